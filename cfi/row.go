@@ -1,0 +1,73 @@
+package cfi
+
+import "github.com/unwindd/unwindd/locexpr"
+
+// RuleKind names a register rule (DWARF 5, 6.4.1; heterogeneous extension,
+// A.6.4.1).
+type RuleKind uint8
+
+// The register rules. Unspecified is not a rule of the documents: it says that
+// the row does not mention the register, so that the default of the object or
+// the architecture applies.
+const (
+	Unspecified   RuleKind = iota
+	Undefined              // no recoverable value
+	SameValue              // not modified
+	Offset                 // saved at CFA+N
+	ValOffset              // is CFA+N
+	Register               // saved in another register
+	Expression             // saved where the expression says
+	ValExpression          // is what the expression says
+	Architectural          // defined outside the documents, by the augmentation
+)
+
+// A Rule says how one register of the caller is found.
+type Rule struct {
+	Kind     RuleKind
+	Register uint64 // Register: the register that holds it
+	Offset   int64  // Offset, ValOffset: bytes from the CFA
+	Expr     []byte // Expression, ValExpression: operations, in the object's dialect
+}
+
+// A RegisterRule is a Rule with the column it stands in.
+type RegisterRule struct {
+	Column uint64 // DWARF register number
+	Rule   Rule
+}
+
+// CFAKind names the form of a CFA rule.
+type CFAKind uint8
+
+// The forms of a CFA rule. A row whose CFA is NoCFA holds no information
+// (it is not an outermost frame: producers exist that write empty FDEs).
+const (
+	NoCFA CFAKind = iota
+	CFARegister
+	CFAExpression
+)
+
+// A CFARule says where the frame is: register plus offset in an address space,
+// or an expression that yields a memory location.
+type CFARule struct {
+	Kind     CFAKind
+	Register uint64
+	Offset   int64 // bytes
+	Space    locexpr.AddressSpace
+	Expr     []byte
+}
+
+// A Row is one row of the call frame table: what holds for PCs in [Start, End).
+//
+// Rules holds what the row says, sorted by column; a column that is absent has
+// the default rule of the object or the architecture. CallSite holds rules for
+// this frame's own registers while a call is in progress (caller saves): they
+// are evaluated with this frame's CFA and registers, and in every frame but
+// the top one they override what the callee's row recovered.
+type Row struct {
+	Start, End    uint64
+	CFA           CFARule
+	Rules         []RegisterRule
+	CallSite      []RegisterRule
+	ReturnAddress uint64 // column of the return address
+	SignalFrame   bool   // the frame was interrupted, not called: its caller's PC is exact
+}

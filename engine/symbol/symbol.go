@@ -1,0 +1,33 @@
+// Package symbol says what code is called. Its sub-packages read the forms in
+// which compilers and linkers keep names and positions.
+package symbol
+
+// A Frame is one function at an address: the function that holds the code, or
+// a call that was inlined into it.
+type Frame struct {
+	Function    string // demangled, or the plain name
+	LinkageName string // as in the symbol table; "" where it is the same as Function
+	// Start is the ELF virtual address at which the physical function begins;
+	// HasStart says whether it is known.
+	Start    uint64
+	HasStart bool
+	File     string
+	Line     int // 0: unknown
+	Column   int // 0: unknown
+	Inlined  bool
+}
+
+// A Source knows names and positions of one code object.
+type Source interface {
+	// Frames appends the frames at an ELF virtual address, innermost first; the
+	// last one is the physical function. Nothing is appended when the source
+	// knows nothing of the address. A caller that has a return address passes
+	// an address inside the call.
+	Frames(dst []Frame, address uint64) ([]Frame, error)
+}
+
+// A Symbol is an entry of a symbol table that names code.
+type Symbol struct {
+	Name       string // without @VERSION
+	Start, End uint64 // ELF virtual addresses; End is Start where the size is unknown
+}

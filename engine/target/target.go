@@ -1,0 +1,118 @@
+// Package target says where state comes from: the threads, registers, memory
+// and loaded code of something that runs or ran. Its sub-packages read the
+// forms in which such state is kept.
+package target
+
+import (
+	"errors"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// Kind names a form of target, as in the `kind` of the output.
+type Kind string
+
+// The kinds.
+const (
+	ELFCore Kind = "elf-core"
+)
+
+// ErrNoMemory says that an address is not in the target: not mapped, or mapped
+// and neither dumped nor readable from the mapped file.
+var ErrNoMemory = errors.New("address is not in the target")
+
+// A Target is a process, or what was kept of one. It may be read concurrently.
+type Target interface {
+	Info() Info
+	// Modules are the code objects loaded, by address.
+	Modules() []*Module
+	// Threads are in the target's own order.
+	Threads() []*Thread
+	// ReadMemory reads at an address of a space. It returns how many bytes from
+	// address on are there; with fewer than len(buf) it returns ErrNoMemory
+	// (wrapped, with the address) or the error that reading gave.
+	ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error)
+	// Mapped says whether address lies in a mapping of the target, and whether
+	// that mapping may be executed.
+	Mapped(address uint64) (mapped, executable bool)
+	Close() error
+}
+
+// Info is what is known of a target as a whole.
+type Info struct {
+	Kind   Kind
+	Path   string
+	Signal int // that ended the process; 0 when none did
+	// FaultAddress is the address of the fault, where the signal has one.
+	FaultAddress    uint64
+	HasFaultAddress bool
+	// Machine is the ELF machine of the process.
+	Machine uint16
+	// Problems are what is wrong with the target as a whole, each a sentence
+	// that names file, offset and what was done without it.
+	Problems []string
+	// Notes are those that no reader of this package owns, for plugins.
+	Notes []sdk.Note
+}
+
+// A Module is a code object loaded into a target.
+type Module struct {
+	ID      int
+	Path    string // in the target
+	BuildID []byte // of the loaded image, where the target kept it
+	Arch    string
+	// Object is the code object; nil where it was not found, and Problem says why.
+	// It was opened from the file system, or from the target's own memory (the vDSO).
+	Object *object.Object
+	// File is where Object was read from; "" for memory.
+	File     string
+	Problem  string
+	Segments []Segment
+}
+
+// A Segment is a part of a module that is mapped as one.
+type Segment struct {
+	Section    string // of a relocatable object; "" for segments
+	Address    uint64 // ELF virtual address in the object
+	Size       uint64
+	Start      uint64 // where Address is in the target
+	Executable bool
+}
+
+// Contains says whether address lies in an executable segment, and gives its
+// ELF virtual address.
+func (m *Module) Contains(address uint64) (objectAddress uint64, ok bool) {
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if s.Executable && address-s.Start < s.Size {
+			return address - s.Start + s.Address, true
+		}
+	}
+	return 0, false
+}
+
+// Start returns where an ELF virtual address of the module is in the target.
+func (m *Module) Start(objectAddress uint64) (address uint64, ok bool) {
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if objectAddress-s.Address < s.Size {
+			return objectAddress - s.Address + s.Start, true
+		}
+	}
+	return 0, false
+}
+
+// A Thread is a thread of the target: an operating system's thread or a wave.
+type Thread struct {
+	Handle    uint64 // identifies the thread in Scope and in plugin calls; index in Threads
+	ID        string // decimal LWP for a CPU thread
+	Name      string
+	Arch      string
+	Processor string
+	Crashed   bool
+	Signal    int
+	Registers sdk.Registers // of the top frame
+	Problem   string        // why its registers could not be read
+}

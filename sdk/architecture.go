@@ -1,0 +1,387 @@
+// Package sdk is what an architecture plugin is written with.
+//
+// A plugin supplies data; the engine does the walking. An Architecture answers
+// eight calls. Each takes and returns a batch, and in the steady state none is
+// made per frame. Base answers all of them with "nothing special", so a plugin
+// embeds Base and writes the calls in which its machine differs.
+//
+//	call            when                                   a Base answers
+//	Describe        once                                   (must be written)
+//	OpenTarget      once per target with notes it owns     no threads, no code objects
+//	OpenObject      once per code object it recognises     the description's rules, nothing nested
+//	FrameRules      batches of functions without rows      no rows
+//	BindThreads     once per batch of threads              PC register, one lane, no maps
+//	Translate       inside an opaque range of a map        ErrNotImplemented
+//	ClassifyReturn  batches of PCs, cached                 unknown
+//	Disassemble     when code is shown                     ErrNotImplemented
+//
+// An answer may be shorter than its request only where its comment says so. An
+// error ends what needed the answer, with that error as its reason; everything
+// else goes on. Whatever a plugin answers is validated before it is used.
+package sdk
+
+import (
+	"context"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// An Architecture teaches the engine one architecture. Its methods may be
+// called concurrently.
+type Architecture interface {
+	Describe(ctx context.Context) (*Description, error)
+	OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error)
+	OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error)
+	FrameRules(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error)
+	BindThreads(ctx context.Context, e Engine, req *BindThreadsRequest) (*BindThreadsAnswer, error)
+	Translate(ctx context.Context, e Engine, req *TranslateRequest) (*TranslateAnswer, error)
+	ClassifyReturn(ctx context.Context, req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error)
+	Disassemble(ctx context.Context, req *DisassembleRequest) (*DisassembleAnswer, error)
+}
+
+// An Engine is what a plugin may ask of the engine while a call is under way.
+// Thread and object handles are those of the request.
+type Engine interface {
+	// ReadMemory fills buf from the target. It returns how many bytes from
+	// address on are there; fewer than len(buf) only with an error.
+	ReadMemory(ctx context.Context, m MemoryRange, buf []byte) (int, error)
+	// ReadRegisters returns registers of a thread's top frame, those of
+	// numbers that the target has (all when numbers is empty).
+	ReadRegisters(ctx context.Context, thread uint64, numbers []uint32) (Registers, error)
+	// ReadSection returns a section of a code object, decompressed and
+	// relocated. A section that does not exist is an error.
+	ReadSection(ctx context.Context, object uint64, name string) ([]byte, error)
+}
+
+// A MemoryRange says where to read: an address of a space, in the instance of
+// that space that belongs to the thread and lane (both ignored for
+// process-wide spaces).
+type MemoryRange struct {
+	Space   locexpr.AddressSpace
+	Address uint64
+	Thread  uint64
+	Lane    int32
+}
+
+// Registers is register state, packed: register Numbers[i] has the bytes
+// Data[Offsets[i]:Offsets[i+1]], in the byte order of the architecture.
+// Offsets has one element more than Numbers; Numbers is sorted.
+type Registers struct {
+	Numbers []uint32
+	Offsets []uint32
+	Data    []byte
+}
+
+// A Note is a note of a core or of a code object.
+type Note struct {
+	Owner string
+	Type  uint32
+	Data  []byte
+}
+
+// OpenTargetRequest carries the notes of a target that a plugin owns.
+type OpenTargetRequest struct {
+	Notes []Note
+}
+
+// OpenTargetAnswer lists what a vendor's own dump format holds.
+type OpenTargetAnswer struct {
+	Threads  []TargetThread
+	Objects  []TargetObject
+	Problems []string
+}
+
+// A TargetThread is a thread (a wave is a thread) found by OpenTarget.
+type TargetThread struct {
+	ID        string
+	Name      string
+	Registers Registers
+	Wave      Wave
+	// LauncherThread is the thread that launched this one; "" when unknown.
+	LauncherThread string
+	LaunchKind     string // "dispatch"
+	LaunchEvidence string // "recorded", "waiting", "queue"
+}
+
+// Wave is the identity of a wave of an accelerator.
+type Wave struct {
+	Agent, Queue, Dispatch, Kernel string
+	Group                          [3]uint32
+	InGroup                        uint32
+}
+
+// A TargetObject is a code object that only the vendor's notes name.
+type TargetObject struct {
+	URI           string
+	Start, Size   uint64 // where it is loaded
+	MemoryAddress uint64 // where its file image is in memory; 0 when it is a file
+}
+
+// OpenObjectRequest names a code object that the plugin recognises.
+type OpenObjectRequest struct {
+	Object   uint64 // handle for ReadSection
+	Path     string
+	Machine  uint16
+	OSABI    uint8
+	Flags    uint32
+	Sections []SectionInfo
+	Symbols  []SymbolInfo // functions of the symbol tables, where the engine has them
+}
+
+// SectionInfo describes a section without its bytes.
+type SectionInfo struct {
+	Name    string
+	Type    uint32
+	Flags   uint64
+	Address uint64
+	Size    uint64
+}
+
+// SymbolInfo is a function symbol.
+type SymbolInfo struct {
+	Name    string
+	Address uint64
+	Size    uint64
+}
+
+// OpenObjectAnswer is what is special about a code object. The zero answer
+// says: nothing.
+type OpenObjectAnswer struct {
+	Processor    string // "gfx90a"; "" where there is one kind
+	Dialect      string // of .eh_frame, .debug_frame and .debug_info; "" is standard DWARF
+	Overrides    []DialectOverride
+	DefaultRules []cfi.RegisterRule // nil: the description's
+	Nested       []NestedObject
+	Tables       []RowTable
+	Functions    []Function
+	PositionMaps []PositionMap
+	Variables    []Variable
+	Problems     []string
+}
+
+// A DialectOverride puts another dialect in force for the CIEs of an
+// augmentation, or the units of a producer (both are prefixes; one is set).
+type DialectOverride struct {
+	Augmentation string
+	Producer     string
+	Dialect      string
+}
+
+// A NestedObject is a code object inside another file.
+type NestedObject struct {
+	Name         string
+	Offset, Size uint64 // bytes of the containing file
+}
+
+// RowPriority says how a table of rows stands beside the object's CFI.
+type RowPriority uint8
+
+// The priorities.
+const (
+	BelowCFI     RowPriority = iota // used where CFI has no row
+	OverridesCFI                    // used although CFI has a row; the reason is reported
+)
+
+// A RowTable is a list of rows, sorted by Start, that do not overlap.
+type RowTable struct {
+	Priority RowPriority
+	Reason   string
+	Rows     []cfi.Row
+}
+
+// FunctionKind says how a stack ends at a function.
+type FunctionKind uint8
+
+// The function kinds.
+const (
+	OrdinaryFunction FunctionKind = iota
+	OutermostFunction              // nothing called it: the walk ends here
+	KernelFunction                 // outermost, and launched from elsewhere
+)
+
+// A Function is a range of PCs with what the plugin knows about it.
+type Function struct {
+	Name       string
+	Start, End uint64
+	Lanes      uint32 // 0: not SIMT
+	Kind       FunctionKind
+	// DefaultRules replaces the object's for this function; nil: the object's.
+	DefaultRules []cfi.RegisterRule
+}
+
+// A PositionMap maps PCs to another position (a vISA index, an IR position).
+// Position i holds for PCs in [PCs[i], PCs[i+1]).
+type PositionMap struct {
+	Kind      string
+	PCs       []uint64
+	Positions []uint64
+}
+
+// A Variable has a location by PC range, as expressions in the canonical dialect.
+type Variable struct {
+	Name      string
+	Start     []uint64
+	End       []uint64
+	Locations [][]byte
+}
+
+// FrameRulesRequest asks for rows of functions that have none.
+type FrameRulesRequest struct {
+	Object    uint64 // 0: code in no object
+	Functions []CodeRange
+}
+
+// A CodeRange is code, with what is known about its bounds.
+type CodeRange struct {
+	// PC is the address to find a row for, inside [Start, Start+len(Code)).
+	PC uint64
+	// Start is where Code begins. Where Bounded, that is the function's first
+	// instruction; else it is as far back as code could be read, and may lie
+	// inside an instruction.
+	Start   uint64
+	Code    []byte
+	Bounded bool
+	Name    string // of the symbol or section, where there is one
+	// Exact says that PC is the next instruction to execute, not an address
+	// inside a call.
+	Exact bool
+}
+
+// FrameRulesAnswer has one entry for every function of the request, in order.
+type FrameRulesAnswer struct {
+	Functions []FrameRules
+}
+
+// FrameRules are the rows found by reading a function's code. They are valid
+// over their own ranges only; where the request did not bound the function,
+// the ranges cover what the code itself proves.
+type FrameRules struct {
+	Rows   []cfi.Row
+	Reason string // why there is no row for the PC, when there is none
+	// Trampoline says that the rows are those of a signal trampoline.
+	Trampoline bool
+}
+
+// BindThreadsRequest asks about threads, in a batch.
+type BindThreadsRequest struct {
+	Threads []ThreadState
+}
+
+// ThreadState is a thread's top frame.
+type ThreadState struct {
+	Thread    uint64 // handle for ReadRegisters
+	Registers Registers
+	Processor string
+}
+
+// BindThreadsAnswer has one entry for every thread of the request, in order.
+type BindThreadsAnswer struct {
+	Threads []ThreadBinding
+}
+
+// A ThreadBinding is what a machine decides per thread.
+type ThreadBinding struct {
+	PC                uint64
+	Lanes             uint32 // 1 for a CPU thread
+	ActiveLanes       []byte // one bit a lane, lane 0 lowest; nil: all
+	Widths            []RegisterWidth
+	ReturnAddressMask uint64 // bits of a return address that are not address (pointer authentication)
+	Agent             string
+	Group             string
+	Wave              string
+	Maps              []SpaceMap
+	Problem           string // why the thread cannot be walked; "" when it can
+}
+
+// A RegisterWidth overrides the bit size of a range of registers.
+type RegisterWidth struct {
+	First, Count, Bits uint32
+}
+
+// MapKind says how a range of an address space reaches another one.
+type MapKind uint8
+
+// The kinds of map ranges.
+const (
+	IdentityMap MapKind = iota
+	InterleavedMap
+	RegisterMap
+	OpaqueMap
+)
+
+// A SpaceMap maps ranges of one address space into another.
+type SpaceMap struct {
+	Space  locexpr.AddressSpace
+	Ranges []MapRange
+}
+
+// A MapRange maps [Start, Start+Size) of its space.
+type MapRange struct {
+	Kind        MapKind
+	Start, Size uint64
+	Into        locexpr.AddressSpace
+	Base        uint64
+	Element     uint32 // InterleavedMap: bytes of one element
+	Stride      uint64 // InterleavedMap: bytes between a lane's elements
+	Register    uint32 // RegisterMap: the first register
+}
+
+// TranslateRequest asks for an address in an opaque range.
+type TranslateRequest struct {
+	Space   locexpr.AddressSpace
+	Address uint64
+	Expr    []byte // canonical dialect; nil: translate Address itself
+	Thread  uint64
+	Frame   uint32
+	Lane    int32
+}
+
+// TranslateAnswer is an expression in the canonical dialect that yields the location.
+type TranslateAnswer struct {
+	Expr []byte
+}
+
+// ClassifyReturnRequest asks whether addresses are return addresses. The
+// bytes before PCs[i] are Code[Offsets[i]:Offsets[i+1]].
+type ClassifyReturnRequest struct {
+	PCs     []uint64
+	Offsets []uint32
+	Code    []byte
+}
+
+// ReturnClass is the answer for one address.
+type ReturnClass uint8
+
+// The return classes.
+const (
+	UnknownReturn ReturnClass = iota
+	NotAfterCall
+	AfterDirectCall
+	AfterIndirectCall
+)
+
+// ClassifyReturnAnswer has one entry for every PC of the request, in order.
+type ClassifyReturnAnswer struct {
+	Classes []ReturnClass
+	Targets []uint64 // of direct calls; 0 otherwise
+}
+
+// DisassembleRequest asks for the instructions of Code, which starts at Address.
+type DisassembleRequest struct {
+	Address   uint64
+	Code      []byte
+	Processor string
+}
+
+// DisassembleAnswer lists instructions in order.
+type DisassembleAnswer struct {
+	Instructions []Instruction
+}
+
+// An Instruction is one decoded instruction.
+type Instruction struct {
+	Address uint64
+	Size    uint32
+	Text    string
+}

@@ -1,0 +1,140 @@
+package sdk
+
+import (
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A Description is all that is constant about an architecture. It is data:
+// the engine asks for it once, checks it, and needs no call for what is in it.
+type Description struct {
+	Name    string // "x86_64"; the `arch` of the output
+	Version string // the plugin's own version
+
+	Recognises []Recogniser
+
+	ByteOrder      ByteOrder
+	AddressBits    uint32 // of the default address space, and so of the generic type
+	Registers      []RegisterRange
+	RegisterSets   []RegisterSet
+	PC, SP, FP     uint32 // DWARF numbers; NoRegister where there is none
+	ReturnAddress  uint32 // the usual return-address column
+	AddressSpaces  []AddressSpace
+	DefaultRules   []cfi.RegisterRule // for columns that a row does not mention, sorted by column
+	FramePointer   *cfi.Row           // how a frame that keeps a frame pointer is walked; nil: no such convention
+	CallDistance   uint32             // bytes to subtract from a return address to be inside the call; 1 nearly always
+	MaxInstruction uint32             // the longest instruction in bytes
+	StackAlign     uint32             // bytes; words of the stack that may hold a return address are this far apart
+	Relocations    []object.Relocation
+	Dialects       []Dialect
+}
+
+// NoRegister stands for a register that an architecture does not have.
+const NoRegister = ^uint32(0)
+
+// ByteOrder is the order of bytes in memory and registers.
+type ByteOrder uint8
+
+// The byte orders.
+const (
+	LittleEndian ByteOrder = iota
+	BigEndian
+)
+
+// A Recogniser says which code objects and dumps belong to an architecture.
+// Every member that is set must match; ELF machine 0 matches any file.
+type Recogniser struct {
+	ELFMachine uint16
+	OSABI      int32 // -1: any
+	FlagsMask  uint32
+	Flags      uint32
+	Magic      []byte // first bytes of a file that is not ELF
+	NoteOwner  string // core notes of this owner make the target this architecture's too
+}
+
+// RegisterClass groups registers by use.
+type RegisterClass uint8
+
+// The register classes.
+const (
+	General RegisterClass = iota
+	ProgramCounter
+	Flags
+	Segment
+	Float
+	Vector
+	Mask
+	Control
+)
+
+// A RegisterRange is Count registers with consecutive DWARF numbers from First.
+type RegisterRange struct {
+	First, Count uint32
+	// Names has Count names, or one in which "%d" stands for the index in the range.
+	Names []string
+	Bits  uint32
+	Class RegisterClass
+}
+
+// RegisterSource says what kind of record a register set lays out.
+type RegisterSource uint8
+
+// The register sources.
+const (
+	CoreNote RegisterSource = iota // Owner and Type name an ELF core note
+	PerfSample                     // Type is unused; Field.Offset is the bit of sample_regs_user, in PERF_REG order
+	MinidumpContext                // Type is the size of the CONTEXT record; Owner is unused
+)
+
+// A RegisterSet lays out the registers in a record that someone else writes.
+type RegisterSet struct {
+	Source RegisterSource
+	Owner  string
+	Type   uint32
+	Fields []RegisterField
+}
+
+// A RegisterField is one register, or a piece of one, in a record. A field that
+// reaches past the end of the record is absent, not zero.
+type RegisterField struct {
+	Offset         uint32 // bytes from the start of the record
+	Size           uint32 // bytes
+	Register       uint32 // DWARF number
+	RegisterOffset uint32 // bytes from the low end of the register
+}
+
+// SpaceScope says what has an instance of an address space of its own.
+type SpaceScope uint8
+
+// The scopes of address spaces.
+const (
+	ProcessScope SpaceScope = iota
+	AgentScope
+	GroupScope
+	WaveScope
+	LaneScope
+)
+
+// An AddressSpace is one address space of an architecture (A.2.13).
+type AddressSpace struct {
+	Number locexpr.AddressSpace
+	Name   string
+	Bits   uint32 // of an address
+	Scope  SpaceScope
+}
+
+// A Dialect is a table of vendor operations of DWARF expressions. Opcodes of
+// vendors collide, so the dialect in force belongs to a code object.
+type Dialect struct {
+	Name       string
+	Operations []DialectOperation
+}
+
+// A DialectOperation gives an encoding to an operation that the evaluator
+// knows by its name in the canonical dialect.
+type DialectOperation struct {
+	Opcode byte
+	User   uint64 // the ULEB that follows DW_OP_LLVM_user; 0 for a one-byte opcode
+	Name   string // "DW_OP_LLVM_form_aspace_address"
+}
