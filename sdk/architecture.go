@@ -195,7 +195,7 @@ type FunctionKind uint8
 
 // The function kinds.
 const (
-	OrdinaryFunction FunctionKind = iota
+	OrdinaryFunction  FunctionKind = iota
 	OutermostFunction              // nothing called it: the walk ends here
 	KernelFunction                 // outermost, and launched from elsewhere
 )

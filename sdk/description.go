@@ -26,6 +26,7 @@ type Description struct {
 	CallDistance   uint32             // bytes to subtract from a return address to be inside the call; 1 nearly always
 	MaxInstruction uint32             // the longest instruction in bytes
 	StackAlign     uint32             // bytes; words of the stack that may hold a return address are this far apart
+	Symbols        []string           // names of functions that OpenObject wants to be told of, where an object has them
 	Relocations    []object.Relocation
 	Dialects       []Dialect
 }
@@ -82,9 +83,9 @@ type RegisterSource uint8
 
 // The register sources.
 const (
-	CoreNote RegisterSource = iota // Owner and Type name an ELF core note
-	PerfSample                     // Type is unused; Field.Offset is the bit of sample_regs_user, in PERF_REG order
-	MinidumpContext                // Type is the size of the CONTEXT record; Owner is unused
+	CoreNote        RegisterSource = iota // Owner and Type name an ELF core note
+	PerfSample                            // Type is unused; Field.Offset is the bit of sample_regs_user, in PERF_REG order
+	MinidumpContext                       // Type is the size of the CONTEXT record; Owner is unused
 )
 
 // A RegisterSet lays out the registers in a record that someone else writes.
@@ -98,10 +99,13 @@ type RegisterSet struct {
 // A RegisterField is one register, or a piece of one, in a record. A field that
 // reaches past the end of the record is absent, not zero.
 type RegisterField struct {
-	Offset         uint32 // bytes from the start of the record
-	Size           uint32 // bytes
-	Register       uint32 // DWARF number
-	RegisterOffset uint32 // bytes from the low end of the register
+	Offset   uint32 // bytes from the start of the record
+	Size     uint32 // bytes
+	Register uint32 // DWARF number
+	// RegisterOffset counts bytes from the start of the register's bytes, which
+	// are in the byte order of the architecture: from its low end where that is
+	// little-endian. Pieces of a register stand in ascending order.
+	RegisterOffset uint32
 }
 
 // SpaceScope says what has an instance of an address space of its own.

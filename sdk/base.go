@@ -1,0 +1,100 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrNotImplemented is the answer of a call that an architecture does not
+// have. It keeps its identity across the process boundary: errors.Is finds it
+// in what a Client returns.
+var ErrNotImplemented = errors.New("the architecture does not implement this call")
+
+// Base answers every call but Describe with "nothing special". A plugin embeds
+// it, writes Describe, and overrides the calls in which its machine differs.
+type Base struct{}
+
+// OpenTarget answers that the notes hold no threads and no code objects.
+func (Base) OpenTarget(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error) {
+	return &OpenTargetAnswer{}, nil
+}
+
+// OpenObject answers that nothing is special about the code object.
+func (Base) OpenObject(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error) {
+	return &OpenObjectAnswer{}, nil
+}
+
+// FrameRules answers that no function has rows.
+func (Base) FrameRules(_ context.Context, _ Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
+	a := &FrameRulesAnswer{Functions: make([]FrameRules, len(req.Functions))}
+	for i := range a.Functions {
+		a.Functions[i].Reason = "the architecture does not read code"
+	}
+	return a, nil
+}
+
+// BindThreads answers ErrNotImplemented: what it would say needs only the
+// description, which Base does not have. Whoever makes the call (Serve, and the
+// engine for architectures in its own process) goes through the function
+// BindThreads, which then answers from the description.
+func (Base) BindThreads(context.Context, Engine, *BindThreadsRequest) (*BindThreadsAnswer, error) {
+	return nil, ErrNotImplemented
+}
+
+// Translate answers ErrNotImplemented: without opaque ranges it is not called.
+func (Base) Translate(context.Context, Engine, *TranslateRequest) (*TranslateAnswer, error) {
+	return nil, ErrNotImplemented
+}
+
+// ClassifyReturn answers that nothing is known of any address.
+func (Base) ClassifyReturn(_ context.Context, req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error) {
+	return &ClassifyReturnAnswer{
+		Classes: make([]ReturnClass, len(req.PCs)),
+		Targets: make([]uint64, len(req.PCs)),
+	}, nil
+}
+
+// Disassemble answers ErrNotImplemented: code is then shown as bytes.
+func (Base) Disassemble(context.Context, *DisassembleRequest) (*DisassembleAnswer, error) {
+	return nil, ErrNotImplemented
+}
+
+// BindThreads calls a.BindThreads. Where that answers ErrNotImplemented, the
+// answer is DefaultBindThreads with the description of a.
+func BindThreads(ctx context.Context, a Architecture, e Engine, req *BindThreadsRequest) (*BindThreadsAnswer, error) {
+	answer, err := a.BindThreads(ctx, e, req)
+	if !errors.Is(err, ErrNotImplemented) {
+		return answer, err
+	}
+	d, err := a.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, errors.New("the architecture has no description")
+	}
+	return DefaultBindThreads(d, req), nil
+}
+
+// DefaultBindThreads binds threads as a CPU does: the PC is that of the
+// description's PC register, there is one lane and no map. A thread whose
+// registers do not hold the PC has a problem that says so.
+func DefaultBindThreads(d *Description, req *BindThreadsRequest) *BindThreadsAnswer {
+	a := &BindThreadsAnswer{Threads: make([]ThreadBinding, len(req.Threads))}
+	for i := range req.Threads {
+		b := &a.Threads[i]
+		b.Lanes = 1
+		if d.PC == NoRegister {
+			b.Problem = fmt.Sprintf("architecture %s has no PC register", d.Name)
+			continue
+		}
+		pc, ok := req.Threads[i].Registers.Uint64(d.PC, d.ByteOrder)
+		if !ok {
+			b.Problem = fmt.Sprintf("the PC, register %s, is not among the thread's registers", d.registerName(d.PC))
+			continue
+		}
+		b.PC = pc
+	}
+	return a
+}

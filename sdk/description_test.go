@@ -1,0 +1,186 @@
+package sdk
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// testDescription is a small valid description that uses every field.
+func testDescription() *Description {
+	return &Description{
+		Name: "test", Version: "1.0",
+		Recognises:  []Recogniser{{ELFMachine: 0x1234, OSABI: -1, FlagsMask: 0xf0, Flags: 0x10}, {NoteOwner: "TEST"}},
+		AddressBits: 64,
+		Registers: []RegisterRange{
+			{First: 0, Count: 8, Names: []string{"r%d"}, Bits: 64},
+			{First: 8, Count: 2, Names: []string{"SP", "pc"}, Bits: 64, Class: ProgramCounter},
+			{First: 32, Count: 4, Names: []string{"v%d.x"}, Bits: 512, Class: Vector},
+			{First: 64, Count: 4, Names: []string{"v%d.x"}, Bits: 1024, Class: Vector},
+		},
+		RegisterSets: []RegisterSet{
+			{Source: CoreNote, Owner: "CORE", Type: 1, Fields: []RegisterField{
+				{Offset: 0, Size: 8, Register: 0}, {Offset: 8, Size: 8, Register: 9},
+			}},
+			{Source: PerfSample, Fields: []RegisterField{{Offset: 3, Size: 8, Register: 9}}},
+		},
+		PC: 9, SP: 8, FP: 7, ReturnAddress: 9,
+		AddressSpaces: []AddressSpace{{Number: 0, Name: "global", Bits: 64}, {Number: 3, Name: "local", Bits: 32, Scope: GroupScope}},
+		DefaultRules:  []cfi.RegisterRule{{Column: 0, Rule: cfi.Rule{Kind: cfi.SameValue}}, {Column: 8, Rule: cfi.Rule{Kind: cfi.ValOffset}}},
+		FramePointer: &cfi.Row{
+			CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: 7, Offset: 16},
+			Rules:         []cfi.RegisterRule{{Column: 7, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -16}}, {Column: 9, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}},
+			ReturnAddress: 9,
+		},
+		CallDistance: 1, MaxInstruction: 4, StackAlign: 8,
+		Relocations: []object.Relocation{{Type: 0, Kind: object.RelocationNone}, {Type: 1, Size: 8, Kind: object.RelocationAbsolute}},
+		Dialects:    []Dialect{{Name: "vendor", Operations: []DialectOperation{{Opcode: 0xe1, Name: "DW_OP_LLVM_offset"}, {Opcode: 0xe9, User: 2, Name: "DW_OP_LLVM_bit_offset"}}}},
+	}
+}
+
+func TestDescriptionValidateAcceptsGood(t *testing.T) {
+	if err := testDescription().Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDescriptionValidateNamesTheField(t *testing.T) {
+	for field, spoil := range map[string]func(*Description){
+		"Name":                                   func(d *Description) { d.Name = "" },
+		"Name: \"a b\"":                          func(d *Description) { d.Name = "a b" },
+		"Version":                                func(d *Description) { d.Version = "\xff" },
+		"ByteOrder":                              func(d *Description) { d.ByteOrder = 2 },
+		"AddressBits":                            func(d *Description) { d.AddressBits = 65 },
+		"MaxInstruction":                         func(d *Description) { d.MaxInstruction = 1 << 20 },
+		"CallDistance":                           func(d *Description) { d.CallDistance = 1 << 20 },
+		"StackAlign":                             func(d *Description) { d.StackAlign = 12 },
+		"Recognises[0]: none":                    func(d *Description) { d.Recognises[0] = Recogniser{} },
+		"Recognises[0].OSABI":                    func(d *Description) { d.Recognises[0].OSABI = -2 },
+		"Recognises[0].Flags":                    func(d *Description) { d.Recognises[0].Flags = 1 },
+		"Recognises[0].Magic":                    func(d *Description) { d.Recognises[0].Magic = make([]byte, 1000) },
+		"Recognises[1].NoteOwner":                func(d *Description) { d.Recognises[1].NoteOwner = strings.Repeat("x", 1000) },
+		"Registers[0].Count":                     func(d *Description) { d.Registers[0].Count = 0 },
+		"Registers[3]: 4294967295":               func(d *Description) { d.Registers[3].Count = NoRegister },
+		"Registers[3]: 65550":                    func(d *Description) { d.Registers[3].Count = 1 << 16 },
+		"Registers[0].Bits":                      func(d *Description) { d.Registers[0].Bits = 0 },
+		"Registers[0].Class":                     func(d *Description) { d.Registers[0].Class = 99 },
+		"Registers[1].Names: 1 names":            func(d *Description) { d.Registers[1].Names = []string{"sp"} },
+		"Registers[1].Names[0]: empty":           func(d *Description) { d.Registers[1].Names[0] = "" },
+		"Registers[1].Names[1]: \"p c\"":         func(d *Description) { d.Registers[1].Names[1] = "p c" },
+		"Registers[1]: numbers 7 to 8":           func(d *Description) { d.Registers[1].First = 7 },
+		"Registers[1].Names: \"r3\"":             func(d *Description) { d.Registers[1].Names[0] = "R3" },
+		"Registers[1].Names: \"pc\"":             func(d *Description) { d.Registers[1].Names[0] = "PC" },
+		"Registers[3].Names: \"v0.x\"":           func(d *Description) { d.Registers[3].Bits = 512 },
+		"PC":                                     func(d *Description) { d.PC = 10 },
+		"SP":                                     func(d *Description) { d.SP = 10 },
+		"FP":                                     func(d *Description) { d.FP = 10 },
+		"ReturnAddress":                          func(d *Description) { d.ReturnAddress = 10 },
+		"RegisterSets[0].Source":                 func(d *Description) { d.RegisterSets[0].Source = 9 },
+		"RegisterSets[1]: another":               func(d *Description) { d.RegisterSets[0].Source = PerfSample },
+		"RegisterSets[0].Fields[1].Register":     func(d *Description) { d.RegisterSets[0].Fields[1].Register = 10 },
+		"RegisterSets[0].Fields[1].Size":         func(d *Description) { d.RegisterSets[0].Fields[1].Size = 0 },
+		"RegisterSets[0].Fields[1]: bytes":       func(d *Description) { d.RegisterSets[0].Fields[1].Size = 9 },
+		"RegisterSets[0].Fields[1]: bytes 42949": func(d *Description) { d.RegisterSets[0].Fields[1].RegisterOffset = NoRegister },
+		"RegisterSets[0].Fields[1].RegisterOff":  func(d *Description) { d.RegisterSets[0].Fields[1].Register = 0 },
+		"RegisterSets[0].Fields[0].Offset":       func(d *Description) { d.RegisterSets[0].Fields[0].Offset = NoRegister },
+		"RegisterSets[1].Fields[0].Offset":       func(d *Description) { d.RegisterSets[1].Fields[0].Offset = 64 },
+		"RegisterSets[1].Fields[0].Size": func(d *Description) {
+			d.RegisterSets[1].Fields[0].Register, d.RegisterSets[1].Fields[0].Size = 32, 16
+		},
+		"AddressSpaces[1].Name: \"GLOBAL\"": func(d *Description) { d.AddressSpaces[1].Name = "GLOBAL" },
+		"AddressSpaces[1].Number":           func(d *Description) { d.AddressSpaces[1].Number = 0 },
+		"AddressSpaces[1].Bits":             func(d *Description) { d.AddressSpaces[1].Bits = 65 },
+		"AddressSpaces[0].Bits":             func(d *Description) { d.AddressSpaces[0].Bits = 32 },
+		"AddressSpaces[1].Scope":            func(d *Description) { d.AddressSpaces[1].Scope = 9 },
+		"DefaultRules[1].Column: 0 after 0": func(d *Description) { d.DefaultRules[1].Column = 0 },
+		"DefaultRules[1].Column: 10":        func(d *Description) { d.DefaultRules[1].Column = 10 },
+		"DefaultRules[0].Column: 4294967296": func(d *Description) {
+			d.DefaultRules[0].Column = 1 << 32
+		},
+		"DefaultRules[0].Rule.Kind: 99":     func(d *Description) { d.DefaultRules[0].Rule.Kind = 99 },
+		"DefaultRules[0].Rule.Kind: a rule": func(d *Description) { d.DefaultRules[0].Rule.Kind = cfi.Unspecified },
+		"DefaultRules[0].Rule.Register": func(d *Description) {
+			d.DefaultRules[0].Rule = cfi.Rule{Kind: cfi.Register, Register: 99}
+		},
+		"DefaultRules[0].Rule.Expr": func(d *Description) {
+			d.DefaultRules[0].Rule = cfi.Rule{Kind: cfi.Expression, Expr: make([]byte, MaxExpression+1)}
+		},
+		"FramePointer.CFA.Kind: a row":       func(d *Description) { d.FramePointer.CFA.Kind = cfi.NoCFA },
+		"FramePointer.CFA.Kind: 9":           func(d *Description) { d.FramePointer.CFA.Kind = 9 },
+		"FramePointer.CFA.Register":          func(d *Description) { d.FramePointer.CFA.Register = 99 },
+		"FramePointer.CFA.Space":             func(d *Description) { d.FramePointer.CFA.Space = 99 },
+		"FramePointer.Rules[1].Column":       func(d *Description) { d.FramePointer.Rules[1].Column = 99 },
+		"FramePointer.ReturnAddress":         func(d *Description) { d.FramePointer.ReturnAddress = 99 },
+		"Relocations[1].Type":                func(d *Description) { d.Relocations[1].Type = 0 },
+		"Relocations[1].Kind":                func(d *Description) { d.Relocations[1].Kind = 9 },
+		"Relocations[1].Size":                func(d *Description) { d.Relocations[1].Size = 3 },
+		"Dialects[0].Name":                   func(d *Description) { d.Dialects[0].Name = "" },
+		"Dialects[1].Name":                   func(d *Description) { d.Dialects = append(d.Dialects, d.Dialects[0]) },
+		"Dialects[0].Operations[0].Name":     func(d *Description) { d.Dialects[0].Operations[0].Name = "LLVM_offset" },
+		"Dialects[0].Operations[0].Opcode":   func(d *Description) { d.Dialects[0].Operations[0].Opcode = 3 },
+		"Dialects[0].Operations[1]: opcode":  func(d *Description) { d.Dialects[0].Operations[1] = d.Dialects[0].Operations[0] },
+		"Dialects[0].Operations[1]: opcode ": func(d *Description) { d.Dialects[0].Operations[0].Opcode = 0xe9 },
+	} {
+		d := testDescription()
+		spoil(d)
+		err := d.Validate()
+		if err == nil {
+			t.Errorf("%s: accepted", field)
+		} else if !strings.HasPrefix(err.Error(), "Description."+field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestDescriptionRegisterLookups(t *testing.T) {
+	d := testDescription()
+	for _, c := range []struct {
+		number uint32
+		want   RegisterInfo
+		ok     bool
+	}{
+		{0, RegisterInfo{0, "r0", 64, General}, true},
+		{8, RegisterInfo{8, "SP", 64, ProgramCounter}, true},
+		{35, RegisterInfo{35, "v3.x", 512, Vector}, true},
+		{10, RegisterInfo{}, false},
+		{31, RegisterInfo{}, false},
+		{36, RegisterInfo{}, false},
+		{NoRegister, RegisterInfo{}, false},
+	} {
+		got, ok := d.Register(c.number)
+		if got != c.want || ok != c.ok {
+			t.Errorf("Register(%d): %v %v, want %v %v", c.number, got, ok, c.want, c.ok)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		number uint32
+		ok     bool
+	}{
+		{"r0", 0, true}, {"R7", 7, true}, {"sp", 8, true}, {"PC", 9, true}, {"V2.X", 34, true},
+		{"r8", 0, false}, {"r07", 0, false}, {"r-1", 0, false}, {"r+1", 0, false}, {"r", 0, false},
+		{"", 0, false}, {"v.x", 0, false}, {"v2", 0, false}, {"r99999999999999999999", 0, false},
+	} {
+		got, ok := d.RegisterByName(c.name)
+		if got.Number != c.number || ok != c.ok {
+			t.Errorf("RegisterByName(%q): %v %v, want %d %v", c.name, got, ok, c.number, c.ok)
+		}
+	}
+	if d.RegisterSet(CoreNote, "CORE", 1) != &d.RegisterSets[0] || d.RegisterSet(CoreNote, "LINUX", 1) != nil ||
+		d.RegisterSet(CoreNote, "CORE", 2) != nil || d.RegisterSet(PerfSample, "x", 5) != &d.RegisterSets[1] ||
+		d.RegisterSet(MinidumpContext, "", 1) != nil {
+		t.Error("RegisterSet does not find by source, owner and type")
+	}
+	if s, ok := d.Space(3); !ok || s.Name != "local" {
+		t.Errorf("Space(3): %v %v", s, ok)
+	}
+	if _, ok := d.Space(1); ok {
+		t.Error("Space(1) is known")
+	}
+	d.AddressSpaces = nil
+	if s, ok := d.Space(0); !ok || s.Bits != 64 {
+		t.Errorf("the default space is not known: %v %v", s, ok)
+	}
+}

@@ -1,0 +1,32 @@
+package sdk
+
+// The limits of what crosses the boundary between engine and plugin. They are
+// far above what real machines need, and low enough that hostile counts cost
+// neither time nor memory out of proportion.
+const (
+	// MaxRegisters is how many registers an architecture may have, and so how
+	// many one Registers may hold.
+	MaxRegisters = 1 << 16
+	// MaxRegisterBits is the size of the largest register.
+	MaxRegisterBits = 1 << 20
+	// MaxDescriptionList is how many entries a list of a description may have:
+	// register ranges, register sets, address spaces, relocations, dialects and
+	// the operations of one.
+	MaxDescriptionList = 1 << 10
+	// MaxLanes is how many lanes a thread or a function may have.
+	MaxLanes = 1 << 12
+	// MaxName is the length of a name in bytes: of an architecture, a register,
+	// an address space, an operation, a section.
+	MaxName = 256
+	// MaxText is the length in bytes of what is shown to people: reasons,
+	// problems, symbol names, paths, instructions.
+	MaxText = 1 << 16
+	// MaxExpression is the length of an expression in bytes.
+	MaxExpression = 1 << 16
+	// MaxRules is how many rules one row may have.
+	MaxRules = MaxRegisters
+	// MaxBatch is how many entries one list of a request or an answer may have.
+	MaxBatch = 1 << 22
+	// MaxInstructionBytes is the length of the longest instruction in bytes.
+	MaxInstructionBytes = 256
+)

@@ -1,0 +1,313 @@
+package sdk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// Validate says what is wrong with a description: the first number, range,
+// name, size or expression that does not stand, with the field it is in.
+func (d *Description) Validate() error {
+	for _, check := range []func(*Description) error{
+		(*Description).checkScalars,
+		(*Description).checkRecognisers,
+		(*Description).checkRegisters,
+		(*Description).checkRegisterRoles,
+		(*Description).checkRegisterSets,
+		(*Description).checkAddressSpaces,
+		(*Description).checkRules,
+		(*Description).checkRelocations,
+		(*Description).checkDialects,
+	} {
+		if err := check(d); err != nil {
+			return fmt.Errorf("Description.%w", err)
+		}
+	}
+	return nil
+}
+
+func (d *Description) checkScalars() error {
+	if err := checkIdentifier("Name", d.Name); err != nil {
+		return err
+	}
+	if err := checkText("Version", d.Version, MaxName); err != nil {
+		return err
+	}
+	for _, list := range []struct {
+		field  string
+		length int
+	}{
+		{"Recognises", len(d.Recognises)},
+		{"Registers", len(d.Registers)},
+		{"RegisterSets", len(d.RegisterSets)},
+		{"AddressSpaces", len(d.AddressSpaces)},
+		{"Relocations", len(d.Relocations)},
+		{"Dialects", len(d.Dialects)},
+	} {
+		if list.length > MaxDescriptionList {
+			return fmt.Errorf("%s: %d, expected at most %d", list.field, list.length, MaxDescriptionList)
+		}
+	}
+	switch {
+	case d.ByteOrder > BigEndian:
+		return fmt.Errorf("ByteOrder: %d is not a byte order", d.ByteOrder)
+	case d.AddressBits < 8 || d.AddressBits > 64 || d.AddressBits%8 != 0:
+		return fmt.Errorf("AddressBits: %d, expected whole bytes, 8 to 64 bits", d.AddressBits)
+	case d.MaxInstruction > MaxInstructionBytes:
+		return fmt.Errorf("MaxInstruction: %d, expected at most %d bytes", d.MaxInstruction, MaxInstructionBytes)
+	case d.CallDistance > MaxInstructionBytes:
+		return fmt.Errorf("CallDistance: %d, expected at most %d bytes", d.CallDistance, MaxInstructionBytes)
+	case d.StackAlign&(d.StackAlign-1) != 0 || d.StackAlign > 1<<12:
+		return fmt.Errorf("StackAlign: %d, expected a power of two of at most 4096 bytes", d.StackAlign)
+	}
+	return nil
+}
+
+func (d *Description) checkRecognisers() error {
+	for i := range d.Recognises {
+		r := &d.Recognises[i]
+		switch {
+		case r.ELFMachine == 0 && len(r.Magic) == 0 && r.NoteOwner == "":
+			return fmt.Errorf("Recognises[%d]: none of ELFMachine, Magic and NoteOwner is set, so it matches every file", i)
+		case r.OSABI < -1 || r.OSABI > 255:
+			return fmt.Errorf("Recognises[%d].OSABI: %d, expected -1 (any) to 255", i, r.OSABI)
+		case r.Flags&^r.FlagsMask != 0:
+			return fmt.Errorf("Recognises[%d].Flags: %#x has bits outside FlagsMask %#x, so it never matches", i, r.Flags, r.FlagsMask)
+		case len(r.Magic) > MaxName:
+			return fmt.Errorf("Recognises[%d].Magic: %d bytes, expected at most %d", i, len(r.Magic), MaxName)
+		}
+		if err := checkText(fmt.Sprintf("Recognises[%d].NoteOwner", i), r.NoteOwner, MaxName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Description) checkRegisters() error {
+	type use struct{ position, bits uint32 }
+	names := make(map[string][]use)
+	var total uint64
+	for i := range d.Registers {
+		r := &d.Registers[i]
+		at := fmt.Sprintf("Registers[%d]", i)
+		total += uint64(r.Count)
+		switch {
+		case r.Count == 0:
+			return fmt.Errorf("%s.Count: 0, expected at least one register", at)
+		case uint64(r.First)+uint64(r.Count) > uint64(NoRegister):
+			return fmt.Errorf("%s: %d registers from %d do not fit in 32-bit numbers", at, r.Count, r.First)
+		case total > MaxRegisters:
+			return fmt.Errorf("%s: %d registers so far, expected at most %d", at, total, MaxRegisters)
+		case r.Bits == 0 || r.Bits > MaxRegisterBits:
+			return fmt.Errorf("%s.Bits: %d, expected 1 to %d", at, r.Bits, MaxRegisterBits)
+		case r.Class > Control:
+			return fmt.Errorf("%s.Class: %d is not a register class", at, r.Class)
+		}
+		_, isPattern := r.pattern()
+		if !isPattern && uint64(len(r.Names)) != uint64(r.Count) {
+			return fmt.Errorf("%s.Names: %d names for %d registers, expected one each, or one with %%d", at, len(r.Names), r.Count)
+		}
+		for j, name := range r.Names {
+			field := fmt.Sprintf("%s.Names[%d]", at, j)
+			plain := name
+			if isPattern {
+				plain = strings.Replace(name, "%d", "0", 1)
+			}
+			if err := checkIdentifier(field, plain); err != nil {
+				return err
+			}
+		}
+		for j := range i {
+			o := &d.Registers[j]
+			if r.First < o.First+o.Count && o.First < r.First+r.Count {
+				return fmt.Errorf("%s: numbers %d to %d overlap those of Registers[%d]", at, r.First, r.First+r.Count-1, j)
+			}
+		}
+		for j := range r.Count {
+			name := strings.ToLower(r.name(j))
+			for _, u := range names[name] {
+				// A file of registers whose width a machine decides may stand
+				// there once for each width.
+				if u.position == uint32(i) || u.bits == r.Bits {
+					return fmt.Errorf("%s.Names: %q is also a name of Registers[%d]", at, name, u.position)
+				}
+			}
+			names[name] = append(names[name], use{uint32(i), r.Bits})
+		}
+	}
+	return nil
+}
+
+func (d *Description) checkRegisterRoles() error {
+	for _, role := range []struct {
+		field  string
+		number uint32
+	}{{"PC", d.PC}, {"SP", d.SP}, {"FP", d.FP}, {"ReturnAddress", d.ReturnAddress}} {
+		if role.number == NoRegister {
+			continue
+		}
+		if _, ok := d.Register(role.number); !ok {
+			return fmt.Errorf("%s: %d is the number of no register", role.field, role.number)
+		}
+	}
+	return nil
+}
+
+// maxRecord bounds the records that register sets lay out.
+const maxRecord = 1 << 24
+
+func (d *Description) checkRegisterSets() error {
+	for i := range d.RegisterSets {
+		s := &d.RegisterSets[i]
+		at := fmt.Sprintf("RegisterSets[%d]", i)
+		if s.Source > MinidumpContext {
+			return fmt.Errorf("%s.Source: %d is not a source", at, s.Source)
+		}
+		if err := checkText(at+".Owner", s.Owner, MaxName); err != nil {
+			return err
+		}
+		if d.RegisterSet(s.Source, s.Owner, s.Type) != s {
+			return fmt.Errorf("%s: another set has the same source, owner and type", at)
+		}
+		if len(s.Fields) > MaxRegisters {
+			return fmt.Errorf("%s.Fields: %d, expected at most %d", at, len(s.Fields), MaxRegisters)
+		}
+		ends := make(map[uint32]uint64)
+		for j := range s.Fields {
+			f := &s.Fields[j]
+			at := fmt.Sprintf("%s.Fields[%d]", at, j)
+			info, ok := d.Register(f.Register)
+			size := (uint64(info.Bits) + 7) / 8
+			end := uint64(f.RegisterOffset) + uint64(f.Size)
+			switch {
+			case !ok:
+				return fmt.Errorf("%s.Register: %d is the number of no register", at, f.Register)
+			case f.Size == 0:
+				return fmt.Errorf("%s.Size: 0, expected at least one byte", at)
+			case end > size:
+				return fmt.Errorf("%s: bytes %d to %d of register %s, which has %d", at, f.RegisterOffset, end, info.Name, size)
+			case uint64(f.RegisterOffset) < ends[f.Register]:
+				return fmt.Errorf("%s.RegisterOffset: %d, expected at least %d, where the piece before ends", at, f.RegisterOffset, ends[f.Register])
+			case s.Source == PerfSample && f.Offset > 63:
+				return fmt.Errorf("%s.Offset: %d, expected a bit of sample_regs_user, 0 to 63", at, f.Offset)
+			case s.Source == PerfSample && (f.Size > 8 || d.ByteOrder == BigEndian && f.Size != 8):
+				return fmt.Errorf("%s.Size: %d, expected the 8 bytes of a sampled register", at, f.Size)
+			case uint64(f.Offset)+uint64(f.Size) > maxRecord:
+				return fmt.Errorf("%s.Offset: %d, expected a record of at most %d bytes", at, f.Offset, maxRecord)
+			}
+			ends[f.Register] = end
+		}
+	}
+	return nil
+}
+
+func (d *Description) checkAddressSpaces() error {
+	names := make(map[string]int)
+	numbers := make(map[locexpr.AddressSpace]int)
+	for i := range d.AddressSpaces {
+		s := &d.AddressSpaces[i]
+		at := fmt.Sprintf("AddressSpaces[%d]", i)
+		if err := checkIdentifier(at+".Name", s.Name); err != nil {
+			return err
+		}
+		name := strings.ToLower(s.Name)
+		if j, ok := names[name]; ok {
+			return fmt.Errorf("%s.Name: %q is also the name of AddressSpaces[%d]", at, s.Name, j)
+		}
+		if j, ok := numbers[s.Number]; ok {
+			return fmt.Errorf("%s.Number: %d is also the number of AddressSpaces[%d]", at, s.Number, j)
+		}
+		names[name], numbers[s.Number] = i, i
+		switch {
+		case s.Bits == 0 || s.Bits > 64:
+			return fmt.Errorf("%s.Bits: %d, expected 1 to 64", at, s.Bits)
+		case s.Number == locexpr.DefaultSpace && s.Bits != d.AddressBits:
+			return fmt.Errorf("%s.Bits: %d, expected AddressBits, %d, for the default space", at, s.Bits, d.AddressBits)
+		case s.Scope > LaneScope:
+			return fmt.Errorf("%s.Scope: %d is not a scope", at, s.Scope)
+		}
+	}
+	return nil
+}
+
+func (d *Description) checkRules() error {
+	if err := checkRules(d, "DefaultRules", d.DefaultRules); err != nil {
+		return err
+	}
+	if d.FramePointer == nil {
+		return nil
+	}
+	return checkRow(d, "FramePointer", d.FramePointer)
+}
+
+func (d *Description) checkRelocations() error {
+	seen := make(map[uint32]int)
+	for i := range d.Relocations {
+		r := &d.Relocations[i]
+		if j, ok := seen[r.Type]; ok {
+			return fmt.Errorf("Relocations[%d].Type: %d is also that of Relocations[%d]", i, r.Type, j)
+		}
+		seen[r.Type] = i
+		switch {
+		case r.Kind > object.RelocationRelative:
+			return fmt.Errorf("Relocations[%d].Kind: %d is not a kind", i, r.Kind)
+		case r.Kind == object.RelocationNone:
+		case !slices.Contains([]uint8{1, 2, 4, 8}, r.Size):
+			return fmt.Errorf("Relocations[%d].Size: %d, expected 1, 2, 4 or 8 bytes", i, r.Size)
+		}
+	}
+	return nil
+}
+
+// The operations that DWARF leaves to vendors (DWARF 5, 7.7.1): from
+// DW_OP_lo_user on. DW_OP_LLVM_user is the vendor's escape to a second opcode.
+const firstVendorOpcode = 0xe0
+
+func (d *Description) checkDialects() error {
+	seen := make(map[string]int)
+	for i := range d.Dialects {
+		dialect := &d.Dialects[i]
+		at := fmt.Sprintf("Dialects[%d]", i)
+		if err := checkIdentifier(at+".Name", dialect.Name); err != nil {
+			return err
+		}
+		if j, ok := seen[dialect.Name]; ok {
+			return fmt.Errorf("%s.Name: %q is also the name of Dialects[%d]", at, dialect.Name, j)
+		}
+		seen[dialect.Name] = i
+		if len(dialect.Operations) > MaxDescriptionList {
+			return fmt.Errorf("%s.Operations: %d, expected at most %d", at, len(dialect.Operations), MaxDescriptionList)
+		}
+		type code struct {
+			opcode byte
+			user   uint64
+		}
+		codes := make(map[code]int)
+		for j := range dialect.Operations {
+			o := &dialect.Operations[j]
+			at := fmt.Sprintf("%s.Operations[%d]", at, j)
+			if err := checkIdentifier(at+".Name", o.Name); err != nil {
+				return err
+			}
+			if !strings.HasPrefix(o.Name, "DW_OP_") {
+				return fmt.Errorf("%s.Name: %q, expected a name that begins with DW_OP_", at, o.Name)
+			}
+			if o.Opcode < firstVendorOpcode {
+				return fmt.Errorf("%s.Opcode: %#x, expected a vendor's opcode, %#x or above", at, o.Opcode, firstVendorOpcode)
+			}
+			c := code{o.Opcode, o.User}
+			if k, ok := codes[c]; ok {
+				return fmt.Errorf("%s: opcode %#x %d is also that of Operations[%d]", at, o.Opcode, o.User, k)
+			}
+			codes[c] = j
+			if k, ok := codes[code{o.Opcode, 0}]; ok && o.User != 0 {
+				return fmt.Errorf("%s: opcode %#x is also the one-byte opcode of Operations[%d]", at, o.Opcode, k)
+			}
+		}
+	}
+	return nil
+}
