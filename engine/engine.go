@@ -1,0 +1,140 @@
+// Package engine walks stacks.
+//
+// An Engine opens targets (a core, for one) and yields the stack of each of
+// their threads. What depends on an architecture comes from a plugin; see
+// package sdk for the contract.
+//
+//	e, err := engine.New(engine.Options{InProcess: []sdk.Architecture{x86_64.New()}})
+//	t, err := e.Open("server.core")
+//	for stack := range t.Stacks(ctx) { ... }
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/elfcore"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// DefaultMaxFrames is how many physical frames of a stack are walked when
+// Options.MaxFrames is 0.
+const DefaultMaxFrames = 4096
+
+// ErrUnknownTarget says that a file is none of the forms of target.
+var ErrUnknownTarget = errors.New("not a target")
+
+// Options says what an Engine uses. The zero value walks with the bundled
+// architectures as child processes of Plugins.Self.
+type Options struct {
+	// Plugins says where architectures come from.
+	Plugins plugin.Options
+	// Sysroot is where paths of a target are looked up; "" is "/".
+	Sysroot string
+	// Exe is the file of the target's main executable; "" finds it.
+	Exe string
+	// DebugDirs are searched for separate debug files.
+	DebugDirs []string
+	// MaxFrames bounds the physical frames of a stack; 0 is DefaultMaxFrames.
+	MaxFrames int
+	// NoInlines leaves out inlined calls: each frame has its containing
+	// function only, at the line table's position.
+	NoInlines bool
+	// NoSymbols leaves names and positions out altogether.
+	NoSymbols bool
+	// Registers keeps the general registers of every frame.
+	Registers bool
+}
+
+// An Engine walks stacks. It may be used concurrently.
+type Engine struct {
+	options Options
+	plugins *plugin.Manager
+
+	mu      sync.Mutex
+	targets map[*Target]struct{}
+}
+
+// New makes an engine. It starts no plugin.
+func New(options Options) (*Engine, error) {
+	if options.MaxFrames < 0 {
+		return nil, fmt.Errorf("MaxFrames is %d, expected 0 or more", options.MaxFrames)
+	}
+	if options.MaxFrames == 0 {
+		options.MaxFrames = DefaultMaxFrames
+	}
+	m, err := plugin.NewManager(options.Plugins)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{options: options, plugins: m, targets: map[*Target]struct{}{}}, nil
+}
+
+// Close closes the targets that are still open and ends the plugins.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	open := make([]*Target, 0, len(e.targets))
+	for t := range e.targets {
+		open = append(open, t)
+	}
+	e.mu.Unlock()
+	var errs []error
+	for _, t := range open {
+		errs = append(errs, t.Close())
+	}
+	e.plugins.Close()
+	return errors.Join(errs...)
+}
+
+// Plugins is the engine's plugin manager.
+func (e *Engine) Plugins() *plugin.Manager { return e.plugins }
+
+// Finder says where the engine looks for the files of a target whose own file
+// is at path.
+func (e *Engine) Finder(path string) object.Finder {
+	f := object.Finder{
+		Sysroot:   e.options.Sysroot,
+		Exe:       e.options.Exe,
+		DebugDirs: e.options.DebugDirs,
+	}
+	if path != "" {
+		f.Folders = []string{filepath.Dir(path)}
+	}
+	return f
+}
+
+// Open opens a target file, told by its first bytes. The error of a file that
+// is no target wraps ErrUnknownTarget.
+func (e *Engine) Open(path string) (*Target, error) {
+	core, err := elfcore.Open(path, elfcore.Options{
+		Finder: e.Finder(path),
+		Describe: func(machine uint16) (*sdk.Description, error) {
+			a, err := e.plugins.ForMachine(machine)
+			if err != nil {
+				return nil, err
+			}
+			return a.Description(), nil
+		},
+	})
+	if errors.Is(err, elfcore.ErrNotCore) {
+		return nil, fmt.Errorf("%w: %w", ErrUnknownTarget, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.Attach(core), nil
+}
+
+// Attach walks a target that the caller made. Close closes it.
+func (e *Engine) Attach(state target.Target) *Target {
+	t := newTarget(e, state)
+	e.mu.Lock()
+	e.targets[t] = struct{}{}
+	e.mu.Unlock()
+	return t
+}

@@ -1,0 +1,491 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/resolve"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// maxCachedRows bounds the rows that a module remembers. A module of a crashed
+// process is entered at a few hundred places; a bound keeps a damaged target
+// that leads everywhere from filling memory.
+const maxCachedRows = 1 << 16
+
+// maxFunctionCode bounds the code of a function that a plugin is asked to read.
+const maxFunctionCode = 1 << 20
+
+// codeWindow is how much code is sent before and after a PC in a function
+// that nothing bounds.
+const codeWindow = 4096
+
+// module is a module with what the walk needs of it. Its parts are made when
+// they are first needed.
+type module struct {
+	*target.Module
+	target *Target
+	arch   *machine
+
+	mu       sync.Mutex
+	opened   bool // rows and the plugin's answer are there
+	tables   []*cfi.Table
+	above    []cfi.Row // the plugin's rows that override CFI
+	below    []cfi.Row
+	ruled    []sdk.Function // functions about which the plugin said something, by start
+	defaults *ruleSet
+	special  map[*sdk.Function]*ruleSet // default rules of single functions
+	rows     map[rowKey]*rowSource
+	problems []string
+
+	symbolsOnce sync.Once
+	symbols     *resolve.Resolver // nil without an object
+	debug       object.Found
+}
+
+// rowKey is an address of the object; exact tells a frame that is about to
+// execute there from one that is inside a call.
+type rowKey struct {
+	address uint64
+	exact   bool
+}
+
+// rowSource is a row in force at an address, with where it came from.
+type rowSource struct {
+	row       *cfi.Row
+	by        FoundBy
+	defaults  *ruleSet
+	outermost string // why no caller is looked for; "" when one is
+}
+
+// noRow says that no source has a row for an address; the text says what each
+// source answered.
+type noRow struct{ reasons []string }
+
+func (e *noRow) Error() string {
+	if len(e.reasons) == 0 {
+		return "no call frame information"
+	}
+	return strings.Join(e.reasons, "; ")
+}
+
+// handle is the number by which plugins name the module's object.
+func (m *module) handle() uint64 { return uint64(m.ID) + 1 }
+
+func (m *module) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.debug.Object != nil {
+		m.debug.Object.Close()
+	}
+}
+
+func (m *module) info() ModuleInfo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	info := ModuleInfo{DebugFile: m.debug.Path, Problems: append([]string(nil), m.problems...)}
+	if m.Problem != "" {
+		info.Problems = append([]string{m.Problem}, info.Problems...)
+	}
+	return info
+}
+
+func (m *module) problem(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, p := range m.problems {
+		if p == text {
+			return
+		}
+	}
+	m.problems = append(m.problems, text)
+}
+
+// resolver is the module's names and positions; nil where it has no object.
+func (m *module) resolver() *resolve.Resolver {
+	m.symbolsOnce.Do(func() {
+		if m.Object == nil {
+			return
+		}
+		finder := m.target.engine.Finder(m.target.state.Info().Path)
+		debug := finder.FindDebug(m.Object)
+		symbols := resolve.New(m.Object, debug.Object)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.debug, m.symbols = debug, symbols
+		for _, p := range symbols.Problems() {
+			m.problem("%s", p)
+		}
+	})
+	return m.symbols
+}
+
+// frames appends the functions at an address of the module's object.
+func (m *module) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
+	r := m.resolver()
+	if r == nil {
+		return dst
+	}
+	frames, err := r.Frames(dst, address)
+	if err != nil {
+		m.mu.Lock()
+		m.problem("%s", err)
+		m.mu.Unlock()
+	}
+	return frames
+}
+
+// open reads the module's call frame information and asks its plugin about
+// it. A plugin that fails is asked again by the next stack that comes here.
+func (m *module) open(ctx context.Context) error {
+	if m.opened {
+		return nil
+	}
+	if m.Object == nil {
+		m.defaults, m.opened = m.arch.defaults, true
+		return nil
+	}
+	o := m.Object
+	o.SetRelocations(m.arch.desc.Relocations)
+	answer, err := m.arch.arch.OpenObject(ctx, &view{target: m.target}, m.openRequest())
+	if err != nil {
+		return err
+	}
+	for _, p := range answer.Problems {
+		m.problem("%s", p)
+	}
+	m.defaults = m.arch.defaults
+	if answer.DefaultRules != nil {
+		m.defaults = newRuleSet(m.arch, answer.DefaultRules)
+	}
+	for _, t := range answer.Tables {
+		if t.Priority == sdk.OverridesCFI {
+			m.above = append(m.above, t.Rows...)
+			m.problem("call frame information is overridden: %s", t.Reason)
+		} else {
+			m.below = append(m.below, t.Rows...)
+		}
+	}
+	sortRows(m.above)
+	sortRows(m.below)
+	m.ruled = answer.Functions
+	sort.SliceStable(m.ruled, func(i, j int) bool { return m.ruled[i].Start < m.ruled[j].Start })
+	m.special = map[*sdk.Function]*ruleSet{}
+	for i := range m.ruled {
+		if f := &m.ruled[i]; f.DefaultRules != nil {
+			m.special[f] = newRuleSet(m.arch, f.DefaultRules)
+		}
+	}
+	m.openTables()
+	m.opened = true
+	return nil
+}
+
+func sortRows(rows []cfi.Row) {
+	sort.SliceStable(rows, func(i, j int) bool { return rows[i].Start < rows[j].Start })
+}
+
+func (m *module) openRequest() *sdk.OpenObjectRequest {
+	o := m.Object
+	req := &sdk.OpenObjectRequest{
+		Object:  m.handle(),
+		Path:    m.Path,
+		Machine: o.Machine(),
+		OSABI:   o.OSABI(),
+		Flags:   o.Flags(),
+	}
+	for _, s := range o.Sections() {
+		req.Sections = append(req.Sections, sdk.SectionInfo{
+			Name: s.Name, Type: s.Type, Flags: s.Flags, Address: s.Address, Size: s.Size,
+		})
+	}
+	// Only the functions that the architecture named: a library has a hundred
+	// thousand, and the plugin reads the symbol table itself if it wants all.
+	if r := m.resolver(); r != nil {
+		for _, name := range m.arch.desc.Symbols {
+			for _, s := range r.Named(name) {
+				req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: s.Name, Address: s.Start, Size: s.End - s.Start})
+			}
+		}
+	}
+	return req
+}
+
+// openTables opens .eh_frame and .debug_frame, of the object itself and of its
+// separate debug file. Several may be there; they are asked in this order.
+func (m *module) openTables() {
+	add := func(o *object.Object, s cfi.Section, header *cfi.Section) {
+		s.Order, s.AddressSize = o.ByteOrder(), o.AddressSize()
+		t, err := cfi.NewTable(s)
+		if err != nil {
+			m.problem("%s: %v", o.Name(), err)
+			return
+		}
+		if header != nil {
+			header.Order, header.AddressSize = s.Order, s.AddressSize
+			if err := t.UseHeader(*header); err != nil {
+				m.problem("%s: %v; the index is built from the section itself", o.Name(), err)
+			}
+		}
+		m.tables = append(m.tables, t)
+	}
+	o := m.Object
+	if data, address, ok := o.EHFrame(); ok {
+		eh := cfi.Section{Name: ".eh_frame", Data: data, Address: address, EH: true}
+		if text := o.Section(".text"); text != nil {
+			eh.Text = text.Address
+		}
+		var header *cfi.Section
+		if data, address, ok := o.EHFrameHeader(); ok {
+			header = &cfi.Section{Name: ".eh_frame_hdr", Data: data, Address: address, DataBase: address, EH: true}
+			eh.DataBase = address
+		}
+		add(o, eh, header)
+	}
+	m.resolverLocked()
+	for _, o := range []*object.Object{o, m.debug.Object} {
+		if o == nil {
+			continue
+		}
+		for _, name := range []string{".debug_frame", ".zdebug_frame"} {
+			s := o.Section(name)
+			if s == nil || s.Type == object.NoBits {
+				continue
+			}
+			data, err := s.Data()
+			if err != nil {
+				m.problem("%v", err)
+				continue
+			}
+			if len(data) > 0 {
+				add(o, cfi.Section{Name: ".debug_frame", Data: data, Address: s.Address}, nil)
+			}
+		}
+	}
+}
+
+// resolverLocked makes the resolver, and so finds the debug file, while mu is
+// held.
+func (m *module) resolverLocked() {
+	m.mu.Unlock()
+	defer m.mu.Lock()
+	m.resolver()
+}
+
+// function is what the plugin said about the function at an address.
+func (m *module) function(address uint64) *sdk.Function {
+	i := sort.Search(len(m.ruled), func(i int) bool { return m.ruled[i].Start > address })
+	if i > 0 && address < m.ruled[i-1].End {
+		return &m.ruled[i-1]
+	}
+	return nil
+}
+
+// row finds the row in force at pc, an address of the object (design of the
+// walk: the object's rows that override CFI, CFI, the object's other rows,
+// rows read from the code).
+func (m *module) row(ctx context.Context, pc uint64, exact bool) (*rowSource, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := rowKey{pc, exact}
+	if s, ok := m.rows[key]; ok {
+		return s, nil
+	}
+	if m.arch == nil {
+		return nil, &noRow{[]string{"the module is of another architecture than its thread"}}
+	}
+	if err := m.open(ctx); err != nil {
+		return nil, err
+	}
+	s, err := m.find(ctx, pc, exact)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.rows) < maxCachedRows {
+		m.rows[key] = s
+	}
+	return s, nil
+}
+
+func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, error) {
+	lookup := pc
+	if !exact {
+		lookup -= uint64(m.arch.desc.CallDistance)
+	}
+	source := &rowSource{defaults: m.defaults}
+	if f := m.function(lookup); f != nil {
+		if rules := m.special[f]; rules != nil {
+			source.defaults = rules
+		}
+		switch f.Kind {
+		case sdk.OutermostFunction:
+			source.outermost = f.Name + " has no caller"
+		case sdk.KernelFunction:
+			source.outermost = f.Name + " is a kernel"
+		}
+	}
+	if row := rowIn(m.above, lookup); row != nil {
+		source.row, source.by = row, ByObject
+		return source, nil
+	}
+	var none noRow
+	var bounds codeBounds
+	for _, t := range m.tables {
+		row, fde, err := cfiRow(t, pc, lookup, exact)
+		if fde != nil && !bounds.known {
+			bounds = codeBounds{start: fde.Start, end: fde.End, known: true}
+		}
+		switch {
+		case err == nil:
+			source.row, source.by = row, ByCFI
+			return source, nil
+		case errors.Is(err, cfi.ErrNoFDE):
+		default:
+			// One entry that cannot be read is no reason to stop: other
+			// sources may know the function.
+			m.problem("%s: %v", m.Object.Name(), err)
+			none.reasons = append(none.reasons, err.Error())
+		}
+	}
+	if row := rowIn(m.below, lookup); row != nil {
+		source.row, source.by = row, ByObject
+		return source, nil
+	}
+	if source.outermost != "" {
+		return source, nil
+	}
+	rules, err := m.readCode(ctx, pc, lookup, exact, bounds)
+	if err != nil {
+		return nil, err
+	}
+	if row := rowIn(rules.Rows, lookup); row != nil {
+		source.row, source.by = row, ByRules
+		return source, nil
+	}
+	if rules.Reason != "" {
+		none.reasons = append(none.reasons, "code: "+rules.Reason)
+	}
+	return nil, &none
+}
+
+// cfiRow finds the row of a CFI table. A signal trampoline is entered by
+// returning to its first instruction, so the byte before it belongs to nobody:
+// an FDE with the augmentation S that starts exactly at pc is taken although pc
+// came as a return address.
+func cfiRow(t *cfi.Table, pc, lookup uint64, exact bool) (*cfi.Row, *cfi.FDE, error) {
+	fde, err := t.FDE(lookup)
+	if !exact && (err != nil || !fde.CIE.Signal) {
+		if at, atErr := t.FDE(pc); atErr == nil && at.CIE.Signal {
+			fde, err = at, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if fde.CIE.Signal {
+		lookup = pc
+	}
+	var row cfi.Row
+	if err := fde.RowAt(lookup, &row); err != nil {
+		return nil, fde, err
+	}
+	if row.CFA.Kind == cfi.NoCFA {
+		return nil, fde, fmt.Errorf("%w: the FDE at %#x has no rule for the CFA", cfi.ErrNoFDE, fde.Offset)
+	}
+	return &row, fde, nil
+}
+
+func rowIn(rows []cfi.Row, pc uint64) *cfi.Row {
+	i := sort.Search(len(rows), func(i int) bool { return rows[i].Start > pc })
+	if i > 0 && pc < rows[i-1].End && rows[i-1].CFA.Kind != cfi.NoCFA {
+		return &rows[i-1]
+	}
+	return nil
+}
+
+// codeBounds is where a function lies, if something says so.
+type codeBounds struct {
+	start, end uint64
+	known      bool
+	name       string
+}
+
+// readCode asks the plugin for rows of the function at pc.
+func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bounds codeBounds) (*sdk.FrameRules, error) {
+	m.resolverLocked()
+	if m.symbols != nil {
+		for _, at := range []uint64{lookup, pc} {
+			if bounds.known {
+				break
+			}
+			if s, ok := m.symbols.Function(at); ok && s.End > s.Start {
+				bounds = codeBounds{s.Start, s.End, true, s.Name}
+				// A return address that is a function's first byte was pushed by
+				// nobody's call: it is a trampoline's.
+				if at == pc && pc != lookup && s.Start != pc {
+					bounds = codeBounds{}
+				}
+			}
+		}
+	}
+	window := bounds
+	if !bounds.known || bounds.end-bounds.start > maxFunctionCode || lookup < bounds.start {
+		window = m.codeWindow(pc)
+		bounds.known = false
+	}
+	code := make([]byte, window.end-window.start)
+	at, ok := m.Start(window.start)
+	if !ok {
+		return &sdk.FrameRules{Reason: "the code is not in the module's segments"}, nil
+	}
+	n, err := m.target.state.ReadMemory(0, at, code)
+	if n == 0 {
+		return &sdk.FrameRules{Reason: err.Error()}, nil
+	}
+	return askRules(ctx, m.arch, &view{target: m.target}, m.handle(), sdk.CodeRange{
+		PC: lookup, Start: window.start, Code: code[:n],
+		Bounded: bounds.known && n == len(code), Name: window.name, Exact: exact,
+	})
+}
+
+// codeWindow is the code around pc, within its section or segment.
+func (m *module) codeWindow(pc uint64) codeBounds {
+	w := codeBounds{start: 0, end: ^uint64(0)}
+	for _, s := range m.Segments {
+		if s.Executable && pc-s.Address < s.Size {
+			w.start, w.end = s.Address, s.Address+s.Size
+		}
+	}
+	if m.Object != nil {
+		for _, s := range m.Object.Sections() {
+			if s.Flags&object.FlagExec != 0 && pc-s.Address < s.Size && s.Address >= w.start && s.Address+s.Size <= w.end {
+				w = codeBounds{start: s.Address, end: s.Address + s.Size, name: s.Name}
+			}
+		}
+	}
+	if pc-w.start > codeWindow {
+		w.start = pc - codeWindow
+	}
+	if w.end-pc > codeWindow {
+		w.end = pc + codeWindow
+	}
+	return w
+}
+
+// askRules asks for the rows of one function.
+func askRules(ctx context.Context, a *machine, v *view, object uint64, code sdk.CodeRange) (*sdk.FrameRules, error) {
+	answer, err := a.arch.FrameRules(ctx, v, &sdk.FrameRulesRequest{Object: object, Functions: []sdk.CodeRange{code}})
+	if err != nil {
+		return nil, err
+	}
+	rules := &answer.Functions[0]
+	sortRows(rules.Rows)
+	return rules, nil
+}

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"sort"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A Target is an opened target with what the engine knows about it: its
+// threads' bindings, and the rows and symbols of its modules. It may be used
+// concurrently.
+type Target struct {
+	engine  *Engine
+	state   target.Target
+	modules []*module
+	index   []moduleSegment // executable segments, by start
+	threads map[*target.Thread]*thread
+
+	bound sync.Once
+}
+
+// moduleSegment is an executable segment in the index of PCs.
+type moduleSegment struct {
+	start, end uint64
+	module     *module
+	address    uint64 // ELF virtual address of start
+}
+
+// thread is a thread with its architecture and what its plugin said of it.
+type thread struct {
+	*target.Thread
+	arch    *machine
+	binding *sdk.ThreadBinding
+	failure error // why there is no binding
+}
+
+func newTarget(e *Engine, state target.Target) *Target {
+	t := &Target{engine: e, state: state, threads: map[*target.Thread]*thread{}}
+	for _, m := range state.Modules() {
+		mod := &module{Module: m, target: t, rows: map[rowKey]*rowSource{}}
+		t.modules = append(t.modules, mod)
+		for _, s := range m.Segments {
+			if s.Executable && s.Size > 0 && s.Start+s.Size > s.Start {
+				t.index = append(t.index, moduleSegment{s.Start, s.Start + s.Size, mod, s.Address})
+			}
+		}
+	}
+	sort.SliceStable(t.index, func(i, j int) bool { return t.index[i].start < t.index[j].start })
+	return t
+}
+
+// Info is what is known of the target as a whole.
+func (t *Target) Info() target.Info { return t.state.Info() }
+
+// Modules are the code objects loaded, by address.
+func (t *Target) Modules() []*target.Module { return t.state.Modules() }
+
+// Threads are in the target's own order.
+func (t *Target) Threads() []*target.Thread { return t.state.Threads() }
+
+// State is where the target's memory and registers come from.
+func (t *Target) State() target.Target { return t.state }
+
+// Close closes the target and the files it mapped.
+func (t *Target) Close() error {
+	t.engine.mu.Lock()
+	delete(t.engine.targets, t)
+	t.engine.mu.Unlock()
+	for _, m := range t.modules {
+		m.close()
+	}
+	return t.state.Close()
+}
+
+// Stacks walks the threads of the target, in its order.
+func (t *Target) Stacks(ctx context.Context) iter.Seq[*Stack] {
+	return func(yield func(*Stack) bool) {
+		for _, th := range t.state.Threads() {
+			if ctx.Err() != nil || !yield(t.Walk(ctx, th)) {
+				return
+			}
+		}
+	}
+}
+
+// Walk walks the stack of one thread of the target. There is always a stack:
+// what went wrong is its Stopped. Nothing that was found before is lost.
+func (t *Target) Walk(ctx context.Context, th *target.Thread) *Stack {
+	t.bound.Do(func() { t.bindAll(ctx) })
+	state := t.threads[th]
+	if state == nil {
+		return &Stack{Thread: th, Stopped: Stopped{StopNoMemory, "the thread is not of this target"}}
+	}
+	w := newWalker(t, state)
+	if err := object.Guard(func() error { w.walk(ctx); return nil }); err != nil {
+		w.stack.Stopped = Stopped{StopNoMemory, err.Error()}
+	}
+	return w.stack
+}
+
+// ModuleInfo is what was found out about a module while walking.
+type ModuleInfo struct {
+	DebugFile string   // the separate debug file in use; "" when there is none
+	Problems  []string // each a sentence
+	Searched  []string // where debug files were looked for
+}
+
+// ModuleInfo says what is known of a module of the target by now.
+func (t *Target) ModuleInfo(m *target.Module) ModuleInfo {
+	for _, mod := range t.modules {
+		if mod.Module == m {
+			return mod.info()
+		}
+	}
+	return ModuleInfo{}
+}
+
+// Problems are what went wrong with the target and with the plugins it uses,
+// each a sentence.
+func (t *Target) Problems() []string {
+	problems := append([]string(nil), t.state.Info().Problems...)
+	seen := map[*plugin.Arch]bool{}
+	for _, th := range t.state.Threads() {
+		if s := t.threads[th]; s != nil && s.arch != nil && !seen[s.arch.arch] {
+			seen[s.arch.arch] = true
+			problems = append(problems, s.arch.arch.Problems()...)
+		}
+	}
+	return problems
+}
+
+// moduleAt finds the module whose executable segments hold a run-time address.
+func (t *Target) moduleAt(address uint64) (m *module, objectAddress uint64) {
+	i := sort.Search(len(t.index), func(i int) bool { return t.index[i].start > address })
+	if i == 0 {
+		return nil, 0
+	}
+	if s := &t.index[i-1]; address < s.end {
+		return s.module, address - s.start + s.address
+	}
+	return nil, 0
+}
+
+// bindAll asks the plugins about all threads of the target, a batch for each
+// architecture.
+func (t *Target) bindAll(ctx context.Context) {
+	machines := map[string]*machine{}
+	batches := map[*machine][]*thread{}
+	for _, th := range t.state.Threads() {
+		s := &thread{Thread: th}
+		t.threads[th] = s
+		m := machines[th.Arch]
+		if m == nil {
+			a, err := t.engine.plugins.Find(th.Arch)
+			if err != nil {
+				s.failure = err
+				continue
+			}
+			m = newMachine(a)
+			machines[th.Arch] = m
+		}
+		s.arch = m
+		if th.Problem == "" {
+			batches[m] = append(batches[m], s)
+		}
+	}
+	for _, mod := range t.modules {
+		mod.arch = machines[mod.Arch]
+	}
+	for m, batch := range batches {
+		// A state that kills the plugin must not cost the other threads: the
+		// batch is halved until that state is alone, as often as one such state
+		// in it needs.
+		budget := 2*bits.Len(uint(len(batch))) + 2
+		t.bind(ctx, m, batch, &budget)
+	}
+}
+
+func (t *Target) bind(ctx context.Context, m *machine, batch []*thread, budget *int) {
+	req := &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, len(batch))}
+	for i, s := range batch {
+		req.Threads[i] = sdk.ThreadState{Thread: s.Handle, Registers: s.Registers, Processor: s.Processor}
+	}
+	answer, err := m.arch.BindThreads(ctx, &view{target: t}, req)
+	if err == nil {
+		for i, s := range batch {
+			s.binding = &answer.Threads[i]
+		}
+		return
+	}
+	var failure *plugin.Failure
+	if *budget--; len(batch) == 1 || *budget <= 0 || !errors.As(err, &failure) {
+		for _, s := range batch {
+			s.failure = err
+		}
+		return
+	}
+	half := len(batch) / 2
+	t.bind(ctx, m, batch[:half], budget)
+	t.bind(ctx, m, batch[half:], budget)
+}
+
+// view is the engine as a plugin sees it while a call about a target is under
+// way.
+type view struct{ target *Target }
+
+func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n int, err error) {
+	guarded := object.Guard(func() error {
+		n, err = v.target.state.ReadMemory(m.Space, m.Address, buf)
+		return nil
+	})
+	if guarded != nil {
+		return 0, guarded
+	}
+	return n, err
+}
+
+func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32) (sdk.Registers, error) {
+	threads := v.target.state.Threads()
+	if handle >= uint64(len(threads)) {
+		return sdk.Registers{}, fmt.Errorf("thread %d of a target with %d threads", handle, len(threads))
+	}
+	all := threads[handle].Registers
+	if len(numbers) == 0 {
+		return all, nil
+	}
+	var some sdk.Registers
+	for _, n := range numbers {
+		if value, ok := all.Get(n); ok {
+			some.Set(n, value)
+		}
+	}
+	return some, nil
+}
+
+func (v *view) ReadSection(_ context.Context, handle uint64, name string) (data []byte, err error) {
+	if handle == 0 || handle > uint64(len(v.target.modules)) || v.target.modules[handle-1].Object == nil {
+		return nil, fmt.Errorf("no code object %d", handle)
+	}
+	o := v.target.modules[handle-1].Object
+	guarded := object.Guard(func() error {
+		s := o.Section(name)
+		if s == nil {
+			err = fmt.Errorf("%s: no section %s", o.Name(), name)
+			return nil
+		}
+		data, err = s.Data()
+		// The bytes leave the guard: a copy cannot fault later.
+		data = append([]byte(nil), data...)
+		return nil
+	})
+	if guarded != nil {
+		return nil, guarded
+	}
+	return data, err
+}

@@ -1,0 +1,366 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// walker walks one stack.
+type walker struct {
+	target  *Target
+	thread  *thread
+	machine *machine
+	stack   *Stack
+	eval    locexpr.Evaluator
+
+	// A walk that goes round meets its checkpoint again; the checkpoint moves
+	// to the newest frame whenever the count of frames has doubled.
+	checkpoint *frame
+	doubled    int
+}
+
+func newWalker(t *Target, th *thread) *walker {
+	w := &walker{target: t, thread: th, machine: th.arch, stack: &Stack{Thread: th.Thread}, doubled: 2}
+	if w.machine != nil {
+		w.eval = locexpr.Evaluator{
+			Dialect:     locexpr.DWARF5,
+			AddressBits: w.machine.desc.AddressBits,
+			Order:       w.machine.order,
+			CFI:         true,
+		}
+	}
+	return w
+}
+
+// evaluator is the evaluator for the expressions of a row.
+func (w *walker) evaluator(*rowSource) *locexpr.Evaluator { return &w.eval }
+
+func (w *walker) scope() locexpr.Scope {
+	return locexpr.Scope{Thread: w.thread.Handle, Lane: -1}
+}
+
+func (w *walker) registerName(reg uint64) string {
+	if info, ok := w.machine.desc.Register(uint32(reg)); ok && reg <= uint64(^uint32(0)) {
+		return info.Name
+	}
+	return fmt.Sprintf("register %d", reg)
+}
+
+// liveRegister reads a register of the thread's top frame.
+func (w *walker) liveRegister(reg uint64) (uint64, error) {
+	bytes, ok := w.thread.Registers.Get(uint32(reg))
+	if !ok {
+		return 0, fmt.Errorf("%s %w in the target's registers", w.registerName(reg), errUndefined)
+	}
+	if len(bytes) > 8 {
+		bytes = bytes[:8]
+	}
+	return integer(bytes, w.machine.order), nil
+}
+
+// word reads an integer from the default address space.
+func (w *walker) word(address uint64, bits uint32) (uint64, error) {
+	var buf [8]byte
+	b := buf[:(bits+7)/8]
+	if _, err := w.target.state.ReadMemory(locexpr.DefaultSpace, address, b); err != nil {
+		return 0, err
+	}
+	return integer(b, w.machine.order), nil
+}
+
+// walk goes from the thread's registers to its outermost frame.
+func (w *walker) walk(ctx context.Context) {
+	f := w.top()
+	for f != nil {
+		w.add(f)
+		caller, stopped := w.step(ctx, f)
+		w.finish(f)
+		switch {
+		case caller == nil:
+			w.stack.Stopped = stopped
+		case w.repeats(f):
+			return
+		case len(w.stack.Frames) == w.target.engine.options.MaxFrames:
+			w.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", len(w.stack.Frames))}
+			return
+		case ctx.Err() != nil:
+			w.stack.Stopped = Stopped{StopFrameLimit, "the walk was interrupted: " + ctx.Err().Error()}
+			return
+		}
+		f = caller
+	}
+}
+
+// top is the frame of the thread's own registers; nil, with the stack's
+// reason, where there is none.
+func (w *walker) top() *frame {
+	th := w.thread
+	switch {
+	case th.Problem != "":
+		w.stack.Stopped = Stopped{StopNoMemory, th.Problem}
+		return nil
+	case w.machine == nil:
+		w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
+		return nil
+	}
+	f := &frame{walker: w, exact: true, found: ByContext, slots: make([]slot, w.machine.core)}
+	for n := range f.slots {
+		if _, ok := th.Registers.Get(uint32(n)); ok && w.machine.bits[n] != 0 {
+			f.slots[n] = slot{kind: slotLive, bits: uint64(n)}
+		}
+	}
+	switch {
+	case th.binding != nil && th.binding.Problem != "":
+		w.stack.Stopped = Stopped{StopNoMemory, th.binding.Problem}
+		return nil
+	case th.binding != nil:
+		f.pc = th.binding.PC
+	default:
+		// The plugin did not answer. The register that the description calls
+		// the PC still says where the thread is, and nothing more.
+		pc, err := w.liveRegister(uint64(w.machine.desc.PC))
+		if err != nil {
+			w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
+			return nil
+		}
+		f.pc = pc
+	}
+	w.place(f)
+	return f
+}
+
+// place finds the module of a frame.
+func (w *walker) place(f *frame) {
+	distance := uint64(w.machine.desc.CallDistance)
+	if f.exact {
+		distance = 0
+	}
+	f.module, f.lookup = w.target.moduleAt(f.pc - distance)
+	if f.module != nil {
+		f.offset = f.lookup + distance
+		return
+	}
+	// A trampoline may be the first instruction of its module.
+	if f.module, f.offset = w.target.moduleAt(f.pc); f.module != nil {
+		f.lookup = f.offset
+	}
+}
+
+// add makes the frame part of the result. What is found out about it later
+// goes in by finish, so a walk that is cut off keeps it.
+func (w *walker) add(f *frame) {
+	f.index = len(w.stack.Frames)
+	out := Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found}
+	if f.module != nil {
+		out.Module, out.ModuleOffset = f.module.Module, f.offset
+	}
+	w.stack.Frames = append(w.stack.Frames, out)
+}
+
+func (w *walker) finish(f *frame) {
+	out := &w.stack.Frames[f.index]
+	out.Exact = f.exact
+	if f.hasCFA {
+		out.CFASpace, out.CFA, out.HasCFA = cfaAddress(f.cfa)
+	}
+	if f.source != nil && f.source.row != nil {
+		out.SignalFrame = f.source.row.SignalFrame
+	}
+	if f.module != nil && !w.target.engine.options.NoSymbols {
+		lookup := f.lookup
+		if out.SignalFrame {
+			lookup = f.offset
+		}
+		out.Symbols = f.module.frames(nil, lookup)
+		if n := len(out.Symbols); n > 1 && w.target.engine.options.NoInlines {
+			physical := out.Symbols[n-1]
+			physical.File, physical.Line, physical.Column = out.Symbols[0].File, out.Symbols[0].Line, out.Symbols[0].Column
+			out.Symbols = append(out.Symbols[:0], physical)
+		}
+	}
+	if w.target.engine.options.Registers {
+		out.Registers = f.registers()
+	}
+}
+
+// registers are the general registers of a frame that have a value.
+func (f *frame) registers() []RegisterValue {
+	var values []RegisterValue
+	for n := range f.slots {
+		if f.slots[n].kind == slotUndefined {
+			continue
+		}
+		if v, err := f.value(uint64(n)); err == nil {
+			values = append(values, RegisterValue{f.walker.registerName(uint64(n)), uint64(n), f.walker.machine.bits[n], v})
+		}
+	}
+	return values
+}
+
+func cfaAddress(l locexpr.Location) (space locexpr.AddressSpace, address uint64, ok bool) {
+	return l.MemoryAddress()
+}
+
+// repeats says whether the walk goes round: the same PC and CFA have been seen
+// before. The repeated frames are taken away again.
+func (w *walker) repeats(f *frame) bool {
+	if !f.hasCFA {
+		return false
+	}
+	if c := w.checkpoint; c != nil && sameActivation(&w.stack.Frames[c.index], &w.stack.Frames[f.index]) {
+		frames := w.stack.Frames
+		period := f.index - c.index
+		first := 0
+		for !sameActivation(&frames[first], &frames[first+period]) {
+			first++
+		}
+		w.stack.Frames = frames[:first+period]
+		w.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+period, first)}
+		return true
+	}
+	if w.checkpoint == nil || f.index == w.doubled {
+		w.checkpoint, w.doubled = f, 2*f.index+2
+	}
+	return false
+}
+
+// sameActivation compares frames by PC and CFA together: frames may share a
+// CFA, and the stack may grow either way.
+func sameActivation(a, b *Frame) bool {
+	return a.PC == b.PC && a.CFA == b.CFA && a.CFASpace == b.CFASpace && a.HasCFA && b.HasCFA
+}
+
+// step finds the row of f and recovers its caller. Without a caller it says
+// why the stack ends.
+func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
+	if w.thread.binding == nil {
+		return nil, Stopped{StopPluginFailed, w.thread.failure.Error()}
+	}
+	source, err := w.findRow(ctx, f)
+	if err != nil {
+		return w.withoutRow(ctx, f, err)
+	}
+	f.source = source
+	if source.row == nil {
+		return nil, Stopped{StopOutermost, source.outermost}
+	}
+	if source.row.SignalFrame {
+		f.exact = true
+	}
+	caller, err := w.recover(f, source)
+	if source.outermost != "" {
+		return nil, Stopped{StopOutermost, source.outermost}
+	}
+	if err != nil {
+		if f.guessed() && errors.Is(err, errUndefined) {
+			return w.guess(ctx, f, err)
+		}
+		return nil, stopFor(err)
+	}
+	if caller == nil {
+		return nil, Stopped{StopOutermost, "the return address is undefined"}
+	}
+	if caller.pc == 0 {
+		return nil, Stopped{StopOutermost, "the return address is 0"}
+	}
+	return caller, Stopped{}
+}
+
+// guessed says whether a frame, or one that it was found through, is a guess
+// that left registers unknown.
+func (f *frame) guessed() bool {
+	for ; f != nil; f = f.callee {
+		if f.found == ByScan {
+			return true
+		}
+	}
+	return false
+}
+
+// stopFor sorts an error of a walk into the reasons of a stop.
+func stopFor(err error) Stopped {
+	var failure *plugin.Failure
+	switch {
+	case errors.As(err, &failure):
+		return Stopped{StopPluginFailed, err.Error()}
+	case errors.Is(err, target.ErrEndOfStack):
+		return Stopped{StopEndOfStack, err.Error()}
+	case errors.Is(err, target.ErrNoMemory), errors.Is(err, object.ErrFileShrank):
+		return Stopped{StopNoMemory, err.Error()}
+	}
+	return Stopped{StopNoRow, err.Error()}
+}
+
+// findRow finds the row of a frame, in its module or in code that is in none.
+func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
+	if f.module != nil {
+		return f.module.row(ctx, f.offset, f.exact)
+	}
+	if _, executable := w.target.state.Mapped(f.pc); !executable {
+		return nil, errNoCode
+	}
+	lookup := f.pc
+	if !f.exact {
+		lookup -= uint64(w.machine.desc.CallDistance)
+	}
+	start := lookup - min(lookup, codeWindow)
+	for start < lookup {
+		if _, executable := w.target.state.Mapped(start); executable {
+			break
+		}
+		start += codeWindow / 16
+	}
+	start = min(start, lookup)
+	code := make([]byte, lookup-start+codeWindow)
+	n, err := w.target.state.ReadMemory(locexpr.DefaultSpace, start, code)
+	if start+uint64(n) <= lookup {
+		return nil, &noRow{[]string{err.Error()}}
+	}
+	rules, err := askRules(ctx, w.machine, &view{target: w.target}, 0, sdk.CodeRange{
+		PC: lookup, Start: start, Code: code[:n], Exact: f.exact,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if row := rowIn(rules.Rows, lookup); row != nil {
+		return &rowSource{row: row, by: ByRules, defaults: w.machine.defaults}, nil
+	}
+	return nil, &noRow{[]string{"the PC is in no module", "code: " + rules.Reason}}
+}
+
+// recover computes the CFA of f and the state of its caller. A caller of nil
+// without an error says that the return address is undefined: f is outermost.
+func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
+	cfa, err := source.row.CFA.Location(w.evaluator(source), frameContext{frame: f})
+	if err != nil {
+		return nil, fmt.Errorf("CFA: %w", err)
+	}
+	f.cfa, f.hasCFA = cfa, true
+	caller := &frame{walker: w, callee: f, index: f.index + 1, found: source.by, slots: make([]slot, w.machine.core)}
+	if err := f.callerSlots(caller.slots); err != nil {
+		return nil, fmt.Errorf("return address: %w", err)
+	}
+	column := source.row.ReturnAddress
+	l, err := caller.location(column)
+	if err != nil {
+		return nil, fmt.Errorf("return address: %w", err)
+	}
+	if l.IsUndefined() {
+		return nil, nil
+	}
+	pc, err := caller.value(column)
+	if err != nil {
+		return nil, fmt.Errorf("return address: %w", err)
+	}
+	caller.pc = pc &^ w.thread.binding.ReturnAddressMask
+	caller.exact = source.row.SignalFrame
+	w.place(caller)
+	return caller, nil
+}
