@@ -23,6 +23,9 @@ const (
 // and neither dumped nor readable from the mapped file.
 var ErrNoMemory = errors.New("address is not in the target")
 
+// ErrEndOfStack says that the recorded bytes of a stack ran out.
+var ErrEndOfStack = errors.New("the recorded stack ends here")
+
 // A Target is a process, or what was kept of one. It may be read concurrently.
 type Target interface {
 	Info() Info

@@ -1,0 +1,39 @@
+# `make` lists what there is.
+GO ?= go
+GOLANGCI ?= $(shell $(GO) env GOPATH)/bin/golangci-lint
+GOLANGCI_VERSION = v2.15.0
+
+.PHONY: help build test race lint generate fuzz bench proof install
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## bin/unwindd, and each architecture as an executable of its own
+	$(GO) build -trimpath -o bin/ ./cmd/unwindd ./plugins/...
+
+install: ## unwindd into GOBIN
+	$(GO) install -trimpath ./cmd/unwindd
+
+test: ## the tests
+	$(GO) test ./...
+
+race: ## the tests under the race detector
+	$(GO) test -race ./...
+
+lint: ## vet and golangci-lint
+	$(GO) vet ./...
+	test -x $(GOLANGCI) || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	$(GOLANGCI) run ./...
+
+generate: ## the wire protocol's Go code, by protoc
+	$(GO) generate ./sdk/archpb
+
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+bench: ## the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
+	UNWINDD_PROOF=1 $(GO) test -timeout 60m ./...
+	.ci/fuzz 10m

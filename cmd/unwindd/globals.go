@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// bundled are the architectures that are in this executable. It starts itself
+// as their plugin, so that one file is a whole installation.
+var bundled = []plugin.Bundled{
+	{Name: "x86_64", New: x86_64.New, Description: x86_64.Description},
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	format    string
+	output    string
+	verbose   bool
+	pluginDir []string
+	config    string
+	inProcess bool
+}
+
+func (g *globals) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&g.format, "format", "text", "`text` or json")
+	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output")
+	f.BoolVarP(&g.verbose, "verbose", "v", false, "say more: what was looked for and where")
+	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
+	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
+	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
+}
+
+// checkFormat refuses a --format that the command does not have.
+func (g *globals) checkFormat(formats ...string) error {
+	for _, f := range formats {
+		if g.format == f {
+			return nil
+		}
+	}
+	return usageError{fmt.Errorf("--format %s: expected %s", g.format, strings.Join(formats, " or "))}
+}
+
+// writer is where output goes, and whether that is a terminal.
+type writer struct {
+	io.Writer
+	terminal bool
+	close    func() error
+}
+
+func (g *globals) open() (*writer, error) {
+	if g.output == "" {
+		terminal := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		return &writer{os.Stdout, terminal, func() error { return nil }}, nil
+	}
+	f, err := os.Create(g.output)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{f, false, f.Close}, nil
+}
+
+// write opens the output, writes to it and closes it.
+func (g *globals) write(f func(*writer) error) error {
+	w, err := g.open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(w), w.close())
+}
+
+// settings is the configuration file.
+type settings struct {
+	Plugins struct {
+		Dirs []string `toml:"dirs"`
+		// Pins gives the SHA-256 that a plugin's executable must have, by name.
+		Pins map[string]string `toml:"pins"`
+	} `toml:"plugins"`
+}
+
+func (g *globals) settings() (*settings, error) {
+	var s settings
+	if g.config == "" {
+		return &s, nil
+	}
+	f, err := os.Open(g.config)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := toml.NewDecoder(f).DisallowUnknownFields().Decode(&s); err != nil {
+		return nil, fmt.Errorf("%s: %w", g.config, err)
+	}
+	return &s, nil
+}
+
+// plugins says where architectures come from.
+func (g *globals) plugins() (plugin.Options, error) {
+	s, err := g.settings()
+	if err != nil {
+		return plugin.Options{}, err
+	}
+	level := hclog.Off
+	if g.verbose {
+		level = hclog.Info
+	}
+	o := plugin.Options{
+		Dirs:   append(append([]string(nil), g.pluginDir...), s.Plugins.Dirs...),
+		Pins:   s.Plugins.Pins,
+		Logger: hclog.New(&hclog.LoggerOptions{Name: "unwindd", Level: level, Output: os.Stderr}),
+	}
+	if env := os.Getenv("UNWINDD_PLUGIN_DIR"); env != "" {
+		o.Dirs = append(o.Dirs, filepath.SplitList(env)...)
+	}
+	if g.inProcess {
+		for _, b := range bundled {
+			o.InProcess = append(o.InProcess, sdk.Architecture(b.New()))
+		}
+		return o, nil
+	}
+	o.Bundled = bundled
+	if o.Self, err = os.Executable(); err != nil {
+		return plugin.Options{}, fmt.Errorf("finding this executable, to start plugins with: %w", err)
+	}
+	return o, nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/unwindd/unwindd/"
+
+// floors are the rooms of the house, the highest first. A package may import
+// packages of lower floors, and, of its own floor, only the folder above it.
+var floors = []string{
+	"cmd",
+	"engine/service",
+	"engine/report",
+	"engine",
+	"engine/plugin",
+	"plugins",
+	"engine/symbol/resolve", // joins its neighbours below into one source
+	"engine/symbol",
+	"engine/target",
+	"sdk",
+	"engine/object",
+	"cfi",
+	"locexpr",
+}
+
+// only lists rooms that may import nothing of the project but these.
+var only = map[string][]string{
+	"plugins": {"sdk", "cfi", "locexpr", "plugins"},
+}
+
+// floor is the index of the room that a package is in: the longest that fits.
+func floor(pkg string) int {
+	best := -1
+	for i, room := range floors {
+		if (pkg == room || strings.HasPrefix(pkg, room+"/")) && (best < 0 || len(room) > len(floors[best])) {
+			best = i
+		}
+	}
+	return best
+}
+
+func TestImportsGoDownward(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkg := strings.TrimPrefix(p.ImportPath, module)
+		if strings.HasPrefix(pkg, "examples/") || strings.Contains(pkg, "testdata") {
+			continue
+		}
+		from := floor(pkg)
+		if from < 0 {
+			t.Errorf("%s is in no room of the house", pkg)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if !strings.HasPrefix(imported, module) {
+				continue
+			}
+			if problem := checkImport(pkg, from, strings.TrimPrefix(imported, module)); problem != "" {
+				t.Error(problem)
+			}
+		}
+	}
+}
+
+func checkImport(pkg string, from int, imported string) string {
+	to := floor(imported)
+	switch {
+	case to < from:
+		return pkg + " imports " + imported + ", which is above it"
+	case to == from && !strings.HasPrefix(pkg, imported+"/") && !strings.HasPrefix(imported, "sdk/"):
+		return pkg + " imports " + imported + ", which is beside it"
+	}
+	if rooms, ok := only[floors[from]]; ok {
+		for _, room := range rooms {
+			if imported == room || strings.HasPrefix(imported, room+"/") {
+				return ""
+			}
+		}
+		return pkg + " imports " + imported + ", expected only " + strings.Join(rooms, ", ")
+	}
+	return ""
+}
+
+func TestImportsThatAreRefused(t *testing.T) {
+	for _, c := range []struct{ pkg, imported, want string }{
+		{"cfi", "engine", "above"},
+		{"sdk", "engine/target", "above"},
+		{"engine/target/elfcore", "engine/target/minidump", "beside"},
+		{"engine/symbol/dwarf", "engine/symbol/symtab", "beside"},
+		{"plugins/x86_64", "engine/object", "only"},
+		{"plugins/x86_64", "plugins/visa", "beside"},
+		{"engine/target/elfcore", "engine/target", ""},
+		{"engine/symbol/resolve", "engine/symbol/dwarf", ""},
+		{"engine", "engine/plugin", ""},
+		{"plugins/x86_64/unwindd-arch-x86_64", "plugins/x86_64", ""},
+	} {
+		got := checkImport(c.pkg, floor(c.pkg), c.imported)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s imports %s: %q, expected %q", c.pkg, c.imported, got, c.want)
+		}
+	}
+}

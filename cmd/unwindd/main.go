@@ -1,0 +1,74 @@
+// Command unwindd unwinds and symbolizes stacks that run across CPUs and
+// accelerators.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses. A stack that is cut short is not a failure.
+const (
+	exitDone  = 0
+	exitInput = 1 // the input could not be read
+	exitUsage = 2 // the command line is wrong
+)
+
+// usageError is an error in the command line itself.
+type usageError struct{ error }
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the whole command; it returns the exit status.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		fmt.Fprintf(os.Stderr, "unwindd: %v\nRun 'unwindd --help' for usage.\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(os.Stderr, "unwindd: %v\n", err)
+	return exitInput
+}
+
+func newRoot() *cobra.Command {
+	g := &globals{}
+	root := &cobra.Command{
+		Use:   "unwindd",
+		Short: "Unwind and symbolize stacks across CPUs and accelerators",
+		Example: `  unwindd stack core                    the stacks of a core file
+  unwindd stack core --format json      the same for programs
+  unwindd plugin list                   the architectures it knows`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	g.addFlags(root.PersistentFlags())
+	root.AddCommand(newStack(g), newPlugin(g))
+	return root
+}
+
+// usageArgs makes the error of a check of arguments one of usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// stackFlags are the flags of `unwindd stack`.
+type stackFlags struct {
+	*globals
+	exe       string
+	sysroot   string
+	debugDirs []string
+	thread    string
+	registers bool
+	maxFrames int
+	noInlines bool
+	noFold    bool
+}
+
+func newStack(g *globals) *cobra.Command {
+	f := &stackFlags{globals: g}
+	cmd := &cobra.Command{
+		Use:   "stack TARGET",
+		Short: "Print the stacks of a core file",
+		Long: `Print the stack of every thread of a core file, innermost frame first.
+
+The files that were loaded are looked up under --sysroot, and in the core's own
+folder; a file is used only when its build ID is the one in the core.`,
+		Example: `  unwindd stack core
+  unwindd stack core --exe ./server --thread 4711
+  unwindd stack core --format json -o stacks.json`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
+	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
+	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
+	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
+	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
+	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
+	return cmd
+}
+
+func (f *stackFlags) run(cmd *cobra.Command, path string) error {
+	if err := f.checkFormat("text", "json"); err != nil {
+		return err
+	}
+	if f.maxFrames < 1 {
+		return usageError{fmt.Errorf("--max-frames %d: expected 1 or more", f.maxFrames)}
+	}
+	plugins, err := f.plugins()
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Options{
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs,
+		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
+	})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	t, err := e.Open(path)
+	if err != nil {
+		return err
+	}
+	threads, err := f.threads(t)
+	if err != nil {
+		return err
+	}
+	stacks := make([]*engine.Stack, 0, len(threads))
+	for _, th := range threads {
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
+		stacks = append(stacks, t.Walk(cmd.Context(), th))
+	}
+	r := report.New(t, stacks)
+	return f.write(func(w *writer) error {
+		if f.format == "json" {
+			return r.WriteJSON(w)
+		}
+		return r.WriteText(w, report.TextOptions{Color: w.terminal, NoFold: f.noFold, Verbose: f.verbose})
+	})
+}
+
+// threads are the threads to print.
+func (f *stackFlags) threads(t *engine.Target) ([]*target.Thread, error) {
+	if f.thread == "" {
+		return t.Threads(), nil
+	}
+	for _, th := range t.Threads() {
+		if th.ID == f.thread {
+			return []*target.Thread{th}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, f.thread, len(t.Threads()))
+}

@@ -1,0 +1,14 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// WriteJSON writes a report as one JSON value and a newline.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(r)
+}

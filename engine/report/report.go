@@ -1,0 +1,196 @@
+// Package report says what a walk found: as text for people, as JSON for
+// programs.
+package report
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// Report is the stacks of a target. Its JSON is that of `unwindd stack`:
+// unknown facts are absent, lists are always present, addresses are hex.
+type Report struct {
+	Target  Target   `json:"target"`
+	Modules []Module `json:"modules"`
+	Threads []Thread `json:"threads"`
+}
+
+// Target is what was opened.
+type Target struct {
+	Kind         string   `json:"kind"`
+	Path         string   `json:"path,omitempty"`
+	Signal       int      `json:"signal"`
+	FaultAddress string   `json:"-"` // in the text only
+	Problems     []string `json:"problems"`
+}
+
+// Module is a code object loaded into the target.
+type Module struct {
+	ID        int       `json:"id"`
+	Path      string    `json:"path"`
+	BuildID   string    `json:"build_id,omitempty"`
+	Arch      string    `json:"arch,omitempty"`
+	File      string    `json:"-"` // where the object was read from; in the text only
+	DebugFile string    `json:"debug_file,omitempty"`
+	Problem   string    `json:"problem,omitempty"`
+	Segments  []Segment `json:"segments"`
+}
+
+// Segment is a part of a module that is mapped as one: Size bytes of the
+// object from the ELF virtual address Address on are at Start in the target.
+type Segment struct {
+	Section string `json:"section,omitempty"`
+	Address string `json:"address"`
+	Size    string `json:"size"`
+	Start   string `json:"start"`
+}
+
+// Thread is a thread with its stack, innermost frame first.
+type Thread struct {
+	ID        string  `json:"id"`
+	Name      string  `json:"name,omitempty"`
+	Arch      string  `json:"arch,omitempty"`
+	Processor string  `json:"processor,omitempty"`
+	Crashed   bool    `json:"crashed"`
+	Frames    []Frame `json:"frames"`
+	Stopped   Stopped `json:"stopped"`
+}
+
+// Frame is a physical frame or a call inlined into one. Index counts both.
+type Frame struct {
+	Index          int               `json:"index"`
+	Thread         string            `json:"thread"`
+	PC             string            `json:"pc"`
+	CFA            string            `json:"cfa,omitempty"`
+	CFASpace       string            `json:"cfa_space,omitempty"`
+	FoundBy        string            `json:"found_by"`
+	Module         *int              `json:"module,omitempty"`
+	ModuleOffset   string            `json:"module_offset,omitempty"`
+	Function       string            `json:"function,omitempty"`
+	LinkageName    string            `json:"linkage_name,omitempty"`
+	FunctionOffset string            `json:"function_offset,omitempty"`
+	File           string            `json:"file,omitempty"`
+	Line           int               `json:"line,omitempty"`
+	Column         int               `json:"column,omitempty"`
+	Inlined        bool              `json:"inlined"`
+	SignalFrame    bool              `json:"signal_frame"`
+	Registers      map[string]string `json:"registers,omitempty"`
+	Lanes          []struct{}        `json:"lanes"`  // a CPU frame has none
+	Locals         []struct{}        `json:"locals"` // none were asked for
+}
+
+// Stopped is why a stack ends.
+type Stopped struct {
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// New collects the report of walked stacks.
+func New(t *engine.Target, stacks []*engine.Stack) *Report {
+	info := t.Info()
+	r := &Report{
+		Target:  Target{Kind: string(info.Kind), Path: info.Path, Signal: info.Signal, Problems: t.Problems()},
+		Modules: []Module{},
+		Threads: []Thread{},
+	}
+	if info.HasFaultAddress {
+		r.Target.FaultAddress = address(info.FaultAddress)
+	}
+	if r.Target.Problems == nil {
+		r.Target.Problems = []string{}
+	}
+	for _, m := range t.Modules() {
+		r.Modules = append(r.Modules, newModule(m, t.ModuleInfo(m)))
+	}
+	for _, s := range stacks {
+		r.Threads = append(r.Threads, newThread(s))
+	}
+	return r
+}
+
+func address(a uint64) string { return fmt.Sprintf("0x%x", a) }
+
+func newModule(m *target.Module, info engine.ModuleInfo) Module {
+	out := Module{
+		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
+		File: m.File, DebugFile: info.DebugFile, Problem: strings.Join(info.Problems, "; "),
+		Segments: []Segment{},
+	}
+	for _, s := range m.Segments {
+		out.Segments = append(out.Segments, Segment{s.Section, address(s.Address), address(s.Size), address(s.Start)})
+	}
+	return out
+}
+
+func newThread(s *engine.Stack) Thread {
+	t := Thread{
+		ID: s.Thread.ID, Name: s.Thread.Name, Arch: s.Thread.Arch, Processor: s.Thread.Processor,
+		Crashed: s.Thread.Crashed, Frames: []Frame{},
+		Stopped: Stopped{string(s.Stopped.Reason), s.Stopped.Detail},
+	}
+	for i := range s.Frames {
+		t.Frames = appendFrames(t.Frames, t.ID, &s.Frames[i])
+	}
+	return t
+}
+
+// appendFrames appends the calls inlined into a physical frame, innermost
+// first, and the frame itself.
+func appendFrames(dst []Frame, thread string, f *engine.Frame) []Frame {
+	physical := Frame{
+		Thread: thread, PC: address(f.PC), FoundBy: string(f.FoundBy), SignalFrame: f.SignalFrame,
+		Lanes: []struct{}{}, Locals: []struct{}{},
+	}
+	if f.HasCFA {
+		physical.CFA = address(f.CFA)
+	}
+	if f.Module != nil {
+		id := f.Module.ID
+		physical.Module = &id
+		physical.ModuleOffset = address(f.ModuleOffset)
+	}
+	for i, s := range f.Symbols {
+		if i == len(f.Symbols)-1 {
+			break
+		}
+		inlined := physical
+		inlined.Inlined, inlined.SignalFrame = true, false
+		inlined.name(s)
+		inlined.Index = len(dst)
+		dst = append(dst, inlined)
+	}
+	if n := len(f.Symbols); n > 0 {
+		s := f.Symbols[n-1]
+		physical.name(s)
+		if s.HasStart {
+			physical.FunctionOffset = offset(f.ModuleOffset, s.Start)
+		}
+	}
+	if len(f.Registers) > 0 {
+		physical.Registers = map[string]string{}
+		for _, r := range f.Registers {
+			physical.Registers[r.Name] = address(r.Value)
+		}
+	}
+	physical.Index = len(dst)
+	return append(dst, physical)
+}
+
+func (f *Frame) name(s symbol.Frame) {
+	f.Function, f.LinkageName = s.Function, s.LinkageName
+	f.File, f.Line, f.Column = s.File, s.Line, s.Column
+}
+
+// offset is how far pc is into its function. A trampoline can be found one
+// byte before its symbol.
+func offset(pc, start uint64) string {
+	if pc < start {
+		return "-" + address(start-pc)
+	}
+	return address(pc - start)
+}

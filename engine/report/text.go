@@ -1,0 +1,285 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/fatih/color"
+	"golang.org/x/sys/unix"
+)
+
+// TextOptions says how a report is written for people.
+type TextOptions struct {
+	Color bool
+	// NoFold prints equal stacks one by one instead of once with the list of
+	// their threads.
+	NoFold bool
+	// Verbose adds the list of modules.
+	Verbose bool
+}
+
+// WriteText writes a report for people: the crashed thread first, equal stacks
+// folded into one.
+func (r *Report) WriteText(w io.Writer, o TextOptions) error {
+	b := bufio.NewWriter(w)
+	t := &text{Writer: b, report: r, paint: newPaint(o.Color)}
+	t.target()
+	for _, g := range fold(r.Threads, o.NoFold) {
+		t.group(g)
+	}
+	t.modules(o.Verbose)
+	return b.Flush()
+}
+
+type text struct {
+	io.Writer
+	report *Report
+	paint
+}
+
+// paint colours the parts of a line; without colour it leaves them alone.
+type paint struct{ head, function, place, faint, warn func(...any) string }
+
+func newPaint(on bool) paint {
+	c := func(attributes ...color.Attribute) func(...any) string {
+		p := color.New(attributes...)
+		if on {
+			p.EnableColor()
+		} else {
+			p.DisableColor()
+		}
+		return p.SprintFunc()
+	}
+	return paint{
+		head: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),
+		faint: c(color.Faint), warn: c(color.FgRed),
+	}
+}
+
+func (t *text) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
+
+func (t *text) target() {
+	target := &t.report.Target
+	line := target.Kind + " " + target.Path
+	if target.Signal != 0 {
+		line += ": " + signalName(target.Signal)
+		if target.FaultAddress != "" {
+			line += " at address " + target.FaultAddress
+		}
+	}
+	t.printf("%s\n", t.head(line))
+	for _, p := range target.Problems {
+		t.printf("%s %s\n", t.warn("problem:"), p)
+	}
+}
+
+func signalName(number int) string {
+	if name := unix.SignalName(unix.Signal(number)); name != "" {
+		return fmt.Sprintf("signal %d (%s)", number, name)
+	}
+	return fmt.Sprintf("signal %d", number)
+}
+
+// group is threads whose stacks are equal.
+type group struct {
+	threads []*Thread
+	crashed bool
+}
+
+// fold puts the crashed threads first and threads with equal stacks together,
+// in the order of the first of them.
+func fold(threads []Thread, never bool) []*group {
+	var groups []*group
+	seen := map[string]*group{}
+	for i := range threads {
+		t := &threads[i]
+		key := stackKey(t)
+		if g := seen[key]; g != nil && !never && !t.Crashed && !g.crashed {
+			g.threads = append(g.threads, t)
+			continue
+		}
+		g := &group{threads: []*Thread{t}, crashed: t.Crashed}
+		groups = append(groups, g)
+		seen[key] = g
+	}
+	sort.SliceStable(groups, func(i, j int) bool { return groups[i].crashed && !groups[j].crashed })
+	return groups
+}
+
+// stackKey is equal for stacks that print the same.
+func stackKey(t *Thread) string {
+	var b strings.Builder
+	for i := range t.Frames {
+		f := &t.Frames[i]
+		b.WriteString(f.PC)
+		b.WriteString(f.FoundBy)
+		b.WriteString(f.Function)
+		for name, value := range f.Registers {
+			// Registers make a stack its own.
+			b.WriteString(name + value + f.CFA)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(t.Stopped.Reason)
+	if t.Stopped.Reason != "outermost" {
+		b.WriteString(t.Stopped.Detail)
+	}
+	return b.String()
+}
+
+// maxListed is how many threads of a folded stack are named.
+const maxListed = 16
+
+func (t *text) group(g *group) {
+	first := g.threads[0]
+	var line string
+	switch {
+	case len(g.threads) == 1:
+		line = "thread " + first.ID
+		if first.Name != "" {
+			line += " " + strconv.Quote(first.Name)
+		}
+		if first.Crashed {
+			line += ", crashed"
+		}
+	default:
+		ids := make([]string, 0, maxListed+1)
+		for i, th := range g.threads {
+			if i == maxListed {
+				ids = append(ids, fmt.Sprintf("and %d more", len(g.threads)-i))
+				break
+			}
+			ids = append(ids, th.ID)
+		}
+		line = fmt.Sprintf("%d threads: %s", len(g.threads), strings.Join(ids, " "))
+	}
+	t.printf("\n%s\n", t.head(line))
+	width := len(strconv.Itoa(len(first.Frames)))
+	for i := range first.Frames {
+		t.frame(&first.Frames[i], width)
+	}
+	if s := first.Stopped; s.Reason != "outermost" {
+		t.printf("  %s %s: %s\n", t.warn("stopped:"), s.Reason, s.Detail)
+	}
+}
+
+func (t *text) frame(f *Frame, width int) {
+	t.printf("  #%-*d ", width, f.Index)
+	if f.Inlined {
+		t.printf("%s", t.faint(fmt.Sprintf("%-18s ", "inlined")))
+	} else {
+		t.printf("%-18s ", fmt.Sprintf("0x%016x", parse(f.PC)))
+	}
+	switch {
+	case f.Function == "":
+		t.printf("%s", t.function("??"))
+	case f.Inlined || f.FunctionOffset == "":
+		t.printf("%s", t.function(f.Function))
+	case strings.HasPrefix(f.FunctionOffset, "-"):
+		t.printf("%s%s", t.function(f.Function), f.FunctionOffset)
+	default:
+		t.printf("%s+%s", t.function(f.Function), f.FunctionOffset)
+	}
+	if f.File != "" {
+		t.printf(" %s", t.place(position(f)))
+	} else if f.Module != nil {
+		if m := t.module(*f.Module); m != nil {
+			t.printf(" %s", t.faint("in "+path.Base(m.Path)))
+			if f.Function == "" {
+				t.printf("%s", t.faint("+"+f.ModuleOffset))
+			}
+		}
+	}
+	if f.SignalFrame {
+		t.printf(" %s", t.head("<signal handler called>"))
+	}
+	switch f.FoundBy {
+	case "scan", "frame-pointer":
+		if !f.Inlined {
+			t.printf(" %s", t.warn("(a guess, by "+f.FoundBy+")"))
+		}
+	}
+	t.printf("\n")
+	t.registers(f)
+}
+
+func (t *text) registers(f *Frame) {
+	names := make([]string, 0, len(f.Registers))
+	for name := range f.Registers {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for i, name := range names {
+		if i%4 == 0 {
+			t.printf("      ")
+		}
+		t.printf("  %-4s%s", name, fmt.Sprintf("0x%016x", parse(f.Registers[name])))
+		if i%4 == 3 || i == len(names)-1 {
+			t.printf("\n")
+		}
+	}
+}
+
+func parse(hex string) uint64 {
+	v, _ := strconv.ParseUint(strings.TrimPrefix(hex, "0x"), 16, 64)
+	return v
+}
+
+func position(f *Frame) string {
+	s := f.File
+	if f.Line > 0 {
+		s += ":" + strconv.Itoa(f.Line)
+		if f.Column > 0 {
+			s += ":" + strconv.Itoa(f.Column)
+		}
+	}
+	return s
+}
+
+func (t *text) module(id int) *Module {
+	for i := range t.report.Modules {
+		if t.report.Modules[i].ID == id {
+			return &t.report.Modules[i]
+		}
+	}
+	return nil
+}
+
+// modules lists the modules: those about which there is something to say, or
+// all.
+func (t *text) modules(all bool) {
+	headed := false
+	for i := range t.report.Modules {
+		m := &t.report.Modules[i]
+		if m.Problem == "" && !all {
+			continue
+		}
+		if !headed {
+			t.printf("\n%s\n", t.head("modules"))
+			headed = true
+		}
+		start := ""
+		if len(m.Segments) > 0 {
+			start = fmt.Sprintf("0x%016x ", parse(m.Segments[0].Start))
+		}
+		t.printf("  %s%s", start, m.Path)
+		if m.BuildID != "" {
+			t.printf(" %s", t.faint("build ID "+m.BuildID))
+		}
+		if all && m.File != "" && m.File != m.Path {
+			t.printf(" %s", t.faint("from "+m.File))
+		}
+		if all && m.DebugFile != "" {
+			t.printf(" %s", t.faint("debug file "+m.DebugFile))
+		}
+		t.printf("\n")
+		if m.Problem != "" {
+			t.printf("    %s %s\n", t.warn("problem:"), m.Problem)
+		}
+	}
+}
