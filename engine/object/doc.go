@@ -1,0 +1,17 @@
+// Package object reads code objects: ELF files, mapped or as bytes in memory.
+//
+// An Object gives headers, sections (decompressed, and relocated where the
+// file is relocatable), notes, build ID, symbols and call frame sections. A
+// Finder opens the files that a target names, and their separate debug files.
+//
+// Every byte is taken as hostile: each offset and count is checked against the
+// bytes that are there, and what is unpacked is bounded by the size of the
+// file. Errors name file, section, offset, and what was expected.
+//
+// # Mapped files
+//
+// Bytes that the methods return lie in the mapping and must not be changed, nor
+// used after Close. A file that is cut while it is mapped faults when it is
+// read: the methods of this package return ErrFileShrank then, and code that
+// reads returned bytes itself runs inside Guard.
+package object

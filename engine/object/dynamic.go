@@ -1,0 +1,109 @@
+package object
+
+import (
+	"debug/elf"
+	"fmt"
+)
+
+// appendDynamicSymbols appends the symbols that PT_DYNAMIC leads to. The number
+// of symbols is not in the dynamic section; a hash table tells it.
+func (o *Object) appendDynamicSymbols(list []Symbol) ([]Symbol, error) {
+	h := &o.header
+	var dynamic *Program
+	for i := range o.programs {
+		if o.programs[i].Type == elf.PT_DYNAMIC {
+			dynamic = &o.programs[i]
+			break
+		}
+	}
+	if dynamic == nil || dynamic.FileSize == 0 {
+		return list, nil
+	}
+	b, err := o.ProgramData(*dynamic)
+	if err != nil {
+		return list, err
+	}
+	tags := make(map[elf.DynTag]uint64)
+	size := 2 * o.AddressSize()
+	for i := 0; i+size <= len(b); i += size {
+		f := fields{b[i : i+size], h.order, h.wide}
+		tag := elf.DynTag(f.word(0, 0))
+		if tag == elf.DT_NULL {
+			break
+		}
+		switch tag {
+		case elf.DT_SYMTAB, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMENT, elf.DT_HASH, elf.DT_GNU_HASH:
+			tags[tag] = f.word(4, 8)
+		}
+	}
+	symtab, ok := tags[elf.DT_SYMTAB]
+	if !ok {
+		return list, nil
+	}
+	if size, ok := tags[elf.DT_SYMENT]; ok && size != uint64(h.symbolSize()) {
+		return list, fmt.Errorf("PT_DYNAMIC: symbols of %d bytes, expected %d", size, h.symbolSize())
+	}
+	var n uint64
+	if hash, ok := tags[elf.DT_HASH]; ok {
+		n, err = o.countHash(hash)
+	} else if hash, ok := tags[elf.DT_GNU_HASH]; ok {
+		n, err = o.countGNUHash(hash)
+	} else {
+		err = fmt.Errorf("expected DT_HASH or DT_GNU_HASH beside DT_SYMTAB")
+	}
+	if err != nil {
+		return list, fmt.Errorf("PT_DYNAMIC: %w", err)
+	}
+	all := o.fileFrom(symtab)
+	table, ok := entries(all, 0, n, uint64(h.symbolSize()))
+	if !ok {
+		return list, fmt.Errorf("PT_DYNAMIC: %d symbols at address %#x are not in the file", n, symtab)
+	}
+	names, ok := slice(o.fileFrom(tags[elf.DT_STRTAB]), 0, tags[elf.DT_STRSZ])
+	if !ok {
+		return list, fmt.Errorf("PT_DYNAMIC: string table at address %#x, size %#x is not in the file", tags[elf.DT_STRTAB], tags[elf.DT_STRSZ])
+	}
+	return o.appendSymbolTable(list, table, names, nil, true)
+}
+
+// countHash returns nchain, which is the number of symbols.
+func (o *Object) countHash(address uint64) (uint64, error) {
+	b, ok := slice(o.fileFrom(address), 0, 8)
+	if !ok {
+		return 0, fmt.Errorf("DT_HASH at address %#x is not in the file", address)
+	}
+	return uint64(o.header.order.Uint32(b[4:])), nil
+}
+
+// countGNUHash returns one more than the number of the last hashed symbol: the
+// chain that begins last is followed to its end.
+func (o *Object) countGNUHash(address uint64) (uint64, error) {
+	h := &o.header
+	b := o.fileFrom(address)
+	head, ok := slice(b, 0, 16)
+	if !ok {
+		return 0, fmt.Errorf("DT_GNU_HASH at address %#x is not in the file", address)
+	}
+	buckets, first, bloom := uint64(h.order.Uint32(head)), uint64(h.order.Uint32(head[4:])), uint64(h.order.Uint32(head[8:]))
+	at := 16 + bloom*uint64(o.AddressSize())
+	table, ok := slice(b, at, 4*buckets)
+	if !ok {
+		return 0, fmt.Errorf("DT_GNU_HASH at address %#x: %d buckets are not in the file", address, buckets)
+	}
+	last := uint64(0)
+	for i := 0; i < len(table); i += 4 {
+		last = max(last, uint64(h.order.Uint32(table[i:])))
+	}
+	if last < first {
+		return first, nil // nothing is hashed
+	}
+	for chain := at + 4*buckets; ; last++ {
+		v, ok := slice(b, chain+4*(last-first), 4)
+		if !ok {
+			return 0, fmt.Errorf("DT_GNU_HASH at address %#x: the chain of symbol %d is not in the file", address, last)
+		}
+		if h.order.Uint32(v)&1 != 0 {
+			return last + 1, nil
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package object
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+)
+
+// EHFrameHeader returns .eh_frame_hdr and its virtual address, by the section
+// of that name, or else by PT_GNU_EH_FRAME. The bytes are read inside Guard.
+func (o *Object) EHFrameHeader() (data []byte, address uint64, ok bool) {
+	if data, address, ok = o.sectionData(".eh_frame_hdr"); ok {
+		return data, address, true
+	}
+	if o.DebugOnly() {
+		return nil, 0, false
+	}
+	for i := range o.programs {
+		p := &o.programs[i]
+		if p.Type != elf.PT_GNU_EH_FRAME || p.FileSize == 0 {
+			continue
+		}
+		data, err := o.ProgramData(*p)
+		return data, p.Address, err == nil
+	}
+	return nil, 0, false
+}
+
+// EHFrame returns .eh_frame and its virtual address, by the section of that
+// name. Where there is none, it is what .eh_frame_hdr points to, up to the end
+// of the file's bytes of that segment: more than the section, which then ends
+// at its terminator or at what is no entry. The bytes are read inside Guard.
+func (o *Object) EHFrame() (data []byte, address uint64, ok bool) {
+	if data, address, ok = o.sectionData(".eh_frame"); ok {
+		return data, address, true
+	}
+	header, at, ok := o.EHFrameHeader()
+	if !ok {
+		return nil, 0, false
+	}
+	err := Guard(func() (err error) {
+		address, err = o.ehFramePointer(header, at)
+		return err
+	})
+	if err != nil {
+		return nil, 0, false
+	}
+	data = o.fileFrom(address)
+	return data, address, len(data) > 0
+}
+
+func (o *Object) sectionData(name string) (data []byte, address uint64, ok bool) {
+	s := o.Section(name)
+	if s == nil {
+		return nil, 0, false
+	}
+	data, err := s.Data()
+	return data, s.Address, err == nil && len(data) > 0
+}
+
+// ehFramePointer reads eh_frame_ptr out of .eh_frame_hdr at an address: a
+// version (1), the encodings of the three fields, and the pointer (Linux
+// Standard Base, 10.6.2).
+func (o *Object) ehFramePointer(header []byte, address uint64) (uint64, error) {
+	if len(header) < 4 {
+		return 0, errors.New("header cut")
+	}
+	if header[0] != 1 {
+		return 0, fmt.Errorf("version %d, expected 1", header[0])
+	}
+	encoding := header[1]
+	const (
+		formMask, applyMask      = 0x0f, 0x70
+		absptr, udata2, udata4   = 0x00, 0x02, 0x03
+		udata8, sdata2, sdata4   = 0x04, 0x0a, 0x0b
+		sdata8                   = 0x0c
+		absolute, pcrel, datarel = 0x00, 0x10, 0x30
+		indirect                 = 0x80
+	)
+	var size uint8
+	switch encoding & formMask {
+	case absptr:
+		size = uint8(o.AddressSize())
+	case udata2, sdata2:
+		size = 2
+	case udata4, sdata4:
+		size = 4
+	case udata8, sdata8:
+		size = 8
+	default:
+		return 0, fmt.Errorf("eh_frame_ptr has encoding %#x", encoding)
+	}
+	b, ok := slice(header, 4, uint64(size))
+	if !ok {
+		return 0, errors.New("header cut")
+	}
+	value, err := fields{b, o.header.order, o.header.wide}.signed(size)
+	if err != nil {
+		return 0, err
+	}
+	switch encoding & formMask {
+	case udata2:
+		value &= 0xffff
+	case udata4:
+		value &= 0xffffffff
+	case absptr:
+		if size == 4 {
+			value &= 0xffffffff
+		}
+	}
+	switch {
+	case encoding&indirect != 0:
+		return 0, fmt.Errorf("eh_frame_ptr has encoding %#x", encoding)
+	case encoding&applyMask == absolute:
+	case encoding&applyMask == pcrel:
+		value += address + 4
+	case encoding&applyMask == datarel:
+		value += address
+	default:
+		return 0, fmt.Errorf("eh_frame_ptr has encoding %#x", encoding)
+	}
+	if !o.header.wide {
+		value &= 0xffffffff
+	}
+	return value, nil
+}

@@ -1,0 +1,163 @@
+package object
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// globalDebugDir is where systems keep separate debug files.
+const globalDebugDir = "/usr/lib/debug"
+
+// FindDebug opens the separate debug file of an object. It looks, under
+// /usr/lib/debug of Sysroot and in DebugDirs, for .build-id/xx/yyyy.debug; then
+// for the name in .gnu_debuglink beside the object, in .debug beside it, and
+// under the debug directories at the object's path; then in Folders, by that
+// name and by build ID. An object with a build ID but no .gnu_debuglink is
+// looked for as if its name with ".debug" were the link.
+//
+// A file is taken when its build ID is that of the object, or, where one of
+// them has none, when its CRC-32 is that of .gnu_debuglink.
+func (f *Finder) FindDebug(o *Object) Found {
+	s := debugSearch{of: o, id: o.BuildID()}
+	s.link, s.crc, s.linked = o.DebugLink()
+	if len(s.id) == 0 && !s.linked {
+		return Found{Problem: o.Name() + ": no separate debug file is named: the file has neither a build ID nor .gnu_debuglink"}
+	}
+	for _, p := range f.debugPlaces(&s) {
+		if found := s.try(p); found != nil {
+			return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
+		}
+	}
+	if len(s.id) > 0 {
+		for _, dir := range f.Folders {
+			for _, file := range f.folder(dir).byID[string(s.id)] {
+				if found := s.try(hostPlace(file)); found != nil {
+					return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
+				}
+			}
+		}
+	}
+	return Found{Problem: o.Name() + ": no separate debug file" + s.listed(), Tried: s.tried}
+}
+
+// debugPlaces are where a debug file may be, but for those found by build ID in Folders.
+func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
+	inDebugDirs := func(name string) {
+		list = append(list, f.rootPlace(path.Join(globalDebugDir, name)))
+		for _, dir := range f.DebugDirs {
+			list = append(list, hostPlace(filepath.Join(dir, name)))
+		}
+	}
+	if len(s.id) > 1 {
+		inDebugDirs(fmt.Sprintf(".build-id/%x/%x.debug", s.id[:1], s.id[1:]))
+	}
+	var files []string
+	if m := s.of.mapping; m != nil {
+		files = append(files, m.path)
+		if m.real != "" && m.real != m.path {
+			files = append(files, m.real)
+		}
+	}
+	for _, file := range files {
+		name := s.link
+		if !s.linked {
+			name = filepath.Base(file) + ".debug"
+		}
+		dir := filepath.Dir(file)
+		inTarget, isIn := f.inTarget(dir)
+		if isIn {
+			list = append(list, f.rootPlace(path.Join(inTarget, name)), f.rootPlace(path.Join(inTarget, ".debug", name)))
+		} else {
+			list = append(list, hostPlace(filepath.Join(dir, name)), hostPlace(filepath.Join(dir, ".debug", name)))
+		}
+		if filepath.IsAbs(inTarget) {
+			inDebugDirs(path.Join(inTarget, name))
+		}
+		for _, folder := range f.Folders {
+			list = append(list, hostPlace(filepath.Join(folder, name)))
+		}
+	}
+	return list
+}
+
+// inTarget returns the path in the target of a directory; isIn says whether it
+// lies beneath Sysroot at all, else it is what it was.
+func (f *Finder) inTarget(dir string) (name string, isIn bool) {
+	root := filepath.Clean("/" + f.Sysroot)
+	if f.Sysroot != "" && !filepath.IsAbs(f.Sysroot) {
+		root = filepath.Clean(f.Sysroot)
+	}
+	if root == "/" {
+		return dir, filepath.IsAbs(dir)
+	}
+	if rest, ok := strings.CutPrefix(dir, root); ok && (rest == "" || rest[0] == '/') {
+		return path.Join("/", rest), true
+	}
+	return dir, false
+}
+
+// A debugSearch looks at files one after another.
+type debugSearch struct {
+	search
+	of     *Object
+	id     []byte
+	link   string
+	crc    uint32
+	linked bool
+}
+
+// try opens a file and returns it where it is the object's debug file.
+func (s *debugSearch) try(p place) *Object {
+	for _, t := range s.tried {
+		if t.Path == p.path {
+			return nil
+		}
+	}
+	o, reason := open(p)
+	if o != nil {
+		if reason = s.refuse(o); reason == "" {
+			return o
+		}
+		o.Close()
+	}
+	s.tried = append(s.tried, Attempt{p.path, reason})
+	return nil
+}
+
+// refuse says why a file is not the object's debug file; "" when it is.
+func (s *debugSearch) refuse(o *Object) string {
+	if s.of.mapping != nil && o.mapping.id == s.of.mapping.id {
+		return "is the file itself"
+	}
+	if o.Machine() != s.of.Machine() || o.Class() != s.of.Class() || o.ByteOrder() != s.of.ByteOrder() {
+		return "is for another machine"
+	}
+	if !o.described() {
+		return "has neither symbols nor debug information"
+	}
+	if id := o.BuildID(); len(id) > 0 && len(s.id) > 0 {
+		if !bytes.Equal(id, s.id) {
+			return fmt.Sprintf("build ID is %x, expected %x", id, s.id)
+		}
+		return ""
+	}
+	if !s.linked {
+		return fmt.Sprintf("has no build ID, expected %x", s.id)
+	}
+	sum, err := o.crc()
+	if err != nil {
+		return err.Error()
+	}
+	if sum != s.crc {
+		return fmt.Sprintf("CRC-32 is %08x, expected %08x", sum, s.crc)
+	}
+	return ""
+}
+
+// described says whether the object has symbols of its own or debug information.
+func (o *Object) described() bool {
+	return o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
+}

@@ -1,0 +1,296 @@
+package object
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Finder opens the files that a target names. What it opens is a regular ELF
+// file whose build ID is the one that the target tells; a file without build
+// ID, or for a target that does not tell it, is used unchecked and said to be
+// so. Its fields are not changed once it is used; it may be used concurrently.
+type Finder struct {
+	// Sysroot is the directory beneath which the target's paths are; "" is "/".
+	// Symbolic links are followed inside it and never lead out of it.
+	Sysroot string
+	// Exe is the executable of the target; "" where the target's path is to be taken.
+	Exe string
+	// DebugDirs are directories of separate debug files, besides
+	// /usr/lib/debug under Sysroot.
+	DebugDirs []string
+	// Folders are directories of files that came with the target, such as the
+	// core's own.
+	Folders []string
+
+	mu      sync.Mutex
+	folders map[string]*folderIndex
+}
+
+// Found is what a Finder found.
+type Found struct {
+	Object *Object // nil where there is none; else the caller closes it
+	Path   string  // of the file
+	// Checked says that the file is known to be the right one: its build ID is
+	// that of the target, or, for a separate debug file, the CRC-32 in
+	// .gnu_debuglink is that of the file.
+	Checked bool
+	// Problem is why there is no object, and what was tried. Beside an object it
+	// says why that could not be checked, or why Exe was not taken; "" else.
+	Problem string
+	// Tried are the files that were looked at and not taken, in order.
+	Tried []Attempt
+}
+
+// An Attempt is a file that was looked at and not taken.
+type Attempt struct {
+	Path   string
+	Reason string
+}
+
+const maxFolderEntries = 1000
+
+// deleted is what the kernel adds to the path of a mapped file that has no name any more.
+const deleted = " (deleted)"
+
+// Find opens the file that is path in the target. It looks at Exe (where isExe),
+// at the path under Sysroot, in Folders for the base name, and in Folders for
+// the build ID. The first file whose build ID matches is taken; where there is
+// none, the first that could not be checked. Exe is taken unchecked at once. An
+// empty buildID says that the target does not tell it.
+func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
+	s := search{want: buildID}
+	refused := ""
+	if isExe && f.Exe != "" {
+		if o := s.try(hostPlace(f.Exe)); o != nil || s.unchecked != nil {
+			return s.found(o, "")
+		}
+		refused = fmt.Sprintf("%s was not used: %s", f.Exe, s.tried[0].Reason)
+	}
+	var o *Object
+	if name != "" {
+		clean := strings.TrimSuffix(name, deleted)
+		// What is now at the path of a deleted file is another one, unless its
+		// build ID says otherwise.
+		s.mustCheck = clean != name
+		for _, p := range f.places(name, clean) {
+			if o = s.try(p); o != nil {
+				return s.found(o, refused)
+			}
+			s.mustCheck = false
+		}
+	}
+	if len(buildID) > 0 {
+		for _, dir := range f.Folders {
+			for _, file := range f.folder(dir).byID[string(buildID)] {
+				if o = s.try(hostPlace(file)); o != nil {
+					return s.found(o, refused)
+				}
+			}
+		}
+	}
+	if s.unchecked != nil {
+		return s.found(nil, refused)
+	}
+	what := "no file"
+	if name != "" {
+		what = name + ": no file"
+	}
+	if len(buildID) > 0 {
+		what += fmt.Sprintf(" with build ID %x", buildID)
+	}
+	return Found{Problem: what + s.listed(), Tried: s.tried}
+}
+
+// places are where a path of the target may be, but for Exe.
+func (f *Finder) places(name, clean string) []place {
+	list := []place{f.rootPlace(clean)}
+	base := path.Base(clean)
+	if base == "/" || base == "." || base == ".." {
+		return list
+	}
+	for _, dir := range f.Folders {
+		list = append(list, hostPlace(filepath.Join(dir, base)))
+	}
+	return list
+}
+
+// A place is a file that may be there.
+type place struct {
+	path string
+	open func() (*Mapping, error)
+}
+
+// hostPlace is a path as the user gave it.
+func hostPlace(name string) place {
+	return place{name, func() (*Mapping, error) { return Map(name) }}
+}
+
+// rootPlace is a path of the target.
+func (f *Finder) rootPlace(name string) place {
+	shown := filepath.Join("/", f.Sysroot, path.Join("/", name))
+	if f.Sysroot != "" && !filepath.IsAbs(f.Sysroot) {
+		shown = filepath.Join(f.Sysroot, path.Join("/", name))
+	}
+	return place{shown, func() (*Mapping, error) { return mapUnder(f.Sysroot, name) }}
+}
+
+// A search looks at files one after another.
+type search struct {
+	want      []byte // build ID; empty when not known
+	mustCheck bool   // take nothing unchecked
+	tried     []Attempt
+	unchecked *Object // the first file that could not be checked
+	why       string  // it could not be checked
+}
+
+// try opens a file and returns it where its build ID is the right one.
+func (s *search) try(p place) *Object {
+	for _, t := range s.tried {
+		if t.Path == p.path {
+			return nil
+		}
+	}
+	o, reason := open(p)
+	if o == nil {
+		s.tried = append(s.tried, Attempt{p.path, reason})
+		return nil
+	}
+	id := o.BuildID()
+	switch {
+	case o.DebugOnly():
+		reason = "holds debug information only"
+	case len(id) > 0 && len(s.want) > 0:
+		if bytes.Equal(id, s.want) {
+			return o
+		}
+		reason = fmt.Sprintf("build ID is %x, expected %x", id, s.want)
+	default:
+		reason = "its build ID could not be checked: the target does not tell it"
+		if len(s.want) > 0 {
+			reason = fmt.Sprintf("its build ID could not be checked: the file has none, expected %x", s.want)
+		}
+		if s.unchecked == nil && !s.mustCheck {
+			s.unchecked, s.why = o, reason
+			return nil
+		}
+	}
+	s.tried = append(s.tried, Attempt{p.path, reason})
+	o.Close()
+	return nil
+}
+
+// found gives the result of a search that took o, or else what was unchecked.
+func (s *search) found(o *Object, problem string) Found {
+	checked := o != nil
+	switch {
+	case !checked:
+		o = s.unchecked
+		if problem != "" {
+			problem += "; "
+		}
+		problem += o.Path() + ": " + s.why
+	case s.unchecked != nil:
+		s.tried = append(s.tried, Attempt{s.unchecked.Path(), s.why})
+		s.unchecked.Close()
+	}
+	return Found{Object: o, Path: o.Path(), Checked: checked, Problem: problem, Tried: s.tried}
+}
+
+// listed is the list of what was tried, for the end of a sentence.
+func (s *search) listed() string {
+	if len(s.tried) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(": tried ")
+	for i, t := range s.tried {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s (%s)", t.Path, t.Reason)
+	}
+	return b.String()
+}
+
+// open opens a code object; where there is none it says why.
+func open(p place) (o *Object, reason string) {
+	m, err := p.open()
+	if err != nil {
+		return nil, short(err)
+	}
+	if o, err = openMapping(m); err != nil {
+		return nil, short(err)
+	}
+	if o.Type() == elf.ET_CORE {
+		o.Close()
+		return nil, "is a core file"
+	}
+	return o, ""
+}
+
+// short is an error without the path, which stands beside it.
+func short(err error) string {
+	var pathError *fs.PathError
+	switch {
+	case errors.As(err, &pathError):
+		return pathError.Err.Error()
+	case errors.Is(err, ErrNotELF):
+		return ErrNotELF.Error()
+	case errors.Is(err, ErrNotRegular):
+		return ErrNotRegular.Error()
+	case errors.Is(err, ErrEmpty):
+		return ErrEmpty.Error()
+	}
+	return err.Error()
+}
+
+// A folderIndex knows the code objects in a folder by their build IDs.
+type folderIndex struct {
+	byID map[string][]string
+}
+
+// folder indexes a folder, once: the headers of its regular files, of at most
+// maxFolderEntries entries.
+func (f *Finder) folder(dir string) *folderIndex {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if index, ok := f.folders[dir]; ok {
+		return index
+	}
+	index := &folderIndex{byID: make(map[string][]string)}
+	if f.folders == nil {
+		f.folders = make(map[string]*folderIndex)
+	}
+	f.folders[dir] = index
+	d, err := os.Open(dir)
+	if err != nil {
+		return index
+	}
+	defer d.Close()
+	list, _ := d.ReadDir(maxFolderEntries)
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, entry := range list {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		file := filepath.Join(dir, entry.Name())
+		o, _ := open(hostPlace(file))
+		if o == nil {
+			continue
+		}
+		if id := o.BuildID(); len(id) > 0 {
+			index.byID[string(id)] = append(index.byID[string(id)], file)
+		}
+		o.Close()
+	}
+	return index
+}

@@ -1,0 +1,81 @@
+package object
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sort"
+	"sync"
+)
+
+// live are the mappings that exist, sorted by address. They do not overlap.
+var live struct {
+	sync.RWMutex
+	mappings []*Mapping
+}
+
+func addLive(m *Mapping) {
+	live.Lock()
+	defer live.Unlock()
+	i := sort.Search(len(live.mappings), func(i int) bool { return live.mappings[i].start() >= m.start() })
+	live.mappings = append(live.mappings, nil)
+	copy(live.mappings[i+1:], live.mappings[i:])
+	live.mappings[i] = m
+}
+
+func removeLive(m *Mapping) {
+	live.Lock()
+	defer live.Unlock()
+	for i, other := range live.mappings {
+		if other == m {
+			live.mappings = append(live.mappings[:i], live.mappings[i+1:]...)
+			return
+		}
+	}
+}
+
+// liveAt returns the path of the mapping that holds address, and the offset in it.
+func liveAt(address uintptr) (path string, offset uint64, ok bool) {
+	live.RLock()
+	defer live.RUnlock()
+	i := sort.Search(len(live.mappings), func(i int) bool { return live.mappings[i].start() > address }) - 1
+	if i < 0 {
+		return "", 0, false
+	}
+	m := live.mappings[i]
+	// The last page is mapped whole.
+	end := (uintptr(len(m.data)) + pageSize - 1) &^ (pageSize - 1)
+	if address-m.start() >= end {
+		return "", 0, false
+	}
+	return m.path, uint64(address - m.start()), true
+}
+
+// addressed is what the runtime panics with on a fault at a known address.
+type addressed interface {
+	runtime.Error
+	Addr() uintptr
+}
+
+// Guard runs f. When f faults on a page of a file that Map mapped, because the
+// file was cut under it, Guard returns an error that wraps ErrFileShrank and
+// names the file and the offset. Every other panic goes on. Guards nest; each
+// covers the goroutine that it runs on, not goroutines that f starts.
+func Guard(f func() error) (err error) {
+	before := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(before)
+		r := recover()
+		if r == nil {
+			return
+		}
+		if fault, ok := r.(addressed); ok {
+			if path, offset, ok := liveAt(fault.Addr()); ok {
+				err = fmt.Errorf("%s: offset %#x: %w", path, offset, ErrFileShrank)
+				return
+			}
+		}
+		panic(r)
+	}()
+	return f()
+}

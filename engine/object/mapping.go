@@ -1,0 +1,135 @@
+package object
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+var pageSize = uintptr(os.Getpagesize())
+
+// openFlags never block on a FIFO, never take a terminal, and are not inherited.
+const openFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCTTY
+
+// A Mapping is a regular file, mapped read-only.
+type Mapping struct {
+	path string
+	real string // path without symbolic links; "" when not known
+	data []byte
+	id   fileID
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// A fileID tells files apart whatever their paths.
+type fileID struct{ device, inode uint64 }
+
+// Map maps a regular file. Anything else (a directory, FIFO, device or socket)
+// gives ErrNotRegular without being opened for reading, an empty file ErrEmpty.
+func Map(path string) (*Mapping, error) {
+	// Opening a device may act on it, so what it is is asked first, and once
+	// more of the file that was opened.
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Stat(path, &st) }); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	if err := checkRegular(path, &st); err != nil {
+		return nil, err
+	}
+	var fd int
+	if err := retry(func() (err error) { fd, err = unix.Open(path, openFlags, 0); return }); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	return mapFD(fd, path)
+}
+
+// mapFD maps the file that fd is open on; path is its name in messages.
+func mapFD(fd int, path string) (*Mapping, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if err := checkRegular(path, &st); err != nil {
+		return nil, err
+	}
+	if st.Size == 0 {
+		return nil, fmt.Errorf("%s: %w", path, ErrEmpty)
+	}
+	size := int(st.Size)
+	if st.Size < 0 || int64(size) != st.Size {
+		return nil, fmt.Errorf("%s: %d bytes cannot be mapped", path, st.Size)
+	}
+	data, err := unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
+	}
+	// Debug files lie beside the file itself, not beside links to it.
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		real = ""
+	}
+	m := &Mapping{real: real, path: path, data: data, id: fileID{uint64(st.Dev), st.Ino}}
+	addLive(m)
+	return m, nil
+}
+
+func checkRegular(path string, st *unix.Stat_t) error {
+	kind := "file of an unknown type"
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return nil
+	case unix.S_IFDIR:
+		kind = "directory"
+	case unix.S_IFIFO:
+		kind = "FIFO"
+	case unix.S_IFCHR, unix.S_IFBLK:
+		kind = "device"
+	case unix.S_IFSOCK:
+		kind = "socket"
+	case unix.S_IFLNK:
+		kind = "symbolic link"
+	}
+	return fmt.Errorf("%s: %w (a %s)", path, ErrNotRegular, kind)
+}
+
+// retry repeats a system call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// Data returns the bytes of the file, as long as they were when it was mapped.
+// They are read inside Guard.
+func (m *Mapping) Data() []byte { return m.data }
+
+// Path returns the path that the file was opened by.
+func (m *Mapping) Path() string { return m.path }
+
+func (m *Mapping) start() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.data))) }
+
+// Close unmaps the file. Bytes of it must not be used any more. A second Close
+// does nothing.
+func (m *Mapping) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	// Out of the list first: from here on a fault in it is a defect, and
+	// another mapping may get the addresses.
+	removeLive(m)
+	if err := unix.Munmap(m.data); err != nil {
+		return &fs.PathError{Op: "munmap", Path: m.path, Err: err}
+	}
+	return nil
+}

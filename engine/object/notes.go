@@ -1,0 +1,166 @@
+package object
+
+import (
+	"debug/elf"
+	"fmt"
+	"iter"
+)
+
+// A Note is a note of a section or segment.
+type Note struct {
+	Owner  string
+	Type   uint32
+	Data   []byte // read inside Guard
+	Offset uint64 // of the note in the file
+}
+
+// The note that holds the build ID.
+const (
+	gnuOwner      = "GNU"
+	noteBuildID   = 3 // NT_GNU_BUILD_ID
+	maxBuildID    = 64
+	noteHeaderLen = 12
+)
+
+// Notes yields the notes of the program headers (PT_NOTE), in the file's order;
+// those of a file that has no PT_NOTE come from its sections. After an error
+// the notes of the next segment or section follow.
+func (o *Object) Notes() iter.Seq2[Note, error] {
+	return func(yield func(Note, error) bool) {
+		found := false
+		for i := range o.programs {
+			p := &o.programs[i]
+			if p.Type != elf.PT_NOTE || p.FileSize == 0 {
+				continue
+			}
+			found = true
+			where := fmt.Sprintf("segment %d (PT_NOTE)", i)
+			if !o.yieldNotes(where, p.Offset, p.FileSize, p.Align, yield) {
+				return
+			}
+		}
+		if !found {
+			o.sectionNotes(yield)
+		}
+	}
+}
+
+// sectionNotes yields the notes of sections.
+func (o *Object) sectionNotes(yield func(Note, error) bool) {
+	for _, s := range o.sections {
+		if s.Type != elf.SHT_NOTE || s.Size == 0 {
+			continue
+		}
+		where := fmt.Sprintf("section %s (%d)", s.Name, s.Index)
+		if !o.yieldNotes(where, s.Offset, s.Size, s.Align, yield) {
+			return
+		}
+	}
+}
+
+// yieldNotes yields the notes in a range of the file, and an error when it ends
+// before its size says so. It returns false when yield did.
+func (o *Object) yieldNotes(where string, offset, size, align uint64, yield func(Note, error) bool) bool {
+	var cut error
+	if end := uint64(len(o.data)); offset > end || size > end-offset {
+		cut = fmt.Errorf("%s: %s: offset %#x, size %#x is not in the %d bytes of the file", o.name, where, offset, size, end)
+		if offset >= end {
+			return yield(Note{}, cut)
+		}
+		size = end - offset
+	}
+	b := o.data[offset : offset+size]
+	for at := uint64(0); at < size; {
+		var note Note
+		var next uint64
+		// Only the parsing is guarded: what the caller does with the note is
+		// the caller's.
+		err := Guard(func() (err error) {
+			note, next, err = o.note(b, at, align)
+			return err
+		})
+		if err != nil {
+			if cut != nil {
+				err = cut
+			}
+			return yield(Note{}, fmt.Errorf("%s: %s: offset %#x: %w", o.name, where, offset+at, err))
+		}
+		note.Offset = offset + at
+		if !yield(note, nil) {
+			return false
+		}
+		at = next
+	}
+	if cut != nil {
+		return yield(Note{}, cut)
+	}
+	return true
+}
+
+// note reads the note at offset at of b, and says where the next one begins.
+// Owner and data are padded to 4 bytes, or to 8 where the alignment is 8
+// (.note.gnu.property); other alignments are taken as 4, as kernels write 0 and 1.
+func (o *Object) note(b []byte, at, align uint64) (n Note, next uint64, err error) {
+	if align != 8 {
+		align = 4
+	}
+	head, ok := slice(b, at, noteHeaderLen)
+	if !ok {
+		return n, 0, fmt.Errorf("note header cut: %d bytes, expected %d", uint64(len(b))-at, noteHeaderLen)
+	}
+	order := o.header.order
+	ownerSize, dataSize := uint64(order.Uint32(head)), uint64(order.Uint32(head[4:]))
+	n.Type = order.Uint32(head[8:])
+	owner, ok := slice(b, at+noteHeaderLen, ownerSize)
+	if !ok {
+		return n, 0, fmt.Errorf("note owner of %#x bytes, expected at most %#x", ownerSize, uint64(len(b))-at-noteHeaderLen)
+	}
+	n.Owner = cString(owner)
+	start := alignUp(at+noteHeaderLen+ownerSize, align)
+	if dataSize == 0 {
+		start = min(start, uint64(len(b)))
+	}
+	n.Data, ok = slice(b, start, dataSize)
+	if !ok {
+		return n, 0, fmt.Errorf("note of owner %.32q, type %#x has %#x bytes at %#x, which are not in the %#x bytes of its notes", n.Owner, n.Type, dataSize, start, len(b))
+	}
+	return n, alignUp(start+dataSize, align), nil
+}
+
+func alignUp(n, align uint64) uint64 { return (n + align - 1) &^ (align - 1) }
+
+// cString returns the bytes before the first NUL.
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+// BuildID returns the build ID (NT_GNU_BUILD_ID) of the object; nil when it has
+// none. Notes of sections go first: program headers of a separate debug file
+// may still say where notes were in the file that it was made from.
+func (o *Object) BuildID() []byte { return o.buildID() }
+
+func (o *Object) findBuildID() (id []byte) {
+	if o.header.typ == elf.ET_CORE {
+		return nil // its notes are of what it is a core of
+	}
+	look := func(n Note, err error) bool {
+		if err == nil && n.Owner == gnuOwner && n.Type == noteBuildID && len(n.Data) > 0 && len(n.Data) <= maxBuildID {
+			err := Guard(func() error { id = append([]byte(nil), n.Data...); return nil })
+			if err != nil {
+				id = nil
+			}
+			return id == nil
+		}
+		return true
+	}
+	o.sectionNotes(look)
+	if id == nil {
+		o.Notes()(look)
+	}
+	return id
+}

@@ -1,0 +1,239 @@
+package object
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// An Object is a code object: an ELF file of either class and byte order. It
+// may be used concurrently, but for SetRelocations and Close.
+type Object struct {
+	name    string
+	data    []byte
+	mapping *Mapping // nil for bytes in memory
+
+	header   header
+	programs []Program
+	segments []Segment // in the file's order
+	byStart  []Segment // sorted by Address
+	sections []*Section
+	byName   map[string]*Section
+	problems []string
+
+	relocations map[uint32]Relocation
+	unpacked    atomic.Int64 // bytes made by decompressing and relocating
+
+	buildID func() []byte
+	mini    func() (*Object, error)
+}
+
+// Open maps a file and reads its headers. Nothing else of the file is touched.
+// What is no ELF file gives ErrNotELF.
+func Open(path string) (*Object, error) {
+	m, err := Map(path)
+	if err != nil {
+		return nil, err
+	}
+	return openMapping(m)
+}
+
+// openMapping makes an object of a mapping, which it closes on error.
+func openMapping(m *Mapping) (*Object, error) {
+	o, err := New(m.path, m.data)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	o.mapping = m
+	return o, nil
+}
+
+// New makes an object of bytes, which must not change. The name is used in
+// messages only. Bytes that end early are accepted as far as the program
+// headers are there: only what was lost is missing then.
+func New(name string, data []byte) (*Object, error) {
+	o := &Object{name: name, data: data}
+	err := Guard(o.read)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	o.buildID = sync.OnceValue(o.findBuildID)
+	o.mini = sync.OnceValues(o.openMiniDebug)
+	return o, nil
+}
+
+func (o *Object) read() error {
+	var err error
+	if o.header, err = parseHeader(o.data); err != nil {
+		return err
+	}
+	var problem string
+	if o.programs, problem, err = o.header.programs(o.data); err != nil {
+		return err
+	}
+	o.addProblem(problem)
+	for i := range o.programs {
+		if p := &o.programs[i]; p.Type == elf.PT_LOAD {
+			o.segments = append(o.segments, Segment{p.Offset, p.FileSize, p.Address, p.MemSize, p.Align, p.Flags})
+		}
+	}
+	o.byStart = slices.Clone(o.segments)
+	slices.SortStableFunc(o.byStart, func(a, b Segment) int {
+		switch {
+		case a.Address < b.Address:
+			return -1
+		case a.Address > b.Address:
+			return 1
+		}
+		return 0
+	})
+
+	list, problem := o.header.sectionHeaders(o.data)
+	o.addProblem(problem)
+	o.sections = make([]*Section, len(list))
+	o.byName = make(map[string]*Section, len(list))
+	for i := range list {
+		s := &list[i]
+		s.object = o
+		o.sections[i] = s
+		if _, ok := o.byName[s.Name]; !ok && i != 0 {
+			o.byName[s.Name] = s
+		}
+	}
+	return nil
+}
+
+func (o *Object) addProblem(problem string) {
+	if problem != "" {
+		o.problems = append(o.problems, o.name+": "+problem)
+	}
+}
+
+// Name is what the object is called in messages: the path, or what New was given.
+func (o *Object) Name() string { return o.name }
+
+// Path is the path that the object was opened by; "" for bytes in memory.
+func (o *Object) Path() string {
+	if o.mapping == nil {
+		return ""
+	}
+	return o.mapping.path
+}
+
+// Close unmaps the file. Nothing that the object gave may be used any more.
+func (o *Object) Close() error {
+	if o.mapping == nil {
+		return nil
+	}
+	return o.mapping.Close()
+}
+
+// Data returns all bytes of the file. They are read inside Guard.
+func (o *Object) Data() []byte { return o.data }
+
+// Problems are what was wrong with the headers and could be done without, each
+// a sentence that names the file.
+func (o *Object) Problems() []string { return o.problems }
+
+// Machine is e_machine.
+func (o *Object) Machine() uint16 { return o.header.machine }
+
+// OSABI is the OS ABI byte of e_ident.
+func (o *Object) OSABI() uint8 { return o.header.osabi }
+
+// Flags is e_flags.
+func (o *Object) Flags() uint32 { return o.header.flags }
+
+// Type is e_type.
+func (o *Object) Type() elf.Type { return o.header.typ }
+
+// Class says whether the file is a 32-bit or a 64-bit one.
+func (o *Object) Class() elf.Class { return o.header.class }
+
+// ByteOrder is the byte order of the file's data.
+func (o *Object) ByteOrder() binary.ByteOrder { return o.header.order }
+
+// AddressSize is the size of an address, in bytes.
+func (o *Object) AddressSize() int {
+	if o.header.wide {
+		return 8
+	}
+	return 4
+}
+
+// Entry is e_entry, a virtual address.
+func (o *Object) Entry() uint64 { return o.header.entry }
+
+// Programs are all program headers, in the file's order.
+func (o *Object) Programs() []Program { return o.programs }
+
+// Segments are the program headers of type PT_LOAD, in the file's order.
+func (o *Object) Segments() []Segment { return o.segments }
+
+// Sections are all sections, in the file's order; the first one is the null
+// section. There are none where the file has no section headers.
+func (o *Object) Sections() []*Section { return o.sections }
+
+// Section returns a section by name, of several the first; nil when there is
+// none. A name that begins with ".debug_" also finds the section in its old
+// compressed form, ".zdebug_".
+func (o *Object) Section(name string) *Section {
+	if s, ok := o.byName[name]; ok {
+		return s
+	}
+	if rest, ok := strings.CutPrefix(name, ".debug_"); ok {
+		return o.byName[".zdebug_"+rest]
+	}
+	return nil
+}
+
+// DebugOnly says that the file holds no code, only what describes it: its code
+// sections have no bytes (`objcopy --only-keep-debug`). Its segments say where
+// code is in another file.
+func (o *Object) DebugOnly() bool {
+	code := false
+	for _, s := range o.sections {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR == 0 || s.Size == 0 {
+			continue
+		}
+		if s.Type != elf.SHT_NOBITS {
+			return false
+		}
+		code = true
+	}
+	return code
+}
+
+// ProgramData returns the bytes that a program header names. Bytes past the
+// end of the file are an error that says how many there are.
+func (o *Object) ProgramData(p Program) ([]byte, error) {
+	b, ok := slice(o.data, p.Offset, p.FileSize)
+	if !ok {
+		return nil, fmt.Errorf("%s: segment of type %#x at offset %#x, size %#x is not in the %d bytes of the file",
+			o.name, uint32(p.Type), p.Offset, p.FileSize, len(o.data))
+	}
+	return b, nil
+}
+
+// grow accounts for n bytes that are made from the object's bytes.
+//
+// What a file unpacks to may be as large as the file says, so only a bound on
+// all of it together keeps memory in proportion. Debug sections shrink to a
+// third or a tenth; whole files never to less than a hundredth.
+func (o *Object) grow(n uint64) error {
+	limit := int64(unpackedFloor) + unpackedRatio*int64(len(o.data))
+	if n > uint64(limit) || o.unpacked.Add(int64(n)) > limit {
+		return fmt.Errorf("%w: %d bytes more, expected at most %d from a file of %d bytes", ErrTooLarge, n, limit, len(o.data))
+	}
+	return nil
+}
+
+const (
+	unpackedFloor = 64 << 20
+	unpackedRatio = 128
+)

@@ -1,0 +1,171 @@
+package object
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxLinks is how many symbolic links a path may lead through, as in the kernel.
+const maxLinks = 40
+
+// mapUnder maps a file of a target, as if root were the root directory:
+// neither ".." nor symbolic links lead out of it.
+func mapUnder(root, name string) (*Mapping, error) {
+	if root == "" || filepath.Clean(root) == "/" {
+		return Map(path.Join("/", name))
+	}
+	shown := filepath.Join(root, path.Join("/", name))
+	var dir int
+	err := retry(func() (err error) {
+		dir, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	defer unix.Close(dir)
+
+	// A path is looked at before it is opened, as Map does.
+	fd, err := openIn(dir, name, unix.O_PATH|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: shown, Err: err}
+	}
+	var st unix.Stat_t
+	err = retry(func() error { return unix.Fstat(fd, &st) })
+	unix.Close(fd)
+	if err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: shown, Err: err}
+	}
+	if err := checkRegular(shown, &st); err != nil {
+		return nil, err
+	}
+	if fd, err = openIn(dir, name, openFlags); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: shown, Err: err}
+	}
+	defer unix.Close(fd)
+	return mapFD(fd, shown)
+}
+
+// openIn opens a path beneath the directory dir as if that were the root.
+func openIn(dir int, name string, flags int) (int, error) {
+	fd, err := openat2In(dir, name, flags)
+	switch err {
+	case unix.ENOSYS, unix.EPERM, unix.EINVAL, unix.E2BIG:
+		// The kernel has no openat2, or a filter forbids it.
+		return walkIn(dir, name, flags)
+	}
+	return fd, err
+}
+
+func openat2In(dir int, name string, flags int) (fd int, err error) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags),
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	// EAGAIN: something on the way was renamed meanwhile.
+	for range 8 {
+		err = retry(func() (err error) { fd, err = unix.Openat2(dir, path.Join("/", name), &how); return err })
+		if err != unix.EAGAIN {
+			break
+		}
+	}
+	return fd, err
+}
+
+// walkIn does what openat2In does, one component at a time: it keeps the
+// directories from the root down to where it is, never follows a link by the
+// kernel, and goes up only by forgetting the last directory.
+func walkIn(dir int, name string, flags int) (int, error) {
+	var below []int // directories entered, beneath dir
+	defer func() {
+		for _, fd := range below {
+			unix.Close(fd)
+		}
+	}()
+	leave := func(n int) {
+		for _, fd := range below[n:] {
+			unix.Close(fd)
+		}
+		below = below[:n]
+	}
+	here := func() int {
+		if len(below) == 0 {
+			return dir
+		}
+		return below[len(below)-1]
+	}
+	todo := strings.Split(name, "/")
+	for links := 0; len(todo) > 0; {
+		component := todo[0]
+		todo = todo[1:]
+		switch component {
+		case "", ".":
+			continue
+		case "..":
+			leave(max(0, len(below)-1))
+			continue
+		}
+		fd, err := openAt(here(), component, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+		if err != nil {
+			return -1, err
+		}
+		var st unix.Stat_t
+		if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFLNK:
+			target, err := readLink(fd)
+			unix.Close(fd)
+			if err != nil {
+				return -1, err
+			}
+			if links++; links > maxLinks {
+				return -1, unix.ELOOP
+			}
+			if strings.HasPrefix(target, "/") {
+				leave(0)
+			}
+			todo = append(strings.Split(target, "/"), todo...)
+			if len(todo) > unix.PathMax {
+				return -1, unix.ENAMETOOLONG
+			}
+		case unix.S_IFDIR:
+			below = append(below, fd)
+		default:
+			unix.Close(fd)
+			for _, rest := range todo {
+				if rest != "" {
+					return -1, unix.ENOTDIR
+				}
+			}
+			return openAt(here(), component, flags|unix.O_NOFOLLOW)
+		}
+	}
+	// The path is of a directory.
+	return openAt(here(), ".", flags)
+}
+
+func openAt(dir int, name string, flags int) (fd int, err error) {
+	err = retry(func() (err error) { fd, err = unix.Openat(dir, name, flags, 0); return err })
+	return fd, err
+}
+
+// readLink reads the link that fd (O_PATH) is open on.
+func readLink(fd int) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", buf)
+	if err != nil {
+		return "", err
+	}
+	if n == 0 || n == len(buf) {
+		return "", fmt.Errorf("link of %d bytes", n)
+	}
+	return string(buf[:n]), nil
+}

@@ -1,0 +1,92 @@
+package object
+
+import (
+	"debug/elf"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// A Section is a section of an object.
+type Section struct {
+	Index     int
+	Name      string // ".zdebug_" names as they are in the file
+	Type      elf.SectionType
+	Flags     elf.SectionFlag
+	Address   uint64 // virtual
+	Offset    uint64 // in the file
+	Size      uint64 // sh_size: bytes in the file, or of memory for SHT_NOBITS
+	Link      uint32
+	Info      uint32
+	Align     uint64
+	EntrySize uint64
+
+	object *Object
+	mu     sync.Mutex
+	done   bool
+	data   []byte
+	err    error
+}
+
+// raw returns the section's bytes as they are in the file.
+func (s *Section) raw() ([]byte, error) {
+	if s.Type == elf.SHT_NOBITS || s.Type == elf.SHT_NULL {
+		return nil, ErrNoData
+	}
+	b, ok := slice(s.object.data, s.Offset, s.Size)
+	if !ok {
+		return nil, fmt.Errorf("offset %#x, size %#x is not in the %d bytes of the file", s.Offset, s.Size, len(s.object.data))
+	}
+	return b, nil
+}
+
+// Data returns the section's contents: decompressed (SHF_COMPRESSED, .zdebug_)
+// and, in a relocatable object, relocated by the table that SetRelocations
+// gave. They are made once. Bytes that needed neither lie in the file's mapping
+// and are read inside Guard.
+//
+// Sections of code are not relocated: how instructions hold addresses is not
+// in the table. A section that has no bytes in the file gives ErrNoData.
+func (s *Section) Data() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.done {
+		s.done = true
+		s.err = Guard(func() (err error) {
+			s.data, err = s.read()
+			return err
+		})
+		if s.err != nil {
+			s.data = nil
+			s.err = fmt.Errorf("%s: section %s (%d): %w", s.object.name, s.Name, s.Index, s.err)
+		}
+	}
+	return s.data, s.err
+}
+
+func (s *Section) read() ([]byte, error) {
+	b, err := s.raw()
+	if err != nil {
+		return nil, err
+	}
+	owned := false
+	switch {
+	case s.Flags&elf.SHF_COMPRESSED != 0:
+		b, err = s.decompress(b)
+		owned = true
+	case strings.HasPrefix(s.Name, ".zdebug_"):
+		b, err = s.decompressGNU(b)
+		owned = true
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.relocate(b, owned)
+}
+
+// reset forgets the contents.
+func (s *Section) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done, s.data, s.err = false, nil, nil
+}

@@ -1,0 +1,135 @@
+package object
+
+import (
+	"debug/elf"
+	"fmt"
+	"sort"
+)
+
+// A Segment is a program header of type PT_LOAD: a part of the file that is
+// mapped as one.
+type Segment struct {
+	Offset   uint64 // in the file
+	FileSize uint64 // bytes in the file
+	Address  uint64 // virtual
+	MemSize  uint64 // bytes in memory; those past FileSize are zero
+	Align    uint64
+	Flags    elf.ProgFlag
+}
+
+// Executable says whether the segment may be executed (PF_X).
+func (s Segment) Executable() bool { return s.Flags&elf.PF_X != 0 }
+
+// SegmentForMapping finds the segment that a mapping of the file is of: size
+// bytes from fileOffset on, mapped with or without the right to execute.
+//
+// Link editors let adjacent segments share a page of the file, and then both
+// segments' mappings hold that page, so the offset alone does not tell which
+// one a mapping belongs to. The right to execute does; among those that have
+// it alike, the segment of which the mapping holds most. Only where no segment
+// has the mapping's right is one with another taken (a process that asks for
+// executable data has all its mappings executable).
+//
+// The mapping's first byte is at Address + fileOffset - Offset, which may be
+// below Address by the part of a page.
+func (o *Object) SegmentForMapping(fileOffset, size uint64, executable bool) (Segment, bool) {
+	best, bestAny := -1, -1
+	var held, heldAny uint64
+	for i := range o.segments {
+		s := &o.segments[i]
+		n := overlap(fileOffset, size, s.Offset, s.FileSize)
+		if n == 0 {
+			continue
+		}
+		if n > heldAny {
+			bestAny, heldAny = i, n
+		}
+		if s.Executable() == executable && n > held {
+			best, held = i, n
+		}
+	}
+	if best < 0 {
+		best = bestAny
+	}
+	if best < 0 {
+		return Segment{}, false
+	}
+	return o.segments[best], true
+}
+
+// overlap returns how many bytes two ranges share. A range that would pass the
+// largest offset ends there.
+func overlap(a, aSize, b, bSize uint64) uint64 {
+	aEnd, bEnd := a+aSize, b+bSize
+	if aEnd < a {
+		aEnd = ^uint64(0)
+	}
+	if bEnd < b {
+		bEnd = ^uint64(0)
+	}
+	start, end := max(a, b), min(aEnd, bEnd)
+	if start >= end {
+		return 0
+	}
+	return end - start
+}
+
+// segmentAt returns the segment that holds an address in memory; nil when none does.
+func (o *Object) segmentAt(address uint64) *Segment {
+	i := sort.Search(len(o.byStart), func(i int) bool { return o.byStart[i].Address > address }) - 1
+	if i < 0 || address-o.byStart[i].Address >= o.byStart[i].MemSize {
+		return nil
+	}
+	return &o.byStart[i]
+}
+
+// fileFrom returns the bytes of the file from an address on to the end of its
+// segment; nil when the file has none there.
+func (o *Object) fileFrom(address uint64) []byte {
+	s := o.segmentAt(address)
+	if s == nil {
+		return nil
+	}
+	skip := address - s.Address
+	if skip >= s.FileSize || s.Offset >= uint64(len(o.data)) {
+		return nil
+	}
+	end := min(s.FileSize, uint64(len(o.data))-s.Offset)
+	if skip >= end {
+		return nil
+	}
+	return o.data[s.Offset:][skip:end:end]
+}
+
+// ReadAddress fills dst with what the file's segments hold at a virtual
+// address: their bytes in the file, and zero for memory that has none. It
+// returns how many bytes from address on there are; fewer than len(dst) only
+// with an error, which wraps ErrNoAddress where the object has no such address.
+func (o *Object) ReadAddress(dst []byte, address uint64) (n int, err error) {
+	if o.DebugOnly() {
+		return 0, fmt.Errorf("%s: %w: the file holds debug information only", o.name, ErrNoData)
+	}
+	err = Guard(func() error {
+		for n < len(dst) {
+			at := address + uint64(n)
+			s := o.segmentAt(at)
+			if s == nil || at < address {
+				return fmt.Errorf("%s: address %#x: %w", o.name, at, ErrNoAddress)
+			}
+			skip := at - s.Address
+			if skip >= s.FileSize {
+				zero := dst[n:][:min(uint64(len(dst)-n), s.MemSize-skip)]
+				clear(zero)
+				n += len(zero)
+				continue
+			}
+			b := o.fileFrom(at)
+			if len(b) == 0 {
+				return fmt.Errorf("%s: address %#x is at offset %#x, past the %d bytes of the file", o.name, at, s.Offset+skip, len(o.data))
+			}
+			n += copy(dst[n:], b[:min(uint64(len(b)), s.MemSize-skip)])
+		}
+		return nil
+	})
+	return n, err
+}

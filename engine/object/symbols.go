@@ -1,0 +1,224 @@
+package object
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+)
+
+// A Symbol is an entry of a symbol table.
+type Symbol struct {
+	Name string // raw: mangled, with @VERSION where the table has it
+	// Address is st_value: a virtual address, but in a relocatable object an
+	// offset in the section.
+	Address uint64
+	Size    uint64
+	// Section is the index of the section, with SHN_XINDEX resolved; the
+	// special indexes (SHN_UNDEF, SHN_ABS, SHN_COMMON) are those of debug/elf.
+	Section uint32
+	Type    elf.SymType
+	Binding elf.SymBind
+	Other   uint8 // st_other: the visibility, and bits of the machine
+	Dynamic bool  // from .dynsym
+}
+
+// Defined says whether the symbol has a place in the object.
+func (s *Symbol) Defined() bool { return s.Section != uint32(elf.SHN_UNDEF) }
+
+// Symbols returns the entries of .symtab, then those of .dynsym, without the
+// null entries. An object without section headers has those of PT_DYNAMIC. An
+// object without symbols has none and no error; with an error come the symbols
+// that could be read. Nothing is kept: the caller does.
+func (o *Object) Symbols() ([]Symbol, error) {
+	var list []Symbol
+	var problems []error
+	err := Guard(func() error {
+		var tables int
+		for _, dynamic := range []bool{false, true} {
+			typ := elf.SHT_SYMTAB
+			if dynamic {
+				typ = elf.SHT_DYNSYM
+			}
+			for _, s := range o.sections {
+				if s.Type != typ {
+					continue
+				}
+				tables++
+				var err error
+				if list, err = o.appendSymbols(list, s, dynamic); err != nil && !errors.Is(err, ErrNoData) {
+					problems = append(problems, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err))
+				}
+				break // of a type there is at most one
+			}
+		}
+		if tables == 0 && len(o.sections) == 0 {
+			var err error
+			if list, err = o.appendDynamicSymbols(list); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", o.name, err))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		problems = append(problems, fmt.Errorf("%s: symbols: %w", o.name, err))
+	}
+	return list, errors.Join(problems...)
+}
+
+// symbolSize is the size of an Elf32_Sym or Elf64_Sym.
+func (h *header) symbolSize() int {
+	if h.wide {
+		return 24
+	}
+	return 16
+}
+
+// A rawSymbol is a symbol as it is in the table.
+type rawSymbol struct {
+	name        uint32
+	info, other uint8
+	shndx       uint16
+	value, size uint64
+}
+
+func (h *header) symbol(b []byte) rawSymbol {
+	f := fields{b, h.order, h.wide}
+	if h.wide {
+		return rawSymbol{f.u32(0), b[4], b[5], f.u16(6), f.u64(8), f.u64(16)}
+	}
+	return rawSymbol{f.u32(0), b[12], b[13], f.u16(14), uint64(f.u32(4)), uint64(f.u32(8))}
+}
+
+// appendSymbols appends the symbols of a symbol table section.
+func (o *Object) appendSymbols(list []Symbol, s *Section, dynamic bool) ([]Symbol, error) {
+	b, err := s.raw()
+	if err != nil {
+		return list, err
+	}
+	if size := o.header.symbolSize(); s.EntrySize != 0 && s.EntrySize != uint64(size) {
+		return list, fmt.Errorf("entries of %d bytes, expected %d", s.EntrySize, size)
+	}
+	if uint64(s.Link) >= uint64(len(o.sections)) {
+		return list, fmt.Errorf("string table is section %d of %d", s.Link, len(o.sections))
+	}
+	names, err := o.sections[s.Link].raw()
+	if err != nil {
+		return list, fmt.Errorf("string table, section %s (%d): %w", o.sections[s.Link].Name, s.Link, err)
+	}
+	return o.appendSymbolTable(list, b, names, o.extendedIndexes(s), dynamic)
+}
+
+// appendSymbolTable appends the symbols in b.
+func (o *Object) appendSymbolTable(list []Symbol, b, names, indexes []byte, dynamic bool) ([]Symbol, error) {
+	h := &o.header
+	size := h.symbolSize()
+	strings := newStringTable(names)
+	n := len(b) / size
+	if n == 0 {
+		return list, nil
+	}
+	if room := cap(list) - len(list); room < n {
+		list = append(make([]Symbol, 0, len(list)+n), list...)
+	}
+	var bad, firstBad int
+	for i := 1; i < n; i++ { // the first one is the null symbol
+		raw := h.symbol(b[i*size : i*size+size])
+		name, ok := strings.at(uint64(raw.name))
+		if !ok && raw.name != 0 {
+			if bad == 0 {
+				firstBad = i
+			}
+			bad++
+			continue
+		}
+		list = append(list, Symbol{
+			Name:    name,
+			Address: raw.value,
+			Size:    raw.size,
+			Section: sectionIndex(h, raw.shndx, indexes, i),
+			Type:    elf.ST_TYPE(raw.info),
+			Binding: elf.ST_BIND(raw.info),
+			Other:   raw.other,
+			Dynamic: dynamic,
+		})
+	}
+	switch {
+	case bad > 0:
+		return list, fmt.Errorf("names of %d symbols (the first is symbol %d) are not in the %d bytes of the string table", bad, firstBad, len(names))
+	case len(b)%size != 0:
+		return list, fmt.Errorf("symbol table has %d bytes, expected a multiple of %d", len(b), size)
+	}
+	return list, nil
+}
+
+// sectionIndex resolves SHN_XINDEX by the table of SHT_SYMTAB_SHNDX.
+func sectionIndex(h *header, shndx uint16, indexes []byte, symbol int) uint32 {
+	if shndx == uint16(elf.SHN_XINDEX) {
+		if b, ok := slice(indexes, 4*uint64(symbol), 4); ok {
+			return h.order.Uint32(b)
+		}
+	}
+	return uint32(shndx)
+}
+
+// extendedIndexes returns the SHT_SYMTAB_SHNDX table of a symbol table; nil
+// when there is none.
+func (o *Object) extendedIndexes(symtab *Section) []byte {
+	for _, s := range o.sections {
+		if s.Type == elf.SHT_SYMTAB_SHNDX && uint64(s.Link) == uint64(symtab.Index) {
+			if b, err := s.raw(); err == nil {
+				return b
+			}
+		}
+	}
+	return nil
+}
+
+// symbolValues gives the values of symbols by number, for relocations.
+type symbolValues struct {
+	o       *Object
+	b       []byte
+	indexes []byte
+}
+
+func (o *Object) symbolValues(section uint32) (v symbolValues, err error) {
+	if section == 0 {
+		return symbolValues{o: o}, nil // all symbols are number 0
+	}
+	if uint64(section) >= uint64(len(o.sections)) {
+		return v, fmt.Errorf("symbol table is section %d of %d", section, len(o.sections))
+	}
+	s := o.sections[section]
+	if s.Type != elf.SHT_SYMTAB && s.Type != elf.SHT_DYNSYM {
+		return v, fmt.Errorf("symbol table, section %s (%d), has type %d, expected %d", s.Name, section, s.Type, elf.SHT_SYMTAB)
+	}
+	b, err := s.raw()
+	if err != nil {
+		return v, fmt.Errorf("symbol table, section %s (%d): %w", s.Name, section, err)
+	}
+	return symbolValues{o, b, o.extendedIndexes(s)}, nil
+}
+
+// at returns S. An undefined symbol is 0, as a weak one is when linked.
+func (v symbolValues) at(n uint64) (uint64, error) {
+	if n == 0 {
+		return 0, nil
+	}
+	h := &v.o.header
+	size := uint64(h.symbolSize())
+	if n >= uint64(len(v.b))/size {
+		return 0, fmt.Errorf("symbol %d of %d", n, uint64(len(v.b))/size)
+	}
+	raw := h.symbol(v.b[n*size : n*size+size])
+	switch {
+	case elf.SectionIndex(raw.shndx) == elf.SHN_UNDEF, elf.SectionIndex(raw.shndx) == elf.SHN_COMMON:
+		return 0, nil
+	case elf.SectionIndex(raw.shndx) == elf.SHN_ABS:
+		return raw.value, nil
+	}
+	index := sectionIndex(h, raw.shndx, v.indexes, int(n))
+	if uint64(index) >= uint64(len(v.o.sections)) {
+		return 0, fmt.Errorf("symbol %d is in section %d of %d", n, index, len(v.o.sections))
+	}
+	return v.o.sections[index].Address + raw.value, nil
+}
