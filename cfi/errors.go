@@ -1,0 +1,73 @@
+package cfi
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can be wrong with call frame information. Each is wrapped in an *Error.
+var (
+	// Looking up.
+	ErrNoFDE = errors.New("no FDE covers the address")
+	ErrNoRow = errors.New("the address is outside the FDE")
+
+	// Sections and entries.
+	ErrSection         = errors.New("unusable section description")
+	ErrTruncated       = errors.New("data ends early")
+	ErrLength          = errors.New("bad length")
+	ErrLEB128          = errors.New("LEB128 number exceeds 64 bits")
+	ErrVersion         = errors.New("unknown CIE version")
+	ErrAugmentation    = errors.New("unexpected augmentation")
+	ErrAddressSize     = errors.New("bad address size")
+	ErrSegmentSize     = errors.New("bad segment selector size")
+	ErrCIEPointer      = errors.New("CIE pointer does not lead to a CIE")
+	ErrNotFDE          = errors.New("not an FDE")
+	ErrPointerEncoding = errors.New("bad pointer encoding")
+	ErrIndirect        = errors.New("indirect pointer cannot be followed")
+	ErrOverflow        = errors.New("arithmetic overflow")
+
+	// Instructions.
+	ErrInstruction        = errors.New("unknown call frame instruction")
+	ErrInitialInstruction = errors.New("instruction is not allowed in a CIE")
+	ErrCodeAlignment      = errors.New("code alignment factor is 0")
+	ErrBackwards          = errors.New("location goes backwards")
+	ErrCFARule            = errors.New("CFA rule is not a register and an offset")
+	ErrNoState            = errors.New("restore_state without remember_state")
+	ErrLimit              = errors.New("limit exceeded")
+
+	// .eh_frame_hdr.
+	ErrNoSearchTable  = errors.New("header has no search table")
+	ErrHeader         = errors.New("malformed header")
+	ErrHeaderMismatch = errors.New("header does not match the section")
+
+	// Rules.
+	ErrNoCFA        = errors.New("row has no CFA rule")
+	ErrNoRule       = errors.New("row has no rule for the register")
+	ErrNotMemory    = errors.New("CFA is not a memory byte address")
+	ErrAddressSpace = errors.New("unknown address space")
+	ErrRegisterSize = errors.New("size does not match the register")
+)
+
+// An Error is a problem in a section: where it is, what it is, and what was
+// expected or found.
+type Error struct {
+	Section string // "" where the problem is in a row, not in a section
+	Offset  uint64 // bytes from the start of the section
+	Err     error  // one of the errors of this package, or one that a callback gave
+	Detail  string // may be empty
+}
+
+// Error returns "section+offset: problem: detail".
+func (e *Error) Error() string {
+	s := e.Err.Error()
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	if e.Section == "" {
+		return s
+	}
+	return fmt.Sprintf("%s+%#x: %s", e.Section, e.Offset, s)
+}
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,166 @@
+package cfi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+)
+
+// A Section is a section of call frame information, as a file holds it or as
+// it lies in memory.
+type Section struct {
+	Name string // for errors, ".eh_frame"
+	Data []byte // decompressed and relocated; kept, and never written to
+	// Address is the virtual address of Data[0].
+	Address uint64
+	// EH says that Data has the conventions of .eh_frame (LSB 5.0, 10.6), else
+	// those of .debug_frame (DWARF 5, 6.4.1).
+	EH          bool
+	Order       binary.ByteOrder
+	AddressSize int // bytes of an address where the CIE does not say: 4 or 8
+	// Text and DataBase are the bases of DW_EH_PE_textrel and DW_EH_PE_datarel.
+	Text, DataBase uint64
+	// Memory reads what is at a virtual address: an FDE whose initial location
+	// is DW_EH_PE_indirect needs it. It may be nil, and must be safe for
+	// concurrent use.
+	Memory func(dst []byte, address uint64) (int, error)
+}
+
+// A Table finds the FDEs of a section. It is safe for concurrent use.
+type Table struct {
+	section Section
+	big     bool
+	header  atomic.Pointer[header]
+	cies    [cieSlots]atomic.Pointer[CIE]
+
+	indexOnce sync.Once
+	index     []indexEntry
+
+	mu       sync.Mutex
+	problems []error
+	count    int // of problems, those not kept included
+}
+
+// cieSlots bounds the memory for CIEs that were read; which slot a CIE has
+// depends on its offset. Large programs have one CIE for thousands of FDEs.
+const cieSlots = 256
+
+// maxProblems bounds how many problems a Table keeps.
+const maxProblems = 16
+
+// NewTable checks the description of a section. The section itself is read
+// when something is asked of the Table.
+func NewTable(s Section) (*Table, error) {
+	t := &Table{section: s}
+	switch s.Order {
+	case binary.LittleEndian:
+	case binary.BigEndian:
+		t.big = true
+	default:
+		return nil, t.errorf(0, ErrSection, "byte order %v, expected little or big endian", s.Order)
+	}
+	if s.AddressSize != 4 && s.AddressSize != 8 {
+		return nil, t.errorf(0, ErrAddressSize, "%d bytes, expected 4 or 8", s.AddressSize)
+	}
+	return t, nil
+}
+
+// Section returns the description that the Table was made from.
+func (t *Table) Section() Section { return t.section }
+
+// FDE returns the FDE that covers pc. Where FDEs overlap it is the one that
+// starts last, of those the shortest, of those the first in the section. FDEs
+// of size zero, those of code that the linker dropped, and those with a segment
+// selector other than zero are not looked at. ErrNoFDE when there is none.
+func (t *Table) FDE(pc uint64) (*FDE, error) {
+	f := new(FDE)
+	if err := t.find(pc, f); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// find fills f, so that FDE is small enough to be inlined and its result may
+// live on the caller's stack.
+func (t *Table) find(pc uint64, f *FDE) error {
+	if h := t.header.Load(); h != nil {
+		found, err := t.findByHeader(h, pc, f)
+		if found {
+			return nil
+		}
+		if err != nil && t.header.CompareAndSwap(h, nil) {
+			t.problem(err)
+		}
+	}
+	return t.findByIndex(pc, f)
+}
+
+// FDEs lists the FDEs in the order of the section, those that FDE does not
+// look at included. An entry that cannot be read gives a nil FDE and an error;
+// the list goes on behind it unless its length is the problem.
+func (t *Table) FDEs() iter.Seq2[*FDE, error] {
+	return func(yield func(*FDE, error) bool) {
+		t.scan(func(e entry, err error) bool {
+			if err != nil {
+				return yield(nil, err)
+			}
+			if e.cie {
+				return true
+			}
+			f := new(FDE)
+			if err := t.parseFDE(e, f); err != nil {
+				return yield(nil, err)
+			}
+			return yield(f, nil)
+		})
+	}
+}
+
+// CIEs lists the CIEs in the order of the section, errors as with FDEs.
+func (t *Table) CIEs() iter.Seq2[*CIE, error] {
+	return func(yield func(*CIE, error) bool) {
+		t.scan(func(e entry, err error) bool {
+			if err != nil {
+				return yield(nil, err)
+			}
+			if !e.cie {
+				return true
+			}
+			c, err := t.cie(e.offset)
+			return yield(c, err)
+		})
+	}
+}
+
+// Problems returns what was found wrong so far that cost a lookup something: a
+// header that was given up, entries that the index had to leave out. At most 16
+// are kept.
+func (t *Table) Problems() []error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]error(nil), t.problems...)
+}
+
+func (t *Table) problem(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count++
+	if len(t.problems) < maxProblems {
+		t.problems = append(t.problems, err)
+	}
+}
+
+func (t *Table) errorf(offset uint64, err error, format string, args ...any) *Error {
+	return &Error{Section: t.section.Name, Offset: offset, Err: err, Detail: fmt.Sprintf(format, args...)}
+}
+
+// readError is the error of a reader that failed while it read what.
+func (t *Table) readError(r *reader, what string) *Error {
+	return t.errorf(uint64(r.at), r.err, "expected %s", what)
+}
+
+func (t *Table) reader(pos, end int) reader {
+	return reader{data: t.section.Data[:end:end], pos: pos, big: t.big}
+}
