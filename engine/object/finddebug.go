@@ -86,15 +86,21 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 // inTarget returns the path in the target of a directory; isIn says whether it
 // lies beneath Sysroot at all, else it is what it was.
 func (f *Finder) inTarget(dir string) (name string, isIn bool) {
-	root := filepath.Clean("/" + f.Sysroot)
-	if f.Sysroot != "" && !filepath.IsAbs(f.Sysroot) {
-		root = filepath.Clean(f.Sysroot)
-	}
+	root := f.root()
 	if root == "/" {
 		return dir, filepath.IsAbs(dir)
 	}
-	if rest, ok := strings.CutPrefix(dir, root); ok && (rest == "" || rest[0] == '/') {
-		return path.Join("/", rest), true
+	roots := []string{root}
+	// The path of an object without its links is one without those of Sysroot.
+	if absolute, err := filepath.Abs(root); err == nil {
+		if real, err := filepath.EvalSymlinks(absolute); err == nil {
+			roots = append(roots, real)
+		}
+	}
+	for _, root := range roots {
+		if rest, ok := strings.CutPrefix(dir, root); ok && (rest == "" || rest[0] == '/') {
+			return path.Join("/", rest), true
+		}
 	}
 	return dir, false
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Finder opens the files that a target names. What it opens is a regular ELF
@@ -31,9 +33,11 @@ type Finder struct {
 	// core's own.
 	Folders []string
 
-	mu      sync.Mutex
-	folders map[string]*folderIndex
+	folders map[string]*folderIndex // under foldersMu
 }
+
+// foldersMu is not in the Finder so that one can be copied.
+var foldersMu sync.Mutex
 
 // Found is what a Finder found.
 type Found struct {
@@ -136,11 +140,16 @@ func hostPlace(name string) place {
 
 // rootPlace is a path of the target.
 func (f *Finder) rootPlace(name string) place {
-	shown := filepath.Join("/", f.Sysroot, path.Join("/", name))
-	if f.Sysroot != "" && !filepath.IsAbs(f.Sysroot) {
-		shown = filepath.Join(f.Sysroot, path.Join("/", name))
+	name = path.Join("/", name)
+	return place{filepath.Join(f.root(), name), func() (*Mapping, error) { return mapUnder(f.root(), name) }}
+}
+
+// root is Sysroot with its default.
+func (f *Finder) root() string {
+	if f.Sysroot == "" {
+		return "/"
 	}
-	return place{shown, func() (*Mapping, error) { return mapUnder(f.Sysroot, name) }}
+	return filepath.Clean(f.Sysroot)
 }
 
 // A search looks at files one after another.
@@ -261,8 +270,8 @@ type folderIndex struct {
 // folder indexes a folder, once: the headers of its regular files, of at most
 // maxFolderEntries entries.
 func (f *Finder) folder(dir string) *folderIndex {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	foldersMu.Lock()
+	defer foldersMu.Unlock()
 	if index, ok := f.folders[dir]; ok {
 		return index
 	}
@@ -271,7 +280,7 @@ func (f *Finder) folder(dir string) *folderIndex {
 		f.folders = make(map[string]*folderIndex)
 	}
 	f.folders[dir] = index
-	d, err := os.Open(dir)
+	d, err := os.OpenFile(dir, openFlags|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return index
 	}

@@ -2,6 +2,7 @@ package object
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"iter"
 )
@@ -28,6 +29,7 @@ const (
 func (o *Object) Notes() iter.Seq2[Note, error] {
 	return func(yield func(Note, error) bool) {
 		found := false
+		walk := o.newNoteWalk(yield)
 		for i := range o.programs {
 			p := &o.programs[i]
 			if p.Type != elf.PT_NOTE || p.FileSize == 0 {
@@ -35,7 +37,7 @@ func (o *Object) Notes() iter.Seq2[Note, error] {
 			}
 			found = true
 			where := fmt.Sprintf("segment %d (PT_NOTE)", i)
-			if !o.yieldNotes(where, p.Offset, p.FileSize, p.Align, yield) {
+			if !walk.all(where, p.Offset, p.FileSize, p.Align) {
 				return
 			}
 		}
@@ -47,52 +49,71 @@ func (o *Object) Notes() iter.Seq2[Note, error] {
 
 // sectionNotes yields the notes of sections.
 func (o *Object) sectionNotes(yield func(Note, error) bool) {
+	walk := o.newNoteWalk(yield)
 	for _, s := range o.sections {
 		if s.Type != elf.SHT_NOTE || s.Size == 0 {
 			continue
 		}
 		where := fmt.Sprintf("section %s (%d)", s.Name, s.Index)
-		if !o.yieldNotes(where, s.Offset, s.Size, s.Align, yield) {
+		if !walk.all(where, s.Offset, s.Size, s.Align) {
 			return
 		}
 	}
 }
 
-// yieldNotes yields the notes in a range of the file, and an error when it ends
-// before its size says so. It returns false when yield did.
-func (o *Object) yieldNotes(where string, offset, size, align uint64, yield func(Note, error) bool) bool {
-	var cut error
-	if end := uint64(len(o.data)); offset > end || size > end-offset {
-		cut = fmt.Errorf("%s: %s: offset %#x, size %#x is not in the %d bytes of the file", o.name, where, offset, size, end)
-		if offset >= end {
-			return yield(Note{}, cut)
-		}
-		size = end - offset
+// A noteWalk yields the notes of ranges of a file.
+type noteWalk struct {
+	o     *Object
+	yield func(Note, error) bool
+	// left is how many bytes may still be walked. Ranges do not overlap in an
+	// honest file; in another one, each of many could be the whole file.
+	left uint64
+}
+
+func (o *Object) newNoteWalk(yield func(Note, error) bool) noteWalk {
+	return noteWalk{o, yield, 2 * uint64(len(o.data))}
+}
+
+// all yields the notes in a range of the file, and an error when it ends
+// before its size says so. It returns false when nothing more is to be yielded.
+func (w *noteWalk) all(where string, offset, size, align uint64) bool {
+	fail := func(at uint64, err error) bool {
+		return w.yield(Note{}, fmt.Errorf("%s: %s: offset %#x: %w", w.o.name, where, at, err))
 	}
-	b := o.data[offset : offset+size]
+	var cut error
+	if end := uint64(len(w.o.data)); offset > end || size > end-offset {
+		cut = fmt.Errorf("size %#x is not in the %d bytes of the file", size, end)
+		size = end - min(offset, end)
+	}
+	if size > w.left {
+		fail(offset, errors.New("notes overlap"))
+		return false
+	}
+	w.left -= size
+	b := w.o.data[min(offset, uint64(len(w.o.data))):][:size]
 	for at := uint64(0); at < size; {
 		var note Note
 		var next uint64
 		// Only the parsing is guarded: what the caller does with the note is
 		// the caller's.
 		err := Guard(func() (err error) {
-			note, next, err = o.note(b, at, align)
+			note, next, err = w.o.note(b, at, align)
 			return err
 		})
+		if err != nil && cut != nil {
+			break
+		}
 		if err != nil {
-			if cut != nil {
-				err = cut
-			}
-			return yield(Note{}, fmt.Errorf("%s: %s: offset %#x: %w", o.name, where, offset+at, err))
+			return fail(offset+at, err)
 		}
 		note.Offset = offset + at
-		if !yield(note, nil) {
+		if !w.yield(note, nil) {
 			return false
 		}
 		at = next
 	}
 	if cut != nil {
-		return yield(Note{}, cut)
+		return fail(offset, cut)
 	}
 	return true
 }

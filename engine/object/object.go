@@ -25,6 +25,11 @@ type Object struct {
 	byName   map[string]*Section
 	problems []string
 
+	// relocated are the relocation sections of a relocatable object, by the
+	// section that they are for.
+	relocated map[uint32][]*Section
+	debugOnly bool
+
 	relocations map[uint32]Relocation
 	unpacked    atomic.Int64 // bytes made by decompressing and relocating
 
@@ -105,6 +110,15 @@ func (o *Object) read() error {
 			o.byName[s.Name] = s
 		}
 	}
+	if o.header.typ == elf.ET_REL {
+		o.relocated = make(map[uint32][]*Section)
+		for _, s := range o.sections {
+			if (s.Type == elf.SHT_RELA || s.Type == elf.SHT_REL) && s.Size != 0 {
+				o.relocated[s.Info] = append(o.relocated[s.Info], s)
+			}
+		}
+	}
+	o.debugOnly = o.codeIsElsewhere()
 	return nil
 }
 
@@ -195,7 +209,9 @@ func (o *Object) Section(name string) *Section {
 // DebugOnly says that the file holds no code, only what describes it: its code
 // sections have no bytes (`objcopy --only-keep-debug`). Its segments say where
 // code is in another file.
-func (o *Object) DebugOnly() bool {
+func (o *Object) DebugOnly() bool { return o.debugOnly }
+
+func (o *Object) codeIsElsewhere() bool {
 	code := false
 	for _, s := range o.sections {
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR == 0 || s.Size == 0 {

@@ -27,9 +27,11 @@ func (s *Section) relocate(b []byte, owned bool) ([]byte, error) {
 	if o.header.typ != elf.ET_REL || s.Flags&elf.SHF_EXECINSTR != 0 || !relocatable(s.Type) {
 		return b, nil
 	}
-	for _, from := range o.sections {
-		if (from.Type != elf.SHT_RELA && from.Type != elf.SHT_REL) || uint64(from.Info) != uint64(s.Index) || from.Size == 0 {
-			continue
+	var total uint64
+	for _, from := range o.relocated[uint32(s.Index)] {
+		// Many sections of relocations could be the same bytes.
+		if total += min(from.Size, uint64(len(o.data))); total > uint64(len(o.data)) {
+			return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: they are more than the %d bytes of the file", from.Name, from.Index, from.Offset, len(o.data))
 		}
 		if !owned {
 			if err := o.grow(uint64(len(b))); err != nil {
@@ -108,7 +110,7 @@ func (s *Section) applyAll(from *Section, b []byte) error {
 		}
 		switch {
 		case addend && h.wide:
-			value += order64(h, table[i+16:])
+			value += h.order.Uint64(table[i+16:])
 		case addend:
 			value += uint64(int64(int32(h.order.Uint32(table[i+8:]))))
 		default:
@@ -131,8 +133,6 @@ func (s *Section) applyAll(from *Section, b []byte) error {
 	}
 	return nil
 }
-
-func order64(h *header, b []byte) uint64 { return h.order.Uint64(b) }
 
 // signed reads the field, sign-extended.
 func (f fields) signed(size uint8) (uint64, error) {

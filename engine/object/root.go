@@ -14,9 +14,9 @@ import (
 const maxLinks = 40
 
 // mapUnder maps a file of a target, as if root were the root directory:
-// neither ".." nor symbolic links lead out of it.
+// neither ".." nor symbolic links lead out of it. The root is a clean path.
 func mapUnder(root, name string) (*Mapping, error) {
-	if root == "" || filepath.Clean(root) == "/" {
+	if root == "/" {
 		return Map(path.Join("/", name))
 	}
 	shown := filepath.Join(root, path.Join("/", name))

@@ -106,7 +106,7 @@ func (o *Object) fileFrom(address uint64) []byte {
 // returns how many bytes from address on there are; fewer than len(dst) only
 // with an error, which wraps ErrNoAddress where the object has no such address.
 func (o *Object) ReadAddress(dst []byte, address uint64) (n int, err error) {
-	if o.DebugOnly() {
+	if o.debugOnly {
 		return 0, fmt.Errorf("%s: %w: the file holds debug information only", o.name, ErrNoData)
 	}
 	err = Guard(func() error {
