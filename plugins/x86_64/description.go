@@ -1,0 +1,138 @@
+package x86_64
+
+import (
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+const (
+	machine        = 62 // EM_X86_64
+	maxInstruction = 15
+)
+
+// Description returns what is constant about x86-64. The caller may change it.
+func Description() *sdk.Description {
+	return &sdk.Description{
+		Name:           "x86_64",
+		Version:        "1.0",
+		Recognises:     []sdk.Recogniser{{ELFMachine: machine, OSABI: -1}},
+		ByteOrder:      sdk.LittleEndian,
+		AddressBits:    64,
+		Registers:      registerRanges(),
+		RegisterSets:   registerSets(),
+		PC:             rip,
+		SP:             rsp,
+		FP:             rbp,
+		ReturnAddress:  rip,
+		AddressSpaces:  []sdk.AddressSpace{{Number: locexpr.DefaultSpace, Name: "global", Bits: 64, Scope: sdk.ProcessScope}},
+		DefaultRules:   defaultRules(true),
+		FramePointer:   framePointerRow(),
+		CallDistance:   1,
+		MaxInstruction: maxInstruction,
+		StackAlign:     8,
+		Relocations:    relocations(),
+	}
+}
+
+// defaultRules are the rules of columns that a row does not mention. The psABI
+// (3.2.1) has six registers preserved by every function; Go's has none. The
+// caller's rsp is the CFA by its definition (psABI 3.7).
+//
+// A return address that no row mentions keeps no default: a row of this
+// architecture says where it is, because a call always pushes it.
+func defaultRules(preserved bool) []cfi.RegisterRule {
+	kind := make(map[uint32]cfi.RuleKind)
+	if preserved {
+		for _, r := range calleeSaved {
+			kind[r] = cfi.SameValue
+		}
+	}
+	var rules []cfi.RegisterRule
+	add := func(first, count uint32) {
+		for r := first; r < first+count; r++ {
+			rule := cfi.Rule{Kind: cfi.Undefined}
+			if k, ok := kind[r]; ok {
+				rule.Kind = k
+			}
+			if r == rsp {
+				rule = cfi.Rule{Kind: cfi.ValOffset}
+			}
+			rules = append(rules, cfi.RegisterRule{Column: uint64(r), Rule: rule})
+		}
+	}
+	add(rax, 16)
+	add(xmm0, 16)
+	add(st0, 8)
+	add(mm0, 8)
+	add(rflags, 1)
+	// A thread's segments and their bases do not change from frame to frame.
+	for r := es; r <= gs; r++ {
+		kind[r] = cfi.SameValue
+	}
+	for _, r := range [...]uint32{fsBase, gsBase, tr, ldtr} {
+		kind[r] = cfi.SameValue
+	}
+	add(es, 6)
+	add(fsBase, 2)
+	add(tr, 2)
+	// The status bits of mxcsr are the callee's to change; so is the x87 status
+	// word. The x87 control word is preserved (3.2.1).
+	kind[fcw] = cfi.SameValue
+	add(mxcsr, 1)
+	add(fcw, 1)
+	add(fsw, 1)
+	add(xmm16, 16)
+	add(k0, 8)
+	add(r16, 16)
+	return rules
+}
+
+// framePointerRow is the frame of a function that begins with push %rbp; mov
+// %rsp,%rbp. Which other registers it saved is not known, so they are
+// undefined, not the same.
+func framePointerRow() *cfi.Row {
+	row := &cfi.Row{
+		CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rbp), Offset: 16},
+		ReturnAddress: uint64(rip),
+	}
+	for _, r := range [...]struct {
+		column uint32
+		rule   cfi.Rule
+	}{
+		{rbx, cfi.Rule{Kind: cfi.Undefined}},
+		{rbp, cfi.Rule{Kind: cfi.Offset, Offset: -16}},
+		{rsp, cfi.Rule{Kind: cfi.ValOffset}},
+		{r12, cfi.Rule{Kind: cfi.Undefined}},
+		{r13, cfi.Rule{Kind: cfi.Undefined}},
+		{r14, cfi.Rule{Kind: cfi.Undefined}},
+		{r15, cfi.Rule{Kind: cfi.Undefined}},
+		{rip, cfi.Rule{Kind: cfi.Offset, Offset: -8}},
+	} {
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r.column), Rule: r.rule})
+	}
+	return row
+}
+
+// relocations are the types that sections of CFI and debugging information
+// have (psABI 4.4, table 4.9). DTPOFF is a symbol's offset in its thread-local
+// block, which is what the symbol's value is.
+func relocations() []object.Relocation {
+	const absolute, relative = object.RelocationAbsolute, object.RelocationRelative
+	return []object.Relocation{
+		{Type: 0, Kind: object.RelocationNone}, // R_X86_64_NONE
+		{Type: 1, Size: 8, Kind: absolute},     // R_X86_64_64
+		{Type: 2, Size: 4, Kind: relative},     // R_X86_64_PC32
+		{Type: 4, Size: 4, Kind: relative},     // R_X86_64_PLT32: of a function that needs no PLT entry, PC32
+		{Type: 10, Size: 4, Kind: absolute},    // R_X86_64_32
+		{Type: 11, Size: 4, Kind: absolute},    // R_X86_64_32S
+		{Type: 12, Size: 2, Kind: absolute},    // R_X86_64_16
+		{Type: 13, Size: 2, Kind: relative},    // R_X86_64_PC16
+		{Type: 14, Size: 1, Kind: absolute},    // R_X86_64_8
+		{Type: 15, Size: 1, Kind: relative},    // R_X86_64_PC8
+		{Type: 17, Size: 8, Kind: absolute},    // R_X86_64_DTPOFF64
+		{Type: 21, Size: 4, Kind: absolute},    // R_X86_64_DTPOFF32
+		{Type: 24, Size: 8, Kind: relative},    // R_X86_64_PC64
+	}
+}

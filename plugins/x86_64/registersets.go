@@ -1,0 +1,129 @@
+package x86_64
+
+import "github.com/unwindd/unwindd/sdk"
+
+// Core note types.
+const (
+	ntPrstatus  = 1
+	ntFpregset  = 2
+	ntX86Xstate = 0x202
+)
+
+func registerSets() []sdk.RegisterSet {
+	return []sdk.RegisterSet{
+		{Source: sdk.CoreNote, Owner: "CORE", Type: ntPrstatus, Fields: prstatusFields()},
+		{Source: sdk.CoreNote, Owner: "CORE", Type: ntFpregset, Fields: fxsaveFields(0)},
+		{Source: sdk.CoreNote, Owner: "LINUX", Type: ntX86Xstate, Fields: xstateFields()},
+		{Source: sdk.PerfSample, Fields: perfFields()},
+		{Source: sdk.MinidumpContext, Type: 1232, Fields: contextFields()},
+	}
+}
+
+// prstatusFields lays out the registers of the 64-bit elf_prstatus: pr_reg, a
+// user_regs_struct, at byte 112.
+func prstatusFields() []sdk.RegisterField {
+	const prReg = 112
+	var fields []sdk.RegisterField
+	for i, r := range [...]uint32{r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi,
+		sdk.NoRegister /* orig_rax */, rip, cs, rflags, rsp, ss, fsBase, gsBase, ds, es, fs, gs} {
+		size := uint32(8)
+		switch {
+		case r == sdk.NoRegister:
+			continue
+		case r >= es && r <= gs:
+			size = 2 // a selector in a word of its own
+		}
+		fields = append(fields, sdk.RegisterField{Offset: prReg + 8*uint32(i), Size: size, Register: r})
+	}
+	return fields
+}
+
+// fxsaveFields lays out the 512 bytes of FXSAVE64 (user_fpregs_struct, the
+// legacy area of XSAVE, FltSave of a CONTEXT) that begin at byte base of a
+// record. Intel SDM volume 1, table 10-2.
+//
+// mm0 to mm7 are not there: which of the eight slots holds one depends on the
+// top-of-stack field of the status word.
+func fxsaveFields(base uint32) []sdk.RegisterField {
+	fields := []sdk.RegisterField{
+		{Offset: base + 0, Size: 2, Register: fcw},
+		{Offset: base + 2, Size: 2, Register: fsw},
+		{Offset: base + 24, Size: 4, Register: mxcsr},
+	}
+	for i := range uint32(8) {
+		fields = append(fields, sdk.RegisterField{Offset: base + 32 + 16*i, Size: 10, Register: st0 + i})
+	}
+	for i := range uint32(16) {
+		fields = append(fields, sdk.RegisterField{Offset: base + 160 + 16*i, Size: 16, Register: xmm0 + i})
+	}
+	return fields
+}
+
+// xstateFields lays out the standard form of the XSAVE area. Intel SDM volume
+// 1, 13.4 and 13.5: the processor says by CPUID leaf 0xD where its components
+// lie; these are the places they have on every processor that has MPX or its
+// place in the area.
+func xstateFields() []sdk.RegisterField {
+	const (
+		ymmHigh  = 576  // bits 128 to 255 of ymm0 to ymm15
+		opmask   = 1088 // k0 to k7
+		zmmHigh  = 1152 // bits 256 to 511 of zmm0 to zmm15
+		zmmUpper = 1664 // zmm16 to zmm31
+	)
+	fields := fxsaveFields(0)
+	for i := range uint32(16) {
+		fields = append(fields,
+			sdk.RegisterField{Offset: ymmHigh + 16*i, Size: 16, Register: xmm0 + i, RegisterOffset: 16},
+			sdk.RegisterField{Offset: zmmHigh + 32*i, Size: 32, Register: xmm0 + i, RegisterOffset: 32})
+	}
+	for i := range uint32(16) {
+		fields = append(fields, sdk.RegisterField{Offset: zmmUpper + 64*i, Size: 64, Register: xmm16 + i})
+	}
+	for i := range uint32(8) {
+		fields = append(fields, sdk.RegisterField{Offset: opmask + 8*i, Size: 8, Register: k0 + i})
+	}
+	return fields
+}
+
+// perfFields maps the bits of sample_regs_user, PERF_REG_X86_* of
+// asm/perf_regs.h. A vector register takes two bits, its low half first.
+func perfFields() []sdk.RegisterField {
+	var fields []sdk.RegisterField
+	for bit, r := range [...]uint32{rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, rip, rflags, cs, ss, ds, es, fs, gs,
+		r8, r9, r10, r11, r12, r13, r14, r15} {
+		size := uint32(8)
+		if r >= es && r <= gs {
+			size = 2
+		}
+		fields = append(fields, sdk.RegisterField{Offset: uint32(bit), Size: size, Register: r})
+	}
+	const firstVector = 32 // PERF_REG_X86_XMM0
+	for i := range uint32(16) {
+		fields = append(fields,
+			sdk.RegisterField{Offset: firstVector + 2*i, Size: 8, Register: xmm0 + i},
+			sdk.RegisterField{Offset: firstVector + 2*i + 1, Size: 8, Register: xmm0 + i, RegisterOffset: 8})
+	}
+	return fields
+}
+
+// contextFields lays out the CONTEXT record of AMD64, 1232 bytes, as winnt.h
+// declares it.
+func contextFields() []sdk.RegisterField {
+	const (
+		segCs  = 0x38
+		eFlags = 0x44
+		gpr    = 0x78 // Rax
+		pc     = 0xf8
+		fltSav = 0x100
+	)
+	var fields []sdk.RegisterField
+	for i, r := range [...]uint32{cs, ds, es, fs, gs, ss} {
+		fields = append(fields, sdk.RegisterField{Offset: segCs + 2*uint32(i), Size: 2, Register: r})
+	}
+	fields = append(fields, sdk.RegisterField{Offset: eFlags, Size: 4, Register: rflags})
+	for i, r := range [...]uint32{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15} {
+		fields = append(fields, sdk.RegisterField{Offset: gpr + 8*uint32(i), Size: 8, Register: r})
+	}
+	fields = append(fields, sdk.RegisterField{Offset: pc, Size: 8, Register: rip})
+	return append(fields, fxsaveFields(fltSav)...)
+}
