@@ -50,7 +50,8 @@ type frame struct {
 	cfa    locexpr.Location // where source is set
 	hasCFA bool
 
-	slots []slot
+	slots    []slot
+	callSite map[uint64]locexpr.Location // other registers that a call-site rule places
 }
 
 // frame is the context in which expressions of its row are evaluated.
@@ -73,6 +74,9 @@ func (f *frame) location(reg uint64) (locexpr.Location, error) {
 			return *s.place, nil
 		}
 		return locexpr.UndefinedLocation(), nil
+	}
+	if l, ok := f.callSite[reg]; ok {
+		return l, nil
 	}
 	if f.callee == nil {
 		return locexpr.RegisterLocation(reg, f.walker.scope()), nil
@@ -136,6 +140,47 @@ func integer(b []byte, order locexpr.ByteOrder) uint64 {
 	return binary.LittleEndian.Uint64(full[:])
 }
 
+// applyCallSite puts the row's call-site rules in force: where this frame's own
+// registers are while its call is in progress. They override what the callee's
+// row recovered, so the top frame, which is in no call, does not use them.
+func (f *frame) applyCallSite() error {
+	rules := f.source.row.CallSite
+	if f.callee == nil || len(rules) == 0 {
+		return nil
+	}
+	// All are evaluated before one takes effect: they hold side by side.
+	places := make([]locexpr.Location, len(rules))
+	for i, r := range rules {
+		l, err := r.Rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, r.Column, f.cfa)
+		if err != nil {
+			return err
+		}
+		places[i] = l
+	}
+	for i, r := range rules {
+		if r.Column < uint64(len(f.slots)) {
+			f.slots[r.Column] = placeSlot(&places[i])
+			continue
+		}
+		if f.callSite == nil {
+			f.callSite = map[uint64]locexpr.Location{}
+		}
+		f.callSite[r.Column] = places[i]
+	}
+	return nil
+}
+
+// placeSlot is the slot of a register that is at a location.
+func placeSlot(l *locexpr.Location) slot {
+	if l.IsUndefined() {
+		return slot{}
+	}
+	if space, address, ok := l.MemoryAddress(); ok && space == locexpr.DefaultSpace {
+		return slot{kind: slotMemory, bits: address}
+	}
+	return slot{kind: slotPlace, place: l}
+}
+
 // callerSlots finds where the caller's core registers are. It fills dst.
 func (f *frame) callerSlots(dst []slot) error {
 	row, defaults := f.source.row, f.source.defaults
@@ -178,14 +223,7 @@ func (f *frame) callerSlots(dst []slot) error {
 			}
 			continue
 		}
-		if l.IsUndefined() {
-			continue
-		}
-		if space, address, ok := l.MemoryAddress(); ok && space == locexpr.DefaultSpace {
-			dst[n] = slot{kind: slotMemory, bits: address}
-			continue
-		}
-		dst[n] = slot{kind: slotPlace, place: &l}
+		dst[n] = placeSlot(&l)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"sort"
@@ -203,7 +204,7 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 	}
 	for _, s := range o.Sections() {
 		req.Sections = append(req.Sections, sdk.SectionInfo{
-			Name: s.Name, Type: s.Type, Flags: s.Flags, Address: s.Address, Size: s.Size,
+			Name: s.Name, Type: uint32(s.Type), Flags: uint64(s.Flags), Address: s.Address, Size: s.Size,
 		})
 	}
 	// Only the functions that the architecture named: a library has a hundred
@@ -256,7 +257,7 @@ func (m *module) openTables() {
 		}
 		for _, name := range []string{".debug_frame", ".zdebug_frame"} {
 			s := o.Section(name)
-			if s == nil || s.Type == object.NoBits {
+			if s == nil || s.Type == elf.SHT_NOBITS {
 				continue
 			}
 			data, err := s.Data()
@@ -320,6 +321,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 		lookup -= uint64(m.arch.desc.CallDistance)
 	}
 	source := &rowSource{defaults: m.defaults}
+	if f := m.function(pc); f != nil && f.Kind == sdk.TrampolineFunction {
+		return m.trampoline(ctx, f, pc)
+	}
 	if f := m.function(lookup); f != nil {
 		if rules := m.special[f]; rules != nil {
 			source.defaults = rules
@@ -365,6 +369,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if err != nil {
 		return nil, err
 	}
+	if rules.Trampoline {
+		lookup = pc
+	}
 	if row := rowIn(rules.Rows, lookup); row != nil {
 		source.row, source.by = row, ByRules
 		return source, nil
@@ -375,21 +382,35 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	return nil, &none
 }
 
+// trampoline reads the code of a function that a signal handler returns to.
+// Call frame information says what holds after a call, which is not how it was
+// entered.
+func (m *module) trampoline(ctx context.Context, f *sdk.Function, pc uint64) (*rowSource, error) {
+	rules, err := m.readCode(ctx, pc, pc, true, codeBounds{f.Start, f.End, true, f.Name})
+	if err != nil {
+		return nil, err
+	}
+	if row := rowIn(rules.Rows, pc); row != nil {
+		return &rowSource{row: row, by: ByRules, defaults: m.defaults}, nil
+	}
+	return nil, &noRow{[]string{"code: " + rules.Reason}}
+}
+
 // cfiRow finds the row of a CFI table. A signal trampoline is entered by
 // returning to its first instruction, so the byte before it belongs to nobody:
 // an FDE with the augmentation S that starts exactly at pc is taken although pc
 // came as a return address.
 func cfiRow(t *cfi.Table, pc, lookup uint64, exact bool) (*cfi.Row, *cfi.FDE, error) {
 	fde, err := t.FDE(lookup)
-	if !exact && (err != nil || !fde.CIE.Signal) {
-		if at, atErr := t.FDE(pc); atErr == nil && at.CIE.Signal {
+	if !exact && (err != nil || !fde.CIE.SignalFrame) {
+		if at, atErr := t.FDE(pc); atErr == nil && at.CIE.SignalFrame {
 			fde, err = at, nil
 		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if fde.CIE.Signal {
+	if fde.CIE.SignalFrame {
 		lookup = pc
 	}
 	var row cfi.Row
@@ -420,19 +441,17 @@ type codeBounds struct {
 // readCode asks the plugin for rows of the function at pc.
 func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bounds codeBounds) (*sdk.FrameRules, error) {
 	m.resolverLocked()
-	if m.symbols != nil {
-		for _, at := range []uint64{lookup, pc} {
-			if bounds.known {
-				break
+	if !bounds.known && m.symbols != nil {
+		// A return address that is a function's first byte was pushed by no
+		// call of that function: it may be a trampoline's.
+		if s, ok := m.symbols.Function(pc); ok && !exact && s.Start == pc && s.End > s.Start {
+			rules, err := m.readCode(ctx, pc, pc, true, codeBounds{s.Start, s.End, true, s.Name})
+			if err != nil || rules.Trampoline {
+				return rules, err
 			}
-			if s, ok := m.symbols.Function(at); ok && s.End > s.Start {
-				bounds = codeBounds{s.Start, s.End, true, s.Name}
-				// A return address that is a function's first byte was pushed by
-				// nobody's call: it is a trampoline's.
-				if at == pc && pc != lookup && s.Start != pc {
-					bounds = codeBounds{}
-				}
-			}
+		}
+		if s, ok := m.symbols.Function(lookup); ok && s.End > s.Start {
+			bounds = codeBounds{s.Start, s.End, true, s.Name}
 		}
 	}
 	window := bounds
@@ -465,7 +484,7 @@ func (m *module) codeWindow(pc uint64) codeBounds {
 	}
 	if m.Object != nil {
 		for _, s := range m.Object.Sections() {
-			if s.Flags&object.FlagExec != 0 && pc-s.Address < s.Size && s.Address >= w.start && s.Address+s.Size <= w.end {
+			if s.Flags&elf.SHF_EXECINSTR != 0 && pc-s.Address < s.Size && s.Address >= w.start && s.Address+s.Size <= w.end {
 				w = codeBounds{start: s.Address, end: s.Address + s.Size, name: s.Name}
 			}
 		}

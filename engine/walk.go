@@ -343,6 +343,9 @@ func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 		return nil, fmt.Errorf("CFA: %w", err)
 	}
 	f.cfa, f.hasCFA = cfa, true
+	if err := f.applyCallSite(); err != nil {
+		return nil, fmt.Errorf("call site: %w", err)
+	}
 	caller := &frame{walker: w, callee: f, index: f.index + 1, found: source.by, slots: make([]slot, w.machine.core)}
 	if err := f.callerSlots(caller.slots); err != nil {
 		return nil, fmt.Errorf("return address: %w", err)

@@ -198,6 +198,10 @@ const (
 	OrdinaryFunction  FunctionKind = iota
 	OutermostFunction              // nothing called it: the walk ends here
 	KernelFunction                 // outermost, and launched from elsewhere
+	// TrampolineFunction is where a signal handler returns to: it is entered at its
+	// first instruction and not by a call. Its rows are read from its code, not
+	// taken from its CFI.
+	TrampolineFunction
 )
 
 // A Function is a range of PCs with what the plugin knows about it.
