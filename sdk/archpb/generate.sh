@@ -1,0 +1,26 @@
+#!/bin/sh
+# Generates the Go code of arch.proto with protoc and the generators that go.mod
+# names as tools. With --check, nothing is written: it fails when what is
+# committed is not what would be generated.
+set -eu
+cd "$(dirname "$0")"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/out"
+go build -o "$work/bin/" \
+	google.golang.org/protobuf/cmd/protoc-gen-go \
+	google.golang.org/grpc/cmd/protoc-gen-go-grpc
+PATH="$work/bin:$PATH" protoc --proto_path=. \
+	--go_out="$work/out" --go_opt=paths=source_relative \
+	--go-grpc_out="$work/out" --go-grpc_opt=paths=source_relative \
+	arch.proto
+for f in arch.pb.go arch_grpc.pb.go; do
+	if [ "${1-}" = --check ]; then
+		cmp "$work/out/$f" "$f" || {
+			echo "sdk/archpb/$f is stale: run go generate ./sdk/archpb" >&2
+			exit 1
+		}
+	else
+		cp "$work/out/$f" "$f"
+	fi
+done
