@@ -1,0 +1,295 @@
+// Package symtab names code by ELF symbol tables.
+package symtab
+
+import (
+	"cmp"
+	"debug/elf"
+	"errors"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A Table is the functions of one code object, by address. It implements
+// symbol.Source, does not change, and may be used concurrently.
+//
+// Of several names for the same code the one is taken that a user of the
+// library would write: a global or weak one before a local one, then the one
+// with the fewest leading underscores, then global before weak, then the
+// shorter. (What other tools print depends on the order of the table: addr2line
+// takes the first, llvm-symbolizer the last one of the largest size. In glibc
+// addr2line says __GI___libc_malloc, llvm-symbolizer __libc_malloc, gdb and
+// this package malloc.)
+type Table struct {
+	entries []entry
+}
+
+// An entry is a function, or one of several sizes that begin at the same address.
+type entry struct {
+	start, end uint64
+	name       string // raw
+	// outer is the entry, before this one, of the nearest function that ends
+	// later; -1. Entries nest where assembly defines functions in functions.
+	outer int32
+	sized bool
+}
+
+// New reads the function symbols of a code object: those in .symtab, .dynsym
+// and .gnu_debugdata, of all the objects together, which are the object and
+// its separate debug file in either order; nil ones are left out. Objects
+// without symbols make a table without entries.
+//
+// Symbols of type STT_FUNC and STT_GNU_IFUNC count, and STT_NOTYPE in sections
+// of code. A symbol without a size ends at the next one or where its section
+// does, and inside a function that has a size it is a label and left out.
+//
+// With an error comes a table of what could be read.
+func New(objects ...*object.Object) (*Table, error) {
+	c := collector{}
+	var failed []error
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		failed = append(failed, c.add(o))
+		mini, err := o.MiniDebug()
+		switch {
+		case err == nil:
+			failed = append(failed, c.add(mini))
+		case !errors.Is(err, object.ErrNoSection) && !errors.Is(err, object.ErrNoData):
+			failed = append(failed, err)
+		}
+	}
+	return build(c.list), errors.Join(failed...)
+}
+
+// A candidate is a symbol that may become an entry.
+type candidate struct {
+	start, end uint64
+	limit      uint64 // end of the section; 0: unknown
+	name       string
+	binding    elf.SymBind
+	typed      bool
+}
+
+type collector struct{ list []candidate }
+
+func (c *collector) add(o *object.Object) error {
+	symbols, err := o.Symbols()
+	sections := o.Sections()
+	for i := range symbols {
+		s := &symbols[i]
+		typed := s.Type == elf.STT_FUNC || s.Type == elf.STT_GNU_IFUNC
+		if !typed && s.Type != elf.STT_NOTYPE || s.Name == "" || !s.Defined() || s.Section == uint32(elf.SHN_ABS) || s.Section == uint32(elf.SHN_COMMON) {
+			continue
+		}
+		x := candidate{start: s.Address, name: s.Name, binding: s.Binding, typed: typed}
+		if uint64(s.Section) < uint64(len(sections)) {
+			in := sections[s.Section]
+			if in.Flags&elf.SHF_EXECINSTR == 0 {
+				continue
+			}
+			if o.Type() == elf.ET_REL {
+				x.start += in.Address
+			}
+			if in.Size <= ^in.Address {
+				x.limit = in.Address + in.Size
+			}
+		} else if !typed || len(sections) > 0 {
+			continue
+		}
+		if !typed && isMarker(s.Name) {
+			continue
+		}
+		if elf.Machine(o.Machine()) == elf.EM_ARM && typed {
+			x.start &^= 1 // the bit says Thumb
+		}
+		if s.Size > ^x.start {
+			continue
+		}
+		x.end = x.start + s.Size
+		c.list = append(c.list, x)
+	}
+	return err
+}
+
+// isMarker tells the symbols that mark kinds of code and data ($a, $d, $x on Arm
+// and RISC-V) and compilers' local labels from names of functions.
+func isMarker(name string) bool {
+	return name[0] == '$' || strings.HasPrefix(name, ".L")
+}
+
+// better orders names of the same code, the better one first.
+func better(a, b *candidate) int {
+	return cmp.Or(
+		boolean(b.typed, a.typed),
+		boolean(b.binding != elf.STB_LOCAL, a.binding != elf.STB_LOCAL),
+		cmp.Compare(underscores(a.name), underscores(b.name)),
+		boolean(b.binding != elf.STB_WEAK, a.binding != elf.STB_WEAK),
+		cmp.Compare(len(a.name), len(b.name)),
+		cmp.Compare(a.name, b.name),
+	)
+}
+
+func boolean(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func underscores(name string) int { return len(name) - len(strings.TrimLeft(name, "_")) }
+
+// build makes a table of symbols, which it sorts.
+func build(list []candidate) *Table {
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), boolean(b.start != b.end, a.start != a.end), better(&a, &b))
+	})
+	t := &Table{}
+	// Of functions that begin at the same address the best one stays, and
+	// others only for what they hold beyond it.
+	var limits []uint64 // by entry: the end of its section
+	var covered uint64  // the largest end of a function with a size so far
+	for i := range list {
+		s := &list[i]
+		sized := s.end > s.start
+		if n := len(t.entries); n > 0 {
+			if last := &t.entries[n-1]; last.start == s.start && (!sized || s.end <= last.end) {
+				continue
+			}
+		}
+		if !sized && s.start < covered {
+			continue // a label
+		}
+		covered = max(covered, s.end)
+		t.entries = append(t.entries, entry{start: s.start, end: s.end, name: s.name, sized: sized})
+		limits = append(limits, s.limit)
+	}
+	t.entries = slices.Clip(t.entries)
+	for i := range t.entries {
+		e := &t.entries[i]
+		if e.sized {
+			continue
+		}
+		e.end = limits[i]
+		for j := i + 1; j < len(t.entries); j++ {
+			if next := t.entries[j].start; next > e.start {
+				if e.end == 0 || next < e.end {
+					e.end = next
+				}
+				break
+			}
+		}
+		e.end = max(e.end, e.start)
+	}
+	t.link()
+	return t
+}
+
+// link sets outer. Entries that begin together have growing ends, so the chain
+// from an entry leads through all functions around it, nearest first.
+func (t *Table) link() {
+	var open []int32 // entries whose ends shrink
+	// Within a group the one looked at first is the first, the smallest: chain
+	// it to the next of the group by going through the groups from behind.
+	for i := 0; i < len(t.entries); {
+		j := i + 1
+		for j < len(t.entries) && t.entries[j].start == t.entries[i].start {
+			j++
+		}
+		for k := j - 1; k >= i; k-- {
+			for len(open) > 0 && t.entries[open[len(open)-1]].end <= t.entries[k].end {
+				open = open[:len(open)-1]
+			}
+			t.entries[k].outer = -1
+			if len(open) > 0 {
+				t.entries[k].outer = open[len(open)-1]
+			}
+			open = append(open, int32(k))
+		}
+		i = j
+	}
+}
+
+// maxNesting bounds how many functions around an address are looked at.
+const maxNesting = 256
+
+// find returns the nearest function that begins at or below an address and
+// holds it.
+func (t *Table) find(address uint64) *entry {
+	// The first entry of the last group that begins at or below the address.
+	i := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].start > address }) - 1
+	if i < 0 {
+		return nil
+	}
+	start := t.entries[i].start
+	i = sort.Search(i, func(i int) bool { return t.entries[i].start >= start })
+	for range maxNesting {
+		e := &t.entries[i]
+		if address < e.end {
+			return e
+		}
+		if e.outer < 0 {
+			return nil
+		}
+		i = int(e.outer)
+	}
+	return nil
+}
+
+// Frames appends one frame, without a position, for the function that holds an
+// ELF virtual address. The error is always nil.
+func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	e := t.find(address)
+	if e == nil {
+		return dst, nil
+	}
+	f := symbol.Frame{Start: e.start, HasStart: true}
+	f.Function, f.LinkageName = Names(e.name)
+	return append(dst, f), nil
+}
+
+// Names gives the readable form of a raw symbol name, and the linkage name, ""
+// where that is the same.
+func Names(raw string) (function, linkage string) {
+	linkage = symbol.StripVersion(raw)
+	function = symbol.Demangle(linkage)
+	if function == linkage {
+		return function, ""
+	}
+	return function, linkage
+}
+
+// Function returns the symbol of the function that holds an ELF virtual
+// address. Its End is its Start where the symbol has no size: then only the
+// start is known.
+func (t *Table) Function(address uint64) (symbol.Symbol, bool) {
+	e := t.find(address)
+	if e == nil {
+		return symbol.Symbol{}, false
+	}
+	return e.symbol(), true
+}
+
+func (e *entry) symbol() symbol.Symbol {
+	s := symbol.Symbol{Name: symbol.StripVersion(e.name), Start: e.start, End: e.start}
+	if e.sized {
+		s.End = e.end
+	}
+	return s
+}
+
+// Functions returns all functions by address, one name for each.
+func (t *Table) Functions() []symbol.Symbol {
+	list := make([]symbol.Symbol, len(t.entries))
+	for i := range t.entries {
+		list[i] = t.entries[i].symbol()
+	}
+	return list
+}
