@@ -1,11 +1,38 @@
 package locexpr
 
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
 // AddressSpace is an architecture's number for an address space
 // (heterogeneous extension, A.2.13). 0 is the default address space.
 type AddressSpace uint64
 
 // DefaultSpace is the default address space of every architecture.
 const DefaultSpace AddressSpace = 0
+
+// ByteOrder is the order of bytes in memory, registers and values.
+type ByteOrder uint8
+
+// The byte orders.
+const (
+	LittleEndian ByteOrder = iota
+	BigEndian
+)
+
+// String returns "little-endian" or "big-endian".
+func (o ByteOrder) String() string {
+	if o == BigEndian {
+		return "big-endian"
+	}
+	return "little-endian"
+}
 
 // StorageKind is one of the kinds of location storage (A.2.5.3).
 type StorageKind uint8
@@ -21,6 +48,16 @@ const (
 	Composite                          // parts, each a location of its own
 )
 
+var storageNames = [...]string{"undefined", "memory", "register", "implicit", "implicit-pointer", "composite"}
+
+// String returns the name of the kind as the output of unwindd spells it.
+func (k StorageKind) String() string {
+	if int(k) < len(storageNames) {
+		return storageNames[k]
+	}
+	return fmt.Sprintf("storage(%d)", uint8(k))
+}
+
 // A Scope says whose storage a place names: the context elements that were in
 // force when the place was made (A.2.5.3: a location description stays bound to
 // the context that created it).
@@ -32,23 +69,30 @@ type Scope struct {
 
 // A Place is a single location description: a storage, and a bit offset from
 // the storage's start.
+//
+// The offset of a Memory place is kept as a byte address and a bit offset below
+// 8 within that byte.
 type Place struct {
 	Storage   StorageKind
+	small     uint8        // Implicit without detail: size in bits, at most 64
 	Space     AddressSpace // Memory: the address space
-	Address   uint64       // Memory: the byte address that BitOffset counts from
+	Address   uint64       // Memory: the byte address that BitOffset counts from. Implicit without detail: the storage's bytes, the first lowest
 	Register  uint64       // Register: the DWARF register number
 	BitOffset uint64       // bits from the start of the storage
 	Scope     Scope
 	detail    *detail // Implicit, ImplicitPointer, Composite
 }
 
-// detail is what the rarer storages hold.
+// detail is what the rarer storages hold. It is never changed once its
+// location is complete, so places share it.
 type detail struct {
-	bytes  []byte // Implicit: the value, in the byte order of the architecture
-	bits   uint64 // Implicit, Composite: size of the storage
-	parts  []Part // Composite
-	entry  uint64 // ImplicitPointer: section offset of the debugging information entry
-	offset int64  // ImplicitPointer: byte displacement
+	bytes      []byte // Implicit: the value, in the byte order of the architecture
+	bits       uint64 // Implicit, ImplicitPointer, Composite: size of the storage
+	parts      []Part // Composite
+	depth      int    // Composite: how deep composites nest in it, itself included
+	incomplete bool   // Composite: DW_OP_piece may still add to it (A.2.5.4.4.6)
+	entry      uint64 // ImplicitPointer: section offset of the debugging information entry
+	offset     int64  // ImplicitPointer: byte displacement
 }
 
 // A Part is a bit range of a composite: Bits bits of Location, in storage order.
@@ -62,4 +106,421 @@ type Part struct {
 type Location struct {
 	place Place
 	more  []Place // the further places; nearly always empty
+}
+
+// noScope is the scope of a place that was made without a context.
+var noScope = Scope{Lane: -1}
+
+// MemoryLocation returns the memory at a byte address of an address space. It
+// has no thread and no lane; see WithScope.
+func MemoryLocation(space AddressSpace, address uint64) Location {
+	return Location{place: Place{Storage: Memory, Space: space, Address: address, Scope: noScope}}
+}
+
+// RegisterLocation returns the register with a DWARF number, whole.
+func RegisterLocation(reg uint64, scope Scope) Location {
+	return Location{place: Place{Storage: Register, Register: reg, Scope: scope}}
+}
+
+// ImplicitLocation returns an implicit location that holds a copy of value,
+// which is in the byte order of the architecture.
+func ImplicitLocation(value []byte) Location {
+	p := Place{Storage: Implicit, Scope: noScope}
+	if n := len(value); n > 0 && n <= 8 {
+		var word [8]byte
+		copy(word[:], value)
+		p.small = uint8(n * 8)
+		p.Address = binary.LittleEndian.Uint64(word[:])
+	} else {
+		p.detail = &detail{bytes: bytes.Clone(value), bits: uint64(n) * 8}
+	}
+	return Location{place: p}
+}
+
+// ImplicitUint64 returns an implicit location of the given size, from 1 to 64
+// bits, that holds the low bits of v. It does not allocate.
+func ImplicitUint64(v uint64, bits uint32, order ByteOrder) Location {
+	bits = min(max(bits, 1), 64)
+	return Location{place: Place{Storage: Implicit, small: uint8(bits), Address: packStream(v, bits, order), Scope: noScope}}
+}
+
+// packStream lays the low n bits of v out as a stream of bits, and returns its
+// bytes with the first one lowest.
+func packStream(v uint64, n uint32, order ByteOrder) uint64 {
+	if order == BigEndian {
+		return bits.ReverseBytes64(v << (64 - n))
+	}
+	return v & lowMask(n)
+}
+
+// unpackStream is the inverse of packStream.
+func unpackStream(word uint64, n uint32, order ByteOrder) uint64 {
+	if n == 0 {
+		return 0
+	}
+	if order == BigEndian {
+		return bits.ReverseBytes64(word) >> (64 - n)
+	}
+	return word & lowMask(n)
+}
+
+// lowMask returns a mask of the low n bits, n at most 64.
+func lowMask(n uint32) uint64 {
+	if n >= 64 {
+		return ^uint64(0)
+	}
+	return 1<<n - 1
+}
+
+// implicitPointerLocation returns the implicit storage of DW_OP_implicit_pointer.
+func implicitPointerLocation(d *detail, space AddressSpace, scope Scope) Location {
+	return Location{place: Place{Storage: ImplicitPointer, Space: space, Scope: scope, detail: d}}
+}
+
+// UndefinedLocation returns the undefined location description.
+func UndefinedLocation() Location { return Location{} }
+
+// CompositeLocation returns a complete composite of parts, in storage order.
+// A size that does not fit in 64 bits is cut there; the composite is then as
+// good as endless.
+func CompositeLocation(parts []Part) Location {
+	d := &detail{parts: slices.Clone(parts), depth: 1}
+	for i := range parts {
+		sum, carry := bits.Add64(d.bits, parts[i].Bits, 0)
+		if carry != 0 {
+			sum = ^uint64(0)
+		}
+		d.bits = sum
+		d.depth = max(d.depth, parts[i].Location.depth()+1)
+	}
+	return Location{place: Place{Storage: Composite, Scope: noScope, detail: d}}
+}
+
+// UnionLocation returns the location description whose places are those of all
+// the given ones, as an overlapping location list gives (A.2.5.5). Of no
+// locations it is the undefined one.
+func UnionLocation(locations ...Location) Location {
+	var places []Place
+	for i := range locations {
+		for j := range locations[i].NumPlaces() {
+			places = append(places, locations[i].Place(j))
+		}
+	}
+	switch len(places) {
+	case 0:
+		return Location{}
+	case 1:
+		return Location{place: places[0]}
+	}
+	return Location{place: places[0], more: places[1:]}
+}
+
+// WithScope returns l with every place of it bound to scope. Parts of
+// composites keep their own.
+func (l Location) WithScope(scope Scope) Location {
+	l.place.Scope = scope
+	if len(l.more) > 0 {
+		l.more = slices.Clone(l.more)
+		for i := range l.more {
+			l.more[i].Scope = scope
+		}
+	}
+	return l
+}
+
+// NumPlaces returns how many places hold the value; at least 1.
+func (l Location) NumPlaces() int { return 1 + len(l.more) }
+
+// Place returns place i, from 0 to NumPlaces()-1.
+func (l Location) Place(i int) Place {
+	if i == 0 {
+		return l.place
+	}
+	return l.more[i-1]
+}
+
+// IsUndefined reports whether every place of l is undefined.
+func (l Location) IsUndefined() bool {
+	if l.place.Storage != Undefined {
+		return false
+	}
+	for i := range l.more {
+		if l.more[i].Storage != Undefined {
+			return false
+		}
+	}
+	return true
+}
+
+// MemoryAddress returns the space and byte address of l when it is a memory
+// byte address location description: one place, in memory, with a bit offset
+// that is a multiple of 8 (A.2.5.4.4.3).
+func (l Location) MemoryAddress() (space AddressSpace, address uint64, ok bool) {
+	if len(l.more) != 0 || l.place.Storage != Memory || l.place.BitOffset%8 != 0 {
+		return 0, 0, false
+	}
+	return l.place.Space, l.place.Address + l.place.BitOffset/8, true
+}
+
+// depth returns how deep composites nest in l.
+func (l *Location) depth() int {
+	d := l.place.depth()
+	for i := range l.more {
+		d = max(d, l.more[i].depth())
+	}
+	return d
+}
+
+func (p *Place) depth() int {
+	if p.Storage == Composite && p.detail != nil {
+		return p.detail.depth
+	}
+	return 0
+}
+
+// isIncomplete reports whether l is an incomplete composite location
+// description (A.2.5.4.4.6).
+func (l *Location) isIncomplete() bool {
+	return l.place.Storage == Composite && l.place.detail != nil && l.place.detail.incomplete
+}
+
+// Parts returns the parts of a composite place, and nil for another one.
+func (p Place) Parts() []Part {
+	if p.Storage != Composite || p.detail == nil {
+		return nil
+	}
+	return slices.Clone(p.detail.parts)
+}
+
+// ImplicitBytes returns the whole storage of an implicit place, in the byte
+// order of the architecture, and nil for another place. BitOffset counts from
+// its start.
+func (p Place) ImplicitBytes() []byte {
+	switch {
+	case p.Storage != Implicit:
+		return nil
+	case p.detail != nil:
+		return bytes.Clone(p.detail.bytes)
+	}
+	word := binary.LittleEndian.AppendUint64(nil, p.Address)
+	return word[:(p.small+7)/8]
+}
+
+// ImplicitPointer returns the target of an implicit pointer: the offset of a
+// debugging information entry in .debug_info, and a displacement in bytes from
+// the object that it describes. ok is false for another place.
+func (p Place) ImplicitPointer() (entry uint64, displacement int64, ok bool) {
+	if p.Storage != ImplicitPointer || p.detail == nil {
+		return 0, 0, false
+	}
+	return p.detail.entry, p.detail.offset, true
+}
+
+// StorageBits returns the size of the storage of p in bits as far as p itself
+// knows it: that of implicit and composite storage. ok is false for memory and
+// registers, whose sizes are the architecture's, and for the undefined storage.
+func (p Place) StorageBits() (size uint64, ok bool) {
+	switch {
+	case p.Storage == Implicit && p.detail == nil:
+		return uint64(p.small), true
+	case p.Storage == Implicit, p.Storage == ImplicitPointer, p.Storage == Composite:
+		if p.detail != nil {
+			return p.detail.bits, true
+		}
+	}
+	return 0, false
+}
+
+// Equal reports whether l and o have equal places in the same order: equal
+// storage, offset and scope, and for composites equal parts.
+func (l Location) Equal(o Location) bool {
+	if l.NumPlaces() != o.NumPlaces() {
+		return false
+	}
+	for i := range l.NumPlaces() {
+		if !l.Place(i).Equal(o.Place(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Equal reports whether p and o are the same place: equal storage, offset and
+// scope, and for composites equal parts. Implicit places are equal when their
+// storages have the same bits.
+func (p Place) Equal(o Place) bool {
+	pd, od := p.detail, o.detail
+	p.detail, o.detail = nil, nil
+	if p != o || (pd == nil) != (od == nil) {
+		return false
+	}
+	if pd == od {
+		return true
+	}
+	return pd.bits == od.bits && pd.incomplete == od.incomplete &&
+		pd.entry == od.entry && pd.offset == od.offset &&
+		bytes.Equal(pd.bytes, od.bytes) &&
+		slices.EqualFunc(pd.parts, od.parts, func(a, b Part) bool {
+			return a.Bits == b.Bits && a.Location.Equal(b.Location)
+		})
+}
+
+// Offset returns l with the given number of bits added to the offset of every
+// place. Undefined places stay as they are. It is an error when an offset comes
+// to lie before its storage or at or past the end of it (A.2.5.4.4.1); the ends
+// of registers and of memory below 64 bits are the architecture's to know, and
+// are checked when the location is read.
+func (l Location) Offset(bits int64) (Location, error) {
+	return l.offset(displacement{bytes: bits >> 3, bits: uint8(bits & 7)}, func(p *Place) (storageSize, bool) {
+		if p.Storage == Memory {
+			return storageSize{memory: true, last: ^uint64(0)}, true
+		}
+		size, ok := p.StorageBits()
+		return storageSize{bits: size}, ok
+	})
+}
+
+// A displacement is a signed distance in bits that may exceed 64 bits: eight
+// times bytes, plus bits, which is below 8.
+type displacement struct {
+	bytes int64
+	bits  uint8
+}
+
+// String returns the displacement in bytes, or in bits where it is not whole.
+func (d displacement) String() string {
+	if d.bits == 0 {
+		return fmt.Sprintf("%d bytes", d.bytes)
+	}
+	return fmt.Sprintf("%d bytes and %d bits", d.bytes, d.bits)
+}
+
+// A storageSize is the size of a location storage. That of memory may exceed 64
+// bits when counted in bits, so memory has its last byte address.
+type storageSize struct {
+	memory bool
+	last   uint64 // memory: the last byte address
+	bits   uint64 // otherwise: the size
+}
+
+// offset adds by to every place, with the sizes that size knows.
+func (l Location) offset(by displacement, size func(*Place) (storageSize, bool)) (Location, error) {
+	if err := l.place.move(by, size); err != nil {
+		return Location{}, err
+	}
+	if len(l.more) > 0 {
+		l.more = slices.Clone(l.more)
+		for i := range l.more {
+			if err := l.more[i].move(by, size); err != nil {
+				return Location{}, err
+			}
+		}
+	}
+	return l, nil
+}
+
+// move adds by to the offset of p.
+func (p *Place) move(by displacement, size func(*Place) (storageSize, bool)) error {
+	if p.Storage == Undefined {
+		return nil
+	}
+	limit, known := size(p)
+	if p.Storage == Memory {
+		return p.moveMemory(by, limit, known)
+	}
+	// Every size is below 2^64 bits, so a displacement of 2^60 bytes is out of
+	// range or brings the offset to where a smaller one would also be.
+	if by.bytes >= 1<<60 || by.bytes < -(1<<60) {
+		return fmt.Errorf("%w: offset of %v in %v storage", ErrOutOfBounds, by, p.Storage)
+	}
+	delta := by.bytes*8 + int64(by.bits)
+	offset := p.BitOffset + uint64(delta)
+	if wrapped := (delta < 0) == (offset > p.BitOffset); delta != 0 && wrapped {
+		return fmt.Errorf("%w: offset of %v from bit %d of %v storage", ErrOutOfBounds, by, p.BitOffset, p.Storage)
+	}
+	if known && offset >= limit.bits {
+		return fmt.Errorf("%w: bit %d of %v storage of %d bits", ErrOutOfBounds, offset, p.Storage, limit.bits)
+	}
+	p.BitOffset = offset
+	return nil
+}
+
+// moveMemory adds by to the address of a Memory place, which keeps the carry of
+// its bit offset in its address.
+func (p *Place) moveMemory(by displacement, limit storageSize, known bool) error {
+	bit := p.BitOffset%8 + uint64(by.bits)
+	base, carry := bits.Add64(p.Address, p.BitOffset/8, 0)
+	step := by.bytes
+	if bit >= 8 { // by.bytes cannot be the largest integer here: it is a shifted one, or bits is 0
+		step++
+	}
+	address := base + uint64(step)
+	if wrapped := (step < 0) == (address > base); carry != 0 || step != 0 && wrapped {
+		return fmt.Errorf("%w: offset of %v from address 0x%x", ErrOutOfBounds, by, base)
+	}
+	if known && address > limit.last {
+		return fmt.Errorf("%w: address 0x%x, the last one of the address space is 0x%x", ErrOutOfBounds, address, limit.last)
+	}
+	p.Address, p.BitOffset = address, bit%8
+	return nil
+}
+
+// String returns the location for people to read: "memory 0x7ffe10", "memory
+// 5:0x10", "register 3", "implicit 2a000000", "composite {32: register 3; 32:
+// undefined}"; "+4 bits" follows where the offset is not whole, and " | "
+// separates places.
+func (l Location) String() string {
+	var b strings.Builder
+	l.text(&b, 0)
+	return b.String()
+}
+
+// textNesting bounds how deep nested things are written out.
+const textNesting = 16
+
+func (l *Location) text(b *strings.Builder, depth int) {
+	l.place.text(b, depth)
+	for i := range l.more {
+		b.WriteString(" | ")
+		l.more[i].text(b, depth)
+	}
+}
+
+func (p *Place) text(b *strings.Builder, depth int) {
+	b.WriteString(p.Storage.String())
+	offset := p.BitOffset
+	switch p.Storage {
+	case Memory:
+		b.WriteByte(' ')
+		if p.Space != DefaultSpace {
+			fmt.Fprintf(b, "%d:", p.Space)
+		}
+		fmt.Fprintf(b, "0x%x", p.Address+offset/8)
+		offset %= 8
+	case Register:
+		fmt.Fprintf(b, " %d", p.Register)
+	case Implicit:
+		b.WriteByte(' ')
+		b.WriteString(hex.EncodeToString(p.ImplicitBytes()))
+	case ImplicitPointer:
+		entry, displacement, _ := p.ImplicitPointer()
+		fmt.Fprintf(b, " 0x%x%+d", entry, displacement)
+	case Composite:
+		b.WriteString(" {")
+		if p.detail == nil || depth >= textNesting {
+			b.WriteString("...}")
+			break
+		}
+		for i := range p.detail.parts {
+			if i > 0 {
+				b.WriteString("; ")
+			}
+			fmt.Fprintf(b, "%d: ", p.detail.parts[i].Bits)
+			p.detail.parts[i].Location.text(b, depth+1)
+		}
+		b.WriteByte('}')
+	}
+	if offset != 0 {
+		fmt.Fprintf(b, " +%d bits", offset)
+	}
 }

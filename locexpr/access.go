@@ -1,0 +1,311 @@
+package locexpr
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// maxAccessSteps bounds the parts and places that one read or write visits.
+// Composites may share parts, so that their tree is larger than its memory.
+const maxAccessSteps = 1 << 22
+
+// byteCount returns how many bytes hold a stream of n bits.
+func byteCount(n uint64) uint64 { return n/8 + (n%8+7)/8 }
+
+// Read reads bits of the value at l into the first (bits+7)/8 bytes of dst, as
+// the package comment numbers them. Where a value is in more than one place it
+// is read from the first one that can be read (A.2.5.3).
+//
+// The error wraps ErrUndefined where a bit comes from undefined storage,
+// ErrOutOfBounds where one lies past the end of its storage, and
+// ErrImplicitPointer where one comes from an implicit pointer.
+func (l Location) Read(m Machine, dst []byte, bits uint64) error {
+	if bits == 0 {
+		return nil
+	}
+	n := byteCount(bits)
+	if uint64(len(dst)) < n {
+		return fmt.Errorf("buffer of %d bytes for %d bits", len(dst), bits)
+	}
+	if len(l.more) == 0 && l.place.Storage == Memory && l.place.BitOffset == 0 && bits%8 == 0 {
+		if err := checkMemory(m, l.place.Space, l.place.Address, n); err != nil {
+			return err
+		}
+		return m.ReadMemory(l.place.Space, l.place.Scope, l.place.Address, dst[:n])
+	}
+	a := access{m: m, order: m.ByteOrder()}
+	if err := a.read(&l, 0, dst[:n], 0, bits); err != nil {
+		return err
+	}
+	clearPadding(dst, bits, a.order)
+	return nil
+}
+
+// Write writes the first bits of src to every place of l (A.2.5.3). Nothing is
+// written when any bit of it is in storage that cannot be written, or outside
+// its storage; when the machine fails, some of it may be.
+func (l Location) Write(m Machine, src []byte, bits uint64) error {
+	if bits == 0 {
+		return nil
+	}
+	if n := byteCount(bits); uint64(len(src)) < n {
+		return fmt.Errorf("buffer of %d bytes for %d bits", len(src), bits)
+	}
+	a := access{m: m, order: m.ByteOrder()}
+	if err := a.write(&l, 0, src, 0, bits, false); err != nil {
+		return err
+	}
+	a.steps = 0
+	return a.write(&l, 0, src, 0, bits, true)
+}
+
+// readUint reads n bits, at most 64, as an unsigned integer. scratch has at
+// least 8 bytes.
+func (l *Location) readUint(m Machine, n uint32, scratch []byte, order ByteOrder) (uint64, error) {
+	scratch = scratch[:8]
+	clear(scratch)
+	if err := l.Read(m, scratch, uint64(n)); err != nil {
+		return 0, err
+	}
+	return unpackStream(binary.LittleEndian.Uint64(scratch), n, order), nil
+}
+
+// checkMemory checks that n bytes at address lie in an address space.
+func checkMemory(m Machine, space AddressSpace, address, n uint64) error {
+	size, ok := m.SpaceBits(space)
+	if !ok {
+		if space != DefaultSpace {
+			return fmt.Errorf("%w: no address space %d", ErrNoContext, space)
+		}
+		size = 64
+	}
+	if last := lowMask(size); address > last || n-1 > last-address {
+		return fmt.Errorf("%w: %d bytes at 0x%x of an address space of %d bits", ErrOutOfBounds, n, address, size)
+	}
+	return nil
+}
+
+// access is one read or write.
+type access struct {
+	m     Machine
+	order ByteOrder
+	steps int
+}
+
+func (a *access) step() error {
+	if a.steps++; a.steps > maxAccessSteps {
+		return fmt.Errorf("%w: more than %d parts in one access", ErrLimit, maxAccessSteps)
+	}
+	return nil
+}
+
+// read reads n bits, more than 0, from bit skip of l to bit at of dst.
+func (a *access) read(l *Location, skip uint64, dst []byte, at, n uint64) error {
+	err := a.readPlace(&l.place, skip, dst, at, n)
+	if err == nil {
+		return nil
+	}
+	for i := range l.more {
+		if a.readPlace(&l.more[i], skip, dst, at, n) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// span adds skip to the offset of p and checks that n bits from there on lie in
+// its storage, where p knows how large that is.
+func (p *Place) span(skip, n uint64) (start uint64, err error) {
+	start, carry := bits.Add64(p.BitOffset, skip, 0)
+	size, known := p.StorageBits()
+	if carry != 0 || known && (start > size || n > size-start) {
+		return 0, fmt.Errorf("%w: %d bits from bit %d of %v storage of %d bits", ErrOutOfBounds, n, start, p.Storage, size)
+	}
+	return start, nil
+}
+
+// memorySpan returns the bytes that n bits from bit skip of a Memory place on
+// touch, and the bit of the first byte that they start at.
+func (a *access) memorySpan(p *Place, skip, n uint64) (address, bit, count uint64, err error) {
+	bit = p.BitOffset%8 + skip%8
+	address, carry := bits.Add64(p.Address, p.BitOffset/8, 0)
+	address, carry2 := bits.Add64(address, skip/8, bit/8)
+	bit %= 8
+	count = byteCount(bit + n)
+	if carry != 0 || carry2 != 0 {
+		return 0, 0, 0, fmt.Errorf("%w: past the end of the address space", ErrOutOfBounds)
+	}
+	return address, bit, count, checkMemory(a.m, p.Space, address, count)
+}
+
+// registerSpan is span for a Register place.
+func (a *access) registerSpan(p *Place, skip, n uint64) (start uint64, err error) {
+	size, ok := a.m.RegisterBits(p.Register)
+	if !ok {
+		return 0, fmt.Errorf("%w: no register %d", ErrNoContext, p.Register)
+	}
+	start, carry := bits.Add64(p.BitOffset, skip, 0)
+	if carry != 0 || start > uint64(size) || n > uint64(size)-start {
+		return 0, fmt.Errorf("%w: %d bits from bit %d of register %d of %d bits", ErrOutOfBounds, n, start, p.Register, size)
+	}
+	return start, nil
+}
+
+func (a *access) readPlace(p *Place, skip uint64, dst []byte, at, n uint64) error {
+	if err := a.step(); err != nil {
+		return err
+	}
+	switch p.Storage {
+	case Memory:
+		address, bit, count, err := a.memorySpan(p, skip, n)
+		if err != nil {
+			return err
+		}
+		if bit == 0 && at%8 == 0 {
+			target := dst[at/8 : at/8+count]
+			if err := a.m.ReadMemory(p.Space, p.Scope, address, target); err != nil {
+				return err
+			}
+			clearPadding(target, n, a.order)
+			return nil
+		}
+		whole := make([]byte, count)
+		if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
+			return err
+		}
+		copyBits(dst, at, whole, bit, n, a.order)
+		return nil
+	case Register:
+		start, err := a.registerSpan(p, skip, n)
+		if err != nil {
+			return err
+		}
+		if at%8 == 0 {
+			target := dst[at/8 : at/8+byteCount(n)]
+			if err := a.m.ReadRegister(p.Register, p.Scope, target, start, n); err != nil {
+				return err
+			}
+			clearPadding(target, n, a.order)
+			return nil
+		}
+		value := make([]byte, byteCount(n))
+		if err := a.m.ReadRegister(p.Register, p.Scope, value, start, n); err != nil {
+			return err
+		}
+		copyBits(dst, at, value, 0, n, a.order)
+		return nil
+	case Implicit:
+		start, err := p.span(skip, n)
+		if err != nil {
+			return err
+		}
+		if p.detail != nil {
+			copyBits(dst, at, p.detail.bytes, start, n, a.order)
+			return nil
+		}
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], p.Address)
+		copyBits(dst, at, word[:], start, n, a.order)
+		return nil
+	case ImplicitPointer:
+		return ErrImplicitPointer
+	case Composite:
+		start, err := p.span(skip, n)
+		if err != nil {
+			return err
+		}
+		return a.eachPart(p, start, n, func(part *Location, skip, done, n uint64) error {
+			return a.read(part, skip, dst, at+done, n)
+		})
+	}
+	return ErrUndefined
+}
+
+// eachPart calls f with the parts of a composite that hold n bits from bit
+// start on: the part, the bits to skip in it, how many of the n were before it,
+// and how many it holds.
+func (a *access) eachPart(p *Place, start, n uint64, f func(part *Location, skip, done, n uint64) error) error {
+	if p.depth() > maxNesting {
+		return fmt.Errorf("%w: composites nested deeper than %d", ErrLimit, maxNesting)
+	}
+	parts := p.detail.parts
+	done := uint64(0)
+	for i := range parts {
+		if err := a.step(); err != nil {
+			return err
+		}
+		if start >= parts[i].Bits {
+			start -= parts[i].Bits
+			continue
+		}
+		k := min(n-done, parts[i].Bits-start)
+		if err := f(&parts[i].Location, start, done, k); err != nil {
+			return err
+		}
+		start, done = 0, done+k
+		if done == n {
+			break
+		}
+	}
+	return nil
+}
+
+// write writes n bits, more than 0, from bit at of src to bit skip of every
+// place of l. Without commit it only checks that it could.
+func (a *access) write(l *Location, skip uint64, src []byte, at, n uint64, commit bool) error {
+	if err := a.writePlace(&l.place, skip, src, at, n, commit); err != nil {
+		return err
+	}
+	for i := range l.more {
+		if err := a.writePlace(&l.more[i], skip, src, at, n, commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *access) writePlace(p *Place, skip uint64, src []byte, at, n uint64, commit bool) error {
+	if err := a.step(); err != nil {
+		return err
+	}
+	switch p.Storage {
+	case Memory:
+		address, bit, count, err := a.memorySpan(p, skip, n)
+		if err != nil || !commit {
+			return err
+		}
+		if bit == 0 && at%8 == 0 && n%8 == 0 {
+			return a.m.WriteMemory(p.Space, p.Scope, address, src[at/8:at/8+count])
+		}
+		// The bits around a bit field keep their values.
+		whole := make([]byte, count)
+		if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
+			return err
+		}
+		copyBits(whole, bit, src, at, n, a.order)
+		return a.m.WriteMemory(p.Space, p.Scope, address, whole)
+	case Register:
+		start, err := a.registerSpan(p, skip, n)
+		if err != nil || !commit {
+			return err
+		}
+		if at%8 == 0 && n%8 == 0 {
+			return a.m.WriteRegister(p.Register, p.Scope, src[at/8:at/8+n/8], start, n)
+		}
+		value := make([]byte, byteCount(n))
+		copyBits(value, 0, src, at, n, a.order)
+		return a.m.WriteRegister(p.Register, p.Scope, value, start, n)
+	case Implicit, ImplicitPointer:
+		return ErrReadOnly
+	case Composite:
+		start, err := p.span(skip, n)
+		if err != nil {
+			return err
+		}
+		return a.eachPart(p, start, n, func(part *Location, skip, done, n uint64) error {
+			return a.write(part, skip, src, at+done, n, commit)
+		})
+	}
+	return ErrUndefined
+}

@@ -1,0 +1,101 @@
+package locexpr
+
+import (
+	"testing"
+)
+
+// benchContext answers from fields, as a frame of a stack would.
+type benchContext struct {
+	NoContext
+	registers [17]uint64
+	cfa       Location
+	base      Location
+	memory    uint64
+}
+
+func (c *benchContext) SpaceBits(AddressSpace) (uint32, bool)    { return 64, true }
+func (c *benchContext) RegisterBits(reg uint64) (uint32, bool)   { return 64, reg < 17 }
+func (c *benchContext) RegisterValue(reg uint64) (uint64, error) { return c.registers[reg], nil }
+func (c *benchContext) CFA() (Location, error)                   { return c.cfa, nil }
+func (c *benchContext) FrameBase() (Location, error)             { return c.base, nil }
+func (c *benchContext) ReadMemory(_ AddressSpace, _ Scope, _ uint64, dst []byte) error {
+	for i := range dst {
+		dst[i] = byte(i)
+	}
+	return nil
+}
+
+func newBenchContext() *benchContext {
+	c := &benchContext{cfa: MemoryLocation(0, 0x7ffe1000), base: MemoryLocation(0, 0x7ffe1000)}
+	for i := range c.registers {
+		c.registers[i] = 0x7ffe0000 + uint64(i)
+	}
+	return c
+}
+
+// pltCFA is the CFA that linkers give to the PLT of x86-64.
+var pltCFA = []byte{0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}
+
+// hotExpressions are evaluated for every frame or variable, and must not
+// allocate.
+var hotExpressions = []struct {
+	name string
+	expr []byte
+	want Kind
+}{
+	{"breg", []byte{0x77, 0x10}, LocationKind},
+	{"fbreg", []byte{0x91, 0x6c}, LocationKind},
+	{"call_frame_cfa", []byte{0x9c}, LocationKind},
+	{"plt cfa", pltCFA, LocationKind},
+	{"breg deref", []byte{0x77, 0x10, 0x06}, LocationKind},
+	{"stack_value", []byte{0x77, 0x10, 0x9f}, LocationKind},
+	{"value of breg", []byte{0x77, 0x10}, ValueKind},
+}
+
+func TestHotExpressionsDoNotAllocate(t *testing.T) {
+	ctx := newBenchContext()
+	for _, h := range hotExpressions {
+		t.Run(h.name, func(t *testing.T) {
+			var e Evaluator
+			var err error
+			allocs := testing.AllocsPerRun(100, func() {
+				if h.want == ValueKind {
+					_, err = e.Value(h.expr, ctx)
+				} else {
+					_, err = e.Location(h.expr, ctx)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
+			if allocs != 0 {
+				t.Errorf("%v allocations", allocs)
+			}
+			allocs = testing.AllocsPerRun(100, func() { _, err = e.Evaluate(h.expr, ctx, h.want, LocationEntry(ctx.cfa)) })
+			if err != nil || allocs != 0 {
+				t.Errorf("Evaluate with an initial stack: %v allocations, error %v", allocs, err)
+			}
+		})
+	}
+}
+
+func BenchmarkEvaluate(b *testing.B) {
+	ctx := newBenchContext()
+	for _, h := range hotExpressions {
+		b.Run(h.name, func(b *testing.B) {
+			var e Evaluator
+			b.ReportAllocs()
+			for b.Loop() {
+				var err error
+				if h.want == ValueKind {
+					_, err = e.Value(h.expr, ctx)
+				} else {
+					_, err = e.Location(h.expr, ctx)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package locexpr
+
+// This file has the control flow operations (A.2.5.4.2).
+
+func opNop(*evaluation) error { return nil }
+
+func opSkip(ev *evaluation) error { return ev.branch() }
+
+func opBra(ev *evaluation) error {
+	v, err := ev.popInteger()
+	if err != nil || v == 0 {
+		return err
+	}
+	return ev.branch()
+}
+
+// branch goes to the target of the current operation, which the decoder found
+// to be within the expression.
+func (ev *evaluation) branch() error {
+	to := ev.dec.pos + int(int64(ev.in.Operands[0]))
+	if to != len(ev.dec.Expr) && !ev.isStart(to) {
+		return illFormedf("branch to offset %d, where no operation starts", to)
+	}
+	ev.dec.pos = to
+	return nil
+}
+
+// isStart reports whether an operation starts at pos. The first call for an
+// expression reads all of it, as far as it can be decoded.
+func (ev *evaluation) isStart(pos int) bool {
+	if !ev.startsOK {
+		ev.findStarts()
+	}
+	return ev.starts[pos/64]&(1<<(pos%64)) != 0
+}
+
+func (ev *evaluation) findStarts() {
+	words := len(ev.dec.Expr)/64 + 1
+	if cap(ev.starts) < words {
+		ev.starts = make([]uint64, words)
+	}
+	ev.starts = ev.starts[:words]
+	clear(ev.starts)
+	dec := ev.dec
+	dec.pos = 0
+	var in Instruction
+	for dec.More() && dec.next(&in) == nil {
+		ev.starts[in.Offset/64] |= 1 << (in.Offset % 64)
+	}
+	ev.startsOK = true
+}
+
+// compare pops two integers and pushes whether the lower one compares to the
+// former top as is wanted. The generic type compares as signed (DWARF 5,
+// 2.5.1.5).
+func (ev *evaluation) compare(less, equal, greater bool) error {
+	top, second, err := ev.popIntegers()
+	if err != nil {
+		return err
+	}
+	a, b := ev.signed(second), ev.signed(top)
+	holds := equal
+	switch {
+	case a < b:
+		holds = less
+	case a > b:
+		holds = greater
+	}
+	if holds {
+		return ev.pushGeneric(1)
+	}
+	return ev.pushGeneric(0)
+}
+
+func opEq(ev *evaluation) error { return ev.compare(false, true, false) }
+func opNe(ev *evaluation) error { return ev.compare(true, false, true) }
+func opLt(ev *evaluation) error { return ev.compare(true, false, false) }
+func opLe(ev *evaluation) error { return ev.compare(true, true, false) }
+func opGt(ev *evaluation) error { return ev.compare(false, false, true) }
+func opGe(ev *evaluation) error { return ev.compare(false, true, true) }

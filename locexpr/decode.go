@@ -1,0 +1,269 @@
+package locexpr
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+)
+
+// OperandKind says how an operand is encoded, and what it means.
+type OperandKind uint8
+
+// The kinds of operands (DWARF 5, 2.5 and 7.7).
+const (
+	NoOperand   OperandKind = iota
+	Unsigned1               // 1-byte unsigned integer
+	Unsigned2               // 2-byte unsigned integer
+	Unsigned4               // 4-byte unsigned integer
+	Unsigned8               // 8-byte unsigned integer
+	Signed1                 // 1-byte signed integer
+	Signed2                 // 2-byte signed integer
+	Signed4                 // 4-byte signed integer
+	Signed8                 // 8-byte signed integer
+	ULEB                    // unsigned LEB128
+	SLEB                    // signed LEB128
+	RegisterNum             // unsigned LEB128: a DWARF register number
+	Address                 // unsigned integer of the size of the generic type
+	EntryOffset             // 4 or 8 bytes by the DWARF format: an offset in .debug_info
+	Branch                  // 2-byte signed distance in bytes from the end of the operation
+	Block                   // unsigned LEB128 length and that many bytes
+	Expression              // unsigned LEB128 length and the bytes of an expression
+	userNumber              // unsigned LEB128: the number of a vendor's operation
+)
+
+// isSigned reports whether an operand of the kind is a signed integer.
+func (k OperandKind) isSigned() bool {
+	switch k {
+	case Signed1, Signed2, Signed4, Signed8, SLEB, Branch:
+		return true
+	}
+	return false
+}
+
+// An Instruction is one operation of an expression with its operands.
+type Instruction struct {
+	Offset   int        // of its opcode, in bytes from the start of the expression
+	Size     int        // bytes, opcode and operands
+	Op       *Operation // what it does
+	Operands [2]uint64  // in the order of Op.Operands; signed ones are sign-extended
+	Block    []byte     // the bytes of a Block or Expression operand, not copied
+}
+
+// A Decoder reads the operations of an expression. It checks everything that
+// can be known without evaluating: lengths, opcodes, and that branches stay
+// within the expression.
+type Decoder struct {
+	Expr        []byte
+	Dialect     *Dialect // nil: DWARF5
+	AddressSize int      // bytes of an Address operand, 1 to 8
+	OffsetSize  int      // bytes of an EntryOffset operand: 4 or 8 by the DWARF format; 0 is 4
+	Order       ByteOrder
+
+	pos int // of the next operation
+}
+
+// Decode reads expr in the 32-bit DWARF format, one operation after the other.
+// It ends after the last one, or with the first error, which is an *Error. The
+// blocks of the instructions are parts of expr.
+func Decode(expr []byte, d *Dialect, addressSize int, order ByteOrder) iter.Seq2[Instruction, error] {
+	return func(yield func(Instruction, error) bool) {
+		dec := Decoder{Expr: expr, Dialect: d, AddressSize: addressSize, Order: order}
+		for dec.More() {
+			var in Instruction
+			err := dec.Next(&in)
+			if !yield(in, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// More reports whether there is another operation to read.
+func (d *Decoder) More() bool { return d.pos < len(d.Expr) }
+
+// Next reads the next operation. After an error, which is an *Error, it reads
+// the same bytes again. At the end of the expression it is an error.
+func (d *Decoder) Next(in *Instruction) error {
+	if d.Dialect == nil {
+		d.Dialect = DWARF5
+	}
+	if err := d.next(in); err != nil {
+		e := &Error{Kind: IllFormed, Offset: d.pos, Err: err}
+		if in.Op != nil {
+			e.Op = in.Op.Name
+		}
+		return e
+	}
+	return nil
+}
+
+// next is Next without the wrapping of errors. in.Op is nil when the opcode was
+// not found.
+func (d *Decoder) next(in *Instruction) error {
+	pos := d.pos
+	in.Offset = pos
+	in.Op = nil
+	if pos >= len(d.Expr) {
+		return fmt.Errorf("operation expected at the end of the expression")
+	}
+	opcode := d.Expr[pos]
+	op := d.Dialect.operations[opcode]
+	if op == nil {
+		return fmt.Errorf("opcode 0x%02x is no operation of dialect %s", opcode, d.Dialect.Name)
+	}
+	pos++
+	if op == userOperation {
+		number, next, err := d.uleb(pos)
+		if err != nil {
+			return err
+		}
+		if op = d.Dialect.user[number]; op == nil {
+			return fmt.Errorf("opcode 0x%02x 0x%x is no operation of dialect %s", opcode, number, d.Dialect.Name)
+		}
+		pos = next
+	}
+	in.Op = op
+	for i, kind := range op.Operands {
+		if kind == NoOperand {
+			break
+		}
+		value, next, err := d.operand(in, kind, pos)
+		if err != nil {
+			return fmt.Errorf("operand %d: %w", i+1, err)
+		}
+		in.Operands[i] = value
+		pos = next
+	}
+	in.Size = pos - d.pos
+	if op.Operands[0] == Branch {
+		if to := int64(pos) + int64(in.Operands[0]); to < 0 || to > int64(len(d.Expr)) {
+			return fmt.Errorf("branch to offset %d of an expression of %d bytes", to, len(d.Expr))
+		}
+	}
+	d.pos = pos
+	return nil
+}
+
+// fixedSize has the sizes of operands of fixed size.
+var fixedSize = [...]uint8{
+	Unsigned1: 1, Unsigned2: 2, Unsigned4: 4, Unsigned8: 8,
+	Signed1: 1, Signed2: 2, Signed4: 4, Signed8: 8,
+	Branch: 2, userNumber: 0,
+}
+
+func (d *Decoder) operand(in *Instruction, kind OperandKind, pos int) (value uint64, next int, err error) {
+	switch kind {
+	case SLEB:
+		return d.sleb(pos)
+	case ULEB, RegisterNum:
+		return d.uleb(pos)
+	case Block, Expression:
+		n, next, err := d.uleb(pos)
+		if err != nil {
+			return 0, 0, err
+		}
+		if left := len(d.Expr) - next; n > uint64(left) {
+			return 0, 0, fmt.Errorf("block of %d bytes, %d are left", n, left)
+		}
+		end := next + int(n)
+		in.Block = d.Expr[next:end:end]
+		return n, end, nil
+	}
+	size := int(fixedSize[kind])
+	switch kind {
+	case Address:
+		if size = d.AddressSize; size < 1 || size > 8 {
+			return 0, 0, fmt.Errorf("address size %d, 1 to 8 expected", size)
+		}
+	case EntryOffset:
+		switch d.OffsetSize {
+		case 0, 4:
+			size = 4
+		case 8:
+			size = 8
+		default:
+			return 0, 0, fmt.Errorf("offset size %d, 4 or 8 expected", d.OffsetSize)
+		}
+	}
+	if left := len(d.Expr) - pos; size > left {
+		return 0, 0, fmt.Errorf("%d bytes expected, %d are left", size, left)
+	}
+	value = loadUint(d.Expr[pos:pos+size], d.Order)
+	if kind.isSigned() {
+		value = signExtend(value, uint32(size)*8)
+	}
+	return value, pos + size, nil
+}
+
+// loadUint returns the unsigned integer that b, of 1 to 8 bytes, holds.
+func loadUint(b []byte, order ByteOrder) uint64 {
+	switch {
+	case len(b) == 8 && order == LittleEndian:
+		return binary.LittleEndian.Uint64(b)
+	case len(b) == 4 && order == LittleEndian:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	var v uint64
+	for i := range b {
+		if order == BigEndian {
+			v = v<<8 | uint64(b[i])
+		} else {
+			v |= uint64(b[i]) << (8 * i)
+		}
+	}
+	return v
+}
+
+// signExtend returns v with bit n-1 repeated above it, n from 1 to 64.
+func signExtend(v uint64, n uint32) uint64 {
+	shift := 64 - n
+	return uint64(int64(v<<shift) >> shift)
+}
+
+// uleb reads an unsigned LEB128 of at most 64 significant bits (DWARF 5, 7.6).
+// It may be padded.
+func (d *Decoder) uleb(pos int) (value uint64, next int, err error) {
+	for shift := uint(0); pos < len(d.Expr); shift += 7 {
+		b := d.Expr[pos]
+		pos++
+		low := uint64(b & 0x7f)
+		if shift > 63 && low != 0 || shift == 63 && low > 1 {
+			return 0, 0, fmt.Errorf("unsigned LEB128 exceeds 64 bits")
+		}
+		if shift <= 63 {
+			value |= low << shift
+		}
+		if b < 0x80 {
+			return value, pos, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("LEB128 is cut off")
+}
+
+// sleb reads a signed LEB128 of at most 64 significant bits (DWARF 5, 7.6). It
+// may be padded.
+func (d *Decoder) sleb(pos int) (value uint64, next int, err error) {
+	for shift := uint(0); pos < len(d.Expr); shift += 7 {
+		b := d.Expr[pos]
+		pos++
+		low := uint64(b & 0x7f)
+		if shift < 63 {
+			value |= low << shift
+		} else {
+			// From bit 63 on there is room for the sign only.
+			if shift == 63 {
+				value |= low << 63
+			}
+			if sign := uint64(int64(value)>>63) & 0x7f; low != sign {
+				return 0, 0, fmt.Errorf("signed LEB128 exceeds 64 bits")
+			}
+		}
+		if b < 0x80 {
+			if shift < 57 {
+				value = signExtend(value, uint32(shift)+7)
+			}
+			return value, pos, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("LEB128 is cut off")
+}

@@ -1,0 +1,161 @@
+package locexpr
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Operation is one operation of DWARF expressions: what it is called, what
+// operands follow its opcode, and what it does. Its opcode is a Dialect's.
+type Operation struct {
+	Name     string         // "DW_OP_plus"
+	Operands [2]OperandKind // those not used are NoOperand, last
+
+	eval   func(*evaluation) error
+	number uint64 // N of DW_OP_lit<N>, DW_OP_reg<N>, DW_OP_breg<N>
+	noCFI  bool   // not allowed in call frame information (A.6.4.2)
+}
+
+// A Dialect says which opcode stands for which operation. Opcodes of vendors
+// collide, so the dialect in force belongs to a code object.
+type Dialect struct {
+	Name       string
+	operations [256]*Operation
+	user       map[uint64]*Operation // by the number that follows userOperation's opcode
+}
+
+// An Encoding gives an operation, by its name, an opcode of a dialect.
+type Encoding struct {
+	Opcode byte
+	User   uint64 // the unsigned LEB128 after DW_OP_LLVM_user; 0: Opcode alone is the operation
+	Name   string
+}
+
+// userOperation is the prefix of a vendor's numbered operations (A.2.5.4.0).
+// The decoder reads it together with the number.
+var userOperation = &Operation{Name: "DW_OP_LLVM_user", Operands: [2]OperandKind{userNumber}}
+
+// The opcodes that DWARF leaves to vendors (DWARF 5, 7.7.1).
+const (
+	opLoUser   = 0xe0
+	opLLVMUser = 0xe9
+)
+
+// byName has every operation that the evaluator knows.
+var byName = func() map[string]*Operation {
+	m := map[string]*Operation{}
+	for _, table := range [][]row{standardRows(), gnuRows, canonicalRows} {
+		for i := range table {
+			op := table[i].op
+			m[op.Name] = &op
+		}
+	}
+	return m
+}()
+
+// DWARF5 is the dialect of DWARF 2 to 5: the standard operations, and GNU's
+// names of some of them from before they were standard, which compilers still
+// write.
+var DWARF5 = mustExtend(&Dialect{}, "dwarf5", standardRows(), gnuRows)
+
+// Canonical is the dialect in which expressions cross the wire between the
+// engine and plugins: the standard operations, and those of the heterogeneous
+// extension as DW_OP_LLVM_user encodes them (A.7.7.1).
+var Canonical = mustExtend(&Dialect{}, "canonical", standardRows(), canonicalRows)
+
+// Dialects are the dialects that are built in.
+var Dialects = []*Dialect{DWARF5, Canonical}
+
+// mustExtend builds a dialect from this package's own tables.
+func mustExtend(base *Dialect, name string, tables ...[]row) *Dialect {
+	d := base.clone(name)
+	for _, table := range tables {
+		for i := range table {
+			op := byName[table[i].op.Name]
+			if op == nil {
+				panic("locexpr: no operation " + table[i].op.Name)
+			}
+			d.set(table[i].opcode, table[i].user, op)
+		}
+	}
+	return d
+}
+
+func (d *Dialect) clone(name string) *Dialect {
+	c := &Dialect{Name: name, operations: d.operations, user: make(map[uint64]*Operation, len(d.user))}
+	for number, op := range d.user {
+		c.user[number] = op
+	}
+	return c
+}
+
+func (d *Dialect) set(opcode byte, user uint64, op *Operation) {
+	if user == 0 {
+		d.operations[opcode] = op
+		return
+	}
+	d.operations[opcode] = userOperation
+	d.user[user] = op
+}
+
+// Extend returns a dialect that is d with vendor operations added. An encoding
+// replaces what d has at its opcode. It is an error when an encoding names an
+// operation that the evaluator does not know, takes an opcode that is not left
+// to vendors (0xe0 to 0xff), gives one opcode two meanings, or uses a prefix
+// other than that of DW_OP_LLVM_user, 0xe9.
+func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
+	c := d.clone(name)
+	type key struct {
+		opcode byte
+		user   uint64
+	}
+	seen := map[key]string{}
+	for _, e := range encodings {
+		op := byName[e.Name]
+		switch {
+		case op == nil:
+			return nil, fmt.Errorf("dialect %s: opcode 0x%02x: no operation is called %q", name, e.Opcode, e.Name)
+		case e.Opcode < opLoUser:
+			return nil, fmt.Errorf("dialect %s: %s: opcode 0x%02x, 0xe0 to 0xff expected", name, e.Name, e.Opcode)
+		case e.User != 0 && e.Opcode != opLLVMUser:
+			return nil, fmt.Errorf("dialect %s: %s: number 0x%x after opcode 0x%02x, 0xe9 expected", name, e.Name, e.User, e.Opcode)
+		}
+		k := key{e.Opcode, e.User}
+		if other, ok := seen[k]; ok {
+			return nil, fmt.Errorf("dialect %s: opcode 0x%02x 0x%x is both %s and %s", name, e.Opcode, e.User, other, e.Name)
+		}
+		seen[k] = e.Name
+		if e.User != 0 {
+			if other, ok := seen[key{e.Opcode, 0}]; ok {
+				return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and the prefix of %s", name, e.Opcode, other, e.Name)
+			}
+		}
+		c.set(e.Opcode, e.User, op)
+	}
+	if other, ok := seen[key{opLLVMUser, 0}]; ok && c.operations[opLLVMUser] == userOperation {
+		return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and a prefix", name, opLLVMUser, other)
+	}
+	return c, nil
+}
+
+// Lookup returns the operation of a name and its encoding in d; ok is false
+// when d has none. Where several encodings stand for the operation it is the
+// lowest. The case of the name does not matter, nor does a missing "DW_OP_".
+func (d *Dialect) Lookup(name string) (op *Operation, e Encoding, ok bool) {
+	name = strings.ToLower(name)
+	matches := func(op *Operation) bool {
+		full := strings.ToLower(op.Name)
+		return full == name || full == "dw_op_"+name
+	}
+	for opcode, op := range d.operations {
+		if op != nil && op != userOperation && matches(op) {
+			return op, Encoding{Opcode: byte(opcode), Name: op.Name}, true
+		}
+	}
+	for number, candidate := range d.user {
+		if matches(candidate) && (!ok || number < e.User) {
+			op, e, ok = candidate, Encoding{Opcode: opLLVMUser, User: number, Name: candidate.Name}, true
+		}
+	}
+	return op, e, ok
+}

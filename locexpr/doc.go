@@ -1,0 +1,24 @@
+// Package locexpr evaluates DWARF expressions, in which any entry of the stack
+// may be a value or a location description.
+//
+// It implements section A.2.5 of the DWARF extensions for heterogeneous
+// debugging, which replaces DWARF 5 sections 2.5 and 2.6 and gives every
+// expression of DWARF 2 to 5 the meaning that it has there. Sections are cited
+// with the letter A for the extension document, and as "DWARF 5, 2.5.1.4" for
+// the standard.
+//
+// An Evaluator evaluates expressions in a Context, which supplies what an
+// evaluation may ask for: registers, memory, the CFA. The operations are rows
+// of tables, and a Dialect says which byte stands for which row, because the
+// opcodes of vendors collide. Decode reads the operations of an expression
+// without evaluating it, and Format writes them as text.
+//
+// # Bits
+//
+// A location storage is a stream of bits (A.2.5.3). On a little-endian machine
+// bit i of a stream held in bytes is bit i%8, counted from the least
+// significant one, of byte i/8. On a big-endian machine it is counted from the
+// most significant one. So reading a range of a storage always gives a
+// substring of reading all of it. A size that is no multiple of 8 leaves the
+// bits of the last byte that it does not use zero.
+package locexpr

@@ -1,0 +1,280 @@
+package locexpr
+
+import "fmt"
+
+// Limits bound what an expression may take. A member that is 0 has its default.
+type Limits struct {
+	Steps   int // operations executed; 65,536
+	Depth   int // entries on the stack; 1,024
+	Parts   int // parts of composites made; 4,096
+	Nesting int // evaluations under way within each other, and composites within composites; 32
+}
+
+var defaultLimits = Limits{Steps: 1 << 16, Depth: 1024, Parts: 4096, Nesting: 32}
+
+// maxNesting bounds how deep composites nest where no Limits are at hand.
+const maxNesting = 256
+
+// An Evaluator evaluates expressions. It keeps its memory, so it is reusable,
+// and its fields may change between evaluations. A Context may use the
+// Evaluator that is asking it. It is not safe for concurrent use.
+type Evaluator struct {
+	Dialect     *Dialect // nil: DWARF5
+	AddressBits uint32   // size of the generic type, 8 to 64; 0 is 64
+	Order       ByteOrder
+	Limits      Limits
+	CFI         bool   // the restrictions of A.6.4.2 apply
+	OffsetSize  int    // bytes of an offset in .debug_info: 4 or 8 by the DWARF format; 0 is 4
+	LoadBias    uint64 // added to the addresses of DW_OP_addr and DW_OP_addrx (A.2.5.4.4.3)
+
+	evaluations []*evaluation // one for each level of nesting
+	nesting     int
+}
+
+// Evaluate evaluates expr on a stack of the initial entries, the last one on
+// top, and returns the top entry as the kind of result that is wanted
+// (A.2.5.4). An error is an *Error.
+func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Entry) (Entry, error) {
+	ev, err := e.run(expr, ctx, initial)
+	defer e.leave()
+	if err != nil {
+		return Entry{}, err
+	}
+	if want == AnyKind {
+		if top := ev.top(); top != nil && (top.kind == genericEntry || top.kind == valueEntry) {
+			want = ValueKind
+		}
+	}
+	if want == ValueKind {
+		v, err := ev.resultValue()
+		return ValueEntry(v), err
+	}
+	l, err := ev.resultLocation()
+	return LocationEntry(l), err
+}
+
+// Value evaluates expr as a value. An implicit pointer is an error; Evaluate
+// returns it.
+func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, error) {
+	ev, err := e.run(expr, ctx, initial)
+	defer e.leave()
+	if err != nil {
+		return Value{}, err
+	}
+	v, err := ev.resultValue()
+	if err == nil && v.pointer != nil {
+		return Value{}, ev.atEnd(ErrImplicitPointer)
+	}
+	return v, err
+}
+
+// Location evaluates expr as a location description.
+func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (Location, error) {
+	ev, err := e.run(expr, ctx, initial)
+	defer e.leave()
+	if err != nil {
+		return Location{}, err
+	}
+	return ev.resultLocation()
+}
+
+// EntryValue evaluates the block of DW_OP_entry_value in the context of the
+// calling frame (A.2.5.4.3.4): a value is itself, and a register that the last
+// operation names is read. A register wider than the generic type has no
+// generic value, and is an error.
+func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
+	ev, err := e.run(expr, caller, nil)
+	defer e.leave()
+	if err != nil {
+		return Value{}, err
+	}
+	top := ev.top()
+	if top == nil || !top.IsLocation() {
+		return ev.resultValue()
+	}
+	if op := ev.in.Op; op == nil || !op.isRegister() {
+		return Value{}, ev.atEnd(illFormedf("the result is a location, and the last operation is no DW_OP_reg*"))
+	}
+	reg := ev.in.Op.number
+	if ev.in.Op.Operands[0] == RegisterNum {
+		reg = ev.in.Operands[0]
+	}
+	size, ok := caller.RegisterBits(reg)
+	if !ok {
+		size = ev.bits
+	}
+	if size > ev.bits {
+		return Value{}, ev.atEnd(fmt.Errorf("register %d has %d bits, more than the %d of the generic type", reg, size, ev.bits))
+	}
+	l := top.location
+	word, err := l.readUint(caller, size, ev.scratch[:], ev.dec.Order)
+	if err != nil {
+		return Value{}, ev.atEnd(err)
+	}
+	return Value{word: word, bits: ev.bits}, nil
+}
+
+// run executes expr. It is to be followed by leave, error or not, once its
+// result has been taken.
+func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation, error) {
+	limits := e.Limits.withDefaults()
+	e.nesting++
+	if e.nesting > limits.Nesting {
+		return nil, &Error{Kind: Evaluation, Err: fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, limits.Nesting)}
+	}
+	if e.nesting > len(e.evaluations) {
+		e.evaluations = append(e.evaluations, &evaluation{stack: make([]Entry, 16)})
+	}
+	ev := e.evaluations[e.nesting-1]
+	if err := ev.start(e, expr, ctx, limits, initial); err != nil {
+		return ev, &Error{Kind: kindOf(err), Err: err}
+	}
+	return ev, ev.execute()
+}
+
+func (e *Evaluator) leave() {
+	e.nesting--
+	if e.nesting < len(e.evaluations) {
+		ev := e.evaluations[e.nesting]
+		ev.ctx, ev.dec.Expr, ev.in.Block = nil, nil, nil
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Steps <= 0 {
+		l.Steps = defaultLimits.Steps
+	}
+	if l.Depth <= 0 {
+		l.Depth = defaultLimits.Depth
+	}
+	if l.Parts <= 0 {
+		l.Parts = defaultLimits.Parts
+	}
+	if l.Nesting <= 0 {
+		l.Nesting = defaultLimits.Nesting
+	}
+	return l
+}
+
+// evaluation is the state of one evaluation of an expression.
+type evaluation struct {
+	ctx      Context
+	dec      Decoder
+	in       Instruction // the operation being executed
+	stack    []Entry     // entries n and up are free
+	n        int
+	bits     uint32 // of the generic type
+	mask     uint64 // its values
+	limits   Limits
+	parts    int // made so far
+	cfi      bool
+	bias     uint64
+	scratch  [8]byte
+	starts   []uint64 // one bit for each offset at which an operation starts, where known
+	startsOK bool     // starts belongs to this expression
+}
+
+func (ev *evaluation) start(e *Evaluator, expr []byte, ctx Context, limits Limits, initial []Entry) error {
+	ev.ctx = ctx
+	ev.bits = e.AddressBits
+	if ev.bits == 0 {
+		ev.bits = 64
+	}
+	ev.mask = lowMask(ev.bits)
+	ev.limits = limits
+	ev.parts = 0
+	ev.cfi = e.CFI
+	ev.bias = e.LoadBias
+	ev.startsOK = false
+	ev.n = 0
+	ev.in.Op = nil
+	dialect := e.Dialect
+	if dialect == nil {
+		dialect = DWARF5
+	}
+	ev.dec.Expr, ev.dec.Dialect, ev.dec.Order, ev.dec.pos = expr, dialect, e.Order, 0
+	ev.dec.AddressSize, ev.dec.OffsetSize = int(ev.bits+7)/8, e.OffsetSize
+	if ev.bits < 8 || ev.bits > 64 {
+		return fmt.Errorf("generic type of %d bits, 8 to 64 expected", ev.bits)
+	}
+	for i := range initial {
+		s, err := ev.push()
+		if err != nil {
+			return err
+		}
+		*s = initial[i]
+		if s.kind == genericEntry {
+			s.value.word &= ev.mask
+			s.value.bits = ev.bits
+		}
+	}
+	return nil
+}
+
+// execute executes the operations, from the first to the end.
+func (ev *evaluation) execute() error {
+	for steps := ev.limits.Steps; ev.dec.pos < len(ev.dec.Expr); steps-- {
+		if err := ev.dec.next(&ev.in); err != nil {
+			return ev.fail(IllFormed, err)
+		}
+		if steps == 0 {
+			return ev.fail(Evaluation, fmt.Errorf("%w: more than %d operations", ErrLimit, ev.limits.Steps))
+		}
+		if ev.cfi && ev.in.Op.noCFI {
+			return ev.fail(IllFormed, ErrNotInCFI)
+		}
+		if err := ev.in.Op.eval(ev); err != nil {
+			return ev.fail(kindOf(err), err)
+		}
+	}
+	// A.2.5.4.4.6: at the end an incomplete composite becomes complete.
+	if top := ev.top(); top != nil && top.kind == locationEntry && top.location.isIncomplete() {
+		top.location.place.detail.incomplete = false
+	}
+	return nil
+}
+
+// fail makes the error of the current operation.
+func (ev *evaluation) fail(kind ErrorKind, err error) error {
+	e := &Error{Kind: kind, Offset: ev.in.Offset, Err: err}
+	if ev.in.Op != nil {
+		e.Op = ev.in.Op.Name
+	}
+	return e
+}
+
+// atEnd makes an error about the result.
+func (ev *evaluation) atEnd(err error) error {
+	return &Error{Kind: kindOf(err), Offset: len(ev.dec.Expr), Err: err}
+}
+
+// resultValue returns the top entry as a value (A.2.5.4).
+func (ev *evaluation) resultValue() (Value, error) {
+	top := ev.top()
+	if top == nil {
+		return Value{}, ev.atEnd(illFormedf("the stack is empty, a value is wanted"))
+	}
+	switch top.kind {
+	case genericEntry, addressEntry:
+		return Value{word: top.value.word, bits: ev.bits}, nil
+	case valueEntry:
+		return top.value, nil
+	}
+	address, err := ev.addressOf(&top.location)
+	if err != nil {
+		return Value{}, ev.atEnd(err)
+	}
+	return Value{word: address, bits: ev.bits}, nil
+}
+
+// resultLocation returns the top entry as a location description (A.2.5.4).
+func (ev *evaluation) resultLocation() (Location, error) {
+	if ev.n == 0 {
+		return Location{}, nil
+	}
+	l, err := ev.locationOf(ev.top())
+	if err != nil {
+		return Location{}, ev.atEnd(err)
+	}
+	return l, nil
+}

@@ -1,0 +1,113 @@
+package locexpr
+
+import "fmt"
+
+// This file has the operations that make implicit locations, and the rules of
+// implicit pointers (A.2.5.4.4.5).
+
+func opImplicitValue(ev *evaluation) error {
+	l := ImplicitLocation(ev.in.Block)
+	l.place.Scope = ev.ctx.Scope()
+	return ev.pushLocation(&l)
+}
+
+func opStackValue(ev *evaluation) error {
+	if top := ev.top(); top != nil && top.kind == valueEntry && top.value.pointer != nil {
+		l := *top.value.pointer
+		ev.n--
+		return ev.pushLocation(&l)
+	}
+	v, err := ev.popInteger()
+	if err != nil {
+		return err
+	}
+	l := ImplicitUint64(v, ev.bits, ev.dec.Order)
+	l.place.Scope = ev.ctx.Scope()
+	return ev.pushLocation(&l)
+}
+
+func opImplicitPointer(ev *evaluation) error {
+	d := &detail{bits: uint64(ev.bits), entry: ev.in.Operands[0], offset: int64(ev.in.Operands[1])}
+	l := implicitPointerLocation(d, DefaultSpace, ev.ctx.Scope())
+	return ev.pushLocation(&l)
+}
+
+// implicitPointerAt returns the implicit pointer that the n bits at l are the
+// complete contents of, nil when none of them is part of an implicit pointer.
+// Anything between is an error.
+func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error) {
+	find := pointerFinder{n: uint64(n)}
+	if n > 0 {
+		if err := find.location(l, 0, 0, uint64(n)); err != nil {
+			return nil, err
+		}
+	}
+	if find.pointer == nil {
+		return nil, nil
+	}
+	if find.other || find.covered != find.pointer.detail.bits || find.covered != uint64(n) {
+		return nil, fmt.Errorf("%w: %d bits that are not exactly the pointer are read", ErrImplicitPointer, n)
+	}
+	whole := Location{place: *find.pointer}
+	whole.place.BitOffset = 0
+	return &whole, nil
+}
+
+// pointerFinder looks through the bits that a read would take.
+type pointerFinder struct {
+	access
+	n       uint64
+	pointer *Place // the first implicit pointer met
+	covered uint64 // bits of it so far, ascending from 0
+	other   bool   // bits of something else, or of the pointer out of order
+}
+
+func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
+	// Every place has the same value, so the first one is as good as any.
+	p := &l.place
+	if err := f.step(); err != nil {
+		return err
+	}
+	switch p.Storage {
+	case ImplicitPointer:
+		start, err := p.span(skip, n)
+		if err != nil {
+			return err
+		}
+		if f.pointer == nil {
+			f.pointer = p
+			f.other = f.other || done != 0
+		}
+		same := f.pointer.Space == p.Space && f.pointer.detail.entry == p.detail.entry &&
+			f.pointer.detail.offset == p.detail.offset && f.pointer.detail.bits == p.detail.bits
+		if !same || start != f.covered {
+			f.other = true
+		}
+		f.covered += n
+	case Composite:
+		start, err := p.span(skip, n)
+		if err != nil {
+			return err
+		}
+		return f.eachPart(p, start, n, func(part *Location, skip, before, n uint64) error {
+			return f.location(part, skip, done+before, n)
+		})
+	default:
+		f.other = true
+	}
+	return nil
+}
+
+// pointerTarget returns the location that an implicit pointer points to.
+func (ev *evaluation) pointerTarget(p *Location) (Location, error) {
+	ctx, ok := ev.ctx.(EntryContext)
+	if !ok {
+		return Location{}, noContext("compilation unit")
+	}
+	entry, displace, _ := p.place.ImplicitPointer()
+	l, err := ctx.EntryLocation(entry)
+	if err != nil {
+		return Location{}, err
+	}
+	return l.offset(displacement{bytes: displace}, ev.storageSize)
+}

@@ -1,0 +1,305 @@
+package locexpr
+
+import (
+	"fmt"
+	"strings"
+)
+
+// This file has the operations that make memory, register and undefined
+// locations (A.2.5.4.4.1 to A.2.5.4.4.4), and those that read through a
+// location (A.2.5.4.3.4).
+
+func opAddr(ev *evaluation) error { return ev.pushAddress(ev.in.Operands[0] + ev.bias) }
+
+func opAddrx(ev *evaluation) error {
+	address, err := ev.ctx.Addrx(ev.in.Operands[0])
+	if err != nil {
+		return err
+	}
+	return ev.pushAddress(address + ev.bias)
+}
+
+func opReg(ev *evaluation) error  { return ev.pushRegister(ev.in.Op.number) }
+func opRegx(ev *evaluation) error { return ev.pushRegister(ev.in.Operands[0]) }
+
+// isRegister reports whether the operation is one of DW_OP_reg*.
+func (o *Operation) isRegister() bool {
+	return o.Name == "DW_OP_regx" || o.Operands[0] == NoOperand && strings.HasPrefix(o.Name, "DW_OP_reg")
+}
+
+func (ev *evaluation) pushRegister(reg uint64) error {
+	l, err := ev.ctx.Register(reg)
+	if err != nil {
+		return err
+	}
+	return ev.pushLocation(&l)
+}
+
+func opBreg(ev *evaluation) error  { return ev.pushBreg(ev.in.Op.number, ev.in.Operands[0]) }
+func opBregx(ev *evaluation) error { return ev.pushBreg(ev.in.Operands[0], ev.in.Operands[1]) }
+
+func (ev *evaluation) pushBreg(reg, displacement uint64) error {
+	v, err := ev.registerValue(reg, ev.bits)
+	if err != nil {
+		return err
+	}
+	return ev.pushAddress(v + displacement)
+}
+
+// registerValue reads the low n bits of a register of the current frame, which
+// must have as many (A.2.5.4.3.4, the note on DW_OP_deref_type).
+func (ev *evaluation) registerValue(reg uint64, n uint32) (uint64, error) {
+	size, ok := ev.ctx.RegisterBits(reg)
+	switch {
+	case !ok || size == n:
+	case size < n:
+		return 0, fmt.Errorf("%w: %d bits of register %d of %d bits", ErrOutOfBounds, n, reg, size)
+	case size > 64:
+		l, err := ev.ctx.Register(reg)
+		if err != nil {
+			return 0, err
+		}
+		return l.readUint(ev.ctx, n, ev.scratch[:], ev.dec.Order)
+	}
+	v, err := ev.ctx.RegisterValue(reg)
+	if err != nil {
+		return 0, err
+	}
+	return v & lowMask(n), nil
+}
+
+func opAspaceBregx(ev *evaluation) error {
+	as, err := ev.popInteger()
+	if err != nil {
+		return err
+	}
+	size, err := ev.spaceBits(AddressSpace(as))
+	if err != nil {
+		return err
+	}
+	v, err := ev.registerValue(ev.in.Operands[0], size)
+	if err != nil {
+		return err
+	}
+	return ev.pushMemory(AddressSpace(as), v+ev.in.Operands[1], size)
+}
+
+// spaceBits returns the address size of a space that an expression names.
+func (ev *evaluation) spaceBits(space AddressSpace) (uint32, error) {
+	if space == DefaultSpace {
+		return ev.bits, nil
+	}
+	size, ok := ev.ctx.SpaceBits(space)
+	if !ok || size == 0 || size > 64 {
+		return 0, illFormedf("the architecture has no address space %d", space)
+	}
+	return size, nil
+}
+
+// pushMemory pushes the location of the low bits of an address.
+func (ev *evaluation) pushMemory(space AddressSpace, address uint64, size uint32) error {
+	if space == DefaultSpace {
+		return ev.pushAddress(address)
+	}
+	l := ev.memory(space, address&lowMask(size))
+	return ev.pushLocation(&l)
+}
+
+func opFormAspaceAddress(ev *evaluation) error {
+	as, err := ev.popInteger()
+	if err != nil {
+		return err
+	}
+	return ev.formAddress(AddressSpace(as))
+}
+
+// formAddress pops an address, and pushes its location in a space.
+func (ev *evaluation) formAddress(space AddressSpace) error {
+	size, err := ev.spaceBits(space)
+	if err != nil {
+		return err
+	}
+	if top := ev.top(); top != nil && top.kind == valueEntry && top.value.pointer != nil {
+		p := top.value.pointer
+		if p.place.Space != space {
+			return fmt.Errorf("%w: it points into address space %d", ErrImplicitPointer, p.place.Space)
+		}
+		ev.n--
+		l, err := ev.pointerTarget(p)
+		if err != nil {
+			return err
+		}
+		return ev.pushLocation(&l)
+	}
+	address, err := ev.popInteger()
+	if err != nil {
+		return err
+	}
+	return ev.pushMemory(space, address, size)
+}
+
+func opFbreg(ev *evaluation) error {
+	l, err := ev.ctx.FrameBase()
+	if err != nil {
+		return err
+	}
+	by := displacement{bytes: int64(ev.in.Operands[0])}
+	// A.3.3.5: the frame base is one place, memory or a register that has the
+	// address.
+	switch {
+	case len(l.more) != 0:
+	case l.place.Storage == Memory:
+		if l, err = l.offset(by, ev.storageSize); err != nil {
+			return err
+		}
+		return ev.pushLocation(&l)
+	case l.place.Storage == Register:
+		address, err := l.readUint(ev.ctx, ev.bits, ev.scratch[:], ev.dec.Order)
+		if err != nil {
+			return err
+		}
+		return ev.pushAddress(address + uint64(by.bytes))
+	}
+	return illFormedf("the frame base is %v, neither memory nor a register", l.brief())
+}
+
+func opCallFrameCFA(ev *evaluation) error {
+	l, err := ev.ctx.CFA()
+	if err != nil {
+		return err
+	}
+	return ev.pushLocation(&l)
+}
+
+func opPushObjectAddress(ev *evaluation) error {
+	l, err := ev.ctx.Object()
+	if err != nil {
+		return err
+	}
+	return ev.pushLocation(&l)
+}
+
+func opFormTLSAddress(ev *evaluation) error {
+	offset, err := ev.popInteger()
+	if err != nil {
+		return err
+	}
+	l, err := ev.ctx.TLS(offset)
+	if err != nil {
+		return err
+	}
+	return ev.pushLocation(&l)
+}
+
+func opEntryValue(ev *evaluation) error {
+	v, err := ev.ctx.EntryValue(ev.in.Block)
+	if err != nil {
+		return err
+	}
+	return ev.pushValue(v)
+}
+
+func opUndefined(ev *evaluation) error { return ev.pushLocation(&Location{}) }
+
+// storageSize returns the size of a place's storage, from the architecture
+// where the place does not have it.
+func (ev *evaluation) storageSize(p *Place) (storageSize, bool) {
+	switch p.Storage {
+	case Memory:
+		size, err := ev.spaceBits(p.Space)
+		if err != nil {
+			return storageSize{}, false
+		}
+		return storageSize{memory: true, last: lowMask(size)}, true
+	case Register:
+		size, ok := ev.ctx.RegisterBits(p.Register)
+		return storageSize{bits: uint64(size)}, ok
+	}
+	size, ok := p.StorageBits()
+	return storageSize{bits: size}, ok
+}
+
+// offset pops a location and pushes it moved.
+func (ev *evaluation) offset(by displacement) error {
+	l, err := ev.popLocation()
+	if err != nil {
+		return err
+	}
+	if l, err = l.offset(by, ev.storageSize); err != nil {
+		return err
+	}
+	return ev.pushLocation(&l)
+}
+
+// The signedness of the generic type is not specified; a displacement may be
+// negative, so it is taken as signed (A.2.5.4.4.1).
+
+func opOffset(ev *evaluation) error {
+	v, err := ev.popInteger()
+	if err != nil {
+		return err
+	}
+	return ev.offset(displacement{bytes: ev.signed(v)})
+}
+
+func opOffsetUconst(ev *evaluation) error {
+	return ev.offset(displacement{bytes: ev.signed(ev.in.Operands[0] & ev.mask)})
+}
+
+func opBitOffset(ev *evaluation) error {
+	v, err := ev.popInteger()
+	if err != nil {
+		return err
+	}
+	return ev.offset(bitDisplacement(ev.signed(v)))
+}
+
+// bitDisplacement returns a displacement of a number of bits.
+func bitDisplacement(bits int64) displacement {
+	return displacement{bytes: bits >> 3, bits: uint8(bits & 7)}
+}
+
+func opDeref(ev *evaluation) error { return ev.deref(ev.bits) }
+
+// opDerefSize reads at most the generic type, and extends with zeros
+// (A.2.5.4.3.4).
+func opDerefSize(ev *evaluation) error { return ev.deref(ev.derefBits()) }
+
+func (ev *evaluation) derefBits() uint32 { return min(ev.bits, uint32(ev.in.Operands[0])*8) }
+
+func opXderef(ev *evaluation) error { return ev.xderef(ev.bits) }
+
+func opXderefSize(ev *evaluation) error { return ev.xderef(ev.derefBits()) }
+
+// xderef pops an address and, below it, an address space, and reads n bits.
+func (ev *evaluation) xderef(n uint32) error {
+	if err := opSwap(ev); err != nil {
+		return err
+	}
+	if err := opFormAspaceAddress(ev); err != nil {
+		return err
+	}
+	return ev.deref(n)
+}
+
+// deref pops a location and pushes the n bits there, extended with zeros.
+func (ev *evaluation) deref(n uint32) error {
+	l, err := ev.popLocation()
+	if err != nil {
+		return err
+	}
+	if l.place.Storage >= ImplicitPointer || len(l.more) > 0 {
+		p, err := ev.implicitPointerAt(&l, n)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			return ev.pushValue(Value{bits: n, pointer: p})
+		}
+	}
+	v, err := l.readUint(ev.ctx, n, ev.scratch[:], ev.dec.Order)
+	if err != nil {
+		return err
+	}
+	return ev.pushGeneric(v)
+}

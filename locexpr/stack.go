@@ -1,0 +1,252 @@
+package locexpr
+
+import "fmt"
+
+// This file has the stack, the implicit conversions between values and
+// locations (A.2.5.4.4.3), and the stack operations (A.2.5.4.1).
+
+// push makes room for one more entry and returns it. It holds what was there
+// before.
+func (ev *evaluation) push() (*Entry, error) {
+	if ev.n == len(ev.stack) {
+		if err := ev.grow(); err != nil {
+			return nil, err
+		}
+	}
+	s := &ev.stack[ev.n]
+	ev.n++
+	return s, nil
+}
+
+func (ev *evaluation) grow() error {
+	if ev.n >= ev.limits.Depth {
+		return fmt.Errorf("%w: more than %d entries on the stack", ErrLimit, ev.limits.Depth)
+	}
+	ev.stack = append(ev.stack, make([]Entry, min(len(ev.stack), ev.limits.Depth-len(ev.stack)))...)
+	return nil
+}
+
+// top returns the top entry, nil when the stack is empty.
+func (ev *evaluation) top() *Entry {
+	if ev.n == 0 {
+		return nil
+	}
+	return &ev.stack[ev.n-1]
+}
+
+// need checks that the stack holds n entries.
+func (ev *evaluation) need(n int) error {
+	if ev.n < n {
+		return illFormed{fmt.Errorf("%w: %d entries, %d needed", ErrStackUnderflow, ev.n, n)}
+	}
+	return nil
+}
+
+// pushGeneric pushes a value of the generic type, cut to its size
+// (A.2.5.4.3.1).
+func (ev *evaluation) pushGeneric(v uint64) error {
+	s, err := ev.push()
+	if err != nil {
+		return err
+	}
+	s.kind = genericEntry
+	s.value.word = v & ev.mask
+	return nil
+}
+
+// pushAddress pushes the location of a byte address in the default space.
+func (ev *evaluation) pushAddress(address uint64) error {
+	s, err := ev.push()
+	if err != nil {
+		return err
+	}
+	s.kind = addressEntry
+	s.value.word = address & ev.mask
+	return nil
+}
+
+func (ev *evaluation) pushLocation(l *Location) error {
+	s, err := ev.push()
+	if err != nil {
+		return err
+	}
+	s.kind = locationEntry
+	s.location = *l
+	return nil
+}
+
+// pushValue pushes a value of any type.
+func (ev *evaluation) pushValue(v Value) error {
+	if v.typ == nil && v.pointer == nil {
+		return ev.pushGeneric(v.word)
+	}
+	s, err := ev.push()
+	if err != nil {
+		return err
+	}
+	s.kind = valueEntry
+	s.value = v
+	return nil
+}
+
+// popInteger pops a value that is an integer.
+func (ev *evaluation) popInteger() (uint64, error) {
+	if ev.n == 0 {
+		return 0, ev.need(1)
+	}
+	ev.n--
+	if s := &ev.stack[ev.n]; s.kind > addressEntry {
+		return ev.integerOf(s)
+	} else {
+		return s.value.word, nil
+	}
+}
+
+// popIntegers pops two values: the former top of the stack, and the entry below
+// it.
+func (ev *evaluation) popIntegers() (top, second uint64, err error) {
+	if ev.n < 2 {
+		return 0, 0, ev.need(2)
+	}
+	ev.n -= 2
+	s, t := &ev.stack[ev.n], &ev.stack[ev.n+1]
+	if s.kind > addressEntry || t.kind > addressEntry {
+		if top, err = ev.integerOf(t); err != nil {
+			return 0, 0, err
+		}
+		second, err = ev.integerOf(s)
+		return top, second, err
+	}
+	return t.value.word, s.value.word, nil
+}
+
+// integerOf converts an entry to an integer.
+func (ev *evaluation) integerOf(s *Entry) (uint64, error) {
+	switch s.kind {
+	case genericEntry, addressEntry:
+		return s.value.word, nil
+	case valueEntry:
+		return 0, ErrImplicitPointer
+	}
+	return ev.addressOf(&s.location)
+}
+
+// addressOf converts a location to a value: the address of a memory byte
+// address location in the default space.
+func (ev *evaluation) addressOf(l *Location) (uint64, error) {
+	space, address, ok := l.MemoryAddress()
+	if !ok || space != DefaultSpace {
+		return 0, illFormedf("a value is needed, %v is no byte address of the default address space", l.brief())
+	}
+	return address & ev.mask, nil
+}
+
+// brief is a short form of String.
+func (l *Location) brief() string {
+	if l.place.Storage == Composite {
+		return "a composite location"
+	}
+	return l.String()
+}
+
+// popLocation pops a location description.
+func (ev *evaluation) popLocation() (Location, error) {
+	if ev.n == 0 {
+		return Location{}, ev.need(1)
+	}
+	ev.n--
+	return ev.locationOf(&ev.stack[ev.n])
+}
+
+// locationOf converts an entry to a location description: a generic value is an
+// address of the default space, and an implicit pointer to that space is what
+// it points to.
+func (ev *evaluation) locationOf(s *Entry) (Location, error) {
+	switch s.kind {
+	case genericEntry, addressEntry:
+		return ev.memory(DefaultSpace, s.value.word), nil
+	case valueEntry:
+		if p := s.value.pointer; p != nil && p.place.Space == DefaultSpace {
+			return ev.pointerTarget(p)
+		}
+		return Location{}, illFormedf("a location is needed, the value %v does not convert", s.value)
+	}
+	if s.location.isIncomplete() {
+		return Location{}, errIncomplete
+	}
+	return s.location, nil
+}
+
+var errIncomplete = illFormedf("incomplete composite location")
+
+// memory returns a byte address of a space, bound to the context.
+func (ev *evaluation) memory(space AddressSpace, address uint64) Location {
+	return Location{place: Place{Storage: Memory, Space: space, Address: address, Scope: ev.ctx.Scope()}}
+}
+
+// pick returns entry index, counted from the top, for a stack operation.
+func (ev *evaluation) pick(index int) (*Entry, error) {
+	if ev.n <= index {
+		return nil, ev.need(index + 1)
+	}
+	s := &ev.stack[ev.n-1-index]
+	if s.kind == locationEntry && s.location.isIncomplete() {
+		return nil, errIncomplete
+	}
+	return s, nil
+}
+
+// pushCopy pushes a copy of entry index.
+func (ev *evaluation) pushCopy(index int) error {
+	if _, err := ev.pick(index); err != nil {
+		return err
+	}
+	s, err := ev.push() // may move the stack
+	if err != nil {
+		return err
+	}
+	*s = ev.stack[ev.n-2-index]
+	return nil
+}
+
+func opDup(ev *evaluation) error  { return ev.pushCopy(0) }
+func opOver(ev *evaluation) error { return ev.pushCopy(1) }
+func opPick(ev *evaluation) error { return ev.pushCopy(int(ev.in.Operands[0])) }
+
+func opDrop(ev *evaluation) error {
+	if _, err := ev.pick(0); err != nil {
+		return err
+	}
+	ev.n--
+	return nil
+}
+
+func opSwap(ev *evaluation) error {
+	second, err := ev.pick(1)
+	if err != nil {
+		return err
+	}
+	top, err := ev.pick(0)
+	if err != nil {
+		return err
+	}
+	*top, *second = *second, *top
+	return nil
+}
+
+func opRot(ev *evaluation) error {
+	third, err := ev.pick(2)
+	if err != nil {
+		return err
+	}
+	second, err := ev.pick(1)
+	if err != nil {
+		return err
+	}
+	top, err := ev.pick(0)
+	if err != nil {
+		return err
+	}
+	*top, *second, *third = *second, *third, *top
+	return nil
+}
