@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -92,9 +93,13 @@ func (m *module) close() {
 func (m *module) info() ModuleInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	info := ModuleInfo{DebugFile: m.debug.Path, Problems: append([]string(nil), m.problems...)}
+	info := ModuleInfo{DebugFile: m.debug.Path}
 	if m.Problem != "" {
-		info.Problems = append([]string{m.Problem}, info.Problems...)
+		info.Problems = append(info.Problems, m.Problem)
+	}
+	info.Problems = append(info.Problems, m.problems...)
+	if m.symbols != nil {
+		info.Problems = append(info.Problems, m.symbols.Problems()...)
 	}
 	return info
 }
@@ -121,9 +126,6 @@ func (m *module) resolver() *resolve.Resolver {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.debug, m.symbols = debug, symbols
-		for _, p := range symbols.Problems() {
-			m.problem("%s", p)
-		}
 	})
 	return m.symbols
 }
@@ -209,9 +211,10 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 	}
 	// Only the functions that the architecture named: a library has a hundred
 	// thousand, and the plugin reads the symbol table itself if it wants all.
-	if r := m.resolver(); r != nil {
-		for _, name := range m.arch.desc.Symbols {
-			for _, s := range r.Named(name) {
+	m.resolverLocked()
+	if wanted := m.arch.desc.Symbols; m.symbols != nil && len(wanted) > 0 {
+		for _, s := range m.symbols.Functions() {
+			if slices.Contains(wanted, s.Name) {
 				req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: s.Name, Address: s.Start, Size: s.End - s.Start})
 			}
 		}
