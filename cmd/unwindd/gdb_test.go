@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// gdbPCs asks gdb for the PCs of every thread of a core, by thread.
+func gdbPCs(t *testing.T, exe, core string) map[string][]string {
+	t.Helper()
+	need(t, "gdb")
+	script := filepath.Join("testdata", "subjects", "gdb_pcs.py")
+	out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source "+script, exe, core).Output()
+	if err != nil {
+		t.Fatalf("gdb: %v", err)
+	}
+	pcs := map[string][]string{}
+	for _, line := range strings.Split(string(out), "\n") {
+		if f := strings.Fields(line); len(f) > 2 && f[0] == "PCS" {
+			pcs[f[1]] = f[2:]
+		}
+	}
+	if len(pcs) == 0 {
+		t.Fatalf("gdb printed no stacks:\n%s", out)
+	}
+	return pcs
+}
+
+// physicalPCs are the PCs of the frames that are not inlined calls.
+func physicalPCs(th *report.Thread) []string {
+	pcs := []string{}
+	for _, f := range th.Frames {
+		if !f.Inlined {
+			pcs = append(pcs, f.PC)
+		}
+	}
+	return pcs
+}
+
+func TestStackEqualsGDB(t *testing.T) {
+	for _, c := range []struct {
+		subject, mode string
+		threads       string // as the subject takes it; "" when it takes none
+		live          bool   // by gcore, else the kernel's core
+	}{
+		{"mtcore", "abort", "8", false},
+		{"mtcore", "sigh", "8", false},
+		{"mtcore", "segv", "8", false},
+		{"mtcore", "segv", "200", false},
+		{"mtcore", "cxx", "8", false},
+		{"mtcore", "rip0", "8", false},
+		{"mtcore", "wait", "8", true},
+		{"frames", "crash", "", false},
+		{"frames", "wait", "", true},
+		{"rustsubject", "panic", "", false},
+		{"rustsubject", "wait", "", true},
+		{"gosubject", "panic", "", false},
+		{"gosubject", "wait", "", true},
+	} {
+		t.Run(strings.Join([]string{c.subject, c.mode, c.threads}, "-"), func(t *testing.T) {
+			exe := build(t, c.subject)
+			args := strings.Fields(c.mode + " " + c.threads)
+			var core string
+			if c.live {
+				core = liveCore(t, exe, args...)
+			} else {
+				core = crashCore(t, exe, args...)
+			}
+			want := gdbPCs(t, exe, core)
+			got := stackJSON(t, core)
+			if len(got.Threads) != len(want) {
+				t.Errorf("%d threads, gdb has %d", len(got.Threads), len(want))
+			}
+			frames := 0
+			for i := range got.Threads {
+				th := &got.Threads[i]
+				pcs := physicalPCs(th)
+				frames += len(pcs)
+				gdb := beyondOutermost(th, want[th.ID], c.subject)
+				if diff := cmp.Diff(gdb, pcs); diff != "" {
+					t.Errorf("thread %s (-gdb +unwindd), stopped %s: %s\n%s", th.ID, th.Stopped.Reason, th.Stopped.Detail, diff)
+				}
+				for _, f := range th.Frames {
+					if f.FoundBy == "scan" && c.mode != "rip0" || f.FoundBy == "frame-pointer" {
+						t.Errorf("thread %s frame %d is a guess, by %s", th.ID, f.Index, f.FoundBy)
+					}
+				}
+			}
+			t.Logf("%d threads, %d frames", len(got.Threads), frames)
+		})
+	}
+}
+
+// beyondOutermost cuts what gdb prints beyond the outermost function of a Go
+// stack. Go's call frame information does not say that the first function of a
+// stack has no caller, so gdb takes the next words of the stack for frames:
+// docs/differences.md, "Go stacks".
+func beyondOutermost(th *report.Thread, gdb []string, subject string) []string {
+	if subject != "gosubject" || th.Stopped.Reason != "outermost" || len(th.Frames) == 0 {
+		return gdb
+	}
+	last := th.Frames[len(th.Frames)-1]
+	first := map[string]bool{
+		"runtime.goexit": true, "runtime.mstart": true, "runtime.mcall": true, "runtime.morestack": true,
+		"runtime.systemstack": true, "runtime.rt0_go": true, "runtime.clone": true,
+	}
+	if n := len(physicalPCs(th)); first[strings.TrimSuffix(last.Function, ".abi0")] && len(gdb) > n {
+		return gdb[:n]
+	}
+	return gdb
+}
+
+// TestFramesWithoutCFI removes all call frame information from a program, so
+// that its frames come from FrameRules, and compares with gdb, which keeps it.
+func TestFramesWithoutCFI(t *testing.T) {
+	need(t, "objcopy")
+	exe := build(t, "nocfi")
+	bare := filepath.Join(t.TempDir(), "nocfi")
+	if out, err := exec.Command("objcopy", "--remove-section=.debug_*", "--remove-section=.eh_frame",
+		"--remove-section=.eh_frame_hdr", exe, bare).CombinedOutput(); err != nil {
+		t.Fatalf("objcopy: %v\n%s", err, out)
+	}
+	core := crashCore(t, exe, "crash")
+	want := gdbPCs(t, exe, core)
+	got := stackJSON(t, core, "--exe", bare)
+	rules := 0
+	for i := range got.Threads {
+		th := &got.Threads[i]
+		if diff := cmp.Diff(want[th.ID], physicalPCs(th)); diff != "" {
+			t.Errorf("thread %s (-gdb +unwindd), stopped %s: %s\n%s", th.ID, th.Stopped.Reason, th.Stopped.Detail, diff)
+		}
+		for _, f := range th.Frames {
+			if f.FoundBy == "rules" {
+				rules++
+			}
+		}
+	}
+	if rules < 10 {
+		t.Errorf("%d frames found by rules, expected 10 or more: %s", rules, fmt.Sprint(got.Threads))
+	}
+}

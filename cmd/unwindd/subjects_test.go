@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// need says that a test needs a tool: without it the test fails in CI and is
+// skipped elsewhere.
+func need(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is missing", tool)
+			}
+			t.Skipf("%s is missing", tool)
+		}
+	}
+}
+
+// subject is a program to take cores of.
+type subject struct {
+	build []string // the output's path follows
+}
+
+var subjects = map[string]subject{
+	"mtcore":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "mtcore.cpp", "-o"}},
+	"frames":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "frames.cpp", "-o"}},
+	"gosubject":   {build: []string{"go", "build", "-o"}},
+	"rustsubject": {build: []string{"rustc", "-C", "opt-level=2", "-g", "-C", "panic=abort", "rustsubject.rs", "-o"}},
+	"nocfi": {
+		build: []string{"gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-asynchronous-unwind-tables", "-fno-exceptions", "nocfi.c", "-o"},
+	},
+}
+
+var built struct {
+	sync.Mutex
+	dir   string
+	paths map[string]string
+}
+
+// build compiles a subject once and returns its executable.
+func build(t *testing.T, name string) string {
+	t.Helper()
+	s := subjects[name]
+	need(t, s.build[0])
+	built.Lock()
+	defer built.Unlock()
+	if p := built.paths[name]; p != "" {
+		return p
+	}
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "unwindd-subjects-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.paths = dir, map[string]string{}
+	}
+	out := filepath.Join(built.dir, name)
+	args := append(append([]string(nil), s.build[1:]...), out)
+	if s.build[0] == "go" {
+		args = append(args, "./"+name)
+	}
+	cmd := exec.Command(s.build[0], args...)
+	cmd.Dir = filepath.Join("testdata", "subjects")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
+	}
+	built.paths[name] = out
+	return out
+}
+
+// crashCore runs a subject until it dies and returns the core that the kernel
+// wrote.
+func crashCore(t *testing.T, exe string, args ...string) string {
+	t.Helper()
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	if err != nil || strings.ContainsAny(string(pattern), "|/%") {
+		if os.Getenv("CI") != "" && len(pattern) > 0 {
+			t.Fatalf("kernel.core_pattern is %q, expected a plain name", pattern)
+		}
+		t.Skipf("kernel.core_pattern is %q, expected a plain name", pattern)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("bash", "-c", `ulimit -c unlimited; exec "$0" "$@"`)
+	cmd.Args = append(append(cmd.Args, exe), args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOTRACEBACK=crash")
+	var exit *exec.ExitError
+	if out, err := cmd.CombinedOutput(); !errors.As(err, &exit) {
+		t.Fatalf("%s %v did not die: %v\n%s", exe, args, err, out)
+	}
+	cores, _ := filepath.Glob(filepath.Join(dir, "core*"))
+	if len(cores) != 1 {
+		t.Fatalf("%s %v left %d cores, expected 1", exe, args, len(cores))
+	}
+	return cores[0]
+}
+
+// liveCore starts a subject, waits until it is ready, and takes its core with
+// gdb's gcore.
+func liveCore(t *testing.T, exe string, args ...string) string {
+	t.Helper()
+	need(t, "gcore")
+	cmd := exec.Command(exe, args...)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "ready") {
+		t.Fatalf("%s said %q, %v", exe, line, err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	core := filepath.Join(t.TempDir(), "core")
+	pid := fmt.Sprint(cmd.Process.Pid)
+	if out, err := exec.Command("gcore", "-o", core, pid).CombinedOutput(); err != nil {
+		t.Fatalf("gcore: %v\n%s", err, out)
+	}
+	return core + "." + pid
+}
+
+// unwindd runs the command as a process of its own and returns what it wrote.
+func unwindd(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// stackJSON runs `unwindd stack --format json`.
+func stackJSON(t *testing.T, args ...string) *report.Report {
+	t.Helper()
+	stdout, stderr, status := unwindd(t, append([]string{"stack", "--format", "json"}, args...)...)
+	if status != 0 {
+		t.Fatalf("unwindd stack %v: status %d\n%s", args, status, stderr)
+	}
+	var r report.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("unwindd stack %v: %v\n%s", args, err, stdout)
+	}
+	return &r
+}
