@@ -117,6 +117,9 @@ func (a *access) read(l *Location, skip uint64, dst []byte, at, n uint64) error 
 // span adds skip to the offset of p and checks that n bits from there on lie in
 // its storage, where p knows how large that is.
 func (p *Place) span(skip, n uint64) (start uint64, err error) {
+	if p.depth() > maxNesting {
+		return 0, fmt.Errorf("%w: composites nested deeper than %d", ErrLimit, maxNesting)
+	}
 	start, carry := bits.Add64(p.BitOffset, skip, 0)
 	size, known := p.StorageBits()
 	if carry != 0 || known && (start > size || n > size-start) {
@@ -215,40 +218,57 @@ func (a *access) readPlace(p *Place, skip uint64, dst []byte, at, n uint64) erro
 		if err != nil {
 			return err
 		}
-		return a.eachPart(p, start, n, func(part *Location, skip, done, n uint64) error {
-			return a.read(part, skip, dst, at+done, n)
-		})
+		w := p.walk(start, n)
+		for {
+			if more, err := w.next(a); !more {
+				return err
+			}
+			if err := a.read(w.part, w.skip, dst, at+w.done, w.n); err != nil {
+				return err
+			}
+		}
 	}
 	return ErrUndefined
 }
 
-// eachPart calls f with the parts of a composite that hold n bits from bit
-// start on: the part, the bits to skip in it, how many of the n were before it,
-// and how many it holds.
-func (a *access) eachPart(p *Place, start, n uint64, f func(part *Location, skip, done, n uint64) error) error {
-	if p.depth() > maxNesting {
-		return fmt.Errorf("%w: composites nested deeper than %d", ErrLimit, maxNesting)
-	}
-	parts := p.detail.parts
-	done := uint64(0)
-	for i := range parts {
+// A partWalk goes through the parts of a composite that hold a range of bits.
+type partWalk struct {
+	parts []Part // those still to come
+	start uint64 // bits to skip from parts[0] on
+	left  uint64 // bits still to come
+
+	// The current part, set by next.
+	part *Location
+	skip uint64 // bits of the part before those that are wanted
+	done uint64 // bits that earlier parts held
+	n    uint64 // bits that the part holds
+}
+
+// walk starts at the n bits from bit start of a composite.
+func (p *Place) walk(start, n uint64) partWalk {
+	return partWalk{parts: p.detail.parts, start: start, left: n}
+}
+
+// next goes to the next part; false at the end.
+func (w *partWalk) next(a *access) (bool, error) {
+	w.done += w.n
+	w.n = 0
+	for w.left > 0 && len(w.parts) > 0 {
 		if err := a.step(); err != nil {
-			return err
+			return false, err
 		}
-		if start >= parts[i].Bits {
-			start -= parts[i].Bits
+		p := &w.parts[0]
+		w.parts = w.parts[1:]
+		if w.start >= p.Bits {
+			w.start -= p.Bits
 			continue
 		}
-		k := min(n-done, parts[i].Bits-start)
-		if err := f(&parts[i].Location, start, done, k); err != nil {
-			return err
-		}
-		start, done = 0, done+k
-		if done == n {
-			break
-		}
+		w.part, w.skip, w.n = &p.Location, w.start, min(w.left, p.Bits-w.start)
+		w.start = 0
+		w.left -= w.n
+		return true, nil
 	}
-	return nil
+	return false, nil
 }
 
 // write writes n bits, more than 0, from bit at of src to bit skip of every
@@ -303,9 +323,15 @@ func (a *access) writePlace(p *Place, skip uint64, src []byte, at, n uint64, com
 		if err != nil {
 			return err
 		}
-		return a.eachPart(p, start, n, func(part *Location, skip, done, n uint64) error {
-			return a.write(part, skip, src, at+done, n, commit)
-		})
+		w := p.walk(start, n)
+		for {
+			if more, err := w.next(a); !more {
+				return err
+			}
+			if err := a.write(w.part, w.skip, src, at+w.done, w.n, commit); err != nil {
+				return err
+			}
+		}
 	}
 	return ErrUndefined
 }

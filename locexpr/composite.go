@@ -30,7 +30,7 @@ func (ev *evaluation) piece(n uint64, by displacement) error {
 			return err
 		}
 		if ev.in.Op.Operands[1] != NoOperand {
-			if part, err = part.offset(by, ev.storageSize); err != nil {
+			if part, err = part.offset(by, ev.ctx, ev.bits); err != nil {
 				return err
 			}
 		}
@@ -73,7 +73,7 @@ func (ev *evaluation) checkPart(l *Location, n uint64) error {
 	}
 	for i := range l.NumPlaces() {
 		p := l.Place(i)
-		size, known := ev.storageSize(&p)
+		size, known := p.storageSize(ev.ctx, ev.bits)
 		if !known || p.Storage == Undefined {
 			continue
 		}

@@ -36,19 +36,19 @@ func opImplicitPointer(ev *evaluation) error {
 // complete contents of, nil when none of them is part of an implicit pointer.
 // Anything between is an error.
 func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error) {
-	find := pointerFinder{n: uint64(n)}
+	var find pointerFinder
 	if n > 0 {
 		if err := find.location(l, 0, 0, uint64(n)); err != nil {
 			return nil, err
 		}
 	}
-	if find.pointer == nil {
+	if find.pointer.Storage != ImplicitPointer {
 		return nil, nil
 	}
 	if find.other || find.covered != find.pointer.detail.bits || find.covered != uint64(n) {
 		return nil, fmt.Errorf("%w: %d bits that are not exactly the pointer are read", ErrImplicitPointer, n)
 	}
-	whole := Location{place: *find.pointer}
+	whole := Location{place: find.pointer}
 	whole.place.BitOffset = 0
 	return &whole, nil
 }
@@ -56,8 +56,7 @@ func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error
 // pointerFinder looks through the bits that a read would take.
 type pointerFinder struct {
 	access
-	n       uint64
-	pointer *Place // the first implicit pointer met
+	pointer Place  // the first implicit pointer met
 	covered uint64 // bits of it so far, ascending from 0
 	other   bool   // bits of something else, or of the pointer out of order
 }
@@ -74,8 +73,8 @@ func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
 		if err != nil {
 			return err
 		}
-		if f.pointer == nil {
-			f.pointer = p
+		if f.pointer.Storage != ImplicitPointer {
+			f.pointer = *p
 			f.other = f.other || done != 0
 		}
 		same := f.pointer.Space == p.Space && f.pointer.detail.entry == p.detail.entry &&
@@ -89,9 +88,15 @@ func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
 		if err != nil {
 			return err
 		}
-		return f.eachPart(p, start, n, func(part *Location, skip, before, n uint64) error {
-			return f.location(part, skip, done+before, n)
-		})
+		w := p.walk(start, n)
+		for {
+			if more, err := w.next(&f.access); !more {
+				return err
+			}
+			if err := f.location(w.part, w.skip, done+w.done, w.n); err != nil {
+				return err
+			}
+		}
 	default:
 		f.other = true
 	}
@@ -109,5 +114,5 @@ func (ev *evaluation) pointerTarget(p *Location) (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
-	return l.offset(displacement{bytes: displace}, ev.storageSize)
+	return l.offset(displacement{bytes: displace}, ev.ctx, ev.bits)
 }

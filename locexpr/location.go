@@ -371,13 +371,7 @@ func (p Place) Equal(o Place) bool {
 // of registers and of memory below 64 bits are the architecture's to know, and
 // are checked when the location is read.
 func (l Location) Offset(bits int64) (Location, error) {
-	return l.offset(displacement{bytes: bits >> 3, bits: uint8(bits & 7)}, func(p *Place) (storageSize, bool) {
-		if p.Storage == Memory {
-			return storageSize{memory: true, last: ^uint64(0)}, true
-		}
-		size, ok := p.StorageBits()
-		return storageSize{bits: size}, ok
-	})
+	return l.offset(bitDisplacement(bits), nil, 64)
 }
 
 // A displacement is a signed distance in bits that may exceed 64 bits: eight
@@ -403,15 +397,38 @@ type storageSize struct {
 	bits   uint64 // otherwise: the size
 }
 
-// offset adds by to every place, with the sizes that size knows.
-func (l Location) offset(by displacement, size func(*Place) (storageSize, bool)) (Location, error) {
-	if err := l.place.move(by, size); err != nil {
+// storageSize returns the size of a place's storage. That of a register, and of
+// memory in other spaces than the default one, is the machine's; without a
+// machine it is not known. addressBits is the size of the generic type.
+func (p *Place) storageSize(m Machine, addressBits uint32) (size storageSize, known bool) {
+	switch {
+	case p.Storage == Memory && p.Space == DefaultSpace:
+		return storageSize{memory: true, last: lowMask(addressBits)}, true
+	case p.Storage == Memory && m == nil:
+		return storageSize{memory: true, last: ^uint64(0)}, true
+	case p.Storage == Memory:
+		bits, ok := m.SpaceBits(p.Space)
+		return storageSize{memory: true, last: lowMask(bits)}, ok
+	case p.Storage == Register && m == nil:
+		return storageSize{}, false
+	case p.Storage == Register:
+		bits, ok := m.RegisterBits(p.Register)
+		return storageSize{bits: uint64(bits)}, ok
+	}
+	bits, ok := p.StorageBits()
+	return storageSize{bits: bits}, ok
+}
+
+// offset adds by to the offset of every place, within what storageSize says of
+// each.
+func (l Location) offset(by displacement, m Machine, addressBits uint32) (Location, error) {
+	if err := l.place.move(by, m, addressBits); err != nil {
 		return Location{}, err
 	}
 	if len(l.more) > 0 {
 		l.more = slices.Clone(l.more)
 		for i := range l.more {
-			if err := l.more[i].move(by, size); err != nil {
+			if err := l.more[i].move(by, m, addressBits); err != nil {
 				return Location{}, err
 			}
 		}
@@ -420,11 +437,11 @@ func (l Location) offset(by displacement, size func(*Place) (storageSize, bool))
 }
 
 // move adds by to the offset of p.
-func (p *Place) move(by displacement, size func(*Place) (storageSize, bool)) error {
+func (p *Place) move(by displacement, m Machine, addressBits uint32) error {
 	if p.Storage == Undefined {
 		return nil
 	}
-	limit, known := size(p)
+	limit, known := p.storageSize(m, addressBits)
 	if p.Storage == Memory {
 		return p.moveMemory(by, limit, known)
 	}

@@ -149,7 +149,7 @@ func opFbreg(ev *evaluation) error {
 	switch {
 	case len(l.more) != 0:
 	case l.place.Storage == Memory:
-		if l, err = l.offset(by, ev.storageSize); err != nil {
+		if l, err = l.offset(by, ev.ctx, ev.bits); err != nil {
 			return err
 		}
 		return ev.pushLocation(&l)
@@ -201,31 +201,13 @@ func opEntryValue(ev *evaluation) error {
 
 func opUndefined(ev *evaluation) error { return ev.pushLocation(&Location{}) }
 
-// storageSize returns the size of a place's storage, from the architecture
-// where the place does not have it.
-func (ev *evaluation) storageSize(p *Place) (storageSize, bool) {
-	switch p.Storage {
-	case Memory:
-		size, err := ev.spaceBits(p.Space)
-		if err != nil {
-			return storageSize{}, false
-		}
-		return storageSize{memory: true, last: lowMask(size)}, true
-	case Register:
-		size, ok := ev.ctx.RegisterBits(p.Register)
-		return storageSize{bits: uint64(size)}, ok
-	}
-	size, ok := p.StorageBits()
-	return storageSize{bits: size}, ok
-}
-
 // offset pops a location and pushes it moved.
 func (ev *evaluation) offset(by displacement) error {
 	l, err := ev.popLocation()
 	if err != nil {
 		return err
 	}
-	if l, err = l.offset(by, ev.storageSize); err != nil {
+	if l, err = l.offset(by, ev.ctx, ev.bits); err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)
