@@ -1,0 +1,47 @@
+package x86_64
+
+// Operations of DWARF expressions (DWARF 5, 7.7.1).
+const (
+	opDeref      = 0x06
+	opConsts     = 0x11
+	opPlus       = 0x22
+	opPlusUconst = 0x23
+	opBreg0      = 0x70
+)
+
+// registerPlus is DW_OP_breg: the value of a general register plus offset.
+func registerPlus(register uint32, offset int64) []byte {
+	return appendSleb([]byte{opBreg0 + byte(register)}, offset)
+}
+
+// loaded appends the word at the address on the stack, plus n.
+func loaded(expr []byte, n int64) []byte {
+	expr = append(expr, opDeref)
+	switch {
+	case n > 0:
+		return appendUleb(append(expr, opPlusUconst), uint64(n))
+	case n < 0:
+		return append(appendSleb(append(expr, opConsts), n), opPlus)
+	}
+	return expr
+}
+
+// appendSleb and appendUleb append LEB128 numbers (DWARF 5, 7.6).
+func appendSleb(b []byte, v int64) []byte {
+	for {
+		c := byte(v & 0x7f)
+		v >>= 7
+		if v == 0 && c&0x40 == 0 || v == -1 && c&0x40 != 0 {
+			return append(b, c)
+		}
+		b = append(b, c|0x80)
+	}
+}
+
+func appendUleb(b []byte, v uint64) []byte {
+	for v >= 0x80 {
+		b = append(b, byte(v)|0x80)
+		v >>= 7
+	}
+	return append(b, byte(v))
+}

@@ -1,0 +1,170 @@
+package x86_64
+
+import (
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// functionRows reads a function whose first instruction is at the start of
+// code, and returns the rows of every instruction whose frame is certain.
+func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
+	f := newFlow(code, false)
+	if err := f.run(0, entryState()); err != nil {
+		return nil, err
+	}
+	if err := f.followTables(); err != nil {
+		return nil, err
+	}
+	contradicted := f.contradicted()
+	var list rowList
+	for at, s := range f.states {
+		if s == nil || contradicted[at] {
+			continue
+		}
+		e := f.effect(at)
+		if e == nil {
+			continue
+		}
+		v := s.view(e.kind == effectCall)
+		if v.cfa.Kind == cfi.NoCFA {
+			continue
+		}
+		end := uint64(at) + uint64(e.length)
+		if n := len(list.rows); n > 0 && list.rows[n-1].End > start+uint64(at) {
+			// Two instructions that overlap: a jump goes over a prefix.
+			list.rows[n-1].End = start + uint64(at)
+		}
+		list.add(start+uint64(at), start+end, v.cfa, v.rules)
+	}
+	return list.rows, nil
+}
+
+// followTables follows the branches that go through a table. Where the tables
+// lead is not in the code, but every instruction of a function is reached
+// somehow: what nothing else reaches, is reached through a table. That holds
+// where all the tables of the function are used in one frame.
+func (f *flow) followTables() error {
+	var frame *state
+	for at, s := range f.states {
+		if s == nil {
+			continue
+		}
+		e := f.effect(at)
+		if e == nil || e.kind != effectJump || e.direct || !f.throughTable(e, s) {
+			continue
+		}
+		if frame == nil {
+			frame = s
+			continue
+		}
+		both := join(frame, s, f.initial)
+		if f.lost(frame, s, &both) {
+			return nil
+		}
+		frame = &both
+	}
+	if frame == nil {
+		return nil
+	}
+	start := *frame
+	for r := range start.gpr {
+		if preserved>>r&1 == 0 && start.gpr[r].kind != address {
+			start.gpr[r] = value{}
+		}
+	}
+	f.frozen = append([]*state(nil), f.states...)
+	for at := 0; at < len(f.code); {
+		if f.states[at] == nil {
+			e := f.effect(at)
+			switch {
+			case e == nil:
+				at = f.nextReached(at) // data
+				continue
+			case e.filler && !e.endbr, e.kind == effectStop:
+				at += int(e.length)
+				continue
+			}
+			f.strong = append(f.strong[:0], arrival{at, -1, start})
+			f.later = f.later[:0]
+			f.restart = false
+			if err := f.drain(start); err != nil {
+				return err
+			}
+			if f.restart { // a contradiction among what tables lead to
+				copy(f.states, f.frozen)
+				return nil
+			}
+		}
+		e := f.effect(at)
+		if e == nil {
+			at = f.nextReached(at)
+			continue
+		}
+		at += int(e.length)
+	}
+	return nil
+}
+
+// nextReached is the first offset after at that is reached.
+func (f *flow) nextReached(at int) int {
+	for at++; at < len(f.code) && f.states[at] == nil; at++ {
+	}
+	return at
+}
+
+// throughTable says whether an indirect jump goes through a table of targets
+// in the function, rather than to another function.
+func (f *flow) throughTable(e *effect, s *state) bool {
+	if e.hasMem {
+		return e.mem.table
+	}
+	return e.dst != gprNone && s.gpr[e.dst].kind == tableEntry
+}
+
+// contradicted finds the instructions that lead to a return where the stack
+// pointer is not at the return address. What was concluded there is wrong: a
+// call before it does not return, or it is no plain function.
+func (f *flow) contradicted() map[int]bool {
+	wrong := make(map[int]bool)
+	for at, s := range f.states {
+		if s == nil {
+			continue
+		}
+		if e := f.effect(at); e != nil && e.kind == effectReturn {
+			sp := s.gpr[gprSP]
+			if sp.kind != unknown && sp != entryValue(gprSP) {
+				wrong[at] = true
+			}
+		}
+	}
+	if len(wrong) == 0 {
+		return wrong
+	}
+	bad := func(at int) bool { return at >= 0 && at < len(f.code) && wrong[at] }
+	for changed := true; changed; {
+		changed = false
+		for at := len(f.states) - 1; at >= 0; at-- {
+			if f.states[at] == nil || wrong[at] {
+				continue
+			}
+			e := f.effect(at)
+			if e == nil {
+				continue
+			}
+			next := at + int(e.length)
+			var hit bool
+			switch e.kind {
+			case effectReturn, effectStop, effectCall:
+			case effectJump:
+				hit = e.direct && bad(f.target(at, e))
+			case effectBranch:
+				hit = bad(next) || bad(f.target(at, e))
+			default:
+				hit = bad(next)
+			}
+			if hit {
+				wrong[at], changed = true, true
+			}
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,147 @@
+package x86_64
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// A view is the frame as a state shows it.
+type view struct {
+	cfa   cfi.CFARule
+	rules []cfi.RegisterRule
+	// found says which of calleeSaved, and last the return address, are known.
+	found [len(calleeSaved) + 1]bool
+}
+
+// searchOrder is the order in which registers are asked for an address of the
+// frame: those that stay the same longest first.
+var searchOrder = [gprCount]uint8{gprBP, gprSP, gprBX, gprR12, gprR13, gprR14, gprR15,
+	gprR10, gprR11, gprAX, gprCX, gprDX, gprSI, gprDI, gprR8, gprR9}
+
+// gprOf is the inverse of dwarfNumber.
+func gprOf(register uint32) uint8 { return uint8(slices.Index(dwarfNumber[:], register)) }
+
+// view describes the frame of a function that began with the return address at
+// the stack pointer: the CFA is 8 above. atCall says that the row also holds
+// while a call is in progress, when only preserved registers keep their
+// values. Rules that are the psABI's defaults are left out; registers that
+// cannot be recovered are undefined.
+func (s *state) view(atCall bool) view {
+	var out view
+	holder := func(want value) (register uint8, ok bool) {
+		for _, r := range searchOrder {
+			if s.gpr[r] == want && (!atCall || preserved>>r&1 != 0) {
+				return r, true
+			}
+		}
+		return 0, false
+	}
+	// reach is the address of a slot as register plus offset.
+	reach := func(base uint8, off int32) (register uint8, offset int64, ok bool) {
+		for _, r := range searchOrder {
+			v := s.gpr[r]
+			if v.kind == address && v.base == base && (!atCall || preserved>>r&1 != 0) {
+				return r, int64(off) - int64(v.off), true
+			}
+		}
+		return 0, 0, false
+	}
+	if r, offset, ok := reach(gprSP, 8); ok {
+		out.cfa = cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfNumber[r]), Offset: offset}
+	} else {
+		for i := range s.slots {
+			x := &s.slots[i]
+			if x.v.kind != address || x.v.base != gprSP {
+				continue
+			}
+			if r, offset, ok := reach(x.base, x.off); ok {
+				out.cfa = cfi.CFARule{Kind: cfi.CFAExpression,
+					Expr: loaded(registerPlus(dwarfNumber[r], offset), 8-int64(x.v.off))}
+				break
+			}
+		}
+	}
+	if out.cfa.Kind == cfi.NoCFA {
+		return out
+	}
+	rule := func(want value) (cfi.Rule, bool) {
+		for i := range s.slots {
+			x := &s.slots[i]
+			if x.v != want || x.size != 8 {
+				continue
+			}
+			if x.base == gprSP {
+				return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - 8}, true
+			}
+			if r, offset, ok := reach(x.base, x.off); ok {
+				return cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(dwarfNumber[r], offset)}, true
+			}
+		}
+		if r, ok := holder(want); ok {
+			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfNumber[r])}, true
+		}
+		return cfi.Rule{Kind: cfi.Undefined}, false
+	}
+	for i, register := range calleeSaved {
+		r := gprOf(register)
+		if s.gpr[r] == entryValue(r) {
+			out.found[i] = true
+			continue
+		}
+		var how cfi.Rule
+		how, out.found[i] = rule(entryValue(r))
+		out.rules = append(out.rules, cfi.RegisterRule{Column: uint64(register), Rule: how})
+	}
+	how, ok := rule(returnAddress)
+	if !ok {
+		return view{}
+	}
+	out.found[len(calleeSaved)] = true
+	out.rules = append(out.rules, cfi.RegisterRule{Column: uint64(rip), Rule: how})
+	return out
+}
+
+// returnAddress is the word that a call pushed.
+var returnAddress = value{kind: contents, base: gprSP}
+
+// entryState is the state at the first instruction of a function.
+func entryState() state {
+	var s state
+	for r := range s.gpr {
+		s.gpr[r] = entryValue(uint8(r))
+	}
+	s.slots = []slot{{base: gprSP, size: 8, v: returnAddress}}
+	return s
+}
+
+// A rowList collects rows in the order of their addresses.
+type rowList struct{ rows []cfi.Row }
+
+// add adds what holds for [start, end), joined to the row before where that
+// says the same.
+func (l *rowList) add(start, end uint64, cfa cfi.CFARule, rules []cfi.RegisterRule) {
+	if n := len(l.rows); n > 0 {
+		last := &l.rows[n-1]
+		if last.End == start && sameCFA(last.CFA, cfa) && slices.EqualFunc(last.Rules, rules, sameRegisterRule) {
+			last.End = end
+			return
+		}
+	}
+	l.rows = append(l.rows, cfi.Row{Start: start, End: end, CFA: cfa, Rules: rules, ReturnAddress: uint64(rip)})
+}
+
+func sameCFA(a, b cfi.CFARule) bool {
+	return a.Kind == b.Kind && a.Register == b.Register && a.Offset == b.Offset && a.Space == b.Space && bytes.Equal(a.Expr, b.Expr)
+}
+
+func sameRegisterRule(a, b cfi.RegisterRule) bool {
+	return a.Column == b.Column && a.Rule.Kind == b.Rule.Kind && a.Rule.Register == b.Rule.Register &&
+		a.Rule.Offset == b.Rule.Offset && bytes.Equal(a.Rule.Expr, b.Rule.Expr)
+}
+
+// covers says whether a row holds for pc.
+func covers(rows []cfi.Row, pc uint64) bool {
+	return slices.ContainsFunc(rows, func(r cfi.Row) bool { return pc >= r.Start && pc < r.End })
+}

@@ -1,0 +1,334 @@
+package x86_64
+
+import (
+	"math"
+	"slices"
+)
+
+// A value is what is known of a register or a word of the stack.
+type value struct {
+	kind valueKind
+	base uint8 // the symbol that offset counts from
+	add  int16 // contents: added to what was loaded
+	off  int32
+}
+
+type valueKind uint8
+
+const (
+	unknown    valueKind = iota
+	address              // symbol base + off
+	contents             // the word that was at symbol base + off when the analysis began, + add
+	tableEntry           // read from a table of branch targets
+)
+
+// The symbols: 0 to 15 are what the general registers held when the analysis
+// began; higher ones are addresses that only the machine knows (an aligned
+// stack pointer), one for each instruction that makes one.
+const firstFresh = gprCount
+
+// entryValue is what a register held when the analysis began.
+func entryValue(register uint8) value { return value{kind: address, base: register} }
+
+// plus adds n to v.
+func (v value) plus(n int64) value {
+	switch v.kind {
+	case address:
+		if sum := int64(v.off) + n; n >= math.MinInt32 && n <= math.MaxInt32 && sum >= math.MinInt32/2 && sum <= math.MaxInt32/2 {
+			v.off = int32(sum)
+			return v
+		}
+	case contents:
+		if sum := int64(v.add) + n; n >= math.MinInt16 && n <= math.MaxInt16 && sum >= math.MinInt16 && sum <= math.MaxInt16 {
+			v.add = int16(sum)
+			return v
+		}
+	}
+	return value{}
+}
+
+// A slot is a piece of the stack whose contents are known, or known to be
+// overwritten.
+type slot struct {
+	base uint8
+	size uint8
+	off  int32
+	v    value
+}
+
+// maxSlots bounds the slots of a state. Functions save six registers.
+const maxSlots = 128
+
+// redZone is what lies below the stack pointer and survives interrupts (psABI
+// 3.2.2).
+const redZone = 128
+
+// A state is what is known before an instruction.
+type state struct {
+	gpr   [gprCount]value
+	slots []slot // by base and offset, without overlap; never changed, only replaced
+}
+
+func (s *state) equal(o *state) bool { return s.gpr == o.gpr && slices.Equal(s.slots, o.slots) }
+
+// overlapping returns the range of slots that share a byte with size bytes at a.
+func (s *state) overlapping(a value, size int) (from, to int) {
+	from = len(s.slots)
+	for i := range s.slots {
+		x := &s.slots[i]
+		if x.base < a.base || x.base == a.base && int64(x.off)+int64(x.size) <= int64(a.off) {
+			continue
+		}
+		from = i
+		break
+	}
+	to = from
+	for to < len(s.slots) && s.slots[to].base == a.base && int64(s.slots[to].off) < int64(a.off)+int64(size) {
+		to++
+	}
+	return from, to
+}
+
+// load returns the 8 bytes at a. Where no slot covers them they are those of
+// the beginning, if initial says that these are known.
+func (s *state) load(a value, initial bool) value {
+	if a.kind != address {
+		return value{}
+	}
+	from, to := s.overlapping(a, 8)
+	switch {
+	case to == from && initial && a.base < firstFresh:
+		return value{kind: contents, base: a.base, off: a.off}
+	case to == from+1 && s.slots[from].off == a.off && s.slots[from].size == 8:
+		return s.slots[from].v
+	}
+	return value{}
+}
+
+// store puts size bytes at a. What lies at an address that is not known is
+// assumed not to be where registers are saved: no compiler writes there.
+func (s *state) store(a value, size int, v value, initial bool) {
+	if a.kind != address {
+		return
+	}
+	if size != 8 {
+		v = value{}
+	}
+	from, to := s.overlapping(a, size)
+	keep := initial || v.worthKeeping()
+	if from == to && !keep {
+		return
+	}
+	slots := make([]slot, 0, len(s.slots)+3)
+	slots = append(slots, s.slots[:from]...)
+	if keep {
+		end := int64(a.off) + int64(size)
+		// What a slot has beyond the bytes that were written is not known.
+		if from < to && s.slots[from].off < a.off {
+			slots = append(slots, slot{base: a.base, off: s.slots[from].off, size: uint8(a.off - s.slots[from].off)})
+		}
+		slots = append(slots, slot{base: a.base, off: a.off, size: uint8(size), v: v})
+		if last := to - 1; from < to && int64(s.slots[last].off)+int64(s.slots[last].size) > end {
+			slots = append(slots, slot{base: a.base, off: int32(end), size: uint8(int64(s.slots[last].off) + int64(s.slots[last].size) - end)})
+		}
+	}
+	slots = append(slots, s.slots[to:]...)
+	if len(slots) > maxSlots {
+		s.forget(initial)
+		return
+	}
+	s.slots = slots
+}
+
+// forget drops what is known of the stack. Where its initial contents count,
+// the stack pointer goes too, so that nothing is concluded from them.
+func (s *state) forget(initial bool) {
+	s.slots = nil
+	if initial {
+		s.gpr = [gprCount]value{}
+	}
+}
+
+// worthKeeping says whether a frame may be recovered by v: what a register held
+// at the start, an address of the frame, the return address.
+func (v value) worthKeeping() bool {
+	switch v.kind {
+	case address:
+		return v.base == gprSP || v.base < firstFresh && v.off == 0 && preserved>>v.base&1 != 0
+	case contents:
+		return true
+	}
+	return false
+}
+
+// expire drops the slots that lie more than keep bytes below the stack
+// pointer: anything may overwrite them.
+func (s *state) expire(keep int64) {
+	sp := s.gpr[gprSP]
+	if sp.kind != address {
+		return
+	}
+	dead := func(x slot) bool { return x.base == sp.base && int64(x.off) < int64(sp.off)-keep }
+	if slices.ContainsFunc(s.slots, dead) {
+		s.slots = slices.DeleteFunc(slices.Clone(s.slots), dead)
+	}
+}
+
+// renew makes register hold a symbol that nothing else refers to.
+func (s *state) renew(register uint8, symbol uint8) {
+	for i := range s.gpr {
+		if v := s.gpr[i]; v.kind != unknown && v.base == symbol {
+			s.gpr[i] = value{}
+		}
+	}
+	stale := func(x slot) bool { return x.base == symbol || x.v.kind != unknown && x.v.base == symbol }
+	if slices.ContainsFunc(s.slots, stale) {
+		s.slots = slices.DeleteFunc(slices.Clone(s.slots), stale)
+	}
+	s.gpr[register] = value{kind: address, base: symbol}
+}
+
+// join returns what holds in both states.
+func join(a, b *state, initial bool) state {
+	out := *a
+	for i := range out.gpr {
+		if a.gpr[i] != b.gpr[i] {
+			out.gpr[i] = value{}
+		}
+	}
+	if slices.Equal(a.slots, b.slots) {
+		return out
+	}
+	out.slots = nil
+	if !initial {
+		// A slot that is absent is not known.
+		for _, x := range a.slots {
+			if slices.Contains(b.slots, x) {
+				out.slots = append(out.slots, x)
+			}
+		}
+		return out
+	}
+	// A slot that is absent has its initial contents: what one state has
+	// overwritten is not known in both.
+	for _, x := range a.slots {
+		if !slices.Contains(b.slots, x) {
+			x.v = value{}
+		}
+		out.store(value{kind: address, base: x.base, off: x.off}, int(x.size), x.v, true)
+	}
+	for _, x := range b.slots {
+		if !slices.Contains(a.slots, x) {
+			out.store(value{kind: address, base: x.base, off: x.off}, int(x.size), value{}, true)
+		}
+	}
+	return out
+}
+
+// locate is the address of an operand in memory.
+func (s *state) locate(m *memory) value {
+	if m.opaque || m.base == gprNone {
+		return value{}
+	}
+	v := s.gpr[m.base]
+	if v.kind != address {
+		return value{}
+	}
+	return v.plus(m.offset)
+}
+
+// push and pop move n bytes.
+func (s *state) push(v value, n int, initial bool) {
+	s.gpr[gprSP] = s.gpr[gprSP].plus(-int64(n))
+	s.store(s.gpr[gprSP], n, v, initial)
+}
+
+func (s *state) pop(n int, initial bool) value {
+	var v value
+	if n == 8 {
+		v = s.load(s.gpr[gprSP], initial)
+	}
+	s.gpr[gprSP] = s.gpr[gprSP].plus(int64(n))
+	return v
+}
+
+// apply makes s the state after e. symbol is the one that e's instruction makes,
+// 0 where there are no more.
+func (s *state) apply(e *effect, symbol uint8, initial bool) {
+	clobber := func(mask uint16) {
+		for i := range s.gpr {
+			if mask>>i&1 != 0 {
+				s.gpr[i] = value{}
+			}
+		}
+	}
+	switch e.kind {
+	case effectPush:
+		var v value
+		switch {
+		case e.src != gprNone:
+			v = s.gpr[e.src]
+		case e.hasMem:
+			v = s.load(s.locate(&e.mem), initial)
+		}
+		s.push(v, int(e.size), initial)
+	case effectPop:
+		v := s.pop(int(e.size), initial)
+		switch {
+		case e.dst != gprNone:
+			s.gpr[e.dst] = v
+		case e.hasMem: // its address is computed with the new rsp
+			s.store(s.locate(&e.mem), int(e.size), v, initial)
+		}
+		s.expire(redZone)
+	case effectMove:
+		s.gpr[e.dst] = s.gpr[e.src]
+	case effectLoad:
+		s.gpr[e.dst] = s.load(s.locate(&e.mem), initial)
+	case effectStore:
+		s.store(s.locate(&e.mem), 8, s.gpr[e.src], initial)
+	case effectAddress:
+		v := value{}
+		if !e.mem.opaque && e.mem.base != gprNone {
+			v = s.gpr[e.mem.base].plus(e.mem.offset)
+		}
+		s.gpr[e.dst] = v
+	case effectAdd:
+		s.gpr[e.dst] = s.gpr[e.dst].plus(e.imm)
+	case effectAlign:
+		if symbol == 0 {
+			s.gpr[e.dst] = value{}
+			break
+		}
+		s.renew(e.dst, symbol)
+	case effectSwap:
+		s.gpr[e.dst], s.gpr[e.src] = s.gpr[e.src], s.gpr[e.dst]
+	case effectTable:
+		s.gpr[e.dst] = value{kind: tableEntry}
+	case effectSum:
+		v := value{}
+		if s.gpr[e.dst].kind == tableEntry || s.gpr[e.src].kind == tableEntry {
+			v.kind = tableEntry
+		}
+		s.gpr[e.dst] = v
+	case effectLeave:
+		s.gpr[gprSP] = s.gpr[gprBP]
+		s.gpr[gprBP] = s.pop(8, initial)
+		s.expire(redZone)
+	case effectEnter:
+		s.push(s.gpr[gprBP], 8, initial)
+		s.gpr[gprBP] = s.gpr[gprSP]
+		s.gpr[gprSP] = s.gpr[gprSP].plus(-e.imm)
+	case effectCall:
+		clobber(^uint16(preserved))
+		s.expire(0)
+	case effectOther, effectBranch:
+		if e.hasMem {
+			s.store(s.locate(&e.mem), int(e.size), value{}, initial)
+		}
+	}
+	clobber(e.clobbers)
+	if e.kind == effectAdd && e.dst == gprSP || e.kind == effectAddress && e.dst == gprSP || e.kind == effectMove && e.dst == gprSP {
+		s.expire(redZone)
+	}
+}

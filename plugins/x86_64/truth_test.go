@@ -1,0 +1,284 @@
+package x86_64
+
+import (
+	"bufio"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A knownRow is a row of CFI as readelf prints it.
+type knownRow struct {
+	pc    uint64
+	cfa   string
+	rules map[string]string
+}
+
+// A knownFunction is an FDE with its rows.
+type knownFunction struct {
+	start, end uint64
+	rows       []knownRow
+}
+
+func (f *knownFunction) at(pc uint64) *knownRow {
+	var found *knownRow
+	for i := range f.rows {
+		if f.rows[i].pc <= pc {
+			found = &f.rows[i]
+		}
+	}
+	return found
+}
+
+// readelfRows reads the rows of every FDE of a file.
+func readelfRows(t *testing.T, path string) []knownFunction {
+	t.Helper()
+	cmd := exec.Command("readelf", "--debug-dump=no-follow-links,frames-interp", path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	functions := parseReadelf(out)
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return functions
+}
+
+func parseReadelf(r io.Reader) []knownFunction {
+	var functions []knownFunction
+	var columns []string
+	var row *knownRow // of the CIE that is being read
+	cies := make(map[string]*knownRow)
+	inFDE := false
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		fields := strings.Fields(s.Text())
+		switch {
+		case len(fields) == 0:
+			columns = nil
+		case len(fields) > 3 && (fields[3] == "FDE" || fields[3] == "CIE"):
+			inFDE = fields[3] == "FDE"
+			columns = nil
+			if !inFDE {
+				row = &knownRow{}
+				cies[fields[0]] = row
+			} else {
+				pcs := fields[len(fields)-1]
+				from, to, _ := strings.Cut(strings.TrimPrefix(pcs, "pc="), "..")
+				var f knownFunction
+				f.start, _ = strconv.ParseUint(from, 16, 64)
+				f.end, _ = strconv.ParseUint(to, 16, 64)
+				// The rows of an FDE begin with that of its CIE; one without
+				// rows of its own has only that.
+				if cie := cies[strings.TrimPrefix(fields[len(fields)-2], "cie=")]; cie != nil {
+					f.rows = []knownRow{{pc: f.start, cfa: cie.cfa, rules: cie.rules}}
+				}
+				functions = append(functions, f)
+			}
+		case fields[0] == "LOC":
+			columns = fields[2:]
+		case columns != nil && len(fields) == len(columns)+2:
+			pc, err := strconv.ParseUint(fields[0], 16, 64)
+			if err != nil {
+				continue
+			}
+			known := knownRow{pc: pc, cfa: fields[1], rules: make(map[string]string)}
+			for i, c := range columns {
+				known.rules[c] = fields[2+i]
+			}
+			if !inFDE {
+				*row = known
+				continue
+			}
+			f := &functions[len(functions)-1]
+			f.rows = append(f.rows, known)
+		}
+	}
+	return functions
+}
+
+var gprNames = [gprCount]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+
+// A tally counts instructions by how the rows found by reading code stand to
+// those of CFI.
+type tally struct {
+	functions, skipped          int
+	instructions, right, wrong  int
+	unknown, incomparable       int
+	registersWrong, lost, stale int
+	reports                     []string
+}
+
+func (c *tally) String() string {
+	return fmt.Sprintf("functions %d (skipped %d), instructions %d: right %d, wrong %d, unknown %d, CFA by expression %d; saved registers: wrong %d, not found %d, stale in CFI %d",
+		c.functions, c.skipped, c.instructions, c.right, c.wrong, c.unknown, c.incomparable, c.registersWrong, c.lost, c.stale)
+}
+
+func (c *tally) report(format string, args ...any) {
+	if len(c.reports) < 40 {
+		c.reports = append(c.reports, fmt.Sprintf(format, args...))
+	}
+}
+
+// parseCFA reads "rsp+16".
+func parseCFA(s string) (register int, offset int64, ok bool) {
+	i := strings.IndexAny(s, "+-")
+	if i < 0 {
+		return 0, 0, false
+	}
+	register = slices.Index(gprNames[:], s[:i])
+	offset, err := strconv.ParseInt(s[i:], 10, 64)
+	return register, offset, register >= 0 && err == nil
+}
+
+// compareFunction compares the states of a function with its CFI, instruction
+// by instruction.
+func (c *tally) compareFunction(f *knownFunction, code []byte) {
+	flow := newFlow(code, false)
+	if err := flow.run(0, entryState()); err != nil {
+		c.report("%#x: %v", f.start, err)
+		return
+	}
+	if err := flow.followTables(); err != nil {
+		c.report("%#x: %v", f.start, err)
+		return
+	}
+	contradicted := flow.contradicted()
+	c.functions++
+	gap := false
+	for at := 0; at < len(code); {
+		pc := f.start + uint64(at)
+		e := flow.effect(at)
+		if e == nil {
+			at++
+			continue
+		}
+		row := f.at(pc)
+		step := at
+		at += int(e.length)
+		if row == nil || flow.states[step] == nil && (e.filler && !e.endbr || e.kind == effectStop) {
+			continue
+		}
+		c.instructions++
+		register, offset, ok := parseCFA(row.cfa)
+		s := flow.states[step]
+		if s == nil || contradicted[step] {
+			c.unknown++
+			if !gap {
+				c.report("%#x: unknown (function %#x)", pc, f.start)
+			}
+			gap = true
+			continue
+		}
+		gap = false
+		v := s.view(e.kind == effectCall)
+		if v.cfa.Kind == 0 {
+			c.unknown++
+			c.report("%#x: no CFA (function %#x), CFI %s", pc, f.start, row.cfa)
+			continue
+		}
+		if !ok {
+			c.incomparable++
+			if v.cfa.Expr == nil {
+				c.report("%#x: CFI has an expression, reading found a register", pc)
+			}
+		} else {
+			have := s.gpr[register]
+			switch {
+			case have.kind != address || have.base != gprSP:
+				c.unknown++
+				c.report("%#x: CFI has %s, whose value is unknown (function %#x)", pc, row.cfa, f.start)
+				continue
+			case int64(have.off)+offset != 8:
+				c.wrong++
+				c.report("%#x: CFA %s, found %s%+d (function %#x)", pc, row.cfa, gprNames[register], 8-int64(have.off), f.start)
+				continue
+			}
+			c.right++
+		}
+		c.compareRegisters(pc, row, s, &v)
+	}
+}
+
+func (c *tally) compareRegisters(pc uint64, row *knownRow, s *state, v *view) {
+	for i, register := range calleeSaved {
+		name := gprNames[gprOf(register)]
+		known := row.rules[name]
+		if !strings.HasPrefix(known, "c") {
+			known = "same"
+		}
+		found := "same"
+		for _, r := range v.rules {
+			if r.Column != uint64(register) {
+				continue
+			}
+			switch {
+			case !v.found[i]:
+				found = "undefined"
+			case r.Rule.Expr != nil:
+				found = "expression"
+			case r.Rule.Offset != 0:
+				found = fmt.Sprintf("c%+d", r.Rule.Offset)
+			default:
+				found = "register"
+			}
+		}
+		switch {
+		case found == known:
+		case found == "undefined" || row.rules[name] == "exp":
+			c.lost++
+		case found == "same":
+			// The register has been restored; CFI still names the slot.
+			c.stale++
+		default:
+			c.registersWrong++
+			c.report("%#x: %s: CFI %q, found %q", pc, name, row.rules[name], found)
+		}
+	}
+}
+
+// compareFile compares every function of a file that has CFI.
+func compareFile(t *testing.T, path string) *tally {
+	t.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	c := &tally{}
+	functions := readelfRows(t, path)
+	for i := range functions {
+		f := &functions[i]
+		code := codeAt(file, f.start, f.end)
+		// What does not begin as a called function does is a part of one.
+		if code == nil || len(f.rows) == 0 || f.at(f.start).cfa != "rsp+8" || f.at(f.start).rules["ra"] != "c-8" || f.end-f.start > maxCode {
+			c.skipped++
+			continue
+		}
+		c.compareFunction(f, code)
+	}
+	return c
+}
+
+func codeAt(file *elf.File, start, end uint64) []byte {
+	for _, s := range file.Sections {
+		if s.Flags&elf.SHF_EXECINSTR != 0 && strings.HasPrefix(s.Name, ".text") && start >= s.Addr && end <= s.Addr+s.Size && start < end {
+			code := make([]byte, end-start)
+			if _, err := s.ReadAt(code, int64(start-s.Addr)); err == nil {
+				return code
+			}
+		}
+	}
+	return nil
+}
