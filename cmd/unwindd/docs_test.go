@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shellBlocks are the ```sh blocks of a document, each with the text block that
+// follows it at once, "" where none does.
+var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```\n(?:\n```\n(.*?)```)?")
+
+// TestDocumentedCommands runs every command of the README and of docs/. Where
+// a document shows what a command prints, it must print that.
+func TestDocumentedCommands(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, _ := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	documents = append(documents, filepath.Join(root, "README.md"))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range shellBlocks.FindAllStringSubmatch(string(text), -1) {
+			for _, line := range strings.Split(strings.TrimSpace(block[1]), "\n") {
+				if line == "go test ./..." {
+					continue // this very run
+				}
+				commands++
+				t.Run(filepath.Base(document)+"/"+line, func(t *testing.T) {
+					out := runDocumented(t, root, self, line)
+					if block[2] != "" && strings.Count(block[1], "\n") == 1 {
+						if diff := cmp.Diff(block[2], out); diff != "" {
+							t.Errorf("%s shows (-) what is not printed (+):\n%s", document, diff)
+						}
+					}
+				})
+			}
+		}
+	}
+	if commands < 5 {
+		t.Errorf("%d commands in %v, expected 5 or more", commands, documents)
+	}
+}
+
+// runDocumented runs a command line of a document. `unwindd` is this build; the
+// files that the documents call core and image are those of the crash example.
+func runDocumented(t *testing.T, root, self, line string) string {
+	t.Helper()
+	dir, bin := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\nexec " + self + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "unwindd"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, source := range map[string]string{"core": "server.core", "server": "server"} {
+		b, err := os.ReadFile(filepath.Join(root, "examples", "crash", source))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"image", "debug", "plugins"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.HasPrefix(line, "go ") || strings.Contains(line, "./") {
+		dir = root
+	}
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "NO_COLOR=1")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, stderr.String())
+	}
+	return string(out)
+}
