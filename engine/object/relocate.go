@@ -150,11 +150,16 @@ func (f fields) signed(size uint8) (uint64, error) {
 }
 
 // put writes the low bytes of value. A value that fits neither as a signed nor
-// as an unsigned number is an error.
+// as an unsigned number is an error, unless the field has the size of an
+// address: those wrap.
 func (f fields) put(size uint8, value uint64) error {
 	bits := uint(size) * 8
-	if bits < 64 && value > math.MaxUint64>>(64-bits) && int64(value) < -1<<(bits-1) {
-		return fmt.Errorf("value %#x does not fit %d bytes", value, size)
+	if address := bits == 64 || (bits == 32 && !f.wide); !address {
+		unsigned := value <= math.MaxUint64>>(64-bits)
+		negative := int64(value) < 0 && int64(value) >= -1<<(bits-1)
+		if !unsigned && !negative {
+			return fmt.Errorf("value %#x does not fit %d bytes", value, size)
+		}
 	}
 	switch size {
 	case 1:
