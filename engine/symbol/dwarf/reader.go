@@ -162,8 +162,8 @@ func (r *Reader) open() (err error) {
 	return r.findRanges()
 }
 
-// findRanges fills byAddress from the units' own ranges, else .debug_aranges,
-// else their functions.
+// findRanges fills byAddress from the units' own ranges and .debug_aranges, else
+// from their functions.
 func (r *Reader) findRanges() error {
 	aranges := r.readAranges()
 	reader := r.data.Reader()
@@ -180,9 +180,9 @@ func (r *Reader) findRanges() error {
 			r.problem(u.err.Error())
 			continue
 		}
-		if len(list) == 0 {
-			list = aranges[u.offset]
-		}
+		// A unit of DWARF 2 has no DW_AT_ranges, and its one range may leave
+		// code out that .debug_aranges has.
+		list = mergeSpans(append(list, aranges[u.offset]...))
 		if len(list) == 0 && u.hasCode {
 			x, err := r.indexOf(u)
 			if err != nil {

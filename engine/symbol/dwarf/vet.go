@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 )
 
 // What debug/dwarf does with a unit, an abbreviation or a string is bounded by
@@ -201,10 +202,6 @@ func (s *sections) live(r span) bool {
 	if len(s.code) == 0 {
 		return true
 	}
-	for _, c := range s.code {
-		if c.holds(r.start) {
-			return true
-		}
-	}
-	return false
+	i := sort.Search(len(s.code), func(i int) bool { return s.code[i].start > r.start })
+	return i > 0 && s.code[i-1].holds(r.start)
 }

@@ -21,9 +21,10 @@ type Resolver struct {
 	o, debug *object.Object
 
 	symbols func() *symtab.Table
-	dwarf   func() *dwarf.Reader // nil inside: none
+	dwarf   func() *dwarf.Reader // gives nil where there is none
 
 	mu       sync.Mutex
+	reader   *dwarf.Reader // once it is open
 	problems []string
 }
 
@@ -52,6 +53,9 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 		}
 		d, err := dwarf.New(o)
 		if err == nil {
+			r.mu.Lock()
+			r.reader = d
+			r.mu.Unlock()
 			return d
 		}
 		if !errors.Is(err, dwarf.ErrNoDebugInfo) {
@@ -79,7 +83,9 @@ func (r *Resolver) problem(text string) {
 // Problems are what was wrong so far with the debug information or the symbols,
 // sentences that name the file; what they concern was answered without.
 func (r *Resolver) Problems() []string {
-	d := r.dwarf()
+	r.mu.Lock()
+	d := r.reader
+	r.mu.Unlock()
 	if d != nil {
 		for _, p := range d.Problems() {
 			r.problem(p)
@@ -94,10 +100,9 @@ func (r *Resolver) Problems() []string {
 // that cannot be read becomes a problem, and symbols answer: the error is
 // always nil.
 //
-// The physical function has its name from DWARF. Where DWARF has none it is the
-// symbol's, and so it is where the compiler cut the function or made a clone of
-// it (f.cold, f.part.0, f.isra.0): then the symbol says more, and says where
-// that piece begins.
+// The physical function has its name from DWARF, but from its symbol where DWARF
+// has none or less of one, and where the compiler cut or cloned the function:
+// the symbol says that, and where the piece begins.
 func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
 	if d := r.dwarf(); d != nil {
@@ -117,34 +122,93 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 	if !ok {
 		return dst, nil
 	}
-	name := last.LinkageName
-	if name == "" {
-		name = last.Function
+	if last.File == "" {
+		if f, err := r.symbols().Frames(nil, address); err == nil && len(f) > 0 {
+			last.File = f[0].File
+		}
 	}
-	switch {
-	case last.Function == "" || isPieceOf(s.Name, name):
+	if last.Function == "" || says(&s, last) {
 		last.Function, last.LinkageName = symtab.Names(s.Name)
 		last.Start, last.HasStart = s.Start, true
-	case !last.HasStart:
+	} else if !last.HasStart {
 		last.Start, last.HasStart = s.Start, true
-	}
-	if last.LinkageName == "" && last.Function != s.Name && symbol.Demangle(s.Name) != last.Function && last.HasStart && last.Start == s.Start {
-		// C linkage inside a namespace, or a language that does not say.
-		if endsWith(last.Function, s.Name) {
-			last.LinkageName = s.Name
-		}
+	} else if last.LinkageName == "" && s.Start == last.Start && strings.HasSuffix(last.Function, "::"+s.Name) {
+		last.LinkageName = s.Name // C linkage inside a namespace
 	}
 	return dst, nil
 }
 
-// isPieceOf says whether a symbol names a clone or a part of a function.
-func isPieceOf(symbol, function string) bool {
-	rest, ok := strings.CutPrefix(symbol, function)
-	return ok && strings.HasPrefix(rest, ".")
+// says tells whether the symbol at an address is a fuller name of the function
+// that DWARF has there. It is where the compiler cut a piece out of the
+// function or cloned it (f.cold, f.part.0, f.isra.0), and where DWARF has no
+// linkage name and the symbol is a mangled name of the same function: gcc
+// leaves the linkage names of static functions out.
+func says(s *symbol.Symbol, f *symbol.Frame) bool {
+	name := f.LinkageName
+	if name == "" {
+		name = f.Function
+	}
+	if rest, ok := strings.CutPrefix(s.Name, name); ok {
+		return strings.HasPrefix(rest, ".")
+	}
+	if f.LinkageName != "" {
+		// DWARF may have the unified constructor (C4) where the piece is of the
+		// complete or the base one.
+		whole, _, cut := strings.Cut(s.Name, ".")
+		return cut && symbol.Demangle(whole) == f.Function
+	}
+	readable := symbol.Demangle(s.Name)
+	return readable != s.Name && contains(readable, plain(f.Function))
 }
 
-func endsWith(qualified, name string) bool {
-	return strings.HasSuffix(qualified, "::"+name)
+// plain is the last component of a function's qualified name, without template
+// arguments.
+func plain(name string) string {
+	depth, start, end := 0, 0, len(name)
+	for i := 0; i < len(name); i++ {
+		if strings.HasPrefix(name[i:], "operator") && depth == 0 {
+			return name[i:]
+		}
+		switch name[i] {
+		case '<':
+			if depth == 0 {
+				end = i
+			}
+			depth++
+		case '>':
+			depth--
+		case ':':
+			if depth == 0 {
+				start, end = i+1, len(name)
+			}
+		}
+	}
+	if start > end {
+		return name
+	}
+	return name[start:end]
+}
+
+// contains says whether a readable name has a component.
+func contains(readable, component string) bool {
+	if component == "" {
+		return false
+	}
+	for rest := readable; ; {
+		i := strings.Index(rest, component)
+		if i < 0 {
+			return false
+		}
+		end := i + len(component)
+		if (i == 0 || !isWord(rest[i-1])) && (end == len(rest) || !isWord(rest[end])) {
+			return true
+		}
+		rest = rest[end:]
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
 // Function returns the bounds of the function that holds an ELF virtual

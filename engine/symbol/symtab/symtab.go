@@ -31,6 +31,7 @@ type Table struct {
 type entry struct {
 	start, end uint64
 	name       string // raw
+	file       string // of the STT_FILE symbol that a local one follows
 	// outer is the entry, before this one, of the nearest function that ends
 	// later; -1. Entries nest where assembly defines functions in functions.
 	outer int32
@@ -70,7 +71,7 @@ func New(objects ...*object.Object) (*Table, error) {
 type candidate struct {
 	start, end uint64
 	limit      uint64 // end of the section; 0: unknown
-	name       string
+	name, file string
 	binding    elf.SymBind
 	typed      bool
 }
@@ -80,13 +81,20 @@ type collector struct{ list []candidate }
 func (c *collector) add(o *object.Object) error {
 	symbols, err := o.Symbols()
 	sections := o.Sections()
+	file := ""
 	for i := range symbols {
 		s := &symbols[i]
+		if s.Type == elf.STT_FILE {
+			file = s.Name
+		}
 		typed := s.Type == elf.STT_FUNC || s.Type == elf.STT_GNU_IFUNC
 		if !typed && s.Type != elf.STT_NOTYPE || s.Name == "" || !s.Defined() || s.Section == uint32(elf.SHN_ABS) || s.Section == uint32(elf.SHN_COMMON) {
 			continue
 		}
 		x := candidate{start: s.Address, name: s.Name, binding: s.Binding, typed: typed}
+		if s.Binding == elf.STB_LOCAL && !s.Dynamic {
+			x.file = file
+		}
 		if uint64(s.Section) < uint64(len(sections)) {
 			in := sections[s.Section]
 			if in.Flags&elf.SHF_EXECINSTR == 0 {
@@ -111,6 +119,9 @@ func (c *collector) add(o *object.Object) error {
 			continue
 		}
 		x.end = x.start + s.Size
+		if x.limit > x.start {
+			x.end = min(x.end, x.limit)
+		}
 		c.list = append(c.list, x)
 	}
 	return err
@@ -168,7 +179,7 @@ func build(list []candidate) *Table {
 			continue // a label
 		}
 		covered = max(covered, s.end)
-		t.entries = append(t.entries, entry{start: s.start, end: s.end, name: s.name, sized: sized})
+		t.entries = append(t.entries, entry{start: s.start, end: s.end, name: s.name, file: s.file, sized: sized})
 		limits = append(limits, s.limit)
 	}
 	t.entries = slices.Clip(t.entries)
@@ -243,14 +254,15 @@ func (t *Table) find(address uint64) *entry {
 	return nil
 }
 
-// Frames appends one frame, without a position, for the function that holds an
-// ELF virtual address. The error is always nil.
+// Frames appends one frame for the function that holds an ELF virtual address.
+// It has no line; a local function has the file that the table has it under
+// (STT_FILE), without its directory. The error is always nil.
 func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	e := t.find(address)
 	if e == nil {
 		return dst, nil
 	}
-	f := symbol.Frame{Start: e.start, HasStart: true}
+	f := symbol.Frame{Start: e.start, HasStart: true, File: e.file}
 	f.Function, f.LinkageName = Names(e.name)
 	return append(dst, f), nil
 }
