@@ -99,7 +99,20 @@ func readEffect(code []byte) (e effect, ok bool) {
 		return opaqueEffect(e, &at), true
 	}
 	e.read(&inst)
+	if at.kind == legacy && at.opcodeMap == 0 && at.opcode&^7 == 0xd8 && e.hasMem {
+		e.size = x87Stores[at.opcode&7][at.modRM>>3&7]
+		e.hasMem = e.size > 0
+	}
 	return e, true
+}
+
+// x87Stores are the bytes that opcodes D8 to DF write to memory, by opcode and
+// ModRM.reg. Intel SDM volume 2, appendix A.5.
+var x87Stores = [8][8]uint8{
+	1: {2: 4, 3: 4, 6: 28, 7: 2},
+	3: {1: 4, 2: 4, 3: 4, 7: 10},
+	5: {1: 8, 2: 8, 3: 8, 6: 108, 7: 2},
+	7: {1: 2, 2: 2, 3: 2, 6: 10, 7: 8},
 }
 
 // opaqueEffect is the effect of an instruction that the disassembler does not

@@ -1,0 +1,62 @@
+package x86_64
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// longestCall is the length of the longest call that assemblers write: prefixes,
+// FF /2 with SIB and a 32-bit displacement.
+const longestCall = 11
+
+// ClassifyReturn says for each PC whether a call ends right before it.
+//
+// A PC is after a direct call only where no indirect call ends there too: bytes
+// of an indirect call may read as a direct one with a target that means
+// nothing.
+func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
+	if len(req.Offsets) != len(req.PCs)+1 {
+		return nil, fmt.Errorf("ClassifyReturn: %d offsets for %d PCs, expected one more than PCs", len(req.Offsets), len(req.PCs))
+	}
+	answer := &sdk.ClassifyReturnAnswer{
+		Classes: make([]sdk.ReturnClass, len(req.PCs)),
+		Targets: make([]uint64, len(req.PCs)),
+	}
+	for i, pc := range req.PCs {
+		from, to := req.Offsets[i], req.Offsets[i+1]
+		if from > to || uint64(to) > uint64(len(req.Code)) {
+			return nil, fmt.Errorf("ClassifyReturn: bytes %d to %d of PC %d, expected a range of %d bytes", from, to, i, len(req.Code))
+		}
+		before := req.Code[from:to]
+		answer.Classes[i] = callBefore(before)
+		if answer.Classes[i] == sdk.AfterDirectCall {
+			displacement := int32(binary.LittleEndian.Uint32(before[len(before)-4:]))
+			answer.Targets[i] = pc + uint64(int64(displacement))
+		}
+	}
+	return answer, nil
+}
+
+// callBefore says whether a call ends where code does.
+func callBefore(code []byte) sdk.ReturnClass {
+	class := sdk.NotAfterCall
+	if len(code) < longestCall {
+		class = sdk.UnknownReturn
+	}
+	for length := 2; length <= min(len(code), maxInstruction); length++ {
+		e, ok := layout(code[len(code)-length:])
+		if !ok || e.length != length || e.kind != legacy || e.opcodeMap != 0 {
+			continue
+		}
+		switch {
+		case e.opcode == 0xff && e.modRM>>3&7 == 2 && (!e.operand16 || e.rex&8 != 0):
+			return sdk.AfterIndirectCall
+		case e.opcode == 0xe8:
+			class = sdk.AfterDirectCall
+		}
+	}
+	return class
+}

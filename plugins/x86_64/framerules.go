@@ -1,0 +1,96 @@
+package x86_64
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// FrameRules finds the rows of functions by reading their code.
+//
+// A function whose bounds are known is followed from its first instruction; its
+// rows cover every instruction whose frame is certain. Without bounds, only
+// what lies ahead of the PC counts: a return that the code leads to shows where
+// the return address is. The rows of a linkage table and of a signal trampoline
+// are known by their code.
+//
+// A PC that is not exact is an address inside a call that has not returned:
+// the last byte of the call, or what precedes a signal trampoline, which
+// nobody calls.
+func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
+	for i := range req.Functions {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		answer.Functions[i] = frameRules(&req.Functions[i])
+	}
+	return answer, nil
+}
+
+func frameRules(r *sdk.CodeRange) sdk.FrameRules {
+	if r.PC < r.Start || r.PC-r.Start >= uint64(len(r.Code)) {
+		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, does not hold the PC %#x", r.Start, len(r.Code), r.PC)}
+	}
+	if r.Start+uint64(len(r.Code)) < r.Start {
+		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, goes past the end of the address space", r.Start, len(r.Code))}
+	}
+	at := int(r.PC - r.Start)
+	if rows := trampolineRows(r, at); rows != nil {
+		return sdk.FrameRules{Rows: rows, Trampoline: true}
+	}
+	if outermost(r.Name) && r.Bounded {
+		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}
+	}
+	linkage := strings.Contains(r.Name, "plt")
+	if linkage || !r.Bounded {
+		if rows := pltRows(r, at); rows != nil {
+			return sdk.FrameRules{Rows: rows}
+		}
+	}
+	reason := ""
+	if r.Bounded && !linkage && calledAtStart(r.Name) {
+		if len(r.Code) > maxCode {
+			reason = fmt.Sprintf("a function of %d bytes, of which %d at most are read", len(r.Code), maxCode)
+		} else if rows, err := functionRows(r.Start, r.Code); err != nil {
+			reason = err.Error()
+		} else if covers(rows, r.PC) {
+			return sdk.FrameRules{Rows: rows}
+		} else {
+			reason = "reading the function from its start does not show its frame here"
+		}
+	}
+	rows, ahead := aheadRows(r, at)
+	if rows != nil {
+		return sdk.FrameRules{Rows: rows}
+	}
+	if reason != "" {
+		ahead = reason + "; " + ahead
+	}
+	return sdk.FrameRules{Reason: ahead}
+}
+
+// calledAtStart says whether a function of that name begins with a return
+// address on the stack. Compilers name the unlikely part of a function, which a
+// jump enters in mid-frame, after the function; the dynamic linker's resolvers
+// are entered from the linkage table, with two words more on the stack.
+func calledAtStart(name string) bool {
+	return !strings.HasSuffix(name, ".cold") && !strings.Contains(name, ".cold.") &&
+		!strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&
+		!strings.HasPrefix(name, "_dl_tlsdesc_")
+}
+
+// outermostRow is that of a function that nothing called: the return address is
+// undefined. The CFA is where it would be if the function had been called.
+func outermostRow(start, end uint64) cfi.Row {
+	row := cfi.Row{Start: start, End: end, ReturnAddress: uint64(rip),
+		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: 8}}
+	for _, r := range calleeSaved {
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r), Rule: cfi.Rule{Kind: cfi.Undefined}})
+	}
+	row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Undefined}})
+	return row
+}

@@ -1,0 +1,63 @@
+package x86_64
+
+import (
+	"bytes"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// The code that a signal handler returns to on Linux: rt_sigreturn is system
+// call 15.
+var trampolines = [][]byte{
+	{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}, // mov $15,%rax; syscall
+	{0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05},             // mov $15,%eax; syscall
+}
+
+// sigcontext are the offsets from the ucontext at which the kernel keeps the
+// registers of what a signal interrupted: uc_mcontext begins at 40
+// (arch/x86/include/uapi/asm/sigcontext.h and ucontext.h of Linux).
+var sigcontext = []struct {
+	register uint32
+	offset   int64
+}{
+	{rax, 144}, {rdx, 136}, {rcx, 152}, {rbx, 128}, {rsi, 112}, {rdi, 104}, {rbp, 120}, {rsp, 160},
+	{r8, 40}, {r9, 48}, {r10, 56}, {r11, 64}, {r12, 72}, {r13, 80}, {r14, 88}, {r15, 96},
+	{rip, 168}, {rflags, 176},
+}
+
+// trampolineRows returns the row of a signal trampoline at or right after an
+// offset of the code. The handler has popped the trampoline's address, so the
+// stack pointer is at the ucontext.
+//
+// The address of a trampoline is a handler's return address, though nothing
+// called: where PC is not exact it is the byte before the trampoline, and the
+// row then begins there, as those of C libraries do.
+func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
+	start, first, length := -1, at, 0
+	for _, code := range trampolines {
+		for i := max(0, at-len(code)+1); i <= at; i++ {
+			if bytes.HasPrefix(r.Code[i:], code) {
+				start, first, length = i, i, len(code)
+			}
+		}
+		if start < 0 && !r.Exact && bytes.HasPrefix(r.Code[at+1:], code) && callBefore(r.Code[:at+1]) == sdk.NotAfterCall {
+			start, first, length = at+1, at, len(code)
+		}
+	}
+	if start < 0 {
+		return nil
+	}
+	row := cfi.Row{
+		Start:         r.Start + uint64(first),
+		End:           r.Start + uint64(start+length),
+		CFA:           cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(registerPlus(rsp, 160), 0)},
+		ReturnAddress: uint64(rip),
+		SignalFrame:   true,
+	}
+	for _, s := range sigcontext {
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(s.register),
+			Rule: cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(rsp, s.offset)}})
+	}
+	return []cfi.Row{row}
+}
