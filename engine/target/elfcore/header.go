@@ -1,0 +1,255 @@
+package elfcore
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrNotCore says that a file is not an ELF core. The error that wraps it says
+// what the file is, where that can be told.
+var ErrNotCore = errors.New("not an ELF core")
+
+// maxPrograms bounds the program headers of a core. Linux lets a process have
+// any number of mappings (vm.max_map_count); the default is 65,530.
+const maxPrograms = 1 << 22
+
+// numbers is how a core writes numbers.
+type numbers struct {
+	order binary.ByteOrder
+	wide  bool // ELFCLASS64
+}
+
+// size is the size of an address and of a C long.
+func (n numbers) size() int {
+	if n.wide {
+		return 8
+	}
+	return 4
+}
+
+// word reads an address or a C long at the start of b.
+func (n numbers) word(b []byte) uint64 {
+	if n.wide {
+		return n.order.Uint64(b)
+	}
+	return uint64(n.order.Uint32(b))
+}
+
+// pick reads the word at an offset that depends on the class.
+func (n numbers) pick(b []byte, narrow, wide int) uint64 {
+	if n.wide {
+		return n.order.Uint64(b[wide:])
+	}
+	return uint64(n.order.Uint32(b[narrow:]))
+}
+
+// offset is the one of two offsets that fits the class.
+func (n numbers) offset(narrow, wide int) int {
+	if n.wide {
+		return wide
+	}
+	return narrow
+}
+
+// mask keeps an address in the address space.
+func (n numbers) mask(address uint64) uint64 {
+	if n.wide {
+		return address
+	}
+	return address & 0xffffffff
+}
+
+// program is a program header.
+type program struct {
+	typ      elf.ProgType
+	flags    elf.ProgFlag
+	offset   uint64
+	address  uint64
+	fileSize uint64
+	memSize  uint64
+	align    uint64
+}
+
+// programSize is the size of a program header.
+func (n numbers) programSize() uint64 { return uint64(n.offset(32, 56)) }
+
+// program reads a program header (System V gABI, Program Header).
+func (n numbers) program(b []byte) program {
+	return program{
+		typ:      elf.ProgType(n.order.Uint32(b)),
+		flags:    elf.ProgFlag(n.order.Uint32(b[n.offset(24, 4):])),
+		offset:   n.pick(b, 4, 8),
+		address:  n.pick(b, 8, 16),
+		fileSize: n.pick(b, 16, 32),
+		memSize:  n.pick(b, 20, 40),
+		align:    n.pick(b, 28, 48),
+	}
+}
+
+// coreHeader is what the ELF header of a core says.
+type coreHeader struct {
+	numbers
+	machine  uint16
+	flags    uint32
+	programs []program
+}
+
+// magics are the first bytes of what is handed over in place of cores.
+var magics = []struct{ magic, what string }{
+	{"MDMP", "a minidump"},
+	{"PERFILE2", "a perf.data file"},
+	{"\x28\xb5\x2f\xfd", "compressed by zstd: decompress it first"},
+	{"\x1f\x8b", "compressed by gzip: decompress it first"},
+	{"\xfd7zXZ\x00", "compressed by xz: decompress it first"},
+	{"\x04\x22\x4d\x18", "compressed by lz4: decompress it first"},
+	{"BZh", "compressed by bzip2: decompress it first"},
+	{"PK\x03\x04", "a ZIP file"},
+	{"!<arch>\n", "an archive of object files"},
+	{"\xcf\xfa\xed\xfe", "a Mach-O file"},
+	{"\xce\xfa\xed\xfe", "a Mach-O file"},
+	{"MZ", "a PE file"},
+	{"#!", "a script"},
+}
+
+// elfTypes are the ELF files that are no cores.
+var elfTypes = map[elf.Type]string{
+	elf.ET_NONE: "an ELF file of no type",
+	elf.ET_REL:  "an ELF relocatable file",
+	elf.ET_EXEC: "an ELF executable",
+	elf.ET_DYN:  "an ELF shared object or position-independent executable",
+}
+
+// notCore is the error for data that is no core.
+func notCore(data []byte) error {
+	for _, m := range magics {
+		if bytes.HasPrefix(data, []byte(m.magic)) {
+			return fmt.Errorf("%w: the file is %s", ErrNotCore, m.what)
+		}
+	}
+	return fmt.Errorf("%w: offset 0x0: the file begins with %q, expected %q", ErrNotCore, data[:min(len(data), 4)], elf.ELFMAG)
+}
+
+// readHeader reads the ELF header and the program headers as far as they are
+// there (System V gABI, ELF Header). What is missing of the program headers is
+// in problems.
+func readHeader(data []byte) (h coreHeader, problems []string, err error) {
+	if !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
+		return h, nil, notCore(data)
+	}
+	if len(data) < 20 {
+		return h, nil, fmt.Errorf("%w: the ELF header is cut at offset %#x", ErrNotCore, len(data))
+	}
+	switch elf.Class(data[elf.EI_CLASS]) {
+	case elf.ELFCLASS32:
+	case elf.ELFCLASS64:
+		h.wide = true
+	default:
+		return h, nil, fmt.Errorf("%w: offset %#x: ELF class %d, expected 1 or 2", ErrNotCore, elf.EI_CLASS, data[elf.EI_CLASS])
+	}
+	switch elf.Data(data[elf.EI_DATA]) {
+	case elf.ELFDATA2LSB:
+		h.order = binary.LittleEndian
+	case elf.ELFDATA2MSB:
+		h.order = binary.BigEndian
+	default:
+		return h, nil, fmt.Errorf("%w: offset %#x: ELF byte order %d, expected 1 or 2", ErrNotCore, elf.EI_DATA, data[elf.EI_DATA])
+	}
+	if t := elf.Type(h.order.Uint16(data[16:])); t != elf.ET_CORE {
+		what := elfTypes[t]
+		if what == "" {
+			what = fmt.Sprintf("an ELF file of type %#x", uint16(t))
+		}
+		return h, nil, fmt.Errorf("%w: the file is %s", ErrNotCore, what)
+	}
+	size := h.offset(52, 64)
+	if len(data) < size {
+		return h, nil, fmt.Errorf("the ELF header of the core is cut at offset %#x, expected %d bytes", len(data), size)
+	}
+	h.machine = h.order.Uint16(data[18:])
+	h.flags = h.order.Uint32(data[h.offset(36, 48):])
+	problems, err = h.readPrograms(data)
+	return h, problems, err
+}
+
+// readPrograms reads the program headers.
+func (h *coreHeader) readPrograms(data []byte) (problems []string, err error) {
+	tail := h.offset(40, 52) // e_ehsize; what follows has the same shape in both classes
+	start := h.pick(data, 28, 32)
+	stride := uint64(h.order.Uint16(data[tail+2:]))
+	count := uint64(h.order.Uint16(data[tail+4:]))
+	if count == 0 {
+		return []string{"the core has no program headers, so neither threads nor memory"}, nil
+	}
+	if stride < h.programSize() {
+		return nil, fmt.Errorf("offset %#x: program headers of %d bytes, expected %d", tail+2, stride, h.programSize())
+	}
+	if count == pnXNUM {
+		n, from, err := h.extendedCount(data, start, stride)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("e_phnum is PN_XNUM, but %v; %d program headers are taken, %s", err, n, from))
+		}
+		count = n
+	}
+	if count > maxPrograms {
+		problems = append(problems, fmt.Sprintf("%d program headers, of which the first %d are read", count, maxPrograms))
+		count = maxPrograms
+	}
+	var there uint64
+	if start < uint64(len(data)) {
+		there = (uint64(len(data)) - start) / stride
+		// The last entry may lack the padding that a larger stride gives it.
+		if rest := (uint64(len(data)) - start) % stride; rest >= h.programSize() {
+			there++
+		}
+	}
+	if there < count {
+		problems = append(problems, fmt.Sprintf("the file ends at offset %#x, within the program headers at offset %#x: %d of %d are there",
+			len(data), start, there, count))
+		count = there
+	}
+	h.programs = make([]program, count)
+	for i := range h.programs {
+		h.programs[i] = h.program(data[start+uint64(i)*stride:])
+	}
+	return problems, nil
+}
+
+// pnXNUM in e_phnum says that the number of program headers is in sh_info of
+// section header 0 (System V gABI, Program Header: PN_XNUM).
+const pnXNUM = 0xffff
+
+// extendedCount finds the number of program headers of a core with 65,535 or
+// more. The kernel and gdb write section header 0 behind everything else, so a
+// core that was cut has lost it; then the first note segment's bytes follow the
+// program headers directly, which tells how many there are. The error says why
+// section header 0 was not used, and from what was used in its place.
+func (h *coreHeader) extendedCount(data []byte, start, stride uint64) (n uint64, from string, err error) {
+	tail := h.offset(40, 52)
+	at := h.pick(data, 32, 40)
+	size := uint64(h.order.Uint16(data[tail+6:]))
+	least := uint64(h.offset(40, 64))
+	end := uint64(len(data))
+	switch {
+	case at == 0:
+		err = errors.New("there are no section headers")
+	case size < least:
+		err = fmt.Errorf("section headers have %d bytes, expected %d", size, least)
+	case at > end || least > end-at:
+		err = fmt.Errorf("section header 0 at offset %#x is past the end of the file at %#x", at, end)
+	default:
+		info := h.order.Uint32(data[at+uint64(h.offset(28, 44)):])
+		if info >= pnXNUM {
+			return uint64(info), "", nil
+		}
+		err = fmt.Errorf("offset %#x: sh_info of section header 0 is %d, expected %d or more", at, info, pnXNUM)
+	}
+	if start < end && end-start >= h.programSize() {
+		if p := h.program(data[start:]); p.fileSize > 0 && p.offset > start && (p.offset-start)/stride >= pnXNUM {
+			return (p.offset - start) / stride, "as many as lie before the first segment's bytes", err
+		}
+	}
+	return pnXNUM, "the least that it means", err
+}

@@ -1,0 +1,211 @@
+package elfcore
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+const (
+	// maxHeaders bounds what is read of an image's ELF header and program headers.
+	maxHeaders = 64 << 10
+	// maxAllHeaders bounds that for all images together.
+	maxAllHeaders = 256 << 20
+	// maxImageNotes bounds the notes that are searched for a build ID.
+	maxImageNotes = 64 << 10
+	// maxImagePrograms bounds the program headers of an image in memory. Real
+	// ones have a dozen.
+	maxImagePrograms = 512
+	// maxImage bounds a code object that is put together from memory.
+	maxImage = 256 << 20
+	// maxVDSO bounds the vDSO, which has one or two pages.
+	maxVDSO = 1 << 20
+)
+
+// image is a code object as it lies in the target's memory, seen by its ELF
+// header there.
+type image struct {
+	bias     uint64         // what is added to virtual addresses
+	headers  *object.Object // without its bytes; nil where the ELF header is not in the core
+	programs []object.Program
+	buildID  []byte // nil where it has none or it is not in the core
+}
+
+// loads are the program headers of type PT_LOAD that have bytes in the file.
+func loads(programs []object.Program) []object.Program {
+	var list []object.Program
+	for _, p := range programs {
+		if p.Type == elf.PT_LOAD && p.FileSize > 0 {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// dynamic is where PT_DYNAMIC is; ok is false where there is none.
+func dynamic(n numbers, programs []object.Program, bias uint64) (address uint64, ok bool) {
+	for _, p := range programs {
+		if p.Type == elf.PT_DYNAMIC {
+			return n.mask(p.Address + bias), true
+		}
+	}
+	return 0, false
+}
+
+// imageAt reads the image whose ELF header is at an address. ok is false where
+// the core does not hold an ELF header and program headers there, or they are
+// not those of a code object of this core's machine.
+func (c *Core) imageAt(start uint64) (im image, ok bool) {
+	head := c.memory.readDumped(start, uint64(c.header.offset(52, 64)))
+	if len(head) < c.header.offset(52, 64) || string(head[:4]) != elf.ELFMAG {
+		return im, false
+	}
+	// What is read depends on where the program headers end, which is right
+	// after the ELF header in all that link editors write.
+	n := numbers{binary.LittleEndian, head[elf.EI_CLASS] == byte(elf.ELFCLASS64)}
+	if head[elf.EI_DATA] == byte(elf.ELFDATA2MSB) {
+		n.order = binary.BigEndian
+	}
+	if n != c.header.numbers {
+		return im, false
+	}
+	size := n.pick(head, 28, 32) + uint64(n.order.Uint16(head[n.offset(42, 54):]))*uint64(n.order.Uint16(head[n.offset(44, 56):]))
+	if size > maxHeaders || size > c.headBudget {
+		return im, false
+	}
+	c.headBudget -= size
+	b := c.memory.readDumped(start, max(size, uint64(len(head))))
+	clearSections(n, b)
+	o, err := object.New(fmt.Sprintf("image at %#x", start), b)
+	if err != nil || o.Machine() != c.header.machine || len(o.Programs()) > maxImagePrograms {
+		return im, false
+	}
+	if t := o.Type(); t != elf.ET_EXEC && t != elf.ET_DYN {
+		return im, false
+	}
+	im = image{headers: o, programs: o.Programs()}
+	// The header is at the start of the file. Where a small file has several
+	// segments that begin in its first page, it is in the first of them.
+	for _, p := range loads(im.programs) {
+		if p.Offset < c.pageSize {
+			im.bias = c.header.mask(start - (p.Address - p.Offset))
+			im.buildID = c.imageBuildID(im.programs, im.bias)
+			return im, true
+		}
+	}
+	return im, false
+}
+
+// clearSections takes the section headers out of an ELF header: what lies in
+// memory at their offset is not they.
+func clearSections(n numbers, b []byte) {
+	if len(b) < n.offset(52, 64) {
+		return
+	}
+	clear(b[n.offset(32, 40):][:n.size()])
+	clear(b[n.offset(46, 58):n.offset(52, 64)])
+}
+
+// imageBuildID finds NT_GNU_BUILD_ID in the PT_NOTE segments of an image, as far
+// as the core itself has them.
+func (c *Core) imageBuildID(programs []object.Program, bias uint64) []byte {
+	for _, p := range programs {
+		if p.Type != elf.PT_NOTE || p.FileSize == 0 {
+			continue
+		}
+		b := c.memory.readDumped(c.header.mask(p.Address+bias), min(p.FileSize, maxImageNotes))
+		notes, _ := appendNotes(nil, c.header.numbers, b, 0, p.Align)
+		for _, nt := range notes {
+			if nt.owner == "GNU" && nt.typ == 3 && len(nt.data) > 0 && len(nt.data) <= 64 {
+				return nt.data
+			}
+		}
+	}
+	return nil
+}
+
+// sameImage says how the headers of a file differ from those of the image; ""
+// when they do not. It is asked where no build ID tells.
+func sameImage(im *object.Object, file *object.Object) string {
+	switch {
+	case im.Type() != file.Type():
+		return fmt.Sprintf("it has type %v, the image in memory has %v", file.Type(), im.Type())
+	case im.Entry() != file.Entry():
+		return fmt.Sprintf("its entry point is %#x, that of the image in memory is %#x", file.Entry(), im.Entry())
+	case !slices.Equal(im.Programs(), file.Programs()):
+		return "its program headers are not those of the image in memory"
+	}
+	return ""
+}
+
+// rebuild makes a code object from the image in memory, where the core has all
+// of it. It has no section headers, which are not loaded, and what the process
+// wrote to its data is written in it.
+func (c *Core) rebuild(name string, im *image) (*object.Object, error) {
+	n := c.header.numbers
+	var size uint64
+	parts := loads(im.programs)
+	for _, p := range parts {
+		end := p.Offset + p.FileSize
+		if end < p.Offset || end > maxImage {
+			return nil, fmt.Errorf("it has more than %#x bytes", uint64(maxImage))
+		}
+		size = max(size, end)
+		if have := c.memory.dumped(n.mask(p.Address+im.bias), p.FileSize); have < p.FileSize {
+			return nil, fmt.Errorf("the core lacks its memory at address %#x", n.mask(p.Address+im.bias)+have)
+		}
+	}
+	if size > c.imageBudget {
+		return nil, fmt.Errorf("the images in memory would have more bytes than the core")
+	}
+	c.imageBudget -= size
+	b := make([]byte, size)
+	for _, p := range parts {
+		c.memory.read(n.mask(p.Address+im.bias), b[p.Offset:p.Offset+p.FileSize])
+	}
+	if len(b) < n.offset(52, 64) || string(b[:4]) != elf.ELFMAG {
+		return nil, fmt.Errorf("no segment holds its ELF header")
+	}
+	clearSections(n, b)
+	for _, p := range im.programs {
+		if p.Type == elf.PT_DYNAMIC && p.Offset <= size && p.FileSize <= size-p.Offset {
+			unrelocate(n, b[p.Offset:p.Offset+p.FileSize], im.bias, parts)
+		}
+	}
+	return object.New(name, b)
+}
+
+// dynamicAddresses are the tags of PT_DYNAMIC whose values dynamic loaders turn
+// into run-time addresses in place.
+var dynamicAddresses = []elf.DynTag{
+	elf.DT_PLTGOT, elf.DT_HASH, elf.DT_STRTAB, elf.DT_SYMTAB, elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL,
+	elf.DT_VERSYM, elf.DT_GNU_HASH,
+}
+
+// unrelocate turns addresses of PT_DYNAMIC back into virtual addresses.
+func unrelocate(n numbers, b []byte, bias uint64, parts []object.Program) {
+	if bias == 0 {
+		return
+	}
+	inside := func(address uint64) bool {
+		return slices.ContainsFunc(parts, func(p object.Program) bool { return address-p.Address < p.MemSize })
+	}
+	size := n.size()
+	for len(b) >= 2*size {
+		tag, value := elf.DynTag(n.word(b)), n.word(b[size:])
+		if tag == elf.DT_NULL {
+			return
+		}
+		if slices.Contains(dynamicAddresses, tag) && !inside(value) && inside(n.mask(value-bias)) {
+			if n.wide {
+				n.order.PutUint64(b[size:], value-bias)
+			} else {
+				n.order.PutUint32(b[size:], uint32(value-bias))
+			}
+		}
+		b = b[2*size:]
+	}
+}

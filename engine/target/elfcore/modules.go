@@ -1,0 +1,611 @@
+package elfcore
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// maxModules bounds the code objects of a process, each of which may be a
+// mapped file here.
+const maxModules = 1 << 14
+
+// vdsoPath is what the kernel calls the vDSO in /proc/PID/maps.
+const vdsoPath = "[vdso]"
+
+// finderKey is a question to the Finder.
+type finderKey struct {
+	path, buildID string
+	isExe         bool
+}
+
+// modules makes the modules of a core.
+type modules struct {
+	*Core
+	exe      executable
+	links    []link
+	found    map[finderKey]object.Found // each file is opened once
+	dynamics map[uint64]bool            // where the PT_DYNAMIC of modules are
+	exeOwner *image                     // of the executable's module
+	full     bool                       // no more modules are added
+	fits     int                        // places that may still be compared
+}
+
+// maxFound bounds the files that are looked for.
+const maxFound = 1 << 16
+
+// findModules finds the code that was loaded: first what NT_FILE says, then what
+// only the auxiliary vector and the dynamic loader's list know. Where NT_FILE is
+// missing (the kernel leaves it out when it is larger than
+// core_file_note_size_limit) these two tell all.
+func (c *Core) findModules() {
+	m := &modules{Core: c, found: map[finderKey]object.Found{}, dynamics: map[uint64]bool{}, fits: maxFits}
+	m.exe = c.findExecutable()
+	m.readLinks()
+	m.addVDSO()
+	m.addFromFiles()
+	if !m.exe.known && m.exeOwner != nil {
+		// The file of the executable has the program headers that the core lacks.
+		m.exe = executable{known: true, bias: m.exeOwner.bias, programs: m.exeOwner.programs}
+		m.readLinks()
+	}
+	m.addExecutable()
+	m.addFromLinks()
+	m.addInterpreter()
+
+	slices.SortStableFunc(c.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
+	for i, mod := range c.modules {
+		mod.ID = i
+	}
+	m.markExecutable()
+}
+
+// readLinks reads the dynamic loader's entries, and sorts them by where the
+// PT_DYNAMIC of each is.
+func (m *modules) readLinks() {
+	m.links = m.Core.links(&m.exe)
+	slices.SortStableFunc(m.links, func(a, b link) int { return cmp.Compare(a.dynamic, b.dynamic) })
+}
+
+// lowest is the first address of a module; those without any go last.
+func lowest(m *target.Module) uint64 {
+	address := ^uint64(0)
+	for _, s := range m.Segments {
+		address = min(address, s.Start)
+	}
+	return address
+}
+
+// markExecutable gives the mappings of NT_FILE the right to execute that their
+// modules have.
+func (m *modules) markExecutable() {
+	if m.process.files == nil {
+		return
+	}
+	for _, mod := range m.modules {
+		for _, s := range mod.Segments {
+			if !s.Executable {
+				continue
+			}
+			ranges := m.process.files.overlapping(s.Start, s.Size)
+			for i := range ranges {
+				ranges[i].executable = true
+			}
+		}
+	}
+}
+
+// find opens a file of the target.
+func (m *modules) find(name string, buildID []byte, isExe bool) object.Found {
+	key := finderKey{name, string(buildID), isExe}
+	found, ok := m.found[key]
+	if !ok && len(m.found) >= maxFound {
+		return object.Found{Problem: fmt.Sprintf("%s: not looked for, as the core names more than %d files", name, maxFound)}
+	}
+	if !ok {
+		found = m.Core.find(name, buildID, isExe)
+		m.found[key] = found
+	}
+	return found
+}
+
+// find opens a file of the target, which stays open as long as the core. A file
+// for another machine is not taken.
+func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
+	found := c.finder.Find(name, buildID, isExe)
+	if found.Object == nil {
+		return found
+	}
+	c.objects = append(c.objects, found.Object)
+	if reason := c.foreign(found.Object); reason != "" {
+		return object.Found{Problem: fmt.Sprintf("%s was not used: %s", found.Path, reason), Tried: found.Tried}
+	}
+	return found
+}
+
+// foreign says why an object cannot be of this core's process; "" when it can.
+func (c *Core) foreign(o *object.Object) string {
+	switch {
+	case o.Machine() != c.header.machine:
+		return fmt.Sprintf("it is for ELF machine %d, the core is of machine %d", o.Machine(), c.header.machine)
+	case o.AddressSize() != c.header.size() || o.ByteOrder() != c.header.order:
+		return "its class or byte order is not that of the core"
+	}
+	return ""
+}
+
+// add makes a module of an image. Its file is looked for unless it is known
+// already.
+func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
+	if m.full {
+		return
+	}
+	if at, ok := dynamic(m.header.numbers, im.programs, im.bias); ok {
+		m.dynamics[at] = true
+	}
+	if found == nil {
+		f := m.find(name, im.buildID, isExe)
+		found = &f
+	}
+	mod := &target.Module{
+		Path:     strings.TrimSuffix(name, deletedSuffix),
+		BuildID:  im.buildID,
+		Object:   found.Object,
+		File:     found.Path,
+		Problem:  found.Problem,
+		Segments: m.segments(im),
+	}
+	if found.Object != nil && !found.Checked && im.headers != nil {
+		// No build ID tells whether it is the file that was loaded; the headers
+		// in memory may tell that it is not.
+		if reason := sameImage(im.headers, found.Object); reason != "" {
+			mod.Object = nil
+			mod.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
+		} else {
+			mod.Problem += "; its program headers are those in memory"
+		}
+	}
+	if mod.Object == nil {
+		mod.File = ""
+		o, err := m.rebuild(mod.Path, im)
+		if err == nil {
+			mod.Object = o
+			mod.Problem += "; it is read from the core's memory, without section headers"
+		} else if im.headers != nil {
+			mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
+		}
+	} else if mod.File != "" {
+		m.memory.addFiles(fileSegments(mod.Object, m.header.numbers, im.bias, name, m.process.files))
+	}
+	if isExe && m.exeOwner == nil {
+		m.exeOwner = im
+	}
+	m.register(mod)
+}
+
+// register adds a module to the target.
+func (m *modules) register(mod *target.Module) {
+	if len(m.modules) >= maxModules {
+		if !m.full {
+			m.full = true
+			m.problem("more than %d code objects are loaded: the others are left out, the first is %s", maxModules, mod.Path)
+		}
+		return
+	}
+	if m.description != nil {
+		mod.Arch = m.description.Name
+	}
+	m.modules = append(m.modules, mod)
+}
+
+// segments are the segments of an image as they were loaded.
+func (m *modules) segments(im *image) []target.Segment {
+	var list []target.Segment
+	for _, p := range im.programs {
+		if p.Type != elf.PT_LOAD || p.MemSize == 0 {
+			continue
+		}
+		start := m.header.mask(p.Address + im.bias)
+		list = append(list, target.Segment{
+			Address:    p.Address,
+			Size:       min(p.MemSize, m.header.mask(^uint64(0))-start),
+			Start:      start,
+			Executable: p.Flags&elf.PF_X != 0,
+		})
+	}
+	return list
+}
+
+// addVDSO adds the vDSO, the code that the kernel maps into each process. It is
+// in no file; the core has all of it, section headers too.
+func (m *modules) addVDSO() {
+	start := m.process.auxv[atSysinfoEHDR]
+	if start == 0 {
+		return
+	}
+	size := uint64(maxVDSO)
+	if s := m.memory.segment(start); s != nil {
+		size = min(size, s.start+s.size-start)
+	}
+	b := m.memory.readDumped(start, size)
+	if len(b) == 0 {
+		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) is not in the core: its calls are not walked by its own rules", start)
+		return
+	}
+	o, err := object.New(vdsoPath, b)
+	if err != nil {
+		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR): %v", start, err)
+		return
+	}
+	if reason := m.foreign(o); reason != "" {
+		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) is not used: %s", start, reason)
+		return
+	}
+	im, ok := m.imageAt(start)
+	if !ok {
+		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) has no program header for its ELF header", start)
+		return
+	}
+	m.add(vdsoPath, &im, false, &object.Found{Object: o, Checked: true})
+}
+
+// deletedSuffix is what the kernel appends to the path of a file that has no
+// name any more.
+const deletedSuffix = " (deleted)"
+
+// isFile says whether a mapping's path can be that of a file with code that can
+// be found by its path. The others are anonymous memory that the kernel gives a
+// name: shared memory ("/dev/zero (deleted)", "/SYSV00000000 (deleted)",
+// "/memfd:NAME (deleted)"), devices, and "anon_inode:NAME".
+func isFile(name string) bool {
+	return strings.HasPrefix(name, "/") && !strings.HasSuffix(name, deletedSuffix) &&
+		!strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/SYSV") && !strings.HasPrefix(name, "/memfd:")
+}
+
+// addFromFiles adds the modules that NT_FILE tells. Consecutive mappings of a
+// path are looked at together.
+func (m *modules) addFromFiles() {
+	if m.process.files == nil {
+		return
+	}
+	list := m.process.files.list
+	for len(list) > 0 && !m.full {
+		n := 1
+		for n < len(list) && list[n].path == list[0].path {
+			n++
+		}
+		m.addGroup(list[:n:n])
+		list = list[n:]
+	}
+}
+
+// addGroup adds the modules among the mappings of one path: usually one, none
+// where it is data, several where the file is loaded more than once.
+//
+// A mapping of the file's start whose memory the core has shows by its ELF
+// header and program headers what is loaded there and where. Anything else is
+// told by the file itself: its executable segments are looked for among the
+// executable mappings. Link editors let adjacent segments share a page of the
+// file, so an offset may fit several segments; one that is not executable is
+// never taken for code.
+func (m *modules) addGroup(group []fileRange) {
+	name := group[0].path
+	isExe := m.isExecutable(group)
+	claimed := make([]bool, len(group))
+	placed := false
+	for i, r := range group {
+		if r.offset != 0 || claimed[i] {
+			continue
+		}
+		im, ok := m.imageAt(r.start)
+		if !ok || !m.isLoaded(name, &im) {
+			continue
+		}
+		m.add(name, &im, isExe, nil)
+		m.claim(&im, group, claimed)
+		placed = true
+	}
+	if !isFile(name) {
+		return
+	}
+
+	// What is left may still be code: its header was not dumped.
+	var rest []fileRange
+	sure, may := false, false
+	for i, r := range group {
+		if claimed[i] {
+			continue
+		}
+		s := m.memory.segment(r.start)
+		switch {
+		case s != nil && s.flags&elf.PF_X != 0:
+			sure = true
+		case s == nil && !placed:
+			may = true
+		}
+		rest = append(rest, r)
+	}
+	known := !placed && (isExe || m.isLinked(group))
+	if !sure && !may && !known {
+		return
+	}
+	found := m.find(name, nil, isExe)
+	if found.Object == nil {
+		if sure && !allNotELF(found.Tried) || known {
+			m.addMissing(rest, found.Problem)
+		}
+		return
+	}
+	fits := false
+	for {
+		im, ok := m.fit(name, found.Object, group, claimed)
+		if !ok {
+			break
+		}
+		fits = true
+		m.add(name, &im, isExe, &found)
+		m.claim(&im, group, claimed)
+	}
+	if !fits && (sure || known) {
+		m.addMissing(rest, fmt.Sprintf("%s was not used: its segments are not what was mapped", found.Path))
+	}
+}
+
+// allNotELF says whether a search failed for the one reason that the file is no
+// ELF file.
+func allNotELF(tried []object.Attempt) bool {
+	for _, t := range tried {
+		if t.Reason == object.ErrNotELF.Error() {
+			return true
+		}
+	}
+	return false
+}
+
+// isExecutable says whether mappings are of the main executable: it holds the
+// program headers and the entry point of NT_AUXV. Without NT_AUXV it is the file
+// of the process's name.
+func (m *modules) isExecutable(group []fileRange) bool {
+	for _, typ := range []uint64{atPHDR, atEntry} {
+		if address := m.process.auxv[typ]; address != 0 {
+			return holds(group, address)
+		}
+	}
+	base := path.Base(group[0].path)
+	return m.process.name != "" && base[:min(len(base), 15)] == m.process.name
+}
+
+// isLinked says whether the dynamic loader has loaded the file of mappings.
+func (m *modules) isLinked(group []fileRange) bool {
+	if base := m.process.auxv[atBase]; base != 0 && holds(group, base) {
+		return true
+	}
+	_, ok := m.linkOf(group)
+	return ok
+}
+
+// linkOf finds the dynamic loader's entry for mappings: its PT_DYNAMIC is there.
+func (m *modules) linkOf(group []fileRange) (link, bool) {
+	// The entries are sorted by where that is.
+	from := sort.Search(len(m.links), func(i int) bool { return m.links[i].dynamic >= group[0].start })
+	for _, l := range m.links[from:] {
+		if l.dynamic >= group[len(group)-1].end {
+			break
+		}
+		if holds(group, l.dynamic) {
+			return l, true
+		}
+	}
+	return link{}, false
+}
+
+// holds says whether one of the mappings, which are sorted, holds an address.
+func holds(group []fileRange, address uint64) bool {
+	i := sort.Search(len(group), func(i int) bool { return group[i].end > address })
+	return i < len(group) && group[i].start <= address
+}
+
+// mapped counts the segments of an image that NT_FILE shows mapped where they
+// belong, and says whether an executable one is among them.
+func (m *modules) mapped(name string, im *image) (count int, executable bool) {
+	for _, p := range loads(im.programs) {
+		at := m.header.mask(p.Address + im.bias)
+		r := m.process.files.at(at)
+		if r == nil || r.path != name || r.offset+(at-r.start) != p.Offset {
+			continue
+		}
+		count++
+		if s := m.memory.segment(at); p.Flags&elf.PF_X != 0 && (s == nil || s.flags&elf.PF_X != 0) {
+			executable = true
+		}
+	}
+	return count, executable
+}
+
+// isLoaded says whether an image is loaded, rather than a file that is mapped
+// to be read: an executable segment is mapped so and where it belongs, or all
+// segments are where they belong (libraries of data only).
+func (m *modules) isLoaded(name string, im *image) bool {
+	count, executable := m.mapped(name, im)
+	return executable || count > 0 && count == len(loads(im.programs))
+}
+
+// claim marks the mappings that are of an image.
+func (m *modules) claim(im *image, group []fileRange, claimed []bool) {
+	for _, p := range im.programs {
+		if p.Type != elf.PT_LOAD || p.MemSize == 0 {
+			continue
+		}
+		// Mappings are of whole pages.
+		start := m.header.mask(p.Address+im.bias) &^ (m.pageSize - 1)
+		size := min(p.MemSize+(p.Address&(m.pageSize-1)), ^uint64(0)-start)
+		i := sort.Search(len(group), func(i int) bool { return group[i].end > start })
+		for ; i < len(group) && group[i].start < start+size; i++ {
+			claimed[i] = true
+		}
+	}
+}
+
+// maxFits bounds the places that are compared for all files together. Real
+// cores have one or two for each file whose header was not dumped.
+const maxFits = 1 << 18
+
+// fit finds where an object is loaded among mappings that are not claimed yet:
+// of the places where one of its executable segments is mapped with the right
+// to execute, the one that fits most of its segments.
+func (m *modules) fit(name string, o *object.Object, group []fileRange, claimed []bool) (best image, ok bool) {
+	if len(o.Programs()) > maxImagePrograms {
+		return best, false
+	}
+	most := 0
+	tried := map[uint64]bool{}
+	for i, r := range group {
+		if s := m.memory.segment(r.start); claimed[i] || s != nil && s.flags&elf.PF_X == 0 {
+			continue
+		}
+		for _, p := range loads(o.Programs()) {
+			if m.fits--; m.fits <= 0 {
+				return best, ok
+			}
+			// A mapping may be a part of the segment, where rights were changed.
+			first := p.Offset &^ (m.pageSize - 1)
+			if p.Flags&elf.PF_X == 0 || r.offset < first || r.offset-first >= p.FileSize+(p.Offset-first) {
+				continue
+			}
+			im := image{bias: m.header.mask(r.start - (r.offset - p.Offset) - p.Address), programs: o.Programs()}
+			if tried[im.bias] {
+				continue
+			}
+			tried[im.bias] = true
+			if count, executable := m.mapped(name, &im); executable && count > most {
+				best, ok, most = im, true, count
+			}
+		}
+	}
+	return best, ok
+}
+
+// addMissing adds a module of which there is neither a file nor a header in
+// memory: what is known are its mappings. Virtual addresses are counted from
+// the bias of the dynamic loader's entry; without one from the first mapping,
+// which is right for all but executables with fixed addresses.
+func (m *modules) addMissing(group []fileRange, problem string) {
+	mod := &target.Module{Path: group[0].path, Problem: problem}
+	bias := group[0].start - group[0].offset
+	if l, ok := m.linkOf(group); ok {
+		bias = l.bias
+		m.dynamics[l.dynamic] = true
+	} else {
+		mod.Problem += "; its addresses are counted from its first mapping, which is a guess"
+	}
+	for _, r := range group {
+		s := m.memory.segment(r.start)
+		mod.Segments = append(mod.Segments, target.Segment{
+			Address:    m.header.mask(r.start - bias),
+			Size:       r.end - r.start,
+			Start:      r.start,
+			Executable: s == nil || s.flags&elf.PF_X != 0,
+		})
+	}
+	m.register(mod)
+}
+
+// addExecutable adds the main executable where NT_FILE did not tell it.
+func (m *modules) addExecutable() {
+	if !m.exe.known || m.exeOwner != nil {
+		return
+	}
+	im := image{bias: m.exe.bias, programs: m.exe.programs}
+	for _, p := range loads(m.exe.programs) {
+		if p.Offset < m.pageSize {
+			if at, ok := m.imageAt(m.header.mask(p.Address - p.Offset + m.exe.bias)); ok && at.bias == m.exe.bias {
+				im = at
+			}
+			break
+		}
+	}
+	if im.buildID == nil {
+		im.buildID = m.imageBuildID(im.programs, im.bias)
+	}
+	var found *object.Found
+	if m.exe.file.Object != nil {
+		found = &m.exe.file
+	}
+	m.add(m.executablePath(), &im, true, found)
+}
+
+// addFromLinks adds what the dynamic loader has loaded and is not known yet.
+func (m *modules) addFromLinks() {
+	for _, l := range m.links {
+		if m.dynamics[l.dynamic] || m.full {
+			continue
+		}
+		m.dynamics[l.dynamic] = true
+		name, _ := m.text(l.name)
+		im, ok := m.imageAt(l.bias)
+		if ok && m.isLink(&im, l) {
+			m.add(name, &im, false, nil)
+			continue
+		}
+		var found object.Found
+		if name != "" {
+			found = m.find(name, nil, false)
+		} else {
+			found.Problem = fmt.Sprintf("an entry of the dynamic loader's list with PT_DYNAMIC at address %#x has no name", l.dynamic)
+		}
+		if o := found.Object; o != nil {
+			im = image{bias: l.bias, programs: o.Programs()}
+			if len(im.programs) <= maxImagePrograms && m.isLink(&im, l) {
+				im.buildID = m.imageBuildID(im.programs, im.bias)
+				if id := o.BuildID(); im.buildID == nil || string(id) == string(im.buildID) {
+					found.Checked = im.buildID != nil
+					if found.Checked {
+						found.Problem = ""
+					}
+					m.add(name, &im, false, &found)
+					continue
+				}
+				found.Problem = fmt.Sprintf("%s: build ID is %x, expected %x", found.Path, o.BuildID(), im.buildID)
+			} else {
+				found.Problem = fmt.Sprintf("%s was not used: its PT_DYNAMIC would not be at address %#x, where it was loaded", found.Path, l.dynamic)
+			}
+		}
+		m.register(&target.Module{Path: name, Problem: found.Problem})
+	}
+}
+
+// isLink says whether an image is the one of a dynamic loader's entry.
+func (m *modules) isLink(im *image, l link) bool {
+	at, ok := dynamic(m.header.numbers, im.programs, im.bias)
+	return ok && at == l.dynamic && im.bias == l.bias
+}
+
+// addInterpreter adds the dynamic loader where nothing else told it: it had not
+// begun when the process ended.
+func (m *modules) addInterpreter() {
+	base := m.process.auxv[atBase]
+	if base == 0 {
+		return
+	}
+	im, ok := m.imageAt(base)
+	if !ok {
+		return
+	}
+	if at, ok := dynamic(m.header.numbers, im.programs, im.bias); !ok || m.dynamics[at] {
+		return
+	}
+	name := ""
+	for _, p := range m.exe.programs {
+		if p.Type == elf.PT_INTERP {
+			name, _ = m.text(m.header.mask(p.Address + m.exe.bias))
+		}
+	}
+	m.add(name, &im, false, nil)
+}

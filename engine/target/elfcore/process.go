@@ -1,0 +1,296 @@
+package elfcore
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// The notes that Linux writes under the owner "CORE" (include/uapi/linux/elf.h).
+const (
+	coreOwner  = "CORE"
+	ntPRSTATUS = 1
+	ntPRPSINFO = 3
+	ntAUXV     = 6
+	ntFILE     = 0x46494c45
+	ntSIGINFO  = 0x53494749
+)
+
+// The entries of NT_AUXV that say where code is (include/uapi/linux/auxvec.h).
+const (
+	atPHDR        = 3
+	atPHENT       = 4
+	atPHNUM       = 5
+	atPageSize    = 6
+	atBase        = 7
+	atEntry       = 9
+	atExecFn      = 31
+	atSysinfoEHDR = 33
+)
+
+// maxNoteBytes bounds the notes that are kept for plugins.
+const maxNoteBytes = 256 << 20
+
+// process is what the notes say.
+type process struct {
+	pid       int64
+	name      string // the first 15 bytes of the main thread's name
+	hasInfo   bool
+	auxv      map[uint64]uint64
+	files     *fileRanges // nil without NT_FILE
+	threads   []*target.Thread
+	signal    int
+	fault     uint64
+	hasFault  bool
+	unclaimed []sdk.Note
+}
+
+// thread is a thread while its notes are read.
+type thread struct {
+	*target.Thread
+	lwp      int64
+	status   note
+	siginfo  []byte
+	debugger bool // NT_PRPSINFO came before it
+}
+
+// readProcess reads the notes of a core. NT_PRSTATUS begins a thread, and the
+// notes that follow it, up to the next one, are of that thread. d is
+// nil where the registers cannot be read, for the reason in problem.
+func readProcess(h *coreHeader, notes []note, d *sdk.Description, problem string) (p process, problems []string) {
+	var threads []*thread
+	var current *thread
+	var kept int
+	var dropped int
+	for _, nt := range notes {
+		var set *sdk.RegisterSet
+		if d != nil {
+			set = d.RegisterSet(sdk.CoreNote, nt.owner, nt.typ)
+		}
+		isStatus := nt.owner == coreOwner && nt.typ == ntPRSTATUS
+		if isStatus {
+			current = &thread{Thread: &target.Thread{}, status: nt, debugger: p.hasInfo && len(threads) == 0}
+			if problem := h.readStatus(current); problem != "" {
+				problems = append(problems, problem)
+			}
+			threads = append(threads, current)
+		}
+		switch {
+		case set != nil && current != nil:
+			set.Decode(nt.data, &current.Registers)
+		case isStatus:
+		case nt.owner != coreOwner || !p.readNote(h, nt, current, &problems):
+			if kept += len(nt.data); kept > maxNoteBytes {
+				kept -= len(nt.data)
+				dropped++
+				continue
+			}
+			p.unclaimed = append(p.unclaimed, sdk.Note{Owner: nt.owner, Type: nt.typ, Data: bytes.Clone(nt.data)})
+		}
+	}
+	if dropped > 0 {
+		problems = append(problems, fmt.Sprintf("%d notes that no reader of cores owns are left out: together with the others they have more than %d bytes", dropped, maxNoteBytes))
+	}
+	if len(threads) == 0 {
+		problems = append(problems, "no NT_PRSTATUS note: the core names no threads")
+	}
+	p.finish(h, threads, d, problem)
+	return p, problems
+}
+
+// readStatus reads what is the same on all architectures of NT_PRSTATUS, struct
+// elf_prstatus: si_signo, si_code and si_errno of pr_info (4 bytes each),
+// pr_cursig (2 bytes), pr_sigpend and pr_sighold (a word each), pr_pid.
+func (h *coreHeader) readStatus(t *thread) (problem string) {
+	data := t.status.data
+	at := h.offset(24, 32)
+	if len(data) < at+4 {
+		t.Problem = fmt.Sprintf("NT_PRSTATUS at offset %#x has %d bytes, expected at least %d", t.status.offset, len(data), at+4)
+		return t.Problem
+	}
+	t.Signal = int(int16(h.order.Uint16(data[12:])))
+	if t.Signal == 0 {
+		t.Signal = int(int32(h.order.Uint32(data)))
+	}
+	t.lwp = int64(int32(h.order.Uint32(data[at:])))
+	t.ID = strconv.FormatInt(t.lwp, 10)
+	return ""
+}
+
+// readNote reads a note of the owner "CORE" that is no register set. It returns
+// false for one that it does not know. Of notes that a process has one of the
+// first is taken.
+func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]string) bool {
+	switch nt.typ {
+	case ntPRPSINFO:
+		if !p.hasInfo {
+			p.hasInfo = true
+			p.pid, p.name = h.readInfo(nt.data)
+		}
+	case ntSIGINFO:
+		// The kernel writes one, for the thread that got the signal, which is
+		// the first. gdb writes one for each thread.
+		if current != nil && current.siginfo == nil {
+			current.siginfo = nt.data
+		}
+	case ntAUXV:
+		if p.auxv == nil {
+			p.auxv = h.readAuxv(nt.data)
+		}
+	case ntFILE:
+		if p.files == nil {
+			var found []string
+			p.files, found = readFileNote(h.numbers, nt.data)
+			*problems = append(*problems, found...)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// readInfo reads the process ID and name of NT_PRPSINFO, struct elf_prpsinfo:
+// four characters, pr_flag (a word, aligned), pr_uid and pr_gid, pr_pid, three
+// more IDs, pr_fname (16 bytes), pr_psargs (80 bytes). User IDs have 4 bytes,
+// but 2 on the oldest 32-bit architectures (i386, ARM, m68k, SPARC): the size
+// of the record tells which.
+func (h *coreHeader) readInfo(data []byte) (pid int64, name string) {
+	at := h.offset(12, 24)
+	if !h.wide && len(data) >= 128 {
+		at = 16
+	}
+	if len(data) < at+32 {
+		return 0, ""
+	}
+	pid = int64(int32(h.order.Uint32(data[at:])))
+	fname := data[at+16 : at+32]
+	if i := bytes.IndexByte(fname, 0); i >= 0 {
+		fname = fname[:i]
+	}
+	return pid, string(fname)
+}
+
+// readAuxv reads NT_AUXV: pairs of words, type and value, up to AT_NULL. The
+// first value of a type stays.
+func (h *coreHeader) readAuxv(data []byte) map[uint64]uint64 {
+	auxv := map[uint64]uint64{}
+	size := h.size()
+	for len(data) >= 2*size {
+		typ, value := h.word(data), h.word(data[size:])
+		if typ == 0 {
+			break
+		}
+		// Types are small numbers; a bound keeps a hostile vector from being
+		// kept as a map.
+		if _, ok := auxv[typ]; !ok && typ < 1024 {
+			auxv[typ] = value
+		}
+		data = data[2*size:]
+	}
+	return auxv
+}
+
+// finish says which thread crashed, and names threads and their problems.
+//
+// The kernel writes the thread that took the fatal signal first, and the number
+// of that signal into pr_cursig of every thread: only the first one's says
+// something about a thread. It dumps for signals whose default action is to
+// dump, and for no others.
+//
+// gdb (gcore, generate-core-file) writes the current thread first, unless
+// another one has stopped for a signal that would be passed on, and writes the
+// current thread's last stop signal into all pr_cursig: 0 after attaching (and
+// NT_SIGINFO with the SIGSTOP of the attaching), SIGINT after Ctrl-C, SIGTRAP at
+// a breakpoint, the fatal signal where the program has got it and would die of
+// it next. Only the last one is a crash. A SIGTRAP is one where the kernel wrote
+// the core; where a debugger did it is the debugger's. The kernel writes
+// NT_PRPSINFO behind the first NT_PRSTATUS, gdb before it.
+func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, problem string) {
+	for i, t := range threads {
+		if i == 0 {
+			p.signal = t.Signal
+			if !dumps(h.machine, t.Signal) || t.debugger && t.Signal == sigTRAP {
+				p.signal = 0
+			}
+			t.Crashed = p.signal != 0
+			if t.Crashed {
+				p.fault, p.hasFault = h.faultAddress(t.siginfo, t.Signal)
+			}
+		}
+		if !t.Crashed {
+			t.Signal = 0
+		}
+		t.Handle = uint64(i)
+		if p.hasInfo && t.ID != "" && t.lwp == p.pid {
+			t.Name = p.name
+		}
+		if d != nil {
+			t.Arch = d.Name
+			if _, ok := t.Registers.Get(d.PC); !ok && t.Problem == "" && d.PC != sdk.NoRegister {
+				t.Problem = fmt.Sprintf("NT_PRSTATUS at offset %#x has %d bytes, which do not reach to the program counter", t.status.offset, len(t.status.data))
+			}
+		} else if t.Problem == "" {
+			t.Problem = problem
+		}
+		p.threads = append(p.threads, t.Thread)
+	}
+}
+
+// sigTRAP has the same number everywhere.
+const sigTRAP = 5
+
+// dumps says whether the default action of a signal is to write a core
+// (signal(7)): SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV everywhere,
+// and SIGBUS, SIGSYS, SIGXCPU, SIGXFSZ under the numbers of the architecture.
+func dumps(machine uint16, signal int) bool {
+	switch signal {
+	case 3, 4, sigTRAP, 6, 8, 11:
+		return true
+	}
+	numbers := []int{7, 24, 25, 31}
+	switch elf.Machine(machine) {
+	case elf.EM_MIPS:
+		numbers = []int{10, 12, 30, 31}
+	case elf.EM_SPARC, elf.EM_SPARC32PLUS, elf.EM_SPARCV9, elf.EM_ALPHA, elf.EM_ALPHA_STD:
+		numbers = []int{10, 12, 24, 25}
+	case elf.EM_PARISC:
+		numbers = []int{10, 12, 31, 30}
+	}
+	return slices.Contains(numbers, signal)
+}
+
+// faultAddress reads si_addr of NT_SIGINFO, struct siginfo: si_signo, si_errno,
+// si_code (4 bytes each; the last two change places on MIPS), then, aligned to a
+// word, si_addr for the signals that hardware raises. It is there only where the
+// kernel sent the signal for a fault: si_code is positive, not SI_KERNEL (0x80;
+// x86 says no more of an address that is not canonical), and not SEGV_CPERR
+// (10), which comes without an address.
+func (h *coreHeader) faultAddress(data []byte, signal int) (address uint64, ok bool) {
+	at := h.offset(12, 16)
+	if len(data) < at+h.size() || int(int32(h.order.Uint32(data))) != signal {
+		return 0, false
+	}
+	code := int32(h.order.Uint32(data[8:]))
+	if elf.Machine(h.machine) == elf.EM_MIPS {
+		code = int32(h.order.Uint32(data[4:]))
+	}
+	const sigILL, sigFPE, sigSEGV = 4, 8, 11
+	sigBUS := 7
+	if !dumps(h.machine, sigBUS) {
+		sigBUS = 10
+	}
+	switch {
+	case code <= 0 || code >= 0x80:
+		return 0, false
+	case signal == sigSEGV && code == 10:
+		return 0, false
+	case signal == sigILL, signal == sigFPE, signal == sigSEGV, signal == sigBUS:
+		return h.word(data[at:]), true
+	}
+	return 0, false
+}
