@@ -1,0 +1,139 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// An Arch is one architecture, wherever it runs. Its calls may be made
+// concurrently; each answers what has been validated, or a *Failure, or an error
+// that wraps that of ctx. They are those of sdk.Architecture, whose comments say
+// what they ask and answer.
+//
+// The first call starts the process where there is one. A call waits for a
+// start that is held back; then it has the call deadline. One during which the
+// process died is made once more, by a new process.
+type Arch struct {
+	plugin    string // the name of the plugin
+	origin    string // "bundled", "in-process", or the path of the executable
+	desc      *sdk.Description
+	transport transport
+}
+
+// Name is the architecture's name, the `arch` of the output.
+func (a *Arch) Name() string { return a.desc.Name }
+
+// Description is what is constant about the architecture. It must not be changed.
+func (a *Arch) Description() *sdk.Description { return a.desc }
+
+// Origin is where the architecture comes from: "bundled", "in-process", or the
+// path of a vendor's executable.
+func (a *Arch) Origin() string { return a.origin }
+
+// Generation is how many processes have been started for the architecture so
+// far. What a plugin said of handles (code objects) outlives its process: all
+// of it is in the answers.
+func (a *Arch) Generation() uint64 { return a.transport.starts() }
+
+// PID is the id of the running process; 0: none runs, or none is needed.
+func (a *Arch) PID() int { return a.transport.pid() }
+
+// Problems are what happened to the plugin so far that the user should know,
+// each a sentence: deaths and restarts, starts that failed, what of the sandbox
+// this system lacks.
+func (a *Arch) Problems() []string { return a.transport.problems() }
+
+// ask makes a call and checks its answer.
+func ask[A any](ctx context.Context, a *Arch, call string, f func(context.Context, sdk.Architecture) (*A, error), check func(*A) error) (*A, error) {
+	var answer *A
+	err := a.transport.do(ctx, call, func(ctx context.Context, arch sdk.Architecture) error {
+		got, err := f(ctx, arch)
+		switch {
+		case errors.Is(err, sdk.ErrMalformed):
+			return &nonsense{err}
+		case err != nil:
+			return err
+		case got == nil:
+			return &nonsense{errors.New("no answer and no error")}
+		}
+		if err := check(got); err != nil {
+			return &nonsense{err}
+		}
+		answer = got
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// OpenTarget asks what a vendor's own dump format holds.
+func (a *Arch) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
+	return ask(ctx, a, "OpenTarget", func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
+		return arch.OpenTarget(ctx, e, req)
+	}, func(answer *sdk.OpenTargetAnswer) error { return validate(answer, a.desc, req) })
+}
+
+// OpenObject asks what is special about a code object.
+func (a *Arch) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+	return ask(ctx, a, "OpenObject", func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
+		return arch.OpenObject(ctx, e, req)
+	}, func(answer *sdk.OpenObjectAnswer) error { return validate(answer, a.desc, req) })
+}
+
+// FrameRules asks for rows of functions that have none.
+func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	return ask(ctx, a, "FrameRules", func(ctx context.Context, arch sdk.Architecture) (*sdk.FrameRulesAnswer, error) {
+		return arch.FrameRules(ctx, e, req)
+	}, func(answer *sdk.FrameRulesAnswer) error { return validate(answer, a.desc, req) })
+}
+
+// BindThreads asks about threads. An architecture that does not answer it has
+// the answer that follows from its description.
+func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
+	return ask(ctx, a, "BindThreads", func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
+		return sdk.BindThreads(ctx, arch, e, req)
+	}, func(answer *sdk.BindThreadsAnswer) error { return validate(answer, a.desc, req) })
+}
+
+// Translate asks for an expression that yields the location of an address in
+// an opaque range.
+func (a *Arch) Translate(ctx context.Context, e sdk.Engine, req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {
+	return ask(ctx, a, "Translate", func(ctx context.Context, arch sdk.Architecture) (*sdk.TranslateAnswer, error) {
+		return arch.Translate(ctx, e, req)
+	}, func(answer *sdk.TranslateAnswer) error { return validate(answer, a.desc, req) })
+}
+
+// ClassifyReturn asks whether addresses are return addresses.
+func (a *Arch) ClassifyReturn(ctx context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
+	return ask(ctx, a, "ClassifyReturn", func(ctx context.Context, arch sdk.Architecture) (*sdk.ClassifyReturnAnswer, error) {
+		return arch.ClassifyReturn(ctx, req)
+	}, func(answer *sdk.ClassifyReturnAnswer) error { return validate(answer, a.desc, req) })
+}
+
+// Disassemble asks for instructions.
+func (a *Arch) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+	return ask(ctx, a, "Disassemble", func(ctx context.Context, arch sdk.Architecture) (*sdk.DisassembleAnswer, error) {
+		return arch.Disassemble(ctx, req)
+	}, func(answer *sdk.DisassembleAnswer) error { return validate(answer, a.desc, req) })
+}
+
+// describe asks an architecture for its description and validates it.
+func describe(ctx context.Context, arch sdk.Architecture) (*sdk.Description, error) {
+	d, err := arch.Describe(ctx)
+	switch {
+	case errors.Is(err, sdk.ErrMalformed):
+		return nil, &nonsense{err}
+	case err != nil:
+		return nil, err
+	case d == nil:
+		return nil, &nonsense{errors.New("no description and no error")}
+	}
+	if err := d.Validate(); err != nil {
+		return nil, &nonsense{err}
+	}
+	return d, nil
+}

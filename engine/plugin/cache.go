@@ -1,0 +1,107 @@
+package plugin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// cacheFormat is the version of the files below. It is part of their names, as
+// is the version of the protocol: entries of other versions are other files.
+const cacheFormat = 1
+
+// maxCacheEntry bounds what is read of an entry, in bytes.
+const maxCacheEntry = 16 << 20
+
+// A descriptionCache keeps the descriptions of vendors' plugins by the SHA-256
+// of their executables, so that a plugin runs only when a target needs it. An
+// entry is a line with the SHA-256 of the rest, then the description as JSON.
+type descriptionCache struct{ dir string } // "": nothing is kept
+
+// openCache opens the user's cache. Without a directory that is the user's
+// alone, nothing is kept; that costs a start for each plugin, no more.
+func openCache() descriptionCache {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return descriptionCache{}
+	}
+	dir := filepath.Join(base, "unwindd", "plugins")
+	if os.MkdirAll(dir, 0o700) != nil {
+		return descriptionCache{}
+	}
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || !ownedByUs(info) {
+		return descriptionCache{}
+	}
+	if info.Mode().Perm() != 0o700 && os.Chmod(dir, 0o700) != nil {
+		return descriptionCache{}
+	}
+	return descriptionCache{dir: dir}
+}
+
+func (c descriptionCache) file(sum string) string {
+	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d", sum, sdk.ProtocolVersion, cacheFormat))
+}
+
+// get is the description of an executable; nil when there is none, or none that
+// is whole and valid.
+func (c descriptionCache) get(sum string) *sdk.Description {
+	if c.dir == "" {
+		return nil
+	}
+	f, err := os.Open(c.file(sum))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxCacheEntry))
+	if err != nil {
+		return nil
+	}
+	check, body, ok := bytes.Cut(b, []byte("\n"))
+	if !ok || string(check) != digest(body) {
+		return nil
+	}
+	var d sdk.Description
+	if json.Unmarshal(body, &d) != nil || d.Validate() != nil {
+		return nil
+	}
+	return &d
+}
+
+// put keeps a description. An entry is whole or absent: it is renamed into
+// place.
+func (c descriptionCache) put(sum string, d *sdk.Description) error {
+	if c.dir == "" {
+		return nil
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(c.dir, "new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once it is renamed
+	_, err = fmt.Fprintf(f, "%s\n%s", digest(body), body)
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), c.file(sum))
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

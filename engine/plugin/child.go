@@ -1,0 +1,237 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+)
+
+// maxReport bounds what is read of an execReport.
+const maxReport = 64 << 10
+
+// A child is the process of a plugin. It implements runner.Runner, through
+// which go-plugin starts and stops what it speaks to.
+type child struct {
+	cmd       *exec.Cmd
+	socketDir string
+	stdout    *os.File
+	stderr    *os.File
+	report    *os.File
+
+	exited chan struct{} // closed when the process is dead and state is set
+
+	mu     sync.Mutex
+	pid    int // 0: not started
+	dead   bool
+	killed bool // by Kill, before it was dead
+	state  *os.ProcessState
+	said   execReport
+	read   chan struct{} // closed when said is complete
+}
+
+var _ runner.Runner = (*child)(nil)
+
+func newChild() *child {
+	return &child{exited: make(chan struct{}), read: make(chan struct{})}
+}
+
+// prepare makes the command `self plugin exec ... -- command...`. Its
+// environment is env and nothing of this process's: what a plugin needs to know
+// is in its requests.
+func (c *child) prepare(self, socketDir, sha256 string, command, env []string) {
+	args := []string{"plugin", "exec", "--report-fd", "3", "--parent", strconv.Itoa(os.Getpid()), "--socket-dir", socketDir}
+	if sha256 != "" {
+		args = append(args, "--sha256", sha256)
+	}
+	args = append(append(args, "--"), command...)
+	cmd := exec.Command(self, args...)
+	cmd.Env = env
+	cmd.Dir = "/"
+	cmd.SysProcAttr = processAttributes()
+	c.cmd, c.socketDir = cmd, socketDir
+}
+
+// Start starts the process. The goroutine that forks stays on its thread until
+// the process is dead, because the signal for the parent's death is sent when
+// the forking thread ends, not the process.
+func (c *child) Start(context.Context) error {
+	ends := make([]*os.File, 0, 6)
+	closeAll := func() {
+		for _, f := range ends {
+			f.Close()
+		}
+	}
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll()
+			return err
+		}
+		ends = append(ends, r, w)
+	}
+	c.stdout, c.stderr, c.report = ends[0], ends[2], ends[4]
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = ends[1], ends[3], []*os.File{ends[5]}
+
+	started := make(chan error)
+	go c.live(started)
+	if err := <-started; err != nil {
+		closeAll()
+		return err
+	}
+	for _, w := range []*os.File{ends[1], ends[3], ends[5]} {
+		w.Close()
+	}
+	go c.readReport()
+	return nil
+}
+
+// readReport reads what `plugin exec` says until it has become the plugin.
+func (c *child) readReport() {
+	defer close(c.read)
+	defer c.report.Close()
+	b, _ := io.ReadAll(io.LimitReader(c.report, maxReport))
+	var said execReport
+	for line := range bytes.Lines(b) {
+		var r execReport
+		if json.Unmarshal(line, &r) == nil {
+			said.Missing = append(said.Missing, r.Missing...)
+			said.Error += r.Error
+		}
+	}
+	c.mu.Lock()
+	c.said = said
+	c.mu.Unlock()
+}
+
+// sandbox is what `plugin exec` reported, waited for until the exec.
+func (c *child) sandbox() execReport {
+	<-c.read
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said
+}
+
+// Kill kills the process and its group. It may be called at any time and often;
+// a process that is not started yet is killed when it is.
+func (c *child) Kill(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead {
+		return nil
+	}
+	c.killed = true
+	if c.pid == 0 {
+		return nil
+	}
+	err := killGroup(c.pid)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// Wait waits until the process is dead.
+func (c *child) Wait(context.Context) error {
+	<-c.exited
+	return nil
+}
+
+// PID is the process id; 0 before the start.
+func (c *child) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pid
+}
+
+// died says how the process ended: "was killed by signal 9 (killed)", "exited
+// with status 3". It may be asked once exited is closed.
+func (c *child) died() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return describeExit(c.state)
+}
+
+// killedByUs says that Kill ended the process: its end tells nothing about it.
+func (c *child) killedByUs() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == nil {
+		return c.killed
+	}
+	ws, ok := c.state.Sys().(syscall.WaitStatus)
+	return c.killed && ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
+}
+
+func describeExit(state *os.ProcessState) string {
+	if state == nil {
+		return "ended in an unknown way"
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return fmt.Sprintf("was killed by signal %d (%s)", int(ws.Signal()), ws.Signal())
+	}
+	return fmt.Sprintf("exited with status %d", state.ExitCode())
+}
+
+// waitExit waits at most d for the process to end.
+func (c *child) waitExit(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.exited:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+func (c *child) Stdout() io.ReadCloser           { return c.stdout }
+func (c *child) Stderr() io.ReadCloser           { return c.stderr }
+func (c *child) Name() string                    { return c.cmd.Path }
+func (c *child) Diagnose(context.Context) string { return "" }
+
+// ID is the process id in decimal; "" before the start, which go-plugin takes
+// to mean that there is nothing to stop.
+func (c *child) ID() string {
+	if pid := c.PID(); pid != 0 {
+		return strconv.Itoa(pid)
+	}
+	return ""
+}
+
+// PluginToHost checks the address that a plugin says it listens at: a Unix
+// socket in the private directory, nothing else, before anything connects.
+func (c *child) PluginToHost(network, address string) (string, string, error) {
+	if network != "unix" {
+		return "", "", fmt.Errorf("listens on network %q, expected unix", clip(network))
+	}
+	if filepath.Dir(address) != c.socketDir || strings.HasPrefix(address, "@") {
+		return "", "", fmt.Errorf("listens at %q, expected a socket in %s", clip(address), c.socketDir)
+	}
+	info, err := os.Lstat(address)
+	if err != nil {
+		return "", "", fmt.Errorf("listens at %q: %w", clip(address), err)
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return "", "", fmt.Errorf("listens at %q, which is no socket", clip(address))
+	}
+	return network, address, nil
+}
+
+// HostToPlugin is not needed: with one multiplexed connection the engine
+// listens nowhere.
+func (c *child) HostToPlugin(network, address string) (string, string, error) {
+	return network, address, nil
+}

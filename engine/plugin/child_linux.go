@@ -1,0 +1,57 @@
+package plugin
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// processAttributes: a session of its own, so that a plugin has no terminal,
+// its group is its own, and the keys of the user's terminal reach unwindd
+// alone; and SIGKILL when the forking thread dies.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// live is the life of the process: it is started, ends and is reaped on one
+// thread.
+func (c *child) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := c.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	pid := c.cmd.Process.Pid
+	c.mu.Lock()
+	c.pid = pid
+	if c.killed {
+		_ = killGroup(pid)
+	}
+	c.mu.Unlock()
+	started <- nil
+
+	// The process is left a zombie at first: as long as it is, its number and
+	// its group's belong to nobody else and can be killed.
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	c.mu.Lock()
+	_ = killGroup(pid)
+	c.dead = true
+	c.mu.Unlock()
+
+	err := c.cmd.Wait()
+	_ = err // an exit status that is not zero; it is in the state
+	c.mu.Lock()
+	c.state = c.cmd.ProcessState
+	c.mu.Unlock()
+	close(c.exited)
+}
+
+func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }

@@ -1,0 +1,31 @@
+//go:build !linux
+
+package plugin
+
+import "syscall"
+
+func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// live is the life of the process. Without Linux's signal for the parent's
+// death, a plugin ends when its connection does.
+func (c *child) live(started chan<- error) {
+	if err := c.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	pid := c.cmd.Process.Pid
+	c.mu.Lock()
+	c.pid = pid
+	if c.killed {
+		_ = killGroup(pid)
+	}
+	c.mu.Unlock()
+	started <- nil
+	_ = c.cmd.Wait() // an exit status that is not zero; it is in the state
+	c.mu.Lock()
+	c.dead, c.state = true, c.cmd.ProcessState
+	c.mu.Unlock()
+	close(c.exited)
+}
+
+func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }

@@ -1,0 +1,108 @@
+package plugin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// vendorPrefix is how the names of vendors' executables begin.
+const vendorPrefix = "unwindd-arch-"
+
+// maxVendors bounds the executables that one directory may hold.
+const maxVendors = 256
+
+// A candidate is an executable found in a plugin directory.
+type candidate struct {
+	name    string // NAME of unwindd-arch-NAME
+	path    string // with symbolic links resolved, so that a file is one plugin
+	problem string // why it cannot be used; "" when it can
+}
+
+// discover finds the executables in the plugin directories, sorted by directory
+// and name. A directory that cannot be read is an error: someone named it.
+func discover(dirs []string) ([]candidate, error) {
+	var found []candidate
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, fmt.Errorf("plugin directory %s: %w", dir, errors.Unwrap(err))
+		}
+		here := 0
+		for _, entry := range entries {
+			name, ok := strings.CutPrefix(entry.Name(), vendorPrefix)
+			if !ok {
+				continue
+			}
+			if here++; here > maxVendors {
+				return nil, fmt.Errorf("plugin directory %s: more than %d files named %sNAME", dir, maxVendors, vendorPrefix)
+			}
+			c := examine(name, filepath.Join(dir, entry.Name()))
+			if !seen[c.path] {
+				seen[c.path] = true
+				found = append(found, c)
+			}
+		}
+	}
+	return found, nil
+}
+
+func examine(name, path string) candidate {
+	c := candidate{name: name, path: path}
+	if !validName(name) {
+		c.name = printable(clip(name))
+		c.problem = "its name has characters other than letters, digits, '.', '_', '+' and '-'"
+		return c
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		c.problem = err.Error()
+		return c
+	}
+	c.path = real
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		c.problem = err.Error()
+	case !info.Mode().IsRegular():
+		c.problem = fmt.Sprintf("it is not a regular file (%s)", info.Mode().Type())
+	case info.Mode().Perm()&0o111 == 0:
+		c.problem = fmt.Sprintf("it is not executable (%s)", info.Mode().Perm())
+	}
+	return c
+}
+
+func validName(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._+-", r)) {
+			return false
+		}
+	}
+	return true
+}
+
+// hashFile is the SHA-256 of a file in lower-case hex.
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("hash %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,51 @@
+package plugin
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// difference says where two values of plain data differ: the path of the first
+// place and what is there; "" where they are equal. An empty list and no list
+// are the same, because the wire does not tell them apart.
+func difference(a, b any) string {
+	return differ("", reflect.ValueOf(a), reflect.ValueOf(b))
+}
+
+func differ(at string, a, b reflect.Value) string {
+	switch a.Kind() {
+	case reflect.Pointer:
+		if a.IsNil() || b.IsNil() {
+			if a.IsNil() != b.IsNil() {
+				return fmt.Sprintf("%s is set in one only", at)
+			}
+			return ""
+		}
+		return differ(at, a.Elem(), b.Elem())
+	case reflect.Struct:
+		for i := range a.NumField() {
+			name := a.Type().Field(i).Name
+			if at != "" {
+				name = at + "." + name
+			}
+			if d := differ(name, a.Field(i), b.Field(i)); d != "" {
+				return d
+			}
+		}
+		return ""
+	case reflect.Slice, reflect.Array:
+		if a.Len() != b.Len() {
+			return fmt.Sprintf("%s has %d entries, expected %d", at, a.Len(), b.Len())
+		}
+		for i := range a.Len() {
+			if d := differ(fmt.Sprintf("%s[%d]", at, i), a.Index(i), b.Index(i)); d != "" {
+				return d
+			}
+		}
+		return ""
+	}
+	if !a.Equal(b) {
+		return fmt.Sprintf("%s is %v, expected %v", at, a, b)
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package plugin
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ErrUsage is wrapped by the errors of ExecMain that mean its command line was
+// wrong.
+var ErrUsage = errors.New("wrong usage")
+
+// An execution is the command line of `plugin exec`.
+type execution struct {
+	socketDir string // the one place that the plugin may write to
+	parent    int    // process that must still be the parent; 0: whichever
+	reportFD  int    // where the report goes; 0: standard error
+	sha256    string // what the executable must hash to; "": not checked
+	path      string
+	args      []string
+}
+
+// An execReport is what `plugin exec` tells whoever started it: what of the
+// sandbox this system lacks, and why the plugin was not executed. The
+// descriptor it is written to closes on the exec, so that a plugin can add
+// nothing to it, and its end without an Error says that the exec succeeded.
+type execReport struct {
+	Missing []string `json:"missing,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+// ExecMain is `unwindd plugin exec [flags] -- PATH ARGS...`. It takes from this
+// process what a plugin does not need and then executes PATH in its place, so
+// it returns only with an error. The sandbox is, in this order: the parent's
+// death is this process's; no descriptor but 0, 1 and 2; rlimits; no
+// capabilities; no new privileges; Landlock; a seccomp filter. What the system
+// lacks is reported and skipped.
+//
+//	--socket-dir DIR  the only directory that the plugin may write to
+//	--parent PID      fail unless PID is the parent
+//	--report-fd N     write the report, JSON, to descriptor N; else one line of JSON to standard error
+//	--sha256 HEX      fail unless the executable has this hash
+func ExecMain(args []string) error {
+	e, err := parseExecution(args)
+	if err != nil {
+		return err
+	}
+	out := io.Writer(os.Stderr)
+	if e.reportFD > 0 {
+		out = os.NewFile(uintptr(e.reportFD), "report")
+		if out.(*os.File) == nil {
+			return fmt.Errorf("plugin exec: %w: --report-fd %d is no descriptor", ErrUsage, e.reportFD)
+		}
+	}
+	report := func(r execReport) {
+		line, err := json.Marshal(r)
+		if e.reportFD == 0 {
+			line, err = json.Marshal(map[string]any{
+				"@level": "warn", "@module": "unwindd.sandbox", "@message": "the sandbox is incomplete", "missing": r.Missing,
+			})
+		}
+		if err == nil {
+			// Nobody is left to tell when this fails.
+			_, _ = out.Write(append(line, '\n'))
+		}
+	}
+	err = e.run(func(missing []string) { report(execReport{Missing: missing}) })
+	if err != nil && e.reportFD > 0 {
+		report(execReport{Error: err.Error()})
+	}
+	return fmt.Errorf("plugin exec: %w", err)
+}
+
+func parseExecution(args []string) (*execution, error) {
+	var e execution
+	f := flag.NewFlagSet("plugin exec", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&e.socketDir, "socket-dir", "", "")
+	f.IntVar(&e.parent, "parent", 0, "")
+	f.IntVar(&e.reportFD, "report-fd", 0, "")
+	f.StringVar(&e.sha256, "sha256", "", "")
+	if err := f.Parse(args); err != nil {
+		return nil, fmt.Errorf("plugin exec: %w: %w", ErrUsage, err)
+	}
+	if f.NArg() == 0 {
+		return nil, fmt.Errorf("plugin exec: %w: expected [--socket-dir DIR] -- PATH ARGS...", ErrUsage)
+	}
+	if e.reportFD != 0 && e.reportFD < 3 {
+		return nil, fmt.Errorf("plugin exec: %w: --report-fd %d, expected 3 or more", ErrUsage, e.reportFD)
+	}
+	e.path, e.args = f.Arg(0), f.Args()
+	path, err := filepath.Abs(e.path)
+	if err != nil {
+		return nil, fmt.Errorf("plugin exec: %w", err)
+	}
+	e.path = path
+	return &e, nil
+}

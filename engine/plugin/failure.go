@@ -1,0 +1,49 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNoArchitecture is wrapped by the errors of lookups that found no
+// architecture.
+var ErrNoArchitecture = errors.New("no architecture plugin")
+
+// ErrAmbiguous says that more than one plugin claims the same thing. Nothing is
+// chosen for the user: one of them has to go.
+type ErrAmbiguous struct {
+	What  string   // "ELF machine 62, OS ABI 0"
+	Names []string // of the plugins, each with where it comes from
+}
+
+func (e *ErrAmbiguous) Error() string {
+	return fmt.Sprintf("%s is claimed by %d plugins: %s; remove all but one from the plugin directories",
+		e.What, len(e.Names), strings.Join(e.Names, " and "))
+}
+
+// A Failure is why a call of a plugin has no answer: it could not be started,
+// died, hung, answered an error, or answered what cannot be. Err is the cause
+// where there is one; an error that the plugin itself answered keeps its
+// identity under errors.Is (sdk.ErrNotImplemented).
+type Failure struct {
+	Plugin string // its name
+	Call   string // "FrameRules"; "start" when it could not be started
+	Reason string
+	Err    error
+}
+
+func (f *Failure) Error() string {
+	return fmt.Sprintf("plugin %s: %s: %s", f.Plugin, f.Call, f.Reason)
+}
+
+func (f *Failure) Unwrap() error { return f.Err }
+
+// nonsense is an error about an answer that cannot be.
+type nonsense struct{ error }
+
+func (n *nonsense) Unwrap() error { return n.error }
+
+func nonsenseFailure(plugin, call string, n *nonsense) *Failure {
+	return &Failure{Plugin: plugin, Call: call, Reason: "answered nonsense: " + clip(printable(n.Error())), Err: n.error}
+}

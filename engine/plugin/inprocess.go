@@ -1,0 +1,54 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A transport makes the calls of one architecture, wherever it runs.
+type transport interface {
+	// do calls f with the architecture. f returns a *nonsense for an answer
+	// that cannot be. Errors are *Failure, or wrap the context's.
+	do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error
+	pid() int           // of the running process; 0: none
+	starts() uint64     // how often a process was started
+	problems() []string // so far
+	close()
+}
+
+// inProcess is the transport of an architecture in this process. It cannot be
+// killed, so it is trusted to end with its context; its answers are validated
+// like all others.
+type inProcess struct {
+	name string
+	arch sdk.Architecture
+}
+
+func (p *inProcess) do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &Failure{Plugin: p.name, Call: call, Reason: clip(fmt.Sprintf("panicked: %v", r)),
+				Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
+		}
+	}()
+	err = f(ctx, p.arch)
+	var bad *nonsense
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("plugin %s: %s: %w", p.name, call, ctx.Err())
+	case errors.As(err, &bad):
+		return nonsenseFailure(p.name, call, bad)
+	}
+	return &Failure{Plugin: p.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+}
+
+func (p *inProcess) pid() int           { return 0 }
+func (p *inProcess) starts() uint64     { return 0 }
+func (p *inProcess) problems() []string { return nil }
+func (p *inProcess) close()             {}

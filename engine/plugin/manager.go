@@ -1,0 +1,383 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// The default deadlines.
+const (
+	DefaultStartDeadline = 10 * time.Second
+	DefaultCallDeadline  = 5 * time.Second
+)
+
+// Options says which architectures there are.
+type Options struct {
+	// Self is the path of an unwindd executable: bundled plugins are started as
+	// `Self plugin serve NAME`, and all processes through `Self plugin exec`.
+	Self string
+	// Dirs are searched for vendors' executables, unwindd-arch-NAME. No other
+	// place is.
+	Dirs []string
+	// Pins gives the SHA-256, in hex, that the executable of a vendor's plugin
+	// must have, by NAME. One with another hash is not started.
+	Pins map[string]string
+	// InProcess are architectures that run in this process.
+	InProcess []sdk.Architecture
+	// Bundled are the architectures in Self.
+	Bundled []Bundled
+	// Logger gets what plugins write to standard error; nil: nobody does.
+	Logger hclog.Logger
+	// StartDeadline is how long a process may take until it has described
+	// itself, CallDeadline how long a call may take; 0: the defaults.
+	StartDeadline, CallDeadline time.Duration
+}
+
+// Bundled is an architecture that is compiled into Self.
+type Bundled struct {
+	Name string
+	New  func() sdk.Architecture
+	// Description is the same as New().Describe answers. It is compiled in, so
+	// that a process is started only when a call needs it; what the process
+	// then answers must be equal.
+	Description func() *sdk.Description
+}
+
+// A Manager has all architectures. It may be used concurrently.
+type Manager struct {
+	plugins []*plug
+	pinned  map[string]string
+	cache   func() descriptionCache
+
+	close sync.Once
+}
+
+// A plug is a plugin whose architecture may not be known yet.
+type plug struct {
+	name   string
+	origin string
+	vendor bool
+	// find finds the description, once; the error says why the plugin cannot be
+	// used.
+	find      func() (*Arch, error)
+	sha256    func() (string, error)
+	pinned    bool
+	transport transport // nil where there is only a problem
+}
+
+// Origins of architectures that are not a vendor's executable.
+const (
+	originBundled   = "bundled"
+	originInProcess = "in-process"
+)
+
+// NewManager finds the plugins. It starts none. A directory that cannot be
+// read, a pin that is no hash and a bad name are errors; an executable that
+// cannot be used is in List with its problem.
+func NewManager(o Options) (*Manager, error) {
+	if o.StartDeadline <= 0 {
+		o.StartDeadline = DefaultStartDeadline
+	}
+	if o.CallDeadline <= 0 {
+		o.CallDeadline = DefaultCallDeadline
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache)}
+	for name, pin := range o.Pins {
+		pin = strings.ToLower(pin)
+		if len(pin) != 64 || strings.Trim(pin, "0123456789abcdef") != "" {
+			return nil, fmt.Errorf("pin of plugin %s: %q, expected a SHA-256 in 64 hex digits", name, clip(pin))
+		}
+		m.pinned[name] = pin
+	}
+	candidates, err := discover(o.Dirs)
+	if err != nil {
+		return nil, err
+	}
+	for _, arch := range o.InProcess {
+		m.plugins = append(m.plugins, inProcessPlug(arch))
+	}
+	for _, b := range o.Bundled {
+		if !validName(b.Name) || b.New == nil || b.Description == nil {
+			return nil, fmt.Errorf("bundled plugin %q: expected a name, New and Description", b.Name)
+		}
+		m.plugins = append(m.plugins, bundledPlug(&o, b))
+	}
+	for _, c := range candidates {
+		m.plugins = append(m.plugins, m.vendorPlug(&o, c))
+	}
+	return m, nil
+}
+
+func inProcessPlug(arch sdk.Architecture) *plug {
+	p := &plug{origin: originInProcess}
+	t := &inProcess{arch: arch}
+	p.transport = t
+	find := sync.OnceValues(func() (*Arch, error) {
+		var d *sdk.Description
+		err := t.do(context.Background(), "Describe", func(ctx context.Context, arch sdk.Architecture) (err error) {
+			d, err = describe(ctx, arch)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		t.name = d.Name
+		return &Arch{plugin: d.Name, origin: p.origin, desc: d, transport: t}, nil
+	})
+	p.find = find
+	// An architecture of this process is asked for its name at once: it costs
+	// no process.
+	t.name = "in this process"
+	if a, err := find(); err == nil {
+		p.name = a.Name()
+	} else {
+		p.name = t.name
+	}
+	return p
+}
+
+func bundledPlug(o *Options, b Bundled) *plug {
+	p := &plug{name: b.Name, origin: originBundled}
+	description := sync.OnceValues(func() (*sdk.Description, error) {
+		d := b.Description()
+		if d == nil {
+			return nil, fmt.Errorf("plugin %s: no description is compiled in", b.Name)
+		}
+		if err := d.Validate(); err != nil {
+			return nil, fmt.Errorf("plugin %s: the description that is compiled in: %w", b.Name, err)
+		}
+		return d, nil
+	})
+	l := launch{
+		name: b.Name, self: o.Self, command: []string{o.Self, "plugin", "serve", b.Name},
+		timeout: o.StartDeadline, logger: o.Logger.Named(b.Name),
+	}
+	s := newSupervisor(l, o.CallDeadline, func(ctx context.Context, arch sdk.Architecture) error {
+		want, err := description()
+		if err != nil {
+			return err
+		}
+		return describesItselfAs(ctx, arch, want, "the one compiled in")
+	})
+	p.transport = s
+	p.find = sync.OnceValues(func() (*Arch, error) {
+		d, err := description()
+		if err != nil {
+			return nil, err
+		}
+		return &Arch{plugin: b.Name, origin: p.origin, desc: d, transport: s}, nil
+	})
+	return p
+}
+
+// describesItselfAs checks that a process that just started is what it is
+// known as.
+func describesItselfAs(ctx context.Context, arch sdk.Architecture, want *sdk.Description, known string) error {
+	d, err := describe(ctx, arch)
+	if err != nil {
+		return err
+	}
+	if at := difference(d, want); at != "" {
+		return &nonsense{fmt.Errorf("it is not %s: %s", known, at)}
+	}
+	return nil
+}
+
+func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
+	p := &plug{name: c.name, origin: c.path, vendor: true}
+	pin, pinned := m.pinned[c.name]
+	p.pinned = pinned
+	if c.problem != "" {
+		p.sha256 = func() (string, error) { return "", nil }
+		p.find = func() (*Arch, error) { return nil, fmt.Errorf("plugin %s: %s: %s", c.name, c.path, c.problem) }
+		return p
+	}
+	p.sha256 = sync.OnceValues(func() (string, error) { return hashFile(c.path) })
+	// What the process must describe itself as, once that is known.
+	var known *sdk.Description
+	var asked *sdk.Description
+	l := launch{
+		name: c.name, self: o.Self, command: []string{c.path},
+		timeout: o.StartDeadline, logger: o.Logger.Named(c.name),
+	}
+	s := newSupervisor(l, o.CallDeadline, func(ctx context.Context, arch sdk.Architecture) (err error) {
+		if known != nil {
+			return describesItselfAs(ctx, arch, known, "the one that this executable gave before")
+		}
+		asked, err = describe(ctx, arch)
+		return err
+	})
+	p.transport = s
+	p.find = sync.OnceValues(func() (*Arch, error) {
+		sum, err := p.sha256()
+		if err != nil {
+			return nil, fmt.Errorf("plugin %s: %w", c.name, err)
+		}
+		if pinned && sum != pin {
+			return nil, fmt.Errorf("plugin %s: %s has SHA-256 %s, and %s is pinned", c.name, c.path, sum, pin)
+		}
+		// From here on only this executable is started, whatever is at its path.
+		s.launch.sha256 = sum
+		if d := m.cache().get(sum); d != nil {
+			known = d
+		} else {
+			ctx, cancel := context.WithTimeout(s.ctx, o.StartDeadline+o.CallDeadline)
+			defer cancel()
+			if _, err := s.acquire(ctx, "Describe"); err != nil {
+				return nil, err
+			}
+			// It was started to be asked only.
+			s.rest()
+			known = asked
+			if err := m.cache().put(sum, known); err != nil {
+				o.Logger.Warn("the description is not cached", "plugin", c.name, "error", err)
+			}
+		}
+		return &Arch{plugin: c.name, origin: c.path, desc: known, transport: s}, nil
+	})
+	return p
+}
+
+// archs finds all architectures, vendors' in parallel where they have to be
+// started for it, and why others cannot be used.
+func (m *Manager) archs() (found []*Arch, unusable []error) {
+	archs := make([]*Arch, len(m.plugins))
+	errs := make([]error, len(m.plugins))
+	var wg sync.WaitGroup
+	for i, p := range m.plugins {
+		if !p.vendor {
+			archs[i], errs[i] = p.find()
+			continue
+		}
+		wg.Go(func() { archs[i], errs[i] = p.find() })
+	}
+	wg.Wait()
+	for i := range archs {
+		if errs[i] != nil {
+			unusable = append(unusable, errs[i])
+		} else {
+			found = append(found, archs[i])
+		}
+	}
+	return found, unusable
+}
+
+// choose is the one architecture for which claims holds.
+func (m *Manager) choose(what string, claims func(*Arch) bool) (*Arch, error) {
+	found, unusable := m.archs()
+	found = slices.DeleteFunc(found, func(a *Arch) bool { return !claims(a) })
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		if len(unusable) > 0 {
+			return nil, fmt.Errorf("%w for %s; not usable: %w", ErrNoArchitecture, what, errors.Join(unusable...))
+		}
+		return nil, fmt.Errorf("%w for %s", ErrNoArchitecture, what)
+	}
+	e := &ErrAmbiguous{What: what}
+	for _, a := range found {
+		e.Names = append(e.Names, fmt.Sprintf("%s (%s)", a.plugin, a.origin))
+	}
+	return nil, e
+}
+
+// ForObject is the architecture that recognises a code object: by its ELF
+// header, or, where machine is 0, by the file's first bytes. The errors are
+// ErrNoArchitecture and *ErrAmbiguous.
+func (m *Manager) ForObject(machine uint16, osabi uint8, flags uint32, magic []byte) (*Arch, error) {
+	what := fmt.Sprintf("ELF machine %d, OS ABI %d, flags %#x", machine, osabi, flags)
+	if machine == 0 {
+		what = fmt.Sprintf("a file that begins with % x", magic[:min(len(magic), 16)])
+	}
+	return m.choose(what, func(a *Arch) bool { return recognises(a.desc, machine, osabi, flags, magic) })
+}
+
+// ForMachine is the architecture of an ELF machine, whatever the OS ABI.
+func (m *Manager) ForMachine(machine uint16) (*Arch, error) {
+	return m.choose(fmt.Sprintf("ELF machine %d", machine), func(a *Arch) bool { return recognisesMachine(a.desc, machine) })
+}
+
+// ForNote is the architecture that a dump with notes of an owner belongs to as
+// well.
+func (m *Manager) ForNote(owner string) (*Arch, error) {
+	return m.choose(fmt.Sprintf("notes of %q", clip(owner)), func(a *Arch) bool { return recognisesNote(a.desc, owner) })
+}
+
+// Find is the architecture of a name, that of its description or of its plugin.
+func (m *Manager) Find(name string) (*Arch, error) {
+	return m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) bool { return a.Name() == name || a.plugin == name })
+}
+
+// Descriptions are those of all architectures that can be used.
+func (m *Manager) Descriptions() []*sdk.Description {
+	found, _ := m.archs()
+	out := make([]*sdk.Description, len(found))
+	for i, a := range found {
+		out[i] = a.desc
+	}
+	return out
+}
+
+// Status is what is known of one plugin.
+type Status struct {
+	Name        string           // of the plugin: NAME of unwindd-arch-NAME
+	Origin      string           // "bundled", "in-process", or the path of the executable
+	SHA256      string           // of a vendor's executable
+	Pinned      bool             // the configuration says which hash it must have
+	Description *sdk.Description // nil when Problem is set
+	Problem     string           // why it cannot be used
+	PID         int              // of the running process; 0: none
+	Generation  uint64           // processes started so far
+	Problems    []string         // what happened to it so far
+}
+
+// List is the state of all plugins: in-process ones, bundled ones, vendors' by
+// directory and name. A vendor's plugin that was never described is started to
+// be.
+func (m *Manager) List() []Status {
+	m.archs()
+	out := make([]Status, len(m.plugins))
+	for i, p := range m.plugins {
+		s := &out[i]
+		s.Name, s.Origin, s.Pinned = p.name, p.origin, p.pinned
+		if p.sha256 != nil {
+			s.SHA256, _ = p.sha256() // its error is the problem
+		}
+		if a, err := p.find(); err != nil {
+			s.Problem = err.Error()
+		} else {
+			s.Description = a.desc
+		}
+		if p.transport != nil {
+			s.PID, s.Generation, s.Problems = p.transport.pid(), p.transport.starts(), p.transport.problems()
+		}
+	}
+	return out
+}
+
+// Close ends all processes. Calls that are under way fail, and so do later
+// ones.
+func (m *Manager) Close() {
+	m.close.Do(func() {
+		var wg sync.WaitGroup
+		for _, p := range m.plugins {
+			if p.transport != nil {
+				wg.Go(p.transport.close)
+			}
+		}
+		wg.Wait()
+	})
+}

@@ -1,0 +1,10 @@
+//go:build !race && !asan && !msan
+
+package plugin
+
+// The memory of a plugin in bytes: what it may have for data, and all that it
+// may map.
+const (
+	dataLimit         = 4 << 30
+	addressSpaceLimit = 16 << 30
+)

@@ -1,0 +1,14 @@
+//go:build unix
+
+package plugin
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownedByUs says whether a file belongs to this user.
+func ownedByUs(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}

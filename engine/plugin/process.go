@@ -1,0 +1,222 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+const (
+	// maxMessage bounds one message from a plugin, in bytes, before anything of
+	// it is decoded. Large answers come as streams of smaller ones.
+	maxMessage = 64 << 20
+	// maxSocketBase is how long the path of a directory may be in which a
+	// private one is made: the address of a Unix socket has 107 bytes, and
+	// go-plugin's names inside take up to 59.
+	maxSocketBase = 48
+	// pipeGrace is how long the output of a dead process is still read, where
+	// someone else holds its pipes open.
+	pipeGrace = time.Second
+)
+
+// A launch says how the process of a plugin is started.
+type launch struct {
+	name    string
+	self    string   // `self plugin exec` starts it
+	sha256  string   // of the executable; "": not checked
+	command []string // what is executed, with its arguments
+	timeout time.Duration
+	logger  hclog.Logger
+}
+
+// A process is a running plugin that has shaken hands.
+type process struct {
+	child  *child
+	client *goplugin.Client
+	arch   sdk.Architecture
+	log    *stderrLog
+	dir    string
+	conn   atomic.Pointer[grpc.ClientConn]
+	once   sync.Once
+}
+
+// start starts the process and connects to it. It ends with ctx at the latest,
+// whatever the process does. The error says what happened, in words for the
+// user.
+func (l *launch) start(ctx context.Context) (*process, error) {
+	dir, err := privateDirectory()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{child: newChild(), dir: dir, log: &stderrLog{logger: l.logger}}
+	p.client = goplugin.NewClient(&goplugin.ClientConfig{
+		HandshakeConfig:     sdk.Handshake(),
+		VersionedPlugins:    sdk.ClientPlugins(),
+		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
+		AutoMTLS:            true,
+		GRPCBrokerMultiplex: true, // so that a plugin never has to connect to anything
+		SkipHostEnv:         true,
+		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: dir},
+		StartTimeout:        l.timeout,
+		Stderr:              p.log,
+		SyncStdout:          p.log,
+		SyncStderr:          p.log,
+		Logger:              hclog.NewNullLogger(), // what matters of it is in the errors
+		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+			grpc.WithChainStreamInterceptor(p.keepConnection),
+		},
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socketDir string) (runner.Runner, error) {
+			p.child.prepare(l.self, socketDir, l.sha256, l.command, spec.Env)
+			return p.child, nil
+		},
+	})
+
+	// Steps after the handshake have no deadline of their own in go-plugin.
+	// The death of the process ends them all.
+	stop := context.AfterFunc(ctx, func() { _ = p.child.Kill(context.Background()) })
+	err = p.connect()
+	if stop() && err == nil {
+		return p, nil
+	}
+	err = p.explain(ctx, err, l.timeout)
+	p.stop()
+	return nil, err
+}
+
+// connect makes the one connection, checks its peer and asks for the
+// architecture.
+func (p *process) connect() error {
+	address, err := p.client.Start()
+	if err != nil {
+		return err
+	}
+	protocol, err := p.client.Client()
+	if err != nil {
+		return err
+	}
+	unix, ok := address.(*net.UnixAddr)
+	if !ok {
+		return fmt.Errorf("listens at %s, expected a Unix socket", address)
+	}
+	if err := checkPeer(unix.Name, p.child.PID()); err != nil {
+		return err
+	}
+	raw, err := protocol.Dispense(sdk.PluginName)
+	if err != nil {
+		return err
+	}
+	if p.arch, ok = raw.(sdk.Architecture); !ok {
+		return fmt.Errorf("the client for %q is a %T, which is no architecture", sdk.PluginName, raw)
+	}
+	return nil
+}
+
+// explain turns an error of the start into what happened.
+func (p *process) explain(ctx context.Context, err error, timeout time.Duration) error {
+	if p.child.PID() == 0 {
+		return fmt.Errorf("could not be started: %w", err)
+	}
+	switch ctx.Err() {
+	case context.Canceled:
+		return errClosed
+	case context.DeadlineExceeded:
+		return fmt.Errorf("did not start within %s%s", timeout, p.lastWords())
+	}
+	// A process that is about to die explains more than its silence.
+	dead := p.child.waitExit(200 * time.Millisecond)
+	if !dead {
+		_ = p.child.Kill(context.Background())
+		<-p.child.exited
+	}
+	if said := p.child.sandbox(); said.Error != "" {
+		return errors.New(clip(printable(said.Error)))
+	}
+	if dead && !p.child.killedByUs() {
+		return fmt.Errorf("%s before it was ready%s", p.child.died(), p.lastWords())
+	}
+	message := "nothing"
+	if err != nil {
+		message = err.Error()
+	}
+	if strings.Contains(message, "Unrecognized remote plugin message") {
+		line, _, _ := strings.Cut(strings.TrimPrefix(message, "Unrecognized remote plugin message: "), "\n")
+		return fmt.Errorf("wrote %q to standard output, expected go-plugin's handshake%s", clip(line), p.lastWords())
+	}
+	return fmt.Errorf("%s%s", clip(printable(message)), p.lastWords())
+}
+
+// lastWords is the end of standard error, for the end of a sentence.
+func (p *process) lastWords() string {
+	if w := p.log.lastWords(); w != "" {
+		return "; its standard error: " + w
+	}
+	return ""
+}
+
+// keepConnection remembers the connection, which go-plugin forgets when its
+// start fails halfway.
+func (p *process) keepConnection(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	p.conn.Store(cc)
+	return streamer(ctx, desc, cc, method, opts...)
+}
+
+// stop kills the process and leaves nothing of it behind: no zombie, no
+// goroutine, no directory. A plugin keeps nothing that a gentler end would save.
+func (p *process) stop() {
+	p.once.Do(func() {
+		if p.child.PID() != 0 {
+			_ = p.child.Kill(context.Background())
+			<-p.child.exited
+			end := time.Now().Add(pipeGrace)
+			_ = p.child.stdout.SetReadDeadline(end)
+			_ = p.child.stderr.SetReadDeadline(end)
+			_ = p.child.report.SetReadDeadline(end)
+			p.client.Kill()
+			<-p.child.read
+			p.child.stdout.Close()
+			p.child.stderr.Close()
+		}
+		if cc := p.conn.Load(); cc != nil {
+			cc.Close()
+		}
+		os.RemoveAll(p.dir)
+	})
+}
+
+// privateDirectory makes a directory of this user alone for sockets. Where the
+// directory for temporary files has too long a path for them, or cannot be
+// written, others are tried.
+func privateDirectory() (string, error) {
+	var errs []error
+	for _, base := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"} {
+		if base == "" {
+			continue
+		}
+		if len(base) > maxSocketBase {
+			errs = append(errs, fmt.Errorf("%s: longer than %d bytes, too long for Unix sockets inside", base, maxSocketBase))
+			continue
+		}
+		dir, err := os.MkdirTemp(base, "unwindd-")
+		if err == nil {
+			return dir, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", fmt.Errorf("no private directory for the socket: %w", errors.Join(errs...))
+}

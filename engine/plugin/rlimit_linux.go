@@ -1,0 +1,44 @@
+package plugin
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A resourceLimit is an rlimit of plugins. What it counts per user (processes)
+// is not limited here: a limit low enough to help would hit the user's own.
+// The seccomp filter forbids processes instead.
+type resourceLimit struct {
+	name     string
+	resource int
+	value    uint64
+}
+
+// resourceLimits is what a plugin may use.
+var resourceLimits = []resourceLimit{
+	{"CORE", unix.RLIMIT_CORE, 0},         // a core would hold what it read of the target
+	{"FSIZE", unix.RLIMIT_FSIZE, 0},       // sockets only: nothing is written to files
+	{"NOFILE", unix.RLIMIT_NOFILE, 256},   // one connection, libraries while they load
+	{"MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0}, // bytes
+	{"MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
+	{"DATA", unix.RLIMIT_DATA, dataLimit},
+	{"AS", unix.RLIMIT_AS, addressSpaceLimit}, // runtimes reserve much more than they use
+}
+
+// apply lowers the limit, soft and hard; a lower one stays.
+func (l resourceLimit) apply() error {
+	if l.value == unlimited {
+		return nil
+	}
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(l.resource, &old); err != nil {
+		return err
+	}
+	value := min(l.value, old.Max)
+	// Not Prlimit: the syscall package must know that NOFILE was set, or its
+	// Exec puts the limit back that the Go runtime raised at start.
+	return syscall.Setrlimit(l.resource, &syscall.Rlimit{Cur: value, Max: value})
+}
+
+const unlimited = ^uint64(0)

@@ -1,0 +1,426 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// How often a plugin is started again.
+const (
+	firstBackOff = 50 * time.Millisecond
+	maxBackOff   = 5 * time.Second
+	// healthyTime is how long a process has to live, and answer, for the
+	// failures before it to be forgotten.
+	healthyTime = time.Second
+	// maxInARow is how many failed starts and failed calls in a row make a
+	// plugin given up. A call is failed when the process died of it twice, or
+	// hung.
+	maxInARow = 5
+	// maxUnhealthy is the same where calls succeed in between, but no process
+	// lives for the healthy time: a plugin must not cost its deadline for ever.
+	maxUnhealthy = 12
+	// deathGrace is how long the death of a process is waited for whose
+	// connection broke.
+	deathGrace = time.Second
+)
+
+// errClosed is the reason of calls after, or cut short by, Close.
+var errClosed = errors.New("the plugins were closed")
+
+// A supervisor keeps the process of one plugin running, on demand. Calls may be
+// concurrent: they share the process.
+type supervisor struct {
+	launch       launch
+	callDeadline time.Duration
+	// check asks a process that just started for its description and refuses
+	// it when that is not what it should be.
+	check func(context.Context, sdk.Architecture) error
+
+	ctx    context.Context // done when the supervisor is closed
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	events eventLog
+
+	mu         sync.Mutex
+	current    *process
+	starting   *starting
+	startedAt  time.Time // of current
+	notBefore  time.Time // of the next start
+	inARow     int
+	unhealthy  int
+	history    []string // of the failures that inARow and unhealthy count
+	givenUp    *Failure
+	generation uint64
+	calls      map[string]int // under way in current
+	killing    string         // why current is being killed by us; "": it is not
+}
+
+// A starting is one start that calls wait for.
+type starting struct {
+	done    chan struct{}
+	process *process
+	failure *Failure
+}
+
+func newSupervisor(l launch, callDeadline time.Duration, check func(context.Context, sdk.Architecture) error) *supervisor {
+	s := &supervisor{launch: l, callDeadline: callDeadline, check: check, calls: map[string]int{}}
+	s.events.plugin = l.name
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// do makes a call: f with the architecture of the running process, under the
+// call deadline. All calls ask and change nothing, so one during which the
+// process died is made once more. f returns a *nonsense for an answer that
+// cannot be.
+func (s *supervisor) do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error {
+	for attempt := 1; ; attempt++ {
+		p, err := s.acquire(ctx, call)
+		if err != nil {
+			return err
+		}
+		died, err := s.try(ctx, p, call, f)
+		if died == "" {
+			return err
+		}
+		if attempt == 1 && ctx.Err() == nil && s.ctx.Err() == nil {
+			continue
+		}
+		f := &Failure{Plugin: s.launch.name, Call: call, Reason: died, Err: err}
+		switch {
+		case s.ctx.Err() != nil:
+			f.Reason, f.Err = errClosed.Error(), errClosed
+		case attempt > 1:
+			f.Reason = "its process " + died + ", and when asked once more again"
+			s.failed(fmt.Sprintf("%s during %s, twice", died, call))
+		default:
+			f.Reason = "its process " + died
+		}
+		return f
+	}
+}
+
+// try makes a call once. died says how the process ended under it, "" when it
+// did not; then err is the call's.
+func (s *supervisor) try(ctx context.Context, p *process, call string, f func(context.Context, sdk.Architecture) error) (died string, err error) {
+	limited, cancel := context.WithTimeout(ctx, s.callDeadline)
+	defer cancel()
+	began := time.Now()
+	s.begin(p, call)
+	err = f(limited, p.arch)
+	if err != nil && status.Code(err) == codes.Unavailable && limited.Err() == nil && !p.child.waitExit(deathGrace) {
+		s.kill(p, "closed its connection and was killed")
+	}
+	dead := p.exited()
+	if dead || p.child.killedByUs() {
+		<-p.child.exited
+		dead = true
+		s.retire(p) // while the call still counts as under way
+	}
+	s.end(p, call)
+
+	var bad *nonsense
+	switch {
+	case err == nil:
+		s.succeeded(p)
+		return "", nil
+	case errors.As(err, &bad):
+		return "", nonsenseFailure(s.launch.name, call, bad)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return "", fmt.Errorf("plugin %s: %s: %w", s.launch.name, call, ctx.Err())
+	case limited.Err() != nil && !dead:
+		took := s.callDeadline
+		if ctx.Err() != nil {
+			took = time.Since(began).Round(time.Millisecond) // the caller had less time left
+		}
+		reason := fmt.Sprintf("no answer within %s", took)
+		s.kill(p, fmt.Sprintf("gave no answer to %s within %s and was killed", call, took))
+		<-p.child.exited
+		s.retire(p)
+		s.failed(reason + " to " + call)
+		return "", &Failure{Plugin: s.launch.name, Call: call, Reason: reason, Err: context.DeadlineExceeded}
+	case dead:
+		return p.child.died(), err
+	}
+	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+}
+
+// acquire returns the running process, started now where there is none. It
+// waits for a start that is under way or held back, as long as ctx lasts.
+func (s *supervisor) acquire(ctx context.Context, call string) (*process, error) {
+	for {
+		s.mu.Lock()
+		p := s.current
+		switch {
+		case s.ctx.Err() != nil:
+			s.mu.Unlock()
+			return nil, &Failure{Plugin: s.launch.name, Call: call, Reason: errClosed.Error(), Err: errClosed}
+		case s.givenUp != nil:
+			f := *s.givenUp
+			s.mu.Unlock()
+			f.Call = call
+			return nil, &f
+		case p != nil && !p.exited():
+			s.mu.Unlock()
+			return p, nil
+		case p != nil:
+			s.mu.Unlock()
+			s.retire(p)
+			continue
+		}
+		st := s.starting
+		if st == nil {
+			st = &starting{done: make(chan struct{})}
+			s.starting = st
+			s.tasks.Add(1)
+			go s.start(st)
+		}
+		s.mu.Unlock()
+		select {
+		case <-st.done:
+			if st.failure != nil {
+				f := *st.failure
+				return nil, &f
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("plugin %s: %s: waiting for its start: %w", s.launch.name, call, ctx.Err())
+		}
+	}
+}
+
+// start is one start. It belongs to no call: that a caller gives up is no
+// reason to start again for the next one.
+func (s *supervisor) start(st *starting) {
+	defer s.tasks.Done()
+	defer close(st.done)
+	s.mu.Lock()
+	wait := time.Until(s.notBefore)
+	s.mu.Unlock()
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-s.ctx.Done():
+			t.Stop()
+		}
+	}
+	p, err := s.launchChecked()
+
+	s.mu.Lock()
+	s.starting = nil
+	if err == nil && s.ctx.Err() != nil {
+		err = errClosed
+	}
+	if err == nil {
+		s.current, s.startedAt, s.killing = p, time.Now(), ""
+		s.calls = map[string]int{}
+		s.generation++
+		s.tasks.Add(1)
+		go s.watch(p)
+		st.process = p
+		s.mu.Unlock()
+		s.events.restarted()
+		for _, m := range p.child.sandbox().Missing {
+			s.events.once("runs with less of a sandbox: " + clip(printable(m)))
+		}
+		return
+	}
+	s.mu.Unlock()
+	if p != nil {
+		p.stop()
+	}
+	st.failure = &Failure{Plugin: s.launch.name, Call: "start", Reason: err.Error(), Err: err}
+	if !errors.Is(err, errClosed) {
+		s.events.add("could not be started: " + err.Error())
+		s.failed("start: " + err.Error())
+	}
+}
+
+// launchChecked starts a process and asks for its description.
+func (s *supervisor) launchChecked() (*process, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.launch.timeout)
+	defer cancel()
+	p, err := s.launch.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = s.check(ctx, p.arch)
+	var bad *nonsense
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.As(err, &bad):
+		err = fmt.Errorf("its description is nonsense: %s", clip(printable(bad.Error())))
+	case s.ctx.Err() != nil:
+		err = errClosed
+	case ctx.Err() != nil:
+		err = fmt.Errorf("gave no description within %s of its start%s", s.launch.timeout, p.lastWords())
+	case p.child.waitExit(deathGrace):
+		err = fmt.Errorf("%s when asked for its description%s", p.child.died(), p.lastWords())
+	default:
+		err = fmt.Errorf("gave no description: %s", clip(printable(err.Error())))
+	}
+	return p, err
+}
+
+// watch notes the death of a process when it comes between calls.
+func (s *supervisor) watch(p *process) {
+	defer s.tasks.Done()
+	<-p.child.exited
+	s.retire(p)
+	p.stop()
+}
+
+// retire takes a dead process out of use and notes how it died.
+func (s *supervisor) retire(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != p {
+		return
+	}
+	s.current = nil
+	s.notBefore = time.Now().Add(s.backOff())
+	if s.ctx.Err() != nil {
+		return
+	}
+	how := s.killing
+	if how == "" {
+		var during []string
+		for call, n := range s.calls {
+			if n > 0 {
+				during = append(during, call)
+			}
+		}
+		slices.Sort(during)
+		how = p.child.died() + " between calls"
+		if len(during) > 0 {
+			how = p.child.died() + " during " + strings.Join(during, ", ")
+		}
+	}
+	s.events.died(fmt.Sprintf("(pid %d) %s", p.child.PID(), how))
+}
+
+// backOff is how long the next start has to wait. The mutex is held.
+func (s *supervisor) backOff() time.Duration {
+	return min(firstBackOff<<min(s.unhealthy, 16), maxBackOff)
+}
+
+// failed counts a failure, and gives the plugin up when there were too many.
+func (s *supervisor) failed(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inARow++
+	s.unhealthy++
+	s.history = append(s.history, what)
+	s.notBefore = time.Now().Add(s.backOff())
+	if s.givenUp != nil || (s.inARow < maxInARow && s.unhealthy < maxUnhealthy) {
+		return
+	}
+	// The history is often the same thing again and again.
+	var told []string
+	for _, h := range s.history {
+		if !slices.Contains(told, h) {
+			told = append(told, h)
+		}
+	}
+	reason := fmt.Sprintf("given up after %d failures: %s", len(s.history), clip(strings.Join(told, "; ")))
+	s.givenUp = &Failure{Plugin: s.launch.name, Reason: reason}
+	s.events.add("is " + reason)
+}
+
+// succeeded ends a row of failures, and forgets them all when the process is
+// healthy.
+func (s *supervisor) succeeded(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inARow = 0
+	if s.current == p && time.Since(s.startedAt) >= healthyTime {
+		s.unhealthy, s.history = 0, nil
+	}
+}
+
+func (s *supervisor) begin(p *process, call string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == p {
+		s.calls[call]++
+	}
+}
+
+func (s *supervisor) end(p *process, call string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == p {
+		s.calls[call]--
+	}
+}
+
+// kill kills a process for a reason, which becomes how it died.
+func (s *supervisor) kill(p *process, why string) {
+	s.mu.Lock()
+	if s.current == p && s.killing == "" {
+		s.killing = why
+	}
+	s.mu.Unlock()
+	_ = p.child.Kill(s.ctx)
+}
+
+// close ends the process and everything around it.
+func (s *supervisor) close() {
+	s.cancel()
+	s.mu.Lock()
+	p := s.current
+	s.mu.Unlock()
+	if p != nil {
+		p.stop()
+	}
+	s.tasks.Wait()
+}
+
+// rest ends the process without closing: the next call starts another one.
+func (s *supervisor) rest() {
+	s.mu.Lock()
+	p := s.current
+	s.current = nil
+	s.mu.Unlock()
+	if p != nil {
+		p.stop()
+	}
+}
+
+func (s *supervisor) pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || s.current.exited() {
+		return 0
+	}
+	return s.current.child.PID()
+}
+
+func (s *supervisor) starts() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation
+}
+
+func (s *supervisor) problems() []string { return s.events.list() }
+
+// exited says whether the process is dead.
+func (p *process) exited() bool {
+	select {
+	case <-p.child.exited:
+		return true
+	default:
+		return false
+	}
+}
