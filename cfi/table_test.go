@@ -1,0 +1,208 @@
+package cfi
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRowAtEqualsRows(t *testing.T) {
+	table, _ := elfTable(t, library("libc.so.6")(t), ".eh_frame")
+	var row Row
+	n := 0
+	for f, err := range table.FDEs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := f.Start
+		err := f.Rows(func(want *Row) bool {
+			if want.Start != next || want.End <= want.Start {
+				t.Fatalf("FDE at %#x: row %#x to %#x, want one at %#x", f.Offset, want.Start, want.End, next)
+			}
+			next = want.End
+			for _, pc := range []uint64{want.Start, want.End - 1} {
+				if err := f.RowAt(pc, &row); err != nil {
+					t.Fatal(err)
+				}
+				if text(&row) != text(want) || row.ReturnAddress != want.ReturnAddress {
+					t.Fatalf("%#x: RowAt %s, Rows %s", pc, text(&row), text(want))
+				}
+				n++
+			}
+			return true
+		})
+		if err != nil || next != f.End {
+			t.Fatalf("FDE at %#x: rows end at %#x, want %#x: %v", f.Offset, next, f.End, err)
+		}
+	}
+	if n < 20000 {
+		t.Errorf("only %d PCs", n)
+	}
+}
+
+func TestRowAtOutsideTheFDE(t *testing.T) {
+	b := ehFrame()
+	b.fde(b.cie(cieSpec{instructions: x86Initial}), cieSpec{}, fdeSpec{start: 0x1000, size: 16})
+	f, err := b.table(t).FDE(0x1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := Row{Rules: []RegisterRule{{Column: 1}}, CFA: CFARule{Kind: CFARegister}}
+	for _, pc := range []uint64{0xfff, 0x1010} {
+		if err := f.RowAt(pc, &row); !errors.Is(err, ErrNoRow) || len(row.Rules) != 0 || row.CFA.Kind != NoCFA {
+			t.Errorf("%#x: %v, row %s", pc, err, text(&row))
+		}
+	}
+	if err := (&FDE{}).RowAt(0, &row); !errors.Is(err, ErrNoRow) {
+		t.Error(err)
+	}
+}
+
+func TestRowsStopWhenYieldSaysSo(t *testing.T) {
+	b := ehFrame()
+	b.fde(b.cie(cieSpec{instructions: x86Initial}), cieSpec{}, fdeSpec{start: 0x1000, size: 16, instructions: []byte{0x41, 0x41, 0x41, 0x3f}})
+	f, err := b.table(t).FDE(0x1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if err := f.Rows(func(*Row) bool { n++; return n < 2 }); err != nil || n != 2 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	for range b.table(t).FDEs() {
+		break
+	}
+	for range b.table(t).CIEs() {
+		break
+	}
+}
+
+func TestCloneOutlivesTheRow(t *testing.T) {
+	b := ehFrame()
+	b.fde(b.cie(cieSpec{instructions: x86Initial}), cieSpec{}, fdeSpec{start: 0x1000, size: 16,
+		instructions: []byte{0x83, 2, 0x41, 0x83, 3, 0x41, 0x16, 3, 1, 0x50}})
+	f, err := b.table(t).FDE(0x1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clones []*Row
+	var texts []string
+	err = f.Rows(func(r *Row) bool {
+		r.CallSite = append(r.CallSite[:0], RegisterRule{Column: r.Start})
+		clones = append(clones, r.Clone())
+		texts = append(texts, text(r))
+		return true
+	})
+	if err != nil || len(clones) != 3 {
+		t.Fatal(err, len(clones))
+	}
+	for i, c := range clones {
+		if text(c) != texts[i] || c.CallSite[0].Column != c.Start {
+			t.Errorf("clone %d is %s, was %s", i, text(c), texts[i])
+		}
+	}
+	rule, ok := clones[1].Rule(3)
+	if diff := cmp.Diff(Rule{Kind: Offset, Offset: -24}, rule); diff != "" || !ok {
+		t.Errorf("rule of 3 (-want +got):\n%s", diff)
+	}
+	if rule, ok := clones[1].Rule(4); ok || rule.Kind != Unspecified {
+		t.Errorf("rule of 4: %+v, %t", rule, ok)
+	}
+	// Expressions alias the section.
+	rule, _ = clones[2].Rule(3)
+	if &rule.Expr[0] != &b.Data[slices.Index(b.Data, 0x50)] {
+		t.Error("the expression was copied")
+	}
+}
+
+func TestTableIsSafeForConcurrentUse(t *testing.T) {
+	path := library("libc.so.6")(t)
+	table, f := elfTable(t, path, ".eh_frame")
+	s := f.Section(".eh_frame_hdr")
+	data, err := s.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fdes []*FDE
+	for f, err := range table.FDEs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fdes = append(fdes, f)
+	}
+	table, _ = elfTable(t, path, ".eh_frame")
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			if worker == 2 {
+				if err := table.UseHeader(Section{Name: s.Name, Data: data, Address: s.Addr}); err != nil {
+					t.Error(err)
+				}
+			}
+			var row Row
+			for i := range fdes {
+				want := fdes[(i+worker*1000)%len(fdes)]
+				f, err := table.FDE(want.Start)
+				if err != nil || f.Offset != want.Offset {
+					t.Errorf("%#x: %+v, %v", want.Start, f, err)
+					return
+				}
+				if err := f.RowAt(f.End-1, &row); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What the walk of a stack does for a frame that is in no cache must not
+// allocate.
+func TestAllocations(t *testing.T) {
+	table, _ := elfTable(t, library("libc.so.6")(t), ".eh_frame")
+	var pcs []uint64
+	for f, err := range table.FDEs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		pcs = append(pcs, f.Start+(f.End-f.Start)/2)
+	}
+	var row Row
+	walk := func() {
+		for _, pc := range pcs {
+			f, err := table.FDE(pc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.RowAt(pc, &row); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	walk()
+	if n := testing.AllocsPerRun(5, walk); n > 8 { // the garbage collector may empty the pool
+		t.Errorf("%v allocations for %d lookups, want none", n, len(pcs))
+	}
+	f, err := table.FDE(pcs[len(pcs)/2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if err := f.Rows(func(*Row) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 4 {
+		t.Errorf("%v allocations for the rows of an FDE, want those of one row", n)
+	}
+	if size := unsafe.Sizeof(indexEntry{}); size > 16 {
+		t.Errorf("an FDE takes %d bytes of the index, want 16 at most", size)
+	}
+	if n, c := len(table.index), cap(table.index); n > len(pcs) || c > len(pcs) {
+		t.Errorf("index of %d entries, room for %d, for %d FDEs", n, c, len(pcs))
+	}
+}
