@@ -113,6 +113,7 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"FramePointer.CFA.Space":             func(d *Description) { d.FramePointer.CFA.Space = 99 },
 		"FramePointer.Rules[1].Column":       func(d *Description) { d.FramePointer.Rules[1].Column = 99 },
 		"FramePointer.ReturnAddress":         func(d *Description) { d.FramePointer.ReturnAddress = 99 },
+		"Symbols[0]":                         func(d *Description) { d.Symbols = []string{"\xff"} },
 		"Relocations[1].Type":                func(d *Description) { d.Relocations[1].Type = 0 },
 		"Relocations[1].Kind":                func(d *Description) { d.Relocations[1].Kind = 9 },
 		"Relocations[1].Size":                func(d *Description) { d.Relocations[1].Size = 3 },

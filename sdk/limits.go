@@ -9,9 +9,12 @@ const (
 	MaxRegisters = 1 << 16
 	// MaxRegisterBits is the size of the largest register.
 	MaxRegisterBits = 1 << 20
+	// MaxRegisterData is how many bytes the registers of one answer may have in
+	// all.
+	MaxRegisterData = 1 << 29
 	// MaxDescriptionList is how many entries a list of a description may have:
-	// register ranges, register sets, address spaces, relocations, dialects and
-	// the operations of one.
+	// register ranges, register sets, address spaces, symbols, relocations,
+	// dialects and the operations of one.
 	MaxDescriptionList = 1 << 10
 	// MaxLanes is how many lanes a thread or a function may have.
 	MaxLanes = 1 << 12

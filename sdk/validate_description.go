@@ -47,9 +47,15 @@ func (d *Description) checkScalars() error {
 		{"AddressSpaces", len(d.AddressSpaces)},
 		{"Relocations", len(d.Relocations)},
 		{"Dialects", len(d.Dialects)},
+		{"Symbols", len(d.Symbols)},
 	} {
 		if list.length > MaxDescriptionList {
 			return fmt.Errorf("%s: %d, expected at most %d", list.field, list.length, MaxDescriptionList)
+		}
+	}
+	for i, name := range d.Symbols {
+		if err := checkText(fmt.Sprintf("Symbols[%d]", i), name, MaxText); err != nil {
+			return err
 		}
 	}
 	switch {

@@ -880,6 +880,7 @@ type Rows struct {
 	CallSites       *Rules                 `protobuf:"bytes,11,opt,name=call_sites,json=callSites,proto3" json:"call_sites,omitempty"`
 	ReturnAddresses []uint64               `protobuf:"varint,12,rep,packed,name=return_addresses,json=returnAddresses,proto3" json:"return_addresses,omitempty"`
 	SignalFrames    []bool                 `protobuf:"varint,13,rep,packed,name=signal_frames,json=signalFrames,proto3" json:"signal_frames,omitempty"`
+	WindowSaves     []bool                 `protobuf:"varint,14,rep,packed,name=window_saves,json=windowSaves,proto3" json:"window_saves,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1005,6 +1006,13 @@ func (x *Rows) GetSignalFrames() []bool {
 	return nil
 }
 
+func (x *Rows) GetWindowSaves() []bool {
+	if x != nil {
+		return x.WindowSaves
+	}
+	return nil
+}
+
 type DescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1063,6 +1071,7 @@ type Description struct {
 	StackAlign     uint32          `protobuf:"varint,17,opt,name=stack_align,json=stackAlign,proto3" json:"stack_align,omitempty"`
 	Relocations    []*Relocation   `protobuf:"bytes,18,rep,name=relocations,proto3" json:"relocations,omitempty"`
 	Dialects       []*Dialect      `protobuf:"bytes,19,rep,name=dialects,proto3" json:"dialects,omitempty"`
+	Symbols        *Blobs          `protobuf:"bytes,20,opt,name=symbols,proto3" json:"symbols,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1226,6 +1235,13 @@ func (x *Description) GetRelocations() []*Relocation {
 func (x *Description) GetDialects() []*Dialect {
 	if x != nil {
 		return x.Dialects
+	}
+	return nil
+}
+
+func (x *Description) GetSymbols() *Blobs {
+	if x != nil {
+		return x.Symbols
 	}
 	return nil
 }
@@ -4404,7 +4420,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x05kinds\x18\x02 \x03(\x0e2\x19.unwindd.arch.v1.RuleKindR\x05kinds\x12\x1c\n" +
 	"\tregisters\x18\x03 \x03(\x04R\tregisters\x12\x18\n" +
 	"\aoffsets\x18\x04 \x03(\x12R\aoffsets\x128\n" +
-	"\vexpressions\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\vexpressions\"\x8f\x04\n" +
+	"\vexpressions\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\vexpressions\"\xb2\x04\n" +
 	"\x04Rows\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x02 \x03(\x04R\x04ends\x125\n" +
@@ -4423,8 +4439,9 @@ const file_arch_proto_rawDesc = "" +
 	"\n" +
 	"call_sites\x18\v \x01(\v2\x16.unwindd.arch.v1.RulesR\tcallSites\x12)\n" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
-	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\"\x11\n" +
-	"\x0fDescribeRequest\"\xd1\x06\n" +
+	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
+	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
+	"\x0fDescribeRequest\"\x83\a\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -4449,7 +4466,8 @@ const file_arch_proto_rawDesc = "" +
 	"\vstack_align\x18\x11 \x01(\rR\n" +
 	"stackAlign\x12=\n" +
 	"\vrelocations\x18\x12 \x03(\v2\x1b.unwindd.arch.v1.RelocationR\vrelocations\x124\n" +
-	"\bdialects\x18\x13 \x03(\v2\x18.unwindd.arch.v1.DialectR\bdialects\"\xae\x01\n" +
+	"\bdialects\x18\x13 \x03(\v2\x18.unwindd.arch.v1.DialectR\bdialects\x120\n" +
+	"\asymbols\x18\x14 \x01(\v2\x16.unwindd.arch.v1.BlobsR\asymbols\"\xae\x01\n" +
 	"\n" +
 	"Recogniser\x12\x1f\n" +
 	"\velf_machine\x18\x01 \x01(\rR\n" +
@@ -4884,102 +4902,103 @@ var file_arch_proto_depIdxs = []int32{
 	15, // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
 	22, // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
 	23, // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
-	3,  // 15: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
-	4,  // 16: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
-	5,  // 17: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
-	6,  // 18: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
-	24, // 19: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
-	12, // 20: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
-	12, // 21: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
-	29, // 22: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	12, // 23: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
-	12, // 24: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
-	13, // 25: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	30, // 26: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
-	12, // 27: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	12, // 28: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	12, // 29: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	12, // 30: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
-	12, // 31: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12, // 32: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	12, // 33: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	12, // 34: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	12, // 35: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	32, // 36: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	33, // 37: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	12, // 38: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	12, // 39: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	36, // 40: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	35, // 41: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	15, // 42: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	37, // 43: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	14, // 44: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	38, // 45: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	39, // 46: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	40, // 47: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	41, // 48: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	42, // 49: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	12, // 50: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12, // 51: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	12, // 52: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	12, // 53: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	12, // 54: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
-	7,  // 55: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	12, // 56: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	12, // 57: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
-	8,  // 58: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	14, // 59: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	12, // 60: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	12, // 61: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	12, // 62: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	12, // 63: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	12, // 64: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	15, // 65: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	12, // 66: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	13, // 67: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	12, // 68: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	12, // 69: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	47, // 70: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	12, // 71: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	12, // 72: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	12, // 73: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	48, // 74: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	12, // 75: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	49, // 76: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	9,  // 77: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	12, // 78: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	10, // 79: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	12, // 80: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	13, // 81: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	16, // 82: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	25, // 83: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	27, // 84: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	31, // 85: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	43, // 86: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	45, // 87: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	50, // 88: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	52, // 89: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	54, // 90: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	56, // 91: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	58, // 92: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	60, // 93: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	17, // 94: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	26, // 95: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	28, // 96: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	34, // 97: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	44, // 98: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	46, // 99: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	51, // 100: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	53, // 101: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	55, // 102: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	57, // 103: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	59, // 104: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	61, // 105: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	94, // [94:106] is the sub-list for method output_type
-	82, // [82:94] is the sub-list for method input_type
-	82, // [82:82] is the sub-list for extension type_name
-	82, // [82:82] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	12, // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
+	3,  // 16: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
+	4,  // 17: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
+	5,  // 18: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
+	6,  // 19: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
+	24, // 20: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
+	12, // 21: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
+	12, // 22: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
+	29, // 23: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
+	12, // 24: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
+	12, // 25: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
+	13, // 26: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	30, // 27: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
+	12, // 28: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
+	12, // 29: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
+	12, // 30: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
+	12, // 31: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
+	12, // 32: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	12, // 33: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
+	12, // 34: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
+	12, // 35: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
+	12, // 36: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
+	32, // 37: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
+	33, // 38: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
+	12, // 39: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
+	12, // 40: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
+	36, // 41: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
+	35, // 42: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
+	15, // 43: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
+	37, // 44: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
+	14, // 45: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
+	38, // 46: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
+	39, // 47: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
+	40, // 48: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
+	41, // 49: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
+	42, // 50: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
+	12, // 51: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	12, // 52: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
+	12, // 53: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
+	12, // 54: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
+	12, // 55: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
+	7,  // 56: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
+	12, // 57: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
+	12, // 58: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
+	8,  // 59: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
+	14, // 60: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
+	12, // 61: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
+	12, // 62: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
+	12, // 63: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
+	12, // 64: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	12, // 65: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	15, // 66: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	12, // 67: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	13, // 68: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	12, // 69: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	12, // 70: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	47, // 71: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	12, // 72: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	12, // 73: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	12, // 74: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	48, // 75: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	12, // 76: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	49, // 77: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	9,  // 78: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
+	12, // 79: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	10, // 80: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
+	12, // 81: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	13, // 82: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	16, // 83: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	25, // 84: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	27, // 85: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	31, // 86: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	43, // 87: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	45, // 88: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	50, // 89: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	52, // 90: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	54, // 91: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	56, // 92: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	58, // 93: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	60, // 94: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	17, // 95: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	26, // 96: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	28, // 97: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	34, // 98: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	44, // 99: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	46, // 100: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	51, // 101: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	53, // 102: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	55, // 103: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	57, // 104: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	59, // 105: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	61, // 106: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	95, // [95:107] is the sub-list for method output_type
+	83, // [83:95] is the sub-list for method input_type
+	83, // [83:83] is the sub-list for extension type_name
+	83, // [83:83] is the sub-list for extension extendee
+	0,  // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }

@@ -1,0 +1,101 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+)
+
+// A RemoteError is an error that an architecture answered from another
+// process: its own method said no, or panicked. The process itself is well.
+// Every other error of a Client, save those of the caller's context, says that
+// the process or the connection is not.
+type RemoteError struct {
+	Call     string // "FrameRules"
+	Message  string
+	Panicked bool
+	is       error // ErrNotImplemented, or nil
+}
+
+func (e *RemoteError) Error() string {
+	if e.Panicked {
+		return fmt.Sprintf("%s: the architecture panicked: %s", e.Call, e.Message)
+	}
+	return fmt.Sprintf("%s: %s", e.Call, e.Message)
+}
+
+// Unwrap returns ErrNotImplemented where that is what the method answered.
+func (e *RemoteError) Unwrap() error { return e.is }
+
+// architectureError makes the status of a call that failed in the
+// architecture's method.
+func architectureError(call string, err error, panicked bool) error {
+	code := codes.Unknown
+	switch {
+	case panicked:
+		code = codes.Internal
+	case errors.Is(err, ErrNotImplemented):
+		code = codes.Unimplemented
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	}
+	s := status.New(code, headerText(err.Error()))
+	if detailed, err := s.WithDetails(&pb.ArchitectureError{Call: call, Panicked: panicked}); err == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// callError makes an error of what a call over gRPC failed with.
+func callError(ctx context.Context, call string, err error) error {
+	s := status.Convert(err)
+	var own *pb.ArchitectureError
+	for _, d := range s.Details() {
+		if d, ok := d.(*pb.ArchitectureError); ok {
+			own = d
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", call, ctx.Err())
+	case s.Code() == codes.DeadlineExceeded:
+		// The other side's clock was a little faster.
+		return fmt.Errorf("%s: %w", call, context.DeadlineExceeded)
+	case own != nil:
+		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked()}
+		if s.Code() == codes.Unimplemented {
+			e.is = ErrNotImplemented
+		}
+		return e
+	}
+	return fmt.Errorf("%s: %w", call, err)
+}
+
+// engineError makes an error of what a read from the engine failed with: the
+// engine's own words where it answered.
+func engineError(ctx context.Context, call string, err error) error {
+	s := status.Convert(err)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", call, ctx.Err())
+	case s.Code() == codes.Unknown:
+		return errors.New(s.Message())
+	}
+	return fmt.Errorf("%s: %w", call, err)
+}
+
+// headerText makes text fit for a header: valid and bounded.
+func headerText(s string) string {
+	if len(s) > maxMessage {
+		s = s[:maxMessage] + "..."
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

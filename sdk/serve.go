@@ -1,0 +1,55 @@
+package sdk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+)
+
+// Serve is the main function of a plugin. It shakes hands with the engine that
+// started the process, answers its calls, and returns when the engine is gone,
+// however that ended. Logs go to standard error as JSON lines, which the engine
+// reads. A process that no engine started says what it is and exits with
+// status 1.
+func Serve(arch Architecture) {
+	handshake := Handshake()
+	if os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
+		name := filepath.Base(os.Args[0])
+		fmt.Fprintf(os.Stderr, "%s is an architecture plugin of unwindd (protocol version %d); unwindd starts it when a target needs it.\n"+
+			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names. To test it: unwindd plugin verify %s\n",
+			name, ProtocolVersion, os.Args[0])
+		os.Exit(1)
+	}
+	plugin.Serve(serveConfig(arch))
+}
+
+func serveConfig(arch Architecture) *plugin.ServeConfig {
+	logger := hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: os.Stderr, JSONFormat: true})
+	server := &architectureServer{arch: arch, logger: logger}
+	return &plugin.ServeConfig{
+		HandshakeConfig:  Handshake(),
+		VersionedPlugins: versions(&grpcPlugin{server: server}),
+		Logger:           logger,
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			life := &lifeline{}
+			s := grpc.NewServer(append(opts,
+				grpc.MaxRecvMsgSize(maxRequest),
+				grpc.MaxSendMsgSize(maxAnswer),
+				grpc.StatsHandler(life),
+			)...)
+			life.begin(connectTimeout, func() {
+				server.close()
+				s.Stop()
+			})
+			return s
+		},
+	}
+}
+
+// connectTimeout is how long a plugin waits for the engine that started it.
+const connectTimeout = time.Minute

@@ -1,0 +1,231 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+)
+
+// An architectureServer serves an Architecture over gRPC: the plugin's side.
+type architectureServer struct {
+	pb.UnimplementedArchitectureServer
+	arch   Architecture
+	logger hclog.Logger
+	broker *plugin.GRPCBroker
+
+	mu     sync.Mutex
+	engine *grpc.ClientConn // nil until Attach
+	closed bool
+}
+
+// Attach connects to the engine.
+func (s *architectureServer) Attach(_ context.Context, p *pb.AttachRequest) (*pb.AttachAnswer, error) {
+	// Without an idle timeout: the engine's listener belongs to this connection.
+	conn, err := s.broker.DialWithOptions(p.GetBrokerId(), grpc.WithIdleTimeout(0))
+	if err != nil {
+		return nil, status.Errorf(codes.Unavailable, "dialling the engine: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = conn.Close()
+		return nil, status.Error(codes.Unavailable, "the plugin is ending")
+	}
+	if s.engine != nil {
+		_ = s.engine.Close()
+	}
+	s.engine = conn
+	return &pb.AttachAnswer{}, nil
+}
+
+// close ends the connection to the engine.
+func (s *architectureServer) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.engine != nil {
+		_ = s.engine.Close()
+		s.engine = nil
+	}
+}
+
+// engineOf returns the engine of a session.
+func (s *architectureServer) engineOf(session uint64) Engine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session == 0 || s.engine == nil {
+		return noEngine{}
+	}
+	return &engineClient{rpc: pb.NewEngineClient(s.engine), session: session}
+}
+
+// answer runs a method of the architecture: it decodes the request, makes the
+// call, and encodes the answer. A panic in any of them becomes an error of this
+// call alone.
+func answer[P, Q, A, R any](s *architectureServer, call string, p P,
+	decode func(P) (*Q, error), method func(*Q) (*A, error), encode func(*A) (R, error),
+) (answer R, err error) {
+	var none R
+	defer func() {
+		if r := recover(); r != nil {
+			s.logger.Error("the architecture panicked", "call", call, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			answer, err = none, architectureError(call, fmt.Errorf("%v", r), true)
+		}
+	}()
+	req, err := decode(p)
+	if err != nil {
+		return none, status.Error(codes.InvalidArgument, headerText(err.Error()))
+	}
+	a, err := method(req)
+	if err == nil && a == nil {
+		err = errors.New("neither an answer nor an error")
+	}
+	if err != nil {
+		return none, architectureError(call, err, false)
+	}
+	answer, err = encode(a)
+	if err != nil {
+		return none, architectureError(call, err, false)
+	}
+	return answer, nil
+}
+
+// bounded makes an encoder that refuses answers too big to send.
+func bounded[A any, R proto.Message](most int, encode func(*A) (R, error)) func(*A) (R, error) {
+	return func(a *A) (R, error) {
+		r, err := encode(a)
+		if err == nil {
+			if size := proto.Size(r); size > most {
+				err = fmt.Errorf("an answer of %d bytes, expected at most %d", size, most)
+			}
+		}
+		return r, err
+	}
+}
+
+// sure makes an encoder of one that cannot fail.
+func sure[A, R any](encode func(*A) R) func(*A) (R, error) {
+	return func(a *A) (R, error) { return encode(a), nil }
+}
+
+func (s *architectureServer) Describe(ctx context.Context, p *pb.DescribeRequest) (*pb.Description, error) {
+	return answer(s, "Describe", p,
+		func(*pb.DescribeRequest) (*struct{}, error) { return nil, nil },
+		func(*struct{}) (*Description, error) { return s.arch.Describe(ctx) },
+		bounded(maxDescription, sure(encodeDescription)))
+}
+
+func (s *architectureServer) OpenTarget(p *pb.OpenTargetRequest, stream grpc.ServerStreamingServer[pb.OpenTargetPart]) error {
+	type encoded struct {
+		head *pb.OpenTargetAnswer
+		data []byte
+	}
+	e, err := answer(s, "OpenTarget", p, decodeOpenTargetRequest,
+		func(req *OpenTargetRequest) (*OpenTargetAnswer, error) {
+			return s.arch.OpenTarget(stream.Context(), s.engineOf(p.GetSession()), req)
+		},
+		func(a *OpenTargetAnswer) (encoded, error) {
+			head, data, err := encodeOpenTargetAnswer(a)
+			if err == nil && len(data) > MaxRegisterData {
+				err = fmt.Errorf("registers of %d bytes, expected at most %d", len(data), MaxRegisterData)
+			}
+			if size := proto.Size(head); err == nil && size > maxAnswer {
+				err = fmt.Errorf("an answer of %d bytes, expected at most %d", size, maxAnswer)
+			}
+			return encoded{head, data}, err
+		})
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&pb.OpenTargetPart{Part: &pb.OpenTargetPart_Answer{Answer: e.head}}); err != nil {
+		return err
+	}
+	for data := e.data; len(data) > 0; {
+		n := min(len(data), partSize)
+		if err := stream.Send(&pb.OpenTargetPart{Part: &pb.OpenTargetPart_RegisterData{RegisterData: data[:n]}}); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+func (s *architectureServer) OpenObject(p *pb.OpenObjectRequest, stream grpc.ServerStreamingServer[pb.OpenObjectPart]) error {
+	var tables []RowTable
+	head, err := answer(s, "OpenObject", p, decodeOpenObjectRequest,
+		func(req *OpenObjectRequest) (*OpenObjectAnswer, error) {
+			return s.arch.OpenObject(stream.Context(), s.engineOf(p.GetSession()), req)
+		},
+		bounded(maxAnswer, func(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
+			tables = a.Tables
+			return encodeOpenObjectAnswer(a)
+		}))
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&pb.OpenObjectPart{Part: &pb.OpenObjectPart_Answer{Answer: head}}); err != nil {
+		return err
+	}
+	for i := range tables {
+		for rows := tables[i].Rows; len(rows) > 0; {
+			n := min(len(rows), partRows)
+			part := &pb.TableRows{Table: uint32(i), Rows: encodeRows(rows[:n])}
+			if err := stream.Send(&pb.OpenObjectPart{Part: &pb.OpenObjectPart_Rows{Rows: part}}); err != nil {
+				return err
+			}
+			rows = rows[n:]
+		}
+	}
+	return nil
+}
+
+func (s *architectureServer) FrameRules(ctx context.Context, p *pb.FrameRulesRequest) (*pb.FrameRulesAnswer, error) {
+	return answer(s, "FrameRules", p, decodeFrameRulesRequest,
+		func(req *FrameRulesRequest) (*FrameRulesAnswer, error) {
+			return s.arch.FrameRules(ctx, s.engineOf(p.GetSession()), req)
+		},
+		bounded(maxAnswer, sure(encodeFrameRulesAnswer)))
+}
+
+func (s *architectureServer) BindThreads(ctx context.Context, p *pb.BindThreadsRequest) (*pb.BindThreadsAnswer, error) {
+	return answer(s, "BindThreads", p, decodeBindThreadsRequest,
+		func(req *BindThreadsRequest) (*BindThreadsAnswer, error) {
+			return BindThreads(ctx, s.arch, s.engineOf(p.GetSession()), req)
+		},
+		bounded(maxAnswer, sure(encodeBindThreadsAnswer)))
+}
+
+func (s *architectureServer) Translate(ctx context.Context, p *pb.TranslateRequest) (*pb.TranslateAnswer, error) {
+	return answer(s, "Translate", p, decodeTranslateRequest,
+		func(req *TranslateRequest) (*TranslateAnswer, error) {
+			return s.arch.Translate(ctx, s.engineOf(p.GetSession()), req)
+		},
+		bounded(maxAnswer, sure(encodeTranslateAnswer)))
+}
+
+func (s *architectureServer) ClassifyReturn(ctx context.Context, p *pb.ClassifyReturnRequest) (*pb.ClassifyReturnAnswer, error) {
+	return answer(s, "ClassifyReturn", p, decodeClassifyReturnRequest,
+		func(req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error) {
+			return s.arch.ClassifyReturn(ctx, req)
+		},
+		bounded(maxAnswer, sure(encodeClassifyReturnAnswer)))
+}
+
+func (s *architectureServer) Disassemble(ctx context.Context, p *pb.DisassembleRequest) (*pb.DisassembleAnswer, error) {
+	return answer(s, "Disassemble", p, decodeDisassembleRequest,
+		func(req *DisassembleRequest) (*DisassembleAnswer, error) {
+			return s.arch.Disassemble(ctx, req)
+		},
+		bounded(maxAnswer, sure(encodeDisassembleAnswer)))
+}

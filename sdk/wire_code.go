@@ -1,0 +1,129 @@
+package sdk
+
+import (
+	"github.com/unwindd/unwindd/locexpr"
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+)
+
+func encodeTranslateRequest(r *TranslateRequest) *pb.TranslateRequest {
+	return &pb.TranslateRequest{
+		Space: uint64(r.Space), Address: r.Address, Expression: r.Expr,
+		Thread: r.Thread, Frame: r.Frame, Lane: r.Lane,
+	}
+}
+
+func decodeTranslateRequest(p *pb.TranslateRequest) (*TranslateRequest, error) {
+	d := decoder{message: "TranslateRequest"}
+	d.expression("expression", p.GetExpression())
+	if d.err != nil {
+		return nil, d.err
+	}
+	return &TranslateRequest{
+		Space: locexpr.AddressSpace(p.GetSpace()), Address: p.GetAddress(), Expr: p.GetExpression(),
+		Thread: p.GetThread(), Frame: p.GetFrame(), Lane: p.GetLane(),
+	}, nil
+}
+
+func encodeTranslateAnswer(a *TranslateAnswer) *pb.TranslateAnswer {
+	return &pb.TranslateAnswer{Expression: a.Expr}
+}
+
+func decodeTranslateAnswer(p *pb.TranslateAnswer) (*TranslateAnswer, error) {
+	d := decoder{message: "TranslateAnswer"}
+	d.expression("expression", p.GetExpression())
+	if d.err != nil {
+		return nil, d.err
+	}
+	return &TranslateAnswer{Expr: nonEmpty(p.GetExpression())}, nil
+}
+
+func (d *decoder) expression(field string, expr []byte) {
+	if len(expr) > MaxExpression {
+		d.fail(field, "%d bytes, expected at most %d", len(expr), MaxExpression)
+	}
+}
+
+func encodeClassifyReturnRequest(r *ClassifyReturnRequest) (*pb.ClassifyReturnRequest, error) {
+	lengths, err := lengthsOf("ClassifyReturnRequest.Offsets", r.Offsets, len(r.PCs), len(r.Code))
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ClassifyReturnRequest{Pcs: r.PCs, Code: &pb.Blobs{Lengths: lengths, Data: r.Code}}, nil
+}
+
+func decodeClassifyReturnRequest(p *pb.ClassifyReturnRequest) (*ClassifyReturnRequest, error) {
+	d := decoder{message: "ClassifyReturnRequest"}
+	n := d.entries("pcs", len(p.GetPcs()))
+	d.bytes("code", p.GetCode(), n)
+	d.size32("code", p.GetCode().GetData())
+	if d.err != nil {
+		return nil, d.err
+	}
+	r := &ClassifyReturnRequest{}
+	if n > 0 {
+		r.PCs, r.Offsets, r.Code = p.GetPcs(), offsetsOf(p.GetCode().GetLengths()), nonEmpty(p.GetCode().GetData())
+	}
+	return r, nil
+}
+
+func encodeClassifyReturnAnswer(a *ClassifyReturnAnswer) *pb.ClassifyReturnAnswer {
+	return &pb.ClassifyReturnAnswer{
+		Classes: column(a.Classes, func(c *ReturnClass) pb.ReturnClass { return pb.ReturnClass(*c) }),
+		Targets: a.Targets,
+	}
+}
+
+func decodeClassifyReturnAnswer(p *pb.ClassifyReturnAnswer) (*ClassifyReturnAnswer, error) {
+	d := decoder{message: "ClassifyReturnAnswer"}
+	n := d.entries("classes", len(p.GetClasses()))
+	enums(&d, "classes", p.GetClasses(), n, AfterIndirectCall)
+	d.length("targets", len(p.GetTargets()), n)
+	if d.err != nil {
+		return nil, d.err
+	}
+	return &ClassifyReturnAnswer{
+		Classes: column(p.GetClasses(), func(c *pb.ReturnClass) ReturnClass { return ReturnClass(*c) }),
+		Targets: p.GetTargets(),
+	}, nil
+}
+
+func encodeDisassembleRequest(r *DisassembleRequest) *pb.DisassembleRequest {
+	return &pb.DisassembleRequest{Address: r.Address, Code: r.Code, Processor: r.Processor}
+}
+
+func decodeDisassembleRequest(p *pb.DisassembleRequest) (*DisassembleRequest, error) {
+	d := decoder{message: "DisassembleRequest"}
+	r := &DisassembleRequest{
+		Address: p.GetAddress(), Code: nonEmpty(p.GetCode()), Processor: d.text("processor", p.GetProcessor()),
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return r, nil
+}
+
+func encodeDisassembleAnswer(a *DisassembleAnswer) *pb.DisassembleAnswer {
+	return &pb.DisassembleAnswer{
+		Addresses: column(a.Instructions, func(i *Instruction) uint64 { return i.Address }),
+		Sizes:     column(a.Instructions, func(i *Instruction) uint32 { return i.Size }),
+		Texts:     blobs(a.Instructions, func(i *Instruction) string { return i.Text }),
+	}
+}
+
+func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error) {
+	d := decoder{message: "DisassembleAnswer"}
+	n := d.entries("addresses", len(p.GetAddresses()))
+	d.length("sizes", len(p.GetSizes()), n)
+	texts := d.texts("texts", p.GetTexts(), n)
+	if d.err != nil {
+		return nil, d.err
+	}
+	a := &DisassembleAnswer{}
+	if n > 0 {
+		a.Instructions = make([]Instruction, n)
+	}
+	for i := range a.Instructions {
+		a.Instructions[i] = Instruction{Address: p.Addresses[i], Size: p.Sizes[i], Text: texts.next()}
+	}
+	return a, nil
+}

@@ -1,0 +1,169 @@
+package sdk
+
+import (
+	"math"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/locexpr"
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+)
+
+func encodeDescription(d *Description) *pb.Description {
+	p := &pb.Description{
+		Name: d.Name, Version: d.Version,
+		Recognises: column(d.Recognises, func(r *Recogniser) *pb.Recogniser {
+			return &pb.Recogniser{
+				ElfMachine: uint32(r.ELFMachine), OsAbi: r.OSABI,
+				FlagsMask: r.FlagsMask, Flags: r.Flags,
+				Magic: r.Magic, NoteOwner: r.NoteOwner,
+			}
+		}),
+		ByteOrder:   pb.ByteOrder(d.ByteOrder),
+		AddressBits: d.AddressBits,
+		Registers: column(d.Registers, func(r *RegisterRange) *pb.RegisterRange {
+			return &pb.RegisterRange{
+				First: r.First, Count: r.Count, Names: r.Names,
+				Bits: r.Bits, Class: pb.RegisterClass(r.Class),
+			}
+		}),
+		RegisterSets: column(d.RegisterSets, func(s *RegisterSet) *pb.RegisterSet {
+			return &pb.RegisterSet{
+				Source: pb.RegisterSource(s.Source), Owner: s.Owner, Type: s.Type,
+				Offsets:         column(s.Fields, func(f *RegisterField) uint32 { return f.Offset }),
+				Sizes:           column(s.Fields, func(f *RegisterField) uint32 { return f.Size }),
+				Registers:       column(s.Fields, func(f *RegisterField) uint32 { return f.Register }),
+				RegisterOffsets: column(s.Fields, func(f *RegisterField) uint32 { return f.RegisterOffset }),
+			}
+		}),
+		Pc: d.PC, Sp: d.SP, Fp: d.FP, ReturnAddress: d.ReturnAddress,
+		AddressSpaces: column(d.AddressSpaces, func(s *AddressSpace) *pb.AddressSpace {
+			return &pb.AddressSpace{Number: uint64(s.Number), Name: s.Name, Bits: s.Bits, Scope: pb.SpaceScope(s.Scope)}
+		}),
+		DefaultRules:   encodeRules(d.DefaultRules),
+		CallDistance:   d.CallDistance,
+		MaxInstruction: d.MaxInstruction,
+		StackAlign:     d.StackAlign,
+		Symbols:        texts(d.Symbols),
+		Relocations: column(d.Relocations, func(r *object.Relocation) *pb.Relocation {
+			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind)}
+		}),
+		Dialects: column(d.Dialects, func(d *Dialect) *pb.Dialect {
+			return &pb.Dialect{
+				Name: d.Name,
+				Operations: column(d.Operations, func(o *DialectOperation) *pb.DialectOperation {
+					return &pb.DialectOperation{Opcode: uint32(o.Opcode), User: o.User, Name: o.Name}
+				}),
+			}
+		}),
+	}
+	if d.FramePointer != nil {
+		p.FramePointer = encodeRows([]cfi.Row{*d.FramePointer})
+	}
+	return p
+}
+
+func decodeDescription(p *pb.Description) (*Description, error) {
+	d := decoder{message: "Description"}
+	description := &Description{
+		Name: d.text("name", p.GetName()), Version: d.text("version", p.GetVersion()),
+		Recognises: column(p.GetRecognises(), func(p **pb.Recogniser) Recogniser {
+			r := *p
+			d.small("recognises.elf_machine", r.GetElfMachine(), math.MaxUint16)
+			return Recogniser{
+				ELFMachine: uint16(r.GetElfMachine()), OSABI: r.GetOsAbi(),
+				FlagsMask: r.GetFlagsMask(), Flags: r.GetFlags(),
+				Magic: nonEmpty(r.GetMagic()), NoteOwner: r.GetNoteOwner(),
+			}
+		}),
+		ByteOrder:   enum(&d, "byte_order", p.GetByteOrder(), BigEndian),
+		AddressBits: p.GetAddressBits(),
+		Registers: column(p.GetRegisters(), func(p **pb.RegisterRange) RegisterRange {
+			r := *p
+			return RegisterRange{
+				First: r.GetFirst(), Count: r.GetCount(), Names: r.GetNames(),
+				Bits: r.GetBits(), Class: enum(&d, "registers.class", r.GetClass(), Control),
+			}
+		}),
+		RegisterSets: column(p.GetRegisterSets(), func(p **pb.RegisterSet) RegisterSet {
+			s := *p
+			return RegisterSet{
+				Source: enum(&d, "register_sets.source", s.GetSource(), MinidumpContext),
+				Owner:  s.GetOwner(), Type: s.GetType(),
+				Fields: decodeFields(&d, s),
+			}
+		}),
+		PC: p.GetPc(), SP: p.GetSp(), FP: p.GetFp(), ReturnAddress: p.GetReturnAddress(),
+		AddressSpaces: column(p.GetAddressSpaces(), func(p **pb.AddressSpace) AddressSpace {
+			s := *p
+			return AddressSpace{
+				Number: locexpr.AddressSpace(s.GetNumber()), Name: s.GetName(), Bits: s.GetBits(),
+				Scope: enum(&d, "address_spaces.scope", s.GetScope(), LaneScope),
+			}
+		}),
+		CallDistance:   p.GetCallDistance(),
+		MaxInstruction: p.GetMaxInstruction(),
+		StackAlign:     p.GetStackAlign(),
+		Symbols:        d.textList("symbols", p.GetSymbols()),
+		Relocations: column(p.GetRelocations(), func(p **pb.Relocation) object.Relocation {
+			r := *p
+			d.small("relocations.size", r.GetSize(), math.MaxUint8)
+			return object.Relocation{
+				Type: r.GetType(), Size: uint8(r.GetSize()),
+				Kind: enum(&d, "relocations.kind", r.GetKind(), object.RelocationRelative),
+			}
+		}),
+		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {
+			return Dialect{
+				Name: (*p).GetName(),
+				Operations: column((*p).GetOperations(), func(p **pb.DialectOperation) DialectOperation {
+					o := *p
+					d.small("dialects.operations.opcode", o.GetOpcode(), math.MaxUint8)
+					return DialectOperation{Opcode: byte(o.GetOpcode()), User: o.GetUser(), Name: o.GetName()}
+				}),
+			}
+		}),
+	}
+	var err error
+	description.DefaultRules, err = decodeRules(p.GetDefaultRules())
+	d.wrap("default_rules", err)
+	if p.GetFramePointer() != nil {
+		rows, err := decodeRows(p.GetFramePointer())
+		d.wrap("frame_pointer", err)
+		if len(rows) != 1 {
+			d.fail("frame_pointer", "%d rows, expected one", len(rows))
+		} else {
+			description.FramePointer = &rows[0]
+		}
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return description, nil
+}
+
+func decodeFields(d *decoder, s *pb.RegisterSet) []RegisterField {
+	n := d.entries("register_sets.offsets", len(s.GetOffsets()))
+	d.length("register_sets.sizes", len(s.GetSizes()), n)
+	d.length("register_sets.registers", len(s.GetRegisters()), n)
+	d.length("register_sets.register_offsets", len(s.GetRegisterOffsets()), n)
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	fields := make([]RegisterField, n)
+	for i := range fields {
+		fields[i] = RegisterField{
+			Offset: s.Offsets[i], Size: s.Sizes[i],
+			Register: s.Registers[i], RegisterOffset: s.RegisterOffsets[i],
+		}
+	}
+	return fields
+}
+
+// nonEmpty returns nil for what has no bytes.
+func nonEmpty(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}

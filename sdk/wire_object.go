@@ -1,0 +1,276 @@
+package sdk
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/unwindd/unwindd/cfi"
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+)
+
+func encodeOpenObjectRequest(r *OpenObjectRequest) *pb.OpenObjectRequest {
+	return &pb.OpenObjectRequest{
+		Object: r.Object, Path: []byte(r.Path),
+		Machine: uint32(r.Machine), OsAbi: uint32(r.OSABI), Flags: r.Flags,
+		Sections: &pb.Sections{
+			Names:     blobs(r.Sections, func(s *SectionInfo) string { return s.Name }),
+			Types:     column(r.Sections, func(s *SectionInfo) uint32 { return s.Type }),
+			Flags:     column(r.Sections, func(s *SectionInfo) uint64 { return s.Flags }),
+			Addresses: column(r.Sections, func(s *SectionInfo) uint64 { return s.Address }),
+			Sizes:     column(r.Sections, func(s *SectionInfo) uint64 { return s.Size }),
+		},
+		Symbols: &pb.Symbols{
+			Names:     blobs(r.Symbols, func(s *SymbolInfo) string { return s.Name }),
+			Addresses: column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Address }),
+			Sizes:     column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Size }),
+		},
+	}
+}
+
+func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error) {
+	d := decoder{message: "OpenObjectRequest"}
+	d.small("machine", p.GetMachine(), math.MaxUint16)
+	d.small("os_abi", p.GetOsAbi(), math.MaxUint8)
+	r := &OpenObjectRequest{
+		Object: p.GetObject(), Path: d.text("path", string(p.GetPath())),
+		Machine: uint16(p.GetMachine()), OSABI: uint8(p.GetOsAbi()), Flags: p.GetFlags(),
+	}
+	s := p.GetSections()
+	n := d.entries("sections.types", len(s.GetTypes()))
+	sections := d.texts("sections.names", s.GetNames(), n)
+	d.length("sections.flags", len(s.GetFlags()), n)
+	d.length("sections.addresses", len(s.GetAddresses()), n)
+	d.length("sections.sizes", len(s.GetSizes()), n)
+	y := p.GetSymbols()
+	m := d.entries("symbols.addresses", len(y.GetAddresses()))
+	symbols := d.texts("symbols.names", y.GetNames(), m)
+	d.length("symbols.sizes", len(y.GetSizes()), m)
+	if d.err != nil {
+		return nil, d.err
+	}
+	if n > 0 {
+		r.Sections = make([]SectionInfo, n)
+	}
+	for i := range r.Sections {
+		r.Sections[i] = SectionInfo{
+			Name: sections.next(), Type: s.Types[i], Flags: s.Flags[i], Address: s.Addresses[i], Size: s.Sizes[i],
+		}
+	}
+	if m > 0 {
+		r.Symbols = make([]SymbolInfo, m)
+	}
+	for i := range r.Symbols {
+		r.Symbols[i] = SymbolInfo{Name: symbols.next(), Address: y.Addresses[i], Size: y.Sizes[i]}
+	}
+	return r, nil
+}
+
+// encodeOpenObjectAnswer encodes an answer without the rows of its tables,
+// which go in parts of their own.
+func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
+	for i := range a.PositionMaps {
+		m := &a.PositionMaps[i]
+		if len(m.PCs) != len(m.Positions) {
+			return nil, fmt.Errorf("OpenObjectAnswer.PositionMaps[%d]: %d PCs and %d positions, expected as many", i, len(m.PCs), len(m.Positions))
+		}
+	}
+	for i := range a.Variables {
+		v := &a.Variables[i]
+		if len(v.Start) != len(v.End) || len(v.Start) != len(v.Locations) {
+			return nil, fmt.Errorf("OpenObjectAnswer.Variables[%d]: %d starts, %d ends and %d locations, expected as many",
+				i, len(v.Start), len(v.End), len(v.Locations))
+		}
+	}
+	return &pb.OpenObjectAnswer{
+		Processor: a.Processor, Dialect: a.Dialect,
+		Overrides: &pb.Overrides{
+			Augmentations: blobs(a.Overrides, func(o *DialectOverride) string { return o.Augmentation }),
+			Producers:     blobs(a.Overrides, func(o *DialectOverride) string { return o.Producer }),
+			Dialects:      blobs(a.Overrides, func(o *DialectOverride) string { return o.Dialect }),
+		},
+		DefaultRules: encodeOptionalRules(a.DefaultRules),
+		Nested: &pb.Nested{
+			Names:   blobs(a.Nested, func(n *NestedObject) string { return n.Name }),
+			Offsets: column(a.Nested, func(n *NestedObject) uint64 { return n.Offset }),
+			Sizes:   column(a.Nested, func(n *NestedObject) uint64 { return n.Size }),
+		},
+		Tables: &pb.Tables{
+			Priorities: column(a.Tables, func(t *RowTable) pb.RowPriority { return pb.RowPriority(t.Priority) }),
+			Reasons:    blobs(a.Tables, func(t *RowTable) string { return t.Reason }),
+		},
+		Functions: &pb.Functions{
+			Names:  blobs(a.Functions, func(f *Function) string { return f.Name }),
+			Starts: column(a.Functions, func(f *Function) uint64 { return f.Start }),
+			Ends:   column(a.Functions, func(f *Function) uint64 { return f.End }),
+			Lanes:  column(a.Functions, func(f *Function) uint32 { return f.Lanes }),
+			Kinds:  column(a.Functions, func(f *Function) pb.FunctionKind { return pb.FunctionKind(f.Kind) }),
+			DefaultRuleCounts: column(a.Functions, func(f *Function) uint32 {
+				if f.DefaultRules == nil {
+					return 0
+				}
+				return uint32(len(f.DefaultRules)) + 1
+			}),
+			DefaultRules: encodeRules(flat(a.Functions, func(f *Function) []cfi.RegisterRule { return f.DefaultRules })),
+		},
+		PositionMaps: &pb.PositionMaps{
+			Kinds:     blobs(a.PositionMaps, func(m *PositionMap) string { return m.Kind }),
+			Counts:    column(a.PositionMaps, func(m *PositionMap) uint32 { return uint32(len(m.PCs)) }),
+			Pcs:       flat(a.PositionMaps, func(m *PositionMap) []uint64 { return m.PCs }),
+			Positions: flat(a.PositionMaps, func(m *PositionMap) []uint64 { return m.Positions }),
+		},
+		Variables: &pb.Variables{
+			Names:     blobs(a.Variables, func(v *Variable) string { return v.Name }),
+			Counts:    column(a.Variables, func(v *Variable) uint32 { return uint32(len(v.Start)) }),
+			Starts:    flat(a.Variables, func(v *Variable) []uint64 { return v.Start }),
+			Ends:      flat(a.Variables, func(v *Variable) []uint64 { return v.End }),
+			Locations: blobs(flat(a.Variables, func(v *Variable) [][]byte { return v.Locations }), func(b *[]byte) []byte { return *b }),
+		},
+		Problems: texts(a.Problems),
+	}, nil
+}
+
+// decodeOpenObjectAnswer decodes an answer. Its tables have no rows yet.
+func decodeOpenObjectAnswer(p *pb.OpenObjectAnswer) (*OpenObjectAnswer, error) {
+	d := decoder{message: "OpenObjectAnswer"}
+	a := &OpenObjectAnswer{
+		Processor: d.text("processor", p.GetProcessor()),
+		Dialect:   d.text("dialect", p.GetDialect()),
+		Overrides: decodeOverrides(&d, p.GetOverrides()),
+		Nested:    decodeNested(&d, p.GetNested()),
+		Tables:    decodeTables(&d, p.GetTables()),
+		Functions: decodeFunctions(&d, p.GetFunctions()),
+		Problems:  d.textList("problems", p.GetProblems()),
+	}
+	var err error
+	a.DefaultRules, err = decodeOptionalRules(p.GetDefaultRules())
+	d.wrap("default_rules", err)
+	a.PositionMaps = decodePositionMaps(&d, p.GetPositionMaps())
+	a.Variables = decodeVariables(&d, p.GetVariables())
+	if d.err != nil {
+		return nil, d.err
+	}
+	return a, nil
+}
+
+func decodeOverrides(d *decoder, p *pb.Overrides) []DialectOverride {
+	n := d.entries("overrides.augmentations", len(p.GetAugmentations().GetLengths()))
+	augmentations := d.texts("overrides.augmentations", p.GetAugmentations(), n)
+	producers := d.texts("overrides.producers", p.GetProducers(), n)
+	dialects := d.texts("overrides.dialects", p.GetDialects(), n)
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	list := make([]DialectOverride, n)
+	for i := range list {
+		list[i] = DialectOverride{augmentations.next(), producers.next(), dialects.next()}
+	}
+	return list
+}
+
+func decodeNested(d *decoder, p *pb.Nested) []NestedObject {
+	n := d.entries("nested.offsets", len(p.GetOffsets()))
+	names := d.texts("nested.names", p.GetNames(), n)
+	d.length("nested.sizes", len(p.GetSizes()), n)
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	list := make([]NestedObject, n)
+	for i := range list {
+		list[i] = NestedObject{Name: names.next(), Offset: p.Offsets[i], Size: p.Sizes[i]}
+	}
+	return list
+}
+
+func decodeTables(d *decoder, p *pb.Tables) []RowTable {
+	n := d.entries("tables.priorities", len(p.GetPriorities()))
+	enums(d, "tables.priorities", p.GetPriorities(), n, OverridesCFI)
+	reasons := d.texts("tables.reasons", p.GetReasons(), n)
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	list := make([]RowTable, n)
+	for i := range list {
+		list[i] = RowTable{Priority: RowPriority(p.Priorities[i]), Reason: reasons.next()}
+	}
+	return list
+}
+
+func decodeFunctions(d *decoder, p *pb.Functions) []Function {
+	n := d.entries("functions.starts", len(p.GetStarts()))
+	names := d.texts("functions.names", p.GetNames(), n)
+	d.length("functions.ends", len(p.GetEnds()), n)
+	d.length("functions.lanes", len(p.GetLanes()), n)
+	enums(d, "functions.kinds", p.GetKinds(), n, KernelFunction)
+	d.length("functions.default_rule_counts", len(p.GetDefaultRuleCounts()), n)
+	rules, err := decodeRules(p.GetDefaultRules())
+	d.wrap("functions.default_rules", err)
+	var total uint64
+	for _, c := range p.GetDefaultRuleCounts() {
+		if c > 0 {
+			total += uint64(c) - 1
+		}
+	}
+	if total != uint64(len(rules)) {
+		d.fail("functions.default_rule_counts", "a sum of %d, expected %d, the rules there are", total, len(rules))
+	}
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	lists := splitter[cfi.RegisterRule]{rules}
+	list := make([]Function, n)
+	for i := range list {
+		list[i] = Function{
+			Name: names.next(), Start: p.Starts[i], End: p.Ends[i],
+			Lanes: p.Lanes[i], Kind: FunctionKind(p.Kinds[i]),
+		}
+		switch c := p.DefaultRuleCounts[i]; c {
+		case 0:
+		case 1:
+			list[i].DefaultRules = []cfi.RegisterRule{}
+		default:
+			list[i].DefaultRules = lists.next(c - 1)
+		}
+	}
+	return list
+}
+
+func decodePositionMaps(d *decoder, p *pb.PositionMaps) []PositionMap {
+	n := d.entries("position_maps.counts", len(p.GetCounts()))
+	kinds := d.texts("position_maps.kinds", p.GetKinds(), n)
+	d.sum("position_maps.counts", p.GetCounts(), len(p.GetPcs()))
+	d.length("position_maps.positions", len(p.GetPositions()), len(p.GetPcs()))
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	pcs, positions := splitter[uint64]{p.GetPcs()}, splitter[uint64]{p.GetPositions()}
+	list := make([]PositionMap, n)
+	for i := range list {
+		c := p.Counts[i]
+		list[i] = PositionMap{Kind: kinds.next(), PCs: pcs.next(c), Positions: positions.next(c)}
+	}
+	return list
+}
+
+func decodeVariables(d *decoder, p *pb.Variables) []Variable {
+	n := d.entries("variables.counts", len(p.GetCounts()))
+	names := d.texts("variables.names", p.GetNames(), n)
+	ranges := d.entries("variables.starts", len(p.GetStarts()))
+	d.sum("variables.counts", p.GetCounts(), ranges)
+	d.length("variables.ends", len(p.GetEnds()), ranges)
+	cursor := d.bytes("variables.locations", p.GetLocations(), ranges)
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	expressions := make([][]byte, ranges)
+	for i := range expressions {
+		expressions[i] = cursor.next()
+	}
+	starts, ends := splitter[uint64]{p.GetStarts()}, splitter[uint64]{p.GetEnds()}
+	locations := splitter[[]byte]{expressions}
+	list := make([]Variable, n)
+	for i := range list {
+		c := p.Counts[i]
+		list[i] = Variable{Name: names.next(), Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
+	}
+	return list
+}
