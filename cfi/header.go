@@ -1,6 +1,9 @@
 package cfi
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // A header is the search table of an .eh_frame_hdr (LSB 5.0, 10.6.2).
 type header struct {
@@ -12,6 +15,7 @@ type header struct {
 	signed   bool
 	big      bool
 	mask     uint64
+	base     uint64 // what numbers are relative to, besides their own offset
 }
 
 // headerSamples is how many entries UseHeader compares with their FDEs. Every
@@ -86,8 +90,17 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 		return nil, h.error(at, ErrNoSearchTable, "it has no entries")
 	}
 	h.size, h.signed = fixedSize(tableEncoding&peFormat, t.section.AddressSize)
-	switch application := tableEncoding & (peApplication | peIndirect); {
-	case h.size == 0, application != 0 && application != pePCRel && application != peDataRel && application != peTextRel:
+	known := h.size != 0
+	switch tableEncoding & (peApplication | peIndirect) {
+	case 0:
+	case pePCRel, peDataRel:
+		h.base = hdr.Address
+	case peTextRel:
+		h.base = t.section.Text
+	default:
+		known = false
+	}
+	if !known {
 		return nil, h.error(3, ErrPointerEncoding, "of the search table")
 	}
 	h.encoding = tableEncoding
@@ -100,7 +113,6 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 		return nil, h.error(at, ErrHeaderMismatch, "more entries than .eh_frame can have FDEs")
 	}
 	h.count = int(count.Address)
-	h.section.Text = t.section.Text
 	return h, nil
 }
 
@@ -111,20 +123,22 @@ func (h *header) entry(i int) (start, address uint64) {
 }
 
 func (h *header) number(at int) uint64 {
-	r := reader{data: h.section.Data, pos: at, big: h.big}
-	v := r.word(h.size)
+	var v uint64
+	b := h.section.Data[at:]
+	switch {
+	case h.size == 4 && !h.big: // what linkers write
+		v = uint64(binary.LittleEndian.Uint32(b))
+	default:
+		r := reader{data: b, big: h.big}
+		v = r.word(h.size)
+	}
 	if h.signed {
 		v = extend(v, h.size)
 	}
-	switch h.encoding & peApplication {
-	case pePCRel:
-		v += h.section.Address + uint64(at)
-	case peDataRel:
-		v += h.section.Address
-	case peTextRel:
-		v += h.section.Text
+	if h.encoding&peApplication == pePCRel {
+		v += uint64(at)
 	}
-	return v & h.mask
+	return (v + h.base) & h.mask
 }
 
 // findByHeader looks pc up in the search table. An error says that the table

@@ -44,6 +44,7 @@ type machine struct {
 
 	location uint64 // where the row that is being built starts, or the next one
 	work     int
+	operands operands // of one instruction; here, so that they are not allocated
 
 	stack []remembered
 	kept  []RegisterRule
@@ -80,9 +81,10 @@ func (m *machine) run() (more bool, err error) {
 		if op.apply == nil {
 			return false, m.t.errorf(uint64(at), ErrInstruction, "%#02x", code)
 		}
-		var o operands
-		if err = m.decode(code, op, &o); err == nil {
-			err = op.apply(m, &o)
+		o := &m.operands
+		*o = operands{}
+		if err = m.decode(code, op, o); err == nil {
+			err = op.apply(m, o)
 		}
 		if err != nil {
 			return false, m.t.errorf(uint64(at), err, "%s", op.name)
