@@ -1,0 +1,581 @@
+package dwarf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+func openObject(t testing.TB, path string) *object.Object {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := object.New(path, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func openReader(t testing.TB, path string) *Reader {
+	t.Helper()
+	r, err := New(openObject(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// brief writes a chain as "function file:line:column" from the innermost on.
+func brief(frames []symbol.Frame) string {
+	var parts []string
+	for _, f := range frames {
+		kind := ""
+		if f.Inlined {
+			kind = " (inlined)"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s:%d:%d%s", f.Function, strings.TrimPrefix(f.File, "/src/"), f.Line, f.Column, kind))
+	}
+	return strings.Join(parts, " < ")
+}
+
+// The answers are those of llvm-symbolizer 14 on small5, but for the names that
+// it does not qualify.
+func TestFramesAreTheInlinedCallsAtAnAddress(t *testing.T) {
+	tests := []struct {
+		address      uint64
+		want, dwarf2 string // dwarf2: "" where it is the same
+	}{
+		{0x4000af, "", ""},
+		{
+			0x4000b0, "outer::mix small.cc:11:3 (inlined) < outer::c_name small.cc:14:68",
+			"mix small.cc:11:3 (inlined) < c_name :0:0",
+		},
+		{
+			0x4000b5, "outer::twice(int) small.cc:9:45 (inlined) < outer::mix small.cc:11:26 (inlined) < outer::c_name small.cc:14:68",
+			"outer::twice(int) small.cc:9:45 (inlined) < mix :0:0 (inlined) < c_name :0:0",
+		},
+		{0x4000cf, "outer::c_name small.cc:14:76", "c_name small.cc:14:76"},
+		{0x4000d0, "outer::work(int) small.cc:18:21", ""},
+		{
+			0x4000f3, "outer::(anonymous namespace)::Counter::next small.cc:6:31 (inlined) < outer::work(int) small.cc:18:41",
+			"Counter::next small.cc:6:31 (inlined) < outer::work(int) :0:0",
+		},
+		{0x400112, "outer::work(int) small.cc:20:1", ""},
+		{0x400113, " small.cc:20:1", ""}, // padding: a position, no function
+		{0x400130, "_start small.cc:24:18", ""},
+		{0x400154, "", ""},
+		{0, "", ""},
+		{^uint64(0), "", ""},
+	}
+	for _, name := range []string{"small5", "small4", "small2"} {
+		t.Run(name, func(t *testing.T) {
+			r := openReader(t, "testdata/"+name)
+			for _, test := range tests {
+				frames, err := r.Frames(nil, test.address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := test.want
+				if name == "small2" && test.dwarf2 != "" {
+					want = test.dwarf2
+				}
+				if got := brief(frames); got != want {
+					t.Errorf("%#x: %s\nwant %s", test.address, got, want)
+				}
+			}
+			if p := r.Problems(); len(p) > 0 {
+				t.Errorf("problems: %q", p)
+			}
+		})
+	}
+}
+
+func TestFramesCarryLinkageNameAndStart(t *testing.T) {
+	r := openReader(t, "testdata/small5")
+	got, err := r.Frames([]symbol.Frame{{Function: "before"}}, 0x4000e0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "/src/small.cc"
+	want := []symbol.Frame{
+		{Function: "before"},
+		{Function: "outer::twice(int)", LinkageName: "_ZN5outer5twiceEi", File: file, Line: 9, Column: 45, Inlined: true},
+		{Function: "outer::mix", File: file, Line: 11, Column: 26, Inlined: true},
+		{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true, File: file, Line: 18, Column: 41},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNewSaysThatThereIsNoDebugInfo(t *testing.T) {
+	data := make([]byte, 64)
+	copy(data, "\x7fELF\x02\x01\x01")
+	o, err := object.New("empty", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(o); !errors.Is(err, ErrNoDebugInfo) {
+		t.Errorf("error %v, want ErrNoDebugInfo", err)
+	}
+}
+
+func TestReaderIsSafeForConcurrentUse(t *testing.T) {
+	r := openReader(t, "testdata/small5")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for a := uint64(0x4000a0); a < 0x400160; a++ {
+				if _, err := r.Frames(nil, a); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A die is an entry of a hand-made unit: a tag, attributes, children.
+type die struct {
+	tag      uint64
+	attrs    []attr
+	children []die
+}
+
+type attr struct {
+	name, form uint64
+	value      any // string, uint64 (of the form's size), or label
+}
+
+// A label is the offset of the entry that has it as its mark.
+type label string
+
+type mark string // value of a pseudo attribute that names its entry
+
+// assemble makes .debug_info and .debug_abbrev of version 4 units.
+func assemble(units ...die) (info, abbrev []byte) {
+	order := binary.LittleEndian
+	offsets := map[label]uint32{}
+	type fixup struct {
+		at    int
+		label label
+	}
+	var fixups []fixup
+	code := uint64(0)
+	abbrevOf := func(d die) uint64 {
+		code++
+		abbrev = binary.AppendUvarint(abbrev, code)
+		abbrev = binary.AppendUvarint(abbrev, d.tag)
+		abbrev = append(abbrev, bool2byte(d.children != nil))
+		for _, a := range d.attrs {
+			if _, ok := a.value.(mark); ok {
+				continue
+			}
+			abbrev = binary.AppendUvarint(abbrev, a.name)
+			abbrev = binary.AppendUvarint(abbrev, a.form)
+		}
+		abbrev = append(abbrev, 0, 0)
+		return code
+	}
+	var write func(d die)
+	write = func(d die) {
+		at := len(info)
+		info = binary.AppendUvarint(info, abbrevOf(d))
+		for _, a := range d.attrs {
+			switch v := a.value.(type) {
+			case mark:
+				offsets[label(v)] = uint32(at)
+			case string:
+				info = append(append(info, v...), 0)
+			case label:
+				fixups = append(fixups, fixup{len(info), v})
+				info = order.AppendUint32(info, 0)
+			case uint64:
+				switch a.form {
+				case 0x01, 0x07: // addr, data8
+					info = order.AppendUint64(info, v)
+				case 0x06, 0x10, 0x17, 0x1f20: // data4, ref_addr, sec_offset, GNU_ref_alt
+					info = order.AppendUint32(info, uint32(v))
+				case 0x0b:
+					info = append(info, byte(v))
+				default:
+					panic("form")
+				}
+			}
+		}
+		if d.children != nil {
+			for _, c := range d.children {
+				write(c)
+			}
+			info = append(info, 0)
+		}
+	}
+	for _, u := range units {
+		start := len(info)
+		info = append(info, make([]byte, 11)...)
+		write(u)
+		order.PutUint32(info[start:], uint32(len(info)-start-4))
+		order.PutUint16(info[start+4:], 4)
+		info[start+10] = 8
+	}
+	for _, f := range fixups {
+		order.PutUint32(info[f.at:], offsets[f.label])
+	}
+	return info, append(abbrev, 0)
+}
+
+func bool2byte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+const (
+	tagUnit, tagSub, tagInlined, tagNamespace, tagStruct = 0x11, 0x2e, 0x1d, 0x39, 0x13
+	atName, atLow, atHigh, atLanguage, atOrigin, atSpec  = 0x03, 0x11, 0x12, 0x13, 0x31, 0x47
+	atLinkage, atRanges, atStmt, atCallLine              = 0x6e, 0x55, 0x10, 0x59
+	fAddr, fData4, fData1, fString, fSec, fRefAddr, fAlt = 0x01, 0x06, 0x0b, 0x08, 0x17, 0x10, 0x1f20
+)
+
+func name(s string) attr { return attr{atName, fString, s} }
+func at64(low, size uint64) []attr {
+	return []attr{{atLow, fAddr, low}, {atHigh, fData4, size}}
+}
+
+// unitDie is a C++ unit over [0x1000, 0x2000).
+func unitDie(children ...die) die {
+	return die{tagUnit, append(at64(0x1000, 0x1000), attr{atLanguage, fData1, uint64(4)}), children}
+}
+
+func sub(attrs ...attr) die { return die{tag: tagSub, attrs: attrs} }
+
+func handmade(t testing.TB, s sections, units ...die) *Reader {
+	t.Helper()
+	s.info, s.abbrev = assemble(units...)
+	s.order = binary.LittleEndian
+	r, err := newReader("handmade", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestNamesFollowOriginsAndSpecifications(t *testing.T) {
+	tests := []struct {
+		name    string
+		units   []die
+		want    string
+		problem string
+	}{
+		{
+			"specification in a class of a namespace",
+			[]die{unitDie(
+				die{tagNamespace, []attr{name("n")}, []die{{tagStruct, []attr{name("S")}, []die{sub(attr{0, 0, mark("m")}, name("m"))}}}},
+				sub(append(at64(0x1000, 16), attr{atSpec, fRefAddr, label("m")})...))},
+			"n::S::m", "",
+		},
+		{
+			"concrete of abstract of declaration, across units",
+			[]die{
+				unitDie(sub(append(at64(0x1000, 16), attr{atOrigin, fRefAddr, label("abstract")})...)),
+				{tagUnit, []attr{{atLanguage, fData1, uint64(4)}}, []die{
+					{tagNamespace, []attr{name("n")}, []die{sub(attr{0, 0, mark("decl")}, name("f"), attr{atLinkage, fString, "_ZN1n1fEv"})}},
+					sub(attr{0, 0, mark("abstract")}, attr{atSpec, fRefAddr, label("decl")})}},
+			},
+			"n::f()", "",
+		},
+		{
+			"cycle of origins",
+			[]die{unitDie(
+				sub(append(at64(0x1000, 16), attr{0, 0, mark("a")}, attr{atOrigin, fRefAddr, label("b")})...),
+				sub(attr{0, 0, mark("b")}, name("f"), attr{atSpec, fRefAddr, label("a")}))},
+			"f", "",
+		},
+		{
+			"origin in no unit",
+			[]die{unitDie(sub(append(at64(0x1000, 16), name("f"), attr{atOrigin, fRefAddr, uint64(0x99999)})...))},
+			"f", "which is in no unit",
+		},
+		{
+			"origin is no function",
+			[]die{unitDie(
+				die{tagNamespace, []attr{{0, 0, mark("n")}, name("n")}, nil},
+				sub(append(at64(0x1000, 16), name("f"), attr{atOrigin, fRefAddr, label("n")})...))},
+			"f", "where no function is declared",
+		},
+		{
+			"origin in a supplementary file",
+			[]die{unitDie(sub(append(at64(0x1000, 16), attr{atOrigin, fAlt, uint64(0x1234)})...))},
+			"", ".gnu_debugaltlink",
+		},
+		{
+			"anonymous namespace and class",
+			[]die{unitDie(die{tagNamespace, nil, []die{{tagStruct, nil, []die{sub(append(at64(0x1000, 16), name("f"))...)}}}})},
+			"(anonymous namespace)::(anonymous struct)::f", "",
+		},
+		{
+			"C is not qualified",
+			[]die{{tagUnit, append(at64(0x1000, 0x1000), attr{atLanguage, fData1, uint64(0x0c)}), []die{
+				{tagStruct, []attr{name("s")}, []die{sub(append(at64(0x1000, 16), name("f"))...)}}}}},
+			"f", "",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := handmade(t, sections{}, test.units...)
+			frames, err := r.Frames(nil, 0x1008)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(frames) != 1 || frames[0].Function != test.want {
+				t.Errorf("frames %+v, want one of %q", frames, test.want)
+			}
+			problems := strings.Join(r.Problems(), "\n")
+			if !strings.Contains(problems, test.problem) || test.problem == "" && problems != "" {
+				t.Errorf("problems %q, want %q", problems, test.problem)
+			}
+		})
+	}
+}
+
+func TestCodeThatTheLinkerThrewAwayHasNoFrames(t *testing.T) {
+	s := sections{code: []span{{0x1000, 0x2000}}}
+	r := handmade(t, s, unitDie(
+		sub(append(at64(0, 0x5000), name("thrown_away"))...),
+		sub(append(at64(0x1000, 16), name("kept"))...)))
+	for address, want := range map[uint64]string{0x8: "", 0x1008: "kept", 0x1020: ""} {
+		frames, err := r.Frames(nil, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if len(frames) > 0 {
+			got = frames[0].Function
+		}
+		if got != want {
+			t.Errorf("%#x: %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestUnitsWithoutRangesAreFoundByTheirFunctions(t *testing.T) {
+	r := handmade(t, sections{}, die{tagUnit, nil, []die{sub(append(at64(0x3000, 16), name("f"))...)}})
+	frames, err := r.Frames(nil, 0x3001)
+	if err != nil || len(frames) != 1 || frames[0].Function != "f" {
+		t.Errorf("frames %+v, error %v, want f", frames, err)
+	}
+}
+
+func TestSplitUnitsAreAProblemThatNamesTheFile(t *testing.T) {
+	r := handmade(t, sections{}, die{tagUnit, append(at64(0x1000, 16), attr{0x2130, fString, "a.dwo"}), nil})
+	frames, err := r.Frames(nil, 0x1001)
+	if err != nil || len(frames) != 0 {
+		t.Errorf("frames %+v, error %v, want none", frames, err)
+	}
+	if p := strings.Join(r.Problems(), "\n"); !strings.Contains(p, "unit at 0x0") || !strings.Contains(p, "a.dwo") {
+		t.Errorf("problems %q do not name the unit and the file", p)
+	}
+}
+
+func TestNestingBeyondTheLimitIsAnErrorThatNamesTheUnit(t *testing.T) {
+	d := sub(append(at64(0x1000, 16), name("f"))...)
+	for range maxDepth + 1 {
+		d = die{tagNamespace, nil, []die{d}}
+	}
+	r := handmade(t, sections{}, unitDie(), unitDie(d))
+	_, err := r.Frames(nil, 0x1001)
+	if err == nil || !strings.Contains(err.Error(), "unit at 0x") || !strings.Contains(err.Error(), "nested deeper") {
+		t.Errorf("error %v, want one that names the unit and the nesting", err)
+	}
+}
+
+// Each case damages a sound unit.
+func TestDamageIsAnErrorThatSaysWhere(t *testing.T) {
+	info, abbrev := assemble(unitDie(sub(append(at64(0x1000, 16), name("f"))...)))
+	sound := func() sections {
+		return sections{info: append([]byte(nil), info...), abbrev: append([]byte(nil), abbrev...), order: binary.LittleEndian}
+	}
+	tests := []struct {
+		name   string
+		damage func(s *sections)
+		want   []string
+	}{
+		{"unit longer than the section", func(s *sections) { s.info[0] = 0xff }, []string{".debug_info", "unit at 0x0", "length"}},
+		{"reserved length", func(s *sections) { copy(s.info, "\xf0\xff\xff\xff") }, []string{".debug_info", "unit at 0x0"}},
+		{"version", func(s *sections) { s.info[4] = 9 }, []string{"unit at 0x0", "version 9", "2 to 5"}},
+		{"address size", func(s *sections) { s.info[10] = 3 }, []string{"unit at 0x0", "3 bytes"}},
+		{"abbreviation offset", func(s *sections) { s.info[8] = 0xff }, []string{"unit at 0x0", ".debug_abbrev"}},
+		{"abbreviations cut", func(s *sections) { s.abbrev = s.abbrev[:len(s.abbrev)-1] }, []string{".debug_abbrev", "table at 0x0"}},
+		{"unknown abbreviation", func(s *sections) { s.info[11+1+8+4+1] = 0x55 }, []string{"unit at 0x0", "abbreviation"}},
+		{"string without an end", func(s *sections) { s.str = []byte(strings.Repeat("x", maxString+1)) }, []string{".debug_str", "offset 0x0"}},
+		{"no unit", func(s *sections) { s.info = make([]byte, 64) }, []string{".debug_info"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := sound()
+			test.damage(&s)
+			r, err := newReader("damaged", s)
+			if err == nil {
+				var frames []symbol.Frame
+				if frames, err = r.Frames(nil, 0x1001); len(frames) > 0 {
+					t.Errorf("frames %+v from a damaged unit", frames)
+				}
+			}
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, part := range append(test.want, "damaged: ") {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestAbbreviationsOfManyAttributesAreRefused(t *testing.T) {
+	d := sub(at64(0x1000, 16)...)
+	for range maxAttributes {
+		d.attrs = append(d.attrs, name("x"))
+	}
+	s := sections{order: binary.LittleEndian}
+	s.info, s.abbrev = assemble(unitDie(d))
+	if _, err := newReader("x", s); err == nil || !strings.Contains(err.Error(), "attributes") {
+		t.Errorf("error %v, want one about attributes", err)
+	}
+}
+
+func TestAWrongLineTableLeavesNames(t *testing.T) {
+	u := unitDie(sub(append(at64(0x1000, 16), name("f"))...))
+	u.attrs = append(u.attrs, attr{atStmt, fSec, uint64(0)})
+	r := handmade(t, sections{line: []byte("\xff\x00\x00\x00\x04\x00")}, u)
+	frames, err := r.Frames(nil, 0x1001)
+	if err != nil || brief(frames) != "f :0:0" {
+		t.Errorf("frames %+v, error %v, want f without a position", frames, err)
+	}
+	if p := strings.Join(r.Problems(), "\n"); !strings.Contains(p, ".debug_line: table at 0x0") {
+		t.Errorf("problems %q do not name the table", p)
+	}
+}
+
+// flatten against its definition: of the ranges that hold an address the last
+// one wins.
+func TestFlattenKeepsTheInnermostRange(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		ranges := make([]segment, random.IntN(8))
+		for i := range ranges {
+			start := random.Uint64N(20)
+			ranges[i] = segment{span{start, start + random.Uint64N(8)}, int32(i)}
+		}
+		x := index{segments: flatten(ranges)}
+		for a := range uint64(30) {
+			want := -1
+			for i, r := range ranges {
+				if r.holds(a) {
+					want = i
+				}
+			}
+			if got := x.scopeAt(a); got != want {
+				t.Fatalf("%v at %d: scope %d, want %d; segments %v", ranges, a, got, want, x.segments)
+			}
+		}
+	}
+}
+
+func TestFileNamesAreJoinedAsLLVMSymbolizerDoes(t *testing.T) {
+	dirs := []string{"/abs", "rel", ""}
+	tests := []struct {
+		version uint64
+		file    file
+		want    string
+	}{
+		{4, file{"a.c", 0}, "/comp/a.c"},
+		{4, file{"a.c", 1}, "/abs/a.c"},
+		{4, file{"a.c", 2}, "/comp/rel/a.c"},
+		{4, file{"../a.c", 1}, "/abs/../a.c"},
+		{4, file{"/x/a.c", 2}, "/x/a.c"},
+		{4, file{"a.c", 9}, "/comp/a.c"},
+		{5, file{"a.c", 0}, "/abs/a.c"},
+		{5, file{"a.c", 1}, "/comp/rel/a.c"},
+		{5, file{"a.c", 2}, "/comp/a.c"},
+		{5, file{`C:\x\a.c`, 0}, `C:\x\a.c`},
+		{5, file{"", 0}, ""},
+	}
+	for _, test := range tests {
+		table := &lineTable{version: test.version, dirs: dirs, files: []file{{}, test.file}}
+		if got := table.fileName(1, "/comp"); got != test.want {
+			t.Errorf("version %d, %v: %q, want %q", test.version, test.file, got, test.want)
+		}
+	}
+	var none *lineTable
+	if got := none.fileName(1, "/comp"); got != "" {
+		t.Errorf("no table: %q", got)
+	}
+}
+
+func TestLEB128(t *testing.T) {
+	tests := []struct {
+		in       string
+		unsigned uint64
+		signed   int64
+		failed   bool
+	}{
+		{"\x00", 0, 0, false},
+		{"\x7f", 127, -1, false},
+		{"\xe5\x8e\x26", 624485, 624485, false},
+		{"\x80\x7f", 16256, -128, false},
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 1<<64 - 1, -1, false},
+		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 0, 0, false},
+		{"\x80", 0, 0, true},
+		{"", 0, 0, true},
+	}
+	for _, test := range tests {
+		u := at([]byte(test.in), binary.LittleEndian, 0, 99)
+		if got := u.uleb(); got != test.unsigned || u.failed != test.failed {
+			t.Errorf("uleb %x: %d, failed %v, want %d, %v", test.in, got, u.failed, test.unsigned, test.failed)
+		}
+		s := at([]byte(test.in), binary.LittleEndian, 0, 99)
+		if got := s.sleb(); got != test.signed || s.failed != test.failed {
+			t.Errorf("sleb %x: %d, failed %v, want %d, %v", test.in, got, s.failed, test.signed, test.failed)
+		}
+	}
+}
+
+// FuzzFrames reads hostile sections, and asks for addresses that sound ones have.
+func FuzzFrames(f *testing.F) {
+	for _, path := range []string{"testdata/small5", "testdata/small4", "testdata/small2"} {
+		s := openReader(f, path).sections
+		f.Add(s.info, s.abbrev, s.str, s.lineStr, s.line, s.debugRanges, s.rnglists, s.addr, s.strOffsets, s.aranges)
+	}
+	f.Fuzz(func(t *testing.T, info, abbrev, str, lineStr, line, ranges, rnglists, addr, strOffsets, aranges []byte) {
+		for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+			r, err := newReader("fuzz", sections{
+				info: info, abbrev: abbrev, str: str, lineStr: lineStr, line: line, debugRanges: ranges,
+				rnglists: rnglists, addr: addr, strOffsets: strOffsets, aranges: aranges, order: order,
+			})
+			if err != nil {
+				continue
+			}
+			var frames []symbol.Frame
+			for a := uint64(0x4000a0); a < 0x400160; a += 7 {
+				frames, _ = r.Frames(frames[:0], a)
+			}
+			r.Problems()
+		}
+	})
+}
