@@ -12,7 +12,7 @@ mkdir -p "$work"
 cp "$here/server.c" "$work"
 cd "$work"
 gcc -O2 -fno-optimize-sibling-calls -g -static -fno-pie -no-pie \
-	-ffile-prefix-map="$work=." -Wl,--build-id -o server server.c -pthread
+	-ffile-prefix-map="$work=/example" -Wl,--build-id -o server server.c -pthread
 (ulimit -c unlimited && exec env -i ./server) || true
 core=$(ls core* | head -n 1)
 cp server "$here/server"
