@@ -285,5 +285,9 @@ func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitO
 	if bitOffset+bits < bits || bitOffset+bits > uint64(len(bytes))*8 {
 		return fmt.Errorf("bits %d to %d of %s, which has %d", bitOffset, bitOffset+bits, c.walker.registerName(reg), len(bytes)*8)
 	}
-	return locexpr.ImplicitLocation(bytes).ReadAt(c, dst, bitOffset, bits)
+	value, err := locexpr.ImplicitLocation(bytes).Offset(int64(bitOffset))
+	if err != nil {
+		return err
+	}
+	return value.Read(c, dst, bits)
 }

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+func newPlugin(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plugin",
+		Short: "Architecture plugins: which there are and what they say",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:   "list",
+			Short: "List the architectures that are known",
+			Args:  usageArgs(cobra.NoArgs),
+			RunE:  func(*cobra.Command, []string) error { return g.listPlugins() },
+		},
+		&cobra.Command{
+			Use:     "info NAME",
+			Short:   "Print what an architecture says of itself",
+			Example: "  unwindd plugin info x86_64",
+			Args:    usageArgs(cobra.ExactArgs(1)),
+			RunE:    func(_ *cobra.Command, args []string) error { return g.pluginInfo(args[0]) },
+		},
+		&cobra.Command{
+			Use:   "serve NAME",
+			Short: "Be the plugin of a bundled architecture (unwindd starts this itself)",
+			Args:  usageArgs(cobra.ExactArgs(1)),
+			RunE:  func(_ *cobra.Command, args []string) error { return plugin.ServeMain(args[0], bundled) },
+		},
+		&cobra.Command{
+			Use:                "exec [--socket-dir DIR] -- PATH [ARGS...]",
+			Short:              "Confine this process and execute a plugin in its place (unwindd starts this itself)",
+			DisableFlagParsing: true,
+			RunE:               func(_ *cobra.Command, args []string) error { return execPlugin(args) },
+		},
+	)
+	return cmd
+}
+
+func execPlugin(args []string) error {
+	err := plugin.ExecMain(args)
+	if errors.Is(err, plugin.ErrUsage) {
+		return usageError{err}
+	}
+	return err
+}
+
+// manager starts nothing yet.
+func (g *globals) manager() (*plugin.Manager, error) {
+	if err := g.checkFormat("text", "json"); err != nil {
+		return nil, err
+	}
+	o, err := g.plugins()
+	if err != nil {
+		return nil, err
+	}
+	return plugin.NewManager(o)
+}
+
+// pluginStatus is a line of `plugin list`.
+type pluginStatus struct {
+	Name       string   `json:"name"`
+	Arch       string   `json:"arch,omitempty"`
+	Version    string   `json:"version,omitempty"`
+	Origin     string   `json:"origin"`
+	SHA256     string   `json:"sha256,omitempty"`
+	Pinned     bool     `json:"pinned"`
+	Recognises []string `json:"recognises"`
+	Problem    string   `json:"problem,omitempty"`
+}
+
+func (g *globals) listPlugins() error {
+	m, err := g.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	list := []pluginStatus{}
+	for _, s := range m.List() {
+		p := pluginStatus{Name: s.Name, Origin: s.Origin, SHA256: s.SHA256, Pinned: s.Pinned, Problem: s.Problem, Recognises: []string{}}
+		if d := s.Description; d != nil {
+			p.Arch, p.Version = d.Name, d.Version
+			p.Recognises = recognises(d)
+		}
+		list = append(list, p)
+	}
+	return g.write(func(w *writer) error {
+		if g.format == "json" {
+			return writeJSON(w, list)
+		}
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "NAME\tVERSION\tORIGIN\tRECOGNISES")
+		for _, p := range list {
+			what := strings.Join(p.Recognises, ", ")
+			if p.Problem != "" {
+				what = "problem: " + p.Problem
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.Name, p.Version, p.Origin, what)
+		}
+		return t.Flush()
+	})
+}
+
+// recognises says in words which code objects an architecture claims.
+func recognises(d *sdk.Description) []string {
+	out := []string{}
+	for _, r := range d.Recognises {
+		var parts []string
+		if r.ELFMachine != 0 {
+			parts = append(parts, fmt.Sprintf("ELF machine %d", r.ELFMachine))
+		}
+		if r.OSABI >= 0 {
+			parts = append(parts, fmt.Sprintf("OS ABI %d", r.OSABI))
+		}
+		if r.FlagsMask != 0 {
+			parts = append(parts, fmt.Sprintf("flags %#x/%#x", r.Flags, r.FlagsMask))
+		}
+		if len(r.Magic) > 0 {
+			parts = append(parts, fmt.Sprintf("magic %x", r.Magic))
+		}
+		if r.NoteOwner != "" {
+			parts = append(parts, "notes of "+r.NoteOwner)
+		}
+		out = append(out, strings.Join(parts, " "))
+	}
+	return out
+}
+
+// pluginInfo prints a description.
+func (g *globals) pluginInfo(name string) error {
+	m, err := g.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	a, err := m.Find(name)
+	if err != nil {
+		return err
+	}
+	d := a.Description()
+	return g.write(func(w *writer) error {
+		if g.format == "json" {
+			return writeJSON(w, d)
+		}
+		return writeDescription(w, a.Origin(), d)
+	})
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(v)
+}
+
+// writeDescription writes a description for people.
+func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
+	register := func(n uint32) string {
+		if info, ok := d.Register(n); ok {
+			return info.Name
+		}
+		return "none"
+	}
+	order := "little-endian"
+	if d.ByteOrder == sdk.BigEndian {
+		order = "big-endian"
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("architecture", "%s %s", d.Name, d.Version)
+	line("origin", "%s", origin)
+	line("recognises", "%s", strings.Join(recognises(d), ", "))
+	line("addresses", "%d bits, %s", d.AddressBits, order)
+	line("PC, SP, FP", "%s, %s, %s", register(d.PC), register(d.SP), register(d.FP))
+	line("return address", "column %d", d.ReturnAddress)
+	for _, s := range d.AddressSpaces {
+		line("address space", "%d %s, %d bits", s.Number, s.Name, s.Bits)
+	}
+	for _, r := range d.Registers {
+		names := strings.Join(r.Names, " ")
+		if r.Count == 1 {
+			line("register", "%d: %s, %d bits", r.First, names, r.Bits)
+		} else {
+			line("registers", "%d-%d: %s, %d bits", r.First, r.First+r.Count-1, names, r.Bits)
+		}
+	}
+	for _, s := range d.RegisterSets {
+		source := map[sdk.RegisterSource]string{
+			sdk.CoreNote: "core note", sdk.PerfSample: "perf sample", sdk.MinidumpContext: "minidump context",
+		}[s.Source]
+		line("register set", "%s %s %#x: %d fields", source, s.Owner, s.Type, len(s.Fields))
+	}
+	for _, dialect := range d.Dialects {
+		line("dialect", "%s: %d operations", dialect.Name, len(dialect.Operations))
+	}
+	return t.Flush()
+}
