@@ -345,3 +345,9 @@ type byteOrder interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
 }
+
+// compressedFile is a 64-bit little-endian file with a compressed .debug_str.
+func compressedFile(kind uint32, packed []byte, size uint64) []byte {
+	return testFile{sections: []testSection{{name: ".debug_str", typ: elf.SHT_PROGBITS, flags: elf.SHF_COMPRESSED,
+		data: append(chdr(elf.ELFCLASS64, binary.LittleEndian, kind, size), packed...)}}}.bytes()
+}

@@ -140,8 +140,7 @@ func hostPlace(name string) place {
 
 // rootPlace is a path of the target.
 func (f *Finder) rootPlace(name string) place {
-	name = path.Join("/", name)
-	return place{filepath.Join(f.root(), name), func() (*Mapping, error) { return mapUnder(f.root(), name) }}
+	return place{strings.TrimSuffix(f.root(), "/") + absolute(name), func() (*Mapping, error) { return mapUnder(f.root(), name) }}
 }
 
 // root is Sysroot with its default.

@@ -3,8 +3,6 @@ package object
 import (
 	"fmt"
 	"io/fs"
-	"path"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,9 +15,9 @@ const maxLinks = 40
 // neither ".." nor symbolic links lead out of it. The root is a clean path.
 func mapUnder(root, name string) (*Mapping, error) {
 	if root == "/" {
-		return Map(path.Join("/", name))
+		return Map(absolute(name))
 	}
-	shown := filepath.Join(root, path.Join("/", name))
+	shown := root + absolute(name)
 	var dir int
 	err := retry(func() (err error) {
 		dir, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -51,6 +49,15 @@ func mapUnder(root, name string) (*Mapping, error) {
 	return mapFD(fd, shown)
 }
 
+// absolute is a path as seen from the root. It is not cleaned: what ".." after
+// a symbolic link means is for the file system to say.
+func absolute(name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	return "/" + name
+}
+
 // openIn opens a path beneath the directory dir as if that were the root.
 func openIn(dir int, name string, flags int) (int, error) {
 	fd, err := openat2In(dir, name, flags)
@@ -69,7 +76,7 @@ func openat2In(dir int, name string, flags int) (fd int, err error) {
 	}
 	// EAGAIN: something on the way was renamed meanwhile.
 	for range 8 {
-		err = retry(func() (err error) { fd, err = unix.Openat2(dir, path.Join("/", name), &how); return err })
+		err = retry(func() (err error) { fd, err = unix.Openat2(dir, absolute(name), &how); return err })
 		if err != unix.EAGAIN {
 			break
 		}
@@ -140,10 +147,8 @@ func walkIn(dir int, name string, flags int) (int, error) {
 			below = append(below, fd)
 		default:
 			unix.Close(fd)
-			for _, rest := range todo {
-				if rest != "" {
-					return -1, unix.ENOTDIR
-				}
+			if len(todo) > 0 {
+				return -1, unix.ENOTDIR
 			}
 			return openAt(here(), component, flags|unix.O_NOFOLLOW)
 		}

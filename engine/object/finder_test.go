@@ -1,0 +1,419 @@
+package object
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func link(t *testing.T, target, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPathsStayBeneathTheSysroot resolves paths by openat2 and by the walk that
+// stands in for it, which must agree.
+func TestPathsStayBeneathTheSysroot(t *testing.T) {
+	dir := t.TempDir()
+	root := filepath.Join(dir, "root")
+	write(t, filepath.Join(dir, "secret"), []byte("outside"))
+	write(t, filepath.Join(root, "usr/lib/libc.so"), []byte("libc"))
+	write(t, filepath.Join(root, "secret"), []byte("inside"))
+	write(t, filepath.Join(root, "etc/hosts"), []byte("of the target"))
+	link(t, "usr/lib", filepath.Join(root, "lib"))
+	link(t, "/usr/lib/libc.so", filepath.Join(root, "opt/absolute"))
+	link(t, "../usr/lib/libc.so", filepath.Join(root, "opt/relative"))
+	link(t, "../../../../../../../secret", filepath.Join(root, "opt/up"))
+	link(t, filepath.Join(dir, "secret"), filepath.Join(root, "opt/host"))
+	link(t, "/", filepath.Join(root, "opt/top"))
+	link(t, "loop", filepath.Join(root, "opt/loop"))
+	link(t, "more/x", filepath.Join(root, "opt/more"))
+	link(t, "/proc/self/root/etc/hosts", filepath.Join(root, "opt/magic"))
+	link(t, "/lib/libc.so/", filepath.Join(root, "opt/slash"))
+	if err := unix.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A chain as long as the kernel follows, and one longer.
+	for i := range maxLinks + 1 {
+		link(t, fmt.Sprintf("chain%d", i), filepath.Join(root, fmt.Sprintf("opt/chain%d", i+1)))
+	}
+	write(t, filepath.Join(root, "opt/chain0"), []byte("end of the chain"))
+
+	tests := []struct {
+		path string
+		want string
+		is   error
+	}{
+		{"/usr/lib/libc.so", "libc", nil},
+		{"usr/lib/libc.so", "libc", nil},
+		{"/lib/libc.so", "libc", nil},
+		{"//lib/.//libc.so", "libc", nil},
+		{"/opt/absolute", "libc", nil},
+		{"/opt/relative", "libc", nil},
+		{"/../../../secret", "inside", nil},
+		{"/usr/../../secret", "inside", nil},
+		{"/opt/up", "inside", nil},
+		{"/opt/host", "", unix.ENOENT},
+		{"/opt/top/opt/top/secret", "inside", nil},
+		{"/opt/top/../secret", "inside", nil},
+		{"/opt/magic", "", unix.ENOENT},
+		{"/opt/loop", "", unix.ELOOP},
+		{"/opt/more", "", unix.ELOOP},
+		{fmt.Sprintf("/opt/chain%d", maxLinks), "end of the chain", nil},
+		{fmt.Sprintf("/opt/chain%d", maxLinks+1), "", unix.ELOOP},
+		{"/none", "", unix.ENOENT},
+		{"/secret/below", "", unix.ENOTDIR},
+		{"/lib/libc.so/", "", unix.ENOTDIR},
+		{"/opt/slash", "", unix.ENOTDIR},
+	}
+	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	ways := []struct {
+		name string
+		open func(int, string, int) (int, error)
+	}{{"openat2", openat2In}, {"walk", walkIn}}
+	for _, way := range ways {
+		for _, test := range tests {
+			t.Run(way.name+" "+test.path, func(t *testing.T) {
+				file, err := way.open(fd, test.path, openFlags)
+				if err == unix.ENOSYS || err == unix.EPERM {
+					t.Skip("the kernel has no openat2")
+				}
+				if test.is != nil {
+					if !errors.Is(err, test.is) {
+						t.Errorf("error %v, expected %v", err, test.is)
+					}
+					if err == nil {
+						unix.Close(file)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := os.NewFile(uintptr(file), test.path)
+				defer f.Close()
+				b := make([]byte, 100)
+				n, _ := f.Read(b)
+				if string(b[:n]) != test.want {
+					t.Errorf("read %q, expected %q", b[:n], test.want)
+				}
+			})
+		}
+	}
+
+	for path, is := range map[string]error{"/fifo": ErrNotRegular, "/usr": ErrNotRegular, "/": ErrNotRegular, "/opt/host": os.ErrNotExist} {
+		_, err := mapUnder(root, path)
+		wantError(t, err, is, filepath.Join(root, path))
+	}
+	_, err = mapUnder(filepath.Join(dir, "none"), "/x")
+	wantError(t, err, os.ErrNotExist, "none")
+}
+
+func TestFilesAreFoundInTheirOrder(t *testing.T) {
+	id, other := []byte{0xaa, 0xbb, 0xcc}, []byte{0x11, 0x22}
+	right, wrong, without := withBuildID(id, "right"), withBuildID(other, "wrong"), withBuildID(nil, "without")
+	debug := testFile{sections: []testSection{
+		{name: ".text", typ: elf.SHT_NOBITS, flags: elf.SHF_ALLOC | elf.SHF_EXECINSTR, size: 10},
+		{name: ".note", typ: elf.SHT_NOTE, data: note(binary.LittleEndian, 4, "GNU", noteBuildID, id)},
+	}}.bytes()
+	core := coreWith(elf.ELFCLASS64, binary.LittleEndian, 4, note(binary.LittleEndian, 4, "GNU", noteBuildID, id))
+	tests := []struct {
+		name    string
+		files   map[string][]byte // "root/...", "folder/...", "exe"
+		path    string
+		id      []byte
+		exe     bool // the executable, with Exe given
+		want    string
+		checked bool
+		problem string // "": none
+		tried   int
+	}{
+		{"by its path", map[string][]byte{"root/bin/a": right}, "/bin/a", id, false, "root/bin/a", true, "", 0},
+		{"Exe before the path", map[string][]byte{"root/bin/a": right, "exe": right}, "/bin/a", id, true, "exe", true, "", 0},
+		{"Exe for the executable only", map[string][]byte{"root/bin/a": right, "exe": wrong}, "/bin/a", id, false, "root/bin/a", true, "", 0},
+		{"the path after an Exe that does not match", map[string][]byte{"root/bin/a": right, "exe": wrong}, "/bin/a", id, true, "root/bin/a", true,
+			"exe was not used: build ID is 1122, expected aabbcc", 1},
+		{"an Exe without build ID", map[string][]byte{"root/bin/a": right, "exe": without}, "/bin/a", id, true, "exe", false,
+			"exe: its build ID could not be checked: the file has none, expected aabbcc", 0},
+		{"an Exe that is missing", map[string][]byte{"root/bin/a": right}, "/bin/a", id, true, "root/bin/a", true, "exe was not used: no such file", 1},
+		{"an Exe without a path in the target", map[string][]byte{"exe": right}, "", id, true, "exe", true, "", 0},
+		{"the folder by its base name", map[string][]byte{"root/bin/a": wrong, "folder/a": right}, "/bin/a", id, false, "folder/a", true, "", 1},
+		{"the folder by its build ID", map[string][]byte{"folder/b": wrong, "folder/c": right, "folder/d": []byte("text")}, "/bin/a", id, false, "folder/c", true, "", 2},
+		{"the folder for a module without path", map[string][]byte{"folder/c": right}, "", id, false, "folder/c", true, "", 0},
+		{"not a debug file", map[string][]byte{"folder/a": debug, "folder/b": debug, "folder/c": right}, "/bin/a", id, false, "folder/c", true, "", 3},
+		{"not a core", map[string][]byte{"folder/a": core}, "/bin/a", id, false, "", false, "folder/a (is a core file)", 2},
+		{"a match before one without build ID", map[string][]byte{"root/bin/a": without, "folder/c": right}, "/bin/a", id, false, "folder/c", true, "", 2},
+		{"one without build ID", map[string][]byte{"root/bin/a": without}, "/bin/a", id, false, "root/bin/a", false,
+			"root/bin/a: its build ID could not be checked: the file has none, expected aabbcc", 1},
+		{"a target without build ID", map[string][]byte{"root/bin/a": right}, "/bin/a", nil, false, "root/bin/a", false,
+			"its build ID could not be checked: the target does not tell it", 1},
+		{"a mismatch", map[string][]byte{"root/bin/a": wrong}, "/bin/a", id, false, "", false,
+			"/bin/a: no file with build ID aabbcc: tried ", 2},
+		{"a mismatch names both", map[string][]byte{"root/bin/a": wrong}, "/bin/a", id, false, "", false,
+			"root/bin/a (build ID is 1122, expected aabbcc)", 2},
+		{"nothing", nil, "/bin/a", id, false, "", false, "root/bin/a (no such file or directory); ", 2},
+		{"nothing, without build ID", nil, "/bin/a", nil, false, "", false, "/bin/a: no file: tried", 2},
+		{"no ELF file", map[string][]byte{"root/bin/a": []byte("#!/bin/sh")}, "/bin/a", nil, false, "", false, "root/bin/a (not an ELF file)", 2},
+		{"an empty file", map[string][]byte{"root/bin/a": nil}, "/bin/a", nil, false, "", false, "root/bin/a (file is empty)", 2},
+		{"a directory", map[string][]byte{"root/bin/a/b": nil}, "/bin/a", nil, false, "", false, "root/bin/a (not a regular file)", 2},
+		{"the root", nil, "/", id, false, "", false, "not a regular file", 1},
+		{"no path at all", nil, "", nil, false, "", false, "no file", 0},
+		{"a deleted file", map[string][]byte{"root/bin/a": right}, "/bin/a (deleted)", id, false, "root/bin/a", true, "", 0},
+		{"a deleted file that cannot be checked", map[string][]byte{"root/bin/a": right}, "/bin/a (deleted)", nil, false, "", false, "does not tell it", 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, d := range []string{"root", "folder"} {
+				if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for name, b := range test.files {
+				write(t, filepath.Join(dir, name), b)
+			}
+			f := &Finder{Sysroot: filepath.Join(dir, "root"), Folders: []string{filepath.Join(dir, "folder")}}
+			if test.exe || test.name == "Exe for the executable only" {
+				f.Exe = filepath.Join(dir, "exe")
+			}
+			found := f.Find(test.path, test.id, test.exe)
+			if found.Object != nil {
+				defer found.Object.Close()
+			}
+			rel, _ := strings.CutPrefix(found.Path, dir+"/")
+			if rel != test.want || (found.Object != nil) != (test.want != "") || found.Checked != test.checked {
+				t.Errorf("found %q, checked %v, expected %q, %v", rel, found.Checked, test.want, test.checked)
+			}
+			if (found.Problem == "") != (test.problem == "") || !strings.Contains(strings.ReplaceAll(found.Problem, dir+"/", ""), test.problem) {
+				t.Errorf("problem %q, expected %q", found.Problem, test.problem)
+			}
+			want := test.tried
+			if !found.Checked && found.Object != nil && want > 0 {
+				want-- // what was taken is not among what was not
+			}
+			if test.want != "" && !found.Checked {
+				for _, a := range found.Tried {
+					if a.Path == found.Path {
+						t.Errorf("the file taken is among those not taken: %v", found.Tried)
+					}
+				}
+				return
+			}
+			if len(found.Tried) != want {
+				t.Errorf("tried %v, expected %d", found.Tried, want)
+			}
+		})
+	}
+}
+
+func TestFinderClosesWhatItDoesNotGive(t *testing.T) {
+	dir := t.TempDir()
+	id := []byte{1, 2, 3}
+	write(t, filepath.Join(dir, "root/a"), withBuildID(nil, "a"))
+	write(t, filepath.Join(dir, "folder/a"), withBuildID([]byte{9}, "b"))
+	write(t, filepath.Join(dir, "folder/b"), withBuildID(id, "c"))
+	live.RLock()
+	before := len(live.mappings)
+	live.RUnlock()
+	f := &Finder{Sysroot: filepath.Join(dir, "root"), Folders: []string{filepath.Join(dir, "folder")}}
+	found := f.Find("/a", id, false)
+	if found.Object == nil || !found.Checked {
+		t.Fatalf("not found: %s", found.Problem)
+	}
+	found.Object.Close()
+	f.FindDebug(found.Object)
+	live.RLock()
+	defer live.RUnlock()
+	if len(live.mappings) != before {
+		t.Errorf("%d mappings are left", len(live.mappings)-before)
+	}
+}
+
+func TestFolderIsLookedThroughWithinBounds(t *testing.T) {
+	dir := t.TempDir()
+	id := []byte{1, 2, 3}
+	for i := range maxFolderEntries + 50 {
+		write(t, filepath.Join(dir, fmt.Sprintf("f%04d", i)), []byte("x"))
+	}
+	link(t, "/dev/zero", filepath.Join(dir, "zero"))
+	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &Finder{Sysroot: dir, Folders: []string{dir, filepath.Join(dir, "fifo"), filepath.Join(dir, "none")}}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if found := f.Find("/none/at/all", id, false); found.Object != nil {
+				t.Error("found")
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+// debugFixture is a program with a separate debug file, which has the build ID
+// and is what .gnu_debuglink names.
+func debugFixture(t *testing.T, buildID bool) (program, debug []byte) {
+	args := []string{"-Wl,--build-id=sha1"}
+	if !buildID {
+		args = []string{"-Wl,--build-id=none"}
+	}
+	path := compile(t, args...)
+	dir := filepath.Dir(path)
+	run(t, "objcopy", "--only-keep-debug", path, filepath.Join(dir, "prog.debug"))
+	run(t, "objcopy", "--strip-all", "--add-gnu-debuglink="+filepath.Join(dir, "prog.debug"), path, filepath.Join(dir, "prog"))
+	return read(t, filepath.Join(dir, "prog")), read(t, filepath.Join(dir, "prog.debug"))
+}
+
+func TestDebugLinkIsReadAsTheLinkerWroteIt(t *testing.T) {
+	program, debug := debugFixture(t, true)
+	name, crc, ok := mustNew(t, program).DebugLink()
+	if !ok || name != "prog.debug" || crc != crc32.ChecksumIEEE(debug) {
+		t.Errorf("%q, %08x, %v, expected prog.debug, %08x", name, crc, ok, crc32.ChecksumIEEE(debug))
+	}
+	tests := []struct {
+		data string
+		name string
+	}{
+		{"a.debug\x00\x04\x03\x02\x01", "a.debug"},
+		{"ab.debug\x00\x00\x00\x00\x04\x03\x02\x01", "ab.debug"},
+		{"ab.debug\x00\x00\x00\x00\x04\x03\x02", ""},
+		{"ab.debug", ""},
+		{"\x00\x00\x00\x00\x04\x03\x02\x01", ""},
+		{"../a.deb\x00\x00\x00\x00\x04\x03\x02\x01", ""},
+		{"..\x00\x00\x04\x03\x02\x01", ""},
+		{"", ""},
+	}
+	for _, test := range tests {
+		o := mustNew(t, testFile{sections: []testSection{{name: ".gnu_debuglink", typ: elf.SHT_PROGBITS, data: []byte(test.data)}}}.bytes())
+		name, crc, ok := o.DebugLink()
+		if name != test.name || ok != (test.name != "") || (ok && crc != 0x01020304) {
+			t.Errorf("%q: %q, %08x, %v", test.data, name, crc, ok)
+		}
+	}
+}
+
+func TestSeparateDebugFilesAreFound(t *testing.T) {
+	program, debug := debugFixture(t, true)
+	plainProgram, plainDebug := debugFixture(t, false)
+	id := mustNew(t, program).BuildID()
+	byID := fmt.Sprintf(".build-id/%x/%x.debug", id[:1], id[1:])
+	otherID := bytes.ReplaceAll(debug, id, bytes.Repeat([]byte{7}, len(id)))
+	tests := []struct {
+		name    string
+		program []byte
+		files   map[string][]byte
+		want    string
+		problem string
+	}{
+		{"by build ID", program, map[string][]byte{"root/usr/lib/debug/" + byID: debug}, "root/usr/lib/debug/" + byID, ""},
+		{"by build ID in a debug directory", program, map[string][]byte{"debug/" + byID: debug}, "debug/" + byID, ""},
+		{"beside", program, map[string][]byte{"root/bin/prog.debug": debug}, "root/bin/prog.debug", ""},
+		{"in .debug", program, map[string][]byte{"root/bin/.debug/prog.debug": debug}, "root/bin/.debug/prog.debug", ""},
+		{"by path under the global directory", program, map[string][]byte{"root/usr/lib/debug/bin/prog.debug": debug}, "root/usr/lib/debug/bin/prog.debug", ""},
+		{"by path in a debug directory", program, map[string][]byte{"debug/bin/prog.debug": debug}, "debug/bin/prog.debug", ""},
+		{"in the folder by name", program, map[string][]byte{"folder/prog.debug": debug}, "folder/prog.debug", ""},
+		{"in the folder by build ID", program, map[string][]byte{"folder/x": debug}, "folder/x", ""},
+		{"by CRC", plainProgram, map[string][]byte{"root/bin/prog.debug": plainDebug}, "root/bin/prog.debug", ""},
+		{"a CRC that does not match", plainProgram, map[string][]byte{"root/bin/prog.debug": append(bytes.Clone(plainDebug), 0)}, "",
+			fmt.Sprintf("root/bin/prog.debug (CRC-32 is %08x, expected %08x)", crc32.ChecksumIEEE(append(bytes.Clone(plainDebug), 0)), crc32.ChecksumIEEE(plainDebug))},
+		{"a build ID that does not match", program, map[string][]byte{"root/bin/prog.debug": otherID}, "",
+			fmt.Sprintf("root/bin/prog.debug (build ID is %x, expected %x)", bytes.Repeat([]byte{7}, len(id)), id)},
+		{"a second one where the first does not match", program, map[string][]byte{"root/bin/prog.debug": otherID, "folder/prog.debug": debug}, "folder/prog.debug", ""},
+		{"the program itself is none", program, map[string][]byte{"folder/prog": program}, "", "folder/prog (has neither symbols nor debug information)"},
+		{"nothing", program, nil, "", "root/bin/prog: no separate debug file: tried "},
+		{"no link and no build ID", testFile{}.bytes(), nil, "", "neither a build ID nor .gnu_debuglink"},
+		{"for another machine", program, map[string][]byte{"root/bin/prog.debug": otherMachine(debug)}, "", "is for another machine"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, b := range test.files {
+				write(t, filepath.Join(dir, name), b)
+			}
+			write(t, filepath.Join(dir, "root/bin/prog"), test.program)
+			f := &Finder{Sysroot: filepath.Join(dir, "root"), DebugDirs: []string{filepath.Join(dir, "debug")}, Folders: []string{filepath.Join(dir, "folder")}}
+			found := f.FindDebug(mustOpen(t, filepath.Join(dir, "root/bin/prog")))
+			if found.Object != nil {
+				defer found.Object.Close()
+			}
+			rel, _ := strings.CutPrefix(found.Path, dir+"/")
+			if rel != test.want || (found.Object != nil) != (test.want != "") || found.Checked != (test.want != "") {
+				t.Errorf("found %q, checked %v, expected %q", rel, found.Checked, test.want)
+			}
+			if (found.Problem == "") != (test.problem == "") || !strings.Contains(strings.ReplaceAll(found.Problem, dir+"/", ""), test.problem) {
+				t.Errorf("problem %q, expected %q", found.Problem, test.problem)
+			}
+		})
+	}
+}
+
+func otherMachine(b []byte) []byte {
+	b = bytes.Clone(b)
+	b[18] ^= 1
+	return b
+}
+
+func TestDebugFilesLieBesideTheFileItself(t *testing.T) {
+	program, debug := debugFixture(t, true)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "root/usr/bin/prog"), program)
+	write(t, filepath.Join(dir, "root/usr/bin/prog.debug"), debug)
+	link(t, "../usr/bin/prog", filepath.Join(dir, "root/bin/name"))
+	// The debug file of the target must not be one of the host.
+	write(t, filepath.Join(dir, "host.debug"), debug)
+	write(t, filepath.Join(dir, "root/sbin/prog"), program)
+	link(t, filepath.Join(dir, "host.debug"), filepath.Join(dir, "root/sbin/prog.debug"))
+	link(t, "root", filepath.Join(dir, "linked"))
+	for _, root := range []string{"root", "linked"} {
+		f := &Finder{Sysroot: filepath.Join(dir, root)}
+		for path, want := range map[string]bool{"/bin/name": true, "/sbin/prog": false} {
+			o := f.Find(path, mustNew(t, program).BuildID(), false)
+			if o.Object == nil {
+				t.Fatal(o.Problem)
+			}
+			found := f.FindDebug(o.Object)
+			if (found.Object != nil) != want {
+				t.Errorf("%s under %s: %q, %s", path, root, found.Path, found.Problem)
+			}
+			if found.Object != nil {
+				found.Object.Close()
+			}
+			o.Object.Close()
+		}
+	}
+}
+
+func TestAnObjectIsNotItsOwnDebugFile(t *testing.T) {
+	dir := t.TempDir()
+	path := compile(t, "-Wl,--build-id=sha1")
+	write(t, filepath.Join(dir, "prog"), read(t, path))
+	if err := os.Link(filepath.Join(dir, "prog"), filepath.Join(dir, "prog.debug")); err != nil {
+		t.Fatal(err)
+	}
+	found := (&Finder{Folders: []string{dir}}).FindDebug(mustOpen(t, filepath.Join(dir, "prog")))
+	if found.Object != nil || !strings.Contains(found.Problem, "is the file itself") {
+		t.Errorf("found %q, problem %q", found.Path, found.Problem)
+	}
+}
