@@ -19,91 +19,88 @@ func opConstx(ev *evaluation) error {
 }
 
 func opAbs(ev *evaluation) error {
-	v, err := ev.popInteger()
-	if err != nil {
-		return err
+	s, err := ev.unary()
+	if err == nil && ev.signed(s.value.word) < 0 {
+		s.value.word = -s.value.word & ev.mask
 	}
-	if ev.signed(v) < 0 {
-		v = -v
-	}
-	return ev.pushGeneric(v)
+	return err
 }
 
 func opNeg(ev *evaluation) error {
-	v, err := ev.popInteger()
-	if err != nil {
-		return err
+	s, err := ev.unary()
+	if err == nil {
+		s.value.word = -s.value.word & ev.mask
 	}
-	return ev.pushGeneric(-v)
+	return err
 }
 
 func opNot(ev *evaluation) error {
-	v, err := ev.popInteger()
-	if err != nil {
-		return err
+	s, err := ev.unary()
+	if err == nil {
+		s.value.word = ^s.value.word & ev.mask
 	}
-	return ev.pushGeneric(^v)
+	return err
 }
 
 func opAnd(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = s.value.word & top
 	}
-	return ev.pushGeneric(second & top)
+	return err
 }
 
 func opOr(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = s.value.word | top
 	}
-	return ev.pushGeneric(second | top)
+	return err
 }
 
 func opXor(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = s.value.word ^ top
 	}
-	return ev.pushGeneric(second ^ top)
+	return err
 }
 
 func opPlus(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = (s.value.word + top) & ev.mask
 	}
-	return ev.pushGeneric(second + top)
+	return err
 }
 
 func opPlusUconst(ev *evaluation) error {
-	v, err := ev.popInteger()
-	if err != nil {
-		return err
+	s, err := ev.unary()
+	if err == nil {
+		s.value.word = (s.value.word + ev.in.Operands[0]) & ev.mask
 	}
-	return ev.pushGeneric(v + ev.in.Operands[0])
+	return err
 }
 
 func opMinus(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = (s.value.word - top) & ev.mask
 	}
-	return ev.pushGeneric(second - top)
+	return err
 }
 
 func opMul(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = (s.value.word * top) & ev.mask
 	}
-	return ev.pushGeneric(second * top)
+	return err
 }
 
 // opDiv divides as signed integers.
 func opDiv(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
+	s, top, err := ev.binary()
 	if err != nil {
 		return err
 	}
@@ -111,41 +108,43 @@ func opDiv(ev *evaluation) error {
 		return ErrDivisionByZero
 	}
 	// Go defines the one quotient that overflows as wrapping around.
-	return ev.pushGeneric(uint64(ev.signed(second) / ev.signed(top)))
+	s.value.word = uint64(ev.signed(s.value.word)/ev.signed(top)) & ev.mask
+	return nil
 }
 
 // opMod divides as unsigned integers.
 func opMod(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
+	s, top, err := ev.binary()
 	if err != nil {
 		return err
 	}
 	if top == 0 {
 		return ErrDivisionByZero
 	}
-	return ev.pushGeneric(second % top)
+	s.value.word %= top
+	return nil
 }
 
 func opShl(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = s.value.word << top & ev.mask
 	}
-	return ev.pushGeneric(second << top)
+	return err
 }
 
 func opShr(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = s.value.word >> top
 	}
-	return ev.pushGeneric(second >> top)
+	return err
 }
 
 func opShra(ev *evaluation) error {
-	top, second, err := ev.popIntegers()
-	if err != nil {
-		return err
+	s, top, err := ev.binary()
+	if err == nil {
+		s.value.word = uint64(ev.signed(s.value.word)>>top) & ev.mask
 	}
-	return ev.pushGeneric(uint64(ev.signed(second) >> top))
+	return err
 }

@@ -30,7 +30,7 @@ func (ev *evaluation) piece(n uint64, by displacement) error {
 			return err
 		}
 		if ev.in.Op.Operands[1] != NoOperand {
-			if part, err = part.offset(by, ev.ctx, ev.bits); err != nil {
+			if err := part.shift(by, ev.ctx, ev.bits); err != nil {
 				return err
 			}
 		}

@@ -54,11 +54,11 @@ func (ev *evaluation) findStarts() {
 // former top as is wanted. The generic type compares as signed (DWARF 5,
 // 2.5.1.5).
 func (ev *evaluation) compare(less, equal, greater bool) error {
-	top, second, err := ev.popIntegers()
+	s, top, err := ev.binary()
 	if err != nil {
 		return err
 	}
-	a, b := ev.signed(second), ev.signed(top)
+	a, b := ev.signed(s.value.word), ev.signed(top)
 	holds := equal
 	switch {
 	case a < b:
@@ -66,10 +66,11 @@ func (ev *evaluation) compare(less, equal, greater bool) error {
 	case a > b:
 		holds = greater
 	}
+	s.value.word = 0
 	if holds {
-		return ev.pushGeneric(1)
+		s.value.word = 1
 	}
-	return ev.pushGeneric(0)
+	return nil
 }
 
 func opEq(ev *evaluation) error { return ev.compare(false, true, false) }

@@ -102,28 +102,32 @@ func (d *Decoder) Next(in *Instruction) error {
 func (d *Decoder) next(in *Instruction) error {
 	pos := d.pos
 	in.Offset = pos
-	in.Op = nil
 	if pos >= len(d.Expr) {
+		in.Op = nil
 		return fmt.Errorf("operation expected at the end of the expression")
 	}
 	opcode := d.Expr[pos]
-	op := d.Dialect.operations[opcode]
-	if op == nil {
+	op := &d.Dialect.operations[opcode]
+	in.Op = op
+	if op.Name == "" {
+		in.Op = nil
 		return fmt.Errorf("opcode 0x%02x is no operation of dialect %s", opcode, d.Dialect.Name)
 	}
 	pos++
-	if op == userOperation {
+	if op.isPrefix() {
 		number, next, err := d.uleb(pos)
 		if err != nil {
 			return err
 		}
-		if op = d.Dialect.user[number]; op == nil {
+		op = d.Dialect.user[number]
+		in.Op = op
+		if op == nil {
 			return fmt.Errorf("opcode 0x%02x 0x%x is no operation of dialect %s", opcode, number, d.Dialect.Name)
 		}
 		pos = next
 	}
-	in.Op = op
-	for i, kind := range op.Operands {
+	for i := range op.Operands {
+		kind := op.Operands[i]
 		if kind == NoOperand {
 			break
 		}

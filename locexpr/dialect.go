@@ -14,13 +14,14 @@ type Operation struct {
 	eval   func(*evaluation) error
 	number uint64 // N of DW_OP_lit<N>, DW_OP_reg<N>, DW_OP_breg<N>
 	noCFI  bool   // not allowed in call frame information (A.6.4.2)
+	simple bool   // an opcode without operands
 }
 
 // A Dialect says which opcode stands for which operation. Opcodes of vendors
 // collide, so the dialect in force belongs to a code object.
 type Dialect struct {
 	Name       string
-	operations [256]*Operation
+	operations [256]Operation        // by opcode; without a name where there is none
 	user       map[uint64]*Operation // by the number that follows userOperation's opcode
 }
 
@@ -33,7 +34,10 @@ type Encoding struct {
 
 // userOperation is the prefix of a vendor's numbered operations (A.2.5.4.0).
 // The decoder reads it together with the number.
-var userOperation = &Operation{Name: "DW_OP_LLVM_user", Operands: [2]OperandKind{userNumber}}
+var userOperation = Operation{Name: "DW_OP_LLVM_user", Operands: [2]OperandKind{userNumber}}
+
+// isPrefix reports whether o is userOperation.
+func (o *Operation) isPrefix() bool { return o.Operands[0] == userNumber }
 
 // The opcodes that DWARF leaves to vendors (DWARF 5, 7.7.1).
 const (
@@ -91,7 +95,8 @@ func (d *Dialect) clone(name string) *Dialect {
 
 func (d *Dialect) set(opcode byte, user uint64, op *Operation) {
 	if user == 0 {
-		d.operations[opcode] = op
+		d.operations[opcode] = *op
+		d.operations[opcode].simple = op.Operands[0] == NoOperand
 		return
 	}
 	d.operations[opcode] = userOperation
@@ -132,7 +137,7 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 		}
 		c.set(e.Opcode, e.User, op)
 	}
-	if other, ok := seen[key{opLLVMUser, 0}]; ok && c.operations[opLLVMUser] == userOperation {
+	if other, ok := seen[key{opLLVMUser, 0}]; ok && c.operations[opLLVMUser].isPrefix() {
 		return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and a prefix", name, opLLVMUser, other)
 	}
 	return c, nil
@@ -147,8 +152,8 @@ func (d *Dialect) Lookup(name string) (op *Operation, e Encoding, ok bool) {
 		full := strings.ToLower(op.Name)
 		return full == name || full == "dw_op_"+name
 	}
-	for opcode, op := range d.operations {
-		if op != nil && op != userOperation && matches(op) {
+	for opcode := range d.operations {
+		if op := &d.operations[opcode]; op.eval != nil && matches(op) {
 			return op, Encoding{Opcode: byte(opcode), Name: op.Name}, true
 		}
 	}

@@ -49,8 +49,9 @@ func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Ent
 		v, err := ev.resultValue()
 		return ValueEntry(v), err
 	}
-	l, err := ev.resultLocation()
-	return LocationEntry(l), err
+	result := Entry{kind: locationEntry}
+	err = ev.resultLocation(&result.location)
+	return result, err
 }
 
 // Value evaluates expr as a value. An implicit pointer is an error; Evaluate
@@ -69,13 +70,13 @@ func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, er
 }
 
 // Location evaluates expr as a location description.
-func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (Location, error) {
+func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Location, err error) {
 	ev, err := e.run(expr, ctx, initial)
 	defer e.leave()
-	if err != nil {
-		return Location{}, err
+	if err == nil {
+		err = ev.resultLocation(&l)
 	}
-	return ev.resultLocation()
+	return l, err
 }
 
 // EntryValue evaluates the block of DW_OP_entry_value in the context of the
@@ -213,18 +214,34 @@ func (ev *evaluation) start(e *Evaluator, expr []byte, ctx Context, limits Limit
 
 // execute executes the operations, from the first to the end.
 func (ev *evaluation) execute() error {
-	for steps := ev.limits.Steps; ev.dec.pos < len(ev.dec.Expr); steps-- {
-		if err := ev.dec.next(&ev.in); err != nil {
-			return ev.fail(IllFormed, err)
+	expr, operations := ev.dec.Expr, &ev.dec.Dialect.operations
+	steps := ev.limits.Steps
+	// The position is kept in a variable, so that the next operation is looked
+	// up while this one is still executing.
+	for pos := 0; pos < len(expr); {
+		op := &operations[expr[pos]]
+		if op.simple {
+			// Most operations need no more decoding than this.
+			ev.in.Op, ev.in.Offset = op, pos
+			pos++
+		} else {
+			ev.dec.pos = pos
+			if err := ev.dec.next(&ev.in); err != nil {
+				return ev.fail(IllFormed, err)
+			}
+			op, pos = ev.in.Op, ev.dec.pos
 		}
-		if steps == 0 {
+		if steps--; steps < 0 {
 			return ev.fail(Evaluation, fmt.Errorf("%w: more than %d operations", ErrLimit, ev.limits.Steps))
 		}
-		if ev.cfi && ev.in.Op.noCFI {
+		if ev.cfi && op.noCFI {
 			return ev.fail(IllFormed, ErrNotInCFI)
 		}
-		if err := ev.in.Op.eval(ev); err != nil {
+		if err := op.eval(ev); err != nil {
 			return ev.fail(kindOf(err), err)
+		}
+		if op.Operands[0] == Branch {
+			pos = ev.dec.pos
 		}
 	}
 	// A.2.5.4.4.6: at the end an incomplete composite becomes complete.
@@ -267,14 +284,25 @@ func (ev *evaluation) resultValue() (Value, error) {
 	return Value{word: address, bits: ev.bits}, nil
 }
 
-// resultLocation returns the top entry as a location description (A.2.5.4).
-func (ev *evaluation) resultLocation() (Location, error) {
-	if ev.n == 0 {
-		return Location{}, nil
+// resultLocation sets l, which is the undefined location, to the top entry as a
+// location description (A.2.5.4).
+func (ev *evaluation) resultLocation(l *Location) (err error) {
+	top := ev.top()
+	if top == nil {
+		return nil
 	}
-	l, err := ev.locationOf(ev.top())
-	if err != nil {
-		return Location{}, ev.atEnd(err)
+	if top.kind <= addressEntry {
+		l.place.Storage = Memory
+		l.place.Address = top.value.word
+		l.place.Scope = ev.ctx.Scope()
+		return nil
 	}
-	return l, nil
+	if top.kind == locationEntry {
+		*l = top.location // complete: execute sees to it
+		return nil
+	}
+	if *l, err = ev.locationOf(top); err != nil {
+		return ev.atEnd(err)
+	}
+	return nil
 }

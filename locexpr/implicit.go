@@ -114,5 +114,6 @@ func (ev *evaluation) pointerTarget(p *Location) (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
-	return l.offset(displacement{bytes: displace}, ev.ctx, ev.bits)
+	err = l.shift(displacement{bytes: displace}, ev.ctx, ev.bits)
+	return l, err
 }

@@ -371,7 +371,10 @@ func (p Place) Equal(o Place) bool {
 // of registers and of memory below 64 bits are the architecture's to know, and
 // are checked when the location is read.
 func (l Location) Offset(bits int64) (Location, error) {
-	return l.offset(bitDisplacement(bits), nil, 64)
+	if err := l.shift(bitDisplacement(bits), nil, 64); err != nil {
+		return Location{}, err
+	}
+	return l, nil
 }
 
 // A displacement is a signed distance in bits that may exceed 64 bits: eight
@@ -419,21 +422,21 @@ func (p *Place) storageSize(m Machine, addressBits uint32) (size storageSize, kn
 	return storageSize{bits: bits}, ok
 }
 
-// offset adds by to the offset of every place, within what storageSize says of
+// shift adds by to the offset of every place, within what storageSize says of
 // each.
-func (l Location) offset(by displacement, m Machine, addressBits uint32) (Location, error) {
+func (l *Location) shift(by displacement, m Machine, addressBits uint32) error {
 	if err := l.place.move(by, m, addressBits); err != nil {
-		return Location{}, err
+		return err
 	}
 	if len(l.more) > 0 {
-		l.more = slices.Clone(l.more)
+		l.more = slices.Clone(l.more) // other locations may share it
 		for i := range l.more {
 			if err := l.more[i].move(by, m, addressBits); err != nil {
-				return Location{}, err
+				return err
 			}
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // move adds by to the offset of p.

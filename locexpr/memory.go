@@ -1,6 +1,7 @@
 package locexpr
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 )
@@ -149,7 +150,7 @@ func opFbreg(ev *evaluation) error {
 	switch {
 	case len(l.more) != 0:
 	case l.place.Storage == Memory:
-		if l, err = l.offset(by, ev.ctx, ev.bits); err != nil {
+		if err := l.shift(by, ev.ctx, ev.bits); err != nil {
 			return err
 		}
 		return ev.pushLocation(&l)
@@ -207,7 +208,7 @@ func (ev *evaluation) offset(by displacement) error {
 	if err != nil {
 		return err
 	}
-	if l, err = l.offset(by, ev.ctx, ev.bits); err != nil {
+	if err := l.shift(by, ev.ctx, ev.bits); err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)
@@ -266,6 +267,9 @@ func (ev *evaluation) xderef(n uint32) error {
 
 // deref pops a location and pushes the n bits there, extended with zeros.
 func (ev *evaluation) deref(n uint32) error {
+	if top := ev.top(); top != nil && top.kind <= addressEntry && n%8 == 0 && n > 0 {
+		return ev.derefAddress(top, n)
+	}
 	l, err := ev.popLocation()
 	if err != nil {
 		return err
@@ -284,4 +288,20 @@ func (ev *evaluation) deref(n uint32) error {
 		return err
 	}
 	return ev.pushGeneric(v)
+}
+
+// derefAddress is deref of whole bytes at an address of the default space,
+// which nearly every one is.
+func (ev *evaluation) derefAddress(top *Entry, n uint32) error {
+	address, count := top.value.word, uint64(n/8)
+	if err := checkMemory(ev.ctx, DefaultSpace, address, count); err != nil {
+		return err
+	}
+	clear(ev.scratch[:])
+	if err := ev.ctx.ReadMemory(DefaultSpace, ev.ctx.Scope(), address, ev.scratch[:count]); err != nil {
+		return err
+	}
+	top.kind = genericEntry
+	top.value.word = unpackStream(binary.LittleEndian.Uint64(ev.scratch[:]), n, ev.dec.Order)
+	return nil
 }

@@ -8,7 +8,7 @@ import "fmt"
 // push makes room for one more entry and returns it. It holds what was there
 // before.
 func (ev *evaluation) push() (*Entry, error) {
-	if ev.n == len(ev.stack) {
+	if ev.n >= len(ev.stack) {
 		if err := ev.grow(); err != nil {
 			return nil, err
 		}
@@ -44,24 +44,21 @@ func (ev *evaluation) need(n int) error {
 
 // pushGeneric pushes a value of the generic type, cut to its size
 // (A.2.5.4.3.1).
-func (ev *evaluation) pushGeneric(v uint64) error {
-	s, err := ev.push()
-	if err != nil {
-		return err
-	}
-	s.kind = genericEntry
-	s.value.word = v & ev.mask
-	return nil
-}
+func (ev *evaluation) pushGeneric(v uint64) error { return ev.pushWord(genericEntry, v) }
 
 // pushAddress pushes the location of a byte address in the default space.
-func (ev *evaluation) pushAddress(address uint64) error {
-	s, err := ev.push()
-	if err != nil {
-		return err
+func (ev *evaluation) pushAddress(address uint64) error { return ev.pushWord(addressEntry, address) }
+
+func (ev *evaluation) pushWord(kind entryKind, v uint64) error {
+	if ev.n >= len(ev.stack) {
+		if err := ev.grow(); err != nil {
+			return err
+		}
 	}
-	s.kind = addressEntry
-	s.value.word = address & ev.mask
+	s := &ev.stack[ev.n]
+	ev.n++
+	s.kind = kind
+	s.value.word = v & ev.mask
 	return nil
 }
 
@@ -102,22 +99,49 @@ func (ev *evaluation) popInteger() (uint64, error) {
 	}
 }
 
-// popIntegers pops two values: the former top of the stack, and the entry below
+// unary converts the top entry to an integer, for an operation that replaces
 // it.
-func (ev *evaluation) popIntegers() (top, second uint64, err error) {
-	if ev.n < 2 {
-		return 0, 0, ev.need(2)
+func (ev *evaluation) unary() (*Entry, error) {
+	if ev.n == 0 {
+		return nil, ev.need(1)
 	}
-	ev.n -= 2
-	s, t := &ev.stack[ev.n], &ev.stack[ev.n+1]
-	if s.kind > addressEntry || t.kind > addressEntry {
-		if top, err = ev.integerOf(t); err != nil {
-			return 0, 0, err
+	s := &ev.stack[ev.n-1]
+	if s.kind != genericEntry {
+		if err := ev.toInteger(s); err != nil {
+			return nil, err
 		}
-		second, err = ev.integerOf(s)
-		return top, second, err
 	}
-	return t.value.word, s.value.word, nil
+	return s, nil
+}
+
+// binary pops the top entry as an integer, and converts the one below it to an
+// integer, for an operation that replaces it.
+func (ev *evaluation) binary() (s *Entry, top uint64, err error) {
+	n := ev.n - 1
+	if n < 1 || n >= len(ev.stack) {
+		return nil, 0, ev.need(2)
+	}
+	s, t := &ev.stack[n-1], &ev.stack[n]
+	if s.kind != genericEntry || t.kind != genericEntry {
+		if err := ev.toInteger(t); err != nil {
+			return nil, 0, err
+		}
+		if err := ev.toInteger(s); err != nil {
+			return nil, 0, err
+		}
+	}
+	ev.n = n
+	return s, t.value.word, nil
+}
+
+// toInteger makes an entry a value of the generic type.
+func (ev *evaluation) toInteger(s *Entry) error {
+	v, err := ev.integerOf(s)
+	if err != nil {
+		return err
+	}
+	s.kind, s.value.word = genericEntry, v
+	return nil
 }
 
 // integerOf converts an entry to an integer.
