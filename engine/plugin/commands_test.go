@@ -1,0 +1,187 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+var errTest = errors.New("the register file is on fire")
+
+// commands are what a test plugin can be ordered to do. What the sandbox
+// should forbid answers the error it got, or "done".
+var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error){
+	"echo": said,
+	"pid": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		return said(strconv.Itoa(os.Getpid()), req)
+	},
+	"hang": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { select {} },
+	"exit": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { os.Exit(7); return nil, nil },
+	"crash": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	},
+	"error": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { return nil, errTest },
+	"panic": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { panic(errTest) },
+	"none":  func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { return nil, nil },
+	"sleep": func(d string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		n, err := time.ParseDuration(d)
+		time.Sleep(n)
+		if err != nil {
+			return nil, err
+		}
+		return said("slept", req)
+	},
+	"outside": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		return &sdk.DisassembleAnswer{Instructions: []sdk.Instruction{{Address: req.Address + uint64(len(req.Code)), Size: 1, Text: "nop"}}}, nil
+	},
+	"environment": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		var names []string
+		for _, e := range os.Environ() {
+			name, _, _ := strings.Cut(e, "=")
+			names = append(names, name)
+		}
+		return said(strings.Join(names, " "), req)
+	},
+	"descriptors": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		// Only those that name a file: sockets and pipes are the plugin's own.
+		var files []string
+		for fd := range 64 {
+			if target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && filepath.IsAbs(target) && !strings.HasPrefix(target, "/dev/") {
+				files = append(files, target)
+			}
+		}
+		return said(strings.Join(files, " "), req)
+	},
+
+	"read":   tried(func(path string) error { _, err := os.ReadFile(path); return err }),
+	"list":   tried(func(path string) error { _, err := os.ReadDir(path); return err }),
+	"write":  tried(func(path string) error { f, err := os.OpenFile(path, os.O_WRONLY, 0); closeIf(f, err); return err }),
+	"create": tried(func(path string) error { return os.WriteFile(path, nil, 0o600) }),
+	"fill": tried(func(name string) error {
+		return os.WriteFile(filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), name), make([]byte, 1<<20), 0o600)
+	}),
+	"remove": tried(os.Remove),
+	"mkdir": tried(func(name string) error {
+		return os.Mkdir(filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), name), 0o700)
+	}),
+	"truncate": tried(func(path string) error { return os.Truncate(path, 0) }),
+	"chmod":    tried(func(path string) error { return os.Chmod(path, 0o777) }),
+	"touch":    tried(func(path string) error { return os.Chtimes(path, time.Now(), time.Now()) }),
+	"exec":     tried(func(path string) error { return exec.Command(path, "-c", "true").Run() }),
+	// Without a fork in between: what a plugin would become is sandboxed too,
+	// and is not its to choose.
+	"become": tried(func(path string) error { return syscall.Exec(path, []string{path, "-c", "sleep 100"}, nil) }),
+	"dial": tried(func(to string) error {
+		network, address, _ := strings.Cut(to, ":")
+		c, err := net.DialTimeout(network, address, time.Second)
+		closeIf(c, err)
+		return err
+	}),
+	"listen": tried(func(to string) error {
+		network, address, _ := strings.Cut(to, ":")
+		l, err := net.Listen(network, address)
+		closeIf(l, err)
+		return err
+	}),
+	"send": tried(func(path string) error {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrUnix{Name: path})
+	}),
+	"signal":     tried(func(pid string) error { return toProcess(pid, func(p int) error { return unix.Kill(p, 0) }) }),
+	"signal-all": tried(func(string) error { return unix.Kill(-1, 0) }),
+	"ptrace":     tried(func(pid string) error { return toProcess(pid, unix.PtraceAttach) }),
+	"peek": tried(func(pid string) error {
+		return toProcess(pid, func(p int) error {
+			b := make([]byte, 1)
+			_, err := unix.ProcessVMReadv(p, []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{{Base: 1, Len: 1}}, 0)
+			return err
+		})
+	}),
+	"outlive":  tried(func(string) error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }),
+	"unshare":  tried(func(string) error { return unix.Unshare(unix.CLONE_NEWUSER) }),
+	"mount":    tried(func(string) error { return unix.Mount("none", "/tmp", "tmpfs", 0, "") }),
+	"chroot":   tried(func(string) error { return unix.Chroot("/") }),
+	"bpf":      tried(func(string) error { _, _, e := unix.Syscall(unix.SYS_BPF, 0, 0, 0); return e }),
+	"io_uring": tried(func(string) error { _, _, e := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0); return e }),
+	"perf":     tried(func(string) error { _, err := unix.PerfEventOpen(&unix.PerfEventAttr{}, 0, -1, -1, 0); return err }),
+	"memfd":    tried(func(string) error { _, err := unix.MemfdCreate("x", 0); return err }),
+	"keyctl": tried(func(string) error {
+		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
+		return err
+	}),
+	"future": tried(func(string) error { _, _, e := unix.Syscall(newestSyscall+1, 0, 0, 0); return e }),
+	"raise": tried(func(string) error {
+		l := syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+		return syscall.Setrlimit(unix.RLIMIT_NOFILE, &l)
+	}),
+	"privilege": tried(func(string) error { return privileges() }),
+	"thread": tried(func(string) error {
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread()
+			done <- nil
+		}()
+		return <-done
+	}),
+	"signal-self": tried(func(string) error { return unix.Tgkill(os.Getpid(), os.Getpid(), 0) }),
+}
+
+func tried(f func(string) error) func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+	return func(argument string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		err := f(argument)
+		var errno syscall.Errno
+		switch {
+		case err == nil:
+			return said("done", req)
+		case errors.As(err, &errno):
+			return said(unix.ErrnoName(errno), req)
+		}
+		return said(err.Error(), req)
+	}
+}
+
+func closeIf(c interface{ Close() error }, err error) {
+	if err == nil {
+		c.Close()
+	}
+}
+
+func toProcess(pid string, f func(int) error) error {
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		return err
+	}
+	return f(n)
+}
+
+// privileges is an error that says which capabilities the process has.
+func privileges() error {
+	var head = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return err
+	}
+	if data != [2]unix.CapUserData{} {
+		return fmt.Errorf("capabilities %+v", data)
+	}
+	if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || v != 1 {
+		return fmt.Errorf("no_new_privs %d, %v", v, err)
+	}
+	return nil
+}

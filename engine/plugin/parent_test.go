@@ -1,0 +1,71 @@
+package plugin
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// parentMain is a process that has a plugin, prints its id, and waits.
+func parentMain(md string) {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	m, err := NewManager(Options{Self: path, Bundled: bundledTest(mode(md))})
+	if err != nil {
+		panic(err)
+	}
+	a, err := m.Find("test-" + md)
+	if err != nil {
+		panic(err)
+	}
+	// Another goroutine makes the first call and ends, and its thread may too.
+	done := make(chan error)
+	go func() {
+		_, err := a.Disassemble(context.Background(), order("pid"))
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		panic(err)
+	}
+	// A plugin that stops does not notice that its connection ends.
+	fmt.Println(a.PID())
+	select {}
+}
+
+func TestPluginDiesWithItsParent(t *testing.T) {
+	cmd := exec.Command(self(t), "parent", string(good))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Fatalf("process %d: %v", pid, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if !gone(pid) {
+		t.Errorf("plugin %d outlives its parent", pid)
+	}
+}

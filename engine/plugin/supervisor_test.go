@@ -1,0 +1,366 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+func TestProcessStartsOnFirstCallAndEndsWithClose(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	m, err := NewManager(Options{Self: self(t), Bundled: bundledTest(good)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.ForMachine(testMachine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.PID() != 0 || a.Generation() != 0 {
+		t.Fatalf("process %d, generation %d before the first call", a.PID(), a.Generation())
+	}
+	got, err := obey(t, a, "pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := a.PID()
+	if got != strconv.Itoa(pid) || a.Generation() != 1 || pid == os.Getpid() {
+		t.Fatalf("process %d, generation %d, the plugin says it is process %s", pid, a.Generation(), got)
+	}
+	if p := a.Problems(); len(p) != 0 {
+		t.Errorf("problems: %q", p)
+	}
+	m.Close()
+	if !gone(pid) {
+		t.Errorf("process %d is alive after Close", pid)
+	}
+	if _, err := obey(t, a, "pid"); !errors.Is(err, errClosed) {
+		t.Errorf("call after Close: %v", err)
+	}
+}
+
+func TestStartFailuresSayWhatHappened(t *testing.T) {
+	for _, c := range []struct {
+		mode mode
+		want string
+	}{
+		{exits, `exited with status 3 before it was ready; its standard error: libvendor.so.7 is \x1b[31mmissing`},
+		{hangs, "did not start within 1s"},
+		{garbage, `wrote "Welcome to the \x1b[1mvendor's\x1b[0m plugin" to standard output, expected go-plugin's handshake`},
+		{silent, `wrote "" to standard output, expected go-plugin's handshake`},
+		{shakesAndHangs, "did not start within 1s"},
+		{wrongSocket, `listens at "/run/dbus/system_bus_socket", expected a socket in `},
+		{wrongNetwork, `listens on network "tcp", expected unix`},
+		{otherVersion, "incompatible API version with plugin"},
+		{wrongSelf, "its description is nonsense: it is not the one compiled in: Registers[1].Bits is 32, expected 64"},
+		{badSelf, "the description that is compiled in: Description.PC: 1000"},
+		{hangsDescribing, "gave no description within 1s"},
+		{diesDescribing, "exited with status 4 when asked for its description"},
+	} {
+		t.Run(string(c.mode), func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			o := Options{Self: self(t), Bundled: bundledTest(c.mode), StartDeadline: time.Second}
+			if slow {
+				o.StartDeadline = 4 * time.Second
+				c.want = strings.ReplaceAll(c.want, "1s", "4s")
+			}
+			if c.mode == badSelf {
+				// Only the process lies.
+				o.Bundled[0].Description = func() *sdk.Description { return testDescription(c.mode) }
+				c.want = "Description.PC: 1000"
+			}
+			m, err := NewManager(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			a, err := m.Find("test-" + string(c.mode))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = obey(t, a, "pid")
+			var f *Failure
+			if !errors.As(err, &f) || f.Call != "start" || !strings.Contains(f.Reason, c.want) {
+				t.Fatalf("got %v\nwant %q", err, c.want)
+			}
+			if p := a.Problems(); len(p) != 1 || !strings.Contains(p[0], "could not be started") {
+				t.Errorf("problems: %q", p)
+			}
+		})
+	}
+}
+
+func TestPluginIsGivenUpAfterFiveFailures(t *testing.T) {
+	a := testArchOf(t, exits, Options{})
+	began := time.Now()
+	for range maxInARow {
+		if _, err := obey(t, a, "pid"); err == nil {
+			t.Fatal("it started")
+		}
+	}
+	if d := time.Since(began); d < firstBackOff*(2+4+8+16) {
+		t.Errorf("five starts took %v: no back-off", d)
+	}
+	began = time.Now()
+	_, err := obey(t, a, "pid")
+	var f *Failure
+	if !errors.As(err, &f) || !strings.Contains(f.Reason, "given up after 5 failures: start: exited with status 3") {
+		t.Errorf("got %v", err)
+	}
+	if d := time.Since(began); d > 10*time.Millisecond {
+		t.Errorf("a plugin that is given up took %v to fail", d)
+	}
+}
+
+func TestKilledBetweenCallsCostsNothing(t *testing.T) {
+	a := testArchOf(t, good, Options{})
+	for i := range 7 {
+		if _, err := obey(t, a, "echo x"); err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		pid := a.PID()
+		kill(t, pid)
+	}
+	if g := a.Generation(); g != 7 {
+		t.Errorf("generation %d, expected 7", g)
+	}
+	p := a.Problems()
+	if len(p) == 0 || !strings.Contains(p[0], "was killed by signal 9 (killed) between calls; restarted") {
+		t.Errorf("problems: %q", p)
+	}
+}
+
+func TestKilledDuringCallIsAskedAgain(t *testing.T) {
+	a := testArchOf(t, good, Options{})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	pid := a.PID()
+	go func() {
+		time.Sleep(200 * time.Millisecond)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}()
+	got, err := obey(t, a, "sleep 1s")
+	if err != nil || got != "slept" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	want := fmt.Sprintf("plugin good (pid %d) was killed by signal 9 (killed) during Disassemble; restarted", pid)
+	if p := a.Problems(); len(p) != 1 || p[0] != want {
+		t.Errorf("problems: %q\nexpected %q", p, want)
+	}
+}
+
+func TestCallThatKillsFailsAndTheRestGoesOn(t *testing.T) {
+	a := testArchOf(t, good, Options{})
+	for command, want := range map[string]string{
+		"exit":  "exited with status 7, and when asked once more again",
+		"crash": "was killed by signal 9 (killed), and when asked once more again",
+	} {
+		_, err := obey(t, a, command)
+		var f *Failure
+		if !errors.As(err, &f) || f.Call != "Disassemble" || f.Plugin != "good" || !strings.Contains(f.Reason, want) {
+			t.Errorf("%s: %v", command, err)
+		}
+		if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
+			t.Errorf("after %s: %q, %v", command, got, err)
+		}
+	}
+}
+
+func TestHangIsKilledAtTheDeadlineAndNotAskedAgain(t *testing.T) {
+	a := testArchOf(t, good, Options{CallDeadline: time.Second})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	pid := a.PID()
+	began := time.Now()
+	_, err := obey(t, a, "hang")
+	var f *Failure
+	if !errors.As(err, &f) || f.Reason != "no answer within 1s" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if d := time.Since(began); d < time.Second || d > 1900*time.Millisecond {
+		t.Errorf("it took %v", d)
+	}
+	if !gone(pid) {
+		t.Error("the hung process is alive")
+	}
+	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
+		t.Errorf("after the hang: %q, %v", got, err)
+	}
+	want := fmt.Sprintf("plugin good (pid %d) gave no answer to Disassemble within 1s and was killed; restarted", pid)
+	if p := a.Problems(); len(p) != 1 || p[0] != want {
+		t.Errorf("problems: %q\nexpected %q", p, want)
+	}
+}
+
+func TestStoppedProcessIsAHang(t *testing.T) {
+	a := testArchOf(t, good, Options{CallDeadline: time.Second})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(a.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := obey(t, a, "echo x"); err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
+		t.Errorf("a stopped process: %v", err)
+	}
+	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
+		t.Errorf("after it: %q, %v", got, err)
+	}
+}
+
+func TestCancelledCallLeavesTheProcess(t *testing.T) {
+	a := testArchOf(t, good, Options{})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	pid := a.PID()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	_, err := a.Disassemble(ctx, order("hang"))
+	var f *Failure
+	if !errors.Is(err, context.Canceled) || errors.As(err, &f) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := obey(t, a, "echo x"); err != nil || a.PID() != pid {
+		t.Errorf("process %d, was %d: %v", a.PID(), pid, err)
+	}
+}
+
+func TestErrorsOfThePluginAreItsOwn(t *testing.T) {
+	a := testArchOf(t, good, Options{})
+	_, err := obey(t, a, "error")
+	var f *Failure
+	if !errors.As(err, &f) || !strings.Contains(f.Reason, errTest.Error()) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := obey(t, a, "panic"); !errors.As(err, &f) || !strings.Contains(f.Reason, "panicked: "+errTest.Error()) {
+		t.Errorf("got %v", err)
+	}
+	_, err = a.Translate(t.Context(), nil, &sdk.TranslateRequest{})
+	if !errors.As(err, &f) || !errors.Is(err, sdk.ErrNotImplemented) {
+		t.Errorf("Translate: %v", err)
+	}
+	if g := a.Generation(); g != 1 {
+		t.Errorf("generation %d: an error is no reason to restart", g)
+	}
+}
+
+func TestConcurrentCallsSurviveKills(t *testing.T) {
+	a := testArchOf(t, good, Options{})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				want := strconv.Itoa(i)
+				got, err := a.Disassemble(t.Context(), order("echo "+want))
+				if err != nil {
+					// A kill during each of two attempts is a failure.
+					var f *Failure
+					if !errors.As(err, &f) || !strings.Contains(f.Reason, "once more") {
+						t.Error(err)
+					}
+					continue
+				}
+				if got.Instructions[0].Text != want {
+					t.Errorf("got the answer of another call: %q, expected %q", got.Instructions[0].Text, want)
+				}
+			}
+		})
+	}
+	kills := 0
+	for ctx.Err() == nil {
+		time.Sleep(300 * time.Millisecond)
+		if pid := a.PID(); pid != 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			kills++
+		}
+	}
+	wg.Wait()
+	if kills == 0 || a.Generation() < 2 {
+		t.Errorf("%d kills, generation %d", kills, a.Generation())
+	}
+	if _, err := obey(t, a, "echo x"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseEndsCallsUnderWay(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, md := range []mode{good, hangs} {
+		m, err := NewManager(Options{Self: self(t), Bundled: bundledTest(md)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := m.Find("test-" + string(md))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := make(chan error)
+		go func() {
+			_, err := a.Disassemble(context.Background(), order("hang"))
+			result <- err
+		}()
+		time.Sleep(500 * time.Millisecond)
+		began := time.Now()
+		m.Close()
+		if err := <-result; !errors.Is(err, errClosed) {
+			t.Errorf("%s: %v", md, err)
+		}
+		if d := time.Since(began); d > 2*time.Second {
+			t.Errorf("%s: Close took %v", md, d)
+		}
+	}
+}
+
+func TestNoiseOnStandardErrorIsBounded(t *testing.T) {
+	a := testArchOf(t, noisy, Options{})
+	if _, err := obey(t, a, "echo x"); err != nil {
+		t.Fatal(err)
+	}
+	p := a.transport.(*supervisor).current
+	if n := p.log.total; n > maxStderrTotal+64<<10 {
+		t.Errorf("%d bytes were taken in", n)
+	}
+	if n := len(p.log.lastWords()); n > maxQuoted+3 {
+		t.Errorf("%d bytes of last words", n)
+	}
+}
+
+// gone waits for a process to be no more, a zombie least of all.
+func gone(pid int) bool {
+	for range 100 {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return true
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return false
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !gone(pid) {
+		t.Fatalf("process %d does not die", pid)
+	}
+}
