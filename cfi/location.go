@@ -1,6 +1,7 @@
 package cfi
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -9,7 +10,8 @@ import (
 
 // Location returns the CFA that the rule defines in the frame of ctx: one
 // memory byte address, of any address space, bound to the scope of ctx. ev
-// evaluates expressions; it is not needed for the other forms.
+// evaluates expressions and says how many bits an address of the default space
+// has. Where ev is nil, which it may be for a register and an offset, ctx does.
 //
 // The forms are those of A.6.4.2.2. ErrNoCFA when the row defined none;
 // ErrNotMemory when an expression yields anything but a memory byte address;
@@ -18,7 +20,7 @@ import (
 func (c CFARule) Location(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.Location, error) {
 	switch c.Kind {
 	case CFARegister:
-		return c.registerLocation(ctx)
+		return c.registerLocation(ev, ctx)
 	case CFAExpression:
 		l, err := evaluateLocation(ev, ctx, c.Expr)
 		if err != nil {
@@ -35,21 +37,53 @@ func (c CFARule) Location(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.L
 // registerLocation is DW_OP_constu AS; DW_OP_LLVM_aspace_bregx R, B
 // (A.2.5.4.4.3): the low S bits of register plus displacement, S being the
 // address size of the space.
-func (c CFARule) registerLocation(ctx locexpr.Context) (locexpr.Location, error) {
-	spaceBits, ok := ctx.SpaceBits(c.Space)
-	if !ok || spaceBits == 0 || spaceBits > 64 {
-		return locexpr.Location{}, &Error{Err: ErrAddressSpace, Detail: fmt.Sprintf("CFA in space %d", c.Space)}
+func (c CFARule) registerLocation(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.Location, error) {
+	bits, err := spaceBits(ev, ctx, c.Space)
+	if err != nil {
+		return locexpr.Location{}, err
 	}
-	if n, ok := ctx.RegisterBits(c.Register); ok && n < spaceBits {
-		return locexpr.Location{}, sizeError("CFA register", c.Register, n, "an address", uint64(spaceBits))
-	}
-	v, err := ctx.RegisterValue(c.Register)
+	v, err := registerValue(ctx, c.Register, bits)
 	if err != nil {
 		return locexpr.Location{}, fmt.Errorf("CFA register %d: %w", c.Register, err)
 	}
-	address := (v + uint64(c.Offset)) & (^uint64(0) >> (64 - spaceBits))
+	address := (v + uint64(c.Offset)) & lowMask(bits)
 	return locexpr.MemoryLocation(c.Space, address).WithScope(ctx.Scope()), nil
 }
+
+// registerValue returns the low bits of a register, which must have as many.
+func registerValue(ctx locexpr.Context, register uint64, bits uint32) (uint64, error) {
+	size, known := ctx.RegisterBits(register)
+	switch {
+	case known && size < bits, known && size > 64 && ctx.ByteOrder() != locexpr.LittleEndian:
+		return 0, sizeError("register", register, size, "an address", uint64(bits))
+	case known && size > 64:
+		l, err := ctx.Register(register)
+		if err != nil {
+			return 0, err
+		}
+		var buf [8]byte
+		err = l.Read(ctx, buf[:(bits+7)/8], uint64(bits))
+		return binary.LittleEndian.Uint64(buf[:]), err
+	}
+	return ctx.RegisterValue(register)
+}
+
+// spaceBits returns the address size of a space, as an evaluation sees it: that
+// of the default space is the size of the generic type.
+func spaceBits(ev *locexpr.Evaluator, ctx locexpr.Context, space locexpr.AddressSpace) (uint32, error) {
+	bits, known := uint32(0), true
+	if ev == nil || space != locexpr.DefaultSpace {
+		bits, known = ctx.SpaceBits(space)
+	} else if bits = ev.AddressBits; bits == 0 {
+		bits = 64
+	}
+	if !known || bits == 0 || bits > 64 {
+		return 0, &Error{Err: ErrAddressSpace, Detail: fmt.Sprintf("the CFA is in space %d", space)}
+	}
+	return bits, nil
+}
+
+func lowMask(bits uint32) uint64 { return ^uint64(0) >> (64 - bits) }
 
 // Location returns where the caller's register of a column is, or the implicit
 // location that holds its value (A.6.4.1). ctx is that of the frame whose row
@@ -72,7 +106,7 @@ func (r Rule) location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64
 	case Offset:
 		return move(cfa, r.Offset)
 	case ValOffset:
-		return r.valOffset(ctx, column, cfa)
+		return r.valOffset(ev, ctx, column, cfa)
 	case Register:
 		from, known := ctx.RegisterBits(r.Register)
 		to, ok := ctx.RegisterBits(column)
@@ -93,7 +127,7 @@ func (r Rule) location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64
 // valOffset is the address CFA+N as a value. The register must have the size
 // of an address of the CFA's space; a column that is no register takes that
 // size.
-func (r Rule) valOffset(ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
+func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
 	if _, _, ok := cfa.MemoryAddress(); !ok {
 		return locexpr.Location{}, &Error{Err: ErrNotMemory, Detail: cfa.String()}
 	}
@@ -102,14 +136,14 @@ func (r Rule) valOffset(ctx locexpr.Context, column uint64, cfa locexpr.Location
 		return locexpr.Location{}, err
 	}
 	space, address, _ := l.MemoryAddress()
-	bits, ok := ctx.SpaceBits(space)
-	if !ok || bits == 0 || bits > 64 {
-		return locexpr.Location{}, &Error{Err: ErrAddressSpace, Detail: fmt.Sprintf("CFA in space %d", space)}
+	bits, err := spaceBits(ev, ctx, space)
+	if err != nil {
+		return locexpr.Location{}, err
 	}
 	if n, ok := ctx.RegisterBits(column); ok && n != bits {
 		return locexpr.Location{}, sizeError("register", column, n, "an address", uint64(bits))
 	}
-	if address > ^uint64(0)>>(64-bits) {
+	if address > lowMask(bits) {
 		return locexpr.Location{}, &Error{Err: ErrOverflow, Detail: fmt.Sprintf("address %#x of space %d, which has %d bits", address, space, bits)}
 	}
 	return locexpr.ImplicitUint64(address, bits, ctx.ByteOrder()), nil

@@ -1,0 +1,163 @@
+package cfi
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// seeds are sections of every kind that the other tests write.
+func seeds(f *testing.F, add func(b *builder)) {
+	for _, eh := range []bool{true, false} {
+		for _, version := range []int{1, 3, 4} {
+			for _, dwarf64 := range []bool{false, true} {
+				for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+					b := debugFrame()
+					if eh {
+						b = ehFrame()
+					}
+					b.dwarf64, b.Order = dwarf64, order
+					c := cieSpec{version: version, instructions: x86Initial}
+					cie := b.cie(c)
+					b.fde(cie, c, fdeSpec{start: 0x1000, size: 0x40, instructions: []byte{0x41, 0x0e, 16, 0x86, 2, 0x0a, 0x43, 0x0d, 6, 2, 9, 0x0b, 0x41, 0xc6}})
+					b.fde(cie, c, fdeSpec{start: 0x1010, size: 0x10, instructions: []byte{0x0f, 2, 0x77, 8, 0x10, 3, 1, 0x50, 0x16, 3, 1, 0x50}})
+					c = cieSpec{version: version, augmentation: "zPLR", data: cat(0x03, 1, 2, 3, 4, 0x1b, 0x1b), encoding: 0x1b}
+					b.fde(b.cie(c), c, fdeSpec{start: 0x3000, size: 0x40, data: []byte{1, 2, 3, 4}, instructions: []byte{0x30, 6, 0, 5, 0x1d, 1, 0, 0, 0, 0, 0, 0, 0, 0x2d, 0x2e, 5}})
+					c = cieSpec{version: version, augmentation: "[amd:v0.0]", segmentSize: map[bool]int{true: 2}[version == 4]}
+					b.fde(b.cie(c), c, fdeSpec{start: 0x4000, size: 0x40, instructions: []byte{0x31, 6, 0x7f, 5, 7, 0x90, 0x1c, 0x2f, 3, 1, 0x14, 7, 0}})
+					add(b)
+				}
+			}
+		}
+	}
+}
+
+// check reads everything there is in a table and tests what must always hold.
+func check(t *testing.T, table *Table) {
+	var row Row
+	for f, err := range table.FDEs() {
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Section == "" || f != nil {
+				t.Fatalf("%+v, %v: want an *Error with a section", f, err)
+			}
+			continue
+		}
+		again, err := table.FDEAt(f.Offset)
+		if err != nil || again.Start != f.Start || again.End != f.End {
+			t.Fatalf("FDE at %#x: %+v, then %+v, %v", f.Offset, f, again, err)
+		}
+		if f.live() {
+			for _, pc := range []uint64{f.Start, f.End - 1} {
+				found, err := table.FDE(pc)
+				if err != nil || pc < found.Start || pc >= found.End || found.Start < f.Start {
+					t.Fatalf("FDE of %#x: %+v, %v; one is %+v", pc, found, err, f)
+				}
+			}
+		}
+		next, n := f.Start, 0
+		err = f.Rows(func(r *Row) bool {
+			if r.Start != next || r.End <= r.Start || r.End > f.End {
+				t.Fatalf("row %#x to %#x, want it from %#x, in %+v", r.Start, r.End, next, f)
+			}
+			for i := 1; i < len(r.Rules); i++ {
+				if r.Rules[i-1].Column >= r.Rules[i].Column {
+					t.Fatalf("columns not sorted: %s", text(r))
+				}
+			}
+			next = r.End
+			if n++; n < 8 {
+				if err := f.RowAt(r.End-1, &row); err != nil || text(&row) != text(r) {
+					t.Fatalf("RowAt %s, %v; Rows %s", text(&row), err, text(r))
+				}
+			}
+			return n < 1000
+		})
+		if err == nil && n < 1000 && next != f.End && f.Start < f.End {
+			t.Fatalf("rows end at %#x of %+v", next, f)
+		}
+	}
+	for c, err := range table.CIEs() {
+		if err == nil && c == nil {
+			t.Fatal("neither CIE nor error")
+		}
+	}
+	for _, pc := range []uint64{0, 0x1000, ^uint64(0)} {
+		if f, err := table.FDE(pc); err == nil && (pc < f.Start || pc >= f.End) {
+			t.Fatalf("FDE of %#x: %+v", pc, f)
+		}
+	}
+}
+
+func fuzzSection(f *testing.F, eh bool) {
+	seeds(f, func(b *builder) {
+		if b.EH == eh {
+			f.Add(b.Data, b.Address, b.Order == binary.BigEndian, b.AddressSize == 4)
+		}
+	})
+	f.Fuzz(func(t *testing.T, data []byte, address uint64, big, small bool) {
+		s := Section{Name: "fuzz", Data: data, Address: address, EH: eh, Order: binary.LittleEndian, AddressSize: 8,
+			Memory: func(dst []byte, address uint64) (int, error) {
+				if address%2 == 1 {
+					return 0, errors.New("odd")
+				}
+				for i := range dst {
+					dst[i] = byte(address >> (8 * i))
+				}
+				return len(dst), nil
+			}}
+		if big {
+			s.Order = binary.BigEndian
+		}
+		if small {
+			s.AddressSize = 4
+		}
+		table, err := NewTable(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, table)
+	})
+}
+
+func FuzzEHFrame(f *testing.F) { fuzzSection(f, true) }
+
+func FuzzDebugFrame(f *testing.F) { fuzzSection(f, false) }
+
+func FuzzHeader(f *testing.F) {
+	for _, n := range []int{1, 3, 40} {
+		b, entries := frames(n)
+		for _, encoding := range []byte{0x3b, 0x1c, 0x03} {
+			h := usual(entries)
+			h.table = encoding
+			f.Add(writeHeader(b, h).Data, b.Data, b.Address)
+		}
+	}
+	f.Fuzz(func(t *testing.T, header, data []byte, address uint64) {
+		s := Section{Name: "fuzz", Data: data, Address: address, EH: true, Order: binary.LittleEndian, AddressSize: 8}
+		with, err := NewTable(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		without, _ := NewTable(s)
+		if err := with.UseHeader(Section{Name: "header", Data: header, Address: hdrAddress}); err != nil {
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("%v is no *Error", err)
+			}
+		}
+		// Whatever the header says, an FDE that is found covers the PC, and one
+		// is found where the index finds one.
+		for fde, err := range without.FDEs() {
+			if err != nil || !fde.live() {
+				continue
+			}
+			for _, pc := range []uint64{fde.Start, fde.End - 1} {
+				found, err := with.FDE(pc)
+				if err != nil || pc < found.Start || pc >= found.End {
+					t.Fatalf("FDE of %#x: %+v, %v; one is %+v", pc, found, err, fde)
+				}
+			}
+		}
+	})
+}
