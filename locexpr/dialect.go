@@ -2,6 +2,7 @@ package locexpr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -31,6 +32,9 @@ type Encoding struct {
 	User   uint64 // the unsigned LEB128 after DW_OP_LLVM_user; 0: Opcode alone is the operation
 	Name   string
 }
+
+// String returns the name of the dialect.
+func (d *Dialect) String() string { return d.Name }
 
 // userOperation is the prefix of a vendor's numbered operations (A.2.5.4.0).
 // The decoder reads it together with the number.
@@ -110,6 +114,9 @@ func (d *Dialect) set(opcode byte, user uint64, op *Operation) {
 // other than that of DW_OP_LLVM_user, 0xe9.
 func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 	c := d.clone(name)
+	if slices.ContainsFunc(encodings, func(e Encoding) bool { return e.Opcode == opLLVMUser && e.User == 0 }) {
+		clear(c.user) // without the prefix nothing reaches them
+	}
 	type key struct {
 		opcode byte
 		user   uint64
@@ -130,14 +137,9 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 			return nil, fmt.Errorf("dialect %s: opcode 0x%02x 0x%x is both %s and %s", name, e.Opcode, e.User, other, e.Name)
 		}
 		seen[k] = e.Name
-		if e.User != 0 {
-			if other, ok := seen[key{e.Opcode, 0}]; ok {
-				return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and the prefix of %s", name, e.Opcode, other, e.Name)
-			}
-		}
 		c.set(e.Opcode, e.User, op)
 	}
-	if other, ok := seen[key{opLLVMUser, 0}]; ok && c.operations[opLLVMUser].isPrefix() {
+	if other, ok := seen[key{opLLVMUser, 0}]; ok && len(c.user) > 0 {
 		return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and a prefix", name, opLLVMUser, other)
 	}
 	return c, nil

@@ -35,8 +35,8 @@ type Evaluator struct {
 // top, and returns the top entry as the kind of result that is wanted
 // (A.2.5.4). An error is an *Error.
 func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Entry) (Entry, error) {
-	ev, err := e.run(expr, ctx, initial)
 	defer e.leave()
+	ev, err := e.run(expr, ctx, initial)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -57,8 +57,8 @@ func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Ent
 // Value evaluates expr as a value. An implicit pointer is an error; Evaluate
 // returns it.
 func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, error) {
-	ev, err := e.run(expr, ctx, initial)
 	defer e.leave()
+	ev, err := e.run(expr, ctx, initial)
 	if err != nil {
 		return Value{}, err
 	}
@@ -71,8 +71,8 @@ func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, er
 
 // Location evaluates expr as a location description.
 func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Location, err error) {
-	ev, err := e.run(expr, ctx, initial)
 	defer e.leave()
+	ev, err := e.run(expr, ctx, initial)
 	if err == nil {
 		err = ev.resultLocation(&l)
 	}
@@ -84,8 +84,8 @@ func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Loca
 // operation names is read. A register wider than the generic type has no
 // generic value, and is an error.
 func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
-	ev, err := e.run(expr, caller, nil)
 	defer e.leave()
+	ev, err := e.run(expr, caller, nil)
 	if err != nil {
 		return Value{}, err
 	}
@@ -115,8 +115,8 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 	return Value{word: word, bits: ev.bits}, nil
 }
 
-// run executes expr. It is to be followed by leave, error or not, once its
-// result has been taken.
+// run executes expr. It is to be followed by leave, once its result has been
+// taken, even when it fails or the context panics.
 func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation, error) {
 	limits := e.Limits.withDefaults()
 	e.nesting++
@@ -188,6 +188,7 @@ func (ev *evaluation) start(e *Evaluator, expr []byte, ctx Context, limits Limit
 	ev.bias = e.LoadBias
 	ev.startsOK = false
 	ev.n = 0
+	ev.stack = ev.stack[:min(cap(ev.stack), limits.Depth)]
 	ev.in.Op = nil
 	dialect := e.Dialect
 	if dialect == nil {

@@ -22,7 +22,9 @@ func (ev *evaluation) grow() error {
 	if ev.n >= ev.limits.Depth {
 		return fmt.Errorf("%w: more than %d entries on the stack", ErrLimit, ev.limits.Depth)
 	}
-	ev.stack = append(ev.stack, make([]Entry, min(len(ev.stack), ev.limits.Depth-len(ev.stack)))...)
+	larger := make([]Entry, min(2*len(ev.stack), ev.limits.Depth))
+	copy(larger, ev.stack)
+	ev.stack = larger
 	return nil
 }
 
