@@ -137,12 +137,13 @@ func TestCoresOfBothClassesAndByteOrders(t *testing.T) {
 
 // A core that is cut gives what is left, and says what is not.
 func TestCoreCutAtEveryByte(t *testing.T) {
+	finder := object.Finder{Sysroot: t.TempDir()}
 	for _, b := range []*builder{little64(), big32()} {
 		whole := smallCore(b)
 		headers := b.offset(52, 64)
 		for n := 1; n < len(whole); n++ {
 			c := &Core{path: "cut"}
-			err := c.open(whole[:n:n], Options{Describe: describe(testDescription(b.numbers)), Finder: object.Finder{Sysroot: t.TempDir()}})
+			err := c.open(whole[:n:n], Options{Describe: describe(testDescription(b.numbers)), Finder: finder})
 			if n < headers {
 				if err == nil || n >= 4 && !strings.Contains(err.Error(), fmt.Sprintf("cut at offset %#x", n)) {
 					t.Fatalf("%d bytes: error %v", n, err)
