@@ -372,6 +372,31 @@ func TestCodeThatTheLinkerThrewAwayHasNoFrames(t *testing.T) {
 	}
 }
 
+// A unit whose range spans others, as old compilers write, answers for what the
+// others leave.
+func TestOverlappingUnitsAreTriedInTurn(t *testing.T) {
+	units := []die{unitDie(sub(append(at64(0x1f00, 16), name("far"))...), sub(append(at64(0x1000, 0x800), name("around"))...))}
+	for i := range uint64(40) {
+		low := 0x1100 + 16*i
+		u := die{tagUnit, append(at64(low, 16), attr{atLanguage, fData1, uint64(4)}), []die{sub(append(at64(low, 8), name(fmt.Sprint("f", i)))...)}}
+		units = append(units, u)
+	}
+	r := handmade(t, sections{}, units...)
+	for address, want := range map[uint64]string{0x1100: "f0", 0x1108: "around", 0x1371: "f39", 0x1f08: "far", 0x1010: "around", 0x1e00: ""} {
+		frames, err := r.Frames(nil, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if len(frames) > 0 {
+			got = frames[0].Function
+		}
+		if got != want {
+			t.Errorf("%#x: %q, want %q", address, got, want)
+		}
+	}
+}
+
 func TestUnitsWithoutRangesAreFoundByTheirFunctions(t *testing.T) {
 	r := handmade(t, sections{}, die{tagUnit, nil, []die{sub(append(at64(0x3000, 16), name("f"))...)}})
 	frames, err := r.Frames(nil, 0x3001)

@@ -10,13 +10,12 @@ package dwarf
 
 import (
 	godwarf "debug/dwarf"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
 	"sync"
-
-	"debug/elf"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -216,7 +215,7 @@ func (r *Reader) root(u *unit, reader *godwarf.Reader, budget *int, work *int64)
 		return nil, err
 	}
 	if e == nil || e.Tag == 0 {
-		return nil, nil
+		return nil, errors.New("its first entry is null")
 	}
 	if err := charge(work, e); err != nil {
 		return nil, err
@@ -274,16 +273,20 @@ func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 	return dst, nil
 }
 
-// maxCandidates bounds how many units that claim an address are looked at.
-const maxCandidates = 8
+// Bounds on the search for the unit of an address where ranges overlap: how many
+// units that claim it are looked at, and how many ranges are passed over.
+const (
+	maxCandidates = 8
+	maxSteps      = 1 << 14
+)
 
 func (r *Reader) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	i := sort.Search(len(r.byAddress), func(i int) bool { return r.byAddress[i].start > address })
 	var failed error
-	for seen := 0; i > 0 && r.byAddress[i-1].maxEnd > address && seen < maxCandidates; {
+	seen := 0
+	for steps := 0; i > 0 && r.byAddress[i-1].maxEnd > address && seen < maxCandidates && steps < maxSteps; steps++ {
 		i--
 		if !r.byAddress[i].holds(address) {
-			seen++
 			continue
 		}
 		seen++
@@ -293,10 +296,9 @@ func (r *Reader) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 			failed = err
 			continue
 		}
-		if n := len(dst); true {
-			if dst = r.chain(dst, u, x, address); len(dst) > n {
-				return dst, nil
-			}
+		n := len(dst)
+		if dst = r.chain(dst, u, x, address); len(dst) > n {
+			return dst, nil
 		}
 	}
 	return dst, failed

@@ -123,9 +123,7 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 		return dst, nil
 	}
 	if last.File == "" {
-		if f, err := r.symbols().Frames(nil, address); err == nil && len(f) > 0 {
-			last.File = f[0].File
-		}
+		last.File = r.symbols().File(address)
 	}
 	if last.Function == "" || says(&s, last) {
 		last.Function, last.LinkageName = symtab.Names(s.Name)
@@ -157,6 +155,9 @@ func says(s *symbol.Symbol, f *symbol.Frame) bool {
 		whole, _, cut := strings.Cut(s.Name, ".")
 		return cut && symbol.Demangle(whole) == f.Function
 	}
+	if f.HasStart && f.Start != s.Start && !strings.Contains(s.Name, ".") {
+		return false
+	}
 	readable := symbol.Demangle(s.Name)
 	return readable != s.Name && contains(readable, plain(f.Function))
 }
@@ -166,7 +167,7 @@ func says(s *symbol.Symbol, f *symbol.Frame) bool {
 func plain(name string) string {
 	depth, start, end := 0, 0, len(name)
 	for i := 0; i < len(name); i++ {
-		if strings.HasPrefix(name[i:], "operator") && depth == 0 {
+		if depth == 0 && strings.HasPrefix(name[i:], "operator") && (i == 0 || !isWord(name[i-1])) {
 			return name[i:]
 		}
 		switch name[i] {

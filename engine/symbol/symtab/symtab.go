@@ -289,6 +289,15 @@ func (t *Table) Function(address uint64) (symbol.Symbol, bool) {
 	return e.symbol(), true
 }
 
+// File returns the name that the table has a local function under (STT_FILE),
+// without its directory; "" where it has none.
+func (t *Table) File(address uint64) string {
+	if e := t.find(address); e != nil {
+		return e.file
+	}
+	return ""
+}
+
 func (e *entry) symbol() symbol.Symbol {
 	s := symbol.Symbol{Name: symbol.StripVersion(e.name), Start: e.start, End: e.start}
 	if e.sized {
