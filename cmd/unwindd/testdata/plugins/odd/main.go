@@ -1,0 +1,71 @@
+// Odd is a plugin for x86-64 state under another ELF machine number. It
+// misbehaves in the way that its name says: unwindd-arch-hang, -exit, -lie,
+// -die, -garbage, -good.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// Machine is an ELF machine that nobody uses.
+const Machine = 0x7b7b
+
+type odd struct {
+	sdk.Architecture
+	mode string
+}
+
+func (o odd) Describe(context.Context) (*sdk.Description, error) {
+	d := x86_64.Description()
+	d.Name = o.mode
+	for i := range d.Recognises {
+		d.Recognises[i].ELFMachine = Machine
+	}
+	return d, nil
+}
+
+func (o odd) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
+	switch o.mode {
+	case "hang":
+		time.Sleep(time.Hour)
+	case "die":
+		os.Exit(3)
+	case "error":
+		return nil, errors.New("the moon is in the wrong phase")
+	case "lie":
+		return &sdk.BindThreadsAnswer{Threads: make([]sdk.ThreadBinding, len(req.Threads)+7)}, nil
+	}
+	return o.Architecture.BindThreads(ctx, e, req)
+}
+
+func (o odd) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+	if o.mode == "nonsense" {
+		return &sdk.OpenObjectAnswer{Functions: []sdk.Function{{Name: "f", Start: 9, End: 3}}}, nil
+	}
+	req.Machine = 62
+	return o.Architecture.OpenObject(ctx, e, req)
+}
+
+func main() {
+	mode := strings.TrimPrefix(filepath.Base(os.Args[0]), "unwindd-arch-")
+	switch mode {
+	case "exit":
+		fmt.Fprintln(os.Stderr, "no licence found")
+		os.Exit(4)
+	case "garbage":
+		fmt.Println("hello, I am a plugin")
+		time.Sleep(time.Hour)
+	case "mute":
+		time.Sleep(time.Hour)
+	}
+	sdk.Serve(odd{x86_64.New(), mode})
+}
