@@ -202,6 +202,11 @@ const (
 	// first instruction and not by a call. Its rows are read from its code, not
 	// taken from its CFI.
 	TrampolineFunction
+	// StackStartFunction is one in which a stack begins where it has called
+	// something: a thread's first function, from which its creator returns too,
+	// or one that calls on another stack. It is outermost in every frame but the
+	// top one.
+	StackStartFunction
 )
 
 // A Function is a range of PCs with what the plugin knows about it.

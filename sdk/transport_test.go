@@ -1,0 +1,477 @@
+package sdk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// dial connects a Client to an architecture in this process, over a socket.
+func dial(t *testing.T, arch Architecture, multiplex bool) *Client {
+	t.Helper()
+	server := &architectureServer{arch: arch, logger: hclog.NewNullLogger()}
+	p := &grpcPlugin{server: server}
+	client, _ := plugin.TestPluginGRPCConn(t, multiplex, plugin.PluginSet{PluginName: p})
+	raw, err := client.Dispense(PluginName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.close()
+		// It also tells the other side to stop.
+		_ = client.Close()
+	})
+	return raw.(*Client)
+}
+
+// checkLeaks fails the test when it leaves goroutines behind. It comes first,
+// so that its clean-up comes last.
+func checkLeaks(t *testing.T) {
+	t.Helper()
+	ignore := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		// The broker waits five seconds for what was dialled long ago.
+		goleak.VerifyNone(t, ignore, goleak.IgnoreAnyFunction("github.com/hashicorp/go-plugin.(*GRPCBroker).timeoutWait"))
+	})
+}
+
+// testArch answers calls by its functions, and else as Base does.
+type testArch struct {
+	Base
+	describe    func(context.Context) (*Description, error)
+	openTarget  func(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error)
+	openObject  func(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error)
+	frameRules  func(context.Context, Engine, *FrameRulesRequest) (*FrameRulesAnswer, error)
+	disassemble func(context.Context, *DisassembleRequest) (*DisassembleAnswer, error)
+}
+
+func (a *testArch) Describe(ctx context.Context) (*Description, error) {
+	if a.describe != nil {
+		return a.describe(ctx)
+	}
+	return testDescription(), nil
+}
+
+func (a *testArch) OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error) {
+	if a.openTarget != nil {
+		return a.openTarget(ctx, e, req)
+	}
+	return a.Base.OpenTarget(ctx, e, req)
+}
+
+func (a *testArch) OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error) {
+	if a.openObject != nil {
+		return a.openObject(ctx, e, req)
+	}
+	return a.Base.OpenObject(ctx, e, req)
+}
+
+func (a *testArch) FrameRules(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
+	if a.frameRules != nil {
+		return a.frameRules(ctx, e, req)
+	}
+	return a.Base.FrameRules(ctx, e, req)
+}
+
+func (a *testArch) Disassemble(ctx context.Context, req *DisassembleRequest) (*DisassembleAnswer, error) {
+	if a.disassemble != nil {
+		return a.disassemble(ctx, req)
+	}
+	return a.Base.Disassemble(ctx, req)
+}
+
+// testEngine is memory from address 0 on, one section, and registers by thread.
+type testEngine struct {
+	memory   []byte
+	section  []byte
+	block    chan struct{} // reads wait for it, or for their context
+	entered  chan struct{}
+	finished chan struct{}
+}
+
+var errUnmapped = errors.New("address is not in the target")
+
+func (e *testEngine) ReadMemory(ctx context.Context, m MemoryRange, buf []byte) (int, error) {
+	if e.block != nil {
+		e.entered <- struct{}{}
+		defer func() { e.finished <- struct{}{} }()
+		select {
+		case <-e.block:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	if m.Address >= uint64(len(e.memory)) {
+		return 0, fmt.Errorf("%#x: %w", m.Address, errUnmapped)
+	}
+	n := copy(buf, e.memory[m.Address:])
+	if n < len(buf) {
+		return n, fmt.Errorf("%#x: %w", m.Address+uint64(n), errUnmapped)
+	}
+	return n, nil
+}
+
+func (e *testEngine) ReadRegisters(_ context.Context, thread uint64, numbers []uint32) (Registers, error) {
+	var r Registers
+	for _, n := range numbers {
+		r.Set(n, []byte(fmt.Sprint(thread, n)))
+	}
+	return r, nil
+}
+
+func (e *testEngine) ReadSection(_ context.Context, object uint64, name string) ([]byte, error) {
+	if name != ".data" || object != 7 {
+		return nil, fmt.Errorf("object %d has no section %s", object, name)
+	}
+	return e.section, nil
+}
+
+func TestCallsOverTheTransportAnswerAsInProcess(t *testing.T) {
+	checkLeaks(t)
+	for _, multiplex := range []bool{false, true} {
+		t.Run(fmt.Sprintf("multiplex=%v", multiplex), func(t *testing.T) {
+			ctx := context.Background()
+			arch := &testArch{}
+			c := dial(t, arch, multiplex)
+			e := &testEngine{}
+
+			d, err := c.Describe(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(testDescription(), d); diff != "" {
+				t.Error(diff)
+			}
+			if a, err := c.OpenTarget(ctx, e, &OpenTargetRequest{}); err != nil || !cmp.Equal(a, &OpenTargetAnswer{}) {
+				t.Errorf("OpenTarget: %v %v", a, err)
+			}
+			if a, err := c.OpenObject(ctx, e, &OpenObjectRequest{}); err != nil || !cmp.Equal(a, &OpenObjectAnswer{}) {
+				t.Errorf("OpenObject: %v %v", a, err)
+			}
+			if a, err := c.FrameRules(ctx, e, &FrameRulesRequest{Functions: make([]CodeRange, 2)}); err != nil || len(a.Functions) != 2 || a.Functions[1].Reason == "" {
+				t.Errorf("FrameRules: %v %v", a, err)
+			}
+			request := &ClassifyReturnRequest{PCs: []uint64{1, 2}, Offsets: []uint32{0, 1, 2}, Code: []byte{1, 2}}
+			if a, err := c.ClassifyReturn(ctx, request); err != nil || len(a.Classes) != 2 || len(a.Targets) != 2 {
+				t.Errorf("ClassifyReturn: %v %v", a, err)
+			}
+			if _, err := c.Translate(ctx, e, &TranslateRequest{}); !errors.Is(err, ErrNotImplemented) {
+				t.Errorf("Translate: %v", err)
+			}
+			if _, err := c.Disassemble(ctx, &DisassembleRequest{}); !errors.Is(err, ErrNotImplemented) {
+				t.Errorf("Disassemble: %v", err)
+			}
+			var with, without Registers
+			with.Set(9, []byte{0xef, 0xbe, 0, 0, 0, 0, 0, 0})
+			without.Set(8, []byte{1, 2, 3, 4, 5, 6, 7, 8})
+			bound, err := c.BindThreads(ctx, e, &BindThreadsRequest{Threads: []ThreadState{{Registers: with}, {Registers: without}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &BindThreadsAnswer{Threads: []ThreadBinding{
+				{PC: 0xbeef, Lanes: 1},
+				{Lanes: 1, Problem: "the PC, register pc, is not among the thread's registers"},
+			}}
+			if diff := cmp.Diff(want, bound); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBigAnswersComeInParts(t *testing.T) {
+	checkLeaks(t)
+	rows := make([]cfi.Row, 2*partRows+17)
+	for i := range rows {
+		rows[i] = cfi.Row{
+			Start: uint64(i), End: uint64(i) + 1,
+			CFA:   cfi.CFARule{Kind: cfi.CFARegister, Register: 8, Offset: int64(i)},
+			Rules: []cfi.RegisterRule{{Column: 9, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}},
+		}
+	}
+	object := &OpenObjectAnswer{Tables: []RowTable{{Rows: rows}, {Priority: OverridesCFI, Reason: "because"}, {Rows: rows[:3]}}}
+	target := &OpenTargetAnswer{Threads: make([]TargetThread, 3)}
+	for i := range target.Threads {
+		target.Threads[i].ID = fmt.Sprint(i)
+		for n := range uint32(20) {
+			target.Threads[i].Registers.Set(n, bytes.Repeat([]byte{byte(i), byte(n)}, 1<<15))
+		}
+	}
+	c := dial(t, &testArch{
+		openObject: func(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error) { return object, nil },
+		openTarget: func(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error) { return target, nil },
+	}, false)
+	gotObject, err := c.OpenObject(context.Background(), nil, &OpenObjectRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// cmp takes seconds for so many rows.
+	if !reflect.DeepEqual(object, gotObject) {
+		t.Error("OpenObject: the answer is another")
+	}
+	gotTarget, err := c.OpenTarget(context.Background(), nil, &OpenTargetRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(target, gotTarget) {
+		t.Error("OpenTarget: the answer is another")
+	}
+}
+
+func TestPluginReadsFromTheEngineDuringACall(t *testing.T) {
+	checkLeaks(t)
+	e := &testEngine{memory: make([]byte, 3*partSize+100), section: make([]byte, 10*partSize+1)}
+	for i := range e.memory {
+		e.memory[i] = byte(i * 7)
+	}
+	for i := range e.section {
+		e.section[i] = byte(i * 13)
+	}
+	c := dial(t, &testArch{frameRules: func(ctx context.Context, remote Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
+		buf := make([]byte, 2*partSize+50)
+		if n, err := remote.ReadMemory(ctx, MemoryRange{Address: 3}, buf); n != len(buf) || err != nil {
+			return nil, fmt.Errorf("ReadMemory: %d %w", n, err)
+		}
+		if !bytes.Equal(buf, e.memory[3:3+len(buf)]) {
+			return nil, errors.New("ReadMemory: other bytes")
+		}
+		n, err := remote.ReadMemory(ctx, MemoryRange{Address: partSize + 150}, buf)
+		if n != 2*partSize-50 || err == nil || !strings.HasSuffix(err.Error(), errUnmapped.Error()) || !bytes.Equal(buf[:n], e.memory[partSize+150:]) {
+			return nil, fmt.Errorf("ReadMemory to the end: %d %w", n, err)
+		}
+		if n, err := remote.ReadMemory(ctx, MemoryRange{Address: 1 << 40}, buf); n != 0 || err == nil {
+			return nil, fmt.Errorf("ReadMemory of nothing: %d %w", n, err)
+		}
+		r, err := remote.ReadRegisters(ctx, 5, []uint32{1, 2})
+		if err != nil {
+			return nil, err
+		}
+		if v, _ := r.Get(2); string(v) != "5 2" {
+			return nil, fmt.Errorf("ReadRegisters: %q", v)
+		}
+		section, err := remote.ReadSection(ctx, 7, ".data")
+		if err != nil || !bytes.Equal(section, e.section) {
+			return nil, fmt.Errorf("ReadSection: %d bytes %w", len(section), err)
+		}
+		_, err = remote.ReadSection(ctx, 7, ".none")
+		if err == nil || err.Error() != "object 7 has no section .none" {
+			return nil, fmt.Errorf("ReadSection of none: %w", err)
+		}
+		return &FrameRulesAnswer{}, nil
+	}}, false)
+	if _, err := c.FrameRules(context.Background(), e, &FrameRulesRequest{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCallWithoutAnEngineIsToldSo(t *testing.T) {
+	checkLeaks(t)
+	c := dial(t, &testArch{frameRules: func(ctx context.Context, e Engine, _ *FrameRulesRequest) (*FrameRulesAnswer, error) {
+		if _, err := e.ReadMemory(ctx, MemoryRange{}, nil); err == nil {
+			return nil, errors.New("memory was read")
+		}
+		if _, err := e.ReadRegisters(ctx, 0, nil); err == nil {
+			return nil, errors.New("registers were read")
+		}
+		if _, err := e.ReadSection(ctx, 0, ""); err == nil {
+			return nil, errors.New("a section was read")
+		}
+		return &FrameRulesAnswer{}, nil
+	}}, false)
+	if _, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSessionThatIsOverIsNotFound(t *testing.T) {
+	checkLeaks(t)
+	var kept Engine
+	c := dial(t, &testArch{frameRules: func(_ context.Context, e Engine, _ *FrameRulesRequest) (*FrameRulesAnswer, error) {
+		kept = e
+		return &FrameRulesAnswer{}, nil
+	}}, false)
+	if _, err := c.FrameRules(context.Background(), &testEngine{memory: []byte{1}}, &FrameRulesRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := kept.ReadMemory(context.Background(), MemoryRange{}, make([]byte, 1))
+	if status.Code(errors.Unwrap(err)) != codes.NotFound {
+		t.Errorf("ReadMemory: %v", err)
+	}
+	_, err = kept.ReadRegisters(context.Background(), 0, nil)
+	if status.Code(errors.Unwrap(err)) != codes.NotFound {
+		t.Errorf("ReadRegisters: %v", err)
+	}
+	_, err = kept.ReadSection(context.Background(), 7, ".data")
+	if status.Code(errors.Unwrap(err)) != codes.NotFound {
+		t.Errorf("ReadSection: %v", err)
+	}
+}
+
+func TestCallReturnsOnlyWhenNothingReadsFromItsEngine(t *testing.T) {
+	checkLeaks(t)
+	e := &testEngine{block: make(chan struct{}), entered: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
+	c := dial(t, &testArch{frameRules: func(_ context.Context, remote Engine, _ *FrameRulesRequest) (*FrameRulesAnswer, error) {
+		// A read that outlives the call that it belongs to.
+		go remote.ReadMemory(context.Background(), MemoryRange{}, make([]byte, 1))
+		<-e.entered
+		return &FrameRulesAnswer{}, nil
+	}}, false)
+	if _, err := c.FrameRules(context.Background(), e, &FrameRulesRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-e.finished:
+	default:
+		t.Error("the call returned while its engine was being read")
+	}
+}
+
+func TestCancellingEndsACallAndItsReads(t *testing.T) {
+	checkLeaks(t)
+	ended := make(chan error, 2)
+	c := dial(t, &testArch{
+		frameRules: func(ctx context.Context, remote Engine, _ *FrameRulesRequest) (*FrameRulesAnswer, error) {
+			_, err := remote.ReadMemory(ctx, MemoryRange{}, make([]byte, 1))
+			ended <- err
+			return nil, err
+		},
+		openObject: func(ctx context.Context, _ Engine, _ *OpenObjectRequest) (*OpenObjectAnswer, error) {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil, ctx.Err()
+		},
+	}, false)
+	e := &testEngine{block: make(chan struct{}), entered: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-e.entered
+		cancel()
+	}()
+	if _, err := c.FrameRules(ctx, e, &FrameRulesRequest{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("FrameRules: %v", err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the plugin's read was not ended")
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.OpenObject(ctx, e, &OpenObjectRequest{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("OpenObject: %v", err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the plugin's call was not ended")
+	}
+}
+
+func TestConcurrentCallsKeepTheirEnginesApart(t *testing.T) {
+	checkLeaks(t)
+	c := dial(t, &testArch{frameRules: func(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
+		buf := make([]byte, 8)
+		for range 20 {
+			if _, err := e.ReadMemory(ctx, MemoryRange{}, buf); err != nil {
+				return nil, err
+			}
+			if buf[0] != byte(req.Object) {
+				return nil, fmt.Errorf("call %d read the memory of %d", req.Object, buf[0])
+			}
+		}
+		return &FrameRulesAnswer{}, nil
+	}}, false)
+	var group sync.WaitGroup
+	for i := range 32 {
+		group.Go(func() {
+			e := &testEngine{memory: bytes.Repeat([]byte{byte(i)}, 8)}
+			if _, err := c.FrameRules(context.Background(), e, &FrameRulesRequest{Object: uint64(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestPanicIsTheErrorOfItsCallAlone(t *testing.T) {
+	checkLeaks(t)
+	c := dial(t, &testArch{
+		frameRules: func(context.Context, Engine, *FrameRulesRequest) (*FrameRulesAnswer, error) {
+			panic("out of its depth")
+		},
+		openObject: func(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error) {
+			var a *OpenObjectAnswer
+			a.Problems = nil
+			return a, nil
+		},
+		openTarget: func(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error) { return nil, nil },
+	}, false)
+	_, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{})
+	var remote *RemoteError
+	if !errors.As(err, &remote) || !remote.Panicked || remote.Call != "FrameRules" || remote.Message != "out of its depth" {
+		t.Errorf("FrameRules: %#v", err)
+	}
+	if _, err = c.OpenObject(context.Background(), nil, &OpenObjectRequest{}); !errors.As(err, &remote) || !remote.Panicked {
+		t.Errorf("OpenObject: %#v", err)
+	}
+	if _, err = c.OpenTarget(context.Background(), nil, &OpenTargetRequest{}); !errors.As(err, &remote) || remote.Panicked {
+		t.Errorf("OpenTarget: %#v", err)
+	}
+	if _, err := c.Describe(context.Background()); err != nil {
+		t.Errorf("the plugin did not survive: %v", err)
+	}
+}
+
+func TestErrorOfAnArchitectureKeepsItsWords(t *testing.T) {
+	checkLeaks(t)
+	long := strings.Repeat("x", 1<<20)
+	message := "section .foo, offset 0x12: expected \xff"
+	c := dial(t, &testArch{
+		frameRules: func(context.Context, Engine, *FrameRulesRequest) (*FrameRulesAnswer, error) {
+			return nil, errors.New(message)
+		},
+		openObject: func(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error) {
+			return nil, errors.New(long)
+		},
+		openTarget: func(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error) {
+			return &OpenTargetAnswer{Threads: []TargetThread{{Registers: Registers{Numbers: []uint32{1}}}}}, nil
+		},
+		disassemble: func(context.Context, *DisassembleRequest) (*DisassembleAnswer, error) {
+			return &DisassembleAnswer{Instructions: []Instruction{{Text: strings.Repeat("x", maxAnswer)}}}, nil
+		},
+	}, false)
+	_, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{})
+	var remote *RemoteError
+	if !errors.As(err, &remote) || remote.Message != "section .foo, offset 0x12: expected \uFFFD" {
+		t.Errorf("FrameRules: %v", err)
+	}
+	if _, err := c.OpenObject(context.Background(), nil, &OpenObjectRequest{}); !errors.As(err, &remote) || len(remote.Message) > 2*maxMessage {
+		t.Errorf("OpenObject: %.100v", err)
+	}
+	if _, err := c.OpenTarget(context.Background(), nil, &OpenTargetRequest{}); !errors.As(err, &remote) || !strings.Contains(remote.Message, "Registers.Offsets") {
+		t.Errorf("OpenTarget: %.100v", err)
+	}
+	if _, err := c.Disassemble(context.Background(), &DisassembleRequest{}); !errors.As(err, &remote) || !strings.Contains(remote.Message, "expected at most") {
+		t.Errorf("Disassemble: %.100v", err)
+	}
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv("SDK_TEST_SERVE") != "" {
+		Serve(&processArch{})
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
