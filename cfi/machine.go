@@ -14,7 +14,7 @@ const (
 	maxKept       = 1 << 16 // rules in remembered states
 	// An insertion or a restored state moves rules. An FDE may move workBase,
 	// and workPerByte more for every byte of its instructions.
-	workBase    = 1 << 20
+	workBase    = 1 << 18
 	workPerByte = 256
 )
 

@@ -3,11 +3,14 @@ package cfi
 import (
 	"bufio"
 	"debug/elf"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -303,6 +306,16 @@ func TestRowsEqualReadelf(t *testing.T) {
 				}
 				if fdes < file.atLeast && section == file.sections[len(file.sections)-1] {
 					t.Errorf("%s: %d FDEs, want at least %d", section, fdes, file.atLeast)
+				}
+				if section == ".debug_frame" {
+					// The linker dropped unused() and left its FDE, at 0.
+					dropped := func(e listed) bool { return strings.Contains(e.Head, "pc=0000000000000000..") }
+					if !slices.ContainsFunc(slices.Collect(maps.Values(got)), dropped) {
+						t.Error("no FDE of dropped code is listed")
+					}
+					if _, err := table.FDE(0); !errors.Is(err, ErrNoFDE) {
+						t.Errorf("FDE of dropped code: %v, want %v", err, ErrNoFDE)
+					}
 				}
 				t.Logf("%s %s: %d FDEs, %d rows", path, section, fdes, withRows)
 			}

@@ -67,9 +67,6 @@ func NewTable(s Section) (*Table, error) {
 	return t, nil
 }
 
-// Section returns the description that the Table was made from.
-func (t *Table) Section() Section { return t.section }
-
 // FDE returns the FDE that covers pc. Where FDEs overlap it is the one that
 // starts last, of those the shortest, of those the first in the section. FDEs
 // of size zero, those of code that the linker dropped, and those with a segment

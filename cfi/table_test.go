@@ -161,6 +161,9 @@ func TestTableIsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
+// raceDetector says that allocations cannot be counted.
+var raceDetector bool
+
 // What the walk of a stack does for a frame that is in no cache must not
 // allocate.
 func TestAllocations(t *testing.T) {
@@ -185,6 +188,9 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 	walk()
+	if raceDetector {
+		t.Skip("allocations are not those of a build without the race detector")
+	}
 	if n := testing.AllocsPerRun(5, walk); n > 8 { // the garbage collector may empty the pool
 		t.Errorf("%v allocations for %d lookups, want none", n, len(pcs))
 	}
@@ -204,5 +210,53 @@ func TestAllocations(t *testing.T) {
 	}
 	if n, c := len(table.index), cap(table.index); n > len(pcs) || c > len(pcs) {
 		t.Errorf("index of %d entries, room for %d, for %d FDEs", n, c, len(pcs))
+	}
+}
+
+func TestErrorsOfOneFDE(t *testing.T) {
+	b := ehFrame()
+	bad := b.cie(cieSpec{instructions: []byte{0x3f}})
+	good := b.cie(cieSpec{instructions: x86Initial, factor: 1 << 40})
+	b.fde(bad, cieSpec{}, fdeSpec{start: 0x1000, size: 16})
+	b.fde(good, cieSpec{}, fdeSpec{start: 0x2000, size: 16, instructions: []byte{0x41, 0x0e, 16, 0x41, 0x3f}})
+	b.fde(good, cieSpec{}, fdeSpec{start: 0x3000, size: 16, instructions: cat(0x86, uleb(1<<20), 0x41, 0x86, uleb(1<<23))})
+	b.Data = append(b.Data, 0, 0, 0, 0)
+	table := b.table(t)
+	row := Row{Rules: []RegisterRule{{Column: 1}}}
+	tests := []struct {
+		name string
+		pc   uint64
+		want string
+		err  error
+	}{
+		{"initial instructions", 0x1000, "", ErrInstruction},
+		{"rows before an unknown instruction hold", 0x2000, "2000-2001 7+8 16:c+1099511627776", nil},
+		{"the row before its own holds", 0x2001, "2001-2002 7+16 16:c+1099511627776", nil},
+		{"the row it defines does not", 0x2002, "", ErrInstruction},
+		{"a large offset", 0x3000, "3000-3001 7+8 6:c+1152921504606846976 16:c+1099511627776", nil},
+		{"an offset that overflows", 0x3001, "", ErrOverflow},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f, err := table.FDE(tt.pc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = f.RowAt(tt.pc, &row)
+			if !errors.Is(err, tt.err) || err == nil && text(&row) != tt.want {
+				t.Errorf("%s, %v, want %s, %v", text(&row), err, tt.want, tt.err)
+			}
+			if err != nil && (row.CFA.Kind != NoCFA || len(row.Rules) != 0) {
+				t.Errorf("the row says %s after an error", text(&row))
+			}
+		})
+	}
+	for _, offset := range []uint64{bad, uint64(len(b.Data)) - 4} {
+		if _, err := table.FDEAt(offset); !errors.Is(err, ErrNotFDE) {
+			t.Errorf("FDE at %#x: %v, want %v", offset, err, ErrNotFDE)
+		}
+	}
+	if _, err := table.FDEAt(1 << 40); !errors.Is(err, ErrTruncated) {
+		t.Errorf("FDE behind the section: %v", err)
 	}
 }

@@ -1,0 +1,6 @@
+//go:build race
+
+package cfi
+
+// The race detector makes sync.Pool forget at random.
+func init() { raceDetector = true }
