@@ -21,6 +21,12 @@ func byteCount(n uint64) uint64 { return n/8 + (n%8+7)/8 }
 // ErrOutOfBounds where one lies past the end of its storage, and
 // ErrImplicitPointer where one comes from an implicit pointer.
 func (l Location) Read(m Machine, dst []byte, bits uint64) error {
+	a := access{m: m, order: m.ByteOrder()}
+	return a.readAll(&l, dst, bits)
+}
+
+// readAll is Location.Read.
+func (a *access) readAll(l *Location, dst []byte, bits uint64) error {
 	if bits == 0 {
 		return nil
 	}
@@ -28,14 +34,7 @@ func (l Location) Read(m Machine, dst []byte, bits uint64) error {
 	if uint64(len(dst)) < n {
 		return fmt.Errorf("buffer of %d bytes for %d bits", len(dst), bits)
 	}
-	if len(l.more) == 0 && l.place.Storage == Memory && l.place.BitOffset == 0 && bits%8 == 0 {
-		if err := checkMemory(m, l.place.Space, l.place.Address, n); err != nil {
-			return err
-		}
-		return m.ReadMemory(l.place.Space, l.place.Scope, l.place.Address, dst[:n])
-	}
-	a := access{m: m, order: m.ByteOrder()}
-	if err := a.read(&l, 0, dst[:n], 0, bits); err != nil {
+	if err := a.read(l, 0, dst[:n], 0, bits); err != nil {
 		return err
 	}
 	clearPadding(dst, bits, a.order)
@@ -60,15 +59,14 @@ func (l Location) Write(m Machine, src []byte, bits uint64) error {
 	return a.write(&l, 0, src, 0, bits, true)
 }
 
-// readUint reads n bits, at most 64, as an unsigned integer. scratch has at
-// least 8 bytes.
-func (l *Location) readUint(m Machine, n uint32, scratch []byte, order ByteOrder) (uint64, error) {
-	scratch = scratch[:8]
+// readUint reads n bits, at most 64, as an unsigned integer. scratch has 8
+// bytes.
+func (a *access) readUint(l *Location, n uint32, scratch []byte) (uint64, error) {
 	clear(scratch)
-	if err := l.Read(m, scratch, uint64(n)); err != nil {
+	if err := a.readAll(l, scratch, uint64(n)); err != nil {
 		return 0, err
 	}
-	return unpackStream(binary.LittleEndian.Uint64(scratch), n, order), nil
+	return unpackStream(binary.LittleEndian.Uint64(scratch), n, a.order), nil
 }
 
 // checkMemory checks that n bytes at address lie in an address space.

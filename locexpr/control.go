@@ -18,23 +18,21 @@ func opBra(ev *evaluation) error {
 // to be within the expression.
 func (ev *evaluation) branch() error {
 	to := ev.dec.pos + int(int64(ev.in.Operands[0]))
-	if to != len(ev.dec.Expr) && !ev.isStart(to) {
+	if !ev.startsOK {
+		if err := ev.findStarts(); err != nil {
+			return err
+		}
+	}
+	if to != len(ev.dec.Expr) && ev.starts[to/64]&(1<<(to%64)) == 0 {
 		return illFormedf("branch to offset %d, where no operation starts", to)
 	}
 	ev.dec.pos = to
 	return nil
 }
 
-// isStart reports whether an operation starts at pos. The first call for an
-// expression reads all of it, as far as it can be decoded.
-func (ev *evaluation) isStart(pos int) bool {
-	if !ev.startsOK {
-		ev.findStarts()
-	}
-	return ev.starts[pos/64]&(1<<(pos%64)) != 0
-}
-
-func (ev *evaluation) findStarts() {
+// findStarts reads the expression, as far as it can be decoded, to know where
+// operations start.
+func (ev *evaluation) findStarts() error {
 	words := len(ev.dec.Expr)/64 + 1
 	if cap(ev.starts) < words {
 		ev.starts = make([]uint64, words)
@@ -44,10 +42,13 @@ func (ev *evaluation) findStarts() {
 	dec := ev.dec
 	dec.pos = 0
 	var in Instruction
+	count := 0
 	for dec.More() && dec.next(&in) == nil {
 		ev.starts[in.Offset/64] |= 1 << (in.Offset % 64)
+		count++
 	}
 	ev.startsOK = true
+	return ev.charge(count / scannedOpsPerStep)
 }
 
 // compare pops two integers and pushes whether the lower one compares to the

@@ -4,7 +4,7 @@ import "fmt"
 
 // Limits bound what an expression may take. A member that is 0 has its default.
 type Limits struct {
-	Steps   int // operations executed; 65,536
+	Steps   int // operations executed, those of evaluations within each other included; 65,536
 	Depth   int // entries on the stack; 1,024
 	Parts   int // parts of composites made; 4,096
 	Nesting int // evaluations under way within each other, and composites within composites; 32
@@ -29,7 +29,27 @@ type Evaluator struct {
 
 	evaluations []*evaluation // one for each level of nesting
 	nesting     int
+	steps       int // left of Limits.Steps
+	visits      int // parts and places that reads have visited
 }
+
+// What an operation costs beyond its own step, so that work which is not
+// operations is bounded too.
+const (
+	entryValueSteps      = 64 // of another frame, which must be found
+	implicitBytesPerStep = 16 // copied
+	scannedOpsPerStep    = 16 // decoded to find where operations start
+)
+
+// charge takes n steps off what is left.
+func (ev *evaluation) charge(n int) error {
+	if ev.e.steps -= n; ev.e.steps < 0 {
+		return errSteps
+	}
+	return nil
+}
+
+var errSteps = fmt.Errorf("%w: too many operations", ErrLimit)
 
 // Evaluate evaluates expr on a stack of the initial entries, the last one on
 // top, and returns the top entry as the kind of result that is wanted
@@ -108,7 +128,7 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 		return Value{}, ev.atEnd(fmt.Errorf("register %d has %d bits, more than the %d of the generic type", reg, size, ev.bits))
 	}
 	l := top.location
-	word, err := l.readUint(caller, size, ev.scratch[:], ev.dec.Order)
+	word, err := ev.read(&l, size)
 	if err != nil {
 		return Value{}, ev.atEnd(err)
 	}
@@ -120,11 +140,14 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation, error) {
 	limits := e.Limits.withDefaults()
 	e.nesting++
+	if e.nesting == 1 {
+		e.steps, e.visits = limits.Steps, 0
+	}
 	if e.nesting > limits.Nesting {
 		return nil, &Error{Kind: Evaluation, Err: fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, limits.Nesting)}
 	}
 	if e.nesting > len(e.evaluations) {
-		e.evaluations = append(e.evaluations, &evaluation{stack: make([]Entry, 16)})
+		e.evaluations = append(e.evaluations, &evaluation{e: e, stack: make([]Entry, 16)})
 	}
 	ev := e.evaluations[e.nesting-1]
 	if err := ev.start(e, expr, ctx, limits, initial); err != nil {
@@ -159,6 +182,7 @@ func (l Limits) withDefaults() Limits {
 
 // evaluation is the state of one evaluation of an expression.
 type evaluation struct {
+	e        *Evaluator
 	ctx      Context
 	dec      Decoder
 	in       Instruction // the operation being executed
@@ -216,7 +240,6 @@ func (ev *evaluation) start(e *Evaluator, expr []byte, ctx Context, limits Limit
 // execute executes the operations, from the first to the end.
 func (ev *evaluation) execute() error {
 	expr, operations := ev.dec.Expr, &ev.dec.Dialect.operations
-	steps := ev.limits.Steps
 	// The position is kept in a variable, so that the next operation is looked
 	// up while this one is still executing.
 	for pos := 0; pos < len(expr); {
@@ -232,8 +255,8 @@ func (ev *evaluation) execute() error {
 			}
 			op, pos = ev.in.Op, ev.dec.pos
 		}
-		if steps--; steps < 0 {
-			return ev.fail(Evaluation, fmt.Errorf("%w: more than %d operations", ErrLimit, ev.limits.Steps))
+		if ev.e.steps--; ev.e.steps < 0 {
+			return ev.fail(Evaluation, errSteps)
 		}
 		if ev.cfi && op.noCFI {
 			return ev.fail(IllFormed, ErrNotInCFI)

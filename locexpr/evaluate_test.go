@@ -1,6 +1,7 @@
 package locexpr
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -265,5 +266,44 @@ func TestFormat(t *testing.T) {
 	}
 	if got := Format(deep, DWARF5, 8, LittleEndian); strings.Count(got, "{") != textNesting {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestLoopsInEvaluationsWithinEachOtherShareTheirSteps(t *testing.T) {
+	m := newTestMachine(LittleEndian, 64)
+	var e Evaluator
+	calls := 0
+	m.entry = func(expr []byte) (Value, error) {
+		calls++
+		return e.EntryValue(expr, m)
+	}
+	code := []byte{0x30} // lit0
+	for range 20 {
+		// entry_value { code }; drop; skip to the start
+		code = append([]byte{0xa3, byte(len(code))}, code...)
+		code = append(code, 0x13, 0x2f, byte(-len(code)-4), 0xff)
+	}
+	if v, err := e.Value(code, m); !errors.Is(err, ErrLimit) {
+		t.Errorf("got %v, error %v", v, err)
+	}
+	if limit := defaultLimits.Steps / entryValueSteps; calls > limit {
+		t.Errorf("%d calls of the context, at most %d expected", calls, limit)
+	}
+}
+
+func TestWorkThatIsNoOperationIsBounded(t *testing.T) {
+	var e Evaluator
+	large := binary.AppendUvarint([]byte{0x9e}, 1<<20)
+	large = append(large, make([]byte, 1<<20)...)
+	large = append(large, 0x9f) // not reached
+	if l, err := e.Location(large, NoContext{}); !errors.Is(err, ErrLimit) {
+		t.Errorf("got %d places, error %v", l.NumPlaces(), err)
+	}
+	long := append([]byte{0x2f, 0, 0}, make([]byte, 2<<20)...)
+	for i := range long[3:] {
+		long[3+i] = 0x96
+	}
+	if l, err := e.Location(long, NoContext{}); !errors.Is(err, ErrLimit) {
+		t.Errorf("got %v, error %v", l, err)
 	}
 }

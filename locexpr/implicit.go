@@ -6,6 +6,9 @@ import "fmt"
 // implicit pointers (A.2.5.4.4.5).
 
 func opImplicitValue(ev *evaluation) error {
+	if err := ev.charge(len(ev.in.Block) / implicitBytesPerStep); err != nil {
+		return err
+	}
 	l := ImplicitLocation(ev.in.Block)
 	l.place.Scope = ev.ctx.Scope()
 	return ev.pushLocation(&l)
@@ -36,9 +39,11 @@ func opImplicitPointer(ev *evaluation) error {
 // complete contents of, nil when none of them is part of an implicit pointer.
 // Anything between is an error.
 func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error) {
-	var find pointerFinder
+	find := pointerFinder{access: access{steps: ev.e.visits}}
 	if n > 0 {
-		if err := find.location(l, 0, 0, uint64(n)); err != nil {
+		err := find.location(l, 0, 0, uint64(n))
+		ev.e.visits = find.steps
+		if err != nil {
 			return nil, err
 		}
 	}

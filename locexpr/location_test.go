@@ -102,7 +102,8 @@ func TestImplicitStorageHasTheBytesOfItsValue(t *testing.T) {
 		if diff := cmp.Diff(c.want, l.Place(0).ImplicitBytes()); diff != "" {
 			t.Errorf("0x%x of %d bits, %v: %s", c.v, c.bits, c.order, diff)
 		}
-		got, err := l.readUint(newTestMachine(c.order, 64), c.bits, make([]byte, 8), c.order)
+		a := access{m: NoContext{}, order: c.order}
+		got, err := a.readUint(&l, c.bits, make([]byte, 8))
 		if err != nil || got != c.v&lowMask(c.bits) {
 			t.Errorf("0x%x of %d bits, %v: read back 0x%x, error %v", c.v, c.bits, c.order, got, err)
 		}

@@ -133,7 +133,8 @@ func (m *testMachine) RegisterValue(reg uint64) (uint64, error) {
 		return 0, err
 	}
 	size, _ := m.RegisterBits(reg)
-	return l.readUint(m, size, make([]byte, 8), m.order)
+	a := access{m: m, order: m.order}
+	return a.readUint(&l, size, make([]byte, 8))
 }
 
 func (m *testMachine) setRegister(reg, v uint64) {

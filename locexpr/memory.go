@@ -60,7 +60,7 @@ func (ev *evaluation) registerValue(reg uint64, n uint32) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return l.readUint(ev.ctx, n, ev.scratch[:], ev.dec.Order)
+		return ev.read(&l, n)
 	}
 	v, err := ev.ctx.RegisterValue(reg)
 	if err != nil {
@@ -155,7 +155,7 @@ func opFbreg(ev *evaluation) error {
 		}
 		return ev.pushLocation(&l)
 	case l.place.Storage == Register:
-		address, err := l.readUint(ev.ctx, ev.bits, ev.scratch[:], ev.dec.Order)
+		address, err := ev.read(&l, ev.bits)
 		if err != nil {
 			return err
 		}
@@ -193,6 +193,9 @@ func opFormTLSAddress(ev *evaluation) error {
 }
 
 func opEntryValue(ev *evaluation) error {
+	if err := ev.charge(entryValueSteps); err != nil {
+		return err
+	}
 	v, err := ev.ctx.EntryValue(ev.in.Block)
 	if err != nil {
 		return err
@@ -283,11 +286,20 @@ func (ev *evaluation) deref(n uint32) error {
 			return ev.pushValue(Value{bits: n, pointer: p})
 		}
 	}
-	v, err := l.readUint(ev.ctx, n, ev.scratch[:], ev.dec.Order)
+	v, err := ev.read(&l, n)
 	if err != nil {
 		return err
 	}
 	return ev.pushGeneric(v)
+}
+
+// read reads n bits, at most 64, as an unsigned integer. What all reads of an
+// evaluation visit is bounded together.
+func (ev *evaluation) read(l *Location, n uint32) (uint64, error) {
+	a := access{m: ev.ctx, order: ev.dec.Order, steps: ev.e.visits}
+	v, err := a.readUint(l, n, ev.scratch[:])
+	ev.e.visits = a.steps
+	return v, err
 }
 
 // derefAddress is deref of whole bytes at an address of the default space,
