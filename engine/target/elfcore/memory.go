@@ -44,6 +44,7 @@ type memory struct {
 	data     []byte
 	segments []segment     // sorted by start, without overlap
 	files    []fileSegment // the same
+	added    []fileSegment // not yet among files; none once the core is open
 }
 
 // newMemory makes the address space of the PT_LOADs. Where two overlap, the
@@ -139,6 +140,7 @@ func (m *memory) segment(address uint64) *segment {
 
 // file finds the mapped file's bytes from address on; none where there are none.
 func (m *memory) file(address uint64) []byte {
+	m.settle()
 	i := sort.Search(len(m.files), func(i int) bool { return m.files[i].start > address })
 	if i == 0 {
 		return nil
@@ -219,10 +221,19 @@ func (m *memory) readDumped(address, limit uint64) []byte {
 	return buf[:m.read(address, buf)]
 }
 
-// addFiles adds memory that is read from mapped files. Of overlapping ranges
-// the one that starts first stays.
-func (m *memory) addFiles(list []fileSegment) {
-	m.files = append(m.files, list...)
+// addFiles adds memory that is read from mapped files.
+func (m *memory) addFiles(list []fileSegment) { m.added = append(m.added, list...) }
+
+// settle puts what was added in order. It is done when it is first needed, as
+// modules are many, and once all modules are there, as reading memory is
+// concurrent from then on. Of overlapping ranges the one that starts first
+// stays.
+func (m *memory) settle() {
+	if len(m.added) == 0 {
+		return
+	}
+	m.files = append(m.files, m.added...)
+	m.added = nil
 	slices.SortStableFunc(m.files, func(a, b fileSegment) int { return cmp.Compare(a.start, b.start) })
 	kept := m.files[:0]
 	var end uint64

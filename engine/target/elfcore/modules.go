@@ -59,6 +59,7 @@ func (c *Core) findModules() {
 	m.addExecutable()
 	m.addFromLinks()
 	m.addInterpreter()
+	c.memory.settle()
 
 	slices.SortStableFunc(c.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
 	for i, mod := range c.modules {
