@@ -579,3 +579,14 @@ func TestLEB128(t *testing.T) {
 		}
 	}
 }
+
+func TestRangeHasNoSign(t *testing.T) {
+	for encoding, size := range map[byte]uint64{peSData2: 0x9000, peSData4: 0x90000000, pePCRel | peSData2: 0xffff} {
+		b := ehFrame()
+		c := cieSpec{augmentation: "zR", data: []byte{encoding}, encoding: encoding}
+		b.fde(b.cie(c), c, fdeSpec{start: 0x1000, size: size})
+		if f, err := b.table(t).FDE(0x1000); err != nil || f.End != 0x1000+size {
+			t.Errorf("%#02x: %+v, %v, want %#x bytes", encoding, f, err, size)
+		}
+	}
+}
