@@ -79,6 +79,30 @@ func TestHotExpressionsDoNotAllocate(t *testing.T) {
 	}
 }
 
+func TestReadingAndOffsetsDoNotAllocate(t *testing.T) {
+	ctx := newBenchContext()
+	m := newTestMachine(LittleEndian, 64)
+	m.setMemory(0, 0x10, make([]byte, 32)...)
+	var buffer [8]byte
+	for _, l := range []Location{MemoryLocation(0, 0x10), RegisterLocation(40, noScope), ImplicitUint64(5, 64, LittleEndian)} {
+		allocs := testing.AllocsPerRun(100, func() {
+			if err := l.Read(m, buffer[:], 64); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Offset(8); err != nil {
+				t.Fatal(err)
+			}
+			l := ImplicitUint64(7, 64, BigEndian)
+			if err := l.Read(ctx, buffer[:], 64); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%v: %v allocations", l, allocs)
+		}
+	}
+}
+
 func BenchmarkEvaluate(b *testing.B) {
 	ctx := newBenchContext()
 	for _, h := range hotExpressions {

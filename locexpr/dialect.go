@@ -15,7 +15,29 @@ type Operation struct {
 	eval   func(*evaluation) error
 	number uint64 // N of DW_OP_lit<N>, DW_OP_reg<N>, DW_OP_breg<N>
 	noCFI  bool   // not allowed in call frame information (A.6.4.2)
-	simple bool   // an opcode without operands
+	shape  shape
+}
+
+// shape tells the operations that are decoded quickest from the others.
+type shape uint8
+
+const (
+	anyShape   shape = iota
+	opcodeOnly       // no operands
+	slebOnly         // a signed LEB128
+	ulebOnly         // an unsigned LEB128
+)
+
+func (o *Operation) findShape() shape {
+	switch o.Operands {
+	case [2]OperandKind{}:
+		return opcodeOnly
+	case [2]OperandKind{SLEB}:
+		return slebOnly
+	case [2]OperandKind{ULEB}, [2]OperandKind{RegisterNum}:
+		return ulebOnly
+	}
+	return anyShape
 }
 
 // A Dialect says which opcode stands for which operation. Opcodes of vendors
@@ -100,7 +122,7 @@ func (d *Dialect) clone(name string) *Dialect {
 func (d *Dialect) set(opcode byte, user uint64, op *Operation) {
 	if user == 0 {
 		d.operations[opcode] = *op
-		d.operations[opcode].simple = op.Operands[0] == NoOperand
+		d.operations[opcode].shape = op.findShape()
 		return
 	}
 	d.operations[opcode] = userOperation

@@ -244,11 +244,21 @@ func (ev *evaluation) execute() error {
 	// up while this one is still executing.
 	for pos := 0; pos < len(expr); {
 		op := &operations[expr[pos]]
-		if op.simple {
-			// Most operations need no more decoding than this.
+		// Nearly every operation is an opcode alone, or with one byte of
+		// LEB128.
+		switch {
+		case op.shape == opcodeOnly:
 			ev.in.Op, ev.in.Offset = op, pos
 			pos++
-		} else {
+		case op.shape == slebOnly && pos+1 < len(expr) && expr[pos+1] < 0x80:
+			ev.in.Op, ev.in.Offset = op, pos
+			ev.in.Operands[0] = uint64(int64(int8(expr[pos+1]<<1)) >> 1)
+			pos += 2
+		case op.shape == ulebOnly && pos+1 < len(expr) && expr[pos+1] < 0x80:
+			ev.in.Op, ev.in.Offset = op, pos
+			ev.in.Operands[0] = uint64(expr[pos+1])
+			pos += 2
+		default:
 			ev.dec.pos = pos
 			if err := ev.dec.next(&ev.in); err != nil {
 				return ev.fail(IllFormed, err)
