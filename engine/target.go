@@ -197,8 +197,8 @@ func (t *Target) bind(ctx context.Context, m *machine, batch []*thread, budget *
 		}
 		return
 	}
-	var failure *plugin.Failure
-	if *budget--; len(batch) == 1 || *budget <= 0 || !errors.As(err, &failure) {
+	*budget--
+	if len(batch) == 1 || *budget <= 0 || !batchMayBeWhy(err) {
 		for _, s := range batch {
 			s.failure = err
 		}
@@ -207,6 +207,13 @@ func (t *Target) bind(ctx context.Context, m *machine, batch []*thread, budget *
 	half := len(batch) / 2
 	t.bind(ctx, m, batch[:half], budget)
 	t.bind(ctx, m, batch[half:], budget)
+}
+
+// batchMayBeWhy says whether one thread of a batch may be why the plugin failed
+// it. A plugin that did not start, or that hung, is not asked the same again.
+func batchMayBeWhy(err error) bool {
+	var failure *plugin.Failure
+	return errors.As(err, &failure) && failure.Call != "start" && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // view is the engine as a plugin sees it while a call about a target is under

@@ -149,7 +149,7 @@ func TestExecutableThatIsMissingOrAnother(t *testing.T) {
 // oddPlugin builds the misbehaving plugin under a name.
 func oddPlugin(t *testing.T, dir, mode string) {
 	t.Helper()
-	out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "unwindd-arch-"+mode), "./testdata/plugins/odd").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags", "-X main.mode="+mode, "-o", filepath.Join(dir, "unwindd-arch-"+mode), "./testdata/plugins/odd").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

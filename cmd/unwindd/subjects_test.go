@@ -83,6 +83,14 @@ func build(t *testing.T, name string) string {
 	return out
 }
 
+// limited is a subject with stacks of a megabyte, which keeps cores small, and
+// with cores allowed.
+func limited(exe string, args []string) *exec.Cmd {
+	cmd := exec.Command("bash", "-c", `ulimit -c unlimited -s 1024; exec "$0" "$@"`, exe)
+	cmd.Args = append(cmd.Args, args...)
+	return cmd
+}
+
 // crashCore runs a subject until it dies and returns the core that the kernel
 // wrote.
 func crashCore(t *testing.T, exe string, args ...string) string {
@@ -95,8 +103,7 @@ func crashCore(t *testing.T, exe string, args ...string) string {
 		t.Skipf("kernel.core_pattern is %q, expected a plain name", pattern)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command("bash", "-c", `ulimit -c unlimited; exec "$0" "$@"`)
-	cmd.Args = append(append(cmd.Args, exe), args...)
+	cmd := limited(exe, args)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOTRACEBACK=crash")
 	var exit *exec.ExitError
@@ -115,7 +122,7 @@ func crashCore(t *testing.T, exe string, args ...string) string {
 func liveCore(t *testing.T, exe string, args ...string) string {
 	t.Helper()
 	need(t, "gcore")
-	cmd := exec.Command(exe, args...)
+	cmd := limited(exe, args)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -140,14 +147,10 @@ func liveCore(t *testing.T, exe string, args ...string) string {
 // unwindd runs the command as a process of its own and returns what it wrote.
 func unwindd(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, args...)
+	cmd := command(args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -1,6 +1,5 @@
 // Odd is a plugin for x86-64 state under another ELF machine number. It
-// misbehaves in the way that its name says: unwindd-arch-hang, -exit, -lie,
-// -die, -garbage, -good.
+// misbehaves in the way that it was built for, by -ldflags "-X main.mode=hang".
 package main
 
 import (
@@ -8,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -19,14 +16,13 @@ import (
 // Machine is an ELF machine that nobody uses.
 const Machine = 0x7b7b
 
-type odd struct {
-	sdk.Architecture
-	mode string
-}
+var mode = "good"
+
+type odd struct{ sdk.Architecture }
 
 func (o odd) Describe(context.Context) (*sdk.Description, error) {
 	d := x86_64.Description()
-	d.Name = o.mode
+	d.Name = mode
 	for i := range d.Recognises {
 		d.Recognises[i].ELFMachine = Machine
 	}
@@ -34,7 +30,7 @@ func (o odd) Describe(context.Context) (*sdk.Description, error) {
 }
 
 func (o odd) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
-	switch o.mode {
+	switch mode {
 	case "hang":
 		time.Sleep(time.Hour)
 	case "die":
@@ -48,7 +44,7 @@ func (o odd) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreads
 }
 
 func (o odd) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
-	if o.mode == "nonsense" {
+	if mode == "nonsense" {
 		return &sdk.OpenObjectAnswer{Functions: []sdk.Function{{Name: "f", Start: 9, End: 3}}}, nil
 	}
 	req.Machine = 62
@@ -56,7 +52,6 @@ func (o odd) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRe
 }
 
 func main() {
-	mode := strings.TrimPrefix(filepath.Base(os.Args[0]), "unwindd-arch-")
 	switch mode {
 	case "exit":
 		fmt.Fprintln(os.Stderr, "no licence found")
@@ -67,5 +62,5 @@ func main() {
 	case "mute":
 		time.Sleep(time.Hour)
 	}
-	sdk.Serve(odd{x86_64.New(), mode})
+	sdk.Serve(odd{x86_64.New()})
 }
