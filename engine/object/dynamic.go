@@ -87,7 +87,7 @@ func (o *Object) countGNUHash(address uint64) (uint64, error) {
 	buckets, first, bloom := uint64(h.order.Uint32(head)), uint64(h.order.Uint32(head[4:])), uint64(h.order.Uint32(head[8:]))
 	at := 16 + bloom*uint64(o.AddressSize())
 	table, ok := slice(b, at, 4*buckets)
-	if !ok {
+	if !ok || buckets > maxSymbols {
 		return 0, fmt.Errorf("DT_GNU_HASH at address %#x: %d buckets are not in the file", address, buckets)
 	}
 	last := uint64(0)
@@ -97,7 +97,7 @@ func (o *Object) countGNUHash(address uint64) (uint64, error) {
 	if last < first {
 		return first, nil // nothing is hashed
 	}
-	for chain := at + 4*buckets; ; last++ {
+	for chain, end := at+4*buckets, last+maxSymbols; last < end; last++ {
 		v, ok := slice(b, chain+4*(last-first), 4)
 		if !ok {
 			return 0, fmt.Errorf("DT_GNU_HASH at address %#x: the chain of symbol %d is not in the file", address, last)
@@ -106,4 +106,5 @@ func (o *Object) countGNUHash(address uint64) (uint64, error) {
 			return last + 1, nil
 		}
 	}
+	return 0, fmt.Errorf("DT_GNU_HASH at address %#x: a chain of more than %d symbols", address, maxSymbols)
 }

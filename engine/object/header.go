@@ -8,11 +8,22 @@ import (
 	"math"
 )
 
-// Bounds on what a header may claim. A sparse file can be of any size at no
-// cost, so the size of the file alone does not bound the memory of a table.
+// Bounds on what a file may claim, far above what real files hold. A sparse
+// file can be of any size at no cost, so the size of the file alone bounds
+// neither memory nor time.
 const (
-	maxPrograms = 1 << 22
-	maxSections = 1 << 20
+	maxPrograms        = 1 << 22
+	maxSections        = 1 << 20
+	maxSymbols         = 1 << 25
+	maxNotes           = 1 << 22
+	maxSectionNames    = 1 << 28  // bytes
+	maxSymbolNames     = 1 << 30  // bytes
+	maxRelocations     = 1 << 32  // bytes, of one section
+	maxPackedMiniDebug = 1 << 28  // bytes
+	maxUnpacked        = 1 << 34  // bytes, of all sections together
+	maxChecked         = 1 << 34  // bytes that a CRC-32 is made of
+	maxBuildID         = 64       // bytes
+	maxDictionary      = 64 << 20 // bytes; what `xz -9` takes
 )
 
 // pnXNUM in e_phnum says that the number of program headers is in sh_info of
@@ -302,7 +313,7 @@ func (h *header) sectionHeaders(data []byte) (list []Section, problem string) {
 	}
 	table := &list[names]
 	bytes, ok := slice(data, table.Offset, table.Size)
-	if !ok || table.Type != elf.SHT_STRTAB || table.Flags&elf.SHF_COMPRESSED != 0 {
+	if !ok || len(bytes) > maxSectionNames || table.Type != elf.SHT_STRTAB || table.Flags&elf.SHF_COMPRESSED != 0 {
 		return list, fmt.Sprintf("section name table (section %d, type %d) at offset %#x, size %#x is not a string table in the %d bytes of the file",
 			names, table.Type, table.Offset, table.Size, len(data))
 	}

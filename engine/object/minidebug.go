@@ -28,6 +28,9 @@ func (o *Object) openMiniDebug() (mini *Object, err error) {
 		if err != nil {
 			return err
 		}
+		if len(packed) > maxPackedMiniDebug {
+			return fmt.Errorf("offset %#x: %w: %d bytes, expected at most %d", s.Offset, ErrTooLarge, len(packed), maxPackedMiniDebug)
+		}
 		// The sizes are read before the library does, so they must not change.
 		packed = bytes.Clone(packed)
 		size, err := xzSize(packed)
@@ -50,9 +53,6 @@ func newXZ(r io.Reader, _ uint64) (io.ReadCloser, error) {
 	}
 	return io.NopCloser(x), nil
 }
-
-// maxDictionary bounds the memory that a stream can ask for: what `xz -9` takes.
-const maxDictionary = 64 << 20
 
 // xzSize walks the first stream of an .xz file without unpacking it, and
 // returns what it unpacks to. A dictionary larger than maxDictionary is an

@@ -19,7 +19,6 @@ type Note struct {
 const (
 	gnuOwner      = "GNU"
 	noteBuildID   = 3 // NT_GNU_BUILD_ID
-	maxBuildID    = 64
 	noteHeaderLen = 12
 )
 
@@ -68,10 +67,11 @@ type noteWalk struct {
 	// left is how many bytes may still be walked. Ranges do not overlap in an
 	// honest file; in another one, each of many could be the whole file.
 	left uint64
+	n    int
 }
 
 func (o *Object) newNoteWalk(yield func(Note, error) bool) noteWalk {
-	return noteWalk{o, yield, 2 * uint64(len(o.data))}
+	return noteWalk{o: o, yield: yield, left: 2 * uint64(len(o.data))}
 }
 
 // all yields the notes in a range of the file, and an error when it ends
@@ -105,6 +105,10 @@ func (w *noteWalk) all(where string, offset, size, align uint64) bool {
 		}
 		if err != nil {
 			return fail(offset+at, err)
+		}
+		if w.n++; w.n > maxNotes {
+			fail(offset+at, fmt.Errorf("more than %d notes", maxNotes))
+			return false
 		}
 		note.Offset = offset + at
 		if !w.yield(note, nil) {

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -242,7 +243,7 @@ func (o *Object) ProgramData(p Program) ([]byte, error) {
 // all of it together keeps memory in proportion. Debug sections shrink to a
 // third or a tenth; whole files never to less than a hundredth.
 func (o *Object) grow(n uint64) error {
-	limit := int64(unpackedFloor) + unpackedRatio*int64(len(o.data))
+	limit := int64(min(unpackedFloor+unpackedRatio*uint64(len(o.data)), maxUnpacked, math.MaxInt/2))
 	if n > uint64(limit) || o.unpacked.Add(int64(n)) > limit {
 		return fmt.Errorf("%w: %d bytes more, expected at most %d from a file of %d bytes", ErrTooLarge, n, limit, len(o.data))
 	}

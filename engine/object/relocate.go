@@ -30,8 +30,9 @@ func (s *Section) relocate(b []byte, owned bool) ([]byte, error) {
 	var total uint64
 	for _, from := range o.relocated[uint32(s.Index)] {
 		// Many sections of relocations could be the same bytes.
-		if total += min(from.Size, uint64(len(o.data))); total > uint64(len(o.data)) {
-			return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: they are more than the %d bytes of the file", from.Name, from.Index, from.Offset, len(o.data))
+		limit := min(uint64(len(o.data)), maxRelocations)
+		if total += min(from.Size, limit+1); total > limit {
+			return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", from.Name, from.Index, from.Offset, limit)
 		}
 		if !owned {
 			if err := o.grow(uint64(len(b))); err != nil {

@@ -112,11 +112,17 @@ func (o *Object) appendSymbols(list []Symbol, s *Section, dynamic bool) ([]Symbo
 func (o *Object) appendSymbolTable(list []Symbol, b, names, indexes []byte, dynamic bool) ([]Symbol, error) {
 	h := &o.header
 	size := h.symbolSize()
-	strings := newStringTable(names)
 	n := len(b) / size
 	if n == 0 {
 		return list, nil
 	}
+	if n > maxSymbols {
+		return list, fmt.Errorf("%d symbols, expected at most %d", n, maxSymbols)
+	}
+	if len(names) > maxSymbolNames {
+		return list, fmt.Errorf("string table of %d bytes, expected at most %d", len(names), maxSymbolNames)
+	}
+	strings := newStringTable(names)
 	if room := cap(list) - len(list); room < n {
 		list = append(make([]Symbol, 0, len(list)+n), list...)
 	}
