@@ -8,8 +8,9 @@ import (
 
 const (
 	// maxMangled is the longest name that is demangled. The demangler recurses
-	// on its input, so this bounds its stack.
-	maxMangled = 1 << 14
+	// on its input, and on some names its time grows with their square: at this
+	// length a tenth of a second.
+	maxMangled = 1 << 13
 	// maxDemangled is the longest result, as the power of two the demangler
 	// takes: names that refer back to themselves grow exponentially.
 	maxDemangled = 16
@@ -43,7 +44,7 @@ func StripVersion(name string) string {
 // tools: Itanium C++, and Rust's legacy and v0 manglings (the hash of a legacy
 // name is left out). A symbol version is stripped first. A name that is not
 // mangled, such as one of C or Go, comes back as it is, and so does one that
-// cannot be demangled, is longer than 16 KiB, or would reach 64 KiB.
+// cannot be demangled, is longer than 8 KiB, or would reach 64 KiB.
 //
 // Results are cached. The result may share memory with name, and the cache keeps
 // it: a name in mapped memory must be copied first. It is safe for concurrent use.

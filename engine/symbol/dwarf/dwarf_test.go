@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -299,6 +300,14 @@ func TestNamesFollowOriginsAndSpecifications(t *testing.T) {
 			"n::f()", "",
 		},
 		{
+			"a declaration's namespace in another unit",
+			[]die{
+				unitDie(die{tagNamespace, []attr{name("wrong")}, nil}, sub(append(at64(0x1000, 16), attr{atSpec, fRefAddr, label("decl")})...)),
+				{tagUnit, nil, []die{{tagNamespace, []attr{name("right")}, []die{sub(attr{0, 0, mark("decl")}, name("f"))}}}},
+			},
+			"right::f", "",
+		},
+		{
 			"cycle of origins",
 			[]die{unitDie(
 				sub(append(at64(0x1000, 16), attr{0, 0, mark("a")}, attr{atOrigin, fRefAddr, label("b")})...),
@@ -352,6 +361,76 @@ func TestNamesFollowOriginsAndSpecifications(t *testing.T) {
 	}
 }
 
+func words(size int, values ...uint64) (b []byte) {
+	for _, v := range values {
+		for i := range size {
+			b = append(b, byte(v>>(8*i)))
+		}
+	}
+	return b
+}
+
+func TestRangeLists(t *testing.T) {
+	const max = ^uint64(0)
+	join := func(parts ...[]byte) (b []byte) {
+		for _, p := range parts {
+			b = append(b, p...)
+		}
+		return b
+	}
+	tests := []struct {
+		name    string
+		version int
+		list    []byte
+		want    []span
+		err     string
+	}{
+		{"pairs from the unit's base", 4, words(8, 0x10, 0x20, 0x30, 0x40, 0, 0), []span{{0x1010, 0x1020}, {0x1030, 0x1040}}, ""},
+		{"a new base", 4, words(8, 0x10, 0x20, max, 0x5000, 0x10, 0x20, 0, 0), []span{{0x1010, 0x1020}, {0x5010, 0x5020}}, ""},
+		{"empty pairs", 4, words(8, 0x10, 0x10, 0x30, 0x20, 0, 0), nil, ""},
+		{"no end", 4, words(8, 0x10, 0x20), nil, ".debug_ranges: list at 0x0"},
+		{"offset_pair", 5, []byte{rleOffsetPair, 0x10, 0x20, 0}, []span{{0x1010, 0x1020}}, ""},
+		{"base_address", 5, join([]byte{rleBaseAddress}, words(8, 0x5000), []byte{rleOffsetPair, 1, 2, 0}), []span{{0x5001, 0x5002}}, ""},
+		{"base_addressx", 5, []byte{rleBaseAddressx, 1, rleOffsetPair, 1, 2, 0}, []span{{0x7001, 0x7002}}, ""},
+		{"startx_endx", 5, []byte{rleStartxEndx, 0, 1, 0}, []span{{0x6000, 0x7000}}, ""},
+		{"startx_length", 5, []byte{rleStartxLength, 1, 5, 0}, []span{{0x7000, 0x7005}}, ""},
+		{"start_end", 5, join([]byte{rleStartEnd}, words(8, 0x10, 0x20), []byte{0}), []span{{0x10, 0x20}}, ""},
+		{"start_length", 5, join([]byte{rleStartLength}, words(8, 0x10), []byte{5, 0}), []span{{0x10, 0x15}}, ""},
+		{"start_length over the end", 5, join([]byte{rleStartLength}, words(8, max-1), []byte{5, 0}), nil, ""},
+		{"unknown kind", 5, []byte{9}, nil, ".debug_rnglists: list at 0x0: entry kind 0x9"},
+		{"no end", 5, []byte{rleOffsetPair, 1, 2}, nil, ".debug_rnglists: list at 0x0"},
+		{"no such address", 5, []byte{rleStartxLength, 2, 5, 0}, nil, ".debug_addr"},
+		{"address index that overflows", 5, append(append([]byte{rleStartxLength}, binary.AppendUvarint(nil, max/8+1)...), 5, 0), nil, ".debug_addr"},
+	}
+	for _, test := range tests {
+		t.Run(fmt.Sprint(test.name, test.version), func(t *testing.T) {
+			// The header of .debug_addr is 8 bytes long.
+			s := sections{order: binary.LittleEndian, debugRanges: test.list, rnglists: test.list, addr: words(8, max, 0x6000, 0x7000)}
+			r := &Reader{sections: s}
+			u := &unit{version: test.version, addrSize: 8, base: 0x1000, addrBase: 8}
+			budget := 100
+			read := r.rangeList
+			if test.version == 5 {
+				read = r.rangeList5
+			}
+			got, err := read(u, 0, nil, &budget)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want one that says %q", err, test.err)
+				}
+				return
+			}
+			if err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("%#x, error %v, want %#x", got, err, test.want)
+			}
+			budget = 0
+			if _, err := read(u, 0, nil, &budget); err == nil {
+				t.Error("no error without a budget")
+			}
+		})
+	}
+}
+
 func TestCodeThatTheLinkerThrewAwayHasNoFrames(t *testing.T) {
 	s := sections{code: []span{{0x1000, 0x2000}}}
 	r := handmade(t, s, unitDie(
@@ -399,6 +478,18 @@ func TestOverlappingUnitsAreTriedInTurn(t *testing.T) {
 
 func TestUnitsWithoutRangesAreFoundByTheirFunctions(t *testing.T) {
 	r := handmade(t, sections{}, die{tagUnit, nil, []die{sub(append(at64(0x3000, 16), name("f"))...)}})
+	frames, err := r.Frames(nil, 0x3001)
+	if err != nil || len(frames) != 1 || frames[0].Function != "f" {
+		t.Errorf("frames %+v, error %v, want f", frames, err)
+	}
+}
+
+func TestArangesAddToAUnitsOwnRange(t *testing.T) {
+	// A set for the unit at 0: [0x3000, 0x3010), in 64-bit addresses.
+	set := append(words(4, 44), words(2, 2)...)
+	set = append(append(set, words(4, 0)...), 8, 0, 0, 0, 0, 0)
+	set = append(set, words(8, 0x3000, 0x10, 0, 0)...)
+	r := handmade(t, sections{aranges: set}, unitDie(sub(append(at64(0x3000, 16), name("f"))...)))
 	frames, err := r.Frames(nil, 0x3001)
 	if err != nil || len(frames) != 1 || frames[0].Function != "f" {
 		t.Errorf("frames %+v, error %v, want f", frames, err)
@@ -523,7 +614,7 @@ func TestFlattenKeepsTheInnermostRange(t *testing.T) {
 }
 
 func TestFileNamesAreJoinedAsLLVMSymbolizerDoes(t *testing.T) {
-	dirs := []string{"/abs", "rel", ""}
+	dirs := []string{"/abs", "rel", "", "/last"}
 	tests := []struct {
 		version uint64
 		file    file
@@ -534,7 +625,9 @@ func TestFileNamesAreJoinedAsLLVMSymbolizerDoes(t *testing.T) {
 		{4, file{"a.c", 2}, "/comp/rel/a.c"},
 		{4, file{"../a.c", 1}, "/abs/../a.c"},
 		{4, file{"/x/a.c", 2}, "/x/a.c"},
-		{4, file{"a.c", 9}, "/comp/a.c"},
+		{4, file{"a.c", 3}, "/comp/a.c"},
+		{4, file{"a.c", 4}, "/last/a.c"},
+		{4, file{"a.c", 5}, "/comp/a.c"},
 		{5, file{"a.c", 0}, "/abs/a.c"},
 		{5, file{"a.c", 1}, "/comp/rel/a.c"},
 		{5, file{"a.c", 2}, "/comp/a.c"},

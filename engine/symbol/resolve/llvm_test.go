@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,7 +132,7 @@ func compare(got, want []symbol.Frame, aliases map[uint64][]string) string {
 		case name == w.Function, name == "" && w.Function == "??":
 		case g.LinkageName == "" && strings.HasSuffix(name, "::"+w.Function):
 			class = qualified
-		case g.HasStart && contains2(aliases[g.Start], w.Function):
+		case g.HasStart && slices.Contains(aliases[g.Start], w.Function):
 			if class == same {
 				class = alias
 			}
@@ -140,15 +141,6 @@ func compare(got, want []symbol.Frame, aliases map[uint64][]string) string {
 		}
 	}
 	return class
-}
-
-func contains2(list []string, name string) bool {
-	for _, s := range list {
-		if s == name {
-			return true
-		}
-	}
-	return false
 }
 
 // aliasesOf lists all names of all functions by their start.
@@ -286,7 +278,7 @@ func TestNamesWithoutDWARFAreThoseOfAddr2line(t *testing.T) {
 		switch {
 		case !ok && want == "??", s.Name == want:
 			equal++
-		case ok && contains2(aliases[s.Start], want):
+		case ok && slices.Contains(aliases[s.Start], want):
 			other++
 		case ok && s.End > a:
 			// addr2line takes a label, or a symbol that ended before the
@@ -312,7 +304,7 @@ func TestNamesWithoutDWARFAreThoseOfAddr2line(t *testing.T) {
 // nearer says whether a symbol of that name begins after start.
 func nearer(aliases map[uint64][]string, start uint64, name string) bool {
 	for address, names := range aliases {
-		if address > start && contains2(names, name) {
+		if address > start && slices.Contains(names, name) {
 			return true
 		}
 	}

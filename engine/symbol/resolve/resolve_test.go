@@ -3,6 +3,7 @@ package resolve
 import (
 	"bytes"
 	"debug/elf"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -45,8 +46,8 @@ func TestSymbolsGiveWhatDWARFLacks(t *testing.T) {
 	}
 }
 
-// damaged returns small with every byte of a section overwritten.
-func damaged(t *testing.T, section string) *object.Object {
+// damaged returns small with the bytes of a section overwritten from an offset on.
+func damaged(t *testing.T, section string, from uint64) *object.Object {
 	t.Helper()
 	data, err := os.ReadFile(small)
 	if err != nil {
@@ -57,8 +58,8 @@ func damaged(t *testing.T, section string) *object.Object {
 		t.Fatal(err)
 	}
 	s := f.Section(section)
-	for i := s.Offset + 12; i < s.Offset+s.Size; i++ {
-		data[i] = 0xee
+	for i := s.Offset + from; i < s.Offset+s.Size; i++ {
+		data[i] = 0x6e
 	}
 	o, err := object.New("damaged", data)
 	if err != nil {
@@ -69,21 +70,25 @@ func damaged(t *testing.T, section string) *object.Object {
 
 func TestDamagedDWARFDegradesToSymbolsAndSaysWhy(t *testing.T) {
 	tests := []struct {
-		section, problem string
-		want             symbol.Frame
+		section string
+		from    uint64
+		problem string
 	}{
-		{".debug_info", ".debug_info: unit at 0x0", symbol.Frame{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true}},
-		{".debug_abbrev", ".debug_", symbol.Frame{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true}},
-		{".debug_line", ".debug_line: table at 0x0", symbol.Frame{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true}},
+		{".debug_info", 0, ".debug_info: unit at 0x0"},
+		{".debug_info", 12, ".debug_info: unit at 0x0"},
+		{".debug_info", 0x60, ".debug_info: unit at 0x0"}, // behind the unit's own entry
+		{".debug_abbrev", 12, ".debug_"},
+		{".debug_line", 12, ".debug_line: table at 0x0"},
 	}
+	want := []symbol.Frame{{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true}}
 	for _, test := range tests {
-		t.Run(test.section, func(t *testing.T) {
-			r := New(damaged(t, test.section), nil)
+		t.Run(fmt.Sprint(test.section, test.from), func(t *testing.T) {
+			r := New(damaged(t, test.section, test.from), nil)
 			got, err := r.Frames(nil, 0x4000d1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]symbol.Frame{test.want}, got); diff != "" {
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
 			r.Frames(nil, 0x4000d2)
