@@ -107,22 +107,26 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"DefaultRules[0].Rule.Expr": func(d *Description) {
 			d.DefaultRules[0].Rule = cfi.Rule{Kind: cfi.Expression, Expr: make([]byte, MaxExpression+1)}
 		},
-		"FramePointer.CFA.Kind: a row":       func(d *Description) { d.FramePointer.CFA.Kind = cfi.NoCFA },
-		"FramePointer.CFA.Kind: 9":           func(d *Description) { d.FramePointer.CFA.Kind = 9 },
-		"FramePointer.CFA.Register":          func(d *Description) { d.FramePointer.CFA.Register = 99 },
-		"FramePointer.CFA.Space":             func(d *Description) { d.FramePointer.CFA.Space = 99 },
-		"FramePointer.Rules[1].Column":       func(d *Description) { d.FramePointer.Rules[1].Column = 99 },
-		"FramePointer.ReturnAddress":         func(d *Description) { d.FramePointer.ReturnAddress = 99 },
-		"Symbols[0]":                         func(d *Description) { d.Symbols = []string{"\xff"} },
-		"Relocations[1].Type":                func(d *Description) { d.Relocations[1].Type = 0 },
-		"Relocations[1].Kind":                func(d *Description) { d.Relocations[1].Kind = 9 },
-		"Relocations[1].Size":                func(d *Description) { d.Relocations[1].Size = 3 },
-		"Dialects[0].Name":                   func(d *Description) { d.Dialects[0].Name = "" },
-		"Dialects[1].Name":                   func(d *Description) { d.Dialects = append(d.Dialects, d.Dialects[0]) },
-		"Dialects[0].Operations[0].Name":     func(d *Description) { d.Dialects[0].Operations[0].Name = "LLVM_offset" },
-		"Dialects[0].Operations[0].Opcode":   func(d *Description) { d.Dialects[0].Operations[0].Opcode = 3 },
-		"Dialects[0].Operations[1]: opcode":  func(d *Description) { d.Dialects[0].Operations[1] = d.Dialects[0].Operations[0] },
-		"Dialects[0].Operations[1]: opcode ": func(d *Description) { d.Dialects[0].Operations[0].Opcode = 0xe9 },
+		"DefaultRules[0].Rule.Expr: ": func(d *Description) {
+			d.DefaultRules[0].Rule = cfi.Rule{Kind: cfi.Expression, Expr: []byte{0xff}}
+		},
+		"FramePointer.CFA.Kind: a row": func(d *Description) { d.FramePointer.CFA.Kind = cfi.NoCFA },
+		"FramePointer.CFA.Kind: 9":     func(d *Description) { d.FramePointer.CFA.Kind = 9 },
+		"FramePointer.CFA.Register":    func(d *Description) { d.FramePointer.CFA.Register = 99 },
+		"FramePointer.CFA.Space":       func(d *Description) { d.FramePointer.CFA.Space = 99 },
+		"FramePointer.Rules[1].Column": func(d *Description) { d.FramePointer.Rules[1].Column = 99 },
+		"FramePointer.ReturnAddress":   func(d *Description) { d.FramePointer.ReturnAddress = 99 },
+		"Symbols[0]":                   func(d *Description) { d.Symbols = []string{"\xff"} },
+		"Relocations[1].Type":          func(d *Description) { d.Relocations[1].Type = 0 },
+		"Relocations[1].Kind":          func(d *Description) { d.Relocations[1].Kind = 9 },
+		"Relocations[1].Size":          func(d *Description) { d.Relocations[1].Size = 3 },
+		"Dialects[0].Name":             func(d *Description) { d.Dialects[0].Name = "" },
+		"Dialects[1].Name":             func(d *Description) { d.Dialects = append(d.Dialects, d.Dialects[0]) },
+		"Dialects[0].Operations: dialect vendor: opcode 0xe1: no op":        func(d *Description) { d.Dialects[0].Operations[0].Name = "LLVM_offset" },
+		"Dialects[0].Name: \"dwarf5\"":                                      func(d *Description) { d.Dialects[0].Name = "dwarf5" },
+		"Dialects[0].Operations: dialect vendor: DW_OP_LLVM_offset: opcode": func(d *Description) { d.Dialects[0].Operations[0].Opcode = 3 },
+		"Dialects[0].Operations: dialect vendor: opcode 0xe9 0x2 is both":   func(d *Description) { d.Dialects[0].Operations[0] = d.Dialects[0].Operations[1] },
+		"Dialects[0].Operations: dialect vendor: opcode 0xe9 is both":       func(d *Description) { d.Dialects[0].Operations[0].Opcode = 0xe9 },
 	} {
 		d := testDescription()
 		spoil(d)

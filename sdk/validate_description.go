@@ -241,13 +241,17 @@ func (d *Description) checkAddressSpaces() error {
 }
 
 func (d *Description) checkRules() error {
-	if err := checkRules(d, "DefaultRules", d.DefaultRules); err != nil {
+	c := newChecker(d)
+	if err := c.rules("DefaultRules", d.DefaultRules); err != nil {
 		return err
 	}
 	if d.FramePointer == nil {
 		return nil
 	}
-	return checkRow(d, "FramePointer", d.FramePointer)
+	if err := c.row(d.FramePointer); err != nil {
+		return fmt.Errorf("FramePointer.%w", err)
+	}
+	return nil
 }
 
 func (d *Description) checkRelocations() error {
@@ -269,10 +273,6 @@ func (d *Description) checkRelocations() error {
 	return nil
 }
 
-// The operations that DWARF leaves to vendors (DWARF 5, 7.7.1): from
-// DW_OP_lo_user on. DW_OP_LLVM_user is the vendor's escape to a second opcode.
-const firstVendorOpcode = 0xe0
-
 func (d *Description) checkDialects() error {
 	seen := make(map[string]int)
 	for i := range d.Dialects {
@@ -284,35 +284,21 @@ func (d *Description) checkDialects() error {
 		if j, ok := seen[dialect.Name]; ok {
 			return fmt.Errorf("%s.Name: %q is also the name of Dialects[%d]", at, dialect.Name, j)
 		}
+		for _, builtIn := range locexpr.Dialects {
+			if dialect.Name == builtIn.Name {
+				return fmt.Errorf("%s.Name: %q is the name of a dialect that is built in", at, dialect.Name)
+			}
+		}
 		seen[dialect.Name] = i
 		if len(dialect.Operations) > MaxDescriptionList {
 			return fmt.Errorf("%s.Operations: %d, expected at most %d", at, len(dialect.Operations), MaxDescriptionList)
 		}
-		type code struct {
-			opcode byte
-			user   uint64
+		encodings := make([]locexpr.Encoding, len(dialect.Operations))
+		for j, o := range dialect.Operations {
+			encodings[j] = locexpr.Encoding{Opcode: o.Opcode, User: o.User, Name: o.Name}
 		}
-		codes := make(map[code]int)
-		for j := range dialect.Operations {
-			o := &dialect.Operations[j]
-			at := fmt.Sprintf("%s.Operations[%d]", at, j)
-			if err := checkIdentifier(at+".Name", o.Name); err != nil {
-				return err
-			}
-			if !strings.HasPrefix(o.Name, "DW_OP_") {
-				return fmt.Errorf("%s.Name: %q, expected a name that begins with DW_OP_", at, o.Name)
-			}
-			if o.Opcode < firstVendorOpcode {
-				return fmt.Errorf("%s.Opcode: %#x, expected a vendor's opcode, %#x or above", at, o.Opcode, firstVendorOpcode)
-			}
-			c := code{o.Opcode, o.User}
-			if k, ok := codes[c]; ok {
-				return fmt.Errorf("%s: opcode %#x %d is also that of Operations[%d]", at, o.Opcode, o.User, k)
-			}
-			codes[c] = j
-			if k, ok := codes[code{o.Opcode, 0}]; ok && o.User != 0 {
-				return fmt.Errorf("%s: opcode %#x is also the one-byte opcode of Operations[%d]", at, o.Opcode, k)
-			}
+		if _, err := locexpr.DWARF5.Extend(dialect.Name, encodings); err != nil {
+			return fmt.Errorf("%s.Operations: %w", at, err)
 		}
 	}
 	return nil

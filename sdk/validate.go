@@ -1,0 +1,477 @@
+package sdk
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// The methods below say what is wrong with an answer: the first thing that
+// does not stand, with its field. Each takes the description, which must be
+// valid, and the request that was answered. An answer that they accept can be
+// used without another look at its numbers: every register, address space and
+// dialect is known, every range is sorted, in order and where it may be, every
+// expression can be decoded in the canonical dialect, every list is as long as
+// the one beside it, and every text is UTF-8 of bounded length.
+
+// Validate checks an answer to OpenTarget.
+func (a *OpenTargetAnswer) Validate(d *Description, _ *OpenTargetRequest) error {
+	c := newChecker(d)
+	ids := make(map[string]int, len(a.Threads))
+	for i := range a.Threads {
+		t := &a.Threads[i]
+		err := c.targetThread(t)
+		if j, ok := ids[t.ID]; ok && err == nil {
+			err = fmt.Errorf("ID: %q is also the ID of Threads[%d]", t.ID, j)
+		}
+		if err != nil {
+			return fmt.Errorf("OpenTargetAnswer.Threads[%d].%w", i, err)
+		}
+		ids[t.ID] = i
+	}
+	for i := range a.Objects {
+		o := &a.Objects[i]
+		err := checkText("URI", o.URI, MaxText)
+		switch {
+		case err != nil:
+		case o.URI == "":
+			err = fmt.Errorf("URI: empty, expected a name")
+		case o.Size > math.MaxUint64-o.Start:
+			err = fmt.Errorf("Size: %#x bytes at %#x pass the end of the address space", o.Size, o.Start)
+		}
+		if err != nil {
+			return fmt.Errorf("OpenTargetAnswer.Objects[%d].%w", i, err)
+		}
+	}
+	if err := checkProblems(a.Problems); err != nil {
+		return fmt.Errorf("OpenTargetAnswer.%w", err)
+	}
+	return nil
+}
+
+func (c *checker) targetThread(t *TargetThread) error {
+	if t.ID == "" {
+		return fmt.Errorf("ID: empty, expected a name")
+	}
+	for _, text := range []struct{ field, text string }{
+		{"ID", t.ID}, {"Name", t.Name},
+		{"Wave.Agent", t.Wave.Agent}, {"Wave.Queue", t.Wave.Queue},
+		{"Wave.Dispatch", t.Wave.Dispatch}, {"Wave.Kernel", t.Wave.Kernel},
+		{"LauncherThread", t.LauncherThread}, {"LaunchKind", t.LaunchKind},
+	} {
+		if err := checkText(text.field, text.text, MaxText); err != nil {
+			return err
+		}
+	}
+	switch t.LaunchEvidence {
+	case "", "recorded", "waiting", "queue":
+	default:
+		return fmt.Errorf("LaunchEvidence: %.64q, expected recorded, waiting or queue", t.LaunchEvidence)
+	}
+	if err := t.Registers.Validate(); err != nil {
+		return err
+	}
+	for i, n := range t.Registers.Numbers {
+		span, ok := c.span(uint64(n))
+		if !ok {
+			return fmt.Errorf("Registers.Numbers[%d]: %d is the number of no register", i, n)
+		}
+		size, most := t.Registers.Offsets[i+1]-t.Registers.Offsets[i], (span.bits+7)/8
+		if size > most {
+			return fmt.Errorf("Registers.Offsets[%d]: %d bytes of register %s, which has %d", i+1, size, c.d.registerName(n), most)
+		}
+	}
+	return nil
+}
+
+// Validate checks an answer to OpenObject.
+func (a *OpenObjectAnswer) Validate(d *Description, _ *OpenObjectRequest) error {
+	c := newChecker(d)
+	for _, check := range []func(*checker, *OpenObjectAnswer) error{
+		(*checker).objectDialects,
+		(*checker).objectNested,
+		(*checker).objectTables,
+		(*checker).objectFunctions,
+		(*checker).objectPositions,
+		(*checker).objectVariables,
+	} {
+		if err := check(c, a); err != nil {
+			return fmt.Errorf("OpenObjectAnswer.%w", err)
+		}
+	}
+	if err := checkProblems(a.Problems); err != nil {
+		return fmt.Errorf("OpenObjectAnswer.%w", err)
+	}
+	return nil
+}
+
+func (c *checker) objectDialects(a *OpenObjectAnswer) error {
+	if a.Processor != "" {
+		if err := checkIdentifier("Processor", a.Processor); err != nil {
+			return err
+		}
+	}
+	if err := c.dialect("Dialect", a.Dialect); err != nil {
+		return err
+	}
+	if len(a.Overrides) > MaxDescriptionList {
+		return fmt.Errorf("Overrides: %d, expected at most %d", len(a.Overrides), MaxDescriptionList)
+	}
+	for i := range a.Overrides {
+		o := &a.Overrides[i]
+		err := c.dialect("Dialect", o.Dialect)
+		switch {
+		case err != nil:
+		case (o.Augmentation == "") == (o.Producer == ""):
+			err = fmt.Errorf("Augmentation: %.64q beside Producer %.64q, expected one of them", o.Augmentation, o.Producer)
+		case len(o.Augmentation) > MaxName || len(o.Producer) > MaxText:
+			err = fmt.Errorf("Augmentation: %d bytes beside Producer of %d, expected at most %d and %d",
+				len(o.Augmentation), len(o.Producer), MaxName, MaxText)
+		}
+		if err != nil {
+			return fmt.Errorf("Overrides[%d].%w", i, err)
+		}
+	}
+	return c.rules("DefaultRules", a.DefaultRules)
+}
+
+// dialect checks the name of a dialect: of the description, built in, or none.
+func (c *checker) dialect(field, name string) error {
+	if name == "" {
+		return nil
+	}
+	for i := range c.d.Dialects {
+		if c.d.Dialects[i].Name == name {
+			return nil
+		}
+	}
+	for _, d := range locexpr.Dialects {
+		if d.Name == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %.64q is the name of no dialect", field, name)
+}
+
+func (c *checker) objectNested(a *OpenObjectAnswer) error {
+	for i := range a.Nested {
+		n := &a.Nested[i]
+		err := checkText("Name", n.Name, MaxText)
+		switch {
+		case err != nil:
+		case n.Size == 0:
+			err = fmt.Errorf("Size: 0, expected the bytes of a code object")
+		case n.Size > math.MaxUint64-n.Offset:
+			err = fmt.Errorf("Size: %#x bytes at %#x pass the end of every file", n.Size, n.Offset)
+		}
+		if err != nil {
+			return fmt.Errorf("Nested[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *checker) objectTables(a *OpenObjectAnswer) error {
+	for i := range a.Tables {
+		t := &a.Tables[i]
+		err := checkText("Reason", t.Reason, MaxText)
+		switch {
+		case err != nil:
+		case t.Priority > OverridesCFI:
+			err = fmt.Errorf("Priority: %d is not a priority", t.Priority)
+		case t.Priority == OverridesCFI && t.Reason == "":
+			err = fmt.Errorf("Reason: empty, expected why the rows override CFI")
+		default:
+			err = c.rows("Rows", t.Rows, 0, math.MaxUint64)
+		}
+		if err != nil {
+			return fmt.Errorf("Tables[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *checker) objectFunctions(a *OpenObjectAnswer) error {
+	for i := range a.Functions {
+		f := &a.Functions[i]
+		err := checkText("Name", f.Name, MaxText)
+		switch {
+		case err != nil:
+		case f.Start >= f.End:
+			err = fmt.Errorf("End: %#x, expected above Start, %#x", f.End, f.Start)
+		case f.Lanes > MaxLanes:
+			err = fmt.Errorf("Lanes: %d, expected at most %d", f.Lanes, MaxLanes)
+		case f.Kind > KernelFunction:
+			err = fmt.Errorf("Kind: %d is not a kind", f.Kind)
+		default:
+			err = c.rules("DefaultRules", f.DefaultRules)
+		}
+		if err != nil {
+			return fmt.Errorf("Functions[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *checker) objectPositions(a *OpenObjectAnswer) error {
+	for i := range a.PositionMaps {
+		m := &a.PositionMaps[i]
+		err := checkIdentifier("Kind", m.Kind)
+		if err == nil && len(m.Positions) != len(m.PCs) {
+			err = fmt.Errorf("Positions: %d for %d PCs, expected as many", len(m.Positions), len(m.PCs))
+		}
+		for j := 1; j < len(m.PCs) && err == nil; j++ {
+			if m.PCs[j] <= m.PCs[j-1] {
+				err = fmt.Errorf("PCs[%d]: %#x after %#x, expected ascending PCs", j, m.PCs[j], m.PCs[j-1])
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("PositionMaps[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *checker) objectVariables(a *OpenObjectAnswer) error {
+	for i := range a.Variables {
+		v := &a.Variables[i]
+		err := checkText("Name", v.Name, MaxText)
+		if err == nil && (len(v.End) != len(v.Start) || len(v.Locations) != len(v.Start)) {
+			err = fmt.Errorf("Start: %d, with %d of End and %d Locations, expected as many", len(v.Start), len(v.End), len(v.Locations))
+		}
+		for j := 0; j < len(v.Start) && err == nil; j++ {
+			if v.Start[j] >= v.End[j] {
+				err = fmt.Errorf("End[%d]: %#x, expected above Start, %#x", j, v.End[j], v.Start[j])
+			} else if e := c.expression("", v.Locations[j]); e != nil {
+				err = fmt.Errorf("Locations[%d]%w", j, e)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("Variables[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+// Validate checks an answer to FrameRules. Rows lie inside the code that the
+// request carried, since nothing else was read.
+func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) error {
+	if len(a.Functions) != len(req.Functions) {
+		return fmt.Errorf("FrameRulesAnswer.Functions: %d for %d functions, expected as many", len(a.Functions), len(req.Functions))
+	}
+	c := newChecker(d)
+	for i := range a.Functions {
+		f, asked := &a.Functions[i], &req.Functions[i]
+		err := checkText("Reason", f.Reason, MaxText)
+		if err == nil {
+			err = c.rows("Rows", f.Rows, asked.Start, uint64(len(asked.Code)))
+		}
+		if err != nil {
+			return fmt.Errorf("FrameRulesAnswer.Functions[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+// Validate checks an answer to BindThreads.
+func (a *BindThreadsAnswer) Validate(d *Description, req *BindThreadsRequest) error {
+	if len(a.Threads) != len(req.Threads) {
+		return fmt.Errorf("BindThreadsAnswer.Threads: %d for %d threads, expected as many", len(a.Threads), len(req.Threads))
+	}
+	c := newChecker(d)
+	for i := range a.Threads {
+		if err := c.binding(&a.Threads[i]); err != nil {
+			return fmt.Errorf("BindThreadsAnswer.Threads[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *checker) binding(b *ThreadBinding) error {
+	for _, text := range []struct{ field, text string }{
+		{"Agent", b.Agent}, {"Group", b.Group}, {"Wave", b.Wave}, {"Problem", b.Problem},
+	} {
+		if err := checkText(text.field, text.text, MaxText); err != nil {
+			return err
+		}
+	}
+	switch {
+	case b.PC > lastAddress(c.d.AddressBits):
+		return fmt.Errorf("PC: %#x, expected an address of %d bits", b.PC, c.d.AddressBits)
+	case b.Lanes > MaxLanes:
+		return fmt.Errorf("Lanes: %d, expected at most %d", b.Lanes, MaxLanes)
+	case b.Lanes == 0 && b.Problem == "":
+		return fmt.Errorf("Lanes: 0, expected at least 1")
+	}
+	if b.ActiveLanes != nil {
+		if want := (int(b.Lanes) + 7) / 8; len(b.ActiveLanes) != want {
+			return fmt.Errorf("ActiveLanes: %d bytes, expected %d for %d lanes", len(b.ActiveLanes), want, b.Lanes)
+		}
+		if rest := b.Lanes % 8; rest != 0 && b.ActiveLanes[len(b.ActiveLanes)-1]>>rest != 0 {
+			return fmt.Errorf("ActiveLanes: a bit is set past the %d lanes", b.Lanes)
+		}
+	}
+	if len(b.Widths) > MaxDescriptionList {
+		return fmt.Errorf("Widths: %d, expected at most %d", len(b.Widths), MaxDescriptionList)
+	}
+	for i := range b.Widths {
+		if err := c.width(&b.Widths[i]); err != nil {
+			return fmt.Errorf("Widths[%d].%w", i, err)
+		}
+	}
+	if len(b.Maps) > MaxDescriptionList {
+		return fmt.Errorf("Maps: %d, expected at most %d", len(b.Maps), MaxDescriptionList)
+	}
+	for i := range b.Maps {
+		err := c.spaceMap(&b.Maps[i], b.Lanes)
+		for j := 0; j < i && err == nil; j++ {
+			if b.Maps[j].Space == b.Maps[i].Space {
+				err = fmt.Errorf("Space: %d is also that of Maps[%d]", b.Maps[i].Space, j)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("Maps[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *checker) width(w *RegisterWidth) error {
+	span, ok := c.span(uint64(w.First))
+	switch {
+	case !ok:
+		return fmt.Errorf("First: %d is the number of no register", w.First)
+	case w.Count == 0 || uint64(w.First)+uint64(w.Count) > span.runEnd:
+		return fmt.Errorf("Count: %d, expected 1 to %d, the registers there are", w.Count, span.runEnd-uint64(w.First))
+	case w.Bits == 0 || w.Bits > MaxRegisterBits:
+		return fmt.Errorf("Bits: %d, expected 1 to %d", w.Bits, MaxRegisterBits)
+	}
+	return nil
+}
+
+func (c *checker) spaceMap(m *SpaceMap, lanes uint32) error {
+	width, err := c.space("Space", m.Space)
+	if err != nil {
+		return err
+	}
+	for i := range m.Ranges {
+		r := &m.Ranges[i]
+		var err error
+		switch {
+		case r.Size == 0 || r.Start > lastAddress(width) || r.Size-1 > lastAddress(width)-r.Start:
+			err = fmt.Errorf("Size: %#x bytes at %#x, expected 1 or more in %d bits of address", r.Size, r.Start, width)
+		case i > 0 && r.Start-m.Ranges[i-1].Start < m.Ranges[i-1].Size || i > 0 && r.Start < m.Ranges[i-1].Start:
+			err = fmt.Errorf("Start: %#x, expected at or above the end of the range before, %#x", r.Start, m.Ranges[i-1].Start+m.Ranges[i-1].Size)
+		default:
+			err = c.mapRange(m.Space, r, lanes)
+		}
+		if err != nil {
+			return fmt.Errorf("Ranges[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *checker) mapRange(space locexpr.AddressSpace, r *MapRange, lanes uint32) error {
+	if r.Kind > OpaqueMap {
+		return fmt.Errorf("Kind: %d is not a kind", r.Kind)
+	}
+	if r.Kind == RegisterMap {
+		return c.register("Register", uint64(r.Register))
+	}
+	width, err := c.space("Into", r.Into)
+	if err != nil || r.Kind == OpaqueMap {
+		return err
+	}
+	if r.Into == space {
+		return fmt.Errorf("Into: %d, expected another space than the one that is mapped", r.Into)
+	}
+	// The last byte reached is Base + reach.
+	reach := r.Size - 1
+	if r.Kind == InterleavedMap {
+		if r.Element == 0 || uint64(r.Element) > r.Stride {
+			return fmt.Errorf("Element: %d bytes, expected 1 to the Stride, %d", r.Element, r.Stride)
+		}
+		over, elements := bits.Mul64((r.Size-1)/uint64(r.Element), r.Stride)
+		lane := uint64(max(lanes, 1))*uint64(r.Element) - 1
+		if over != 0 || elements > math.MaxUint64-lane {
+			return fmt.Errorf("Stride: %#x, the elements of %#x bytes pass the end of every space", r.Stride, r.Size)
+		}
+		reach = elements + lane
+	}
+	if r.Base > lastAddress(width) || reach > lastAddress(width)-r.Base {
+		return fmt.Errorf("Base: %#x, the range reaches past the %d bits of address of space %d", r.Base, width, r.Into)
+	}
+	return nil
+}
+
+// Validate checks an answer to Translate.
+func (a *TranslateAnswer) Validate(d *Description, _ *TranslateRequest) error {
+	err := newChecker(d).expression("Expr", a.Expr)
+	if err == nil && len(a.Expr) == 0 {
+		err = fmt.Errorf("Expr: empty, expected operations")
+	}
+	if err != nil {
+		return fmt.Errorf("TranslateAnswer.%w", err)
+	}
+	return nil
+}
+
+// Validate checks an answer to ClassifyReturn.
+func (a *ClassifyReturnAnswer) Validate(d *Description, req *ClassifyReturnRequest) error {
+	if len(a.Classes) != len(req.PCs) || len(a.Targets) != len(req.PCs) {
+		return fmt.Errorf("ClassifyReturnAnswer.Classes: %d, with %d Targets for %d PCs, expected as many",
+			len(a.Classes), len(a.Targets), len(req.PCs))
+	}
+	for i, class := range a.Classes {
+		switch target := a.Targets[i]; {
+		case class > AfterIndirectCall:
+			return fmt.Errorf("ClassifyReturnAnswer.Classes[%d]: %d is not a class", i, class)
+		case class != AfterDirectCall && target != 0:
+			return fmt.Errorf("ClassifyReturnAnswer.Targets[%d]: %#x, expected 0 where there is no direct call", i, target)
+		case target > lastAddress(d.AddressBits):
+			return fmt.Errorf("ClassifyReturnAnswer.Targets[%d]: %#x, expected an address of %d bits", i, target, d.AddressBits)
+		}
+	}
+	return nil
+}
+
+// Validate checks an answer to Disassemble: instructions inside the code of the
+// request, in order.
+func (a *DisassembleAnswer) Validate(_ *Description, req *DisassembleRequest) error {
+	var from uint64 // bytes of the code that are behind
+	for i := range a.Instructions {
+		in := &a.Instructions[i]
+		size, offset := uint64(len(req.Code)), in.Address-req.Address
+		err := checkText("Text", in.Text, MaxText)
+		switch {
+		case err != nil:
+		case offset < from || offset >= size:
+			err = fmt.Errorf("Address: %#x, expected in [%#x, %#x)", in.Address, req.Address+from, req.Address+size)
+		case in.Size == 0 || uint64(in.Size) > size-offset:
+			err = fmt.Errorf("Size: %d, expected 1 to %d", in.Size, size-offset)
+		}
+		if err != nil {
+			return fmt.Errorf("DisassembleAnswer.Instructions[%d].%w", i, err)
+		}
+		from = offset + uint64(in.Size)
+	}
+	return nil
+}
+
+// maxProblems is how many problems an answer may list.
+const maxProblems = 1 << 12
+
+func checkProblems(problems []string) error {
+	if len(problems) > maxProblems {
+		return fmt.Errorf("Problems: %d, expected at most %d", len(problems), maxProblems)
+	}
+	for i, p := range problems {
+		if err := checkText("", p, MaxText); err != nil {
+			return fmt.Errorf("Problems[%d]%w", i, err)
+		}
+	}
+	return nil
+}
