@@ -306,7 +306,10 @@ func (m *modules) addGroup(group []fileRange) {
 			continue
 		}
 		im, ok := m.imageAt(r.start)
-		if !ok || !m.isLoaded(name, &im) {
+		if !ok {
+			continue
+		}
+		if _, loaded := m.mapped(name, &im); !loaded {
 			continue
 		}
 		m.add(name, &im, isExe, nil)
@@ -379,8 +382,9 @@ func (m *modules) isExecutable(group []fileRange) bool {
 			return holds(group, address)
 		}
 	}
+	// The kernel keeps 15 bytes of a name, gdb 16.
 	base := path.Base(group[0].path)
-	return m.process.name != "" && base[:min(len(base), 15)] == m.process.name
+	return base == m.process.name || len(m.process.name) >= 15 && strings.HasPrefix(base, m.process.name)
 }
 
 // isLinked says whether the dynamic loader has loaded the file of mappings.
@@ -414,28 +418,25 @@ func holds(group []fileRange, address uint64) bool {
 }
 
 // mapped counts the segments of an image that NT_FILE shows mapped where they
-// belong, and says whether an executable one is among them.
-func (m *modules) mapped(name string, im *image) (count int, executable bool) {
-	for _, p := range loads(im.programs) {
+// belong, and says whether the image is loaded, rather than a file that is
+// mapped to be read: an executable segment is mapped with the right to execute,
+// or all segments are where they belong. The latter decides for libraries of
+// data only, and where the core does not tell rights, as it has no program
+// header for the mapping.
+func (m *modules) mapped(name string, im *image) (count int, loaded bool) {
+	all := loads(im.programs)
+	for _, p := range all {
 		at := m.header.mask(p.Address + im.bias)
 		r := m.process.files.at(at)
 		if r == nil || r.path != name || r.offset+(at-r.start) != p.Offset {
 			continue
 		}
 		count++
-		if s := m.memory.segment(at); p.Flags&elf.PF_X != 0 && (s == nil || s.flags&elf.PF_X != 0) {
-			executable = true
+		if s := m.memory.segment(at); p.Flags&elf.PF_X != 0 && s != nil && s.flags&elf.PF_X != 0 {
+			loaded = true
 		}
 	}
-	return count, executable
-}
-
-// isLoaded says whether an image is loaded, rather than a file that is mapped
-// to be read: an executable segment is mapped so and where it belongs, or all
-// segments are where they belong (libraries of data only).
-func (m *modules) isLoaded(name string, im *image) bool {
-	count, executable := m.mapped(name, im)
-	return executable || count > 0 && count == len(loads(im.programs))
+	return count, loaded || count > 0 && count == len(all)
 }
 
 // claim marks the mappings that are of an image.
@@ -459,8 +460,8 @@ func (m *modules) claim(im *image, group []fileRange, claimed []bool) {
 const maxFits = 1 << 18
 
 // fit finds where an object is loaded among mappings that are not claimed yet:
-// of the places where one of its executable segments is mapped with the right
-// to execute, the one that fits most of its segments.
+// of the places that one of its executable segments suggests, the one that fits
+// most of its segments.
 func (m *modules) fit(name string, o *object.Object, group []fileRange, claimed []bool) (best image, ok bool) {
 	if len(o.Programs()) > maxImagePrograms {
 		return best, false
@@ -485,7 +486,7 @@ func (m *modules) fit(name string, o *object.Object, group []fileRange, claimed 
 				continue
 			}
 			tried[im.bias] = true
-			if count, executable := m.mapped(name, &im); executable && count > most {
+			if count, loaded := m.mapped(name, &im); loaded && count > most {
 				best, ok, most = im, true, count
 			}
 		}
