@@ -71,6 +71,9 @@ func (ev *evaluation) checkPart(l *Location, n uint64) error {
 	if n == 0 {
 		return nil
 	}
+	if n > ^uint64(0)-8 {
+		return fmt.Errorf("%w: part of %d bits", ErrLimit, n)
+	}
 	for i := range l.NumPlaces() {
 		p := l.Place(i)
 		size, known := p.storageSize(ev.ctx, ev.bits)
@@ -79,8 +82,8 @@ func (ev *evaluation) checkPart(l *Location, n uint64) error {
 		}
 		var fits bool
 		if size.memory {
-			last := byteCount(p.BitOffset%8+n) - 1 // n is below 2^64-8 where it overflows nothing
-			fits = n <= 1<<63 && p.Address <= size.last && last <= size.last-p.Address
+			last := byteCount(p.BitOffset%8+n) - 1
+			fits = p.Address <= size.last && last <= size.last-p.Address
 		} else {
 			fits = p.BitOffset <= size.bits && n <= size.bits-p.BitOffset
 		}

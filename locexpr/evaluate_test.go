@@ -307,3 +307,26 @@ func TestWorkThatIsNoOperationIsBounded(t *testing.T) {
 		t.Errorf("got %v, error %v", l, err)
 	}
 }
+
+func TestNoContextNamesWhatIsMissing(t *testing.T) {
+	var e Evaluator
+	for text, element := range map[string]string{
+		"lit1; deref":                        "memory",
+		"reg3":                               "call frame",
+		"breg3 0":                            "call frame",
+		"call_frame_cfa":                     "CFA",
+		"fbreg 0":                            "frame base",
+		"push_object_address":                "object",
+		"lit0; form_tls_address":             "thread-local",
+		"addrx 0":                            "compilation unit",
+		"constx 0":                           "compilation unit",
+		"entry_value { reg5 }":               "calling frame",
+		"implicit_pointer 0 0; deref; deref": "compilation unit",
+	} {
+		got, err := e.Evaluate(assemble(t, DWARF5, 8, LittleEndian, text), NoContext{}, AnyKind)
+		var fail *Error
+		if !errors.Is(err, ErrNoContext) || !errors.As(err, &fail) || fail.Kind != Evaluation || !strings.Contains(err.Error(), element) {
+			t.Errorf("%s: got %v, error %v, want %s", text, got, err, element)
+		}
+	}
+}

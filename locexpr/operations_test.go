@@ -449,6 +449,8 @@ var cases = []aCase{
 	expr("limits", "piece 1; piece 1; piece 1").limited(Limits{Parts: 2}).evaluation(4, "more than 2 parts").because(ErrLimit),
 	expr("limits", "piece 1; skip -5").evaluation(0, "more than 4096 parts").because(ErrLimit),
 	expr("limits", "piece 0x7fffffffffffffff").evaluation(0, "").because(ErrLimit),
+	expr("A.2.5.4.4.6", "addr 16; bit_piece 0xfffffffffffffff0 0").is("composite {18446744073709551600: memory 0x10}"),
+	expr("limits", "addr 16; bit_piece 0xfffffffffffffff8 0").evaluation(9, "").because(ErrLimit),
 	expr("limits", "bit_piece 0xffffffffffffffff 0; bit_piece 1 0").evaluation(12, "2^64 bits").because(ErrLimit),
 	expr("limits", "piece 1").limited(Limits{Nesting: 1}).on(LocationEntry(CompositeLocation([]Part{{Bits: 16, Location: RegisterLocation(3, noScope)}}))).evaluation(0, "nested deeper than 1").because(ErrLimit),
 
