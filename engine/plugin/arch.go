@@ -45,9 +45,16 @@ func (a *Arch) PID() int { return a.transport.pid() }
 // this system lacks.
 func (a *Arch) Problems() []string { return a.transport.problems() }
 
-// ask makes a call and checks its answer.
-func ask[A any](ctx context.Context, a *Arch, call string, f func(context.Context, sdk.Architecture) (*A, error), check func(*A) error) (*A, error) {
-	var answer *A
+// An answer can be checked against the description and its request.
+type answer[A, R any] interface {
+	*A
+	Validate(*sdk.Description, *R) error
+}
+
+// ask makes a call and validates its answer.
+func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, req *R,
+	f func(context.Context, sdk.Architecture) (*A, error)) (*A, error) {
+	var valid *A
 	err := a.transport.do(ctx, call, func(ctx context.Context, arch sdk.Architecture) error {
 		got, err := f(ctx, arch)
 		switch {
@@ -58,67 +65,67 @@ func ask[A any](ctx context.Context, a *Arch, call string, f func(context.Contex
 		case got == nil:
 			return &nonsense{errors.New("no answer and no error")}
 		}
-		if err := check(got); err != nil {
+		if err := P(got).Validate(a.desc, req); err != nil {
 			return &nonsense{err}
 		}
-		answer = got
+		valid = got
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return valid, nil
 }
 
 // OpenTarget asks what a vendor's own dump format holds.
 func (a *Arch) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
-	return ask(ctx, a, "OpenTarget", func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
+	return ask(ctx, a, "OpenTarget", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
 		return arch.OpenTarget(ctx, e, req)
-	}, func(answer *sdk.OpenTargetAnswer) error { return validate(answer, a.desc, req) })
+	})
 }
 
 // OpenObject asks what is special about a code object.
 func (a *Arch) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
-	return ask(ctx, a, "OpenObject", func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
+	return ask(ctx, a, "OpenObject", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
 		return arch.OpenObject(ctx, e, req)
-	}, func(answer *sdk.OpenObjectAnswer) error { return validate(answer, a.desc, req) })
+	})
 }
 
 // FrameRules asks for rows of functions that have none.
 func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
-	return ask(ctx, a, "FrameRules", func(ctx context.Context, arch sdk.Architecture) (*sdk.FrameRulesAnswer, error) {
+	return ask(ctx, a, "FrameRules", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.FrameRulesAnswer, error) {
 		return arch.FrameRules(ctx, e, req)
-	}, func(answer *sdk.FrameRulesAnswer) error { return validate(answer, a.desc, req) })
+	})
 }
 
 // BindThreads asks about threads. An architecture that does not answer it has
 // the answer that follows from its description.
 func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
-	return ask(ctx, a, "BindThreads", func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
+	return ask(ctx, a, "BindThreads", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
 		return sdk.BindThreads(ctx, arch, e, req)
-	}, func(answer *sdk.BindThreadsAnswer) error { return validate(answer, a.desc, req) })
+	})
 }
 
 // Translate asks for an expression that yields the location of an address in
 // an opaque range.
 func (a *Arch) Translate(ctx context.Context, e sdk.Engine, req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {
-	return ask(ctx, a, "Translate", func(ctx context.Context, arch sdk.Architecture) (*sdk.TranslateAnswer, error) {
+	return ask(ctx, a, "Translate", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.TranslateAnswer, error) {
 		return arch.Translate(ctx, e, req)
-	}, func(answer *sdk.TranslateAnswer) error { return validate(answer, a.desc, req) })
+	})
 }
 
 // ClassifyReturn asks whether addresses are return addresses.
 func (a *Arch) ClassifyReturn(ctx context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
-	return ask(ctx, a, "ClassifyReturn", func(ctx context.Context, arch sdk.Architecture) (*sdk.ClassifyReturnAnswer, error) {
+	return ask(ctx, a, "ClassifyReturn", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.ClassifyReturnAnswer, error) {
 		return arch.ClassifyReturn(ctx, req)
-	}, func(answer *sdk.ClassifyReturnAnswer) error { return validate(answer, a.desc, req) })
+	})
 }
 
 // Disassemble asks for instructions.
 func (a *Arch) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
-	return ask(ctx, a, "Disassemble", func(ctx context.Context, arch sdk.Architecture) (*sdk.DisassembleAnswer, error) {
+	return ask(ctx, a, "Disassemble", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.DisassembleAnswer, error) {
 		return arch.Disassemble(ctx, req)
-	}, func(answer *sdk.DisassembleAnswer) error { return validate(answer, a.desc, req) })
+	})
 }
 
 // describe asks an architecture for its description and validates it.

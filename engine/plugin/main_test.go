@@ -36,9 +36,16 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if len(os.Args) > 2 && os.Args[1] == "parent" {
-		parentMain(os.Args[2])
-		return
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		// Never the tests: one that starts this binary would start itself.
+		switch os.Args[1] {
+		case "parent":
+			parentMain(os.Args[2])
+		case "without":
+			withoutMain(os.Args[2], os.Args[3:])
+		}
+		fmt.Fprintf(os.Stderr, "no such command: %q\n", os.Args[1])
+		os.Exit(2)
 	}
 	// Keep the user's cache out of it.
 	dir, err := os.MkdirTemp("", "cache-")

@@ -213,6 +213,9 @@ func TestStoppedProcessIsAHang(t *testing.T) {
 	if err := syscall.Kill(a.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	for !strings.Contains(processState(t, a.PID()), "T (stopped)") {
+		time.Sleep(10 * time.Millisecond)
+	}
 	if _, err := obey(t, a, "echo x"); err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
 		t.Errorf("a stopped process: %v", err)
 	}
@@ -342,6 +345,15 @@ func TestNoiseOnStandardErrorIsBounded(t *testing.T) {
 	if n := len(p.log.lastWords()); n > maxQuoted+3 {
 		t.Errorf("%d bytes of last words", n)
 	}
+}
+
+func processState(t *testing.T, pid int) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // gone waits for a process to be no more, a zombie least of all.

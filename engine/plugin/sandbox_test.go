@@ -1,0 +1,489 @@
+package plugin
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// needSandbox skips where the kernel cannot do what is tested; in CI it must.
+func needSandbox(t *testing.T) {
+	t.Helper()
+	if landlockABI() == 0 || seccompFilter(1) == nil || !seccompAvailable() {
+		if os.Getenv("CI") != "" {
+			t.Fatal("this kernel has no Landlock or no seccomp")
+		}
+		t.Skip("this kernel has no Landlock or no seccomp")
+	}
+}
+
+func TestSandbox(t *testing.T) {
+	needSandbox(t)
+	if p := testArchProblems(t); len(p) > 0 {
+		t.Errorf("the sandbox has holes on this kernel: %q", p)
+	}
+	a := testArchOf(t, good, Options{CallDeadline: 10 * time.Second})
+	home := t.TempDir()
+	secret := filepath.Join(home, "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	// A service of this user, and the port of a server.
+	service, err := net.Listen("unix", filepath.Join(shortDir(t), "service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	abstract, err := net.Listen("unix", "@unwindd-test-"+strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer abstract.Close()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	victim := exec.Command("sleep", "100")
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = victim.Process.Kill()
+		_ = victim.Wait()
+	}()
+	parent, sleeper := strconv.Itoa(os.Getpid()), strconv.Itoa(victim.Process.Pid)
+
+	for _, c := range []struct{ command, want string }{
+		// The user's files.
+		{"read " + secret, "EACCES"},
+		{"list " + home, "EACCES"},
+		{"write " + secret, "EACCES"},
+		{"write /etc/passwd", "EACCES"},
+		{"read /etc/passwd", "EACCES"},
+		{"create " + filepath.Join(home, "new"), "EACCES"},
+		{"create /tmp/unwindd-sandbox-test", "EACCES"},
+		{"remove " + secret, "EACCES"},
+		{"truncate " + secret, "EPERM"},
+		{"chmod " + secret, "EPERM"},
+		{"touch " + secret, "EPERM"},
+		{"read /proc/self/environ", "EACCES"},
+		{"read /proc/" + parent + "/environ", "EACCES"},
+		{"mkdir x", "EACCES"},
+		{"fill x", "EFBIG"},
+		// Others.
+		{"dial tcp:" + port.Addr().String(), "EACCES"},
+		{"dial udp:127.0.0.1:53", "EACCES"},
+		{"listen tcp:127.0.0.1:0", "EACCES"},
+		{"dial unix:" + service.Addr().String(), "EPERM"},
+		{"dial unix:" + abstract.Addr().String(), "EPERM"},
+		{"send " + service.Addr().String(), "EACCES"},
+		{"signal " + parent, "EPERM"},
+		{"signal " + sleeper, "EPERM"},
+		{"signal-all", "EPERM"},
+		{"ptrace " + parent, "EPERM"},
+		{"ptrace " + sleeper, "EPERM"},
+		{"peek " + sleeper, "EPERM"},
+		// Processes.
+		{"exec /bin/sh", "EPERM"},
+		{"become /bin/sh", "EACCES"},
+		{"outlive", "EPERM"},
+		// The system.
+		{"unshare", "EPERM"},
+		{"mount", "EPERM"},
+		{"chroot", "EPERM"},
+		{"bpf", "ENOSYS"},
+		{"io_uring", "ENOSYS"},
+		{"perf", "ENOSYS"},
+		{"memfd", "ENOSYS"},
+		{"keyctl", "EPERM"},
+		{"future", "ENOSYS"},
+		{"raise", "EPERM"},
+		// What runtimes need.
+		{"privilege", "done"},
+		{"thread", "done"},
+		{"signal-self", "done"},
+		{"list /usr/lib", "done"},
+		{"write /dev/null", "done"},
+		{"read /dev/null", "done"},
+		{"descriptors", ""},
+		{"environment", "UNWINDD_ARCHITECTURE_PLUGIN PLUGIN_MIN_PORT PLUGIN_MAX_PORT PLUGIN_PROTOCOL_VERSIONS PLUGIN_MULTIPLEX_GRPC PLUGIN_CLIENT_CERT PLUGIN_UNIX_SOCKET_DIR"},
+	} {
+		got, err := obey(t, a, c.command)
+		if err != nil {
+			t.Errorf("%s: %v", c.command, err)
+		} else if got != c.want {
+			t.Errorf("%s: %s, expected %s", c.command, got, c.want)
+		}
+	}
+	if g := a.Generation(); g != 1 {
+		t.Errorf("generation %d: the plugin died of the questions", g)
+	}
+}
+
+// TestProbesWorkWithoutSandbox is the other half of TestSandbox: what it sees
+// denied is denied by the sandbox, not by something else.
+func TestProbesWorkWithoutSandbox(t *testing.T) {
+	home := t.TempDir()
+	secret := filepath.Join(home, "secret")
+	service, err := net.Listen("unix", filepath.Join(shortDir(t), "service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	for _, command := range []string{
+		"create " + secret, "read " + secret, "list " + home, "write " + secret, "truncate " + secret, "chmod " + secret, "touch " + secret,
+		"dial unix:" + service.Addr().String(), "listen tcp:127.0.0.1:0", "signal " + strconv.Itoa(os.Getpid()), "exec /bin/sh", "memfd", "remove " + secret,
+	} {
+		name, argument, _ := strings.Cut(command, " ")
+		answer, err := commands[name](argument, order(command))
+		if err != nil || answer.Instructions[0].Text != "done" {
+			t.Errorf("%s: %v, %v", command, answer, err)
+		}
+	}
+}
+
+// testArchProblems is what a good plugin says of the sandbox.
+func testArchProblems(t *testing.T) []string {
+	a := testArchOf(t, good, Options{})
+	if _, err := obey(t, a, "echo x"); err != nil {
+		t.Fatal(err)
+	}
+	return a.Problems()
+}
+
+// shortDir is a directory whose path leaves room for the name of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestDescriptorsOfTheParentStayThere(t *testing.T) {
+	needSandbox(t)
+	// One without close-on-exec, as a shell leaves them.
+	f, err := os.Open("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+	a := testArchOf(t, good, Options{})
+	if got, err := obey(t, a, "descriptors"); err != nil || got != "" {
+		t.Errorf("the plugin has %q open: %v", got, err)
+	}
+}
+
+func TestSocketDirectoryIsPrivateAndRemoved(t *testing.T) {
+	a := testArchOf(t, good, Options{})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	s := a.transport.(*supervisor)
+	for _, dir := range []string{s.current.dir, s.current.child.socketDir} {
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o700 {
+			t.Errorf("%s has mode %v", dir, info.Mode())
+		}
+	}
+	dir := s.current.dir
+	s.close()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", dir, err)
+	}
+}
+
+func TestPeerIsChecked(t *testing.T) {
+	dir := shortDir(t)
+	path := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := checkPeer(path, os.Getpid()); err == nil || !strings.Contains(err.Error(), "no connection") {
+		t.Errorf("without a connection: %v", err)
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := checkPeer(path, os.Getpid()); err != nil {
+		t.Error(err)
+	}
+	if err := checkPeer(path, os.Getpid()+1); err == nil || !strings.Contains(err.Error(), "expected process") {
+		t.Errorf("another process: %v", err)
+	}
+}
+
+// TestSeccompProgram runs the filter in a virtual machine, as the kernel would.
+func TestSeccompProgram(t *testing.T) {
+	const pid = 4242
+	vm, err := bpf.NewVM(seccompProgram(pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(arch, nr uint32, args ...uint64) uint32 {
+		// The machine reads big-endian words.
+		data := make([]byte, 64)
+		put := func(at int, v uint32) {
+			data[at], data[at+1], data[at+2], data[at+3] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
+		}
+		put(0, nr)
+		put(4, arch)
+		for i, a := range args {
+			put(16+8*i, uint32(a))
+			put(20+8*i, uint32(a>>32))
+		}
+		n, err := vm.Run(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return uint32(n)
+	}
+	const allow = unix.SECCOMP_RET_ALLOW
+	errno := func(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
+	for _, c := range []struct {
+		name string
+		got  uint32
+		want uint32
+	}{
+		{"another architecture", run(auditArch+1, unix.SYS_READ), unix.SECCOMP_RET_KILL_PROCESS},
+		{"read", run(auditArch, unix.SYS_READ), allow},
+		{"openat", run(auditArch, unix.SYS_OPENAT), allow},
+		{"execve", run(auditArch, unix.SYS_EXECVE), allow},
+		{"futex", run(auditArch, unix.SYS_FUTEX), allow},
+		{"accept4", run(auditArch, unix.SYS_ACCEPT4), allow},
+		{"mmap", run(auditArch, unix.SYS_MMAP), allow},
+		{"rseq", run(auditArch, unix.SYS_RSEQ), allow},
+		{"newest", run(auditArch, newestSyscall), allow},
+		{"newer", run(auditArch, newestSyscall+1), errno(unix.ENOSYS)},
+		{"x32", run(auditArch, 0x40000000|unix.SYS_READ), errno(unix.ENOSYS)},
+		{"ptrace", run(auditArch, unix.SYS_PTRACE), errno(unix.EPERM)},
+		{"connect", run(auditArch, unix.SYS_CONNECT), errno(unix.EPERM)},
+		{"bpf", run(auditArch, unix.SYS_BPF), errno(unix.ENOSYS)},
+		{"socket unix", run(auditArch, unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), allow},
+		{"socket unix seqpacket", run(auditArch, unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_SEQPACKET), allow},
+		{"socket unix datagram", run(auditArch, unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), errno(unix.EACCES)},
+		{"socket inet", run(auditArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM), errno(unix.EACCES)},
+		{"socket netlink", run(auditArch, unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW), errno(unix.EACCES)},
+		{"socketpair datagram", run(auditArch, unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM), errno(unix.EACCES)},
+		{"high half of an argument is not looked at", run(auditArch, unix.SYS_SOCKET, 1<<32|unix.AF_UNIX, unix.SOCK_STREAM), allow},
+		{"thread", run(auditArch, unix.SYS_CLONE, unix.CLONE_THREAD|unix.CLONE_VM|unix.CLONE_SIGHAND), allow},
+		{"process", run(auditArch, unix.SYS_CLONE, uint64(unix.SIGCHLD)), errno(unix.EPERM)},
+		{"vfork by clone", run(auditArch, unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uint64(unix.SIGCHLD)), errno(unix.EPERM)},
+		{"clone3", run(auditArch, unix.SYS_CLONE3), errno(unix.ENOSYS)},
+		{"signal self", run(auditArch, unix.SYS_KILL, pid), allow},
+		{"signal thread", run(auditArch, unix.SYS_TGKILL, pid, 4243), allow},
+		{"signal other", run(auditArch, unix.SYS_KILL, pid+1), errno(unix.EPERM)},
+		{"signal all", run(auditArch, unix.SYS_KILL, ^uint64(0)), errno(unix.EPERM)},
+		{"signal group", run(auditArch, unix.SYS_KILL, 0), errno(unix.EPERM)},
+		{"prctl name", run(auditArch, unix.SYS_PRCTL, unix.PR_SET_NAME), allow},
+		{"prctl death signal", run(auditArch, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG), errno(unix.EPERM)},
+		{"limits, own", run(auditArch, unix.SYS_PRLIMIT64, 0), allow},
+		{"limits, own by number", run(auditArch, unix.SYS_PRLIMIT64, pid), allow},
+		{"limits, other", run(auditArch, unix.SYS_PRLIMIT64, 1), errno(unix.EPERM)},
+		{"personality, asked", run(auditArch, unix.SYS_PERSONALITY, 0xffffffff), allow},
+		{"personality", run(auditArch, unix.SYS_PERSONALITY, 0x0400000), errno(unix.EPERM)},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %#x, expected %#x", c.name, c.got, c.want)
+		}
+	}
+	// No number stands twice: the second would never be reached.
+	seen := map[uint32]string{}
+	note := func(nr uint32, why string) {
+		if first, ok := seen[nr]; ok {
+			t.Errorf("system call %d is denied twice: %q and %q", nr, first, why)
+		}
+		seen[nr] = why
+	}
+	for _, list := range [][]denial{deniedCalls, deniedHere} {
+		for _, d := range list {
+			for _, nr := range d.calls {
+				note(nr, d.why)
+			}
+		}
+	}
+	for _, c := range conditions(1) {
+		note(c.call, c.why)
+	}
+}
+
+func TestExecSaysWhyItCannot(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := hashFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no path", []string{"--socket-dir", dir}, "wrong usage"},
+		{"a bad flag", []string{"--frobnicate", "--", "/bin/true"}, "wrong usage"},
+		{"nothing there", []string{"--", filepath.Join(dir, "none")}, "no such file"},
+		{"a directory", []string{"--", dir}, "not a regular file"},
+		{"no program", []string{"--", text}, "exec format error"},
+		{"no program, by its hash", []string{"--sha256", sum, "--", text}, "exec format error"},
+		{"another hash", []string{"--sha256", strings.Repeat("0", 64), "--", text}, "has SHA-256 " + sum},
+		{"another parent", []string{"--parent", "1", "--", "/bin/true"}, "it died before its plugin started"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.name == "another parent" && os.Getpid() == 1 {
+				t.Skip("this process is 1")
+			}
+			out, err := exec.Command(self(t), append([]string{"plugin", "exec"}, c.args...)...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+func TestExecRunsPrograms(t *testing.T) {
+	needSandbox(t)
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho script $1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	echo, err := exec.LookPath("echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := hashFile(echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"a program":             {"--", echo, "script", "x"},
+		"a program by its hash": {"--sha256", sum, "--", echo, "script", "x"},
+		"a script":              {"--", script, "x"},
+	} {
+		out, err := exec.Command(self(t), append([]string{"plugin", "exec", "--socket-dir", dir}, args...)...).CombinedOutput()
+		if err != nil || string(out) != "script x\n" {
+			t.Errorf("%s: %v: %q", name, err, out)
+		}
+	}
+}
+
+// withoutMain executes this binary again on a system that lacks something.
+func withoutMain(what string, args []string) {
+	filter := []bpf.Instruction{bpf.LoadAbsolute{Off: dataNumber, Size: 4}}
+	var denied []uint32
+	switch what {
+	case "landlock":
+		denied = []uint32{unix.SYS_LANDLOCK_CREATE_RULESET}
+	case "seccomp":
+		denied = []uint32{unix.SYS_SECCOMP}
+	}
+	for _, nr := range denied {
+		filter = append(filter, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: nr, SkipTrue: 1},
+			bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)})
+	}
+	raw, err := bpf.Assemble(append(filter, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
+	if err != nil {
+		panic(err)
+	}
+	sock := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		sock[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	if err := applySeccomp(sock); err != nil {
+		panic(err)
+	}
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	panic(syscall.Exec(path, append([]string{path}, args...), os.Environ()))
+}
+
+func TestExecReportsWhatIsMissing(t *testing.T) {
+	needSandbox(t)
+	for what, want := range map[string]string{
+		"landlock": "landlock: this kernel cannot restrict files",
+		"seccomp":  "seccomp: this kernel has no filters",
+	} {
+		t.Run(what, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(self(t), "without", what, "plugin", "exec", "--report-fd", "3", "--", "/bin/sh", "-c", "echo ran >&2")
+			cmd.ExtraFiles = []*os.File{w}
+			out, err := cmd.CombinedOutput()
+			w.Close()
+			if err != nil || string(out) != "ran\n" {
+				t.Fatalf("%v: %s", err, out)
+			}
+			var report execReport
+			if err := json.NewDecoder(r).Decode(&report); err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Missing) == 0 || !strings.Contains(report.Missing[0], want) || report.Error != "" {
+				t.Errorf("report: %+v", report)
+			}
+		})
+	}
+}
+
+func TestIncompleteSandboxIsAProblem(t *testing.T) {
+	needSandbox(t)
+	wrapper := filepath.Join(t.TempDir(), "unwindd")
+	script := "#!/bin/sh\nexec " + self(t) + " without landlock \"$@\"\n"
+	if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Self: self(t), Bundled: bundledTest(good)}
+	m := manager(t, o)
+	a, err := m.Find("test-good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.transport.(*supervisor).launch.self = wrapper
+	for range 2 {
+		if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		kill(t, a.PID())
+	}
+	p := a.Problems()
+	if len(p) == 0 || p[0] != "plugin good runs with less of a sandbox: landlock: this kernel cannot restrict files (it has version 0 of the interface, expected 1 or later)" {
+		t.Errorf("problems: %q", p)
+	}
+	if n := strings.Count(strings.Join(p, "\n"), "less of a sandbox"); n != 1 {
+		t.Errorf("it is said %d times", n)
+	}
+}
