@@ -332,6 +332,10 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 			source.defaults = rules
 		}
 		switch f.Kind {
+		case sdk.StackStartFunction:
+			if !exact {
+				source.outermost = "a stack begins in " + f.Name
+			}
 		case sdk.OutermostFunction:
 			source.outermost = f.Name + " has no caller"
 		case sdk.KernelFunction:

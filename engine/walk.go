@@ -18,7 +18,9 @@ type walker struct {
 	thread  *thread
 	machine *machine
 	stack   *Stack
-	eval    locexpr.Evaluator
+	// Rows of CFI hold expressions in the dialect of their object, those of
+	// plugins in the canonical one.
+	cfiEval, pluginEval locexpr.Evaluator
 
 	// A walk that goes round meets its checkpoint again; the checkpoint moves
 	// to the newest frame whenever the count of frames has doubled.
@@ -29,18 +31,25 @@ type walker struct {
 func newWalker(t *Target, th *thread) *walker {
 	w := &walker{target: t, thread: th, machine: th.arch, stack: &Stack{Thread: th.Thread}, doubled: 2}
 	if w.machine != nil {
-		w.eval = locexpr.Evaluator{
+		w.cfiEval = locexpr.Evaluator{
 			Dialect:     locexpr.DWARF5,
 			AddressBits: w.machine.desc.AddressBits,
 			Order:       w.machine.order,
 			CFI:         true,
 		}
+		w.pluginEval = w.cfiEval
+		w.pluginEval.Dialect = locexpr.Canonical
 	}
 	return w
 }
 
 // evaluator is the evaluator for the expressions of a row.
-func (w *walker) evaluator(*rowSource) *locexpr.Evaluator { return &w.eval }
+func (w *walker) evaluator(source *rowSource) *locexpr.Evaluator {
+	if source.by == ByCFI {
+		return &w.cfiEval
+	}
+	return &w.pluginEval
+}
 
 func (w *walker) scope() locexpr.Scope {
 	return locexpr.Scope{Thread: w.thread.Handle, Lane: -1}

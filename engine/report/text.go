@@ -185,7 +185,7 @@ func (t *text) frame(f *Frame, width int) {
 	default:
 		t.printf("%s+%s", t.function(f.Function), f.FunctionOffset)
 	}
-	if f.File != "" {
+	if f.Line > 0 {
 		t.printf(" %s", t.place(position(f)))
 	} else if f.Module != nil {
 		if m := t.module(*f.Module); m != nil {
@@ -231,12 +231,9 @@ func parse(hex string) uint64 {
 }
 
 func position(f *Frame) string {
-	s := f.File
-	if f.Line > 0 {
-		s += ":" + strconv.Itoa(f.Line)
-		if f.Column > 0 {
-			s += ":" + strconv.Itoa(f.Column)
-		}
+	s := f.File + ":" + strconv.Itoa(f.Line)
+	if f.Column > 0 {
+		s += ":" + strconv.Itoa(f.Column)
 	}
 	return s
 }
