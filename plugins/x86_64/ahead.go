@@ -7,11 +7,11 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// maxAhead is how much code ahead of a PC is read for a return.
-const maxAhead = 1 << 14
+// maxAhead is how far from a PC, either way, code is read for a return.
+const maxAhead = 1 << 13
 
-// maxPrefix is how many instructions from the PC on get rows of their own.
-const maxPrefix = 16
+// maxStraight is how many instructions from the PC on get rows.
+const maxStraight = 64
 
 // aheadRows reads the code ahead of an offset for a return. What the return
 // pops is where the return address is now, and what the preserved registers
@@ -34,33 +34,69 @@ func aheadRows(r *sdk.CodeRange, at int) (rows []cfi.Row, reason string) {
 		if reason != "" {
 			return nil, reason
 		}
-		list.add(r.Start+uint64(at), r.Start+uint64(resume), v.cfa, v.rules)
+		list.add(r.Start+uint64(at), r.Start+uint64(max(resume, at+1)), v.cfa, v.rules)
 		return list.rows, ""
 	}
-	for n := 0; n < maxPrefix && at < len(r.Code); n++ {
-		v, why := lookAhead(r.Code, at, false)
-		if why != "" {
-			if n == 0 {
-				return nil, why
-			}
+	v, reason := lookAhead(r.Code, at, false)
+	if reason != "" {
+		return nil, reason
+	}
+	s, known := v.state()
+	for n := 0; n < maxStraight && at < len(r.Code); n++ {
+		e, ok := readEffect(r.Code[at:])
+		if !ok {
 			break
 		}
-		e, _ := readEffect(r.Code[at:])
 		next := at + int(e.length)
-		if e.kind == effectCall && slices.ContainsFunc(v.rules, func(r cfi.RegisterRule) bool { return r.Rule.Kind == cfi.Register }) {
-			// While the call is in progress, the register is its callee's.
-			if n == 0 {
-				return nil, "a register that the call may change holds a register of the caller"
-			}
+		if n > 0 || known && e.kind == effectCall {
+			v = s.view(e.kind == effectCall)
+		}
+		if v.cfa.Kind == cfi.NoCFA {
 			break
 		}
 		list.add(r.Start+uint64(at), r.Start+uint64(next), v.cfa, v.rules)
-		if e.kind >= effectCall {
+		if !known || e.kind >= effectCall || e.kind == effectAlign {
 			break
 		}
+		s.apply(&e, 0, false)
 		at = next
 	}
+	if list.rows == nil {
+		return nil, "what the frame is found by may change in the call"
+	}
 	return list.rows, ""
+}
+
+// state is the one that a function would have if its frame were v; ok is false
+// where the frame is found by more than registers and the stack.
+func (v *view) state() (s state, ok bool) {
+	if v.cfa.Kind != cfi.CFARegister {
+		return s, false
+	}
+	s = entryState()
+	for r := range s.gpr {
+		if preserved>>r&1 == 0 {
+			s.gpr[r] = value{}
+		}
+	}
+	s.gpr[gprSP] = value{}
+	for i := range v.rules {
+		x := &v.rules[i]
+		if x.Column == uint64(rip) {
+			continue
+		}
+		r := gprOf(uint32(x.Column))
+		s.gpr[r] = value{}
+		switch x.Rule.Kind {
+		case cfi.Undefined:
+		case cfi.Offset:
+			s.store(value{kind: address, base: gprSP}.plus(x.Rule.Offset+8), 8, entryValue(r), false)
+		default:
+			return s, false
+		}
+	}
+	s.gpr[gprOf(uint32(v.cfa.Register))] = value{kind: address, base: gprSP}.plus(8 - v.cfa.Offset)
+	return s, true
 }
 
 // resumeAfter returns the offset at which the call around an offset returns: it
@@ -79,58 +115,99 @@ func resumeAfter(code []byte, at int) int {
 
 // lookAhead finds the frame at an offset by following the code to its returns.
 // afterCall says that the instruction before is a call in progress.
+//
+// Returns that jumps alone reach count first, then those behind one call, and
+// so on: the fewer calls are assumed to return, the surer the answer. All
+// returns that are reached by equally many must agree.
 func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
-	code = code[at:min(len(code), at+maxAhead)]
+	from := max(0, at-maxAhead)
+	code = code[from:min(len(code), at+maxAhead)]
+	at -= from
 	var start state
 	for r := range start.gpr {
 		start.gpr[r] = entryValue(uint8(r))
 	}
-	f := newFlow(code, true)
+	f := newFlow(code, start, true)
 	for range maxRetries {
-		if err := f.run(0, start); err != nil {
-			return view{}, err.Error()
+		f.begin(at)
+		v, reason = f.nearestReturn()
+		if !f.restart {
+			break
 		}
-		var exits []view
-		for at, s := range f.states {
-			if s == nil {
+		reason = "the code ahead has too many calls that do not return"
+	}
+	if reason == "" && afterCall && !v.mayCall(start.gpr[gprSP]) {
+		reason = "the call before does not return: what follows it has another frame"
+	}
+	return v, reason
+}
+
+// nearestReturn finds the frame at the start by the returns that the fewest
+// calls lie before.
+func (f *flow) nearestReturn() (v view, reason string) {
+	reason = "the code ahead leads to no return"
+	found, seen := false, 0
+	before := make(map[int]int) // the call that a call was reached behind
+	// impossible is the call that cannot return if the frame is what an exit
+	// says: where it is made, the stack pointer is too near the CFA. Another
+	// function begins after it.
+	impossible := func(exit *view, call int) int {
+		for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) {
+			call = before[call]
+		}
+		return call
+	}
+	// region follows what waits; call is the one before it, -1 for none.
+	region := func(call int) string {
+		if err := f.settle(); err != nil {
+			return err.Error()
+		}
+		for _, next := range f.later {
+			if _, ok := before[next.from]; !ok {
+				before[next.from] = call
+			}
+		}
+		for ; seen < len(f.reached); seen++ {
+			at := f.reached[seen]
+			e := f.effect(at)
+			if e == nil || e.kind != effectReturn {
 				continue
 			}
-			if e := f.effect(at); e != nil && e.kind == effectReturn {
-				exit := s.exit()
-				if exit.cfa.Kind == cfi.NoCFA {
-					return view{}, "the code ahead leads to a return whose stack pointer is not known"
-				}
-				exits = append(exits, exit)
-			}
-		}
-		if len(exits) == 0 {
-			return view{}, "the code ahead leads to no return"
-		}
-		v = exits[0]
-		for _, o := range exits[1:] {
-			if !sameCFA(v.cfa, o.cfa) || !slices.EqualFunc(v.rules, o.rules, sameRegisterRule) {
-				return view{}, "the code ahead leads to returns with different frames"
-			}
-		}
-		if afterCall && !v.mayCall(start.gpr[gprSP]) {
-			return view{}, "the call before does not return: what follows it has another frame"
-		}
-		// A call on the way whose frame would be impossible does not return
-		// either.
-		again := false
-		for at, s := range f.states {
-			if s == nil || f.noReturn[at] {
+			exit := f.states[at].exit()
+			if exit.cfa.Kind == cfi.NoCFA {
+				reason = "the code ahead leads to a return whose stack pointer is not known"
 				continue
 			}
-			if e := f.effect(at); e != nil && e.kind == effectCall && !v.mayCall(s.gpr[gprSP]) {
-				f.noReturn[at], again = true, true
+			if c := impossible(&exit, call); c >= 0 {
+				f.noReturn[c] = true
+				continue
+			}
+			switch {
+			case !found:
+				v, found = exit, true
+			case !sameCFA(v.cfa, exit.cfa) || !slices.EqualFunc(v.rules, exit.rules, sameRegisterRule):
+				return "the code ahead leads to returns with different frames"
 			}
 		}
-		if !again {
-			return v, ""
+		return ""
+	}
+	if r := region(-1); r != "" {
+		return view{}, r
+	}
+	for !found && len(f.later) > 0 && !f.restart {
+		level := f.later
+		f.later = nil
+		for _, next := range level {
+			f.strong = append(f.strong[:0], next)
+			if r := region(next.from); r != "" {
+				return view{}, r
+			}
 		}
 	}
-	return view{}, "the code ahead has too many calls that do not return"
+	if !found {
+		return view{}, reason
+	}
+	return v, ""
 }
 
 // maxRetries bounds how often code is read again because a call turned out not
@@ -178,6 +255,9 @@ func (s *state) exit() view {
 		switch x := s.gpr[r]; {
 		case x.kind == address && x.off == 0 && x.base < firstFresh && x.base != gprSP:
 			rule = cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfNumber[x.base])}
+		case x.kind == contents && slices.ContainsFunc(s.slots, func(y slot) bool { return y.base != x.base && y.v == entryValue(r) }):
+			// The register was stored on the way, by another base: it may be
+			// what is loaded here, and not be in memory yet.
 		case x.kind == contents && x.add == 0 && v.cfa.Kind == cfi.CFARegister && sp.base == x.base:
 			rule = cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - v.cfa.Offset}
 		case x.kind == contents && x.add == 0:

@@ -21,19 +21,21 @@ var errBudget = errors.New("the code takes more steps to read than any compiled 
 // way it is reached.
 type flow struct {
 	code    []byte
-	initial bool // the memory at the beginning counts: its words are values
+	initial bool  // the memory at the beginning counts: its words are values
+	start   state // at the beginning
 
 	effects []effect
-	index   []int32  // of the effect at an offset, plus one; negative: none there
-	states  []*state // before the instruction at an offset
-	weak    map[int]int
+	index   []int32     // of the effect at an offset, plus one; negative: none there
+	states  []*state    // before the instruction at an offset
+	reached []int       // offsets that have a state, in the order of discovery
+	weak    map[int]int // the call from which alone an offset was reached
 	// noReturn has the offsets of calls that are known not to return.
 	noReturn map[int]bool
 	symbols  map[int]uint8
 
-	strong, later []arrival
-	frozen        []*state // states that are final
-	restart       bool
+	strong, later []arrival // by jumps, and from calls
+	frozen        []*state  // states that are final
+	restart       bool      // a call that was followed does not return
 	steps         int
 }
 
@@ -44,10 +46,12 @@ type arrival struct {
 	st   state
 }
 
-func newFlow(code []byte, initial bool) *flow {
+func newFlow(code []byte, start state, initial bool) *flow {
 	return &flow{
-		code: code, initial: initial,
+		code: code, start: start, initial: initial,
 		index:    make([]int32, len(code)),
+		states:   make([]*state, len(code)),
+		weak:     make(map[int]int),
 		noReturn: make(map[int]bool),
 		symbols:  make(map[int]uint8),
 		steps:    min(4<<20, 1<<12+64*len(code)),
@@ -73,15 +77,12 @@ func (f *flow) effect(at int) *effect {
 	return &f.effects[len(f.effects)-1]
 }
 
-// run follows the code from entry, where the registers are as initial says.
-func (f *flow) run(entry int, initial state) error {
+// run follows the code from entry, through jumps and calls, until nothing
+// changes.
+func (f *flow) run(entry int) error {
 	for {
-		f.states = make([]*state, len(f.code))
-		f.weak = make(map[int]int)
-		f.strong = append(f.strong[:0], arrival{entry, -1, initial})
-		f.later = f.later[:0]
-		f.restart = false
-		if err := f.drain(initial); err != nil {
+		f.begin(entry)
+		if err := f.drain(); err != nil {
 			return err
 		}
 		if !f.restart {
@@ -90,20 +91,41 @@ func (f *flow) run(entry int, initial state) error {
 	}
 }
 
-func (f *flow) drain(initial state) error {
+// begin forgets what is known of the code, but for calls that do not return,
+// and puts the start at entry.
+func (f *flow) begin(entry int) {
+	for _, at := range f.reached {
+		f.states[at] = nil
+	}
+	f.reached = f.reached[:0]
+	clear(f.weak)
+	f.strong = append(f.strong[:0], arrival{entry, -1, f.start})
+	f.later = f.later[:0]
+	f.restart = false
+}
+
+// drain follows all that waits to be followed.
+func (f *flow) drain() error {
 	for !f.restart {
-		var next arrival
-		switch {
-		case len(f.strong) > 0:
-			next = f.strong[len(f.strong)-1]
-			f.strong = f.strong[:len(f.strong)-1]
-		case len(f.later) > 0:
-			next = f.later[len(f.later)-1]
-			f.later = f.later[:len(f.later)-1]
-		default:
+		if err := f.settle(); err != nil {
+			return err
+		}
+		if len(f.later) == 0 {
 			return nil
 		}
-		if err := f.walk(next, &initial); err != nil {
+		f.strong = append(f.strong, f.later[len(f.later)-1])
+		f.later = f.later[:len(f.later)-1]
+	}
+	return nil
+}
+
+// settle follows what waits, and what jumps reach from there; not what follows
+// calls.
+func (f *flow) settle() error {
+	for len(f.strong) > 0 && !f.restart {
+		next := f.strong[len(f.strong)-1]
+		f.strong = f.strong[:len(f.strong)-1]
+		if err := f.walk(next); err != nil {
 			return err
 		}
 	}
@@ -112,7 +134,7 @@ func (f *flow) drain(initial state) error {
 
 // walk follows straight-line code from an arrival until it ends or reaches
 // what is known already.
-func (f *flow) walk(a arrival, initial *state) error {
+func (f *flow) walk(a arrival) error {
 	at, from, st := a.at, a.from, a.st
 	for {
 		if at < 0 || at >= len(f.code) {
@@ -154,7 +176,7 @@ func (f *flow) walk(a arrival, initial *state) error {
 			}
 			if target := f.target(at, e); e.direct && target > 0 && !f.initial {
 				// A function inside this one, with a frame of its own.
-				f.strong = append(f.strong, arrival{target, -1, *initial})
+				f.strong = append(f.strong, arrival{target, -1, f.start})
 			}
 			if f.noReturn[at] {
 				return nil
@@ -202,6 +224,7 @@ func (f *flow) arrive(at, from int, st *state) (changed bool) {
 	if old == nil {
 		s := *st
 		f.states[at] = &s
+		f.reached = append(f.reached, at)
 		if from >= 0 {
 			f.weak[at] = from
 		}
@@ -236,6 +259,9 @@ func (f *flow) arrive(at, from int, st *state) (changed bool) {
 // lost says whether joining two states loses what one of them knew of the
 // frame.
 func (f *flow) lost(a, b, both *state) bool {
+	if a.gpr[gprSP] == b.gpr[gprSP] && f.initial {
+		return false
+	}
 	return (f.knows(a)|f.knows(b))&^f.knows(both) != 0
 }
 
@@ -243,10 +269,9 @@ func (f *flow) lost(a, b, both *state) bool {
 // preserved registers, the CFA and the return address.
 func (f *flow) knows(s *state) (bits uint32) {
 	if f.initial {
-		for r, v := range s.gpr {
-			if preserved>>r&1 != 0 && v.kind != unknown {
-				bits |= 1 << r
-			}
+		// The preserved registers may hold anything by now.
+		if s.gpr[gprSP].kind != unknown {
+			bits = 1
 		}
 		return bits
 	}

@@ -7,8 +7,8 @@ import (
 // functionRows reads a function whose first instruction is at the start of
 // code, and returns the rows of every instruction whose frame is certain.
 func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
-	f := newFlow(code, false)
-	if err := f.run(0, entryState()); err != nil {
+	f := newFlow(code, entryState(), false)
+	if err := f.run(0); err != nil {
 		return nil, err
 	}
 	if err := f.followTables(); err != nil {
@@ -86,7 +86,7 @@ func (f *flow) followTables() error {
 			f.strong = append(f.strong[:0], arrival{at, -1, start})
 			f.later = f.later[:0]
 			f.restart = false
-			if err := f.drain(start); err != nil {
+			if err := f.drain(); err != nil {
 				return err
 			}
 			if f.restart { // a contradiction among what tables lead to

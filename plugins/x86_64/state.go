@@ -107,6 +107,10 @@ func (s *state) load(a value, initial bool) value {
 
 // store puts size bytes at a. What lies at an address that is not known is
 // assumed not to be where registers are saved: no compiler writes there.
+//
+// Of values by which no frame is recovered nothing is kept, except where the
+// initial contents of the stack count: then that they overwrote what is known
+// of the stack, or were pushed.
 func (s *state) store(a value, size int, v value, initial bool) {
 	if a.kind != address {
 		return
@@ -115,7 +119,7 @@ func (s *state) store(a value, size int, v value, initial bool) {
 		v = value{}
 	}
 	from, to := s.overlapping(a, size)
-	keep := initial || v.worthKeeping()
+	keep := v.worthKeeping() || initial && (from < to || a == s.gpr[gprSP])
 	if from == to && !keep {
 		return
 	}
@@ -142,9 +146,9 @@ func (s *state) store(a value, size int, v value, initial bool) {
 
 // forget drops what is known of the stack. Where its initial contents count,
 // the stack pointer goes too, so that nothing is concluded from them.
-func (s *state) forget(initial bool) {
+func (s *state) forget(all bool) {
 	s.slots = nil
-	if initial {
+	if all {
 		s.gpr = [gprCount]value{}
 	}
 }
@@ -211,16 +215,44 @@ func join(a, b *state, initial bool) state {
 	}
 	// A slot that is absent has its initial contents: what one state has
 	// overwritten is not known in both.
-	for _, x := range a.slots {
-		if !slices.Contains(b.slots, x) {
+	out.slots = joinSlots(a.slots, b.slots)
+	if len(out.slots) > maxSlots {
+		out.forget(true)
+	}
+	return out
+}
+
+// joinSlots merges two lists of slots. A slot that is not in both lists is
+// unknown; the bytes of slots that overlap become one slot.
+func joinSlots(a, b []slot) []slot {
+	out := make([]slot, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		var x slot
+		switch {
+		case len(b) == 0 || len(a) > 0 && (a[0].base < b[0].base || a[0].base == b[0].base && a[0].off <= b[0].off):
+			x, a = a[0], a[1:]
+			if len(b) > 0 && x == b[0] {
+				b = b[1:]
+			} else {
+				x.v = value{}
+			}
+		default:
+			x, b = b[0], b[1:]
 			x.v = value{}
 		}
-		out.store(value{kind: address, base: x.base, off: x.off}, int(x.size), x.v, true)
-	}
-	for _, x := range b.slots {
-		if !slices.Contains(a.slots, x) {
-			out.store(value{kind: address, base: x.base, off: x.off}, int(x.size), value{}, true)
+		if n := len(out); n > 0 {
+			last := &out[n-1]
+			lastEnd, end := int64(last.off)+int64(last.size), int64(x.off)+int64(x.size)
+			if last.base == x.base && int64(x.off) < lastEnd {
+				last.v = value{}
+				if size := max(lastEnd, end) - int64(last.off); size <= math.MaxUint8 {
+					last.size = uint8(size)
+					continue
+				}
+				x.off, x.size = int32(lastEnd), uint8(end-lastEnd)
+			}
 		}
+		out = append(out, x)
 	}
 	return out
 }

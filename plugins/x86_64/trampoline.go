@@ -41,7 +41,7 @@ func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 				start, first, length = i, i, len(code)
 			}
 		}
-		if start < 0 && !r.Exact && bytes.HasPrefix(r.Code[at+1:], code) && callBefore(r.Code[:at+1]) == sdk.NotAfterCall {
+		if start < 0 && !r.Exact && bytes.HasPrefix(r.Code[at+1:], code) && resumeAfter(r.Code[:at+1], at) < 0 {
 			start, first, length = at+1, at, len(code)
 		}
 	}

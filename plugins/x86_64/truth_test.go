@@ -145,8 +145,8 @@ func parseCFA(s string) (register int, offset int64, ok bool) {
 // compareFunction compares the states of a function with its CFI, instruction
 // by instruction.
 func (c *tally) compareFunction(f *knownFunction, code []byte) {
-	flow := newFlow(code, false)
-	if err := flow.run(0, entryState()); err != nil {
+	flow := newFlow(code, entryState(), false)
+	if err := flow.run(0); err != nil {
 		c.report("%#x: %v", f.start, err)
 		return
 	}
