@@ -123,6 +123,8 @@ func TestBadCompressionIsAnError(t *testing.T) {
 	packed := packZLIB(plain)
 	flipped := bytes.Clone(packed)
 	flipped[len(flipped)-1] ^= 1
+	flippedZSTD := packZSTD(plain)
+	flippedZSTD[len(flippedZSTD)-1] ^= 1
 	header := func(kind uint32, size uint64) []byte {
 		return chdr(elf.ELFCLASS64, binary.LittleEndian, kind, size)
 	}
@@ -139,6 +141,8 @@ func TestBadCompressionIsAnError(t *testing.T) {
 		{name: "no zstd stream", data: append(header(2, 5), "garbage"...), says: "decompressing: "},
 		{name: "stream cut", data: append(header(1, 100000), packed[:len(packed)/2]...), says: "decompressing: unexpected EOF"},
 		{name: "checksum", data: append(header(1, 100000), flipped...), says: "checksum"},
+		{name: "checksum, zstd", data: append(header(2, 100000), flippedZSTD...), says: "decompressing: "},
+		{name: "bytes after the frame, zstd", data: append(append(header(2, 100000), packZSTD(plain)...), "garbage"...), says: "decompressing: "},
 		{name: "more than said", data: append(header(1, 99999), packed...), says: "more than the 99999 bytes"},
 		{name: "less than said", data: append(header(1, 100001), packed...), says: "decompressed to 100000 bytes, expected 100001"},
 		{name: "less than said, zstd", data: append(header(2, 100001), packZSTD(plain)...), says: "decompressed to 100000 bytes, expected 100001"},
