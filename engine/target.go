@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"math/bits"
 	"sort"
 	"sync"
 
@@ -38,7 +36,9 @@ type moduleSegment struct {
 // thread is a thread with its architecture and what its plugin said of it.
 type thread struct {
 	*target.Thread
-	arch    *machine
+	arch *machine
+
+	mu      sync.Mutex // held while the thread is bound again
 	binding *sdk.ThreadBinding
 	failure error // why there is no binding
 }
@@ -100,6 +100,7 @@ func (t *Target) Walk(ctx context.Context, th *target.Thread) *Stack {
 	if state == nil {
 		return &Stack{Thread: th, Stopped: Stopped{StopNoMemory, "the thread is not of this target"}}
 	}
+	t.rebind(ctx, state)
 	w := newWalker(t, state)
 	if err := object.Guard(func() error { w.walk(ctx); return nil }); err != nil {
 		w.stack.Stopped = Stopped{StopNoMemory, err.Error()}
@@ -177,43 +178,32 @@ func (t *Target) bindAll(ctx context.Context) {
 		mod.arch = machines[mod.Arch]
 	}
 	for m, batch := range batches {
-		// A state that kills the plugin must not cost the other threads: the
-		// batch is halved until that state is alone, as often as one such state
-		// in it needs.
-		budget := 2*bits.Len(uint(len(batch))) + 2
-		t.bind(ctx, m, batch, &budget)
+		t.bind(ctx, m, batch...)
 	}
 }
 
-func (t *Target) bind(ctx context.Context, m *machine, batch []*thread, budget *int) {
+// bind asks about threads in one call.
+func (t *Target) bind(ctx context.Context, m *machine, batch ...*thread) {
 	req := &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, len(batch))}
 	for i, s := range batch {
 		req.Threads[i] = sdk.ThreadState{Thread: s.Handle, Registers: s.Registers, Processor: s.Processor}
 	}
 	answer, err := m.arch.BindThreads(ctx, &view{target: t}, req)
-	if err == nil {
-		for i, s := range batch {
+	for i, s := range batch {
+		if s.failure = err; err == nil {
 			s.binding = &answer.Threads[i]
 		}
-		return
 	}
-	*budget--
-	if len(batch) == 1 || *budget <= 0 || !batchMayBeWhy(err) {
-		for _, s := range batch {
-			s.failure = err
-		}
-		return
-	}
-	half := len(batch) / 2
-	t.bind(ctx, m, batch[:half], budget)
-	t.bind(ctx, m, batch[half:], budget)
 }
 
-// batchMayBeWhy says whether one thread of a batch may be why the plugin failed
-// it. A plugin that did not start, or that hung, is not asked the same again.
-func batchMayBeWhy(err error) bool {
-	var failure *plugin.Failure
-	return errors.As(err, &failure) && failure.Call != "start" && !errors.Is(err, context.DeadlineExceeded)
+// rebind asks about one thread alone after the batch that it was in failed:
+// the plugin may run again, and another thread's state may have been why.
+func (t *Target) rebind(ctx context.Context, s *thread) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.arch != nil && s.binding == nil && s.failure != nil {
+		t.bind(ctx, s.arch, s)
+	}
 }
 
 // view is the engine as a plugin sees it while a call about a target is under

@@ -41,6 +41,7 @@ var subjects = map[string]subject{
 	"frames":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "frames.cpp", "-o"}},
 	"gosubject":   {build: []string{"go", "build", "-o"}},
 	"rustsubject": {build: []string{"rustc", "-C", "opt-level=2", "-g", "-C", "panic=abort", "rustsubject.rs", "-o"}},
+	"noid":        {build: []string{"gcc", "-O2", "-g", "-Wl,--build-id=none", "nocfi.c", "-o"}},
 	"nocfi": {
 		build: []string{"gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-asynchronous-unwind-tables", "-fno-exceptions", "nocfi.c", "-o"},
 	},

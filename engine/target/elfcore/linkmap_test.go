@@ -26,7 +26,7 @@ const (
 )
 
 // newLinked has an executable, a library and the dynamic loader in its list.
-func newLinked(t *testing.T, b *builder) *linked {
+func newLinked(t testing.TB, b *builder) *linked {
 	p := &linked{world: newWorld(t, b)}
 	p.noFile = true
 	p.exe = newLibrary(b.numbers, b.machine, "exe-id")
@@ -60,6 +60,12 @@ func (p *linked) link(address, bias, name, dynamic, next uint64) {
 }
 
 func (p *linked) open(d dump) *Core {
+	p.build(d)
+	return p.world.open()
+}
+
+// build maps what is loaded and writes the files.
+func (p *linked) build(d dump) {
 	p.load("/bin/prog", p.exe, exeAt, d)
 	p.load("/lib/a.so", p.lib, libAt, d)
 	p.load("/lib/ld.so", p.loader, loaderAt, d)
@@ -67,7 +73,6 @@ func (p *linked) open(d dump) *Core {
 	p.write("/lib/a.so", p.lib)
 	p.write("/lib/ld.so", p.loader)
 	p.memory(heapAt, p.heap)
-	return p.world.open()
 }
 
 func (p *linked) modules(change ...func(list []moduleView) []moduleView) []moduleView {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -76,14 +75,14 @@ func (l *library) file() []byte {
 // world is a process in the making.
 type world struct {
 	*builder
-	t      *testing.T
+	t      testing.TB
 	root   string
 	ranges []fileRange
 	auxv   []uint64
 	noFile bool // without NT_FILE
 }
 
-func newWorld(t *testing.T, b *builder) *world {
+func newWorld(t testing.TB, b *builder) *world {
 	return &world{builder: b, t: t, root: t.TempDir()}
 }
 
@@ -131,8 +130,8 @@ func (w *world) memory(address uint64, data []byte) {
 	w.parts = append(w.parts, part{typ: elf.PT_LOAD, flags: elf.PF_R | elf.PF_W, address: address, data: data, size: (uint64(len(data)) + 0xfff) &^ 0xfff})
 }
 
-func (w *world) open(options ...Options) *Core {
-	w.t.Helper()
+// bytes writes the core.
+func (w *world) bytes() []byte {
 	notes := w.note(nil, coreOwner, ntPRSTATUS, w.status(1, 11, 0x100, 0))
 	notes = w.note(notes, coreOwner, ntPRPSINFO, w.info(1, "prog"))
 	if w.auxv != nil {
@@ -141,15 +140,19 @@ func (w *world) open(options ...Options) *Core {
 	if !w.noFile {
 		notes = w.note(notes, coreOwner, ntFILE, w.fileNote(4096, w.ranges...))
 	}
-	parts := append([]part{{typ: elf.PT_NOTE, data: notes, align: 4}}, w.parts...)
 	b := *w.builder
-	b.parts = parts
-	o := Options{Finder: object.Finder{Sysroot: w.root}}
+	b.parts = append([]part{{typ: elf.PT_NOTE, data: notes, align: 4}}, w.parts...)
+	return b.core()
+}
+
+func (w *world) open(options ...Options) *Core {
+	w.t.Helper()
+	o := Options{}
 	if len(options) > 0 {
 		o = options[0]
-		o.Finder.Sysroot = w.root
 	}
-	return openBytes(w.t, w.numbers, b.core(), o)
+	o.Finder.Sysroot = w.root
+	return openBytes(w.t, w.numbers, w.bytes(), o)
 }
 
 // moduleView is what tests compare of a module.
