@@ -57,8 +57,8 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	var files []string
 	if m := s.of.mapping; m != nil {
 		files = append(files, m.path)
-		if m.real != "" && m.real != m.path {
-			files = append(files, m.real)
+		if m.resolved != "" && m.resolved != m.path {
+			files = append(files, m.resolved)
 		}
 	}
 	for _, file := range files {
@@ -93,8 +93,8 @@ func (f *Finder) inTarget(dir string) (name string, isIn bool) {
 	roots := []string{root}
 	// The path of an object without its links is one without those of Sysroot.
 	if absolute, err := filepath.Abs(root); err == nil {
-		if real, err := filepath.EvalSymlinks(absolute); err == nil {
-			roots = append(roots, real)
+		if resolved, err := filepath.EvalSymlinks(absolute); err == nil {
+			roots = append(roots, resolved)
 		}
 	}
 	for _, root := range roots {
@@ -127,7 +127,7 @@ func (s *debugSearch) try(p place) *Object {
 		if reason = s.refuse(o); reason == "" {
 			return o
 		}
-		o.Close()
+		_ = o.Close()
 	}
 	s.tried = append(s.tried, Attempt{p.path, reason})
 	return nil

@@ -85,7 +85,7 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 		// What is now at the path of a deleted file is another one, unless its
 		// build ID says otherwise.
 		s.mustCheck = clean != name
-		for _, p := range f.places(name, clean) {
+		for _, p := range f.places(clean) {
 			if o = s.try(p); o != nil {
 				return s.found(o, refused)
 			}
@@ -115,9 +115,9 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 }
 
 // places are where a path of the target may be, but for Exe.
-func (f *Finder) places(name, clean string) []place {
-	list := []place{f.rootPlace(clean)}
-	base := path.Base(clean)
+func (f *Finder) places(name string) []place {
+	list := []place{f.rootPlace(name)}
+	base := path.Base(name)
 	if base == "/" || base == "." || base == ".." {
 		return list
 	}
@@ -192,7 +192,7 @@ func (s *search) try(p place) *Object {
 		}
 	}
 	s.tried = append(s.tried, Attempt{p.path, reason})
-	o.Close()
+	_ = o.Close()
 	return nil
 }
 
@@ -208,7 +208,7 @@ func (s *search) found(o *Object, problem string) Found {
 		problem += o.Path() + ": " + s.why
 	case s.unchecked != nil:
 		s.tried = append(s.tried, Attempt{s.unchecked.Path(), s.why})
-		s.unchecked.Close()
+		_ = s.unchecked.Close()
 	}
 	return Found{Object: o, Path: o.Path(), Checked: checked, Problem: problem, Tried: s.tried}
 }
@@ -239,7 +239,7 @@ func open(p place) (o *Object, reason string) {
 		return nil, short(err)
 	}
 	if o.Type() == elf.ET_CORE {
-		o.Close()
+		_ = o.Close()
 		return nil, "is a core file"
 	}
 	return o, ""
@@ -298,7 +298,7 @@ func (f *Finder) folder(dir string) *folderIndex {
 		if id := o.BuildID(); len(id) > 0 {
 			index.byID[string(id)] = append(index.byID[string(id)], file)
 		}
-		o.Close()
+		_ = o.Close()
 	}
 	return index
 }

@@ -76,7 +76,7 @@ func TestGuardNestsAndRestoresTheSetting(t *testing.T) {
 		t.Error("panics on faults are still on")
 	}
 	want := errors.New("its own")
-	if err := Guard(func() error { return want }); err != want {
+	if err := Guard(func() error { return want }); !errors.Is(err, want) {
 		t.Errorf("error %v, expected that of the function", err)
 	}
 }

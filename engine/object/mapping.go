@@ -1,6 +1,7 @@
 package object
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,10 +18,10 @@ const openFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCT
 
 // A Mapping is a regular file, mapped read-only.
 type Mapping struct {
-	path string
-	real string // path without symbolic links; "" when not known
-	data []byte
-	id   fileID
+	path     string
+	resolved string // path without symbolic links; "" when not known
+	data     []byte
+	id       fileID
 
 	mu     sync.Mutex
 	closed bool
@@ -45,7 +46,7 @@ func Map(path string) (*Mapping, error) {
 	if err := retry(func() (err error) { fd, err = unix.Open(path, openFlags, 0); return }); err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	return mapFD(fd, path)
 }
 
@@ -70,11 +71,12 @@ func mapFD(fd int, path string) (*Mapping, error) {
 		return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
 	}
 	// Debug files lie beside the file itself, not beside links to it.
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	resolved, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
-		real = ""
+		resolved = ""
 	}
-	m := &Mapping{real: real, path: path, data: data, id: fileID{uint64(st.Dev), st.Ino}}
+	//nolint:unconvert // the type of Dev depends on the machine
+	m := &Mapping{path: path, resolved: resolved, data: data, id: fileID{uint64(st.Dev), st.Ino}}
 	addLive(m)
 	return m, nil
 }
@@ -98,10 +100,13 @@ func checkRegular(path string, st *unix.Stat_t) error {
 	return fmt.Errorf("%s: %w (a %s)", path, ErrNotRegular, kind)
 }
 
+// closeFD closes a file that was only read or looked at: an error says nothing.
+func closeFD(fd int) { _ = unix.Close(fd) }
+
 // retry repeats a system call that a signal interrupted.
 func retry(call func() error) error {
 	for {
-		if err := call(); err != unix.EINTR {
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func Open(path string) (*Object, error) {
 func openMapping(m *Mapping) (*Object, error) {
 	o, err := New(m.path, m.data)
 	if err != nil {
-		m.Close()
+		_ = m.Close()
 		return nil, err
 	}
 	o.mapping = m

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -26,7 +27,7 @@ func mapUnder(root, name string) (*Mapping, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: root, Err: err}
 	}
-	defer unix.Close(dir)
+	defer closeFD(dir)
 
 	// A path is looked at before it is opened, as Map does.
 	fd, err := openIn(dir, name, unix.O_PATH|unix.O_CLOEXEC)
@@ -35,7 +36,7 @@ func mapUnder(root, name string) (*Mapping, error) {
 	}
 	var st unix.Stat_t
 	err = retry(func() error { return unix.Fstat(fd, &st) })
-	unix.Close(fd)
+	closeFD(fd)
 	if err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: shown, Err: err}
 	}
@@ -45,7 +46,7 @@ func mapUnder(root, name string) (*Mapping, error) {
 	if fd, err = openIn(dir, name, openFlags); err != nil {
 		return nil, &fs.PathError{Op: "open", Path: shown, Err: err}
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	return mapFD(fd, shown)
 }
 
@@ -61,10 +62,11 @@ func absolute(name string) string {
 // openIn opens a path beneath the directory dir as if that were the root.
 func openIn(dir int, name string, flags int) (int, error) {
 	fd, err := openat2In(dir, name, flags)
-	switch err {
-	case unix.ENOSYS, unix.EPERM, unix.EINVAL, unix.E2BIG:
-		// The kernel has no openat2, or a filter forbids it.
-		return walkIn(dir, name, flags)
+	for _, absent := range []error{unix.ENOSYS, unix.EPERM, unix.EINVAL, unix.E2BIG} {
+		if errors.Is(err, absent) {
+			// The kernel has no openat2, or a filter forbids it.
+			return walkIn(dir, name, flags)
+		}
 	}
 	return fd, err
 }
@@ -77,7 +79,7 @@ func openat2In(dir int, name string, flags int) (fd int, err error) {
 	// EAGAIN: something on the way was renamed meanwhile.
 	for range 8 {
 		err = retry(func() (err error) { fd, err = unix.Openat2(dir, absolute(name), &how); return err })
-		if err != unix.EAGAIN {
+		if !errors.Is(err, unix.EAGAIN) {
 			break
 		}
 	}
@@ -91,12 +93,12 @@ func walkIn(dir int, name string, flags int) (int, error) {
 	var below []int // directories entered, beneath dir
 	defer func() {
 		for _, fd := range below {
-			unix.Close(fd)
+			closeFD(fd)
 		}
 	}()
 	leave := func(n int) {
 		for _, fd := range below[n:] {
-			unix.Close(fd)
+			closeFD(fd)
 		}
 		below = below[:n]
 	}
@@ -123,13 +125,13 @@ func walkIn(dir int, name string, flags int) (int, error) {
 		}
 		var st unix.Stat_t
 		if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
-			unix.Close(fd)
+			closeFD(fd)
 			return -1, err
 		}
 		switch st.Mode & unix.S_IFMT {
 		case unix.S_IFLNK:
 			target, err := readLink(fd)
-			unix.Close(fd)
+			closeFD(fd)
 			if err != nil {
 				return -1, err
 			}
@@ -146,7 +148,7 @@ func walkIn(dir int, name string, flags int) (int, error) {
 		case unix.S_IFDIR:
 			below = append(below, fd)
 		default:
-			unix.Close(fd)
+			closeFD(fd)
 			if len(todo) > 0 {
 				return -1, unix.ENOTDIR
 			}
