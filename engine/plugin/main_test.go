@@ -136,22 +136,20 @@ type testArch struct {
 func newTestArch(m mode) sdk.Architecture {
 	handshake := func(network, address string) {
 		fmt.Printf("1|%d|%s|%s|grpc|\n", sdk.ProtocolVersion, network, address)
-		select {}
+		time.Sleep(time.Hour)
 	}
-	// A goroutine sleeps, so that select{} is no deadlock.
-	go time.Sleep(time.Hour)
 	switch m {
 	case exits:
 		fmt.Fprintln(os.Stderr, "libvendor.so.7 is \x1b[31mmissing")
 		os.Exit(3)
 	case hangs:
-		select {}
+		time.Sleep(time.Hour)
 	case garbage:
 		fmt.Println("Welcome to the \x1b[1mvendor's\x1b[0m plugin")
-		select {}
+		time.Sleep(time.Hour)
 	case silent:
 		os.Stdout.Close()
-		select {}
+		time.Sleep(time.Hour)
 	case shakesAndHangs:
 		path := filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s")
 		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -166,14 +164,14 @@ func newTestArch(m mode) sdk.Architecture {
 			os.Exit(1)
 		}
 		fmt.Printf("1|%d|unix|%s|grpc||true\n", sdk.ProtocolVersion, path)
-		select {}
+		time.Sleep(time.Hour)
 	case wrongSocket:
 		handshake("unix", "/run/dbus/system_bus_socket")
 	case wrongNetwork:
 		handshake("tcp", "127.0.0.1:22")
 	case otherVersion:
 		fmt.Printf("1|%d|unix|%s|grpc|\n", sdk.ProtocolVersion+1, "x")
-		select {}
+		time.Sleep(time.Hour)
 	}
 	return &testArch{mode: m}
 }
@@ -206,6 +204,49 @@ func (a *testArch) Disassemble(ctx context.Context, req *sdk.DisassembleRequest)
 		return nil, fmt.Errorf("no command %q", name)
 	}
 	return command(argument, req)
+}
+
+// FrameRules and ClassifyReturn answer what the function's name, or the number
+// of addresses, orders.
+func (a *testArch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	answer := &sdk.FrameRulesAnswer{}
+	for _, f := range req.Functions {
+		row := cfi.Row{
+			Start: f.Start, End: f.Start + uint64(len(f.Code)),
+			CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: 8, Offset: 16},
+			Rules:         []cfi.RegisterRule{{Column: 9, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}},
+			ReturnAddress: 9,
+		}
+		rows := []cfi.Row{row}
+		switch f.Name {
+		case "unknown register":
+			rows[0].CFA.Register = 77
+		case "unknown column":
+			rows[0].Rules[0].Column = 77
+		case "outside":
+			rows[0].End++
+		case "backwards":
+			rows[0].Start, rows[0].End = rows[0].End, rows[0].Start
+		case "overlapping":
+			rows = append(rows, row)
+		case "bad expression":
+			rows[0].Rules[0].Rule = cfi.Rule{Kind: cfi.Expression, Expr: []byte{0xff, 0xff, 0xff}}
+		case "too many":
+			answer.Functions = append(answer.Functions, sdk.FrameRules{})
+		case "too few":
+			continue
+		case "memory":
+			b := make([]byte, 4)
+			n, err := e.ReadMemory(ctx, sdk.MemoryRange{Address: 0x5000}, b)
+			if err != nil {
+				return nil, err
+			}
+			answer.Functions = append(answer.Functions, sdk.FrameRules{Reason: fmt.Sprintf("%d bytes: %s", n, b)})
+			continue
+		}
+		answer.Functions = append(answer.Functions, sdk.FrameRules{Rows: rows})
+	}
+	return answer, nil
 }
 
 // order makes a request that orders a command.
