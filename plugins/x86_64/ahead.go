@@ -159,6 +159,7 @@ func (f *flow) nearestReturn() (v view, reason string) {
 	}
 	// region follows what waits; call is the one before it, -1 for none.
 	region := func(call int) string {
+		f.root = call
 		if err := f.settle(); err != nil {
 			return err.Error()
 		}

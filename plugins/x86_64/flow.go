@@ -35,6 +35,7 @@ type flow struct {
 
 	strong, later []arrival // by jumps, and from calls
 	frozen        []*state  // states that are final
+	root          int       // the call behind which code is followed now; -1: none
 	restart       bool      // a call that was followed does not return
 	steps         int
 }
@@ -54,6 +55,7 @@ func newFlow(code []byte, start state, initial bool) *flow {
 		weak:     make(map[int]int),
 		noReturn: make(map[int]bool),
 		symbols:  make(map[int]uint8),
+		root:     -1,
 		steps:    min(4<<20, 1<<12+64*len(code)),
 	}
 }
@@ -245,6 +247,11 @@ func (f *flow) arrive(at, from int, st *state) (changed bool) {
 			return false
 		case from < 0 && isWeak:
 			f.noReturn[call] = true
+			f.restart = true
+			return false
+		case from < 0 && f.root >= 0:
+			// Before this call was taken to return, there was no contradiction.
+			f.noReturn[f.root] = true
 			f.restart = true
 			return false
 		}

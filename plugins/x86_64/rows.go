@@ -67,7 +67,8 @@ func (s *state) view(atCall bool) view {
 		return out
 	}
 	rule := func(want value) (cfi.Rule, bool) {
-		for i := range s.slots {
+		// Of several places the one nearest to the CFA: that of the prologue.
+		for i := len(s.slots) - 1; i >= 0; i-- {
 			x := &s.slots[i]
 			if x.v != want || x.size != 8 {
 				continue
