@@ -153,7 +153,7 @@ func (s *debugSearch) refuse(o *Object) string {
 	if !s.linked {
 		return fmt.Sprintf("has no build ID, expected %x", s.id)
 	}
-	if len(o.data) > maxChecked {
+	if uint64(len(o.data)) > maxChecked {
 		return fmt.Sprintf("has no build ID, and its CRC-32 is not made of %d bytes", len(o.data))
 	}
 	sum, err := o.crc()

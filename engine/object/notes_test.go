@@ -185,10 +185,13 @@ func TestBuildIDIsThatOfReadelf(t *testing.T) {
 	}
 }
 
-// sectionless takes the section headers off a 64-bit little-endian file.
+// sectionless takes the section headers off a little-endian file.
 func sectionless(b []byte) []byte {
-	binary.LittleEndian.PutUint64(b[40:], 0)
-	binary.LittleEndian.PutUint16(b[60:], 0)
-	binary.LittleEndian.PutUint16(b[62:], 0)
+	offset, counts := b[40:48], b[60:64]
+	if b[elf.EI_CLASS] == byte(elf.ELFCLASS32) {
+		offset, counts = b[32:36], b[48:52]
+	}
+	clear(offset)
+	clear(counts)
 	return b
 }
