@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -281,4 +282,16 @@ func writeFile(t testing.TB, root, path string, data []byte) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// problemsOf are the problems of a core, but for the one that most small cores
+// have.
+func problemsOf(c *Core) string {
+	var list []string
+	for _, p := range c.Info().Problems {
+		if !strings.HasSuffix(p, noCode) {
+			list = append(list, p)
+		}
+	}
+	return strings.Join(list, "\n")
 }

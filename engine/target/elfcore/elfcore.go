@@ -108,12 +108,12 @@ func (c *Core) read(data []byte, options Options) error {
 	c.addProblems(problems)
 	if len(notes) == 0 && len(c.header.programs) > 0 {
 		c.problem("the core has no notes, so neither threads nor the names of mapped files")
-		notes = nil
 	}
-	if len(notes) > 0 {
-		c.process, problems = readProcess(&c.header, notes, c.description, unreadable)
-		c.addProblems(problems)
+	if len(notes) == 0 {
+		return nil
 	}
+	c.process, problems = readProcess(&c.header, notes, c.description, unreadable)
+	c.addProblems(problems)
 	c.pageSize = 4096
 	if size := c.process.auxv[atPageSize]; size >= 1024 && size <= 1<<22 && size&(size-1) == 0 {
 		c.pageSize = size

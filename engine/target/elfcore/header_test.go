@@ -102,7 +102,7 @@ func TestCoresOfBothClassesAndByteOrders(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v/%v", b.order, b.wide), func(t *testing.T) {
 			c := openBytes(t, b.numbers, smallCore(b))
-			if diff := cmp.Diff([]string(nil), c.Info().Problems); diff != "" {
+			if diff := cmp.Diff("", problemsOf(c)); diff != "" {
 				t.Error(diff)
 			}
 			if got := c.Info(); got.Machine != uint16(b.machine) || got.Signal != 11 || got.Kind != target.ELFCore {
@@ -153,7 +153,7 @@ func TestCoreCutAtEveryByte(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%d bytes: %v", n, err)
 			}
-			if problems := strings.Join(c.Info().Problems, "\n"); !strings.Contains(problems, fmt.Sprintf("offset %#x", n)) {
+			if problems := problemsOf(c); !strings.Contains(problems, fmt.Sprintf("offset %#x", n)) {
 				t.Fatalf("%d of %d bytes: the problems do not name the end of the file: %q", n, len(whole), problems)
 			}
 			buf := make([]byte, 18)
@@ -197,7 +197,7 @@ func TestMoreSegmentsThanTheHeaderCanCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := openBytes(t, b.numbers, test.data)
-			problems := strings.Join(c.Info().Problems, "\n")
+			problems := problemsOf(c)
 			if (test.problem == "") != (problems == "") || !strings.Contains(problems, test.problem) {
 				t.Errorf("problems %q, want %q", problems, test.problem)
 			}
@@ -231,7 +231,7 @@ func TestRegistersNeedTheRightArchitecture(t *testing.T) {
 			if err := c.open(data, Options{Describe: test.describe, Finder: object.Finder{Sysroot: t.TempDir()}}); err != nil {
 				t.Fatal(err)
 			}
-			if p := strings.Join(c.Info().Problems, "\n"); !strings.Contains(p, test.want) {
+			if p := problemsOf(c); !strings.Contains(p, test.want) {
 				t.Errorf("problems %q, want %q", p, test.want)
 			}
 			if len(c.Threads()) != 1 || c.Threads()[0].ID != "77" || !strings.Contains(c.Threads()[0].Problem, test.want) || len(c.Threads()[0].Registers.Numbers) != 0 {

@@ -3,7 +3,6 @@ package elfcore
 import (
 	"bytes"
 	"debug/elf"
-	"fmt"
 
 	"github.com/unwindd/unwindd/engine/object"
 )
@@ -94,11 +93,7 @@ func (c *Core) findExecutable() (exe executable) {
 	exe.file = c.find(c.executablePath(), nil, true)
 	o := exe.file.Object
 	if o == nil {
-		return exe
-	}
-	if reason := c.foreign(o); reason != "" {
-		o.Close()
-		exe.file = object.Found{Problem: fmt.Sprintf("%s was not used: %s", exe.file.Path, reason)}
+		c.problem("the executable is not known: the core does not have its program headers at address %#x (AT_PHDR), and %s", address, exe.file.Problem)
 		return exe
 	}
 	exe.programs = o.Programs()

@@ -214,6 +214,18 @@ func TestExecutableWithFixedAddressesAndWithoutAHeaderInTheCore(t *testing.T) {
 	})
 }
 
+func TestExecutableThatNothingTells(t *testing.T) {
+	p := newLinked(t, little64())
+	p.load("/bin/prog", p.exe, exeAt, dump{data: true})
+	p.memory(heapAt, p.heap)
+	c := p.world.open()
+	checkModules(t, c, nil)
+	want := "the executable is not known: the core does not have its program headers at address 0x550040 (AT_PHDR), and /bin/prog: no file: tried "
+	if problems := problemsOf(c); !strings.Contains(problems, want) {
+		t.Errorf("problems %q, want %q", problems, want)
+	}
+}
+
 func TestLinksCompleteNTFILE(t *testing.T) {
 	// The mappings of the library are missing from NT_FILE.
 	p := newLinked(t, little64())

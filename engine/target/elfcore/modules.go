@@ -26,6 +26,9 @@ type finderKey struct {
 	isExe         bool
 }
 
+// noCode is the problem of a core that says nothing of code.
+const noCode = "neither NT_FILE nor NT_AUXV: what code was loaded is not known"
+
 // modules makes the modules of a core.
 type modules struct {
 	*Core
@@ -46,6 +49,10 @@ const maxFound = 1 << 16
 // missing (the kernel leaves it out when it is larger than
 // core_file_note_size_limit) these two tell all.
 func (c *Core) findModules() {
+	if c.process.files == nil && c.process.auxv == nil {
+		c.problem("%s", noCode)
+		return
+	}
 	m := &modules{Core: c, found: map[finderKey]object.Found{}, dynamics: map[uint64]bool{}, fits: maxFits}
 	m.exe = c.findExecutable()
 	m.readLinks()

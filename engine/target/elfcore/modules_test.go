@@ -525,7 +525,7 @@ func TestSegmentsThatOverlapOrWrap(t *testing.T) {
 	checkMemory(t, c, 0x2008, nil)
 	checkMemory(t, c, 0xffffffffffffff00, []byte("top"))
 	checkMemory(t, c, 0x4004, nil)
-	problems := strings.Join(c.Info().Problems, "\n")
+	problems := problemsOf(c)
 	for _, want := range []string{
 		"2 segments overlap one that starts before them, the first at address 0x1ffe",
 		"1 segments reach past the last address and are cut there, the first is program header 3",

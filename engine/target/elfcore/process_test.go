@@ -72,8 +72,8 @@ func TestNotesBelongToTheThreadBeforeThem(t *testing.T) {
 	if diff := cmp.Diff(wantNotes, info.Notes); diff != "" {
 		t.Error(diff)
 	}
-	if len(info.Problems) != 0 {
-		t.Error(info.Problems)
+	if p := problemsOf(c); p != "" {
+		t.Error(p)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestDamagedNotes(t *testing.T) {
 			if diff := cmp.Diff(test.threads, views(c)); diff != "" {
 				t.Error(diff)
 			}
-			problems := strings.Join(c.Info().Problems, "\n")
+			problems := problemsOf(c)
 			if (test.problem == "") != (problems == "") || !strings.Contains(problems, test.problem) {
 				t.Errorf("problems %q, want %q", problems, test.problem)
 			}
@@ -204,6 +204,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	b := little64()
 	status := b.note(nil, coreOwner, ntPRSTATUS, b.status(1, 11, 0x100, 0))
 	b.parts = []part{{typ: elf.PT_NOTE, data: status}}
+	b.parts[0].data = b.note(status, coreOwner, ntAUXV, b.words(nil, 0, 0))
 	for range 60000 {
 		b.parts = append(b.parts, part{typ: elf.PT_NOTE, at: 64 + 60001*56, claim: uint64(len(status))})
 	}
@@ -262,5 +263,12 @@ func TestNotesForPluginsAreCopies(t *testing.T) {
 	clear(data)
 	if got := string(c.Info().Notes[0].Data); got != "abcd" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestCoreThatSaysNothingOfCode(t *testing.T) {
+	c := openBytes(t, little64().numbers, smallCore(little64()))
+	if p := strings.Join(c.Info().Problems, "\n"); p != "synthetic.core: "+noCode {
+		t.Errorf("problems %q", p)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -555,6 +556,61 @@ func TestDeletedLibraryOfACoreWithEverything(t *testing.T) {
 		}
 	}
 	checkCode(t, c)
+}
+
+// What is left of a core that was cut (by ulimit -c, or a full disk) is used.
+func TestRealCoreThatWasCut(t *testing.T) {
+	s := start(t, 5, "0x33", false)
+	s.look()
+	data, err := os.ReadFile(s.crash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []int{1, 10, 50, 99} {
+		path := filepath.Join(s.dir, fmt.Sprintf("cut.%d", part))
+		if err := os.WriteFile(path, data[:len(data)/100*part], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := openReal(t, path)
+		known, unknown := s.checkTruth(c, false)
+		t.Logf("%d%%: %d bytes known, %d unknown, %d modules, problems %q", part, known, unknown, len(c.Modules()), c.Info().Problems)
+		if len(c.Threads()) != 6 || !c.Threads()[0].Crashed || c.Info().Signal != 11 {
+			t.Errorf("%d%%: %d threads, signal %d", part, len(c.Threads()), c.Info().Signal)
+		}
+		if p := strings.Join(c.Info().Problems, "\n"); !strings.Contains(p, fmt.Sprintf("the file is cut at offset %#x", len(data)/100*part)) {
+			t.Errorf("%d%%: problems %q", part, p)
+		}
+		for _, m := range c.Modules() {
+			if m.Path == s.exe && m.Object == nil {
+				t.Errorf("%d%%: %s", part, m.Problem)
+			}
+		}
+		if len(c.Modules()) < 3 {
+			t.Errorf("%d%%: %d modules", part, len(c.Modules()))
+		}
+		checkCode(t, c)
+	}
+}
+
+func TestCoreIsReadConcurrently(t *testing.T) {
+	s := start(t, 1, "0x33", false)
+	c := openReal(t, s.crash())
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			buf := make([]byte, 64)
+			for _, m := range c.Modules() {
+				for _, seg := range m.Segments {
+					c.ReadMemory(0, seg.Start, buf)
+					c.Mapped(seg.Start)
+				}
+			}
+			c.Info()
+		}()
+	}
+	wait.Wait()
 }
 
 // A core that is cut while it is open gives errors, and the process lives on.
