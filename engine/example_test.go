@@ -37,4 +37,17 @@ func Example() {
 		fmt.Println("stopped:", stack.Stopped.Reason)
 	}
 	// Output:
+	// 0x401100 content_length line 40 inlined=true, found by context
+	// 0x401100 read_body.cold line 47 inlined=false, found by context
+	// 0x401941 serve line 59 inlined=false, found by cfi
+	// 0x401958 serve line 58 inlined=false, found by cfi
+	// 0x401958 serve line 58 inlined=false, found by cfi
+	// 0x40199a by_name line 66 inlined=false, found by cfi
+	// 0x4091cd msort_with_tmp.part.0 line 0 inlined=false, found by cfi
+	// 0x409366 qsort_r line 0 inlined=false, found by cfi
+	// 0x40170a main line 101 inlined=false, found by cfi
+	// 0x401cc4 __libc_start_call_main line 0 inlined=false, found by cfi
+	// 0x4033c0 __libc_start_main line 0 inlined=false, found by cfi
+	// 0x401741 _start line 0 inlined=false, found by cfi
+	// stopped: outermost
 }

@@ -27,7 +27,7 @@ const maxCachedRows = 1 << 16
 const maxFunctionCode = 1 << 20
 
 // codeWindow is how much code is sent before and after a PC in a function
-// that nothing bounds.
+// that nothing bounds: a page.
 const codeWindow = 4096
 
 // module is a module with what the walk needs of it. Its parts are made when

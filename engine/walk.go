@@ -319,14 +319,12 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 	if !f.exact {
 		lookup -= uint64(w.machine.desc.CallDistance)
 	}
-	start := lookup - min(lookup, codeWindow)
-	for start < lookup {
-		if _, executable := w.target.state.Mapped(start); executable {
-			break
-		}
-		start += codeWindow / 16
+	// Mappings are of whole pages, so code that is executable is there from its
+	// page's start on.
+	start := lookup &^ (codeWindow - 1)
+	if _, executable := w.target.state.Mapped(start - 1); executable && start > 0 {
+		start -= codeWindow
 	}
-	start = min(start, lookup)
 	code := make([]byte, lookup-start+codeWindow)
 	n, err := w.target.state.ReadMemory(locexpr.DefaultSpace, start, code)
 	if start+uint64(n) <= lookup {

@@ -35,7 +35,6 @@ func parentMain(md string) {
 	if err := <-done; err != nil {
 		panic(err)
 	}
-	// A plugin that stops does not notice that its connection ends.
 	fmt.Println(a.PID())
 	select {}
 }
@@ -60,6 +59,10 @@ func TestPluginDiesWithItsParent(t *testing.T) {
 	}
 	if err := syscall.Kill(pid, 0); err != nil {
 		t.Fatalf("process %d: %v", pid, err)
+	}
+	// One that is stopped does not notice that its connection ends.
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
