@@ -60,6 +60,7 @@ const (
 // A memory is an operand in memory.
 type memory struct {
 	base   uint8 // gprNone: absolute, or relative to rip
+	index  uint8 // gprNone: none
 	opaque bool  // the address is not base+offset: an index, a segment, 32 bits
 	table  bool  // indexed by words or double words of an address
 	rip    bool
@@ -170,7 +171,7 @@ func readMemory(inst *x86asm.Inst, a x86asm.Arg) (m memory, ok bool) {
 	if !ok {
 		return m, false
 	}
-	m = memory{base: gprNone, offset: x.Disp}
+	m = memory{base: gprNone, index: gprNone, offset: x.Disp}
 	base, size, isGeneral := general(x.Base)
 	switch {
 	case x.Base == x86asm.RIP:
@@ -183,6 +184,7 @@ func readMemory(inst *x86asm.Inst, a x86asm.Arg) (m memory, ok bool) {
 	if x.Index != 0 {
 		m.opaque = true
 		m.table = x.Scale == 4 || x.Scale == 8
+		m.index, _, _ = general(x.Index)
 	}
 	if x.Segment == x86asm.FS || x.Segment == x86asm.GS || inst.AddrSize != 64 {
 		m.opaque = true

@@ -324,6 +324,10 @@ func (s *state) apply(e *effect, symbol uint8, initial bool) {
 		if !e.mem.opaque && e.mem.base != gprNone {
 			v = s.gpr[e.mem.base].plus(e.mem.offset)
 		}
+		if e.mem.base != gprNone && e.mem.index != gprNone &&
+			(s.gpr[e.mem.base].kind == tableEntry || s.gpr[e.mem.index].kind == tableEntry) {
+			v.kind = tableEntry // an entry relative to its table
+		}
 		s.gpr[e.dst] = v
 	case effectAdd:
 		s.gpr[e.dst] = s.gpr[e.dst].plus(e.imm)

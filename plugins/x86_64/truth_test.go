@@ -158,7 +158,6 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 	}
 	contradicted := flow.contradicted()
 	c.functions++
-	gap := false
 	for at := 0; at < len(code); {
 		pc := f.start + uint64(at)
 		e := flow.effect(at)
@@ -177,13 +176,9 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 		s := flow.states[step]
 		if s == nil || contradicted[step] {
 			c.unknown++
-			if !gap {
-				c.report("%#x: unknown (function %#x)", pc, f.start)
-			}
-			gap = true
+			c.report("%#x: unknown (function %#x)", pc, f.start)
 			continue
 		}
-		gap = false
 		v := s.view(e.kind == effectCall)
 		if v.cfa.Kind == 0 {
 			c.unknown++
