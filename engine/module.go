@@ -94,10 +94,24 @@ func (m *module) info() ModuleInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	info := ModuleInfo{DebugFile: m.debug.Path}
+	for _, a := range m.debug.Tried {
+		info.Searched = append(info.Searched, a.Path+": "+a.Reason)
+	}
+	if m.debug.Object != nil && m.debug.Problem != "" {
+		info.Problems = append(info.Problems, m.debug.Problem)
+	}
 	if m.Problem != "" {
 		info.Problems = append(info.Problems, m.Problem)
 	}
 	info.Problems = append(info.Problems, m.problems...)
+	if m.Object != nil {
+		info.Problems = append(info.Problems, m.Object.Problems()...)
+	}
+	for _, t := range m.tables {
+		for _, err := range t.Problems() {
+			info.Problems = append(info.Problems, err.Error())
+		}
+	}
 	if m.symbols != nil {
 		info.Problems = append(info.Problems, m.symbols.Problems()...)
 	}

@@ -112,7 +112,7 @@ func (t *Target) Walk(ctx context.Context, th *target.Thread) *Stack {
 type ModuleInfo struct {
 	DebugFile string   // the separate debug file in use; "" when there is none
 	Problems  []string // each a sentence
-	Searched  []string // where debug files were looked for
+	Searched  []string // debug files that were looked at and not taken, and why
 }
 
 // ModuleInfo says what is known of a module of the target by now.

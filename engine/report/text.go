@@ -278,5 +278,10 @@ func (t *text) modules(all bool) {
 		if m.Problem != "" {
 			t.printf("    %s %s\n", t.warn("problem:"), m.Problem)
 		}
+		if all && m.DebugFile == "" {
+			for _, s := range m.Searched {
+				t.printf("    %s\n", t.faint("no debug file: "+s))
+			}
+		}
 	}
 }

@@ -78,7 +78,6 @@ func (c *Core) imageAt(start uint64) (im image, ok bool) {
 	}
 	c.headBudget -= size
 	b := c.memory.readDumped(start, max(size, uint64(len(head))))
-	clearSections(n, b)
 	o, err := object.New(fmt.Sprintf("image at %#x", start), b)
 	if err != nil || o.Machine() != c.header.machine || len(o.Programs()) > maxImagePrograms {
 		return im, false
