@@ -200,7 +200,7 @@ func decodeFunctions(d *decoder, p *pb.Functions) []Function {
 	names := d.texts("functions.names", p.GetNames(), n)
 	d.length("functions.ends", len(p.GetEnds()), n)
 	d.length("functions.lanes", len(p.GetLanes()), n)
-	enums(d, "functions.kinds", p.GetKinds(), n, KernelFunction)
+	enums(d, "functions.kinds", p.GetKinds(), n, StackStartFunction)
 	d.length("functions.default_rule_counts", len(p.GetDefaultRuleCounts()), n)
 	rules, err := decodeRules(p.GetDefaultRules())
 	d.wrap("functions.default_rules", err)

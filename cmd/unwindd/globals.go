@@ -35,7 +35,7 @@ type globals struct {
 }
 
 func (g *globals) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&g.format, "format", "text", "`text` or json")
+	f.StringVar(&g.format, "format", "text", "print as `FORMAT`: text or json")
 	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output")
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "say more: what was looked for and where")
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")

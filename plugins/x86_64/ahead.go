@@ -128,44 +128,28 @@ func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
 		start.gpr[r] = entryValue(uint8(r))
 	}
 	f := newFlow(code, start, true)
-	for range maxRetries {
-		f.begin(at)
-		v, reason = f.nearestReturn()
-		if !f.restart {
-			break
-		}
-		reason = "the code ahead has too many calls that do not return"
-	}
+	v, reason = f.nearestReturn(at)
 	if reason == "" && afterCall && !v.mayCall(start.gpr[gprSP]) {
 		reason = "the call before does not return: what follows it has another frame"
 	}
 	return v, reason
 }
 
-// nearestReturn finds the frame at the start by the returns that the fewest
-// calls lie before.
-func (f *flow) nearestReturn() (v view, reason string) {
+// nearestReturn finds the frame at the start, which is at entry, by the returns
+// that the fewest calls lie before.
+func (f *flow) nearestReturn(entry int) (v view, reason string) {
 	reason = "the code ahead leads to no return"
 	found, seen := false, 0
-	before := make(map[int]int) // the call that a call was reached behind
-	// impossible is the call that cannot return if the frame is what an exit
-	// says: where it is made, the stack pointer is too near the CFA. Another
-	// function begins after it.
-	impossible := func(exit *view, call int) int {
-		for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) {
-			call = before[call]
-		}
-		return call
-	}
-	// region follows what waits; call is the one before it, -1 for none.
-	region := func(call int) string {
-		f.root = call
-		if err := f.settle(); err != nil {
+	before := map[int]int{} // the call that a call was reached behind; -1: none
+	// region follows the region at a.
+	region := func(a arrival) (problem string) {
+		waiting := len(f.later)
+		if err := f.follow(a); err != nil {
 			return err.Error()
 		}
-		for _, next := range f.later {
+		for _, next := range f.later[waiting:] {
 			if _, ok := before[next.from]; !ok {
-				before[next.from] = call
+				before[next.from] = a.from
 			}
 		}
 		for ; seen < len(f.reached); seen++ {
@@ -179,11 +163,15 @@ func (f *flow) nearestReturn() (v view, reason string) {
 				reason = "the code ahead leads to a return whose stack pointer is not known"
 				continue
 			}
-			if c := impossible(&exit, call); c >= 0 {
-				f.noReturn[c] = true
-				continue
+			// If the frame is what the return says, a call with the stack
+			// pointer too near the CFA cannot have returned: another function
+			// begins after it.
+			call := a.from
+			for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) {
+				call = before[call]
 			}
 			switch {
+			case call >= 0:
 			case !found:
 				v, found = exit, true
 			case !sameCFA(v.cfa, exit.cfa) || !slices.EqualFunc(v.rules, exit.rules, sameRegisterRule):
@@ -192,16 +180,22 @@ func (f *flow) nearestReturn() (v view, reason string) {
 		}
 		return ""
 	}
-	if r := region(-1); r != "" {
-		return view{}, r
+	if problem := region(arrival{entry, -1, f.start}); problem != "" {
+		return view{}, problem
 	}
-	for !found && len(f.later) > 0 && !f.restart {
+	for !found && len(f.later) > 0 {
 		level := f.later
 		f.later = nil
-		for _, next := range level {
-			f.strong = append(f.strong[:0], next)
-			if r := region(next.from); r != "" {
-				return view{}, r
+		for _, a := range level {
+			t, err := f.try(a)
+			if err != nil {
+				return view{}, err.Error()
+			}
+			if t.contradicted {
+				continue
+			}
+			if problem := region(a); problem != "" {
+				return view{}, problem
 			}
 		}
 	}
@@ -210,10 +204,6 @@ func (f *flow) nearestReturn() (v view, reason string) {
 	}
 	return v, ""
 }
-
-// maxRetries bounds how often code is read again because a call turned out not
-// to return.
-const maxRetries = 8
 
 // mayCall says whether a function with this frame may call while its stack
 // pointer is sp: at least the return address and a word for alignment lie

@@ -2,7 +2,6 @@ package x86_64
 
 import (
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -32,6 +31,7 @@ func Description() *sdk.Description {
 		CallDistance:   1,
 		MaxInstruction: maxInstruction,
 		StackAlign:     8,
+		Symbols:        watchedSymbols(),
 		Relocations:    relocations(),
 	}
 }
@@ -118,21 +118,21 @@ func framePointerRow() *cfi.Row {
 // relocations are the types that sections of CFI and debugging information
 // have (psABI 4.4, table 4.9). DTPOFF is a symbol's offset in its thread-local
 // block, which is what the symbol's value is.
-func relocations() []object.Relocation {
-	const absolute, relative = object.RelocationAbsolute, object.RelocationRelative
-	return []object.Relocation{
-		{Type: 0, Kind: object.RelocationNone}, // R_X86_64_NONE
-		{Type: 1, Size: 8, Kind: absolute},     // R_X86_64_64
-		{Type: 2, Size: 4, Kind: relative},     // R_X86_64_PC32
-		{Type: 4, Size: 4, Kind: relative},     // R_X86_64_PLT32: of a function that needs no PLT entry, PC32
-		{Type: 10, Size: 4, Kind: absolute},    // R_X86_64_32
-		{Type: 11, Size: 4, Kind: absolute},    // R_X86_64_32S
-		{Type: 12, Size: 2, Kind: absolute},    // R_X86_64_16
-		{Type: 13, Size: 2, Kind: relative},    // R_X86_64_PC16
-		{Type: 14, Size: 1, Kind: absolute},    // R_X86_64_8
-		{Type: 15, Size: 1, Kind: relative},    // R_X86_64_PC8
-		{Type: 17, Size: 8, Kind: absolute},    // R_X86_64_DTPOFF64
-		{Type: 21, Size: 4, Kind: absolute},    // R_X86_64_DTPOFF32
-		{Type: 24, Size: 8, Kind: relative},    // R_X86_64_PC64
+func relocations() []sdk.Relocation {
+	const absolute, relative = sdk.RelocationAbsolute, sdk.RelocationRelative
+	return []sdk.Relocation{
+		{Type: 0, Kind: sdk.RelocationNone}, // R_X86_64_NONE
+		{Type: 1, Size: 8, Kind: absolute},  // R_X86_64_64
+		{Type: 2, Size: 4, Kind: relative},  // R_X86_64_PC32
+		{Type: 4, Size: 4, Kind: relative},  // R_X86_64_PLT32: of a function that needs no PLT entry, PC32
+		{Type: 10, Size: 4, Kind: absolute}, // R_X86_64_32
+		{Type: 11, Size: 4, Kind: absolute}, // R_X86_64_32S
+		{Type: 12, Size: 2, Kind: absolute}, // R_X86_64_16
+		{Type: 13, Size: 2, Kind: relative}, // R_X86_64_PC16
+		{Type: 14, Size: 1, Kind: absolute}, // R_X86_64_8
+		{Type: 15, Size: 1, Kind: relative}, // R_X86_64_PC8
+		{Type: 17, Size: 8, Kind: absolute}, // R_X86_64_DTPOFF64
+		{Type: 21, Size: 4, Kind: absolute}, // R_X86_64_DTPOFF32
+		{Type: 24, Size: 8, Kind: relative}, // R_X86_64_PC64
 	}
 }

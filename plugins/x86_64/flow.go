@@ -1,8 +1,10 @@
 package x86_64
 
 import (
+	"cmp"
 	"errors"
 	"math"
+	"slices"
 )
 
 // maxCode is the size of the largest function that is analysed.
@@ -13,31 +15,27 @@ var errBudget = errors.New("the code takes more steps to read than any compiled 
 // A flow follows code from an instruction over every branch, and finds the
 // state before each instruction that it reaches.
 //
-// A call is followed to the instruction after it, but it need not return: what
-// follows a call that never does may belong to another part of the function,
-// with another frame. An arrival from a call is weak. Where it contradicts
-// what a jump says of the same instruction, the call is taken for one that
-// does not return: an instruction of compiled code has one frame, whichever
-// way it is reached.
+// A region is what jumps and straight-line code reach from one instruction. A
+// call leads to the region after it only if it returns. One that never does may
+// lie before another part of the function, with another frame. But an
+// instruction of compiled code has one frame, whichever way it is reached: a
+// region whose jumps contradict what is known shows that the call before it
+// does not return.
 type flow struct {
 	code    []byte
 	initial bool  // the memory at the beginning counts: its words are values
 	start   state // at the beginning
 
 	effects []effect
-	index   []int32     // of the effect at an offset, plus one; negative: none there
-	states  []*state    // before the instruction at an offset
-	reached []int       // offsets that have a state, in the order of discovery
-	weak    map[int]int // the call from which alone an offset was reached
-	// noReturn has the offsets of calls that are known not to return.
-	noReturn map[int]bool
-	symbols  map[int]uint8
-
-	strong, later []arrival // by jumps, and from calls
-	frozen        []*state  // states that are final
-	root          int       // the call behind which code is followed now; -1: none
-	restart       bool      // a call that was followed does not return
-	steps         int
+	index   []int32  // of the effect at an offset, plus one; negative: none there
+	states  []*state // before the instruction at an offset
+	reached []int    // offsets that have a state, in the order of discovery
+	symbols map[int]uint8
+	strong  []arrival // waiting: reached by jumps
+	later   []arrival // waiting: after calls
+	tables  []int     // offsets of the jumps through tables
+	trial   *trial    // set while a region is only tried
+	steps   int
 }
 
 // An arrival is a state that reaches an instruction.
@@ -47,16 +45,24 @@ type arrival struct {
 	st   state
 }
 
+// A trial follows a region without believing in it.
+type trial struct {
+	mark         int  // of reached, when it began
+	later        int  // of later
+	tables       int  // of tables
+	contradicted bool // it has another frame than what is known of the same instructions
+	confirmed    bool // it leads to what is known, or to a return, with the right frame
+	level        bool // it reaches the stack pointer that it was asked about
+	sp           value
+}
+
 func newFlow(code []byte, start state, initial bool) *flow {
 	return &flow{
 		code: code, start: start, initial: initial,
-		index:    make([]int32, len(code)),
-		states:   make([]*state, len(code)),
-		weak:     make(map[int]int),
-		noReturn: make(map[int]bool),
-		symbols:  make(map[int]uint8),
-		root:     -1,
-		steps:    min(4<<20, 1<<12+64*len(code)),
+		index:   make([]int32, len(code)),
+		states:  make([]*state, len(code)),
+		symbols: make(map[int]uint8),
+		steps:   min(8<<20, 1<<14+128*len(code)),
 	}
 }
 
@@ -79,56 +85,113 @@ func (f *flow) effect(at int) *effect {
 	return &f.effects[len(f.effects)-1]
 }
 
-// run follows the code from entry, through jumps and calls, until nothing
-// changes.
+// run follows the code from entry, through jumps, calls and tables.
+//
+// Regions after calls that lead to known code or to a return with the right
+// frame are believed first, and those that contradict it not at all. What no
+// evidence speaks of comes last.
 func (f *flow) run(entry int) error {
-	for {
-		f.begin(entry)
-		if err := f.drain(); err != nil {
-			return err
-		}
-		if !f.restart {
-			return nil
-		}
+	if err := f.follow(arrival{entry, -1, f.start}); err != nil {
+		return err
 	}
+	if err := f.resume(); err != nil {
+		return err
+	}
+	return f.followTables()
 }
 
-// begin forgets what is known of the code, but for calls that do not return,
-// and puts the start at entry.
-func (f *flow) begin(entry int) {
-	for _, at := range f.reached {
-		f.states[at] = nil
-	}
-	f.reached = f.reached[:0]
-	clear(f.weak)
-	f.strong = append(f.strong[:0], arrival{entry, -1, f.start})
-	f.later = f.later[:0]
-	f.restart = false
-}
-
-// drain follows all that waits to be followed.
-func (f *flow) drain() error {
-	for !f.restart {
-		if err := f.settle(); err != nil {
-			return err
+// resume follows what waits after calls.
+func (f *flow) resume() error {
+	for len(f.later) > 0 {
+		pending := f.later
+		f.later = nil
+		var open []arrival
+		progress := false
+		for _, a := range pending {
+			t, err := f.try(a)
+			switch {
+			case err != nil:
+				return err
+			case t.contradicted:
+			case t.confirmed:
+				progress = true
+				if err := f.follow(a); err != nil {
+					return err
+				}
+			default:
+				open = append(open, a)
+			}
 		}
-		if len(f.later) == 0 {
-			return nil
+		if progress || len(open) == 0 {
+			f.later = append(f.later, open...)
+			continue
 		}
-		f.strong = append(f.strong, f.later[len(f.later)-1])
-		f.later = f.later[:len(f.later)-1]
+		slices.SortStableFunc(open, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+		for _, a := range open {
+			t, err := f.try(a)
+			if err != nil {
+				return err
+			}
+			if !t.contradicted && f.plausible(&a, &t) {
+				if err := f.follow(a); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
+}
+
+// plausible says whether a region of which there is no evidence may follow its
+// call. It must where nothing else can lead there. In a function that jumps
+// through tables they may: then its frame must be that of the tables, or become
+// it, as after a call whose arguments were pushed.
+func (f *flow) plausible(a *arrival, t *trial) bool {
+	table := f.tableState()
+	if len(f.tables) == 0 {
+		return true
+	}
+	if table == nil {
+		return false
+	}
+	return t.level || a.st.gpr[gprSP] == table.gpr[gprSP]
+}
+
+// follow follows a region and joins it to what is known.
+func (f *flow) follow(a arrival) error {
+	f.strong = append(f.strong[:0], a)
+	return f.settle()
+}
+
+// try follows a region, says what speaks for it and against it, and forgets it.
+func (f *flow) try(a arrival) (trial, error) {
+	t := trial{mark: len(f.reached), later: len(f.later), tables: len(f.tables)}
+	if s := f.tableState(); s != nil {
+		t.sp = s.gpr[gprSP]
+	}
+	f.trial = &t
+	err := f.follow(a)
+	f.trial = nil
+	for _, at := range f.reached[t.mark:] {
+		f.states[at] = nil
+	}
+	f.reached = f.reached[:t.mark]
+	f.later = f.later[:t.later]
+	f.tables = f.tables[:t.tables]
+	return t, err
 }
 
 // settle follows what waits, and what jumps reach from there; not what follows
 // calls.
 func (f *flow) settle() error {
-	for len(f.strong) > 0 && !f.restart {
+	for len(f.strong) > 0 {
 		next := f.strong[len(f.strong)-1]
 		f.strong = f.strong[:len(f.strong)-1]
 		if err := f.walk(next); err != nil {
 			return err
+		}
+		if f.trial != nil && f.trial.contradicted {
+			f.strong = f.strong[:0]
 		}
 	}
 	return nil
@@ -137,15 +200,8 @@ func (f *flow) settle() error {
 // walk follows straight-line code from an arrival until it ends or reaches
 // what is known already.
 func (f *flow) walk(a arrival) error {
-	at, from, st := a.at, a.from, a.st
-	for {
-		if at < 0 || at >= len(f.code) {
-			return nil
-		}
-		changed := f.arrive(at, from, &st)
-		if !changed || f.restart {
-			return nil
-		}
+	at, st := a.at, a.st
+	for at >= 0 && at < len(f.code) && f.arrive(at, &st) {
 		if f.steps--; f.steps < 0 {
 			return errBudget
 		}
@@ -155,33 +211,36 @@ func (f *flow) walk(a arrival) error {
 		}
 		st = *f.states[at]
 		next := at + int(e.length)
-		if !e.filler {
-			from = -1
-		}
 		switch e.kind {
-		case effectReturn, effectStop:
+		case effectReturn:
+			f.leaves(&st, true)
+			return nil
+		case effectStop:
 			return nil
 		case effectJump:
 			if !e.direct {
+				if f.throughTable(e, &st) {
+					f.tables = append(f.tables, at)
+				}
 				return nil
 			}
 			next = f.target(at, e)
+			if next < 0 {
+				f.leaves(&st, false)
+				return nil
+			}
 		case effectBranch:
 			st.apply(e, 0, f.initial)
 			f.strong = append(f.strong, arrival{f.target(at, e), -1, st})
-			at = next
-			continue
 		case effectCall:
-			if e.direct && f.target(at, e) == next {
-				st.push(value{}, 8, f.initial) // call to the next instruction: reads the PC
+			target := f.target(at, e)
+			if e.direct && target == next {
+				st.push(value{}, 8, f.initial) // reads the PC
 				break
 			}
-			if target := f.target(at, e); e.direct && target > 0 && !f.initial {
+			if e.direct && target > 0 && !f.initial && f.trial == nil && f.states[target] == nil {
 				// A function inside this one, with a frame of its own.
 				f.strong = append(f.strong, arrival{target, -1, f.start})
-			}
-			if f.noReturn[at] {
-				return nil
 			}
 			st.apply(e, 0, f.initial)
 			f.later = append(f.later, arrival{next, at, st})
@@ -190,6 +249,21 @@ func (f *flow) walk(a arrival) error {
 			st.apply(e, f.symbol(at, e), f.initial)
 		}
 		at = next
+	}
+	return nil
+}
+
+// leaves notes that a region leaves the function: by a return, or by a jump
+// that may be a call in the place of a return.
+func (f *flow) leaves(st *state, isReturn bool) {
+	if f.trial == nil || f.initial {
+		return
+	}
+	switch sp := st.gpr[gprSP]; {
+	case sp == entryValue(gprSP):
+		f.trial.confirmed = true
+	case isReturn && sp.kind == address:
+		f.trial.contradicted = true
 	}
 }
 
@@ -216,43 +290,35 @@ func (f *flow) symbol(at int, e *effect) uint8 {
 	return s
 }
 
-// arrive joins a state into that of the instruction at an offset. changed says
-// that the instruction must be followed (again).
-func (f *flow) arrive(at, from int, st *state) (changed bool) {
-	if f.frozen != nil && f.frozen[at] != nil {
-		return false
+// arrive joins a state into that of the instruction at an offset. It returns
+// whether the instruction must be followed (again). Known code is not followed
+// by a trial.
+func (f *flow) arrive(at int, st *state) bool {
+	t := f.trial
+	if t != nil && st.gpr[gprSP] == t.sp && t.sp.kind != unknown {
+		t.level = true
 	}
 	old := f.states[at]
 	if old == nil {
 		s := *st
 		f.states[at] = &s
 		f.reached = append(f.reached, at)
-		if from >= 0 {
-			f.weak[at] = from
-		}
 		return true
 	}
-	call, isWeak := f.weak[at]
-	if from < 0 {
-		delete(f.weak, at)
-	}
 	if old.equal(st) {
+		if t != nil && !slices.Contains(f.reached[t.mark:], at) {
+			t.confirmed = true
+		}
 		return false
 	}
 	both := join(old, st, f.initial)
-	if f.lost(old, st, &both) {
-		switch {
-		case from >= 0 && from != call:
-			f.noReturn[from] = true
+	if t != nil {
+		if f.lost(old, st, &both) {
+			t.contradicted = true
 			return false
-		case from < 0 && isWeak:
-			f.noReturn[call] = true
-			f.restart = true
-			return false
-		case from < 0 && f.root >= 0:
-			// Before this call was taken to return, there was no contradiction.
-			f.noReturn[f.root] = true
-			f.restart = true
+		}
+		if !slices.Contains(f.reached[t.mark:], at) {
+			t.confirmed = true
 			return false
 		}
 	}
@@ -266,22 +332,16 @@ func (f *flow) arrive(at, from int, st *state) (changed bool) {
 // lost says whether joining two states loses what one of them knew of the
 // frame.
 func (f *flow) lost(a, b, both *state) bool {
-	if a.gpr[gprSP] == b.gpr[gprSP] && f.initial {
-		return false
-	}
-	return (f.knows(a)|f.knows(b))&^f.knows(both) != 0
-}
-
-// knows returns what a state knows of its frame, a bit each: the caller's
-// preserved registers, the CFA and the return address.
-func (f *flow) knows(s *state) (bits uint32) {
 	if f.initial {
 		// The preserved registers may hold anything by now.
-		if s.gpr[gprSP].kind != unknown {
-			bits = 1
-		}
-		return bits
+		return a.gpr[gprSP] != b.gpr[gprSP]
 	}
+	return (a.knows()|b.knows())&^both.knows() != 0
+}
+
+// knows returns what a state knows of its frame, a bit each: the CFA, the
+// caller's preserved registers and the return address.
+func (s *state) knows() (bits uint32) {
 	v := s.view(false)
 	if v.cfa.Kind == 0 {
 		return 0

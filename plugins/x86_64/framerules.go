@@ -42,7 +42,7 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if rows := trampolineRows(r, at); rows != nil {
 		return sdk.FrameRules{Rows: rows, Trampoline: true}
 	}
-	if outermost(r.Name) && r.Bounded {
+	if kind, _ := functionKind(r.Name); kind == sdk.OutermostFunction && r.Bounded {
 		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}
 	}
 	linkage := strings.Contains(r.Name, "plt")

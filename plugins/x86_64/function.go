@@ -11,9 +11,6 @@ func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
 	if err := f.run(0); err != nil {
 		return nil, err
 	}
-	if err := f.followTables(); err != nil {
-		return nil, err
-	}
 	contradicted := f.contradicted()
 	var list rowList
 	for at, s := range f.states {
@@ -38,18 +35,13 @@ func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
 	return list.rows, nil
 }
 
-// followTables follows the branches that go through a table. Where the tables
-// lead is not in the code, but every instruction of a function is reached
-// somehow: what nothing else reaches, is reached through a table. That holds
-// where all the tables of the function are used in one frame.
-func (f *flow) followTables() error {
+// tableState is the frame in which the function jumps through tables; nil where
+// it does not, or in different ones.
+func (f *flow) tableState() *state {
 	var frame *state
-	for at, s := range f.states {
+	for _, at := range f.tables {
+		s := f.states[at]
 		if s == nil {
-			continue
-		}
-		e := f.effect(at)
-		if e == nil || e.kind != effectJump || e.direct || !f.throughTable(e, s) {
 			continue
 		}
 		if frame == nil {
@@ -62,6 +54,15 @@ func (f *flow) followTables() error {
 		}
 		frame = &both
 	}
+	return frame
+}
+
+// followTables follows the jumps that go through a table. Where the tables lead
+// is not in the code, but every instruction of a function is reached somehow:
+// what nothing else reaches, is reached through a table. That holds where all
+// the tables of the function are used in one frame.
+func (f *flow) followTables() error {
+	frame := f.tableState()
 	if frame == nil {
 		return nil
 	}
@@ -71,33 +72,28 @@ func (f *flow) followTables() error {
 			start.gpr[r] = value{}
 		}
 	}
-	f.frozen = append([]*state(nil), f.states...)
 	for at := 0; at < len(f.code); {
-		if f.states[at] == nil {
-			e := f.effect(at)
-			switch {
-			case e == nil:
-				at = f.nextReached(at) // data
-				continue
-			case e.filler && !e.endbr, e.kind == effectStop:
-				at += int(e.length)
-				continue
-			}
-			f.strong = append(f.strong[:0], arrival{at, -1, start})
-			f.later = f.later[:0]
-			f.restart = false
-			if err := f.drain(); err != nil {
-				return err
-			}
-			if f.restart { // a contradiction among what tables lead to
-				copy(f.states, f.frozen)
-				return nil
-			}
-		}
 		e := f.effect(at)
 		if e == nil {
-			at = f.nextReached(at)
+			at = f.nextReached(at) // data
 			continue
+		}
+		if f.states[at] == nil && (!e.filler || e.endbr) && e.kind != effectStop {
+			a := arrival{at, -1, start}
+			t, err := f.try(a)
+			if err != nil {
+				return err
+			}
+			if t.contradicted {
+				at = f.nextReached(at)
+				continue
+			}
+			if err := f.follow(a); err != nil {
+				return err
+			}
+			if err := f.resume(); err != nil {
+				return err
+			}
 		}
 		at += int(e.length)
 	}

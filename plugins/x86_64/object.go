@@ -8,32 +8,58 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// outermostNames are the functions that nothing calls: where the kernel, a
-// dynamic linker or a thread's creator starts, by symbol.
+// functionKinds are the functions at which a stack is not what call frame
+// information says, by symbol. Nothing calls those where the kernel or a
+// dynamic linker begins.
 //
-// Of Go they are those that its assembler marks TOPFRAME
-// (src/runtime/asm_amd64.s), and the entry points that jump to rt0_go.
-// runtime.sigtramp is marked too, but the kernel calls it, and what the signal
-// interrupted is below it; runtime.mcall and systemstack switch stacks and
-// return.
-var outermostNames = []string{
-	"_start",
-	"_dl_start_user",
-	"_rt0_amd64",
-	"_rt0_amd64_linux",
-	"runtime.goexit",
-	"runtime.mstart",
-	"runtime.rt0_go",
+// Of Go, runtime.goexit and rt0_go are marked TOPFRAME by its assembler
+// (src/runtime/asm_amd64.s). It marks runtime.mstart too, but that has a caller:
+// runtime.clone, in whose child the new stack begins. The others call on
+// another stack than they were called on, and the word above their frame is
+// whatever an earlier call left there. runtime.sigreturn__sigaction is what
+// Go's signal handlers return to; its call frame information is that of a
+// function that was called.
+var functionKinds = map[string]sdk.FunctionKind{
+	"_start":         sdk.OutermostFunction,
+	"_dl_start_user": sdk.OutermostFunction,
+
+	"_rt0_amd64":       sdk.OutermostFunction,
+	"_rt0_amd64_linux": sdk.OutermostFunction,
+	"runtime.goexit":   sdk.OutermostFunction,
+	"runtime.rt0_go":   sdk.OutermostFunction,
+
+	"runtime.asmcgocall":  sdk.StackStartFunction,
+	"runtime.cgocallback": sdk.StackStartFunction,
+	"runtime.clone":       sdk.StackStartFunction,
+	"runtime.mcall":       sdk.StackStartFunction,
+	"runtime.morestack":   sdk.StackStartFunction,
+	"runtime.systemstack": sdk.StackStartFunction,
+
+	"runtime.sigreturn__sigaction": sdk.TrampolineFunction,
 }
 
-// outermost says whether a function of that name is outermost. Go's linker may
-// add the ABI to a name.
-func outermost(name string) bool {
-	return slices.Contains(outermostNames, strings.TrimSuffix(name, ".abi0"))
+// functionKind is the kind of a function of that name. Go's linker may add the
+// ABI to a name.
+func functionKind(name string) (sdk.FunctionKind, bool) {
+	kind, ok := functionKinds[strings.TrimSuffix(name, ".abi0")]
+	return kind, ok
 }
 
-// OpenObject finds the outermost functions of a code object, and whether it is
-// Go's: Go's functions preserve no register for their callers (Go internal ABI,
+// watchedSymbols are the names that OpenObject wants to be told about.
+func watchedSymbols() []string {
+	var names []string
+	for name := range functionKinds {
+		names = append(names, name)
+		if strings.HasPrefix(name, "runtime.") {
+			names = append(names, name+".abi0")
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// OpenObject finds the functions of a code object that are not as their call
+// frame information says, and whether it is Go's: Go's functions preserve no register for their callers (Go internal ABI,
 // "Architecture specifics, amd64").
 func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	answer := &sdk.OpenObjectAnswer{}
@@ -44,11 +70,12 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 		answer.DefaultRules = defaultRules(false)
 	}
 	for _, s := range req.Symbols {
-		if !outermost(s.Name) {
+		kind, ok := functionKind(s.Name)
+		if !ok {
 			continue
 		}
 		if end := symbolEnd(req, &s); end > s.Address {
-			answer.Functions = append(answer.Functions, sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: sdk.OutermostFunction})
+			answer.Functions = append(answer.Functions, sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind})
 		}
 	}
 	slices.SortFunc(answer.Functions, func(a, b sdk.Function) int {

@@ -152,10 +152,6 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 		c.report("%#x: %v", f.start, err)
 		return
 	}
-	if err := flow.followTables(); err != nil {
-		c.report("%#x: %v", f.start, err)
-		return
-	}
 	contradicted := flow.contradicted()
 	c.functions++
 	for at := 0; at < len(code); {
