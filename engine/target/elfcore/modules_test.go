@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -138,7 +139,7 @@ func (w *world) bytes() []byte {
 		notes = w.note(notes, coreOwner, ntAUXV, w.words(w.words(nil, w.auxv...), 0, 0))
 	}
 	if !w.noFile {
-		notes = w.note(notes, coreOwner, ntFILE, w.fileNote(4096, w.ranges...))
+		notes = w.note(notes, coreOwner, ntFILE, w.fileNote(1, w.ranges...))
 	}
 	b := *w.builder
 	b.parts = append([]part{{typ: elf.PT_NOTE, data: notes, align: 4}}, w.parts...)
@@ -509,6 +510,40 @@ func TestOnlyWhatWasMappedIsReadFromTheFile(t *testing.T) {
 			checkMemory(t, c, at+0x1400, nil)
 		})
 	}
+}
+
+// Memory that the core had and lost may have been written to.
+func TestMemoryThatWasCutIsNotReadFromTheFile(t *testing.T) {
+	const at = 0x7f0000
+	b := little64()
+	l := newLibrary(b.numbers, b.machine, "id")
+	w := newWorld(t, b)
+	w.load("/lib/a.so", l, at, dump{head: true})
+	w.parts[1].data = append([]byte("patched"), l.text[7:]...) // the code, dumped whole
+	w.parts[1].size = 0x1000
+	w.parts[1].data = append(w.parts[1].data, make([]byte, 0x1000-len(l.text))...)
+	w.write("/lib/a.so", l)
+	whole := w.bytes()
+	cut := bytes.Index(whole, []byte("patched")) + 9
+	c := openBytes(t, b.numbers, whole[:cut], Options{Finder: object.Finder{Sysroot: w.root}})
+	checkModules(t, c, []moduleView{{Path: "/lib/a.so", BuildID: "id", Object: "file", Code: "0x1000+0x800 at 0x7f1000"}})
+	checkMemory(t, c, at+0x1000, append([]byte("patched"), l.text[7:9]...))
+	checkMemory(t, c, at+0x1009, nil)
+}
+
+// What is dumped in the midst of a mapping that the file has is the core's.
+func TestDumpedMemoryGoesBeforeTheFile(t *testing.T) {
+	const at = 0x7f0000
+	b := little64()
+	l := newLibrary(b.numbers, b.machine, "id")
+	w := newWorld(t, b)
+	w.load("/lib/a.so", l, at, dump{head: true, data: true, noText: true})
+	w.parts = append(w.parts, part{typ: elf.PT_LOAD, flags: elf.PF_R | elf.PF_X, address: at + 0x1100, data: []byte("patched")})
+	w.write("/lib/a.so", l)
+	c := w.open()
+	want := append([]byte(nil), l.text[0xf0:0x120]...)
+	copy(want[0x10:], "patched")
+	checkMemory(t, c, at+0x10f0, want)
 }
 
 func TestSegmentsThatOverlapOrWrap(t *testing.T) {
