@@ -30,12 +30,15 @@ type flow struct {
 	index   []int32  // of the effect at an offset, plus one; negative: none there
 	states  []*state // before the instruction at an offset
 	reached []int    // offsets that have a state, in the order of discovery
+	order   []int32  // of an offset in reached
 	symbols map[int]uint8
-	strong  []arrival // waiting: reached by jumps
-	later   []arrival // waiting: after calls
-	tables  []int     // offsets of the jumps through tables
-	trial   *trial    // set while a region is only tried
-	steps   int
+	// doubtful are offsets after calls that may not return.
+	doubtful map[int]bool
+	strong   []arrival // waiting: reached by jumps
+	later    []arrival // waiting: after calls
+	tables   []int     // offsets of the jumps through tables
+	trial    *trial    // set while a region is only tried
+	steps    int
 }
 
 // An arrival is a state that reaches an instruction.
@@ -61,8 +64,9 @@ func newFlow(code []byte, start state, initial bool) *flow {
 		code: code, start: start, initial: initial,
 		index:   make([]int32, len(code)),
 		states:  make([]*state, len(code)),
-		symbols: make(map[int]uint8),
-		steps:   min(8<<20, 1<<14+128*len(code)),
+		order:   make([]int32, len(code)),
+		symbols: make(map[int]uint8), doubtful: make(map[int]bool),
+		steps: min(8<<20, 1<<14+128*len(code)),
 	}
 }
 
@@ -113,6 +117,7 @@ func (f *flow) resume() error {
 			case err != nil:
 				return err
 			case t.contradicted:
+				f.doubtful[a.at] = true
 			case t.confirmed:
 				progress = true
 				if err := f.follow(a); err != nil {
@@ -128,11 +133,13 @@ func (f *flow) resume() error {
 		}
 		slices.SortStableFunc(open, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
 		for _, a := range open {
-			t, err := f.try(a)
-			if err != nil {
+			t, err := f.tryBeyond(a)
+			switch {
+			case err != nil:
 				return err
-			}
-			if !t.contradicted && f.plausible(&a, &t) {
+			case t.contradicted || !f.plausible(&a, &t):
+				f.doubtful[a.at] = true
+			default:
 				if err := f.follow(a); err != nil {
 					return err
 				}
@@ -154,7 +161,7 @@ func (f *flow) plausible(a *arrival, t *trial) bool {
 	if table == nil {
 		return false
 	}
-	return t.level || a.st.gpr[gprSP] == table.gpr[gprSP]
+	return t.confirmed || t.level || a.st.gpr[gprSP] == table.gpr[gprSP]
 }
 
 // follow follows a region and joins it to what is known.
@@ -164,13 +171,27 @@ func (f *flow) follow(a arrival) error {
 }
 
 // try follows a region, says what speaks for it and against it, and forgets it.
-func (f *flow) try(a arrival) (trial, error) {
+func (f *flow) try(a arrival) (trial, error) { return f.tryDepth(a, 0) }
+
+// tryBeyond follows a region, and those after its calls as long as nothing
+// speaks for it or against it.
+func (f *flow) tryBeyond(a arrival) (trial, error) { return f.tryDepth(a, maxBeyond) }
+
+// maxBeyond is how many calls in a row are taken to return to find evidence.
+const maxBeyond = 8
+
+func (f *flow) tryDepth(a arrival, depth int) (trial, error) {
 	t := trial{mark: len(f.reached), later: len(f.later), tables: len(f.tables)}
 	if s := f.tableState(); s != nil {
 		t.sp = s.gpr[gprSP]
 	}
 	f.trial = &t
 	err := f.follow(a)
+	for ; depth > 0 && err == nil && len(f.later) > t.later && !t.contradicted && !t.confirmed && !t.level; depth-- {
+		f.strong = append(f.strong[:0], f.later[t.later:]...)
+		f.later = f.later[:t.later]
+		err = f.settle()
+	}
 	f.trial = nil
 	for _, at := range f.reached[t.mark:] {
 		f.states[at] = nil
@@ -302,11 +323,12 @@ func (f *flow) arrive(at int, st *state) bool {
 	if old == nil {
 		s := *st
 		f.states[at] = &s
+		f.order[at] = int32(len(f.reached))
 		f.reached = append(f.reached, at)
 		return true
 	}
 	if old.equal(st) {
-		if t != nil && !slices.Contains(f.reached[t.mark:], at) {
+		if t != nil && int(f.order[at]) < t.mark {
 			t.confirmed = true
 		}
 		return false
@@ -317,7 +339,7 @@ func (f *flow) arrive(at int, st *state) bool {
 			t.contradicted = true
 			return false
 		}
-		if !slices.Contains(f.reached[t.mark:], at) {
+		if int(f.order[at]) < t.mark {
 			t.confirmed = true
 			return false
 		}

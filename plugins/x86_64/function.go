@@ -84,8 +84,8 @@ func (f *flow) followTables() error {
 			if err != nil {
 				return err
 			}
-			if t.contradicted {
-				at = f.nextReached(at)
+			if t.contradicted || f.doubtful[at] && !t.confirmed {
+				at = f.nextBlock(at)
 				continue
 			}
 			if err := f.follow(a); err != nil {
@@ -98,6 +98,21 @@ func (f *flow) followTables() error {
 		at += int(e.length)
 	}
 	return nil
+}
+
+// nextBlock is the offset after the code that runs on from at.
+func (f *flow) nextBlock(at int) int {
+	for at < len(f.code) {
+		e := f.effect(at)
+		if e == nil {
+			return f.nextReached(at)
+		}
+		at += int(e.length)
+		if e.kind == effectJump || e.kind == effectReturn || e.kind == effectStop {
+			break
+		}
+	}
+	return at
 }
 
 // nextReached is the first offset after at that is reached.
