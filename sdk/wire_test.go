@@ -3,7 +3,12 @@ package sdk
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -379,6 +384,11 @@ func TestEnumerationsOfTheProtocolHaveTheSameNumbers(t *testing.T) {
 			t.Errorf("%v has %d values, the protocol %d", typ, lastOf[typ]+1, len(numbers))
 		}
 	}
+	for typ, last := range lastOf {
+		if declared := constantsOf(t, typ); uint64(declared) != last+1 {
+			t.Errorf("%v: %d values are declared, the messages carry %d", typ, declared, last+1)
+		}
+	}
 	for number, name := range map[cfi.RuleKind]string{
 		cfi.Undefined: "RULE_UNDEFINED", cfi.SameValue: "RULE_SAME_VALUE", cfi.Offset: "RULE_OFFSET",
 		cfi.ValOffset: "RULE_VAL_OFFSET", cfi.Register: "RULE_REGISTER", cfi.Expression: "RULE_EXPRESSION",
@@ -388,4 +398,40 @@ func TestEnumerationsOfTheProtocolHaveTheSameNumbers(t *testing.T) {
 			t.Errorf("RuleKind %d is %s in the protocol, expected %s", number, pb.RuleKind_name[int32(number)], name)
 		}
 	}
+}
+
+// constantsOf counts the constants of an enumeration in the source that
+// declares it, so that a value added there is not refused here.
+func constantsOf(t *testing.T, typ reflect.Type) int {
+	t.Helper()
+	dir := "../" + strings.TrimPrefix(typ.PkgPath(), "github.com/unwindd/unwindd/")
+	files, err := filepath.Glob(dir + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			inside := false
+			for _, spec := range group.Specs {
+				value := spec.(*ast.ValueSpec)
+				if value.Type != nil || value.Values != nil {
+					name, ok := value.Type.(*ast.Ident)
+					inside = ok && name.Name == typ.Name()
+				}
+				if inside {
+					count += len(value.Names)
+				}
+			}
+		}
+	}
+	return count
 }

@@ -1,0 +1,151 @@
+package sdk
+
+import (
+	"reflect"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+)
+
+// seed fills a message and returns it as it goes over the wire.
+func seed[M any, P proto.Message](f *testing.F, encode func(*M) (P, error)) {
+	m := new(M)
+	fullFiller().fill(reflect.ValueOf(m).Elem())
+	p, err := encode(m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, err := proto.Marshal(p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+}
+
+func FuzzDecodeRows(f *testing.F) {
+	d := testDescription()
+	f.Add([]byte{})
+	seed(f, sure(encodeFrameRulesAnswer))
+	req := &FrameRulesRequest{Functions: []CodeRange{{Start: 1, Code: make([]byte, 100)}, {Start: 1 << 63, Code: make([]byte, 100)}}}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p pb.FrameRulesAnswer
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		a, err := decodeFrameRulesAnswer(&p)
+		if err != nil {
+			return
+		}
+		_ = a.Validate(d, req)
+		again, err := decodeFrameRulesAnswer(encodeFrameRulesAnswer(a))
+		if err != nil || !reflect.DeepEqual(a, again) {
+			t.Fatalf("%+v\n%+v\n%v", a, again, err)
+		}
+	})
+}
+
+func FuzzDecodeRegisters(f *testing.F) {
+	f.Add([]byte{})
+	seed(f, encodeBindThreadsRequest)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p pb.BindThreadsRequest
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		r, err := decodeBindThreadsRequest(&p)
+		if err != nil {
+			return
+		}
+		d := testDescription()
+		_ = DefaultBindThreads(d, r).Validate(d, r)
+		for i := range r.Threads {
+			registers := &r.Threads[i].Registers
+			if err := registers.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			// What one thread sets, no other sees.
+			if i+1 < len(r.Threads) {
+				before := r.Threads[i+1].Registers.Clone()
+				registers.Set(7, []byte{1, 2, 3})
+				registers.Set(3, []byte{4})
+				if err := registers.Validate(); err != nil {
+					t.Fatal(err)
+				}
+				if !reflect.DeepEqual(before, r.Threads[i+1].Registers.Clone()) {
+					t.Fatal("setting a register changed another thread")
+				}
+			}
+		}
+	})
+}
+
+func FuzzDecodeOpenObject(f *testing.F) {
+	d := testDescription()
+	f.Add([]byte{})
+	seed(f, encodeOpenObjectAnswer)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p pb.OpenObjectAnswer
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		if a, err := decodeOpenObjectAnswer(&p); err == nil {
+			_ = a.Validate(d, &OpenObjectRequest{})
+		}
+	})
+}
+
+func FuzzDecodeBindThreads(f *testing.F) {
+	d := testDescription()
+	f.Add([]byte{})
+	seed(f, sure(encodeBindThreadsAnswer))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p pb.BindThreadsAnswer
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		if a, err := decodeBindThreadsAnswer(&p); err == nil {
+			_ = a.Validate(d, &BindThreadsRequest{Threads: make([]ThreadState, len(a.Threads))})
+		}
+	})
+}
+
+func FuzzDecodeDescription(f *testing.F) {
+	f.Add([]byte{})
+	seed(f, sure(encodeDescription))
+	if b, err := proto.Marshal(encodeDescription(testDescription())); err == nil {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p pb.Description
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		d, err := decodeDescription(&p)
+		if err != nil || d.Validate() != nil {
+			return
+		}
+		// What is valid can be used.
+		for i := range d.RegisterSets {
+			var r Registers
+			d.RegisterSets[i].Decode(make([]byte, 1000), &r)
+			d.RegisterSets[i].DecodeSample(^uint64(0), make([]byte, 512), &r)
+			if err := r.Validate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range d.Registers {
+			r := &d.Registers[i]
+			for _, n := range []uint32{r.First, r.First + r.Count - 1} {
+				info, ok := d.Register(n)
+				if !ok {
+					t.Fatalf("register %d is not found", n)
+				}
+				if _, ok := d.RegisterByName(info.Name); !ok {
+					t.Fatalf("register %q is not found", info.Name)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,279 @@
+package sdk
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+func goodRow(start, end uint64) cfi.Row {
+	return cfi.Row{
+		Start: start, End: end,
+		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: 8, Offset: 8},
+		Rules: []cfi.RegisterRule{
+			{Column: 0, Rule: cfi.Rule{Kind: cfi.Register, Register: 1}},
+			{Column: 9, Rule: cfi.Rule{Kind: cfi.Expression, Expr: []byte{0x30}}}, // DW_OP_lit0
+		},
+		ReturnAddress: 9,
+	}
+}
+
+// check runs cases that each spoil one thing of a good answer.
+func check[A any](t *testing.T, good func() *A, validate func(*A) error, cases map[string]func(*A)) {
+	t.Helper()
+	if err := validate(good()); err != nil {
+		t.Fatalf("the good answer: %v", err)
+	}
+	for want, spoil := range cases {
+		a := good()
+		spoil(a)
+		err := validate(a)
+		if err == nil {
+			t.Errorf("%s: accepted", want)
+		} else if _, text, _ := strings.Cut(err.Error(), "."); !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+var longText = strings.Repeat("x", MaxText+1)
+
+func TestValidateFrameRules(t *testing.T) {
+	d := testDescription()
+	req := &FrameRulesRequest{Functions: []CodeRange{
+		{PC: 0x1004, Start: 0x1000, Code: make([]byte, 0x20)},
+		{PC: 0xffffffffffffffff, Start: 0xfffffffffffffff0, Code: make([]byte, 0x10)},
+	}}
+	check(t, func() *FrameRulesAnswer {
+		return &FrameRulesAnswer{Functions: []FrameRules{
+			{Rows: []cfi.Row{goodRow(0x1000, 0x1004), goodRow(0x1004, 0x1020)}},
+			{Reason: "no code"},
+		}}
+	}, func(a *FrameRulesAnswer) error { return a.Validate(d, req) }, map[string]func(*FrameRulesAnswer){
+		"Functions: 1 for 2":                     func(a *FrameRulesAnswer) { a.Functions = a.Functions[:1] },
+		"Functions: 3 for 2":                     func(a *FrameRulesAnswer) { a.Functions = append(a.Functions, FrameRules{}) },
+		"Functions[1].Reason: 65537":             func(a *FrameRulesAnswer) { a.Functions[1].Reason = longText },
+		"Functions[1].Reason: \"\\xff\"":         func(a *FrameRulesAnswer) { a.Functions[1].Reason = "\xff" },
+		"Functions[0].Rows[0].End: 0x1000":       func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].End = 0x1000 },
+		"Functions[0].Rows[0].Start: 0xfff":      func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].Start = 0xfff },
+		"Functions[0].Rows[1].End: 0x1021":       func(a *FrameRulesAnswer) { a.Functions[0].Rows[1].End = 0x1021 },
+		"Functions[0].Rows[1].Start: 0x1020":     func(a *FrameRulesAnswer) { a.Functions[0].Rows[1] = goodRow(0x1020, 0x1021) },
+		"Functions[0].Rows[1].Start: 0x1003":     func(a *FrameRulesAnswer) { a.Functions[0].Rows[1].Start = 0x1003 },
+		"Functions[1].Rows[0].Start: 0x0":        func(a *FrameRulesAnswer) { a.Functions[1].Rows = []cfi.Row{goodRow(0, 1)} },
+		"Functions[0].Rows[0].CFA.Kind: a row":   func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].CFA.Kind = cfi.NoCFA },
+		"Functions[0].Rows[0].CFA.Kind: 77":      func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].CFA.Kind = 77 },
+		"Functions[0].Rows[0].CFA.Register: 10":  func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].CFA.Register = 10 },
+		"Functions[0].Rows[0].CFA.Space: 9":      func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].CFA.Space = 9 },
+		"Functions[0].Rows[0].ReturnAddress: 10": func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].ReturnAddress = 10 },
+		"Functions[0].Rows[0].CFA.Expr: ": func(a *FrameRulesAnswer) {
+			a.Functions[0].Rows[0].CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: []byte{0x08}}
+		},
+		"Functions[0].Rows[0].Rules[1].Column: 0 after 0": func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].Rules[1].Column = 0 },
+		"Functions[0].Rows[0].Rules[1].Column: 1844":      func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].Rules[1].Column = 1<<64 - 1 },
+		"Functions[0].Rows[0].Rules[0].Rule.Register: 10": func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].Rules[0].Rule.Register = 10 },
+		"Functions[0].Rows[0].Rules[0].Rule.Kind: a rule": func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].Rules[0].Rule.Kind = 0 },
+		"Functions[0].Rows[0].Rules[0].Rule.Kind: 66":     func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].Rules[0].Rule.Kind = 66 },
+		"Functions[0].Rows[0].Rules[1].Rule.Expr: 65537":  func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].Rules[1].Rule.Expr = make([]byte, MaxExpression+1) },
+		"Functions[0].Rows[0].CallSite[0].Column: 10": func(a *FrameRulesAnswer) {
+			a.Functions[0].Rows[0].CallSite = []cfi.RegisterRule{{Column: 10}}
+		},
+		// DW_OP_entry_value whose inner expression is no expression, and one
+		// nested deeper than any compiler writes.
+		"Functions[0].Rows[0].Rules[1].Rule.Expr: offset 0: in DW_OP_entry_value": func(a *FrameRulesAnswer) {
+			a.Functions[0].Rows[0].Rules[1].Rule.Expr = []byte{0xa3, 1, 0x08}
+		},
+		"Functions[0].Rows[0].Rules[1].Rule.Expr: offset 0: in DW_OP_entry_value: offset 0": func(a *FrameRulesAnswer) {
+			expr := []byte{0x30}
+			for range 10 {
+				expr = append([]byte{0xa3, byte(len(expr))}, expr...)
+			}
+			a.Functions[0].Rows[0].Rules[1].Rule.Expr = expr
+		},
+	})
+}
+
+func TestValidateBindThreads(t *testing.T) {
+	d := testDescription()
+	d.AddressSpaces = append(d.AddressSpaces, AddressSpace{Number: 5, Name: "lane", Bits: 32, Scope: LaneScope})
+	d.AddressBits, d.AddressSpaces[0].Bits = 48, 48
+	req := &BindThreadsRequest{Threads: make([]ThreadState, 2)}
+	one := func(f func(*ThreadBinding)) func(*BindThreadsAnswer) {
+		return func(a *BindThreadsAnswer) { f(&a.Threads[0]) }
+	}
+	ranged := func(f func(r []MapRange)) func(*BindThreadsAnswer) {
+		return func(a *BindThreadsAnswer) { f(a.Threads[0].Maps[0].Ranges) }
+	}
+	check(t, func() *BindThreadsAnswer {
+		return &BindThreadsAnswer{Threads: []ThreadBinding{
+			{
+				PC: 0x1000, Lanes: 12, ActiveLanes: []byte{0xff, 0x0f},
+				Widths: []RegisterWidth{{First: 32, Count: 4, Bits: 2048}, {First: 6, Count: 4, Bits: 8}},
+				Maps: []SpaceMap{{Space: 5, Ranges: []MapRange{
+					{Kind: InterleavedMap, Start: 0, Size: 64, Base: 0x8000, Element: 4, Stride: 256},
+					{Kind: RegisterMap, Start: 64, Size: 64, Register: 32},
+					{Kind: OpaqueMap, Start: 0x1000, Size: 1<<32 - 0x1000},
+				}}, {Space: 3, Ranges: []MapRange{{Kind: IdentityMap, Size: 1 << 16, Base: 1<<48 - 1<<16}}}},
+			},
+			{Problem: "it is halted"},
+		}}
+	}, func(a *BindThreadsAnswer) error { return a.Validate(d, req) }, map[string]func(*BindThreadsAnswer){
+		"Threads: 1 for 2":                func(a *BindThreadsAnswer) { a.Threads = a.Threads[:1] },
+		"Threads[0].Agent: 65537":         one(func(b *ThreadBinding) { b.Agent = longText }),
+		"Threads[0].Problem: 65537":       one(func(b *ThreadBinding) { b.Problem = longText }),
+		"Threads[0].PC: 0x1000000000000,": one(func(b *ThreadBinding) { b.PC = 1 << 48 }),
+		"Threads[0].Lanes: 0":             one(func(b *ThreadBinding) { b.Lanes = 0 }),
+		"Threads[0].Lanes: 429":           one(func(b *ThreadBinding) { b.Lanes = NoRegister }),
+		"Threads[0].ActiveLanes: 3":       one(func(b *ThreadBinding) { b.ActiveLanes = make([]byte, 3) }),
+		"Threads[0].ActiveLanes: a bit":   one(func(b *ThreadBinding) { b.ActiveLanes[1] = 0x10 }),
+		"Threads[0].Widths: 1025":         one(func(b *ThreadBinding) { b.Widths = make([]RegisterWidth, 1025) }),
+		"Threads[0].Widths[0].First":      one(func(b *ThreadBinding) { b.Widths[0].First = 10 }),
+		"Threads[0].Widths[0].Count: 0":   one(func(b *ThreadBinding) { b.Widths[0].Count = 0 }),
+		"Threads[0].Widths[0].Count: 5":   one(func(b *ThreadBinding) { b.Widths[0].Count = 5 }),
+		"Threads[0].Widths[0].Bits":       one(func(b *ThreadBinding) { b.Widths[0].Bits = 0 }),
+		"Threads[0].Maps: 1025":           one(func(b *ThreadBinding) { b.Maps = make([]SpaceMap, 1025) }),
+		"Threads[0].Maps[0].Space: 9":     one(func(b *ThreadBinding) { b.Maps[0].Space = 9 }),
+		"Threads[0].Maps[1].Space: 5":     one(func(b *ThreadBinding) { b.Maps[1].Space = 5 }),
+
+		"Threads[0].Maps[0].Ranges[0].Size: 0x0":       ranged(func(r []MapRange) { r[0].Size = 0 }),
+		"Threads[0].Maps[0].Ranges[2].Size":            ranged(func(r []MapRange) { r[2].Size++ }),
+		"Threads[0].Maps[0].Ranges[2].Size: 0xfffff00": ranged(func(r []MapRange) { r[2].Start = 1 << 40 }),
+		"Threads[0].Maps[0].Ranges[1].Start: 0x3f":     ranged(func(r []MapRange) { r[1].Start = 63 }),
+		"Threads[0].Maps[0].Ranges[2].Start: 0x20":     ranged(func(r []MapRange) { r[2].Start, r[2].Size = 0x20, 1 }),
+		"Threads[0].Maps[0].Ranges[0].Kind":            ranged(func(r []MapRange) { r[0].Kind = 9 }),
+		"Threads[0].Maps[0].Ranges[1].Register":        ranged(func(r []MapRange) { r[1].Register = 10 }),
+		"Threads[0].Maps[0].Ranges[0].Into: 9":         ranged(func(r []MapRange) { r[0].Into = 9 }),
+		"Threads[0].Maps[0].Ranges[0].Into: 5":         ranged(func(r []MapRange) { r[0].Into = 5 }),
+		"Threads[0].Maps[0].Ranges[0].Element: 0":      ranged(func(r []MapRange) { r[0].Element = 0 }),
+		"Threads[0].Maps[0].Ranges[0].Element: 257":    ranged(func(r []MapRange) { r[0].Element = 257 }),
+		"Threads[0].Maps[0].Ranges[0].Stride":          ranged(func(r []MapRange) { r[0].Stride = 1<<64 - 1 }),
+		"Threads[0].Maps[0].Ranges[0].Base":            ranged(func(r []MapRange) { r[0].Stride = 1 << 45 }),
+		"Threads[0].Maps[0].Ranges[0].Base: 0x1":       ranged(func(r []MapRange) { r[0].Base = 1 << 60 }),
+		"Threads[0].Maps[1].Ranges[0].Base": func(a *BindThreadsAnswer) {
+			a.Threads[0].Maps[1].Ranges[0].Base++
+		},
+	})
+}
+
+func TestValidateOpenTarget(t *testing.T) {
+	d := testDescription()
+	check(t, func() *OpenTargetAnswer {
+		var r Registers
+		r.Set(0, make([]byte, 8))
+		r.Set(32, make([]byte, 64))
+		return &OpenTargetAnswer{
+			Threads:  []TargetThread{{ID: "1", Registers: r, LaunchEvidence: "queue"}, {ID: "2"}},
+			Objects:  []TargetObject{{URI: "file:///x", Start: 1 << 63, Size: 1<<63 - 1}},
+			Problems: []string{"the queue is gone"},
+		}
+	}, func(a *OpenTargetAnswer) error { return a.Validate(d, &OpenTargetRequest{}) }, map[string]func(*OpenTargetAnswer){
+		"Threads[0].ID: empty":               func(a *OpenTargetAnswer) { a.Threads[0].ID = "" },
+		"Threads[1].ID: \"1\"":               func(a *OpenTargetAnswer) { a.Threads[1].ID = "1" },
+		"Threads[0].Wave.Kernel":             func(a *OpenTargetAnswer) { a.Threads[0].Wave.Kernel = longText },
+		"Threads[0].LaunchEvidence":          func(a *OpenTargetAnswer) { a.Threads[0].LaunchEvidence = "hearsay" },
+		"Threads[0].Registers.Numbers[1]: 0": func(a *OpenTargetAnswer) { a.Threads[0].Registers.Numbers[1] = 0 },
+		"Threads[0].Registers.Offsets[1]: 9": func(a *OpenTargetAnswer) { a.Threads[0].Registers.Set(0, make([]byte, 9)) },
+		"Threads[0].Registers.Numbers[2]: 1": func(a *OpenTargetAnswer) { a.Threads[0].Registers.Set(100, nil) },
+		"Objects[0].URI":                     func(a *OpenTargetAnswer) { a.Objects[0].URI = "" },
+		"Objects[0].Size":                    func(a *OpenTargetAnswer) { a.Objects[0].Size = 1 << 63 },
+		"Problems[0]: 65537":                 func(a *OpenTargetAnswer) { a.Problems[0] = longText },
+		"Problems: 4097":                     func(a *OpenTargetAnswer) { a.Problems = make([]string, 4097) },
+	})
+}
+
+func TestValidateOpenObject(t *testing.T) {
+	d := testDescription()
+	check(t, func() *OpenObjectAnswer {
+		return &OpenObjectAnswer{
+			Processor: "gfx90a", Dialect: "vendor",
+			Overrides:    []DialectOverride{{Producer: "clang", Dialect: "dwarf5"}},
+			DefaultRules: []cfi.RegisterRule{{Column: 1, Rule: cfi.Rule{Kind: cfi.Undefined}}},
+			Nested:       []NestedObject{{Name: "device", Offset: 1, Size: 2}},
+			Tables:       []RowTable{{Rows: []cfi.Row{goodRow(0, 1)}}, {Priority: OverridesCFI, Reason: "stripped"}},
+			Functions:    []Function{{Name: "f", Start: 1, End: 2, Lanes: 64, Kind: KernelFunction}},
+			PositionMaps: []PositionMap{{Kind: "visa", PCs: []uint64{1, 2}, Positions: []uint64{9, 3}}},
+			Variables:    []Variable{{Name: "v", Start: []uint64{1}, End: []uint64{2}, Locations: [][]byte{{0x30}}}},
+		}
+	}, func(a *OpenObjectAnswer) error { return a.Validate(d, &OpenObjectRequest{}) }, map[string]func(*OpenObjectAnswer){
+		"Processor":                     func(a *OpenObjectAnswer) { a.Processor = "a b" },
+		"Dialect: \"other\"":            func(a *OpenObjectAnswer) { a.Dialect = "other" },
+		"Overrides[0].Dialect":          func(a *OpenObjectAnswer) { a.Overrides[0].Dialect = "other" },
+		"Overrides[0].Augmentation":     func(a *OpenObjectAnswer) { a.Overrides[0].Augmentation = "zR" },
+		"Overrides[0].Augmentation: \"": func(a *OpenObjectAnswer) { a.Overrides[0].Producer = "" },
+		"DefaultRules[0].Column":        func(a *OpenObjectAnswer) { a.DefaultRules[0].Column = 10 },
+		"Nested[0].Size: 0,":            func(a *OpenObjectAnswer) { a.Nested[0].Size = 0 },
+		"Nested[0].Size: 0xff":          func(a *OpenObjectAnswer) { a.Nested[0].Size = 1<<64 - 1 },
+		"Nested[0].Name":                func(a *OpenObjectAnswer) { a.Nested[0].Name = "\xff" },
+		"Tables[0].Priority":            func(a *OpenObjectAnswer) { a.Tables[0].Priority = 2 },
+		"Tables[1].Reason":              func(a *OpenObjectAnswer) { a.Tables[1].Reason = "" },
+		"Tables[0].Rows[0].End":         func(a *OpenObjectAnswer) { a.Tables[0].Rows[0].End = 0 },
+		"Tables[0].Rows[0].CFA":         func(a *OpenObjectAnswer) { a.Tables[0].Rows[0].CFA.Kind = 0 },
+		"Functions[0].End":              func(a *OpenObjectAnswer) { a.Functions[0].End = 1 },
+		"Functions[0].Lanes":            func(a *OpenObjectAnswer) { a.Functions[0].Lanes = MaxLanes + 1 },
+		"Functions[0].Kind":             func(a *OpenObjectAnswer) { a.Functions[0].Kind = 5 },
+		"Functions[0].DefaultRules[0]":  func(a *OpenObjectAnswer) { a.Functions[0].DefaultRules = make([]cfi.RegisterRule, 1) },
+		"PositionMaps[0].Kind":          func(a *OpenObjectAnswer) { a.PositionMaps[0].Kind = "" },
+		"PositionMaps[0].Positions":     func(a *OpenObjectAnswer) { a.PositionMaps[0].Positions = nil },
+		"PositionMaps[0].PCs[1]":        func(a *OpenObjectAnswer) { a.PositionMaps[0].PCs[1] = 1 },
+		"Variables[0].Start":            func(a *OpenObjectAnswer) { a.Variables[0].End = nil },
+		"Variables[0].End[0]":           func(a *OpenObjectAnswer) { a.Variables[0].End[0] = 1 },
+		"Variables[0].Locations[0]: ":   func(a *OpenObjectAnswer) { a.Variables[0].Locations[0] = []byte{0xff} },
+		"Problems[0]: ":                 func(a *OpenObjectAnswer) { a.Problems = []string{"\xff"} },
+	})
+}
+
+func TestValidateTranslate(t *testing.T) {
+	d := testDescription()
+	check(t, func() *TranslateAnswer { return &TranslateAnswer{Expr: []byte{0x30}} },
+		func(a *TranslateAnswer) error { return a.Validate(d, &TranslateRequest{}) },
+		map[string]func(*TranslateAnswer){
+			"Expr: empty": func(a *TranslateAnswer) { a.Expr = nil },
+			"Expr: 65537": func(a *TranslateAnswer) { a.Expr = make([]byte, MaxExpression+1) },
+			// An address that the expression ends in.
+			"Expr: ": func(a *TranslateAnswer) { a.Expr = []byte{0x03, 1, 2, 3} },
+		})
+}
+
+func TestValidateClassifyReturn(t *testing.T) {
+	d := testDescription()
+	d.AddressBits = 32
+	req := &ClassifyReturnRequest{PCs: []uint64{1, 2}}
+	check(t, func() *ClassifyReturnAnswer {
+		return &ClassifyReturnAnswer{Classes: []ReturnClass{AfterDirectCall, NotAfterCall}, Targets: []uint64{5, 0}}
+	}, func(a *ClassifyReturnAnswer) error { return a.Validate(d, req) }, map[string]func(*ClassifyReturnAnswer){
+		"Classes: 1,":         func(a *ClassifyReturnAnswer) { a.Classes = a.Classes[:1] },
+		"Classes: 2, with 1 ": func(a *ClassifyReturnAnswer) { a.Targets = a.Targets[:1] },
+		"Classes[1]: 4":       func(a *ClassifyReturnAnswer) { a.Classes[1] = 4 },
+		"Targets[1]: 0x6":     func(a *ClassifyReturnAnswer) { a.Targets[1] = 6 },
+		"Targets[0]: 0x1":     func(a *ClassifyReturnAnswer) { a.Targets[0] = 1 << 32 },
+	})
+}
+
+func TestValidateDisassemble(t *testing.T) {
+	d := testDescription()
+	req := &DisassembleRequest{Address: 1<<64 - 4, Code: make([]byte, 8)}
+	check(t, func() *DisassembleAnswer {
+		return &DisassembleAnswer{Instructions: []Instruction{{Address: 1<<64 - 4, Size: 2}, {Address: 1<<64 - 1, Size: 3}, {Address: 3, Size: 1}}}
+	}, func(a *DisassembleAnswer) error { return a.Validate(d, req) }, map[string]func(*DisassembleAnswer){
+		"Instructions[0].Text":         func(a *DisassembleAnswer) { a.Instructions[0].Text = longText },
+		"Instructions[0].Address":      func(a *DisassembleAnswer) { a.Instructions[0].Address-- },
+		"Instructions[1].Address":      func(a *DisassembleAnswer) { a.Instructions[1].Address -= 2 },
+		"Instructions[2].Address: 0x4": func(a *DisassembleAnswer) { a.Instructions[2].Address = 4 },
+		"Instructions[2].Size: 0":      func(a *DisassembleAnswer) { a.Instructions[2].Size = 0 },
+		"Instructions[2].Size: 2":      func(a *DisassembleAnswer) { a.Instructions[2].Size = 2 },
+	})
+}
+
+func BenchmarkValidateRows(b *testing.B) {
+	d := testDescription()
+	a := &OpenObjectAnswer{Tables: []RowTable{{}}}
+	for i := range uint64(1000) {
+		a.Tables[0].Rows = append(a.Tables[0].Rows, goodRow(i, i+1))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := a.Validate(d, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
