@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sort"
@@ -197,11 +198,12 @@ func (t *Target) bind(ctx context.Context, m *machine, batch ...*thread) {
 }
 
 // rebind asks about one thread alone after the batch that it was in failed:
-// the plugin may run again, and another thread's state may have been why.
+// the plugin may run again, and another thread's state may have been why. A
+// plugin that hung would only cost its deadline once more.
 func (t *Target) rebind(ctx context.Context, s *thread) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.arch != nil && s.binding == nil && s.failure != nil {
+	if s.arch != nil && s.binding == nil && s.failure != nil && !errors.Is(s.failure, context.DeadlineExceeded) {
 		t.bind(ctx, s.arch, s)
 	}
 }

@@ -40,6 +40,7 @@ var subjects = map[string]subject{
 	"mtcore":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "mtcore.cpp", "-o"}},
 	"frames":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "frames.cpp", "-o"}},
 	"gosubject":   {build: []string{"go", "build", "-o"}},
+	"odd":         {build: []string{"go", "build", "-o"}},
 	"rustsubject": {build: []string{"rustc", "-C", "opt-level=2", "-g", "-C", "panic=abort", "rustsubject.rs", "-o"}},
 	"noid":        {build: []string{"gcc", "-O2", "-g", "-Wl,--build-id=none", "nocfi.c", "-o"}},
 	"nocfi": {
@@ -72,8 +73,11 @@ func build(t *testing.T, name string) string {
 	}
 	out := filepath.Join(built.dir, name)
 	args := append(append([]string(nil), s.build[1:]...), out)
-	if s.build[0] == "go" {
-		args = append(args, "./"+name)
+	switch name {
+	case "gosubject":
+		args = append(args, "./gosubject")
+	case "odd":
+		args = append(args, "../plugins/odd")
 	}
 	cmd := exec.Command(s.build[0], args...)
 	cmd.Dir = filepath.Join("testdata", "subjects")

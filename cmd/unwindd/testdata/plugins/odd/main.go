@@ -1,5 +1,5 @@
 // Odd is a plugin for x86-64 state under another ELF machine number. It
-// misbehaves in the way that it was built for, by -ldflags "-X main.mode=hang".
+// misbehaves in the way that its name says: unwindd-arch-hang hangs.
 package main
 
 import (
@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -16,7 +18,7 @@ import (
 // Machine is an ELF machine that nobody uses.
 const Machine = 0x7b7b
 
-var mode = "good"
+var mode = strings.TrimPrefix(filepath.Base(os.Args[0]), "unwindd-arch-")
 
 type odd struct{ sdk.Architecture }
 
