@@ -129,7 +129,7 @@ func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
 	}
 	f := newFlow(code, start, true)
 	v, reason = f.nearestReturn(at)
-	if reason == "" && afterCall && !v.mayCall(start.gpr[gprSP]) {
+	if reason == "" && afterCall && !(v.mayCall(start.gpr[gprSP]) && v.dropsArguments(code, at)) {
 		reason = "the call before does not return: what follows it has another frame"
 	}
 	return v, reason
@@ -167,7 +167,7 @@ func (f *flow) nearestReturn(entry int) (v view, reason string) {
 			// pointer too near the CFA cannot have returned: another function
 			// begins after it.
 			call := a.from
-			for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) {
+			for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) && exit.dropsArguments(f.code, call+int(f.effect(call).length)) {
 				call = before[call]
 			}
 			switch {
@@ -214,6 +214,83 @@ func (v *view) mayCall(sp value) bool {
 		return true
 	}
 	return v.cfa.Offset-int64(sp.off) >= 16
+}
+
+// dropsArguments says whether the code at an offset, where a call returns, takes
+// from the stack what was pushed for it right before. Where nothing does, the
+// call is one that does not return. The arguments do not matter to a frame that
+// is found by the frame pointer.
+func (v *view) dropsArguments(code []byte, at int) bool {
+	if v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) {
+		return true
+	}
+	pushed := pushedBefore(code, at)
+	if pushed == 0 {
+		return true
+	}
+	for range maxStraight {
+		if at >= len(code) {
+			return false
+		}
+		e, ok := readEffect(code[at:])
+		if !ok {
+			return false
+		}
+		at += int(e.length)
+		switch {
+		case e.kind == effectPop:
+			return true
+		case e.kind == effectAdd && e.dst == gprSP:
+			return e.imm > 0 && e.imm <= pushed
+		case e.kind == effectAddress && e.dst == gprSP:
+			return e.mem.base != gprSP || e.mem.offset > 0 && e.mem.offset <= pushed
+		case e.kind == effectLeave, (e.kind == effectMove || e.kind == effectLoad) && e.dst == gprSP:
+			return true
+		case e.kind == effectJump && e.direct:
+			t := int64(at) - int64(e.length) + e.target
+			if t < 0 || t >= int64(len(code)) {
+				return false
+			}
+			at = int(t)
+		case e.kind == effectPush, e.kind == effectEnter, e.kind == effectAlign,
+			e.kind == effectJump, e.kind == effectReturn, e.kind == effectStop:
+			return false
+		}
+	}
+	return false
+}
+
+// maxBefore is how many bytes before a call are read for its arguments.
+const maxBefore = 96
+
+// pushedBefore returns how many bytes of arguments were pushed for the call that
+// ends at an offset. The instructions before it are found by beginning far
+// enough back: decoding falls into step with the code.
+func pushedBefore(code []byte, end int) int64 {
+	for from := max(0, end-maxBefore); from < end; from++ {
+		var pushed, last int64
+		at := from
+		for at < end {
+			e, ok := readEffect(code[at:])
+			if !ok {
+				break
+			}
+			last = pushed
+			at += int(e.length)
+			switch {
+			case e.kind == effectPush && (e.src == gprNone || preserved>>e.src&1 == 0 || pushed > 0):
+				pushed += int64(e.size)
+			case e.kind == effectAdd && e.dst == gprSP && e.imm == -8:
+				pushed += 8 // keeps the stack aligned
+			case e.kind >= effectCall && e.kind != effectBranch:
+				pushed = 0
+			}
+		}
+		if at == end {
+			return last
+		}
+	}
+	return 0
 }
 
 // exit describes the frame of the state at the beginning by the state at a

@@ -42,15 +42,19 @@ var stubs = []stub{
 	{code: "ff25????????", steps: []stubStep{{0, 8}}},
 }
 
-// pltRows returns the rows of the entry of a linkage table that an offset lies
-// in. Entries begin on 8 bytes. Of entries that hold each other the longest
-// counts.
+// pltRows returns the rows of the entry of a linkage table in which an
+// instruction begins at an offset. Entries begin on 8 bytes. Of entries that
+// hold each other the longest counts. No entry calls, so a PC inside a call is
+// in none.
 func pltRows(r *sdk.CodeRange, at int) []cfi.Row {
+	if !r.Exact {
+		return nil
+	}
 	for i := range stubs {
 		s := &stubs[i]
 		length := len(s.code) / 2
 		for start := max(0, at-length+1); start <= at; start++ {
-			if (r.Start+uint64(start))%8 != 0 || !s.matches(r.Code[start:]) {
+			if (r.Start+uint64(start))%8 != 0 || !s.matches(r.Code[start:]) || !beginsAt(r.Code[start:], at-start) {
 				continue
 			}
 			if s.header && !s.isHeader(r.Code[start:]) {
@@ -83,6 +87,20 @@ func (s *stub) matches(code []byte) bool {
 		}
 	}
 	return true
+}
+
+// beginsAt says whether an instruction begins at an offset of code that begins
+// with one.
+func beginsAt(code []byte, offset int) bool {
+	at := 0
+	for at < offset {
+		e, ok := layout(code[at:])
+		if !ok {
+			return false
+		}
+		at += e.length
+	}
+	return at == offset
 }
 
 func hexDigit(c byte) byte {
