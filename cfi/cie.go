@@ -1,6 +1,7 @@
 package cfi
 
 import (
+	"errors"
 	"strings"
 	"sync"
 )
@@ -148,7 +149,7 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 			}
 			b := t.bases()
 			p, null, err := d.pointer(encoding, c.AddressSize, &b)
-			if err == ErrPointerEncoding {
+			if errors.Is(err, ErrPointerEncoding) {
 				return t.errorf(at, err, "%#x, of the personality routine", encoding)
 			}
 			if err == nil && !null {

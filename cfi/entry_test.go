@@ -35,7 +35,7 @@ func TestPointerEncodings(t *testing.T) {
 						continue // refused, see TestPointersThatCannotBeRead
 					}
 					unsigned := f.max != 0 && f.max&(f.max+1) == 0 && (f.format == peUData2 || f.format == peUData4)
-					if unsigned && (base.function == 0x1f00 || base.function == 0x5ff000) && !(size == 4 && f.format == peUData4) {
+					if unsigned && (base.function == 0x1f00 || base.function == 0x5ff000) && (size != 4 || f.format != peUData4) {
 						continue // before the base: a format without sign cannot say that
 					}
 					if f.format == peULEB128 && (base.function == 0x1f00 || base.function == 0x5ff000) {
@@ -556,7 +556,7 @@ func TestLEB128(t *testing.T) {
 	}
 	for _, tt := range unsigned {
 		r := reader{data: []byte(tt.in)}
-		if got := r.uleb(); got != tt.want || r.err != tt.err {
+		if got := r.uleb(); got != tt.want || !errors.Is(r.err, tt.err) {
 			t.Errorf("unsigned %x: %d, %v, want %d, %v", tt.in, got, r.err, tt.want, tt.err)
 		}
 	}
@@ -574,7 +574,7 @@ func TestLEB128(t *testing.T) {
 	}
 	for _, tt := range signed {
 		r := reader{data: []byte(tt.in)}
-		if got := r.sleb(); got != tt.want || r.err != tt.err {
+		if got := r.sleb(); got != tt.want || !errors.Is(r.err, tt.err) {
 			t.Errorf("signed %x: %d, %v, want %d, %v", tt.in, got, r.err, tt.want, tt.err)
 		}
 	}

@@ -55,7 +55,7 @@ func registerValue(ctx locexpr.Context, register uint64, bits uint32) (uint64, e
 	size, known := ctx.RegisterBits(register)
 	switch {
 	case known && size < bits, known && size > 64 && ctx.ByteOrder() != locexpr.LittleEndian:
-		return 0, sizeError("register", register, size, "an address", uint64(bits))
+		return 0, sizeError(register, size, "an address", uint64(bits))
 	case known && size > 64:
 		l, err := ctx.Register(register)
 		if err != nil {
@@ -71,7 +71,8 @@ func registerValue(ctx locexpr.Context, register uint64, bits uint32) (uint64, e
 // spaceBits returns the address size of a space, as an evaluation sees it: that
 // of the default space is the size of the generic type.
 func spaceBits(ev *locexpr.Evaluator, ctx locexpr.Context, space locexpr.AddressSpace) (uint32, error) {
-	bits, known := uint32(0), true
+	var bits uint32
+	known := true
 	if ev == nil || space != locexpr.DefaultSpace {
 		bits, known = ctx.SpaceBits(space)
 	} else if bits = ev.AddressBits; bits == 0 {
@@ -111,7 +112,7 @@ func (r Rule) location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64
 		from, known := ctx.RegisterBits(r.Register)
 		to, ok := ctx.RegisterBits(column)
 		if known && ok && from != to {
-			return locexpr.Location{}, sizeError("register", r.Register, from, "column", uint64(to))
+			return locexpr.Location{}, sizeError(r.Register, from, "column", uint64(to))
 		}
 		return ctx.Register(r.Register)
 	case Expression:
@@ -141,7 +142,7 @@ func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint6
 		return locexpr.Location{}, err
 	}
 	if n, ok := ctx.RegisterBits(column); ok && n != bits {
-		return locexpr.Location{}, sizeError("register", column, n, "an address", uint64(bits))
+		return locexpr.Location{}, sizeError(column, n, "an address", uint64(bits))
 	}
 	if address > lowMask(bits) {
 		return locexpr.Location{}, &Error{Err: ErrOverflow, Detail: fmt.Sprintf("address %#x of space %d, which has %d bits", address, space, bits)}
@@ -161,7 +162,7 @@ func (r Rule) valExpression(ev *locexpr.Evaluator, ctx locexpr.Context, column u
 	}
 	bits := v.Bits()
 	if n, ok := ctx.RegisterBits(column); ok && uint64(n) != bits {
-		return locexpr.Location{}, sizeError("register", column, n, "the value", bits)
+		return locexpr.Location{}, sizeError(column, n, "the value", bits)
 	}
 	if l, ok := v.ImplicitPointer(); ok {
 		return l, nil
@@ -190,6 +191,6 @@ func evaluateLocation(ev *locexpr.Evaluator, ctx locexpr.Context, expr []byte, i
 	return l, err
 }
 
-func sizeError(what string, number uint64, bits uint32, other string, otherBits uint64) *Error {
-	return &Error{Err: ErrRegisterSize, Detail: fmt.Sprintf("%s %d has %d bits, %s %d", what, number, bits, other, otherBits)}
+func sizeError(register uint64, bits uint32, other string, otherBits uint64) *Error {
+	return &Error{Err: ErrRegisterSize, Detail: fmt.Sprintf("register %d has %d bits, %s %d", register, bits, other, otherBits)}
 }

@@ -70,12 +70,12 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	f.source = &rowSource{row: row, by: ByFramePointer, defaults: w.machine.defaults}
 	caller, err := w.recover(f, f.source)
 	if err != nil || caller == nil {
-		return nil, nil //nolint:nilerr // the convention does not hold here; that is no failure
+		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
 	}
 	_, cfa, ok := cfaAddress(f.cfa)
-	sp, spErr := f.value(uint64(w.machine.desc.SP))
-	if !ok || spErr != nil || cfa <= sp {
-		return nil, nil
+	sp, err := f.value(uint64(w.machine.desc.SP))
+	if !ok || err != nil || cfa <= sp {
+		return nil, nil //nolint:nilerr // nor here
 	}
 	after, err := w.afterCall(ctx, caller.pc)
 	if err != nil || !after[0] {

@@ -60,7 +60,7 @@ func (s *Sample) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 		if at, ok := m.Contains(address); ok && m.Object != nil {
 			n, err := m.Object.ReadAddress(buf, at)
 			if n < len(buf) {
-				return n, fmt.Errorf("0x%x: %w (%v)", address+uint64(n), target.ErrNoMemory, err)
+				return n, fmt.Errorf("0x%x: %w: %w", address+uint64(n), target.ErrNoMemory, err)
 			}
 			return n, nil
 		}

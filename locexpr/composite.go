@@ -24,7 +24,7 @@ func opBitPiece(ev *evaluation) error {
 // starts one. A part is only described here; nothing is read.
 func (ev *evaluation) piece(n uint64, by displacement) error {
 	var part Location // undefined when there is nothing on the stack to describe it
-	if top := ev.top(); top != nil && !(top.kind == locationEntry && top.location.isIncomplete()) {
+	if top := ev.top(); top != nil && (top.kind != locationEntry || !top.location.isIncomplete()) {
 		var err error
 		if part, err = ev.popLocation(); err != nil {
 			return err

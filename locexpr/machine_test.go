@@ -205,7 +205,7 @@ func assemble(t testing.TB, d *Dialect, addressSize int, order ByteOrder, text s
 		}
 	}
 	for text = strings.TrimSpace(text); text != ""; {
-		statement := text
+		var statement string
 		if open := strings.IndexByte(text, '{'); open >= 0 && !strings.Contains(text[:open], ";") {
 			end := strings.LastIndexByte(text, '}') // one block in a text is enough for tests
 			statement = text[:end+1]

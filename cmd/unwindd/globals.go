@@ -15,7 +15,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/plugins/x86_64"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // bundled are the architectures that are in this executable. It starts itself
@@ -126,7 +125,7 @@ func (g *globals) plugins() (plugin.Options, error) {
 	}
 	if g.inProcess {
 		for _, b := range bundled {
-			o.InProcess = append(o.InProcess, sdk.Architecture(b.New()))
+			o.InProcess = append(o.InProcess, b.New())
 		}
 		return o, nil
 	}

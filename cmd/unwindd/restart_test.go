@@ -17,11 +17,10 @@ import (
 
 // children are the live child processes of a process.
 func children(pid int) []int {
-	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
 	var out []int
 	tasks, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
 	for _, task := range tasks {
-		b, _ = os.ReadFile(task)
+		b, _ := os.ReadFile(task)
 		for _, f := range strings.Fields(string(b)) {
 			if n, err := strconv.Atoi(f); err == nil {
 				out = append(out, n)

@@ -29,6 +29,9 @@ func (e *execution) run(report func(missing []string)) error {
 		}
 	}
 	note("descriptors", closeOnExec())
+	if e.reportFD > 0 {
+		unix.CloseOnExec(e.reportFD) // its end says that the exec succeeded
+	}
 	for _, l := range resourceLimits {
 		note("rlimit "+l.name, l.apply())
 	}

@@ -269,7 +269,7 @@ func obey(t *testing.T, a *Arch, command string) (string, error) {
 }
 
 // self is the test binary.
-func self(t *testing.T) string {
+func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {

@@ -42,6 +42,7 @@ func parentMain(md string) {
 func TestPluginDiesWithItsParent(t *testing.T) {
 	cmd := exec.Command(self(t), "parent", string(good))
 	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), "TMPDIR="+shortDir(t)) // nobody cleans up after it
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

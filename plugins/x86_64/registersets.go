@@ -59,28 +59,17 @@ func fxsaveFields(base uint32) []sdk.RegisterField {
 	return fields
 }
 
-// xstateFields lays out the standard form of the XSAVE area. Intel SDM volume
-// 1, 13.4 and 13.5: the processor says by CPUID leaf 0xD where its components
-// lie; these are the places they have on every processor that has MPX or its
-// place in the area.
+// xstateFields lays out the standard form of the XSAVE area as far as its places
+// are the same on every processor: the legacy area, and the high halves of ymm0
+// to ymm15. Where the components of AVX-512 lie, the processor says by CPUID
+// leaf 0xD (Intel SDM volume 1, 13.5): k0 to k7 are at 1088 on Intel's
+// processors, at 832 on AMD's. The note does not say which, so they are absent
+// rather than wrong.
 func xstateFields() []sdk.RegisterField {
-	const (
-		ymmHigh  = 576  // bits 128 to 255 of ymm0 to ymm15
-		opmask   = 1088 // k0 to k7
-		zmmHigh  = 1152 // bits 256 to 511 of zmm0 to zmm15
-		zmmUpper = 1664 // zmm16 to zmm31
-	)
+	const ymmHigh = 576
 	fields := fxsaveFields(0)
 	for i := range uint32(16) {
-		fields = append(fields,
-			sdk.RegisterField{Offset: ymmHigh + 16*i, Size: 16, Register: xmm0 + i, RegisterOffset: 16},
-			sdk.RegisterField{Offset: zmmHigh + 32*i, Size: 32, Register: xmm0 + i, RegisterOffset: 32})
-	}
-	for i := range uint32(16) {
-		fields = append(fields, sdk.RegisterField{Offset: zmmUpper + 64*i, Size: 64, Register: xmm16 + i})
-	}
-	for i := range uint32(8) {
-		fields = append(fields, sdk.RegisterField{Offset: opmask + 8*i, Size: 8, Register: k0 + i})
+		fields = append(fields, sdk.RegisterField{Offset: ymmHigh + 16*i, Size: 16, Register: xmm0 + i, RegisterOffset: 16})
 	}
 	return fields
 }

@@ -371,7 +371,7 @@ func words(size int, values ...uint64) (b []byte) {
 }
 
 func TestRangeLists(t *testing.T) {
-	const max = ^uint64(0)
+	const highest = ^uint64(0)
 	join := func(parts ...[]byte) (b []byte) {
 		for _, p := range parts {
 			b = append(b, p...)
@@ -386,7 +386,7 @@ func TestRangeLists(t *testing.T) {
 		err     string
 	}{
 		{"pairs from the unit's base", 4, words(8, 0x10, 0x20, 0x30, 0x40, 0, 0), []span{{0x1010, 0x1020}, {0x1030, 0x1040}}, ""},
-		{"a new base", 4, words(8, 0x10, 0x20, max, 0x5000, 0x10, 0x20, 0, 0), []span{{0x1010, 0x1020}, {0x5010, 0x5020}}, ""},
+		{"a new base", 4, words(8, 0x10, 0x20, highest, 0x5000, 0x10, 0x20, 0, 0), []span{{0x1010, 0x1020}, {0x5010, 0x5020}}, ""},
 		{"empty pairs", 4, words(8, 0x10, 0x10, 0x30, 0x20, 0, 0), nil, ""},
 		{"no end", 4, words(8, 0x10, 0x20), nil, ".debug_ranges: list at 0x0"},
 		{"offset_pair", 5, []byte{rleOffsetPair, 0x10, 0x20, 0}, []span{{0x1010, 0x1020}}, ""},
@@ -396,16 +396,16 @@ func TestRangeLists(t *testing.T) {
 		{"startx_length", 5, []byte{rleStartxLength, 1, 5, 0}, []span{{0x7000, 0x7005}}, ""},
 		{"start_end", 5, join([]byte{rleStartEnd}, words(8, 0x10, 0x20), []byte{0}), []span{{0x10, 0x20}}, ""},
 		{"start_length", 5, join([]byte{rleStartLength}, words(8, 0x10), []byte{5, 0}), []span{{0x10, 0x15}}, ""},
-		{"start_length over the end", 5, join([]byte{rleStartLength}, words(8, max-1), []byte{5, 0}), nil, ""},
+		{"start_length over the end", 5, join([]byte{rleStartLength}, words(8, highest-1), []byte{5, 0}), nil, ""},
 		{"unknown kind", 5, []byte{9}, nil, ".debug_rnglists: list at 0x0: entry kind 0x9"},
 		{"no end", 5, []byte{rleOffsetPair, 1, 2}, nil, ".debug_rnglists: list at 0x0"},
 		{"no such address", 5, []byte{rleStartxLength, 2, 5, 0}, nil, ".debug_addr"},
-		{"address index that overflows", 5, append(append([]byte{rleStartxLength}, binary.AppendUvarint(nil, max/8+1)...), 5, 0), nil, ".debug_addr"},
+		{"address index that overflows", 5, append(append([]byte{rleStartxLength}, binary.AppendUvarint(nil, highest/8+1)...), 5, 0), nil, ".debug_addr"},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.name, test.version), func(t *testing.T) {
 			// The header of .debug_addr is 8 bytes long.
-			s := sections{order: binary.LittleEndian, debugRanges: test.list, rnglists: test.list, addr: words(8, max, 0x6000, 0x7000)}
+			s := sections{order: binary.LittleEndian, debugRanges: test.list, rnglists: test.list, addr: words(8, highest, 0x6000, 0x7000)}
 			r := &Reader{sections: s}
 			u := &unit{version: test.version, addrSize: 8, base: 0x1000, addrBase: 8}
 			budget := 100

@@ -224,9 +224,8 @@ func (r *Reader) runLines(u *unit) (*lineTable, error) {
 			state.line += uint32(lineBase + int64(n%lineRange))
 			rows = append(rows, state)
 		case opcode == 0:
-			ext := program
 			length := program.uleb()
-			ext = program
+			ext := program
 			program.bytes(length)
 			if program.failed || length == 0 {
 				return nil, fmt.Errorf("extended opcode at %#x: length %#x, expected 1 to %#x", ext.off, length, len(ext.data))

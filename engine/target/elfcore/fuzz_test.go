@@ -25,7 +25,7 @@ func FuzzCore(f *testing.F) {
 				p.noFile = noFile
 				p.auxv = append(p.auxv, atSysinfoEHDR, libAt, atPageSize, 4096)
 				p.build(d)
-				f.Add(p.world.bytes())
+				f.Add(p.bytes())
 			}
 		}
 	}
