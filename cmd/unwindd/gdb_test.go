@@ -93,6 +93,11 @@ func TestStackEqualsGDB(t *testing.T) {
 					}
 				}
 			}
+			for _, m := range got.Modules {
+				if m.Path == exe && (m.BuildID == "" || m.Problem != "") {
+					t.Errorf("%s: build ID %q, problem %q", m.Path, m.BuildID, m.Problem)
+				}
+			}
 			t.Logf("%d threads, %d frames", len(got.Threads), frames)
 		})
 	}

@@ -150,30 +150,40 @@ func (f *flow) contradicted() map[int]bool {
 	if len(wrong) == 0 {
 		return wrong
 	}
-	bad := func(at int) bool { return at >= 0 && at < len(f.code) && wrong[at] }
-	for changed := true; changed; {
-		changed = false
-		for at := len(f.states) - 1; at >= 0; at-- {
-			if f.states[at] == nil || wrong[at] {
-				continue
+	before := make(map[int][]int) // what runs on into an instruction, or jumps to it
+	for at, s := range f.states {
+		if s == nil {
+			continue
+		}
+		e := f.effect(at)
+		if e == nil {
+			continue
+		}
+		next := at + int(e.length)
+		switch e.kind {
+		case effectReturn, effectStop, effectCall:
+		case effectJump:
+			if e.direct {
+				before[f.target(at, e)] = append(before[f.target(at, e)], at)
 			}
-			e := f.effect(at)
-			if e == nil {
-				continue
-			}
-			next := at + int(e.length)
-			var hit bool
-			switch e.kind {
-			case effectReturn, effectStop, effectCall:
-			case effectJump:
-				hit = e.direct && bad(f.target(at, e))
-			case effectBranch:
-				hit = bad(next) || bad(f.target(at, e))
-			default:
-				hit = bad(next)
-			}
-			if hit {
-				wrong[at], changed = true, true
+		case effectBranch:
+			before[f.target(at, e)] = append(before[f.target(at, e)], at)
+			before[next] = append(before[next], at)
+		default:
+			before[next] = append(before[next], at)
+		}
+	}
+	var queue []int
+	for at := range wrong {
+		queue = append(queue, at)
+	}
+	for len(queue) > 0 {
+		at := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, b := range before[at] {
+			if !wrong[b] {
+				wrong[b] = true
+				queue = append(queue, b)
 			}
 		}
 	}

@@ -115,15 +115,36 @@ func (c *Core) imageBuildID(programs []object.Program, bias uint64) []byte {
 		if p.Type != elf.PT_NOTE || p.FileSize == 0 {
 			continue
 		}
-		b := c.memory.readDumped(c.header.mask(p.Address+bias), min(p.FileSize, maxImageNotes))
-		notes, _ := appendNotes(nil, c.header.numbers, b, 0, p.Align)
-		for _, nt := range notes {
-			if nt.owner == "GNU" && nt.typ == 3 && len(nt.data) > 0 && len(nt.data) <= 64 {
-				return nt.data
-			}
+		if id := c.buildIDIn(p.Address+bias, p.FileSize, p.Align); id != nil {
+			return id
 		}
 	}
 	return nil
+}
+
+// buildIDIn finds NT_GNU_BUILD_ID among the notes at an address, as far as the
+// core itself has them; nil when it is not there.
+func (c *Core) buildIDIn(address, size, align uint64) []byte {
+	b := c.memory.readDumped(c.header.mask(address), min(size, maxImageNotes))
+	notes, _ := appendNotes(nil, c.header.numbers, b, 0, align)
+	for _, nt := range notes {
+		if nt.owner == "GNU" && nt.typ == 3 && len(nt.data) > 0 && len(nt.data) <= 64 {
+			return nt.data
+		}
+	}
+	return nil
+}
+
+// notedBuildID is the build ID that the core holds where a file has its note.
+// Go's link editor writes a GNU build ID outside every PT_NOTE segment, where
+// only the file's section header leads to it.
+func (c *Core) notedBuildID(file *object.Object, bias uint64) (id []byte, ok bool) {
+	s := file.Section(".note.gnu.build-id")
+	if s == nil || s.Address == 0 || len(file.BuildID()) == 0 {
+		return nil, false
+	}
+	id = c.buildIDIn(s.Address+bias, s.Size, 4)
+	return id, id != nil
 }
 
 // sameImage says how the headers of a file differ from those of the image; ""

@@ -1,6 +1,7 @@
 package elfcore
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"fmt"
@@ -173,10 +174,18 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 	if found.Object != nil && !found.Checked && im.headers != nil {
 		// No build ID tells whether it is the file that was loaded; the headers
 		// in memory may tell that it is not.
-		if reason := sameImage(im.headers, found.Object); reason != "" {
+		id, noted := m.notedBuildID(found.Object, im.bias)
+		reason := sameImage(im.headers, found.Object)
+		if noted && !bytes.Equal(id, found.Object.BuildID()) {
+			reason = fmt.Sprintf("its build ID is %x, in memory %x is in that place", found.Object.BuildID(), id)
+		}
+		switch {
+		case reason != "":
 			mod.Object = nil
 			mod.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
-		} else {
+		case noted:
+			mod.BuildID, mod.Problem = id, ""
+		default:
 			mod.Problem += "; its program headers are those in memory"
 		}
 	}
