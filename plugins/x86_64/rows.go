@@ -66,22 +66,36 @@ func (s *state) view(atCall bool) view {
 	if out.cfa.Kind == cfi.NoCFA {
 		return out
 	}
-	rule := func(want value) (cfi.Rule, bool) {
-		// Of several places the one nearest to the CFA: that of the prologue.
+	// saved is the rule of a register that the stack holds. Of several places the
+	// one nearest to the CFA counts: that of the prologue. live leaves out what
+	// lies below the stack pointer.
+	saved := func(want value, live bool) (rule cfi.Rule, ok bool) {
 		for i := len(s.slots) - 1; i >= 0; i-- {
 			x := &s.slots[i]
 			if x.v != want || x.size != 8 {
 				continue
 			}
+			if sp := s.gpr[gprSP]; live && sp.kind == address && sp.base == x.base && x.off < sp.off {
+				continue
+			}
 			if x.base == gprSP {
 				return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - 8}, true
 			}
-			if r, offset, ok := reach(x.base, x.off); ok {
-				return cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(dwarfNumber[r], offset)}, true
+			if r, offset, found := reach(x.base, x.off); found {
+				rule, ok = cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(dwarfNumber[r], offset)}, true
 			}
+		}
+		return rule, ok
+	}
+	rule := func(want value) (cfi.Rule, bool) {
+		if rule, ok := saved(want, true); ok {
+			return rule, true
 		}
 		if r, ok := holder(want); ok {
 			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfNumber[r])}, true
+		}
+		if rule, ok := saved(want, false); ok {
+			return rule, true
 		}
 		return cfi.Rule{Kind: cfi.Undefined}, false
 	}
