@@ -1,0 +1,119 @@
+// Package archtest is the test kit of architecture plugins. Verify makes the
+// calls that the engine makes, and some that only a broken or hostile input
+// would lead to, and says what is wrong with the answers and how to mend it.
+// Test is for the author's own tests:
+//
+//	func TestArchitecture(t *testing.T) { archtest.Test(t, myarch.New()) }
+package archtest
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities. An Error makes the engine refuse an answer, or hangs or ends
+// a plugin. A Warning is allowed, and rarely meant.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// A Finding is one thing that is wrong.
+type Finding struct {
+	Check    string   `json:"check"` // the name of the check, one of Checks
+	Severity Severity `json:"severity"`
+	Detail   string   `json:"detail"` // what was asked, and what came instead of what
+	Fix      string   `json:"fix"`    // what to do about it
+}
+
+// Options are what the kit cannot know of an architecture. The zero value will do.
+type Options struct {
+	// Code is machine code of the architecture, whole functions, to read frames
+	// from. Without it the kit has only bytes that may be no code at all.
+	Code []byte
+	// Deadline is how long a call may take; 0 is five seconds, as in the engine.
+	Deadline time.Duration
+}
+
+// A check is one part of the kit.
+type check struct {
+	name string
+	run  func(*verifier)
+}
+
+var checks = []check{
+	{"description", (*verifier).description},
+	{"description-constant", (*verifier).constant},
+	{"default-rules", (*verifier).defaultRules},
+	{"register-sets", (*verifier).registerSets},
+	{"rows", (*verifier).rows},
+	{"batches", (*verifier).batches},
+	{"garbage", (*verifier).garbage},
+	{"concurrency", (*verifier).concurrency},
+	{"deadlines", (*verifier).deadlines},
+}
+
+// Checks are the names of all checks, in the order in which they are made.
+func Checks() []string {
+	names := make([]string, len(checks))
+	for i, c := range checks {
+		names[i] = c.name
+	}
+	return names
+}
+
+// Verify makes all checks and returns what they found, in their order. Without
+// a valid description there is nothing to check the rest against, and only what
+// is wrong with it is returned. It ends early, with what was found so far, when
+// ctx does.
+func Verify(ctx context.Context, arch sdk.Architecture, opts Options) []Finding {
+	v := &verifier{
+		ctx: ctx, arch: arch, code: opts.Code,
+		deadline: cmp.Or(opts.Deadline, 5*time.Second),
+	}
+	for _, c := range checks {
+		v.check = c.name
+		c.run(v)
+		if v.desc == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return v.findings
+}
+
+// Passed says whether findings hold no error.
+func Passed(findings []Finding) bool {
+	for _, f := range findings {
+		if f.Severity == Error {
+			return false
+		}
+	}
+	return true
+}
+
+// T is what Test needs of a *testing.T.
+type T interface {
+	Helper()
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// Test verifies an architecture as part of a test: errors fail it, warnings are
+// logged.
+func Test(t T, arch sdk.Architecture, opts Options) {
+	t.Helper()
+	for _, f := range Verify(t.Context(), arch, opts) {
+		report := t.Logf
+		if f.Severity == Error {
+			report = t.Errorf
+		}
+		report("%s: %s: %s\n\tfix: %s", f.Severity, f.Check, f.Detail, f.Fix)
+	}
+}

@@ -1,0 +1,266 @@
+package archtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// noise is bytes that are no code, the same in every run.
+func noise(n int) []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// codeRanges are functions to ask for rows of: pieces of the code that was
+// given, and bytes that are hardly code.
+func (v *verifier) codeRanges() []sdk.CodeRange {
+	const start = 0x401000
+	pieces := [][]byte{make([]byte, 64), noise(256), {0}}
+	for code := v.code; len(code) > 0; {
+		n := min(len(code), 4096)
+		pieces, code = append(pieces, code[:n]), code[n:]
+	}
+	var ranges []sdk.CodeRange
+	for _, piece := range pieces {
+		for _, at := range []int{0, len(piece) / 2, len(piece) - 1} {
+			r := sdk.CodeRange{PC: start + uint64(at), Start: start, Code: piece, Bounded: true, Name: "f", Exact: true}
+			ranges = append(ranges, r)
+			r.Bounded, r.Name, r.Exact = false, "", false
+			ranges = append(ranges, r)
+		}
+	}
+	return ranges
+}
+
+func (v *verifier) frameRules(what string, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, bool) {
+	return ask(v, "FrameRules", what, func(ctx context.Context) (*sdk.FrameRulesAnswer, error) {
+		return v.arch.FrameRules(ctx, emptyEngine{}, req)
+	}, func(a *sdk.FrameRulesAnswer) error { return a.Validate(v.desc, req) })
+}
+
+func (v *verifier) bindThreads(what string, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, bool) {
+	return ask(v, "BindThreads", what, func(ctx context.Context) (*sdk.BindThreadsAnswer, error) {
+		return sdk.BindThreads(ctx, v.arch, emptyEngine{}, req)
+	}, func(a *sdk.BindThreadsAnswer) error { return a.Validate(v.desc, req) })
+}
+
+func (v *verifier) classifyReturn(what string, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, bool) {
+	return ask(v, "ClassifyReturn", what, func(ctx context.Context) (*sdk.ClassifyReturnAnswer, error) {
+		return v.arch.ClassifyReturn(ctx, req)
+	}, func(a *sdk.ClassifyReturnAnswer) error { return a.Validate(v.desc, req) })
+}
+
+func (v *verifier) disassemble(what string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, bool) {
+	return ask(v, "Disassemble", what, func(ctx context.Context) (*sdk.DisassembleAnswer, error) {
+		return v.arch.Disassemble(ctx, req)
+	}, func(a *sdk.DisassembleAnswer) error { return a.Validate(v.desc, req) })
+}
+
+// rows asks for the rows of code.
+func (v *verifier) rows() {
+	ranges := v.codeRanges()
+	answer, ok := v.frameRules(fmt.Sprintf("%d functions", len(ranges)), &sdk.FrameRulesRequest{Functions: ranges})
+	if !ok {
+		return
+	}
+	for i, f := range answer.Functions {
+		covered := false
+		for _, row := range f.Rows {
+			covered = covered || row.Start <= ranges[i].PC && ranges[i].PC < row.End
+		}
+		if !covered && f.Reason == "" {
+			v.find(Warning, "Say in Reason why there is no row for the PC: it is printed where the stack ends.",
+				"FrameRules: Functions[%d] has neither a row for PC %#x nor a reason", i, ranges[i].PC)
+			return
+		}
+	}
+	if len(v.code) > 0 {
+		v.disassemble("the sample code", &sdk.DisassembleRequest{Address: 0x401000, Code: v.code})
+	}
+}
+
+// threads are n threads with all of the description's registers.
+func (v *verifier) threads(n int) []sdk.ThreadState {
+	list := make([]sdk.ThreadState, n)
+	for i := range list {
+		list[i].Thread = uint64(i)
+		for _, r := range v.desc.Registers {
+			for j := range min(r.Count, 256) {
+				value := make([]byte, (r.Bits+7)/8)
+				value[0] = byte(i + int(j))
+				list[i].Registers.Set(r.First+j, value)
+			}
+		}
+	}
+	return list
+}
+
+func (v *verifier) returns(n int) *sdk.ClassifyReturnRequest {
+	size := max(int(v.desc.MaxInstruction), 1)
+	r := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
+	bytes := append(noise(4096), v.code...)
+	for i := range n {
+		at := i * size % (len(bytes) - size)
+		r.PCs = append(r.PCs, 0x401000+uint64(at))
+		r.Code = append(r.Code, bytes[at:at+size]...)
+		r.Offsets = append(r.Offsets, uint32(len(r.Code)))
+	}
+	return r
+}
+
+const batchFix = "Answer one entry for every entry of the request, in order, whatever the size of the batch; an entry does not depend on its neighbours."
+
+// batches asks the same in batches of several sizes: an entry's answer must not
+// depend on the batch that it comes in.
+func (v *verifier) batches() {
+	const size = 257
+	ranges := v.codeRanges()
+	for len(ranges) < size {
+		ranges = append(ranges, ranges...)
+	}
+	ranges = ranges[:size]
+	threads, returns := v.threads(size), v.returns(size)
+
+	all, okAll := v.frameRules("257 functions", &sdk.FrameRulesRequest{Functions: ranges})
+	one, okOne := v.frameRules("one function", &sdk.FrameRulesRequest{Functions: ranges[size-1:]})
+	if okAll && okOne && !reflect.DeepEqual(all.Functions[size-1:], one.Functions) {
+		v.find(Error, batchFix, "FrameRules: a function has other rows in a batch than alone")
+	}
+	v.frameRules("no functions", &sdk.FrameRulesRequest{})
+
+	bound, okAll := v.bindThreads("257 threads", &sdk.BindThreadsRequest{Threads: threads})
+	alone, okOne := v.bindThreads("one thread", &sdk.BindThreadsRequest{Threads: threads[size-1:]})
+	if okAll && okOne && !reflect.DeepEqual(bound.Threads[size-1:], alone.Threads) {
+		v.find(Error, batchFix, "BindThreads: a thread is bound in another way in a batch than alone")
+	}
+	if okAll && v.desc.PC != sdk.NoRegister && bound.Threads[0].Problem != "" {
+		v.find(Warning, "Bind the thread, or leave BindThreads to sdk.Base.",
+			"BindThreads: a thread that has all registers has a problem: %s", bound.Threads[0].Problem)
+	}
+	v.bindThreads("no threads", &sdk.BindThreadsRequest{})
+
+	last := &sdk.ClassifyReturnRequest{
+		PCs: returns.PCs[size-1:], Code: returns.Code[returns.Offsets[size-1]:],
+		Offsets: []uint32{0, returns.Offsets[size] - returns.Offsets[size-1]},
+	}
+	classes, okAll := v.classifyReturn("257 addresses", returns)
+	class, okOne := v.classifyReturn("one address", last)
+	if okAll && okOne && (classes.Classes[size-1] != class.Classes[0] || classes.Targets[size-1] != class.Targets[0]) {
+		v.find(Error, batchFix, "ClassifyReturn: an address has another class in a batch than alone")
+	}
+	v.classifyReturn("no addresses", &sdk.ClassifyReturnRequest{})
+}
+
+// garbage asks what makes no sense. An error is a good answer.
+func (v *verifier) garbage() {
+	v.frameRules("a function without code", &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{{}}})
+	v.frameRules("a PC outside its code", &sdk.FrameRulesRequest{Object: math.MaxUint64, Functions: []sdk.CodeRange{
+		{PC: 0, Start: 0x1000, Code: noise(16), Bounded: true},
+		{PC: math.MaxUint64, Start: 0x1000, Code: noise(16), Exact: true},
+	}})
+	v.frameRules("code at the end of the address space", &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{
+		{PC: math.MaxUint64, Start: math.MaxUint64 - 15, Code: noise(16), Exact: true},
+		{PC: math.MaxUint64 - 8, Start: math.MaxUint64 - 15, Code: make([]byte, 16), Bounded: true},
+	}})
+
+	v.bindThreads("a thread without registers", &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, 1)})
+	var short, unknown sdk.Registers
+	for _, r := range v.desc.Registers {
+		for i := range min(r.Count, 256) {
+			short.Set(r.First+i, nil)
+		}
+	}
+	unknown.Set(sdk.NoRegister-1, make([]byte, 3))
+	v.bindThreads("a thread whose registers have no bytes", &sdk.BindThreadsRequest{Threads: []sdk.ThreadState{{Registers: short}}})
+	v.bindThreads("a thread with an unknown register and processor", &sdk.BindThreadsRequest{
+		Threads: []sdk.ThreadState{{Thread: math.MaxUint64, Registers: unknown, Processor: "no such processor"}}})
+
+	v.classifyReturn("an address without code", &sdk.ClassifyReturnRequest{PCs: []uint64{0}, Offsets: []uint32{0, 0}})
+	v.classifyReturn("an address with more code than an instruction", &sdk.ClassifyReturnRequest{
+		PCs: []uint64{math.MaxUint64}, Offsets: []uint32{0, 1000}, Code: noise(1000)})
+
+	v.disassemble("no code", &sdk.DisassembleRequest{})
+	v.disassemble("noise at the end of the address space", &sdk.DisassembleRequest{
+		Address: math.MaxUint64 - 99, Code: noise(100), Processor: "no such processor"})
+
+	for _, req := range []*sdk.TranslateRequest{
+		{Space: math.MaxUint64, Address: math.MaxUint64, Thread: math.MaxUint64, Lane: -1},
+		{Expr: []byte{}, Lane: math.MaxInt32, Frame: math.MaxUint32},
+		{Expr: noise(100), Space: locexpr.DefaultSpace},
+	} {
+		ask(v, "Translate", "an address in no range", func(ctx context.Context) (*sdk.TranslateAnswer, error) {
+			return v.arch.Translate(ctx, emptyEngine{}, req)
+		}, func(a *sdk.TranslateAnswer) error { return a.Validate(v.desc, req) })
+	}
+	for _, e := range []struct {
+		name   string
+		engine sdk.Engine
+	}{{"nothing of which can be read", emptyEngine{}}, {"whose sections are noise", garbageEngine{noise(1000)}}} {
+		req := &sdk.OpenObjectRequest{
+			Object: 1, Path: "\xff\x00", Machine: math.MaxUint16, Flags: math.MaxUint32,
+			Sections: []sdk.SectionInfo{{Name: ".text", Size: math.MaxUint64}, {Name: "", Address: math.MaxUint64, Size: 1}},
+			Symbols:  []sdk.SymbolInfo{{Address: math.MaxUint64, Size: math.MaxUint64}, {Name: "\xff"}},
+		}
+		for _, name := range v.desc.Symbols {
+			req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: name, Address: math.MaxUint64, Size: math.MaxUint64})
+		}
+		ask(v, "OpenObject", "an object "+e.name, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+			return v.arch.OpenObject(ctx, e.engine, req)
+		}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
+
+		notes := &sdk.OpenTargetRequest{Notes: []sdk.Note{{}, {Owner: "\xff", Type: math.MaxUint32, Data: noise(100)}}}
+		for _, r := range v.desc.Recognises {
+			for n := range 40 {
+				notes.Notes = append(notes.Notes, sdk.Note{Owner: r.NoteOwner, Type: uint32(n), Data: noise(7 * n)})
+			}
+		}
+		ask(v, "OpenTarget", "notes of noise, of a target "+e.name, func(ctx context.Context) (*sdk.OpenTargetAnswer, error) {
+			return v.arch.OpenTarget(ctx, e.engine, notes)
+		}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, notes) })
+	}
+}
+
+// concurrency asks the same from several sides at once.
+func (v *verifier) concurrency() {
+	req := &sdk.FrameRulesRequest{Functions: v.codeRanges()}
+	returns := v.returns(64)
+	threads := &sdk.BindThreadsRequest{Threads: v.threads(8)}
+	calls := func(ctx context.Context) ([3]any, error) {
+		rules, err1 := v.arch.FrameRules(ctx, emptyEngine{}, req)
+		classes, err2 := v.arch.ClassifyReturn(ctx, returns)
+		bound, err3 := sdk.BindThreads(ctx, v.arch, emptyEngine{}, threads)
+		return [3]any{rules, classes, bound}, errors.Join(err1, err2, err3)
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)
+	defer cancel()
+	const sides = 8
+	var answers [sides][3]any
+	var errs [sides]error
+	var group sync.WaitGroup
+	for i := range sides {
+		group.Go(func() { answers[i], errs[i] = guarded(ctx, v.deadline+grace, calls) })
+	}
+	group.Wait()
+	const fix = "The methods are called from many goroutines: share nothing that is written, or lock it."
+	for i := range sides {
+		if errs[i] != nil && v.wrong("FrameRules, ClassifyReturn and BindThreads", "several callers at once", errs[i]) {
+			return
+		}
+		if (errs[i] == nil) != (errs[0] == nil) || errs[i] == nil && !reflect.DeepEqual(answers[i], answers[0]) {
+			v.find(Error, fix, "the same calls, made at once, gave different answers")
+			return
+		}
+	}
+}

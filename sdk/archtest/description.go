@@ -1,0 +1,130 @@
+package archtest
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// description asks for the description and keeps it when it is valid.
+func (v *verifier) description() {
+	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)
+	defer cancel()
+	d, err := guarded(ctx, v.deadline+grace, v.arch.Describe)
+	if err != nil {
+		if !v.wrong("Describe", "the architecture", err) && v.ctx.Err() == nil {
+			v.find(Error, "Describe answers data that is constant; it has no reason to fail.", "Describe: %v", err)
+		}
+		return
+	}
+	if d == nil {
+		v.find(Error, "Return a *sdk.Description.", "Describe: neither a description nor an error")
+		return
+	}
+	if err := d.Validate(); err != nil {
+		v.find(Error, "The engine refuses the plugin. Mend the field that the detail names.", "%v", err)
+		return
+	}
+	v.desc = d
+	for _, w := range []struct {
+		when        bool
+		detail, fix string
+	}{
+		{len(d.Recognises) == 0, "Recognises is empty: no code object and no dump is this architecture's",
+			"Name the ELF machine, the magic bytes or the owner of notes."},
+		{len(d.Registers) == 0, "Registers is empty", "List the registers by their DWARF numbers."},
+		{d.PC == sdk.NoRegister, "PC is no register: BindThreads must be written, and name the PC itself", "Set PC where a register holds it."},
+		{d.ReturnAddress == sdk.NoRegister, "ReturnAddress is no register", "Set ReturnAddress to the usual return-address column."},
+		{d.CallDistance == 0, "CallDistance is 0: rows and lines are looked up at the return address itself, which may belong to the next function",
+			"Set CallDistance to 1, unless return addresses are those of calls."},
+		{d.MaxInstruction == 0, "MaxInstruction is 0: the code before a return address cannot be asked for", "Set MaxInstruction to the size of the longest instruction in bytes."},
+		{d.StackAlign == 0, "StackAlign is 0: stacks without any other information are not scanned", "Set StackAlign to the bytes between words of the stack."},
+	} {
+		if w.when {
+			v.find(Warning, w.fix, "Description.%s", w.detail)
+		}
+	}
+}
+
+// constant asks again: the engine asks once, and keeps the answer for good.
+func (v *verifier) constant() {
+	again, ok := ask(v, "Describe", "the architecture, again",
+		v.arch.Describe, func(d *sdk.Description) error { return d.Validate() })
+	if ok && !reflect.DeepEqual(v.desc, again) {
+		v.find(Error, "What is different from one code object or thread to the next belongs in OpenObject or BindThreads.",
+			"Describe: two calls gave different descriptions, first in %s", difference("Description", reflect.ValueOf(*v.desc), reflect.ValueOf(*again)))
+	}
+}
+
+// difference names the first field in which two values differ.
+func difference(at string, a, b reflect.Value) string {
+	if a.Kind() == reflect.Struct {
+		for i := range a.NumField() {
+			if x, y := a.Field(i), b.Field(i); !reflect.DeepEqual(x.Interface(), y.Interface()) {
+				return difference(at+"."+a.Type().Field(i).Name, x, y)
+			}
+		}
+	}
+	return at
+}
+
+// defaultRules looks at what holds for registers that a row does not mention.
+func (v *verifier) defaultRules() {
+	d := v.desc
+	if len(d.DefaultRules) == 0 {
+		v.find(Warning, "Say which registers the calling convention preserves (SameValue), and that the stack pointer is the CFA (ValOffset 0) where it is.",
+			"Description.DefaultRules is empty: a register that a row does not mention is unknown in the caller")
+		return
+	}
+	for _, r := range d.DefaultRules {
+		if r.Column == uint64(d.SP) {
+			return
+		}
+	}
+	if d.SP != sdk.NoRegister {
+		info, _ := d.Register(d.SP)
+		v.find(Warning, "Nearly all rows leave the stack pointer out, because it is the CFA in the caller: say so with ValOffset 0.",
+			"Description.DefaultRules has no rule for the stack pointer, %s", info.Name)
+	}
+}
+
+// registerSets decodes records of every length that matters.
+func (v *verifier) registerSets() {
+	pc := len(v.desc.RegisterSets) == 0 || v.desc.PC == sdk.NoRegister
+	for i := range v.desc.RegisterSets {
+		set := &v.desc.RegisterSets[i]
+		if len(set.Fields) == 0 {
+			v.find(Warning, "Leave the set out, or list its registers.", "Description.RegisterSets[%d] has no fields", i)
+			continue
+		}
+		var decoded sdk.Registers
+		if set.Source == sdk.PerfSample {
+			set.DecodeSample(^uint64(0), make([]byte, 8*64), &decoded)
+		} else {
+			var end uint64
+			for _, f := range set.Fields {
+				end = max(end, uint64(f.Offset)+uint64(f.Size))
+			}
+			set.Decode(make([]byte, end), &decoded)
+		}
+		if _, ok := decoded.Get(v.desc.PC); ok {
+			pc = true
+		}
+		for j, f := range set.Fields {
+			if value, ok := decoded.Get(f.Register); f.RegisterOffset == 0 && (!ok || len(value) < int(f.Size)) {
+				v.find(Error, "Give the field the offset and size that it has in the record.",
+					"Description.RegisterSets[%d].Fields[%d]: register %d is not decoded from a whole record", i, j, f.Register)
+			}
+			info, _ := v.desc.Register(f.Register)
+			if value, ok := decoded.Get(f.Register); ok && len(value) < int(info.Bits+7)/8 && info.Class <= sdk.ProgramCounter {
+				v.find(Warning, "Make the field, or the fields of its pieces, as large as the register, or the register as large as what is recorded.",
+					"Description.RegisterSets[%d]: register %s has %d bits, its record %d", i, info.Name, info.Bits, 8*len(value))
+			}
+		}
+	}
+	if !pc {
+		info, _ := v.desc.Register(v.desc.PC)
+		v.find(Warning, "Without the PC no stack can be walked: add its field.", "Description.RegisterSets: none holds the PC, %s", info.Name)
+	}
+}
