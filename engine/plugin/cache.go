@@ -65,6 +65,12 @@ func (c descriptionCache) get(sum string) *sdk.Description {
 	if err != nil {
 		return nil
 	}
+	return decodeEntry(b)
+}
+
+// decodeEntry is the description in an entry; nil when it is not whole or not
+// valid.
+func decodeEntry(b []byte) *sdk.Description {
 	check, body, ok := bytes.Cut(b, []byte("\n"))
 	if !ok || string(check) != digest(body) {
 		return nil

@@ -180,8 +180,9 @@ func privileges() error {
 	if data != [2]unix.CapUserData{} {
 		return fmt.Errorf("capabilities %+v", data)
 	}
-	if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || v != 1 {
-		return fmt.Errorf("no_new_privs %d, %v", v, err)
+	v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err == nil && v != 1 {
+		err = fmt.Errorf("no_new_privs is %d", v)
 	}
-	return nil
+	return err
 }

@@ -60,16 +60,16 @@ func examine(name, path string) candidate {
 		c.problem = "its name has characters other than letters, digits, '.', '_', '+' and '-'"
 		return c
 	}
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err == nil {
-		real, err = filepath.Abs(real)
+		resolved, err = filepath.Abs(resolved)
 	}
 	if err != nil {
 		c.problem = err.Error()
 		return c
 	}
-	c.path = real
-	info, err := os.Stat(real)
+	c.path = resolved
+	info, err := os.Stat(resolved)
 	switch {
 	case err != nil:
 		c.problem = err.Error()
@@ -86,7 +86,9 @@ func validName(s string) bool {
 		return false
 	}
 	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._+-", r)) {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		digit := r >= '0' && r <= '9'
+		if !letter && !digit && !strings.ContainsRune("._+-", r) {
 			return false
 		}
 	}

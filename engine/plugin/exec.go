@@ -87,7 +87,7 @@ func parseExecution(args []string) (*execution, error) {
 		return nil, fmt.Errorf("plugin exec: %w: %w", ErrUsage, err)
 	}
 	if f.NArg() == 0 {
-		return nil, fmt.Errorf("plugin exec: %w: expected [--socket-dir DIR] -- PATH ARGS...", ErrUsage)
+		return nil, fmt.Errorf("plugin exec: %w: expected [--socket-dir DIR] -- PATH [ARG]", ErrUsage)
 	}
 	if e.reportFD != 0 && e.reportFD < 3 {
 		return nil, fmt.Errorf("plugin exec: %w: --report-fd %d, expected 3 or more", ErrUsage, e.reportFD)

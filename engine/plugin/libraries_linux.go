@@ -143,11 +143,11 @@ func libraries(path string, file io.ReaderAt, dirs []string) []string {
 // runPath is DT_RUNPATH and DT_RPATH with $ORIGIN replaced.
 func runPath(f *elf.File, path string) []string {
 	var dirs []string
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		real = path
+		resolved = path
 	}
-	origin := filepath.Dir(real)
+	origin := filepath.Dir(resolved)
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
 		lists, err := f.DynString(tag)
 		if err != nil {

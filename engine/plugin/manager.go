@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ const (
 type Options struct {
 	// Self is the path of an unwindd executable: bundled plugins are started as
 	// `Self plugin serve NAME`, and all processes through `Self plugin exec`.
+	// Without it there are architectures of this process only.
 	Self string
 	// Dirs are searched for vendors' executables, unwindd-arch-NAME. No other
 	// place is.
@@ -89,6 +91,13 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	if o.CallDeadline <= 0 {
 		o.CallDeadline = DefaultCallDeadline
+	}
+	if o.Self != "" {
+		self, err := filepath.Abs(o.Self)
+		if err != nil {
+			return nil, err
+		}
+		o.Self = self
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()

@@ -58,6 +58,9 @@ type process struct {
 // whatever the process does. The error says what happened, in words for the
 // user.
 func (l *launch) start(ctx context.Context) (*process, error) {
+	if l.self == "" {
+		return nil, errors.New("could not be started: Options.Self, the unwindd executable that sandboxes it, is not set")
+	}
 	dir, err := privateDirectory()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,93 @@
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// FuzzPluginPaths reads what a hostile executable says of its loader and its
+// libraries: nothing but itself, its loader and ELF files may come of it.
+func FuzzPluginPaths(f *testing.F) {
+	if b, err := os.ReadFile("/bin/true"); err == nil && len(b) < 1<<17 {
+		f.Add(b)
+	}
+	f.Add([]byte("#!/bin/sh -e\n"))
+	f.Add([]byte("#!\n"))
+	f.Add([]byte("#!/etc/passwd\n"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, r := range pluginPaths("/nowhere/plugin", bytes.NewReader(b)) {
+			if r.rights&^(readTree|executeFile) != 0 {
+				t.Fatalf("%s: rights %#x", r.path, r.rights)
+			}
+		}
+		libs := libraries("/nowhere/plugin", bytes.NewReader(b), nil)
+		if len(libs) > maxLibraries {
+			t.Fatalf("%d libraries", len(libs))
+		}
+		for _, lib := range libs {
+			file, err := os.Open(lib)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !isELF(file) {
+				t.Fatalf("%s is no ELF file", lib)
+			}
+			file.Close()
+		}
+	})
+}
+
+// FuzzCacheEntry reads an entry of the cache: a valid description or none.
+func FuzzCacheEntry(f *testing.F) {
+	body, err := json.Marshal(testDescription(good))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add([]byte(`{"Name":"x","AddressBits":64}`))
+	f.Add([]byte(`{"Registers":[{"First":4294967295,"Count":4294967295,"Names":["r%d"]}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		// The digest is no secret: what it covers may be anything.
+		d := decodeEntry(append([]byte(digest(body)+"\n"), body...))
+		if d != nil {
+			if err := d.Validate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		decodeEntry(body)
+	})
+}
+
+// FuzzStderr reads what a plugin writes to standard error, in two pieces.
+func FuzzStderr(f *testing.F) {
+	f.Add([]byte("plain\n"), []byte("rest"))
+	f.Add([]byte(`{"@level":"error","@message":"no","error":"x"}`+"\n"), []byte(`{"@message":1}`+"\n"))
+	f.Add([]byte("\x1b[2J\x00\xff\n"), []byte("a\rb\r\n\n"))
+	f.Add(bytes.Repeat([]byte("long "), 2000), bytes.Repeat([]byte("x\n"), 2000))
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		var out bytes.Buffer
+		l := &stderrLog{logger: hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Trace, DisableTime: true})}
+		for _, p := range [][]byte{one, two} {
+			if n, err := l.Write(p); n != len(p) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		words := l.lastWords()
+		if len(words) > maxQuoted+3 || len(l.line) > maxStderrLine {
+			t.Fatalf("%d bytes of last words, %d of a line", len(words), len(l.line))
+		}
+		for _, s := range append(strings.Split(out.String(), "\n"), words) {
+			if !utf8.ValidString(s) || strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
+				t.Fatalf("not printable: %q", s)
+			}
+		}
+	})
+}
