@@ -238,21 +238,17 @@ func (v *view) dropsArguments(code []byte, at int) bool {
 		}
 		at += int(e.length)
 		switch {
-		case e.kind == effectPop:
-			return true
+		case e.kind == effectPop && e.dst != gprNone && preserved>>e.dst&1 == 0:
+			if pushed -= int64(e.size); pushed == 0 {
+				return true
+			}
 		case e.kind == effectAdd && e.dst == gprSP:
-			return e.imm > 0 && e.imm <= pushed
+			return e.imm == pushed
 		case e.kind == effectAddress && e.dst == gprSP:
-			return e.mem.base != gprSP || e.mem.offset > 0 && e.mem.offset <= pushed
+			return e.mem.base != gprSP || e.mem.offset == pushed
 		case e.kind == effectLeave, (e.kind == effectMove || e.kind == effectLoad) && e.dst == gprSP:
 			return true
-		case e.kind == effectJump && e.direct:
-			t := int64(at) - int64(e.length) + e.target
-			if t < 0 || t >= int64(len(code)) {
-				return false
-			}
-			at = int(t)
-		case e.kind == effectPush, e.kind == effectEnter, e.kind == effectAlign,
+		case e.kind == effectPop, e.kind == effectPush, e.kind == effectEnter, e.kind == effectAlign,
 			e.kind == effectJump, e.kind == effectReturn, e.kind == effectStop:
 			return false
 		}

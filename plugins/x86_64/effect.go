@@ -46,7 +46,8 @@ const (
 	effectAdd                       // dst += imm
 	effectAlign                     // dst becomes an address that only the machine knows
 	effectSwap                      // dst, src = src, dst
-	effectTable                     // dst = an entry of a table
+	effectTable                     // dst = what is at mem, maybe an entry of a table
+	effectExtend                    // dst = the low half of src, extended
 	effectSum                       // dst += src
 	effectLeave                     // rsp = rbp; pop rbp
 	effectEnter                     // push rbp; rbp = rsp; rsp -= imm
@@ -62,7 +63,7 @@ type memory struct {
 	base   uint8 // gprNone: absolute, or relative to rip
 	index  uint8 // gprNone: none
 	opaque bool  // the address is not base+offset: an index, a segment, 32 bits
-	table  bool  // indexed by words or double words of an address
+	table  bool  // indexed by 4 or 8 bytes
 	rip    bool
 	offset int64
 }
@@ -333,22 +334,29 @@ func (e *effect) read(inst *x86asm.Inst) {
 			return
 		case wide && memSecond:
 			e.kind, e.dst, e.hasMem, e.mem = effectLoad, dst, true, m2
-			if m2.table {
+			if m2.index != gprNone {
 				e.kind = effectTable
 			}
 			return
 		case memFirst && srcOK:
 			e.kind, e.src, e.hasMem, e.mem = effectStore, src, true, m
 			return
-		case dstOK && memSecond && m2.table:
-			e.kind, e.dst = effectTable, dst
+		case dstOK && dstSize == 4 && memSecond && m2.index != gprNone:
+			e.kind, e.dst, e.hasMem, e.mem = effectTable, dst, true, m2
 			return
 		}
 	case x86asm.MOVSXD:
-		if wide && memSecond && m2.table {
-			e.kind, e.dst = effectTable, dst
+		if wide && memSecond && m2.index != gprNone {
+			e.kind, e.dst, e.hasMem, e.mem = effectTable, dst, true, m2
 			return
 		}
+		if half, size, ok := general(second); wide && ok && size == 4 {
+			e.kind, e.dst, e.src = effectExtend, dst, half
+			return
+		}
+	case x86asm.CDQE:
+		e.kind, e.dst, e.src, e.clobbers = effectExtend, gprAX, gprAX, 0
+		return
 	case x86asm.LEA:
 		if wide && memSecond {
 			e.kind, e.dst, e.hasMem, e.mem = effectAddress, dst, true, m2

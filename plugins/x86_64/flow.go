@@ -55,8 +55,8 @@ type trial struct {
 	tables       int  // of tables
 	contradicted bool // it has another frame than what is known of the same instructions
 	confirmed    bool // it leads to what is known, or to a return, with the right frame
-	level        bool // it reaches the stack pointer that it was asked about
 	sp           value
+	level        bool // the stack pointer, which began with another value, becomes sp
 }
 
 func newFlow(code []byte, start state, initial bool) *flow {
@@ -182,15 +182,22 @@ const maxBeyond = 8
 
 func (f *flow) tryDepth(a arrival, depth int) (trial, error) {
 	t := trial{mark: len(f.reached), later: len(f.later), tables: len(f.tables)}
-	if s := f.tableState(); s != nil {
+	if s := f.tableState(); s != nil && s.gpr[gprSP] != a.st.gpr[gprSP] {
 		t.sp = s.gpr[gprSP]
 	}
 	f.trial = &t
 	err := f.follow(a)
-	for ; depth > 0 && err == nil && len(f.later) > t.later && !t.contradicted && !t.confirmed && !t.level; depth-- {
-		f.strong = append(f.strong[:0], f.later[t.later:]...)
+	for ; depth > 0 && err == nil && len(f.later) > t.later && !t.contradicted; depth-- {
+		level := slices.Clone(f.later[t.later:])
 		f.later = f.later[:t.later]
-		err = f.settle()
+		for _, next := range level {
+			if err != nil || t.confirmed || t.level {
+				break
+			}
+			err = f.follow(next)
+			// Such a call may not return either, so this speaks against none.
+			t.contradicted = false
+		}
 	}
 	f.trial = nil
 	for _, at := range f.reached[t.mark:] {

@@ -20,6 +20,7 @@ const (
 	address              // symbol base + off
 	contents             // the word that was at symbol base + off when the analysis began, + add
 	tableEntry           // read from a table of branch targets
+	constant             // an address of code or data
 )
 
 // The symbols: 0 to 15 are what the general registers held when the analysis
@@ -324,6 +325,9 @@ func (s *state) apply(e *effect, symbol uint8, initial bool) {
 		if !e.mem.opaque && e.mem.base != gprNone {
 			v = s.gpr[e.mem.base].plus(e.mem.offset)
 		}
+		if e.mem.rip {
+			v.kind = constant
+		}
 		if e.mem.base != gprNone && e.mem.index != gprNone &&
 			(s.gpr[e.mem.base].kind == tableEntry || s.gpr[e.mem.index].kind == tableEntry) {
 			v.kind = tableEntry // an entry relative to its table
@@ -340,7 +344,18 @@ func (s *state) apply(e *effect, symbol uint8, initial bool) {
 	case effectSwap:
 		s.gpr[e.dst], s.gpr[e.src] = s.gpr[e.src], s.gpr[e.dst]
 	case effectTable:
-		s.gpr[e.dst] = value{kind: tableEntry}
+		of := func(r uint8) bool { return r != gprNone && s.gpr[r].kind == constant }
+		v := value{}
+		if e.mem.table || of(e.mem.base) || of(e.mem.index) {
+			v.kind = tableEntry
+		}
+		s.gpr[e.dst] = v
+	case effectExtend:
+		v := value{}
+		if s.gpr[e.src].kind == tableEntry {
+			v.kind = tableEntry
+		}
+		s.gpr[e.dst] = v
 	case effectSum:
 		v := value{}
 		if s.gpr[e.dst].kind == tableEntry || s.gpr[e.src].kind == tableEntry {

@@ -5,11 +5,16 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // A knownRow is a row of CFI as readelf prints it.
@@ -115,7 +120,7 @@ var gprNames = [gprCount]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi",
 // A tally counts instructions by how the rows found by reading code stand to
 // those of CFI.
 type tally struct {
-	functions, skipped          int
+	functions                   int
 	instructions, right, wrong  int
 	unknown, incomparable       int
 	registersWrong, lost, stale int
@@ -123,12 +128,12 @@ type tally struct {
 }
 
 func (c *tally) String() string {
-	return fmt.Sprintf("functions %d (skipped %d), instructions %d: right %d, wrong %d, unknown %d, CFA by expression %d; saved registers: wrong %d, not found %d, stale in CFI %d",
-		c.functions, c.skipped, c.instructions, c.right, c.wrong, c.unknown, c.incomparable, c.registersWrong, c.lost, c.stale)
+	return fmt.Sprintf("functions %d, instructions %d: right %d, wrong %d, unknown %d, CFA by expression %d; saved registers: wrong %d, not found %d, stale in CFI %d",
+		c.functions, c.instructions, c.right, c.wrong, c.unknown, c.incomparable, c.registersWrong, c.lost, c.stale)
 }
 
 func (c *tally) report(format string, args ...any) {
-	if len(c.reports) < 20000 {
+	if len(c.reports) < 1000 {
 		c.reports = append(c.reports, fmt.Sprintf(format, args...))
 	}
 }
@@ -241,25 +246,49 @@ func (c *tally) compareRegisters(pc uint64, row *knownRow, s *state, v *view) {
 	}
 }
 
-// compareFile compares every function of a file that has CFI.
-func compareFile(t *testing.T, path string) *tally {
+// unlikely returns where the unlikely parts of functions are: a jump enters
+// them, in mid-frame.
+func unlikely(file *elf.File) map[uint64]bool {
+	parts := make(map[uint64]bool)
+	symbols, _ := file.Symbols()
+	for _, s := range symbols {
+		if !calledAtStart(s.Name) {
+			parts[s.Value] = true
+		}
+	}
+	return parts
+}
+
+// functionsOf returns the functions of a file that have CFI and begin as called
+// functions do, with their code.
+func functionsOf(t *testing.T, path string) (functions []knownFunction, code [][]byte) {
 	t.Helper()
+	requireTool(t, "readelf")
 	file, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	c := &tally{}
-	functions := readelfRows(t, path)
-	for i := range functions {
-		f := &functions[i]
-		code := codeAt(file, f.start, f.end)
-		// What does not begin as a called function does is a part of one.
-		if code == nil || len(f.rows) == 0 || f.at(f.start).cfa != "rsp+8" || f.at(f.start).rules["ra"] != "c-8" || f.end-f.start > maxCode {
-			c.skipped++
+	parts := unlikely(file)
+	for _, f := range readelfRows(t, path) {
+		bytes := codeAt(file, f.start, f.end)
+		if bytes == nil || len(f.rows) == 0 || parts[f.start] || len(bytes) > maxCode {
 			continue
 		}
-		c.compareFunction(f, code)
+		if first := f.at(f.start); first.cfa == "rsp+8" && first.rules["ra"] == "c-8" {
+			functions, code = append(functions, f), append(code, bytes)
+		}
+	}
+	return functions, code
+}
+
+// compareFile compares every function of a file that has CFI.
+func compareFile(t *testing.T, path string) *tally {
+	t.Helper()
+	c := &tally{}
+	functions, code := functionsOf(t, path)
+	for i := range functions {
+		c.compareFunction(&functions[i], code[i])
 	}
 	return c
 }
@@ -274,4 +303,158 @@ func codeAt(file *elf.File, start, end uint64) []byte {
 		}
 	}
 	return nil
+}
+
+// compile compiles testdata/shapes.c.
+func compile(t *testing.T, options ...string) string {
+	t.Helper()
+	requireTool(t, "gcc")
+	path := filepath.Join(t.TempDir(), "shapes")
+	args := append([]string{"-o", path, "-w", "-fasynchronous-unwind-tables", filepath.Join("testdata", "shapes.c")}, options...)
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc %s: %v\n%s", strings.Join(options, " "), err, out)
+	}
+	return path
+}
+
+var compileOptions = [][]string{
+	{"-O0"}, {"-O1"}, {"-O2"}, {"-O3", "-mavx2"}, {"-Os"},
+	{"-O2", "-fno-omit-frame-pointer"},
+	{"-O2", "-fcf-protection=full"},
+	{"-O2", "-fno-pic", "-no-pie"},
+	{"-O2", "-fstack-protector-all"},
+	{"-O2", "-mno-red-zone", "-maccumulate-outgoing-args"},
+	{"-O2", "-mstackrealign"},
+	{"-O2", "-fno-plt"},
+}
+
+// Rows found by reading code are the compiler's, at every instruction that the
+// program can reach.
+func TestRowsFoundByReadingAreThoseOfTheCompiler(t *testing.T) {
+	for _, options := range compileOptions {
+		t.Run(strings.Join(options, " "), func(t *testing.T) {
+			c := compareFile(t, compile(t, options...))
+			t.Log(c)
+			if c.wrong > 0 || c.registersWrong > 0 || c.unknown > 0 || c.functions < 15 || c.instructions < 300 {
+				t.Errorf("%s\n%s", c, strings.Join(c.reports, "\n"))
+			}
+		})
+	}
+}
+
+// The C library's mathematical functions are many, and hardly any of them is
+// written in assembly language, with CFI by hand.
+func TestRowsFoundByReadingAreThoseOfLibm(t *testing.T) {
+	path := libm(t)
+	c := compareFile(t, path)
+	t.Log(path, c)
+	if c.wrong*10000 > c.instructions || c.registersWrong*10000 > c.instructions || c.unknown*100 > c.instructions || c.functions < 100 {
+		t.Errorf("%s\n%s", c, strings.Join(c.reports[:min(40, len(c.reports))], "\n"))
+	}
+}
+
+func libm(t *testing.T) string {
+	t.Helper()
+	for _, path := range []string{"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6"} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("there is no libm.so.6")
+	}
+	t.Skip("there is no libm.so.6")
+	return ""
+}
+
+// aheadTally counts what reading ahead, without bounds, says.
+type aheadTally struct {
+	asked, right, wrong, unknown, incomparable int
+	reports                                    []string
+}
+
+func (c *aheadTally) String() string {
+	return fmt.Sprintf("asked %d: right %d, wrong %d, unknown %d, found by another register %d", c.asked, c.right, c.wrong, c.unknown, c.incomparable)
+}
+
+// compareAhead asks about every instruction (exact), or every call (not exact),
+// of one function in every, without its bounds.
+func compareAhead(t *testing.T, path string, exact bool, every int) *aheadTally {
+	t.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	section := file.Section(".text")
+	text, err := section.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &aheadTally{}
+	functions, code := functionsOf(t, path)
+	for i := 0; i < len(functions); i += every {
+		f := &functions[i]
+		if f.start < section.Addr || f.end > section.Addr+section.Size {
+			continue
+		}
+		for at := 0; at < len(code[i]); {
+			pc := f.start + uint64(at)
+			e, ok := readEffect(code[i][at:])
+			if !ok {
+				at++
+				continue
+			}
+			at += int(e.length)
+			row := f.at(pc)
+			register, offset, ok := parseCFA(row.cfa)
+			if !ok || e.filler || !exact && e.kind != effectCall || row.rules["ra"] != "c-8" {
+				continue
+			}
+			c.asked++
+			if !exact {
+				pc += uint64(e.length) - 1
+			}
+			from := max(pc, section.Addr+4096) - 4096
+			to := min(pc+16384, section.Addr+section.Size)
+			got := ask(t, sdk.CodeRange{PC: pc, Start: from, Code: text[from-section.Addr : to-section.Addr], Exact: exact})
+			switch {
+			case len(got.Rows) == 0:
+				c.unknown++
+			case got.Rows[0].CFA.Kind != cfi.CFARegister || got.Rows[0].CFA.Register != uint64(dwarfNumber[register]):
+				c.incomparable++
+			case got.Rows[0].CFA.Offset != offset:
+				c.wrong++
+				c.reports = append(c.reports, fmt.Sprintf("%#x: CFA %s, found %+d (function %#x)", pc, row.cfa, got.Rows[0].CFA.Offset, f.start))
+			default:
+				c.right++
+			}
+		}
+	}
+	return c
+}
+
+func TestRowsFoundAheadAreThoseOfTheCompiler(t *testing.T) {
+	for _, options := range compileOptions {
+		t.Run(strings.Join(options, " "), func(t *testing.T) {
+			path := compile(t, options...)
+			for _, exact := range []bool{true, false} {
+				c := compareAhead(t, path, exact, 1)
+				t.Log(c)
+				if c.wrong > 0 || (c.right+c.incomparable)*2 < c.asked {
+					t.Errorf("exact %v: %s\n%s", exact, c, strings.Join(c.reports, "\n"))
+				}
+			}
+		})
+	}
+	t.Run("libm", func(t *testing.T) {
+		path := libm(t)
+		for _, exact := range []bool{true, false} {
+			c := compareAhead(t, path, exact, 31)
+			t.Log(path, c)
+			if c.wrong*1000 > c.asked || c.right*10 < c.asked*9 {
+				t.Errorf("exact %v: %s\n%s", exact, c, strings.Join(c.reports[:min(40, len(c.reports))], "\n"))
+			}
+		}
+	})
 }
