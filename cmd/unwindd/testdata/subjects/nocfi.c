@@ -9,17 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
-volatile int sink;
+volatile int sink, stop;
 typedef int (*step)(int, const char *);
 
 __attribute__((noinline)) static int last(int n, const char *mode)
 {
+	sink = n;
 	printf("ready %d\n", getpid());
 	fflush(stdout);
 	if (!strcmp(mode, "crash"))
 		*(volatile int *)0 = n;
-	for (;;)
+	while (!stop)
 		pause();
+	return n + 1;
 }
 
 __attribute__((noinline, optimize("no-omit-frame-pointer"))) static int with_frame_pointer(int n, const char *mode)
