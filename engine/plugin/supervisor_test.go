@@ -65,15 +65,17 @@ func TestStartFailuresSayWhatHappened(t *testing.T) {
 		{otherVersion, "incompatible API version with plugin"},
 		{wrongSelf, "its description is nonsense: it is not the one compiled in: Registers[1].Bits is 32, expected 64"},
 		{badSelf, "the description that is compiled in: Description.PC: 1000"},
-		{hangsDescribing, "gave no description within 1s"},
+		{hangsDescribing, "gave no description within 4s"},
 		{diesDescribing, "exited with status 4 when asked for its description"},
 	} {
 		t.Run(string(c.mode), func(t *testing.T) {
 			defer goleak.VerifyNone(t)
-			o := Options{Self: self(t), Bundled: bundledTest(c.mode), StartDeadline: time.Second}
-			if slow {
-				o.StartDeadline = 4 * time.Second
-				c.want = strings.ReplaceAll(c.want, "1s", "4s")
+			o := Options{Self: self(t), Bundled: bundledTest(c.mode)}
+			switch c.mode {
+			case hangs, shakesAndHangs:
+				o.StartDeadline = time.Second
+			case hangsDescribing:
+				o.StartDeadline = 4 * time.Second // of which the start needs some
 			}
 			if c.mode == badSelf {
 				// Only the process lies.
@@ -118,7 +120,7 @@ func TestPluginIsGivenUpAfterFiveFailures(t *testing.T) {
 	if !errors.As(err, &f) || !strings.Contains(f.Reason, "given up after 5 failures: start: exited with status 3") {
 		t.Errorf("got %v", err)
 	}
-	if d := time.Since(began); d > 10*time.Millisecond {
+	if d := time.Since(began); d > 200*time.Millisecond {
 		t.Errorf("a plugin that is given up took %v to fail", d)
 	}
 }
@@ -190,7 +192,7 @@ func TestHangIsKilledAtTheDeadlineAndNotAskedAgain(t *testing.T) {
 	if !errors.As(err, &f) || f.Reason != "no answer within 1s" || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	if d := time.Since(began); d < time.Second || d > 1900*time.Millisecond {
+	if d := time.Since(began); d < time.Second || d > 4*time.Second {
 		t.Errorf("it took %v", d)
 	}
 	if !gone(pid) {
