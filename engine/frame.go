@@ -244,9 +244,8 @@ func (c frameContext) CFA() (locexpr.Location, error) {
 	return c.cfa, nil
 }
 
-func (c frameContext) ReadMemory(space locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
-	_, err := c.walker.target.state.ReadMemory(space, address, dst)
-	return err
+func (c frameContext) ReadMemory(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	return c.walker.readSpace(space, scope, address, dst)
 }
 
 func (c frameContext) WriteMemory(locexpr.AddressSpace, locexpr.Scope, uint64, []byte) error {
@@ -265,16 +264,15 @@ func (c frameContext) RegisterBits(reg uint64) (uint32, bool) {
 		return 0, false
 	}
 	info, ok := c.walker.machine.desc.Register(uint32(reg))
-	return info.Bits, ok
+	if !ok {
+		return 0, false
+	}
+	return c.walker.registerBits(&info), true
 }
 
 func (c frameContext) SpaceBits(space locexpr.AddressSpace) (uint32, bool) {
-	for _, s := range c.walker.machine.desc.AddressSpaces {
-		if s.Number == space {
-			return s.Bits, true
-		}
-	}
-	return 0, false
+	s, ok := c.walker.machine.desc.Space(space)
+	return s.Bits, ok
 }
 
 func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {

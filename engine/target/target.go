@@ -43,6 +43,15 @@ type Target interface {
 	Close() error
 }
 
+// ScopedMemory is a Target with address spaces of which a group, a wave or a
+// lane has an instance of its own.
+type ScopedMemory interface {
+	Target
+	// ReadScoped reads like ReadMemory, from the instance of space that belongs
+	// to the thread.
+	ReadScoped(space locexpr.AddressSpace, thread *Thread, address uint64, buf []byte) (int, error)
+}
+
 // Info is what is known of a target as a whole.
 type Info struct {
 	Kind   Kind

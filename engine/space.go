@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// maxMapDepth bounds the spaces that an address passes through. Three are the
+// most that any machine here needs: generic, private_lane, private_wave.
+const maxMapDepth = 8
+
+// readSpace reads memory of an address space, as the thread's binding maps it:
+// an address of a space that has maps is one of another space, or a register's
+// byte, or what the plugin says; of a space that has none, it is the target's.
+func (w *walker) readSpace(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	return w.readMapped(space, scope, address, dst, 0)
+}
+
+func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte, depth int) error {
+	if depth > maxMapDepth {
+		return fmt.Errorf("address %#x of %s: the maps of address spaces go round", address, w.spaceName(space))
+	}
+	m := w.spaceMap(space)
+	if m == nil {
+		return w.readTarget(space, address, dst)
+	}
+	for len(dst) > 0 {
+		r := rangeAt(m, address)
+		if r == nil {
+			return fmt.Errorf("address %#x of %s: %w", address, w.spaceName(space), target.ErrNoMemory)
+		}
+		at := address - r.Start
+		n := min(uint64(len(dst)), r.Size-at)
+		var err error
+		switch r.Kind {
+		case sdk.IdentityMap:
+			err = w.readMapped(r.Into, scope, r.Base+at, dst[:n], depth+1)
+		case sdk.InterleavedMap:
+			if scope.Lane < 0 {
+				return fmt.Errorf("address %#x of %s belongs to a lane: %w", address, w.spaceName(space), locexpr.ErrNoContext)
+			}
+			element := uint64(r.Element)
+			n = min(n, element-at%element)
+			err = w.readMapped(r.Into, scope, r.Base+at/element*r.Stride+uint64(scope.Lane)*element+at%element, dst[:n], depth+1)
+		case sdk.RegisterMap:
+			n, err = w.readRegisterBytes(r, at, dst[:n])
+		case sdk.OpaqueMap:
+			err = w.readTranslated(space, scope, address, dst[:n])
+		}
+		if err != nil {
+			return err
+		}
+		address, dst = address+n, dst[n:]
+	}
+	return nil
+}
+
+// readTarget reads memory that no map leads away from.
+func (w *walker) readTarget(space locexpr.AddressSpace, address uint64, dst []byte) error {
+	if s, ok := w.target.state.(target.ScopedMemory); ok && space != locexpr.DefaultSpace {
+		_, err := s.ReadScoped(space, w.thread.Thread, address, dst)
+		return err
+	}
+	_, err := w.target.state.ReadMemory(space, address, dst)
+	return err
+}
+
+// readRegisterBytes reads bytes of registers that stand one after the other in
+// a range. It stops at the end of a register.
+func (w *walker) readRegisterBytes(r *sdk.MapRange, at uint64, dst []byte) (n uint64, err error) {
+	for reg := r.Register; ; reg++ {
+		info, ok := w.machine.desc.Register(reg)
+		if !ok {
+			return 0, fmt.Errorf("register %d: %w", reg, target.ErrNoMemory)
+		}
+		size := uint64(w.registerBits(&info)) / 8
+		if at >= size {
+			at -= size
+			continue
+		}
+		bytes, ok := w.thread.Registers.Get(reg)
+		if !ok || uint64(len(bytes)) < size {
+			return 0, fmt.Errorf("%s is not in the target: %w", info.Name, target.ErrNoMemory)
+		}
+		return uint64(copy(dst, bytes[at:size])), nil
+	}
+}
+
+// readTranslated asks the plugin where an address of an opaque range is.
+func (w *walker) readTranslated(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	answer, err := w.machine.arch.Translate(context.Background(), &view{target: w.target}, &sdk.TranslateRequest{
+		Space: space, Address: address, Thread: w.thread.Handle, Frame: uint32(max(scope.Frame, 0)), Lane: scope.Lane,
+	})
+	if err != nil {
+		return err
+	}
+	c := frameContext{frame: &frame{walker: w, slots: nil}}
+	ev := w.pluginEval
+	l, err := ev.Location(answer.Expr, c)
+	if err != nil {
+		return err
+	}
+	return l.Read(c, dst, uint64(len(dst))*8)
+}
+
+func (w *walker) spaceMap(space locexpr.AddressSpace) *sdk.SpaceMap {
+	if w.thread.binding == nil {
+		return nil
+	}
+	for i := range w.thread.binding.Maps {
+		if m := &w.thread.binding.Maps[i]; m.Space == space {
+			return m
+		}
+	}
+	return nil
+}
+
+func rangeAt(m *sdk.SpaceMap, address uint64) *sdk.MapRange {
+	for i := range m.Ranges {
+		if r := &m.Ranges[i]; address-r.Start < r.Size {
+			return r
+		}
+	}
+	return nil
+}
+
+func (w *walker) spaceName(space locexpr.AddressSpace) string {
+	if s, ok := w.machine.desc.Space(space); ok {
+		return s.Name
+	}
+	return fmt.Sprintf("address space %d", space)
+}
+
+// registerBits is the size of a register in this thread.
+func (w *walker) registerBits(info *sdk.RegisterInfo) uint32 {
+	if w.thread.binding != nil {
+		for _, width := range w.thread.binding.Widths {
+			if info.Number-width.First < width.Count {
+				return width.Bits
+			}
+		}
+	}
+	return info.Bits
+}
