@@ -228,6 +228,9 @@ func TestTwoThatClaimTheSameAreNamedBoth(t *testing.T) {
 			t.Errorf("%q does not name %q", err, w)
 		}
 	}
+	if n := len(m.Descriptions()); n != 3 {
+		t.Errorf("%d descriptions, expected 3", n)
+	}
 	if a, err := m.ForMachine(testMachine + 1); err != nil || a.Origin() != "bundled" {
 		t.Errorf("the third: %v", err)
 	}
@@ -357,6 +360,19 @@ func TestDifferenceNamesThePlace(t *testing.T) {
 func TestUnusableOptions(t *testing.T) {
 	if _, err := NewManager(Options{Bundled: []Bundled{{Name: "x"}}}); err == nil {
 		t.Error("a bundled plugin without functions is accepted")
+	}
+	// Without Self there is nothing to sandbox a process with, so there is none.
+	alone, err := NewManager(Options{Bundled: bundledTest(good)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	a, err := alone.Find("good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := obey(t, a, "echo x"); err == nil || !strings.Contains(err.Error(), "Options.Self") {
+		t.Errorf("without Self: %v", err)
 	}
 	m := manager(t, Options{Bundled: []Bundled{{Name: "x", New: func() sdk.Architecture { return nil }, Description: func() *sdk.Description { return &sdk.Description{Name: "a b"} }}}})
 	if _, err := m.Find("x"); !errors.Is(err, ErrNoArchitecture) || !strings.Contains(err.Error(), "the description that is compiled in") {

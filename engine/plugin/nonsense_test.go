@@ -121,3 +121,20 @@ func TestBindThreadsHasADefault(t *testing.T) {
 		}
 	}
 }
+
+func TestCallsThatAreNotWrittenAnswerNothingSpecial(t *testing.T) {
+	for where, a := range transports(t) {
+		target, err := a.OpenTarget(t.Context(), nil, &sdk.OpenTargetRequest{Notes: []sdk.Note{{Owner: "TEST", Type: 1}}})
+		if err != nil || len(target.Threads) != 0 {
+			t.Errorf("%s: OpenTarget: %+v, %v", where, target, err)
+		}
+		object, err := a.OpenObject(t.Context(), memory(""), &sdk.OpenObjectRequest{Path: "x"})
+		if err != nil || len(object.Tables) != 0 {
+			t.Errorf("%s: OpenObject: %+v, %v", where, object, err)
+		}
+		returns, err := a.ClassifyReturn(t.Context(), &sdk.ClassifyReturnRequest{PCs: []uint64{1, 2}, Offsets: []uint32{0, 0, 0}})
+		if err != nil || len(returns.Classes) != 2 || returns.Classes[0] != sdk.UnknownReturn {
+			t.Errorf("%s: ClassifyReturn: %+v, %v", where, returns, err)
+		}
+	}
+}

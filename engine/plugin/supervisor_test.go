@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -356,6 +357,28 @@ func processState(t *testing.T, pid int) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+func TestLongTemporaryDirectoryIsNotUsedForSockets(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketBase))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	a := testArchOf(t, good, Options{})
+	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	l := eventLog{plugin: "p"}
+	for i := range maxEvents + 3 {
+		l.add(strconv.Itoa(i))
+	}
+	if got := l.list(); len(got) != maxEvents+1 || got[maxEvents] != "plugin p had 3 more problems" {
+		t.Errorf("%d: %q", len(got), got[len(got)-1])
+	}
 }
 
 // gone waits for a process to be no more, a zombie least of all.
