@@ -225,7 +225,6 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 	}
 	// Only the functions that the architecture named: a library has a hundred
 	// thousand, and the plugin reads the symbol table itself if it wants all.
-	m.resolverLocked()
 	if wanted := m.arch.desc.Symbols; m.symbols != nil && len(wanted) > 0 {
 		for _, s := range m.symbols.Functions() {
 			if slices.Contains(wanted, s.Name) {
@@ -267,7 +266,6 @@ func (m *module) openTables() {
 		}
 		add(o, eh, header)
 	}
-	m.resolverLocked()
 	for _, o := range []*object.Object{o, m.debug.Object} {
 		if o == nil {
 			continue
@@ -289,14 +287,6 @@ func (m *module) openTables() {
 	}
 }
 
-// resolverLocked makes the resolver, and so finds the debug file, while mu is
-// held.
-func (m *module) resolverLocked() {
-	m.mu.Unlock()
-	defer m.mu.Lock()
-	m.resolver()
-}
-
 // function is what the plugin said about the function at an address.
 func (m *module) function(address uint64) *sdk.Function {
 	i := sort.Search(len(m.ruled), func(i int) bool { return m.ruled[i].Start > address })
@@ -310,6 +300,7 @@ func (m *module) function(address uint64) *sdk.Function {
 // walk: the object's rows that override CFI, CFI, the object's other rows,
 // rows read from the code).
 func (m *module) row(ctx context.Context, pc uint64, exact bool) (*rowSource, error) {
+	m.resolver() // finds the debug file, whose .debug_frame counts too
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := rowKey{pc, exact}
@@ -461,7 +452,6 @@ type codeBounds struct {
 
 // readCode asks the plugin for rows of the function at pc.
 func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bounds codeBounds) (*sdk.FrameRules, error) {
-	m.resolverLocked()
 	if !bounds.known && m.symbols != nil {
 		// A return address that is a function's first byte was pushed by no
 		// call of that function: it may be a trampoline's.
