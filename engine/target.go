@@ -137,7 +137,24 @@ func (t *Target) Problems() []string {
 			problems = append(problems, s.arch.arch.Problems()...)
 		}
 	}
-	return problems
+	return countEqual(problems)
+}
+
+// countEqual keeps the first of equal sentences and says how many there are.
+func countEqual(sentences []string) []string {
+	var out []string
+	count := map[string]int{}
+	for _, s := range sentences {
+		if count[s]++; count[s] == 1 {
+			out = append(out, s)
+		}
+	}
+	for i, s := range out {
+		if n := count[s]; n > 1 {
+			out[i] = fmt.Sprintf("%s (%d times)", s, n)
+		}
+	}
+	return out
 }
 
 // moduleAt finds the module whose executable segments hold a run-time address.

@@ -123,15 +123,15 @@ func (g *globals) plugins() (plugin.Options, error) {
 	if env := os.Getenv("UNWINDD_PLUGIN_DIR"); env != "" {
 		o.Dirs = append(o.Dirs, filepath.SplitList(env)...)
 	}
-	if g.inProcess {
-		for _, b := range bundled {
-			o.InProcess = append(o.InProcess, b.New())
-		}
-		return o, nil
-	}
-	o.Bundled = bundled
 	if o.Self, err = os.Executable(); err != nil {
 		return plugin.Options{}, fmt.Errorf("finding this executable, to start plugins with: %w", err)
+	}
+	if !g.inProcess {
+		o.Bundled = bundled
+		return o, nil
+	}
+	for _, b := range bundled {
+		o.InProcess = append(o.InProcess, b.New())
 	}
 	return o, nil
 }
