@@ -7,59 +7,120 @@ import (
 	"strings"
 )
 
-// Format returns the text form of an expression in the 32-bit DWARF format:
-// "OP operand operand; OP ...". Operations have their full names, registers are
-// numbers, addresses and section offsets are 0x numbers, other integers
-// decimal. A block is hex bytes, an expression within is "{ OP; ... }", and
-// without bytes either is "{}". Where bytes cannot be decoded the text ends in
-// "<", the reason, the bytes in hex, and ">".
+// Format returns the text form of an expression in the 32-bit DWARF format,
+// with numbers for registers. See FormatText.
 func Format(expr []byte, d *Dialect, addressSize int, order ByteOrder) string {
-	var b strings.Builder
-	format(&b, Decoder{Expr: expr, Dialect: d, AddressSize: addressSize, Order: order}, 0)
-	return b.String()
+	return formatText(expr, TextOptions{Dialect: d, AddressSize: addressSize, Order: order})
 }
 
-func format(b *strings.Builder, dec Decoder, depth int) {
+// FormatText returns the text form of an expression: "OP operand operand;
+// OP ...". Operations have their full names, registers the names of o.Names
+// that lead back to them, addresses and section offsets are 0x numbers, other
+// integers decimal. A constant that the next operation takes as an address space
+// has its name. A block is hex bytes, an expression within is "{ OP; ... }"
+// where it can be decoded, and without bytes either is "{}". Where bytes cannot
+// be decoded the text ends in "<", the reason, the bytes in hex, and ">".
+//
+// Parse gives the same bytes back where all of them could be decoded, their
+// LEB128 numbers are as short as can be, and the dialect has no second encoding
+// for an operation.
+func FormatText(expr []byte, o TextOptions) string {
+	if o.AddressSize == 0 {
+		o.AddressSize = 8
+	}
+	return formatText(expr, o)
+}
+
+func formatText(expr []byte, o TextOptions) string {
+	f := formatter{TextOptions: o}
+	f.expression(expr, 0)
+	return f.b.String()
+}
+
+type formatter struct {
+	TextOptions
+	b strings.Builder
+}
+
+func (f *formatter) decoder(expr []byte) Decoder {
+	return Decoder{Expr: expr, Dialect: f.Dialect, AddressSize: f.AddressSize, OffsetSize: f.OffsetSize, Order: f.Order}
+}
+
+// expression writes the operations and reports whether all could be decoded.
+func (f *formatter) expression(expr []byte, depth int) bool {
+	dec := f.decoder(expr)
 	for first := true; dec.More(); first = false {
 		if !first {
-			b.WriteString("; ")
+			f.b.WriteString("; ")
 		}
 		var in Instruction
 		if err := dec.Next(&in); err != nil {
-			fmt.Fprintf(b, "<%v: %x>", err, dec.Expr[dec.pos:])
-			return
+			if in.Size == 0 {
+				fmt.Fprintf(&f.b, "<%v: %x>", err, expr[dec.pos:])
+				return false
+			}
+			// A branch out of the expression is ill-formed, and has a text.
+			dec.pos += in.Size
 		}
-		b.WriteString(in.Op.Name)
+		f.b.WriteString(in.Op.Name)
 		for i, kind := range in.Op.Operands {
 			if kind == NoOperand {
 				break
 			}
-			b.WriteByte(' ')
-			formatOperand(b, &dec, &in, i, depth)
+			f.b.WriteByte(' ')
+			if in.Op.pushesConstant() && isSpaceUser(dec) {
+				if name, ok := f.spaceName(AddressSpace(in.Operands[i])); ok {
+					f.b.WriteString(name)
+					continue
+				}
+			}
+			f.operand(&in, kind, in.Operands[i], depth)
 		}
+	}
+	return true
+}
+
+// isSpaceUser reports whether the next operation takes the top of the stack as
+// an address space.
+func isSpaceUser(dec Decoder) bool {
+	var in Instruction
+	if dec.Next(&in) != nil {
+		return false
+	}
+	switch in.Op.Name {
+	case "DW_OP_LLVM_form_aspace_address", "DW_OP_LLVM_aspace_bregx", "DW_OP_LLVM_aspace_implicit_pointer":
+		return true
+	}
+	return false
+}
+
+func (f *formatter) operand(in *Instruction, kind OperandKind, v uint64, depth int) {
+	switch {
+	case kind == Address, kind == EntryOffset:
+		f.b.WriteString("0x" + strconv.FormatUint(v, 16))
+	case kind == Block, kind == Expression:
+		f.block(in.Block, kind == Expression && depth < textNesting, depth)
+	case kind == RegisterNum:
+		f.b.WriteString(f.registerWord(v))
+	case kind.isSigned():
+		f.b.WriteString(strconv.FormatInt(int64(v), 10))
+	default:
+		f.b.WriteString(strconv.FormatUint(v, 10))
 	}
 }
 
-func formatOperand(b *strings.Builder, dec *Decoder, in *Instruction, i, depth int) {
-	v := in.Operands[i]
-	switch kind := in.Op.Operands[i]; {
-	case kind == Address, kind == EntryOffset:
-		b.WriteString("0x" + strconv.FormatUint(v, 16))
-	case kind == Block && len(in.Block) == 0:
-		b.WriteString("{}")
-	case kind == Expression && len(in.Block) == 0:
-		b.WriteString("{}")
-	case kind == Expression && depth < textNesting:
-		b.WriteString("{ ")
-		inner := *dec
-		inner.Expr, inner.pos = in.Block, 0
-		format(b, inner, depth+1)
-		b.WriteString(" }")
-	case kind == Block, kind == Expression:
-		b.WriteString(hex.EncodeToString(in.Block))
-	case kind.isSigned():
-		b.WriteString(strconv.FormatInt(int64(v), 10))
-	default:
-		b.WriteString(strconv.FormatUint(v, 10))
+// block writes a block, as operations where that is wanted and possible.
+func (f *formatter) block(content []byte, asOperations bool, depth int) {
+	if len(content) == 0 {
+		f.b.WriteString("{}")
+		return
 	}
+	if asOperations {
+		inner := formatter{TextOptions: f.TextOptions}
+		if inner.expression(content, depth+1) {
+			f.b.WriteString("{ " + inner.b.String() + " }")
+			return
+		}
+	}
+	f.b.WriteString(hex.EncodeToString(content))
 }
