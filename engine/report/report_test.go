@@ -1,0 +1,154 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+var libm = &target.Module{ID: 3, Path: "/usr/lib/libm.so.6"}
+
+// stacks are those of a crashed thread and of three that are equal.
+func stacks() []*engine.Stack {
+	park := func(id string) *engine.Stack {
+		return &engine.Stack{
+			Thread: &target.Thread{ID: id, Arch: "x86_64"},
+			Frames: []engine.Frame{
+				{PC: 0x7f01, FoundBy: engine.ByContext, Module: libm, ModuleOffset: 0x1234},
+				{PC: 0x7f02, FoundBy: engine.ByScan, Module: libm, ModuleOffset: 0x1235,
+					Symbols: []symbol.Frame{{Function: "wait", Start: 0x1230, HasStart: true}}},
+			},
+			Stopped: engine.Stopped{Reason: engine.StopNoRow, Detail: "no call frame information"},
+		}
+	}
+	crash := &engine.Stack{
+		Thread: &target.Thread{ID: "12", Name: "main", Arch: "x86_64", Crashed: true},
+		Frames: []engine.Frame{
+			{PC: 0x401012, Exact: true, CFA: 0x7ff0, HasCFA: true, FoundBy: engine.ByContext, Module: libm, ModuleOffset: 0x1012,
+				Symbols: []symbol.Frame{
+					{Function: "ns::inner<int>()", LinkageName: "_ZN2ns5innerIiEEvv", File: "a.h", Line: 7, Inlined: true},
+					{Function: "outer(int)", LinkageName: "_Z5outeri", File: "a.cc", Line: 3, Column: 9, Start: 0x1000, HasStart: true},
+				}},
+			{PC: 0x401100, FoundBy: engine.ByCFI, Module: libm, ModuleOffset: 0x1100, SignalFrame: true,
+				Symbols: []symbol.Frame{{Function: "__restore_rt", Start: 0x1101, HasStart: true}}},
+			{PC: 0x66, FoundBy: engine.ByCFI},
+		},
+		Stopped: engine.Stopped{Reason: engine.StopOutermost, Detail: "the return address is undefined"},
+	}
+	return []*engine.Stack{park("10"), park("11"), crash, park("13")}
+}
+
+func testReport() *Report {
+	r := &Report{
+		Target:  Target{Kind: "elf-core", Path: "core", Signal: 11, FaultAddress: "0x0", Problems: []string{"core: cut at 4096 bytes"}},
+		Modules: []Module{{ID: 3, Path: libm.Path, Arch: "x86_64", Problem: "not found", Segments: []Segment{}}},
+	}
+	for _, s := range stacks() {
+		r.Threads = append(r.Threads, newThread(s))
+	}
+	return r
+}
+
+func TestTextPutsTheCrashFirstAndFoldsEqualStacks(t *testing.T) {
+	var b bytes.Buffer
+	if err := testReport().WriteText(&b, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `elf-core core: signal 11 (SIGSEGV) at address 0x0
+problem: core: cut at 4096 bytes
+
+thread 12 "main", crashed
+  #0 inlined            ns::inner<int>() a.h:7
+  #1 0x0000000000401012 outer(int)+0x12 a.cc:3:9
+  #2 0x0000000000401100 __restore_rt-0x1 in libm.so.6 <signal handler called>
+  #3 0x0000000000000066 ??
+
+3 threads: 10 11 13
+  #0 0x0000000000007f01 ?? in libm.so.6+0x1234
+  #1 0x0000000000007f02 wait+0x5 in libm.so.6 (a guess, by scan)
+  stopped: no-row: no call frame information
+
+modules
+  /usr/lib/libm.so.6
+    problem: not found
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+	b.Reset()
+	if err := testReport().WriteText(&b, TextOptions{NoFold: true}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\nthread "); n != 4 {
+		t.Errorf("%d threads one by one, expected 4:\n%s", n, b.String())
+	}
+}
+
+func TestColourOnlyWhereItIsWanted(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		var b bytes.Buffer
+		if err := testReport().WriteText(&b, TextOptions{Color: on}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "\x1b["); got != on {
+			t.Errorf("colour %v, expected %v", got, on)
+		}
+	}
+}
+
+func TestJSONHasTheMembersOfTheContract(t *testing.T) {
+	var b bytes.Buffer
+	if err := testReport().WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	thread := got["threads"].([]any)[2].(map[string]any)
+	frames := thread["frames"].([]any)
+	want := []any{
+		map[string]any{
+			"index": 0.0, "thread": "12", "pc": "0x401012", "cfa": "0x7ff0", "found_by": "context", "module": 3.0,
+			"module_offset": "0x1012", "function": "ns::inner<int>()", "linkage_name": "_ZN2ns5innerIiEEvv", "file": "a.h",
+			"line": 7.0, "inlined": true, "signal_frame": false, "lanes": []any{}, "locals": []any{},
+		},
+		map[string]any{
+			"index": 1.0, "thread": "12", "pc": "0x401012", "cfa": "0x7ff0", "found_by": "context", "module": 3.0,
+			"module_offset": "0x1012", "function": "outer(int)", "linkage_name": "_Z5outeri", "function_offset": "0x12",
+			"file": "a.cc", "line": 3.0, "column": 9.0, "inlined": false, "signal_frame": false, "lanes": []any{}, "locals": []any{},
+		},
+		map[string]any{
+			"index": 2.0, "thread": "12", "pc": "0x401100", "found_by": "cfi", "module": 3.0, "module_offset": "0x1100",
+			"function": "__restore_rt", "function_offset": "-0x1", "inlined": false, "signal_frame": true, "lanes": []any{}, "locals": []any{},
+		},
+		map[string]any{
+			"index": 3.0, "thread": "12", "pc": "0x66", "found_by": "cfi", "inlined": false, "signal_frame": false, "lanes": []any{}, "locals": []any{},
+		},
+	}
+	if diff := cmp.Diff(want, frames); diff != "" {
+		t.Error(diff)
+	}
+	delete(thread, "frames")
+	if diff := cmp.Diff(map[string]any{
+		"id": "12", "name": "main", "arch": "x86_64", "crashed": true,
+		"stopped": map[string]any{"reason": "outermost", "detail": "the return address is undefined"},
+	}, thread); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]any{
+		"kind": "elf-core", "path": "core", "signal": 11.0, "problems": []any{"core: cut at 4096 bytes"},
+	}, got["target"]); diff != "" {
+		t.Error(diff)
+	}
+	if first := got["threads"].([]any)[0].(map[string]any)["id"]; first != "10" {
+		t.Errorf("the first thread is %v: JSON keeps the target's order", first)
+	}
+}
