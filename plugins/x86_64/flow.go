@@ -56,7 +56,9 @@ type trial struct {
 	contradicted bool // it has another frame than what is known of the same instructions
 	confirmed    bool // it leads to what is known, or to a return, with the right frame
 	sp           value
-	level        bool // the stack pointer, which began with another value, becomes sp
+	begin        value // the stack pointer
+	level        bool  // it, which began with another value, becomes sp, and
+	below        bool  // was never below what it began with
 }
 
 func newFlow(code []byte, start state, initial bool) *flow {
@@ -132,7 +134,14 @@ func (f *flow) resume() error {
 			continue
 		}
 		slices.SortStableFunc(open, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+		// Calls without arguments on the stack first: what comes after them may
+		// show by which tables the function jumps.
+		plain := slices.ContainsFunc(open, func(a arrival) bool { return pushedBefore(f.code, a.at) == 0 })
 		for _, a := range open {
+			if plain && pushedBefore(f.code, a.at) > 0 {
+				f.later = append(f.later, a)
+				continue
+			}
 			t, err := f.tryBeyond(a)
 			switch {
 			case err != nil:
@@ -174,14 +183,15 @@ func (f *flow) follow(a arrival) error {
 func (f *flow) try(a arrival) (trial, error) { return f.tryDepth(a, 0) }
 
 // tryBeyond follows a region, and those after its calls as long as nothing
-// speaks for it or against it.
+// speaks for it or against it. What lies behind its calls does not speak against
+// it: they may not return either.
 func (f *flow) tryBeyond(a arrival) (trial, error) { return f.tryDepth(a, maxBeyond) }
 
 // maxBeyond is how many calls in a row are taken to return to find evidence.
 const maxBeyond = 8
 
 func (f *flow) tryDepth(a arrival, depth int) (trial, error) {
-	t := trial{mark: len(f.reached), later: len(f.later), tables: len(f.tables)}
+	t := trial{mark: len(f.reached), later: len(f.later), tables: len(f.tables), begin: a.st.gpr[gprSP]}
 	if s := f.tableState(); s != nil && s.gpr[gprSP] != a.st.gpr[gprSP] {
 		t.sp = s.gpr[gprSP]
 	}
@@ -195,7 +205,6 @@ func (f *flow) tryDepth(a arrival, depth int) (trial, error) {
 				break
 			}
 			err = f.follow(next)
-			// Such a call may not return either, so this speaks against none.
 			t.contradicted = false
 		}
 	}
@@ -323,8 +332,10 @@ func (f *flow) symbol(at int, e *effect) uint8 {
 // by a trial.
 func (f *flow) arrive(at int, st *state) bool {
 	t := f.trial
-	if t != nil && st.gpr[gprSP] == t.sp && t.sp.kind != unknown {
-		t.level = true
+	if t != nil {
+		sp := st.gpr[gprSP]
+		t.below = t.below || sp.kind != address || sp.base != t.begin.base || sp.off < t.begin.off
+		t.level = t.level || sp == t.sp && t.sp.kind != unknown && !t.below
 	}
 	old := f.states[at]
 	if old == nil {

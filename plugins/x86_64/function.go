@@ -80,7 +80,7 @@ func (f *flow) followTables() error {
 		}
 		if f.states[at] == nil && (!e.filler || e.endbr) && e.kind != effectStop {
 			a := arrival{at, -1, start}
-			t, err := f.tryBeyond(a)
+			t, err := f.try(a)
 			if err != nil {
 				return err
 			}
