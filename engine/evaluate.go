@@ -46,12 +46,10 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 	}
 	t.rebind(ctx, state)
 	w := newWalker(t, state)
-	var result error
-	guarded := object.Guard(func() error {
+	return object.Guard(func() error {
 		fr, err := w.frameAt(ctx, index)
 		if err != nil {
-			result = err
-			return nil
+			return err
 		}
 		ev := w.pluginEval
 		ev.CFI = false
@@ -63,10 +61,8 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 				ev.LoadBias = bias
 			}
 		}
-		result = f(surrounded{frameContext{frame: fr}, &s}, &ev)
-		return nil
+		return f(surrounded{frameContext{frame: fr}, &s}, &ev)
 	})
-	return errors.Join(guarded, result)
 }
 
 // bias is what run-time addresses are higher by than the object's.

@@ -10,7 +10,6 @@ type benchContext struct {
 	registers [17]uint64
 	cfa       Location
 	base      Location
-	memory    uint64
 }
 
 func (c *benchContext) SpaceBits(AddressSpace) (uint32, bool)    { return 64, true }

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -179,7 +180,7 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 	var data []byte
 	for {
 		part, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -229,7 +230,7 @@ func (c *Client) OpenObject(ctx context.Context, e Engine, req *OpenObjectReques
 	total := 0
 	for {
 		part, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return a, nil
 		}
 		if err != nil {
@@ -271,7 +272,7 @@ func appendRows(a *OpenObjectAnswer, p *pb.TableRows, total *int) error {
 
 // streamError is callError for a stream, which must not end before its answer.
 func streamError(ctx context.Context, name string, err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w: no answer", name, ErrMalformed)
 	}
 	return callError(ctx, name, err)
