@@ -61,7 +61,7 @@ func (e *engineClient) ReadSection(ctx context.Context, object uint64, name stri
 	var data []byte
 	for {
 		part, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return data, nil
 		}
 		if err != nil {

@@ -208,7 +208,7 @@ func TestFaultsAreFoundByTheirChecks(t *testing.T) {
 			}
 		}}, "concurrency", archtest.Error, "different answers"},
 		{"call that ignores its context", &bad{openObject: func(ctx context.Context, e sdk.Engine, _ *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
-			if _, err := e.ReadSection(ctx, 1, ".text"); err != nil && err == ctx.Err() {
+			if _, err := e.ReadSection(ctx, 1, ".text"); err != nil && errors.Is(err, ctx.Err()) {
 				<-block
 			}
 			return &sdk.OpenObjectAnswer{}, nil
