@@ -1,0 +1,80 @@
+package x86_64
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// FuzzFrameRules: any bytes give a valid answer, within the bounds of its work,
+// and the same one twice.
+func FuzzFrameRules(f *testing.F) {
+	for _, seed := range []string{
+		"\xf3\x0f\x1e\xfa\x53\x48\x83\xec\x10\x89\xfb\xe8\x00\x01\x00\x00\x48\x83\xc4\x10\x5b\xc3",
+		"\x55\x48\x89\xe5\x48\x83\xe4\xc0\xc9\xc3",
+		"\x4c\x8d\x54\x24\x08\x48\x83\xe4\xe0\x41\xff\x72\xf8\x55\x48\x89\xe5\x41\x52\xc9\x49\x8d\x62\xf8\xc3",
+		"\x53\x83\xff\x03\x77\x16\x48\x8d\x15\xc1\x00\x00\x00\x48\x63\x04\xba\x48\x01\xd0\x3e\xff\xe0\xb8\x01\x00\x00\x00\x5b\xc3",
+		"\x90\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",
+		"\xff\x35\xe2\x2f\x00\x00\xff\x25\xe4\x2f\x00\x00\x0f\x1f\x40\x00\xff\x25\xe2\x2f\x00\x00\x68\x05\x00\x00\x00\xe9\xd0\xff\xff\xff",
+		"\x6a\x06\x6a\x05\xe8\x48\xff\xff\xff\x89\xf7\xe8\xb7\xfd\xff\xff\xc3",
+		"\x75\xfe\x74\xfc\x50\xeb\xfa",
+	} {
+		for flags := range uint8(4) {
+			f.Add([]byte(seed), uint16(len(seed)/2), flags, "")
+		}
+		f.Add([]byte(seed), uint16(0), uint8(3), ".plt")
+	}
+	f.Fuzz(func(t *testing.T, code []byte, at uint16, flags uint8, name string) {
+		r := sdk.CodeRange{PC: testBase + uint64(at), Start: testBase, Code: code, Bounded: flags&1 != 0, Exact: flags&2 != 0, Name: name}
+		if flags&4 != 0 {
+			r.Start = -uint64(len(code)) // up to the end of the address space
+			r.PC = r.Start + uint64(at)
+		}
+		first := ask(t, r)
+		if (len(first.Rows) == 0 || !covers(first.Rows, r.PC)) && first.Reason == "" {
+			t.Errorf("no row for the PC and no reason: %+v", first)
+		}
+		second := ask(t, r)
+		a, b := rowTexts(r.Start, &first), rowTexts(r.Start, &second)
+		if len(a) != len(b) {
+			t.Fatalf("%v, then %v", a, b)
+		}
+		for i := range a {
+			if a[i] != b[i] {
+				t.Fatalf("%s, then %s", a[i], b[i])
+			}
+		}
+	})
+}
+
+// The disassembler and the length tables agree on real code but for the
+// instructions that the tables exist for.
+func TestLengthsAgreeWithTheDisassembler(t *testing.T) {
+	for _, options := range compileOptions {
+		path := compile(t, options...)
+		functions, code := functionsOf(t, path)
+		for i := range functions {
+			for at := 0; at < len(code[i]); {
+				e, ok := layout(code[i][at:])
+				if !ok {
+					t.Fatalf("%s %v: no instruction at %#x", filepath.Base(path), options, functions[i].start+uint64(at))
+				}
+				bytes := code[i][at : at+e.length]
+				inst, err := decodeInst(bytes)
+				if _, known := named[string(bytes)]; !known && (err != nil || inst.Len != e.length) {
+					t.Errorf("%v: %x is %d bytes long, the disassembler says %d, %v", options, bytes, e.length, inst.Len, err)
+				}
+				at += e.length
+			}
+		}
+	}
+}
+
+func TestFrameRulesOfTooMuchCode(t *testing.T) {
+	code := make([]byte, maxCode+1) // add %al,(%rax)
+	got := ask(t, sdk.CodeRange{PC: testBase, Start: testBase, Code: code, Bounded: true, Exact: true})
+	if len(got.Rows) > 0 || got.Reason == "" {
+		t.Errorf("rows %v, reason %q", got.Rows, got.Reason)
+	}
+}
