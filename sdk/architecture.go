@@ -282,6 +282,17 @@ type ThreadState struct {
 	Thread    uint64 // handle for ReadRegisters
 	Registers Registers
 	Processor string
+	Lanes     uint32      // as the target says; 0: it does not
+	Spaces    []SpaceBase // as far as the target says
+}
+
+// A SpaceBase says where the thread's instance of an address space begins in
+// the space that reaches it. Which space that is, the architecture knows: that
+// of a wave's private memory lies in global memory, that of a group's local
+// memory is seen through generic addresses.
+type SpaceBase struct {
+	Space locexpr.AddressSpace
+	Base  uint64
 }
 
 // BindThreadsAnswer has one entry for every thread of the request, in order.
@@ -294,6 +305,7 @@ type ThreadBinding struct {
 	PC                uint64
 	Lanes             uint32 // 1 for a CPU thread
 	ActiveLanes       []byte // one bit a lane, lane 0 lowest; nil: all
+	ActiveUnknown     bool   // the state does not say which lanes are active; ActiveLanes is nil
 	Widths            []RegisterWidth
 	ReturnAddressMask uint64 // bits of a return address that are not address (pointer authentication)
 	Agent             string

@@ -29,6 +29,7 @@ type Description struct {
 	Symbols        []string           // names of functions that OpenObject wants to be told of, where an object has them
 	Relocations    []object.Relocation
 	Dialects       []Dialect
+	Processors     []Processor // where processors differ in their lane counts
 }
 
 // NoRegister stands for a register that an architecture does not have.
@@ -70,12 +71,34 @@ const (
 )
 
 // A RegisterRange is Count registers with consecutive DWARF numbers from First.
+//
+// Ranges may share names where they differ in Bits, or where each has Lanes of
+// its own: a machine whose registers are as wide as its threads has a number for
+// each width. Names says which of them a thread means.
 type RegisterRange struct {
 	First, Count uint32
-	// Names has Count names, or one in which "%d" stands for the index in the range.
+	// Names has Count names, or one in which "%d" stands for the index in the
+	// range, counted from FirstIndex. They are what is printed.
 	Names []string
 	Bits  uint32
 	Class RegisterClass
+	// FirstIndex is what "%d" is for the first register: 512 where the range
+	// begins with v512. It has no use without "%d".
+	FirstIndex uint32
+	// Aliases are second names, laid out as Names is, which are understood but
+	// not printed; nil: none.
+	Aliases []string
+	// Lanes says that only threads with this many lanes have these registers; 0:
+	// all threads have them.
+	Lanes uint32
+}
+
+// A Processor says how many lanes a processor's threads may have. It is for
+// those who must know that before there is a thread to bind: names of registers
+// may depend on it.
+type Processor struct {
+	Name  string   // "gfx90a"; "" stands for a processor that nobody named
+	Lanes []uint32 // the usual count first
 }
 
 // RegisterSource says what kind of record a register set lays out.

@@ -14,6 +14,8 @@ type RegisterInfo struct {
 	Name   string
 	Bits   uint32
 	Class  RegisterClass
+	Alias  string // its second name; "": it has none
+	Lanes  uint32 // only threads with this many lanes have it; 0: all have it
 }
 
 // Register returns the register of a DWARF number; ok is false where the
@@ -22,20 +24,20 @@ func (d *Description) Register(number uint32) (info RegisterInfo, ok bool) {
 	for i := range d.Registers {
 		r := &d.Registers[i]
 		if number >= r.First && number-r.First < r.Count {
-			index := number - r.First
-			return RegisterInfo{Number: number, Name: r.name(index), Bits: r.Bits, Class: r.Class}, true
+			return r.info(number - r.First), true
 		}
 	}
 	return RegisterInfo{}, false
 }
 
-// RegisterByName returns the register of a name, in any case. Where ranges of
-// different widths share a name, it is that of the first range.
+// RegisterByName returns the register of a name or alias, in any case. Where
+// ranges share a name, it is that of the first range; Names knows better where
+// the thread's lane count is known.
 func (d *Description) RegisterByName(name string) (info RegisterInfo, ok bool) {
 	for i := range d.Registers {
 		r := &d.Registers[i]
 		if index, ok := r.index(name); ok {
-			return RegisterInfo{Number: r.First + index, Name: r.name(index), Bits: r.Bits, Class: r.Class}, true
+			return r.info(index), true
 		}
 	}
 	return RegisterInfo{}, false
@@ -78,30 +80,54 @@ func (d *Description) registerName(number uint32) string {
 	return strconv.FormatUint(uint64(number), 10)
 }
 
+// info describes the register index of r.
+func (r *RegisterRange) info(index uint32) RegisterInfo {
+	return RegisterInfo{
+		Number: r.First + index, Name: r.name(index), Bits: r.Bits, Class: r.Class,
+		Alias: r.nameIn(r.Aliases, index), Lanes: r.Lanes,
+	}
+}
+
 // name returns the name of the register index of r.
 func (r *RegisterRange) name(index uint32) string {
-	if pattern, ok := r.pattern(); ok {
-		return strings.Replace(pattern, "%d", strconv.FormatUint(uint64(index), 10), 1)
-	}
-	if uint64(index) < uint64(len(r.Names)) {
-		return r.Names[index]
+	if name := r.nameIn(r.Names, index); name != "" {
+		return name
 	}
 	return fmt.Sprintf("r%d", r.First+index)
 }
 
-// pattern returns the one name that stands for all of r.
-func (r *RegisterRange) pattern() (string, bool) {
-	if len(r.Names) == 1 && strings.Contains(r.Names[0], "%d") {
-		return r.Names[0], true
+// nameIn returns the name that a list gives to the register index of r, or "".
+func (r *RegisterRange) nameIn(names []string, index uint32) string {
+	if pattern, ok := namePattern(names); ok {
+		return strings.Replace(pattern, "%d", strconv.FormatUint(uint64(r.FirstIndex)+uint64(index), 10), 1)
+	}
+	if uint64(index) < uint64(len(names)) {
+		return names[index]
+	}
+	return ""
+}
+
+// namePattern returns the one name of a list that stands for a whole range.
+func namePattern(names []string) (string, bool) {
+	if len(names) == 1 && strings.Contains(names[0], "%d") {
+		return names[0], true
 	}
 	return "", false
 }
 
-// index returns the index in r of the register of a name.
+// index returns the index in r of the register of a name or alias.
 func (r *RegisterRange) index(name string) (uint32, bool) {
-	pattern, ok := r.pattern()
+	if index, ok := r.indexIn(r.Names, name); ok {
+		return index, true
+	}
+	return r.indexIn(r.Aliases, name)
+}
+
+// indexIn returns the index in r of the register that a list gives a name.
+func (r *RegisterRange) indexIn(names []string, name string) (uint32, bool) {
+	pattern, ok := namePattern(names)
 	if !ok {
-		for i, n := range r.Names {
+		for i, n := range names {
 			if strings.EqualFold(n, name) && uint64(i) < uint64(r.Count) {
 				return uint32(i), true
 			}
@@ -117,8 +143,9 @@ func (r *RegisterRange) index(name string) (uint32, bool) {
 	digits := name[len(before) : len(name)-len(after)]
 	i, err := strconv.ParseUint(digits, 10, 32)
 	// "v07" is not a name: a register has one spelling.
-	if err != nil || i >= uint64(r.Count) || strconv.FormatUint(i, 10) != digits {
+	if err != nil || i < uint64(r.FirstIndex) || i-uint64(r.FirstIndex) >= uint64(r.Count) ||
+		strconv.FormatUint(i, 10) != digits {
 		return 0, false
 	}
-	return uint32(i), true
+	return uint32(i - uint64(r.FirstIndex)), true
 }

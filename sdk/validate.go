@@ -305,6 +305,9 @@ func (c *checker) binding(b *ThreadBinding) error {
 	case b.Lanes == 0 && b.Problem == "":
 		return fmt.Errorf("Lanes: 0, expected at least 1")
 	}
+	if b.ActiveUnknown && b.ActiveLanes != nil {
+		return fmt.Errorf("ActiveLanes: %d bytes, expected none where ActiveUnknown is set", len(b.ActiveLanes))
+	}
 	if b.ActiveLanes != nil {
 		if want := (int(b.Lanes) + 7) / 8; len(b.ActiveLanes) != want {
 			return fmt.Errorf("ActiveLanes: %d bytes, expected %d for %d lanes", len(b.ActiveLanes), want, b.Lanes)

@@ -22,6 +22,7 @@ func (d *Description) Validate() error {
 		(*Description).checkRules,
 		(*Description).checkRelocations,
 		(*Description).checkDialects,
+		(*Description).checkProcessors,
 	} {
 		if err := check(d); err != nil {
 			return fmt.Errorf("Description.%w", err)
@@ -47,6 +48,7 @@ func (d *Description) checkScalars() error {
 		{"AddressSpaces", len(d.AddressSpaces)},
 		{"Relocations", len(d.Relocations)},
 		{"Dialects", len(d.Dialects)},
+		{"Processors", len(d.Processors)},
 		{"Symbols", len(d.Symbols)},
 	} {
 		if list.length > MaxDescriptionList {
@@ -94,8 +96,7 @@ func (d *Description) checkRecognisers() error {
 }
 
 func (d *Description) checkRegisters() error {
-	type use struct{ position, bits uint32 }
-	names := make(map[string][]use)
+	names := make(map[string][]int) // ranges with a register of that name
 	var total uint64
 	for i := range d.Registers {
 		r := &d.Registers[i]
@@ -106,24 +107,22 @@ func (d *Description) checkRegisters() error {
 			return fmt.Errorf("%s.Count: 0, expected at least one register", at)
 		case uint64(r.First)+uint64(r.Count) > uint64(NoRegister):
 			return fmt.Errorf("%s: %d registers from %d do not fit in 32-bit numbers", at, r.Count, r.First)
+		case uint64(r.FirstIndex)+uint64(r.Count) > uint64(NoRegister):
+			return fmt.Errorf("%s.FirstIndex: %d, expected indices of 32 bits for %d registers", at, r.FirstIndex, r.Count)
 		case total > MaxRegisters:
 			return fmt.Errorf("%s: %d registers so far, expected at most %d", at, total, MaxRegisters)
 		case r.Bits == 0 || r.Bits > MaxRegisterBits:
 			return fmt.Errorf("%s.Bits: %d, expected 1 to %d", at, r.Bits, MaxRegisterBits)
 		case r.Class > Control:
 			return fmt.Errorf("%s.Class: %d is not a register class", at, r.Class)
+		case r.Lanes > MaxLanes:
+			return fmt.Errorf("%s.Lanes: %d, expected at most %d", at, r.Lanes, MaxLanes)
 		}
-		_, isPattern := r.pattern()
-		if !isPattern && uint64(len(r.Names)) != uint64(r.Count) {
-			return fmt.Errorf("%s.Names: %d names for %d registers, expected one each, or one with %%d", at, len(r.Names), r.Count)
+		if err := r.checkNames(at+".Names", r.Names); err != nil {
+			return err
 		}
-		for j, name := range r.Names {
-			field := fmt.Sprintf("%s.Names[%d]", at, j)
-			plain := name
-			if isPattern {
-				plain = strings.Replace(name, "%d", "0", 1)
-			}
-			if err := checkIdentifier(field, plain); err != nil {
+		if len(r.Aliases) > 0 {
+			if err := r.checkNames(at+".Aliases", r.Aliases); err != nil {
 				return err
 			}
 		}
@@ -133,19 +132,48 @@ func (d *Description) checkRegisters() error {
 				return fmt.Errorf("%s: numbers %d to %d overlap those of Registers[%d]", at, r.First, r.First+r.Count-1, j)
 			}
 		}
-		for j := range r.Count {
-			name := strings.ToLower(r.name(j))
-			for _, u := range names[name] {
-				// A file of registers whose width a machine decides may stand
-				// there once for each width.
-				if u.position == uint32(i) || u.bits == r.Bits {
-					return fmt.Errorf("%s.Names: %q is also a name of Registers[%d]", at, name, u.position)
-				}
+		for _, list := range []struct {
+			field string
+			names []string
+		}{{".Names", r.Names}, {".Aliases", r.Aliases}} {
+			if len(list.names) == 0 {
+				continue
 			}
-			names[name] = append(names[name], use{uint32(i), r.Bits})
+			for j := range r.Count {
+				name := strings.ToLower(r.nameIn(list.names, j))
+				for _, k := range names[name] {
+					if k == i || !d.Registers[k].mayShareNames(r) {
+						return fmt.Errorf("%s%s: %q is also a name of Registers[%d]", at, list.field, name, k)
+					}
+				}
+				names[name] = append(names[name], i)
+			}
 		}
 	}
 	return nil
+}
+
+// checkNames checks the names or aliases of r.
+func (r *RegisterRange) checkNames(at string, names []string) error {
+	_, isPattern := namePattern(names)
+	if !isPattern && uint64(len(names)) != uint64(r.Count) {
+		return fmt.Errorf("%s: %d names for %d registers, expected one each, or one with %%d", at, len(names), r.Count)
+	}
+	for j, name := range names {
+		if isPattern {
+			name = strings.Replace(name, "%d", "0", 1)
+		}
+		if err := checkIdentifier(fmt.Sprintf("%s[%d]", at, j), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayShareNames says whether r and o may be one file of registers at two
+// widths, which a machine decides.
+func (r *RegisterRange) mayShareNames(o *RegisterRange) bool {
+	return r.Bits != o.Bits || r.Lanes != 0 && o.Lanes != 0 && r.Lanes != o.Lanes
 }
 
 func (d *Description) checkRegisterRoles() error {
@@ -299,6 +327,36 @@ func (d *Description) checkDialects() error {
 		}
 		if _, err := locexpr.DWARF5.Extend(dialect.Name, encodings); err != nil {
 			return fmt.Errorf("%s.Operations: %w", at, err)
+		}
+	}
+	return nil
+}
+
+// maxLaneCounts is how many lane counts a processor may have.
+const maxLaneCounts = 64
+
+func (d *Description) checkProcessors() error {
+	seen := make(map[string]int)
+	for i := range d.Processors {
+		p := &d.Processors[i]
+		at := fmt.Sprintf("Processors[%d]", i)
+		if p.Name != "" {
+			if err := checkIdentifier(at+".Name", p.Name); err != nil {
+				return err
+			}
+		}
+		name := strings.ToLower(p.Name)
+		if j, ok := seen[name]; ok {
+			return fmt.Errorf("%s.Name: %q is also the name of Processors[%d]", at, p.Name, j)
+		}
+		seen[name] = i
+		if len(p.Lanes) == 0 || len(p.Lanes) > maxLaneCounts {
+			return fmt.Errorf("%s.Lanes: %d counts, expected 1 to %d", at, len(p.Lanes), maxLaneCounts)
+		}
+		for j, n := range p.Lanes {
+			if n == 0 || n > MaxLanes {
+				return fmt.Errorf("%s.Lanes[%d]: %d, expected 1 to %d", at, j, n, MaxLanes)
+			}
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ func encodeDescription(d *Description) *pb.Description {
 			return &pb.RegisterRange{
 				First: r.First, Count: r.Count, Names: r.Names,
 				Bits: r.Bits, Class: pb.RegisterClass(r.Class),
+				FirstIndex: r.FirstIndex, Aliases: r.Aliases, Lanes: r.Lanes,
 			}
 		}),
 		RegisterSets: column(d.RegisterSets, func(s *RegisterSet) *pb.RegisterSet {
@@ -56,6 +57,9 @@ func encodeDescription(d *Description) *pb.Description {
 				}),
 			}
 		}),
+		Processors: column(d.Processors, func(p *Processor) *pb.Processor {
+			return &pb.Processor{Name: p.Name, Lanes: p.Lanes}
+		}),
 	}
 	if d.FramePointer != nil {
 		p.FramePointer = encodeRows([]cfi.Row{*d.FramePointer})
@@ -83,6 +87,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			return RegisterRange{
 				First: r.GetFirst(), Count: r.GetCount(), Names: r.GetNames(),
 				Bits: r.GetBits(), Class: enum(&d, "registers.class", r.GetClass(), Control),
+				FirstIndex: r.GetFirstIndex(), Aliases: r.GetAliases(), Lanes: r.GetLanes(),
 			}
 		}),
 		RegisterSets: column(p.GetRegisterSets(), func(p **pb.RegisterSet) RegisterSet {
@@ -122,6 +127,9 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 					return DialectOperation{Opcode: byte(o.GetOpcode()), User: o.GetUser(), Name: o.GetName()}
 				}),
 			}
+		}),
+		Processors: column(p.GetProcessors(), func(p **pb.Processor) Processor {
+			return Processor{Name: (*p).GetName(), Lanes: (*p).GetLanes()}
 		}),
 	}
 	var err error

@@ -278,7 +278,7 @@ func TestColumnsThatDisagreeAreErrors(t *testing.T) {
 			".Lanes": true, ".Widths.Firsts": true, ".Widths.Counts": true, ".Widths.Bits": true,
 			".Maps.Ranges.Elements": true, ".Maps.Ranges.Registers": true,
 		}},
-		{requestPB, nil, map[string]bool{".Registers.Numbers": true}},
+		{requestPB, nil, map[string]bool{".Registers.Numbers": true, ".Lanes": true}},
 		{objectPB, nil, map[string]bool{".Functions.Lanes": true, ".DefaultRules": true}},
 		{targetPB, func() error { _, err := decodeOpenTargetAnswer(targetPB, data); return err }, map[string]bool{
 			".Registers.Numbers": true, ".Waves.GroupX": true, ".Waves.GroupY": true, ".Waves.GroupZ": true, ".Waves.InGroup": true,

@@ -12,10 +12,15 @@ func encodeBindThreadsRequest(r *BindThreadsRequest) (*pb.BindThreadsRequest, er
 	if err != nil {
 		return nil, fmt.Errorf("BindThreadsRequest.Threads: %w", err)
 	}
+	spaces := flat(r.Threads, func(t *ThreadState) []SpaceBase { return t.Spaces })
 	return &pb.BindThreadsRequest{
-		Threads:    column(r.Threads, func(t *ThreadState) uint64 { return t.Thread }),
-		Registers:  registers,
-		Processors: blobs(r.Threads, func(t *ThreadState) string { return t.Processor }),
+		Threads:     column(r.Threads, func(t *ThreadState) uint64 { return t.Thread }),
+		Registers:   registers,
+		Processors:  blobs(r.Threads, func(t *ThreadState) string { return t.Processor }),
+		Lanes:       column(r.Threads, func(t *ThreadState) uint32 { return t.Lanes }),
+		SpaceCounts: column(r.Threads, func(t *ThreadState) uint32 { return uint32(len(t.Spaces)) }),
+		Spaces:      column(spaces, func(s *SpaceBase) uint64 { return uint64(s.Space) }),
+		SpaceBases:  column(spaces, func(s *SpaceBase) uint64 { return s.Base }),
 	}, nil
 }
 
@@ -23,6 +28,10 @@ func decodeBindThreadsRequest(p *pb.BindThreadsRequest) (*BindThreadsRequest, er
 	d := decoder{message: "BindThreadsRequest"}
 	n := d.entries("threads", len(p.GetThreads()))
 	processors := d.texts("processors", p.GetProcessors(), n)
+	d.length("lanes", len(p.GetLanes()), n)
+	d.length("space_counts", len(p.GetSpaceCounts()), n)
+	spaceLists := splitter[SpaceBase]{decodeSpaceBases(&d, p)}
+	d.sum("space_counts", p.GetSpaceCounts(), len(spaceLists.all))
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -36,9 +45,25 @@ func decodeBindThreadsRequest(p *pb.BindThreadsRequest) (*BindThreadsRequest, er
 		r.Threads = make([]ThreadState, n)
 	}
 	for i := range r.Threads {
-		r.Threads[i] = ThreadState{Thread: p.Threads[i], Registers: registers[i], Processor: processors.next()}
+		r.Threads[i] = ThreadState{
+			Thread: p.Threads[i], Registers: registers[i], Processor: processors.next(),
+			Lanes: p.Lanes[i], Spaces: spaceLists.next(p.SpaceCounts[i]),
+		}
 	}
 	return r, nil
+}
+
+func decodeSpaceBases(d *decoder, p *pb.BindThreadsRequest) []SpaceBase {
+	n := d.entries("spaces", len(p.GetSpaces()))
+	d.length("space_bases", len(p.GetSpaceBases()), n)
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	bases := make([]SpaceBase, n)
+	for i := range bases {
+		bases[i] = SpaceBase{Space: locexpr.AddressSpace(p.Spaces[i]), Base: p.SpaceBases[i]}
+	}
+	return bases
 }
 
 func encodeBindThreadsAnswer(a *BindThreadsAnswer) *pb.BindThreadsAnswer {
@@ -46,10 +71,11 @@ func encodeBindThreadsAnswer(a *BindThreadsAnswer) *pb.BindThreadsAnswer {
 	maps := flat(a.Threads, func(b *ThreadBinding) []SpaceMap { return b.Maps })
 	ranges := flat(maps, func(m *SpaceMap) []MapRange { return m.Ranges })
 	return &pb.BindThreadsAnswer{
-		Pcs:         column(a.Threads, func(b *ThreadBinding) uint64 { return b.PC }),
-		Lanes:       column(a.Threads, func(b *ThreadBinding) uint32 { return b.Lanes }),
-		ActiveLanes: blobs(a.Threads, func(b *ThreadBinding) []byte { return b.ActiveLanes }),
-		WidthCounts: column(a.Threads, func(b *ThreadBinding) uint32 { return uint32(len(b.Widths)) }),
+		Pcs:           column(a.Threads, func(b *ThreadBinding) uint64 { return b.PC }),
+		Lanes:         column(a.Threads, func(b *ThreadBinding) uint32 { return b.Lanes }),
+		ActiveLanes:   blobs(a.Threads, func(b *ThreadBinding) []byte { return b.ActiveLanes }),
+		ActiveUnknown: column(a.Threads, func(b *ThreadBinding) bool { return b.ActiveUnknown }),
+		WidthCounts:   column(a.Threads, func(b *ThreadBinding) uint32 { return uint32(len(b.Widths)) }),
 		Widths: &pb.Widths{
 			Firsts: column(widths, func(w *RegisterWidth) uint32 { return w.First }),
 			Counts: column(widths, func(w *RegisterWidth) uint32 { return w.Count }),
@@ -83,6 +109,7 @@ func decodeBindThreadsAnswer(p *pb.BindThreadsAnswer) (*BindThreadsAnswer, error
 	n := d.entries("pcs", len(p.GetPcs()))
 	d.length("lanes", len(p.GetLanes()), n)
 	active := d.bytes("active_lanes", p.GetActiveLanes(), n)
+	d.length("active_unknown", len(p.GetActiveUnknown()), n)
 	d.length("width_counts", len(p.GetWidthCounts()), n)
 	widthLists := splitter[RegisterWidth]{decodeWidths(&d, p.GetWidths())}
 	d.sum("width_counts", p.GetWidthCounts(), len(widthLists.all))
@@ -103,7 +130,7 @@ func decodeBindThreadsAnswer(p *pb.BindThreadsAnswer) (*BindThreadsAnswer, error
 	}
 	for i := range a.Threads {
 		a.Threads[i] = ThreadBinding{
-			PC: p.Pcs[i], Lanes: p.Lanes[i], ActiveLanes: active.next(),
+			PC: p.Pcs[i], Lanes: p.Lanes[i], ActiveLanes: active.next(), ActiveUnknown: p.ActiveUnknown[i],
 			Widths:            widthLists.next(p.WidthCounts[i]),
 			ReturnAddressMask: p.ReturnAddressMasks[i],
 			Agent:             agents.next(), Group: groups.next(), Wave: waves.next(),

@@ -1078,6 +1078,7 @@ type Description struct {
 	Relocations    []*Relocation   `protobuf:"bytes,18,rep,name=relocations,proto3" json:"relocations,omitempty"`
 	Dialects       []*Dialect      `protobuf:"bytes,19,rep,name=dialects,proto3" json:"dialects,omitempty"`
 	Symbols        *Blobs          `protobuf:"bytes,20,opt,name=symbols,proto3" json:"symbols,omitempty"`
+	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1252,6 +1253,65 @@ func (x *Description) GetSymbols() *Blobs {
 	return nil
 }
 
+func (x *Description) GetProcessors() []*Processor {
+	if x != nil {
+		return x.Processors
+	}
+	return nil
+}
+
+type Processor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Lanes         []uint32               `protobuf:"varint,2,rep,packed,name=lanes,proto3" json:"lanes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Processor) Reset() {
+	*x = Processor{}
+	mi := &file_arch_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Processor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Processor) ProtoMessage() {}
+
+func (x *Processor) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Processor.ProtoReflect.Descriptor instead.
+func (*Processor) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Processor) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Processor) GetLanes() []uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return nil
+}
+
 type Recogniser struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ElfMachine    uint32                 `protobuf:"varint,1,opt,name=elf_machine,json=elfMachine,proto3" json:"elf_machine,omitempty"`
@@ -1266,7 +1326,7 @@ type Recogniser struct {
 
 func (x *Recogniser) Reset() {
 	*x = Recogniser{}
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1338,7 @@ func (x *Recogniser) String() string {
 func (*Recogniser) ProtoMessage() {}
 
 func (x *Recogniser) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1351,7 @@ func (x *Recogniser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recogniser.ProtoReflect.Descriptor instead.
 func (*Recogniser) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{7}
+	return file_arch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Recogniser) GetElfMachine() uint32 {
@@ -1343,13 +1403,16 @@ type RegisterRange struct {
 	Names         []string               `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
 	Bits          uint32                 `protobuf:"varint,4,opt,name=bits,proto3" json:"bits,omitempty"`
 	Class         RegisterClass          `protobuf:"varint,5,opt,name=class,proto3,enum=unwindd.arch.v1.RegisterClass" json:"class,omitempty"`
+	FirstIndex    uint32                 `protobuf:"varint,6,opt,name=first_index,json=firstIndex,proto3" json:"first_index,omitempty"`
+	Aliases       []string               `protobuf:"bytes,7,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	Lanes         uint32                 `protobuf:"varint,8,opt,name=lanes,proto3" json:"lanes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterRange) Reset() {
 	*x = RegisterRange{}
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1424,7 @@ func (x *RegisterRange) String() string {
 func (*RegisterRange) ProtoMessage() {}
 
 func (x *RegisterRange) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1437,7 @@ func (x *RegisterRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRange.ProtoReflect.Descriptor instead.
 func (*RegisterRange) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RegisterRange) GetFirst() uint32 {
@@ -1412,6 +1475,27 @@ func (x *RegisterRange) GetClass() RegisterClass {
 	return RegisterClass_CLASS_GENERAL
 }
 
+func (x *RegisterRange) GetFirstIndex() uint32 {
+	if x != nil {
+		return x.FirstIndex
+	}
+	return 0
+}
+
+func (x *RegisterRange) GetAliases() []string {
+	if x != nil {
+		return x.Aliases
+	}
+	return nil
+}
+
+func (x *RegisterRange) GetLanes() uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return 0
+}
+
 type RegisterSet struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Source          RegisterSource         `protobuf:"varint,1,opt,name=source,proto3,enum=unwindd.arch.v1.RegisterSource" json:"source,omitempty"`
@@ -1427,7 +1511,7 @@ type RegisterSet struct {
 
 func (x *RegisterSet) Reset() {
 	*x = RegisterSet{}
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1523,7 @@ func (x *RegisterSet) String() string {
 func (*RegisterSet) ProtoMessage() {}
 
 func (x *RegisterSet) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1536,7 @@ func (x *RegisterSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSet.ProtoReflect.Descriptor instead.
 func (*RegisterSet) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RegisterSet) GetSource() RegisterSource {
@@ -1516,7 +1600,7 @@ type AddressSpace struct {
 
 func (x *AddressSpace) Reset() {
 	*x = AddressSpace{}
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1612,7 @@ func (x *AddressSpace) String() string {
 func (*AddressSpace) ProtoMessage() {}
 
 func (x *AddressSpace) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1625,7 @@ func (x *AddressSpace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressSpace.ProtoReflect.Descriptor instead.
 func (*AddressSpace) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AddressSpace) GetNumber() uint64 {
@@ -1583,7 +1667,7 @@ type Relocation struct {
 
 func (x *Relocation) Reset() {
 	*x = Relocation{}
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1679,7 @@ func (x *Relocation) String() string {
 func (*Relocation) ProtoMessage() {}
 
 func (x *Relocation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1692,7 @@ func (x *Relocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relocation.ProtoReflect.Descriptor instead.
 func (*Relocation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Relocation) GetType() uint32 {
@@ -1642,7 +1726,7 @@ type Dialect struct {
 
 func (x *Dialect) Reset() {
 	*x = Dialect{}
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1738,7 @@ func (x *Dialect) String() string {
 func (*Dialect) ProtoMessage() {}
 
 func (x *Dialect) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1751,7 @@ func (x *Dialect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialect.ProtoReflect.Descriptor instead.
 func (*Dialect) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Dialect) GetName() string {
@@ -1695,7 +1779,7 @@ type DialectOperation struct {
 
 func (x *DialectOperation) Reset() {
 	*x = DialectOperation{}
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1791,7 @@ func (x *DialectOperation) String() string {
 func (*DialectOperation) ProtoMessage() {}
 
 func (x *DialectOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1804,7 @@ func (x *DialectOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialectOperation.ProtoReflect.Descriptor instead.
 func (*DialectOperation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DialectOperation) GetOpcode() uint32 {
@@ -1753,7 +1837,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1849,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1862,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{14}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AttachRequest) GetBrokerId() uint32 {
@@ -1796,7 +1880,7 @@ type AttachAnswer struct {
 
 func (x *AttachAnswer) Reset() {
 	*x = AttachAnswer{}
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1892,7 @@ func (x *AttachAnswer) String() string {
 func (*AttachAnswer) ProtoMessage() {}
 
 func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1905,7 @@ func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachAnswer.ProtoReflect.Descriptor instead.
 func (*AttachAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{15}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 type OpenTargetRequest struct {
@@ -1836,7 +1920,7 @@ type OpenTargetRequest struct {
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1932,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1945,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -1905,7 +1989,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2001,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2014,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -1996,7 +2080,7 @@ type OpenTargetAnswer struct {
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2092,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2105,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OpenTargetAnswer) GetIds() *Blobs {
@@ -2131,7 +2215,7 @@ type Waves struct {
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2227,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2240,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -2231,7 +2315,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2327,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2340,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -2328,7 +2412,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2424,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2437,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -2402,7 +2486,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2498,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2511,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -2464,7 +2548,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2560,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2573,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -2544,7 +2628,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2556,7 +2640,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2569,7 +2653,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -2604,7 +2688,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2700,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2713,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -2713,7 +2797,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2809,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2822,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -2773,7 +2857,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2785,7 +2869,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2798,7 +2882,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -2833,7 +2917,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +2929,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +2942,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -2891,7 +2975,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2987,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3000,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -2980,7 +3064,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2992,7 +3076,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3005,7 +3089,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -3049,7 +3133,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3061,7 +3145,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3074,7 +3158,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -3128,7 +3212,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3224,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3237,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -3224,7 +3308,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3236,7 +3320,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3249,7 +3333,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -3281,18 +3365,23 @@ func (x *FrameRulesAnswer) GetTrampolines() []bool {
 }
 
 type BindThreadsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Threads       []uint64               `protobuf:"varint,2,rep,packed,name=threads,proto3" json:"threads,omitempty"`
-	Registers     *RegistersColumn       `protobuf:"bytes,3,opt,name=registers,proto3" json:"registers,omitempty"`
-	Processors    *Blobs                 `protobuf:"bytes,4,opt,name=processors,proto3" json:"processors,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Session    uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Threads    []uint64               `protobuf:"varint,2,rep,packed,name=threads,proto3" json:"threads,omitempty"`
+	Registers  *RegistersColumn       `protobuf:"bytes,3,opt,name=registers,proto3" json:"registers,omitempty"`
+	Processors *Blobs                 `protobuf:"bytes,4,opt,name=processors,proto3" json:"processors,omitempty"`
+	Lanes      []uint32               `protobuf:"varint,5,rep,packed,name=lanes,proto3" json:"lanes,omitempty"`
+	// Thread i has space_counts[i] of spaces and space_bases.
+	SpaceCounts   []uint32 `protobuf:"varint,6,rep,packed,name=space_counts,json=spaceCounts,proto3" json:"space_counts,omitempty"`
+	Spaces        []uint64 `protobuf:"varint,7,rep,packed,name=spaces,proto3" json:"spaces,omitempty"`
+	SpaceBases    []uint64 `protobuf:"varint,8,rep,packed,name=space_bases,json=spaceBases,proto3" json:"space_bases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3304,7 +3393,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3317,7 +3406,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -3348,6 +3437,34 @@ func (x *BindThreadsRequest) GetProcessors() *Blobs {
 	return nil
 }
 
+func (x *BindThreadsRequest) GetLanes() []uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return nil
+}
+
+func (x *BindThreadsRequest) GetSpaceCounts() []uint32 {
+	if x != nil {
+		return x.SpaceCounts
+	}
+	return nil
+}
+
+func (x *BindThreadsRequest) GetSpaces() []uint64 {
+	if x != nil {
+		return x.Spaces
+	}
+	return nil
+}
+
+func (x *BindThreadsRequest) GetSpaceBases() []uint64 {
+	if x != nil {
+		return x.SpaceBases
+	}
+	return nil
+}
+
 type BindThreadsAnswer struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Pcs                []uint64               `protobuf:"varint,1,rep,packed,name=pcs,proto3" json:"pcs,omitempty"`
@@ -3362,13 +3479,14 @@ type BindThreadsAnswer struct {
 	MapCounts          []uint32               `protobuf:"varint,10,rep,packed,name=map_counts,json=mapCounts,proto3" json:"map_counts,omitempty"`
 	Maps               *Maps                  `protobuf:"bytes,11,opt,name=maps,proto3" json:"maps,omitempty"`
 	Problems           *Blobs                 `protobuf:"bytes,12,opt,name=problems,proto3" json:"problems,omitempty"`
+	ActiveUnknown      []bool                 `protobuf:"varint,13,rep,packed,name=active_unknown,json=activeUnknown,proto3" json:"active_unknown,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3498,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3511,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -3480,6 +3598,13 @@ func (x *BindThreadsAnswer) GetProblems() *Blobs {
 	return nil
 }
 
+func (x *BindThreadsAnswer) GetActiveUnknown() []bool {
+	if x != nil {
+		return x.ActiveUnknown
+	}
+	return nil
+}
+
 type Widths struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Firsts        []uint32               `protobuf:"varint,1,rep,packed,name=firsts,proto3" json:"firsts,omitempty"`
@@ -3491,7 +3616,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3503,7 +3628,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3516,7 +3641,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -3551,7 +3676,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +3688,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +3701,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -3616,7 +3741,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3628,7 +3753,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3641,7 +3766,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -3715,7 +3840,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3727,7 +3852,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3740,7 +3865,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -3801,7 +3926,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3813,7 +3938,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3826,7 +3951,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -3846,7 +3971,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3858,7 +3983,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3871,7 +3996,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -3898,7 +4023,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +4035,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +4048,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -3951,7 +4076,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3963,7 +4088,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3976,7 +4101,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -4011,7 +4136,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4023,7 +4148,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4036,7 +4161,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -4074,7 +4199,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4211,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4224,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReadMemoryRequest) GetSession() uint64 {
@@ -4154,7 +4279,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4166,7 +4291,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4179,7 +4304,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -4207,7 +4332,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4219,7 +4344,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4232,7 +4357,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReadRegistersRequest) GetSession() uint64 {
@@ -4265,7 +4390,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4277,7 +4402,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4290,7 +4415,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -4311,7 +4436,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4323,7 +4448,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4336,7 +4461,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReadSectionRequest) GetSession() uint64 {
@@ -4369,7 +4494,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4381,7 +4506,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4394,7 +4519,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -4447,7 +4572,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\x83\a\n" +
+	"\x0fDescribeRequest\"\xbf\a\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -4473,7 +4598,13 @@ const file_arch_proto_rawDesc = "" +
 	"stackAlign\x12=\n" +
 	"\vrelocations\x18\x12 \x03(\v2\x1b.unwindd.arch.v1.RelocationR\vrelocations\x124\n" +
 	"\bdialects\x18\x13 \x03(\v2\x18.unwindd.arch.v1.DialectR\bdialects\x120\n" +
-	"\asymbols\x18\x14 \x01(\v2\x16.unwindd.arch.v1.BlobsR\asymbols\"\xae\x01\n" +
+	"\asymbols\x18\x14 \x01(\v2\x16.unwindd.arch.v1.BlobsR\asymbols\x12:\n" +
+	"\n" +
+	"processors\x18\x15 \x03(\v2\x1a.unwindd.arch.v1.ProcessorR\n" +
+	"processors\"5\n" +
+	"\tProcessor\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05lanes\x18\x02 \x03(\rR\x05lanes\"\xae\x01\n" +
 	"\n" +
 	"Recogniser\x12\x1f\n" +
 	"\velf_machine\x18\x01 \x01(\rR\n" +
@@ -4484,13 +4615,17 @@ const file_arch_proto_rawDesc = "" +
 	"\x05flags\x18\x04 \x01(\rR\x05flags\x12\x14\n" +
 	"\x05magic\x18\x05 \x01(\fR\x05magic\x12\x1d\n" +
 	"\n" +
-	"note_owner\x18\x06 \x01(\tR\tnoteOwner\"\x9b\x01\n" +
+	"note_owner\x18\x06 \x01(\tR\tnoteOwner\"\xec\x01\n" +
 	"\rRegisterRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x14\n" +
 	"\x05names\x18\x03 \x03(\tR\x05names\x12\x12\n" +
 	"\x04bits\x18\x04 \x01(\rR\x04bits\x124\n" +
-	"\x05class\x18\x05 \x01(\x0e2\x1e.unwindd.arch.v1.RegisterClassR\x05class\"\xe9\x01\n" +
+	"\x05class\x18\x05 \x01(\x0e2\x1e.unwindd.arch.v1.RegisterClassR\x05class\x12\x1f\n" +
+	"\vfirst_index\x18\x06 \x01(\rR\n" +
+	"firstIndex\x12\x18\n" +
+	"\aaliases\x18\a \x03(\tR\aaliases\x12\x14\n" +
+	"\x05lanes\x18\b \x01(\rR\x05lanes\"\xe9\x01\n" +
 	"\vRegisterSet\x127\n" +
 	"\x06source\x18\x01 \x01(\x0e2\x1f.unwindd.arch.v1.RegisterSourceR\x06source\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x12\n" +
@@ -4641,14 +4776,19 @@ const file_arch_proto_rawDesc = "" +
 	"row_counts\x18\x01 \x03(\rR\trowCounts\x12)\n" +
 	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v1.RowsR\x04rows\x120\n" +
 	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\x12 \n" +
-	"\vtrampolines\x18\x04 \x03(\bR\vtrampolines\"\xc0\x01\n" +
+	"\vtrampolines\x18\x04 \x03(\bR\vtrampolines\"\xb2\x02\n" +
 	"\x12BindThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\athreads\x18\x02 \x03(\x04R\athreads\x12>\n" +
 	"\tregisters\x18\x03 \x01(\v2 .unwindd.arch.v1.RegistersColumnR\tregisters\x126\n" +
 	"\n" +
 	"processors\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
-	"processors\"\x88\x04\n" +
+	"processors\x12\x14\n" +
+	"\x05lanes\x18\x05 \x03(\rR\x05lanes\x12!\n" +
+	"\fspace_counts\x18\x06 \x03(\rR\vspaceCounts\x12\x16\n" +
+	"\x06spaces\x18\a \x03(\x04R\x06spaces\x12\x1f\n" +
+	"\vspace_bases\x18\b \x03(\x04R\n" +
+	"spaceBases\"\xaf\x04\n" +
 	"\x11BindThreadsAnswer\x12\x10\n" +
 	"\x03pcs\x18\x01 \x03(\x04R\x03pcs\x12\x14\n" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x129\n" +
@@ -4663,7 +4803,8 @@ const file_arch_proto_rawDesc = "" +
 	"map_counts\x18\n" +
 	" \x03(\rR\tmapCounts\x12)\n" +
 	"\x04maps\x18\v \x01(\v2\x15.unwindd.arch.v1.MapsR\x04maps\x122\n" +
-	"\bproblems\x18\f \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\"L\n" +
+	"\bproblems\x18\f \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\x12%\n" +
+	"\x0eactive_unknown\x18\r \x03(\bR\ractiveUnknown\"L\n" +
 	"\x06Widths\x12\x16\n" +
 	"\x06firsts\x18\x01 \x03(\rR\x06firsts\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x12\n" +
@@ -4829,7 +4970,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v1.CFAKind
@@ -4849,50 +4990,51 @@ var file_arch_proto_goTypes = []any{
 	(*Rows)(nil),                  // 15: unwindd.arch.v1.Rows
 	(*DescribeRequest)(nil),       // 16: unwindd.arch.v1.DescribeRequest
 	(*Description)(nil),           // 17: unwindd.arch.v1.Description
-	(*Recogniser)(nil),            // 18: unwindd.arch.v1.Recogniser
-	(*RegisterRange)(nil),         // 19: unwindd.arch.v1.RegisterRange
-	(*RegisterSet)(nil),           // 20: unwindd.arch.v1.RegisterSet
-	(*AddressSpace)(nil),          // 21: unwindd.arch.v1.AddressSpace
-	(*Relocation)(nil),            // 22: unwindd.arch.v1.Relocation
-	(*Dialect)(nil),               // 23: unwindd.arch.v1.Dialect
-	(*DialectOperation)(nil),      // 24: unwindd.arch.v1.DialectOperation
-	(*AttachRequest)(nil),         // 25: unwindd.arch.v1.AttachRequest
-	(*AttachAnswer)(nil),          // 26: unwindd.arch.v1.AttachAnswer
-	(*OpenTargetRequest)(nil),     // 27: unwindd.arch.v1.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 28: unwindd.arch.v1.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 29: unwindd.arch.v1.OpenTargetAnswer
-	(*Waves)(nil),                 // 30: unwindd.arch.v1.Waves
-	(*OpenObjectRequest)(nil),     // 31: unwindd.arch.v1.OpenObjectRequest
-	(*Sections)(nil),              // 32: unwindd.arch.v1.Sections
-	(*Symbols)(nil),               // 33: unwindd.arch.v1.Symbols
-	(*OpenObjectPart)(nil),        // 34: unwindd.arch.v1.OpenObjectPart
-	(*TableRows)(nil),             // 35: unwindd.arch.v1.TableRows
-	(*OpenObjectAnswer)(nil),      // 36: unwindd.arch.v1.OpenObjectAnswer
-	(*Overrides)(nil),             // 37: unwindd.arch.v1.Overrides
-	(*Nested)(nil),                // 38: unwindd.arch.v1.Nested
-	(*Tables)(nil),                // 39: unwindd.arch.v1.Tables
-	(*Functions)(nil),             // 40: unwindd.arch.v1.Functions
-	(*PositionMaps)(nil),          // 41: unwindd.arch.v1.PositionMaps
-	(*Variables)(nil),             // 42: unwindd.arch.v1.Variables
-	(*FrameRulesRequest)(nil),     // 43: unwindd.arch.v1.FrameRulesRequest
-	(*FrameRulesAnswer)(nil),      // 44: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 45: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 46: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 47: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 48: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 49: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 50: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 51: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 52: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 53: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 54: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 55: unwindd.arch.v1.DisassembleAnswer
-	(*ReadMemoryRequest)(nil),     // 56: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 57: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 58: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 59: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 60: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 61: unwindd.arch.v1.SectionPart
+	(*Processor)(nil),             // 18: unwindd.arch.v1.Processor
+	(*Recogniser)(nil),            // 19: unwindd.arch.v1.Recogniser
+	(*RegisterRange)(nil),         // 20: unwindd.arch.v1.RegisterRange
+	(*RegisterSet)(nil),           // 21: unwindd.arch.v1.RegisterSet
+	(*AddressSpace)(nil),          // 22: unwindd.arch.v1.AddressSpace
+	(*Relocation)(nil),            // 23: unwindd.arch.v1.Relocation
+	(*Dialect)(nil),               // 24: unwindd.arch.v1.Dialect
+	(*DialectOperation)(nil),      // 25: unwindd.arch.v1.DialectOperation
+	(*AttachRequest)(nil),         // 26: unwindd.arch.v1.AttachRequest
+	(*AttachAnswer)(nil),          // 27: unwindd.arch.v1.AttachAnswer
+	(*OpenTargetRequest)(nil),     // 28: unwindd.arch.v1.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 29: unwindd.arch.v1.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 30: unwindd.arch.v1.OpenTargetAnswer
+	(*Waves)(nil),                 // 31: unwindd.arch.v1.Waves
+	(*OpenObjectRequest)(nil),     // 32: unwindd.arch.v1.OpenObjectRequest
+	(*Sections)(nil),              // 33: unwindd.arch.v1.Sections
+	(*Symbols)(nil),               // 34: unwindd.arch.v1.Symbols
+	(*OpenObjectPart)(nil),        // 35: unwindd.arch.v1.OpenObjectPart
+	(*TableRows)(nil),             // 36: unwindd.arch.v1.TableRows
+	(*OpenObjectAnswer)(nil),      // 37: unwindd.arch.v1.OpenObjectAnswer
+	(*Overrides)(nil),             // 38: unwindd.arch.v1.Overrides
+	(*Nested)(nil),                // 39: unwindd.arch.v1.Nested
+	(*Tables)(nil),                // 40: unwindd.arch.v1.Tables
+	(*Functions)(nil),             // 41: unwindd.arch.v1.Functions
+	(*PositionMaps)(nil),          // 42: unwindd.arch.v1.PositionMaps
+	(*Variables)(nil),             // 43: unwindd.arch.v1.Variables
+	(*FrameRulesRequest)(nil),     // 44: unwindd.arch.v1.FrameRulesRequest
+	(*FrameRulesAnswer)(nil),      // 45: unwindd.arch.v1.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 46: unwindd.arch.v1.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 47: unwindd.arch.v1.BindThreadsAnswer
+	(*Widths)(nil),                // 48: unwindd.arch.v1.Widths
+	(*Maps)(nil),                  // 49: unwindd.arch.v1.Maps
+	(*MapRanges)(nil),             // 50: unwindd.arch.v1.MapRanges
+	(*TranslateRequest)(nil),      // 51: unwindd.arch.v1.TranslateRequest
+	(*TranslateAnswer)(nil),       // 52: unwindd.arch.v1.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 53: unwindd.arch.v1.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 54: unwindd.arch.v1.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 55: unwindd.arch.v1.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 56: unwindd.arch.v1.DisassembleAnswer
+	(*ReadMemoryRequest)(nil),     // 57: unwindd.arch.v1.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 58: unwindd.arch.v1.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 59: unwindd.arch.v1.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 60: unwindd.arch.v1.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 61: unwindd.arch.v1.ReadSectionRequest
+	(*SectionPart)(nil),           // 62: unwindd.arch.v1.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,  // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
@@ -4901,112 +5043,113 @@ var file_arch_proto_depIdxs = []int32{
 	12, // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
 	14, // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
 	14, // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
-	18, // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
+	19, // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
 	2,  // 7: unwindd.arch.v1.Description.byte_order:type_name -> unwindd.arch.v1.ByteOrder
-	19, // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
-	20, // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
-	21, // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
+	20, // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
+	21, // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
+	22, // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
 	14, // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
 	15, // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
-	22, // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
-	23, // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
+	23, // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
+	24, // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
 	12, // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
-	3,  // 16: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
-	4,  // 17: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
-	5,  // 18: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
-	6,  // 19: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
-	24, // 20: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
-	12, // 21: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
-	12, // 22: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
-	29, // 23: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	12, // 24: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
-	12, // 25: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
-	13, // 26: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	30, // 27: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
-	12, // 28: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	12, // 29: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	12, // 30: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	12, // 31: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
-	12, // 32: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12, // 33: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	12, // 34: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	12, // 35: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	12, // 36: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	32, // 37: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	33, // 38: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	12, // 39: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	12, // 40: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	36, // 41: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	35, // 42: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	15, // 43: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	37, // 44: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	14, // 45: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	38, // 46: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	39, // 47: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	40, // 48: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	41, // 49: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	42, // 50: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	12, // 51: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12, // 52: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	12, // 53: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	12, // 54: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	12, // 55: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
-	7,  // 56: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	12, // 57: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	12, // 58: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
-	8,  // 59: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	14, // 60: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	12, // 61: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	12, // 62: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	12, // 63: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	12, // 64: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	12, // 65: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	15, // 66: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	12, // 67: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	13, // 68: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	12, // 69: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	12, // 70: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	47, // 71: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	12, // 72: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	12, // 73: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	12, // 74: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	48, // 75: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	12, // 76: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	49, // 77: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	9,  // 78: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	12, // 79: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	10, // 80: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	12, // 81: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	13, // 82: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	16, // 83: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	25, // 84: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	27, // 85: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	31, // 86: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	43, // 87: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	45, // 88: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	50, // 89: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	52, // 90: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	54, // 91: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	56, // 92: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	58, // 93: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	60, // 94: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	17, // 95: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	26, // 96: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	28, // 97: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	34, // 98: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	44, // 99: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	46, // 100: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	51, // 101: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	53, // 102: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	55, // 103: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	57, // 104: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	59, // 105: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	61, // 106: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	95, // [95:107] is the sub-list for method output_type
-	83, // [83:95] is the sub-list for method input_type
-	83, // [83:83] is the sub-list for extension type_name
-	83, // [83:83] is the sub-list for extension extendee
-	0,  // [0:83] is the sub-list for field type_name
+	18, // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
+	3,  // 17: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
+	4,  // 18: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
+	5,  // 19: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
+	6,  // 20: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
+	25, // 21: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
+	12, // 22: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
+	12, // 23: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
+	30, // 24: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
+	12, // 25: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
+	12, // 26: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
+	13, // 27: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	31, // 28: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
+	12, // 29: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
+	12, // 30: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
+	12, // 31: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
+	12, // 32: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
+	12, // 33: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	12, // 34: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
+	12, // 35: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
+	12, // 36: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
+	12, // 37: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
+	33, // 38: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
+	34, // 39: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
+	12, // 40: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
+	12, // 41: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
+	37, // 42: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
+	36, // 43: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
+	15, // 44: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
+	38, // 45: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
+	14, // 46: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
+	39, // 47: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
+	40, // 48: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
+	41, // 49: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
+	42, // 50: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
+	43, // 51: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
+	12, // 52: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	12, // 53: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
+	12, // 54: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
+	12, // 55: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
+	12, // 56: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
+	7,  // 57: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
+	12, // 58: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
+	12, // 59: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
+	8,  // 60: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
+	14, // 61: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
+	12, // 62: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
+	12, // 63: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
+	12, // 64: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
+	12, // 65: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	12, // 66: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	15, // 67: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	12, // 68: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	13, // 69: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	12, // 70: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	12, // 71: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	48, // 72: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	12, // 73: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	12, // 74: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	12, // 75: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	49, // 76: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	12, // 77: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	50, // 78: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	9,  // 79: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
+	12, // 80: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	10, // 81: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
+	12, // 82: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	13, // 83: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	16, // 84: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	26, // 85: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	28, // 86: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	32, // 87: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	44, // 88: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	46, // 89: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	51, // 90: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	53, // 91: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	55, // 92: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	57, // 93: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	59, // 94: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	61, // 95: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	17, // 96: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	27, // 97: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	29, // 98: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	35, // 99: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	45, // 100: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	47, // 101: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	52, // 102: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	54, // 103: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	56, // 104: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	58, // 105: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	60, // 106: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	62, // 107: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	96, // [96:108] is the sub-list for method output_type
+	84, // [84:96] is the sub-list for method input_type
+	84, // [84:84] is the sub-list for extension type_name
+	84, // [84:84] is the sub-list for extension extendee
+	0,  // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -5014,22 +5157,22 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[17].OneofWrappers = []any{
+	file_arch_proto_msgTypes[18].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_RegisterData)(nil),
 	}
-	file_arch_proto_msgTypes[23].OneofWrappers = []any{
+	file_arch_proto_msgTypes[24].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[39].OneofWrappers = []any{}
+	file_arch_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   51,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
