@@ -16,7 +16,8 @@ type Kind string
 
 // The kinds.
 const (
-	ELFCore Kind = "elf-core"
+	ELFCore  Kind = "elf-core"
+	Snapshot Kind = "snapshot"
 )
 
 // ErrNoMemory says that an address is not in the target: not mapped, or mapped
@@ -75,6 +76,9 @@ type Module struct {
 	Path    string // in the target
 	BuildID []byte // of the loaded image, where the target kept it
 	Arch    string
+	// Processor is the one that the code is for; "" where the target does not
+	// say it.
+	Processor string
 	// Object is the code object; nil where it was not found, and Problem says why.
 	// It was opened from the file system, or from the target's own memory (the vDSO).
 	Object *object.Object
@@ -82,6 +86,10 @@ type Module struct {
 	File     string
 	Problem  string
 	Segments []Segment
+	// SourceModule reads the SPIR-V or LLVM IR that the code was made from; nil
+	// where the target does not keep it. The bytes are valid as long as the
+	// target is open.
+	SourceModule func() ([]byte, error)
 }
 
 // A Segment is a part of a module that is mapped as one.
@@ -127,4 +135,31 @@ type Thread struct {
 	Signal    int
 	Registers sdk.Registers // of the top frame
 	Problem   string        // why its registers could not be read
+	// Lanes is how many lanes the target says that the thread has; 0 where it
+	// does not say it.
+	Lanes uint32
+	// Spaces are the bases of the thread's instances of address spaces, by
+	// space, as far as the target says them.
+	Spaces []sdk.SpaceBase
+	// Wave is the identity of a wave; nil for other threads.
+	Wave *sdk.Wave
+	// LaunchedBy is where the thread was launched; nil where nothing is known.
+	LaunchedBy *Launch
 }
+
+// A Launch says what launched a thread.
+type Launch struct {
+	Thread   string // the ID of the launching thread, which need not be in the target
+	Kind     string // "dispatch"
+	Evidence string // one of the constants below
+	// Frames are the PCs of the launcher's stack at the launch, innermost first,
+	// where it was recorded.
+	Frames []uint64
+}
+
+// How it is known who launched a thread (the `evidence` of the output).
+const (
+	LaunchRecorded = "recorded" // the launcher's stack was captured at the launch
+	LaunchWaiting  = "waiting"  // the launcher is blocked on this launch now
+	LaunchQueue    = "queue"    // only the process is known
+)

@@ -1,0 +1,222 @@
+package snapshot
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// The bounds of the archive.
+const (
+	maxDirectory = 64 << 20 // bytes of the directory, which has 46 and more for each member
+	maxMember    = 1 << 30  // bytes of a member, decompressed
+	maxInflated  = 4 << 30  // bytes of all members that are decompressed
+	// A few zero pages may compress a thousandfold, a whole snapshot does not.
+	inflatedFloor = 64 << 20
+	inflatedRatio = 128
+	// deflateRatio is what DEFLATE can reach: a copy of 258 bytes takes 2 bits
+	// at least.
+	deflateRatio = 1032
+)
+
+// The magic numbers of a ZIP file that begins with a member (APPNOTE 6.3.10,
+// 4.3.7).
+const localMagic = "PK\x03\x04"
+
+// An archive is a ZIP file. Its members are read when they are first asked for:
+// those that are stored lie in the file's own bytes, those that are deflated
+// are decompressed once and kept.
+type archive struct {
+	data    []byte
+	members map[string]*member
+
+	mu       sync.Mutex
+	inflated uint64 // bytes that members took, or would have taken
+}
+
+// A member is a file in the archive.
+type member struct {
+	archive *archive
+	header  *zip.File // of several with one name the first
+	again   bool      // there are several
+
+	once sync.Once
+	data []byte
+	err  error
+}
+
+// A directoryReader bounds what is read before anything is known of a file.
+type directoryReader struct {
+	*bytes.Reader
+	left int
+}
+
+var errDirectory = fmt.Errorf("its directory has more than %d bytes", maxDirectory)
+
+func (d *directoryReader) ReadAt(p []byte, off int64) (int, error) {
+	if d.left -= len(p); d.left < 0 {
+		return 0, errDirectory
+	}
+	return d.Reader.ReadAt(p, off)
+}
+
+// openArchive reads the directory of a ZIP file.
+func openArchive(data []byte) (*archive, error) {
+	d := &directoryReader{bytes.NewReader(data), maxDirectory}
+	z, err := zip.NewReader(d, int64(len(data)))
+	if err != nil {
+		return nil, fmt.Errorf("the directory of the ZIP file cannot be read: %w", err)
+	}
+	d.left = math.MaxInt
+	a := &archive{data: data, members: make(map[string]*member, len(z.File))}
+	for _, f := range z.File {
+		if m := a.members[f.Name]; m != nil {
+			m.again = true
+			continue
+		}
+		a.members[f.Name] = &member{archive: a, header: f}
+	}
+	return a, nil
+}
+
+// member finds a member that can be read, as far as its headers say.
+func (a *archive) member(name string) (*member, error) {
+	m := a.members[name]
+	switch {
+	case m == nil:
+		return nil, fmt.Errorf("the archive has no member %q", clip(name))
+	case m.again:
+		return nil, fmt.Errorf("the archive has several members %q", clip(name))
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("member %q: %w", clip(name), err)
+	}
+	return m, nil
+}
+
+// size is how many bytes the member has, as its header says; reading it fails
+// where that is not so.
+func (m *member) size() uint64 { return m.header.UncompressedSize64 }
+
+// check says what of the member's header cannot be right or is too much.
+func (m *member) check() error {
+	h := m.header
+	packed, size := h.CompressedSize64, h.UncompressedSize64
+	switch {
+	case h.Flags&1 != 0:
+		return errors.New("is encrypted")
+	case size > maxMember:
+		return fmt.Errorf("has %d bytes, expected at most %d", size, uint64(maxMember))
+	case packed > uint64(len(m.archive.data)):
+		return fmt.Errorf("has %d bytes in a file of %d", packed, len(m.archive.data))
+	case h.Method == zip.Store && packed != size:
+		return fmt.Errorf("is stored in %d bytes, expected its %d", packed, size)
+	case h.Method == zip.Deflate && size > deflateRatio*packed:
+		return fmt.Errorf("has %d bytes, which %d compressed ones cannot hold", size, packed)
+	case h.Method != zip.Store && h.Method != zip.Deflate:
+		return fmt.Errorf("compression method %d, expected %d (stored) or %d (deflated)", h.Method, zip.Store, zip.Deflate)
+	}
+	return nil
+}
+
+// bytes returns the member's bytes. They may lie in the file: the caller holds
+// object.Guard while it reads them.
+func (m *member) bytes() ([]byte, error) {
+	m.once.Do(func() {
+		err := object.Guard(func() (err error) { m.data, err = m.read(); return })
+		if err != nil {
+			m.data = nil
+			m.err = fmt.Errorf("member %q: %w", clip(m.header.Name), err)
+		}
+	})
+	return m.data, m.err
+}
+
+// borrow returns the member's bytes without keeping them.
+func (m *member) borrow() ([]byte, error) {
+	data, err := m.read()
+	if err != nil {
+		return nil, fmt.Errorf("member %q: %w", clip(m.header.Name), err)
+	}
+	if m.header.Method == zip.Deflate {
+		m.archive.shrink(uint64(len(data)))
+	}
+	return data, nil
+}
+
+func (m *member) read() ([]byte, error) {
+	at, err := m.header.DataOffset()
+	if err != nil {
+		return nil, err
+	}
+	packed := m.header.CompressedSize64
+	if at < 0 || uint64(at) > uint64(len(m.archive.data)) || packed > uint64(len(m.archive.data))-uint64(at) {
+		return nil, fmt.Errorf("offset %#x: %d bytes reach past the file's end at %#x", at, packed, len(m.archive.data))
+	}
+	data := m.archive.data[at:][:packed:packed]
+	if m.header.Method == zip.Deflate {
+		if data, err = m.inflate(data); err != nil {
+			return nil, fmt.Errorf("offset %#x: %w", at, err)
+		}
+	}
+	if sum := crc32.ChecksumIEEE(data); sum != m.header.CRC32 {
+		return nil, fmt.Errorf("offset %#x: CRC-32 is %#x, expected %#x", at, sum, m.header.CRC32)
+	}
+	return data, nil
+}
+
+// inflate decompresses DEFLATE (RFC 1951) to exactly the member's size.
+func (m *member) inflate(packed []byte) ([]byte, error) {
+	size := m.size()
+	if err := m.archive.grow(size); err != nil {
+		return nil, err
+	}
+	// klauspost's reader, which is the faster one, takes the same input.
+	z := flate.NewReader(bytes.NewReader(packed))
+	defer z.Close()
+	out := make([]byte, size)
+	n, err := io.ReadFull(z, out)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
+	if uint64(n) < size {
+		return nil, fmt.Errorf("decompressed to %d bytes, expected %d", n, size)
+	}
+	var more [1]byte
+	switch n, err := io.ReadFull(z, more[:]); {
+	case n != 0:
+		return nil, fmt.Errorf("decompressed to more than the %d bytes that were expected", size)
+	case err != io.EOF:
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
+	return out, nil
+}
+
+// grow takes n bytes of what all members together may have.
+func (a *archive) grow(n uint64) error {
+	limit := min(inflatedFloor+inflatedRatio*uint64(len(a.data)), maxInflated, math.MaxInt/2)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n > limit-a.inflated {
+		return fmt.Errorf("%w: %d bytes after %d, expected at most %d from a file of %d bytes",
+			object.ErrTooLarge, n, a.inflated, limit, len(a.data))
+	}
+	a.inflated += n
+	return nil
+}
+
+// shrink gives back n bytes.
+func (a *archive) shrink(n uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.inflated -= n
+}

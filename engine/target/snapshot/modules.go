@@ -1,0 +1,252 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// addModules opens the code objects of the modules.
+func (s *Snapshot) addModules(d *document) {
+	exe := s.exeID()
+	for i := range d.modules {
+		e := &d.modules[i]
+		m := &target.Module{Path: e.path, BuildID: e.buildID, Arch: e.arch, Processor: e.processor}
+		var problems []string
+		problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+		if e.badID != "" {
+			problem("%s", e.badID)
+		}
+		if e.arch == "" {
+			problem("has no arch")
+		}
+		s.openModule(m, e, exe, problem)
+		if e.source != "" {
+			member, err := s.archive.member(e.source)
+			if err != nil {
+				problem("source_module: %v", err)
+			} else {
+				m.SourceModule = member.bytes
+			}
+		}
+		addSegments(m, e, problem)
+		m.Problem = strings.Join(problems, "; ")
+		if m.Object != nil && s.machine == 0 {
+			s.machine = m.Object.Machine()
+		}
+		s.modules = append(s.modules, m)
+	}
+	slices.SortStableFunc(s.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
+	for i, m := range s.modules {
+		m.ID = i
+	}
+	s.separateModules()
+	s.addFiles()
+}
+
+// exeID is the build ID of the file that the user says is the executable.
+func (s *Snapshot) exeID() []byte {
+	if s.finder.Exe == "" {
+		return nil
+	}
+	o, err := object.Open(s.finder.Exe)
+	if err != nil {
+		return nil // the module that has its name says why
+	}
+	defer o.Close()
+	return bytes.Clone(o.BuildID())
+}
+
+// openModule finds a module's code object: the member that has it, or else the
+// file that the Finder finds.
+func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, exe []byte, problem func(string, ...any)) {
+	if e.file != "" {
+		o, err := s.openMember(e)
+		if err == nil {
+			err = s.fits(o, m)
+		}
+		if err == nil {
+			m.Object, m.File = o, s.path+":"+e.file
+			if len(m.BuildID) > 0 && len(o.BuildID()) == 0 {
+				problem("member %q: its build ID could not be checked: it has none, expected %x", clip(e.file), m.BuildID)
+			}
+			if len(m.BuildID) == 0 {
+				m.BuildID = o.BuildID()
+			}
+			return
+		}
+		problem("%v", err)
+	}
+	if e.path == "" && len(e.buildID) == 0 {
+		if e.file == "" {
+			problem("neither file, path nor build_id say what its code object is")
+		}
+		return
+	}
+	isExe := s.finder.Exe != "" && (len(exe) > 0 && bytes.Equal(exe, e.buildID) || filepath.Base(e.path) == filepath.Base(s.finder.Exe))
+	found := s.finder.Find(e.path, e.buildID, isExe)
+	if found.Problem != "" {
+		problem("%s", found.Problem)
+	}
+	if found.Object == nil {
+		return
+	}
+	s.objects = append(s.objects, found.Object)
+	if err := s.fits(found.Object, m); err != nil {
+		problem("%s was not used: %v", found.Path, err)
+		return
+	}
+	m.Object, m.File = found.Object, found.Path
+}
+
+// openMember opens the code object in a member.
+func (s *Snapshot) openMember(e *moduleEntry) (*object.Object, error) {
+	member, err := s.archive.member(e.file)
+	if err != nil {
+		return nil, err
+	}
+	data, err := member.bytes()
+	if err != nil {
+		return nil, err
+	}
+	o, err := object.New(s.path+":"+e.file, data)
+	if err != nil {
+		return nil, fmt.Errorf("member %q: %w", clip(e.file), err)
+	}
+	s.objects = append(s.objects, o)
+	return o, nil
+}
+
+// fits says why a code object cannot be that of a module.
+func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
+	if id := o.BuildID(); len(id) > 0 && len(m.BuildID) > 0 && !bytes.Equal(id, m.BuildID) {
+		return fmt.Errorf("%s: build ID is %x, expected %x", o.Name(), id, m.BuildID)
+	}
+	if o.Type() == elf.ET_CORE {
+		return fmt.Errorf("%s: is a core file", o.Name())
+	}
+	a := s.archs.find(m.Arch)
+	if a.desc == nil || len(a.desc.Recognises) == 0 {
+		return nil
+	}
+	for _, r := range a.desc.Recognises {
+		if r.ELFMachine == 0 || r.ELFMachine == o.Machine() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: ELF machine %d is not one of architecture %s", o.Name(), o.Machine(), a.desc.Name)
+}
+
+// addSegments says where a module is.
+func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any)) {
+	for i := range e.segments {
+		seg := &e.segments[i]
+		wrong := ""
+		for _, n := range []struct {
+			name string
+			number
+		}{{"address", seg.address}, {"size", seg.size}, {"start", seg.start}} {
+			if p := n.problem(); p != "" && wrong == "" {
+				wrong = fmt.Sprintf("segments[%d].%s %s", i, n.name, p)
+			}
+		}
+		out := target.Segment{Section: seg.section, Address: seg.address.value, Size: seg.size.value, Start: seg.start.value}
+		switch {
+		case wrong != "":
+			problem("%s: the segment is left out", wrong)
+			continue
+		case out.Size == 0:
+			continue
+		case out.Start+out.Size < out.Start || out.Address+out.Size < out.Address:
+			problem("segments[%d] of %#x bytes at %#x reaches past the last address: it is left out", i, out.Size, out.Start)
+			continue
+		}
+		out.Executable = executable(m.Object, &out)
+		m.Segments = append(m.Segments, out)
+	}
+}
+
+// executable says whether a segment holds code: as its code object says, and
+// where there is none, as far as anybody knows.
+func executable(o *object.Object, s *target.Segment) bool {
+	if o == nil {
+		return true
+	}
+	if s.Section != "" {
+		section := o.Section(s.Section)
+		return section == nil || section.Flags&elf.SHF_EXECINSTR != 0
+	}
+	// Segments that share a page of the file both reach over it: the one of
+	// which most is here tells.
+	known, executable, most := false, false, uint64(0)
+	for _, p := range o.Segments() {
+		from, to := max(p.Address, s.Address), min(p.Address+p.MemSize, s.Address+s.Size)
+		if p.Address+p.MemSize < p.Address || from >= to || to-from <= most {
+			continue
+		}
+		known, executable, most = true, p.Executable(), to-from
+	}
+	return executable || !known
+}
+
+// lowest is the first address of a module; those without any go last.
+func lowest(m *target.Module) uint64 {
+	address := ^uint64(0)
+	for _, s := range m.Segments {
+		address = min(address, s.Start)
+	}
+	return address
+}
+
+// separateModules leaves out segments that overlap one that starts before
+// them: an address has one code object.
+func (s *Snapshot) separateModules() {
+	type place struct {
+		module  *target.Module
+		segment int
+	}
+	var all []place
+	for _, m := range s.modules {
+		for i := range m.Segments {
+			all = append(all, place{m, i})
+		}
+	}
+	at := func(p place) *target.Segment { return &p.module.Segments[p.segment] }
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(at(a).Start, at(b).Start) })
+	var end uint64
+	dropped := map[*target.Module]map[int]bool{}
+	for _, p := range all {
+		seg := at(p)
+		if seg.Start < end {
+			s.problem("module %q: its segment of %#x bytes at %#x overlaps one that starts before it: it is left out",
+				clip(p.module.Path), seg.Size, seg.Start)
+			if dropped[p.module] == nil {
+				dropped[p.module] = map[int]bool{}
+			}
+			dropped[p.module][p.segment] = true
+			continue
+		}
+		end = seg.Start + seg.Size
+	}
+	for _, p := range all {
+		if !dropped[p.module][p.segment] {
+			s.placed = append(s.placed, *at(p))
+		}
+	}
+	for m, list := range dropped {
+		kept := m.Segments[:0]
+		for i, seg := range m.Segments {
+			if !list[i] {
+				kept = append(kept, seg)
+			}
+		}
+		m.Segments = kept
+	}
+}

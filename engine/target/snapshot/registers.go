@@ -1,0 +1,192 @@
+package snapshot
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// partBytes is what a vector register of which only the low part is known has
+// multiples of: the smallest vector register of the machines that have such
+// parts (xmm of zmm).
+const partBytes = 16
+
+// IsVector says whether a register is written as a vector: bare hexadecimal
+// bytes, the lowest first. Others are numbers with 0x.
+func IsVector(info sdk.RegisterInfo) bool {
+	return info.Class == sdk.Vector || info.Bits > 64 && info.Class != sdk.Float
+}
+
+// ParseRegister reads the value of a register as a snapshot writes it, and
+// returns its bytes in the byte order of the architecture.
+//
+// A scalar register is a number, 0x and hexadecimal digits, of at most the
+// register's bits. A vector register is as many pairs of hexadecimal digits as
+// it has bytes, the lowest byte first, without 0x. Where only its low part is
+// known, that is given alone: a multiple of 16 bytes.
+func ParseRegister(info sdk.RegisterInfo, order sdk.ByteOrder, text string) ([]byte, error) {
+	return appendRegister(nil, info, order, []byte(text))
+}
+
+// appendRegister appends the bytes of a register.
+func appendRegister(dst []byte, info sdk.RegisterInfo, order sdk.ByteOrder, text []byte) ([]byte, error) {
+	size := (int(info.Bits) + 7) / 8
+	start := len(dst)
+	if IsVector(info) {
+		n := len(text) / 2
+		if len(text)%2 != 0 || n != size && (n == 0 || n > size || n%partBytes != 0) {
+			return dst, fmt.Errorf("%s has %d hexadecimal digits, expected %d", info.Name, len(text), 2*size)
+		}
+		dst = slices.Grow(dst, n)[:start+n]
+		if _, err := hex.Decode(dst[start:], text); err != nil {
+			return dst[:start], fmt.Errorf("%s is not hexadecimal: %w", info.Name, err)
+		}
+	} else {
+		digits, ok := hexDigits(text)
+		if !ok {
+			return dst, fmt.Errorf("%s is %q, expected 0x and hexadecimal digits", info.Name, clip(string(text)))
+		}
+		for len(digits) > 1 && digits[0] == '0' {
+			digits = digits[1:]
+		}
+		dst = slices.Grow(dst, size)[:start+size]
+		value := dst[start:]
+		clear(value)
+		bits := 0
+		for i := range digits {
+			d := digit(digits[len(digits)-1-i])
+			if d == 0 {
+				continue
+			}
+			for j := range 4 {
+				if d>>j&1 != 0 {
+					bits = 4*i + j + 1
+				}
+			}
+			if i/2 < size {
+				value[i/2] |= d << (i % 2 * 4)
+			}
+		}
+		if bits > int(info.Bits) {
+			return dst[:start], fmt.Errorf("%s is %s, expected at most %d bits", info.Name, clip(string(text)), info.Bits)
+		}
+	}
+	if order == sdk.BigEndian {
+		slices.Reverse(dst[start:])
+	}
+	return dst, nil
+}
+
+// digit is the value of a hexadecimal digit.
+func digit(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
+
+// value is a register of a thread while they are read: its bytes are
+// data[from:to] of the reader's.
+type value struct {
+	number   uint32
+	from, to int
+}
+
+// A registerReader reads the registers of threads. What it needs for one it
+// keeps for the next.
+type registerReader struct {
+	values []value
+	data   []byte
+}
+
+// read reads an object of registers by name. It returns what is wrong with
+// single ones, which are left out, as sentences without a subject.
+func (p *registerReader) read(r jsonReader, a *arch, t *threadEntry) (sdk.Registers, []string, error) {
+	p.values, p.data = p.values[:0], p.data[:0]
+	var problems []string
+	lanes := a.lanes(r, t)
+	r.at = t.registers
+	count := 0
+	err := r.object(func(name []byte) error {
+		if count++; count > sdk.MaxRegisters {
+			return r.fail(r.at, "more than %d registers", sdk.MaxRegisters)
+		}
+		text, err := r.text()
+		if err != nil {
+			return err
+		}
+		info, problem := a.register(name, text, lanes)
+		if problem != "" {
+			problems = append(problems, problem)
+			return nil
+		}
+		from := len(p.data)
+		if p.data, err = appendRegister(p.data, info, a.desc.ByteOrder, text); err != nil {
+			problems = append(problems, "register "+err.Error())
+			return nil
+		}
+		p.values = append(p.values, value{info.Number, from, len(p.data)})
+		return nil
+	})
+	if err != nil {
+		return sdk.Registers{}, nil, err
+	}
+	if len(p.data) > math.MaxUint32 {
+		return sdk.Registers{}, nil, r.fail(t.registers, "the registers have %d bytes", len(p.data))
+	}
+	problems = append(problems, p.sort(a.desc)...)
+	return p.pack(), problems, nil
+}
+
+// sort puts the values in the order of their numbers. A register that is given
+// twice with two values is left out: which is right is not known.
+func (p *registerReader) sort(d *sdk.Description) (problems []string) {
+	slices.SortStableFunc(p.values, func(a, b value) int { return cmp.Compare(a.number, b.number) })
+	kept := p.values[:0]
+	for i := 0; i < len(p.values); {
+		v := p.values[i]
+		same := true
+		j := i + 1
+		for ; j < len(p.values) && p.values[j].number == v.number; j++ {
+			other := p.values[j]
+			same = same && string(p.data[v.from:v.to]) == string(p.data[other.from:other.to])
+		}
+		if j > i+1 {
+			info, _ := d.Register(v.number)
+			what := "with two values: it is left out"
+			if same {
+				what = "with one value"
+			}
+			problems = append(problems, fmt.Sprintf("register %s is given %d times, %s", info.Name, j-i, what))
+		}
+		if same {
+			kept = append(kept, v)
+		}
+		i = j
+	}
+	p.values = kept
+	return problems
+}
+
+// pack makes registers that share nothing with p.
+func (p *registerReader) pack() sdk.Registers {
+	size := 0
+	for _, v := range p.values {
+		size += v.to - v.from
+	}
+	out := sdk.Registers{
+		Numbers: make([]uint32, len(p.values)),
+		Offsets: make([]uint32, len(p.values)+1),
+		Data:    make([]byte, 0, size),
+	}
+	for i, v := range p.values {
+		out.Numbers[i] = v.number
+		out.Data = append(out.Data, p.data[v.from:v.to]...)
+		out.Offsets[i+1] = uint32(len(out.Data))
+	}
+	return out
+}

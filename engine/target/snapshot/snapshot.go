@@ -1,0 +1,210 @@
+// Package snapshot reads snapshots: ZIP files with the threads, registers,
+// modules and some of the memory of a process, its waves on accelerators
+// included. docs/snapshot.md describes the format, docs/snapshot.schema.json
+// its JSON.
+//
+// A snapshot is mapped. Members that are stored are read where they lie, those
+// that are deflated are decompressed when they are first needed. Memory that a
+// snapshot leaves out because a code object has it is read from that, where
+// nobody can have changed it; everything else is unknown, and never guessed.
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// ErrNotSnapshot says that a file is not a snapshot. The error that wraps it
+// says what the file is, where that can be told.
+var ErrNotSnapshot = errors.New("not a snapshot")
+
+// documentName is the member that makes a ZIP file a snapshot.
+const documentName = "snapshot.json"
+
+// maxDocument is the size of snapshot.json.
+const maxDocument = 256 << 20
+
+// maxProblems bounds the sentences about what is wrong with a snapshot.
+const maxProblems = 100
+
+// Options says what a snapshot is read with.
+type Options struct {
+	// Finder opens the files of modules that are not in the snapshot.
+	Finder object.Finder
+	// Describe gives the description of an architecture by its name, by which
+	// registers and address spaces are known. Its error is the reason why
+	// threads have no registers.
+	Describe func(arch string) (*sdk.Description, error)
+}
+
+// A Snapshot is an opened snapshot. It implements target.ScopedMemory. It may
+// be used concurrently, but for Close.
+type Snapshot struct {
+	path    string
+	mapping *object.Mapping // nil for bytes in memory
+	archive *archive
+	finder  object.Finder
+	archs   archs
+
+	threads    []*target.Thread
+	identities []identity // of threads
+	modules    []*target.Module
+	objects    []*object.Object // to be closed
+	memory     memory
+	placed     []target.Segment // of all modules, by start, without overlap
+	files      []fileSegment
+
+	signal   int
+	machine  uint16
+	problems []string
+	silenced int // problems beyond maxProblems
+}
+
+var _ target.ScopedMemory = (*Snapshot)(nil)
+
+// Open maps a snapshot, reads its snapshot.json and opens the code objects of
+// its modules. The error for a file that is no snapshot wraps ErrNotSnapshot
+// and says what it is. What single threads, modules and pieces of memory lack
+// is in Info().Problems.
+func Open(path string, options Options) (*Snapshot, error) {
+	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%s: %w: the file is empty", path, ErrNotSnapshot)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{path: path, mapping: m}
+	if err := s.open(m.Data(), options); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open reads all but the memory.
+func (s *Snapshot) open(data []byte, options Options) error {
+	s.finder = options.Finder
+	s.archs = archs{describe: options.Describe, byName: map[string]*arch{}}
+	if err := object.Guard(func() error { return s.read(data) }); err != nil {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	if s.silenced > 0 {
+		s.problems = append(s.problems, fmt.Sprintf("%s: %d more problems", s.path, s.silenced))
+	}
+	return nil
+}
+
+func (s *Snapshot) read(data []byte) (err error) {
+	if !bytes.HasPrefix(data, []byte(localMagic)) {
+		return notSnapshot(data)
+	}
+	if s.archive, err = openArchive(data); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSnapshot, err)
+	}
+	if s.archive.members[documentName] == nil {
+		return fmt.Errorf("%w: the file is a ZIP file without a member %s", ErrNotSnapshot, documentName)
+	}
+	m, err := s.archive.member(documentName)
+	if err != nil {
+		return err
+	}
+	if m.size() > maxDocument {
+		return fmt.Errorf("%s has %d bytes, expected at most %d", documentName, m.size(), maxDocument)
+	}
+	text, err := m.borrow()
+	if err != nil {
+		return err
+	}
+	var registers registerReader
+	d, err := readDocument(text, func(r *reader, t *threadEntry) error { return s.addThread(r, t, &registers) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", documentName, err)
+	}
+	s.finishThreads()
+	s.addModules(d)
+	s.addMemory(d.pieces)
+	return nil
+}
+
+// magics are the first bytes of what is handed over in place of snapshots.
+var magics = []struct{ magic, what string }{
+	{"PK\x05\x06", "a ZIP file without a member " + documentName},
+	{"{", "JSON by itself: a snapshot is a ZIP file that has it as its member " + documentName},
+	{"\x7fELF", "an ELF file"},
+	{"MDMP", "a minidump"},
+	{"PERFILE2", "a perf.data file"},
+	{"\x28\xb5\x2f\xfd", "compressed by zstd: decompress it first"},
+	{"\x1f\x8b", "compressed by gzip: decompress it first"},
+	{"\xfd7zXZ\x00", "compressed by xz: decompress it first"},
+	{"BZh", "compressed by bzip2: decompress it first"},
+	{"7z\xbc\xaf\x27\x1c", "a 7z archive"},
+	{"Rar!", "a RAR archive"},
+	{"#!", "a script"},
+}
+
+// notSnapshot is the error for data that is no snapshot.
+func notSnapshot(data []byte) error {
+	for _, m := range magics {
+		if bytes.HasPrefix(data, []byte(m.magic)) {
+			return fmt.Errorf("%w: the file is %s", ErrNotSnapshot, m.what)
+		}
+	}
+	return fmt.Errorf("%w: offset 0x0: the file begins with %q, expected %q", ErrNotSnapshot, data[:min(len(data), 4)], localMagic)
+}
+
+// problem adds a sentence about what is wrong.
+func (s *Snapshot) problem(format string, args ...any) {
+	if len(s.problems) >= maxProblems {
+		s.silenced++
+		return
+	}
+	s.problems = append(s.problems, s.path+": "+fmt.Sprintf(format, args...))
+}
+
+// Info is what is known of the process as a whole. Machine is the ELF machine
+// of the first module whose code object is known.
+func (s *Snapshot) Info() target.Info {
+	return target.Info{
+		Kind:     target.Snapshot,
+		Path:     s.path,
+		Signal:   s.signal,
+		Machine:  s.machine,
+		Problems: s.problems,
+	}
+}
+
+// Modules are the code objects that were loaded, by address.
+func (s *Snapshot) Modules() []*target.Module { return s.modules }
+
+// Threads are in the snapshot's order.
+func (s *Snapshot) Threads() []*target.Thread { return s.threads }
+
+// ReadMemory reads the default address space. Of other spaces threads have
+// instances: see ReadScoped.
+func (s *Snapshot) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
+	if space != locexpr.DefaultSpace {
+		return 0, fmt.Errorf("address space %d, address %#x, of no thread: %w", space, address, target.ErrNoMemory)
+	}
+	return s.readGlobal(address, buf)
+}
+
+// Close unmaps the snapshot and closes the code objects. Nothing that the
+// snapshot gave may be used after it.
+func (s *Snapshot) Close() error {
+	var errs []error
+	for _, o := range s.objects {
+		errs = append(errs, o.Close())
+	}
+	s.objects = nil
+	if s.mapping != nil {
+		errs = append(errs, s.mapping.Close())
+	}
+	return errors.Join(errs...)
+}

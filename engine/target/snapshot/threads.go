@@ -1,0 +1,156 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// identity is what of a thread tells its instances of address spaces.
+type identity struct {
+	again    bool // another thread has its ID
+	hasGroup bool
+}
+
+// addThread adds a thread. An architecture that nobody knows, or a register
+// that it does not have, costs only what depends on it.
+func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReader) error {
+	t := &target.Thread{
+		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
+		Crashed: e.crashed, Signal: e.signal,
+	}
+	problem := func(format string, args ...any) {
+		s.problem("%s: %s", threadName(t), fmt.Sprintf(format, args...))
+	}
+	if e.id == "" {
+		problem("has no id")
+	}
+	if e.lanes > sdk.MaxLanes {
+		problem("lanes is %d, expected at most %d: it is ignored", e.lanes, sdk.MaxLanes)
+		e.lanes = 0
+	}
+	t.Lanes = uint32(e.lanes)
+	var who identity
+	if e.wave != nil {
+		t.Wave = &e.wave.Wave
+		who.hasGroup = e.wave.hasGroup
+	}
+	s.addLaunch(t, e.launch, problem)
+
+	a := s.archs.find(e.arch)
+	if a.desc == nil {
+		t.Problem = "its registers cannot be read: " + a.problem
+		problem("%s", t.Problem)
+	} else {
+		if err := s.addRegisters(r, t, e, a, registers, problem); err != nil {
+			return err
+		}
+		addSpaces(t, e, a, problem)
+	}
+	s.threads = append(s.threads, t)
+	s.identities = append(s.identities, who)
+	if t.Crashed && s.signal == 0 {
+		s.signal = t.Signal
+	}
+	return nil
+}
+
+// threadName is what a thread is called in messages.
+func threadName(t *target.Thread) string {
+	if t.ID == "" {
+		return fmt.Sprintf("threads[%d]", t.Handle)
+	}
+	return fmt.Sprintf("thread %q", clip(t.ID))
+}
+
+func (s *Snapshot) addRegisters(r *reader, t *target.Thread, e *threadEntry, a *arch, registers *registerReader,
+	problem func(string, ...any)) error {
+	if e.registers == 0 {
+		t.Problem = "the snapshot has no registers of it"
+		return nil
+	}
+	var problems []string
+	var err error
+	t.Registers, problems, err = registers.read(r.jsonReader, a, e)
+	if err != nil {
+		return within(err, ".registers")
+	}
+	for _, p := range problems {
+		problem("%s", p)
+	}
+	if pc := a.desc.PC; pc != sdk.NoRegister {
+		if _, ok := t.Registers.Get(pc); !ok {
+			info, _ := a.desc.Register(pc)
+			t.Problem = fmt.Sprintf("its registers have no program counter (%s)", info.Name)
+			problem("%s", t.Problem)
+		}
+	}
+	return nil
+}
+
+// addLaunch says who launched a thread.
+func (s *Snapshot) addLaunch(t *target.Thread, l *launchEntry, problem func(string, ...any)) {
+	if l == nil {
+		return
+	}
+	if l.badFrame != "" {
+		problem("launched_by.%s: the frames are left out", l.badFrame)
+		l.frames = nil
+	}
+	switch l.evidence {
+	case target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue:
+	default:
+		problem("launched_by.evidence is %q, expected %s, %s or %s: who launched it is left out",
+			clip(l.evidence), target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue)
+		return
+	}
+	t.LaunchedBy = &target.Launch{Thread: l.thread, Kind: l.kind, Evidence: l.evidence, Frames: l.frames}
+}
+
+// addSpaces says where a thread's instances of address spaces begin.
+func addSpaces(t *target.Thread, e *threadEntry, a *arch, problem func(string, ...any)) {
+	for _, entry := range e.spaces {
+		space, ok := a.space(entry.name)
+		switch wrong := entry.base.problem(); {
+		case !ok:
+			problem("spaces.%s: architecture %s has no such address space", entry.name, a.desc.Name)
+		case space.Number == locexpr.DefaultSpace:
+			problem("spaces.%s: the default address space has no base", entry.name)
+		case wrong != "":
+			problem("spaces.%s.base %s", entry.name, wrong)
+		default:
+			t.Spaces = append(t.Spaces, sdk.SpaceBase{Space: space.Number, Base: entry.base.value})
+		}
+	}
+	slices.SortStableFunc(t.Spaces, func(a, b sdk.SpaceBase) int { return cmp.Compare(a.Space, b.Space) })
+	for i := 1; i < len(t.Spaces); i++ {
+		if t.Spaces[i].Space == t.Spaces[i-1].Space {
+			problem("address space %d has several bases: all are left out", t.Spaces[i].Space)
+			space := t.Spaces[i].Space
+			t.Spaces = slices.DeleteFunc(t.Spaces, func(b sdk.SpaceBase) bool { return b.Space == space })
+			i = 0
+		}
+	}
+}
+
+// finishThreads marks the threads whose IDs are not theirs alone.
+func (s *Snapshot) finishThreads() {
+	order := make([]int32, len(s.threads))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(s.threads[a].ID, s.threads[b].ID) })
+	for i := 1; i < len(order); i++ {
+		a, b := order[i-1], order[i]
+		if id := s.threads[a].ID; id != "" && id == s.threads[b].ID {
+			if !s.identities[a].again {
+				s.problem("%s: there are several with this id: none has memory of its own", threadName(s.threads[a]))
+			}
+			s.identities[a].again, s.identities[b].again = true, true
+		}
+	}
+}
