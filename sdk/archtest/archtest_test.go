@@ -2,6 +2,7 @@ package archtest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
