@@ -8,7 +8,7 @@ import (
 )
 
 // maxCode is the size of the largest function that is analysed.
-const maxCode = 1 << 20
+const maxCode = 1 << 18
 
 var errBudget = errors.New("the code takes more steps to read than any compiled function")
 

@@ -220,6 +220,20 @@ func TestFrameRulesOfFunctions(t *testing.T) {
 				"1-29 rsp+16 rip=c-8",
 				"29-30 rsp+8 rip=c-8",
 			}},
+		"x87_load": { // reads what is at the stack pointer, and writes nothing
+			"fldt (%rsp); fldl (%rsp); ret",
+			[]string{"0-7 rsp+8 rip=c-8"}},
+		"x87_store": { // over the return address
+			"fstpl (%rsp); ret",
+			[]string{"0-3 rsp+8 rip=c-8"}},
+		"arguments_before_no_evidence": { // whether the first call returns is open, in a function with tables
+			"push %rbx; cmp $3,%edi; ja 9f; lea .+200(%rip),%rdx; movslq (%rdx,%rdi,4),%rax; add %rdx,%rax; jmp *%rax; " +
+				"9: push $1; push $2; call .+99; nop; call .+99; ud2",
+			[]string{"0-1 rsp+8 rip=c-8", "1-24 rsp+16 rip=c-8", "24-26 rsp+24 rip=c-8", "26-31 rsp+32 rip=c-8"}},
+		"arguments_dropped_later": { // after the second call: so the first one returned
+			"push %rbx; cmp $3,%edi; ja 9f; lea .+200(%rip),%rdx; movslq (%rdx,%rdi,4),%rax; add %rdx,%rax; jmp *%rax; " +
+				"9: push $1; push $2; call .+99; nop; call .+99; add $16,%rsp; ud2",
+			[]string{"0-1 rsp+8 rip=c-8", "1-24 rsp+16 rip=c-8", "24-26 rsp+24 rip=c-8", "26-41 rsp+32 rip=c-8", "41-43 rsp+16 rip=c-8"}},
 		"thread_local_call": { // the prefixes that ld relaxes
 			"sub $8,%rsp; .byte 0x66; lea 16(%rip),%rdi; .value 0x6666; rex64 call .+99; add $8,%rsp; ret",
 			[]string{

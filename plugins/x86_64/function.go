@@ -72,19 +72,22 @@ func (f *flow) followTables() error {
 			start.gpr[r] = value{}
 		}
 	}
+	doubtful, padded := false, false // padded: only padding lies since
 	for at := 0; at < len(f.code); {
 		e := f.effect(at)
 		if e == nil {
 			at = f.nextReached(at) // data
 			continue
 		}
+		doubtful = f.doubtful[at] || doubtful && padded
+		padded = e.filler
 		if f.states[at] == nil && (!e.filler || e.endbr) && e.kind != effectStop {
 			a := arrival{at, -1, start}
 			t, err := f.try(a)
 			if err != nil {
 				return err
 			}
-			if t.contradicted || f.doubtful[at] && !t.confirmed {
+			if t.contradicted || doubtful && !t.confirmed {
 				at = f.nextBlock(at)
 				continue
 			}
