@@ -12,7 +12,7 @@ import (
 type TextOptions struct {
 	Dialect     *Dialect // nil: DWARF5
 	AddressSize int      // bytes of an address, 1 to 8; 0 is 8
-	OffsetSize  int      // bytes of an offset in .debug_info: 4 or 8 by the DWARF format; 0 is 4
+	OffsetSize  int      // bytes of an offset in .debug_info: 4 or 8 by the DWARF format, as of an address in DWARF 2; 0 is 4
 	Order       ByteOrder
 	Names       Names // nil: registers and address spaces are numbers
 }
