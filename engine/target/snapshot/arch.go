@@ -16,7 +16,7 @@ const maxArchs = 64
 // An arch is an architecture that the snapshot names.
 type arch struct {
 	desc    *sdk.Description // nil: problem says why
-	problem string
+	problem string           // that a thread of it has
 	names   map[string][]sdk.RegisterInfo // by name and alias in lower case
 	byLanes bool                          // some registers are of threads with a lane count
 }
@@ -29,6 +29,8 @@ type archs struct {
 	unasked  *arch   // what all beyond maxArchs are
 }
 
+const unreadable = "its registers cannot be read: "
+
 // find asks for an architecture, once.
 func (l *archs) find(name string) *arch {
 	if a := l.byName[name]; a != nil {
@@ -36,7 +38,7 @@ func (l *archs) find(name string) *arch {
 	}
 	if len(l.byName) >= maxArchs {
 		if l.unasked == nil {
-			l.unasked = &arch{problem: fmt.Sprintf("the snapshot names more than %d architectures", maxArchs)}
+			l.unasked = &arch{problem: fmt.Sprintf(unreadable+"the snapshot names more than %d architectures", maxArchs)}
 		}
 		return l.unasked
 	}
@@ -44,7 +46,7 @@ func (l *archs) find(name string) *arch {
 	l.byName[name] = a
 	l.list = append(l.list, a)
 	if name == "" {
-		a.problem = "has no arch"
+		a.problem = unreadable + "it has no arch"
 		return a
 	}
 	var d *sdk.Description
@@ -54,9 +56,9 @@ func (l *archs) find(name string) *arch {
 	}
 	switch {
 	case err != nil:
-		a.problem = err.Error()
+		a.problem = unreadable + err.Error()
 	case d == nil:
-		a.problem = fmt.Sprintf("architecture %q has no description", clip(name))
+		a.problem = fmt.Sprintf(unreadable+"architecture %q has no description", clip(name))
 	default:
 		a.desc = d
 		a.index()

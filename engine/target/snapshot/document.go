@@ -80,7 +80,6 @@ type pieceEntry struct {
 	file, space string
 	address     number
 	scope       scope
-	badScope    string
 }
 
 // number is a hexadecimal number that may be absent or wrong.

@@ -161,11 +161,19 @@ func notSnapshot(data []byte) error {
 
 // problem adds a sentence about what is wrong.
 func (s *Snapshot) problem(format string, args ...any) {
-	if len(s.problems) >= maxProblems {
-		s.silenced++
+	if s.silence() {
 		return
 	}
 	s.problems = append(s.problems, s.path+": "+fmt.Sprintf(format, args...))
+}
+
+// silence counts a problem where there are too many already.
+func (s *Snapshot) silence() bool {
+	full := len(s.problems) >= maxProblems
+	if full {
+		s.silenced++
+	}
+	return full
 }
 
 // Info is what is known of the process as a whole. Machine is the ELF machine

@@ -24,6 +24,11 @@ func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReade
 		Crashed: e.crashed, Signal: e.signal,
 	}
 	problem := func(format string, args ...any) {
+		// The text is made for those that are kept alone: there may be a
+		// million.
+		if s.silence() {
+			return
+		}
 		s.problem("%s: %s", threadName(t), fmt.Sprintf(format, args...))
 	}
 	if e.id == "" {
@@ -43,7 +48,7 @@ func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReade
 
 	a := s.archs.find(e.arch)
 	if a.desc == nil {
-		t.Problem = "its registers cannot be read: " + a.problem
+		t.Problem = a.problem
 		problem("%s", t.Problem)
 	} else {
 		if err := s.addRegisters(r, t, e, a, registers, problem); err != nil {

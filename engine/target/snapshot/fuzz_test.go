@@ -1,0 +1,123 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// exercise reads all that a snapshot gives.
+func exercise(t *testing.T, data []byte) {
+	s := &Snapshot{path: "fuzz"}
+	defer s.Close()
+	if s.open(data, options()) != nil {
+		return
+	}
+	info := s.Info()
+	if len(info.Problems) > maxProblems+1 {
+		t.Errorf("%d problems", len(info.Problems))
+	}
+	buf := make([]byte, 64)
+	for i, m := range s.Modules() {
+		if m.ID != i {
+			t.Errorf("module %d has ID %d", i, m.ID)
+		}
+		if m.SourceModule != nil {
+			m.SourceModule()
+		}
+		for _, seg := range m.Segments {
+			if seg.Start+seg.Size <= seg.Start {
+				t.Errorf("segment %+v", seg)
+			}
+			s.ReadMemory(0, seg.Start+seg.Size-8, buf)
+			if mapped, executable := s.Mapped(seg.Start); !mapped || executable != seg.Executable {
+				t.Errorf("segment %+v: mapped %v, executable %v", seg, mapped, executable)
+			}
+		}
+	}
+	for i, th := range s.Threads() {
+		if err := th.Registers.Validate(); err != nil {
+			t.Error(err)
+		}
+		if th.Handle != uint64(i) {
+			t.Errorf("thread %d has handle %d", i, th.Handle)
+		}
+		for space := range locexpr.AddressSpace(8) {
+			if n, err := s.ReadScoped(space, th, 0x40, buf); n < len(buf) && err == nil {
+				t.Errorf("space %d: %d bytes and no error", space, n)
+			}
+		}
+	}
+	for i := range s.memory.pieces {
+		p := &s.memory.pieces[i]
+		if p.size == 0 || p.start+p.size < p.start {
+			t.Errorf("piece %+v", p)
+		}
+		if i > 0 && compareInstances(&s.memory.pieces[i-1], p) == 0 && s.memory.pieces[i-1].start+s.memory.pieces[i-1].size > p.start {
+			t.Errorf("pieces %d and %d overlap", i-1, i)
+		}
+		s.ReadMemory(0, p.start, buf)
+	}
+}
+
+// FuzzSnapshot reads arbitrary bytes as an archive.
+func FuzzSnapshot(f *testing.F) {
+	d, files := full()
+	whole := archiveOf(f, append([]file{documentOf(f, d)}, files...)...)
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add(archiveOf(f))
+	f.Add(archiveOf(f, file{documentName, []byte(`{"format_version":1}`), true}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		exercise(t, data)
+	})
+}
+
+// FuzzDocument reads arbitrary text as the document of an archive whose other
+// members are as they should be.
+func FuzzDocument(f *testing.F) {
+	d, files := full()
+	f.Add(string(documentOf(f, d).data))
+	f.Add(`{"format_version":1,"threads":[{"id":"1","arch":"host","registers":{"pc":"0x1","PC":"0x2"}}]}`)
+	f.Add(`{"format_version":1,"memory":[{"file":"memory/w0","space":"local","address":"0x0","scope":{"wave":"1","group":[0,0,0]}}]}`)
+	f.Add(`{"format_version":1,"modules":[{"file":"modules/app","arch":"host","segments":[{"address":"0x0","size":"0xffff","start":"0x1"}]}]}`)
+	f.Add(`{"a":[true,false,null,-1.5e+3,"\u00e9\ud83d\ude00\\",{}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		exercise(t, archiveOf(t, append([]file{{documentName, []byte(text), true}}, files...)...))
+	})
+}
+
+// FuzzJSON holds the reader of JSON against the standard library's.
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{
+		`{"a":[true,false,null,-1.5e+3,"\u00e9\ud83d\ude00\\",{}]}`, `[1,2`, `"\ud800"`, "\"\xff\"", `01`, `-`, `1e`, `1.`, `{"a" :1 , "b":2}`,
+		`{,}`, `[,]`, `[1,]`, `nul`, `truex`, ` `, "\"\x01\"", `"\`, `"a`, `{"a"}`, `{1:2}`, `1 2`, "\u00a0", `-0`, `1E-5`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r := jsonReader{data: []byte(text)}
+		err := r.skip()
+		if err == nil {
+			err = r.end()
+		}
+		if err != nil && strings.Contains(err.Error(), "nest deeper") {
+			return
+		}
+		if want := json.Valid([]byte(text)); want != (err == nil) {
+			t.Fatalf("%q: %v, the standard library: %v", text, err, want)
+		}
+		r = jsonReader{data: []byte(text)}
+		if r.next() != '"' || err != nil {
+			return
+		}
+		got, err := r.text()
+		var want string
+		if jsonErr := json.Unmarshal([]byte(text), &want); jsonErr != nil || err != nil || string(got) != want || !utf8.Valid(got) {
+			t.Fatalf("%q: %q, %v; the standard library: %q, %v", text, got, err, want, jsonErr)
+		}
+	})
+}
