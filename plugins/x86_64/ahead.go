@@ -216,14 +216,17 @@ func (v *view) mayCall(sp value) bool {
 	return v.cfa.Offset-int64(sp.off) >= 16
 }
 
+// dropsArguments says whether the call that returns at an offset may return as
+// far as its arguments show. They do not matter to a frame that is found by the
+// frame pointer.
+func (v *view) dropsArguments(code []byte, at int) bool {
+	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || dropsArguments(code, at)
+}
+
 // dropsArguments says whether the code at an offset, where a call returns, takes
 // from the stack what was pushed for it right before. Where nothing does, the
-// call is one that does not return. The arguments do not matter to a frame that
-// is found by the frame pointer.
-func (v *view) dropsArguments(code []byte, at int) bool {
-	if v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) {
-		return true
-	}
+// call is one that does not return.
+func dropsArguments(code []byte, at int) bool {
 	pushed := pushedBefore(code, at)
 	if pushed == 0 {
 		return true
@@ -264,7 +267,7 @@ const maxBefore = 96
 // enough back: decoding falls into step with the code.
 func pushedBefore(code []byte, end int) int64 {
 	for from := max(0, end-maxBefore); from < end; from++ {
-		var pushed, last int64
+		var pushed, last, padding int64
 		at := from
 		for at < end {
 			e, ok := readEffect(code[at:])
@@ -275,15 +278,18 @@ func pushedBefore(code []byte, end int) int64 {
 			at += int(e.length)
 			switch {
 			case e.kind == effectPush && (e.src == gprNone || preserved>>e.src&1 == 0 || pushed > 0):
-				pushed += int64(e.size)
+				pushed += padding + int64(e.size)
+				padding = 0
 			case e.kind == effectAdd && e.dst == gprSP && e.imm == -8:
-				pushed += 8 // keeps the stack aligned
+				padding = 8 // keeps the stack aligned, if arguments follow
 			case e.kind >= effectCall && e.kind != effectBranch:
-				pushed = 0
+				pushed, padding = 0, 0
 			}
 		}
 		if at == end {
-			return last
+			// Arguments and their padding keep the stack aligned on 16 bytes; one
+			// push more aligns it, in place of a subtraction.
+			return last &^ 15
 		}
 	}
 	return 0

@@ -428,7 +428,7 @@ func (e *effect) read(inst *x86asm.Inst) {
 		if dstOK {
 			e.clobbers |= 1 << dst
 		}
-		if memFirst {
+		if memFirst && implicit[inst.Op] != stringRegisters { // of those the registers say how much they write
 			e.write(inst, m)
 		}
 	}

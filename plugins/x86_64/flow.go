@@ -159,18 +159,19 @@ func (f *flow) resume() error {
 }
 
 // plausible says whether a region of which there is no evidence may follow its
-// call. It must where nothing else can lead there. In a function that jumps
-// through tables they may: then its frame must be that of the tables, or become
-// it, as after a call whose arguments were pushed.
+// call. In a function that jumps through tables they may lead there: then its
+// frame must be that of the tables, or become it, as after a call whose
+// arguments were pushed. In others it must not follow a call whose arguments
+// stay where they are.
 func (f *flow) plausible(a *arrival, t *trial) bool {
-	table := f.tableState()
-	if len(f.tables) == 0 {
+	if t.confirmed {
 		return true
 	}
-	if table == nil {
-		return false
+	if len(f.tables) == 0 {
+		return dropsArguments(f.code, a.at)
 	}
-	return t.confirmed || t.level || a.st.gpr[gprSP] == table.gpr[gprSP]
+	table := f.tableState()
+	return table != nil && (t.level || a.st.gpr[gprSP] == table.gpr[gprSP])
 }
 
 // follow follows a region and joins it to what is known.
@@ -204,8 +205,12 @@ func (f *flow) tryDepth(a arrival, depth int) (trial, error) {
 			if err != nil || t.confirmed || t.level {
 				break
 			}
+			waiting, was := len(f.later), t
 			err = f.follow(next)
-			t.contradicted = false
+			if t.contradicted {
+				// This call does not return: what lies behind it says nothing.
+				f.later, t = f.later[:waiting], was
+			}
 		}
 	}
 	f.trial = nil

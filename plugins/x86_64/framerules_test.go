@@ -234,6 +234,10 @@ func TestFrameRulesOfFunctions(t *testing.T) {
 			"push %rbx; cmp $3,%edi; ja 9f; lea .+200(%rip),%rdx; movslq (%rdx,%rdi,4),%rax; add %rdx,%rax; jmp *%rax; " +
 				"9: push $1; push $2; call .+99; nop; call .+99; add $16,%rsp; ud2",
 			[]string{"0-1 rsp+8 rip=c-8", "1-24 rsp+16 rip=c-8", "24-26 rsp+24 rip=c-8", "26-41 rsp+32 rip=c-8", "41-43 rsp+16 rip=c-8"}},
+		"string_operation": { // clears an array below the saved register
+			"push %rbx; sub $16,%rsp; xor %ebx,%ebx; mov %rsp,%rdi; rep stosb; add $16,%rsp; pop %rbx; ret",
+			[]string{"0-1 rsp+8 rip=c-8", "1-5 rsp+16 rip=c-8", "5-7 rsp+32 rip=c-8", "7-16 rsp+32 rbx=c-16 rip=c-8",
+				"16-17 rsp+16 rbx=c-16 rip=c-8", "17-18 rsp+8 rip=c-8"}},
 		"thread_local_call": { // the prefixes that ld relaxes
 			"sub $8,%rsp; .byte 0x66; lea 16(%rip),%rdi; .value 0x6666; rex64 call .+99; add $8,%rsp; ret",
 			[]string{

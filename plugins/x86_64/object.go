@@ -59,8 +59,8 @@ func watchedSymbols() []string {
 }
 
 // OpenObject finds the functions of a code object that are not as their call
-// frame information says, and whether it is Go's: Go's functions preserve no register for their callers (Go internal ABI,
-// "Architecture specifics, amd64").
+// frame information says, and whether it is Go's: Go's functions preserve no
+// register for their callers (Go internal ABI, "Architecture specifics, amd64").
 func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	answer := &sdk.OpenObjectAnswer{}
 	if req.Machine != machine {
