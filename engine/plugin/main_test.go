@@ -284,6 +284,13 @@ func manager(t *testing.T, o Options) *Manager {
 	if o.Self == "" {
 		o.Self = self(t)
 	}
+	// A loaded machine takes its time; what is tested is not how long.
+	if o.StartDeadline == 0 {
+		o.StartDeadline = time.Minute
+	}
+	if o.CallDeadline == 0 {
+		o.CallDeadline = 30 * time.Second
+	}
 	m, err := NewManager(o)
 	if err != nil {
 		t.Fatal(err)

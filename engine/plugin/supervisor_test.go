@@ -330,7 +330,7 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 		if err := <-result; !errors.Is(err, errClosed) {
 			t.Errorf("%s: %v", md, err)
 		}
-		if d := time.Since(began); d > 2*time.Second {
+		if d := time.Since(began); d > 20*time.Second {
 			t.Errorf("%s: Close took %v", md, d)
 		}
 	}
