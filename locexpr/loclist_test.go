@@ -211,6 +211,7 @@ const matchingList = "04 00 10 01 50 | 04 08 20 02 7110 | 05 01 52 | 04 30 30 01
 func TestAtGivesAllEntriesThatMatch(t *testing.T) {
 	s := LocationLists{Data: unhex(t, strings.ReplaceAll(matchingList, "|", ""))}
 	noDefault := LocationLists{Data: unhex(t, "04 00 10 01 50 00")}
+	dropped := LocationLists{Data: unhex(t, "06 ffffffffffffffff 04 01 10 01 50 00")}
 	for _, c := range []struct {
 		section string
 		s       *LocationLists
@@ -223,6 +224,7 @@ func TestAtGivesAllEntriesThatMatch(t *testing.T) {
 		{"A.2.5.5: default where no bounded entry applies", &s, 0x120, []string{"52"}},
 		{"A.2.5.5: before every range", &s, 0xff, []string{"52"}},
 		{"DWARF 5, 2.6.2: a range of no bytes", &s, 0x130, []string{"52"}},
+		{"code that the linker dropped", &dropped, 5, nil},
 		{"A.2.5.5: no entry matches", &noDefault, 0x110, nil},
 	} {
 		exprs, err := c.s.At(0, c.pc, 0x100, nil)

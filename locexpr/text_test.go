@@ -24,6 +24,8 @@ func (testNames) Register(name string) (uint64, bool) {
 		return 17, true
 	case name == "odd name":
 		return 18, true
+	case name == "3":
+		return 19, true
 	}
 	if _, err := fmt.Sscanf(name, "vgpr%d", &n); err == nil && n < 512 && fmt.Sprintf("vgpr%d", n) == name {
 		return 1536 + n, true
@@ -38,7 +40,7 @@ func (testNames) RegisterName(n uint64) (string, bool) {
 	case n == 18:
 		return "odd name", true
 	case n == 19:
-		return "19", true
+		return "3", true // is the number of another register
 	case n == 20:
 		return "", true
 	case n >= 1536 && n < 2048:
@@ -294,9 +296,9 @@ func drawOperand(r *rapid.T, code []byte, kind OperandKind, ops []Encoding, o Te
 		return code
 	case Unsigned1, Signed1:
 		return fixed(1)
-	case Unsigned2, Signed2, Branch:
+	case Unsigned2, Signed2, Branch, UnitEntry2:
 		return fixed(2)
-	case Unsigned4, Signed4:
+	case Unsigned4, Signed4, UnitEntry4:
 		return fixed(4)
 	case Unsigned8, Signed8:
 		return fixed(8)
@@ -304,13 +306,24 @@ func drawOperand(r *rapid.T, code []byte, kind OperandKind, ops []Encoding, o Te
 		return fixed(o.AddressSize)
 	case EntryOffset:
 		return fixed(o.OffsetSize)
-	case ULEB, RegisterNum:
+	case ULEB, RegisterNum, TypeOffset:
 		return uleb(code, rapid.Uint64().Draw(r, "unsigned"))
 	case SLEB:
 		return appendSLEB(code, rapid.Int64().Draw(r, "signed"))
 	case Block:
 		block := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(r, "block")
 		return append(uleb(code, uint64(len(block))), block...)
+	case Block1:
+		block := rapid.SliceOfN(rapid.Byte(), 0, 255).Draw(r, "block")
+		return append(append(code, byte(len(block))), block...)
+	case EncodedPointer:
+		encoding := rapid.SampledFrom([]byte{0x00, 0x01, 0x12, 0x23, 0x34, 0xc9, 0x0a, 0x9b, 0x0c}).Draw(r, "encoding")
+		code[len(code)-1] = encoding
+		kind, err := encodedKind(encoding)
+		if err != nil {
+			r.Fatal(err)
+		}
+		return drawOperand(r, code, kind, ops, o, depth)
 	case Expression:
 		var inner []byte
 		if depth < 20 {
