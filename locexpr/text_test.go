@@ -296,9 +296,9 @@ func drawOperand(r *rapid.T, code []byte, kind OperandKind, ops []Encoding, o Te
 		return code
 	case Unsigned1, Signed1:
 		return fixed(1)
-	case Unsigned2, Signed2, Branch, UnitEntry2:
+	case Unsigned2, Signed2, Branch:
 		return fixed(2)
-	case Unsigned4, Signed4, UnitEntry4:
+	case Unsigned4, Signed4:
 		return fixed(4)
 	case Unsigned8, Signed8:
 		return fixed(8)
@@ -306,24 +306,13 @@ func drawOperand(r *rapid.T, code []byte, kind OperandKind, ops []Encoding, o Te
 		return fixed(o.AddressSize)
 	case EntryOffset:
 		return fixed(o.OffsetSize)
-	case ULEB, RegisterNum, TypeOffset:
+	case ULEB, RegisterNum:
 		return uleb(code, rapid.Uint64().Draw(r, "unsigned"))
 	case SLEB:
 		return appendSLEB(code, rapid.Int64().Draw(r, "signed"))
 	case Block:
 		block := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(r, "block")
 		return append(uleb(code, uint64(len(block))), block...)
-	case Block1:
-		block := rapid.SliceOfN(rapid.Byte(), 0, 255).Draw(r, "block")
-		return append(append(code, byte(len(block))), block...)
-	case EncodedPointer:
-		encoding := rapid.SampledFrom([]byte{0x00, 0x01, 0x12, 0x23, 0x34, 0xc9, 0x0a, 0x9b, 0x0c}).Draw(r, "encoding")
-		code[len(code)-1] = encoding
-		kind, err := encodedKind(encoding)
-		if err != nil {
-			r.Fatal(err)
-		}
-		return drawOperand(r, code, kind, ops, o, depth)
 	case Expression:
 		var inner []byte
 		if depth < 20 {
