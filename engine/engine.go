@@ -13,12 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
+	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -108,26 +110,80 @@ func (e *Engine) Finder(path string) object.Finder {
 	return f
 }
 
-// Open opens a target file, told by its first bytes. The error of a file that
-// is no target wraps ErrUnknownTarget.
+// An opener opens one form of target.
+type opener struct {
+	magic string // the first bytes of such a file
+	open  func(e *Engine, path string) (target.Target, error)
+	not   error // what open's error wraps for a file that is another thing
+}
+
+// openers are the forms of target. The last one has no magic: it says of a
+// file that is no target what the file is.
+var openers = []opener{
+	{"PK\x03\x04", (*Engine).openSnapshot, snapshot.ErrNotSnapshot},
+	{"", (*Engine).openCore, elfcore.ErrNotCore},
+}
+
+// Open opens a target file, told by its first bytes: a core or a snapshot. The
+// error of a file that is no target wraps ErrUnknownTarget.
 func (e *Engine) Open(path string) (*Target, error) {
-	core, err := elfcore.Open(path, elfcore.Options{
-		Finder: e.Finder(path),
-		Describe: func(machine uint16) (*sdk.Description, error) {
-			a, err := e.plugins.ForMachine(machine)
-			if err != nil {
-				return nil, err
-			}
-			return a.Description(), nil
-		},
-	})
-	if errors.Is(err, elfcore.ErrNotCore) {
-		return nil, fmt.Errorf("%w: %w", ErrUnknownTarget, err)
+	head := firstBytes(path)
+	for _, o := range openers {
+		if !strings.HasPrefix(head, o.magic) {
+			continue
+		}
+		state, err := o.open(e, path)
+		switch {
+		case errors.Is(err, o.not):
+			return nil, fmt.Errorf("%w: %w", ErrUnknownTarget, err)
+		case err != nil:
+			return nil, err
+		}
+		return e.Attach(state), nil
 	}
+	return nil, fmt.Errorf("%s: %w", path, ErrUnknownTarget)
+}
+
+// firstBytes are those that openers tell forms by. Of a file that cannot be
+// read they are none, and the opener that takes all says why.
+func firstBytes(path string) (head string) {
+	m, err := object.Map(path)
+	if err != nil {
+		return ""
+	}
+	defer m.Close()
+	// A file that is cut meanwhile is as one that cannot be read.
+	_ = object.Guard(func() error { head = string(m.Data()[:min(len(m.Data()), 4)]); return nil })
+	return head
+}
+
+func (e *Engine) openCore(path string) (target.Target, error) {
+	return orNil(elfcore.Open(path, elfcore.Options{
+		Finder:   e.Finder(path),
+		Describe: func(machine uint16) (*sdk.Description, error) { return description(e.plugins.ForMachine(machine)) },
+	}))
+}
+
+func (e *Engine) openSnapshot(path string) (target.Target, error) {
+	return orNil(snapshot.Open(path, snapshot.Options{
+		Finder:   e.Finder(path),
+		Describe: func(arch string) (*sdk.Description, error) { return description(e.plugins.Find(arch)) },
+	}))
+}
+
+// orNil keeps a nil pointer from becoming a Target that is not nil.
+func orNil[T target.Target](t T, err error) (target.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Attach(core), nil
+	return t, nil
+}
+
+func description(a *plugin.Arch, err error) (*sdk.Description, error) {
+	if err != nil {
+		return nil, err
+	}
+	return a.Description(), nil
 }
 
 // Attach walks a target that the caller made. Close closes it.

@@ -15,8 +15,8 @@ const maxArchs = 64
 
 // An arch is an architecture that the snapshot names.
 type arch struct {
-	desc    *sdk.Description // nil: problem says why
-	problem string           // that a thread of it has
+	desc    *sdk.Description              // nil: problem says why
+	problem string                        // that a thread of it has
 	names   map[string][]sdk.RegisterInfo // by name and alias in lower case
 	byLanes bool                          // some registers are of threads with a lane count
 }
