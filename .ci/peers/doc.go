@@ -1,0 +1,3 @@
+// Package peers compares the speed of unwindd's packages with that of other
+// libraries. It has benchmarks only.
+package peers
