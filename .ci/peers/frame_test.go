@@ -118,7 +118,7 @@ func TestRowsGiveTheSameCFA(t *testing.T) {
 			continue
 		}
 		compared++
-		if uint64(row.CFA.Register) != context.CFA.Reg || row.CFA.Offset != context.CFA.Offset {
+		if row.CFA.Register != context.CFA.Reg || row.CFA.Offset != context.CFA.Offset {
 			t.Errorf("pc 0x%x: %+v, delve: %+v", pc, row.CFA, context.CFA)
 		}
 	}
