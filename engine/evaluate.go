@@ -28,6 +28,14 @@ type Surroundings struct {
 	Addrx func(index uint64) (uint64, error)
 	// EntryValue finds what a register or expression was at the call.
 	EntryValue func(expr []byte) (locexpr.Value, error)
+	// ParameterValue finds what the call gave to the formal parameter at an
+	// offset of the compilation unit.
+	ParameterValue func(offset uint64) (locexpr.Value, error)
+	// EntryLocation evaluates the location of the debugging information entry
+	// at an offset of .debug_info, to which an implicit pointer points.
+	EntryLocation func(ctx locexpr.Context, entry uint64) (locexpr.Location, error)
+	// BaseType is the base type at an offset of the compilation unit.
+	BaseType func(offset uint64) (*locexpr.BaseType, error)
 }
 
 // ErrNoFrame says that a stack has fewer frames than were asked for.
@@ -37,7 +45,7 @@ var ErrNoFrame = errors.New("no such frame")
 // the top one, and an evaluator for it in the dialect given (nil: the canonical
 // one). Locations that an evaluation yields can be read in that context, while
 // f runs.
-func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s Surroundings, dialect *locexpr.Dialect,
+func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s *Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
 	t.bound.Do(func() { t.bindAll(ctx) })
 	state := t.threads[th]
@@ -61,7 +69,7 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 				ev.LoadBias = bias
 			}
 		}
-		return f(surrounded{frameContext{frame: fr}, &s}, &ev)
+		return f(surrounded{frameContext{frame: fr}, s}, &ev)
 	})
 }
 
@@ -136,4 +144,25 @@ func (c surrounded) EntryValue(expr []byte) (locexpr.Value, error) {
 		return c.frameContext.EntryValue(expr)
 	}
 	return c.s.EntryValue(expr)
+}
+
+func (c surrounded) ParameterValue(offset uint64) (locexpr.Value, error) {
+	if c.s.ParameterValue == nil {
+		return locexpr.Value{}, fmt.Errorf("calling frame: %w", locexpr.ErrNoContext)
+	}
+	return c.s.ParameterValue(offset)
+}
+
+func (c surrounded) EntryLocation(entry uint64) (locexpr.Location, error) {
+	if c.s.EntryLocation == nil {
+		return c.frameContext.EntryLocation(entry)
+	}
+	return c.s.EntryLocation(c, entry)
+}
+
+func (c surrounded) BaseType(offset uint64) (*locexpr.BaseType, error) {
+	if c.s.BaseType == nil {
+		return nil, fmt.Errorf("compilation unit: %w", locexpr.ErrNoContext)
+	}
+	return c.s.BaseType(offset)
 }

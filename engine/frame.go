@@ -52,6 +52,7 @@ type frame struct {
 
 	slots    []slot
 	callSite map[uint64]locexpr.Location // other registers that a call-site rule places
+	entering []uint64                    // registers whose place on entry is being found
 }
 
 // frame is the context in which expressions of its row are evaluated.
@@ -60,9 +61,14 @@ type frameContext struct {
 	*frame
 }
 
+// isCore says whether every frame carries register reg in its slots.
+func (f *frame) isCore(reg uint64) bool {
+	return reg < uint64(len(f.slots)) && f.walker.machine.bits[reg] != 0
+}
+
 // location says where register reg of this frame is (A.2.5.4.4.4).
 func (f *frame) location(reg uint64) (locexpr.Location, error) {
-	if reg < uint64(len(f.slots)) {
+	if f.isCore(reg) {
 		switch s := &f.slots[reg]; s.kind {
 		case slotLive:
 			return locexpr.RegisterLocation(s.bits, f.walker.scope()), nil
@@ -96,7 +102,7 @@ func (f *frame) saved(reg uint64) (locexpr.Location, error) {
 // value reads register reg of this frame, which has at most 64 bits.
 func (f *frame) value(reg uint64) (uint64, error) {
 	m := f.walker.machine
-	if reg < uint64(len(f.slots)) {
+	if f.isCore(reg) {
 		switch s := &f.slots[reg]; s.kind {
 		case slotLive:
 			return f.walker.liveRegister(s.bits)
@@ -158,7 +164,7 @@ func (f *frame) applyCallSite() error {
 		places[i] = l
 	}
 	for i, r := range rules {
-		if r.Column < uint64(len(f.slots)) {
+		if f.isCore(r.Column) {
 			f.slots[r.Column] = placeSlot(&places[i])
 			continue
 		}
@@ -199,7 +205,7 @@ func (f *frame) callerSlots(dst []slot) error {
 			dst[n] = f.slots[n]
 			continue
 		case cfi.Register:
-			if rule.Register < uint64(len(f.slots)) {
+			if f.isCore(rule.Register) {
 				dst[n] = f.slots[rule.Register]
 				continue
 			}
@@ -235,7 +241,14 @@ func (c frameContext) RegisterValue(reg uint64) (uint64, error)      { return c.
 func (c frameContext) ByteOrder() locexpr.ByteOrder                  { return c.walker.machine.order }
 func (c frameContext) Scope() locexpr.Scope                          { return c.walker.scope() }
 
-func (c frameContext) ProgramLocation() (uint64, error) { return c.pc, nil }
+// ProgramLocation is in the top frame the PC, and in another the call, not the
+// return address, which may belong to something else (A.2.5.1).
+func (c frameContext) ProgramLocation() (uint64, error) {
+	if c.exact {
+		return c.pc, nil
+	}
+	return c.pc - (c.offset - c.lookup), nil
+}
 
 func (c frameContext) CFA() (locexpr.Location, error) {
 	if !c.hasCFA {
