@@ -18,8 +18,8 @@ type Surroundings struct {
 	Lane *uint32
 	// Iteration is the current iteration; nil: none.
 	Iteration *uint64
-	// Object is the current object.
-	Object *locexpr.Location
+	// Object finds the current object.
+	Object func(locexpr.Context) (locexpr.Location, error)
 	// CFA is the frame's CFA where no row says it.
 	CFA *locexpr.Location
 	// FrameBase evaluates DW_AT_frame_base of the frame's function.
@@ -45,7 +45,7 @@ var ErrNoFrame = errors.New("no such frame")
 // the top one, and an evaluator for it in the dialect given (nil: the canonical
 // one). Locations that an evaluation yields can be read in that context, while
 // f runs.
-func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s *Surroundings, dialect *locexpr.Dialect,
+func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
 	t.bound.Do(func() { t.bindAll(ctx) })
 	state := t.threads[th]
@@ -69,7 +69,7 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s *
 				ev.LoadBias = bias
 			}
 		}
-		return f(surrounded{frameContext{frame: fr}, s}, &ev)
+		return f(surrounded{frameContext{frame: fr}, &s}, &ev)
 	})
 }
 
@@ -129,7 +129,7 @@ func (c surrounded) Object() (locexpr.Location, error) {
 	if c.s.Object == nil {
 		return c.frameContext.Object()
 	}
-	return *c.s.Object, nil
+	return c.s.Object(c)
 }
 
 func (c surrounded) Addrx(index uint64) (uint64, error) {
