@@ -152,7 +152,9 @@ type AddressSpace struct {
 }
 
 // A Dialect is a table of vendor operations of DWARF expressions. Opcodes of
-// vendors collide, so the dialect in force belongs to a code object.
+// vendors collide, so the dialect in force belongs to a code object. One that
+// has the name of a dialect that locexpr has built in says that the architecture
+// knows that one, and has its encodings.
 type Dialect struct {
 	Name       string
 	Operations []DialectOperation

@@ -312,21 +312,37 @@ func (d *Description) checkDialects() error {
 		if j, ok := seen[dialect.Name]; ok {
 			return fmt.Errorf("%s.Name: %q is also the name of Dialects[%d]", at, dialect.Name, j)
 		}
-		for _, builtIn := range locexpr.Dialects {
-			if dialect.Name == builtIn.Name {
-				return fmt.Errorf("%s.Name: %q is the name of a dialect that is built in", at, dialect.Name)
-			}
+		if err := dialect.checkBuiltIn(at); err != nil {
+			return err
 		}
 		seen[dialect.Name] = i
 		if len(dialect.Operations) > MaxDescriptionList {
 			return fmt.Errorf("%s.Operations: %d, expected at most %d", at, len(dialect.Operations), MaxDescriptionList)
 		}
-		encodings := make([]locexpr.Encoding, len(dialect.Operations))
-		for j, o := range dialect.Operations {
-			encodings[j] = locexpr.Encoding{Opcode: o.Opcode, User: o.User, Name: o.Name}
-		}
-		if _, err := locexpr.DWARF5.Extend(dialect.Name, encodings); err != nil {
+		if _, err := dialect.Table(); err != nil {
 			return fmt.Errorf("%s.Operations: %w", at, err)
+		}
+	}
+	return nil
+}
+
+// checkBuiltIn checks that a dialect that has the name of one that is built in
+// says nothing else than that one. Those that are nobody's own cannot be
+// declared.
+func (d *Dialect) checkBuiltIn(at string) error {
+	for _, builtIn := range locexpr.Dialects {
+		if !strings.EqualFold(d.Name, builtIn.Name) {
+			continue
+		}
+		if builtIn == locexpr.DWARF5 || builtIn == locexpr.Canonical {
+			return fmt.Errorf("%s.Name: %q is the name of a dialect that is built in", at, d.Name)
+		}
+		for i, o := range d.Operations {
+			_, e, ok := builtIn.Lookup(o.Name)
+			if !ok || e.Opcode != o.Opcode || e.User != o.User {
+				return fmt.Errorf("%s.Operations[%d]: %s at %#x %#x, expected what the dialect %s that is built in has",
+					at, i, o.Name, o.Opcode, o.User, builtIn.Name)
+			}
 		}
 	}
 	return nil
