@@ -10,14 +10,14 @@ import (
 const (
 	// userDialect has the extension's operations as numbers after
 	// DW_OP_LLVM_user (heterogeneous extension, A.7.7.1).
-	userDialect = "user"
+	userDialect = "llvm-user"
 	// legacyDialect has a byte for each, as ROCm's compilers write them, and
 	// LLVM's main branch in call frame information.
-	legacyDialect = "legacy"
+	legacyDialect = "llvm-legacy"
 )
 
-// operations are those of the heterogeneous extension, with their encodings. A
-// zero stands for none that anybody published.
+// operations are those of the heterogeneous extension that have a published
+// encoding; a zero stands for none.
 var operations = [...]struct {
 	name   string
 	user   uint64
@@ -36,29 +36,22 @@ var operations = [...]struct {
 	{"DW_OP_LLVM_extend", 0x0b, 0xeb},
 	{"DW_OP_LLVM_select_bit_piece", 0x0c, 0xec},
 	{"DW_OP_LLVM_aspace_implicit_pointer", 0, 0xe9},
-	{"DW_OP_LLVM_push_iteration", 0, 0},
-	{"DW_OP_LLVM_overlay", 0, 0},
-	{"DW_OP_LLVM_bit_overlay", 0, 0},
 }
 
-// dialects are the tables of both. An operation without a published number has
-// the project's own, that of the canonical dialect, in the user dialect.
+// dialects are the tables of both.
 func dialects() []sdk.Dialect {
-	user := sdk.Dialect{Name: userDialect}
-	legacy := sdk.Dialect{Name: legacyDialect}
+	const user = 0xe9 // DW_OP_LLVM_user
+	byUser, byOpcode := sdk.Dialect{Name: userDialect}, sdk.Dialect{Name: legacyDialect}
 	for _, o := range operations {
-		_, own, known := locexpr.Canonical.Lookup(o.name)
-		if !known {
+		if _, _, known := locexpr.Canonical.Lookup(o.name); !known {
 			continue
 		}
-		number := o.user
-		if number == 0 {
-			number = own.User
+		if o.user != 0 {
+			byUser.Operations = append(byUser.Operations, sdk.DialectOperation{Opcode: user, User: o.user, Name: o.name})
 		}
-		user.Operations = append(user.Operations, sdk.DialectOperation{Opcode: own.Opcode, User: number, Name: o.name})
 		if o.legacy != 0 {
-			legacy.Operations = append(legacy.Operations, sdk.DialectOperation{Opcode: o.legacy, Name: o.name})
+			byOpcode.Operations = append(byOpcode.Operations, sdk.DialectOperation{Opcode: o.legacy, Name: o.name})
 		}
 	}
-	return []sdk.Dialect{user, legacy}
+	return []sdk.Dialect{byUser, byOpcode}
 }

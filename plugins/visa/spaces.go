@@ -1,0 +1,47 @@
+package visa
+
+import (
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// The address spaces. The compiler's DWARF numbers only one of them: shared
+// local memory is DW_AT_address_class 1, as Intel's debugger reads it. The
+// number of the scratch space is this project's, after the tag that older
+// compilers put into the top byte of its addresses.
+const (
+	global  locexpr.AddressSpace = 0
+	slm     locexpr.AddressSpace = 1
+	scratch locexpr.AddressSpace = 9
+)
+
+// addressSpaces lists the address spaces. A thread's scratch space holds the
+// stacks of all its lanes.
+func addressSpaces() []sdk.AddressSpace {
+	return []sdk.AddressSpace{
+		{Number: global, Name: "global", Bits: 64, Scope: sdk.ProcessScope},
+		{Number: slm, Name: "slm", Bits: 32, Scope: sdk.GroupScope},
+		{Number: scratch, Name: "scratch", Bits: 32, Scope: sdk.WaveScope},
+	}
+}
+
+// maps reach the scratch space in global memory, where the target or the
+// register ScratchBase says that it begins. A register of 0 says nothing: a
+// thread without a scratch space has that.
+func maps(t *sdk.ThreadState) []sdk.SpaceMap {
+	base, ok := t.Registers.Uint64(scratchBase, sdk.LittleEndian)
+	ok = ok && base != 0
+	for _, s := range t.Spaces {
+		if s.Space == scratch {
+			base, ok = s.Base, true
+		}
+	}
+	if !ok {
+		return nil
+	}
+	const last = 1<<32 - 1
+	size := min(last, ^base) + 1
+	return []sdk.SpaceMap{{Space: scratch, Ranges: []sdk.MapRange{
+		{Kind: sdk.IdentityMap, Size: size, Into: global, Base: base},
+	}}}
+}
