@@ -294,7 +294,7 @@ func TestGenericAddresses(t *testing.T) {
 
 // Whatever a target says, what is answered passes the engine's checks, and every
 // generic address is in one range unless none is.
-func TestWhateverBasesATargetSays(t *testing.T) {
+func TestWhateverATargetSays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := sdk.ThreadState{Lanes: rapid.SampledFrom([]uint32{0, 32, 64}).Draw(rt, "lanes")}
 		address := func(what string) uint64 {
@@ -304,6 +304,11 @@ func TestWhateverBasesATargetSays(t *testing.T) {
 			s.Spaces = append(s.Spaces, sdk.SpaceBase{
 				Space: locexpr.AddressSpace(rapid.IntRange(0, 7).Draw(rt, "space")), Base: address("base"),
 			})
+		}
+		s.Processor = rapid.SampledFrom([]string{"", "gfx90a", "gfx1030", "gfx1250", "gfx", ":"}).Draw(rt, "processor")
+		for range rapid.IntRange(0, 6).Draw(rt, "registers") {
+			number := rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 20), rapid.Uint32Range(510, 4100)).Draw(rt, "register")
+			s.Registers.Set(number, rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(rt, "value"))
 		}
 		b := bound(rt, s)
 		at := address("address")

@@ -8,12 +8,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // bound binds one thread and holds the answer to the engine's rules.
-func bound(t *testing.T, s sdk.ThreadState) sdk.ThreadBinding {
+func bound(t interface {
+	Helper()
+	Fatal(...any)
+}, s sdk.ThreadState) sdk.ThreadBinding {
 	t.Helper()
 	req := &sdk.BindThreadsRequest{Threads: []sdk.ThreadState{s}}
 	a, err := New().BindThreads(context.Background(), nil, req)
@@ -162,4 +167,31 @@ func TestProcessorsAreDescribed(t *testing.T) {
 	if p, ok := d.Processor(""); !ok || p.Lanes[0] != 8 {
 		t.Errorf("of no processor: %v %v", p, ok)
 	}
+}
+
+// Whatever a target says, what is answered passes the engine's checks, and lanes
+// are active only where the mask has them.
+func TestWhateverATargetSays(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := sdk.ThreadState{
+			Lanes:     rapid.OneOf(rapid.SampledFrom([]uint32{0, 1, 8, 16, 32}), rapid.Uint32()).Draw(rt, "lanes"),
+			Processor: rapid.SampledFrom([]string{"", "skl", "pvc", "x"}).Draw(rt, "processor"),
+		}
+		for range rapid.IntRange(0, 6).Draw(rt, "registers") {
+			number := rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 700)).Draw(rt, "register")
+			s.Registers.Set(number, rapid.SliceOfN(rapid.Byte(), 0, 70).Draw(rt, "value"))
+		}
+		for range rapid.IntRange(0, 3).Draw(rt, "bases") {
+			s.Spaces = append(s.Spaces, sdk.SpaceBase{
+				Space: locexpr.AddressSpace(rapid.Uint64Range(0, 10).Draw(rt, "space")), Base: rapid.Uint64().Draw(rt, "base"),
+			})
+		}
+		b := bound(rt, s)
+		mask, _ := s.Registers.Uint64(emask, sdk.LittleEndian)
+		for lane := range b.Lanes {
+			if len(b.ActiveLanes) > 0 && b.ActiveLanes[lane/8]>>(lane%8)&1 != byte(mask>>lane&1) {
+				rt.Fatal("lane ", lane)
+			}
+		}
+	})
 }
