@@ -1,8 +1,9 @@
 package locexpr
 
 // This file has the literal operations (A.2.5.4.3.1) and the arithmetic and
-// logical ones (A.2.5.4.3.2, DWARF 5, 2.5.1.4). Integers wrap around at the size
-// of the generic type.
+// logical ones (A.2.5.4.3.2, DWARF 5, 2.5.1.4). Here is the generic type, which
+// nearly all values have; integers wrap around at its size. typed.go has the
+// others.
 
 // signed returns an integer of the generic type as a signed one.
 func (ev *evaluation) signed(v uint64) int64 { return int64(signExtend(v, ev.bits)) }
@@ -18,91 +19,54 @@ func opConstx(ev *evaluation) error {
 	return ev.pushGeneric(v)
 }
 
+func (ev *evaluation) pushIndex(index, count uint64, what string) error {
+	if count != 0 && index >= count {
+		return illFormedf("%s %d of %d", what, index, count)
+	}
+	return ev.pushGeneric(index)
+}
+
+func opPushLane(ev *evaluation) error {
+	lane, lanes, err := ev.ctx.Lane()
+	if err != nil {
+		return err
+	}
+	return ev.pushIndex(lane, lanes, "lane")
+}
+
+func opPushIteration(ev *evaluation) error {
+	iteration, iterations, err := ev.ctx.Iteration()
+	if err != nil {
+		return err
+	}
+	return ev.pushIndex(iteration, iterations, "iteration")
+}
+
 func opAbs(ev *evaluation) error {
-	s, err := ev.unary()
-	if err == nil && ev.signed(s.value.word) < 0 {
+	s := ev.unary()
+	if s == nil {
+		return ev.unaryTyped(absOp)
+	}
+	if ev.signed(s.value.word) < 0 {
 		s.value.word = -s.value.word & ev.mask
 	}
-	return err
-}
-
-func opNeg(ev *evaluation) error {
-	s, err := ev.unary()
-	if err == nil {
-		s.value.word = -s.value.word & ev.mask
-	}
-	return err
-}
-
-func opNot(ev *evaluation) error {
-	s, err := ev.unary()
-	if err == nil {
-		s.value.word = ^s.value.word & ev.mask
-	}
-	return err
-}
-
-func opAnd(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = s.value.word & top
-	}
-	return err
-}
-
-func opOr(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = s.value.word | top
-	}
-	return err
-}
-
-func opXor(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = s.value.word ^ top
-	}
-	return err
-}
-
-func opPlus(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = (s.value.word + top) & ev.mask
-	}
-	return err
+	return nil
 }
 
 func opPlusUconst(ev *evaluation) error {
-	s, err := ev.unary()
-	if err == nil {
-		s.value.word = (s.value.word + ev.in.Operands[0]) & ev.mask
+	s := ev.unary()
+	if s == nil {
+		return ev.plusTyped(ev.in.Operands[0])
 	}
-	return err
-}
-
-func opMinus(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = (s.value.word - top) & ev.mask
-	}
-	return err
-}
-
-func opMul(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = (s.value.word * top) & ev.mask
-	}
-	return err
+	s.value.word = (s.value.word + ev.in.Operands[0]) & ev.mask
+	return nil
 }
 
 // opDiv divides as signed integers.
 func opDiv(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err != nil {
-		return err
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(divOp)
 	}
 	if top == 0 {
 		return ErrDivisionByZero
@@ -114,9 +78,9 @@ func opDiv(ev *evaluation) error {
 
 // opMod divides as unsigned integers.
 func opMod(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err != nil {
-		return err
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(modOp)
 	}
 	if top == 0 {
 		return ErrDivisionByZero
@@ -125,26 +89,101 @@ func opMod(ev *evaluation) error {
 	return nil
 }
 
-func opShl(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = s.value.word << top & ev.mask
+func opNeg(ev *evaluation) error {
+	s := ev.unary()
+	if s == nil {
+		return ev.unaryTyped(negOp)
 	}
-	return err
+	s.value.word = -s.value.word & ev.mask
+	return nil
+}
+
+func opNot(ev *evaluation) error {
+	s := ev.unary()
+	if s == nil {
+		return ev.unaryTyped(notOp)
+	}
+	s.value.word = ^s.value.word & ev.mask
+	return nil
+}
+
+func opAnd(ev *evaluation) error {
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(andOp)
+	}
+	s.value.word = s.value.word & top
+	return nil
+}
+
+func opOr(ev *evaluation) error {
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(orOp)
+	}
+	s.value.word = s.value.word | top
+	return nil
+}
+
+func opXor(ev *evaluation) error {
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(xorOp)
+	}
+	s.value.word = s.value.word ^ top
+	return nil
+}
+
+func opPlus(ev *evaluation) error {
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(addOp)
+	}
+	s.value.word = (s.value.word + top) & ev.mask
+	return nil
+}
+
+func opMinus(ev *evaluation) error {
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(subOp)
+	}
+	s.value.word = (s.value.word - top) & ev.mask
+	return nil
+}
+
+func opMul(ev *evaluation) error {
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(mulOp)
+	}
+	s.value.word = (s.value.word * top) & ev.mask
+	return nil
+}
+
+func opShl(ev *evaluation) error {
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(shlOp)
+	}
+	s.value.word = s.value.word << top & ev.mask
+	return nil
 }
 
 func opShr(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = s.value.word >> top
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(shrOp)
 	}
-	return err
+	s.value.word = s.value.word >> top
+	return nil
 }
 
 func opShra(ev *evaluation) error {
-	s, top, err := ev.binary()
-	if err == nil {
-		s.value.word = uint64(ev.signed(s.value.word)>>top) & ev.mask
+	s, top := ev.binary()
+	if s == nil {
+		return ev.binaryTyped(shraOp)
 	}
-	return err
+	s.value.word = uint64(ev.signed(s.value.word)>>top) & ev.mask
+	return nil
 }

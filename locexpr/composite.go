@@ -5,32 +5,41 @@ import (
 	"math/bits"
 )
 
-// This file has the operations that make composite locations (A.2.5.4.4.6).
+// This file has the operations that make composite locations (A.2.5.4.4.6). A
+// part is only described here; nothing is read.
 
-func opPiece(ev *evaluation) error {
-	size := ev.in.Operands[0]
+func opPiece(ev *evaluation) error { return ev.bytePiece(ev.in.Operands[0]) }
+
+func (ev *evaluation) bytePiece(size uint64) error {
 	if size > 1<<61-1 {
 		return fmt.Errorf("%w: part of %d bytes", ErrLimit, size)
 	}
-	return ev.piece(size*8, displacement{})
+	return ev.addPart(size*8, nil)
 }
 
 func opBitPiece(ev *evaluation) error {
-	// "as if DW_OP_constu B; DW_OP_LLVM_bit_offset were applied"
 	return ev.piece(ev.in.Operands[0], bitDisplacement(ev.signed(ev.in.Operands[1]&ev.mask)))
 }
 
-// piece adds a part of n bits to the incomplete composite on the stack, or
-// starts one. A part is only described here; nothing is read.
-func (ev *evaluation) piece(n uint64, by displacement) error {
+// piece is addPart "as if DW_OP_constu B; DW_OP_LLVM_bit_offset were applied".
+func (ev *evaluation) piece(n uint64, by displacement) error { return ev.addPart(n, &by) }
+
+// isIncomplete reports whether the entry is an incomplete composite.
+func (s *Entry) isIncomplete() bool {
+	return s != nil && s.kind == locationEntry && s.location.isIncomplete()
+}
+
+// addPart adds a part of n bits to the incomplete composite on the stack, or
+// starts one.
+func (ev *evaluation) addPart(n uint64, by *displacement) error {
 	var part Location // undefined when there is nothing on the stack to describe it
-	if top := ev.top(); top != nil && (top.kind != locationEntry || !top.location.isIncomplete()) {
+	if top := ev.top(); top != nil && !top.isIncomplete() {
 		var err error
 		if part, err = ev.popLocation(); err != nil {
 			return err
 		}
-		if ev.in.Op.Operands[1] != NoOperand {
-			if err := part.shift(by, ev.ctx, ev.bits); err != nil {
+		if by != nil {
+			if err := part.shift(*by, ev.ctx, ev.bits); err != nil {
 				return err
 			}
 		}
@@ -38,11 +47,8 @@ func (ev *evaluation) piece(n uint64, by displacement) error {
 			return err
 		}
 	}
-	if ev.parts++; ev.parts > ev.limits.Parts {
-		return fmt.Errorf("%w: more than %d parts of composite locations", ErrLimit, ev.limits.Parts)
-	}
 	top := ev.top()
-	if top == nil || top.kind != locationEntry || !top.location.isIncomplete() {
+	if !top.isIncomplete() {
 		l := Location{place: Place{Storage: Composite, Scope: ev.ctx.Scope(), detail: &detail{incomplete: true, depth: 1}}}
 		if err := ev.pushLocation(&l); err != nil {
 			return err
@@ -52,16 +58,34 @@ func (ev *evaluation) piece(n uint64, by displacement) error {
 	// No stack operation copies an incomplete composite, so this entry is the
 	// only one that holds it.
 	d := top.location.place.detail
-	size, carry := bits.Add64(d.bits, n, 0)
-	if carry != 0 {
-		return fmt.Errorf("%w: composite location of 2^64 bits and more", ErrLimit)
-	}
-	d.bits = size
-	d.depth = max(d.depth, part.depth()+1)
-	if d.depth > ev.limits.Nesting {
-		return fmt.Errorf("%w: composite locations nested deeper than %d", ErrLimit, ev.limits.Nesting)
+	if err := ev.countParts(d, 1, n, part.depth()); err != nil {
+		return err
 	}
 	d.parts = append(d.parts, Part{Bits: n, Location: part})
+	return nil
+}
+
+// countParts adds count parts of n bits, in which composites nest depth deep,
+// to the counts of d.
+func (ev *evaluation) countParts(d *detail, count, n uint64, depth int) error {
+	if count > uint64(ev.limits.Parts-ev.parts) {
+		return fmt.Errorf("%w: more than %d parts of composite locations", ErrLimit, ev.limits.Parts)
+	}
+	ev.parts += int(count)
+	high, low := bits.Mul64(count, n)
+	size, carry := bits.Add64(d.bits, low, 0)
+	if high != 0 || carry != 0 {
+		return fmt.Errorf("%w: composite location of 2^64 bits and more", ErrLimit)
+	}
+	if ctx, ok := ev.ctx.(SpaceContext); ok {
+		if space := ctx.LargestSpaceBits(); space < 61 && size > 8<<space {
+			return illFormedf("composite location of %d bits, the largest address space has %d", size, uint64(8)<<space)
+		}
+	}
+	d.bits = size
+	if d.depth = max(d.depth, depth+1); d.depth > ev.limits.Nesting {
+		return fmt.Errorf("%w: composite locations nested deeper than %d", ErrLimit, ev.limits.Nesting)
+	}
 	return nil
 }
 
@@ -71,25 +95,229 @@ func (ev *evaluation) checkPart(l *Location, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	if n > ^uint64(0)-8 {
+	if n > endless {
 		return fmt.Errorf("%w: part of %d bits", ErrLimit, n)
 	}
 	for i := range l.NumPlaces() {
-		p := l.Place(i)
-		size, known := p.storageSize(ev.ctx, ev.bits)
-		if !known || p.Storage == Undefined {
-			continue
+		p := &l.place
+		if i > 0 {
+			p = &l.more[i-1]
 		}
-		var fits bool
-		if size.memory {
-			last := byteCount(p.BitOffset%8+n) - 1
-			fits = p.Address <= size.last && last <= size.last-p.Address
-		} else {
-			fits = p.BitOffset <= size.bits && n <= size.bits-p.BitOffset
-		}
-		if !fits {
+		if left, known := p.left(ev.ctx, ev.bits); known && n > left {
 			return illFormed{fmt.Errorf("%w: part of %d bits of %v", ErrOutOfBounds, n, l.brief())}
 		}
 	}
 	return nil
+}
+
+// endless is the most bits that a composite has. Memory of 64-bit addresses has
+// more, but nothing reaches the bits beyond.
+const endless = ^uint64(0) - 15
+
+// left returns how many bits there are from the offset of p on in its storage,
+// endless where there are more. known is false where the size of the storage is
+// not known.
+func (p *Place) left(m Machine, addressBits uint32) (n uint64, known bool) {
+	if p.Storage == Undefined {
+		return endless, true
+	}
+	size, known := p.storageSize(m, addressBits)
+	switch {
+	case !known:
+		return endless, false
+	case !size.memory && p.BitOffset > size.bits:
+		return 0, true
+	case !size.memory:
+		return size.bits - p.BitOffset, true
+	}
+	address, carry := bits.Add64(p.Address, p.BitOffset/8, 0)
+	switch {
+	case carry != 0 || address > size.last:
+		return 0, true
+	case size.last-address >= endless/8:
+		return endless, true
+	}
+	return (size.last-address+1)*8 - p.BitOffset%8, true
+}
+
+// remaining returns rbss(L), the fewest bits that are left in the storage of a
+// place of l.
+func (ev *evaluation) remaining(l *Location) (uint64, error) {
+	least := endless
+	for i := range l.NumPlaces() {
+		p := l.Place(i)
+		n, known := p.left(ev.ctx, ev.bits)
+		if !known {
+			return 0, fmt.Errorf("the size of %v is not known", l.brief())
+		}
+		least = min(least, n)
+	}
+	return least, nil
+}
+
+func opPieceEnd(ev *evaluation) error {
+	if err := ev.need(1); err != nil {
+		return err
+	}
+	top := ev.top()
+	if !top.isIncomplete() {
+		return illFormedf("an incomplete composite location is needed, found %v", top.text())
+	}
+	top.location.place.detail.incomplete = false
+	return nil
+}
+
+// newComposite starts a complete composite of count parts of n bits.
+func (ev *evaluation) newComposite(count, n uint64, depth int) (*detail, error) {
+	if count == 0 || n == 0 {
+		return nil, illFormedf("%d parts of %d bits", count, n)
+	}
+	d := &detail{depth: 1}
+	if err := ev.countParts(d, count, n, depth); err != nil {
+		return nil, err
+	}
+	d.parts = make([]Part, count)
+	return d, nil
+}
+
+func (ev *evaluation) pushComposite(d *detail) error {
+	return ev.pushLocation(&Location{place: Place{Storage: Composite, Scope: ev.ctx.Scope(), detail: d}})
+}
+
+func opExtend(ev *evaluation) error {
+	l, err := ev.popLocation()
+	if err != nil {
+		return err
+	}
+	d, err := ev.newComposite(ev.in.Operands[1], ev.in.Operands[0], l.depth())
+	if err != nil {
+		return err
+	}
+	if err := ev.checkPart(&l, ev.in.Operands[0]); err != nil {
+		return err
+	}
+	for i := range d.parts {
+		d.parts[i] = Part{Bits: ev.in.Operands[0], Location: l}
+	}
+	return ev.pushComposite(d)
+}
+
+func opSelectBitPiece(ev *evaluation) error {
+	size, count := ev.in.Operands[0], ev.in.Operands[1]
+	mask, err := ev.popIntegral()
+	if err != nil {
+		return err
+	}
+	var from [2]Location
+	for _, i := range []int{1, 0} {
+		if from[i], err = ev.popLocation(); err != nil {
+			return err
+		}
+	}
+	if count > uint64(mask.size) {
+		return illFormedf("%d parts are selected by a mask of %d bits", count, mask.size)
+	}
+	d, err := ev.newComposite(count, size, max(from[0].depth(), from[1].depth()))
+	if err != nil {
+		return err
+	}
+	// newComposite found all parts together to have below 2^64 bits.
+	for i := range d.parts {
+		which := 0
+		if mask.bit(uint64(i)) {
+			which = 1
+		}
+		part := &d.parts[i]
+		part.Bits, part.Location = size, from[which]
+		offset := uint64(i) * size
+		if err := part.Location.shift(displacement{bytes: int64(offset / 8), bits: uint8(offset % 8)}, ev.ctx, ev.bits); err != nil {
+			return fmt.Errorf("part %d: %w", i, err)
+		}
+		if err := ev.checkPart(&part.Location, size); err != nil {
+			return fmt.Errorf("part %d: %w", i, err)
+		}
+	}
+	return ev.pushComposite(d)
+}
+
+func opOverlay(ev *evaluation) error    { return ev.overlay(8) }
+func opBitOverlay(ev *evaluation) error { return ev.overlay(1) }
+
+// overlay pops a size and an offset, in units of so many bits, the overlay and
+// the base, and pushes the base with the overlay on it.
+func (ev *evaluation) overlay(unit uint64) error {
+	size, err := ev.popExtent(unit, "size")
+	if err != nil {
+		return err
+	}
+	offset, err := ev.popExtent(unit, "offset")
+	if err != nil {
+		return err
+	}
+	over, err := ev.popLocation()
+	if err != nil {
+		return err
+	}
+	base, err := ev.popLocation()
+	if err != nil {
+		return err
+	}
+	all, err := ev.remaining(&base)
+	if err != nil {
+		return err
+	}
+	if size > all || offset > all-size {
+		return illFormed{fmt.Errorf("%w: overlay of %d bits from bit %d on, the base has %d", ErrOutOfBounds, size, offset, all)}
+	}
+	switch {
+	case size == 0:
+		return ev.pushLocation(&base)
+	case offset == 0 && size == all:
+		return ev.pushLocation(&over)
+	}
+	d := &detail{depth: 1}
+	for _, part := range []struct {
+		l        *Location
+		bits, by uint64
+	}{{&base, offset, 0}, {&over, size, 0}, {&base, all - size - offset, offset + size}} {
+		if part.bits == 0 {
+			continue
+		}
+		l := *part.l
+		if part.by != 0 {
+			if err := l.shift(displacement{bytes: int64(part.by / 8), bits: uint8(part.by % 8)}, ev.ctx, ev.bits); err != nil {
+				return err
+			}
+		}
+		if err := ev.checkPart(&l, part.bits); err != nil {
+			return err
+		}
+		if err := ev.countParts(d, 1, part.bits, l.depth()); err != nil {
+			return err
+		}
+		d.parts = append(d.parts, Part{Bits: part.bits, Location: l})
+	}
+	return ev.pushComposite(d)
+}
+
+// popExtent pops a number of units that must not be negative, and returns it in
+// bits.
+func (ev *evaluation) popExtent(unit uint64, what string) (uint64, error) {
+	i, err := ev.popIntegral()
+	if err != nil {
+		return 0, err
+	}
+	v, fits := i.uint64()
+	if i.generic {
+		signed, _ := i.int64()
+		fits = signed >= 0
+	}
+	if i.negative || i.generic && !fits {
+		return 0, illFormedf("the %s of the overlay is negative", what)
+	}
+	high, n := bits.Mul64(v, unit)
+	if !fits || high != 0 || n > endless {
+		return 0, illFormed{fmt.Errorf("%w: the %s of the overlay exceeds every storage", ErrOutOfBounds, what)}
+	}
+	return n, nil
 }

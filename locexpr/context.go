@@ -58,6 +58,54 @@ type Context interface {
 	EntryValue(expr []byte) (Value, error)
 	// ProgramLocation returns the current program location.
 	ProgramLocation() (uint64, error)
+	// Lane returns the current lane, and how many lanes the subprogram has by
+	// its DW_AT_LLVM_lanes; 0 where that is not known (A.2.5.4.3.1).
+	Lane() (lane, lanes uint64, err error)
+	// Iteration returns the current iteration, and how many execute
+	// concurrently by DW_AT_LLVM_iterations; 0 where that is not known
+	// (A.2.5.4.3.1).
+	Iteration() (iteration, iterations uint64, err error)
+	// CallFrameEntryRegister returns where the value is that register reg had
+	// on entry to the current subprogram (A.2.5.4.4.1). It is a failure that
+	// IllFormedError marks when the answer depends on itself.
+	CallFrameEntryRegister(reg uint64) (Location, error)
+	// BaseType returns the base type at an offset of the compilation unit; nil
+	// is the generic type. It is a failure that IllFormedError marks when what
+	// stands there is no DW_TAG_base_type. An operation that takes offset 0 for
+	// the generic type does not ask.
+	BaseType(offset uint64) (*BaseType, error)
+	// CallEntry returns what DW_OP_call* does with a debugging information
+	// entry (A.2.5.4.2).
+	CallEntry(ref EntryRef) (Callee, error)
+}
+
+// An EntryRef names a debugging information entry.
+type EntryRef struct {
+	Offset uint64
+	InUnit bool // Offset counts from the compilation unit's start, not from .debug_info's
+}
+
+// CalleeKind says what DW_OP_call* does.
+type CalleeKind uint8
+
+// The kinds of callees (A.2.5.4.2).
+const (
+	NoEffect         CalleeKind = iota // the entry has neither attribute: nothing happens
+	CalleeExpression                   // a DW_AT_location of class exprloc: it runs on the same stack
+	CalleeLocation                     // a DW_AT_location of class loclist, evaluated, or a DW_AT_const_value as an implicit location: it is pushed
+)
+
+// A Callee is what DW_OP_call* finds in a debugging information entry.
+type Callee struct {
+	Kind     CalleeKind
+	Location Location // of a CalleeLocation
+
+	// Of a CalleeExpression: its bytes, and the compilation unit that holds
+	// them.
+	Expr       []byte
+	Context    Context  // the caller's, but for the compilation unit; nil: the same
+	Dialect    *Dialect // nil: the same
+	OffsetSize int      // as Evaluator.OffsetSize; 0: the same
 }
 
 // An EntryContext is a Context that can follow an implicit pointer. It is asked
@@ -69,6 +117,42 @@ type EntryContext interface {
 	// DW_AT_location in this context, or its DW_AT_const_value as an implicit
 	// location (A.2.5.4.4.5).
 	EntryLocation(entry uint64) (Location, error)
+}
+
+// A ParameterContext is a Context that knows the parameters which a call
+// passed, for DW_OP_GNU_parameter_ref.
+type ParameterContext interface {
+	Context
+	// ParameterValue returns the value that the call of the current frame gave
+	// to the formal parameter at an offset of the compilation unit.
+	ParameterValue(offset uint64) (Value, error)
+}
+
+// A VariableContext is a Context that knows the values of variables, for
+// DW_OP_GNU_variable_value.
+type VariableContext interface {
+	Context
+	// VariableValue returns the value of the variable that the debugging
+	// information entry at an offset of .debug_info describes.
+	VariableValue(entry uint64) (Value, error)
+}
+
+// A BaseContext is a Context that knows what encoded addresses count from, for
+// DW_OP_GNU_encoded_addr.
+type BaseContext interface {
+	Context
+	// EncodedBase returns the base of an application of a pointer encoding,
+	// DW_EH_PE_pcrel (0x10) to DW_EH_PE_funcrel (0x40). offset is that of the
+	// encoded address in the expression.
+	EncodedBase(application uint8, offset int) (uint64, error)
+}
+
+// A SpaceContext is a Context that knows all address spaces of its
+// architecture, which bound the size of composites (A.2.5.4.4.6).
+type SpaceContext interface {
+	Context
+	// LargestSpaceBits returns the address size of the largest one.
+	LargestSpaceBits() uint32
 }
 
 // NoContext is a Context in which no element is specified.
@@ -132,6 +216,40 @@ func (NoContext) EntryValue([]byte) (Value, error) { return Value{}, noContext("
 
 // ProgramLocation answers ErrNoContext.
 func (NoContext) ProgramLocation() (uint64, error) { return 0, noContext("program location") }
+
+// Lane answers ErrNoContext.
+func (NoContext) Lane() (lane, lanes uint64, err error) { return 0, 0, noContext("lane") }
+
+// Iteration answers ErrNoContext.
+func (NoContext) Iteration() (iteration, iterations uint64, err error) {
+	return 0, 0, noContext("iteration")
+}
+
+// CallFrameEntryRegister answers ErrNoContext.
+func (NoContext) CallFrameEntryRegister(uint64) (Location, error) {
+	return Location{}, noContext("call frame")
+}
+
+// BaseType answers ErrNoContext.
+func (NoContext) BaseType(uint64) (*BaseType, error) { return nil, noContext("compilation unit") }
+
+// CallEntry answers ErrNoContext.
+func (NoContext) CallEntry(EntryRef) (Callee, error) {
+	return Callee{}, noContext("compilation unit")
+}
+
+// ParameterValue answers ErrNoContext.
+func (NoContext) ParameterValue(uint64) (Value, error) { return Value{}, noContext("calling frame") }
+
+// VariableValue answers ErrNoContext.
+func (NoContext) VariableValue(uint64) (Value, error) {
+	return Value{}, noContext("compilation unit")
+}
+
+// EncodedBase answers ErrNoContext.
+func (NoContext) EncodedBase(uint8, int) (uint64, error) {
+	return 0, noContext("base of encoded addresses")
+}
 
 // EntryLocation answers ErrNoContext.
 func (NoContext) EntryLocation(uint64) (Location, error) {

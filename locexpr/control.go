@@ -7,9 +7,12 @@ func opNop(*evaluation) error { return nil }
 func opSkip(ev *evaluation) error { return ev.branch() }
 
 func opBra(ev *evaluation) error {
-	v, err := ev.popInteger()
-	if err != nil || v == 0 {
+	i, err := ev.popIntegral()
+	if err != nil {
 		return err
+	}
+	if v, small := i.uint64(); small && v == 0 {
+		return nil
 	}
 	return ev.branch()
 }
@@ -51,13 +54,13 @@ func (ev *evaluation) findStarts() error {
 	return ev.charge(count / scannedOpsPerStep)
 }
 
-// compare pops two integers and pushes whether the lower one compares to the
+// compare pops two values and pushes whether the lower one compares to the
 // former top as is wanted. The generic type compares as signed (DWARF 5,
 // 2.5.1.5).
 func (ev *evaluation) compare(less, equal, greater bool) error {
-	s, top, err := ev.binary()
-	if err != nil {
-		return err
+	s, top := ev.binary()
+	if s == nil {
+		return ev.compareTyped(less, equal, greater)
 	}
 	a, b := ev.signed(s.value.word), ev.signed(top)
 	holds := equal

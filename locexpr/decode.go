@@ -11,24 +11,29 @@ type OperandKind uint8
 
 // The kinds of operands (DWARF 5, 2.5 and 7.7).
 const (
-	NoOperand   OperandKind = iota
-	Unsigned1               // 1-byte unsigned integer
-	Unsigned2               // 2-byte unsigned integer
-	Unsigned4               // 4-byte unsigned integer
-	Unsigned8               // 8-byte unsigned integer
-	Signed1                 // 1-byte signed integer
-	Signed2                 // 2-byte signed integer
-	Signed4                 // 4-byte signed integer
-	Signed8                 // 8-byte signed integer
-	ULEB                    // unsigned LEB128
-	SLEB                    // signed LEB128
-	RegisterNum             // unsigned LEB128: a DWARF register number
-	Address                 // unsigned integer of the size of the generic type
-	EntryOffset             // 4 or 8 bytes by the DWARF format: an offset in .debug_info
-	Branch                  // 2-byte signed distance in bytes from the end of the operation
-	Block                   // unsigned LEB128 length and that many bytes
-	Expression              // unsigned LEB128 length and the bytes of an expression
-	userNumber              // unsigned LEB128: the number of a vendor's operation
+	NoOperand      OperandKind = iota
+	Unsigned1                  // 1-byte unsigned integer
+	Unsigned2                  // 2-byte unsigned integer
+	Unsigned4                  // 4-byte unsigned integer
+	Unsigned8                  // 8-byte unsigned integer
+	Signed1                    // 1-byte signed integer
+	Signed2                    // 2-byte signed integer
+	Signed4                    // 4-byte signed integer
+	Signed8                    // 8-byte signed integer
+	ULEB                       // unsigned LEB128
+	SLEB                       // signed LEB128
+	RegisterNum                // unsigned LEB128: a DWARF register number
+	Address                    // unsigned integer of the size of the generic type
+	EntryOffset                // 4 or 8 bytes by the DWARF format: an offset in .debug_info
+	Branch                     // 2-byte signed distance in bytes from the end of the operation
+	Block                      // unsigned LEB128 length and that many bytes
+	Expression                 // unsigned LEB128 length and the bytes of an expression
+	TypeOffset                 // unsigned LEB128: the offset of a base type in the compilation unit
+	UnitEntry2                 // 2-byte unsigned integer: an offset in the compilation unit
+	UnitEntry4                 // 4-byte unsigned integer: an offset in the compilation unit
+	Block1                     // 1-byte length and that many bytes
+	EncodedPointer             // an address in the pointer encoding that the operand before it is (LSB 10.5.1)
+	userNumber                 // unsigned LEB128: the number of a vendor's operation
 )
 
 // isSigned reports whether an operand of the kind is a signed integer.
@@ -46,7 +51,7 @@ type Instruction struct {
 	Size     int        // bytes, opcode and operands
 	Op       *Operation // what it does
 	Operands [2]uint64  // in the order of Op.Operands; signed ones are sign-extended
-	Block    []byte     // the bytes of a Block or Expression operand, not copied
+	Block    []byte     // the bytes of a Block, Block1 or Expression operand, not copied
 }
 
 // A Decoder reads the operations of an expression. It checks everything that
@@ -152,17 +157,27 @@ func (d *Decoder) next(in *Instruction) error {
 var fixedSize = [...]uint8{
 	Unsigned1: 1, Unsigned2: 2, Unsigned4: 4, Unsigned8: 8,
 	Signed1: 1, Signed2: 2, Signed4: 4, Signed8: 8,
-	Branch: 2, userNumber: 0,
+	Branch: 2, UnitEntry2: 2, UnitEntry4: 4, userNumber: 0,
 }
 
 func (d *Decoder) operand(in *Instruction, kind OperandKind, pos int) (value uint64, next int, err error) {
 	switch kind {
 	case SLEB:
 		return d.sleb(pos)
-	case ULEB, RegisterNum:
+	case ULEB, RegisterNum, TypeOffset:
 		return d.uleb(pos)
-	case Block, Expression:
-		n, next, err := d.uleb(pos)
+	case EncodedPointer:
+		return d.encodedPointer(byte(in.Operands[0]), pos)
+	case Block, Block1, Expression:
+		var n uint64
+		next := pos + 1
+		if kind != Block1 {
+			n, next, err = d.uleb(pos)
+		} else if pos < len(d.Expr) {
+			n = uint64(d.Expr[pos])
+		} else {
+			err = fmt.Errorf("1 bytes expected, 0 are left")
+		}
 		if err != nil {
 			return 0, 0, err
 		}
@@ -197,6 +212,43 @@ func (d *Decoder) operand(in *Instruction, kind OperandKind, pos int) (value uin
 		value = signExtend(value, uint32(size)*8)
 	}
 	return value, pos + size, nil
+}
+
+// encodedPointer reads an address in a pointer encoding (LSB 10.5.1), without
+// what the encoding says that it counts from.
+func (d *Decoder) encodedPointer(encoding byte, pos int) (value uint64, next int, err error) {
+	kind, err := encodedKind(encoding)
+	if err != nil {
+		return 0, 0, err
+	}
+	return d.operand(nil, kind, pos)
+}
+
+// encodedKind returns how a pointer encoding stores an address.
+func encodedKind(encoding byte) (OperandKind, error) {
+	if application := encoding & ehApplication; encoding != ehOmit && application <= 0x40 {
+		switch encoding & ehFormat {
+		case 0x00:
+			return Address, nil
+		case 0x01:
+			return ULEB, nil
+		case 0x02:
+			return Unsigned2, nil
+		case 0x03:
+			return Unsigned4, nil
+		case 0x04:
+			return Unsigned8, nil
+		case 0x09:
+			return SLEB, nil
+		case 0x0a:
+			return Signed2, nil
+		case 0x0b:
+			return Signed4, nil
+		case 0x0c:
+			return Signed8, nil
+		}
+	}
+	return NoOperand, fmt.Errorf("pointer encoding 0x%02x is not known", encoding)
 }
 
 // loadUint returns the unsigned integer that b, of 1 to 8 bytes, holds.

@@ -34,7 +34,7 @@ func (o *Operation) findShape() shape {
 		return opcodeOnly
 	case [2]OperandKind{SLEB}:
 		return slebOnly
-	case [2]OperandKind{ULEB}, [2]OperandKind{RegisterNum}:
+	case [2]OperandKind{ULEB}, [2]OperandKind{RegisterNum}, [2]OperandKind{TypeOffset}:
 		return ulebOnly
 	}
 	return anyShape
@@ -74,27 +74,56 @@ const (
 // byName has every operation that the evaluator knows.
 var byName = func() map[string]*Operation {
 	m := map[string]*Operation{}
-	for _, table := range [][]row{standardRows(), gnuRows, canonicalRows} {
+	add := func(op Operation) { m[op.Name] = &op }
+	for _, table := range [][]row{standardRows(), gnuRows} {
 		for i := range table {
-			op := table[i].op
-			m[op.Name] = &op
+			add(table[i].op)
 		}
+	}
+	for i := range vendorRows {
+		add(vendorRows[i].op)
 	}
 	return m
 }()
 
-// DWARF5 is the dialect of DWARF 2 to 5: the standard operations, and GNU's
-// names of some of them from before they were standard, which compilers still
-// write.
+// DWARF5 is the dialect of DWARF 2 to 5: the standard operations, and GNU's.
 var DWARF5 = mustExtend(&Dialect{}, "dwarf5", standardRows(), gnuRows)
 
 // Canonical is the dialect in which expressions cross the wire between the
-// engine and plugins: the standard operations, and those of the heterogeneous
-// extension as DW_OP_LLVM_user encodes them (A.7.7.1).
-var Canonical = mustExtend(&Dialect{}, "canonical", standardRows(), canonicalRows)
+// engine and plugins. It has every operation: those of DWARF5, and those of the
+// other dialects as DW_OP_LLVM_user (A.7.7.1) with numbers that never change.
+var Canonical = mustExtend(DWARF5, "canonical", vendorEncodings(func(v *vendorRow) (byte, uint64) { return opLLVMUser, v.canonical }))
+
+// LLVMUser is the dialect of compilers that write the heterogeneous extension
+// by its published encoding, DW_OP_LLVM_user (A.7.7.1). The operations whose
+// numbers are not published are not in it.
+var LLVMUser = mustExtend(DWARF5, "llvm-user", vendorEncodings(func(v *vendorRow) (byte, uint64) {
+	if v.llvmUser == 0 {
+		return 0, 0
+	}
+	return opLLVMUser, v.llvmUser
+}))
+
+// LLVMLegacy is the dialect of compilers that write the heterogeneous extension
+// in opcodes of one byte, as they did before there was DW_OP_LLVM_user.
+var LLVMLegacy = mustExtend(DWARF5, "llvm-legacy", vendorEncodings(func(v *vendorRow) (byte, uint64) { return v.llvmLegacy, 0 }))
+
+// Intel is the dialect of Intel's graphics compiler.
+var Intel = mustExtend(DWARF5, "intel", vendorEncodings(func(v *vendorRow) (byte, uint64) { return v.intel, 0 }))
 
 // Dialects are the dialects that are built in.
-var Dialects = []*Dialect{DWARF5, Canonical}
+var Dialects = []*Dialect{DWARF5, Canonical, LLVMUser, LLVMLegacy, Intel}
+
+// DialectByName returns the dialect of a name that is built in; ok is false when
+// there is none. The case of the name does not matter.
+func DialectByName(name string) (d *Dialect, ok bool) {
+	for _, d := range Dialects {
+		if strings.EqualFold(d.Name, name) {
+			return d, true
+		}
+	}
+	return nil, false
+}
 
 // mustExtend builds a dialect from this package's own tables.
 func mustExtend(base *Dialect, name string, tables ...[]row) *Dialect {

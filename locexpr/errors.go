@@ -47,6 +47,12 @@ var (
 	// ErrImplicitPointer: an implicit pointer was used otherwise than
 	// A.2.5.4.4.5 allows.
 	ErrImplicitPointer = errors.New("implicit pointer has no value of its own")
+	// ErrType: a value does not have the type that an operation needs
+	// (DWARF 5, 2.5.1.4).
+	ErrType = errors.New("wrong type")
+	// ErrArithmetic: a result that the type of a value cannot represent, or an
+	// encoding for which no arithmetic is defined here.
+	ErrArithmetic = errors.New("no such value")
 	// ErrNotInCFI: an operation that call frame information must not use
 	// (A.6.4.2).
 	ErrNotInCFI = errors.New("operation is not allowed in call frame information")
@@ -81,6 +87,10 @@ type illFormed struct{ error }
 
 // Unwrap returns the reason itself.
 func (e illFormed) Unwrap() error { return e.error }
+
+// IllFormedError marks err, which is not nil, as the fault of the expression.
+// An error of a Context that is not marked is an evaluation error.
+func IllFormedError(err error) error { return illFormed{err} }
 
 func illFormedf(format string, args ...any) error {
 	return illFormed{fmt.Errorf(format, args...)}

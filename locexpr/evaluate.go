@@ -27,6 +27,11 @@ type Evaluator struct {
 	OffsetSize  int    // bytes of an offset in .debug_info: 4 or 8 by the DWARF format; 0 is 4
 	LoadBias    uint64 // added to the addresses of DW_OP_addr and DW_OP_addrx (A.2.5.4.4.3)
 
+	// Trace, where set, is called after every operation. Names has the names of
+	// registers and address spaces for the text of a Step; nil: numbers.
+	Trace func(Step)
+	Names Names
+
 	evaluations []*evaluation // one for each level of nesting
 	nesting     int
 	steps       int // left of Limits.Steps
@@ -67,9 +72,11 @@ func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Ent
 	}
 	if want == ValueKind {
 		v, err := ev.resultValue()
-		return ValueEntry(v), err
+		result := ValueEntry(v)
+		result.uninit = ev.uninit
+		return result, err
 	}
-	result := Entry{kind: locationEntry}
+	result := Entry{kind: locationEntry, uninit: ev.uninit}
 	err = ev.resultLocation(&result.location)
 	return result, err
 }
@@ -83,7 +90,7 @@ func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, er
 		return Value{}, err
 	}
 	v, err := ev.resultValue()
-	if err == nil && v.pointer != nil {
+	if err == nil && v.implicitPointer() != nil {
 		return Value{}, ev.atEnd(ErrImplicitPointer)
 	}
 	return v, err
@@ -101,8 +108,8 @@ func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Loca
 
 // EntryValue evaluates the block of DW_OP_entry_value in the context of the
 // calling frame (A.2.5.4.3.4): a value is itself, and a register that the last
-// operation names is read. A register wider than the generic type has no
-// generic value, and is an error.
+// operation names is read. Of a register that is wider than the generic type it
+// gives an unsigned integer of that size.
 func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 	defer e.leave()
 	ev, err := e.run(expr, caller, nil)
@@ -124,15 +131,11 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 	if !ok {
 		size = ev.bits
 	}
-	if size > ev.bits {
-		return Value{}, ev.atEnd(fmt.Errorf("register %d has %d bits, more than the %d of the generic type", reg, size, ev.bits))
-	}
 	l := top.location
-	word, err := ev.read(&l, size)
-	if err != nil {
+	if err := ev.pushBits(&l, uint64(size)); err != nil {
 		return Value{}, ev.atEnd(err)
 	}
-	return Value{word: word, bits: ev.bits}, nil
+	return ev.resultValue()
 }
 
 // run executes expr. It is to be followed by leave, once its result has been
@@ -192,6 +195,8 @@ type evaluation struct {
 	mask     uint64 // its values
 	limits   Limits
 	parts    int // made so far
+	calls    int // DW_OP_call* under way
+	uninit   bool
 	cfi      bool
 	bias     uint64
 	scratch  [8]byte
@@ -207,7 +212,7 @@ func (ev *evaluation) start(e *Evaluator, expr []byte, ctx Context, limits Limit
 	}
 	ev.mask = lowMask(ev.bits)
 	ev.limits = limits
-	ev.parts = 0
+	ev.parts, ev.calls, ev.uninit = 0, 0, false
 	ev.cfi = e.CFI
 	ev.bias = e.LoadBias
 	ev.startsOK = false
@@ -239,10 +244,23 @@ func (ev *evaluation) start(e *Evaluator, expr []byte, ctx Context, limits Limit
 
 // execute executes the operations, from the first to the end.
 func (ev *evaluation) execute() error {
+	if err := ev.operations(); err != nil {
+		return err
+	}
+	// A.2.5.4.4.6: at the end an incomplete composite becomes complete.
+	if top := ev.top(); top.isIncomplete() {
+		top.location.place.detail.incomplete = false
+	}
+	return nil
+}
+
+// operations executes the operations of an expression, or of one that it calls.
+func (ev *evaluation) operations() error {
 	expr, operations := ev.dec.Expr, &ev.dec.Dialect.operations
 	// The position is kept in a variable, so that the next operation is looked
 	// up while this one is still executing.
 	for pos := 0; pos < len(expr); {
+		offset := pos
 		op := &operations[expr[pos]]
 		// Nearly every operation is an opcode alone, or with one byte of
 		// LEB128.
@@ -274,13 +292,12 @@ func (ev *evaluation) execute() error {
 		if err := op.eval(ev); err != nil {
 			return ev.fail(kindOf(err), err)
 		}
+		if ev.e.Trace != nil {
+			ev.trace(offset, pos)
+		}
 		if op.Operands[0] == Branch {
 			pos = ev.dec.pos
 		}
-	}
-	// A.2.5.4.4.6: at the end an incomplete composite becomes complete.
-	if top := ev.top(); top != nil && top.kind == locationEntry && top.location.isIncomplete() {
-		top.location.place.detail.incomplete = false
 	}
 	return nil
 }

@@ -95,10 +95,13 @@ func isSpaceUser(dec Decoder) bool {
 }
 
 func (f *formatter) operand(in *Instruction, kind OperandKind, v uint64, depth int) {
+	if kind == EncodedPointer {
+		kind, _ = encodedKind(byte(in.Operands[0])) // it was decoded by it
+	}
 	switch {
-	case kind == Address, kind == EntryOffset:
+	case kind == Address, kind == EntryOffset, kind == UnitEntry2, kind == UnitEntry4, kind == TypeOffset:
 		f.b.WriteString("0x" + strconv.FormatUint(v, 16))
-	case kind == Block, kind == Expression:
+	case kind == Block, kind == Block1, kind == Expression:
 		f.block(in.Block, kind == Expression && depth < textNesting, depth)
 	case kind == RegisterNum:
 		f.b.WriteString(f.registerWord(v))

@@ -6,7 +6,7 @@ import (
 )
 
 func addSeeds(f *testing.F) {
-	for _, c := range cases {
+	for _, c := range documents() {
 		d, bits := c.dialect, c.bits
 		if d == nil {
 			d = Canonical

@@ -15,24 +15,78 @@ func opImplicitValue(ev *evaluation) error {
 }
 
 func opStackValue(ev *evaluation) error {
-	if top := ev.top(); top != nil && top.kind == valueEntry && top.value.pointer != nil {
-		l := *top.value.pointer
-		ev.n--
-		return ev.pushLocation(&l)
-	}
-	v, err := ev.popInteger()
-	if err != nil {
+	if err := ev.need(1); err != nil {
 		return err
 	}
-	l := ImplicitUint64(v, ev.bits, ev.dec.Order)
+	s := ev.top()
+	if s.kind > addressEntry {
+		if s.kind == valueEntry && s.value.implicitPointer() != nil {
+			l := *s.value.implicitPointer()
+			ev.n--
+			return ev.pushLocation(&l)
+		}
+		if err := ev.toValue(s); err != nil {
+			return err
+		}
+	}
+	var l Location
+	if s.kind == valueEntry {
+		if err := ev.charge(int(s.value.Bits() / 8 / implicitBytesPerStep)); err != nil {
+			return err
+		}
+		l = implicitOf(&s.value, ev.dec.Order)
+	} else {
+		l = ImplicitUint64(s.value.word, ev.bits, ev.dec.Order)
+	}
+	ev.n--
 	l.place.Scope = ev.ctx.Scope()
 	return ev.pushLocation(&l)
 }
 
-func opImplicitPointer(ev *evaluation) error {
-	d := &detail{bits: uint64(ev.bits), entry: ev.in.Operands[0], offset: int64(ev.in.Operands[1])}
-	l := implicitPointerLocation(d, DefaultSpace, ev.ctx.Scope())
+// implicitOf returns an implicit location that holds a value.
+func implicitOf(v *Value, order ByteOrder) Location {
+	p := Place{Storage: Implicit, Scope: noScope}
+	n := v.Bits()
+	if n <= 64 {
+		var buffer [8]byte
+		stream := v.appendStream(buffer[:0], order)
+		p.small = uint8(n)
+		p.Address = loadUint(stream, LittleEndian)
+	} else {
+		p.detail = &detail{bytes: v.appendStream(nil, order), bits: n}
+	}
+	return Location{place: p}
+}
+
+func opImplicitPointer(ev *evaluation) error { return ev.pushImplicitPointer(DefaultSpace) }
+
+func opAspaceImplicitPointer(ev *evaluation) error {
+	space, err := ev.popSpace()
+	if err != nil {
+		return err
+	}
+	return ev.pushImplicitPointer(space)
+}
+
+func (ev *evaluation) pushImplicitPointer(space AddressSpace) error {
+	size, err := ev.spaceBits(space)
+	if err != nil {
+		return err
+	}
+	d := &detail{bits: uint64(size), entry: ev.in.Operands[0], offset: int64(ev.in.Operands[1])}
+	l := implicitPointerLocation(d, space, ev.ctx.Scope())
 	return ev.pushLocation(&l)
+}
+
+// pointerValue returns the value of an implicit pointer. Its type is the
+// generic one in the default address space, and an integral type of the size of
+// an address in another.
+func (ev *evaluation) pointerValue(p *Location, n uint32) Value {
+	v := Value{bits: n, more: &extra{pointer: p}}
+	if p.place.Space != DefaultSpace {
+		v.typ = &BaseType{Encoding: EncodingUnsigned, Bits: n}
+	}
+	return v
 }
 
 // implicitPointerAt returns the implicit pointer that the n bits at l are the

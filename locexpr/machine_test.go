@@ -28,6 +28,115 @@ type testMachine struct {
 	tls       uint64
 	entries   map[uint64]Location
 	entry     func(expr []byte) (Value, error)
+
+	lanes      uint64 // by DW_AT_LLVM_lanes
+	iteration  [2]uint64
+	saved      map[uint64]Location // registers on entry to the subprogram
+	callees    map[EntryRef]Callee
+	parameters map[uint64]Value
+	variables  map[uint64]Value
+	largest    uint32 // address space
+}
+
+// baseTypes are the types of the test unit, by their offsets.
+var baseTypes = map[uint64]*BaseType{
+	0x10: {Name: "generic"}, // stands for the generic type
+	0x11: {Name: "int", Encoding: EncodingSigned, Bits: 32},
+	0x12: {Name: "unsigned", Encoding: EncodingUnsigned, Bits: 32},
+	0x13: {Name: "signed char", Encoding: EncodingSignedChar, Bits: 8},
+	0x14: {Name: "unsigned char", Encoding: EncodingUnsignedChar, Bits: 8},
+	0x15: {Name: "bool", Encoding: EncodingBoolean, Bits: 8},
+	0x16: {Name: "long", Encoding: EncodingSigned, Bits: 64},
+	0x17: {Name: "unsigned long", Encoding: EncodingUnsigned, Bits: 64},
+	0x18: {Name: "address", Encoding: EncodingAddress, Bits: 64},
+	0x19: {Name: "char32_t", Encoding: EncodingUTF, Bits: 32},
+	0x1a: {Name: "i128", Encoding: EncodingSigned, Bits: 128},
+	0x1b: {Name: "u128", Encoding: EncodingUnsigned, Bits: 128},
+	0x1c: {Name: "u5", Encoding: EncodingUnsigned, Bits: 5},
+	0x1d: {Name: "i5", Encoding: EncodingSigned, Bits: 5},
+	0x1e: {Name: "be32", Encoding: EncodingUnsigned, Bits: 32, Endianity: EndBig},
+	0x20: {Name: "half", Encoding: EncodingFloat, Bits: 16},
+	0x21: {Name: "float", Encoding: EncodingFloat, Bits: 32},
+	0x22: {Name: "double", Encoding: EncodingFloat, Bits: 64},
+	0x23: {Name: "x87", Encoding: EncodingFloat, Bits: 80},
+	0x24: {Name: "long double", Encoding: EncodingFloat, Bits: 128},
+	0x25: {Name: "_Float128", Encoding: EncodingFloat, Bits: 128},
+	0x26: {Name: "complex", Encoding: EncodingComplexFloat, Bits: 64},
+	0x28: {Name: "u8x4", Encoding: EncodingUnsigned, Bits: 8, Elements: 4},
+	0x29: {Name: "floatx4", Encoding: EncodingFloat, Bits: 32, Elements: 4},
+	0x2a: {Name: "u32x8", Encoding: EncodingUnsigned, Bits: 32, Elements: 8},
+	0x2b: {Name: "u5x3", Encoding: EncodingUnsigned, Bits: 5, Elements: 3},
+	0x2c: {Name: "i8x4", Encoding: EncodingSigned, Bits: 8, Elements: 4},
+	0x2e: {Name: "huge", Encoding: EncodingUnsigned, Bits: maxTypeBits + 8},
+	0x2f: {Name: "void", Encoding: EncodingUnsigned},
+}
+
+func (m *testMachine) BaseType(offset uint64) (*BaseType, error) {
+	t, ok := baseTypes[offset]
+	switch {
+	case !ok:
+		return nil, IllFormedError(fmt.Errorf("no base type at 0x%x", offset))
+	case t.Name == "generic":
+		return nil, nil
+	}
+	return t, nil
+}
+
+func (m *testMachine) Lane() (lane, lanes uint64, err error) {
+	if m.scope.Lane < 0 {
+		return m.NoContext.Lane()
+	}
+	return uint64(m.scope.Lane), m.lanes, nil
+}
+
+func (m *testMachine) Iteration() (iteration, iterations uint64, err error) {
+	if m.iteration == [2]uint64{} {
+		return m.NoContext.Iteration()
+	}
+	return m.iteration[0], m.iteration[1], nil
+}
+
+func (m *testMachine) CallFrameEntryRegister(reg uint64) (Location, error) {
+	l, ok := m.saved[reg]
+	if !ok {
+		return m.NoContext.CallFrameEntryRegister(reg)
+	}
+	return l, nil
+}
+
+func (m *testMachine) CallEntry(ref EntryRef) (Callee, error) {
+	c, ok := m.callees[ref]
+	if !ok {
+		return Callee{}, IllFormedError(fmt.Errorf("no entry at 0x%x", ref.Offset))
+	}
+	return c, nil
+}
+
+func (m *testMachine) ParameterValue(offset uint64) (Value, error) {
+	v, ok := m.parameters[offset]
+	if !ok {
+		return m.NoContext.ParameterValue(offset)
+	}
+	return v, nil
+}
+
+func (m *testMachine) VariableValue(entry uint64) (Value, error) {
+	v, ok := m.variables[entry]
+	if !ok {
+		return m.NoContext.VariableValue(entry)
+	}
+	return v, nil
+}
+
+func (m *testMachine) EncodedBase(application uint8, offset int) (uint64, error) {
+	return uint64(application)<<16 + uint64(offset), nil
+}
+
+func (m *testMachine) LargestSpaceBits() uint32 {
+	if m.largest == 0 {
+		return 64
+	}
+	return m.largest
 }
 
 type memoryKey struct {
@@ -207,7 +316,16 @@ func assemble(t testing.TB, d *Dialect, addressSize int, order ByteOrder, text s
 	for text = strings.TrimSpace(text); text != ""; {
 		var statement string
 		if open := strings.IndexByte(text, '{'); open >= 0 && !strings.Contains(text[:open], ";") {
-			end := strings.LastIndexByte(text, '}') // one block in a text is enough for tests
+			end, depth := open, 0
+			for ; end < len(text); end++ {
+				if text[end] == '{' {
+					depth++
+				} else if text[end] == '}' {
+					if depth--; depth == 0 {
+						break
+					}
+				}
+			}
 			statement = text[:end+1]
 			text = strings.TrimLeft(text[end+1:], "; ")
 			name := strings.Fields(statement)[0]
@@ -245,12 +363,18 @@ func assemble(t testing.TB, d *Dialect, addressSize int, order ByteOrder, text s
 				break
 			}
 			word := words[1+i]
-			if kind == Block {
-				b, err := hex.DecodeString(word)
+			if kind == EncodedPointer {
+				var err error
+				if kind, err = encodedKind(out[len(out)-1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if kind == Block || kind == Block1 {
+				b, err := hex.DecodeString(strings.Trim(word, "{}"))
 				if err != nil {
 					t.Fatal(err)
 				}
-				out = binary.AppendUvarint(out, uint64(len(b)))
+				out = binary.AppendUvarint(out, uint64(len(b))) // one byte, for the blocks of tests
 				out = append(out, b...)
 				continue
 			}
@@ -263,7 +387,7 @@ func assemble(t testing.TB, d *Dialect, addressSize int, order ByteOrder, text s
 				v = uint64(s)
 			}
 			switch kind {
-			case ULEB, RegisterNum:
+			case ULEB, RegisterNum, TypeOffset:
 				out = binary.AppendUvarint(out, v)
 			case SLEB:
 				out = appendSLEB(out, int64(v))

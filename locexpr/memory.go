@@ -70,11 +70,11 @@ func (ev *evaluation) registerValue(reg uint64, n uint32) (uint64, error) {
 }
 
 func opAspaceBregx(ev *evaluation) error {
-	as, err := ev.popInteger()
+	as, err := ev.popSpace()
 	if err != nil {
 		return err
 	}
-	size, err := ev.spaceBits(AddressSpace(as))
+	size, err := ev.spaceBits(as)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func opAspaceBregx(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	return ev.pushMemory(AddressSpace(as), v+ev.in.Operands[1], size)
+	return ev.pushMemory(as, v+ev.in.Operands[1], size)
 }
 
 // spaceBits returns the address size of a space that an expression names.
@@ -107,11 +107,11 @@ func (ev *evaluation) pushMemory(space AddressSpace, address uint64, size uint32
 }
 
 func opFormAspaceAddress(ev *evaluation) error {
-	as, err := ev.popInteger()
+	as, err := ev.popSpace()
 	if err != nil {
 		return err
 	}
-	return ev.formAddress(AddressSpace(as))
+	return ev.formAddress(as)
 }
 
 // formAddress pops an address, and pushes its location in a space.
@@ -120,8 +120,8 @@ func (ev *evaluation) formAddress(space AddressSpace) error {
 	if err != nil {
 		return err
 	}
-	if top := ev.top(); top != nil && top.kind == valueEntry && top.value.pointer != nil {
-		p := top.value.pointer
+	if top := ev.top(); top != nil && top.kind == valueEntry && top.value.implicitPointer() != nil {
+		p := top.value.implicitPointer()
 		if p.place.Space != space {
 			return fmt.Errorf("%w: it points into address space %d", ErrImplicitPointer, p.place.Space)
 		}
@@ -192,6 +192,17 @@ func opFormTLSAddress(ev *evaluation) error {
 	return ev.pushLocation(&l)
 }
 
+func opCallFrameEntryReg(ev *evaluation) error {
+	if err := ev.charge(entryValueSteps); err != nil {
+		return err
+	}
+	l, err := ev.ctx.CallFrameEntryRegister(ev.in.Operands[0])
+	if err != nil {
+		return err
+	}
+	return ev.pushLocation(&l)
+}
+
 func opEntryValue(ev *evaluation) error {
 	if err := ev.charge(entryValueSteps); err != nil {
 		return err
@@ -217,15 +228,12 @@ func (ev *evaluation) offset(by displacement) error {
 	return ev.pushLocation(&l)
 }
 
-// The signedness of the generic type is not specified; a displacement may be
-// negative, so it is taken as signed (A.2.5.4.4.1).
-
 func opOffset(ev *evaluation) error {
-	v, err := ev.popInteger()
+	v, err := ev.popDisplacement()
 	if err != nil {
 		return err
 	}
-	return ev.offset(displacement{bytes: ev.signed(v)})
+	return ev.offset(displacement{bytes: v})
 }
 
 func opOffsetUconst(ev *evaluation) error {
@@ -233,11 +241,11 @@ func opOffsetUconst(ev *evaluation) error {
 }
 
 func opBitOffset(ev *evaluation) error {
-	v, err := ev.popInteger()
+	v, err := ev.popDisplacement()
 	if err != nil {
 		return err
 	}
-	return ev.offset(bitDisplacement(ev.signed(v)))
+	return ev.offset(bitDisplacement(v))
 }
 
 // bitDisplacement returns a displacement of a number of bits.
@@ -245,52 +253,81 @@ func bitDisplacement(bits int64) displacement {
 	return displacement{bytes: bits >> 3, bits: uint8(bits & 7)}
 }
 
-func opDeref(ev *evaluation) error { return ev.deref(ev.bits) }
+func opDeref(ev *evaluation) error { return ev.deref(nil, ev.bits) }
 
 // opDerefSize reads at most the generic type, and extends with zeros
 // (A.2.5.4.3.4).
-func opDerefSize(ev *evaluation) error { return ev.deref(ev.derefBits()) }
+func opDerefSize(ev *evaluation) error { return ev.deref(nil, ev.derefBits()) }
 
 func (ev *evaluation) derefBits() uint32 { return min(ev.bits, uint32(ev.in.Operands[0])*8) }
 
-func opXderef(ev *evaluation) error { return ev.xderef(ev.bits) }
+func opXderef(ev *evaluation) error { return ev.xderef(nil, ev.bits) }
 
-func opXderefSize(ev *evaluation) error { return ev.xderef(ev.derefBits()) }
+func opXderefSize(ev *evaluation) error { return ev.xderef(nil, ev.derefBits()) }
 
 // xderef pops an address and, below it, an address space, and reads n bits.
-func (ev *evaluation) xderef(n uint32) error {
+func (ev *evaluation) xderef(t *BaseType, n uint32) error {
 	if err := opSwap(ev); err != nil {
 		return err
 	}
 	if err := opFormAspaceAddress(ev); err != nil {
 		return err
 	}
-	return ev.deref(n)
+	return ev.deref(t, n)
 }
 
-// deref pops a location and pushes the n bits there, extended with zeros.
-func (ev *evaluation) deref(n uint32) error {
-	if top := ev.top(); top != nil && top.kind <= addressEntry && n%8 == 0 && n > 0 {
+// deref pops a location and pushes the n bits there as a value of type t; those
+// of the generic type are extended with zeros.
+func (ev *evaluation) deref(t *BaseType, n uint32) error {
+	if top := ev.top(); t == nil && top != nil && top.kind <= addressEntry && n%8 == 0 && n > 0 {
 		return ev.derefAddress(top, n)
 	}
 	l, err := ev.popLocation()
 	if err != nil {
 		return err
 	}
-	if l.place.Storage >= ImplicitPointer || len(l.more) > 0 {
-		p, err := ev.implicitPointerAt(&l, n)
-		if err != nil {
-			return err
-		}
-		if p != nil {
-			return ev.pushValue(Value{bits: n, pointer: p})
-		}
-	}
-	v, err := ev.read(&l, n)
+	v, err := ev.valueAt(&l, t, n)
 	if err != nil {
 		return err
 	}
-	return ev.pushGeneric(v)
+	return ev.pushValue(v)
+}
+
+// valueAt returns the n bits at a location as a value of type t.
+func (ev *evaluation) valueAt(l *Location, t *BaseType, n uint32) (Value, error) {
+	if l.place.Storage >= ImplicitPointer || len(l.more) > 0 {
+		p, err := ev.implicitPointerAt(l, n)
+		if err != nil {
+			return Value{}, err
+		}
+		if p != nil {
+			return ev.pointerValue(p, n), nil
+		}
+	}
+	if n > 64 || t != nil {
+		return ev.readTyped(l, t, n)
+	}
+	v, err := ev.read(l, n)
+	return Value{word: v, bits: ev.bits}, err
+}
+
+// readTyped reads n bits, any number of them, as a value of type t.
+func (ev *evaluation) readTyped(l *Location, t *BaseType, n uint32) (Value, error) {
+	buffer := ev.scratch[:]
+	if n > 64 {
+		if err := ev.charge(int(n / 8 / implicitBytesPerStep)); err != nil {
+			return Value{}, err
+		}
+		buffer = make([]byte, byteCount(uint64(n)))
+	}
+	clear(buffer)
+	a := access{m: ev.ctx, order: ev.dec.Order, steps: ev.e.visits}
+	err := a.readAll(l, buffer, uint64(n))
+	ev.e.visits = a.steps
+	if err != nil {
+		return Value{}, err
+	}
+	return fromStream(t, n, buffer[:byteCount(uint64(n))], ev.dec.Order), nil
 }
 
 // read reads n bits, at most 64, as an unsigned integer. What all reads of an

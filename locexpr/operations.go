@@ -29,12 +29,6 @@ func notInCFI(r row) row {
 	return r
 }
 
-// user makes a row one of DW_OP_LLVM_user with a number.
-func user(number uint64, r row) row {
-	r.opcode, r.user = opLLVMUser, number
-	return r
-}
-
 // standardRows are the operations of DWARF 5, 7.7.1, Table 7.9.
 func standardRows() []row {
 	rows := []row{
@@ -88,6 +82,9 @@ func standardRows() []row {
 		op1(0x95, "DW_OP_xderef_size", Unsigned1, opXderefSize),
 		op0(0x96, "DW_OP_nop", opNop),
 		notInCFI(op0(0x97, "DW_OP_push_object_address", opPushObjectAddress)),
+		notInCFI(op1(0x98, "DW_OP_call2", UnitEntry2, opCallUnit)),
+		notInCFI(op1(0x99, "DW_OP_call4", UnitEntry4, opCallUnit)),
+		notInCFI(op1(0x9a, "DW_OP_call_ref", EntryOffset, opCallRef)),
 		op0(0x9b, "DW_OP_form_tls_address", opFormTLSAddress),
 		notInCFI(op0(0x9c, "DW_OP_call_frame_cfa", opCallFrameCFA)),
 		op2(0x9d, "DW_OP_bit_piece", ULEB, ULEB, opBitPiece),
@@ -97,6 +94,12 @@ func standardRows() []row {
 		notInCFI(op1(0xa1, "DW_OP_addrx", ULEB, opAddrx)),
 		notInCFI(op1(0xa2, "DW_OP_constx", ULEB, opConstx)),
 		notInCFI(op1(0xa3, "DW_OP_entry_value", Expression, opEntryValue)),
+		notInCFI(op2(0xa4, "DW_OP_const_type", TypeOffset, Block1, opConstType)),
+		notInCFI(op2(0xa5, "DW_OP_regval_type", RegisterNum, TypeOffset, opRegvalType)),
+		notInCFI(op2(0xa6, "DW_OP_deref_type", Unsigned1, TypeOffset, opDerefType)),
+		notInCFI(op2(0xa7, "DW_OP_xderef_type", Unsigned1, TypeOffset, opXderefType)),
+		notInCFI(op1(0xa8, "DW_OP_convert", TypeOffset, opConvert)),
+		notInCFI(op1(0xa9, "DW_OP_reinterpret", TypeOffset, opReinterpret)),
 	}
 	for n := range 32 {
 		for _, r := range []row{
@@ -113,22 +116,73 @@ func standardRows() []row {
 	return rows
 }
 
-// gnuRows are GNU's operations that became standard later. GCC and clang write
-// them for DWARF 4 and before, the first even for DWARF 5.
+// gnuRows are GNU's operations. GCC and clang write those that became standard
+// later for DWARF 4 and before, the first even for DWARF 5.
 var gnuRows = []row{
 	op0(0xe0, "DW_OP_GNU_push_tls_address", opFormTLSAddress),
+	op0(0xf0, "DW_OP_GNU_uninit", opUninit),
+	op2(0xf1, "DW_OP_GNU_encoded_addr", Unsigned1, EncodedPointer, opEncodedAddr),
 	notInCFI(op2(0xf2, "DW_OP_GNU_implicit_pointer", EntryOffset, SLEB, opImplicitPointer)),
 	notInCFI(op1(0xf3, "DW_OP_GNU_entry_value", Expression, opEntryValue)),
+	notInCFI(op2(0xf4, "DW_OP_GNU_const_type", TypeOffset, Block1, opConstType)),
+	notInCFI(op2(0xf5, "DW_OP_GNU_regval_type", RegisterNum, TypeOffset, opRegvalType)),
+	notInCFI(op2(0xf6, "DW_OP_GNU_deref_type", Unsigned1, TypeOffset, opDerefType)),
+	notInCFI(op1(0xf7, "DW_OP_GNU_convert", TypeOffset, opConvert)),
+	notInCFI(op1(0xf9, "DW_OP_GNU_reinterpret", TypeOffset, opReinterpret)),
+	notInCFI(op1(0xfa, "DW_OP_GNU_parameter_ref", UnitEntry4, opParameterRef)),
 	notInCFI(op1(0xfb, "DW_OP_GNU_addr_index", ULEB, opAddrx)),
 	notInCFI(op1(0xfc, "DW_OP_GNU_const_index", ULEB, opConstx)),
+	notInCFI(op1(0xfd, "DW_OP_GNU_variable_value", EntryOffset, opVariableValue)),
 }
 
-// canonicalRows are operations of the heterogeneous extension, A.7.7.1.
-var canonicalRows = []row{
-	user(0x02, op0(0, "DW_OP_LLVM_form_aspace_address", opFormAspaceAddress)),
-	user(0x04, op0(0, "DW_OP_LLVM_offset", opOffset)),
-	user(0x05, op1(0, "DW_OP_LLVM_offset_uconst", ULEB, opOffsetUconst)),
-	user(0x06, op0(0, "DW_OP_LLVM_bit_offset", opBitOffset)),
-	user(0x08, op0(0, "DW_OP_LLVM_undefined", opUndefined)),
-	user(0x09, op2(0, "DW_OP_LLVM_aspace_bregx", RegisterNum, SLEB, opAspaceBregx)),
+// A vendorRow is an operation that no standard has, with its encodings in the
+// dialects. An encoding of 0 says that the dialect has none.
+type vendorRow struct {
+	op         Operation
+	canonical  uint64 // number after DW_OP_LLVM_user on the wire
+	llvmUser   uint64 // number after DW_OP_LLVM_user in what compilers write (A.7.7.1)
+	llvmLegacy byte   // opcode in what compilers wrote before DW_OP_LLVM_user, and write in call frame information
+	intel      byte   // opcode in what Intel's graphics compiler writes
+}
+
+// vendorRows are the operations of vendors: those of the heterogeneous
+// extension, and Intel's. To add one is to add a row here and the function that
+// it names. The canonical numbers are the published ones where there are any,
+// and from 0x40 on the project's own; they never change.
+var vendorRows = []vendorRow{
+	{op0(0, "DW_OP_LLVM_nop", opNop).op, 0x01, 0x01, 0, 0},
+	{op0(0, "DW_OP_LLVM_form_aspace_address", opFormAspaceAddress).op, 0x02, 0x02, 0xe1, 0},
+	{notInCFI(op0(0, "DW_OP_LLVM_push_lane", opPushLane)).op, 0x03, 0x03, 0xe2, 0},
+	{op0(0, "DW_OP_LLVM_offset", opOffset).op, 0x04, 0x04, 0xe3, 0},
+	{op1(0, "DW_OP_LLVM_offset_uconst", ULEB, opOffsetUconst).op, 0x05, 0x05, 0xe4, 0},
+	{op0(0, "DW_OP_LLVM_bit_offset", opBitOffset).op, 0x06, 0x06, 0xe5, 0},
+	{op1(0, "DW_OP_LLVM_call_frame_entry_reg", RegisterNum, opCallFrameEntryReg).op, 0x07, 0x07, 0xe6, 0},
+	{op0(0, "DW_OP_LLVM_undefined", opUndefined).op, 0x08, 0x08, 0xe7, 0},
+	{op2(0, "DW_OP_LLVM_aspace_bregx", RegisterNum, SLEB, opAspaceBregx).op, 0x09, 0x09, 0xe8, 0},
+	{op0(0, "DW_OP_LLVM_piece_end", opPieceEnd).op, 0x0a, 0x0a, 0xea, 0},
+	{op2(0, "DW_OP_LLVM_extend", ULEB, ULEB, opExtend).op, 0x0b, 0x0b, 0xeb, 0},
+	{op2(0, "DW_OP_LLVM_select_bit_piece", ULEB, ULEB, opSelectBitPiece).op, 0x0c, 0x0c, 0xec, 0},
+	{notInCFI(op2(0, "DW_OP_LLVM_aspace_implicit_pointer", EntryOffset, SLEB, opAspaceImplicitPointer)).op, 0x40, 0, 0xe9, 0},
+	{notInCFI(op0(0, "DW_OP_LLVM_push_iteration", opPushIteration)).op, 0x41, 0, 0, 0},
+	{op0(0, "DW_OP_LLVM_overlay", opOverlay).op, 0x42, 0, 0, 0},
+	{op0(0, "DW_OP_LLVM_bit_overlay", opBitOverlay).op, 0x43, 0, 0, 0},
+	{op0(0, "DW_OP_INTEL_regs", opIntelRegs).op, 0x50, 0, 0, 0xeb},
+	{op0(0, "DW_OP_INTEL_push_bit_piece_stack", opIntelPushBitPieceStack).op, 0x51, 0, 0, 0xec},
+	{notInCFI(op0(0, "DW_OP_INTEL_push_simd_lane", opPushLane)).op, 0x52, 0, 0, 0xed},
+	{op0(0, "DW_OP_INTEL_piece_stack", opIntelPieceStack).op, 0x53, 0, 0, 0xee},
+	{op0(0, "DW_OP_INTEL_bit_piece_stack", opIntelBitPieceStack).op, 0x54, 0, 0, 0xef},
+	{op1(0, "DW_OP_INTEL_regval_bits", Unsigned1, opIntelRegvalBits).op, 0x55, 0, 0, 0xfe},
+}
+
+// vendorEncodings are the rows of a dialect: those for which f returns an
+// opcode.
+func vendorEncodings(f func(*vendorRow) (opcode byte, user uint64)) []row {
+	var rows []row
+	for i := range vendorRows {
+		v := &vendorRows[i]
+		if opcode, number := f(v); opcode != 0 {
+			rows = append(rows, row{opcode: opcode, user: number, op: v.op})
+		}
+	}
+	return rows
 }

@@ -76,7 +76,7 @@ func (ev *evaluation) pushLocation(l *Location) error {
 
 // pushValue pushes a value of any type.
 func (ev *evaluation) pushValue(v Value) error {
-	if v.typ == nil && v.pointer == nil {
+	if v.typ == nil && v.more == nil {
 		return ev.pushGeneric(v.word)
 	}
 	s, err := ev.push()
@@ -88,73 +88,74 @@ func (ev *evaluation) pushValue(v Value) error {
 	return nil
 }
 
-// popInteger pops a value that is an integer.
+// popInteger pops a value of an integral type, and returns its low 64 bits,
+// zero-extended.
 func (ev *evaluation) popInteger() (uint64, error) {
-	if ev.n == 0 {
-		return 0, ev.need(1)
+	if n := ev.n - 1; n >= 0 && ev.stack[n].kind <= addressEntry {
+		ev.n = n
+		return ev.stack[n].value.word, nil
 	}
-	ev.n--
-	if s := &ev.stack[ev.n]; s.kind > addressEntry {
-		return ev.integerOf(s)
-	} else {
-		return s.value.word, nil
-	}
+	i, err := ev.popIntegral()
+	return i.word & lowMask(i.size), err
 }
 
-// unary converts the top entry to an integer, for an operation that replaces
-// it.
-func (ev *evaluation) unary() (*Entry, error) {
+// popSpace pops the number of an address space.
+func (ev *evaluation) popSpace() (AddressSpace, error) {
+	i, err := ev.popIntegral()
+	if err != nil {
+		return 0, err
+	}
+	v, ok := i.uint64()
+	if !ok {
+		return 0, illFormedf("the architecture has no address space of such a number")
+	}
+	return AddressSpace(v), nil
+}
+
+// popDisplacement pops a signed distance. The signedness of the generic type is
+// not specified; a displacement may be negative, so it is taken as signed
+// (A.2.5.4.4.1).
+func (ev *evaluation) popDisplacement() (int64, error) {
+	i, err := ev.popIntegral()
+	if err != nil {
+		return 0, err
+	}
+	v, ok := i.int64()
+	if !ok {
+		return 0, fmt.Errorf("%w: a displacement beyond 63 bits", ErrOutOfBounds)
+	}
+	return v, nil
+}
+
+// unary returns the top entry as one of the generic type, for an operation that
+// replaces it; nil when there is none or it is none.
+func (ev *evaluation) unary() *Entry {
 	if ev.n == 0 {
-		return nil, ev.need(1)
+		return nil
 	}
 	s := &ev.stack[ev.n-1]
-	if s.kind != genericEntry {
-		if err := ev.toInteger(s); err != nil {
-			return nil, err
-		}
+	if s.kind > addressEntry {
+		return nil
 	}
-	return s, nil
+	s.kind = genericEntry
+	return s
 }
 
-// binary pops the top entry as an integer, and converts the one below it to an
-// integer, for an operation that replaces it.
-func (ev *evaluation) binary() (s *Entry, top uint64, err error) {
+// binary pops the top entry, and returns it and the one below, which the
+// operation replaces, as integers of the generic type. s is nil, and nothing
+// has changed, when they are not there or not both that.
+func (ev *evaluation) binary() (s *Entry, top uint64) {
 	n := ev.n - 1
 	if n < 1 || n >= len(ev.stack) {
-		return nil, 0, ev.need(2)
+		return nil, 0
 	}
 	s, t := &ev.stack[n-1], &ev.stack[n]
-	if s.kind != genericEntry || t.kind != genericEntry {
-		if err := ev.toInteger(t); err != nil {
-			return nil, 0, err
-		}
-		if err := ev.toInteger(s); err != nil {
-			return nil, 0, err
-		}
+	if s.kind > addressEntry || t.kind > addressEntry {
+		return nil, 0
 	}
+	s.kind = genericEntry
 	ev.n = n
-	return s, t.value.word, nil
-}
-
-// toInteger makes an entry a value of the generic type.
-func (ev *evaluation) toInteger(s *Entry) error {
-	v, err := ev.integerOf(s)
-	if err != nil {
-		return err
-	}
-	s.kind, s.value.word = genericEntry, v
-	return nil
-}
-
-// integerOf converts an entry to an integer.
-func (ev *evaluation) integerOf(s *Entry) (uint64, error) {
-	switch s.kind {
-	case genericEntry, addressEntry:
-		return s.value.word, nil
-	case valueEntry:
-		return 0, ErrImplicitPointer
-	}
-	return ev.addressOf(&s.location)
+	return s, t.value.word
 }
 
 // addressOf converts a location to a value: the address of a memory byte
@@ -192,7 +193,7 @@ func (ev *evaluation) locationOf(s *Entry) (Location, error) {
 	case genericEntry, addressEntry:
 		return ev.memory(DefaultSpace, s.value.word), nil
 	case valueEntry:
-		if p := s.value.pointer; p != nil && p.place.Space == DefaultSpace {
+		if p := s.value.implicitPointer(); p != nil && p.place.Space == DefaultSpace {
 			return ev.pointerTarget(p)
 		}
 		return Location{}, illFormedf("a location is needed, the value %v does not convert", s.value)

@@ -185,6 +185,12 @@ func (p *parser) lookup(name string) (*Operation, Encoding, error) {
 
 // operand appends one operand.
 func (p *parser) operand(out []byte, op *Operation, kind OperandKind, depth int) ([]byte, error) {
+	if kind == EncodedPointer {
+		var err error
+		if kind, err = encodedKind(out[len(out)-1]); err != nil {
+			return nil, err
+		}
+	}
 	enc, err := p.encodingOf(kind)
 	if err != nil {
 		return nil, err
@@ -296,10 +302,12 @@ type operandEncoding struct {
 
 func (p *parser) encodingOf(kind OperandKind) (operandEncoding, error) {
 	switch kind {
-	case ULEB, SLEB, RegisterNum:
+	case ULEB, SLEB, RegisterNum, TypeOffset:
 		return operandEncoding{signed: kind.isSigned()}, nil
 	case Block, Expression:
 		return operandEncoding{block: true}, nil
+	case Block1:
+		return operandEncoding{block: true, size: 1}, nil
 	case Address:
 		if p.AddressSize < 1 || p.AddressSize > 8 {
 			return operandEncoding{}, fmt.Errorf("address size %d, 1 to 8 expected", p.AddressSize)

@@ -296,9 +296,9 @@ func drawOperand(r *rapid.T, code []byte, kind OperandKind, ops []Encoding, o Te
 		return code
 	case Unsigned1, Signed1:
 		return fixed(1)
-	case Unsigned2, Signed2, Branch:
+	case Unsigned2, Signed2, Branch, UnitEntry2:
 		return fixed(2)
-	case Unsigned4, Signed4:
+	case Unsigned4, Signed4, UnitEntry4:
 		return fixed(4)
 	case Unsigned8, Signed8:
 		return fixed(8)
@@ -306,13 +306,24 @@ func drawOperand(r *rapid.T, code []byte, kind OperandKind, ops []Encoding, o Te
 		return fixed(o.AddressSize)
 	case EntryOffset:
 		return fixed(o.OffsetSize)
-	case ULEB, RegisterNum:
+	case ULEB, RegisterNum, TypeOffset:
 		return uleb(code, rapid.Uint64().Draw(r, "unsigned"))
 	case SLEB:
 		return appendSLEB(code, rapid.Int64().Draw(r, "signed"))
 	case Block:
 		block := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(r, "block")
 		return append(uleb(code, uint64(len(block))), block...)
+	case Block1:
+		block := rapid.SliceOfN(rapid.Byte(), 0, 255).Draw(r, "block")
+		return append(append(code, byte(len(block))), block...)
+	case EncodedPointer:
+		encoding := rapid.SampledFrom([]byte{0x00, 0x01, 0x12, 0x23, 0x34, 0xc9, 0x0a, 0x9b, 0x0c}).Draw(r, "encoding")
+		code[len(code)-1] = encoding
+		kind, err := encodedKind(encoding)
+		if err != nil {
+			r.Fatal(err)
+		}
+		return drawOperand(r, code, kind, ops, o, depth)
 	case Expression:
 		var inner []byte
 		if depth < 20 {
@@ -392,11 +403,16 @@ func mustParseTo(r *rapid.T, text string, o TextOptions, code []byte) {
 
 func FuzzParse(f *testing.F) {
 	for _, c := range textCases {
-		f.Add(c.text, uint8(8), c.o.Dialect == Canonical, c.o.Order == BigEndian, c.o.Names != nil)
+		f.Add(c.text, uint8(8), uint8(max(slices.Index(Dialects, c.o.Dialect), 0)), c.o.Order == BigEndian, c.o.Names != nil)
 	}
-	f.Add("DW_OP_entry_value { DW_OP_implicit_value { plus }; bra -1 }", uint8(4), false, true, false)
-	f.Fuzz(func(t *testing.T, text string, size uint8, canonical, big, names bool) {
-		o := TextOptions{Dialect: fuzzDialect(!canonical), AddressSize: int(size % 10), Order: fuzzOrder(big)}
+	f.Add("DW_OP_entry_value { DW_OP_implicit_value { plus }; bra -1 }", uint8(4), uint8(0), true, false)
+	for i, d := range Dialects {
+		for _, e := range encodings(f, d) {
+			f.Add(e.Name+" 3, 0x11", uint8(8), uint8(i), false, false)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, size, dialect uint8, big, names bool) {
+		o := TextOptions{Dialect: Dialects[int(dialect)%len(Dialects)], AddressSize: int(size % 10), Order: fuzzOrder(big)}
 		if size >= 128 {
 			o.OffsetSize = 8
 		}

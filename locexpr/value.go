@@ -1,8 +1,13 @@
 package locexpr
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
 )
 
 // Kind is the kind of result that an evaluation is to have (A.2.5.1).
@@ -15,26 +20,199 @@ const (
 	LocationKind             // a location description
 )
 
-// A BaseType is the type of a value (A.2.5.2). The generic type, an integer of
-// the size of an address and of unspecified signedness, is the nil *BaseType.
-type BaseType struct {
-	Name     string
-	Encoding uint8  // DW_ATE_*
-	Bits     uint32 // size
-}
-
 // A Value is a value with its type (A.2.5.2). The zero Value is 0 of the
 // generic type.
+//
+// A value is a number of Bits bits: the two's complement of a signed integer,
+// the format of a floating point number, and of a vector all elements, the
+// first one lowest.
 type Value struct {
-	typ     *BaseType
-	bits    uint32 // size; 0: not known yet, which is so for GenericValue
-	word    uint64
+	typ  *BaseType
+	bits uint32 // size; 0: not known yet, which is so for GenericValue
+	word uint64 // the number, its low bits when there are more than 64
+	more *extra // what most values do not have
+}
+
+// extra is what a value has that does not fit in a word.
+type extra struct {
 	pointer *Location // an implicit pointer value: the location it was read from (A.2.5.4.4.5)
+	wide    []byte    // a number of more than 64 bits, lowest byte first
 }
 
 // GenericValue returns a value of the generic type. An evaluation cuts it to
 // the size that the generic type has there.
 func GenericValue(u uint64) Value { return Value{word: u} }
+
+// TypedValue returns a value of type t with the low bits of u; nil is the
+// generic type. A value of more than 64 bits is u extended, by its sign when t
+// is signed.
+func TypedValue(t *BaseType, u uint64) Value {
+	if t == nil {
+		return GenericValue(u)
+	}
+	n := t.Size()
+	if n <= 64 {
+		return Value{typ: t, bits: uint32(n), word: u & lowMask(uint32(n))}
+	}
+	number := binary.LittleEndian.AppendUint64(make([]byte, 0, byteCount(n)), u)
+	fill := byte(0)
+	if t.class() == signedClass && int64(u) < 0 {
+		fill = 0xff
+	}
+	for uint64(len(number)) < byteCount(n) {
+		number = append(number, fill)
+	}
+	return wideValue(t, number)
+}
+
+// BigValue returns a value of type t with the low bits of x, in two's
+// complement; nil is the generic type.
+func BigValue(t *BaseType, x *big.Int) Value {
+	n := uint64(64)
+	if t != nil {
+		n = t.Size()
+	}
+	low := new(big.Int).And(x, lowBits(n))
+	if n <= 64 {
+		return TypedValue(t, low.Uint64())
+	}
+	number := make([]byte, byteCount(n))
+	low.FillBytes(number)
+	reverse(number)
+	return wideValue(t, number)
+}
+
+// FloatValue returns the value of type t, a floating point type of one element,
+// that is nearest to f.
+func FloatValue(t *BaseType, f float64) (Value, error) {
+	if t == nil || t.Elements != 0 || t.class() != floatClass {
+		return Value{}, fmt.Errorf("%w: type %v is no floating point type", ErrType, t)
+	}
+	format, err := t.floatFormat()
+	if err != nil {
+		return Value{}, err
+	}
+	return format.value(t, number64(f)), nil
+}
+
+// ValueOf returns the value of type t that a location storage of t.Size() bits
+// holds; nil is the generic type, of as many bits as b has.
+func ValueOf(t *BaseType, b []byte, order ByteOrder) (Value, error) {
+	n := uint64(len(b)) * 8
+	if t != nil {
+		if err := t.check(); err != nil {
+			return Value{}, err
+		}
+		n = t.Size()
+	}
+	switch {
+	case t == nil && (n == 0 || n > 64):
+		return Value{}, fmt.Errorf("%w: a generic value of %d bytes", ErrType, len(b))
+	case uint64(len(b)) != byteCount(n):
+		return Value{}, fmt.Errorf("%w: %d bytes for a value of %d bits", ErrType, len(b), n)
+	}
+	return fromStream(t, uint32(n), b, order), nil
+}
+
+// wideValue returns a value of more than 64 bits. It keeps number.
+func wideValue(t *BaseType, number []byte) Value {
+	n := t.Size()
+	clearPadding(number, n, LittleEndian)
+	return Value{typ: t, bits: uint32(n), word: binary.LittleEndian.Uint64(number), more: &extra{wide: number}}
+}
+
+// numberValue returns a value from its number, lowest byte first. It may keep
+// number.
+func numberValue(t *BaseType, n uint32, number []byte) Value {
+	if n > 64 {
+		return wideValue(t, number)
+	}
+	return Value{typ: t, bits: n, word: loadUint(number, LittleEndian) & lowMask(n)}
+}
+
+// fromStream returns the value of n bits that a location storage holds.
+func fromStream(t *BaseType, n uint32, stream []byte, machine ByteOrder) Value {
+	order := t.order(machine)
+	if n <= 64 && (t == nil || t.Elements == 0 || order == LittleEndian) {
+		return Value{typ: t, bits: n, word: unpackStream(loadUint(stream, LittleEndian), n, order)}
+	}
+	return numberValue(t, n, reorder(t, n, stream, order, false))
+}
+
+// appendStream appends the bytes of the location storage that holds v.
+func (v *Value) appendStream(dst []byte, machine ByteOrder) []byte {
+	n := uint32(v.Bits())
+	order := v.typ.order(machine)
+	if n <= 64 && (v.typ == nil || v.typ.Elements == 0 || order == LittleEndian) {
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], packStream(v.word, n, order))
+		return append(dst, word[:byteCount(uint64(n))]...)
+	}
+	return append(dst, reorder(v.typ, n, v.number(), order, true)...)
+}
+
+// reorder converts between a number, lowest byte first, and the stream of bits
+// that holds it in an order. Both are the same when the order is little-endian;
+// otherwise each element is turned around.
+func reorder(t *BaseType, n uint32, from []byte, order ByteOrder, toStream bool) []byte {
+	if order == LittleEndian {
+		return bytes.Clone(from)
+	}
+	size := uint64(n)
+	if t != nil {
+		size = uint64(t.Bits)
+	}
+	to := make([]byte, byteCount(uint64(n)))
+	if size%8 == 0 {
+		k := size / 8
+		for at := uint64(0); at < uint64(len(to)); at += k {
+			copy(to[at:at+k], from[at:])
+			reverse(to[at : at+k])
+		}
+		return to
+	}
+	// Bit i of an element's number is bit size-1-i of its stream.
+	for at := uint64(0); at < uint64(n); at += size {
+		for i := range size {
+			src, dst, srcOrder, dstOrder := at+i, at+size-1-i, BigEndian, LittleEndian
+			if toStream {
+				srcOrder, dstOrder = LittleEndian, BigEndian
+			}
+			putBits(to, dst, 1, getBits(from, src, 1, srcOrder), dstOrder)
+		}
+	}
+	return to
+}
+
+func reverse(b []byte) {
+	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+		b[i], b[j] = b[j], b[i]
+	}
+}
+
+// number returns the number of v, lowest byte first. It must not be changed.
+func (v *Value) number() []byte {
+	if w := v.wide(); w != nil {
+		return w
+	}
+	return binary.LittleEndian.AppendUint64(nil, v.word)[:byteCount(v.Bits())]
+}
+
+func (v *Value) wide() []byte {
+	if v.more == nil {
+		return nil
+	}
+	return v.more.wide
+}
+
+// implicitPointer returns the location that an implicit pointer value was read
+// from, nil for every other value.
+func (v *Value) implicitPointer() *Location {
+	if v.more == nil {
+		return nil
+	}
+	return v.more.pointer
+}
 
 // Type returns the type of v; nil is the generic type.
 func (v Value) Type() *BaseType { return v.typ }
@@ -48,32 +226,113 @@ func (v Value) Bits() uint64 {
 	return uint64(v.bits)
 }
 
-// Uint64 returns the value of an integer of up to 64 bits, zero-extended. An
-// implicit pointer value has none, see ImplicitPointer, and gives 0.
+// Uint64 returns the low 64 bits of the number that v is, zero-extended: the
+// value of an unsigned integer of up to 64 bits. An implicit pointer value has
+// no number, see ImplicitPointer, and gives 0.
 func (v Value) Uint64() uint64 { return v.word }
 
-// Bytes returns the value as the bytes of a location storage of Bits bits.
-func (v Value) Bytes(order ByteOrder) []byte {
-	n := v.Bits()
-	word := binary.LittleEndian.AppendUint64(nil, packStream(v.word, uint32(n), order))
-	return word[:(n+7)/8]
+// Big returns the value of an integer of any size: a signed one by its sign,
+// every other value as an unsigned number.
+func (v Value) Big() *big.Int {
+	x := v.unsigned()
+	if n := int(v.Bits()); v.typ.class() == signedClass && v.typ.Elements == 0 && x.Bit(n-1) != 0 {
+		x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(n)))
+	}
+	return x
 }
+
+// unsigned returns the number as an unsigned integer.
+func (v *Value) unsigned() *big.Int {
+	w := v.wide()
+	if w == nil {
+		return new(big.Int).SetUint64(v.word)
+	}
+	w = bytes.Clone(w)
+	reverse(w)
+	return new(big.Int).SetBytes(w)
+}
+
+// Float64 returns the value of a floating point number, rounded where it has
+// more digits. ok is false for other values and for formats that are not known.
+func (v Value) Float64() (f float64, ok bool) {
+	if v.typ == nil || v.typ.Elements != 0 || v.typ.class() != floatClass {
+		return 0, false
+	}
+	format, err := v.typ.floatFormat()
+	if err != nil {
+		return 0, false
+	}
+	return format.number(&v).float64(), true
+}
+
+// Elements returns how many elements a vector has, and 0 for another value.
+func (v Value) Elements() int {
+	if v.typ == nil {
+		return 0
+	}
+	return int(v.typ.Elements)
+}
+
+// Element returns element i of a vector, counted from 0, as a value of the type
+// of its elements.
+func (v Value) Element(i int) Value {
+	t := v.typ.element()
+	return v.element(&t, i)
+}
+
+// element is Element with the elements' type.
+func (v *Value) element(t *BaseType, i int) Value {
+	at := uint64(i) * uint64(t.Bits)
+	if v.wide() == nil {
+		return Value{typ: t, bits: t.Bits, word: v.word >> at & lowMask(t.Bits)}
+	}
+	number := make([]byte, byteCount(uint64(t.Bits)))
+	copyBits(number, 0, v.wide(), at, uint64(t.Bits), LittleEndian)
+	return numberValue(t, t.Bits, number)
+}
+
+// Bytes returns the value as the bytes of a location storage of Bits bits.
+func (v Value) Bytes(order ByteOrder) []byte { return v.appendStream(nil, order) }
 
 // ImplicitPointer returns the implicit pointer location that v was read from
 // (A.2.5.4.4.5). ok is false for every other value.
 func (v Value) ImplicitPointer() (l Location, ok bool) {
-	if v.pointer == nil {
+	p := v.implicitPointer()
+	if p == nil {
 		return Location{}, false
 	}
-	return *v.pointer, true
+	return *p, true
 }
 
-// String returns an integer as a 0x number.
-func (v Value) String() string {
-	if v.pointer != nil {
-		return v.pointer.String()
+// Hex returns the number of v as a 0x number. The elements of a vector are bare
+// hex digits of its bytes, the first element's lowest byte first.
+func (v Value) Hex() string {
+	switch w := v.wide(); {
+	case v.Elements() != 0:
+		return hex.EncodeToString(v.number())
+	case w != nil:
+		return "0x" + v.unsigned().Text(16)
 	}
-	return fmt.Sprintf("0x%x", v.word)
+	return "0x" + strconv.FormatUint(v.word, 16)
+}
+
+// String returns the value for people to read: an integer of the generic type
+// as a 0x number, and of other types what Hex gives, the value of a floating
+// point number, and the type: "0x5 (unsigned 8)", "0x3fc00000 = 1.5 (float 32)".
+func (v Value) String() string {
+	if p := v.implicitPointer(); p != nil {
+		return p.String()
+	}
+	if v.typ == nil {
+		return v.Hex()
+	}
+	var b strings.Builder
+	b.WriteString(v.Hex())
+	if f, ok := v.Float64(); ok {
+		fmt.Fprintf(&b, " = %v", f)
+	}
+	fmt.Fprintf(&b, " (%v)", v.typ)
+	return b.String()
 }
 
 // entryKind says what an Entry holds. The kinds up to addressEntry are integers
@@ -92,13 +351,14 @@ const (
 // zero Entry is 0 of the generic type.
 type Entry struct {
 	kind     entryKind
+	uninit   bool // DW_OP_GNU_uninit
 	value    Value
 	location Location
 }
 
 // ValueEntry returns an entry that holds a value.
 func ValueEntry(v Value) Entry {
-	if v.typ != nil || v.pointer != nil {
+	if v.typ != nil || v.more != nil {
 		return Entry{kind: valueEntry, value: v}
 	}
 	return Entry{kind: genericEntry, value: v}
@@ -109,6 +369,10 @@ func LocationEntry(l Location) Entry { return Entry{kind: locationEntry, locatio
 
 // IsLocation reports whether the entry is a location description, not a value.
 func (e Entry) IsLocation() bool { return e.kind == locationEntry || e.kind == addressEntry }
+
+// IsUninitialized reports whether the entry is the result of an expression that
+// says that the object is not initialized yet (DW_OP_GNU_uninit).
+func (e Entry) IsUninitialized() bool { return e.uninit }
 
 // Value returns the value that the entry holds, the zero Value when it is a
 // location description.

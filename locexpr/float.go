@@ -1,0 +1,252 @@
+package locexpr
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+)
+
+// A floatFormat is a binary floating point format: a sign, a biased exponent,
+// and a significand, from the highest bit down, as IEEE 754 lays them out.
+type floatFormat struct {
+	width    uint32 // bits that have a meaning
+	exponent uint32 // bits of the exponent
+	digits   uint32 // bits of the significand, the integer bit included
+	explicit bool   // the integer bit is stored
+}
+
+var (
+	half     = &floatFormat{width: 16, exponent: 5, digits: 11}
+	brain    = &floatFormat{width: 16, exponent: 8, digits: 8}
+	single   = &floatFormat{width: 32, exponent: 8, digits: 24}
+	double   = &floatFormat{width: 64, exponent: 11, digits: 53}
+	extended = &floatFormat{width: 80, exponent: 15, digits: 64, explicit: true}
+	quad     = &floatFormat{width: 128, exponent: 15, digits: 113}
+)
+
+// floatFormat returns the format of a floating point type. DWARF gives only its
+// size, so where machines differ in one size the name decides.
+func (t *BaseType) floatFormat() (*floatFormat, error) {
+	switch t.Bits {
+	case 16:
+		if strings.Contains(strings.ToLower(t.Name), "bf") {
+			return brain, nil // __bf16, bfloat16
+		}
+		return half, nil
+	case 32:
+		return single, nil
+	case 64:
+		return double, nil
+	case 80, 96: // 96: with padding, on i386
+		return extended, nil
+	case 128:
+		if t.Name != "long double" { // x87 on x86-64, quad on AArch64, two doubles on POWER
+			return quad, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the format of floating point type %v of %d bits is not known", ErrArithmetic, t, t.Bits)
+}
+
+func (f *floatFormat) bias() int { return 1<<(f.exponent-1) - 1 }
+
+// isSmall reports whether every number of the format is a float64.
+func (f *floatFormat) isSmall() bool { return f.width <= 64 }
+
+// A floatNumber is a floating point number: a float64 where that holds it, and
+// otherwise big, or not a number.
+type floatNumber struct {
+	small float64
+	big   *big.Float
+}
+
+func number64(f float64) floatNumber { return floatNumber{small: f} }
+
+func (n floatNumber) isNaN() bool { return n.big == nil && math.IsNaN(n.small) }
+
+func (n floatNumber) float64() float64 {
+	if n.big == nil {
+		return n.small
+	}
+	f, _ := n.big.Float64()
+	return f
+}
+
+// wide returns the number as a big one; it is not NaN.
+func (n floatNumber) wide() *big.Float {
+	if n.big != nil {
+		return n.big
+	}
+	return big.NewFloat(n.small)
+}
+
+// sign returns -1, 0 or 1, for zero of both signs 0.
+func (n floatNumber) sign() int {
+	switch {
+	case n.big != nil:
+		return n.big.Sign()
+	case n.small < 0:
+		return -1
+	case n.small > 0:
+		return 1
+	}
+	return 0
+}
+
+// number decodes a value of the format.
+func (f *floatFormat) number(v *Value) floatNumber {
+	switch f {
+	case single:
+		return number64(float64(math.Float32frombits(uint32(v.word))))
+	case double:
+		return number64(math.Float64frombits(v.word))
+	}
+	fraction := f.digits - 1
+	if f.isSmall() {
+		sign, exponent := v.word>>(f.width-1)&1, int(v.word>>fraction&lowMask(f.exponent))
+		significand := v.word & lowMask(fraction)
+		var x float64
+		switch exponent {
+		case 1<<f.exponent - 1:
+			if x = math.Inf(1); significand != 0 {
+				x = math.NaN()
+			}
+		case 0:
+			x = math.Ldexp(float64(significand), 1-f.bias()-int(fraction))
+		default:
+			x = math.Ldexp(float64(significand|1<<fraction), exponent-f.bias()-int(fraction))
+		}
+		if sign != 0 {
+			x = -x
+		}
+		return number64(x)
+	}
+	all := v.unsigned()
+	stored := fraction
+	if f.explicit {
+		stored++
+	}
+	significand := new(big.Int).And(all, lowBits(uint64(stored)))
+	exponent := int(new(big.Int).Rsh(all, uint(stored)).Uint64() & lowMask(f.exponent))
+	negative := all.Bit(int(f.width)-1) != 0
+	switch {
+	case exponent == 1<<f.exponent-1:
+		if significand.SetBit(significand, int(fraction), 0).Sign() != 0 {
+			return number64(math.NaN())
+		}
+		if negative {
+			return number64(math.Inf(-1))
+		}
+		return number64(math.Inf(1))
+	case exponent == 0:
+		exponent = 1
+	case !f.explicit:
+		significand.SetBit(significand, int(fraction), 1)
+	case significand.Bit(int(fraction)) == 0:
+		return number64(math.NaN()) // x87 has no such number
+	}
+	x := new(big.Float).SetPrec(uint(f.digits)).SetInt(significand)
+	x.SetMantExp(x, exponent-f.bias()-int(fraction))
+	if negative {
+		x.Neg(x)
+	}
+	return floatNumber{big: x}
+}
+
+// value encodes a number, rounded to the nearest one of the format, of two the
+// even one (IEEE 754, 4.3.1).
+func (f *floatFormat) value(t *BaseType, n floatNumber) Value {
+	switch {
+	case n.isNaN() && f.isSmall():
+		// The machine's own may have either sign.
+		return TypedValue(t, (lowMask(f.exponent)<<1|1)<<(f.digits-2))
+	case f == double && n.big == nil:
+		return TypedValue(t, math.Float64bits(n.small))
+	case f == single && n.big == nil:
+		return TypedValue(t, uint64(math.Float32bits(float32(n.small))))
+	case n.isNaN():
+		return f.assemble(t, false, 1<<f.exponent-1, new(big.Int).Lsh(big.NewInt(3), uint(f.digits)-2))
+	case f.isSmall() && n.big == nil:
+		return f.encodeSmall(t, n.small)
+	}
+	x := n.wide()
+	negative := x.Signbit()
+	infinite := func() Value {
+		return f.assemble(t, negative, 1<<f.exponent-1, new(big.Int).Lsh(big.NewInt(1), uint(f.digits)-1))
+	}
+	if x.IsInf() {
+		return infinite()
+	}
+	if x.Sign() == 0 {
+		return f.assemble(t, negative, 0, new(big.Int))
+	}
+	// The last place that x can have, and x in units of it.
+	place := max(x.MantExp(nil)-1, 1-f.bias()) - int(f.digits) + 1
+	scaled := new(big.Float).Abs(x)
+	scaled.SetMantExp(scaled, -place)
+	significand, _ := scaled.Int(nil)
+	rest := new(big.Float).SetPrec(scaled.Prec() + 64)
+	rest.Sub(scaled, new(big.Float).SetInt(significand))
+	switch rest.Cmp(big.NewFloat(0.5)) {
+	case 1:
+		significand.Add(significand, big.NewInt(1))
+	case 0:
+		significand.Add(significand, big.NewInt(int64(significand.Bit(0))))
+	}
+	if significand.BitLen() > int(f.digits) {
+		significand.Rsh(significand, 1)
+		place++
+	}
+	exponent := place + int(f.digits) - 1 + f.bias()
+	switch {
+	case exponent >= 1<<f.exponent-1:
+		return infinite()
+	case significand.BitLen() < int(f.digits):
+		exponent = 0
+	}
+	return f.assemble(t, negative, exponent, significand)
+}
+
+// assemble puts the fields of a number together. significand has its integer
+// bit.
+func (f *floatFormat) assemble(t *BaseType, negative bool, exponent int, significand *big.Int) Value {
+	stored := uint64(f.digits)
+	if !f.explicit {
+		stored--
+	}
+	all := new(big.Int).Lsh(big.NewInt(int64(exponent)), uint(stored))
+	all.Or(all, new(big.Int).And(significand, lowBits(stored)))
+	if negative {
+		all.SetBit(all, int(f.width)-1, 1)
+	}
+	return BigValue(t, all)
+}
+
+// encodeSmall encodes a number that is not NaN in a format of 16 bits.
+func (f *floatFormat) encodeSmall(t *BaseType, x float64) Value {
+	fraction := f.digits - 1
+	word := uint64(0)
+	if math.Signbit(x) {
+		word = 1 << (f.width - 1)
+		x = -x
+	}
+	infinity := lowMask(f.exponent) << fraction
+	switch {
+	case math.IsInf(x, 0):
+		word |= infinity
+	case x != 0:
+		_, exponent := math.Frexp(x)
+		place := max(exponent-1, 1-f.bias()) - int(fraction)
+		significand := uint64(math.RoundToEven(math.Ldexp(x, -place)))
+		// The integer bit counts as one in the exponent, and so does a carry.
+		number := uint64(place+int(fraction)+f.bias()-1)<<fraction + significand
+		word |= min(number, infinity)
+	}
+	return TypedValue(t, word)
+}
+
+// lowBits returns a mask of the low n bits.
+func lowBits(n uint64) *big.Int {
+	mask := new(big.Int).Lsh(big.NewInt(1), uint(n))
+	return mask.Sub(mask, big.NewInt(1))
+}
