@@ -113,3 +113,29 @@ func TestProcessorsAreFoundByName(t *testing.T) {
 		}
 	}
 }
+
+// A description may name a dialect that is built in if it says the same, except
+// those that are nobody's own.
+func TestBuiltInDialectsAreDeclaredAsTheyAre(t *testing.T) {
+	const op = "DW_OP_LLVM_offset"
+	for _, builtIn := range locexpr.Dialects {
+		_, e, ok := builtIn.Lookup(op)
+		if !ok {
+			continue
+		}
+		d := testDescription()
+		d.Dialects[0] = Dialect{Name: builtIn.Name, Operations: []DialectOperation{{Opcode: e.Opcode, User: e.User, Name: op}}}
+		own := builtIn != locexpr.Canonical
+		if err := d.Validate(); (err == nil) != own {
+			t.Errorf("%s as it is: %v", builtIn.Name, err)
+		}
+		d.Dialects[0].Operations[0] = DialectOperation{Opcode: 0xfa, Name: op}
+		if err := d.Validate(); err == nil {
+			t.Errorf("%s with an operation of its own: accepted", builtIn.Name)
+		}
+		d.Dialects[0].Operations[0] = DialectOperation{Opcode: e.Opcode, User: e.User, Name: "DW_OP_LLVM_bit_offset"}
+		if err := d.Validate(); err == nil {
+			t.Errorf("%s with another operation in its place: accepted", builtIn.Name)
+		}
+	}
+}
