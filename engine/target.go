@@ -204,7 +204,9 @@ func (t *Target) bindAll(ctx context.Context) {
 func (t *Target) bind(ctx context.Context, m *machine, batch ...*thread) {
 	req := &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, len(batch))}
 	for i, s := range batch {
-		req.Threads[i] = sdk.ThreadState{Thread: s.Handle, Registers: s.Registers, Processor: s.Processor}
+		req.Threads[i] = sdk.ThreadState{
+			Thread: s.Handle, Registers: t.boundRegisters(m, s), Processor: s.Processor, Lanes: s.Lanes, Spaces: s.Spaces,
+		}
 	}
 	answer, err := m.arch.BindThreads(ctx, &view{target: t}, req)
 	for i, s := range batch {
@@ -212,6 +214,22 @@ func (t *Target) bind(ctx context.Context, m *machine, batch ...*thread) {
 			s.binding = &answer.Threads[i]
 		}
 	}
+}
+
+// boundRegisters are the registers that a thread is bound with. A state that was
+// made up need not say where the thread is: it is bound as if at 0, and its PC
+// stays unknown.
+func (t *Target) boundRegisters(m *machine, s *thread) sdk.Registers {
+	if _, ok := s.Registers.Get(m.desc.PC); ok || !t.madeUp() {
+		return s.Registers
+	}
+	info, ok := m.desc.Register(m.desc.PC)
+	if !ok {
+		return s.Registers
+	}
+	registers := s.Registers.Clone()
+	registers.Set(m.desc.PC, make([]byte, (info.Bits+7)/8))
+	return registers
 }
 
 // rebind asks about one thread alone after the batch that it was in failed:

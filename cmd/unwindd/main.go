@@ -59,7 +59,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newPlugin(g))
+	root.AddCommand(newStack(g), newEval(g), newDump(g), newPlugin(g))
 	return root
 }
 

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+func newDump(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dump",
+		Short: "Print what is in a file",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDumpExpr(g))
+	return cmd
+}
+
+// dumpExprFlags are the flags of `unwindd dump expr`.
+type dumpExprFlags struct {
+	*globals
+	arch    string
+	dialect string
+	hex     string
+}
+
+func newDumpExpr(g *globals) *cobra.Command {
+	f := &dumpExprFlags{globals: g}
+	cmd := &cobra.Command{
+		Use:   "expr FILE | expr --arch ARCH --hex BYTES",
+		Short: "Print DWARF expressions as text",
+		Long: `Print the DWARF expressions of a file, those of its call frame information and
+of its debugging information entries, or the expression that bytes hold.`,
+		Example: `  unwindd dump expr server
+  unwindd dump expr --arch x86_64 --hex 770880003f1a3b2a332422
+  unwindd dump expr --arch amdgpu --dialect llvm-legacy --hex 9017e414`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == cmd.Flags().Changed("hex") {
+				return usageError{errors.New("expected a FILE or --hex, and not both")}
+			}
+			if len(args) == 1 {
+				return f.file(args[0])
+			}
+			return f.bytes()
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.arch, "arch", "", "the architecture `A` of --hex")
+	flags.StringVar(&f.dialect, "dialect", "", "the dialect `NAME` of the operations (of --hex: the canonical one)")
+	flags.StringVar(&f.hex, "hex", "", "the expression's `BYTES`")
+	return cmd
+}
+
+// dumpedExpression is an expression of `dump expr`.
+type dumpedExpression struct {
+	Section string `json:"section,omitempty"`
+	Offset  string `json:"offset,omitempty"` // of the entry
+	Where   string `json:"where,omitempty"`
+	Hex     string `json:"hex"`
+	Text    string `json:"text"`
+}
+
+// textOptions say how expressions of an architecture are written.
+func textOptions(d *sdk.Description, dialect *locexpr.Dialect) locexpr.TextOptions {
+	return locexpr.TextOptions{
+		Dialect: dialect, AddressSize: int(d.AddressBits+7) / 8, Order: locexpr.ByteOrder(d.ByteOrder), Names: d.Names(0),
+	}
+}
+
+// dialectOf finds a dialect by name: one of the project's, or of the architecture.
+func dialectOf(d *sdk.Description, name string, otherwise *locexpr.Dialect) (*locexpr.Dialect, error) {
+	if name == "" {
+		return otherwise, nil
+	}
+	var known []string
+	if d != nil {
+		for i := range d.Dialects {
+			if strings.EqualFold(d.Dialects[i].Name, name) {
+				return d.Dialects[i].Table()
+			}
+			known = append(known, d.Dialects[i].Name)
+		}
+	}
+	if dialect, ok := locexpr.DialectByName(name); ok {
+		return dialect, nil
+	}
+	for _, dialect := range locexpr.Dialects {
+		known = append(known, dialect.Name)
+	}
+	return nil, usageError{fmt.Errorf("--dialect %s: expected one of %s", name, strings.Join(known, ", "))}
+}
+
+func (f *dumpExprFlags) bytes() error {
+	if f.arch == "" {
+		return usageError{errors.New("--hex needs --arch")}
+	}
+	m, err := f.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	a, err := m.Find(f.arch)
+	if err != nil {
+		return err
+	}
+	dialect, err := dialectOf(a.Description(), f.dialect, locexpr.Canonical)
+	if err != nil {
+		return err
+	}
+	b, err := hex.DecodeString(strings.TrimPrefix(strings.ReplaceAll(f.hex, " ", ""), "0x"))
+	if err != nil {
+		return usageError{fmt.Errorf("--hex: %w", err)}
+	}
+	text := locexpr.FormatText(b, textOptions(a.Description(), dialect))
+	err = f.write(func(w *writer) error {
+		if f.format == "json" {
+			return writeJSON(w, dumpedExpression{Hex: hex.EncodeToString(b), Text: text})
+		}
+		_, err := fmt.Fprintln(w, text)
+		return err
+	})
+	if err == nil && strings.HasSuffix(text, ">") {
+		err = fmt.Errorf("--hex: the bytes cannot all be decoded: %s", text)
+	}
+	return err
+}
+
+func (f *dumpExprFlags) file(path string) error {
+	m, err := f.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o, err := object.Open(path)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	d, err := describe(m, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	o.SetRelocations(d.Relocations)
+	dialect, err := dialectOf(d, f.dialect, locexpr.DWARF5)
+	if err != nil {
+		return err
+	}
+	options := textOptions(d, dialect)
+	return object.Guard(func() error {
+		return f.write(func(w *writer) error {
+			var list []dumpedExpression
+			for e, err := range engine.Expressions(o, d) {
+				if err != nil {
+					fmt.Fprintf(os.Stderr, "unwindd: %v\n", err)
+					continue
+				}
+				text := locexpr.FormatText(e.Bytes, options)
+				if f.format == "json" {
+					list = append(list, dumpedExpression{e.Section, fmt.Sprintf("0x%x", e.Offset), e.Where, hex.EncodeToString(e.Bytes), text})
+					continue
+				}
+				fmt.Fprintf(w, "%-12s 0x%08x  %-28s %s\n", e.Section, e.Offset, e.Where, text)
+			}
+			if f.format == "json" {
+				return writeJSON(w, map[string]any{"expressions": list})
+			}
+			return nil
+		})
+	})
+}
+
+// describe is the description of a code object's architecture.
+func describe(m *plugin.Manager, o *object.Object) (*sdk.Description, error) {
+	a, err := m.ForObject(o.Machine(), o.OSABI(), o.Flags(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return a.Description(), nil
+}

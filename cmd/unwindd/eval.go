@@ -1,0 +1,366 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// evalFlags are the flags of `unwindd eval`.
+type evalFlags struct {
+	*globals
+	arch      string
+	expr      string
+	snapshot  string
+	thread    string
+	frame     int
+	registers []string
+	memory    []string
+	cfa       string
+	lane      int64
+	iteration int64
+	object    string
+	processor string
+	wave      uint32
+	kind      string
+	read      uint64
+	trace     bool
+}
+
+func newEval(g *globals) *cobra.Command {
+	f := &evalFlags{globals: g}
+	cmd := &cobra.Command{
+		Use:   "eval --arch ARCH --expr TEXT",
+		Short: "Evaluate a DWARF expression",
+		Long: `Evaluate a DWARF expression, in a frame of a snapshot or in a state that the
+command line gives: one process, one thread, its top frame. Only what is read
+needs to be given.
+
+The expression is text: operations separated by ";", each with its operands.
+Registers and address spaces are names or numbers.`,
+		Example: `  unwindd eval --arch x86_64 --expr 'DW_OP_breg7 8' --reg rsp=0x7ffc0000
+  unwindd eval --arch x86_64 --expr 'breg rbp, -24; deref' --reg rbp=0x1018 --mem global:0x1000=2a00000000000000 --kind value
+  unwindd eval --arch amdgpu --expr 'regx v3; LLVM_offset_uconst 20' --wave 32 --trace`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.arch, "arch", "", "the architecture `A`")
+	flags.StringVar(&f.expr, "expr", "", "the expression, as `TEXT`")
+	flags.StringVar(&f.snapshot, "snapshot", "", "take the state from the snapshot `F`")
+	flags.StringVar(&f.thread, "thread", "", "evaluate in the snapshot's thread `ID`")
+	flags.IntVar(&f.frame, "frame", 0, "evaluate in frame `N` of the thread")
+	flags.StringArrayVar(&f.registers, "reg", nil, "a register's contents: `REGISTER=HEX`; may be repeated")
+	flags.StringArrayVar(&f.memory, "mem", nil, "memory: `SPACE:ADDR=HEX`, the bytes in order; may be repeated")
+	flags.StringVar(&f.cfa, "cfa", "", "the frame's CFA: `SPACE:ADDR`")
+	flags.Int64Var(&f.lane, "lane", -1, "the current lane is `N`")
+	flags.Int64Var(&f.iteration, "iteration", -1, "the current iteration is `N`")
+	flags.StringVar(&f.object, "object", "", "the current object is at the location `EXPR`")
+	flags.StringVar(&f.processor, "processor", "", "the processor `P`")
+	flags.Uint32Var(&f.wave, "wave", 0, "lanes of the thread: 32 or 64 (by processor)")
+	flags.StringVar(&f.kind, "kind", "", "the result is a `KIND`: value or location")
+	flags.Uint64Var(&f.read, "read", 0, "also read `BITS` bits of the location")
+	flags.BoolVar(&f.trace, "trace", false, "say what is on the stack after each operation")
+	return cmd
+}
+
+func (f *evalFlags) check(cmd *cobra.Command) error {
+	if err := f.checkFormat("text", "json"); err != nil {
+		return err
+	}
+	switch {
+	case f.arch == "":
+		return usageError{errors.New("--arch is missing")}
+	case !cmd.Flags().Changed("expr"):
+		return usageError{errors.New("--expr is missing")}
+	case f.kind != "" && f.kind != "value" && f.kind != "location":
+		return usageError{fmt.Errorf("--kind %s: expected value or location", f.kind)}
+	case f.snapshot == "" && (f.thread != "" || f.frame != 0):
+		return usageError{errors.New("--thread and --frame need --snapshot")}
+	case f.frame < 0:
+		return usageError{fmt.Errorf("--frame %d: expected 0 or more", f.frame)}
+	case f.snapshot != "" && (len(f.registers) > 0 || len(f.memory) > 0):
+		return usageError{errors.New("--reg and --mem do not go with --snapshot")}
+	case cmd.Flags().Changed("lane") && f.lane < 0:
+		return usageError{fmt.Errorf("--lane %d: expected 0 or more", f.lane)}
+	case f.read > 1<<23:
+		return usageError{fmt.Errorf("--read %d: expected at most %d bits", f.read, 1<<23)}
+	}
+	return nil
+}
+
+func (f *evalFlags) run(cmd *cobra.Command) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	plugins, err := f.plugins()
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Options{Plugins: plugins, NoSymbols: true})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	a, err := e.Plugins().Find(f.arch)
+	if err != nil {
+		return err
+	}
+	d := a.Description()
+	lanes, err := f.lanes(d)
+	if err != nil {
+		return usageError{err}
+	}
+	s := &evalState{flags: f, d: d, names: d.Names(lanes), order: locexpr.ByteOrder(d.ByteOrder)}
+	expr, err := s.parse(f.expr)
+	if err != nil {
+		return f.fail(fmt.Errorf("--expr: %w", err))
+	}
+	t, th, err := s.open(e, lanes)
+	if err != nil {
+		return err
+	}
+	result, evalErr := s.evaluate(cmd.Context(), t, th, expr)
+	err = f.write(func(w *writer) error {
+		if f.format == "json" {
+			return result.WriteJSON(w)
+		}
+		return result.WriteText(w)
+	})
+	return errors.Join(evalErr, err)
+}
+
+// fail writes an expression that cannot be read as a result too.
+func (f *evalFlags) fail(err error) error {
+	if f.format != "json" {
+		return err
+	}
+	var e report.Evaluation
+	e.SetError(err)
+	e.Error.Kind = "ill-formed"
+	return errors.Join(err, f.write(func(w *writer) error { return e.WriteJSON(w) }))
+}
+
+// lanes is how many lanes the thread has, as far as the flags say it.
+func (f *evalFlags) lanes(d *sdk.Description) (uint32, error) {
+	if f.wave != 0 && f.wave != 32 && f.wave != 64 {
+		return 0, fmt.Errorf("--wave %d: expected 32 or 64", f.wave)
+	}
+	p, known := d.Processor(f.processor)
+	switch {
+	case !known && f.processor != "":
+		return 0, fmt.Errorf("--processor %s: %s has none of that name", f.processor, d.Name)
+	case !known || len(p.Lanes) == 0:
+		return f.wave, nil
+	case f.wave == 0:
+		return p.Lanes[0], nil
+	case !slices.Contains(p.Lanes, f.wave):
+		return 0, fmt.Errorf("--wave %d: %s has waves of %v lanes", f.wave, f.processor, p.Lanes)
+	}
+	return f.wave, nil
+}
+
+// evalState is what an evaluation is about.
+type evalState struct {
+	flags *evalFlags
+	d     *sdk.Description
+	names sdk.Names
+	order locexpr.ByteOrder
+}
+
+func (s *evalState) text() locexpr.TextOptions {
+	return locexpr.TextOptions{Dialect: locexpr.Canonical, AddressSize: int(s.d.AddressBits+7) / 8, Order: s.order, Names: s.names}
+}
+
+func (s *evalState) parse(text string) ([]byte, error) { return locexpr.Parse(text, s.text()) }
+
+// open gives the thread to evaluate in.
+func (s *evalState) open(e *engine.Engine, lanes uint32) (*engine.Target, *target.Thread, error) {
+	if s.flags.snapshot == "" {
+		return s.synthetic(e, lanes)
+	}
+	t, err := e.Open(s.flags.snapshot)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, th := range t.Threads() {
+		if s.flags.thread == "" || th.ID == s.flags.thread {
+			if th.Lanes != 0 {
+				s.names = s.d.Names(th.Lanes)
+			}
+			return t, th, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("%s: no thread %s among its %d", s.flags.snapshot, s.flags.thread, len(t.Threads()))
+}
+
+func (s *evalState) synthetic(e *engine.Engine, lanes uint32) (*engine.Target, *target.Thread, error) {
+	state := &engine.Synthetic{Arch: s.d.Name, Processor: s.flags.processor, Lanes: lanes}
+	for _, text := range s.flags.registers {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, nil, usageError{fmt.Errorf("--reg %s: expected REGISTER=HEX", text)}
+		}
+		info, err := s.register(name)
+		if err != nil {
+			return nil, nil, usageError{fmt.Errorf("--reg %s: %w", text, err)}
+		}
+		if !snapshot.IsVector(info) && !strings.HasPrefix(value, "0x") && !strings.HasPrefix(value, "0X") {
+			value = "0x" + value
+		}
+		b, err := snapshot.ParseRegister(info, s.d.ByteOrder, value)
+		if err != nil {
+			return nil, nil, usageError{fmt.Errorf("--reg %s: %w", text, err)}
+		}
+		state.Registers.Set(info.Number, b)
+	}
+	for _, text := range s.flags.memory {
+		place, bytes, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, nil, usageError{fmt.Errorf("--mem %s: expected SPACE:ADDR=HEX", text)}
+		}
+		space, address, err := s.address(place)
+		if err != nil {
+			return nil, nil, usageError{fmt.Errorf("--mem %s: %w", text, err)}
+		}
+		b, err := hex.DecodeString(bytes)
+		if err != nil {
+			return nil, nil, usageError{fmt.Errorf("--mem %s: %w", text, err)}
+		}
+		state.Memory = append(state.Memory, engine.Piece{Space: space, Address: address, Bytes: b})
+	}
+	return e.Attach(state), state.Thread(), nil
+}
+
+// register is the register of a name or number.
+func (s *evalState) register(name string) (sdk.RegisterInfo, error) {
+	if info, ok := s.names.RegisterInfo(name); ok {
+		return info, nil
+	}
+	n, err := strconv.ParseUint(name, 0, 32)
+	if err != nil {
+		return sdk.RegisterInfo{}, fmt.Errorf("%s has no register %s", s.d.Name, name)
+	}
+	info, ok := s.d.Register(uint32(n))
+	if !ok {
+		return sdk.RegisterInfo{}, fmt.Errorf("%s has no register %d", s.d.Name, n)
+	}
+	return info, nil
+}
+
+// address reads SPACE:ADDR.
+func (s *evalState) address(text string) (locexpr.AddressSpace, uint64, error) {
+	name, number, ok := strings.Cut(text, ":")
+	if !ok {
+		return 0, 0, fmt.Errorf("%q: expected SPACE:ADDR", text)
+	}
+	space, ok := s.names.Space(name)
+	if !ok {
+		n, err := strconv.ParseUint(name, 0, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("%s has no address space %s", s.d.Name, name)
+		}
+		space = locexpr.AddressSpace(n)
+		if _, ok := s.d.Space(space); !ok {
+			return 0, 0, fmt.Errorf("%s has no address space %d", s.d.Name, n)
+		}
+	}
+	address, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimPrefix(number, "0x"), "0X"), 16, 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("address %q: expected hex", number)
+	}
+	return space, address, nil
+}
+
+// evaluate evaluates the expression, and the object before it.
+func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, expr []byte) (*report.Evaluation, error) {
+	out := &report.Evaluation{}
+	if s.flags.trace {
+		out.Trace = []report.TraceStep{}
+	}
+	around := engine.Surroundings{}
+	if s.flags.lane >= 0 {
+		lane := uint32(s.flags.lane)
+		around.Lane = &lane
+	}
+	if s.flags.iteration >= 0 {
+		iteration := uint64(s.flags.iteration)
+		around.Iteration = &iteration
+	}
+	if s.flags.cfa != "" {
+		space, address, err := s.address(s.flags.cfa)
+		if err != nil {
+			return out, usageError{fmt.Errorf("--cfa: %w", err)}
+		}
+		l := locexpr.MemoryLocation(space, address)
+		around.CFA = &l
+	}
+	var object []byte
+	if s.flags.object != "" {
+		var err error
+		if object, err = s.parse(s.flags.object); err != nil {
+			return out, usageError{fmt.Errorf("--object: %w", err)}
+		}
+	}
+	names := report.EvalNames{Names: s.names, Thread: func(uint64) string { return th.ID }}
+	var objectOf *locexpr.Evaluator
+	if object != nil {
+		around.Object = func(c locexpr.Context) (locexpr.Location, error) {
+			l, err := objectOf.Location(object, c)
+			if err != nil {
+				return l, fmt.Errorf("--object: %w", err)
+			}
+			return l, nil
+		}
+	}
+	err := t.Evaluate(ctx, th, s.flags.frame, around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
+		of := *ev
+		objectOf = &of
+		if s.flags.trace {
+			ev.Trace = func(step locexpr.Step) {
+				out.Trace = append(out.Trace, report.TraceStep{Offset: step.Offset, Op: step.Op, Stack: step.Stack})
+			}
+			ev.Names = s.names
+		}
+		kind := map[string]locexpr.Kind{"": locexpr.AnyKind, "value": locexpr.ValueKind, "location": locexpr.LocationKind}[s.flags.kind]
+		result, err := ev.Evaluate(expr, c, kind)
+		if err != nil {
+			return err
+		}
+		out.SetResult(result, s.order, names)
+		return s.read(out, result, c)
+	})
+	if err != nil {
+		out.SetError(err)
+	}
+	return out, err
+}
+
+// read reads bits of the result's location.
+func (s *evalState) read(out *report.Evaluation, result locexpr.Entry, c locexpr.Context) error {
+	if s.flags.read == 0 {
+		return nil
+	}
+	if !result.IsLocation() {
+		return errors.New("--read: the result is a value, expected a location")
+	}
+	b := make([]byte, (s.flags.read+7)/8)
+	if err := result.Location().Read(c, b, s.flags.read); err != nil {
+		return fmt.Errorf("reading %d bits: %w", s.flags.read, err)
+	}
+	out.Read = hex.EncodeToString(b)
+	return nil
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// An Expression is a DWARF expression that stands in a code object.
+type Expression struct {
+	Section string // ".debug_info", ".eh_frame"
+	Offset  uint64 // of the entry that it stands in
+	Where   string // "DW_AT_location", "CFA", "rule of rbx"
+	Bytes   []byte
+}
+
+// Expressions are the expressions of a code object: those of its call frame
+// information, then those of its debugging information entries. An error is
+// about one entry, and what follows it goes on.
+func Expressions(o *object.Object, d *sdk.Description) iter.Seq2[Expression, error] {
+	return func(yield func(Expression, error) bool) {
+		for _, t := range frameTables(o) {
+			if !yieldTable(t, d, yield) {
+				return
+			}
+		}
+		r, err := dwarf.New(o)
+		if errors.Is(err, dwarf.ErrNoDebugInfo) {
+			return
+		}
+		if err != nil {
+			yield(Expression{}, err)
+			return
+		}
+		for e, err := range r.Expressions() {
+			if !yield(Expression{".debug_info", e.Entry, e.Attribute, e.Bytes}, err) {
+				return
+			}
+		}
+	}
+}
+
+// A frameTable is a table of call frame information with its section's name.
+type frameTable struct {
+	section string
+	*cfi.Table
+	err error
+}
+
+// frameTables are the tables of an object.
+func frameTables(o *object.Object) []frameTable {
+	var tables []frameTable
+	add := func(s cfi.Section) {
+		s.Order, s.AddressSize = o.ByteOrder(), o.AddressSize()
+		t, err := cfi.NewTable(s)
+		tables = append(tables, frameTable{s.Name, t, err})
+	}
+	if data, address, ok := o.EHFrame(); ok {
+		add(cfi.Section{Name: ".eh_frame", Data: data, Address: address, EH: true})
+	}
+	if s := o.Section(".debug_frame"); s != nil {
+		data, err := s.Data()
+		switch {
+		case err != nil:
+			tables = append(tables, frameTable{".debug_frame", nil, err})
+		case len(data) > 0:
+			add(cfi.Section{Name: ".debug_frame", Data: data, Address: s.Address})
+		}
+	}
+	return tables
+}
+
+func yieldTable(t frameTable, d *sdk.Description, yield func(Expression, error) bool) bool {
+	if t.err != nil {
+		return yield(Expression{}, t.err)
+	}
+	for fde, err := range t.FDEs() {
+		if err != nil {
+			if !yield(Expression{}, err) {
+				return false
+			}
+			continue
+		}
+		// An expression holds over several rows as a rule.
+		seen := map[string]bool{}
+		more := true
+		say := func(where string, expr []byte) {
+			if key := where + string(expr); more && !seen[key] {
+				seen[key] = true
+				more = yield(Expression{t.section, fde.Offset, where, expr}, nil)
+			}
+		}
+		err := fde.Rows(func(row *cfi.Row) bool {
+			if row.CFA.Kind == cfi.CFAExpression {
+				say("CFA", row.CFA.Expr)
+			}
+			for _, r := range row.Rules {
+				if r.Rule.Kind == cfi.Expression || r.Rule.Kind == cfi.ValExpression {
+					say("rule of "+columnName(d, r.Column), r.Rule.Expr)
+				}
+			}
+			return more
+		})
+		if err != nil && more {
+			more = yield(Expression{}, err)
+		}
+		if !more {
+			return false
+		}
+	}
+	return true
+}
+
+// columnName is the name of a register, or its number.
+func columnName(d *sdk.Description, column uint64) string {
+	if d != nil && column <= uint64(^uint32(0)) {
+		if info, ok := d.Register(uint32(column)); ok {
+			return info.Name
+		}
+	}
+	return fmt.Sprint(column)
+}

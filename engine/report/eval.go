@@ -1,0 +1,231 @@
+package report
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// Evaluation is what an expression gave. Its JSON is that of `unwindd eval`.
+type Evaluation struct {
+	Kind   string      `json:"kind,omitempty"` // "value" or "location"; absent with an error
+	Value  *Value      `json:"value,omitempty"`
+	Places []Place     `json:"places,omitempty"`
+	Read   string      `json:"read,omitempty"` // little-endian bytes of what was read of a location
+	Trace  []TraceStep `json:"trace,omitempty"`
+	Error  *EvalError  `json:"error,omitempty"`
+}
+
+// Value is a value with its type.
+type Value struct {
+	Type string `json:"type"`
+	Hex  string `json:"hex"` // a 0x number; of vectors bytes, lane 0 first
+}
+
+// Place is a single location description, with the members its storage has.
+type Place struct {
+	Storage   string  `json:"storage"`
+	Space     string  `json:"space,omitempty"`
+	Address   string  `json:"address,omitempty"`
+	Register  string  `json:"register,omitempty"`
+	Thread    string  `json:"thread,omitempty"`
+	Frame     *int32  `json:"frame,omitempty"`
+	Lane      *int32  `json:"lane,omitempty"`
+	BitOffset *uint64 `json:"bit_offset,omitempty"`
+	Bytes     string  `json:"bytes,omitempty"`
+	Parts     []Part  `json:"parts,omitempty"`
+}
+
+// Part is a bit range of a composite.
+type Part struct {
+	Bits   uint64  `json:"bits"`
+	Places []Place `json:"places"`
+}
+
+// TraceStep is an operation with the stack after it, its top last.
+type TraceStep struct {
+	Offset int      `json:"offset"`
+	Op     string   `json:"op"`
+	Stack  []string `json:"stack"`
+}
+
+// EvalError is why there is no result.
+type EvalError struct {
+	Kind   string `json:"kind"` // "ill-formed" or "evaluation"
+	Offset int    `json:"offset"`
+	Op     string `json:"op,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// EvalNames says how the numbers of an evaluation are called.
+type EvalNames struct {
+	locexpr.Names
+	// Thread names a thread by its handle.
+	Thread func(handle uint64) string
+}
+
+// SetResult puts the result of an evaluation into e.
+func (e *Evaluation) SetResult(result locexpr.Entry, order locexpr.ByteOrder, names EvalNames) {
+	if result.IsLocation() {
+		e.Kind, e.Places = "location", places(result.Location(), names)
+		return
+	}
+	e.Kind = "value"
+	e.Value = newValue(result.Value(), order)
+}
+
+// SetError puts an error into e.
+func (e *Evaluation) SetError(err error) {
+	e.Kind, e.Value, e.Places, e.Read = "", nil, nil, ""
+	e.Error = &EvalError{Kind: "evaluation", Reason: err.Error()}
+	var in *locexpr.Error
+	if errors.As(err, &in) {
+		if in.Kind == locexpr.IllFormed {
+			e.Error.Kind = "ill-formed"
+		}
+		e.Error.Offset, e.Error.Op, e.Error.Reason = in.Offset, in.Op, in.Err.Error()
+	}
+}
+
+func newValue(v locexpr.Value, order locexpr.ByteOrder) *Value {
+	out := &Value{Type: "generic"}
+	t := v.Type()
+	if t != nil {
+		out.Type = t.String()
+	}
+	b := v.Bytes(order)
+	if t != nil && t.Elements > 0 {
+		out.Hex = hex.EncodeToString(b)
+		return out
+	}
+	digits := make([]byte, len(b))
+	for i, x := range b {
+		if order == locexpr.BigEndian {
+			digits[i] = x
+		} else {
+			digits[len(b)-1-i] = x
+		}
+	}
+	text := strings.TrimLeft(hex.EncodeToString(digits), "0")
+	if text == "" {
+		text = "0"
+	}
+	out.Hex = "0x" + text
+	return out
+}
+
+func places(l locexpr.Location, names EvalNames) []Place {
+	list := make([]Place, l.NumPlaces())
+	for i := range list {
+		list[i] = newPlace(l.Place(i), names)
+	}
+	return list
+}
+
+// newPlace gives a place the members that its storage has.
+func newPlace(p locexpr.Place, names EvalNames) Place {
+	out := Place{}
+	bits := p.BitOffset
+	scope := func() {
+		if names.Thread != nil {
+			out.Thread = names.Thread(p.Scope.Thread)
+		}
+		frame := p.Scope.Frame
+		out.Frame = &frame
+		if p.Scope.Lane >= 0 {
+			lane := p.Scope.Lane
+			out.Lane = &lane
+		}
+	}
+	switch p.Storage {
+	case locexpr.Memory:
+		out.Storage = "memory"
+		out.Space = fmt.Sprint(uint64(p.Space))
+		if names.Names != nil {
+			if name, ok := names.SpaceName(p.Space); ok {
+				out.Space = name
+			}
+		}
+		out.Address = address(p.Address + bits/8)
+		bits %= 8
+		if p.Space != locexpr.DefaultSpace {
+			scope()
+		}
+	case locexpr.Register:
+		out.Storage = "register"
+		out.Register = fmt.Sprint(p.Register)
+		if names.Names != nil {
+			if name, ok := names.RegisterName(p.Register); ok {
+				out.Register = name
+			}
+		}
+		scope()
+	case locexpr.Implicit:
+		out.Storage, out.Bytes = "implicit", hex.EncodeToString(p.ImplicitBytes())
+	case locexpr.ImplicitPointer:
+		out.Storage = "implicit-pointer"
+		entry, displacement, _ := p.ImplicitPointer()
+		out.Address = fmt.Sprintf("%s%+d", address(entry), displacement)
+	case locexpr.Composite:
+		out.Storage = "composite"
+		for _, part := range p.Parts() {
+			out.Parts = append(out.Parts, Part{part.Bits, places(part.Location, names)})
+		}
+	default:
+		out.Storage = "undefined"
+	}
+	if p.Storage != locexpr.Undefined && p.Storage != locexpr.ImplicitPointer {
+		out.BitOffset = &bits
+	}
+	return out
+}
+
+// WriteJSON writes an evaluation as one JSON value and a newline.
+func (e *Evaluation) WriteJSON(w io.Writer) error { return writeJSON(w, e) }
+
+// WriteText writes an evaluation for people: the trace, then the result.
+func (e *Evaluation) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, s := range e.Trace {
+		fmt.Fprintf(&b, "%4d  %-40s  %s\n", s.Offset, s.Op, strings.Join(s.Stack, " | "))
+	}
+	switch {
+	case e.Error != nil:
+		// The error itself goes to standard error.
+	case e.Value != nil:
+		fmt.Fprintf(&b, "value %s %s\n", e.Value.Type, e.Value.Hex)
+	default:
+		writePlaces(&b, e.Places, "")
+	}
+	if e.Read != "" {
+		fmt.Fprintf(&b, "read %s\n", e.Read)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writePlaces(b *strings.Builder, list []Place, indent string) {
+	for _, p := range list {
+		fmt.Fprintf(b, "%s%s", indent, p.Storage)
+		for _, part := range []string{p.Space, p.Address, p.Register, p.Bytes} {
+			if part != "" {
+				b.WriteString(" " + part)
+			}
+		}
+		if p.Lane != nil {
+			fmt.Fprintf(b, " lane %d", *p.Lane)
+		}
+		if p.BitOffset != nil && *p.BitOffset != 0 {
+			fmt.Fprintf(b, " bit %d", *p.BitOffset)
+		}
+		b.WriteByte('\n')
+		for _, part := range p.Parts {
+			fmt.Fprintf(b, "%s  %d bits\n", indent, part.Bits)
+			writePlaces(b, part.Places, indent+"    ")
+		}
+	}
+}
