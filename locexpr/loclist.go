@@ -221,26 +221,51 @@ func (e *Evaluator) EvaluateList(s *LocationLists, offset, base uint64, ctx Cont
 	}
 	locations := make([]Location, len(matches))
 	for i := range matches {
-		if locations[i], err = e.Location(matches[i].Expr, withoutObject(ctx)); err != nil {
+		if locations[i], err = e.Location(matches[i].Expr, objectless{ctx}); err != nil {
 			return Location{}, &ListError{kindOf(err), s.Section, matches[i].Offset, err}
 		}
 	}
 	return UnionLocation(locations...), nil
 }
 
-// objectless is a context whose object is not specified.
+// objectless is a context whose object is not specified. What contexts may have
+// beyond a Context it passes on, and answers as the evaluation does where the
+// context has no such method.
 type objectless struct{ Context }
 
 func (objectless) Object() (Location, error) { return NoContext{}.Object() }
 
-// objectlessEntry is the same for an EntryContext.
-type objectlessEntry struct{ EntryContext }
-
-func (objectlessEntry) Object() (Location, error) { return NoContext{}.Object() }
-
-func withoutObject(ctx Context) Context {
-	if c, ok := ctx.(EntryContext); ok {
-		return objectlessEntry{c}
+func (o objectless) EntryLocation(entry uint64) (Location, error) {
+	if c, ok := o.Context.(EntryContext); ok {
+		return c.EntryLocation(entry)
 	}
-	return objectless{ctx}
+	return NoContext{}.EntryLocation(entry)
+}
+
+func (o objectless) ParameterValue(offset uint64) (Value, error) {
+	if c, ok := o.Context.(ParameterContext); ok {
+		return c.ParameterValue(offset)
+	}
+	return NoContext{}.ParameterValue(offset)
+}
+
+func (o objectless) VariableValue(entry uint64) (Value, error) {
+	if c, ok := o.Context.(VariableContext); ok {
+		return c.VariableValue(entry)
+	}
+	return NoContext{}.VariableValue(entry)
+}
+
+func (o objectless) EncodedBase(application uint8, offset int) (uint64, error) {
+	if c, ok := o.Context.(BaseContext); ok {
+		return c.EncodedBase(application, offset)
+	}
+	return NoContext{}.EncodedBase(application, offset)
+}
+
+func (o objectless) LargestSpaceBits() uint32 {
+	if c, ok := o.Context.(SpaceContext); ok {
+		return c.LargestSpaceBits()
+	}
+	return 64
 }

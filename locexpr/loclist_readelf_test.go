@@ -195,7 +195,7 @@ func TestListsAgreeWithReadelf(t *testing.T) {
 			if strings.Contains(flags, "dwarf64") || strings.Contains(flags, "dwarf-2") {
 				o.OffsetSize = 8
 			}
-			entries, parsed := 0, 0
+			entries := 0
 			for _, l := range readelfLists(t, path) {
 				var got []anEntry
 				var exprs [][]byte
@@ -216,23 +216,19 @@ func TestListsAgreeWithReadelf(t *testing.T) {
 				}
 				for i, e := range l.entries {
 					entries++
-					if !knownOperations(e.expr) {
-						continue
-					}
 					bytes, err := Parse(fromReadelf(e.expr), o)
 					if err != nil {
 						t.Errorf("%s: %v", fromReadelf(e.expr), err)
 						continue
 					}
-					parsed++
 					if diff := cmp.Diff(hex.EncodeToString(bytes), hex.EncodeToString(exprs[i])); diff != "" {
 						t.Errorf("entry 0x%x: %s is %s: %s", e.offset, e.expr, FormatText(exprs[i], o), diff)
 					}
 				}
 			}
-			t.Logf("%d entries, %d expressions", entries, parsed)
-			if entries < 200 || parsed*100 < entries*95 {
-				t.Errorf("%d entries, %d expressions compared", entries, parsed)
+			t.Logf("%d entries", entries)
+			if entries < 200 {
+				t.Errorf("only %d entries compared", entries)
 			}
 		})
 	}
@@ -308,9 +304,6 @@ func TestSplitListsAgreeWithWhole(t *testing.T) {
 						t.Fatalf("list %d at 0x%x has more than %d entries", i, offset, at)
 					}
 					w := want[i].entries[at]
-					if !knownOperations(w.expr) {
-						w.expr, e.Expr = "", nil
-					}
 					if e.End+2 == w.end {
 						// GCC 12 writes START-1 without parentheses into
 						// END - START-1, so the range is 2 bytes too short.
@@ -332,16 +325,6 @@ func TestSplitListsAgreeWithWhole(t *testing.T) {
 }
 
 var operationName = regexp.MustCompile(`DW_OP_\w+`)
-
-// knownOperations reports whether DWARF5 has all operations of an expression.
-func knownOperations(text string) bool {
-	for _, name := range operationName.FindAllString(text, -1) {
-		if _, _, ok := DWARF5.Lookup(name); !ok {
-			return false
-		}
-	}
-	return true
-}
 
 // operations returns the names of the operations of a text. Those that push an
 // address, in one file or by its index, are one.

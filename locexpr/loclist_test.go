@@ -4,6 +4,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -328,6 +332,49 @@ func TestListsKeepAContextThatFollowsEntries(t *testing.T) {
 	l, err := e.EvaluateList(&s, 0, 0x100, listContext{m, 0x104})
 	if err != nil || l.String() != "register 3" {
 		t.Errorf("%v %v", l, err)
+	}
+}
+
+// TestListsPassOnWhatContextsHave reads the interfaces that contexts may have,
+// so that none is forgotten.
+func TestListsPassOnWhatContextsHave(t *testing.T) {
+	file, err := goparser.ParseFile(token.NewFileSet(), "context.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	interfaces := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		contract, ok := spec.Type.(*ast.InterfaceType)
+		if !ok || !strings.HasSuffix(spec.Name.Name, "Context") {
+			return true
+		}
+		interfaces++
+		for _, method := range contract.Methods.List {
+			for _, name := range method.Names {
+				if _, ok := reflect.TypeFor[objectless]().MethodByName(name.Name); !ok {
+					t.Errorf("%s.%s is not passed on", spec.Name.Name, name.Name)
+				}
+			}
+		}
+		return true
+	})
+	if interfaces < 6 {
+		t.Errorf("only %d interfaces", interfaces)
+	}
+
+	// What a context does not have is missing in a list as elsewhere.
+	for _, expr := range []string{"a0 40000000 00 06", "fa 40000000", "fd 40000000", "f1 13 00000000"} {
+		code := unhex(t, expr)
+		var e Evaluator
+		_, want := e.Location(code, newTestMachine(LittleEndian, 64).NoContext)
+		_, got := e.Location(code, objectless{NoContext{}})
+		if want == nil || got == nil || !errors.Is(want, ErrNoContext) || !errors.Is(got, ErrNoContext) {
+			t.Errorf("%s: %v, in a list: %v", expr, want, got)
+		}
 	}
 }
 
