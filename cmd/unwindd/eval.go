@@ -52,7 +52,7 @@ needs to be given.
 The expression is text: operations separated by ";", each with its operands.
 Registers and address spaces are names or numbers.`,
 		Example: `  unwindd eval --arch x86_64 --expr 'DW_OP_breg7 8' --reg rsp=0x7ffc0000
-  unwindd eval --arch x86_64 --expr 'breg rbp, -24; deref' --reg rbp=0x1018 --mem global:0x1000=2a00000000000000 --kind value
+  unwindd eval --arch x86_64 --expr 'bregx rbp, -24; deref' --reg rbp=0x1018 --mem global:0x1000=2a00000000000000 --kind value
   unwindd eval --arch amdgpu --expr 'regx v3; LLVM_offset_uconst 20' --wave 32 --trace`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

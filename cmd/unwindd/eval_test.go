@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// lanes32 is a vector register of 32 lanes that hold their numbers.
+var lanes32 = func() string {
+	var b strings.Builder
+	for i := range 32 {
+		b.WriteString(string("0123456789abcdef"[i/16]) + string("0123456789abcdef"[i%16]) + "000000")
+	}
+	return b.String()
+}()
+
+func TestEval(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		args   []string
+		status int
+		want   string // compact JSON
+	}{
+		{"a value of the generic type", []string{"--arch", "x86_64", "--expr", "lit5; lit3; minus"}, 0,
+			`{"kind":"value","value":{"type":"generic","hex":"0x2"}}`},
+		{"the empty expression is undefined", []string{"--arch", "x86_64", "--expr", ""}, 0,
+			`{"kind":"location","places":[{"storage":"undefined"}]}`},
+		{"memory by a register", []string{"--arch", "x86_64", "--expr", "bregx rsp, 8", "--reg", "rsp=0x1000", "--kind", "location"}, 0,
+			`{"kind":"location","places":[{"storage":"memory","space":"global","address":"0x1008","bit_offset":0}]}`},
+		{"what is there", []string{"--arch", "x86_64", "--expr", "bregx rbp, -8; deref", "--reg", "RBP=1008", "--mem", "global:0x1000=2a00000000000000"}, 0,
+			`{"kind":"value","value":{"type":"generic","hex":"0x2a"}}`},
+		{"the CFA", []string{"--arch", "x86_64", "--expr", "call_frame_cfa; lit16; minus", "--cfa", "none:7000", "--kind", "value"}, 0,
+			`{"kind":"value","value":{"type":"generic","hex":"0x6ff0"}}`},
+		{"an object", []string{"--arch", "x86_64", "--expr", "push_object_address; plus_uconst 8", "--object", "addr 0x400", "--kind", "location"}, 0,
+			`{"kind":"location","places":[{"storage":"memory","space":"global","address":"0x408","bit_offset":0}]}`},
+		{"a lane of a spilled register", []string{"--arch", "amdgpu", "--wave", "32", "--expr", "DW_OP_regx VGPR0; DW_OP_LLVM_offset_uconst 20",
+			"--reg", "v0=" + lanes32, "--read", "32"}, 0,
+			`{"kind":"location","places":[{"storage":"register","register":"VGPR0","thread":"1","frame":0,"bit_offset":160}],"read":"05000000"}`},
+		{"private memory of a lane", []string{"--arch", "amdgpu", "--processor", "gfx90a", "--expr", "lit8; lit5; LLVM_form_aspace_address",
+			"--lane", "3", "--mem", "private_wave:0x20c=78563412", "--read", "32"}, 0,
+			`{"kind":"location","places":[{"storage":"memory","space":"private_lane","address":"0x8","thread":"1","frame":0,"lane":3,"bit_offset":0}],"read":"78563412"}`},
+		{"the lane itself", []string{"--arch", "amdgpu", "--expr", "LLVM_push_lane", "--lane", "7", "--processor", "gfx1030"}, 0,
+			`{"kind":"value","value":{"type":"generic","hex":"0x7"}}`},
+		{"bits from the wave's entry", []string{"--arch", "amdgpu", "--processor", "gfx90a", "--reg", "EXEC=0x1",
+			"--expr", "LLVM_call_frame_entry_reg EXEC; deref_size 8"}, 0,
+			`{"kind":"value","value":{"type":"generic","hex":"0x1"}}`},
+		{"a composite", []string{"--arch", "x86_64", "--expr", "reg0; piece 4; piece 2", "--reg", "rax=0x1122334455667788"}, 0,
+			`{"kind":"location","places":[{"storage":"composite","bit_offset":0,"parts":[` +
+				`{"bits":32,"places":[{"storage":"register","register":"rax","thread":"1","frame":0,"bit_offset":0}]},` +
+				`{"bits":16,"places":[{"storage":"undefined"}]}]}]}`},
+		{"a trace", []string{"--arch", "x86_64", "--expr", "lit1; dup", "--trace"}, 0,
+			`{"kind":"value","value":{"type":"generic","hex":"0x1"},"trace":[` +
+				`{"offset":0,"op":"DW_OP_lit1","stack":["0x1"]},{"offset":1,"op":"DW_OP_dup","stack":["0x1","0x1"]}]}`},
+
+		{"an empty stack", []string{"--arch", "x86_64", "--expr", "lit1; plus"}, 1,
+			`{"error":{"kind":"ill-formed","offset":1,"op":"DW_OP_plus"}}`},
+		{"division by zero", []string{"--arch", "x86_64", "--expr", "lit1; lit0; div"}, 1,
+			`{"error":{"kind":"evaluation","offset":2,"op":"DW_OP_div"}}`},
+		{"a lane that was not given", []string{"--arch", "amdgpu", "--expr", "LLVM_push_lane"}, 1,
+			`{"error":{"kind":"evaluation","offset":0,"op":"DW_OP_LLVM_push_lane"}}`},
+		{"memory that was not given", []string{"--arch", "x86_64", "--expr", "lit16; deref"}, 1,
+			`{"error":{"kind":"evaluation","offset":1,"op":"DW_OP_deref"}}`},
+		{"a register that was not given", []string{"--arch", "x86_64", "--expr", "reg3", "--read", "64"}, 1,
+			`{"error":{"kind":"evaluation","offset":0}}`},
+		{"no operation of that name", []string{"--arch", "x86_64", "--expr", "DW_OP_fly"}, 1,
+			`{"error":{"kind":"ill-formed","offset":0}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stdout, stderr, status := unwindd(t, append([]string{"eval", "--format", "json", "--in-process"}, c.args...)...)
+			if status != c.status {
+				t.Errorf("status %d, expected %d: %s", status, c.status, stderr)
+			}
+			var got, want report.Evaluation
+			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+				t.Fatalf("%v\n%s\n%s", err, stdout, stderr)
+			}
+			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if got.Error != nil {
+				if got.Error.Reason == "" || stderr == "" {
+					t.Errorf("no reason in %s, or on standard error", stdout)
+				}
+				got.Error.Reason = ""
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEvalUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"--expr", "lit1"}, {"--arch", "x86_64"}, {"--arch", "x86_64", "--expr", "", "--kind", "thing"},
+		{"--arch", "x86_64", "--expr", "", "--reg", "rsp"}, {"--arch", "x86_64", "--expr", "", "--reg", "nope=1"},
+		{"--arch", "x86_64", "--expr", "", "--mem", "moon:0=00"}, {"--arch", "x86_64", "--expr", "", "--mem", "global:0=0"},
+		{"--arch", "x86_64", "--expr", "", "--thread", "1"}, {"--arch", "amdgpu", "--expr", "", "--wave", "48"},
+		{"--arch", "amdgpu", "--expr", "", "--processor", "gfx90a", "--wave", "32"}, {"--arch", "amdgpu", "--expr", "", "--processor", "z80"},
+	} {
+		if stdout, stderr, status := unwindd(t, append([]string{"eval", "--in-process"}, args...)...); status != exitUsage || stdout != "" {
+			t.Errorf("eval %v: status %d, %q, %s", args, status, stdout, stderr)
+		}
+	}
+}
+
+func TestDumpExpr(t *testing.T) {
+	for _, c := range []struct{ arch, dialect, hex, want string }{
+		{"x86_64", "", "770880003f1a3b2a332422", ""},
+		{"x86_64", "", "7708", "DW_OP_breg7 8"},
+		{"amdgpu", "llvm-legacy", "90800ce414", "DW_OP_regx 1536; DW_OP_LLVM_offset_uconst 20"},
+		{"amdgpu", "llvm-user", "90800ce90514", "DW_OP_regx 1536; DW_OP_LLVM_offset_uconst 20"},
+		{"visa", "intel", "ed", "DW_OP_INTEL_push_simd_lane"},
+	} {
+		args := []string{"dump", "expr", "--in-process", "--arch", c.arch, "--hex", c.hex}
+		if c.dialect != "" {
+			args = append(args, "--dialect", c.dialect)
+		}
+		stdout, stderr, status := unwindd(t, args...)
+		if status != 0 || c.want != "" && strings.TrimSpace(stdout) != c.want {
+			t.Errorf("%v: status %d, %q, expected %q: %s", args, status, stdout, c.want, stderr)
+		}
+	}
+	stdout, stderr, status := unwindd(t, "dump", "expr", "--in-process", crashDir+"/server")
+	if status != 0 || !strings.Contains(stdout, ".eh_frame") || !strings.Contains(stdout, "DW_AT_frame_base") {
+		t.Errorf("dump expr FILE: status %d: %s\n%.500s", status, stderr, stdout)
+	}
+	if _, stderr, status = unwindd(t, "dump", "expr", "--arch", "x86_64", "--hex", "ff"); status != exitInput {
+		t.Errorf("bytes that are no expression: status %d: %s", status, stderr)
+	}
+}
