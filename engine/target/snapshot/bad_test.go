@@ -73,6 +73,8 @@ func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 		{"a control character", "{\"format_version\":1,\"a\":\"\n\"}", "offset 0x19, a: control character 0xa in a string"},
 		{"a bad escape", `{"format_version":1,"a":"\x"}`, "a: a string cannot be read"},
 		{"deep nesting", `{"format_version":1,"a":` + strings.Repeat("[", 100000), "values nest deeper than 64"},
+		{"nesting of one too deep", `{"format_version":1,"a":` + strings.Repeat("[", maxDepth), "values nest deeper than 64"},
+		{"nesting that is not", `{"format_version":1,"a":` + strings.Repeat("[", maxDepth-1), "the text ends, expected a value"},
 		{"a long string", `{"format_version":1,"threads":[{"id":"` + strings.Repeat("x", maxText+1) + `"}]}`, "a string of 65537 bytes, expected at most 65536"},
 		{"many address spaces", `{"format_version":1,"threads":[{"spaces":{` + strings.Repeat(`"x":{},`, maxSpaces) + `"y":{}}}]}`, "more than 64 address spaces"},
 		{"many frames", `{"format_version":1,"threads":[{"launched_by":{"frames":[` + strings.Repeat(`"0x1",`, maxFrames) + `"0x1"]}}]}`, "launched_by.frames[65536]: the list has more than 65536 elements"},

@@ -208,9 +208,6 @@ func (s *Snapshot) project(t *target.Thread, members scopeMembers) (sc scope, ok
 	return sc, true
 }
 
-// wholeGroup are the members that name a work-group among all.
-const wholeGroup = agentBit | queueBit | dispatchBit | groupBit
-
 // leaveOutAmbiguous leaves out pieces of a work-group that is not one: groups
 // of several dispatches have the same coordinates.
 func (s *Snapshot) leaveOutAmbiguous(list []piece) []piece {
@@ -368,23 +365,21 @@ func (s *Snapshot) readGlobal(address uint64, buf []byte) (int, error) {
 
 // read fills buf from address on with what from finds.
 func read(address uint64, buf []byte, from func(at uint64) ([]byte, error)) (n int, err error) {
-	guarded := object.Guard(func() error {
+	err = object.Guard(func() error {
 		for n < len(buf) {
 			at := address + uint64(n)
 			if at < address {
-				break
+				return nil
 			}
-			var b []byte
-			if b, err = from(at); err != nil || len(b) == 0 {
-				break
+			b, err := from(at)
+			if err != nil || len(b) == 0 {
+				return err
 			}
 			n += copy(buf[n:], b)
 		}
 		return nil
 	})
 	switch {
-	case guarded != nil:
-		return 0, guarded
 	case err != nil:
 		return n, fmt.Errorf("address %#x: %w", address+uint64(n), err)
 	case n < len(buf):

@@ -16,6 +16,7 @@ import (
 // addModules opens the code objects of the modules.
 func (s *Snapshot) addModules(d *document) {
 	exe := s.exeID()
+	exeUsed := s.finder.Exe == ""
 	for i := range d.modules {
 		e := &d.modules[i]
 		m := &target.Module{Path: e.path, BuildID: e.buildID, Arch: e.arch, Processor: e.processor}
@@ -27,7 +28,10 @@ func (s *Snapshot) addModules(d *document) {
 		if e.arch == "" {
 			problem("has no arch")
 		}
-		s.openModule(m, e, exe, problem)
+		isExe := s.finder.Exe != "" &&
+			(len(exe) > 0 && bytes.Equal(exe, e.buildID) || filepath.Base(e.path) == filepath.Base(s.finder.Exe))
+		exeUsed = exeUsed || isExe
+		s.openModule(m, e, isExe, problem)
 		if e.source != "" {
 			member, err := s.archive.member(e.source)
 			if err != nil {
@@ -42,6 +46,9 @@ func (s *Snapshot) addModules(d *document) {
 			s.machine = m.Object.Machine()
 		}
 		s.modules = append(s.modules, m)
+	}
+	if !exeUsed {
+		s.problem("%s was not used: no module has its name or build ID", s.finder.Exe)
 	}
 	slices.SortStableFunc(s.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
 	for i, m := range s.modules {
@@ -66,7 +73,7 @@ func (s *Snapshot) exeID() []byte {
 
 // openModule finds a module's code object: the member that has it, or else the
 // file that the Finder finds.
-func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, exe []byte, problem func(string, ...any)) {
+func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, problem func(string, ...any)) {
 	if e.file != "" {
 		o, err := s.openMember(e)
 		if err == nil {
@@ -90,7 +97,6 @@ func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, exe []byte, prob
 		}
 		return
 	}
-	isExe := s.finder.Exe != "" && (len(exe) > 0 && bytes.Equal(exe, e.buildID) || filepath.Base(e.path) == filepath.Base(s.finder.Exe))
 	found := s.finder.Find(e.path, e.buildID, isExe)
 	if found.Problem != "" {
 		problem("%s", found.Problem)

@@ -125,11 +125,12 @@ func (p *registerReader) read(r jsonReader, a *arch, t *threadEntry) (sdk.Regist
 			return nil
 		}
 		from := len(p.data)
-		if p.data, err = appendRegister(p.data, info, a.desc.ByteOrder, text); err != nil {
-			problems = append(problems, "register "+err.Error())
-			return nil
+		var wrong error
+		if p.data, wrong = appendRegister(p.data, info, a.desc.ByteOrder, text); wrong != nil {
+			problems = append(problems, "register "+wrong.Error())
+		} else {
+			p.values = append(p.values, value{info.Number, from, len(p.data)})
 		}
-		p.values = append(p.values, value{info.Number, from, len(p.data)})
 		return nil
 	})
 	if err != nil {

@@ -162,16 +162,16 @@ func TestSchemaHasTheMembersThatAreRead(t *testing.T) {
 		}
 	}
 	// The bounds are those of the reader.
-	max := func(sch obj, name string) float64 { return sch["properties"].(obj)[name].(obj)["maxItems"].(float64) }
+	most := func(sch obj, name string) float64 { return sch["properties"].(obj)[name].(obj)["maxItems"].(float64) }
 	for _, tt := range []struct {
 		name       string
 		have, want float64
 	}{
-		{"modules", max(s.root, "modules"), maxModules},
-		{"threads", max(s.root, "threads"), maxThreads},
-		{"memory", max(s.root, "memory"), maxPieces},
-		{"segments", max(s.definition("module"), "segments"), maxSegments},
-		{"frames", max(s.definition("launch"), "frames"), maxFrames},
+		{"modules", most(s.root, "modules"), maxModules},
+		{"threads", most(s.root, "threads"), maxThreads},
+		{"memory", most(s.root, "memory"), maxPieces},
+		{"segments", most(s.definition("module"), "segments"), maxSegments},
+		{"frames", most(s.definition("launch"), "frames"), maxFrames},
 		{"text", s.definition("text")["maxLength"].(float64), maxText},
 	} {
 		if tt.have != tt.want {

@@ -221,6 +221,26 @@ func TestModulesWithoutMemberAreFoundByBuildID(t *testing.T) {
 	if m := s2.Modules()[0]; m.File != o.Finder.Exe || m.Problem != "" {
 		t.Errorf("file %s, problem %q", m.File, m.Problem)
 	}
+	data = archiveOf(t, documentOf(t, obj{"format_version": 1, "modules": []any{
+		obj{"path": "/nowhere/app", "arch": "host"}, obj{"path": "/nowhere/lib", "arch": "host"}}}))
+	for exe, want := range map[string][]string{
+		filepath.Join(dir, "app"):   nil,
+		filepath.Join(dir, "right"): {filepath.Join(dir, "right") + " was not used: no module has its name or build ID"},
+		filepath.Join(dir, "none"):  {filepath.Join(dir, "none") + " was not used: no module has its name or build ID"},
+	} {
+		o.Finder = object.Finder{Exe: exe}
+		s, err := Open(write(t, data), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := s.Modules()[0].File; want == nil && got != exe || want != nil && got != "" || s.Modules()[1].File != "" {
+			t.Errorf("--exe %s: file %q", exe, got)
+		}
+		if d := cmp.Diff(want, problems(s)); d != "" {
+			t.Errorf("--exe %s: problems (-want +got):\n%s", exe, d)
+		}
+	}
 }
 
 // check reads memory and compares.
@@ -270,6 +290,7 @@ func TestMemoryIsReadFromPiecesAndCode(t *testing.T) {
 func TestSpacesHaveInstances(t *testing.T) {
 	s := openFull(t)
 	host, w0, w7 := s.Threads()[0], s.Threads()[1], s.Threads()[2]
+	copied := *w0
 	for _, tt := range []struct {
 		what    string
 		thread  *target.Thread
@@ -290,6 +311,7 @@ func TestSpacesHaveInstances(t *testing.T) {
 		{"another architecture's", host, 6, 0x40, nil},
 		{"nobody's", nil, 6, 0x40, nil},
 		{"a thread of another target", &target.Thread{Handle: 1, Arch: "gpu"}, 6, 0x40, nil},
+		{"a thread of another target that looks like one", &copied, 6, 0x40, nil},
 		{"past the end", w0, 6, 0x60, nil},
 	} {
 		if tt.want != nil {
@@ -316,6 +338,54 @@ func TestNarrowerScopesComeFirst(t *testing.T) {
 	}
 	for i, want := range []string{"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09", "\x00\x01\x02\x03\xf0\xf1\xf2\xf3\x08\x09"} {
 		check(t, "local", []byte(want), func(buf []byte) (int, error) { return s.ReadScoped(3, s.Threads()[i], 0, buf) })
+	}
+}
+
+func TestMemoryThatCouldBeAnothersIsNobodys(t *testing.T) {
+	wave := func(id, dispatch string, group any) obj {
+		w := obj{"agent": "a", "dispatch": dispatch}
+		if group != nil {
+			w["group"] = group
+		}
+		return obj{"id": id, "arch": "gpu", "lanes": 64, "registers": obj{"pc": "0x0"}, "wave": w}
+	}
+	zero, one := []any{0, 0, 0}, []any{1, 0, 0}
+	s := openDocument(t, obj{"format_version": 1, "threads": []any{
+		wave("twin", "d0", zero), wave("twin", "d1", zero), wave("w2", "d1", one), wave("no group", "d2", nil),
+		obj{"id": "no wave", "arch": "gpu", "lanes": 64, "signal": 5, "registers": obj{"pc": "0x0"}},
+	}, "memory": []any{
+		obj{"file": "m", "space": "private_wave", "address": "0x0", "scope": obj{"wave": "twin"}},
+		obj{"file": "m", "space": "local", "address": "0x0", "scope": obj{"group": zero}},
+		obj{"file": "m", "space": "local", "address": "0x100", "scope": obj{"group": one, "agent": "a"}},
+		obj{"file": "m", "space": "local", "address": "0x200", "scope": obj{"group": zero, "dispatch": "d2"}},
+		obj{"file": "m", "space": "local", "address": "0x300", "scope": obj{"group": zero, "dispatch": "d1"}},
+	}}, file{"m", fill(0, 16), false})
+	want := []string{
+		`thread "twin": there are several with this id: none has memory of its own`,
+		"memory[1]: several dispatches have a group [0 0 0]: it is left out",
+	}
+	if d := cmp.Diff(want, problems(s)); d != "" {
+		t.Errorf("problems (-want +got):\n%s", d)
+	}
+	if s.Info().Signal != 0 {
+		t.Errorf("signal %d of a thread that did not crash", s.Info().Signal)
+	}
+	for _, tt := range []struct {
+		space   locexpr.AddressSpace
+		address uint64
+		seenBy  []int // threads
+	}{
+		{6, 0, nil}, {3, 0, nil}, {3, 0x100, []int{2}}, {3, 0x200, nil}, {3, 0x300, []int{1}},
+	} {
+		var seen []int
+		for i, th := range s.Threads() {
+			if _, err := s.ReadScoped(tt.space, th, tt.address, make([]byte, 16)); err == nil {
+				seen = append(seen, i)
+			}
+		}
+		if d := cmp.Diff(tt.seenBy, seen); d != "" {
+			t.Errorf("space %d, address %#x (-want +got):\n%s", tt.space, tt.address, d)
+		}
 	}
 }
 
