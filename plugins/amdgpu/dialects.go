@@ -1,9 +1,6 @@
 package amdgpu
 
-import (
-	"github.com/unwindd/unwindd/locexpr"
-	"github.com/unwindd/unwindd/sdk"
-)
+import "github.com/unwindd/unwindd/sdk"
 
 // The dialects. Both are in circulation, and the byte 0xe9 stands for another
 // thing in each, so which one is in force is said of a code object.
@@ -43,9 +40,6 @@ func dialects() []sdk.Dialect {
 	const user = 0xe9 // DW_OP_LLVM_user
 	byUser, byOpcode := sdk.Dialect{Name: userDialect}, sdk.Dialect{Name: legacyDialect}
 	for _, o := range operations {
-		if _, _, known := locexpr.Canonical.Lookup(o.name); !known {
-			continue
-		}
 		if o.user != 0 {
 			byUser.Operations = append(byUser.Operations, sdk.DialectOperation{Opcode: user, User: o.user, Name: o.name})
 		}

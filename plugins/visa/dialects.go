@@ -1,7 +1,8 @@
 package visa
 
 import (
-	"github.com/unwindd/unwindd/locexpr"
+	"slices"
+
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -20,11 +21,5 @@ var operations = [...]sdk.DialectOperation{
 }
 
 func dialects() []sdk.Dialect {
-	d := sdk.Dialect{Name: dialect}
-	for _, o := range operations {
-		if _, _, known := locexpr.Canonical.Lookup(o.Name); known {
-			d.Operations = append(d.Operations, o)
-		}
-	}
-	return []sdk.Dialect{d}
+	return []sdk.Dialect{{Name: dialect, Operations: slices.Clone(operations[:])}}
 }
