@@ -1,0 +1,748 @@
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"debug/dwarf"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// The programs, each compiled by
+//
+//	g++ -std=c++17 -O2 -g -gdwarf-5 -DNDEBUG -pthread NAME.cpp
+//
+// exchange waits in every thread, workshop fails in one.
+var variablePrograms = []struct {
+	name  string
+	fails bool
+}{{"exchange", false}, {"workshop", true}}
+
+const variablesDir = "testdata/variables"
+
+// gdbThread is what variables.py writes.
+type gdbThread struct {
+	ID     string
+	Frames []gdbFrame
+}
+
+type gdbFrame struct {
+	Kind      string // inline, tailcall or normal
+	PC        string
+	Function  string
+	Own       bool // the function is the program's, not a library's
+	Variables []gdbVariable
+}
+
+type gdbVariable struct {
+	Name string
+	Line int
+	Size int64
+	gdbValue
+	Target *gdbValue // what it points to, of a pointer whose bytes are zeros
+	Error  string
+}
+
+// gdbValue is the bytes of a value. Where some are not there, it has the parts
+// that are.
+type gdbValue struct {
+	Bytes  *string
+	Leaves []gdbLeaf
+}
+
+type gdbLeaf struct {
+	Start int64 // in bits
+	Bits  uint64
+	Bytes string
+}
+
+func (v *gdbValue) absent() bool { return v.Bytes == nil && len(v.Leaves) == 0 }
+
+// TestVariablesEqualGDB compares the raw bytes of every variable and parameter
+// of every frame, inlined calls included, of every thread with those that gdb
+// reads, in two programs that were optimized. Frames of libraries are left out.
+func TestVariablesEqualGDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles programs and runs gdb")
+	}
+	for _, tool := range []string{"g++", "gdb", "gcore"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is missing", tool)
+			}
+			t.Skipf("%s is missing", tool)
+		}
+	}
+	total := tally{}
+	for _, p := range variablePrograms {
+		source := filepath.Join(variablesDir, p.name+".cpp")
+		if _, err := os.Stat(source); err != nil { // a cached result is of these files
+			t.Fatal(err)
+		}
+		exe := filepath.Join(t.TempDir(), p.name)
+		run(t, exec.Command("g++", "-std=c++17", "-O2", "-g", "-gdwarf-5", "-DNDEBUG", "-pthread", source, "-o", exe))
+		core := variablesCore(t, exe, p.fails)
+		c := comparison{t: t, exe: exe, tally: tally{}}
+		c.compare(core, gdbVariables(t, exe, core))
+		c.tally.log(t, p.name)
+		for class, n := range c.tally {
+			total[class] += n
+		}
+	}
+	total.log(t, "both")
+
+	pairs, telling, explained := 0, 0, 0
+	for class, n := range total {
+		pairs += n
+		switch class.outcome {
+		case equal, equalInPart:
+			if class.location != "DW_OP_fbreg" {
+				telling += n
+			}
+		case callClobbered, gdbRepeats:
+			explained += n
+		}
+	}
+	t.Logf("%d pairs, %d of them with a value that is not at DW_OP_fbreg, %d differ as docs/differences.md says", pairs, telling, explained)
+	if pairs < 1000 || telling*2 < pairs {
+		t.Errorf("%d pairs, %d of them with a value that is not at DW_OP_fbreg: expected 1000 or more, and half of them", pairs, telling)
+	}
+	if explained*100 > pairs {
+		t.Errorf("%d of %d pairs differ, expected at most 1%%", explained, pairs)
+	}
+}
+
+func run(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+}
+
+// variablesCore runs a program until it waits, or until it fails, and takes its
+// core.
+func variablesCore(t *testing.T, exe string, fails bool) string {
+	t.Helper()
+	core := filepath.Join(t.TempDir(), "core")
+	// Few arenas and small stacks keep the core small.
+	limits := `ulimit -c unlimited -s 512; export MALLOC_ARENA_MAX=1; exec "$0" "$@"`
+	if fails {
+		run(t, exec.Command("bash", "-c", limits, "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off",
+			"-ex", "run", "-ex", "generate-core-file "+core, exe))
+		return core
+	}
+	cmd := exec.Command("bash", "-c", limits, exe)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
+		t.Fatalf("%s said %q, %v", exe, line, err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	pid := strconv.Itoa(cmd.Process.Pid)
+	run(t, exec.Command("gcore", "-o", core, pid))
+	return core + "." + pid
+}
+
+func gdbVariables(t *testing.T, exe, core string) []gdbThread {
+	t.Helper()
+	script := filepath.Join(variablesDir, "variables.py")
+	if _, err := os.Stat(script); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "variables.json")
+	cmd := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source "+script, exe, core)
+	cmd.Env = append(os.Environ(), "VARIABLES="+out)
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("gdb: %v\n%s", err, text)
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var threads []gdbThread
+	if err := json.Unmarshal(data, &threads); err != nil {
+		t.Fatal(err)
+	}
+	return threads
+}
+
+// class is what pairs are counted by.
+type class struct{ outcome, location string }
+
+// The outcomes of a comparison. The last two are explained in
+// docs/differences.md; what is none of these fails the test.
+const (
+	equal         = "equal"
+	equalInPart   = "equal in the parts that are there"
+	neither       = "neither has a value"
+	callClobbered = "differs: only gdb reads registers that calls may change"
+	gdbRepeats    = "differs: gdb repeats the call site in inlined calls"
+)
+
+type tally map[class]int
+
+func (c tally) log(t *testing.T, what string) {
+	t.Helper()
+	var lines []string
+	sum := 0
+	for class, n := range c {
+		lines = append(lines, fmt.Sprintf("%6d %s, %s", n, class.outcome, class.location))
+		sum += n
+	}
+	sort.Strings(lines)
+	t.Logf("%s: %d pairs\n%s", what, sum, strings.Join(lines, "\n"))
+}
+
+// comparison compares one core.
+type comparison struct {
+	t     *testing.T
+	exe   string
+	tally tally
+	info  *debugInfo
+	core  *engine.Target
+}
+
+func (c *comparison) compare(core string, gdb []gdbThread) {
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer e.Close()
+	if c.core, err = e.Open(core); err != nil {
+		c.t.Fatal(err)
+	}
+	c.info = readDebugInfo(c.t, c.exe)
+	threads := map[string]*target.Thread{}
+	for _, th := range c.core.Threads() {
+		threads[th.ID] = th
+	}
+	for i := range gdb {
+		th := threads[gdb[i].ID]
+		if th == nil {
+			c.t.Errorf("thread %s is not in the core", gdb[i].ID)
+			continue
+		}
+		c.thread(th, gdb[i].Frames)
+	}
+}
+
+// activation is a physical frame.
+type activation struct {
+	*comparison
+	thread *target.Thread
+	index  int
+	frames []engine.Frame
+}
+
+func (a *activation) frame() *engine.Frame { return &a.frames[a.index] }
+
+// lookup is the frame's PC as an address of the program, inside the call.
+func (a *activation) lookup() uint64 {
+	f := a.frame()
+	if f.Exact {
+		return f.ModuleOffset
+	}
+	return f.ModuleOffset - 1
+}
+
+// function is the frame's function, nil where that is not the program's.
+func (a *activation) function() *die {
+	if m := a.frame().Module; m == nil || m.Path != a.exe {
+		return nil
+	}
+	return a.info.function(a.lookup())
+}
+
+func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
+	stack := c.core.Walk(context.Background(), th)
+	index := 0
+	var group []gdbFrame // inlined calls come before the frame that they are in
+	for _, f := range gdb {
+		group = append(group, f)
+		switch f.Kind {
+		case "inline":
+			continue
+		case "tailcall":
+			// gdb adds the function that a tail call left. It has no frame.
+			group = nil
+			continue
+		}
+		if index >= len(stack.Frames) {
+			c.t.Errorf("thread %s: gdb has a frame %d at %s, the stack ended: %s", th.ID, index, f.PC, stack.Stopped.Detail)
+			return
+		}
+		a := &activation{c, th, index, stack.Frames}
+		if pc := fmt.Sprintf("0x%x", a.frame().PC); pc != f.PC {
+			c.t.Errorf("thread %s: frame %d is at %s, gdb has %s", th.ID, index, pc, f.PC)
+			return
+		}
+		if f.Own {
+			a.compare(group)
+		}
+		group = nil
+		index++
+	}
+}
+
+// compare compares a frame and the calls inlined into it.
+func (a *activation) compare(gdb []gdbFrame) {
+	fn := a.function()
+	if fn == nil {
+		a.t.Errorf("thread %s: frame %d at %#x is in no function", a.thread.ID, a.index, a.frame().PC)
+		return
+	}
+	levels := a.info.levels(fn, a.lookup())
+	if len(levels) != len(gdb) {
+		a.t.Errorf("thread %s frame %d at %#x: %d calls in it, gdb has %d", a.thread.ID, a.index, a.lookup(), len(levels), len(gdb))
+		return
+	}
+	err := a.evaluate(func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+		for i := range levels {
+			a.level(ctx, ev, &gdb[i], levels[i])
+		}
+		return nil
+	})
+	if err != nil {
+		a.t.Errorf("thread %s frame %d: %v", a.thread.ID, a.index, err)
+	}
+}
+
+// variableKey tells the variables of a level apart; ordinal counts those of the
+// same name and line from the innermost block on.
+type variableKey struct {
+	name    string
+	line    int
+	ordinal int
+}
+
+func (a *activation) level(ctx locexpr.Context, ev *locexpr.Evaluator, gdb *gdbFrame, scopes []scope) {
+	ours := map[variableKey]*die{}
+	for _, s := range scopes {
+		for _, x := range s.variables {
+			line, _ := a.info.attribute(x, dwarf.AttrDeclLine).(int64)
+			key := variableKey{a.info.name(x), int(line), 0}
+			for ours[key] != nil {
+				key.ordinal++
+			}
+			ours[key] = x
+		}
+	}
+	seen := map[variableKey]bool{}
+	for i := range gdb.Variables {
+		g := &gdb.Variables[i]
+		key := variableKey{g.Name, g.Line, 0}
+		for seen[key] {
+			key.ordinal++
+		}
+		seen[key] = true
+		x := ours[key]
+		if x == nil {
+			a.t.Errorf("%s: only gdb has %+v", a.where(gdb), *g)
+			continue
+		}
+		location, l, err := a.location(ctx, ev, x)
+		outcome, problem := a.variable(ctx, x, location, l, err, g)
+		a.tally[class{outcome, location}]++
+		switch outcome {
+		case equal, equalInPart, neither, callClobbered, gdbRepeats:
+		default:
+			a.t.Errorf("%s: %s (line %d), entry %#x, %s: %s: %s", a.where(gdb), g.Name, g.Line, x.Offset, location, outcome, problem)
+		}
+	}
+	for key := range ours {
+		if !seen[key] {
+			a.t.Errorf("%s: only we have %+v", a.where(gdb), key)
+		}
+	}
+}
+
+func (a *activation) where(gdb *gdbFrame) string {
+	return fmt.Sprintf("thread %s frame %d at %#x, %s", a.thread.ID, a.index, a.lookup(), gdb.Function)
+}
+
+// evaluate calls f with the frame's context.
+func (a *activation) evaluate(f func(locexpr.Context, *locexpr.Evaluator) error) error {
+	fn := a.function()
+	if fn == nil {
+		return errors.New("the frame is not the program's")
+	}
+	s := engine.Surroundings{
+		FrameBase: func(ctx locexpr.Context) (locexpr.Location, error) {
+			expr, ok := fn.Val(dwarf.AttrFrameBase).([]byte)
+			if !ok {
+				return locexpr.Location{}, errors.New("the function has no DW_AT_frame_base")
+			}
+			ev := locexpr.Evaluator{AddressBits: 64}
+			return ev.Location(expr, ctx)
+		},
+		EntryValue: func(expr []byte) (locexpr.Value, error) {
+			reg, typ, ok := registerOf(expr)
+			return a.atCall(fn, typ, func(p *die) bool {
+				block, _ := p.Val(dwarf.AttrLocation).([]byte)
+				at, _, isRegister := registerOf(block)
+				return bytes.Equal(block, expr) || ok && isRegister && at == reg
+			})
+		},
+		ParameterValue: func(offset uint64) (locexpr.Value, error) {
+			wanted := a.info.dies[fn.unit.offset+dwarf.Offset(offset)]
+			return a.atCall(fn, 0, func(p *die) bool {
+				return a.info.reference(p, dwarf.AttrCallParameter) == wanted && wanted != nil
+			})
+		},
+		EntryLocation: func(ctx locexpr.Context, entry uint64) (locexpr.Location, error) {
+			x := a.info.dies[dwarf.Offset(entry)]
+			if x == nil {
+				return locexpr.Location{}, fmt.Errorf("no entry at %#x", entry)
+			}
+			ev := a.evaluator()
+			_, l, err := a.location(ctx, &ev, x)
+			return l, err
+		},
+		BaseType: func(offset uint64) (*locexpr.BaseType, error) { return a.info.baseType(fn.unit, offset) },
+	}
+	return a.core.Evaluate(context.Background(), a.thread, a.index, s, locexpr.DWARF5, f)
+}
+
+func (a *activation) evaluator() locexpr.Evaluator {
+	f := a.frame()
+	return locexpr.Evaluator{AddressBits: 64, LoadBias: f.PC - f.ModuleOffset}
+}
+
+// errNoCallValue says why a value at the call is not known.
+var errNoCallValue = errors.New("the value at the call is not known")
+
+// atCall evaluates what the caller's call site says about a parameter (DWARF
+// 5, 3.4.1), once it is certain that the call was one of fn. The value gets the
+// type at offset typ of the unit, unless that is 0 or it has one.
+func (a *activation) atCall(fn *die, typ uint64, matches func(*die) bool) (locexpr.Value, error) {
+	if a.index+1 >= len(a.frames) {
+		return locexpr.Value{}, fmt.Errorf("%w: no caller", errNoCallValue)
+	}
+	caller := &activation{a.comparison, a.thread, a.index + 1, a.frames}
+	if caller.function() == nil {
+		return locexpr.Value{}, fmt.Errorf("%w: the caller is not the program's", errNoCallValue)
+	}
+	site := a.info.callSites[caller.frame().ModuleOffset]
+	if site == nil {
+		return locexpr.Value{}, fmt.Errorf("%w: no call site", errNoCallValue)
+	}
+	if err := caller.calls(site, fn); err != nil {
+		return locexpr.Value{}, err
+	}
+	if a.info.tailCallsItself(fn) {
+		return locexpr.Value{}, fmt.Errorf("%w: the function may tail-call itself", errNoCallValue)
+	}
+	for _, p := range site.children {
+		if p.Tag != dwarf.TagCallSiteParameter || !matches(p) {
+			continue
+		}
+		expr, ok := p.Val(dwarf.AttrCallValue).([]byte)
+		if !ok {
+			break
+		}
+		var v locexpr.Value
+		err := caller.evaluate(func(ctx locexpr.Context, ev *locexpr.Evaluator) (err error) {
+			v, err = ev.Value(expr, ctx)
+			if err == nil && typ != 0 && v.Type() == nil {
+				const convert = 0xa8 // DW_OP_convert
+				v, err = ev.Value(binary.AppendUvarint(append(bytes.Clone(expr), convert), typ), ctx)
+			}
+			return err
+		})
+		return v, err
+	}
+	return locexpr.Value{}, fmt.Errorf("%w: the call site does not say", errNoCallValue)
+}
+
+// calls checks that a call site of the frame calls fn: what it calls may have
+// gone on to another function by a tail call.
+func (a *activation) calls(site, fn *die) error {
+	if callee := a.info.reference(site, dwarf.AttrCallOrigin); callee != nil {
+		if a.info.root(callee) != a.info.root(fn) {
+			return fmt.Errorf("%w: the call site calls another function", errNoCallValue)
+		}
+		return nil
+	}
+	expr, ok := site.Val(dwarf.AttrCallTarget).([]byte)
+	if !ok {
+		return fmt.Errorf("%w: the call site does not say what it calls", errNoCallValue)
+	}
+	return a.evaluate(func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+		v, err := ev.Value(expr, ctx)
+		if err == nil && v.Uint64() != fn.entry()+ev.LoadBias {
+			err = fmt.Errorf("%w: the call site calls another function", errNoCallValue)
+		}
+		return err
+	})
+}
+
+// expressions are those of a variable's location that are in force.
+func (a *activation) expressions(x *die) [][]byte {
+	switch v := a.info.attribute(x, dwarf.AttrLocation).(type) {
+	case []byte:
+		return [][]byte{v}
+	case int64:
+		exprs, err := a.info.lists.At(uint64(v), a.lookup(), x.unit.base, nil)
+		if err != nil {
+			a.t.Errorf("entry %#x: %v", x.Offset, err)
+		}
+		return exprs
+	}
+	return nil
+}
+
+// location is where a variable is, and the class of that.
+func (a *activation) location(ctx locexpr.Context, ev *locexpr.Evaluator, x *die) (class string, l locexpr.Location, err error) {
+	class = optimizedOut
+	for _, expr := range a.expressions(x) {
+		class = classOf(expr)
+	}
+	switch v := a.info.attribute(x, dwarf.AttrLocation).(type) {
+	case []byte:
+		l, err = ev.Location(v, ctx)
+		return class, l, err
+	case int64:
+		l, err = ev.EvaluateList(&a.info.lists, uint64(v), x.unit.base, ctx)
+		return class, l, err
+	}
+	class = "DW_AT_const_value"
+	switch v := a.info.attribute(x, dwarf.AttrConstValue).(type) {
+	case int64:
+		return class, locexpr.ImplicitUint64(uint64(v), 64, locexpr.LittleEndian), nil
+	case []byte:
+		return class, locexpr.ImplicitLocation(v), nil
+	case string:
+		return class, locexpr.ImplicitLocation(append([]byte(v), 0)), nil
+	}
+	return optimizedOut, l, nil
+}
+
+// registerOf is the register that an expression of one operation names, and the
+// offset of the type that it reads it as, 0 where it does not say.
+func registerOf(expr []byte) (reg, typ uint64, ok bool) {
+	n := 0
+	for in, err := range locexpr.Decode(expr, locexpr.DWARF5, 8, locexpr.LittleEndian) {
+		if err != nil {
+			return 0, 0, false
+		}
+		switch name := in.Op.Name; {
+		case name == "DW_OP_regx":
+			reg = in.Operands[0]
+		case name == "DW_OP_regval_type":
+			reg, typ = in.Operands[0], in.Operands[1]
+		case strings.HasPrefix(name, "DW_OP_reg"):
+			reg, _ = strconv.ParseUint(strings.TrimPrefix(name, "DW_OP_reg"), 10, 64)
+		default:
+			return 0, 0, false
+		}
+		n++
+	}
+	return reg, typ, n == 1
+}
+
+// locationClasses are the classes of expressions. An expression is of the last
+// one that has an operation of it, so that what uses DW_OP_fbreg is always of
+// that class.
+var locationClasses = []struct{ name, operations string }{
+	{"DW_OP_addr", "DW_OP_addr"},
+	{"DW_OP_breg", "DW_OP_breg DW_OP_bregx"},
+	{"DW_OP_reg", "DW_OP_reg DW_OP_regx"},
+	{"DW_OP_implicit_value", "DW_OP_implicit_value"},
+	{"DW_OP_stack_value", "DW_OP_stack_value"},
+	{"DW_OP_implicit_pointer", "DW_OP_implicit_pointer"},
+	{"typed", "DW_OP_convert DW_OP_regval_type DW_OP_deref_type DW_OP_const_type DW_OP_reinterpret"},
+	{"DW_OP_entry_value", "DW_OP_entry_value DW_OP_GNU_parameter_ref"},
+	{"DW_OP_piece", "DW_OP_piece DW_OP_bit_piece"},
+	{"DW_OP_fbreg", "DW_OP_fbreg"},
+}
+
+const optimizedOut = "optimized out"
+
+func classOf(expr []byte) string {
+	rank, name := -1, optimizedOut
+	for in, err := range locexpr.Decode(expr, locexpr.DWARF5, 8, locexpr.LittleEndian) {
+		if err != nil {
+			return "cannot be decoded"
+		}
+		op := strings.TrimRight(in.Op.Name, "0123456789")
+		for i, c := range locationClasses {
+			if i > rank && slices.Contains(strings.Fields(c.operations), op) {
+				rank, name = i, c.name
+			}
+		}
+	}
+	return name
+}
+
+// variable compares a variable that is at l, or, with err, nowhere.
+func (a *activation) variable(ctx locexpr.Context, x *die, location string, l locexpr.Location, err error, g *gdbVariable) (outcome, problem string) {
+	if g.Error != "" {
+		return "gdb failed", g.Error
+	}
+	size, sizeErr := a.info.size(x)
+	if sizeErr != nil || size != g.Size {
+		return "size", fmt.Sprintf("%d bytes, gdb has %d: %v", size, g.Size, sizeErr)
+	}
+	theirs := &g.gdbValue
+	if problem := illFormed(err); problem != nil {
+		return "ill-formed", problem.Error()
+	}
+	if err == nil {
+		if entry, displacement, ok := l.Place(0).ImplicitPointer(); ok {
+			// gdb gives such a pointer bytes of zeros. What it points to is
+			// compared.
+			if size, err = a.info.size(a.info.pointer(x)); err != nil {
+				return "size", err.Error()
+			}
+			if theirs = g.Target; theirs == nil {
+				theirs = &gdbValue{}
+			}
+			if l, err = ctx.(locexpr.EntryContext).EntryLocation(entry); err == nil {
+				l, err = l.Offset(displacement * 8)
+			}
+		}
+	}
+	outcome, problem = compareValue(ctx, l, err, size, theirs)
+	switch {
+	case outcome == onlyGDB && a.readsClobbered(x):
+		return callClobbered, ""
+	case outcome == differs && location == "DW_OP_entry_value" && a.isVisitAt(x, ctx, l):
+		return gdbRepeats, ""
+	}
+	return outcome, problem
+}
+
+// illFormed returns an error that says that an expression is none: gdb having
+// no value either does not excuse it.
+func illFormed(err error) error {
+	var expression *locexpr.Error
+	var list *locexpr.ListError
+	if errors.As(err, &expression) && expression.Kind == locexpr.IllFormed || errors.As(err, &list) && list.Kind == locexpr.IllFormed {
+		return err
+	}
+	return nil
+}
+
+// The outcomes that fail the test.
+const (
+	onlyGDB = "only gdb has a value"
+	differs = "differs"
+)
+
+func compareValue(ctx locexpr.Context, l locexpr.Location, err error, size int64, g *gdbValue) (outcome, problem string) {
+	buf := make([]byte, size)
+	if err == nil {
+		err = l.Read(ctx, buf, uint64(size)*8)
+	}
+	switch {
+	case g.absent() && (err != nil || size == 0):
+		return neither, ""
+	case g.Bytes == nil && err == nil:
+		return "only we have a value", fmt.Sprintf("%x, %v, gdb has of it %+v", buf, l, g.Leaves)
+	case g.Bytes == nil:
+		for _, leaf := range g.Leaves {
+			if outcome, problem := compareLeaf(ctx, l, leaf); outcome != equal {
+				return outcome, problem
+			}
+		}
+		return equalInPart, ""
+	case err != nil:
+		return onlyGDB, fmt.Sprintf("%s, %v: %v", *g.Bytes, l, err)
+	case hex.EncodeToString(buf) != *g.Bytes:
+		return differs, fmt.Sprintf("%x, gdb has %s, %v", buf, *g.Bytes, l)
+	}
+	return equal, ""
+}
+
+// compareLeaf compares a part of a variable.
+func compareLeaf(ctx locexpr.Context, l locexpr.Location, leaf gdbLeaf) (outcome, problem string) {
+	at, err := l.Offset(leaf.Start)
+	buf := make([]byte, (leaf.Bits+7)/8)
+	if err == nil {
+		err = at.Read(ctx, buf, leaf.Bits)
+	}
+	switch got := hex.EncodeToString(buf); {
+	case err != nil:
+		return onlyGDB, fmt.Sprintf("bit %d: %s, %v: %v", leaf.Start, leaf.Bytes, l, err)
+	case got != leaf.Bytes:
+		return differs, fmt.Sprintf("bit %d: %s, gdb has %s, %v", leaf.Start, got, leaf.Bytes, l)
+	}
+	return equal, ""
+}
+
+// readsClobbered says whether the location of a variable uses a register that
+// calls may change, in a frame that is in a call of the program's own. The
+// compiler then knew that this one does not change it (-fipa-ra); the rules of
+// the callee do not say so.
+func (a *activation) readsClobbered(x *die) bool {
+	if a.index == 0 || (&activation{a.comparison, a.thread, a.index - 1, a.frames}).function() == nil {
+		return false
+	}
+	for _, expr := range a.expressions(x) {
+		for in, err := range locexpr.Decode(expr, locexpr.DWARF5, 8, locexpr.LittleEndian) {
+			if err != nil {
+				return false
+			}
+			reg, register := uint64(0), false
+			for _, prefix := range []string{"DW_OP_reg", "DW_OP_breg"} {
+				if digits, ok := strings.CutPrefix(in.Op.Name, prefix); ok {
+					if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
+						reg, register = n, true
+					}
+				}
+			}
+			// rax, rdx, rcx, rsi, rdi, r8 to r11, xmm0 to xmm15 (System V psABI, 3.2.1).
+			if register && (reg <= 2 || reg == 4 || reg == 5 || reg >= 8 && reg <= 11 || reg >= 17 && reg <= 32) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isVisitAt says whether l is right for the parameter at of visit in
+// exchange.cpp, which is how many calls of visit there are around this one.
+func (a *activation) isVisitAt(x *die, ctx locexpr.Context, l locexpr.Location) bool {
+	fn := a.function()
+	if a.info.name(fn) != "visit" || a.info.name(x) != "at" {
+		return false
+	}
+	outer := uint64(0)
+	for i := a.index + 1; i < len(a.frames); i++ {
+		if (&activation{a.comparison, a.thread, i, a.frames}).function() == fn {
+			outer++
+		}
+	}
+	var buf [8]byte
+	return l.Read(ctx, buf[:], 64) == nil && binary.LittleEndian.Uint64(buf[:]) == outer
+}
