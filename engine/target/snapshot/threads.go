@@ -90,8 +90,8 @@ func (s *Snapshot) addRegisters(r *reader, t *target.Thread, e *threadEntry, a *
 	if pc := a.desc.PC; pc != sdk.NoRegister {
 		if _, ok := t.Registers.Get(pc); !ok {
 			info, _ := a.desc.Register(pc)
-			t.Problem = fmt.Sprintf("its registers have no program counter (%s)", info.Name)
-			problem("%s", t.Problem)
+			// The others are there to be read, so this is no problem of them.
+			problem("its registers have no program counter (%s)", info.Name)
 		}
 	}
 	return nil
