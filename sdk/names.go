@@ -93,3 +93,18 @@ func (d *Description) Processor(name string) (p Processor, ok bool) {
 	}
 	return Processor{}, false
 }
+
+// ShortRegisterName is the shorter of a register's name and alias that lead
+// back to it: v0 for VGPR0, EXEC for EXEC_MASK_64.
+func (n Names) ShortRegisterName(number uint64) (name string, ok bool) {
+	name, ok = n.RegisterName(number)
+	if !ok {
+		return "", false
+	}
+	if info, _ := n.d.Register(uint32(number)); info.Alias != "" && len(info.Alias) < len(name) {
+		if back, ok := n.Register(info.Alias); ok && back == number {
+			return info.Alias, true
+		}
+	}
+	return name, true
+}

@@ -315,7 +315,11 @@ func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.T
 			return out, usageError{fmt.Errorf("--object: %w", err)}
 		}
 	}
-	names := report.EvalNames{Names: s.names, Thread: func(uint64) string { return th.ID }}
+	names := report.EvalNames{
+		Register: s.names.ShortRegisterName,
+		Space:    s.names.SpaceName,
+		Thread:   func(uint64) string { return th.ID },
+	}
 	var objectOf *locexpr.Evaluator
 	if object != nil {
 		around.Object = func(c locexpr.Context) (locexpr.Location, error) {

@@ -40,7 +40,7 @@ func TestEval(t *testing.T) {
 			`{"kind":"location","places":[{"storage":"memory","space":"global","address":"0x408","bit_offset":0}]}`},
 		{"a lane of a spilled register", []string{"--arch", "amdgpu", "--wave", "32", "--expr", "DW_OP_regx VGPR0; DW_OP_LLVM_offset_uconst 20",
 			"--reg", "v0=" + lanes32, "--read", "32"}, 0,
-			`{"kind":"location","places":[{"storage":"register","register":"VGPR0","thread":"1","frame":0,"bit_offset":160}],"read":"05000000"}`},
+			`{"kind":"location","places":[{"storage":"register","register":"v0","thread":"1","frame":0,"bit_offset":160}],"read":"05000000"}`},
 		{"private memory of a lane", []string{"--arch", "amdgpu", "--processor", "gfx90a", "--expr", "lit8; lit5; LLVM_form_aspace_address",
 			"--lane", "3", "--mem", "private_wave:0x20c=78563412", "--read", "32"}, 0,
 			`{"kind":"location","places":[{"storage":"memory","space":"private_lane","address":"0x8","thread":"1","frame":0,"lane":3,"bit_offset":0}],"read":"78563412"}`},

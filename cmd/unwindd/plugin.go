@@ -194,6 +194,12 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	}
 	for _, r := range d.Registers {
 		names := strings.Join(r.Names, " ")
+		if len(r.Names) == 1 && r.Count > 1 {
+			names = register(r.First) + " to " + register(r.First+r.Count-1)
+		}
+		if r.Lanes > 0 {
+			names += fmt.Sprintf(", of threads with %d lanes", r.Lanes)
+		}
 		if r.Count == 1 {
 			line("register", "%d: %s, %d bits", r.First, names, r.Bits)
 		} else {

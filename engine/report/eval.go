@@ -63,7 +63,10 @@ type EvalError struct {
 
 // EvalNames says how the numbers of an evaluation are called.
 type EvalNames struct {
-	locexpr.Names
+	// Register and Space name registers and address spaces; those without a name
+	// go by their number.
+	Register func(number uint64) (string, bool)
+	Space    func(space locexpr.AddressSpace) (string, bool)
 	// Thread names a thread by its handle.
 	Thread func(handle uint64) string
 }
@@ -131,9 +134,7 @@ func newPlace(p locexpr.Place, names EvalNames) Place {
 	out := Place{}
 	bits := p.BitOffset
 	scope := func() {
-		if names.Thread != nil {
-			out.Thread = names.Thread(p.Scope.Thread)
-		}
+		out.Thread = names.Thread(p.Scope.Thread)
 		frame := p.Scope.Frame
 		out.Frame = &frame
 		if p.Scope.Lane >= 0 {
@@ -145,10 +146,8 @@ func newPlace(p locexpr.Place, names EvalNames) Place {
 	case locexpr.Memory:
 		out.Storage = "memory"
 		out.Space = fmt.Sprint(uint64(p.Space))
-		if names.Names != nil {
-			if name, ok := names.SpaceName(p.Space); ok {
-				out.Space = name
-			}
+		if name, ok := names.Space(p.Space); ok {
+			out.Space = name
 		}
 		out.Address = address(p.Address + bits/8)
 		bits %= 8
@@ -158,10 +157,8 @@ func newPlace(p locexpr.Place, names EvalNames) Place {
 	case locexpr.Register:
 		out.Storage = "register"
 		out.Register = fmt.Sprint(p.Register)
-		if names.Names != nil {
-			if name, ok := names.RegisterName(p.Register); ok {
-				out.Register = name
-			}
+		if name, ok := names.Register(p.Register); ok {
+			out.Register = name
 		}
 		scope()
 	case locexpr.Implicit:
