@@ -122,3 +122,58 @@ func BenchmarkEvaluate(b *testing.B) {
 		})
 	}
 }
+
+// selectLanes selects from two registers of 64 lanes of 32 bits, and onePiece
+// takes one of them.
+var (
+	selectLanes = []byte{0x90, 40, 0x90, 41, 0x0e, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xe9, 0x0c, 32, 64}
+	onePiece    = []byte{0x90, 40, 0x93, 4}
+)
+
+// A wideContext has registers of 64 lanes.
+type wideContext struct{ benchContext }
+
+func (c *wideContext) RegisterBits(uint64) (uint32, bool) { return 64 * 32, true }
+func (c *wideContext) Register(reg uint64) (Location, error) {
+	return RegisterLocation(reg, Scope{}), nil
+}
+
+func (c *wideContext) ReadRegister(_ uint64, _ Scope, dst []byte, bitOffset, _ uint64) error {
+	for i := range dst {
+		dst[i] = byte(bitOffset/8) + byte(i)
+	}
+	return nil
+}
+
+func BenchmarkComposites(b *testing.B) {
+	for name, code := range map[string][]byte{"select 64 lanes": selectLanes, "one piece": onePiece} {
+		b.Run(name, func(b *testing.B) {
+			e := Evaluator{Dialect: Canonical}
+			ctx := &wideContext{}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := e.Location(code, ctx); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	e := Evaluator{Dialect: Canonical}
+	ctx := &wideContext{}
+	for name, code := range map[string][]byte{"read 64 lanes": selectLanes, "read one piece": onePiece} {
+		l, err := e.Location(code, ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size, _ := l.Place(0).StorageBits()
+		buffer := make([]byte, size/8)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := l.Read(ctx, buffer, size); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -321,8 +321,21 @@ func TestNoContextNamesWhatIsMissing(t *testing.T) {
 		"constx 0":                           "compilation unit",
 		"entry_value { reg5 }":               "calling frame",
 		"implicit_pointer 0 0; deref; deref": "compilation unit",
+		"call2 0":                            "compilation unit",
+		"call4 0":                            "compilation unit",
+		"call_ref 0":                         "compilation unit",
+		"const_type 1 00":                    "compilation unit",
+		"regval_type 1 1":                    "compilation unit",
+		"lit1; convert 1":                    "compilation unit",
+		"LLVM_push_lane":                     "lane",
+		"LLVM_push_iteration":                "iteration",
+		"LLVM_call_frame_entry_reg 0":        "call frame",
+		"GNU_parameter_ref 0":                "calling frame",
+		"GNU_variable_value 0":               "compilation unit",
+		"GNU_encoded_addr 0x1b 0":            "base of encoded addresses",
 	} {
-		got, err := e.Evaluate(assemble(t, DWARF5, 8, LittleEndian, text), NoContext{}, AnyKind)
+		e.Dialect = Canonical
+		got, err := e.Evaluate(assemble(t, Canonical, 8, LittleEndian, text), NoContext{}, AnyKind)
 		var fail *Error
 		if !errors.Is(err, ErrNoContext) || !errors.As(err, &fail) || fail.Kind != Evaluation || !strings.Contains(err.Error(), element) {
 			t.Errorf("%s: got %v, error %v, want %s", text, got, err, element)

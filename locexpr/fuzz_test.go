@@ -2,6 +2,7 @@ package locexpr
 
 import (
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -14,16 +15,11 @@ func addSeeds(f *testing.F) {
 		if bits == 0 {
 			bits = 64
 		}
-		f.Add(assemble(f, d, int(bits+7)/8, c.order, c.text), uint8(bits), d == DWARF5, c.order == BigEndian)
+		f.Add(assemble(f, d, int(bits+7)/8, c.order, c.text), uint8(bits), uint8(slices.Index(Dialects, d)), c.order == BigEndian)
 	}
 }
 
-func fuzzDialect(standard bool) *Dialect {
-	if standard {
-		return DWARF5
-	}
-	return Canonical
-}
+func fuzzDialect(number uint8) *Dialect { return Dialects[int(number)%len(Dialects)] }
 
 func fuzzOrder(big bool) ByteOrder {
 	if big {
@@ -34,8 +30,8 @@ func fuzzOrder(big bool) ByteOrder {
 
 func FuzzDecode(f *testing.F) {
 	addSeeds(f)
-	f.Fuzz(func(t *testing.T, code []byte, bits uint8, standard, big bool) {
-		d, size, order := fuzzDialect(standard), int(bits)/8, fuzzOrder(big)
+	f.Fuzz(func(t *testing.T, code []byte, bits, dialect uint8, big bool) {
+		d, size, order := fuzzDialect(dialect), int(bits)/8, fuzzOrder(big)
 		end := 0
 		for in, err := range Decode(code, d, size, order) {
 			if err != nil {
@@ -77,16 +73,25 @@ func (c fuzzContext) EntryValue(expr []byte) (Value, error) { return c.e.EntryVa
 
 func FuzzEvaluate(f *testing.F) {
 	addSeeds(f)
-	f.Fuzz(func(t *testing.T, code []byte, bits uint8, standard, big bool) {
+	f.Fuzz(func(t *testing.T, code []byte, bits, dialect uint8, big bool) {
 		order := fuzzOrder(big)
 		bits = max(bits%65, 8)
 		m := newTestMachine(order, uint32(bits))
 		m.cfa, m.base, m.object, m.tls = memoryAt(5, 0x80), memoryAt(0, 0x80), memoryAt(3, 0x10), 0x40
 		m.addrs = []uint64{1, 2}
 		m.entries = map[uint64]Location{0x40: MemoryLocation(0, 0x20)}
+		m.lanes, m.iteration = 8, [2]uint64{1, 4}
+		m.saved = map[uint64]Location{3: MemoryLocation(0, 8), 33: RegisterLocation(33, m.scope)}
+		m.parameters = map[uint64]Value{0x44: TypedValue(baseTypes[0x22], 7)}
+		m.variables = map[uint64]Value{0x44: TypedValue(baseTypes[0x1a], 7)}
 		e := Evaluator{
-			Dialect: fuzzDialect(standard), AddressBits: uint32(bits), Order: order,
+			Dialect: fuzzDialect(dialect), AddressBits: uint32(bits), Order: order,
 			Limits: Limits{Steps: 2000, Depth: 50, Parts: 100},
+		}
+		m.callees = map[EntryRef]Callee{
+			{0x30, true}:  {Kind: CalleeExpression, Expr: code},
+			{0x31, true}:  {Kind: CalleeExpression, Expr: []byte{0x12, 0x22}},
+			{0x30, false}: {Kind: CalleeLocation, Location: UnionLocation(MemoryLocation(0, 8), RegisterLocation(3, m.scope))},
 		}
 		ctx := fuzzContext{m, &e}
 		for _, want := range []Kind{AnyKind, ValueKind, LocationKind} {
@@ -102,8 +107,16 @@ func FuzzEvaluate(f *testing.F) {
 				t.Fatalf("kind %d is wanted, got %v", want, got)
 			}
 			if !got.IsLocation() {
-				if v := got.Value(); v.Uint64()&^lowMask(uint32(bits)) != 0 {
-					t.Fatalf("%v of %d bits", v, bits)
+				v := got.Value()
+				size := v.Bits()
+				if v.Type() == nil && size != uint64(bits) || v.Big().BitLen() > int(size) || size < 64 && v.Uint64()>>size != 0 {
+					t.Fatalf("%v of %d bits", v, size)
+				}
+				if _, isPointer := v.ImplicitPointer(); !isPointer {
+					back, err := ValueOf(v.Type(), v.Bytes(order), order)
+					if v.Type() != nil && (err != nil || back.Hex() != v.Hex()) {
+						t.Fatalf("%v comes back as %v, error %v", v, back, err)
+					}
 				}
 				continue
 			}

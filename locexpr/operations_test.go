@@ -28,7 +28,6 @@ type aCase struct {
 	dialect *Dialect
 	limits  Limits
 	setup   func(*testMachine)
-	title   string
 	steps   []string // the stack after every operation
 }
 

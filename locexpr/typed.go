@@ -596,11 +596,9 @@ func (ev *evaluation) truncate(n floatNumber, to *BaseType) (Value, error) {
 		if x < low || x >= high {
 			return Value{}, noInteger(to, n)
 		}
-		word := uint64(0)
-		if x < 0 {
+		word := uint64(x)
+		if x < 0 { // where a conversion to uint64 is the machine's own affair
 			word = uint64(int64(x))
-		} else {
-			word = uint64(x)
 		}
 		if to == nil {
 			return Value{word: word, bits: ev.bits}, nil
