@@ -86,10 +86,12 @@ func TestProgramLocationIsInsideTheCall(t *testing.T) {
 func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 	core := openCrash(t)
 	for name, expr := range map[string][]byte{
-		"frame base":       {0x91, 0},       // DW_OP_fbreg 0
-		"entry value":      {0xa3, 1, 0x50}, // DW_OP_entry_value { DW_OP_reg0 }
-		"object":           {0x97},          // DW_OP_push_object_address
-		"address of .addr": {0xa1, 0},       // DW_OP_addrx 0
+		"frame base":       {0x91, 0},          // DW_OP_fbreg 0
+		"entry value":      {0xa3, 1, 0x50},    // DW_OP_entry_value { DW_OP_reg0 }
+		"object":           {0x97},             // DW_OP_push_object_address
+		"base type":        {0xa5, 0, 1},       // DW_OP_regval_type rax, 1
+		"parameter":        {0xfa, 1, 0, 0, 0}, // DW_OP_GNU_parameter_ref 1
+		"address of .addr": {0xa1, 0},          // DW_OP_addrx 0
 	} {
 		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 			_, err := ev.Location(expr, ctx)
