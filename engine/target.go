@@ -249,13 +249,22 @@ type view struct{ target *Target }
 
 func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n int, err error) {
 	guarded := object.Guard(func() error {
-		n, err = v.target.state.ReadMemory(m.Space, m.Address, buf)
+		n, err = v.read(m, buf)
 		return nil
 	})
 	if guarded != nil {
 		return 0, guarded
 	}
 	return n, err
+}
+
+// read reads global memory, or the thread's instance of another space.
+func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
+	threads := v.target.state.Threads()
+	if s, ok := v.target.state.(target.ScopedMemory); ok && m.Space != 0 && m.Thread < uint64(len(threads)) {
+		return s.ReadScoped(m.Space, threads[m.Thread], m.Address, buf)
+	}
+	return v.target.state.ReadMemory(m.Space, m.Address, buf)
 }
 
 func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32) (sdk.Registers, error) {
