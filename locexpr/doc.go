@@ -13,6 +13,17 @@
 // opcodes of vendors collide. Decode reads the operations of an expression
 // without evaluating it, and Format writes them as text.
 //
+// # Values and types
+//
+// A value is of the generic type or of a base type, which a Context finds by
+// its offset in the compilation unit. Arithmetic is exact for its type: integers
+// of any size wrap around, floating point numbers are rounded to the nearest
+// one, and vectors compute element by element. Division by zero is an error for
+// all of them. What DWARF leaves open is decided so: the generic type converts
+// to others as an unsigned integer; DW_OP_abs, DW_OP_div and DW_OP_mod go by the
+// signedness of a base type, DW_OP_shr and DW_OP_shra by their own; a floating
+// point number that has no integer of a type does not convert to it.
+//
 // # Bits
 //
 // A location storage is a stream of bits (A.2.5.3). On a little-endian machine

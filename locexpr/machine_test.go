@@ -36,6 +36,7 @@ type testMachine struct {
 	parameters map[uint64]Value
 	variables  map[uint64]Value
 	largest    uint32 // address space
+	circular   bool   // call frame information
 }
 
 // baseTypes are the types of the test unit, by their offsets.
@@ -97,6 +98,9 @@ func (m *testMachine) Iteration() (iteration, iterations uint64, err error) {
 }
 
 func (m *testMachine) CallFrameEntryRegister(reg uint64) (Location, error) {
+	if m.circular {
+		return Location{}, IllFormedError(fmt.Errorf("register %d depends on itself", reg))
+	}
 	l, ok := m.saved[reg]
 	if !ok {
 		return m.NoContext.CallFrameEntryRegister(reg)
