@@ -45,36 +45,6 @@ func Expressions(o *object.Object, d *sdk.Description) iter.Seq2[Expression, err
 	}
 }
 
-// A frameTable is a table of call frame information with its section's name.
-type frameTable struct {
-	section string
-	*cfi.Table
-	err error
-}
-
-// frameTables are the tables of an object.
-func frameTables(o *object.Object) []frameTable {
-	var tables []frameTable
-	add := func(s cfi.Section) {
-		s.Order, s.AddressSize = o.ByteOrder(), o.AddressSize()
-		t, err := cfi.NewTable(s)
-		tables = append(tables, frameTable{s.Name, t, err})
-	}
-	if data, address, ok := o.EHFrame(); ok {
-		add(cfi.Section{Name: ".eh_frame", Data: data, Address: address, EH: true})
-	}
-	if s := o.Section(".debug_frame"); s != nil {
-		data, err := s.Data()
-		switch {
-		case err != nil:
-			tables = append(tables, frameTable{".debug_frame", nil, err})
-		case len(data) > 0:
-			add(cfi.Section{Name: ".debug_frame", Data: data, Address: s.Address})
-		}
-	}
-	return tables
-}
-
 func yieldTable(t frameTable, d *sdk.Description, yield func(Expression, error) bool) bool {
 	if t.err != nil {
 		return yield(Expression{}, t.err)

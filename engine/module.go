@@ -235,55 +235,28 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 	return req
 }
 
-// openTables opens .eh_frame and .debug_frame, of the object itself and of its
-// separate debug file. Several may be there; they are asked in this order.
+// openTables opens the call frame information of the object itself and of its
+// separate debug file. Several tables may be there; they are asked in this
+// order.
 func (m *module) openTables() {
-	add := func(o *object.Object, s cfi.Section, header *cfi.Section) {
-		s.Order, s.AddressSize = o.ByteOrder(), o.AddressSize()
-		t, err := cfi.NewTable(s)
-		if err != nil {
-			m.problem("%s: %v", o.Name(), err)
-			return
-		}
-		if header != nil {
-			header.Order, header.AddressSize = s.Order, s.AddressSize
-			if err := t.UseHeader(*header); err != nil {
-				m.problem("%s: %v; the index is built from the section itself", o.Name(), err)
+	tables := frameTables(m.Object)
+	if m.debug.Object != nil {
+		// The .eh_frame of a debug file is the object's, without its bytes.
+		for _, t := range frameTables(m.debug.Object) {
+			if t.section == ".debug_frame" {
+				tables = append(tables, t)
 			}
 		}
-		m.tables = append(m.tables, t)
 	}
-	o := m.Object
-	if data, address, ok := o.EHFrame(); ok {
-		eh := cfi.Section{Name: ".eh_frame", Data: data, Address: address, EH: true}
-		if text := o.Section(".text"); text != nil {
-			eh.Text = text.Address
+	for _, t := range tables {
+		if t.header != nil {
+			m.problem("%v; the index is built from the section itself", t.header)
 		}
-		var header *cfi.Section
-		if data, address, ok := o.EHFrameHeader(); ok {
-			header = &cfi.Section{Name: ".eh_frame_hdr", Data: data, Address: address, DataBase: address, EH: true}
-			eh.DataBase = address
-		}
-		add(o, eh, header)
-	}
-	for _, o := range []*object.Object{o, m.debug.Object} {
-		if o == nil {
+		if t.err != nil {
+			m.problem("%v", t.err)
 			continue
 		}
-		for _, name := range []string{".debug_frame", ".zdebug_frame"} {
-			s := o.Section(name)
-			if s == nil || s.Type == elf.SHT_NOBITS {
-				continue
-			}
-			data, err := s.Data()
-			if err != nil {
-				m.problem("%v", err)
-				continue
-			}
-			if len(data) > 0 {
-				add(o, cfi.Section{Name: ".debug_frame", Data: data, Address: s.Address}, nil)
-			}
-		}
+		m.tables = append(m.tables, t.Table)
 	}
 }
 
