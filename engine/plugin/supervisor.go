@@ -32,6 +32,8 @@ const (
 	// deathGrace is how long the death of a process is waited for whose
 	// connection broke.
 	deathGrace = time.Second
+	// deadlineSkew is how much earlier than here a process may see a deadline.
+	deadlineSkew = 250 * time.Millisecond
 )
 
 // errClosed is the reason of calls after, or cut short by, Close.
@@ -138,7 +140,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		return "", nonsenseFailure(s.launch.name, call, bad)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return "", fmt.Errorf("plugin %s: %s: %w", s.launch.name, call, ctx.Err())
-	case limited.Err() != nil && !dead:
+	case late(limited, err) && !dead:
 		took := s.callDeadline
 		if ctx.Err() != nil {
 			took = time.Since(began).Round(time.Millisecond) // the caller had less time left
@@ -153,6 +155,16 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		return p.child.died(), err
 	}
 	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+}
+
+// late says whether a call ended because its time was over. The process knows
+// the deadline too, and may say so a moment before it comes here.
+func late(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < deadlineSkew && errors.Is(err, context.DeadlineExceeded)
 }
 
 // acquire returns the running process, started now where there is none. It
