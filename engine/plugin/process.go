@@ -158,6 +158,9 @@ func (p *process) explain(ctx context.Context, err error, timeout time.Duration)
 	}
 	if strings.Contains(message, "Unrecognized remote plugin message") {
 		line, _, _ := strings.Cut(strings.TrimPrefix(message, "Unrecognized remote plugin message: "), "\n")
+		if line == "" {
+			return fmt.Errorf("ended, or closed its standard output, before go-plugin's handshake%s", p.lastWords())
+		}
 		return fmt.Errorf("wrote %q to standard output, expected go-plugin's handshake%s", clip(line), p.lastWords())
 	}
 	return fmt.Errorf("%s%s", clip(printable(message)), p.lastWords())

@@ -59,7 +59,7 @@ func TestStartFailuresSayWhatHappened(t *testing.T) {
 		{exits, `exited with status 3 before it was ready; its standard error: libvendor.so.7 is \x1b[31mmissing`},
 		{hangs, "did not start within 1s"},
 		{garbage, `wrote "Welcome to the \x1b[1mvendor's\x1b[0m plugin" to standard output, expected go-plugin's handshake`},
-		{silent, `wrote "" to standard output, expected go-plugin's handshake`},
+		{silent, `ended, or closed its standard output, before go-plugin's handshake`},
 		{shakesAndHangs, "did not start within 1s"},
 		{wrongSocket, `listens at "/run/dbus/system_bus_socket", expected a socket in `},
 		{wrongNetwork, `listens on network "tcp", expected unix`},
