@@ -64,17 +64,12 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 		if dialect != nil {
 			ev.Dialect = dialect
 		}
-		if fr.module != nil {
-			if bias, ok := fr.module.bias(fr.offset, fr.pc); ok {
-				ev.LoadBias = bias
-			}
+		if fr.module != nil && fr.module.Object != nil {
+			ev.LoadBias = fr.pc - fr.offset
 		}
 		return f(surrounded{frameContext{frame: fr}, &s}, &ev)
 	})
 }
-
-// bias is what run-time addresses are higher by than the object's.
-func (m *module) bias(offset, pc uint64) (uint64, bool) { return pc - offset, m.Object != nil }
 
 // frameAt walks to a frame and finds its row, if there is one.
 func (w *walker) frameAt(ctx context.Context, index int) (*frame, error) {

@@ -72,7 +72,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if err != nil || caller == nil {
 		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
 	}
-	_, cfa, ok := cfaAddress(f.cfa)
+	_, cfa, ok := f.cfa.MemoryAddress()
 	sp, err := f.value(uint64(w.machine.desc.SP))
 	if !ok || err != nil || cfa <= sp {
 		return nil, nil //nolint:nilerr // nor here

@@ -23,10 +23,14 @@ type machine struct {
 	bits     [maxCore]uint32 // of core registers; 0: no such register
 	defaults *ruleSet
 	order    locexpr.ByteOrder
+	watched  map[string]bool // names of functions that the plugin wants to be told about
 }
 
 func newMachine(a *plugin.Arch) *machine {
-	m := &machine{arch: a, desc: a.Description()}
+	m := &machine{arch: a, desc: a.Description(), watched: map[string]bool{}}
+	for _, name := range m.desc.Symbols {
+		m.watched[name] = true
+	}
 	if m.desc.ByteOrder == sdk.BigEndian {
 		m.order = locexpr.BigEndian
 	}

@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -225,9 +224,9 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 	}
 	// Only the functions that the architecture named: a library has a hundred
 	// thousand, and the plugin reads the symbol table itself if it wants all.
-	if wanted := m.arch.desc.Symbols; m.symbols != nil && len(wanted) > 0 {
+	if m.symbols != nil && len(m.arch.watched) > 0 {
 		for _, s := range m.symbols.Functions() {
-			if slices.Contains(wanted, s.Name) {
+			if m.arch.watched[s.Name] {
 				req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: s.Name, Address: s.Start, Size: s.End - s.Start})
 			}
 		}

@@ -26,7 +26,8 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 	}
 	m := w.spaceMap(space)
 	if m == nil {
-		return w.readTarget(space, address, dst)
+		_, err := w.target.readMemory(space, w.thread.Thread, address, dst)
+		return err
 	}
 	for len(dst) > 0 {
 		r := rangeAt(m, address)
@@ -57,16 +58,6 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 		address, dst = address+n, dst[n:]
 	}
 	return nil
-}
-
-// readTarget reads memory that no map leads away from.
-func (w *walker) readTarget(space locexpr.AddressSpace, address uint64, dst []byte) error {
-	if s, ok := w.target.state.(target.ScopedMemory); ok && space != locexpr.DefaultSpace {
-		_, err := s.ReadScoped(space, w.thread.Thread, address, dst)
-		return err
-	}
-	_, err := w.target.state.ReadMemory(space, address, dst)
-	return err
 }
 
 // readRegisterBytes reads bytes of registers that stand one after the other in

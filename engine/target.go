@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -243,6 +244,15 @@ func (t *Target) rebind(ctx context.Context, s *thread) {
 	}
 }
 
+// readMemory reads global memory, or the instance of another space that belongs
+// to a thread, which is nil where none is meant.
+func (t *Target) readMemory(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+	if s, ok := t.state.(target.ScopedMemory); ok && th != nil && space != locexpr.DefaultSpace {
+		return s.ReadScoped(space, th, address, buf)
+	}
+	return t.state.ReadMemory(space, address, buf)
+}
+
 // view is the engine as a plugin sees it while a call about a target is under
 // way.
 type view struct{ target *Target }
@@ -258,13 +268,12 @@ func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n i
 	return n, err
 }
 
-// read reads global memory, or the thread's instance of another space.
 func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
-	threads := v.target.state.Threads()
-	if s, ok := v.target.state.(target.ScopedMemory); ok && m.Space != 0 && m.Thread < uint64(len(threads)) {
-		return s.ReadScoped(m.Space, threads[m.Thread], m.Address, buf)
+	var th *target.Thread
+	if threads := v.target.state.Threads(); m.Thread < uint64(len(threads)) {
+		th = threads[m.Thread]
 	}
-	return v.target.state.ReadMemory(m.Space, m.Address, buf)
+	return v.target.readMemory(m.Space, th, m.Address, buf)
 }
 
 func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32) (sdk.Registers, error) {

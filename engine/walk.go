@@ -177,7 +177,7 @@ func (w *walker) finish(f *frame) {
 	out := &w.stack.Frames[f.index]
 	out.Exact = f.exact
 	if f.hasCFA {
-		out.CFASpace, out.CFA, out.HasCFA = cfaAddress(f.cfa)
+		out.CFASpace, out.CFA, out.HasCFA = f.cfa.MemoryAddress()
 	}
 	if f.source != nil && f.source.row != nil {
 		out.SignalFrame = f.source.row.SignalFrame
@@ -211,10 +211,6 @@ func (f *frame) registers() []RegisterValue {
 		}
 	}
 	return values
-}
-
-func cfaAddress(l locexpr.Location) (space locexpr.AddressSpace, address uint64, ok bool) {
-	return l.MemoryAddress()
 }
 
 // repeats says whether the walk goes round: the same PC and CFA have been seen

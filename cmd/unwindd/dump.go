@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -73,9 +74,9 @@ type dumpedExpression struct {
 }
 
 // textOptions say how expressions of an architecture are written.
-func textOptions(d *sdk.Description, dialect *locexpr.Dialect) locexpr.TextOptions {
+func textOptions(d *sdk.Description, dialect *locexpr.Dialect, names sdk.Names) locexpr.TextOptions {
 	return locexpr.TextOptions{
-		Dialect: dialect, AddressSize: int(d.AddressBits+7) / 8, Order: locexpr.ByteOrder(d.ByteOrder), Names: d.Names(0),
+		Dialect: dialect, AddressSize: int(d.AddressBits+7) / 8, Order: locexpr.ByteOrder(d.ByteOrder), Names: names,
 	}
 }
 
@@ -123,10 +124,10 @@ func (f *dumpExprFlags) bytes() error {
 	if err != nil {
 		return usageError{fmt.Errorf("--hex: %w", err)}
 	}
-	text := locexpr.FormatText(b, textOptions(a.Description(), dialect))
+	text := locexpr.FormatText(b, textOptions(a.Description(), dialect, a.Description().Names(0)))
 	err = f.write(func(w *writer) error {
 		if f.format == "json" {
-			return writeJSON(w, dumpedExpression{Hex: hex.EncodeToString(b), Text: text})
+			return report.WriteJSON(w, dumpedExpression{Hex: hex.EncodeToString(b), Text: text})
 		}
 		_, err := fmt.Fprintln(w, text)
 		return err
@@ -157,7 +158,7 @@ func (f *dumpExprFlags) file(path string) error {
 	if err != nil {
 		return err
 	}
-	options := textOptions(d, dialect)
+	options := textOptions(d, dialect, d.Names(0))
 	return object.Guard(func() error {
 		return f.write(func(w *writer) error {
 			var list []dumpedExpression
@@ -174,7 +175,7 @@ func (f *dumpExprFlags) file(path string) error {
 				fmt.Fprintf(w, "%-12s 0x%08x  %-28s %s\n", e.Section, e.Offset, e.Where, text)
 			}
 			if f.format == "json" {
-				return writeJSON(w, map[string]any{"expressions": list})
+				return report.WriteJSON(w, map[string]any{"expressions": list})
 			}
 			return nil
 		})

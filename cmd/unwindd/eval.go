@@ -181,11 +181,9 @@ type evalState struct {
 	order locexpr.ByteOrder
 }
 
-func (s *evalState) text() locexpr.TextOptions {
-	return locexpr.TextOptions{Dialect: locexpr.Canonical, AddressSize: int(s.d.AddressBits+7) / 8, Order: s.order, Names: s.names}
+func (s *evalState) parse(text string) ([]byte, error) {
+	return locexpr.Parse(text, textOptions(s.d, locexpr.Canonical, s.names))
 }
-
-func (s *evalState) parse(text string) ([]byte, error) { return locexpr.Parse(text, s.text()) }
 
 // open gives the thread to evaluate in.
 func (s *evalState) open(e *engine.Engine, lanes uint32) (*engine.Target, *target.Thread, error) {

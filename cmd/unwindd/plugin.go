@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -100,7 +100,7 @@ func (g *globals) listPlugins() error {
 	}
 	return g.write(func(w *writer) error {
 		if g.format == "json" {
-			return writeJSON(w, list)
+			return report.WriteJSON(w, list)
 		}
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "NAME\tVERSION\tORIGIN\tRECOGNISES")
@@ -154,17 +154,10 @@ func (g *globals) pluginInfo(name string) error {
 	d := a.Description()
 	return g.write(func(w *writer) error {
 		if g.format == "json" {
-			return writeJSON(w, d)
+			return report.WriteJSON(w, d)
 		}
 		return writeDescription(w, a.Origin(), d)
 	})
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	return e.Encode(v)
 }
 
 // writeDescription writes a description for people.

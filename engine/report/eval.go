@@ -182,7 +182,7 @@ func newPlace(p locexpr.Place, names EvalNames) Place {
 }
 
 // WriteJSON writes an evaluation as one JSON value and a newline.
-func (e *Evaluation) WriteJSON(w io.Writer) error { return writeJSON(w, e) }
+func (e *Evaluation) WriteJSON(w io.Writer) error { return WriteJSON(w, e) }
 
 // WriteText writes an evaluation for people: the trace, then the result.
 func (e *Evaluation) WriteText(w io.Writer) error {

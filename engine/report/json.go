@@ -6,9 +6,11 @@ import (
 )
 
 // WriteJSON writes a report as one JSON value and a newline.
-func (r *Report) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
+func (r *Report) WriteJSON(w io.Writer) error { return WriteJSON(w, r) }
 
-func writeJSON(w io.Writer, v any) error {
+// WriteJSON writes a value as the commands do: indented, and without the
+// escapes that only HTML needs.
+func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
