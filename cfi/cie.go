@@ -31,6 +31,8 @@ type CIE struct {
 	sized      bool // augmentation z: FDEs have augmentation data
 	unexpected bool // only what precedes the instructions of an FDE can be read
 	pos, end   int  // the initial instructions
+	plain      bool // factors that operands of one byte cannot overflow by
+	layout     layout
 
 	initialOnce sync.Once
 	initial     state
@@ -123,7 +125,34 @@ func (t *Table) parseCIE(e entry) (*CIE, error) {
 		c.BKey = strings.Contains(letters, "B")
 	}
 	c.pos, c.end = r.pos, e.end
+	c.plain = c.CodeAlignment-1 < 1<<31 && c.DataAlignment < 1<<31 && c.DataAlignment > -1<<31
+	c.layout = t.layout(c)
 	return c, nil
+}
+
+// A layout is how the FDEs of a CIE begin, where that is one of the few ways
+// that compilers use: a location and a range of size bytes each, an absolute
+// number or one relative to itself. A size of 0 is any other way.
+type layout struct {
+	size     int
+	relative bool
+	mask     uint64 // of an address
+	lsda     int    // bytes of augmentation data that an LSDA pointer takes; 0: unknown
+}
+
+func (t *Table) layout(c *CIE) (l layout) {
+	size, signed := fixedSize(c.FDEEncoding&peFormat, c.AddressSize)
+	application := c.FDEEncoding &^ peFormat
+	if size == 4 && (signed || c.AddressSize == 4) || size == 8 && c.AddressSize == 8 {
+		if c.SegmentSize == 0 && t.section.Code == nil && (application == 0 || application == pePCRel) {
+			l = layout{size: size, relative: application == pePCRel, mask: addressMask(c.AddressSize)}
+		}
+	}
+	switch c.LSDAEncoding &^ (peFormat | peIndirect) {
+	case 0, pePCRel, peTextRel, peDataRel, peFuncRel:
+		l.lsda, _ = fixedSize(c.LSDAEncoding&peFormat, c.AddressSize)
+	}
+	return l
 }
 
 // augmentationData reads the data of the letters behind z.

@@ -1,5 +1,7 @@
 package cfi
 
+import "encoding/binary"
+
 // An entry is the frame that CIEs and FDEs share (DWARF 5, 6.4.1; LSB 5.0,
 // 10.6.1).
 type entry struct {
@@ -7,7 +9,7 @@ type entry struct {
 	pos        int    // first byte behind the id
 	end        int    // first byte behind the entry
 	cie        bool
-	cieOffset  uint64 // FDE: offset of its CIE
+	cieOffset  uint64 // FDE: offset of its CIE; of a CIE meaningless
 	terminator bool   // a length of zero
 }
 
@@ -18,6 +20,22 @@ func (t *Table) entryAt(offset uint64) (e entry, err error) {
 	e.offset = offset
 	if offset > uint64(len(data)) {
 		return e, t.errorf(offset, ErrTruncated, "the section has %#x bytes", len(data))
+	}
+	if rest := data[offset:]; len(rest) >= 8 {
+		// Nearly every entry: a 32-bit length with an id behind it.
+		length, id := t.u32(rest), t.u32(rest[4:])
+		if length-4 < 0xfffffff0-4 && uint64(length) <= uint64(len(rest)-4) {
+			e.pos, e.end = int(offset)+8, int(offset)+4+int(length)
+			switch {
+			case t.section.EH:
+				e.cie = id == 0
+				e.cieOffset = offset + 4 - uint64(int64(int32(id)))
+			default:
+				e.cie = id == 0xffffffff
+				e.cieOffset = uint64(id)
+			}
+			return e, nil
+		}
 	}
 	r := t.reader(int(offset), len(data))
 	length, dwarf64 := uint64(r.u32()), false
@@ -59,15 +77,22 @@ func (t *Table) entryAt(offset uint64) (e entry, err error) {
 	if r.err != nil {
 		return e, t.readError(&r, "CIE_id or CIE_pointer")
 	}
-	if !e.cie {
-		e.cieOffset = id
-	}
+	e.cieOffset = id
 	e.pos = r.pos
 	return e, nil
 }
 
+// u32 reads a number of 4 bytes at the start of b.
+func (t *Table) u32(b []byte) uint32 {
+	if t.big {
+		return binary.BigEndian.Uint32(b)
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
 // scan lists the entries in order. A length of zero is the linker's end mark,
-// but crtend.o's may stand in the middle: what follows is read on.
+// but crtend.o's may stand in the middle: what follows is read on, unless
+// Data may go on behind the section. Then what cannot be read is its end too.
 func (t *Table) scan(yield func(entry, error) bool) {
 	data := t.section.Data
 	for offset := 0; offset < len(data); {
@@ -75,6 +100,9 @@ func (t *Table) scan(yield func(entry, error) bool) {
 			return // alignment
 		}
 		e, err := t.entryAt(uint64(offset))
+		if t.section.Open && (err != nil || e.terminator) {
+			return
+		}
 		if !e.terminator && !yield(e, err) {
 			return
 		}

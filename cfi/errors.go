@@ -10,6 +10,8 @@ var (
 	// Looking up.
 	ErrNoFDE = errors.New("no FDE covers the address")
 	ErrNoRow = errors.New("the address is outside the FDE")
+	// ErrAmbiguous: of a relocatable object.
+	ErrAmbiguous = errors.New("FDEs of several code sections cover the address")
 
 	// Sections and entries.
 	ErrSection         = errors.New("unusable section description")

@@ -1,16 +1,22 @@
 package cfi
 
+import "encoding/binary"
+
 // An FDE is a Frame Description Entry: the call frame table of the code in
 // [Start, End) (DWARF 5, 6.4.1; LSB 5.0, 10.6.1.2).
 type FDE struct {
 	Offset     uint64 // of the entry in its section
 	Start, End uint64 // virtual addresses
 	Segment    uint64 // segment selector; 0 where there are none
-	CIE        *CIE
-	LSDA       Pointer // language-specific data area (augmentation L)
+	// Code is the code section of a relocatable object that Start and End are
+	// addresses of, as Section.Code numbers them; 0 elsewhere.
+	Code uint32
+	CIE  *CIE
+	LSDA Pointer // language-specific data area (augmentation L)
 
 	null     bool // the initial location is a null pointer
 	pos, end int  // the instructions
+	listing  *int // what the rows of all FDEs of a listing may yet cost; nil outside of one
 }
 
 // FDEAt returns the FDE at an offset of the section. ErrNotFDE when a CIE or a
@@ -45,45 +51,11 @@ func (t *Table) parseFDE(e entry, f *FDE) error {
 	}
 	*f = FDE{Offset: e.offset, CIE: c}
 	r := t.reader(e.pos, e.end)
-	f.Segment = r.word(c.SegmentSize)
-	b := t.bases()
-	at := uint64(r.pos)
-	start, null, err := r.pointer(c.FDEEncoding, c.AddressSize, &b)
-	switch {
-	case r.err != nil:
-		return t.readError(&r, "the initial location of an FDE")
-	case err != nil:
-		return t.errorf(at, err, "%#x, of an FDE's initial location", c.FDEEncoding)
-	case start.Indirect:
-		if f.Start, err = t.follow(at, start.Address, c.AddressSize); err != nil {
-			return err
-		}
-	default:
-		f.Start = start.Address
-	}
-	// A null pointer relative to itself is a function at its own FDE, unless
-	// the section has not been given an address yet.
-	f.null = null && (c.FDEEncoding&peApplication != pePCRel || t.section.Address != 0)
-
-	// The range has the format of the location and is relative to nothing; it
-	// has no sign, whatever the format says.
-	at = uint64(r.pos)
-	size := r.number(c.FDEEncoding&peFormat, c.AddressSize)
-	if n, _ := fixedSize(c.FDEEncoding&peFormat, c.AddressSize); n != 0 {
-		size &= addressMask(n)
-	}
-	if r.err != nil {
-		return t.readError(&r, "the address range of an FDE")
-	}
-	mask := addressMask(c.AddressSize)
-	switch {
-	case t.tombstone(f.Start, mask):
-		f.null = true
-		f.End = f.Start + min(size, mask-f.Start)
-	case size > mask || size > mask-f.Start+1 && f.Start != 0 || f.Start+size < f.Start:
-		return t.errorf(at, ErrOverflow, "%#x bytes of code at %#x", size, f.Start)
-	default:
-		f.End = f.Start + size
+	if start, size, ok := t.quickBounds(c, e.pos, e.end); ok {
+		f.Start, f.End = start, start+size
+		r.pos += 2 * c.layout.size
+	} else if err := t.bounds(c, f, &r); err != nil {
+		return err
 	}
 	if c.unexpected {
 		f.pos, f.end = r.pos, e.end
@@ -97,6 +69,7 @@ func (t *Table) parseFDE(e entry, f *FDE) error {
 		}
 		if c.LSDAEncoding != peOmit && n > 0 {
 			d := t.reader(data, r.pos)
+			b := t.bases()
 			b.function, b.hasFunction = f.Start, true
 			p, null, err := d.pointer(c.LSDAEncoding, c.AddressSize, &b)
 			switch {
@@ -110,6 +83,88 @@ func (t *Table) parseFDE(e entry, f *FDE) error {
 		}
 	}
 	f.pos, f.end = r.pos, e.end
+	return nil
+}
+
+// quickBounds reads the initial location and the range of an FDE whose CIE has
+// a layout, where there is nothing odd about them; ok is false where bounds must
+// look. What ok is true for, bounds reads in the same way.
+func (t *Table) quickBounds(c *CIE, pos, end int) (start, size uint64, ok bool) {
+	l := &c.layout
+	if l.size == 0 || end-pos < 2*l.size {
+		return 0, 0, false
+	}
+	b := t.section.Data[pos : pos+2*l.size]
+	switch {
+	case l.size == 4:
+		start, size = uint64(int64(int32(t.u32(b)))), uint64(t.u32(b[4:]))
+	case t.big:
+		start, size = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	default:
+		start, size = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	}
+	if start == 0 { // null
+		return 0, 0, false
+	}
+	if l.relative {
+		start += t.section.Address + uint64(pos)
+	}
+	start &= l.mask
+	return start, size, start-1 < l.mask-2 && size <= l.mask-start
+}
+
+// bounds reads the segment selector, the initial location and the range of an
+// FDE.
+func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
+	f.Segment = r.word(c.SegmentSize)
+	b := t.bases()
+	at := uint64(r.pos)
+	start, null, err := r.pointer(c.FDEEncoding, c.AddressSize, &b)
+	switch {
+	case r.err != nil:
+		return t.readError(r, "the initial location of an FDE")
+	case err != nil:
+		return t.errorf(at, err, "%#x, of an FDE's initial location", c.FDEEncoding)
+	case start.Indirect:
+		if f.Start, err = t.follow(at, start.Address, c.AddressSize); err != nil {
+			return err
+		}
+	default:
+		f.Start = start.Address
+	}
+	format := c.FDEEncoding & peFormat
+	width, _ := fixedSize(format, c.AddressSize)
+	mask := addressMask(c.AddressSize)
+	dropped := t.tombstone(f.Start, mask)
+	if t.section.Code != nil {
+		// Sections of code begin at 0 here, and what was dropped has no
+		// relocation.
+		var ok bool
+		f.Code, ok = t.section.Code(uint64(r.pos - width))
+		dropped, f.null = !ok, !ok
+	} else {
+		// A null pointer relative to itself is a function at its own FDE, unless
+		// the section has not been given an address yet.
+		f.null = dropped || null && (c.FDEEncoding&peApplication != pePCRel || t.section.Address != 0)
+	}
+
+	// The range has the format of the location and is relative to nothing; it
+	// has no sign, whatever the format says.
+	at = uint64(r.pos)
+	size := r.number(format, c.AddressSize)
+	if width != 0 {
+		size &= addressMask(width)
+	}
+	switch {
+	case r.err != nil:
+		return t.readError(r, "the address range of an FDE")
+	case dropped:
+		f.End = f.Start + min(size, mask-f.Start)
+	case size > mask || size > mask-f.Start+1 && f.Start != 0 || f.Start+size < f.Start:
+		return t.errorf(at, ErrOverflow, "%#x bytes of code at %#x", size, f.Start)
+	default:
+		f.End = f.Start + size
+	}
 	return nil
 }
 

@@ -141,9 +141,8 @@ func (h *header) number(at int) uint64 {
 	return (v + h.base) & h.mask
 }
 
-// findByHeader looks pc up in the search table. An error says that the table
-// does not match; not found is no proof that there is no FDE.
-func (t *Table) findByHeader(h *header, pc uint64, f *FDE) (bool, error) {
+// search returns how many entries start at or before pc.
+func (h *header) search(pc uint64) int {
 	lo, hi := 0, h.count
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -153,6 +152,19 @@ func (t *Table) findByHeader(h *header, pc uint64, f *FDE) (bool, error) {
 			hi = mid
 		}
 	}
+	return lo
+}
+
+// has says whether a lookup finds an entry for code that starts at an address.
+func (h *header) has(start uint64) bool {
+	i := h.search(start)
+	return i > 0 && h.number(h.table+2*h.size*(i-1)) == start
+}
+
+// findByHeader looks pc up in the search table. An error says that the table
+// does not match; not found is no proof that there is no FDE.
+func (t *Table) findByHeader(h *header, pc uint64, f *FDE) (bool, error) {
+	lo := h.search(pc)
 	if lo == 0 {
 		return false, nil
 	}

@@ -131,6 +131,7 @@ func (m *machine) decode(code byte, op *opcode, o *operands) error {
 			v = uint64(s)
 		case block:
 			o.expr = r.bytes(r.uleb())
+			m.blocks = true
 		}
 		if r.err != nil {
 			return r.err

@@ -120,6 +120,14 @@ func TestInstructions(t *testing.T) {
 
 		{name: "remember_state and restore_state", instructions: []byte{0x83, 2, 0x0a, 0x41, 0x0c, 6, 16, 7, 3, 0x86, 3, 0x41, 0x0b},
 			want: []string{"1000-1001 7+8 3:c-16 16:c-8", "1001-1002 6+16 3:u 6:c-24 16:c-8", "1002-1100 7+8 3:c-16 16:c-8"}},
+		{name: "restore_state without a change between restores the CFA", instructions: []byte{0x83, 2, 0x0a, 0x41, 0x0e, 24, 0x41, 0x0b},
+			want: []string{"1000-1001 7+8 3:c-16 16:c-8", "1001-1002 7+24 3:c-16 16:c-8", "1002-1100 7+8 3:c-16 16:c-8"}},
+		{name: "nested states, of which the inner one is restored before a rule changes",
+			instructions: []byte{0x83, 2, 0x0a, 0x0a, 0x0b, 0x0a, 0x41, 0x86, 3, 0x41, 0x0b, 0x41, 0x83, 5, 0x41, 0x0b},
+			want: []string{"1000-1001 7+8 3:c-16 16:c-8", "1001-1002 7+8 3:c-16 6:c-24 16:c-8", "1002-1003 7+8 3:c-16 16:c-8",
+				"1003-1004 7+8 3:c-40 16:c-8", "1004-1100 7+8 3:c-16 16:c-8"}},
+		{name: "restore_state after restore of a column", instructions: []byte{0x83, 2, 0x0a, 0x41, 0xc3, 0x41, 0x0b, 0x86, 3},
+			want: []string{"1000-1001 7+8 3:c-16 16:c-8", "1001-1002 7+8 16:c-8", "1002-1100 7+8 3:c-16 6:c-24 16:c-8"}},
 		{name: "states nest", instructions: []byte{0x0a, 0x0e, 16, 0x0a, 0x0e, 24, 0x41, 0x0b, 0x41, 0x0b},
 			want: []string{"1000-1001 7+24 16:c-8", "1001-1002 7+16 16:c-8", "1002-1100 7+8 16:c-8"}},
 		{name: "restore_state restores an expression", instructions: []byte{0x0f, 1, 0x50, 0x0a, 0x41, 0x0c, 6, 16, 0x41, 0x0b},
@@ -206,7 +214,7 @@ func TestLimitsOfAnFDE(t *testing.T) {
 	few := columns[:256+3*2000]
 	var states []byte
 	for range 20000 {
-		states = append(states, 0x0a, 0x0b)
+		states = append(states, 0x0a, 8, 1, 0x0b)
 	}
 	tests := []struct {
 		name         string
@@ -216,7 +224,8 @@ func TestLimitsOfAnFDE(t *testing.T) {
 		{"columns", columns, ErrLimit},
 		{"columns, last first", backwards, ErrLimit},
 		{"remembered states", []byte(strings.Repeat("\x0a", maxRemembered+1)), ErrLimit},
-		{"rules in remembered states", cat(few, strings.Repeat("\x0a", 50)), ErrLimit},
+		{"rules in remembered states", cat(few, strings.Repeat("\x0a", 50), 8, 1), ErrLimit},
+		{"rules in remembered states that are not needed", cat(few, strings.Repeat("\x0a", 50)), nil},
 		{"rules moved", cat(columns[:256+3*6000], states), ErrLimit},
 		{"1024 states are enough", []byte(strings.Repeat("\x0a", maxRemembered)), nil},
 		{"8192 columns are enough", columns[:len(columns)-3], nil},

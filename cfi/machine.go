@@ -1,6 +1,7 @@
 package cfi
 
 import (
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -23,12 +24,17 @@ type state struct {
 	cfa        CFARule
 	rules      []RegisterRule
 	windowSave bool
+	low        uint64 // see machine.low
+	blocks     bool   // see machine.blocks
 }
 
-// A remembered state has its rules at the end of machine.kept.
+// A remembered state has its rules at the end of machine.kept, once a rule has
+// changed since: most code changes none between remember_state and
+// restore_state.
 type remembered struct {
 	cfa        CFARule
 	windowSave bool
+	saved      bool
 	kept       int
 }
 
@@ -38,62 +44,180 @@ type machine struct {
 	cie     *CIE
 	initial *state // rules of the CIE; nil while its own instructions are executed
 	row     *Row
+	own     Row    // of Rows: kept for its slices
+	low     uint64 // columns below 64 that the row has a rule for, a bit each
 	r       reader
 	mask    uint64 // of an address
 	fn      uint64 // start of the FDE's code
 
-	location uint64 // where the row that is being built starts, or the next one
-	work     int
+	location uint64   // where the row that is being built starts, or the next one
+	budget   int      // how many rules the instructions may yet move
+	listing  *int     // how many all FDEs of a listing may yet move; nil outside of one
 	operands operands // of one instruction; here, so that they are not allocated
+	blocks   bool     // an expression was met: what is kept may refer to the section
 
-	stack []remembered
-	kept  []RegisterRule
+	stack   []remembered
+	unsaved int // how many of the topmost states have not been saved
+	kept    []RegisterRule
 }
 
 var machines = sync.Pool{New: func() any { return new(machine) }}
 
-func newMachine(t *Table, c *CIE, pos, end int, row *Row) *machine {
-	m := machines.Get().(*machine)
-	m.t, m.cie, m.row = t, c, row
-	m.r = t.reader(pos, end)
+// prepare readies a machine for the instructions of a CIE or FDE.
+func (m *machine) prepare(c *CIE, pos, end int) {
+	t := c.table
+	m.t, m.cie = t, c
+	m.r.data, m.r.pos, m.r.big = t.section.Data[:end:end], pos, t.big
 	m.mask = addressMask(c.AddressSize)
-	m.work = workBase + workPerByte*(end-pos)
-	return m
+	m.budget = workBase + workPerByte*(end-pos)
+	m.location, m.fn = 0, 0
+	m.stack, m.kept, m.unsaved = m.stack[:0], m.kept[:0], 0
 }
 
-// free gives the machine back, without what it knows of files and rows.
+// free gives the machine back, without what it knows of files and rows. Rows
+// are short: what is not set again is cleared here, one by one.
 func (m *machine) free() {
-	*m = machine{stack: m.stack[:0], kept: m.kept[:0]}
+	m.t, m.cie, m.initial, m.row, m.listing = nil, nil, nil, nil, nil
+	m.r.data, m.r.err = nil, nil
+	if m.blocks {
+		m.blocks = false
+		m.operands = operands{}
+		m.own.CFA = CFARule{}
+		clear(m.own.Rules[:cap(m.own.Rules)])
+		clear(m.stack[:cap(m.stack)])
+		clear(m.kept[:cap(m.kept)])
+	}
 	machines.Put(m)
 }
 
 // run executes instructions until the location moves away from the row's start.
 // more is false when the instructions end first.
+//
+// The instructions of nearly all code are executed here; what is rare or odd
+// among them, and every other, by the table of opcodes.
 func (m *machine) run() (more bool, err error) {
-	for m.r.pos < len(m.r.data) {
-		at := m.r.pos
-		code := m.r.data[at]
-		m.r.pos++
+	data, pos := m.r.data, m.r.pos
+	plain := m.cie.plain && m.initial != nil
+	for pos < len(data) {
+		code := data[pos]
 		if code == 0 { // nop, most of all padding
+			pos++
 			continue
 		}
-		op := &opcodes[code]
-		if op.apply == nil {
-			return false, m.t.errorf(uint64(at), ErrInstruction, "%#02x", code)
+		if plain {
+			switch code >> 6 {
+			case 1: // advance_loc
+				if n := uint64(code&0x3f) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
+					m.location += n
+					m.r.pos = pos + 1
+					return true, nil
+				}
+			case 2: // offset
+				if pos+1 < len(data) && data[pos+1] < 0x80 && m.setOffset(code&0x3f, int64(data[pos+1])*m.cie.DataAlignment) {
+					pos += 2
+					continue
+				}
+			case 0:
+				n := 0
+				switch code {
+				case 0x02: // advance_loc1
+					if pos+1 < len(data) {
+						if n := uint64(data[pos+1]) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
+							m.location += n
+							m.r.pos = pos + 2
+							return true, nil
+						}
+					}
+				case 0x0e: // def_cfa_offset
+					if pos+1 < len(data) && data[pos+1] < 0x80 {
+						n = m.setCFAOffset(2, uint64(data[pos+1]))
+					} else if pos+2 < len(data) && data[pos+2] < 0x80 {
+						n = m.setCFAOffset(3, uint64(data[pos+1]&0x7f)|uint64(data[pos+2])<<7)
+					}
+				case 0x0d: // def_cfa_register
+					if pos+1 < len(data) && data[pos+1] < 0x80 && m.row.CFA.Kind == CFARegister {
+						m.row.CFA.Register = uint64(data[pos+1])
+						n = 2
+					}
+				case 0x0c: // def_cfa
+					if pos+2 < len(data) && data[pos+1]|data[pos+2] < 0x80 {
+						m.row.CFA = CFARule{Kind: CFARegister, Register: uint64(data[pos+1]), Offset: int64(data[pos+2])}
+						n = 3
+					}
+				}
+				if n != 0 {
+					pos += n
+					continue
+				}
+			}
 		}
-		o := &m.operands
-		*o = operands{}
-		if err = m.decode(code, op, o); err == nil {
-			err = op.apply(m, o)
-		}
-		if err != nil {
-			return false, m.t.errorf(uint64(at), err, "%s", op.name)
+		m.r.pos = pos + 1
+		if err := m.step(code); err != nil {
+			return false, err
 		}
 		if m.location != m.row.Start {
 			return true, nil
 		}
+		pos = m.r.pos
 	}
+	m.r.pos = pos
 	return false, nil
+}
+
+// setCFAOffset is def_cfa_offset; it returns n, or 0 where there is no register
+// for the offset.
+func (m *machine) setCFAOffset(n int, offset uint64) int {
+	if m.row.CFA.Kind != CFARegister {
+		return 0
+	}
+	m.row.CFA.Offset = int64(offset)
+	return n
+}
+
+// setOffset changes an offset rule or adds one behind few others; false when it
+// is neither.
+func (m *machine) setOffset(column byte, offset int64) bool {
+	if m.unsaved > 0 {
+		return false
+	}
+	rules := m.row.Rules
+	bit := uint64(1) << column
+	i := bits.OnesCount64(m.low & (bit - 1))
+	if m.low&bit != 0 {
+		rules[i].Rule = Rule{Kind: Offset, Offset: offset}
+		return true
+	}
+	n := len(rules)
+	if n >= 64 || n == cap(rules) {
+		return false
+	}
+	rules = rules[:n+1]
+	if i < n {
+		copy(rules[i+1:], rules[i:n])
+	}
+	rules[i] = RegisterRule{Column: uint64(column), Rule: Rule{Kind: Offset, Offset: offset}}
+	m.row.Rules = rules
+	m.low |= bit
+	return true
+}
+
+// step executes the instruction whose first byte was read.
+func (m *machine) step(code byte) error {
+	at := uint64(m.r.pos - 1)
+	op := &opcodes[code]
+	if op.apply == nil {
+		return m.t.errorf(at, ErrInstruction, "%#02x", code)
+	}
+	o := &m.operands
+	*o = operands{}
+	err := m.decode(code, op, o)
+	if err == nil {
+		err = op.apply(m, o)
+	}
+	if err != nil {
+		return m.t.errorf(at, err, "%s", op.name)
+	}
+	return nil
 }
 
 // address reads the operand of set_loc: in .debug_frame a segment selector may
@@ -127,7 +251,21 @@ func find(rules []RegisterRule, column uint64) (int, bool) {
 	return lo, lo < len(rules) && rules[lo].Column == column
 }
 
+// lowColumns returns the columns below 64 that have rules, a bit each.
+func lowColumns(rules []RegisterRule) (low uint64) {
+	for i := range rules {
+		if rules[i].Column >= 64 {
+			break
+		}
+		low |= 1 << rules[i].Column
+	}
+	return low
+}
+
 func (m *machine) set(column uint64, rule Rule) error {
+	if err := m.save(); err != nil {
+		return err
+	}
 	rules := m.row.Rules
 	i, found := find(rules, column)
 	if found {
@@ -141,14 +279,46 @@ func (m *machine) set(column uint64, rule Rule) error {
 		return err
 	}
 	m.row.Rules = slices.Insert(rules, i, RegisterRule{Column: column, Rule: rule})
+	if column < 64 {
+		m.low |= 1 << column
+	}
 	return nil
 }
 
 // moved charges for rules that are copied.
 func (m *machine) moved(n int) error {
-	m.work -= n
-	if m.work < 0 {
+	m.budget -= n
+	if m.budget < 0 {
 		return ErrLimit
+	}
+	return m.listed(n)
+}
+
+// listed charges a listing for rules that are copied or yielded.
+func (m *machine) listed(n int) error {
+	if m.listing == nil {
+		return nil
+	}
+	*m.listing -= n
+	if *m.listing < 0 {
+		return ErrLimit
+	}
+	return nil
+}
+
+// save copies the rules of the remembered states that were not changed yet. It
+// comes before every change of a rule.
+func (m *machine) save() error {
+	for ; m.unsaved > 0; m.unsaved-- {
+		if len(m.kept)+len(m.row.Rules) > maxKept {
+			return ErrLimit
+		}
+		if err := m.moved(len(m.row.Rules)); err != nil {
+			return err
+		}
+		s := &m.stack[len(m.stack)-m.unsaved]
+		s.kept, s.saved = len(m.kept), true
+		m.kept = append(m.kept, m.row.Rules...)
 	}
 	return nil
 }
@@ -269,10 +439,16 @@ func restore(m *machine, o *operands) error {
 	if !found {
 		return nil
 	}
+	if err := m.save(); err != nil {
+		return err
+	}
 	if err := m.moved(len(m.row.Rules) - i); err != nil {
 		return err
 	}
 	m.row.Rules = slices.Delete(m.row.Rules, i, i+1)
+	if column < 64 {
+		m.low &^= 1 << column
+	}
 	return nil
 }
 
@@ -287,14 +463,11 @@ func windowSave(m *machine, _ *operands) error {
 // producers mean it.
 
 func rememberState(m *machine, _ *operands) error {
-	if len(m.stack) >= maxRemembered || len(m.kept)+len(m.row.Rules) > maxKept {
+	if len(m.stack) >= maxRemembered {
 		return ErrLimit
 	}
-	if err := m.moved(len(m.row.Rules)); err != nil {
-		return err
-	}
-	m.stack = append(m.stack, remembered{m.row.CFA, m.row.WindowSave, len(m.kept)})
-	m.kept = append(m.kept, m.row.Rules...)
+	m.stack = append(m.stack, remembered{cfa: m.row.CFA, windowSave: m.row.WindowSave})
+	m.unsaved++
 	return nil
 }
 
@@ -304,11 +477,16 @@ func restoreState(m *machine, _ *operands) error {
 	}
 	top := m.stack[len(m.stack)-1]
 	m.stack = m.stack[:len(m.stack)-1]
+	m.row.CFA, m.row.WindowSave = top.cfa, top.windowSave
+	if !top.saved {
+		m.unsaved--
+		return nil
+	}
 	if err := m.moved(len(m.kept) - top.kept); err != nil {
 		return err
 	}
-	m.row.CFA, m.row.WindowSave = top.cfa, top.windowSave
 	m.row.Rules = append(m.row.Rules[:0], m.kept[top.kept:]...)
+	m.low = lowColumns(m.row.Rules)
 	m.kept = m.kept[:top.kept]
 	return nil
 }

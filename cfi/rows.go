@@ -11,26 +11,71 @@ func (f *FDE) Rows(yield func(*Row) bool) error {
 	if f.Start >= f.End {
 		return nil
 	}
-	row := new(Row)
-	m, err := f.start(row)
-	if err != nil {
-		return err
+	m := machines.Get().(*machine)
+	m.row, m.listing = &m.own, f.listing
+	_, err := m.stream(f, yield)
+	m.free()
+	return err
+}
+
+// stream yields the rows of an FDE; more is false when yield wants no more.
+func (m *machine) stream(f *FDE, yield func(*Row) bool) (more bool, err error) {
+	if err := m.start(f); err != nil {
+		return true, err
 	}
-	defer m.free()
+	row := m.row
 	for {
-		more, err := m.run()
+		next, err := m.run()
 		if err != nil {
-			return err
+			return true, err
 		}
 		row.End = f.End
-		if more && m.location < f.End {
+		if next && m.location < f.End {
 			row.End = m.location
 		}
-		if !yield(row) || row.End == f.End {
-			return nil
+		if m.listing != nil && m.listed(len(row.Rules)) != nil {
+			return true, f.errListing()
+		}
+		if !yield(row) {
+			return false, nil
+		}
+		if row.End == f.End {
+			return true, nil
 		}
 		row.Start = row.End
 	}
+}
+
+// Rows calls yield with every row of every FDE, in the order of the section,
+// until yield returns false. It is what FDEs and FDE.Rows give together, in
+// the same bounds, but f and row are both reused between calls: nothing is
+// allocated, which is half of the time that the two take. Errors come with a
+// nil row: one that FDEs gives with a nil f, one that FDE.Rows gives with the
+// FDE, behind the rows that could be read.
+func (t *Table) Rows(yield func(f *FDE, row *Row, err error) bool) {
+	work := t.listWork()
+	m := machines.Get().(*machine)
+	m.row, m.listing = &m.own, &work
+	var f FDE
+	one := func(row *Row) bool { return yield(&f, row, nil) }
+	t.scan(func(e entry, err error) bool {
+		if err == nil && !e.cie {
+			err = t.parseFDE(e, &f)
+		}
+		switch {
+		case err != nil:
+			return yield(nil, nil, err)
+		case e.cie || f.Start >= f.End:
+			return true
+		}
+		f.listing = &work
+		more, err := m.stream(&f, one)
+		if err != nil {
+			return yield(&f, nil, err)
+		}
+		return more
+	})
+	m.free()
 }
 
 // RowAt fills row with the row that covers pc, reusing its slices; ErrNoRow when
@@ -40,16 +85,24 @@ func (f *FDE) RowAt(pc uint64, row *Row) error {
 		row.reset()
 		return f.errNoRow(pc)
 	}
-	m, err := f.start(row)
+	m := machines.Get().(*machine)
+	m.row = row
+	err := m.rowAt(f, pc)
+	m.free()
 	if err != nil {
 		row.reset()
+	}
+	return err
+}
+
+func (m *machine) rowAt(f *FDE, pc uint64) error {
+	if err := m.start(f); err != nil {
 		return err
 	}
-	defer m.free()
+	row := m.row
 	for {
 		more, err := m.run()
 		if err != nil {
-			row.reset()
 			return err
 		}
 		if !more || m.location > pc {
@@ -70,21 +123,30 @@ func (f *FDE) errNoRow(pc uint64) error {
 	return f.CIE.table.errorf(f.Offset, ErrNoRow, "%#x, the FDE is %#x to %#x", pc, f.Start, f.End)
 }
 
-// start prepares row with the initial rules of the CIE.
-func (f *FDE) start(row *Row) (*machine, error) {
+func (f *FDE) errListing() error {
+	return f.CIE.table.errorf(f.Offset, ErrLimit, "the rows of the FDEs listed so far have too many rules for a section of %#x bytes", len(f.CIE.table.section.Data))
+}
+
+// start readies m for the instructions of an FDE, its row with the initial rules
+// of the CIE.
+func (m *machine) start(f *FDE) error {
 	c := f.CIE
 	initial, err := c.initialState()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	row.reset()
-	row.Start, row.End = f.Start, f.End
-	row.ReturnAddress, row.SignalFrame = c.ReturnAddress, c.SignalFrame
-	row.CFA, row.WindowSave = initial.cfa, initial.windowSave
-	row.Rules = append(row.Rules, initial.rules...)
-	m := newMachine(c.table, c, f.pos, f.end, row)
+	if m.listing != nil && m.listed(len(initial.rules)) != nil {
+		return f.errListing()
+	}
+	m.prepare(c, f.pos, f.end)
+	row := m.row
+	row.Start, row.End, row.CFA, row.CallSite = f.Start, f.End, initial.cfa, row.CallSite[:0]
+	row.ReturnAddress, row.SignalFrame, row.WindowSave = c.ReturnAddress, c.SignalFrame, initial.windowSave
+	row.Rules = append(row.Rules[:0], initial.rules...)
 	m.initial, m.location, m.fn = initial, f.Start, f.Start
-	return m, nil
+	m.low = initial.low
+	m.blocks = m.blocks || initial.blocks
+	return nil
 }
 
 // initialState returns what the initial instructions of the CIE define.
@@ -100,12 +162,13 @@ func (c *CIE) initialState() (*state, error) {
 			return
 		}
 		var row Row
-		m := newMachine(t, c, c.pos, c.end, &row)
-		defer m.free()
-		if _, c.initialErr = m.run(); c.initialErr != nil {
-			return
+		m := machines.Get().(*machine)
+		m.row, m.low = &row, 0
+		m.prepare(c, c.pos, c.end)
+		if _, c.initialErr = m.run(); c.initialErr == nil {
+			c.initial = state{row.CFA, slices.Clip(row.Rules), row.WindowSave, m.low, m.blocks}
 		}
-		c.initial = state{row.CFA, slices.Clip(row.Rules), row.WindowSave}
+		m.free()
 	})
 	return &c.initial, c.initialErr
 }

@@ -26,6 +26,16 @@ type Section struct {
 	// is DW_EH_PE_indirect needs it. It may be nil, and must be safe for
 	// concurrent use.
 	Memory func(dst []byte, address uint64) (int, error)
+	// Open says that Data may go on behind the section, as it does where only
+	// .eh_frame_hdr says where the section begins. It then ends at its first
+	// terminator, or at what is no entry.
+	Open bool
+	// Code is set for a relocatable object, whose code sections all begin at
+	// address 0: it says which code section the address that is stored at an
+	// offset of Data is in, by any number but 0. ok is false where no relocation
+	// stands there: then the FDE is for no code. It must be safe for concurrent
+	// use.
+	Code func(offset uint64) (section uint32, ok bool)
 }
 
 // A Table finds the FDEs of a section. It is safe for concurrent use.
@@ -36,7 +46,7 @@ type Table struct {
 	cies    [cieSlots]atomic.Pointer[CIE]
 
 	indexOnce sync.Once
-	index     []indexEntry
+	indexes   []index // by code section; one where there is one address space
 
 	mu       sync.Mutex
 	problems []error
@@ -70,7 +80,9 @@ func NewTable(s Section) (*Table, error) {
 // FDE returns the FDE that covers pc. Where FDEs overlap it is the one that
 // starts last, of those the shortest, of those the first in the section. FDEs
 // of size zero, those of code that the linker dropped, and those with a segment
-// selector other than zero are not looked at. ErrNoFDE when there is none.
+// selector other than zero are not looked at. ErrNoFDE when there is none;
+// ErrAmbiguous when FDEs of several code sections of a relocatable object cover
+// pc, which FDEIn tells apart.
 func (t *Table) FDE(pc uint64) (*FDE, error) {
 	f := new(FDE)
 	if err := t.find(pc, f); err != nil {
@@ -79,26 +91,69 @@ func (t *Table) FDE(pc uint64) (*FDE, error) {
 	return f, nil
 }
 
+// FDEIn is FDE in one code section of a relocatable object, as Section.Code
+// numbers them.
+func (t *Table) FDEIn(code uint32, pc uint64) (*FDE, error) {
+	f := new(FDE)
+	t.indexOnce.Do(t.buildIndex)
+	for i := range t.indexes {
+		if x := &t.indexes[i]; x.code == code {
+			if found, err := t.findIn(x, pc, f); found || err != nil {
+				return f, err
+			}
+		}
+	}
+	return nil, t.noFDE(pc)
+}
+
 // find fills f, so that FDE is small enough to be inlined and its result may
 // live on the caller's stack.
 func (t *Table) find(pc uint64, f *FDE) error {
-	if h := t.header.Load(); h != nil {
+	h := t.header.Load()
+	if h != nil {
 		found, err := t.findByHeader(h, pc, f)
 		if found {
 			return nil
 		}
-		if err != nil && t.header.CompareAndSwap(h, nil) {
-			t.problem(err)
+		if err != nil {
+			t.giveUp(h, err)
+			h = nil
 		}
 	}
-	return t.findByIndex(pc, f)
+	err := t.findByIndex(pc, f)
+	if err == nil && h != nil && !h.has(f.Start) {
+		// Not found because it is not there, or not where it should be.
+		t.giveUp(h, h.error(h.table, ErrHeaderMismatch, fmt.Sprintf("the FDE at %#x, of code at %#x, is not in the search table, or that is not in order", f.Offset, f.Start)))
+	}
+	return err
 }
+
+func (t *Table) giveUp(h *header, err error) {
+	if t.header.CompareAndSwap(h, nil) {
+		t.problem(err)
+	}
+}
+
+// Listing all rows of a section may copy, move and yield this many rules: so
+// many at the least, and so many more for every byte of the section.
+const (
+	listBase    = 1 << 25
+	listPerByte = 128
+)
+
+func (t *Table) listWork() int { return listBase + listPerByte*len(t.section.Data) }
 
 // FDEs lists the FDEs in the order of the section, those that FDE does not
 // look at included. An entry that cannot be read gives a nil FDE and an error;
 // the list goes on behind it unless its length is the problem.
+//
+// What the rows of all FDEs of one list cost together is bounded in proportion
+// to the section: from some FDE on, those of a hostile section give ErrLimit.
+// FDEAt gives the same FDE outside of the list. The rows of the FDEs of one
+// list must not be asked for concurrently.
 func (t *Table) FDEs() iter.Seq2[*FDE, error] {
 	return func(yield func(*FDE, error) bool) {
+		work := t.listWork()
 		t.scan(func(e entry, err error) bool {
 			if err != nil {
 				return yield(nil, err)
@@ -110,6 +165,7 @@ func (t *Table) FDEs() iter.Seq2[*FDE, error] {
 			if err := t.parseFDE(e, f); err != nil {
 				return yield(nil, err)
 			}
+			f.listing = &work
 			return yield(f, nil)
 		})
 	}

@@ -182,3 +182,41 @@ func BenchmarkRowAt(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkRows executes all instructions of all FDEs, beginning with the bytes
+// of the section; ns/row is the figure. delve makes no rows: it executes an FDE
+// up to a PC, here its last one.
+func BenchmarkRows(b *testing.B) {
+	data, address := ehFrame(b)
+	rows := 0
+	count := func(_ *cfi.FDE, _ *cfi.Row, err error) bool {
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows++
+		return true
+	}
+	ourTable(b, data, address).Rows(count)
+	all := rows
+	report := func(b *testing.B) {
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(all), "ns/row")
+	}
+	b.Run("delve", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, f := range delveTable(b, data, address) {
+				if _, err := f.EstablishFrame(f.End() - 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		report(b)
+	})
+	b.Run("unwindd", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			ourTable(b, data, address).Rows(count)
+		}
+		report(b)
+	})
+}
