@@ -1,9 +1,9 @@
 package locexpr
 
 // This file has the literal operations (A.2.5.4.3.1) and the arithmetic and
-// logical ones (A.2.5.4.3.2, DWARF 5, 2.5.1.4). Here is the generic type, which
-// nearly all values have; integers wrap around at its size. typed.go has the
-// others.
+// logical ones (A.2.5.4.3.2, DWARF 5, 2.5.1.4). Where one works on the generic
+// type here, integers wrap around at its size; typed.go has every type, and
+// quick.go what is executed most.
 
 // signed returns an integer of the generic type as a signed one.
 func (ev *evaluation) signed(v uint64) int64 { return int64(signExtend(v, ev.bits)) }
@@ -107,83 +107,12 @@ func opNot(ev *evaluation) error {
 	return nil
 }
 
-func opAnd(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(andOp)
-	}
-	s.value.word = s.value.word & top
-	return nil
-}
-
-func opOr(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(orOp)
-	}
-	s.value.word = s.value.word | top
-	return nil
-}
-
-func opXor(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(xorOp)
-	}
-	s.value.word = s.value.word ^ top
-	return nil
-}
-
-func opPlus(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(addOp)
-	}
-	s.value.word = (s.value.word + top) & ev.mask
-	return nil
-}
-
-func opMinus(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(subOp)
-	}
-	s.value.word = (s.value.word - top) & ev.mask
-	return nil
-}
-
-func opMul(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(mulOp)
-	}
-	s.value.word = (s.value.word * top) & ev.mask
-	return nil
-}
-
-func opShl(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(shlOp)
-	}
-	s.value.word = s.value.word << top & ev.mask
-	return nil
-}
-
-func opShr(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(shrOp)
-	}
-	s.value.word = s.value.word >> top
-	return nil
-}
-
-func opShra(ev *evaluation) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.binaryTyped(shraOp)
-	}
-	s.value.word = uint64(ev.signed(s.value.word)>>top) & ev.mask
-	return nil
-}
+func opAnd(ev *evaluation) error   { return ev.binaryTyped(andOp) }
+func opOr(ev *evaluation) error    { return ev.binaryTyped(orOp) }
+func opXor(ev *evaluation) error   { return ev.binaryTyped(xorOp) }
+func opPlus(ev *evaluation) error  { return ev.binaryTyped(addOp) }
+func opMinus(ev *evaluation) error { return ev.binaryTyped(subOp) }
+func opMul(ev *evaluation) error   { return ev.binaryTyped(mulOp) }
+func opShl(ev *evaluation) error   { return ev.binaryTyped(shlOp) }
+func opShr(ev *evaluation) error   { return ev.binaryTyped(shrOp) }
+func opShra(ev *evaluation) error  { return ev.binaryTyped(shraOp) }

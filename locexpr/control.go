@@ -54,32 +54,9 @@ func (ev *evaluation) findStarts() error {
 	return ev.charge(count / scannedOpsPerStep)
 }
 
-// compare pops two values and pushes whether the lower one compares to the
-// former top as is wanted. The generic type compares as signed (DWARF 5,
-// 2.5.1.5).
-func (ev *evaluation) compare(less, equal, greater bool) error {
-	s, top := ev.binary()
-	if s == nil {
-		return ev.compareTyped(less, equal, greater)
-	}
-	a, b := ev.signed(s.value.word), ev.signed(top)
-	holds := equal
-	switch {
-	case a < b:
-		holds = less
-	case a > b:
-		holds = greater
-	}
-	s.value.word = 0
-	if holds {
-		s.value.word = 1
-	}
-	return nil
-}
-
-func opEq(ev *evaluation) error { return ev.compare(false, true, false) }
-func opNe(ev *evaluation) error { return ev.compare(true, false, true) }
-func opLt(ev *evaluation) error { return ev.compare(true, false, false) }
-func opLe(ev *evaluation) error { return ev.compare(true, true, false) }
-func opGt(ev *evaluation) error { return ev.compare(false, false, true) }
-func opGe(ev *evaluation) error { return ev.compare(false, true, true) }
+func opEq(ev *evaluation) error { return ev.compareTyped(false, true, false) }
+func opNe(ev *evaluation) error { return ev.compareTyped(true, false, true) }
+func opLt(ev *evaluation) error { return ev.compareTyped(true, false, false) }
+func opLe(ev *evaluation) error { return ev.compareTyped(true, true, false) }
+func opGt(ev *evaluation) error { return ev.compareTyped(false, false, true) }
+func opGe(ev *evaluation) error { return ev.compareTyped(false, true, true) }

@@ -276,6 +276,12 @@ func signExtend(v uint64, n uint32) uint64 {
 	return uint64(int64(v<<shift) >> shift)
 }
 
+// longOperand is what the first byte of a LEB128 is at least when more follow.
+const longOperand = 0x80
+
+// shortSigned returns the signed LEB128 that b alone is.
+func shortSigned(b byte) uint64 { return uint64(int64(int8(b<<1) >> 1)) }
+
 // uleb reads an unsigned LEB128 of at most 64 significant bits (DWARF 5, 7.6).
 // It may be padded.
 func (d *Decoder) uleb(pos int) (value uint64, next int, err error) {

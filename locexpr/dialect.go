@@ -16,6 +16,7 @@ type Operation struct {
 	number uint64 // N of DW_OP_lit<N>, DW_OP_reg<N>, DW_OP_breg<N>
 	noCFI  bool   // not allowed in call frame information (A.6.4.2)
 	shape  shape
+	quick  quick
 }
 
 // shape tells the operations that are decoded quickest from the others.

@@ -120,7 +120,7 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 	if top == nil || !top.IsLocation() {
 		return ev.resultValue()
 	}
-	if op := ev.in.Op; op == nil || !op.isRegister() {
+	if op := ev.in.Op; top.kind != locationEntry || op == nil || !op.isRegister() {
 		return Value{}, ev.atEnd(illFormedf("the result is a location, and the last operation is no DW_OP_reg*"))
 	}
 	reg := ev.in.Op.number
@@ -141,19 +141,17 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 // run executes expr. It is to be followed by leave, once its result has been
 // taken, even when it fails or the context panics.
 func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation, error) {
-	limits := e.Limits.withDefaults()
 	e.nesting++
 	if e.nesting == 1 {
-		e.steps, e.visits = limits.Steps, 0
-	}
-	if e.nesting > limits.Nesting {
-		return nil, &Error{Kind: Evaluation, Err: fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, limits.Nesting)}
+		e.steps, e.visits = e.Limits.steps(), 0
+	} else if n := e.Limits.nesting(); e.nesting > n {
+		return nil, &Error{Kind: Evaluation, Err: fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, n)}
 	}
 	if e.nesting > len(e.evaluations) {
 		e.evaluations = append(e.evaluations, &evaluation{e: e, stack: make([]Entry, 16)})
 	}
 	ev := e.evaluations[e.nesting-1]
-	if err := ev.start(e, expr, ctx, limits, initial); err != nil {
+	if err := ev.start(expr, ctx, initial); err != nil {
 		return ev, &Error{Kind: kindOf(err), Err: err}
 	}
 	return ev, ev.execute()
@@ -167,20 +165,18 @@ func (e *Evaluator) leave() {
 	}
 }
 
-func (l Limits) withDefaults() Limits {
-	if l.Steps <= 0 {
-		l.Steps = defaultLimits.Steps
+// The limits with their defaults, each looked up where it is needed: an
+// evaluation of a few operations meets one of them only.
+func (l *Limits) steps() int   { return orDefault(l.Steps, defaultLimits.Steps) }
+func (l *Limits) depth() int   { return orDefault(l.Depth, defaultLimits.Depth) }
+func (l *Limits) parts() int   { return orDefault(l.Parts, defaultLimits.Parts) }
+func (l *Limits) nesting() int { return orDefault(l.Nesting, defaultLimits.Nesting) }
+
+func orDefault(limit, otherwise int) int {
+	if limit <= 0 {
+		return otherwise
 	}
-	if l.Depth <= 0 {
-		l.Depth = defaultLimits.Depth
-	}
-	if l.Parts <= 0 {
-		l.Parts = defaultLimits.Parts
-	}
-	if l.Nesting <= 0 {
-		l.Nesting = defaultLimits.Nesting
-	}
-	return l
+	return limit
 }
 
 // evaluation is the state of one evaluation of an expression.
@@ -193,9 +189,8 @@ type evaluation struct {
 	n        int
 	bits     uint32 // of the generic type
 	mask     uint64 // its values
-	limits   Limits
-	parts    int // made so far
-	calls    int // DW_OP_call* under way
+	parts    int    // made so far
+	calls    int    // DW_OP_call* under way
 	uninit   bool
 	cfi      bool
 	bias     uint64
@@ -204,20 +199,20 @@ type evaluation struct {
 	startsOK bool     // starts belongs to this expression
 }
 
-func (ev *evaluation) start(e *Evaluator, expr []byte, ctx Context, limits Limits, initial []Entry) error {
+func (ev *evaluation) start(expr []byte, ctx Context, initial []Entry) error {
+	e := ev.e
 	ev.ctx = ctx
 	ev.bits = e.AddressBits
 	if ev.bits == 0 {
 		ev.bits = 64
 	}
 	ev.mask = lowMask(ev.bits)
-	ev.limits = limits
 	ev.parts, ev.calls, ev.uninit = 0, 0, false
 	ev.cfi = e.CFI
 	ev.bias = e.LoadBias
 	ev.startsOK = false
 	ev.n = 0
-	ev.stack = ev.stack[:min(cap(ev.stack), limits.Depth)]
+	ev.stack = ev.stack[:min(cap(ev.stack), e.Limits.depth())]
 	ev.in.Op = nil
 	dialect := e.Dialect
 	if dialect == nil {
@@ -257,22 +252,34 @@ func (ev *evaluation) execute() error {
 // operations executes the operations of an expression, or of one that it calls.
 func (ev *evaluation) operations() error {
 	expr, operations := ev.dec.Expr, &ev.dec.Dialect.operations
+	traced := ev.e.Trace != nil
 	// The position is kept in a variable, so that the next operation is looked
 	// up while this one is still executing.
 	for pos := 0; pos < len(expr); {
-		offset := pos
 		op := &operations[expr[pos]]
+		if op.quick != notQuick && !traced {
+			var err error
+			if pos, err = ev.quickly(pos); err != nil {
+				ev.in.Op, ev.in.Offset = &operations[expr[pos]], pos
+				return ev.fail(kindOf(err), err)
+			}
+			if pos >= len(expr) {
+				break
+			}
+			op = &operations[expr[pos]]
+		}
+		offset := pos
 		// Nearly every operation is an opcode alone, or with one byte of
 		// LEB128.
 		switch {
 		case op.shape == opcodeOnly:
 			ev.in.Op, ev.in.Offset = op, pos
 			pos++
-		case op.shape == slebOnly && pos+1 < len(expr) && expr[pos+1] < 0x80:
+		case op.shape == slebOnly && pos+1 < len(expr) && expr[pos+1] < longOperand:
 			ev.in.Op, ev.in.Offset = op, pos
-			ev.in.Operands[0] = uint64(int64(int8(expr[pos+1]<<1)) >> 1)
+			ev.in.Operands[0] = shortSigned(expr[pos+1])
 			pos += 2
-		case op.shape == ulebOnly && pos+1 < len(expr) && expr[pos+1] < 0x80:
+		case op.shape == ulebOnly && pos+1 < len(expr) && expr[pos+1] < longOperand:
 			ev.in.Op, ev.in.Offset = op, pos
 			ev.in.Operands[0] = uint64(expr[pos+1])
 			pos += 2
@@ -292,7 +299,7 @@ func (ev *evaluation) operations() error {
 		if err := op.eval(ev); err != nil {
 			return ev.fail(kindOf(err), err)
 		}
-		if ev.e.Trace != nil {
+		if traced {
 			ev.trace(offset, pos)
 		}
 		if op.Operands[0] == Branch {

@@ -80,6 +80,7 @@ func TestEntryValueReadsTheRegisterOfTheLastOperation(t *testing.T) {
 		{"lit7", 7, 0, ""},
 		{"breg5 1", 0, IllFormed, "no DW_OP_reg*"},
 		{"reg5; nop", 0, IllFormed, "no DW_OP_reg*"},
+		{"reg5; breg5 1", 0, IllFormed, "no DW_OP_reg*"},
 		{"", 0, IllFormed, "the stack is empty"},
 		{"regx 99", 0, Evaluation, "no register 99"},
 	} {

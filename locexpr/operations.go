@@ -29,6 +29,12 @@ func notInCFI(r row) row {
 	return r
 }
 
+// quickOp marks a row whose operation has a quick case.
+func quickOp(q quick, r row) row {
+	r.op.quick = q
+	return r
+}
+
 // standardRows are the operations of DWARF 5, 7.7.1, Table 7.9.
 func standardRows() []row {
 	rows := []row{
@@ -52,27 +58,27 @@ func standardRows() []row {
 		op0(0x17, "DW_OP_rot", opRot),
 		op0(0x18, "DW_OP_xderef", opXderef),
 		op0(0x19, "DW_OP_abs", opAbs),
-		op0(0x1a, "DW_OP_and", opAnd),
+		quickOp(quickAnd, op0(0x1a, "DW_OP_and", opAnd)),
 		op0(0x1b, "DW_OP_div", opDiv),
-		op0(0x1c, "DW_OP_minus", opMinus),
+		quickOp(quickMinus, op0(0x1c, "DW_OP_minus", opMinus)),
 		op0(0x1d, "DW_OP_mod", opMod),
-		op0(0x1e, "DW_OP_mul", opMul),
+		quickOp(quickMul, op0(0x1e, "DW_OP_mul", opMul)),
 		op0(0x1f, "DW_OP_neg", opNeg),
 		op0(0x20, "DW_OP_not", opNot),
-		op0(0x21, "DW_OP_or", opOr),
-		op0(0x22, "DW_OP_plus", opPlus),
-		op1(0x23, "DW_OP_plus_uconst", ULEB, opPlusUconst),
-		op0(0x24, "DW_OP_shl", opShl),
-		op0(0x25, "DW_OP_shr", opShr),
-		op0(0x26, "DW_OP_shra", opShra),
-		op0(0x27, "DW_OP_xor", opXor),
+		quickOp(quickOr, op0(0x21, "DW_OP_or", opOr)),
+		quickOp(quickPlus, op0(0x22, "DW_OP_plus", opPlus)),
+		quickOp(quickUconst, op1(0x23, "DW_OP_plus_uconst", ULEB, opPlusUconst)),
+		quickOp(quickShl, op0(0x24, "DW_OP_shl", opShl)),
+		quickOp(quickShr, op0(0x25, "DW_OP_shr", opShr)),
+		quickOp(quickShra, op0(0x26, "DW_OP_shra", opShra)),
+		quickOp(quickXor, op0(0x27, "DW_OP_xor", opXor)),
 		op1(0x28, "DW_OP_bra", Branch, opBra),
-		op0(0x29, "DW_OP_eq", opEq),
-		op0(0x2a, "DW_OP_ge", opGe),
-		op0(0x2b, "DW_OP_gt", opGt),
-		op0(0x2c, "DW_OP_le", opLe),
-		op0(0x2d, "DW_OP_lt", opLt),
-		op0(0x2e, "DW_OP_ne", opNe),
+		quickOp(quickEq, op0(0x29, "DW_OP_eq", opEq)),
+		quickOp(quickGe, op0(0x2a, "DW_OP_ge", opGe)),
+		quickOp(quickGt, op0(0x2b, "DW_OP_gt", opGt)),
+		quickOp(quickLe, op0(0x2c, "DW_OP_le", opLe)),
+		quickOp(quickLt, op0(0x2d, "DW_OP_lt", opLt)),
+		quickOp(quickNe, op0(0x2e, "DW_OP_ne", opNe)),
 		op1(0x2f, "DW_OP_skip", Branch, opSkip),
 		op1(0x90, "DW_OP_regx", RegisterNum, opRegx),
 		notInCFI(op1(0x91, "DW_OP_fbreg", SLEB, opFbreg)),
@@ -103,9 +109,9 @@ func standardRows() []row {
 	}
 	for n := range 32 {
 		for _, r := range []row{
-			op0(0x30, "DW_OP_lit", opLit),
+			quickOp(quickLit, op0(0x30, "DW_OP_lit", opLit)),
 			op0(0x50, "DW_OP_reg", opReg),
-			op1(0x70, "DW_OP_breg", SLEB, opBreg),
+			quickOp(quickBreg, op1(0x70, "DW_OP_breg", SLEB, opBreg)),
 		} {
 			r.opcode += byte(n)
 			r.op.Name += fmt.Sprint(n)

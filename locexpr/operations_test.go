@@ -2,6 +2,7 @@ package locexpr
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -103,6 +104,12 @@ func (c aCase) run(t *testing.T) {
 	got, err := e.Evaluate(code, m, c.want, c.initial...)
 	if diff := cmp.Diff(c.steps, steps); diff != "" {
 		t.Errorf("stack after each step (-want +got):\n%s", diff)
+	}
+	// A trace changes how operations are executed, and nothing else.
+	e.Trace = func(Step) {}
+	traced, tracedErr := e.Evaluate(code, m, c.want, c.initial...)
+	if got.String() != traced.String() || fmt.Sprint(err) != fmt.Sprint(tracedErr) {
+		t.Errorf("got %v, error %v; traced %v, error %v", got, err, traced, tracedErr)
 	}
 	if !c.failed {
 		if err != nil {

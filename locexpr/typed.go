@@ -106,8 +106,7 @@ func (s *Entry) set(v Value) {
 	}
 }
 
-// binaryTyped replaces the two top entries by the result of op, where they are
-// not both of the generic type.
+// binaryTyped replaces the two top entries by the result of op.
 func (ev *evaluation) binaryTyped(op arithmeticOp) error {
 	s, top, err := ev.typedOperands()
 	if err != nil {
@@ -162,8 +161,7 @@ func (ev *evaluation) compute(op arithmeticOp, a, b Value) (Value, error) {
 	})
 }
 
-// computeGeneric computes with the generic type as the fast paths do, for
-// operands that were locations.
+// computeGeneric computes with the generic type as quickly does.
 func (ev *evaluation) computeGeneric(op arithmeticOp, a, b Value) (Value, error) {
 	word, err := computeWord(op, a.word, b.word, ev.bits, unsignedClass, true)
 	return Value{word: word, bits: ev.bits}, err
@@ -394,9 +392,8 @@ func flipBit(t *BaseType, v Value, bit int, flip bool) Value {
 	return BigValue(t, x)
 }
 
-// compareTyped compares the two top entries, where they are not both of the
-// generic type, and pushes 1 or 0 of the generic type (DWARF 5, 2.5.1.5). A
-// number that is not a number equals none.
+// compareTyped compares the two top entries, and pushes 1 or 0 of the generic
+// type (DWARF 5, 2.5.1.5). A number that is not a number equals none.
 func (ev *evaluation) compareTyped(less, equal, greater bool) error {
 	s, top, err := ev.typedOperands()
 	if err != nil {
