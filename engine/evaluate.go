@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -14,6 +15,10 @@ import (
 // have by itself (heterogeneous extension, A.2.5.1). Those that are nil are not
 // specified, and an operation that needs one fails.
 type Surroundings struct {
+	// Module is the module whose debugging information the expression is from:
+	// its addresses and thread-local storage are meant. nil: the module that the
+	// frame's PC is in.
+	Module *target.Module
 	// Lane is the current lane; nil: none.
 	Lane *uint32
 	// Iteration is the current iteration; nil: none.
@@ -36,6 +41,16 @@ type Surroundings struct {
 	EntryLocation func(ctx locexpr.Context, entry uint64) (locexpr.Location, error)
 	// BaseType is the base type at an offset of the compilation unit.
 	BaseType func(offset uint64) (*locexpr.BaseType, error)
+	// CallEntry finds what DW_OP_call* does with a debugging information entry.
+	// ctx is the context of the caller.
+	CallEntry func(ctx locexpr.Context, ref locexpr.EntryRef) (locexpr.Callee, error)
+	// VariableValue reads the variable that the debugging information entry at
+	// an offset of .debug_info describes, for DW_OP_GNU_variable_value.
+	VariableValue func(ctx locexpr.Context, entry uint64) (locexpr.Value, error)
+	// EncodedBase is what an application of a pointer encoding counts from, for
+	// DW_OP_GNU_encoded_addr: DW_EH_PE_pcrel (0x10) to DW_EH_PE_funcrel (0x40).
+	// offset is that of the encoded address in the expression.
+	EncodedBase func(application uint8, offset int) (uint64, error)
 }
 
 // ErrNoFrame says that a stack has fewer frames than were asked for.
@@ -44,7 +59,8 @@ var ErrNoFrame = errors.New("no such frame")
 // Evaluate calls f with the context of a physical frame of a thread, 0 being
 // the top one, and an evaluator for it in the dialect given (nil: the canonical
 // one). Locations that an evaluation yields can be read in that context, while
-// f runs.
+// f runs. A thread has a top frame even where the target does not say its PC;
+// the program location is then a context element that is not specified.
 func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
 	t.bound.Do(func() { t.bindAll(ctx) })
@@ -52,8 +68,11 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 	if state == nil {
 		return fmt.Errorf("the thread is not of this target")
 	}
+	if s.Module != nil && !slices.ContainsFunc(t.modules, func(m *module) bool { return m.Module == s.Module }) {
+		return fmt.Errorf("the module %s is not of this target", s.Module.Path)
+	}
 	t.rebind(ctx, state)
-	w := newWalker(t, state)
+	w := newWalker(t, t.withoutPC(ctx, state))
 	return object.Guard(func() error {
 		fr, err := w.frameAt(ctx, index)
 		if err != nil {
@@ -64,11 +83,25 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 		if dialect != nil {
 			ev.Dialect = dialect
 		}
-		if fr.module != nil && fr.module.Object != nil {
+		switch {
+		case s.Module != nil:
+			ev.LoadBias = loadBias(s.Module)
+		case fr.module != nil && fr.module.Object != nil:
 			ev.LoadBias = fr.pc - fr.offset
 		}
 		return f(surrounded{frameContext{frame: fr}, &s}, &ev)
 	})
+}
+
+// Surround is a context like ctx, which is one that Evaluate gave, with other
+// surroundings: those of another compilation unit of the same module, for
+// locexpr.Callee. ok is false where ctx is of another kind.
+func Surround(ctx locexpr.Context, s Surroundings) (other locexpr.Context, ok bool) {
+	c, ok := ctx.(surrounded)
+	if !ok {
+		return nil, false
+	}
+	return surrounded{c.frameContext, &s}, true
 }
 
 // frameAt walks to a frame and finds its row, if there is one.
@@ -76,6 +109,12 @@ func (w *walker) frameAt(ctx context.Context, index int) (*frame, error) {
 	f := w.top()
 	if f == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoFrame, w.stack.Stopped.Detail)
+	}
+	if f.nowhere() {
+		if index > 0 {
+			return nil, fmt.Errorf("%w: %d, the target does not say the thread's PC", ErrNoFrame, index)
+		}
+		return f, nil
 	}
 	for i := 0; ; i++ {
 		f.index = i
@@ -90,6 +129,17 @@ func (w *walker) frameAt(ctx context.Context, index int) (*frame, error) {
 		}
 		f = caller
 	}
+}
+
+// loadBias is what is added to the addresses of a module's object. Sections of
+// a relocatable object have one each: it is then 0.
+func loadBias(m *target.Module) uint64 {
+	for i := range m.Segments {
+		if s := &m.Segments[i]; s.Section == "" {
+			return s.Start - s.Address
+		}
+	}
+	return 0
 }
 
 // surrounded is a frame's context with what surrounds it.
@@ -143,7 +193,7 @@ func (c surrounded) EntryValue(expr []byte) (locexpr.Value, error) {
 
 func (c surrounded) ParameterValue(offset uint64) (locexpr.Value, error) {
 	if c.s.ParameterValue == nil {
-		return locexpr.Value{}, fmt.Errorf("calling frame: %w", locexpr.ErrNoContext)
+		return c.frameContext.ParameterValue(offset)
 	}
 	return c.s.ParameterValue(offset)
 }
@@ -157,7 +207,45 @@ func (c surrounded) EntryLocation(entry uint64) (locexpr.Location, error) {
 
 func (c surrounded) BaseType(offset uint64) (*locexpr.BaseType, error) {
 	if c.s.BaseType == nil {
-		return nil, fmt.Errorf("compilation unit: %w", locexpr.ErrNoContext)
+		return c.frameContext.BaseType(offset)
 	}
 	return c.s.BaseType(offset)
+}
+
+func (c surrounded) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
+	if c.s.CallEntry == nil {
+		return c.frameContext.CallEntry(ref)
+	}
+	return c.s.CallEntry(c, ref)
+}
+
+func (c surrounded) VariableValue(entry uint64) (locexpr.Value, error) {
+	if c.s.VariableValue == nil {
+		return c.frameContext.VariableValue(entry)
+	}
+	return c.s.VariableValue(c, entry)
+}
+
+func (c surrounded) EncodedBase(application uint8, offset int) (uint64, error) {
+	if c.s.EncodedBase == nil {
+		return c.frameContext.EncodedBase(application, offset)
+	}
+	return c.s.EncodedBase(application, offset)
+}
+
+// TLS is the location of an offset in the block that the thread has of the
+// module's thread-local storage.
+func (c surrounded) TLS(offset uint64) (locexpr.Location, error) {
+	m := c.s.Module
+	if m == nil && c.module != nil {
+		m = c.module.Module
+	}
+	if m == nil {
+		return locexpr.Location{}, fmt.Errorf("module of thread-local storage: %w", locexpr.ErrNoContext)
+	}
+	address, err := c.walker.threadLocal(m, offset)
+	if err != nil {
+		return locexpr.Location{}, err
+	}
+	return locexpr.MemoryLocation(locexpr.DefaultSpace, address), nil
 }

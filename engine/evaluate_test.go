@@ -2,7 +2,10 @@ package engine
 
 import (
 	"context"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,6 +95,11 @@ func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 		"base type":        {0xa5, 0, 1},       // DW_OP_regval_type rax, 1
 		"parameter":        {0xfa, 1, 0, 0, 0}, // DW_OP_GNU_parameter_ref 1
 		"address of .addr": {0xa1, 0},          // DW_OP_addrx 0
+		"call":             {0x98, 1, 0},       // DW_OP_call2 1
+		"call by offset":   {0x9a, 1, 0, 0, 0}, // DW_OP_call_ref 1
+		"variable":         {0xfd, 1, 0, 0, 0}, // DW_OP_GNU_variable_value 1
+		// DW_OP_GNU_encoded_addr DW_EH_PE_pcrel|DW_EH_PE_sdata4, 0
+		"base of an encoding": {0xf1, 0x1b, 0, 0, 0, 0},
 	} {
 		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 			_, err := ev.Location(expr, ctx)
@@ -101,4 +109,148 @@ func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 			t.Errorf("%s: %v, expected %v", name, err, locexpr.ErrNoContext)
 		}
 	}
+}
+
+func TestEncodedAddressesCountFromTheBaseGiven(t *testing.T) {
+	core := openCrash(t)
+	s := Surroundings{EncodedBase: func(application uint8, offset int) (uint64, error) {
+		return uint64(application)<<8 + uint64(offset), nil
+	}}
+	err := core.Evaluate(context.Background(), core.Threads()[0], 0, s, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+		l, err := ev.Location([]byte{0xf1, 0x1b, 5, 0, 0, 0}, ctx) // DW_EH_PE_pcrel|DW_EH_PE_sdata4, 5
+		if _, address, _ := l.MemoryAddress(); address != 0x1000+2+5 {
+			t.Errorf("%v, expected 0x1007", l)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheLargestSpaceBoundsComposites(t *testing.T) {
+	core := openCrash(t)
+	err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+		if bits := ctx.(locexpr.SpaceContext).LargestSpaceBits(); bits != 64 {
+			t.Errorf("%d bits, expected 64", bits)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
+	core := openCrash(t)
+	tried := 0
+	for _, m := range core.Modules() {
+		if m.Object == nil || programOf(m.Object, elf.PT_TLS) != nil {
+			continue
+		}
+		tried++
+		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: m}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+			_, err := ctx.TLS(0)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), m.Path+": it has no segment PT_TLS") {
+			t.Errorf("%s: %v, expected that there is none", m.Path, err)
+		}
+	}
+	if tried == 0 {
+		t.Error("every module has thread-local storage")
+	}
+}
+
+func TestAModuleOfAnotherTarget(t *testing.T) {
+	core, other := openCrash(t), openCrash(t)
+	err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: other.Modules()[0]}, nil,
+		func(locexpr.Context, *locexpr.Evaluator) error { t.Error("evaluated"); return nil })
+	if err == nil {
+		t.Error("no error")
+	}
+}
+
+// A thread whose PC the target does not say has a top frame to evaluate in, and
+// no stack.
+func TestAThreadWithoutPC(t *testing.T) {
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	state := &Synthetic{Arch: "x86_64"}
+	made := e.Attach(state)
+	s := made.Walk(context.Background(), state.Thread())
+	if len(s.Frames) != 0 || s.Stopped.Reason != StopNoMemory || !strings.Contains(s.Stopped.Detail, "rip") {
+		t.Errorf("stack of %d frames, %+v", len(s.Frames), s.Stopped)
+	}
+	evaluated := 0
+	for index, want := range []error{nil, ErrNoFrame} {
+		err := made.Evaluate(context.Background(), state.Thread(), index, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+			evaluated++
+			if pc, err := ctx.ProgramLocation(); !errors.Is(err, locexpr.ErrNoContext) {
+				t.Errorf("program location %#x, %v, expected %v", pc, err, locexpr.ErrNoContext)
+			}
+			if l, err := ctx.TLS(0); !errors.Is(err, locexpr.ErrNoContext) {
+				t.Errorf("thread-local storage %v, %v, expected %v", l, err, locexpr.ErrNoContext)
+			}
+			return nil
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("frame %d: %v, expected %v", index, err, want)
+		}
+	}
+	if evaluated != 1 {
+		t.Errorf("%d evaluations, expected 1", evaluated)
+	}
+}
+
+// FuzzThreadLocal has the dynamic loader's list of modules, and how it is laid
+// out, from nowhere.
+func FuzzThreadLocal(f *testing.F) {
+	const base = 0x1000
+	word := binary.LittleEndian.AppendUint64
+	// A list of three entries, two of link_maps; the second vector is too old.
+	var list []byte
+	for _, v := range []uint64{base + 0x08, 3, 0, 0, 0, 1, base + 0x48, 2, base + 0x60, // to 0x48
+		1, 0x100, 7, 2, ^uint64(0), 9, // link_maps: ID, distance, PT_DYNAMIC
+		base + 0x80, 1, 0, 0x5000, 0, ^uint64(0), 0} { // the thread, its vector
+		list = word(list, v)
+	}
+	f.Add(uint64(base+0x78), uint32(64), uint32(128), []byte{0, 0, 0, 0, 0, 8, 0, 8, 0, 8, 0, 16}, list)
+	f.Add(uint64(base), uint32(8), uint32(8), make([]byte, 12), make([]byte, 64))
+	f.Fuzz(func(t *testing.T, pointer uint64, bits, element uint32, offsets, memory []byte) {
+		e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		state := &Synthetic{Arch: "x86_64", Memory: []Piece{{Address: base, Bytes: memory}}}
+		made := e.Attach(state)
+		made.bound.Do(func() { made.bindAll(context.Background()) })
+		w := newWalker(made, made.threads[state.Thread()])
+		l := &made.tls.layout
+		l.loaderGlobal = base
+		for i, field := range []*tlsField{&l.threadDTV, &l.generation, &l.block, &l.firstList, &l.listLength, &l.listNext,
+			&l.moduleSince, &l.moduleMap, &l.mapID, &l.mapDistance, &l.vector, &l.listModules} {
+			field.bits = bits
+			if field == &l.vector || field == &l.listModules {
+				field.bits = element
+			}
+			if i < len(offsets) {
+				field.offset = uint32(offsets[i])
+			}
+		}
+		err = w.listTLSModules()
+		if n := len(made.tls.modules); n >= maxTLSModules {
+			t.Errorf("%d modules, %v", n, err)
+		}
+		for i := range made.tls.modules[:min(len(made.tls.modules), 100)] {
+			// Any answer is right for such memory, but there is one.
+			if _, err := w.blockOf(&made.tls.modules[i], pointer); err != nil && err.Error() == "" {
+				t.Error("an error without a reason")
+			}
+		}
+	})
 }

@@ -61,6 +61,10 @@ type frameContext struct {
 	*frame
 }
 
+// nowhere says whether the PC of the frame is not known: it is the top frame of
+// a thread whose PC the target does not say.
+func (f *frame) nowhere() bool { return f.walker.thread.noPC }
+
 // isCore says whether every frame carries register reg in its slots.
 func (f *frame) isCore(reg uint64) bool {
 	return reg < uint64(len(f.slots)) && f.walker.machine.bits[reg] != 0
@@ -244,6 +248,9 @@ func (c frameContext) Scope() locexpr.Scope                          { return c.
 // ProgramLocation is in the top frame the PC, and in another the call, not the
 // return address, which may belong to something else (A.2.5.1).
 func (c frameContext) ProgramLocation() (uint64, error) {
+	if c.nowhere() {
+		return c.NoContext.ProgramLocation()
+	}
 	if c.exact {
 		return c.pc, nil
 	}
@@ -252,7 +259,7 @@ func (c frameContext) ProgramLocation() (uint64, error) {
 
 func (c frameContext) CFA() (locexpr.Location, error) {
 	if !c.hasCFA {
-		return locexpr.Location{}, locexpr.ErrNoContext
+		return c.NoContext.CFA()
 	}
 	return c.cfa, nil
 }
@@ -286,6 +293,16 @@ func (c frameContext) RegisterBits(reg uint64) (uint32, bool) {
 func (c frameContext) SpaceBits(space locexpr.AddressSpace) (uint32, bool) {
 	s, ok := c.walker.machine.desc.Space(space)
 	return s.Bits, ok
+}
+
+// LargestSpaceBits is the address size of the largest space of the architecture.
+func (c frameContext) LargestSpaceBits() uint32 {
+	d := c.walker.machine.desc
+	bits := d.AddressBits
+	for i := range d.AddressSpaces {
+		bits = max(bits, d.AddressSpaces[i].Bits)
+	}
+	return bits
 }
 
 func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {

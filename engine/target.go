@@ -26,6 +26,7 @@ type Target struct {
 	threads map[*target.Thread]*thread
 
 	bound sync.Once
+	tls   tlsBlocks
 }
 
 // moduleSegment is an executable segment in the index of PCs.
@@ -40,9 +41,11 @@ type thread struct {
 	*target.Thread
 	arch *machine
 
-	mu      sync.Mutex // held while the thread is bound again
-	binding *sdk.ThreadBinding
-	failure error // why there is no binding
+	mu       sync.Mutex // held while the thread is bound again
+	binding  *sdk.ThreadBinding
+	failure  error   // why there is no binding
+	unplaced *thread // the same, bound as if at PC 0; nil until it is needed
+	noPC     bool    // it is such a one
 }
 
 func newTarget(e *Engine, state target.Target) *Target {
@@ -206,7 +209,7 @@ func (t *Target) bind(ctx context.Context, m *machine, batch ...*thread) {
 	req := &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, len(batch))}
 	for i, s := range batch {
 		req.Threads[i] = sdk.ThreadState{
-			Thread: s.Handle, Registers: t.boundRegisters(m, s), Processor: s.Processor, Lanes: s.Lanes, Spaces: s.Spaces,
+			Thread: s.Handle, Registers: s.boundRegisters(m), Processor: s.Processor, Lanes: s.Lanes, Spaces: s.Spaces,
 		}
 	}
 	answer, err := m.arch.BindThreads(ctx, &view{target: t}, req)
@@ -217,20 +220,38 @@ func (t *Target) bind(ctx context.Context, m *machine, batch ...*thread) {
 	}
 }
 
-// boundRegisters are the registers that a thread is bound with. A state that was
-// made up need not say where the thread is: it is bound as if at 0, and its PC
-// stays unknown.
-func (t *Target) boundRegisters(m *machine, s *thread) sdk.Registers {
-	if _, ok := s.Registers.Get(m.desc.PC); ok || !t.madeUp() {
-		return s.Registers
-	}
+// boundRegisters are the registers that a thread is bound with.
+func (s *thread) boundRegisters(m *machine) sdk.Registers {
 	info, ok := m.desc.Register(m.desc.PC)
-	if !ok {
+	if !s.noPC || !ok {
 		return s.Registers
 	}
 	registers := s.Registers.Clone()
 	registers.Set(m.desc.PC, make([]byte, (info.Bits+7)/8))
 	return registers
+}
+
+// withoutPC is the thread as an evaluation sees it, which needs only what it
+// reads. One whose PC the target does not say cannot be bound; it is bound again
+// as if at 0, and its PC stays unknown.
+func (t *Target) withoutPC(ctx context.Context, s *thread) *thread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.arch == nil {
+		return s
+	}
+	_, hasPC := s.Registers.Get(s.arch.desc.PC)
+	if bad := s.Problem != "" || s.binding != nil && s.binding.Problem != ""; hasPC || !bad {
+		return s
+	}
+	if s.unplaced == nil {
+		s.unplaced = &thread{Thread: s.Thread, arch: s.arch, noPC: true}
+		t.bind(ctx, s.arch, s.unplaced)
+	}
+	if s.unplaced.binding == nil {
+		return s
+	}
+	return s.unplaced
 }
 
 // rebind asks about one thread alone after the batch that it was in failed:

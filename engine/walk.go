@@ -112,7 +112,7 @@ func (w *walker) walk(ctx context.Context) {
 func (w *walker) top() *frame {
 	th := w.thread
 	switch {
-	case th.Problem != "":
+	case th.Problem != "" && !th.noPC:
 		w.stack.Stopped = Stopped{StopNoMemory, th.Problem}
 		return nil
 	case w.machine == nil:
@@ -141,7 +141,9 @@ func (w *walker) top() *frame {
 		}
 		f.pc = pc
 	}
-	w.place(f)
+	if !f.nowhere() {
+		w.place(f)
+	}
 	return f
 }
 

@@ -235,6 +235,14 @@ type objectless struct{ Context }
 
 func (objectless) Object() (Location, error) { return NoContext{}.Object() }
 
+func (o objectless) CallEntry(ref EntryRef) (Callee, error) {
+	callee, err := o.Context.CallEntry(ref)
+	if callee.Context != nil {
+		callee.Context = objectless{callee.Context}
+	}
+	return callee, err
+}
+
 func (o objectless) EntryLocation(entry uint64) (Location, error) {
 	if c, ok := o.Context.(EntryContext); ok {
 		return c.EntryLocation(entry)

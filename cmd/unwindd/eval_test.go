@@ -1,7 +1,11 @@
 package main
 
 import (
+	"archive/zip"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,6 +96,65 @@ func TestEval(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// A thread of a snapshot needs no PC, and no more registers than are read.
+func TestEvalInASnapshotWithoutPC(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.zip")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for name, content := range map[string]string{
+		"snapshot.json": `{"format_version":1,"modules":[],"threads":[
+			{"id":"7","arch":"x86_64","registers":{"rsp":"0x1000","rax":"0x2a"}},
+			{"id":"8","arch":"x86_64"},
+			{"id":"9","arch":"amdgpu","processor":"gfx90a","registers":{"EXEC":"0x5"}}],
+			"memory":[{"file":"memory/0.bin","space":"global","address":"0x1008"}]}`,
+		"memory/0.bin": "\x11\x22\x33\x44",
+	} {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = w.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		args   string
+		status int
+		want   string // in the output
+	}{
+		{"a register", "--arch x86_64 --thread 7 --expr reg0 --read 64", 0, `"read":"2a00000000000000"`},
+		{"memory by a register", "--arch x86_64 --thread 7 --expr breg7,8 --read 32", 0, `"read":"11223344"`},
+		{"neither", "--arch x86_64 --thread 8 --expr lit5", 0, `"address":"0x5"`},
+		{"another architecture", "--arch amdgpu --thread 9 --expr regx,EXEC --read 64", 0, `"read":"0500000000000000"`},
+		{"a register that is not there", "--arch x86_64 --thread 8 --expr breg7,8", 1, "rsp"},
+		{"a CFA that no row says", "--arch x86_64 --thread 7 --expr call_frame_cfa", 1, "CFA of a call frame: not in the evaluation context"},
+		{"a caller", "--arch x86_64 --thread 7 --frame 1 --expr lit5", 1, "no such frame: 1, the target does not say the thread's PC"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := strings.Fields(c.args)
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], ",", " ")
+			}
+			stdout, stderr, status := unwindd(t, append([]string{"eval", "--format", "json", "--in-process", "--snapshot", path, "--kind", "location"}, args...)...)
+			if out := strings.Join(strings.Fields(stdout), "") + stderr; status != c.status || !strings.Contains(out, c.want) {
+				t.Errorf("status %d, expected %d, %s, expected %s", status, c.status, out, c.want)
+			}
+		})
+	}
+	// Without a PC there is no stack, and that is why.
+	stdout, stderr, status := unwindd(t, "stack", "--format", "json", "--in-process", path)
+	if status != 0 || strings.Count(stdout, `"frames": []`)+strings.Count(stdout, `"frames":[]`) != 3 || !strings.Contains(stdout, "rip") {
+		t.Errorf("stack: status %d: %s\n%s", status, stderr, stdout)
 	}
 }
 
