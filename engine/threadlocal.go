@@ -32,13 +32,13 @@ type tlsABI struct {
 
 // tlsABIs are by ELF machine.
 var tlsABIs = map[uint16]tlsABI{
-	uint16(elf.EM_X86_64): {pointer: 58}, // fs.base: x86-64 psABI, 3.4.2 and figure 3.36
+	uint16(elf.EM_X86_64): {pointer: 58}, // fs.base, by the psABI's DWARF register numbers
 }
 
-// tlsField is where glibc has a member of a structure, in the words that it
-// exports for debuggers: the size in bits, the count of elements and the offset
-// in bytes.
-type tlsField struct{ bits, count, offset uint32 }
+// tlsField is where glibc has a member of a structure: the size of an element in
+// bits, and the offset in bytes. What it exports for debuggers has the count of
+// elements between the two, 4 bytes each.
+type tlsField struct{ bits, offset uint32 }
 
 // tlsLayout are the members that lead to a block. Each is in a variable whose
 // name has the prefix _thread_db_.
@@ -85,13 +85,15 @@ const (
 	maxTLSElement = 1 << 16
 )
 
-// The distances of link_map that are none: the module's blocks are allocated on
-// demand, or it has not been decided.
+// The distances of a link_map that are none: nothing has been decided, or the
+// blocks are allocated on demand.
 const (
-	noTLSDistance     = 0
-	forcedTLSDynamic  = ^uint64(0)
-	linkMapDynamicPos = 2 // l_ld is the third word (link.h)
+	noTLSDistance    = 0
+	forcedTLSDynamic = ^uint64(0)
 )
+
+// linkMapDynamic is which word of a link_map is l_ld (link.h).
+const linkMapDynamic = 2
 
 // tlsModule is a module of glibc's list.
 type tlsModule struct {
@@ -234,6 +236,7 @@ func (w *walker) member(base uint64, f tlsField, index uint64) (uint64, error) {
 // before it.
 func (w *walker) listTLSModules() error {
 	t := w.target
+	t.tls.modules = nil
 	l := &t.tls.layout
 	list, err := w.member(l.loaderGlobal, l.firstList, 0)
 	if err != nil {
@@ -286,7 +289,7 @@ func (w *walker) tlsModule(at uint64) (*tlsModule, error) {
 		{&m.since, at, l.moduleSince, 0},
 		{&m.distance, loaded, l.mapDistance, 0},
 		{&m.id, loaded, l.mapID, 0},
-		{&m.dynamic, loaded, tlsField{bits: bits}, linkMapDynamicPos},
+		{&m.dynamic, loaded, tlsField{bits: bits}, linkMapDynamic},
 	} {
 		if *x.dst, err = w.member(x.base, x.field, x.index); err != nil {
 			return nil, err
@@ -337,7 +340,7 @@ func (t *Target) findTLSLayout(machine uint16) error {
 			return nil
 		}
 	}
-	return errors.New("how it is laid out is not known: no module has what glibc's describe it by (" + tlsFieldPrefix + "*, " + tlsLoaderGlobal + ")")
+	return fmt.Errorf("how it is laid out is not known: no module has glibc's description of it (%s* and %s)", tlsFieldPrefix, tlsLoaderGlobal)
 }
 
 // rankTLS orders modules by whether their names are those of the C library.
@@ -357,7 +360,7 @@ func (f *tlsField) read(o *object.Object, address uint64) error {
 		return err
 	}
 	order := o.ByteOrder()
-	got := tlsField{order.Uint32(b[:]), order.Uint32(b[4:]), order.Uint32(b[8:])}
+	got := tlsField{order.Uint32(b[:]), order.Uint32(b[8:])}
 	if got.bits == 0 || got.bits%8 != 0 || got.bits/8 > maxTLSElement || got.offset > maxTLSElement {
 		return fmt.Errorf("member of %d bits at offset %d", got.bits, got.offset)
 	}
