@@ -25,6 +25,7 @@ var (
 	ErrCIEPointer      = errors.New("CIE pointer does not lead to a CIE")
 	ErrNotFDE          = errors.New("not an FDE")
 	ErrPointerEncoding = errors.New("bad pointer encoding")
+	ErrPointerBase     = errors.New("pointer is relative to an unknown address")
 	ErrIndirect        = errors.New("indirect pointer cannot be followed")
 	ErrOverflow        = errors.New("arithmetic overflow")
 

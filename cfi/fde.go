@@ -1,6 +1,9 @@
 package cfi
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // An FDE is a Frame Description Entry: the call frame table of the code in
 // [Start, End) (DWARF 5, 6.4.1; LSB 5.0, 10.6.1.2).
@@ -75,6 +78,7 @@ func (t *Table) parseFDE(e entry, f *FDE) error {
 			switch {
 			case d.err != nil:
 				return t.readError(&d, "the LSDA pointer of an FDE")
+			case errors.Is(err, ErrPointerBase): // rows do not need it
 			case err != nil:
 				return t.errorf(uint64(data), err, "%#x, of the LSDA", c.LSDAEncoding)
 			case !null:
@@ -142,6 +146,8 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 		var ok bool
 		f.Code, ok = t.section.Code(uint64(r.pos - width))
 		dropped, f.null = !ok, !ok
+	} else if start.Indirect {
+		f.null = f.Start == 0 // the dynamic linker has yet to write it
 	} else {
 		// A null pointer relative to itself is a function at its own FDE, unless
 		// the section has not been given an address yet.

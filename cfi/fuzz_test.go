@@ -3,6 +3,10 @@ package cfi
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +36,46 @@ func seeds(f *testing.F, add func(b *builder)) {
 	}
 }
 
+// rowsAndError is what an FDE outside of a listing says, as text.
+func rowsAndError(f *FDE) string {
+	var out strings.Builder
+	n := 0
+	alone := *f
+	alone.listing = nil
+	err := alone.Rows(func(r *Row) bool {
+		out.WriteString(text(r) + "\n")
+		n++
+		return n < 100
+	})
+	return fmt.Sprintf("%s%v", out.String(), err)
+}
+
+// onlyByTable is rowsAndError where neither the head of the FDE nor its
+// instructions are read in the tight path.
+func onlyByTable(t *testing.T, f *FDE) string {
+	table := f.CIE.table
+	e, err := table.entryAt(f.CIE.Offset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := table.parseCIE(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.plain, c.layout.size = false, 0
+	g := *f
+	g.CIE = c
+	if e, err = table.entryAt(f.Offset); err != nil {
+		t.Fatal(err)
+	}
+	var b FDE
+	r := table.reader(e.pos, e.end)
+	if err := table.bounds(c, &b, &r); err != nil || b.Start != f.Start || b.End != f.End || b.null != f.null || b.Segment != f.Segment {
+		t.Fatalf("%+v, %v, bounds read them as %+v", f, err, b)
+	}
+	return rowsAndError(&g)
+}
+
 // check reads everything there is in a table and tests what must always hold.
 func check(t *testing.T, table *Table) {
 	var row Row
@@ -55,6 +99,9 @@ func check(t *testing.T, table *Table) {
 				}
 			}
 		}
+		if slow, fast := onlyByTable(t, f), rowsAndError(f); slow != fast {
+			t.Fatalf("%+v\nby the table of opcodes\n%s\nwithout\n%s", f, slow, fast)
+		}
 		next, n := f.Start, 0
 		err = f.Rows(func(r *Row) bool {
 			if r.Start != next || r.End <= r.Start || r.End > f.End {
@@ -77,6 +124,23 @@ func check(t *testing.T, table *Table) {
 			t.Fatalf("rows end at %#x of %+v", next, f)
 		}
 	}
+	listed, n := 0, 0
+	for f, err := range table.FDEs() {
+		if err != nil {
+			listed++
+		} else if err := f.Rows(func(*Row) bool { listed++; return listed < 1<<16 }); err != nil {
+			listed++
+		}
+	}
+	table.Rows(func(f *FDE, r *Row, err error) bool {
+		if n++; err == nil && (r.Start < f.Start || r.End > f.End) {
+			t.Fatalf("row %#x to %#x of %+v", r.Start, r.End, f)
+		}
+		return n < 1<<16
+	})
+	if listed < 1<<16 && n != listed {
+		t.Fatalf("%d rows and errors at once, %d by FDE", n, listed)
+	}
 	for c, err := range table.CIEs() {
 		if err == nil && c == nil {
 			t.Fatal("neither CIE nor error")
@@ -89,7 +153,24 @@ func check(t *testing.T, table *Table) {
 	}
 }
 
+// seedFile is a section of testdata/sections.
+func seedFile(f *testing.F, name string) []byte {
+	f.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "sections", name))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return b
+}
+
 func fuzzSection(f *testing.F, eh bool) {
+	if eh {
+		f.Add(seedFile(f, "eh_frame.bin"), uint64(0x2088), false, false)
+	} else {
+		for _, name := range []string{"debug_frame.bin", "debug_frame.go.bin", "debug_frame.amdgpu.bin", "debug_frame.visa.bin"} {
+			f.Add(seedFile(f, name), uint64(0), false, false)
+		}
+	}
 	seeds(f, func(b *builder) {
 		if b.EH == eh {
 			f.Add(b.Data, b.Address, b.Order == binary.BigEndian, b.AddressSize == 4)
@@ -125,6 +206,7 @@ func FuzzEHFrame(f *testing.F) { fuzzSection(f, true) }
 func FuzzDebugFrame(f *testing.F) { fuzzSection(f, false) }
 
 func FuzzHeader(f *testing.F) {
+	f.Add(seedFile(f, "eh_frame_hdr.bin"), seedFile(f, "eh_frame.bin"), uint64(hdrAddress+0x2088-0x2010))
 	for _, n := range []int{1, 3, 40} {
 		b, entries := frames(n)
 		for _, encoding := range []byte{0x3b, 0x1c, 0x03} {

@@ -40,7 +40,8 @@ type opcode struct {
 }
 
 // opcodes are the call frame instructions by their first byte: DWARF 5, table
-// 7.29; the extension, A.7.24; the GNU, SGI and LSB ones (LSB 5.0, 10.5.2). A nil
+// 7.29; the extension, A.7.24; the GNU, SGI and LSB ones (LSB 5.0, 10.5.2); the
+// one of AArch64 (DWARF for the Arm 64-bit Architecture, 4.1). A nil
 // apply is an unknown instruction.
 var opcodes = [256]opcode{
 	0x00: {"DW_CFA_nop", kinds(), nop},
@@ -67,6 +68,7 @@ var opcodes = [256]opcode{
 	0x15: {"DW_CFA_val_offset_sf", kinds(register, signedFactored), valOffset},
 	0x16: {"DW_CFA_val_expression", kinds(register, block), valExpression},
 	0x1d: {"DW_CFA_MIPS_advance_loc8", kinds(delta8), advanceLoc},
+	0x2c: {"DW_CFA_AARCH64_negate_ra_state_with_pc", kinds(), windowSave},
 	0x2d: {"DW_CFA_GNU_window_save", kinds(), windowSave},
 	0x2e: {"DW_CFA_GNU_args_size", kinds(size), nop}, // matters to landing pads only
 	0x2f: {"DW_CFA_GNU_negative_offset_extended", kinds(register, factored), negativeOffset},

@@ -138,6 +138,8 @@ func TestInstructions(t *testing.T) {
 		{name: "GNU_args_size", instructions: cat(0x2e, uleb(400)), want: []string{"1000-1100 7+8 16:c-8"}},
 		{name: "GNU_window_save", instructions: []byte{0x41, 0x2d, 0x41, 0x0a, 0x2d, 0x41, 0x0b},
 			want: []string{"1000-1001 7+8 16:c-8", "1001-1002 7+8 16:c-8 window", "1002-1003 7+8 16:c-8", "1003-1100 7+8 16:c-8 window"}},
+		{name: "AARCH64_negate_ra_state_with_pc", instructions: []byte{0x41, 0x2c, 0x41, 0x2d},
+			want: []string{"1000-1001 7+8 16:c-8", "1001-1002 7+8 16:c-8 window", "1002-1100 7+8 16:c-8"}},
 		{name: "unknown instruction", instructions: []byte{0x41, 0x3f},
 			want: []string{"1000-1001 7+8 16:c-8"}, err: ErrInstruction, errOffset: 1},
 
@@ -190,7 +192,7 @@ func TestInstructions(t *testing.T) {
 // Every known instruction has a row in TestInstructions' documents: here, that
 // the table has no hole and no surplus.
 func TestOpcodesAreThoseOfTheDocuments(t *testing.T) {
-	known := map[byte]bool{0x1d: true, 0x2d: true, 0x2e: true, 0x2f: true, 0x30: true, 0x31: true}
+	known := map[byte]bool{0x1d: true, 0x2c: true, 0x2d: true, 0x2e: true, 0x2f: true, 0x30: true, 0x31: true}
 	for code := range byte(0x17) {
 		known[code] = true
 	}

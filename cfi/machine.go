@@ -453,7 +453,9 @@ func restore(m *machine, o *operands) error {
 }
 
 // windowSave says that the register window was saved (SPARC). AArch64 has the
-// same number for a toggle, DW_CFA_AARCH64_negate_ra_state.
+// same number for a toggle, DW_CFA_AARCH64_negate_ra_state, and another for one
+// that toggles too whether the PC was part of the signature: for taking the
+// signature away that makes no difference.
 func windowSave(m *machine, _ *operands) error {
 	m.row.WindowSave = !m.row.WindowSave
 	return nil

@@ -96,7 +96,8 @@ type bases struct {
 }
 
 // pointer reads an encoded pointer. null says that the stored value is zero,
-// which stands for a null pointer whatever it is relative to.
+// which stands for a null pointer whatever it is relative to. ErrPointerBase says
+// that the pointer was read, but is relative to what is not known.
 func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, null bool, err error) {
 	format := encoding & peFormat
 	if encoding == peOmit || !validFormat(format) {
@@ -104,14 +105,17 @@ func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, n
 	}
 	application := encoding & peApplication
 	var base uint64
+	unknown := false
 	switch application {
 	case 0:
 	case pePCRel:
 		base = b.section + uint64(r.pos)
 	case peTextRel:
 		base = b.text
+		unknown = base == 0
 	case peDataRel:
 		base = b.data
+		unknown = base == 0
 	case peFuncRel:
 		if !b.hasFunction {
 			return p, false, ErrPointerEncoding
@@ -130,5 +134,8 @@ func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, n
 		return p, false, r.err
 	}
 	mask := addressMask(addressSize)
+	if unknown && v&mask != 0 {
+		return p, false, ErrPointerBase
+	}
 	return Pointer{Address: (base + v) & mask, Indirect: encoding&peIndirect != 0, Present: true}, v&mask == 0, nil
 }

@@ -72,6 +72,7 @@ type Row struct {
 	SignalFrame   bool   // the frame was interrupted, not called: its caller's PC is exact
 	// WindowSave says that DW_CFA_GNU_window_save was executed an odd number of
 	// times: SPARC's register window was saved at the CFA; on AArch64, where the
-	// number is DW_CFA_AARCH64_negate_ra_state, the return address is signed.
+	// number is DW_CFA_AARCH64_negate_ra_state, the return address is signed
+	// (DW_CFA_AARCH64_negate_ra_state_with_pc counts as well).
 	WindowSave bool
 }

@@ -20,7 +20,9 @@ type Section struct {
 	EH          bool
 	Order       binary.ByteOrder
 	AddressSize int // bytes of an address where the CIE does not say: 4 or 8
-	// Text and DataBase are the bases of DW_EH_PE_textrel and DW_EH_PE_datarel.
+	// Text and DataBase are the bases of DW_EH_PE_textrel and DW_EH_PE_datarel; 0
+	// where they are not known. For .eh_frame the data is the global offset
+	// table, for .eh_frame_hdr that section itself.
 	Text, DataBase uint64
 	// Memory reads what is at a virtual address: an FDE whose initial location
 	// is DW_EH_PE_indirect needs it. It may be nil, and must be safe for

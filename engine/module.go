@@ -238,10 +238,17 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 // separate debug file. Several tables may be there; they are asked in this
 // order.
 func (m *module) openTables() {
-	tables := frameTables(m.Object)
+	tables, err := loadedTables(m.Object, m.Segments)
+	if err != nil {
+		m.problem("%v", err)
+	}
 	if m.debug.Object != nil {
 		// The .eh_frame of a debug file is the object's, without its bytes.
-		for _, t := range frameTables(m.debug.Object) {
+		more, err := loadedTables(m.debug.Object, m.Segments)
+		if err != nil {
+			m.problem("%v", err)
+		}
+		for _, t := range more {
 			if t.section == ".debug_frame" {
 				tables = append(tables, t)
 			}

@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // A frameTable is a section of call frame information.
@@ -16,47 +19,126 @@ type frameTable struct {
 	header  error // why .eh_frame_hdr is not used
 }
 
-// frameTables opens the .eh_frame and .debug_frame of an object.
-func frameTables(o *object.Object) []frameTable {
-	var tables []frameTable
-	if data, address, ok := o.EHFrame(); ok {
-		eh := cfi.Section{Name: ".eh_frame", Data: data, Address: address, EH: true}
-		if text := o.Section(".text"); text != nil {
-			eh.Text = text.Address
+// frameTables opens the .eh_frame sections and the .debug_frame of an object.
+func frameTables(o *object.Object) []frameTable { return frameTablesFor(o, anyCode) }
+
+// anyCode stands for all code sections of a relocatable object.
+const anyCode = 0
+
+// loadedTables opens those of an object, or of its debug file, of which segments
+// are loaded. The addresses of a relocatable object are those of several
+// sections, each from 0 on: an FDE is for one of them. err says why no FDE can
+// be told to be for an address of the module.
+func loadedTables(o *object.Object, segments []target.Segment) (tables []frameTable, err error) {
+	if o.Type() != elf.ET_REL {
+		return frameTables(o), nil
+	}
+	code := anyCode
+	for i := range segments {
+		s := &segments[i]
+		if !s.Executable {
+			continue
 		}
-		data, address, ok := o.EHFrameHeader()
-		if ok {
-			eh.DataBase = address
+		if code != anyCode {
+			return nil, fmt.Errorf("%s: several sections of code of a relocatable object are loaded: call frame information does not tell them apart by address", o.Name())
 		}
-		t := newFrameTable(o, eh)
-		if ok && t.err == nil {
-			header := inObject(o, cfi.Section{Name: ".eh_frame_hdr", Data: data, Address: address, DataBase: address, EH: true})
-			if err := t.UseHeader(header); err != nil {
-				t.header = fmt.Errorf("%s: %w", o.Name(), err)
+		for _, section := range o.Sections() {
+			switch {
+			case s.Section == "" || section.Name != s.Section:
+			case code != anyCode:
+				return nil, fmt.Errorf("%s: sections %d and %d are both called %s: call frame information of which one is loaded is not known", o.Name(), code, section.Index, s.Section)
+			default:
+				code = section.Index
 			}
 		}
-		tables = append(tables, t)
+		if code == anyCode {
+			return nil, fmt.Errorf("%s: no section of the relocatable object is called %q: call frame information is of no address", o.Name(), s.Section)
+		}
 	}
-	s := o.Section(".debug_frame") // or .zdebug_frame
-	if s == nil || s.Type == elf.SHT_NOBITS {
-		return tables
+	return frameTablesFor(o, uint32(code)), nil
+}
+
+// frameTablesFor opens the tables for one code section of a relocatable object.
+func frameTablesFor(o *object.Object, code uint32) []frameTable {
+	var tables []frameTable
+	for _, eh := range o.EHFrames() {
+		tables = append(tables, ehFrameTable(o, eh, code))
 	}
-	data, err := s.Data()
-	switch {
-	case err != nil:
-		tables = append(tables, frameTable{section: ".debug_frame", err: err})
-	case len(data) > 0:
-		tables = append(tables, newFrameTable(o, cfi.Section{Name: ".debug_frame", Data: data, Address: s.Address}))
+	for _, s := range o.Sections() { // a relocatable object may have several
+		if s.Name != ".debug_frame" && s.Name != ".zdebug_frame" || s.Type == elf.SHT_NOBITS || s.Size == 0 {
+			continue
+		}
+		data, err := s.Data()
+		switch {
+		case err != nil:
+			tables = append(tables, frameTable{section: ".debug_frame", err: err})
+		case len(data) > 0:
+			tables = append(tables, newFrameTable(o, s, code, cfi.Section{Name: ".debug_frame", Data: data, Address: s.Address}))
+		}
 	}
 	return tables
 }
 
-func newFrameTable(o *object.Object, s cfi.Section) frameTable {
-	t, err := cfi.NewTable(inObject(o, s))
-	if err != nil {
-		err = fmt.Errorf("%s: %w", o.Name(), err)
+func ehFrameTable(o *object.Object, eh object.FrameSection, code uint32) frameTable {
+	if eh.Err != nil {
+		return frameTable{section: eh.Name, err: eh.Err}
+	}
+	section := cfi.Section{Name: eh.Name, Data: eh.Data, Address: eh.Address, Open: eh.Open, EH: true, Memory: objectMemory(o)}
+	if text := o.Section(".text"); text != nil {
+		section.Text = text.Address
+	}
+	section.DataBase, _ = o.GlobalOffsetTable()
+	data, address, ok := o.EHFrameHeader()
+	t := newFrameTable(o, eh.Section, code, section)
+	if ok && t.err == nil {
+		header := inObject(o, cfi.Section{Name: ".eh_frame_hdr", Data: data, Address: address, DataBase: address, EH: true})
+		if err := t.UseHeader(header); err != nil {
+			t.header = fmt.Errorf("%s: %w", o.Name(), err)
+		}
+	}
+	return t
+}
+
+// newFrameTable makes the table of a section; from is nil where the object has
+// no section headers.
+func newFrameTable(o *object.Object, from *object.Section, code uint32, s cfi.Section) frameTable {
+	var err error
+	if o.Type() == elf.ET_REL && from != nil {
+		s.Code, err = codeOf(from, code)
+	}
+	var t *cfi.Table
+	if err == nil {
+		if t, err = cfi.NewTable(inObject(o, s)); err != nil {
+			err = fmt.Errorf("%s: %w", o.Name(), err)
+		}
 	}
 	return frameTable{Table: t, section: s.Name, err: err}
+}
+
+// codeOf says which section of a relocatable object an address in one of its
+// sections is of, by the relocation that made it. Where code is a section, no
+// other counts.
+func codeOf(s *object.Section, code uint32) (func(offset uint64) (uint32, bool), error) {
+	references, err := s.References()
+	if err != nil {
+		return nil, err
+	}
+	return func(offset uint64) (uint32, bool) {
+		i, found := slices.BinarySearchFunc(references, offset, func(r object.Reference, offset uint64) int {
+			return cmp.Compare(r.Offset, offset)
+		})
+		if !found {
+			return 0, false
+		}
+		section := references[i].Section
+		return section, code == anyCode || section == code
+	}, nil
+}
+
+// objectMemory reads what indirect pointers lead to, as far as the file holds
+// it: what a dynamic linker has yet to write there is not known.
+func objectMemory(o *object.Object) func(dst []byte, address uint64) (int, error) {
+	return func(dst []byte, address uint64) (n int, err error) { return o.ReadAddress(dst, address) }
 }
 
 // inObject gives a section the properties of its object.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// appendDynamicSymbols appends the symbols that PT_DYNAMIC leads to. The number
-// of symbols is not in the dynamic section; a hash table tells it.
-func (o *Object) appendDynamicSymbols(list []Symbol) ([]Symbol, error) {
+// dynamicTags returns what PT_DYNAMIC says, as far as this package reads it;
+// nil where there is none.
+func (o *Object) dynamicTags() (map[elf.DynTag]uint64, error) {
 	h := &o.header
 	var dynamic *Program
 	for i := range o.programs {
@@ -17,11 +17,11 @@ func (o *Object) appendDynamicSymbols(list []Symbol) ([]Symbol, error) {
 		}
 	}
 	if dynamic == nil || dynamic.FileSize == 0 {
-		return list, nil
+		return nil, nil
 	}
 	b, err := o.ProgramData(*dynamic)
 	if err != nil {
-		return list, err
+		return nil, err
 	}
 	tags := make(map[elf.DynTag]uint64)
 	size := 2 * o.AddressSize()
@@ -32,9 +32,40 @@ func (o *Object) appendDynamicSymbols(list []Symbol) ([]Symbol, error) {
 			break
 		}
 		switch tag {
-		case elf.DT_SYMTAB, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMENT, elf.DT_HASH, elf.DT_GNU_HASH:
+		case elf.DT_SYMTAB, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMENT, elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_PLTGOT:
 			tags[tag] = f.word(4, 8)
 		}
+	}
+	return tags, nil
+}
+
+// GlobalOffsetTable returns the virtual address that data-relative pointers of
+// .eh_frame are relative to: DT_PLTGOT, or else .got.plt or .got. ok is false
+// where there is none.
+func (o *Object) GlobalOffsetTable() (address uint64, ok bool) {
+	err := Guard(func() error {
+		tags, err := o.dynamicTags()
+		address, ok = tags[elf.DT_PLTGOT]
+		return err
+	})
+	if err == nil && ok {
+		return address, true
+	}
+	for _, name := range []string{".got.plt", ".got"} {
+		if s := o.Section(name); s != nil {
+			return s.Address, true
+		}
+	}
+	return 0, false
+}
+
+// appendDynamicSymbols appends the symbols that PT_DYNAMIC leads to. The number
+// of symbols is not in the dynamic section; a hash table tells it.
+func (o *Object) appendDynamicSymbols(list []Symbol) ([]Symbol, error) {
+	h := &o.header
+	tags, err := o.dynamicTags()
+	if err != nil {
+		return list, err
 	}
 	symtab, ok := tags[elf.DT_SYMTAB]
 	if !ok {

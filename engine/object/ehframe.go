@@ -26,28 +26,80 @@ func (o *Object) EHFrameHeader() (data []byte, address uint64, ok bool) {
 	return nil, 0, false
 }
 
-// EHFrame returns .eh_frame and its virtual address, by the section of that
-// name. Where there is none, it is what .eh_frame_hdr points to, up to the end
-// of the file's bytes of that segment: more than the section, which then ends
-// at its terminator or at what is no entry. The bytes are read inside Guard.
-func (o *Object) EHFrame() (data []byte, address uint64, ok bool) {
-	if data, address, ok = o.sectionData(".eh_frame"); ok {
-		return data, address, true
+// A FrameSection is an .eh_frame that the run-time system would use.
+type FrameSection struct {
+	Name    string
+	Section *Section // nil where there are no section headers
+	Address uint64   // virtual
+	Data    []byte   // read inside Guard
+	// Open says that Data goes on behind the section, which ends at its
+	// terminator or at what is no entry: where there are no section headers,
+	// nothing says its size.
+	Open bool
+	Err  error // why there is no Data
+}
+
+// EHFrames returns the live .eh_frame sections: those of that name that are
+// loaded. What a rewriter left of the old one has another name
+// (.bolt.org.eh_frame). Of several the one that .eh_frame_hdr points to is the
+// first; a relocatable object may have one in each section group. Where there
+// is none it is what .eh_frame_hdr points to, up to the end of the file's bytes
+// of that segment.
+func (o *Object) EHFrames() []FrameSection {
+	if o.DebugOnly() {
+		return nil // they are the other file's, without their bytes
+	}
+	var list []FrameSection
+	loaded := false
+	for _, s := range o.sections {
+		if s.Name != ".eh_frame" || s.Type == elf.SHT_NOBITS || s.Size == 0 {
+			continue
+		}
+		alloc := s.Flags&elf.SHF_ALLOC != 0
+		if loaded && !alloc {
+			continue
+		}
+		if alloc && !loaded {
+			loaded, list = true, list[:0]
+		}
+		list = append(list, FrameSection{Name: s.Name, Section: s, Address: s.Address})
+	}
+	if len(list) == 1 {
+		list[0].read()
+		return list
 	}
 	header, at, ok := o.EHFrameHeader()
-	if !ok {
-		return nil, 0, false
+	if !ok && len(list) == 0 {
+		return nil
 	}
-	err := Guard(func() (err error) {
-		address, err = o.ehFramePointer(header, at)
-		return err
-	})
-	if err != nil {
-		return nil, 0, false
+	var address uint64
+	err := errors.New("no .eh_frame_hdr")
+	if ok {
+		err = Guard(func() (err error) {
+			address, err = o.ehFramePointer(header, at)
+			return err
+		})
 	}
-	data = o.fileFrom(address)
-	return data, address, len(data) > 0
+	if len(list) == 0 {
+		if err != nil {
+			return nil
+		}
+		data := o.fileFrom(address)
+		if len(data) == 0 {
+			return nil
+		}
+		return []FrameSection{{Name: ".eh_frame", Address: address, Data: data, Open: true}}
+	}
+	for i := range list {
+		list[i].read()
+		if err == nil && list[i].Address == address {
+			list[0], list[i] = list[i], list[0]
+		}
+	}
+	return list
 }
+
+func (f *FrameSection) read() { f.Data, f.Err = f.Section.Data() }
 
 func (o *Object) sectionData(name string) (data []byte, address uint64, ok bool) {
 	s := o.Section(name)

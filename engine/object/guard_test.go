@@ -205,8 +205,10 @@ func exercise(o *Object) (shrunk int) {
 	o.DebugLink()
 	b, _, _ := o.EHFrameHeader()
 	count(Guard(func() error { crc32.ChecksumIEEE(b); return nil }))
-	b, _, _ = o.EHFrame()
-	count(Guard(func() error { crc32.ChecksumIEEE(b); return nil }))
+	for _, f := range o.EHFrames() {
+		count(f.Err)
+		count(Guard(func() error { crc32.ChecksumIEEE(f.Data); return nil }))
+	}
 	for _, s := range o.Segments() {
 		buf := make([]byte, min(s.MemSize, 1<<16))
 		_, err := o.ReadAddress(buf, s.Address)

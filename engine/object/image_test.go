@@ -54,7 +54,7 @@ func TestFilesWithoutSectionHeadersAreRead(t *testing.T) {
 				longer bool
 			}{
 				{"EHFrameHeader", (*Object).EHFrameHeader, false},
-				{"EHFrame", (*Object).EHFrame, true},
+				{"EHFrames", firstEHFrame, true},
 			} {
 				want, wantAddress, ok := call.get(with)
 				if !ok || len(want) == 0 {
@@ -64,6 +64,62 @@ func TestFilesWithoutSectionHeadersAreRead(t *testing.T) {
 				if !ok || address != wantAddress || !bytes.HasPrefix(got, want) || (!call.longer && len(got) != len(want)) {
 					t.Errorf("%s: %d bytes at %#x, %v, expected %d at %#x", call.name, len(got), address, ok, len(want), wantAddress)
 				}
+			}
+		})
+	}
+}
+
+// firstEHFrame is the .eh_frame of an object that has one.
+func firstEHFrame(o *Object) (data []byte, address uint64, ok bool) {
+	list := o.EHFrames()
+	if len(list) == 0 || list[0].Err != nil {
+		return nil, 0, false
+	}
+	return list[0].Data, list[0].Address, true
+}
+
+func TestEHFramesAreThoseThatAreLoaded(t *testing.T) {
+	alloc := elf.SHF_ALLOC
+	section := func(name string, flags elf.SectionFlag, address uint64) testSection {
+		return testSection{name: name, typ: elf.SHT_PROGBITS, flags: flags, address: address, data: []byte{1, 2, 3, 4}}
+	}
+	// eh_frame_ptr: absolute, 8 bytes, 0x3000.
+	header := testSection{name: ".eh_frame_hdr", typ: elf.SHT_PROGBITS, flags: alloc, address: 0x1000,
+		data: []byte{1, 0x04, 0xff, 0xff, 0, 0x30, 0, 0, 0, 0, 0, 0}}
+	unreadable := section(".eh_frame", alloc, 0x2000)
+	unreadable.data, unreadable.size, unreadable.offset = nil, 1<<40, 64
+	empty := testSection{name: ".eh_frame", typ: elf.SHT_NOBITS, flags: alloc, address: 0x2000, size: 16}
+	tests := []struct {
+		name     string
+		typ      elf.Type
+		sections []testSection
+		want     []uint64 // addresses
+		err      string   // of the first
+	}{
+		{"one", elf.ET_DYN, []testSection{section(".eh_frame", alloc, 0x2000)}, []uint64{0x2000}, ""},
+		{"none", elf.ET_DYN, []testSection{section(".text", alloc, 0x2000)}, nil, ""},
+		{"that of a rewritten file", elf.ET_DYN, []testSection{section(".bolt.org.eh_frame", alloc, 0x2000), header, section(".eh_frame", alloc, 0x3000)}, []uint64{0x3000}, ""},
+		{"not the one that is not loaded", elf.ET_DYN, []testSection{section(".eh_frame", 0, 0), section(".eh_frame", alloc, 0x2000)}, []uint64{0x2000}, ""},
+		{"the one of the header first", elf.ET_DYN, []testSection{section(".eh_frame", alloc, 0x2000), header, section(".eh_frame", alloc, 0x3000)}, []uint64{0x3000, 0x2000}, ""},
+		{"all in section groups", elf.ET_REL, []testSection{section(".eh_frame", alloc, 0), section(".eh_frame", alloc, 0)}, []uint64{0, 0}, ""},
+		{"without bytes none", elf.ET_DYN, []testSection{empty}, nil, ""},
+		{"that cannot be read is told", elf.ET_DYN, []testSection{unreadable}, []uint64{0x2000}, "is not in the"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			list := mustNew(t, testFile{typ: test.typ, sections: test.sections}.bytes()).EHFrames()
+			var got []uint64
+			for _, f := range list {
+				got = append(got, f.Address)
+				if f.Section == nil || f.Open || test.err == "" && (f.Err != nil || len(f.Data) != 4) {
+					t.Errorf("%+v", f)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("addresses (-want +got):\n%s", diff)
+			}
+			if test.err != "" && len(list) > 0 {
+				wantError(t, list[0].Err, nil, test.err)
 			}
 		})
 	}
@@ -101,7 +157,7 @@ func TestEHFramePointerIsReadInItsEncodings(t *testing.T) {
 		b := append(f.bytes(), header...)
 		b = append(b, make([]byte, int(start)+0x1000-len(b))...)
 		b = append(b, "eh_frame"...)
-		data, address, ok := mustNew(t, b).EHFrame()
+		data, address, ok := firstEHFrame(mustNew(t, b))
 		if ok != (test.want != 0) || (ok && (address != test.want || string(data) != "eh_frame")) {
 			t.Errorf("encoding %#x: %q at %#x, %v, expected %#x", test.encoding, data, address, ok, test.want)
 		}
@@ -129,7 +185,7 @@ func TestVDSOIsReadFromMemory(t *testing.T) {
 			if _, _, ok := o.EHFrameHeader(); !ok {
 				t.Error("no .eh_frame_hdr")
 			}
-			if _, _, ok := o.EHFrame(); !ok {
+			if _, _, ok := firstEHFrame(o); !ok {
 				t.Error("no .eh_frame")
 			}
 		})
@@ -311,7 +367,7 @@ func TestADebugFileHasNoCode(t *testing.T) {
 	}
 	_, err := d.ReadAddress(make([]byte, 1), d.Entry())
 	wantError(t, err, ErrNoData, "debug information only")
-	if _, _, ok := d.EHFrame(); ok {
+	if _, _, ok := firstEHFrame(d); ok {
 		t.Error("there is .eh_frame in the debug file")
 	}
 	if _, _, ok := d.EHFrameHeader(); ok {
@@ -554,7 +610,7 @@ func TestASparseFileOfATebibyteCostsLittle(t *testing.T) {
 		}
 		o.BuildID()
 		o.DebugLink()
-		o.EHFrame()
+		o.EHFrames()
 		if _, err := o.MiniDebug(); err == nil {
 			t.Error("there is MiniDebugInfo")
 		}

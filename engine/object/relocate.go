@@ -1,9 +1,11 @@
 package object
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // SetRelocations gives the relocation types of the machine, which sections of a
@@ -58,81 +60,171 @@ func relocatable(t elf.SectionType) bool {
 	return true
 }
 
+// A relocationEntry is an entry of a relocation table, in the file's terms.
+type relocationEntry struct {
+	at     uint64 // where it is in the file, for messages
+	place  uint64 // offset in the section that it is for
+	typ    uint32
+	symbol uint64
+	addend uint64
+}
+
+// A relocationTable reads the entries of an SHT_REL or SHT_RELA section.
+type relocationTable struct {
+	from    *Section
+	h       *header
+	b       []byte
+	size    int  // of an entry
+	addends bool // SHT_RELA
+}
+
+func (o *Object) relocationTable(from *Section) (t relocationTable, err error) {
+	t = relocationTable{from: from, h: &o.header, addends: from.Type == elf.SHT_RELA}
+	if t.b, err = from.raw(); err != nil {
+		return t, err
+	}
+	t.size = 8
+	switch {
+	case t.h.wide && t.addends:
+		t.size = 24
+	case t.h.wide:
+		t.size = 16
+	case t.addends:
+		t.size = 12
+	}
+	if from.EntrySize != 0 && from.EntrySize != uint64(t.size) {
+		return t, fmt.Errorf("entries of %d bytes, expected %d", from.EntrySize, t.size)
+	}
+	if len(t.b)%t.size != 0 {
+		return t, fmt.Errorf("%d bytes, expected a multiple of %d", len(t.b), t.size)
+	}
+	return t, nil
+}
+
+func (t *relocationTable) len() int { return len(t.b) / t.size }
+
+func (t *relocationTable) at(i int) relocationEntry {
+	b := t.b[i*t.size : (i+1)*t.size]
+	f := fields{b, t.h.order, t.h.wide}
+	info := f.word(4, 8)
+	e := relocationEntry{at: t.from.Offset + uint64(i*t.size), place: f.word(0, 0), typ: uint32(info), symbol: info >> 32}
+	if !t.h.wide {
+		e.typ, e.symbol = uint32(info&0xff), info>>8
+	}
+	switch {
+	case t.addends && t.h.wide:
+		e.addend = t.h.order.Uint64(b[16:])
+	case t.addends:
+		e.addend = uint64(int64(int32(t.h.order.Uint32(b[8:]))))
+	}
+	return e
+}
+
 // applyAll applies the relocations in section from to b, the contents of s.
 func (s *Section) applyAll(from *Section, b []byte) error {
 	o := s.object
 	h := &o.header
-	table, err := from.raw()
+	table, err := o.relocationTable(from)
 	if err != nil {
 		return err
-	}
-	addend := from.Type == elf.SHT_RELA
-	size := 8
-	switch {
-	case h.wide && addend:
-		size = 24
-	case h.wide:
-		size = 16
-	case addend:
-		size = 12
-	}
-	if from.EntrySize != 0 && from.EntrySize != uint64(size) {
-		return fmt.Errorf("entries of %d bytes, expected %d", from.EntrySize, size)
-	}
-	if len(table)%size != 0 {
-		return fmt.Errorf("%d bytes, expected a multiple of %d", len(table), size)
 	}
 	symbols, err := o.symbolValues(from.Link)
 	if err != nil {
 		return err
 	}
-	for i := 0; i < len(table); i += size {
-		f := fields{table[i : i+size], h.order, h.wide}
-		offset, info := f.word(0, 0), f.word(4, 8)
-		typ, symbol := uint32(info), info>>32
-		if !h.wide {
-			typ, symbol = uint32(info&0xff), info>>8
-		}
-		r, ok := o.relocations[typ]
+	for i := range table.len() {
+		e := table.at(i)
+		r, ok := o.relocations[e.typ]
 		if !ok {
-			return fmt.Errorf("offset %#x: relocation type %d of machine %d is not known", from.Offset+uint64(i), typ, h.machine)
+			return fmt.Errorf("offset %#x: relocation type %d of machine %d is not known", e.at, e.typ, h.machine)
 		}
 		if r.Kind == RelocationNone {
 			continue
 		}
-		place, ok := slice(b, offset, uint64(r.Size))
+		place, ok := slice(b, e.place, uint64(r.Size))
 		if !ok {
-			return fmt.Errorf("offset %#x: place %#x is not in the %d bytes of the section", from.Offset+uint64(i), offset, len(b))
+			return fmt.Errorf("offset %#x: place %#x is not in the %d bytes of the section", e.at, e.place, len(b))
 		}
-		f.b = place
-		value, err := symbols.at(symbol)
+		f := fields{place, h.order, h.wide}
+		value, err := symbols.at(e.symbol)
 		if err != nil {
-			return fmt.Errorf("offset %#x: %w", from.Offset+uint64(i), err)
+			return fmt.Errorf("offset %#x: %w", e.at, err)
 		}
-		switch {
-		case addend && h.wide:
-			value += h.order.Uint64(table[i+16:])
-		case addend:
-			value += uint64(int64(int32(h.order.Uint32(table[i+8:]))))
-		default:
+		value += e.addend
+		if !table.addends {
 			in, err := f.signed(r.Size)
 			if err != nil {
-				return fmt.Errorf("relocation type %d: %w", typ, err)
+				return fmt.Errorf("relocation type %d: %w", e.typ, err)
 			}
 			value += in
 		}
 		switch r.Kind {
 		case RelocationAbsolute:
 		case RelocationRelative:
-			value -= s.Address + offset
+			value -= s.Address + e.place
 		default:
-			return fmt.Errorf("relocation type %d: kind %d is not known", typ, r.Kind)
+			return fmt.Errorf("relocation type %d: kind %d is not known", e.typ, r.Kind)
 		}
 		if err := f.put(r.Size, value); err != nil {
-			return fmt.Errorf("relocation type %d: %w", typ, err)
+			return fmt.Errorf("relocation type %d: %w", e.typ, err)
 		}
 	}
 	return nil
+}
+
+// A Reference is a place of a relocatable object's section that is relocated.
+type Reference struct {
+	Offset  uint64 // in the section that has the place
+	Section uint32 // index of the section that the symbol is in
+}
+
+// References returns the places of a section that refer to sections of the same
+// object, sorted by offset, of several relocations of one place the first. In a
+// relocatable object every section may begin at address 0: a relocated number
+// alone does not say which section it is an address of. Undefined and absolute
+// symbols are in no section, and left out; so is what needs no symbol. There
+// are none where the object is not relocatable.
+func (s *Section) References() (list []Reference, err error) {
+	o := s.object
+	err = Guard(func() (err error) {
+		list, err = s.references()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err)
+	}
+	return list, nil
+}
+
+func (s *Section) references() (list []Reference, err error) {
+	o := s.object
+	total := uint64(0)
+	for _, from := range o.relocated[uint32(s.Index)] {
+		limit := min(uint64(len(o.data)), maxRelocations)
+		if total += min(from.Size, limit+1); total > limit {
+			return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", from.Name, from.Index, from.Offset, limit)
+		}
+		table, err := o.relocationTable(from)
+		if err != nil {
+			return nil, fmt.Errorf("relocations of section %s (%d): %w", from.Name, from.Index, err)
+		}
+		symbols, err := o.symbolValues(from.Link)
+		if err != nil {
+			return nil, fmt.Errorf("relocations of section %s (%d): %w", from.Name, from.Index, err)
+		}
+		for i := range table.len() {
+			e := table.at(i)
+			section, err := symbols.section(e.symbol)
+			if err != nil {
+				return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: %w", from.Name, from.Index, e.at, err)
+			}
+			if r := o.relocations[e.typ]; section != 0 && r.Kind != RelocationNone {
+				list = append(list, Reference{e.place, section})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Reference) int { return cmp.Compare(a.Offset, b.Offset) })
+	return slices.CompactFunc(list, func(a, b Reference) bool { return a.Offset == b.Offset }), nil
 }
 
 // signed reads the field, sign-extended.

@@ -207,24 +207,40 @@ func (o *Object) symbolValues(section uint32) (v symbolValues, err error) {
 
 // at returns S. An undefined symbol is 0, as a weak one is when linked.
 func (v symbolValues) at(n uint64) (uint64, error) {
+	index, value, err := v.get(n)
+	if index != 0 && err == nil {
+		value += v.o.sections[index].Address
+	}
+	return value, err
+}
+
+// section returns the index of the section that a symbol is in; 0 where it is in
+// none.
+func (v symbolValues) section(n uint64) (uint32, error) {
+	index, _, err := v.get(n)
+	return index, err
+}
+
+// get returns a symbol's section, 0 where it is in none, and its value in it.
+func (v symbolValues) get(n uint64) (section uint32, value uint64, err error) {
 	if n == 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
 	h := &v.o.header
 	size := uint64(h.symbolSize())
 	if n >= uint64(len(v.b))/size {
-		return 0, fmt.Errorf("symbol %d of %d", n, uint64(len(v.b))/size)
+		return 0, 0, fmt.Errorf("symbol %d of %d", n, uint64(len(v.b))/size)
 	}
 	raw := h.symbol(v.b[n*size : n*size+size])
 	switch {
 	case elf.SectionIndex(raw.shndx) == elf.SHN_UNDEF, elf.SectionIndex(raw.shndx) == elf.SHN_COMMON:
-		return 0, nil
+		return 0, 0, nil
 	case elf.SectionIndex(raw.shndx) == elf.SHN_ABS:
-		return raw.value, nil
+		return 0, raw.value, nil
 	}
 	index := sectionIndex(h, raw.shndx, v.indexes, int(n))
 	if uint64(index) >= uint64(len(v.o.sections)) {
-		return 0, fmt.Errorf("symbol %d is in section %d of %d", n, index, len(v.o.sections))
+		return 0, 0, fmt.Errorf("symbol %d is in section %d of %d", n, index, len(v.o.sections))
 	}
-	return v.o.sections[index].Address + raw.value, nil
+	return index, raw.value, nil
 }

@@ -538,7 +538,7 @@ func TestDeletedLibraryOfACoreWithEverything(t *testing.T) {
 		if !bytes.Equal(m.Object.BuildID(), m.BuildID) {
 			t.Errorf("%s: build ID %x, expected %x", m.Path, m.Object.BuildID(), m.BuildID)
 		}
-		if _, _, ok := m.Object.EHFrame(); !ok {
+		if len(m.Object.EHFrames()) == 0 {
 			t.Errorf("%s: no .eh_frame", m.Path)
 		}
 		symbols, err := m.Object.Symbols()
