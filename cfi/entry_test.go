@@ -4,11 +4,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func TestPointerEncodings(t *testing.T) {
@@ -588,5 +593,266 @@ func TestRangeHasNoSign(t *testing.T) {
 		if f, err := b.table(t).FDE(0x1000); err != nil || f.End != 0x1000+size {
 			t.Errorf("%#02x: %+v, %v, want %#x bytes", encoding, f, err, size)
 		}
+	}
+}
+
+// The id of a CIE and the pointer to it have 4 bytes in .eh_frame also behind a
+// length of 64 bits (LSB 5.0, 10.6.1.1). llvm-dwarfdump reads them so; GNU
+// readelf takes 8 bytes.
+func TestExtendedLengthIsReadAsLLVMReadsIt(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.s"), filepath.Join(dir, "out.o")
+	text := `
+	.section .eh_frame,"a",@progbits
+cie:	.long 0xffffffff
+	.quad cie_end - cie_id
+cie_id:	.long 0
+	.byte 1
+	.string "zR"
+	.uleb128 1
+	.sleb128 -8
+	.byte 16
+	.uleb128 1
+	.byte 0x1b
+	.byte 0x0c, 7, 8, 0x90, 1
+	.balign 8
+cie_end:
+	.long 0xffffffff
+	.quad fde_end - fde_id
+fde_id:	.long fde_id - cie
+at:	.long 0x1000 - (at - cie)
+	.long 2
+	.uleb128 0
+	.byte 0x41, 0x0e, 16
+	.balign 8
+fde_end:
+`
+	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := exec.Command(tool(t, "as"), "--64", "-o", out, in).CombinedOutput(); err != nil {
+		t.Fatalf("as: %v\n%s", err, msg)
+	}
+	dumped, err := exec.Command(tool(t, "llvm-dwarfdump"), "--eh-frame", out).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"FDE cie=00000000 pc=00001000...00001002", "0x1000: CFA=RSP+8: RIP=[CFA-8]", "0x1001: CFA=RSP+16: RIP=[CFA-8]"} {
+		if !strings.Contains(string(dumped), line) {
+			t.Errorf("llvm-dwarfdump does not say %q:\n%s", line, dumped)
+		}
+	}
+	table, _ := elfTable(t, out, ".eh_frame")
+	f, err := table.FDE(0x1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := rows(f)
+	if diff := cmp.Diff([]string{"1000-1001 7+8 16:c-8", "1001-1002 7+16 16:c-8"}, got); diff != "" || err != nil {
+		t.Errorf("%v, rows (-want +got):\n%s", err, diff)
+	}
+}
+
+// Where nothing says how large .eh_frame is, what stands behind its end mark is
+// no call frame information, whatever it looks like.
+func TestOpenSectionEndsAtItsTerminatorOrAtNoEntry(t *testing.T) {
+	c := cieSpec{instructions: x86Initial}
+	for _, tt := range []struct {
+		name   string
+		behind []byte
+		pc     uint64 // has no FDE
+	}{
+		{"terminator", []byte{0, 0, 0, 0, 0, 0, 0, 0}, 0x3000},
+		{"length past the end", []byte{0xff, 0, 0, 0x10}, 0},
+		{"reserved length", []byte{0xf1, 0xff, 0xff, 0xff}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := ehFrame()
+			cie := b.cie(c)
+			b.fde(cie, c, fdeSpec{start: 0x1000, size: 16})
+			b.Data = append(b.Data, tt.behind...)
+			if tt.pc != 0 {
+				b.fde(cie, c, fdeSpec{start: tt.pc, size: 16})
+				b.Data = append(b.Data, 1, 2, 3)
+			}
+			for _, open := range []bool{true, false} {
+				b.Open = open
+				table := b.table(t)
+				if _, err := table.FDE(0x1000); err != nil {
+					t.Errorf("open %t: %v", open, err)
+				}
+				if _, err := table.FDE(tt.pc); tt.pc != 0 && (err == nil) != !open {
+					t.Errorf("open %t: FDE behind the end mark: %v", open, err)
+				}
+				if p := table.Problems(); (len(p) != 0) != !open {
+					t.Errorf("open %t: problems %v", open, p)
+				}
+			}
+		})
+	}
+}
+
+// A pointer that is relative to an address that nobody knows costs what it
+// points to, and nothing else.
+func TestPointersRelativeToAnUnknownAddress(t *testing.T) {
+	for _, application := range []byte{peTextRel, peDataRel} {
+		b := ehFrame()
+		data, text := application|peUData4, application|peSData4
+		personality := cat(int(data), b.pointer(data, 0x700000, 0, 8, 0))
+		c := cieSpec{augmentation: "zPLR", data: cat(personality, int(data), int(peUData4)), encoding: peUData4, instructions: x86Initial}
+		b.fde(b.cie(c), c, fdeSpec{start: 0x1000, size: 16, data: []byte{1, 2, 3, 4}})
+		c = cieSpec{augmentation: "zR", data: []byte{text}, encoding: text, instructions: x86Initial}
+		b.fde(b.cie(c), c, fdeSpec{start: 0x2000, size: 16})
+		b.Text, b.DataBase = 0, 0
+		table := b.table(t)
+		f, err := table.FDE(0x1000)
+		if err != nil || f.CIE.Personality.Present || f.LSDA.Present {
+			t.Errorf("%#x: %+v, %v, want an FDE without personality and LSDA", application, f, err)
+		}
+		if _, err := table.FDE(0x2000); !errors.Is(err, ErrNoFDE) {
+			t.Errorf("%#x: FDE at an unknown address: %v", application, err)
+		}
+		if p := table.Problems(); len(p) != 1 || !errors.Is(p[0], ErrPointerBase) {
+			t.Errorf("%#x: problems %v, want one: %v", application, p, ErrPointerBase)
+		}
+	}
+}
+
+// The FDEs of a relocatable object are found in the code section that Code
+// says, also at address 0.
+func TestFDEsOfSeveralCodeSections(t *testing.T) {
+	for _, b := range []*builder{ehFrame(), debugFrame()} {
+		c := cieSpec{instructions: x86Initial}
+		cie := b.cie(c)
+		codes := map[uint64]uint32{}
+		for i, f := range []fdeSpec{{start: 0, size: 16}, {start: 16, size: 16}, {start: 0, size: 8}, {start: 64, size: 8}, {start: 0, size: 99}} {
+			offset := b.fde(cie, c, f)
+			if code := []uint32{7, 7, 9, 9, 0}[i]; code != 0 { // the last one has no relocation
+				codes[offset+8] = code
+			}
+		}
+		b.Code = func(offset uint64) (uint32, bool) { return codes[offset], codes[offset] != 0 }
+		table := b.table(t)
+		for _, tt := range []struct {
+			code uint32
+			pc   uint64
+			err  error
+			end  uint64
+		}{
+			{7, 0, nil, 16}, {7, 15, nil, 16}, {7, 16, nil, 32}, {7, 32, ErrNoFDE, 0}, {7, 64, ErrNoFDE, 0},
+			{9, 0, nil, 8}, {9, 8, ErrNoFDE, 0}, {9, 64, nil, 72}, {8, 0, ErrNoFDE, 0},
+			{0, 0, ErrAmbiguous, 0}, {0, 8, nil, 16}, {0, 64, nil, 72}, {0, 98, ErrNoFDE, 0}, // 0: any
+		} {
+			f, err := table.FDE(tt.pc)
+			if tt.code != 0 {
+				f, err = table.FDEIn(tt.code, tt.pc)
+			}
+			if !errors.Is(err, tt.err) || err == nil && (f.End != tt.end || tt.code != 0 && f.Code != tt.code) {
+				t.Errorf("%s, section %d, %#x: %+v, %v, want one to %#x, %v", b.Name, tt.code, tt.pc, f, err, tt.end, tt.err)
+			}
+		}
+		if p := table.Problems(); len(p) != 0 {
+			t.Errorf("%s: problems %v", b.Name, p)
+		}
+	}
+}
+
+// What the index finds is what a search of the list finds.
+func TestIndexFindsWhatTheListHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{1, 2, 3, 10, 100, 600, 900}).Draw(t, "FDEs")
+		spread := rapid.SampledFrom([]uint64{0x100, 0x10000, 1 << 40}).Draw(t, "spread")
+		sizes := rapid.SampledFrom([]uint64{1, 0x40, 0x10000, 1 << 33}).Draw(t, "size")
+		ordered := rapid.Bool().Draw(t, "ordered")
+		seed := rapid.Uint64().Draw(t, "seed")
+		random := rand.New(rand.NewPCG(seed, 1))
+		b := ehFrame()
+		c := cieSpec{instructions: x86Initial}
+		cie := b.cie(c)
+		var list []span
+		var starts []uint64
+		for range n {
+			starts = append(starts, 0x1000+random.Uint64N(spread))
+		}
+		if ordered {
+			slices.Sort(starts)
+		}
+		for _, start := range starts {
+			size := random.Uint64N(sizes + 1)
+			offset := b.fde(cie, c, fdeSpec{start: start, size: size})
+			list = append(list, span{start, start + size, uint32(offset)})
+		}
+		table, err := NewTable(b.Section)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			s := list[random.IntN(n)]
+			pc := s.start + random.Uint64N(sizes+2) - 1
+			want := span{}
+			for _, s := range list {
+				inside := s.start <= pc && pc < s.end
+				if inside && (want.end == 0 || s.start > want.start || s.start == want.start && s.end < want.end) {
+					want = s
+				}
+			}
+			f, err := table.FDE(pc)
+			switch {
+			case want.end == 0 && !errors.Is(err, ErrNoFDE), want.end != 0 && (err != nil || f.Offset != uint64(want.offset)):
+				t.Fatalf("%#x: %+v, %v, want %+v", pc, f, err, want)
+			}
+		}
+	})
+}
+
+// A listing of rows takes time in proportion to the section.
+func TestListingIsBoundedByTheSection(t *testing.T) {
+	var many []byte
+	for i := range uint64(maxColumns) {
+		many = cat(many, 7, uleb(i))
+	}
+	const fdes = 40000
+	b := debugFrame()
+	c := cieSpec{instructions: many}
+	cie := b.cie(c)
+	for i := range uint64(fdes) {
+		b.fde(cie, c, fdeSpec{start: 0x1000 + i*16, size: 16, instructions: []byte{7, 1, 0x41}})
+	}
+	table := b.table(t)
+	limited, rules, rowsGiven := 0, 0, 0
+	table.Rows(func(f *FDE, r *Row, err error) bool {
+		switch {
+		case err == nil:
+			rowsGiven++
+			rules += len(r.Rules)
+		case errors.Is(err, ErrLimit):
+			limited++
+		default:
+			t.Fatal(err)
+		}
+		return true
+	})
+	if limit := listBase + listPerByte*len(b.Data); rules > limit || rules < limit/8 || limited == 0 {
+		t.Errorf("%d rules in %d rows, %d FDEs over the limit of %d", rules, rowsGiven, limited, limit)
+	}
+	byFDE := 0
+	for f, err := range table.FDEs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Rows(func(*Row) bool { return true }); errors.Is(err, ErrLimit) {
+			byFDE++
+		}
+	}
+	if byFDE != limited {
+		t.Errorf("%d FDEs over the limit by Rows of the table, %d by FDE", limited, byFDE)
+	}
+	// By address, each is read as if it were alone.
+	f, err := table.FDE(0x1000 + (fdes-1)*16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rows(f); err != nil || len(got) != 2 {
+		t.Errorf("the last FDE alone: %d rows, %v", len(got), err)
 	}
 }

@@ -67,7 +67,7 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 func (m *machine) prepare(c *CIE, pos, end int) {
 	t := c.table
 	m.t, m.cie = t, c
-	m.r.data, m.r.pos, m.r.big = t.section.Data[:end:end], pos, t.big
+	m.r = t.reader(pos, end)
 	m.mask = addressMask(c.AddressSize)
 	m.budget = workBase + workPerByte*(end-pos)
 	m.location, m.fn = 0, 0
@@ -78,7 +78,7 @@ func (m *machine) prepare(c *CIE, pos, end int) {
 // are short: what is not set again is cleared here, one by one.
 func (m *machine) free() {
 	m.t, m.cie, m.initial, m.row, m.listing = nil, nil, nil, nil, nil
-	m.r.data, m.r.err = nil, nil
+	m.r = reader{}
 	if m.blocks {
 		m.blocks = false
 		m.operands = operands{}

@@ -119,3 +119,29 @@ func TestBadSymbolTablesGiveWhatCanBeRead(t *testing.T) {
 		})
 	}
 }
+
+func TestGlobalOffsetTableIsThatOfTheDynamicLinker(t *testing.T) {
+	pltgot := dynamicFile(elf.DT_PLTGOT, []byte{1, 2, 3, 4})
+	o := mustNew(t, pltgot)
+	tags, err := o.dynamicTags()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := o.GlobalOffsetTable(); !ok || got != tags[elf.DT_PLTGOT] || got == 0 {
+		t.Errorf("%#x, %v, expected DT_PLTGOT, %#x", got, ok, tags[elf.DT_PLTGOT])
+	}
+	sections := testFile{sections: []testSection{
+		{name: ".got", typ: elf.SHT_PROGBITS, address: 0x3000, data: []byte{1}},
+		{name: ".got.plt", typ: elf.SHT_PROGBITS, address: 0x4000, data: []byte{1}},
+	}}
+	if got, ok := mustNew(t, sections.bytes()).GlobalOffsetTable(); !ok || got != 0x4000 {
+		t.Errorf("%#x, %v, expected that of .got.plt", got, ok)
+	}
+	sections.sections = sections.sections[:1]
+	if got, ok := mustNew(t, sections.bytes()).GlobalOffsetTable(); !ok || got != 0x3000 {
+		t.Errorf("%#x, %v, expected that of .got", got, ok)
+	}
+	if got, ok := mustNew(t, testFile{}.bytes()).GlobalOffsetTable(); ok {
+		t.Errorf("%#x of a file that has none", got)
+	}
+}

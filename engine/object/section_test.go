@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -432,4 +433,32 @@ func TestManyRelocationSectionsOfTheSameBytesAreAnError(t *testing.T) {
 	o.SetRelocations(testRelocations)
 	_, err := o.Section(".debug_info").Data()
 	wantError(t, err, nil, "all of them are more than")
+}
+
+func TestReferencesSayTheSectionOfWhatIsRelocated(t *testing.T) {
+	for _, form := range forms {
+		for _, rel := range []elf.SectionType{elf.SHT_RELA, elf.SHT_REL} {
+			var relocations []byte
+			for _, r := range [][3]uint64{ // offset, symbol, type
+				{12, 1, 1}, {4, 6, 2}, {0, 2, 1}, {8, 3, 1}, {2, 0, 1}, {12, 3, 1}, {14, 1, 0},
+			} {
+				relocations = append(relocations, relocation(form.class, form.order, rel, r[0], r[1], uint32(r[2]), 5)...)
+			}
+			o := mustNew(t, relocatableFile(form.class, form.order, rel, relocations))
+			o.SetRelocations(testRelocations)
+			got, err := o.Section(".debug_info").References()
+			// Symbols 1 and 6 are in section 1; type 0 changes nothing.
+			if diff := cmp.Diff([]Reference{{4, 1}, {12, 1}}, got); diff != "" || err != nil {
+				t.Errorf("%s, %v: %v, references (-want +got):\n%s", form.name, rel, err, diff)
+			}
+			if got, err := o.Section(".symtab").References(); len(got) != 0 || err != nil {
+				t.Errorf("%s, %v: of the symbol table: %v, %v", form.name, rel, got, err)
+			}
+		}
+	}
+	bad := relocatableFile(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA,
+		relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, 0, 7, 1, 0))
+	_, err := mustNew(t, bad).Section(".debug_info").References()
+	wantError(t, err, nil, "section .debug_info (1): relocations of section .rel (2): offset")
+	wantError(t, err, nil, "symbol 7 of 7")
 }
