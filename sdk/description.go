@@ -99,6 +99,9 @@ type RegisterRange struct {
 type Processor struct {
 	Name  string   // "gfx90a"; "" stands for a processor that nobody named
 	Lanes []uint32 // the usual count first
+	// Code objects are for this processor whose ELF flags are Flags in the bits of
+	// FlagsMask. A mask of 0: the ELF header does not tell.
+	FlagsMask, Flags uint32
 }
 
 // RegisterSource says what kind of record a register set lays out.

@@ -40,7 +40,7 @@ func testDescription() *Description {
 		CallDistance: 1, MaxInstruction: 4, StackAlign: 8,
 		Relocations: []object.Relocation{{Type: 0, Kind: object.RelocationNone}, {Type: 1, Size: 8, Kind: object.RelocationAbsolute}},
 		Dialects:    []Dialect{{Name: "vendor", Operations: []DialectOperation{{Opcode: 0xe1, Name: "DW_OP_LLVM_offset"}, {Opcode: 0xe9, User: 2, Name: "DW_OP_LLVM_bit_offset"}}}},
-		Processors:  []Processor{{Lanes: []uint32{4}}, {Name: "chip1", Lanes: []uint32{8, 4}}},
+		Processors:  []Processor{{Lanes: []uint32{4}}, {Name: "chip1", Lanes: []uint32{8, 4}, FlagsMask: 0xff, Flags: 0x12}},
 	}
 }
 
@@ -92,6 +92,7 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"Processors[2].Name: \"CHIP1\" is also": func(d *Description) {
 			d.Processors = append(d.Processors, Processor{Name: "CHIP1", Lanes: []uint32{1}})
 		},
+		"Processors[1].Flags: 0x112 has bits":    func(d *Description) { d.Processors[1].Flags = 0x112 },
 		"Processors[1].Lanes: 0 counts":          func(d *Description) { d.Processors[1].Lanes = nil },
 		"Processors[1].Lanes: 65 counts":         func(d *Description) { d.Processors[1].Lanes = make([]uint32, 65) },
 		"Processors[1].Lanes[1]: 0":              func(d *Description) { d.Processors[1].Lanes[1] = 0 },

@@ -94,6 +94,17 @@ func (d *Description) Processor(name string) (p Processor, ok bool) {
 	return Processor{}, false
 }
 
+// ObjectProcessor returns the processor that the ELF flags of a code object
+// tell; ok is false where they tell none.
+func (d *Description) ObjectProcessor(flags uint32) (p Processor, ok bool) {
+	for _, p := range d.Processors {
+		if p.FlagsMask != 0 && flags&p.FlagsMask == p.Flags {
+			return p, true
+		}
+	}
+	return Processor{}, false
+}
+
 // ShortRegisterName is the shorter of a register's name and alias that lead
 // back to it: v0 for VGPR0, EXEC for EXEC_MASK_64.
 func (n Names) ShortRegisterName(number uint64) (name string, ok bool) {

@@ -114,6 +114,15 @@ func TestProcessorsAreFoundByName(t *testing.T) {
 	}
 }
 
+func TestProcessorsAreFoundByELFFlags(t *testing.T) {
+	d := testDescription()
+	for flags, want := range map[uint32]string{0x12: "chip1", 0x512: "chip1", 0x13: "", 0: ""} {
+		if p, ok := d.ObjectProcessor(flags); p.Name != want || ok != (want != "") {
+			t.Errorf("ObjectProcessor(%#x): %v %v", flags, p, ok)
+		}
+	}
+}
+
 // A description may name a dialect that is built in if it says the same, except
 // those that are nobody's own.
 func TestBuiltInDialectsAreDeclaredAsTheyAre(t *testing.T) {

@@ -366,6 +366,9 @@ func (d *Description) checkProcessors() error {
 			return fmt.Errorf("%s.Name: %q is also the name of Processors[%d]", at, p.Name, j)
 		}
 		seen[name] = i
+		if p.Flags&^p.FlagsMask != 0 {
+			return fmt.Errorf("%s.Flags: %#x has bits that are not in the mask %#x", at, p.Flags, p.FlagsMask)
+		}
 		if len(p.Lanes) == 0 || len(p.Lanes) > maxLaneCounts {
 			return fmt.Errorf("%s.Lanes: %d counts, expected 1 to %d", at, len(p.Lanes), maxLaneCounts)
 		}

@@ -58,7 +58,7 @@ func encodeDescription(d *Description) *pb.Description {
 			}
 		}),
 		Processors: column(d.Processors, func(p *Processor) *pb.Processor {
-			return &pb.Processor{Name: p.Name, Lanes: p.Lanes}
+			return &pb.Processor{Name: p.Name, Lanes: p.Lanes, FlagsMask: p.FlagsMask, Flags: p.Flags}
 		}),
 	}
 	if d.FramePointer != nil {
@@ -129,7 +129,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			}
 		}),
 		Processors: column(p.GetProcessors(), func(p **pb.Processor) Processor {
-			return Processor{Name: (*p).GetName(), Lanes: (*p).GetLanes()}
+			return Processor{Name: (*p).GetName(), Lanes: (*p).GetLanes(), FlagsMask: (*p).GetFlagsMask(), Flags: (*p).GetFlags()}
 		}),
 	}
 	var err error

@@ -337,6 +337,9 @@ func TestProcessorsOfTheCorpus(t *testing.T) {
 		if err := a.Validate(Description(), req); err != nil || a.Processor != want {
 			t.Errorf("flags %#x: %q %v, want %q", flags, a.Processor, err, want)
 		}
+		if p, ok := Description().ObjectProcessor(flags); p.Name != want || ok != (want != "") {
+			t.Errorf("flags %#x: the description says %q", flags, p.Name)
+		}
 		var kind any
 		for _, r := range a.DefaultRules {
 			if r.Column == 64 {

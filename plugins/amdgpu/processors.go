@@ -102,9 +102,10 @@ var processors = [...]processor{
 	{"gfx12-5-generic", 0x5b, gfx125},
 }
 
+const mach = 0xff // EF_AMDGPU_MACH, of an ELF header's flags
+
 // processorOf returns the processor of an ELF header's flags, or nil.
 func processorOf(flags uint32) *processor {
-	const mach = 0xff // EF_AMDGPU_MACH
 	for i := range processors {
 		if processors[i].flag == flags&mach {
 			return &processors[i]
@@ -139,7 +140,9 @@ func usualLanes(name string) uint32 {
 func laneCounts() []sdk.Processor {
 	list := []sdk.Processor{{Lanes: []uint32{wave64, wave32}}}
 	for i := range processors {
-		list = append(list, sdk.Processor{Name: processors[i].name, Lanes: slices.Clone(processors[i].lanes)})
+		list = append(list, sdk.Processor{
+			Name: processors[i].name, Lanes: slices.Clone(processors[i].lanes), FlagsMask: mach, Flags: processors[i].flag,
+		})
 	}
 	return list
 }

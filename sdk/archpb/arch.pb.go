@@ -1264,6 +1264,8 @@ type Processor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Lanes         []uint32               `protobuf:"varint,2,rep,packed,name=lanes,proto3" json:"lanes,omitempty"`
+	FlagsMask     uint32                 `protobuf:"varint,3,opt,name=flags_mask,json=flagsMask,proto3" json:"flags_mask,omitempty"` // 0: the ELF header does not tell the processor
+	Flags         uint32                 `protobuf:"varint,4,opt,name=flags,proto3" json:"flags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1310,6 +1312,20 @@ func (x *Processor) GetLanes() []uint32 {
 		return x.Lanes
 	}
 	return nil
+}
+
+func (x *Processor) GetFlagsMask() uint32 {
+	if x != nil {
+		return x.FlagsMask
+	}
+	return 0
+}
+
+func (x *Processor) GetFlags() uint32 {
+	if x != nil {
+		return x.Flags
+	}
+	return 0
 }
 
 type Recogniser struct {
@@ -4601,10 +4617,13 @@ const file_arch_proto_rawDesc = "" +
 	"\asymbols\x18\x14 \x01(\v2\x16.unwindd.arch.v1.BlobsR\asymbols\x12:\n" +
 	"\n" +
 	"processors\x18\x15 \x03(\v2\x1a.unwindd.arch.v1.ProcessorR\n" +
-	"processors\"5\n" +
+	"processors\"j\n" +
 	"\tProcessor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05lanes\x18\x02 \x03(\rR\x05lanes\"\xae\x01\n" +
+	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
+	"\n" +
+	"flags_mask\x18\x03 \x01(\rR\tflagsMask\x12\x14\n" +
+	"\x05flags\x18\x04 \x01(\rR\x05flags\"\xae\x01\n" +
 	"\n" +
 	"Recogniser\x12\x1f\n" +
 	"\velf_machine\x18\x01 \x01(\rR\n" +
