@@ -1,0 +1,194 @@
+package cfi
+
+import "iter"
+
+// An Entry is an entry of a section as it is written: a CIE, an FDE, or a
+// terminator, which is a length of zero and has neither.
+type Entry struct {
+	Offset  uint64 // in the section
+	Length  uint64 // of what follows the length field, bytes
+	DWARF64 bool   // the entry is in the 64-bit DWARF format
+	CIE     *CIE
+	FDE     *FDE
+}
+
+// Entries lists what is in the section, in its order. With an error CIE and FDE
+// are nil; the list goes on behind the entry unless its length is the problem.
+func (t *Table) Entries() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		data := t.section.Data
+		for offset := 0; offset < len(data); {
+			if rest := data[offset:]; len(rest) < 4 && allZero(rest) {
+				return // alignment
+			}
+			e, err := t.entryAt(uint64(offset))
+			out := Entry{Offset: e.offset}
+			if e.end != 0 {
+				header := 4
+				r := t.reader(offset, len(data))
+				if out.DWARF64 = r.u32() == 0xffffffff; out.DWARF64 {
+					header = 12
+				}
+				out.Length = uint64(e.end - offset - header)
+			}
+			switch {
+			case err != nil || e.terminator:
+			case e.cie:
+				out.CIE, err = t.cie(e.offset)
+			default:
+				f := new(FDE)
+				if err = t.parseFDE(e, f); err == nil {
+					out.FDE = f
+				}
+			}
+			if !yield(out, err) || e.end == 0 {
+				return
+			}
+			offset = e.end
+		}
+	}
+}
+
+// OperandKind says what an operand of a call frame instruction is.
+type OperandKind uint8
+
+// The kinds of operands.
+const (
+	AdvanceOperand    OperandKind = iota // bytes of code
+	AddressOperand                       // a virtual address
+	RegisterOperand                      // a DWARF register number
+	OffsetOperand                        // signed, bytes
+	SpaceOperand                         // an address space
+	SizeOperand                          // bytes
+	ExpressionOperand                    // an expression
+)
+
+var operandKinds = [...]OperandKind{
+	lowDelta: AdvanceOperand, delta1: AdvanceOperand, delta2: AdvanceOperand, delta4: AdvanceOperand, delta8: AdvanceOperand,
+	address: AddressOperand, lowRegister: RegisterOperand, register: RegisterOperand,
+	offset: OffsetOperand, factored: OffsetOperand, signedFactored: OffsetOperand,
+	space: SpaceOperand, size: SizeOperand, block: ExpressionOperand,
+}
+
+// An Operand is an operand of a call frame instruction, multiplied by the
+// alignment factor that it counts in.
+type Operand struct {
+	Kind  OperandKind
+	Value uint64 // OffsetOperand: an int64 reinterpreted
+	Expr  []byte // ExpressionOperand: aliases the section
+}
+
+// An Instruction is a call frame instruction as it is written.
+type Instruction struct {
+	Offset   uint64 // in the section
+	Name     string // "DW_CFA_offset"
+	Operands []Operand
+	Location uint64 // of an FDE: where the table is once it is executed, a virtual address
+
+	end int // of the instruction in the section
+}
+
+// Instructions lists the initial instructions, padding included. It ends with
+// the first that cannot be decoded; Operands are reused.
+func (c *CIE) Instructions() iter.Seq2[Instruction, error] {
+	return func(yield func(Instruction, error) bool) { c.instructions(c.pos, c.end, 0, yield) }
+}
+
+// Instructions lists the instructions, padding included. It ends with the first
+// that cannot be decoded; Operands are reused.
+func (f *FDE) Instructions() iter.Seq2[Instruction, error] {
+	return func(yield func(Instruction, error) bool) { f.CIE.instructions(f.pos, f.end, f.Start, yield) }
+}
+
+func (c *CIE) instructions(pos, end int, start uint64, yield func(Instruction, error) bool) {
+	t := c.table
+	if c.unexpected {
+		yield(Instruction{}, t.errorf(c.Offset, ErrAugmentation, "%q", c.Augmentation))
+		return
+	}
+	m := newMachine(t, c, pos, end, nil)
+	defer m.free()
+	m.fn = start
+	location := start
+	var list [3]Operand
+	for m.r.pos < end {
+		at := m.r.pos
+		code := m.r.data[at]
+		m.r.pos++
+		op := &opcodes[code]
+		in := Instruction{Offset: uint64(at), Name: op.name}
+		if op.apply == nil {
+			yield(in, t.errorf(in.Offset, ErrInstruction, "%#02x", code))
+			return
+		}
+		var o operands
+		if err := m.decode(code, op, &o); err != nil {
+			yield(in, t.errorf(in.Offset, err, "%s", op.name))
+			return
+		}
+		in.Operands = list[:0]
+		for i, kind := range op.operands {
+			if kind == noOperand {
+				break
+			}
+			operand := Operand{Kind: operandKinds[kind], Value: o.value[i]}
+			switch operand.Kind {
+			case ExpressionOperand:
+				operand.Value, operand.Expr = 0, o.expr
+			case AdvanceOperand:
+				location = (location + operand.Value) & m.mask
+			case AddressOperand:
+				location = operand.Value
+			}
+			in.Operands = append(in.Operands, operand)
+		}
+		in.Location, in.end = location, m.r.pos
+		if !yield(in, nil) {
+			return
+		}
+	}
+}
+
+// advances says whether the instruction completes a row.
+func (in *Instruction) advances() bool {
+	return len(in.Operands) > 0 && in.Operands[0].Kind <= AddressOperand
+}
+
+// Advances calls yield with every row as it is written: one for each
+// instruction that sets or advances the location and one for the end, until
+// yield returns false. What Rows leaves out is there: rows that the next one
+// replaces because it begins at the same address, rows at or behind End, those
+// of an FDE of no code. The row is reused as with Rows.
+func (f *FDE) Advances(yield func(*Row) bool) error {
+	row := new(Row)
+	m, err := f.start(row)
+	if err != nil {
+		return err
+	}
+	defer m.free()
+	whole := m.r.data
+	for in, err := range f.Instructions() {
+		if err != nil {
+			break // the machine gives the error
+		}
+		if !in.advances() {
+			continue
+		}
+		m.r.data = whole[:in.end]
+		if _, err := m.run(); err != nil {
+			return err
+		}
+		row.End = m.location
+		if !yield(row) {
+			return nil
+		}
+		row.Start = m.location
+	}
+	m.r.data = whole
+	if _, err := m.run(); err != nil {
+		return err
+	}
+	row.End = f.End
+	yield(row)
+	return nil
+}
