@@ -15,6 +15,7 @@ import (
 type frameTable struct {
 	*cfi.Table
 	section string
+	size    int   // of the section, bytes
 	err     error // why there is no Table
 	header  error // why .eh_frame_hdr is not used
 }
@@ -112,7 +113,7 @@ func newFrameTable(o *object.Object, from *object.Section, code uint32, s cfi.Se
 			err = fmt.Errorf("%s: %w", o.Name(), err)
 		}
 	}
-	return frameTable{Table: t, section: s.Name, err: err}
+	return frameTable{Table: t, section: s.Name, size: len(s.Data), err: err}
 }
 
 // codeOf says which section of a relocatable object an address in one of its

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// dumpFramesFlags are the flags of `unwindd dump cfi` and `dump rows`.
+type dumpFramesFlags struct {
+	*globals
+	dialect string
+}
+
+// newDumpFrames makes a command that writes the call frame information of a
+// file by one of two functions.
+func newDumpFrames(g *globals, cmd *cobra.Command, text, json func(*report.CallFrames, *writer) error) *cobra.Command {
+	f := &dumpFramesFlags{globals: g}
+	cmd.Args = usageArgs(cobra.ExactArgs(1))
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return f.file(args[0], func(c *report.CallFrames, w *writer) error {
+			if f.format == "json" {
+				return json(c, w)
+			}
+			return text(c, w)
+		})
+	}
+	cmd.Flags().StringVar(&f.dialect, "dialect", "", "the dialect `NAME` of expressions (the first of the architecture's that fits)")
+	return cmd
+}
+
+func newDumpCFI(g *globals) *cobra.Command {
+	return newDumpFrames(g, &cobra.Command{
+		Use:   "cfi FILE",
+		Short: "Print call frame information as it is written",
+		Long: `Print every CIE and FDE of a file with its instructions, section by section.
+Numbers are multiplied by the alignment factors.`,
+		Example: `  unwindd dump cfi server
+  unwindd dump cfi server.debug --format json`,
+	}, func(c *report.CallFrames, w *writer) error { return c.WriteCFIText(w) },
+		func(c *report.CallFrames, w *writer) error { return c.WriteCFIJSON(w) })
+}
+
+func newDumpRows(g *globals) *cobra.Command {
+	return newDumpFrames(g, &cobra.Command{
+		Use:   "rows FILE",
+		Short: "Print call frame information as tables of rows",
+		Long: `Print the rows of every FDE of a file: where the CFA is at each PC, and where the
+caller's registers are. Only what the file says is printed; a dash or an absent
+rule is the default of the architecture.`,
+		Example: `  unwindd dump rows server
+  unwindd dump rows kernel.co --format json`,
+	}, func(c *report.CallFrames, w *writer) error { return c.WriteRowsText(w) },
+		func(c *report.CallFrames, w *writer) error { return c.WriteRowsJSON(w) })
+}
+
+func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writer) error) error {
+	m, err := f.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o, err := object.Open(path)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	d, err := describe(m, o)
+	if err != nil && !errors.Is(err, plugin.ErrNoArchitecture) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if d != nil {
+		o.SetRelocations(d.Relocations)
+	}
+	expression, err := expressionText(d, o, f.dialect)
+	if err != nil {
+		return err
+	}
+	for _, p := range o.Problems() {
+		fmt.Fprintf(os.Stderr, "unwindd: %s\n", p)
+	}
+	c := &report.CallFrames{
+		File: path, Entries: engine.CallFrameEntries(o), Expression: expression,
+		Register: registerNames(d, o), Space: spaceNames(d),
+		Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %v\n", err) },
+	}
+	return object.Guard(func() error {
+		return f.write(func(w *writer) error {
+			c.Color = w.terminal
+			return write(c, w)
+		})
+	})
+}
+
+// objectNames are the names that threads of an object know.
+func objectNames(d *sdk.Description, o *object.Object) sdk.Names {
+	lanes := uint32(0)
+	if p, ok := d.ObjectProcessor(o.Flags()); ok {
+		lanes = p.Lanes[0]
+	}
+	return d.Names(lanes)
+}
+
+// registerNames names the columns of an object: those without a name go by
+// their number, on a machine that is not known as rN.
+func registerNames(d *sdk.Description, o *object.Object) func(uint64) string {
+	if d == nil {
+		return func(n uint64) string { return fmt.Sprintf("r%d", n) }
+	}
+	names, known := objectNames(d, o), map[uint64]string{}
+	return func(n uint64) string {
+		name, ok := known[n]
+		if ok {
+			return name
+		}
+		if name, ok = names.RegisterName(n); !ok {
+			return fmt.Sprint(n)
+		}
+		known[n] = name
+		return name
+	}
+}
+
+// spaceNames names address spaces; those without a name go by their number.
+func spaceNames(d *sdk.Description) func(locexpr.AddressSpace) string {
+	return func(space locexpr.AddressSpace) string {
+		if d != nil {
+			if info, ok := d.Space(space); ok {
+				return info.Name
+			}
+		}
+		return fmt.Sprint(uint64(space))
+	}
+}
+
+// expressionText writes the expressions of an object as text, in the dialect of
+// a name, or else in the first of the architecture's in which each can be
+// decoded: which is in force, the file does not say.
+func expressionText(d *sdk.Description, o *object.Object, name string) (func([]byte) string, error) {
+	options := locexpr.TextOptions{AddressSize: o.AddressSize(), Order: locexpr.LittleEndian}
+	if o.ByteOrder() == binary.BigEndian {
+		options.Order = locexpr.BigEndian
+	}
+	if d != nil {
+		options.Names = objectNames(d, o)
+	}
+	dialects := []*locexpr.Dialect{locexpr.DWARF5}
+	switch {
+	case name != "":
+		dialect, err := dialectOf(d, name, nil)
+		if err != nil {
+			return nil, err
+		}
+		dialects = []*locexpr.Dialect{dialect}
+	case d != nil && len(d.Dialects) > 0:
+		dialects = dialects[:0]
+		for i := range d.Dialects {
+			dialect, err := d.Dialects[i].Table()
+			if err != nil {
+				return nil, err
+			}
+			dialects = append(dialects, dialect)
+		}
+	}
+	return func(expr []byte) string {
+		options := options
+		options.Dialect = dialects[0]
+		for _, dialect := range dialects {
+			if decodes(expr, dialect, options) {
+				options.Dialect = dialect
+				break
+			}
+		}
+		return locexpr.FormatText(expr, options)
+	}, nil
+}
+
+func decodes(expr []byte, dialect *locexpr.Dialect, o locexpr.TextOptions) bool {
+	for _, err := range locexpr.Decode(expr, dialect, o.AddressSize, o.Order) {
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,347 @@
+package report
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// jsonEntry is a CIE, an FDE or a terminator of `dump cfi`. Offsets and lengths
+// are bytes.
+type jsonEntry struct {
+	Section string `json:"section"`
+	Offset  uint64 `json:"offset"`
+	Kind    string `json:"kind"` // "CIE", "FDE", "terminator"
+	Length  uint64 `json:"length"`
+	Format  string `json:"format"` // "DWARF32", "DWARF64"
+
+	*jsonCIE
+	*jsonFDE
+}
+
+type jsonCIE struct {
+	Version       uint8  `json:"version"`
+	Augmentation  string `json:"augmentation"`
+	AddressSize   int    `json:"address_size"`
+	SegmentSize   int    `json:"segment_selector_size"`
+	CodeAlignment uint64 `json:"code_alignment"`
+	DataAlignment int64  `json:"data_alignment"`
+	ReturnAddress string `json:"return_address"`
+	FDEEncoding   string `json:"fde_encoding"`
+	LSDAEncoding  string `json:"lsda_encoding,omitempty"`
+	Personality   string `json:"personality,omitempty"`
+	SignalFrame   bool   `json:"signal_frame,omitempty"`
+	BKey          bool   `json:"b_key,omitempty"`
+}
+
+type jsonFDE struct {
+	CIE     uint64 `json:"cie"` // offset
+	Start   string `json:"start"`
+	End     string `json:"end"`
+	Segment uint64 `json:"segment,omitempty"`
+	LSDA    string `json:"lsda,omitempty"`
+}
+
+// jsonInstruction is an instruction of `dump cfi`.
+type jsonInstruction struct {
+	Offset     uint64   `json:"offset"` // in the section
+	Op         string   `json:"op"`
+	Operands   []string `json:"operands"`
+	Expression string   `json:"expression,omitempty"` // text of an expr: operand
+	Location   string   `json:"location,omitempty"`   // after an instruction that changes it
+}
+
+// Pointer encodings (LSB 5.0, 10.5.1).
+var (
+	pointerFormats = map[uint8]string{
+		0x00: "absptr", 0x01: "uleb128", 0x02: "udata2", 0x03: "udata4", 0x04: "udata8",
+		0x08: "signed", 0x09: "sleb128", 0x0a: "sdata2", 0x0b: "sdata4", 0x0c: "sdata8",
+	}
+	pointerBases = map[uint8]string{0x10: "pcrel", 0x20: "textrel", 0x30: "datarel", 0x40: "funcrel", 0x50: "aligned"}
+)
+
+// pointerEncoding is an encoding in the names of the LSB.
+func pointerEncoding(e uint8) string {
+	if e == 0xff {
+		return "DW_EH_PE_omit"
+	}
+	format, ok := pointerFormats[e&0x0f]
+	base, based := pointerBases[e&0x70]
+	if !ok || !based && e&0x70 != 0 {
+		return fmt.Sprintf("0x%02x", e)
+	}
+	s := "DW_EH_PE_" + format
+	if based {
+		s = "DW_EH_PE_" + base + "|" + s
+	}
+	if e&0x80 != 0 {
+		s = "DW_EH_PE_indirect|" + s
+	}
+	return s
+}
+
+// pointer is an encoded pointer's value; "" where there is none.
+func pointer(p cfi.Pointer) string {
+	switch {
+	case !p.Present:
+		return ""
+	case p.Indirect:
+		return fmt.Sprintf("*0x%x", p.Address)
+	}
+	return fmt.Sprintf("0x%x", p.Address)
+}
+
+func (c *CallFrames) entry(e engine.CallFrameEntry) jsonEntry {
+	out := jsonEntry{Section: e.Section, Offset: e.Offset, Kind: "terminator", Length: e.Length, Format: "DWARF32"}
+	if e.DWARF64 {
+		out.Format = "DWARF64"
+	}
+	if i := e.CIE; i != nil {
+		out.Kind = "CIE"
+		out.jsonCIE = &jsonCIE{
+			Version: i.Version, Augmentation: i.Augmentation, AddressSize: i.AddressSize, SegmentSize: i.SegmentSize,
+			CodeAlignment: i.CodeAlignment, DataAlignment: i.DataAlignment, ReturnAddress: c.Register(i.ReturnAddress),
+			FDEEncoding: pointerEncoding(i.FDEEncoding), Personality: pointer(i.Personality),
+			SignalFrame: i.SignalFrame, BKey: i.BKey,
+		}
+		if i.LSDAEncoding != 0xff {
+			out.LSDAEncoding = pointerEncoding(i.LSDAEncoding)
+		}
+	}
+	if f := e.FDE; f != nil {
+		out.Kind = "FDE"
+		out.jsonFDE = &jsonFDE{
+			CIE: f.CIE.Offset, Start: fmt.Sprintf("0x%x", f.Start), End: fmt.Sprintf("0x%x", f.End),
+			Segment: f.Segment, LSDA: pointer(f.LSDA),
+		}
+	}
+	return out
+}
+
+// instructions calls f with the instructions of an entry.
+func instructions(e engine.CallFrameEntry, f func(*cfi.Instruction) error) (stop, problem error) {
+	list := func(yield func(cfi.Instruction, error) bool) {}
+	switch {
+	case e.CIE != nil:
+		list = e.CIE.Instructions()
+	case e.FDE != nil:
+		list = e.FDE.Instructions()
+	}
+	for in, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		if err := f(&in); err != nil {
+			return err, nil
+		}
+	}
+	return nil, nil
+}
+
+// operand is an operand as text. What it is counted from is part of it.
+func (c *CallFrames) operand(in *cfi.Instruction, o *cfi.Operand) string {
+	switch o.Kind {
+	case cfi.RegisterOperand:
+		return c.Register(o.Value)
+	case cfi.AddressOperand:
+		return fmt.Sprintf("0x%x", o.Value)
+	case cfi.SpaceOperand:
+		return c.Space(locexpr.AddressSpace(o.Value))
+	case cfi.ExpressionOperand:
+		return "expr:" + hex.EncodeToString(o.Expr)
+	case cfi.OffsetOperand:
+		n := int64(o.Value)
+		switch {
+		case strings.HasPrefix(in.Name, "DW_CFA_val_"):
+			return "valcfa" + signed(n)
+		case in.Name == "DW_CFA_GNU_negative_offset_extended":
+			return "cfa" + signed(-n)
+		case strings.HasPrefix(in.Name, "DW_CFA_offset"):
+			return "cfa" + signed(n)
+		}
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprint(o.Value)
+}
+
+// changesLocation says whether an instruction sets or advances the location.
+func changesLocation(in *cfi.Instruction) bool {
+	return len(in.Operands) == 1 && (in.Operands[0].Kind == cfi.AdvanceOperand || in.Operands[0].Kind == cfi.AddressOperand)
+}
+
+// WriteCFIJSON writes every entry with its instructions, and the problems.
+func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
+	l := newJSONList(w, "entries")
+	for e, err := range c.Entries {
+		if err != nil {
+			l.problems.add(err)
+			continue
+		}
+		head, err := marshal(c.entry(e))
+		if err != nil {
+			return err
+		}
+		l.next()
+		l.WriteString(strings.TrimSuffix(head, "}") + `,"instructions":[`)
+		comma := ""
+		stop, problem := instructions(e, func(in *cfi.Instruction) error {
+			out := jsonInstruction{Offset: in.Offset, Op: in.Name, Operands: []string{}}
+			for i := range in.Operands {
+				o := &in.Operands[i]
+				out.Operands = append(out.Operands, c.operand(in, o))
+				if o.Kind == cfi.ExpressionOperand {
+					out.Expression = c.Expression(o.Expr)
+				}
+			}
+			if changesLocation(in) && e.FDE != nil {
+				out.Location = fmt.Sprintf("0x%x", in.Location)
+			}
+			text, err := marshal(out)
+			if err != nil {
+				return err
+			}
+			_, err = l.WriteString(comma + "\n  " + text)
+			comma = ","
+			return err
+		})
+		if stop != nil {
+			return stop
+		}
+		if problem != nil {
+			l.problems.add(fmt.Errorf("%s: %w", c.File, problem))
+		}
+		if _, err := l.WriteString("]}"); err != nil {
+			return err
+		}
+	}
+	return l.finish()
+}
+
+// WriteCFIText writes every entry with its instructions for people.
+func (c *CallFrames) WriteCFIText(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 1<<16)
+	p := newPaint(c.Color)
+	section, blank := "", ""
+	for e, err := range c.Entries {
+		if err != nil {
+			c.Problem(err)
+			continue
+		}
+		if e.Section != section {
+			section = e.Section
+			fmt.Fprintf(b, "%s%s\n\n", blank, p.head(fmt.Sprintf("%s, %d bytes", section, e.Size)))
+			blank = ""
+		}
+		b.WriteString(blank)
+		blank = "\n"
+		c.entryText(b, p, e)
+		if err := c.instructionsText(b, e); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
+// entryText writes the header fields of an entry.
+func (c *CallFrames) entryText(b *bufio.Writer, p paint, e engine.CallFrameEntry) {
+	out := c.entry(e)
+	fmt.Fprintf(b, "%08x  %s  ", e.Offset, p.function(out.Kind))
+	var fields []string
+	field := func(format string, args ...any) { fields = append(fields, fmt.Sprintf(format, args...)) }
+	switch {
+	case e.FDE != nil:
+		f := out.jsonFDE
+		fmt.Fprintf(b, "%s to %s  CIE %08x", f.Start, f.End, f.CIE)
+		if f.Segment != 0 {
+			field("segment %#x", f.Segment)
+		}
+		if f.LSDA != "" {
+			field("LSDA %s", f.LSDA)
+		}
+	case e.CIE != nil:
+		i := out.jsonCIE
+		fmt.Fprintf(b, "version %d  augmentation %q", i.Version, i.Augmentation)
+		field("code alignment %d", i.CodeAlignment)
+		field("data alignment %d", i.DataAlignment)
+		field("return address %s", i.ReturnAddress)
+		field("address size %d", i.AddressSize)
+		if i.SegmentSize != 0 {
+			field("segment selector size %d", i.SegmentSize)
+		}
+		if i.Augmentation != "" {
+			field("FDE pointers %s", i.FDEEncoding)
+		}
+		if i.LSDAEncoding != "" {
+			field("LSDA pointers %s", i.LSDAEncoding)
+		}
+		if i.Personality != "" {
+			field("personality %s", i.Personality)
+		}
+		if i.SignalFrame {
+			field("signal frame")
+		}
+		if i.BKey {
+			field("signed with the B key")
+		}
+	}
+	fmt.Fprintf(b, "  length %d", e.Length)
+	if e.DWARF64 {
+		b.WriteString("  DWARF64")
+	}
+	b.WriteByte('\n')
+	if len(fields) > 0 {
+		fmt.Fprintf(b, "          %s\n", strings.Join(fields, ", "))
+	}
+}
+
+// instructionsText writes instructions, with equal ones that follow each other,
+// which is padding, as one.
+func (c *CallFrames) instructionsText(b *bufio.Writer, e engine.CallFrameEntry) error {
+	nops := 0
+	padding := func() {
+		switch {
+		case nops == 1:
+			b.WriteString("          DW_CFA_nop\n")
+		case nops > 1:
+			fmt.Fprintf(b, "          %-26s %d times\n", "DW_CFA_nop", nops)
+		}
+		nops = 0
+	}
+	stop, problem := instructions(e, func(in *cfi.Instruction) error {
+		if in.Name == "DW_CFA_nop" {
+			nops++
+			return nil
+		}
+		padding()
+		var operands []string
+		for i := range in.Operands {
+			o := &in.Operands[i]
+			if o.Kind == cfi.ExpressionOperand {
+				operands = append(operands, c.Expression(o.Expr))
+				continue
+			}
+			operands = append(operands, c.operand(in, o))
+		}
+		line := strings.Join(operands, ", ")
+		if changesLocation(in) && in.Operands[0].Kind == cfi.AdvanceOperand && e.FDE != nil {
+			line += fmt.Sprintf(" to 0x%x", in.Location)
+		}
+		if line == "" {
+			_, err := fmt.Fprintf(b, "          %s\n", in.Name)
+			return err
+		}
+		_, err := fmt.Fprintf(b, "          %-26s %s\n", in.Name, line)
+		return err
+	})
+	padding()
+	if problem != nil {
+		c.Problem(fmt.Errorf("%s: %w", c.File, problem))
+	}
+	return stop
+}

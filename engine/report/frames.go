@@ -1,0 +1,281 @@
+package report
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// CallFrames writes the call frame information of a code object, as it comes:
+// what it holds at a time does not grow with the object.
+type CallFrames struct {
+	File    string // the object, named in problems
+	Entries iter.Seq2[engine.CallFrameEntry, error]
+	// Register and Space name registers and address spaces.
+	Register func(number uint64) string
+	Space    func(space locexpr.AddressSpace) string
+	// Expression is the text of an expression.
+	Expression func(expr []byte) string
+	// Problem is told what is wrong with entries, where that is not part of what
+	// is written.
+	Problem func(error)
+	Color   bool
+}
+
+// Rows of an FDE take two bytes each, and each may have every rule of its CIE.
+// A section has at most rulesBase rules and rulesPerByte for each of its bytes;
+// real ones have 1 to 10.
+const (
+	rulesBase    = 1 << 22
+	rulesPerByte = 512
+)
+
+// errManyRules is why the rows of a section end early.
+var errManyRules = errors.New("limit exceeded: the rows of the section have too many rules, and the rest is left out")
+
+// rows calls begin, row for each of its rows, and end for every FDE. An FDE that
+// defines nothing has no rows.
+func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(engine.CallFrameEntry) error, problem func(error)) error {
+	section, rules := "", uint64(0)
+	for e, err := range c.Entries {
+		if err != nil {
+			problem(err)
+			continue
+		}
+		if e.FDE == nil {
+			continue
+		}
+		if e.Section != section {
+			section, rules = e.Section, 0
+		}
+		limit := rulesBase + rulesPerByte*e.Size
+		if rules > limit {
+			continue
+		}
+		if err := begin(e); err != nil {
+			return err
+		}
+		var stop error
+		err := e.FDE.Advances(func(r *cfi.Row) bool {
+			rules += uint64(1 + len(r.Rules))
+			switch {
+			case rules > limit:
+				problem(fmt.Errorf("%s: %s+%#x: %w", c.File, e.Section, e.Offset, errManyRules))
+				return false
+			case r.Start == e.FDE.Start && r.End == e.FDE.End && saysNothing(r):
+				return true
+			}
+			stop = row(r)
+			return stop == nil
+		})
+		if stop != nil {
+			return stop
+		}
+		if err != nil {
+			problem(fmt.Errorf("%s: %w", c.File, err))
+		}
+		if err := end(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func saysNothing(r *cfi.Row) bool {
+	return r.CFA.Kind == cfi.NoCFA && len(r.Rules) == 0 && !r.WindowSave
+}
+
+// cfa is a CFA rule as it stands in the output; "" where there is none.
+func (c *CallFrames) cfa(r *cfi.CFARule, expr func([]byte) string) string {
+	switch r.Kind {
+	case cfi.CFARegister:
+		s := c.Register(r.Register) + signed(r.Offset)
+		if r.Space != locexpr.DefaultSpace {
+			s += "@" + c.Space(r.Space)
+		}
+		return s
+	case cfi.CFAExpression:
+		return "expr" + expr(r.Expr)
+	}
+	return ""
+}
+
+// rule is a register rule as it stands in the output.
+func (c *CallFrames) rule(r *cfi.Rule, expr func([]byte) string) string {
+	switch r.Kind {
+	case cfi.Undefined:
+		return "undefined"
+	case cfi.SameValue:
+		return "same"
+	case cfi.Offset:
+		return "cfa" + signed(r.Offset)
+	case cfi.ValOffset:
+		return "valcfa" + signed(r.Offset)
+	case cfi.Register:
+		return c.Register(r.Register)
+	case cfi.Expression:
+		return "expr" + expr(r.Expr)
+	case cfi.ValExpression:
+		return "valexpr" + expr(r.Expr)
+	}
+	return "architectural"
+}
+
+// signed writes +0 too.
+func signed(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	if n >= 0 {
+		s = "+" + s
+	}
+	return s
+}
+
+func hexExpr(b []byte) string { return ":" + hex.EncodeToString(b) }
+
+// maxListedProblems bounds the problems that a list of entries ends with.
+const maxListedProblems = 1000
+
+// problemList is the end of a list of entries.
+type problemList struct {
+	texts []string
+	more  int
+}
+
+func (p *problemList) add(err error) {
+	if len(p.texts) == maxListedProblems {
+		p.more++
+		return
+	}
+	p.texts = append(p.texts, err.Error())
+}
+
+func (p *problemList) list() []string {
+	if p.more > 0 {
+		return append(p.texts, fmt.Sprintf("and %d more problems", p.more))
+	}
+	return append([]string{}, p.texts...)
+}
+
+// A jsonList writes a JSON object with a list that is as long as it likes, and
+// the problems behind it.
+type jsonList struct {
+	*bufio.Writer
+	problems problemList
+	comma    string
+}
+
+func newJSONList(w io.Writer, name string) *jsonList {
+	l := &jsonList{Writer: bufio.NewWriterSize(w, 1<<16)}
+	l.WriteString(`{"` + name + `":[`)
+	return l
+}
+
+// next begins another member of the list.
+func (l *jsonList) next() {
+	l.WriteString(l.comma + "\n ")
+	l.comma = ","
+}
+
+func (l *jsonList) finish() error {
+	l.WriteString("\n],\"problems\":[")
+	for i, p := range l.problems.list() {
+		if i > 0 {
+			l.WriteString(",")
+		}
+		l.WriteString("\n " + quoted(p))
+	}
+	l.WriteString("]}\n")
+	return l.Flush()
+}
+
+// marshal is a value in JSON on one line, without the escapes that only HTML
+// needs.
+func marshal(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// quoted is a string in JSON.
+func quoted(s string) string {
+	text, err := marshal(s)
+	if err != nil {
+		panic(err) // every string can be marshalled
+	}
+	return text
+}
+
+// WriteRowsJSON writes the rows of every FDE, one line each, and the problems.
+func (c *CallFrames) WriteRowsJSON(w io.Writer) error {
+	l := newJSONList(w, "fdes")
+	keys := map[uint64]string{} // `"rbx":"`
+	comma := ""
+	err := c.rows(func(r *cfi.Row) error {
+		l.WriteString(comma + "\n  {\"pc\":\"0x")
+		comma = ","
+		l.WriteString(strconv.FormatUint(r.Start, 16))
+		l.WriteByte('"')
+		if r.CFA.Kind != cfi.NoCFA {
+			l.WriteString(`,"cfa":`)
+			l.WriteString(quoted(c.cfa(&r.CFA, hexExpr)))
+		}
+		l.WriteString(`,"rules":{`)
+		for i := range r.Rules {
+			if i > 0 {
+				l.WriteByte(',')
+			}
+			key, ok := keys[r.Rules[i].Column]
+			if !ok {
+				key = quoted(c.Register(r.Rules[i].Column)) + ":"
+				keys[r.Rules[i].Column] = key
+			}
+			l.WriteString(key)
+			l.writeRule(c, &r.Rules[i].Rule)
+		}
+		l.WriteByte('}')
+		if r.WindowSave {
+			l.WriteString(`,"window_save":true`)
+		}
+		l.WriteByte('}')
+		_, err := l.Write(nil) // says what went wrong with the writes before it
+		return err
+	}, func(e engine.CallFrameEntry) error {
+		l.next()
+		comma = ""
+		_, err := fmt.Fprintf(l, `{"section":%s,"offset":%d,"start":"0x%x","end":"0x%x","rows":[`, quoted(e.Section), e.Offset, e.FDE.Start, e.FDE.End)
+		return err
+	}, func(engine.CallFrameEntry) error {
+		_, err := l.WriteString("]}")
+		return err
+	}, l.problems.add)
+	if err != nil {
+		return err
+	}
+	return l.finish()
+}
+
+// writeRule writes a rule as a JSON string. Most are at an offset from the CFA.
+func (l *jsonList) writeRule(c *CallFrames, r *cfi.Rule) {
+	if r.Kind != cfi.Offset {
+		l.WriteString(quoted(c.rule(r, hexExpr)))
+		return
+	}
+	l.WriteString(`"cfa`)
+	if r.Offset >= 0 {
+		l.WriteByte('+')
+	}
+	l.Write(strconv.AppendInt(l.AvailableBuffer(), r.Offset, 10))
+	l.WriteByte('"')
+}

@@ -1,0 +1,223 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine"
+)
+
+// A table of rows is written when it has so many rules, so that an FDE of any
+// length takes little memory. What follows has a table of its own.
+const tableRules = 1 << 14
+
+// In a table of more columns than this, those that say undefined or the same
+// value in every row are a line below it.
+const tableColumns = 12
+
+// WriteRowsText writes the rows of every FDE as a table.
+func (c *CallFrames) WriteRowsText(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 1<<16)
+	t := &rowTable{CallFrames: c, Writer: b, paint: newPaint(c.Color)}
+	separator := ""
+	err := c.rows(t.add, func(e engine.CallFrameEntry) error {
+		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", e.Section, e.Offset, e.FDE.Start, e.FDE.End)
+		_, err := b.WriteString(separator + t.head(head))
+		if e.FDE.CIE.SignalFrame {
+			b.WriteString("  signal frame")
+		}
+		b.WriteByte('\n')
+		separator = "\n"
+		t.started = false
+		return err
+	}, func(engine.CallFrameEntry) error {
+		if !t.started && len(t.rows) == 0 {
+			b.WriteString("  " + t.faint("no rules") + "\n")
+		}
+		return t.flush()
+	}, c.Problem)
+	if err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// A rowTable collects rows of one FDE and writes them below each other.
+type rowTable struct {
+	*CallFrames
+	*bufio.Writer
+	paint
+	rows    []*cfi.Row
+	rules   int
+	started bool // part of the FDE's rows is written
+}
+
+func (t *rowTable) add(r *cfi.Row) error {
+	t.rows = append(t.rows, r.Clone())
+	if t.rules += 1 + len(r.Rules); t.rules >= tableRules {
+		return t.flush()
+	}
+	return nil
+}
+
+// flush writes the rows that there are.
+func (t *rowTable) flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	columns := t.columns()
+	folded := map[uint64]bool{}
+	var below []string
+	if len(columns) > tableColumns {
+		for _, kind := range []cfi.RuleKind{cfi.Undefined, cfi.SameValue} {
+			list := t.always(columns, kind)
+			for _, column := range list {
+				folded[column] = true
+			}
+			if len(list) > 0 {
+				below = append(below, t.rule(&cfi.Rule{Kind: kind}, hexExpr)+": "+t.ranges(list))
+			}
+		}
+	}
+	line := []string{"address", "CFA"}
+	at := map[uint64]int{}
+	for _, column := range columns {
+		if !folded[column] {
+			at[column] = len(line)
+			line = append(line, t.Register(column))
+		}
+	}
+	window := len(line)
+	for _, r := range t.rows {
+		if r.WindowSave {
+			line = append(line, "window")
+			break
+		}
+	}
+	// Expressions have a number in the table and stand below it.
+	numbers := map[string]int{}
+	number := func(expr []byte) string {
+		n, ok := numbers[string(expr)]
+		if !ok {
+			n = len(numbers) + 1
+			numbers[string(expr)] = n
+			below = append(below, fmt.Sprintf("[%d] %s", n, t.Expression(expr)))
+		}
+		return fmt.Sprintf("[%d]", n)
+	}
+	cells := [][]string{line}
+	for _, r := range t.rows {
+		line := make([]string, len(line))
+		for i := range line {
+			line[i] = "-"
+		}
+		line[0] = fmt.Sprintf("0x%x", r.Start)
+		if cfa := t.cfa(&r.CFA, number); cfa != "" {
+			line[1] = cfa
+		}
+		for i := range r.Rules {
+			if j, ok := at[r.Rules[i].Column]; ok {
+				line[j] = t.rule(&r.Rules[i].Rule, number)
+			}
+		}
+		if r.WindowSave {
+			line[window] = "saved"
+		}
+		cells = append(cells, line)
+	}
+	t.align(cells)
+	for _, s := range below {
+		t.WriteString("  " + s + "\n")
+	}
+	t.rows, t.rules, t.started = t.rows[:0], 0, true
+	_, err := t.Write(nil)
+	return err
+}
+
+// align writes cells in columns, the first line faint.
+func (t *rowTable) align(cells [][]string) {
+	widths := make([]int, len(cells[0]))
+	for _, line := range cells {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for n, line := range cells {
+		var b strings.Builder
+		for i, cell := range line {
+			b.WriteString(cell)
+			if i < len(line)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+		}
+		text := b.String()
+		if n == 0 {
+			text = t.faint(text)
+		}
+		t.WriteString("  " + text + "\n")
+	}
+}
+
+// columns are those that any row mentions, in the order of their numbers.
+func (t *rowTable) columns() []uint64 {
+	var all []uint64
+	for _, r := range t.rows {
+		// Both are sorted.
+		merged := make([]uint64, 0, max(len(all), len(r.Rules)))
+		i := 0
+		for _, rule := range r.Rules {
+			for i < len(all) && all[i] < rule.Column {
+				merged = append(merged, all[i])
+				i++
+			}
+			if i < len(all) && all[i] == rule.Column {
+				i++
+			}
+			merged = append(merged, rule.Column)
+		}
+		all = append(merged, all[i:]...)
+	}
+	return all
+}
+
+// always are the columns whose rule is of a kind in every row.
+func (t *rowTable) always(columns []uint64, kind cfi.RuleKind) []uint64 {
+	var list []uint64
+	for _, column := range columns {
+		every := true
+		for _, r := range t.rows {
+			rule, ok := r.Rule(column)
+			if every = ok && rule.Kind == kind; !every {
+				break
+			}
+		}
+		if every {
+			list = append(list, column)
+		}
+	}
+	return list
+}
+
+// ranges are the names of columns, three and more that follow each other as the
+// first and the last.
+func (t *rowTable) ranges(columns []uint64) string {
+	var parts []string
+	for i := 0; i < len(columns); {
+		j := i
+		for j+1 < len(columns) && columns[j+1] == columns[j]+1 {
+			j++
+		}
+		if j > i+1 {
+			parts = append(parts, t.Register(columns[i])+" to "+t.Register(columns[j]))
+			i = j + 1
+			continue
+		}
+		parts = append(parts, t.Register(columns[i]))
+		i++
+	}
+	return strings.Join(parts, ", ")
+}
