@@ -77,7 +77,7 @@ func TestInstructions(t *testing.T) {
 		{name: "def_cfa_sf", instructions: cat(0x12, 6, sleb(-2)), want: []string{"1000-1100 6+16 16:c-8"}},
 		{name: "def_cfa_sf overflows", instructions: cat(0x12, 6, sleb(math.MinInt64)), err: ErrOverflow},
 		{name: "def_cfa_register", instructions: cat(0x0d, uleb(200)), want: []string{"1000-1100 200+8 16:c-8"}},
-		{name: "def_cfa_register without a CFA", cie: cieSpec{instructions: []byte{0}}, instructions: []byte{0x0d, 6}, err: ErrCFARule},
+		{name: "def_cfa_register without a CFA has offset 0", cie: cieSpec{instructions: []byte{0}}, instructions: []byte{0x0d, 6}, want: []string{"1000-1100 6+0"}},
 		{name: "def_cfa_register after an expression", instructions: []byte{0x0f, 1, 0x9c, 0x0d, 6}, err: ErrCFARule, errOffset: 3},
 		{name: "def_cfa_register keeps the address space", instructions: []byte{0x30, 6, 4, 5, 0x0d, 7}, want: []string{"1000-1100 7+4@5 16:c-8"}},
 		{name: "def_cfa_offset", instructions: cat(0x0e, uleb(200)), want: []string{"1000-1100 7+200 16:c-8"}},

@@ -366,8 +366,14 @@ func defCFA(m *machine, o *operands) error {
 	return nil
 }
 
+// defCFARegister changes the register. Without a rule before it, which DWARF
+// does not allow, the offset is 0: LLVM's CIEs for MIPS begin like that, and all
+// readers take them so.
 func defCFARegister(m *machine, o *operands) error {
-	if m.row.CFA.Kind != CFARegister {
+	switch m.row.CFA.Kind {
+	case NoCFA:
+		m.row.CFA.Kind = CFARegister
+	case CFAExpression:
 		return ErrCFARule
 	}
 	m.row.CFA.Register = o.value[0]

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,8 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	}
 	if d != nil {
 		o.SetRelocations(d.Relocations)
+	} else {
+		o.SetRelocations(object.DataRelocations(o.Machine()))
 	}
 	expression, err := expressionText(d, o, f.dialect)
 	if err != nil {
@@ -89,17 +92,34 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	for _, p := range o.Problems() {
 		fmt.Fprintf(os.Stderr, "unwindd: %s\n", p)
 	}
+	entries := 0
 	c := &report.CallFrames{
-		File: path, Entries: engine.CallFrameEntries(o), Expression: expression,
+		File: path, Entries: counted(engine.CallFrameEntries(o), &entries), Expression: expression,
 		Register: registerNames(d, o), Space: spaceNames(d),
 		Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %v\n", err) },
 	}
-	return object.Guard(func() error {
+	err = object.Guard(func() error {
 		return f.write(func(w *writer) error {
 			c.Color = w.terminal
 			return write(c, w)
 		})
 	})
+	if err == nil && entries == 0 && f.format == "text" {
+		fmt.Fprintf(os.Stderr, "unwindd: %s: no call frame information\n", path)
+	}
+	return err
+}
+
+// counted counts what is taken from a list.
+func counted(list iter.Seq2[engine.CallFrameEntry, error], n *int) iter.Seq2[engine.CallFrameEntry, error] {
+	return func(yield func(engine.CallFrameEntry, error) bool) {
+		for e, err := range list {
+			*n++
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // objectNames are the names that threads of an object know.

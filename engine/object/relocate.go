@@ -3,6 +3,7 @@ package object
 import (
 	"cmp"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -108,8 +109,13 @@ func (t *relocationTable) at(i int) relocationEntry {
 	f := fields{b, t.h.order, t.h.wide}
 	info := f.word(4, 8)
 	e := relocationEntry{at: t.from.Offset + uint64(i*t.size), place: f.word(0, 0), typ: uint32(info), symbol: info >> 32}
-	if !t.h.wide {
+	switch {
+	case !t.h.wide:
 		e.typ, e.symbol = uint32(info&0xff), info>>8
+	case t.h.machine == uint16(elf.EM_MIPS) && t.h.order == binary.LittleEndian:
+		// The symbol comes first, and up to three types follow, the last one's
+		// byte first (64-bit ELF Object File Specification of MIPS, 2.9).
+		e.typ, e.symbol = uint32(info>>56)|uint32(info>>48&0xff)<<8|uint32(info>>40&0xff)<<16, uint64(uint32(info))
 	}
 	switch {
 	case t.addends && t.h.wide:

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// dumpedRows is what `dump rows` prints.
+type dumpedRows struct {
+	FDEs []struct {
+		Section    string
+		Offset     uint64
+		Start, End string
+		Rows       []struct {
+			PC, CFA    string
+			Rules      map[string]string
+			WindowSave bool `json:"window_save"`
+		}
+	}
+	Problems []string
+}
+
+func dumpJSON(t *testing.T, path string) dumpedRows {
+	t.Helper()
+	out, err := command("dump", "rows", "--format", "json", path).Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("%v: %s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	var d dumpedRows
+	if err := json.Unmarshal(out, &d); err != nil {
+		t.Fatalf("%v in\n%.500s", err, out)
+	}
+	return d
+}
+
+// TestRowsOfMachinesWithoutAPlugin has relocatable files of machines that
+// nothing describes, of either class and byte order. What their rows must be is
+// in machines.s.
+func TestRowsOfMachinesWithoutAPlugin(t *testing.T) {
+	type row struct {
+		PC, CFA string
+		Rules   map[string]string
+	}
+	rules := func(text string) map[string]string {
+		m := map[string]string{}
+		for _, f := range strings.Fields(text) {
+			register, rule, _ := strings.Cut(f, "=")
+			m[register] = rule
+		}
+		return m
+	}
+	for target, initial := range map[string]string{ // what the CIE says besides the CFA
+		"powerpc": "", "powerpc64": "", "powerpc64le": "", "s390x": "", "aarch64": "", "aarch64_be": "", "i386": "r8=cfa-4",
+		"mips": "", "mipsel": "", "mips64": "", "mips64el": "", "sparc": "", "sparcv9": "", "loongarch64": "", "arm": "", "armeb": "",
+	} {
+		t.Run(target, func(t *testing.T) {
+			want := []row{
+				{"0x0", "r15+160", rules(initial)},
+				{"0x4", "r15+224", rules(initial + " r14=cfa-48")},
+				{"0x8", "r11+224", rules(initial + " r12=r5 r14=cfa-48")},
+				{"0x108", "r11+224", rules(initial + " r6=valcfa-24 r10=same r12=r5 r13=undefined r14=cfa-48")},
+				{"0x12108", "r11+224", rules("r6=valcfa-24 r8=valexpr:31 r9=expr:309f r10=same r12=r5 r13=undefined r14=cfa-48")},
+				{"0x12110", "r11+224", rules(initial + " r14=cfa-48")},
+				{"0x12114", "expr:087f06", rules(initial)},
+			}
+			d := dumpJSON(t, assemble(t, "machines.s", target+"-linux-gnu"))
+			if len(d.Problems) > 0 {
+				t.Errorf("problems: %q", d.Problems)
+			}
+			got := map[string][]row{}
+			for _, f := range d.FDEs {
+				for _, r := range f.Rows {
+					got[f.Section] = append(got[f.Section], row{r.PC, r.CFA, r.Rules})
+				}
+			}
+			for _, section := range []string{".eh_frame", ".debug_frame"} {
+				if diff := cmp.Diff(want, got[section]); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", section, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestRowsGoOnBehindAnEntryThatIsWrong(t *testing.T) {
+	path := assemble(t, "forms.s", "x86_64-linux-gnu")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An instruction that nobody knows, in the first FDE of .eh_frame.
+	at := strings.Index(string(b), "\x09\x0e\x0f\x03\x2c\x01")
+	if at < 0 {
+		t.Fatal("DW_CFA_register r14, r15 is not there")
+	}
+	b[at] = 0x3a
+	bad := filepath.Join(t.TempDir(), "bad.o")
+	if err := os.WriteFile(bad, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := dumpJSON(t, bad)
+	if len(d.FDEs) != 2 || len(d.Problems) != 1 {
+		t.Fatalf("%d FDEs, problems %q", len(d.FDEs), d.Problems)
+	}
+	good, cut := d.FDEs[0], d.FDEs[1]
+	if len(good.Rows) != 12 && len(cut.Rows) == 12 {
+		good, cut = cut, good
+	}
+	if len(good.Rows) != 12 || len(cut.Rows) != 5 {
+		t.Errorf("%d and %d rows, want all 12 of one and 5 of the other", len(good.Rows), len(cut.Rows))
+	}
+	if p := d.Problems[0]; !strings.HasPrefix(p, bad+": "+cut.Section+"+0x") || !strings.Contains(p, "0x3a") {
+		t.Errorf("problem %q", p)
+	}
+	entries, problems := dumpCFI(t, bad)
+	if len(entries) != 4 || len(problems) != 1 || problems[0] != d.Problems[0] {
+		t.Errorf("dump cfi: %d entries, problems %q", len(entries), problems)
+	}
+}
+
+func TestRowsWithoutCallFrameInformation(t *testing.T) {
+	need(t, "objcopy", "gcc")
+	path := filepath.Join(t.TempDir(), "none.o")
+	source := filepath.Join(t.TempDir(), "none.c")
+	if err := os.WriteFile(source, []byte("int x;\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-c", "-o", path, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, what := range []string{"rows", "cfi"} {
+		out, err := command("dump", what, "--format", "json", path).Output()
+		var d map[string][]any
+		if err != nil || json.Unmarshal(out, &d) != nil || len(d) != 2 || len(d["problems"]) != 0 || d["problems"] == nil {
+			t.Errorf("dump %s: %v\n%s", what, err, out)
+		}
+		cmd := command("dump", what, path)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		if out, err := cmd.Output(); err != nil || len(out) != 0 || !strings.Contains(stderr.String(), "no call frame information") {
+			t.Errorf("dump %s: %v %q %q", what, err, out, stderr.String())
+		}
+	}
+	if err := command("dump", "rows", source).Run(); err == nil || !strings.Contains(fmt.Sprint(err), "exit status 1") {
+		t.Errorf("dump rows of a text: %v", err)
+	}
+}
