@@ -14,8 +14,10 @@ type Entry struct {
 
 // Entries lists what is in the section, in its order. With an error CIE and FDE
 // are nil; the list goes on behind the entry unless its length is the problem.
+// What the rows of its FDEs cost is bounded as with FDEs.
 func (t *Table) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		work := t.listWork()
 		data := t.section.Data
 		for offset := 0; offset < len(data); {
 			if rest := data[offset:]; len(rest) < 4 && allZero(rest) {
@@ -38,6 +40,7 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 			default:
 				f := new(FDE)
 				if err = t.parseFDE(e, f); err == nil {
+					f.listing = &work
 					out.FDE = f
 				}
 			}
@@ -106,8 +109,9 @@ func (c *CIE) instructions(pos, end int, start uint64, yield func(Instruction, e
 		yield(Instruction{}, t.errorf(c.Offset, ErrAugmentation, "%q", c.Augmentation))
 		return
 	}
-	m := newMachine(t, c, pos, end, nil)
+	m := machines.Get().(*machine)
 	defer m.free()
+	m.prepare(c, pos, end)
 	m.fn = start
 	location := start
 	var list [3]Operand
@@ -160,13 +164,29 @@ func (in *Instruction) advances() bool {
 // replaces because it begins at the same address, rows at or behind End, those
 // of an FDE of no code. The row is reused as with Rows.
 func (f *FDE) Advances(yield func(*Row) bool) error {
-	row := new(Row)
-	m, err := f.start(row)
-	if err != nil {
+	m := machines.Get().(*machine)
+	m.row, m.listing = &m.own, f.listing
+	defer m.free()
+	if err := m.start(f); err != nil {
 		return err
 	}
-	defer m.free()
+	row := m.row
 	whole := m.r.data
+	// next executes what comes before an offset and yields the row.
+	next := func(end int, last bool) (more bool, err error) {
+		m.r.data = whole[:end]
+		if _, err := m.run(); err != nil {
+			return false, err
+		}
+		if m.listing != nil && m.listed(1+len(row.Rules)) != nil {
+			return false, f.errListing()
+		}
+		row.End = m.location
+		if last {
+			row.End = f.End
+		}
+		return yield(row), nil
+	}
 	for in, err := range f.Instructions() {
 		if err != nil {
 			break // the machine gives the error
@@ -174,21 +194,11 @@ func (f *FDE) Advances(yield func(*Row) bool) error {
 		if !in.advances() {
 			continue
 		}
-		m.r.data = whole[:in.end]
-		if _, err := m.run(); err != nil {
+		if more, err := next(in.end, false); !more {
 			return err
-		}
-		row.End = m.location
-		if !yield(row) {
-			return nil
 		}
 		row.Start = m.location
 	}
-	m.r.data = whole
-	if _, err := m.run(); err != nil {
-		return err
-	}
-	row.End = f.End
-	yield(row)
-	return nil
+	_, err := next(len(whole), true)
+	return err
 }

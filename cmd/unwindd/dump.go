@@ -59,7 +59,7 @@ of its debugging information entries, or the expression that bytes hold.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.arch, "arch", "", "the architecture `A` of --hex")
-	flags.StringVar(&f.dialect, "dialect", "", "the dialect `NAME` of the operations (of --hex: the canonical one)")
+	flags.StringVar(&f.dialect, "dialect", "", "the dialect `NAME` of the operations (of --hex: the canonical one; of a file: the first of the architecture's that fits)")
 	flags.StringVar(&f.hex, "hex", "", "the expression's `BYTES`")
 	return cmd
 }
@@ -154,11 +154,10 @@ func (f *dumpExprFlags) file(path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	o.SetRelocations(d.Relocations)
-	dialect, err := dialectOf(d, f.dialect, locexpr.DWARF5)
+	expression, err := expressionText(d, o, f.dialect)
 	if err != nil {
 		return err
 	}
-	options := textOptions(d, dialect, d.Names(0))
 	return object.Guard(func() error {
 		return f.write(func(w *writer) error {
 			var list []dumpedExpression
@@ -167,7 +166,7 @@ func (f *dumpExprFlags) file(path string) error {
 					fmt.Fprintf(os.Stderr, "unwindd: %v\n", err)
 					continue
 				}
-				text := locexpr.FormatText(e.Bytes, options)
+				text := expression(e.Bytes)
 				if f.format == "json" {
 					list = append(list, dumpedExpression{e.Section, fmt.Sprintf("0x%x", e.Offset), e.Where, hex.EncodeToString(e.Bytes), text})
 					continue

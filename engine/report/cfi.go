@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -188,7 +187,7 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 			return err
 		}
 		l.next()
-		l.WriteString(strings.TrimSuffix(head, "}") + `,"instructions":[`)
+		l.put(strings.TrimSuffix(head, "}"), `,"instructions":[`)
 		comma := ""
 		stop, problem := instructions(e, func(in *cfi.Instruction) error {
 			out := jsonInstruction{Offset: in.Offset, Op: in.Name, Operands: []string{}}
@@ -206,9 +205,9 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 			if err != nil {
 				return err
 			}
-			_, err = l.WriteString(comma + "\n  " + text)
+			l.put(comma, "\n  ", text)
 			comma = ","
-			return err
+			return l.check()
 		})
 		if stop != nil {
 			return stop
@@ -216,7 +215,8 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 		if problem != nil {
 			l.problems.add(fmt.Errorf("%s: %w", c.File, problem))
 		}
-		if _, err := l.WriteString("]}"); err != nil {
+		l.put("]}")
+		if err := l.check(); err != nil {
 			return err
 		}
 	}
@@ -225,7 +225,7 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 
 // WriteCFIText writes every entry with its instructions for people.
 func (c *CallFrames) WriteCFIText(w io.Writer) error {
-	b := bufio.NewWriterSize(w, 1<<16)
+	b := newOutput(w)
 	p := newPaint(c.Color)
 	section, blank := "", ""
 	for e, err := range c.Entries {
@@ -238,7 +238,7 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 			fmt.Fprintf(b, "%s%s\n\n", blank, p.head(fmt.Sprintf("%s, %d bytes", section, e.Size)))
 			blank = ""
 		}
-		b.WriteString(blank)
+		b.put(blank)
 		blank = "\n"
 		c.entryText(b, p, e)
 		if err := c.instructionsText(b, e); err != nil {
@@ -249,7 +249,7 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 }
 
 // entryText writes the header fields of an entry.
-func (c *CallFrames) entryText(b *bufio.Writer, p paint, e engine.CallFrameEntry) {
+func (c *CallFrames) entryText(b output, p paint, e engine.CallFrameEntry) {
 	out := c.entry(e)
 	fmt.Fprintf(b, "%08x  %s  ", e.Offset, p.function(out.Kind))
 	var fields []string
@@ -292,9 +292,9 @@ func (c *CallFrames) entryText(b *bufio.Writer, p paint, e engine.CallFrameEntry
 	}
 	fmt.Fprintf(b, "  length %d", e.Length)
 	if e.DWARF64 {
-		b.WriteString("  DWARF64")
+		b.put("  DWARF64")
 	}
-	b.WriteByte('\n')
+	b.put("\n")
 	if len(fields) > 0 {
 		fmt.Fprintf(b, "          %s\n", strings.Join(fields, ", "))
 	}
@@ -302,12 +302,12 @@ func (c *CallFrames) entryText(b *bufio.Writer, p paint, e engine.CallFrameEntry
 
 // instructionsText writes instructions, with equal ones that follow each other,
 // which is padding, as one.
-func (c *CallFrames) instructionsText(b *bufio.Writer, e engine.CallFrameEntry) error {
+func (c *CallFrames) instructionsText(b output, e engine.CallFrameEntry) error {
 	nops := 0
 	padding := func() {
 		switch {
 		case nops == 1:
-			b.WriteString("          DW_CFA_nop\n")
+			b.put("          DW_CFA_nop\n")
 		case nops > 1:
 			fmt.Fprintf(b, "          %-26s %d times\n", "DW_CFA_nop", nops)
 		}

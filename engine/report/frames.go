@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -32,21 +31,9 @@ type CallFrames struct {
 	Color   bool
 }
 
-// Rows of an FDE take two bytes each, and each may have every rule of its CIE.
-// A section has at most rulesBase rules and rulesPerByte for each of its bytes;
-// real ones have 1 to 10.
-const (
-	rulesBase    = 1 << 22
-	rulesPerByte = 512
-)
-
-// errManyRules is why the rows of a section end early.
-var errManyRules = errors.New("limit exceeded: the rows of the section have too many rules, and the rest is left out")
-
 // rows calls begin, row for each of its rows, and end for every FDE. An FDE that
 // defines nothing has no rows.
 func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(engine.CallFrameEntry) error, problem func(error)) error {
-	section, rules := "", uint64(0)
 	for e, err := range c.Entries {
 		if err != nil {
 			problem(err)
@@ -55,24 +42,12 @@ func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(engine.CallF
 		if e.FDE == nil {
 			continue
 		}
-		if e.Section != section {
-			section, rules = e.Section, 0
-		}
-		limit := rulesBase + rulesPerByte*e.Size
-		if rules > limit {
-			continue
-		}
 		if err := begin(e); err != nil {
 			return err
 		}
 		var stop error
 		err := e.FDE.Advances(func(r *cfi.Row) bool {
-			rules += uint64(1 + len(r.Rules))
-			switch {
-			case rules > limit:
-				problem(fmt.Errorf("%s: %s+%#x: %w", c.File, e.Section, e.Offset, errManyRules))
-				return false
-			case r.Start == e.FDE.Start && r.End == e.FDE.End && saysNothing(r):
+			if r.Start == e.FDE.Start && r.End == e.FDE.End && saysNothing(r) {
 				return true
 			}
 			stop = row(r)
@@ -166,35 +141,52 @@ func (p *problemList) list() []string {
 	return append([]string{}, p.texts...)
 }
 
+// An output is a buffer whose first error stays in it: Flush and check give it.
+type output struct{ *bufio.Writer }
+
+func newOutput(w io.Writer) output { return output{bufio.NewWriterSize(w, 1<<16)} }
+
+func (o output) put(parts ...string) {
+	for _, p := range parts {
+		_, _ = o.WriteString(p)
+	}
+}
+
+// check returns the error of the writes so far.
+func (o output) check() error {
+	_, err := o.Write(nil)
+	return err
+}
+
 // A jsonList writes a JSON object with a list that is as long as it likes, and
 // the problems behind it.
 type jsonList struct {
-	*bufio.Writer
+	output
 	problems problemList
 	comma    string
 }
 
 func newJSONList(w io.Writer, name string) *jsonList {
-	l := &jsonList{Writer: bufio.NewWriterSize(w, 1<<16)}
-	l.WriteString(`{"` + name + `":[`)
+	l := &jsonList{output: newOutput(w)}
+	l.put(`{"`, name, `":[`)
 	return l
 }
 
 // next begins another member of the list.
 func (l *jsonList) next() {
-	l.WriteString(l.comma + "\n ")
+	l.put(l.comma, "\n ")
 	l.comma = ","
 }
 
 func (l *jsonList) finish() error {
-	l.WriteString("\n],\"problems\":[")
+	l.put("\n],\"problems\":[")
 	for i, p := range l.problems.list() {
 		if i > 0 {
-			l.WriteString(",")
+			l.put(",")
 		}
-		l.WriteString("\n " + quoted(p))
+		l.put("\n " + quoted(p))
 	}
-	l.WriteString("]}\n")
+	l.put("]}\n")
 	return l.Flush()
 }
 
@@ -223,42 +215,41 @@ func (c *CallFrames) WriteRowsJSON(w io.Writer) error {
 	keys := map[uint64]string{} // `"rbx":"`
 	comma := ""
 	err := c.rows(func(r *cfi.Row) error {
-		l.WriteString(comma + "\n  {\"pc\":\"0x")
+		l.put(comma + "\n  {\"pc\":\"0x")
 		comma = ","
-		l.WriteString(strconv.FormatUint(r.Start, 16))
-		l.WriteByte('"')
+		l.put(strconv.FormatUint(r.Start, 16))
+		l.put(`"`)
 		if r.CFA.Kind != cfi.NoCFA {
-			l.WriteString(`,"cfa":`)
-			l.WriteString(quoted(c.cfa(&r.CFA, hexExpr)))
+			l.put(`,"cfa":`)
+			l.put(quoted(c.cfa(&r.CFA, hexExpr)))
 		}
-		l.WriteString(`,"rules":{`)
+		l.put(`,"rules":{`)
 		for i := range r.Rules {
 			if i > 0 {
-				l.WriteByte(',')
+				l.put(`,`)
 			}
 			key, ok := keys[r.Rules[i].Column]
 			if !ok {
 				key = quoted(c.Register(r.Rules[i].Column)) + ":"
 				keys[r.Rules[i].Column] = key
 			}
-			l.WriteString(key)
+			l.put(key)
 			l.writeRule(c, &r.Rules[i].Rule)
 		}
-		l.WriteByte('}')
+		l.put(`}`)
 		if r.WindowSave {
-			l.WriteString(`,"window_save":true`)
+			l.put(`,"window_save":true`)
 		}
-		l.WriteByte('}')
-		_, err := l.Write(nil) // says what went wrong with the writes before it
-		return err
+		l.put(`}`)
+		return l.check()
 	}, func(e engine.CallFrameEntry) error {
 		l.next()
 		comma = ""
 		_, err := fmt.Fprintf(l, `{"section":%s,"offset":%d,"start":"0x%x","end":"0x%x","rows":[`, quoted(e.Section), e.Offset, e.FDE.Start, e.FDE.End)
 		return err
 	}, func(engine.CallFrameEntry) error {
-		_, err := l.WriteString("]}")
-		return err
+		l.put("]}")
+		return l.check()
 	}, l.problems.add)
 	if err != nil {
 		return err
@@ -269,13 +260,13 @@ func (c *CallFrames) WriteRowsJSON(w io.Writer) error {
 // writeRule writes a rule as a JSON string. Most are at an offset from the CFA.
 func (l *jsonList) writeRule(c *CallFrames, r *cfi.Rule) {
 	if r.Kind != cfi.Offset {
-		l.WriteString(quoted(c.rule(r, hexExpr)))
+		l.put(quoted(c.rule(r, hexExpr)))
 		return
 	}
-	l.WriteString(`"cfa`)
+	l.put(`"cfa`)
 	if r.Offset >= 0 {
-		l.WriteByte('+')
+		l.put(`+`)
 	}
-	l.Write(strconv.AppendInt(l.AvailableBuffer(), r.Offset, 10))
-	l.WriteByte('"')
+	_, _ = l.Write(strconv.AppendInt(l.AvailableBuffer(), r.Offset, 10))
+	l.put(`"`)
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -21,22 +20,22 @@ const tableColumns = 12
 
 // WriteRowsText writes the rows of every FDE as a table.
 func (c *CallFrames) WriteRowsText(w io.Writer) error {
-	b := bufio.NewWriterSize(w, 1<<16)
-	t := &rowTable{CallFrames: c, Writer: b, paint: newPaint(c.Color)}
+	b := newOutput(w)
+	t := &rowTable{CallFrames: c, output: b, paint: newPaint(c.Color)}
 	separator := ""
 	err := c.rows(t.add, func(e engine.CallFrameEntry) error {
 		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", e.Section, e.Offset, e.FDE.Start, e.FDE.End)
-		_, err := b.WriteString(separator + t.head(head))
+		b.put(separator, t.head(head))
 		if e.FDE.CIE.SignalFrame {
-			b.WriteString("  signal frame")
+			b.put("  signal frame")
 		}
-		b.WriteByte('\n')
+		b.put("\n")
 		separator = "\n"
 		t.started = false
-		return err
+		return b.check()
 	}, func(engine.CallFrameEntry) error {
 		if !t.started && len(t.rows) == 0 {
-			b.WriteString("  " + t.faint("no rules") + "\n")
+			b.put("  ", t.faint("no rules"), "\n")
 		}
 		return t.flush()
 	}, c.Problem)
@@ -49,7 +48,7 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 // A rowTable collects rows of one FDE and writes them below each other.
 type rowTable struct {
 	*CallFrames
-	*bufio.Writer
+	output
 	paint
 	rows    []*cfi.Row
 	rules   int
@@ -131,11 +130,10 @@ func (t *rowTable) flush() error {
 	}
 	t.align(cells)
 	for _, s := range below {
-		t.WriteString("  " + s + "\n")
+		t.put("  ", s, "\n")
 	}
 	t.rows, t.rules, t.started = t.rows[:0], 0, true
-	_, err := t.Write(nil)
-	return err
+	return t.check()
 }
 
 // align writes cells in columns, the first line faint.
@@ -158,7 +156,7 @@ func (t *rowTable) align(cells [][]string) {
 		if n == 0 {
 			text = t.faint(text)
 		}
-		t.WriteString("  " + text + "\n")
+		t.put("  ", text, "\n")
 	}
 }
 
