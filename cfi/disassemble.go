@@ -24,6 +24,9 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 				return // alignment
 			}
 			e, err := t.entryAt(uint64(offset))
+			if t.section.Open && err != nil {
+				return // behind the section
+			}
 			out := Entry{Offset: e.offset}
 			if e.end != 0 {
 				header := 4
@@ -44,7 +47,7 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 					out.FDE = f
 				}
 			}
-			if !yield(out, err) || e.end == 0 {
+			if !yield(out, err) || e.end == 0 || t.section.Open && e.terminator {
 				return
 			}
 			offset = e.end

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"debug/elf"
 	"fmt"
 	"iter"
 	"slices"
@@ -14,6 +13,9 @@ import (
 type CallFrameEntry struct {
 	Section string // ".eh_frame"
 	Size    uint64 // of the section, bytes
+	// Code is the section of a relocatable object that the addresses of an FDE
+	// are of; "" elsewhere.
+	Code string
 	cfi.Entry
 }
 
@@ -23,12 +25,7 @@ type CallFrameEntry struct {
 func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 	return func(yield func(CallFrameEntry, error) bool) {
 		tables := frameTables(o)
-		if s := o.Section(".eh_frame"); s != nil && s.Type != elf.SHT_NOBITS {
-			if _, err := s.Data(); err != nil {
-				tables = append(tables, frameTable{section: s.Name, err: err})
-			}
-		}
-		slices.SortStableFunc(tables, func(a, b frameTable) int { return fileOrder(o, a.section) - fileOrder(o, b.section) })
+		slices.SortStableFunc(tables, func(a, b frameTable) int { return a.index - b.index })
 		for _, t := range tables {
 			e := CallFrameEntry{Section: t.section}
 			if t.err != nil {
@@ -39,7 +36,10 @@ func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 			}
 			e.Size = uint64(t.size)
 			for entry, err := range t.Entries() {
-				e.Entry = entry
+				e.Entry, e.Code = entry, ""
+				if f := entry.FDE; f != nil && f.Code != 0 && uint64(f.Code) < uint64(len(o.Sections())) {
+					e.Code = o.Sections()[f.Code].Name
+				}
 				if err != nil {
 					err = fmt.Errorf("%s: %w", o.Name(), err)
 				}
@@ -49,13 +49,4 @@ func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 			}
 		}
 	}
-}
-
-// fileOrder is where a section stands among the sections of its file. A section
-// that only a program header names comes first.
-func fileOrder(o *object.Object, name string) int {
-	if s := o.Section(name); s != nil {
-		return s.Index
-	}
-	return 0
 }

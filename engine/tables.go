@@ -16,6 +16,7 @@ type frameTable struct {
 	*cfi.Table
 	section string
 	size    int   // of the section, bytes
+	index   int   // of the section header; 0 where there is none
 	err     error // why there is no Table
 	header  error // why .eh_frame_hdr is not used
 }
@@ -72,7 +73,7 @@ func frameTablesFor(o *object.Object, code uint32) []frameTable {
 		data, err := s.Data()
 		switch {
 		case err != nil:
-			tables = append(tables, frameTable{section: ".debug_frame", err: err})
+			tables = append(tables, frameTable{section: ".debug_frame", index: s.Index, err: err})
 		case len(data) > 0:
 			tables = append(tables, newFrameTable(o, s, code, cfi.Section{Name: ".debug_frame", Data: data, Address: s.Address}))
 		}
@@ -82,7 +83,11 @@ func frameTablesFor(o *object.Object, code uint32) []frameTable {
 
 func ehFrameTable(o *object.Object, eh object.FrameSection, code uint32) frameTable {
 	if eh.Err != nil {
-		return frameTable{section: eh.Name, err: eh.Err}
+		t := frameTable{section: eh.Name, err: eh.Err}
+		if eh.Section != nil {
+			t.index = eh.Section.Index
+		}
+		return t
 	}
 	section := cfi.Section{Name: eh.Name, Data: eh.Data, Address: eh.Address, Open: eh.Open, EH: true, Memory: objectMemory(o)}
 	if text := o.Section(".text"); text != nil {
@@ -113,7 +118,11 @@ func newFrameTable(o *object.Object, from *object.Section, code uint32, s cfi.Se
 			err = fmt.Errorf("%s: %w", o.Name(), err)
 		}
 	}
-	return frameTable{Table: t, section: s.Name, size: len(s.Data), err: err}
+	index := 0
+	if from != nil {
+		index = from.Index
+	}
+	return frameTable{Table: t, section: s.Name, size: len(s.Data), index: index, err: err}
 }
 
 // codeOf says which section of a relocatable object an address in one of its

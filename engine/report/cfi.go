@@ -43,6 +43,7 @@ type jsonFDE struct {
 	CIE     uint64 `json:"cie"` // offset
 	Start   string `json:"start"`
 	End     string `json:"end"`
+	Code    string `json:"code,omitempty"` // section of a relocatable object
 	Segment uint64 `json:"segment,omitempty"`
 	LSDA    string `json:"lsda,omitempty"`
 }
@@ -117,7 +118,7 @@ func (c *CallFrames) entry(e engine.CallFrameEntry) jsonEntry {
 		out.Kind = "FDE"
 		out.jsonFDE = &jsonFDE{
 			CIE: f.CIE.Offset, Start: fmt.Sprintf("0x%x", f.Start), End: fmt.Sprintf("0x%x", f.End),
-			Segment: f.Segment, LSDA: pointer(f.LSDA),
+			Code: e.Code, Segment: f.Segment, LSDA: pointer(f.LSDA),
 		}
 	}
 	return out
@@ -257,7 +258,11 @@ func (c *CallFrames) entryText(b output, p paint, e engine.CallFrameEntry) {
 	switch {
 	case e.FDE != nil:
 		f := out.jsonFDE
-		fmt.Fprintf(b, "%s to %s  CIE %08x", f.Start, f.End, f.CIE)
+		fmt.Fprintf(b, "%s to %s", f.Start, f.End)
+		if f.Code != "" {
+			b.put(" of ", f.Code)
+		}
+		fmt.Fprintf(b, "  CIE %08x", f.CIE)
 		if f.Segment != 0 {
 			field("segment %#x", f.Segment)
 		}

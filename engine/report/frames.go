@@ -245,8 +245,12 @@ func (c *CallFrames) WriteRowsJSON(w io.Writer) error {
 	}, func(e engine.CallFrameEntry) error {
 		l.next()
 		comma = ""
-		_, err := fmt.Fprintf(l, `{"section":%s,"offset":%d,"start":"0x%x","end":"0x%x","rows":[`, quoted(e.Section), e.Offset, e.FDE.Start, e.FDE.End)
-		return err
+		fmt.Fprintf(l, `{"section":%s,"offset":%d,"start":"0x%x","end":"0x%x",`, quoted(e.Section), e.Offset, e.FDE.Start, e.FDE.End)
+		if e.Code != "" {
+			l.put(`"code":`, quoted(e.Code), `,`)
+		}
+		l.put(`"rows":[`)
+		return l.check()
 	}, func(engine.CallFrameEntry) error {
 		l.put("]}")
 		return l.check()

@@ -25,6 +25,9 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 	separator := ""
 	err := c.rows(t.add, func(e engine.CallFrameEntry) error {
 		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", e.Section, e.Offset, e.FDE.Start, e.FDE.End)
+		if e.Code != "" {
+			head += " of " + e.Code
+		}
 		b.put(separator, t.head(head))
 		if e.FDE.CIE.SignalFrame {
 			b.put("  signal frame")
