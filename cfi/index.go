@@ -233,9 +233,7 @@ type span struct {
 	offset     uint32
 }
 
-// flatten gives every address to the FDE that starts last, of those the
-// shortest, of those the first in the section; where that one ends, the next
-// outer one goes on.
+// flatten gives every address to one FDE: see share.
 func (t *Table) flatten(entries []indexEntry) []indexEntry {
 	spans := make([]span, len(entries))
 	var f FDE
@@ -245,6 +243,13 @@ func (t *Table) flatten(entries []indexEntry) []indexEntry {
 			spans[i].end = f.End
 		}
 	}
+	return share(spans)
+}
+
+// share gives every address to the span that starts last, of those the
+// shortest, of those the first in the section; where that one ends, the next
+// outer one goes on.
+func share(spans []span) []indexEntry {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(b.offset, a.offset))
 	})

@@ -1,0 +1,244 @@
+package cfi
+
+// maxRepeatedRows bounds how many rows Rows makes of repeated blocks, and how
+// many it makes of all FDEs of one listing: an FDE can claim 4 GiB of blocks of
+// a byte.
+const maxRepeatedRows = 1 << 20
+
+// An sframeFRE is a frame row entry (The SFrame Format, 2.4).
+type sframeFRE struct {
+	at      int    // offset in the section
+	start   uint64 // bytes from the start of the function or block
+	info    byte
+	count   int
+	offsets [3]int64
+}
+
+// An sframeCursor goes through the FREs of an FDE. Those that begin at one
+// address are one, the last of them.
+type sframeCursor struct {
+	fde   *SFrameFDE
+	r     reader
+	left  uint32
+	limit uint64 // where the function or block ends
+	fre   sframeFRE
+	end   uint64 // of fre
+	next  sframeFRE
+	more  bool // next is there
+}
+
+func (f *SFrameFDE) cursor() (c sframeCursor, err error) {
+	c = sframeCursor{fde: f, left: f.rows, limit: f.End - f.Start, r: f.table.reader(f.pos)}
+	c.r.data = c.r.data[:f.table.fresEnd:f.table.fresEnd]
+	if f.Repeats {
+		if f.Block == 0 {
+			return c, f.table.errorf(f.Offset, ErrSFrame, "version %d does not say how long a repeated block is", f.table.version)
+		}
+		c.limit = f.Block
+	}
+	err = c.read()
+	return c, err
+}
+
+// read makes next the next FRE.
+func (c *sframeCursor) read() error {
+	c.more = c.left > 0
+	if !c.more {
+		return nil
+	}
+	c.left--
+	t, e, r := c.fde.table, &c.next, &c.r
+	e.at = r.pos
+	e.start = r.word(c.fde.wide)
+	e.info = r.u8()
+	e.count = int(e.info >> 1 & 0xf)
+	size := e.info >> 5 & 3
+	if r.err == nil && (size > 2 || e.count > len(e.offsets)) {
+		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x of an FRE", e.info)
+	}
+	for i := range min(e.count, len(e.offsets)) {
+		e.offsets[i] = int64(extend(r.word(1<<size), 1<<size))
+	}
+	if r.err != nil {
+		return t.readError(r, "an FRE")
+	}
+	return nil
+}
+
+// step makes fre the next FRE that holds somewhere; false when there is none.
+func (c *sframeCursor) step() (bool, error) {
+	if !c.more {
+		return false, nil
+	}
+	for {
+		c.fre = c.next
+		if err := c.read(); err != nil {
+			return false, err
+		}
+		switch {
+		case !c.more:
+			c.end = c.limit
+		case c.next.start < c.fre.start:
+			return false, c.fde.table.errorf(uint64(c.next.at), ErrBackwards, "%#x after %#x", c.next.start, c.fre.start)
+		case c.next.start == c.fre.start:
+			continue
+		default:
+			c.end = min(c.next.start, c.limit)
+		}
+		return c.fre.start < c.limit, nil
+	}
+}
+
+// Rows calls yield with every row of the FDE, in order of address, until yield
+// returns false. Code before the first FRE has no row; what lies at or behind
+// End, or the end of a repeated block, is left out. The row and its slices are
+// reused between calls (Clone keeps one).
+//
+// A row whose CFA is NoCFA and whose return address is Undefined is an FRE
+// without offsets: version 2 has it for code that nothing called. ErrLimit when
+// repeated blocks make more than 1,048,576 rows, those of other FDEs that one
+// range over FDEs gave included.
+func (f *SFrameFDE) Rows(yield func(*Row) bool) error {
+	if f.Start >= f.End {
+		return nil
+	}
+	first, err := f.cursor()
+	if err != nil {
+		return err
+	}
+	if blocks := (f.End-f.Start-1)/first.limit + 1; f.Repeats && f.tooMany(blocks*uint64(f.rows)) {
+		return f.table.errorf(f.Offset, ErrLimit, "%d blocks of %d rows", blocks, f.rows)
+	}
+	row := new(Row)
+	for base := f.Start; ; base += first.limit {
+		c := first
+		for {
+			more, err := c.step()
+			if err != nil {
+				return err
+			}
+			if !more || c.fre.start >= f.End-base {
+				break
+			}
+			if err := c.fill(row, base); err != nil {
+				return err
+			}
+			if !yield(row) {
+				return nil
+			}
+		}
+		if f.End-base <= first.limit {
+			return nil
+		}
+	}
+}
+
+// tooMany says whether there are more rows of repeated blocks than Rows makes.
+func (f *SFrameFDE) tooMany(rows uint64) bool {
+	return rows > maxRepeatedRows || f.listed != nil && f.listed.Add(int64(rows)) > maxRepeatedRows
+}
+
+// RowAt fills row with the row that covers pc, reusing its slices; ErrNoRow when
+// none does. After an error the row says nothing.
+func (f *SFrameFDE) RowAt(pc uint64, row *Row) error {
+	err := f.rowAt(pc, row)
+	if err != nil {
+		row.reset()
+	}
+	return err
+}
+
+func (f *SFrameFDE) rowAt(pc uint64, row *Row) error {
+	if pc < f.Start || pc >= f.End {
+		if f.table == nil {
+			return &Error{Err: ErrNoRow}
+		}
+		return f.table.errorf(f.Offset, ErrNoRow, "%#x, the FDE is %#x to %#x", pc, f.Start, f.End)
+	}
+	c, err := f.cursor()
+	if err != nil {
+		return err
+	}
+	base := f.Start
+	if f.Repeats {
+		// "PC % REP_BLOCK_SIZE" (2.3.2) counts from the first block, which is
+		// aligned wherever the difference would show.
+		base = pc - (pc-f.Start)%f.Block
+	}
+	for {
+		more, err := c.step()
+		if err != nil {
+			return err
+		}
+		if !more || c.fre.start > pc-base {
+			return f.table.errorf(f.Offset, ErrNoRow, "%#x, no FRE of the FDE %#x to %#x covers it", pc, f.Start, f.End)
+		}
+		if pc-base < c.end {
+			return c.fill(row, base)
+		}
+	}
+}
+
+// fill makes row what the FRE says of a function or block at base.
+func (c *sframeCursor) fill(row *Row, base uint64) error {
+	t, e := c.fde.table, &c.fre
+	a := t.abi
+	row.reset()
+	row.Start, row.End = base+e.start, c.fde.End
+	if c.end < c.fde.End-base {
+		row.End = base + c.end
+	}
+	row.ReturnAddress = a.ra
+	if e.count == 0 {
+		if !sframeVersions[t.version].end || e.info != 0 {
+			return t.errorf(uint64(e.at), ErrSFrame, "info word %#x: an FRE without offsets", e.info)
+		}
+		row.Rules = append(row.Rules, RegisterRule{a.ra, Rule{Kind: Undefined}})
+		return nil
+	}
+	row.WindowSave = e.info&0x80 != 0
+	if row.WindowSave && !a.signed {
+		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x: a signed return address on %s", e.info, a.name)
+	}
+	row.CFA = CFARule{Kind: CFARegister, Register: a.fp, Offset: e.offsets[0]*a.scale + a.bias}
+	if e.info&1 != 0 {
+		row.CFA.Register = a.sp
+	}
+	row.Rules = append(row.Rules, a.rules...)
+	ra, fp := &row.Rules[a.raAt].Rule, &row.Rules[a.fpAt].Rule
+	ra.Kind, fp.Kind = SameValue, SameValue
+	used := 1
+	if t.fixedRA != 0 {
+		*ra = Rule{Kind: Offset, Offset: t.fixedRA}
+	} else if used < e.count {
+		// An offset of 0 keeps the place of a return address that was not
+		// saved (SFRAME_FRE_RA_OFFSET_INVALID, 3.3).
+		if e.offsets[used] != 0 || !a.registers {
+			*ra = a.saved(e.offsets[used])
+		}
+		used++
+	}
+	if t.fixedFP != 0 {
+		*fp = Rule{Kind: Offset, Offset: t.fixedFP}
+	} else if used < e.count {
+		*fp = a.saved(e.offsets[used])
+		used++
+	}
+	if used < e.count || a.both && e.count > 1 && fp.Kind == SameValue || ra.Kind == Unspecified || fp.Kind == Unspecified {
+		offsets := e.offsets // a copy, so that c need not be on the heap
+		return t.errorf(uint64(e.at), ErrSFrame, "offsets %d: not the CFA's, return address's and frame pointer's on %s", offsets[:e.count], a.name)
+	}
+	return nil
+}
+
+// saved is the rule of a register that an FRE has an offset for; Unspecified
+// when the offset has no meaning.
+func (a *sframeABI) saved(offset int64) Rule {
+	switch {
+	case !a.registers || offset&1 == 0 && offset != 0:
+		return Rule{Kind: Offset, Offset: offset}
+	case offset > 0:
+		return Rule{Kind: Register, Register: uint64(offset >> 1)}
+	}
+	return Rule{}
+}
