@@ -39,7 +39,8 @@ type module struct {
 	mu       sync.Mutex
 	opened   bool // rows and the plugin's answer are there
 	tables   []*cfi.Table
-	above    []cfi.Row // the plugin's rows that override CFI
+	sframe   *cfi.SFrame // nil without one
+	above    []cfi.Row   // the plugin's rows that override CFI
 	below    []cfi.Row
 	ruled    []sdk.Function // functions about which the plugin said something, by start
 	defaults *ruleSet
@@ -108,6 +109,11 @@ func (m *module) info() ModuleInfo {
 	}
 	for _, t := range m.tables {
 		for _, err := range t.Problems() {
+			info.Problems = append(info.Problems, err.Error())
+		}
+	}
+	if m.sframe != nil {
+		for _, err := range m.sframe.Problems() {
 			info.Problems = append(info.Problems, err.Error())
 		}
 	}
@@ -236,7 +242,7 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 
 // openTables opens the call frame information of the object itself and of its
 // separate debug file. Several tables may be there; they are asked in this
-// order.
+// order. Its .sframe is asked after them, because it says less.
 func (m *module) openTables() {
 	tables, err := loadedTables(m.Object, m.Segments)
 	if err != nil {
@@ -263,6 +269,9 @@ func (m *module) openTables() {
 			continue
 		}
 		m.tables = append(m.tables, t.Table)
+	}
+	if m.sframe, err = sframeTable(m.Object); err != nil {
+		m.problem("%v", err)
 	}
 }
 
@@ -348,6 +357,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 			m.problem("%s: %v", m.Object.Name(), err)
 			none.reasons = append(none.reasons, err.Error())
 		}
+	}
+	if m.sframe != nil && m.findSFrame(lookup, source, &bounds, &none) {
+		return source, nil
 	}
 	if row := rowIn(m.below, lookup); row != nil {
 		source.row, source.by = row, ByObject

@@ -39,6 +39,7 @@ type subject struct {
 var subjects = map[string]subject{
 	"mtcore":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "mtcore.cpp", "-o"}},
 	"frames":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "frames.cpp", "-o"}},
+	"sframe":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "-Wa,--gsframe", "frames.cpp", "-o"}},
 	"gosubject":   {build: []string{"go", "build", "-o"}},
 	"odd":         {build: []string{"go", "build", "-o"}},
 	"rustsubject": {build: []string{"rustc", "-C", "opt-level=2", "-g", "-C", "panic=abort", "rustsubject.rs", "-o"}},
