@@ -202,11 +202,25 @@ func marshal(v any) (string, error) {
 
 // quoted is a string in JSON.
 func quoted(s string) string {
+	if plain(s) {
+		return `"` + s + `"`
+	}
 	text, err := marshal(s)
 	if err != nil {
 		panic(err) // every string can be marshalled
 	}
 	return text
+}
+
+// plain says whether a string needs no escapes in JSON. Names and rules of real
+// files are.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // WriteRowsJSON writes the rows of every FDE, one line each, and the problems.
@@ -263,7 +277,15 @@ func (c *CallFrames) WriteRowsJSON(w io.Writer) error {
 
 // writeRule writes a rule as a JSON string. Most are at an offset from the CFA.
 func (l *jsonList) writeRule(c *CallFrames, r *cfi.Rule) {
-	if r.Kind != cfi.Offset {
+	switch r.Kind {
+	case cfi.Offset:
+	case cfi.Undefined:
+		l.put(`"undefined"`)
+		return
+	case cfi.SameValue:
+		l.put(`"same"`)
+		return
+	default:
 		l.put(quoted(c.rule(r, hexExpr)))
 		return
 	}

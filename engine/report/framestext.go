@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -10,9 +12,9 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// A table of rows is written when it has so many rules, so that an FDE of any
+// A table of rows is written when it has so many cells, so that an FDE of any
 // length takes little memory. What follows has a table of its own.
-const tableRules = 1 << 14
+const tableCells = 1 << 18
 
 // In a table of more columns than this, those that say undefined or the same
 // value in every row are a line below it.
@@ -21,7 +23,7 @@ const tableColumns = 12
 // WriteRowsText writes the rows of every FDE as a table.
 func (c *CallFrames) WriteRowsText(w io.Writer) error {
 	b := newOutput(w)
-	t := &rowTable{CallFrames: c, output: b, paint: newPaint(c.Color)}
+	t := &rowTable{CallFrames: c, output: b, paint: newPaint(c.Color), columns: map[uint64]bool{}}
 	separator := ""
 	err := c.rows(t.add, func(e engine.CallFrameEntry) error {
 		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", e.Section, e.Offset, e.FDE.Start, e.FDE.End)
@@ -54,13 +56,16 @@ type rowTable struct {
 	output
 	paint
 	rows    []*cfi.Row
-	rules   int
-	started bool // part of the FDE's rows is written
+	columns map[uint64]bool // that any row mentions
+	started bool            // part of the FDE's rows is written
 }
 
 func (t *rowTable) add(r *cfi.Row) error {
 	t.rows = append(t.rows, r.Clone())
-	if t.rules += 1 + len(r.Rules); t.rules >= tableRules {
+	for i := range r.Rules {
+		t.columns[r.Rules[i].Column] = true
+	}
+	if len(t.rows)*(2+len(t.columns)) >= tableCells {
 		return t.flush()
 	}
 	return nil
@@ -71,7 +76,7 @@ func (t *rowTable) flush() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
-	columns := t.columns()
+	columns := slices.Sorted(maps.Keys(t.columns))
 	folded := map[uint64]bool{}
 	var below []string
 	if len(columns) > tableColumns {
@@ -135,7 +140,8 @@ func (t *rowTable) flush() error {
 	for _, s := range below {
 		t.put("  ", s, "\n")
 	}
-	t.rows, t.rules, t.started = t.rows[:0], 0, true
+	t.rows, t.started = t.rows[:0], true
+	clear(t.columns)
 	return t.check()
 }
 
@@ -161,28 +167,6 @@ func (t *rowTable) align(cells [][]string) {
 		}
 		t.put("  ", text, "\n")
 	}
-}
-
-// columns are those that any row mentions, in the order of their numbers.
-func (t *rowTable) columns() []uint64 {
-	var all []uint64
-	for _, r := range t.rows {
-		// Both are sorted.
-		merged := make([]uint64, 0, max(len(all), len(r.Rules)))
-		i := 0
-		for _, rule := range r.Rules {
-			for i < len(all) && all[i] < rule.Column {
-				merged = append(merged, all[i])
-				i++
-			}
-			if i < len(all) && all[i] == rule.Column {
-				i++
-			}
-			merged = append(merged, rule.Column)
-		}
-		all = append(merged, all[i:]...)
-	}
-	return all
 }
 
 // always are the columns whose rule is of a kind in every row.
