@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ type dumpedRows struct {
 		Section    string
 		Offset     uint64
 		Start, End string
+		Code       string
 		Rows       []struct {
 			PC, CFA    string
 			Rules      map[string]string
@@ -91,6 +93,55 @@ func TestRowsOfMachinesWithoutAPlugin(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRowsOfSignedReturnAddresses has code that signs its return address and
+// takes that back.
+func TestRowsOfSignedReturnAddresses(t *testing.T) {
+	d := dumpJSON(t, assemble(t, "signed.s", "aarch64-linux-gnu"))
+	var got []bool
+	for _, r := range d.FDEs[0].Rows {
+		got = append(got, r.WindowSave)
+	}
+	if diff := cmp.Diff([]bool{false, true, false}, got); diff != "" || len(d.Problems) > 0 {
+		t.Errorf("%s %q", diff, d.Problems)
+	}
+}
+
+// TestRowsOfRelocatableFilesAreOfASection has two functions that both begin at
+// 0, each of a section of its own.
+func TestRowsOfRelocatableFilesAreOfASection(t *testing.T) {
+	need(t, "gcc")
+	path := filepath.Join(t.TempDir(), "a.o")
+	cmd := exec.Command("gcc", "-c", "-O1", "-ffunction-sections", "-x", "c", "-o", path, "-")
+	cmd.Stdin = strings.NewReader("int f(int x) { return 2 * x; }\nint g(int x) { return 3 * x; }\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var got []string
+	for _, f := range dumpJSON(t, path).FDEs {
+		got = append(got, f.Start+" "+f.Code)
+	}
+	if diff := cmp.Diff([]string{"0x0 .text.f", "0x0 .text.g"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDumpIsStreamed has a library whose rows as JSON are 100 MB.
+func TestDumpIsStreamed(t *testing.T) {
+	proof(t)
+	cmd := command("dump", "rows", "--format", "json", library(t, "libLLVM-15.so.1", "libLLVM*.so*"))
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		t.Fatal("no resource usage")
+	}
+	t.Logf("%d KiB resident at most, in %v", usage.Maxrss, cmd.ProcessState.UserTime())
+	if usage.Maxrss > 128<<10 {
+		t.Errorf("%d KiB resident, expected at most 128 MiB", usage.Maxrss)
 	}
 }
 
