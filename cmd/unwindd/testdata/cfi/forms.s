@@ -11,6 +11,7 @@ f:
 	.space 1
 	.cfi_escape 0x05, 3, 2          # offset_extended rbx, cfa-16
 	.cfi_escape 0x11, 6, 0x7d       # offset_extended_sf rbp, cfa+24
+	.cfi_escape 0x05, 15, 0         # offset_extended r15, cfa+0
 	.space 64
 	.cfi_escape 0x14, 12, 3         # val_offset r12, cfa-24
 	.cfi_escape 0x15, 13, 0x7c      # val_offset_sf r13, cfa+32
