@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // A CIE is a Common Information Entry (DWARF 5, 6.4.1; LSB 5.0, 10.6.1.1). It
@@ -37,6 +38,7 @@ type CIE struct {
 	initialOnce sync.Once
 	initial     state
 	initialErr  error
+	executed    atomic.Bool // for listings; initialOnce guards the rest
 }
 
 // maxAugmentation bounds the length of an augmentation string, maxInitial that

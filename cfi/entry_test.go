@@ -91,6 +91,10 @@ func TestIndirectInitialLocation(t *testing.T) {
 	if err != nil || f.Start != 0x401000 {
 		t.Errorf("with memory: %+v, %v", f, err)
 	}
+	b.Memory = func(dst []byte, address uint64) (int, error) { return len(dst), nil }
+	if _, err := b.table(t).FDE(5); !errors.Is(err, ErrNoFDE) {
+		t.Errorf("with a pointer that nobody has written yet: %v, want %v", err, ErrNoFDE)
+	}
 	b.Memory = func(dst []byte, address uint64) (int, error) { return 3, nil }
 	if _, err := b.table(t).FDE(0x401005); !errors.Is(err, ErrNoFDE) || !strings.Contains(err.Error(), ErrIndirect.Error()) {
 		t.Errorf("with too little memory: %v", err)
@@ -295,7 +299,7 @@ func TestLookup(t *testing.T) {
 		{"inner ones that end together", false, []fde{{0x1000, 0x100}, {0x1010, 0x30}, {0x1020, 0x20}},
 			map[uint64]int{0x103f: 2, 0x1040: 0}},
 		{"size zero is nothing", false, []fde{{0x1000, 0}, {0x0ff0, 0x20}}, map[uint64]int{0x1000: 1}},
-		{"dropped code in .debug_frame", true, []fde{{0, 0x5000}, {0x1000, 0x10}, {^uint64(0), 0x10}, {^uint64(1), 0x10}},
+		{"dropped code in .debug_frame", true, []fde{{0, 0x5000}, {0x1000, 0x10}, {^uint64(0), 0x10}, {^uint64(1), 0x10}, {^uint64(1), 1}},
 			map[uint64]int{0: -1, 5: -1, 0x1000: 1, 0x1010: -1, ^uint64(0): -1, ^uint64(1): -1}},
 		{"null pointer in .eh_frame", false, []fde{{0, 0x5000}, {0x1000, 0x10}}, map[uint64]int{0: -1, 0x1000: 1, 0x1010: -1}},
 	}
@@ -479,6 +483,18 @@ func TestBadEntries(t *testing.T) {
 		{name: "FDE augmentation data past its end", write: func(b *builder) {
 			c := cieSpec{augmentation: "z", instructions: x86Initial}
 			b.fde(b.cie(c), cieSpec{}, fdeSpec{start: 0x8000, size: 1, instructions: []byte{0x7f}})
+		}, err: ErrTruncated},
+		{name: "augmentation data past the end of an FDE that has good ones before it", write: func(b *builder) {
+			c := cieSpec{augmentation: "z", instructions: x86Initial}
+			at := b.cie(c)
+			b.fde(at, c, fdeSpec{start: 0x8000, size: 1})
+			b.fde(at, cieSpec{}, fdeSpec{start: 0x8010, size: 1, instructions: []byte{0x7f}})
+		}, err: ErrTruncated},
+		{name: "LSDA longer than its data, in an FDE that has good ones before it", write: func(b *builder) {
+			c := cieSpec{augmentation: "zL", data: []byte{0}, instructions: x86Initial}
+			at := b.cie(c)
+			b.fde(at, c, fdeSpec{start: 0x8000, size: 1, data: make([]byte, 8)})
+			b.fde(at, c, fdeSpec{start: 0x8010, size: 1, data: []byte{1, 2}})
 		}, err: ErrTruncated},
 		{name: "LSDA longer than its data", write: func(b *builder) {
 			c := cieSpec{augmentation: "zL", data: []byte{0}, instructions: x86Initial}
@@ -836,7 +852,7 @@ func TestListingIsBoundedByTheSection(t *testing.T) {
 		t.Errorf("%d rules in %d rows, %d FDEs over the limit of %d", rules, rowsGiven, limited, limit)
 	}
 	byFDE := 0
-	for f, err := range table.FDEs() {
+	for f, err := range b.table(t).FDEs() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -854,5 +870,30 @@ func TestListingIsBoundedByTheSection(t *testing.T) {
 	}
 	if got, err := rows(f); err != nil || len(got) != 2 {
 		t.Errorf("the last FDE alone: %d rows, %v", len(got), err)
+	}
+}
+
+// What stands in a file that is cut while it is read faults; who reads it makes
+// an error of that. Afterwards nothing is taken for read that was not.
+func TestAFaultWhileReadingIsRemembered(t *testing.T) {
+	b := ehFrame()
+	b.Data = make([]byte, 0, 256)
+	c := cieSpec{augmentation: "zR", data: []byte{peIndirect | peUData4}, encoding: peIndirect | peUData4, instructions: x86Initial}
+	b.fde(b.cie(c), c, fdeSpec{start: 0x1000, size: 16})
+	b.Memory = func([]byte, uint64) (int, error) { panic("fault") }
+	table := b.table(t)
+	for i := range 2 {
+		err := func() (err error) {
+			defer func() {
+				if recover() != nil && i > 0 {
+					t.Error("it faults again")
+				}
+			}()
+			_, err = table.FDE(0x1000)
+			return err
+		}()
+		if i > 0 && (!errors.Is(err, ErrNoFDE) || !strings.Contains(err.Error(), "could not be read")) {
+			t.Errorf("the second time: %v, want what could not be read", err)
+		}
 	}
 }

@@ -98,6 +98,12 @@ func (t *Table) buildIndex() {
 	x.entries = make([]indexEntry, 0, len(t.section.Data)/48+1)
 	var f FDE
 	var c *CIE
+	read := false
+	defer func() {
+		if !read { // the file was cut meanwhile, and this is not tried again
+			t.problem(t.errorf(0, ErrTruncated, "the section could not be read to its end"))
+		}
+	}()
 	t.scan(func(e entry, err error) bool {
 		switch {
 		case err != nil:
@@ -136,6 +142,7 @@ func (t *Table) buildIndex() {
 		to.entries = append(to.entries, indexEntry{f.Start, uint32(min(f.End-f.Start, math.MaxUint32)), uint32(e.offset)})
 		return true
 	})
+	read = true
 	if codes == nil {
 		t.finish(x)
 		t.indexes = []index{*x}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -256,4 +257,53 @@ func TestLimitsOfAnFDE(t *testing.T) {
 			t.Errorf("error %v, want %v", err, ErrLimit)
 		}
 	})
+}
+
+func TestAdvancePastTheLastAddressIsAnError(t *testing.T) {
+	for _, advance := range [][]byte{{0x7f}, {2, 0x3f}, {3, 0x3f, 0}, {4, 0x3f, 0, 0, 0}} {
+		b := ehFrame()
+		b.fde(b.cie(cieSpec{instructions: x86Initial}), cieSpec{}, fdeSpec{start: ^uint64(0) - 0x20, size: 0x10, instructions: advance})
+		f, err := b.table(t).FDE(^uint64(0) - 0x20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := rows(f); !errors.Is(err, ErrOverflow) {
+			t.Errorf("% x: %q, %v, want %v", advance, got, err, ErrOverflow)
+		}
+	}
+}
+
+// A machine that waits for the next FDE holds nothing of the last one's file.
+func TestMachinesKeepNothingOfAFile(t *testing.T) {
+	for _, instructions := range [][]byte{
+		nil, // only the CIE has an expression
+		{0x0f, 2, 0x77, 8, 0x10, 3, 1, 0x50, 0x0a, 0x16, 5, 1, 0x50, 0x41, 0x0b, 0x0a, 0x07, 3},
+	} {
+		b := ehFrame()
+		c := cieSpec{instructions: cat(x86Initial, 0x10, 4, 1, 0x50)}
+		b.fde(b.cie(c), c, fdeSpec{start: 0x1000, size: 0x100, instructions: instructions})
+		f, err := b.table(t).FDE(0x1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := new(machine)
+		m.row = &m.own
+		if _, err := m.stream(f, func(*Row) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		m.free()
+		for _, r := range slices.Concat(m.own.Rules[:cap(m.own.Rules)], m.kept[:cap(m.kept)]) {
+			if r.Rule.Expr != nil {
+				t.Errorf("a rule of column %d is kept", r.Column)
+			}
+		}
+		for _, s := range m.stack[:cap(m.stack)] {
+			if s.cfa.Expr != nil {
+				t.Error("a CFA is kept")
+			}
+		}
+		if m.own.CFA.Expr != nil || m.operands.expr != nil || m.r.data != nil || m.t != nil || m.cie != nil || m.initial != nil {
+			t.Errorf("%+v", m)
+		}
+	}
 }

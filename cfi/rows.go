@@ -1,6 +1,9 @@
 package cfi
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // Rows calls yield with every row of the FDE, in order of address, until yield
 // returns false. Rows that begin at one address are one row, the last of them;
@@ -131,6 +134,10 @@ func (f *FDE) errListing() error {
 // of the CIE.
 func (m *machine) start(f *FDE) error {
 	c := f.CIE
+	if m.listing != nil && !c.executed.Load() && m.listed(min(c.end-c.pos, maxInitial)) != nil {
+		// CIEs that are many are forgotten and executed again.
+		return f.errListing()
+	}
 	initial, err := c.initialState()
 	if err != nil {
 		return err
@@ -149,6 +156,8 @@ func (m *machine) start(f *FDE) error {
 	return nil
 }
 
+var errUnread = errors.New("the initial instructions of the CIE could not be read")
+
 // initialState returns what the initial instructions of the CIE define.
 func (c *CIE) initialState() (*state, error) {
 	c.initialOnce.Do(func() {
@@ -157,6 +166,8 @@ func (c *CIE) initialState() (*state, error) {
 			c.initialErr = t.errorf(c.Offset, ErrAugmentation, "%q", c.Augmentation)
 			return
 		}
+		// It stays where the file is cut while it is read, which ends this here.
+		c.initialErr = errUnread
 		if c.end-c.pos > maxInitial {
 			c.initialErr = t.errorf(c.Offset, ErrLimit, "%#x bytes of initial instructions, at most %#x are read", c.end-c.pos, maxInitial)
 			return
@@ -165,9 +176,12 @@ func (c *CIE) initialState() (*state, error) {
 		m := machines.Get().(*machine)
 		m.row, m.low = &row, 0
 		m.prepare(c, c.pos, c.end)
-		if _, c.initialErr = m.run(); c.initialErr == nil {
+		_, err := m.run()
+		if err == nil {
 			c.initial = state{row.CFA, slices.Clip(row.Rules), row.WindowSave, m.low, m.blocks}
 		}
+		c.initialErr = err
+		c.executed.Store(true)
 		m.free()
 	})
 	return &c.initial, c.initialErr
