@@ -46,15 +46,15 @@ func loadedTables(o *object.Object, segments []target.Segment) (tables []frameTa
 		}
 		for _, section := range o.Sections() {
 			switch {
-			case s.Section == "" || section.Name != s.Section:
+			case section.Flags&elf.SHF_EXECINSTR == 0 || section.Size == 0 || s.Section != "" && section.Name != s.Section:
 			case code != anyCode:
-				return nil, fmt.Errorf("%s: sections %d and %d are both called %s: call frame information of which one is loaded is not known", o.Name(), code, section.Index, s.Section)
+				return nil, fmt.Errorf("%s: sections %d and %d of the relocatable object could be what is loaded: whose call frame information holds is not known", o.Name(), code, section.Index)
 			default:
 				code = section.Index
 			}
 		}
 		if code == anyCode {
-			return nil, fmt.Errorf("%s: no section of the relocatable object is called %q: call frame information is of no address", o.Name(), s.Section)
+			return nil, fmt.Errorf("%s: no section of code of the relocatable object is called %q: call frame information is of no address", o.Name(), s.Section)
 		}
 	}
 	return frameTablesFor(o, uint32(code)), nil

@@ -222,8 +222,8 @@ func TestSectionsThatCannotBeToldApartAreNotGuessed(t *testing.T) {
 	}{
 		{"two of code", []target.Segment{segment(".text._Z5plaini"), segment(".text._ZN5thingILi1EE5twiceEi")}, "several sections of code"},
 		{"none of that name", []target.Segment{segment(".text.other")}, `called ".text.other"`},
-		{"without a name", []target.Segment{segment("")}, `called ""`},
-		{"one of two of that name", []target.Segment{segment(".group")}, "are both called .group"},
+		{"no code", []target.Segment{segment(".eh_frame")}, `called ".eh_frame"`},
+		{"one of three, without a name", []target.Segment{segment("")}, "could be what is loaded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tables, err := loadedTables(o, c.segments)
@@ -231,5 +231,16 @@ func TestSectionsThatCannotBeToldApartAreNotGuessed(t *testing.T) {
 				t.Errorf("%d tables, %v, expected an error that says %q", len(tables), err, c.says)
 			}
 		})
+	}
+}
+
+func TestTheOnlySectionOfCodeNeedsNoName(t *testing.T) {
+	o := openObject(t, assemble(t, ".text\nf: .cfi_startproc\nnop\n.cfi_endproc\n", "-c"))
+	tables, err := loadedTables(o, []target.Segment{{Size: 1, Executable: true}})
+	if err != nil || len(tables) != 1 {
+		t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	if f, err := tables[0].FDE(0); err != nil || f.End != 1 {
+		t.Errorf("%+v, %v", f, err)
 	}
 }

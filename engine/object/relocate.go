@@ -190,6 +190,10 @@ type Reference struct {
 // alone does not say which section it is an address of. Undefined and absolute
 // symbols are in no section, and left out; so is what needs no symbol. There
 // are none where the object is not relocatable.
+//
+// Intel's compilers for their GPUs give the symbol of a section of code the
+// name of that section, and the index of the section that refers to it: such a
+// symbol is taken to be in the section that it names.
 func (s *Section) References() (list []Reference, err error) {
 	o := s.object
 	err = Guard(func() (err error) {
@@ -202,9 +206,27 @@ func (s *Section) References() (list []Reference, err error) {
 	return list, nil
 }
 
+// codeByName returns the indexes of the sections of code by name; -1 where
+// several have it.
+func (o *Object) codeByName() map[string]int {
+	code := make(map[string]int)
+	for _, s := range o.sections {
+		if s.Flags&elf.SHF_EXECINSTR == 0 {
+			continue
+		}
+		if _, several := code[s.Name]; several {
+			code[s.Name] = -1
+		} else {
+			code[s.Name] = s.Index
+		}
+	}
+	return code
+}
+
 func (s *Section) references() (list []Reference, err error) {
 	o := s.object
 	total := uint64(0)
+	var code map[string]int
 	for _, from := range o.relocated[uint32(s.Index)] {
 		limit := min(uint64(len(o.data)), maxRelocations)
 		if total += min(from.Size, limit+1); total > limit {
@@ -223,6 +245,14 @@ func (s *Section) references() (list []Reference, err error) {
 			section, err := symbols.section(e.symbol)
 			if err != nil {
 				return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: %w", from.Name, from.Index, e.at, err)
+			}
+			if section != 0 && o.sections[section].Flags&elf.SHF_EXECINSTR == 0 {
+				if code == nil {
+					code = o.codeByName()
+				}
+				if named := code[symbols.name(e.symbol)]; named > 0 {
+					section = uint32(named)
+				}
 			}
 			if r := o.relocations[e.typ]; section != 0 && r.Kind != RelocationNone {
 				list = append(list, Reference{e.place, section})

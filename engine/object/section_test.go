@@ -462,3 +462,43 @@ func TestReferencesSayTheSectionOfWhatIsRelocated(t *testing.T) {
 	wantError(t, err, nil, "section .debug_info (1): relocations of section .rel (2): offset")
 	wantError(t, err, nil, "symbol 7 of 7")
 }
+
+// Intel's compilers write section symbols so.
+func TestReferencesOfSymbolsThatNameASectionOfCodeAreToIt(t *testing.T) {
+	names := []byte("\x00.text.k\x00.text.twice\x00.debug_frame\x00cut")
+	f := testFile{class: elf.ELFCLASS64, order: binary.LittleEndian}
+	symbols := record{f: &f, b: make([]byte, 24)}
+	for _, s := range []struct{ name, section int }{
+		{1, 2},               // 1: .text.k, but in .debug_frame
+		{9, 2},               // 2: two sections have the name
+		{21, 2},              // 3: is in .debug_frame
+		{1, 3},               // 4: in a section of code, whatever its name
+		{len(names) - 3, 2},  // 5: name without an end
+		{len(names) + 99, 2}, // 6: name outside of the table
+	} {
+		symbols.u32(uint32(s.name))
+		symbols.b = append(symbols.b, 0, 0)
+		symbols.u16(uint16(s.section))
+		symbols.word(0)
+		symbols.word(0)
+	}
+	var relocations []byte
+	for i := range uint64(6) {
+		relocations = append(relocations, relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, 2*i, i+1, 1, 0)...)
+	}
+	code := elf.SHF_ALLOC | elf.SHF_EXECINSTR
+	o := mustNew(t, testFile{typ: elf.ET_REL, sections: []testSection{
+		{name: ".text.k", typ: elf.SHT_PROGBITS, flags: code, data: []byte{1}},
+		{name: ".debug_frame", typ: elf.SHT_PROGBITS, data: make([]byte, 32)},
+		{name: ".text.twice", typ: elf.SHT_PROGBITS, flags: code, data: []byte{1}},
+		{name: ".text.twice", typ: elf.SHT_PROGBITS, flags: code, data: []byte{1}},
+		{name: ".rela", typ: elf.SHT_RELA, data: relocations, link: 6, info: 2},
+		{name: ".symtab", typ: elf.SHT_SYMTAB, data: symbols.b, link: 7},
+		{name: ".strtab", typ: elf.SHT_STRTAB, data: names},
+	}}.bytes())
+	o.SetRelocations(testRelocations)
+	got, err := o.Section(".debug_frame").References()
+	if diff := cmp.Diff([]Reference{{0, 1}, {2, 2}, {4, 2}, {6, 3}, {8, 2}, {10, 2}}, got); diff != "" || err != nil {
+		t.Errorf("%v, references (-want +got):\n%s", err, diff)
+	}
+}

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -185,6 +186,7 @@ type symbolValues struct {
 	o       *Object
 	b       []byte
 	indexes []byte
+	names   []byte // of the string table; nil where it cannot be read
 }
 
 func (o *Object) symbolValues(section uint32) (v symbolValues, err error) {
@@ -202,7 +204,11 @@ func (o *Object) symbolValues(section uint32) (v symbolValues, err error) {
 	if err != nil {
 		return v, fmt.Errorf("symbol table, section %s (%d): %w", s.Name, section, err)
 	}
-	return symbolValues{o, b, o.extendedIndexes(s)}, nil
+	var names []byte
+	if uint64(s.Link) < uint64(len(o.sections)) {
+		names, _ = o.sections[s.Link].raw()
+	}
+	return symbolValues{o, b, o.extendedIndexes(s), names}, nil
 }
 
 // at returns S. An undefined symbol is 0, as a weak one is when linked.
@@ -220,6 +226,25 @@ func (v symbolValues) section(n uint64) (uint32, error) {
 	index, _, err := v.get(n)
 	return index, err
 }
+
+// name returns the name of a symbol that get knows; "" where it has none.
+func (v symbolValues) name(n uint64) string {
+	size := uint64(v.o.header.symbolSize())
+	raw := v.o.header.symbol(v.b[n*size : n*size+size])
+	if uint64(raw.name) >= uint64(len(v.names)) {
+		return ""
+	}
+	b := v.names[raw.name:]
+	end := bytes.IndexByte(b[:min(len(b), maxSectionName)], 0)
+	if end < 0 {
+		return ""
+	}
+	return string(b[:end])
+}
+
+// maxSectionName bounds the names of symbols that are compared with those of
+// sections.
+const maxSectionName = 1024
 
 // get returns a symbol's section, 0 where it is in none, and its value in it.
 func (v symbolValues) get(n uint64) (section uint32, value uint64, err error) {
