@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,26 @@ func seeds(f *testing.F, add func(b *builder)) {
 				}
 			}
 		}
+	}
+}
+
+// seedsOfPointers are sections with every pointer encoding, and with what is odd
+// about CIEs and FDEs.
+func seedsOfPointers(add func(b *builder)) {
+	for _, encoding := range []byte{peAbsPtr, peULEB128, peUData2, peUData8, peSigned, peSLEB128, peSData2, peSData8,
+		peTextRel | peSData4, peDataRel | peSData4, pePCRel | peSData8, peAligned, peIndirect | peUData4, peFuncRel} {
+		b := ehFrame()
+		c := cieSpec{augmentation: "zRL", data: []byte{encoding, encoding}, encoding: encoding, instructions: cat(x86Initial, 0x10, 3, 1, 0x50)}
+		cie := b.cie(c)
+		for _, start := range []uint64{0x3000, 0x2000, 0x2008, 0} { // out of order, one in another, one null
+			b.fde(cie, c, fdeSpec{start: start, size: 16, data: make([]byte, 16), instructions: []byte{0x0a, 8, 3, 0x41, 0x0b, 0x2c, 0x0d, 6}})
+		}
+		b.Data = append(b.Data, 0, 0, 0, 0)
+		for _, augmentation := range []string{"eh", "zSBG", "armcc+"} {
+			c := cieSpec{augmentation: augmentation, instructions: x86Initial}
+			b.fde(b.cie(c), c, fdeSpec{start: 0x4000, size: 16, instructions: []byte{0x3f}})
+		}
+		add(b)
 	}
 }
 
@@ -93,9 +114,12 @@ func check(t *testing.T, table *Table) {
 		}
 		if f.live() {
 			for _, pc := range []uint64{f.Start, f.End - 1} {
-				found, err := table.FDE(pc)
-				if err != nil || pc < found.Start || pc >= found.End || found.Start < f.Start {
+				found, err := table.FDEIn(f.Code, pc)
+				if err != nil || pc < found.Start || pc >= found.End || found.Start < f.Start || found.Code != f.Code {
 					t.Fatalf("FDE of %#x: %+v, %v; one is %+v", pc, found, err, f)
+				}
+				if any, err := table.FDE(pc); (err != nil || any.Offset != found.Offset) && (f.Code == 0 || err != nil && !errors.Is(err, ErrAmbiguous)) {
+					t.Fatalf("FDE of %#x: %+v, %v; in section %d %+v", pc, any, err, f.Code, found)
 				}
 			}
 		}
@@ -171,11 +195,15 @@ func fuzzSection(f *testing.F, eh bool) {
 			f.Add(seedFile(f, name), uint64(0), false, false)
 		}
 	}
-	seeds(f, func(b *builder) {
+	add := func(b *builder) {
 		if b.EH == eh {
-			f.Add(b.Data, b.Address, b.Order == binary.BigEndian, b.AddressSize == 4)
+			for _, more := range []uint64{0, 3, 5} {
+				f.Add(b.Data, b.Address+more, b.Order == binary.BigEndian, b.AddressSize == 4)
+			}
 		}
-	})
+	}
+	seeds(f, add)
+	seedsOfPointers(add)
 	f.Fuzz(func(t *testing.T, data []byte, address uint64, big, small bool) {
 		s := Section{Name: "fuzz", Data: data, Address: address, EH: eh, Order: binary.LittleEndian, AddressSize: 8,
 			Memory: func(dst []byte, address uint64) (int, error) {
@@ -192,6 +220,13 @@ func fuzzSection(f *testing.F, eh bool) {
 		}
 		if small {
 			s.AddressSize = 4
+		}
+		if address%2 == 0 {
+			s.Text, s.DataBase = 0x500000, 0x600000
+		}
+		s.Open = address%4 == 3
+		if address%8 == 5 {
+			s.Code = func(offset uint64) (uint32, bool) { return uint32(offset>>3&1 + 1), offset%5 != 0 }
 		}
 		table, err := NewTable(s)
 		if err != nil {
@@ -213,6 +248,19 @@ func FuzzHeader(f *testing.F) {
 			h := usual(entries)
 			h.table = encoding
 			f.Add(writeHeader(b, h).Data, b.Data, b.Address)
+			// A table that is not in order and lacks an entry, one that leads
+			// elsewhere, and none.
+			if n > 3 {
+				h.entries = slices.Clone(entries[1:])
+				h.entries[3], h.entries[5] = h.entries[5], h.entries[3]
+				f.Add(writeHeader(b, h).Data, b.Data, b.Address)
+				h.entries[7][1] += 8
+				f.Add(writeHeader(b, h).Data, b.Data, b.Address)
+				h.pointer = 0x9b
+				f.Add(writeHeader(b, h).Data, b.Data, b.Address)
+				h.pointer, h.count = 0x1b, peOmit
+				f.Add(writeHeader(b, h).Data, b.Data, b.Address)
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, header, data []byte, address uint64) {

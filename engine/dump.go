@@ -49,41 +49,34 @@ func yieldTable(t frameTable, d *sdk.Description, yield func(Expression, error) 
 	if t.err != nil {
 		return yield(Expression{}, t.err)
 	}
-	for fde, err := range t.FDEs() {
+	more := true
+	// An expression holds over several rows as a rule.
+	seen := map[string]bool{}
+	t.Rows(func(fde *cfi.FDE, row *cfi.Row, err error) bool {
 		if err != nil {
-			if !yield(Expression{}, err) {
-				return false
-			}
-			continue
+			more = yield(Expression{}, err)
+			return more
 		}
-		// An expression holds over several rows as a rule.
-		seen := map[string]bool{}
-		more := true
+		if row.Start == fde.Start {
+			clear(seen)
+		}
 		say := func(where string, expr []byte) {
 			if key := where + string(expr); more && !seen[key] {
 				seen[key] = true
 				more = yield(Expression{t.section, fde.Offset, where, expr}, nil)
 			}
 		}
-		err := fde.Rows(func(row *cfi.Row) bool {
-			if row.CFA.Kind == cfi.CFAExpression {
-				say("CFA", row.CFA.Expr)
-			}
-			for _, r := range row.Rules {
-				if r.Rule.Kind == cfi.Expression || r.Rule.Kind == cfi.ValExpression {
-					say("rule of "+columnName(d, r.Column), r.Rule.Expr)
-				}
-			}
-			return more
-		})
-		if err != nil && more {
-			more = yield(Expression{}, err)
+		if row.CFA.Kind == cfi.CFAExpression {
+			say("CFA", row.CFA.Expr)
 		}
-		if !more {
-			return false
+		for _, r := range row.Rules {
+			if r.Rule.Kind == cfi.Expression || r.Rule.Kind == cfi.ValExpression {
+				say("rule of "+columnName(d, r.Column), r.Rule.Expr)
+			}
 		}
-	}
-	return true
+		return more
+	})
+	return more
 }
 
 // columnName is the name of a register, or its number.
