@@ -6,7 +6,8 @@
 //
 // A Table is made from the bytes of a section. It finds the FDE of a PC, or
 // lists all of them; an FDE streams its rows, or fills one Row for a PC; a rule
-// of a row is evaluated to a location description by package locexpr.
+// of a row is evaluated to a location description by package locexpr. A Compiler
+// makes CompiledRows, a few words for the rows that need no evaluation.
 //
 // Every byte of a section is taken to be hostile: counts, lengths, depths and
 // arithmetic are checked, and the time and memory an entry may cost are
