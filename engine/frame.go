@@ -13,27 +13,33 @@ import (
 // errUndefined says that a register has no recoverable value in a frame.
 var errUndefined = errors.New("is undefined")
 
-// slotKind says where a core register of a frame is.
+// slotKind says where a register of a frame is.
 type slotKind uint8
 
 const (
 	slotUndefined slotKind = iota // no recoverable value
 	slotLive                      // still in register bits of the thread
 	slotMemory                    // in the default address space at bits
-	slotValue                     // is bits
+	slotValue                     // is bits, as large as an address
 	slotPlace                     // where place says
 )
 
-// slot is where a core register of a frame is. A caller's register is a
-// location (heterogeneous extension, A.6.4.1), kept small for the forms that
-// nearly every rule has.
+// slot is where a register of a frame is: a location (heterogeneous extension,
+// A.6.4.1), kept small for the forms that nearly every rule has.
 type slot struct {
 	kind  slotKind
 	bits  uint64
 	place *locexpr.Location
 }
 
-// frame is an activation while its stack is walked.
+// placedRegister is a register with where it is.
+type placedRegister struct {
+	register uint64
+	slot     slot
+}
+
+// frame is an activation while its stack is walked. It holds no registers:
+// where one is follows from the rows of the frames below.
 type frame struct {
 	walker *walker
 	callee *frame // nil in the top frame
@@ -46,13 +52,23 @@ type frame struct {
 	offset uint64 // pc as an address of module's object
 	lookup uint64 // what rows and symbols are looked up by: inside the call, or offset
 
-	source *rowSource       // the row in force; nil until found
-	cfa    locexpr.Location // where source is set
-	hasCFA bool
+	source   *rowSource // the row in force; nil until found
+	cfa      uint64     // an address of cfaSpace, where hasCFA
+	cfaSpace locexpr.AddressSpace
+	hasCFA   bool
+	compiled bool   // source's compiled row is in force, and gave the CFA
+	settled  bool   // CFA and call-site rules are in force: what the row says of the caller stays
+	same     uint16 // registers that its row and others below leave as they are: see settle
 
-	slots    []slot
-	callSite map[uint64]locexpr.Location // other registers that a call-site rule places
-	entering []uint64                    // registers whose place on entry is being found
+	callSite []placedRegister // own registers that a call-site rule places
+	memo     []placedRegister // the caller's registers that were found by evaluation
+	entering []uint64         // registers whose place on entry is being found
+}
+
+// forget takes back what a row said.
+func (f *frame) forget() {
+	f.source, f.hasCFA, f.compiled, f.settled, f.same = nil, false, false, false, 0
+	f.callSite, f.memo = f.callSite[:0], f.memo[:0]
 }
 
 // frame is the context in which expressions of its row are evaluated.
@@ -65,78 +81,203 @@ type frameContext struct {
 // a thread whose PC the target does not say.
 func (f *frame) nowhere() bool { return f.walker.thread.noPC }
 
-// isCore says whether every frame carries register reg in its slots.
-func (f *frame) isCore(reg uint64) bool {
-	return reg < uint64(len(f.slots)) && f.walker.machine.bits[reg] != 0
+// find says where register reg of this frame is.
+func (f *frame) find(reg uint64) (slot, error) {
+	if s, ok := f.held(reg); ok {
+		return s, nil
+	}
+	i, indexed := f.walker.index(reg)
+	return f.callee.findSaved(reg, i, indexed)
+}
+
+// held says where register reg of this frame is if no row below needs to be
+// asked.
+func (f *frame) held(reg uint64) (s slot, ok bool) {
+	for i := range f.callSite {
+		if f.callSite[i].register == reg {
+			return f.callSite[i].slot, true
+		}
+	}
+	return slot{kind: slotLive, bits: reg}, f.callee == nil
+}
+
+// findSaved says where the caller's register reg is, by this frame's row and,
+// as long as rows say that it is in a register, those of the frames below. i is
+// the register's index in compiled rows, where indexed.
+func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
+	for {
+		if f.compiled && indexed {
+			switch rule := f.source.fast.Rule(i); rule.Kind() {
+			case cfi.Undefined:
+				return slot{}, nil
+			case cfi.Register:
+				if f.same>>i&1 != 0 {
+					f = f.spanStart()
+				} else if from := int(rule.Value()); from != i {
+					i, reg = from, f.walker.machine.compiler.Columns()[from].Number
+				}
+			case cfi.Offset:
+				at, ok := displace(f.cfa, rule.Value(), ^uint64(0))
+				if !ok {
+					return f.evaluate(reg)
+				}
+				return slot{kind: slotMemory, bits: at}, nil
+			default: // ValOffset
+				v, ok := displace(f.cfa, rule.Value(), f.walker.addresses)
+				if !ok {
+					return f.evaluate(reg)
+				}
+				return slot{kind: slotValue, bits: v}, nil
+			}
+		} else {
+			if f.source == nil {
+				return slot{}, nil
+			}
+			switch rule := f.source.defaults.rule(f.source.row, reg); {
+			case rule.Kind == cfi.SameValue:
+			case rule.Kind == cfi.Register && f.sameSize(rule.Register, reg):
+				reg = rule.Register
+				i, indexed = f.walker.index(reg)
+			default:
+				return f.evaluate(reg)
+			}
+		}
+		if s, ok := f.held(reg); ok {
+			return s, nil
+		}
+		f = f.callee
+	}
+}
+
+// settle says that the CFA and the call-site rules of a frame are in force. same
+// is which registers its row leaves as they are, by index in compiled rows; the
+// frame keeps which of them every row of its span does.
+//
+// A register that no function of a deep stack touches would be looked for
+// through all of it by each frame. So frame n-1 stands for a span of the frames
+// up to it, as many as the lowest bit of n, and a span of which every row leaves
+// the register is skipped as one: the number of steps is logarithmic.
+func (f *frame) settle(same uint16) {
+	f.settled, f.same = true, same
+	at := f.callee
+	for size := 1; size < f.span() && f.same != 0; size *= 2 {
+		f.same &= at.same
+		at = at.spanStart().callee
+	}
+}
+
+// span is how many frames f.same is about: f and those below it.
+func (f *frame) span() int { return (f.index + 1) & -(f.index + 1) }
+
+// spanStart is the innermost frame of the span.
+func (f *frame) spanStart() *frame { return f.walker.frames[f.index+1-f.span()] }
+
+// displace is an address plus an offset; false where it leaves 0 to last.
+func displace(address uint64, offset int64, last uint64) (uint64, bool) {
+	sum := address + uint64(offset)
+	return sum, sum <= last && (sum < address) == (offset < 0)
+}
+
+// sameSize says whether registers may take each other's value (A.6.4.1).
+func (f *frame) sameSize(a, b uint64) bool {
+	c := frameContext{frame: f}
+	aBits, aKnown := c.RegisterBits(a)
+	bBits, bKnown := c.RegisterBits(b)
+	return aBits == bBits || !aKnown || !bKnown
+}
+
+// evaluate finds the caller's register reg by evaluating its rule. What a frame
+// that is settled says is kept: a register may be asked for in every frame
+// above, and an expression may ask for several.
+func (f *frame) evaluate(reg uint64) (slot, error) {
+	for i := range f.memo {
+		if f.memo[i].register == reg {
+			return f.memo[i].slot, nil
+		}
+	}
+	var cfa locexpr.Location
+	if f.hasCFA {
+		cfa = f.cfaLocation()
+	}
+	rule := f.source.defaults.rule(f.source.row, reg)
+	l, err := rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, reg, cfa)
+	if err != nil {
+		return slot{}, err
+	}
+	s := placeSlot(&l)
+	if f.settled {
+		f.memo = append(f.memo, placedRegister{reg, s})
+	}
+	return s, nil
+}
+
+// cfaLocation is the CFA of a frame that has one.
+func (f *frame) cfaLocation() locexpr.Location {
+	return locexpr.MemoryLocation(f.cfaSpace, f.cfa).WithScope(f.walker.scope())
 }
 
 // location says where register reg of this frame is (A.2.5.4.4.4).
 func (f *frame) location(reg uint64) (locexpr.Location, error) {
-	if f.isCore(reg) {
-		switch s := &f.slots[reg]; s.kind {
-		case slotLive:
-			return locexpr.RegisterLocation(s.bits, f.walker.scope()), nil
-		case slotMemory:
-			return locexpr.MemoryLocation(locexpr.DefaultSpace, s.bits), nil
-		case slotValue:
-			return locexpr.ImplicitUint64(s.bits, f.walker.machine.bits[reg], f.walker.machine.order), nil
-		case slotPlace:
-			return *s.place, nil
-		}
-		return locexpr.UndefinedLocation(), nil
-	}
-	if l, ok := f.callSite[reg]; ok {
-		return l, nil
-	}
-	if f.callee == nil {
-		return locexpr.RegisterLocation(reg, f.walker.scope()), nil
-	}
-	return f.callee.saved(reg)
+	s, err := f.find(reg)
+	return f.walker.slotLocation(&s), err
 }
 
 // saved says where the caller's register reg is, by this frame's row.
 func (f *frame) saved(reg uint64) (locexpr.Location, error) {
-	if f.source == nil {
-		return locexpr.UndefinedLocation(), nil
+	i, indexed := f.walker.index(reg)
+	s, err := f.findSaved(reg, i, indexed)
+	return f.walker.slotLocation(&s), err
+}
+
+// slotLocation is a slot as a location description.
+func (w *walker) slotLocation(s *slot) locexpr.Location {
+	switch s.kind {
+	case slotLive:
+		return locexpr.RegisterLocation(s.bits, w.scope())
+	case slotMemory:
+		return locexpr.MemoryLocation(locexpr.DefaultSpace, s.bits)
+	case slotValue:
+		return locexpr.ImplicitUint64(s.bits, w.machine.desc.AddressBits, w.machine.order)
+	case slotPlace:
+		return *s.place
 	}
-	rule := f.source.defaults.rule(f.source.row, reg)
-	return rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, reg, f.cfa)
+	return locexpr.UndefinedLocation()
 }
 
 // value reads register reg of this frame, which has at most 64 bits.
 func (f *frame) value(reg uint64) (uint64, error) {
-	m := f.walker.machine
-	if f.isCore(reg) {
-		switch s := &f.slots[reg]; s.kind {
-		case slotLive:
-			return f.walker.liveRegister(s.bits)
-		case slotMemory:
-			return f.walker.word(s.bits, m.bits[reg])
-		case slotValue:
-			return s.bits, nil
-		case slotUndefined:
-			return 0, fmt.Errorf("%s %w in frame %d", f.walker.registerName(reg), errUndefined, f.index)
-		}
+	bits, ok := f.walker.machine.registerBits(reg)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("%s has no register %d", f.walker.machine.desc.Name, reg)
+	case bits > 64:
+		return 0, fmt.Errorf("%s has %d bits, expected at most 64", f.walker.registerName(reg), bits)
 	}
-	info, ok := m.desc.Register(uint32(reg))
-	if !ok || reg > uint64(^uint32(0)) {
-		return 0, fmt.Errorf("%s has no register %d", m.desc.Name, reg)
-	}
-	if info.Bits > 64 {
-		return 0, fmt.Errorf("%s has %d bits, expected at most 64", info.Name, info.Bits)
-	}
-	l, err := f.location(reg)
+	s, err := f.find(reg)
 	if err != nil {
 		return 0, err
 	}
-	if l.IsUndefined() {
-		return 0, fmt.Errorf("%s %w in frame %d", info.Name, errUndefined, f.index)
+	return f.read(&s, reg, bits)
+}
+
+// read reads register reg of this frame, which has bits bits, where it is.
+func (f *frame) read(s *slot, reg uint64, bits uint32) (uint64, error) {
+	w := f.walker
+	switch s.kind {
+	case slotLive:
+		return w.liveRegister(s.bits)
+	case slotMemory:
+		return w.word(s.bits, bits)
+	case slotValue:
+		return s.bits, nil
+	case slotUndefined:
+		return 0, fmt.Errorf("%s %w in frame %d", w.registerName(reg), errUndefined, f.index)
 	}
 	var buf [8]byte
-	if err := l.Read(frameContext{frame: f}, buf[:(info.Bits+7)/8], uint64(info.Bits)); err != nil {
+	if err := s.place.Read(frameContext{frame: f}, buf[:(bits+7)/8], uint64(bits)); err != nil {
 		return 0, err
 	}
-	return integer(buf[:(info.Bits+7)/8], m.order), nil
+	return integer(buf[:(bits+7)/8], w.machine.order), nil
 }
 
 // integer is the number in at most 8 bytes.
@@ -159,25 +300,33 @@ func (f *frame) applyCallSite() error {
 		return nil
 	}
 	// All are evaluated before one takes effect: they hold side by side.
-	places := make([]locexpr.Location, len(rules))
+	places := make([]placedRegister, len(rules))
 	for i, r := range rules {
-		l, err := r.Rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, r.Column, f.cfa)
+		l, err := r.Rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
 		if err != nil {
 			return err
 		}
-		places[i] = l
+		places[i] = placedRegister{r.Column, placeSlot(&l)}
 	}
-	for i, r := range rules {
-		if f.isCore(r.Column) {
-			f.slots[r.Column] = placeSlot(&places[i])
+	f.callSite = append(f.callSite[:0], places...)
+	return nil
+}
+
+// evaluateRules finds the caller's registers whose rules are expressions, of
+// those that compiled rows answer for. A walk may come to need any of them far
+// above, where finding them all at once would be one evaluation within another
+// for every frame between. One that cannot be evaluated does not cost the
+// others.
+func (f *frame) evaluateRules() {
+	for i := range f.source.row.Rules {
+		r := &f.source.row.Rules[i]
+		if r.Rule.Kind != cfi.Expression && r.Rule.Kind != cfi.ValExpression {
 			continue
 		}
-		if f.callSite == nil {
-			f.callSite = map[uint64]locexpr.Location{}
+		if _, indexed := f.walker.index(r.Column); indexed {
+			_, _ = f.evaluate(r.Column) // who asks for it gets the error
 		}
-		f.callSite[r.Column] = places[i]
 	}
-	return nil
 }
 
 // placeSlot is the slot of a register that is at a location.
@@ -188,54 +337,8 @@ func placeSlot(l *locexpr.Location) slot {
 	if space, address, ok := l.MemoryAddress(); ok && space == locexpr.DefaultSpace {
 		return slot{kind: slotMemory, bits: address}
 	}
-	return slot{kind: slotPlace, place: l}
-}
-
-// callerSlots finds where the caller's core registers are. It fills dst.
-func (f *frame) callerSlots(dst []slot) error {
-	row, defaults := f.source.row, f.source.defaults
-	space, base, inDefault := f.cfa.MemoryAddress()
-	inDefault = inDefault && space == locexpr.DefaultSpace
-	for n := range dst {
-		dst[n] = slot{}
-		if f.walker.machine.bits[n] == 0 {
-			continue
-		}
-		rule := defaults.rule(row, uint64(n))
-		switch rule.Kind {
-		case cfi.Undefined, cfi.Unspecified:
-			continue
-		case cfi.SameValue:
-			dst[n] = f.slots[n]
-			continue
-		case cfi.Register:
-			if f.isCore(rule.Register) {
-				dst[n] = f.slots[rule.Register]
-				continue
-			}
-		case cfi.Offset:
-			if inDefault {
-				dst[n] = slot{kind: slotMemory, bits: base + uint64(rule.Offset)}
-				continue
-			}
-		case cfi.ValOffset:
-			if inDefault {
-				dst[n] = slot{kind: slotValue, bits: base + uint64(rule.Offset)}
-				continue
-			}
-		}
-		l, err := rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, uint64(n), f.cfa)
-		if err != nil {
-			// One register whose rule cannot be evaluated does not cost the
-			// others: it is undefined, unless the walk itself needs it.
-			if uint64(n) == row.ReturnAddress {
-				return err
-			}
-			continue
-		}
-		dst[n] = placeSlot(&l)
-	}
-	return nil
+	place := *l // only this form lives on the heap
+	return slot{kind: slotPlace, place: &place}
 }
 
 // The evaluation context of a frame.
@@ -261,7 +364,7 @@ func (c frameContext) CFA() (locexpr.Location, error) {
 	if !c.hasCFA {
 		return c.NoContext.CFA()
 	}
-	return c.cfa, nil
+	return c.cfaLocation(), nil
 }
 
 func (c frameContext) ReadMemory(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
@@ -280,14 +383,11 @@ func (c frameContext) WriteRegister(uint64, locexpr.Scope, []byte, uint64, uint6
 var errReadOnly = errors.New("the target is read-only")
 
 func (c frameContext) RegisterBits(reg uint64) (uint32, bool) {
-	if reg > uint64(^uint32(0)) {
-		return 0, false
-	}
-	info, ok := c.walker.machine.desc.Register(uint32(reg))
+	bits, ok := c.walker.machine.registerBits(reg)
 	if !ok {
 		return 0, false
 	}
-	return c.walker.registerBits(&info), true
+	return c.walker.threadBits(uint32(reg), bits), true
 }
 
 func (c frameContext) SpaceBits(space locexpr.AddressSpace) (uint32, bool) {

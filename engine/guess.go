@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -43,17 +44,17 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 	if f.module == nil {
 		stop.Reason = StopNoModule
 	}
-	f.source, f.hasCFA = nil, false
+	f.forget()
 	caller, err := w.byFramePointer(ctx, f)
 	if caller == nil && err == nil {
-		f.source, f.hasCFA = nil, false
+		f.forget()
 		caller, err = w.byScan(ctx, f)
 	}
 	if err != nil {
 		return nil, stopFor(err)
 	}
 	if caller == nil {
-		f.source, f.hasCFA = nil, false
+		f.forget()
 		return nil, stop
 	}
 	return caller, Stopped{}
@@ -72,9 +73,8 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if err != nil || caller == nil {
 		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
 	}
-	_, cfa, ok := f.cfa.MemoryAddress()
 	sp, err := f.value(uint64(w.machine.desc.SP))
-	if !ok || err != nil || cfa <= sp {
+	if err != nil || f.cfa <= sp {
 		return nil, nil //nolint:nilerr // nor here
 	}
 	after, err := w.afterCall(ctx, caller.pc)
@@ -94,11 +94,11 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	step := uint64(w.machine.desc.StackAlign)
 	sp = (sp + step - 1) / step * step
 	buf := make([]byte, scanBytes)
-	n, _ := w.target.state.ReadMemory(locexpr.DefaultSpace, sp, buf)
+	n, _ := w.state.ReadMemory(locexpr.DefaultSpace, sp, buf)
 	var pcs, places []uint64
 	for at := uint64(0); at+word <= uint64(n); at += step {
 		pc := integer(buf[at:at+word], w.machine.order)
-		if m, _ := w.target.moduleAt(pc - 1); m != nil {
+		if m := w.target.segmentAt(pc - 1); m != nil {
 			pcs, places = append(pcs, pc), append(places, sp+at)
 		}
 	}
@@ -108,7 +108,7 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	}
 	for i, ok := range after {
 		if ok {
-			return w.afterReturn(f, pcs[i], places[i]+word), nil
+			return w.afterReturn(f, pcs[i], places[i]+word, cfi.Undefined), nil
 		}
 	}
 	return nil, nil
@@ -128,29 +128,19 @@ func (w *walker) returnAtSP(ctx context.Context, f *frame) (*frame, bool) {
 	if after, err := w.afterCall(ctx, pc); err != nil || !after[0] {
 		return nil, false
 	}
-	caller := w.afterReturn(f, pc, sp+uint64(w.machine.desc.AddressBits+7)/8)
 	// Nothing of the called code ran, so every register is as at the call.
-	for n, s := range f.slots {
-		if uint32(n) != w.machine.desc.SP && uint32(n) != w.machine.desc.PC && uint32(n) != w.machine.desc.ReturnAddress {
-			caller.slots[n] = s
-		}
-	}
-	return caller, true
+	return w.afterReturn(f, pc, sp+uint64(w.machine.desc.AddressBits+7)/8, cfi.SameValue), true
 }
 
-// afterReturn is the caller whose return address is pc and whose stack pointer
-// after the return is sp. Its other registers are unknown.
-func (w *walker) afterReturn(f *frame, pc, sp uint64) *frame {
-	f.cfa, f.hasCFA = locexpr.MemoryLocation(locexpr.DefaultSpace, sp), true
-	caller := &frame{walker: w, callee: f, index: f.index + 1, pc: pc, found: ByScan, slots: make([]slot, w.machine.core)}
-	set := func(reg uint32, value uint64) {
-		if uint64(reg) < uint64(len(caller.slots)) {
-			caller.slots[reg] = slot{kind: slotValue, bits: value}
-		}
-	}
-	set(w.machine.desc.SP, sp)
-	set(w.machine.desc.PC, pc)
-	set(w.machine.desc.ReturnAddress, pc)
+// afterReturn is the caller whose return address is pc, the word below sp, and
+// whose stack pointer after the return is sp. Its other registers are as others
+// says.
+func (w *walker) afterReturn(f *frame, pc, sp uint64, others cfi.RuleKind) *frame {
+	f.source = &rowSource{row: w.machine.returnRow, by: ByScan, defaults: &ruleSet{other: others}}
+	f.cfa, f.cfaSpace, f.hasCFA = sp, locexpr.DefaultSpace, true
+	f.settle(0)
+	caller := w.frame(f.index + 1)
+	caller.callee, caller.pc, caller.found = f, pc, ByScan
 	w.place(caller)
 	return caller
 }
@@ -162,12 +152,12 @@ func (w *walker) afterCall(ctx context.Context, pcs ...uint64) ([]bool, error) {
 	req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
 	var asked []int
 	for i, pc := range pcs {
-		if _, executable := w.target.state.Mapped(pc - 1); !executable {
+		if _, executable := w.state.Mapped(pc - 1); !executable {
 			continue
 		}
 		length := uint64(w.machine.desc.MaxInstruction)
 		buf := make([]byte, length)
-		n, err := w.target.state.ReadMemory(locexpr.DefaultSpace, pc-length, buf)
+		n, err := w.state.ReadMemory(locexpr.DefaultSpace, pc-length, buf)
 		if err != nil || n < len(buf) {
 			continue
 		}

@@ -1,7 +1,8 @@
 package engine
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -9,21 +10,21 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// maxCore bounds the registers that every frame carries.
-const maxCore = 64
+// maxGeneral bounds the registers that are listed for a frame.
+const maxGeneral = 1 << 12
 
 // machine is an architecture as the walk needs it.
 type machine struct {
-	arch *plugin.Arch
-	desc *sdk.Description
-	// core is how many registers, from number 0 on, every frame carries: those
-	// of at most 64 bits that rules are usually about. Others are found on
-	// demand, through the chain of rows.
-	core     int
-	bits     [maxCore]uint32 // of core registers; 0: no such register
+	arch     *plugin.Arch
+	desc     *sdk.Description
+	compiler *cfi.Compiler
+	general  []uint64 // numbers of registers of at most 64 bits that hold addresses and counts
 	defaults *ruleSet
-	order    locexpr.ByteOrder
-	watched  map[string]bool // names of functions that the plugin wants to be told about
+	// returnRow is the row of code of which nothing is known but that it has
+	// its return address right below its CFA.
+	returnRow *cfi.Row
+	order     locexpr.ByteOrder
+	watched   map[string]bool // names of functions that the plugin wants to be told about
 }
 
 func newMachine(a *plugin.Arch) *machine {
@@ -34,46 +35,102 @@ func newMachine(a *plugin.Arch) *machine {
 	if m.desc.ByteOrder == sdk.BigEndian {
 		m.order = locexpr.BigEndian
 	}
-	for n := uint32(0); n < maxCore; n++ {
-		info, ok := m.desc.Register(n)
-		if !ok || info.Bits > 64 {
+	for i := range m.desc.Registers {
+		r := &m.desc.Registers[i]
+		if !general(r.Class, r.Bits) {
 			continue
 		}
-		switch info.Class {
-		case sdk.General, sdk.ProgramCounter, sdk.Flags:
-			m.bits[n] = info.Bits
-			m.core = int(n) + 1
+		for n := uint32(0); n < r.Count && len(m.general) < maxGeneral; n++ {
+			m.general = append(m.general, uint64(r.First)+uint64(n))
 		}
 	}
-	m.defaults = newRuleSet(m, m.desc.DefaultRules)
+	slices.Sort(m.general)
+	m.defaults = newRuleSet(m.desc.DefaultRules)
+	m.compiler = newCompiler(m)
+	m.returnRow = newReturnRow(m.desc)
 	return m
+}
+
+func newReturnRow(d *sdk.Description) *cfi.Row {
+	back := cfi.Rule{Kind: cfi.Offset, Offset: -int64(d.AddressBits+7) / 8}
+	rules := []cfi.RegisterRule{{Column: uint64(d.PC), Rule: back}}
+	if d.ReturnAddress != d.PC {
+		rules = append(rules, cfi.RegisterRule{Column: uint64(d.ReturnAddress), Rule: back})
+	}
+	rules = append(rules, cfi.RegisterRule{Column: uint64(d.SP), Rule: cfi.Rule{Kind: cfi.ValOffset}})
+	slices.SortFunc(rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
+	return &cfi.Row{Rules: rules, ReturnAddress: uint64(d.ReturnAddress)}
+}
+
+// registerBits is the size of a register; false where there is none.
+func (m *machine) registerBits(number uint64) (uint32, bool) {
+	for i := range m.desc.Registers {
+		r := &m.desc.Registers[i]
+		if number-uint64(r.First) < uint64(r.Count) {
+			return r.Bits, true
+		}
+	}
+	return 0, false
+}
+
+// general says whether registers of a class and size hold what a walk needs.
+func general(class sdk.RegisterClass, bits uint32) bool {
+	switch class {
+	case sdk.General, sdk.ProgramCounter, sdk.Flags:
+		return bits > 0 && bits <= 64
+	}
+	return false
+}
+
+// newCompiler makes compiled rows answer for what a walk asks in nearly every
+// frame, the return address, the stack pointer and the frame pointer, and then
+// for what calls preserve: the others have no value in a caller.
+func newCompiler(m *machine) *cfi.Compiler {
+	var columns []cfi.Column
+	add := func(number uint64) {
+		info, ok := m.desc.Register(uint32(number))
+		if !ok || number > uint64(^uint32(0)) || !general(info.Class, info.Bits) || info.Lanes != 0 ||
+			len(columns) == cfi.MaxColumns || slices.ContainsFunc(columns, func(c cfi.Column) bool { return c.Number == number }) {
+			return
+		}
+		columns = append(columns, cfi.Column{Number: number, Bits: info.Bits})
+	}
+	for _, number := range []uint32{m.desc.ReturnAddress, m.desc.SP, m.desc.FP, m.desc.PC} {
+		add(uint64(number))
+	}
+	for _, r := range m.desc.DefaultRules {
+		if r.Rule.Kind == cfi.SameValue {
+			add(r.Column)
+		}
+	}
+	c, err := cfi.NewCompiler(m.desc.AddressBits, columns)
+	if err != nil { // no description that was checked comes here
+		return nil
+	}
+	return c
 }
 
 // ruleSet is default rules: what holds for a column that a row does not
 // mention.
 type ruleSet struct {
 	rules []cfi.RegisterRule // sorted by column
-	core  []cfi.Rule         // the same for core registers, by number
+	// other is the rule of columns that are not in rules. It is undefined where
+	// nothing is said (DWARF 5, 6.4.1; A.6.4.1: "the default rule for all columns
+	// ... is the undefined rule").
+	other cfi.RuleKind
 }
 
-// undefinedRule is the default where nothing is said (DWARF 5, 6.4.1; A.6.4.1:
-// "the default rule for all columns ... is the undefined rule").
-var undefinedRule = cfi.Rule{Kind: cfi.Undefined}
-
-func newRuleSet(m *machine, rules []cfi.RegisterRule) *ruleSet {
-	s := &ruleSet{rules: rules, core: make([]cfi.Rule, m.core)}
-	for n := range s.core {
-		s.core[n] = s.search(uint64(n))
-	}
-	return s
+func newRuleSet(rules []cfi.RegisterRule) *ruleSet {
+	return &ruleSet{rules: rules, other: cfi.Undefined}
 }
 
-func (s *ruleSet) search(column uint64) cfi.Rule {
-	i := sort.Search(len(s.rules), func(i int) bool { return s.rules[i].Column >= column })
-	if i < len(s.rules) && s.rules[i].Column == column && s.rules[i].Rule.Kind != cfi.Unspecified {
+// column is the default rule of a column.
+func (s *ruleSet) column(column uint64) cfi.Rule {
+	i, found := slices.BinarySearchFunc(s.rules, column, func(r cfi.RegisterRule, c uint64) int { return cmp.Compare(r.Column, c) })
+	if found && s.rules[i].Rule.Kind != cfi.Unspecified {
 		return s.rules[i].Rule
 	}
-	return undefinedRule
+	return cfi.Rule{Kind: s.other}
 }
 
 // rule is the rule of a column in a row, or the default.
@@ -81,8 +138,5 @@ func (s *ruleSet) rule(row *cfi.Row, column uint64) cfi.Rule {
 	if r, ok := row.Rule(column); ok && r.Kind != cfi.Unspecified {
 		return r
 	}
-	if column < uint64(len(s.core)) {
-		return s.core[column]
-	}
-	return s.search(column)
+	return s.column(column)
 }

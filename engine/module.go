@@ -66,6 +66,31 @@ type rowSource struct {
 	by        FoundBy
 	defaults  *ruleSet
 	outermost string // why no caller is looked for; "" when one is
+
+	fast     cfi.CompiledRow // row and defaults, where compiled
+	compiled bool
+
+	// The address that it was found for.
+	module *module
+	key    rowKey
+	none   *noRow // why there is no row; nil when there is
+}
+
+// signalFrame says whether the row is of a frame that a signal interrupted.
+func (s *rowSource) signalFrame() bool {
+	if s.compiled {
+		return s.fast.SignalFrame
+	}
+	return s.row != nil && s.row.SignalFrame
+}
+
+// compile fills in the compiled row, if there can be one.
+func (s *rowSource) compile(m *machine) {
+	if s.row == nil || m.compiler == nil {
+		return
+	}
+	fast, err := m.compiler.Compile(s.row, s.defaults.column)
+	s.fast, s.compiled = fast, err == nil
 }
 
 // noRow says that no source has a row for an address; the text says what each
@@ -185,7 +210,7 @@ func (m *module) open(ctx context.Context) error {
 	}
 	m.defaults = m.arch.defaults
 	if answer.DefaultRules != nil {
-		m.defaults = newRuleSet(m.arch, answer.DefaultRules)
+		m.defaults = newRuleSet(answer.DefaultRules)
 	}
 	for _, t := range answer.Tables {
 		if t.Priority == sdk.OverridesCFI {
@@ -202,7 +227,7 @@ func (m *module) open(ctx context.Context) error {
 	m.special = map[*sdk.Function]*ruleSet{}
 	for i := range m.ruled {
 		if f := &m.ruled[i]; f.DefaultRules != nil {
-			m.special[f] = newRuleSet(m.arch, f.DefaultRules)
+			m.special[f] = newRuleSet(f.DefaultRules)
 		}
 	}
 	m.openTables()
@@ -286,7 +311,7 @@ func (m *module) function(address uint64) *sdk.Function {
 
 // row finds the row in force at pc, an address of the object (design of the
 // walk: the object's rows that override CFI, CFI, the object's other rows,
-// rows read from the code).
+// rows read from the code). That there is none is an answer too: none is set.
 func (m *module) row(ctx context.Context, pc uint64, exact bool) (*rowSource, error) {
 	m.resolver() // finds the debug file, whose .debug_frame counts too
 	m.mu.Lock()
@@ -302,9 +327,15 @@ func (m *module) row(ctx context.Context, pc uint64, exact bool) (*rowSource, er
 		return nil, err
 	}
 	s, err := m.find(ctx, pc, exact)
-	if err != nil {
+	var none *noRow
+	switch {
+	case errors.As(err, &none):
+		s = &rowSource{none: none}
+	case err != nil:
 		return nil, err
 	}
+	s.module, s.key = m, key
+	s.compile(m.arch)
 	if len(m.rows) < maxCachedRows {
 		m.rows[key] = s
 	}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/target"
@@ -13,6 +15,13 @@ import (
 //
 //	s := &engine.Sample{Arch: "x86_64", Registers: regs, StackStart: sp, Stack: bytes, Loaded: modules}
 //	stack := e.Attach(s).Walk(ctx, s.Thread())
+//
+// The samples of a stream are walked by a Walker of one Target, which keeps
+// what was found out about the modules:
+//
+//	process := e.Attach(&engine.Sample{Arch: "x86_64", Loaded: modules})
+//	w := process.Walker() // one for each goroutine
+//	for each sample s { stack := w.Walk(ctx, s) }
 type Sample struct {
 	Arch      string // of the thread and of its modules
 	ThreadID  string
@@ -83,3 +92,75 @@ func (s *Sample) Mapped(address uint64) (mapped, executable bool) {
 
 // Close does nothing: the modules' objects are the caller's.
 func (s *Sample) Close() error { return nil }
+
+// A Walker walks the stacks of the samples of one process, one after the other,
+// in memory that it keeps: once the rows of their code are known, a walk
+// without symbols allocates nothing but the text of an error that ends it. It
+// is not for concurrent use; a Target may have several.
+type Walker struct {
+	walker walker
+	sample target.Thread
+	thread thread
+	stack  Stack
+	plain  *machine // whose binding of one sample is that of the next but for the PC
+}
+
+// Walker makes a Walker for samples of the process that t is. A Sample without
+// threads' state, which has an Arch and the modules, is enough of a target.
+func (t *Target) Walker() *Walker {
+	k := &Walker{walker: walker{target: t}}
+	k.thread.Thread = &k.sample
+	return k
+}
+
+// Walk walks the stack of a sample, whose modules are those of the target. The
+// Stack and what it refers to are valid until the next call.
+func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
+	t := k.walker.target
+	t.bound.Do(func() { t.bindAll(ctx) })
+	k.stack = Stack{Thread: &k.sample, Frames: k.stack.Frames[:0]}
+	k.sample = target.Thread{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}
+	m := t.machines[s.Arch]
+	if m == nil {
+		k.stack.Stopped = Stopped{StopPluginFailed, fmt.Sprintf("the target has no thread of architecture %q", s.Arch)}
+		return &k.stack
+	}
+	if !k.bind(ctx, m, s) {
+		// Its lanes or its address spaces are its own: it is a target by itself.
+		alone := *s
+		alone.threads = nil
+		own := t.engine.Attach(&alone)
+		defer own.Close()
+		return own.Walk(ctx, alone.Thread())
+	}
+	k.walker.start(s, &k.thread, &k.stack)
+	k.walker.guarded(ctx)
+	return &k.stack
+}
+
+// bind binds the sample's thread. A thread of one lane, whose PC is that of the
+// PC register and which has neither widths nor maps of its own, is bound as the
+// one before it: no call is made for each sample. It answers false where a
+// thread is not of this kind.
+func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
+	pc, ok := s.Registers.Uint64(m.desc.PC, m.desc.ByteOrder)
+	if ok && k.plain == m && pc <= k.walker.addresses {
+		k.thread.binding.PC = pc
+		return true
+	}
+	if k.thread.arch == m && errors.Is(k.thread.failure, context.DeadlineExceeded) {
+		return true // a plugin that hung would only cost its deadline once more
+	}
+	k.plain, k.thread.arch, k.thread.binding, k.thread.failure = nil, m, nil, nil
+	k.walker.target.bind(ctx, m, &k.thread)
+	b := k.thread.binding
+	if b == nil || b.Problem != "" {
+		return true // that is how the walk ends
+	}
+	if b.Lanes > 1 || b.ActiveUnknown || len(b.Widths) > 0 || len(b.Maps) > 0 || !ok || b.PC != pc {
+		return false
+	}
+	own := *b
+	k.plain, k.thread.binding = m, &own
+	return true
+}

@@ -59,3 +59,89 @@ func TestSampleWalksLikeItsTarget(t *testing.T) {
 }
 
 var _ target.Target = (*Sample)(nil)
+
+// TestWalkerAllocatesNothing walks the threads of the crash example in turn.
+func TestWalkerAllocatesNothing(t *testing.T) {
+	e := newX86Engine(t, Options{NoSymbols: true})
+	core, err := e.Open("../examples/crash/server.core")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples []*Sample
+	for _, th := range core.Threads() {
+		sp, _ := th.Registers.Uint64(x86_64.Description().SP, sdk.LittleEndian)
+		stack := make([]byte, 16<<10)
+		n, _ := core.State().ReadMemory(0, sp, stack)
+		samples = append(samples, &Sample{Arch: "x86_64", ThreadID: th.ID, Registers: th.Registers, StackStart: sp, Stack: stack[:n], Loaded: core.Modules()})
+	}
+	walker := e.Attach(&Sample{Arch: "x86_64", Loaded: core.Modules()}).Walker()
+	round := func() {
+		for i, s := range samples {
+			stack := walker.Walk(context.Background(), s)
+			if want := core.Walk(context.Background(), core.Threads()[i]); !cmp.Equal(pcs(want), pcs(stack)) || stack.Stopped != want.Stopped || stack.Thread.ID != s.ThreadID {
+				t.Errorf("thread %s: %#x, %v, expected %#x, %v", s.ThreadID, pcs(stack), stack.Stopped, pcs(want), want.Stopped)
+			}
+		}
+	}
+	round()
+	round()
+	walk := func() {
+		for _, s := range samples {
+			walker.Walk(context.Background(), s)
+		}
+	}
+	if n := testing.AllocsPerRun(100, walk); n != 0 {
+		t.Errorf("%v allocations for %d samples", n, len(samples))
+	}
+}
+
+// laned is a toy whose threads have lanes.
+type laned struct{ *toy }
+
+func (a laned) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
+	answer, err := a.toy.BindThreads(ctx, e, req)
+	if err == nil {
+		for i := range answer.Threads {
+			answer.Threads[i].Lanes = 4
+		}
+	}
+	return answer, err
+}
+
+func TestWalkerBindsOnceUnlessThreadsHaveLanes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		arch func(*toy) sdk.Architecture
+		want int // calls for three samples; one more is for the target's own thread
+	}{
+		"one lane": {func(a *toy) sdk.Architecture { return a }, 2},
+		"lanes":    {func(a *toy) sdk.Architecture { return laned{a} }, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &toy{}
+			e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{tt.arch(a)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			walker := e.Attach(&Sample{Arch: "toy"}).Walker()
+			for _, pc := range []uint64{0x1000, 0x1010, 0x1020} {
+				s := &Sample{Arch: "toy", Registers: newState().thread(pc, stackStart, 0, 0).threads[0].Registers, StackStart: stackStart}
+				stack := walker.Walk(context.Background(), s)
+				if got := pcs(stack); !cmp.Equal(got, []uint64{pc}) || stack.Stopped.Reason != StopNoModule {
+					t.Errorf("%#x, %v, expected %#x", got, stack.Stopped, pc)
+				}
+			}
+			if a.bindings != tt.want {
+				t.Errorf("%d calls of BindThreads, expected %d", a.bindings, tt.want)
+			}
+		})
+	}
+}
+
+func TestWalkerOfAnArchitectureThatTheTargetDoesNotHave(t *testing.T) {
+	e := newX86Engine(t, Options{})
+	stack := e.Attach(&Sample{Arch: "x86_64"}).Walker().Walk(context.Background(), &Sample{Arch: "toy"})
+	if len(stack.Frames) != 0 || stack.Stopped.Reason != StopPluginFailed {
+		t.Errorf("%v, %v", stack.Frames, stack.Stopped)
+	}
+}

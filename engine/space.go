@@ -26,7 +26,7 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 	}
 	m := w.spaceMap(space)
 	if m == nil {
-		_, err := w.target.readMemory(space, w.thread.Thread, address, dst)
+		_, err := readMemory(w.state, space, w.thread.Thread, address, dst)
 		return err
 	}
 	for len(dst) > 0 {
@@ -68,7 +68,7 @@ func (w *walker) readRegisterBytes(r *sdk.MapRange, at uint64, dst []byte) (n ui
 		if !ok {
 			return 0, fmt.Errorf("register %d: %w", reg, target.ErrNoMemory)
 		}
-		size := uint64(w.registerBits(&info)) / 8
+		size := uint64(w.threadBits(reg, info.Bits)) / 8
 		if at >= size {
 			at -= size
 			continue
@@ -89,7 +89,7 @@ func (w *walker) readTranslated(space locexpr.AddressSpace, scope locexpr.Scope,
 	if err != nil {
 		return err
 	}
-	c := frameContext{frame: &frame{walker: w, slots: nil}}
+	c := frameContext{frame: &frame{walker: w}}
 	ev := w.pluginEval
 	l, err := ev.Location(answer.Expr, c)
 	if err != nil {
@@ -126,14 +126,14 @@ func (w *walker) spaceName(space locexpr.AddressSpace) string {
 	return fmt.Sprintf("address space %d", space)
 }
 
-// registerBits is the size of a register in this thread.
-func (w *walker) registerBits(info *sdk.RegisterInfo) uint32 {
+// threadBits is the size of a register in this thread, by default bits.
+func (w *walker) threadBits(number, bits uint32) uint32 {
 	if w.thread.binding != nil {
 		for _, width := range w.thread.binding.Widths {
-			if info.Number-width.First < width.Count {
+			if number-width.First < width.Count {
 				return width.Bits
 			}
 		}
 	}
-	return info.Bits
+	return bits
 }

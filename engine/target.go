@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sort"
 	"sync"
 
@@ -22,8 +23,12 @@ type Target struct {
 	engine  *Engine
 	state   target.Target
 	modules []*module
-	index   []moduleSegment // executable segments, by start
+	index   []moduleSegment // executable segments, by start; none overlap
 	threads map[*target.Thread]*thread
+	rows    rowCache
+	// machines are the architectures of its threads, by name.
+	machines map[string]*machine
+	walkers  sync.Pool // of *walker
 
 	bound sync.Once
 	tls   tlsBlocks
@@ -60,6 +65,13 @@ func newTarget(e *Engine, state target.Target) *Target {
 		}
 	}
 	sort.SliceStable(t.index, func(i, j int) bool { return t.index[i].start < t.index[j].start })
+	// Where segments overlap, an address is the one's that starts last.
+	for i := range t.index {
+		if i+1 < len(t.index) {
+			t.index[i].end = min(t.index[i].end, t.index[i+1].start)
+		}
+	}
+	t.walkers.New = func() any { return &walker{target: t} }
 	return t
 }
 
@@ -106,11 +118,23 @@ func (t *Target) Walk(ctx context.Context, th *target.Thread) *Stack {
 		return &Stack{Thread: th, Stopped: Stopped{StopNoMemory, "the thread is not of this target"}}
 	}
 	t.rebind(ctx, state)
-	w := newWalker(t, state)
+	w := t.walkers.Get().(*walker)
+	stack := &Stack{Thread: th, Frames: w.results[:0]}
+	w.start(t.state, state, stack)
+	w.guarded(ctx)
+	w.results = stack.Frames
+	stack.Frames = slices.Clone(stack.Frames)
+	clear(w.results)
+	w.stack = nil
+	t.walkers.Put(w)
+	return stack
+}
+
+// guarded walks, and takes a file that shrinks for memory that is not there.
+func (w *walker) guarded(ctx context.Context) {
 	if err := object.Guard(func() error { w.walk(ctx); return nil }); err != nil {
 		w.stack.Stopped = Stopped{StopNoMemory, err.Error()}
 	}
-	return w.stack
 }
 
 // ModuleInfo is what was found out about a module while walking.
@@ -161,22 +185,31 @@ func countEqual(sentences []string) []string {
 	return out
 }
 
-// moduleAt finds the module whose executable segments hold a run-time address.
-func (t *Target) moduleAt(address uint64) (m *module, objectAddress uint64) {
-	i := sort.Search(len(t.index), func(i int) bool { return t.index[i].start > address })
-	if i == 0 {
-		return nil, 0
+// segmentAt finds the executable segment that holds a run-time address; nil
+// where none does.
+func (t *Target) segmentAt(address uint64) *moduleSegment {
+	lo, hi := 0, len(t.index)
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); t.index[mid].start > address {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
 	}
-	if s := &t.index[i-1]; address < s.end {
-		return s.module, address - s.start + s.address
+	if lo == 0 || address >= t.index[lo-1].end {
+		return nil
 	}
-	return nil, 0
+	return &t.index[lo-1]
 }
+
+// objectAddress is the ELF virtual address of a run-time address of s.
+func (s *moduleSegment) objectAddress(address uint64) uint64 { return address - s.start + s.address }
 
 // bindAll asks the plugins about all threads of the target, a batch for each
 // architecture.
 func (t *Target) bindAll(ctx context.Context) {
-	machines := map[string]*machine{}
+	t.machines = map[string]*machine{}
+	machines := t.machines
 	batches := map[*machine][]*thread{}
 	for _, th := range t.state.Threads() {
 		s := &thread{Thread: th}
@@ -267,11 +300,11 @@ func (t *Target) rebind(ctx context.Context, s *thread) {
 
 // readMemory reads global memory, or the instance of another space that belongs
 // to a thread, which is nil where none is meant.
-func (t *Target) readMemory(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
-	if s, ok := t.state.(target.ScopedMemory); ok && th != nil && space != locexpr.DefaultSpace {
+func readMemory(state target.Target, space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+	if s, ok := state.(target.ScopedMemory); ok && th != nil && space != locexpr.DefaultSpace {
 		return s.ReadScoped(space, th, address, buf)
 	}
-	return t.state.ReadMemory(space, address, buf)
+	return state.ReadMemory(space, address, buf)
 }
 
 // view is the engine as a plugin sees it while a call about a target is under
@@ -294,7 +327,7 @@ func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
 	if threads := v.target.state.Threads(); m.Thread < uint64(len(threads)) {
 		th = threads[m.Thread]
 	}
-	return v.target.readMemory(m.Space, th, m.Address, buf)
+	return readMemory(v.target.state, m.Space, th, m.Address, buf)
 }
 
 func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32) (sdk.Registers, error) {

@@ -12,15 +12,24 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// walker walks one stack.
+// walker walks one stack after the other. It keeps the memory for frames.
 type walker struct {
 	target  *Target
+	state   target.Target // where memory comes from: the target's, or a sample
 	thread  *thread
 	machine *machine
 	stack   *Stack
 	// Rows of CFI hold expressions in the dialect of their object, those of
 	// plugins in the canonical one.
 	cfiEval, pluginEval locexpr.Evaluator
+
+	addresses uint64 // the last address of the default space
+	compiles  bool   // compiled rows hold for this thread
+	mapped    bool   // the thread's binding maps the default space
+	frames    []*frame
+	results   []Frame        // of the walk before, to be written over
+	segment   *moduleSegment // of the frame before; most frames stay in theirs
+	scratch   [8]byte
 
 	// A walk that goes round meets its checkpoint again; the checkpoint moves
 	// to the newest frame whenever the count of frames has doubled.
@@ -29,18 +38,75 @@ type walker struct {
 }
 
 func newWalker(t *Target, th *thread) *walker {
-	w := &walker{target: t, thread: th, machine: th.arch, stack: &Stack{Thread: th.Thread}, doubled: 2}
-	if w.machine != nil {
-		w.cfiEval = locexpr.Evaluator{
-			Dialect:     locexpr.DWARF5,
-			AddressBits: w.machine.desc.AddressBits,
-			Order:       w.machine.order,
-			CFI:         true,
-		}
-		w.pluginEval = w.cfiEval
-		w.pluginEval.Dialect = locexpr.Canonical
-	}
+	w := &walker{target: t}
+	w.start(t.state, th, &Stack{Thread: th.Thread})
 	return w
+}
+
+// start makes the walker ready for a thread whose memory is state's.
+func (w *walker) start(state target.Target, th *thread, stack *Stack) {
+	w.state, w.thread, w.stack = state, th, stack
+	w.segment, w.checkpoint, w.doubled = nil, nil, 2
+	if w.machine != th.arch {
+		w.machine = th.arch
+		w.setMachine()
+	}
+	w.compiles, w.mapped = false, false
+	if w.machine == nil || w.machine.compiler == nil || th.binding == nil {
+		return
+	}
+	w.compiles = true
+	for _, width := range th.binding.Widths {
+		for _, c := range w.machine.compiler.Columns() {
+			if c.Number-uint64(width.First) < uint64(width.Count) && c.Bits != width.Bits {
+				w.compiles = false
+			}
+		}
+	}
+	if w.mapped = w.spaceMap(locexpr.DefaultSpace) != nil; w.mapped {
+		w.compiles = false
+	}
+}
+
+func (w *walker) setMachine() {
+	w.cfiEval, w.pluginEval, w.addresses = locexpr.Evaluator{}, locexpr.Evaluator{}, 0
+	if w.machine == nil {
+		return
+	}
+	w.cfiEval = locexpr.Evaluator{
+		Dialect:     locexpr.DWARF5,
+		AddressBits: w.machine.desc.AddressBits,
+		Order:       w.machine.order,
+		CFI:         true,
+	}
+	w.pluginEval = w.cfiEval
+	w.pluginEval.Dialect = locexpr.Canonical
+	w.addresses = ^uint64(0) >> (64 - min(max(w.machine.desc.AddressBits, 1), 64))
+}
+
+// frame is the memory of the frame with an index, as new. It is the same for
+// every frame of that index.
+func (w *walker) frame(index int) *frame {
+	if index == len(w.frames) {
+		block := make([]frame, frameBlock)
+		for i := range block {
+			w.frames = append(w.frames, &block[i])
+		}
+	}
+	f := w.frames[index]
+	*f = frame{walker: w, index: index, callSite: f.callSite[:0], memo: f.memo[:0], entering: f.entering[:0]}
+	return f
+}
+
+// frameBlock is how many frames are allocated together: most stacks fit.
+const frameBlock = 32
+
+// index is that of a register in compiled rows.
+func (w *walker) index(reg uint64) (i int, ok bool) {
+	if w.machine.compiler == nil {
+		return 0, false
+	}
+	return w.machine.compiler.Index(reg)
 }
 
 // evaluator is the evaluator for the expressions of a row.
@@ -76,9 +142,14 @@ func (w *walker) liveRegister(reg uint64) (uint64, error) {
 
 // word reads an integer from the default address space.
 func (w *walker) word(address uint64, bits uint32) (uint64, error) {
-	var buf [8]byte
-	b := buf[:(bits+7)/8]
-	if _, err := w.target.state.ReadMemory(locexpr.DefaultSpace, address, b); err != nil {
+	b := w.scratch[:(bits+7)/8]
+	var err error
+	if w.mapped {
+		err = w.readSpace(locexpr.DefaultSpace, w.scope(), address, b)
+	} else {
+		_, err = w.state.ReadMemory(locexpr.DefaultSpace, address, b)
+	}
+	if err != nil {
 		return 0, err
 	}
 	return integer(b, w.machine.order), nil
@@ -119,12 +190,8 @@ func (w *walker) top() *frame {
 		w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
 		return nil
 	}
-	f := &frame{walker: w, exact: true, found: ByContext, slots: make([]slot, w.machine.core)}
-	for n := range f.slots {
-		if _, ok := th.Registers.Get(uint32(n)); ok && w.machine.bits[n] != 0 {
-			f.slots[n] = slot{kind: slotLive, bits: uint64(n)}
-		}
-	}
+	f := w.frame(0)
+	f.exact, f.found = true, ByContext
 	switch {
 	case th.binding != nil && th.binding.Problem != "":
 		w.stack.Stopped = Stopped{StopNoMemory, th.binding.Problem}
@@ -153,36 +220,44 @@ func (w *walker) place(f *frame) {
 	if f.exact {
 		distance = 0
 	}
-	f.module, f.lookup = w.target.moduleAt(f.pc - distance)
-	if f.module != nil {
+	if w.segment = w.segmentAt(f.pc - distance); w.segment != nil {
+		f.module, f.lookup = w.segment.module, w.segment.objectAddress(f.pc-distance)
 		f.offset = f.lookup + distance
 		return
 	}
 	// A trampoline may be the first instruction of its module.
-	if f.module, f.offset = w.target.moduleAt(f.pc); f.module != nil {
+	if w.segment = w.segmentAt(f.pc); w.segment != nil {
+		f.module, f.offset = w.segment.module, w.segment.objectAddress(f.pc)
 		f.lookup = f.offset
 	}
+}
+
+// segmentAt finds a segment, first where the frame before was.
+func (w *walker) segmentAt(address uint64) *moduleSegment {
+	if s := w.segment; s != nil && address >= s.start && address < s.end {
+		return s
+	}
+	return w.target.segmentAt(address)
 }
 
 // add makes the frame part of the result. What is found out about it later
 // goes in by finish, so a walk that is cut off keeps it.
 func (w *walker) add(f *frame) {
-	f.index = len(w.stack.Frames)
-	out := Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found}
+	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found})
 	if f.module != nil {
+		out := &w.stack.Frames[f.index]
 		out.Module, out.ModuleOffset = f.module.Module, f.offset
 	}
-	w.stack.Frames = append(w.stack.Frames, out)
 }
 
 func (w *walker) finish(f *frame) {
 	out := &w.stack.Frames[f.index]
 	out.Exact = f.exact
 	if f.hasCFA {
-		out.CFASpace, out.CFA, out.HasCFA = f.cfa.MemoryAddress()
+		out.CFASpace, out.CFA, out.HasCFA = f.cfaSpace, f.cfa, true
 	}
-	if f.source != nil && f.source.row != nil {
-		out.SignalFrame = f.source.row.SignalFrame
+	if f.source != nil {
+		out.SignalFrame = f.source.signalFrame()
 	}
 	if f.module != nil && !w.target.engine.options.NoSymbols {
 		lookup := f.lookup
@@ -204,12 +279,14 @@ func (w *walker) finish(f *frame) {
 // registers are the general registers of a frame that have a value.
 func (f *frame) registers() []RegisterValue {
 	var values []RegisterValue
-	for n := range f.slots {
-		if f.slots[n].kind == slotUndefined {
+	for _, n := range f.walker.machine.general {
+		s, err := f.find(n)
+		if err != nil || s.kind == slotUndefined {
 			continue
 		}
-		if v, err := f.value(uint64(n)); err == nil {
-			values = append(values, RegisterValue{f.walker.registerName(uint64(n)), uint64(n), f.walker.machine.bits[n], v})
+		bits, _ := f.walker.machine.registerBits(n)
+		if v, err := f.read(&s, n, bits); err == nil {
+			values = append(values, RegisterValue{f.walker.registerName(n), n, bits, v})
 		}
 	}
 	return values
@@ -258,7 +335,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if source.row == nil {
 		return nil, Stopped{StopOutermost, source.outermost}
 	}
-	if source.row.SignalFrame {
+	if source.signalFrame() {
 		f.exact = true
 	}
 	caller, err := w.recover(f, source)
@@ -308,9 +385,9 @@ func stopFor(err error) Stopped {
 // findRow finds the row of a frame, in its module or in code that is in none.
 func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 	if f.module != nil {
-		return f.module.row(ctx, f.offset, f.exact)
+		return w.target.row(ctx, f.module, f.offset, f.exact)
 	}
-	if _, executable := w.target.state.Mapped(f.pc); !executable {
+	if _, executable := w.state.Mapped(f.pc); !executable {
 		return nil, errNoCode
 	}
 	lookup := f.pc
@@ -320,11 +397,11 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 	// Mappings are of whole pages, so code that is executable is there from its
 	// page's start on.
 	start := lookup &^ (codeWindow - 1)
-	if _, executable := w.target.state.Mapped(start - 1); executable && start > 0 {
+	if _, executable := w.state.Mapped(start - 1); executable && start > 0 {
 		start -= codeWindow
 	}
 	code := make([]byte, lookup-start+codeWindow)
-	n, err := w.target.state.ReadMemory(locexpr.DefaultSpace, start, code)
+	n, err := w.state.ReadMemory(locexpr.DefaultSpace, start, code)
 	if start+uint64(n) <= lookup {
 		return nil, &noRow{[]string{err.Error()}}
 	}
@@ -343,32 +420,82 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 // recover computes the CFA of f and the state of its caller. A caller of nil
 // without an error says that the return address is undefined: f is outermost.
 func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
-	cfa, err := source.row.CFA.Location(w.evaluator(source), frameContext{frame: f})
-	if err != nil {
+	if err := f.findCFA(source); err != nil {
 		return nil, fmt.Errorf("CFA: %w", err)
 	}
-	f.cfa, f.hasCFA = cfa, true
-	if err := f.applyCallSite(); err != nil {
-		return nil, fmt.Errorf("call site: %w", err)
+	var column uint64
+	var i int
+	indexed := true
+	if f.compiled {
+		f.settle(source.fast.Same)
+		i = int(source.fast.Return)
+		column = w.machine.compiler.Columns()[i].Number
+	} else {
+		if err := f.applyCallSite(); err != nil {
+			return nil, fmt.Errorf("call site: %w", err)
+		}
+		f.settle(0)
+		f.evaluateRules()
+		column = source.row.ReturnAddress
+		i, indexed = w.index(column)
 	}
-	caller := &frame{walker: w, callee: f, index: f.index + 1, found: source.by, slots: make([]slot, w.machine.core)}
-	if err := f.callerSlots(caller.slots); err != nil {
-		return nil, fmt.Errorf("return address: %w", err)
-	}
-	column := source.row.ReturnAddress
-	l, err := caller.location(column)
+	s, err := f.findSaved(column, i, indexed)
 	if err != nil {
 		return nil, fmt.Errorf("return address: %w", err)
 	}
-	if l.IsUndefined() {
+	if s.kind == slotUndefined {
 		return nil, nil
 	}
-	pc, err := caller.value(column)
+	caller := w.frame(f.index + 1)
+	caller.callee, caller.found = f, source.by
+	bits, ok := w.bits(column, i, indexed)
+	if !ok || bits > 64 {
+		return nil, fmt.Errorf("return address: column %d is no register of at most 64 bits of %s", column, w.machine.desc.Name)
+	}
+	pc, err := caller.read(&s, column, bits)
 	if err != nil {
 		return nil, fmt.Errorf("return address: %w", err)
 	}
 	caller.pc = pc &^ w.thread.binding.ReturnAddressMask
-	caller.exact = source.row.SignalFrame
+	caller.exact = source.signalFrame()
 	w.place(caller)
 	return caller, nil
+}
+
+// findCFA computes the CFA of a frame by its row.
+func (f *frame) findCFA(source *rowSource) error {
+	w := f.walker
+	if !source.compiled || !w.compiles {
+		l, err := source.row.CFA.Location(w.evaluator(source), frameContext{frame: f})
+		if err != nil {
+			return err
+		}
+		f.cfaSpace, f.cfa, f.hasCFA = l.MemoryAddress()
+		return nil
+	}
+	i := int(source.fast.Register)
+	column := &w.machine.compiler.Columns()[i]
+	s, ok := f.held(column.Number)
+	if !ok {
+		var err error
+		if s, err = f.callee.findSaved(column.Number, i, true); err != nil {
+			return err
+		}
+	}
+	v, err := f.read(&s, column.Number, column.Bits)
+	if err != nil {
+		return err
+	}
+	f.cfa, f.cfaSpace = (v+uint64(int64(source.fast.Offset)))&w.addresses, locexpr.DefaultSpace
+	f.hasCFA, f.compiled = true, true
+	return nil
+}
+
+// bits is the size of a register; i is its index in compiled rows, where
+// indexed.
+func (w *walker) bits(reg uint64, i int, indexed bool) (uint32, bool) {
+	if indexed {
+		return w.machine.compiler.Columns()[i].Bits, true
+	}
+	return w.machine.registerBits(reg)
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// The toy machine: sp 0, fp 1, lr 2, pc 3. Its code is in no module and is one
+// The toy machine: sp 0, fp 1, lr 2, pc 3, missing 4. Its code is in no module and is one
 // instruction a byte; rows come from FrameRules.
 const (
 	toySP = iota
 	toyFP
 	toyLR
 	toyPC
+	toyMissing // no thread has it
 )
 
 type toy struct {
@@ -46,6 +47,7 @@ func toyDescription(fp *cfi.Row) *sdk.Description {
 			{First: toyFP, Count: 1, Names: []string{"fp"}, Bits: 64},
 			{First: toyLR, Count: 1, Names: []string{"lr"}, Bits: 64},
 			{First: toyPC, Count: 1, Names: []string{"pc"}, Bits: 64, Class: sdk.ProgramCounter},
+			{First: toyMissing, Count: 1, Names: []string{"missing"}, Bits: 64},
 		},
 		PC: toyPC, SP: toySP, FP: toyFP, ReturnAddress: toyPC,
 		AddressSpaces: []sdk.AddressSpace{{Number: 0, Name: "global", Bits: 64}},
@@ -272,6 +274,34 @@ func TestWalk(t *testing.T) {
 				}(), outermost}},
 			newState(0x1110, 7, 0x1210, 9).thread(0x1004, stackStart, 0x5555, 0), Options{},
 			[]string{"0x1004 context", "0x1110 rules", "0x1210 rules", "outermost"}},
+		{"a CFA that counts from a register saved by a frame further in",
+			// The fp of the outermost function was saved by the innermost one.
+			toy{rows: []cfi.Row{
+				row(0x1000, 0x1100, 16, cfi.RegisterRule{Column: toyFP, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -16}}),
+				row(0x1100, 0x1180, 8),
+				{Start: 0x1180, End: 0x1200, ReturnAddress: toyPC,
+					CFA:   cfi.CFARule{Kind: cfi.CFARegister, Register: toyFP, Offset: 8},
+					Rules: []cfi.RegisterRule{{Column: toyPC, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}}},
+				outermost}},
+			newState(stackStart+40, 0x1110, 0x1190, 1, 2, 0x1210).thread(0x1004, stackStart, 0x5555, 0), Options{},
+			[]string{"0x1004 context", "0x1110 rules", "0x1190 rules", "0x1210 rules", "outermost"}},
+		{"a CFA that counts from a register that calls do not preserve",
+			toy{rows: []cfi.Row{
+				row(0x1000, 0x1100, 8, cfi.RegisterRule{Column: toyLR, Rule: cfi.Rule{Kind: cfi.SameValue}}),
+				{Start: 0x1100, End: 0x1200, ReturnAddress: toyPC,
+					CFA:   cfi.CFARule{Kind: cfi.CFARegister, Register: toyLR, Offset: 8},
+					Rules: []cfi.RegisterRule{{Column: toyPC, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}}},
+				outermost}},
+			newState(0x1110, 1, 2, 0x1210).thread(0x1004, stackStart, 0, stackStart+24), Options{},
+			[]string{"0x1004 context", "0x1110 rules", "0x1210 rules", "outermost"}},
+		{"a return address in a register that the target does not have",
+			toy{rows: []cfi.Row{func() cfi.Row {
+				r := row(0x1000, 0x1100, 8)
+				r.Rules = []cfi.RegisterRule{{Column: toyPC, Rule: cfi.Rule{Kind: cfi.Register, Register: toyMissing}}}
+				return r
+			}()}},
+			newState(0x1110).thread(0x1004, stackStart, 0, 0), Options{},
+			[]string{"0x1004 context", "no-row"}},
 		{"a call through a bad pointer",
 			toy{rows: []cfi.Row{outermost}, calls: map[uint64]bool{0x1210: true}},
 			newState(0x1210, 1).thread(0x66, stackStart, 0, 0), Options{},
