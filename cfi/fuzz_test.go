@@ -118,8 +118,8 @@ func check(t *testing.T, table *Table) {
 				if err != nil || pc < found.Start || pc >= found.End || found.Start < f.Start || found.Code != f.Code {
 					t.Fatalf("FDE of %#x: %+v, %v; one is %+v", pc, found, err, f)
 				}
-				if any, err := table.FDE(pc); (err != nil || any.Offset != found.Offset) && (f.Code == 0 || err != nil && !errors.Is(err, ErrAmbiguous)) {
-					t.Fatalf("FDE of %#x: %+v, %v; in section %d %+v", pc, any, err, f.Code, found)
+				if wherever, err := table.FDE(pc); (err != nil || wherever.Offset != found.Offset) && (f.Code == 0 || err != nil && !errors.Is(err, ErrAmbiguous)) {
+					t.Fatalf("FDE of %#x: %+v, %v; in section %d %+v", pc, wherever, err, f.Code, found)
 				}
 			}
 		}
