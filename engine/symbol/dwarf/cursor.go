@@ -5,49 +5,77 @@ import (
 	"encoding/binary"
 )
 
-// A cursor reads forward through the bytes of a section. A read past the end
-// gives zero and sets failed; it is asked for once, after a run of reads.
+// A cursor reads a part of a section. A read past its end gives zeros, and the
+// cursor has failed from then on.
 type cursor struct {
-	data   []byte
+	data   []byte // the whole section
 	off    uint64 // of the next byte in the section
-	order  binary.ByteOrder
+	end    uint64 // at most len(data)
+	big    bool   // big endian
 	failed bool
 }
 
-// at returns a cursor on section from off to end, which is cut to the section.
-func at(section []byte, order binary.ByteOrder, off, end uint64) cursor {
+// at returns a cursor on a section from off to end, which is cut to the section.
+func at(section []byte, big bool, off, end uint64) cursor {
 	end = min(end, uint64(len(section)))
-	if off > end {
-		return cursor{off: off, order: order, failed: true}
-	}
-	return cursor{data: section[off:end], off: off, order: order}
+	return cursor{data: section, off: min(off, end), end: end, big: big, failed: off > end}
 }
 
-func (c *cursor) more() bool { return !c.failed && len(c.data) > 0 }
+func (c *cursor) more() bool { return !c.failed && c.off < c.end }
 
-func (c *cursor) bytes(n uint64) []byte {
-	if c.failed || n > uint64(len(c.data)) {
-		c.failed, c.data = true, nil
-		return nil
-	}
-	b := c.data[:n]
-	c.data = c.data[n:]
-	c.off += n
-	return b
-}
-
-// uint reads an unsigned integer of 1 to 8 bytes.
-func (c *cursor) uint(size int) uint64 {
-	b := c.bytes(uint64(size))
-	if b == nil {
+// left is how many bytes follow.
+func (c *cursor) left() uint64 {
+	if c.failed {
 		return 0
 	}
-	var v uint64
-	if c.order == binary.BigEndian {
+	return c.end - c.off
+}
+
+func (c *cursor) fail() { c.failed, c.off = true, c.end }
+
+// skip passes over n bytes.
+func (c *cursor) skip(n uint64) {
+	if c.failed || n > c.end-c.off {
+		c.fail()
+		return
+	}
+	c.off += n
+}
+
+func (c *cursor) bytes(n uint64) []byte {
+	from := c.off
+	if c.skip(n); c.failed {
+		return nil
+	}
+	return c.data[from:c.off:c.off]
+}
+
+// uint reads an unsigned integer of 0 to 8 bytes.
+func (c *cursor) uint(size int) uint64 {
+	from := c.off
+	if c.skip(uint64(size)); c.failed {
+		return 0
+	}
+	return uintAt(c.data[from:c.off], c.big)
+}
+
+// uintAt reads an unsigned integer of len(b) bytes, at most 8.
+func uintAt(b []byte, big bool) (v uint64) {
+	if big {
 		for _, x := range b {
 			v = v<<8 | uint64(x)
 		}
 		return v
+	}
+	switch len(b) {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	case 8:
+		return binary.LittleEndian.Uint64(b)
 	}
 	for i := len(b) - 1; i >= 0; i-- {
 		v = v<<8 | uint64(b[i])
@@ -57,50 +85,67 @@ func (c *cursor) uint(size int) uint64 {
 
 // uleb reads an unsigned LEB128 number; bits past the 64th are dropped.
 func (c *cursor) uleb() uint64 {
-	var v uint64
-	for shift := uint(0); ; shift += 7 {
-		b := c.bytes(1)
-		if b == nil {
-			return 0
-		}
+	if c.failed {
+		return 0
+	}
+	v, next := ulebAt(c.data[:c.end], c.off)
+	if next == 0 {
+		c.fail()
+		return 0
+	}
+	c.off = next
+	return v
+}
+
+// ulebAt reads an unsigned LEB128 number at an offset, and returns where it
+// ends; 0 where it does not.
+func ulebAt(b []byte, off uint64) (v, next uint64) {
+	for shift := uint(0); off < uint64(len(b)); shift += 7 {
+		x := b[off]
+		off++
 		if shift < 64 {
-			v |= uint64(b[0]&0x7f) << shift
+			v |= uint64(x&0x7f) << shift
 		}
-		if b[0]&0x80 == 0 {
-			return v
+		if x&0x80 == 0 {
+			return v, off
 		}
 	}
+	return 0, 0
 }
 
 // sleb reads a signed LEB128 number; bits past the 64th are dropped.
 func (c *cursor) sleb() int64 {
 	var v int64
-	for shift := uint(0); ; shift += 7 {
-		b := c.bytes(1)
-		if b == nil {
-			return 0
-		}
+	for shift := uint(0); c.more(); shift += 7 {
+		x := c.data[c.off]
+		c.off++
 		if shift < 64 {
-			v |= int64(b[0]&0x7f) << shift
+			v |= int64(x&0x7f) << shift
 		}
-		if b[0]&0x80 == 0 {
-			if b[0]&0x40 != 0 && shift+7 < 64 {
+		if x&0x80 == 0 {
+			if x&0x40 != 0 && shift+7 < 64 {
 				v |= -1 << (shift + 7)
 			}
 			return v
 		}
 	}
+	c.fail()
+	return 0
 }
 
 // text reads a string that ends in a zero byte, without it.
 func (c *cursor) text() []byte {
-	n := bytes.IndexByte(c.data, 0)
-	if c.failed || n < 0 {
-		c.failed, c.data = true, nil
+	if c.failed {
 		return nil
 	}
-	b := c.bytes(uint64(n) + 1)
-	return b[:n]
+	n := bytes.IndexByte(c.data[c.off:c.end], 0)
+	if n < 0 {
+		c.fail()
+		return nil
+	}
+	b := c.data[c.off : c.off+uint64(n)]
+	c.off += uint64(n) + 1
+	return b
 }
 
 // initialLength reads the length that begins a unit or a table, and the size of
@@ -111,7 +156,7 @@ func (c *cursor) initialLength() (length uint64, offsetSize int) {
 	case length == 0xffffffff:
 		length, offsetSize = c.uint(8), 8
 	case length >= 0xfffffff0:
-		c.failed, c.data = true, nil
+		c.fail()
 	}
 	return length, offsetSize
 }

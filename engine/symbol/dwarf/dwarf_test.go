@@ -264,11 +264,14 @@ func unitDie(children ...die) die {
 
 func sub(attrs ...attr) die { return die{tag: tagSub, attrs: attrs} }
 
+func newTestReader(name string, s sections) (*Reader, error) {
+	return newReader(&file{name: name, sections: s})
+}
+
 func handmade(t testing.TB, s sections, units ...die) *Reader {
 	t.Helper()
 	s.info, s.abbrev = assemble(units...)
-	s.order = binary.LittleEndian
-	r, err := newReader("handmade", s)
+	r, err := newTestReader("handmade", s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +391,7 @@ func TestRangeLists(t *testing.T) {
 		{"pairs from the unit's base", 4, words(8, 0x10, 0x20, 0x30, 0x40, 0, 0), []span{{0x1010, 0x1020}, {0x1030, 0x1040}}, ""},
 		{"a new base", 4, words(8, 0x10, 0x20, highest, 0x5000, 0x10, 0x20, 0, 0), []span{{0x1010, 0x1020}, {0x5010, 0x5020}}, ""},
 		{"empty pairs", 4, words(8, 0x10, 0x10, 0x30, 0x20, 0, 0), nil, ""},
-		{"no end", 4, words(8, 0x10, 0x20), nil, ".debug_ranges: list at 0x0"},
+		{"no end", 4, words(8, 0x10, 0x20), nil, ".debug_ranges: offset 0x0: the list"},
 		{"offset_pair", 5, []byte{rleOffsetPair, 0x10, 0x20, 0}, []span{{0x1010, 0x1020}}, ""},
 		{"base_address", 5, join([]byte{rleBaseAddress}, words(8, 0x5000), []byte{rleOffsetPair, 1, 2, 0}), []span{{0x5001, 0x5002}}, ""},
 		{"base_addressx", 5, []byte{rleBaseAddressx, 1, rleOffsetPair, 1, 2, 0}, []span{{0x7001, 0x7002}}, ""},
@@ -397,23 +400,22 @@ func TestRangeLists(t *testing.T) {
 		{"start_end", 5, join([]byte{rleStartEnd}, words(8, 0x10, 0x20), []byte{0}), []span{{0x10, 0x20}}, ""},
 		{"start_length", 5, join([]byte{rleStartLength}, words(8, 0x10), []byte{5, 0}), []span{{0x10, 0x15}}, ""},
 		{"start_length over the end", 5, join([]byte{rleStartLength}, words(8, highest-1), []byte{5, 0}), nil, ""},
-		{"unknown kind", 5, []byte{9}, nil, ".debug_rnglists: list at 0x0: entry kind 0x9"},
-		{"no end", 5, []byte{rleOffsetPair, 1, 2}, nil, ".debug_rnglists: list at 0x0"},
+		{"unknown kind", 5, []byte{9}, nil, ".debug_rnglists: offset 0x0: entry kind 0x9"},
+		{"no end", 5, []byte{rleOffsetPair, 1, 2}, nil, ".debug_rnglists: offset 0x0: the list"},
 		{"no such address", 5, []byte{rleStartxLength, 2, 5, 0}, nil, ".debug_addr"},
 		{"address index that overflows", 5, append(append([]byte{rleStartxLength}, binary.AppendUvarint(nil, highest/8+1)...), 5, 0), nil, ".debug_addr"},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.name, test.version), func(t *testing.T) {
 			// The header of .debug_addr is 8 bytes long.
-			s := sections{order: binary.LittleEndian, debugRanges: test.list, rnglists: test.list, addr: words(8, highest, 0x6000, 0x7000)}
-			r := &Reader{sections: s}
-			u := &unit{version: test.version, addrSize: 8, base: 0x1000, addrBase: 8}
-			budget := 100
-			read := r.rangeList
+			f := &file{sections: sections{debugRanges: test.list, rnglists: test.list, addr: words(8, highest, 0x6000, 0x7000)}}
+			b := &body{unit: &unit{unitHeader: unitHeader{file: f, format: format{version: uint8(test.version), addrSize: 8}}}, base: 0x1000, addrBase: 8}
+			budget := int64(100)
+			read := b.rangeList
 			if test.version == 5 {
-				read = r.rangeList5
+				read = b.rangeList5
 			}
-			got, err := read(u, 0, nil, &budget)
+			got, err := read(0, nil, &budget)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("error %v, want one that says %q", err, test.err)
@@ -424,7 +426,7 @@ func TestRangeLists(t *testing.T) {
 				t.Errorf("%#x, error %v, want %#x", got, err, test.want)
 			}
 			budget = 0
-			if _, err := read(u, 0, nil, &budget); err == nil {
+			if _, err := read(0, nil, &budget); err == nil {
 				t.Error("no error without a budget")
 			}
 		})
@@ -523,7 +525,7 @@ func TestNestingBeyondTheLimitIsAnErrorThatNamesTheUnit(t *testing.T) {
 func TestDamageIsAnErrorThatSaysWhere(t *testing.T) {
 	info, abbrev := assemble(unitDie(sub(append(at64(0x1000, 16), name("f"))...)))
 	sound := func() sections {
-		return sections{info: append([]byte(nil), info...), abbrev: append([]byte(nil), abbrev...), order: binary.LittleEndian}
+		return sections{info: append([]byte(nil), info...), abbrev: append([]byte(nil), abbrev...)}
 	}
 	tests := []struct {
 		name   string
@@ -537,19 +539,21 @@ func TestDamageIsAnErrorThatSaysWhere(t *testing.T) {
 		{"abbreviation offset", func(s *sections) { s.info[8] = 0xff }, []string{"unit at 0x0", ".debug_abbrev"}},
 		{"abbreviations cut", func(s *sections) { s.abbrev = s.abbrev[:len(s.abbrev)-1] }, []string{".debug_abbrev", "table at 0x0"}},
 		{"unknown abbreviation", func(s *sections) { s.info[11+1+8+4+1] = 0x55 }, []string{"unit at 0x0", "abbreviation"}},
-		{"string without an end", func(s *sections) { s.str = []byte(strings.Repeat("x", maxString+1)) }, []string{".debug_str", "offset 0x0"}},
 		{"no unit", func(s *sections) { s.info = make([]byte, 64) }, []string{".debug_info"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := sound()
 			test.damage(&s)
-			r, err := newReader("damaged", s)
+			r, err := newTestReader("damaged", s)
 			if err == nil {
 				var frames []symbol.Frame
 				if frames, err = r.Frames(nil, 0x1001); len(frames) > 0 {
 					t.Errorf("frames %+v from a damaged unit", frames)
 				}
+			}
+			if err == nil && len(r.Problems()) > 0 {
+				err = errors.New(r.Problems()[0])
 			}
 			if err == nil {
 				t.Fatal("no error")
@@ -568,10 +572,12 @@ func TestAbbreviationsOfManyAttributesAreRefused(t *testing.T) {
 	for range maxAttributes {
 		d.attrs = append(d.attrs, name("x"))
 	}
-	s := sections{order: binary.LittleEndian}
-	s.info, s.abbrev = assemble(unitDie(d))
-	if _, err := newReader("x", s); err == nil || !strings.Contains(err.Error(), "attributes") {
-		t.Errorf("error %v, want one about attributes", err)
+	r := handmade(t, sections{}, unitDie(d))
+	if frames, err := r.Frames(nil, 0x1001); len(frames) > 0 || err != nil {
+		t.Errorf("frames %+v, error %v, want none", frames, err)
+	}
+	if p := strings.Join(r.Problems(), "\n"); !strings.Contains(p, "attributes") {
+		t.Errorf("problems %q, want one about attributes", p)
 	}
 }
 
@@ -598,7 +604,7 @@ func TestFlattenKeepsTheInnermostRange(t *testing.T) {
 			start := random.Uint64N(20)
 			ranges[i] = segment{span{start, start + random.Uint64N(8)}, int32(i)}
 		}
-		x := index{segments: flatten(ranges)}
+		x := flatten(slices.Clone(ranges))
 		for a := range uint64(30) {
 			want := -1
 			for i, r := range ranges {
@@ -606,38 +612,44 @@ func TestFlattenKeepsTheInnermostRange(t *testing.T) {
 					want = i
 				}
 			}
-			if got := x.scopeAt(a); got != want {
-				t.Fatalf("%v at %d: scope %d, want %d; segments %v", ranges, a, got, want, x.segments)
+			if got := x.at(a); got != want {
+				t.Fatalf("%v at %d: scope %d, want %d; segments %v", ranges, a, got, want, x)
 			}
 		}
 	}
 }
 
 func TestFileNamesAreJoinedAsLLVMSymbolizerDoes(t *testing.T) {
+	text := func(s string) value { return value{form: formString, b: []byte(s)} }
 	dirs := []string{"/abs", "rel", "", "/last"}
 	tests := []struct {
-		version uint64
-		file    file
+		version uint16
+		name    string
+		dir     uint64
 		want    string
 	}{
-		{4, file{"a.c", 0}, "/comp/a.c"},
-		{4, file{"a.c", 1}, "/abs/a.c"},
-		{4, file{"a.c", 2}, "/comp/rel/a.c"},
-		{4, file{"../a.c", 1}, "/abs/../a.c"},
-		{4, file{"/x/a.c", 2}, "/x/a.c"},
-		{4, file{"a.c", 3}, "/comp/a.c"},
-		{4, file{"a.c", 4}, "/last/a.c"},
-		{4, file{"a.c", 5}, "/comp/a.c"},
-		{5, file{"a.c", 0}, "/abs/a.c"},
-		{5, file{"a.c", 1}, "/comp/rel/a.c"},
-		{5, file{"a.c", 2}, "/comp/a.c"},
-		{5, file{`C:\x\a.c`, 0}, `C:\x\a.c`},
-		{5, file{"", 0}, ""},
+		{4, "a.c", 0, "/comp/a.c"},
+		{4, "a.c", 1, "/abs/a.c"},
+		{4, "a.c", 2, "/comp/rel/a.c"},
+		{4, "../a.c", 1, "/abs/../a.c"},
+		{4, "/x/a.c", 2, "/x/a.c"},
+		{4, "a.c", 3, "/comp/a.c"},
+		{4, "a.c", 4, "/last/a.c"},
+		{4, "a.c", 5, "/comp/a.c"},
+		{5, "a.c", 0, "/abs/a.c"},
+		{5, "a.c", 1, "/comp/rel/a.c"},
+		{5, "a.c", 2, "/comp/a.c"},
+		{5, `C:\x\a.c`, 0, `C:\x\a.c`},
+		{5, "", 0, ""},
 	}
 	for _, test := range tests {
-		table := &lineTable{version: test.version, dirs: dirs, files: []file{{}, test.file}}
+		h := lineHeader{file: &file{}, version: test.version, files: []lineFile{{}, {path: text(test.name), dir: test.dir}}}
+		for _, dir := range dirs {
+			h.dirs = append(h.dirs, lineFile{path: text(dir)})
+		}
+		table := &lineTable{lineHeader: h}
 		if got := table.fileName(1, "/comp"); got != test.want {
-			t.Errorf("version %d, %v: %q, want %q", test.version, test.file, got, test.want)
+			t.Errorf("version %d, %q in %d: %q, want %q", test.version, test.name, test.dir, got, test.want)
 		}
 	}
 	var none *lineTable
@@ -663,11 +675,11 @@ func TestLEB128(t *testing.T) {
 		{"", 0, 0, true},
 	}
 	for _, test := range tests {
-		u := at([]byte(test.in), binary.LittleEndian, 0, 99)
+		u := at([]byte(test.in), false, 0, 99)
 		if got := u.uleb(); got != test.unsigned || u.failed != test.failed {
 			t.Errorf("uleb %x: %d, failed %v, want %d, %v", test.in, got, u.failed, test.unsigned, test.failed)
 		}
-		s := at([]byte(test.in), binary.LittleEndian, 0, 99)
+		s := at([]byte(test.in), false, 0, 99)
 		if got := s.sleb(); got != test.signed || s.failed != test.failed {
 			t.Errorf("sleb %x: %d, failed %v, want %d, %v", test.in, got, s.failed, test.signed, test.failed)
 		}
@@ -677,14 +689,14 @@ func TestLEB128(t *testing.T) {
 // FuzzFrames reads hostile sections, and asks for addresses that sound ones have.
 func FuzzFrames(f *testing.F) {
 	for _, path := range []string{"testdata/small5", "testdata/small4", "testdata/small2"} {
-		s := openReader(f, path).sections
+		s := openReader(f, path).main.sections
 		f.Add(s.info, s.abbrev, s.str, s.lineStr, s.line, s.debugRanges, s.rnglists, s.addr, s.strOffsets, s.aranges)
 	}
 	f.Fuzz(func(t *testing.T, info, abbrev, str, lineStr, line, ranges, rnglists, addr, strOffsets, aranges []byte) {
-		for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-			r, err := newReader("fuzz", sections{
+		for _, big := range []bool{false, true} {
+			r, err := newTestReader("fuzz", sections{
 				info: info, abbrev: abbrev, str: str, lineStr: lineStr, line: line, debugRanges: ranges,
-				rnglists: rnglists, addr: addr, strOffsets: strOffsets, aranges: aranges, order: order,
+				rnglists: rnglists, addr: addr, strOffsets: strOffsets, aranges: aranges, big: big,
 			})
 			if err != nil {
 				continue

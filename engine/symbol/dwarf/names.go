@@ -1,132 +1,243 @@
 package dwarf
 
-import (
-	godwarf "debug/dwarf"
-	"fmt"
-	"sort"
-	"strings"
+import "fmt"
 
-	"github.com/unwindd/unwindd/engine/symbol"
+// A Tag says what a debugging information entry describes (DWARF 5, 7.5.3,
+// table 7.3).
+type Tag uint16
+
+// The tags that this package works with. Others are numbers.
+const (
+	TagArrayType          Tag = 0x01
+	TagClassType          Tag = 0x02
+	TagEntryPoint         Tag = 0x03
+	TagEnumerationType    Tag = 0x04
+	TagFormalParameter    Tag = 0x05
+	TagLexicalBlock       Tag = 0x0b
+	TagPointerType        Tag = 0x0f
+	TagReferenceType      Tag = 0x10
+	TagCompileUnit        Tag = 0x11
+	TagStructureType      Tag = 0x13
+	TagSubroutineType     Tag = 0x15
+	TagTypedef            Tag = 0x16
+	TagUnionType          Tag = 0x17
+	TagInlinedSubroutine  Tag = 0x1d
+	TagSubrangeType       Tag = 0x21
+	TagBaseType           Tag = 0x24
+	TagConstType          Tag = 0x26
+	TagConstant           Tag = 0x27
+	TagSubprogram         Tag = 0x2e
+	TagVariable           Tag = 0x34
+	TagVolatileType       Tag = 0x35
+	TagNamespace          Tag = 0x39
+	TagImportedUnit       Tag = 0x3d
+	TagPartialUnit        Tag = 0x3c
+	TagTypeUnit           Tag = 0x41
+	TagRvalueReference    Tag = 0x42
+	TagCallSite           Tag = 0x48
+	TagCallSiteParameter  Tag = 0x49
+	TagSkeletonUnit       Tag = 0x4a
+	TagGNUCallSite        Tag = 0x4109
+	TagGNUCallSiteParam   Tag = 0x410a
+	TagGNUFormalParamPack Tag = 0x4108
 )
 
-// A functionName is as symbol.Frame has it.
-type functionName struct{ readable, linkage string }
+// An Attr is an attribute of a debugging information entry (DWARF 5, 7.5.4,
+// table 7.5, and the vendors').
+type Attr uint16
+
+// The attributes that this package works with, or that its callers ask for.
+// Others are numbers. DW_AT_LLVM_* are those of the heterogeneous extension
+// (A.7.5.4); it prints one number for DW_AT_LLVM_lanes and
+// DW_AT_LLVM_iterations, and none for the two spaces: these are the numbers that
+// ROCm's compilers write.
+const (
+	AttrSibling          Attr = 0x01
+	AttrLocation         Attr = 0x02
+	AttrName             Attr = 0x03
+	AttrByteSize         Attr = 0x0b
+	AttrBitSize          Attr = 0x0d
+	AttrStmtList         Attr = 0x10
+	AttrLowPC            Attr = 0x11
+	AttrHighPC           Attr = 0x12
+	AttrLanguage         Attr = 0x13
+	AttrStringLength     Attr = 0x19
+	AttrCompDir          Attr = 0x1b
+	AttrConstValue       Attr = 0x1c
+	AttrInline           Attr = 0x20
+	AttrLowerBound       Attr = 0x22
+	AttrProducer         Attr = 0x25
+	AttrPrototyped       Attr = 0x27
+	AttrReturnAddr       Attr = 0x2a
+	AttrBitStride        Attr = 0x2e
+	AttrUpperBound       Attr = 0x2f
+	AttrAbstractOrigin   Attr = 0x31
+	AttrAddressClass     Attr = 0x33
+	AttrArtificial       Attr = 0x34
+	AttrCallingConv      Attr = 0x36
+	AttrCount            Attr = 0x37
+	AttrDataMemberLoc    Attr = 0x38
+	AttrDeclColumn       Attr = 0x39
+	AttrDeclFile         Attr = 0x3a
+	AttrDeclLine         Attr = 0x3b
+	AttrDeclaration      Attr = 0x3c
+	AttrEncoding         Attr = 0x3e
+	AttrExternal         Attr = 0x3f
+	AttrFrameBase        Attr = 0x40
+	AttrMacroInfo        Attr = 0x43
+	AttrSegment          Attr = 0x46
+	AttrSpecification    Attr = 0x47
+	AttrStaticLink       Attr = 0x48
+	AttrType             Attr = 0x49
+	AttrUseLocation      Attr = 0x4a
+	AttrVtableElemLoc    Attr = 0x4d
+	AttrAllocated        Attr = 0x4e
+	AttrAssociated       Attr = 0x4f
+	AttrDataLocation     Attr = 0x50
+	AttrByteStride       Attr = 0x51
+	AttrEntryPC          Attr = 0x52
+	AttrRanges           Attr = 0x55
+	AttrCallColumn       Attr = 0x57
+	AttrCallFile         Attr = 0x58
+	AttrCallLine         Attr = 0x59
+	AttrEndianity        Attr = 0x65
+	AttrSignature        Attr = 0x69
+	AttrDataBitOffset    Attr = 0x6b
+	AttrLinkageName      Attr = 0x6e
+	AttrRank             Attr = 0x71
+	AttrStrOffsetsBase   Attr = 0x72
+	AttrAddrBase         Attr = 0x73
+	AttrRnglistsBase     Attr = 0x74
+	AttrDwoName          Attr = 0x76
+	AttrCallReturnPC     Attr = 0x7d
+	AttrCallValue        Attr = 0x7e
+	AttrCallOrigin       Attr = 0x7f
+	AttrCallParameter    Attr = 0x80
+	AttrCallPC           Attr = 0x81
+	AttrCallTailCall     Attr = 0x82
+	AttrCallTarget       Attr = 0x83
+	AttrCallTargetClob   Attr = 0x84
+	AttrCallDataLocation Attr = 0x85
+	AttrCallDataValue    Attr = 0x86
+	AttrLoclistsBase     Attr = 0x8c
+
+	AttrMIPSLinkageName Attr = 0x2007
+	AttrGNUCallValue    Attr = 0x2111
+	AttrGNUCallTarget   Attr = 0x2113
+	AttrGNUDwoName      Attr = 0x2130
+	AttrGNUDwoID        Attr = 0x2131
+	AttrGNURangesBase   Attr = 0x2132
+	AttrGNUAddrBase     Attr = 0x2133
+	AttrGNUDiscr        Attr = 0x2136 // DW_AT_GNU_discriminator
+	AttrGNULocviews     Attr = 0x2137
+
+	AttrLLVMActiveLane   Attr = 0x3e08
+	AttrLLVMAugmentation Attr = 0x3e09
+	AttrLLVMLanes        Attr = 0x3e0a
+	AttrLLVMIterations   Attr = 0x3e0a
+	AttrLLVMLanePC       Attr = 0x3e0b
+	AttrLLVMVectorSize   Attr = 0x3e0c
+	AttrLLVMMemorySpace  Attr = 0x3e0d
+	AttrLLVMAddressSpace Attr = 0x3e0e
+)
+
+// attrNames are the names of attributes that may have an expression.
+var attrNames = map[Attr]string{
+	AttrLocation: "DW_AT_location", AttrByteSize: "DW_AT_byte_size", AttrBitSize: "DW_AT_bit_size",
+	AttrStringLength: "DW_AT_string_length", AttrConstValue: "DW_AT_const_value",
+	AttrLowerBound: "DW_AT_lower_bound", AttrReturnAddr: "DW_AT_return_addr", AttrBitStride: "DW_AT_bit_stride",
+	AttrUpperBound: "DW_AT_upper_bound", AttrCount: "DW_AT_count", AttrDataMemberLoc: "DW_AT_data_member_location",
+	AttrFrameBase: "DW_AT_frame_base", AttrSegment: "DW_AT_segment", AttrStaticLink: "DW_AT_static_link",
+	AttrUseLocation: "DW_AT_use_location", AttrVtableElemLoc: "DW_AT_vtable_elem_location",
+	AttrAllocated: "DW_AT_allocated", AttrAssociated: "DW_AT_associated", AttrDataLocation: "DW_AT_data_location",
+	AttrByteStride: "DW_AT_byte_stride", AttrRank: "DW_AT_rank", AttrCallValue: "DW_AT_call_value",
+	AttrCallTarget: "DW_AT_call_target", AttrCallTargetClob: "DW_AT_call_target_clobbered",
+	AttrCallDataLocation: "DW_AT_call_data_location", AttrCallDataValue: "DW_AT_call_data_value",
+	AttrGNUCallValue: "DW_AT_GNU_call_site_value", AttrGNUCallTarget: "DW_AT_GNU_call_site_target",
+	AttrLLVMActiveLane: "DW_AT_LLVM_active_lane", AttrLLVMLanes: "DW_AT_LLVM_lanes", AttrLLVMLanePC: "DW_AT_LLVM_lane_pc",
+}
+
+// String is the name as DWARF 5, 7.5.4 spells it, or the number.
+func (a Attr) String() string {
+	if name, ok := attrNames[a]; ok {
+		return name
+	}
+	return fmt.Sprintf("DW_AT_%#x", uint16(a))
+}
+
+// A form is how the value of an attribute is encoded (DWARF 5, 7.5.6, table 7.6).
+type form uint16
 
 const (
-	maxOrigins = 16   // references followed from a function to its name
-	maxSpaces  = 64   // namespaces and classes around a function
-	maxName    = 4096 // bytes of a name made of them
+	formAddr         form = 0x01
+	formBlock2       form = 0x03
+	formBlock4       form = 0x04
+	formData2        form = 0x05
+	formData4        form = 0x06
+	formData8        form = 0x07
+	formString       form = 0x08
+	formBlock        form = 0x09
+	formBlock1       form = 0x0a
+	formData1        form = 0x0b
+	formFlag         form = 0x0c
+	formSdata        form = 0x0d
+	formStrp         form = 0x0e
+	formUdata        form = 0x0f
+	formRefAddr      form = 0x10
+	formRef1         form = 0x11
+	formRef2         form = 0x12
+	formRef4         form = 0x13
+	formRef8         form = 0x14
+	formRefUdata     form = 0x15
+	formIndirect     form = 0x16
+	formSecOffset    form = 0x17
+	formExprloc      form = 0x18
+	formFlagPresent  form = 0x19
+	formStrx         form = 0x1a
+	formAddrx        form = 0x1b
+	formRefSup4      form = 0x1c
+	formStrpSup      form = 0x1d
+	formData16       form = 0x1e
+	formLineStrp     form = 0x1f
+	formRefSig8      form = 0x20
+	formImplicit     form = 0x21 // DW_FORM_implicit_const
+	formLoclistx     form = 0x22
+	formRnglistx     form = 0x23
+	formRefSup8      form = 0x24
+	formStrx1        form = 0x25
+	formStrx2        form = 0x26
+	formStrx3        form = 0x27
+	formStrx4        form = 0x28
+	formAddrx1       form = 0x29
+	formAddrx2       form = 0x2a
+	formAddrx3       form = 0x2b
+	formAddrx4       form = 0x2c
+	formGNUAddrIndex form = 0x1f01
+	formGNUStrIndex  form = 0x1f02
+	formGNURefAlt    form = 0x1f20
+	formGNUStrpAlt   form = 0x1f21
+	formLLVMAddrxOff form = 0x2001 // DW_FORM_LLVM_addrx_offset
 )
 
-// functionName names a scope. Names are kept by the entry that says them.
-func (r *Reader) functionName(u *unit, s *scope) functionName {
-	if name, ok := r.names[s.offset]; ok {
-		return name
-	}
-	name := r.resolveName(u, s)
-	r.names[s.offset] = name
-	return name
-}
+// Unit types (DWARF 5, 7.5.1, table 7.2).
+const (
+	unitCompile      = 0x01
+	unitType         = 0x02
+	unitPartial      = 0x03
+	unitSkeleton     = 0x04
+	unitSplitCompile = 0x05
+	unitSplitType    = 0x06
+)
 
-// resolveName follows DW_AT_abstract_origin and DW_AT_specification (DWARF 5,
-// 2.13.2, 3.3.8), across units too. The first name and the first linkage name
-// on the way count; a name is qualified by where the last entry stands, which
-// is the declaration.
-func (r *Reader) resolveName(u *unit, s *scope) functionName {
-	var name, linkage string
-	d := s.decl
-	x, err := r.indexOf(u)
-	for hops := 0; err == nil; hops++ {
-		if d.missing {
-			r.problem(fmt.Sprintf(".debug_info: entry at %#x: its name is in the supplementary file (.gnu_debugaltlink), which is not read", s.offset))
-		}
-		if linkage == "" {
-			linkage = d.linkage
-		}
-		if name == "" {
-			name = d.name
-		}
-		if !d.hasOrigin || hops == maxOrigins {
-			break
-		}
-		owner := r.unitAt(d.origin)
-		if owner == nil {
-			err = fmt.Errorf(".debug_info: entry at %#x: refers to %#x, which is in no unit", s.offset, d.origin)
-			break
-		}
-		var next *index
-		if next, err = r.indexOf(owner); err != nil {
-			break
-		}
-		origin, ok := next.decls[d.origin]
-		if !ok {
-			err = fmt.Errorf(".debug_info: entry at %#x: refers to %#x, where no function is declared", s.offset, d.origin)
-			break
-		}
-		d, x = origin, next
-	}
-	if err != nil {
-		r.problem(err.Error())
-	}
-	if linkage != "" {
-		linkage = symbol.StripVersion(linkage)
-		readable := symbol.Demangle(linkage)
-		if readable == linkage {
-			return functionName{readable: readable}
-		}
-		return functionName{readable, linkage}
-	}
-	if name != "" && x != nil && scoped(u.language) {
-		name = x.qualify(name, d.space)
-	}
-	return functionName{readable: name}
-}
-
-// scoped says whether functions of a language are named by what is around them
-// (DWARF 5, table 7.17): C++, Objective-C++ and Rust.
-func scoped(language int64) bool {
-	switch language {
-	case 0x04, 0x1a, 0x21, 0x2b, 0x3a, // C++, C++11, C++14, C++17, C++20
-		0x11, // Objective-C++
-		0x1c: // Rust
-		return true
-	}
-	return false
-}
-
-// qualify puts the names of the spaces around a name before it.
-func (x *index) qualify(name string, at int32) string {
-	parts := []string{name}
-	size := len(name)
-	for at >= 0 && len(parts) < maxSpaces {
-		s := x.spaces[at]
-		if s.name != "" {
-			if size += len(s.name) + 2; size > maxName {
-				break
-			}
-			parts = append(parts, s.name)
-		}
-		at = s.parent
-	}
-	if len(parts) == 1 {
-		return name
-	}
-	var b strings.Builder
-	b.Grow(size)
-	for i := len(parts) - 1; i >= 0; i-- {
-		b.WriteString(parts[i])
-		if i > 0 {
-			b.WriteString("::")
-		}
-	}
-	return b.String()
-}
-
-// unitAt returns the unit that holds an entry.
-func (r *Reader) unitAt(off godwarf.Offset) *unit {
-	i := sort.Search(len(r.units), func(i int) bool { return r.units[i].offset > uint64(off) })
-	if i == 0 || uint64(off) >= r.units[i-1].end {
-		return nil
-	}
-	return &r.units[i-1]
-}
+// Languages (DWARF 5, 7.12, table 7.17, and the heterogeneous extension, A.7.12).
+const (
+	langCPP     = 0x0004
+	langObjCPP  = 0x0011
+	langCPP11   = 0x001a
+	langRust    = 0x001c
+	langCPP14   = 0x0021
+	langCPP17   = 0x002a
+	langCPP20   = 0x002b
+	langCPP23   = 0x003a
+	langLLVMHIP = 0x8100
+)

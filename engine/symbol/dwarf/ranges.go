@@ -1,98 +1,117 @@
 package dwarf
 
-import (
-	godwarf "debug/dwarf"
-	"fmt"
-)
+import "cmp"
 
-const (
-	attrDwoName     = godwarf.Attr(0x76)   // DW_AT_dwo_name
-	attrGNUDwoName  = godwarf.Attr(0x2130) // DW_AT_GNU_dwo_name
-	attrMIPSLinkage = godwarf.Attr(0x2007) // DW_AT_MIPS_linkage_name
-)
+func compare(a, b uint64) int { return cmp.Compare(a, b) }
 
-// ranges returns the addresses of an entry (DWARF 5, 2.17), and where it
-// begins. Empty ranges and those of code that is not in the object are left out.
-func (r *Reader) ranges(u *unit, e *godwarf.Entry, budget *int) (list []span, entry uint64, hasEntry bool, err error) {
-	low, hasLow := e.Val(godwarf.AttrLowpc).(uint64)
-	if f := e.AttrField(godwarf.AttrHighpc); f != nil && hasLow {
-		var end uint64
-		switch v := f.Val.(type) {
-		case uint64:
-			end = v
-		case int64:
-			end = low + uint64(v)
-		}
-		if s := (span{low, end}); r.live(s) {
-			list = append(list, s)
-		}
-	}
-	if f := e.AttrField(godwarf.AttrRanges); f != nil {
-		var off uint64
-		switch v := f.Val.(type) {
-		case int64:
-			off = uint64(v)
-		case uint64:
-			off = v // of DW_FORM_rnglistx, as an offset
-		}
-		if u.version >= 5 {
-			list, err = r.rangeList5(u, off, list, budget)
-		} else {
-			list, err = r.rangeList(u, off, list, budget)
-		}
+// An extent is the attributes of an entry that say where its code is.
+type extent struct {
+	low, high, ranges, entry             value
+	hasLow, hasHigh, hasRanges, hasEntry bool
+}
+
+// spans appends the addresses of an entry (DWARF 5, 2.17). Empty ranges and those
+// of code that is not in the object are left out.
+func (b *body) spans(dst []span, e *extent, budget *int64) ([]span, error) {
+	if e.hasLow && e.hasHigh {
+		low, err := b.address(&e.low)
 		if err != nil {
-			return nil, 0, false, err
+			return dst, err
 		}
-	}
-	switch { // DWARF 5, 2.18
-	case len(list) == 0:
-	case e.Val(godwarf.AttrEntrypc) != nil:
-		switch v := e.Val(godwarf.AttrEntrypc).(type) {
-		case uint64:
-			entry, hasEntry = v, true
-		case int64:
-			base := list[0].start
-			if hasLow {
-				base = low
+		high := e.high.n
+		if e.high.isAddress() {
+			if high, err = b.address(&e.high); err != nil {
+				return dst, err
 			}
-			entry, hasEntry = base+uint64(v), true
+		} else {
+			high += low
 		}
-	case hasLow:
-		entry, hasEntry = low, true
-	default:
-		entry, hasEntry = list[0].start, true
+		if s := (span{low, high}); b.main().live(s) {
+			dst = append(dst, s)
+		}
 	}
-	return list, entry, hasEntry, nil
+	if e.hasRanges {
+		return b.rangeAttr(dst, &e.ranges, budget)
+	}
+	return dst, nil
+}
+
+// entryPC is where an entry's code begins (DWARF 5, 2.18), given its spans.
+func (b *body) entryPC(e *extent, spans []span) (uint64, bool) {
+	if len(spans) == 0 {
+		return 0, false
+	}
+	base := spans[0].start
+	if e.hasLow {
+		if low, err := b.address(&e.low); err == nil {
+			base = low
+		}
+	}
+	if e.hasEntry {
+		if e.entry.isAddress() {
+			pc, err := b.address(&e.entry)
+			return pc, err == nil
+		}
+		if n, ok := e.entry.constant(); ok {
+			return base + n, true
+		}
+	}
+	return base, true
+}
+
+// rangeAttr appends the ranges that a value of DW_AT_ranges leads to.
+func (b *body) rangeAttr(dst []span, v *value, budget *int64) ([]span, error) {
+	off := v.n
+	if b.format.version >= 5 {
+		f := b.file
+		if v.form == formRnglistx {
+			size := uint64(b.format.offsetSize)
+			n := uint64(len(f.rnglists))
+			if v.n > n || b.rnglistsBase > n || b.rnglistsBase+v.n*size+size > n {
+				return dst, bad(".debug_rnglists"+f.suffix, b.rnglistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
+			}
+			at := b.rnglistsBase + v.n*size
+			off = b.rnglistsBase + uintAt(f.rnglists[at:at+size], f.big)
+		} else {
+			off, _ = b.part.place(sectRnglists, off, 0)
+		}
+		return b.rangeList5(off, dst, budget)
+	}
+	if b.skeleton != nil {
+		off += b.rangesBase
+	}
+	return b.rangeList(off, dst, budget)
 }
 
 // spend takes one from a budget of work.
-func spend(budget *int, section string, off uint64) error {
+func spend(budget *int64, section string, off uint64) error {
 	if *budget--; *budget < 0 {
-		return fmt.Errorf("%s: list at %#x: the lists of one unit are longer than its size makes believable", section, off)
+		return bad(section, off, "the lists of one unit are longer than its size makes believable")
 	}
 	return nil
 }
 
 // rangeList reads a list of .debug_ranges (DWARF 4, 2.17.3).
-func (r *Reader) rangeList(u *unit, off uint64, list []span, budget *int) ([]span, error) {
-	c := at(r.debugRanges, r.order, off, uint64(len(r.debugRanges)))
-	base := u.base
-	escape := ^uint64(0) >> (64 - 8*u.addrSize)
+func (b *body) rangeList(off uint64, list []span, budget *int64) ([]span, error) {
+	f := b.main()
+	c := at(f.debugRanges, f.big, off, uint64(len(f.debugRanges)))
+	base, size := b.base, int(b.format.addrSize)
+	highest := ^uint64(0) >> (64 - 8*size)
 	for {
-		low, high := c.uint(u.addrSize), c.uint(u.addrSize)
+		low, high := c.uint(size), c.uint(size)
 		if c.failed {
-			return nil, fmt.Errorf(".debug_ranges: list at %#x does not end in the %#x bytes of the section", off, len(r.debugRanges))
+			return list, bad(".debug_ranges", off, "the list does not end in the %#x bytes of the section", len(f.debugRanges))
 		}
 		if err := spend(budget, ".debug_ranges", off); err != nil {
-			return nil, err
+			return list, err
 		}
 		switch {
 		case low == 0 && high == 0:
 			return list, nil
-		case low == escape:
+		case low == highest:
 			base = high
 		default:
-			if s := (span{base + low, base + high}); r.live(s) {
+			if s := (span{base + low, base + high}); f.live(s) {
 				list = append(list, s)
 			}
 		}
@@ -112,91 +131,62 @@ const (
 )
 
 // rangeList5 reads a list of .debug_rnglists (DWARF 5, 2.17.3).
-func (r *Reader) rangeList5(u *unit, off uint64, list []span, budget *int) ([]span, error) {
-	c := at(r.rnglists, r.order, off, uint64(len(r.rnglists)))
-	base := u.base
-	addrx := func(index uint64) uint64 {
-		// DWARF 5, 7.27
-		if size := uint64(len(r.addr)); index <= size && u.addrBase <= size {
-			a := at(r.addr, r.order, u.addrBase+index*uint64(u.addrSize), size)
-			v := a.uint(u.addrSize)
-			c.failed = c.failed || a.failed
-			return v
+func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error) {
+	f := b.file
+	section := ".debug_rnglists" + f.suffix
+	c := at(f.rnglists, f.big, off, uint64(len(f.rnglists)))
+	base, size := b.base, int(b.format.addrSize)
+	highest := ^uint64(0) >> (64 - 8*size)
+	main := b.main()
+	var failed error
+	addrx := func() uint64 {
+		a, err := b.addrx(c.uleb())
+		if err != nil {
+			failed = err
 		}
-		c.failed = true
-		return 0
+		return a
 	}
 	for {
 		kind := c.uint(1)
 		var s span
 		switch kind {
 		case rleEndOfList:
-		case rleBaseAddressx:
-			base = addrx(c.uleb())
-		case rleStartxEndx:
-			s.start = addrx(c.uleb())
-			s.end = addrx(c.uleb())
-		case rleStartxLength:
-			s.start = addrx(c.uleb())
-			s.end = s.start + c.uleb()
 		case rleOffsetPair:
-			s.start = base + c.uleb()
-			s.end = base + c.uleb()
+			s.start, s.end = base+c.uleb(), base+c.uleb()
+			if base == highest { // of code that the linker threw away
+				s = span{}
+			}
+		case rleBaseAddressx:
+			base = addrx()
+		case rleStartxEndx:
+			s.start, s.end = addrx(), addrx()
+		case rleStartxLength:
+			s.start = addrx()
+			s.end = s.start + c.uleb()
 		case rleBaseAddress:
-			base = c.uint(u.addrSize)
+			base = c.uint(size)
 		case rleStartEnd:
-			s.start = c.uint(u.addrSize)
-			s.end = c.uint(u.addrSize)
+			s.start, s.end = c.uint(size), c.uint(size)
 		case rleStartLength:
-			s.start = c.uint(u.addrSize)
+			s.start = c.uint(size)
 			s.end = s.start + c.uleb()
 		default:
-			return nil, fmt.Errorf(".debug_rnglists: list at %#x: entry kind %#x, expected 0 to 7", off, kind)
+			return list, bad(section, off, "entry kind %#x, expected 0 to 7", kind)
 		}
 		if c.failed {
-			return nil, fmt.Errorf(".debug_rnglists: list at %#x is cut short or names an address that .debug_addr does not have", off)
+			return list, bad(section, off, "the list does not end in the %#x bytes of the section", len(f.rnglists))
 		}
-		if err := spend(budget, ".debug_rnglists", off); err != nil {
-			return nil, err
+		if failed != nil {
+			return list, bad(section, off, "%v", failed)
+		}
+		if err := spend(budget, section, off); err != nil {
+			return list, err
 		}
 		if kind == rleEndOfList {
 			return list, nil
 		}
-		if r.live(s) {
+		if main.live(s) {
 			list = append(list, s)
 		}
 	}
-}
-
-// aranges reads .debug_aranges (DWARF 5, 6.1.2): the ranges by offset of their
-// unit's header. What cannot be read is left out: the table only helps.
-func (s *sections) readAranges() map[uint64][]span {
-	table := make(map[uint64][]span)
-	for off := uint64(0); off < uint64(len(s.aranges)); {
-		c := at(s.aranges, s.order, off, uint64(len(s.aranges)))
-		length, offsetSize := c.initialLength()
-		if c.failed || length > uint64(len(c.data)) {
-			break
-		}
-		c.data = c.data[:length]
-		end := c.off + length
-		version := c.uint(2)
-		unit := c.uint(offsetSize)
-		size, selector := int(c.uint(1)), c.uint(1)
-		if version == 2 && selector == 0 && (size == 4 || size == 8) {
-			tuple := uint64(2 * size)
-			c.bytes((tuple - (c.off-off)%tuple) % tuple)
-			for c.more() {
-				start, length := c.uint(size), c.uint(size)
-				if c.failed || start == 0 && length == 0 {
-					break
-				}
-				if a := (span{start, start + length}); s.live(a) {
-					table[unit] = append(table[unit], a)
-				}
-			}
-		}
-		off = end
-	}
-	return table
 }

@@ -1,0 +1,41 @@
+package dwarf
+
+// readAranges reads .debug_aranges (DWARF 5, 6.1.2): the ranges by offset of
+// their unit's header. It reports false where the table is not what it must be:
+// then nothing in it is believed.
+func (f *file) readAranges(yield func(unit uint64, s span)) bool {
+	for off := uint64(0); off < uint64(len(f.aranges)); {
+		c := at(f.aranges, f.big, off, uint64(len(f.aranges)))
+		length, offsetSize := c.initialLength()
+		if c.failed || length > c.left() {
+			return false
+		}
+		c.end = c.off + length
+		end := c.end
+		version := c.uint(2)
+		unit := c.uint(offsetSize)
+		size, selector := c.uint(1), c.uint(1)
+		if c.failed || version != 2 || selector != 0 || size != 4 && size != 8 {
+			return false
+		}
+		if u := unitIn(f.units, unit); u == nil || u.offset != unit || u.isType() {
+			return false
+		}
+		tuple := 2 * size
+		c.skip((tuple - (c.off-off)%tuple) % tuple)
+		for c.more() {
+			start, length := c.uint(int(size)), c.uint(int(size))
+			if c.failed {
+				return false
+			}
+			if start == 0 && length == 0 {
+				break
+			}
+			if s := (span{start, start + length}); f.live(s) {
+				yield(unit, s)
+			}
+		}
+		off = end
+	}
+	return true
+}

@@ -1,0 +1,164 @@
+package dwarf
+
+import (
+	"slices"
+	"sort"
+)
+
+// A unitRange says that a unit describes some addresses.
+type unitRange struct {
+	span
+	maxEnd uint64 // the largest end up to here
+	unit   *unit
+}
+
+// A unitMap finds the units of an address.
+type unitMap struct {
+	ranges []unitRange // by start; of equal ones, by offset of the unit, the last one first
+	// complete says that the units themselves were asked, not only tables about them.
+	complete bool
+}
+
+// Bounds on the search for the unit of an address where ranges overlap: how many
+// units that claim it are looked at, and how many ranges are passed over.
+const (
+	maxCandidates = 8
+	maxSteps      = 1 << 14
+)
+
+// candidates calls f with the units that claim an address, the one whose range
+// begins nearest first, until f returns false.
+func (m *unitMap) candidates(address uint64, f func(*unit) bool) {
+	list := m.ranges
+	i := sort.Search(len(list), func(i int) bool { return list[i].start > address })
+	seen := 0
+	for steps := 0; i > 0 && list[i-1].maxEnd > address && seen < maxCandidates && steps < maxSteps; steps++ {
+		i--
+		if !list[i].holds(address) {
+			continue
+		}
+		seen++
+		if !f(list[i].unit) {
+			return
+		}
+	}
+}
+
+func newUnitMap(ranges []unitRange, complete bool) *unitMap {
+	slices.SortStableFunc(ranges, func(a, b unitRange) int {
+		if a.start != b.start {
+			return compare(a.start, b.start)
+		}
+		return compare(b.unit.offset, a.unit.offset)
+	})
+	var end uint64
+	for i := range ranges {
+		end = max(end, ranges[i].end)
+		ranges[i].maxEnd = end
+	}
+	return &unitMap{slices.Clip(ranges), complete}
+}
+
+// quickMap takes the units' ranges from an index of the file, and asks those
+// units that no index has. An index is believed as far as what it leads to is
+// confirmed: an address that it does not have, or that the unit it names does
+// not describe, is looked for in wholeMap.
+func (r *Reader) quickMap() (*unitMap, error) {
+	f := r.main
+	tables := f.gdbIndexRanges()
+	if tables == nil {
+		tables = f.arangesRanges()
+	}
+	if tables == nil {
+		return r.whole.get(r.wholeMap)
+	}
+	known := make(map[*unit]bool, len(f.units))
+	for i := range tables {
+		known[tables[i].unit] = true
+	}
+	budget := r.rangeBudget()
+	for i := range f.units {
+		if u := &f.units[i]; !known[u] {
+			tables = append(tables, r.rangesOf(u, &budget)...)
+		}
+	}
+	return newUnitMap(tables, false), nil
+}
+
+// arangesRanges are the ranges in .debug_aranges; nil where there is no table that
+// can be used.
+func (f *file) arangesRanges() []unitRange {
+	var list []unitRange
+	var last *unit
+	ok := f.readAranges(func(off uint64, s span) {
+		if last == nil || last.offset != off {
+			last = unitIn(f.units, off)
+		}
+		list = append(list, unitRange{span: s, unit: last})
+	})
+	if !ok {
+		return nil
+	}
+	return list
+}
+
+func (r *Reader) rangeBudget() int64 {
+	return int64(len(r.main.debugRanges)+len(r.main.rnglists)) + 1<<16
+}
+
+// wholeMap asks every unit which addresses it describes. What .debug_aranges has
+// beside that is added: a unit of DWARF 2 has no DW_AT_ranges, and its one range
+// may leave code out.
+func (r *Reader) wholeMap() (*unitMap, error) {
+	budget := r.rangeBudget()
+	list := r.main.arangesRanges()
+	for i := range r.main.units {
+		list = append(list, r.rangesOf(&r.main.units[i], &budget)...)
+	}
+	return newUnitMap(list, true), nil
+}
+
+// rangesOf are the addresses that a unit's first entry says, else those of its
+// functions. What cannot be read becomes a problem.
+func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
+	if u.isType() {
+		return nil
+	}
+	b, err := u.open()
+	var list []span
+	if err == nil {
+		list, err = b.ownSpans(budget)
+	}
+	if err == nil && len(list) == 0 && b.children && b.tag != TagPartialUnit && !b.isSplit() {
+		var x *functions
+		if x, err = b.functions.get(func() (*functions, error) { return b.findFunctions(false) }); err == nil {
+			list = x.where.spans()
+		}
+	}
+	if err != nil {
+		r.failedUnit(u, err)
+		return nil
+	}
+	ranges := make([]unitRange, len(list))
+	for i, s := range list {
+		ranges[i] = unitRange{span: s, unit: u}
+	}
+	return ranges
+}
+
+// ownSpans are the addresses that the unit's first entry says.
+func (b *body) ownSpans(budget *int64) ([]span, error) {
+	e := extent{low: b.low, high: b.high, ranges: b.rangesValue, hasLow: b.hasLow, hasHigh: b.hasHigh, hasRanges: b.hasRanges}
+	list, err := b.spans(nil, &e, budget)
+	return mergeSpans(list), err
+}
+
+// spans are where something is.
+func (s *segments) spans() (list []span) {
+	for i, index := range s.index {
+		if index >= 0 && i+1 < len(s.starts) {
+			list = append(list, span{s.starts[i], s.starts[i+1]})
+		}
+	}
+	return mergeSpans(list)
+}

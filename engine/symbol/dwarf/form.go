@@ -1,0 +1,199 @@
+package dwarf
+
+import "bytes"
+
+// skipOf says how a value of a form is passed over; false where the form is not
+// known.
+func (f format) skipOf(form form) (kind skipKind, size uint8, ok bool) {
+	switch form {
+	case formAddr:
+		return skipFixed, f.addrSize, true
+	case formFlagPresent, formImplicit:
+		return skipFixed, 0, true
+	case formData1, formRef1, formFlag, formStrx1, formAddrx1:
+		return skipFixed, 1, true
+	case formData2, formRef2, formStrx2, formAddrx2:
+		return skipFixed, 2, true
+	case formStrx3, formAddrx3:
+		return skipFixed, 3, true
+	case formData4, formRef4, formStrx4, formAddrx4, formRefSup4:
+		return skipFixed, 4, true
+	case formData8, formRef8, formRefSig8, formRefSup8:
+		return skipFixed, 8, true
+	case formData16:
+		return skipFixed, 16, true
+	case formStrp, formSecOffset, formLineStrp, formStrpSup, formGNURefAlt, formGNUStrpAlt:
+		return skipFixed, f.offsetSize, true
+	case formRefAddr:
+		if f.version <= 2 {
+			return skipFixed, f.addrSize, true
+		}
+		return skipFixed, f.offsetSize, true
+	case formSdata, formUdata, formRefUdata, formStrx, formAddrx, formLoclistx, formRnglistx, formGNUAddrIndex, formGNUStrIndex:
+		return skipLEB, 0, true
+	case formString:
+		return skipString, 0, true
+	case formBlock1:
+		return skipBlock1, 0, true
+	case formBlock2:
+		return skipBlock2, 0, true
+	case formBlock4:
+		return skipBlock4, 0, true
+	case formBlock, formExprloc:
+		return skipBlock, 0, true
+	case formLLVMAddrxOff:
+		return skipAddrxOff, 0, true
+	case formIndirect:
+		return skipIndirect, 0, true
+	}
+	return 0, 0, false
+}
+
+// skipValues passes over the values of an entry that begin at off; it returns 0
+// where they do not end in info.
+func (f format) skipValues(info []byte, off uint64, skips []skip) uint64 {
+	size := uint64(len(info))
+	for _, s := range skips {
+		if off > size {
+			return 0
+		}
+		switch s.kind {
+		case skipFixed:
+			off += uint64(s.size)
+		case skipLEB:
+			for off < size && info[off]&0x80 != 0 {
+				off++
+			}
+			off++
+		default:
+			if off = f.skipVariable(info, off, s.kind); off == 0 {
+				return 0
+			}
+		}
+	}
+	if off > size {
+		return 0
+	}
+	return off
+}
+
+// skipVariable passes over a value that is not a plain number.
+func (f format) skipVariable(info []byte, off uint64, kind skipKind) uint64 {
+	if kind == skipString {
+		n := bytes.IndexByte(info[off:], 0)
+		if n < 0 {
+			return 0
+		}
+		return off + uint64(n) + 1
+	}
+	c := cursor{data: info, off: off, end: uint64(len(info)), big: f.big}
+	switch kind {
+	case skipBlock1:
+		c.skip(c.uint(1))
+	case skipBlock2:
+		c.skip(c.uint(2))
+	case skipBlock4:
+		c.skip(c.uint(4))
+	case skipBlock:
+		c.skip(c.uleb())
+	case skipAddrxOff:
+		c.uleb()
+		c.skip(4)
+	case skipIndirect:
+		f.read(&c, formIndirect)
+	}
+	if c.failed {
+		return 0
+	}
+	return c.off
+}
+
+// A value is the value of an attribute, not yet interpreted.
+type value struct {
+	form form
+	n    uint64 // a number, an offset, an index or an address; sign-extended of DW_FORM_sdata and implicit constants
+	b    []byte // of blocks, expressions, 16 bytes and strings in place: part of the section
+}
+
+// read reads a value of a form other than DW_FORM_implicit_const.
+func (f format) read(c *cursor, encoding form) value {
+	v := value{form: encoding}
+	switch encoding {
+	case formString:
+		v.b = c.text()
+	case formSdata:
+		v.n = uint64(c.sleb())
+	case formFlagPresent:
+		v.n = 1
+	case formData16:
+		v.b = c.bytes(16)
+	case formLLVMAddrxOff:
+		v.n = c.uleb()
+		v.b = c.bytes(4)
+	case formIndirect:
+		actual := c.uleb()
+		if actual > 0xffff || actual == uint64(formIndirect) || actual == uint64(formImplicit) {
+			c.fail()
+			return v
+		}
+		return f.read(c, form(actual))
+	default:
+		kind, size, ok := f.skipOf(encoding)
+		switch {
+		case !ok:
+			c.fail()
+		case kind == skipFixed:
+			v.n = c.uint(int(size))
+		case kind == skipLEB:
+			v.n = c.uleb()
+		case kind == skipBlock1:
+			v.b = c.bytes(c.uint(1))
+		case kind == skipBlock2:
+			v.b = c.bytes(c.uint(2))
+		case kind == skipBlock4:
+			v.b = c.bytes(c.uint(4))
+		case kind == skipBlock:
+			v.b = c.bytes(c.uleb())
+		}
+	}
+	return v
+}
+
+// value reads the value of an attribute.
+func (f format) value(c *cursor, s *spec) value {
+	if s.form == formImplicit {
+		return value{form: formImplicit, n: uint64(s.implicit)}
+	}
+	return f.read(c, s.form)
+}
+
+// constant gives a value of class constant (DWARF 5, 7.5.5). Of fixed sizes only
+// the reader knows whether they are signed: a line is not.
+func (v *value) constant() (uint64, bool) {
+	switch v.form {
+	case formData1, formData2, formData4, formData8, formSdata, formUdata, formImplicit:
+		return v.n, true
+	}
+	return 0, false
+}
+
+// small gives a constant that is a line, a column or a file number; 0 where it
+// cannot be one.
+func (v *value) small() uint32 {
+	if n, ok := v.constant(); ok && n < 1<<31 {
+		return uint32(n)
+	}
+	return 0
+}
+
+// offset gives a value of class lineptr, rnglist, loclist and the like, which
+// DWARF 2 and 3 write as a constant of 4 or 8 bytes.
+func (v *value) offset() (uint64, bool) {
+	switch v.form {
+	case formSecOffset, formData4, formData8:
+		return v.n, true
+	}
+	return 0, false
+}
+
+func (v *value) flag() bool { return (v.form == formFlag || v.form == formFlagPresent) && v.n != 0 }

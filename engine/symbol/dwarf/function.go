@@ -1,0 +1,294 @@
+package dwarf
+
+import (
+	"sync/atomic"
+)
+
+// Bounds on the entries of one unit.
+const maxDepth = 1024 // nesting
+
+// rangeSlack bounds how many ranges the indexes of a file may have beside one
+// for every 4 bytes of entries: a sound file has one for every 100.
+const rangeSlack = 1 << 16
+
+// A function is a DW_TAG_subprogram that has code.
+type function struct {
+	entry    uint64 // where its code begins, if hasEntry
+	offset   uint32 // of the entry, from the unit's header
+	hasEntry bool
+	inlines  atomic.Pointer[inlines] // nil until it is needed
+}
+
+// functions are those of a unit, by address.
+type functions struct {
+	list    []function
+	where   segments
+	skipped bool // some entries were not looked into
+}
+
+// An inlined is a DW_TAG_inlined_subroutine.
+type inlined struct {
+	offset uint32 // of the entry, from the unit's header
+	parent int32  // the call that it is inlined into; -1: the function itself
+}
+
+// inlines are the calls that were inlined into a function, by address.
+type inlines struct {
+	list  []inlined
+	where segments
+}
+
+// spend charges ranges that an index keeps.
+func (f *file) keep(n int) bool {
+	limit := int64(len(f.info))/4 + rangeSlack
+	return f.kept.Add(int64(n)) <= limit
+}
+
+// A walk goes through the entries of a unit.
+type walk struct {
+	*body
+	info  []byte
+	off   uint64 // of the next entry
+	depth int    // of the next entry, the first one's being 0
+}
+
+func (b *body) walk(off uint64) walk { return walk{body: b, info: b.bytes(), off: off} }
+
+// next reads the abbreviation of the next entry, and leaves off at its values.
+// It returns nil for a null entry, and at the end of the unit.
+func (w *walk) next() (a *abbrev, entry uint64, err error) {
+	entry = w.off
+	code := uint64(w.info[entry])
+	if code < 0x80 {
+		w.off++
+	} else if code, w.off = ulebAt(w.info, entry); w.off == 0 {
+		return nil, entry, w.wrong(entry, "the abbreviation of an entry does not end in the unit")
+	}
+	if code == 0 {
+		return nil, entry, nil
+	}
+	if a = w.abbrevs.find(code); a == nil {
+		return nil, entry, w.wrong(entry, "abbreviation %d is not declared", code)
+	}
+	return a, entry, nil
+}
+
+// pass passes over the values of an entry.
+func (w *walk) pass(a *abbrev, entry uint64) error {
+	off := w.format.skipValues(w.info, w.off, a.skips)
+	if off == 0 {
+		return w.wrong(entry, "the values of the entry do not end in the unit")
+	}
+	w.off = off
+	return nil
+}
+
+// sibling returns where the entry after the children of one stands, by
+// DW_AT_sibling; 0 where that is not said. Values are at w.off.
+func (w *walk) sibling(a *abbrev) uint64 {
+	if a.sibling < 0 {
+		return 0
+	}
+	at := w.off + uint64(a.sibling)
+	if at+4 > uint64(len(w.info)) {
+		return 0
+	}
+	to := w.offset + uintAt(w.info[at:at+4], w.format.big)
+	if to <= at || to > uint64(len(w.info)) {
+		return 0
+	}
+	return to
+}
+
+// canSkip says whether the children of an entry hold no function, as far as
+// compilers write them.
+func canSkip(a *abbrev) bool {
+	switch a.tag {
+	case TagEnumerationType, TagArrayType, TagSubroutineType, TagStructureType, TagClassType, TagUnionType, TagSubprogram, TagCallSite, TagGNUCallSite:
+		return true
+	}
+	return false
+}
+
+// findFunctions looks for the functions of a unit that have code. Functions
+// stand beside each other, in units and namespaces, but for a few (functions
+// inside functions): unless everything is asked for, functions and types are not
+// looked into where DW_AT_sibling says what follows them.
+func (b *body) findFunctions(everything bool) (*functions, error) {
+	x := &functions{}
+	if b.first >= b.end || b.isType() {
+		return x, nil
+	}
+	w := b.walk(b.first)
+	budget := int64(b.end-b.offset) + 1<<20
+	var ranges []segment
+	var list []span
+	size := uint64(len(w.info))
+	depth := 0
+	for w.off < size {
+		a, entry, err := w.next()
+		if err != nil {
+			return nil, err
+		}
+		if a == nil {
+			if depth--; depth <= 0 {
+				break
+			}
+			continue
+		}
+		var next uint64
+		if a.children && !everything && canSkip(a) {
+			next = w.sibling(a)
+		}
+		if a.tag == TagSubprogram && a.code {
+			e := extent{}
+			c := w.cursor(w.off)
+			b.readExtent(&c, a, &e)
+			if c.failed {
+				return nil, b.wrong(entry, "the values of the entry do not end in the unit")
+			}
+			w.off = c.off
+			if list, err = b.spans(list[:0], &e, &budget); err != nil {
+				return nil, err
+			}
+			if len(list) > 0 {
+				f := function{offset: uint32(entry - b.offset)}
+				f.entry, f.hasEntry = b.entryPC(&e, list)
+				for _, s := range list {
+					ranges = append(ranges, segment{s, int32(len(x.list))})
+				}
+				x.list = append(x.list, function{offset: f.offset, entry: f.entry, hasEntry: f.hasEntry})
+			}
+		} else if next == 0 {
+			if err := w.pass(a, entry); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case next != 0:
+			w.off, x.skipped = next, true
+		case a.children:
+			if depth++; depth > maxDepth {
+				return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+		}
+		if depth == 0 { // the unit's own entry, without children
+			break
+		}
+	}
+	if !b.file.keep(len(ranges)) {
+		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
+	}
+	x.where = flatten(ranges)
+	return x, nil
+}
+
+// readExtent reads the values of an entry, and keeps those that say where its
+// code is.
+func (b *body) readExtent(c *cursor, a *abbrev, e *extent) {
+	for i := range a.specs {
+		s := &a.specs[i]
+		v := b.format.value(c, s)
+		switch s.attr {
+		case AttrLowPC:
+			e.low, e.hasLow = v, true
+		case AttrHighPC:
+			e.high, e.hasHigh = v, true
+		case AttrRanges:
+			e.ranges, e.hasRanges = v, true
+		case AttrEntryPC:
+			e.entry, e.hasEntry = v, true
+		}
+	}
+}
+
+// inlinesOf returns the calls that were inlined into a function.
+func (b *body) inlinesOf(f *function) (*inlines, error) {
+	if x := f.inlines.Load(); x != nil {
+		return x, nil
+	}
+	x, err := b.findInlines(f)
+	if err != nil {
+		return nil, err
+	}
+	// Two that look at the same time find the same.
+	f.inlines.Store(x)
+	return x, nil
+}
+
+func (b *body) findInlines(f *function) (*inlines, error) {
+	x := &inlines{}
+	w := b.walk(b.offset + uint64(f.offset))
+	budget := int64(b.end-b.offset) + 1<<20
+	var (
+		ranges []segment
+		list   []span
+		stack  []int32 // the call around the entries of each depth
+		around = int32(-1)
+		hidden = 0 // the depth of a function inside this one; 0: not in one
+		size   = uint64(len(w.info))
+	)
+	for w.off < size {
+		a, entry, err := w.next()
+		if err != nil {
+			return nil, err
+		}
+		if a == nil {
+			if len(stack) == 0 {
+				break
+			}
+			around = stack[len(stack)-1]
+			if stack = stack[:len(stack)-1]; len(stack) == 0 {
+				break
+			}
+			if len(stack) < hidden {
+				hidden = 0
+			}
+			continue
+		}
+		self := around
+		switch {
+		case a.tag == TagInlinedSubroutine && hidden == 0:
+			self = int32(len(x.list))
+			x.list = append(x.list, inlined{offset: uint32(entry - b.offset), parent: around})
+			if !a.code {
+				break
+			}
+			e := extent{}
+			c := w.cursor(w.off)
+			b.readExtent(&c, a, &e)
+			if list, err = b.spans(list[:0], &e, &budget); err != nil {
+				return nil, err
+			}
+			for _, s := range list {
+				ranges = append(ranges, segment{s, self})
+			}
+		case len(stack) > 0 && hidden == 0 && a.children && canSkip(a):
+			if next := w.sibling(a); next != 0 {
+				w.off = next
+				continue
+			}
+			if a.tag == TagSubprogram {
+				hidden = len(stack) + 1
+			}
+		}
+		if err := w.pass(a, entry); err != nil {
+			return nil, err
+		}
+		if a.children {
+			stack = append(stack, around)
+			if around = self; len(stack) > maxDepth {
+				return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+		}
+		if len(stack) == 0 {
+			break
+		}
+	}
+	if !b.file.keep(len(ranges) + len(x.list)) {
+		return nil, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
+	}
+	x.list = append([]inlined(nil), x.list...)
+	x.where = flatten(ranges)
+	return x, nil
+}

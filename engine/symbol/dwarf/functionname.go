@@ -1,0 +1,396 @@
+package dwarf
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A functionName is as symbol.Frame has it.
+type functionName struct{ readable, linkage string }
+
+const (
+	maxOrigins = 16   // references followed from a function to its name
+	maxSpaces  = 64   // namespaces and classes around a function
+	maxName    = 4096 // bytes of a name made of them
+	// maxNames bounds the names that are kept, and maxNameBytes their size.
+	maxNames     = 1 << 17
+	maxNameBytes = 32 << 20
+)
+
+// A nameCache has the names of functions, by the entry that says them.
+type nameCache struct {
+	mu    sync.RWMutex
+	names map[entryKey]functionName
+	bytes int
+}
+
+type entryKey struct {
+	unit *unit
+	off  uint64
+}
+
+func (c *nameCache) get(k entryKey) (functionName, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	name, ok := c.names[k]
+	return name, ok
+}
+
+func (c *nameCache) put(k entryKey, name functionName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size := len(name.readable) + len(name.linkage)
+	if c.names == nil || len(c.names) >= maxNames || c.bytes+size > maxNameBytes {
+		c.names, c.bytes = make(map[entryKey]functionName), 0
+	}
+	c.names[k] = name
+	c.bytes += size
+}
+
+// A decl is what an entry says of a function's name.
+type decl struct {
+	name, linkage, origin value
+}
+
+// A call is what a DW_TAG_inlined_subroutine says.
+type call struct {
+	name                              functionName
+	file, line, column, discriminator uint32
+}
+
+// readCall reads an inlined call.
+func (r *Reader) readCall(b *body, off uint64) (call, error) {
+	var d decl
+	var x call
+	err := b.readEntry(off, func(s *spec, v *value) {
+		switch s.attr {
+		case AttrCallFile:
+			x.file = v.small()
+		case AttrCallLine:
+			x.line = v.small()
+		case AttrCallColumn:
+			x.column = v.small()
+		case AttrGNUDiscr:
+			x.discriminator = v.small()
+		default:
+			d.take(s, v)
+		}
+	})
+	if err != nil {
+		return x, err
+	}
+	x.name, err = r.nameOf(b, off, &d)
+	return x, err
+}
+
+func (d *decl) take(s *spec, v *value) {
+	switch s.attr {
+	case AttrName:
+		d.name = *v
+	case AttrLinkageName, AttrMIPSLinkageName:
+		d.linkage = *v
+	case AttrAbstractOrigin, AttrSpecification:
+		d.origin = *v
+	}
+}
+
+// readEntry calls f with the attributes of the entry at an offset.
+func (b *body) readEntry(off uint64, f func(*spec, *value)) error {
+	c := b.cursor(off)
+	a := b.abbrevs.find(c.uleb())
+	if c.failed || a == nil {
+		return b.wrong(off, "an entry is expected")
+	}
+	for i := range a.specs {
+		v := b.format.value(&c, &a.specs[i])
+		if c.failed {
+			return b.wrong(off, "the values of the entry do not end in the unit")
+		}
+		f(&a.specs[i], &v)
+	}
+	return nil
+}
+
+// functionName names the function that an entry describes.
+func (r *Reader) functionName(b *body, off uint64) (functionName, error) {
+	if name, ok := r.names.get(entryKey{b.unit, off}); ok {
+		return name, nil
+	}
+	var d decl
+	if err := b.readEntry(off, d.take); err != nil {
+		return functionName{}, err
+	}
+	return r.nameOf(b, off, &d)
+}
+
+// nameOf names the function of which an entry says d. Of instances of a function
+// the name is kept once.
+func (r *Reader) nameOf(b *body, off uint64, d *decl) (functionName, error) {
+	key := entryKey{b.unit, off}
+	if d.origin.form != 0 && d.name.form == 0 && d.linkage.form == 0 {
+		if to, at, err := b.reference(&d.origin); err == nil {
+			key = entryKey{to, at}
+			if name, ok := r.names.get(key); ok {
+				return name, nil
+			}
+		}
+	}
+	name := r.resolveName(b, off, d)
+	r.names.put(key, name)
+	return name, nil
+}
+
+// resolveName follows DW_AT_abstract_origin and DW_AT_specification (DWARF 5,
+// 2.13.2, 3.3.8), across units too. The first linkage name on the way counts,
+// else the first name, qualified by where the last entry stands, which is the
+// declaration. What cannot be followed becomes a problem.
+func (r *Reader) resolveName(b *body, off uint64, d *decl) functionName {
+	from, language := off, b.language
+	scopes := scoped(language)
+	var name string
+	for hops := 0; ; hops++ {
+		if d.linkage.form != 0 {
+			text, err := b.text(&d.linkage)
+			if err == nil && len(text) > 0 {
+				linkage := symbol.StripVersion(copied(text))
+				readable := symbol.Demangle(linkage)
+				if readable == linkage {
+					return functionName{readable: readable}
+				}
+				return functionName{readable, linkage}
+			}
+			r.nameProblem(b, from, err)
+		}
+		if d.name.form != 0 && name == "" {
+			text, err := b.text(&d.name)
+			name = copied(text)
+			r.nameProblem(b, from, err)
+		}
+		if d.origin.form == 0 || hops == maxOrigins {
+			break
+		}
+		u, to, err := b.reference(&d.origin)
+		var next *body
+		if err == nil {
+			next, err = u.open()
+		}
+		var origin decl
+		if err == nil {
+			a, e := next.abbrevAt(to)
+			if e != nil || a.tag != TagSubprogram && a.tag != TagInlinedSubroutine {
+				err = b.wrong(from, "the entry refers to %#x, where no function is declared", to)
+			} else {
+				err = next.readEntry(to, origin.take)
+			}
+		}
+		if err != nil {
+			r.nameProblem(b, from, err)
+			break
+		}
+		b, off, d = next, to, &origin
+	}
+	if name != "" && scopes {
+		name = b.qualify(name, off)
+	}
+	return functionName{readable: name}
+}
+
+func (r *Reader) nameProblem(b *body, off uint64, err error) {
+	if err != nil {
+		r.failedUnit(b.unit, b.wrong(off, "name of the entry: %v", err))
+	}
+}
+
+func (b *body) abbrevAt(off uint64) (*abbrev, error) {
+	c := b.cursor(off)
+	a := b.abbrevs.find(c.uleb())
+	if off < b.first || c.failed || a == nil {
+		return nil, b.wrong(off, "an entry is expected")
+	}
+	return a, nil
+}
+
+// reference resolves a value of class reference: the unit, and the offset of the
+// entry in its section.
+func (b *body) reference(v *value) (*unit, uint64, error) {
+	switch v.form {
+	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
+		if to := b.offset + v.n; v.n < b.end-b.offset && to >= b.first {
+			return b.unit, to, nil
+		}
+		return nil, 0, b.wrong(b.offset, "reference to %#x, which is not in the unit", v.n)
+	case formRefAddr:
+		if u := unitIn(b.file.units, v.n); u != nil && v.n >= u.first {
+			return u, v.n, nil
+		}
+		return nil, 0, b.wrong(b.offset, "reference to %#x, which is in no unit", v.n)
+	case formRefSig8:
+		return b.file.typeBySignature(v.n)
+	case formRefSup4, formRefSup8, formGNURefAlt:
+		s, err := b.file.supplement()
+		if err != nil {
+			return nil, 0, err
+		}
+		if u := unitIn(s.units, v.n); u != nil && v.n >= u.first {
+			return u, v.n, nil
+		}
+		return nil, 0, b.wrong(b.offset, "reference to %#x of %s, which is in no unit", v.n, s.name)
+	}
+	return nil, 0, b.wrong(b.offset, "form %#x of a reference", uint16(v.form))
+}
+
+// scoped says whether functions of a language are named by what is around them
+// (DWARF 5, table 7.17): C++ and its kin, and Rust.
+func scoped(language uint64) bool {
+	switch language {
+	case langCPP, langCPP11, langCPP14, langCPP17, langCPP20, langCPP23, langObjCPP, langRust, langLLVMHIP:
+		return true
+	}
+	return false
+}
+
+// spaces are the namespaces, classes and functions of a unit, by offset.
+type spaces struct {
+	list []space
+}
+
+// A space is an entry in which functions may be declared.
+type space struct {
+	first, end uint32 // the offsets of its children, from the unit's header
+	offset     uint32 // of the entry
+	parent     int32  // -1: none
+	tag        Tag
+}
+
+// isSpace says whether functions are named by an entry that they stand in.
+func isSpace(tag Tag) bool {
+	switch tag {
+	case TagNamespace, TagClassType, TagStructureType, TagUnionType, TagEnumerationType, TagSubprogram, TagInlinedSubroutine:
+		return true
+	}
+	return false
+}
+
+// findSpaces walks the unit.
+func (b *body) findSpaces() (*spaces, error) {
+	x := &spaces{}
+	w := b.walk(b.first)
+	var stack []int32 // the space that the entries of each depth are in
+	around := int32(-1)
+	for w.off < uint64(len(w.info)) {
+		a, entry, err := w.next()
+		if err != nil {
+			return nil, err
+		}
+		if a == nil {
+			n := len(stack)
+			if n == 0 {
+				break
+			}
+			// An entry that is no space has around as its children have.
+			if stack[n-1] != around {
+				x.list[around].end = uint32(entry - b.offset)
+			}
+			around = stack[n-1]
+			if stack = stack[:n-1]; len(stack) == 0 {
+				break
+			}
+			continue
+		}
+		if err := w.pass(a, entry); err != nil {
+			return nil, err
+		}
+		if !a.children {
+			if len(stack) == 0 {
+				break
+			}
+			continue
+		}
+		if len(stack) >= maxDepth {
+			return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)
+		}
+		stack = append(stack, around)
+		if isSpace(a.tag) {
+			x.list = append(x.list, space{
+				first: uint32(w.off - b.offset), end: uint32(b.end - b.offset), offset: uint32(entry - b.offset), parent: around, tag: a.tag,
+			})
+			around = int32(len(x.list) - 1)
+		}
+	}
+	x.list = slices.Clone(x.list)
+	return x, nil
+}
+
+// around returns the innermost space that an entry stands in, or -1.
+func (x *spaces) around(off uint32) int32 {
+	i := int32(sort.Search(len(x.list), func(i int) bool { return x.list[i].first > off })) - 1
+	for i >= 0 && off >= x.list[i].end {
+		i = x.list[i].parent
+	}
+	return i
+}
+
+// anonymous are the names of spaces without one.
+var anonymous = map[Tag]string{
+	TagNamespace: "(anonymous namespace)", TagClassType: "(anonymous class)", TagStructureType: "(anonymous struct)",
+	TagUnionType: "(anonymous union)", TagEnumerationType: "(anonymous enum)",
+}
+
+// qualify puts the names of the spaces around an entry before its name.
+func (b *body) qualify(name string, off uint64) string {
+	x, err := b.spaces.get(b.findSpaces)
+	if err != nil {
+		return name
+	}
+	parts := []string{name}
+	size := len(name)
+	for i := x.around(uint32(off - b.offset)); i >= 0 && len(parts) < maxSpaces; i = x.list[i].parent {
+		s := &x.list[i]
+		text := b.nameOfSpace(b.offset+uint64(s.offset), s.tag)
+		if text == "" {
+			continue
+		}
+		if size += len(text) + 2; size > maxName {
+			break
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 1 {
+		return name
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, "::")
+}
+
+// nameOfSpace is the name of an entry that functions are declared in. A class
+// that was declared elsewhere has its name there.
+func (b *body) nameOfSpace(off uint64, tag Tag) string {
+	for range maxOrigins {
+		var d decl
+		if b.readEntry(off, d.take) != nil {
+			break
+		}
+		if d.name.form != 0 {
+			if text, err := b.text(&d.name); err == nil && len(text) > 0 {
+				return copied(text)
+			}
+		}
+		if d.origin.form == 0 || tag == TagSubprogram || tag == TagInlinedSubroutine {
+			break
+		}
+		u, to, err := b.reference(&d.origin)
+		if err != nil {
+			break
+		}
+		next, err := u.open()
+		if err != nil {
+			break
+		}
+		b, off = next, to
+	}
+	return anonymous[tag]
+}

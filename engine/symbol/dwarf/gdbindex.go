@@ -1,0 +1,47 @@
+package dwarf
+
+// gdbIndexRanges are the ranges in the address table of .gdb_index; nil where
+// there is no table that can be used.
+//
+// The format is described in gdb's manual ("The .gdb_index section format"): six
+// little-endian words (version, and the offsets of the CU list, the TU list, the
+// address table, the symbol table and the constant pool), then those. An entry of
+// the CU list is an offset and a length of 8 bytes each, one of the address table
+// two addresses of 8 bytes and the number of the unit in 4.
+func (f *file) gdbIndexRanges() []unitRange {
+	data, err := f.section(".gdb_index")
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return f.readGDBIndex(data)
+}
+
+func (f *file) readGDBIndex(data []byte) []unitRange {
+	c := at(data, false, 0, uint64(len(data)))
+	version := c.uint(4)
+	cus, tus, addresses, symbols := c.uint(4), c.uint(4), c.uint(4), c.uint(4)
+	if c.failed || version < 4 || version > 9 || cus > tus || tus > addresses || addresses > symbols || symbols > uint64(len(data)) {
+		return nil
+	}
+	units := make([]*unit, 0, min((tus-cus)/16, uint64(len(f.units))))
+	for c = at(data, false, cus, tus); c.left() >= 16; {
+		off, length := c.uint(8), c.uint(8)
+		u := unitIn(f.units, off)
+		if u == nil || u.offset != off || u.end != off+length {
+			return nil // of another state of the file
+		}
+		units = append(units, u)
+	}
+	var list []unitRange
+	for c = at(data, false, addresses, symbols); c.left() >= 20; {
+		s := span{c.uint(8), c.uint(8)}
+		n := c.uint(4)
+		if n >= uint64(len(units)) {
+			return nil
+		}
+		if f.live(s) {
+			list = append(list, unitRange{span: s, unit: units[n]})
+		}
+	}
+	return list
+}

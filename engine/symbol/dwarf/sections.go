@@ -1,0 +1,179 @@
+package dwarf
+
+import (
+	"debug/elf"
+	"errors"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// sections are the parts of a file that are read. They lie in memory that may
+// fault: they are read inside Reader.protect only.
+type sections struct {
+	info, abbrev, str, lineStr, line, debugRanges, rnglists, addr, strOffsets, aranges []byte
+
+	big bool // big endian
+	// code are the address ranges that hold code, sorted; what lies outside is
+	// of code that the linker threw away. Empty where that is not known.
+	code []span
+}
+
+// A file has debug information: the object itself, a split file or package of
+// it (DWARF 5, 7.3.2 and 7.3.5), or a supplementary file (7.3.6).
+type file struct {
+	sections
+	name   string
+	suffix string // of the names of sections: ".dwo" or ""
+	object *object.Object
+
+	reader *Reader
+
+	units    []unit            // of .debug_info, by offset; none in a package
+	indexes  [2]*packageIndex  // of a package: .debug_cu_index, .debug_tu_index
+	types    lazy[typeSection] // .debug_types
+	loc      lazy[[]byte]      // .debug_loc
+	loclists lazy[[]byte]      // .debug_loclists
+	sup      lazy[*file]
+
+	bySignature lazy[map[uint64]*unit] // type units
+	abbrevCache abbrevCache
+	lineTables  lineTables
+	kept        atomic.Int64 // range entries that indexes hold
+}
+
+// sectionData reads a section of an object. One that is absent or has no bytes is empty.
+func sectionData(o *object.Object, name string) ([]byte, error) {
+	s := o.Section(name)
+	if s == nil {
+		return nil, nil
+	}
+	data, err := s.Data()
+	if errors.Is(err, object.ErrNoData) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// openFile reads the sections of an object that every question needs.
+func openFile(o *object.Object, suffix string) (*file, error) {
+	f := &file{name: o.Name(), suffix: suffix, object: o}
+	f.big, f.code = o.ByteOrder().String() == "BigEndian", codeSpans(o)
+	s := &f.sections
+	for name, to := range map[string]*[]byte{
+		".debug_info": &s.info, ".debug_abbrev": &s.abbrev, ".debug_str": &s.str, ".debug_line_str": &s.lineStr,
+		".debug_line": &s.line, ".debug_ranges": &s.debugRanges, ".debug_rnglists": &s.rnglists,
+		".debug_addr": &s.addr, ".debug_str_offsets": &s.strOffsets, ".debug_aranges": &s.aranges,
+	} {
+		data, err := sectionData(o, name+suffix)
+		if err != nil {
+			return nil, err
+		}
+		*to = data
+	}
+	return f, nil
+}
+
+// section reads a section that few questions need.
+func (f *file) section(name string) ([]byte, error) {
+	if f.object == nil {
+		return nil, nil
+	}
+	return sectionData(f.object, name+f.suffix)
+}
+
+// codeSpans returns where an object has code, or nothing where that is not
+// known: a relocatable object's code has no addresses yet.
+func codeSpans(o *object.Object) []span {
+	if o.Type() == elf.ET_REL {
+		return nil
+	}
+	var code []span
+	for _, s := range o.Sections() {
+		if s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_EXECINSTR != 0 && s.Size <= ^s.Address {
+			code = append(code, span{s.Address, s.Address + s.Size})
+		}
+	}
+	if len(code) == 0 {
+		for _, s := range o.Segments() {
+			if s.Flags&elf.PF_X != 0 && s.MemSize <= ^s.Address {
+				code = append(code, span{s.Address, s.Address + s.MemSize})
+			}
+		}
+	}
+	return mergeSpans(code)
+}
+
+// A span is the addresses from start up to, not including, end.
+type span struct{ start, end uint64 }
+
+func (s span) holds(address uint64) bool { return s.start <= address && address < s.end }
+
+// mergeSpans sorts spans and joins those that touch.
+func mergeSpans(list []span) []span {
+	slices.SortFunc(list, func(a, b span) int { return compare(a.start, b.start) })
+	merged := list[:0]
+	for _, s := range list {
+		if n := len(merged); n > 0 && s.start <= merged[n-1].end {
+			merged[n-1].end = max(merged[n-1].end, s.end)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// live says whether a range is of code that is in the object.
+func (s *sections) live(r span) bool {
+	if r.start >= r.end {
+		return false
+	}
+	if len(s.code) == 0 {
+		return true
+	}
+	if len(s.code) <= 8 {
+		for i := range s.code {
+			if s.code[i].holds(r.start) {
+				return true
+			}
+		}
+		return false
+	}
+	i := sort.Search(len(s.code), func(i int) bool { return s.code[i].start > r.start })
+	return i > 0 && s.code[i-1].holds(r.start)
+}
+
+// A lazy is a value that is made when it is first needed, once, even where
+// making it fails or faults. The zero value is ready for use.
+type lazy[T any] struct {
+	done  atomic.Bool
+	mu    sync.Mutex
+	value T
+	err   error
+}
+
+var errInterrupted = errors.New("reading was interrupted before, by a fault")
+
+func (l *lazy[T]) get(compute func() (T, error)) (T, error) {
+	if !l.done.Load() {
+		l.make(compute)
+	}
+	return l.value, l.err
+}
+
+func (l *lazy[T]) make(compute func() (T, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done.Load() {
+		return
+	}
+	l.err = errInterrupted // in case that compute does not return
+	defer l.done.Store(true)
+	l.value, l.err = compute()
+}
+
+// copied returns a string that does not share memory with the file.
+func copied(b []byte) string { return string(b) }

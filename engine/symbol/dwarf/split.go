@@ -1,0 +1,164 @@
+package dwarf
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// isSplit says whether the unit is the skeleton of a split one (DWARF 5, 3.1.2).
+func (b *body) isSplit() bool { return b.dwoName != "" && b.file.suffix == "" }
+
+// splitOf returns the split unit of a skeleton, and a unit that is none itself.
+// Where the split unit is not to be had, that is a problem, and what the skeleton
+// says is all there is.
+func (r *Reader) splitOf(b *body) (*body, error) {
+	if !b.isSplit() {
+		return b, nil
+	}
+	u, err := b.split.get(func() (*unit, error) { return r.findSplit(b) })
+	if err != nil {
+		r.problem(fmt.Sprintf("%s: unit at %#x: its functions are in the split file %s: %v", b.section(), b.offset, b.dwoName, err))
+		return b, nil
+	}
+	return u.open()
+}
+
+// findSplit looks for a split unit in the object's package, then in its own file.
+func (r *Reader) findSplit(b *body) (*unit, error) {
+	if !b.hasDwoID {
+		return nil, errors.New("the unit has no DW_AT_GNU_dwo_id")
+	}
+	p, err := r.dwp.get(r.openPackage)
+	if err == nil && p != nil {
+		var u *unit
+		if u, err = p.packaged(0, b.dwoID, b.unit); u != nil {
+			return u, nil
+		}
+	}
+	if err != nil {
+		r.problem(err.Error())
+	}
+	var tried []string
+	for _, path := range r.splitPaths(b) {
+		f, err := r.openSplit(path)
+		if err != nil {
+			tried = append(tried, err.Error())
+			continue
+		}
+		for i := range f.units {
+			if u := &f.units[i]; !u.isType() {
+				split, err := f.splitUnit(u, b)
+				if err != nil {
+					return nil, err
+				}
+				if split != nil {
+					return split, nil
+				}
+			}
+		}
+		tried = append(tried, fmt.Sprintf("%s: no unit of ID %#x", path, b.dwoID))
+	}
+	return nil, fmt.Errorf("%s", strings.Join(tried, "; "))
+}
+
+// splitUnit returns u as the split unit of a skeleton; nil where it is another's.
+func (f *file) splitUnit(u *unit, b *body) (*unit, error) {
+	split := u.of(b.unit)
+	s, err := split.open()
+	if err != nil {
+		return nil, err
+	}
+	if !s.hasDwoID || s.dwoID != b.dwoID {
+		return nil, nil
+	}
+	return split, nil
+}
+
+// of returns a unit that has a skeleton's addresses. It is another than the one
+// in the file's list, which may be read without them.
+func (u *unit) of(skeleton *unit) *unit {
+	h := u.unitHeader
+	h.skeleton = skeleton
+	return &unit{unitHeader: h}
+}
+
+// splitPaths are where a split file may be: where it was made, and beside the object.
+func (r *Reader) splitPaths(b *body) []string {
+	var list []string
+	if filepath.IsAbs(b.dwoName) {
+		list = append(list, b.dwoName)
+	} else if b.compDir != "" {
+		list = append(list, filepath.Join(b.compDir, b.dwoName))
+	}
+	if o := r.main.object; o != nil && o.Path() != "" {
+		dir := filepath.Dir(o.Path())
+		if !filepath.IsAbs(b.dwoName) {
+			list = append(list, filepath.Join(dir, b.dwoName))
+		}
+		list = append(list, filepath.Join(dir, filepath.Base(b.dwoName)))
+	}
+	return list
+}
+
+// openObject opens a file that the debug information names, and keeps it until
+// the reader is closed.
+func (r *Reader) openObject(path string) (*object.Object, error) {
+	o, err := object.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened = append(r.opened, o)
+	return o, nil
+}
+
+// openSplit opens a split file, once.
+func (r *Reader) openSplit(path string) (*file, error) {
+	r.mu.Lock()
+	if r.splits == nil {
+		r.splits = make(map[string]*lazy[*file])
+	}
+	l := r.splits[path]
+	if l == nil {
+		l = &lazy[*file]{}
+		r.splits[path] = l
+	}
+	r.mu.Unlock()
+	return l.get(func() (*file, error) {
+		o, err := r.openObject(path)
+		if err != nil {
+			return nil, err
+		}
+		f, err := openFile(o, ".dwo")
+		if err != nil {
+			return nil, err
+		}
+		if f.reader = r; f.big != r.main.big {
+			return nil, fmt.Errorf("%s: is of another byte order", path)
+		}
+		if f.units, err = f.unitHeaders(f.info, false); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return f, nil
+	})
+}
+
+// Close closes the files that the reader opened: split files, packages and
+// supplementary files. The object itself is its owner's.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var failed error
+	for _, o := range r.opened {
+		if err := o.Close(); err != nil {
+			failed = err
+		}
+	}
+	r.opened = nil
+	return failed
+}

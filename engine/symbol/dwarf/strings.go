@@ -1,0 +1,52 @@
+package dwarf
+
+import "bytes"
+
+// maxString bounds one string of a string section.
+const maxString = 1 << 20
+
+// stringAt returns the string at an offset of a string section.
+func stringAt(section string, data []byte, off uint64) ([]byte, error) {
+	if off >= uint64(len(data)) {
+		return nil, bad(section, off, "a string is expected, the section has %#x bytes", len(data))
+	}
+	rest := data[off:]
+	n := bytes.IndexByte(rest[:min(len(rest), maxString)], 0)
+	if n < 0 {
+		return nil, bad(section, off, "the string does not end within %#x bytes", min(len(rest), maxString))
+	}
+	return rest[:n], nil
+}
+
+// text gives a value of class string. What it returns is part of a section.
+func (b *body) text(v *value) ([]byte, error) {
+	f := b.file
+	switch v.form {
+	case formString:
+		return v.b, nil
+	case formStrp:
+		return stringAt(".debug_str"+f.suffix, f.str, v.n)
+	case formLineStrp:
+		return stringAt(".debug_line_str"+f.suffix, f.lineStr, v.n)
+	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
+		return b.strx(v.n)
+	case formStrpSup, formGNUStrpAlt:
+		s, err := f.supplement()
+		if err != nil {
+			return nil, err
+		}
+		return stringAt(".debug_str", s.str, v.n)
+	}
+	return nil, bad(b.section(), b.offset, "form %#x of a string", uint16(v.form))
+}
+
+// strx returns a string by its index (DWARF 5, 7.26).
+func (b *body) strx(index uint64) ([]byte, error) {
+	f, size := b.file, uint64(b.format.offsetSize)
+	if n := uint64(len(f.strOffsets)); index <= n && b.strOffsetsBase <= n {
+		if off := b.strOffsetsBase + index*size; off+size <= n {
+			return stringAt(".debug_str"+f.suffix, f.str, uintAt(f.strOffsets[off:off+size], f.big))
+		}
+	}
+	return nil, bad(".debug_str_offsets"+f.suffix, b.strOffsetsBase, "no string of index %d in a section of %#x bytes", index, len(f.strOffsets))
+}

@@ -1,0 +1,130 @@
+package dwarf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// A link names a supplementary file.
+type link struct {
+	section string
+	path    string
+	id      []byte // its build ID, or the checksum in its .debug_sup
+}
+
+// readLink reads .gnu_debugaltlink, which is a path and a build ID, or .debug_sup
+// (DWARF 5, 7.3.6).
+func (f *file) readLink() (*link, error) {
+	if f.object == nil {
+		return nil, nil
+	}
+	data, err := sectionData(f.object, ".gnu_debugaltlink")
+	if err != nil {
+		return nil, err
+	}
+	if path, id, ok := bytes.Cut(data, []byte{0}); ok && len(path) > 0 {
+		return &link{".gnu_debugaltlink", copied(path), id}, nil
+	}
+	if data, err = sectionData(f.object, ".debug_sup"); err != nil || len(data) == 0 {
+		return nil, err
+	}
+	supplementary, path, id, err := readSup(data, f.big)
+	if err != nil || supplementary {
+		return nil, err
+	}
+	return &link{".debug_sup", path, id}, nil
+}
+
+// readSup reads .debug_sup.
+func readSup(data []byte, big bool) (supplementary bool, path string, checksum []byte, err error) {
+	c := at(data, big, 0, uint64(len(data)))
+	version := c.uint(2)
+	supplementary = c.uint(1) != 0
+	path = copied(c.text())
+	checksum = c.bytes(c.uleb())
+	if c.failed || version != 5 {
+		return false, "", nil, bad(".debug_sup", 0, "version %d and %#x bytes, expected version 5, a path and a checksum", version, len(data))
+	}
+	return supplementary, path, checksum, nil
+}
+
+// supplement opens the file's supplementary file.
+func (f *file) supplement() (*file, error) {
+	return f.sup.get(func() (*file, error) {
+		l, err := f.readLink()
+		if err != nil {
+			return nil, err
+		}
+		if l == nil {
+			return nil, errors.New("the object names no supplementary file (.gnu_debugaltlink, .debug_sup)")
+		}
+		var tried []string
+		for _, path := range f.linkPaths(l) {
+			s, err := f.openLinked(l, path)
+			if err == nil {
+				return s, nil
+			}
+			tried = append(tried, err.Error())
+		}
+		return nil, fmt.Errorf("no supplementary file (%s): %s", l.section, strings.Join(tried, "; "))
+	})
+}
+
+// linkPaths are where a supplementary file may be.
+func (f *file) linkPaths(l *link) []string {
+	path := l.path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(f.object.Path()), path)
+	}
+	list := []string{path}
+	if l.section == ".gnu_debugaltlink" && len(l.id) > 1 {
+		list = append(list, fmt.Sprintf("/usr/lib/debug/.build-id/%x/%x.debug", l.id[:1], l.id[1:]))
+	}
+	return list
+}
+
+func (f *file) openLinked(l *link, path string) (*file, error) {
+	o, err := f.reader.openObject(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLinked(l, o); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s, err := openFile(o, "")
+	if err != nil {
+		return nil, err
+	}
+	s.reader = f.reader
+	if s.units, err = s.unitHeaders(s.info, false); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func checkLinked(l *link, o *object.Object) error {
+	id := o.BuildID()
+	if l.section == ".debug_sup" {
+		data, err := sectionData(o, ".debug_sup")
+		if err != nil {
+			return err
+		}
+		supplementary, _, checksum, err := readSup(data, o.ByteOrder().String() == "BigEndian")
+		if err != nil {
+			return err
+		}
+		if !supplementary {
+			return errors.New("is not a supplementary file")
+		}
+		id = checksum
+	}
+	if !bytes.Equal(id, l.id) {
+		return fmt.Errorf("its ID is %x, expected %x", id, l.id)
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package dwarf
+
+import (
+	"fmt"
+	"math"
+	"sort"
+)
+
+// A unitHeader is the header of a unit (DWARF 5, 7.5.1).
+type unitHeader struct {
+	file      *file
+	format    format
+	kind      uint8  // DW_UT_*
+	types     bool   // in .debug_types
+	offset    uint64 // of the header in its section
+	first     uint64 // offset of its first entry
+	end       uint64
+	abbrevOff uint64
+	signature uint64        // of a type unit, a skeleton, a split unit: DWARF 5 only for the latter two
+	typeOff   uint64        // of a type unit: where the type is, from the header
+	skeleton  *unit         // of a split unit
+	part      *contribution // of a unit in a package
+
+}
+
+// A unit is a unit, and what was learned of it so far. Units do not move.
+type unit struct {
+	unitHeader
+	body lazy[*body]
+}
+
+// A body is what a unit's first entry says, and what is made of its entries.
+type body struct {
+	*unit
+	abbrevs  *abbrevTable
+	tag      Tag
+	children bool
+
+	language               uint64
+	name, compDir          string
+	lineOff                uint64
+	hasLine                bool
+	base                   uint64 // DW_AT_low_pc: the base of its range lists
+	addrBase               uint64
+	strOffsetsBase         uint64
+	rnglistsBase           uint64
+	loclistsBase           uint64
+	rangesBase             uint64 // DW_AT_GNU_ranges_base
+	dwoName                string
+	dwoID                  uint64
+	hasDwoID               bool
+	low, high, rangesValue value
+	hasLow, hasHigh        bool
+	hasRanges              bool
+
+	functions lazy[*functions] // found without looking into what cannot hold code
+	all       lazy[*functions] // found by looking at every entry
+	lines     lazy[*lineTable]
+	fileNames lazy[*fileNames]
+	spaces    lazy[*spaces]
+	split     lazy[*unit]
+}
+
+// bytes is the section that the unit is in, up to its end.
+func (u *unitHeader) bytes() []byte {
+	if u.types {
+		// Read before the unit was made.
+		return u.file.typesData()[:u.end]
+	}
+	return u.file.info[:u.end]
+}
+
+// section is the name of the section that the unit is in.
+func (u *unitHeader) section() string {
+	if u.types {
+		return ".debug_types" + u.file.suffix
+	}
+	return ".debug_info" + u.file.suffix
+}
+
+// isType says whether the unit is a type unit.
+func (u *unitHeader) isType() bool { return u.types || u.kind == unitType || u.kind == unitSplitType }
+
+// main is the file that has the unit's addresses.
+func (u *unitHeader) main() *file {
+	if u.skeleton != nil {
+		return u.skeleton.file
+	}
+	return u.file
+}
+
+func (u *unitHeader) cursor(off uint64) cursor {
+	return cursor{data: u.bytes(), off: min(off, u.end), end: u.end, big: u.format.big, failed: off > u.end}
+}
+
+// unitHeaders walks the headers in .debug_info or .debug_types.
+func (f *file) unitHeaders(info []byte, types bool) (units []unit, err error) {
+	for off := uint64(0); off < uint64(len(info)); {
+		u := unitHeader{file: f, types: types}
+		next, err := u.readHeader(info, off)
+		if err != nil {
+			return nil, err
+		}
+		if u.end != 0 {
+			units = append(units, unit{unitHeader: u})
+		}
+		off = next
+	}
+	return units, nil
+}
+
+// readHeader reads the header at an offset of a section, and returns where the
+// next one is. Padding leaves u as it was.
+func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error) {
+	f, size := u.file, uint64(len(info))
+	u.offset = off
+	c := at(info, f.big, off, size)
+	length, offsetSize := c.initialLength()
+	if c.failed || length > c.left() {
+		return 0, u.wrong(off, "length %#x, expected at most the %#x bytes that follow", length, c.left())
+	}
+	end := c.off + length
+	if length == 0 { // padding between units
+		if offsetSize == 8 {
+			return 0, u.wrong(off, "length 0")
+		}
+		return end, nil
+	}
+	c.end, u.kind = end, unitCompile
+	version := c.uint(2)
+	if version < 2 || version > 5 {
+		return 0, u.wrong(off, "DWARF version %d, expected 2 to 5", version)
+	}
+	var addrSize uint64
+	if version >= 5 {
+		u.kind = uint8(c.uint(1))
+		addrSize = c.uint(1)
+		u.abbrevOff = c.uint(offsetSize)
+	} else {
+		u.abbrevOff = c.uint(offsetSize)
+		addrSize = c.uint(1)
+		if u.types {
+			u.kind = unitType
+		}
+	}
+	switch u.kind { // DWARF 5, 7.5.1.2 and 7.5.1.3
+	case unitSkeleton, unitSplitCompile:
+		u.signature = c.uint(8)
+	case unitType, unitSplitType:
+		u.signature = c.uint(8)
+		u.typeOff = c.uint(offsetSize)
+	}
+	if c.failed {
+		return 0, u.wrong(off, "%#x bytes do not hold its header", length)
+	}
+	if addrSize != 2 && addrSize != 4 && addrSize != 8 {
+		return 0, u.wrong(off, "addresses of %d bytes, expected 2, 4 or 8", addrSize)
+	}
+	if end-off > math.MaxUint32 {
+		return 0, u.wrong(off, "length %#x, expected less than 4 GiB", length)
+	}
+	if u.abbrevOff > uint64(len(f.abbrev)) {
+		return 0, u.wrong(off, "abbreviations at %#x, expected less than the size %#x of .debug_abbrev", u.abbrevOff, len(f.abbrev))
+	}
+	u.format = format{version: uint8(version), addrSize: uint8(addrSize), offsetSize: uint8(offsetSize), big: f.big}
+	u.first, u.end = c.off, end
+	return end, nil
+}
+
+// unitIn returns the unit among some, sorted, that holds an offset; nil where
+// none does.
+func unitIn(units []unit, off uint64) *unit {
+	i := sort.Search(len(units), func(i int) bool { return units[i].offset > off })
+	if i == 0 || off >= units[i-1].end {
+		return nil
+	}
+	return &units[i-1]
+}
+
+// open reads the unit's first entry, once.
+func (u *unit) open() (*body, error) { return u.body.get(u.readBody) }
+
+func (u *unitHeader) wrong(off uint64, format string, args ...any) error {
+	return &FormatError{u.section(), off, fmt.Sprintf("unit at %#x", u.offset), fmt.Sprintf(format, args...)}
+}
+
+func (u *unit) readBody() (*body, error) {
+	b := &body{unit: u}
+	abbrevOff, abbrevEnd := u.part.place(sectAbbrev, u.abbrevOff, uint64(len(u.file.abbrev)))
+	var err error
+	if b.abbrevs, err = u.file.abbrevs(abbrevOff, abbrevEnd, u.format); err != nil {
+		return nil, u.wrong(u.offset, "%v", err)
+	}
+	b.setDefaults()
+	if u.first >= u.end {
+		return b, nil
+	}
+	c := u.cursor(u.first)
+	code := c.uleb()
+	if code == 0 {
+		return nil, u.wrong(u.first, "its first entry is null")
+	}
+	a := b.abbrevs.find(code)
+	if a == nil {
+		return nil, u.wrong(u.first, "abbreviation %d is not declared", code)
+	}
+	b.tag, b.children = a.tag, a.children
+	var name, compDir, dwoName, gnuDwoName value
+	for i := range a.specs {
+		v := u.format.value(&c, &a.specs[i])
+		switch a.specs[i].attr {
+		case AttrName:
+			name = v
+		case AttrCompDir:
+			compDir = v
+		case AttrDwoName:
+			dwoName = v
+		case AttrGNUDwoName:
+			gnuDwoName = v
+		case AttrGNUDwoID:
+			b.dwoID, b.hasDwoID = v.n, true
+		case AttrLanguage:
+			b.language, _ = v.constant()
+		case AttrStmtList:
+			b.lineOff, b.hasLine = v.offset()
+		case AttrLowPC:
+			b.low, b.hasLow = v, true
+		case AttrHighPC:
+			b.high, b.hasHigh = v, true
+		case AttrRanges:
+			b.rangesValue, b.hasRanges = v, true
+		case AttrAddrBase, AttrGNUAddrBase:
+			b.addrBase, _ = v.offset()
+		case AttrStrOffsetsBase:
+			b.strOffsetsBase, _ = v.offset()
+		case AttrRnglistsBase:
+			b.rnglistsBase, _ = v.offset()
+		case AttrLoclistsBase:
+			b.loclistsBase, _ = v.offset()
+		case AttrGNURangesBase:
+			b.rangesBase, _ = v.offset()
+		}
+	}
+	if c.failed {
+		return nil, u.wrong(u.first, "the values of its first entry do not end in the unit")
+	}
+	if u.kind == unitSkeleton || u.kind == unitSplitCompile {
+		b.dwoID, b.hasDwoID = u.signature, true
+	}
+	if b.hasLow {
+		if b.base, err = b.address(&b.low); err != nil {
+			return nil, u.wrong(u.first, "%v", err)
+		}
+	}
+	if dwoName.form == 0 {
+		dwoName = gnuDwoName
+	}
+	for to, v := range map[*string]*value{&b.name: &name, &b.compDir: &compDir, &b.dwoName: &dwoName} {
+		if v.form == 0 {
+			continue
+		}
+		// A unit whose name cannot be read is one all the same.
+		if text, err := b.text(v); err == nil {
+			*to = copied(text)
+		}
+	}
+	return b, nil
+}
+
+// setDefaults sets the bases that a unit's first entry need not say: those of a
+// split unit, and where a section's only table begins behind its header.
+func (b *body) setDefaults() {
+	u := b.unit
+	header := uint64(8)
+	if u.format.offsetSize == 8 {
+		header = 16
+	}
+	if u.format.version >= 5 {
+		b.addrBase, b.strOffsetsBase = header, header
+		b.rnglistsBase, b.loclistsBase = header+4, header+4
+	}
+	b.strOffsetsBase, _ = u.part.place(sectStrOffsets, b.strOffsetsBase, 0)
+	b.rnglistsBase, _ = u.part.place(sectRnglists, b.rnglistsBase, 0)
+	b.loclistsBase, _ = u.part.place(sectLoclists, b.loclistsBase, 0)
+	if u.skeleton == nil {
+		return
+	}
+	if s, err := u.skeleton.open(); err == nil {
+		b.addrBase, b.rangesBase = s.addrBase, s.rangesBase
+		b.base = s.base
+		b.lineOff, b.hasLine = s.lineOff, s.hasLine
+		b.compDir = s.compDir
+	}
+}
+
+// addrx returns an address of the unit's part of .debug_addr (DWARF 5, 7.27).
+func (b *body) addrx(index uint64) (uint64, error) {
+	f, size := b.main(), uint64(b.format.addrSize)
+	if n := uint64(len(f.addr)); index <= n && b.addrBase <= n {
+		if off := b.addrBase + index*size; off+size <= n {
+			return uintAt(f.addr[off:off+size], f.big), nil
+		}
+	}
+	return 0, bad(".debug_addr", b.addrBase, "no address of index %d in a section of %#x bytes", index, len(f.addr))
+}
+
+// address gives a value of class address.
+func (b *body) address(v *value) (uint64, error) {
+	switch v.form {
+	case formAddr:
+		return v.n, nil
+	case formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
+		return b.addrx(v.n)
+	case formLLVMAddrxOff:
+		a, err := b.addrx(v.n)
+		return a + uintAt(v.b, b.format.big), err
+	}
+	return 0, bad(b.section(), b.offset, "form %#x of an address", uint16(v.form))
+}
+
+// isAddress says whether a value is of class address.
+func (v *value) isAddress() bool {
+	switch v.form {
+	case formAddr, formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex, formLLVMAddrxOff:
+		return true
+	}
+	return false
+}
