@@ -17,6 +17,8 @@ const (
 type spec struct {
 	attr     Attr
 	form     form
+	kind     skipKind
+	size     uint8 // of a value of fixed size
 	implicit int64 // of DW_FORM_implicit_const
 }
 
@@ -156,6 +158,7 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 			if !ok {
 				return nil, bad(".debug_abbrev", entry, "form %#x of attribute %#x is not known", encoding, name)
 			}
+			s.kind, s.size = kind, size
 			switch s.attr {
 			case AttrSibling:
 				if s.form == formRef4 && len(skips) == firstSkip {

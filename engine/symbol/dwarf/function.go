@@ -1,6 +1,8 @@
 package dwarf
 
 import (
+	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -121,8 +123,9 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 	}
 	w := b.walk(b.first)
 	budget := int64(b.end-b.offset) + 1<<20
-	var ranges []segment
-	var list []span
+	tmp := scratchPool.Get().(*scratch)
+	defer scratchPool.Put(tmp)
+	ranges, list := tmp.ranges[:0], tmp.list[:0]
 	size := uint64(len(w.info))
 	depth := 0
 	for w.off < size {
@@ -176,6 +179,7 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 			break
 		}
 	}
+	tmp.ranges, tmp.list = ranges, list
 	if !b.file.keep(len(ranges)) {
 		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
 	}
@@ -188,16 +192,21 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 func (b *body) readExtent(c *cursor, a *abbrev, e *extent) {
 	for i := range a.specs {
 		s := &a.specs[i]
-		v := b.format.value(c, s)
 		switch s.attr {
 		case AttrLowPC:
-			e.low, e.hasLow = v, true
+			e.low, e.hasLow = b.format.value(c, s), true
 		case AttrHighPC:
-			e.high, e.hasHigh = v, true
+			e.high, e.hasHigh = b.format.value(c, s), true
 		case AttrRanges:
-			e.ranges, e.hasRanges = v, true
+			e.ranges, e.hasRanges = b.format.value(c, s), true
 		case AttrEntryPC:
-			e.entry, e.hasEntry = v, true
+			e.entry, e.hasEntry = b.format.value(c, s), true
+		default:
+			if s.kind == skipFixed {
+				c.skip(uint64(s.size))
+			} else {
+				b.format.value(c, s)
+			}
 		}
 	}
 }
@@ -220,10 +229,13 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 	x := &inlines{}
 	w := b.walk(b.offset + uint64(f.offset))
 	budget := int64(b.end-b.offset) + 1<<20
+	tmp := scratchPool.Get().(*scratch)
+	defer scratchPool.Put(tmp)
 	var (
-		ranges []segment
-		list   []span
-		stack  []int32 // the call around the entries of each depth
+		ranges = tmp.ranges[:0]
+		calls  = tmp.calls[:0]
+		list   = tmp.list[:0]
+		stack  = tmp.stack[:0] // the call around the entries of each depth
 		around = int32(-1)
 		hidden = 0 // the depth of a function inside this one; 0: not in one
 		size   = uint64(len(w.info))
@@ -249,8 +261,8 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 		self := around
 		switch {
 		case a.tag == TagInlinedSubroutine && hidden == 0:
-			self = int32(len(x.list))
-			x.list = append(x.list, inlined{offset: uint32(entry - b.offset), parent: around})
+			self = int32(len(calls))
+			calls = append(calls, inlined{offset: uint32(entry - b.offset), parent: around})
 			if !a.code {
 				break
 			}
@@ -285,10 +297,21 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 			break
 		}
 	}
-	if !b.file.keep(len(ranges) + len(x.list)) {
+	tmp.ranges, tmp.calls, tmp.list, tmp.stack = ranges, calls, list, stack
+	if !b.file.keep(len(ranges) + len(calls)) {
 		return nil, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
-	x.list = append([]inlined(nil), x.list...)
+	x.list = slices.Clone(calls)
 	x.where = flatten(ranges)
 	return x, nil
 }
+
+// A scratch is what looking for inlined calls needs for a while.
+type scratch struct {
+	ranges []segment
+	calls  []inlined
+	list   []span
+	stack  []int32
+}
+
+var scratchPool = sync.Pool{New: func() any { return &scratch{} }}

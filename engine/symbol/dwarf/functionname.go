@@ -2,7 +2,6 @@ package dwarf
 
 import (
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -253,87 +252,6 @@ func scoped(language uint64) bool {
 	return false
 }
 
-// spaces are the namespaces, classes and functions of a unit, by offset.
-type spaces struct {
-	list []space
-}
-
-// A space is an entry in which functions may be declared.
-type space struct {
-	first, end uint32 // the offsets of its children, from the unit's header
-	offset     uint32 // of the entry
-	parent     int32  // -1: none
-	tag        Tag
-}
-
-// isSpace says whether functions are named by an entry that they stand in.
-func isSpace(tag Tag) bool {
-	switch tag {
-	case TagNamespace, TagClassType, TagStructureType, TagUnionType, TagEnumerationType, TagSubprogram, TagInlinedSubroutine:
-		return true
-	}
-	return false
-}
-
-// findSpaces walks the unit.
-func (b *body) findSpaces() (*spaces, error) {
-	x := &spaces{}
-	w := b.walk(b.first)
-	var stack []int32 // the space that the entries of each depth are in
-	around := int32(-1)
-	for w.off < uint64(len(w.info)) {
-		a, entry, err := w.next()
-		if err != nil {
-			return nil, err
-		}
-		if a == nil {
-			n := len(stack)
-			if n == 0 {
-				break
-			}
-			// An entry that is no space has around as its children have.
-			if stack[n-1] != around {
-				x.list[around].end = uint32(entry - b.offset)
-			}
-			around = stack[n-1]
-			if stack = stack[:n-1]; len(stack) == 0 {
-				break
-			}
-			continue
-		}
-		if err := w.pass(a, entry); err != nil {
-			return nil, err
-		}
-		if !a.children {
-			if len(stack) == 0 {
-				break
-			}
-			continue
-		}
-		if len(stack) >= maxDepth {
-			return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)
-		}
-		stack = append(stack, around)
-		if isSpace(a.tag) {
-			x.list = append(x.list, space{
-				first: uint32(w.off - b.offset), end: uint32(b.end - b.offset), offset: uint32(entry - b.offset), parent: around, tag: a.tag,
-			})
-			around = int32(len(x.list) - 1)
-		}
-	}
-	x.list = slices.Clone(x.list)
-	return x, nil
-}
-
-// around returns the innermost space that an entry stands in, or -1.
-func (x *spaces) around(off uint32) int32 {
-	i := int32(sort.Search(len(x.list), func(i int) bool { return x.list[i].first > off })) - 1
-	for i >= 0 && off >= x.list[i].end {
-		i = x.list[i].parent
-	}
-	return i
-}
-
 // anonymous are the names of spaces without one.
 var anonymous = map[Tag]string{
 	TagNamespace: "(anonymous namespace)", TagClassType: "(anonymous class)", TagStructureType: "(anonymous struct)",
@@ -342,15 +260,14 @@ var anonymous = map[Tag]string{
 
 // qualify puts the names of the spaces around an entry before its name.
 func (b *body) qualify(name string, off uint64) string {
-	x, err := b.spaces.get(b.findSpaces)
+	list, tags, err := b.spacesAround(uint32(off - b.offset))
 	if err != nil {
 		return name
 	}
 	parts := []string{name}
 	size := len(name)
-	for i := x.around(uint32(off - b.offset)); i >= 0 && len(parts) < maxSpaces; i = x.list[i].parent {
-		s := &x.list[i]
-		text := b.nameOfSpace(b.offset+uint64(s.offset), s.tag)
+	for i := len(list) - 1; i >= 0; i-- {
+		text := b.nameOfSpace(b.offset+uint64(list[i]), tags[i])
 		if text == "" {
 			continue
 		}

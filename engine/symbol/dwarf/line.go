@@ -63,6 +63,14 @@ type lineHeader struct {
 	lengths        []byte // of the standard opcodes
 	dirs           []lineFile
 	files          []lineFile // by the number that rows and DW_AT_call_file use
+	// special has what a special opcode adds, where one operation is one
+	// instruction: to the address and to the line.
+	special *[256]specialOpcode
+}
+
+type specialOpcode struct {
+	address uint32
+	line    int32
 }
 
 // A lineFile is a file or a directory of a header.
@@ -178,6 +186,13 @@ func (f *file) readLineHeader(off uint64, addrSize uint8) (*lineHeader, error) {
 	}
 	if h.maxOps == 0 || h.opcodeBase == 0 {
 		return nil, h.wrong("maximum_operations_per_instruction %d, opcode_base %d, expected more than 0", h.maxOps, h.opcodeBase)
+	}
+	if h.maxOps == 1 && h.lineRange > 0 {
+		h.special = new([256]specialOpcode)
+		for opcode := h.opcodeBase; opcode < 256; opcode++ {
+			n := opcode - h.opcodeBase
+			h.special[opcode] = specialOpcode{uint32(h.minInstruction * (n / h.lineRange)), int32(h.lineBase + int64(n%h.lineRange))}
+		}
 	}
 	if h.version >= 5 {
 		return h, h.readFiles5(&c)
@@ -366,6 +381,12 @@ func (m *lineMachine) step() (lineEvent, error) {
 	for c.off < c.end {
 		opcode := uint64(data[c.off])
 		c.off++
+		if opcode >= m.opcodeBase && m.special != nil {
+			s := &m.special[opcode&0xff]
+			m.address += uint64(s.address)
+			m.line += uint32(s.line)
+			return lineRow, nil
+		}
 		switch {
 		case opcode >= m.opcodeBase:
 			if m.lineRange == 0 {

@@ -3,6 +3,7 @@ package dwarf
 import (
 	"cmp"
 	"slices"
+	"sync"
 )
 
 // A segment is a range of the thing with a number.
@@ -65,9 +66,10 @@ func flatten(ranges []segment) (out segments) {
 		}
 		return cmp.Compare(a.index, b.index)
 	})
-	out.starts = make([]uint64, 0, len(ranges)+len(ranges)/2+1)
-	out.index = make([]int32, 0, len(ranges)+len(ranges)/2+1)
-	var open segmentHeap
+	tmp := flattenPool.Get().(*flattenScratch)
+	defer flattenPool.Put(tmp)
+	out.starts, out.index = tmp.starts[:0], tmp.index[:0]
+	open := tmp.open[:0]
 	pos := uint64(0)
 	// until writes what the open ranges cover from pos to limit.
 	until := func(limit uint64) {
@@ -104,9 +106,18 @@ func flatten(ranges []segment) (out segments) {
 	if len(out.starts) > 0 {
 		out.add(pos, -1)
 	}
-	out.starts, out.index = slices.Clip(out.starts), slices.Clip(out.index)
-	return out
+	tmp.starts, tmp.index, tmp.open = out.starts, out.index, open
+	return segments{slices.Clone(out.starts), slices.Clone(out.index)}
 }
+
+// A flattenScratch is what flatten needs for a while.
+type flattenScratch struct {
+	starts []uint64
+	index  []int32
+	open   segmentHeap
+}
+
+var flattenPool = sync.Pool{New: func() any { return &flattenScratch{} }}
 
 // A segmentHeap has the segment of the highest index on top.
 type segmentHeap []segment

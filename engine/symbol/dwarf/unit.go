@@ -57,7 +57,7 @@ type body struct {
 	all       lazy[*functions] // found by looking at every entry
 	lines     lazy[*lineTable]
 	fileNames lazy[*fileNames]
-	spaces    lazy[*spaces]
+	spaces    spaces
 	split     lazy[*unit]
 }
 

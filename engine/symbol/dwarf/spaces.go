@@ -1,0 +1,136 @@
+package dwarf
+
+import (
+	"sort"
+	"sync"
+)
+
+// spaces are the entries of a unit that functions may be declared in, as far as
+// was needed so far: those inside one of them are looked for when a declaration
+// is in it.
+type spaces struct {
+	mu   sync.Mutex
+	list []space // the first one is the unit
+}
+
+// A space is a namespace, a class, a function, or a block of one. Offsets count
+// from the unit's header.
+type space struct {
+	offset, first, end uint32 // of the entry, of its children, and of what follows them
+	inside, count      int32  // the spaces directly inside it, by offset; count -1: not known yet
+	tag                Tag
+}
+
+// isSpace says whether functions may be declared in an entry.
+func isSpace(tag Tag) bool {
+	switch tag {
+	case TagNamespace, TagClassType, TagStructureType, TagUnionType, TagEnumerationType, TagSubprogram, TagInlinedSubroutine, TagLexicalBlock:
+		return true
+	}
+	return false
+}
+
+// spacesAround returns the spaces that an entry stands in, the outermost first,
+// without the unit; of those nested deeper than maxSpaces the outer ones.
+func (b *body) spacesAround(off uint32) (list []uint32, tags []Tag, err error) {
+	x := &b.spaces
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.list == nil {
+		w := b.walk(b.first)
+		a, entry, err := w.next()
+		if a == nil || err != nil {
+			return nil, nil, err
+		}
+		if err := w.pass(a, entry); err != nil {
+			return nil, nil, err
+		}
+		x.list = []space{{first: uint32(w.off - b.offset), end: uint32(b.end - b.offset), count: -1}}
+	}
+	for at := int32(0); len(list) < maxSpaces; {
+		if x.list[at].count < 0 {
+			if err := b.lookInside(x, at); err != nil {
+				return nil, nil, err
+			}
+		}
+		s := &x.list[at]
+		inside := x.list[s.inside : s.inside+s.count]
+		i := sort.Search(len(inside), func(i int) bool { return inside[i].first > off }) - 1
+		if i < 0 || off >= inside[i].end {
+			break
+		}
+		at = s.inside + int32(i)
+		list = append(list, inside[i].offset)
+		tags = append(tags, inside[i].tag)
+	}
+	return list, tags, nil
+}
+
+// lookInside finds the spaces directly inside one.
+func (b *body) lookInside(x *spaces, at int32) error {
+	w := b.walk(b.offset + uint64(x.list[at].first))
+	from := len(x.list)
+	end := b.offset + uint64(x.list[at].end)
+	for w.off < end {
+		a, entry, err := w.next()
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			break
+		}
+		s := space{offset: uint32(entry - b.offset), count: -1, tag: a.tag}
+		next := uint64(0)
+		if a.children {
+			next = w.sibling(a)
+		}
+		if next == 0 || isSpace(a.tag) {
+			if err := w.pass(a, entry); err != nil {
+				return err
+			}
+		}
+		if !a.children {
+			continue
+		}
+		s.first = uint32(w.off - b.offset)
+		if next == 0 {
+			if err := w.passChildren(entry); err != nil {
+				return err
+			}
+			next = w.off
+		}
+		w.off = next
+		if s.end = uint32(next - b.offset); isSpace(a.tag) && s.end > s.first {
+			x.list = append(x.list, s)
+		}
+	}
+	x.list[at].inside, x.list[at].count = int32(from), int32(len(x.list)-from)
+	return nil
+}
+
+// passChildren passes over the children of an entry.
+func (w *walk) passChildren(entry uint64) error {
+	for depth := 1; depth > 0 && w.off < uint64(len(w.info)); {
+		a, at, err := w.next()
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			depth--
+			continue
+		}
+		if next := w.sibling(a); next != 0 && a.children {
+			w.off = next
+			continue
+		}
+		if err := w.pass(a, at); err != nil {
+			return err
+		}
+		if a.children {
+			if depth++; depth > maxDepth {
+				return w.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+		}
+	}
+	return nil
+}
