@@ -77,7 +77,7 @@ func llvmChains(t testing.TB, path string, addresses []uint64) [][]symbol.Frame 
 	for _, a := range addresses {
 		fmt.Fprintf(&in, "%#x\n", a)
 	}
-	out := run(t, "", in.String(), "llvm-symbolizer", "--no-demangle", "--obj="+path)
+	out := run(t, "", in.String(), "llvm-symbolizer-22", "--no-demangle", "--obj="+path)
 	blocks := strings.Split(strings.TrimRight(out, "\n"), "\n\n")
 	if len(blocks) != len(addresses) {
 		t.Fatalf("llvm-symbolizer gave %d answers, expected %d", len(blocks), len(addresses))
@@ -229,7 +229,7 @@ func TestChainsEqualLLVMSymbolizer(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			need(t, "llvm-symbolizer")
+			need(t, "llvm-symbolizer-22")
 			path := compileShapes(t, test.compiler, test.flags...)
 			classes := checkChains(t, path, open(t, path), nil)
 			t.Log(classes)
@@ -241,7 +241,7 @@ func TestChainsEqualLLVMSymbolizer(t *testing.T) {
 }
 
 func TestChainsFromSeparateDebugFileEqualLLVMSymbolizer(t *testing.T) {
-	need(t, "llvm-symbolizer", "objcopy")
+	need(t, "llvm-symbolizer-22", "objcopy")
 	path := compileShapes(t, "g++", "-O2", "-g")
 	dir := filepath.Dir(path)
 	run(t, dir, "", "objcopy", "--only-keep-debug", "shapes", "shapes.debug")

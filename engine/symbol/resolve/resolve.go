@@ -122,7 +122,7 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 	if !ok {
 		return dst, nil
 	}
-	if last.File == "" {
+	if last.File == "" && len(dst) == before+1 {
 		last.File = r.symbols().File(address)
 	}
 	if last.Function == "" || says(&s, last) {

@@ -146,7 +146,7 @@ func TestPiecesThatTheCompilerCutAreNamedByTheirSymbols(t *testing.T) {
 }
 
 func TestGoChainsEqualLLVMSymbolizer(t *testing.T) {
-	need(t, "llvm-symbolizer")
+	need(t, "llvm-symbolizer-22")
 	dir := t.TempDir()
 	source := "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(1) }\n"
 	for name, text := range map[string]string{"main.go": source, "go.mod": "module small\n"} {
