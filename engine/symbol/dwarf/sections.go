@@ -3,6 +3,7 @@ package dwarf
 import (
 	"debug/elf"
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"sync"
@@ -58,13 +59,48 @@ func sectionData(o *object.Object, name string) ([]byte, error) {
 	return data, err
 }
 
+// unitData reads the section of a name that has units. A relocatable file or a
+// split file with type units has one in each of several sections of that name:
+// they follow each other then, so that offsets are not those in the file.
+func unitData(o *object.Object, name string) ([]byte, error) {
+	var all []byte
+	count := 0
+	for _, s := range o.Sections() {
+		if s.Name != name {
+			continue
+		}
+		data, err := s.Data()
+		if errors.Is(err, object.ErrNoData) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if count++; count == 1 {
+			all = data
+			continue
+		}
+		if len(all)+len(data) > len(o.Data()) {
+			return nil, fmt.Errorf("%s: %s: sections of that name are larger than the file", o.Name(), name)
+		}
+		if count == 2 {
+			all = slices.Clone(all)
+		}
+		all = append(all, data...)
+	}
+	if count == 0 {
+		return sectionData(o, name) // the old compressed form
+	}
+	return all, nil
+}
+
 // openFile reads the sections of an object that every question needs.
 func openFile(o *object.Object, suffix string) (*file, error) {
 	f := &file{name: o.Name(), suffix: suffix, object: o}
 	f.big, f.code = o.ByteOrder().String() == "BigEndian", codeSpans(o)
 	s := &f.sections
 	for name, to := range map[string]*[]byte{
-		".debug_info": &s.info, ".debug_abbrev": &s.abbrev, ".debug_str": &s.str, ".debug_line_str": &s.lineStr,
+		".debug_abbrev": &s.abbrev, ".debug_str": &s.str, ".debug_line_str": &s.lineStr,
 		".debug_line": &s.line, ".debug_ranges": &s.debugRanges, ".debug_rnglists": &s.rnglists,
 		".debug_addr": &s.addr, ".debug_str_offsets": &s.strOffsets, ".debug_aranges": &s.aranges,
 	} {
@@ -74,13 +110,18 @@ func openFile(o *object.Object, suffix string) (*file, error) {
 		}
 		*to = data
 	}
-	return f, nil
+	var err error
+	s.info, err = unitData(o, ".debug_info"+suffix)
+	return f, err
 }
 
 // section reads a section that few questions need.
 func (f *file) section(name string) ([]byte, error) {
-	if f.object == nil {
+	switch {
+	case f.object == nil:
 		return nil, nil
+	case name == ".debug_types":
+		return unitData(f.object, name+f.suffix)
 	}
 	return sectionData(f.object, name+f.suffix)
 }
