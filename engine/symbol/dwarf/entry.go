@@ -1,0 +1,433 @@
+package dwarf
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// An Entry is a debugging information entry (DWARF 5, 2.1). The zero Entry is
+// none. Entries, units and locations are read from the file as they are asked:
+// their methods run inside object.Guard, and until the Reader and the object are
+// closed.
+type Entry struct {
+	b      *body
+	off    uint64
+	abbrev *abbrev
+}
+
+// A Unit is a unit (DWARF 5, 3.1). Of a split unit it is the split one, with what
+// its skeleton says.
+type Unit struct{ b *body }
+
+// IsZero says whether the entry is none.
+func (e Entry) IsZero() bool { return e.b == nil }
+
+// Tag is what the entry describes.
+func (e Entry) Tag() Tag { return e.abbrev.tag }
+
+// Offset is where the entry stands in .debug_info of its file.
+func (e Entry) Offset() uint64 { return e.off }
+
+// Unit is the unit that the entry stands in.
+func (e Entry) Unit() Unit { return Unit{e.b} }
+
+// entryAt returns the entry at an offset of the unit's section.
+func (b *body) entryAt(off uint64) (Entry, error) {
+	a, err := b.abbrevAt(off)
+	return Entry{b, off, a}, err
+}
+
+// own reads an attribute of the entry itself.
+func (e Entry) own(attr Attr) (value, bool, error) {
+	c := e.b.cursor(e.off)
+	c.uleb()
+	for i := range e.abbrev.specs {
+		s := &e.abbrev.specs[i]
+		v := e.b.format.value(&c, s)
+		if c.failed {
+			return value{}, false, e.b.wrong(e.off, "the values of the entry do not end in the unit")
+		}
+		if s.attr == attr {
+			return v, true, nil
+		}
+	}
+	return value{}, false, nil
+}
+
+// ofInstance says whether an attribute is of an entry alone, and not of those
+// that it is an instance or completion of (DWARF 5, 2.13.2 and 3.3.8).
+func ofInstance(attr Attr) bool {
+	switch attr {
+	case AttrSibling, AttrLowPC, AttrHighPC, AttrRanges, AttrEntryPC, AttrDeclaration, AttrInline, AttrAbstractOrigin, AttrSpecification,
+		AttrCallFile, AttrCallLine, AttrCallColumn, AttrLocation, AttrFrameBase:
+		return true
+	}
+	return false
+}
+
+// find reads an attribute of the entry, or of what it is an instance or a
+// completion of, and returns the entry that has it.
+func (e Entry) find(attr Attr) (value, Entry, bool, error) {
+	for range maxOrigins {
+		v, ok, err := e.own(attr)
+		if ok || err != nil || ofInstance(attr) {
+			return v, e, ok, err
+		}
+		next, err := e.Origin()
+		if err != nil || next.IsZero() {
+			return value{}, e, false, err
+		}
+		e = next
+	}
+	return value{}, e, false, nil
+}
+
+// Origin is the entry that this one is an instance (DW_AT_abstract_origin) or a
+// completion (DW_AT_specification) of; the zero Entry where it is none.
+func (e Entry) Origin() (Entry, error) {
+	for _, attr := range []Attr{AttrAbstractOrigin, AttrSpecification} {
+		v, ok, err := e.own(attr)
+		if err != nil {
+			return Entry{}, err
+		}
+		if ok {
+			return e.b.follow(&v)
+		}
+	}
+	return Entry{}, nil
+}
+
+// follow returns the entry that a reference names.
+func (b *body) follow(v *value) (Entry, error) {
+	u, off, err := b.reference(v)
+	if err != nil {
+		return Entry{}, err
+	}
+	to, err := u.open()
+	if err != nil {
+		return Entry{}, err
+	}
+	return to.entryAt(off)
+}
+
+// Has says whether the entry, or what it is an instance or a completion of, has
+// an attribute.
+func (e Entry) Has(attr Attr) bool {
+	_, _, ok, err := e.find(attr)
+	return ok && err == nil
+}
+
+// Number is an attribute of class constant or flag. As for the other attributes,
+// those of what the entry is an instance or a completion of count too.
+func (e Entry) Number(attr Attr) (n int64, ok bool, err error) {
+	v, _, ok, err := e.find(attr)
+	if !ok || err != nil {
+		return 0, false, err
+	}
+	if v.form == formFlag || v.form == formFlagPresent {
+		return int64(v.n), true, nil
+	}
+	c, ok := v.constant()
+	return int64(c), ok, nil
+}
+
+// Text is an attribute of class string.
+func (e Entry) Text(attr Attr) (text string, ok bool, err error) {
+	v, at, ok, err := e.find(attr)
+	if !ok || err != nil {
+		return "", false, err
+	}
+	b, err := at.b.text(&v)
+	return copied(b), err == nil, err
+}
+
+// Name is DW_AT_name; "" where there is none that can be read.
+func (e Entry) Name() string {
+	name, _, _ := e.Text(AttrName)
+	return name
+}
+
+// Address is an attribute of class address: a virtual address of the object.
+func (e Entry) Address(attr Attr) (address uint64, ok bool, err error) {
+	v, at, ok, err := e.find(attr)
+	if !ok || err != nil || !v.isAddress() {
+		return 0, false, err
+	}
+	address, err = at.b.address(&v)
+	return address, err == nil, err
+}
+
+// Reference is the entry that an attribute refers to; the zero Entry where there
+// is no such attribute.
+func (e Entry) Reference(attr Attr) (Entry, error) {
+	v, at, ok, err := e.find(attr)
+	if !ok || err != nil {
+		return Entry{}, err
+	}
+	return at.b.follow(&v)
+}
+
+// Type is what DW_AT_type refers to; the zero Entry is the type void.
+func (e Entry) Type() (Entry, error) { return e.Reference(AttrType) }
+
+// Block is an attribute of class block, such as a DW_AT_const_value.
+func (e Entry) Block(attr Attr) (block []byte, ok bool, err error) {
+	v, _, ok, err := e.find(attr)
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	return v.b, v.isBlock() || v.form == formData16, nil
+}
+
+// Children are the entries directly inside this one.
+func (e Entry) Children() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if !e.abbrev.children {
+			return
+		}
+		w := e.b.walk(e.off)
+		_, entry, err := w.next()
+		if err == nil {
+			err = w.pass(e.abbrev, entry)
+		}
+		for err == nil && w.off < e.b.end {
+			var a *abbrev
+			if a, entry, err = w.next(); err != nil || a == nil {
+				break
+			}
+			if !yield(Entry{e.b, entry, a}, nil) {
+				return
+			}
+			if err = w.passEntry(a, entry); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// passEntry passes over an entry and its children.
+func (w *walk) passEntry(a *abbrev, entry uint64) error {
+	if a.children {
+		if next := w.sibling(a); next != 0 {
+			w.off = next
+			return nil
+		}
+	}
+	err := w.pass(a, entry)
+	if err == nil && a.children {
+		err = w.passChildren(entry)
+	}
+	return err
+}
+
+// Covers says whether the entry's code is at an address.
+func (e Entry) Covers(address uint64) (bool, error) {
+	list, err := e.spans()
+	for _, s := range list {
+		if s.holds(address) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// spans are the addresses of the entry's code.
+func (e Entry) spans() ([]span, error) {
+	if !e.abbrev.code {
+		return nil, nil
+	}
+	c := e.b.cursor(e.off)
+	c.uleb()
+	var x extent
+	if e.b.readExtent(&c, e.abbrev, &x); c.failed {
+		return nil, e.b.wrong(e.off, "the values of the entry do not end in the unit")
+	}
+	budget := int64(e.b.end-e.b.offset) + 1<<20
+	return e.b.spans(nil, &x, &budget)
+}
+
+// A Location is an attribute that says where something is, or what it is: an
+// expression, or a location list (DWARF 5, 2.6).
+type Location struct {
+	Unit Unit
+	Expr []byte // part of the section; meant where Lists is nil
+
+	// Of a location list: the section, the offset in it, and the unit's base
+	// address, as locexpr.Evaluator.EvaluateList takes them.
+	Lists        *locexpr.LocationLists
+	Offset, Base uint64
+}
+
+// Location is an attribute of class exprloc, block or loclist, such as
+// DW_AT_location, DW_AT_frame_base, DW_AT_LLVM_lane_pc or
+// DW_AT_LLVM_active_lane. DW_AT_LLVM_iterations and DW_AT_LLVM_lanes share a
+// number, and are told apart by whether Location or Number has them.
+func (e Entry) Location(attr Attr) (l Location, ok bool, err error) {
+	v, at, ok, err := e.find(attr)
+	if !ok || err != nil {
+		return l, false, err
+	}
+	l.Unit = Unit{at.b}
+	if v.isBlock() {
+		l.Expr = v.b
+		return l, true, nil
+	}
+	old := at.b.format.version < 4 && (v.form == formData4 || v.form == formData8)
+	if v.form != formSecOffset && v.form != formLoclistx && !old {
+		return l, false, nil
+	}
+	l.Base = at.b.base
+	l.Lists, l.Offset, err = at.b.locationList(&v)
+	return l, err == nil, err
+}
+
+// At returns the expressions that hold at an address of the object.
+func (l *Location) At(address uint64) ([][]byte, error) {
+	if l.Lists == nil {
+		return [][]byte{l.Expr}, nil
+	}
+	return l.Lists.At(l.Offset, address, l.Base, l.Unit.Addrx)
+}
+
+// locationList returns the section of a location list, and where the list is.
+func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
+	f := b.file
+	order := locexpr.LittleEndian
+	if f.big {
+		order = locexpr.BigEndian
+	}
+	lists := &locexpr.LocationLists{Section: ".debug_loc" + f.suffix, AddressSize: int(b.format.addrSize), OffsetSize: int(b.format.offsetSize), Order: order}
+	off := v.n
+	var err error
+	if b.format.version < 5 {
+		if lists.Format = locexpr.DebugLoc; f.suffix != "" {
+			lists.Format = locexpr.DebugLocDWO
+		}
+		off, _ = b.part.place(sectLoc, off, 0)
+		lists.Data, err = f.loc.get(func() ([]byte, error) { return f.section(".debug_loc") })
+		return lists, off, err
+	}
+	lists.Section = ".debug_loclists" + f.suffix
+	if lists.Data, err = f.loclists.get(func() ([]byte, error) { return f.section(".debug_loclists") }); err != nil {
+		return nil, 0, err
+	}
+	if v.form != formLoclistx {
+		off, _ = b.part.place(sectLoclists, off, 0)
+		return lists, off, nil
+	}
+	size, n := uint64(b.format.offsetSize), uint64(len(lists.Data))
+	if v.n > n || b.loclistsBase > n || b.loclistsBase+v.n*size+size > n {
+		return nil, 0, bad(lists.Section, b.loclistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
+	}
+	at := b.loclistsBase + v.n*size
+	return lists, b.loclistsBase + uintAt(lists.Data[at:at+size], f.big), nil
+}
+
+// Offset is where the unit's header stands in .debug_info of its file: what
+// offsets in expressions count from.
+func (u Unit) Offset() uint64 { return u.b.offset }
+
+// Version is the unit's version of DWARF.
+func (u Unit) Version() int { return int(u.b.format.version) }
+
+// AddressSize is the size of an address, in bytes.
+func (u Unit) AddressSize() int { return int(u.b.format.addrSize) }
+
+// OffsetSize is the size of an offset, in bytes: 4 or 8.
+func (u Unit) OffsetSize() int { return int(u.b.format.offsetSize) }
+
+// Language is DW_AT_language (DWARF 5, table 7.17); 0 where it is not said.
+func (u Unit) Language() uint64 { return u.b.language }
+
+// Root is the unit's first entry.
+func (u Unit) Root() (Entry, error) { return u.b.entryAt(u.b.first) }
+
+// Augmentation is DW_AT_LLVM_augmentation (heterogeneous extension, A.3.1.1); ""
+// where it is not said.
+func (u Unit) Augmentation() string {
+	root, err := u.Root()
+	if err != nil {
+		return ""
+	}
+	text, _, _ := root.Text(AttrLLVMAugmentation)
+	return text
+}
+
+// Entry returns the entry at an offset of the unit's section, which may be in
+// another unit.
+func (u Unit) Entry(off uint64) (Entry, error) {
+	b := u.b
+	if off < b.offset || off >= b.end {
+		other := unitIn(b.file.units, off)
+		if other == nil {
+			return Entry{}, b.wrong(b.offset, "no unit has the offset %#x", off)
+		}
+		var err error
+		if b, err = other.open(); err != nil {
+			return Entry{}, err
+		}
+	}
+	return b.entryAt(off)
+}
+
+// Addrx returns an address by its index in the unit's part of .debug_addr.
+func (u Unit) Addrx(index uint64) (uint64, error) { return u.b.addrx(index) }
+
+// maxBaseType bounds the size of a base type, in bytes.
+const maxBaseType = 1 << 16
+
+// BaseType returns the DW_TAG_base_type at an offset from the unit's header
+// (DWARF 5, 5.1; heterogeneous extension, A.5.1).
+func (u Unit) BaseType(off uint64) (*locexpr.BaseType, error) {
+	b := u.b
+	if off >= b.end-b.offset {
+		return nil, b.wrong(b.offset, "base type at %#x, which is not in the unit", off)
+	}
+	e, err := b.entryAt(b.offset + off)
+	if err != nil {
+		return nil, err
+	}
+	return e.BaseType()
+}
+
+// BaseType reads the entry as a base type.
+func (e Entry) BaseType() (*locexpr.BaseType, error) {
+	if e.Tag() != TagBaseType {
+		return nil, e.b.wrong(e.off, "the entry has tag %#x, expected DW_TAG_base_type", uint16(e.Tag()))
+	}
+	t := &locexpr.BaseType{Name: e.Name()}
+	bits := int64(0)
+	for _, x := range []struct {
+		attr Attr
+		set  func(int64) bool
+	}{
+		{AttrEncoding, func(n int64) bool { t.Encoding = uint8(n); return n>>8 == 0 }},
+		{AttrByteSize, func(n int64) bool { bits = n * 8; return n >= 0 && n <= maxBaseType }},
+		{AttrBitSize, func(n int64) bool { bits = n; return n >= 0 && n <= maxBaseType*8 }},
+		{AttrEndianity, func(n int64) bool { t.Endianity = locexpr.Endianity(n); return n>>8 == 0 }},
+		{AttrLLVMVectorSize, func(n int64) bool { t.Elements = uint32(n); return n > 0 && n <= maxBaseType }},
+	} {
+		n, ok, err := e.Number(x.attr)
+		if err != nil {
+			return nil, err
+		}
+		if ok && !x.set(n) {
+			return nil, e.b.wrong(e.off, "attribute %#x of a base type is %d", uint16(x.attr), n)
+		}
+	}
+	t.Bits = uint32(bits)
+	return t, nil
+}
+
+// String describes the entry for messages.
+func (e Entry) String() string {
+	if e.IsZero() {
+		return "no entry"
+	}
+	return fmt.Sprintf("entry at %#x of %s", e.off, e.b.section())
+}

@@ -1,0 +1,247 @@
+package dwarf
+
+import (
+	"iter"
+	"slices"
+)
+
+// A Scope is a function, a call that was inlined, or a block of one.
+type Scope struct{ Entry }
+
+// Scopes are the blocks, inlined calls and the function at an address of the
+// object, the innermost first and the function last. There are none where no
+// function is known.
+func (r *Reader) Scopes(address uint64) (scopes []Scope, err error) {
+	err = r.protect(func() error {
+		b, f, err := r.describing(address)
+		if err != nil || f == nil {
+			return err
+		}
+		scopes, err = r.scopesIn(b, f, address)
+		return err
+	})
+	return scopes, err
+}
+
+// describing finds the function at an address, and the unit that describes it.
+func (r *Reader) describing(address uint64) (holder *body, found *function, err error) {
+	m, err := r.quick.get(r.quickMap)
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		m.candidates(address, func(u *unit) bool {
+			b, e := u.open()
+			if e == nil {
+				holder, found, e = r.functionAt(b, address)
+			}
+			if e != nil {
+				err = e
+			}
+			return found == nil
+		})
+		if found != nil {
+			return holder, found, nil
+		}
+		if m.complete {
+			return nil, nil, err
+		}
+		if m, err = r.whole.get(r.wholeMap); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// scopesIn descends from a function to the innermost inlined call at an address,
+// then through the blocks that hold the address.
+func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error) {
+	x, err := b.inlinesOf(f)
+	if err != nil {
+		return nil, err
+	}
+	at := b.offset + uint64(f.offset)
+	target := at
+	if n := x.where.at(address); n >= 0 {
+		target = b.offset + uint64(x.list[n].offset)
+	}
+	e, err := b.entryAt(at)
+	if err != nil {
+		return nil, err
+	}
+	scopes := []Scope{{e}}
+	for len(scopes) <= maxDepth {
+		next, err := inner(e, address, target)
+		if err != nil {
+			return nil, err
+		}
+		if next.IsZero() {
+			break
+		}
+		e = next
+		scopes = append(scopes, Scope{e})
+	}
+	slices.Reverse(scopes)
+	return scopes, nil
+}
+
+// inner returns the scope inside e that leads to the entry at target, or, when e
+// is that one or behind it, the block that holds an address.
+func inner(e Entry, address, target uint64) (Entry, error) {
+	var on Entry // the last scope that begins at or before target
+	for c, err := range e.Children() {
+		if err != nil {
+			return Entry{}, err
+		}
+		if e.off < target {
+			if c.off > target {
+				break
+			}
+			if c.Tag() == TagLexicalBlock || c.Tag() == TagInlinedSubroutine {
+				on = c
+			}
+			continue
+		}
+		if c.Tag() != TagLexicalBlock {
+			continue
+		}
+		covers, err := c.Covers(address)
+		if err != nil {
+			return Entry{}, err
+		}
+		if covers {
+			return c, nil
+		}
+	}
+	return on, nil
+}
+
+// isVariable says whether an entry describes a variable, a parameter or a
+// constant that is there.
+func (e Entry) isVariable() bool {
+	switch e.Tag() {
+	case TagVariable, TagFormalParameter, TagConstant:
+		n, ok, err := e.Number(AttrDeclaration)
+		return err == nil && (!ok || n == 0)
+	}
+	return false
+}
+
+// maxInherited bounds the entries of an abstract instance that are looked at.
+const maxInherited = 1 << 16
+
+// Variables are the variables, parameters and constants of the scope itself:
+// those of blocks inside it are theirs. Those that only the abstract instance has
+// (DWARF 5, 3.3.8.2: they are optimized out, or the same in every instance) come
+// last.
+func (s Scope) Variables() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		seen := make(map[entryKey]bool)
+		for c, err := range s.Children() {
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			if v, ok, err := c.own(AttrAbstractOrigin); ok && err == nil {
+				if u, off, err := c.b.reference(&v); err == nil {
+					seen[entryKey{u, off}] = true
+				}
+			}
+			if c.isVariable() && !yield(c, nil) {
+				return
+			}
+		}
+		v, ok, err := s.own(AttrAbstractOrigin)
+		if !ok || err != nil {
+			return
+		}
+		origin, err := s.b.follow(&v)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		budget := maxInherited
+		origin.inherited(seen, &budget, 0, yield)
+	}
+}
+
+// inherited yields the variables of an abstract instance that no concrete one was
+// seen of. Blocks in it that no concrete block is an instance of belong to it.
+func (e Entry) inherited(seen map[entryKey]bool, budget *int, depth int, yield func(Entry, error) bool) bool {
+	for c, err := range e.Children() {
+		if err != nil {
+			return yield(Entry{}, err)
+		}
+		if *budget--; *budget < 0 || depth > maxOrigins {
+			return false
+		}
+		switch {
+		case seen[entryKey{c.b.unit, c.off}]:
+		case c.isVariable():
+			if !yield(c, nil) {
+				return false
+			}
+		case c.Tag() == TagLexicalBlock && !c.abbrev.code:
+			if !c.inherited(seen, budget, depth+1, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// CallSite returns the DW_TAG_call_site (DWARF 5, 3.4) or DW_TAG_GNU_call_site of
+// a call by its return address, an address of the object; the zero Entry where
+// there is none.
+func (r *Reader) CallSite(returnPC uint64) (site Entry, err error) {
+	if returnPC == 0 {
+		return Entry{}, nil
+	}
+	err = r.protect(func() error {
+		b, f, err := r.describing(returnPC - 1)
+		if err != nil || f == nil {
+			return err
+		}
+		site, err = b.callSite(b.offset+uint64(f.offset), returnPC)
+		return err
+	})
+	return site, err
+}
+
+// callSite walks the entries inside a function.
+func (b *body) callSite(function, returnPC uint64) (Entry, error) {
+	w := b.walk(function)
+	for depth := 0; w.off < b.end; {
+		a, entry, err := w.next()
+		if err != nil {
+			return Entry{}, err
+		}
+		if a == nil {
+			if depth--; depth <= 0 {
+				break
+			}
+			continue
+		}
+		if a.tag == TagCallSite || a.tag == TagGNUCallSite {
+			e := Entry{b, entry, a}
+			attr := AttrCallReturnPC
+			if a.tag == TagGNUCallSite {
+				attr = AttrLowPC
+			}
+			if pc, ok, err := e.Address(attr); err == nil && ok && pc == returnPC {
+				return e, nil
+			}
+		}
+		if err := w.pass(a, entry); err != nil {
+			return Entry{}, err
+		}
+		if a.children {
+			if depth++; depth > maxDepth {
+				return Entry{}, b.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	return Entry{}, nil
+}
