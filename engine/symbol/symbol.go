@@ -7,6 +7,9 @@ package symbol
 type Frame struct {
 	Function    string // demangled, or the plain name
 	LinkageName string // as in the symbol table; "" where it is the same as Function
+	// Name is the function's DW_AT_name: without what is around it, and without
+	// its parameters. "" where there is no debug information.
+	Name string
 	// Start is the ELF virtual address at which the physical function begins;
 	// HasStart says whether it is known.
 	Start    uint64
@@ -15,6 +18,19 @@ type Frame struct {
 	Line     int // 0: unknown
 	Column   int // 0: unknown
 	Inlined  bool
+	// Discriminator tells apart the blocks of code of one line (DWARF 5,
+	// 6.2.2; DW_AT_GNU_discriminator of a call site); 0: none.
+	Discriminator uint64
+	// StartFile and StartLine are where the function is declared
+	// (DW_AT_decl_file, DW_AT_decl_line); "" and 0: unknown.
+	StartFile string
+	StartLine int
+	// CompDir is the directory that File was made absolute with; "" where File
+	// is as the debug information has it.
+	CompDir string
+	// Source is the text of File, where the line table holds it
+	// (DW_LNCT_LLVM_source); "" else.
+	Source string
 }
 
 // A Source knows names and positions of one code object.

@@ -113,9 +113,18 @@ func TestFramesCarryLinkageNameAndStart(t *testing.T) {
 	const file = "/src/small.cc"
 	want := []symbol.Frame{
 		{Function: "before"},
-		{Function: "outer::twice(int)", LinkageName: "_ZN5outer5twiceEi", File: file, Line: 9, Column: 45, Inlined: true},
-		{Function: "outer::mix", File: file, Line: 11, Column: 26, Inlined: true},
-		{Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Start: 0x4000d0, HasStart: true, File: file, Line: 18, Column: 41},
+		{
+			Function: "outer::twice(int)", LinkageName: "_ZN5outer5twiceEi", Name: "twice", File: file, Line: 9, Column: 45, Inlined: true,
+			StartFile: file, StartLine: 9, CompDir: "/src",
+		},
+		{
+			Function: "outer::mix", Name: "mix", File: file, Line: 11, Column: 26, Inlined: true,
+			StartFile: file, StartLine: 10, CompDir: "/src",
+		},
+		{
+			Function: "outer::work(int)", LinkageName: "_ZN5outer4workEi", Name: "work", Start: 0x4000d0, HasStart: true,
+			File: file, Line: 18, Column: 41, StartFile: file, StartLine: 15, CompDir: "/src",
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -648,12 +657,12 @@ func TestFileNamesAreJoinedAsLLVMSymbolizerDoes(t *testing.T) {
 			h.dirs = append(h.dirs, lineFile{path: text(dir)})
 		}
 		table := &lineTable{lineHeader: h}
-		if got := table.fileName(1, "/comp"); got != test.want {
+		if got := table.fileName(1, "/comp").path; got != test.want {
 			t.Errorf("version %d, %q in %d: %q, want %q", test.version, test.name, test.dir, got, test.want)
 		}
 	}
 	var none *lineTable
-	if got := none.fileName(1, "/comp"); got != "" {
+	if got := none.fileName(1, "/comp").path; got != "" {
 		t.Errorf("no table: %q", got)
 	}
 }

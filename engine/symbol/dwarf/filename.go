@@ -1,58 +1,73 @@
 package dwarf
 
 import (
+	"bytes"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
-// fileNames are the paths of a unit's files, made as they are asked for.
+// fileNames are the files of a unit, made as they are asked for.
 type fileNames struct {
-	names []atomic.Pointer[string]
+	names []atomic.Pointer[fileName]
 }
 
-// fileName returns the path of a file by its number, as rows and DW_AT_call_file
-// have it; "" where there is none.
-func (b *body) fileName(number uint64) string {
+// A fileName is a file as symbol.Frame has it.
+type fileName struct {
+	path    string
+	compDir string // the directory that the path was made absolute with; "" where it was as it is
+	source  string // its text, where the line table holds it
+}
+
+var noFile fileName
+
+// file returns a file by its number, as rows and DW_AT_call_file have it.
+func (b *body) fileName(number uint64) *fileName {
 	t, err := b.lineTable()
 	if err != nil || t == nil || number >= uint64(len(t.files)) {
-		return ""
+		return &noFile
 	}
 	cache, _ := b.fileNames.get(func() (*fileNames, error) {
-		return &fileNames{make([]atomic.Pointer[string], len(t.files))}, nil
+		return &fileNames{make([]atomic.Pointer[fileName], len(t.files))}, nil
 	})
 	if name := cache.names[number].Load(); name != nil {
-		return *name
+		return name
 	}
 	name := t.fileName(number, b.compDir)
-	cache.names[number].Store(&name)
+	cache.names[number].Store(name)
 	return name
 }
 
 // fileName returns a file's path as llvm-symbolizer prints it: relative ones
 // below the directory they are relative to and the unit's compilation
 // directory, "." and ".." left as they are.
-func (t *lineTable) fileName(number uint64, compDir string) string {
+func (t *lineTable) fileName(number uint64, compDir string) *fileName {
 	if t == nil || number >= uint64(len(t.files)) {
-		return ""
+		return &noFile
 	}
 	f := &t.files[number]
 	name := t.pathText(f)
+	n := &fileName{path: name, source: t.sourceText(f)}
 	if name == "" || isAbsolute(name) {
-		return name
+		return n
 	}
 	dir := ""
 	if t.version >= 5 {
 		if f.dir < uint64(len(t.dirs)) {
 			dir = t.pathText(&t.dirs[f.dir])
 		}
+		if f.dir == 0 { // the compilation directory
+			n.compDir = dir
+		}
 	} else if f.dir > 0 && f.dir <= uint64(len(t.dirs)) { // directory 0 is the compilation directory
 		dir = t.pathText(&t.dirs[f.dir-1])
 	}
 	if !isAbsolute(dir) && (t.version < 5 || f.dir != 0) {
-		dir = join(compDir, dir)
+		dir, n.compDir = join(compDir, dir), compDir
 	}
-	return join(dir, name)
+	n.path = join(dir, name)
+	return n
 }
 
 func (h *lineHeader) pathText(f *lineFile) string {
@@ -61,6 +76,51 @@ func (h *lineHeader) pathText(f *lineFile) string {
 		return ""
 	}
 	return copied(text)
+}
+
+// sources are the texts of files that line tables hold, by where they are: tables
+// may share them.
+type sources struct {
+	mu    sync.Mutex
+	texts map[sourceKey]string
+}
+
+type sourceKey struct {
+	form form
+	off  uint64
+}
+
+// sourceText is the text of a file (heterogeneous extension, A.6.2.4.1); "" where
+// it is not there.
+func (h *lineHeader) sourceText(f *lineFile) string {
+	v := &f.source
+	var section []byte
+	switch v.form {
+	case formString:
+		return copied(v.b)
+	case formLineStrp:
+		section = h.file.lineStr
+	case formStrp:
+		section = h.file.str
+	}
+	if v.n >= uint64(len(section)) {
+		return ""
+	}
+	c := &h.file.sources
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := sourceKey{v.form, v.n}
+	text, ok := c.texts[key]
+	if !ok {
+		if n := bytes.IndexByte(section[v.n:], 0); n >= 0 {
+			text = copied(section[v.n : v.n+uint64(n)])
+		}
+		if c.texts == nil {
+			c.texts = make(map[sourceKey]string)
+		}
+		c.texts[key] = text
+	}
+	return text
 }
 
 // isAbsolute takes DOS paths for what they are too: where the object was built

@@ -8,8 +8,13 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// A functionName is as symbol.Frame has it.
-type functionName struct{ readable, linkage string }
+// A functionName is what symbol.Frame has of a function.
+type functionName struct {
+	readable, linkage string
+	name              string // DW_AT_name
+	file              string // DW_AT_decl_file
+	line              int    // DW_AT_decl_line
+}
 
 const (
 	maxOrigins = 16   // references followed from a function to its name
@@ -42,7 +47,7 @@ func (c *nameCache) get(k entryKey) (functionName, bool) {
 func (c *nameCache) put(k entryKey, name functionName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	size := len(name.readable) + len(name.linkage)
+	size := len(name.readable) + len(name.linkage) + len(name.name)
 	if c.names == nil || len(c.names) >= maxNames || c.bytes+size > maxNameBytes {
 		c.names, c.bytes = make(map[entryKey]functionName), 0
 	}
@@ -53,12 +58,14 @@ func (c *nameCache) put(k entryKey, name functionName) {
 // A decl is what an entry says of a function's name.
 type decl struct {
 	name, linkage, origin value
+	file, line            value
 }
 
 // A call is what a DW_TAG_inlined_subroutine says.
 type call struct {
 	name                              functionName
 	file, line, column, discriminator uint32
+	low                               value // DW_AT_low_pc
 }
 
 // readCall reads an inlined call.
@@ -75,6 +82,8 @@ func (r *Reader) readCall(b *body, off uint64) (call, error) {
 			x.column = v.small()
 		case AttrGNUDiscr:
 			x.discriminator = v.small()
+		case AttrLowPC:
+			x.low = *v
 		default:
 			d.take(s, v)
 		}
@@ -94,6 +103,10 @@ func (d *decl) take(s *spec, v *value) {
 		d.linkage = *v
 	case AttrAbstractOrigin, AttrSpecification:
 		d.origin = *v
+	case AttrDeclFile:
+		d.file = *v
+	case AttrDeclLine:
+		d.line = *v
 	}
 }
 
@@ -130,7 +143,7 @@ func (r *Reader) functionName(b *body, off uint64) (functionName, error) {
 // the name is kept once.
 func (r *Reader) nameOf(b *body, off uint64, d *decl) (functionName, error) {
 	key := entryKey{b.unit, off}
-	if d.origin.form != 0 && d.name.form == 0 && d.linkage.form == 0 {
+	if d.origin.form != 0 && d.name.form|d.linkage.form|d.file.form|d.line.form == 0 {
 		if to, at, err := b.reference(&d.origin); err == nil {
 			key = entryKey{to, at}
 			if name, ok := r.names.get(key); ok {
@@ -148,26 +161,27 @@ func (r *Reader) nameOf(b *body, off uint64, d *decl) (functionName, error) {
 // else the first name, qualified by where the last entry stands, which is the
 // declaration. What cannot be followed becomes a problem.
 func (r *Reader) resolveName(b *body, off uint64, d *decl) functionName {
-	from, language := off, b.language
-	scopes := scoped(language)
-	var name string
+	from, scopes := off, scoped(b.language)
+	var name functionName
+	var file, line value
 	for hops := 0; ; hops++ {
-		if d.linkage.form != 0 {
+		if d.linkage.form != 0 && name.linkage == "" {
 			text, err := b.text(&d.linkage)
-			if err == nil && len(text) > 0 {
-				linkage := symbol.StripVersion(copied(text))
-				readable := symbol.Demangle(linkage)
-				if readable == linkage {
-					return functionName{readable: readable}
-				}
-				return functionName{readable, linkage}
-			}
 			r.nameProblem(b, from, err)
+			name.linkage = copied(text)
 		}
-		if d.name.form != 0 && name == "" {
+		if d.name.form != 0 && name.name == "" {
 			text, err := b.text(&d.name)
-			name = copied(text)
 			r.nameProblem(b, from, err)
+			name.name = copied(text)
+		}
+		if d.file.form != 0 && file.form == 0 {
+			file = d.file
+			name.file = b.fileName(uint64(file.small())).path
+		}
+		if d.line.form != 0 && line.form == 0 {
+			line = d.line
+			name.line = int(line.small())
 		}
 		if d.origin.form == 0 || hops == maxOrigins {
 			break
@@ -192,10 +206,18 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) functionName {
 		}
 		b, off, d = next, to, &origin
 	}
-	if name != "" && scopes {
-		name = b.qualify(name, off)
+	switch {
+	case name.linkage != "":
+		name.linkage = symbol.StripVersion(name.linkage)
+		if name.readable = symbol.Demangle(name.linkage); name.readable == name.linkage {
+			name.linkage = ""
+		}
+	case name.name != "" && scopes:
+		name.readable = b.qualify(name.name, off)
+	default:
+		name.readable = name.name
 	}
-	return functionName{readable: name}
+	return name
 }
 
 func (r *Reader) nameProblem(b *body, off uint64, err error) {

@@ -181,18 +181,32 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Fr
 		if err != nil {
 			return dst, err
 		}
-		place.Function, place.LinkageName, place.Inlined = call.name.readable, call.name.linkage, true
-		dst = append(dst, place)
-		place = symbol.Frame{File: b.fileName(uint64(call.file)), Line: int(call.line), Column: int(call.column)}
+		place.Inlined = true
+		if call.low.form != 0 {
+			place.Start, err = holder.address(&call.low)
+			place.HasStart = err == nil
+		}
+		dst = append(dst, call.name.give(place))
+		place = symbol.Frame{Line: int(call.line), Column: int(call.column), Discriminator: uint64(call.discriminator)}
+		b.fileName(uint64(call.file)).give(&place)
 	}
 	name, err := r.functionName(holder, holder.offset+uint64(f.offset))
 	if err != nil {
 		return dst, err
 	}
-	place.Function, place.LinkageName = name.readable, name.linkage
 	place.Start, place.HasStart = f.entry, f.hasEntry
-	return append(dst, place), nil
+	return append(dst, name.give(place)), nil
 }
+
+// give puts a function's name into a frame.
+func (n *functionName) give(f symbol.Frame) symbol.Frame {
+	f.Function, f.LinkageName, f.Name = n.readable, n.linkage, n.name
+	f.StartFile, f.StartLine = n.file, n.line
+	return f
+}
+
+// give puts a file into a frame.
+func (n *fileName) give(f *symbol.Frame) { f.File, f.CompDir, f.Source = n.path, n.compDir, n.source }
 
 // place is the position of an address by the line table. What is wrong with the
 // table becomes a problem: names can be told without positions.
@@ -205,10 +219,11 @@ func (r *Reader) place(b *body, address uint64) (f symbol.Frame, known bool) {
 		return f, false
 	}
 	row, ok := t.position(address)
-	if !ok {
+	if !ok || uint64(row.file) >= uint64(len(t.files)) {
 		return f, false
 	}
-	f.File, f.Line, f.Column = b.fileName(uint64(row.file)), int(row.line), int(row.column)
+	b.fileName(uint64(row.file)).give(&f)
+	f.Line, f.Column, f.Discriminator = int(row.line), int(row.column), uint64(row.discriminator)
 	return f, true
 }
 

@@ -43,6 +43,7 @@ type file struct {
 	bySignature lazy[map[uint64]*unit] // type units
 	abbrevCache abbrevCache
 	lineTables  lineTables
+	sources     sources
 	kept        atomic.Int64 // range entries that indexes hold
 }
 

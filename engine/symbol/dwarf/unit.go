@@ -222,7 +222,9 @@ func (u *unit) readBody() (*body, error) {
 		case AttrLanguage:
 			b.language, _ = v.constant()
 		case AttrStmtList:
-			b.lineOff, b.hasLine = v.offset()
+			if u.skeleton == nil { // else the skeleton's table is meant
+				b.lineOff, b.hasLine = v.offset()
+			}
 		case AttrLowPC:
 			b.low, b.hasLow = v, true
 		case AttrHighPC:

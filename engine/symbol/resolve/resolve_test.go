@@ -17,6 +17,15 @@ import (
 
 const small = "../dwarf/testdata/small5"
 
+// basic leaves out what frames have of declarations, which symbols do not change.
+func basic(frames []symbol.Frame) []symbol.Frame {
+	for i := range frames {
+		f := &frames[i]
+		f.Name, f.StartFile, f.StartLine, f.CompDir = "", "", 0, ""
+	}
+	return frames
+}
+
 func TestSymbolsGiveWhatDWARFLacks(t *testing.T) {
 	const file = "/src/small.cc"
 	inlined := symbol.Frame{Function: "outer::mix", File: file, Line: 11, Column: 3, Inlined: true}
@@ -37,7 +46,7 @@ func TestSymbolsGiveWhatDWARFLacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := cmp.Diff(test.want, basic(got)); diff != "" {
 			t.Errorf("%#x: %s", test.address, diff)
 		}
 	}
@@ -88,7 +97,7 @@ func TestDamagedDWARFDegradesToSymbolsAndSaysWhy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, basic(got)); diff != "" {
 				t.Error(diff)
 			}
 			r.Frames(nil, 0x4000d2)
