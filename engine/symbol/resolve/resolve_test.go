@@ -22,6 +22,9 @@ func basic(frames []symbol.Frame) []symbol.Frame {
 	for i := range frames {
 		f := &frames[i]
 		f.Name, f.StartFile, f.StartLine, f.CompDir = "", "", 0, ""
+		if f.Inlined {
+			f.Start, f.HasStart = 0, false
+		}
 	}
 	return frames
 }
