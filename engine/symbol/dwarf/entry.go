@@ -85,9 +85,10 @@ func (e Entry) find(attr Attr) (value, Entry, bool, error) {
 }
 
 // Origin is the entry that this one is an instance (DW_AT_abstract_origin) or a
-// completion (DW_AT_specification) of; the zero Entry where it is none.
+// completion (DW_AT_specification) of, or that describes its type in a type unit
+// (DW_AT_signature); the zero Entry where it is none.
 func (e Entry) Origin() (Entry, error) {
-	for _, attr := range []Attr{AttrAbstractOrigin, AttrSpecification} {
+	for _, attr := range []Attr{AttrAbstractOrigin, AttrSpecification, AttrSignature} {
 		v, ok, err := e.own(attr)
 		if err != nil {
 			return Entry{}, err

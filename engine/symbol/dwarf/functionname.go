@@ -101,7 +101,7 @@ func (d *decl) take(s *spec, v *value) {
 		d.name = *v
 	case AttrLinkageName, AttrMIPSLinkageName:
 		d.linkage = *v
-	case AttrAbstractOrigin, AttrSpecification:
+	case AttrAbstractOrigin, AttrSpecification, AttrSignature:
 		d.origin = *v
 	case AttrDeclFile:
 		d.file = *v

@@ -8,38 +8,33 @@ type Tag uint16
 
 // The tags that this package works with. Others are numbers.
 const (
-	TagArrayType          Tag = 0x01
-	TagClassType          Tag = 0x02
-	TagEntryPoint         Tag = 0x03
-	TagEnumerationType    Tag = 0x04
-	TagFormalParameter    Tag = 0x05
-	TagLexicalBlock       Tag = 0x0b
-	TagPointerType        Tag = 0x0f
-	TagReferenceType      Tag = 0x10
-	TagCompileUnit        Tag = 0x11
-	TagStructureType      Tag = 0x13
-	TagSubroutineType     Tag = 0x15
-	TagTypedef            Tag = 0x16
-	TagUnionType          Tag = 0x17
-	TagInlinedSubroutine  Tag = 0x1d
-	TagSubrangeType       Tag = 0x21
-	TagBaseType           Tag = 0x24
-	TagConstType          Tag = 0x26
-	TagConstant           Tag = 0x27
-	TagSubprogram         Tag = 0x2e
-	TagVariable           Tag = 0x34
-	TagVolatileType       Tag = 0x35
-	TagNamespace          Tag = 0x39
-	TagImportedUnit       Tag = 0x3d
-	TagPartialUnit        Tag = 0x3c
-	TagTypeUnit           Tag = 0x41
-	TagRvalueReference    Tag = 0x42
-	TagCallSite           Tag = 0x48
-	TagCallSiteParameter  Tag = 0x49
-	TagSkeletonUnit       Tag = 0x4a
-	TagGNUCallSite        Tag = 0x4109
-	TagGNUCallSiteParam   Tag = 0x410a
-	TagGNUFormalParamPack Tag = 0x4108
+	TagArrayType         Tag = 0x01
+	TagClassType         Tag = 0x02
+	TagEntryPoint        Tag = 0x03
+	TagEnumerationType   Tag = 0x04
+	TagFormalParameter   Tag = 0x05
+	TagLexicalBlock      Tag = 0x0b
+	TagPointerType       Tag = 0x0f
+	TagReferenceType     Tag = 0x10
+	TagStructureType     Tag = 0x13
+	TagSubroutineType    Tag = 0x15
+	TagTypedef           Tag = 0x16
+	TagUnionType         Tag = 0x17
+	TagInlinedSubroutine Tag = 0x1d
+	TagSubrangeType      Tag = 0x21
+	TagBaseType          Tag = 0x24
+	TagConstType         Tag = 0x26
+	TagConstant          Tag = 0x27
+	TagSubprogram        Tag = 0x2e
+	TagVariable          Tag = 0x34
+	TagVolatileType      Tag = 0x35
+	TagNamespace         Tag = 0x39
+	TagPartialUnit       Tag = 0x3c
+	TagRvalueReference   Tag = 0x42
+	TagCallSite          Tag = 0x48
+	TagCallSiteParameter Tag = 0x49
+	TagGNUCallSite       Tag = 0x4109
+	TagGNUCallSiteParam  Tag = 0x410a
 )
 
 // An Attr is an attribute of a debugging information entry (DWARF 5, 7.5.4,
@@ -66,8 +61,6 @@ const (
 	AttrConstValue       Attr = 0x1c
 	AttrInline           Attr = 0x20
 	AttrLowerBound       Attr = 0x22
-	AttrProducer         Attr = 0x25
-	AttrPrototyped       Attr = 0x27
 	AttrReturnAddr       Attr = 0x2a
 	AttrBitStride        Attr = 0x2e
 	AttrUpperBound       Attr = 0x2f
@@ -84,7 +77,6 @@ const (
 	AttrEncoding         Attr = 0x3e
 	AttrExternal         Attr = 0x3f
 	AttrFrameBase        Attr = 0x40
-	AttrMacroInfo        Attr = 0x43
 	AttrSegment          Attr = 0x46
 	AttrSpecification    Attr = 0x47
 	AttrStaticLink       Attr = 0x48
@@ -129,7 +121,6 @@ const (
 	AttrGNURangesBase   Attr = 0x2132
 	AttrGNUAddrBase     Attr = 0x2133
 	AttrGNUDiscr        Attr = 0x2136 // DW_AT_GNU_discriminator
-	AttrGNULocviews     Attr = 0x2137
 
 	AttrLLVMActiveLane   Attr = 0x3e08
 	AttrLLVMAugmentation Attr = 0x3e09
@@ -223,7 +214,6 @@ const (
 const (
 	unitCompile      = 0x01
 	unitType         = 0x02
-	unitPartial      = 0x03
 	unitSkeleton     = 0x04
 	unitSplitCompile = 0x05
 	unitSplitType    = 0x06
