@@ -110,6 +110,9 @@ func (m *module) handle() uint64 { return uint64(m.ID) + 1 }
 func (m *module) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.symbols != nil {
+		m.symbols.Close()
+	}
 	if m.debug.Object != nil {
 		m.debug.Object.Close()
 	}

@@ -694,27 +694,3 @@ func TestLEB128(t *testing.T) {
 		}
 	}
 }
-
-// FuzzFrames reads hostile sections, and asks for addresses that sound ones have.
-func FuzzFrames(f *testing.F) {
-	for _, path := range []string{"testdata/small5", "testdata/small4", "testdata/small2"} {
-		s := openReader(f, path).main.sections
-		f.Add(s.info, s.abbrev, s.str, s.lineStr, s.line, s.debugRanges, s.rnglists, s.addr, s.strOffsets, s.aranges)
-	}
-	f.Fuzz(func(t *testing.T, info, abbrev, str, lineStr, line, ranges, rnglists, addr, strOffsets, aranges []byte) {
-		for _, big := range []bool{false, true} {
-			r, err := newTestReader("fuzz", sections{
-				info: info, abbrev: abbrev, str: str, lineStr: lineStr, line: line, debugRanges: ranges,
-				rnglists: rnglists, addr: addr, strOffsets: strOffsets, aranges: aranges, big: big,
-			})
-			if err != nil {
-				continue
-			}
-			var frames []symbol.Frame
-			for a := uint64(0x4000a0); a < 0x400160; a += 7 {
-				frames, _ = r.Frames(frames[:0], a)
-			}
-			r.Problems()
-		}
-	})
-}

@@ -310,11 +310,11 @@ func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
 			lists.Format = locexpr.DebugLocDWO
 		}
 		off, _ = b.part.place(sectLoc, off, 0)
-		lists.Data, err = f.loc.get(func() ([]byte, error) { return f.section(".debug_loc") })
+		lists.Data, err = f.loc.get(func() ([]byte, error) { return f.read(".debug_loc") })
 		return lists, off, err
 	}
 	lists.Section = ".debug_loclists" + f.suffix
-	if lists.Data, err = f.loclists.get(func() ([]byte, error) { return f.section(".debug_loclists") }); err != nil {
+	if lists.Data, err = f.loclists.get(func() ([]byte, error) { return f.read(".debug_loclists") }); err != nil {
 		return nil, 0, err
 	}
 	if v.form != formLoclistx {

@@ -195,5 +195,3 @@ func (v *value) offset() (uint64, bool) {
 	}
 	return 0, false
 }
-
-func (v *value) flag() bool { return (v.form == formFlag || v.form == formFlagPresent) && v.n != 0 }

@@ -49,9 +49,8 @@ func (f *file) keep(n int) bool {
 // A walk goes through the entries of a unit.
 type walk struct {
 	*body
-	info  []byte
-	off   uint64 // of the next entry
-	depth int    // of the next entry, the first one's being 0
+	info []byte
+	off  uint64 // of the next entry
 }
 
 func (b *body) walk(off uint64) walk { return walk{body: b, info: b.bytes(), off: off} }

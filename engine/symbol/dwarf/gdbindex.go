@@ -9,7 +9,7 @@ package dwarf
 // the CU list is an offset and a length of 8 bytes each, one of the address table
 // two addresses of 8 bytes and the number of the unit in 4.
 func (f *file) gdbIndexRanges() []unitRange {
-	data, err := f.section(".gdb_index")
+	data, err := f.read(".gdb_index")
 	if err != nil || len(data) == 0 {
 		return nil
 	}

@@ -51,6 +51,7 @@ func openMapped(t testing.TB, path string) *Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.SetRelocations(object.DataRelocations(o.Machine()))
 	r, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +126,7 @@ var subjects = []subject{
 	{"32 bit", bare, other("i386-linux-gnu", 5), nil, ""},
 	{"arm", bare, other("arm-linux-gnueabi", 4), nil, ""},
 	{"aarch64", bare, other("aarch64-linux-gnu", 5), nil, ""},
+	{"relocatable 5", bare, []string{"gcc", "-c", "-O2", "-gdwarf-5"}, nil, ""},
 }
 
 // packaged puts the split files of a program into a package, and removes them.

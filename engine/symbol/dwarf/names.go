@@ -44,8 +44,9 @@ type Attr uint16
 // The attributes that this package works with, or that its callers ask for.
 // Others are numbers. DW_AT_LLVM_* are those of the heterogeneous extension
 // (A.7.5.4); it prints one number for DW_AT_LLVM_lanes and
-// DW_AT_LLVM_iterations, and none for the two spaces: these are the numbers that
-// ROCm's compilers write.
+// DW_AT_LLVM_iterations, and none for the two spaces. That of
+// DW_AT_LLVM_memory_space is what ROCm's compilers write; for an address space
+// they, and clang, write DW_AT_address_class.
 const (
 	AttrSibling          Attr = 0x01
 	AttrLocation         Attr = 0x02
@@ -129,7 +130,6 @@ const (
 	AttrLLVMLanePC       Attr = 0x3e0b
 	AttrLLVMVectorSize   Attr = 0x3e0c
 	AttrLLVMMemorySpace  Attr = 0x3e0d
-	AttrLLVMAddressSpace Attr = 0x3e0e
 )
 
 // attrNames are the names of attributes that may have an expression.

@@ -108,17 +108,31 @@ func (r *Reader) Problems() []string {
 }
 
 // Frames appends the functions at an ELF virtual address, innermost first; see
-// symbol.Source. Where a unit has only a line table (assembly, a split unit whose
+// symbol.Source. An address of a relocatable object is an offset in the first of
+// its sections of code that is large enough, as it is for llvm-symbolizer. Where a unit has only a line table (assembly, a split unit whose
 // file is missing) the one frame has a position and no name. An error names the
 // unit.
 func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
+	base := uint64(0)
+	if l := r.main.layout; l != nil {
+		section, ok := l.place(address)
+		if !ok {
+			return dst, nil
+		}
+		base = section.start
+	}
 	err := r.protect(func() (err error) {
-		dst, err = r.frames(dst, address)
+		dst, err = r.frames(dst, address+base)
 		return err
 	})
 	if err != nil {
 		return dst[:before], err
+	}
+	for i := before; i < len(dst); i++ {
+		if dst[i].HasStart {
+			dst[i].Start -= base
+		}
 	}
 	return dst, nil
 }

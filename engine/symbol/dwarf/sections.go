@@ -30,6 +30,7 @@ type file struct {
 	name   string
 	suffix string // of the names of sections: ".dwo" or ""
 	object *object.Object
+	layout *layout // of a relocatable object; nil else
 
 	reader *Reader
 
@@ -63,17 +64,15 @@ func sectionData(o *object.Object, name string) ([]byte, error) {
 // unitData reads the section of a name that has units. A relocatable file or a
 // split file with type units has one in each of several sections of that name:
 // they follow each other then, so that offsets are not those in the file.
-func unitData(o *object.Object, name string) ([]byte, error) {
+func (f *file) unitData(name string) ([]byte, error) {
+	o := f.object
 	var all []byte
 	count := 0
 	for _, s := range o.Sections() {
-		if s.Name != name {
+		if s.Name != name || s.Type == elf.SHT_NOBITS {
 			continue
 		}
-		data, err := s.Data()
-		if errors.Is(err, object.ErrNoData) {
-			continue
-		}
+		data, err := f.layout.data(s)
 		if err != nil {
 			return nil, err
 		}
@@ -97,38 +96,44 @@ func unitData(o *object.Object, name string) ([]byte, error) {
 
 // openFile reads the sections of an object that every question needs.
 func openFile(o *object.Object, suffix string) (*file, error) {
-	f := &file{name: o.Name(), suffix: suffix, object: o}
-	f.big, f.code = o.ByteOrder().String() == "BigEndian", codeSpans(o)
+	f := &file{name: o.Name(), suffix: suffix, object: o, layout: newLayout(o)}
+	f.big, f.code = isBigEndian(o), codeSpans(o)
 	s := &f.sections
 	for name, to := range map[string]*[]byte{
 		".debug_abbrev": &s.abbrev, ".debug_str": &s.str, ".debug_line_str": &s.lineStr,
 		".debug_line": &s.line, ".debug_ranges": &s.debugRanges, ".debug_rnglists": &s.rnglists,
 		".debug_addr": &s.addr, ".debug_str_offsets": &s.strOffsets, ".debug_aranges": &s.aranges,
 	} {
-		data, err := sectionData(o, name+suffix)
+		data, err := f.read(name)
 		if err != nil {
 			return nil, err
 		}
 		*to = data
 	}
 	var err error
-	s.info, err = unitData(o, ".debug_info"+suffix)
+	s.info, err = f.read(".debug_info")
 	return f, err
 }
 
-// section reads a section that few questions need.
-func (f *file) section(name string) ([]byte, error) {
-	switch {
-	case f.object == nil:
+func isBigEndian(o *object.Object) bool { return o.ByteOrder().String() == "BigEndian" }
+
+// read reads a section, or those that have units.
+func (f *file) read(name string) ([]byte, error) {
+	if f.object == nil {
 		return nil, nil
-	case name == ".debug_types":
-		return unitData(f.object, name+f.suffix)
 	}
-	return sectionData(f.object, name+f.suffix)
+	if name == ".debug_info" || name == ".debug_types" {
+		return f.unitData(name + f.suffix)
+	}
+	s := f.object.Section(name + f.suffix)
+	if s == nil {
+		return nil, nil
+	}
+	return f.layout.data(s)
 }
 
 // codeSpans returns where an object has code, or nothing where that is not
-// known: a relocatable object's code has no addresses yet.
+// known.
 func codeSpans(o *object.Object) []span {
 	if o.Type() == elf.ET_REL {
 		return nil

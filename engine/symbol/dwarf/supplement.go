@@ -114,7 +114,7 @@ func checkLinked(l *link, o *object.Object) error {
 		if err != nil {
 			return err
 		}
-		supplementary, _, checksum, err := readSup(data, o.ByteOrder().String() == "BigEndian")
+		supplementary, _, checksum, err := readSup(data, isBigEndian(o))
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ type typeSection struct {
 
 func (f *file) typeSection() (typeSection, error) {
 	return f.types.get(func() (t typeSection, err error) {
-		if t.data, err = f.section(".debug_types"); err != nil || f.indexes[1] != nil {
+		if t.data, err = f.read(".debug_types"); err != nil || f.indexes[1] != nil {
 			return t, err
 		}
 		t.units, err = f.unitHeaders(t.data, true)

@@ -65,6 +65,18 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 	return nil
 }
 
+// Close closes the files that the debug information led to. The object and its
+// debug file are their owner's.
+func (r *Resolver) Close() error {
+	r.mu.Lock()
+	d := r.reader
+	r.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	return d.Close()
+}
+
 // problem notes a sentence once.
 func (r *Resolver) problem(text string) {
 	r.mu.Lock()
