@@ -1,6 +1,7 @@
 // Package cfi interprets DWARF call frame information: .eh_frame (LSB 5.0,
 // 10.6) with or without .eh_frame_hdr, and .debug_frame (DWARF 5, 6.4, and the
-// extension for heterogeneous debugging, A.6.4).
+// extension for heterogeneous debugging, A.6.4). It reads the rows of SFrame
+// sections too.
 //
 //	section -> Table -> FDE of a PC -> Row of a PC -> Rule -> location
 //

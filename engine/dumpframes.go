@@ -19,6 +19,29 @@ type CallFrameEntry struct {
 	cfi.Entry
 }
 
+// SFrameEntries lists the function descriptor entries of an object's .sframe, in
+// the section's order. An error is about one entry, or the section.
+func SFrameEntries(o *object.Object) iter.Seq2[*cfi.SFrameFDE, error] {
+	return func(yield func(*cfi.SFrameFDE, error) bool) {
+		t, err := sframeTable(o)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if t == nil {
+			return
+		}
+		for f, err := range t.FDEs() {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", o.Name(), err)
+			}
+			if !yield(f, err) {
+				return
+			}
+		}
+	}
+}
+
 // CallFrameEntries lists the call frame information of a code object as it is
 // written, section by section in the file's order. An error is about one entry
 // or one section, and what follows it goes on.

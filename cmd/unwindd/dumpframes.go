@@ -94,8 +94,8 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	}
 	entries := 0
 	c := &report.CallFrames{
-		File: path, Entries: counted(engine.CallFrameEntries(o), &entries), Expression: expression,
-		Register: registerNames(d, o), Space: spaceNames(d),
+		File: path, Entries: counted(engine.CallFrameEntries(o), &entries), SFrame: counted(engine.SFrameEntries(o), &entries),
+		Expression: expression, Register: registerNames(d, o), Space: spaceNames(d),
 		Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %v\n", err) },
 	}
 	err = object.Guard(func() error {
@@ -111,8 +111,8 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 }
 
 // counted counts what is taken from a list.
-func counted(list iter.Seq2[engine.CallFrameEntry, error], n *int) iter.Seq2[engine.CallFrameEntry, error] {
-	return func(yield func(engine.CallFrameEntry, error) bool) {
+func counted[T any](list iter.Seq2[T, error], n *int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for e, err := range list {
 			*n++
 			if !yield(e, err) {

@@ -3,9 +3,11 @@ package main
 import (
 	"debug/elf"
 	"encoding/binary"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -173,4 +175,61 @@ func TestStacksBySFrameEqualThoseByEHFrame(t *testing.T) {
 			t.Errorf("%s: without any call frame information: %v", name, bare)
 		}
 	}
+}
+
+// TestDumpRowsListsSFrame holds the rows of .sframe against those that .eh_frame
+// has for the same addresses.
+func TestDumpRowsListsSFrame(t *testing.T) {
+	exe := build(t, "sframe")
+	type row struct {
+		PC    string            `json:"pc"`
+		CFA   string            `json:"cfa"`
+		Rules map[string]string `json:"rules"`
+	}
+	type dump struct {
+		FDEs []struct {
+			Section, Start, End string
+			Rows                []row
+		}
+		Problems []string
+	}
+	read := func(path string) (d dump) {
+		stdout, stderr, status := unwindd(t, "dump", "rows", "--format", "json", path)
+		if status != 0 {
+			t.Fatalf("status %d\n%s", status, stderr)
+		}
+		if err := json.Unmarshal([]byte(stdout), &d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	byPC := map[string]row{}
+	for _, f := range read(exe).FDEs {
+		for _, r := range f.Rows {
+			if f.Section == ".eh_frame" {
+				byPC[r.PC] = r
+			}
+		}
+	}
+	rows := 0
+	for _, f := range read(withoutCFI(t, exe, 2)).FDEs {
+		if f.Section != ".sframe" {
+			t.Fatalf("an entry of %s", f.Section)
+		}
+		for _, r := range f.Rows {
+			// Where .eh_frame has no row of its own one of its rows goes on.
+			want, ok := byPC[r.PC]
+			if !ok || strings.HasPrefix(want.CFA, "expr") { // the PLT's
+				continue
+			}
+			rows++
+			if r.CFA != want.CFA || r.Rules["rip"] != want.Rules["rip"] {
+				t.Errorf("%s: %v, .eh_frame has %v", r.PC, r, want)
+			}
+		}
+	}
+	if rows < 100 {
+		t.Errorf("%d rows compared, expected 100 or more", rows)
+	}
+	t.Logf("%d rows", rows)
 }

@@ -20,6 +20,9 @@ import (
 type CallFrames struct {
 	File    string // the object, named in problems
 	Entries iter.Seq2[engine.CallFrameEntry, error]
+	// SFrame is the entries of .sframe, which have rows and no instructions; nil:
+	// none.
+	SFrame iter.Seq2[*cfi.SFrameFDE, error]
 	// Register and Space name registers and address spaces.
 	Register func(number uint64) string
 	Space    func(space locexpr.AddressSpace) string
@@ -31,23 +34,57 @@ type CallFrames struct {
 	Color   bool
 }
 
-// rows calls begin, row for each of its rows, and end for every FDE. An FDE that
-// defines nothing has no rows.
-func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(engine.CallFrameEntry) error, problem func(error)) error {
+// A function is an entry that has rows.
+type function struct {
+	section, code string // code: see engine.CallFrameEntry
+	offset        uint64 // of the entry in its section
+	start, end    uint64
+	signalFrame   bool
+	rows          func(yield func(*cfi.Row) bool) error
+}
+
+// functions calls one for every entry that has rows.
+func (c *CallFrames) functions(one func(*function) error, problem func(error)) error {
 	for e, err := range c.Entries {
+		switch {
+		case err != nil:
+			problem(err)
+		case e.FDE != nil:
+			f := function{
+				section: e.Section, code: e.Code, offset: e.Offset, start: e.FDE.Start, end: e.FDE.End,
+				signalFrame: e.FDE.CIE.SignalFrame, rows: e.FDE.Advances,
+			}
+			if err := one(&f); err != nil {
+				return err
+			}
+		}
+	}
+	if c.SFrame == nil {
+		return nil
+	}
+	for e, err := range c.SFrame {
 		if err != nil {
 			problem(err)
 			continue
 		}
-		if e.FDE == nil {
-			continue
+		f := function{section: ".sframe", offset: e.Offset, start: e.Start, end: e.End, rows: e.Rows}
+		if err := one(&f); err != nil {
+			return err
 		}
-		if err := begin(e); err != nil {
+	}
+	return nil
+}
+
+// rows calls begin, row for each of its rows, and end for every function. One
+// about which nothing is said has no rows.
+func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(*function) error, problem func(error)) error {
+	return c.functions(func(f *function) error {
+		if err := begin(f); err != nil {
 			return err
 		}
 		var stop error
-		err := e.FDE.Advances(func(r *cfi.Row) bool {
-			if r.Start == e.FDE.Start && r.End == e.FDE.End && saysNothing(r) {
+		err := f.rows(func(r *cfi.Row) bool {
+			if r.Start == f.start && r.End == f.end && saysNothing(r) {
 				return true
 			}
 			stop = row(r)
@@ -59,11 +96,8 @@ func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(engine.CallF
 		if err != nil {
 			problem(fmt.Errorf("%s: %w", c.File, err))
 		}
-		if err := end(e); err != nil {
-			return err
-		}
-	}
-	return nil
+		return end(f)
+	}, problem)
 }
 
 func saysNothing(r *cfi.Row) bool {
@@ -256,16 +290,16 @@ func (c *CallFrames) WriteRowsJSON(w io.Writer) error {
 		}
 		l.put(`}`)
 		return l.check()
-	}, func(e engine.CallFrameEntry) error {
+	}, func(f *function) error {
 		l.next()
 		comma = ""
-		fmt.Fprintf(l, `{"section":%s,"offset":%d,"start":"0x%x","end":"0x%x",`, quoted(e.Section), e.Offset, e.FDE.Start, e.FDE.End)
-		if e.Code != "" {
-			l.put(`"code":`, quoted(e.Code), `,`)
+		fmt.Fprintf(l, `{"section":%s,"offset":%d,"start":"0x%x","end":"0x%x",`, quoted(f.section), f.offset, f.start, f.end)
+		if f.code != "" {
+			l.put(`"code":`, quoted(f.code), `,`)
 		}
 		l.put(`"rows":[`)
 		return l.check()
-	}, func(engine.CallFrameEntry) error {
+	}, func(*function) error {
 		l.put("]}")
 		return l.check()
 	}, l.problems.add)

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine"
 )
 
 // A table of rows is written when it has so many cells, so that an FDE of any
@@ -25,20 +24,20 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 	b := newOutput(w)
 	t := &rowTable{CallFrames: c, output: b, paint: newPaint(c.Color), columns: map[uint64]bool{}}
 	separator := ""
-	err := c.rows(t.add, func(e engine.CallFrameEntry) error {
-		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", e.Section, e.Offset, e.FDE.Start, e.FDE.End)
-		if e.Code != "" {
-			head += " of " + e.Code
+	err := c.rows(t.add, func(f *function) error {
+		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", f.section, f.offset, f.start, f.end)
+		if f.code != "" {
+			head += " of " + f.code
 		}
 		b.put(separator, t.head(head))
-		if e.FDE.CIE.SignalFrame {
+		if f.signalFrame {
 			b.put("  signal frame")
 		}
 		b.put("\n")
 		separator = "\n"
 		t.started = false
 		return b.check()
-	}, func(engine.CallFrameEntry) error {
+	}, func(*function) error {
 		if !t.started && len(t.rows) == 0 {
 			b.put("  ", t.faint("no rules"), "\n")
 		}
