@@ -12,8 +12,11 @@ const (
 	generationBytes = 1 << 20
 )
 
-// names is the cache of demangled names.
-var names = newNameCache()
+// The caches of demangled names, by style.
+var (
+	names    = newNameCache()
+	namesGNU = newNameCache()
+)
 
 // A nameCache maps linkage names to readable ones. Each shard keeps two
 // generations: when the young one is full it becomes the old one, and what is

@@ -16,8 +16,11 @@ const (
 	maxDemangled = 16
 )
 
-// demangleOptions ask for the style of LLVM's tools.
-var demangleOptions = []demangle.Option{demangle.LLVMStyle, demangle.MaxLength(maxDemangled)}
+// The styles of LLVM's tools and of the GNU ones.
+var (
+	styleLLVM = []demangle.Option{demangle.LLVMStyle, demangle.MaxLength(maxDemangled)}
+	styleGNU  = []demangle.Option{demangle.MaxLength(maxDemangled)}
+)
 
 // StripVersion cuts the symbol version (@VERSION, or @@VERSION for the default
 // one) that a linker appends to names in .symtab.
@@ -56,24 +59,106 @@ func Demangle(name string) string {
 	return names.get(name, demangleOnce)
 }
 
+// DemangleGNU is Demangle in the style of the GNU tools: with a blank between
+// two closing angle brackets, and every suffix of a clone in brackets of its own.
+func DemangleGNU(name string) string {
+	name = StripVersion(name)
+	if !isMangled(name) || len(name) > maxMangled {
+		return name
+	}
+	return namesGNU.get(name, func(name string) string { return demangleAs(name, styleGNU) })
+}
+
 // isMangled tells by the prefixes that LLVM's demanglers accept on ELF.
 func isMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z")
 }
 
-// demangleOnce demangles without the cache. A demangler that panics on a
-// hostile name costs only that name.
-func demangleOnce(name string) (readable string) {
+// demangleOnce demangles in LLVM's style without the cache.
+func demangleOnce(name string) string {
+	return joinOperators(joinSuffixes(demangleAs(name, styleLLVM)))
+}
+
+// DemangleLLVM is Demangle, but names that LLVM 22 leaves mangled come back as
+// they are: clones for transactional memory (_ZGT), and those in which gcc has
+// written a qualified name in std in its own way (srSt).
+func DemangleLLVM(name string) string {
+	if strings.HasPrefix(name, "_ZGT") || strings.HasPrefix(name, "_Z") && hasExpression(name, isStdQualified) {
+		return StripVersion(name)
+	}
+	return Demangle(name)
+}
+
+func isStdQualified(after string) bool { return strings.HasPrefix(after, "St") }
+
+// joinOperators cuts the blank before template arguments that the library
+// writes after operators that end with an angle bracket.
+func joinOperators(s string) string {
+	if !strings.Contains(s, "operator<") {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "operator<< <", "operator<<<"), "operator< <", "operator<<")
+}
+
+// misread says whether a name has an expression with a qualified name (sr, ABI
+// 5.1.6.3) whose qualifier is not just std, which the library misreads; see
+// rewriteQualified.
+func misread(name string) bool {
+	return hasExpression(name, func(after string) bool {
+		return after != "" && isDigit(after[0]) && !strings.HasPrefix(after, "3stdE")
+	})
+}
+
+// hasExpression says whether what follows sr is of a kind, in one of the places
+// where an expression may be: after X, E or an operator, and so not in the
+// middle of most identifiers.
+func hasExpression(name string, kind func(after string) bool) bool {
+	from := strings.IndexByte(name, 'X') + 1
+	for from > 0 {
+		at := strings.Index(name[from:], "sr")
+		if at < 0 {
+			return false
+		}
+		at += from
+		from = at + 2
+		if c := name[at-1]; kind(name[from:]) && (c == 'X' || c == 'E' || isLower(c) && isLower(name[at-2])) {
+			return true
+		}
+	}
+	return false
+}
+
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+
+// demangleAs demangles in a style. A demangler that panics on a hostile name
+// costs only that name.
+func demangleAs(name string, style []demangle.Option) (readable string) {
 	defer func() {
 		if recover() != nil {
 			readable = name
 		}
 	}()
-	s, err := demangle.ToString(name, demangleOptions...)
+	if strings.HasPrefix(name, "_R") {
+		if readable, err := demangleRust(name); err == nil {
+			return readable
+		}
+		return name
+	}
+	if readable, ok := demangleLegacyRust(name); ok {
+		return readable
+	}
+	given := name
+	if misread(name) {
+		var ok bool
+		if given, ok = rewriteQualified(name); !ok || misread(given) || strings.Contains(name, memberMark) {
+			return name
+		}
+	}
+	s, err := demangle.ToString(given, style...)
 	if err != nil || s == "" || len(s) >= 1<<maxDemangled {
 		return name
 	}
-	return joinSuffixes(s)
+	return strings.ReplaceAll(s, "."+memberMark, "::")
 }
 
 // joinSuffixes turns the groups of a clone's suffixes at the end of a name,
