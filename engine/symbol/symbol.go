@@ -25,6 +25,9 @@ type Frame struct {
 	// (DW_AT_decl_file, DW_AT_decl_line); "" and 0: unknown.
 	StartFile string
 	StartLine int
+	// ImplicitStartFile says that the number of StartFile is in the abbreviation
+	// (DW_FORM_implicit_const), where llvm-symbolizer does not look it up.
+	ImplicitStartFile bool
 	// CompDir is the directory that File was made absolute with; "" where File
 	// is as the debug information has it.
 	CompDir string

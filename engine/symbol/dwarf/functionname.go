@@ -14,6 +14,7 @@ type functionName struct {
 	name              string // DW_AT_name
 	file              string // DW_AT_decl_file
 	line              int    // DW_AT_decl_line
+	implicit          bool   // the file's number is in the abbreviation
 }
 
 const (
@@ -178,6 +179,7 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) functionName {
 		if d.file.form != 0 && file.form == 0 {
 			file = d.file
 			name.file = b.fileName(uint64(file.small())).path
+			name.implicit = file.form == formImplicit
 		}
 		if d.line.form != 0 && line.form == 0 {
 			line = d.line

@@ -215,7 +215,7 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Fr
 // give puts a function's name into a frame.
 func (n *functionName) give(f symbol.Frame) symbol.Frame {
 	f.Function, f.LinkageName, f.Name = n.readable, n.linkage, n.name
-	f.StartFile, f.StartLine = n.file, n.line
+	f.StartFile, f.StartLine, f.ImplicitStartFile = n.file, n.line, n.implicit
 	return f
 }
 

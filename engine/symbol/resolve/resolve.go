@@ -9,19 +9,23 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/symbol/gopclntab"
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
 // maxProblems bounds the list of problems.
 const maxProblems = 32
 
-// A Resolver answers from DWARF where an object has it, else from its symbols.
+// A Resolver answers from DWARF where an object has it, else from the table of
+// the Go runtime, else from its symbols.
 // It implements symbol.Source and may be used concurrently.
 type Resolver struct {
 	o, debug *object.Object
 
 	symbols func() *symtab.Table
-	dwarf   func() *dwarf.Reader // gives nil where there is none
+	aliases func() *symtab.Aliases
+	dwarf   func() *dwarf.Reader    // gives nil where there is none
+	golang  func() *gopclntab.Table // likewise
 
 	mu       sync.Mutex
 	reader   *dwarf.Reader // once it is open
@@ -33,7 +37,9 @@ type Resolver struct {
 func New(o, debug *object.Object) *Resolver {
 	r := &Resolver{o: o, debug: debug}
 	r.symbols = sync.OnceValue(r.openSymbols)
+	r.aliases = sync.OnceValue(r.openAliases)
 	r.dwarf = sync.OnceValue(r.openDWARF)
+	r.golang = sync.OnceValue(r.openGo)
 	return r
 }
 
@@ -75,6 +81,14 @@ func (r *Resolver) Close() error {
 		return nil
 	}
 	return d.Close()
+}
+
+func (r *Resolver) openGo() *gopclntab.Table {
+	t, err := gopclntab.New(r.o)
+	if err != nil && !errors.Is(err, gopclntab.ErrNoTable) {
+		r.problem(err.Error())
+	}
+	return t
 }
 
 // problem notes a sentence once.
@@ -124,6 +138,15 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 		}
 	}
 	if len(dst) == before {
+		if t := r.golang(); t != nil {
+			var err error
+			if dst, err = t.Frames(dst, address); err != nil {
+				r.problem(err.Error())
+			}
+			if len(dst) > before {
+				return dst, nil
+			}
+		}
 		return r.symbols().Frames(dst, address)
 	}
 	last := &dst[len(dst)-1]
@@ -225,7 +248,14 @@ func isWord(c byte) bool {
 }
 
 // Function returns the bounds of the function that holds an ELF virtual
-// address, from the symbols; see symtab.Table.Function.
+// address, from the symbols, see symtab.Table.Function, else from the table of
+// the Go runtime.
 func (r *Resolver) Function(address uint64) (symbol.Symbol, bool) {
-	return r.symbols().Function(address)
+	if s, ok := r.symbols().Function(address); ok {
+		return s, true
+	}
+	if t := r.golang(); t != nil {
+		return t.Function(address)
+	}
+	return symbol.Symbol{}, false
 }

@@ -1,0 +1,427 @@
+// Package gopclntab reads the table of functions, files and lines that the Go
+// linker writes for the runtime (.gopclntab), which stripping leaves in place.
+//
+// Four layouts are read, told by their magic numbers: those of Go 1.2, 1.16,
+// 1.18 and 1.20. Inlined calls are known from Go 1.20 on: the layout of their
+// trees before that is not read, and the one frame has the position of the
+// innermost call.
+package gopclntab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// ErrNoTable says that an object has no .gopclntab.
+var ErrNoTable = errors.New("no .gopclntab")
+
+// sectionNames are those of the table, by how the executable was linked.
+var sectionNames = []string{".gopclntab", ".data.rel.ro.gopclntab"}
+
+// The magic numbers of the layouts.
+const (
+	magic12  = 0xfffffffb
+	magic116 = 0xfffffffa
+	magic118 = 0xfffffff0
+	magic120 = 0xfffffff1
+)
+
+// Indexes of the tables that inlined calls are found by, the same in all
+// versions that have the layout of 1.20.
+const (
+	pcdataInlTree   = 2
+	funcdataInlTree = 3
+	inlinedCallSize = 16
+)
+
+// Bounds on what one address costs.
+const (
+	maxSteps  = 1 << 20 // of a table of values by PC
+	maxInline = 1 << 10 // nested calls
+	maxName   = 1 << 16 // bytes
+)
+
+// A Table is the functions of one Go program. It implements symbol.Source, does
+// not change, and may be used concurrently.
+type Table struct {
+	name    string
+	order   binary.ByteOrder
+	magic   uint32
+	quantum uint64
+	ptrSize int
+
+	nfunc     int
+	field     int // bytes of a field of functab
+	textStart uint64
+	names     []byte
+	cutab     []byte
+	files     []byte
+	pctab     []byte
+	functab   []byte // and the functions, whose offsets count from here
+	gofunc    []byte // what funcdata offsets count from; nil where that is not known
+}
+
+// New finds the table of an object. The error of an object without one wraps
+// ErrNoTable.
+func New(o *object.Object) (*Table, error) {
+	for _, name := range sectionNames {
+		s := o.Section(name)
+		if s == nil {
+			continue
+		}
+		b, err := s.Data()
+		if errors.Is(err, object.ErrNoData) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var t *Table
+		err = object.Guard(func() (err error) {
+			if t, err = parse(b); err != nil {
+				return fmt.Errorf("%s: section %s: %w", o.Name(), name, err)
+			}
+			t.name = o.Name()
+			t.textStart, t.gofunc = 0, nil
+			if t.magic == magic118 || t.magic == magic120 {
+				t.place(o, s.Address, b)
+			}
+			return nil
+		})
+		return t, err
+	}
+	return nil, fmt.Errorf("%s: %w", o.Name(), ErrNoTable)
+}
+
+// parse reads the header. Addresses of functions in the layouts of 1.18 and 1.20
+// count from textStart, which is not known yet.
+func parse(b []byte) (*Table, error) {
+	if len(b) < 16 {
+		return nil, fmt.Errorf("%d bytes, expected 16 or more", len(b))
+	}
+	t := &Table{quantum: uint64(b[6]), ptrSize: int(b[7])}
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		switch magic := order.Uint32(b); magic {
+		case magic12, magic116, magic118, magic120:
+			t.order, t.magic = order, magic
+		}
+	}
+	switch {
+	case t.order == nil:
+		return nil, fmt.Errorf("offset 0: magic number % x, expected one of Go 1.2, 1.16, 1.18 or 1.20", b[:4])
+	case b[4] != 0 || b[5] != 0 || t.quantum != 1 && t.quantum != 2 && t.quantum != 4:
+		return nil, fmt.Errorf("offset 4: % x, expected two zero bytes and an instruction size of 1, 2 or 4", b[4:7])
+	case t.ptrSize != 4 && t.ptrSize != 8:
+		return nil, fmt.Errorf("offset 7: pointers of %d bytes, expected 4 or 8", t.ptrSize)
+	}
+	t.field = t.ptrSize
+	if t.magic == magic118 || t.magic == magic120 {
+		t.field = 4
+	}
+	words := map[uint32]int{magic12: 1, magic116: 7, magic118: 8, magic120: 8}[t.magic]
+	if len(b) < 8+words*t.ptrSize {
+		return nil, fmt.Errorf("%d bytes, expected a header of %d", len(b), 8+words*t.ptrSize)
+	}
+	word := func(n int) uint64 { return t.pointer(b[8+n*t.ptrSize:]) }
+	// from is the part of the table that begins where a word of the header says.
+	var wrong error
+	from := func(n int) []byte {
+		at := word(n)
+		if at > uint64(len(b)) {
+			wrong = fmt.Errorf("offset %#x: a part begins at %#x of %#x", 8+n*t.ptrSize, at, len(b))
+			return nil
+		}
+		return b[at:]
+	}
+	if t.magic == magic12 {
+		t.names, t.pctab, t.functab = b, b, b
+	} else {
+		first := words - 5
+		t.names, t.cutab, t.files, t.pctab, t.functab = from(first), from(first+1), from(first+2), from(first+3), from(first+4)
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	entries := t.entries()
+	n := word(0)
+	if n > uint64(len(entries)/(2*t.field)) || uint64(len(entries)) < (2*n+1)*uint64(t.field) {
+		return nil, fmt.Errorf("offset 8: %d functions, which are not in the %d bytes of the table", n, len(entries))
+	}
+	t.nfunc = int(n)
+	if t.magic == magic12 {
+		end := (2*t.nfunc + 1) * t.field
+		if len(entries) < end+4 {
+			return nil, fmt.Errorf("%d bytes, expected the offset of the files after %d functions", len(b), t.nfunc)
+		}
+		at := t.order.Uint32(entries[end:])
+		if uint64(at) > uint64(len(b)) {
+			return nil, fmt.Errorf("the files begin at %#x of %#x", at, len(b))
+		}
+		t.files = b[at:]
+	}
+	return t, nil
+}
+
+// entries is the table of functions: their starts, and where they are described.
+func (t *Table) entries() []byte {
+	if t.magic == magic12 {
+		return t.functab[8+t.ptrSize:]
+	}
+	return t.functab
+}
+
+func (t *Table) pointer(b []byte) uint64 {
+	if t.ptrSize == 4 {
+		return uint64(t.order.Uint32(b))
+	}
+	return t.order.Uint64(b)
+}
+
+// entry reads a field of the table of functions.
+func (t *Table) entry(n int) uint64 {
+	b := t.entries()[n*t.field:]
+	if t.field == 4 {
+		return uint64(t.order.Uint32(b))
+	}
+	return t.order.Uint64(b)
+}
+
+// start is where a function begins; that of number nfunc is where the last one ends.
+func (t *Table) start(n int) uint64 { return t.textStart + t.entry(2*n) }
+
+// A function is what the table has of one.
+type function struct {
+	start, end uint64
+	name       int32
+	pcfile     uint32
+	pcln       uint32
+	unit       uint32 // index in cutab of the unit's files
+	line       int32  // of the declaration; 0: not known
+	npcdata    uint32
+	nfuncdata  uint8
+	rest       []byte // pcdata, then funcdata
+}
+
+// find returns the function that holds an address.
+func (t *Table) find(address uint64) (f function, ok bool, err error) {
+	if t.nfunc == 0 || address < t.start(0) || address >= t.start(t.nfunc) {
+		return f, false, nil
+	}
+	n := sort.Search(t.nfunc, func(i int) bool { return t.start(i) > address }) - 1
+	if n < 0 { // starts that are not in order
+		return f, false, nil
+	}
+	f, err = t.function(n)
+	return f, err == nil && address >= f.start && address < f.end, err
+}
+
+// function reads the description of a function.
+func (t *Table) function(n int) (f function, err error) {
+	at := t.entry(2*n + 1)
+	f.start, f.end = t.start(n), t.start(n+1)
+	head := 4
+	if t.magic == magic12 || t.magic == magic116 {
+		head = t.ptrSize
+	}
+	// The fields after the start, of 4 bytes each: name, args, deferreturn, pcsp,
+	// pcfile, pcln, npcdata, and in later layouts the unit and the first line.
+	size := map[uint32]int{magic12: 8 * 4, magic116: 9 * 4, magic118: 9 * 4, magic120: 10 * 4}[t.magic] + head
+	if at > uint64(len(t.functab)) || uint64(len(t.functab))-at < uint64(size) {
+		return f, fmt.Errorf("%s: function %d of .gopclntab at %#x is not in its %#x bytes", t.name, n, at, len(t.functab))
+	}
+	b := t.functab[at:]
+	field := func(i int) uint32 { return t.order.Uint32(b[head+4*i:]) }
+	f.name, f.pcfile, f.pcln, f.npcdata = int32(field(0)), field(4), field(5), field(6)
+	last := 7 // the field of one byte each: function id, flags, padding, nfuncdata
+	if t.magic != magic12 {
+		f.unit = field(7)
+		last = 8
+	}
+	if t.magic == magic120 {
+		f.line = int32(field(8))
+		last = 9
+	}
+	f.nfuncdata = b[head+4*last+3]
+	f.rest = b[size:]
+	return f, nil
+}
+
+// value is the value of a table at an address in a function; ok is false where
+// there is none.
+func (t *Table) value(f *function, table uint32, address uint64) (value int32, ok bool) {
+	if table == 0 || uint64(table) >= uint64(len(t.pctab)) {
+		return 0, false
+	}
+	b := t.pctab[table:]
+	pc := f.start
+	value = -1
+	for step := 0; step < maxSteps; step++ {
+		delta, n := binary.Uvarint(b)
+		if n <= 0 || delta == 0 && step > 0 {
+			return 0, false
+		}
+		b = b[n:]
+		advance, n := binary.Uvarint(b)
+		if n <= 0 || advance > (f.end-pc)/t.quantum {
+			// A table may run beyond its function, no further than its last value.
+			if n <= 0 {
+				return 0, false
+			}
+			advance = (f.end - pc + t.quantum - 1) / t.quantum
+		}
+		b = b[n:]
+		value += zigzag(uint32(delta))
+		pc += advance * t.quantum
+		if address < pc {
+			return value, true
+		}
+		if pc >= f.end {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+func zigzag(v uint32) int32 { return int32(v>>1) ^ -int32(v&1) }
+
+// Frames appends the frames at an ELF virtual address; see symbol.Source. An
+// error says what of the table is wrong.
+func (t *Table) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	before := len(dst)
+	err := object.Guard(func() (err error) {
+		dst, err = t.frames(dst, address)
+		return err
+	})
+	if err != nil {
+		return dst[:before], err
+	}
+	return dst, nil
+}
+
+func (t *Table) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	f, ok, err := t.find(address)
+	if err != nil || !ok {
+		return dst, err
+	}
+	// The lines end where the function does; what follows fills the space up to
+	// the next one.
+	if _, ok := t.value(&f, f.pcln, address); !ok && f.pcln != 0 {
+		return dst, nil
+	}
+	tree := t.tree(&f)
+	for range maxInline {
+		frame := symbol.Frame{}
+		frame.File, frame.Line = t.position(&f, address)
+		call, inlined := t.inlined(&f, tree, address)
+		if !inlined {
+			frame.Function, frame.StartLine = t.text(f.name), int(max(f.line, 0))
+			frame.Start, frame.HasStart = f.start, true
+			return append(dst, frame), nil
+		}
+		frame.Function, frame.StartLine, frame.Inlined = t.text(call.name), int(max(call.line, 0)), true
+		dst = append(dst, frame)
+		if address = f.start + uint64(call.parent); address >= f.end {
+			return dst, fmt.Errorf("%s: .gopclntab: a call inlined into the function at %#x is at %#x, beyond its end", t.name, f.start, address)
+		}
+	}
+	return dst, fmt.Errorf("%s: .gopclntab: more than %d inlined calls at %#x", t.name, maxInline, address)
+}
+
+// Function returns the function that holds an ELF virtual address.
+func (t *Table) Function(address uint64) (s symbol.Symbol, ok bool) {
+	_ = object.Guard(func() error {
+		f, found, err := t.find(address)
+		if err == nil && found {
+			s, ok = symbol.Symbol{Name: t.text(f.name), Start: f.start, End: f.end}, true
+		}
+		return nil
+	})
+	return s, ok
+}
+
+// text is a function's name.
+func (t *Table) text(offset int32) string {
+	if offset < 0 || int64(offset) >= int64(len(t.names)) {
+		return ""
+	}
+	return cString(t.names[offset:])
+}
+
+func cString(b []byte) string {
+	if end := bytes.IndexByte(b[:min(len(b), maxName)], 0); end >= 0 {
+		return string(b[:end])
+	}
+	return ""
+}
+
+// position is the file and line of an address in a function; "" and 0 where they
+// are not known.
+func (t *Table) position(f *function, address uint64) (string, int) {
+	line, ok := t.value(f, f.pcln, address)
+	if !ok || line < 0 {
+		return "", 0
+	}
+	number, ok := t.value(f, f.pcfile, address)
+	if !ok || number < 0 {
+		return "", 0
+	}
+	name := ""
+	if t.magic == magic12 {
+		// The count of files stands where file 0 would.
+		if at := 4 * uint64(number); at+4 <= uint64(len(t.files)) && uint64(number) < uint64(t.order.Uint32(t.files)) {
+			name = t.text(int32(t.order.Uint32(t.files[at:])))
+		}
+	} else if at := 4 * (uint64(f.unit) + uint64(number)); at+4 <= uint64(len(t.cutab)) {
+		if off := t.order.Uint32(t.cutab[at:]); uint64(off) < uint64(len(t.files)) {
+			name = cString(t.files[off:])
+		}
+	}
+	if name == "" {
+		return "", 0
+	}
+	return name, int(line)
+}
+
+// A call is one that was inlined.
+type call struct {
+	name   int32
+	parent int32 // an instruction at the position of the call, from the function's start
+	line   int32 // of the declaration
+}
+
+// tree returns the inlined calls of a function; nil where there are none, or
+// where they are not known.
+func (t *Table) tree(f *function) []byte {
+	if t.magic != magic120 || f.nfuncdata <= funcdataInlTree || f.npcdata <= pcdataInlTree {
+		return nil
+	}
+	at := 4 * (uint64(f.npcdata) + funcdataInlTree)
+	if at+4 > uint64(len(f.rest)) {
+		return nil
+	}
+	off := t.order.Uint32(f.rest[at:])
+	if uint64(off) >= uint64(len(t.gofunc)) {
+		return nil
+	}
+	return t.gofunc[off:]
+}
+
+// inlined returns the innermost call that was inlined at an address.
+func (t *Table) inlined(f *function, tree []byte, address uint64) (c call, ok bool) {
+	if tree == nil {
+		return c, false
+	}
+	n, ok := t.value(f, t.order.Uint32(f.rest[4*pcdataInlTree:]), address)
+	if !ok || n < 0 || (uint64(n)+1)*inlinedCallSize > uint64(len(tree)) {
+		return c, false
+	}
+	b := tree[int(n)*inlinedCallSize:]
+	c = call{int32(t.order.Uint32(b[4:])), int32(t.order.Uint32(b[8:])), int32(t.order.Uint32(b[12:]))}
+	return c, c.parent >= 0 && t.text(c.name) != ""
+}
