@@ -23,7 +23,12 @@ const (
 // usageError is an error in the command line itself.
 type usageError struct{ error }
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	if tool := toolNamed(os.Args[0]); tool != nil {
+		os.Exit(tool(os.Args))
+	}
+	os.Exit(run(os.Args[1:]))
+}
 
 // run is the whole command; it returns the exit status.
 func run(args []string) int {
@@ -51,6 +56,7 @@ func newRoot() *cobra.Command {
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
 		Example: `  unwindd stack core                    the stacks of a core file
   unwindd stack core --format json      the same for programs
+  unwindd symbolize --obj server 0x1257 the functions and lines at an address
   unwindd plugin list                   the architectures it knows`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -59,7 +65,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newEval(g), newDump(g), newPlugin(g))
+	root.AddCommand(newStack(g), newSymbolize(g), newEval(g), newDump(g), newPlugin(g))
 	return root
 }
 

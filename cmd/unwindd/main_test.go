@@ -24,6 +24,9 @@ func command(args ...string) *exec.Cmd {
 // TestMain lets the test binary be unwindd: the engine starts its own
 // executable as the plugins' parent, and here that is the test binary.
 func TestMain(m *testing.M) {
+	if tool := toolNamed(os.Args[0]); tool != nil {
+		os.Exit(tool(os.Args))
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(run(os.Args[1:]))
 	}
@@ -36,6 +39,9 @@ func TestMain(m *testing.M) {
 	os.Setenv("MALLOC_ARENA_MAX", "1") // keeps cores small
 	status := m.Run()
 	os.RemoveAll(cache)
+	if symbolizePrograms != "" {
+		os.RemoveAll(symbolizePrograms)
+	}
 	if built.dir != "" {
 		os.RemoveAll(built.dir)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// globalDebugDir is where systems keep separate debug files.
-const globalDebugDir = "/usr/lib/debug"
+// DebugDir is where systems keep separate debug files.
+const DebugDir = "/usr/lib/debug"
 
 // FindDebug opens the separate debug file of an object. It looks, under
 // /usr/lib/debug of Sysroot and in DebugDirs, for .build-id/xx/yyyy.debug; then
@@ -46,7 +46,7 @@ func (f *Finder) FindDebug(o *Object) Found {
 // debugPlaces are where a debug file may be, but for those found by build ID in Folders.
 func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	inDebugDirs := func(name string) {
-		list = append(list, f.rootPlace(path.Join(globalDebugDir, name)))
+		list = append(list, f.rootPlace(path.Join(DebugDir, name)))
 		for _, dir := range f.DebugDirs {
 			list = append(list, hostPlace(filepath.Join(dir, name)))
 		}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// symbolizeFlags are the flags of `unwindd symbolize`.
+type symbolizeFlags struct {
+	*globals
+	object     string
+	style      string
+	functions  string
+	noDemangle bool
+	noInlines  bool
+	pretty     bool
+	addresses  bool
+	baseNames  bool
+	relative   bool
+	context    int64
+	adjustVMA  string
+	debugDirs  []string
+}
+
+func newSymbolize(g *globals) *cobra.Command {
+	f := &symbolizeFlags{globals: g}
+	cmd := &cobra.Command{
+		Use:   "symbolize --obj FILE [ADDRESS...]",
+		Short: "Say what functions and lines addresses of a file are",
+		Long: `Print the functions and source lines at addresses of a code object, inlined
+calls included, innermost first. Without addresses they are read from standard
+input, one a line, and each answer ends with an empty line.
+
+A line, or an argument, may also name the file: "FILE ADDRESS". CODE, DATA or
+FRAME before it say what is asked for; FILE: and BUILDID: before the name, what
+it is. Instead of an address, the name of a function in the symbol table will do.
+
+The executable does what llvm-symbolizer does under the name llvm-symbolizer,
+and what addr2line does under the name addr2line, with their options.`,
+		Example: `  unwindd symbolize --obj server 0x401257
+  unwindd symbolize --obj server --output-style json 0x401257
+  echo 'server 0x401257' | unwindd symbolize`,
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.object, "obj", "e", "", "the addresses are of `FILE`")
+	flags.StringVar(&f.style, "output-style", "llvm", "print as `STYLE`: llvm, gnu (as addr2line, and read numbers as hexadecimal) or json")
+	flags.StringVar(&f.functions, "functions", "linkage", "print functions' `NAMES`: linkage, short or none")
+	flags.BoolVar(&f.noDemangle, "no-demangle", false, "print names as linkers have them")
+	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
+	flags.BoolVarP(&f.pretty, "pretty-print", "p", false, "print a function and its line as one line, JSON indented")
+	flags.BoolVarP(&f.addresses, "addresses", "a", false, "print each address before its functions")
+	flags.BoolVarP(&f.baseNames, "basenames", "s", false, "print files without their directories")
+	flags.BoolVar(&f.relative, "relativenames", false, "print files without the compilation directory")
+	flags.Int64Var(&f.context, "print-source-context-lines", 0, "print `N` lines of source around each line")
+	flags.StringVar(&f.adjustVMA, "adjust-vma", "0", "subtract `OFFSET` from addresses")
+	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	return cmd
+}
+
+// chosen gives the value of a name among those that a flag takes.
+func chosen[T any](flag, name string, values map[string]T, expected string) (T, error) {
+	v, ok := values[strings.ToLower(name)]
+	if !ok {
+		return v, usageError{fmt.Errorf("--%s %s: expected %s", flag, name, expected)}
+	}
+	return v, nil
+}
+
+func (f *symbolizeFlags) run(args []string) error {
+	if err := f.checkFormat("text", "json"); err != nil {
+		return err
+	}
+	style, err := chosen("output-style", f.style, map[string]report.SymbolStyle{
+		"llvm": report.StyleLLVM, "gnu": report.StyleAddr2line, "json": report.StyleJSON,
+	}, "llvm, gnu or json")
+	if err != nil {
+		return err
+	}
+	if f.format == "json" {
+		style = report.StyleJSON
+	}
+	functions, err := chosen("functions", f.functions, functionNames, "linkage, short or none")
+	if err != nil {
+		return err
+	}
+	adjust, err := parseNumber(f.adjustVMA)
+	if err != nil {
+		return usageError{fmt.Errorf("--adjust-vma %s: expected a number", f.adjustVMA)}
+	}
+	if f.context < 0 {
+		return usageError{errors.New("--print-source-context-lines: expected 0 or more")}
+	}
+	options := report.SymbolOptions{
+		Style: style, Functions: functions, Demangle: !f.noDemangle,
+		Pretty: f.pretty, Addresses: f.addresses, Context: f.context,
+	}
+	switch {
+	case f.baseNames:
+		options.Paths = report.BaseNames
+	case f.relative:
+		options.Paths = report.RelativePaths
+	}
+	return f.write(func(w *writer) error {
+		s := newSymbolSession(f.debugDirs, f.verbose)
+		defer s.symbolizer.Close()
+		s.tool, s.object, s.inlines, s.style = "unwindd", f.object, !f.noInlines, style
+		s.hex = style == report.StyleAddr2line
+		s.linkage, s.adjustVMA = functions == report.LinkageNames, adjust
+		s.out = bufio.NewWriter(w)
+		s.writer = report.NewSymbolWriter(s.out, options)
+		return s.run(args, os.Stdin)
+	})
+}
+
+// functionNames are the values of --functions.
+var functionNames = map[string]report.FunctionNames{
+	"linkage": report.LinkageNames, "short": report.ShortNames, "none": report.NoNames,
+}
+
+// newSymbolSession opens nothing yet.
+func newSymbolSession(debugDirs []string, verbose bool) *symbolSession {
+	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Relocations: relocations}
+	if verbose {
+		options.Log = func(text string) { fmt.Fprintf(os.Stderr, "unwindd: %s\n", text) }
+	}
+	return &symbolSession{symbolizer: engine.NewSymbolizer(options), stderr: os.Stderr}
+}
+
+// relocations are the relocation types of a relocatable object's machine, by
+// the descriptions that are built in.
+func relocations(o *object.Object) ([]object.Relocation, error) {
+	for _, b := range bundled {
+		d := b.Description()
+		for _, r := range d.Recognises {
+			if r.ELFMachine != 0 && r.ELFMachine == o.Machine() {
+				return d.Relocations, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("ELF machine %d is of no architecture that is built in", o.Machine())
+}

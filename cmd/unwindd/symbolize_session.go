@@ -1,0 +1,347 @@
+package main
+
+import (
+	"bufio"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// maxQuestion bounds a line of standard input, in bytes.
+const maxQuestion = 1 << 20
+
+// symbolSession answers questions about addresses, in the protocol of
+// llvm-symbolizer: each is "[CODE|DATA|FRAME] [FILE:|BUILDID:]NAME ADDRESS",
+// without the name where the command line gives a file.
+type symbolSession struct {
+	tool      string // the name that begins messages
+	object    string // "": every question names its file
+	buildID   []byte // likewise
+	inlines   bool
+	hex       bool // numbers are hexadecimal, with 0x or without
+	style     report.SymbolStyle
+	linkage   bool // functions have their linkage names
+	adjustVMA uint64
+
+	symbolizer *engine.Symbolizer
+	out        *bufio.Writer
+	stderr     io.Writer
+	writer     *report.SymbolWriter
+	failed     map[string]bool // files that could not be opened, and were said so
+}
+
+// run answers the questions, or those of standard input where there are none.
+func (s *symbolSession) run(questions []string, stdin io.Reader) error {
+	s.failed = map[string]bool{}
+	if s.object != "" {
+		if _, err := s.symbolizer.Open(s.object); err != nil {
+			if s.style == report.StyleJSON {
+				_ = s.writer.Write(&report.Answer{Module: s.object, HasAddress: true, Error: sayFile(s.object, err)})
+				_ = s.out.Flush()
+			}
+			return &fileError{s.object, err}
+		}
+	}
+	if len(questions) > 0 {
+		s.writer.BeginList()
+		for _, q := range questions {
+			if err := s.answer(q); err != nil {
+				return err
+			}
+		}
+		return errors.Join(s.writer.EndList(), s.out.Flush())
+	}
+	lines := bufio.NewScanner(stdin)
+	lines.Buffer(nil, maxQuestion)
+	for lines.Scan() {
+		err := s.answer(strings.ReplaceAll(lines.Text(), "\r", ""))
+		if err := errors.Join(err, s.out.Flush()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return nil
+}
+
+// A fileError is a file that cannot be opened.
+type fileError struct {
+	name string
+	err  error
+}
+
+func (e *fileError) Error() string { return fmt.Sprintf("'%s': %s", e.name, sayFile(e.name, e.err)) }
+func (e *fileError) Unwrap() error { return e.err }
+
+// sayFile says why a file of a name cannot be opened, where llvm-symbolizer has a
+// sentence for it in its words.
+func sayFile(name string, err error) string {
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, engine.ErrNoBuildID):
+		return engine.ErrNoBuildID.Error()
+	case errors.Is(err, syscall.ENOENT):
+		return "No such file or directory"
+	case errors.Is(err, syscall.EACCES):
+		return "Permission denied"
+	case errors.Is(err, object.ErrNotRegular) && isDirectory(name):
+		return "Is a directory"
+	case errors.Is(err, object.ErrNotELF), errors.Is(err, object.ErrEmpty):
+		return "The file was not recognized as a valid object file"
+	case errors.As(err, &number):
+		return number.Error()
+	}
+	return err.Error()
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// A question is a line of the protocol.
+type question struct {
+	kind    report.AnswerKind
+	module  string // as the answer names it
+	path    string
+	buildID []byte
+	address uint64
+	symbol  string // instead of an address
+	offset  uint64 // in it
+}
+
+// errNoQuestion is the error of an empty line, which is answered without a word.
+var errNoQuestion = errors.New("")
+
+const blanks = " \n\r"
+
+// parse reads a line. With an error comes what was read so far.
+func (s *symbolSession) parse(line string) (q question, err error) {
+	if line == "" {
+		return q, errNoQuestion
+	}
+	for prefix, kind := range map[string]report.AnswerKind{"CODE ": report.AnswerCode, "DATA ": report.AnswerData, "FRAME ": report.AnswerFrame} {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			line, q.kind = rest, kind
+			break
+		}
+	}
+	if line, err = s.parseFile(line, &q); err != nil {
+		return q, err
+	}
+	line = strings.TrimLeft(line, blanks)
+	if line == "" {
+		return q, errors.New("no module offset has been specified")
+	}
+	if end := strings.IndexAny(line, blanks); end >= 0 {
+		line = line[:end]
+	}
+	switch {
+	case s.hex:
+		// Whatever is a hexadecimal number is one, like addr2line's.
+		digits := strings.TrimPrefix(strings.TrimPrefix(line, "0x"), "0X")
+		if q.address, err = strconv.ParseUint(digits, 16, 64); err == nil {
+			return q, nil
+		}
+		if line[0] >= '0' && line[0] <= '9' {
+			return q, errors.New("expected a number as module offset")
+		}
+	case line[0] >= '0' && line[0] <= '9':
+		if q.address, err = parseNumber(line); err != nil {
+			return q, errors.New("expected a number as module offset")
+		}
+		return q, nil
+	}
+	q.symbol = line
+	if name, offset, ok := strings.Cut(line, "+"); ok && name != "" {
+		if n, err := parseNumber(offset); err == nil {
+			q.symbol, q.offset = name, n
+		}
+	}
+	return q, nil
+}
+
+// parseFile reads the name of a file and gives the rest of the line.
+func (s *symbolSession) parseFile(line string, q *question) (string, error) {
+	isFile, isID := false, false
+	for {
+		line = strings.TrimLeft(line, blanks)
+		rest, ok := strings.CutPrefix(line, "FILE:")
+		if !ok {
+			if rest, ok = strings.CutPrefix(line, "BUILDID:"); !ok {
+				break
+			}
+			if isID || isFile {
+				return "", errors.New("duplicate input file specification prefix")
+			}
+			line, isID = rest, true
+			continue
+		}
+		if isID || isFile {
+			return "", errors.New("duplicate input file specification prefix")
+		}
+		line, isFile = rest, true
+	}
+	if s.object != "" || s.buildID != nil {
+		if isFile || isID {
+			return "", errors.New("input file has already been specified")
+		}
+		q.path, q.module, q.buildID = s.object, s.object, s.buildID
+		if s.buildID != nil {
+			q.module = strings.ToUpper(hex.EncodeToString(s.buildID))
+		}
+		return line, nil
+	}
+	name := ""
+	if line != "" && (line[0] == '"' || line[0] == '\'') {
+		if end := strings.IndexByte(line[1:], line[0]); end >= 0 {
+			name, line = line[1:1+end], line[2+end:]
+		}
+	} else {
+		end := strings.IndexAny(line, blanks)
+		if end < 0 {
+			end = len(line)
+		}
+		name, line = line[:end], line[end:]
+	}
+	switch {
+	case name == "" && isFile:
+		return "", errors.New("must be followed by an input file")
+	case name == "" && isID:
+		return "", errors.New("must be followed by a hash")
+	case name == "":
+		return "", errors.New("no input filename has been specified")
+	}
+	if isID {
+		id, err := hex.DecodeString(name)
+		if err != nil {
+			return "", errors.New("wrong format of build-id")
+		}
+		q.buildID, q.module = id, strings.ToUpper(name)
+		return line, nil
+	}
+	q.path, q.module = name, name
+	return line, nil
+}
+
+// parseNumber reads a number as C has them, and 0b and 0o.
+func parseNumber(text string) (uint64, error) {
+	base := 10
+	if len(text) > 1 && text[0] == '0' {
+		switch text[1] {
+		case 'x', 'X':
+			base, text = 16, text[2:]
+		case 'b', 'B':
+			base, text = 2, text[2:]
+		case 'o':
+			base, text = 8, text[2:]
+		default:
+			base, text = 8, text[1:]
+		}
+	}
+	return strconv.ParseUint(text, base, 64)
+}
+
+// say writes a message about a question.
+func (s *symbolSession) say(about string, text string) {
+	fmt.Fprintf(s.stderr, "%s: error: '%s': %s\n", s.tool, about, text)
+}
+
+// answer answers a line.
+func (s *symbolSession) answer(line string) error {
+	q, err := s.parse(line)
+	if err != nil {
+		if !errors.Is(err, errNoQuestion) {
+			s.say(line, err.Error())
+		}
+		return s.writer.Write(&report.Answer{Module: q.module, Frames: []symbol.Frame{{}}})
+	}
+	a := report.Answer{Module: q.module, Kind: q.kind, Symbol: q.symbol, Address: q.address, HasAddress: q.symbol == ""}
+	if q.symbol != "" && q.kind == report.AnswerCode {
+		a.Kind = report.AnswerNamed
+	}
+	f, err := s.open(&q)
+	switch {
+	case err != nil && s.failed[q.module]:
+		// It was said the first time.
+		if !s.inlines && a.Kind == report.AnswerCode {
+			a.Frames = []symbol.Frame{{}}
+		}
+	case err != nil:
+		s.failed[q.module] = true
+		if s.style == report.StyleJSON {
+			a.Error = sayFile(q.path, err)
+			break
+		}
+		s.say(q.module, sayFile(q.path, err))
+	default:
+		if err := object.Guard(func() error { s.fill(&a, f, &q); return nil }); err != nil {
+			s.say(q.module, err.Error())
+		}
+	}
+	return s.writer.Write(&a)
+}
+
+func (s *symbolSession) open(q *question) (*engine.SymbolFile, error) {
+	if q.buildID != nil {
+		return s.symbolizer.OpenBuildID(q.buildID)
+	}
+	return s.symbolizer.Open(q.path)
+}
+
+// fill looks up what was asked for.
+func (s *symbolSession) fill(a *report.Answer, f *engine.SymbolFile, q *question) {
+	address := q.address - s.adjustVMA
+	switch {
+	case a.Kind == report.AnswerNamed:
+		for _, named := range f.Lookup(q.symbol) {
+			at := named.Start
+			if q.offset < named.Size {
+				at += q.offset
+			}
+			if frame := outermost(f.FramesLLVM(at, s.linkage)); frame.File != "" {
+				a.Frames = append(a.Frames, frame)
+			}
+		}
+	case q.symbol != "": // variables are found by address only
+	case a.Kind == report.AnswerData:
+		if named, ok := f.Data(address); ok {
+			a.Data = report.DataAnswer{Name: named.Name, Start: named.Start, Size: named.Size, File: named.File}
+		}
+	case a.Kind == report.AnswerFrame:
+	case s.style == report.StyleAddr2line:
+		a.Frames = f.FramesGNU(address, s.inlines)
+	case s.inlines:
+		a.Frames = f.FramesLLVM(address, s.linkage)
+	case s.style == report.StyleLLVMGNU:
+		a.Frames = f.FramesLLVM(address, s.linkage)[:1]
+	default:
+		a.Frames = []symbol.Frame{outermost(f.FramesLLVM(address, s.linkage))}
+		if !s.linkage { // of the innermost function then
+			a.Frames = f.FramesLLVM(address, false)[:1]
+		}
+	}
+}
+
+// outermost joins the frames of an address into one: the function that holds
+// the code, at the position of the innermost.
+func outermost(frames []symbol.Frame) symbol.Frame {
+	frame, last := frames[0], &frames[len(frames)-1]
+	if last.HasStart || len(frames) > 1 {
+		frame.Function, frame.LinkageName, frame.Name = last.Function, last.LinkageName, last.Name
+		frame.Start, frame.HasStart = last.Start, last.HasStart
+	}
+	frame.Inlined = false
+	return frame
+}

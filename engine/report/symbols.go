@@ -1,0 +1,466 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A SymbolStyle is a form in which addresses' symbols are written.
+type SymbolStyle int
+
+// The styles. They are those of other tools, byte for byte.
+const (
+	StyleLLVM      SymbolStyle = iota // llvm-symbolizer's own
+	StyleLLVMGNU                      // llvm-symbolizer --output-style=GNU
+	StyleJSON                         // llvm-symbolizer --output-style=JSON
+	StyleAddr2line                    // binutils' addr2line
+)
+
+// FunctionNames says which name of a function is written.
+type FunctionNames int
+
+// The names.
+const (
+	LinkageNames FunctionNames = iota // as linkers have them
+	ShortNames                        // DW_AT_name
+	NoNames
+)
+
+// PathStyle says how much of a file's path is written.
+type PathStyle int
+
+// The paths.
+const (
+	AbsolutePaths PathStyle = iota
+	RelativePaths           // without the compilation directory
+	BaseNames
+)
+
+// SymbolOptions say what a SymbolWriter writes.
+type SymbolOptions struct {
+	Style     SymbolStyle
+	Functions FunctionNames
+	Demangle  bool
+	Paths     PathStyle
+	Pretty    bool // in one line; JSON indented
+	Addresses bool // the address first
+	Verbose   bool // all that is known of each frame
+	// Context is how many lines of source are written around each position.
+	Context int64
+}
+
+// An Answer is what is known at one address, or of one name.
+type Answer struct {
+	Module string // as the question has it
+	// Address is what was asked for; HasAddress is false where a Symbol was, or
+	// where the question could not be understood.
+	Address    uint64
+	HasAddress bool
+	Symbol     string
+	// Error is what is wrong with the question or the file. In JSON an answer
+	// with an error is nothing else.
+	Error string
+
+	Kind   AnswerKind
+	Frames []symbol.Frame // of Code and Named, innermost first
+	Data   DataAnswer
+}
+
+// AnswerKind says what was asked for.
+type AnswerKind int
+
+// The kinds.
+const (
+	AnswerCode  AnswerKind = iota // functions at an address
+	AnswerNamed                   // the position of each function of a name
+	AnswerData                    // a variable
+	AnswerFrame                   // the variables of a frame
+)
+
+// A DataAnswer is a variable.
+type DataAnswer struct {
+	Name        string
+	Start, Size uint64
+	File        string // that declares it
+	Line        uint64
+}
+
+// A SymbolWriter writes answers.
+type SymbolWriter struct {
+	options SymbolOptions
+	w       io.Writer
+	err     error
+	list    []any // of a JSON list
+	listed  bool
+	source  sourceFile
+}
+
+// NewSymbolWriter makes a writer; it writes nothing yet.
+func NewSymbolWriter(w io.Writer, o SymbolOptions) *SymbolWriter {
+	return &SymbolWriter{options: o, w: w}
+}
+
+// BeginList begins a list: in JSON the answers until EndList are one array.
+func (s *SymbolWriter) BeginList() { s.listed = s.options.Style == StyleJSON }
+
+// EndList ends a list.
+func (s *SymbolWriter) EndList() error {
+	if s.listed {
+		s.listed = false
+		if s.list == nil {
+			s.list = []any{}
+		}
+		s.json(s.list)
+		s.list = nil
+	}
+	return s.err
+}
+
+// Write writes an answer. The error is that of the io.Writer, the first one.
+func (s *SymbolWriter) Write(a *Answer) error {
+	switch {
+	case s.options.Style == StyleJSON:
+		s.writeJSON(a)
+	default:
+		s.text(a)
+	}
+	return s.err
+}
+
+func (s *SymbolWriter) print(format string, args ...any) {
+	if s.err == nil {
+		_, s.err = fmt.Fprintf(s.w, format, args...)
+	}
+}
+
+func (s *SymbolWriter) text(a *Answer) {
+	if s.options.Addresses && (a.HasAddress || s.options.Style == StyleAddr2line) {
+		digits := "0x%x"
+		if s.options.Style == StyleAddr2line {
+			digits = "0x%016x"
+		}
+		s.print(digits, a.Address)
+		if s.options.Pretty {
+			s.print(": ")
+		} else {
+			s.print("\n")
+		}
+	}
+	switch {
+	case a.Kind == AnswerData:
+		s.print("%s\n%d %d\n", known(s.demangle(a.Data.Name)), a.Data.Start, a.Data.Size)
+		if a.Data.File == "" {
+			s.print("??:?\n")
+		} else {
+			s.print("%s:%d\n", a.Data.File, a.Data.Line)
+		}
+	case a.Kind == AnswerFrame:
+		s.print("??\n")
+	case s.options.Style == StyleAddr2line:
+		s.addr2line(a.Frames)
+		return
+	default:
+		frames := a.Frames
+		if len(frames) == 0 {
+			frames = []symbol.Frame{{}}
+		}
+		for i := range frames {
+			s.frame(&frames[i], i > 0 && a.Kind == AnswerCode)
+		}
+	}
+	if s.options.Style == StyleLLVM {
+		s.print("\n")
+	}
+}
+
+// known is a name, or what both tools write where there is none.
+func known(name string) string {
+	if name == "" {
+		return "??"
+	}
+	return name
+}
+
+func (s *SymbolWriter) frame(f *symbol.Frame, inlined bool) {
+	if s.options.Functions != NoNames {
+		before, after := "", "\n"
+		if s.options.Pretty {
+			after = " at "
+			if inlined {
+				before = " (inlined by) "
+			}
+		}
+		s.print("%s%s%s", before, known(s.function(f)), after)
+	}
+	file := s.path(f, f.File)
+	if s.options.Verbose {
+		s.print("  Filename: %s\n", known(file))
+		if f.StartLine != 0 {
+			s.print("  Function start filename: %s\n  Function start line: %d\n", s.startFile(f), f.StartLine)
+		}
+		if f.HasStart && s.options.Style == StyleLLVM {
+			s.print("  Function start address: 0x%x\n", f.Start)
+		}
+		s.print("  Line: %d\n  Column: %d\n", f.Line, f.Column)
+		if f.Discriminator != 0 {
+			s.print("  Discriminator: %d\n", f.Discriminator)
+		}
+		return
+	}
+	s.print("%s:%d", known(file), f.Line)
+	switch {
+	case s.options.Style == StyleLLVM:
+		s.print(":%d", f.Column)
+	case f.Discriminator != 0:
+		s.print(" (discriminator %d)", f.Discriminator)
+	}
+	s.print("\n%s", s.context(f))
+}
+
+// addr2line writes the frames of an address.
+func (s *SymbolWriter) addr2line(frames []symbol.Frame) {
+	if len(frames) == 0 {
+		if s.options.Functions != NoNames {
+			if s.options.Pretty {
+				s.print("?? ")
+			} else {
+				s.print("??\n")
+			}
+		}
+		s.print("??:0\n")
+		return
+	}
+	for i := range frames {
+		f := &frames[i]
+		if s.options.Pretty && i > 0 {
+			s.print(" (inlined by) ")
+		}
+		if s.options.Functions != NoNames {
+			s.print("%s", known(s.function(f)))
+			if s.options.Pretty {
+				s.print(" at ")
+			} else {
+				s.print("\n")
+			}
+		}
+		s.print("%s:", known(s.path(f, f.File)))
+		switch {
+		case f.Line == 0:
+			s.print("?\n")
+		case f.Discriminator != 0:
+			s.print("%d (discriminator %d)\n", f.Line, f.Discriminator)
+		default:
+			s.print("%d\n", f.Line)
+		}
+	}
+}
+
+// function is the name that is written of a function; "" where none is known.
+func (s *SymbolWriter) function(f *symbol.Frame) string {
+	name := f.LinkageName
+	switch {
+	case s.options.Functions == NoNames:
+		return ""
+	case s.options.Functions == ShortNames && f.Name != "":
+		name = f.Name
+	case name == "":
+		// What the function is declared in is left out. Where Function ends in
+		// another name, it is the linkage name, which is not mangled.
+		if name = f.Function; f.Name != "" && strings.HasSuffix(name, f.Name) {
+			name = f.Name
+		}
+	}
+	return s.demangle(name)
+}
+
+func (s *SymbolWriter) demangle(name string) string {
+	switch {
+	case !s.options.Demangle:
+		return name
+	case s.options.Style == StyleAddr2line:
+		return symbol.DemangleGNU(name)
+	}
+	return symbol.DemangleLLVM(name)
+}
+
+// startFile is the file of a function's declaration, where llvm-symbolizer has it.
+func (s *SymbolWriter) startFile(f *symbol.Frame) string {
+	if f.ImplicitStartFile {
+		return ""
+	}
+	return s.path(f, f.StartFile)
+}
+
+// path is a file's path as it is written.
+func (s *SymbolWriter) path(f *symbol.Frame, file string) string {
+	switch {
+	case file == "":
+		return ""
+	case s.options.Paths == BaseNames:
+		return path.Base(file)
+	case s.options.Paths == RelativePaths && f.CompDir != "":
+		if rest, ok := strings.CutPrefix(file, strings.TrimSuffix(f.CompDir, "/")+"/"); ok && rest != "" {
+			return rest
+		}
+	}
+	return file
+}
+
+// The members of these types are in the order of their names, as
+// llvm-symbolizer writes them.
+type jsonError struct {
+	Message string
+}
+
+type jsonFrame struct {
+	Column        int
+	Discriminator uint64
+	FileName      string
+	FunctionName  string
+	Line          int
+	Source        string `json:",omitempty"`
+	StartAddress  string
+	StartFileName string
+	StartLine     int
+}
+
+type jsonData struct {
+	Name  string
+	Size  string
+	Start string
+}
+
+type jsonAnswer struct {
+	Address    string       `json:",omitempty"`
+	Data       *jsonData    `json:",omitempty"`
+	Error      *jsonError   `json:",omitempty"`
+	Frame      *[]struct{}  `json:",omitempty"`
+	Loc        *[]jsonFrame `json:",omitempty"`
+	ModuleName string
+	SymName    string       `json:",omitempty"`
+	Symbol     *[]jsonFrame `json:",omitempty"`
+}
+
+func hexadecimal(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
+
+func (s *SymbolWriter) writeJSON(a *Answer) {
+	out := jsonAnswer{ModuleName: a.Module, SymName: a.Symbol}
+	if a.HasAddress {
+		out.Address = hexadecimal(a.Address)
+	}
+	switch {
+	case a.Error != "":
+		out.Error = &jsonError{a.Error}
+	case a.Kind == AnswerData:
+		out.Data = &jsonData{s.demangle(a.Data.Name), hexadecimal(a.Data.Size), hexadecimal(a.Data.Start)}
+	case a.Kind == AnswerFrame:
+		out.Frame = &[]struct{}{}
+	default:
+		list := make([]jsonFrame, 0, len(a.Frames))
+		for i := range a.Frames {
+			list = append(list, s.jsonFrame(&a.Frames[i], a.Kind == AnswerCode))
+		}
+		if a.Kind == AnswerNamed {
+			out.Loc = &list
+		} else {
+			out.Symbol = &list
+		}
+	}
+	if s.listed {
+		s.list = append(s.list, out)
+		return
+	}
+	s.json(out)
+}
+
+func (s *SymbolWriter) jsonFrame(f *symbol.Frame, context bool) jsonFrame {
+	out := jsonFrame{
+		Column: f.Column, Discriminator: f.Discriminator, FileName: s.path(f, f.File), FunctionName: s.function(f),
+		Line: f.Line, StartFileName: s.startFile(f), StartLine: f.StartLine,
+	}
+	if context {
+		out.Source = s.context(f)
+	}
+	if f.HasStart {
+		out.StartAddress = hexadecimal(f.Start)
+	}
+	return out
+}
+
+// json writes a value and a newline.
+func (s *SymbolWriter) json(v any) {
+	if s.err != nil {
+		return
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if s.options.Pretty {
+		e.SetIndent("", "  ")
+	}
+	if s.err = e.Encode(v); s.err == nil {
+		_, s.err = s.w.Write(b.Bytes())
+	}
+}
+
+// maxSource bounds a source file that lines are shown of.
+const maxSource = 64 << 20
+
+// sourceFile is the source file that was read last.
+type sourceFile struct {
+	path, text string
+}
+
+func (c *sourceFile) read(path string) string {
+	if c.path == path {
+		return c.text
+	}
+	*c = sourceFile{path: path}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxSource {
+		return ""
+	}
+	if b, err := os.ReadFile(path); err == nil {
+		c.text = string(b)
+	}
+	return c.text
+}
+
+// context is the lines of source around a frame's position, each with its
+// number; "" where none are asked for or the source is not there.
+func (s *SymbolWriter) context(f *symbol.Frame) string {
+	lines := s.options.Context
+	if lines <= 0 || f.File == "" {
+		return ""
+	}
+	text := f.Source
+	if text == "" {
+		// The path is looked up as it is written.
+		text = s.source.read(s.path(f, f.File))
+	}
+	first := max(1, int64(f.Line)-lines/2)
+	last := first + min(lines, math.MaxInt64-first) - 1
+	width := int(math.Ceil(math.Log10(float64(last))))
+	var out strings.Builder
+	for n := int64(1); n <= last && text != ""; n++ {
+		line, rest, _ := strings.Cut(text, "\n")
+		text = rest
+		if n < first {
+			continue
+		}
+		mark := "  : "
+		if n == int64(f.Line) {
+			mark = " >: "
+		}
+		fmt.Fprintf(&out, "%*d%s%s\n", width, n, mark, strings.TrimSuffix(line, "\r"))
+	}
+	return out.String()
+}
