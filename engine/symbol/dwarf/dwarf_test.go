@@ -167,8 +167,11 @@ type die struct {
 
 type attr struct {
 	name, form uint64
-	value      any // string, uint64 (of the form's size), or label
+	value      any // string, uint64 (of the form's size), expr, or label
 }
+
+// An expr is the bytes of an expression.
+type expr []byte
 
 // A label is the offset of the entry that has it as its mark.
 type label string
@@ -210,6 +213,8 @@ func assemble(units ...die) (info, abbrev []byte) {
 				offsets[label(v)] = uint32(at)
 			case string:
 				info = append(append(info, v...), 0)
+			case expr:
+				info = append(append(info, byte(len(v))), v...)
 			case label:
 				fixups = append(fixups, fixup{len(info), v})
 				info = order.AppendUint32(info, 0)
