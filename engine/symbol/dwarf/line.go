@@ -45,7 +45,12 @@ type lineTable struct {
 	lineHeader
 	sequences   []sequence // by end
 	checkpoints []checkpoint
+	sorted      int // rows kept because they are not in the order of addresses
 }
+
+// sortedSlack bounds the rows out of order that a table may have, beside one for
+// every 4 bytes: they are all kept.
+const sortedSlack = 1 << 14
 
 // A lineHeader is the header of a line number program (DWARF 5, 6.2.4).
 type lineHeader struct {
@@ -537,6 +542,9 @@ func (t *lineTable) index() error {
 
 // sortRows keeps the rows of a sequence, by address, whose program is at an offset.
 func (t *lineTable) sortRows(s *sequence, program uint64, count int) error {
+	if t.sorted += count; uint64(t.sorted) > (t.end-t.offset)/4+sortedSlack {
+		return t.wrong("%d rows are not in the order of their addresses", t.sorted)
+	}
 	m := t.machine()
 	m.c.off = program
 	for range count {
