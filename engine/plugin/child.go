@@ -32,6 +32,7 @@ type child struct {
 	report    *os.File
 
 	exited chan struct{} // closed when the process is dead and state is set
+	silent chan struct{} // closed when standard error has been read to its end
 
 	mu     sync.Mutex
 	pid    int // 0: not started
@@ -45,7 +46,7 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 func newChild() *child {
-	return &child{exited: make(chan struct{}), read: make(chan struct{})}
+	return &child{exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
 }
 
 // prepare makes the command `self plugin exec ... -- command...`. Its
@@ -185,6 +186,32 @@ func describeExit(state *os.ProcessState) string {
 	return fmt.Sprintf("exited with status %d", state.ExitCode())
 }
 
+// lastReader closes end when what it reads has ended.
+type lastReader struct {
+	*os.File
+	once sync.Once
+	end  chan struct{}
+}
+
+func (r *lastReader) Read(p []byte) (int, error) {
+	n, err := r.File.Read(p)
+	if err != nil {
+		r.once.Do(func() { close(r.end) })
+	}
+	return n, err
+}
+
+// waitSilent waits at most d until standard error has been read to its end,
+// which may be after the process's: whoever reads it has to be scheduled first.
+func (c *child) waitSilent(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.silent:
+	case <-t.C:
+	}
+}
+
 // waitExit waits at most d for the process to end.
 func (c *child) waitExit(d time.Duration) bool {
 	t := time.NewTimer(d)
@@ -198,7 +225,7 @@ func (c *child) waitExit(d time.Duration) bool {
 }
 
 func (c *child) Stdout() io.ReadCloser           { return c.stdout }
-func (c *child) Stderr() io.ReadCloser           { return c.stderr }
+func (c *child) Stderr() io.ReadCloser           { return &lastReader{File: c.stderr, end: c.silent} }
 func (c *child) Name() string                    { return c.cmd.Path }
 func (c *child) Diagnose(context.Context) string { return "" }
 

@@ -74,7 +74,7 @@ func (l *launch) start(ctx context.Context) (*process, error) {
 		GRPCBrokerMultiplex: true, // so that a plugin never has to connect to anything
 		SkipHostEnv:         true,
 		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: dir},
-		StartTimeout:        l.timeout,
+		StartTimeout:        l.timeout + time.Minute, // the context ends first, and says so in one way
 		Stderr:              p.log,
 		SyncStdout:          p.log,
 		SyncStderr:          p.log,
@@ -138,6 +138,7 @@ func (p *process) explain(ctx context.Context, err error, timeout time.Duration)
 	case context.Canceled:
 		return errClosed
 	case context.DeadlineExceeded:
+		p.child.waitSilent(pipeGrace)
 		return fmt.Errorf("did not start within %s%s", timeout, p.lastWords())
 	}
 	// A process that is about to die explains more than its silence.
@@ -149,6 +150,7 @@ func (p *process) explain(ctx context.Context, err error, timeout time.Duration)
 	if said := p.child.sandbox(); said.Error != "" {
 		return errors.New(clip(printable(said.Error)))
 	}
+	p.child.waitSilent(pipeGrace)
 	if dead && !p.child.killedByUs() {
 		return fmt.Errorf("%s before it was ready%s", p.child.died(), p.lastWords())
 	}
