@@ -73,8 +73,8 @@ type call struct {
 func (r *Reader) readCall(b *body, off uint64) (call, error) {
 	var d decl
 	var x call
-	err := b.readEntry(off, func(s *spec, v *value) {
-		switch s.attr {
+	err := b.readEntry(off, func(attr Attr, v value) {
+		switch attr {
 		case AttrCallFile:
 			x.file = v.small()
 		case AttrCallLine:
@@ -84,9 +84,9 @@ func (r *Reader) readCall(b *body, off uint64) (call, error) {
 		case AttrGNUDiscr:
 			x.discriminator = v.small()
 		case AttrLowPC:
-			x.low = *v
+			x.low = v
 		default:
-			d.take(s, v)
+			d.take(attr, v)
 		}
 	})
 	if err != nil {
@@ -96,36 +96,55 @@ func (r *Reader) readCall(b *body, off uint64) (call, error) {
 	return x, err
 }
 
-func (d *decl) take(s *spec, v *value) {
-	switch s.attr {
+func (d *decl) take(attr Attr, v value) {
+	switch attr {
 	case AttrName:
-		d.name = *v
+		d.name = v
 	case AttrLinkageName, AttrMIPSLinkageName:
-		d.linkage = *v
+		d.linkage = v
 	case AttrAbstractOrigin, AttrSpecification, AttrSignature:
-		d.origin = *v
+		d.origin = v
 	case AttrDeclFile:
-		d.file = *v
+		d.file = v
 	case AttrDeclLine:
-		d.line = *v
+		d.line = v
 	}
 }
 
-// readEntry calls f with the attributes of the entry at an offset.
-func (b *body) readEntry(off uint64, f func(*spec, *value)) error {
+// readEntry calls f with those attributes of the entry at an offset that say what
+// a function or a call is.
+func (b *body) readEntry(off uint64, f func(Attr, value)) error {
 	c := b.cursor(off)
 	a := b.abbrevs.find(c.uleb())
 	if c.failed || a == nil {
 		return b.wrong(off, "an entry is expected")
 	}
 	for i := range a.specs {
-		v := b.format.value(&c, &a.specs[i])
+		s := &a.specs[i]
+		if s.kind == skipFixed && !ofDeclaration(s.attr) {
+			c.skip(uint64(s.size))
+			continue
+		}
+		v := b.format.value(&c, s)
 		if c.failed {
 			return b.wrong(off, "the values of the entry do not end in the unit")
 		}
-		f(&a.specs[i], &v)
+		f(s.attr, v)
+	}
+	if c.failed {
+		return b.wrong(off, "the values of the entry do not end in the unit")
 	}
 	return nil
+}
+
+// ofDeclaration says whether readEntry gives an attribute for certain.
+func ofDeclaration(attr Attr) bool {
+	switch attr {
+	case AttrName, AttrLinkageName, AttrMIPSLinkageName, AttrAbstractOrigin, AttrSpecification, AttrSignature, AttrDeclFile, AttrDeclLine,
+		AttrCallFile, AttrCallLine, AttrCallColumn, AttrGNUDiscr, AttrLowPC:
+		return true
+	}
+	return false
 }
 
 // functionName names the function that an entry describes.
