@@ -69,17 +69,28 @@ func newZSTD(r io.Reader, size uint64) (io.ReadCloser, error) {
 
 // unpack makes exactly size bytes of packed.
 func (s *Section) unpack(packed []byte, size uint64, open unpacker) ([]byte, error) {
-	if err := s.object.grow(size); err != nil {
+	err := s.object.grow(size)
+	var b []byte
+	if err == nil {
+		b, err = unpack(bytes.NewReader(packed), size, open)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("offset %#x: %w", s.Offset, err)
 	}
-	r, err := open(bytes.NewReader(packed), size)
-	if err != nil {
-		return nil, fmt.Errorf("offset %#x: decompressing: %w", s.Offset, err)
-	}
-	defer r.Close()
+	return b, nil
+}
+
+// unpack makes exactly size bytes of what r has. The caller has bounded size.
+// Of a zlib stream no byte behind its end is read.
+func unpack(packed *bytes.Reader, size uint64, open unpacker) ([]byte, error) {
 	// The claimed size is taken at once where the packed bytes make it
 	// plausible, else as far as they turn out to go.
-	out := make([]byte, 0, min(size, 64<<10+16*uint64(len(packed))))
+	out := make([]byte, 0, min(size, 64<<10+16*uint64(packed.Len())))
+	r, err := open(packed, size)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
+	defer r.Close()
 	for uint64(len(out)) < size {
 		if len(out) == cap(out) {
 			grown := make([]byte, len(out), min(2*uint64(cap(out)), size))
@@ -92,19 +103,19 @@ func (s *Section) unpack(packed []byte, size uint64, open unpacker) ([]byte, err
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("offset %#x: decompressing: %w", s.Offset, err)
+			return nil, fmt.Errorf("decompressing: %w", err)
 		}
 	}
 	if uint64(len(out)) < size {
-		return nil, fmt.Errorf("offset %#x: decompressed to %d bytes, expected %d", s.Offset, len(out), size)
+		return nil, fmt.Errorf("decompressed to %d bytes, expected %d", len(out), size)
 	}
 	// The checksum is looked at when the end of the stream is read.
 	var more [1]byte
 	switch n, err := io.ReadFull(r, more[:]); {
 	case n != 0:
-		return nil, fmt.Errorf("offset %#x: decompressed to more than the %d bytes that were expected", s.Offset, size)
+		return nil, fmt.Errorf("decompressed to more than the %d bytes that were expected", size)
 	case err != io.EOF:
-		return nil, fmt.Errorf("offset %#x: decompressing: %w", s.Offset, err)
+		return nil, fmt.Errorf("decompressing: %w", err)
 	}
 	return out, nil
 }

@@ -32,18 +32,13 @@ func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindTh
 	return a, nil
 }
 
-// OpenObject names the processor of an object, which its ELF flags tell, and
-// the default rules of those whose stack pointer is not the CFA.
-func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
-	a := &sdk.OpenObjectAnswer{}
-	if req.Machine != machine {
-		return a, nil
+// OpenObject finds what an object of amdhsa says of itself: its processor, its
+// kernels with their wave sizes, the encoding of its expressions, and whether
+// its call frame information can be relied on for what functions leave alone.
+func (architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+	o := codeObject{ctx: ctx, engine: e, req: req, answer: &sdk.OpenObjectAnswer{}}
+	if req.Machine == machine {
+		o.describe()
 	}
-	if p := processorOf(req.Flags); p != nil {
-		a.Processor = p.name
-		if p.scratch == architectedScratch {
-			a.DefaultRules = defaultRules(p)
-		}
-	}
-	return a, nil
+	return o.answer, nil
 }

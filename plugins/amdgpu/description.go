@@ -65,6 +65,53 @@ func defaultRules(p *processor) []cfi.RegisterRule {
 	return rules
 }
 
+// clobberRules are the default rules where call frame information does not
+// describe every function. Then nothing says what a function changed, and only
+// what the calling convention makes it preserve has its value ("Non-Kernel
+// Functions").
+//
+// Conventions differ by compiler: SGPR40 to 47 and every other group of eight
+// up to SGPR95 were preserved once, and are not any more. Those are lost, as are
+// accumulation registers before gfx90a. A function leaves the lanes alone that
+// were not active when it was called, but which those were, such code does not
+// say either: a vector register that may have changed is lost in all lanes.
+func clobberRules(p *processor) []cfi.RegisterRule {
+	rules := defaultRules(p)
+	for i := range rules {
+		if !preserved(uint32(rules[i].Column), p) {
+			rules[i].Rule = cfi.Rule{Kind: cfi.Undefined}
+		}
+	}
+	return rules
+}
+
+// preserved says whether functions leave a register as it was.
+func preserved(n uint32, p *processor) bool {
+	in := func(first, count uint32) bool { return n-first < count }
+	striped := func(i uint32) bool { return i/8%2 == 0 }
+	switch {
+	case in(sgpr0, 64):
+		i := n - sgpr0
+		return i >= 30 && i < 40 || i >= 48 && striped(i)
+	case in(sgpr64, 42):
+		i := n - sgpr64 + 64
+		return striped(i) || i >= 104 // the last group has ten
+	case in(vgpr0w32, 256):
+		i := n - vgpr0w32
+		return i >= 40 && !striped(i)
+	case in(vgpr0w64, 256):
+		i := n - vgpr0w64
+		return i >= 40 && !striped(i)
+	case in(agpr0w32, 256):
+		return n-agpr0w32 >= 32 && p != nil && p.aligned
+	case in(agpr0w64, 256):
+		return n-agpr0w64 >= 32 && p != nil && p.aligned
+	case in(vgpr0w32, 512), in(vgpr512, 512), n == vcc32, n == vcc64, n == status:
+		return false
+	}
+	return true
+}
+
 // relocations are the types that debugging sections of relocatable objects have
 // ("Relocation Records").
 func relocations() []sdk.Relocation {

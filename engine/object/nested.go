@@ -1,0 +1,444 @@
+package object
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A Nested is a code object inside another file: an entry of an offload bundle
+// (Clang Offload Bundler, "Bundled Binary File Layout"). A bundle is a file of
+// its own, or is embedded in a host's executable or object file.
+type Nested struct {
+	Index int // in the file's list of them
+	// Name is the entry's ID: the kind of offloading, the target triple, and the
+	// processor with its features: "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-".
+	Name    string
+	Section string // of the host file that holds the bundle; "" in a bundle file
+	Bundle  uint64 // offset of the bundle in the file
+	Packing string // how the bundle is compressed: "", "zlib" or "zstd"
+	// Offset is where Data is: in the file, or in the unpacked bundle where there
+	// is a Packing.
+	Offset uint64
+	Data   []byte // read inside Guard; empty for the host's own entry
+}
+
+// The magic bytes of bundles.
+const (
+	bundleMagic = "__CLANG_OFFLOAD_BUNDLE__"
+	packedMagic = "CCOB"
+)
+
+// Bounds on bundles. A library for every processor of a vendor has some thirty
+// entries in each of its bundles, and as many bundles as it has source files.
+const (
+	maxNested     = 1 << 18
+	maxNestedName = 1 << 12
+)
+
+// ErrNoNested says that a path leads to no code object inside a file.
+var ErrNoNested = errors.New("no such code object in the file")
+
+// IsBundle says whether the bytes of a file begin as an offload bundle does.
+func IsBundle(data []byte) (is bool) {
+	err := Guard(func() error {
+		is = bytes.HasPrefix(data, []byte(bundleMagic)) || bytes.HasPrefix(data, []byte(packedMagic))
+		return nil
+	})
+	return is && err == nil
+}
+
+// BundleEntries yields the code objects of a bundle file, which may be several
+// bundles one after the other. The name is used in messages only. After an error
+// the next bundle follows.
+func BundleEntries(name string, data []byte) iter.Seq2[Nested, error] {
+	return func(yield func(Nested, error) bool) {
+		w := newBundleWalk(name, uint64(len(data)), yield)
+		w.all(data, 0, "")
+	}
+}
+
+// Nested yields the code objects inside the object: those of the offload
+// bundles in .hip_fatbin, and those that an unlinked object has in sections of
+// their own. After an error the next bundle follows.
+func (o *Object) Nested() iter.Seq2[Nested, error] {
+	return func(yield func(Nested, error) bool) {
+		w := newBundleWalk(o.name, uint64(len(o.data)), yield)
+		for _, s := range o.sections {
+			name, own := strings.CutPrefix(s.Name, bundleMagic)
+			if !own && s.Name != ".hip_fatbin" && !strings.HasPrefix(s.Name, ".hip_fatbin.") {
+				continue
+			}
+			b, err := s.raw()
+			switch {
+			case errors.Is(err, ErrNoData):
+				continue // a separate debug file
+			case err != nil:
+				err = fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err)
+				if !yield(Nested{}, err) {
+					return
+				}
+				continue
+			case own:
+				w.emit(Nested{Name: name, Section: s.Name, Bundle: s.Offset, Offset: s.Offset, Data: b})
+			default:
+				w.all(b, s.Offset, s.Name)
+			}
+			if w.stopped {
+				return
+			}
+		}
+	}
+}
+
+// A bundleWalk yields the entries of bundles of one file.
+type bundleWalk struct {
+	name    string
+	yield   func(Nested, error) bool
+	stopped bool
+	count   int
+	// left is how many bytes may still be unpacked. Bundles for many processors
+	// are alike, and shrink to a fiftieth.
+	left uint64
+}
+
+func newBundleWalk(name string, size uint64, yield func(Nested, error) bool) *bundleWalk {
+	return &bundleWalk{name: name, yield: yield, left: min(unpackedFloor+unpackedRatio*size, maxUnpacked)}
+}
+
+func (w *bundleWalk) emit(n Nested) {
+	if w.stopped {
+		return
+	}
+	if w.count == maxNested {
+		w.stopped = true
+		w.yield(Nested{}, fmt.Errorf("%s: offset %#x: more than %d nested code objects", w.name, n.Bundle, maxNested))
+		return
+	}
+	n.Index = w.count
+	w.count++
+	w.stopped = !w.yield(n, nil)
+}
+
+func (w *bundleWalk) fail(offset uint64, section string, err error) {
+	where := w.name
+	if section != "" {
+		where += ": section " + section
+	}
+	w.stopped = !w.yield(Nested{}, fmt.Errorf("%s: offload bundle at offset %#x: %w", where, offset, err))
+}
+
+// all yields the entries of the bundles in data, which is at an offset of the
+// file. There may be padding between bundles.
+func (w *bundleWalk) all(data []byte, offset uint64, section string) {
+	for at := uint64(0); !w.stopped; {
+		var b bundle
+		found := false
+		err := Guard(func() error {
+			skip, ok := nextBundle(data[at:])
+			if !ok {
+				return nil
+			}
+			found, at = true, at+skip
+			return w.read(&b, data[at:])
+		})
+		if !found {
+			if err != nil {
+				w.fail(offset+at, section, err)
+			}
+			return
+		}
+		start := at
+		if err != nil {
+			w.fail(offset+at, section, err)
+		}
+		at += max(b.size, uint64(len(packedMagic)))
+		for _, e := range b.entries {
+			n := Nested{Name: e.name, Section: section, Bundle: offset + start, Packing: b.packing, Offset: e.offset, Data: e.data}
+			if b.packing == "" {
+				n.Offset += offset + start
+			}
+			w.emit(n)
+		}
+	}
+}
+
+// nextBundle finds the next magic bytes.
+func nextBundle(data []byte) (skip uint64, ok bool) {
+	plain, packed := bytes.Index(data, []byte(bundleMagic)), -1
+	if plain != 0 {
+		before := data
+		if plain > 0 {
+			before = data[:plain]
+		}
+		packed = bytes.Index(before, []byte(packedMagic))
+	}
+	switch {
+	case packed >= 0:
+		return uint64(packed), true
+	case plain >= 0:
+		return uint64(plain), true
+	}
+	return 0, false
+}
+
+// A bundle is one bundle as it was read; with an error, the entries before it.
+type bundle struct {
+	entries []bundleEntry
+	size    uint64 // in the file; 0 where that is not known
+	packing string
+}
+
+type bundleEntry struct {
+	name   string
+	offset uint64 // in the bundle
+	data   []byte
+}
+
+// read reads the bundle that data begins with.
+func (w *bundleWalk) read(b *bundle, data []byte) error {
+	if !bytes.HasPrefix(data, []byte(packedMagic)) {
+		return w.readEntries(b, data)
+	}
+	unpacked, err := w.unpack(b, data)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(unpacked, []byte(bundleMagic)) {
+		return fmt.Errorf("what is compressed begins with %q, expected %q", unpacked[:min(len(unpacked), len(bundleMagic))], bundleMagic)
+	}
+	size := b.size
+	err = w.readEntries(b, unpacked)
+	b.size = size
+	return err
+}
+
+// readEntries reads a bundle that is not compressed: the magic, the number of
+// entries, for each its offset, its size and the length of its ID, each number
+// of 8 bytes, then the ID.
+func (w *bundleWalk) readEntries(b *bundle, data []byte) error {
+	const head, fixed = len(bundleMagic) + 8, 24
+	if len(data) < head {
+		return fmt.Errorf("%d bytes, expected the number of entries behind the magic", len(data))
+	}
+	count := binary.LittleEndian.Uint64(data[len(bundleMagic):])
+	if most := uint64(len(data)-head) / fixed; count > most {
+		return fmt.Errorf("%d entries, expected at most %d in %d bytes", count, most, len(data))
+	}
+	at, end := uint64(head), uint64(head)
+	for i := range count {
+		if uint64(len(b.entries)+w.count) > maxNested {
+			break // emit says so
+		}
+		header, ok := slice(data, at, fixed)
+		if !ok {
+			return fmt.Errorf("entry %d at %#x is not in its %d bytes", i, at, len(data))
+		}
+		offset, size, length := binary.LittleEndian.Uint64(header), binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
+		id, ok := slice(data, at+fixed, length)
+		if !ok || length > maxNestedName || !utf8.Valid(id) {
+			return fmt.Errorf("entry %d: an ID of %d bytes at %#x, expected at most %d of UTF-8 in the bundle", i, length, at+fixed, maxNestedName)
+		}
+		at += fixed + length
+		end = max(end, at)
+		e := bundleEntry{name: string(id), offset: offset}
+		if size > 0 {
+			if e.data, ok = slice(data, offset, size); !ok {
+				return fmt.Errorf("entry %d, %s: offset %#x, size %#x is not in its %d bytes", i, e.name, offset, size, len(data))
+			}
+			end = max(end, offset+size)
+		}
+		b.entries = append(b.entries, e)
+	}
+	b.size = end
+	return nil
+}
+
+// unpack unpacks a compressed bundle: the magic, a version and a method of 2
+// bytes each, the size of all of it (not in version 1), the size of what it
+// unpacks to (of 4 bytes each, in version 3 of 8), and the first 8 bytes of that
+// one's MD5.
+func (w *bundleWalk) unpack(b *bundle, data []byte) ([]byte, error) {
+	header, _ := slice(data, 0, min(uint64(len(data)), 32))
+	if len(header) < 8 {
+		return nil, fmt.Errorf("%d bytes, expected a version and a method behind the magic", len(data))
+	}
+	version, method := binary.LittleEndian.Uint16(header[4:]), binary.LittleEndian.Uint16(header[6:])
+	length := map[uint16]int{1: 20, 2: 24, 3: 32}[version]
+	switch {
+	case length == 0:
+		return nil, fmt.Errorf("version %d of compressed bundles, expected 1 to 3", version)
+	case len(header) < length:
+		return nil, fmt.Errorf("%d bytes, expected a header of %d", len(data), length)
+	}
+	var total, size uint64
+	switch version {
+	case 1:
+		size = uint64(binary.LittleEndian.Uint32(header[8:]))
+	case 2:
+		total, size = uint64(binary.LittleEndian.Uint32(header[8:])), uint64(binary.LittleEndian.Uint32(header[12:]))
+	case 3:
+		total, size = binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
+	}
+	if version > 1 {
+		if total < uint64(length) || total > uint64(len(data)) {
+			return nil, fmt.Errorf("a size of %d bytes, expected %d to %d", total, length, len(data))
+		}
+		b.size = total
+		data = data[:total]
+	}
+	var open unpacker
+	packed := data[length:]
+	switch method {
+	case 0:
+		b.packing, open = "zlib", newZLIB
+	case 1:
+		b.packing, open = "zstd", newZSTD
+		if version == 1 {
+			n, err := zstdFrame(packed)
+			if err != nil {
+				return nil, err
+			}
+			packed = packed[:n]
+		}
+	default:
+		return nil, fmt.Errorf("compression method %d, expected 0 (zlib) or 1 (zstd)", method)
+	}
+	if size > w.left {
+		return nil, fmt.Errorf("%w: %d bytes more, expected at most %d", ErrTooLarge, size, w.left)
+	}
+	w.left -= size
+	r := bytes.NewReader(packed)
+	unpacked, err := unpack(r, size, open)
+	if err != nil {
+		return nil, err
+	}
+	if version == 1 {
+		b.size = uint64(length + len(packed) - r.Len())
+	}
+	if sum := md5.Sum(unpacked); !bytes.Equal(sum[:8], header[length-8:length]) {
+		return nil, fmt.Errorf("unpacked to bytes whose MD5 begins with %x, expected %x", sum[:8], header[length-8:length])
+	}
+	return unpacked, nil
+}
+
+// zstdFrame is the size of the frame that data begins with (RFC 8878, 3.1.1).
+func zstdFrame(data []byte) (int, error) {
+	var h zstd.Header
+	if err := h.Decode(data); err != nil {
+		return 0, fmt.Errorf("zstd frame: %w", err)
+	}
+	at := h.HeaderSize
+	for last := h.Skippable; !last; {
+		if len(data)-at < 3 {
+			return 0, fmt.Errorf("zstd block at %#x is not in the %d bytes", at, len(data))
+		}
+		block := int(data[at]) | int(data[at+1])<<8 | int(data[at+2])<<16
+		last = block&1 != 0
+		size := block >> 3
+		if block>>1&3 == 1 { // one byte, repeated
+			size = 1
+		}
+		if at += 3; len(data)-at < size {
+			return 0, fmt.Errorf("zstd block at %#x has %d bytes, which are not in the %d", at-3, size, len(data))
+		}
+		at += size
+	}
+	if h.HasCheckSum {
+		at += 4
+	}
+	if at > len(data) {
+		return 0, fmt.Errorf("zstd checksum is not in the %d bytes", len(data))
+	}
+	return at, nil
+}
+
+// OpenNested opens the code object that a path names: a file, or a code object
+// inside one, FILE#NAME, where NAME is an entry's ID, the end of one behind a
+// dash ("gfx90a"), or its index. A file that has such a name as it is goes first.
+func OpenNested(path string) (*Object, error) {
+	file, name, ok := cutNested(path)
+	m, err := Map(path)
+	if err == nil || !ok || !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return nil, err
+		}
+		if IsBundle(m.data) {
+			err := fmt.Errorf("%s: %w, but an offload bundle: name a code object in it, as %s#NAME or %s#INDEX; `dump notes` lists them", path, ErrNotELF, path, path)
+			return nil, errors.Join(err, m.Close())
+		}
+		return openMapping(m)
+	}
+	if m, err = Map(file); err != nil {
+		return nil, err
+	}
+	o, err := openEntry(m, path, name)
+	if err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	o.mapping = m
+	return o, nil
+}
+
+// cutNested splits the path of a nested code object.
+func cutNested(path string) (file, name string, ok bool) {
+	i := strings.LastIndexByte(path, '#')
+	if i <= 0 || i == len(path)-1 {
+		return "", "", false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// openEntry opens the entry of a file that a name means.
+func openEntry(m *Mapping, path, name string) (*Object, error) {
+	var list iter.Seq2[Nested, error]
+	if IsBundle(m.data) {
+		list = BundleEntries(m.path, m.data)
+	} else {
+		host, err := New(m.path, m.data)
+		if err != nil {
+			return nil, err
+		}
+		list = host.Nested()
+	}
+	index, err := strconv.Atoi(name)
+	byIndex := err == nil
+	var found []Nested
+	var problems []error
+	for n, err := range list {
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case byIndex && n.Index != index:
+		case !byIndex && n.Name != name && (n.Name == "" || !strings.HasSuffix(n.Name, "-"+name) || len(n.Data) == 0):
+		default:
+			found = append(found, n)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, errors.Join(append([]error{fmt.Errorf("%s: %w", path, ErrNoNested)}, problems...)...)
+	case len(found) > 1:
+		text := &strings.Builder{}
+		for i, n := range found[:min(len(found), 8)] {
+			if i > 0 {
+				text.WriteString(", ")
+			}
+			fmt.Fprintf(text, "%d (%s)", n.Index, n.Name)
+		}
+		return nil, fmt.Errorf("%s: %d code objects have that name; name one by its index: %s", path, len(found), text)
+	case len(found[0].Data) == 0:
+		return nil, fmt.Errorf("%s: %s has no bytes: it stands for the host's own code", path, found[0].Name)
+	}
+	return New(path, found[0].Data)
+}
