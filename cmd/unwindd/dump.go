@@ -24,7 +24,7 @@ func newDump(g *globals) *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g))
+	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g))
 	return cmd
 }
 
@@ -144,7 +144,7 @@ func (f *dumpExprFlags) file(path string) error {
 		return err
 	}
 	defer m.Close()
-	o, err := object.Open(path)
+	o, err := object.OpenNested(path)
 	if err != nil {
 		return err
 	}

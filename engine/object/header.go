@@ -47,6 +47,7 @@ type header struct {
 	class      elf.Class
 	order      binary.ByteOrder
 	osabi      uint8
+	abiVersion uint8
 	typ        elf.Type
 	machine    uint16
 	flags      uint32
@@ -141,6 +142,7 @@ func parseHeader(data []byte) (h header, err error) {
 	}
 	f := fields{data[:h.headerSize], h.order, h.wide}
 	h.osabi = data[elf.EI_OSABI]
+	h.abiVersion = data[elf.EI_ABIVERSION]
 	h.typ = elf.Type(f.u16(16))
 	h.machine = f.u16(18)
 	h.entry = f.word(24, 24)

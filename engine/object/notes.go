@@ -1,10 +1,12 @@
 package object
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // A Note is a note of a section or segment.
@@ -13,6 +15,9 @@ type Note struct {
 	Type   uint32
 	Data   []byte // read inside Guard
 	Offset uint64 // of the note in the file
+	// Section is the name of the section that AllNotes found the note in; ""
+	// where it is in a segment only.
+	Section string
 }
 
 // The note that holds the build ID.
@@ -36,12 +41,49 @@ func (o *Object) Notes() iter.Seq2[Note, error] {
 			}
 			found = true
 			where := fmt.Sprintf("segment %d (PT_NOTE)", i)
-			if !walk.all(where, p.Offset, p.FileSize, p.Align) {
+			if !walk.all(where, "", p.Offset, p.FileSize, p.Align) {
 				return
 			}
 		}
 		if !found {
 			o.sectionNotes(yield)
+		}
+	}
+}
+
+// AllNotes yields the notes of the sections, in the file's order, and then those
+// of program headers that lie in no section of notes. After an error the notes of
+// the next section or segment follow.
+func (o *Object) AllNotes() iter.Seq2[Note, error] {
+	return func(yield func(Note, error) bool) {
+		stopped := false
+		o.sectionNotes(func(n Note, err error) bool {
+			stopped = !yield(n, err)
+			return !stopped
+		})
+		if stopped || o.debugOnly {
+			return // program headers of a debug file say where notes were
+		}
+		type extent struct{ start, end uint64 }
+		var sections []extent
+		for _, s := range o.sections {
+			if s.Type == elf.SHT_NOTE && s.Size > 0 {
+				sections = append(sections, extent{s.Offset, s.Offset + s.Size})
+			}
+		}
+		slices.SortFunc(sections, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
+		inSection := func(offset uint64) bool {
+			i, found := slices.BinarySearchFunc(sections, offset, func(e extent, at uint64) int { return cmp.Compare(e.start, at) })
+			return found || i > 0 && offset < sections[i-1].end
+		}
+		walk := o.newNoteWalk(func(n Note, err error) bool {
+			return err == nil && inSection(n.Offset) || yield(n, err)
+		})
+		for i := range o.programs {
+			p := &o.programs[i]
+			if p.Type == elf.PT_NOTE && p.FileSize > 0 && !walk.all(fmt.Sprintf("segment %d (PT_NOTE)", i), "", p.Offset, p.FileSize, p.Align) {
+				return
+			}
 		}
 	}
 }
@@ -54,7 +96,7 @@ func (o *Object) sectionNotes(yield func(Note, error) bool) {
 			continue
 		}
 		where := fmt.Sprintf("section %s (%d)", s.Name, s.Index)
-		if !walk.all(where, s.Offset, s.Size, s.Align) {
+		if !walk.all(where, s.Name, s.Offset, s.Size, s.Align) {
 			return
 		}
 	}
@@ -76,7 +118,7 @@ func (o *Object) newNoteWalk(yield func(Note, error) bool) noteWalk {
 
 // all yields the notes in a range of the file, and an error when it ends
 // before its size says so. It returns false when nothing more is to be yielded.
-func (w *noteWalk) all(where string, offset, size, align uint64) bool {
+func (w *noteWalk) all(where, section string, offset, size, align uint64) bool {
 	fail := func(at uint64, err error) bool {
 		return w.yield(Note{}, fmt.Errorf("%s: %s: offset %#x: %w", w.o.name, where, at, err))
 	}
@@ -110,7 +152,7 @@ func (w *noteWalk) all(where string, offset, size, align uint64) bool {
 			fail(offset+at, fmt.Errorf("more than %d notes", maxNotes))
 			return false
 		}
-		note.Offset = offset + at
+		note.Offset, note.Section = offset+at, section
 		if !w.yield(note, nil) {
 			return false
 		}

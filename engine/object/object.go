@@ -161,6 +161,9 @@ func (o *Object) Machine() uint16 { return o.header.machine }
 // OSABI is the OS ABI byte of e_ident.
 func (o *Object) OSABI() uint8 { return o.header.osabi }
 
+// ABIVersion is the ABI version byte of e_ident; what it counts is up to the OS ABI.
+func (o *Object) ABIVersion() uint8 { return o.header.abiVersion }
+
 // Flags is e_flags.
 func (o *Object) Flags() uint32 { return o.header.flags }
 

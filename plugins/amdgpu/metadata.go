@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"unicode/utf8"
 
 	"github.com/tinylib/msgp/msgp"
@@ -42,6 +43,17 @@ func (m Map) Get(name string) any {
 		}
 	}
 	return nil
+}
+
+// Members yields the members in their order.
+func (m Map) Members() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for i := range m {
+			if !yield(m[i].Name, m[i].Value) {
+				return
+			}
+		}
+	}
 }
 
 // MarshalJSON writes an object with the members in their order.

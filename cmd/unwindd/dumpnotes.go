@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+)
+
+func newDumpNotes(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "notes FILE",
+		Short: "Print notes, and the code objects inside a file",
+		Long: `Print the notes of an ELF file: build IDs, program properties, what describes
+the kernels of an accelerator; and list the code objects that a fat binary or an
+offload bundle holds. FILE#NAME is such a code object.`,
+		Example: `  unwindd dump notes server
+  unwindd dump notes kernel.co --format json
+  unwindd dump notes program#gfx90a`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error { return g.dumpNotes(args[0]) },
+	}
+}
+
+func (g *globals) dumpNotes(path string) error {
+	n := &report.Notes{
+		File: path, Decode: decodeNote,
+		Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %v\n", err) },
+	}
+	o, err := object.OpenNested(path)
+	if errors.Is(err, object.ErrNotELF) {
+		m, mapErr := object.Map(path)
+		if mapErr != nil {
+			return err
+		}
+		defer m.Close()
+		if !object.IsBundle(m.Data()) {
+			return err
+		}
+		n.Nested = object.BundleEntries(path, m.Data())
+	} else if err != nil {
+		return err
+	} else {
+		defer o.Close()
+		n.Object, n.Nested = o, o.Nested()
+		if err := g.describeNotes(n); err != nil {
+			return err
+		}
+	}
+	return object.Guard(func() error {
+		return g.write(func(w *writer) error {
+			if g.format == "json" {
+				return n.WriteJSON(w)
+			}
+			n.Color = w.terminal
+			return n.WriteText(w)
+		})
+	})
+}
+
+// describeNotes says which architecture's an object is, as far as anything
+// describes that.
+func (g *globals) describeNotes(n *report.Notes) error {
+	m, err := g.manager()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	for _, p := range n.Object.Problems() {
+		fmt.Fprintf(os.Stderr, "unwindd: %s\n", p)
+	}
+	d, err := describe(m, n.Object)
+	switch {
+	case errors.Is(err, plugin.ErrNoArchitecture):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", n.File, err)
+	}
+	n.Arch = d.Name
+	if p, ok := d.ObjectProcessor(n.Object.Flags()); ok {
+		n.Processor = p.Name
+	}
+	return nil
+}
+
+// decodeNote decodes the notes that bundled architectures own.
+func decodeNote(n *object.Note) (any, error) {
+	if n.Owner != amdgpu.MetadataOwner || n.Type != amdgpu.MetadataNote {
+		return nil, nil
+	}
+	m, err := amdgpu.DecodeMetadata(n.Data)
+	if err != nil {
+		return nil, err // not m, which would be a nil Map and no nil
+	}
+	return m, nil
+}
