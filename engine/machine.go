@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -139,4 +140,21 @@ func (s *ruleSet) rule(row *cfi.Row, column uint64) cfi.Rule {
 		return r
 	}
 	return s.column(column)
+}
+
+// dialect is the table of a dialect that the architecture or the project has; nil
+// for no name.
+func (m *machine) dialect(name string) (*locexpr.Dialect, error) {
+	if name == "" {
+		return nil, nil
+	}
+	for i := range m.desc.Dialects {
+		if m.desc.Dialects[i].Name == name {
+			return m.desc.Dialects[i].Table()
+		}
+	}
+	if d, ok := locexpr.DialectByName(name); ok {
+		return d, nil
+	}
+	return nil, fmt.Errorf("%s has no dialect %s", m.desc.Name, name)
 }

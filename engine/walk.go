@@ -22,6 +22,9 @@ type walker struct {
 	// Rows of CFI hold expressions in the dialect of their object, those of
 	// plugins in the canonical one.
 	cfiEval, pluginEval locexpr.Evaluator
+	// Objects may have a dialect of their own. The evaluation of one's rule may
+	// ask for registers that another's rule places.
+	dialectEvals map[*locexpr.Dialect]*locexpr.Evaluator
 
 	addresses uint64 // the last address of the default space
 	compiles  bool   // compiled rows hold for this thread
@@ -70,6 +73,7 @@ func (w *walker) start(state target.Target, th *thread, stack *Stack) {
 
 func (w *walker) setMachine() {
 	w.cfiEval, w.pluginEval, w.addresses = locexpr.Evaluator{}, locexpr.Evaluator{}, 0
+	w.dialectEvals = nil
 	if w.machine == nil {
 		return
 	}
@@ -111,10 +115,23 @@ func (w *walker) index(reg uint64) (i int, ok bool) {
 
 // evaluator is the evaluator for the expressions of a row.
 func (w *walker) evaluator(source *rowSource) *locexpr.Evaluator {
-	if source.by == ByCFI {
+	switch {
+	case source.by != ByCFI:
+		return &w.pluginEval
+	case source.dialect == nil:
 		return &w.cfiEval
 	}
-	return &w.pluginEval
+	ev := w.dialectEvals[source.dialect]
+	if ev == nil {
+		if w.dialectEvals == nil {
+			w.dialectEvals = map[*locexpr.Dialect]*locexpr.Evaluator{}
+		}
+		ev = &locexpr.Evaluator{
+			Dialect: source.dialect, AddressBits: w.cfiEval.AddressBits, Order: w.cfiEval.Order, CFI: true,
+		}
+		w.dialectEvals[source.dialect] = ev
+	}
+	return ev
 }
 
 func (w *walker) scope() locexpr.Scope {
