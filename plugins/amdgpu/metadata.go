@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"unicode/utf8"
 
 	"github.com/tinylib/msgp/msgp"
@@ -140,12 +141,12 @@ func (d *metadataDecoder) value(depth int) (v any, err error) {
 		if v = n; n <= 1<<63-1 {
 			v = int64(n)
 		}
-	case msgp.Float32Type:
-		var f float32
-		f, rest, err = msgp.ReadFloat32Bytes(d.rest)
-		v = float64(f)
-	case msgp.Float64Type:
-		v, rest, err = msgp.ReadFloat64Bytes(d.rest)
+	case msgp.Float32Type, msgp.Float64Type:
+		var f float64
+		if f, rest, err = msgp.ReadFloat64Bytes(d.rest); err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			err = fmt.Errorf("%v, expected a finite number", f)
+		}
+		v = f
 	case msgp.BinType:
 		v, rest, err = msgp.ReadBytesBytes(d.rest, nil)
 	case msgp.NilType:
