@@ -306,6 +306,9 @@ func (n *Notes) WriteText(w io.Writer) error {
 		fmt.Fprintf(b, "%s\n", p.head(printable(place)))
 		where = place
 	}
+	if n.Processor != "" {
+		fmt.Fprintf(b, "%s %s, ABI version %d\n\n", n.Arch, n.Processor, n.Object.ABIVersion())
+	}
 	n.each(func(j jsonNote) error {
 		if j.Section == "" {
 			head("segments")
