@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
@@ -293,7 +292,7 @@ func fileType(o *object.Object) string {
 // WriteText writes the notes as text.
 func (n *Notes) WriteText(w io.Writer) error {
 	const indent = "    "
-	b := bufio.NewWriterSize(w, 1<<16)
+	b := newOutput(w)
 	p := newPaint(n.Color)
 	where := ""
 	head := func(place string) {
@@ -301,7 +300,7 @@ func (n *Notes) WriteText(w io.Writer) error {
 			return
 		}
 		if where != "" {
-			b.WriteByte('\n')
+			b.put("\n")
 		}
 		fmt.Fprintf(b, "%s\n", p.head(printable(place)))
 		where = place
@@ -336,8 +335,7 @@ func (n *Notes) WriteText(w io.Writer) error {
 		if compound(j.Contents) {
 			writeTree(b, indent, indent, j.Contents)
 		}
-		_, err := b.Write(nil)
-		return err
+		return b.check()
 	}, func(j jsonNested) error {
 		place := "offload bundle at " + j.Bundle
 		if j.Section != "" {
@@ -348,25 +346,24 @@ func (n *Notes) WriteText(w io.Writer) error {
 		}
 		head(place)
 		fmt.Fprintf(b, "  #%-4d  0x%08x  %8d bytes  %s\n", j.Index, parse(j.Offset), j.Size, printable(j.ID))
-		_, err := b.Write(nil)
-		return err
+		return b.check()
 	}, n.Problem)
 	return b.Flush()
 }
 
 // writeTree writes a compound value, or text that scalar made, over several lines, as YAML does. The first line
 // begins with lead, the others with indent.
-func writeTree(b *bufio.Writer, lead, indent string, v any) {
+func writeTree(b output, lead, indent string, v any) {
 	switch v := v.(type) {
 	case Tree:
 		for name, value := range v.Members() {
-			b.WriteString(lead + printable(name) + ":")
+			b.put(lead, printable(name), ":")
 			lead = indent
 			if compound(value) {
-				b.WriteByte('\n')
+				b.put("\n")
 				writeTree(b, indent+"  ", indent+"  ", value)
 			} else {
-				b.WriteString(" " + scalar(value) + "\n")
+				b.put(" ", scalar(value), "\n")
 			}
 		}
 	case []any:
@@ -378,7 +375,7 @@ func writeTree(b *bufio.Writer, lead, indent string, v any) {
 			lead = indent
 		}
 	case string:
-		b.WriteString(lead + v + "\n")
+		b.put(lead, v, "\n")
 	}
 }
 

@@ -188,7 +188,9 @@ func TestOneFunctionWithoutRowsIsEnoughToLoseWhatItMayClobber(t *testing.T) {
 
 // debugFrame is a section with a CIE and an FDE with one rule, an expression.
 func debugFrame(expr []byte) []byte {
-	entry := func(body []byte) []byte { return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...) }
+	entry := func(body []byte) []byte {
+		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
+	}
 	b := entry([]byte{0xff, 0xff, 0xff, 0xff, 4, 0, 8, 0, 4, 4, 16})
 	fde := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64([]byte{0, 0, 0, 0}, 0x1600), 0x400)
 	return append(b, entry(append(fde, append([]byte{0x30, 0x40, 0, 6, 0x10, 65, byte(len(expr))}, expr...)...))...)
@@ -277,7 +279,7 @@ func FuzzOpenObject(f *testing.F) {
 		o := readObject(f, file)
 		objects = append(objects, o)
 		for j, name := range names {
-			f.Add(uint8(i), uint8(j), uint32(o.req.Flags), o.data[name])
+			f.Add(uint8(i), uint8(j), o.req.Flags, o.data[name])
 		}
 	}
 	f.Add(uint8(0), uint8(6), uint32(0), debugFrame([]byte{0x90, 0x29, 0xe4, 0x10}))
