@@ -71,7 +71,7 @@ func (s *Symbolizer) Close() error {
 // Open opens a code object. The second time it gives the same file, or the same
 // error.
 func (s *Symbolizer) Open(path string) (*SymbolFile, error) {
-	return s.once(path, func() (*object.Object, error) { return object.Open(path) })
+	return s.once(path, func() (*object.Object, error) { return object.OpenNested(path) })
 }
 
 // OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build

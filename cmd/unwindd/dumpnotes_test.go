@@ -186,6 +186,10 @@ func TestCodeObjectsInsideFilesAreDumpedLikeTheFilesTheyWere(t *testing.T) {
 			if n.Kind != "hipv4" || n.Triple != "amdgcn-amd-amdhsa" || n.Processor != "gfx1100" || n.Size != 12904 || n.Index != 1 || (n.Section == "") != (file == bundle) {
 				t.Errorf("%s: %+v", file, n)
 			}
+			want, _, _ := unwindd(t, "symbolize", "--obj", objects+"amd_h.gfx90a.co", "0x1640")
+			if got, stderr, status := unwindd(t, "symbolize", "--obj", file+"#gfx90a", "0x1640"); status != 0 || got != want || !strings.Contains(got, "amd_h.hip:") {
+				t.Errorf("symbolize --obj %s#gfx90a: status %d, %s\n%s", file, status, stderr, cmp.Diff(want, got))
+			}
 			for name, original := range map[string]string{"gfx1100": "amd_k.gfx1100.co", "2": "amd_h.gfx90a.co"} {
 				for _, what := range []string{"notes", "rows", "cfi", "expr"} {
 					want, _, _ := unwindd(t, "dump", what, objects+original)

@@ -114,8 +114,20 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	return Found{Problem: what + s.listed(), Tried: s.tried}
 }
 
-// places are where a path of the target may be, but for Exe.
+// places are where a path of the target may be, but for Exe. It may be that of a
+// code object inside a file, as OpenNested takes it.
 func (f *Finder) places(name string) []place {
+	list := f.filePlaces(name)
+	if file, entry, ok := cutNested(name); ok {
+		for _, p := range f.filePlaces(file) {
+			p.path, p.entry = p.path+"#"+entry, entry
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (f *Finder) filePlaces(name string) []place {
 	list := []place{f.rootPlace(name)}
 	base := path.Base(name)
 	if base == "/" || base == "." || base == ".." {
@@ -129,18 +141,22 @@ func (f *Finder) places(name string) []place {
 
 // A place is a file that may be there.
 type place struct {
-	path string
-	open func() (*Mapping, error)
+	path  string
+	open  func() (*Mapping, error)
+	entry string // the name of the code object in the file; "" for the file itself
 }
 
 // hostPlace is a path as the user gave it.
 func hostPlace(name string) place {
-	return place{name, func() (*Mapping, error) { return Map(name) }}
+	return place{path: name, open: func() (*Mapping, error) { return Map(name) }}
 }
 
 // rootPlace is a path of the target.
 func (f *Finder) rootPlace(name string) place {
-	return place{strings.TrimSuffix(f.root(), "/") + absolute(name), func() (*Mapping, error) { return mapUnder(f.root(), name) }}
+	return place{
+		path: strings.TrimSuffix(f.root(), "/") + absolute(name),
+		open: func() (*Mapping, error) { return mapUnder(f.root(), name) },
+	}
 }
 
 // root is Sysroot with its default.
@@ -156,17 +172,21 @@ type search struct {
 	want      []byte // build ID; empty when not known
 	mustCheck bool   // take nothing unchecked
 	tried     []Attempt
-	unchecked *Object // the first file that could not be checked
-	why       string  // it could not be checked
+	seen      map[[2]string]bool // paths and entries that were tried
+	unchecked *Object            // the first file that could not be checked
+	why       string             // it could not be checked
 }
 
 // try opens a file and returns it where its build ID is the right one.
 func (s *search) try(p place) *Object {
-	for _, t := range s.tried {
-		if t.Path == p.path {
-			return nil
-		}
+	key := [2]string{p.path, p.entry}
+	if s.seen[key] {
+		return nil
 	}
+	if s.seen == nil {
+		s.seen = map[[2]string]bool{}
+	}
+	s.seen[key] = true
 	o, reason := open(p)
 	if o == nil {
 		s.tried = append(s.tried, Attempt{p.path, reason})
@@ -235,7 +255,12 @@ func open(p place) (o *Object, reason string) {
 	if err != nil {
 		return nil, short(err)
 	}
-	if o, err = openMapping(m); err != nil {
+	if p.entry != "" {
+		o, err = openEntry(m, p.path, p.entry)
+	} else {
+		o, err = openMapping(m)
+	}
+	if err != nil {
 		return nil, short(err)
 	}
 	if o.Type() == elf.ET_CORE {

@@ -381,13 +381,7 @@ func OpenNested(path string) (*Object, error) {
 	if m, err = Map(file); err != nil {
 		return nil, err
 	}
-	o, err := openEntry(m, path, name)
-	if err != nil {
-		_ = m.Close()
-		return nil, err
-	}
-	o.mapping = m
-	return o, nil
+	return openEntry(m, path, name)
 }
 
 // cutNested splits the path of a nested code object.
@@ -399,8 +393,19 @@ func cutNested(path string) (file, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// openEntry opens the entry of a file that a name means.
+// openEntry makes an object of the entry of a file that a name means. It keeps
+// the mapping, and closes it on error.
 func openEntry(m *Mapping, path, name string) (*Object, error) {
+	o, err := findEntry(m, path, name)
+	if err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	o.mapping = m
+	return o, nil
+}
+
+func findEntry(m *Mapping, path, name string) (*Object, error) {
 	var list iter.Seq2[Nested, error]
 	if IsBundle(m.data) {
 		list = BundleEntries(m.path, m.data)

@@ -235,6 +235,7 @@ func hostFile(bundles []byte) []byte {
 }
 
 func TestOpenNested(t *testing.T) {
+	before := len(live.mappings)
 	inner := testFile{machine: 224}.bytes()
 	bundle := testBundle(bundleEntry{name: "host-x86_64-unknown-linux-gnu-"},
 		bundleEntry{name: "hipv4-amdgcn-amd-amdhsa--gfx90a", data: inner}, bundleEntry{name: "hipv4-amdgcn-amd-amdhsa--gfx1100", data: inner})
@@ -288,8 +289,43 @@ func TestOpenNested(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(live.mappings) > 0 {
-		t.Errorf("%d files are mapped", len(live.mappings))
+	if n := len(live.mappings) - before; n != 0 {
+		t.Errorf("%d files more are mapped than before", n)
+	}
+}
+
+func TestFinderFindsCodeObjectsInsideFiles(t *testing.T) {
+	before := len(live.mappings)
+	first, second := withBuildID([]byte("first"), "a"), withBuildID([]byte("second"), "b")
+	bundle := testBundle(bundleEntry{name: "hip-x-y-z--gfx90a", data: first}, bundleEntry{name: "hip-x-y-z--gfx942", data: second})
+	root, folder := t.TempDir(), t.TempDir()
+	for path, b := range map[string][]byte{filepath.Join(root, "lib", "host"): hostFile(bundle), filepath.Join(folder, "other.hipfb"): packBundle(bundle, 3, 1)} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := Finder{Sysroot: root, Folders: []string{folder}}
+	for _, c := range []struct{ name, id, path, problem string }{
+		{"/lib/host#gfx90a", "first", "host", ""},
+		{"/lib/host#1", "second", "host", ""},
+		{"/elsewhere/other.hipfb#gfx942", "second", "other.hipfb", ""},
+		{"/lib/host#gfx90a", "second", "", "/lib/host#gfx90a (build ID is 6669727374, expected 7365636f6e64)"},
+		{"/lib/host#gfx900", "first", "", "no such code object in the file"},
+		{"/../../lib/none#gfx900", "first", "", "no such file"},
+	} {
+		found := f.Find(c.name, []byte(c.id), false)
+		if (found.Object != nil) != (c.path != "") || filepath.Base(found.Path) != c.path && c.path != "" || !strings.Contains(found.Problem, c.problem) {
+			t.Errorf("%s: %+v, want %s %q", c.name, found, c.path, c.problem)
+		}
+		if found.Object != nil {
+			if !found.Checked || string(found.Object.BuildID()) != c.id {
+				t.Errorf("%s: build ID %q", c.name, found.Object.BuildID())
+			}
+			found.Object.Close()
+		}
+	}
+	if n := len(live.mappings) - before; n != 0 {
+		t.Errorf("%d files more are mapped than before", n)
 	}
 }
 

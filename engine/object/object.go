@@ -132,7 +132,8 @@ func (o *Object) addProblem(problem string) {
 // Name is what the object is called in messages: the path, or what New was given.
 func (o *Object) Name() string { return o.name }
 
-// Path is the path that the object was opened by; "" for bytes in memory.
+// Path is the path of the file that the object is, or is in; "" for bytes in
+// memory.
 func (o *Object) Path() string {
 	if o.mapping == nil {
 		return ""
