@@ -53,13 +53,32 @@ type Segment struct {
 
 // Thread is a thread with its stack, innermost frame first.
 type Thread struct {
-	ID        string  `json:"id"`
-	Name      string  `json:"name,omitempty"`
-	Arch      string  `json:"arch,omitempty"`
-	Processor string  `json:"processor,omitempty"`
-	Crashed   bool    `json:"crashed"`
-	Frames    []Frame `json:"frames"`
-	Stopped   Stopped `json:"stopped"`
+	ID         string  `json:"id"`
+	Name       string  `json:"name,omitempty"`
+	Arch       string  `json:"arch,omitempty"`
+	Processor  string  `json:"processor,omitempty"`
+	Crashed    bool    `json:"crashed"`
+	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
+	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
+	Frames     []Frame `json:"frames"`
+	Stopped    Stopped `json:"stopped"`
+}
+
+// Wave is the identity of a wave of an accelerator.
+type Wave struct {
+	Agent    string     `json:"agent,omitempty"`
+	Queue    string     `json:"queue,omitempty"`
+	Dispatch string     `json:"dispatch,omitempty"`
+	Kernel   string     `json:"kernel,omitempty"`
+	Group    *[3]uint32 `json:"group,omitempty"`
+	InGroup  *uint32    `json:"in_group,omitempty"` // its number in the group
+}
+
+// Launch is what launched a thread, and how that is known.
+type Launch struct {
+	Thread   string `json:"thread"`
+	Kind     string `json:"kind,omitempty"`
+	Evidence string `json:"evidence"`
 }
 
 // Frame is a physical frame or a call inlined into one. Index counts both.
@@ -133,6 +152,18 @@ func newThread(s *engine.Stack) Thread {
 		ID: s.Thread.ID, Name: s.Thread.Name, Arch: s.Thread.Arch, Processor: s.Thread.Processor,
 		Crashed: s.Thread.Crashed, Frames: []Frame{},
 		Stopped: Stopped{string(s.Stopped.Reason), s.Stopped.Detail},
+	}
+	if w := s.Thread.Wave; w != nil {
+		t.Wave = &Wave{Agent: w.Agent, Queue: w.Queue, Dispatch: w.Dispatch, Kernel: w.Kernel}
+		if w.HasGroup {
+			t.Wave.Group = &w.Group
+		}
+		if w.HasInGroup {
+			t.Wave.InGroup = &w.InGroup
+		}
+	}
+	if l := s.Thread.LaunchedBy; l != nil {
+		t.LaunchedBy = &Launch{l.Thread, l.Kind, l.Evidence}
 	}
 	for i := range s.Frames {
 		t.Frames = appendFrames(t.Frames, t.ID, &s.Frames[i])

@@ -159,12 +159,47 @@ func (t *text) group(g *group) {
 		line = fmt.Sprintf("%d threads: %s", len(g.threads), strings.Join(ids, " "))
 	}
 	t.printf("\n%s\n", t.head(line))
+	if len(g.threads) == 1 {
+		t.identity(first)
+	}
 	width := len(strconv.Itoa(len(first.Frames)))
 	for i := range first.Frames {
 		t.frame(&first.Frames[i], width)
 	}
 	if s := first.Stopped; s.Reason != "outermost" {
 		t.printf("  %s %s: %s\n", t.warn("stopped:"), s.Reason, s.Detail)
+	}
+}
+
+// identity says which wave a thread is and what launched it.
+func (t *text) identity(th *Thread) {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	if w := th.Wave; w != nil {
+		add("kernel", w.Kernel)
+		add("agent", w.Agent)
+		add("queue", w.Queue)
+		add("dispatch", w.Dispatch)
+		if g := w.Group; g != nil {
+			add("group", fmt.Sprintf("(%d,%d,%d)", g[0], g[1], g[2]))
+		}
+		if n := w.InGroup; n != nil {
+			add("wave", strconv.FormatUint(uint64(*n), 10))
+		}
+	}
+	if l := th.LaunchedBy; l != nil {
+		kind := ""
+		if l.Kind != "" {
+			kind = l.Kind + ", "
+		}
+		add("launched by thread", fmt.Sprintf("%s (%s%s)", l.Thread, kind, l.Evidence))
+	}
+	if len(parts) > 0 {
+		t.printf("  %s\n", t.faint(strings.Join(parts, ", ")))
 	}
 }
 

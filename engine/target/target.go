@@ -142,9 +142,16 @@ type Thread struct {
 	// space, as far as the target says them.
 	Spaces []sdk.SpaceBase
 	// Wave is the identity of a wave; nil for other threads.
-	Wave *sdk.Wave
+	Wave *Wave
 	// LaunchedBy is where the thread was launched; nil where nothing is known.
 	LaunchedBy *Launch
+}
+
+// A Wave is the identity of a wave. What is empty is not known.
+type Wave struct {
+	sdk.Wave
+	HasGroup   bool // Group is known
+	HasInGroup bool // InGroup is known
 }
 
 // A Launch says what launched a thread.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // The bounds of the lists of a snapshot. With those of a text of 256 MiB they
@@ -65,10 +65,7 @@ type spaceEntry struct {
 	base number
 }
 
-type waveEntry struct {
-	sdk.Wave
-	hasGroup bool
-}
+type waveEntry = target.Wave
 
 type launchEntry struct {
 	thread, kind, evidence string
@@ -282,12 +279,12 @@ var (
 		{"kernel", setName(func(w *waveEntry) *string { return &w.Kernel })},
 		{"group", func(r *reader, w *waveEntry) (err error) {
 			w.Group, err = r.group()
-			w.hasGroup = true
+			w.HasGroup = true
 			return
 		}},
 		{"in_group", func(r *reader, w *waveEntry) error {
 			n, err := r.integer(math.MaxUint32)
-			w.InGroup = uint32(n)
+			w.InGroup, w.HasInGroup = uint32(n), true
 			return err
 		}},
 	}

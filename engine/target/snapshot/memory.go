@@ -186,7 +186,7 @@ func (s *Snapshot) project(t *target.Thread, members scopeMembers) (sc scope, ok
 	if members&^waveBit == 0 {
 		return sc, true
 	}
-	if t.Wave == nil || members&groupBit != 0 && !who.hasGroup {
+	if t.Wave == nil || members&groupBit != 0 && !t.Wave.HasGroup {
 		return sc, false
 	}
 	if members&groupBit != 0 {
@@ -297,11 +297,13 @@ type fileSegment struct {
 	data        []byte
 }
 
-// addFiles adds the memory that code objects have, and that nobody can have
-// written to: the parts that are mapped without the right to write. Sections
-// of a relocatable object were changed by loading them.
-func (s *Snapshot) addFiles() {
-	for _, m := range s.modules {
+// fileSegments are the memory that code objects have, and that nobody can have
+// written to: the parts that are mapped without the right to write, by start,
+// without overlap. Sections of a relocatable object were changed by loading
+// them.
+func fileSegments(modules []*target.Module) []fileSegment {
+	var files []fileSegment
+	for _, m := range modules {
 		if m.Object == nil {
 			continue
 		}
@@ -319,7 +321,7 @@ func (s *Snapshot) addFiles() {
 				if seg.Section != "" || from >= to {
 					continue
 				}
-				s.files = append(s.files, fileSegment{
+				files = append(files, fileSegment{
 					start: seg.Start + (from - seg.Address), size: to - from,
 					data: data[p.Offset+(from-p.Address):][:to-from],
 				})
@@ -327,26 +329,37 @@ func (s *Snapshot) addFiles() {
 		}
 	}
 	// Segments of modules do not overlap; those of one code object may.
-	slices.SortStableFunc(s.files, func(a, b fileSegment) int { return cmp.Compare(a.start, b.start) })
-	kept := s.files[:0]
+	slices.SortStableFunc(files, func(a, b fileSegment) int { return cmp.Compare(a.start, b.start) })
+	kept := files[:0]
 	var end uint64
-	for _, f := range s.files {
+	for _, f := range files {
 		if f.start < end {
 			continue
 		}
 		end = f.start + f.size
 		kept = append(kept, f)
 	}
-	s.files = kept
+	return kept
+}
+
+// fileAt finds the bytes that code objects have from an address on. next is
+// where others begin.
+func fileAt(files []fileSegment, address uint64) (b []byte, next uint64) {
+	i := sort.Search(len(files), func(i int) bool { return files[i].start > address })
+	next = ^uint64(0)
+	if i < len(files) {
+		next = files[i].start
+	}
+	if i == 0 || address-files[i-1].start >= files[i-1].size {
+		return nil, next
+	}
+	return files[i-1].data[address-files[i-1].start:], next
 }
 
 // file finds the bytes of code objects from an address on.
 func (s *Snapshot) file(address uint64) []byte {
-	i := sort.Search(len(s.files), func(i int) bool { return s.files[i].start > address })
-	if i == 0 || address-s.files[i-1].start >= s.files[i-1].size {
-		return nil
-	}
-	return s.files[i-1].data[address-s.files[i-1].start:]
+	b, _ := fileAt(s.files, address)
+	return b
 }
 
 // readGlobal reads the default address space.

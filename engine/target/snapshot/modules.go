@@ -55,7 +55,7 @@ func (s *Snapshot) addModules(d *document) {
 		m.ID = i
 	}
 	s.separateModules()
-	s.addFiles()
+	s.files = fileSegments(s.modules)
 }
 
 // exeID is the build ID of the file that the user says is the executable.

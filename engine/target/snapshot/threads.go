@@ -12,8 +12,7 @@ import (
 
 // identity is what of a thread tells its instances of address spaces.
 type identity struct {
-	again    bool // another thread has its ID
-	hasGroup bool
+	again bool // another thread has its ID
 }
 
 // addThread adds a thread. An architecture that nobody knows, or a register
@@ -39,11 +38,7 @@ func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReade
 		e.lanes = 0
 	}
 	t.Lanes = uint32(e.lanes)
-	var who identity
-	if e.wave != nil {
-		t.Wave = &e.wave.Wave
-		who.hasGroup = e.wave.hasGroup
-	}
+	t.Wave = e.wave
 	s.addLaunch(t, e.launch, problem)
 
 	a := s.archs.find(e.arch)
@@ -57,7 +52,7 @@ func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReade
 		addSpaces(t, e, a, problem)
 	}
 	s.threads = append(s.threads, t)
-	s.identities = append(s.identities, who)
+	s.identities = append(s.identities, identity{})
 	if t.Crashed && s.signal == 0 {
 		s.signal = t.Signal
 	}
