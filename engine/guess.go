@@ -98,7 +98,7 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	var pcs, places []uint64
 	for at := uint64(0); at+word <= uint64(n); at += step {
 		pc := integer(buf[at:at+word], w.machine.order)
-		if m := w.target.segmentAt(pc - 1); m != nil {
+		if m := w.target.segmentAt(pc - 1); m != nil && !m.module.loose() {
 			pcs, places = append(pcs, pc), append(places, sp+at)
 		}
 	}

@@ -148,6 +148,11 @@ func (e *noRow) Error() string {
 // handle is the number by which plugins name the module's object.
 func (m *module) handle() uint64 { return uint64(m.ID) + 1 }
 
+// loose says whether the module is code that is in no file, which only snapshots
+// have modules for. A scan takes it for no more than other targets' code without
+// a module.
+func (m *module) loose() bool { return m.Object == nil && m.Path == "" && len(m.BuildID) == 0 }
+
 func (m *module) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -65,7 +65,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newSymbolize(g), newEval(g), newDump(g), newPlugin(g))
+	root.AddCommand(newStack(g), newSnapshot(g), newSymbolize(g), newEval(g), newDump(g), newPlugin(g))
 	return root
 }
 

@@ -1,4 +1,4 @@
-// Package snapshot reads snapshots: ZIP files with the threads, registers,
+// Package snapshot reads and writes snapshots: ZIP files with the threads, registers,
 // modules and some of the memory of a process, its waves on accelerators
 // included. docs/snapshot.md describes the format, docs/snapshot.schema.json
 // its JSON.

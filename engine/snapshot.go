@@ -1,0 +1,471 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file makes snapshots. What memory a stack needs is found out by walking
+// it: whatever the walk reads goes in, and with it the bytes of its frames.
+
+const (
+	// keptStack bounds the bytes of frames that are kept of a thread, beyond what
+	// its walk reads.
+	keptStack = 64 << 10
+	// keptStacks bounds them for all threads together.
+	keptStacks = 64 << 20
+	// keptBeyond is how many bytes are kept around the ends of a stack: below the
+	// stack pointer, where a leaf function may have data, and above the last frame.
+	keptBeyond = 256
+	// keptPages bounds what is kept of what was read. A hostile target can make a
+	// walk read far more than stacks have.
+	keptPages = 512 << 20 >> pageBits
+)
+
+// SnapshotOptions says what goes into a snapshot.
+type SnapshotOptions struct {
+	// Files puts in the code objects themselves. Without it a snapshot names them
+	// by path and build ID, and has only those that are in no file.
+	Files bool
+}
+
+// A Snapshot is what was collected of a target.
+type Snapshot struct {
+	snapshot.Contents
+	// Frames is how many physical frames the stacks have.
+	Frames int
+	// Problems are what of the target is not in the snapshot, each a sentence.
+	Problems []string
+
+	describe func(arch string) (*sdk.Description, error)
+}
+
+// Write writes the snapshot. Equal snapshots give equal bytes.
+func (s *Snapshot) Write(w io.Writer) error {
+	return snapshot.Write(w, &s.Contents, snapshot.Options{Describe: s.describe})
+}
+
+// Snapshot walks the stacks of the target and collects what they need: a stack
+// that is walked from the snapshot is the one that is walked from the target,
+// where the files of its modules are found. It uses the modules of the target,
+// which must not be walked by another goroutine meanwhile. The snapshot is of
+// use as long as the target is open.
+func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
+	options := t.engine.options
+	options.NoSymbols, options.Registers = true, false
+	c := &collector{
+		recorder: recorder{Target: t.state, instances: map[instance]*pages{}},
+		result: &Snapshot{describe: func(arch string) (*sdk.Description, error) {
+			return description(t.engine.plugins.Find(arch))
+		}},
+	}
+	var state target.Target = &c.recorder
+	if scoped, ok := t.state.(target.ScopedMemory); ok {
+		state = &scopedRecorder{&c.recorder, scoped}
+	}
+	c.walked = newTarget(&Engine{options: options, plugins: t.engine.plugins}, state)
+	defer func() {
+		for _, m := range c.walked.modules {
+			m.close()
+		}
+	}()
+	if err := c.walk(ctx); err != nil {
+		return nil, err
+	}
+	c.addModules(o)
+	c.addThreads()
+	c.addMemory()
+	return c.result, nil
+}
+
+// collector collects a snapshot.
+type collector struct {
+	recorder
+	walked *Target // the target, of which the recorder keeps what is read
+	result *Snapshot
+	kept   int // bytes of keptStacks
+}
+
+func (c *collector) problem(format string, args ...any) {
+	c.result.Problems = append(c.result.Problems, fmt.Sprintf(format, args...))
+}
+
+// walk walks all stacks. Those of crashed threads are the first that frames are
+// kept of.
+func (c *collector) walk(ctx context.Context) error {
+	threads := slices.Clone(c.Threads())
+	slices.SortStableFunc(threads, func(a, b *target.Thread) int {
+		return cmp.Compare(boolInt(b.Crashed), boolInt(a.Crashed))
+	})
+	for _, th := range threads {
+		c.arch = th.Arch
+		s := c.walked.Walk(ctx, th)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.result.Frames += len(s.Frames)
+		c.keepFrames(s)
+	}
+	return nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// keepFrames reads the bytes of a stack's frames. From one frame's CFA to the
+// next it is the frame's; a stack that goes on elsewhere, after a signal on a
+// stack of its own, is kept around its CFA.
+func (c *collector) keepFrames(s *Stack) {
+	th := c.walked.threads[s.Thread]
+	if th == nil || th.arch == nil {
+		return
+	}
+	w := newWalker(c.walked, th)
+	left := min(keptStack, keptStacks-c.kept)
+	keep := func(space locexpr.AddressSpace, from, to uint64) {
+		if from > to {
+			from, to = to, from
+		}
+		from, to = from-min(from, keptBeyond), to+min(^uint64(0)-to, keptBeyond)
+		if n := to - from; n > uint64(left) {
+			to = from + uint64(left)
+		}
+		left -= int(to - from)
+		c.kept += int(to - from)
+		w.touch(space, from, to)
+	}
+	var space locexpr.AddressSpace
+	var last uint64
+	known := false
+	if len(s.Frames) == 0 || !s.Frames[0].HasCFA || s.Frames[0].CFASpace == locexpr.DefaultSpace {
+		// The stack pointer of an architecture with several spaces is in the one of
+		// its CFAs.
+		sp, err := w.liveRegister(uint64(th.arch.desc.SP))
+		if known = err == nil && (len(s.Frames) > 0 && s.Frames[0].HasCFA || len(th.arch.desc.AddressSpaces) <= 1); known {
+			last = sp
+		}
+	}
+	if known {
+		keep(space, last, last)
+	}
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		if !f.HasCFA || left <= 0 {
+			continue
+		}
+		if known && f.CFASpace == space && max(f.CFA, last)-min(f.CFA, last) <= uint64(left) {
+			keep(space, last, f.CFA)
+		} else {
+			keep(f.CFASpace, f.CFA, f.CFA)
+		}
+		space, last, known = f.CFASpace, f.CFA, true
+	}
+}
+
+// touch reads memory of a thread as far as it is there.
+func (w *walker) touch(space locexpr.AddressSpace, from, to uint64) {
+	var buf [keptBeyond]byte
+	for from < to {
+		n := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
+		// What cannot be read was not there for the walk either.
+		_ = object.Guard(func() error { return w.readSpace(space, w.scope(), from, buf[:n]) })
+		from += n
+	}
+}
+
+// addModules adds the code objects, and the code that is in none.
+func (c *collector) addModules(o SnapshotOptions) {
+	type place struct {
+		target.Segment
+		module int
+	}
+	var all []place
+	for i, m := range c.Modules() {
+		out := *m
+		out.Segments = nil
+		inNoFile := m.Object != nil && m.Object.Path() == ""
+		c.result.Modules = append(c.result.Modules, snapshot.Module{Module: &out, Keep: o.Files || inNoFile})
+		for _, s := range m.Segments {
+			// Where nobody has the code object, a reader takes all of it for code.
+			if s.Size > 0 && (s.Executable || m.Object != nil) {
+				all = append(all, place{s, i})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.Start, b.Start) })
+	var placed []target.Segment
+	end := uint64(0)
+	for _, p := range all {
+		m := c.result.Modules[p.module]
+		if p.Start < end || p.Start+p.Size < p.Start || p.Address+p.Size < p.Address {
+			c.problem("module %s: its segment of %#x bytes at %#x overlaps another or reaches past the last address: it is left out", m.Path, p.Size, p.Start)
+			continue
+		}
+		end = p.Start + p.Size
+		m.Segments, placed = append(m.Segments, p.Segment), append(placed, p.Segment)
+	}
+	for _, m := range c.loose(placed) {
+		c.result.Modules = append(c.result.Modules, snapshot.Module{Module: m})
+	}
+}
+
+// loose makes modules of the code that the walks met and that is in no module:
+// it was made while the process ran. placed are the segments of modules, by
+// start.
+func (c *collector) loose(placed []target.Segment) []*target.Module {
+	if p := c.instances[instance{}]; p != nil {
+		for number := range p.all {
+			start, _, _ := p.all[number].run(0)
+			address := number<<pageBits + uint64(start)
+			if _, executable := c.Target.Mapped(address); executable {
+				c.noteCode(address)
+			}
+		}
+	}
+	numbers := make([]uint64, 0, len(c.code))
+	for number := range c.code {
+		numbers = append(numbers, number)
+	}
+	slices.Sort(numbers)
+	var list []*target.Module
+	for _, number := range numbers {
+		start, end := number<<pageBits, (number+1)<<pageBits-1
+		i := sort.Search(len(placed), func(i int) bool { return placed[i].Start > end })
+		if i > 0 && placed[i-1].Start+placed[i-1].Size > start || end == ^uint64(0) {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].Arch == c.code[number] {
+			if s := &list[n-1].Segments[0]; s.Start+s.Size == start {
+				s.Size += pageSize
+				continue
+			}
+		}
+		list = append(list, &target.Module{Arch: c.code[number], Segments: []target.Segment{{
+			Address: start, Size: pageSize, Start: start, Executable: true,
+		}}})
+	}
+	return list
+}
+
+// addThreads adds the threads.
+func (c *collector) addThreads() {
+	c.result.Contents.Threads = c.Threads()
+	for _, th := range c.Threads() {
+		if th.Problem != "" && len(th.Registers.Numbers) == 0 {
+			c.problem("thread %s: the snapshot has no registers of it: %s", th.ID, th.Problem)
+		}
+	}
+}
+
+// addMemory adds what was read.
+func (c *collector) addMemory() {
+	if c.count == keptPages {
+		c.problem("the stacks need more than %d MiB of memory: the rest is left out", keptPages>>(20-pageBits))
+	}
+	unique := map[string]int{}
+	for _, th := range c.Threads() {
+		unique[th.ID]++
+	}
+	keys := make([]instance, 0, len(c.instances))
+	for k := range c.instances {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b instance) int {
+		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.thread, b.thread))
+	})
+	for _, k := range keys {
+		var owner *target.Thread
+		if k.space != locexpr.DefaultSpace {
+			owner = c.Threads()[k.thread]
+			if owner.ID == "" || unique[owner.ID] > 1 {
+				c.problem("thread %q: memory of its own is left out, as its ID is not its alone", owner.ID)
+				continue
+			}
+		}
+		for address, data := range c.instances[k].runs() {
+			c.result.Memory = append(c.result.Memory, snapshot.Memory{Space: k.space, Thread: owner, Address: address, Data: data})
+		}
+	}
+}
+
+// A recorder is a target that keeps what is read of another.
+type recorder struct {
+	target.Target
+
+	mu        sync.Mutex
+	instances map[instance]*pages
+	count     int               // of pages
+	code      map[uint64]string // pages with code, and the architecture of who met it
+	arch      string            // of the thread that is walked
+}
+
+// instance is an instance of an address space; the default one has one.
+type instance struct {
+	space  locexpr.AddressSpace
+	thread uint64 // handle
+}
+
+func (r *recorder) keep(k instance, address uint64, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.instances[k]
+	if p == nil {
+		p = &pages{all: map[uint64]*page{}}
+		r.instances[k] = p
+	}
+	r.count += p.keep(address, data, keptPages-r.count)
+}
+
+func (r *recorder) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
+	n, err := r.Target.ReadMemory(space, address, buf)
+	if space == locexpr.DefaultSpace {
+		r.keep(instance{}, address, buf[:n])
+	}
+	return n, err
+}
+
+func (r *recorder) Mapped(address uint64) (mapped, executable bool) {
+	mapped, executable = r.Target.Mapped(address)
+	if executable {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.noteCode(address)
+	}
+	return mapped, executable
+}
+
+// noteCode says that there is code at an address. The caller holds mu where
+// walks are under way.
+func (r *recorder) noteCode(address uint64) {
+	if r.code == nil {
+		r.code = map[uint64]string{}
+	}
+	if _, ok := r.code[address>>pageBits]; !ok {
+		r.code[address>>pageBits] = r.arch
+	}
+}
+
+// A scopedRecorder is a recorder of a target with instances of address spaces.
+type scopedRecorder struct {
+	*recorder
+	scoped target.ScopedMemory
+}
+
+func (r *scopedRecorder) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error) {
+	n, err := r.scoped.ReadScoped(space, thread, address, buf)
+	if k := (instance{}); space == locexpr.DefaultSpace {
+		r.keep(k, address, buf[:n])
+	} else if thread != nil {
+		r.keep(instance{space, thread.Handle}, address, buf[:n])
+	}
+	return n, err
+}
+
+const (
+	pageBits = 12
+	pageSize = 1 << pageBits
+)
+
+// pages are bytes of an instance of an address space, by the number of their
+// page.
+type pages struct{ all map[uint64]*page }
+
+// page is a page of which some bytes are known.
+type page struct {
+	bytes [pageSize]byte
+	known [pageSize / 64]uint64
+}
+
+// keep adds bytes, in at most so many pages that are new, and says how many are.
+// What is there already stays: a process may run on.
+func (p *pages) keep(address uint64, data []byte, most int) (added int) {
+	for len(data) > 0 {
+		number, at := address>>pageBits, int(address&(pageSize-1))
+		n := min(len(data), pageSize-at)
+		g := p.all[number]
+		if g == nil && added == most {
+			break
+		}
+		if g == nil {
+			g = &page{}
+			p.all[number] = g
+			added++
+		}
+		for i := range n {
+			if g.known[(at+i)/64]>>((at+i)%64)&1 == 0 {
+				g.bytes[at+i] = data[i]
+				g.known[(at+i)/64] |= 1 << ((at + i) % 64)
+			}
+		}
+		address, data = address+uint64(n), data[n:]
+	}
+	return added
+}
+
+// run finds the first bytes from at on that are known.
+func (g *page) run(at int) (from, to int, ok bool) {
+	next := func(at int, flip uint64) int {
+		for at < pageSize {
+			if rest := (g.known[at/64] ^ flip) >> (at % 64); rest != 0 {
+				return at + bits.TrailingZeros64(rest)
+			}
+			at = (at/64 + 1) * 64
+		}
+		return pageSize
+	}
+	if from = next(at, 0); from == pageSize {
+		return 0, 0, false
+	}
+	return from, next(from, ^uint64(0)), true
+}
+
+// runs yields the longest pieces without a gap, by address.
+func (p *pages) runs() func(yield func(address uint64, data []byte) bool) {
+	return func(yield func(uint64, []byte) bool) {
+		numbers := make([]uint64, 0, len(p.all))
+		for n := range p.all {
+			numbers = append(numbers, n)
+		}
+		slices.Sort(numbers)
+		var start uint64
+		var data []byte
+		for _, n := range numbers {
+			g := p.all[n]
+			for from, to, ok := g.run(0); ok; from, to, ok = g.run(to) {
+				address := n<<pageBits + uint64(from)
+				if len(data) > 0 && start+uint64(len(data)) != address {
+					if !yield(start, data) {
+						return
+					}
+					data = nil
+				}
+				if len(data) == 0 {
+					start = address
+				}
+				data = append(data, g.bytes[from:to]...)
+			}
+		}
+		if len(data) > 0 {
+			yield(start, data)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// taken writes a snapshot of a target and opens it.
+func taken(t *testing.T, e *Engine, from *Target, o SnapshotOptions) (*Target, *Snapshot) {
+	t.Helper()
+	s, err := from.Snapshot(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := s.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "taken.snapshot")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := e.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again, s
+}
+
+// frames are what of stacks a snapshot keeps also where code is in no module.
+func frames(from *Target) (list [][]string) {
+	for s := range from.Stacks(context.Background()) {
+		var one []string
+		for _, f := range s.Frames {
+			one = append(one, fmt.Sprintf("%#x %#x %v %s", f.PC, f.CFA, f.HasCFA, f.FoundBy))
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// The toy machine's code is in no module, as what is compiled while a process
+// runs.
+func TestSnapshotsKeepCodeThatIsInNoModule(t *testing.T) {
+	undefined := cfi.RegisterRule{Column: toyPC, Rule: cfi.Rule{Kind: cfi.Undefined}}
+	outermost := cfi.Row{
+		Start: 0x1200, End: 0x1300, ReturnAddress: toyPC, Rules: []cfi.RegisterRule{undefined},
+		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: toySP, Offset: 8},
+	}
+	a := &toy{rows: []cfi.Row{row(0x1000, 0x1100, 16), outermost, row(0x2000, 0x2800, 8)}, calls: map[uint64]bool{0x1210: true}}
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{described{a}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := newState(1, 0x2010, 0x1210, 9, 0x1210, 2).
+		thread(0x1004, stackStart, 0, 0).
+		thread(0x66, stackStart+16, 0, 0). // a call through a bad pointer
+		thread(0x2900, stackStart, 0, 0).  // no row: found by a scan
+		thread(0x66, stackStart+24, 0, 0)
+	from := e.Attach(s)
+	want := frames(from)
+	if len(want[0]) != 3 || len(want[1]) != 2 || len(want[3]) != 1 {
+		t.Fatalf("stacks %q", want)
+	}
+	first, contents := taken(t, e, from, SnapshotOptions{})
+	if d := cmp.Diff(want, frames(first)); d != "" {
+		t.Errorf("(-target +snapshot):\n%s", d)
+	}
+	second, _ := taken(t, e, first, SnapshotOptions{})
+	if d := cmp.Diff(want, frames(second)); d != "" {
+		t.Errorf("(-target +snapshot of a snapshot):\n%s", d)
+	}
+	if len(contents.Modules) != 1 || contents.Modules[0].Path != "" || contents.Modules[0].Segments[0].Start != codeStart {
+		t.Errorf("modules %+v", contents.Modules)
+	}
+	if p := contents.Problems; len(p) > 0 {
+		t.Errorf("problems %q", p)
+	}
+}
+
+// scopedState is a state in which a wave has memory of its own.
+type scopedState struct{ *state }
+
+func (s scopedState) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+	if space == locexpr.DefaultSpace {
+		return s.ReadMemory(space, address, buf)
+	}
+	for i := range buf {
+		if address+uint64(i) >= 0x100 {
+			return i, target.ErrNoMemory
+		}
+		buf[i] = byte(address) + byte(i) + byte(th.Handle)
+	}
+	return len(buf), nil
+}
+
+func TestRecordersKeepWhatIsReadOfWhom(t *testing.T) {
+	s := scopedState{newState(1, 2).thread(0x1004, stackStart, 0, 0).thread(0x1004, stackStart, 0, 0)}
+	r := &scopedRecorder{&recorder{Target: s, instances: map[instance]*pages{}}, s}
+	for _, c := range []struct {
+		space   locexpr.AddressSpace
+		thread  int
+		address uint64
+		n       int
+	}{{0, 0, 0x1ffe, 4}, {0, 1, 0x2002, 2}, {6, 0, 0xf8, 16}, {6, 1, 0x10, 1}, {0, 0, stackStart + 12, 16}, {6, 0, 0xf8, 2}} {
+		r.ReadScoped(c.space, s.threads[c.thread], c.address, make([]byte, c.n))
+	}
+	r.ReadMemory(0, 0x1000, make([]byte, 1))
+	var got []string
+	for _, k := range []instance{{}, {6, 0}, {6, 1}} {
+		for address, data := range r.instances[k].runs() {
+			got = append(got, fmt.Sprintf("%d %d %#x+%d", k.space, k.thread, address, len(data)))
+		}
+	}
+	want := []string{"0 0 0x1000+1", "0 0 0x1ffe+6", "0 0 0x800c+4", "6 0 0xf8+8", "6 1 0x10+1"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestPagesKeepWhatTheyHaveAndNoMoreThanTheyMay(t *testing.T) {
+	p := &pages{all: map[uint64]*page{}}
+	if n := p.keep(0xffe, []byte{1, 2, 3, 4}, 9); n != 2 {
+		t.Errorf("%d pages are new, expected 2", n)
+	}
+	if n := p.keep(0xfff, []byte{9, 9, 9, 5}, 9); n != 0 {
+		t.Errorf("%d pages are new, expected none", n)
+	}
+	if n := p.keep(0x1fff, make([]byte, 2*pageSize), 1); n != 1 {
+		t.Errorf("%d pages are new, expected the one that may be", n)
+	}
+	var got []string
+	for address, data := range p.runs() {
+		got = append(got, fmt.Sprintf("%#x+%d %x", address, len(data), data[:min(5, len(data))]))
+	}
+	if d := cmp.Diff([]string{"0xffe+5 0102030405", "0x1fff+4097 0000000000"}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
