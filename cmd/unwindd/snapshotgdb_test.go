@@ -1,0 +1,285 @@
+package main
+
+import (
+	"archive/zip"
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// gdbSnapshot has gdb, with arguments that say what of, write a snapshot, and
+// returns it with the PCs of gdb's own stacks by thread.
+func gdbSnapshot(t *testing.T, gdb string, args ...string) (path string, pcs map[string][]string) {
+	t.Helper()
+	need(t, gdb)
+	path = filepath.Join(t.TempDir(), "gdb.snapshot")
+	args = append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, args...)
+	args = append(args, "-ex", "source "+filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"),
+		"-ex", "unwindd-snapshot "+path, "-ex", "source "+filepath.Join("testdata", "subjects", "gdb_pcs.py"))
+	out, err := exec.Command(gdb, args...).CombinedOutput()
+	if _, missing := os.Stat(path); err != nil || missing != nil || strings.Contains(string(out), "Python Exception") {
+		t.Fatalf("%s %q: %v\n%s", gdb, args, err, out)
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		if strings.HasPrefix(line, "unwindd-snapshot:") {
+			t.Errorf("%s", line)
+		}
+	}
+	return path, threadPCs(out)
+}
+
+// threadPCs are what gdb_pcs.py prints.
+func threadPCs(out []byte) map[string][]string {
+	pcs := map[string][]string{}
+	for _, line := range strings.Split(string(out), "\n") {
+		if f := strings.Fields(line); len(f) > 2 && f[0] == "PCS" {
+			pcs[f[1]] = f[2:]
+		}
+	}
+	return pcs
+}
+
+func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
+	for _, c := range []struct {
+		subject, args string
+		live          bool // of the process, else of its core
+		signal        int
+	}{
+		{"mtcore", "wait 8", true, 0},
+		{"mtcore", "sigh 8", false, 6},
+		{"frames", "crash", false, 6},
+		{"gosubject", "wait", true, 0},
+	} {
+		t.Run(fmt.Sprintf("%s-%s-%v", c.subject, c.args, c.live), func(t *testing.T) {
+			exe := build(t, c.subject)
+			var path string
+			var want map[string][]string
+			if c.live {
+				cmd := limited(exe, strings.Fields(c.args))
+				stdout, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { cmd.Process.Kill(); cmd.Wait() }()
+				if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
+					t.Fatalf("%s said %q, %v", exe, line, err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				path, want = gdbSnapshot(t, "gdb", "-p", fmt.Sprint(cmd.Process.Pid))
+			} else {
+				path, want = gdbSnapshot(t, "gdb", exe, crashCore(t, exe, strings.Fields(c.args)...))
+			}
+			got := stackJSON(t, path)
+			if len(got.Threads) != len(want) || len(want) == 0 {
+				t.Errorf("%d threads, gdb has %d", len(got.Threads), len(want))
+			}
+			if got.Target.Signal != c.signal || len(got.Target.Problems) > 0 {
+				t.Errorf("signal %d, problems %q", got.Target.Signal, got.Target.Problems)
+			}
+			frames := 0
+			for i := range got.Threads {
+				th := &got.Threads[i]
+				pcs := physicalPCs(th)
+				frames += len(pcs)
+				gdb := want[th.ID]
+				if c.subject == "gosubject" {
+					gdb, pcs = goStack(th, gdb, pcs)
+				}
+				if d := cmp.Diff(gdb, pcs); d != "" {
+					t.Errorf("thread %s (-gdb +unwindd), stopped %s: %s\n%s", th.ID, th.Stopped.Reason, th.Stopped.Detail, d)
+				}
+			}
+			for _, m := range got.Modules {
+				if m.BuildID == "" || m.Problem != "" {
+					t.Errorf("%s: build ID %q, problem %q", m.Path, m.BuildID, m.Problem)
+				}
+			}
+			info, _ := os.Stat(path)
+			t.Logf("%d threads, %d frames, %d bytes", len(got.Threads), frames, info.Size())
+		})
+	}
+}
+
+// document reads the JSON of a snapshot, and a member.
+func document(t *testing.T, path string, into any) (member func(name string) []byte) {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.Close() })
+	member = func(name string) []byte {
+		f, err := z.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if err := json.Unmarshal(member("snapshot.json"), into); err != nil {
+		t.Fatal(err)
+	}
+	return member
+}
+
+// A process of another machine, run by qemu-user: unwindd has no plugin for it,
+// the snapshot is complete all the same.
+func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
+	need(t, "clang", "ld.lld", "qemu-aarch64", "gdb-multiarch")
+	dir := t.TempDir()
+	exe, socket := filepath.Join(dir, "aarch64"), filepath.Join(dir, "gdb")
+	cc := exec.Command("clang", "--target=aarch64-linux-gnu", "-O1", "-g", "-ffreestanding", "-nostdlib", "-static",
+		"-fuse-ld=lld", "-Wl,--build-id=sha1", "-o", exe, filepath.Join("testdata", "subjects", "aarch64.c"))
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cc.Args, err, out)
+	}
+	qemu := exec.Command("qemu-aarch64", "-g", socket, exe)
+	if err := qemu.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { qemu.Process.Kill(); qemu.Wait() }()
+	for range 600 {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	path, want := gdbSnapshot(t, "gdb-multiarch", "-ex", "set architecture aarch64", "-ex", "file "+exe,
+		"-ex", "target remote "+socket, "-ex", "continue")
+
+	var d struct {
+		Threads []struct {
+			ID, Arch  string
+			Registers map[string]string
+		}
+		Modules []struct {
+			Path, Arch string
+			BuildID    string `json:"build_id"`
+			Segments   []struct{ Address, Size, Start string }
+		}
+		Memory []struct{ File, Address string }
+	}
+	member := document(t, path, &d)
+	if len(d.Threads) != 1 || len(d.Modules) != 1 || len(want) != 1 {
+		t.Fatalf("%d threads, %d modules; gdb has %d stacks", len(d.Threads), len(d.Modules), len(want))
+	}
+	var pcs []string
+	for _, pcs = range want {
+	}
+	th, m := d.Threads[0], d.Modules[0]
+	if th.Arch != "aarch64" || th.Registers["pc"] != pcs[0] || th.Registers["x19"] != "0x1234567890abcdef" ||
+		!strings.HasPrefix(th.Registers["v3"]+th.Registers["z3"], strings.Repeat("5a", 16)) {
+		t.Errorf("thread %s of %s: pc %s, x19 %s, v3 %s, z3 %s; gdb's PC is %s",
+			th.ID, th.Arch, th.Registers["pc"], th.Registers["x19"], th.Registers["v3"], th.Registers["z3"], pcs[0])
+	}
+	if m.Path != exe || m.Arch != "aarch64" || len(m.BuildID) != 40 || len(m.Segments) < 2 || m.Segments[0].Address != m.Segments[0].Start {
+		t.Errorf("module %+v", m)
+	}
+	// The frame records of the functions are a list: its return addresses are
+	// those that gdb finds.
+	word := func(address uint64) uint64 {
+		for _, p := range d.Memory {
+			var start uint64
+			fmt.Sscan(p.Address, &start)
+			if b := member(p.File); address >= start && address+8 <= start+uint64(len(b)) {
+				return binary.LittleEndian.Uint64(b[address-start:])
+			}
+		}
+		return 0
+	}
+	var fp uint64
+	fmt.Sscan(th.Registers["x29"], &fp)
+	var chain []string
+	for ; fp != 0 && len(chain) < 10; fp = word(fp) {
+		chain = append(chain, fmt.Sprintf("%#x", word(fp+8)))
+	}
+	if len(chain) < 4 || len(pcs) < 5 {
+		t.Fatalf("return addresses %q, gdb's PCs %q", chain, pcs)
+	}
+	for _, pc := range pcs[2 : len(pcs)-1] {
+		if !strings.Contains(strings.Join(chain, " "), pc) {
+			t.Errorf("return address %s is not in the memory of the snapshot: %q", pc, chain)
+		}
+	}
+
+	got := stackJSON(t, path)
+	if r := got.Threads[0]; len(r.Frames) != 0 || !strings.Contains(r.Stopped.Detail, `no architecture plugin for architecture "aarch64"`) {
+		t.Errorf("%d frames, stopped: %+v", len(r.Frames), r.Stopped)
+	}
+}
+
+// What rocgdb adds is tested without it: a module of Python stands in for it.
+func TestWavesOfROCgdbComeIntoSnapshots(t *testing.T) {
+	need(t, "python3")
+	path := filepath.Join(t.TempDir(), "waves.snapshot")
+	program := "import sys, runpy; runpy.run_path(sys.argv[1]); import gdb; gdb.commands['unwindd-snapshot'].invoke(sys.argv[2], False)"
+	cmd := exec.Command("python3", "-B", "-c", program, filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"), path)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join("testdata", "rocgdb"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "wave-2: its private memory cannot be read") || strings.Contains(string(out), "wave-1:") {
+		t.Errorf("it says\n%s", out)
+	}
+	got := stackJSON(t, path)
+	if p := got.Target.Problems; len(p) > 0 {
+		t.Errorf("problems %q", p)
+	}
+	group := func(x, y, z uint32) *[3]uint32 { return &[3]uint32{x, y, z} }
+	number := func(n uint32) *uint32 { return &n }
+	launch := &report.Launch{Thread: "100", Kind: "dispatch", Evidence: "queue"}
+	for i, want := range []report.Thread{
+		{ID: "100", Name: "saxpy", Arch: "x86_64"},
+		{ID: "wave-1", Name: "saxpy", Arch: "amdgpu", Processor: "gfx90a", LaunchedBy: launch,
+			Wave: &report.Wave{Agent: "1", Queue: "2", Dispatch: "1", Kernel: "kern(int, float*)", Group: group(0, 0, 0), InGroup: number(0)}},
+		{ID: "wave-2", Name: "saxpy", Arch: "amdgpu", Processor: "gfx90a", LaunchedBy: launch,
+			Wave: &report.Wave{Agent: "1", Queue: "2", Dispatch: "1", Kernel: "kern(int, float*)", Group: group(0, 3, 0), InGroup: number(1)}},
+	} {
+		th := got.Threads[i]
+		th.Frames, th.Stopped = nil, report.Stopped{}
+		if d := cmp.Diff(want, th); d != "" {
+			t.Errorf("thread %d (-want +got):\n%s", i, d)
+		}
+	}
+	for _, c := range []struct{ expr, read, want string }{
+		{"DW_OP_regx v0", "2048", lanes(0, 64)},
+		{"DW_OP_regx SGPR4", "32", "f0ffffff"},
+		{"DW_OP_lit16; DW_OP_lit6; DW_OP_LLVM_form_aspace_address", "64", "1000000014000000"},
+	} {
+		stdout, stderr, status := unwindd(t, "eval", "--arch", "amdgpu", "--snapshot", path, "--thread", "wave-1", "--frame", "0", "--kind", "location",
+			"--read", c.read, "--expr", c.expr, "--format", "json")
+		var r struct{ Read string }
+		if err := json.Unmarshal([]byte(stdout), &r); status != 0 || err != nil || r.Read != c.want {
+			t.Errorf("%s: status %d, %s%s, expected %s", c.expr, status, stdout, stderr, c.want)
+		}
+	}
+}
+
+// lanes is a vector register whose lanes count from first.
+func lanes(first, n uint32) string {
+	var b []byte
+	for i := range n {
+		b = binary.LittleEndian.AppendUint32(b, first+i)
+	}
+	return fmt.Sprintf("%x", b)
+}
