@@ -150,3 +150,21 @@ func TestPagesKeepWhatTheyHaveAndNoMoreThanTheyMay(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
+
+// Threads are more than a plugin answers for in one call.
+func TestManyThreadsAreBoundInParts(t *testing.T) {
+	a := &toy{}
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{described{a}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := newState(1)
+	for range 2*maxBound + 1 {
+		s.thread(0x1004, stackStart, 0, 0)
+	}
+	tt := e.Attach(s)
+	if n := len(tt.Walk(context.Background(), s.threads[2*maxBound]).Frames); n != 1 || a.bindings != 3 {
+		t.Errorf("%d frames, bound in %d calls, expected 3", n, a.bindings)
+	}
+}

@@ -233,9 +233,15 @@ func (t *Target) bindAll(ctx context.Context) {
 		mod.arch = machines[mod.Arch]
 	}
 	for m, batch := range batches {
-		t.bind(ctx, m, batch...)
+		for part := range slices.Chunk(batch, maxBound) {
+			t.bind(ctx, m, part...)
+		}
 	}
 }
+
+// maxBound is how many threads a plugin is asked about in one call, which has a
+// deadline: a process may have a million waves.
+const maxBound = 1 << 14
 
 // bind asks about threads in one call.
 func (t *Target) bind(ctx context.Context, m *machine, batch ...*thread) {

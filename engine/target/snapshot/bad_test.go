@@ -406,3 +406,79 @@ func TestManyWavesAreReadInBoundedTimeAndMemory(t *testing.T) {
 		})
 	}
 }
+
+// Thousands of modules may name one member with tens of thousands of sections:
+// it is opened once.
+func TestManyModulesOfOneCodeObjectCostOne(t *testing.T) {
+	const sections = 60000
+	var elf bytes.Buffer
+	elf.WriteString("\x7fELF\x02\x01\x01")
+	elf.Write(make([]byte, 9))
+	for _, v := range []any{uint16(3), uint16(62), uint32(1), uint64(0), uint64(0), uint64(64), uint32(0),
+		uint16(64), uint16(56), uint16(0), uint16(64), uint16(sections), uint16(0)} {
+		binary.Write(&elf, binary.LittleEndian, v)
+	}
+	elf.Write(make([]byte, 64))
+	one := make([]byte, 64)
+	one[4], one[8] = 1, 2 // SHT_PROGBITS, SHF_ALLOC
+	elf.Write(bytes.Repeat(one, sections-1))
+	var modules []any
+	for i := range maxModules {
+		modules = append(modules, obj{"arch": "host", "file": "e", "path": "/none/e",
+			"segments": []any{obj{"address": "0x0", "size": "0x1000", "start": fmt.Sprintf("0x%x", (i+1)<<16)}}})
+	}
+	path := write(t, archiveOf(t, documentOf(t, obj{"format_version": 1, "modules": modules}), file{"e", elf.Bytes(), false}))
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	s, err := Open(path, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	used := after.HeapAlloc - before.HeapAlloc
+	t.Logf("%v, %d MiB", time.Since(start).Round(time.Millisecond), used>>20)
+	if used > 256<<20 || time.Since(start) > time.Minute {
+		t.Errorf("%v and %d bytes", time.Since(start), used)
+	}
+	for _, m := range s.Modules() {
+		if m.Object == nil || m.Object != s.Modules()[0].Object {
+			t.Fatalf("module %d: object %v, problem %q", m.ID, m.Object, m.Problem)
+		}
+	}
+}
+
+// A module's path is that of a file under the folder where files are looked for,
+// whatever it says.
+func TestPathsOfModulesStayBelowTheSysroot(t *testing.T) {
+	dir := t.TempDir()
+	root := filepath.Join(dir, "root")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "outside"), elfFile(62, []byte{1}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join("..", "outside"), filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	var modules []any
+	for _, path := range []string{"/../outside", "../outside", "/a/../../outside", "/link", filepath.Join(dir, "outside"), "outside\x00"} {
+		modules = append(modules, obj{"arch": "host", "path": path, "build_id": "01"}, obj{"arch": "host", "path": path})
+	}
+	o := options()
+	o.Finder = object.Finder{Sysroot: root}
+	s, err := Open(write(t, archiveOf(t, documentOf(t, obj{"format_version": 1, "modules": modules}))), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, m := range s.Modules() {
+		if m.Object != nil {
+			t.Errorf("%q is read from %s", m.Path, m.File)
+		}
+	}
+}

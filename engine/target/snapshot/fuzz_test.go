@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -60,6 +61,20 @@ func exercise(t *testing.T, data []byte) {
 			t.Errorf("pieces %d and %d overlap", i-1, i)
 		}
 		s.ReadMemory(0, p.start, buf)
+	}
+	// What can be written again is a snapshot.
+	c := &Contents{Threads: s.Threads()}
+	for _, m := range s.Modules() {
+		c.Modules = append(c.Modules, Module{m, true})
+	}
+	var again bytes.Buffer
+	if Write(&again, c, options()) != nil {
+		return
+	}
+	copied := &Snapshot{path: "copy"}
+	defer copied.Close()
+	if err := copied.open(again.Bytes(), options()); err != nil || len(copied.Threads()) != len(s.Threads()) || len(copied.Modules()) != len(s.Modules()) {
+		t.Errorf("%v: %d threads of %d, %d modules of %d", err, len(copied.Threads()), len(s.Threads()), len(copied.Modules()), len(s.Modules()))
 	}
 }
 

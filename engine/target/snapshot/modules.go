@@ -15,6 +15,7 @@ import (
 
 // addModules opens the code objects of the modules.
 func (s *Snapshot) addModules(d *document) {
+	s.opened = opened{map[finderKey]object.Found{}, map[string]openedMember{}}
 	exe := s.exeID()
 	exeUsed := s.finder.Exe == ""
 	for i := range d.modules {
@@ -97,14 +98,13 @@ func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, prob
 		}
 		return
 	}
-	found := s.finder.Find(e.path, e.buildID, isExe)
+	found := s.find(e, isExe)
 	if found.Problem != "" {
 		problem("%s", found.Problem)
 	}
 	if found.Object == nil {
 		return
 	}
-	s.objects = append(s.objects, found.Object)
 	if err := s.fits(found.Object, m); err != nil {
 		problem("%s was not used: %v", found.Path, err)
 		return
@@ -112,9 +112,51 @@ func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, prob
 	m.Object, m.File = found.Object, found.Path
 }
 
+// finderKey is a question to the Finder.
+type finderKey struct {
+	path, buildID string
+	isExe         bool
+}
+
+// opened are the code objects of modules, each opened once: thousands of modules
+// may name one.
+type opened struct {
+	found   map[finderKey]object.Found
+	members map[string]openedMember
+}
+
+type openedMember struct {
+	object *object.Object
+	err    error
+}
+
+// find opens the file that the Finder finds for a module.
+func (s *Snapshot) find(e *moduleEntry, isExe bool) object.Found {
+	key := finderKey{e.path, string(e.buildID), isExe}
+	found, ok := s.opened.found[key]
+	if ok {
+		return found
+	}
+	found = s.finder.Find(e.path, e.buildID, isExe)
+	if found.Object != nil {
+		s.objects = append(s.objects, found.Object)
+	}
+	s.opened.found[key] = found
+	return found
+}
+
 // openMember opens the code object in a member.
 func (s *Snapshot) openMember(e *moduleEntry) (*object.Object, error) {
-	member, err := s.archive.member(e.file)
+	if o, ok := s.opened.members[e.file]; ok {
+		return o.object, o.err
+	}
+	o, err := s.newMember(e.file)
+	s.opened.members[e.file] = openedMember{o, err}
+	return o, err
+}
+
+func (s *Snapshot) newMember(name string) (*object.Object, error) {
+	member, err := s.archive.member(name)
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +164,9 @@ func (s *Snapshot) openMember(e *moduleEntry) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := object.New(s.path+":"+e.file, data)
+	o, err := object.New(s.path+":"+name, data)
 	if err != nil {
-		return nil, fmt.Errorf("member %q: %w", clip(e.file), err)
+		return nil, fmt.Errorf("member %q: %w", clip(name), err)
 	}
 	s.objects = append(s.objects, o)
 	return o, nil

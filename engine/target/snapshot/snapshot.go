@@ -56,6 +56,7 @@ type Snapshot struct {
 	identities []identity // of threads
 	modules    []*target.Module
 	objects    []*object.Object // to be closed
+	opened     opened
 	memory     memory
 	placed     []target.Segment // of all modules, by start, without overlap
 	files      []fileSegment
