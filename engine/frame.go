@@ -32,10 +32,11 @@ type slot struct {
 	place *locexpr.Location
 }
 
-// placedRegister is a register with where it is.
+// placedRegister is a register with where it is, or why that is not known.
 type placedRegister struct {
 	register uint64
 	slot     slot
+	err      error
 }
 
 // frame is an activation while its stack is walked. It holds no registers:
@@ -63,6 +64,7 @@ type frame struct {
 	callSite []placedRegister // own registers that a call-site rule places
 	memo     []placedRegister // the caller's registers that were found by evaluation
 	entering []uint64         // registers whose place on entry is being found
+	listed   []slot           // the registers that are listed for frames; nil: none are
 }
 
 // forget takes back what a row said.
@@ -189,26 +191,97 @@ func (f *frame) sameSize(a, b uint64) bool {
 // evaluate finds the caller's register reg by evaluating its rule. What a frame
 // that is settled says is kept: a register may be asked for in every frame
 // above, and an expression may ask for several.
+//
+// The rule of a vector register that is saved for some lanes names the register
+// itself, for the others, so that it is found through all frames further in
+// that save it too. Those are evaluated first, the innermost before the others,
+// for evaluations cannot be within each other as deep as a stack is.
 func (f *frame) evaluate(reg uint64) (slot, error) {
-	for i := range f.memo {
-		if f.memo[i].register == reg {
-			return f.memo[i].slot, nil
+	if p := f.remembered(reg); p != nil {
+		return p.slot, p.err
+	}
+	var inner []*frame
+	for g := f.callee; g != nil && g.settled && g.remembered(reg) == nil; g = g.callee {
+		if g.source == nil || g.source.row == nil {
+			break
+		}
+		if rule, _ := g.rule(reg); rule.Kind == cfi.Expression || rule.Kind == cfi.ValExpression {
+			inner = append(inner, g)
 		}
 	}
+	for i := len(inner) - 1; i >= 0; i-- {
+		_, _ = inner[i].evaluateRule(reg) // who asks for it gets the error
+	}
+	return f.evaluateRule(reg)
+}
+
+// remembered is what evaluate found before; nil if nothing.
+func (f *frame) remembered(reg uint64) *placedRegister {
+	for i := range f.memo {
+		if f.memo[i].register == reg {
+			return &f.memo[i]
+		}
+	}
+	return nil
+}
+
+func (f *frame) evaluateRule(reg uint64) (slot, error) {
 	var cfa locexpr.Location
 	if f.hasCFA {
 		cfa = f.cfaLocation()
 	}
-	rule := f.source.defaults.rule(f.source.row, reg)
-	l, err := rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, reg, cfa)
-	if err != nil {
-		return slot{}, err
+	var s slot
+	rule, ev := f.rule(reg)
+	l, err := rule.Location(ev, frameContext{frame: f}, reg, cfa)
+	if err == nil {
+		l = flattened(l)
+		s = placeSlot(&l)
 	}
-	s := placeSlot(&l)
 	if f.settled {
-		f.memo = append(f.memo, placedRegister{reg, s})
+		f.memo = append(f.memo, placedRegister{reg, s, err})
 	}
-	return s, nil
+	return s, err
+}
+
+// flattened is a location whose parts are no composites, where each of them
+// lies within one part of one. The lanes of a register that every frame of a
+// stack saves would else be composites of composites, as deep as the stack.
+func flattened(l locexpr.Location) locexpr.Location {
+	outer := l.Place(0)
+	if l.NumPlaces() != 1 || outer.Storage != locexpr.Composite {
+		return l
+	}
+	parts := outer.Parts()
+	var last locexpr.Place // the composite that the part before was of
+	var of []locexpr.Part
+	for i := range parts {
+		p := parts[i].Location.Place(0)
+		if parts[i].Location.NumPlaces() != 1 || p.Storage != locexpr.Composite {
+			continue
+		}
+		at := p.BitOffset
+		if p.BitOffset = 0; of == nil || !p.Equal(last) {
+			last, of = p, p.Parts()
+		}
+		j := 0
+		for j < len(of) && at >= of[j].Bits {
+			at -= of[j].Bits
+			j++
+		}
+		if j == len(of) || parts[i].Bits > of[j].Bits-at {
+			continue
+		}
+		if inner, err := of[j].Location.Offset(int64(at)); err == nil { //nolint:gosec // below the bits of a part
+			parts[i].Location = inner
+		}
+	}
+	// Made anew, it is as deep as its parts. The one that was selected from is as
+	// deep as what might have been.
+	flat, err := locexpr.CompositeLocation(parts).WithScope(outer.Scope).Offset(int64(outer.BitOffset)) //nolint:gosec // within the composite
+	if err != nil {
+		return l
+	}
+	return flat
 }
 
 // cfaLocation is the CFA of a frame that has one.
@@ -306,7 +379,7 @@ func (f *frame) applyCallSite() error {
 		if err != nil {
 			return err
 		}
-		places[i] = placedRegister{r.Column, placeSlot(&l)}
+		places[i] = placedRegister{register: r.Column, slot: placeSlot(&l)}
 	}
 	f.callSite = append(f.callSite[:0], places...)
 	return nil

@@ -14,12 +14,20 @@ import (
 // maxGeneral bounds the registers that are listed for a frame.
 const maxGeneral = 1 << 12
 
+// listedRegister is a register that is listed for frames: one of at most 64 bits
+// that holds addresses and counts, or says something of each lane.
+type listedRegister struct {
+	number uint64
+	bits   uint32
+	lanes  uint32 // only threads of so many have it; 0: all
+}
+
 // machine is an architecture as the walk needs it.
 type machine struct {
 	arch     *plugin.Arch
 	desc     *sdk.Description
 	compiler *cfi.Compiler
-	general  []uint64 // numbers of registers of at most 64 bits that hold addresses and counts
+	general  []listedRegister
 	defaults *ruleSet
 	// returnRow is the row of code of which nothing is known but that it has
 	// its return address right below its CFA.
@@ -38,14 +46,15 @@ func newMachine(a *plugin.Arch) *machine {
 	}
 	for i := range m.desc.Registers {
 		r := &m.desc.Registers[i]
-		if !general(r.Class, r.Bits) {
+		lanes := r.Class == sdk.Mask && r.Lanes > 0 && r.Bits <= 64
+		if !general(r.Class, r.Bits) && !lanes {
 			continue
 		}
 		for n := uint32(0); n < r.Count && len(m.general) < maxGeneral; n++ {
-			m.general = append(m.general, uint64(r.First)+uint64(n))
+			m.general = append(m.general, listedRegister{uint64(r.First) + uint64(n), r.Bits, r.Lanes})
 		}
 	}
-	slices.Sort(m.general)
+	slices.SortFunc(m.general, func(a, b listedRegister) int { return cmp.Compare(a.number, b.number) })
 	m.defaults = newRuleSet(m.desc.DefaultRules)
 	m.compiler = newCompiler(m)
 	m.returnRow = newReturnRow(m.desc)

@@ -434,6 +434,8 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 			source.row, source.by, source.dialect = row, ByCFI, m.dialect(fde.CIE)
 			return source, nil
 		case errors.Is(err, cfi.ErrNoFDE):
+		case errors.Is(err, errEmptyFDE):
+			none.reasons = append(none.reasons, err.Error())
 		default:
 			// One entry that cannot be read is no reason to stop: other
 			// sources may know the function.
@@ -482,6 +484,10 @@ func (m *module) trampoline(ctx context.Context, f *sdk.Function, pc uint64) (*r
 	return nil, &noRow{[]string{"code: " + rules.Reason}}
 }
 
+// errEmptyFDE says that an FDE is no information. Compilers write such FDEs for
+// accelerators: that nothing is said of a frame does not make it the outermost.
+var errEmptyFDE = errors.New("has no rule for the CFA")
+
 // cfiRow finds the row of a CFI table. A signal trampoline is entered by
 // returning to its first instruction, so the byte before it belongs to nobody:
 // an FDE with the augmentation S that starts exactly at pc is taken although pc
@@ -504,7 +510,7 @@ func cfiRow(t *cfi.Table, pc, lookup uint64, exact bool) (*cfi.Row, *cfi.FDE, er
 		return nil, fde, err
 	}
 	if row.CFA.Kind == cfi.NoCFA {
-		return nil, fde, fmt.Errorf("%w: the FDE at %#x has no rule for the CFA", cfi.ErrNoFDE, fde.Offset)
+		return nil, fde, fmt.Errorf("call frame information: the FDE at offset %#x, of %#x to %#x, %w", fde.Offset, fde.Start, fde.End, errEmptyFDE)
 	}
 	return &row, fde, nil
 }

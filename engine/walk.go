@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
@@ -132,6 +133,15 @@ func (w *walker) evaluator(source *rowSource) *locexpr.Evaluator {
 		w.dialectEvals[source.dialect] = ev
 	}
 	return ev
+}
+
+// rule is what the row of f says of a column, or the default, and the evaluator
+// for its expression: those of defaults are the plugin's.
+func (f *frame) rule(column uint64) (cfi.Rule, *locexpr.Evaluator) {
+	if r, ok := f.source.row.Rule(column); ok && r.Kind != cfi.Unspecified {
+		return r, f.walker.evaluator(f.source)
+	}
+	return f.source.defaults.column(column), &f.walker.pluginEval
 }
 
 func (w *walker) scope() locexpr.Scope {
@@ -295,18 +305,38 @@ func (w *walker) finish(f *frame) {
 
 // registers are the general registers of a frame that have a value.
 func (f *frame) registers() []RegisterValue {
+	w := f.walker
+	var lanes uint32
+	if w.thread.binding != nil {
+		lanes = w.thread.binding.Lanes
+	}
 	var values []RegisterValue
-	for _, n := range f.walker.machine.general {
-		s, err := f.find(n)
+	f.listed = make([]slot, len(w.machine.general))
+	for i, r := range w.machine.general {
+		if r.lanes != 0 && r.lanes != lanes {
+			continue
+		}
+		s, err := f.list(i, r.number)
 		if err != nil || s.kind == slotUndefined {
 			continue
 		}
-		bits, _ := f.walker.machine.registerBits(n)
-		if v, err := f.read(&s, n, bits); err == nil {
-			values = append(values, RegisterValue{f.walker.registerName(n), n, bits, v})
+		f.listed[i] = s
+		if v, err := f.read(&s, r.number, r.bits); err == nil {
+			values = append(values, RegisterValue{w.registerName(r.number), r.number, r.bits, v})
 		}
 	}
 	return values
+}
+
+// list is find for the register with index i of those that are listed. One that
+// the row of the next frame in leaves alone is where it was found for that one.
+func (f *frame) list(i int, reg uint64) (slot, error) {
+	if _, held := f.held(reg); !held && f.callee.listed != nil && !f.callee.compiled && f.callee.source != nil && f.callee.source.row != nil {
+		if rule, _ := f.callee.rule(reg); rule.Kind == cfi.SameValue {
+			return f.callee.listed[i], nil
+		}
+	}
+	return f.find(reg)
 }
 
 // repeats says whether the walk goes round: the same PC and CFA have been seen
