@@ -119,8 +119,10 @@ func rangeAt(m *sdk.SpaceMap, address uint64) *sdk.MapRange {
 	return nil
 }
 
-func (w *walker) spaceName(space locexpr.AddressSpace) string {
-	if s, ok := w.machine.desc.Space(space); ok {
+func (w *walker) spaceName(space locexpr.AddressSpace) string { return w.machine.spaceName(space) }
+
+func (m *machine) spaceName(space locexpr.AddressSpace) string {
+	if s, ok := m.desc.Space(space); ok {
 		return s.Name
 	}
 	return fmt.Sprintf("address space %d", space)

@@ -87,6 +87,15 @@ func (t *Target) Threads() []*target.Thread { return t.state.Threads() }
 // State is where the target's memory and registers come from.
 func (t *Target) State() target.Target { return t.state }
 
+// SpaceName is what the architecture of a thread, whose stack was walked, calls
+// an address space.
+func (t *Target) SpaceName(th *target.Thread, space locexpr.AddressSpace) string {
+	if s := t.threads[th]; s != nil && s.arch != nil {
+		return s.arch.spaceName(space)
+	}
+	return fmt.Sprintf("address space %d", space)
+}
+
 // Close closes the target and the files it mapped.
 func (t *Target) Close() error {
 	t.engine.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // Report is the stacks of a target. Its JSON is that of `unwindd stack`:
@@ -83,25 +84,26 @@ type Launch struct {
 
 // Frame is a physical frame or a call inlined into one. Index counts both.
 type Frame struct {
-	Index          int               `json:"index"`
-	Thread         string            `json:"thread"`
-	PC             string            `json:"pc"`
-	CFA            string            `json:"cfa,omitempty"`
-	CFASpace       string            `json:"cfa_space,omitempty"`
-	FoundBy        string            `json:"found_by"`
-	Module         *int              `json:"module,omitempty"`
-	ModuleOffset   string            `json:"module_offset,omitempty"`
-	Function       string            `json:"function,omitempty"`
-	LinkageName    string            `json:"linkage_name,omitempty"`
-	FunctionOffset string            `json:"function_offset,omitempty"`
-	File           string            `json:"file,omitempty"`
-	Line           int               `json:"line,omitempty"`
-	Column         int               `json:"column,omitempty"`
-	Inlined        bool              `json:"inlined"`
-	SignalFrame    bool              `json:"signal_frame"`
-	Registers      map[string]string `json:"registers,omitempty"`
-	Lanes          []struct{}        `json:"lanes"`  // a CPU frame has none
-	Locals         []struct{}        `json:"locals"` // none were asked for
+	Index          int                    `json:"index"`
+	Thread         string                 `json:"thread"`
+	PC             string                 `json:"pc"`
+	CFA            string                 `json:"cfa,omitempty"`
+	CFASpace       string                 `json:"cfa_space,omitempty"`
+	FoundBy        string                 `json:"found_by"`
+	Module         *int                   `json:"module,omitempty"`
+	ModuleOffset   string                 `json:"module_offset,omitempty"`
+	Function       string                 `json:"function,omitempty"`
+	LinkageName    string                 `json:"linkage_name,omitempty"`
+	FunctionOffset string                 `json:"function_offset,omitempty"`
+	File           string                 `json:"file,omitempty"`
+	Line           int                    `json:"line,omitempty"`
+	Column         int                    `json:"column,omitempty"`
+	Inlined        bool                   `json:"inlined"`
+	SignalFrame    bool                   `json:"signal_frame"`
+	Registers      map[string]string      `json:"registers,omitempty"`
+	order          []engine.RegisterValue // of Registers, in the text
+	Lanes          []struct{}             `json:"lanes"`  // a CPU frame has none
+	Locals         []struct{}             `json:"locals"` // none were asked for
 }
 
 // Stopped is why a stack ends.
@@ -128,7 +130,7 @@ func New(t *engine.Target, stacks []*engine.Stack) *Report {
 		r.Modules = append(r.Modules, newModule(m, t.ModuleInfo(m)))
 	}
 	for _, s := range stacks {
-		r.Threads = append(r.Threads, newThread(s))
+		r.Threads = append(r.Threads, newThread(t, s))
 	}
 	return r
 }
@@ -147,7 +149,7 @@ func newModule(m *target.Module, info engine.ModuleInfo) Module {
 	return out
 }
 
-func newThread(s *engine.Stack) Thread {
+func newThread(of *engine.Target, s *engine.Stack) Thread {
 	t := Thread{
 		ID: s.Thread.ID, Name: s.Thread.Name, Arch: s.Thread.Arch, Processor: s.Thread.Processor,
 		Crashed: s.Thread.Crashed, Frames: []Frame{},
@@ -166,20 +168,26 @@ func newThread(s *engine.Stack) Thread {
 		t.LaunchedBy = &Launch{l.Thread, l.Kind, l.Evidence}
 	}
 	for i := range s.Frames {
-		t.Frames = appendFrames(t.Frames, t.ID, &s.Frames[i])
+		f := &s.Frames[i]
+		space := ""
+		if f.HasCFA && f.CFASpace != locexpr.DefaultSpace {
+			space = of.SpaceName(s.Thread, f.CFASpace)
+		}
+		t.Frames = appendFrames(t.Frames, t.ID, f, space)
 	}
 	return t
 }
 
 // appendFrames appends the calls inlined into a physical frame, innermost
-// first, and the frame itself.
-func appendFrames(dst []Frame, thread string, f *engine.Frame) []Frame {
+// first, and the frame itself. cfaSpace is the name of the address space of its
+// CFA, where that is not the default one.
+func appendFrames(dst []Frame, thread string, f *engine.Frame, cfaSpace string) []Frame {
 	physical := Frame{
 		Thread: thread, PC: address(f.PC), FoundBy: string(f.FoundBy), SignalFrame: f.SignalFrame,
 		Lanes: []struct{}{}, Locals: []struct{}{},
 	}
 	if f.HasCFA {
-		physical.CFA = address(f.CFA)
+		physical.CFA, physical.CFASpace = address(f.CFA), cfaSpace
 	}
 	if f.Module != nil {
 		id := f.Module.ID
@@ -205,6 +213,7 @@ func appendFrames(dst []Frame, thread string, f *engine.Frame) []Frame {
 	}
 	if len(f.Registers) > 0 {
 		physical.Registers = map[string]string{}
+		physical.order = f.Registers
 		for _, r := range f.Registers {
 			physical.Registers[r.Name] = address(r.Value)
 		}

@@ -51,7 +51,7 @@ func testReport() *Report {
 		Modules: []Module{{ID: 3, Path: libm.Path, Arch: "x86_64", Problem: "not found", Segments: []Segment{}}},
 	}
 	for _, s := range stacks() {
-		r.Threads = append(r.Threads, newThread(s))
+		r.Threads = append(r.Threads, newThread(&engine.Target{}, s))
 	}
 	return r
 }

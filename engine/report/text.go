@@ -243,19 +243,23 @@ func (t *text) frame(f *Frame, width int) {
 	t.registers(f)
 }
 
+// registers writes a frame's registers in columns, in the order of their
+// numbers.
 func (t *text) registers(f *Frame) {
-	names := make([]string, 0, len(f.Registers))
-	for name := range f.Registers {
-		names = append(names, name)
+	names, digits := 3, 0
+	for _, r := range f.order {
+		names, digits = max(names, len(r.Name)), max(digits, int(r.Bits+3)/4)
 	}
-	sort.Strings(names)
-	for i, name := range names {
+	for i, r := range f.order {
 		if i%4 == 0 {
 			t.printf("      ")
 		}
-		t.printf("  %-4s%s", name, fmt.Sprintf("0x%016x", parse(f.Registers[name])))
-		if i%4 == 3 || i == len(names)-1 {
-			t.printf("\n")
+		value := fmt.Sprintf("0x%0*x", int(r.Bits+3)/4, r.Value)
+		last := i%4 == 3 || i == len(f.order)-1
+		if last {
+			t.printf("  %-*s %s\n", names, r.Name, value)
+		} else {
+			t.printf("  %-*s %-*s", names, r.Name, digits+2, value)
 		}
 	}
 }

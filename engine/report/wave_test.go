@@ -34,7 +34,7 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.thread.ID = "w"
-			r := &Report{Modules: []Module{}, Threads: []Thread{newThread(&engine.Stack{Thread: &tt.thread, Stopped: engine.Stopped{Reason: engine.StopOutermost}})}}
+			r := &Report{Modules: []Module{}, Threads: []Thread{newThread(&engine.Target{}, &engine.Stack{Thread: &tt.thread, Stopped: engine.Stopped{Reason: engine.StopOutermost}})}}
 			var b bytes.Buffer
 			if err := r.WriteText(&b, TextOptions{}); err != nil {
 				t.Fatal(err)
