@@ -77,7 +77,8 @@ func listRows(t *testing.T, path string) (fdes [][]listedRow) {
 			}
 		}
 		if last := &(*rows)[len(*rows)-1]; last.rules == nil {
-			r.end, (*rows)[0] = last.end, r
+			r.end = last.end
+			(*rows)[0] = r
 		} else {
 			r.end, last.end = last.end, r.start
 			*rows = append(*rows, r)
@@ -124,6 +125,7 @@ func listedNumber(t testing.TB, name string) uint64 {
 type refState struct {
 	t        testing.TB
 	lanes    uint64
+	scratch  bool // the stack pointer counts the bytes of a lane
 	register map[uint64][]byte
 	seed     uint64
 	written  map[uint64]byte // private_wave bytes that are not those of the seed
@@ -169,7 +171,7 @@ func (s *refState) numbers() []uint64 {
 
 // refPlace is where bits are. kind is 'r', a register from a bit on; 'm', memory
 // of private_wave, from a bit after byte 0 on; 'v', a value's bytes; 'u',
-// nowhere; 'c', parts.
+// nowhere; 'c', parts; 'e', not known, since undefined bits say where.
 type refPlace struct {
 	kind  byte
 	reg   uint64
@@ -208,9 +210,9 @@ func (p refPlace) slice(dst []refPart, at, n uint64) []refPart {
 	return dst
 }
 
-// text says where bits are, contiguous ones together.
-func refText(parts []refPart) string {
-	var merged []refPart
+// merge puts contiguous bits together.
+func merge(parts []refPart) []refPart {
+	merged := parts[:0]
 	for _, p := range parts {
 		if n := len(merged) - 1; n >= 0 {
 			last := &merged[n]
@@ -222,8 +224,20 @@ func refText(parts []refPart) string {
 		}
 		merged = append(merged, p)
 	}
+	return merged
+}
+
+// sameParts says whether bits are at the same places.
+func sameParts(a, b []refPart) bool {
+	return slices.EqualFunc(a, b, func(a, b refPart) bool {
+		return a.bits == b.bits && a.kind == b.kind && a.reg == b.reg && (a.kind == 'u' || a.bit == b.bit) && bytes.Equal(a.value, b.value)
+	})
+}
+
+// refText says where bits are.
+func refText(parts []refPart) string {
 	var b strings.Builder
-	for _, p := range merged {
+	for _, p := range parts {
 		fmt.Fprintf(&b, "%d:%c", p.bits, p.kind)
 		switch p.kind {
 		case 'r':
@@ -240,36 +254,37 @@ func refText(parts []refPart) string {
 }
 
 // read reads bits; false where some are nowhere.
-func (s *refState) read(parts []refPart) ([]byte, bool) {
-	var bits []byte // one each
+func (s *refState) read(parts []refPart) (dst []byte, ok bool) {
+	n := uint64(0)
 	for _, p := range parts {
-		for i := p.bit; i < p.bit+p.bits; i++ {
+		n += p.bits
+	}
+	dst = make([]byte, (n+7)/8)
+	at := uint64(0)
+	for _, p := range parts {
+		for i := uint64(0); i < p.bits; {
+			bit := p.bit + i
 			var from byte
 			switch p.kind {
 			case 'r':
-				from = s.register[p.reg][i/8]
+				from = s.register[p.reg][bit/8]
 			case 'm':
-				from = s.memory(i / 8)
+				from = s.memory(bit / 8)
 			case 'v':
-				from = p.value[i/8]
+				from = p.value[bit/8]
 			default:
 				return nil, false
 			}
-			if p.bit%8 == 0 && p.bits%8 == 0 && len(bits)%8 == 0 && i%8 == 0 {
-				for j := range 8 {
-					bits = append(bits, from>>j&1)
-				}
-				i += 7
+			if bit%8 == 0 && at%8 == 0 && p.bits-i >= 8 {
+				dst[at/8] = from
+				i, at = i+8, at+8
 				continue
 			}
-			bits = append(bits, from>>(i%8)&1)
+			dst[at/8] |= from >> (bit % 8) & 1 << (at % 8)
+			i, at = i+1, at+1
 		}
 	}
-	out := make([]byte, (len(bits)+7)/8)
-	for i, b := range bits {
-		out[i/8] |= b << (i % 8)
-	}
-	return out, true
+	return dst, true
 }
 
 // write writes bytes to where they are; false where that is nowhere, or a value.
@@ -322,7 +337,7 @@ func (f *refFrame) place(n uint64) refPlace {
 func (f *refFrame) value(n uint64) uint64 {
 	b, ok := f.read(f.place(n).slice(nil, 0, f.registerBits(n)))
 	if !ok {
-		f.t.Fatalf("register %d is undefined", n)
+		panic(unknown{})
 	}
 	return littleEndian(b)
 }
@@ -371,15 +386,36 @@ func (f *refFrame) saved(n uint64) refPlace {
 	if p, ok := f.memo[n]; ok {
 		return p
 	}
-	p := f.findSaved(n)
+	p := refPlace{kind: 'e'}
+	f.unlessUnknown(func() { p = f.findSaved(n) })
 	f.memo[n] = p
 	return p
+}
+
+// unknown is what is thrown where undefined bits are needed.
+type unknown struct{}
+
+// unlessUnknown calls do, and answers false where that needs undefined bits.
+func (s *refState) unlessUnknown(do func()) (ok bool) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case unknown:
+			ok = false
+		default:
+			panic(r)
+		}
+	}()
+	do()
+	return true
 }
 
 func (f *refFrame) findSaved(n uint64) refPlace {
 	rule, ok := f.row.rules[n]
 	switch {
-	case !ok && n == 64: // SGPR32: the stack pointer of the caller is the CFA
+	case !ok && n == 64 && f.scratch: // SGPR32: the CFA divided by the wave size, which no rule can say
+		return refPlace{kind: 'u'}
+	case !ok && n == 64: // the stack pointer of the caller is the CFA
 		return refPlace{kind: 'v', value: littleEndianBytes(f.cfa, 4)}
 	case !ok, rule == "same":
 		return f.place(n)
@@ -407,6 +443,14 @@ func (f *refFrame) findSaved(n uint64) refPlace {
 		return e.place
 	}
 	return f.place(listedNumber(f.t, rule))
+}
+
+// known is a place that is known.
+func known(p refPlace) refPlace {
+	if p.kind == 'e' {
+		panic(unknown{})
+	}
+	return p
 }
 
 // refEntry is an entry of the stack.
@@ -445,7 +489,7 @@ func (f *refFrame) evaluate(text string, initial *refEntry) refEntry {
 		arg := func(i int) uint64 { return uint64(f.number(words[i])) }
 		switch name := strings.TrimPrefix(words[0], "DW_OP_"); name {
 		case "regx":
-			push(refEntry{place: f.place(listedNumber(f.t, words[1]))})
+			push(refEntry{place: known(f.place(listedNumber(f.t, words[1])))})
 		case "bregx":
 			reg, by, _ := strings.Cut(words[1], "+")
 			push(refEntry{isValue: true, value: f.value(listedNumber(f.t, reg)) + uint64(f.number(by))})
@@ -458,7 +502,7 @@ func (f *refFrame) evaluate(text string, initial *refEntry) refEntry {
 		case "deref_size":
 			b, ok := f.read(pop().place.slice(nil, 0, arg(1)*8))
 			if !ok {
-				f.t.Fatalf("undefined bits are read: %s", text)
+				panic(unknown{})
 			}
 			push(refEntry{isValue: true, value: littleEndian(b)})
 		case "shl":
@@ -493,7 +537,7 @@ func (f *refFrame) evaluate(text string, initial *refEntry) refEntry {
 			}
 			push(refEntry{place: refPlace{kind: 'm', bit: uint64(uint32(a)) * 8}})
 		case "LLVM_call_frame_entry_reg":
-			push(refEntry{place: f.saved(listedNumber(f.t, words[1]))})
+			push(refEntry{place: known(f.saved(listedNumber(f.t, words[1])))})
 		case "LLVM_extend":
 			one, all := pop().place, refPlace{kind: 'c'}
 			for range arg(2) {
