@@ -120,6 +120,8 @@ type waveState struct {
 	thread *target.Thread
 	module *target.Module
 	last   uint64 // there is private memory up to here, and no further
+
+	missing map[uint64]bool // registers that the target does not have
 }
 
 func (s *waveState) Info() target.Info         { return target.Info{Kind: "waves"} }
@@ -219,6 +221,12 @@ func (w *waveTest) shuffle() {
 			copy(b[i:], []byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)})
 		}
 	}
+	switch mask := s.register[17-16*(64-s.lanes)/32]; w.random.IntN(8) {
+	case 0: // no lane was active
+		clear(mask)
+	case 1:
+		copy(mask, bytes.Repeat([]byte{0xff}, len(mask)))
+	}
 	// Stack pointers stay away from the end of private memory, which has no
 	// frame beyond it.
 	for _, n := range []uint64{64, 65} {
@@ -237,11 +245,13 @@ func (w *waveTest) walker() *walker {
 	th := w.state.thread
 	th.Registers = sdk.Registers{}
 	for _, n := range slices.Sorted(maps.Keys(w.state.register)) {
-		th.Registers.Set(uint32(n), w.state.register[n])
+		if !w.state.missing[n] {
+			th.Registers.Set(uint32(n), w.state.register[n])
+		}
 	}
 	s := w.target.threads[th]
 	w.target.bind(context.Background(), s.arch, s)
-	if s.failure != nil || s.binding.Problem != "" {
+	if s.failure != nil || s.binding.Problem != "" && len(w.state.missing) == 0 {
 		w.t.Fatal(s.failure, s.binding)
 	}
 	walk := newWalker(w.target, s)
@@ -635,5 +645,124 @@ func TestDeepStacksOfWaves(t *testing.T) {
 	}
 	if stacks < 8 {
 		t.Errorf("%d stacks, expected 8", stacks)
+	}
+}
+
+// TestWavesWithPartsMissing takes registers and memory away from stacks that can
+// be walked. What is still found must be what it was: a wave that lacks what a
+// rule needs has fewer frames and registers, and no others.
+func TestWavesWithPartsMissing(t *testing.T) {
+	for _, c := range corpusCode(t) {
+		w := newWaveTest(t, c, userDialected())
+		functions, calls, kernel := w.places()
+		if len(calls) == 0 {
+			t.Fatalf("%s: no calls", c.path)
+		}
+		numbers := w.state.numbers()
+		reasons, found, lost, whole := map[StopReason]int{}, 0, 0, 0
+		for i := range 80 {
+			w.state.last, w.state.missing = 1<<32-1, nil
+			c := w.chain(4, functions, calls, kernel)
+			if c == nil {
+				continue
+			}
+			if i%2 == 0 {
+				w.state.last = w.random.Uint64N(0x60000)
+			} else {
+				w.state.missing = map[uint64]bool{}
+				few := 1 + w.random.IntN(100)
+				for _, n := range numbers {
+					if w.random.IntN(few) == 0 {
+						w.state.missing[n] = true
+					}
+				}
+			}
+			walk := w.walker()
+			if reasons[walk.stack.Stopped.Reason]++; len(walk.stack.Frames) == len(c.pcs) {
+				whole++
+			} else if r := walk.stack.Stopped; r.Reason != StopNoMemory && !strings.HasSuffix(r.Detail, "in the target's registers") {
+				t.Errorf("%d of %d frames, %v", len(walk.stack.Frames), len(c.pcs), walk.stack.Stopped)
+			}
+			for j, f := range walk.stack.Frames {
+				if f.PC != c.pcs[j] || f.HasCFA && f.CFA != c.frames[j].cfa {
+					t.Fatalf("frame %d: %+v, expected PC %#x and CFA %#x", j, f, c.pcs[j], c.frames[j].cfa)
+				}
+				for _, n := range numbers {
+					want := merge(c.frames[j].place(n).slice(nil, 0, w.state.registerBits(n)))
+					value, ok := w.state.read(want)
+					l, err := walk.frames[j].location(n)
+					if err != nil {
+						lost++
+						continue
+					}
+					if got := merge(flat(nil, &l, 0, w.state.registerBits(n))); !sameParts(got, want) {
+						t.Fatalf("frame %d, register %d is at %s, expected %s", j, n, refText(got), refText(want))
+					}
+					got := make([]byte, len(value))
+					if err := l.Read(frameContext{frame: walk.frames[j]}, got, w.state.registerBits(n)); err != nil {
+						lost++
+					} else if found++; !ok || !bytes.Equal(got, value) {
+						t.Fatalf("frame %d, register %d is %x, expected %x", j, n, got, value)
+					}
+				}
+			}
+		}
+		t.Logf("%s: %v, %d stacks are whole; %d registers found, %d not", c.path, reasons, whole, found, lost)
+		if found < 10000 || lost < 1000 || reasons[StopNoMemory] < 10 || whole < 10 {
+			t.Error("too few of some kind")
+		}
+	}
+}
+
+// TestDialectsOfCIEs walks from a function whose CIE says one encoding of the
+// operations through one of another: evaluating the rules of the second needs
+// those of the first.
+func TestDialectsOfCIEs(t *testing.T) {
+	needLLVM(t)
+	path := filepath.Join(t.TempDir(), "mixed.o")
+	cmd := exec.Command("llvm-mc-22", "-triple", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-filetype=obj", "-o", path, "testdata/amdgpu/dialects.s")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	arch := dialected{amdgpu.New(), func(a *sdk.OpenObjectAnswer) {
+		a.Dialect = locexpr.LLVMUser.Name
+		a.Overrides = []sdk.DialectOverride{
+			{Producer: "one", Dialect: locexpr.Intel.Name},
+			{Augmentation: "[old:v0.0]", Dialect: locexpr.LLVMLegacy.Name},
+			{Augmentation: "[old:v0.0]", Dialect: locexpr.Intel.Name},
+		}
+	}}
+	w := newWaveTest(t, &waveCode{path: path, processor: "gfx90a", lanes: 64}, arch)
+	w.shuffle()
+	set := func(n uint64, v uint64, size int) { copy(w.state.register[n], littleEndianBytes(v, size)) }
+	w.setPC(codeBase)
+	set(64, 0x1000, 4)
+	// f0 has its return address in lanes 3 and 4 of VGPR1, and VGPR40 in memory
+	// for the lanes that were active; f1 has its own in lanes 3 and 4 of VGPR40,
+	// of which the first was.
+	set(17, 1<<3, 8)
+	copy(w.state.register[2561][4*3:], littleEndianBytes(codeBase+8, 8))
+	for i, b := range littleEndianBytes((codeBase+16)&0xffffffff, 4) {
+		w.state.written[0x1000+3*4+uint64(i)] = b
+	}
+	copy(w.state.register[2600][4*4:], littleEndianBytes(codeBase>>32, 4))
+	walk := w.walker()
+	if got, want := pcs(walk.stack), []uint64{codeBase, codeBase + 8, codeBase + 16}; !slices.Equal(got, want) || walk.stack.Stopped.Reason != StopOutermost {
+		t.Errorf("PCs %#x, %v, expected %#x", got, walk.stack.Stopped, want)
+	}
+}
+
+// TestFDEWithoutRulesIsNoInformation says so, and does not end the stack as one
+// whose outermost frame was found.
+func TestFDEWithoutRulesIsNoInformation(t *testing.T) {
+	c := corpusCode(t)[0]
+	c.path = strings.Replace(c.path, ".cfi.co", ".co", 1)
+	w := newWaveTest(t, c, userDialected())
+	w.shuffle()
+	w.setPC(codeBase + c.fdes[0][0].start + 8)
+	stack := w.walker().stack
+	if len(stack.Frames) != 1 || stack.Frames[0].HasCFA || stack.Stopped.Reason != StopNoRow ||
+		!strings.Contains(stack.Stopped.Detail, "has no rule for the CFA") {
+		t.Errorf("%+v", *stack)
 	}
 }
