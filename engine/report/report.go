@@ -101,7 +101,7 @@ type Frame struct {
 	Inlined        bool                   `json:"inlined"`
 	SignalFrame    bool                   `json:"signal_frame"`
 	Registers      map[string]string      `json:"registers,omitempty"`
-	order          []engine.RegisterValue // of Registers, in the text
+	Listed         []engine.RegisterValue `json:"-"`      // Registers by number; in the text only
 	Lanes          []struct{}             `json:"lanes"`  // a CPU frame has none
 	Locals         []struct{}             `json:"locals"` // none were asked for
 }
@@ -213,7 +213,7 @@ func appendFrames(dst []Frame, thread string, f *engine.Frame, cfaSpace string) 
 	}
 	if len(f.Registers) > 0 {
 		physical.Registers = map[string]string{}
-		physical.order = f.Registers
+		physical.Listed = f.Registers
 		for _, r := range f.Registers {
 			physical.Registers[r.Name] = address(r.Value)
 		}

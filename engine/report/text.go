@@ -247,15 +247,15 @@ func (t *text) frame(f *Frame, width int) {
 // numbers.
 func (t *text) registers(f *Frame) {
 	names, digits := 3, 0
-	for _, r := range f.order {
+	for _, r := range f.Listed {
 		names, digits = max(names, len(r.Name)), max(digits, int(r.Bits+3)/4)
 	}
-	for i, r := range f.order {
+	for i, r := range f.Listed {
 		if i%4 == 0 {
 			t.printf("      ")
 		}
 		value := fmt.Sprintf("0x%0*x", int(r.Bits+3)/4, r.Value)
-		last := i%4 == 3 || i == len(f.order)-1
+		last := i%4 == 3 || i == len(f.Listed)-1
 		if last {
 			t.printf("  %-*s %s\n", names, r.Name, value)
 		} else {
