@@ -388,15 +388,10 @@ func (w *waveTest) log() {
 		filepath.Join(filepath.Base(filepath.Dir(w.code.path)), filepath.Base(w.code.path)), w.code.lanes, c.pcs, c.stacks, c.frames, c.registers, c.places, c.undefined, c.bits, c.unknown)
 }
 
-// userDialected is AMDGPU whose objects use DW_OP_LLVM_user.
-func userDialected() sdk.Architecture {
-	return dialected{amdgpu.New(), func(a *sdk.OpenObjectAnswer) { a.Dialect = locexpr.LLVMUser.Name }}
-}
-
 func TestWavesAtEveryPCOfTheCorpus(t *testing.T) {
 	pcs := 0
 	for _, c := range corpusCode(t) {
-		w := newWaveTest(t, c, userDialected())
+		w := newWaveTest(t, c, amdgpu.New())
 		w.everyPC()
 		w.log()
 		pcs += w.counts.pcs
@@ -417,15 +412,13 @@ var generatedCode = []struct {
 
 // TestWavesAtEveryPCOfGeneratedCode does the same in rows that are made up: those
 // of waves of 32 lanes and of stack pointers that count the bytes of a lane, and
-// both encodings of the operations. The plugin names the encoding for all of an
-// object, or for the augmentation of its CIEs.
+// both encodings of the operations, of which the plugin finds the object's.
 func TestWavesAtEveryPCOfGeneratedCode(t *testing.T) {
-	legacy := dialected{amdgpu.New(), func(a *sdk.OpenObjectAnswer) { a.Dialect = locexpr.LLVMLegacy.Name }}
 	for i, c := range generatedCode {
 		t.Run(fmt.Sprintf("%s wave%d", c.processor, c.lanes), func(t *testing.T) {
 			user, old := generated(t, c.processor, c.lanes, uint64(i), c.scratch)
-			for code, arch := range map[*waveCode]sdk.Architecture{user: userDialected(), old: legacy} {
-				w := newWaveTest(t, code, arch)
+			for _, code := range []*waveCode{user, old} {
+				w := newWaveTest(t, code, amdgpu.New())
 				w.everyPC()
 				w.log()
 			}
@@ -621,13 +614,13 @@ func (w *waveTest) recursions(depth int) {
 // places that are picked at random, recursion included.
 func TestStacksOfWaves(t *testing.T) {
 	for _, c := range corpusCode(t) {
-		w := newWaveTest(t, c, userDialected())
+		w := newWaveTest(t, c, amdgpu.New())
 		w.chains(5, 1, 2, 3, 5, 8, 13)
 		w.log()
 	}
 	for i, g := range generatedCode {
 		c, _ := generated(t, g.processor, g.lanes, uint64(i), g.scratch)
-		w := newWaveTest(t, c, userDialected())
+		w := newWaveTest(t, c, amdgpu.New())
 		w.chains(5, 1, 2, 3, 4)
 		w.log()
 	}
@@ -638,7 +631,7 @@ func TestStacksOfWaves(t *testing.T) {
 func TestDeepStacksOfWaves(t *testing.T) {
 	stacks := 0
 	for _, c := range corpusCode(t) {
-		w := newWaveTest(t, c, userDialected())
+		w := newWaveTest(t, c, amdgpu.New())
 		w.recursions(300)
 		w.log()
 		stacks += w.counts.stacks
@@ -653,7 +646,7 @@ func TestDeepStacksOfWaves(t *testing.T) {
 // rule needs has fewer frames and registers, and no others.
 func TestWavesWithPartsMissing(t *testing.T) {
 	for _, c := range corpusCode(t) {
-		w := newWaveTest(t, c, userDialected())
+		w := newWaveTest(t, c, amdgpu.New())
 		functions, calls, kernel := w.places()
 		if len(calls) == 0 {
 			t.Fatalf("%s: no calls", c.path)
@@ -757,7 +750,7 @@ func TestDialectsOfCIEs(t *testing.T) {
 func TestFDEWithoutRulesIsNoInformation(t *testing.T) {
 	c := corpusCode(t)[0]
 	c.path = strings.Replace(c.path, ".cfi.co", ".co", 1)
-	w := newWaveTest(t, c, userDialected())
+	w := newWaveTest(t, c, amdgpu.New())
 	w.shuffle()
 	w.setPC(codeBase + c.fdes[0][0].start + 8)
 	stack := w.walker().stack
