@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
@@ -215,7 +216,7 @@ func (m *module) resolver() *resolve.Resolver {
 		}
 		finder := m.target.engine.Finder(m.target.state.Info().Path)
 		debug := finder.FindDebug(m.Object)
-		symbols := resolve.New(m.Object, debug.Object)
+		symbols := resolve.NewWith(m.Object, debug.Object, dwarf.Options{Finder: &finder})
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.debug, m.symbols = debug, symbols

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
@@ -18,6 +19,9 @@ import (
 type SymbolizerOptions struct {
 	// DebugDirs are searched for separate debug files, after /usr/lib/debug.
 	DebugDirs []string
+	// Package is a package (.dwp) that has the split units of the files; "":
+	// each file's is looked for beside it.
+	Package string
 	// Relocations are the relocation types of the machine of a relocatable
 	// object. Without them the debug information of such objects says little.
 	Relocations func(o *object.Object) ([]object.Relocation, error)
@@ -126,11 +130,11 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 // newFile takes an object and finds its debug file.
 func (s *Symbolizer) newFile(o *object.Object) *SymbolFile {
 	f := &SymbolFile{Object: o}
+	finder := object.Finder{DebugDirs: s.options.DebugDirs}
 	s.relocate(o)
 	if hasDebugInfo(o) {
 		s.log("%s: it has debug information itself", o.Name())
 	} else {
-		finder := object.Finder{DebugDirs: s.options.DebugDirs}
 		found := finder.FindDebug(o)
 		for _, a := range found.Tried {
 			s.log("%s: debug file %s: %s", o.Name(), a.Path, a.Reason)
@@ -144,7 +148,7 @@ func (s *Symbolizer) newFile(o *object.Object) *SymbolFile {
 			s.log("%s: it has no debug information, and no separate debug file was found", o.Name())
 		}
 	}
-	f.resolver = resolve.New(o, f.Debug)
+	f.resolver = resolve.NewWith(o, f.Debug, dwarf.Options{Finder: &finder, Package: s.options.Package})
 	return f
 }
 
@@ -291,10 +295,38 @@ func (f *SymbolFile) sectionAt(address uint64) (uint32, bool) {
 	return 0, false
 }
 
-// Data returns the symbol of data or code that holds an address.
-func (f *SymbolFile) Data(address uint64) (symtab.Named, bool) {
-	return f.resolver.Aliases().LLVM(address)
+// A Datum is what is known of the data at an address.
+type Datum struct {
+	symtab.Named // the symbol that holds it; the zero Named where none does
+	// DeclFile and DeclLine are where the variable is declared. Without debug
+	// information of it they are the symbol's file and 0.
+	DeclFile string
+	DeclLine int
 }
+
+// Data returns the symbol of data or code that holds an address, and where the
+// variable there is declared, as llvm-symbolizer has it: without a file where
+// the number of that is in the abbreviation (DW_FORM_implicit_const), and for
+// the first byte only of a variable that completes a declaration, as static
+// members do.
+func (f *SymbolFile) Data(address uint64) Datum {
+	var d Datum
+	d.Named, _ = f.resolver.Aliases().LLVM(address)
+	d.DeclFile = d.File
+	v, ok := f.resolver.Variable(address, symbol.StripVersion(d.Name))
+	if !ok || v.Line == 0 || v.Completes && address != v.Start {
+		return d
+	}
+	d.DeclFile, d.DeclLine = v.File, v.Line
+	if v.ImplicitFile {
+		d.DeclFile = ""
+	}
+	return d
+}
+
+// Locals returns the variables and parameters of the function, or of the inlined
+// call, at an address; see dwarf.Reader.Locals. There are none without DWARF.
+func (f *SymbolFile) Locals(address uint64) []symbol.Local { return f.resolver.Locals(address) }
 
 // Lookup returns the symbols of a raw name.
 func (f *SymbolFile) Lookup(name string) []symtab.Named { return f.resolver.Aliases().Find(name) }

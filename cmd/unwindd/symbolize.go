@@ -29,6 +29,7 @@ type symbolizeFlags struct {
 	context    int64
 	adjustVMA  string
 	debugDirs  []string
+	dwp        string
 }
 
 func newSymbolize(g *globals) *cobra.Command {
@@ -64,6 +65,7 @@ and what addr2line does under the name addr2line, with their options.`,
 	flags.Int64Var(&f.context, "print-source-context-lines", 0, "print `N` lines of source around each line")
 	flags.StringVar(&f.adjustVMA, "adjust-vma", "0", "subtract `OFFSET` from addresses")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	flags.StringVar(&f.dwp, "dwp", "", "read split units from the package `FILE`")
 	return cmd
 }
 
@@ -111,7 +113,7 @@ func (f *symbolizeFlags) run(args []string) error {
 		options.Paths = report.RelativePaths
 	}
 	return f.write(func(w *writer) error {
-		s := newSymbolSession(f.debugDirs, f.verbose)
+		s := newSymbolSession(f.debugDirs, f.dwp, f.verbose)
 		defer s.symbolizer.Close()
 		s.tool, s.object, s.inlines, s.style = "unwindd", f.object, !f.noInlines, style
 		s.hex = style == report.StyleAddr2line
@@ -128,8 +130,8 @@ var functionNames = map[string]report.FunctionNames{
 }
 
 // newSymbolSession opens nothing yet.
-func newSymbolSession(debugDirs []string, verbose bool) *symbolSession {
-	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Relocations: relocations}
+func newSymbolSession(debugDirs []string, dwp string, verbose bool) *symbolSession {
+	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp, Relocations: relocations}
 	if verbose {
 		options.Log = func(text string) { fmt.Fprintf(os.Stderr, "unwindd: %s\n", text) }
 	}

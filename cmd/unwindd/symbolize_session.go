@@ -316,10 +316,10 @@ func (s *symbolSession) fill(a *report.Answer, f *engine.SymbolFile, q *question
 		}
 	case q.symbol != "": // variables are found by address only
 	case a.Kind == report.AnswerData:
-		if named, ok := f.Data(address); ok {
-			a.Data = report.DataAnswer{Name: named.Name, Start: named.Start, Size: named.Size, File: named.File}
-		}
+		d := f.Data(address)
+		a.Data = report.DataAnswer{Name: d.Name, Start: d.Start, Size: d.Size, File: d.DeclFile, Line: d.DeclLine}
 	case a.Kind == report.AnswerFrame:
+		a.Locals = f.Locals(address)
 	case s.style == report.StyleAddr2line:
 		a.Frames = f.FramesGNU(address, s.inlines)
 	case s.inlines:

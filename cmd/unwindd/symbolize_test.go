@@ -406,6 +406,34 @@ func TestSymbolizeFindsDebugFiles(t *testing.T) {
 	}
 }
 
+// The package of split units is where --dwp says.
+func TestPackageEqualsLLVMSymbolizer(t *testing.T) {
+	source, err := filepath.Abs("testdata/symbolize/subject.cc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, c := range []string{
+		"clang++ -O2 -gdwarf-5 -gsplit-dwarf -o split " + source, "llvm-dwp-22 -e split -o package", "rm *.dwo",
+	} {
+		cmd := exec.Command("sh", "-c", c)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", c, err, out)
+		}
+	}
+	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
+	questions := linesOf("%#x", addressesOfText(t, filepath.Join(dir, "split"), 3))
+	compareTools(t, dir, ours, theirs, questions, "-e", "split", "--dwp=package")
+	compareTools(t, dir, ours, theirs, questions, "-e", "split", "--dwp", "missing")
+	self, _ := os.Executable()
+	with := runTool(t, dir, ours, questions, "-e", "split", "--dwp=package").Stdout
+	without := runTool(t, dir, ours, questions, "-e", "split").Stdout
+	if got := runTool(t, dir, self, questions, "symbolize", "--obj", "split", "--dwp", "package").Stdout; got != with || got == without {
+		t.Errorf("symbolize --dwp prints what it prints without: %v; what llvm-symbolizer --dwp does: %v", got == without, got == with)
+	}
+}
+
 // A program that the address sanitizer stops prints its stacks through us.
 func TestAddressSanitizerUsesUs(t *testing.T) {
 	source, err := filepath.Abs("testdata/symbolize/overflow.cc")

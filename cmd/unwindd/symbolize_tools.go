@@ -48,7 +48,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	if gnu {
 		o.Style, o.Functions = report.StyleLLVMGNU, report.NoNames
 	}
-	var file, buildID string
+	var file, buildID, dwp string
 	var debugDirs []string
 	var context, adjust, ignoredNumber uint64
 	var ignored, said string
@@ -72,6 +72,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 			flagOption('s', "basenames", func() { o.Paths = report.BaseNames }),
 			flagOption(0, "relativenames", func() { o.Paths = report.RelativePaths }),
 			textOption(0, "build-id", &buildID),
+			textOption(0, "dwp", &dwp),
 			{0, "debug-file-directory", needsArgument, func(v string, _ bool) error {
 				debugDirs = append(debugDirs, v)
 				return nil
@@ -101,7 +102,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 			numberOption("print-source-context-lines", &context),
 			flagOption(0, "verbose", func() { o.Verbose = true }),
 			// What concerns other formats of files, and servers, does nothing.
-			textOption(0, "dwp", &ignored), textOption(0, "default-arch", &ignored), textOption(0, "dsym-hint", &ignored),
+			textOption(0, "default-arch", &ignored), textOption(0, "dsym-hint", &ignored),
 			textOption(0, "gsym-file-directory", &ignored), flagOption(0, "disable-gsym", ignore), flagOption(0, "dia", ignore),
 			flagOption(0, "relative-address", ignore), flagOption(0, "untag-addresses", ignore), flagOption(0, "no-untag-addresses", ignore),
 			flagOption(0, "debuginfod", ignore), flagOption(0, "no-debuginfod", ignore), numberOption("cache-size", &ignoredNumber),
@@ -128,7 +129,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 		return exitDone
 	}
 	o.Context = int64(min(context, 1<<31))
-	s := newSymbolSession(debugDirs, false)
+	s := newSymbolSession(debugDirs, dwp, false)
 	defer s.symbolizer.Close()
 	if buildID != "" {
 		if s.buildID, err = hex.DecodeString(buildID); err != nil || len(s.buildID) == 0 {
@@ -218,7 +219,7 @@ func addr2line(args []string) int {
 		fmt.Print(said)
 		return exitDone
 	}
-	s := newSymbolSession(nil, false)
+	s := newSymbolSession(nil, "", false)
 	defer s.symbolizer.Close()
 	out := bufio.NewWriter(os.Stdout)
 	a := &addr2lineSession{tool: tool, file: file, inlines: inlines, out: out, writer: report.NewSymbolWriter(out, o)}

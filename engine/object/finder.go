@@ -159,6 +159,33 @@ func (f *Finder) rootPlace(name string) place {
 	}
 }
 
+// OpenNamed opens a file by its path in the target, as another file of the target
+// names it: beneath Sysroot.
+func (f *Finder) OpenNamed(name string) (*Object, error) { return openPlace(f.rootPlace(name)) }
+
+// OpenBeside opens a file by its path on this machine, one that was made of the
+// path of a file that the Finder opened. Beneath Sysroot symbolic links do not
+// lead out of it.
+func (f *Finder) OpenBeside(name string) (*Object, error) {
+	if f.root() != "/" {
+		if inTarget, isIn := f.inTarget(filepath.Dir(name)); isIn {
+			return openPlace(f.rootPlace(path.Join(inTarget, filepath.Base(name))))
+		}
+	}
+	return Open(name)
+}
+
+func openPlace(p place) (*Object, error) {
+	m, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	if p.entry != "" {
+		return openEntry(m, p.path, p.entry)
+	}
+	return openMapping(m)
+}
+
 // root is Sysroot with its default.
 func (f *Finder) root() string {
 	if f.Sysroot == "" {
@@ -251,15 +278,7 @@ func (s *search) listed() string {
 
 // open opens a code object; where there is none it says why.
 func open(p place) (o *Object, reason string) {
-	m, err := p.open()
-	if err != nil {
-		return nil, short(err)
-	}
-	if p.entry != "" {
-		o, err = openEntry(m, p.path, p.entry)
-	} else {
-		o, err = openMapping(m)
-	}
+	o, err := openPlace(p)
 	if err != nil {
 		return nil, short(err)
 	}

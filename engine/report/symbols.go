@@ -73,6 +73,7 @@ type Answer struct {
 	Kind   AnswerKind
 	Frames []symbol.Frame // of Code and Named, innermost first
 	Data   DataAnswer
+	Locals []symbol.Local // of Frame
 }
 
 // AnswerKind says what was asked for.
@@ -91,7 +92,7 @@ type DataAnswer struct {
 	Name        string
 	Start, Size uint64
 	File        string // that declares it
-	Line        uint64
+	Line        int
 }
 
 // A SymbolWriter writes answers.
@@ -164,7 +165,7 @@ func (s *SymbolWriter) text(a *Answer) {
 			s.print("%s:%d\n", a.Data.File, a.Data.Line)
 		}
 	case a.Kind == AnswerFrame:
-		s.print("??\n")
+		s.locals(a.Locals)
 	case s.options.Style == StyleAddr2line:
 		s.addr2line(a.Frames)
 		return
@@ -179,6 +180,28 @@ func (s *SymbolWriter) text(a *Answer) {
 	}
 	if s.options.Style == StyleLLVM {
 		s.print("\n")
+	}
+}
+
+// locals writes the variables of a frame: the function, the name, the declaration,
+// and the offset in the frame, the size and the tag's offset.
+func (s *SymbolWriter) locals(list []symbol.Local) {
+	if len(list) == 0 {
+		s.print("??\n")
+	}
+	for i := range list {
+		l := &list[i]
+		offset, size, tag := "??", "??", "??"
+		if l.HasFrameOffset {
+			offset = strconv.FormatInt(l.FrameOffset, 10)
+		}
+		if l.HasSize {
+			size = strconv.FormatUint(l.Size, 10)
+		}
+		if l.HasTagOffset {
+			tag = strconv.FormatUint(l.TagOffset, 10)
+		}
+		s.print("%s\n%s\n%s:%d\n%s %s %s\n", known(l.Function), known(l.Name), known(l.File), l.Line, offset, size, tag)
 	}
 }
 
@@ -339,11 +362,40 @@ type jsonData struct {
 	Start string
 }
 
+type jsonLocal struct {
+	DeclFile     string
+	DeclLine     int
+	FrameOffset  *int64 `json:",omitempty"`
+	FunctionName string
+	Name         string
+	Size         string
+	TagOffset    string
+}
+
+func jsonLocals(list []symbol.Local) *[]jsonLocal {
+	out := make([]jsonLocal, len(list))
+	for i := range list {
+		l := &list[i]
+		o := &out[i]
+		o.DeclFile, o.DeclLine, o.FunctionName, o.Name = l.File, l.Line, l.Function, l.Name
+		if l.HasFrameOffset {
+			o.FrameOffset = &l.FrameOffset
+		}
+		if l.HasSize {
+			o.Size = hexadecimal(l.Size)
+		}
+		if l.HasTagOffset {
+			o.TagOffset = hexadecimal(l.TagOffset)
+		}
+	}
+	return &out
+}
+
 type jsonAnswer struct {
 	Address    string       `json:",omitempty"`
 	Data       *jsonData    `json:",omitempty"`
 	Error      *jsonError   `json:",omitempty"`
-	Frame      *[]struct{}  `json:",omitempty"`
+	Frame      *[]jsonLocal `json:",omitempty"`
 	Loc        *[]jsonFrame `json:",omitempty"`
 	ModuleName string
 	SymName    string       `json:",omitempty"`
@@ -363,7 +415,7 @@ func (s *SymbolWriter) writeJSON(a *Answer) {
 	case a.Kind == AnswerData:
 		out.Data = &jsonData{s.demangle(a.Data.Name), hexadecimal(a.Data.Size), hexadecimal(a.Data.Start)}
 	case a.Kind == AnswerFrame:
-		out.Frame = &[]struct{}{}
+		out.Frame = jsonLocals(a.Locals)
 	default:
 		list := make([]jsonFrame, 0, len(a.Frames))
 		for i := range a.Frames {

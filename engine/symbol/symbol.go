@@ -36,6 +36,20 @@ type Frame struct {
 	Source string
 }
 
+// A Local is a variable or parameter of a function.
+type Local struct {
+	Function string // DW_AT_name of the function, or of the one that was inlined
+	Name     string // "" where it has none
+	File     string // that declares it; "": unknown
+	Line     int    // likewise; 0: unknown
+	// FrameOffset is its offset from the function's frame base, in bytes, where
+	// it has such a place; Size is its size in bytes; TagOffset what is added to
+	// the tag of the frame's pointer for its own (DW_AT_LLVM_tag_offset).
+	FrameOffset                           int64
+	Size, TagOffset                       uint64
+	HasFrameOffset, HasSize, HasTagOffset bool
+}
+
 // A Source knows names and positions of one code object.
 type Source interface {
 	// Frames appends the frames at an ELF virtual address, innermost first; the

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
 
 // A sect is a kind of section of a package (DWARF 5, 7.3.5.3, table 7.1; GNU's
@@ -138,6 +140,13 @@ func (x *packageIndex) find(id uint64) (*contribution, error) {
 
 // openPackage opens the object's package; nil where there is none.
 func (r *Reader) openPackage() (*file, error) {
+	if path := r.options.Package; path != "" {
+		p, err := object.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		return r.readPackage(r.keepOpen(p))
+	}
 	o := r.main.object
 	if o == nil || o.Path() == "" {
 		return nil, nil
@@ -147,35 +156,40 @@ func (r *Reader) openPackage() (*file, error) {
 		paths = append(paths, rest+".dwp")
 	}
 	for _, path := range paths {
-		p, err := r.openObject(path)
+		p, err := r.openObject(place{path, false})
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		f, err := openFile(p, ".dwo")
-		if err != nil {
-			return nil, err
-		}
-		if f.reader = r; f.big != r.main.big {
-			return nil, fmt.Errorf("%s: is of another byte order", path)
-		}
-		for i, section := range []string{".debug_cu_index", ".debug_tu_index"} {
-			data, err := sectionData(p, section)
-			if err == nil {
-				f.indexes[i], err = readPackageIndex(section, data, f.big)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-		}
-		if f.indexes[0] == nil {
-			return nil, fmt.Errorf("%s: has no .debug_cu_index", path)
-		}
-		return f, nil
+		return r.readPackage(p)
 	}
 	return nil, nil
+}
+
+// readPackage reads the indexes of a package.
+func (r *Reader) readPackage(p *object.Object) (*file, error) {
+	f, err := openFile(p, ".dwo")
+	if err != nil {
+		return nil, err
+	}
+	if f.reader = r; f.big != r.main.big {
+		return nil, fmt.Errorf("%s: is of another byte order", f.name)
+	}
+	for i, section := range []string{".debug_cu_index", ".debug_tu_index"} {
+		data, err := sectionData(p, section)
+		if err == nil {
+			f.indexes[i], err = readPackageIndex(section, data, f.big)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	if f.indexes[0] == nil {
+		return nil, fmt.Errorf("%s: has no .debug_cu_index", f.name)
+	}
+	return f, nil
 }
 
 // packaged returns the unit of a package that an index has; nil where it has

@@ -1,11 +1,14 @@
 package dwarf
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
 
 // copyTo copies files of testdata into a folder, under other names where given.
@@ -67,6 +70,88 @@ func TestSplitUnitsAreReadFromWhereTheyAre(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A path that the debug information has is one of the target's.
+func TestNamedFilesAreOpenedUnderTheSysroot(t *testing.T) {
+	root, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{"bin", "src"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyTo(t, filepath.Join(root, "bin"), map[string]string{"split5": "split5"})
+	copyTo(t, other, map[string]string{"split5.dwo": "split5.dwo", "split5.dwp": "split5.dwp"})
+	tests := []struct {
+		name  string
+		make  func() error // of files under the sysroot
+		root  string
+		found bool
+	}{
+		{"at the path that is named", func() error {
+			return os.WriteFile(filepath.Join(root, "src/split5.dwo"), mustRead(t, "testdata/split5.dwo"), 0o600)
+		}, root, true},
+		{"without a sysroot", func() error { return nil }, "", false},
+		{"by a link that leads out", func() error {
+			return errors.Join(os.Remove(filepath.Join(root, "src/split5.dwo")), os.Symlink(filepath.Join(other, "split5.dwo"), filepath.Join(root, "src/split5.dwo")))
+		}, root, false},
+		{"by a link inside", func() error {
+			return errors.Join(
+				os.Remove(filepath.Join(root, "src/split5.dwo")), os.Symlink("/bin/real", filepath.Join(root, "src/split5.dwo")),
+				os.WriteFile(filepath.Join(root, "bin/real"), mustRead(t, "testdata/split5.dwo"), 0o600))
+		}, root, true},
+		{"beside the object, by a link that leads out", func() error {
+			return errors.Join(os.RemoveAll(filepath.Join(root, "src")), os.Symlink(filepath.Join(other, "split5.dwp"), filepath.Join(root, "bin/split5.dwp")))
+		}, root, false},
+	}
+	for _, test := range tests {
+		if err := test.make(); err != nil {
+			t.Fatal(err)
+		}
+		options := Options{Finder: &object.Finder{Sysroot: test.root}}
+		if got := functionsOf(t, filepath.Join(root, "bin/split5"), options) > 0; got != test.found {
+			t.Errorf("%s: functions found: %v, want %v", test.name, got, test.found)
+		}
+	}
+}
+
+func TestAPackageMayBeElsewhere(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	copyTo(t, dir, map[string]string{"split5": "split5"})
+	copyTo(t, other, map[string]string{"split5.dwp": "package", "small5": "wrong"})
+	for name, found := range map[string]bool{"package": true, "wrong": false, "missing": false} {
+		got := functionsOf(t, filepath.Join(dir, "split5"), Options{Package: filepath.Join(other, name)})
+		if (got > 0) != found {
+			t.Errorf("%s: %d frames have a function; expected: %v", name, got, found)
+		}
+	}
+}
+
+// functionsOf counts the frames of a file's code that have a function.
+func functionsOf(t *testing.T, path string, options Options) (n int) {
+	t.Helper()
+	o, err := object.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	r, err := NewWith(o, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, a := range textAddresses(t, path, 400) {
+		frames, err := r.Frames(nil, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range frames {
+			if f.Function != "" {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func TestASupplementaryFileMustBeTheOneThatIsNamed(t *testing.T) {

@@ -21,6 +21,7 @@ const (
 	TagTypedef           Tag = 0x16
 	TagUnionType         Tag = 0x17
 	TagInlinedSubroutine Tag = 0x1d
+	TagPtrToMember       Tag = 0x1f
 	TagSubrangeType      Tag = 0x21
 	TagBaseType          Tag = 0x24
 	TagConstType         Tag = 0x26
@@ -123,6 +124,7 @@ const (
 	AttrGNUAddrBase     Attr = 0x2133
 	AttrGNUDiscr        Attr = 0x2136 // DW_AT_GNU_discriminator
 
+	AttrLLVMTagOffset    Attr = 0x3e03
 	AttrLLVMActiveLane   Attr = 0x3e08
 	AttrLLVMAugmentation Attr = 0x3e09
 	AttrLLVMLanes        Attr = 0x3e0a

@@ -27,23 +27,39 @@ const maxProblems = 16
 // A Reader gives the frames that an object's DWARF describes. It implements
 // symbol.Source and may be used concurrently.
 type Reader struct {
-	main  *file
-	names nameCache
+	main    *file
+	options Options
+	names   nameCache
 
 	quick lazy[*unitMap]
 	whole lazy[*unitMap]
 
-	dwp lazy[*file]
+	dwp       lazy[*file]
+	variables lazy[[]placedVariable]
 
 	mu       sync.Mutex
 	problems []string
-	splits   map[string]*lazy[*file]
+	splits   map[place]*lazy[*file]
 	opened   []*object.Object
+}
+
+// Options say where a Reader finds the files that the debug information leads to:
+// split files, packages and supplementary files.
+type Options struct {
+	// Finder opens them: a path that the debug information has is one of the
+	// target, under the Finder's Sysroot. nil is a Finder without a Sysroot.
+	Finder *object.Finder
+	// Package is the path of the package (.dwp) of the object's split units, on
+	// this machine. "": it is looked for beside the object.
+	Package string
 }
 
 // New reads the unit headers of an object's DWARF; the rest is read when an
 // address needs it. It returns ErrNoDebugInfo where the object has none.
-func New(o *object.Object) (*Reader, error) {
+func New(o *object.Object) (*Reader, error) { return NewWith(o, Options{}) }
+
+// NewWith is New with options.
+func NewWith(o *object.Object, options Options) (*Reader, error) {
 	f, err := openFile(o, "")
 	if err != nil {
 		return nil, err
@@ -51,7 +67,11 @@ func New(o *object.Object) (*Reader, error) {
 	if len(f.info) == 0 {
 		return nil, fmt.Errorf("%s: %w", o.Name(), ErrNoDebugInfo)
 	}
-	return newReader(f)
+	r, err := newReader(f)
+	if err == nil {
+		r.options = options
+	}
+	return r, err
 }
 
 func newReader(f *file) (*Reader, error) {

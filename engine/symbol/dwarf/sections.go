@@ -41,6 +41,8 @@ type file struct {
 	loclists lazy[[]byte]      // .debug_loclists
 	sup      lazy[*file]
 
+	debugNames lazy[[]*nameIndex]
+
 	bySignature lazy[map[uint64]*unit] // type units
 	abbrevCache abbrevCache
 	lineTables  lineTables

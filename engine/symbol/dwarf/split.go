@@ -43,8 +43,8 @@ func (r *Reader) findSplit(b *body) (*unit, error) {
 		r.problem(err.Error())
 	}
 	var tried []string
-	for _, path := range r.splitPaths(b) {
-		f, err := r.openSplit(path)
+	for _, p := range r.splitPaths(b) {
+		f, err := r.openSplit(p)
 		if err != nil {
 			tried = append(tried, err.Error())
 			continue
@@ -60,7 +60,7 @@ func (r *Reader) findSplit(b *body) (*unit, error) {
 				}
 			}
 		}
-		tried = append(tried, fmt.Sprintf("%s: no unit of ID %#x", path, b.dwoID))
+		tried = append(tried, fmt.Sprintf("%s: no unit of ID %#x", f.name, b.dwoID))
 	}
 	return nil, fmt.Errorf("%s", strings.Join(tried, "; "))
 }
@@ -86,51 +86,72 @@ func (u *unit) of(skeleton *unit) *unit {
 	return &unit{unitHeader: h}
 }
 
+// A place is where a file may be.
+type place struct {
+	path string
+	// named says that the path is one of the target, as the debug information
+	// has it; else it is one of this machine.
+	named bool
+}
+
 // splitPaths are where a split file may be: where it was made, and beside the object.
-func (r *Reader) splitPaths(b *body) []string {
-	var list []string
+func (r *Reader) splitPaths(b *body) []place {
+	var list []place
 	if filepath.IsAbs(b.dwoName) {
-		list = append(list, b.dwoName)
+		list = append(list, place{b.dwoName, true})
 	} else if b.compDir != "" {
-		list = append(list, filepath.Join(b.compDir, b.dwoName))
+		list = append(list, place{filepath.Join(b.compDir, b.dwoName), filepath.IsAbs(b.compDir)})
 	}
 	if o := r.main.object; o != nil && o.Path() != "" {
 		dir := filepath.Dir(o.Path())
 		if !filepath.IsAbs(b.dwoName) {
-			list = append(list, filepath.Join(dir, b.dwoName))
+			list = append(list, place{filepath.Join(dir, b.dwoName), false})
 		}
-		list = append(list, filepath.Join(dir, filepath.Base(b.dwoName)))
+		list = append(list, place{filepath.Join(dir, filepath.Base(b.dwoName)), false})
 	}
 	return list
 }
 
-// openObject opens a file that the debug information names, and keeps it until
+// openObject opens a file that the debug information leads to, and keeps it until
 // the reader is closed.
-func (r *Reader) openObject(path string) (*object.Object, error) {
-	o, err := object.Open(path)
+func (r *Reader) openObject(p place) (*object.Object, error) {
+	finder := r.options.Finder
+	if finder == nil {
+		finder = &object.Finder{}
+	}
+	open := finder.OpenBeside
+	if p.named {
+		open = finder.OpenNamed
+	}
+	o, err := open(p.path)
 	if err != nil {
 		return nil, err
 	}
+	return r.keepOpen(o), nil
+}
+
+// keepOpen keeps an object until the reader is closed.
+func (r *Reader) keepOpen(o *object.Object) *object.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.opened = append(r.opened, o)
-	return o, nil
+	return o
 }
 
 // openSplit opens a split file, once.
-func (r *Reader) openSplit(path string) (*file, error) {
+func (r *Reader) openSplit(p place) (*file, error) {
 	r.mu.Lock()
 	if r.splits == nil {
-		r.splits = make(map[string]*lazy[*file])
+		r.splits = make(map[place]*lazy[*file])
 	}
-	l := r.splits[path]
+	l := r.splits[p]
 	if l == nil {
 		l = &lazy[*file]{}
-		r.splits[path] = l
+		r.splits[p] = l
 	}
 	r.mu.Unlock()
 	return l.get(func() (*file, error) {
-		o, err := r.openObject(path)
+		o, err := r.openObject(p)
 		if err != nil {
 			return nil, err
 		}
@@ -139,10 +160,10 @@ func (r *Reader) openSplit(path string) (*file, error) {
 			return nil, err
 		}
 		if f.reader = r; f.big != r.main.big {
-			return nil, fmt.Errorf("%s: is of another byte order", path)
+			return nil, fmt.Errorf("%s: is of another byte order", f.name)
 		}
 		if f.units, err = f.unitHeaders(f.info, false); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		return f, nil
 	})

@@ -64,8 +64,8 @@ func (f *file) supplement() (*file, error) {
 			return nil, errors.New("the object names no supplementary file (.gnu_debugaltlink, .debug_sup)")
 		}
 		var tried []string
-		for _, path := range f.linkPaths(l) {
-			s, err := f.openLinked(l, path)
+		for _, p := range f.linkPaths(l) {
+			s, err := f.openLinked(l, p)
 			if err == nil {
 				return s, nil
 			}
@@ -76,25 +76,30 @@ func (f *file) supplement() (*file, error) {
 }
 
 // linkPaths are where a supplementary file may be.
-func (f *file) linkPaths(l *link) []string {
-	path := l.path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(f.object.Path()), path)
+func (f *file) linkPaths(l *link) []place {
+	list := []place{{l.path, true}}
+	if !filepath.IsAbs(l.path) {
+		list[0] = place{filepath.Join(filepath.Dir(f.object.Path()), l.path), false}
 	}
-	list := []string{path}
 	if l.section == ".gnu_debugaltlink" && len(l.id) > 1 {
-		list = append(list, fmt.Sprintf("/usr/lib/debug/.build-id/%x/%x.debug", l.id[:1], l.id[1:]))
+		name := fmt.Sprintf(".build-id/%x/%x.debug", l.id[:1], l.id[1:])
+		list = append(list, place{filepath.Join(object.DebugDir, name), true})
+		if finder := f.reader.options.Finder; finder != nil {
+			for _, dir := range finder.DebugDirs {
+				list = append(list, place{filepath.Join(dir, name), false})
+			}
+		}
 	}
 	return list
 }
 
-func (f *file) openLinked(l *link, path string) (*file, error) {
-	o, err := f.reader.openObject(path)
+func (f *file) openLinked(l *link, p place) (*file, error) {
+	o, err := f.reader.openObject(p)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkLinked(l, o); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", o.Name(), err)
 	}
 	s, err := openFile(o, "")
 	if err != nil {
@@ -102,7 +107,7 @@ func (f *file) openLinked(l *link, path string) (*file, error) {
 	}
 	s.reader = f.reader
 	if s.units, err = s.unitHeaders(s.info, false); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	return s, nil
 }

@@ -21,6 +21,7 @@ const maxProblems = 32
 // It implements symbol.Source and may be used concurrently.
 type Resolver struct {
 	o, debug *object.Object
+	options  dwarf.Options
 
 	symbols func() *symtab.Table
 	aliases func() *symtab.Aliases
@@ -34,8 +35,12 @@ type Resolver struct {
 
 // New makes a resolver of an object and its separate debug file, which may be
 // nil. Nothing is read until the first question.
-func New(o, debug *object.Object) *Resolver {
-	r := &Resolver{o: o, debug: debug}
+func New(o, debug *object.Object) *Resolver { return NewWith(o, debug, dwarf.Options{}) }
+
+// NewWith is New where files that the debug information leads to are found as
+// options say.
+func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
+	r := &Resolver{o: o, debug: debug, options: options}
 	r.symbols = sync.OnceValue(r.openSymbols)
 	r.aliases = sync.OnceValue(r.openAliases)
 	r.dwarf = sync.OnceValue(r.openDWARF)
@@ -57,7 +62,7 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 		if o == nil {
 			continue
 		}
-		d, err := dwarf.New(o)
+		d, err := dwarf.NewWith(o, r.options)
 		if err == nil {
 			r.mu.Lock()
 			r.reader = d

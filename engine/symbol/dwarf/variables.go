@@ -1,0 +1,475 @@
+package dwarf
+
+import (
+	"cmp"
+	"debug/elf"
+	"slices"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A Variable is a variable at an address that does not change.
+type Variable struct {
+	Entry
+	Start uint64 // ELF virtual address
+	Size  uint64 // bytes; 1 where the type does not tell it
+
+	File string // that declares it (DW_AT_decl_file); "": unknown
+	Line int    // DW_AT_decl_line; 0: unknown
+	// ImplicitFile says that the number of File is in the abbreviation
+	// (DW_FORM_implicit_const), Completes that the type is said by the
+	// declaration that the entry completes. llvm-symbolizer looks up neither.
+	ImplicitFile, Completes bool
+}
+
+// maxCovering bounds the variables that are looked at around an address.
+const maxCovering = 64
+
+// A placedVariable is an entry of a variable, and where the variable begins.
+type placedVariable struct {
+	start uint64
+	order int32  // of the unit among those of the file
+	off   uint64 // of the entry in the section of its unit
+	b     *body
+}
+
+// Variable returns the variable that holds an ELF virtual address. A name, as the
+// symbol table has it, is looked up in .debug_names first; what that does not have
+// is looked for among all entries, once. Of several variables it is the one that
+// begins nearest, in the first unit.
+func (r *Reader) Variable(address uint64, name string) (v Variable, ok bool, err error) {
+	if r.main.layout != nil {
+		return v, false, nil // sections of data have no addresses yet
+	}
+	err = r.protect(func() error {
+		if v, ok, err = r.namedVariable(address, name); ok || err != nil {
+			return err
+		}
+		list, err := r.variables.get(r.findVariables)
+		if err != nil {
+			return err
+		}
+		v, ok, err = holding(list, address)
+		return err
+	})
+	return v, ok, err
+}
+
+// namedVariable looks a variable up by its name. What is wrong with the index is a problem.
+func (r *Reader) namedVariable(address uint64, name string) (v Variable, ok bool, err error) {
+	if name == "" {
+		return v, false, nil
+	}
+	named, err := r.Named(name)
+	if err != nil {
+		r.problem(err.Error())
+	}
+	var list []placedVariable
+	for _, e := range named {
+		if e.Tag() != TagVariable {
+			continue
+		}
+		if start, ok := e.fixedAddress(); ok && r.main.hasData(start) {
+			list = append(list, placedVariable{start, 0, e.off, e.b})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b placedVariable) int { return cmp.Compare(a.start, b.start) })
+	return holding(list, address)
+}
+
+// holding finds the variable at an address in a list sorted by where they begin.
+func holding(list []placedVariable, address uint64) (Variable, bool, error) {
+	end := sort.Search(len(list), func(i int) bool { return list[i].start > address })
+	for steps := 0; end > 0 && steps < maxCovering; {
+		first := end - 1
+		for first > 0 && list[first-1].start == list[end-1].start && end-first < maxCovering {
+			first--
+		}
+		for i := range list[first:end] {
+			steps++
+			p := &list[first+i]
+			e, err := p.b.entryAt(p.off)
+			if err != nil {
+				return Variable{}, false, err
+			}
+			v := Variable{Entry: e, Start: p.start, Size: 1}
+			if err := v.describe(); err != nil {
+				return Variable{}, false, err
+			}
+			if address-v.Start < v.Size {
+				return v, true, nil
+			}
+		}
+		end = first
+	}
+	return Variable{}, false, nil
+}
+
+// describe reads the variable's size and where it is declared.
+func (v *Variable) describe() error {
+	typ, at, ok, err := v.find(AttrType)
+	if err != nil {
+		return err
+	}
+	if ok {
+		v.Completes = at.off != v.off || at.b != v.b
+		if t, err := at.b.follow(&typ); err == nil {
+			if size, ok := t.size(0); ok {
+				v.Size = size
+			}
+		}
+	}
+	file, at, ok, err := v.find(AttrDeclFile)
+	if err != nil {
+		return err
+	}
+	if ok {
+		v.File, v.ImplicitFile = at.b.fileName(uint64(file.small())).path, file.form == formImplicit
+	}
+	line, _, ok, err := v.find(AttrDeclLine)
+	if ok {
+		v.Line = int(line.small())
+	}
+	return err
+}
+
+// findVariables looks at every entry of every unit. A unit that cannot be read is
+// a problem.
+func (r *Reader) findVariables() ([]placedVariable, error) {
+	var list []placedVariable
+	for i := range r.main.units {
+		u := &r.main.units[i]
+		if u.isType() {
+			continue
+		}
+		b, err := u.open()
+		if err == nil {
+			b, err = r.splitOf(b)
+		}
+		before := len(list)
+		if err == nil {
+			list, err = b.appendVariables(list, int32(i))
+		}
+		if err == nil && !b.file.keep(len(list)-before) {
+			err = b.wrong(b.offset, "its variables are more than its size makes believable")
+		}
+		if err != nil {
+			list = list[:before]
+			r.failedUnit(u, err)
+		}
+	}
+	// In a unit the last of equal ones is taken: it is the completion of those before.
+	slices.SortFunc(list, func(a, b placedVariable) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order), cmp.Compare(b.off, a.off))
+	})
+	return slices.Clip(list), nil
+}
+
+// appendVariables appends the variables of a unit. Types are not looked into where
+// DW_AT_sibling says what follows them: they have declarations only.
+func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVariable, error) {
+	if b.first >= b.end {
+		return list, nil
+	}
+	main := b.main()
+	w := b.walk(b.first)
+	for depth := 0; w.off < b.end; {
+		a, entry, err := w.next()
+		if err != nil {
+			return list, err
+		}
+		if a == nil {
+			if depth--; depth <= 0 {
+				break
+			}
+			continue
+		}
+		if a.tag == TagVariable {
+			if start, ok := (Entry{b, entry, a}).fixedAddress(); ok && main.hasData(start) {
+				list = append(list, placedVariable{start, order, entry, b})
+			}
+		}
+		next := uint64(0)
+		if a.children && a.tag != TagSubprogram && canSkip(a) {
+			next = w.sibling(a)
+		}
+		if next != 0 {
+			w.off = next
+			continue
+		}
+		if err := w.pass(a, entry); err != nil {
+			return list, err
+		}
+		if a.children {
+			if depth++; depth > maxDepth {
+				return list, b.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	return list, nil
+}
+
+// hasData says whether an address is one that the object has: what the linker
+// threw away has been left at 0 or far outside.
+func (f *file) hasData(address uint64) bool {
+	if f.object == nil {
+		return true
+	}
+	known := false
+	for _, s := range f.object.Sections() {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_TLS != 0 {
+			continue
+		}
+		if known = true; address >= s.Address && address-s.Address < s.Size {
+			return true
+		}
+	}
+	return !known && address != 0
+}
+
+// fixedAddress is the address of a variable whose DW_AT_location is DW_OP_addr or
+// DW_OP_addrx and no more than DW_OP_plus_uconst behind it, as that of every
+// variable of static storage is.
+func (e Entry) fixedAddress() (uint64, bool) {
+	v, ok, err := e.own(AttrLocation)
+	if err != nil || !ok || !v.isBlock() || len(v.b) == 0 {
+		return 0, false
+	}
+	c := at(v.b, e.b.format.big, 1, uint64(len(v.b)))
+	var address uint64
+	switch v.b[0] {
+	case opAddr:
+		address = c.uint(int(e.b.format.addrSize))
+	case opAddrx, opGNUAddrIndex:
+		if address, err = e.b.addrx(c.uleb()); err != nil {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	if c.more() {
+		if c.uint(1) != opPlusUconst {
+			return 0, false
+		}
+		address += c.uleb()
+	}
+	return address, !c.failed && !c.more()
+}
+
+// Operations that say where variables are (DWARF 5, 7.7.1, table 7.9).
+const (
+	opAddr         = 0x03
+	opDeref        = 0x06
+	opPlusUconst   = 0x23
+	opReg0         = 0x50
+	opReg31        = 0x6f
+	opBreg0        = 0x70
+	opFbreg        = 0x91
+	opAddrx        = 0xa1
+	opGNUAddrIndex = 0xfb
+)
+
+// maxTypes bounds the types that are followed for a size.
+const maxTypes = 64
+
+// size is the size of a type, in bytes (DWARF 5, 5.1 to 5.17); false where it is not told.
+func (e Entry) size(depth int) (uint64, bool) {
+	if depth > maxTypes {
+		return 0, false
+	}
+	if n, ok, err := e.Number(AttrByteSize); ok && err == nil && n >= 0 {
+		return uint64(n), true
+	}
+	pointer := uint64(e.b.format.addrSize)
+	base, err := e.Type()
+	switch e.Tag() {
+	case TagPointerType, TagReferenceType, TagRvalueReference:
+		return pointer, true
+	case TagPtrToMember:
+		if err == nil && !base.IsZero() && base.Tag() == TagSubroutineType {
+			return 2 * pointer, true
+		}
+		return pointer, true
+	}
+	if err != nil || base.IsZero() {
+		return 0, false
+	}
+	size, ok := base.size(depth + 1)
+	if !ok || e.Tag() != TagArrayType {
+		return size, ok
+	}
+	for dim, err := range e.Children() {
+		if err != nil {
+			return 0, false
+		}
+		if dim.Tag() != TagSubrangeType {
+			continue
+		}
+		if n, ok, err := dim.Number(AttrCount); ok && err == nil && n >= 0 {
+			size *= uint64(n)
+		} else if upper, ok, err := dim.Number(AttrUpperBound); ok && err == nil {
+			lower, _, _ := dim.Number(AttrLowerBound)
+			size *= uint64(upper - lower + 1)
+		}
+	}
+	return size, true
+}
+
+// Locals appends the variables and parameters of the function at an ELF virtual
+// address, or of the call inlined there, with those of all its blocks and of the
+// calls that were inlined into it, as llvm-symbolizer lists them: whatever entry
+// of such a kind stands beneath the function, each as if it were there at every
+// address of it.
+func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, error) {
+	n := len(dst)
+	err := r.protect(func() error {
+		at := address
+		if l := r.main.layout; l != nil {
+			section, ok := l.place(address)
+			if !ok {
+				return nil
+			}
+			at += section.start
+		}
+		b, f, err := r.describing(at)
+		if err != nil || f == nil {
+			return err
+		}
+		x, err := b.inlinesOf(f)
+		if err != nil {
+			return err
+		}
+		off := b.offset + uint64(f.offset)
+		if n := x.where.at(at); n >= 0 {
+			off = b.offset + uint64(x.list[n].offset)
+		}
+		dst, err = b.locals(dst, off)
+		return err
+	})
+	if err != nil {
+		return dst[:n], err
+	}
+	return dst, nil
+}
+
+// locals walks the entries beneath a function or an inlined call.
+func (b *body) locals(dst []symbol.Local, function uint64) ([]symbol.Local, error) {
+	var stack []localScope // around the entries of each depth
+	w := b.walk(function)
+	for w.off < b.end {
+		a, entry, err := w.next()
+		if err != nil {
+			return dst, err
+		}
+		if a == nil {
+			if stack = stack[:max(len(stack)-1, 0)]; len(stack) == 0 {
+				break
+			}
+			continue
+		}
+		e := Entry{b, entry, a}
+		if a.tag == TagVariable || a.tag == TagFormalParameter {
+			if len(stack) > 0 {
+				dst = append(dst, e.local(&stack[len(stack)-1]))
+			}
+		}
+		if err := w.pass(a, entry); err != nil {
+			return dst, err
+		}
+		if a.children {
+			if len(stack) == maxDepth {
+				return dst, b.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+			s := localScope{}
+			switch {
+			case len(stack) == 0 || a.tag == TagInlinedSubroutine:
+				s = e.localScope()
+			default:
+				s = stack[len(stack)-1]
+			}
+			stack = append(stack, s)
+		}
+		if len(stack) == 0 {
+			break
+		}
+	}
+	return dst, nil
+}
+
+// A localScope is what entries beneath a function are told with.
+type localScope struct {
+	function string
+	frame    int // the register that the frame base is in; -1: another place
+}
+
+func (e Entry) localScope() localScope {
+	s := localScope{e.Name(), -1}
+	if v, ok, err := e.own(AttrFrameBase); err == nil && ok && v.isBlock() && len(v.b) > 0 && v.b[0] >= opReg0 && v.b[0] <= opReg31 {
+		s.frame = int(v.b[0]) - opReg0
+	}
+	return s
+}
+
+// local reads an entry of a variable or parameter. What cannot be read is left out.
+func (e Entry) local(s *localScope) symbol.Local {
+	l := symbol.Local{Function: s.function}
+	l.FrameOffset, l.HasFrameOffset = e.frameOffset(s.frame)
+	if n, ok, err := e.Number(AttrLLVMTagOffset); ok && err == nil {
+		l.TagOffset, l.HasTagOffset = uint64(n), true
+	}
+	l.Name = e.Name()
+	if t, err := e.Type(); err == nil && !t.IsZero() {
+		l.Size, l.HasSize = t.size(0)
+	}
+	if v, at, ok, err := e.find(AttrDeclFile); ok && err == nil {
+		l.File = at.b.fileName(uint64(v.small())).path
+	}
+	if v, _, ok, err := e.find(AttrDeclLine); ok && err == nil {
+		l.Line = int(v.small())
+	}
+	return l
+}
+
+// frameOffset is the offset of a variable from the frame base, by its expression or
+// the first of its location list that says so.
+func (e Entry) frameOffset(frame int) (int64, bool) {
+	l, ok, err := e.Location(AttrLocation)
+	if !ok || err != nil {
+		return 0, false
+	}
+	if l.Lists == nil {
+		return offsetOf(l.Expr, frame)
+	}
+	for x, err := range l.Lists.Entries(l.Offset, l.Base, l.Unit.Addrx) {
+		if err != nil {
+			break
+		}
+		switch x.Kind {
+		case locexpr.ListEnd, locexpr.ListBaseAddress, locexpr.ListBaseAddressx, locexpr.ListViewPair:
+			continue
+		}
+		if n, ok := offsetOf(x.Expr, frame); ok {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// offsetOf reads DW_OP_fbreg, or DW_OP_bregN of the register that the frame base is
+// in; DW_OP_deref may follow.
+func offsetOf(expr []byte, frame int) (int64, bool) {
+	if len(expr) == 0 || expr[0] != opFbreg && (frame < 0 || int(expr[0]) != opBreg0+frame) {
+		return 0, false
+	}
+	c := at(expr, false, 1, uint64(len(expr)))
+	n := c.sleb()
+	if c.more() && c.uint(1) != opDeref {
+		return 0, false
+	}
+	return n, !c.failed && !c.more()
+}
