@@ -406,6 +406,75 @@ func TestSymbolizeFindsDebugFiles(t *testing.T) {
 	}
 }
 
+// Every variable, and the frame of every fifth byte of the code. The reader knows
+// more of split files and of types in units of their own than llvm-symbolizer,
+// which is asked of the same program without them.
+func TestDataAndFramesEqualLLVMSymbolizer(t *testing.T) {
+	source, err := filepath.Abs("../../engine/symbol/dwarf/testdata/variables.cc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	build := func(name, command string) {
+		cmd := exec.Command("sh", "-c", command+" -o "+name+" "+source)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+	}
+	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
+	for _, c := range []struct{ name, command, form string }{
+		{"gcc5", "g++ -O0 -g", ""}, {"gcc4", "g++ -O0 -gdwarf-4", ""}, {"gcc2", "g++ -O2 -g", ""},
+		{"clang0", "clang++ -O0 -gdwarf-5", "-gsplit-dwarf"}, {"clang2", "clang++ -O2 -gdwarf-5 -gpubnames", ""},
+		{"aranges", "clang++ -O1 -gdwarf-4 -gdwarf-aranges", ""}, {"types", "clang++ -O0 -gdwarf-5", "-fdebug-types-section"},
+	} {
+		build(c.name, c.command)
+		whole := c.name
+		if c.form != "" {
+			c.name += "-form"
+			build(c.name, c.command+" "+c.form)
+		}
+		questions := linesOf("FRAME %#x", addressesOfText(t, filepath.Join(dir, whole), 5)) +
+			linesOf("DATA %#x", addressesOfVariables(t, filepath.Join(dir, whole))) + "DATA plain\nFRAME main\nDATA 1\nFRAME 1\n"
+		for _, style := range styles {
+			t.Run(c.name+" "+style, func(t *testing.T) {
+				want := runTool(t, dir, theirs, questions, "--output-style="+style, "-e", whole)
+				got := runTool(t, dir, ours, questions, "--output-style="+style, "-e", c.name)
+				got.Stdout = strings.ReplaceAll(got.Stdout, c.name, whole)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-llvm-symbolizer +ours)\n%.3000s", diff)
+				}
+				if strings.Count(want.Stdout, "variables.cc") < 100 && style != "JSON" {
+					t.Errorf("llvm-symbolizer tells little:\n%.1000s", want.Stdout)
+				}
+			})
+		}
+	}
+}
+
+// addressesOfVariables are addresses in the variables of a file's symbol table.
+func addressesOfVariables(t *testing.T, path string) (list []uint64) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if elf.ST_TYPE(s.Info) == elf.STT_OBJECT && s.Size > 0 && s.Section < elf.SHN_LORESERVE && !strings.Contains(s.Name, "@") {
+			list = append(list, s.Value, s.Value+1, s.Value+s.Size/2, s.Value+s.Size-1)
+		}
+	}
+	if len(list) < 60 {
+		t.Fatalf("%d addresses of variables", len(list))
+	}
+	return list
+}
+
 // The package of split units is where --dwp says.
 func TestPackageEqualsLLVMSymbolizer(t *testing.T) {
 	source, err := filepath.Abs("testdata/symbolize/subject.cc")

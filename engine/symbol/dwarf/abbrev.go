@@ -159,6 +159,9 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 				return nil, bad(".debug_abbrev", entry, "form %#x of attribute %#x is not known", encoding, name)
 			}
 			s.kind, s.size = kind, size
+			if first, ok := secondNumbers[s.attr]; ok {
+				s.attr = first
+			}
 			switch s.attr {
 			case AttrSibling:
 				if s.form == formRef4 && len(skips) == firstSkip {

@@ -30,6 +30,10 @@ func askAll(r *Reader, addresses []uint64) {
 			return err
 		})
 	}
+	for _, a := range addresses {
+		_, _, _ = r.Variable(a, "work")
+		_, _ = r.Locals(nil, a)
+	}
 	n := 0
 	for range r.Expressions() {
 		if n++; n > 1000 {

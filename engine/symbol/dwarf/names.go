@@ -132,7 +132,19 @@ const (
 	AttrLLVMLanePC       Attr = 0x3e0b
 	AttrLLVMVectorSize   Attr = 0x3e0c
 	AttrLLVMMemorySpace  Attr = 0x3e0d
+	AttrLLVMAddressSpace Attr = 0x3e10
 )
+
+// secondNumbers are the numbers that LLVM 22 gives to attributes of the
+// heterogeneous extension: it has others at those that the extension prints. An
+// entry that has one is read as if it had the first. What LLVM has at 0x3e08 to
+// 0x3e0e stands in entries of other tags than the extension's.
+var secondNumbers = map[Attr]Attr{
+	0x3e0f: AttrLLVMMemorySpace,
+	0x3e11: AttrLLVMLanes,
+	0x3e12: AttrLLVMLanePC,
+	0x3e13: AttrLLVMVectorSize,
+}
 
 // attrNames are the names of attributes that may have an expression.
 var attrNames = map[Attr]string{

@@ -218,7 +218,7 @@ func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVari
 // threw away has been left at 0 or far outside.
 func (f *file) hasData(address uint64) bool {
 	if f.object == nil {
-		return true
+		return address != 0
 	}
 	known := false
 	for _, s := range f.object.Sections() {
@@ -385,14 +385,11 @@ func (b *body) locals(dst []symbol.Local, function uint64) ([]symbol.Local, erro
 			if len(stack) == maxDepth {
 				return dst, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}
-			s := localScope{}
-			switch {
-			case len(stack) == 0 || a.tag == TagInlinedSubroutine:
-				s = e.localScope()
-			default:
-				s = stack[len(stack)-1]
+			if len(stack) == 0 || a.tag == TagInlinedSubroutine {
+				stack = append(stack, e.localScope())
+			} else {
+				stack = append(stack, stack[len(stack)-1])
 			}
-			stack = append(stack, s)
 		}
 		if len(stack) == 0 {
 			break
