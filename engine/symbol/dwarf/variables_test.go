@@ -41,6 +41,9 @@ func TestVariablesAreFoundByTheirAddresses(t *testing.T) {
 			die{tagSubroutine, marked("routine"), nil},
 			die{tagMemberPointer, marked("to method", ref("routine")), nil},
 			die{tagTypedef, marked("endless", ref("endless")), nil},
+			// An upper bound is not negative, whatever its highest bit is.
+			die{tagArray, marked("long array", ref("int")), []die{{tagSubrange, []attr{number(atUpper, 199)}, nil}}},
+			variable("long array", location(0x6000), ref("long array")),
 			variable("scalar", location(0x5000), ref("int")),
 			variable("matrix", location(0x5010), ref("matrix")),
 			variable("pointer", location(0x5040), ref("pointer")),
@@ -61,7 +64,7 @@ func TestVariablesAreFoundByTheirAddresses(t *testing.T) {
 		0x4fff: "", 0x5000: "scalar 4", 0x5003: "scalar 4", 0x5004: "", 0x5010: "matrix 24", 0x5027: "matrix 24", 0x5028: "",
 		0x5047: "pointer 8", 0x5048: "", 0x5057: "to member 8", 0x5058: "", 0x506f: "to method 16", 0x5070: "endless 1", 0x5071: "",
 		0x5080: "untyped 1", 0x5090: "", 0x5098: "part 4", 0x50a0: "", 1: "", 0x50b0: "declared 24", 0x50c7: "declared 24", 0x50d0: "local 4",
-		0x50e0: "shared 4", 0x50e4: "wider 24",
+		0x50e0: "shared 4", 0x50e4: "wider 24", 0x631f: "long array 800", 0x6320: "",
 	} {
 		v, ok, err := r.Variable(address, "")
 		if err != nil {
