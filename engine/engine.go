@@ -51,6 +51,8 @@ type Options struct {
 	NoSymbols bool
 	// Registers keeps the general registers of every frame.
 	Registers bool
+	// Lanes finds what the lanes of a wave do in every frame.
+	Lanes bool
 }
 
 // An Engine walks stacks. It may be used concurrently.

@@ -54,6 +54,9 @@ type module struct {
 	symbolsOnce sync.Once
 	symbols     *resolve.Resolver // nil without an object
 	debug       object.Found
+
+	units []producerDialect          // of expressions in .debug_info, the first that fits
+	lanes map[uint64]*laneAttributes // by address
 }
 
 // rowKey is an address of the object; exact tells a frame that is about to
@@ -259,6 +262,9 @@ func (m *module) open(ctx context.Context) error {
 		m.problem("%s", p)
 	}
 	if err := m.setDialects(answer); err != nil {
+		return err
+	}
+	if err := m.setUnitDialects(answer); err != nil {
 		return err
 	}
 	m.defaults = m.arch.defaults

@@ -18,6 +18,7 @@ const (
 	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
 	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
 	ByScan         FoundBy = "scan"          // a word of the stack that follows a call
+	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
 )
 
 // StopReason says why a stack ends where it does.
@@ -46,6 +47,9 @@ type Stack struct {
 	Thread  *target.Thread
 	Frames  []Frame
 	Stopped Stopped
+	// Launchers continue the stack in the thread that launched this one, in the
+	// thread that launched that, and so on, as far as it is known.
+	Launchers []Launcher
 }
 
 // A Frame is one activation of a function: a physical frame. Calls that were
@@ -77,6 +81,10 @@ type Frame struct {
 	// Registers are the frame's general registers that could be recovered,
 	// when Options.Registers asked for them.
 	Registers []RegisterValue
+	// Lanes are what the lanes of a wave do in the frame, when Options.Lanes
+	// asked for them: the groups in the order of their first lanes. A CPU
+	// thread has none.
+	Lanes []LaneGroup
 }
 
 // A RegisterValue is a general register of a frame.

@@ -32,6 +32,8 @@ type Target struct {
 
 	bound sync.Once
 	tls   tlsBlocks
+
+	launchers launchers
 }
 
 // moduleSegment is an executable segment in the index of PCs.
@@ -119,8 +121,16 @@ func (t *Target) Stacks(ctx context.Context) iter.Seq[*Stack] {
 }
 
 // Walk walks the stack of one thread of the target. There is always a stack:
-// what went wrong is its Stopped. Nothing that was found before is lost.
+// what went wrong is its Stopped. Nothing that was found before is lost. The
+// stack of a thread that another one launched continues in its Launchers.
 func (t *Target) Walk(ctx context.Context, th *target.Thread) *Stack {
+	stack := t.walkThread(ctx, th)
+	t.joinLaunchers(ctx, stack)
+	return stack
+}
+
+// walkThread walks the stack of a thread alone.
+func (t *Target) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	t.bound.Do(func() { t.bindAll(ctx) })
 	state := t.threads[th]
 	if state == nil {

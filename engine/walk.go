@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -291,16 +292,30 @@ func (w *walker) finish(f *frame) {
 		if out.SignalFrame {
 			lookup = f.offset
 		}
-		out.Symbols = f.module.frames(nil, lookup)
-		if n := len(out.Symbols); n > 1 && w.target.engine.options.NoInlines {
-			physical := out.Symbols[n-1]
-			physical.File, physical.Line, physical.Column = out.Symbols[0].File, out.Symbols[0].Line, out.Symbols[0].Column
-			out.Symbols = append(out.Symbols[:0], physical)
+		out.Symbols = w.names(f.module, lookup)
+	}
+	if w.target.engine.options.Lanes {
+		var below []LaneGroup
+		if f.callee != nil {
+			below = w.stack.Frames[f.index-1].Lanes
 		}
+		out.Lanes = f.laneGroups(below)
 	}
 	if w.target.engine.options.Registers {
 		out.Registers = f.registers()
 	}
+}
+
+// names are the functions at an address of a module's object, as the options
+// want them.
+func (w *walker) names(m *module, address uint64) []symbol.Frame {
+	frames := m.frames(nil, address)
+	if n := len(frames); n > 1 && w.target.engine.options.NoInlines {
+		physical := frames[n-1]
+		physical.File, physical.Line, physical.Column = frames[0].File, frames[0].Line, frames[0].Column
+		frames = append(frames[:0], physical)
+	}
+	return frames
 }
 
 // registers are the general registers of a frame that have a value.

@@ -62,6 +62,7 @@ const (
 	AttrCompDir          Attr = 0x1b
 	AttrConstValue       Attr = 0x1c
 	AttrInline           Attr = 0x20
+	AttrProducer         Attr = 0x25
 	AttrLowerBound       Attr = 0x22
 	AttrReturnAddr       Attr = 0x2a
 	AttrBitStride        Attr = 0x2e

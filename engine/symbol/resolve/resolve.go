@@ -264,3 +264,7 @@ func (r *Resolver) Function(address uint64) (symbol.Symbol, bool) {
 	}
 	return symbol.Symbol{}, false
 }
+
+// DWARF is the reader of the object's debugging information; nil where it has
+// none.
+func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }

@@ -1,0 +1,473 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// LaneState says what a lane does in a frame.
+type LaneState string
+
+// The states.
+const (
+	LaneActive     LaneState = "active"       // it executes where its thread is
+	LaneInactive   LaneState = "inactive"     // it is in the function, and waits elsewhere in it
+	LaneNotOnEntry LaneState = "not-on-entry" // it did not call the function: the frame is none of its own
+	LaneUnknown    LaneState = "unknown"
+)
+
+// A LaneGroup is the lanes of a frame that are in one state at one place.
+type LaneGroup struct {
+	Lanes LaneSet
+	State LaneState
+	// PC is where the lanes are: the frame's own, or the logical one that
+	// DW_AT_LLVM_lane_pc gives to a lane that waits. HasPC is false where nothing
+	// describes that.
+	PC    uint64
+	HasPC bool
+	// ModuleOffset is PC as an ELF virtual address of its module.
+	ModuleOffset uint64
+	// Symbols are the functions at PC, innermost first; see Frame.Symbols.
+	Symbols []symbol.Frame
+}
+
+// A LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
+type LaneSet []uint64
+
+// Has says whether a lane is in the set.
+func (s LaneSet) Has(lane uint32) bool {
+	return int(lane/64) < len(s) && s[lane/64]>>(lane%64)&1 != 0
+}
+
+// Len is how many lanes are in the set.
+func (s LaneSet) Len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// add puts a lane into a set that has room for it.
+func (s LaneSet) add(lane uint32) { s[lane/64] |= 1 << (lane % 64) }
+
+// newLaneSet is an empty set with room for lanes lanes.
+func newLaneSet(lanes uint32) LaneSet { return make(LaneSet, (lanes+63)/64) }
+
+// String lists the lanes as ranges: "0-3,7".
+func (s LaneSet) String() string {
+	var b strings.Builder
+	for lane, end := uint32(0), uint32(len(s)*64); lane < end; lane++ {
+		if !s.Has(lane) {
+			continue
+		}
+		first := lane
+		for s.Has(lane + 1) {
+			lane++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.FormatUint(uint64(first), 10))
+		if lane > first {
+			b.WriteByte('-')
+			b.WriteString(strconv.FormatUint(uint64(lane), 10))
+		}
+	}
+	return b.String()
+}
+
+// laneAnswer is yes, no, or nothing that is known.
+type laneAnswer uint8
+
+const (
+	laneUnsaid laneAnswer = iota
+	laneNo
+	laneYes
+)
+
+// placeKind says what the debugging information says of a lane's place.
+type placeKind uint8
+
+const (
+	undescribed placeKind = iota // nothing
+	absent                       // the lane was not active on entry: the undefined location
+	placed                       // a program location
+)
+
+// lanePlace is where DW_AT_LLVM_lane_pc says that a lane is.
+type lanePlace struct {
+	kind placeKind
+	pc   uint64
+}
+
+// laneGroups finds what the lanes of a frame do. below are the groups of the
+// frame that it called.
+func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
+	b := f.walker.thread.binding
+	if b == nil || b.Lanes <= 1 {
+		return nil
+	}
+	mask := make([]laneAnswer, b.Lanes)
+	switch {
+	case f.callee != nil:
+		called(mask, below)
+	case !b.ActiveUnknown:
+		for lane := range mask {
+			mask[lane] = laneNo
+			if b.ActiveLanes == nil || lane/8 < len(b.ActiveLanes) && b.ActiveLanes[lane/8]>>(lane%8)&1 != 0 {
+				mask[lane] = laneYes
+			}
+		}
+	}
+	places, told := make([]lanePlace, b.Lanes), false
+	if f.module != nil && !f.nowhere() {
+		if d := f.module.laneAttributes(f.lookup); d != nil {
+			told = f.evaluateActive(d, mask)
+			f.evaluatePlaces(d, places)
+		}
+	}
+	return f.group(mask, places, told)
+}
+
+// called sets what follows for the lanes of a frame from those of the frame that
+// it called: a lane that is in that one, executing or waiting, was active at the
+// call.
+func called(mask []laneAnswer, below []LaneGroup) {
+	for i := range below {
+		g := &below[i]
+		var a laneAnswer
+		switch {
+		case g.State == LaneActive, g.State == LaneInactive && g.HasPC:
+			a = laneYes
+		case g.State == LaneNotOnEntry:
+			a = laneNo
+		}
+		for lane := range mask {
+			if g.Lanes.Has(uint32(lane)) {
+				mask[lane] = a
+			}
+		}
+	}
+}
+
+// group puts together the lanes that are in one state at one place. told says
+// that mask is what DW_AT_LLVM_active_lane gave, which a place does not overrule.
+func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGroup {
+	var groups []LaneGroup
+	for lane := range mask {
+		state, pc, hasPC := f.laneState(mask[lane], &places[lane], told)
+		i := 0
+		for ; i < len(groups); i++ {
+			if g := &groups[i]; g.State == state && g.HasPC == hasPC && g.PC == pc {
+				break
+			}
+		}
+		if i == len(groups) {
+			groups = append(groups, LaneGroup{Lanes: newLaneSet(uint32(len(mask))), State: state, PC: pc, HasPC: hasPC})
+		}
+		groups[i].Lanes.add(uint32(lane))
+	}
+	for i := range groups {
+		f.nameGroup(&groups[i])
+	}
+	return groups
+}
+
+// laneState joins what is known of a lane. Where DW_AT_LLVM_active_lane and
+// DW_AT_LLVM_lane_pc contradict each other nothing is known; the execution mask,
+// which code may change for its own ends, gives way to either.
+func (f *frame) laneState(active laneAnswer, place *lanePlace, told bool) (state LaneState, pc uint64, hasPC bool) {
+	switch {
+	case place.kind == undescribed && active == laneYes:
+		return LaneActive, f.pc, true
+	case place.kind == undescribed && active == laneNo:
+		return LaneInactive, 0, false
+	case place.kind == undescribed:
+		return LaneUnknown, 0, false
+	case place.kind == placed && place.pc == f.pc && active != laneNo:
+		return LaneActive, f.pc, true
+	case told && active == laneYes:
+		return LaneUnknown, 0, false
+	case place.kind == absent:
+		return LaneNotOnEntry, 0, false
+	}
+	return LaneInactive, place.pc, true
+}
+
+// nameGroup finds the functions where a group is. The lanes that execute are
+// where the frame is, inside its call if it has called something; a lane that
+// waits is about to go on at its place.
+func (f *frame) nameGroup(g *LaneGroup) {
+	if !g.HasPC {
+		return
+	}
+	if g.State == LaneActive {
+		out := &f.walker.stack.Frames[f.index]
+		g.ModuleOffset, g.Symbols = out.ModuleOffset, out.Symbols
+		return
+	}
+	s := f.walker.target.segmentAt(g.PC)
+	if s == nil {
+		return
+	}
+	g.ModuleOffset = s.objectAddress(g.PC)
+	if !f.walker.target.engine.options.NoSymbols {
+		g.Symbols = f.walker.names(s.module, g.ModuleOffset)
+	}
+}
+
+// laneAttributes are those of the functions and inlined calls at an address,
+// innermost first.
+type laneAttributes struct {
+	scopes []laneScope
+	active *dwarf.Location // of the innermost that has one
+	holder *laneScope      // which that is
+}
+
+// laneScope is a function or inlined call with DW_AT_LLVM_lane_pc or
+// DW_AT_LLVM_active_lane.
+type laneScope struct {
+	entry    dwarf.Entry
+	function dwarf.Entry // that it is, or is in
+	lanes    uint64      // DW_AT_LLVM_lanes; 0 where it is not said
+	pc       *dwarf.Location
+}
+
+// maxLaneAddresses bounds the addresses whose attributes a module remembers.
+const maxLaneAddresses = 1 << 12
+
+// laneAttributes finds the lane attributes at an address of the module's object;
+// nil where there are none.
+func (m *module) laneAttributes(address uint64) *laneAttributes {
+	r := m.resolver()
+	if r == nil {
+		return nil
+	}
+	d := r.DWARF()
+	if d == nil {
+		return nil
+	}
+	m.mu.Lock()
+	known, ok := m.lanes[address]
+	opened := m.opened
+	m.mu.Unlock()
+	if ok || !opened {
+		return known
+	}
+	found, err := readLaneAttributes(d, address)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.problem("%s", err)
+	}
+	if m.lanes == nil {
+		m.lanes = map[uint64]*laneAttributes{}
+	}
+	if len(m.lanes) < maxLaneAddresses {
+		m.lanes[address] = found
+	}
+	return found
+}
+
+func readLaneAttributes(d *dwarf.Reader, address uint64) (*laneAttributes, error) {
+	scopes, err := d.Scopes(address)
+	if err != nil || len(scopes) == 0 {
+		return nil, err
+	}
+	a := &laneAttributes{}
+	for _, s := range scopes {
+		switch s.Tag() {
+		case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine, dwarf.TagEntryPoint:
+		default:
+			continue
+		}
+		l := laneScope{entry: s.Entry, function: scopes[len(scopes)-1].Entry}
+		n, ok, err := s.Number(dwarf.AttrLLVMLanes)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if n <= 0 {
+				return nil, fmt.Errorf("%s: DW_AT_LLVM_lanes is %d, expected 1 or more", s.Entry, n)
+			}
+			l.lanes = uint64(n)
+		}
+		pc, hasPC, err := s.Location(dwarf.AttrLLVMLanePC)
+		if err != nil {
+			return nil, err
+		}
+		if hasPC {
+			l.pc = &pc
+		}
+		active, hasActive, err := s.Location(dwarf.AttrLLVMActiveLane)
+		if err != nil {
+			return nil, err
+		}
+		if hasActive && a.active == nil {
+			a.active, a.holder = &active, &l
+		}
+		if hasPC {
+			a.scopes = append(a.scopes, l)
+		}
+	}
+	if a.active == nil && len(a.scopes) == 0 {
+		return nil, nil
+	}
+	return a, nil
+}
+
+// count is how many of a thread's lanes a scope's attributes are about.
+func (s *laneScope) count(lanes int) int {
+	if s.lanes > 0 && s.lanes < uint64(lanes) {
+		return int(s.lanes)
+	}
+	return lanes
+}
+
+// evaluateActive puts DW_AT_LLVM_active_lane into mask. ok is false, and mask as
+// it was, where there is none for the PC, or where it cannot be evaluated.
+func (f *frame) evaluateActive(d *laneAttributes, mask []laneAnswer) (ok bool) {
+	if d.active == nil {
+		return false
+	}
+	n := d.holder.count(len(mask))
+	bytes := make([]byte, (n+7)/8)
+	found, err := f.evaluateLane(d.holder, d.active, nil, func(l locexpr.Location, c locexpr.Context) error {
+		return l.Read(c, bytes, uint64(n))
+	})
+	if err != nil {
+		f.module.laneProblem(d.holder, "DW_AT_LLVM_active_lane", err)
+	}
+	if !found || err != nil {
+		return false
+	}
+	for lane := range mask {
+		switch {
+		case lane >= n:
+			mask[lane] = laneUnsaid
+		case bytes[lane/8]>>(lane%8)&1 != 0:
+			mask[lane] = laneYes
+		default:
+			mask[lane] = laneNo
+		}
+	}
+	return true
+}
+
+// evaluatePlaces finds the places of lanes by DW_AT_LLVM_lane_pc. A lane that was
+// not active when an inlined call began is where the function around it says.
+func (f *frame) evaluatePlaces(d *laneAttributes, places []lanePlace) {
+	for i := range d.scopes {
+		s := &d.scopes[i]
+		if err := f.evaluateScope(s, places); err != nil {
+			f.module.laneProblem(s, "DW_AT_LLVM_lane_pc", err)
+			// A lane may be in this call, where the function around it has
+			// another place.
+			return
+		}
+	}
+}
+
+// evaluateScope evaluates DW_AT_LLVM_lane_pc of one scope, for the lanes that
+// are not placed yet.
+func (f *frame) evaluateScope(s *laneScope, places []lanePlace) error {
+	n := s.count(len(places))
+	got := make([]lanePlace, len(places))
+	read := func(lane int) func(locexpr.Location, locexpr.Context) error {
+		return func(l locexpr.Location, c locexpr.Context) (err error) {
+			got[lane], err = f.readLanePlace(l, c, lane)
+			return err
+		}
+	}
+	found, err := f.evaluateLane(s, s.pc, nil, func(l locexpr.Location, c locexpr.Context) error {
+		for lane := range n {
+			if err := read(lane)(l, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, locexpr.ErrNoContext) {
+		// The expression asks for a lane: it has one result for each.
+		for lane := range n {
+			number := uint32(lane)
+			if found, err = f.evaluateLane(s, s.pc, &number, read(lane)); err != nil || !found {
+				break
+			}
+		}
+	}
+	if err != nil || !found {
+		return err
+	}
+	for lane := range n {
+		if places[lane].kind != placed {
+			places[lane] = got[lane]
+		}
+	}
+	return nil
+}
+
+// readLanePlace reads the element of a lane: a value of the generic type, or the
+// undefined location.
+func (f *frame) readLanePlace(l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
+	size := f.walker.machine.desc.AddressBits
+	if l.IsUndefined() {
+		return lanePlace{kind: absent}, nil
+	}
+	at, err := l.Offset(int64(lane) * int64(size))
+	if err != nil {
+		return lanePlace{}, fmt.Errorf("lane %d: %w", lane, err)
+	}
+	var b [8]byte
+	switch err := at.Read(c, b[:(size+7)/8], uint64(size)); {
+	case errors.Is(err, locexpr.ErrUndefined):
+		return lanePlace{kind: absent}, nil
+	case err != nil:
+		return lanePlace{}, fmt.Errorf("lane %d: %w", lane, err)
+	}
+	return lanePlace{placed, integer(b[:(size+7)/8], c.ByteOrder())}, nil
+}
+
+// errPlaces says that a location has other than one place.
+var errPlaces = errors.New("expected one single location description")
+
+// evaluateLane evaluates an attribute of a scope in the frame. found is false
+// where its location list has nothing for the frame's PC.
+func (f *frame) evaluateLane(s *laneScope, attribute *dwarf.Location, lane *uint32,
+	use func(locexpr.Location, locexpr.Context) error) (found bool, err error) {
+	exprs, err := attribute.At(f.lookup)
+	if err != nil || len(exprs) == 0 {
+		return false, err
+	}
+	if len(exprs) > 1 {
+		return false, fmt.Errorf("%d expressions for %#x: %w", len(exprs), f.lookup, errPlaces)
+	}
+	u := f.unitContext(s.function, lane)
+	l, err := u.evaluate(attribute.Unit, exprs[0])
+	if err != nil {
+		return true, err
+	}
+	if l.NumPlaces() != 1 {
+		return true, fmt.Errorf("%d places: %w", l.NumPlaces(), errPlaces)
+	}
+	return true, use(l, u.context(attribute.Unit))
+}
+
+// maxLaneProblems bounds the problems of a module before those of lanes are left
+// out: the state of a thread may be why, and there may be many threads.
+const maxLaneProblems = 32
+
+func (m *module) laneProblem(s *laneScope, attribute string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.problems) < maxLaneProblems {
+		m.problem("%s of %s %s: %s", attribute, s.entry.Name(), s.entry, err)
+	}
+}
