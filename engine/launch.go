@@ -167,7 +167,7 @@ func (w *walker) placeRecorded(f *Frame) {
 // has no Symbols. Frames of which it is none are left out. ok is false where the
 // thread has no such lane, or its lanes were not asked for.
 func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
-	one = &Stack{Thread: s.Thread, Stopped: s.Stopped, Launchers: s.Launchers}
+	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
 	for i := range s.Frames {
 		f := &s.Frames[i]
 		g := groupOf(f.Lanes, lane)

@@ -44,7 +44,10 @@ type Stopped struct {
 
 // A Stack is the walked stack of one thread, innermost frame first.
 type Stack struct {
-	Thread  *target.Thread
+	Thread *target.Thread
+	// Lanes is how many lanes the thread has: 1 of a CPU thread, 0 where that is
+	// not known.
+	Lanes   uint32
 	Frames  []Frame
 	Stopped Stopped
 	// Launchers continue the stack in the thread that launched this one, in the

@@ -139,6 +139,9 @@ func (t *Target) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	t.rebind(ctx, state)
 	w := t.walkers.Get().(*walker)
 	stack := &Stack{Thread: th, Frames: w.results[:0]}
+	if state.binding != nil {
+		stack.Lanes = state.binding.Lanes
+	}
 	w.start(t.state, state, stack)
 	w.guarded(ctx)
 	w.results = stack.Frames

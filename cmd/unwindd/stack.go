@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // stackFlags are the flags of `unwindd stack`.
@@ -18,6 +19,8 @@ type stackFlags struct {
 	debugDirs []string
 	thread    string
 	registers bool
+	lanes     bool
+	lane      int
 	maxFrames int
 	noInlines bool
 	noFold    bool
@@ -44,6 +47,8 @@ folder; a file is used only when its build ID is the one in the core.`,
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
 	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
+	flags.BoolVar(&f.lanes, "lanes", false, "print what the lanes of waves do in every frame")
+	flags.IntVar(&f.lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
@@ -57,6 +62,9 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if f.maxFrames < 1 {
 		return usageError{fmt.Errorf("--max-frames %d: expected 1 or more", f.maxFrames)}
 	}
+	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
+		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
+	}
 	plugins, err := f.plugins()
 	if err != nil {
 		return err
@@ -64,6 +72,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	e, err := engine.New(engine.Options{
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs,
 		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
+		Lanes: f.lanes || f.lane >= 0 || f.format == "json",
 	})
 	if err != nil {
 		return err
@@ -82,14 +91,25 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		stacks = append(stacks, t.Walk(cmd.Context(), th))
+		s := t.Walk(cmd.Context(), th)
+		if f.lane >= 0 {
+			one, ok := s.Lane(uint32(f.lane))
+			if !ok {
+				continue
+			}
+			s = one
+		}
+		stacks = append(stacks, s)
+	}
+	if f.lane >= 0 && len(stacks) == 0 {
+		return fmt.Errorf("%s: no thread has a lane %d", path, f.lane)
 	}
 	r := report.New(t, stacks)
 	return f.write(func(w *writer) error {
 		if f.format == "json" {
 			return r.WriteJSON(w)
 		}
-		return r.WriteText(w, report.TextOptions{Color: w.terminal, NoFold: f.noFold, Verbose: f.verbose})
+		return r.WriteText(w, report.TextOptions{Color: w.terminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
 	})
 }
 

@@ -63,6 +63,12 @@ type Thread struct {
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
 	Frames     []Frame `json:"frames"`
 	Stopped    Stopped `json:"stopped"`
+
+	// In the text only.
+	signal    int
+	lanes     uint32
+	launches  []*Launch // LaunchedBy and those before it
+	stoppedIn int       // what Stopped is about: 0 the thread, n the n-th of launches
 }
 
 // Wave is the identity of a wave of an accelerator.
@@ -80,6 +86,11 @@ type Launch struct {
 	Thread   string `json:"thread"`
 	Kind     string `json:"kind,omitempty"`
 	Evidence string `json:"evidence"`
+	// Frame is the index of the first of the launcher's frames, where the stack
+	// continues in them.
+	Frame *int `json:"frame,omitempty"`
+
+	problem string // why it does not; in the text only
 }
 
 // Frame is a physical frame or a call inlined into one. Index counts both.
@@ -102,8 +113,26 @@ type Frame struct {
 	SignalFrame    bool                   `json:"signal_frame"`
 	Registers      map[string]string      `json:"registers,omitempty"`
 	Listed         []engine.RegisterValue `json:"-"`      // Registers by number; in the text only
-	Lanes          []struct{}             `json:"lanes"`  // a CPU frame has none
+	Lanes          []Lanes                `json:"lanes"`  // of the physical frame of a wave
 	Locals         []struct{}             `json:"locals"` // none were asked for
+}
+
+// Lanes is lanes of a frame that are in one state at one place.
+type Lanes struct {
+	Lanes  string      `json:"lanes"` // "0-3,7"
+	State  string      `json:"state"`
+	PC     string      `json:"pc,omitempty"`
+	Frames []LaneFrame `json:"frames"` // innermost first, the last is the physical function
+}
+
+// LaneFrame is a function where lanes are, or a call inlined into one.
+type LaneFrame struct {
+	Function    string `json:"function,omitempty"`
+	LinkageName string `json:"linkage_name,omitempty"`
+	File        string `json:"file,omitempty"`
+	Line        int    `json:"line,omitempty"`
+	Column      int    `json:"column,omitempty"`
+	Inlined     bool   `json:"inlined"`
 }
 
 // Stopped is why a stack ends.
@@ -152,7 +181,7 @@ func newModule(m *target.Module, info engine.ModuleInfo) Module {
 func newThread(of *engine.Target, s *engine.Stack) Thread {
 	t := Thread{
 		ID: s.Thread.ID, Name: s.Thread.Name, Arch: s.Thread.Arch, Processor: s.Thread.Processor,
-		Crashed: s.Thread.Crashed, Frames: []Frame{},
+		Crashed: s.Thread.Crashed, Frames: []Frame{}, signal: s.Thread.Signal, lanes: s.Lanes,
 		Stopped: Stopped{string(s.Stopped.Reason), s.Stopped.Detail},
 	}
 	if w := s.Thread.Wave; w != nil {
@@ -165,17 +194,49 @@ func newThread(of *engine.Target, s *engine.Stack) Thread {
 		}
 	}
 	if l := s.Thread.LaunchedBy; l != nil {
-		t.LaunchedBy = &Launch{l.Thread, l.Kind, l.Evidence}
+		t.LaunchedBy = &Launch{Thread: l.Thread, Kind: l.Kind, Evidence: l.Evidence}
 	}
 	for i := range s.Frames {
 		f := &s.Frames[i]
-		space := ""
-		if f.HasCFA && f.CFASpace != locexpr.DefaultSpace {
-			space = of.SpaceName(s.Thread, f.CFASpace)
-		}
-		t.Frames = appendFrames(t.Frames, t.ID, f, space)
+		t.Frames = appendFrames(t.Frames, t.ID, f, spaceOfCFA(of, s.Thread, f))
 	}
+	t.join(of, s.Launchers)
 	return t
+}
+
+// spaceOfCFA is the name of the address space of a frame's CFA; "" where that is
+// the default one.
+func spaceOfCFA(of *engine.Target, thread *target.Thread, f *engine.Frame) string {
+	if !f.HasCFA || f.CFASpace == locexpr.DefaultSpace {
+		return ""
+	}
+	return of.SpaceName(thread, f.CFASpace)
+}
+
+// join continues a stack in its launchers. One that ends where nothing called its
+// last frame goes on there, and so does what is said of its end.
+func (t *Thread) join(of *engine.Target, launchers []engine.Launcher) {
+	for i := range launchers {
+		l := &launchers[i]
+		launch := t.LaunchedBy
+		if i > 0 || launch == nil {
+			launch = &Launch{Thread: l.Launch.Thread, Kind: l.Kind, Evidence: l.Evidence}
+		}
+		launch.problem = l.Problem
+		if len(l.Frames) > 0 {
+			first := len(t.Frames)
+			launch.Frame = &first
+		}
+		t.launches = append(t.launches, launch)
+		for j := range l.Frames {
+			f := &l.Frames[j]
+			t.Frames = appendFrames(t.Frames, l.Launch.Thread, f, spaceOfCFA(of, l.Thread, f))
+		}
+		if t.Stopped.Reason == string(engine.StopOutermost) && l.Stopped.Reason != "" {
+			t.Stopped = Stopped{string(l.Stopped.Reason), l.Stopped.Detail}
+			t.stoppedIn = i + 1
+		}
+	}
 }
 
 // appendFrames appends the calls inlined into a physical frame, innermost
@@ -184,7 +245,7 @@ func newThread(of *engine.Target, s *engine.Stack) Thread {
 func appendFrames(dst []Frame, thread string, f *engine.Frame, cfaSpace string) []Frame {
 	physical := Frame{
 		Thread: thread, PC: address(f.PC), FoundBy: string(f.FoundBy), SignalFrame: f.SignalFrame,
-		Lanes: []struct{}{}, Locals: []struct{}{},
+		Lanes: []Lanes{}, Locals: []struct{}{},
 	}
 	if f.HasCFA {
 		physical.CFA, physical.CFASpace = address(f.CFA), cfaSpace
@@ -219,7 +280,25 @@ func appendFrames(dst []Frame, thread string, f *engine.Frame, cfaSpace string) 
 		}
 	}
 	physical.Index = len(dst)
+	for i := range f.Lanes {
+		physical.Lanes = append(physical.Lanes, newLanes(&f.Lanes[i]))
+	}
 	return append(dst, physical)
+}
+
+func newLanes(g *engine.LaneGroup) Lanes {
+	l := Lanes{Lanes: g.Lanes.String(), State: string(g.State), Frames: []LaneFrame{}}
+	if g.HasPC {
+		l.PC = address(g.PC)
+	}
+	for i := range g.Symbols {
+		s := &g.Symbols[i]
+		l.Frames = append(l.Frames, LaneFrame{
+			Function: s.Function, LinkageName: s.LinkageName, File: s.File, Line: s.Line, Column: s.Column,
+			Inlined: i < len(g.Symbols)-1,
+		})
+	}
+	return l
 }
 
 func (f *Frame) name(s symbol.Frame) {

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -19,6 +21,9 @@ type TextOptions struct {
 	// NoFold prints equal stacks one by one instead of once with the list of
 	// their threads.
 	NoFold bool
+	// OneLane says that the stacks are those of single lanes: a frame says of
+	// its lane only what is not usual.
+	OneLane bool
 	// Verbose adds the list of modules.
 	Verbose bool
 }
@@ -27,7 +32,7 @@ type TextOptions struct {
 // folded into one.
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	b := bufio.NewWriter(w)
-	t := &text{Writer: b, report: r, paint: newPaint(o.Color)}
+	t := &text{Writer: b, report: r, oneLane: o.OneLane, paint: newPaint(o.Color)}
 	t.target()
 	for _, g := range fold(r.Threads, o.NoFold) {
 		t.group(g)
@@ -38,7 +43,8 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 
 type text struct {
 	io.Writer
-	report *Report
+	report  *Report
+	oneLane bool
 	paint
 }
 
@@ -98,10 +104,13 @@ func fold(threads []Thread, never bool) []*group {
 	seen := map[string]*group{}
 	for i := range threads {
 		t := &threads[i]
-		key := stackKey(t)
-		if g := seen[key]; g != nil && !never && !t.Crashed && !g.crashed {
-			g.threads = append(g.threads, t)
-			continue
+		key := ""
+		if !never {
+			key = stackKey(t)
+			if g := seen[key]; g != nil {
+				g.threads = append(g.threads, t)
+				continue
+			}
 		}
 		g := &group{threads: []*Thread{t}, crashed: t.Crashed}
 		groups = append(groups, g)
@@ -114,14 +123,36 @@ func fold(threads []Thread, never bool) []*group {
 // stackKey is equal for stacks that print the same.
 func stackKey(t *Thread) string {
 	var b strings.Builder
+	if t.Crashed {
+		// A crash of a CPU thread is one of its own; many waves may have one.
+		b.WriteString("crashed " + strconv.Itoa(t.signal) + "\n")
+		if t.Wave == nil {
+			b.WriteString(t.ID)
+		}
+	}
 	for i := range t.Frames {
 		f := &t.Frames[i]
 		b.WriteString(f.PC)
 		b.WriteString(f.FoundBy)
 		b.WriteString(f.Function)
-		for name, value := range f.Registers {
+		if len(f.Registers) > 0 {
 			// Registers make a stack its own.
-			b.WriteString(name + value + f.CFA)
+			names := slices.Sorted(maps.Keys(f.Registers))
+			for _, name := range names {
+				b.WriteString(name + f.Registers[name])
+			}
+			b.WriteString(f.CFA)
+		}
+		for j := range f.Lanes {
+			l := &f.Lanes[j]
+			b.WriteString(" " + l.Lanes + l.State + l.PC)
+		}
+		b.WriteByte('\n')
+	}
+	for _, l := range t.launches {
+		b.WriteString(l.Thread + " " + l.Kind + " " + l.Evidence + " " + l.problem)
+		if l.Frame != nil {
+			b.WriteString(strconv.Itoa(*l.Frame))
 		}
 		b.WriteByte('\n')
 	}
@@ -144,9 +175,7 @@ func (t *text) group(g *group) {
 		if first.Name != "" {
 			line += " " + strconv.Quote(first.Name)
 		}
-		if first.Crashed {
-			line += ", crashed"
-		}
+		line += crash(first)
 	default:
 		ids := make([]string, 0, maxListed+1)
 		for i, th := range g.threads {
@@ -156,24 +185,75 @@ func (t *text) group(g *group) {
 			}
 			ids = append(ids, th.ID)
 		}
-		line = fmt.Sprintf("%d threads: %s", len(g.threads), strings.Join(ids, " "))
+		line = fmt.Sprintf("%d threads%s: %s", len(g.threads), crash(first), strings.Join(ids, " "))
 	}
 	t.printf("\n%s\n", t.head(line))
-	if len(g.threads) == 1 {
-		t.identity(first)
-	}
+	t.identity(g.threads)
 	width := len(strconv.Itoa(len(first.Frames)))
-	for i := range first.Frames {
-		t.frame(&first.Frames[i], width)
-	}
-	if s := first.Stopped; s.Reason != "outermost" {
-		t.printf("  %s %s: %s\n", t.warn("stopped:"), s.Reason, s.Detail)
+	next := 0
+	for i := 0; ; i++ {
+		end := len(first.Frames)
+		for _, l := range first.launches[i:] {
+			if l.Frame != nil {
+				end = *l.Frame
+				break
+			}
+		}
+		for ; next < end; next++ {
+			t.frame(&first.Frames[next], width)
+		}
+		if s := first.Stopped; first.stoppedIn == i && s.Reason != "outermost" {
+			t.printf("  %s %s: %s\n", t.warn("stopped:"), s.Reason, s.Detail)
+		}
+		if i == len(first.launches) {
+			return
+		}
+		t.launch(first.launches[i])
 	}
 }
 
-// identity says which wave a thread is and what launched it.
-func (t *text) identity(th *Thread) {
-	var parts []string
+// crash says that a thread crashed; of a wave, which may have another reason than
+// its process, also how.
+func crash(t *Thread) string {
+	switch {
+	case !t.Crashed:
+		return ""
+	case t.Wave != nil && t.signal != 0:
+		return ", crashed by " + signalName(t.signal)
+	}
+	return ", crashed"
+}
+
+// launch says that the frames of a launcher follow, or why there are none.
+func (t *text) launch(l *Launch) {
+	switch {
+	case l.problem != "":
+		t.printf("  %s\n", t.faint("no stack of the launcher: "+l.problem))
+	case l.Frame == nil: // only the process is known
+	case l.Evidence == "recorded":
+		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", from"))
+	default:
+		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", which waits in"))
+	}
+}
+
+// identity says which wave a thread is and what launched it: of several threads,
+// what they have in common.
+func (t *text) identity(threads []*Thread) {
+	parts := identity(threads[0])
+	for _, th := range threads[1:] {
+		if len(parts) == 0 {
+			return
+		}
+		other := identity(th)
+		parts = slices.DeleteFunc(parts, func(p string) bool { return !slices.Contains(other, p) })
+	}
+	if len(parts) > 0 {
+		t.printf("  %s\n", t.faint(strings.Join(parts, ", ")))
+	}
+}
+
+func identity(th *Thread) (parts []string) {
 	add := func(name, value string) {
 		if value != "" {
 			parts = append(parts, name+" "+value)
@@ -189,6 +269,9 @@ func (t *text) identity(th *Thread) {
 		}
 		if n := w.InGroup; n != nil {
 			add("wave", strconv.FormatUint(uint64(*n), 10))
+			if th.lanes > 1 {
+				add("lane 0 is work-item", strconv.FormatUint(uint64(*n)*uint64(th.lanes), 10))
+			}
 		}
 	}
 	if l := th.LaunchedBy; l != nil {
@@ -198,9 +281,7 @@ func (t *text) identity(th *Thread) {
 		}
 		add("launched by thread", fmt.Sprintf("%s (%s%s)", l.Thread, kind, l.Evidence))
 	}
-	if len(parts) > 0 {
-		t.printf("  %s\n", t.faint(strings.Join(parts, ", ")))
-	}
+	return parts
 }
 
 func (t *text) frame(f *Frame, width int) {
@@ -221,7 +302,7 @@ func (t *text) frame(f *Frame, width int) {
 		t.printf("%s+%s", t.function(f.Function), f.FunctionOffset)
 	}
 	if f.Line > 0 {
-		t.printf(" %s", t.place(position(f)))
+		t.printf(" %s", t.place(position(f.File, f.Line, f.Column)))
 	} else if f.Module != nil {
 		if m := t.module(*f.Module); m != nil {
 			t.printf(" %s", t.faint("in "+path.Base(m.Path)))
@@ -240,7 +321,58 @@ func (t *text) frame(f *Frame, width int) {
 		}
 	}
 	t.printf("\n")
+	t.lanes(f, width)
 	t.registers(f)
+}
+
+// lanes says what the lanes of a frame do. Those that execute are where the frame
+// is, so their place is not said again.
+func (t *text) lanes(f *Frame, width int) {
+	longest := 0
+	for i := range f.Lanes {
+		longest = max(longest, len(f.Lanes[i].Lanes))
+	}
+	for i := range f.Lanes {
+		l := &f.Lanes[i]
+		if t.oneLane && l.State == "active" {
+			continue
+		}
+		t.printf("   %*s %s %-*s %s", width, "", t.faint("lanes"), longest, l.Lanes, laneStates[l.State])
+		if l.State != "active" {
+			t.lanePlace(l)
+		}
+		t.printf("\n")
+	}
+}
+
+// laneStates are the states as the text says them.
+var laneStates = map[string]string{
+	"active": "active", "inactive": "inactive", "not-on-entry": "not active on entry", "unknown": "unknown",
+}
+
+// lanePlace says where lanes are, where that is described.
+func (t *text) lanePlace(l *Lanes) {
+	if l.PC == "" {
+		return
+	}
+	t.printf(" at %s", l.PC)
+	if len(l.Frames) == 0 {
+		t.printf(" %s", t.function("??"))
+	}
+	for i := range l.Frames {
+		f := &l.Frames[i]
+		if i > 0 {
+			t.printf(", in")
+		}
+		name := f.Function
+		if name == "" {
+			name = "??"
+		}
+		t.printf(" %s", t.function(name))
+		if f.Line > 0 {
+			t.printf(" %s", t.place(position(f.File, f.Line, f.Column)))
+		}
+	}
 }
 
 // registers writes a frame's registers in columns, in the order of their
@@ -269,10 +401,10 @@ func parse(hex string) uint64 {
 	return v
 }
 
-func position(f *Frame) string {
-	s := f.File + ":" + strconv.Itoa(f.Line)
-	if f.Column > 0 {
-		s += ":" + strconv.Itoa(f.Column)
+func position(file string, line, column int) string {
+	s := file + ":" + strconv.Itoa(line)
+	if column > 0 {
+		s += ":" + strconv.Itoa(column)
 	}
 	return s
 }
