@@ -228,7 +228,7 @@ func crash(t *Thread) string {
 func (t *text) launch(l *Launch) {
 	switch {
 	case l.problem != "":
-		t.printf("  %s\n", t.faint("no stack of the launcher: "+l.problem))
+		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", whose stack is not known: "+l.problem))
 	case l.Frame == nil: // only the process is known
 	case l.Evidence == "recorded":
 		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", from"))
@@ -274,7 +274,7 @@ func identity(th *Thread) (parts []string) {
 			}
 		}
 	}
-	if l := th.LaunchedBy; l != nil {
+	if l := th.LaunchedBy; l != nil && l.Frame == nil && l.problem == "" {
 		kind := ""
 		if l.Kind != "" {
 			kind = l.Kind + ", "

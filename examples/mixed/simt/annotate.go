@@ -1,0 +1,368 @@
+// Package simt makes states of waves whose lanes have parted ways: it adds to a
+// compiler's assembly what no compiler writes yet, where each lane is
+// (DW_AT_LLVM_lane_pc), and executes the code.
+package simt
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Annotate adds DW_AT_LLVM_lanes and DW_AT_LLVM_lane_pc to the kernel of an
+// assembly file that clang wrote for amdgcn with -g and -O1 or -O2. The
+// expressions are those of the worked example for nested divergent regions in the
+// LLVM project's "User Guide for AMDGPU Backend", DW_AT_LLVM_lane_pc: a DWARF
+// procedure for every region, each calling that of the region around it.
+//
+// The regions are found by the instructions that the compiler ends and begins
+// them with: s_and_saveexec, s_xor of a saved mask, s_or_saveexec, s_xor of the
+// execution mask, s_or of the execution mask.
+func Annotate(assembly, kernel string, lanes int) (string, error) {
+	a := &annotator{lanes: lanes, lines: strings.Split(assembly, "\n")}
+	if err := a.code(kernel); err != nil {
+		return "", err
+	}
+	if err := a.entries(kernel); err != nil {
+		return "", err
+	}
+	return strings.Join(a.out, "\n"), nil
+}
+
+// annotator writes the assembly anew, from lines to out.
+type annotator struct {
+	lanes      int
+	lines, out []string
+	regions    []*region // all of them
+	ranges     []span    // of code, one after the other
+	addresses  int       // in .debug_addr before ours
+}
+
+// A region is code that some lanes of those that come to it execute.
+type region struct {
+	index  int
+	parent *region
+	saved  string // the registers that hold the mask
+	after  bool   // its second part executes: the lanes of the first one are at its end
+	// inSecond says that it lies in the second part of its parent.
+	inSecond bool
+}
+
+// A span of code, from label first to label last, in which lanes that do not
+// execute are where the procedure says.
+type span struct{ first, last, procedure string }
+
+// procedure names the procedure of a part of a region; nil is what is around all.
+func procedure(r *region) string {
+	switch {
+	case r == nil:
+		return "divergent"
+	case r.after:
+		return fmt.Sprintf("divergent_%d_else", r.index)
+	}
+	return fmt.Sprintf("divergent_%d_then", r.index)
+}
+
+var (
+	begin  = regexp.MustCompile(`^\ts_and_saveexec_b\d+ (\S+), `)
+	second = regexp.MustCompile(`^\ts_xor_b\d+ exec(?:_lo)?, exec(?:_lo)?, (\S+)`)
+	finish = regexp.MustCompile(`^\ts_or_b\d+ exec(?:_lo)?, exec(?:_lo)?, (\S+)`)
+)
+
+// code copies the code, with a label at each place where the lanes that execute
+// change.
+func (a *annotator) code(kernel string) error {
+	var inside *region
+	in := false
+	at := "" // the label where the span that is open begins
+	labels := 0
+	mark := func() {
+		label := fmt.Sprintf(".Llanes%d", labels)
+		labels++
+		a.out = append(a.out, label+":")
+		if at != "" {
+			a.ranges = append(a.ranges, span{at, label, procedure(inside)})
+		}
+		at = label
+	}
+	for _, line := range a.lines {
+		switch {
+		case strings.HasPrefix(line, kernel+":"):
+			a.out = append(a.out, line)
+			in = true
+			mark()
+			continue
+		case !in:
+			a.out = append(a.out, line)
+			continue
+		case strings.HasPrefix(line, ".Lfunc_end"):
+			if inside != nil {
+				return fmt.Errorf("region %d of %s does not end", inside.index, kernel)
+			}
+			mark()
+			in = false
+		}
+		if m := begin.FindStringSubmatch(line); m != nil {
+			r := &region{index: len(a.regions) + 1, parent: inside, saved: m[1]}
+			r.inSecond = inside != nil && inside.after
+			a.regions = append(a.regions, r)
+			a.out = append(a.out, fmt.Sprintf(".Lregion%d_start:", r.index), line)
+			mark()
+			inside = r
+			continue
+		}
+		if m := second.FindStringSubmatch(line); m != nil && inside != nil && m[1] == inside.saved {
+			a.out = append(a.out, line)
+			mark()
+			inside.after = true
+			continue
+		}
+		if m := finish.FindStringSubmatch(line); m != nil {
+			if inside == nil || m[1] != inside.saved {
+				return fmt.Errorf("%q ends no region", line)
+			}
+			a.out = append(a.out, line, fmt.Sprintf(".Lregion%d_end:", inside.index))
+			mark()
+			inside = inside.parent
+			continue
+		}
+		a.out = append(a.out, line)
+	}
+	if len(a.ranges) == 0 {
+		return fmt.Errorf("no kernel %s", kernel)
+	}
+	return nil
+}
+
+// Numbers of DWARF.
+const (
+	tagVariable       = 0x34
+	tagBaseType       = 0x24
+	tagDwarfProcedure = 0x36
+
+	abbrevBaseType  = 100
+	abbrevProcedure = 101
+	abbrevVariable  = 102
+
+	regPC     = 16
+	regExec64 = 17
+	regExec32 = 1
+	regSGPR0  = 32
+)
+
+var (
+	entryLine = regexp.MustCompile(`; Abbrev \[(\d+)\] 0x([0-9a-f]+):`)
+	reference = regexp.MustCompile(`^\t\.long\t(\d+)( +; DW_AT_(?:type|abstract_origin|call_origin|specification))`)
+)
+
+// entries adds the attributes, the procedures and the location list. Offsets of
+// entries that are numbers become labels, since entries move.
+func (a *annotator) entries(kernel string) error {
+	lines := a.out
+	a.out = nil
+	if _, table, ok := strings.Cut(strings.Join(lines, "\n"), "\n.Laddr_table_base0:"); ok {
+		table, _, _ = strings.Cut(table, ".Ldebug_addr_end0")
+		a.addresses = strings.Count(table, ".quad")
+	}
+	var subprogram string // the abbreviation code of the kernel's entry
+	section, abbrev, isSubprogram, hasPC := "", "", false, false
+	var pendingAttributes, done bool
+	for i, line := range lines {
+		if strings.HasPrefix(line, "\t.section\t") {
+			section = strings.SplitN(strings.Trim(strings.Fields(line)[1], `"`), ",", 2)[0]
+		}
+		switch section {
+		case ".debug_abbrev":
+			switch {
+			case strings.Contains(line, "; Abbreviation Code"):
+				abbrev, isSubprogram, hasPC = strings.TrimSuffix(strings.Fields(line)[1], ";"), false, false
+			case strings.Contains(line, "; DW_TAG_subprogram"):
+				isSubprogram = true
+			case strings.Contains(line, "; DW_AT_low_pc"):
+				hasPC = true
+			case strings.Contains(line, "; EOM(1)") && isSubprogram && hasPC:
+				if subprogram != "" {
+					return fmt.Errorf("two kinds of functions: abbreviations %s and %s", subprogram, abbrev)
+				}
+				subprogram = abbrev
+				a.add(`.ascii "\212|"`, ".byte 11", `.ascii "\213|"`, ".byte 23") // lanes data1, lane_pc sec_offset
+			case strings.Contains(line, "; EOM(3)"):
+				a.abbreviations()
+			}
+		case ".debug_info":
+			if m := entryLine.FindStringSubmatch(line); m != nil {
+				if pendingAttributes {
+					a.add(fmt.Sprintf(".byte %d", a.lanes), ".long .Llane_pc")
+					pendingAttributes, done = false, true
+				}
+				if m[1] == subprogram {
+					if done {
+						return fmt.Errorf("more functions than %s", kernel)
+					}
+					pendingAttributes = true
+				}
+				a.out = append(a.out, ".Lentry_"+m[2]+":")
+			}
+			if m := reference.FindStringSubmatch(line); m != nil {
+				var offset int
+				fmt.Sscan(m[1], &offset)
+				line = fmt.Sprintf("\t.long\t.Lentry_%x-.Lcu_begin0%s", offset, m[2])
+			}
+			if strings.Contains(line, "; End Of Children Mark") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], ".Ldebug_info_end0") {
+				if pendingAttributes {
+					return fmt.Errorf("%s has no children", kernel)
+				}
+				a.procedures()
+			}
+		}
+		if strings.HasPrefix(line, ".Ldebug_addr_end0") {
+			for _, r := range a.regions {
+				a.add(fmt.Sprintf(".quad .Lregion%d_start", r.index), fmt.Sprintf(".quad .Lregion%d_end", r.index))
+			}
+		}
+		a.out = append(a.out, line)
+	}
+	if !done {
+		return fmt.Errorf("no entry of %s", kernel)
+	}
+	a.locationList()
+	return nil
+}
+
+func (a *annotator) add(lines ...string) {
+	for _, l := range lines {
+		a.out = append(a.out, "\t"+l)
+	}
+}
+
+func (a *annotator) abbreviations() {
+	abbrev := func(code, tag int, attributes ...int) {
+		a.add(fmt.Sprintf(".uleb128 %d", code), fmt.Sprintf(".uleb128 %d", tag), ".byte 0")
+		for _, n := range append(attributes, 0, 0) {
+			a.add(fmt.Sprintf(".uleb128 %d", n))
+		}
+	}
+	abbrev(abbrevBaseType, tagBaseType, 3, 8, 62, 11, 11, 11) // name string, encoding data1, byte_size data1
+	abbrev(abbrevProcedure, tagDwarfProcedure, 3, 8, 2, 24)   // name string, location exprloc
+	abbrev(abbrevVariable, tagVariable, 3, 8, 2, 24)
+}
+
+// An expression is lines of assembly.
+type expression []string
+
+func (e *expression) op(opcode int, operands ...any) {
+	*e = append(*e, fmt.Sprintf(".byte %#x", opcode))
+	for _, o := range operands {
+		*e = append(*e, fmt.Sprintf(".uleb128 %v", o))
+	}
+}
+
+// user is an operation of the extension, DW_OP_LLVM_user.
+func (e *expression) user(operands ...any) { e.op(0xe9, operands...) }
+
+func (e *expression) callRef(procedure string) {
+	*e = append(*e, ".byte 0x9a", ".long .Lprocedure_"+procedure)
+}
+
+// call4 is DW_OP_call4.
+func (e *expression) call4(variable string) {
+	*e = append(*e, ".byte 0x99", ".long .Lprocedure_"+variable+"-.Lcu_begin0")
+}
+
+func (a *annotator) mask() string { return ".Lmask_type-.Lcu_begin0" }
+
+// block adds an expression with its length.
+func (a *annotator) block(name string, e expression) {
+	a.add(fmt.Sprintf(".uleb128 .L%s_end-.L%s_begin", name, name))
+	a.out = append(a.out, ".L"+name+"_begin:")
+	a.add(e...)
+	a.out = append(a.out, ".L"+name+"_end:")
+}
+
+func (a *annotator) procedures() {
+	entry := func(code int, name string, e expression) {
+		a.out = append(a.out, ".Lprocedure_"+name+":")
+		a.add(fmt.Sprintf(".uleb128 %d", code), fmt.Sprintf(".asciz \"__%s\"", name))
+		a.block("expression_"+name, e)
+	}
+	bytes := a.lanes / 8
+	a.out = append(a.out, ".Lmask_type:")
+	a.add(fmt.Sprintf(".uleb128 %d", abbrevBaseType), fmt.Sprintf(".asciz \"__uint_%d\"", a.lanes), ".byte 7", fmt.Sprintf(".byte %d", bytes))
+
+	exec := regExec64
+	if a.lanes == 32 {
+		exec = regExec32
+	}
+	var e expression
+	e.op(0x90, regPC)          // DW_OP_regx PC
+	e.user(11, 64, a.lanes)    // DW_OP_LLVM_extend
+	e.op(0xa5, exec, a.mask()) // DW_OP_regval_type EXEC
+	e.user(12, 64, a.lanes)    // DW_OP_LLVM_select_bit_piece
+	entry(abbrevProcedure, "active_lane_pc", e)
+
+	e = nil
+	e.user(8) // DW_OP_LLVM_undefined
+	e.user(11, 64, a.lanes)
+	entry(abbrevProcedure, "divergent", e)
+
+	for _, r := range a.regions {
+		saved := fmt.Sprintf("save_exec_%d", r.index)
+		var first int
+		e = nil
+		if _, err := fmt.Sscanf(r.saved, "s[%d:", &first); err == nil {
+			e.op(0x90, regSGPR0+first) // DW_OP_regx
+			e.op(0x93, 4)              // DW_OP_piece
+			e.op(0x90, regSGPR0+first+1)
+			e.op(0x93, 4)
+			e.user(10) // DW_OP_LLVM_piece_end
+		} else {
+			fmt.Sscanf(r.saved, "s%d", &first)
+			e.op(0x90, regSGPR0+first)
+		}
+		entry(abbrevVariable, saved, e)
+		outer := *r
+		for _, part := range []struct {
+			after bool
+			place int // of the address of the region's start or end
+		}{{false, 0}, {true, 1}} {
+			outer.after = part.after
+			e = nil
+			e.callRef(a.around(r))
+			e.op(0xa1, a.addresses+2*(r.index-1)+part.place) // DW_OP_addrx
+			e.op(0x9f)                                       // DW_OP_stack_value
+			e.user(11, 64, a.lanes)
+			e.call4(saved)
+			e = append(e, ".byte 0xa6", fmt.Sprintf(".byte %d", bytes), ".uleb128 "+a.mask()) // DW_OP_deref_type
+			e.user(12, 64, a.lanes)
+			entry(abbrevProcedure, procedure(&outer), e)
+		}
+	}
+}
+
+// around is the procedure of what is around a region: the part of the region
+// that it is in.
+func (a *annotator) around(r *region) string {
+	if r.parent == nil {
+		return procedure(nil)
+	}
+	parent := *r.parent
+	parent.after = r.inSecond
+	return procedure(&parent)
+}
+
+func (a *annotator) locationList() {
+	a.out = append(a.out, "\t.section\t.debug_loclists")
+	a.add(".long .Llane_list_end-.Llane_list_start")
+	a.out = append(a.out, ".Llane_list_start:")
+	a.add(".short 5", ".byte 8", ".byte 0", ".long 0")
+	a.out = append(a.out, ".Llane_pc:")
+	for i, r := range a.ranges {
+		a.add(".byte 7", ".quad "+r.first, ".quad "+r.last) // DW_LLE_start_end
+		var e expression
+		e.callRef(r.procedure)
+		e.callRef("active_lane_pc")
+		a.block(fmt.Sprintf("lane_range_%d", i), e)
+	}
+	a.add(".byte 0") // DW_LLE_end_of_list
+	a.out = append(a.out, ".Llane_list_end:")
+}
