@@ -46,15 +46,17 @@ func newDivergent(t *testing.T, processor string, lanes int) *divergent {
 	if err := simt.Build(source, "grade", processor, lanes, file); err != nil {
 		t.Fatal(err)
 	}
-	return openDivergent(t, file, lanes)
-}
-
-func openDivergent(t *testing.T, file string, lanes int) *divergent {
-	t.Helper()
-	p, err := simt.Disassemble("llvm-objdump", file, "grade")
-	if err != nil {
+	d := openLanes(t, file, lanes)
+	var err error
+	if d.program, err = simt.Disassemble("llvm-objdump", file, "grade"); err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+// openLanes opens a code object whose waves are walked with their lanes.
+func openLanes(t *testing.T, file string, lanes int) *divergent {
+	t.Helper()
 	o, err := object.Open(file)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +75,7 @@ func openDivergent(t *testing.T, file string, lanes int) *divergent {
 			Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable(),
 		})
 	}
-	return &divergent{lanes, p, m, e, map[uint64][]string{}}
+	return &divergent{lanes, nil, m, e, map[uint64][]string{}}
 }
 
 // wave is a wave at the beginning of the kernel: active are the lanes that have a
