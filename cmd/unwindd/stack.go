@@ -34,9 +34,14 @@ func newStack(g *globals) *cobra.Command {
 		Long: `Print the stack of every thread of a core file, innermost frame first.
 
 The files that were loaded are looked up under --sysroot, and in the core's own
-folder; a file is used only when its build ID is the one in the core.`,
+folder; a file is used only when its build ID is the one in the core.
+
+The stack of a wave continues in the thread that launched it, where the target
+says that it waits, or has its stack at the launch. --lanes says what the lanes
+of a wave do in each frame.`,
 		Example: `  unwindd stack core
   unwindd stack core --exe ./server --thread 4711
+  unwindd stack --thread w0 --lane 5 crash.snapshot
   unwindd stack core --format json -o stacks.json`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
