@@ -164,8 +164,9 @@ func (w *walker) placeRecorded(f *Frame) {
 
 // Lane is the stack of one lane: the frames that it is in, each where it is. A
 // lane that waits has its logical PC; a frame in which its place is not described
-// has no Symbols. Frames of which it is none are left out. ok is false where the
-// thread has no such lane, or its lanes were not asked for.
+// has no Symbols. Frames that are none of its own are left out. ok is false where
+// all are: the thread has no such lane, it had nothing to do, or lanes were not
+// asked for.
 func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
 	for i := range s.Frames {
@@ -191,7 +192,7 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 		}
 		one.Frames = append(one.Frames, of)
 	}
-	return one, len(s.Frames) > 0
+	return one, len(one.Frames) > 0
 }
 
 func groupOf(groups []LaneGroup, lane uint32) *LaneGroup {

@@ -107,7 +107,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		stacks = append(stacks, s)
 	}
 	if f.lane >= 0 && len(stacks) == 0 {
-		return fmt.Errorf("%s: no thread has a lane %d", path, f.lane)
+		return fmt.Errorf("%s: no thread has a frame of a lane %d", path, f.lane)
 	}
 	r := report.New(t, stacks)
 	return f.write(func(w *writer) error {

@@ -87,8 +87,8 @@ func hostCore(dir string) (string, error) {
 		return "", err
 	}
 	defer func() {
-		host.Process.Kill()
-		host.Wait()
+		_ = host.Process.Kill()
+		_ = host.Wait() // which says that it was killed
 	}()
 	time.Sleep(100 * time.Millisecond)
 	pid := strconv.Itoa(host.Process.Pid)

@@ -6,6 +6,7 @@ package simt
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -204,8 +205,10 @@ func (a *annotator) entries(kernel string) error {
 				a.out = append(a.out, ".Lentry_"+m[2]+":")
 			}
 			if m := reference.FindStringSubmatch(line); m != nil {
-				var offset int
-				fmt.Sscan(m[1], &offset)
+				offset, err := strconv.Atoi(m[1])
+				if err != nil {
+					return err
+				}
 				line = fmt.Sprintf("\t.long\t.Lentry_%x-.Lcu_begin0%s", offset, m[2])
 			}
 			if strings.Contains(line, "; End Of Children Mark") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], ".Ldebug_info_end0") {
@@ -307,16 +310,15 @@ func (a *annotator) procedures() {
 
 	for _, r := range a.regions {
 		saved := fmt.Sprintf("save_exec_%d", r.index)
-		var first int
+		_, first, count, _ := register(r.saved)
 		e = nil
-		if _, err := fmt.Sscanf(r.saved, "s[%d:", &first); err == nil {
+		if count == 2 {
 			e.op(0x90, regSGPR0+first) // DW_OP_regx
 			e.op(0x93, 4)              // DW_OP_piece
 			e.op(0x90, regSGPR0+first+1)
 			e.op(0x93, 4)
 			e.user(10) // DW_OP_LLVM_piece_end
 		} else {
-			fmt.Sscanf(r.saved, "s%d", &first)
 			e.op(0x90, regSGPR0+first)
 		}
 		entry(abbrevVariable, saved, e)
