@@ -64,11 +64,13 @@ type Thread struct {
 	Frames     []Frame `json:"frames"`
 	Stopped    Stopped `json:"stopped"`
 
-	// In the text only.
-	signal    int
-	lanes     uint32
-	launches  []*Launch // LaunchedBy and those before it
-	stoppedIn int       // what Stopped is about: 0 the thread, n the n-th of launches
+	// In the text only: the signal of the thread itself, how many lanes it has,
+	// LaunchedBy and the launches before it, and which of these Stopped is about
+	// (0: the thread itself, n: the n-th launch).
+	Signal    int       `json:"-"`
+	LaneCount uint32    `json:"-"`
+	Launches  []*Launch `json:"-"`
+	StoppedIn int       `json:"-"`
 }
 
 // Wave is the identity of a wave of an accelerator.
@@ -90,7 +92,7 @@ type Launch struct {
 	// continues in them.
 	Frame *int `json:"frame,omitempty"`
 
-	problem string // why it does not; in the text only
+	Problem string `json:"-"` // why it does not; in the text only
 }
 
 // Frame is a physical frame or a call inlined into one. Index counts both.
@@ -181,7 +183,7 @@ func newModule(m *target.Module, info engine.ModuleInfo) Module {
 func newThread(of *engine.Target, s *engine.Stack) Thread {
 	t := Thread{
 		ID: s.Thread.ID, Name: s.Thread.Name, Arch: s.Thread.Arch, Processor: s.Thread.Processor,
-		Crashed: s.Thread.Crashed, Frames: []Frame{}, signal: s.Thread.Signal, lanes: s.Lanes,
+		Crashed: s.Thread.Crashed, Frames: []Frame{}, Signal: s.Thread.Signal, LaneCount: s.Lanes,
 		Stopped: Stopped{string(s.Stopped.Reason), s.Stopped.Detail},
 	}
 	if w := s.Thread.Wave; w != nil {
@@ -222,19 +224,19 @@ func (t *Thread) join(of *engine.Target, launchers []engine.Launcher) {
 		if i > 0 || launch == nil {
 			launch = &Launch{Thread: l.Launch.Thread, Kind: l.Kind, Evidence: l.Evidence}
 		}
-		launch.problem = l.Problem
+		launch.Problem = l.Problem
 		if len(l.Frames) > 0 {
 			first := len(t.Frames)
 			launch.Frame = &first
 		}
-		t.launches = append(t.launches, launch)
+		t.Launches = append(t.Launches, launch)
 		for j := range l.Frames {
 			f := &l.Frames[j]
 			t.Frames = appendFrames(t.Frames, l.Launch.Thread, f, spaceOfCFA(of, l.Thread, f))
 		}
 		if t.Stopped.Reason == string(engine.StopOutermost) && l.Stopped.Reason != "" {
 			t.Stopped = Stopped{string(l.Stopped.Reason), l.Stopped.Detail}
-			t.stoppedIn = i + 1
+			t.StoppedIn = i + 1
 		}
 	}
 }

@@ -125,7 +125,7 @@ func stackKey(t *Thread) string {
 	var b strings.Builder
 	if t.Crashed {
 		// A crash of a CPU thread is one of its own; many waves may have one.
-		b.WriteString("crashed " + strconv.Itoa(t.signal) + "\n")
+		b.WriteString("crashed " + strconv.Itoa(t.Signal) + "\n")
 		if t.Wave == nil {
 			b.WriteString(t.ID)
 		}
@@ -149,8 +149,8 @@ func stackKey(t *Thread) string {
 		}
 		b.WriteByte('\n')
 	}
-	for _, l := range t.launches {
-		b.WriteString(l.Thread + " " + l.Kind + " " + l.Evidence + " " + l.problem)
+	for _, l := range t.Launches {
+		b.WriteString(l.Thread + " " + l.Kind + " " + l.Evidence + " " + l.Problem)
 		if l.Frame != nil {
 			b.WriteString(strconv.Itoa(*l.Frame))
 		}
@@ -193,7 +193,7 @@ func (t *text) group(g *group) {
 	next := 0
 	for i := 0; ; i++ {
 		end := len(first.Frames)
-		for _, l := range first.launches[i:] {
+		for _, l := range first.Launches[i:] {
 			if l.Frame != nil {
 				end = *l.Frame
 				break
@@ -202,13 +202,13 @@ func (t *text) group(g *group) {
 		for ; next < end; next++ {
 			t.frame(&first.Frames[next], width)
 		}
-		if s := first.Stopped; first.stoppedIn == i && s.Reason != "outermost" {
+		if s := first.Stopped; first.StoppedIn == i && s.Reason != "outermost" {
 			t.printf("  %s %s: %s\n", t.warn("stopped:"), s.Reason, s.Detail)
 		}
-		if i == len(first.launches) {
+		if i == len(first.Launches) {
 			return
 		}
-		t.launch(first.launches[i])
+		t.launch(first.Launches[i])
 	}
 }
 
@@ -218,8 +218,8 @@ func crash(t *Thread) string {
 	switch {
 	case !t.Crashed:
 		return ""
-	case t.Wave != nil && t.signal != 0:
-		return ", crashed by " + signalName(t.signal)
+	case t.Wave != nil && t.Signal != 0:
+		return ", crashed by " + signalName(t.Signal)
 	}
 	return ", crashed"
 }
@@ -227,8 +227,8 @@ func crash(t *Thread) string {
 // launch says that the frames of a launcher follow, or why there are none.
 func (t *text) launch(l *Launch) {
 	switch {
-	case l.problem != "":
-		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", whose stack is not known: "+l.problem))
+	case l.Problem != "":
+		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", whose stack is not known: "+l.Problem))
 	case l.Frame == nil: // only the process is known
 	case l.Evidence == "recorded":
 		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", from"))
@@ -269,12 +269,12 @@ func identity(th *Thread) (parts []string) {
 		}
 		if n := w.InGroup; n != nil {
 			add("wave", strconv.FormatUint(uint64(*n), 10))
-			if th.lanes > 1 {
-				add("lane 0 is work-item", strconv.FormatUint(uint64(*n)*uint64(th.lanes), 10))
+			if th.LaneCount > 1 {
+				add("lane 0 is work-item", strconv.FormatUint(uint64(*n)*uint64(th.LaneCount), 10))
 			}
 		}
 	}
-	if l := th.LaunchedBy; l != nil && l.Frame == nil && l.problem == "" {
+	if l := th.LaunchedBy; l != nil && l.Frame == nil && l.Problem == "" {
 		kind := ""
 		if l.Kind != "" {
 			kind = l.Kind + ", "
