@@ -201,16 +201,16 @@ func (f *SymbolFile) Frames(address uint64) []symbol.Frame {
 	return frames
 }
 
-// FramesLLVM returns the frames at an address as llvm-symbolizer has them, one
+// FramesLLVM appends the frames at an address as llvm-symbolizer has them, one
 // at least: what DWARF says, and where linkage says so the last one has the name
 // and start of the symbol that llvm-symbolizer takes. What nothing is known of
 // without DWARF and that symbol is then as in Frames.
 //
 // LinkageName is the raw name, and Name the DW_AT_name where there is no
 // linkage name.
-func (f *SymbolFile) FramesLLVM(address uint64, linkage bool) []symbol.Frame {
-	frames := f.resolver.Described(nil, address)
-	described := len(frames) > 0
+func (f *SymbolFile) FramesLLVM(dst []symbol.Frame, address uint64, linkage bool) []symbol.Frame {
+	frames := f.resolver.Described(dst, address)
+	described := len(frames) > len(dst)
 	if !described {
 		frames = append(frames, symbol.Frame{})
 	}
@@ -228,36 +228,37 @@ func (f *SymbolFile) FramesLLVM(address uint64, linkage bool) []symbol.Frame {
 		}
 	case !described && f.hasMore():
 		if known := f.Frames(address); len(known) > 0 {
-			return rawNames(known)
+			return append(dst, rawNames(known)...)
 		}
 	}
 	return frames
 }
 
-// FramesGNU returns the frames at an address as addr2line has them, without
+// FramesGNU appends the frames at an address as addr2line has them, without
 // inlines a single one; none where it knows nothing. A function without a
 // linkage name has that of the symbol that addr2line takes, where no call is
 // inlined into it.
-func (f *SymbolFile) FramesGNU(address uint64, inlines bool) []symbol.Frame {
+func (f *SymbolFile) FramesGNU(dst []symbol.Frame, address uint64, inlines bool) []symbol.Frame {
 	section, ok := f.sectionAt(address)
 	if !ok {
-		return nil
+		return dst
 	}
-	frames := f.resolver.Described(nil, address)
+	n := len(dst)
+	frames := f.resolver.Described(dst, address)
 	s, ok := f.resolver.Aliases().GNU(section, address)
-	if len(frames) == 0 {
+	if len(frames) == n {
 		if ok {
-			return []symbol.Frame{{LinkageName: s.Name, Start: s.Start, HasStart: true, File: s.File}}
+			return append(dst, symbol.Frame{LinkageName: s.Name, Start: s.Start, HasStart: true, File: s.File})
 		}
 		if f.hasMore() {
-			return rawNames(f.Frames(address))
+			return append(dst, rawNames(f.Frames(address))...)
 		}
-		return nil
+		return dst
 	}
 	if !inlines {
-		frames = frames[:1]
+		frames = frames[:n+1]
 	}
-	if first := &frames[0]; ok && !first.Inlined && len(frames) == 1 && first.LinkageName == "" {
+	if first := &frames[n]; ok && !first.Inlined && len(frames) == n+1 && first.LinkageName == "" {
 		first.LinkageName = s.Name
 		if first.File == "" {
 			first.File = s.File

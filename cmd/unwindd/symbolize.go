@@ -118,8 +118,7 @@ func (f *symbolizeFlags) run(args []string) error {
 		s.tool, s.object, s.inlines, s.style = "unwindd", f.object, !f.noInlines, style
 		s.hex = style == report.StyleAddr2line
 		s.linkage, s.adjustVMA = functions == report.LinkageNames, adjust
-		s.out = bufio.NewWriter(w)
-		s.writer = report.NewSymbolWriter(s.out, options)
+		s.out, s.options = bufio.NewWriterSize(w, outputBuffer), options
 		return s.run(args, os.Stdin)
 	})
 }

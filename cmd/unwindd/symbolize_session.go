@@ -36,7 +36,7 @@ type symbolSession struct {
 	symbolizer *engine.Symbolizer
 	out        *bufio.Writer
 	stderr     io.Writer
-	writer     *report.SymbolWriter
+	options    report.SymbolOptions
 	failed     map[string]bool // files that could not be opened, and were said so
 }
 
@@ -46,33 +46,17 @@ func (s *symbolSession) run(questions []string, stdin io.Reader) error {
 	if s.object != "" {
 		if _, err := s.symbolizer.Open(s.object); err != nil {
 			if s.style == report.StyleJSON {
-				_ = s.writer.Write(&report.Answer{Module: s.object, HasAddress: true, Error: sayFile(s.object, err)})
+				_ = report.NewSymbolWriter(s.out, s.options).Write(&report.Answer{Module: s.object, HasAddress: true, Error: sayFile(s.object, err)})
 				_ = s.out.Flush()
 			}
 			return &fileError{s.object, err}
 		}
 	}
+	a := answering{out: s.out, stderr: s.stderr, options: s.options, prepare: s.prepare, fill: s.fill, failed: s.faulted}
 	if len(questions) > 0 {
-		s.writer.BeginList()
-		for _, q := range questions {
-			if err := s.answer(q); err != nil {
-				return err
-			}
-		}
-		return errors.Join(s.writer.EndList(), s.out.Flush())
+		return a.list(questions)
 	}
-	lines := bufio.NewScanner(stdin)
-	lines.Buffer(nil, maxQuestion)
-	for lines.Scan() {
-		err := s.answer(strings.ReplaceAll(lines.Text(), "\r", ""))
-		if err := errors.Join(err, s.out.Flush()); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("standard input: %w", err)
-	}
-	return nil
+	return a.lines(stdin)
 }
 
 // A fileError is a file that cannot be opened.
@@ -253,44 +237,50 @@ func parseNumber(text string) (uint64, error) {
 	return strconv.ParseUint(text, base, 64)
 }
 
-// say writes a message about a question.
-func (s *symbolSession) say(about string, text string) {
-	fmt.Fprintf(s.stderr, "%s: error: '%s': %s\n", s.tool, about, text)
+// message is what is said about a question.
+func (s *symbolSession) message(about string, text string) string {
+	return fmt.Sprintf("%s: error: '%s': %s\n", s.tool, about, text)
 }
 
-// answer answers a line.
-func (s *symbolSession) answer(line string) error {
+// prepare reads a line, and opens the file that it is about.
+func (s *symbolSession) prepare(line string) pending {
+	line = strings.ReplaceAll(line, "\r", "")
 	q, err := s.parse(line)
 	if err != nil {
+		p := pending{Answer: report.Answer{Module: q.module, Frames: []symbol.Frame{{}}}}
 		if !errors.Is(err, errNoQuestion) {
-			s.say(line, err.Error())
+			p.message = s.message(line, err.Error())
 		}
-		return s.writer.Write(&report.Answer{Module: q.module, Frames: []symbol.Frame{{}}})
+		return p
 	}
-	a := report.Answer{Module: q.module, Kind: q.kind, Symbol: q.symbol, Address: q.address, HasAddress: q.symbol == ""}
+	p := pending{Answer: report.Answer{Module: q.module, Kind: q.kind, Symbol: q.symbol, Address: q.address, HasAddress: q.symbol == ""}}
 	if q.symbol != "" && q.kind == report.AnswerCode {
-		a.Kind = report.AnswerNamed
+		p.Kind = report.AnswerNamed
 	}
 	f, err := s.open(&q)
 	switch {
 	case err != nil && s.failed[q.module]:
 		// It was said the first time.
-		if !s.inlines && a.Kind == report.AnswerCode {
-			a.Frames = []symbol.Frame{{}}
+		if !s.inlines && p.Kind == report.AnswerCode {
+			p.Frames = []symbol.Frame{{}}
 		}
 	case err != nil:
 		s.failed[q.module] = true
 		if s.style == report.StyleJSON {
-			a.Error = sayFile(q.path, err)
+			p.Error = sayFile(q.path, err)
 			break
 		}
-		s.say(q.module, sayFile(q.path, err))
+		p.message = s.message(q.module, sayFile(q.path, err))
 	default:
-		if err := object.Guard(func() error { s.fill(&a, f, &q); return nil }); err != nil {
-			s.say(q.module, err.Error())
-		}
+		p.file, p.question = f, q
 	}
-	return s.writer.Write(&a)
+	return p
+}
+
+// faulted tells of a file that was cut while it was read.
+func (s *symbolSession) faulted(p *pending) error {
+	p.message = s.message(p.Module, p.err.Error())
+	return nil
 }
 
 func (s *symbolSession) open(q *question) (*engine.SymbolFile, error) {
@@ -301,36 +291,34 @@ func (s *symbolSession) open(q *question) (*engine.SymbolFile, error) {
 }
 
 // fill looks up what was asked for.
-func (s *symbolSession) fill(a *report.Answer, f *engine.SymbolFile, q *question) {
+func (s *symbolSession) fill(p *pending, frames []symbol.Frame) {
+	q, f := &p.question, p.file
 	address := q.address - s.adjustVMA
 	switch {
-	case a.Kind == report.AnswerNamed:
+	case p.Kind == report.AnswerNamed:
 		for _, named := range f.Lookup(q.symbol) {
 			at := named.Start
 			if q.offset < named.Size {
 				at += q.offset
 			}
-			if frame := outermost(f.FramesLLVM(at, s.linkage)); frame.File != "" {
-				a.Frames = append(a.Frames, frame)
+			if frame := outermost(f.FramesLLVM(frames, at, s.linkage)); frame.File != "" {
+				p.Frames = append(p.Frames, frame)
 			}
 		}
 	case q.symbol != "": // variables are found by address only
-	case a.Kind == report.AnswerData:
+	case p.Kind == report.AnswerData:
 		d := f.Data(address)
-		a.Data = report.DataAnswer{Name: d.Name, Start: d.Start, Size: d.Size, File: d.DeclFile, Line: d.DeclLine}
-	case a.Kind == report.AnswerFrame:
-		a.Locals = f.Locals(address)
+		p.Data = report.DataAnswer{Name: d.Name, Start: d.Start, Size: d.Size, File: d.DeclFile, Line: d.DeclLine}
+	case p.Kind == report.AnswerFrame:
+		p.Locals = f.Locals(address)
 	case s.style == report.StyleAddr2line:
-		a.Frames = f.FramesGNU(address, s.inlines)
+		p.Frames = f.FramesGNU(frames, address, s.inlines)
 	case s.inlines:
-		a.Frames = f.FramesLLVM(address, s.linkage)
-	case s.style == report.StyleLLVMGNU:
-		a.Frames = f.FramesLLVM(address, s.linkage)[:1]
+		p.Frames = f.FramesLLVM(frames, address, s.linkage)
+	case s.style == report.StyleLLVMGNU, !s.linkage: // the innermost function
+		p.Frames = f.FramesLLVM(frames, address, s.linkage)[:1]
 	default:
-		a.Frames = []symbol.Frame{outermost(f.FramesLLVM(address, s.linkage))}
-		if !s.linkage { // of the innermost function then
-			a.Frames = f.FramesLLVM(address, false)[:1]
-		}
+		p.Frames = append(frames, outermost(f.FramesLLVM(frames, address, s.linkage)))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,8 +143,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	}
 	s.tool, s.object, s.inlines, s.hex = args[0], file, inlines, gnu
 	s.style, s.linkage, s.adjustVMA = o.Style, o.Functions == report.LinkageNames, adjust
-	s.out = bufio.NewWriter(os.Stdout)
-	s.writer = report.NewSymbolWriter(s.out, o)
+	s.out, s.options = bufio.NewWriterSize(os.Stdout, outputBuffer), o
 	return s.finish(s.run(questions, os.Stdin))
 }
 
@@ -157,7 +155,7 @@ func (s *symbolSession) finish(err error) int {
 		return exitDone
 	case errors.As(err, &file):
 		if s.style != report.StyleJSON {
-			s.say(file.name, sayFile(file.name, file.err))
+			fmt.Fprint(s.stderr, s.message(file.name, sayFile(file.name, file.err)))
 		}
 	default:
 		fmt.Fprintf(s.stderr, "%s: error: %v\n", s.tool, err)
@@ -221,9 +219,8 @@ func addr2line(args []string) int {
 	}
 	s := newSymbolSession(nil, "", false)
 	defer s.symbolizer.Close()
-	out := bufio.NewWriter(os.Stdout)
-	a := &addr2lineSession{tool: tool, file: file, inlines: inlines, out: out, writer: report.NewSymbolWriter(out, o)}
-	if err := a.run(s.symbolizer, section, addresses, os.Stdin); err != nil {
+	a := &addr2lineSession{file: file, inlines: inlines, options: o}
+	if err := a.run(s.symbolizer, section, addresses); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", tool, err)
 		return exitInput
 	}
@@ -232,16 +229,14 @@ func addr2line(args []string) int {
 
 // addr2lineSession answers the questions of an addr2line.
 type addr2lineSession struct {
-	tool    string
 	file    string
 	inlines bool
-	out     *bufio.Writer
-	writer  *report.SymbolWriter
+	options report.SymbolOptions
 	// Addresses are offsets in the section, where one is given.
 	section *object.Section
 }
 
-func (s *addr2lineSession) run(symbolizer *engine.Symbolizer, section string, addresses []string, stdin io.Reader) error {
+func (s *addr2lineSession) run(symbolizer *engine.Symbolizer, section string, addresses []string) error {
 	f, err := symbolizer.Open(s.file)
 	switch {
 	case err == nil:
@@ -259,39 +254,26 @@ func (s *addr2lineSession) run(symbolizer *engine.Symbolizer, section string, ad
 			return fmt.Errorf("%s: cannot find section %s", s.file, section)
 		}
 	}
-	answer := func(text string) error {
-		return object.Guard(func() error { return s.answer(f, text) })
+	a := answering{
+		out: bufio.NewWriterSize(os.Stdout, outputBuffer), stderr: os.Stderr, options: s.options, fill: s.fill,
+		prepare: func(text string) pending {
+			return pending{Answer: report.Answer{Module: s.file, Address: leadingHex(text), HasAddress: true}, file: f}
+		},
+		failed: func(p *pending) error { return p.err },
 	}
 	if len(addresses) > 0 {
-		for _, text := range addresses {
-			if err := answer(text); err != nil {
-				return err
-			}
-		}
-		return s.out.Flush()
+		return a.list(addresses)
 	}
-	lines := bufio.NewScanner(stdin)
-	lines.Buffer(nil, maxQuestion)
-	for lines.Scan() {
-		if err := errors.Join(answer(lines.Text()), s.out.Flush()); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	return a.lines(os.Stdin)
 }
 
-func (s *addr2lineSession) answer(f *engine.SymbolFile, text string) error {
-	address := leadingHex(text)
-	a := report.Answer{Module: s.file, Address: address, HasAddress: true}
-	var frames []symbol.Frame
+func (s *addr2lineSession) fill(p *pending, frames []symbol.Frame) {
 	switch {
 	case s.section == nil:
-		frames = f.FramesGNU(address, s.inlines)
-	case address < s.section.Size:
-		frames = f.FramesGNU(s.section.Address+address, s.inlines)
+		p.Frames = p.file.FramesGNU(frames, p.Address, s.inlines)
+	case p.Address < s.section.Size:
+		p.Frames = p.file.FramesGNU(frames, s.section.Address+p.Address, s.inlines)
 	}
-	a.Frames = frames
-	return s.writer.Write(&a)
 }
 
 // leadingHex is the hexadecimal number that a text begins with, after blanks

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -95,17 +96,20 @@ type DataAnswer struct {
 	Line        int
 }
 
-// A SymbolWriter writes answers.
+// A SymbolWriter writes answers. It is of one goroutine.
 type SymbolWriter struct {
-	options SymbolOptions
-	w       io.Writer
-	err     error
-	list    []any // of a JSON list
-	listed  bool
-	source  sourceFile
+	options  SymbolOptions
+	w        io.Writer
+	err      error
+	buf      []byte // an answer that is being written
+	list     []any  // of a JSON list
+	listed   bool
+	source   sourceFile
+	readable readableNames
 }
 
-// NewSymbolWriter makes a writer; it writes nothing yet.
+// NewSymbolWriter makes a writer; it writes nothing yet. Append alone needs no
+// io.Writer.
 func NewSymbolWriter(w io.Writer, o SymbolOptions) *SymbolWriter {
 	return &SymbolWriter{options: o, w: w}
 }
@@ -120,7 +124,7 @@ func (s *SymbolWriter) EndList() error {
 		if s.list == nil {
 			s.list = []any{}
 		}
-		s.json(s.list)
+		s.flush(s.json(nil, s.list))
 		s.list = nil
 	}
 	return s.err
@@ -128,66 +132,70 @@ func (s *SymbolWriter) EndList() error {
 
 // Write writes an answer. The error is that of the io.Writer, the first one.
 func (s *SymbolWriter) Write(a *Answer) error {
-	switch {
-	case s.options.Style == StyleJSON:
-		s.writeJSON(a)
-	default:
-		s.text(a)
+	if s.listed {
+		s.list = append(s.list, s.jsonAnswer(a))
+		return s.err
 	}
+	s.buf = s.Append(s.buf[:0], a)
+	s.flush(s.buf)
 	return s.err
 }
 
-func (s *SymbolWriter) print(format string, args ...any) {
+func (s *SymbolWriter) flush(text []byte) {
 	if s.err == nil {
-		_, s.err = fmt.Fprintf(s.w, format, args...)
+		_, s.err = s.w.Write(text)
 	}
 }
 
-func (s *SymbolWriter) text(a *Answer) {
+// Append appends an answer as Write writes it outside of a list.
+func (s *SymbolWriter) Append(dst []byte, a *Answer) []byte {
+	if s.options.Style == StyleJSON {
+		return s.json(dst, s.jsonAnswer(a))
+	}
+	return s.text(dst, a)
+}
+
+func (s *SymbolWriter) text(dst []byte, a *Answer) []byte {
 	if s.options.Addresses && (a.HasAddress || s.options.Style == StyleAddr2line) {
-		digits := "0x%x"
+		digits, end := "0x%x", "\n"
 		if s.options.Style == StyleAddr2line {
 			digits = "0x%016x"
 		}
-		s.print(digits, a.Address)
 		if s.options.Pretty {
-			s.print(": ")
-		} else {
-			s.print("\n")
+			end = ": "
 		}
+		dst = append(fmt.Appendf(dst, digits, a.Address), end...)
 	}
 	switch {
 	case a.Kind == AnswerData:
-		s.print("%s\n%d %d\n", known(s.demangle(a.Data.Name)), a.Data.Start, a.Data.Size)
+		dst = fmt.Appendf(dst, "%s\n%d %d\n", known(s.demangle(a.Data.Name)), a.Data.Start, a.Data.Size)
 		if a.Data.File == "" {
-			s.print("??:?\n")
+			dst = append(dst, "??:?\n"...)
 		} else {
-			s.print("%s:%d\n", a.Data.File, a.Data.Line)
+			dst = fmt.Appendf(dst, "%s:%d\n", a.Data.File, a.Data.Line)
 		}
 	case a.Kind == AnswerFrame:
-		s.locals(a.Locals)
+		dst = appendLocals(dst, a.Locals)
 	case s.options.Style == StyleAddr2line:
-		s.addr2line(a.Frames)
-		return
+		return s.addr2line(dst, a.Frames)
+	case len(a.Frames) == 0:
+		dst = s.frame(dst, &symbol.Frame{}, false)
 	default:
-		frames := a.Frames
-		if len(frames) == 0 {
-			frames = []symbol.Frame{{}}
-		}
-		for i := range frames {
-			s.frame(&frames[i], i > 0 && a.Kind == AnswerCode)
+		for i := range a.Frames {
+			dst = s.frame(dst, &a.Frames[i], i > 0 && a.Kind == AnswerCode)
 		}
 	}
 	if s.options.Style == StyleLLVM {
-		s.print("\n")
+		dst = append(dst, '\n')
 	}
+	return dst
 }
 
-// locals writes the variables of a frame: the function, the name, the declaration,
-// and the offset in the frame, the size and the tag's offset.
-func (s *SymbolWriter) locals(list []symbol.Local) {
+// appendLocals appends the variables of a frame: the function, the name, the
+// declaration, and the offset in the frame, the size and the tag's offset.
+func appendLocals(dst []byte, list []symbol.Local) []byte {
 	if len(list) == 0 {
-		s.print("??\n")
+		return append(dst, "??\n"...)
 	}
 	for i := range list {
 		l := &list[i]
@@ -201,8 +209,9 @@ func (s *SymbolWriter) locals(list []symbol.Local) {
 		if l.HasTagOffset {
 			tag = strconv.FormatUint(l.TagOffset, 10)
 		}
-		s.print("%s\n%s\n%s:%d\n%s %s %s\n", known(l.Function), known(l.Name), known(l.File), l.Line, offset, size, tag)
+		dst = fmt.Appendf(dst, "%s\n%s\n%s:%d\n%s %s %s\n", known(l.Function), known(l.Name), known(l.File), l.Line, offset, size, tag)
 	}
+	return dst
 }
 
 // known is a name, or what both tools write where there is none.
@@ -213,78 +222,86 @@ func known(name string) string {
 	return name
 }
 
-func (s *SymbolWriter) frame(f *symbol.Frame, inlined bool) {
+func (s *SymbolWriter) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
 	if s.options.Functions != NoNames {
-		before, after := "", "\n"
-		if s.options.Pretty {
-			after = " at "
-			if inlined {
-				before = " (inlined by) "
-			}
+		if s.options.Pretty && inlined {
+			dst = append(dst, " (inlined by) "...)
 		}
-		s.print("%s%s%s", before, known(s.function(f)), after)
+		dst = append(dst, known(s.function(f))...)
+		if s.options.Pretty {
+			dst = append(dst, " at "...)
+		} else {
+			dst = append(dst, '\n')
+		}
 	}
 	file := s.path(f, f.File)
 	if s.options.Verbose {
-		s.print("  Filename: %s\n", known(file))
-		if f.StartLine != 0 {
-			s.print("  Function start filename: %s\n  Function start line: %d\n", s.startFile(f), f.StartLine)
-		}
-		if f.HasStart && s.options.Style == StyleLLVM {
-			s.print("  Function start address: 0x%x\n", f.Start)
-		}
-		s.print("  Line: %d\n  Column: %d\n", f.Line, f.Column)
-		if f.Discriminator != 0 {
-			s.print("  Discriminator: %d\n", f.Discriminator)
-		}
-		return
+		return s.verbose(dst, f, file)
 	}
-	s.print("%s:%d", known(file), f.Line)
+	dst = append(append(dst, known(file)...), ':')
+	dst = strconv.AppendInt(dst, int64(f.Line), 10)
 	switch {
 	case s.options.Style == StyleLLVM:
-		s.print(":%d", f.Column)
+		dst = strconv.AppendInt(append(dst, ':'), int64(f.Column), 10)
 	case f.Discriminator != 0:
-		s.print(" (discriminator %d)", f.Discriminator)
+		dst = fmt.Appendf(dst, " (discriminator %d)", f.Discriminator)
 	}
-	s.print("\n%s", s.context(f))
+	return append(append(dst, '\n'), s.context(f)...)
 }
 
-// addr2line writes the frames of an address.
-func (s *SymbolWriter) addr2line(frames []symbol.Frame) {
+// verbose appends all that is known of a frame.
+func (s *SymbolWriter) verbose(dst []byte, f *symbol.Frame, file string) []byte {
+	dst = fmt.Appendf(dst, "  Filename: %s\n", known(file))
+	if f.StartLine != 0 {
+		dst = fmt.Appendf(dst, "  Function start filename: %s\n  Function start line: %d\n", s.startFile(f), f.StartLine)
+	}
+	if f.HasStart && s.options.Style == StyleLLVM {
+		dst = fmt.Appendf(dst, "  Function start address: 0x%x\n", f.Start)
+	}
+	dst = fmt.Appendf(dst, "  Line: %d\n  Column: %d\n", f.Line, f.Column)
+	if f.Discriminator != 0 {
+		dst = fmt.Appendf(dst, "  Discriminator: %d\n", f.Discriminator)
+	}
+	return dst
+}
+
+// addr2line appends the frames of an address.
+func (s *SymbolWriter) addr2line(dst []byte, frames []symbol.Frame) []byte {
 	if len(frames) == 0 {
 		if s.options.Functions != NoNames {
 			if s.options.Pretty {
-				s.print("?? ")
+				dst = append(dst, "?? "...)
 			} else {
-				s.print("??\n")
+				dst = append(dst, "??\n"...)
 			}
 		}
-		s.print("??:0\n")
-		return
+		return append(dst, "??:0\n"...)
 	}
 	for i := range frames {
 		f := &frames[i]
 		if s.options.Pretty && i > 0 {
-			s.print(" (inlined by) ")
+			dst = append(dst, " (inlined by) "...)
 		}
 		if s.options.Functions != NoNames {
-			s.print("%s", known(s.function(f)))
+			dst = append(dst, known(s.function(f))...)
 			if s.options.Pretty {
-				s.print(" at ")
+				dst = append(dst, " at "...)
 			} else {
-				s.print("\n")
+				dst = append(dst, '\n')
 			}
 		}
-		s.print("%s:", known(s.path(f, f.File)))
-		switch {
-		case f.Line == 0:
-			s.print("?\n")
-		case f.Discriminator != 0:
-			s.print("%d (discriminator %d)\n", f.Line, f.Discriminator)
-		default:
-			s.print("%d\n", f.Line)
+		dst = append(append(dst, known(s.path(f, f.File))...), ':')
+		if f.Line == 0 {
+			dst = append(dst, "?\n"...)
+			continue
 		}
+		dst = strconv.AppendInt(dst, int64(f.Line), 10)
+		if f.Discriminator != 0 {
+			dst = fmt.Appendf(dst, " (discriminator %d)", f.Discriminator)
+		}
+		dst = append(dst, '\n')
 	}
+	return dst
 }
 
 // function is the name that is written of a function; "" where none is known.
@@ -306,13 +323,34 @@ func (s *SymbolWriter) function(f *symbol.Frame) string {
 }
 
 func (s *SymbolWriter) demangle(name string) string {
-	switch {
-	case !s.options.Demangle:
+	if !s.options.Demangle {
 		return name
-	case s.options.Style == StyleAddr2line:
-		return symbol.DemangleGNU(name)
 	}
-	return symbol.DemangleLLVM(name)
+	n := s.readable.of(name)
+	if n.raw != name {
+		if n.raw, n.readable = name, ""; s.options.Style == StyleAddr2line {
+			n.readable = symbol.DemangleGNU(name)
+		} else {
+			n.readable = symbol.DemangleLLVM(name)
+		}
+	}
+	return n.readable
+}
+
+// readableNames are names that were demangled lately, in places by a few bytes of
+// them: the names of neighbouring addresses are mostly the same strings in
+// memory, which is seen at once.
+type readableNames [1 << 10]struct{ raw, readable string }
+
+// of is the place of a name.
+func (t *readableNames) of(name string) *struct{ raw, readable string } {
+	h := uint32(len(name))
+	if n := len(name); n >= 8 {
+		h ^= binary.LittleEndian.Uint32([]byte(name[n-8:])) * 0x9e3779b1
+		h ^= binary.LittleEndian.Uint32([]byte(name[n/2-2:])) * 0x85ebca77
+		h ^= binary.LittleEndian.Uint32([]byte(name[n/4:])) * 0xc2b2ae3d
+	}
+	return &t[h>>22]
 }
 
 // startFile is the file of a function's declaration, where llvm-symbolizer has it.
@@ -404,7 +442,7 @@ type jsonAnswer struct {
 
 func hexadecimal(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
-func (s *SymbolWriter) writeJSON(a *Answer) {
+func (s *SymbolWriter) jsonAnswer(a *Answer) *jsonAnswer {
 	out := jsonAnswer{ModuleName: a.Module, SymName: a.Symbol}
 	if a.HasAddress {
 		out.Address = hexadecimal(a.Address)
@@ -427,11 +465,7 @@ func (s *SymbolWriter) writeJSON(a *Answer) {
 			out.Symbol = &list
 		}
 	}
-	if s.listed {
-		s.list = append(s.list, out)
-		return
-	}
-	s.json(out)
+	return &out
 }
 
 func (s *SymbolWriter) jsonFrame(f *symbol.Frame, context bool) jsonFrame {
@@ -448,20 +482,18 @@ func (s *SymbolWriter) jsonFrame(f *symbol.Frame, context bool) jsonFrame {
 	return out
 }
 
-// json writes a value and a newline.
-func (s *SymbolWriter) json(v any) {
-	if s.err != nil {
-		return
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+// json appends a value and a newline.
+func (s *SymbolWriter) json(dst []byte, v any) []byte {
+	b := bytes.NewBuffer(dst)
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	if s.options.Pretty {
 		e.SetIndent("", "  ")
 	}
-	if s.err = e.Encode(v); s.err == nil {
-		_, s.err = s.w.Write(b.Bytes())
+	if err := e.Encode(v); err != nil {
+		panic(err) // text and numbers can be encoded
 	}
+	return b.Bytes()
 }
 
 // maxSource bounds a source file that lines are shown of.

@@ -161,7 +161,10 @@ func (f format) read(c *cursor, encoding form) value {
 
 // value reads the value of an attribute.
 func (f format) value(c *cursor, s *spec) value {
-	if s.form == formImplicit {
+	switch {
+	case s.kind == skipFixed && s.size-1 < 8: // 1 to 8 bytes, all of them numbers
+		return value{form: s.form, n: c.uint(int(s.size))}
+	case s.form == formImplicit:
 		return value{form: formImplicit, n: uint64(s.implicit)}
 	}
 	return f.read(c, s.form)

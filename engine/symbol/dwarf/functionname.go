@@ -21,15 +21,20 @@ const (
 	maxOrigins = 16   // references followed from a function to its name
 	maxSpaces  = 64   // namespaces and classes around a function
 	maxName    = 4096 // bytes of a name made of them
-	// maxNames bounds the names that are kept, and maxNameBytes their size.
-	maxNames     = 1 << 17
-	maxNameBytes = 32 << 20
+	// maxNames bounds the names that are kept, and maxNameBytes their size, in
+	// each of nameShards parts.
+	nameShards   = 64
+	maxNames     = 1 << 17 / nameShards
+	maxNameBytes = 32 << 20 / nameShards
 )
 
-// A nameCache has the names of functions, by the entry that says them.
-type nameCache struct {
+// A nameCache has the names of functions, by the entry that says them. They do
+// not change.
+type nameCache [nameShards]nameShard
+
+type nameShard struct {
 	mu    sync.RWMutex
-	names map[entryKey]functionName
+	names map[entryKey]*functionName
 	bytes int
 }
 
@@ -38,22 +43,28 @@ type entryKey struct {
 	off  uint64
 }
 
-func (c *nameCache) get(k entryKey) (functionName, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	name, ok := c.names[k]
-	return name, ok
+func (c *nameCache) shard(k entryKey) *nameShard {
+	return &c[k.off*0x9e3779b97f4a7c15>>(64-6)] // 6: of nameShards
 }
 
-func (c *nameCache) put(k entryKey, name functionName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// get returns a name; nil where it is not known yet.
+func (c *nameCache) get(k entryKey) *functionName {
+	s := c.shard(k)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.names[k]
+}
+
+func (c *nameCache) put(k entryKey, name *functionName) {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	size := len(name.readable) + len(name.linkage) + len(name.name)
-	if c.names == nil || len(c.names) >= maxNames || c.bytes+size > maxNameBytes {
-		c.names, c.bytes = make(map[entryKey]functionName), 0
+	if s.names == nil || len(s.names) >= maxNames || s.bytes+size > maxNameBytes {
+		s.names, s.bytes = make(map[entryKey]*functionName), 0
 	}
-	c.names[k] = name
-	c.bytes += size
+	s.names[k] = name
+	s.bytes += size
 }
 
 // A decl is what an entry says of a function's name.
@@ -64,7 +75,7 @@ type decl struct {
 
 // A call is what a DW_TAG_inlined_subroutine says.
 type call struct {
-	name                              functionName
+	name                              *functionName
 	file, line, column, discriminator uint32
 	low                               value // DW_AT_low_pc
 }
@@ -92,8 +103,8 @@ func (r *Reader) readCall(b *body, off uint64) (call, error) {
 	if err != nil {
 		return x, err
 	}
-	x.name, err = r.nameOf(b, off, &d)
-	return x, err
+	x.name = r.nameOf(b, off, &d)
+	return x, nil
 }
 
 func (d *decl) take(attr Attr, v value) {
@@ -148,41 +159,41 @@ func ofDeclaration(attr Attr) bool {
 }
 
 // functionName names the function that an entry describes.
-func (r *Reader) functionName(b *body, off uint64) (functionName, error) {
-	if name, ok := r.names.get(entryKey{b.unit, off}); ok {
+func (r *Reader) functionName(b *body, off uint64) (*functionName, error) {
+	if name := r.names.get(entryKey{b.unit, off}); name != nil {
 		return name, nil
 	}
 	var d decl
 	if err := b.readEntry(off, d.take); err != nil {
-		return functionName{}, err
+		return nil, err
 	}
-	return r.nameOf(b, off, &d)
+	return r.nameOf(b, off, &d), nil
 }
 
 // nameOf names the function of which an entry says d. Of instances of a function
 // the name is kept once.
-func (r *Reader) nameOf(b *body, off uint64, d *decl) (functionName, error) {
+func (r *Reader) nameOf(b *body, off uint64, d *decl) *functionName {
 	key := entryKey{b.unit, off}
 	if d.origin.form != 0 && d.name.form|d.linkage.form|d.file.form|d.line.form == 0 {
 		if to, at, err := b.reference(&d.origin); err == nil {
 			key = entryKey{to, at}
-			if name, ok := r.names.get(key); ok {
-				return name, nil
+			if name := r.names.get(key); name != nil {
+				return name
 			}
 		}
 	}
 	name := r.resolveName(b, off, d)
 	r.names.put(key, name)
-	return name, nil
+	return name
 }
 
 // resolveName follows DW_AT_abstract_origin and DW_AT_specification (DWARF 5,
 // 2.13.2, 3.3.8), across units too. The first linkage name on the way counts,
 // else the first name, qualified by where the last entry stands, which is the
 // declaration. What cannot be followed becomes a problem.
-func (r *Reader) resolveName(b *body, off uint64, d *decl) functionName {
+func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 	from, scopes := off, scoped(b.language)
-	var name functionName
+	name := &functionName{}
 	var file, line value
 	for hops := 0; ; hops++ {
 		if d.linkage.form != 0 && name.linkage == "" {

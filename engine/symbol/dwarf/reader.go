@@ -195,7 +195,8 @@ func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64) ([]sym
 
 // chain appends the frames of one unit.
 func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Frame, error) {
-	place, known := r.place(b, address)
+	place := symbol.Frame{}
+	known := r.place(&place, b, address)
 	holder, f, err := r.functionAt(b, address)
 	if err != nil {
 		return dst, err
@@ -210,55 +211,58 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Fr
 	if err != nil {
 		return dst, err
 	}
+	dst = append(dst, place)
 	for n := x.where.at(address); n >= 0; n = int(x.list[n].parent) {
 		call, err := r.readCall(holder, holder.offset+uint64(x.list[n].offset))
 		if err != nil {
-			return dst, err
+			return dst[:len(dst)-1], err
 		}
-		place.Inlined = true
+		inner := &dst[len(dst)-1]
+		inner.Inlined = true
+		call.name.give(inner)
 		if call.low.form != 0 {
-			place.Start, err = holder.address(&call.low)
-			place.HasStart = err == nil
+			inner.Start, err = holder.address(&call.low)
+			inner.HasStart = err == nil
 		}
-		dst = append(dst, call.name.give(place))
-		place = symbol.Frame{Line: int(call.line), Column: int(call.column), Discriminator: uint64(call.discriminator)}
-		b.fileName(uint64(call.file)).give(&place)
+		dst = append(dst, symbol.Frame{Line: int(call.line), Column: int(call.column), Discriminator: uint64(call.discriminator)})
+		b.fileName(uint64(call.file)).give(&dst[len(dst)-1])
 	}
 	name, err := r.functionName(holder, holder.offset+uint64(f.offset))
 	if err != nil {
-		return dst, err
+		return dst[:len(dst)-1], err
 	}
-	place.Start, place.HasStart = f.entry, f.hasEntry
-	return append(dst, name.give(place)), nil
+	last := &dst[len(dst)-1]
+	last.Start, last.HasStart = f.entry, f.hasEntry
+	name.give(last)
+	return dst, nil
 }
 
 // give puts a function's name into a frame.
-func (n *functionName) give(f symbol.Frame) symbol.Frame {
+func (n *functionName) give(f *symbol.Frame) {
 	f.Function, f.LinkageName, f.Name = n.readable, n.linkage, n.name
 	f.StartFile, f.StartLine, f.ImplicitStartFile = n.file, n.line, n.implicit
-	return f
 }
 
 // give puts a file into a frame.
 func (n *fileName) give(f *symbol.Frame) { f.File, f.CompDir, f.Source = n.path, n.compDir, n.source }
 
-// place is the position of an address by the line table. What is wrong with the
+// place sets the position of an address by the line table. What is wrong with the
 // table becomes a problem: names can be told without positions.
-func (r *Reader) place(b *body, address uint64) (f symbol.Frame, known bool) {
+func (r *Reader) place(f *symbol.Frame, b *body, address uint64) (known bool) {
 	t, err := b.lineTable()
 	if err != nil {
 		r.failedUnit(b.unit, err)
 	}
 	if t == nil || err != nil {
-		return f, false
+		return false
 	}
 	row, ok := t.position(address)
 	if !ok || uint64(row.file) >= uint64(len(t.files)) {
-		return f, false
+		return false
 	}
-	b.fileName(uint64(row.file)).give(&f)
+	b.fileName(uint64(row.file)).give(f)
 	f.Line, f.Column, f.Discriminator = int(row.line), int(row.column), uint64(row.discriminator)
-	return f, true
+	return true
 }
 
 // functionAt returns the function of a unit at an address, and the unit that

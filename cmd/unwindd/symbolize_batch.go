@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// Questions that are there already are answered together, on all cores, in
+// pieces; the answers come in the order of the questions.
+const (
+	batchPart = 32
+	// maxBatch bounds the memory, in questions: batchOfCore for each core.
+	batchOfCore = 512
+	maxBatch    = 16 * batchOfCore
+	// maxFrames bounds the frames that a worker keeps room for.
+	maxFrames = 1024
+	// outputBuffer is how much is written at once, in bytes.
+	outputBuffer = 1 << 16
+)
+
+// A pending is a question on its way.
+type pending struct {
+	report.Answer
+	question question
+	file     *engine.SymbolFile // nil: the answer is complete
+	message  string             // for standard error, before the answer
+	begin    int                // of the answer in the text of its part
+	err      error              // why it could not be looked up
+}
+
+// answering is how a tool answers.
+type answering struct {
+	out     *bufio.Writer
+	stderr  io.Writer
+	options report.SymbolOptions
+	// prepare reads a question. It is called in the order of the questions.
+	prepare func(line string) pending
+	// fill looks one up that has a file. It is called concurrently, and may use
+	// the room in frames.
+	fill func(p *pending, frames []symbol.Frame)
+	// failed is told of one that has an err, in order: it sets the message, or
+	// gives an error, which ends everything before that answer.
+	failed func(p *pending) error
+
+	// What is used again for every batch.
+	workers []*worker
+	pending []pending
+	texts   [][]byte // of the parts
+}
+
+func batchSize() int { return min(batchOfCore*runtime.GOMAXPROCS(0), maxBatch) }
+
+// lines answers what is read, a question on each line.
+func (a *answering) lines(r io.Reader) error {
+	// more says that another whole line is there: asking for it will not wait.
+	more := false
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 1<<16), maxQuestion)
+	s.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		n, line, err := bufio.ScanLines(data, atEOF)
+		more = line != nil && bytes.IndexByte(data[n:], '\n') >= 0
+		return n, line, err
+	})
+	var batch []string
+	size := batchSize()
+	for s.Scan() {
+		if batch = append(batch, s.Text()); more && len(batch) < size {
+			continue
+		}
+		if err := a.batch(batch); err != nil {
+			return err
+		}
+		if batch = batch[:0]; more {
+			continue
+		}
+		if err := a.out.Flush(); err != nil {
+			return err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return nil
+}
+
+// list answers a list of questions, in JSON as one list.
+func (a *answering) list(questions []string) error {
+	if a.options.Style == report.StyleJSON {
+		return a.jsonList(questions)
+	}
+	for batch := range slices.Chunk(questions, batchSize()) {
+		if err := a.batch(batch); err != nil {
+			return err
+		}
+	}
+	return a.out.Flush()
+}
+
+func (a *answering) jsonList(questions []string) error {
+	w := report.NewSymbolWriter(a.out, a.options)
+	w.BeginList()
+	for _, q := range questions {
+		p := a.prepare(q)
+		a.lookUp(&p, nil)
+		if p.err != nil {
+			if err := a.failed(&p); err != nil {
+				return err
+			}
+		}
+		fmt.Fprint(a.stderr, p.message)
+		if err := w.Write(&p.Answer); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.EndList(), a.out.Flush())
+}
+
+// lookUp completes an answer.
+func (a *answering) lookUp(p *pending, frames []symbol.Frame) {
+	if p.file != nil {
+		p.err = object.Guard(func() error { a.fill(p, frames); return nil })
+	}
+}
+
+// batch answers questions, and writes the answers.
+func (a *answering) batch(questions []string) error {
+	a.pending = a.pending[:0]
+	for _, q := range questions {
+		a.pending = append(a.pending, a.prepare(q))
+	}
+	parts := slices.Collect(slices.Chunk(a.pending, batchPart))
+	for len(a.texts) < len(parts) {
+		a.texts = append(a.texts, nil)
+	}
+	var next atomic.Int64
+	work := func(w *worker) {
+		for i := next.Add(1) - 1; i < int64(len(parts)); i = next.Add(1) - 1 {
+			a.texts[i] = w.part(a.texts[i][:0], parts[i])
+		}
+	}
+	var others sync.WaitGroup
+	n := min(runtime.GOMAXPROCS(0), len(parts))
+	for len(a.workers) < n {
+		a.workers = append(a.workers, &worker{a, report.NewSymbolWriter(nil, a.options), nil})
+	}
+	for _, w := range a.workers[1:n] {
+		others.Go(func() { work(w) })
+	}
+	work(a.workers[0])
+	others.Wait()
+	for i, part := range parts {
+		if err := a.write(part, a.texts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the answers of a part and what is said before them.
+func (a *answering) write(part []pending, text []byte) error {
+	written := 0
+	for i := range part {
+		p := &part[i]
+		if p.err == nil && p.message == "" {
+			continue
+		}
+		_, _ = a.out.Write(text[written:p.begin]) // the error stays for Flush
+		written = p.begin
+		if err := a.out.Flush(); err != nil {
+			return err
+		}
+		if p.err != nil {
+			if err := a.failed(p); err != nil {
+				return err
+			}
+		}
+		fmt.Fprint(a.stderr, p.message)
+	}
+	_, err := a.out.Write(text[written:])
+	return err
+}
+
+// A worker answers the questions of one part after the other.
+type worker struct {
+	*answering
+	writer *report.SymbolWriter
+	frames []symbol.Frame
+}
+
+// part looks questions up and appends the text of their answers.
+func (w *worker) part(text []byte, part []pending) []byte {
+	for i := range part {
+		p := &part[i]
+		w.lookUp(p, w.frames[:0])
+		if cap(p.Frames) > cap(w.frames) && cap(p.Frames) <= maxFrames {
+			w.frames = p.Frames
+		}
+		p.begin = len(text)
+		text = w.writer.Append(text, &p.Answer)
+		p.Frames = nil
+	}
+	return text
+}
