@@ -16,6 +16,8 @@ const (
 var (
 	names    = newNameCache()
 	namesGNU = newNameCache()
+	// namesOfUnnamed has what DemangleLLVM alone writes.
+	namesOfUnnamed = newNameCache()
 )
 
 // A nameCache maps linkage names to readable ones. Each shard keeps two

@@ -273,3 +273,19 @@ func TestGNUStyleEqualsCxxfilt(t *testing.T) {
 		}
 	}
 }
+
+func TestConstructorsOfTypesWithoutANameEqualLLVMs(t *testing.T) {
+	names := []string{
+		"_ZN13ImportProjectUt_D1Ev", "_ZN1fUt0_C2Ev", "_ZZ1fvENUlvE_D1Ev", "_ZZ1fvENUliE0_C1Ev", "_ZZ1fvENUliE0_C1EOS_",
+		"_ZZ1fvENUt_C1Ev", "_ZZN1A1BEvENUlvE_D2Ev", "_ZZN1A1BEvENUliE1_C2ERKS0_", "_ZN1AIN1BUt_EEC1Ev", "_ZN1BUt_C1IiEET_", "_ZN1BUt_5UnionD1Ev",
+		"_ZN13ImportProjectUt_D2Ev.cold", "_ZNSt5_C_Ul1xEv",
+	}
+	for i, want := range cxxfilt(t, "llvm-cxxfilt-22", names) {
+		if got := DemangleLLVM(names[i]); got != want {
+			t.Errorf("DemangleLLVM(%q) = %q, llvm-cxxfilt says %q", names[i], got, want)
+		}
+	}
+	if got, want := Demangle(names[0]), "ImportProject::'unnamed'::~'unnamed'()"; got != want {
+		t.Errorf("Demangle(%q) = %q, want %q", names[0], got, want)
+	}
+}

@@ -75,18 +75,64 @@ func isMangled(name string) bool {
 }
 
 // demangleOnce demangles in LLVM's style without the cache.
-func demangleOnce(name string) string {
-	return joinOperators(joinSuffixes(demangleAs(name, styleLLVM)))
-}
+func demangleOnce(name string) string { return finishLLVM(demangleAs(name, styleLLVM)) }
+
+// finishLLVM changes what the library writes otherwise than LLVM.
+func finishLLVM(s string) string { return joinOperators(joinSuffixes(s)) }
 
 // DemangleLLVM is Demangle, but names that LLVM 22 leaves mangled come back as
 // they are: clones for transactional memory (_ZGT), and those in which gcc has
-// written a qualified name in std in its own way (srSt).
+// written a qualified name in std in its own way (srSt). And as in LLVM
+// constructors and destructors of types without a name have no name either:
+// 'unnamed'::~().
 func DemangleLLVM(name string) string {
 	if strings.HasPrefix(name, "_ZGT") || strings.HasPrefix(name, "_Z") && hasExpression(name, isStdQualified) {
 		return StripVersion(name)
 	}
+	if name = StripVersion(name); mayBuildUnnamed(name) && len(name) <= maxMangled {
+		return namesOfUnnamed.get(name, demangleUnnamed)
+	}
 	return Demangle(name)
+}
+
+// mayBuildUnnamed says whether a name may have a constructor or a destructor
+// (ABI 5.1.4.3) of a closure or of a type without a name (5.1.9), which end in an
+// underscore.
+func mayBuildUnnamed(name string) bool {
+	return strings.HasPrefix(name, "_Z") && (strings.Contains(name, "_C") || strings.Contains(name, "_D")) &&
+		(strings.Contains(name, "Ut") || strings.Contains(name, "Ul"))
+}
+
+// demangleUnnamed demangles in LLVM's style without the cache.
+func demangleUnnamed(name string) string {
+	return finishLLVM(demangleBy(name, func(name string) (string, error) {
+		tree, err := demangle.ToAST(name, styleLLVM...)
+		if err != nil {
+			return "", err
+		}
+		tree.Traverse(func(a demangle.AST) bool {
+			switch a := a.(type) {
+			case *demangle.Constructor:
+				if unnamed(a.Name) {
+					a.Name = &demangle.Name{}
+				}
+			case *demangle.Destructor:
+				if unnamed(a.Name) {
+					a.Name = &demangle.Name{}
+				}
+			}
+			return true
+		})
+		return demangle.ASTToString(tree, styleLLVM...), nil
+	}))
+}
+
+func unnamed(a demangle.AST) bool {
+	switch a.(type) {
+	case *demangle.UnnamedType, *demangle.Closure:
+		return true
+	}
+	return false
 }
 
 func isStdQualified(after string) bool { return strings.HasPrefix(after, "St") }
@@ -130,9 +176,14 @@ func hasExpression(name string, kind func(after string) bool) bool {
 
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 
-// demangleAs demangles in a style. A demangler that panics on a hostile name
-// costs only that name.
-func demangleAs(name string, style []demangle.Option) (readable string) {
+// demangleAs demangles in a style.
+func demangleAs(name string, style []demangle.Option) string {
+	return demangleBy(name, func(name string) (string, error) { return demangle.ToString(name, style...) })
+}
+
+// demangleBy demangles, names of C++ by a function. A demangler that panics on a
+// hostile name costs only that name.
+func demangleBy(name string, cpp func(name string) (string, error)) (readable string) {
 	defer func() {
 		if recover() != nil {
 			readable = name
@@ -154,7 +205,7 @@ func demangleAs(name string, style []demangle.Option) (readable string) {
 			return name
 		}
 	}
-	s, err := demangle.ToString(given, style...)
+	s, err := cpp(given)
 	if err != nil || s == "" || len(s) >= 1<<maxDemangled {
 		return name
 	}

@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -90,33 +91,35 @@ type format struct {
 // An abbrevCache has the tables of a file that were read so far.
 type abbrevCache struct {
 	mu     sync.Mutex
-	tables map[abbrevKey]abbrevResult
-	budget uint64 // bytes of .debug_abbrev that may still be read
+	tables map[abbrevKey]*lazy[*abbrevTable]
+	budget int64 // bytes of .debug_abbrev that may still be read
 }
 
-type abbrevResult struct {
-	table *abbrevTable
-	err   error
+// spend charges bytes of a table; it reports false where they are too many.
+func (c *abbrevCache) spend(n uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.budget -= int64(n)
+	return c.budget >= 0
 }
 
 // abbrevs returns the table of a unit, read once.
 func (f *file) abbrevs(off, end uint64, format format) (*abbrevTable, error) {
-	c := &f.abbrevCache
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	format.version = min(format.version, 3) // only DWARF 2 differs
 	key := abbrevKey{off, format}
-	if r, ok := c.tables[key]; ok {
-		return r.table, r.err
-	}
+	c := &f.abbrevCache
+	c.mu.Lock()
 	if c.tables == nil {
-		c.tables = make(map[abbrevKey]abbrevResult)
-		c.budget = uint64(len(f.abbrev))*abbrevSlack + 1<<16
+		c.tables = make(map[abbrevKey]*lazy[*abbrevTable])
+		c.budget = int64(len(f.abbrev))*abbrevSlack + 1<<16
 	}
-	var r abbrevResult
-	r.table, r.err = f.readAbbrevs(off, end, format)
-	c.tables[key] = r
-	return r.table, r.err
+	t := c.tables[key]
+	if t == nil {
+		t = &lazy[*abbrevTable]{}
+		c.tables[key] = t
+	}
+	c.mu.Unlock()
+	return t.get(func() (*abbrevTable, error) { return f.readAbbrevs(off, end, format) })
 }
 
 func wrongTable(off uint64, problem string) error {
@@ -125,9 +128,13 @@ func wrongTable(off uint64, problem string) error {
 
 func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error) {
 	c := at(f.abbrev, f.big, off, end)
-	t := &abbrevTable{dense: make([]abbrev, 1, 128)}
-	var specs []spec
-	var skips []skip
+	if !f.abbrevCache.spend(1) { // nothing is left, so that nothing is read for nothing
+		return nil, wrongTable(off, "the tables of different units overlap")
+	}
+	tmp := abbrevPool.Get().(*abbrevScratch)
+	defer abbrevPool.Put(tmp)
+	specs, skips, list := tmp.specs[:0], tmp.skips[:0], tmp.list[:0]
+	charged := off
 	for {
 		entry := c.off
 		code := c.uleb()
@@ -189,20 +196,49 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 		if c.failed {
 			break
 		}
-		a.specs = specs[firstSpec:len(specs):len(specs)]
-		a.skips = skips[firstSkip:len(skips):len(skips)]
-		// Growing moves specs and skips on; what earlier entries hold stays.
-		t.add(code, a)
-		if used := c.off - off; used > f.abbrevCache.budget {
-			return nil, wrongTable(off, "the tables of different units overlap")
+		list = append(list, declaration{code, a, len(specs) - firstSpec, len(skips) - firstSkip})
+		if c.off-charged > abbrevCharge {
+			if !f.abbrevCache.spend(c.off - charged) {
+				return nil, wrongTable(off, "the tables of different units overlap")
+			}
+			charged = c.off
 		}
 	}
+	tmp.specs, tmp.skips, tmp.list = specs, skips, list
 	if c.failed {
 		return nil, wrongTable(off, "it does not end in the section")
 	}
-	f.abbrevCache.budget -= min(c.off-off, f.abbrevCache.budget)
+	if !f.abbrevCache.spend(c.off - charged) {
+		return nil, wrongTable(off, "the tables of different units overlap")
+	}
+	t := &abbrevTable{dense: make([]abbrev, 1, len(list)+1)}
+	specs, skips = slices.Clone(specs), slices.Clone(skips)
+	for _, d := range list {
+		d.specs, specs = specs[:d.specCount:d.specCount], specs[d.specCount:]
+		d.skips, skips = skips[:d.skipCount:d.skipCount], skips[d.skipCount:]
+		t.add(d.code, d.abbrev)
+	}
 	return t, nil
 }
+
+// abbrevCharge is how many bytes of a table are read before they are charged.
+const abbrevCharge = 1 << 12
+
+// A declaration is an abbreviation of a table that is being read.
+type declaration struct {
+	code uint64
+	abbrev
+	specCount, skipCount int
+}
+
+// An abbrevScratch is what reading a table needs for a while.
+type abbrevScratch struct {
+	specs []spec
+	skips []skip
+	list  []declaration
+}
+
+var abbrevPool = sync.Pool{New: func() any { return &abbrevScratch{} }}
 
 // add declares a code; of several declarations the first counts.
 func (t *abbrevTable) add(code uint64, a abbrev) {

@@ -1,8 +1,13 @@
 package dwarf
 
 import (
+	"runtime"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
 
 // A unitRange says that a unit describes some addresses.
@@ -110,12 +115,39 @@ func (r *Reader) rangeBudget() int64 {
 // beside that is added: a unit of DWARF 2 has no DW_AT_ranges, and its one range
 // may leave code out.
 func (r *Reader) wholeMap() (*unitMap, error) {
+	r.openUnits()
 	budget := r.rangeBudget()
 	list := r.main.arangesRanges()
 	for i := range r.main.units {
 		list = append(list, r.rangesOf(&r.main.units[i], &budget)...)
 	}
 	return newUnitMap(list, true), nil
+}
+
+// openUnits reads the first entries of all units, on all cores. What is wrong
+// with one is told to who opens it.
+func (r *Reader) openUnits() {
+	const part = 64 // units that a worker takes at a time
+	units := r.main.units
+	var next atomic.Int64
+	work := func() {
+		_ = object.Guard(func() error { // a fault is told as above
+			for {
+				end := next.Add(part)
+				if end-part >= int64(len(units)) {
+					return nil
+				}
+				for i := end - part; i < min(end, int64(len(units))); i++ {
+					_, _ = units[i].open()
+				}
+			}
+		})
+	}
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), 1+len(units)/part) {
+		workers.Go(work)
+	}
+	workers.Wait()
 }
 
 // rangesOf are the addresses that a unit's first entry says, else those of its
