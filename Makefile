@@ -31,8 +31,9 @@ FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
-bench: ## the benchmarks
+bench: ## the benchmarks, ours and those beside peers
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	cd .ci/peers && $(GO) test -run '^$$' -bench . -benchmem ./... && $(GO) run ./symbols
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
 	UNWINDD_PROOF=1 $(GO) test -timeout 60m ./...

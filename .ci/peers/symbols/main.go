@@ -1,0 +1,255 @@
+// Command symbols runs unwindd symbolize beside other symbolizers on the same
+// addresses, in turn, and compares times, memory and outputs.
+//
+// PEERS_SYMBOLS is the file whose addresses are asked for; without it a C++ program
+// is generated. PEERS_ROUNDS is how many rounds there are.
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// A tool is a symbolizer that reads addresses from standard input.
+type tool struct {
+	name string
+	argv []string
+	most int // addresses
+	// line gives the lines of the output that say where the innermost function
+	// at each address is.
+	innermost func(output string) []string
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "symbols:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	rounds := 3
+	if text := os.Getenv("PEERS_ROUNDS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("PEERS_ROUNDS %q: expected a number from 1", text)
+		}
+		rounds = n
+	}
+	dir, err := os.MkdirTemp("", "symbols-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	unwindd := filepath.Join(dir, "unwindd")
+	if err := command("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd"); err != nil {
+		return err
+	}
+	file := os.Getenv("PEERS_SYMBOLS")
+	if file == "" {
+		if file, err = generated(); err != nil {
+			return err
+		}
+	}
+	text, info, err := sections(file)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: .debug_info %.1f MB, .text %.1f MB\n\n", file, float64(info)/1e6, float64(text.Size)/1e6)
+	tools := []tool{
+		{"unwindd", []string{unwindd, "symbolize", "--obj", file}, 100_000, afterEmptyLines},
+		{"llvm-symbolizer-22", []string{"llvm-symbolizer-22", "--obj=" + file}, 100_000, afterEmptyLines},
+		{"addr2line", []string{"addr2line", "-afiC", "-e", file}, 100_000, afterAddresses},
+		{"eu-addr2line", []string{"eu-addr2line", "-afiC", "-e", file}, 1_000, afterAddresses},
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "addresses\ttool\ttime\tCPU\tmemory\ttime /llvm\tCPU /llvm\tmemory /llvm\tlines that differ\t")
+	for _, n := range []int{1, 1_000, 100_000} {
+		if err := compare(w, dir, tools, addresses(text, n), rounds); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// command runs a command, whose output is shown where it fails.
+func command(dir, name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return nil
+}
+
+// sections gives .text, and the size of .debug_info.
+func sections(file string) (text elf.SectionHeader, info uint64, err error) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return text, 0, err
+	}
+	defer f.Close()
+	t, d := f.Section(".text"), f.Section(".debug_info")
+	if t == nil || d == nil {
+		return text, 0, fmt.Errorf("%s: expected .text and .debug_info", file)
+	}
+	return t.SectionHeader, d.Size, nil
+}
+
+// addresses are random, and the same in each run.
+func addresses(text elf.SectionHeader, n int) []byte {
+	random := rand.New(rand.NewPCG(1, uint64(n)))
+	var b bytes.Buffer
+	for range n {
+		fmt.Fprintf(&b, "%#x\n", text.Addr+random.Uint64N(text.Size))
+	}
+	return b.Bytes()
+}
+
+// A cost is what a run took: the smallest of the rounds.
+type cost struct {
+	wall, cpu time.Duration
+	memory    int64 // KiB
+	output    string
+}
+
+func compare(w *tabwriter.Writer, dir string, tools []tool, input []byte, rounds int) error {
+	n := bytes.Count(input, []byte("\n"))
+	path := filepath.Join(dir, "input")
+	if err := os.WriteFile(path, input, 0o600); err != nil {
+		return err
+	}
+	costs := make([]*cost, len(tools))
+	for range rounds {
+		for i, t := range tools {
+			if _, err := exec.LookPath(t.argv[0]); err != nil && i > 1 || n > t.most {
+				continue
+			}
+			c, err := measure(t.argv, path, filepath.Join(dir, "output"))
+			if err != nil {
+				return err
+			}
+			if old := costs[i]; old != nil {
+				if old.output != c.output {
+					return fmt.Errorf("%s: the output of two runs differs", t.name)
+				}
+				c.wall, c.cpu, c.memory = min(c.wall, old.wall), min(c.cpu, old.cpu), min(c.memory, old.memory)
+			}
+			costs[i] = c
+		}
+	}
+	llvm := costs[1]
+	ours := tools[0].innermost(costs[0].output)
+	for i, t := range tools {
+		c := costs[i]
+		if c == nil {
+			continue
+		}
+		differ := "-"
+		switch {
+		case i == 1:
+			differ = count(lines(costs[0].output), lines(c.output)) + " of all"
+		case i > 1:
+			differ = count(ours, t.innermost(c.output)) + " innermost"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%.3f s\t%.3f s\t%.0f MiB\t%.2f\t%.2f\t%.2f\t%s\t\n", n, t.name, c.wall.Seconds(), c.cpu.Seconds(), float64(c.memory)/1024,
+			c.wall.Seconds()/llvm.wall.Seconds(), c.cpu.Seconds()/llvm.cpu.Seconds(), float64(c.memory)/float64(llvm.memory), differ)
+	}
+	return nil
+}
+
+func measure(argv []string, input, output string) (*cost, error) {
+	in, err := os.Open(input)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out, err := os.Create(output)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout = in, out
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w", cmd, err)
+	}
+	c := &cost{wall: time.Since(began), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	c.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	text, err := os.ReadFile(output)
+	c.output = string(text)
+	return c, err
+}
+
+func lines(text string) []string { return strings.Split(text, "\n") }
+
+// count is how many of two lists differ.
+func count(a, b []string) string {
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d instead of %d", len(a), len(b))
+	}
+	n := 0
+	for i := range a {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return strconv.Itoa(n)
+}
+
+// afterEmptyLines are the positions of answers that end in an empty line, without
+// columns.
+func afterEmptyLines(output string) []string {
+	var list []string
+	for _, answer := range strings.Split(strings.TrimSuffix(output, "\n\n"), "\n\n") {
+		position := ""
+		if l := lines(answer); len(l) > 1 {
+			position = l[1]
+			if at := strings.LastIndexByte(position, ':'); at >= 0 {
+				position = position[:at]
+			}
+		}
+		list = append(list, known(position))
+	}
+	return list
+}
+
+// afterAddresses are the positions of answers that begin with their address.
+func afterAddresses(output string) []string {
+	var list []string
+	all := lines(output)
+	for i, line := range all {
+		if !strings.HasPrefix(line, "0x") || i+2 >= len(all) {
+			continue
+		}
+		position, _, _ := strings.Cut(all[i+2], " (discriminator")
+		if isLine := strings.Count(position, ":"); isLine > 1 { // with a column
+			position = position[:strings.LastIndexByte(position, ':')]
+		}
+		list = append(list, known(position))
+	}
+	return list
+}
+
+// known is a position as all tools write it.
+func known(position string) string {
+	file, line, ok := strings.Cut(position, ":")
+	if !ok || file == "??" {
+		return "??"
+	}
+	if line == "?" {
+		line = "0"
+	}
+	return filepath.Clean(file) + ":" + line
+}
