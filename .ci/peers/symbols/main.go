@@ -25,7 +25,7 @@ type tool struct {
 	name string
 	argv []string
 	most int // addresses
-	// line gives the lines of the output that say where the innermost function
+	// innermost gives the lines of the output that say where the innermost function
 	// at each address is.
 	innermost func(output string) []string
 }
@@ -75,7 +75,17 @@ func run() error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "addresses\ttool\ttime\tCPU\tmemory\ttime /llvm\tCPU /llvm\tmemory /llvm\tlines that differ\t")
 	for _, n := range []int{1, 1_000, 100_000} {
-		if err := compare(w, dir, tools, addresses(text, n), rounds); err != nil {
+		inputs := []string{}
+		for variant := range singles {
+			path := filepath.Join(dir, fmt.Sprintf("input-%d-%d", n, variant))
+			if err := os.WriteFile(path, addresses(text, n, variant), 0o600); err != nil {
+				return err
+			}
+			if inputs = append(inputs, path); n > 1 {
+				break
+			}
+		}
+		if err := compare(w, filepath.Join(dir, "output"), tools, n, inputs, rounds); err != nil {
 			return err
 		}
 	}
@@ -106,9 +116,13 @@ func sections(file string) (text elf.SectionHeader, info uint64, err error) {
 	return t.SectionHeader, d.Size, nil
 }
 
+// singles is how many runs with one address are made for each that is counted:
+// what one needs depends on the unit that it is in.
+const singles = 10
+
 // addresses are random, and the same in each run.
-func addresses(text elf.SectionHeader, n int) []byte {
-	random := rand.New(rand.NewPCG(1, uint64(n)))
+func addresses(text elf.SectionHeader, n, variant int) []byte {
+	random := rand.New(rand.NewPCG(uint64(variant), uint64(n)))
 	var b bytes.Buffer
 	for range n {
 		fmt.Fprintf(&b, "%#x\n", text.Addr+random.Uint64N(text.Size))
@@ -123,19 +137,15 @@ type cost struct {
 	output    string
 }
 
-func compare(w *tabwriter.Writer, dir string, tools []tool, input []byte, rounds int) error {
-	n := bytes.Count(input, []byte("\n"))
-	path := filepath.Join(dir, "input")
-	if err := os.WriteFile(path, input, 0o600); err != nil {
-		return err
-	}
+// compare runs the tools in turn with n addresses from each input.
+func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []string, rounds int) error {
 	costs := make([]*cost, len(tools))
 	for range rounds {
 		for i, t := range tools {
 			if _, err := exec.LookPath(t.argv[0]); err != nil && i > 1 || n > t.most {
 				continue
 			}
-			c, err := measure(t.argv, path, filepath.Join(dir, "output"))
+			c, err := measureAll(t.argv, inputs, output)
 			if err != nil {
 				return err
 			}
@@ -166,6 +176,22 @@ func compare(w *tabwriter.Writer, dir string, tools []tool, input []byte, rounds
 			c.wall.Seconds()/llvm.wall.Seconds(), c.cpu.Seconds()/llvm.cpu.Seconds(), float64(c.memory)/float64(llvm.memory), differ)
 	}
 	return nil
+}
+
+// measureAll gives the mean of the times, the largest memory and all output.
+func measureAll(argv []string, inputs []string, output string) (*cost, error) {
+	all := &cost{}
+	for _, input := range inputs {
+		c, err := measure(argv, input, output)
+		if err != nil {
+			return nil, err
+		}
+		all.wall += c.wall / time.Duration(len(inputs))
+		all.cpu += c.cpu / time.Duration(len(inputs))
+		all.memory = max(all.memory, c.memory)
+		all.output += c.output
+	}
+	return all, nil
 }
 
 func measure(argv []string, input, output string) (*cost, error) {
