@@ -24,7 +24,8 @@ import (
 type tool struct {
 	name string
 	argv []string
-	most int // addresses
+	most int  // addresses
+	once bool // slow: not in every round
 	// innermost gives the lines of the output that say where the innermost function
 	// at each address is.
 	innermost func(output string) []string
@@ -67,10 +68,10 @@ func run() error {
 	}
 	fmt.Printf("%s: .debug_info %.1f MB, .text %.1f MB\n\n", file, float64(info)/1e6, float64(text.Size)/1e6)
 	tools := []tool{
-		{"unwindd", []string{unwindd, "symbolize", "--obj", file}, 100_000, afterEmptyLines},
-		{"llvm-symbolizer-22", []string{"llvm-symbolizer-22", "--obj=" + file}, 100_000, afterEmptyLines},
-		{"addr2line", []string{"addr2line", "-afiC", "-e", file}, 100_000, afterAddresses},
-		{"eu-addr2line", []string{"eu-addr2line", "-afiC", "-e", file}, 1_000, afterAddresses},
+		{"unwindd", []string{unwindd, "symbolize", "--obj", file}, 100_000, false, afterEmptyLines},
+		{"llvm-symbolizer-22", []string{"llvm-symbolizer-22", "--obj=" + file}, 100_000, false, afterEmptyLines},
+		{"addr2line", []string{"addr2line", "-afiC", "-e", file}, 100_000, false, afterAddresses},
+		{"eu-addr2line", []string{"eu-addr2line", "-afiC", "-e", file}, 1_000, true, afterAddresses},
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "addresses\ttool\ttime\tCPU\tmemory\ttime /llvm\tCPU /llvm\tmemory /llvm\tlines that differ\t")
@@ -88,8 +89,11 @@ func run() error {
 		if err := compare(w, filepath.Join(dir, "output"), tools, n, inputs, rounds); err != nil {
 			return err
 		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
 	}
-	return w.Flush()
+	return nil
 }
 
 // command runs a command, whose output is shown where it fails.
@@ -140,9 +144,9 @@ type cost struct {
 // compare runs the tools in turn with n addresses from each input.
 func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []string, rounds int) error {
 	costs := make([]*cost, len(tools))
-	for range rounds {
+	for round := range rounds {
 		for i, t := range tools {
-			if _, err := exec.LookPath(t.argv[0]); err != nil && i > 1 || n > t.most {
+			if _, err := exec.LookPath(t.argv[0]); err != nil && i > 1 || n > t.most || t.once && round > 0 {
 				continue
 			}
 			c, err := measureAll(t.argv, inputs, output)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Thousands of questions, some of them wrong, on one core and on several.
+func TestAnswersDoNotDependOnCores(t *testing.T) {
+	dir := symbolizeSubjects(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := addressesOfText(t, filepath.Join(dir, "gcc"), 1)
+	var questions strings.Builder
+	for i := range 6000 {
+		switch {
+		case i%97 == 0:
+			fmt.Fprintf(&questions, "missing%d 0x1\n", i%5)
+		case i%101 == 0:
+			fmt.Fprintf(&questions, "gcc 0x\n")
+		case i%3 == 0:
+			fmt.Fprintf(&questions, "plain %#x\n", addresses[i*7%len(addresses)])
+		default:
+			fmt.Fprintf(&questions, "gcc %#x\n", addresses[i*7%len(addresses)])
+		}
+	}
+	for _, style := range []string{"llvm", "gnu", "json"} {
+		want := toolRun{}
+		for _, cores := range []string{"1", "2", "7"} {
+			t.Setenv("GOMAXPROCS", cores)
+			got := runTool(t, dir, self, questions.String(), "symbolize", "--output-style", style)
+			if cores == "1" {
+				want = got
+			}
+			if got != want || strings.Count(got.Stderr, "\n") < 60 && style != "json" || !strings.Contains(got.Stdout, "subject.cc") {
+				t.Errorf("%s: on %s cores %d bytes and %d of errors, on one %d and %d", style, cores, len(got.Stdout), len(got.Stderr), len(want.Stdout), len(want.Stderr))
+			}
+		}
+	}
+}
+
+// Each answer comes before the next question is there, though the questions
+// before came together.
+func TestAnswersComeBeforeTheNextQuestion(t *testing.T) {
+	dir := symbolizeSubjects(t)
+	cmd := command("symbolize", "--obj", filepath.Join(dir, "gcc"))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
+	out := bufio.NewReader(stdout)
+	for _, questions := range []string{"0x1\n", "0x1\n0x2\n0x3", "\n", "0x4\n"} {
+		if _, err := io.WriteString(stdin, questions); err != nil {
+			t.Fatal(err)
+		}
+		for range strings.Count(questions, "\n") {
+			for line := "?"; line != "\n"; {
+				if line, err = out.ReadString('\n'); err != nil {
+					t.Fatalf("no answer to %q: %v", questions, err)
+				}
+			}
+		}
+	}
+	_ = stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
