@@ -10,7 +10,7 @@ import (
 )
 
 // translationUnits is how many files the generated program has.
-const translationUnits = 64
+const translationUnits = 32
 
 // translationUnit is one of them. Types of its own make every template of the
 // standard library that it uses one of its own.
