@@ -196,6 +196,7 @@ func (x *rowText) llvmOperands(t *testing.T, op, s string) string {
 // TestEntriesEqualLLVMDwarfdump compares every field of every entry and every
 // instruction.
 func TestEntriesEqualLLVMDwarfdump(t *testing.T) {
+	long(t)
 	llvm(t, "dwarfdump")
 	type file struct {
 		path string

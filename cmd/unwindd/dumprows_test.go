@@ -43,6 +43,15 @@ func proof(t *testing.T) {
 	}
 }
 
+// long leaves a comparison of every entry of large files out of -short, which is
+// how the race detector runs: there it takes many times as long.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes minutes under the race detector: run without -short")
+	}
+}
+
 // corpus returns the files of the corpus that lies in shared/ beside the
 // checkout.
 func corpus(t *testing.T, patterns ...string) []string {
@@ -498,6 +507,7 @@ func separateDebug(t *testing.T) string {
 
 // TestRowsEqualReadelf compares every row of every FDE.
 func TestRowsEqualReadelf(t *testing.T) {
+	long(t)
 	need(t, "readelf")
 	for _, file := range rowFiles {
 		t.Run(file.name, func(t *testing.T) {
@@ -742,6 +752,7 @@ func decodable(t *testing.T, dialect *locexpr.Dialect) func(string, []byte) stri
 // operations of expressions. llvm-dwarfdump tells rules that say undefined from
 // rules that are not there.
 func TestRowsEqualLLVMDwarfdump(t *testing.T) {
+	long(t)
 	llvm(t, "dwarfdump")
 	for _, file := range rowFiles {
 		t.Run(file.name, func(t *testing.T) {
@@ -815,6 +826,7 @@ func notRelocated(addends map[uint64]uint64, want, got listedFDE) string {
 // TestRowsOfAcceleratorsEqualLLVMDwarfdump does the same for every object of the
 // corpus with call frame information.
 func TestRowsOfAcceleratorsEqualLLVMDwarfdump(t *testing.T) {
+	long(t)
 	llvm(t, "dwarfdump")
 	files := corpus(t, "amdgpu/*/*.co", "visa/*/*.elf", "visa/zebin/*.zebin")
 	files = append(files, assemble(t, "vendor.s", "amdgcn-amd-amdhsa", "-mcpu=gfx90a"))

@@ -183,6 +183,7 @@ stripped 0xA
 symbols 0xA`
 
 func TestProtocolEqualsLLVMSymbolizer(t *testing.T) {
+	long(t)
 	dir := symbolizeSubjects(t)
 	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
 	inlined := inlinedAddress(t, dir, theirs)
@@ -239,6 +240,7 @@ func compareTools(t *testing.T, dir, ours, theirs, stdin string, args ...string)
 // Three programs, in every style, with inlined calls and without: every third
 // byte of them, and every byte where time does not count.
 func TestAddressesEqualLLVMSymbolizer(t *testing.T) {
+	long(t)
 	dir := symbolizeSubjects(t)
 	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
 	step := uint64(3)
@@ -258,6 +260,7 @@ func TestAddressesEqualLLVMSymbolizer(t *testing.T) {
 }
 
 func TestOptionsEqualLLVMSymbolizer(t *testing.T) {
+	long(t)
 	dir := symbolizeSubjects(t)
 	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
 	a := fmt.Sprintf("%#x", inlinedAddress(t, dir, theirs))
@@ -279,6 +282,7 @@ func TestOptionsEqualLLVMSymbolizer(t *testing.T) {
 }
 
 func TestAddressesEqualAddr2line(t *testing.T) {
+	long(t)
 	dir := symbolizeSubjects(t)
 	ours, theirs := toolPair(t, "addr2line", "addr2line")
 	// Of DWARF 5 it takes wrong files, and of stripped ones it tells symbols
@@ -410,6 +414,7 @@ func TestSymbolizeFindsDebugFiles(t *testing.T) {
 // more of split files and of types in units of their own than llvm-symbolizer,
 // which is asked of the same program without them.
 func TestDataAndFramesEqualLLVMSymbolizer(t *testing.T) {
+	long(t)
 	source, err := filepath.Abs("../../engine/symbol/dwarf/testdata/variables.cc")
 	if err != nil {
 		t.Fatal(err)
