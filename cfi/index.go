@@ -77,14 +77,7 @@ func (t *Table) findIn(x *index, pc uint64, f *FDE) (bool, error) {
 	return f.Start <= pc && pc < f.End, nil
 }
 
-func (t *Table) noFDE(pc uint64) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.count == 0 {
-		return t.errorf(0, ErrNoFDE, "%#x", pc)
-	}
-	return t.errorf(0, ErrNoFDE, "%#x; the section has %d problems, the first: %v", pc, t.count, t.problems[0])
-}
+func (t *Table) noFDE(pc uint64) error { return t.errorf(0, ErrNoFDE, "%s", t.without(pc)) }
 
 // buildIndex reads the head of every entry once. Linkers leave most FDEs in the
 // order of their code: what is in order already is not sorted.

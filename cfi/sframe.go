@@ -64,9 +64,7 @@ type SFrame struct {
 	inPlace   bool         // the FDEs are sorted and disjoint: they are searched as they are
 	index     []indexEntry // else; offset is an FDE's number
 
-	mu       sync.Mutex
-	problems []error
-	unkept   int // problems past maxProblems
+	problems
 }
 
 // NewSFrame checks the header of an .sframe. Of s it uses Name, Data, Address,
@@ -141,12 +139,7 @@ func (t *SFrame) FDE(pc uint64) (*SFrameFDE, error) {
 			return f, nil
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.problems) == 0 {
-		return nil, t.errorf(0, ErrNoFDE, "%#x", pc)
-	}
-	return nil, t.errorf(0, ErrNoFDE, "%#x; the section has %d problems, the first: %v", pc, len(t.problems)+t.unkept, t.problems[0])
+	return nil, t.errorf(0, ErrNoFDE, "%s", t.without(pc))
 }
 
 // search finds the one FDE that may cover pc.
@@ -254,24 +247,6 @@ func (t *SFrame) FDEs() iter.Seq2[*SFrameFDE, error] {
 			return yield(&c, nil)
 		})
 	}
-}
-
-// Problems returns what was found wrong so far that cost a lookup something. At
-// most 16 are kept.
-func (t *SFrame) Problems() []error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]error(nil), t.problems...)
-}
-
-func (t *SFrame) problem(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.problems) == maxProblems {
-		t.unkept++
-		return
-	}
-	t.problems = append(t.problems, err)
 }
 
 func (t *SFrame) errorf(offset uint64, err error, format string, args ...any) *Error {

@@ -50,17 +50,12 @@ type Table struct {
 	indexOnce sync.Once
 	indexes   []index // by code section; one where there is one address space
 
-	mu       sync.Mutex
-	problems []error
-	count    int // of problems, those not kept included
+	problems
 }
 
 // cieSlots bounds the memory for CIEs that were read; which slot a CIE has
 // depends on its offset. Large programs have one CIE for thousands of FDEs.
 const cieSlots = 256
-
-// maxProblems bounds how many problems a Table keeps.
-const maxProblems = 16
 
 // NewTable checks the description of a section. The section itself is read
 // when something is asked of the Table.
@@ -186,24 +181,6 @@ func (t *Table) CIEs() iter.Seq2[*CIE, error] {
 			c, err := t.cie(e.offset)
 			return yield(c, err)
 		})
-	}
-}
-
-// Problems returns what was found wrong so far that cost a lookup something: a
-// header that was given up, entries that the index had to leave out. At most 16
-// are kept.
-func (t *Table) Problems() []error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]error(nil), t.problems...)
-}
-
-func (t *Table) problem(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.count++
-	if len(t.problems) < maxProblems {
-		t.problems = append(t.problems, err)
 	}
 }
 
