@@ -139,3 +139,16 @@ func (g *globals) plugins() (plugin.Options, error) {
 	}
 	return o, nil
 }
+
+// targetFlags say where the files of a target are.
+type targetFlags struct {
+	exe       string
+	sysroot   string
+	debugDirs []string
+}
+
+func (f *targetFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
+	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+}

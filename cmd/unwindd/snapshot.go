@@ -17,10 +17,8 @@ import (
 // snapshotFlags are the flags of `unwindd snapshot`.
 type snapshotFlags struct {
 	*globals
-	exe       string
-	sysroot   string
-	debugDirs []string
-	files     bool
+	targetFlags
+	files bool
 }
 
 func newSnapshot(g *globals) *cobra.Command {
@@ -40,9 +38,7 @@ What is written has memory of the process in it. Only its owner may read it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
-	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	f.add(flags)
 	flags.BoolVar(&f.files, "files", false, "put in the files of the code, for who does not have them")
 	return cmd
 }

@@ -14,9 +14,7 @@ import (
 // stackFlags are the flags of `unwindd stack`.
 type stackFlags struct {
 	*globals
-	exe       string
-	sysroot   string
-	debugDirs []string
+	targetFlags
 	thread    string
 	registers bool
 	lanes     bool
@@ -47,9 +45,7 @@ of a wave do in each frame.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
-	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
-	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	f.add(flags)
 	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
 	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
 	flags.BoolVar(&f.lanes, "lanes", false, "print what the lanes of waves do in every frame")
