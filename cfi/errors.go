@@ -46,6 +46,7 @@ var (
 	// Rules.
 	ErrNoCFA        = errors.New("row has no CFA rule")
 	ErrNoRule       = errors.New("row has no rule for the register")
+	ErrLanes        = errors.New("the CFA cannot be divided among the lanes of the thread")
 	ErrNotMemory    = errors.New("CFA is not a memory byte address")
 	ErrAddressSpace = errors.New("unknown address space")
 	ErrRegisterSize = errors.New("size does not match the register")

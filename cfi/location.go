@@ -89,7 +89,8 @@ func lowMask(bits uint32) uint64 { return ^uint64(0) >> (64 - bits) }
 // Location returns where the caller's register of a column is, or the implicit
 // location that holds its value (A.6.4.1). ctx is that of the frame whose row
 // the rule is from, and cfa is that frame's CFA. ErrNoRule for Unspecified,
-// whose default is the architecture's, and for Architectural.
+// whose default is the architecture's, and for Architectural; ErrLanes where a
+// ValOffsetPerLane has no number of lanes or leaves a rest.
 func (r Rule) Location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
 	l, err := r.location(ev, ctx, column, cfa)
 	if err != nil {
@@ -107,7 +108,13 @@ func (r Rule) location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64
 	case Offset:
 		return move(cfa, r.Offset)
 	case ValOffset:
-		return r.valOffset(ev, ctx, column, cfa)
+		return r.valOffset(ev, ctx, column, cfa, 1)
+	case ValOffsetPerLane:
+		counter, ok := ctx.(LaneCounter)
+		if !ok || counter.ThreadLanes() == 0 {
+			return locexpr.Location{}, &Error{Err: ErrLanes, Detail: "how many there are is not known"}
+		}
+		return r.valOffset(ev, ctx, column, cfa, uint64(counter.ThreadLanes()))
 	case Register:
 		from, known := ctx.RegisterBits(r.Register)
 		to, ok := ctx.RegisterBits(column)
@@ -125,10 +132,16 @@ func (r Rule) location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64
 	return locexpr.Location{}, &Error{Err: ErrNoRule}
 }
 
-// valOffset is the address CFA+N as a value. The register must have the size
-// of an address of the CFA's space; a column that is no register takes that
+// A LaneCounter is a context that knows its thread's lanes.
+type LaneCounter interface {
+	// ThreadLanes is how many lanes the thread has; 0 where that is not known.
+	ThreadLanes() uint32
+}
+
+// valOffset is the address CFA+N as a value, divided. The register must have the
+// size of an address of the CFA's space; a column that is no register takes that
 // size.
-func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
+func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location, divisor uint64) (locexpr.Location, error) {
 	if _, _, ok := cfa.MemoryAddress(); !ok {
 		return locexpr.Location{}, &Error{Err: ErrNotMemory, Detail: cfa.String()}
 	}
@@ -147,7 +160,10 @@ func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint6
 	if address > lowMask(bits) {
 		return locexpr.Location{}, &Error{Err: ErrOverflow, Detail: fmt.Sprintf("address %#x of space %d, which has %d bits", address, space, bits)}
 	}
-	return locexpr.ImplicitUint64(address, bits, ctx.ByteOrder()), nil
+	if address%divisor != 0 {
+		return locexpr.Location{}, &Error{Err: ErrLanes, Detail: fmt.Sprintf("address %#x of space %d, %d lanes", address, space, divisor)}
+	}
+	return locexpr.ImplicitUint64(address/divisor, bits, ctx.ByteOrder()), nil
 }
 
 // valExpression is the value of the expression, which must have the size of

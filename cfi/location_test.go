@@ -71,6 +71,9 @@ func (f *frame) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint
 	return nil
 }
 
+// ThreadLanes is that of a wave.
+func (f *frame) ThreadLanes() uint32 { return 32 }
+
 func newFrame() *frame {
 	return &frame{registers: map[uint64]uint64{3: 0x33, 6: 0x7f00, 7: 0x7fff0000, 64: 0x100, 65: 0x6500}}
 }
@@ -141,6 +144,8 @@ func TestRuleLocation(t *testing.T) {
 		{"offset before the storage", Rule{Kind: Offset, Offset: -8}, 16, memory(0, 4), locexpr.Location{}, locexpr.ErrOutOfBounds},
 		{"offset of 2^61 bytes", Rule{Kind: Offset, Offset: 1 << 61}, 16, memory(0, 4), locexpr.Location{}, ErrOverflow},
 		{"val_offset", Rule{Kind: ValOffset, Offset: 16}, 7, memory(0, 0x1000), locexpr.ImplicitUint64(0x1010, 64, 0), nil},
+		{"val_offset per lane", Rule{Kind: ValOffsetPerLane, Offset: 0x40}, 64, memory(6, 0x1000), locexpr.ImplicitUint64(0x1040/32, 32, 0), nil},
+		{"val_offset per lane, with a rest", Rule{Kind: ValOffsetPerLane}, 64, memory(6, 0x1010), locexpr.Location{}, ErrLanes},
 		{"val_offset of 32 bits", Rule{Kind: ValOffset, Offset: 16}, 64, memory(6, 0x1000), locexpr.ImplicitUint64(0x1010, 32, 0), nil},
 		{"val_offset of a column that is no register", Rule{Kind: ValOffset}, 99, memory(6, 0x1000), locexpr.ImplicitUint64(0x1000, 32, 0), nil},
 		{"val_offset of another size", Rule{Kind: ValOffset}, 7, memory(6, 0x1000), locexpr.Location{}, ErrRegisterSize},

@@ -19,13 +19,17 @@ const (
 	Expression             // saved where the expression says
 	ValExpression          // is what the expression says
 	Architectural          // defined outside the documents, by the augmentation
+	// ValOffsetPerLane is CFA+N divided by the lanes of the thread: a stack
+	// pointer that counts the bytes of one lane, in a stack that all lanes share.
+	// No file says so; an architecture's default does.
+	ValOffsetPerLane
 )
 
 // A Rule says how one register of the caller is found.
 type Rule struct {
 	Kind     RuleKind
 	Register uint64 // Register: the register that holds it
-	Offset   int64  // Offset, ValOffset: bytes from the CFA
+	Offset   int64  // Offset, ValOffset, ValOffsetPerLane: bytes from the CFA
 	Expr     []byte // Expression, ValExpression: operations, in the object's dialect
 }
 

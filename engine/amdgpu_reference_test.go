@@ -413,8 +413,8 @@ func (s *refState) unlessUnknown(do func()) (ok bool) {
 func (f *refFrame) findSaved(n uint64) refPlace {
 	rule, ok := f.row.rules[n]
 	switch {
-	case !ok && n == 64 && f.scratch: // SGPR32: the CFA divided by the wave size, which no rule can say
-		return refPlace{kind: 'u'}
+	case !ok && n == 64 && f.scratch: // the stack pointer of the caller is a lane's part of the CFA
+		return refPlace{kind: 'v', value: littleEndianBytes(f.cfa/f.lanes, 4)}
 	case !ok && n == 64: // the stack pointer of the caller is the CFA
 		return refPlace{kind: 'v', value: littleEndianBytes(f.cfa, 4)}
 	case !ok, rule == "same":

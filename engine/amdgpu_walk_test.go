@@ -29,7 +29,7 @@ type waveCode struct {
 	lanes     uint64
 	fdes      [][]listedRow // by llvm-dwarfdump
 	calls     []uint64      // return addresses
-	scratch   bool          // the stack pointer counts the bytes of a lane: it is not known in a caller
+	scratch   bool          // the stack pointer counts the bytes of a lane
 }
 
 // corpusCode are the objects of the corpus with full call frame information.
@@ -330,9 +330,7 @@ func (w *waveTest) compare(f *frame, want *refFrame, numbers []uint64) {
 		err = l.Read(frameContext{frame: f}, got, bits)
 		switch {
 		case !defined:
-			if w.counts.undefined++; n == 64 && w.code.scratch {
-				w.counts.unknown++
-			}
+			w.counts.undefined++
 			if !errors.Is(err, locexpr.ErrUndefined) {
 				w.t.Errorf("%s: %v, expected it to be undefined", where(), err)
 			}

@@ -79,6 +79,14 @@ type frameContext struct {
 	*frame
 }
 
+// ThreadLanes is how many lanes the thread has.
+func (c frameContext) ThreadLanes() uint32 {
+	if b := c.walker.thread.binding; b != nil {
+		return b.Lanes
+	}
+	return 0
+}
+
 // nowhere says whether the PC of the frame is not known: it is the top frame of
 // a thread whose PC the target does not say.
 func (f *frame) nowhere() bool { return f.walker.thread.noPC }

@@ -12,9 +12,7 @@ func (c surrounded) Lane() (lane, lanes uint64, err error) {
 	if c.s.Lane == nil {
 		return c.frameContext.NoContext.Lane()
 	}
-	if b := c.walker.thread.binding; b != nil {
-		lanes = uint64(b.Lanes)
-	}
+	lanes = uint64(c.ThreadLanes())
 	if lane = uint64(*c.s.Lane); lanes > 0 && lane >= lanes {
 		return 0, 0, fmt.Errorf("lane %d of a thread with %d", lane, lanes)
 	}

@@ -138,7 +138,7 @@ func (c *checker) rules(field string, rules []cfi.RegisterRule) error {
 
 func (c *checker) rule(r *cfi.Rule) error {
 	switch r.Kind {
-	case cfi.Undefined, cfi.SameValue, cfi.Offset, cfi.ValOffset, cfi.Architectural:
+	case cfi.Undefined, cfi.SameValue, cfi.Offset, cfi.ValOffset, cfi.ValOffsetPerLane, cfi.Architectural:
 		return nil
 	case cfi.Register:
 		return c.register("Rule.Register", r.Register)

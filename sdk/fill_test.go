@@ -12,7 +12,7 @@ import (
 
 // lastOf is the last value of each enumeration of the messages.
 var lastOf = map[reflect.Type]uint64{
-	reflect.TypeFor[cfi.RuleKind]():          uint64(cfi.Architectural),
+	reflect.TypeFor[cfi.RuleKind]():          uint64(cfi.ValOffsetPerLane),
 	reflect.TypeFor[cfi.CFAKind]():           uint64(cfi.CFAExpression),
 	reflect.TypeFor[object.RelocationKind](): uint64(object.RelocationRelative),
 	reflect.TypeFor[ByteOrder]():             uint64(BigEndian),

@@ -27,7 +27,7 @@ func encodeOptionalRules(rules []cfi.RegisterRule) *pb.Rules {
 func decodeRules(p *pb.Rules) ([]cfi.RegisterRule, error) {
 	d := decoder{message: "Rules"}
 	n := d.entries("columns", len(p.GetColumns()))
-	enums(&d, "kinds", p.GetKinds(), n, cfi.Architectural)
+	enums(&d, "kinds", p.GetKinds(), n, cfi.ValOffsetPerLane)
 	d.length("registers", len(p.GetRegisters()), n)
 	d.length("offsets", len(p.GetOffsets()), n)
 	exprs := d.bytes("expressions", p.GetExpressions(), n)

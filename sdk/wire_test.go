@@ -393,6 +393,7 @@ func TestEnumerationsOfTheProtocolHaveTheSameNumbers(t *testing.T) {
 		cfi.Undefined: "RULE_UNDEFINED", cfi.SameValue: "RULE_SAME_VALUE", cfi.Offset: "RULE_OFFSET",
 		cfi.ValOffset: "RULE_VAL_OFFSET", cfi.Register: "RULE_REGISTER", cfi.Expression: "RULE_EXPRESSION",
 		cfi.ValExpression: "RULE_VAL_EXPRESSION", cfi.Architectural: "RULE_ARCHITECTURAL",
+		cfi.ValOffsetPerLane: "RULE_VAL_OFFSET_PER_LANE",
 	} {
 		if pb.RuleKind_name[int32(number)] != name {
 			t.Errorf("RuleKind %d is %s in the protocol, expected %s", number, pb.RuleKind_name[int32(number)], name)

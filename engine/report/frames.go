@@ -130,6 +130,8 @@ func (c *CallFrames) rule(r *cfi.Rule, expr func([]byte) string) string {
 		return "cfa" + signed(r.Offset)
 	case cfi.ValOffset:
 		return "valcfa" + signed(r.Offset)
+	case cfi.ValOffsetPerLane:
+		return "valcfa" + signed(r.Offset) + "/lanes"
 	case cfi.Register:
 		return c.Register(r.Register)
 	case cfi.Expression:

@@ -132,7 +132,7 @@ func TestClobberedRegistersAreLostWhereNothingSaysWhatAFunctionChanged(t *testin
 		}
 	}
 	k := readObject(t, "testdata/amd_k.gfx1100.co").open(t)
-	if got := ruleOf(k, 64); got != cfi.Undefined {
+	if got := ruleOf(k, 64); got != cfi.ValOffsetPerLane {
 		t.Errorf("SGPR32 of gfx1100, whose stack pointer counts the bytes of a lane: rule %d", got)
 	}
 	// Of gfx908, which is before gfx90a, no accumulation register is preserved.

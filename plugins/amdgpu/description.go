@@ -46,8 +46,8 @@ func Description() *sdk.Description {
 // The stack pointer is another matter: a function that calls another one moves
 // it up and says nothing of that. What it was on entry is the caller's, and is
 // the CFA, where stack pointers count the bytes of the whole wave. Where they
-// count those of a lane (with architected flat scratch), the CFA is a multiple
-// of it that only the wave size tells, and it is not known here.
+// count those of a lane (with architected flat scratch), it is a lane's part of
+// that.
 func defaultRules(p *processor) []cfi.RegisterRule {
 	var rules []cfi.RegisterRule
 	for _, r := range rangesByNumber() {
@@ -56,7 +56,7 @@ func defaultRules(p *processor) []cfi.RegisterRule {
 			if r.First+i == sgpr0+32 {
 				rule.Kind = cfi.ValOffset
 				if p != nil && p.scratch == architectedScratch {
-					rule.Kind = cfi.Undefined
+					rule.Kind = cfi.ValOffsetPerLane
 				}
 			}
 			rules = append(rules, cfi.RegisterRule{Column: uint64(r.First + i), Rule: rule})

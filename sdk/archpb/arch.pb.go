@@ -34,15 +34,16 @@ const (
 type RuleKind int32
 
 const (
-	RuleKind_RULE_UNSPECIFIED    RuleKind = 0
-	RuleKind_RULE_UNDEFINED      RuleKind = 1
-	RuleKind_RULE_SAME_VALUE     RuleKind = 2
-	RuleKind_RULE_OFFSET         RuleKind = 3
-	RuleKind_RULE_VAL_OFFSET     RuleKind = 4
-	RuleKind_RULE_REGISTER       RuleKind = 5
-	RuleKind_RULE_EXPRESSION     RuleKind = 6
-	RuleKind_RULE_VAL_EXPRESSION RuleKind = 7
-	RuleKind_RULE_ARCHITECTURAL  RuleKind = 8
+	RuleKind_RULE_UNSPECIFIED         RuleKind = 0
+	RuleKind_RULE_UNDEFINED           RuleKind = 1
+	RuleKind_RULE_SAME_VALUE          RuleKind = 2
+	RuleKind_RULE_OFFSET              RuleKind = 3
+	RuleKind_RULE_VAL_OFFSET          RuleKind = 4
+	RuleKind_RULE_REGISTER            RuleKind = 5
+	RuleKind_RULE_EXPRESSION          RuleKind = 6
+	RuleKind_RULE_VAL_EXPRESSION      RuleKind = 7
+	RuleKind_RULE_ARCHITECTURAL       RuleKind = 8
+	RuleKind_RULE_VAL_OFFSET_PER_LANE RuleKind = 9
 )
 
 // Enum value maps for RuleKind.
@@ -57,17 +58,19 @@ var (
 		6: "RULE_EXPRESSION",
 		7: "RULE_VAL_EXPRESSION",
 		8: "RULE_ARCHITECTURAL",
+		9: "RULE_VAL_OFFSET_PER_LANE",
 	}
 	RuleKind_value = map[string]int32{
-		"RULE_UNSPECIFIED":    0,
-		"RULE_UNDEFINED":      1,
-		"RULE_SAME_VALUE":     2,
-		"RULE_OFFSET":         3,
-		"RULE_VAL_OFFSET":     4,
-		"RULE_REGISTER":       5,
-		"RULE_EXPRESSION":     6,
-		"RULE_VAL_EXPRESSION": 7,
-		"RULE_ARCHITECTURAL":  8,
+		"RULE_UNSPECIFIED":         0,
+		"RULE_UNDEFINED":           1,
+		"RULE_SAME_VALUE":          2,
+		"RULE_OFFSET":              3,
+		"RULE_VAL_OFFSET":          4,
+		"RULE_REGISTER":            5,
+		"RULE_EXPRESSION":          6,
+		"RULE_VAL_EXPRESSION":      7,
+		"RULE_ARCHITECTURAL":       8,
+		"RULE_VAL_OFFSET_PER_LANE": 9,
 	}
 )
 
@@ -4891,7 +4894,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\fR\x04name\"!\n" +
 	"\vSectionPart\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data*\xc8\x01\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data*\xe6\x01\n" +
 	"\bRuleKind\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eRULE_UNDEFINED\x10\x01\x12\x13\n" +
@@ -4901,7 +4904,8 @@ const file_arch_proto_rawDesc = "" +
 	"\rRULE_REGISTER\x10\x05\x12\x13\n" +
 	"\x0fRULE_EXPRESSION\x10\x06\x12\x17\n" +
 	"\x13RULE_VAL_EXPRESSION\x10\a\x12\x16\n" +
-	"\x12RULE_ARCHITECTURAL\x10\b*=\n" +
+	"\x12RULE_ARCHITECTURAL\x10\b\x12\x1c\n" +
+	"\x18RULE_VAL_OFFSET_PER_LANE\x10\t*=\n" +
 	"\aCFAKind\x12\f\n" +
 	"\bCFA_NONE\x10\x00\x12\x10\n" +
 	"\fCFA_REGISTER\x10\x01\x12\x12\n" +
