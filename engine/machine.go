@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -34,6 +35,7 @@ type machine struct {
 	returnRow *cfi.Row
 	order     locexpr.ByteOrder
 	watched   map[string]bool // names of functions that the plugin wants to be told about
+	dialects  sync.Map        // *locexpr.Dialect by name, of those that were asked for
 }
 
 func newMachine(a *plugin.Arch) *machine {
@@ -151,16 +153,25 @@ func (s *ruleSet) rule(row *cfi.Row, column uint64) cfi.Rule {
 	return s.column(column)
 }
 
-// dialect is the table of a dialect that the architecture or the project has; nil
-// for no name.
+// dialect is the table of a dialect that the architecture or the project has;
+// standard DWARF for no name. It is made once: objects and overrides are many.
 func (m *machine) dialect(name string) (*locexpr.Dialect, error) {
 	if name == "" {
-		return nil, nil
+		return locexpr.DWARF5, nil
+	}
+	if d, ok := m.dialects.Load(name); ok {
+		return d.(*locexpr.Dialect), nil
 	}
 	for i := range m.desc.Dialects {
-		if m.desc.Dialects[i].Name == name {
-			return m.desc.Dialects[i].Table()
+		if m.desc.Dialects[i].Name != name {
+			continue
 		}
+		d, err := m.desc.Dialects[i].Table()
+		if err != nil {
+			return nil, err
+		}
+		first, _ := m.dialects.LoadOrStore(name, d)
+		return first.(*locexpr.Dialect), nil
 	}
 	if d, ok := locexpr.DialectByName(name); ok {
 		return d, nil

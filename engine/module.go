@@ -47,7 +47,6 @@ type module struct {
 	ruled    []sdk.Function // functions about which the plugin said something, by start
 	defaults *ruleSet
 	special  map[*sdk.Function]*ruleSet // default rules of single functions
-	dialects []dialectRule              // of expressions of CFI, the first that fits
 	rows     map[rowKey]*rowSource
 	problems []string
 
@@ -55,8 +54,8 @@ type module struct {
 	symbols     *resolve.Resolver // nil without an object
 	debug       object.Found
 
-	units []producerDialect          // of expressions in .debug_info, the first that fits
-	lanes map[uint64]*laneAttributes // by address
+	dialects dialectList                // of the object's expressions
+	lanes    map[uint64]*laneAttributes // by address
 }
 
 // rowKey is an address of the object; exact tells a frame that is about to
@@ -71,7 +70,7 @@ type rowSource struct {
 	row       *cfi.Row
 	by        FoundBy
 	defaults  *ruleSet
-	dialect   *locexpr.Dialect // of the expressions of a row of CFI; nil: standard DWARF
+	dialect   *locexpr.Dialect // of the expressions of a row of CFI; nil: of one by another source
 	outermost string           // why no caller is looked for; "" when one is
 
 	fast     cfi.CompiledRow // row and defaults, where compiled
@@ -98,44 +97,6 @@ func (s *rowSource) compile(m *machine) {
 	}
 	fast, err := m.compiler.Compile(s.row, s.defaults.column)
 	s.fast, s.compiled = fast, err == nil
-}
-
-// A dialectRule puts a dialect in force for the CIEs whose augmentation begins
-// so.
-type dialectRule struct {
-	augmentation string
-	dialect      *locexpr.Dialect
-}
-
-// setDialects takes up what the plugin says of the encoding of expressions.
-func (m *module) setDialects(answer *sdk.OpenObjectAnswer) error {
-	m.dialects = nil
-	add := func(augmentation, name string) error {
-		dialect, err := m.arch.dialect(name)
-		if err == nil && dialect != nil {
-			m.dialects = append(m.dialects, dialectRule{augmentation, dialect})
-		}
-		return err
-	}
-	for _, o := range answer.Overrides {
-		if o.Augmentation == "" {
-			continue // for units of .debug_info
-		}
-		if err := add(o.Augmentation, o.Dialect); err != nil {
-			return err
-		}
-	}
-	return add("", answer.Dialect)
-}
-
-// dialect is the dialect in force for a CIE; nil: standard DWARF.
-func (m *module) dialect(c *cfi.CIE) *locexpr.Dialect {
-	for _, r := range m.dialects {
-		if strings.HasPrefix(c.Augmentation, r.augmentation) {
-			return r.dialect
-		}
-	}
-	return nil
 }
 
 // noRow says that no source has a row for an address; the text says what each
@@ -261,10 +222,7 @@ func (m *module) open(ctx context.Context) error {
 	for _, p := range answer.Problems {
 		m.problem("%s", p)
 	}
-	if err := m.setDialects(answer); err != nil {
-		return err
-	}
-	if err := m.setUnitDialects(answer); err != nil {
+	if m.dialects, err = newDialectList(m.arch, answer); err != nil {
 		return err
 	}
 	m.defaults = m.arch.defaults
@@ -438,7 +396,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 		}
 		switch {
 		case err == nil:
-			source.row, source.by, source.dialect = row, ByCFI, m.dialect(fde.CIE)
+			source.row, source.by, source.dialect = row, ByCFI, m.dialects.ofCIE(fde.CIE)
 			return source, nil
 		case errors.Is(err, cfi.ErrNoFDE):
 		case errors.Is(err, errEmptyFDE):

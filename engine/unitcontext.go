@@ -2,11 +2,9 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // unitContext evaluates expressions of debugging information in a frame. All
@@ -28,7 +26,7 @@ func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
 // in calls f with the evaluator as a unit's expressions need it.
 func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) (locexpr.Location, error)) (locexpr.Location, error) {
 	dialect, offsetSize := u.ev.Dialect, u.ev.OffsetSize
-	u.ev.Dialect, u.ev.OffsetSize = u.frame.module.unitDialect(unit), unit.OffsetSize()
+	u.ev.Dialect, u.ev.OffsetSize = u.frame.module.dialects.ofUnit(unit), unit.OffsetSize()
 	defer func() { u.ev.Dialect, u.ev.OffsetSize = dialect, offsetSize }()
 	return f(&u.ev)
 }
@@ -89,52 +87,11 @@ func (u *unitContext) callEntry(unit dwarf.Unit, ref locexpr.EntryRef) (locexpr.
 	if l.Lists == nil {
 		return locexpr.Callee{
 			Kind: locexpr.CalleeExpression, Expr: l.Expr, Context: c,
-			Dialect: u.frame.module.unitDialect(l.Unit), OffsetSize: l.Unit.OffsetSize(),
+			Dialect: u.frame.module.dialects.ofUnit(l.Unit), OffsetSize: l.Unit.OffsetSize(),
 		}, nil
 	}
 	place, err := u.in(l.Unit, func(ev *locexpr.Evaluator) (locexpr.Location, error) {
 		return ev.EvaluateList(l.Lists, l.Offset, l.Base, c)
 	})
 	return locexpr.Callee{Kind: locexpr.CalleeLocation, Location: place}, err
-}
-
-// A producerDialect is the dialect of the units whose producer begins so.
-type producerDialect struct {
-	producer string
-	dialect  *locexpr.Dialect
-}
-
-// setUnitDialects takes up what the plugin says of expressions in .debug_info.
-func (m *module) setUnitDialects(answer *sdk.OpenObjectAnswer) error {
-	m.units = nil
-	add := func(producer, name string) error {
-		dialect, err := m.arch.dialect(name)
-		m.units = append(m.units, producerDialect{producer, dialect})
-		return err
-	}
-	for _, o := range answer.Overrides {
-		if o.Producer == "" {
-			continue // for CIEs
-		}
-		if err := add(o.Producer, o.Dialect); err != nil {
-			return err
-		}
-	}
-	return add("", answer.Dialect)
-}
-
-// unitDialect is the dialect of a unit's expressions; nil: standard DWARF.
-func (m *module) unitDialect(u dwarf.Unit) *locexpr.Dialect {
-	producer := ""
-	if len(m.units) > 1 {
-		if root, err := u.Root(); err == nil {
-			producer, _, _ = root.Text(dwarf.AttrProducer)
-		}
-	}
-	for _, d := range m.units {
-		if strings.HasPrefix(producer, d.producer) {
-			return d.dialect
-		}
-	}
-	return nil
 }

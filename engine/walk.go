@@ -120,7 +120,7 @@ func (w *walker) evaluator(source *rowSource) *locexpr.Evaluator {
 	switch {
 	case source.by != ByCFI:
 		return &w.pluginEval
-	case source.dialect == nil:
+	case source.dialect == nil || source.dialect == locexpr.DWARF5:
 		return &w.cfiEval
 	}
 	ev := w.dialectEvals[source.dialect]
