@@ -96,7 +96,7 @@ func (m *genMachine) run(visit func()) error {
 		visit()
 		in := m.in()
 		switch err := m.step(in); {
-		case err == errEndOfThread:
+		case errors.Is(err, errEndOfThread):
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s:%d: %s: %w", m.path, in.line, in.text, err)
