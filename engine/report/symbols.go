@@ -313,9 +313,10 @@ func (s *SymbolWriter) function(f *symbol.Frame) string {
 	case s.options.Functions == ShortNames && f.Name != "":
 		name = f.Name
 	case name == "":
-		// What the function is declared in is left out. Where Function ends in
-		// another name, it is the linkage name, which is not mangled.
-		if name = f.Function; f.Name != "" && strings.HasSuffix(name, f.Name) {
+		// What the function is declared in is left out. Where Function is
+		// another name, it is the linkage name, which is not mangled, and may
+		// well end in Name: __clang_ocl_kern_imp_f of the body of a kernel f.
+		if name = f.Function; f.Name != "" && strings.HasSuffix(name, "::"+f.Name) {
 			name = f.Name
 		}
 	}
