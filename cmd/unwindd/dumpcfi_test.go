@@ -211,8 +211,8 @@ func TestEntriesEqualLLVMDwarfdump(t *testing.T) {
 			files = append(files, file{f.path(t), cpu})
 		}
 	}
-	for _, path := range corpus(t, "amdgpu/*/*gfx90a*.co") {
-		files = append(files, file{path, wave64})
+	for _, path := range codeObjects(t) {
+		files = append(files, file{path, &rowText{names: amdgpu.Description().Names(wavesOf(t, path)), expr: wave64.expr}})
 	}
 	files = append(files, file{assemble(t, "vendor.s", "amdgcn-amd-amdhsa", "-mcpu=gfx90a"), wave64})
 	for _, f := range files {

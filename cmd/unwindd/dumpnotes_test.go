@@ -51,21 +51,6 @@ func dumpNotes(t *testing.T, path string) *dumpedNotes {
 	return &d
 }
 
-// codeObjects are those of AMDGPU in the tree, and in the corpus where it lies
-// beside the checkout.
-func codeObjects(t *testing.T) []string {
-	t.Helper()
-	files, _ := filepath.Glob("../../plugins/amdgpu/testdata/*.co")
-	if len(files) < 3 {
-		t.Fatalf("%d code objects in plugins/amdgpu/testdata", len(files))
-	}
-	for up := "../.."; len(up) < 32; up += "/.." {
-		list, _ := filepath.Glob(up + "/shared/corpus/amdgpu/*/*.co")
-		files = append(files, list...)
-	}
-	return files
-}
-
 // noteLine is a note in the output of llvm-readelf.
 var noteLine = regexp.MustCompile(`(?m)^  (\S+) +0x([0-9a-f]{8})\t(?:(NT_\w+)|Unknown note type: \(0x([0-9a-f]+)\))`)
 
@@ -124,12 +109,17 @@ func TestNotesAsLLVMListsThem(t *testing.T) {
 	}
 }
 
-// TestMetadataFieldByField holds the metadata of every code object against what
-// llvm-readelf prints as YAML.
+// llvmHeader is what the header says, as llvm-readelf prints it: the version of
+// the ABI and the processor.
+var llvmHeader = regexp.MustCompile(`(?s)ABI Version: +(\d+)\n.*Flags: +0x[0-9a-f]+, ([^,\s]+)`)
+
+// TestMetadataFieldByField holds the metadata of every code object, its processor
+// and the version of its ABI against what llvm-readelf prints, the metadata as
+// YAML.
 func TestMetadataFieldByField(t *testing.T) {
 	tool := llvm(t, "readelf")
 	for _, path := range codeObjects(t) {
-		out, err := exec.Command(tool, "--notes", path).Output()
+		out, err := exec.Command(tool, "--file-header", "--notes", path).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -154,8 +144,15 @@ func TestMetadataFieldByField(t *testing.T) {
 		if diff := cmp.Diff(want, d.Notes[0].Contents); diff != "" {
 			t.Errorf("%s (-llvm +got)\n%s", path, diff)
 		}
-		if target := want.(map[string]any)["amdhsa.target"].(string); !strings.HasPrefix(target, "amdgcn-amd-amdhsa--"+d.Processor) || d.Arch != "amdgpu" || d.ABIVersion != 4 {
-			t.Errorf("%s: for %q, ABI version %d; the metadata says %q", path, d.Processor, d.ABIVersion, target)
+		head := llvmHeader.FindStringSubmatch(string(out))
+		if head == nil {
+			t.Fatalf("llvm-readelf prints\n%.1000s", out)
+		}
+		if d.Arch != "amdgpu" || d.Processor != head[2] || fmt.Sprint(d.ABIVersion) != head[1] {
+			t.Errorf("%s: %s %s, ABI version %d, of llvm-readelf %s, %s", path, d.Arch, d.Processor, d.ABIVersion, head[2], head[1])
+		}
+		if target := want.(map[string]any)["amdhsa.target"].(string); !strings.HasPrefix(target, "amdgcn-amd-amdhsa--"+d.Processor) {
+			t.Errorf("%s: for %q; the metadata says %q", path, d.Processor, target)
 		}
 	}
 }

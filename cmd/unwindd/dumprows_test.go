@@ -544,8 +544,11 @@ func (x *rowText) llvmRegister(t *testing.T, name string) uint64 {
 			return n
 		}
 	}
-	if name == "PC_REG" {
+	switch name {
+	case "PC_REG":
 		name = "PC"
+	case "EXEC_LO": // of waves of 32 lanes
+		name = "EXEC"
 	}
 	return x.register(t, name)
 }
@@ -824,11 +827,11 @@ func notRelocated(addends map[uint64]uint64, want, got listedFDE) string {
 }
 
 // TestRowsOfAcceleratorsEqualLLVMDwarfdump does the same for every object of the
-// corpus with call frame information.
+// corpus with call frame information, and for those that are compiled here.
 func TestRowsOfAcceleratorsEqualLLVMDwarfdump(t *testing.T) {
 	long(t)
 	llvm(t, "dwarfdump")
-	files := corpus(t, "amdgpu/*/*.co", "visa/*/*.elf", "visa/zebin/*.zebin")
+	files := append(corpus(t, "visa/*/*.elf", "visa/zebin/*.zebin"), codeObjects(t)...)
 	files = append(files, assemble(t, "vendor.s", "amdgcn-amd-amdhsa", "-mcpu=gfx90a"))
 	total, classes := [3]int{}, map[string]int{}
 	for _, path := range files {
@@ -836,17 +839,12 @@ func TestRowsOfAcceleratorsEqualLLVMDwarfdump(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		machine, flags := o.Machine(), o.Flags()
+		machine := o.Machine()
 		o.Close()
 		d, dialect := visa.Description(), locexpr.DWARF5 // of Intel's operations LLVM knows none
 		lanes := uint32(0)
 		if machine == 224 {
-			d, dialect = amdgpu.Description(), locexpr.LLVMUser
-			if p, ok := d.ObjectProcessor(flags); ok {
-				lanes = p.Lanes[0]
-			} else {
-				t.Errorf("%s: the flags %#x tell no processor", path, flags)
-			}
+			d, dialect, lanes = amdgpu.Description(), locexpr.LLVMUser, wavesOf(t, path)
 		}
 		ours := &rowText{names: names(d, lanes), undefined: true, expr: decodable(t, dialect)}
 		theirs := &rowText{names: ours.names, undefined: true}
@@ -868,7 +866,7 @@ func TestRowsOfAcceleratorsEqualLLVMDwarfdump(t *testing.T) {
 	}
 	sort.Strings(keys)
 	t.Logf("%d files: %d FDEs, %d rows, %d rules; FDEs that differ: %v", len(files), total[0], total[1], total[2], classes)
-	if len(files) < 35 || total[0] < 120 {
-		t.Errorf("%d files with %d FDEs, expected 35 with 120", len(files), total[0])
+	if len(files) < 65 || total[0] < 300 {
+		t.Errorf("%d files with %d FDEs, expected 65 with 300", len(files), total[0])
 	}
 }

@@ -55,6 +55,20 @@ var built struct {
 	paths map[string]string
 }
 
+// builtFolder is the folder of what is built once for all tests, which TestMain
+// removes. The caller holds the lock of built.
+func builtFolder(t *testing.T) string {
+	t.Helper()
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "unwindd-subjects-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.paths = dir, map[string]string{}
+	}
+	return built.dir
+}
+
 // build compiles a subject once and returns its executable.
 func build(t *testing.T, name string) string {
 	t.Helper()
@@ -65,14 +79,7 @@ func build(t *testing.T, name string) string {
 	if p := built.paths[name]; p != "" {
 		return p
 	}
-	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "unwindd-subjects-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.dir, built.paths = dir, map[string]string{}
-	}
-	out := filepath.Join(built.dir, name)
+	out := filepath.Join(builtFolder(t), name)
 	args := append(append([]string(nil), s.build[1:]...), out)
 	switch name {
 	case "gosubject":

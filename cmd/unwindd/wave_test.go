@@ -50,13 +50,19 @@ func waveSnapshot(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return archive(t, map[string][]byte{"snapshot.json": text, "amd_h.co": code, "m": saved})
+}
+
+// archive writes a snapshot with members.
+func archive(t *testing.T, members map[string][]byte) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "wave.snapshot")
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	z := zip.NewWriter(f)
-	for member, data := range map[string][]byte{"snapshot.json": text, "amd_h.co": code, "m": saved} {
+	for member, data := range members {
 		w, err := z.Create(member)
 		if err == nil {
 			_, err = w.Write(data)

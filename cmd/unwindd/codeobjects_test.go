@@ -1,0 +1,426 @@
+package main
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+)
+
+// hipShapes is device code of many shapes, and a program of the host with it.
+const hipShapes = "testdata/hip/shapes.hip"
+
+// A deviceBuild is a code object that clang makes.
+type deviceBuild struct {
+	source, processor, flags string
+	// cfi says that call frame information is written into the assembly, since
+	// clang writes entries without any rule.
+	cfi bool
+}
+
+// name is the object's file.
+func (b deviceBuild) name() string {
+	name := strings.TrimSuffix(filepath.Base(b.source), filepath.Ext(b.source)) + "." + b.processor + strings.ReplaceAll(b.flags, " ", "")
+	if b.cfi {
+		name += ".cfi"
+	}
+	return strings.ReplaceAll(name, ":", ",") + ".co"
+}
+
+// deviceBuilds are kernels of OpenCL C and HIP for four processors, optimized and
+// not, and some for others, in other forms.
+func deviceBuilds() (list []deviceBuild) {
+	const objects = "../../plugins/amdgpu/testdata/"
+	sources := []string{objects + "amd_k.cl", objects + "amd_h.hip", hipShapes}
+	for _, processor := range []string{"gfx90a", "gfx942", "gfx1030", "gfx1100"} {
+		for _, source := range sources {
+			for _, flags := range []string{"-O0", "-O2"} {
+				list = append(list, deviceBuild{source: source, processor: processor, flags: flags})
+			}
+		}
+		list = append(list, deviceBuild{hipShapes, processor, "-O2", true})
+	}
+	return append(list,
+		deviceBuild{source: hipShapes, processor: "gfx90a:sramecc-:xnack+", flags: "-O1 -gdwarf-4"},
+		deviceBuild{source: hipShapes, processor: "gfx906", flags: "-O2 -mcode-object-version=4"},
+		deviceBuild{source: hipShapes, processor: "gfx1030", flags: "-O2 -mcode-object-version=5 -mwavefrontsize64"},
+		deviceBuild{source: hipShapes, processor: "gfx1201", flags: "-O2 -gz=zlib"},
+		deviceBuild{source: hipShapes, processor: "gfx11-generic", flags: "-O3 -gline-tables-only"},
+	)
+}
+
+// make compiles the object in a folder, which is another one than the source's.
+func (b deviceBuild) make(t *testing.T, dir string) string {
+	t.Helper()
+	source, err := filepath.Abs(b.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) {
+		cmd := exec.Command(name, args...)
+		cmd.Dir = dir
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, text)
+		}
+	}
+	args := []string{"-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "--offload-arch=" + b.processor, "-nogpuinc"}
+	if filepath.Ext(source) == ".cl" {
+		args = []string{"-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + b.processor}
+	}
+	args = append(append(args, "-nogpulib", "-g", source), strings.Fields(b.flags)...)
+	if !b.cfi {
+		run("clang-22", append(args, "-o", b.name())...)
+		return filepath.Join(dir, b.name())
+	}
+	lanes := "64"
+	if strings.HasPrefix(b.processor, "gfx1") {
+		lanes = "32"
+	}
+	inject, err := filepath.Abs("../../plugins/amdgpu/testdata/inject_cfi.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run("clang-22", append(args, "-S", "-o", "plain.s")...)
+	run("python3", inject, "plain.s", "cfi.s", lanes)
+	run("clang-22", "-target", "amdgcn-amd-amdhsa", "-mcpu="+b.processor, "-x", "assembler", "-o", b.name(), "cfi.s")
+	return filepath.Join(dir, b.name())
+}
+
+// compiled are the objects of deviceBuilds once they are made.
+var compiled []string
+
+// compiledCodeObjects makes the objects of deviceBuilds, once.
+func compiledCodeObjects(t *testing.T) []string {
+	t.Helper()
+	need(t, "clang-22", "ld.lld-22", "python3")
+	built.Lock()
+	defer built.Unlock()
+	if compiled == nil {
+		var files []string
+		for _, b := range deviceBuilds() {
+			files = append(files, b.make(t, builtFolder(t)))
+		}
+		compiled = files
+	}
+	return slices.Clone(compiled)
+}
+
+// codeObjects are those of AMDGPU in the tree, those that are compiled here, and
+// those of the corpus where it lies beside the checkout. With -short nothing is
+// compiled.
+func codeObjects(t *testing.T) []string {
+	t.Helper()
+	files, _ := filepath.Glob("../../plugins/amdgpu/testdata/*.co")
+	if len(files) < 3 {
+		t.Fatalf("%d code objects in plugins/amdgpu/testdata", len(files))
+	}
+	if !testing.Short() {
+		files = append(files, compiledCodeObjects(t)...)
+	}
+	for up := "../.."; len(up) < 32; up += "/.." {
+		list, _ := filepath.Glob(up + "/shared/corpus/amdgpu/*/*.co")
+		files = append(files, list...)
+	}
+	return files
+}
+
+// wavesOf is the wave size of the processor that a code object is for, by the
+// flags of its header.
+func wavesOf(t *testing.T, path string) uint32 {
+	t.Helper()
+	o, err := object.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	p, ok := amdgpu.Description().ObjectProcessor(o.Flags())
+	if !ok {
+		t.Fatalf("%s: the flags %#x tell no processor", path, o.Flags())
+	}
+	return p.Lanes[0]
+}
+
+// functionsOf are the functions in the symbol table of a file, by address, and
+// which of them are kernels: those have a descriptor, NAME.kd.
+func functionsOf(t *testing.T, path string) (list []elf.Symbol, kernels map[string]bool) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels = map[string]bool{}
+	for _, s := range symbols {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {
+			list = append(list, s)
+		}
+		if name, ok := strings.CutSuffix(s.Name, ".kd"); ok {
+			kernels[name] = true
+		}
+	}
+	slices.SortFunc(list, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
+	if len(list) < 3 || len(kernels) == 0 {
+		t.Fatalf("%s has %d functions, %d kernels", path, len(list), len(kernels))
+	}
+	return list, kernels
+}
+
+// addressesOfFunctions are the addresses of every fourth byte of each function.
+func addressesOfFunctions(t *testing.T, path string) (list []uint64) {
+	t.Helper()
+	functions, _ := functionsOf(t, path)
+	for _, s := range functions {
+		for a := s.Value; a < s.Value+s.Size; a += 4 {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// startLine is startFile, and the end of the line.
+var startLine = regexp.MustCompile(startFile.String() + `\n`)
+
+// TestCodeObjectsSymbolizeAsLLVM asks for every instruction of every function of
+// the code objects, and for the variables there.
+func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
+	long(t)
+	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
+	var all, some []string
+	files := 0
+	for _, path := range codeObjects(t) {
+		if strings.HasSuffix(path, ".cfi.co") {
+			continue // the code of another one
+		}
+		files++
+		for i, a := range addressesOfFunctions(t, path) {
+			all = append(all, fmt.Sprintf("%q %#x", path, a))
+			if i%8 == 0 {
+				all = append(all, fmt.Sprintf("FRAME %q %#x", path, a))
+				some = append(some, fmt.Sprintf("%q %#x", path, a))
+			}
+		}
+	}
+	if t.Logf("%d questions about %d files", len(all), files); len(all) < 50_000 {
+		t.Errorf("expected 50,000 questions")
+	}
+	for _, c := range []struct {
+		questions []string
+		separator string
+		args      []string
+	}{
+		{all, "\n\n", []string{"--verbose"}},
+		{some, "\n", []string{"--output-style=JSON", "--no-demangle"}},
+	} {
+		answers := func(tool string) []string {
+			r := runTool(t, ".", tool, strings.Join(c.questions, "\n")+"\n", c.args...)
+			list := strings.SplitAfter(startLine.ReplaceAllString(r.Stdout, ""), c.separator)
+			if r.Status != 0 || r.Stderr != "" || len(list) != len(c.questions)+1 {
+				t.Fatalf("%s %v: status %d, %d answers to %d questions\n%.2000s", tool, c.args, r.Status, len(list), len(c.questions), r.Stderr)
+			}
+			return list
+		}
+		want, got := answers(theirs), answers(ours)
+		differ := 0
+		for i, q := range c.questions {
+			if want[i] == got[i] {
+				continue
+			}
+			if differ++; differ <= 5 {
+				t.Errorf("%v: %s:\n%s\nof llvm-symbolizer\n%s", c.args, q, got[i], want[i])
+			}
+		}
+		if differ > 0 {
+			t.Errorf("%v: %d of %d answers differ", c.args, differ, len(c.questions))
+		}
+	}
+}
+
+// codeBase is where the snapshots of wavesEverywhere have their code.
+const codeBase = 0x7f0000000000
+
+// wavesEverywhere is a snapshot with a wave at each of the addresses of a code
+// object. Only the object itself says which processor it is for.
+func wavesEverywhere(t *testing.T, path string, addresses []uint64) string {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := f.Section(".text")
+	hex := func(n uint64) string { return fmt.Sprintf("%#x", n) }
+	var threads []any
+	for i, a := range addresses {
+		threads = append(threads, map[string]any{"id": fmt.Sprint("w", i), "arch": "amdgpu", "registers": map[string]any{"PC": hex(codeBase + a)}})
+	}
+	document, err := json.Marshal(map[string]any{
+		"format_version": 1,
+		"modules": []any{map[string]any{"path": "code.co", "arch": "amdgpu", "file": "code.co",
+			"segments": []any{map[string]any{"address": hex(text.Addr), "size": hex(text.Size), "start": hex(codeBase + text.Addr)}}}},
+		"threads": threads, "memory": []any{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive(t, map[string][]byte{"snapshot.json": document, "code.co": code})
+}
+
+// A chain is an answer of llvm-symbolizer in JSON.
+type chain struct {
+	Symbol []struct {
+		FunctionName, FileName string
+		Line, Column           int
+	}
+}
+
+// TestWavesInEveryCodeObject has waves in each function of the code objects. The
+// frame is of the function, inlined calls and lines that llvm-symbolizer gives; a
+// kernel was called by nothing, and a function without call frame information is
+// not left.
+func TestWavesInEveryCodeObject(t *testing.T) {
+	long(t)
+	tool := llvm(t, "symbolizer")
+	waves := 0
+	for _, path := range codeObjects(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			var addresses []uint64
+			var text strings.Builder
+			functions, names := functionsOf(t, path)
+			kernels := map[uint64]bool{}
+			for _, s := range functions {
+				for a := s.Value; a < s.Value+s.Size; a += max(s.Size/16&^3, 4) {
+					addresses, kernels[a] = append(addresses, a), names[s.Name]
+					fmt.Fprintf(&text, "%#x\n", a)
+				}
+			}
+			waves += len(addresses)
+			out := runTool(t, ".", tool, text.String(), "--no-demangle", "--output-style=JSON", "-e", path)
+			answers := strings.Split(strings.TrimSpace(out.Stdout), "\n")
+			if len(answers) != len(addresses) {
+				t.Fatalf("llvm-symbolizer gives %d answers, expected %d", len(answers), len(addresses))
+			}
+			r := stackJSON(t, "--in-process", wavesEverywhere(t, path, addresses))
+			if m := r.Modules[0]; m.Arch != "amdgpu" || m.Problem != "" || len(r.Target.Problems) > 0 {
+				t.Errorf("module %+v; problems %q", m, r.Target.Problems)
+			}
+			for i, a := range addresses {
+				var want chain
+				if err := json.Unmarshal([]byte(answers[i]), &want); err != nil {
+					t.Fatal(err)
+				}
+				var theirs, ours []string
+				for k, s := range want.Symbol {
+					theirs = append(theirs, fmt.Sprint(s.FunctionName, " ", s.FileName, ":", s.Line, ":", s.Column, " ", k+1 < len(want.Symbol)))
+				}
+				th := r.Threads[i]
+				for _, f := range th.Frames {
+					name := f.LinkageName
+					if name == "" {
+						name = f.Function
+					}
+					ours = append(ours, fmt.Sprint(name, " ", f.File, ":", f.Line, ":", f.Column, " ", f.Inlined))
+				}
+				if strings.HasSuffix(path, ".cfi.co") && !kernels[a] {
+					ours = ours[:min(len(ours), len(theirs))] // what the missing registers lead to
+				}
+				if !slices.Equal(ours, theirs) {
+					t.Fatalf("%#x:\n%q, of llvm-symbolizer\n%q", a, ours, theirs)
+				}
+				if kernels[a] != (th.Stopped.Reason == "outermost") {
+					t.Fatalf("%#x, kernel: %v, stopped: %v", a, kernels[a], th.Stopped)
+				}
+			}
+		})
+	}
+	t.Logf("%d waves", waves)
+}
+
+// hipProgram compiles the program of hipShapes, with its device code for two
+// processors inside.
+func hipProgram(t *testing.T, flags ...string) string {
+	t.Helper()
+	need(t, "clang-22", "ld.lld-22", "clang-offload-bundler-22", "clang-linker-wrapper-22")
+	source, err := filepath.Abs(hipShapes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	args := append([]string{"-x", "hip", "--offload-arch=gfx90a", "--offload-arch=gfx1100", "-nogpuinc", "-nogpulib", "-no-hip-rt", "-g", "-O2", "-o", "program"}, flags...)
+	cmd := exec.Command("clang-22", append(args, source)...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return filepath.Join(dir, "program")
+}
+
+// TestProgramsWithDeviceCode dumps and symbolizes the code objects inside of
+// programs that clang has linked, in bundles, in compressed ones, and in those
+// that its linker wrapper makes: as the files that clang-offload-bundler takes out.
+func TestProgramsWithDeviceCode(t *testing.T) {
+	long(t)
+	need(t, "objcopy", "llvm-symbolizer-22")
+	for _, flags := range [][]string{nil, {"--offload-compress"}, {"--offload-new-driver"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			program := hipProgram(t, flags...)
+			dir := filepath.Dir(program)
+			if r := runTool(t, dir, "objcopy", "", "--dump-section", ".hip_fatbin=bundle", program, "rest"); r.Status != 0 {
+				t.Fatal(r.Stderr)
+			}
+			d := dumpNotes(t, program)
+			if len(d.Nested) != 3 || len(d.Problems) > 0 {
+				t.Fatalf("%d code objects, problems %q", len(d.Nested), d.Problems)
+			}
+			compared := 0
+			for _, n := range d.Nested {
+				if n.Kind == "host" {
+					continue
+				}
+				compared++
+				file := filepath.Join(dir, n.Processor+".co")
+				r := runTool(t, dir, "clang-offload-bundler-22", "", "-unbundle", "-type=o", "-input=bundle", "-targets="+n.ID, "-output="+file)
+				if info, err := os.Stat(file); r.Status != 0 || err != nil || info.Size() != int64(n.Size) {
+					t.Fatalf("%s of %d bytes: clang-offload-bundler takes out %v, %v: %s", n.ID, n.Size, info, err, r.Stderr)
+				}
+				nested := program + "#" + n.Processor
+				for _, what := range []string{"notes", "rows", "cfi", "expr"} {
+					want, _, _ := unwindd(t, "dump", what, file)
+					got, stderr, status := unwindd(t, "dump", what, nested)
+					if status != 0 || got != want || want == "" {
+						t.Errorf("dump %s %s: status %d, %s\n%.2000s, want\n%.2000s", what, n.ID, status, stderr, got, want)
+					}
+				}
+				var addresses []string
+				for _, a := range addressesOfFunctions(t, file) {
+					addresses = append(addresses, fmt.Sprintf("%#x", a))
+				}
+				want := runTool(t, dir, "llvm-symbolizer-22", "", append([]string{"-e", file}, addresses...)...)
+				got, stderr, status := unwindd(t, append([]string{"symbolize", "--obj", nested}, addresses...)...)
+				if status != 0 || got != want.Stdout || !strings.Contains(got, "shapes.hip:") {
+					t.Errorf("symbolize %s: status %d, %s\n%.2000s, of llvm-symbolizer\n%.2000s", n.ID, status, stderr, got, want.Stdout)
+				}
+			}
+			if compared != 2 {
+				t.Errorf("%d code objects for processors: %+v", compared, d.Nested)
+			}
+		})
+	}
+}
