@@ -50,7 +50,9 @@ type Engine interface {
 	// numbers that the target has (all when numbers is empty).
 	ReadRegisters(ctx context.Context, thread uint64, numbers []uint32) (Registers, error)
 	// ReadSection returns a section of a code object, decompressed and
-	// relocated. A section that does not exist is an error.
+	// relocated; of several with one name the first. A section that does not
+	// exist is an error. The name "" stands for the whole file, as it is: that is
+	// how a code object is read that is no ELF file.
 	ReadSection(ctx context.Context, object uint64, name string) ([]byte, error)
 }
 
@@ -118,15 +120,29 @@ type TargetObject struct {
 	MemoryAddress uint64 // where its file image is in memory; 0 when it is a file
 }
 
-// OpenObjectRequest names a code object that the plugin recognises.
+// OpenObjectRequest names a code object that the plugin recognises. One that is
+// no ELF file, but has first bytes that the plugin recognises, has Machine 0 and
+// no sections.
 type OpenObjectRequest struct {
-	Object   uint64 // handle for ReadSection
-	Path     string
-	Machine  uint16
-	OSABI    uint8
-	Flags    uint32
+	Object  uint64 // handle for ReadSection
+	Path    string
+	Machine uint16
+	OSABI   uint8
+	Flags   uint32
+	// Sections are those of the ELF file in its order, the null section, 0,
+	// included.
 	Sections []SectionInfo
 	Symbols  []SymbolInfo // functions of the symbol tables, where the engine has them
+	// Companions are the files that belong to the code object, of those that the
+	// description's Companions asks for, in that order.
+	Companions []Companion
+}
+
+// A Companion is a file beside a code object, with the same name but for what
+// follows the last dot, that the plugin recognises.
+type Companion struct {
+	Suffix string // one of the description's Companions
+	Object uint64 // handle for ReadSection
 }
 
 // SectionInfo describes a section without its bytes.
@@ -168,7 +184,8 @@ type DialectOverride struct {
 	Dialect      string
 }
 
-// A NestedObject is a code object inside another file.
+// A NestedObject is a code object inside another file, one with other first bytes
+// than ELF has. It is opened as a code object of its own, by FILE#NAME.
 type NestedObject struct {
 	Name         string
 	Offset, Size uint64 // bytes of the containing file
@@ -184,9 +201,15 @@ const (
 )
 
 // A RowTable is a list of rows, sorted by Start, that do not overlap.
+//
+// Of a relocatable object the addresses of every section begin at 0. Section, in
+// this and in what else has addresses of the object, is then the section that
+// they are of: its index in the request's Sections. It is 0 where addresses are
+// those of the whole object, as they are in any other object.
 type RowTable struct {
 	Priority RowPriority
 	Reason   string
+	Section  uint32
 	Rows     []cfi.Row
 }
 
@@ -212,6 +235,7 @@ const (
 // A Function is a range of PCs with what the plugin knows about it.
 type Function struct {
 	Name       string
+	Section    uint32 // see RowTable
 	Start, End uint64
 	Lanes      uint32 // 0: not SIMT
 	Kind       FunctionKind
@@ -223,6 +247,7 @@ type Function struct {
 // Position i holds for PCs in [PCs[i], PCs[i+1]).
 type PositionMap struct {
 	Kind      string
+	Section   uint32 // see RowTable
 	PCs       []uint64
 	Positions []uint64
 }
@@ -230,6 +255,7 @@ type PositionMap struct {
 // A Variable has a location by PC range, as expressions in the canonical dialect.
 type Variable struct {
 	Name      string
+	Section   uint32 // see RowTable
 	Start     []uint64
 	End       []uint64
 	Locations [][]byte

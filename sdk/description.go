@@ -30,6 +30,10 @@ type Description struct {
 	Relocations    []object.Relocation
 	Dialects       []Dialect
 	Processors     []Processor // where processors differ in their lane counts
+	// Companions are what follows the last dot, and that dot (".dbg"), in the
+	// names of files that OpenObject wants to be told of, where they lie beside a
+	// code object with otherwise the same name. Recognises must match them too.
+	Companions []string
 }
 
 // NoRegister stands for a register that an architecture does not have.

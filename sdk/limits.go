@@ -30,6 +30,10 @@ const (
 	MaxRules = MaxRegisters
 	// MaxBatch is how many entries one list of a request or an answer may have.
 	MaxBatch = 1 << 22
+	// MaxCompanions is how many companions a code object may have.
+	MaxCompanions = 8
+	// MaxSuffix is the length in bytes of what their names end in.
+	MaxSuffix = 16
 	// MaxInstructionBytes is the length of the longest instruction in bytes.
 	MaxInstructionBytes = 256
 )

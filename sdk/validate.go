@@ -87,8 +87,11 @@ func (c *checker) targetThread(t *TargetThread) error {
 }
 
 // Validate checks an answer to OpenObject.
-func (a *OpenObjectAnswer) Validate(d *Description, _ *OpenObjectRequest) error {
+func (a *OpenObjectAnswer) Validate(d *Description, req *OpenObjectRequest) error {
 	c := newChecker(d)
+	if err := a.checkSections(req); err != nil {
+		return fmt.Errorf("OpenObjectAnswer.%w", err)
+	}
 	for _, check := range []func(*checker, *OpenObjectAnswer) error{
 		(*checker).objectDialects,
 		(*checker).objectNested,
@@ -103,6 +106,41 @@ func (a *OpenObjectAnswer) Validate(d *Description, _ *OpenObjectRequest) error 
 	}
 	if err := checkProblems(a.Problems); err != nil {
 		return fmt.Errorf("OpenObjectAnswer.%w", err)
+	}
+	return nil
+}
+
+// checkSections checks that what is of a section is of one that the object has.
+func (a *OpenObjectAnswer) checkSections(req *OpenObjectRequest) error {
+	known := 1
+	if req != nil {
+		known = max(known, len(req.Sections))
+	}
+	check := func(list string, i int, section uint32) error {
+		if uint64(section) >= uint64(known) {
+			return fmt.Errorf("%s[%d].Section: %d, expected less than %d, the sections of the object, or 0", list, i, section, known)
+		}
+		return nil
+	}
+	for i := range a.Tables {
+		if err := check("Tables", i, a.Tables[i].Section); err != nil {
+			return err
+		}
+	}
+	for i := range a.Functions {
+		if err := check("Functions", i, a.Functions[i].Section); err != nil {
+			return err
+		}
+	}
+	for i := range a.PositionMaps {
+		if err := check("PositionMaps", i, a.PositionMaps[i].Section); err != nil {
+			return err
+		}
+	}
+	for i := range a.Variables {
+		if err := check("Variables", i, a.Variables[i].Section); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ func (d *Description) Validate() error {
 		(*Description).checkRelocations,
 		(*Description).checkDialects,
 		(*Description).checkProcessors,
+		(*Description).checkCompanions,
 	} {
 		if err := check(d); err != nil {
 			return fmt.Errorf("Description.%w", err)
@@ -376,6 +377,26 @@ func (d *Description) checkProcessors() error {
 			if n == 0 || n > MaxLanes {
 				return fmt.Errorf("%s.Lanes[%d]: %d, expected 1 to %d", at, j, n, MaxLanes)
 			}
+		}
+	}
+	return nil
+}
+
+func (d *Description) checkCompanions() error {
+	if len(d.Companions) > MaxCompanions {
+		return fmt.Errorf("Companions: %d, expected at most %d", len(d.Companions), MaxCompanions)
+	}
+	for i, suffix := range d.Companions {
+		at := fmt.Sprintf("Companions[%d]", i)
+		name, ok := strings.CutPrefix(suffix, ".")
+		if !ok || strings.Contains(name, ".") || len(suffix) > MaxSuffix {
+			return fmt.Errorf("%s: %.64q, expected a dot and a name without one, at most %d bytes", at, suffix, MaxSuffix)
+		}
+		if err := checkIdentifier(at, name); err != nil {
+			return err
+		}
+		if slices.Contains(d.Companions[:i], suffix) {
+			return fmt.Errorf("%s: %q is also one before it", at, suffix)
 		}
 	}
 	return nil

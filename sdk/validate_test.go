@@ -184,18 +184,23 @@ func TestValidateOpenTarget(t *testing.T) {
 
 func TestValidateOpenObject(t *testing.T) {
 	d := testDescription()
+	req := &OpenObjectRequest{Sections: []SectionInfo{{}, {Name: ".text"}}}
 	check(t, func() *OpenObjectAnswer {
 		return &OpenObjectAnswer{
 			Processor: "gfx90a", Dialect: "vendor",
 			Overrides:    []DialectOverride{{Producer: "clang", Dialect: "dwarf5"}},
 			DefaultRules: []cfi.RegisterRule{{Column: 1, Rule: cfi.Rule{Kind: cfi.Undefined}}},
 			Nested:       []NestedObject{{Name: "device", Offset: 1, Size: 2}},
-			Tables:       []RowTable{{Rows: []cfi.Row{goodRow(0, 1)}}, {Priority: OverridesCFI, Reason: "stripped"}},
-			Functions:    []Function{{Name: "f", Start: 1, End: 2, Lanes: 64, Kind: KernelFunction}},
-			PositionMaps: []PositionMap{{Kind: "visa", PCs: []uint64{1, 2}, Positions: []uint64{9, 3}}},
-			Variables:    []Variable{{Name: "v", Start: []uint64{1}, End: []uint64{2}, Locations: [][]byte{{0x30}}}},
+			Tables:       []RowTable{{Rows: []cfi.Row{goodRow(0, 1)}, Section: 1}, {Priority: OverridesCFI, Reason: "stripped"}},
+			Functions:    []Function{{Name: "f", Start: 1, End: 2, Lanes: 64, Kind: KernelFunction, Section: 1}},
+			PositionMaps: []PositionMap{{Kind: "visa", PCs: []uint64{1, 2}, Positions: []uint64{9, 3}, Section: 1}},
+			Variables:    []Variable{{Name: "v", Start: []uint64{1}, End: []uint64{2}, Locations: [][]byte{{0x30}}, Section: 1}},
 		}
-	}, func(a *OpenObjectAnswer) error { return a.Validate(d, &OpenObjectRequest{}) }, map[string]func(*OpenObjectAnswer){
+	}, func(a *OpenObjectAnswer) error { return a.Validate(d, req) }, map[string]func(*OpenObjectAnswer){
+		"Tables[0].Section: 2":          func(a *OpenObjectAnswer) { a.Tables[0].Section = 2 },
+		"Functions[0].Section: 3":       func(a *OpenObjectAnswer) { a.Functions[0].Section = 3 },
+		"PositionMaps[0].Section: 429":  func(a *OpenObjectAnswer) { a.PositionMaps[0].Section = 1<<32 - 1 },
+		"Variables[0].Section: 2":       func(a *OpenObjectAnswer) { a.Variables[0].Section = 2 },
 		"Processor":                     func(a *OpenObjectAnswer) { a.Processor = "a b" },
 		"Dialect: \"other\"":            func(a *OpenObjectAnswer) { a.Dialect = "other" },
 		"Overrides[0].Dialect":          func(a *OpenObjectAnswer) { a.Overrides[0].Dialect = "other" },

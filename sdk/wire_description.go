@@ -60,6 +60,7 @@ func encodeDescription(d *Description) *pb.Description {
 		Processors: column(d.Processors, func(p *Processor) *pb.Processor {
 			return &pb.Processor{Name: p.Name, Lanes: p.Lanes, FlagsMask: p.FlagsMask, Flags: p.Flags}
 		}),
+		Companions: d.Companions,
 	}
 	if d.FramePointer != nil {
 		p.FramePointer = encodeRows([]cfi.Row{*d.FramePointer})
@@ -131,6 +132,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		Processors: column(p.GetProcessors(), func(p **pb.Processor) Processor {
 			return Processor{Name: (*p).GetName(), Lanes: (*p).GetLanes(), FlagsMask: (*p).GetFlagsMask(), Flags: (*p).GetFlags()}
 		}),
+		Companions: p.GetCompanions(),
 	}
 	var err error
 	description.DefaultRules, err = decodeRules(p.GetDefaultRules())

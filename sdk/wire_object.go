@@ -24,6 +24,7 @@ func encodeOpenObjectRequest(r *OpenObjectRequest) *pb.OpenObjectRequest {
 			Addresses: column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Address }),
 			Sizes:     column(r.Symbols, func(s *SymbolInfo) uint64 { return s.Size }),
 		},
+		Companions: column(r.Companions, func(c *Companion) *pb.Companion { return &pb.Companion{Suffix: c.Suffix, Object: c.Object} }),
 	}
 }
 
@@ -34,6 +35,7 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	r := &OpenObjectRequest{
 		Object: p.GetObject(), Path: d.text("path", string(p.GetPath())),
 		Machine: uint16(p.GetMachine()), OSABI: uint8(p.GetOsAbi()), Flags: p.GetFlags(),
+		Companions: column(p.GetCompanions(), func(c **pb.Companion) Companion { return Companion{(*c).GetSuffix(), (*c).GetObject()} }),
 	}
 	s := p.GetSections()
 	n := d.entries("sections.types", len(s.GetTypes()))
@@ -97,6 +99,7 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 		Tables: &pb.Tables{
 			Priorities: column(a.Tables, func(t *RowTable) pb.RowPriority { return pb.RowPriority(t.Priority) }),
 			Reasons:    blobs(a.Tables, func(t *RowTable) string { return t.Reason }),
+			Sections:   column(a.Tables, func(t *RowTable) uint32 { return t.Section }),
 		},
 		Functions: &pb.Functions{
 			Names:  blobs(a.Functions, func(f *Function) string { return f.Name }),
@@ -111,12 +114,14 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 				return uint32(len(f.DefaultRules)) + 1
 			}),
 			DefaultRules: encodeRules(flat(a.Functions, func(f *Function) []cfi.RegisterRule { return f.DefaultRules })),
+			Sections:     column(a.Functions, func(f *Function) uint32 { return f.Section }),
 		},
 		PositionMaps: &pb.PositionMaps{
 			Kinds:     blobs(a.PositionMaps, func(m *PositionMap) string { return m.Kind }),
 			Counts:    column(a.PositionMaps, func(m *PositionMap) uint32 { return uint32(len(m.PCs)) }),
 			Pcs:       flat(a.PositionMaps, func(m *PositionMap) []uint64 { return m.PCs }),
 			Positions: flat(a.PositionMaps, func(m *PositionMap) []uint64 { return m.Positions }),
+			Sections:  column(a.PositionMaps, func(m *PositionMap) uint32 { return m.Section }),
 		},
 		Variables: &pb.Variables{
 			Names:     blobs(a.Variables, func(v *Variable) string { return v.Name }),
@@ -124,6 +129,7 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 			Starts:    flat(a.Variables, func(v *Variable) []uint64 { return v.Start }),
 			Ends:      flat(a.Variables, func(v *Variable) []uint64 { return v.End }),
 			Locations: blobs(flat(a.Variables, func(v *Variable) [][]byte { return v.Locations }), func(b *[]byte) []byte { return *b }),
+			Sections:  column(a.Variables, func(v *Variable) uint32 { return v.Section }),
 		},
 		Problems: texts(a.Problems),
 	}, nil
@@ -185,12 +191,13 @@ func decodeTables(d *decoder, p *pb.Tables) []RowTable {
 	n := d.entries("tables.priorities", len(p.GetPriorities()))
 	enums(d, "tables.priorities", p.GetPriorities(), n, OverridesCFI)
 	reasons := d.texts("tables.reasons", p.GetReasons(), n)
+	d.length("tables.sections", len(p.GetSections()), n)
 	if d.err != nil || n == 0 {
 		return nil
 	}
 	list := make([]RowTable, n)
 	for i := range list {
-		list[i] = RowTable{Priority: RowPriority(p.Priorities[i]), Reason: reasons.next()}
+		list[i] = RowTable{Priority: RowPriority(p.Priorities[i]), Reason: reasons.next(), Section: p.Sections[i]}
 	}
 	return list
 }
@@ -202,6 +209,7 @@ func decodeFunctions(d *decoder, p *pb.Functions) []Function {
 	d.length("functions.lanes", len(p.GetLanes()), n)
 	enums(d, "functions.kinds", p.GetKinds(), n, StackStartFunction)
 	d.length("functions.default_rule_counts", len(p.GetDefaultRuleCounts()), n)
+	d.length("functions.sections", len(p.GetSections()), n)
 	rules, err := decodeRules(p.GetDefaultRules())
 	d.wrap("functions.default_rules", err)
 	var total uint64
@@ -221,7 +229,7 @@ func decodeFunctions(d *decoder, p *pb.Functions) []Function {
 	for i := range list {
 		list[i] = Function{
 			Name: names.next(), Start: p.Starts[i], End: p.Ends[i],
-			Lanes: p.Lanes[i], Kind: FunctionKind(p.Kinds[i]),
+			Lanes: p.Lanes[i], Kind: FunctionKind(p.Kinds[i]), Section: p.Sections[i],
 		}
 		switch c := p.DefaultRuleCounts[i]; c {
 		case 0:
@@ -239,6 +247,7 @@ func decodePositionMaps(d *decoder, p *pb.PositionMaps) []PositionMap {
 	kinds := d.texts("position_maps.kinds", p.GetKinds(), n)
 	d.sum("position_maps.counts", p.GetCounts(), len(p.GetPcs()))
 	d.length("position_maps.positions", len(p.GetPositions()), len(p.GetPcs()))
+	d.length("position_maps.sections", len(p.GetSections()), n)
 	if d.err != nil || n == 0 {
 		return nil
 	}
@@ -246,7 +255,7 @@ func decodePositionMaps(d *decoder, p *pb.PositionMaps) []PositionMap {
 	list := make([]PositionMap, n)
 	for i := range list {
 		c := p.Counts[i]
-		list[i] = PositionMap{Kind: kinds.next(), PCs: pcs.next(c), Positions: positions.next(c)}
+		list[i] = PositionMap{Kind: kinds.next(), Section: p.Sections[i], PCs: pcs.next(c), Positions: positions.next(c)}
 	}
 	return list
 }
@@ -257,6 +266,7 @@ func decodeVariables(d *decoder, p *pb.Variables) []Variable {
 	ranges := d.entries("variables.starts", len(p.GetStarts()))
 	d.sum("variables.counts", p.GetCounts(), ranges)
 	d.length("variables.ends", len(p.GetEnds()), ranges)
+	d.length("variables.sections", len(p.GetSections()), n)
 	cursor := d.bytes("variables.locations", p.GetLocations(), ranges)
 	if d.err != nil || n == 0 {
 		return nil
@@ -270,7 +280,7 @@ func decodeVariables(d *decoder, p *pb.Variables) []Variable {
 	list := make([]Variable, n)
 	for i := range list {
 		c := p.Counts[i]
-		list[i] = Variable{Name: names.next(), Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
+		list[i] = Variable{Name: names.next(), Section: p.Sections[i], Start: starts.next(c), End: ends.next(c), Locations: locations.next(c)}
 	}
 	return list
 }

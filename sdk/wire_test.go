@@ -279,7 +279,10 @@ func TestColumnsThatDisagreeAreErrors(t *testing.T) {
 			".Maps.Ranges.Elements": true, ".Maps.Ranges.Registers": true,
 		}},
 		{requestPB, nil, map[string]bool{".Registers.Numbers": true, ".Lanes": true}},
-		{objectPB, nil, map[string]bool{".Functions.Lanes": true, ".DefaultRules": true}},
+		{objectPB, nil, map[string]bool{
+			".Functions.Lanes": true, ".DefaultRules": true,
+			".Tables.Sections": true, ".Functions.Sections": true, ".PositionMaps.Sections": true, ".Variables.Sections": true,
+		}},
 		{targetPB, func() error { _, err := decodeOpenTargetAnswer(targetPB, data); return err }, map[string]bool{
 			".Registers.Numbers": true, ".Waves.GroupX": true, ".Waves.GroupY": true, ".Waves.GroupZ": true, ".Waves.InGroup": true,
 		}},

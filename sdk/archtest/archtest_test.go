@@ -19,7 +19,7 @@ type tiny struct{ sdk.Base }
 
 func (tiny) Describe(context.Context) (*sdk.Description, error) {
 	return &sdk.Description{
-		Name: "tiny", Recognises: []sdk.Recogniser{{ELFMachine: 0xfe00, OSABI: -1}}, AddressBits: 32,
+		Name: "tiny", Recognises: []sdk.Recogniser{{ELFMachine: 0xfe00, OSABI: -1}, {OSABI: -1, Magic: []byte("TINY")}}, AddressBits: 32, Companions: []string{".tiny"},
 		Registers:    []sdk.RegisterRange{{Count: 4, Names: []string{"a", "fp", "sp", "pc"}, Bits: 32}},
 		RegisterSets: []sdk.RegisterSet{{Owner: "CORE", Type: 1, Fields: []sdk.RegisterField{{Size: 4, Register: 3}}}},
 		PC:           3, SP: 2, FP: 1, ReturnAddress: 3,
@@ -193,6 +193,21 @@ func TestFaultsAreFoundByTheirChecks(t *testing.T) {
 		{"unknown dialect", &bad{openObject: func(context.Context, sdk.Engine, *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 			return &sdk.OpenObjectAnswer{Dialect: "x"}, nil
 		}}, "garbage", archtest.Error, "Dialect"},
+		{"file that is believed where its name is right", &bad{openObject: func(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+			if file, err := e.ReadSection(ctx, req.Object, ""); err == nil && string(file[:4]) == "TINY" {
+				return &sdk.OpenObjectAnswer{Functions: []sdk.Function{{Start: uint64(file[8]), End: 1 << 20}}}, nil
+			}
+			return &sdk.OpenObjectAnswer{}, nil
+		}}, "garbage", archtest.Error, "panic"},
+		{"companion that is believed", &bad{openObject: func(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+			a := &sdk.OpenObjectAnswer{}
+			for _, c := range req.Companions {
+				if _, err := e.ReadSection(ctx, c.Object, ""); err == nil {
+					a.Functions = []sdk.Function{{Section: 2, End: 1}}
+				}
+			}
+			return a, nil
+		}}, "garbage", archtest.Error, "Functions[0].Section"},
 		{"neither answer nor error", &bad{openTarget: func(context.Context, sdk.Engine, *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
 			return nil, nil
 		}}, "garbage", archtest.Error, "neither an answer nor an error"},

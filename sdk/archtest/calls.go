@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/unwindd/unwindd/locexpr"
@@ -204,6 +205,18 @@ func (v *verifier) garbage() {
 			return v.arch.Translate(ctx, emptyEngine{}, req)
 		}, func(a *sdk.TranslateAnswer) error { return a.Validate(v.desc, req) })
 	}
+	open := func(what string, e sdk.Engine, req *sdk.OpenObjectRequest) {
+		ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+			return v.arch.OpenObject(ctx, e, req)
+		}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
+	}
+	for _, r := range v.desc.Recognises {
+		if len(r.Magic) > 0 && r.ELFMachine == 0 {
+			file := append(slices.Clone(r.Magic), noise(1000)...)
+			open("a file of noise that begins as the plugin recognises it", garbageEngine{file}, &sdk.OpenObjectRequest{Object: 1, Path: "noise"})
+			open("a file of which only what the plugin recognises is there", garbageEngine{r.Magic}, &sdk.OpenObjectRequest{Object: 1})
+		}
+	}
 	for _, e := range []struct {
 		name   string
 		engine sdk.Engine
@@ -216,9 +229,10 @@ func (v *verifier) garbage() {
 		for _, name := range v.desc.Symbols {
 			req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: name, Address: math.MaxUint64, Size: math.MaxUint64})
 		}
-		ask(v, "OpenObject", "an object "+e.name, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
-			return v.arch.OpenObject(ctx, e.engine, req)
-		}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
+		for i, suffix := range v.desc.Companions {
+			req.Companions = append(req.Companions, sdk.Companion{Suffix: suffix, Object: uint64(i) + 2})
+		}
+		open("an object "+e.name, e.engine, req)
 
 		notes := &sdk.OpenTargetRequest{Notes: []sdk.Note{{}, {Owner: "\xff", Type: math.MaxUint32, Data: noise(100)}}}
 		for _, r := range v.desc.Recognises {
