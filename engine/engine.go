@@ -105,6 +105,7 @@ func (e *Engine) Finder(path string) object.Finder {
 		Sysroot:   e.options.Sysroot,
 		Exe:       e.options.Exe,
 		DebugDirs: e.options.DebugDirs,
+		Formats:   formats{e.plugins},
 	}
 	if path != "" {
 		f.Folders = []string{filepath.Dir(path)}

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
@@ -56,6 +57,9 @@ type module struct {
 
 	dialects dialectList                // of the object's expressions
 	lanes    map[uint64]*laneAttributes // by address
+
+	besideOnce sync.Once
+	companions atomic.Pointer[[]companion] // nil until they were looked for
 }
 
 // rowKey is an address of the object; exact tells a frame that is about to
@@ -126,6 +130,11 @@ func (m *module) close() {
 	}
 	if m.debug.Object != nil {
 		m.debug.Object.Close()
+	}
+	if list := m.companions.Load(); list != nil {
+		for _, c := range *list {
+			c.object.Close()
+		}
 	}
 }
 
@@ -222,6 +231,10 @@ func (m *module) open(ctx context.Context) error {
 	for _, p := range answer.Problems {
 		m.problem("%s", p)
 	}
+	if len(answer.Nested) > 0 && !o.IsELF() {
+		m.problem("%s holds %d code objects, of which the module does not name one, as FILE#%.200s: they are not used",
+			o.Name(), len(answer.Nested), answer.Nested[0].Name)
+	}
 	if m.dialects, err = newDialectList(m.arch, answer); err != nil {
 		return err
 	}
@@ -264,6 +277,12 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 		Machine: o.Machine(),
 		OSABI:   o.OSABI(),
 		Flags:   o.Flags(),
+	}
+	for _, p := range m.openCompanions() {
+		m.problem("%s", p)
+	}
+	for i, c := range *m.companions.Load() {
+		req.Companions = append(req.Companions, sdk.Companion{Suffix: c.suffix, Object: m.companionHandle(i)})
 	}
 	for _, s := range o.Sections() {
 		req.Sections = append(req.Sections, sdk.SectionInfo{

@@ -84,7 +84,7 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
-	c.addModules(o)
+	c.addModules(t.modules, o)
 	c.addThreads()
 	c.addMemory()
 	return c.result, nil
@@ -189,8 +189,9 @@ func (w *walker) touch(space locexpr.AddressSpace, from, to uint64) {
 	}
 }
 
-// addModules adds the code objects, and the code that is in none.
-func (c *collector) addModules(o SnapshotOptions) {
+// addModules adds the code objects, and the code that is in none. modules are the
+// target's, which are open as long as the snapshot is of use.
+func (c *collector) addModules(modules []*module, o SnapshotOptions) {
 	type place struct {
 		target.Segment
 		module int
@@ -200,7 +201,11 @@ func (c *collector) addModules(o SnapshotOptions) {
 		out := *m
 		out.Segments = nil
 		inNoFile := m.Object != nil && m.Object.Path() == ""
-		c.result.Modules = append(c.result.Modules, snapshot.Module{Module: &out, Keep: o.Files || inNoFile})
+		added := snapshot.Module{Module: &out, Keep: o.Files || inNoFile}
+		if added.Keep {
+			added.Companions = c.companions(modules[i])
+		}
+		c.result.Modules = append(c.result.Modules, added)
 		for _, s := range m.Segments {
 			// Where nobody has the code object, a reader takes all of it for code.
 			if s.Size > 0 && (s.Executable || m.Object != nil) {
@@ -223,6 +228,17 @@ func (c *collector) addModules(o SnapshotOptions) {
 	for _, m := range c.loose(placed) {
 		c.result.Modules = append(c.result.Modules, snapshot.Module{Module: m})
 	}
+}
+
+// companions are the files that are kept with the code object of a module.
+func (c *collector) companions(m *module) (list []snapshot.Companion) {
+	for _, p := range m.openCompanions() {
+		c.problem("module %s: %s", m.Path, p)
+	}
+	for _, beside := range *m.companions.Load() {
+		list = append(list, snapshot.Companion{Suffix: beside.suffix, Data: beside.object.Data()})
+	}
+	return list
 }
 
 // loose makes modules of the code that the walks met and that is in no module:

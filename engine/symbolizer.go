@@ -25,6 +25,9 @@ type SymbolizerOptions struct {
 	// Relocations are the relocation types of the machine of a relocatable
 	// object. Without them the debug information of such objects says little.
 	Relocations func(o *object.Object) ([]object.Relocation, error)
+	// Formats are forms of files with code objects inside that are no ELF files;
+	// nil: none.
+	Formats object.Formats
 	// Log, where it is not nil, is told what was looked for and where, a
 	// sentence at a time.
 	Log func(text string)
@@ -75,7 +78,7 @@ func (s *Symbolizer) Close() error {
 // Open opens a code object. The second time it gives the same file, or the same
 // error.
 func (s *Symbolizer) Open(path string) (*SymbolFile, error) {
-	return s.once(path, func() (*object.Object, error) { return object.OpenNested(path) })
+	return s.once(path, func() (*object.Object, error) { return object.OpenNestedWith(path, s.options.Formats) })
 }
 
 // OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build

@@ -376,24 +376,10 @@ func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32)
 	return some, nil
 }
 
-func (v *view) ReadSection(_ context.Context, handle uint64, name string) (data []byte, err error) {
-	if handle == 0 || handle > uint64(len(v.target.modules)) || v.target.modules[handle-1].Object == nil {
+func (v *view) ReadSection(_ context.Context, handle uint64, name string) ([]byte, error) {
+	o := v.target.objectOf(handle)
+	if o == nil {
 		return nil, fmt.Errorf("no code object %d", handle)
 	}
-	o := v.target.modules[handle-1].Object
-	guarded := object.Guard(func() error {
-		s := o.Section(name)
-		if s == nil {
-			err = fmt.Errorf("%s: no section %s", o.Name(), name)
-			return nil
-		}
-		data, err = s.Data()
-		// The bytes leave the guard: a copy cannot fault later.
-		data = append([]byte(nil), data...)
-		return nil
-	})
-	if guarded != nil {
-		return nil, guarded
-	}
-	return data, err
+	return readSection(o, name)
 }

@@ -52,7 +52,7 @@ type Engine interface {
 	// ReadSection returns a section of a code object, decompressed and
 	// relocated; of several with one name the first. A section that does not
 	// exist is an error. The name "" stands for the whole file, as it is: that is
-	// how a code object is read that is no ELF file.
+	// how a code object is read that is no ELF file. It has at most MaxFile bytes.
 	ReadSection(ctx context.Context, object uint64, name string) ([]byte, error)
 }
 

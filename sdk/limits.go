@@ -30,6 +30,8 @@ const (
 	MaxRules = MaxRegisters
 	// MaxBatch is how many entries one list of a request or an answer may have.
 	MaxBatch = 1 << 22
+	// MaxFile is how many bytes a file may have that ReadSection gives whole.
+	MaxFile = 256 << 20
 	// MaxCompanions is how many companions a code object may have.
 	MaxCompanions = 8
 	// MaxSuffix is the length in bytes of what their names end in.

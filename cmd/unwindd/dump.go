@@ -144,7 +144,7 @@ func (f *dumpExprFlags) file(path string) error {
 		return err
 	}
 	defer m.Close()
-	o, err := object.OpenNested(path)
+	o, err := openObject(path)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 		return err
 	}
 	defer m.Close()
-	o, err := object.OpenNested(path)
+	o, err := openObject(path)
 	if err != nil {
 		return err
 	}

@@ -33,17 +33,25 @@ func (g *globals) dumpNotes(path string) error {
 		File: path, Decode: decodeNote,
 		Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %v\n", err) },
 	}
-	o, err := object.OpenNested(path)
+	o, err := openObject(path)
 	if errors.Is(err, object.ErrNotELF) {
 		m, mapErr := object.Map(path)
 		if mapErr != nil {
 			return err
 		}
 		defer m.Close()
-		if !object.IsBundle(m.Data()) {
+		nested, ok := object.NestedIn(path, m.Data(), bundledFormats{})
+		if ok {
+			ok = object.IsBundle(m.Data()) // which may be empty
+			for range nested {
+				ok = true
+				break
+			}
+		}
+		if !ok {
 			return err
 		}
-		n.Nested = object.BundleEntries(path, m.Data())
+		n.Nested, n.Container = nested, !object.IsBundle(m.Data())
 	} else if err != nil {
 		return err
 	} else {

@@ -130,7 +130,7 @@ var functionNames = map[string]report.FunctionNames{
 
 // newSymbolSession opens nothing yet.
 func newSymbolSession(debugDirs []string, dwp string, verbose bool) *symbolSession {
-	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp, Relocations: relocations}
+	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp, Relocations: relocations, Formats: bundledFormats{}}
 	if verbose {
 		options.Log = func(text string) { fmt.Fprintf(os.Stderr, "unwindd: %s\n", text) }
 	}

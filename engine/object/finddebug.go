@@ -122,7 +122,7 @@ func (s *debugSearch) try(p place) *Object {
 			return nil
 		}
 	}
-	o, reason := open(p)
+	o, reason := open(p, nil)
 	if o != nil {
 		if reason = s.refuse(o); reason == "" {
 			return o

@@ -32,6 +32,8 @@ type Finder struct {
 	// Folders are directories of files that came with the target, such as the
 	// core's own.
 	Folders []string
+	// Formats are forms of code objects that are no ELF files; nil: none.
+	Formats Formats
 
 	folders map[string]*folderIndex // under foldersMu
 }
@@ -71,7 +73,7 @@ const deleted = " (deleted)"
 // none, the first that could not be checked. Exe is taken unchecked at once. An
 // empty buildID says that the target does not tell it.
 func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
-	s := search{want: buildID}
+	s := search{formats: f.Formats, want: buildID}
 	refused := ""
 	if isExe && f.Exe != "" {
 		if o := s.try(hostPlace(f.Exe)); o != nil || s.unchecked != nil {
@@ -161,7 +163,7 @@ func (f *Finder) rootPlace(name string) place {
 
 // OpenNamed opens a file by its path in the target, as another file of the target
 // names it: beneath Sysroot.
-func (f *Finder) OpenNamed(name string) (*Object, error) { return openPlace(f.rootPlace(name)) }
+func (f *Finder) OpenNamed(name string) (*Object, error) { return openPlace(f.rootPlace(name), nil) }
 
 // OpenBeside opens a file by its path on this machine, one that was made of the
 // path of a file that the Finder opened. Beneath Sysroot symbolic links do not
@@ -169,21 +171,21 @@ func (f *Finder) OpenNamed(name string) (*Object, error) { return openPlace(f.ro
 func (f *Finder) OpenBeside(name string) (*Object, error) {
 	if f.root() != "/" {
 		if inTarget, isIn := f.inTarget(filepath.Dir(name)); isIn {
-			return openPlace(f.rootPlace(path.Join(inTarget, filepath.Base(name))))
+			return openPlace(f.rootPlace(path.Join(inTarget, filepath.Base(name))), f.Formats)
 		}
 	}
-	return Open(name)
+	return openPlace(hostPlace(name), f.Formats)
 }
 
-func openPlace(p place) (*Object, error) {
+func openPlace(p place, formats Formats) (*Object, error) {
 	m, err := p.open()
 	if err != nil {
 		return nil, err
 	}
 	if p.entry != "" {
-		return openEntry(m, p.path, p.entry)
+		return openEntry(m, p.path, p.entry, formats)
 	}
-	return openMapping(m)
+	return openMappingWith(m, formats)
 }
 
 // root is Sysroot with its default.
@@ -196,6 +198,7 @@ func (f *Finder) root() string {
 
 // A search looks at files one after another.
 type search struct {
+	formats   Formats
 	want      []byte // build ID; empty when not known
 	mustCheck bool   // take nothing unchecked
 	tried     []Attempt
@@ -214,7 +217,7 @@ func (s *search) try(p place) *Object {
 		s.seen = map[[2]string]bool{}
 	}
 	s.seen[key] = true
-	o, reason := open(p)
+	o, reason := open(p, s.formats)
 	if o == nil {
 		s.tried = append(s.tried, Attempt{p.path, reason})
 		return nil
@@ -277,8 +280,8 @@ func (s *search) listed() string {
 }
 
 // open opens a code object; where there is none it says why.
-func open(p place) (o *Object, reason string) {
-	o, err := openPlace(p)
+func open(p place, formats Formats) (o *Object, reason string) {
+	o, err := openPlace(p, formats)
 	if err != nil {
 		return nil, short(err)
 	}
@@ -335,7 +338,7 @@ func (f *Finder) folder(dir string) *folderIndex {
 			continue
 		}
 		file := filepath.Join(dir, entry.Name())
-		o, _ := open(hostPlace(file))
+		o, _ := open(hostPlace(file), nil) // other forms have no build IDs
 		if o == nil {
 			continue
 		}

@@ -16,8 +16,9 @@ import (
 )
 
 // A Nested is a code object inside another file: an entry of an offload bundle
-// (Clang Offload Bundler, "Bundled Binary File Layout"). A bundle is a file of
-// its own, or is embedded in a host's executable or object file.
+// (Clang Offload Bundler, "Bundled Binary File Layout"), or what one of Formats
+// lists. A bundle is a file of its own, or is embedded in a host's executable or
+// object file.
 type Nested struct {
 	Index int // in the file's list of them
 	// Name is the entry's ID: the kind of offloading, the target triple, and the
@@ -365,23 +366,47 @@ func zstdFrame(data []byte) (int, error) {
 // OpenNested opens the code object that a path names: a file, or a code object
 // inside one, FILE#NAME, where NAME is an entry's ID, the end of one behind a
 // dash ("gfx90a"), or its index. A file that has such a name as it is goes first.
-func OpenNested(path string) (*Object, error) {
+func OpenNested(path string) (*Object, error) { return OpenNestedWith(path, nil) }
+
+// OpenNestedWith is OpenNested where the file may be one of the formats. It opens
+// ELF files only; of other files the error says what can be named in them.
+func OpenNestedWith(path string, formats Formats) (*Object, error) {
 	file, name, ok := cutNested(path)
 	m, err := Map(path)
 	if err == nil || !ok || !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return nil, err
 		}
-		if IsBundle(m.data) {
-			err := fmt.Errorf("%s: %w, but an offload bundle: name a code object in it, as %s#NAME or %s#INDEX; `dump notes` lists them", path, ErrNotELF, path, path)
-			return nil, errors.Join(err, m.Close())
+		if list, ok := NestedIn(path, m.data, formats); ok {
+			return nil, errors.Join(notItself(path, m.data, list), m.Close())
 		}
 		return openMapping(m)
 	}
 	if m, err = Map(file); err != nil {
 		return nil, err
 	}
-	return openEntry(m, path, name)
+	return openEntry(m, path, name, formats)
+}
+
+// notItself is the error of a file that is no code object, but may hold some.
+func notItself(path string, data []byte, list iter.Seq2[Nested, error]) error {
+	what := "a file that holds code objects"
+	if IsBundle(data) {
+		what = "an offload bundle"
+	} else {
+		found := false
+		for _, err := range list {
+			if err != nil {
+				return fmt.Errorf("%w: %w", err, ErrNotELF)
+			}
+			found = true
+			break
+		}
+		if !found {
+			return fmt.Errorf("%s: %w", path, ErrNotELF)
+		}
+	}
+	return fmt.Errorf("%s: %w, but %s: name a code object in it, as %s#NAME or %s#INDEX; `dump notes` lists them", path, ErrNotELF, what, path, path)
 }
 
 // cutNested splits the path of a nested code object.
@@ -395,8 +420,8 @@ func cutNested(path string) (file, name string, ok bool) {
 
 // openEntry makes an object of the entry of a file that a name means. It keeps
 // the mapping, and closes it on error.
-func openEntry(m *Mapping, path, name string) (*Object, error) {
-	o, err := findEntry(m, path, name)
+func openEntry(m *Mapping, path, name string, formats Formats) (*Object, error) {
+	o, err := findEntry(m.path, m.data, path, name, formats)
 	if err != nil {
 		_ = m.Close()
 		return nil, err
@@ -405,12 +430,22 @@ func openEntry(m *Mapping, path, name string) (*Object, error) {
 	return o, nil
 }
 
-func findEntry(m *Mapping, path, name string) (*Object, error) {
-	var list iter.Seq2[Nested, error]
-	if IsBundle(m.data) {
-		list = BundleEntries(m.path, m.data)
-	} else {
-		host, err := New(m.path, m.data)
+// NewNestedWith makes an object of bytes as OpenNestedWith does of a file: path
+// is FILE#NAME, and the bytes are those of FILE.
+func NewNestedWith(path string, data []byte, formats Formats) (*Object, error) {
+	file, name, ok := cutNested(path)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w: expected FILE#NAME", path, ErrNoNested)
+	}
+	return findEntry(file, data, path, name, formats)
+}
+
+// findEntry makes an object of the entry of a file that a name means. It may be
+// of one of the formats itself.
+func findEntry(file string, data []byte, path, name string, formats Formats) (*Object, error) {
+	list, ok := NestedIn(file, data, formats)
+	if !ok {
+		host, err := New(file, data)
 		if err != nil {
 			return nil, err
 		}
@@ -445,5 +480,5 @@ func findEntry(m *Mapping, path, name string) (*Object, error) {
 	case len(found[0].Data) == 0:
 		return nil, fmt.Errorf("%s: %s has no bytes: it stands for the host's own code", path, found[0].Name)
 	}
-	return New(path, found[0].Data)
+	return NewWith(path, found[0].Data, formats)
 }

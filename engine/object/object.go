@@ -1,6 +1,7 @@
 package object
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -11,12 +12,14 @@ import (
 	"sync/atomic"
 )
 
-// An Object is a code object: an ELF file of either class and byte order. It
-// may be used concurrently, but for SetRelocations and Close.
+// An Object is a code object: an ELF file of either class and byte order, or a
+// file in a form of its own that Formats recognise. It may be used concurrently,
+// but for SetRelocations and Close.
 type Object struct {
 	name    string
 	data    []byte
 	mapping *Mapping // nil for bytes in memory
+	foreign bool     // it is no ELF file: there is nothing in the fields below
 
 	header   header
 	programs []Program
@@ -50,7 +53,11 @@ func Open(path string) (*Object, error) {
 
 // openMapping makes an object of a mapping, which it closes on error.
 func openMapping(m *Mapping) (*Object, error) {
-	o, err := New(m.path, m.data)
+	return openMappingWith(m, nil)
+}
+
+func openMappingWith(m *Mapping, formats Formats) (*Object, error) {
+	o, err := NewWith(m.path, m.data, formats)
 	if err != nil {
 		_ = m.Close()
 		return nil, err
@@ -68,9 +75,14 @@ func New(name string, data []byte) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	o.lazy()
+	return o, nil
+}
+
+// lazy prepares what is found out when it is first asked for.
+func (o *Object) lazy() {
 	o.buildID = sync.OnceValue(o.findBuildID)
 	o.mini = sync.OnceValues(o.openMiniDebug)
-	return o, nil
 }
 
 func (o *Object) read() error {
@@ -88,17 +100,6 @@ func (o *Object) read() error {
 			o.segments = append(o.segments, Segment{p.Offset, p.FileSize, p.Address, p.MemSize, p.Align, p.Flags})
 		}
 	}
-	o.byStart = slices.Clone(o.segments)
-	slices.SortStableFunc(o.byStart, func(a, b Segment) int {
-		switch {
-		case a.Address < b.Address:
-			return -1
-		case a.Address > b.Address:
-			return 1
-		}
-		return 0
-	})
-
 	list, problem := o.header.sectionHeaders(o.data)
 	o.addProblem(problem)
 	o.sections = make([]*Section, len(list))
@@ -119,8 +120,47 @@ func (o *Object) read() error {
 			}
 		}
 	}
+	o.segments = o.usableSegments()
+	o.byStart = slices.Clone(o.segments)
+	slices.SortStableFunc(o.byStart, func(a, b Segment) int { return cmp.Compare(a.Address, b.Address) })
 	o.debugOnly = o.codeIsElsewhere()
 	return nil
+}
+
+// usableSegments are the segments, or what stands for them. Intel's graphics
+// compiler writes files with one that may not be read, written or executed, and
+// that begins with the ELF header at the address of the code. Such segments say
+// nothing: the sections that occupy memory say where their bytes are.
+func (o *Object) usableSegments() []Segment {
+	for i := range o.segments {
+		if o.segments[i].Flags&(elf.PF_R|elf.PF_W|elf.PF_X) != 0 {
+			return o.segments
+		}
+	}
+	if len(o.segments) == 0 {
+		return nil
+	}
+	var list []Segment
+	for _, s := range o.sections {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_TLS != 0 || s.Size == 0 || s.Address+s.Size < s.Address {
+			continue
+		}
+		segment := Segment{Offset: s.Offset, FileSize: s.Size, Address: s.Address, MemSize: s.Size, Align: s.Align, Flags: elf.PF_R}
+		if s.Type == elf.SHT_NOBITS {
+			segment.FileSize = 0
+		}
+		if s.Flags&elf.SHF_WRITE != 0 {
+			segment.Flags |= elf.PF_W
+		}
+		if s.Flags&elf.SHF_EXECINSTR != 0 {
+			segment.Flags |= elf.PF_X
+		}
+		list = append(list, segment)
+	}
+	if len(list) == 0 {
+		return o.segments
+	}
+	return list
 }
 
 func (o *Object) addProblem(problem string) {
@@ -156,7 +196,10 @@ func (o *Object) Data() []byte { return o.data }
 // a sentence that names the file.
 func (o *Object) Problems() []string { return o.problems }
 
-// Machine is e_machine.
+// IsELF says whether the object is an ELF file.
+func (o *Object) IsELF() bool { return !o.foreign }
+
+// Machine is e_machine; 0 of what is no ELF file.
 func (o *Object) Machine() uint16 { return o.header.machine }
 
 // OSABI is the OS ABI byte of e_ident.
@@ -191,7 +234,9 @@ func (o *Object) Entry() uint64 { return o.header.entry }
 // Programs are all program headers, in the file's order.
 func (o *Object) Programs() []Program { return o.programs }
 
-// Segments are the program headers of type PT_LOAD, in the file's order.
+// Segments are the program headers of type PT_LOAD, in the file's order. Where
+// none of them gives any right to memory, the sections that occupy memory are in
+// their place.
 func (o *Object) Segments() []Segment { return o.segments }
 
 // Sections are all sections, in the file's order; the first one is the null

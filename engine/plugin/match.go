@@ -26,6 +26,12 @@ func recognises(d *sdk.Description, machine uint16, osabi uint8, flags uint32, m
 	return false
 }
 
+// Recognises says whether the architecture is that of a code object: by its ELF
+// header, or, where machine is 0, by the file's first bytes.
+func (a *Arch) Recognises(machine uint16, osabi uint8, flags uint32, magic []byte) bool {
+	return recognises(a.desc, machine, osabi, flags, magic)
+}
+
 // recognisesMachine says whether a description claims an ELF machine, for some
 // OS ABI and flags.
 func recognisesMachine(d *sdk.Description, machine uint16) bool {

@@ -17,9 +17,12 @@ import (
 // Notes is what `dump notes` writes: the notes of a file, and the code objects
 // inside it.
 type Notes struct {
-	File      string
-	Object    *object.Object // nil for an offload bundle
-	Nested    iter.Seq2[object.Nested, error]
+	File   string
+	Object *object.Object // nil for an offload bundle and for a container
+	Nested iter.Seq2[object.Nested, error]
+	// Container says that the file is a container of an architecture's own: its
+	// code objects are not entries of offload bundles.
+	Container bool
 	Arch      string // of the object; "" where nothing describes it
 	Processor string // of the object, as far as its ELF flags say
 	// Decode gives the contents of a note that an architecture owns: a Tree or
@@ -65,7 +68,7 @@ type jsonNested struct {
 	Triple    string `json:"triple,omitempty"`
 	Processor string `json:"processor,omitempty"`
 	Section   string `json:"section,omitempty"`
-	Bundle    string `json:"bundle"`
+	Bundle    string `json:"bundle,omitempty"`
 	Packing   string `json:"packing,omitempty"`
 	Offset    string `json:"offset"`
 	Size      int    `json:"size"`
@@ -90,6 +93,9 @@ func (n *Notes) WriteJSON(w io.Writer) error {
 	var problems problemList
 	if o := n.Object; o != nil {
 		doc.Type, doc.ABIVersion, doc.BuildID = fileType(o), o.ABIVersion(), hex.EncodeToString(o.BuildID())
+	}
+	if n.Container {
+		doc.Type = "container"
 	}
 	n.each(func(note jsonNote) error {
 		doc.Notes = append(doc.Notes, note)
@@ -134,10 +140,12 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 			continue
 		}
 		j := jsonNested{
-			Index: x.Index, ID: x.Name, Section: x.Section, Bundle: hexNumber(x.Bundle), Packing: x.Packing,
-			Offset: hexNumber(x.Offset), Size: len(x.Data),
+			Index: x.Index, ID: x.Name, Section: x.Section, Packing: x.Packing, Offset: hexNumber(x.Offset), Size: len(x.Data),
 		}
-		j.Kind, j.Triple, j.Processor = splitEntryID(x.Name)
+		if !n.Container {
+			j.Bundle = hexNumber(x.Bundle)
+			j.Kind, j.Triple, j.Processor = splitEntryID(x.Name)
+		}
 		if nested(j) != nil {
 			return
 		}
@@ -338,6 +346,9 @@ func (n *Notes) WriteText(w io.Writer) error {
 		return b.check()
 	}, func(j jsonNested) error {
 		place := "offload bundle at " + j.Bundle
+		if n.Container {
+			place = "container"
+		}
 		if j.Section != "" {
 			place = j.Section + ", " + place
 		}

@@ -86,6 +86,12 @@ type Module struct {
 	File     string
 	Problem  string
 	Segments []Segment
+	// Companion reads what the target keeps beside the code object, under the same
+	// name but for what follows the last dot: suffix, with its dot. The path is for
+	// messages. Its error for what is not there wraps fs.ErrNotExist. It is nil
+	// where Object is not from the target; then the files beside File are its
+	// companions. The bytes are valid as long as the target is open.
+	Companion func(suffix string) (path string, data []byte, err error)
 	// SourceModule reads the SPIR-V or LLVM IR that the code was made from; nil
 	// where the target does not keep it. The bytes are valid as long as the
 	// target is open.

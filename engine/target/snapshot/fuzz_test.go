@@ -65,7 +65,7 @@ func exercise(t *testing.T, data []byte) {
 	// What can be written again is a snapshot.
 	c := &Contents{Threads: s.Threads()}
 	for _, m := range s.Modules() {
-		c.Modules = append(c.Modules, Module{m, true})
+		c.Modules = append(c.Modules, Module{Module: m, Keep: true})
 	}
 	var again bytes.Buffer
 	if Write(&again, c, options()) != nil {

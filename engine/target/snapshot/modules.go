@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,6 +83,7 @@ func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, prob
 		}
 		if err == nil {
 			m.Object, m.File = o, s.path+":"+e.file
+			m.Companion = s.companion(e.file)
 			if len(m.BuildID) > 0 && len(o.BuildID()) == 0 {
 				problem("member %q: its build ID could not be checked: it has none, expected %x", clip(e.file), m.BuildID)
 			}
@@ -155,8 +157,14 @@ func (s *Snapshot) openMember(e *moduleEntry) (*object.Object, error) {
 	return o, err
 }
 
+// newMember opens a member, or a code object inside one: MEMBER#NAME, where no
+// member is called so.
 func (s *Snapshot) newMember(name string) (*object.Object, error) {
-	member, err := s.archive.member(name)
+	file, _, nested := cutLast(name, "#")
+	if nested = nested && s.archive.members[name] == nil; !nested {
+		file = name
+	}
+	member, err := s.archive.member(file)
 	if err != nil {
 		return nil, err
 	}
@@ -164,12 +172,41 @@ func (s *Snapshot) newMember(name string) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := object.New(s.path+":"+name, data)
+	open := object.NewWith
+	if nested {
+		open = object.NewNestedWith
+	}
+	o, err := open(s.path+":"+name, data, s.finder.Formats)
 	if err != nil {
 		return nil, fmt.Errorf("member %q: %w", clip(name), err)
 	}
 	s.objects = append(s.objects, o)
 	return o, nil
+}
+
+// cutLast splits a string at the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
+}
+
+// companion reads the members beside one.
+func (s *Snapshot) companion(file string) func(suffix string) (string, []byte, error) {
+	return func(suffix string) (string, []byte, error) {
+		name, ok := object.Beside(file, suffix)
+		// What is inside a member has nothing beside it.
+		if !ok || s.archive.members[name] == nil || s.archive.members[file] == nil {
+			return "", nil, fmt.Errorf("member %q: %w", clip(name), fs.ErrNotExist)
+		}
+		member, err := s.archive.member(name)
+		if err != nil {
+			return "", nil, err
+		}
+		data, err := member.bytes()
+		return s.path + ":" + name, data, err
+	}
 }
 
 // fits says why a code object cannot be that of a module.
@@ -184,10 +221,23 @@ func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 	if a.desc == nil || len(a.desc.Recognises) == 0 {
 		return nil
 	}
-	for _, r := range a.desc.Recognises {
-		if r.ELFMachine == 0 || r.ELFMachine == o.Machine() {
+	about := false // files at all
+	for i := range a.desc.Recognises {
+		r := &a.desc.Recognises[i]
+		if r.ELFMachine == 0 && len(r.Magic) == 0 {
+			continue
+		}
+		about = true
+		if o.IsELF() && r.ELFMachine == o.Machine() ||
+			!o.IsELF() && r.ELFMachine == 0 && bytes.HasPrefix(o.Data(), r.Magic) {
 			return nil
 		}
+	}
+	switch {
+	case !about:
+		return nil
+	case !o.IsELF():
+		return fmt.Errorf("%s: it begins as no file of architecture %s does", o.Name(), a.desc.Name)
 	}
 	return fmt.Errorf("%s: ELF machine %d is not one of architecture %s", o.Name(), o.Machine(), a.desc.Name)
 }

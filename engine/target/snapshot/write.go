@@ -38,6 +38,14 @@ type Module struct {
 	// Keep puts the code object into the snapshot, where it is known. Without it
 	// a reader looks for a file by the path and the build ID.
 	Keep bool
+	// Companions are what lies beside the code object and is kept with it.
+	Companions []Companion
+}
+
+// A Companion is a file beside a code object.
+type Companion struct {
+	Suffix string // of its name, with the dot
+	Data   []byte
 }
 
 // Memory is bytes of an instance of an address space.
@@ -246,7 +254,14 @@ func (w *writer) modules(modules []Module) error {
 		}
 		var err error
 		if m.Keep && m.Object != nil {
-			if out.File, err = w.add("modules", ".elf", m.Object.Data()); err != nil {
+			if len(m.Companions) > sdk.MaxCompanions {
+				return nil, fmt.Errorf("%d companions, expected at most %d", len(m.Companions), sdk.MaxCompanions)
+			}
+			suffix := ".elf"
+			if !m.Object.IsELF() || slices.ContainsFunc(m.Companions, func(c Companion) bool { return c.Suffix == suffix }) {
+				suffix = ".object"
+			}
+			if out.File, err = w.add("modules", suffix, m.Object.Data(), m.Companions...); err != nil {
 				return nil, err
 			}
 		}
@@ -532,9 +547,20 @@ func without(files []fileSegment, m Memory) []Memory {
 	return parts
 }
 
-// add stores bytes once and returns the name of the member that has them.
-func (w *writer) add(folder, suffix string, data []byte) (string, error) {
+// add stores bytes once, with what lies beside them, and returns the name of the
+// member that has them.
+func (w *writer) add(folder, suffix string, data []byte, beside ...Companion) (string, error) {
 	sum := sha256.Sum256(data)
+	if len(beside) > 0 {
+		// Other bytes beside the same code object are another member of it.
+		h := sha256.New()
+		h.Write(sum[:])
+		for _, c := range beside {
+			part := sha256.Sum256(c.Data)
+			h.Write(append([]byte(c.Suffix+"\x00"), part[:]...))
+		}
+		sum = [sha256.Size]byte(h.Sum(nil))
+	}
 	if name, ok := w.names[sum]; ok {
 		return name, nil
 	}
@@ -546,6 +572,15 @@ func (w *writer) add(folder, suffix string, data []byte) (string, error) {
 	w.names[sum] = name
 	if len(w.names) > maxWritten {
 		return "", fmt.Errorf("%d members, expected at most %d", len(w.names), maxWritten)
+	}
+	for _, c := range beside {
+		member, ok := object.Beside(name, c.Suffix)
+		if !ok {
+			return "", fmt.Errorf("a file beside %s has its name", name)
+		}
+		if err := w.store(member, c.Data); err != nil {
+			return "", err
+		}
 	}
 	return name, w.store(name, data)
 }

@@ -159,7 +159,7 @@ func TestMemoryThatCodeObjectsHaveIsLeftOut(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := *app
 			m.BuildID = tt.buildID
-			c := &Contents{Modules: []Module{{&m, tt.keep}}, Memory: []Memory{{Address: tt.address, Data: tt.memory}}}
+			c := &Contents{Modules: []Module{{Module: &m, Keep: tt.keep}}, Memory: []Memory{{Address: tt.address, Data: tt.memory}}}
 			var have []string
 			again := openBytes(t, writeBytes(t, c))
 			for _, p := range again.memory.pieces {

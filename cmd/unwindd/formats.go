@@ -1,0 +1,26 @@
+package main
+
+import (
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/plugins/visa"
+)
+
+// bundledFormats are the files of bundled architectures that are no ELF files.
+// They are read here, for commands that start no plugin.
+type bundledFormats struct{}
+
+func (bundledFormats) Recognises(head []byte) bool { return visa.Recognises(head) }
+
+func (bundledFormats) Nested(_ string, data []byte) ([]object.Range, error) {
+	nested, err := visa.Nested(data)
+	list := make([]object.Range, len(nested))
+	for i, n := range nested {
+		list[i] = object.Range(n)
+	}
+	return list, err
+}
+
+// openObject opens the code object that the user names: FILE or FILE#NAME.
+func openObject(path string) (*object.Object, error) {
+	return object.OpenNestedWith(path, bundledFormats{})
+}

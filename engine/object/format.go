@@ -1,0 +1,125 @@
+package object
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+)
+
+// Formats know forms of code objects, and of files with code objects inside, that
+// are no ELF files: those that architectures recognise by their first bytes. They
+// may be used concurrently.
+type Formats interface {
+	// Recognises says whether a file that begins so is of one of the forms.
+	Recognises(head []byte) bool
+	// Nested lists the code objects inside a file that is recognised; none where
+	// it is a code object itself. What is listed is checked by the caller. The
+	// bytes are read inside Guard; the name is used in messages only.
+	Nested(name string, data []byte) ([]Range, error)
+}
+
+// Beside is the path of a file beside another one that has the same name but for
+// what follows the last dot: suffix, with its dot. It is false where that is the
+// file itself.
+func Beside(path, suffix string) (string, bool) {
+	beside := strings.TrimSuffix(path, filepath.Ext(path)) + suffix
+	return beside, beside != path
+}
+
+// A Range is where a code object is in a file.
+type Range struct {
+	Name         string
+	Offset, Size uint64 // bytes
+}
+
+// MaxMagic is how many bytes of a file Formats.Recognises is given at most.
+const MaxMagic = 256
+
+// recognised says whether the bytes are of one of the formats, which may be nil.
+func recognised(data []byte, formats Formats) (is bool, err error) {
+	if formats == nil {
+		return false, nil
+	}
+	var head []byte
+	err = Guard(func() error {
+		head = bytes.Clone(data[:min(len(data), MaxMagic)])
+		return nil
+	})
+	return err == nil && formats.Recognises(head), err
+}
+
+// NewWith is New, but bytes that are no ELF file and that the formats recognise
+// are an object too. It has only bytes and a name: IsELF says no, and there are
+// neither sections, nor segments, nor symbols.
+func NewWith(name string, data []byte, formats Formats) (*Object, error) {
+	if !isELF(data) {
+		switch is, err := recognised(data, formats); {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		case is:
+			return newForeign(name, data), nil
+		}
+	}
+	return New(name, data)
+}
+
+// isELF says whether the bytes begin as an ELF file does. Bytes that cannot be
+// read are left to New, which says why.
+func isELF(data []byte) bool {
+	is := true
+	_ = Guard(func() error {
+		is = bytes.HasPrefix(data, []byte("\x7fELF"))
+		return nil
+	})
+	return is
+}
+
+func newForeign(name string, data []byte) *Object {
+	o := &Object{name: name, data: data, foreign: true, header: header{order: binary.LittleEndian}}
+	o.lazy()
+	return o
+}
+
+// NestedIn yields the code objects inside a file that is no ELF file: an offload
+// bundle, or one of the formats, which may be nil. The name is used in messages
+// only. It is false where the file is neither.
+func NestedIn(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
+	if IsBundle(data) {
+		return BundleEntries(name, data), true
+	}
+	if is, err := recognised(data, formats); !is || err != nil || isELF(data) {
+		return nil, false
+	}
+	return func(yield func(Nested, error) bool) {
+		var list []Range
+		err := Guard(func() (err error) {
+			list, err = formats.Nested(name, data)
+			return err
+		})
+		if err != nil {
+			yield(Nested{}, fmt.Errorf("%s: %w", name, err))
+			return
+		}
+		if len(list) > maxNested {
+			yield(Nested{}, fmt.Errorf("%s: %d code objects in it, expected at most %d", name, len(list), maxNested))
+			return
+		}
+		for i, r := range list {
+			n := Nested{Index: i, Name: r.Name, Offset: r.Offset}
+			var err error
+			var ok bool
+			switch n.Data, ok = slice(data, r.Offset, r.Size); {
+			case !ok:
+				n, err = Nested{}, fmt.Errorf("%s: code object %d: offset %#x, size %#x is not in the %d bytes of the file", name, i, r.Offset, r.Size, len(data))
+			case len(r.Name) > maxNestedName:
+				n, err = Nested{}, fmt.Errorf("%s: code object %d: a name of %d bytes, expected at most %d", name, i, len(r.Name), maxNestedName)
+			}
+			if !yield(n, err) {
+				return
+			}
+		}
+	}, true
+}
