@@ -148,8 +148,8 @@ const (
 	Memory
 )
 
-// Unknown is in no stream: of what a register's save turns out not to be, see
-// Stream.Corrected.
+// Unknown is in no stream: it is where a register is saved of which a stream says
+// what cannot be, see Stream.Corrected.
 const Unknown Storage = 0xff
 
 // String returns "address", "flag", "general", "memory" or "unknown".
