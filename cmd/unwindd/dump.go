@@ -24,7 +24,7 @@ func newDump(g *globals) *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g))
+	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g))
 	return cmd
 }
 

@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,27 +32,47 @@ func (e *Error) Error() string {
 	return s + e.Field + ": " + e.Detail
 }
 
+// LayoutErrors are the errors of a stream that is of no layout: one for each, of
+// the layout that can be read furthest first.
+type LayoutErrors []*Error
+
+// Error names all of them.
+func (e LayoutErrors) Error() string {
+	var s []string
+	for _, x := range e {
+		s = append(s, x.Error())
+	}
+	return strings.Join(s, "; ")
+}
+
+// Unwrap returns the errors of the layouts.
+func (e LayoutErrors) Unwrap() []error {
+	var list []error
+	for _, x := range e {
+		list = append(list, x)
+	}
+	return list
+}
+
 // Decode reads a whole stream. It is read as every layout; the one that ends
 // where the stream ends, and makes sense, is it. Where several end there, one is
-// taken and Problems says so. Where none does, the error is that of the layout
-// that can be read furthest.
+// taken and Problems says so. An error is an *Error, or LayoutErrors where each
+// layout has another.
 func Decode(b []byte) (*Stream, error) {
 	if !Is(b) {
 		return nil, &Error{Field: "magic_number", Detail: fmt.Sprintf("% x, expected %#x", b[:min(len(b), 4)], uint32(Magic))}
 	}
 	var fits []*reading
-	var furthest *Error
+	var failed LayoutErrors
 	for _, layout := range Layouts {
-		r := readAs(b, layout)
-		switch {
-		case r.err == nil:
+		if r := readAs(b, layout); r.err == nil {
 			fits = append(fits, r)
-		case furthest == nil || r.err.Offset > furthest.Offset:
-			furthest = r.err
+		} else {
+			failed = append(failed, r.err)
 		}
 	}
 	if len(fits) == 0 {
-		return nil, furthest
+		return nil, failed.common()
 	}
 	best := fits[0]
 	for _, r := range fits[1:] {
@@ -67,9 +89,22 @@ func Decode(b []byte) (*Stream, error) {
 	}
 	s.Problems = append(s.Problems, best.oddities...)
 	if best.oddCount > len(best.oddities) {
-		s.Problems = append(s.Problems, fmt.Sprintf("%d more of this kind", best.oddCount-len(best.oddities)))
+		s.Problems = append(s.Problems, fmt.Sprintf("and %d more problems", best.oddCount-len(best.oddities)))
 	}
 	return s, nil
+}
+
+// common is one error where all layouts have the same, before they differ.
+func (e LayoutErrors) common() error {
+	slices.SortStableFunc(e, func(a, b *Error) int { return cmp.Compare(b.Offset, a.Offset) })
+	one := *e[0]
+	for _, other := range e[1:] {
+		if other.Offset != one.Offset || other.Field != one.Field || other.Detail != one.Detail {
+			return e
+		}
+	}
+	one.Layout = 0
+	return &one
 }
 
 // ambiguity says that a stream can be read in several ways, and why one is taken.
@@ -83,7 +118,7 @@ func ambiguity(fits []*reading, best *reading) string {
 		reason := "it is the later one"
 		switch {
 		case r.nonsense != nil:
-			reason = fmt.Sprintf("%s: %s: %s", r.nonsense.Object, r.nonsense.Field, r.nonsense.Detail)
+			reason = fmt.Sprintf("object %s: %s: %s", r.nonsense.Object, r.nonsense.Field, r.nonsense.Detail)
 		case r.oddCount > best.oddCount:
 			reason = r.oddities[0]
 		}
