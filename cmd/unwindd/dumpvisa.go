@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -38,9 +38,9 @@ func (g *globals) dumpVISA(path string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w%s", path, err, insteadOfStream(m))
 	}
-	v := &report.VISA{Stream: s, Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %s: %v\n", path, err) }}
+	v := &report.VISA{Stream: s}
 	return g.write(func(w *writer) error {
 		if g.format == "json" {
 			return v.WriteJSON(w)
@@ -48,4 +48,16 @@ func (g *globals) dumpVISA(path string) error {
 		v.Color = w.terminal
 		return v.WriteText(w)
 	})
+}
+
+// insteadOfStream says what a file is that is no stream, where it comes from the
+// same compiler: none of its other files holds the stream.
+func insteadOfStream(m *object.Mapping) string {
+	for magic, kind := range map[string]string{"\x7fELF": "an ELF file", "CTNI": "a container of ELF files"} {
+		var is bool
+		if err := object.Guard(func() error { is = bytes.HasPrefix(m.Data(), []byte(magic)); return nil }); err == nil && is {
+			return ": this is " + kind + "; the compiler writes the stream to a file of its own, KERNEL.dbg"
+		}
+	}
+	return ""
 }

@@ -10,10 +10,7 @@ import (
 // VISA is what `dump visa` writes: a vISA debug stream.
 type VISA struct {
 	Stream *stream.Stream
-	// Problem is called with what is strange or wrong in the stream, where the
-	// text form is written.
-	Problem func(error)
-	Color   bool
+	Color  bool
 }
 
 // jsonVISA is a stream. Its numbers are those of the stream. Pointers are null
@@ -165,21 +162,18 @@ func locationOf(l *stream.Location) (j jsonLocation) {
 	return j
 }
 
-// WriteText writes the stream as text. Where a save is corrected, the offset of
-// the stream comes first.
+// WriteText writes the stream as text. Where a save is corrected, what the stream
+// says comes first.
 func (v *VISA) WriteText(w io.Writer) error {
-	frames, corrections := v.Stream.Corrected()
-	for _, list := range [][]string{v.Stream.Problems, corrections} {
-		for _, p := range list {
-			v.Problem(fmt.Errorf("%s", p))
-		}
-	}
+	frames, _ := v.Stream.Corrected()
 	t := visaText{newOutput(w), newPaint(v.Color)}
+	t.line("vISA debug stream, layout %s", v.Stream.Layout)
+	for _, p := range v.Stream.Problems {
+		t.line("%s %s", t.warn("problem:"), p)
+	}
 	for i := range v.Stream.Objects {
-		if i > 0 {
-			t.put("\n")
-		}
-		t.object(v.Stream.Layout, &v.Stream.Objects[i], &frames[i])
+		t.put("\n")
+		t.object(&v.Stream.Objects[i], &frames[i])
 		if err := t.check(); err != nil {
 			return err
 		}
@@ -195,8 +189,12 @@ type visaText struct {
 
 func (t visaText) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
 
-func (t visaText) object(layout stream.Layout, o *stream.Object, corrected *stream.Frame) {
-	t.line("%s at 0x%x, layout %s", t.head(printable(o.Name)), o.RelocOffset, layout)
+func (t visaText) object(o *stream.Object, corrected *stream.Frame) {
+	if o.RelocOffset == 0 {
+		t.line("kernel %s", t.head(printable(o.Name)))
+	} else {
+		t.line("function %s at 0x%x", t.head(printable(o.Name)), o.RelocOffset)
+	}
 	t.mappings("vISA offset", o.OffsetMap)
 	t.mappings("vISA index", o.IndexMap)
 	if len(o.Variables) > 0 {
@@ -216,7 +214,7 @@ func (t visaText) object(layout stream.Layout, o *stream.Object, corrected *stre
 	t.intervals("caller's", "0x%x-0x%x", f.CallerBEFP)
 	t.intervals("return", "0x%x-0x%x", f.ReturnAddress)
 	if f.CE != nil && *f.CE != (stream.CE{}) {
-		t.line("    %-8s  from 0x%x             be_fp+%d", "CE", f.CE.StoreIP, f.CE.Offset)
+		t.line("    %-8s  %-16s  %-7s  be_fp+%d", "CE", fmt.Sprintf("from 0x%x", f.CE.StoreIP), "mask", f.CE.Offset)
 	}
 	t.saves("callee saves", f.CalleeSaves, corrected.CalleeSaves)
 	t.saves("caller saves", f.CallerSaves, corrected.CallerSaves)

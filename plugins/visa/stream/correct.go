@@ -12,7 +12,7 @@ const groupBytes = 256
 
 // Corrected returns the frames of the objects with the offsets of their saves
 // put right, and says what was wrong. Where offsets cannot be right, and what
-// they should be does not follow, the storage of all saves is Unknown.
+// they should be does not follow, the storage of all saves in frames is Unknown.
 //
 // For DG2 and PVC, compilers until June 2023 multiplied the offset at which an
 // instruction saves by half the bytes of a register. The registers that the
@@ -34,16 +34,16 @@ func (s *Stream) Corrected() (frames []Frame, corrections []string) {
 		return frames, nil
 	case !scaled:
 		for i := range frames {
-			frames[i].eachSave(func(g *SavedRegister) { g.Location = Location{Storage: Unknown} })
+			frames[i].eachSave(func(l *Location, _ uint16) { *l = Location{Storage: Unknown} })
 		}
 		return frames, []string{fmt.Sprintf("object %d (%q): frame: registers are saved beyond its %d bytes: where the stream's frames save registers is unknown",
 			wrong, s.Objects[wrong].Name, frames[wrong].Size)}
 	}
 	for i := range frames {
 		put := map[int32]int32{} // the wrong offsets, and the right ones
-		frames[i].eachSave(func(g *SavedRegister) {
-			if from, to := g.Location.Offset, g.unscaled(); g.Location.relative() && from != to {
-				put[from], g.Location.Offset = to, to
+		frames[i].eachSave(func(l *Location, bytes uint16) {
+			if to := unscaled(l.Offset, bytes); to != l.Offset {
+				put[l.Offset], l.Offset = to, to
 			}
 		})
 		var list []string
@@ -58,15 +58,18 @@ func (s *Stream) Corrected() (frames []Frame, corrections []string) {
 	return frames, corrections
 }
 
-// eachSave applies change to a copy of each save.
-func (f *Frame) eachSave(change func(*SavedRegister)) {
+// eachSave applies change to a copy of each location in the frame where so many
+// bytes are saved.
+func (f *Frame) eachSave(change func(l *Location, bytes uint16)) {
 	for _, list := range []*[]Save{&f.CalleeSaves, &f.CallerSaves} {
 		*list = slices.Clone(*list)
 		for i := range *list {
 			s := &(*list)[i]
 			s.Registers = slices.Clone(s.Registers)
 			for j := range s.Registers {
-				change(&s.Registers[j])
+				if g := &s.Registers[j]; g.Location.relative() {
+					change(&g.Location, g.Bytes)
+				}
 			}
 		}
 	}
@@ -91,7 +94,7 @@ func (f *Frame) savesOutside() bool {
 }
 
 // scaled says whether all offsets of the object's saves can be of a compiler
-// that multiplies them: put right they are in the frame and beside each other.
+// that multiplies them.
 func (o *Object) scaled() bool {
 	f := &o.Frame
 	for _, v := range o.Variables {
@@ -103,19 +106,7 @@ func (o *Object) scaled() bool {
 	}
 	for _, list := range [][]Save{f.CalleeSaves, f.CallerSaves} {
 		for i := range list {
-			var taken []int32
-			for _, g := range list[i].Registers {
-				if !g.Location.relative() {
-					continue
-				}
-				to := g.unscaled()
-				if to < 0 || int64(to)+int64(g.Bytes) > int64(f.Size) {
-					return false
-				}
-				taken = append(taken, to)
-			}
-			slices.Sort(taken)
-			if n := len(taken); len(slices.Compact(taken)) < n {
+			if !list[i].scaled(f.Size) {
 				return false
 			}
 		}
@@ -123,17 +114,48 @@ func (o *Object) scaled() bool {
 	return true
 }
 
-// unscaled is the offset of a save in the frame if it was multiplied; negative
-// if it cannot have been.
-func (g *SavedRegister) unscaled() int32 {
-	size, offset := int32(g.Bytes), g.Location.Offset
+// scaled says whether the offsets of a save can be multiplied: put right they are
+// in the frame of so many bytes and beside each other, and each register that is
+// not the first which its instruction saves follows on another.
+func (s *Save) scaled(size uint16) bool {
+	saved := map[int32]uint16{} // the registers, by the offsets of the stream
+	taken := map[int32]bool{}
+	for _, g := range s.Registers {
+		if g.Location.relative() {
+			saved[g.Location.Offset] = g.Offset
+		}
+	}
+	for _, g := range s.Registers {
+		if !g.Location.relative() {
+			continue
+		}
+		to := unscaled(g.Location.Offset, g.Bytes)
+		if to < 0 || taken[to] || int64(to)+int64(g.Bytes) > int64(size) {
+			return false
+		}
+		taken[to] = true
+		before, ok := saved[g.Location.Offset-int32(g.Bytes)]
+		if first := g.Location.Offset%apart(g.Bytes) == 0; !first && (!ok || before+g.Bytes != g.Offset) {
+			return false
+		}
+	}
+	return true
+}
+
+// apart is how far apart two registers are that instructions of their own save
+// side by side, when multiplied.
+func apart(bytes uint16) int32 { return int32(bytes) * int32(bytes) / 2 }
+
+// unscaled is the offset in a frame of a save of so many bytes if it was
+// multiplied; negative if it cannot have been.
+func unscaled(offset int32, bytes uint16) int32 {
+	size := int32(bytes)
 	if size != 32 && size != 64 || offset < 0 {
 		return -1
 	}
-	step := size * size / 2 // how far apart two registers are when multiplied
-	distance := offset % step
+	first, distance := offset/apart(bytes)*size, offset%apart(bytes)
 	if distance%size != 0 || distance >= groupBytes {
 		return -1
 	}
-	return offset/step*size + distance
+	return first + distance
 }

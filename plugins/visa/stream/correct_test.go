@@ -43,7 +43,7 @@ func framed(size, bytes uint16, offsets ...int32) Frame {
 	f := Frame{Size: size, CalleeSaves: []Save{{GenOffset: 8}}}
 	for i, offset := range offsets {
 		f.CalleeSaves[0].Registers = append(f.CalleeSaves[0].Registers,
-			SavedRegister{uint16(1920 + 32*i), bytes, Location{Storage: Memory, Offset: offset}})
+			SavedRegister{1920 + uint16(i)*bytes, bytes, Location{Storage: Memory, Offset: offset}})
 	}
 	return f
 }
@@ -67,9 +67,13 @@ func TestCorrections(t *testing.T) {
 		{"at the end of the frame", []Frame{framed(96, 32, 1024)}, [][]int32{{64}}, []string{"1024 is 64"}},
 		{"a frame that does not show it", []Frame{framed(4096, 32, 0, 1024), framed(256, 32, 3072), framed(64, 32, 0)},
 			[][]int32{{0, 64}, {192}, {0}}, []string{`object 0 ("f0"): frame: the compiler multiplied`, `object 1 ("f1")`}},
-		{"the last of eight registers", []Frame{framed(512, 32, 1024+224)}, [][]int32{{64 + 224}}, []string{"1248 is 288"}},
-		{"as if a ninth", []Frame{framed(512, 32, 1024+256)}, [][]int32{{unknown}}, []string{"beyond its 512 bytes"}},
-		{"no distance of registers", []Frame{framed(512, 32, 1024+16)}, [][]int32{{unknown}}, []string{"beyond its 512 bytes"}},
+		{"the last of eight registers", []Frame{framed(512, 32, 1024, 1056, 1088, 1120, 1152, 1184, 1216, 1248)},
+			[][]int32{{64, 96, 128, 160, 192, 224, 256, 288}}, []string{"1216 is 256, 1248 is 288"}},
+		{"the second without the first", []Frame{framed(512, 32, 1024+32)}, [][]int32{{unknown}}, []string{"beyond its 512 bytes"}},
+		{"the second before the first", []Frame{framed(512, 32, 1056, 1024)}, [][]int32{{unknown, unknown}}, []string{"beyond its 512 bytes"}},
+		{"as if a ninth", []Frame{framed(512, 32, 1024, 1056, 1088, 1120, 1152, 1184, 1216, 1248, 1280)},
+			[][]int32{{unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown}}, []string{"beyond its 512 bytes"}},
+		{"no distance of registers", []Frame{framed(512, 32, 1024, 1024+16)}, [][]int32{{unknown, unknown}}, []string{"beyond its 512 bytes"}},
 		{"also then not in the frame", []Frame{framed(95, 32, 1024)}, [][]int32{{unknown}}, []string{"beyond its 95 bytes"}},
 		{"two at one place", []Frame{framed(256, 32, 1024, 3072, 1024)}, [][]int32{{unknown, unknown, unknown}}, []string{"beyond its 256 bytes"}},
 		{"two at the last place", []Frame{framed(256, 32, 3072, 1024, 3072)}, [][]int32{{unknown, unknown, unknown}}, []string{"beyond its 256 bytes"}},
@@ -79,6 +83,7 @@ func TestCorrections(t *testing.T) {
 			[][]int32{{unknown}, {unknown}, {unknown}}, []string{`object 1 ("f1"): frame: registers are saved beyond its 256 bytes: where the stream's frames save registers is unknown`}},
 		{"caller saves", []Frame{callers}, [][]int32{{64, 96}}, []string{"1024 is 64, 1056 is 96"}},
 		{"saves that are not in the frame", []Frame{elsewhere}, [][]int32{{64, 99999, 0}}, []string{"1024 is 64"}},
+		{"where they are is known all the same", []Frame{elsewhere, framed(64, 32, 3072)}, [][]int32{{unknown, 99999, 0}, {unknown}}, []string{"beyond its 256 bytes"}},
 	} {
 		s := &Stream{Layout: LayoutA}
 		for i, f := range c.frames {

@@ -3,6 +3,7 @@ package stream
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,7 +173,7 @@ func TestErrorsNameTheField(t *testing.T) {
 			case "count":
 				at += f.size
 				bad = [][]byte{[]byte{0xff, 0xff, 0xff, 0xff}[:f.size]}
-				want = "expected no more than the"
+				want = fmt.Sprintf("of at least %d bytes each, expected no more than the %d bytes that are left", f.largest, len(e.b)-at)
 			case "enum":
 				bad = [][]byte{{uint8(f.largest) + 1}, {0xff}}
 				want = "expected 0 to " + string(rune('0'+f.largest))

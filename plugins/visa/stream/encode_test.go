@@ -18,7 +18,7 @@ type field struct {
 	kind         string // "name", "count", "enum", "number", "register" or "location"
 	offset       int
 	size         int // bytes
-	largest      int // of an enum
+	largest      int // of an enum; of a count, the least bytes of an element
 }
 
 func (e *encoder) mark(kind, name string, size, largest int) {
@@ -28,6 +28,12 @@ func (e *encoder) mark(kind, name string, size, largest int) {
 func (e *encoder) u8(v uint8)   { e.b = append(e.b, v) }
 func (e *encoder) u16(v uint16) { e.b = binary.LittleEndian.AppendUint16(e.b, v) }
 func (e *encoder) u32(v uint32) { e.b = binary.LittleEndian.AppendUint32(e.b, v) }
+
+// count writes how many elements of at least so many bytes follow.
+func (e *encoder) count(name string, size, n, least int) {
+	e.number("count", name, size, uint32(n))
+	e.fields[len(e.fields)-1].largest = least
+}
 
 // number writes a field of 2 or 4 bytes.
 func (e *encoder) number(kind, name string, size int, v uint32) {
@@ -54,7 +60,7 @@ func (e *encoder) name(at, s string) {
 func encode(s *Stream) *encoder {
 	e := &encoder{}
 	e.u32(Magic)
-	e.number("count", "objects", 2, uint32(len(s.Objects)))
+	e.count("objects", 2, len(s.Objects), 29) // of layout A, the smallest
 	for i := range s.Objects {
 		e.object = fmt.Sprint(i)
 		e.stackObject(s.Layout, &s.Objects[i])
@@ -70,13 +76,13 @@ func (e *encoder) stackObject(layout Layout, o *Object) {
 	e.number("number", "reloc_offset", 4, o.RelocOffset)
 	e.mappings("offset_map", o.OffsetMap)
 	e.mappings("index_map", o.IndexMap)
-	e.number("count", "variables", 4, uint32(len(o.Variables)))
+	e.count("variables", 4, len(o.Variables), 4)
 	for i, v := range o.Variables {
 		at := fmt.Sprintf("variables[%d].", i)
 		e.name(at+"name", v.Name)
 		e.intervals(at+"intervals", 2, v.Intervals)
 	}
-	e.number("count", "subroutines", 2, uint32(len(o.Subroutines)))
+	e.count("subroutines", 2, len(o.Subroutines), 12)
 	for i, s := range o.Subroutines {
 		at := fmt.Sprintf("subroutines[%d].", i)
 		e.name(at+"name", s.Name)
@@ -109,7 +115,7 @@ func (e *encoder) stackObject(layout Layout, o *Object) {
 }
 
 func (e *encoder) mappings(at string, list []Mapping) {
-	e.number("count", at, 4, uint32(len(list)))
+	e.count(at, 4, len(list), 8)
 	for i, m := range list {
 		e.number("number", fmt.Sprintf("%s[%d].visa", at, i), 4, m.VISA)
 		e.number("number", fmt.Sprintf("%s[%d].gen", at, i), 4, m.Gen)
@@ -117,7 +123,7 @@ func (e *encoder) mappings(at string, list []Mapping) {
 }
 
 func (e *encoder) intervals(at string, size int, list []Interval) {
-	e.number("count", at, 2, uint32(len(list)))
+	e.count(at, 2, len(list), 2*size+6)
 	for i, x := range list {
 		at := fmt.Sprintf("%s[%d].", at, i)
 		e.number("number", at+"start", size, x.Start)
@@ -142,11 +148,11 @@ func (e *encoder) location(at string, l Location) {
 }
 
 func (e *encoder) saves(at string, size int, list []Save) {
-	e.number("count", at, size, uint32(len(list)))
+	e.count(at, size, len(list), 6)
 	for i, s := range list {
 		at := fmt.Sprintf("%s[%d].", at, i)
 		e.number("number", at+"gen_offset", 4, s.GenOffset)
-		e.number("count", at+"entries", 2, uint32(len(s.Registers)))
+		e.count(at+"entries", 2, len(s.Registers), 9)
 		for k, g := range s.Registers {
 			at := fmt.Sprintf("%sentries[%d].", at, k)
 			e.number("number", at+"register_offset", 2, uint32(g.Offset))
