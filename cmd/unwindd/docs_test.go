@@ -65,8 +65,11 @@ func runDocumented(t *testing.T, root, self, line string) string {
 	if err := os.WriteFile(filepath.Join(bin, "unwindd"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, source := range map[string]string{"core": "server.core", "server": "server"} {
-		b, err := os.ReadFile(filepath.Join(root, "examples", "crash", source))
+	for name, source := range map[string]string{
+		"core": "examples/crash/server.core", "server": "examples/crash/server",
+		"kernel.dbg": "plugins/visa/stream/testdata/skl-rec-O2-1.dbg",
+	} {
+		b, err := os.ReadFile(filepath.Join(root, source))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o755)
 		}

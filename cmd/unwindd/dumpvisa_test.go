@@ -92,7 +92,7 @@ func (v *dumpedVISA) genxText(register int) string {
 	intervals := func(list []dumpedInterval) {
 		line("\tLive intervals: ")
 		for _, i := range list {
-			place := ""
+			var place string
 			switch i.Physical {
 			case "memory":
 				base := map[string]string{"be_fp": "off be_fp", "absolute": "absolute offset"}[*i.Base]
@@ -120,7 +120,7 @@ func (v *dumpedVISA) genxText(register int) string {
 		for _, s := range list {
 			line("Gen ISA offset: %d", s.GenOffset)
 			for _, e := range s.Entries {
-				place := ""
+				var place string
 				switch {
 				case e.Physical == "general":
 					place = fmt.Sprintf("r%d.%d:ub", *e.Register, *e.Subregister)
@@ -182,16 +182,21 @@ var platforms = map[string]string{"skl": "SKL", "icllp": "ICLLP", "tgllp": "TGLL
 // compareToGenX holds `dump visa` of a stream against the vendor's decoder.
 func compareToGenX(t *testing.T, path, device string) *dumpedVISA {
 	t.Helper()
-	out, err := exec.Command("GenX_IR", "-decodedbg", path, "-platform", platforms[device]).Output()
+	if device == "pvc" {
+		return compareTo(t, path, platforms[device], 64)
+	}
+	return compareTo(t, path, platforms[device], 32)
+}
+
+// compareTo does so for a platform whose registers have so many bytes.
+func compareTo(t *testing.T, path, platform string, register int) *dumpedVISA {
+	t.Helper()
+	out, err := exec.Command("GenX_IR", "-decodedbg", path, "-platform", platform).Output()
 	if err != nil {
 		t.Fatalf("GenX_IR (Debian's libigc-tools): %v", err)
 	}
 	_, theirs, _ := strings.Cut(string(out), "\n") // the command line
 	v := dumpVISA(t, path)
-	register := 32
-	if device == "pvc" {
-		register = 64
-	}
 	if diff := cmp.Diff(strings.Split(theirs, "\n"), strings.Split(v.genxText(register), "\n")); diff != "" {
 		t.Errorf("%s (-GenX_IR +got):\n%s", path, diff)
 	}
@@ -206,6 +211,35 @@ func TestVISAStreamsAsGenXPrintsThem(t *testing.T) {
 	for _, path := range files {
 		device := regexp.MustCompile(`-(k|rec|multi)-`).Split(filepath.Base(path), 2)[0]
 		compareToGenX(t, path, device)
+	}
+}
+
+// TestRegistersOfPVCAsGenXPrintsThem: GenX_IR takes the size of a register from the
+// platform that it is given, not from the stream. For PVC, whose registers have
+// 64 bytes, it is right; given a platform of 32, it prints twice the number of
+// each register that is saved, and nothing else differs.
+func TestRegistersOfPVCAsGenXPrintsThem(t *testing.T) {
+	const path = "../../plugins/visa/stream/testdata/pvc-rec-O0-1.dbg"
+	compareTo(t, path, "PVC", 64)
+	compareTo(t, path, "DG2", 32)
+}
+
+func TestFilesThatAreNoStreams(t *testing.T) {
+	for _, c := range []struct{ bytes, want string }{
+		{"\x7fELF\x02", "f: vISA stream+0x0: magic_number: 7f 45 4c 46, expected 0xdeadd010: this is an ELF file; the compiler writes the stream to a file of its own, KERNEL.dbg\n"},
+		{"CTNI\x01", "magic_number: 43 54 4e 49, expected 0xdeadd010: this is a container of ELF files; the"},
+		{"no", "f: vISA stream+0x0: magic_number: 6e 6f, expected 0xdeadd010\n"},
+		{"\x10\xd0\xad\xde\x01\x00", "f: vISA stream+0x6: objects: 1 of at least 29 bytes each, expected no more than the 0 bytes that are left in the stream\n"},
+		{"", "f: file is empty"},
+	} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(c.bytes), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		stdout, stderr, status := unwindd(t, "dump", "visa", path)
+		if status != 1 || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: status %d, %q %q, want %q", c.bytes, status, stdout, stderr, c.want)
+		}
 	}
 }
 

@@ -201,20 +201,20 @@ func (t visaText) object(o *stream.Object, corrected *stream.Frame) {
 		t.line("  variables, by vISA index")
 	}
 	for i := range o.Variables {
-		t.intervals(printable(o.Variables[i].Name), "%d-%d", o.Variables[i].Intervals)
+		t.intervals(8, printable(o.Variables[i].Name), "%d-%d", o.Variables[i].Intervals)
 	}
 	for i := range o.Subroutines {
 		s := &o.Subroutines[i]
 		t.line("  subroutine %s, vISA index %d to %d", t.function(printable(s.Name)), s.Start, s.End)
-		t.intervals("return", "%d-%d", s.ReturnValue)
+		t.intervals(14, "return address", "%d-%d", s.ReturnValue)
 	}
 	f := &o.Frame
 	t.line("  frame of %d bytes, by Gen offset", f.Size)
-	t.intervals("BE_FP", "0x%x-0x%x", f.BEFP)
-	t.intervals("caller's", "0x%x-0x%x", f.CallerBEFP)
-	t.intervals("return", "0x%x-0x%x", f.ReturnAddress)
+	t.intervals(14, "BE_FP", "0x%x-0x%x", f.BEFP)
+	t.intervals(14, "caller's BE_FP", "0x%x-0x%x", f.CallerBEFP)
+	t.intervals(14, "return address", "0x%x-0x%x", f.ReturnAddress)
 	if f.CE != nil && *f.CE != (stream.CE{}) {
-		t.line("    %-8s  %-16s  %-7s  be_fp+%d", "CE", fmt.Sprintf("from 0x%x", f.CE.StoreIP), "mask", f.CE.Offset)
+		t.line("    channel mask    %-16s  %-7s  be_fp+%d", fmt.Sprintf("from 0x%x", f.CE.StoreIP), "", f.CE.Offset)
 	}
 	t.saves("callee saves", f.CalleeSaves, corrected.CalleeSaves)
 	t.saves("caller saves", f.CallerSaves, corrected.CallerSaves)
@@ -230,13 +230,13 @@ func (t visaText) mappings(name string, list []stream.Mapping) {
 }
 
 // intervals writes where a thing lives, nothing where there is no such thing.
-func (t visaText) intervals(name, format string, list []stream.Interval) {
+func (t visaText) intervals(width int, name, format string, list []stream.Interval) {
 	if list != nil && len(list) == 0 {
-		t.line("    %-8s  nowhere", name)
+		t.line("    %-*s  nowhere", width, name)
 	}
 	for i := range list {
 		x := &list[i]
-		t.line("    %-8s  %-16s  %-7s  %s", name, fmt.Sprintf(format, x.Start, x.End), x.Virtual, visaLocation(&x.Location))
+		t.line("    %-*s  %-16s  %-7s  %s", width, name, fmt.Sprintf(format, x.Start, x.End), x.Virtual, visaLocation(&x.Location))
 		name = ""
 	}
 }

@@ -87,12 +87,12 @@ function f at 0x530
     V34       0-7               general  absolute+96
               8-9               general  no register
   subroutine leaf, vISA index 30 to 41
-    return    30-41             general  r5.8
+    return address  30-41             general  r5.8
   frame of 256 bytes, by Gen offset
-    BE_FP     0x48-0x1c8        general  r125.12
-    caller's  0x48-0x1c8        general  be_fp+12
-    return    nowhere
-    CE        from 0x50         mask     be_fp+16
+    BE_FP           0x48-0x1c8        general  r125.12
+    caller's BE_FP  0x48-0x1c8        general  be_fp+12
+    return address  nowhere
+    channel mask    from 0x50                  be_fp+16
     callee saves from 0x78
       r60        32 bytes  be_fp+64, corrected: unknown
       r61        32 bytes  be_fp+3072, corrected: unknown
