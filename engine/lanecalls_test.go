@@ -56,6 +56,9 @@ inner:
 	.size inner, .-inner
 `
 
+// execRule is the rule of laneCode that says where the caller's execution mask is.
+const execRule = "\t.cfi_escape 0x10, 0x11, 0x08, 0x90, 0x42, 0x93, 0x04, 0x90, 0x43, 0x93, 0x04\n"
+
 // laneAttribute is one of a function: a number, or lines of an expression.
 type laneAttribute struct {
 	number     int // DW_AT_*
@@ -69,6 +72,9 @@ const (
 	atLanes      = 0x3e0a
 	atLanePC     = 0x3e0b
 )
+
+// withoutRule stands first where inner's call frame information has no execRule.
+var withoutRule laneAttribute
 
 func expr(number int, lines ...string) laneAttribute { return laneAttribute{number, 0, lines} }
 
@@ -94,8 +100,8 @@ func lines(parts ...[]string) (all []string) {
 	return all
 }
 
-// assembleLanes assembles laneCode with attributes.
-func assembleLanes(t *testing.T, outer, inner []laneAttribute) string {
+// assembleLanes assembles code, which is laneCode or like it, with attributes.
+func assembleLanes(t *testing.T, code string, outer, inner []laneAttribute) string {
 	t.Helper()
 	var abbrev, info strings.Builder
 	put := func(b *strings.Builder, format string, args ...any) { fmt.Fprintf(b, "\t"+format+"\n", args...) }
@@ -126,7 +132,7 @@ func assembleLanes(t *testing.T, outer, inner []laneAttribute) string {
 	put(&info, ".byte 0\n.Lunit_end:")
 	dir := t.TempDir()
 	source, object, file := filepath.Join(dir, "lanes.s"), filepath.Join(dir, "lanes.o"), filepath.Join(dir, "lanes.co")
-	if err := os.WriteFile(source, []byte(laneCode+abbrev.String()+info.String()), 0o644); err != nil {
+	if err := os.WriteFile(source, []byte(code+abbrev.String()+info.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	run(t, exec.Command("clang", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-c", source, "-o", object))
@@ -151,10 +157,37 @@ func TestLanesThroughCalls(t *testing.T) {
 		want         []string // of each frame
 		problem      string   // part of one of the module's; "" for none
 	}{
-		{"nothing is described", 0x0f, nil, nil, []string{
+		{"nothing is described but the mask on entry", 0x0f, nil, nil, []string{
+			"0-3 active now, 4-7 inactive, 8-63 not-on-entry",
+			"0-7 active return, 8-63 inactive",
+		}, ""},
+		{"nothing at all is described", 0x0f, nil, []laneAttribute{withoutRule}, []string{
 			"0-3 active now, 4-63 inactive",
 			"0-3 active return, 4-63 unknown",
 		}, ""},
+		{"an operation of the whole wave: those on entry may execute", ^uint64(0), nil, nil, []string{
+			"0-7 unknown, 8-63 not-on-entry",
+			"0-7 active return, 8-63 inactive",
+		}, ""},
+		{"an operation of some lanes more than called", 0x0103, nil, nil, []string{
+			"0-1 unknown, 2-7 inactive, 8-63 not-on-entry",
+			"0-7 active return, 8-63 inactive",
+		}, ""},
+		{"DW_AT_LLVM_active_lane tells who executes within an operation of the whole wave", ^uint64(0),
+			nil, []laneAttribute{lanes64, expr(atActiveLane, ".byte 0x90, 70, 0x93, 4, 0x90, 71, 0x93, 4")}, []string{
+				"0-1 active now, 2-7 inactive, 8-63 not-on-entry",
+				"0-7 active return, 8-63 inactive",
+			}, ""},
+		{"a lane that was not active on entry cannot execute", 0x0f, // the mask is that of outer's caller
+			nil, []laneAttribute{lanes64, expr(atActiveLane, ".byte 0x90, 68, 0x93, 4, 0x90, 69, 0x93, 4")}, []string{
+				"0-7 active now, 8-15 unknown, 16-63 not-on-entry",
+				"0-7 active return, 8-63 inactive",
+			}, ""},
+		{"nor can it wait", 0x0f,
+			nil, []laneAttribute{lanes64, expr(atLanePC, lines(undefinedLanes, lanesAt(".Lwait", 36), activeLanes)...)}, []string{
+				"0-3 active now, 4-7 inactive wait, 8-15 unknown, 16-63 not-on-entry",
+				"0-7 active return, 8-63 inactive",
+			}, ""},
 		{"a lane that waits in inner called it, one that was not active on entry did not", 0x0f,
 			nil, []laneAttribute{lanes64, expr(atLanePC, innerPlaces...)}, []string{
 				"0-3 active now, 4-7 inactive wait, 8-63 not-on-entry",
@@ -171,7 +204,7 @@ func TestLanesThroughCalls(t *testing.T) {
 				"0-7 active return, 8-15 inactive before, 16-63 not-on-entry",
 			}, ""},
 		{"DW_AT_LLVM_active_lane overrules EXEC", ^uint64(0),
-			nil, []laneAttribute{lanes64, expr(atActiveLane, ".byte 0x90, 70, 0x93, 4, 0x90, 71, 0x93, 4")}, []string{
+			nil, []laneAttribute{withoutRule, lanes64, expr(atActiveLane, ".byte 0x90, 70, 0x93, 4, 0x90, 71, 0x93, 4")}, []string{
 				"0-1 active now, 2-63 inactive",
 				"0-1 active return, 2-63 unknown",
 			}, ""},
@@ -181,17 +214,17 @@ func TestLanesThroughCalls(t *testing.T) {
 				"0-7 active return, 8-63 inactive",
 			}, ""},
 		{"of what contradicts itself nothing is known", 0x0f,
-			nil, []laneAttribute{lanes64, expr(atActiveLane, ".byte 0x90, 70, 0x93, 4, 0x90, 71, 0x93, 4"), expr(atLanePC, undefinedLanes...)}, []string{
+			nil, []laneAttribute{withoutRule, lanes64, expr(atActiveLane, ".byte 0x90, 70, 0x93, 4, 0x90, 71, 0x93, 4"), expr(atLanePC, undefinedLanes...)}, []string{
 				"0-1 unknown, 2-63 not-on-entry",
 				"0-1 unknown, 2-63 inactive",
 			}, ""},
 		{"a function of fewer lanes than the wave has", 0x0f,
-			nil, []laneAttribute{{number: atLanes, constant: 2}, expr(atLanePC, ".byte 0xe9, 8, 0xe9, 11, 64, 2")}, []string{
+			nil, []laneAttribute{withoutRule, {number: atLanes, constant: 2}, expr(atLanePC, ".byte 0xe9, 8, 0xe9, 11, 64, 2")}, []string{
 				"0-1 not-on-entry, 2-3 active now, 4-63 inactive",
 				"0-1 inactive, 2-3 active return, 4-63 unknown",
 			}, ""},
 		{"a mask of fewer lanes than the wave has", 0x0f,
-			nil, []laneAttribute{{number: atLanes, constant: 4}, expr(atActiveLane, ".byte 0x90, 70")}, []string{
+			nil, []laneAttribute{withoutRule, {number: atLanes, constant: 4}, expr(atActiveLane, ".byte 0x90, 70")}, []string{
 				"0-1 active now, 2-3 inactive, 4-63 unknown",
 				"0-1 active return, 2-63 unknown",
 			}, ""},
@@ -203,23 +236,27 @@ func TestLanesThroughCalls(t *testing.T) {
 				"0-3 active return, 4-63 inactive",
 			}, ""},
 		{"what cannot be evaluated is a problem, and EXEC is what is known", 0x0f,
-			nil, []laneAttribute{lanes64, expr(atLanePC, ".byte 0x22"), expr(atActiveLane, ".byte 0x96, 0x22")}, []string{
+			nil, []laneAttribute{withoutRule, lanes64, expr(atLanePC, ".byte 0x22"), expr(atActiveLane, ".byte 0x96, 0x22")}, []string{
 				"0-3 active now, 4-63 inactive",
 				"0-3 active return, 4-63 unknown",
 			}, "DW_AT_LLVM_lane_pc of inner"},
 		{"a frame base that asks for itself", 0x0f,
-			nil, []laneAttribute{lanes64, expr(atFrameBase, ".byte 0x91, 0"), expr(atLanePC, ".byte 0x91, 0")}, []string{
+			nil, []laneAttribute{withoutRule, lanes64, expr(atFrameBase, ".byte 0x91, 0"), expr(atLanePC, ".byte 0x91, 0")}, []string{
 				"0-3 active now, 4-63 inactive",
 				"0-3 active return, 4-63 unknown",
 			}, "within each other"},
 		{"a number of lanes that cannot be", 0x0f,
-			nil, []laneAttribute{{number: atLanes, constant: 0}, expr(atLanePC, undefinedLanes...)}, []string{
+			nil, []laneAttribute{withoutRule, {number: atLanes, constant: 0}, expr(atLanePC, undefinedLanes...)}, []string{
 				"0-3 active now, 4-63 inactive",
 				"0-3 active return, 4-63 unknown",
 			}, "DW_AT_LLVM_lanes is 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := openLanes(t, assembleLanes(t, c.outer, c.inner), 64)
+			code, inner := laneCode, c.inner
+			if len(inner) > 0 && inner[0].number == 0 {
+				code, inner = strings.Replace(laneCode, execRule, "", 1), inner[1:]
+			}
+			d := openLanes(t, assembleLanes(t, code, c.outer, inner), 64)
 			places := map[uint64]string{}
 			for _, s := range []struct {
 				name string

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
@@ -90,6 +91,7 @@ const (
 	laneUnsaid laneAnswer = iota
 	laneNo
 	laneYes
+	laneAbsent // no, nor was it on entry to the function
 )
 
 // placeKind says what the debugging information says of a lane's place.
@@ -118,6 +120,9 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 	switch {
 	case f.callee != nil:
 		called(mask, below)
+		if entry, ok := f.callee.entryMask(b.Lanes); ok {
+			calling(mask, entry)
+		}
 	case !b.ActiveUnknown:
 		for lane := range mask {
 			mask[lane] = laneNo
@@ -133,7 +138,35 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 			f.evaluatePlaces(d, places)
 		}
 	}
+	if entry, ok := f.entryMask(b.Lanes); ok {
+		within(mask, entry, told)
+	}
 	return f.group(mask, places, told)
+}
+
+// entryMask is the lanes that were active when the frame's function was called:
+// the caller's execution mask, where the row in force says where it is kept. Of
+// one that the row leaves as it is nothing is known: compilers do not describe
+// what divergent code does to it.
+func (f *frame) entryMask(lanes uint32) (LaneSet, bool) {
+	if f.source == nil || f.source.row == nil || f.guessed() {
+		return nil, false
+	}
+	reg, ok := f.walker.machine.executionMask(lanes)
+	if !ok {
+		return nil, false
+	}
+	switch r, _ := f.source.row.Rule(reg); r.Kind {
+	case cfi.Unspecified, cfi.Undefined, cfi.SameValue:
+		return nil, false
+	}
+	i, indexed := f.walker.index(reg)
+	s, err := f.findSaved(reg, i, indexed)
+	if err != nil {
+		return nil, false
+	}
+	v, err := f.read(&s, reg, lanes)
+	return LaneSet{v}, err == nil
 }
 
 // called sets what follows for the lanes of a frame from those of the frame that
@@ -153,6 +186,44 @@ func called(mask []laneAnswer, below []LaneGroup) {
 			if g.Lanes.Has(uint32(lane)) {
 				mask[lane] = a
 			}
+		}
+	}
+}
+
+// calling sets what the caller's execution mask says of the lanes of which
+// nothing is known from the function that it called.
+func calling(mask []laneAnswer, entry LaneSet) {
+	for lane := range mask {
+		switch {
+		case mask[lane] != laneUnsaid:
+		case entry.Has(uint32(lane)):
+			mask[lane] = laneYes
+		default:
+			mask[lane] = laneNo
+		}
+	}
+}
+
+// within leaves out the lanes that were not active on entry. Where such a lane
+// executes, the function has made more lanes active than called it, for an
+// operation of the whole wave, and which of them execute for themselves is known
+// only where DW_AT_LLVM_active_lane has told it.
+func within(mask []laneAnswer, entry LaneSet, told bool) {
+	whole := false
+	for lane, a := range mask {
+		whole = whole || a == laneYes && !entry.Has(uint32(lane))
+	}
+	for lane, a := range mask {
+		entered := entry.Has(uint32(lane))
+		switch {
+		case a == laneYes && entered:
+			if whole && !told {
+				mask[lane] = laneUnsaid
+			}
+		case a == laneYes && told: // a contradiction
+			mask[lane] = laneUnsaid
+		case !entered:
+			mask[lane] = laneAbsent
 		}
 	}
 }
@@ -180,20 +251,23 @@ func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGr
 	return groups
 }
 
-// laneState joins what is known of a lane. Where DW_AT_LLVM_active_lane and
-// DW_AT_LLVM_lane_pc contradict each other nothing is known; the execution mask,
-// which code may change for its own ends, gives way to either.
+// laneState joins what is known of a lane. Where DW_AT_LLVM_active_lane,
+// DW_AT_LLVM_lane_pc and call frame information contradict each other nothing is
+// known; the execution mask, which code may change for its own ends, gives way to
+// all of them.
 func (f *frame) laneState(active laneAnswer, place *lanePlace, told bool) (state LaneState, pc uint64, hasPC bool) {
 	switch {
 	case place.kind == undescribed && active == laneYes:
 		return LaneActive, f.pc, true
 	case place.kind == undescribed && active == laneNo:
 		return LaneInactive, 0, false
+	case place.kind == undescribed && active == laneAbsent:
+		return LaneNotOnEntry, 0, false
 	case place.kind == undescribed:
 		return LaneUnknown, 0, false
-	case place.kind == placed && place.pc == f.pc && active != laneNo:
+	case place.kind == placed && place.pc == f.pc && active != laneNo && active != laneAbsent:
 		return LaneActive, f.pc, true
-	case told && active == laneYes:
+	case told && active == laneYes, place.kind == placed && active == laneAbsent:
 		return LaneUnknown, 0, false
 	case place.kind == absent:
 		return LaneNotOnEntry, 0, false

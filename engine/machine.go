@@ -85,6 +85,17 @@ func (m *machine) registerBits(number uint64) (uint32, bool) {
 	return 0, false
 }
 
+// executionMask is the register that says which lanes execute, of threads with a
+// number of lanes of at most 64.
+func (m *machine) executionMask(lanes uint32) (reg uint64, ok bool) {
+	for i := range m.desc.Registers {
+		if r := &m.desc.Registers[i]; r.Class == sdk.Mask && r.Lanes == lanes && r.Bits == lanes && lanes <= 64 {
+			return uint64(r.First), true
+		}
+	}
+	return 0, false
+}
+
 // general says whether registers of a class and size hold what a walk needs.
 func general(class sdk.RegisterClass, bits uint32) bool {
 	switch class {

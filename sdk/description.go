@@ -70,6 +70,9 @@ const (
 	Segment
 	Float
 	Vector
+	// Mask has a bit for each lane, lane 0 lowest. The one of threads with a
+	// number of lanes (RegisterRange.Lanes), as wide as they have lanes, is the
+	// execution mask: which of them execute.
 	Mask
 	Control
 )

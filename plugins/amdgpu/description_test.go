@@ -3,6 +3,7 @@ package amdgpu
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,5 +224,20 @@ func TestEveryColumnKeepsItsValueExceptTheStackPointer(t *testing.T) {
 	if d.PC != 16 || d.ReturnAddress != 16 || d.SP != 64 || d.FP != 65 || d.CallDistance != 1 || d.AddressBits != 64 {
 		t.Errorf("PC %d, return address %d, SP %d, FP %d, call distance %d, %d address bits",
 			d.PC, d.ReturnAddress, d.SP, d.FP, d.CallDistance, d.AddressBits)
+	}
+}
+
+// The engine finds the execution mask of a wave by its class and size.
+func TestOnlyEXECIsAnExecutionMask(t *testing.T) {
+	for lanes, want := range map[uint32]uint32{wave32: exec32, wave64: exec64} {
+		var got []uint32
+		for _, r := range Description().Registers {
+			if r.Class == sdk.Mask && r.Lanes == lanes && r.Bits == lanes && r.Count == 1 {
+				got = append(got, r.First)
+			}
+		}
+		if !slices.Equal(got, []uint32{want}) {
+			t.Errorf("%d lanes: registers %v, want %d", lanes, got, want)
+		}
 	}
 }
