@@ -187,6 +187,7 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 		case g.State == LaneActive:
 		case g.HasPC:
 			of.PC, of.ModuleOffset, of.Symbols, of.Exact = g.PC, g.ModuleOffset, g.Symbols, true
+			of.Imprecise = false // the lane waits there
 		default:
 			of.Symbols = nil
 		}

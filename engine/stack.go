@@ -65,6 +65,10 @@ type Frame struct {
 	// Exact says that PC is an instruction that was about to execute, not a
 	// return address.
 	Exact bool
+	// Imprecise says that the thread did not stop at PC, but at an instruction
+	// that it executed before: PC, and what is found by it, is where it would go
+	// on.
+	Imprecise bool
 	// CFA is the canonical frame address, in CFASpace. HasCFA is false where no
 	// row was found for the frame.
 	CFA      uint64

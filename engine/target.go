@@ -146,6 +146,9 @@ func (t *Target) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	w.guarded(ctx)
 	w.results = stack.Frames
 	stack.Frames = slices.Clone(stack.Frames)
+	if s := th.Stop; s != nil && s.HasPCExact && !s.PCExact && len(stack.Frames) > 0 {
+		stack.Frames[0].Imprecise = true
+	}
 	clear(w.results)
 	w.stack = nil
 	t.walkers.Put(w)

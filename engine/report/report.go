@@ -59,6 +59,7 @@ type Thread struct {
 	Arch       string  `json:"arch,omitempty"`
 	Processor  string  `json:"processor,omitempty"`
 	Crashed    bool    `json:"crashed"`
+	Stop       *Stop   `json:"stop,omitempty"`        // why the thread stopped; nil where nothing is known
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
 	Frames     []Frame `json:"frames"`
@@ -71,6 +72,14 @@ type Thread struct {
 	LaneCount uint32    `json:"-"`
 	Launches  []*Launch `json:"-"`
 	StoppedIn int       `json:"-"`
+}
+
+// Stop is why a thread stopped. Why its stack ends is Stopped.
+type Stop struct {
+	Reason  string  `json:"reason"`
+	Address string  `json:"address,omitempty"` // what was accessed
+	TrapID  *uint32 `json:"trap_id,omitempty"`
+	PCExact *bool   `json:"pc_exact,omitempty"` // whether the PC is that of the instruction that stopped it
 }
 
 // Wave is the identity of a wave of an accelerator.
@@ -100,6 +109,7 @@ type Frame struct {
 	Index          int                    `json:"index"`
 	Thread         string                 `json:"thread"`
 	PC             string                 `json:"pc"`
+	PCExact        *bool                  `json:"pc_exact,omitempty"` // false: the thread stopped at an instruction before
 	CFA            string                 `json:"cfa,omitempty"`
 	CFASpace       string                 `json:"cfa_space,omitempty"`
 	FoundBy        string                 `json:"found_by"`
@@ -186,6 +196,18 @@ func newThread(of *engine.Target, s *engine.Stack) Thread {
 		Crashed: s.Thread.Crashed, Frames: []Frame{}, Signal: s.Thread.Signal, LaneCount: s.Lanes,
 		Stopped: Stopped{string(s.Stopped.Reason), s.Stopped.Detail},
 	}
+	if s := s.Thread.Stop; s != nil {
+		t.Stop = &Stop{Reason: s.Reason}
+		if s.HasAddress {
+			t.Stop.Address = address(s.Address)
+		}
+		if s.HasTrapID {
+			t.Stop.TrapID = &s.TrapID
+		}
+		if s.HasPCExact {
+			t.Stop.PCExact = &s.PCExact
+		}
+	}
 	if w := s.Thread.Wave; w != nil {
 		t.Wave = &Wave{Agent: w.Agent, Queue: w.Queue, Dispatch: w.Dispatch, Kernel: w.Kernel}
 		if w.HasGroup {
@@ -248,6 +270,9 @@ func appendFrames(dst []Frame, thread string, f *engine.Frame, cfaSpace string) 
 	physical := Frame{
 		Thread: thread, PC: address(f.PC), FoundBy: string(f.FoundBy), SignalFrame: f.SignalFrame,
 		Lanes: []Lanes{}, Locals: []struct{}{},
+	}
+	if f.Imprecise {
+		physical.PCExact = new(bool)
 	}
 	if f.HasCFA {
 		physical.CFA, physical.CFASpace = address(f.CFA), cfaSpace

@@ -130,6 +130,10 @@ func stackKey(t *Thread) string {
 			b.WriteString(t.ID)
 		}
 	}
+	if s := t.Stop; s != nil {
+		// Equal waves access each its own address.
+		b.WriteString(s.name() + s.precision() + "\n")
+	}
 	for i := range t.Frames {
 		f := &t.Frames[i]
 		b.WriteString(f.PC)
@@ -189,6 +193,7 @@ func (t *text) group(g *group) {
 	}
 	t.printf("\n%s\n", t.head(line))
 	t.identity(g.threads)
+	t.stop(g.threads)
 	width := len(strconv.Itoa(len(first.Frames)))
 	next := 0
 	for i := 0; ; i++ {
@@ -222,6 +227,57 @@ func crash(t *Thread) string {
 		return ", crashed by " + signalName(t.Signal)
 	}
 	return ", crashed"
+}
+
+// stop says why threads stopped, which is one reason for all of them.
+func (t *text) stop(threads []*Thread) {
+	s := threads[0].Stop
+	if s == nil {
+		return
+	}
+	if threads[0].Wave == nil && s.Address != "" && s.Address == t.report.Target.FaultAddress && s.precision() == "" {
+		return // it stands with the target's signal
+	}
+	line := "stopped by " + s.name()
+	first, last, n := "", "", 0
+	seen := map[string]bool{}
+	for _, th := range threads {
+		a := th.Stop.Address
+		if a == "" || seen[a] {
+			continue
+		}
+		seen[a] = true
+		if n++; n == 1 || parse(a) < parse(first) {
+			first = a
+		}
+		if n == 1 || parse(a) > parse(last) {
+			last = a
+		}
+	}
+	switch {
+	case n == 1:
+		line += " at address " + first
+	case n > 1:
+		line += fmt.Sprintf(" at %d addresses from %s to %s", n, first, last)
+	}
+	t.printf("  %s\n", t.warn(line+s.precision()))
+}
+
+// name is what stopped a thread, as the text says it.
+func (s *Stop) name() string {
+	name := strings.ReplaceAll(s.Reason, "-", " ")
+	if s.TrapID != nil {
+		name += " " + strconv.FormatUint(uint64(*s.TrapID), 10)
+	}
+	return name
+}
+
+// precision says that the PC is not where a thread stopped.
+func (s *Stop) precision() string {
+	if s.PCExact != nil && !*s.PCExact {
+		return ", PC not exact"
+	}
+	return ""
 }
 
 // launch says that the frames of a launcher follow, or why there are none.
@@ -313,6 +369,9 @@ func (t *text) frame(f *Frame, width int) {
 	}
 	if f.SignalFrame {
 		t.printf(" %s", t.head("<signal handler called>"))
+	}
+	if f.PCExact != nil && !*f.PCExact && !f.Inlined {
+		t.printf(" %s", t.warn("(PC not exact)"))
 	}
 	switch f.FoundBy {
 	case "scan", "frame-pointer":

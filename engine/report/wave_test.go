@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,6 +31,13 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 		{"the first group is a group", target.Thread{Wave: &target.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
 		{"only the process is known", target.Thread{LaunchedBy: &target.Launch{Thread: "9", Evidence: target.LaunchQueue}},
 			"  launched by thread 9 (queue)", `{"launched_by":{"thread":"9","evidence":"queue"}}`},
+		{"a fault, at an instruction before", target.Thread{Wave: &target.Wave{}, Stop: &target.Stop{Reason: target.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},
+			"  stopped by memory fault at address 0x7f4200f00000, PC not exact", `{"wave":{},"stop":{"reason":"memory-fault","address":"0x7f4200f00000","pc_exact":false}}`},
+		{"a fault at the PC, of address 0", target.Thread{Stop: &target.Stop{Reason: target.StopMemoryFault, HasAddress: true, PCExact: true, HasPCExact: true}},
+			"  stopped by memory fault at address 0x0", `{"stop":{"reason":"memory-fault","address":"0x0","pc_exact":true}}`},
+		{"a trap", target.Thread{Stop: &target.Stop{Reason: target.StopTrap, TrapID: 2, HasTrapID: true}}, "  stopped by trap 2", `{"stop":{"reason":"trap","trap_id":2}}`},
+		{"a trap of number 0", target.Thread{Stop: &target.Stop{Reason: target.StopTrap, HasTrapID: true}}, "  stopped by trap 0", `{"stop":{"reason":"trap","trap_id":0}}`},
+		{"only the reason is known", target.Thread{Stop: &target.Stop{Reason: target.StopIllegalInstruction}}, "  stopped by illegal instruction", `{"stop":{"reason":"illegal-instruction"}}`},
 		{"a thread of a CPU", target.Thread{}, "", `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,6 +71,115 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 			}
 			if d := cmp.Diff(members, got.Threads[0]); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// stoppedWaves are waves with one stack that stopped in ways of their own.
+func stoppedWaves(stops ...*target.Stop) *Report {
+	r := &Report{Modules: []Module{}}
+	for i, s := range stops {
+		stack := &engine.Stack{
+			Thread:  &target.Thread{ID: fmt.Sprint("w", i), Wave: &target.Wave{}, Stop: s},
+			Frames:  []engine.Frame{{PC: 0x10, FoundBy: engine.ByContext, Imprecise: s != nil && s.HasPCExact && !s.PCExact}, {PC: 0x20, FoundBy: engine.ByCFI}},
+			Stopped: engine.Stopped{Reason: engine.StopOutermost},
+		}
+		r.Threads = append(r.Threads, newThread(&engine.Target{}, stack))
+	}
+	return r
+}
+
+func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
+	fault := func(address uint64, imprecise bool) *target.Stop {
+		return &target.Stop{Reason: target.StopMemoryFault, Address: address, HasAddress: true, HasPCExact: imprecise}
+	}
+	trap := func(id uint32) *target.Stop {
+		return &target.Stop{Reason: target.StopTrap, TrapID: id, HasTrapID: true}
+	}
+	nowhere := &target.Stop{Reason: target.StopMemoryFault}
+	for _, c := range []struct {
+		name  string
+		stops []*target.Stop
+		want  []string
+	}{
+		{"at one address", []*target.Stop{fault(16, false), fault(16, false), nowhere}, []string{
+			"3 threads: w0 w1 w2", "  stopped by memory fault at address 0x10"}},
+		{"at many addresses", []*target.Stop{fault(0x9, false), fault(0x100, false), fault(0x9, false), fault(0x10, false)}, []string{
+			"4 threads: w0 w1 w2 w3", "  stopped by memory fault at 3 addresses from 0x9 to 0x100"}},
+		{"at no address that is known", []*target.Stop{nowhere, nowhere}, []string{"2 threads: w0 w1", "  stopped by memory fault"}},
+		{"where one has an exact PC", []*target.Stop{fault(16, false), fault(16, true)}, []string{
+			"thread w0", "  stopped by memory fault at address 0x10", "thread w1", "  stopped by memory fault at address 0x10, PC not exact"}},
+		{"by two traps", []*target.Stop{trap(2), trap(3), trap(2)}, []string{
+			"2 threads: w0 w2", "  stopped by trap 2", "thread w1", "  stopped by trap 3"}},
+		{"by two reasons", []*target.Stop{{Reason: target.StopFatalHalt}, {Reason: target.StopMathError}}, []string{
+			"thread w0", "  stopped by fatal halt", "thread w1", "  stopped by math error"}},
+		{"where of one nothing is known", []*target.Stop{nil, nowhere, nil}, []string{
+			"2 threads: w0 w2", "thread w1", "  stopped by memory fault"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := stoppedWaves(c.stops...).WriteText(&b, TextOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, line := range strings.Split(b.String(), "\n") {
+				if strings.Contains(line, "thread") || strings.Contains(line, "stopped") {
+					got = append(got, line)
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
+	r := stoppedWaves(&target.Stop{Reason: target.StopMemoryFault, HasPCExact: true}, &target.Stop{Reason: target.StopMemoryFault, PCExact: true, HasPCExact: true})
+	for i, want := range []string{"[false,null]", "[null,null]"} {
+		var marks []*bool
+		for _, f := range r.Threads[i].Frames {
+			marks = append(marks, f.PCExact)
+		}
+		if got, _ := json.Marshal(marks); string(got) != want {
+			t.Errorf("wave %d: pc_exact %s, expected %s", i, got, want)
+		}
+	}
+	var b bytes.Buffer
+	if err := r.WriteText(&b, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "(PC not exact)"); n != 1 || !strings.Contains(b.String(), "0x0000000000000010 ?? (PC not exact)\n") {
+		t.Errorf("%d frames are marked:\n%s", n, b.String())
+	}
+}
+
+// The fault of a process is said once.
+func TestTheFaultOfAProcessStandsWithItsSignal(t *testing.T) {
+	stop := &target.Stop{Reason: target.StopMemoryFault, Address: 0x10, HasAddress: true}
+	for _, c := range []struct {
+		name, fault string
+		wave        *target.Wave
+		exact       bool
+		want        int
+	}{
+		{"of a thread of the CPU", "0x10", nil, true, 0},
+		{"at another address", "0x20", nil, true, 1},
+		{"without the signal's address", "", nil, true, 1},
+		{"with a PC that is not exact", "0x10", nil, false, 1},
+		{"of a wave", "0x10", &target.Wave{}, true, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := *stop
+			of.PCExact, of.HasPCExact = c.exact, true
+			r := &Report{Target: Target{Signal: 11, FaultAddress: c.fault}, Threads: []Thread{newThread(&engine.Target{}, &engine.Stack{Thread: &target.Thread{ID: "1", Wave: c.wave, Stop: &of}})}}
+			var b bytes.Buffer
+			if err := r.WriteText(&b, TextOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(b.String(), "stopped by memory fault"); n != c.want {
+				t.Errorf("it is said %d times, expected %d:\n%s", n, c.want, b.String())
 			}
 		})
 	}

@@ -139,6 +139,7 @@ type Thread struct {
 	Processor string
 	Crashed   bool
 	Signal    int
+	Stop      *Stop         // why it stopped; nil where nothing is known
 	Registers sdk.Registers // of the top frame
 	Problem   string        // why its registers could not be read
 	// Lanes is how many lanes the target says that the thread has; 0 where it

@@ -77,6 +77,9 @@ func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 		{"nesting that is not", `{"format_version":1,"a":` + strings.Repeat("[", maxDepth-1), "the text ends, expected a value"},
 		{"a long string", `{"format_version":1,"threads":[{"id":"` + strings.Repeat("x", maxText+1) + `"}]}`, "a string of 65537 bytes, expected at most 65536"},
 		{"many address spaces", `{"format_version":1,"threads":[{"spaces":{` + strings.Repeat(`"x":{},`, maxSpaces) + `"y":{}}}]}`, "more than 64 address spaces"},
+		{"a trap's number that is negative", `{"format_version":1,"threads":[{"stop":{"trap_id":-1}}]}`, "threads[0].stop.trap_id: -1, expected a whole number from 0 to 65535"},
+		{"a trap's number of many bits", `{"format_version":1,"threads":[{"stop":{"trap_id":65536}}]}`, "threads[0].stop.trap_id: 65536, expected a whole number from 0 to 65535"},
+		{"exactness that is a number", `{"format_version":1,"threads":[{"stop":{"pc_exact":1}}]}`, "threads[0].stop.pc_exact: found a number, expected true or false"},
 		{"many frames", `{"format_version":1,"threads":[{"launched_by":{"frames":[` + strings.Repeat(`"0x1",`, maxFrames) + `"0x1"]}}]}`, "launched_by.frames[65536]: the list has more than 65536 elements"},
 		{"many registers", `{"format_version":1,"threads":[{"arch":"host","registers":{` + strings.Repeat(`"pc":"0x1",`, 1<<16) + `"pc":"0x1"}}]}`, "more than 65536 registers"},
 		{"many modules", `{"format_version":1,"modules":[` + strings.Repeat(`{},`, maxModules) + `{}]}`, "modules[16384]: the list has more than 16384 elements"},
@@ -157,6 +160,15 @@ func TestWhatIsWrongWithOneThingCostsThatAlone(t *testing.T) {
 		{"a base that is none", thread(obj{"arch": "gpu", "spaces": obj{"local": obj{"base": "x"}}}), []string{`thread "1": spaces.local.base is "x", expected 0x and hexadecimal digits`}},
 		{"no base", thread(obj{"arch": "gpu", "spaces": obj{"local": obj{}}}), []string{`thread "1": spaces.local.base is missing`}},
 		{"two bases", thread(obj{"arch": "gpu", "spaces": rawJSON(`{"local":{"base":"0x1"},"LOCAL":{"base":"0x2"}}`)}), []string{`thread "1": address space 3 has several bases: all are left out`}},
+		{"a reason of another kind", thread(obj{"stop": obj{"reason": "boredom", "address": "x"}}), []string{
+			`thread "1": stop.reason is "boredom", expected breakpoint, watchpoint, single-step, trap, memory-fault, address-error, ` +
+				`illegal-instruction, math-error, ecc-error or fatal-halt: why it stopped is left out`}},
+		{"an address that is none", thread(obj{"stop": obj{"address": "12", "reason": "memory-fault"}}), []string{
+			`thread "1": stop.address is "12", expected 0x and hexadecimal digits`}},
+		{"an address of what has none", thread(obj{"stop": obj{"reason": "breakpoint", "address": "0x1"}}), []string{
+			`thread "1": stop.address: the reason breakpoint has none: it is left out`}},
+		{"a trap's number of what has none", thread(obj{"stop": obj{"reason": "memory-fault", "trap_id": 2}}), []string{
+			`thread "1": stop.trap_id: the reason memory-fault has none: it is left out`}},
 		{"evidence of another kind", thread(obj{"launched_by": obj{"thread": "2", "evidence": "rumour"}}), []string{
 			`thread "1": launched_by.evidence is "rumour", expected recorded, waiting or queue: who launched it is left out`}},
 		{"frames that are no numbers", thread(obj{"launched_by": obj{"evidence": "queue", "frames": []any{"0x1", "main"}}}), []string{

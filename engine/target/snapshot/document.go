@@ -20,6 +20,7 @@ const (
 	maxFrames   = 1 << 16 // of a launcher
 	maxPieces   = 1 << 20
 	maxInterned = 1 << 16
+	maxTrapID   = 1<<16 - 1 // trap instructions have 16 bits for it
 )
 
 // formatVersion is the version of the format that is read.
@@ -54,10 +55,19 @@ type threadEntry struct {
 	lanes                     uint64
 	crashed                   bool
 	signal                    int
+	stop                      *stopEntry
 	registers                 int // offset of the object with the registers; 0: none
 	spaces                    []spaceEntry
 	wave                      *waveEntry
 	launch                    *launchEntry
+}
+
+type stopEntry struct {
+	reason              string
+	address             number
+	trapID              uint32
+	hasTrapID           bool
+	pcExact, hasPCExact bool
 }
 
 type spaceEntry struct {
@@ -250,6 +260,10 @@ var (
 			t.signal = int(n)
 			return err
 		}},
+		{"stop", func(r *reader, t *threadEntry) error {
+			t.stop = &stopEntry{}
+			return members(r, t.stop, stopFields)
+		}},
 		{"registers", func(r *reader, t *threadEntry) error {
 			// What the names mean is known with the architecture, which may
 			// stand behind them.
@@ -267,6 +281,20 @@ var (
 		{"launched_by", func(r *reader, t *threadEntry) error {
 			t.launch = &launchEntry{}
 			return members(r, t.launch, launchFields)
+		}},
+	}
+	stopFields = []field[stopEntry]{
+		{"reason", setName(func(s *stopEntry) *string { return &s.reason })},
+		{"address", setNumber(func(s *stopEntry) *number { return &s.address })},
+		{"trap_id", func(r *reader, s *stopEntry) error {
+			n, err := r.integer(maxTrapID)
+			s.trapID, s.hasTrapID = uint32(n), true
+			return err
+		}},
+		{"pc_exact", func(r *reader, s *stopEntry) (err error) {
+			s.pcExact, err = r.boolean()
+			s.hasPCExact = true
+			return
 		}},
 	}
 	spaceFields = []field[spaceEntry]{

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 const schemaPath = "../../../docs/snapshot.schema.json"
@@ -149,6 +151,7 @@ func TestSchemaHasTheMembersThatAreRead(t *testing.T) {
 		{"module", names(moduleFields), s.definition("module")},
 		{"segment", names(segmentFields), s.definition("segment")},
 		{"thread", names(threadFields), s.definition("thread")},
+		{"stop", names(stopFields), s.definition("stop")},
 		{"space", names(spaceFields), s.definition("space")},
 		{"wave", names(waveFields), s.definition("wave")},
 		{"launch", names(launchFields), s.definition("launch")},
@@ -161,6 +164,13 @@ func TestSchemaHasTheMembersThatAreRead(t *testing.T) {
 			t.Errorf("%s (-reader +schema):\n%s", tt.name, d)
 		}
 	}
+	var reasons []any
+	for _, r := range target.StopReasons {
+		reasons = append(reasons, r.Name)
+	}
+	if d := cmp.Diff(reasons, s.definition("stop")["properties"].(obj)["reason"].(obj)["enum"]); d != "" {
+		t.Errorf("reasons (-reader +schema):\n%s", d)
+	}
 	// The bounds are those of the reader.
 	most := func(sch obj, name string) float64 { return sch["properties"].(obj)[name].(obj)["maxItems"].(float64) }
 	for _, tt := range []struct {
@@ -172,6 +182,7 @@ func TestSchemaHasTheMembersThatAreRead(t *testing.T) {
 		{"memory", most(s.root, "memory"), maxPieces},
 		{"segments", most(s.definition("module"), "segments"), maxSegments},
 		{"frames", most(s.definition("launch"), "frames"), maxFrames},
+		{"trap_id", s.definition("stop")["properties"].(obj)["trap_id"].(obj)["maximum"].(float64), maxTrapID},
 		{"text", s.definition("text")["maxLength"].(float64), maxText},
 	} {
 		if tt.have != tt.want {

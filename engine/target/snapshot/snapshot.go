@@ -62,6 +62,8 @@ type Snapshot struct {
 	files      []fileSegment
 
 	signal   int
+	fault    uint64 // address of the fault of the thread with the signal, where hasFault
+	hasFault bool
 	machine  uint16
 	problems []string
 	silenced int // problems beyond maxProblems
@@ -181,11 +183,13 @@ func (s *Snapshot) silence() bool {
 // of the first module whose code object is known.
 func (s *Snapshot) Info() target.Info {
 	return target.Info{
-		Kind:     target.Snapshot,
-		Path:     s.path,
-		Signal:   s.signal,
-		Machine:  s.machine,
-		Problems: s.problems,
+		Kind:            target.Snapshot,
+		Path:            s.path,
+		Signal:          s.signal,
+		FaultAddress:    s.fault,
+		HasFaultAddress: s.hasFault,
+		Machine:         s.machine,
+		Problems:        s.problems,
 	}
 }
 

@@ -47,11 +47,12 @@ func full() (document obj, files []file) {
 					"sp": "0x7000", "PC": "0x401010", "flags": "0xA", "x0": hex.EncodeToString(fill(0, 64)),
 					"x1": hex.EncodeToString(fill(1, 16)), "st1": "0x3fff8000000000000001"}},
 				obj{"id": "w0", "arch": "gpu", "processor": "only64", "lanes": 64, "crashed": true, "signal": 11,
+					"stop":        obj{"reason": "memory-fault", "address": "0x7f0000f00010", "pc_exact": false},
 					"registers":   obj{"PC": "0x7f0000001010", "s0": "0x1", "EXEC": "0xffffffffffffffff", "v0": hex.EncodeToString(fill(3, 256))},
 					"spaces":      obj{"private_wave": obj{"base": "0x10000"}, "local": obj{"base": "0x20000"}},
 					"wave":        obj{"agent": "a0", "queue": "q0", "dispatch": "d0", "kernel": "add(int*)", "group": []any{1, 2, 3}, "in_group": 0},
 					"launched_by": obj{"thread": "100", "kind": "dispatch", "evidence": "waiting", "frames": []any{"0x401010", "0x401020"}}},
-				obj{"id": 7, "arch": "gpu", "lanes": 32, "registers": obj{"pc_64": "0x7f0000001020", "exec": "0xff", "VGPR3": hex.EncodeToString(fill(9, 128))},
+				obj{"id": 7, "arch": "gpu", "lanes": 32, "stop": obj{"reason": "trap", "trap_id": 2}, "registers": obj{"pc_64": "0x7f0000001020", "exec": "0xff", "VGPR3": hex.EncodeToString(fill(9, 128))},
 					"wave": obj{"agent": "a0", "queue": "q0", "dispatch": 1, "group": []any{1, 2, 4}, "in_group": 1}},
 			},
 			"memory": []any{
@@ -87,12 +88,14 @@ func TestThreadsAreReadWithAllThatIsSaidOfThem(t *testing.T) {
 	want := []*target.Thread{
 		{Handle: 0, ID: "100", Name: "app", Arch: "host"},
 		{
-			Handle: 1, ID: "w0", Arch: "gpu", Processor: "only64", Crashed: true, Signal: 11, Lanes: 64,
+			Handle: 1, ID: "w0", Arch: "gpu", Processor: "only64", Crashed: true, Signal: 11,
+			Stop: &target.Stop{Reason: target.StopMemoryFault, Address: 0x7f0000f00010, HasAddress: true, HasPCExact: true}, Lanes: 64,
 			Spaces:     []sdk.SpaceBase{{Space: 3, Base: 0x20000}, {Space: 6, Base: 0x10000}},
 			Wave:       &target.Wave{Wave: sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "d0", Kernel: "add(int*)", Group: [3]uint32{1, 2, 3}}, HasGroup: true, HasInGroup: true},
 			LaunchedBy: &target.Launch{Thread: "100", Kind: "dispatch", Evidence: "waiting", Frames: []uint64{0x401010, 0x401020}},
 		},
-		{Handle: 2, ID: "7", Arch: "gpu", Lanes: 32, Wave: &target.Wave{Wave: sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "1", Group: [3]uint32{1, 2, 4}, InGroup: 1}, HasGroup: true, HasInGroup: true}},
+		{Handle: 2, ID: "7", Arch: "gpu", Lanes: 32, Stop: &target.Stop{Reason: target.StopTrap, TrapID: 2, HasTrapID: true},
+			Wave: &target.Wave{Wave: sdk.Wave{Agent: "a0", Queue: "q0", Dispatch: "1", Group: [3]uint32{1, 2, 4}, InGroup: 1}, HasGroup: true, HasInGroup: true}},
 	}
 	registers := []map[uint32][]byte{
 		{
@@ -123,7 +126,8 @@ func TestThreadsAreReadWithAllThatIsSaidOfThem(t *testing.T) {
 		}
 	}
 	info := s.Info()
-	if info.Kind != target.Snapshot || info.Signal != 11 || info.Machine != 62 || len(info.Problems) > 0 {
+	if info.Kind != target.Snapshot || info.Signal != 11 || !info.HasFaultAddress || info.FaultAddress != 0x7f0000f00010 ||
+		info.Machine != 62 || len(info.Problems) > 0 {
 		t.Errorf("%+v", info)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
@@ -39,6 +40,7 @@ func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReade
 	}
 	t.Lanes = uint32(e.lanes)
 	t.Wave = e.wave
+	addStop(t, e.stop, problem)
 	s.addLaunch(t, e.launch, problem)
 
 	a := s.archs.find(e.arch)
@@ -55,6 +57,9 @@ func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReade
 	s.identities = append(s.identities, identity{})
 	if t.Crashed && s.signal == 0 {
 		s.signal = t.Signal
+		if s.signal != 0 && t.Stop != nil {
+			s.fault, s.hasFault = t.Stop.Address, t.Stop.HasAddress
+		}
 	}
 	return nil
 }
@@ -90,6 +95,45 @@ func (s *Snapshot) addRegisters(r *reader, t *target.Thread, e *threadEntry, a *
 		}
 	}
 	return nil
+}
+
+// addStop says why a thread stopped.
+func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
+	if e == nil {
+		return
+	}
+	reason, ok := target.FindStopReason(e.reason)
+	if !ok {
+		problem("stop.reason is %q, expected %s: why it stopped is left out", clip(e.reason), stopReasons())
+		return
+	}
+	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.pcExact, HasPCExact: e.hasPCExact}
+	switch {
+	case !e.address.given:
+	case e.address.wrong != "":
+		problem("stop.address %s", e.address.wrong)
+	case !reason.Address:
+		problem("stop.address: the reason %s has none: it is left out", reason.Name)
+	default:
+		t.Stop.Address, t.Stop.HasAddress = e.address.value, true
+	}
+	switch {
+	case !e.hasTrapID:
+	case !reason.TrapID:
+		problem("stop.trap_id: the reason %s has none: it is left out", reason.Name)
+	default:
+		t.Stop.TrapID, t.Stop.HasTrapID = e.trapID, true
+	}
+}
+
+// stopReasons lists the reasons for a message.
+func stopReasons() string {
+	names := make([]string, len(target.StopReasons))
+	for i, r := range target.StopReasons {
+		names[i] = r.Name
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // addLaunch says who launched a thread.

@@ -184,10 +184,17 @@ type (
 		Lanes      uint32               `json:"lanes,omitempty"`
 		Crashed    bool                 `json:"crashed,omitempty"`
 		Signal     int                  `json:"signal,omitempty"`
+		Stop       *stopText            `json:"stop,omitempty"`
 		Registers  map[string]string    `json:"registers"`
 		Spaces     map[string]spaceText `json:"spaces,omitempty"`
 		Wave       *waveText            `json:"wave,omitempty"`
 		LaunchedBy *launchText          `json:"launched_by,omitempty"`
+	}
+	stopText struct {
+		Reason  string  `json:"reason"`
+		Address string  `json:"address,omitempty"`
+		TrapID  *uint32 `json:"trap_id,omitempty"`
+		PCExact *bool   `json:"pc_exact,omitempty"`
 	}
 	spaceText struct {
 		Base string `json:"base"`
@@ -328,8 +335,38 @@ func (w *writer) threads(threads []*target.Thread) error {
 				out.Wave.InGroup = &v.InGroup
 			}
 		}
+		if err := stopTexts(t, &out); err != nil {
+			return nil, err
+		}
 		return out, launchTexts(t, &out)
 	})
+}
+
+func stopTexts(t *target.Thread, out *threadText) error {
+	s := t.Stop
+	if s == nil {
+		return nil
+	}
+	reason, ok := target.FindStopReason(s.Reason)
+	switch {
+	case !ok:
+		return fmt.Errorf("%q is why it stopped, expected %s", clip(s.Reason), stopReasons())
+	case s.HasAddress && !reason.Address, s.HasTrapID && !reason.TrapID:
+		return fmt.Errorf("it stopped by %s, which has no address or trap ID", s.Reason)
+	case s.HasTrapID && s.TrapID > maxTrapID:
+		return fmt.Errorf("it stopped by trap %d, expected at most %d", s.TrapID, maxTrapID)
+	}
+	out.Stop = &stopText{Reason: s.Reason}
+	if s.HasAddress {
+		out.Stop.Address = hexText(s.Address)
+	}
+	if s.HasTrapID {
+		out.Stop.TrapID = &s.TrapID
+	}
+	if s.HasPCExact {
+		out.Stop.PCExact = &s.PCExact
+	}
+	return nil
 }
 
 func launchTexts(t *target.Thread, out *threadText) error {
