@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// stoppedState is a state of which more is known.
+type stoppedState struct {
+	*state
+	info target.Info
+}
+
+func (s stoppedState) Info() target.Info { return s.info }
+
+// stopToy is an engine for the toy machine, whose code at 0x1000 has frames of 16
+// bytes.
+func stopToy(t *testing.T) *Engine {
+	t.Helper()
+	undefined := cfi.RegisterRule{Column: toyPC, Rule: cfi.Rule{Kind: cfi.Undefined}}
+	a := &toy{rows: []cfi.Row{row(0x1000, 0x1100, 16), row(0x1200, 0x1300, 8, undefined)}}
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{described{a}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// stops is every way in which a thread may say why it stopped.
+func stops() map[string]*target.Stop {
+	return map[string]*target.Stop{
+		"not said":              nil,
+		"only the reason":       {Reason: target.StopBreakpoint},
+		"a trap":                {Reason: target.StopTrap, TrapID: 3, HasTrapID: true},
+		"trap 0, exact":         {Reason: target.StopTrap, HasTrapID: true, PCExact: true, HasPCExact: true},
+		"a fault, not exact":    {Reason: target.StopMemoryFault, Address: 1 << 40, HasAddress: true, HasPCExact: true},
+		"a fault, exact":        {Reason: target.StopMemoryFault, Address: 1 << 40, HasAddress: true, PCExact: true, HasPCExact: true},
+		"a fault at address 0":  {Reason: target.StopAddressError, HasAddress: true},
+		"a fault of no address": {Reason: target.StopMemoryFault},
+	}
+}
+
+func TestAFrameIsMarkedWhereItsThreadStoppedBefore(t *testing.T) {
+	for name, stop := range stops() {
+		t.Run(name, func(t *testing.T) {
+			s := newState(1, 0x1210, 2).thread(0x1004, stackStart, 0, 0)
+			s.threads[0].Stop = stop
+			var got []bool
+			var pcs []uint64
+			for _, f := range stopToy(t).Attach(s).Walk(context.Background(), s.threads[0]).Frames {
+				got, pcs = append(got, f.Imprecise), append(pcs, f.PC)
+			}
+			if d := cmp.Diff([]bool{name == "a fault, not exact", false}, got); d != "" {
+				t.Errorf("marks (-want +got):\n%s", d)
+			}
+			// The registers are those of that PC, so rows are looked up by it.
+			if d := cmp.Diff([]uint64{0x1004, 0x1210}, pcs); d != "" {
+				t.Errorf("PCs (-want +got):\n%s", d)
+			}
+		})
+	}
+	s := newState().thread(0x66, stackStart, 0, 0) // no frame can be left
+	s.threads[0].Stop, s.threads[0].Registers = stops()["a fault, not exact"], sdk.Registers{}
+	if n := len(stopToy(t).Attach(s).Walk(context.Background(), s.threads[0]).Frames); n != 0 {
+		t.Errorf("%d frames of a thread without registers", n)
+	}
+}
+
+// A lane that waits elsewhere did not stop at the frame's PC, nor before it.
+func TestOnlyLanesThatExecuteAreWhereTheirWaveStopped(t *testing.T) {
+	s := &Stack{Frames: []Frame{{PC: 0x10, Imprecise: true, Lanes: []LaneGroup{
+		{Lanes: LaneSet{1}, State: LaneActive, PC: 0x10, HasPC: true},
+		{Lanes: LaneSet{2}, State: LaneInactive, PC: 0x14, HasPC: true},
+		{Lanes: LaneSet{4}, State: LaneInactive},
+	}}}}
+	for lane, want := range []bool{true, false, true} {
+		if one, ok := s.Lane(uint32(lane)); !ok || one.Frames[0].Imprecise != want {
+			t.Errorf("lane %d: %v %+v, expected %v", lane, ok, one, want)
+		}
+	}
+}
+
+func TestSnapshotsKeepWhyThreadsStopped(t *testing.T) {
+	e := stopToy(t)
+	s := newState(1, 0x1210, 2)
+	var want []*target.Stop
+	for _, stop := range stops() {
+		s.thread(0x1004, stackStart, 0, 0)
+		s.threads[len(want)].Stop = stop
+		want = append(want, stop)
+	}
+	first, _ := taken(t, e, e.Attach(s), SnapshotOptions{})
+	second, _ := taken(t, e, first, SnapshotOptions{})
+	for name, of := range map[string]*Target{"a snapshot": first, "a snapshot of a snapshot": second} {
+		var got []*target.Stop
+		for _, th := range of.Threads() {
+			got = append(got, th.Stop)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-target +snapshot):\n%s", name, d)
+		}
+		if p := of.Problems(); len(p) > 0 {
+			t.Errorf("%s: problems %q", name, p)
+		}
+	}
+}
+
+// A core has the address of a fault for the process, a snapshot for the thread.
+func TestSnapshotsKeepTheAddressOfTheFault(t *testing.T) {
+	fault := &target.Stop{Reason: target.StopMemoryFault, Address: 0x30, HasAddress: true}
+	own := &target.Stop{Reason: target.StopAddressError, Address: 0x31, HasAddress: true, PCExact: true, HasPCExact: true}
+	for _, c := range []struct {
+		name    string
+		info    target.Info
+		crashed target.Thread // the other thread has no signal
+		want    *target.Stop
+	}{
+		{"a fault", target.Info{Signal: 11, FaultAddress: 0x30, HasFaultAddress: true}, target.Thread{Crashed: true, Signal: 11}, fault},
+		{"a fault whose address is not known", target.Info{Signal: 11}, target.Thread{Crashed: true, Signal: 11}, nil},
+		{"an address of no access", target.Info{Signal: 4, FaultAddress: 0x1004, HasFaultAddress: true}, target.Thread{Crashed: true, Signal: 4}, nil},
+		{"a signal of nobody", target.Info{Signal: 11, FaultAddress: 0x30, HasFaultAddress: true}, target.Thread{}, nil},
+		{"a thread that says it itself", target.Info{Signal: 11, FaultAddress: 0x30, HasFaultAddress: true}, target.Thread{Crashed: true, Signal: 11, Stop: own}, own},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := stopToy(t)
+			s := newState(1, 0x1210, 2).thread(0x1004, stackStart, 0, 0).thread(0x1004, stackStart, 0, 0)
+			th := s.threads[1]
+			th.Crashed, th.Signal, th.Stop = c.crashed.Crashed, c.crashed.Signal, c.crashed.Stop
+			again, _ := taken(t, e, e.Attach(stoppedState{s, c.info}), SnapshotOptions{})
+			if d := cmp.Diff([]*target.Stop{nil, c.want}, []*target.Stop{again.Threads()[0].Stop, again.Threads()[1].Stop}); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			info := again.Info()
+			if info.HasFaultAddress != (c.want != nil) || c.want != nil && info.FaultAddress != c.want.Address {
+				t.Errorf("the fault is at %#x (%v)", info.FaultAddress, info.HasFaultAddress)
+			}
+			if th.Stop != c.crashed.Stop {
+				t.Error("the thread of the target is another now")
+			}
+		})
+	}
+}
