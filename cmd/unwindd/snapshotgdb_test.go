@@ -227,18 +227,26 @@ func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
 	}
 }
 
+// rocgdbSnapshot has what stands in for rocgdb write a snapshot, and returns what it
+// says. The environment is what the stand-in knows besides.
+func rocgdbSnapshot(t *testing.T, env ...string) (path, out string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "waves.snapshot")
+	program := "import sys, runpy; runpy.run_path(sys.argv[1]); import gdb; gdb.commands['unwindd-snapshot'].invoke(sys.argv[2], False)"
+	cmd := exec.Command("python3", "-B", "-c", program, filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"), path)
+	cmd.Env = append(append(os.Environ(), "PYTHONPATH="+filepath.Join("testdata", "rocgdb")), env...)
+	b, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	return path, string(b)
+}
+
 // What rocgdb adds is tested without it: a module of Python stands in for it.
 func TestWavesOfROCgdbComeIntoSnapshots(t *testing.T) {
 	need(t, "python3")
-	path := filepath.Join(t.TempDir(), "waves.snapshot")
-	program := "import sys, runpy; runpy.run_path(sys.argv[1]); import gdb; gdb.commands['unwindd-snapshot'].invoke(sys.argv[2], False)"
-	cmd := exec.Command("python3", "-B", "-c", program, filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"), path)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join("testdata", "rocgdb"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if !strings.Contains(string(out), "wave-2: its private memory cannot be read") || strings.Contains(string(out), "wave-1:") {
+	path, out := rocgdbSnapshot(t)
+	if !strings.Contains(out, "wave-2: its private memory cannot be read") || strings.Contains(out, "wave-1:") {
 		t.Errorf("it says\n%s", out)
 	}
 	got := stackJSON(t, path)
@@ -282,4 +290,106 @@ func lanes(first, n uint32) string {
 		b = binary.LittleEndian.AppendUint32(b, first+i)
 	}
 	return fmt.Sprintf("%x", b)
+}
+
+func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
+	need(t, "python3")
+	const wave = "Last stopped for thread 7 (AMDGPU Wave 1:2:1:1 (0,0,0)/0).\n\tUsing the running image of child AMDGPU Wave 1:2:1:1 (0,0,0)/0.\nProgram stopped at 0x7ffff608e3bc.\n"
+	signal := func(name string) string {
+		return "STOPPED=" + wave + "It stopped with signal " + name + ", as the debugger calls it.\n"
+	}
+	yes, no := true, false
+	two := uint32(2)
+	for _, c := range []struct {
+		name   string
+		env    []string
+		signal int
+		stop   *report.Stop // of the first wave; the other threads did not stop by themselves
+	}{
+		{"a debugger that does not say which thread stopped", []string{"STOPPED=\tUsing the running image of child AMDGPU Wave 1:2:1:1 (0,0,0)/0.\nProgram stopped at 0x10.\nIt stopped with signal SIGSEGV, Segmentation fault.\n"}, 0, nil},
+		{"another inferior", []string{strings.Replace(signal("SIGSEGV"), "thread 7", "thread 2.7", 1)}, 0, nil},
+		{"a wave that runs again", []string{"STOPPED=" + wave + "Thread is now running.\n"}, 0, nil},
+		{"a signal that the user sent", []string{signal("SIGINT")}, 0, nil},
+		{"a fault", []string{signal("SIGSEGV")}, 11, &report.Stop{Reason: "memory-fault"}},
+		{"a fault at an instruction before", []string{signal("SIGSEGV"), "PRECISE-MEMORY=off (currently disabled)"}, 11, &report.Stop{Reason: "memory-fault", PCExact: &no}},
+		{"precise memory that was asked for in vain", []string{signal("SIGSEGV"), "PRECISE-MEMORY=on (currently disabled)"}, 11, &report.Stop{Reason: "memory-fault", PCExact: &no}},
+		{"a fault at the PC", []string{signal("SIGBUS"), "PRECISE-MEMORY=on (currently enabled)"}, 7, &report.Stop{Reason: "address-error", PCExact: &yes}},
+		{"a setting that says nothing", []string{signal("SIGBUS"), "PRECISE-MEMORY=on"}, 7, &report.Stop{Reason: "address-error"}},
+		{"arithmetic", []string{signal("SIGFPE"), "PRECISE-MEMORY=on (currently enabled)"}, 8, &report.Stop{Reason: "math-error"}},
+		{"arithmetic that is not exact", []string{signal("SIGFPE"), "PRECISE-ALU-EXCEPTIONS=off (currently disabled)"}, 8, &report.Stop{Reason: "math-error", PCExact: &no}},
+		{"an instruction", []string{signal("SIGILL"), "PRECISE-MEMORY=on (currently enabled)"}, 4, &report.Stop{Reason: "illegal-instruction"}},
+		{"llvm.trap", []string{signal("SIGABRT")}, 6, &report.Stop{Reason: "trap", TrapID: &two}},
+		{"a trap", []string{signal("SIGTRAP")}, 0, &report.Stop{Reason: "trap"}},
+		{"a breakpoint", []string{"STOPPED=" + wave + "It stopped at breakpoint 1.\n"}, 0, &report.Stop{Reason: "breakpoint", PCExact: &yes}},
+		{"a breakpoint that is gone", []string{"STOPPED=" + wave + "It stopped at a breakpoint that has since been deleted.\n"}, 0, &report.Stop{Reason: "breakpoint", PCExact: &yes}},
+		{"a watchpoint and a breakpoint", []string{"STOPPED=" + wave + "It stopped at breakpoint 1.\nIt stopped at breakpoint 2.\n"}, 0, &report.Stop{Reason: "watchpoint"}},
+		{"a step", []string{"STOPPED=" + wave + "It stopped after being stepped.\n"}, 0, &report.Stop{Reason: "single-step", PCExact: &yes}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path, _ := rocgdbSnapshot(t, c.env...)
+			var got struct {
+				Threads []struct {
+					ID      string
+					Crashed bool
+					Signal  int
+					Stop    *report.Stop
+				}
+			}
+			document(t, path, &got)
+			for i, th := range got.Threads {
+				want, signal := c.stop, c.signal
+				if th.ID != "wave-1" {
+					want, signal = nil, 0
+				}
+				if d := cmp.Diff(want, th.Stop); d != "" || th.Crashed != (signal != 0) || th.Signal != signal {
+					t.Errorf("thread %d (-want +got), crashed: %v, signal %d\n%s", i, th.Crashed, th.Signal, d)
+				}
+			}
+			if len(got.Threads) != 3 {
+				t.Errorf("%d threads", len(got.Threads))
+			}
+			if c.stop == nil || c.stop.PCExact == nil || *c.stop.PCExact {
+				return
+			}
+			stacks := stackJSON(t, path)
+			if p := stacks.Target.Problems; len(p) > 0 || stacks.Target.Signal != c.signal {
+				t.Errorf("problems %q, signal %d, expected %d", p, stacks.Target.Signal, c.signal)
+			}
+			th := stacks.Threads[1]
+			if d := cmp.Diff(c.stop, th.Stop); d != "" || th.Frames[0].PCExact == nil || *th.Frames[0].PCExact {
+				t.Errorf("(-want +got), top frame %+v\n%s", th.Frames[0], d)
+			}
+		})
+	}
+}
+
+// Why a thread of a CPU stopped, by gdb itself.
+func TestWhyAThreadStoppedInGDBComesIntoSnapshots(t *testing.T) {
+	exe := build(t, "mtcore")
+	for _, c := range []struct {
+		args string
+		want *report.Stop // of the crashed thread
+	}{
+		{"segv 2", &report.Stop{Reason: "memory-fault", Address: "0x0"}},
+		{"abort 2", nil},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			path, _ := gdbSnapshot(t, "gdb", exe, crashCore(t, exe, strings.Fields(c.args)...))
+			got, crashed := stackJSON(t, path), 0
+			for _, th := range got.Threads {
+				want := c.want
+				if !th.Crashed {
+					want = nil
+				} else {
+					crashed++
+				}
+				if d := cmp.Diff(want, th.Stop); d != "" {
+					t.Errorf("thread %s (-want +got):\n%s", th.ID, d)
+				}
+			}
+			if crashed != 1 || len(got.Threads) < 3 {
+				t.Errorf("%d of %d threads crashed", crashed, len(got.Threads))
+			}
+		})
+	}
 }

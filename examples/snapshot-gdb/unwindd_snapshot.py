@@ -198,7 +198,7 @@ class Snapshot:
 
     def add_threads(self):
         selected = gdb.selected_thread()
-        names, kernels = target_ids(), dispatches()
+        names, kernels, stopped = target_ids(), dispatches(), self.last_stop()
         frame = None
         try:
             frame = gdb.selected_frame()
@@ -207,7 +207,7 @@ class Snapshot:
         try:
             for thread in sorted(self.inferior.threads(), key=lambda t: t.num):
                 try:
-                    self.add_thread(thread, names.get(thread.num, ""), kernels)
+                    self.add_thread(thread, names.get(thread.num, ""), kernels, stopped)
                 except gdb.error as e:
                     self.problem("thread %d is left out: %s" % (thread.num, e))
         finally:
@@ -216,8 +216,24 @@ class Snapshot:
             if frame is not None and frame.is_valid():
                 frame.select()
 
-    def add_thread(self, thread, target_id, kernels):
+    def last_stop(self):
+        """The number of the thread that stopped last, or of the selected one where
+        each stops by itself, and why it did, as gdb says it. Before gdb 14 it does
+        not say which thread that is."""
+        try:
+            text = gdb.execute("info program", to_string=True)
+        except gdb.error:
+            return None, ""
+        m = re.match(r"(?:Last stopped for|Selected) thread (?:(\d+)\.)?(\d+) ", text)
+        if not m or m.group(1) and int(m.group(1)) != self.inferior.num:
+            return None, ""
+        return int(m.group(2)), text
+
+    def add_thread(self, thread, target_id, kernels, stopped):
         thread.switch()
+        if gdb.parameter("non-stop"):
+            stopped = self.last_stop()
+            thread.switch()
         frame = gdb.newest_frame()
         while frame.type() == gdb.INLINE_FRAME:  # its registers are the caller's
             frame = frame.older()
@@ -228,9 +244,16 @@ class Snapshot:
             out["name"] = thread.name
         if processor:
             out["processor"] = processor
-        signal = 0 if wave else fatal_signal()
+        stop = stop_by_debugger(stopped[1]) if stopped[0] == thread.num else None
+        if wave:
+            signal, stop = stop_of_wave(stopped[1], stop) if stopped[0] == thread.num else (0, None)
+        else:
+            signal = fatal_signal()
+            stop = stop_by_signal(signal) or stop
         if signal:
             out["crashed"], out["signal"] = True, signal
+        if stop:
+            out["stop"] = stop
         if wave:
             out["id"] = "wave-" + (wave.group(4) if wave.group(4) != "?" else str(thread.num))
             out["wave"] = wave_identity(wave, kernels)
@@ -527,6 +550,75 @@ def fatal_signal():
     except (gdb.error, ValueError):
         return 0
     return number if number in FATAL else 0
+
+
+# Why the hardware stops a thread of a CPU, by the signal.
+FAULTS = {4: "illegal-instruction", 7: "address-error", 8: "math-error", 11: "memory-fault"}
+
+
+def stop_by_signal(signal):
+    """Why the selected thread got a signal, where the hardware is why."""
+    if signal not in FAULTS:
+        return None
+    try:
+        code = int(gdb.parse_and_eval("$_siginfo.si_code"))
+        if code <= 0:  # a process sent it
+            return None
+        stop = {"reason": FAULTS[signal]}
+        if signal in (7, 11) and code < 0x80:  # else it is not known (SI_KERNEL)
+            stop["address"] = hex(unsigned(gdb.parse_and_eval("$_siginfo._sifields._sigfault.si_addr")))
+        return stop
+    except (gdb.error, ValueError):
+        return None
+
+
+def stop_by_debugger(text):
+    """Why the debugger itself stopped a thread, by what it says."""
+    numbers = [int(n) for n in re.findall(r"^It stopped at breakpoint (\d+)", text, re.M)]
+    if any(b.number in numbers and b.expression is not None for b in gdb.breakpoints()):
+        return {"reason": "watchpoint"}
+    if numbers or re.search(r"^It stopped at a breakpoint", text, re.M):
+        return {"reason": "breakpoint", "pc_exact": True}
+    if re.search(r"^It stopped after being stepped", text, re.M):
+        return {"reason": "single-step", "pc_exact": True}
+    return None
+
+
+# What rocgdb makes signals of, with the number of the signal where the wave cannot
+# go on, and the setting that says whether the wave stops where it happens.
+WAVE_STOPS = {
+    "SIGSEGV": ({"reason": "memory-fault"}, 11, "precise-memory"),
+    "SIGBUS": ({"reason": "address-error"}, 7, "precise-memory"),
+    "SIGILL": ({"reason": "illegal-instruction"}, 4, None),
+    "SIGFPE": ({"reason": "math-error"}, 8, "precise-alu-exceptions"),
+    "SIGABRT": ({"reason": "trap", "trap_id": 2}, 6, None),  # llvm.trap
+    "SIGTRAP": ({"reason": "trap"}, 0, None),
+}
+
+
+def stop_of_wave(text, by_debugger):
+    """The signal of a wave and why it stopped, by what the debugger says. It does
+    not know the address of a fault."""
+    m = re.search(r"^It stopped with signal (\w+)", text, re.M)
+    if by_debugger or not m or m.group(1) not in WAVE_STOPS:
+        return 0, by_debugger
+    stop, signal, setting = WAVE_STOPS[m.group(1)]
+    stop = dict(stop)
+    if setting:
+        exact = enabled(setting)
+        if exact is not None:
+            stop["pc_exact"] = exact
+    return signal, stop
+
+
+def enabled(setting):
+    """Whether a setting of rocgdb is in force; None where it has none."""
+    try:
+        text = gdb.execute("show amdgpu " + setting, to_string=True)
+    except gdb.error:
+        return None
+    m = re.search(r"\(currently (enabled|disabled)\)", text)
+    return m.group(1) == "enabled" if m else None
 
 
 class Command(gdb.Command):

@@ -1,6 +1,7 @@
 """A stand-in for the Python module of rocgdb: one thread of the CPU and two
 waves, as the documentation of rocgdb shows what it prints."""
 
+import os
 import struct
 import sys
 
@@ -135,7 +136,7 @@ current = THREADS[0]
 
 
 class Inferior:
-    pid = 100
+    pid, num = 100, 1
 
     def threads(self):
         return list(reversed(THREADS))
@@ -173,6 +174,15 @@ def objfiles():
     return []
 
 
+class Breakpoint:
+    def __init__(self, number, expression):
+        self.number, self.expression = number, expression
+
+
+def breakpoints():
+    return (Breakpoint(1, None), Breakpoint(2, "total"))
+
+
 def parameter(name):
     return False
 
@@ -201,6 +211,10 @@ def execute(command, to_string=False):
   7    AMDGPU Wave 1:2:1:1 (0,0,0)/0 "saxpy"      kern () at saxpy.cpp:7
   8    AMDGPU Wave 1:2:1:2 (0,3,0)/1 "saxpy"      kern () at saxpy.cpp:7
 """
+    if command == "info program" and "STOPPED" in os.environ:
+        return os.environ["STOPPED"]
+    if command.startswith("show amdgpu ") and words[2].upper() in os.environ:
+        return "AMDGPU %s is %s.\n" % (words[2], os.environ[words[2].upper()])
     if command == "info dispatches":
         return """  Id   Target Id                      Grid    Workgroup Fence   Kernel Function
 * 1    AMDGPU Dispatch 1:2:1 (PKID 0) [1,1,1] [1,1,1]   B|Aa|Ra kern(int, float*)
