@@ -281,17 +281,8 @@ func (c *collector) loose(placed []target.Segment) []*target.Module {
 
 // addThreads adds the threads.
 func (c *collector) addThreads() {
-	info := c.Info()
+	c.result.Contents.Threads = c.Threads()
 	for _, th := range c.Threads() {
-		if reason, ok := target.StopOfSignal(info.Signal); ok && reason.Address && info.HasFaultAddress &&
-			th.Stop == nil && th.Crashed && th.Signal == info.Signal {
-			// A core has the address for all of the process.
-			with := *th
-			with.Stop = &target.Stop{Reason: reason.Name, Address: info.FaultAddress, HasAddress: true}
-			c.result.Contents.Threads = append(c.result.Contents.Threads, &with)
-		} else {
-			c.result.Contents.Threads = append(c.result.Contents.Threads, th)
-		}
 		if th.Problem != "" && len(th.Registers.Numbers) == 0 {
 			c.problem("thread %s: the snapshot has no registers of it: %s", th.ID, th.Problem)
 		}

@@ -12,14 +12,6 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// stoppedState is a state of which more is known.
-type stoppedState struct {
-	*state
-	info target.Info
-}
-
-func (s stoppedState) Info() target.Info { return s.info }
-
 // stopToy is an engine for the toy machine, whose code at 0x1000 has frames of 16
 // bytes.
 func stopToy(t *testing.T) *Engine {
@@ -110,41 +102,5 @@ func TestSnapshotsKeepWhyThreadsStopped(t *testing.T) {
 		if p := of.Problems(); len(p) > 0 {
 			t.Errorf("%s: problems %q", name, p)
 		}
-	}
-}
-
-// A core has the address of a fault for the process, a snapshot for the thread.
-func TestSnapshotsKeepTheAddressOfTheFault(t *testing.T) {
-	fault := &target.Stop{Reason: target.StopMemoryFault, Address: 0x30, HasAddress: true}
-	own := &target.Stop{Reason: target.StopAddressError, Address: 0x31, HasAddress: true, PCExact: true, HasPCExact: true}
-	for _, c := range []struct {
-		name    string
-		info    target.Info
-		crashed target.Thread // the other thread has no signal
-		want    *target.Stop
-	}{
-		{"a fault", target.Info{Signal: 11, FaultAddress: 0x30, HasFaultAddress: true}, target.Thread{Crashed: true, Signal: 11}, fault},
-		{"a fault whose address is not known", target.Info{Signal: 11}, target.Thread{Crashed: true, Signal: 11}, nil},
-		{"an address of no access", target.Info{Signal: 4, FaultAddress: 0x1004, HasFaultAddress: true}, target.Thread{Crashed: true, Signal: 4}, nil},
-		{"a signal of nobody", target.Info{Signal: 11, FaultAddress: 0x30, HasFaultAddress: true}, target.Thread{}, nil},
-		{"a thread that says it itself", target.Info{Signal: 11, FaultAddress: 0x30, HasFaultAddress: true}, target.Thread{Crashed: true, Signal: 11, Stop: own}, own},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			e := stopToy(t)
-			s := newState(1, 0x1210, 2).thread(0x1004, stackStart, 0, 0).thread(0x1004, stackStart, 0, 0)
-			th := s.threads[1]
-			th.Crashed, th.Signal, th.Stop = c.crashed.Crashed, c.crashed.Signal, c.crashed.Stop
-			again, _ := taken(t, e, e.Attach(stoppedState{s, c.info}), SnapshotOptions{})
-			if d := cmp.Diff([]*target.Stop{nil, c.want}, []*target.Stop{again.Threads()[0].Stop, again.Threads()[1].Stop}); d != "" {
-				t.Errorf("(-want +got):\n%s", d)
-			}
-			info := again.Info()
-			if info.HasFaultAddress != (c.want != nil) || c.want != nil && info.FaultAddress != c.want.Address {
-				t.Errorf("the fault is at %#x (%v)", info.FaultAddress, info.HasFaultAddress)
-			}
-			if th.Stop != c.crashed.Stop {
-				t.Error("the thread of the target is another now")
-			}
-		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/fatih/color"
 	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // TextOptions says how a report is written for people.
@@ -70,16 +72,16 @@ func newPaint(on bool) paint {
 func (t *text) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
 func (t *text) target() {
-	target := &t.report.Target
-	line := target.Kind + " " + target.Path
-	if target.Signal != 0 {
-		line += ": " + signalName(target.Signal)
-		if target.FaultAddress != "" {
-			line += " at address " + target.FaultAddress
+	of := &t.report.Target
+	line := of.Kind + " " + of.Path
+	if of.Signal != 0 {
+		line += ": " + signalName(of.Signal)
+		if of.FaultAddress != "" {
+			line += " at address " + of.FaultAddress
 		}
 	}
 	t.printf("%s\n", t.head(line))
-	for _, p := range target.Problems {
+	for _, p := range of.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
 }
@@ -235,8 +237,10 @@ func (t *text) stop(threads []*Thread) {
 	if s == nil {
 		return
 	}
-	if threads[0].Wave == nil && s.Address != "" && s.Address == t.report.Target.FaultAddress && s.precision() == "" {
-		return // it stands with the target's signal
+	if th := threads[0]; th.Wave == nil && th.Crashed && s.precision() == "" && s.Address == t.report.Target.FaultAddress {
+		if reason, ok := target.StopOfSignal(th.Signal); ok && reason.Name == s.Reason {
+			return // the target's signal says as much
+		}
 	}
 	line := "stopped by " + s.name()
 	first, last, n := "", "", 0

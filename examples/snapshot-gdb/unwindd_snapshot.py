@@ -562,10 +562,11 @@ def stop_by_signal(signal):
         return None
     try:
         code = int(gdb.parse_and_eval("$_siginfo.si_code"))
-        if code <= 0:  # a process sent it
+        # Else a process sent it, or the kernel says no more (SI_KERNEL, SEGV_CPERR).
+        if not 0 < code < 0x80 or signal == 11 and code == 10:
             return None
         stop = {"reason": FAULTS[signal]}
-        if signal in (7, 11) and code < 0x80:  # else it is not known (SI_KERNEL)
+        if signal in (7, 11):
             stop["address"] = hex(unsigned(gdb.parse_and_eval("$_siginfo._sifields._sigfault.si_addr")))
         return stop
     except (gdb.error, ValueError):

@@ -221,6 +221,12 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, p
 			if t.Crashed {
 				p.fault, p.hasFault = h.faultAddress(t.siginfo, t.Signal)
 			}
+			if reason, ok := target.StopOfSignal(t.Signal); ok && p.hasFault {
+				t.Stop = &target.Stop{Reason: reason.Name}
+				if reason.Address {
+					t.Stop.Address, t.Stop.HasAddress = p.fault, true
+				}
+			}
 		}
 		if !t.Crashed {
 			t.Signal = 0

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -86,9 +87,10 @@ func TestWhatACrashIs(t *testing.T) {
 		signo, code int32 // of NT_SIGINFO; 0: none
 		signal      int
 		fault       bool
+		stop        string // the reason of the crashed thread
 	}{
-		"fault":                             {by: kernel, cursig: 11, signo: 11, code: 1, signal: 11, fault: true},
-		"bus error":                         {by: kernel, cursig: 7, signo: 7, code: 2, signal: 7, fault: true},
+		"fault":                             {by: kernel, cursig: 11, signo: 11, code: 1, signal: 11, fault: true, stop: target.StopMemoryFault},
+		"bus error":                         {by: kernel, cursig: 7, signo: 7, code: 2, signal: 7, fault: true, stop: target.StopAddressError},
 		"abort":                             {by: kernel, cursig: 6, signo: 6, code: -6, signal: 6},
 		"kill -SEGV":                        {by: kernel, cursig: 11, signo: 11, code: 0, signal: 11},
 		"address that is not canonical":     {by: kernel, cursig: 11, signo: 11, code: 0x80, signal: 11},
@@ -97,13 +99,13 @@ func TestWhatACrashIs(t *testing.T) {
 		"siginfo of another signal":         {by: kernel, cursig: 11, signo: 7, code: 1, signal: 11},
 		"breakpoint that nobody waited for": {by: kernel, cursig: 5, signo: 5, code: 0x80, signal: 5},
 		"quit":                              {by: kernel, cursig: 3, signal: 3},
-		"division by zero":                  {by: kernel, cursig: 8, signo: 8, code: 1, signal: 8, fault: true},
+		"division by zero":                  {by: kernel, cursig: 8, signo: 8, code: 1, signal: 8, fault: true, stop: target.StopMathError},
 		"bus error of MIPS":                 {machine: elf.EM_MIPS, by: kernel, cursig: 10, signal: 10},
 		"number 7 is not fatal on MIPS":     {machine: elf.EM_MIPS, by: kernel, cursig: 7},
 		"gcore of a running process":        {by: debugger, cursig: 0, signo: 19, code: 0x80},
 		"gcore at a breakpoint":             {by: debugger, cursig: 5, signo: 5, code: 0x80},
 		"gcore after Ctrl-C":                {by: debugger, cursig: 2, signo: 2, code: 0x80},
-		"gcore where the program is about to die": {by: debugger, cursig: 11, signo: 11, code: 1, signal: 11, fault: true},
+		"gcore where the program is about to die": {by: debugger, cursig: 11, signo: 11, code: 1, signal: 11, fault: true, stop: target.StopMemoryFault},
 		"stopped":    {by: debugger, cursig: 19, signo: 19},
 		"terminated": {by: debugger, cursig: 15, signo: 15},
 	} {
@@ -133,6 +135,17 @@ func TestWhatACrashIs(t *testing.T) {
 			info := c.Info()
 			if info.Signal != test.signal || info.HasFaultAddress != test.fault || test.fault && info.FaultAddress != 0x1234 {
 				t.Errorf("signal %d, fault %v at %#x", info.Signal, info.HasFaultAddress, info.FaultAddress)
+			}
+			var stop *target.Stop
+			switch test.stop {
+			case "":
+			case target.StopMathError: // its address is that of the instruction
+				stop = &target.Stop{Reason: test.stop}
+			default:
+				stop = &target.Stop{Reason: test.stop, Address: 0x1234, HasAddress: true}
+			}
+			if diff := cmp.Diff([]*target.Stop{stop, nil}, []*target.Stop{c.Threads()[0].Stop, c.Threads()[1].Stop}); diff != "" {
+				t.Errorf("why the threads stopped (-want +got):\n%s", diff)
 			}
 		})
 	}
