@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -81,8 +82,11 @@ func stoppedWaves(stops ...*target.Stop) *Report {
 	r := &Report{Modules: []Module{}}
 	for i, s := range stops {
 		stack := &engine.Stack{
-			Thread:  &target.Thread{ID: fmt.Sprint("w", i), Wave: &target.Wave{}, Stop: s},
-			Frames:  []engine.Frame{{PC: 0x10, FoundBy: engine.ByContext, Imprecise: s != nil && s.HasPCExact && !s.PCExact}, {PC: 0x20, FoundBy: engine.ByCFI}},
+			Thread: &target.Thread{ID: fmt.Sprint("w", i), Wave: &target.Wave{}, Stop: s},
+			Frames: []engine.Frame{{
+				PC: 0x10, FoundBy: engine.ByContext, Imprecise: s != nil && s.HasPCExact && !s.PCExact,
+				Symbols: []symbol.Frame{{Function: "inlined"}, {Function: "kernel"}},
+			}, {PC: 0x20, FoundBy: engine.ByCFI}},
 			Stopped: engine.Stopped{Reason: engine.StopOutermost},
 		}
 		r.Threads = append(r.Threads, newThread(&engine.Target{}, stack))
@@ -137,7 +141,7 @@ func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
 
 func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
 	r := stoppedWaves(&target.Stop{Reason: target.StopMemoryFault, HasPCExact: true}, &target.Stop{Reason: target.StopMemoryFault, PCExact: true, HasPCExact: true})
-	for i, want := range []string{"[false,null]", "[null,null]"} {
+	for i, want := range []string{"[false,false,null]", "[null,null,null]"} { // the calls inlined into it have its PC
 		var marks []*bool
 		for _, f := range r.Threads[i].Frames {
 			marks = append(marks, f.PCExact)
@@ -150,7 +154,7 @@ func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
 	if err := r.WriteText(&b, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), "(PC not exact)"); n != 1 || !strings.Contains(b.String(), "0x0000000000000010 ?? (PC not exact)\n") {
+	if n := strings.Count(b.String(), "(PC not exact)"); n != 1 || !strings.Contains(b.String(), "0x0000000000000010 kernel (PC not exact)\n") {
 		t.Errorf("%d frames are marked:\n%s", n, b.String())
 	}
 }
@@ -173,6 +177,7 @@ func TestTheFaultOfAProcessStandsWithItsSignal(t *testing.T) {
 		{"at another address", "0x20", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
 		{"without the signal's address", "", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
 		{"with another signal", "0x10", target.Thread{Crashed: true, Signal: 6, Stop: &fault}, true},
+		{"with another reason", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.Reason = target.StopAddressError })}, true},
 		{"of a thread that did not crash", "0x10", target.Thread{Signal: 11, Stop: &fault}, true},
 		{"with a PC that is not exact", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.HasPCExact = true })}, true},
 		{"of a wave", "0x10", target.Thread{Crashed: true, Signal: 11, Wave: &target.Wave{}, Stop: &fault}, true},
