@@ -47,6 +47,7 @@ func Description() *sdk.Description {
 		Relocations:    relocations(),
 		Dialects:       dialects(),
 		Processors:     laneCounts(),
+		Companions:     []string{".dbg"},
 	}
 }
 

@@ -1,0 +1,83 @@
+package visa
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/plugins/visa/stream"
+)
+
+// An abi is how stack-call functions use registers. A frame's descriptor, the
+// register with the stack pointers, is saved where the frame begins; so the bytes
+// of the register are those of the frame, too.
+//
+// The register is the last but two of those a kernel has in the first version, the
+// last one from the second version on. The compiler's "BE" pointers are those of
+// frames in the scratch space; those of the program's own stack, "FE", are in the
+// same register and are none of an unwinder's.
+type abi struct {
+	descriptor uint32 // register with the pointers, as DWARF numbers it
+	registers  uint32 // how many general registers a kernel has
+	reserved   uint32 // how many at the end are not for variables
+	header     uint32 // register in which messages to memory are made up, which no function keeps; 0: none
+
+	// Bytes of the descriptor: frame pointer, stack pointer, return address; each
+	// is of 32 bits. (The third version leaves 64 bits for each. What it has in the
+	// upper 32 of a return address is beyond the IP of 32 bits.)
+	fp, sp, ip uint64
+}
+
+// abiVersions are the versions by where the frame pointer is.
+var abiVersions = [...]struct {
+	distance   uint32 // of the descriptor from the end of the general registers
+	reserved   uint32
+	header     uint32 // distance from the end; 0: none
+	fp, sp, ip uint64
+}{
+	{3, 3, 2, 12, 8, 0}, // version 1: r125, r126, r127
+	{1, 3, 2, 12, 8, 0}, // version 2: r127, r126, r125
+	{1, 1, 0, 0, 8, 16}, // version 3: r127
+	{2, 2, 0, 0, 8, 16}, // version 3 of 512 registers: r510
+}
+
+// The general registers that a kernel may have.
+const (
+	registerStep = 32
+	maxRegisters = 512
+)
+
+// abiOf is the one that has its frame pointer at a place.
+func abiOf(l stream.Location) (*abi, error) {
+	if l.Storage != stream.General {
+		return nil, fmt.Errorf("the frame pointer is in %v, expected a general register", l.Storage)
+	}
+	for _, v := range abiVersions {
+		registers := uint32(l.Register) + v.distance
+		if v.fp != uint64(l.Subregister) || registers > maxRegisters || registers%registerStep != 0 || (v.distance == 2) != (registers == maxRegisters) {
+			continue
+		}
+		a := &abi{descriptor: generalRegister(uint32(l.Register)), registers: registers, reserved: v.reserved, fp: v.fp, sp: v.sp, ip: v.ip}
+		if v.header != 0 {
+			a.header = generalRegister(registers - v.header)
+		}
+		return a, nil
+	}
+	return nil, fmt.Errorf("the frame pointer is at byte %d of r%d, where none of the calling conventions has it", l.Subregister, l.Register)
+}
+
+// calleeSaved is the first register that functions keep.
+func (a *abi) calleeSaved() uint32 { return (a.registers - 8) / 2 }
+
+// keeps says whether functions keep a general register: those for variables from
+// calleeSaved on, and the reserved ones but for those that every function
+// writes.
+func (a *abi) keeps(n uint32) bool {
+	return n >= a.calleeSaved() && n < a.registers && generalRegister(n) != a.header
+}
+
+// generalRegister is the DWARF number of a general register.
+func generalRegister(n uint32) uint32 {
+	if n < 256 {
+		return r0 + n
+	}
+	return r256 + n - 256
+}

@@ -1,0 +1,100 @@
+package visa
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// findLanes finds how many lanes the kernel of each section has: where a Gen ELF
+// file says it, of its only kernel, in its debugging information.
+func (o *codeObject) findLanes() {
+	if o.relocatable() || len(o.codes) != 1 {
+		return
+	}
+	c := &o.codes[0]
+	lanes, ok := simdWidth(o.section(".debug_info"), o.section(".debug_abbrev"))
+	switch {
+	case !ok:
+	case lanes == 1 || lanes == 8 || lanes == 16 || lanes == 32:
+		c.lanes = uint32(lanes)
+	default:
+		o.problem(".debug_info: DW_AT_INTEL_simd_width is %d, expected 1, 8, 16 or 32", lanes)
+	}
+}
+
+// Of DWARF: what is read of the first debugging information entry.
+const (
+	attrSimdWidth = 0x2400 // DW_AT_INTEL_simd_width
+	dwarfHeader   = 11     // bytes of a unit's header in 32-bit DWARF 4
+	maxAttributes = 64
+
+	formData2 = 0x05 // DW_FORM_data2
+	formStr   = 0x08 // DW_FORM_string
+)
+
+// formSizes are how many bytes attributes have in 32-bit DWARF with addresses of 8
+// bytes (DWARF 4, 7.5.4), of the forms that units have.
+var formSizes = map[uint64]int{
+	0x01: 8, formData2: 2, 0x06: 4, 0x07: 8, 0x0b: 1, 0x0c: 1, 0x0e: 4, 0x17: 4, 0x19: 0,
+}
+
+// simdWidth reads DW_AT_INTEL_simd_width of the first unit.
+func simdWidth(info, abbrev []byte) (width uint64, ok bool) {
+	if len(info) < dwarfHeader || binary.LittleEndian.Uint16(info[4:]) != 4 || info[10] != 8 {
+		return 0, false
+	}
+	from := uint64(binary.LittleEndian.Uint32(info[6:]))
+	if from > uint64(len(abbrev)) {
+		return 0, false
+	}
+	a, rest := reader{abbrev[from:], true}, reader{info[dwarfHeader:], true}
+	if code := rest.uleb(); code == 0 || a.uleb() != code {
+		return 0, false
+	}
+	a.uleb()  // the tag
+	a.skip(1) // whether there are children
+	for range maxAttributes {
+		attribute, form := a.uleb(), a.uleb()
+		switch size, known := formSizes[form]; {
+		case !a.ok || attribute == 0:
+			return 0, false
+		case attribute == attrSimdWidth && form == formData2 && len(rest.b) >= 2:
+			return uint64(binary.LittleEndian.Uint16(rest.b)), rest.ok
+		case form == formStr:
+			end := bytes.IndexByte(rest.b, 0)
+			if end < 0 {
+				return 0, false
+			}
+			rest.skip(end + 1)
+		case known:
+			rest.skip(size)
+		default:
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// A reader goes through bytes. ok becomes false at their end.
+type reader struct {
+	b  []byte
+	ok bool
+}
+
+func (r *reader) skip(n int) {
+	if n > len(r.b) {
+		r.b, r.ok = nil, false
+		return
+	}
+	r.b = r.b[n:]
+}
+
+func (r *reader) uleb() uint64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		r.b, r.ok = nil, false
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}

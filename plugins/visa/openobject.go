@@ -1,0 +1,572 @@
+package visa
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/plugins/visa/stream"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// Of ELF: types and flags of sections, what a symbol and a relocation have.
+const (
+	sectionProgBits = 1 // SHT_PROGBITS
+	flagExec        = 4 // SHF_EXECINSTR
+	symbolSize      = 24
+	symbolSection   = 6 // byte of a symbol with the index of its section
+	relocationSize  = 24
+)
+
+// What an answer has at most. Rows and variables of one kernel are a few
+// thousand.
+const (
+	maxFunctions    = 1 << 12
+	maxFunctionSize = 1 << 30 // bytes
+	maxRows         = 1 << 16
+	maxRules        = 1 << 21
+	maxProblems     = 256
+	maxProblemText  = 1024 // bytes
+)
+
+// OpenObject says what the code of a kernel and of the functions that it calls
+// does with the stack, and where vISA's variables are: by the debug stream that
+// belongs to a Gen ELF file or a zebin, and by the file's call frame information;
+// and by a stream that is a file of its own.
+func (architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+	o := &codeObject{ctx: ctx, engine: e, req: req, answer: &sdk.OpenObjectAnswer{Dialect: dialect}}
+	if req.Machine == 0 {
+		o.openFile()
+	} else {
+		o.openELF()
+	}
+	return o.answer, ctx.Err()
+}
+
+// A codeObject is a code object while it is looked at.
+type codeObject struct {
+	ctx    context.Context
+	engine sdk.Engine
+	req    *sdk.OpenObjectRequest
+	answer *sdk.OpenObjectAnswer
+
+	codes       []codeSection
+	rows, rules int // in the answer
+	functions   int
+}
+
+// A codeSection is a section of code, with what is known of the functions in it.
+type codeSection struct {
+	index   uint32 // in the request; 0 where addresses are those of the whole object
+	name    string
+	start   uint64 // address
+	size    uint64
+	code    []byte // nil: it cannot be read
+	stream  *stream.Stream
+	lanes   uint32 // 0: unknown
+	entries []described
+}
+
+// problem reports what could not be read, or is wrong. The rest of the answer
+// stands.
+func (o *codeObject) problem(format string, args ...any) {
+	if len(o.answer.Problems) < maxProblems {
+		text := strings.ToValidUTF8(fmt.Sprintf(format, args...), "?")
+		o.answer.Problems = append(o.answer.Problems, text[:min(len(text), maxProblemText)])
+	}
+}
+
+// openFile reads a code object that is no ELF file.
+func (o *codeObject) openFile() {
+	b, err := o.engine.ReadSection(o.ctx, o.req.Object, "")
+	if err != nil {
+		o.problem("%v", err)
+		return
+	}
+	if stream.Is(b) {
+		if s := o.readStream(b); s != nil {
+			o.describe(&codeSection{size: endOf(s), stream: s})
+		}
+		return
+	}
+	if o.answer.Nested, err = Nested(b); err != nil {
+		o.problem("%v", err)
+	}
+}
+
+// endOf is where the code ends that a stream describes.
+func endOf(s *stream.Stream) (end uint64) {
+	for i := range s.Objects {
+		end = max(end, uint64(s.Objects[i].RelocOffset)+sizeOf(&s.Objects[i]))
+	}
+	return end
+}
+
+// sizeOf is how many bytes the code of an object has: the last entry of its index
+// map is one behind the last vISA instruction, at the end.
+func sizeOf(o *stream.Object) (size uint64) {
+	for i := range o.IndexMap {
+		size = max(size, uint64(o.IndexMap[i].Gen))
+	}
+	return size
+}
+
+// readStream decodes a debug stream.
+func (o *codeObject) readStream(b []byte) *stream.Stream {
+	s, err := stream.Decode(b)
+	if err != nil {
+		o.problem("%v", err)
+		return nil
+	}
+	for _, p := range s.Problems {
+		o.problem("vISA stream: %s", p)
+	}
+	return s
+}
+
+// openELF reads an ELF file.
+func (o *codeObject) openELF() {
+	o.findCode()
+	o.findStreams()
+	o.findFrames()
+	o.findLanes()
+	for i := range o.codes {
+		o.describe(&o.codes[i])
+	}
+}
+
+// relocatable says whether the file's sections all begin at address 0.
+func (o *codeObject) relocatable() bool { return o.req.Machine == machineIntelGT }
+
+// findCode finds the sections of code.
+func (o *codeObject) findCode() {
+	for i := range o.req.Sections {
+		s := &o.req.Sections[i]
+		if s.Type != sectionProgBits || s.Flags&flagExec == 0 || s.Size == 0 {
+			continue
+		}
+		if len(o.codes) == maxFunctions {
+			o.problem("more than %d sections of code: the others are not looked at", maxFunctions)
+			break
+		}
+		c := codeSection{name: s.Name, start: s.Address, size: s.Size, code: o.section(s.Name)}
+		if o.relocatable() {
+			c.index = uint32(i) //nolint:gosec // ELF has no more sections
+		}
+		o.codes = append(o.codes, c)
+		if !o.relocatable() {
+			break // the compiler writes one
+		}
+	}
+}
+
+// section returns the bytes of a section; nil where there are none.
+func (o *codeObject) section(name string) []byte {
+	i := slices.IndexFunc(o.req.Sections, func(s sdk.SectionInfo) bool { return s.Name == name })
+	if i < 0 || o.req.Sections[i].Size == 0 {
+		return nil
+	}
+	b, err := o.engine.ReadSection(o.ctx, o.req.Object, name)
+	if err != nil {
+		o.problem("%v", err)
+		return nil
+	}
+	return b
+}
+
+// findStreams reads the streams that belong to the file, each of one kernel.
+func (o *codeObject) findStreams() {
+	for _, c := range o.req.Companions {
+		b, err := o.engine.ReadSection(o.ctx, c.Object, "")
+		if err != nil {
+			o.problem("%s: %v", c.Suffix, err)
+			continue
+		}
+		if !stream.Is(b) {
+			continue
+		}
+		s := o.readStream(b)
+		if s == nil || len(s.Objects) == 0 {
+			continue
+		}
+		if code := o.codeOf(s); code == nil {
+			o.problem("vISA stream: of kernel %s, whose code is not in the file", s.Objects[0].Name)
+		} else {
+			code.stream = s
+		}
+	}
+}
+
+// codeOf is the section with the code of a stream, whose first object is the
+// kernel.
+func (o *codeObject) codeOf(s *stream.Stream) *codeSection {
+	for i := range o.codes {
+		if c := &o.codes[i]; c.stream == nil && endOf(s) <= c.size && (!o.relocatable() || c.name == ".text."+s.Objects[0].Name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// findFrames reads the call frame information.
+func (o *codeObject) findFrames() {
+	const name = ".debug_frame"
+	data := o.section(name)
+	if data == nil {
+		return
+	}
+	t, err := newFrameTable(data, o.codeAt(name))
+	if err != nil {
+		o.problem("%v", err)
+		return
+	}
+	list, problems := readFrames(t, func(section uint32, start, size uint64) []byte {
+		if c := o.codeIn(section); c != nil {
+			return c.bytes(start, size)
+		}
+		return nil
+	})
+	for _, p := range problems {
+		o.problem("%s: %s", name, p)
+	}
+	for i := range list {
+		c := o.codeIn(list[i].section)
+		if c == nil || list[i].start < c.start || list[i].end() > c.start+c.size {
+			o.problem("%s: %#x to %#x: in no section of code", name, list[i].start, list[i].end())
+			continue
+		}
+		c.entries = append(c.entries, list[i])
+	}
+}
+
+// bytes is the code at an address; nil where not all of it is there.
+func (c *codeSection) bytes(start, size uint64) []byte {
+	at, all := start-c.start, uint64(len(c.code))
+	if start < c.start || at > all || size > all-at {
+		return nil
+	}
+	return c.code[at:][:size]
+}
+
+// codeIn is the section of code with an index.
+func (o *codeObject) codeIn(index uint32) *codeSection {
+	for i := range o.codes {
+		if o.codes[i].index == index {
+			return &o.codes[i]
+		}
+	}
+	return nil
+}
+
+// codeAt says which section of code the addresses of a section of a relocatable
+// file are in, by the section's relocations; nil where the file is none.
+func (o *codeObject) codeAt(name string) func(offset uint64) (section uint32, ok bool) {
+	if !o.relocatable() {
+		return nil
+	}
+	in := map[uint64]uint32{}
+	symbols := o.section(".symtab")
+	for r := o.section(".rela" + name); len(r) >= relocationSize; r = r[relocationSize:] {
+		symbol := uint64(binary.LittleEndian.Uint32(r[12:])) * symbolSize
+		if symbol+symbolSize <= uint64(len(symbols)) {
+			in[binary.LittleEndian.Uint64(r)] = uint32(binary.LittleEndian.Uint16(symbols[symbol+symbolSection:]))
+		}
+	}
+	return func(offset uint64) (uint32, bool) {
+		section, ok := in[offset]
+		return section, ok
+	}
+}
+
+// describe answers what is known of the functions of a section.
+func (o *codeObject) describe(c *codeSection) {
+	slices.SortStableFunc(c.entries, func(a, b described) int { return cmp.Compare(a.start, b.start) })
+	functions, byStream := o.streamFunctions(c)
+	if !byStream {
+		functions = o.describedFunctions(c)
+	}
+	if len(functions) == 0 && c.code != nil && !callsInside(c.code, true) {
+		functions = []function{{name: kernelName(c), kernel: true, start: c.start, size: c.size}}
+	}
+	var above, below []cfi.Row
+	var dialects [placedFrames + 1]bool
+	for i := range functions {
+		f := &functions[i]
+		o.answer.Functions = append(o.answer.Functions, f.functions(c.index, c.lanes)...)
+		rows := o.bounded(f)
+		if e := c.entryAt(f.start); e != nil {
+			dialects[e.dialect] = true
+			if !byStream && e.dialect == placedFrames {
+				rows = outsideFrame(f, rows)
+			}
+			above = append(above, rows...)
+			o.compare(f, e)
+		} else {
+			below = append(below, rows...)
+		}
+	}
+	if len(above) > 0 {
+		o.answer.Tables = append(o.answer.Tables, sdk.RowTable{
+			Priority: sdk.OverridesCFI, Reason: overrideReason(dialects, byStream), Section: c.index, Rows: above,
+		})
+	}
+	if len(below) > 0 {
+		o.answer.Tables = append(o.answer.Tables, sdk.RowTable{Priority: sdk.BelowCFI, Section: c.index, Rows: below})
+	}
+}
+
+// bounded are the rows of a function, as far as an answer may have more.
+func (o *codeObject) bounded(f *function) []cfi.Row {
+	rows := f.rows()
+	for i := range rows {
+		o.rows++
+		o.rules += len(rows[i].Rules) + len(rows[i].CallSite)
+		if o.rows > maxRows || o.rules > maxRules {
+			o.problem("function %s: more than %d rows or %d rules: the others are left out", f.name, maxRows, maxRules)
+			return rows[:i]
+		}
+	}
+	return rows
+}
+
+// entryAt is what call frame information says of the function at an address.
+func (c *codeSection) entryAt(start uint64) *described {
+	i, found := slices.BinarySearchFunc(c.entries, start, func(d described, a uint64) int { return cmp.Compare(d.start, a) })
+	if !found {
+		return nil
+	}
+	return &c.entries[i]
+}
+
+// outsideFrame are the rows for before the frame is set up and for when it is
+// being taken down.
+func outsideFrame(f *function, rows []cfi.Row) []cfi.Row {
+	return slices.DeleteFunc(rows, func(r cfi.Row) bool {
+		at := r.Start - f.start
+		return at >= f.set && at < f.down
+	})
+}
+
+// overrideReasons are why rows are put before those of call frame information,
+// by its dialect.
+var overrideReasons = [...]string{
+	taggedFrames: "it has the return address in r128, which there is not, and in the addresses the number of their space",
+	basedFrames:  "it has the return address in r128, which there is not",
+	placedFrames: "it has the whole descriptor for the return address",
+}
+
+// overrideReason is why rows are put before those of call frame information.
+func overrideReason(dialects [placedFrames + 1]bool, byStream bool) string {
+	var reasons []string
+	for d, reason := range overrideReasons {
+		if dialects[d] && reason != "" {
+			reasons = append(reasons, reason)
+		}
+	}
+	if byStream {
+		reasons = append(reasons, "it knows no registers that callers save")
+	}
+	from := "rows made of it"
+	if byStream {
+		from = "rows of the vISA stream"
+	}
+	return from + ": " + strings.Join(reasons, "; ")
+}
+
+// compare reports where call frame information is wrong about a function.
+func (o *codeObject) compare(f *function, e *described) {
+	if f.kernel && !e.outermost {
+		o.problem("kernel %s: call frame information gives it a caller, which it does not have", f.name)
+	}
+	if f.restored > f.down+restoreSize && e.abi != nil {
+		o.problem("function %s: call frame information has the frame taken down at %#x, its code takes it down before %#x",
+			f.name, f.start+f.down+restoreSize, f.start+f.restored)
+	}
+}
+
+// describedFunctions are the functions of a section of which only call frame
+// information tells.
+func (o *codeObject) describedFunctions(c *codeSection) []function {
+	s := stream.Stream{Objects: make([]stream.Object, len(c.entries))}
+	for i := range c.entries {
+		e := &c.entries[i]
+		e.name = nameOf(c, e)
+		s.Objects[i] = stream.Object{Name: e.name, Frame: e.frame}
+	}
+	frames := make([]stream.Frame, len(c.entries))
+	for i := range c.entries {
+		frames[i] = c.entries[i].frame
+	}
+	if slices.ContainsFunc(c.entries, func(e described) bool { return e.abi != nil && e.unit == byteUnit && e.dialect != placedFrames }) {
+		var corrections []string
+		frames, corrections = s.Corrected()
+		for _, p := range corrections {
+			o.problem("call frame information: %s", p)
+		}
+	}
+	var list []function
+	for i := range c.entries {
+		e := &c.entries[i]
+		f := function{name: e.name, kernel: e.kernel, start: e.start, size: e.size, unit: e.unit, grf: e.grf}
+		if e.abi != nil {
+			o.take(&f, c, &frames[i])
+		}
+		if code := c.bytes(f.start, f.size); code != nil && callsInside(code, false) {
+			f.unfound = true
+			o.problem("function %s: calls subroutines, of which call frame information says nothing: its frames are unknown", f.name)
+		}
+		if n := len(list); n > 0 && f.start < list[n-1].end() {
+			o.problem("call frame information: functions overlap at %#x", f.start)
+			continue
+		}
+		if o.functions++; o.functions > maxFunctions {
+			break
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// nameOf is a name for a function that has none.
+func nameOf(c *codeSection, e *described) string {
+	if e.kernel {
+		return kernelName(c)
+	}
+	return fmt.Sprintf("function at %#x", e.start)
+}
+
+// kernelName is that of the kernel in a section.
+func kernelName(c *codeSection) string {
+	if name, ok := strings.CutPrefix(c.name, ".text."); ok {
+		return name
+	}
+	return "kernel"
+}
+
+// take takes up what a frame, and the code, say of a function.
+func (o *codeObject) take(f *function, c *codeSection, frame *stream.Frame) {
+	if err := f.fromFrame(frame); err != nil {
+		o.problem("function %s: %v", f.name, err)
+		return
+	}
+	if err := f.readCode(c.bytes(f.start, f.size), uint64(frame.Size)); err != nil {
+		o.problem("function %s: %v", f.name, err)
+	}
+}
+
+// streamFunctions are the functions of a section that has a stream.
+func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) {
+	if c.stream == nil {
+		return nil, false
+	}
+	frames, corrections := c.stream.Corrected()
+	for _, p := range corrections {
+		o.problem("vISA stream: %s", p)
+	}
+	order := make([]int, len(c.stream.Objects))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(c.stream.Objects[a].RelocOffset, c.stream.Objects[b].RelocOffset)
+	})
+	v := variables{object: o, section: c.index}
+	for k, i := range order {
+		object := &c.stream.Objects[i]
+		f := function{name: object.Name, kernel: object.RelocOffset == 0, start: c.start + uint64(object.RelocOffset), size: sizeOf(object)}
+		limit := c.start + c.size
+		if k+1 < len(order) {
+			limit = min(limit, c.start+uint64(c.stream.Objects[order[k+1]].RelocOffset))
+		}
+		switch {
+		case f.size == 0 || f.size > maxFunctionSize:
+			o.problem("vISA stream: object %s: %#x bytes of code", f.name, f.size)
+			continue
+		case f.end() > limit:
+			o.problem("vISA stream: object %s: ends at %#x, where something else is, expected at most %#x", f.name, f.end(), limit)
+			continue
+		}
+		if o.functions++; o.functions > maxFunctions {
+			o.problem("vISA stream: more than %d functions: the others are left out", maxFunctions)
+			break
+		}
+		if e := c.entryAt(f.start); e != nil {
+			f.unit = e.unit
+		}
+		o.take(&f, c, &frames[i])
+		o.countingOf(&f, &object.Frame, &frames[i])
+		for _, p := range f.findSubroutines(object, c.bytes(f.start, f.size)) {
+			o.problem("vISA stream: object %s: %s", f.name, p)
+		}
+		o.positions(c, &f, object)
+		v.of(&f, object)
+		list = append(list, f)
+	}
+	shareUnit(list)
+	for i := range list {
+		if f := &list[i]; f.abi != nil && f.unit == 0 {
+			o.problem("function %s: what its frame pointer counts, bytes or OWORDs, is not known: its frames are unknown", f.name)
+		}
+	}
+	return list, true
+}
+
+// countingOf takes up what frame pointers count where nothing else says it:
+// registers of 64 bytes are of processors that count bytes, and so are offsets of
+// saves that were put right.
+func (o *codeObject) countingOf(f *function, raw, corrected *stream.Frame) {
+	right := putRight(raw.CalleeSaves, corrected.CalleeSaves) || putRight(raw.CallerSaves, corrected.CallerSaves)
+	if f.abi == nil || !right && f.grf != grf64/8 {
+		return
+	}
+	if err := f.countsBy(byteUnit, "its saves"); err != nil {
+		o.problem("function %s: %v", f.name, err)
+	}
+}
+
+// putRight says whether an offset was put right.
+func putRight(raw, corrected []stream.Save) bool {
+	for i := range raw {
+		for j := range raw[i].Registers {
+			is := &corrected[i].Registers[j].Location
+			if is.Storage == stream.Memory && is.Offset != raw[i].Registers[j].Location.Offset {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shareUnit gives functions of which it is not known what their frame pointers
+// count what those of the others do: they run on one processor. Where two differ,
+// none is right.
+func shareUnit(list []function) {
+	var unit, grf uint64
+	for i := range list {
+		f := &list[i]
+		if f.unit != 0 && unit != 0 && f.unit != unit {
+			for j := range list {
+				list[j].unit = 0
+			}
+			return
+		}
+		if f.unit != 0 {
+			unit = f.unit
+		}
+		if f.grf != 0 {
+			grf = f.grf
+		}
+	}
+	for i := range list {
+		if list[i].unit == 0 && !list[i].torn {
+			list[i].unit = unit
+		}
+		if list[i].grf == 0 {
+			list[i].grf = grf
+		}
+	}
+}
