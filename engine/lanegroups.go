@@ -291,9 +291,10 @@ func (f *frame) nameGroup(g *LaneGroup) {
 	if s == nil {
 		return
 	}
-	g.ModuleOffset = s.objectAddress(g.PC)
+	at := s.objectAddress(g.PC)
+	g.ModuleOffset = s.module.offset(at)
 	if !f.walker.target.engine.options.NoSymbols {
-		g.Symbols = f.walker.names(s.module, g.ModuleOffset)
+		g.Symbols = f.walker.names(s.module, at)
 	}
 }
 

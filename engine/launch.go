@@ -156,7 +156,7 @@ func (w *walker) placeRecorded(f *Frame) {
 		return
 	}
 	m, lookup := w.segment.module, w.segment.objectAddress(f.PC-distance)
-	f.Module, f.ModuleOffset = m.Module, lookup+distance
+	f.Module, f.ModuleOffset = m.Module, m.offset(lookup)+distance
 	if !w.target.engine.options.NoSymbols {
 		f.Symbols = w.names(m, lookup)
 	}

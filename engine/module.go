@@ -38,6 +38,8 @@ type module struct {
 	*target.Module
 	target *Target
 	arch   *machine
+	laid   *object.Object   // Object, with the addresses that the module has inside
+	placed []target.Segment // Segments, with such addresses
 
 	mu       sync.Mutex
 	opened   bool // rows and the plugin's answer are there
@@ -54,6 +56,7 @@ type module struct {
 	symbolsOnce sync.Once
 	symbols     *resolve.Resolver // nil without an object
 	debug       object.Found
+	debugLaid   *object.Object // the debug file, with the addresses of the module
 
 	dialects dialectList                // of the object's expressions
 	lanes    map[uint64]*laneAttributes // by address
@@ -189,10 +192,20 @@ func (m *module) resolver() *resolve.Resolver {
 		}
 		finder := m.target.engine.Finder(m.target.state.Info().Path)
 		debug := finder.FindDebug(m.Object)
-		symbols := resolve.NewWith(m.Object, debug.Object, dwarf.Options{Finder: &finder})
+		laid, err := m.laidLike(debug.Object)
+		if m.isLaid() && m.arch != nil {
+			m.laid.SetRelocations(m.arch.desc.Relocations)
+			if laid != nil {
+				laid.SetRelocations(m.arch.desc.Relocations)
+			}
+		}
+		symbols := resolve.NewWith(m.laid, laid, dwarf.Options{Finder: &finder})
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.debug, m.symbols = debug, symbols
+		m.debug, m.debugLaid, m.symbols = debug, laid, symbols
+		if err != nil {
+			m.problem("%v", err)
+		}
 	})
 	return m.symbols
 }
@@ -204,6 +217,13 @@ func (m *module) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 		return dst
 	}
 	frames, err := r.Frames(dst, address)
+	if base := m.base(address); base > 0 {
+		for i := len(dst); i < len(frames); i++ {
+			if frames[i].HasStart {
+				frames[i].Start -= base
+			}
+		}
+	}
 	if err != nil {
 		m.mu.Lock()
 		m.problem("%s", err)
@@ -244,16 +264,15 @@ func (m *module) open(ctx context.Context) error {
 	}
 	for _, t := range answer.Tables {
 		if t.Priority == sdk.OverridesCFI {
-			m.above = append(m.above, t.Rows...)
+			m.above = m.takeRows(m.above, &t)
 			m.problem("call frame information is overridden: %s", t.Reason)
 		} else {
-			m.below = append(m.below, t.Rows...)
+			m.below = m.takeRows(m.below, &t)
 		}
 	}
 	sortRows(m.above)
 	sortRows(m.below)
-	m.ruled = answer.Functions
-	sort.SliceStable(m.ruled, func(i, j int) bool { return m.ruled[i].Start < m.ruled[j].Start })
+	m.takeFunctions(answer.Functions)
 	m.special = map[*sdk.Function]*ruleSet{}
 	for i := range m.ruled {
 		if f := &m.ruled[i]; f.DefaultRules != nil {
@@ -294,7 +313,7 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 	if m.symbols != nil && len(m.arch.watched) > 0 {
 		for _, s := range m.symbols.Functions() {
 			if m.arch.watched[s.Name] {
-				req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: s.Name, Address: s.Start, Size: s.End - s.Start})
+				req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: s.Name, Address: m.offset(s.Start), Size: s.End - s.Start})
 			}
 		}
 	}
@@ -305,13 +324,13 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 // separate debug file. Several tables may be there; they are asked in this
 // order. Its .sframe is asked after them, because it says less.
 func (m *module) openTables() {
-	tables, err := loadedTables(m.Object, m.Segments)
+	tables, err := m.loadedTables(m.laid)
 	if err != nil {
 		m.problem("%v", err)
 	}
-	if m.debug.Object != nil {
+	if m.debugLaid != nil {
 		// The .eh_frame of a debug file is the object's, without its bytes.
-		more, err := loadedTables(m.debug.Object, m.Segments)
+		more, err := m.loadedTables(m.debugLaid)
 		if err != nil {
 			m.problem("%v", err)
 		}
@@ -331,7 +350,7 @@ func (m *module) openTables() {
 		}
 		m.tables = append(m.tables, t.Table)
 	}
-	if m.sframe, err = sframeTable(m.Object); err != nil {
+	if m.sframe, err = sframeTable(m.laid); err != nil {
 		m.problem("%v", err)
 	}
 }
@@ -543,22 +562,30 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 	if n == 0 {
 		return &sdk.FrameRules{Reason: err.Error()}, nil
 	}
-	return askRules(ctx, m.arch, &view{target: m.target}, m.handle(), sdk.CodeRange{
-		PC: lookup, Start: window.start, Code: code[:n],
+	base := m.base(window.start)
+	rules, err := askRules(ctx, m.arch, &view{target: m.target}, m.handle(), sdk.CodeRange{
+		PC: lookup - base, Start: window.start - base, Code: code[:n],
 		Bounded: bounds.known && n == len(code), Name: window.name, Exact: exact,
 	})
+	if err == nil && base > 0 {
+		for i := range rules.Rows {
+			row := &rules.Rows[i]
+			row.Start, row.End = row.Start+base, row.End+base
+		}
+	}
+	return rules, err
 }
 
 // codeWindow is the code around pc, within its section or segment.
 func (m *module) codeWindow(pc uint64) codeBounds {
 	w := codeBounds{start: 0, end: ^uint64(0)}
-	for _, s := range m.Segments {
+	for _, s := range m.placed {
 		if s.Executable && pc-s.Address < s.Size {
 			w.start, w.end = s.Address, s.Address+s.Size
 		}
 	}
-	if m.Object != nil {
-		for _, s := range m.Object.Sections() {
+	if m.laid != nil {
+		for _, s := range m.laid.Sections() {
 			if s.Flags&elf.SHF_EXECINSTR != 0 && pc-s.Address < s.Size && s.Address >= w.start && s.Address+s.Size <= w.end {
 				w = codeBounds{start: s.Address, end: s.Address + s.Size, name: s.Name}
 			}

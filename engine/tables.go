@@ -27,6 +27,14 @@ func frameTables(o *object.Object) []frameTable { return frameTablesFor(o, anyCo
 // anyCode stands for all code sections of a relocatable object.
 const anyCode = 0
 
+// loadedTables opens those of the module's object, or of its debug file.
+func (m *module) loadedTables(o *object.Object) ([]frameTable, error) {
+	if m.isLaid() {
+		return frameTables(o), nil // an address is of one section
+	}
+	return loadedTables(o, m.Segments)
+}
+
 // loadedTables opens those of an object, or of its debug file, of which segments
 // are loaded. The addresses of a relocatable object are those of several
 // sections, each from 0 on: an FDE is for one of them. err says why no FDE can

@@ -40,7 +40,7 @@ type Target struct {
 type moduleSegment struct {
 	start, end uint64
 	module     *module
-	address    uint64 // ELF virtual address of start
+	address    uint64 // of start, in the module
 }
 
 // thread is a thread with its architecture and what its plugin said of it.
@@ -60,7 +60,8 @@ func newTarget(e *Engine, state target.Target) *Target {
 	for _, m := range state.Modules() {
 		mod := &module{Module: m, target: t, rows: map[rowKey]*rowSource{}}
 		t.modules = append(t.modules, mod)
-		for _, s := range m.Segments {
+		mod.placeSegments()
+		for _, s := range mod.placed {
 			if s.Executable && s.Size > 0 && s.Start+s.Size > s.Start {
 				t.index = append(t.index, moduleSegment{s.Start, s.Start + s.Size, mod, s.Address})
 			}
@@ -227,7 +228,7 @@ func (t *Target) segmentAt(address uint64) *moduleSegment {
 	return &t.index[lo-1]
 }
 
-// objectAddress is the ELF virtual address of a run-time address of s.
+// objectAddress is the address in the module of a run-time address of s.
 func (s *moduleSegment) objectAddress(address uint64) uint64 { return address - s.start + s.address }
 
 // bindAll asks the plugins about all threads of the target, a batch for each

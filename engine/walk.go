@@ -274,7 +274,7 @@ func (w *walker) add(f *frame) {
 	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found})
 	if f.module != nil {
 		out := &w.stack.Frames[f.index]
-		out.Module, out.ModuleOffset = f.module.Module, f.offset
+		out.Module, out.ModuleOffset = f.module.Module, f.module.offset(f.lookup)+f.offset-f.lookup
 	}
 }
 

@@ -33,6 +33,9 @@ type Object struct {
 	// section that they are for.
 	relocated map[uint32][]*Section
 	debugOnly bool
+	laidOut   bool           // sections have the addresses of LaidOut
+	code      map[string]int // see codeByName; made for the first relocation of a laid out object
+	codeOnce  sync.Once
 
 	relocations map[uint32]Relocation
 	unpacked    atomic.Int64 // bytes made by decompressing and relocating
@@ -183,7 +186,7 @@ func (o *Object) Path() string {
 
 // Close unmaps the file. Nothing that the object gave may be used any more.
 func (o *Object) Close() error {
-	if o.mapping == nil {
+	if o.mapping == nil || o.laidOut {
 		return nil
 	}
 	return o.mapping.Close()

@@ -226,7 +226,6 @@ func (o *Object) codeByName() map[string]int {
 func (s *Section) references() (list []Reference, err error) {
 	o := s.object
 	total := uint64(0)
-	var code map[string]int
 	for _, from := range o.relocated[uint32(s.Index)] {
 		limit := min(uint64(len(o.data)), maxRelocations)
 		if total += min(from.Size, limit+1); total > limit {
@@ -246,13 +245,8 @@ func (s *Section) references() (list []Reference, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: %w", from.Name, from.Index, e.at, err)
 			}
-			if section != 0 && o.sections[section].Flags&elf.SHF_EXECINSTR == 0 {
-				if code == nil {
-					code = o.codeByName()
-				}
-				if named := code[symbols.name(e.symbol)]; named > 0 {
-					section = uint32(named)
-				}
+			if section != 0 {
+				section = symbols.named(e.symbol, section)
 			}
 			if r := o.relocations[e.typ]; section != 0 && r.Kind != RelocationNone {
 				list = append(list, Reference{e.place, section})

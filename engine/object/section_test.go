@@ -484,7 +484,7 @@ func TestReferencesOfSymbolsThatNameASectionOfCodeAreToIt(t *testing.T) {
 	}
 	var relocations []byte
 	for i := range uint64(6) {
-		relocations = append(relocations, relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, 2*i, i+1, 1, 0)...)
+		relocations = append(relocations, relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, 2*i, i+1, 3, 0)...)
 	}
 	code := elf.SHF_ALLOC | elf.SHF_EXECINSTR
 	o := mustNew(t, testFile{typ: elf.ET_REL, sections: []testSection{
@@ -500,5 +500,26 @@ func TestReferencesOfSymbolsThatNameASectionOfCodeAreToIt(t *testing.T) {
 	got, err := o.Section(".debug_frame").References()
 	if diff := cmp.Diff([]Reference{{0, 1}, {2, 2}, {4, 2}, {6, 3}, {8, 2}, {10, 2}}, got); diff != "" || err != nil {
 		t.Errorf("%v, references (-want +got):\n%s", err, diff)
+	}
+
+	// So do addresses where the object is laid out.
+	laid, err := o.LaidOut()
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid.SetRelocations(testRelocations)
+	b, err := laid.Section(".debug_frame").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bases []uint16
+	for i := range 6 {
+		bases = append(bases, binary.LittleEndian.Uint16(b[2*i:]))
+	}
+	if diff := cmp.Diff([]uint16{0x1000, 0, 0, 0x3000, 0, 0}, bases); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+	if b, err := o.Section(".debug_frame").Data(); err != nil || binary.LittleEndian.Uint16(b) != 0 {
+		t.Errorf("the object itself: % x, %v", b, err)
 	}
 }

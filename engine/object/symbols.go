@@ -11,7 +11,7 @@ import (
 type Symbol struct {
 	Name string // raw: mangled, with @VERSION where the table has it
 	// Address is st_value: a virtual address, but in a relocatable object an
-	// offset in the section.
+	// offset in the section. Where that is laid out it is an offset too.
 	Address uint64
 	Size    uint64
 	// Section is the index of the section, with SHN_XINDEX resolved; the
@@ -215,9 +215,26 @@ func (o *Object) symbolValues(section uint32) (v symbolValues, err error) {
 func (v symbolValues) at(n uint64) (uint64, error) {
 	index, value, err := v.get(n)
 	if index != 0 && err == nil {
+		if v.o.laidOut {
+			index = v.named(n, index)
+		}
 		value += v.o.sections[index].Address
 	}
 	return value, err
+}
+
+// named is the section of a symbol, which is that of its name where the symbol is
+// in a section without code and has the name of one with code; see References.
+func (v symbolValues) named(n uint64, index uint32) uint32 {
+	o := v.o
+	if o.sections[index].Flags&elf.SHF_EXECINSTR != 0 {
+		return index
+	}
+	o.codeOnce.Do(func() { o.code = o.codeByName() })
+	if code := o.code[v.name(n)]; code > 0 {
+		return uint32(code)
+	}
+	return index
 }
 
 // section returns the index of the section that a symbol is in; 0 where it is in

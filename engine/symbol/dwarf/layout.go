@@ -26,20 +26,27 @@ type placed struct {
 // beginning of the next.
 const sectionGap = 16
 
-// newLayout lays out an object; nil where it is not relocatable.
+// newLayout lays out an object; nil where it is not relocatable, or laid out.
 func newLayout(o *object.Object) *layout {
 	if o.Type() != elf.ET_REL {
 		return nil
 	}
 	l := &layout{object: o}
-	next := uint64(0)
+	next, laid := uint64(0), false
 	for _, s := range o.Sections() {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR == 0 || s.Size == 0 || s.Size > 1<<31 {
+			continue
+		}
 		// A section that begins elsewhere than at 0 has been laid out.
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR == 0 || s.Address != 0 || s.Size > 1<<31 {
+		if s.Address != 0 {
+			laid = true
 			continue
 		}
 		l.sections = append(l.sections, placed{s.Index, span{next, next + s.Size}})
 		next += s.Size/sectionGap*sectionGap + 2*sectionGap
+	}
+	if laid && len(l.sections) == 0 {
+		return nil
 	}
 	return l
 }

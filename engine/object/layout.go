@@ -1,0 +1,72 @@
+package object
+
+import (
+	"debug/elf"
+	"fmt"
+	"math"
+)
+
+// layoutGap keeps sections that are laid out apart, so that no address just
+// before or behind one is one of another.
+const layoutGap = 1 << 12 // bytes
+
+// LaidOut returns the object with addresses of their own for the sections that
+// occupy memory, where it is relocatable and several of them have code: without,
+// all of them begin at 0, and an address alone does not say which section it is
+// of. Section.Address says where each begins, and relocated contents have such
+// addresses; relocations have yet to be set. Everything else is as in the object,
+// which stays as it is, and whose file both share: closing what is laid out does
+// nothing. It is the object itself where there is nothing to tell apart.
+//
+// Objects whose sections have the same sizes and alignments have the same layout.
+func (o *Object) LaidOut() (*Object, error) {
+	if o.header.typ != elf.ET_REL {
+		return o, nil
+	}
+	code := 0
+	for _, s := range o.sections {
+		if s.occupies() && s.Flags&elf.SHF_EXECINSTR != 0 {
+			code++
+		}
+		if s.Address != 0 { // whoever wrote it has done so
+			return o, nil
+		}
+	}
+	if code < 2 {
+		return o, nil
+	}
+	laid, err := New(o.name, o.data)
+	if err != nil {
+		return nil, err
+	}
+	laid.laidOut, laid.mapping = true, o.mapping
+	limit := uint64(math.MaxInt64)
+	if !o.header.wide {
+		limit = math.MaxUint32
+	}
+	next := uint64(layoutGap)
+	for _, s := range laid.sections {
+		if !s.occupies() {
+			continue
+		}
+		align := max(s.Align, layoutGap)
+		if align&(align-1) != 0 {
+			align = layoutGap // of no file that a compiler wrote
+		}
+		if align > limit || s.Size > limit || next > limit-align || (next+align-1)&^(align-1) > limit-s.Size {
+			return nil, fmt.Errorf("%s: section %s (%d): %#x bytes at %#x do not fit into the address space, expected sections of at most %#x bytes in all",
+				o.name, s.Name, s.Index, s.Size, next, limit)
+		}
+		s.Address = (next + align - 1) &^ (align - 1)
+		next = s.Address + s.Size
+		if next > limit-layoutGap {
+			next = limit
+		} else {
+			next += layoutGap
+		}
+	}
+	return laid, nil
+}
+
+// occupies says whether a section has a place in memory.
+func (s *Section) occupies() bool { return s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 }
