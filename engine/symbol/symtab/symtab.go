@@ -109,7 +109,7 @@ func (c *collector) add(o *object.Object) error {
 		} else if !typed || len(sections) > 0 {
 			continue
 		}
-		if !typed && isMarker(s.Name) {
+		if !typed && isMarker(s.Name) || s.Name == entryMarker && o.Machine() == machineIntelGT {
 			continue
 		}
 		if elf.Machine(o.Machine()) == elf.EM_ARM && typed {
@@ -132,6 +132,13 @@ func (c *collector) add(o *object.Object) error {
 func isMarker(name string) bool {
 	return name[0] == '$' || strings.HasPrefix(name, ".L")
 }
+
+// Intel's compilers give every kernel of a zebin a second symbol, of a function
+// that begins behind the code that loads the kernel's arguments.
+const (
+	machineIntelGT = 205 // EM_INTELGT
+	entryMarker    = "_entry"
+)
 
 // better orders names of the same code, the better one first.
 func better(a, b *candidate) int {

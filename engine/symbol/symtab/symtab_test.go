@@ -388,3 +388,32 @@ func BenchmarkFunction(b *testing.B) {
 		table.find(a % 1600000)
 	}
 }
+
+// Each kernel of a zebin has such a symbol besides its own.
+func TestTheEntryOfAKernelIsNoFunction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kernel.o")
+	source := ".text\n.type k, @function\nk: nop\n.type _entry, @function\n_entry: nop\n.size _entry, .-_entry\n.size k, .-k\n"
+	cmd := exec.Command("gcc", "-c", "-x", "assembler", "-o", path, "-")
+	cmd.Stdin = strings.NewReader(source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for machine, want := range map[byte]string{62: "_entry", machineIntelGT: "k"} {
+		b[18] = machine
+		o, err := object.New(path, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := New(o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, ok := table.Function(1); !ok || s.Name != want {
+			t.Errorf("machine %d: %+v, expected %s", machine, s, want)
+		}
+	}
+}
