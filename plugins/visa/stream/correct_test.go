@@ -55,6 +55,8 @@ func TestCorrections(t *testing.T) {
 	elsewhere := framed(256, 32, 1024, 99999, 3)
 	elsewhere.CalleeSaves[0].Registers[1].Location.Absolute = true
 	elsewhere.CalleeSaves[0].Registers[2].Location = Location{Storage: General, Register: 7, Subregister: 3}
+	behind := framed(256, 32, 3, 1025)
+	behind.CalleeSaves[0].Registers[0].Location = Location{Storage: General, Register: 7, Subregister: 3}
 	for _, c := range []struct {
 		name    string
 		frames  []Frame
@@ -83,6 +85,7 @@ func TestCorrections(t *testing.T) {
 			[][]int32{{unknown}, {unknown}, {unknown}}, []string{`object 1 ("f1"): frame: registers are saved beyond its 256 bytes: where the stream's frames save registers is unknown`}},
 		{"caller saves", []Frame{callers}, [][]int32{{64, 96}}, []string{"1024 is 64, 1056 is 96"}},
 		{"saves that are not in the frame", []Frame{elsewhere}, [][]int32{{64, 99999, 0}}, []string{"1024 is 64"}},
+		{"one that cannot be, behind one in a register", []Frame{behind}, [][]int32{{0, unknown}}, []string{"beyond its 256 bytes"}},
 		{"where they are is known all the same", []Frame{elsewhere, framed(64, 32, 3072)}, [][]int32{{unknown, 99999, 0}, {unknown}}, []string{"beyond its 256 bytes"}},
 	} {
 		s := &Stream{Layout: LayoutA}
