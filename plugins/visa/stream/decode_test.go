@@ -187,6 +187,9 @@ func TestErrorsNameTheField(t *testing.T) {
 					bad, want = [][]byte{{64, 0}, {0xff, 0xff}}, "expected less than 64"
 				} else {
 					bad, want = [][]byte{{0, 2}, {0xfe, 0xff}}, "expected 0 to "
+					if Storage(e.b[f.offset-1]) < General && !strings.Contains(f.name, "entries") {
+						bad = append(bad, []byte{16, 0})
+					}
 				}
 			}
 			if f.name == "frame.ce_offset" || f.name == "frame.callee_saves" {
