@@ -124,11 +124,19 @@ func TestThreadsInZebinsAreInTheFunctionOfTheirSection(t *testing.T) {
 				}
 				return pcs
 			})
-			lines := 0
+			lines, kernels := 0, 0
+			o := tt.modules[0].Object
 			for i, th := range tt.Threads() {
 				p := places[i]
 				functions[p.name] = true
-				f := &tt.Walk(context.Background(), th).Frames[0]
+				stack := tt.Walk(context.Background(), th)
+				f := &stack.Frames[0]
+				kernel := o.Section(".text."+p.name) != nil
+				if outermost := strings.HasSuffix(stack.Stopped.Detail, " is a kernel"); outermost && (!kernel || stack.Stopped.Detail != p.name+" is a kernel") {
+					t.Fatalf("%+v: %s", p, stack.Stopped.Detail)
+				} else if outermost {
+					kernels++
+				}
 				if f.Module != tt.Modules()[0] || f.ModuleOffset != p.offset {
 					t.Fatalf("%+v: module offset %#x", p, f.ModuleOffset)
 				}
@@ -139,8 +147,11 @@ func TestThreadsInZebinsAreInTheFunctionOfTheirSection(t *testing.T) {
 					lines++
 				}
 			}
-			if described := tt.modules[0].Object.Section(".debug_line") != nil; described != (lines > len(places)/2) {
+			if described := o.Section(".debug_line") != nil; described != (lines > len(places)/2) {
 				t.Errorf("%d of %d places have a line, has debugging information: %v", lines, len(places), described)
+			}
+			if kernels == 0 {
+				t.Error("no kernel is the outermost")
 			}
 			if len(functions) < 4 || len(places) < 100 {
 				t.Errorf("only %d functions and %d places", len(functions), len(places))

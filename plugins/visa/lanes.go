@@ -8,7 +8,11 @@ import (
 // findLanes finds how many lanes the kernel of each section has: where a Gen ELF
 // file says it, of its only kernel, in its debugging information.
 func (o *codeObject) findLanes() {
-	if o.relocatable() || len(o.codes) != 1 {
+	if o.relocatable() {
+		o.takeZeInfo()
+		return
+	}
+	if len(o.codes) != 1 {
 		return
 	}
 	c := &o.codes[0]

@@ -18,7 +18,6 @@ const (
 	sectionProgBits = 1 // SHT_PROGBITS
 	flagExec        = 4 // SHF_EXECINSTR
 	symbolSize      = 24
-	symbolSection   = 6 // byte of a symbol with the index of its section
 	relocationSize  = 24
 )
 
@@ -55,7 +54,8 @@ type codeObject struct {
 	answer *sdk.OpenObjectAnswer
 
 	codes       []codeSection
-	rows, rules int // in the answer
+	table       *zeSymbols // nil until it was needed
+	rows, rules int        // in the answer
 	functions   int
 }
 
@@ -268,12 +268,11 @@ func (o *codeObject) codeAt(name string) func(offset uint64) (section uint32, ok
 	if !o.relocatable() {
 		return nil
 	}
-	in := map[uint64]uint32{}
-	symbols := o.section(".symtab")
+	in, codes := map[uint64]uint32{}, o.codesByName()
+	symbols := o.symbols().list
 	for r := o.section(".rela" + name); len(r) >= relocationSize; r = r[relocationSize:] {
-		symbol := uint64(binary.LittleEndian.Uint32(r[12:])) * symbolSize
-		if symbol+symbolSize <= uint64(len(symbols)) {
-			in[binary.LittleEndian.Uint64(r)] = uint32(binary.LittleEndian.Uint16(symbols[symbol+symbolSection:]))
+		if i := binary.LittleEndian.Uint32(r[12:]); uint64(i) < uint64(len(symbols)) {
+			in[binary.LittleEndian.Uint64(r)] = symbols[i].code(codes)
 		}
 	}
 	return func(offset uint64) (uint32, bool) {
@@ -289,7 +288,15 @@ func (o *codeObject) describe(c *codeSection) {
 	if !byStream {
 		functions = o.describedFunctions(c)
 	}
-	if len(functions) == 0 && c.code != nil && !callsInside(c.code, true) {
+	bySymbols := len(functions) == 0
+	if bySymbols {
+		named := o.symbolFunctions(c)
+		// Where a section has several functions it is not all of it the kernel.
+		if bySymbols = len(named) > 1; bySymbols {
+			o.answer.Functions = append(o.answer.Functions, named...)
+		}
+	}
+	if len(functions) == 0 && !bySymbols && c.code != nil && !callsInside(c.code, true) {
 		functions = []function{{name: kernelName(c), kernel: true, start: c.start, size: c.size}}
 	}
 	var above, below []cfi.Row
