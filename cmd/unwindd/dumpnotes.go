@@ -41,9 +41,12 @@ func (g *globals) dumpNotes(path string) error {
 		}
 		defer m.Close()
 		nested, ok := object.NestedIn(path, m.Data(), bundledFormats{})
-		if ok {
-			ok = object.IsBundle(m.Data()) // which may be empty
-			for range nested {
+		if n.Container = ok && !object.IsBundle(m.Data()); n.Container {
+			ok = false // a file without code objects inside is none
+			for _, nestedErr := range nested {
+				if nestedErr != nil {
+					return nestedErr
+				}
 				ok = true
 				break
 			}
@@ -51,7 +54,7 @@ func (g *globals) dumpNotes(path string) error {
 		if !ok {
 			return err
 		}
-		n.Nested, n.Container = nested, !object.IsBundle(m.Data())
+		n.Nested = nested
 	} else if err != nil {
 		return err
 	} else {

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// intelFiles are what Intel's compiler writes for two kernels: the container of
+// their debug information, the ELF files that it dumped of each kernel, in order,
+// with streams beside them, and a zebin.
+type intelFiles struct {
+	container, zebin string
+	elf              []string
+}
+
+func compileIntel(t *testing.T) intelFiles {
+	t.Helper()
+	need(t, "ocloc")
+	source, err := filepath.Abs("../../plugins/visa/testdata/two.cl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	one := func(pattern string) []string {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q, %v", pattern, found, err)
+		}
+		slices.Sort(found)
+		return found
+	}
+	for _, args := range [][]string{{"-out_dir", filepath.Join(dir, "debug")}, {"--format", "zebin", "-out_dir", filepath.Join(dir, "zebin")}} {
+		cmd := exec.Command("ocloc", append([]string{"compile", "-file", source, "-device", "tgllp", "-options", "-g"}, args...)...)
+		cmd.Dir = dir
+		if args[0] == "-out_dir" {
+			cmd.Env = append(os.Environ(), "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir="+dir+"/")
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+		}
+	}
+	return intelFiles{container: one("debug/*.dbg")[0], zebin: one("zebin/*.bin")[0], elf: one("*_entry_*.elf")}
+}
+
+// The compiler's container has the files that it dumps of each kernel.
+func TestKernelsInAContainerAreReadLikeFilesOfTheirOwn(t *testing.T) {
+	files := compileIntel(t)
+	out, stderr, status := unwindd(t, "dump", "notes", files.container)
+	if status != 0 || !strings.HasPrefix(out, "container\n  #0 ") || !strings.Contains(out, "bytes  alpha\n") || !strings.Contains(out, "bytes  beta\n") {
+		t.Errorf("%d %s\n%s", status, stderr, out)
+	}
+	if len(files.elf) != 2 {
+		t.Fatalf("%q, expected two", files.elf)
+	}
+	for i, name := range []string{"alpha", "beta"} {
+		for _, args := range [][]string{
+			{"dump", "rows", "FILE", "--format", "json"},
+			{"dump", "cfi", "FILE"},
+			{"dump", "expr", "FILE"},
+			{"symbolize", "--obj", "FILE", "0x0", "0x40", "0x100", "0x200", "0x300"},
+		} {
+			of := func(file string) string {
+				args := slices.Clone(args)
+				args[slices.Index(args, "FILE")] = file
+				out, stderr, status := unwindd(t, args...)
+				if status != 0 || stderr != "" {
+					t.Errorf("%q: %d %s", args, status, stderr)
+				}
+				return out
+			}
+			inside, alone := of(files.container+"#"+name), of(files.elf[i])
+			if inside != alone || len(inside) < 20 {
+				t.Errorf("%q of %s:\n%s\nof the file:\n%s", args, name, inside, alone)
+			}
+		}
+	}
+	for file, says := range map[string]string{
+		files.container: "but a file that holds code objects: name a code object in it",
+		strings.TrimSuffix(files.elf[0], ".elf") + ".dbg": "not an ELF file",
+		files.container + "#gamma":                        "no such code object in the file",
+	} {
+		if _, stderr, status := unwindd(t, "dump", "rows", file); status != 1 || !strings.Contains(stderr, says) {
+			t.Errorf("%s: %d %q, expected %q", file, status, stderr, says)
+		}
+	}
+}
+
+// Wherever a kernel's code is, a thread at its beginning is in the kernel; nothing
+// called it, where the file says as much.
+func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
+	files := compileIntel(t)
+	read := func(path string) []byte {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	elf := read(files.elf[1])
+	stream := read(strings.TrimSuffix(files.elf[1], ".elf") + ".dbg")
+	segment := func(section, start string) map[string]string {
+		return map[string]string{"section": section, "address": "0x0", "size": "0x400", "start": start}
+	}
+	for _, c := range []struct {
+		name     string
+		file     string
+		members  map[string][]byte
+		segments []map[string]string
+		function string
+		stopped  string // the detail; "": not known, as code that calls might be in a subroutine
+	}{
+		{"an ELF file", "objects/k.elf", map[string][]byte{"objects/k.elf": elf}, []map[string]string{segment("", "0x20000")}, "beta", "kernel is a kernel"},
+		{"an ELF file with its stream", "objects/k.elf", map[string][]byte{"objects/k.elf": elf, "objects/k.dbg": stream}, []map[string]string{segment("", "0x20000")}, "beta", "beta is a kernel"},
+		{"a stream", "objects/k.dbg", map[string][]byte{"objects/k.dbg": stream}, []map[string]string{segment("", "0x20000")}, "", "beta is a kernel"},
+		{"a container", "two.dbg#beta", map[string][]byte{"two.dbg": read(files.container)}, []map[string]string{segment("", "0x20000")}, "beta", "kernel is a kernel"},
+		{"a zebin", "two.zebin", map[string][]byte{"two.zebin": read(files.zebin)},
+			[]map[string]string{segment(".text.alpha", "0x30000"), segment(".text.beta", "0x20000")}, "beta", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text, err := json.Marshal(map[string]any{
+				"format_version": 1,
+				"modules":        []any{map[string]any{"path": "k", "arch": "visa", "processor": "tgllp", "file": c.file, "segments": c.segments}},
+				"threads":        []any{map[string]any{"id": "1", "arch": "visa", "processor": "tgllp", "registers": map[string]string{"IP": "0x20010", "EMask": "0xff"}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "k.snapshot")
+			f, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			z := zip.NewWriter(f)
+			c.members["snapshot.json"] = text
+			for name, data := range c.members {
+				w, err := z.Create(name)
+				if err == nil {
+					_, err = w.Write(data)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(z.Close(), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			out, stderr, status := unwindd(t, "stack", path, "--format", "json")
+			var got struct {
+				Threads []struct {
+					Frames []struct {
+						Function     string `json:"function"`
+						ModuleOffset string `json:"module_offset"`
+					} `json:"frames"`
+					Stopped struct{ Reason, Detail string } `json:"stopped"`
+				} `json:"threads"`
+			}
+			if err := json.Unmarshal([]byte(out), &got); err != nil || status != 0 || len(got.Threads) != 1 {
+				t.Fatalf("%d %v %s\n%s", status, err, stderr, out)
+			}
+			th := got.Threads[0]
+			if len(th.Frames) != 1 || th.Frames[0].Function != c.function || th.Frames[0].ModuleOffset != "0x10" {
+				t.Errorf("frames %+v, expected one in %s", th.Frames, c.function)
+			}
+			if outermost := th.Stopped.Reason == "outermost"; outermost != (c.stopped != "") || outermost && th.Stopped.Detail != c.stopped {
+				t.Errorf("stopped: %+v\n%s", th.Stopped, out)
+			}
+		})
+	}
+}
