@@ -481,7 +481,7 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(c.stream.Objects[a].RelocOffset, c.stream.Objects[b].RelocOffset)
 	})
-	v := variables{object: o, section: c.index}
+	var objects []*stream.Object // of the list
 	for k, i := range order {
 		object := &c.stream.Objects[i]
 		f := function{name: object.Name, kernel: object.RelocOffset == 0, start: c.start + uint64(object.RelocOffset), size: sizeOf(object)}
@@ -509,13 +509,15 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 		for _, p := range f.findSubroutines(object, c.bytes(f.start, f.size)) {
 			o.problem("vISA stream: object %s: %s", f.name, p)
 		}
-		o.positions(c, &f, object)
-		v.of(&f, object)
-		list = append(list, f)
+		list, objects = append(list, f), append(objects, object)
 	}
 	shareUnit(list)
+	v := variables{object: o, section: c.index}
 	for i := range list {
-		if f := &list[i]; f.abi != nil && f.unit == 0 {
+		f := &list[i]
+		o.positions(c, f, objects[i])
+		v.of(f, objects[i])
+		if f.abi != nil && f.unit == 0 {
 			o.problem("function %s: what its frame pointer counts, bytes or OWORDs, is not known: its frames are unknown", f.name)
 		}
 	}
