@@ -447,14 +447,22 @@ func (o *codeObject) nameOf(c *codeSection, e *described) string {
 	if e.kernel {
 		return kernelName(c)
 	}
-	if o.relocatable() {
-		for _, y := range o.symbols().functions[c.index] {
+	if list := o.namedIn(c); len(list) <= maxFunctions {
+		for _, y := range list {
 			if c.start+y.start == e.start {
 				return y.name
 			}
 		}
 	}
 	return fmt.Sprintf("function at %#x", e.start)
+}
+
+// namedIn are the functions in a section that the symbol table names.
+func (o *codeObject) namedIn(c *codeSection) []zeSymbol {
+	if !o.relocatable() {
+		return nil
+	}
+	return o.symbols().functions[c.index]
 }
 
 // kernelName is that of the kernel in a section.
