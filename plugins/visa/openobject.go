@@ -68,6 +68,7 @@ type codeSection struct {
 	code    []byte // nil: it cannot be read
 	stream  *stream.Stream
 	lanes   uint32 // 0: unknown
+	kernel  bool   // it is known to begin with a kernel
 	entries []described
 }
 
@@ -154,6 +155,7 @@ func (o *codeObject) findCode() {
 			break
 		}
 		c := codeSection{name: s.Name, start: s.Address, size: s.Size, code: o.section(s.Name)}
+		c.kernel = !o.relocatable() // a zebin has functions in such sections, too
 		if o.relocatable() {
 			c.index = uint32(i) //nolint:gosec // ELF has no more sections
 		}
@@ -205,7 +207,7 @@ func (o *codeObject) findStreams() {
 // kernel.
 func (o *codeObject) codeOf(s *stream.Stream) *codeSection {
 	for i := range o.codes {
-		if c := &o.codes[i]; c.stream == nil && endOf(s) <= c.size && (!o.relocatable() || c.name == ".text."+s.Objects[0].Name) {
+		if c := &o.codes[i]; c.stream == nil && endOf(s) <= c.size && (!o.relocatable() || c.name == zeCodePrefix+s.Objects[0].Name) {
 			return c
 		}
 	}
@@ -296,7 +298,7 @@ func (o *codeObject) describe(c *codeSection) {
 			o.answer.Functions = append(o.answer.Functions, named...)
 		}
 	}
-	if len(functions) == 0 && !bySymbols && c.code != nil && !callsInside(c.code, true) {
+	if len(functions) == 0 && !bySymbols && c.kernel && c.code != nil && !callsInside(c.code, true) {
 		functions = []function{{name: kernelName(c), kernel: true, start: c.start, size: c.size}}
 	}
 	var above, below []cfi.Row
@@ -401,7 +403,7 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 	s := stream.Stream{Objects: make([]stream.Object, len(c.entries))}
 	for i := range c.entries {
 		e := &c.entries[i]
-		e.name = nameOf(c, e)
+		e.name = o.nameOf(c, e)
 		s.Objects[i] = stream.Object{Name: e.name, Frame: e.frame}
 	}
 	frames := make([]stream.Frame, len(c.entries))
@@ -428,6 +430,7 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 		}
 		if n := len(list); n > 0 && f.start < list[n-1].end() {
 			o.problem("call frame information: functions overlap at %#x", f.start)
+			list[n-1].unfound = true
 			continue
 		}
 		if o.functions++; o.functions > maxFunctions {
@@ -438,17 +441,33 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 	return list
 }
 
-// nameOf is a name for a function that has none.
-func nameOf(c *codeSection, e *described) string {
+// nameOf is a name for a function of which call frame information tells: that of
+// a symbol, where there are symbols.
+func (o *codeObject) nameOf(c *codeSection, e *described) string {
 	if e.kernel {
 		return kernelName(c)
+	}
+	if list := o.namedIn(c); len(list) <= maxFunctions {
+		for _, y := range list {
+			if c.start+y.start == e.start {
+				return y.name
+			}
+		}
 	}
 	return fmt.Sprintf("function at %#x", e.start)
 }
 
+// namedIn are the functions in a section that the symbol table names.
+func (o *codeObject) namedIn(c *codeSection) []zeSymbol {
+	if !o.relocatable() {
+		return nil
+	}
+	return o.symbols().functions[c.index]
+}
+
 // kernelName is that of the kernel in a section.
 func kernelName(c *codeSection) string {
-	if name, ok := strings.CutPrefix(c.name, ".text."); ok {
+	if name, ok := strings.CutPrefix(c.name, zeCodePrefix); ok {
 		return name
 	}
 	return "kernel"
@@ -481,7 +500,7 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(c.stream.Objects[a].RelocOffset, c.stream.Objects[b].RelocOffset)
 	})
-	v := variables{object: o, section: c.index}
+	var objects []*stream.Object // of the list
 	for k, i := range order {
 		object := &c.stream.Objects[i]
 		f := function{name: object.Name, kernel: object.RelocOffset == 0, start: c.start + uint64(object.RelocOffset), size: sizeOf(object)}
@@ -509,17 +528,43 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 		for _, p := range f.findSubroutines(object, c.bytes(f.start, f.size)) {
 			o.problem("vISA stream: object %s: %s", f.name, p)
 		}
-		o.positions(c, &f, object)
-		v.of(&f, object)
-		list = append(list, f)
+		list, objects = append(list, f), append(objects, object)
+	}
+	if at, ok := c.contradicted(list); ok {
+		o.problem("vISA stream: it is of other code: what it says of %#x is not what call frame information does: it is not used", at)
+		return nil, false
 	}
 	shareUnit(list)
+	v := variables{object: o, section: c.index}
 	for i := range list {
-		if f := &list[i]; f.abi != nil && f.unit == 0 {
+		f := &list[i]
+		o.positions(c, f, objects[i])
+		v.of(f, objects[i])
+		if f.abi != nil && f.unit == 0 {
 			o.problem("function %s: what its frame pointer counts, bytes or OWORDs, is not known: its frames are unknown", f.name)
 		}
 	}
 	return list, true
+}
+
+// contradicted says whether call frame information has other functions than a
+// stream, and where: a file of the same name may be of another compilation.
+func (c *codeSection) contradicted(list []function) (at uint64, ok bool) {
+	for i := range c.entries {
+		e := &c.entries[i]
+		if e.abi == nil && !e.kernel {
+			continue // newer compilers describe subroutines, too
+		}
+		j := slices.IndexFunc(list, func(f function) bool { return f.start == e.start })
+		if j < 0 {
+			return e.start, true
+		}
+		f := &list[j]
+		if f.size != e.size || f.kernel != e.kernel || f.abi != nil && e.abi != nil && *f.abi != *e.abi {
+			return e.start, true
+		}
+	}
+	return 0, false
 }
 
 // countingOf takes up what frame pointers count where nothing else says it:

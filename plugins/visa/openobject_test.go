@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -38,10 +39,31 @@ func (f *files) ReadSection(_ context.Context, object uint64, name string) ([]by
 	if b, ok := f.whole[object]; ok && name == "" {
 		return b, nil
 	}
-	if s := f.elf.Section(name); s != nil {
-		return s.Data()
+	s := f.elf.Section(name)
+	if s == nil {
+		return nil, errors.New("no such section")
 	}
-	return nil, errors.New("no such section")
+	b, err := s.Data()
+	if rela := f.elf.Section(".rela" + name); err == nil && rela != nil && f.elf.Type == elf.ET_REL {
+		return f.relocated(b, rela)
+	}
+	return b, err
+}
+
+// relocated applies the relocations of a zebin, whose symbols are all at 0.
+func (f *files) relocated(b []byte, rela *elf.Section) ([]byte, error) {
+	b = slices.Clone(b)
+	list, err := rela.Data()
+	for ; len(list) >= relocationSize; list = list[relocationSize:] {
+		at, addend := binary.LittleEndian.Uint64(list), binary.LittleEndian.Uint64(list[16:])
+		switch binary.LittleEndian.Uint32(list[8:]) {
+		case 1:
+			binary.LittleEndian.PutUint64(b[at:], addend)
+		case 2:
+			binary.LittleEndian.PutUint32(b[at:], uint32(addend))
+		}
+	}
+	return b, err
 }
 
 // opened is what the plugin answers of an ELF file, or of none, with a stream
@@ -354,6 +376,41 @@ func TestFunctionsHaveTheirNamesAndLanes(t *testing.T) {
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(function{})); diff != "" {
 			t.Errorf("%s %s: %s", c.elf, c.dbg, diff)
 		}
+	}
+}
+
+// A zebin's code is in a section of its own for each kernel, from address 0 on.
+func TestRowsOfAZebinAreOfItsSections(t *testing.T) {
+	a := of(t, "skl-rec-O0.zebin", "")
+	if len(a.Problems) > 0 || len(a.Tables) != 1 || a.Tables[0].Section != 1 {
+		t.Fatalf("%q, %d tables", a.Problems, len(a.Tables))
+	}
+	for i, want := range []sdk.Function{
+		{Name: "reck", End: 0x650, Kind: sdk.KernelFunction},
+		{Name: "even", Start: 0x650, End: 0xb80},
+		{Name: "fact", Start: 0xb80, End: 0xf60},
+		{Name: "odd", Start: 0xf60, End: 0x1440},
+	} {
+		want.Section, want.Lanes = 1, 8
+		got := a.Functions[i]
+		got.DefaultRules = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	// Zebin has the second version of the calling convention.
+	if got, want := rowAt(t, a, 0xb80+100), strings.Replace(owordsAtFP, "141", "143", 1)+" | IP: cfa+0, r127: cfa+0"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	// The kernel's stream, but of another compilation: by the first version.
+	a = of(t, "skl-rec-O0.zebin", "skl-rec-O0-1.dbg")
+	if len(a.Functions) != 4 || len(a.Variables) > 0 || !slices.ContainsFunc(a.Problems, func(p string) bool { return strings.Contains(p, "it is of other code: what it says of 0x650") }) {
+		t.Errorf("%q", a.Problems)
+	}
+	// Another kernel's.
+	a = of(t, "skl-rec-O0.zebin", "tgllp-k-O2-1.dbg")
+	if len(a.Functions) != 4 || !slices.ContainsFunc(a.Problems, func(p string) bool { return strings.Contains(p, "of kernel kern, whose code is not in the file") }) {
+		t.Errorf("%q", a.Problems)
 	}
 }
 

@@ -24,6 +24,7 @@ func (o *codeObject) takeZeInfo() {
 	for i := range o.codes {
 		c := &o.codes[i]
 		k := z.kernelOf(c.name)
+		c.kernel = k != nil
 		switch {
 		case k == nil || k.lanes == 0:
 		case slices.Contains(simdSizes, k.lanes):

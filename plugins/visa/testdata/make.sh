@@ -22,3 +22,6 @@ make dg2-g10 rec "" O2 ""
 make pvc rec -cl-opt-disable O0 ""
 export IGC_EnableGTLocationDebugging=1
 make dg2-g10 rec "" O2 .based
+unset IGC_EnableGTLocationDebugging
+ocloc compile -file rec.cl -device skl -options "-g -cl-opt-disable" --format zebin -out_dir out >ocloc.log
+cp out/rec_*.bin "$here/skl-rec-O0.zebin"
