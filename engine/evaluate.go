@@ -72,6 +72,7 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 		return fmt.Errorf("the module %s is not of this target", s.Module.Path)
 	}
 	t.rebind(ctx, state)
+	t.countLanes(ctx, state)
 	w := newWalker(t, t.withoutPC(ctx, state))
 	return object.Guard(func() error {
 		fr, err := w.frameAt(ctx, index)

@@ -53,6 +53,7 @@ type thread struct {
 	failure  error   // why there is no binding
 	unplaced *thread // the same, bound as if at PC 0; nil until it is needed
 	noPC     bool    // it is such a one
+	counted  bool    // its lanes were asked of the code: see countLanes
 }
 
 func newTarget(e *Engine, state target.Target) *Target {
@@ -138,6 +139,7 @@ func (t *Target) walkThread(ctx context.Context, th *target.Thread) *Stack {
 		return &Stack{Thread: th, Stopped: Stopped{StopNoMemory, "the thread is not of this target"}}
 	}
 	t.rebind(ctx, state)
+	t.countLanes(ctx, state)
 	w := t.walkers.Get().(*walker)
 	stack := &Stack{Thread: th, Frames: w.results[:0]}
 	if state.binding != nil {
