@@ -70,7 +70,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 			}
 		}
 		err = tg.Evaluate(context.Background(), th, 0, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-			lane := uint32(c.want - 1)
+			lane := c.want - 1
 			_, lanes, err := surrounded{ctx.(surrounded).frameContext, &Surroundings{Lane: &lane}}.Lane()
 			if lanes != uint64(c.want) {
 				t.Errorf("%s: %d lanes in an evaluation", c.name, lanes)

@@ -237,8 +237,11 @@ type Function struct {
 	Name       string
 	Section    uint32 // see RowTable
 	Start, End uint64
-	Lanes      uint32 // 0: not SIMT
-	Kind       FunctionKind
+	// Lanes is how many a thread has that executes the function; 0 where that is not
+	// known, or it is not SIMT. A thread that was bound without knowing its lanes
+	// is bound once more with these.
+	Lanes uint32
+	Kind  FunctionKind
 	// DefaultRules replaces the object's for this function; nil: the object's.
 	DefaultRules []cfi.RegisterRule
 }
