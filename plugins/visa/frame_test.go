@@ -542,3 +542,64 @@ func FuzzOpenObject(f *testing.F) {
 		}
 	})
 }
+
+// A kernel whose code calls subroutines, of which call frame information says
+// nothing, may be in one: it is not said to be the outermost.
+func TestDescribedKernelsWithSubroutinesAreNotTheOutermost(t *testing.T) {
+	w := &frameWriter{}
+	cie := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
+	cie = append(cie, 4, 0, 8, 0, 1, 1, 0)
+	w.entry(append(cie, withLength([]byte{cfaDefCFA}, pointerExpression(64, true))...))
+	fde := binary.LittleEndian.AppendUint64(make([]byte, 16), 0x2e8)
+	w.entry(append(fde, cfaUndefined, 0))
+	text := textOf(t, "tgllp-k-O2-1.elf")
+	for _, calls := range []bool{false, true} {
+		code := slices.Clone(text)
+		for at := uint64(0); !calls; {
+			in, ok := instructionAt(code, at)
+			if !ok {
+				break
+			}
+			if in.words[0]&opcodeMask == opcodeCall {
+				code[at] = opcodeAdd
+			}
+			at += in.size
+		}
+		o := &codeObject{req: &sdk.OpenObjectRequest{Machine: machineGen}, answer: &sdk.OpenObjectAnswer{}}
+		o.codes = []codeSection{{size: uint64(len(code)), code: code}}
+		c := &o.codes[0]
+		table, err := newFrameTable(w.b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.entries, _ = readFrames(table, func(_ uint32, start, size uint64) []byte { return c.bytes(start, size) })
+		o.describe(c)
+		if len(o.answer.Functions) != 1 || (o.answer.Functions[0].Kind == sdk.KernelFunction) == calls {
+			t.Errorf("calls %v: %+v", calls, o.answer.Functions)
+		}
+	}
+}
+
+// The return address of a subroutine is in its register in all of its code.
+func TestSubroutinesThatCannotBe(t *testing.T) {
+	m := indexMapOf(&stream.Object{IndexMap: []stream.Mapping{{VISA: 1, Gen: 0}, {VISA: 4, Gen: 16}, {VISA: 6, Gen: 32}, {VISA: 9, Gen: 48}}})
+	f := &function{size: 64}
+	for _, c := range []struct {
+		start, end uint32
+		where      stream.Location
+		ok         bool
+	}{
+		{4, 6, general(5, 8), true},
+		{3, 7, general(5, 60), true},
+		{5, 6, general(5, 8), false},
+		{4, 5, general(5, 8), false},
+		{4, 6, general(5, 61), false},
+		{4, 6, general(512, 0), false},
+		{4, 6, inFrame(0), false},
+	} {
+		s, err := f.findSubroutine(&stream.Subroutine{Start: 4, End: 6, ReturnValue: []stream.Interval{{Start: c.start, End: c.end, Location: c.where}}}, m, nil)
+		if (err == nil) != c.ok || c.ok && (s.start != 16 || s.end != 48) {
+			t.Errorf("%+v: %+v %v", c, s, err)
+		}
+	}
+}

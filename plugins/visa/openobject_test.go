@@ -330,6 +330,8 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		}
 		if len(a.Tables) == 0 || !strings.Contains(a.Tables[0].Reason, c.reason) {
 			t.Errorf("%s %s: %+v, expected the reason %q", c.elf, c.dbg, a.Tables, c.reason)
+		} else if tagged := strings.Contains(a.Tables[0].Reason, "number of their space"); tagged == strings.Contains(c.elf, "based") {
+			t.Errorf("%s: %q", c.elf, a.Tables[0].Reason)
 		}
 	}
 	for _, c := range []struct{ elf, dbg string }{{"skl-rec-O2-1.elf", "skl-rec-O2-1.dbg"}, {"tgllp-k-O2-1.elf", "tgllp-k-O2-1.dbg"}} {
