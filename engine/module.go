@@ -288,6 +288,25 @@ func sortRows(rows []cfi.Row) {
 	sort.SliceStable(rows, func(i, j int) bool { return rows[i].Start < rows[j].Start })
 }
 
+// processor is the one that the module's code is for: what the target says of
+// the module, or else of all threads of its architecture.
+func (m *module) processor() string {
+	if m.Processor != "" {
+		return m.Processor
+	}
+	name, found := "", false
+	for _, t := range m.target.state.Threads() {
+		switch {
+		case t.Arch != m.arch.desc.Name:
+		case found && t.Processor != name:
+			return ""
+		default:
+			name, found = t.Processor, true
+		}
+	}
+	return name
+}
+
 func (m *module) openRequest() *sdk.OpenObjectRequest {
 	o := m.Object
 	req := &sdk.OpenObjectRequest{
@@ -296,6 +315,8 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 		Machine: o.Machine(),
 		OSABI:   o.OSABI(),
 		Flags:   o.Flags(),
+
+		Processor: m.processor(),
 	}
 	for _, p := range m.openCompanions() {
 		m.problem("%s", p)

@@ -406,8 +406,8 @@ var genUnknown = []struct{ beside, class, code, cause string }{
 	{"call frame information", "return addresses", "-k-O2 kern", "no-row"},
 	// It has saves at offsets that no frame has, and does not say how large it is.
 	{"call frame information", "callee-saved registers", "pvc-rec-O2 reck", "location is undefined"},
-	// A stream does not say what its frame pointers count, nor where a frame is
-	// taken down, and not all of the code of a subroutine.
+	// A stream does not say where a frame is taken down, and not all of the code of
+	// a subroutine.
 	{"stream", "return addresses", "", "no-row"},
 	{"stream", "CFAs", "", "no CFA"},
 	{"stream", "ends", "-k-O2 kern", "no-row"},

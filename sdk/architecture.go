@@ -129,6 +129,9 @@ type OpenObjectRequest struct {
 	Machine uint16
 	OSABI   uint8
 	Flags   uint32
+	// Processor is the one that the code is for, as the target says; "" where it
+	// does not.
+	Processor string
 	// Sections are those of the ELF file in its order, the null section, 0,
 	// included.
 	Sections []SectionInfo

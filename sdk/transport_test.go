@@ -46,8 +46,10 @@ func checkLeaks(t *testing.T) {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
-		// The broker waits five seconds for what was dialled long ago.
-		goleak.VerifyNone(t, ignore, goleak.IgnoreAnyFunction("github.com/hashicorp/go-plugin.(*GRPCBroker).timeoutWait"))
+		// The broker waits five seconds for what was dialled long ago, and for the
+		// answer to what is being dialled when it is closed.
+		const broker = "github.com/hashicorp/go-plugin.(*GRPCBroker)"
+		goleak.VerifyNone(t, ignore, goleak.IgnoreAnyFunction(broker+".timeoutWait"), goleak.IgnoreAnyFunction(broker+".knock"))
 	})
 }
 

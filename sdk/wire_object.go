@@ -11,7 +11,7 @@ import (
 func encodeOpenObjectRequest(r *OpenObjectRequest) *pb.OpenObjectRequest {
 	return &pb.OpenObjectRequest{
 		Object: r.Object, Path: []byte(r.Path),
-		Machine: uint32(r.Machine), OsAbi: uint32(r.OSABI), Flags: r.Flags,
+		Machine: uint32(r.Machine), OsAbi: uint32(r.OSABI), Flags: r.Flags, Processor: r.Processor,
 		Sections: &pb.Sections{
 			Names:     blobs(r.Sections, func(s *SectionInfo) string { return s.Name }),
 			Types:     column(r.Sections, func(s *SectionInfo) uint32 { return s.Type }),
@@ -34,7 +34,7 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	d.small("os_abi", p.GetOsAbi(), math.MaxUint8)
 	r := &OpenObjectRequest{
 		Object: p.GetObject(), Path: d.text("path", string(p.GetPath())),
-		Machine: uint16(p.GetMachine()), OSABI: uint8(p.GetOsAbi()), Flags: p.GetFlags(),
+		Machine: uint16(p.GetMachine()), OSABI: uint8(p.GetOsAbi()), Flags: p.GetFlags(), Processor: d.text("processor", p.GetProcessor()),
 		Companions: column(p.GetCompanions(), func(c **pb.Companion) Companion { return Companion{(*c).GetSuffix(), (*c).GetObject()} }),
 	}
 	s := p.GetSections()

@@ -215,13 +215,14 @@ func TestUnitsThatContradictAreNone(t *testing.T) {
 			t.Errorf("%d: %v, %d", c.unit, err, f.unit)
 		}
 	}
+	o := &codeObject{req: &sdk.OpenObjectRequest{}, answer: &sdk.OpenObjectAnswer{}}
 	list := []function{{unit: byteUnit, grf: 64}, {}, {torn: true}}
-	shareUnit(list)
+	o.shareUnit(list)
 	if list[1].unit != byteUnit || list[1].grf != 64 || list[2].unit != 0 {
 		t.Errorf("%+v", list)
 	}
 	list = []function{{unit: byteUnit}, {unit: owordUnit}, {}}
-	shareUnit(list)
+	o.shareUnit(list)
 	for i := range list {
 		if list[i].unit != 0 {
 			t.Errorf("%+v", list[i])

@@ -534,7 +534,7 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 		o.problem("vISA stream: it is of other code: what it says of %#x is not what call frame information does: it is not used", at)
 		return nil, false
 	}
-	shareUnit(list)
+	o.shareUnit(list)
 	v := variables{object: o, section: c.index}
 	for i := range list {
 		f := &list[i]
@@ -595,8 +595,9 @@ func putRight(raw, corrected []stream.Save) bool {
 
 // shareUnit gives functions of which it is not known what their frame pointers
 // count what those of the others do: they run on one processor. Where two differ,
-// none is right.
-func shareUnit(list []function) {
+// none is right; where nothing in the file tells, the target's word for the
+// processor does.
+func (o *codeObject) shareUnit(list []function) {
 	var unit, grf uint64
 	for i := range list {
 		f := &list[i]
@@ -611,6 +612,15 @@ func shareUnit(list []function) {
 		}
 		if f.grf != 0 {
 			grf = f.grf
+		}
+	}
+	if p := processorNamed(o.req.Processor); p != nil {
+		switch unit {
+		case 0:
+			unit = p.unit
+		case p.unit:
+		default:
+			o.problem("frame pointers count %d bytes, where those of %s, the processor by the target, count %d", unit, p.name, p.unit)
 		}
 	}
 	for i := range list {

@@ -70,8 +70,14 @@ func (f *files) relocated(b []byte, rela *elf.Section) ([]byte, error) {
 // beside it, or none.
 func opened(t testing.TB, elfFile, dbg []byte) *sdk.OpenObjectAnswer {
 	t.Helper()
+	return openedFor(t, "", elfFile, dbg)
+}
+
+// openedFor is the same where the target says which processor they are for.
+func openedFor(t testing.TB, processor string, elfFile, dbg []byte) *sdk.OpenObjectAnswer {
+	t.Helper()
 	f := &files{whole: map[uint64][]byte{}}
-	req := &sdk.OpenObjectRequest{Object: objectHandle}
+	req := &sdk.OpenObjectRequest{Object: objectHandle, Processor: processor}
 	switch {
 	case elfFile == nil:
 		f.whole[objectHandle] = dbg
@@ -450,7 +456,7 @@ func TestFunctionsKeepTheirRegisters(t *testing.T) {
 // Without code and call frame information it is not known when a frame has been
 // taken down, what a frame pointer counts where nothing tells, and where the code of a
 // subroutine is that is not in one piece. Then there are no rows.
-func TestAStreamAloneLeavesOutWhatItDoesNotSay(t *testing.T) {
+func TestAStreamAloneLeavesOutWhatNobodySays(t *testing.T) {
 	t.Run("when the frame is taken down", func(t *testing.T) {
 		a := of(t, "", "dg2-g10-rec-O2-1.dbg") // offsets that are too large are of a processor that counts bytes
 		for pc, want := range map[uint64]string{
@@ -472,6 +478,34 @@ func TestAStreamAloneLeavesOutWhatItDoesNotSay(t *testing.T) {
 		a := of(t, "", "skl-rec-O2-1.dbg")
 		if len(a.Tables) != 0 || !slices.ContainsFunc(a.Problems, func(p string) bool { return strings.Contains(p, "bytes or OWORDs") }) {
 			t.Errorf("%v, %q", a.Tables, a.Problems)
+		}
+	})
+	t.Run("what frame pointers count, but the target says the processor", func(t *testing.T) {
+		b := fixture(t, "skl-rec-O2-1.dbg")
+		whole := of(t, "skl-rec-O2-1.elf", "skl-rec-O2-1.dbg")
+		for _, processor := range []string{"skl", "TGLLP"} {
+			a, rows := openedFor(t, processor, nil, b), 0
+			for _, table := range a.Tables {
+				for i := range table.Rows {
+					rows++
+					if got, want := rowText(t, &table.Rows[i]), rowAt(t, whole, table.Rows[i].Start); got != want {
+						t.Errorf("%s: at %#x: %s, want %s", processor, table.Rows[i].Start, got, want)
+					}
+				}
+			}
+			if rows < 10 {
+				t.Errorf("%s: %d rows, %q", processor, rows, a.Problems)
+			}
+		}
+		// What the file tells is believed before it.
+		a := openedFor(t, "tgllp", nil, fixture(t, "dg2-g10-rec-O2-1.dbg"))
+		if diff := cmp.Diff(of(t, "", "dg2-g10-rec-O2-1.dbg").Tables, a.Tables); diff != "" {
+			t.Error(diff)
+		}
+		if !slices.ContainsFunc(a.Problems, func(p string) bool {
+			return strings.Contains(p, "count 1 bytes, where those of tgllp, the processor by the target, count 16")
+		}) {
+			t.Errorf("%q", a.Problems)
 		}
 	})
 	t.Run("subroutines", func(t *testing.T) {

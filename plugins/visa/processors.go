@@ -10,12 +10,14 @@ import (
 // A generation is what processors have in common.
 type generation struct {
 	grf   uint32   // bits of a GRF register
+	unit  uint64   // bytes that stack and frame pointers count
 	lanes []uint32 // SIMD widths of kernels, the narrowest that compilers choose first; 1 is that of explicitly vectorised ones
 }
 
 var (
-	narrow = &generation{grf: grf32, lanes: []uint32{8, 16, 32, 1}}
-	wide   = &generation{grf: grf64, lanes: []uint32{16, 32, 1}}
+	narrow = &generation{grf: grf32, unit: owordUnit, lanes: []uint32{8, 16, 32, 1}}
+	dg2    = &generation{grf: grf32, unit: byteUnit, lanes: []uint32{8, 16, 32, 1}}
+	wide   = &generation{grf: grf64, unit: byteUnit, lanes: []uint32{16, 32, 1}}
 )
 
 // A processor is one that compilers know by name.
@@ -49,24 +51,24 @@ var processors = [...]processor{
 	{"adlp", narrow},
 	{"adln", narrow},
 	{"dg1", narrow},
-	{"dg2", narrow},
-	{"dg2-g10", narrow},
-	{"dg2-g11", narrow},
-	{"dg2-g12", narrow},
-	{"acm-g10", narrow},
-	{"acm-g11", narrow},
-	{"acm-g12", narrow},
-	{"ats-m75", narrow},
-	{"ats-m150", narrow},
-	{"mtl", narrow},
-	{"mtl-h", narrow},
-	{"mtl-s", narrow},
-	{"mtl-m", narrow},
-	{"mtl-p", narrow},
-	{"mtl-u", narrow},
-	{"arl-h", narrow},
-	{"arl-s", narrow},
-	{"arl-u", narrow},
+	{"dg2", dg2},
+	{"dg2-g10", dg2},
+	{"dg2-g11", dg2},
+	{"dg2-g12", dg2},
+	{"acm-g10", dg2},
+	{"acm-g11", dg2},
+	{"acm-g12", dg2},
+	{"ats-m75", dg2},
+	{"ats-m150", dg2},
+	{"mtl", dg2},
+	{"mtl-h", dg2},
+	{"mtl-s", dg2},
+	{"mtl-m", dg2},
+	{"mtl-p", dg2},
+	{"mtl-u", dg2},
+	{"arl-h", dg2},
+	{"arl-s", dg2},
+	{"arl-u", dg2},
 	{"pvc", wide},
 	{"pvc-sdv", wide},
 	{"pvc-vg", wide},

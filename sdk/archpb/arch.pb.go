@@ -2337,6 +2337,7 @@ type OpenObjectRequest struct {
 	Sections      *Sections              `protobuf:"bytes,7,opt,name=sections,proto3" json:"sections,omitempty"`
 	Symbols       *Symbols               `protobuf:"bytes,8,opt,name=symbols,proto3" json:"symbols,omitempty"`
 	Companions    []*Companion           `protobuf:"bytes,9,rep,name=companions,proto3" json:"companions,omitempty"`
+	Processor     string                 `protobuf:"bytes,10,opt,name=processor,proto3" json:"processor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2432,6 +2433,13 @@ func (x *OpenObjectRequest) GetCompanions() []*Companion {
 		return x.Companions
 	}
 	return nil
+}
+
+func (x *OpenObjectRequest) GetProcessor() string {
+	if x != nil {
+		return x.Processor
+	}
+	return ""
 }
 
 type Companion struct {
@@ -4816,7 +4824,7 @@ const file_arch_proto_rawDesc = "" +
 	"\agroup_x\x18\x05 \x03(\rR\x06groupX\x12\x17\n" +
 	"\agroup_y\x18\x06 \x03(\rR\x06groupY\x12\x17\n" +
 	"\agroup_z\x18\a \x03(\rR\x06groupZ\x12\x19\n" +
-	"\bin_group\x18\b \x03(\rR\ainGroup\"\xc7\x02\n" +
+	"\bin_group\x18\b \x03(\rR\ainGroup\"\xe5\x02\n" +
 	"\x11OpenObjectRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x12\n" +
@@ -4828,7 +4836,9 @@ const file_arch_proto_rawDesc = "" +
 	"\asymbols\x18\b \x01(\v2\x18.unwindd.arch.v1.SymbolsR\asymbols\x12:\n" +
 	"\n" +
 	"companions\x18\t \x03(\v2\x1a.unwindd.arch.v1.CompanionR\n" +
-	"companions\";\n" +
+	"companions\x12\x1c\n" +
+	"\tprocessor\x18\n" +
+	" \x01(\tR\tprocessor\";\n" +
 	"\tCompanion\x12\x16\n" +
 	"\x06suffix\x18\x01 \x01(\tR\x06suffix\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\"\x98\x01\n" +
