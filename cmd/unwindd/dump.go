@@ -24,7 +24,8 @@ func newDump(g *globals) *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g))
+	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g),
+		newDumpIR(g, "spirv", "SPIR-V"), newDumpIR(g, "llvmir", "LLVM IR"))
 	return cmd
 }
 

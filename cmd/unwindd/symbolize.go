@@ -45,10 +45,14 @@ A line, or an argument, may also name the file: "FILE ADDRESS". CODE, DATA or
 FRAME before it say what is asked for; FILE: and BUILDID: before the name, what
 it is. Instead of an address, the name of a function in the symbol table will do.
 
+Of a SPIR-V or LLVM IR module the positions are FUNCTION+INSTRUCTION, counted from
+0, %ID of an instruction's result, or an offset: a word of SPIR-V.
+
 The executable does what llvm-symbolizer does under the name llvm-symbolizer,
 and what addr2line does under the name addr2line, with their options.`,
 		Example: `  unwindd symbolize --obj server 0x401257
   unwindd symbolize --obj server --output-style json 0x401257
+  unwindd symbolize --obj kernel.spv kern+12 %65
   echo 'server 0x401257' | unwindd symbolize`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
 	}
@@ -116,6 +120,7 @@ func (f *symbolizeFlags) run(args []string) error {
 		s := newSymbolSession(f.debugDirs, f.dwp, f.verbose)
 		defer s.symbolizer.Close()
 		s.tool, s.object, s.inlines, s.style = "unwindd", f.object, !f.noInlines, style
+		s.irs = map[string]*engine.IRFile{}
 		s.hex = style == report.StyleAddr2line
 		s.linkage, s.adjustVMA = functions == report.LinkageNames, adjust
 		s.out, s.options = bufio.NewWriterSize(w, outputBuffer), options
@@ -131,10 +136,12 @@ var functionNames = map[string]report.FunctionNames{
 // newSymbolSession opens nothing yet.
 func newSymbolSession(debugDirs []string, dwp string, verbose bool) *symbolSession {
 	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp, Relocations: relocations, Formats: bundledFormats{}}
+	log := func(string, ...any) {}
 	if verbose {
 		options.Log = func(text string) { fmt.Fprintf(os.Stderr, "unwindd: %s\n", text) }
+		log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, "unwindd: "+format+"\n", args...) }
 	}
-	return &symbolSession{symbolizer: engine.NewSymbolizer(options), stderr: os.Stderr}
+	return &symbolSession{symbolizer: engine.NewSymbolizer(options), stderr: os.Stderr, log: log}
 }
 
 // relocations are the relocation types of a relocatable object's machine, by

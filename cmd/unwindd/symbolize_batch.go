@@ -34,10 +34,11 @@ const (
 type pending struct {
 	report.Answer
 	question question
-	file     *engine.SymbolFile // nil: the answer is complete
-	message  string             // for standard error, before the answer
-	begin    int                // of the answer in the text of its part
-	err      error              // why it could not be looked up
+	file     *engine.SymbolFile // nil, and ir too: the answer is complete
+	ir       symbol.IR
+	message  string // for standard error, before the answer
+	begin    int    // of the answer in the text of its part
+	err      error  // why it could not be looked up
 }
 
 // answering is how a tool answers.
@@ -129,7 +130,7 @@ func (a *answering) jsonList(questions []string) error {
 
 // lookUp completes an answer.
 func (a *answering) lookUp(p *pending, frames []symbol.Frame) {
-	if p.file != nil {
+	if p.file != nil || p.ir != nil {
 		p.err = object.Guard(func() error { a.fill(p, frames); return nil })
 	}
 }

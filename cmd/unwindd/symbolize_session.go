@@ -36,15 +36,20 @@ type symbolSession struct {
 	symbolizer *engine.Symbolizer
 	out        *bufio.Writer
 	stderr     io.Writer
+	log        func(format string, args ...any)
 	options    report.SymbolOptions
 	failed     map[string]bool // files that could not be opened, and were said so
+	// Files in an intermediate representation, or nil, by path; the tools whose
+	// place the executable takes do not know them.
+	irs map[string]*engine.IRFile
 }
 
 // run answers the questions, or those of standard input where there are none.
 func (s *symbolSession) run(questions []string, stdin io.Reader) error {
 	s.failed = map[string]bool{}
+	defer s.closeIRs()
 	if s.object != "" {
-		if _, err := s.symbolizer.Open(s.object); err != nil {
+		if _, _, err := s.open(&question{path: s.object}); err != nil {
 			if s.style == report.StyleJSON {
 				_ = report.NewSymbolWriter(s.out, s.options).Write(&report.Answer{Module: s.object, HasAddress: true, Error: sayFile(s.object, err)})
 				_ = s.out.Flush()
@@ -103,6 +108,7 @@ type question struct {
 	address uint64
 	symbol  string // instead of an address
 	offset  uint64 // in it
+	text    string // behind the name of the file
 }
 
 // errNoQuestion is the error of an empty line, which is answered without a word.
@@ -128,6 +134,7 @@ func (s *symbolSession) parse(line string) (q question, err error) {
 	if line == "" {
 		return q, errors.New("no module offset has been specified")
 	}
+	q.text = strings.TrimRight(line, blanks)
 	if end := strings.IndexAny(line, blanks); end >= 0 {
 		line = line[:end]
 	}
@@ -257,7 +264,7 @@ func (s *symbolSession) prepare(line string) pending {
 	if q.symbol != "" && q.kind == report.AnswerCode {
 		p.Kind = report.AnswerNamed
 	}
-	f, err := s.open(&q)
+	f, ir, err := s.open(&q)
 	switch {
 	case err != nil && s.failed[q.module]:
 		// It was said the first time.
@@ -272,7 +279,7 @@ func (s *symbolSession) prepare(line string) pending {
 		}
 		p.message = s.message(q.module, sayFile(q.path, err))
 	default:
-		p.file, p.question = f, q
+		p.file, p.ir, p.question = f, ir, q
 	}
 	return p
 }
@@ -283,11 +290,49 @@ func (s *symbolSession) faulted(p *pending) error {
 	return nil
 }
 
-func (s *symbolSession) open(q *question) (*engine.SymbolFile, error) {
+// open opens the file that a question is about: a code object, or one in an
+// intermediate representation.
+func (s *symbolSession) open(q *question) (*engine.SymbolFile, symbol.IR, error) {
 	if q.buildID != nil {
-		return s.symbolizer.OpenBuildID(q.buildID)
+		f, err := s.symbolizer.OpenBuildID(q.buildID)
+		return f, nil, err
 	}
-	return s.symbolizer.Open(q.path)
+	f, err := s.symbolizer.Open(q.path)
+	if s.irs != nil && errors.Is(err, object.ErrNotELF) {
+		ir, irErr := s.openIR(q.path)
+		switch {
+		case ir != nil:
+			return nil, ir, nil
+		case irErr != nil:
+			err = irErr
+		}
+	}
+	return f, nil, err
+}
+
+// openIR opens a file in an intermediate representation; nil where it is none.
+func (s *symbolSession) openIR(path string) (symbol.IR, error) {
+	if f, ok := s.irs[path]; ok {
+		return f, nil
+	}
+	f, err := engine.OpenIR(path)
+	if errors.Is(err, engine.ErrNotIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.irs[path] = f
+	for _, p := range f.Problems() {
+		s.log("%s", p)
+	}
+	return f, nil
+}
+
+func (s *symbolSession) closeIRs() {
+	for _, f := range s.irs {
+		_ = f.Close()
+	}
 }
 
 // fill looks up what was asked for.
@@ -295,6 +340,8 @@ func (s *symbolSession) fill(p *pending, frames []symbol.Frame) {
 	q, f := &p.question, p.file
 	address := q.address - s.adjustVMA
 	switch {
+	case p.ir != nil:
+		s.fillIR(p, frames)
 	case p.Kind == report.AnswerNamed:
 		for _, named := range f.Lookup(q.symbol) {
 			at := named.Start
@@ -319,6 +366,32 @@ func (s *symbolSession) fill(p *pending, frames []symbol.Frame) {
 		p.Frames = f.FramesLLVM(frames, address, s.linkage)[:1]
 	default:
 		p.Frames = append(frames, outermost(f.FramesLLVM(frames, address, s.linkage)))
+	}
+}
+
+// fillIR looks up a position in an intermediate representation.
+func (s *symbolSession) fillIR(p *pending, frames []symbol.Frame) {
+	if p.Kind == report.AnswerNamed {
+		p.Kind = report.AnswerCode
+	}
+	at, err := p.ir.Find(p.question.text, s.hex)
+	if p.Kind != report.AnswerCode {
+		err = fmt.Errorf("%s files have positions of code only", p.ir.Format())
+	}
+	switch {
+	case err != nil && s.style == report.StyleJSON:
+		p.Error = err.Error()
+	case err != nil:
+		p.message = s.message(p.question.text, err.Error())
+	case s.inlines:
+		p.Frames = append(frames, at.Frames...)
+	case s.style == report.StyleAddr2line, !s.linkage: // the innermost function
+		p.Frames = append(frames, at.Frames[0])
+	default:
+		p.Frames = append(frames, outermost(at.Frames))
+	}
+	if p.Symbol != "" {
+		p.Symbol = p.question.text
 	}
 }
 

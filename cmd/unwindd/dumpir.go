@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// newDumpIR makes the command for a format of engine.OpenIR, which people call
+// by name.
+func newDumpIR(g *globals, format, name string) *cobra.Command {
+	return &cobra.Command{
+		Use:   format + " FILE",
+		Short: "Print the debug information of a " + name + " module",
+		Long: `Print the debug information of a ` + name + ` module: its records; for every
+instruction the source position, with the calls that were inlined; variables
+with where they are while instructions run; macros and source files.`,
+		Example: `  unwindd dump ` + format + ` kernel` + irSuffixes[format] + `
+  unwindd dump ` + format + ` kernel` + irSuffixes[format] + ` --format json`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error { return g.dumpIR(format, name, args[0]) },
+	}
+}
+
+var irSuffixes = map[string]string{"spirv": ".spv", "llvmir": ".ll"}
+
+func (g *globals) dumpIR(format, name, path string) error {
+	if err := g.checkFormat("text", "json"); err != nil {
+		return err
+	}
+	f, err := engine.OpenIR(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.Format() != format {
+		return fmt.Errorf("%s: %s, expected a %s module", path, f.Format(), name)
+	}
+	return object.Guard(func() error {
+		return g.write(func(w *writer) error {
+			r := report.IR{File: path, IR: f.IR, Color: w.terminal}
+			if g.format == "json" {
+				return r.WriteJSON(w)
+			}
+			return r.WriteText(w)
+		})
+	})
+}

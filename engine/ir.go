@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// An irFormat is an intermediate representation that is read.
+type irFormat struct {
+	// is tells it by the beginning of a file, and by its name.
+	is func(path string, data []byte) bool
+	// read may keep data. What is only partly readable is no error.
+	read func(path string, data []byte) (symbol.IR, error)
+}
+
+// irFormats are tried in this order.
+var irFormats = []irFormat{}
+
+// ErrNotIR says that a file is none of the intermediate representations.
+var ErrNotIR = errors.New("neither SPIR-V nor LLVM IR")
+
+// An IRFile is a file in an intermediate representation.
+type IRFile struct {
+	symbol.IR
+	mapping *object.Mapping
+}
+
+// Close closes the file; nothing that came out of it may be used any more.
+func (f *IRFile) Close() error { return f.mapping.Close() }
+
+// OpenIR opens a file in an intermediate representation, SPIR-V or LLVM IR. The
+// error of any other file wraps ErrNotIR. What reads the file afterwards runs
+// inside object.Guard.
+func OpenIR(path string) (*IRFile, error) {
+	m, err := object.Map(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &IRFile{mapping: m}
+	err = object.Guard(func() error {
+		for _, format := range irFormats {
+			if format.is(path, m.Data()) {
+				var err error
+				f.IR, err = format.read(path, m.Data())
+				return err
+			}
+		}
+		return &pathError{path, ErrNotIR}
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return f, nil
+}
+
+// A pathError is an error of a file.
+type pathError struct {
+	path string
+	err  error
+}
+
+func (e *pathError) Error() string { return e.path + ": " + e.err.Error() }
+func (e *pathError) Unwrap() error { return e.err }

@@ -1,0 +1,460 @@
+package report
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// IR is what `dump spirv` and `dump llvmir` write: the debug information of a
+// module in an intermediate representation.
+type IR struct {
+	File  string
+	IR    symbol.IR
+	Color bool
+}
+
+// jsonRecord is a record of debug information.
+type jsonRecord struct {
+	ID       string        `json:"id,omitempty"`
+	Kind     string        `json:"kind"`
+	Offset   uint64        `json:"offset"`
+	Operands []jsonOperand `json:"operands"`
+}
+
+type jsonOperand struct {
+	Name  string  `json:"name"`
+	Value any     `json:"value"`
+	Text  *string `json:"text,omitempty"`
+}
+
+// jsonPosition is where an instruction comes from.
+type jsonPosition struct {
+	Function    string `json:"function"`
+	Instruction int    `json:"instruction"`
+	Offset      uint64 `json:"offset"`
+	jsonPlace
+	InlinedAt []jsonPlace `json:"inlined_at"`
+}
+
+// jsonPlace is a place in the source. Scope is the function there, ScopeID the
+// record of the innermost scope.
+type jsonPlace struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Scope   string `json:"scope,omitempty"`
+	ScopeID string `json:"scope_id,omitempty"`
+}
+
+type jsonIRVariable struct {
+	ID          string           `json:"id,omitempty"`
+	Name        string           `json:"name,omitempty"`
+	LinkageName string           `json:"linkage_name,omitempty"`
+	Type        string           `json:"type,omitempty"`
+	Global      bool             `json:"global,omitempty"`
+	Argument    int              `json:"argument,omitempty"`
+	Function    string           `json:"function,omitempty"`
+	Scope       string           `json:"scope_id,omitempty"`
+	File        string           `json:"file,omitempty"`
+	Line        int              `json:"line,omitempty"`
+	Column      int              `json:"column,omitempty"`
+	InlinedAt   string           `json:"inlined_at_id,omitempty"`
+	Ranges      []jsonValueRange `json:"ranges"`
+}
+
+// jsonValueRange has Start and End only where it has a Function.
+type jsonValueRange struct {
+	Function   string   `json:"function,omitempty"`
+	Start      *int     `json:"start,omitempty"`
+	End        *int     `json:"end,omitempty"`
+	Kind       string   `json:"kind"` // "address", "value"
+	Values     []string `json:"values"`
+	Expression *string  `json:"expression,omitempty"` // hex, canonical
+	Text       *string  `json:"text,omitempty"`       // of the expression
+	Problem    string   `json:"problem,omitempty"`
+}
+
+type jsonMacro struct {
+	ID    string `json:"id,omitempty"`
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
+	File  string `json:"file,omitempty"`
+	Line  int    `json:"line,omitempty"`
+	Undef bool   `json:"undef,omitempty"`
+}
+
+type jsonSourceFile struct {
+	ID       string  `json:"id,omitempty"`
+	File     string  `json:"file"`
+	Checksum string  `json:"checksum,omitempty"`
+	Text     *string `json:"text,omitempty"`
+}
+
+func jsonRecordOf(r *symbol.Record) jsonRecord {
+	out := jsonRecord{ID: r.ID, Kind: r.Kind, Offset: r.Offset, Operands: []jsonOperand{}}
+	for i := range r.Operands {
+		o := &r.Operands[i]
+		operand := jsonOperand{Name: o.Name, Value: o.Value}
+		if o.HasText {
+			operand.Text = &o.Text
+		}
+		out.Operands = append(out.Operands, operand)
+	}
+	return out
+}
+
+// jsonPositionOf is a position. The physical function is left out of what it was
+// inlined into where nothing is known of it but its name.
+func jsonPositionOf(p *symbol.Position) jsonPosition {
+	out := jsonPosition{Function: p.Function, Instruction: p.Instruction, Offset: p.Offset, InlinedAt: []jsonPlace{}}
+	for i := range p.Frames {
+		f := &p.Frames[i]
+		place := jsonPlace{File: f.File, Line: f.Line, Column: f.Column}
+		if i < len(p.Scopes) && p.Scopes[i] != "" {
+			place.Scope, place.ScopeID = scopeName(f), p.Scopes[i]
+		}
+		if i == 0 {
+			out.jsonPlace = place
+		} else {
+			out.InlinedAt = append(out.InlinedAt, place)
+		}
+	}
+	return out
+}
+
+// scopeName is the name of a function as its source has it.
+func scopeName(f *symbol.Frame) string {
+	if f.Name != "" {
+		return f.Name
+	}
+	return f.Function
+}
+
+func jsonVariableOf(v *symbol.Variable) jsonIRVariable {
+	out := jsonIRVariable{
+		ID: v.ID, Name: v.Name, LinkageName: v.LinkageName, Type: v.Type, Global: v.Global, Argument: v.Argument,
+		Function: v.Function, Scope: v.Scope, File: v.File, Line: v.Line, Column: v.Column, InlinedAt: v.InlinedAt,
+		Ranges: []jsonValueRange{},
+	}
+	for i := range v.Ranges {
+		r := &v.Ranges[i]
+		j := jsonValueRange{Function: r.Function, Kind: rangeKind(r), Values: append([]string{}, r.Values...), Problem: r.Problem}
+		if r.Function != "" {
+			j.Start, j.End = &r.Start, &r.End
+		}
+		if r.Problem == "" {
+			bytes, text := hex.EncodeToString(r.Expression), expressionOf(r)
+			j.Expression, j.Text = &bytes, &text
+		}
+		out.Ranges = append(out.Ranges, j)
+	}
+	return out
+}
+
+func rangeKind(r *symbol.VariableRange) string {
+	if r.Address {
+		return "address"
+	}
+	return "value"
+}
+
+// expressionOf is the text of a range's expression.
+func expressionOf(r *symbol.VariableRange) string {
+	return locexpr.FormatText(r.Expression, locexpr.TextOptions{Dialect: locexpr.Canonical})
+}
+
+// WriteJSON writes everything as one JSON value.
+func (d *IR) WriteJSON(w io.Writer) error {
+	o := newOutput(w)
+	o.put(`{"file":`, quoted(d.File), `,"format":`, quoted(d.IR.Format()))
+	var failed error
+	comma := ""
+	begin := func(name string) {
+		o.put(`,"`, name, `":[`)
+		comma = ""
+	}
+	item := func(v any) bool {
+		text, err := marshal(v)
+		if err == nil {
+			o.put(comma, "\n ", text)
+			comma = ","
+			err = o.check()
+		}
+		failed = err
+		return err == nil
+	}
+	begin("records")
+	for r := range d.IR.Records() {
+		if !item(jsonRecordOf(&r)) {
+			return failed
+		}
+	}
+	o.put("\n]")
+	begin("positions")
+	for p := range d.IR.Positions() {
+		if !item(jsonPositionOf(&p)) {
+			return failed
+		}
+	}
+	o.put("\n]")
+	begin("variables")
+	variables := d.IR.Variables()
+	for i := range variables {
+		if !item(jsonVariableOf(&variables[i])) {
+			return failed
+		}
+	}
+	o.put("\n]")
+	begin("macros")
+	for _, m := range d.IR.Macros() {
+		if !item(jsonMacro(m)) {
+			return failed
+		}
+	}
+	o.put("\n]")
+	begin("sources")
+	for _, s := range d.IR.Sources() {
+		j := jsonSourceFile{ID: s.ID, File: s.Path, Checksum: s.Checksum}
+		if s.HasText {
+			j.Text = &s.Text
+		}
+		if !item(j) {
+			return failed
+		}
+	}
+	o.put("\n]")
+	begin("problems")
+	for _, p := range d.IR.Problems() {
+		if !item(p) {
+			return failed
+		}
+	}
+	o.put("\n]}\n")
+	return o.Flush()
+}
+
+// WriteText writes the parts that are there, each below its name.
+func (d *IR) WriteText(w io.Writer) error {
+	t := &irText{output: newOutput(w), paint: newPaint(d.Color)}
+	for r := range d.IR.Records() {
+		t.part("records")
+		t.record(&r)
+		if err := t.check(); err != nil {
+			return err
+		}
+	}
+	for p := range d.IR.Positions() {
+		t.part("positions")
+		t.position(&p)
+		if err := t.check(); err != nil {
+			return err
+		}
+	}
+	variables := d.IR.Variables()
+	for i := range variables {
+		t.part("variables")
+		t.variable(&variables[i])
+	}
+	for _, m := range d.IR.Macros() {
+		t.part("macros")
+		t.macro(&m)
+	}
+	for _, s := range d.IR.Sources() {
+		t.part("sources")
+		t.source(&s)
+	}
+	for _, p := range d.IR.Problems() {
+		t.part("problems")
+		t.put("  ", t.warn(printable(p)), "\n")
+	}
+	return t.Flush()
+}
+
+// irText writes the text form.
+type irText struct {
+	output
+	paint
+	current  string
+	function string
+	last     string // position, without the instruction
+}
+
+// part begins a part, once.
+func (t *irText) part(name string) {
+	if t.current == name {
+		return
+	}
+	if t.current != "" {
+		t.put("\n")
+	}
+	t.current = name
+	t.put(t.head(name), "\n")
+}
+
+func (t *irText) record(r *symbol.Record) {
+	id := r.ID
+	if id == "" {
+		id = "-"
+	}
+	fmt.Fprintf(t, "  0x%06x  %-7s %s", r.Offset, printable(id), r.Kind)
+	for i := range r.Operands {
+		o := &r.Operands[i]
+		t.put(" ", strings.ReplaceAll(o.Name, " ", ""), "=", operandText(o.Value))
+		if o.HasText {
+			t.put("(", shortened(o.Text), ")")
+		}
+	}
+	t.put("\n")
+}
+
+func operandText(v any) string {
+	switch v := v.(type) {
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			parts[i] = operandText(v[i])
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case string:
+		return shortened(v)
+	}
+	return fmt.Sprint(v)
+}
+
+// maxShown bounds the strings in a line of the text form, in bytes.
+const maxShown = 80
+
+// shortened is a text on one line, cut where it is long.
+func shortened(s string) string {
+	if line, _, more := strings.Cut(s, "\n"); more || len(line) > maxShown {
+		cut := strings.ToValidUTF8(line[:min(len(line), maxShown)], "")
+		return fmt.Sprintf("%s and %d bytes more", printable(cut), len(s)-len(cut))
+	}
+	return printable(s)
+}
+
+// position writes one line for an instruction.
+func (t *irText) position(p *symbol.Position) {
+	if t.function != p.Function || p.Instruction == 0 {
+		t.function = p.Function
+		t.put("  ", t.paint.function(printable(p.Function)), "\n")
+	}
+	fmt.Fprintf(t, "    +%-5d 0x%06x  ", p.Instruction, p.Offset)
+	for i := range p.Frames {
+		f := &p.Frames[i]
+		if i > 0 {
+			t.put(", inlined into ")
+		}
+		scope := ""
+		if i < len(p.Scopes) && p.Scopes[i] != "" {
+			scope = scopeName(f)
+		}
+		at := place(f)
+		switch {
+		case scope != "" && at != "":
+			t.put(printable(scope), " ", at, " in ", printable(p.Scopes[i]))
+		case scope != "":
+			t.put(printable(scope), " in ", printable(p.Scopes[i]))
+		case at != "":
+			t.put("? ", at)
+		default:
+			t.put("-")
+		}
+	}
+	t.put("\n")
+}
+
+// place is FILE:LINE:COLUMN as far as it is known.
+func place(f *symbol.Frame) string {
+	if f.Line == 0 {
+		return ""
+	}
+	file := "?"
+	if f.File != "" {
+		file = printable(f.File)
+	}
+	if f.Column == 0 {
+		return fmt.Sprintf("%s:%d", file, f.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", file, f.Line, f.Column)
+}
+
+func (t *irText) variable(v *symbol.Variable) {
+	name := v.Name
+	if name == "" {
+		name = "?"
+	}
+	t.put("  ", printable(name))
+	if v.Type != "" {
+		t.put(" ", printable(v.Type))
+	}
+	switch {
+	case v.Global:
+		t.put(", global")
+	case v.Argument != 0:
+		fmt.Fprintf(t, ", parameter %d of %s", v.Argument, printable(v.Function))
+	case v.Function != "":
+		t.put(", in ", printable(v.Function))
+	}
+	if at := place(&symbol.Frame{File: v.File, Line: v.Line, Column: v.Column}); at != "" {
+		t.put(", ", at)
+	}
+	if v.InlinedAt != "" {
+		t.put(", inlined at ", printable(v.InlinedAt))
+	}
+	t.put("\n")
+	for i := range v.Ranges {
+		r := &v.Ranges[i]
+		t.put("    ")
+		if r.Function != "" {
+			fmt.Fprintf(t, "%s +%d to +%d ", printable(r.Function), r.Start, r.End)
+		}
+		t.put(rangeKind(r))
+		for _, value := range r.Values {
+			t.put(" ", printable(value))
+		}
+		switch {
+		case r.Problem != "":
+			t.put(" ", t.warn(printable(r.Problem)))
+		case len(r.Expression) > 0:
+			t.put(" { ", expressionOf(r), " }")
+		}
+		t.put("\n")
+	}
+}
+
+func (t *irText) macro(m *symbol.Macro) {
+	at := "command line"
+	if m.Line != 0 {
+		at = place(&symbol.Frame{File: m.File, Line: m.Line})
+	}
+	what := "#define"
+	if m.Undef {
+		what = "#undef"
+	}
+	t.put("  ", what, " ", printable(m.Name))
+	if m.Value != "" {
+		t.put(" ", shortened(m.Value))
+	}
+	t.put(", ", at, "\n")
+}
+
+func (t *irText) source(s *symbol.SourceFile) {
+	path := s.Path
+	if path == "" {
+		path = "?"
+	}
+	t.put("  ", printable(path))
+	if s.Checksum != "" {
+		t.put(", ", printable(s.Checksum))
+	}
+	if s.HasText {
+		fmt.Fprintf(t, ", %d bytes of text", len(s.Text))
+	}
+	t.put("\n")
+}
