@@ -5,6 +5,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/spirv"
 )
 
 // An irFormat is an intermediate representation that is read.
@@ -16,7 +17,9 @@ type irFormat struct {
 }
 
 // irFormats are tried in this order.
-var irFormats = []irFormat{}
+var irFormats = []irFormat{
+	{spirv.Is, func(path string, data []byte) (symbol.IR, error) { return spirv.Read(path, data) }},
+}
 
 // ErrNotIR says that a file is none of the intermediate representations.
 var ErrNotIR = errors.New("neither SPIR-V nor LLVM IR")

@@ -74,6 +74,7 @@ type jsonValueRange struct {
 	End        *int     `json:"end,omitempty"`
 	Kind       string   `json:"kind"` // "address", "value"
 	Values     []string `json:"values"`
+	Members    []string `json:"members,omitempty"`
 	Expression *string  `json:"expression,omitempty"` // hex, canonical
 	Text       *string  `json:"text,omitempty"`       // of the expression
 	Problem    string   `json:"problem,omitempty"`
@@ -143,7 +144,7 @@ func jsonVariableOf(v *symbol.Variable) jsonIRVariable {
 	}
 	for i := range v.Ranges {
 		r := &v.Ranges[i]
-		j := jsonValueRange{Function: r.Function, Kind: rangeKind(r), Values: append([]string{}, r.Values...), Problem: r.Problem}
+		j := jsonValueRange{Function: r.Function, Kind: rangeKind(r), Values: append([]string{}, r.Values...), Members: r.Members, Problem: r.Problem}
 		if r.Function != "" {
 			j.Start, j.End = &r.Start, &r.End
 		}
@@ -281,7 +282,6 @@ type irText struct {
 	paint
 	current  string
 	function string
-	last     string // position, without the instruction
 }
 
 // part begins a part, once.
@@ -417,6 +417,9 @@ func (t *irText) variable(v *symbol.Variable) {
 		t.put(rangeKind(r))
 		for _, value := range r.Values {
 			t.put(" ", printable(value))
+		}
+		if len(r.Members) > 0 {
+			t.put(" for member ", strings.Join(r.Members, "."))
 		}
 		switch {
 		case r.Problem != "":

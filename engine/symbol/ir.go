@@ -1,6 +1,10 @@
 package symbol
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
 
 // An IR is code in an intermediate representation (SPIR-V, LLVM IR), which a
 // driver compiles when a program runs. Its positions are instructions of
@@ -93,6 +97,9 @@ type VariableRange struct {
 	// what it is.
 	Address bool
 	Values  []string // of the IR: "%37", "i32 0"
+	// Members lead from the variable to the member of it that Values are of, as
+	// OpAccessChain does; none: all of it.
+	Members []string
 	// Expression is what is to be done with the values, in locexpr.Canonical;
 	// it begins with the values on the stack, the first one pushed first.
 	Expression []byte
@@ -117,4 +124,22 @@ type Macro struct {
 	File  string
 	Line  int  // 0: on the command line of the compiler
 	Undef bool // it ends here
+}
+
+// MaxIRTypeBits bounds the size of a type that IRTypeOffset stands for.
+const MaxIRTypeBits = 1 << 16
+
+// IRTypeOffset is the operand of DW_OP_convert in an expression of an IR, which
+// has no compilation unit with an entry for the type: it stands for the base
+// type of a size in bits and of a DW_ATE_* encoding.
+func IRTypeOffset(bits uint32, encoding uint8) uint64 { return uint64(bits)<<8 | uint64(encoding) }
+
+// IRType is the base type that an operand made by IRTypeOffset stands for, for
+// locexpr.Context.BaseType; ok is false where it stands for none.
+func IRType(offset uint64) (t *locexpr.BaseType, ok bool) {
+	bits, encoding := offset>>8, uint8(offset)
+	if bits == 0 || bits > MaxIRTypeBits || encoding == 0 {
+		return nil, false
+	}
+	return &locexpr.BaseType{Encoding: encoding, Bits: uint32(bits)}, true
 }

@@ -1,0 +1,223 @@
+package spirv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// How an operation becomes one of locexpr.
+type translation uint8
+
+const (
+	direct   translation = iota // it is the DW_OP_ of its text
+	fragment                    // the offset and the size in bits of the part of the variable that is described
+	convert                     // the size in bits and the encoding of the type
+	ignored                     // it says nothing of where or what the variable is
+	refused                     // it needs what a module does not have
+)
+
+// An operation is one of Debug Operations (DebugInfo, 3.6).
+type operation struct {
+	name     string
+	text     string // of the operation of locexpr; "": DW_OP_ and name
+	operands int
+	signed   bool // the last operand is
+	how      translation
+}
+
+// operations are by number. DebugInfo ends with Constu, OpenCL.DebugInfo.100 and
+// NonSemantic.Shader.DebugInfo.100 with Fragment; the rest are the LLVM/SPIR-V
+// translator's.
+var operations = func() []operation {
+	list := []operation{
+		{"Deref", "deref", 0, false, direct},
+		{"Plus", "plus", 0, false, direct},
+		{"Minus", "minus", 0, false, direct},
+		{"PlusUconst", "plus_uconst", 1, false, direct},
+		{"BitPiece", "bit_piece", 2, false, direct},
+		{"Swap", "swap", 0, false, direct},
+		{"Xderef", "xderef", 0, false, direct},
+		{"StackValue", "stack_value", 0, false, direct},
+		{"Constu", "constu", 1, false, direct},
+		{"Fragment", "", 2, false, fragment},
+		{"Convert", "", 2, false, convert},
+		{"Addr", "addr", 1, false, direct},
+		{"Const1u", "const1u", 1, false, direct},
+		{"Const1s", "const1s", 1, true, direct},
+		{"Const2u", "const2u", 1, false, direct},
+		{"Const2s", "const2s", 1, true, direct},
+		{"Const4u", "const4u", 1, false, direct},
+		{"Const4s", "const4s", 1, true, direct},
+		{"Const8u", "const8u", 1, false, direct},
+		{"Const8s", "const8s", 1, true, direct},
+		{"Consts", "consts", 1, true, direct},
+		{"Dup", "dup", 0, false, direct},
+		{"Drop", "drop", 0, false, direct},
+		{"Over", "over", 0, false, direct},
+		{"Pick", "pick", 1, false, direct},
+		{"Rot", "rot", 0, false, direct},
+		{"Abs", "abs", 0, false, direct},
+		{"And", "and", 0, false, direct},
+		{"Div", "div", 0, false, direct},
+		{"Mod", "mod", 0, false, direct},
+		{"Mul", "mul", 0, false, direct},
+		{"Neg", "neg", 0, false, direct},
+		{"Not", "not", 0, false, direct},
+		{"Or", "or", 0, false, direct},
+		{"Shl", "shl", 0, false, direct},
+		{"Shr", "shr", 0, false, direct},
+		{"Shra", "shra", 0, false, direct},
+		{"Xor", "xor", 0, false, direct},
+		{"Bra", "", 1, true, refused},
+		{"Eq", "eq", 0, false, direct},
+		{"Ge", "ge", 0, false, direct},
+		{"Gt", "gt", 0, false, direct},
+		{"Le", "le", 0, false, direct},
+		{"Lt", "lt", 0, false, direct},
+		{"Ne", "ne", 0, false, direct},
+		{"Skip", "", 1, true, refused},
+	}
+	for n := range 32 {
+		list = append(list, operation{fmt.Sprintf("Lit%d", n), fmt.Sprintf("lit%d", n), 0, false, direct})
+	}
+	for n := range 32 {
+		list = append(list, operation{fmt.Sprintf("Reg%d", n), fmt.Sprintf("reg%d", n), 0, false, direct})
+	}
+	for n := range 32 {
+		list = append(list, operation{fmt.Sprintf("Breg%d", n), fmt.Sprintf("breg%d", n), 1, true, direct})
+	}
+	return append(list,
+		operation{"Regx", "regx", 1, false, direct},
+		operation{"Fbreg", "fbreg", 1, true, direct},
+		operation{"Bregx", "bregx", 2, true, direct},
+		operation{"Piece", "piece", 1, false, direct},
+		operation{"DerefSize", "deref_size", 1, false, direct},
+		operation{"XderefSize", "xderef_size", 1, false, direct},
+		operation{"Nop", "nop", 0, false, direct},
+		operation{"PushObjectAddress", "push_object_address", 0, false, direct},
+		operation{"Call2", "", 1, false, refused},
+		operation{"Call4", "", 1, false, refused},
+		operation{"CallRef", "", 1, false, refused},
+		operation{"FormTlsAddress", "form_tls_address", 0, false, direct},
+		operation{"CallFrameCfa", "call_frame_cfa", 0, false, direct},
+		operation{"ImplicitValue", "", 2, false, refused},
+		operation{"ImplicitPointer", "", 2, false, refused},
+		operation{"Addrx", "", 1, false, refused},
+		operation{"Constx", "", 1, false, refused},
+		operation{"EntryValue", "", 2, false, refused},
+		operation{"ConstTypeOp", "", 3, false, refused},
+		operation{"RegvalType", "", 2, false, refused},
+		operation{"DerefType", "", 2, false, refused},
+		operation{"XderefType", "", 2, false, refused},
+		operation{"Reinterpret", "", 1, false, refused},
+		operation{"LLVMArg", "", 1, false, refused},
+		operation{"ImplicitPointerTag", "", 1, false, refused},
+		operation{"TagOffset", "", 1, false, ignored},
+	)
+}()
+
+// maxOperations bounds the operations of an expression.
+const maxOperations = 1 << 12
+
+// A fragmentRange is the part of a variable that an expression is about, in bits.
+type fragmentRange struct {
+	offset, size uint64
+	is           bool // false: it is about all of the variable
+}
+
+// Expression translates a DebugExpression to locexpr.Canonical. What it is
+// applied to, the variable's value or address, is expected on the stack. An
+// expression of a part of a variable gives a composite, whose other bits are
+// undefined.
+func (m *Module) Expression(r *Record) ([]byte, error) {
+	bytes, _, err := m.expression(r)
+	return bytes, err
+}
+
+func (m *Module) expression(r *Record) (bytes []byte, part fragmentRange, err error) {
+	if r.Op != DebugExpression {
+		return nil, part, fmt.Errorf("%%%d is %s, expected DebugExpression", r.ID, r.Layout.Name)
+	}
+	ids := r.rest("Operations")
+	if len(ids) > maxOperations {
+		return nil, part, fmt.Errorf("DebugExpression %%%d of %d operations, expected at most %d", r.ID, len(ids), maxOperations)
+	}
+	var text []string
+	for _, id := range ids {
+		o := m.find(id)
+		if o == nil || o.Op != DebugOperation {
+			return nil, part, fmt.Errorf("DebugExpression %%%d: %%%d, expected DebugOperation", r.ID, id)
+		}
+		if part.is {
+			return nil, part, fmt.Errorf("DebugExpression %%%d: DebugOperation %%%d follows a Fragment, which ends an expression", r.ID, id)
+		}
+		word, err := m.operationText(o, &part)
+		if err != nil {
+			return nil, part, fmt.Errorf("DebugOperation %%%d: %w", id, err)
+		}
+		if word != "" {
+			text = append(text, word)
+		}
+	}
+	if part.is {
+		if part.offset > 0 {
+			// The undefined part in front lies below what is described.
+			text = append([]string{fmt.Sprintf("LLVM_undefined; bit_piece %d 0; swap", part.offset)}, text...)
+		}
+		text = append(text, fmt.Sprintf("bit_piece %d 0", part.size))
+	}
+	bytes, err = locexpr.Parse(strings.Join(text, "; "), locexpr.TextOptions{Dialect: locexpr.Canonical})
+	if err != nil {
+		return nil, part, fmt.Errorf("DebugExpression %%%d: %w", r.ID, err)
+	}
+	return bytes, part, nil
+}
+
+var errNotInModule = errors.New("it refers to what a module does not have")
+
+// operationText is a DebugOperation as text of locexpr.
+func (m *Module) operationText(r *Record, part *fragmentRange) (string, error) {
+	code, ok := m.number(r, "OpCode")
+	if !ok || code >= uint64(len(operations)) {
+		return "", fmt.Errorf("operation %d, expected 0 to %d", code, len(operations)-1)
+	}
+	o := &operations[code]
+	words := r.rest("Operands")
+	if len(words) != o.operands {
+		return "", fmt.Errorf("%s with %d operands, expected %d", o.name, len(words), o.operands)
+	}
+	numbers := make([]uint64, len(words))
+	for i, w := range words {
+		if numbers[i], ok = m.numberOf(r.Set, w); !ok {
+			return "", fmt.Errorf("%s: operand %d is %%%d, expected a constant", o.name, i+1, w)
+		}
+	}
+	switch o.how {
+	case fragment:
+		*part = fragmentRange{numbers[0], numbers[1], true}
+		return "", nil
+	case convert:
+		e, ok := r.Set.encodings[uint32(numbers[1])]
+		if !ok || e.ate == 0 || numbers[1]>>32 != 0 || numbers[0] == 0 || numbers[0] > symbol.MaxIRTypeBits {
+			return "", fmt.Errorf("Convert to %d bits of encoding %d, expected a base type", numbers[0], numbers[1])
+		}
+		return fmt.Sprintf("convert %d", symbol.IRTypeOffset(uint32(numbers[0]), e.ate)), nil
+	case ignored:
+		return "", nil
+	case refused:
+		return "", fmt.Errorf("%s: %w", o.name, errNotInModule)
+	}
+	text := o.text
+	for i, n := range numbers {
+		if o.signed && i == len(numbers)-1 {
+			text += fmt.Sprintf(" %d", int32(uint32(n)))
+		} else {
+			text += fmt.Sprintf(" %d", n)
+		}
+	}
+	return text, nil
+}

@@ -1,0 +1,169 @@
+package spirv
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	// maxFlow bounds the work of following the values of a function's variables
+	// from block to block; beyond it they hold to the end of their block.
+	maxFlow = 1 << 24
+	// maxParts bounds the values that one variable has at a time, each for a part
+	// of it.
+	maxParts = 256
+)
+
+// A flow finds which values of one variable hold at the beginning of each block:
+// those that hold at the end of every block before it.
+type flow struct {
+	blocks  []block
+	changes []change
+	values  map[int][]int // changes of the variable, by block
+	defined map[uint32]definition
+	budget  *int
+
+	at   [][]int // of each block that was reached: the changes in force
+	seen []bool
+}
+
+// A definition is where the instruction of a result stands in a function.
+type definition struct{ block, index int }
+
+// newFlow takes the changes of one variable.
+func newFlow(blocks []block, changes []change, values []int, defined map[uint32]definition, budget *int) *flow {
+	f := &flow{blocks: blocks, changes: changes, values: map[int][]int{}, defined: defined, budget: budget}
+	for _, v := range values {
+		b := changes[v].block
+		f.values[b] = append(f.values[b], v)
+	}
+	return f
+}
+
+// solve goes round until nothing changes. A block that was not reached says
+// nothing yet, so that what holds around a loop is found; it is taken back where
+// a later round finds otherwise. It is false where that is too much work.
+func (f *flow) solve() bool {
+	if *f.budget -= 2 * len(f.blocks); *f.budget < 0 {
+		return false
+	}
+	f.at, f.seen = make([][]int, len(f.blocks)), make([]bool, len(f.blocks))
+	f.seen[0] = true
+	for again := true; again; {
+		again = false
+		for i := range f.blocks {
+			in, reached := f.before(i)
+			if *f.budget < 0 {
+				return false
+			}
+			if reached && (!f.seen[i] || !slices.Equal(in, f.at[i])) {
+				f.at[i], f.seen[i], again = in, true, true
+			}
+		}
+	}
+	return true
+}
+
+// before gives what holds at the beginning of a block, by what is known so far.
+// Nothing does where a function begins.
+func (f *flow) before(i int) (in []int, reached bool) {
+	if i == 0 {
+		return nil, true
+	}
+	for _, from := range f.blocks[i].before {
+		*f.budget--
+		if !f.seen[from] {
+			continue
+		}
+		out := f.through(from, f.at[from], nil)
+		*f.budget -= len(in) * len(out)
+		if !reached {
+			in, reached = out, true
+			continue
+		}
+		in = slices.DeleteFunc(in, func(v int) bool { return !slices.Contains(out, v) })
+	}
+	return in, reached
+}
+
+// through gives what holds at the end of a block. ended, if it is not nil, is
+// told of each value that ends within the block or with it, and where it began.
+func (f *flow) through(i int, in []int, ended func(v, from, to int)) []int {
+	b := &f.blocks[i]
+	type active struct{ v, from int }
+	now := make([]active, 0, len(in)+1)
+	for _, v := range in {
+		now = append(now, active{v, b.start})
+	}
+	// end tells of the end of one, and whether it lasted until then: a value that
+	// is computed again is another one.
+	end := func(a active, to int) bool {
+		d, ok := f.defined[f.changes[a.v].value]
+		again := ok && d.block == i && d.index >= a.from && d.index < to
+		if again {
+			to = d.index
+		}
+		if ended != nil {
+			ended(a.v, a.from, to)
+		}
+		return !again
+	}
+	for _, v := range f.values[i] {
+		c := &f.changes[v]
+		*f.budget -= 1 + len(now)
+		now = slices.DeleteFunc(now, func(a active) bool {
+			if !f.changes[a.v].overlaps(c) {
+				return false
+			}
+			end(a, c.index)
+			return true
+		})
+		if len(now) == maxParts {
+			end(now[0], c.index)
+			now = now[1:]
+		}
+		now = append(now, active{v, c.index})
+	}
+	out := make([]int, 0, len(now))
+	for _, a := range now {
+		*f.budget--
+		if end(a, b.end) {
+			out = append(out, a.v)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A span is where a value holds, in instructions.
+type span struct{ v, start, end int }
+
+// spans gives the ranges of instructions in which each value holds. Those of
+// neighbouring blocks are one.
+func (f *flow) spans() []span {
+	var list []span
+	last := map[[2]int]int{} // by value and end
+	add := func(v, start, end int) {
+		if start >= end {
+			return
+		}
+		if n, ok := last[[2]int{v, start}]; ok {
+			list[n].end = end
+			last[[2]int{v, end}] = n
+			return
+		}
+		last[[2]int{v, end}] = len(list)
+		list = append(list, span{v, start, end})
+	}
+	if f.solve() {
+		for i := range f.blocks {
+			f.through(i, f.at[i], add)
+		}
+	} else {
+		for i := range f.values {
+			f.through(i, nil, add)
+		}
+	}
+	slices.SortFunc(list, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.v, b.v)) })
+	return list
+}

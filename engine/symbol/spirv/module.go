@@ -1,0 +1,343 @@
+// Package spirv reads the debug information of SPIR-V modules: where every
+// instruction comes from, and the variables, types, macros and source files.
+//
+// It reads the extended instruction sets "DebugInfo" (cited by its sections),
+// "SPIRV.debug", "OpenCL.DebugInfo.100" and "NonSemantic.Shader.DebugInfo.100",
+// which differ by rows of tables, and the core instructions OpLine, OpNoLine,
+// OpSource, OpString and OpName. What cannot be read is a problem with its word
+// offset; what can be read around it is kept.
+package spirv
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+const (
+	magic       = 0x07230203
+	headerWords = 5
+	// maxProblems bounds the list of problems.
+	maxProblems = 1000
+	// maxChain bounds how deep scopes, calls that were inlined, and types nest.
+	maxChain = 256
+)
+
+// A Module is a SPIR-V module. It may be used concurrently.
+type Module struct {
+	name  string
+	words []uint32
+	bound uint32
+
+	defs      map[uint32]uint32 // the word of the instruction of each result
+	strings   map[uint32]string // OpString
+	sets      map[uint32]*Set   // OpExtInstImport
+	records   []Record
+	infos     []scopeInfo    // of the records
+	byID      map[uint32]int // records
+	functions []function
+	byName    map[string]int // functions
+	described map[uint32]int // the DebugFunction of an OpFunction, a record
+	sources   []symbol.SourceFile
+	texts     map[uint32]int // sources, by the ID of a DebugSource or of a file's OpString
+	problems  []string
+	more      int
+
+	names, linkage, entries map[uint32]string // of functions, while reading
+}
+
+// A function is an OpFunction with what belongs to it.
+type function struct {
+	id         uint32
+	name       string
+	at         uint32 // the word of OpFunction
+	start, end uint32 // the words of its instructions
+	count      int    // of its instructions
+	line       lineState
+}
+
+// Is tells whether data begins as a SPIR-V module does, in either byte order.
+func Is(_ string, data []byte) bool {
+	return len(data) >= 4 && (binary.LittleEndian.Uint32(data) == magic || binary.BigEndian.Uint32(data) == magic)
+}
+
+// Read reads a module; name is what problems call it. It is an error when data
+// does not begin with a module's header. The Module keeps nothing of data.
+func Read(name string, data []byte) (*Module, error) {
+	if !Is(name, data) {
+		return nil, fmt.Errorf("%s: word 0: expected the magic number of SPIR-V, 0x%08x in either byte order", name, magic)
+	}
+	if len(data) < 4*headerWords {
+		return nil, fmt.Errorf("%s: header of %d bytes, expected %d", name, len(data), 4*headerWords)
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if order.Uint32(data) != magic {
+		order = binary.BigEndian
+	}
+	m := &Module{
+		name: name, words: make([]uint32, len(data)/4),
+		defs: map[uint32]uint32{}, strings: map[uint32]string{}, sets: map[uint32]*Set{}, byID: map[uint32]int{},
+		byName: map[string]int{}, described: map[uint32]int{}, texts: map[uint32]int{},
+		names: map[uint32]string{}, linkage: map[uint32]string{}, entries: map[uint32]string{},
+	}
+	for i := range m.words {
+		m.words[i] = order.Uint32(data[4*i:])
+	}
+	if n := len(data) % 4; n != 0 {
+		m.problem(uint32(len(m.words)), "%d bytes behind the last word, expected none", n)
+	}
+	m.bound = m.words[3]
+	m.scan()
+	m.finishFunctions()
+	m.checkRecords()
+	m.readSources()
+	m.resolveScopes()
+	m.names, m.linkage, m.entries = nil, nil, nil
+	return m, nil
+}
+
+// problem notes what is wrong at a word.
+func (m *Module) problem(at uint32, format string, args ...any) {
+	if len(m.problems) == maxProblems {
+		m.more++
+		return
+	}
+	m.problems = append(m.problems, fmt.Sprintf("%s: word 0x%x: ", m.name, at)+fmt.Sprintf(format, args...))
+}
+
+// Problems are what could not be read, each with its place.
+func (m *Module) Problems() []string {
+	if m.more == 0 {
+		return m.problems
+	}
+	return append(m.problems[:len(m.problems):len(m.problems)], fmt.Sprintf("%s: and %d more problems", m.name, m.more))
+}
+
+// Format is "spirv".
+func (m *Module) Format() string { return "spirv" }
+
+// instruction is the opcode of the instruction at a word, and the word behind
+// it; the module was scanned up to there.
+func (m *Module) instruction(at uint32) (op uint16, end uint32) {
+	return uint16(m.words[at]), at + m.words[at]>>16
+}
+
+// text reads a string of a literal operand, UTF-8 that a zero ends (SPIR-V,
+// 2.2.1), and gives the word behind it.
+func (m *Module) text(at, end uint32) (s string, next uint32, ok bool) {
+	var b strings.Builder
+	for ; at < end; at++ {
+		for w, i := m.words[at], 0; i < 4; w, i = w>>8, i+1 {
+			if byte(w) == 0 {
+				s = b.String()
+				if !utf8.ValidString(s) {
+					s = strings.ToValidUTF8(s, "\uFFFD")
+				}
+				return s, at + 1, true
+			}
+			b.WriteByte(byte(w))
+		}
+	}
+	return b.String(), end, false
+}
+
+// literal is text, whose absence of an end is a problem.
+func (m *Module) literal(at, end uint32, what string) string {
+	s, _, ok := m.text(at, end)
+	if !ok {
+		m.problem(at, "%s: string without an end, expected one within the instruction", what)
+	}
+	return s
+}
+
+// valid says whether an ID is within the bound of the header.
+func (m *Module) valid(id uint32) bool { return id != 0 && id < m.bound }
+
+// scan reads every instruction once.
+func (m *Module) scan() {
+	s := scanner{Module: m}
+	end := uint32(len(m.words))
+	for at := uint32(headerWords); at < end; {
+		op, n := uint16(m.words[at]), m.words[at]>>16
+		switch {
+		case n == 0:
+			m.problem(at, "instruction %d of length 0, expected 1 or more words", op)
+		case n > end-at:
+			m.problem(at, "instruction %d of %d words, expected at most the %d that are left", op, n, end-at)
+		default:
+			s.instruction(op, at, at+n)
+			at += n
+			continue
+		}
+		end = at
+	}
+	s.endFunction(end)
+}
+
+// minimal is how many words instructions have at least, those that are read by
+// their places.
+var minimal = map[uint16]uint32{
+	opSourceContinued: 2, opSource: 3, opName: 3, opString: 3, opLine: 4, opExtInstImport: 3, opExtInst: 5,
+	opExtInstWithForwardRefsKHR: 5, opEntryPoint: 4, opTypeInt: 4, opConstant: 4, opFunction: 5, opVariable: 4, opDecorate: 3,
+	opLabel: 2, opBranch: 2, opBranchConditional: 4, opSwitch: 3,
+}
+
+// A scanner is what a scan knows of the instructions before.
+type scanner struct {
+	*Module
+	open bool // a function
+	line lineState
+}
+
+func (s *scanner) instruction(op uint16, at, end uint32) {
+	m, w := s.Module, s.words[at:end]
+	if need := minimal[op]; uint32(len(w)) < need {
+		m.problem(at, "instruction %d of %d words, expected at least %d", op, len(w), need)
+		// Its words are read no more; the instruction itself still counts.
+		op = 0
+	}
+	if place := resultAt(op); place != 0 && place < len(w) {
+		m.define(w[place], at)
+	}
+	switch op {
+	case opName:
+		if name := m.literal(at+2, end, "OpName"); name != "" {
+			m.names[w[1]] = name
+		}
+	case opString:
+		if _, ok := m.strings[w[1]]; !ok && m.valid(w[1]) {
+			m.strings[w[1]] = m.literal(at+2, end, "OpString")
+		}
+	case opEntryPoint:
+		m.entries[w[2]] = m.literal(at+3, end, "OpEntryPoint")
+	case opDecorate:
+		if w[2] == decorationLinkageAttributes {
+			m.linkage[w[1]] = m.literal(at+3, end, "OpDecorate LinkageAttributes")
+		}
+	case opExtInstImport:
+		if set := setByName(m.literal(at+2, end, "OpExtInstImport")); set != nil && m.valid(w[1]) {
+			m.sets[w[1]] = set
+		}
+	case opExtInst, opExtInstWithForwardRefsKHR:
+		if set := m.sets[w[3]]; set != nil {
+			m.record(set, at, end)
+		}
+	case opLine:
+		s.line = lineState{w[1], w[2], w[3]}
+	case opNoLine:
+		s.line = lineState{}
+	case opFunction:
+		s.endFunction(at)
+		m.functions = append(m.functions, function{id: w[2], at: at, start: end, line: s.line})
+		s.open = true
+		return
+	case opFunctionEnd:
+		if !s.open {
+			m.problem(at, "OpFunctionEnd outside of a function")
+			break
+		}
+		f := &m.functions[len(m.functions)-1]
+		f.end, s.open, s.line = end, false, lineState{}
+		f.count++
+		return
+	}
+	if s.open {
+		m.functions[len(m.functions)-1].count++
+	}
+}
+
+// endFunction ends a function that has no OpFunctionEnd.
+func (s *scanner) endFunction(at uint32) {
+	if s.open {
+		f := &s.functions[len(s.functions)-1]
+		f.end, s.open = at, false
+		s.problem(at, "end of the function at word 0x%x, expected OpFunctionEnd before", f.at)
+	}
+}
+
+// define notes the instruction of a result.
+func (m *Module) define(id, at uint32) {
+	if !m.valid(id) {
+		m.problem(at, "result %%%d, expected an ID from 1 to the bound of %d", id, m.bound)
+		return
+	}
+	if other, ok := m.defs[id]; ok {
+		m.problem(at, "result %%%d, which is defined at word 0x%x too", id, other)
+		return
+	}
+	m.defs[id] = at
+}
+
+// finishFunctions gives every function a name of its own: its symbol's, that of
+// its OpName, that of its entry point, or its ID.
+func (m *Module) finishFunctions() {
+	taken := func(i int, name string) bool {
+		if _, ok := m.byName[name]; ok || name == "" {
+			return false
+		}
+		m.functions[i].name, m.byName[name] = name, i
+		return true
+	}
+	for _, names := range []map[uint32]string{m.linkage, m.names, m.entries} {
+		for i := range m.functions {
+			if f := &m.functions[i]; f.name == "" {
+				taken(i, names[f.id])
+			}
+		}
+	}
+	for i := range m.functions {
+		if f := &m.functions[i]; f.name == "" {
+			f.name = idText(f.id)
+		}
+	}
+}
+
+// functionOf finds the function that holds a word, OpFunction included; nil: none
+// does.
+func (m *Module) functionOf(at uint32) *function {
+	i := sort.Search(len(m.functions), func(i int) bool { return m.functions[i].end > at })
+	if i < len(m.functions) && m.functions[i].at <= at {
+		return &m.functions[i]
+	}
+	return nil
+}
+
+func idText(id uint32) string { return fmt.Sprintf("%%%d", id) }
+
+// constant is the number of an OpConstant of an integer type.
+func (m *Module) constant(id uint32) (v uint64, signed, ok bool) {
+	at, ok := m.defs[id]
+	if !ok {
+		return 0, false, false
+	}
+	op, end := m.instruction(at)
+	if op != opConstant {
+		return 0, false, false
+	}
+	typeAt, ok := m.defs[m.words[at+1]]
+	if !ok || uint16(m.words[typeAt]) != opTypeInt {
+		return 0, false, false
+	}
+	width, signed := m.words[typeAt+2], m.words[typeAt+3] == 1
+	switch v = uint64(m.words[at+3]); {
+	case width <= 32:
+		if signed {
+			v = uint64(int64(int32(m.words[at+3])))
+		}
+	case width <= 64 && end-at >= 5:
+		v |= uint64(m.words[at+4]) << 32
+	default:
+		return 0, false, false
+	}
+	return v, signed, true
+}
+
+// isVoid says whether an ID is that of OpTypeVoid.
+func (m *Module) isVoid(id uint32) bool {
+	at, ok := m.defs[id]
+	return ok && uint16(m.words[at]) == opTypeVoid
+}

@@ -1,0 +1,294 @@
+package spirv
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// lineState is what OpLine or DebugLine said last. OpLine names a file by an
+// OpString, DebugLine a DebugSource; 0: nothing is known.
+type lineState struct{ file, line, column uint32 }
+
+// A place is where instructions come from, as far as was said.
+type place struct {
+	scope, inlined uint32
+	lineState
+}
+
+// A step is an instruction of a function on a walk.
+type step struct {
+	index int
+	at    uint32 // the word
+	op    uint16
+	place place
+}
+
+// walk goes through the instructions of a function. A place applies to what
+// follows the instruction that says it, up to the end of the block (DebugInfo,
+// 4.7; SPIR-V, OpLine). A terminator belongs to the block that it ends.
+func (m *Module) walk(f *function, yield func(step) bool) {
+	s := step{place: place{lineState: f.line}}
+	open := false
+	for s.at = f.start; s.at < f.end; s.index++ {
+		op, end := m.instruction(s.at)
+		s.op = op
+		if op == opLabel || op == opFunctionEnd {
+			if open { // the block ended with an instruction that is not known
+				s.place = place{}
+			}
+			open = op == opLabel
+		}
+		if !yield(s) {
+			return
+		}
+		switch {
+		case op == opLine && end-s.at >= 4:
+			s.place.lineState = lineState{m.words[s.at+1], m.words[s.at+2], m.words[s.at+3]}
+		case op == opNoLine:
+			s.place.lineState = lineState{}
+		case op == opExtInst || op == opExtInstWithForwardRefsKHR:
+			m.change(&s.place, s.at)
+		case terminators[op]:
+			s.place, open = place{}, false
+		}
+		s.at = end
+	}
+}
+
+// change applies the record at a word to what holds after it.
+func (m *Module) change(p *place, at uint32) {
+	r := m.recordAt(at)
+	if r == nil {
+		return
+	}
+	switch r.Op {
+	case DebugScope:
+		p.scope, _ = r.id("Scope")
+		p.inlined, _ = r.id("InlinedAt")
+	case DebugNoScope:
+		p.scope, p.inlined = 0, 0
+	case DebugLine:
+		file, _ := r.id("Source")
+		p.lineState = lineState{file, uint32(m.line(r, "LineStart")), uint32(m.line(r, "ColumnStart"))}
+	case DebugNoLine:
+		p.lineState = lineState{}
+	}
+}
+
+// recordAt is the record at a word; nil: there is none.
+func (m *Module) recordAt(at uint32) *Record {
+	i, ok := slices.BinarySearchFunc(m.records, at, func(r Record, at uint32) int { return int(r.Offset) - int(at) })
+	if !ok {
+		return nil
+	}
+	return &m.records[i]
+}
+
+// Positions are where all instructions of all functions come from.
+func (m *Module) Positions() iter.Seq[symbol.Position] {
+	return func(yield func(symbol.Position) bool) {
+		for i := range m.functions {
+			f := &m.functions[i]
+			var last place
+			var frames []symbol.Frame
+			var scopes []string
+			more := true
+			m.walk(f, func(s step) bool {
+				if frames == nil || s.place != last {
+					frames, scopes = m.frames(f, s.place)
+					last = s.place
+				}
+				more = yield(symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.at), Frames: frames, Scopes: scopes})
+				return more
+			})
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// frames are the function at a place and those that it was inlined into.
+func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []string) {
+	first := symbol.Frame{Line: int(p.line), Column: int(p.column)}
+	first.File, first.Source = m.file(p.file)
+	scope, inlined := p.scope, p.inlined
+	for {
+		frame, id := first, ""
+		if m.find(scope) != nil {
+			id = idText(scope)
+			m.describeFrame(&frame, f, scope)
+		}
+		call := m.find(inlined)
+		if call != nil && call.Op != DebugInlinedAt {
+			call = nil
+		}
+		if call == nil && frame.Function == "" {
+			frame.Function, frame.LinkageName = f.name, f.name
+		}
+		frame.Inlined = call != nil
+		frames, scopes = append(frames, frame), append(scopes, id)
+		if call == nil {
+			return frames, scopes
+		}
+		first = symbol.Frame{Line: m.line(call, "Line")}
+		scope, _ = call.id("Scope")
+		if m.find(scope) != nil {
+			first.File, first.Source = m.file(m.infos[m.byID[scope]].source)
+		}
+		if m.infos[m.byID[inlined]].cut {
+			inlined = 0
+		} else {
+			inlined, _ = call.id("Inlined")
+		}
+	}
+}
+
+// describeFrame says what function a scope is in.
+func (m *Module) describeFrame(frame *symbol.Frame, f *function, scope uint32) {
+	info := m.infos[m.byID[scope]]
+	frame.Discriminator = info.discriminator
+	if info.function < 0 {
+		return
+	}
+	function := &m.records[info.function]
+	frame.Name, frame.LinkageName = m.stringOf(function, "Name"), m.stringOf(function, "LinkageName")
+	if d, ok := m.described[f.id]; ok && d == info.function && frame.LinkageName == "" {
+		frame.LinkageName = f.name
+	}
+	frame.Function = frame.Name
+	if frame.LinkageName != "" && frame.LinkageName != frame.Name {
+		if frame.Function = symbol.Demangle(frame.LinkageName); frame.Name == "" {
+			frame.Name = frame.Function
+		}
+	}
+	frame.StartFile, _ = m.file(m.infos[info.function].source)
+	frame.StartLine = m.line(function, "Line")
+}
+
+// file is the path and the text of a file, by the ID of its DebugSource or of
+// the OpString of its name.
+func (m *Module) file(id uint32) (path, text string) {
+	if i, ok := m.texts[id]; ok {
+		return m.sources[i].Path, m.sources[i].Text
+	}
+	return m.strings[id], ""
+}
+
+// Find returns the position that a text names; see symbol.IR. An ID of a function
+// stands for its first instruction.
+func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
+	name, offset, counted := cutPosition(text)
+	if !counted && !strings.HasPrefix(text, "%") {
+		if at, err := parseNumber(text, hex); err == nil {
+			return m.findWord(at)
+		}
+	}
+	f := m.findFunction(name)
+	switch {
+	case f != nil:
+		return m.findInstruction(f, offset)
+	case strings.HasPrefix(text, "%"):
+		id, err := strconv.ParseUint(text[1:], 10, 32)
+		if err != nil {
+			break
+		}
+		at, ok := m.defs[uint32(id)]
+		if !ok {
+			return symbol.Position{}, fmt.Errorf("%s is not the result of an instruction", text)
+		}
+		return m.findWord(uint64(at))
+	}
+	return symbol.Position{}, fmt.Errorf("expected FUNCTION+INSTRUCTION of a function of the module, %%ID of a result, or the offset of a word")
+}
+
+// cutPosition takes FUNCTION+INSTRUCTION apart. The last + counts: names may have
+// others.
+func cutPosition(text string) (name string, instruction uint64, ok bool) {
+	if i := strings.LastIndexByte(text, '+'); i > 0 {
+		if n, err := parseNumber(text[i+1:], false); err == nil {
+			return text[:i], n, true
+		}
+	}
+	return text, 0, false
+}
+
+// parseNumber reads a decimal number, or a hexadecimal one behind 0x or where
+// hex says so.
+func parseNumber(text string, hex bool) (uint64, error) {
+	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+		return strconv.ParseUint(digits, 16, 64)
+	}
+	base := 10
+	if hex {
+		base = 16
+	}
+	return strconv.ParseUint(text, base, 64)
+}
+
+// findFunction finds a function by its name, its ID, that of its entry point, or
+// the source's name where one function only has it.
+func (m *Module) findFunction(name string) *function {
+	if i, ok := m.byName[name]; ok {
+		return &m.functions[i]
+	}
+	var found *function
+	for i := range m.functions {
+		f := &m.functions[i]
+		if idText(f.id) == name {
+			return f
+		}
+		d, ok := m.described[f.id]
+		if !ok {
+			continue
+		}
+		if r := &m.records[d]; m.stringOf(r, "Name") == name || m.stringOf(r, "LinkageName") == name {
+			if found != nil {
+				return nil
+			}
+			found = f
+		}
+	}
+	return found
+}
+
+func (m *Module) findInstruction(f *function, index uint64) (p symbol.Position, err error) {
+	if index >= uint64(f.count) {
+		return p, fmt.Errorf("function %s has instructions 0 to %d", f.name, f.count-1)
+	}
+	return m.find1(f, func(s step) bool { return uint64(s.index) == index }), nil
+}
+
+// findWord finds the instruction that holds a word. OpFunction stands for the
+// first instruction.
+func (m *Module) findWord(at uint64) (p symbol.Position, err error) {
+	if at >= uint64(len(m.words)) {
+		return p, fmt.Errorf("word 0x%x, expected one of the %d of the module", at, len(m.words))
+	}
+	f := m.functionOf(uint32(at))
+	if f == nil || f.count == 0 {
+		return p, fmt.Errorf("word 0x%x is in no function", at)
+	}
+	return m.find1(f, func(s step) bool {
+		_, end := m.instruction(s.at)
+		return uint64(end) > at
+	}), nil
+}
+
+// find1 is the position of the first instruction of a function that is asked for.
+func (m *Module) find1(f *function, is func(step) bool) (p symbol.Position) {
+	m.walk(f, func(s step) bool {
+		if !is(s) {
+			return true
+		}
+		p = symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.at)}
+		p.Frames, p.Scopes = m.frames(f, s.place)
+		return false
+	})
+	return p
+}

@@ -1,0 +1,330 @@
+package spirv
+
+import (
+	"iter"
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A Record is an instruction of a set of debug information.
+type Record struct {
+	ID     uint32
+	Op     Op
+	Offset uint32 // the word at which it begins
+	Set    *Set
+	// Layout says what the operands are; nil: the set has no such instruction.
+	Layout *Layout
+	// Operands are the words as they stand in the module.
+	Operands []uint32
+}
+
+// record adds a record. Its layout is chosen when all are there.
+func (m *Module) record(set *Set, at, end uint32) {
+	w := m.words[at:end]
+	r := Record{ID: w[2], Op: Op(w[4]), Offset: at, Set: set, Operands: w[5:len(w):len(w)], Layout: set.layouts[Op(w[4])]}
+	if m.defs[r.ID] == at {
+		m.byID[r.ID] = len(m.records)
+	}
+	m.records = append(m.records, r)
+}
+
+// checkRecords chooses layouts, and says what does not fit them.
+func (m *Module) checkRecords() {
+	for i := range m.records {
+		r := &m.records[i]
+		if r.Layout == nil {
+			m.problem(r.Offset, "instruction %d of %s, which has none of that number", r.Op, r.Set.Name)
+			continue
+		}
+		if !m.fits(r, r.Layout) {
+			for _, other := range r.Set.others[r.Op] {
+				if m.fits(r, other) {
+					r.Layout = other
+					r.Op = r.Set.opOf(other)
+					break
+				}
+			}
+		}
+		least, most := r.Layout.required(), r.Layout.most()
+		switch n := len(r.Operands); {
+		case n < least:
+			m.problem(r.Offset, "%s with %d operands, expected %d or more", r.Layout.Name, n, least)
+		case most >= 0 && n > most:
+			m.problem(r.Offset, "%s with %d operands, expected at most %d", r.Layout.Name, n, most)
+		}
+		m.checkReferences(r)
+	}
+	for i := range m.records {
+		switch r := &m.records[i]; r.Op {
+		case DebugFunction:
+			if f, ok := r.id("Function"); ok && m.opcode(f) == opFunction {
+				m.describe(f, i)
+			}
+		case DebugFunctionDefinition:
+			function, _ := r.id("Function")
+			definition, _ := r.id("Definition")
+			if d, ok := m.byID[function]; ok && m.records[d].Op == DebugFunction {
+				m.describe(definition, d)
+			}
+		}
+	}
+}
+
+// opOf is the number of the instruction that a layout of translatorRows or
+// grammarRows stands for.
+func (s *Set) opOf(l *Layout) Op {
+	for op, own := range s.layouts {
+		if own.Name == l.Name {
+			return op
+		}
+	}
+	return l.Op
+}
+
+func (m *Module) describe(function uint32, record int) {
+	if _, ok := m.described[function]; !ok {
+		m.described[function] = record
+	}
+}
+
+// opcode is that of the instruction of a result; 0: there is none.
+func (m *Module) opcode(id uint32) uint16 {
+	if at, ok := m.defs[id]; ok {
+		return uint16(m.words[at])
+	}
+	return 0
+}
+
+// fits says whether a layout can be that of a record, by the number of operands
+// and by what those refer to that can be told from others.
+func (m *Module) fits(r *Record, l *Layout) bool {
+	if most := l.most(); len(r.Operands) < l.required() || most >= 0 && len(r.Operands) > most {
+		return false
+	}
+	for i, p := range l.Parameters {
+		if i >= len(r.Operands) || p.Kind != Ref || p.Repeated {
+			break
+		}
+		op, isRecord := m.recordOp(r.Operands[i])
+		if isRecord && op == DebugInfoNone {
+			continue
+		}
+		_, isString := m.strings[r.Operands[i]]
+		ok := true
+		switch p.Name {
+		case "Name", "TemplateName":
+			ok = isString
+		case "Source":
+			ok = isRecord && op == DebugSource || isString && r.Set.layouts[DebugSource] == nil
+		case "Expression":
+			ok = isRecord && op == DebugExpression
+		case "Parent":
+			ok = isRecord
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// recordOp is the instruction of the record of an ID.
+func (m *Module) recordOp(id uint32) (Op, bool) {
+	if i, ok := m.byID[id]; ok {
+		return m.records[i].Op, true
+	}
+	return 0, false
+}
+
+// checkReferences says which operands refer to nothing.
+func (m *Module) checkReferences(r *Record) {
+	for i, word := range r.Operands {
+		p, ok := r.parameter(i)
+		if !ok || p.Kind != Ref && p.Kind != EnumeratorPairs && !r.Set.Constants {
+			continue
+		}
+		if !m.valid(word) {
+			m.problem(r.Offset, "%s: %s is %%%d, expected an ID from 1 to the bound of %d", r.Layout.Name, p.Name, word, m.bound)
+		} else if _, ok := m.defs[word]; !ok {
+			m.problem(r.Offset, "%s: %s is %%%d, which is not defined", r.Layout.Name, p.Name, word)
+		}
+	}
+}
+
+// parameter is what the operand at a place is; ok is false where the layout has
+// none there.
+func (r *Record) parameter(i int) (p Parameter, ok bool) {
+	if r.Layout == nil {
+		return p, false
+	}
+	ps := r.Layout.Parameters
+	switch {
+	case i < len(ps):
+		return ps[i], true
+	case len(ps) > 0 && ps[len(ps)-1].Repeated:
+		return ps[len(ps)-1], true
+	}
+	return p, false
+}
+
+// word is the operand of a name; ok is false where the record has none.
+func (r *Record) word(name string) (w uint32, ok bool) {
+	if r.Layout == nil {
+		return 0, false
+	}
+	if i := r.Layout.find(name); i >= 0 && i < len(r.Operands) {
+		return r.Operands[i], true
+	}
+	return 0, false
+}
+
+// id is word of an operand that is an ID.
+func (r *Record) id(name string) (uint32, bool) { return r.word(name) }
+
+// rest is the repeated operand of a name.
+func (r *Record) rest(name string) []uint32 {
+	if r.Layout == nil {
+		return nil
+	}
+	if i := r.Layout.find(name); i >= 0 && i < len(r.Operands) {
+		return r.Operands[i:]
+	}
+	return nil
+}
+
+// number is the operand of a name that is a number, an enumeration or flags: a
+// literal, or the constant that the operand refers to.
+func (m *Module) number(r *Record, name string) (uint64, bool) {
+	w, ok := r.word(name)
+	if !ok {
+		return 0, false
+	}
+	return m.numberOf(r.Set, w)
+}
+
+func (m *Module) numberOf(set *Set, w uint32) (uint64, bool) {
+	if !set.Constants {
+		return uint64(w), true
+	}
+	v, _, ok := m.constant(w)
+	return v, ok
+}
+
+// line is a number that counts lines or columns; 0: unknown.
+func (m *Module) line(r *Record, name string) int {
+	v, ok := m.number(r, name)
+	if !ok || v > 1<<31-1 {
+		return 0
+	}
+	return int(v)
+}
+
+// size is the value of a constant that an operand refers to.
+func (m *Module) size(r *Record, name string) (uint64, bool) {
+	w, ok := r.id(name)
+	if !ok {
+		return 0, false
+	}
+	v, _, ok := m.constant(w)
+	return v, ok
+}
+
+// name is the string that an operand refers to; "" where it refers to none.
+func (m *Module) stringOf(r *Record, name string) string {
+	w, _ := r.id(name)
+	return m.strings[w]
+}
+
+// target is the record that an operand refers to; nil where there is none, or
+// where it is DebugInfoNone.
+func (m *Module) target(r *Record, name string) *Record {
+	w, _ := r.id(name)
+	return m.find(w)
+}
+
+// find is the record of an ID; nil where there is none, or where it is
+// DebugInfoNone.
+func (m *Module) find(id uint32) *Record {
+	if i, ok := m.byID[id]; ok && m.records[i].Op != DebugInfoNone {
+		return &m.records[i]
+	}
+	return nil
+}
+
+// DebugRecords are the records as they stand in the module.
+func (m *Module) DebugRecords() []Record { return m.records }
+
+// Records are the records with their operands by name.
+func (m *Module) Records() iter.Seq[symbol.Record] {
+	return func(yield func(symbol.Record) bool) {
+		for i := range m.records {
+			if !yield(m.plain(&m.records[i])) {
+				return
+			}
+		}
+	}
+}
+
+// plain is a record as a symbol.Record. A repeated operand is a list.
+func (m *Module) plain(r *Record) symbol.Record {
+	out := symbol.Record{ID: idText(r.ID), Offset: uint64(r.Offset)}
+	if r.Layout == nil {
+		out.Kind = r.Set.Name + " " + strconv.FormatUint(uint64(r.Op), 10)
+		for _, w := range r.Operands {
+			out.Operands = append(out.Operands, symbol.Operand{Name: "Word", Value: uint64(w)})
+		}
+		return out
+	}
+	out.Kind = r.Layout.Name
+	for i, w := range r.Operands {
+		p, ok := r.parameter(i)
+		if !ok {
+			p = Parameter{Name: "Unexpected", Kind: Number}
+		}
+		value, text, hasText := m.operand(r, p, i, w)
+		switch {
+		case p.Kind == EnumeratorPairs:
+			name := "Value"
+			if (i-r.Layout.find(p.Name))%2 != 0 {
+				name = "Name"
+			}
+			out.Operands = append(out.Operands, symbol.Operand{Name: name, Value: value, Text: text, HasText: hasText})
+		default:
+			out.Operands = append(out.Operands, symbol.Operand{Name: p.Name, Value: value, Text: text, HasText: hasText})
+		}
+	}
+	return out
+}
+
+// operand is the value of an operand, and the text of what it refers to.
+func (m *Module) operand(r *Record, p Parameter, i int, w uint32) (value any, text string, hasText bool) {
+	kind := p.Kind
+	if kind == operationOperands {
+		kind = Number
+	}
+	if kind == Ref || kind == EnumeratorPairs || r.Set.Constants {
+		if s, ok := m.strings[w]; ok {
+			return idText(w), s, true
+		}
+		v, signed, ok := m.constant(w)
+		switch {
+		case !ok:
+			return idText(w), "", false
+		case kind != Ref && kind != EnumeratorPairs && kind != Number:
+			text, _ = r.Set.enumText(kind, v)
+		case signed:
+			text = strconv.FormatInt(int64(v), 10)
+		default:
+			text = strconv.FormatUint(v, 10)
+		}
+		return idText(w), text, true
+	}
+	if kind == Number {
+		return uint64(w), "", false
+	}
+	if name, ok := r.Set.enumText(kind, uint64(w)); ok {
+		return name, "", false
+	}
+	return uint64(w), "", false
+}

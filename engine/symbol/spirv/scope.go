@@ -1,0 +1,129 @@
+package spirv
+
+// A scopeInfo is what follows from what is around a record.
+type scopeInfo struct {
+	function      int    // the DebugFunction that the scope is in, a record; -1: none
+	source        uint32 // the file, as Module.file takes it; 0: unknown
+	discriminator uint64 // of the innermost DebugLexicalBlockDiscriminator
+	depth         int    // of a chain of calls; 0: not known yet
+	// cut says that what a DebugInlinedAt was inlined into is left out.
+	cut bool
+}
+
+// resolveScopes follows the parents of every scope, and the calls that calls were
+// inlined with, once.
+func (m *Module) resolveScopes() {
+	m.infos = make([]scopeInfo, len(m.records))
+	const (
+		unseen = iota
+		onPath
+		done
+	)
+	state := make([]uint8, len(m.records))
+	var path []int
+	for i := range m.records {
+		path = path[:0]
+		parent := -1
+		for at := i; at >= 0; {
+			if state[at] == done {
+				parent = at
+				break
+			}
+			if state[at] == onPath {
+				r := &m.records[at]
+				m.problem(r.Offset, "%s %%%d is around itself, expected no cycle of parents", r.Layout.Name, r.ID)
+				break
+			}
+			state[at] = onPath
+			path = append(path, at)
+			at = m.parent(at)
+		}
+		for n := len(path) - 1; n >= 0; n-- {
+			at := path[n]
+			m.infos[at] = m.infoIn(at, parent)
+			state[at], parent = done, at
+		}
+	}
+	for i := range m.records {
+		if m.records[i].Op == DebugInlinedAt {
+			m.resolveCalls(i)
+		}
+	}
+}
+
+// parent is the record around a scope; -1: none. What is around a function is of
+// no function.
+func (m *Module) parent(i int) int {
+	r := &m.records[i]
+	switch r.Op {
+	case DebugLexicalBlock, DebugLexicalBlockDiscriminator, DebugFunction, DebugFunctionDeclaration, DebugTypeComposite,
+		DebugLocalVariable, DebugGlobalVariable:
+		if id, ok := r.id("Parent"); ok {
+			if at, ok := m.byID[id]; ok && m.records[at].Op != DebugInfoNone {
+				return at
+			}
+		}
+	}
+	return -1
+}
+
+// infoIn is what is known of a record from itself and from what is around it.
+func (m *Module) infoIn(i, parent int) scopeInfo {
+	r := &m.records[i]
+	info := scopeInfo{function: -1}
+	if parent >= 0 {
+		around := m.infos[parent]
+		info.function, info.source, info.discriminator = around.function, around.source, around.discriminator
+	}
+	switch r.Op {
+	case DebugFunction:
+		info.function, info.discriminator = i, 0
+	case DebugLexicalBlockDiscriminator:
+		info.discriminator, _ = m.number(r, "Discriminator")
+	}
+	if w, ok := r.id("Source"); ok {
+		if _, known := m.texts[w]; known || m.strings[w] != "" {
+			info.source = w
+		}
+	}
+	return info
+}
+
+// resolveCalls cuts a chain of calls where it comes back to itself or is too
+// deep.
+func (m *Module) resolveCalls(i int) {
+	var path []int
+	depth := 0
+	for at := i; at >= 0; {
+		info := &m.infos[at]
+		if info.depth > 0 {
+			depth = info.depth
+			break
+		}
+		if info.depth < 0 {
+			last := path[len(path)-1]
+			m.infos[last].cut = true
+			r := &m.records[last]
+			m.problem(r.Offset, "DebugInlinedAt %%%d was inlined into itself, expected no cycle", r.ID)
+			break
+		}
+		info.depth = -1
+		path = append(path, at)
+		next, _ := m.records[at].id("Inlined")
+		if n, ok := m.byID[next]; ok && m.records[n].Op == DebugInlinedAt {
+			at = n
+		} else {
+			at = -1
+		}
+	}
+	for n := len(path) - 1; n >= 0; n-- {
+		info := &m.infos[path[n]]
+		if depth == maxChain {
+			r := &m.records[path[n]]
+			m.problem(r.Offset, "DebugInlinedAt %%%d is inlined more than %d deep", r.ID, maxChain)
+			info.cut, depth = true, 0
+		}
+		depth++
+		info.depth = depth
+	}
+}

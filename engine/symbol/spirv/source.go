@@ -1,0 +1,161 @@
+package spirv
+
+import (
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// checksumPrefix begins the text of a DebugSource that the LLVM/SPIR-V
+// translator writes a checksum to, "//__CSK_MD5:HEX".
+const checksumPrefix = "//__CSK_"
+
+// readSources collects the source files: those of DebugSource, and those that
+// OpSource names.
+func (m *Module) readSources() {
+	more := continued{Module: m, index: -1}
+	for i := range m.records {
+		switch r := &m.records[i]; r.Op {
+		case DebugSource:
+			more.begin(-1)
+			if _, ok := m.byID[r.ID]; !ok {
+				break
+			}
+			s := symbol.SourceFile{ID: idText(r.ID), Path: m.stringOf(r, "File")}
+			if text, ok := r.id("Text"); ok {
+				s.Text, s.HasText = m.strings[text], m.strings[text] != ""
+			}
+			s.Text, s.Checksum = cutChecksum(s.Text)
+			s.HasText = s.HasText && (s.Text != "" || s.Checksum == "")
+			m.texts[r.ID] = len(m.sources)
+			m.sources = append(m.sources, s)
+			more.begin(len(m.sources) - 1)
+		case DebugSourceContinued:
+			if more.index < 0 {
+				m.problem(r.Offset, "DebugSourceContinued without a DebugSource before")
+				break
+			}
+			more.add(r.Offset, m.stringOf(r, "Text"))
+		}
+	}
+	more.finish()
+	m.readOpSources()
+	// A DebugSource without text has that of the OpSource of its file.
+	texts := map[string]string{}
+	for _, s := range m.sources {
+		if s.HasText {
+			texts[s.Path] = s.Text
+		}
+	}
+	for i := range m.sources {
+		if s := &m.sources[i]; !s.HasText {
+			s.Text, s.HasText = texts[s.Path], texts[s.Path] != ""
+		}
+	}
+}
+
+// A continued text is put together from many strings; all texts together have at
+// most as many bytes as the module.
+type continued struct {
+	*Module
+	text  strings.Builder
+	used  int
+	index int // of the source; -1: none
+}
+
+func (c *continued) begin(source int) {
+	c.finish()
+	c.index = source
+	c.text.Reset()
+	if source >= 0 {
+		c.text.WriteString(c.sources[source].Text)
+	}
+}
+
+func (c *continued) add(at uint32, s string) {
+	if c.used += len(s); c.used > 4*len(c.words) {
+		c.problem(at, "source text of %d bytes in parts, expected at most the %d of the module", c.used, 4*len(c.words))
+		return
+	}
+	c.text.WriteString(s)
+	c.sources[c.index].HasText = true
+}
+
+func (c *continued) finish() {
+	if c.index >= 0 {
+		c.sources[c.index].Text = c.text.String()
+	}
+}
+
+// readOpSources reads every OpSource that names a file.
+func (m *Module) readOpSources() {
+	more := continued{Module: m, index: -1}
+	defer more.finish()
+	for at, total := uint32(headerWords), uint32(len(m.words)); at < total; {
+		op, n := uint16(m.words[at]), m.words[at]>>16
+		if n == 0 || n > total-at || op == opFunction {
+			return
+		}
+		switch end := at + n; {
+		case op == opSource && n >= 4:
+			file := m.words[at+3]
+			var text string
+			if n > 4 {
+				text = m.literal(at+4, end, "OpSource")
+			}
+			i, ok := m.texts[file]
+			if !ok {
+				i = len(m.sources)
+				m.texts[file] = i
+				m.sources = append(m.sources, symbol.SourceFile{ID: idText(file), Path: m.strings[file]})
+			}
+			if !m.sources[i].HasText {
+				m.sources[i].Text, m.sources[i].HasText = text, n > 4
+			}
+			more.begin(i)
+		case op == opSource:
+			more.begin(-1)
+		case op == opSourceContinued && more.index >= 0 && n >= 2:
+			more.add(at, m.literal(at+1, end, "OpSourceContinued"))
+		}
+		at += n
+	}
+}
+
+// cutChecksum takes the checksum off the text of a DebugSource.
+func cutChecksum(text string) (rest, checksum string) {
+	sum, ok := strings.CutPrefix(text, checksumPrefix)
+	if !ok {
+		return text, ""
+	}
+	sum, rest, _ = strings.Cut(sum, "\n")
+	return rest, sum
+}
+
+// Sources are the source files that the module names.
+func (m *Module) Sources() []symbol.SourceFile { return m.sources }
+
+// Macros are those of DebugMacroDef and DebugMacroUndef, in the module's order.
+func (m *Module) Macros() []symbol.Macro {
+	var list []symbol.Macro
+	for i := range m.records {
+		r := &m.records[i]
+		macro := symbol.Macro{ID: idText(r.ID), Line: m.line(r, "Line")}
+		if source, ok := r.id("Source"); ok {
+			macro.File, _ = m.file(source)
+		}
+		switch r.Op {
+		case DebugMacroDef:
+			macro.Name, macro.Value = m.stringOf(r, "Name"), m.stringOf(r, "Value")
+		case DebugMacroUndef:
+			macro.Undef = true
+			if d := m.target(r, "Macro"); d != nil && d.Op == DebugMacroDef {
+				macro.Name = m.stringOf(d, "Name")
+			}
+		default:
+			continue
+		}
+		list = append(list, macro)
+	}
+	return list
+}
