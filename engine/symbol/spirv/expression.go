@@ -165,8 +165,8 @@ func (m *Module) expression(r *Record) (bytes []byte, part fragmentRange, err er
 	}
 	if part.is {
 		if part.offset > 0 {
-			// The undefined part in front lies below what is described.
-			text = append([]string{fmt.Sprintf("LLVM_undefined; bit_piece %d 0; swap", part.offset)}, text...)
+			// The undefined part in front comes first; what is described lies below it.
+			text = append(text, fmt.Sprintf("LLVM_undefined; bit_piece %d 0; over", part.offset))
 		}
 		text = append(text, fmt.Sprintf("bit_piece %d 0", part.size))
 	}

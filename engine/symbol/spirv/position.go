@@ -43,7 +43,11 @@ func (m *Module) walk(f *function, yield func(step) bool) {
 			}
 			open = op == opLabel
 		}
-		if !yield(s) {
+		said := s
+		if m.saysPlace(op, s.at) {
+			said.place = place{}
+		}
+		if !yield(said) {
 			return
 		}
 		switch {
@@ -58,6 +62,20 @@ func (m *Module) walk(f *function, yield func(step) bool) {
 		}
 		s.at = end
 	}
+}
+
+// saysPlace tells instructions that say where others come from. They come from
+// nowhere themselves: between two of them scope and line may not belong together.
+func (m *Module) saysPlace(op uint16, at uint32) bool {
+	switch op {
+	case opLine, opNoLine:
+		return true
+	case opExtInst, opExtInstWithForwardRefsKHR:
+		if r := m.recordAt(at); r != nil {
+			return r.Op == DebugScope || r.Op == DebugNoScope || r.Op == DebugLine || r.Op == DebugNoLine
+		}
+	}
+	return false
 }
 
 // change applies the record at a word to what holds after it.

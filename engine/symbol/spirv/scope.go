@@ -55,10 +55,14 @@ func (m *Module) resolveScopes() {
 // no function.
 func (m *Module) parent(i int) int {
 	r := &m.records[i]
+	name := "Parent"
 	switch r.Op {
+	case DebugTypeTemplate: // compilers give it where its target stands
+		name = "Target"
+		fallthrough
 	case DebugLexicalBlock, DebugLexicalBlockDiscriminator, DebugFunction, DebugFunctionDeclaration, DebugTypeComposite,
 		DebugLocalVariable, DebugGlobalVariable:
-		if id, ok := r.id("Parent"); ok {
+		if id, ok := r.id(name); ok {
 			if at, ok := m.byID[id]; ok && m.records[at].Op != DebugInfoNone {
 				return at
 			}
