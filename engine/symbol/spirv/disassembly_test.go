@@ -3,15 +3,22 @@ package spirv
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
+// compilation keeps what compilers made of testdata.
+var compilation map[string][]byte
+
 // compiled are modules that compilers make of testdata, by name.
 func compiled(t testing.TB) map[string][]byte {
 	t.Helper()
+	if compilation != nil {
+		return maps.Clone(compilation)
+	}
 	dir := t.TempDir()
 	list := map[string][]byte{}
 	for _, c := range []struct{ name, std string }{{"kernel.cl", "CL2.0"}, {"calls.cl", "CL2.0"}, {"kernel.clcpp", "clc++2021"}, {"templates.clcpp", "clc++2021"}} {
@@ -43,6 +50,7 @@ func compiled(t testing.TB) map[string][]byte {
 		run(t, "glslangValidator", "-V", "-g", filepath.Join("testdata", name), "-o", out)
 		list[name+".lines"] = read(t, out)
 	}
+	compilation = maps.Clone(list)
 	return list
 }
 

@@ -252,6 +252,9 @@ func parseNumber(text string, hex bool) (uint64, error) {
 // findFunction finds a function by its name, its ID, that of its entry point, or
 // the source's name where one function only has it.
 func (m *Module) findFunction(name string) *function {
+	if name == "" {
+		return nil
+	}
 	if i, ok := m.byName[name]; ok {
 		return &m.functions[i]
 	}

@@ -234,6 +234,9 @@ func TestSetsAgree(t *testing.T) {
 		var chains []string
 		for p := range m.Positions() {
 			op, _ := m.instruction(uint32(p.Offset))
+			if r := m.recordAt(uint32(p.Offset)); r != nil && r.Op == DebugFunctionDefinition {
+				continue
+			}
 			if m.saysPlace(op, uint32(p.Offset)) || op == opLabel || op == opVariable || op == opFunctionParameter {
 				continue
 			}
