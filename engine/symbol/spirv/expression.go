@@ -140,7 +140,7 @@ func (m *Module) Expression(r *Record) ([]byte, error) {
 
 func (m *Module) expression(r *Record) (bytes []byte, part fragmentRange, err error) {
 	if r.Op != DebugExpression {
-		return nil, part, fmt.Errorf("%%%d is %s, expected DebugExpression", r.ID, r.Layout.Name)
+		return nil, part, fmt.Errorf("%%%d is %s, expected DebugExpression", r.ID, r.name())
 	}
 	ids := r.rest("Operations")
 	if len(ids) > maxOperations {

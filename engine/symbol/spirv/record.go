@@ -168,6 +168,14 @@ func (r *Record) parameter(i int) (p Parameter, ok bool) {
 	return p, false
 }
 
+// name is the instruction's name, or its set and number where it has none.
+func (r *Record) name() string {
+	if r.Layout == nil {
+		return r.Set.Name + " " + strconv.FormatUint(uint64(r.Op), 10)
+	}
+	return r.Layout.Name
+}
+
 // word is the operand of a name; ok is false where the record has none.
 func (r *Record) word(name string) (w uint32, ok bool) {
 	if r.Layout == nil {
@@ -220,17 +228,7 @@ func (m *Module) line(r *Record, name string) int {
 	return int(v)
 }
 
-// size is the value of a constant that an operand refers to.
-func (m *Module) size(r *Record, name string) (uint64, bool) {
-	w, ok := r.id(name)
-	if !ok {
-		return 0, false
-	}
-	v, _, ok := m.constant(w)
-	return v, ok
-}
-
-// name is the string that an operand refers to; "" where it refers to none.
+// stringOf is the string that an operand refers to; "" where it refers to none.
 func (m *Module) stringOf(r *Record, name string) string {
 	w, _ := r.id(name)
 	return m.strings[w]
@@ -266,39 +264,34 @@ func (m *Module) Records() iter.Seq[symbol.Record] {
 	}
 }
 
-// plain is a record as a symbol.Record. A repeated operand is a list.
+// plain is a record as a symbol.Record. A repeated operand comes as often as it is
+// there.
 func (m *Module) plain(r *Record) symbol.Record {
 	out := symbol.Record{ID: idText(r.ID), Offset: uint64(r.Offset)}
+	out.Kind = r.name()
 	if r.Layout == nil {
-		out.Kind = r.Set.Name + " " + strconv.FormatUint(uint64(r.Op), 10)
 		for _, w := range r.Operands {
 			out.Operands = append(out.Operands, symbol.Operand{Name: "Word", Value: uint64(w)})
 		}
 		return out
 	}
-	out.Kind = r.Layout.Name
 	for i, w := range r.Operands {
 		p, ok := r.parameter(i)
 		if !ok {
 			p = Parameter{Name: "Unexpected", Kind: Number}
 		}
-		value, text, hasText := m.operand(r, p, i, w)
-		switch {
-		case p.Kind == EnumeratorPairs:
-			name := "Value"
-			if (i-r.Layout.find(p.Name))%2 != 0 {
-				name = "Name"
-			}
-			out.Operands = append(out.Operands, symbol.Operand{Name: name, Value: value, Text: text, HasText: hasText})
-		default:
-			out.Operands = append(out.Operands, symbol.Operand{Name: p.Name, Value: value, Text: text, HasText: hasText})
+		value, text, hasText := m.operand(r, p, w)
+		name := p.Name
+		if p.Kind == EnumeratorPairs {
+			name = []string{"Value", "Name"}[(i-r.Layout.find(p.Name))%2]
 		}
+		out.Operands = append(out.Operands, symbol.Operand{Name: name, Value: value, Text: text, HasText: hasText})
 	}
 	return out
 }
 
 // operand is the value of an operand, and the text of what it refers to.
-func (m *Module) operand(r *Record, p Parameter, i int, w uint32) (value any, text string, hasText bool) {
+func (m *Module) operand(r *Record, p Parameter, w uint32) (value any, text string, hasText bool) {
 	kind := p.Kind
 	if kind == operationOperands {
 		kind = Number

@@ -31,7 +31,7 @@ func (m *Module) resolveScopes() {
 			}
 			if state[at] == onPath {
 				r := &m.records[at]
-				m.problem(r.Offset, "%s %%%d is around itself, expected no cycle of parents", r.Layout.Name, r.ID)
+				m.problem(r.Offset, "%s %%%d is around itself, expected no cycle of parents", r.name(), r.ID)
 				break
 			}
 			state[at] = onPath
