@@ -15,20 +15,20 @@ import (
 func newDumpIR(g *globals, format, name string) *cobra.Command {
 	return &cobra.Command{
 		Use:   format + " FILE",
-		Short: "Print the debug information of a " + name + " module",
-		Long: `Print the debug information of a ` + name + ` module: its records; for every
+		Short: "Print the debug information of " + name,
+		Long: `Print the debug information of a module of ` + name + `: its records; for every
 instruction the source position, with the calls that were inlined; variables
 with where they are while instructions run; macros and source files.`,
 		Example: `  unwindd dump ` + format + ` kernel` + irSuffixes[format] + `
   unwindd dump ` + format + ` kernel` + irSuffixes[format] + ` --format json`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error { return g.dumpIR(format, name, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error { return g.dumpIR(format, args[0]) },
 	}
 }
 
 var irSuffixes = map[string]string{"spirv": ".spv", "llvmir": ".ll"}
 
-func (g *globals) dumpIR(format, name, path string) error {
+func (g *globals) dumpIR(format, path string) error {
 	if err := g.checkFormat("text", "json"); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (g *globals) dumpIR(format, name, path string) error {
 	}
 	defer f.Close()
 	if f.Format() != format {
-		return fmt.Errorf("%s: %s, expected a %s module", path, f.Format(), name)
+		return fmt.Errorf("%s: a %s file, expected %s", path, f.Format(), format)
 	}
 	return object.Guard(func() error {
 		return g.write(func(w *writer) error {
