@@ -58,6 +58,7 @@ type function struct {
 	start, end uint32 // the words of its instructions
 	count      int    // of its instructions
 	line       lineState
+	marks      []walk
 }
 
 // Is tells whether data begins as a SPIR-V module does, in either byte order.
@@ -96,6 +97,7 @@ func Read(name string, data []byte) (*Module, error) {
 	m.checkRecords()
 	m.readSources()
 	m.resolveScopes()
+	m.mark()
 	m.names, m.linkage, m.entries = nil, nil, nil
 	return m, nil
 }

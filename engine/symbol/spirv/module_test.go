@@ -468,3 +468,32 @@ func TestNamesOfFunctions(t *testing.T) {
 		}
 	}
 }
+
+// In a long function a position is looked up from the middle of it, and is that
+// of the walk from its beginning.
+func TestPositionsOfALongFunction(t *testing.T) {
+	var body strings.Builder
+	body.WriteString("%l = OpLabel\n%s = OpExtInst %void %dbg DebugScope %d_f\n")
+	for i := range 5 * markEvery / 3 {
+		fmt.Fprintf(&body, "OpLine %%file %d 1\n%%x%d = OpIAdd %%int %%p0 %%c1\n", i+1, i)
+		if i%100 == 99 {
+			fmt.Fprintf(&body, "OpBranch %%l%d\n%%l%d = OpLabel\n%%s%d = OpExtInst %%void %%dbg DebugScope %%d_f %%at\n", i, i, i)
+		}
+	}
+	body.WriteString("OpReturn\n")
+	m := parseText(t, functionText("", body.String()))
+	if n := len(m.functions[0].marks); n < 4 {
+		t.Errorf("%d walks are kept", n)
+	}
+	for p := range m.Positions() {
+		for _, text := range []string{fmt.Sprintf("f+%d", p.Instruction), fmt.Sprint(p.Offset)} {
+			got, err := m.Find(text, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(p, got); diff != "" {
+				t.Fatalf("%s:\n%s", text, diff)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -28,26 +29,47 @@ type step struct {
 	place place
 }
 
-// walk goes through the instructions of a function. A place applies to what
-// follows the instruction that says it, up to the end of the block (DebugInfo,
-// 4.7; SPIR-V, OpLine). A terminator belongs to the block that it ends.
+// A walk is where a walk over a function has come to: the next instruction, and
+// what holds before it.
+type walk struct {
+	step
+	open bool // a block
+}
+
+// markEvery is how many instructions lie between two walks that are kept, from
+// which positions are looked up.
+const markEvery = 256
+
+// begin is a walk over a function.
+func (f *function) begin() walk {
+	return walk{step: step{at: f.start, place: place{lineState: f.line}}}
+}
+
+// walk goes through the instructions of a function from its first one on.
 func (m *Module) walk(f *function, yield func(step) bool) {
-	s := step{place: place{lineState: f.line}}
-	open := false
-	for s.at = f.start; s.at < f.end; s.index++ {
+	m.walkFrom(f, f.begin(), func(s step, _ walk) bool { return yield(s) })
+}
+
+// walkFrom goes through the instructions of a function; yield gets each, and the
+// walk as it was before. A place applies to what follows the instruction that
+// says it, up to the end of the block (DebugInfo, 4.7; SPIR-V, OpLine). A
+// terminator belongs to the block that it ends.
+func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
+	for ; s.at < f.end; s.index++ {
+		before := s
 		op, end := m.instruction(s.at)
 		s.op = op
 		if op == opLabel || op == opFunctionEnd {
-			if open { // the block ended with an instruction that is not known
+			if s.open { // the block ended with an instruction that is not known
 				s.place = place{}
 			}
-			open = op == opLabel
+			s.open = op == opLabel
 		}
-		said := s
+		said := s.step
 		if m.saysPlace(op, s.at) {
 			said.place = place{}
 		}
-		if !yield(said) {
+		if !yield(said, before) {
 			return
 		}
 		switch {
@@ -58,7 +80,7 @@ func (m *Module) walk(f *function, yield func(step) bool) {
 		case op == opExtInst || op == opExtInstWithForwardRefsKHR:
 			m.change(&s.place, s.at)
 		case terminators[op]:
-			s.place, open = place{}, false
+			s.place, s.open = place{}, false
 		}
 		s.at = end
 	}
@@ -282,7 +304,7 @@ func (m *Module) findInstruction(f *function, index uint64) (p symbol.Position, 
 	if index >= uint64(f.count) {
 		return p, fmt.Errorf("function %s has instructions 0 to %d", f.name, f.count-1)
 	}
-	return m.find1(f, func(s step) bool { return uint64(s.index) == index }), nil
+	return m.first(f, func(s step) bool { return uint64(s.index) >= index }), nil
 }
 
 // findWord finds the instruction that holds a word. OpFunction stands for the
@@ -295,15 +317,33 @@ func (m *Module) findWord(at uint64) (p symbol.Position, err error) {
 	if f == nil || f.count == 0 {
 		return p, fmt.Errorf("word 0x%x is in no function", at)
 	}
-	return m.find1(f, func(s step) bool {
+	return m.first(f, func(s step) bool {
 		_, end := m.instruction(s.at)
 		return uint64(end) > at
 	}), nil
 }
 
-// find1 is the position of the first instruction of a function that is asked for.
-func (m *Module) find1(f *function, is func(step) bool) (p symbol.Position) {
-	m.walk(f, func(s step) bool {
+// mark keeps walks of every function.
+func (m *Module) mark() {
+	for i := range m.functions {
+		f := &m.functions[i]
+		m.walkFrom(f, f.begin(), func(_ step, before walk) bool {
+			if before.index%markEvery == 0 {
+				f.marks = append(f.marks, before)
+			}
+			return true
+		})
+	}
+}
+
+// first is the position of the first instruction of a function that is asked for:
+// is must be true of it and of all that follow.
+func (m *Module) first(f *function, is func(step) bool) (p symbol.Position) {
+	from := f.begin()
+	if n := sort.Search(len(f.marks), func(i int) bool { return is(f.marks[i].step) }); n > 0 {
+		from = f.marks[n-1]
+	}
+	m.walkFrom(f, from, func(s step, _ walk) bool {
 		if !is(s) {
 			return true
 		}
