@@ -76,9 +76,9 @@ func modules(t testing.TB) map[string][]byte {
 	return list
 }
 
-// translator is the number of the LLVM/SPIR-V translator among the generators of
+// translatorNumber is that of the LLVM/SPIR-V translator among the generators of
 // modules.
-const translator = 6
+const translatorNumber = 6
 
 // readable is a module that spirv-dis reads to its end: it knows neither the name
 // of the legacy set nor some numbers that compilers write.
@@ -117,7 +117,7 @@ func readable(w []uint32) (out []uint32, changed int) {
 				set(6, 7)
 			case op == DebugOperation && (i[5] > 9 || i[5] == 9 && name == "DebugInfo"):
 				set(5, 0)
-			case (op == DebugTypeTemplateTemplateParameter || op == DebugTypeTemplateParameterPack) && w[2]>>16 == translator:
+			case (op == DebugTypeTemplateTemplateParameter || op == DebugTypeTemplateParameterPack) && w[2]>>16 == translatorNumber:
 				set(4, uint32(DebugTypeTemplateTemplateParameter+DebugTypeTemplateParameterPack-op))
 			case op == DebugImportedEntity && len(i) == 13:
 				// One operand more than there should be.

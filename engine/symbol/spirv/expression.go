@@ -9,15 +9,15 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// How an operation becomes one of locexpr.
-type translation uint8
+// A way is how an operation becomes one of locexpr.
+type way uint8
 
 const (
-	direct   translation = iota // it is the DW_OP_ of its text
-	fragment                    // the offset and the size in bits of the part of the variable that is described
-	convert                     // the size in bits and the encoding of the type
-	ignored                     // it says nothing of where or what the variable is
-	refused                     // it needs what a module does not have
+	direct   way = iota // it is the DW_OP_ of its text
+	fragment            // the offset and the size in bits of the part of the variable that is described
+	convert             // the size in bits and the encoding of the type
+	ignored             // it says nothing of where or what the variable is
+	refused             // it needs what a module does not have
 )
 
 // An operation is one of Debug Operations (DebugInfo, 3.6).
@@ -26,7 +26,7 @@ type operation struct {
 	text     string // of the operation of locexpr; "": DW_OP_ and name
 	operands int
 	signed   bool // the last operand is
-	how      translation
+	how      way
 }
 
 // operations are by number. DebugInfo ends with Constu, OpenCL.DebugInfo.100 and

@@ -22,28 +22,36 @@ func (m *Module) Opaque(r *Record) bool {
 const unknownType = "?"
 
 // maxTypeName bounds the name of a type, in bytes.
-const maxTypeName = 1 << 10
+const maxTypeName = 512
+
+// maxTypeParts bounds the types that one name is made of.
+const maxTypeParts = 64
 
 // TypeName is what the source language would call the type of an ID: "int*",
 // "const float[4]", "int(Outer*, int)". A part that is DebugInfoNone, or nothing
 // that describes a type, is "?".
 func (m *Module) TypeName(id uint32) string {
 	var t typeNamer
-	name := t.name(m, id, 0)
-	if len(name) > maxTypeName {
-		return strings.ToValidUTF8(name[:maxTypeName], "") + "..."
-	}
-	return name
+	return t.name(m, id)
 }
 
 // typeNamer counts how many types it named, so that one that refers to another
 // many times costs little.
 type typeNamer struct{ count int }
 
-func (t *typeNamer) name(m *Module, id uint32, depth int) string {
-	if t.count++; depth > 32 || t.count > maxChain {
+// name is the name of a type, cut where it is long.
+func (t *typeNamer) name(m *Module, id uint32) string {
+	if t.count++; t.count > maxTypeParts {
 		return "..."
 	}
+	name := t.whole(m, id)
+	if len(name) > maxTypeName {
+		return strings.ToValidUTF8(name[:maxTypeName], "") + "..."
+	}
+	return name
+}
+
+func (t *typeNamer) whole(m *Module, id uint32) string {
 	if m.isVoid(id) {
 		return "void"
 	}
@@ -56,7 +64,7 @@ func (t *typeNamer) name(m *Module, id uint32, depth int) string {
 		if !ok {
 			return unknownType
 		}
-		return t.name(m, w, depth+1)
+		return t.name(m, w)
 	}
 	named := func(otherwise string) string {
 		if s := m.stringOf(r, "Name"); s != "" {
@@ -119,10 +127,10 @@ func (t *typeNamer) name(m *Module, id uint32, depth int) string {
 	case DebugTypeFunction:
 		var parameters []string
 		for _, w := range r.rest("ParameterTypes") {
-			if t.count > maxChain {
+			if t.count > maxTypeParts {
 				break
 			}
-			parameters = append(parameters, t.name(m, w, depth+1))
+			parameters = append(parameters, t.name(m, w))
 		}
 		return base("ReturnType") + "(" + strings.Join(parameters, ", ") + ")"
 	case DebugTypePtrToMember:

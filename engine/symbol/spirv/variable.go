@@ -30,8 +30,9 @@ type change struct {
 // control can go.
 func (m *Module) Variables() []symbol.Variable {
 	ranges := map[instance][]symbol.VariableRange{}
+	t := &translator{Module: m, known: map[uint32]translation{}}
 	for i := range m.functions {
-		m.functionVariables(&m.functions[i], ranges)
+		t.functionVariables(&m.functions[i], ranges)
 	}
 	instances := map[uint32][]uint32{} // of a variable: how it was inlined
 	for key := range ranges {
@@ -113,7 +114,7 @@ func (m *Module) globalVariable(i int) symbol.Variable {
 }
 
 // variableChange reads a DebugDeclare or DebugValue.
-func (m *Module) variableChange(r *Record, inlined uint32) (c change, ok bool) {
+func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok bool) {
 	id, ok := r.id("LocalVariable")
 	v := m.find(id)
 	if !ok || v == nil {
@@ -152,16 +153,39 @@ func (m *Module) variableChange(r *Record, inlined uint32) (c change, ok bool) {
 		}
 		c.out.Members = append(c.out.Members, text)
 	}
-	e := m.target(r, "Expression")
-	if e == nil {
-		c.out.Problem = "its expression is not there"
-		return c, true
-	}
-	var err error
-	if c.out.Expression, c.part, err = m.expression(e); err != nil {
-		c.out.Problem = err.Error()
-	}
+	id, _ = r.id("Expression")
+	e := m.translate(id)
+	c.out.Expression, c.part, c.out.Problem = e.bytes, e.part, e.problem
 	return c, true
+}
+
+// A translator translates each expression once.
+type translator struct {
+	*Module
+	known map[uint32]translation
+}
+
+// A translation is a DebugExpression in locexpr.Canonical, or why there is none.
+type translation struct {
+	bytes   []byte
+	part    fragmentRange
+	problem string
+}
+
+func (m *translator) translate(id uint32) translation {
+	if t, ok := m.known[id]; ok {
+		return t
+	}
+	t := translation{problem: "its expression is not there"}
+	if e := m.find(id); e != nil {
+		var err error
+		t.problem = ""
+		if t.bytes, t.part, err = m.expression(e); err != nil {
+			t.problem = err.Error()
+		}
+	}
+	m.known[id] = t
+	return t
 }
 
 // overlaps says whether two changes are of parts of a variable that have
@@ -185,7 +209,7 @@ type block struct {
 }
 
 // functionVariables adds the ranges of a function's variables.
-func (m *Module) functionVariables(f *function, ranges map[instance][]symbol.VariableRange) {
+func (m *translator) functionVariables(f *function, ranges map[instance][]symbol.VariableRange) {
 	blocks, changes, defined := m.blocks(f)
 	byInstance := map[instance][]int{}
 	var order []instance
@@ -227,7 +251,7 @@ func (m *Module) functionVariables(f *function, ranges map[instance][]symbol.Var
 
 // blocks finds the blocks of a function, the changes of variables in them, and
 // where the values of those are computed.
-func (m *Module) blocks(f *function) (blocks []block, changes []change, defined map[uint32]definition) {
+func (m *translator) blocks(f *function) (blocks []block, changes []change, defined map[uint32]definition) {
 	byLabel := map[uint32]int{}
 	results := map[uint32]definition{} // by word
 	var targets [][]uint32
