@@ -15,24 +15,21 @@ const (
 )
 
 // A flow finds which values of one variable hold at the beginning of each block:
-// those that hold at the end of every block before it.
+// those that hold at the end of every block before it. A value does not hold
+// where a loop computes it again: on the way into the loop it was not there yet.
 type flow struct {
 	blocks  []block
 	changes []change
 	values  map[int][]int // changes of the variable, by block
-	defined map[uint32]definition
 	budget  *int
 
 	at   [][]int // of each block that was reached: the changes in force
 	seen []bool
 }
 
-// A definition is where the instruction of a result stands in a function.
-type definition struct{ block, index int }
-
 // newFlow takes the changes of one variable.
-func newFlow(blocks []block, changes []change, values []int, defined map[uint32]definition, budget *int) *flow {
-	f := &flow{blocks: blocks, changes: changes, values: map[int][]int{}, defined: defined, budget: budget}
+func newFlow(blocks []block, changes []change, values []int, budget *int) *flow {
+	f := &flow{blocks: blocks, changes: changes, values: map[int][]int{}, budget: budget}
 	for _, v := range values {
 		b := changes[v].block
 		f.values[b] = append(f.values[b], v)
@@ -95,18 +92,10 @@ func (f *flow) through(i int, in []int, ended func(v, from, to int)) []int {
 	for _, v := range in {
 		now = append(now, active{v, b.start})
 	}
-	// end tells of the end of one, and whether it lasted until then: a value that
-	// is computed again is another one.
-	end := func(a active, to int) bool {
-		d, ok := f.defined[f.changes[a.v].value]
-		again := ok && d.block == i && d.index >= a.from && d.index < to
-		if again {
-			to = d.index
-		}
+	end := func(a active, to int) {
 		if ended != nil {
 			ended(a.v, a.from, to)
 		}
-		return !again
 	}
 	for _, v := range f.values[i] {
 		c := &f.changes[v]
@@ -127,9 +116,8 @@ func (f *flow) through(i int, in []int, ended func(v, from, to int)) []int {
 	out := make([]int, 0, len(now))
 	for _, a := range now {
 		*f.budget--
-		if end(a, b.end) {
-			out = append(out, a.v)
-		}
+		end(a, b.end)
+		out = append(out, a.v)
 	}
 	slices.Sort(out)
 	return out

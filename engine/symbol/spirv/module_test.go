@@ -205,6 +205,18 @@ func TestPlacesEndWithTheBlock(t *testing.T) {
 			t.Errorf("%s:\n%s, expected\n%s", name, text, c.expected)
 		}
 	}
+	// A block that ends with an instruction that is not known has an end too.
+	w := words(assemble(t, functionText("", "%l = OpLabel\n%s1 = OpExtInst %void %dbg DebugScope %d_f\nOpLine %file 3 4\nOpUnreachable\n%m = OpLabel\nOpReturn")))
+	for at := headerWords; at < len(w); at += int(w[at] >> 16) {
+		if w[at]&0xffff == 255 {
+			w[at] = 1<<16 | 9999
+		}
+	}
+	for p := range parse(t, "unknown", module(w, binary.LittleEndian)).Positions() {
+		if c := chain(&p); p.Instruction == 4 && c != "f 3:4" || p.Instruction > 4 && c != "?" {
+			t.Errorf("a block without a known end: +%d %s", p.Instruction, c)
+		}
+	}
 	// A line before a function holds until its first block ends.
 	text := strings.Replace(functionText("", "%l = OpLabel\nOpBranch %m\n%m = OpLabel\nOpReturn"), "%f = OpFunction", "OpLine %file 5 6\n%f = OpFunction", 1)
 	m := parseText(t, text)

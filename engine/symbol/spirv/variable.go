@@ -210,7 +210,7 @@ type block struct {
 
 // functionVariables adds the ranges of a function's variables.
 func (m *translator) functionVariables(f *function, ranges map[instance][]symbol.VariableRange) {
-	blocks, changes, defined := m.blocks(f)
+	blocks, changes := m.blocks(f)
 	byInstance := map[instance][]int{}
 	var order []instance
 	for i := range changes {
@@ -239,7 +239,7 @@ func (m *translator) functionVariables(f *function, ranges map[instance][]symbol
 			}
 		}
 		if len(values) > 0 {
-			for _, s := range newFlow(blocks, changes, values, defined, &budget).spans() {
+			for _, s := range newFlow(blocks, changes, values, &budget).spans() {
 				add(&changes[s.v], s.start, s.end)
 			}
 		}
@@ -249,11 +249,9 @@ func (m *translator) functionVariables(f *function, ranges map[instance][]symbol
 	}
 }
 
-// blocks finds the blocks of a function, the changes of variables in them, and
-// where the values of those are computed.
-func (m *translator) blocks(f *function) (blocks []block, changes []change, defined map[uint32]definition) {
+// blocks finds the blocks of a function, and the changes of variables in them.
+func (m *translator) blocks(f *function) (blocks []block, changes []change) {
 	byLabel := map[uint32]int{}
-	results := map[uint32]definition{} // by word
 	var targets [][]uint32
 	current := -1
 	m.walk(f, func(s step) bool {
@@ -268,9 +266,6 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change, defi
 			return true
 		}
 		blocks[current].end = s.index + 1
-		if place := resultAt(s.op); place != 0 && place < len(w) && m.defs[w[place]] == s.at {
-			results[s.at] = definition{current, s.index}
-		}
 		if r := m.recordAt(s.at); r != nil && (r.Op == DebugDeclare || r.Op == DebugValue) {
 			if c, ok := m.variableChange(r, s.place.inlined); ok {
 				c.index, c.block = s.index, current
@@ -290,13 +285,7 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change, defi
 			}
 		}
 	}
-	defined = map[uint32]definition{}
-	for i := range changes {
-		if d, ok := results[m.defs[changes[i].value]]; ok {
-			defined[changes[i].value] = d
-		}
-	}
-	return blocks, changes, defined
+	return blocks, changes
 }
 
 // targets are the labels that a terminator may go to.
