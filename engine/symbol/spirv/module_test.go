@@ -336,6 +336,7 @@ func TestBadModules(t *testing.T) {
 		},
 		"a module that is cut":       {func(w []uint32) []uint32 { return w[:basic+3] }, "expected at most the 3 that are left", len(m.records) - 2},
 		"a result above the bound":   {func(w []uint32) []uint32 { w[basic+2] = 0x7fffffff; return w }, "result %2147483647, expected an ID from 1 to the bound of", 0},
+		"a result that is the bound": {func(w []uint32) []uint32 { w[basic+2] = w[3]; return w }, "expected an ID from 1 to the bound of", 0},
 		"a result of 0":              {func(w []uint32) []uint32 { w[basic+2] = 0; return w }, "result %0, expected an ID", 0},
 		"a result that is there":     {func(w []uint32) []uint32 { w[basic+2] = w[at(DebugTypePointer)+2]; return w }, "which is defined at word", 0},
 		"a reference above":          {func(w []uint32) []uint32 { w[basic+5] = 0xffffffff; return w }, "DebugTypeBasic: Name is %4294967295, expected an ID", 0},

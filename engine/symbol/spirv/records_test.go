@@ -229,7 +229,12 @@ func TestEveryInstructionOfTheOtherSets(t *testing.T) {
 // macros and text of the source.
 func TestSetsAgree(t *testing.T) {
 	expected := []string{"scale 8:21", "outer 7:35 < scale 8", "inner 6:32 < outer 7 < scale 8", "? 6:32", "?", "scale 8:31", "?"}
-	for _, name := range []string{"debuginfo.spvasm", "opencl.spvasm", "shader.spvasm"} {
+	inlined := map[string]string{
+		"debuginfo.spvasm": `DebugInlinedAt Line=7 Scope=DebugLexicalBlockDiscriminator Inlined=DebugInlinedAt`,
+		"opencl.spvasm":    `DebugInlinedAt Line=7 Scope=DebugLexicalBlockDiscriminator Inlined=DebugInlinedAt`,
+		"shader.spvasm":    `DebugInlinedAt Line="7" Scope=DebugLexicalBlockDiscriminator Inlined=DebugInlinedAt`,
+	}
+	for _, name := range setModules {
 		m := parseText(t, source(t, name))
 		var chains []string
 		for p := range m.Positions() {
@@ -260,9 +265,19 @@ func TestSetsAgree(t *testing.T) {
 		}
 		var variables []string
 		for _, v := range m.Variables() {
-			variables = append(variables, fmt.Sprintf("%s %s %d:%d %s %d", v.Type, v.Name, v.Line, v.Column, v.Function, v.Argument))
+			text := fmt.Sprintf("%s %s %d:%d %s %d", v.Type, v.Name, v.Line, v.Column, v.Function, v.Argument)
+			for _, r := range v.Ranges {
+				text += fmt.Sprintf(" %s %v", r.Function, r.Address)
+				if v.InlinedAt != "" {
+					text += " inlined at " + said(m, m.find(number(t, v.InlinedAt)))
+				}
+			}
+			variables = append(variables, text)
 		}
-		if diff := cmp.Diff([]string{"Box table 9:5  0", "int x 6:15 inner 1", "int y 6:24 inner 0", "const int a 7:15 outer 1", "int* volatile n 8:16 scale 1"}, variables); diff != "" {
+		if diff := cmp.Diff([]string{
+			"Box table 9:5  0  true", "int x 6:15 inner 1 scale false inlined at " + inlined[name],
+			"int y 6:24 inner 0", "const int a 7:15 outer 1 scale false", "int* volatile n 8:16 scale 1 scale true",
+		}, variables); diff != "" {
 			t.Errorf("%s: variables (-expected +read):\n%s", name, diff)
 		}
 		macros := m.Macros()
@@ -300,5 +315,27 @@ func TestTypeNames(t *testing.T) {
 	}
 	if diff := cmp.Diff(expected, got); diff != "" {
 		t.Errorf("types (-expected +named):\n%s", diff)
+	}
+}
+
+// number is the ID of a text.
+func number(t *testing.T, text string) (id uint32) {
+	t.Helper()
+	if _, err := fmt.Sscanf(text, "%%%d", &id); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return id
+}
+
+func TestChecksumsOfSources(t *testing.T) {
+	for text, expected := range map[string][2]string{
+		"":                            {"", ""},
+		"int x;\n":                    {"int x;\n", ""},
+		"//__CSK_MD5:00ff":            {"", "MD5:00ff"},
+		"//__CSK_SHA1:00ff\nint x;\n": {"int x;\n", "SHA1:00ff"},
+	} {
+		if rest, checksum := cutChecksum(text); rest != expected[0] || checksum != expected[1] {
+			t.Errorf("%q: %q and %q, expected %q", text, rest, checksum, expected)
+		}
 	}
 }
