@@ -339,3 +339,21 @@ func TestChecksumsOfSources(t *testing.T) {
 		}
 	}
 }
+
+// The text that a compiler embeds has the lines of the file.
+func TestEmbeddedTextIsTheFile(t *testing.T) {
+	list := compiled(t)
+	for _, name := range []string{"shader.comp", "calls.comp", "calls.comp.lines"} {
+		m := parse(t, name, list[name])
+		if s := m.Sources(); len(s) == 0 || s[0].Text != source(t, strings.TrimSuffix(name, ".lines")) {
+			t.Errorf("%s: sources %+v, expected the file", name, s)
+		}
+	}
+	for text, expected := range map[string]string{
+		"#line 1\nx": "#line 1\nx", "// OpModuleProcessed a\nx": "// OpModuleProcessed a\nx", "// OpModuleProcessed a\n#line 1\nx": "x", "": "",
+	} {
+		if got := cutPreamble(text); got != expected {
+			t.Errorf("%q: %q, expected %q", text, got, expected)
+		}
+	}
+}

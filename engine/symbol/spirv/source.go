@@ -40,6 +40,9 @@ func (m *Module) readSources() {
 	}
 	more.finish()
 	m.readOpSources()
+	for i := range m.sources {
+		m.sources[i].Text = cutPreamble(m.sources[i].Text)
+	}
 	// A DebugSource without text has that of the OpSource of its file.
 	texts := map[string]string{}
 	for _, s := range m.sources {
@@ -130,6 +133,26 @@ func cutChecksum(text string) (rest, checksum string) {
 	}
 	sum, rest, _ = strings.Cut(sum, "\n")
 	return rest, sum
+}
+
+// preambleLine begins each line that glslang writes before the text of a source;
+// preambleEnd is the line after which the source begins.
+const (
+	preambleLine = "// OpModuleProcessed "
+	preambleEnd  = "#line 1\n"
+)
+
+// cutPreamble takes off what a compiler wrote before a source, so that lines are
+// those of the file.
+func cutPreamble(text string) string {
+	rest := text
+	for strings.HasPrefix(rest, preambleLine) {
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
+	if source, ok := strings.CutPrefix(rest, preambleEnd); ok && len(rest) < len(text) {
+		return source
+	}
+	return text
 }
 
 // Sources are the source files that the module names.
