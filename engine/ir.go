@@ -5,6 +5,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/llvmir"
 	"github.com/unwindd/unwindd/engine/symbol/spirv"
 )
 
@@ -19,6 +20,7 @@ type irFormat struct {
 // irFormats are tried in this order.
 var irFormats = []irFormat{
 	{spirv.Is, func(path string, data []byte) (symbol.IR, error) { return spirv.Read(path, data) }},
+	{llvmir.Is, llvmir.Read},
 }
 
 // ErrNotIR says that a file is none of the intermediate representations.

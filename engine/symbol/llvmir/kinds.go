@@ -1,0 +1,306 @@
+package llvmir
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A Kind is a kind of specialized node.
+type Kind struct {
+	Name string // "DISubprogram"
+	Was  string // "MDSubprogram", in LLVM 3.7; "" of kinds that came later
+	// Tags are the DWARF tags of its descriptors in the forms before that.
+	Tags []uint64
+	// Fields are those that the document and its examples name; a node may have
+	// others.
+	Fields []string
+}
+
+// Kinds are the kinds that this package gives a meaning, those of the document
+// (LLVM r232566, "LangRef: Specialized Metadata Nodes") first. Nodes of other
+// kinds are kept with their fields.
+var Kinds = []Kind{
+	{"DICompileUnit", "MDCompileUnit", []uint64{0x11}, words("language file producer isOptimized flags runtimeVersion splitDebugFilename emissionKind enums retainedTypes subprograms globals imports")},
+	{"DIFile", "MDFile", []uint64{0x29}, words("filename directory")},
+	{"DILocation", "MDLocation", nil, words("line column scope inlinedAt")},
+	{"DIBasicType", "MDBasicType", []uint64{0x24}, words("tag name size align encoding")},
+	{"DIDerivedType", "MDDerivedType", []uint64{0x05, 0x0d, 0x0f, 0x10, 0x16, 0x1c, 0x1f, 0x26, 0x35, 0x37, 0x42}, words("tag name scope file line baseType size align offset flags extraData")},
+	{"DICompositeType", "MDCompositeType", []uint64{0x01, 0x02, 0x04, 0x13, 0x17}, words("tag name scope file line size align offset flags baseType elements runtimeLang vtableHolder templateParams identifier")},
+	{"DISubroutineType", "MDSubroutineType", []uint64{0x15}, words("types flags")},
+	{"DISubrange", "MDSubrange", []uint64{0x21}, words("count lowerBound")},
+	{"DIEnumerator", "MDEnumerator", []uint64{0x28}, words("name value")},
+	{"DITemplateTypeParameter", "MDTemplateTypeParameter", nil, words("name type")},
+	{"DITemplateValueParameter", "MDTemplateValueParameter", nil, words("tag name type value")},
+	{"DINamespace", "MDNamespace", nil, words("name scope file line")},
+	{"DIGlobalVariable", "MDGlobalVariable", []uint64{0x34}, words("name linkageName scope file line type isLocal isDefinition variable declaration")},
+	{"DISubprogram", "MDSubprogram", []uint64{0x2e}, words("name linkageName scope file line type isLocal isDefinition scopeLine containingType virtuality virtualIndex flags isOptimized function templateParams declaration variables")},
+	{"DILexicalBlock", "MDLexicalBlock", []uint64{0x0b}, words("scope file line column")},
+	{"DILexicalBlockFile", "MDLexicalBlockFile", nil, words("scope file discriminator")},
+	{"DILocalVariable", "MDLocalVariable", []uint64{0x100, 0x101}, words("tag name arg scope file line type flags")},
+	{"DIExpression", "MDExpression", nil, nil},
+	{"DIObjCProperty", "MDObjCProperty", nil, words("name file line setter getter attributes type")},
+	{"DIImportedEntity", "MDImportedEntity", nil, words("tag name scope entity line")},
+
+	{"DIGlobalVariableExpression", "", nil, words("var expr")},
+	{"DIArgList", "", nil, nil},
+	{"DILabel", "", nil, words("scope name file line column")},
+	{"DIMacro", "", nil, words("type line name value")},
+	{"DIMacroFile", "", nil, words("type line file nodes")},
+}
+
+func words(text string) []string { return strings.Fields(text) }
+
+// renamed has today's names of kinds by those of LLVM 3.7.
+var renamed = func() map[string]string {
+	names := map[string]string{}
+	for _, k := range Kinds {
+		if k.Was != "" {
+			names[k.Was] = k.Name
+		}
+	}
+	return names
+}()
+
+// kindOf is what a kind is called today.
+func kindOf(name string) string {
+	if today, ok := renamed[name]; ok {
+		return today
+	}
+	return name
+}
+
+// The forms before LLVM 3.7. A descriptor is a tuple: in LLVM 3.6 of a string,
+// which has the tag and more members with zero bytes between them, and nodes
+// (the document's DIHeader); before that of the tag and all members.
+
+// A memberKind says how a member is written there.
+type memberKind uint8
+
+const (
+	asIs       memberKind = iota // a node, a typed value, or null
+	textMember                   // a string
+	intMember                    // a number
+	boolMember                   // i1
+	encodingMember
+	lineAndArgument // the line in 24 bits, and the argument's number above it
+)
+
+// A member is a field of a descriptor.
+type member struct {
+	name string
+	kind memberKind
+}
+
+// A layout says what the members of a descriptor are.
+type layout struct {
+	kind     string
+	header   []member // of the string
+	operands []member // behind it
+	plain    []member // behind the tag, where there is no string
+}
+
+// members makes a list of members: NAME or NAME:KIND.
+func members(text string) []member {
+	var list []member
+	for _, word := range strings.Fields(text) {
+		name, kind, _ := strings.Cut(word, ":")
+		list = append(list, member{name, map[string]memberKind{
+			"": asIs, "text": textMember, "int": intMember, "bool": boolMember, "encoding": encodingMember, "line+arg": lineAndArgument,
+		}[kind]})
+	}
+	return list
+}
+
+const (
+	typeHeader = "name:text line:int size:int align:int offset:int flags:int"
+	typePlain  = "file scope name:text line:int size:int align:int offset:int flags:int "
+)
+
+// The members are those of the document, "Debug information descriptors" (the
+// part that it removes), and of its examples.
+var (
+	compileUnit = layout{
+		"DICompileUnit",
+		members("language:int producer:text isOptimized:bool flags:text runtimeVersion:int splitDebugFilename:text emissionKind:int"),
+		members("file enums retainedTypes subprograms globals imports"),
+		members("file language:int producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text"),
+	}
+	file     = layout{"DIFile", nil, members("file"), members("file")}
+	variable = layout{
+		"DIGlobalVariable",
+		members("name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool"),
+		members("scope file type variable declaration"),
+		nil,
+	}
+	subprogram = layout{
+		"DISubprogram",
+		members("name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool virtuality:int virtualIndex:int flags:int isOptimized:bool scopeLine:int"),
+		members("file scope type containingType function templateParams declaration variables"),
+		members("file scope name:text displayName:text linkageName:text line:int type isLocal:bool isDefinition:bool virtuality:int virtualIndex:int containingType flags:int isOptimized:bool function templateParams declaration variables scopeLine:int"),
+	}
+	lexicalBlock = layout{
+		"DILexicalBlock",
+		members("line:int column:int uniqueID:int"), members("file scope"),
+		members("file scope line:int column:int uniqueID:int"),
+	}
+	lexicalBlockFile = layout{"DILexicalBlockFile", members("discriminator:int"), members("file scope"), members("file scope")}
+	basicType        = layout{"DIBasicType", members(typeHeader + " encoding:encoding"), members("file scope"), members(typePlain + "encoding:encoding")}
+	derivedType      = layout{"DIDerivedType", members(typeHeader), members("file scope baseType extraData"), members(typePlain + "baseType extraData")}
+	compositeType    = layout{
+		"DICompositeType", members(typeHeader + " runtimeLang:int"),
+		members("file scope baseType elements vtableHolder templateParams identifier:text"),
+		members(typePlain + "baseType elements runtimeLang:int vtableHolder templateParams identifier:text"),
+	}
+	subroutineType = layout{
+		"DISubroutineType", compositeType.header,
+		members("file scope baseType types vtableHolder templateParams identifier:text"),
+		members(typePlain + "baseType types runtimeLang:int vtableHolder templateParams identifier:text"),
+	}
+	subrange      = layout{"DISubrange", members("lowerBound:int upperBound:int"), nil, nil}
+	enumerator    = layout{"DIEnumerator", members("name:text value:int"), nil, nil}
+	localVariable = layout{
+		"DILocalVariable", members("name:text line:line+arg flags:int"), members("scope file type inlinedAt"),
+		members("scope name:text file line:line+arg type flags:int inlinedAt"),
+	}
+)
+
+// layouts are the layouts by tag. Those of two kinds with one tag are told apart
+// by findLayout.
+var layouts = map[uint64]*layout{
+	0x11: &compileUnit, 0x29: &file, 0x34: &variable, 0x2e: &subprogram, 0x0b: &lexicalBlock, 0x24: &basicType,
+	0x05: &derivedType, 0x0d: &derivedType, 0x0f: &derivedType, 0x10: &derivedType, 0x16: &derivedType, 0x1f: &derivedType,
+	0x26: &derivedType, 0x35: &derivedType, 0x37: &derivedType, 0x42: &derivedType, 0x1c: &derivedType,
+	0x01: &compositeType, 0x02: &compositeType, 0x04: &compositeType, 0x13: &compositeType, 0x17: &compositeType, 0x15: &subroutineType,
+	0x21: &subrange, 0x28: &enumerator, 0x100: &localVariable, 0x101: &localVariable,
+}
+
+// tags are the tags whose nodes say theirs.
+var tags = map[uint64]string{
+	0x01: "DW_TAG_array_type", 0x02: "DW_TAG_class_type", 0x04: "DW_TAG_enumeration_type", 0x05: "DW_TAG_formal_parameter",
+	0x0d: "DW_TAG_member", 0x0f: "DW_TAG_pointer_type", 0x10: "DW_TAG_reference_type", 0x13: "DW_TAG_structure_type",
+	0x16: "DW_TAG_typedef", 0x17: "DW_TAG_union_type", 0x1c: "DW_TAG_inheritance", 0x1f: "DW_TAG_ptr_to_member_type",
+	0x24: "DW_TAG_base_type", 0x26: "DW_TAG_const_type", 0x35: "DW_TAG_volatile_type", 0x37: "DW_TAG_restrict_type",
+	0x42: "DW_TAG_rvalue_reference_type", 0x100: "DW_TAG_auto_variable", 0x101: "DW_TAG_arg_variable",
+}
+
+// encodings are the encodings of basic types (DWARF 5, 7.8).
+var encodings = map[string]uint8{
+	"DW_ATE_address": 1, "DW_ATE_boolean": 2, "DW_ATE_complex_float": 3, "DW_ATE_float": 4, "DW_ATE_signed": 5, "DW_ATE_signed_char": 6,
+	"DW_ATE_unsigned": 7, "DW_ATE_unsigned_char": 8, "DW_ATE_imaginary_float": 9, "DW_ATE_UTF": 0x10,
+}
+
+func encodingName(number string) string {
+	for name, value := range encodings {
+		if strconv.Itoa(int(value)) == number {
+			return name
+		}
+	}
+	return ""
+}
+
+// oldVersion is what LLVM before 3.6 added to the tag of a descriptor.
+const oldVersion = 12 << 16
+
+// describe gives a tuple that is a descriptor its kind and its fields' names.
+func (n *Node) describe() {
+	if len(n.Fields) == 0 {
+		return
+	}
+	first := &n.Fields[0].Value
+	if first.Kind == StringValue {
+		n.describeHeader(strings.Split(first.Text, "\x00"))
+		return
+	}
+	number, ok := first.Int()
+	if !ok || first.Kind != IRValue || number&^0xffff != oldVersion {
+		return
+	}
+	tag := uint64(number) & 0xffff
+	l := layouts[tag]
+	if l == &lexicalBlock && len(n.Fields) <= 3 {
+		l = &lexicalBlockFile
+	}
+	if l == nil || len(n.Fields)-1 > len(l.plain) {
+		return
+	}
+	n.name(l, tag, l.plain, n.Fields[1:])
+}
+
+// describeHeader is describe for the form with a string.
+func (n *Node) describeHeader(parts []string) {
+	text, ok := strings.CutPrefix(parts[0], "0x")
+	tag, err := strconv.ParseUint(text, 16, 16)
+	if !ok || err != nil {
+		return
+	}
+	l := layouts[tag]
+	if l == &lexicalBlock && len(parts) == 2 {
+		l = &lexicalBlockFile
+	}
+	if l == nil || len(parts)-1 > len(l.header) || len(n.Fields)-1 > len(l.operands) {
+		return
+	}
+	operands := n.Fields[1:]
+	header := make([]Field, len(parts)-1)
+	for i, part := range parts[1:] {
+		v := Value{Kind: NumberValue, Text: part}
+		switch l.header[i].kind {
+		case textMember:
+			v.Kind = StringValue
+		case intMember, boolMember, encodingMember, lineAndArgument, asIs:
+		}
+		header[i] = Field{Value: v}
+	}
+	n.Fields = nil
+	n.name(l, tag, l.header, header)
+	fields := n.Fields
+	n.name(l, 0, l.operands, operands)
+	n.Fields = append(fields, n.Fields...)
+}
+
+// name gives the fields their names, and values today's form.
+func (n *Node) name(l *layout, tag uint64, names []member, values []Field) {
+	n.Kind = l.kind
+	fields := make([]Field, 0, len(values)+1)
+	if word := tags[tag]; word != "" {
+		fields = append(fields, Field{"tag", Value{Kind: WordValue, Text: word}})
+	}
+	for i := range values {
+		v := values[i].Value
+		switch names[i].kind {
+		case boolMember:
+			text := "false"
+			if v.IsTrue() {
+				text = "true"
+			}
+			v = Value{Kind: WordValue, Text: text}
+		case encodingMember:
+			v = plainNumber(v)
+			if name := encodingName(v.Text); name != "" {
+				v = Value{Kind: WordValue, Text: name}
+			}
+		case lineAndArgument:
+			if number, ok := v.Int(); ok {
+				v = Value{Kind: NumberValue, Text: strconv.FormatInt(number&0xffffff, 10)}
+				if argument := number >> 24; argument > 0 {
+					fields = append(fields, Field{"arg", Value{Kind: NumberValue, Text: strconv.FormatInt(argument, 10)}})
+				}
+			}
+		case intMember:
+			v = plainNumber(v)
+		case asIs, textMember:
+		}
+		fields = append(fields, Field{names[i].name, v})
+	}
+	n.Fields = fields
+}
+
+// plainNumber is a typed number without its type.
+func plainNumber(v Value) Value {
+	if v.Kind == IRValue {
+		if number, ok := v.Int(); ok {
+			return Value{Kind: NumberValue, Text: strconv.FormatInt(number, 10)}
+		}
+	}
+	return v
+}

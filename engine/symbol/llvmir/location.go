@@ -1,0 +1,335 @@
+package llvmir
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+const (
+	// maxInlined bounds a chain of inlined calls.
+	maxInlined = 512
+	// maxScopes bounds scopes within scopes.
+	maxScopes = 512
+)
+
+// A scope is what is known of a node that may stand behind scope: of a location.
+type scope struct {
+	function Ref // the DISubprogram around it, or it; 0: none is found
+	parent   Ref // the scope around it; 0: it is a function
+	file     sourceFile
+	// Of a DILexicalBlockFile.
+	discriminator uint64
+	err           error // why there is nothing
+	frame         symbol.Frame
+	id            string
+}
+
+// A sourceFile is a file of the source.
+type sourceFile struct {
+	path    string // below the directory that it is relative to
+	compDir string // that directory, where the path is made absolute with it
+	source  string // its text, where the module has it
+}
+
+// join makes the path of a file in a directory.
+func join(directory, name string) sourceFile {
+	if name == "" || directory == "" || isAbsolute(name) {
+		return sourceFile{path: name}
+	}
+	separator := "/"
+	if !strings.Contains(directory, "/") && strings.Contains(directory, `\`) {
+		separator = `\`
+	}
+	return sourceFile{path: strings.TrimSuffix(directory, separator) + separator + name, compDir: directory}
+}
+
+func isAbsolute(name string) bool {
+	return strings.HasPrefix(name, "/") || strings.HasPrefix(name, `\`) ||
+		len(name) > 2 && name[1] == ':' && (name[2] == '\\' || name[2] == '/')
+}
+
+// file reads what stands behind file: a DIFile, or the pair of a name and a
+// directory that descriptors have.
+func (m *Module) file(v Value) sourceFile {
+	for range 4 { // a descriptor of a file leads to a pair
+		n, ok := m.valueNode(&v)
+		if !ok {
+			break
+		}
+		switch n.Kind {
+		case "DIFile":
+			name, directory, source := n.Field("filename"), n.Field("directory"), n.Field("source")
+			if name.Kind == StringValue {
+				f := join(directory.str(), name.str())
+				f.source = source.str()
+				return f
+			}
+			v = n.Field("file")
+			continue
+		case "MDTuple":
+			if len(n.Fields) == 2 && n.Fields[0].Value.Kind == StringValue {
+				return join(n.Fields[1].Value.str(), n.Fields[0].Value.str())
+			}
+		}
+		break
+	}
+	return sourceFile{}
+}
+
+// valueNode is the node that a value is or leads to.
+func (m *Module) valueNode(v *Value) (Node, bool) {
+	if v.Kind == NodeValue {
+		return *v.Node, true
+	}
+	return m.open(m.ref(v))
+}
+
+// scope reads a scope. What it knows is kept.
+func (m *Module) scope(r Ref) *scope {
+	m.scopeMu.Lock()
+	s := m.scopes[r]
+	m.scopeMu.Unlock()
+	if s != nil {
+		return s
+	}
+	s = m.readScope(r)
+	m.scopeMu.Lock()
+	m.scopes[r] = s
+	m.scopeMu.Unlock()
+	return s
+}
+
+func (m *Module) readScope(r Ref) *scope {
+	s := &scope{}
+	n, ok := m.open(r)
+	if !ok {
+		s.err = fmt.Errorf("the scope is not defined")
+		return s
+	}
+	s.id = n.ID
+	s.file = m.file(n.Field("file"))
+	switch n.Kind {
+	case "DISubprogram":
+		s.function = r
+		s.frame = m.functionFrame(&n)
+		return s
+	case "DILexicalBlock", "DILexicalBlockFile":
+		d := n.Field("discriminator")
+		s.discriminator = uint64(d.line())
+	default:
+		s.err = fmt.Errorf("the scope is a %s", n.Kind)
+		return s
+	}
+	outer := n.Field("scope")
+	s.parent = m.ref(&outer)
+	at := s.parent
+	for range maxScopes {
+		n, ok := m.open(at)
+		if !ok {
+			s.err = fmt.Errorf("a scope around %s is not defined", s.id)
+			return s
+		}
+		switch n.Kind {
+		case "DISubprogram":
+			s.function = at
+			return s
+		case "DILexicalBlock", "DILexicalBlockFile":
+			outer = n.Field("scope")
+			at = m.ref(&outer)
+		default:
+			s.err = fmt.Errorf("a scope around %s is a %s", s.id, n.Kind)
+			return s
+		}
+	}
+	s.err = fmt.Errorf("the scopes around %s do not end in a function", s.id)
+	return s
+}
+
+// functionFrame has the names of a DISubprogram, and where it is declared.
+func (m *Module) functionFrame(n *Node) symbol.Frame {
+	name, linkage, line := n.Field("name"), m.linkageName(n), n.Field("line")
+	f := symbol.Frame{Name: name.str(), StartFile: m.file(n.Field("file")).path, StartLine: line.line()}
+	if linkage == "" {
+		f.Function = m.qualified(n)
+		return f
+	}
+	f.Function = symbol.Demangle(linkage)
+	if f.LinkageName = linkage; f.Function == linkage {
+		f.LinkageName = ""
+	}
+	return f
+}
+
+// linkageName is the name of a function as a linker has it, which its declaration
+// may have.
+func (m *Module) linkageName(n *Node) string {
+	v := n.Field("linkageName")
+	if s := v.str(); s != "" {
+		return strings.TrimPrefix(s, "\x01")
+	}
+	d := n.Field("declaration")
+	if n, ok := m.valueNode(&d); ok && n.Kind == "DISubprogram" {
+		v = n.Field("linkageName")
+		return strings.TrimPrefix(v.str(), "\x01")
+	}
+	return ""
+}
+
+// qualified is the name of a node after those of the namespaces and types around
+// it.
+func (m *Module) qualified(n *Node) string {
+	v := n.Field("name")
+	name := v.str()
+	for range maxScopes {
+		outer := n.Field("scope")
+		around, ok := m.valueNode(&outer)
+		if !ok && outer.Kind == StringValue { // a type by its identifier, until LLVM 3.9
+			around, ok = m.open(Ref(m.identified()[outer.Text]))
+		}
+		if !ok {
+			break
+		}
+		part := around.Field("name")
+		switch around.Kind {
+		case "DINamespace":
+			if part.str() == "" {
+				name = "(anonymous namespace)::" + name
+			} else {
+				name = part.str() + "::" + name
+			}
+		case "DICompositeType":
+			if part.str() != "" {
+				name = part.str() + "::" + name
+			}
+		default:
+			return name
+		}
+		if len(name) > 1<<12 {
+			break
+		}
+		n = &around
+	}
+	return name
+}
+
+// findIdentifiers are the types that have an identifier.
+func (m *Module) findIdentifiers() map[string]uint64 {
+	types := map[string]uint64{}
+	for n, err := range m.Nodes() {
+		if v := n.Field("identifier"); err == nil && n.Kind == "DICompositeType" && v.str() != "" {
+			types[v.str()] = uint64(n.Ref)
+		}
+	}
+	return types
+}
+
+// linkFunctions are the DISubprograms that name their function, which until LLVM
+// 3.7 did not name them.
+func (m *Module) linkFunctions() map[string]uint64 {
+	functions := map[string]uint64{}
+	for n, err := range m.Nodes() {
+		if err != nil || n.Kind != "DISubprogram" {
+			continue
+		}
+		if v := n.Field("function"); v.Kind == IRValue {
+			_, name := splitTyped(v.Text)
+			functions[strings.TrimPrefix(unquote([]byte(name)), "\x01")] = uint64(n.Ref)
+		}
+	}
+	return functions
+}
+
+// subprogram is the DISubprogram of a function; 0 where there is none.
+func (m *Module) subprogram(f *Function) Ref {
+	if f.dbg != 0 {
+		return m.refAt(f.dbg)
+	}
+	return Ref(m.linked()[f.Name()])
+}
+
+// A location is a node DILocation, or a tuple of the same.
+type location struct {
+	line, column int
+	scope        Ref
+	inlinedAt    Ref
+}
+
+// location reads one. The error says what is in its place.
+func (m *Module) location(r Ref) (l location, err error) {
+	n, ok := m.open(r)
+	if !ok {
+		return l, fmt.Errorf("the location is not defined")
+	}
+	var line, column, scope, inlined Value
+	switch {
+	case n.Kind == "DILocation":
+		line, column, scope, inlined = n.Field("line"), n.Field("column"), n.Field("scope"), n.Field("inlinedAt")
+	case n.Kind == "MDTuple" && len(n.Fields) == 4: // of LLVM before 3.7
+		line, column, scope, inlined = n.Fields[0].Value, n.Fields[1].Value, n.Fields[2].Value, n.Fields[3].Value
+		if _, ok := line.Int(); !ok {
+			return l, fmt.Errorf("a location is expected, found a %s", n.Kind)
+		}
+	default:
+		return l, fmt.Errorf("a location is expected, found a %s", n.Kind)
+	}
+	l = location{line.line(), column.line(), m.ref(&scope), m.ref(&inlined)}
+	if l.scope == 0 {
+		err = fmt.Errorf("the scope of the location is not defined")
+	} else if inlined.Kind != NullValue && l.inlinedAt == 0 {
+		err = fmt.Errorf("the call that the location was inlined with is not defined")
+	}
+	return l, err
+}
+
+// chain appends the frames of a location, innermost first, with their scopes. An
+// error says why there are none: a part of a chain would be a wrong one.
+func (m *Module) chain(p *symbol.Position, at Ref) error {
+	for depth := 0; at != 0; depth++ {
+		if depth == maxInlined {
+			return fmt.Errorf("more than %d inlined calls", maxInlined)
+		}
+		l, err := m.location(at)
+		if err != nil {
+			return err
+		}
+		s := m.scope(l.scope)
+		if s.err != nil {
+			return s.err
+		}
+		function := m.scope(s.function)
+		f := function.frame
+		f.File, f.CompDir, f.Source = s.file.path, s.file.compDir, s.file.source
+		f.Line, f.Column, f.Discriminator = l.line, l.column, s.discriminator
+		f.Inlined = l.inlinedAt != 0
+		p.Frames = append(p.Frames, f)
+		p.Scopes = append(p.Scopes, s.id)
+		at = l.inlinedAt
+	}
+	return nil
+}
+
+// position is where an instruction comes from.
+func (m *Module) position(f *Function, index int) symbol.Position {
+	in := &f.instructions[index]
+	p := symbol.Position{Function: f.Name(), Instruction: index, Offset: m.line(int(in.start))}
+	if in.dbg != 0 {
+		err := m.chain(&p, m.refAt(in.dbg))
+		if err == nil {
+			return p
+		}
+		m.problem(int(in.dbg), "instruction %s+%d: %v", p.Function, index, err)
+		p.Frames, p.Scopes = nil, nil
+	}
+	if s := m.scope(m.subprogram(f)); s.err == nil && s.function != 0 {
+		p.Frames, p.Scopes = append(p.Frames, s.frame), append(p.Scopes, "")
+		return p
+	}
+	frame := symbol.Frame{Function: symbol.Demangle(p.Function)}
+	if frame.Function != p.Function {
+		frame.LinkageName = p.Function
+	}
+	p.Frames, p.Scopes = append(p.Frames, frame), append(p.Scopes, "")
+	return p
+}
