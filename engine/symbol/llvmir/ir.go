@@ -262,6 +262,3 @@ func (m *Module) Macros() []symbol.Macro {
 	}
 	return list
 }
-
-// Variables are the variables that the debug information describes.
-func (m *Module) Variables() []symbol.Variable { return nil }

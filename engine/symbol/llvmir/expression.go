@@ -1,0 +1,455 @@
+package llvmir
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// An Expression is what a DIExpression does with the values of a record, or of a
+// global variable.
+type Expression struct {
+	// Bytes are in locexpr.Canonical. They are evaluated on a stack of the
+	// values, the last one on top, and give a location description. The operand
+	// of DW_OP_convert is what BaseType takes. In DW_OP_entry_value register N
+	// stands for value N as it was on entry to the function.
+	Bytes []byte
+	// Fragment says which bits of the variable are described; nil: all.
+	Fragment *Fragment
+}
+
+// A Fragment is a part of a variable, in bits.
+type Fragment struct{ Offset, Size uint64 }
+
+// overlaps says whether parts of a variable have bits in common; nil is all of it.
+func (f *Fragment) overlaps(g *Fragment) bool {
+	return f == nil || g == nil || f.Offset < g.Offset+g.Size && g.Offset < f.Offset+f.Size
+}
+
+// An expressionOp is an operation of DIExpression that is one of DWARF.
+type expressionOp struct {
+	name      string
+	pop, push int // entries of the stack
+	encoding  locexpr.Encoding
+	operand   locexpr.OperandKind
+}
+
+// expressionOps are the operations that a DIExpression may have and that mean in
+// it what they mean in DWARF.
+var expressionOps = sync.OnceValue(func() map[string]*expressionOp {
+	table := map[string]*expressionOp{}
+	add := func(pop, push int, names ...string) {
+		for _, name := range names {
+			name = "DW_OP_" + name
+			op, encoding, ok := locexpr.Canonical.Lookup(name)
+			if ok {
+				table[name] = &expressionOp{name, pop, push, encoding, op.Operands[0]}
+			}
+		}
+	}
+	add(0, 1, "constu", "consts", "const1u", "const1s", "const2u", "const2s", "const4u", "const4s", "const8u", "const8s", "push_object_address")
+	for n := range 32 {
+		add(0, 1, "lit"+strconv.Itoa(n))
+	}
+	add(1, 1, "plus_uconst", "deref", "deref_size", "neg", "not", "abs", "stack_value", "nop")
+	add(2, 1, "plus", "minus", "mul", "div", "mod", "and", "or", "xor", "shl", "shr", "shra", "eq", "ne", "ge", "gt", "le", "lt", "xderef", "xderef_size")
+	add(1, 2, "dup")
+	add(2, 3, "over")
+	add(2, 2, "swap")
+	add(3, 3, "rot")
+	add(1, 0, "drop")
+	return table
+})
+
+// The DWARF operations that are written here on their own.
+const (
+	opLit0       = 0x30
+	opConstu     = 0x10
+	opDrop       = 0x13
+	opPick       = 0x15
+	opSwap       = 0x16
+	opAnd        = 0x1a
+	opMinus      = 0x1c
+	opPlusUconst = 0x23
+	opShr        = 0x25
+	opXor        = 0x27
+	opReg0       = 0x50
+	opRegx       = 0x90
+	opDerefSize  = 0x94
+	opBitPiece   = 0x9d
+	opStackValue = 0x9f
+	opEntryValue = 0xa3
+	opConvert    = 0xa8
+	opLLVMUser   = 0xe9
+	userUndef    = 0x08 // DW_OP_LLVM_undefined
+)
+
+// BaseType returns the type that an operand of DW_OP_convert stands for in the
+// expressions of this package: its encoding (DWARF 5, 7.8) in the low 8 bits, its
+// size in bits above them.
+func BaseType(offset uint64) (*locexpr.BaseType, error) {
+	bits := offset >> 8
+	if bits == 0 || bits > maxTypeBits {
+		return nil, fmt.Errorf("type of %d bits, 1 to %d expected", bits, maxTypeBits)
+	}
+	return &locexpr.BaseType{Encoding: uint8(offset), Bits: uint32(bits)}, nil
+}
+
+// maxTypeBits bounds the types of DW_OP_LLVM_convert.
+const maxTypeBits = 1 << 16
+
+// translator turns a DIExpression into operations.
+type translator struct {
+	fields []Field
+	pos    int
+	values int  // on the stack at the beginning
+	depth  int  // of the stack now
+	addr   bool // the value is where the variable is
+	typed  bool // the top entry is of an integral base type
+	out    []byte
+	stack  bool // it ends in DW_OP_stack_value
+	frag   *Fragment
+}
+
+// translate translates the expression of a record that has that many values.
+func translate(fields []Field, values int, address bool) (Expression, error) {
+	t := translator{fields: fields, values: values, depth: values, addr: address}
+	if err := t.operations(); err != nil {
+		return Expression{}, err
+	}
+	return Expression{t.out, t.frag}, nil
+}
+
+// word is the name of the operation at the current position; "" where none is.
+func (t *translator) word() string {
+	if t.pos < len(t.fields) && t.fields[t.pos].Value.Kind == WordValue {
+		return t.fields[t.pos].Value.Text
+	}
+	return ""
+}
+
+// hasNumber says whether a number follows.
+func (t *translator) hasNumber() bool {
+	return t.pos < len(t.fields) && t.fields[t.pos].Value.Kind == NumberValue
+}
+
+func (t *translator) unsigned(op string) (uint64, error) {
+	if t.hasNumber() {
+		text := t.fields[t.pos].Value.Text
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil { // 64 bits of a negative number
+			var signed int64
+			signed, err = strconv.ParseInt(text, 10, 64)
+			n = uint64(signed)
+		}
+		if err == nil {
+			t.pos++
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: a number is expected behind it", op)
+}
+
+func (t *translator) operations() error {
+	for t.pos < len(t.fields) {
+		op := t.word()
+		if op == "" {
+			return fmt.Errorf("an operation is expected, found %s", shorten([]byte(t.fields[t.pos].Value.String())))
+		}
+		t.pos++
+		if t.frag != nil {
+			return fmt.Errorf("%s behind a fragment, which ends an expression", op)
+		}
+		if t.stack && op != "DW_OP_LLVM_fragment" && op != "DW_OP_bit_piece" && op != "DW_OP_piece" && op != "DW_OP_LLVM_tag_offset" {
+			return fmt.Errorf("%s behind DW_OP_stack_value", op)
+		}
+		if err := t.operation(op); err != nil {
+			return err
+		}
+	}
+	return t.end()
+}
+
+func (t *translator) operation(op string) error {
+	switch op {
+	case "DW_OP_LLVM_arg":
+		return t.argument()
+	case "DW_OP_LLVM_entry_value":
+		return t.entryValue(op)
+	case "DW_OP_LLVM_convert":
+		return t.convert()
+	case "DW_OP_LLVM_fragment", "DW_OP_bit_piece", "DW_OP_piece":
+		return t.fragment(op)
+	case "DW_OP_LLVM_tag_offset": // no part of where the variable is
+		_, err := t.unsigned(op)
+		return err
+	case "DW_OP_LLVM_extract_bits_sext", "DW_OP_LLVM_extract_bits_zext":
+		return t.extractBits(op)
+	}
+	t.untype(op)
+	if (op == "DW_OP_plus" || op == "DW_OP_minus") && t.hasNumber() { // until LLVM 5
+		n, err := t.unsigned(op)
+		if err != nil {
+			return err
+		}
+		if err := t.need(op, 1); err != nil {
+			return err
+		}
+		if op == "DW_OP_plus" {
+			t.out = binary.AppendUvarint(append(t.out, opPlusUconst), n)
+		} else {
+			t.out = append(binary.AppendUvarint(append(t.out, opConstu), n), opMinus)
+		}
+		return nil
+	}
+	o := expressionOps()[op]
+	if o == nil {
+		return fmt.Errorf("%s has no equivalent", op)
+	}
+	if err := t.need(op, o.pop); err != nil {
+		return err
+	}
+	operands := t.pos
+	if o.operand != locexpr.NoOperand {
+		n, err := t.unsigned(op)
+		if err != nil {
+			return err
+		}
+		operands = t.pos
+		t.out, err = appendOperand(append(t.out, o.encoding.Opcode), o.operand, n)
+		if err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+	} else if op != "DW_OP_deref" || !t.isMemory(operands) {
+		t.out = append(t.out, o.encoding.Opcode)
+	} else {
+		t.addr = true // the variable is in memory there, whatever its size
+	}
+	t.stack = op == "DW_OP_stack_value"
+	t.depth += o.push - o.pop
+	return nil
+}
+
+// isMemory says whether a DW_OP_deref that the operations from next on follow is
+// the last one of a value, which is in memory then.
+func (t *translator) isMemory(next int) bool {
+	if t.addr {
+		return false
+	}
+	if next == len(t.fields) {
+		return true
+	}
+	switch t.fields[next].Value.Text {
+	case "DW_OP_LLVM_fragment", "DW_OP_bit_piece", "DW_OP_piece":
+		return true
+	}
+	return false
+}
+
+func (t *translator) need(op string, n int) error {
+	if t.depth < n {
+		return fmt.Errorf("%s needs %d values, %d are there", op, n, t.depth)
+	}
+	return nil
+}
+
+// appendOperand appends an operand of an operation.
+func appendOperand(out []byte, kind locexpr.OperandKind, n uint64) ([]byte, error) {
+	bits := 0
+	switch kind {
+	case locexpr.ULEB:
+		return binary.AppendUvarint(out, n), nil
+	case locexpr.SLEB:
+		return appendSLEB(out, int64(n)), nil
+	case locexpr.Unsigned1, locexpr.Signed1:
+		bits = 8
+	case locexpr.Unsigned2, locexpr.Signed2:
+		bits = 16
+	case locexpr.Unsigned4, locexpr.Signed4:
+		bits = 32
+	case locexpr.Unsigned8, locexpr.Signed8:
+		bits = 64
+	default:
+		return out, fmt.Errorf("an operand that no DIExpression has")
+	}
+	if high := int64(n) >> (bits - 1); bits < 64 && high != 0 && high != -1 && n>>bits != 0 {
+		return out, fmt.Errorf("%d has more than %d bits", n, bits)
+	}
+	for i := 0; i < bits; i += 8 {
+		out = append(out, byte(n>>i))
+	}
+	return out, nil
+}
+
+func appendSLEB(out []byte, n int64) []byte {
+	for {
+		b := byte(n & 0x7f)
+		n >>= 7
+		if n == 0 && b&0x40 == 0 || n == -1 && b&0x40 != 0 {
+			return append(out, b)
+		}
+		out = append(out, b|0x80)
+	}
+}
+
+// argument pushes one of the values once more.
+func (t *translator) argument() error {
+	n, err := t.unsigned("DW_OP_LLVM_arg")
+	if err != nil {
+		return err
+	}
+	if n >= uint64(t.values) {
+		return fmt.Errorf("DW_OP_LLVM_arg %d: there are %d values", n, t.values)
+	}
+	if t.word() == "DW_OP_LLVM_entry_value" {
+		t.pos++
+		return t.entry("DW_OP_LLVM_entry_value", n)
+	}
+	from := uint64(t.depth) - 1 - n
+	if from > 0xff {
+		return fmt.Errorf("DW_OP_LLVM_arg %d: below %d entries, at most 255 expected", n, from)
+	}
+	t.out = append(t.out, opPick, byte(from))
+	t.depth++
+	return nil
+}
+
+// entryValue replaces the value by what it was on entry to the function.
+func (t *translator) entryValue(op string) error {
+	if t.pos != 1 || t.values != 1 {
+		return fmt.Errorf("%s is expected at the beginning", op)
+	}
+	t.out = append(t.out, opDrop)
+	t.depth--
+	return t.entry(op, 0)
+}
+
+func (t *translator) entry(op string, value uint64) error {
+	covered, err := t.unsigned(op)
+	if err != nil {
+		return err
+	}
+	if covered != 1 {
+		return fmt.Errorf("%s %d: 1 operation expected", op, covered)
+	}
+	register := []byte{opReg0 + byte(value)}
+	if value > 31 {
+		register = binary.AppendUvarint([]byte{opRegx}, value)
+	}
+	t.out = append(append(t.out, opEntryValue, byte(len(register))), register...)
+	t.depth++
+	return nil
+}
+
+// convert converts the top entry.
+func (t *translator) convert() error {
+	const op = "DW_OP_LLVM_convert"
+	bits, err := t.unsigned(op)
+	if err != nil {
+		return err
+	}
+	encoding := uint64(encodings[t.word()])
+	if encoding != 0 {
+		t.pos++
+	} else if encoding, err = t.unsigned(op); err != nil {
+		return err
+	}
+	offset := bits<<8 | encoding
+	if _, err := BaseType(offset); err != nil || encoding > 0xff || bits > maxTypeBits {
+		return fmt.Errorf("%s %d: a type of 1 to %d bits is expected", op, bits, maxTypeBits)
+	}
+	if err := t.need(op, 1); err != nil {
+		return err
+	}
+	t.out = binary.AppendUvarint(append(t.out, opConvert), offset)
+	t.typed = encoding != uint64(encodings["DW_ATE_float"])
+	return nil
+}
+
+// untype makes the top entry one of the generic type: the operations of a
+// DIExpression do not care about types, those of DWARF do.
+func (t *translator) untype(op string) {
+	if t.typed && op != "DW_OP_stack_value" {
+		t.out = append(t.out, opConvert, 0)
+	}
+	t.typed = false
+}
+
+// fragment says which part of the variable is described.
+func (t *translator) fragment(op string) error {
+	offset, err := t.unsigned(op)
+	if err != nil {
+		return err
+	}
+	size, err := t.unsigned(op)
+	if err != nil {
+		return err
+	}
+	const most = 1 << 40                                     // bits
+	if op == "DW_OP_piece" && offset < most && size < most { // bytes
+		offset, size = offset*8, size*8
+	}
+	if offset >= most || size >= most || size == 0 {
+		return fmt.Errorf("%s %d %d: an offset and a size are expected", op, offset, size)
+	}
+	t.frag = &Fragment{offset, size}
+	return nil
+}
+
+// extractBits takes bits out of a value, or out of the memory where the variable
+// is.
+func (t *translator) extractBits(op string) error {
+	offset, err := t.unsigned(op)
+	if err != nil {
+		return err
+	}
+	size, err := t.unsigned(op)
+	if err != nil {
+		return err
+	}
+	if size == 0 || size > 64 || offset > 64 || offset+size > 64 {
+		return fmt.Errorf("%s %d %d: bits of 64 are expected", op, offset, size)
+	}
+	if err := t.need(op, 1); err != nil {
+		return err
+	}
+	t.untype(op)
+	if t.addr {
+		t.out = append(t.out, opDerefSize, byte((offset+size+7)/8))
+		t.addr = false
+	}
+	if offset > 0 {
+		t.out = append(binary.AppendUvarint(append(t.out, opConstu), offset), opShr)
+	}
+	if size < 64 {
+		t.out = append(binary.AppendUvarint(append(t.out, opConstu), 1<<size-1), opAnd)
+	}
+	if sign := uint64(1) << (size - 1); op == "DW_OP_LLVM_extract_bits_sext" && size < 64 {
+		// (v ^ sign) - sign extends the sign in a type of any size.
+		t.out = append(binary.AppendUvarint(append(t.out, opConstu), sign), opXor)
+		t.out = append(binary.AppendUvarint(append(t.out, opConstu), sign), opMinus)
+	}
+	return nil
+}
+
+// end makes the result a location description.
+func (t *translator) end() error {
+	if t.depth == 0 {
+		return fmt.Errorf("there is no value")
+	}
+	if !t.addr && !t.stack {
+		t.out = append(t.out, opStackValue)
+	}
+	if f := t.frag; f != nil {
+		if f.Offset > 0 {
+			// What comes before the part is not described.
+			t.out = append(t.out, opLLVMUser, userUndef, opBitPiece)
+			t.out = append(binary.AppendUvarint(t.out, f.Offset), 0, opSwap)
+		}
+		t.out = append(binary.AppendUvarint(append(t.out, opBitPiece), f.Size), 0)
+	}
+	return nil
+}

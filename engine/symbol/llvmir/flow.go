@@ -1,0 +1,259 @@
+package llvmir
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// A flow follows what records say through the blocks of a function. A record
+// holds up to the next one of its variable, on every path: where paths with
+// different records meet, none holds. It ends where one of its values is computed
+// again, in the next round of a loop.
+type flow struct {
+	f       *Function
+	known   bool      // where each block goes
+	preds   [][]int32 // blocks by block
+	results map[string]int32
+	left    *int // steps
+	found   []recordSpan
+}
+
+// A recordSpan is instructions for which a record of a group holds.
+type recordSpan struct {
+	span
+	record int
+}
+
+// States of a block's ends, below the indexes of records.
+const (
+	unknownState = -2 // not reached yet
+	noState      = -1 // no record holds
+)
+
+func newFlow(f *Function, left *int) *flow {
+	w := &flow{f: f, left: left, results: map[string]int32{}}
+	for in := range f.Instructions() {
+		if in.Result != "" {
+			w.results[in.Result] = int32(in.Index)
+		}
+	}
+	w.findPreds()
+	return w
+}
+
+// findPreds finds from where each block is reached.
+func (w *flow) findPreds() {
+	f := w.f
+	names := map[string]int32{}
+	l := lexer{data: f.module.source}
+	for i := range f.blocks {
+		b := &f.blocks[i]
+		switch {
+		case b.label != 0:
+			names[unquote(l.text(l.tokenAt(int(b.label))))] = int32(i)
+		case b.number >= 0:
+			names[itoa(b.number)] = int32(i)
+		}
+	}
+	w.preds = make([][]int32, len(f.blocks))
+	w.known = true
+	for i := range f.blocks {
+		last := w.end(i) - 1
+		if last < f.blocks[i].first {
+			continue // it was cut off
+		}
+		in := &f.instructions[last]
+		at := lexer{data: f.module.source[:in.end], pos: int(in.start)}
+		for t := at.next(); t.kind != endToken; t = at.next() {
+			if t.kind != wordToken || string(at.text(t)) != "label" {
+				continue
+			}
+			t = at.next()
+			if t.kind != localToken {
+				continue
+			}
+			to, ok := names[unquote(at.text(t))]
+			if !ok {
+				w.known = false
+				return
+			}
+			w.preds[to] = append(w.preds[to], int32(i))
+		}
+	}
+}
+
+// end is the index behind the last instruction of a block.
+func (w *flow) end(block int) int32 {
+	if block+1 < len(w.f.blocks) {
+		return w.f.blocks[block+1].first
+	}
+	return int32(len(w.f.instructions))
+}
+
+// An event is where a record begins to hold, or, with noState, where nothing does
+// any more.
+type event struct {
+	at     int32 // before this instruction
+	state  int
+	record int // order among events at one place
+}
+
+// events are what happens to a part of a variable.
+func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
+	var list []event
+	for i, d := range group {
+		own := d.Fragment == part || d.Fragment != nil && part != nil && *d.Fragment == *part
+		if !own && !d.Fragment.overlaps(part) {
+			continue
+		}
+		e := event{int32(d.Before), noState, i}
+		if own && !d.Killed {
+			e.state = i
+		}
+		if d.Kind == DeclareRecord || d.Kind == DeclareValueRecord {
+			if !own {
+				continue
+			}
+			// It holds as soon as its values are there.
+			e.at = 0
+			for _, name := range d.names {
+				if in, ok := w.results[name]; ok {
+					e.at = max(e.at, in+1)
+				}
+			}
+			list = append(list, e)
+			continue
+		}
+		list = append(list, e)
+		if e.state == noState {
+			continue
+		}
+		for _, name := range d.names {
+			// Where the value is computed again, up to the next record.
+			if in, ok := w.results[name]; ok {
+				list = append(list, event{in + 1, noState, -1 - i})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.record, b.record)) })
+	return list
+}
+
+// apply gives the state behind an event. That a value is computed again ends its
+// own record only.
+func apply(state int, e event) int {
+	if e.record < 0 {
+		if state == -1-e.record {
+			return noState
+		}
+		return state
+	}
+	return e.state
+}
+
+// find adds the instructions for which records of one part hold. It is false
+// where that is too much work.
+func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
+	f := w.f
+	events := w.events(group, part)
+	if *w.left -= len(group) + len(events) + len(f.blocks); *w.left < 0 {
+		return false
+	}
+	// The events of each block: a place between two blocks belongs to the block
+	// that its record is in, which is the later one, but for what follows the
+	// last instruction of a block.
+	first := make([]int, len(f.blocks)+1)
+	for i := range f.blocks {
+		from := f.blocks[i].first
+		first[i] = sort.Search(len(events), func(k int) bool { return events[k].at >= from })
+	}
+	first[len(f.blocks)] = len(events)
+	in := make([]int, len(f.blocks))
+	out := make([]int, len(f.blocks))
+	for i := range in {
+		in[i], out[i] = unknownState, unknownState
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := range f.blocks {
+			if *w.left--; *w.left < 0 {
+				return false
+			}
+			state := w.meet(i, out)
+			in[i] = state
+			if state != unknownState || i == 0 {
+				for _, e := range events[first[i]:first[i+1]] {
+					state = apply(state, e)
+				}
+			}
+			if state != out[i] {
+				out[i], changed = state, true
+			}
+		}
+	}
+	for i := range f.blocks {
+		state, at := in[i], f.blocks[i].first
+		if state == unknownState {
+			state = noState
+		}
+		for _, e := range events[first[i]:first[i+1]] {
+			w.add(span{at, e.at}, state)
+			at, state = max(at, e.at), apply(state, e)
+		}
+		w.add(span{at, w.end(i)}, state)
+	}
+	return true
+}
+
+// meet is the state at the beginning of a block: what holds at the end of every
+// block before it.
+func (w *flow) meet(block int, out []int) int {
+	if block == 0 || !w.known {
+		return noState
+	}
+	state := unknownState
+	for _, p := range w.preds[block] {
+		switch {
+		case out[p] == unknownState:
+		case state == unknownState:
+			state = out[p]
+		case state != out[p]:
+			return noState
+		}
+	}
+	return state
+}
+
+func (w *flow) add(s span, record int) {
+	if record < 0 || s.start >= s.end {
+		return
+	}
+	w.found = append(w.found, recordSpan{s, record})
+}
+
+// take returns what was found in a scope, by place, neighbours joined, and
+// forgets it.
+func (w *flow) take(scope []span) []recordSpan {
+	slices.SortStableFunc(w.found, func(a, b recordSpan) int {
+		return cmp.Or(cmp.Compare(a.record, b.record), cmp.Compare(a.start, b.start))
+	})
+	var list []recordSpan
+	for i := 0; i < len(w.found); {
+		k := w.found[i].record
+		var own []span
+		for ; i < len(w.found) && w.found[i].record == k; i++ {
+			if n := len(own); n > 0 && own[n-1].end == w.found[i].start {
+				own[n-1].end = w.found[i].end
+				continue
+			}
+			own = append(own, w.found[i].span)
+		}
+		for _, s := range intersect(own, scope) {
+			list = append(list, recordSpan{s, k})
+		}
+	}
+	w.found = w.found[:0]
+	slices.SortStableFunc(list, func(a, b recordSpan) int { return cmp.Compare(a.start, b.start) })
+	return list
+}

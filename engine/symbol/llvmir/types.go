@@ -1,0 +1,136 @@
+package llvmir
+
+import (
+	"strconv"
+	"strings"
+)
+
+const (
+	maxTypeDepth = 32
+	maxTypeName  = 1 << 12 // bytes
+)
+
+// itoa is a small number as text.
+func itoa(n int32) string { return strconv.Itoa(int(n)) }
+
+// suffixes are what C writes behind a type for the tag of one that is derived
+// from it, and prefixes what it writes before it.
+var (
+	suffixes = map[string]string{
+		"DW_TAG_pointer_type": " *", "DW_TAG_reference_type": " &", "DW_TAG_rvalue_reference_type": " &&",
+	}
+	prefixes = map[string]string{
+		"DW_TAG_const_type": "const ", "DW_TAG_volatile_type": "volatile ", "DW_TAG_restrict_type": "restrict ", "DW_TAG_atomic_type": "_Atomic ",
+	}
+)
+
+// typeName is a type as C would write it; "" where it has no such name.
+func (m *Module) typeName(v Value, depth int) string {
+	if depth > maxTypeDepth {
+		return ""
+	}
+	n, ok := m.valueNode(&v)
+	if !ok && v.Kind == StringValue { // by its identifier, until LLVM 3.9
+		n, ok = m.open(Ref(m.identified()[v.Text]))
+	}
+	if !ok {
+		return ""
+	}
+	text := m.typeNodeName(&n, depth)
+	if len(text) > maxTypeName {
+		return ""
+	}
+	return text
+}
+
+func (m *Module) typeNodeName(n *Node, depth int) string {
+	name, tag := n.Field("name"), n.Field("tag")
+	switch n.Kind {
+	case "DIDerivedType":
+		if name.str() != "" && tag.Text != "DW_TAG_member" && tag.Text != "DW_TAG_inheritance" {
+			return name.str()
+		}
+		to := m.typeName(n.Field("baseType"), depth+1)
+		if base := n.Field("baseType"); base.Kind == NullValue {
+			to = "void"
+		}
+		if to == "" {
+			return ""
+		}
+		if suffix, ok := suffixes[tag.Text]; ok {
+			if strings.HasSuffix(to, "*") || strings.HasSuffix(to, "&") {
+				suffix = strings.TrimPrefix(suffix, " ")
+			}
+			return to + suffix
+		}
+		if prefix, ok := prefixes[tag.Text]; ok {
+			if strings.HasSuffix(to, "*") { // of the pointer, not of what it points to
+				return to + strings.TrimSuffix(prefix, " ")
+			}
+			return prefix + to
+		}
+		return ""
+	case "DICompositeType":
+		if tag.Text == "DW_TAG_array_type" && name.str() == "" {
+			return m.arrayName(n, depth)
+		}
+		return name.str()
+	case "DISubroutineType":
+		return m.functionTypeName(n, depth)
+	}
+	return name.str()
+}
+
+// arrayName is T [5][7].
+func (m *Module) arrayName(n *Node, depth int) string {
+	element := m.typeName(n.Field("baseType"), depth+1)
+	elements := n.Field("elements")
+	list, ok := m.valueNode(&elements)
+	if element == "" || !ok {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(element + " ")
+	for i := range list.Fields {
+		if b.Len() > maxTypeName {
+			return ""
+		}
+		b.WriteByte('[')
+		if r, ok := m.valueNode(&list.Fields[i].Value); ok {
+			count := r.Field("count")
+			if k, ok := count.Int(); ok && k >= 0 {
+				b.WriteString(strconv.FormatInt(k, 10))
+			}
+		}
+		b.WriteByte(']')
+	}
+	return b.String()
+}
+
+// functionTypeName is T (T, T).
+func (m *Module) functionTypeName(n *Node, depth int) string {
+	types := n.Field("types")
+	list, ok := m.valueNode(&types)
+	if !ok || len(list.Fields) == 0 {
+		return ""
+	}
+	parts := make([]string, 0, len(list.Fields))
+	total := 0
+	for i := range list.Fields {
+		v := list.Fields[i].Value
+		part := m.typeName(v, depth+4)
+		switch {
+		case v.Kind == NullValue && i == 0:
+			part = "void"
+		case v.Kind == NullValue:
+			part = "..."
+		case part == "":
+			return ""
+		}
+		if total += len(part); total > maxTypeName {
+			return ""
+		}
+		parts = append(parts, part)
+	}
+	return parts[0] + " (" + strings.Join(parts[1:], ", ") + ")"
+}

@@ -1,0 +1,425 @@
+package llvmir
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A DebugRecord tells of a variable from a place in a function on.
+type DebugRecord struct {
+	Kind RecordKind
+	// Before is the instruction that follows the record; the number of
+	// instructions where none does.
+	Before int
+	Offset int      // in the text, bytes
+	Values []string // typed, as in the module: "ptr %3", "i32 0"
+	// Killed says that the values are not known, and nothing is of the variable
+	// from here on.
+	Killed    bool
+	Variable  Ref  // the DILocalVariable, or the DILabel
+	Location  Ref  // whose scope and call the variable is of
+	Address   bool // the value is where the variable is
+	Fragment  *Fragment
+	Operation []byte // see Expression.Bytes
+	// Problem says why there is no Operation; "": there is one.
+	Problem string
+
+	inlinedAt Ref
+	names     []string // of the values that are of the function: x of %x
+}
+
+// DebugRecords are the records of the function, and the calls of debug
+// intrinsics, in its order. An error is about one of them.
+func (f *Function) DebugRecords() iter.Seq2[DebugRecord, error] {
+	return func(yield func(DebugRecord, error) bool) {
+		for i := range f.records {
+			if !yield(f.record(&f.records[i])) {
+				return
+			}
+		}
+	}
+}
+
+func (f *Function) record(rec *record) (DebugRecord, error) {
+	m := f.module
+	d := DebugRecord{Kind: rec.kind, Before: int(rec.before), Offset: int(rec.start)}
+	r := reader{Module: m, lexer: lexer{data: m.source, pos: int(rec.args) + 1}}
+	args, err := r.fields(')', 0)
+	if err != nil {
+		return d, err
+	}
+	if rec.call {
+		if rec.dbg != 0 {
+			d.Location = m.refAt(rec.dbg)
+		}
+	} else if n := len(args); n > 0 {
+		d.Location = m.ref(&args[n-1].Value)
+		args = args[:n-1]
+	}
+	d.inlinedAt, err = m.inlinedAt(d.Location)
+	if err != nil {
+		return d, m.complain(d.Offset, "%v", err)
+	}
+	switch d.Kind {
+	case UnknownRecord:
+		return d, nil
+	case LabelRecord:
+		if len(args) > 0 {
+			d.Variable = m.ref(&args[0].Value)
+		}
+		return d, nil
+	case DeclareRecord, AddrRecord:
+		d.Address = true
+	case ValueRecord, AssignRecord, DeclareValueRecord:
+	}
+	offset := int64(0)
+	if len(args) > 1 && d.Kind == ValueRecord && args[1].Value.Kind == IRValue { // until LLVM 5
+		offset, _ = args[1].Value.Int()
+		args = slices.Delete(args, 1, 2)
+	}
+	if len(args) < 2 {
+		return d, m.complain(d.Offset, "a value and a variable are expected")
+	}
+	d.Variable = m.ref(&args[1].Value)
+	if n, ok := m.valueNode(&args[1].Value); !ok || n.Kind != "DILocalVariable" {
+		return d, m.complain(d.Offset, "a variable is expected, found %s", shorten([]byte(args[1].Value.String())))
+	}
+	d.values(m, &args[0].Value)
+	var fields []Field
+	if len(args) > 2 {
+		n, ok := m.valueNode(&args[2].Value)
+		if !ok || n.Kind != "DIExpression" {
+			return d, m.complain(d.Offset, "an expression is expected, found %s", shorten([]byte(args[2].Value.String())))
+		}
+		fields = n.Fields
+	}
+	e, err := translate(fields, max(len(d.Values), 1), d.Address)
+	switch {
+	case err != nil:
+		d.Problem = err.Error()
+	case offset != 0:
+		d.Problem = fmt.Sprintf("the value of a part at offset %d", offset)
+	default:
+		d.Operation, d.Fragment = e.Bytes, e.Fragment
+	}
+	return d, nil
+}
+
+// values reads the values of a record.
+func (d *DebugRecord) values(m *Module, v *Value) {
+	list := []Field{{Value: *v}}
+	if v.Kind == NodeValue || v.Kind == RefValue {
+		list = nil
+		if n, ok := m.valueNode(v); ok && (n.Kind == "DIArgList" || n.Kind == "MDTuple") {
+			list = n.Fields
+		}
+	}
+	d.Killed = len(list) == 0
+	for i := range list {
+		text := list[i].Value.String()
+		_, value := splitTyped(text)
+		switch value {
+		case "undef", "poison", "":
+			d.Killed = true
+		}
+		if name, ok := strings.CutPrefix(value, "%"); ok {
+			d.names = append(d.names, unquote([]byte(name)))
+		}
+		d.Values = append(d.Values, text)
+	}
+}
+
+// inlinedAt is the call that a location was inlined with; 0: it was not.
+func (m *Module) inlinedAt(r Ref) (Ref, error) {
+	if r == 0 {
+		return 0, nil
+	}
+	l, err := m.location(r)
+	return l.inlinedAt, err
+}
+
+// A scopePlace is a scope, as it was inlined with one call.
+type scopePlace struct{ scope, inlinedAt Ref }
+
+// A span is instructions from start up to end.
+type span struct{ start, end int32 }
+
+// maxSteps bounds the work that is done for the variables of a module: a few
+// seconds.
+const maxSteps = 1 << 27
+
+// scopeSpans are the instructions of each scope of the function. An instruction
+// without a location is in the function's own only. It takes steps from those
+// that are left, and complete is false where they are too few.
+func (f *Function) scopeSpans(left *int) (spans map[scopePlace][]span, complete bool) {
+	m := f.module
+	spans = map[scopePlace][]span{}
+	add := func(p scopePlace, i int32) {
+		list := spans[p]
+		if n := len(list); n > 0 && list[n-1].end >= i {
+			list[n-1].end = i + 1
+			return
+		}
+		spans[p] = append(list, span{i, i + 1})
+	}
+	own := m.subprogram(f)
+	for i := range f.instructions {
+		index := int32(i)
+		if own != 0 {
+			add(scopePlace{own, 0}, index)
+		}
+		at := Ref(0)
+		if dbg := f.instructions[i].dbg; dbg != 0 {
+			at = m.refAt(dbg)
+		}
+		for depth := 0; at != 0 && depth < maxInlined; depth++ {
+			l, err := m.location(at)
+			if err != nil {
+				break
+			}
+			scope := l.scope
+			for inner := 0; scope != 0 && inner < maxScopes; inner++ {
+				if *left--; *left < 0 {
+					return spans, false
+				}
+				s := m.scope(scope)
+				if s.err != nil {
+					break
+				}
+				if scope != own || l.inlinedAt != 0 {
+					add(scopePlace{scope, l.inlinedAt}, index)
+				}
+				scope = s.parent
+			}
+			at = l.inlinedAt
+		}
+	}
+	return spans, true
+}
+
+// intersect are the instructions that are in both lists.
+func intersect(a, b []span) []span {
+	var out []span
+	for len(a) > 0 && len(b) > 0 {
+		s := span{max(a[0].start, b[0].start), min(a[0].end, b[0].end)}
+		if s.start < s.end {
+			out = append(out, s)
+		}
+		if a[0].end < b[0].end {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return out
+}
+
+// A variableKey is a variable, as it was inlined with one call.
+type variableKey struct{ variable, inlinedAt Ref }
+
+// Variables are the variables that the module describes: global ones, and those
+// of functions with where they are while instructions in their scopes run.
+func (m *Module) Variables() []symbol.Variable {
+	ranges := map[variableKey][]symbol.VariableRange{}
+	inlined := map[Ref][]Ref{} // the calls of a variable's ranges
+	left := maxSteps
+	for i := range m.functions {
+		m.functions[i].ranges(&left, func(k variableKey, r symbol.VariableRange) {
+			if _, ok := ranges[k]; !ok {
+				inlined[k.variable] = append(inlined[k.variable], k.inlinedAt)
+			}
+			ranges[k] = append(ranges[k], r)
+		})
+	}
+	globals := m.globalRanges()
+	var list []symbol.Variable
+	for n, err := range m.Nodes() {
+		switch {
+		case err != nil:
+		case n.Kind == "DILocalVariable":
+			calls := inlined[n.Ref]
+			if len(calls) == 0 {
+				calls = []Ref{0}
+			}
+			slices.Sort(calls)
+			for _, call := range calls {
+				v := m.local(&n)
+				v.Ranges = ranges[variableKey{n.Ref, call}]
+				if at, ok := m.open(call); ok {
+					v.InlinedAt = at.ID
+				}
+				list = append(list, v)
+			}
+		case n.Kind == "DIGlobalVariable":
+			v := m.variable(&n)
+			v.Global = true
+			name := n.Field("linkageName")
+			v.LinkageName = name.str()
+			v.Ranges = globals[n.Ref]
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// variable is what global and local variables have.
+func (m *Module) variable(n *Node) symbol.Variable {
+	name, line, scope, typ := n.Field("name"), n.Field("line"), n.Field("scope"), n.Field("type")
+	v := symbol.Variable{ID: n.ID, Name: name.str(), Line: line.line(), File: m.file(n.Field("file")).path, Type: m.typeName(typ, 0)}
+	if around, ok := m.valueNode(&scope); ok {
+		v.Scope = around.ID
+	}
+	return v
+}
+
+func (m *Module) local(n *Node) symbol.Variable {
+	v := m.variable(n)
+	scope, argument := n.Field("scope"), n.Field("arg")
+	v.Argument = argument.line()
+	if s := m.scope(m.ref(&scope)); s.err == nil {
+		v.Function = m.scope(s.function).frame.Name
+	}
+	return v
+}
+
+// globalRanges are where global variables are, by their nodes.
+func (m *Module) globalRanges() map[Ref][]symbol.VariableRange {
+	ranges := map[Ref][]symbol.VariableRange{}
+	attached := map[Ref]bool{}
+	add := func(variable Ref, fields []Field, values []string) {
+		r := symbol.VariableRange{Address: len(values) > 0, Values: values}
+		e, err := translate(fields, len(values), r.Address)
+		r.Expression = e.Bytes
+		if err != nil {
+			r.Problem = err.Error()
+		}
+		ranges[variable] = append(ranges[variable], r)
+	}
+	expression := func(n *Node) (Ref, []Field) {
+		variable, expr := n.Field("var"), n.Field("expr")
+		e, _ := m.valueNode(&expr)
+		return m.ref(&variable), e.Fields
+	}
+	for _, g := range m.globals {
+		l := lexer{data: m.source}
+		name := string(l.text(l.tokenAt(int(g.name))))
+		at := m.refAt(g.dbg)
+		n, ok := m.open(at)
+		if !ok {
+			m.problem(int(g.dbg), "the node of %s is not defined", name)
+			continue
+		}
+		switch n.Kind {
+		case "DIGlobalVariableExpression":
+			attached[at] = true
+			variable, fields := expression(&n)
+			add(variable, fields, []string{name})
+		case "DIGlobalVariable": // LLVM 3.9
+			add(at, nil, []string{name})
+		}
+	}
+	for n, err := range m.Nodes() {
+		switch {
+		case err != nil:
+		case n.Kind == "DIGlobalVariableExpression" && !attached[n.Ref]: // a constant, or one that was optimized away
+			if variable, fields := expression(&n); len(fields) > 0 {
+				add(variable, fields, nil)
+			}
+		case n.Kind == "DIGlobalVariable": // until LLVM 3.8
+			if v := n.Field("variable"); v.Kind == IRValue {
+				_, name := splitTyped(v.Text)
+				add(n.Ref, nil, []string{name})
+			}
+		}
+	}
+	return ranges
+}
+
+// ranges tells where the variables of the function are. It takes steps from those
+// that are left.
+func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange)) {
+	if len(f.records) == 0 {
+		return
+	}
+	m := f.module
+	tooMany := func() {
+		m.problem(int(f.start), "the variables of %s and their scopes are too many to follow", f.Name())
+	}
+	if *left < 0 {
+		tooMany()
+		return
+	}
+	var list []DebugRecord
+	for d, err := range f.DebugRecords() {
+		if err != nil {
+			m.problem(d.Offset, "%s", strings.TrimPrefix(err.Error(), m.name+": "))
+			continue
+		}
+		if d.Variable != 0 && d.Kind != LabelRecord && d.Kind != UnknownRecord {
+			list = append(list, d)
+		}
+	}
+	spans, complete := f.scopeSpans(left)
+	if !complete {
+		tooMany()
+		return
+	}
+	flow := newFlow(f, left)
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	key := func(i int) variableKey { return variableKey{list[i].Variable, list[i].inlinedAt} }
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := key(a), key(b)
+		return cmp.Or(cmp.Compare(x.variable, y.variable), cmp.Compare(x.inlinedAt, y.inlinedAt))
+	})
+	for len(order) > 0 {
+		k, n := key(order[0]), 1
+		for n < len(order) && key(order[n]) == k {
+			n++
+		}
+		group := make([]*DebugRecord, n)
+		for i := range group {
+			group[i] = &list[order[i]]
+		}
+		order = order[n:]
+		node, ok := m.open(k.variable)
+		if !ok {
+			continue
+		}
+		scope := node.Field("scope")
+		for _, part := range parts(group) {
+			if !flow.find(group, part) {
+				tooMany()
+				return
+			}
+		}
+		for _, s := range flow.take(spans[scopePlace{m.ref(&scope), k.inlinedAt}]) {
+			d := group[s.record]
+			tell(k, symbol.VariableRange{
+				Function: f.Name(), Start: int(s.start), End: int(s.end),
+				Address: d.Address, Values: d.Values, Expression: d.Operation, Problem: d.Problem,
+			})
+		}
+	}
+}
+
+// parts are the fragments of a variable's records.
+func parts(group []*DebugRecord) []*Fragment {
+	var list []*Fragment
+	for _, d := range group {
+		same := func(g *Fragment) bool {
+			return g == d.Fragment || g != nil && d.Fragment != nil && *g == *d.Fragment
+		}
+		if !slices.ContainsFunc(list, same) {
+			list = append(list, d.Fragment)
+		}
+	}
+	return list
+}
