@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -14,9 +15,12 @@ import (
 type Expression struct {
 	// Bytes are in locexpr.Canonical. They are evaluated on a stack of the
 	// values, the last one on top, and give a location description. The operand
-	// of DW_OP_convert is what BaseType takes. In DW_OP_entry_value register N
+	// of DW_OP_convert is what symbol.IRType takes. In DW_OP_entry_value register N
 	// stands for value N as it was on entry to the function.
 	Bytes []byte
+	// Address says that the result is where the variable is in memory; else it is
+	// an implicit location, of what the variable is.
+	Address bool
 	// Fragment says which bits of the variable are described; nil: all.
 	Fragment *Fragment
 }
@@ -66,7 +70,6 @@ var expressionOps = sync.OnceValue(func() map[string]*expressionOp {
 
 // The DWARF operations that are written here on their own.
 const (
-	opLit0       = 0x30
 	opConstu     = 0x10
 	opDrop       = 0x13
 	opPick       = 0x15
@@ -87,20 +90,6 @@ const (
 	userUndef    = 0x08 // DW_OP_LLVM_undefined
 )
 
-// BaseType returns the type that an operand of DW_OP_convert stands for in the
-// expressions of this package: its encoding (DWARF 5, 7.8) in the low 8 bits, its
-// size in bits above them.
-func BaseType(offset uint64) (*locexpr.BaseType, error) {
-	bits := offset >> 8
-	if bits == 0 || bits > maxTypeBits {
-		return nil, fmt.Errorf("type of %d bits, 1 to %d expected", bits, maxTypeBits)
-	}
-	return &locexpr.BaseType{Encoding: uint8(offset), Bits: uint32(bits)}, nil
-}
-
-// maxTypeBits bounds the types of DW_OP_LLVM_convert.
-const maxTypeBits = 1 << 16
-
 // translator turns a DIExpression into operations.
 type translator struct {
 	fields []Field
@@ -120,7 +109,7 @@ func translate(fields []Field, values int, address bool) (Expression, error) {
 	if err := t.operations(); err != nil {
 		return Expression{}, err
 	}
-	return Expression{t.out, t.frag}, nil
+	return Expression{t.out, t.addr && !t.stack, t.frag}, nil
 }
 
 // word is the name of the operation at the current position; "" where none is.
@@ -357,14 +346,13 @@ func (t *translator) convert() error {
 	} else if encoding, err = t.unsigned(op); err != nil {
 		return err
 	}
-	offset := bits<<8 | encoding
-	if _, err := BaseType(offset); err != nil || encoding > 0xff || bits > maxTypeBits {
-		return fmt.Errorf("%s %d: a type of 1 to %d bits is expected", op, bits, maxTypeBits)
+	if bits == 0 || bits > symbol.MaxIRTypeBits || encoding == 0 || encoding > 0xff {
+		return fmt.Errorf("%s %d: a type of 1 to %d bits is expected", op, bits, symbol.MaxIRTypeBits)
 	}
 	if err := t.need(op, 1); err != nil {
 		return err
 	}
-	t.out = binary.AppendUvarint(append(t.out, opConvert), offset)
+	t.out = binary.AppendUvarint(append(t.out, opConvert), symbol.IRTypeOffset(uint32(bits), uint8(encoding)))
 	t.typed = encoding != uint64(encodings["DW_ATE_float"])
 	return nil
 }

@@ -120,7 +120,7 @@ func (v *Value) String() string {
 	case NullValue:
 		return "null"
 	case StringValue:
-		return strconv.Quote(v.Text)
+		return quote(v.Text)
 	case RefValue:
 		return "!" + strconv.FormatUint(v.ID, 10)
 	case NodeValue:
@@ -129,8 +129,7 @@ func (v *Value) String() string {
 	return v.Text
 }
 
-// String is the node as the assembly language has it, but for escapes in
-// strings.
+// String is the node as LLVM prints it.
 func (n *Node) String() string {
 	var b strings.Builder
 	if n.Distinct {
@@ -161,6 +160,24 @@ func (n *Node) String() string {
 		b.WriteString(f.Value.String())
 	}
 	b.WriteString(end)
+	return b.String()
+}
+
+// quote is a string as LLVM prints it.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\\':
+			b.WriteString(`\\`)
+		case c < ' ' || c > '~' || c == '"':
+			fmt.Fprintf(&b, `\%02X`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
 	return b.String()
 }
 
@@ -307,7 +324,11 @@ func (r *reader) value(depth int) (Value, error) {
 		return r.flags(t)
 	}
 	end, err := r.skipValue(t)
-	return Value{Kind: IRValue, Text: strings.Join(strings.Fields(string(r.data[t.start:end])), " ")}, err
+	text := string(r.data[t.start:end])
+	if strings.IndexByte(text, '\n') >= 0 {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	return Value{Kind: IRValue, Text: text}, err
 }
 
 // flags reads words with "|" between them.

@@ -23,7 +23,7 @@ type DebugRecord struct {
 	Killed    bool
 	Variable  Ref  // the DILocalVariable, or the DILabel
 	Location  Ref  // whose scope and call the variable is of
-	Address   bool // the value is where the variable is
+	Address   bool // see Expression.Address
 	Fragment  *Fragment
 	Operation []byte // see Expression.Bytes
 	// Problem says why there is no Operation; "": there is one.
@@ -105,7 +105,7 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	case offset != 0:
 		d.Problem = fmt.Sprintf("the value of a part at offset %d", offset)
 	default:
-		d.Operation, d.Fragment = e.Bytes, e.Fragment
+		d.Operation, d.Fragment, d.Address = e.Bytes, e.Fragment, e.Address
 	}
 	return d, nil
 }
@@ -294,7 +294,9 @@ func (m *Module) globalRanges() map[Ref][]symbol.VariableRange {
 	add := func(variable Ref, fields []Field, values []string) {
 		r := symbol.VariableRange{Address: len(values) > 0, Values: values}
 		e, err := translate(fields, len(values), r.Address)
-		r.Expression = e.Bytes
+		if r.Expression = e.Bytes; err == nil {
+			r.Address = e.Address
+		}
 		if err != nil {
 			r.Problem = err.Error()
 		}
