@@ -73,7 +73,7 @@ const (
 	opConstu     = 0x10
 	opDrop       = 0x13
 	opPick       = 0x15
-	opSwap       = 0x16
+	opOver       = 0x14
 	opAnd        = 0x1a
 	opMinus      = 0x1c
 	opPlusUconst = 0x23
@@ -435,7 +435,7 @@ func (t *translator) end() error {
 		if f.Offset > 0 {
 			// What comes before the part is not described.
 			t.out = append(t.out, opLLVMUser, userUndef, opBitPiece)
-			t.out = append(binary.AppendUvarint(t.out, f.Offset), 0, opSwap)
+			t.out = append(binary.AppendUvarint(t.out, f.Offset), 0, opOver)
 		}
 		t.out = append(binary.AppendUvarint(append(t.out, opBitPiece), f.Size), 0)
 	}

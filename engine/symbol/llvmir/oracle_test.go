@@ -199,10 +199,8 @@ func TestNodesEqualLLVMs(t *testing.T) {
 	for i := range Kinds {
 		switch k := &Kinds[i]; k.Name {
 		case "DIExpression", "DIArgList": // they have no numbers
-		case "DITemplateValueParameter", "DIGlobalVariableExpression", "DIMacro", "DIMacroFile", "DIObjCProperty", "DIImportedEntity":
-			fallthrough
 		default:
-			if kinds[k.Name] == 0 && k.Name != "DILabel" {
+			if kinds[k.Name] == 0 {
 				t.Errorf("no sample has a %s", k.Name)
 			}
 		}
@@ -344,7 +342,7 @@ var alwaysCode = map[string]bool{"store": true, "ret": true, "fdiv": true, "sdiv
 // positions of the function's instructions, and the positions of instructions
 // that become code must be in it.
 func TestPositionsEqualLineTables(t *testing.T) {
-	checked, rowsSeen := 0, 0
+	checked, rowsSeen, merged := 0, 0, 0
 	eachSample(t, func(t *testing.T, s *sample, m *Module) {
 		if strings.Contains(s.name, "shapes.m") {
 			t.Skip("the format of its object files has no section for each function")
@@ -382,7 +380,11 @@ func TestPositionsEqualLineTables(t *testing.T) {
 				positions[at] = true
 				if alwaysCode[in.Opcode] && at.line != 0 {
 					checked++
-					if !rows[at] {
+					if !rows[at] && in.Opcode == "store" {
+						// The compiler may make one of two stores to neighbours.
+						merged++
+						t.Logf("%s+%d, %s: %v is not in the line table", f.Name(), in.Index, in.Opcode, at)
+					} else if !rows[at] {
 						t.Errorf("%s+%d, %s: %v is not in the line table: %v", f.Name(), in.Index, in.Opcode, at, sequences[i])
 					}
 				}
@@ -394,7 +396,10 @@ func TestPositionsEqualLineTables(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d rows, %d instructions", rowsSeen, checked)
+	t.Logf("%d rows, %d instructions, %d of them merged", rowsSeen, checked, merged)
+	if merged > checked/200 {
+		t.Errorf("%d of %d instructions are not in line tables", merged, checked)
+	}
 	if checked < 300 || rowsSeen < 2000 {
 		t.Errorf("%d rows and %d instructions are too few to tell", rowsSeen, checked)
 	}

@@ -97,14 +97,26 @@ func (m *Module) arrayName(n *Node, depth int) string {
 		}
 		b.WriteByte('[')
 		if r, ok := m.valueNode(&list.Fields[i].Value); ok {
-			count := r.Field("count")
-			if k, ok := count.Int(); ok && k >= 0 {
+			if k := countOf(&r); k >= 0 {
 				b.WriteString(strconv.FormatInt(k, 10))
 			}
 		}
 		b.WriteByte(']')
 	}
 	return b.String()
+}
+
+// countOf is how many elements a subrange has; -1: not known.
+func countOf(n *Node) int64 {
+	count, low, high := n.Field("count"), n.Field("lowerBound"), n.Field("upperBound")
+	if k, ok := count.Int(); ok && k >= 0 {
+		return k
+	}
+	first, _ := low.Int()
+	if last, ok := high.Int(); ok && last >= first && last-first >= 0 && last-first < 1<<62 {
+		return last - first + 1
+	}
+	return -1
 }
 
 // functionTypeName is T (T, T).
