@@ -408,6 +408,9 @@ func (b *bodyScanner) word(t token) {
 		return
 	}
 	b.finish(t.start)
+	if !known { // no instruction, and in no block
+		b.terminated = false
+	}
 	b.begin(t)
 	b.setOpcode(word)
 }

@@ -1,6 +1,7 @@
 package llvmir
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,10 +10,13 @@ import (
 
 const (
 	// maxInlined bounds a chain of inlined calls.
-	maxInlined = 512
+	maxInlined = 128
 	// maxScopes bounds scopes within scopes.
-	maxScopes = 512
+	maxScopes = 256
 )
+
+// errScopes says that scopes are within each other, or too many.
+var errScopes = fmt.Errorf("more than %d scopes around one", maxScopes)
 
 // A scope is what is known of a node that may stand behind scope: of a location.
 type scope struct {
@@ -86,64 +90,70 @@ func (m *Module) valueNode(v *Value) (Node, bool) {
 	return m.open(m.ref(v))
 }
 
-// scope reads a scope. What it knows is kept.
+// scope reads a scope, and those around it. What it knows is kept.
 func (m *Module) scope(r Ref) *scope {
-	m.scopeMu.Lock()
+	m.kept.Lock()
 	s := m.scopes[r]
-	m.scopeMu.Unlock()
+	m.kept.Unlock()
 	if s != nil {
 		return s
 	}
-	s = m.readScope(r)
-	m.scopeMu.Lock()
-	m.scopes[r] = s
-	m.scopeMu.Unlock()
-	return s
+	var path []*scope
+	var refs []Ref
+	var err error
+	function := Ref(0)
+	for at := r; ; {
+		m.kept.Lock()
+		known := m.scopes[at]
+		m.kept.Unlock()
+		if known != nil {
+			function, err = known.function, known.err
+			break
+		}
+		if len(path) == maxScopes {
+			err = errScopes
+			break
+		}
+		s := m.readScope(at)
+		path, refs = append(path, s), append(refs, at)
+		if s.err != nil || s.function != 0 {
+			function, err = s.function, s.err
+			break
+		}
+		at = s.parent
+	}
+	m.kept.Lock()
+	defer m.kept.Unlock()
+	for i, s := range path {
+		s.function, s.err = function, err
+		if i > 0 && errors.Is(err, errScopes) {
+			break // those further out may end
+		}
+		m.scopes[refs[i]] = s
+	}
+	return path[0]
 }
 
+// readScope reads a scope, without those around it.
 func (m *Module) readScope(r Ref) *scope {
 	s := &scope{}
 	n, ok := m.open(r)
 	if !ok {
-		s.err = fmt.Errorf("the scope is not defined")
+		s.err = errors.New("a scope is not defined")
 		return s
 	}
 	s.id = n.ID
-	s.file = m.file(n.Field("file"))
 	switch n.Kind {
 	case "DISubprogram":
 		s.function = r
 		s.frame = m.functionFrame(&n)
-		return s
 	case "DILexicalBlock", "DILexicalBlockFile":
-		d := n.Field("discriminator")
-		s.discriminator = uint64(d.line())
+		d, outer := n.Field("discriminator"), n.Field("scope")
+		s.discriminator, s.parent = uint64(d.line()), m.ref(&outer)
 	default:
-		s.err = fmt.Errorf("the scope is a %s", n.Kind)
-		return s
+		s.err = fmt.Errorf("the scope %s is a %s", s.id, n.Kind)
 	}
-	outer := n.Field("scope")
-	s.parent = m.ref(&outer)
-	at := s.parent
-	for range maxScopes {
-		n, ok := m.open(at)
-		if !ok {
-			s.err = fmt.Errorf("a scope around %s is not defined", s.id)
-			return s
-		}
-		switch n.Kind {
-		case "DISubprogram":
-			s.function = at
-			return s
-		case "DILexicalBlock", "DILexicalBlockFile":
-			outer = n.Field("scope")
-			at = m.ref(&outer)
-		default:
-			s.err = fmt.Errorf("a scope around %s is a %s", s.id, n.Kind)
-			return s
-		}
-	}
-	s.err = fmt.Errorf("the scopes around %s do not end in a function", s.id)
+	s.file = m.file(n.Field("file"))
 	return s
 }
 
@@ -249,6 +259,35 @@ func (m *Module) subprogram(f *Function) Ref {
 	return Ref(m.linked()[f.Name()])
 }
 
+// call is location of a call that others were inlined with. Those are kept.
+func (m *Module) call(r Ref) (location, error) {
+	m.kept.Lock()
+	c, ok := m.calls[r]
+	m.kept.Unlock()
+	if ok {
+		return c.location, c.err
+	}
+	c.location, c.err = m.location(r)
+	m.kept.Lock()
+	m.calls[r] = c
+	m.kept.Unlock()
+	return c.location, c.err
+}
+
+// A keptCall is what call gives.
+type keptCall struct {
+	location
+	err error
+}
+
+// locationAt is location, or call for those that others were inlined with.
+func (m *Module) locationAt(r Ref, depth int) (location, error) {
+	if depth > 0 {
+		return m.call(r)
+	}
+	return m.location(r)
+}
+
 // A location is a node DILocation, or a tuple of the same.
 type location struct {
 	line, column int
@@ -286,11 +325,11 @@ func (m *Module) location(r Ref) (l location, err error) {
 // chain appends the frames of a location, innermost first, with their scopes. An
 // error says why there are none: a part of a chain would be a wrong one.
 func (m *Module) chain(p *symbol.Position, at Ref) error {
-	for depth := 0; at != 0; depth++ {
+	for depth := 0; at != 0 || depth == 0; depth++ {
 		if depth == maxInlined {
 			return fmt.Errorf("more than %d inlined calls", maxInlined)
 		}
-		l, err := m.location(at)
+		l, err := m.locationAt(at, depth)
 		if err != nil {
 			return err
 		}

@@ -51,8 +51,9 @@ type Module struct {
 	byName     func() map[string]int
 	byResult   func() map[string]resultPlace
 
-	scopeMu sync.Mutex
-	scopes  map[Ref]*scope
+	kept   sync.Mutex
+	scopes map[Ref]*scope
+	calls  map[Ref]keptCall
 }
 
 // A node is where a metadata node is defined.
@@ -73,7 +74,7 @@ func Parse(name string, data []byte) (*Module, error) {
 	if uint64(len(data)) >= math.MaxUint32 {
 		return nil, fmt.Errorf("%s: %d bytes, less than 4 GiB expected", name, len(data))
 	}
-	m := &Module{name: name, source: data, scopes: map[Ref]*scope{}}
+	m := &Module{name: name, source: data, scopes: map[Ref]*scope{}, calls: map[Ref]keptCall{}}
 	m.lines = sync.OnceValue(m.countLines)
 	m.linked = sync.OnceValue(m.linkFunctions)
 	m.identified = sync.OnceValue(m.findIdentifiers)

@@ -324,11 +324,14 @@ func (r *reader) value(depth int) (Value, error) {
 		return r.flags(t)
 	}
 	end, err := r.skipValue(t)
+	if err != nil {
+		return Value{}, err
+	}
 	text := string(r.data[t.start:end])
 	if strings.IndexByte(text, '\n') >= 0 {
 		text = strings.Join(strings.Fields(text), " ")
 	}
-	return Value{Kind: IRValue, Text: text}, err
+	return Value{Kind: IRValue, Text: text}, nil
 }
 
 // flags reads words with "|" between them.

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	maxTypeDepth = 32
+	maxTypeNodes = 200
 	maxTypeName  = 1 << 12 // bytes
 )
 
@@ -25,32 +25,47 @@ var (
 )
 
 // typeName is a type as C would write it; "" where it has no such name.
-func (m *Module) typeName(v Value, depth int) string {
-	if depth > maxTypeDepth {
+func (m *Module) typeName(v Value) string {
+	w := typeWriter{m, maxTypeNodes}
+	if text := w.name(v); w.left >= 0 {
+		return text
+	}
+	return ""
+}
+
+// A typeWriter writes types. Types may be made of themselves, so it reads a
+// number of nodes at most.
+type typeWriter struct {
+	*Module
+	left int
+}
+
+func (w *typeWriter) name(v Value) string {
+	if w.left--; w.left < 0 {
 		return ""
 	}
-	n, ok := m.valueNode(&v)
+	n, ok := w.valueNode(&v)
 	if !ok && v.Kind == StringValue { // by its identifier, until LLVM 3.9
-		n, ok = m.open(Ref(m.identified()[v.Text]))
+		n, ok = w.open(Ref(w.identified()[v.Text]))
 	}
 	if !ok {
 		return ""
 	}
-	text := m.typeNodeName(&n, depth)
+	text := w.node(&n)
 	if len(text) > maxTypeName {
 		return ""
 	}
 	return text
 }
 
-func (m *Module) typeNodeName(n *Node, depth int) string {
+func (w *typeWriter) node(n *Node) string {
 	name, tag := n.Field("name"), n.Field("tag")
 	switch n.Kind {
 	case "DIDerivedType":
 		if name.str() != "" && tag.Text != "DW_TAG_member" && tag.Text != "DW_TAG_inheritance" {
 			return name.str()
 		}
-		to := m.typeName(n.Field("baseType"), depth+1)
+		to := w.name(n.Field("baseType"))
 		if base := n.Field("baseType"); base.Kind == NullValue {
 			to = "void"
 		}
@@ -72,20 +87,20 @@ func (m *Module) typeNodeName(n *Node, depth int) string {
 		return ""
 	case "DICompositeType":
 		if tag.Text == "DW_TAG_array_type" && name.str() == "" {
-			return m.arrayName(n, depth)
+			return w.array(n)
 		}
 		return name.str()
 	case "DISubroutineType":
-		return m.functionTypeName(n, depth)
+		return w.function(n)
 	}
 	return name.str()
 }
 
-// arrayName is T [5][7].
-func (m *Module) arrayName(n *Node, depth int) string {
-	element := m.typeName(n.Field("baseType"), depth+1)
+// array is T [5][7].
+func (w *typeWriter) array(n *Node) string {
+	element := w.name(n.Field("baseType"))
 	elements := n.Field("elements")
-	list, ok := m.valueNode(&elements)
+	list, ok := w.valueNode(&elements)
 	if element == "" || !ok {
 		return ""
 	}
@@ -96,7 +111,7 @@ func (m *Module) arrayName(n *Node, depth int) string {
 			return ""
 		}
 		b.WriteByte('[')
-		if r, ok := m.valueNode(&list.Fields[i].Value); ok {
+		if r, ok := w.valueNode(&list.Fields[i].Value); ok {
 			if k := countOf(&r); k >= 0 {
 				b.WriteString(strconv.FormatInt(k, 10))
 			}
@@ -119,10 +134,10 @@ func countOf(n *Node) int64 {
 	return -1
 }
 
-// functionTypeName is T (T, T).
-func (m *Module) functionTypeName(n *Node, depth int) string {
+// function is T (T, T).
+func (w *typeWriter) function(n *Node) string {
 	types := n.Field("types")
-	list, ok := m.valueNode(&types)
+	list, ok := w.valueNode(&types)
 	if !ok || len(list.Fields) == 0 {
 		return ""
 	}
@@ -130,7 +145,7 @@ func (m *Module) functionTypeName(n *Node, depth int) string {
 	total := 0
 	for i := range list.Fields {
 		v := list.Fields[i].Value
-		part := m.typeName(v, depth+4)
+		part := w.name(v)
 		switch {
 		case v.Kind == NullValue && i == 0:
 			part = "void"

@@ -178,7 +178,7 @@ func (f *Function) scopeSpans(left *int) (spans map[scopePlace][]span, complete 
 			at = m.refAt(dbg)
 		}
 		for depth := 0; at != 0 && depth < maxInlined; depth++ {
-			l, err := m.location(at)
+			l, err := m.locationAt(at, depth)
 			if err != nil {
 				break
 			}
@@ -270,7 +270,7 @@ func (m *Module) Variables() []symbol.Variable {
 // variable is what global and local variables have.
 func (m *Module) variable(n *Node) symbol.Variable {
 	name, line, scope, typ := n.Field("name"), n.Field("line"), n.Field("scope"), n.Field("type")
-	v := symbol.Variable{ID: n.ID, Name: name.str(), Line: line.line(), File: m.file(n.Field("file")).path, Type: m.typeName(typ, 0)}
+	v := symbol.Variable{ID: n.ID, Name: name.str(), Line: line.line(), File: m.file(n.Field("file")).path, Type: m.typeName(typ)}
 	if around, ok := m.valueNode(&scope); ok {
 		v.Scope = around.ID
 	}
