@@ -201,18 +201,16 @@ func (t *translator) operation(op string) error {
 	if err := t.need(op, o.pop); err != nil {
 		return err
 	}
-	operands := t.pos
 	if o.operand != locexpr.NoOperand {
 		n, err := t.unsigned(op)
 		if err != nil {
 			return err
 		}
-		operands = t.pos
 		t.out, err = appendOperand(append(t.out, o.encoding.Opcode), o.operand, n)
 		if err != nil {
 			return fmt.Errorf("%s: %w", op, err)
 		}
-	} else if op != "DW_OP_deref" || !t.isMemory(operands) {
+	} else if op != "DW_OP_deref" || !t.isMemory(t.pos) {
 		t.out = append(t.out, o.encoding.Opcode)
 	} else {
 		t.addr = true // the variable is in memory there, whatever its size
@@ -247,7 +245,7 @@ func (t *translator) need(op string, n int) error {
 
 // appendOperand appends an operand of an operation.
 func appendOperand(out []byte, kind locexpr.OperandKind, n uint64) ([]byte, error) {
-	bits := 0
+	var bits int
 	switch kind {
 	case locexpr.ULEB:
 		return binary.AppendUvarint(out, n), nil

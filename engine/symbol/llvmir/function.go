@@ -160,12 +160,12 @@ func isConstantWord(word string) bool { return word == "prefix" || word == "prol
 // first value without a name in the body.
 func (s *scanner) parameters() (next int32) {
 	s.lexer.next() // the bracket
-	any, named := false, false
+	typed, named := false, false
 	end := func() {
-		if any && !named && next < 1<<30 {
+		if typed && !named && next < 1<<30 {
 			next++
 		}
-		any, named = false, false
+		typed, named = false, false
 	}
 	for {
 		before := s.pos
@@ -180,12 +180,12 @@ func (s *scanner) parameters() (next int32) {
 		case s.is(t, ','):
 			end()
 		case s.is(t, '('), s.is(t, '['), s.is(t, '{'):
-			any = true
+			typed = true
 			s.skipBrackets(t)
 		case s.is(t, '<'), s.is(t, '>'), s.is(t, '*'):
 		case t.kind == localToken:
 			// The last one is the parameter; others are types.
-			any = true
+			typed = true
 			if p := s.peek(); s.is(p, ',') || s.is(p, ')') {
 				named = true
 				if n, ok := number(s.text(t)); ok {
@@ -194,7 +194,7 @@ func (s *scanner) parameters() (next int32) {
 			}
 		case t.kind == wordToken && string(s.text(t)) == "...":
 		default:
-			any = true
+			typed = true
 		}
 	}
 }
