@@ -58,7 +58,7 @@ func TestDocumentedCommands(t *testing.T) {
 
 // runDocumented runs a command line of a document. `unwindd` is this build; the
 // files that the documents call core and server are those of the crash example,
-// kernel.spv is a module of the tests.
+// kernel.spv and kernel.ll are modules of the tests.
 func runDocumented(t *testing.T, root, self, line string) string {
 	t.Helper()
 	dir, bin := t.TempDir(), t.TempDir()
@@ -70,6 +70,7 @@ func runDocumented(t *testing.T, root, self, line string) string {
 		"core": "examples/crash/server.core", "server": "examples/crash/server",
 		"kernel.dbg": "plugins/visa/stream/testdata/skl-rec-O2-1.dbg",
 		"kernel.spv": "engine/symbol/spirv/testdata/calls.spv",
+		"kernel.ll":  "engine/symbol/llvmir/testdata/inlined.ll",
 	} {
 		b, err := os.ReadFile(filepath.Join(root, source))
 		if err == nil {

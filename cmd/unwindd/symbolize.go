@@ -46,7 +46,8 @@ FRAME before it say what is asked for; FILE: and BUILDID: before the name, what
 it is. Instead of an address, the name of a function in the symbol table will do.
 
 Of a SPIR-V or LLVM IR module the positions are FUNCTION+INSTRUCTION, counted from
-0, %ID of an instruction's result, or an offset: a word of SPIR-V.
+0, %ID of an instruction's result (in LLVM IR FUNCTION%ID), or a number: of a word
+of SPIR-V, of a line of LLVM IR.
 
 The executable does what llvm-symbolizer does under the name llvm-symbolizer,
 and what addr2line does under the name addr2line, with their options.`,

@@ -241,7 +241,7 @@ func (d *IR) WriteJSON(w io.Writer) error {
 
 // WriteText writes the parts that are there, each below its name.
 func (d *IR) WriteText(w io.Writer) error {
-	t := &irText{output: newOutput(w), paint: newPaint(d.Color)}
+	t := &irText{output: newOutput(w), paint: newPaint(d.Color), lines: d.IR.Format() == "llvmir"}
 	for r := range d.IR.Records() {
 		t.part("records")
 		t.record(&r)
@@ -280,8 +280,18 @@ func (d *IR) WriteText(w io.Writer) error {
 type irText struct {
 	output
 	paint
+	lines    bool // offsets are lines
 	current  string
 	function string
+}
+
+// offset is where a record or an instruction is: the line of a text, or the word
+// of a module.
+func (t *irText) offset(n uint64) string {
+	if t.lines {
+		return fmt.Sprintf("line %-5d", n)
+	}
+	return fmt.Sprintf("0x%06x", n)
 }
 
 // part begins a part, once.
@@ -301,10 +311,14 @@ func (t *irText) record(r *symbol.Record) {
 	if id == "" {
 		id = "-"
 	}
-	fmt.Fprintf(t, "  0x%06x  %-7s %s", r.Offset, printable(id), r.Kind)
+	fmt.Fprintf(t, "  %s  %-7s %s", t.offset(r.Offset), printable(id), r.Kind)
 	for i := range r.Operands {
 		o := &r.Operands[i]
-		t.put(" ", strings.ReplaceAll(o.Name, " ", ""), "=", operandText(o.Value))
+		t.put(" ")
+		if o.Name != "" {
+			t.put(strings.ReplaceAll(o.Name, " ", ""), "=")
+		}
+		t.put(operandText(o.Value))
 		if o.HasText {
 			t.put("(", shortened(o.Text), ")")
 		}
@@ -344,7 +358,7 @@ func (t *irText) position(p *symbol.Position) {
 		t.function = p.Function
 		t.put("  ", t.paint.function(printable(p.Function)), "\n")
 	}
-	fmt.Fprintf(t, "    +%-5d 0x%06x  ", p.Instruction, p.Offset)
+	fmt.Fprintf(t, "    +%-5d %s  ", p.Instruction, t.offset(p.Offset))
 	for i := range p.Frames {
 		f := &p.Frames[i]
 		if i > 0 {

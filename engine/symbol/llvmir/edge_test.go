@@ -326,9 +326,15 @@ define void @"g+1%x"() {
   %"a b" = add i32 0, 1
   ret void
 }
+define void @_ZN1n1hEi() !dbg !3 { ret void }
+define void @_ZN1n1kEv() !dbg !4 { ret void }
+define void @_ZN1o1kEv() !dbg !5 { ret void }
 !0 = distinct !DISubprogram(name: "f")
 !1 = !DILocation(line: 7, scope: !0)
 !2 = !DILocation(line: 8, scope: !0)
+!3 = distinct !DISubprogram(name: "h", linkageName: "_ZN1n1hEi")
+!4 = distinct !DISubprogram(name: "k", linkageName: "_ZN1n1kEv")
+!5 = distinct !DISubprogram(name: "k", linkageName: "_ZN1o1kEv")
 `)
 	tests := []struct {
 		text  string
@@ -345,7 +351,8 @@ define void @"g+1%x"() {
 		{"f%nothing", false, "", "no instruction of f has the result %nothing"},
 		{"f+3", false, "", "f has 3 instructions"}, {"f+-1", false, "", "the number of an instruction is expected behind f+"}, {"f+", false, "", "the number of an instruction is expected"},
 		{"f+99999999999999999999", false, "", "the number of an instruction is expected"},
-		{"h", false, "", "a function, FUNCTION+INSTRUCTION"}, {"h+1", false, "", "a function, FUNCTION+INSTRUCTION"}, {"", false, "", "a function"},
+		{"h", false, "_ZN1n1hEi+0", ""}, {"n::h(int)+0", false, "_ZN1n1hEi+0", ""}, {"o::k()", false, "_ZN1o1kEv+0", ""},
+		{"k", false, "", "a function, FUNCTION+INSTRUCTION"}, {"j+1", false, "", "a function, FUNCTION+INSTRUCTION"}, {"", false, "", "a function"},
 		{"1", false, "", "no instruction begins on line 1"}, {"0", false, "", "no instruction begins on line 0"}, {"1000000", false, "", "no instruction begins"},
 	}
 	for _, test := range tests {

@@ -128,11 +128,11 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		base, digits = 16, cut
 	}
 	line, numberErr := strconv.ParseUint(digits, base, 64)
-	if f, ok := m.functionNamed(text); ok {
-		return m.at(f, 0)
-	}
 	if numberErr == nil {
 		return m.atLine(line)
+	}
+	if f, ok := m.functionNamed(text); ok {
+		return m.at(f, 0)
 	}
 	if name, ok := strings.CutPrefix(text, "%"); ok {
 		name = unquote([]byte(name))
@@ -174,13 +174,17 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 	return none, fmt.Errorf("a function, FUNCTION+INSTRUCTION, FUNCTION%%RESULT or a line is expected")
 }
 
-// functionNamed finds a function by its name, with or without the "@".
+// functionNamed finds a function by its name, with or without the "@", or by its
+// name in the source where one alone has that.
 func (m *Module) functionNamed(text string) (*Function, bool) {
 	if f, ok := m.Function(text); ok {
 		return f, true
 	}
 	if rest, ok := strings.CutPrefix(text, "@"); ok {
 		return m.Function(unquote([]byte(rest)))
+	}
+	if i, ok := m.bySource()[text]; ok && i != severalFunctions {
+		return &m.functions[i], true
 	}
 	return nil, false
 }

@@ -49,6 +49,7 @@ type Module struct {
 	linked     func() map[string]uint64
 	identified func() map[string]uint64
 	byName     func() map[string]int
+	bySource   func() map[string]int
 	byResult   func() map[string]resultPlace
 
 	kept   sync.Mutex
@@ -79,6 +80,7 @@ func Parse(name string, data []byte) (*Module, error) {
 	m.linked = sync.OnceValue(m.linkFunctions)
 	m.identified = sync.OnceValue(m.findIdentifiers)
 	m.byName = sync.OnceValue(m.nameFunctions)
+	m.bySource = sync.OnceValue(m.nameSources)
 	m.byResult = sync.OnceValue(m.findResults)
 	s := scanner{Module: m, lexer: lexer{data: data}}
 	if !s.module() {
@@ -220,6 +222,29 @@ func (m *Module) nameFunctions() map[string]int {
 		name := m.functions[i].Name()
 		if _, ok := names[name]; !ok {
 			names[name] = i
+		}
+	}
+	return names
+}
+
+// severalFunctions is the index of a name that more than one function has.
+const severalFunctions = -1
+
+// nameSources are the functions by their names in the source, with and without
+// what is around them.
+func (m *Module) nameSources() map[string]int {
+	names := map[string]int{}
+	for i := range m.functions {
+		s := m.scope(m.subprogram(&m.functions[i]))
+		if s.err != nil {
+			continue
+		}
+		for _, name := range []string{s.frame.Name, s.frame.Function} {
+			if other, ok := names[name]; ok && other != i {
+				names[name] = severalFunctions
+			} else {
+				names[name] = i
+			}
 		}
 	}
 	return names
