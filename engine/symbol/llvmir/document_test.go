@@ -164,6 +164,28 @@ func TestDescriptorsInStrings(t *testing.T) {
 	}
 }
 
+// The line of a local variable has 24 bits, the number of its argument 8.
+func TestLinesAndArgumentsInOneNumber(t *testing.T) {
+	m := parse(t, `!0 = metadata !{metadata !"0x101\00v\0050401648\000", null, null, null}
+!1 = metadata !{i32 786689, null, metadata !"v", null, i32 50401648, null, i32 0, i32 0}
+`)
+	for id := range uint64(2) {
+		n, err := m.Node(id)
+		line, argument := n.Field("line"), n.Field("arg")
+		if err != nil || n.Kind != "DILocalVariable" || line.Text != "70000" || argument.Text != "3" {
+			t.Errorf("!%d is %s, %v", id, n.String(), err)
+		}
+	}
+}
+
+func TestNodesArePrintedAsLLVMPrintsThem(t *testing.T) {
+	const text = `!0 = distinct !{!0, !"gr\C3\B6\C3\9Fe \22\7F\\ ~", null, i32 7, !{}, !DIExpression(DW_OP_deref), i8* null}`
+	n, err := parse(t, text+"\n").Node(0)
+	if got := n.ID + " = " + n.String(); err != nil || got != text {
+		t.Errorf("%s, %v, want %s", got, err, text)
+	}
+}
+
 // examples are the document's, and where the difference that it is does not show
 // one, one in its spelling. Fields are those that must be read.
 var examples = []struct {

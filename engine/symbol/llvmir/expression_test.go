@@ -153,6 +153,14 @@ func TestExpressionsAreEvaluated(t *testing.T) {
 	}
 }
 
+func TestADeclarationsDerefLoadsTheAddress(t *testing.T) {
+	d := recordOf(t, "#dbg_declare(ptr %a, !1, !DIExpression(DW_OP_deref), !2)")
+	l, err := evaluate(&d, 0x10)
+	if _, address, ok := l.MemoryAddress(); err != nil || !ok || address != 0x1716151413121110 {
+		t.Errorf("%v, %v", l, err)
+	}
+}
+
 // A fragment's location is a composite, in which what comes before the part is
 // undefined.
 func TestFragmentsAreParts(t *testing.T) {

@@ -8,14 +8,17 @@ import (
 
 // A flow follows what records say through the blocks of a function. A record
 // holds up to the next one of its variable, on every path: where paths with
-// different records meet, none holds. It ends where one of its values is computed
-// again, in the next round of a loop.
+// different records meet, none holds. So it ends where one of its values is
+// computed again, in the next round of a loop: the first way there has no record.
+// That needs values that are computed on every way to the record; one whose
+// values are not says nothing.
 type flow struct {
 	f       *Function
 	known   bool      // where each block goes
 	preds   [][]int32 // blocks by block
 	results map[string]int32
 	left    *int // steps
+	passed  map[[2]int32]bool
 	found   []recordSpan
 }
 
@@ -32,7 +35,7 @@ const (
 )
 
 func newFlow(f *Function, left *int) *flow {
-	w := &flow{f: f, left: left, results: map[string]int32{}}
+	w := &flow{f: f, left: left, results: map[string]int32{}, passed: map[[2]int32]bool{}}
 	for in := range f.Instructions() {
 		if in.Result != "" {
 			w.results[in.Result] = int32(in.Index)
@@ -94,9 +97,8 @@ func (w *flow) end(block int) int32 {
 // An event is where a record begins to hold, or, with noState, where nothing does
 // any more.
 type event struct {
-	at     int32 // before this instruction
-	state  int
-	record int // order among events at one place
+	at    int32 // before this instruction
+	state int
 }
 
 // events are what happens to a part of a variable.
@@ -107,8 +109,8 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 		if !own && !d.Fragment.overlaps(part) {
 			continue
 		}
-		e := event{int32(d.Before), noState, i}
-		if own && !d.Killed {
+		e := event{int32(d.Before), noState}
+		if own && !d.Killed && w.areComputed(d) {
 			e.state = i
 		}
 		if d.Kind == DeclareRecord || d.Kind == DeclareValueRecord {
@@ -126,30 +128,63 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 			continue
 		}
 		list = append(list, e)
-		if e.state == noState {
-			continue
-		}
-		for _, name := range d.names {
-			// Where the value is computed again, up to the next record.
-			if in, ok := w.results[name]; ok {
-				list = append(list, event{in + 1, noState, -1 - i})
-			}
-		}
 	}
-	slices.SortStableFunc(list, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.record, b.record)) })
+	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
 
-// apply gives the state behind an event. That a value is computed again ends its
-// own record only.
-func apply(state int, e event) int {
-	if e.record < 0 {
-		if state == -1-e.record {
-			return noState
-		}
-		return state
+// areComputed says whether the values of a record are there wherever it is
+// reached. A declaration waits for them.
+func (w *flow) areComputed(d *DebugRecord) bool {
+	if d.Kind == DeclareRecord || d.Kind == DeclareValueRecord {
+		return true
 	}
-	return e.state
+	at := w.blockAt(int32(d.Before))
+	for _, name := range d.names {
+		in, ok := w.results[name]
+		if !ok { // a parameter
+			continue
+		}
+		if from := w.blockAt(in); from == at && in >= int32(d.Before) || from != at && !w.passes(from, at) {
+			return false
+		}
+	}
+	return true
+}
+
+// blockAt is the block of an instruction; a record behind the last one is in the
+// last block.
+func (w *flow) blockAt(in int32) int32 {
+	return int32(sort.Search(len(w.f.blocks), func(k int) bool { return w.f.blocks[k].first > in })) - 1
+}
+
+// passes says whether every way to a block goes through another one.
+func (w *flow) passes(through, to int32) bool {
+	if through == 0 || !w.known {
+		return true
+	}
+	key := [2]int32{through, to}
+	if known, ok := w.passed[key]; ok {
+		return known
+	}
+	seen := map[int32]bool{to: true}
+	result := true
+	for list := []int32{to}; len(list) > 0 && result; {
+		block := list[len(list)-1]
+		list = list[:len(list)-1]
+		if *w.left--; *w.left < 0 || block == 0 {
+			result = false
+			break
+		}
+		for _, p := range w.preds[block] {
+			if p != through && !seen[p] {
+				seen[p] = true
+				list = append(list, p)
+			}
+		}
+	}
+	w.passed[key] = result
+	return result
 }
 
 // find adds the instructions for which records of one part hold. It is false
@@ -184,7 +219,7 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 			in[i] = state
 			if state != unknownState || i == 0 {
 				for _, e := range events[first[i]:first[i+1]] {
-					state = apply(state, e)
+					state = e.state
 				}
 			}
 			if state != out[i] {
@@ -199,7 +234,7 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 		}
 		for _, e := range events[first[i]:first[i+1]] {
 			w.add(span{at, e.at}, state)
-			at, state = max(at, e.at), apply(state, e)
+			at, state = max(at, e.at), e.state
 		}
 		w.add(span{at, w.end(i)}, state)
 	}

@@ -118,6 +118,21 @@ more:
 end:
   ret i32 0, !dbg !2`,
 			map[string][]string{"v": {"0-1 i32 0", "4-6 i32 %i"}}},
+		{"a value that is not computed yet is none", `
+  #dbg_value(i32 %x, !1, !DIExpression(), !2)
+  %x = add i32 %a, 1, !dbg !2
+  ret i32 %x, !dbg !2`,
+			map[string][]string{}},
+		{"a value that only one path computes is none behind", `
+  br i1 %c, label %l, label %end, !dbg !2
+l:
+  %x = add i32 %a, 1, !dbg !2
+  #dbg_value(i32 %x, !1, !DIExpression(), !2)
+  br label %end, !dbg !2
+end:
+  #dbg_value(i32 %x, !1, !DIExpression(), !2)
+  ret i32 0, !dbg !2`,
+			map[string][]string{"v": {"2-3 i32 %x"}}},
 		{"every side of a switch, and of an invoke", `
   #dbg_value(i32 1, !1, !DIExpression(), !2)
   switch i32 %a, label %end [
@@ -277,7 +292,7 @@ func walk(t *testing.T, f *Function, w *flow, claims map[int][]claim, spans map[
 					active = slices.DeleteFunc(active, func(a *DebugRecord) bool {
 						return a.Variable == d.Variable && a.inlinedAt == d.inlinedAt && a.Fragment.overlaps(d.Fragment)
 					})
-					if !d.Killed {
+					if !d.Killed && !slices.ContainsFunc(d.names, func(name string) bool { _, ok := w.results[name]; return ok && !defined[name] }) {
 						active = append(active, d)
 					}
 				}
