@@ -63,7 +63,7 @@ func TestDumpOfLLVMIRAsText(t *testing.T) {
 		"records\n  line 46     !llvm.dbg.cu MDTuple !0\n", "  line 82     !31     DILexicalBlock distinct=true scope=!28 file=!1 line=3 column=42\n",
 		"\n\npositions\n  f\n    +0     line 12     f /src/ir_a.c:3:60 in !31\n", "    +4     line 20     -\n",
 		"inl /src/ir_a.c:2:44 in !45, inlined into f /src/ir_a.c:3:80 in !30\n",
-		"\n\nvariables\n  s S *, parameter 1 of f, /src/ir_a.c:3\n    f +0 to +2 value ptr %0 { DW_OP_stack_value }\n", "\n  x int, parameter 1 of inl, /src/ir_a.c:2, inlined at !51\n",
+		"\n\nvariables\n  s S*, parameter 1 of f, /src/ir_a.c:3\n    f +0 to +2 value ptr %0 { DW_OP_stack_value }\n", "\n  x int, parameter 1 of inl, /src/ir_a.c:2, inlined at !51\n",
 		"\n\nsources\n  /src/ir_a.c, MD5:2c4510559eae58b103ced671ce3f308f\n",
 	} {
 		if !strings.Contains(stdout, want) {

@@ -156,7 +156,7 @@ func TestDescriptorsInStrings(t *testing.T) {
 	}
 	wantVariables := []string{
 		"MyGlobal int in  of , line 1; +0-0 @MyGlobal",
-		"n int [5] in !19 of main, line 3; main+1-3 i32* %n",
+		"n int[5] in !19 of main, line 3; main+1-3 i32* %n",
 		"argc int in !7 of main, line 1; main+2-3 i32 %argc; main+3-4 i32 %half",
 	}
 	if diff := cmp.Diff(wantVariables, variableTexts(m)); diff != "" {

@@ -436,7 +436,7 @@ func TestSourcesMacrosAndTypes(t *testing.T) {
 	for _, v := range m.Variables() {
 		types[v.Name] = v.Type
 	}
-	want := map[string]string{"a": "const char *const", "b": "void *", "c": "text [3][]", "d": "void (const char *, ...) *", "e": "void *&", "f": ""}
+	want := map[string]string{"a": "const char* const", "b": "void*", "c": "text[3][]", "d": "void(const char*, ...)*", "e": "void*&", "f": ""}
 	if diff := cmp.Diff(want, types); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}

@@ -17,7 +17,7 @@ func itoa(n int32) string { return strconv.Itoa(int(n)) }
 // from it, and prefixes what it writes before it.
 var (
 	suffixes = map[string]string{
-		"DW_TAG_pointer_type": " *", "DW_TAG_reference_type": " &", "DW_TAG_rvalue_reference_type": " &&",
+		"DW_TAG_pointer_type": "*", "DW_TAG_reference_type": "&", "DW_TAG_rvalue_reference_type": "&&",
 	}
 	prefixes = map[string]string{
 		"DW_TAG_const_type": "const ", "DW_TAG_volatile_type": "volatile ", "DW_TAG_restrict_type": "restrict ", "DW_TAG_atomic_type": "_Atomic ",
@@ -73,14 +73,11 @@ func (w *typeWriter) node(n *Node) string {
 			return ""
 		}
 		if suffix, ok := suffixes[tag.Text]; ok {
-			if strings.HasSuffix(to, "*") || strings.HasSuffix(to, "&") {
-				suffix = strings.TrimPrefix(suffix, " ")
-			}
 			return to + suffix
 		}
 		if prefix, ok := prefixes[tag.Text]; ok {
 			if strings.HasSuffix(to, "*") { // of the pointer, not of what it points to
-				return to + strings.TrimSuffix(prefix, " ")
+				return to + " " + strings.TrimSuffix(prefix, " ")
 			}
 			return prefix + to
 		}
@@ -96,7 +93,7 @@ func (w *typeWriter) node(n *Node) string {
 	return name.str()
 }
 
-// array is T [5][7].
+// array is T[5][7].
 func (w *typeWriter) array(n *Node) string {
 	element := w.name(n.Field("baseType"))
 	elements := n.Field("elements")
@@ -105,7 +102,7 @@ func (w *typeWriter) array(n *Node) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(element + " ")
+	b.WriteString(element)
 	for i := range list.Fields {
 		if b.Len() > maxTypeName {
 			return ""
@@ -134,7 +131,7 @@ func countOf(n *Node) int64 {
 	return -1
 }
 
-// function is T (T, T).
+// function is T(T, T).
 func (w *typeWriter) function(n *Node) string {
 	types := n.Field("types")
 	list, ok := w.valueNode(&types)
@@ -159,5 +156,5 @@ func (w *typeWriter) function(n *Node) string {
 		}
 		parts = append(parts, part)
 	}
-	return parts[0] + " (" + strings.Join(parts[1:], ", ") + ")"
+	return parts[0] + "(" + strings.Join(parts[1:], ", ") + ")"
 }
