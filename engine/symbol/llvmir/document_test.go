@@ -325,3 +325,52 @@ func TestTheTablesHaveWhatTheDocumentNames(t *testing.T) {
 		}
 	}
 }
+
+// The document is a difference of two texts, in which a line has its number in the
+// old one, in the new one, or both, and no indentation. The example is read from
+// it as it stands there: the old one with lines that are no LLVM IR.
+func TestTheExampleAsItStandsInTheDocument(t *testing.T) {
+	sides := [2]strings.Builder{}
+	inSide := func(side, number int) bool {
+		return side == 0 && number >= 695 && number <= 774 || side == 1 && number >= 232 && number <= 285
+	}
+	for _, line := range strings.Split(documentText(t), "\n") {
+		found := regexp.MustCompile(`^([0-9]{3})([0-9]{3})?( .*|)$`).FindStringSubmatch(line)
+		if found == nil {
+			continue
+		}
+		var first, second int
+		fmt.Sscan(found[1], &first)
+		second = first
+		if found[2] != "" {
+			fmt.Sscan(found[2], &second)
+		}
+		for side, number := range []int{first, second} {
+			if inSide(side, number) {
+				sides[side].WriteString(strings.TrimPrefix(found[3], " ") + "\n")
+			}
+		}
+	}
+	for side, want := range [][]string{{
+		"foo+0 -", "foo+1 -", "foo+2 -", "foo+3 foo /private/tmp/t.c:2:0 in !4", "foo+4 foo /private/tmp/t.c:3:0 in !4",
+		"foo+5 foo /private/tmp/t.c:5:0 in !16", "foo+6 foo /private/tmp/t.c:6:0 in !16", "foo+7 foo /private/tmp/t.c:6:0 in !16",
+		"foo+8 foo /private/tmp/t.c:8:0 in !4", "foo+9 foo /private/tmp/t.c:8:0 in !4", "foo+10 foo /private/tmp/t.c:9:0 in !4",
+	}, {
+		"foo+0 -", "foo+1 -", "foo+2 -", "foo+3 foo /dev/stdin:2:9 in !4", "foo+4 foo /dev/stdin:3:9 in !4",
+		"foo+5 foo /dev/stdin:5:11 in !18", "foo+6 foo /dev/stdin:6:11 in !18", "foo+7 foo /dev/stdin:6:9 in !18",
+		"foo+8 foo /dev/stdin:8:9 in !4", "foo+9 foo /dev/stdin:8:7 in !4", "foo+10 foo /dev/stdin:9:3 in !4",
+	}} {
+		// Other parts of the document have lines of these numbers too.
+		_, text, _ := strings.Cut(sides[side].String(), "define void @foo()")
+		m := parse(t, "define void @foo()"+text)
+		if diff := cmp.Diff(want, places(m)); diff != "" {
+			t.Errorf("side %d: positions (-want +got):\n%s", side, diff)
+		}
+		if got := variableTexts(m); len(got) != 3 || !strings.HasPrefix(got[2], "Z int in !1") || !strings.HasSuffix(got[2], "; foo+5-8 i32* %Z") {
+			t.Errorf("side %d: variables %q", side, got)
+		}
+		if p := m.Problems(); len(p) > 0 {
+			t.Errorf("side %d: problems %q", side, p)
+		}
+	}
+}

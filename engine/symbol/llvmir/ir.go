@@ -3,6 +3,7 @@ package llvmir
 import (
 	"fmt"
 	"iter"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -198,21 +199,18 @@ func (m *Module) at(f *Function, index int) (symbol.Position, error) {
 
 // atLine is the position of the instruction that begins on a line.
 func (m *Module) atLine(line uint64) (symbol.Position, error) {
-	for i := range m.functions {
+	// The last function that does not begin behind the line may have it, and where
+	// several are on one line those before it.
+	last := sort.Search(len(m.functions), func(i int) bool { return m.line(int(m.functions[i].start)) > line }) - 1
+	for i := last; i >= 0; i-- {
 		f := &m.functions[i]
-		if m.line(int(f.start)) > line || m.line(int(f.end)) < line {
-			continue
+		list := f.instructions
+		k := sort.Search(len(list), func(k int) bool { return m.line(int(list[k].start)) >= line })
+		if k < len(list) && m.line(int(list[k].start)) == line {
+			return m.position(f, k), nil
 		}
-		low, high := 0, len(f.instructions)
-		for low < high {
-			if middle := (low + high) / 2; m.line(int(f.instructions[middle].start)) < line {
-				low = middle + 1
-			} else {
-				high = middle
-			}
-		}
-		if low < len(f.instructions) && m.line(int(f.instructions[low].start)) == line {
-			return m.position(f, low), nil
+		if m.line(int(f.start)) < line {
+			break
 		}
 	}
 	return symbol.Position{}, fmt.Errorf("no instruction begins on line %d", line)

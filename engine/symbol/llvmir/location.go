@@ -13,6 +13,8 @@ const (
 	maxInlined = 128
 	// maxScopes bounds scopes within scopes.
 	maxScopes = 256
+	// maxQualifiers bounds the namespaces and types around a function.
+	maxQualifiers = 64
 )
 
 // errScopes says that scopes are within each other, or too many.
@@ -192,7 +194,7 @@ func (m *Module) linkageName(n *Node) string {
 func (m *Module) qualified(n *Node) string {
 	v := n.Field("name")
 	name := v.str()
-	for range maxScopes {
+	for range maxQualifiers {
 		outer := n.Field("scope")
 		around, ok := m.valueNode(&outer)
 		if !ok && outer.Kind == StringValue { // a type by its identifier, until LLVM 3.9

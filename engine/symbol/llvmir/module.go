@@ -269,7 +269,7 @@ func Is(path string, data []byte) bool {
 		case "define", "declare":
 			return true
 		}
-	case nodeToken, nameToken:
+	case nodeToken, nameToken, localToken, globalToken:
 		return l.is(l.next(), '=')
 	case endToken: // comments alone
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	maxTypeNodes = 200
+	maxTypeNodes = 64
 	maxTypeName  = 1 << 12 // bytes
 )
 
