@@ -218,6 +218,22 @@ l:
 	}
 }
 
+// A record that cannot be read ends what holds of its variable, and of any
+// variable where that is not known either.
+func TestRecordsThatCannotBeReadEndValues(t *testing.T) {
+	for _, record := range []string{
+		"#dbg_value(i32 3, !1, !9, !2)", "#dbg_value(i32 3, !1, !DIExpression(), !99)", "#dbg_value(, !1, !DIExpression(), !2)",
+		"call void @llvm.dbg.value(metadata i32 3, metadata !1, metadata !DIExpression())",
+	} {
+		m := parse(t, "define i32 @f(i32 %a) !dbg !0 {\n #dbg_value(i32 1, !1, !DIExpression(), !2)\n %x = add i32 %a, 1, !dbg !2\n "+
+			record+"\n ret i32 0, !dbg !2\n}\n"+metadata)
+		want := map[string][]string{"v": {"0-1 i32 1"}}
+		if diff := cmp.Diff(want, rangesOf(m)); diff != "" || len(m.Problems()) != 1 {
+			t.Errorf("%s: ranges (-want +got):\n%s, problems %q", record, diff, m.Problems())
+		}
+	}
+}
+
 // A claim is what a range says at an instruction.
 type claim struct {
 	variable variableKey

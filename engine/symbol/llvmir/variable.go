@@ -61,10 +61,19 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 		d.Location = m.ref(&args[n-1].Value)
 		args = args[:n-1]
 	}
-	d.inlinedAt, err = m.inlinedAt(d.Location)
+	offset := int64(0)
+	if len(args) > 1 && d.Kind == ValueRecord && args[1].Value.Kind == IRValue { // until LLVM 5
+		offset, _ = args[1].Value.Int()
+		args = slices.Delete(args, 1, 2)
+	}
+	if len(args) > 1 && d.Kind != LabelRecord {
+		d.Variable = m.ref(&args[1].Value)
+	}
+	l, err := m.location(d.Location)
 	if err != nil {
 		return d, m.complain(d.Offset, "%v", err)
 	}
+	d.inlinedAt = l.inlinedAt
 	switch d.Kind {
 	case UnknownRecord:
 		return d, nil
@@ -77,15 +86,9 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 		d.Address = true
 	case ValueRecord, AssignRecord, DeclareValueRecord:
 	}
-	offset := int64(0)
-	if len(args) > 1 && d.Kind == ValueRecord && args[1].Value.Kind == IRValue { // until LLVM 5
-		offset, _ = args[1].Value.Int()
-		args = slices.Delete(args, 1, 2)
-	}
 	if len(args) < 2 {
 		return d, m.complain(d.Offset, "a value and a variable are expected")
 	}
-	d.Variable = m.ref(&args[1].Value)
 	if n, ok := m.valueNode(&args[1].Value); !ok || n.Kind != "DILocalVariable" {
 		return d, m.complain(d.Offset, "a variable is expected, found %s", shorten([]byte(args[1].Value.String())))
 	}
@@ -132,15 +135,6 @@ func (d *DebugRecord) values(m *Module, v *Value) {
 		}
 		d.Values = append(d.Values, text)
 	}
-}
-
-// inlinedAt is the call that a location was inlined with; 0: it was not.
-func (m *Module) inlinedAt(r Ref) (Ref, error) {
-	if r == 0 {
-		return 0, nil
-	}
-	l, err := m.location(r)
-	return l.inlinedAt, err
 }
 
 // A scopePlace is a scope, as it was inlined with one call.
@@ -356,10 +350,12 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 		tooMany()
 		return
 	}
-	var list []DebugRecord
+	var list, unread []DebugRecord
 	for d, err := range f.DebugRecords() {
 		if err != nil {
 			m.problem(d.Offset, "%s", strings.TrimPrefix(err.Error(), m.name+": "))
+			// What was of its variable, or of any if it has none, may not be any more.
+			unread = append(unread, DebugRecord{Kind: ValueRecord, Before: d.Before, Variable: d.Variable, Killed: true})
 			continue
 		}
 		if d.Variable != 0 && d.Kind != LabelRecord && d.Kind != UnknownRecord {
@@ -391,6 +387,11 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 			group[i] = &list[order[i]]
 		}
 		order = order[n:]
+		for i := range unread {
+			if u := &unread[i]; u.Variable == 0 || u.Variable == k.variable {
+				group = append(group, u)
+			}
+		}
 		node, ok := m.open(k.variable)
 		if !ok {
 			continue
@@ -412,10 +413,14 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 	}
 }
 
-// parts are the fragments of a variable's records.
+// parts are the fragments of a variable's records, but for those that end others
+// only.
 func parts(group []*DebugRecord) []*Fragment {
 	var list []*Fragment
 	for _, d := range group {
+		if d.Killed {
+			continue
+		}
 		same := func(g *Fragment) bool {
 			return g == d.Fragment || g != nil && d.Fragment != nil && *g == *d.Fragment
 		}
