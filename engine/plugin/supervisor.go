@@ -275,7 +275,7 @@ func (s *supervisor) launchChecked() (*process, error) {
 		err = fmt.Errorf("its description is nonsense: %s", clip(printable(bad.Error())))
 	case s.ctx.Err() != nil:
 		err = errClosed
-	case ctx.Err() != nil:
+	case late(ctx, err):
 		err = fmt.Errorf("gave no description within %s of its start%s", s.launch.timeout, p.lastWords())
 	case p.child.waitExit(deathGrace):
 		err = fmt.Errorf("%s when asked for its description%s", p.child.died(), p.lastWords())
