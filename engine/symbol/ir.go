@@ -93,15 +93,16 @@ type VariableRange struct {
 	// Start and End are instructions of Function; End is the first one that is
 	// outside.
 	Start, End int
-	// Address says that Values are where the variable is (a declaration), not
-	// what it is.
+	// Address says that the variable is in memory, where Expression leads; else
+	// its value is known.
 	Address bool
 	Values  []string // of the IR: "%37", "i32 0"
 	// Members lead from the variable to the member of it that Values are of, as
 	// OpAccessChain does; none: all of it.
 	Members []string
 	// Expression is what is to be done with the values, in locexpr.Canonical;
-	// it begins with the values on the stack, the first one pushed first.
+	// it begins with the values on the stack, the first one pushed first, and
+	// yields a location description.
 	Expression []byte
 	// Problem says why there is no Expression; "": there is one.
 	Problem string

@@ -3,6 +3,7 @@ package spirv
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -130,51 +131,83 @@ type fragmentRange struct {
 }
 
 // Expression translates a DebugExpression to locexpr.Canonical. What it is
-// applied to, the variable's value or address, is expected on the stack. An
-// expression of a part of a variable gives a composite, whose other bits are
-// undefined.
-func (m *Module) Expression(r *Record) ([]byte, error) {
-	bytes, _, err := m.expression(r)
-	return bytes, err
+// applied to is expected on the stack: the variable's address, where address says
+// so, or else its value. Its result is a location description, and in memory
+// where memory says so: a value ends in DW_OP_stack_value, and a DW_OP_deref that
+// a value's expression ends in says that the variable is there. An expression of a
+// part of a variable gives a composite, whose other bits are undefined.
+func (m *Module) Expression(r *Record, address bool) (bytes []byte, memory bool, err error) {
+	e, err := m.expression(r, address)
+	return e.bytes, e.memory, err
 }
 
-func (m *Module) expression(r *Record) (bytes []byte, part fragmentRange, err error) {
+// An expression is a translated DebugExpression.
+type expression struct {
+	bytes  []byte
+	part   fragmentRange
+	memory bool
+}
+
+func (m *Module) expression(r *Record, address bool) (e expression, err error) {
 	if r.Op != DebugExpression {
-		return nil, part, fmt.Errorf("%%%d is %s, expected DebugExpression", r.ID, r.name())
+		return e, fmt.Errorf("%%%d is %s, expected DebugExpression", r.ID, r.name())
 	}
 	ids := r.rest("Operations")
 	if len(ids) > maxOperations {
-		return nil, part, fmt.Errorf("DebugExpression %%%d of %d operations, expected at most %d", r.ID, len(ids), maxOperations)
+		return e, fmt.Errorf("DebugExpression %%%d of %d operations, expected at most %d", r.ID, len(ids), maxOperations)
 	}
 	var text []string
 	for _, id := range ids {
 		o := m.find(id)
 		if o == nil || o.Op != DebugOperation {
-			return nil, part, fmt.Errorf("DebugExpression %%%d: %%%d, expected DebugOperation", r.ID, id)
+			return e, fmt.Errorf("DebugExpression %%%d: %%%d, expected DebugOperation", r.ID, id)
 		}
-		if part.is {
-			return nil, part, fmt.Errorf("DebugExpression %%%d: DebugOperation %%%d follows a Fragment, which ends an expression", r.ID, id)
+		if e.part.is {
+			return e, fmt.Errorf("DebugExpression %%%d: DebugOperation %%%d follows a Fragment, which ends an expression", r.ID, id)
 		}
-		word, err := m.operationText(o, &part)
+		word, err := m.operationText(o, &e.part)
 		if err != nil {
-			return nil, part, fmt.Errorf("DebugOperation %%%d: %w", id, err)
+			return e, fmt.Errorf("DebugOperation %%%d: %w", id, err)
 		}
 		if word != "" {
 			text = append(text, word)
 		}
 	}
-	if part.is {
-		if part.offset > 0 {
+	text, e.memory = located(text, address)
+	if e.part.is {
+		if e.part.offset > 0 {
 			// The undefined part in front comes first; what is described lies below it.
-			text = append(text, fmt.Sprintf("LLVM_undefined; bit_piece %d 0; over", part.offset))
+			text = append(text, fmt.Sprintf("LLVM_undefined; bit_piece %d 0; over", e.part.offset))
 		}
-		text = append(text, fmt.Sprintf("bit_piece %d 0", part.size))
+		text = append(text, fmt.Sprintf("bit_piece %d 0", e.part.size))
 	}
-	bytes, err = locexpr.Parse(strings.Join(text, "; "), locexpr.TextOptions{Dialect: locexpr.Canonical})
+	e.bytes, err = locexpr.Parse(strings.Join(text, "; "), locexpr.TextOptions{Dialect: locexpr.Canonical})
 	if err != nil {
-		return nil, part, fmt.Errorf("DebugExpression %%%d: %w", r.ID, err)
+		return e, fmt.Errorf("DebugExpression %%%d: %w", r.ID, err)
 	}
-	return bytes, part, nil
+	return e, nil
+}
+
+// located makes operations on an address, or a value, give a location
+// description, and says whether that is memory.
+func located(text []string, address bool) (out []string, memory bool) {
+	end := len(text)
+	if end > 0 && (strings.HasPrefix(text[end-1], "piece") || strings.HasPrefix(text[end-1], "bit_piece")) {
+		end-- // what it is a piece of comes before
+	}
+	last := ""
+	if end > 0 {
+		last = text[end-1]
+	}
+	switch {
+	case last == "stack_value", strings.HasPrefix(last, "reg"):
+		return text, false
+	case address:
+		return text, true
+	case last == "deref":
+		return slices.Delete(text, end-1, end), true
+	}
+	return slices.Insert(text, end, "stack_value"), false
 }
 
 var errNotInModule = errors.New("it refers to what a module does not have")

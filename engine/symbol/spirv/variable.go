@@ -30,7 +30,7 @@ type change struct {
 // control can go.
 func (m *Module) Variables() []symbol.Variable {
 	ranges := map[instance][]symbol.VariableRange{}
-	t := &translator{Module: m, known: map[uint32]translation{}}
+	t := &translator{Module: m, known: map[applied]translation{}}
 	for i := range m.functions {
 		t.functionVariables(&m.functions[i], ranges)
 	}
@@ -100,10 +100,9 @@ func (m *Module) globalVariable(i int) symbol.Variable {
 		case r == nil: // it was optimized out
 		case r.Op == DebugExpression: // its value, without anything to begin with
 			out := symbol.VariableRange{}
-			if bytes, err := m.Expression(r); err != nil {
+			var err error
+			if out.Expression, out.Address, err = m.Expression(r, false); err != nil {
 				out.Problem = err.Error()
-			} else {
-				out.Expression = bytes
 			}
 			v.Ranges = []symbol.VariableRange{out}
 		}
@@ -134,7 +133,6 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 		inlined = 0
 	}
 	c = change{instance: instance{id, inlined}, record: r, declare: r.Op == DebugDeclare, indexes: r.rest("Indexes")}
-	c.out.Address = c.declare
 	if c.declare {
 		c.value, _ = r.id("Variable")
 	} else {
@@ -154,37 +152,43 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 		c.out.Members = append(c.out.Members, text)
 	}
 	id, _ = r.id("Expression")
-	e := m.translate(id)
-	c.out.Expression, c.part, c.out.Problem = e.bytes, e.part, e.problem
+	e := m.translate(id, c.declare)
+	c.out.Expression, c.out.Address, c.part, c.out.Problem = e.bytes, e.memory, e.part, e.problem
 	return c, true
 }
 
 // A translator translates each expression once.
 type translator struct {
 	*Module
-	known map[uint32]translation
+	known map[applied]translation
 }
 
-// A translation is a DebugExpression in locexpr.Canonical, or why there is none.
+// applied is an expression that is applied to an address, or to a value.
+type applied struct {
+	id      uint32
+	address bool
+}
+
+// A translation is an expression, or why there is none.
 type translation struct {
-	bytes   []byte
-	part    fragmentRange
+	expression
 	problem string
 }
 
-func (m *translator) translate(id uint32) translation {
-	if t, ok := m.known[id]; ok {
+func (m *translator) translate(id uint32, address bool) translation {
+	key := applied{id, address}
+	if t, ok := m.known[key]; ok {
 		return t
 	}
 	t := translation{problem: "its expression is not there"}
 	if e := m.find(id); e != nil {
 		var err error
 		t.problem = ""
-		if t.bytes, t.part, err = m.expression(e); err != nil {
+		if t.expression, err = m.expression(e, address); err != nil {
 			t.problem = err.Error()
 		}
 	}
-	m.known[id] = t
+	m.known[key] = t
 	return t
 }
 

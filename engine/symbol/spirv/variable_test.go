@@ -217,7 +217,7 @@ func (memory) BaseType(offset uint64) (*locexpr.BaseType, error) {
 }
 
 // expressionOf translates a DebugExpression of operations.
-func expressionOf(t *testing.T, operations ...[]uint32) ([]byte, error) {
+func expressionOf(t *testing.T, address bool, operations ...[]uint32) ([]byte, bool, error) {
 	t.Helper()
 	// An OpenCL.DebugInfo.100 module of nothing else.
 	w := []uint32{magic, 0x10400, 0, 1000, 0}
@@ -235,58 +235,63 @@ func expressionOf(t *testing.T, operations ...[]uint32) ([]byte, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Expression(m.find(3))
+	return m.Expression(m.find(3), address)
 }
 
-// Expressions are evaluated with a value on the stack, as they are said to begin.
+// Expressions are evaluated with an address or a value on the stack, 0x1000, as
+// they are said to begin. The byte at 0x1000 is 1, the next one 2, and so on.
 func TestExpressionsAreEvaluated(t *testing.T) {
 	for _, c := range []struct {
 		name       string
+		address    bool
 		operations [][]uint32
 		text       string
-		value      uint64
-		location   bool
+		want       uint64
+		memory     bool
 	}{
-		{"none", nil, "", 0x1000, false},
-		{"Deref", [][]uint32{{0}}, "DW_OP_deref", 0x0807060504030201, false},
-		{"PlusUconst, Deref", [][]uint32{{3, 2}, {0}}, "DW_OP_plus_uconst 2; DW_OP_deref", 0x0a09080706050403, false},
-		{"Constu, Minus", [][]uint32{{8, 0x10}, {2}}, "DW_OP_constu 16; DW_OP_minus", 0xff0, false},
-		{"Constu, Plus", [][]uint32{{8, 0x10}, {1}}, "DW_OP_constu 16; DW_OP_plus", 0x1010, false},
-		{"Constu, Swap, Minus", [][]uint32{{8, 0x3000}, {5}, {2}}, "DW_OP_constu 12288; DW_OP_swap; DW_OP_minus", 0x2000, false},
-		{"Constu, Swap, Xderef", [][]uint32{{8, 0}, {5}, {6}}, "DW_OP_constu 0; DW_OP_swap; DW_OP_xderef", 0x0807060504030201, false},
-		{"Constu, Shl, StackValue", [][]uint32{{8, 1}, {34}, {7}}, "DW_OP_constu 1; DW_OP_shl; DW_OP_stack_value", 0x2000, true},
-		{"Const1s", [][]uint32{{13, 0xffffffff}, {1}}, "DW_OP_const1s -1; DW_OP_plus", 0xfff, false},
-		{"Convert", [][]uint32{{10, 8, 6}, {10, 32, 6}}, "DW_OP_convert 0x807; DW_OP_convert 0x2007", 0, false},
-		{"BitPiece", [][]uint32{{4, 16, 8}}, "DW_OP_bit_piece 16 8", 0x0302, true},
-		{"Fragment", [][]uint32{{9, 0, 16}}, "DW_OP_bit_piece 16 0", 0x0201, true},
+		{"an address", true, nil, "", 0x0807060504030201, true},
+		{"an address, Deref", true, [][]uint32{{0}}, "DW_OP_deref", 0x0908070605040302, true},
+		{"an address, PlusUconst", true, [][]uint32{{3, 2}}, "DW_OP_plus_uconst 2", 0x0a09080706050403, true},
+		{"an address, StackValue", true, [][]uint32{{3, 2}, {7}}, "DW_OP_plus_uconst 2; DW_OP_stack_value", 0x1002, false},
+		{"an address, Fragment", true, [][]uint32{{9, 0, 16}}, "DW_OP_bit_piece 16 0", 0x0201, true},
+		{"a value", false, nil, "DW_OP_stack_value", 0x1000, false},
+		{"a value, Deref", false, [][]uint32{{0}}, "", 0x0807060504030201, true},
+		{"a value, PlusUconst, Deref", false, [][]uint32{{3, 2}, {0}}, "DW_OP_plus_uconst 2", 0x0a09080706050403, true},
+		{"a value, Deref, PlusUconst", false, [][]uint32{{0}, {3, 2}}, "DW_OP_deref; DW_OP_plus_uconst 2; DW_OP_stack_value", 0x0807060504030203, false},
+		{"Constu, Minus", false, [][]uint32{{8, 0x10}, {2}}, "DW_OP_constu 16; DW_OP_minus; DW_OP_stack_value", 0xff0, false},
+		{"Constu, Plus", false, [][]uint32{{8, 0x10}, {1}}, "DW_OP_constu 16; DW_OP_plus; DW_OP_stack_value", 0x1010, false},
+		{"Constu, Swap, Minus", false, [][]uint32{{8, 0x3000}, {5}, {2}}, "DW_OP_constu 12288; DW_OP_swap; DW_OP_minus; DW_OP_stack_value", 0x2000, false},
+		{"Constu, Swap, Xderef", false, [][]uint32{{8, 0}, {5}, {6}}, "DW_OP_constu 0; DW_OP_swap; DW_OP_xderef; DW_OP_stack_value", 0x0807060504030201, false},
+		{"Constu, Shl, StackValue", false, [][]uint32{{8, 1}, {34}, {7}}, "DW_OP_constu 1; DW_OP_shl; DW_OP_stack_value", 0x2000, false},
+		{"Const1s", false, [][]uint32{{13, 0xffffffff}, {1}}, "DW_OP_const1s -1; DW_OP_plus; DW_OP_stack_value", 0xfff, false},
+		{"Convert", false, [][]uint32{{10, 8, 6}, {10, 64, 6}}, "DW_OP_convert 0x807; DW_OP_convert 0x4007; DW_OP_stack_value", 0, false},
+		{"BitPiece", false, [][]uint32{{4, 16, 8}}, "DW_OP_stack_value; DW_OP_bit_piece 16 8", 0x10, false},
+		{"Deref, BitPiece", false, [][]uint32{{0}, {4, 16, 8}}, "DW_OP_bit_piece 16 8", 0x0302, true},
+		{"Fragment", false, [][]uint32{{9, 0, 16}}, "DW_OP_stack_value; DW_OP_bit_piece 16 0", 0x1000, false},
+		{"Deref, Fragment", false, [][]uint32{{0}, {9, 0, 16}}, "DW_OP_bit_piece 16 0", 0x0201, true},
 	} {
-		expr, err := expressionOf(t, c.operations...)
+		expr, inMemory, err := expressionOf(t, c.address, c.operations...)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if text := locexpr.FormatText(expr, locexpr.TextOptions{Dialect: locexpr.Canonical}); text != c.text {
-			t.Errorf("%s: %s, expected %s", c.name, text, c.text)
+		if text := locexpr.FormatText(expr, locexpr.TextOptions{Dialect: locexpr.Canonical}); text != c.text || inMemory != c.memory {
+			t.Errorf("%s: %s, in memory: %v; expected %s, %v", c.name, text, inMemory, c.text, c.memory)
 		}
 		full, err := locexpr.Parse("constu 0x1000", locexpr.TextOptions{Dialect: locexpr.Canonical})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := &locexpr.Evaluator{Dialect: locexpr.Canonical}
-		got, err := evaluated(e, append(full, expr...), c.location)
-		if err != nil || got != c.value {
-			t.Errorf("%s: 0x%x, %v, expected 0x%x", c.name, got, err, c.value)
+		if got, err := evaluated(e, append(full, expr...)); err != nil || got != c.want {
+			t.Errorf("%s: 0x%x, %v, expected 0x%x", c.name, got, err, c.want)
 		}
 	}
 }
 
-// evaluated is the value of an expression, or what is at its location: 8 bytes, or
-// 2 of a composite.
-func evaluated(e *locexpr.Evaluator, expr []byte, location bool) (uint64, error) {
-	if !location {
-		v, err := e.Value(expr, memory{})
-		return v.Uint64(), err
-	}
+// evaluated is what is at the location that an expression yields: 8 bytes, or 2 of
+// a composite.
+func evaluated(e *locexpr.Evaluator, expr []byte) (uint64, error) {
 	l, err := e.Location(expr, memory{})
 	if err != nil {
 		return 0, err
@@ -302,7 +307,7 @@ func evaluated(e *locexpr.Evaluator, expr []byte, location bool) (uint64, error)
 
 // A fragment of a variable is a composite whose other bits are undefined.
 func TestFragmentsAreParts(t *testing.T) {
-	expr, err := expressionOf(t, []uint32{3, 2}, []uint32{9, 8, 16})
+	expr, _, err := expressionOf(t, true, []uint32{3, 2}, []uint32{9, 8, 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,11 +343,11 @@ func TestEveryOperation(t *testing.T) {
 		if o.how == convert {
 			words[2] = 4
 		}
-		_, err := expressionOf(t, words)
+		_, _, err := expressionOf(t, true, words)
 		if (err == nil) != (o.how != refused) {
 			t.Errorf("%d %s: %v", code, o.name, err)
 		}
-		if _, err := expressionOf(t, append(words, 1)); err == nil {
+		if _, _, err := expressionOf(t, true, append(words, 1)); err == nil {
 			t.Errorf("%s with an operand too many: no error", o.name)
 		}
 	}
@@ -353,7 +358,7 @@ func TestEveryOperation(t *testing.T) {
 		"Convert to too many bits":  {{10, 1 << 20, 6}},
 		"DebugOperation of nothing": {{}},
 	} {
-		if got, err := expressionOf(t, expr...); err == nil {
+		if got, _, err := expressionOf(t, false, expr...); err == nil {
 			t.Errorf("%s: %x, expected an error", name, got)
 		}
 	}
