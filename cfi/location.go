@@ -24,7 +24,7 @@ func (c CFARule) Location(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.L
 	case CFAExpression:
 		l, err := evaluateLocation(ev, ctx, c.Expr)
 		if err != nil {
-			return locexpr.Location{}, fmt.Errorf("CFA: %w", err)
+			return locexpr.Location{}, err
 		}
 		if _, _, ok := l.MemoryAddress(); !ok {
 			return locexpr.Location{}, &Error{Err: ErrNotMemory, Detail: l.String()}
