@@ -1,0 +1,273 @@
+// Package visaasm reads where the instructions of vISA assembly come from: the
+// FILE and LOC lines of the text that Intel's compiler writes of a kernel, or of
+// a function that is called by the stack (a .visaasm file).
+//
+// Every label, every FILE and LOC and every instruction of a kernel has an index,
+// counted from 0 over all of its functions. A debug stream maps code to them.
+package visaasm
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxProblems bounds the list of problems.
+	maxProblems = 100
+	// maxPath bounds the path of a file, and a name, in bytes.
+	maxPath = 1 << 16
+)
+
+// A Module is what a text has: a kernel or function, or several one behind
+// another. It may be used concurrently.
+type Module struct {
+	units    []Unit
+	problems []string
+}
+
+// A Unit is a kernel, or a function that is called by the stack.
+type Unit struct {
+	Name string // as its debug stream has it
+	// Len is one more than the last index.
+	Len uint32
+
+	places []place
+	failed bool
+}
+
+// A place holds from an index on, up to that of the next one.
+type place struct {
+	index uint32
+	Position
+}
+
+// A Position is where a vISA instruction comes from.
+type Position struct {
+	Function string // of the vISA: "fold_4"
+	// Entry says that Function is the first one of its unit, and not one that is
+	// called inside it.
+	Entry bool
+	File  string // "": unknown
+	Line  int    // 0: unknown
+}
+
+// Is tells whether data begins as vISA assembly does, with its version.
+func Is(_ string, data []byte) bool {
+	for len(data) > 0 {
+		var line []byte
+		line, data = cutLine(data)
+		if len(line) == 0 || bytes.HasPrefix(line, []byte("//")) {
+			continue
+		}
+		word, rest, _ := bytes.Cut(line, []byte(" "))
+		return string(word) == ".version" && len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9'
+	}
+	return false
+}
+
+// cutLine is the first line of a text without blanks around it, and the rest.
+func cutLine(data []byte) (line, rest []byte) {
+	line, rest, _ = bytes.Cut(data, []byte("\n"))
+	return bytes.TrimSpace(line), rest
+}
+
+// A reader reads a text.
+type reader struct {
+	name   string
+	module *Module
+	unit   *Unit // nil before the first one
+	number int   // of the line
+	next   uint64
+	now    Position
+	known  bool // the last place is now
+}
+
+// Read reads a text; name is what problems call it. A unit in which something is
+// wrong has no positions, and there is a problem; it is an error when data does
+// not begin with the version of an assembly. The Module keeps nothing of data.
+func Read(name string, data []byte) (*Module, error) {
+	if !Is(name, data) {
+		return nil, fmt.Errorf("%s: line 1: expected .version of vISA assembly", name)
+	}
+	r := &reader{name: name, module: &Module{}}
+	for len(data) > 0 {
+		var line []byte
+		line, data = cutLine(data)
+		r.number++
+		r.line(line)
+	}
+	r.end()
+	return r.module, nil
+}
+
+// Problems are what could not be read, each with its line.
+func (m *Module) Problems() []string { return m.problems }
+
+// Units are those of the text, in its order.
+func (m *Module) Units() []Unit { return m.units }
+
+// Unit finds the one unit with a name; nil: there is none, or several.
+func (m *Module) Unit(name string) (found *Unit) {
+	for i := range m.units {
+		if u := &m.units[i]; u.Name == name {
+			if found != nil {
+				return nil
+			}
+			found = u
+		}
+	}
+	return found
+}
+
+// At is where the instruction of an index comes from; false where there is none.
+func (u *Unit) At(index uint32) (Position, bool) {
+	if index >= u.Len {
+		return Position{}, false
+	}
+	i := sort.Search(len(u.places), func(i int) bool { return u.places[i].index > index })
+	if i == 0 {
+		return Position{}, false
+	}
+	return u.places[i-1].Position, true
+}
+
+// fail says what is wrong with the unit, which then has no positions.
+func (r *reader) fail(format string, args ...any) {
+	if r.unit != nil {
+		r.unit.failed = true
+	}
+	if len(r.module.problems) < maxProblems {
+		r.module.problems = append(r.module.problems, fmt.Sprintf("%s: line %d: ", r.name, r.number)+fmt.Sprintf(format, args...))
+	}
+}
+
+// begin begins a unit.
+func (r *reader) begin() {
+	r.end()
+	r.unit, r.next, r.now, r.known = &Unit{}, 0, Position{}, false
+}
+
+// end ends the unit.
+func (r *reader) end() {
+	if r.unit == nil {
+		return
+	}
+	if r.unit.failed {
+		r.unit.places, r.next = nil, 0
+	}
+	r.unit.Len = uint32(min(r.next, math.MaxUint32))
+	r.module.units = append(r.module.units, *r.unit)
+	r.unit = nil
+}
+
+// line reads one line.
+func (r *reader) line(line []byte) {
+	switch {
+	case len(line) == 0, bytes.HasPrefix(line, []byte("//")):
+	case line[0] == '.':
+		r.directive(line)
+	case r.unit == nil || r.unit.failed:
+	case r.now.Function == "":
+		r.fail("an instruction before the first .function")
+	default:
+		r.instruction(line)
+	}
+}
+
+// directive reads a line that is no instruction.
+func (r *reader) directive(line []byte) {
+	word, rest, _ := bytes.Cut(line, []byte(" "))
+	switch string(word) {
+	case ".version":
+		r.begin()
+	case ".kernel", ".global_function":
+		name, ok := quoted(rest)
+		if !ok || r.unit.Name != "" {
+			r.fail("%s: expected one name of the unit, in quotes", word)
+			return
+		}
+		r.unit.Name = name
+	case ".function":
+		name, ok := quoted(rest)
+		if !ok || name == "" {
+			r.fail("%s: expected a name in quotes", word)
+			return
+		}
+		r.now = Position{Function: name, Entry: r.now.Function == ""}
+		r.known = false
+	}
+}
+
+// quoted reads a text in quotes at the beginning of what follows a word.
+func quoted(text []byte) (string, bool) {
+	text = bytes.TrimSpace(text)
+	if len(text) < 2 || text[0] != '"' {
+		return "", false
+	}
+	end := bytes.LastIndexByte(text, '"')
+	if end < 1 || end > maxPath || !utf8.Valid(text[:end]) {
+		return "", false
+	}
+	return string(text[1:end]), true
+}
+
+// instruction reads a line that has an index.
+func (r *reader) instruction(line []byte) {
+	index := r.next
+	if n, ok := numbered(line); ok {
+		// The compiler numbers what becomes code. It may count what is not in the
+		// text, but not less than that.
+		if uint64(n) < r.next {
+			r.fail("instruction %d, expected at least %d", n, r.next)
+			return
+		}
+		index = uint64(n)
+	}
+	if index >= math.MaxUint32 {
+		r.fail("index %d, expected at most %d", index, uint32(math.MaxUint32))
+		return
+	}
+	r.next = index + 1
+	word, rest, _ := bytes.Cut(line, []byte(" "))
+	switch string(word) {
+	case "FILE":
+		file, ok := quoted(rest)
+		if !ok {
+			r.fail("FILE: expected a path in quotes of at most %d bytes", maxPath)
+			return
+		}
+		if file != r.now.File {
+			r.now.File, r.now.Line, r.known = file, 0, false
+		}
+	case "LOC":
+		text, _, _ := strings.Cut(strings.TrimSpace(string(rest[:min(len(rest), 32)])), " ")
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			r.fail("LOC %.32q, expected the number of a line", text)
+			return
+		}
+		if int(n) != r.now.Line {
+			r.now.Line, r.known = int(n), false
+		}
+	default:
+		if !r.known {
+			r.unit.places, r.known = append(r.unit.places, place{uint32(index), r.now}), true
+		}
+	}
+}
+
+// numbered is the index that the comment behind an instruction gives.
+func numbered(line []byte) (uint32, bool) {
+	i := bytes.LastIndex(line, []byte("/// $"))
+	if i < 0 {
+		return 0, false
+	}
+	text := line[i+len("/// $"):]
+	n, err := strconv.ParseUint(string(text[:min(len(text), 16)]), 10, 32)
+	return uint32(n), err == nil
+}
