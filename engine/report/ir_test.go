@@ -39,6 +39,8 @@ func (fakeIR) Positions() iter.Seq[symbol.Position] {
 
 func (fakeIR) Find(string, bool) (symbol.Position, error) { return symbol.Position{}, nil }
 
+func (fakeIR) Calls() iter.Seq[symbol.Call] { return func(func(symbol.Call) bool) {} }
+
 func (fakeIR) Variables() []symbol.Variable {
 	return []symbol.Variable{
 		{ID: "%20", Name: "v", LinkageName: "_v", Type: "int", File: "a.cl", Line: 1, Global: true, Ranges: []symbol.VariableRange{{Address: true, Values: []string{"%30"}}}},

@@ -23,6 +23,9 @@ type IR interface {
 	// number is decimal, or hexadecimal where hex says so. The error says what
 	// was expected.
 	Find(text string, hex bool) (Position, error)
+	// Calls are the calls of functions that the module has, in its order. Calls of
+	// what is computed are not among them.
+	Calls() iter.Seq[Call]
 	// Variables are the variables that the debug information describes.
 	Variables() []Variable
 	// Sources are the source files that it names.
@@ -47,6 +50,14 @@ type Position struct {
 	// Scopes are, for each frame, the ID of the record of its innermost scope;
 	// "" where none is known.
 	Scopes []string
+}
+
+// A Call is an instruction that calls a function of the module.
+type Call struct {
+	Position
+	Callee string // as Position.Function
+	// NeverInlined says that the call, or the function, must not be inlined.
+	NeverInlined bool
 }
 
 // A Record is one node of an IR's debug information.

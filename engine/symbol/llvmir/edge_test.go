@@ -18,6 +18,8 @@ func readAll(m *Module) (positions []symbol.Position) {
 	for p := range m.Positions() {
 		positions = append(positions, p)
 	}
+	for range m.Calls() {
+	}
 	m.Variables()
 	m.Sources()
 	m.Macros()

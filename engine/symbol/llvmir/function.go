@@ -13,6 +13,8 @@ type Function struct {
 	name         uint32 // offset
 	dbg          uint32 // offset of the node behind !dbg; 0: none
 	end          uint32 // offset behind the body
+	group        uint32 // offset of the last group of attributes; 0: none
+	noInline     bool   // an attribute of its own says that it is not inlined
 	instructions []instruction
 	records      []record
 	blocks       []block
@@ -139,6 +141,10 @@ func (s *scanner) header(f *Function) (next int32, ok bool) {
 		case t.kind == bangToken && s.is(s.peek(), '{'), // a node in the place of a reference
 			t.kind == nameToken && s.is(s.peek(), '('):
 			s.skipBrackets(s.lexer.next())
+		case t.kind == hashToken && named:
+			f.group = uint32(t.start)
+		case t.kind == wordToken && named && forbidsInlining(string(s.text(t))):
+			f.noInline = true
 		case t.kind == wordToken && named && isConstantWord(string(s.text(t))):
 			// A type and a constant, which may be structures both.
 			for range 2 {

@@ -39,6 +39,7 @@ type Module struct {
 	named     []node // id is not used
 	order     []uint32
 	functions []Function
+	noInline  map[string]bool // groups of attributes that forbid inlining, "#2"
 	globals   []global
 
 	mu       sync.Mutex

@@ -43,7 +43,10 @@ func (s *scanner) module() (found bool) {
 				found = s.function(t) || found
 			case "declare":
 				found, inGlobal = true, -1
-			case "target", "source_filename", "attributes":
+			case "attributes":
+				found, inGlobal = true, -1
+				s.attributes()
+			case "target", "source_filename":
 				found, inGlobal = true, -1
 			}
 		case otherToken:

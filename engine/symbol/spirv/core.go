@@ -19,6 +19,7 @@ const (
 	opFunction                  = 54
 	opFunctionParameter         = 55
 	opFunctionEnd               = 56
+	opFunctionCall              = 57
 	opVariable                  = 59
 	opDecorate                  = 71
 	opLabel                     = 248
@@ -28,6 +29,7 @@ const (
 	opNoLine                    = 317
 	opExtInstWithForwardRefsKHR = 4433
 	decorationLinkageAttributes = 41
+	controlDontInline           = 2 // of Function Control
 )
 
 // terminators end a block (SPIR-V, 2.2.5).

@@ -76,6 +76,11 @@ func readAll(t *testing.T, data []byte) {
 			}
 		}
 	}
+	for c := range m.Calls() {
+		if len(c.Frames) == 0 || m.findFunction(c.Callee) == nil {
+			t.Errorf("call %+v", c)
+		}
+	}
 	for _, v := range m.Variables() {
 		for _, r := range v.Ranges {
 			if r.Start > r.End || r.Problem == "" && strings.Contains(locexpr.FormatText(r.Expression, locexpr.TextOptions{Dialect: locexpr.Canonical}), "<") {

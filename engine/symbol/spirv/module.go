@@ -59,6 +59,7 @@ type function struct {
 	count      int    // of its instructions
 	line       lineState
 	marks      []walk
+	dontInline bool // its Function Control says so
 }
 
 // Is tells whether data begins as a SPIR-V module does, in either byte order.
@@ -184,7 +185,7 @@ func (m *Module) scan() {
 // their places.
 var minimal = map[uint16]uint32{
 	opSourceContinued: 2, opSource: 3, opName: 3, opString: 3, opLine: 4, opExtInstImport: 3, opExtInst: 5,
-	opExtInstWithForwardRefsKHR: 5, opEntryPoint: 4, opTypeInt: 4, opConstant: 4, opFunction: 5, opVariable: 4, opDecorate: 3,
+	opExtInstWithForwardRefsKHR: 5, opEntryPoint: 4, opTypeInt: 4, opConstant: 4, opFunction: 5, opFunctionCall: 4, opVariable: 4, opDecorate: 3,
 	opLabel: 2, opBranch: 2, opBranchConditional: 4, opSwitch: 3,
 }
 
@@ -234,7 +235,7 @@ func (s *scanner) instruction(op uint16, at, end uint32) {
 		s.line = lineState{}
 	case opFunction:
 		s.endFunction(at)
-		m.functions = append(m.functions, function{id: w[2], at: at, start: end, line: s.line})
+		m.functions = append(m.functions, function{id: w[2], at: at, start: end, line: s.line, dontInline: w[3]&controlDontInline != 0})
 		s.open = true
 		return
 	case opFunctionEnd:

@@ -153,6 +153,37 @@ func (m *Module) Positions() iter.Seq[symbol.Position] {
 	}
 }
 
+// Calls are the calls of functions of the module (OpFunctionCall).
+func (m *Module) Calls() iter.Seq[symbol.Call] {
+	return func(yield func(symbol.Call) bool) {
+		byID := make(map[uint32]*function, len(m.functions))
+		for i := range m.functions {
+			byID[m.functions[i].id] = &m.functions[i]
+		}
+		for i := range m.functions {
+			f, more := &m.functions[i], true
+			m.walk(f, func(s step) bool {
+				_, end := m.instruction(s.at)
+				if s.op != opFunctionCall || end-s.at < minimal[opFunctionCall] {
+					return true
+				}
+				callee := byID[m.words[s.at+3]]
+				if callee == nil {
+					return true
+				}
+				c := symbol.Call{Callee: callee.name, NeverInlined: callee.dontInline}
+				c.Function, c.Instruction, c.Offset = f.name, s.index, uint64(s.at)
+				c.Frames, c.Scopes = m.frames(f, s.place)
+				more = yield(c)
+				return more
+			})
+			if !more {
+				return
+			}
+		}
+	}
+}
+
 // frames are the function at a place and those that it was inlined into.
 func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []string) {
 	first := symbol.Frame{Line: int(p.line), Column: int(p.column)}
