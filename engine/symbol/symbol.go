@@ -32,8 +32,14 @@ type Frame struct {
 	// is as the debug information has it.
 	CompDir string
 	// Source is the text of File, where the line table holds it
-	// (DW_LNCT_LLVM_source); "" else.
+	// (DW_LNCT_LLVM_source) or the source module that gave the frame; "" else.
 	Source string
+	// LineByAssembly says that File and Line are those of the assembly that the
+	// code was made from: its debug information has none.
+	LineByAssembly bool
+	// ScopeBySource says that the frame is one of a chain that was concluded from
+	// the source module by file and line: a guess.
+	ScopeBySource bool
 }
 
 // A Local is a variable or parameter of a function.

@@ -237,6 +237,55 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Fr
 	return dst, nil
 }
 
+// Scoped says whether the unit that has the function at an address describes
+// scopes within functions: inlined calls or blocks. One that does not says of
+// code that was inlined only the line. Addresses are those of Frames.
+func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
+	if l := r.main.layout; l != nil {
+		section, ok := l.place(address)
+		if !ok {
+			return false, nil
+		}
+		address += section.start
+	}
+	err = r.protect(func() error {
+		m, err := r.whole.get(r.wholeMap)
+		if err != nil {
+			return err
+		}
+		m.candidates(address, func(u *unit) bool {
+			var b, holder *body
+			var f *function
+			if b, err = u.open(); err == nil {
+				if holder, f, err = r.functionAt(b, address); err == nil && f != nil {
+					scoped = holder.abbrevs.scoped()
+				}
+			}
+			return err == nil && f == nil
+		})
+		return err
+	})
+	return scoped, err
+}
+
+// scoped says whether a table has entries of inlined calls or blocks.
+func (t *abbrevTable) scoped() bool {
+	is := func(a *abbrev) bool {
+		return a.declared && (a.tag == TagInlinedSubroutine || a.tag == TagLexicalBlock)
+	}
+	for i := range t.dense {
+		if is(&t.dense[i]) {
+			return true
+		}
+	}
+	for _, a := range t.sparse {
+		if is(a) {
+			return true
+		}
+	}
+	return false
+}
+
 // give puts a function's name into a frame.
 func (n *functionName) give(f *symbol.Frame) {
 	f.Function, f.LinkageName, f.Name = n.readable, n.linkage, n.name
