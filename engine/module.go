@@ -61,6 +61,8 @@ type module struct {
 	dialects dialectList                // of the object's expressions
 	lanes    map[uint64]*laneAttributes // by address
 
+	lines lineSource // of the source module
+
 	besideOnce sync.Once
 	companions atomic.Pointer[[]companion] // nil until they were looked for
 }
@@ -216,6 +218,7 @@ func (m *module) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	if r == nil {
 		return dst
 	}
+	before := len(dst)
 	frames, err := r.Frames(dst, address)
 	if base := m.base(address); base > 0 {
 		for i := len(dst); i < len(frames); i++ {
@@ -229,7 +232,7 @@ func (m *module) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 		m.problem("%s", err)
 		m.mu.Unlock()
 	}
-	return frames
+	return append(frames[:before], m.fromSource(frames[before:], address)...)
 }
 
 // open reads the module's call frame information and asks its plugin about
@@ -273,6 +276,7 @@ func (m *module) open(ctx context.Context) error {
 	sortRows(m.above)
 	sortRows(m.below)
 	m.takeFunctions(answer.Functions)
+	m.takePositions(answer.PositionMaps)
 	m.special = map[*sdk.Function]*ruleSet{}
 	for i := range m.ruled {
 		if f := &m.ruled[i]; f.DefaultRules != nil {

@@ -92,9 +92,9 @@ type Module struct {
 	// where Object is not from the target; then the files beside File are its
 	// companions. The bytes are valid as long as the target is open.
 	Companion func(suffix string) (path string, data []byte, err error)
-	// SourceModule reads the SPIR-V or LLVM IR that the code was made from; nil
-	// where the target does not keep it. The bytes are valid as long as the
-	// target is open.
+	// SourceModule reads the SPIR-V, LLVM IR or vISA assembly that the code was
+	// made from; nil where the target does not keep it. The bytes are valid as
+	// long as the target is open.
 	SourceModule func() ([]byte, error)
 }
 
