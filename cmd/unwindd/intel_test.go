@@ -2,8 +2,10 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,5 +174,135 @@ func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
 				t.Errorf("stopped: %+v\n%s", th.Stopped, out)
 			}
 		})
+	}
+}
+
+// A snapshot of a zebin without DWARF names the assembly that its code was made
+// from: that has the lines, and the SPIR-V in the zebin the calls that were inlined.
+func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
+	need(t, "ocloc")
+	dir := t.TempDir()
+	source, err := filepath.Abs("../../engine/testdata/visa/inline.cl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("ocloc", "compile", "-file", source, "-device", "tgllp", "--format", "zebin", "-options", "-g", "-out_dir", filepath.Join(dir, "zebin"))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir="+dir+"/")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	one := func(pattern string) []byte {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s: %q, %v", pattern, found, err)
+		}
+		b, err := os.ReadFile(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	zebin, stream, assembly := one("zebin/*.bin"), one("*_entry_0001.dbg"), one("*.visaasm")
+	type frame struct {
+		Function  string `json:"function"`
+		File      string `json:"file"`
+		Line      int    `json:"line"`
+		Inlined   bool   `json:"inlined"`
+		LineFrom  string `json:"line_from"`
+		ScopeFrom string `json:"scope_from"`
+	}
+	type report struct {
+		Modules []struct {
+			Problem string `json:"problem"`
+		} `json:"modules"`
+		Threads []struct {
+			Frames []frame `json:"frames"`
+		} `json:"threads"`
+	}
+	// A thread stands at every place of the beginning of the code.
+	stack := func(members map[string][]byte, more map[string]any, args ...string) (string, report) {
+		t.Helper()
+		module := map[string]any{
+			"path": "k", "arch": "visa", "processor": "tgllp", "file": "objects/k.elf",
+			"segments": []any{map[string]string{"section": ".text.k", "address": "0x0", "size": "0x1000", "start": "0x20000"}},
+		}
+		for k, v := range more {
+			module[k] = v
+		}
+		var threads []any
+		for at := 0; at < 0x200; at += 8 {
+			threads = append(threads, map[string]any{
+				"id": fmt.Sprint(at), "arch": "visa", "processor": "tgllp", "registers": map[string]string{"IP": fmt.Sprintf("%#x", 0x20000+at), "EMask": "0xff"},
+			})
+		}
+		text, err := json.Marshal(map[string]any{"format_version": 1, "modules": []any{module}, "threads": threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		members["snapshot.json"] = text
+		path := filepath.Join(t.TempDir(), "k.snapshot")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := zip.NewWriter(f)
+		for name, data := range members {
+			w, err := z.Create(name)
+			if err == nil {
+				_, err = w.Write(data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(z.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		out, stderr, status := unwindd(t, append([]string{"stack", path, "--max-frames", "1"}, args...)...)
+		if status != 0 {
+			t.Fatalf("%d %s", status, stderr)
+		}
+		var r report
+		if len(args) > 0 {
+			if err := json.Unmarshal([]byte(out), &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out, r
+	}
+	_, whole := stack(map[string][]byte{"objects/k.elf": zebin}, nil, "--format", "json")
+	cut := map[string][]byte{
+		"objects/k.elf": bytes.ReplaceAll(zebin, []byte(".debug_"), []byte(".other_")), "objects/k.dbg": stream, "source/k.visaasm": assembly,
+	}
+	named := map[string]any{"source_module": "source/k.visaasm"}
+	_, got := stack(cut, named, "--format", "json")
+	chains := 0
+	for i := range got.Threads {
+		g, w := got.Threads[i].Frames, whole.Threads[i].Frames
+		if len(g) != 2 || g[0].Function != "clamped" {
+			continue
+		}
+		chains++
+		if g[0].LineFrom != "assembly" || g[0].ScopeFrom != "source-module" || g[1].LineFrom != "" || g[1].ScopeFrom != "source-module" {
+			t.Errorf("%+v", g)
+		}
+		for j := range g {
+			g[j].LineFrom, g[j].ScopeFrom = "", ""
+		}
+		if !slices.Equal(g, w) {
+			t.Errorf("%+v, DWARF has %+v", g, w)
+		}
+	}
+	if chains == 0 || got.Modules[0].Problem != "" {
+		t.Errorf("%d chains, problem %q", chains, got.Modules[0].Problem)
+	}
+	if out, _ := stack(cut, named); !strings.Contains(out, "(a guess, by source module)") {
+		t.Error(out)
+	}
+	cut["source/k.visaasm"] = []byte("BC\xc0\xde")
+	_, got = stack(cut, named, "--format", "json")
+	if p := got.Modules[0].Problem; p != "source module: expected SPIR-V, LLVM IR or vISA assembly" || got.Threads[0].Frames[0].Line != 0 {
+		t.Errorf("problem %q", p)
 	}
 }

@@ -121,6 +121,8 @@ type Frame struct {
 	File           string                 `json:"file,omitempty"`
 	Line           int                    `json:"line,omitempty"`
 	Column         int                    `json:"column,omitempty"`
+	LineFrom       string                 `json:"line_from,omitempty"`  // see nameSources
+	ScopeFrom      string                 `json:"scope_from,omitempty"` // likewise
 	Inlined        bool                   `json:"inlined"`
 	SignalFrame    bool                   `json:"signal_frame"`
 	Registers      map[string]string      `json:"registers,omitempty"`
@@ -144,6 +146,8 @@ type LaneFrame struct {
 	File        string `json:"file,omitempty"`
 	Line        int    `json:"line,omitempty"`
 	Column      int    `json:"column,omitempty"`
+	LineFrom    string `json:"line_from,omitempty"`
+	ScopeFrom   string `json:"scope_from,omitempty"`
 	Inlined     bool   `json:"inlined"`
 }
 
@@ -320,17 +324,35 @@ func newLanes(g *engine.LaneGroup) Lanes {
 	}
 	for i := range g.Symbols {
 		s := &g.Symbols[i]
-		l.Frames = append(l.Frames, LaneFrame{
+		f := LaneFrame{
 			Function: s.Function, LinkageName: s.LinkageName, File: s.File, Line: s.Line, Column: s.Column,
 			Inlined: i < len(g.Symbols)-1,
-		})
+		}
+		f.LineFrom, f.ScopeFrom = nameSources(s)
+		l.Frames = append(l.Frames, f)
 	}
 	return l
+}
+
+// fromSourceModule is where a chain of frames is from that is a guess.
+const fromSourceModule = "source-module"
+
+// nameSources says where a position is from and where the calls that were inlined
+// are from, where that is not debug information of the code.
+func nameSources(s *symbol.Frame) (line, scope string) {
+	if s.LineByAssembly {
+		line = "assembly"
+	}
+	if s.ScopeBySource {
+		scope = fromSourceModule
+	}
+	return line, scope
 }
 
 func (f *Frame) name(s symbol.Frame) {
 	f.Function, f.LinkageName = s.Function, s.LinkageName
 	f.File, f.Line, f.Column = s.File, s.Line, s.Column
+	f.LineFrom, f.ScopeFrom = nameSources(&s)
 }
 
 // offset is how far pc is into its function. A trampoline can be found one

@@ -152,3 +152,64 @@ func TestJSONHasTheMembersOfTheContract(t *testing.T) {
 		t.Errorf("the first thread is %v: JSON keeps the target's order", first)
 	}
 }
+
+// A chain that was concluded is marked on each of its frames, and so is a line that
+// is from elsewhere than debug information.
+func TestFramesOfSourceModulesAreMarked(t *testing.T) {
+	chain := []symbol.Frame{
+		{Function: "inner", File: "a.cl", Line: 7, Inlined: true, LineByAssembly: true, ScopeBySource: true},
+		{Function: "k", File: "a.cl", Line: 3, ScopeBySource: true},
+	}
+	r := &Report{Target: Target{Kind: "snapshot", Path: "k.snapshot", Problems: []string{}}}
+	r.Threads = append(r.Threads, newThread(&engine.Target{}, &engine.Stack{
+		Thread: &target.Thread{ID: "w", Arch: "visa"}, Lanes: 2,
+		Frames: []engine.Frame{{PC: 0x10, FoundBy: engine.ByContext, Symbols: chain, Lanes: []engine.LaneGroup{
+			{Lanes: engine.LaneSet{2}, State: engine.LaneInactive, PC: 0x20, HasPC: true, Symbols: chain},
+		}}},
+		Stopped: engine.Stopped{Reason: engine.StopOutermost},
+	}))
+	var b bytes.Buffer
+	if err := r.WriteText(&b, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `snapshot k.snapshot
+
+thread w
+  #0 inlined            inner a.cl:7 (a guess, by source module)
+  #1 0x0000000000000010 k a.cl:3 (a guess, by source module)
+     lanes 1 inactive at 0x20 inner a.cl:7 (a guess, by source module), in k a.cl:3 (a guess, by source module)
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+	b.Reset()
+	if err := r.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	type place struct {
+		Function  string `json:"function"`
+		LineFrom  string `json:"line_from"`
+		ScopeFrom string `json:"scope_from"`
+	}
+	var got struct {
+		Threads []struct {
+			Frames []struct {
+				place
+				Lanes []struct {
+					Frames []place `json:"frames"`
+				} `json:"lanes"`
+			} `json:"frames"`
+		} `json:"threads"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	frames := got.Threads[0].Frames
+	places := []place{{"inner", "assembly", "source-module"}, {"k", "", "source-module"}}
+	if diff := cmp.Diff(places, []place{frames[0].place, frames[1].place}); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(places, frames[1].Lanes[0].Frames); diff != "" {
+		t.Error(diff)
+	}
+}

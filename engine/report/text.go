@@ -383,6 +383,7 @@ func (t *text) frame(f *Frame, width int) {
 			t.printf(" %s", t.warn("(a guess, by "+f.FoundBy+")"))
 		}
 	}
+	t.scopeFrom(f.ScopeFrom)
 	t.printf("\n")
 	t.lanes(f, width)
 	t.registers(f)
@@ -435,6 +436,14 @@ func (t *text) lanePlace(l *Lanes) {
 		if f.Line > 0 {
 			t.printf(" %s", t.place(position(f.File, f.Line, f.Column)))
 		}
+		t.scopeFrom(f.ScopeFrom)
+	}
+}
+
+// scopeFrom marks a frame of a chain that is a guess.
+func (t *text) scopeFrom(from string) {
+	if from == fromSourceModule {
+		t.printf(" %s", t.warn("(a guess, by source module)"))
 	}
 }
 
