@@ -1,0 +1,139 @@
+package perfdata
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+const (
+	// maxWindow is that of zstd's highest level.
+	maxWindow = 128 << 20
+	// maxRatio is beyond what stacks full of zeros give.
+	maxRatio = 1 << 10
+	// maxSpill bounds the temporary file.
+	maxSpill = 64 << 30
+)
+
+// payload reads what the COMPRESSED records of an area hold, one after the other:
+// perf compresses all that it writes as one stream, without regard to records.
+type payload struct {
+	area *area
+	at   uint64
+	rest []byte
+	read uint64
+}
+
+func (p *payload) Read(b []byte) (int, error) {
+	for len(p.rest) == 0 {
+		var r record
+		next, done, _ := p.area.next(p.at, &r)
+		if done {
+			return 0, io.EOF
+		}
+		p.at = next
+		switch body := r.data[min(recordHeader, len(r.data)):]; r.kind {
+		case recordCompressed:
+			p.rest = body
+		case recordCompressed2: // its size stands before it, padding after it
+			if len(body) >= 8 {
+				size := p.area.order.u64(body)
+				body = body[8:]
+				p.rest = body[:min(size, uint64(len(body)))]
+			}
+		}
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	p.read += uint64(n)
+	return n, nil
+}
+
+// unpack unpacks the compressed records into a temporary file, and scans what
+// was in them.
+func (f *File) unpack() {
+	packed := f.counts[recordCompressed] + f.counts[recordCompressed2]
+	if packed == 0 {
+		return
+	}
+	source := &payload{area: &f.areas[0], at: f.areas[0].start}
+	m, err := spill(source)
+	if err != nil {
+		f.problems.add("%d compressed records: %v", packed, err)
+	}
+	if m == nil {
+		return
+	}
+	f.spill = m
+	f.areas = append(f.areas, area{data: m.Data(), order: f.order})
+	f.scan(1)
+}
+
+// spill unpacks a stream into a temporary file that has no name any more when
+// spill returns. With an error it returns what could be unpacked, or nil.
+func spill(source *payload) (*object.Mapping, error) {
+	d, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	file, err := os.CreateTemp("", "unwindd-perfdata-*")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	path := file.Name()
+	if open := fmt.Sprintf("/proc/self/fd/%d", file.Fd()); exists(open) {
+		// Nothing is left behind, however this ends.
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+		path = open
+	} else {
+		defer os.Remove(path)
+	}
+	written, problem := pour(file, d, source)
+	if written == 0 {
+		return nil, problem
+	}
+	m, err := object.Map(path)
+	if err != nil {
+		return nil, err
+	}
+	return m, problem
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// pour copies what the decoder gives, as long as it is believable.
+func pour(to io.Writer, d io.Reader, source *payload) (written uint64, err error) {
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := d.Read(buf)
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return written, err
+			}
+			written += uint64(n)
+			if written > maxSpill || written > 1<<20+maxRatio*source.read {
+				return written, fmt.Errorf("%w: more than %d bytes of %d", object.ErrTooLarge, written, source.read)
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			// perf does not end its stream. What is not whole shows as a record that is cut.
+			return written, nil
+		default:
+			return written, fmt.Errorf("after %d bytes, %d unpacked: %w", source.read, written, err)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package perfdata
+
+import "fmt"
+
+// Features are what the header says of the machine and of the recording. What
+// the file does not say is zero.
+type Features struct {
+	BuildIDs      []BuildID
+	Hostname      string
+	OSRelease     string
+	Version       string // of perf
+	Arch          string // as uname -m says it
+	CPUsOnline    uint32
+	CPUsAvailable uint32
+	CPUDesc       string
+	CPUID         string
+	TotalMemory   uint64 // bytes
+	CmdLine       []string
+	// FirstSample and LastSample are times of samples.
+	FirstSample, LastSample uint64
+	// ClockResolution is that of the clock of -k, in nanoseconds.
+	ClockResolution uint64
+	// WallClock and Clock are one moment, in nanoseconds since 1970 and by the
+	// clock ClockID, which is that of Sample.Time.
+	WallClock, Clock uint64
+	ClockID          uint32
+}
+
+// A BuildID is that of a file, as perf found it when the recording ended.
+type BuildID struct {
+	PID  int // -1 for the host
+	Mode Mode
+	ID   []byte
+	Path string
+}
+
+// The numbers of features (tools/perf/util/header.h).
+const (
+	featureBuildID    = 2
+	featureHostname   = 3
+	featureOSRelease  = 4
+	featureVersion    = 5
+	featureArch       = 6
+	featureCPUs       = 7
+	featureCPUDesc    = 8
+	featureCPUID      = 9
+	featureMemory     = 10
+	featureCmdLine    = 11
+	featureEventDesc  = 12
+	featureSampleTime = 21
+	featureClockID    = 23
+	featureClockData  = 28
+
+	maxFeatures = 256
+	maxBuildIDs = 1 << 18
+	maxStrings  = 1 << 16
+)
+
+// readFeature reads what is known of a feature. Others are skipped.
+func (f *File) readFeature(number int, data []byte) error {
+	d := fields{b: data, order: f.order}
+	x := &f.features
+	switch number {
+	case featureBuildID:
+		return f.readBuildIDs(data)
+	case featureHostname:
+		x.Hostname = d.text()
+	case featureOSRelease:
+		x.OSRelease = d.text()
+	case featureVersion:
+		x.Version = d.text()
+	case featureArch:
+		x.Arch = d.text()
+	case featureCPUs:
+		// perf writes them in this order, which is not that of its document.
+		x.CPUsAvailable, x.CPUsOnline = d.u32(), d.u32()
+	case featureCPUDesc:
+		x.CPUDesc = d.text()
+	case featureCPUID:
+		x.CPUID = d.text()
+	case featureMemory:
+		x.TotalMemory = d.u64()
+	case featureCmdLine:
+		x.CmdLine = nil
+		for n := d.u32(); n > 0 && !d.short && len(x.CmdLine) < maxStrings; n-- {
+			if s := d.text(); !d.short {
+				x.CmdLine = append(x.CmdLine, s)
+			}
+		}
+	case featureEventDesc:
+		return f.readEventDesc(&d)
+	case featureSampleTime:
+		x.FirstSample, x.LastSample = d.u64(), d.u64()
+	case featureClockID:
+		x.ClockResolution = d.u64()
+	case featureClockData:
+		d.u32() // version
+		x.ClockID, x.WallClock, x.Clock = d.u32(), d.u64(), d.u64()
+	}
+	if d.short {
+		return errShort
+	}
+	return nil
+}
+
+// readBuildIDs reads the table of build IDs: records of their own kind.
+func (f *File) readBuildIDs(data []byte) error {
+	a := area{data: data, order: f.order}
+	var r record
+	for at := uint64(0); ; {
+		next, done, err := a.next(at, &r)
+		if err != nil {
+			return fmt.Errorf("offset %#x of the table: %w", at, err)
+		}
+		if done {
+			return nil
+		}
+		if err := f.addBuildID(&r); err != nil {
+			return fmt.Errorf("offset %#x of the table: %w", at, err)
+		}
+		at = next
+	}
+}
+
+// addBuildID reads a build_id_event: the process, 20 bytes of ID, its size and
+// padding, and the path.
+func (f *File) addBuildID(r *record) error {
+	d := fields{b: r.data[recordHeader:], order: f.order}
+	b := BuildID{PID: int(int32(d.u32())), Mode: Mode(r.misc & miscModeMask)}
+	id := d.bytes(24)
+	if d.short {
+		return fmt.Errorf("a build ID's record of %d bytes, expected 36 at least", len(r.data))
+	}
+	if len(f.features.BuildIDs) >= maxBuildIDs {
+		return fmt.Errorf("more than %d build IDs", maxBuildIDs)
+	}
+	size := 20
+	if r.misc&miscBuildIDSize != 0 {
+		if size = int(id[20]); size == 0 || size > 20 {
+			return fmt.Errorf("a build ID of %d bytes, expected 1 to 20", size)
+		}
+	}
+	b.ID = append([]byte(nil), id[:size]...)
+	b.Path = text(d.b)
+	f.features.BuildIDs = append(f.features.BuildIDs, b)
+	if f.buildIDs == nil {
+		f.buildIDs = map[string][]byte{}
+	}
+	f.buildIDs[b.Path] = b.ID
+	return nil
+}
+
+// readEventDesc reads the names of events and, of files that have them nowhere
+// else, their ids. The events are in the order of the attributes.
+func (f *File) readEventDesc(d *fields) error {
+	count, size := d.u32(), d.u32()
+	for i := range count {
+		attr := d.bytes(uint64(size))
+		ids := d.u32()
+		name := d.text()
+		list := d.bytes(8 * uint64(ids))
+		if d.short {
+			return fmt.Errorf("event %d of %d: %w", i, count, errShort)
+		}
+		if int(i) < len(f.attrs.list) {
+			f.attrs.list[i].Name = name
+			f.attrs.addIDs(int(i), f.order, list)
+			continue
+		}
+		a, err := readAttr(f.order, attr)
+		if err == nil {
+			a.Name = name
+			err = f.attrs.add(a, f.order, list)
+		}
+		if err != nil {
+			return fmt.Errorf("event %d of %d: %w", i, count, err)
+		}
+	}
+	return nil
+}
+
+// updateEvent reads an EVENT_UPDATE record that gives an event its name (type 2).
+func (f *File) updateEvent(r *record) {
+	d := fields{b: r.data[recordHeader:], order: f.order}
+	kind, id := d.u64(), d.u64()
+	index, ok := f.attrs.ids[id]
+	if name := text(d.b); kind == 2 && ok && !d.short && name != "" {
+		f.attrs.list[index].Name = name
+	}
+}

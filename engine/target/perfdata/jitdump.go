@@ -1,0 +1,332 @@
+package perfdata
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// ErrNotJITDump says that a file is no jitdump.
+var ErrNotJITDump = errors.New("not a jitdump file")
+
+// A JITDump is what a runtime writes of the code that it made: jit-PID.dump
+// (Linux, tools/perf/Documentation/jitdump-specification.txt, version 1 of the
+// file). Bytes that it gives are those of the mapped file: they are read inside
+// object.Guard. It may be used concurrently, but for Close.
+type JITDump struct {
+	Machine uint16 // ELF machine
+	PID     int
+	Created uint64 // time of the runtime's clock
+	// ArchTimestamps says that times are of a clock of the processor, not of one
+	// that perf records with.
+	ArchTimestamps bool
+	// Functions are in the order of the file. One that was moved is there once for
+	// each place.
+	Functions []JITFunction
+
+	mapping  *object.Mapping
+	order    endian
+	starts   []int          // indexes of Functions, by address, then time
+	longest  []uint64       // the highest end of starts up to each
+	latest   map[uint64]int // by code index
+	closed   bool
+	problems problems
+}
+
+// A JITFunction is code that a runtime made, from Time on, until something else
+// is at its address.
+type JITFunction struct {
+	Time    uint64
+	PID     int
+	TID     int
+	Address uint64 // of the code when it runs
+	Size    uint64
+	Index   uint64 // the runtime's number
+	Name    string
+	Code    []byte // nil where the file has none
+	// Lines are the positions of its addresses, as the file has them.
+	Lines []JITLine
+	// EHFrameHdr and EHFrame are its unwind information. Mapped is how many bytes
+	// of both were mapped behind the code; 0 where they were not.
+	EHFrameHdr, EHFrame []byte
+	Mapped              uint64
+}
+
+// A JITLine says that code from Address on is of a line.
+type JITLine struct {
+	Address uint64
+	Line    uint32
+	Column  uint32 // the file calls it discriminator
+	File    string
+}
+
+const (
+	jitMagic  = uint32(0x4A695444)
+	jitHeader = 40
+
+	jitCodeLoad      = 0
+	jitCodeMove      = 1
+	jitCodeDebugInfo = 2
+	jitCodeClose     = 3
+	jitCodeUnwinding = 4
+
+	maxJITFunctions = 1 << 20
+	maxJITLines     = 1 << 22
+)
+
+// OpenJITDump maps a file and reads its records. The error for a file that is no
+// jitdump wraps ErrNotJITDump. One that is cut is read as far as it goes, and
+// Problems says where that is.
+func OpenJITDump(path string) (*JITDump, error) {
+	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%s: %w: the file is empty", path, ErrNotJITDump)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := &JITDump{mapping: m}
+	if err := object.Guard(func() error { return j.read(m.Data()) }); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return j, nil
+}
+
+// Close unmaps the file.
+func (j *JITDump) Close() error { return j.mapping.Close() }
+
+// Problems are what of the file could not be read, each a sentence.
+func (j *JITDump) Problems() []string {
+	path := "jitdump"
+	if j.mapping != nil {
+		path = j.mapping.Path()
+	}
+	return j.problems.all(path)
+}
+
+// Find returns the function that was at an address at a time: the newest that
+// holds it and is not newer than that; nil where there is none.
+func (j *JITDump) Find(time, address uint64) *JITFunction {
+	var best *JITFunction
+	i := sort.Search(len(j.starts), func(i int) bool { return j.Functions[j.starts[i]].Address > address })
+	for i--; i >= 0 && j.longest[i] > address; i-- {
+		f := &j.Functions[j.starts[i]]
+		if address-f.Address < f.Size && f.Time <= time && (best == nil || f.Time > best.Time) {
+			best = f
+		}
+	}
+	return best
+}
+
+func (j *JITDump) read(data []byte) error {
+	if len(data) < jitHeader {
+		return fmt.Errorf("%w: %d bytes, expected %d at least", ErrNotJITDump, len(data), jitHeader)
+	}
+	switch jitMagic {
+	case endian(false).u32(data):
+	case endian(true).u32(data):
+		j.order = true
+	default:
+		return fmt.Errorf("%w: it begins with % x, expected %#x", ErrNotJITDump, data[:4], jitMagic)
+	}
+	d := fields{b: data[4:jitHeader], order: j.order}
+	version, size := d.u32(), uint64(d.u32())
+	if version != 1 {
+		return fmt.Errorf("%w of version 1: it has version %d", ErrNotJITDump, version)
+	}
+	if size < jitHeader || size > uint64(len(data)) {
+		return fmt.Errorf("%w: offset 8: a header of %d bytes, expected %d to %d", ErrNotJITDump, size, jitHeader, len(data))
+	}
+	j.Machine = uint16(d.u32())
+	d.u32() // padding
+	j.PID = int(int32(d.u32()))
+	j.Created = d.u64()
+	j.ArchTimestamps = d.u64()&1 != 0
+	j.latest = map[uint64]int{}
+	j.records(data, size)
+	j.index()
+	return nil
+}
+
+// records reads the records. What describes a function stands before it.
+func (j *JITDump) records(data []byte, at uint64) {
+	p := jitParser{dump: j, files: map[string]string{}}
+	for at < uint64(len(data)) && !j.closed {
+		rest := data[at:]
+		if len(rest) < 16 {
+			j.problems.add("offset %#x: the file ends in the header of a record", at)
+			return
+		}
+		id, size, time := j.order.u32(rest), uint64(j.order.u32(rest[4:])), j.order.u64(rest[8:])
+		if size < 16 {
+			j.problems.add("offset %#x: a record of %d bytes, expected 16 at least: what comes after it cannot be read", at, size)
+			return
+		}
+		if size > uint64(len(rest)) {
+			j.problems.add("offset %#x: the file ends %d bytes into a record of %d bytes", at, len(rest), size)
+			return
+		}
+		if err := p.record(id, time, rest[16:size]); err != nil {
+			j.problems.add("offset %#x: %v", at, err)
+		}
+		at += size
+	}
+}
+
+// index sorts the functions by address.
+func (j *JITDump) index() {
+	for i, f := range j.Functions {
+		if f.Size > 0 {
+			j.starts = append(j.starts, i)
+		}
+	}
+	slices.SortStableFunc(j.starts, func(a, b int) int {
+		x, y := &j.Functions[a], &j.Functions[b]
+		return cmp.Or(cmp.Compare(x.Address, y.Address), cmp.Compare(x.Time, y.Time))
+	})
+	var longest uint64
+	for _, i := range j.starts {
+		longest = max(longest, j.Functions[i].Address+j.Functions[i].Size)
+		j.longest = append(j.longest, longest)
+	}
+}
+
+// A jitParser keeps what the next function gets.
+type jitParser struct {
+	dump   *JITDump
+	files  map[string]string // each name once
+	lines  map[uint64][]JITLine
+	total  int
+	unwind JITFunction // its unwind information
+}
+
+func (p *jitParser) record(id uint32, time uint64, body []byte) error {
+	d := fields{b: body, order: p.dump.order}
+	switch id {
+	case jitCodeLoad:
+		return p.load(&d, time)
+	case jitCodeMove:
+		return p.move(&d, time)
+	case jitCodeDebugInfo:
+		return p.debugInfo(&d)
+	case jitCodeClose:
+		p.dump.closed = true
+	case jitCodeUnwinding:
+		size, header, mapped := d.u64(), d.u64(), d.u64()
+		table := d.bytes(size)
+		if d.short || header > size {
+			return fmt.Errorf("%d bytes of unwind information with a header of %d, in a record of %d", size, header, 16+len(body))
+		}
+		p.unwind = JITFunction{EHFrameHdr: table[:header:header], EHFrame: table[header:], Mapped: mapped}
+	}
+	return nil
+}
+
+func (p *jitParser) add(f JITFunction) error {
+	if f.Address+f.Size < f.Address {
+		return fmt.Errorf("%d bytes of code from %#x on are beyond the last address", f.Size, f.Address)
+	}
+	if len(p.dump.Functions) >= maxJITFunctions {
+		return fmt.Errorf("more than %d functions: further ones are left out", maxJITFunctions)
+	}
+	p.dump.latest[f.Index] = len(p.dump.Functions)
+	p.dump.Functions = append(p.dump.Functions, f)
+	return nil
+}
+
+// load reads JIT_CODE_LOAD. The lines are of the function that begins at
+// code_addr.
+func (p *jitParser) load(d *fields, time uint64) error {
+	f := p.unwind
+	p.unwind = JITFunction{}
+	f.Time = time
+	f.PID, f.TID = int(int32(d.u32())), int(int32(d.u32()))
+	f.Address = d.u64()
+	start := d.u64()
+	f.Size, f.Index = d.u64(), d.u64()
+	name := bytes.IndexByte(d.b, 0)
+	if d.short || name < 0 {
+		return errors.New("a function whose name does not end in its record")
+	}
+	f.Name = string(clip(d.b[:name], maxPath))
+	d.b = d.b[name+1:]
+	if len(d.b) > 0 || f.Size == 0 {
+		if f.Code = d.bytes(f.Size); d.short {
+			return fmt.Errorf("function %q: its code of %d bytes goes beyond its record", f.Name, f.Size)
+		}
+	}
+	f.Lines = p.lines[start]
+	delete(p.lines, start)
+	return p.add(f)
+}
+
+// move reads JIT_CODE_MOVE: a function is elsewhere from now on.
+func (p *jitParser) move(d *fields, time uint64) error {
+	pid, tid := int(int32(d.u32())), int(int32(d.u32()))
+	address, old := d.u64(), d.u64()
+	d.u64() // new_code_addr
+	size, index := d.u64(), d.u64()
+	if d.short {
+		return errors.New("a record of a move that is too short")
+	}
+	i, ok := p.dump.latest[index]
+	if !ok {
+		return fmt.Errorf("a move of function %d, which was not loaded", index)
+	}
+	f := p.dump.Functions[i]
+	if size != f.Size {
+		return fmt.Errorf("a move of %d bytes from %#x, where function %d has %d", size, old, index, f.Size)
+	}
+	lines := make([]JITLine, len(f.Lines))
+	if p.total += len(lines); p.total > maxJITLines {
+		return fmt.Errorf("more than %d lines", maxJITLines)
+	}
+	for i, l := range f.Lines {
+		l.Address += address - f.Address
+		lines[i] = l
+	}
+	f.Time, f.PID, f.TID, f.Address, f.Lines = time, pid, tid, address, lines
+	return p.add(f)
+}
+
+// debugInfo reads JIT_CODE_DEBUG_INFO. A file name that begins with 0xff and NUL
+// is that of the entry before (as perf reads it).
+func (p *jitParser) debugInfo(d *fields) error {
+	start, count := d.u64(), d.u64()
+	if d.short || count > uint64(len(d.b))/17 {
+		return fmt.Errorf("%d lines in %d bytes", count, len(d.b))
+	}
+	if p.total += int(count); p.total > maxJITLines {
+		return fmt.Errorf("more than %d lines", maxJITLines)
+	}
+	lines := make([]JITLine, 0, count)
+	for range count {
+		l := JITLine{Address: d.u64(), Line: d.u32(), Column: d.u32()}
+		end := bytes.IndexByte(d.b, 0)
+		if d.short || end < 0 {
+			return fmt.Errorf("line %d of %d goes beyond its record", len(lines), count)
+		}
+		name := clip(d.b[:end], maxPath)
+		d.b = d.b[end+1:]
+		if len(name) == 1 && name[0] == 0xff && len(lines) > 0 {
+			l.File = lines[len(lines)-1].File
+		} else if known, ok := p.files[string(name)]; ok {
+			l.File = known
+		} else {
+			l.File = string(name)
+			p.files[l.File] = l.File
+		}
+		lines = append(lines, l)
+	}
+	if p.lines == nil {
+		p.lines = map[uint64][]JITLine{}
+	}
+	p.lines[start] = lines
+	return nil
+}

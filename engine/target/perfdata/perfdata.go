@@ -1,0 +1,233 @@
+package perfdata
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// ErrNotPerfData says that a file is no recording of perf.
+var ErrNotPerfData = errors.New("not a perf.data file")
+
+// MaxRuns bounds the runs of records in the order of time that are merged.
+const MaxRuns = 1 << 22
+
+// maxProblems bounds the sentences about what is wrong with a recording.
+const maxProblems = 100
+
+// A File is a recording. It may be used concurrently, but for Close.
+type File struct {
+	path     string
+	mapping  *object.Mapping // nil for bytes in memory
+	spill    *object.Mapping // of what was compressed; nil without
+	order    endian
+	pipe     bool
+	attrs    attrs
+	features Features
+	buildIDs map[string][]byte
+	counts   map[RecordType]uint64
+	lost     uint64
+	areas    []area // the file, and what was compressed
+	runs     []run  // by time
+	maxRuns  int
+	problems problems
+	batches  sync.Pool
+}
+
+// problems are sentences, each once.
+type problems struct {
+	list     []string
+	silenced int
+}
+
+func (p *problems) add(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	if slices.Contains(p.list, s) {
+		return
+	}
+	if len(p.list) >= maxProblems {
+		p.silenced++
+		return
+	}
+	p.list = append(p.list, s)
+}
+
+func (p *problems) all(path string) []string {
+	var all []string
+	for _, s := range p.list {
+		all = append(all, path+": "+s)
+	}
+	if p.silenced > 0 {
+		all = append(all, fmt.Sprintf("%s: %d more problems", path, p.silenced))
+	}
+	return all
+}
+
+// Open maps a recording and finds its records. The error for a file that is no
+// recording wraps ErrNotPerfData and says what it is. One that is cut or damaged
+// is read as far as it goes, and Problems says what was lost.
+func Open(path string) (*File, error) {
+	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%s: %w: the file is empty", path, ErrNotPerfData)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, mapping: m, maxRuns: MaxRuns}
+	if err := f.open(m.Data()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *File) open(data []byte) error {
+	f.counts = map[RecordType]uint64{}
+	err := object.Guard(func() error { return f.read(data) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	return nil
+}
+
+// Close unmaps the file. Nothing that the file or its readers gave may be used
+// after it.
+func (f *File) Close() error {
+	var errs []error
+	for _, m := range []*object.Mapping{f.mapping, f.spill} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Path is that of Open.
+func (f *File) Path() string { return f.path }
+
+// BigEndian is the byte order of the file, and of Registers.Values and Stack.
+func (f *File) BigEndian() bool { return bool(f.order) }
+
+// Attrs are the events that were recorded; Sample.Event is an index in it.
+func (f *File) Attrs() []Attr { return f.attrs.list }
+
+// Features are what the header says.
+func (f *File) Features() *Features { return &f.features }
+
+// Counts says how many records of each type the recording has, those that were
+// compressed included.
+func (f *File) Counts() map[RecordType]uint64 { return f.counts }
+
+// Lost is how many records the kernel says that it could not write.
+func (f *File) Lost() uint64 { return f.lost }
+
+// Problems are what is wrong with the recording as a whole, each a sentence that
+// names the file, the offset and what was done without it.
+func (f *File) Problems() []string { return f.problems.all(f.path) }
+
+// scan goes over the records of an area, reads those that describe the
+// recording, and divides the others into runs.
+func (f *File) scan(index int) {
+	a := &f.areas[index]
+	var r record
+	open := false // the last run can be continued
+	last := uint64(0)
+	for at := a.start; ; {
+		next, done, err := a.next(at, &r)
+		if err != nil {
+			f.problems.add("%s: %v", f.place(index, at), err)
+		}
+		if done {
+			return
+		}
+		if r.cut && r.kind != recordSample {
+			return // a sample is delivered with what it has
+		}
+		f.counts[r.kind]++
+		if r.kind >= recordUser {
+			f.scanUser(&r, index)
+			at = next
+			continue
+		}
+		t, ok := f.attrs.time(&r, f.order)
+		if !ok {
+			t = last
+		}
+		switch {
+		case open && t >= last:
+		case len(f.runs) < f.maxRuns:
+			f.runs = append(f.runs, run{area: uint8(index), start: at, time: t})
+			open = true
+		case len(f.runs) == f.maxRuns:
+			f.problems.add("%s: there are %d runs of records in the order of time before it; what follows stays in the order of the file", f.place(index, at), f.maxRuns)
+			if !open { // an area of its own
+				f.runs = append(f.runs, run{area: uint8(index), start: at, time: t})
+				open = true
+			}
+		}
+		last = max(t, f.runs[len(f.runs)-1].time)
+		f.runs[len(f.runs)-1].end = next
+		switch r.kind {
+		case recordLost: // the id, and how many
+			if b := f.attrs.body(&r, f.order); len(b) >= 16 {
+				f.lost += f.order.u64(b[8:])
+			}
+		case recordLostSamples:
+			if b := f.attrs.body(&r, f.order); len(b) >= 8 {
+				f.lost += f.order.u64(b)
+			}
+		}
+		at = next
+	}
+}
+
+// place names an offset in an area.
+func (f *File) place(index int, at uint64) string {
+	if index > 0 {
+		return fmt.Sprintf("offset %#x of what was compressed", at)
+	}
+	return fmt.Sprintf("offset %#x", at)
+}
+
+// scanUser reads a record of perf's own.
+func (f *File) scanUser(r *record, index int) {
+	var err error
+	switch r.kind {
+	case recordAttr:
+		err = f.readAttrRecord(r)
+	case recordBuildID:
+		err = f.addBuildID(r)
+	case recordEventUpdate:
+		f.updateEvent(r)
+	case recordFeature:
+		d := fields{b: r.data[recordHeader:], order: f.order}
+		if number := d.u64(); number < maxFeatures {
+			err = f.readFeature(int(number), d.b)
+		}
+	}
+	if err != nil {
+		f.problems.add("%s: %v: %v", f.place(index, r.at), r.kind, err)
+	}
+}
+
+// readAttrRecord reads HEADER_ATTR: an attribute, as long as it says itself, and
+// its ids.
+func (f *File) readAttrRecord(r *record) error {
+	body := r.data[recordHeader:]
+	if len(body) < minAttr {
+		return fmt.Errorf("an attribute of %d bytes, expected %d at least", len(body), minAttr)
+	}
+	size := uint64(f.order.u32(body[4:]))
+	if size < minAttr || size > uint64(len(body)) {
+		return fmt.Errorf("an attribute says that it has %d bytes, expected %d to %d", size, minAttr, len(body))
+	}
+	a, err := readAttr(f.order, body[:size])
+	if err != nil {
+		return err
+	}
+	return f.attrs.add(a, f.order, body[size:])
+}

@@ -1,0 +1,230 @@
+package perfdata
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// maxMapEntries bounds the functions of a map.
+const maxMapEntries = 1 << 24
+
+// A PerfMap is what a runtime writes to /tmp/perf-PID.map: a line for each
+// function that it made, START SIZE NAME, the numbers in hexadecimal (Linux,
+// tools/perf/Documentation/jit-interface.txt). It may be used concurrently, but
+// for Close.
+type PerfMap struct {
+	mapping  *object.Mapping
+	data     []byte
+	entries  []mapEntry // by start, without overlap
+	problems problems
+}
+
+type mapEntry struct {
+	start, end uint64
+	name       uint64 // offset in the file
+	size       uint32 // of the name
+}
+
+// OpenPerfMap maps a file and sorts its functions. The file grows while the
+// runtime makes code, and addresses are used again: of functions that overlap,
+// the one that comes later in the file is kept whole, and the others where it
+// is not.
+func OpenPerfMap(path string) (*PerfMap, error) {
+	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return &PerfMap{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &PerfMap{mapping: m, data: m.Data()}
+	if err := object.Guard(func() error { p.read(); return nil }); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close unmaps the file.
+func (p *PerfMap) Close() error {
+	if p.mapping == nil {
+		return nil
+	}
+	return p.mapping.Close()
+}
+
+// Problems are the lines that could not be read, each a sentence.
+func (p *PerfMap) Problems() []string {
+	path := "perf map"
+	if p.mapping != nil {
+		path = p.mapping.Path()
+	}
+	return p.problems.all(path)
+}
+
+// Len is the number of functions.
+func (p *PerfMap) Len() int { return len(p.entries) }
+
+// Find returns the function that holds an address.
+func (p *PerfMap) Find(address uint64) (name string, start, end uint64, ok bool) {
+	i := sort.Search(len(p.entries), func(i int) bool { return p.entries[i].end > address })
+	if i == len(p.entries) || address < p.entries[i].start {
+		return "", 0, 0, false
+	}
+	e := &p.entries[i]
+	err := object.Guard(func() error {
+		name = string(p.data[e.name : e.name+uint64(e.size)])
+		return nil
+	})
+	return name, e.start, e.end, err == nil
+}
+
+func (p *PerfMap) read() {
+	var all []mapEntry
+	at := uint64(0)
+	for line := 1; at < uint64(len(p.data)); line++ {
+		rest := p.data[at:]
+		length := bytes.IndexByte(rest, '\n')
+		if length < 0 {
+			// Perhaps the runtime was not done with it.
+			p.problems.add("line %d does not end", line)
+			break
+		}
+		e, err := parseMapLine(rest[:length])
+		switch {
+		case err != nil:
+			p.problems.add("line %d: %v", line, err)
+		case len(all) >= maxMapEntries:
+			p.problems.add("line %d: there are %d functions before it: the rest is left out", line, maxMapEntries)
+			at = uint64(len(p.data))
+			continue
+		case e.end > e.start:
+			e.name += at
+			all = append(all, e)
+		}
+		at += uint64(length) + 1
+	}
+	p.entries = newest(all)
+}
+
+// parseMapLine reads a line. Numbers may begin with 0x.
+func parseMapLine(line []byte) (e mapEntry, err error) {
+	at := 0
+	word := func() []byte {
+		for at < len(line) && line[at] == ' ' {
+			at++
+		}
+		start := at
+		for at < len(line) && line[at] != ' ' {
+			at++
+		}
+		return line[start:at]
+	}
+	number := func(what string) (n uint64) {
+		w := word()
+		if err != nil {
+			return 0
+		}
+		if n, err = strconv.ParseUint(string(bytes.TrimPrefix(w, []byte("0x"))), 16, 64); err != nil {
+			err = fmt.Errorf("%q is no %s in hexadecimal", clip(w, 40), what)
+		}
+		return n
+	}
+	start, size := number("address"), number("size")
+	if err != nil {
+		return e, err
+	}
+	if start+size < start {
+		return e, fmt.Errorf("%#x bytes from %#x on are beyond the last address", size, start)
+	}
+	for at < len(line) && line[at] == ' ' {
+		at++
+	}
+	name := bytes.TrimRight(line[at:], "\r")
+	if len(name) == 0 || len(name) > 1<<20 {
+		return e, fmt.Errorf("a name of %d bytes", len(name))
+	}
+	return mapEntry{start, start + size, uint64(at), uint32(len(name))}, nil
+}
+
+// newest sorts entries by address and resolves overlaps: where several are, the
+// last of the list is. It takes n log n steps.
+func newest(all []mapEntry) []mapEntry {
+	type edge struct {
+		at    uint64
+		entry int
+	}
+	// Edges in the order of address; at each, the newest entry that is open is on
+	// top of a heap from which those that ended are taken when they come up.
+	starts := make([]edge, 0, len(all))
+	bounds := make([]uint64, 0, 2*len(all))
+	for i, e := range all {
+		starts = append(starts, edge{e.start, i})
+		bounds = append(bounds, e.start, e.end)
+	}
+	slices.SortFunc(starts, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.entry, b.entry)) })
+	slices.Sort(bounds)
+	bounds = slices.Compact(bounds)
+	var open newestHeap
+	out := make([]mapEntry, 0, len(all))
+	last := -1 // the entry of the last of out
+	for i, from := range bounds {
+		for len(starts) > 0 && starts[0].at == from {
+			open.push(starts[0].entry)
+			starts = starts[1:]
+		}
+		for len(open) > 0 && all[open[0]].end <= from {
+			open.pop()
+		}
+		if len(open) == 0 {
+			continue // which is so at the last
+		}
+		entry, to := open[0], bounds[i+1]
+		if entry == last && out[len(out)-1].end == from {
+			out[len(out)-1].end = to
+			continue
+		}
+		e := all[entry]
+		e.start, e.end = from, to
+		out = append(out, e)
+		last = entry
+	}
+	return out
+}
+
+// newestHeap has the largest number on top.
+type newestHeap []int
+
+func (h *newestHeap) push(v int) {
+	*h = append(*h, v)
+	for i := len(*h) - 1; i > 0 && (*h)[(i-1)/2] < (*h)[i]; i = (i - 1) / 2 {
+		(*h)[i], (*h)[(i-1)/2] = (*h)[(i-1)/2], (*h)[i]
+	}
+}
+
+func (h *newestHeap) pop() {
+	s := *h
+	s[0] = s[len(s)-1]
+	s = s[:len(s)-1]
+	*h = s
+	for i := 0; ; {
+		most := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(s); c++ {
+			if s[c] > s[most] {
+				most = c
+			}
+		}
+		if most == i {
+			return
+		}
+		s[i], s[most] = s[most], s[i]
+		i = most
+	}
+}

@@ -1,0 +1,352 @@
+package perfdata
+
+import "fmt"
+
+const (
+	maxThreads  = 1 << 20
+	maxMappings = 1 << 20
+	maxText     = 64 << 20 // bytes of names that are kept
+	// maxDead is how many threads are remembered after their end: a CPU may be
+	// sampled in the last steps of a thread that is gone already.
+	maxDead = 4096
+	maxComm = 256
+	maxPath = 4096
+)
+
+// mappings are those of a process, or of the kernel, now.
+type mappings struct {
+	pid   int
+	root  *node
+	own   int // nodes that are counted in state.mapped
+	space *Space
+	code  bool // executable ones changed since space was made
+}
+
+// version returns the mappings as they are now.
+func (m *mappings) version(s *state) *Space {
+	if m.space == nil || m.space.root != m.root {
+		s.versions++
+		v := &Space{PID: m.pid, ID: s.versions, Code: s.versions, root: m.root}
+		if m.space != nil && !m.code {
+			v.Code = m.space.Code
+		}
+		m.space, m.code = v, false
+	}
+	return m.space
+}
+
+type process struct {
+	mappings
+	threads int
+}
+
+type thread struct {
+	pid, tid int
+	comm     string
+	process  *process
+	dead     bool
+}
+
+// state is what the records up to now say of processes and of the kernel.
+type state struct {
+	file      *File
+	processes map[int]*process
+	threads   map[int]*thread
+	dead      []*thread // oldest first
+	kernel    mappings
+	symbols   mappings
+	texts     map[string]string
+	textBytes int
+	mapped    int
+	versions  uint64
+	batches   int
+	last      *thread // of the sample before
+	problems  problems
+	// mappedHook sees every mapping, for tests.
+	mappedHook func(r *record, pid, tid int, m *Mapping)
+}
+
+func newState(f *File) state {
+	return state{
+		file: f, processes: map[int]*process{}, threads: map[int]*thread{}, texts: map[string]string{},
+		kernel: mappings{pid: -1}, symbols: mappings{pid: -1},
+	}
+}
+
+func (s *state) problem(r *record, area uint8, format string, args ...any) {
+	s.problems.add("%s: %v: %s", s.file.place(int(area), r.at), r.kind, fmt.Sprintf(format, args...))
+}
+
+// text keeps a name once. Where there are too many it is empty.
+func (s *state) text(b []byte) string {
+	if t, ok := s.texts[string(b)]; ok {
+		return t
+	}
+	if s.textBytes += len(b) + 16; s.textBytes > maxText {
+		s.problems.add("more than %d bytes of different names: further ones are left out", maxText)
+		return ""
+	}
+	t := string(b)
+	s.texts[t] = t
+	return t
+}
+
+// place gives a sample the name of its thread and the mappings of its process.
+func (s *state) place(sample *Sample) {
+	t := s.last
+	if t == nil || t.tid != sample.TID || t.pid != sample.PID {
+		if t = s.threads[sample.TID]; t == nil || t.pid != sample.PID {
+			if sample.PID == 0 && sample.TID == 0 {
+				sample.Comm = "swapper" // the idle task, which nothing announces
+			}
+			if p := s.processes[sample.PID]; p != nil {
+				sample.Space = p.version(s)
+			}
+			return
+		}
+		s.last = t
+	}
+	sample.Comm = t.comm
+	if sample.PID == 0 && sample.TID == 0 && sample.Comm == "" {
+		sample.Comm = "swapper"
+	}
+	sample.Space = t.process.version(s)
+}
+
+// thread returns a thread, which is new where it is not known or was of another
+// process; nil where there are too many.
+func (s *state) thread(pid, tid int) *thread {
+	t := s.threads[tid]
+	if t != nil && t.pid == pid {
+		t.dead = false
+		return t
+	}
+	if t != nil {
+		s.forget(t)
+	}
+	if len(s.threads) >= maxThreads {
+		s.problems.add("more than %d threads: further ones have no name and no mappings", maxThreads)
+		return nil
+	}
+	p := s.processes[pid]
+	if p == nil {
+		p = &process{mappings: mappings{pid: pid}}
+		s.processes[pid] = p
+	}
+	p.threads++
+	t = &thread{pid: pid, tid: tid, process: p}
+	s.threads[tid] = t
+	return t
+}
+
+// end marks a thread as dead, and forgets those that have been for long.
+func (s *state) end(t *thread) {
+	if t.dead {
+		return
+	}
+	t.dead = true
+	s.dead = append(s.dead, t)
+	if len(s.dead) > maxDead {
+		if old := s.dead[0]; old.dead && s.threads[old.tid] == old {
+			s.forget(old)
+		}
+		s.dead[0] = nil
+		s.dead = s.dead[1:]
+	}
+}
+
+// forget removes a thread, and its process with the last one.
+func (s *state) forget(t *thread) {
+	delete(s.threads, t.tid)
+	if s.last == t {
+		s.last = nil
+	}
+	p := t.process
+	if p.threads--; p.threads <= 0 && s.processes[p.pid] == p {
+		s.mapped -= p.own
+		delete(s.processes, p.pid)
+	}
+}
+
+// kernelRecord says whether a record changes what is known of the kernel.
+func (s *state) kernelRecord(r *record) bool {
+	switch r.kind {
+	case recordKsymbol:
+		return true
+	case recordMmap, recordMmap2:
+		b := s.file.attrs.body(r, s.file.order)
+		return len(b) >= 4 && (s.file.order.u32(b) == ^uint32(0) || Mode(r.misc&miscModeMask) == ModeKernel)
+	}
+	return false
+}
+
+// apply reads a record that says something of threads or mappings.
+func (s *state) apply(r *record, area uint8) {
+	switch r.kind {
+	case recordMmap, recordMmap2, recordComm, recordFork, recordExit, recordKsymbol:
+	default:
+		return
+	}
+	body := s.file.attrs.body(r, s.file.order)
+	d := fields{b: body, order: s.file.order}
+	switch r.kind {
+	case recordMmap, recordMmap2:
+		s.mmap(r, area, &d)
+	case recordKsymbol:
+		s.ksymbol(r, area, &d)
+	case recordComm:
+		pid, tid := int(int32(d.u32())), int(int32(d.u32()))
+		name := s.text(clip(textBytes(d.b), maxComm))
+		if d.short {
+			break
+		}
+		if t := s.thread(pid, tid); t != nil {
+			t.comm = name
+			if r.misc&miscCommExec != 0 {
+				s.reset(&t.process.mappings, nil)
+			}
+		}
+	case recordFork:
+		pid, ppid, tid, ptid := int(int32(d.u32())), int(int32(d.u32())), int(int32(d.u32())), int(int32(d.u32()))
+		if !d.short {
+			s.fork(r, pid, ppid, tid, ptid)
+		}
+	case recordExit:
+		pid, _, tid := int(int32(d.u32())), d.u32(), int(int32(d.u32()))
+		if t := s.threads[tid]; !d.short && t != nil && t.pid == pid {
+			s.end(t)
+		}
+	}
+	if d.short {
+		s.problem(r, area, "its %d bytes are too few", len(r.data))
+	}
+}
+
+func clip(b []byte, most int) []byte { return b[:min(len(b), most)] }
+
+// fork makes a thread, with the name of the one that it comes from; of a new
+// process it has the mappings too.
+func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
+	if old := s.threads[tid]; old != nil && (pid != ppid || old.dead) {
+		s.forget(old) // the number is used again
+	}
+	t := s.thread(pid, tid)
+	if t == nil {
+		return
+	}
+	if parent := s.threads[ptid]; parent != nil && parent.pid == ppid {
+		t.comm = parent.comm
+	}
+	parent := s.processes[ppid]
+	if pid == ppid || parent == nil || r.misc&miscForkExec != 0 {
+		return
+	}
+	s.reset(&t.process.mappings, parent.root)
+}
+
+// reset replaces all mappings of a process.
+func (s *state) reset(m *mappings, root *node) {
+	s.mapped -= m.own
+	m.own = 0
+	if m.root != root {
+		m.root, m.code = root, true
+	}
+}
+
+// add maps something.
+func (s *state) add(m *mappings, what *Mapping) {
+	if s.mapped >= maxMappings {
+		s.problems.add("more than %d mappings at a time: further ones are left out", maxMappings)
+		return
+	}
+	before := m.root.len()
+	root, code := m.root.insert(what)
+	m.root, m.code = root, m.code || code
+	s.count(m, root.len()-before)
+}
+
+func (s *state) count(m *mappings, change int) {
+	change = max(change, -m.own)
+	m.own += change
+	s.mapped += change
+}
+
+// mmap reads MMAP and MMAP2.
+func (s *state) mmap(r *record, area uint8, d *fields) {
+	pid, tid := int(int32(d.u32())), int(int32(d.u32()))
+	m := &Mapping{Start: d.u64()}
+	size := d.u64()
+	m.Offset = d.u64()
+	if r.kind == recordMmap2 {
+		union := fields{b: d.bytes(24), order: d.order}
+		m.Prot, m.Flags = d.u32(), d.u32()
+		m.Executable = m.Prot&4 != 0
+		if r.misc&miscMmapBuildID != 0 && len(union.b) > 0 {
+			if n := int(union.b[0]); n > 0 && n <= 20 {
+				m.BuildID = append([]byte(nil), union.b[4:4+n]...)
+			}
+		} else {
+			m.Major, m.Minor, m.Inode = union.u32(), union.u32(), union.u64()
+		}
+	} else if r.misc&miscMmapData == 0 {
+		m.Prot, m.Executable = 4, true
+	}
+	if d.short {
+		return
+	}
+	path := textBytes(d.b)
+	if len(path) > maxPath {
+		s.problem(r, area, "a path of %d bytes, expected %d at most", len(path), maxPath)
+		path = path[:maxPath]
+	}
+	m.End = m.Start + size
+	if size == 0 {
+		return
+	}
+	if m.End < m.Start {
+		s.problem(r, area, "%d bytes from %#x on are beyond the last address", size, m.Start)
+		return
+	}
+	m.Path = s.text(path)
+	if m.BuildID == nil {
+		m.BuildID = s.file.buildIDs[m.Path]
+	}
+	if s.mappedHook != nil {
+		s.mappedHook(r, pid, tid, m)
+	}
+	switch mode := Mode(r.misc & miscModeMask); {
+	case mode == ModeGuestKernel, mode == ModeGuestUser:
+		// A guest's addresses are not those of the machine.
+	case mode == ModeKernel || pid == -1:
+		s.add(&s.kernel, m)
+	default:
+		if t := s.thread(pid, tid); t != nil {
+			s.add(&t.process.mappings, m)
+		}
+	}
+}
+
+// ksymbol reads KSYMBOL: a function that the kernel made, or took back.
+func (s *state) ksymbol(r *record, area uint8, d *fields) {
+	start, size := d.u64(), uint64(d.u32())
+	d.u16() // type
+	flags := d.u16()
+	if d.short {
+		return
+	}
+	end := start + size
+	if size == 0 || end < start {
+		s.problem(r, area, "%d bytes from %#x on", size, start)
+		return
+	}
+	m := &s.symbols
+	if flags&1 != 0 { // PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER
+		before := m.root.len()
+		below, rest, _ := m.root.clear(start, end)
+		m.root, m.code = merge(below, rest), true
+		s.count(m, m.root.len()-before)
+		return
+	}
+	name := s.text(clip(textBytes(d.b), maxPath))
+	s.add(m, &Mapping{Start: start, End: end, Path: name, Prot: 4, Executable: true})
+}

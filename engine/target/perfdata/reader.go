@@ -1,0 +1,212 @@
+package perfdata
+
+import (
+	"io"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// batchSize is how many samples a batch has: enough that handing one over costs
+// nothing, few enough that those in flight are small.
+const batchSize = 256
+
+// A run is a part of an area in which time does not go back.
+type run struct {
+	start, end uint64
+	time       uint64 // of its first record
+	area       uint8
+}
+
+// A cursor is in a run.
+type cursor struct {
+	at, end uint64 // of the next record
+	time    uint64 // of the next record
+	area    uint8
+}
+
+// before orders the cursors: by time, then as in the file.
+func (c *cursor) before(d *cursor) bool {
+	if c.time != d.time {
+		return c.time < d.time
+	}
+	if c.area != d.area {
+		return c.area < d.area
+	}
+	return c.at < d.at
+}
+
+// A Reader delivers the samples of a File in the order of time. It is for one
+// goroutine; a File may have several.
+type Reader struct {
+	file     *File
+	runs     []run    // not begun
+	heap     []cursor // begun
+	held     record   // waits for the next batch
+	heldArea uint8
+	holds    bool
+	failed   error
+	state    state
+}
+
+// Reader makes a reader that begins at the first sample.
+func (f *File) Reader() *Reader {
+	return &Reader{file: f, runs: f.runs, state: newState(f)}
+}
+
+// A Batch is a number of samples that come one after the other.
+type Batch struct {
+	// Sequence counts the batches of a Reader from 0.
+	Sequence int
+	Samples  []Sample
+	// Kernel is what the kernel had mapped, modules included, and KernelSymbols
+	// are the functions that it made at run time (KSYMBOL), Path being the name.
+	Kernel, KernelSymbols *Space
+
+	file *File
+}
+
+// Release gives the memory of the batch back. Its samples must not be used any
+// more.
+func (b *Batch) Release() {
+	clear(b.Samples)
+	b.Samples, b.Kernel, b.KernelSymbols = b.Samples[:0], nil, nil
+	b.file.batches.Put(b)
+}
+
+func (f *File) batch() *Batch {
+	if b, ok := f.batches.Get().(*Batch); ok {
+		return b
+	}
+	return &Batch{Samples: make([]Sample, 0, batchSize), file: f}
+}
+
+// Next returns the next samples; io.EOF where there are no more. Any other error
+// is that the file was cut while it was mapped, and ends the reading.
+func (r *Reader) Next() (*Batch, error) {
+	if r.failed != nil {
+		return nil, r.failed
+	}
+	b := r.file.batch()
+	if err := object.Guard(func() error { r.fill(b); return nil }); err != nil {
+		r.failed = err
+	} else if len(b.Samples) < batchSize && !r.holds {
+		r.failed = io.EOF
+	}
+	if len(b.Samples) == 0 {
+		b.Release()
+		return nil, r.failed
+	}
+	b.Sequence = r.state.batches
+	r.state.batches++
+	return b, nil
+}
+
+// Problems are what was wrong with the records that were read so far, samples
+// apart, each a sentence.
+func (r *Reader) Problems() []string { return r.state.problems.all(r.file.path) }
+
+// fill reads records until the batch is full, or what is known of the kernel
+// changes, which is the same for all samples of a batch.
+func (r *Reader) fill(b *Batch) {
+	for len(b.Samples) < batchSize {
+		var rec record
+		area, ok := r.next(&rec)
+		if !ok {
+			break
+		}
+		if rec.kind == recordSample {
+			n := len(b.Samples)
+			s := &b.Samples[:n+1][n]
+			r.file.decode(&rec, s)
+			s.Compressed = area > 0
+			r.state.place(s)
+			b.Samples = b.Samples[:n+1] // which a fault does not reach
+			continue
+		}
+		if len(b.Samples) > 0 && r.state.kernelRecord(&rec) {
+			r.held, r.heldArea, r.holds = rec, area, true
+			break
+		}
+		r.state.apply(&rec, area)
+	}
+	b.Kernel, b.KernelSymbols = r.state.kernel.version(&r.state), r.state.symbols.version(&r.state)
+}
+
+// next reads the next record of the kernel's types.
+func (r *Reader) next(rec *record) (area uint8, ok bool) {
+	if r.holds {
+		r.holds = false
+		*rec = r.held
+		r.held = record{}
+		return r.heldArea, true
+	}
+	for len(r.runs) > 0 && (len(r.heap) == 0 || r.runs[0].time <= r.heap[0].time) {
+		run := &r.runs[0]
+		r.push(cursor{at: run.start, end: run.end, time: run.time, area: run.area})
+		r.runs = r.runs[1:]
+	}
+	if len(r.heap) == 0 {
+		return 0, false
+	}
+	top := &r.heap[0]
+	area = top.area
+	a := &r.file.areas[area]
+	next, done, _ := a.next(top.at, rec)
+	// The scan stopped where nothing more can be read, and no run goes beyond that.
+	top.at = next
+	if done || !r.advance(a, top) {
+		last := len(r.heap) - 1
+		r.heap[0] = r.heap[last]
+		r.heap = r.heap[:last]
+	}
+	r.sink()
+	return area, !done
+}
+
+// advance finds the time of the next record of a run; false at its end.
+func (r *Reader) advance(a *area, c *cursor) bool {
+	var rec record
+	for c.at < c.end {
+		next, done, _ := a.next(c.at, &rec)
+		if done {
+			return false
+		}
+		if rec.kind < recordUser {
+			if t, ok := r.file.attrs.time(&rec, r.file.order); ok {
+				c.time = max(c.time, t)
+			}
+			return true
+		}
+		c.at = next
+	}
+	return false
+}
+
+func (r *Reader) push(c cursor) {
+	r.heap = append(r.heap, c)
+	for i := len(r.heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !r.heap[i].before(&r.heap[parent]) {
+			break
+		}
+		r.heap[i], r.heap[parent] = r.heap[parent], r.heap[i]
+		i = parent
+	}
+}
+
+// sink puts the top where it belongs.
+func (r *Reader) sink() {
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(r.heap); child++ {
+			if r.heap[child].before(&r.heap[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		r.heap[i], r.heap[least] = r.heap[least], r.heap[i]
+		i = least
+	}
+}

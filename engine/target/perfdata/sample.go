@@ -1,0 +1,328 @@
+package perfdata
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+)
+
+// Mode is where a CPU was.
+type Mode uint8
+
+// The modes (PERF_RECORD_MISC_CPUMODE_MASK).
+const (
+	ModeUnknown Mode = iota
+	ModeKernel
+	ModeUser
+	ModeHypervisor
+	ModeGuestKernel
+	ModeGuestUser
+)
+
+// A Sample is a SAMPLE record. What the event does not record is zero, but for
+// PID, TID and CPU, which then are -1.
+type Sample struct {
+	Event   int // index in File.Attrs; -1 where it is not known
+	PID     int
+	TID     int
+	CPU     int
+	Mode    Mode
+	Time    uint64 // nanoseconds, of the event's clock
+	IP      uint64
+	Address uint64 // of PERF_SAMPLE_ADDR
+	// Period is how many events the sample stands for: 1 where the file only says
+	// how often samples were taken.
+	Period    uint64
+	Registers Registers // of user mode
+	// Stack is the user's stack from its stack pointer on, as far as it was copied.
+	Stack []byte
+	Chain Chain
+	// Comm is the thread's name at that time; "" where nothing says it.
+	Comm string
+	// Space is what the process had mapped at that time; nil for a process of
+	// which nothing is known.
+	Space *Space
+	// Offset is that of the record, in the file or in what was compressed in it.
+	Offset     uint64
+	Compressed bool
+	// Problem says what could not be read, and why.
+	Problem string
+}
+
+// What the ABI of registers is (enum perf_sample_regs_abi).
+const (
+	RegistersNone = 0 // there was no user mode: a kernel thread
+	Registers32   = 1
+	Registers64   = 2
+)
+
+// Registers are the registers of a sample, as sdk.RegisterSet.DecodeSample takes
+// them.
+type Registers struct {
+	ABI  uint64
+	Mask uint64
+	// Values are eight bytes for each bit of Mask, the lowest first, in the byte
+	// order of the file.
+	Values []byte
+}
+
+// Context is the part of the system that an address of a call chain belongs to.
+type Context uint8
+
+// The contexts (enum perf_callchain_context).
+const (
+	ContextUnknown Context = iota // of no marker, or of one that is not known
+	ContextHypervisor
+	ContextKernel
+	ContextUser
+	ContextGuest
+	ContextGuestKernel
+	ContextGuestUser
+)
+
+// contexts are the markers. What is from maxContext on is a marker.
+var contexts = map[uint64]Context{
+	contextMarker(32):   ContextHypervisor,
+	contextMarker(128):  ContextKernel,
+	contextMarker(512):  ContextUser,
+	contextMarker(2048): ContextGuest,
+	contextMarker(2176): ContextGuestKernel,
+	contextMarker(2560): ContextGuestUser,
+}
+
+func contextMarker(n uint64) uint64 { return -n }
+
+const maxContext = ^uint64(4095) + 1
+
+// A Chain is a call chain as the kernel wrote it: addresses, innermost first,
+// with markers of contexts among them.
+type Chain struct {
+	raw   []byte
+	order endian
+}
+
+// Len is the number of words, markers included.
+func (c Chain) Len() int { return len(c.raw) / 8 }
+
+// At returns a word. From -4095 on it is a marker.
+func (c Chain) At(i int) uint64 { return c.order.u64(c.raw[8*i:]) }
+
+// All are the addresses, each with its context. The first of each context is
+// where it was; the others are return addresses.
+func (c Chain) All() iter.Seq2[Context, uint64] {
+	return func(yield func(Context, uint64) bool) {
+		context := ContextUnknown
+		for i := range c.Len() {
+			v := c.At(i)
+			if v >= maxContext {
+				context = contexts[v]
+				continue
+			}
+			if !yield(context, v) {
+				return
+			}
+		}
+	}
+}
+
+// Append appends the addresses of a context to a list.
+func (c Chain) Append(list []uint64, context Context) []uint64 {
+	for in, address := range c.All() {
+		if in == context {
+			list = append(list, address)
+		}
+	}
+	return list
+}
+
+// decode reads a SAMPLE record, whose fields are in the order of their bits but
+// for the first (perf_event.h at PERF_RECORD_SAMPLE).
+func (f *File) decode(r *record, s *Sample) {
+	*s = Sample{PID: -1, TID: -1, CPU: -1, Mode: Mode(r.misc & miscModeMask), Offset: r.at, Period: 1}
+	index, reason := f.attrs.of(r, f.order)
+	s.Event = index
+	var a *Attr
+	switch {
+	case index >= 0:
+		a = &f.attrs.list[index]
+	case f.attrs.alike && len(f.attrs.list) > 0:
+		a = &f.attrs.list[0]
+		s.Problem = reason
+	default:
+		s.Problem = reason
+		return
+	}
+	if a.Flags&FlagFreq == 0 && a.SamplePeriod > 0 {
+		s.Period = a.SamplePeriod
+	}
+	d := sampleFields{fields: fields{b: r.data[min(recordHeader, len(r.data)):], order: f.order}}
+	if field := d.sample(a, s); field != "" {
+		s.Problem = fmt.Sprintf("%s of the sample goes beyond its record of %d bytes", field, len(r.data))
+		if r.cut {
+			s.Problem = fmt.Sprintf("the file ends %d bytes into the sample, before its %s", len(r.data), field)
+		}
+	} else if s.Problem == "" && r.cut {
+		s.Problem = fmt.Sprintf("the file ends %d bytes into the sample", len(r.data))
+	}
+	if d.excess > 0 && s.Problem == "" {
+		s.Problem = fmt.Sprintf("its stack says that %d bytes were copied, which is more than it has", d.excess)
+	}
+}
+
+// sampleFields reads the fields of a sample.
+type sampleFields struct {
+	fields
+	excess uint64 // bytes of stack that cannot be
+}
+
+// words returns n words of eight bytes.
+func (d *sampleFields) words(n uint64) []byte { return d.records(n, 8) }
+
+// records returns n times size bytes.
+func (d *sampleFields) records(n, size uint64) []byte {
+	if n > uint64(len(d.b))/size {
+		d.b, d.short = nil, true
+		return nil
+	}
+	return d.bytes(n * size)
+}
+
+// registers reads the registers of a mask, of which there are none where there
+// was no user mode.
+func (d *sampleFields) registers(mask uint64) Registers {
+	r := Registers{ABI: d.u64(), Mask: mask}
+	if r.ABI == RegistersNone || d.short {
+		return Registers{}
+	}
+	if r.Values = d.words(uint64(bits.OnesCount64(mask))); d.short {
+		return Registers{}
+	}
+	return r
+}
+
+// skipRead skips a struct read_format.
+func (d *sampleFields) skipRead(format uint64) {
+	count := func(mask uint64) uint64 { return uint64(bits.OnesCount64(format & mask)) }
+	const times = formatTotalTimeEnabled | formatTotalTimeRunning
+	if format&formatGroup == 0 {
+		d.words(1 + count(times|formatID|formatLost))
+		return
+	}
+	n := d.u64()
+	d.words(count(times))
+	d.records(n, 8*(1+count(formatID|formatLost)))
+}
+
+// skipRest goes over what comes after the stack, to find whether it is there.
+func (d *sampleFields) skipRest(a *Attr) (short string) {
+	t := a.SampleType
+	d.words(uint64(bits.OnesCount64(uint64(t & (SampleDataSrc | SampleTransaction)))))
+	if t&(SampleWeight|SampleWeightStruct) != 0 {
+		d.u64()
+	}
+	if t&SampleRegsIntr != 0 {
+		d.registers(a.SampleRegsIntr)
+	}
+	d.words(uint64(bits.OnesCount64(uint64(t & (SamplePhysAddr | SampleCgroup | SampleDataPageSize | SampleCodePageSize)))))
+	if t&SampleAux != 0 {
+		d.bytes(d.u64())
+	}
+	if d.short {
+		return "what comes after STACK_USER"
+	}
+	return ""
+}
+
+// sample reads the fields of a sample, and returns the name of the first that
+// the record does not have.
+func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
+	t := a.SampleType
+	if t&SampleIdentifier != 0 {
+		d.u64()
+	}
+	if t&SampleIP != 0 {
+		s.IP = d.u64()
+	}
+	if d.short {
+		return "IP"
+	}
+	if t&SampleTID != 0 {
+		pid, tid := d.u32(), d.u32()
+		if d.short {
+			return "TID"
+		}
+		s.PID, s.TID = int(int32(pid)), int(int32(tid))
+	}
+	if t&SampleTime != 0 {
+		if s.Time = d.u64(); d.short {
+			return "TIME"
+		}
+	}
+	if t&SampleAddr != 0 {
+		s.Address = d.u64()
+	}
+	if t&SampleID != 0 {
+		d.u64()
+	}
+	if t&SampleStreamID != 0 {
+		d.u64()
+	}
+	if t&SampleCPU != 0 {
+		cpu := d.u32()
+		if d.u32(); d.short {
+			return "CPU"
+		}
+		s.CPU = int(int32(cpu))
+	}
+	if t&SamplePeriod != 0 {
+		period := d.u64()
+		if d.short {
+			return "PERIOD"
+		}
+		s.Period = period
+	}
+	if t&SampleRead != 0 {
+		if d.skipRead(a.ReadFormat); d.short {
+			return "READ"
+		}
+	}
+	if t&SampleCallchain != 0 {
+		if s.Chain = (Chain{d.words(d.u64()), d.order}); d.short {
+			return "CALLCHAIN"
+		}
+	}
+	if t&SampleRaw != 0 {
+		if d.bytes(uint64(d.u32())); d.short {
+			return "RAW"
+		}
+	}
+	if t&SampleBranchStack != 0 {
+		n := d.u64()
+		if a.BranchSampleType&branchHWIndex != 0 {
+			d.u64()
+		}
+		if d.records(n, 24); d.short {
+			return "BRANCH_STACK"
+		}
+	}
+	if t&SampleRegsUser != 0 {
+		if s.Registers = d.registers(a.SampleRegsUser); d.short {
+			return "REGS_USER"
+		}
+	}
+	if t&SampleStackUser != 0 {
+		if size := d.u64(); size > 0 {
+			stack := d.bytes(size)
+			used := d.u64()
+			if used > uint64(len(stack)) && !d.short {
+				d.excess = used
+				used = 0
+			}
+			s.Stack = stack[:min(used, uint64(len(stack)))]
+		}
+		if d.short {
+			return "STACK_USER"
+		}
+	}
+	return d.skipRest(a)
+}

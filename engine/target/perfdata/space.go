@@ -1,0 +1,175 @@
+package perfdata
+
+import (
+	"hash/maphash"
+	"iter"
+)
+
+// A Mapping is a range of addresses of a process, or of the kernel, and what is
+// there.
+type Mapping struct {
+	Start, End uint64
+	// Offset is that of Start in the file. For the kernel itself it is the address
+	// of the symbol whose name follows the bracket in Path.
+	Offset uint64
+	Path   string
+	// BuildID is that of the MMAP2 record, else that of the header for this path;
+	// nil where neither has it.
+	BuildID []byte
+	// Prot and Flags are those of mmap(2); of MMAP records only PROT_EXEC is known.
+	Prot, Flags  uint32
+	Executable   bool
+	Major, Minor uint32 // of the device; with Inode 0 where the record has a build ID instead
+	Inode        uint64
+}
+
+// A Space is one version of the mappings of a process. It does not change.
+// Samples of one version share it.
+type Space struct {
+	PID int
+	// ID is that of no other version of any process of the same Reader.
+	ID uint64
+	// Code is the ID of the first version that has the same executable mappings.
+	Code uint64
+	root *node
+}
+
+// Find returns the mapping that holds an address; nil where there is none.
+func (s *Space) Find(address uint64) *Mapping {
+	if s == nil {
+		return nil
+	}
+	for n := s.root; n != nil; {
+		switch m := n.mapping; {
+		case address < m.Start:
+			n = n.left
+		case address < m.End:
+			return m
+		default:
+			n = n.right
+		}
+	}
+	return nil
+}
+
+// All are the mappings by address.
+func (s *Space) All() iter.Seq[*Mapping] {
+	return func(yield func(*Mapping) bool) {
+		if s != nil {
+			s.root.each(yield)
+		}
+	}
+}
+
+// Len is the number of mappings.
+func (s *Space) Len() int {
+	if s == nil {
+		return 0
+	}
+	return s.root.len()
+}
+
+// A node is of a treap, a search tree by Start that is a heap by priority. Nodes
+// do not change: what is inserted or removed makes new ones along the path, so
+// that versions share the rest. Nobody who writes a file knows the priorities,
+// so nobody can make the tree deep.
+type node struct {
+	mapping     *Mapping
+	priority    uint64
+	left, right *node
+	size        int
+}
+
+var prioritySeed = maphash.MakeSeed()
+
+func newNode(m *Mapping) *node {
+	return &node{mapping: m, priority: maphash.Comparable(prioritySeed, m.Start), size: 1}
+}
+
+func (n *node) len() int {
+	if n == nil {
+		return 0
+	}
+	return n.size
+}
+
+func (n *node) each(yield func(*Mapping) bool) bool {
+	return n == nil || n.left.each(yield) && yield(n.mapping) && n.right.each(yield)
+}
+
+// with is a copy with other children.
+func (n *node) with(left, right *node) *node {
+	return &node{n.mapping, n.priority, left, right, left.len() + right.len() + 1}
+}
+
+// split parts the mappings that begin below an address from the others.
+func (n *node) split(address uint64) (below, rest *node) {
+	if n == nil {
+		return nil, nil
+	}
+	if n.mapping.Start < address {
+		below, rest = n.right.split(address)
+		return n.with(n.left, below), rest
+	}
+	below, rest = n.left.split(address)
+	return below, n.with(rest, n.right)
+}
+
+// merge joins trees of which all of a is below all of b.
+func merge(a, b *node) *node {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	case a.priority > b.priority:
+		return a.with(a.left, merge(a.right, b))
+	}
+	return b.with(merge(a, b.left), b.right)
+}
+
+func (n *node) last() *Mapping {
+	if n == nil {
+		return nil
+	}
+	for n.right != nil {
+		n = n.right
+	}
+	return n.mapping
+}
+
+// insert maps m over what was there, of which parts may stay before and after
+// it. code says that something executable came or went.
+func (n *node) insert(m *Mapping) (root *node, code bool) {
+	below, rest, code := n.clear(m.Start, m.End)
+	return merge(merge(below, newNode(m)), rest), code || m.Executable
+}
+
+// clear takes a range out; below and rest are what is left on both sides.
+func (n *node) clear(start, end uint64) (below, rest *node, code bool) {
+	below, rest = n.split(start)
+	var inside *node
+	inside, rest = rest.split(end)
+	over := inside.last()
+	inside.each(func(m *Mapping) bool {
+		code = code || m.Executable
+		return !code
+	})
+	if m := below.last(); m != nil && m.End > start {
+		code = code || m.Executable
+		below, _ = below.split(m.Start)
+		before := *m
+		before.End = start
+		below = merge(below, newNode(&before))
+		if over == nil {
+			over = m
+		}
+	}
+	if over != nil && over.End > end {
+		after := *over
+		after.Start = end
+		after.Offset += end - over.Start
+		rest = merge(newNode(&after), rest)
+	}
+	return below, rest, code
+}
