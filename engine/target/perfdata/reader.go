@@ -1,6 +1,7 @@
 package perfdata
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -44,7 +45,10 @@ type Reader struct {
 	held     record   // waits for the next batch
 	heldArea uint8
 	holds    bool
-	failed   error
+	current  record // of the reader, so that none is allocated for each sample
+	ahead    record
+	failed   error // what Next returns
+	changed  error // the records are not those that were scanned
 	state    state
 }
 
@@ -89,6 +93,8 @@ func (r *Reader) Next() (*Batch, error) {
 	b := r.file.batch()
 	if err := object.Guard(func() error { r.fill(b); return nil }); err != nil {
 		r.failed = err
+	} else if r.changed != nil {
+		r.failed = r.changed
 	} else if len(b.Samples) < batchSize && !r.holds {
 		r.failed = io.EOF
 	}
@@ -108,26 +114,26 @@ func (r *Reader) Problems() []string { return r.state.problems.all(r.file.path) 
 // fill reads records until the batch is full, or what is known of the kernel
 // changes, which is the same for all samples of a batch.
 func (r *Reader) fill(b *Batch) {
-	for len(b.Samples) < batchSize {
-		var rec record
-		area, ok := r.next(&rec)
+	for len(b.Samples) < batchSize && r.changed == nil {
+		rec := &r.current
+		area, ok := r.next(rec)
 		if !ok {
 			break
 		}
 		if rec.kind == recordSample {
 			n := len(b.Samples)
 			s := &b.Samples[:n+1][n]
-			r.file.decode(&rec, s)
+			r.file.decode(rec, s)
 			s.Compressed = area > 0
 			r.state.place(s)
 			b.Samples = b.Samples[:n+1] // which a fault does not reach
 			continue
 		}
-		if len(b.Samples) > 0 && r.state.kernelRecord(&rec) {
-			r.held, r.heldArea, r.holds = rec, area, true
+		if len(b.Samples) > 0 && r.state.kernelRecord(rec) {
+			r.held, r.heldArea, r.holds = *rec, area, true
 			break
 		}
-		r.state.apply(&rec, area)
+		r.state.apply(rec, area)
 	}
 	b.Kernel, b.KernelSymbols = r.state.kernel.version(&r.state), r.state.symbols.version(&r.state)
 }
@@ -152,27 +158,31 @@ func (r *Reader) next(rec *record) (area uint8, ok bool) {
 	area = top.area
 	a := &r.file.areas[area]
 	next, done, _ := a.next(top.at, rec)
-	// The scan stopped where nothing more can be read, and no run goes beyond that.
+	if done {
+		r.change(top)
+		return 0, false
+	}
 	top.at = next
-	if done || !r.advance(a, top) {
+	if !r.advance(a, top) {
 		last := len(r.heap) - 1
 		r.heap[0] = r.heap[last]
 		r.heap = r.heap[:last]
 	}
 	r.sink()
-	return area, !done
+	return area, true
 }
 
 // advance finds the time of the next record of a run; false at its end.
 func (r *Reader) advance(a *area, c *cursor) bool {
-	var rec record
+	rec := &r.ahead
 	for c.at < c.end {
-		next, done, _ := a.next(c.at, &rec)
+		next, done, _ := a.next(c.at, rec)
 		if done {
+			r.change(c)
 			return false
 		}
 		if rec.kind < recordUser {
-			if t, ok := r.file.attrs.time(&rec, r.file.order); ok {
+			if t, ok := r.file.attrs.time(rec, r.file.order); ok {
 				c.time = max(c.time, t)
 			}
 			return true
@@ -180,6 +190,12 @@ func (r *Reader) advance(a *area, c *cursor) bool {
 		c.at = next
 	}
 	return false
+}
+
+// change notes that a record cannot be read that was there when the file was
+// scanned. A file that was cut has zeros in the rest of its last page.
+func (r *Reader) change(c *cursor) {
+	r.changed = fmt.Errorf("%s: %s: %w", r.file.path, r.file.place(int(c.area), c.at), object.ErrFileShrank)
 }
 
 func (r *Reader) push(c cursor) {
