@@ -77,6 +77,8 @@ const (
 
 	maxJITFunctions = 1 << 20
 	maxJITLines     = 1 << 22
+	// maxJITOverlap is how many functions are looked at for an address.
+	maxJITOverlap = 1 << 12
 )
 
 // OpenJITDump maps a file and reads its records. The error for a file that is no
@@ -111,13 +113,18 @@ func (j *JITDump) Problems() []string {
 }
 
 // Find returns the function that was at an address at a time: the newest that
-// holds it and is not newer than that; nil where there is none.
+// holds it and is not newer than that; nil where there is none, or where so many
+// overlap that the newest is not found in reasonable time.
 func (j *JITDump) Find(time, address uint64) *JITFunction {
 	var best *JITFunction
 	i := sort.Search(len(j.starts), func(i int) bool { return j.Functions[j.starts[i]].Address > address })
+	steps := 0
 	for i--; i >= 0 && j.longest[i] > address; i-- {
+		if steps++; steps > maxJITOverlap {
+			return nil
+		}
 		f := &j.Functions[j.starts[i]]
-		if address-f.Address < f.Size && f.Time <= time && (best == nil || f.Time > best.Time) {
+		if address-f.Address < f.Size && f.Time <= time && (best == nil || f.Time >= best.Time) {
 			best = f
 		}
 	}

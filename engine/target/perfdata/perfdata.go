@@ -29,7 +29,8 @@ type File struct {
 	features Features
 	buildIDs map[string][]byte
 	counts   map[RecordType]uint64
-	lost     uint64
+	lost     uint64 // records
+	dropped  uint64 // samples
 	areas    []area // the file, and what was compressed
 	runs     []run  // by time
 	maxRuns  int
@@ -44,15 +45,13 @@ type problems struct {
 }
 
 func (p *problems) add(format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
-	if slices.Contains(p.list, s) {
-		return
-	}
-	if len(p.list) >= maxProblems {
+	if len(p.list) >= maxProblems { // of a bad file there may be millions
 		p.silenced++
 		return
 	}
-	p.list = append(p.list, s)
+	if s := fmt.Sprintf(format, args...); !slices.Contains(p.list, s) {
+		p.list = append(p.list, s)
+	}
 }
 
 func (p *problems) all(path string) []string {
@@ -122,8 +121,10 @@ func (f *File) Features() *Features { return &f.features }
 // compressed included.
 func (f *File) Counts() map[RecordType]uint64 { return f.counts }
 
-// Lost is how many records the kernel says that it could not write.
-func (f *File) Lost() uint64 { return f.lost }
+// Lost says how many records the kernel could not write, and how many samples
+// were lost, as far as that is told (LOST and LOST_SAMPLES). perf counts in
+// samples what was lost for want of space, too: the two are not to be added.
+func (f *File) Lost() (records, samples uint64) { return f.lost, f.dropped }
 
 // Problems are what is wrong with the recording as a whole, each a sentence that
 // names the file, the offset and what was done without it.
@@ -178,7 +179,7 @@ func (f *File) scan(index int) {
 			}
 		case recordLostSamples:
 			if b := f.attrs.body(&r, f.order); len(b) >= 8 {
-				f.lost += f.order.u64(b)
+				f.dropped += f.order.u64(b)
 			}
 		}
 		at = next

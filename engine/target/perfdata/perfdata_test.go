@@ -360,8 +360,9 @@ func TestOtherRecordsAreCountedAndSkipped(t *testing.T) {
 		t.Errorf("problems: %q", p)
 	}
 	got := fmt.Sprint(f.Counts())
-	if len(samples) != 2 || f.Lost() != 11 || !strings.Contains(got, "AUXTRACE:1") || !strings.Contains(got, "THROTTLE:1") || !strings.Contains(got, "type 4000:1") {
-		t.Errorf("%d samples, %d lost, %s", len(samples), f.Lost(), got)
+	lost, dropped := f.Lost()
+	if len(samples) != 2 || lost != 7 || dropped != 4 || !strings.Contains(got, "AUXTRACE:1") || !strings.Contains(got, "THROTTLE:1") || !strings.Contains(got, "type 4000:1") {
+		t.Errorf("%d samples, %d and %d lost, %s", len(samples), lost, dropped, got)
 	}
 }
 
@@ -373,6 +374,79 @@ func TestTracingDataOfAPipeIsSkipped(t *testing.T) {
 	if f, samples, _ := collect(t, b.bytes()); len(samples) != 1 || len(f.Problems()) > 0 {
 		t.Errorf("%d samples, problems %q", len(samples), f.Problems())
 	}
+}
+
+// Records that cannot be do nothing, and are told.
+func TestRecordsThatCannotBe(t *testing.T) {
+	b := newBuilder(false, simple()).
+		mmap2(10, 1, ^uint64(0)-10, 100, 0, 5, "/wraps", 0).
+		mmap2(10, 2, 0x1000, 0, 0, 5, "/empty", 0).
+		mmap2(10, 3, 0x5000, 0x1000, 0, 5, "/"+strings.Repeat("x", 5000), 0).
+		add(recordKsymbol, 0, append([]any{^uint64(0), uint32(0x100), uint16(1), uint16(0), "wraps"}, tail(0, 0, 4)...)...).
+		add(recordFork, 0, append([]any{uint32(1)}, tail(0, 0, 5)...)...).
+		add(recordMmap, 0, append([]any{uint32(1), uint32(1), uint64(1)}, tail(0, 0, 6)...)...).
+		add(recordComm, 0, uint32(1)).
+		sample(10, 10, 20)
+	_, samples, r := collect(t, b.bytes())
+	for _, words := range [][]string{{"MMAP2", "last address"}, {"MMAP2", "path of 5001 bytes"}, {"KSYMBOL"}, {"FORK", "too few"}, {"MMAP", "too few"}, {"COMM", "too few"}} {
+		mustHaveProblem(t, r.Problems(), append(words, "offset")...)
+	}
+	if len(samples) != 1 || samples[0].Space.Len() != 1 {
+		t.Errorf("samples %+v: %s", samples, listed(samples[0].Space))
+	}
+}
+
+// A number that is used again is another process, with nothing of the first.
+func TestProcessNumbersAreUsedAgain(t *testing.T) {
+	b := newBuilder(false, simple()).
+		comm(1, 1, 0, "init", 0).
+		comm(10, 10, 1, "first", 0).mmap2(10, 1, 0x1000, 0x1000, 0, 5, "/bin/first", 0).
+		fork(10, 10, 11, 10, 2, 0).
+		fork(10, 99, 10, 99, 3, 0). // the end was lost, and the parent is not known
+		sample(10, 10, 4).
+		mmap2(10, 5, 0x2000, 0x1000, 0, 5, "/bin/second", 0).
+		fork(11, 1, 11, 1, 6, 0). // the number of a thread
+		sample(11, 11, 7).
+		sample(10, 10, 8)
+	// Threads that ended are remembered for a while, and then their process is gone.
+	b.exit(10, 10, 9).sample(10, 10, 10)
+	for i := range uint32(maxDead + 10) {
+		b.fork(1, 1, 100+i, 1, 20, 0).exit(1, 100+i, 20)
+	}
+	b.sample(10, 10, 30)
+	_, samples, r := collect(t, b.bytes())
+	var got []string
+	for _, s := range samples {
+		got = append(got, fmt.Sprintf("%d %s %s", s.Time, s.Comm, listed(s.Space)))
+	}
+	want := []string{"4  ", "7 init ", "8  2000-3000@0 /bin/second; ", "10  2000-3000@0 /bin/second; ", "30  "}
+	if !slices.Equal(got, want) {
+		t.Errorf("samples %q, expected %q", got, want)
+	}
+	if n := len(r.state.threads); n > maxDead+10 || len(r.state.processes) != 2 {
+		t.Errorf("%d threads, %d processes are kept", n, len(r.state.processes))
+	}
+}
+
+// What is kept of a recording is bounded whatever it says.
+func TestStateIsBounded(t *testing.T) {
+	b := newBuilder(false, simple())
+	r := parse(t, b.bytes()).Reader()
+	s := &r.state
+	m := &mappings{}
+	for i := range uint64(100) {
+		s.mapped = maxMappings - 50
+		if i >= 50 {
+			s.mapped = maxMappings
+		}
+		s.add(m, &Mapping{Start: 16 * i, End: 16*i + 8})
+	}
+	s.textBytes = maxText
+	if name := s.text([]byte("more")); m.root.len() != 50 || name != "" {
+		t.Errorf("%d mappings, name %q", m.root.len(), name)
+	}
+	mustHaveProblem(t, r.Problems(), "mappings", "left out")
+	mustHaveProblem(t, r.Problems(), "names", "left out")
 }
 
 // A batch has one state of the kernel.

@@ -74,6 +74,10 @@ func newState(f *File) state {
 }
 
 func (s *state) problem(r *record, area uint8, format string, args ...any) {
+	if len(s.problems.list) >= maxProblems {
+		s.problems.silenced++
+		return
+	}
 	s.problems.add("%s: %v: %s", s.file.place(int(area), r.at), r.kind, fmt.Sprintf(format, args...))
 }
 
@@ -237,11 +241,14 @@ func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
 	if parent := s.threads[ptid]; parent != nil && parent.pid == ppid {
 		t.comm = parent.comm
 	}
-	parent := s.processes[ppid]
-	if pid == ppid || parent == nil || r.misc&miscForkExec != 0 {
+	if pid == ppid {
 		return
 	}
-	s.reset(&t.process.mappings, parent.root)
+	var root *node // what perf made up of a process that runs has its own mappings, which follow
+	if parent := s.processes[ppid]; parent != nil && r.misc&miscForkExec == 0 {
+		root = parent.root
+	}
+	s.reset(&t.process.mappings, root)
 }
 
 // reset replaces all mappings of a process.

@@ -31,7 +31,8 @@ type Sample struct {
 	IP      uint64
 	Address uint64 // of PERF_SAMPLE_ADDR
 	// Period is how many events the sample stands for: 1 where the file only says
-	// how often samples were taken.
+	// how often samples were taken. What PERF_SAMPLE_READ adds is skipped: a sample
+	// of a group is one of its leader.
 	Period    uint64
 	Registers Registers // of user mode
 	// Stack is the user's stack from its stack pointer on, as far as it was copied.
