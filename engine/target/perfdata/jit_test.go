@@ -108,6 +108,7 @@ func jitDump(big bool) []byte {
 	w.load(20, 0x2000, 2, "second", []byte("abcd"))
 	w.load(30, 0x1004, 3, "over", []byte("xy"))
 	w.put(jitCodeMove, 40, uint32(77), uint32(78), uint64(0x3000), uint64(0x1000), uint64(0x3000), uint64(8), uint64(1))
+	w.load(45, 0x1000, 4, "reused", []byte("abcd"))
 	w.put(99, 50, uint64(0))
 	w.put(jitCodeClose, 60)
 	return w.out.Bytes()
@@ -126,7 +127,7 @@ func openJIT(t testing.TB, data []byte) *JITDump {
 func TestJITDump(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		j := openJIT(t, jitDump(big))
-		if p := j.Problems(); len(p) > 0 || j.Machine != 62 || j.PID != 77 || j.Created != 1000 || j.ArchTimestamps || len(j.Functions) != 4 {
+		if p := j.Problems(); len(p) > 0 || j.Machine != 62 || j.PID != 77 || j.Created != 1000 || j.ArchTimestamps || len(j.Functions) != 5 {
 			t.Fatalf("big endian %v: %q %+v", big, p, j)
 		}
 		f := j.Functions[0]
@@ -139,6 +140,9 @@ func TestJITDump(t *testing.T) {
 		}
 		if f := j.Functions[3]; f.Name != "first" || fmt.Sprint(f.Lines) != "[{12288 10 3 a.js} {12292 11 0 a.js}]" {
 			t.Errorf("moved function %+v", f)
+		}
+		if f := j.Functions[4]; f.Name != "reused" || f.Lines != nil {
+			t.Errorf("function %+v has the lines of what was there before", f)
 		}
 		for _, c := range []struct {
 			time, address uint64
@@ -175,7 +179,7 @@ func TestDamagedJITDump(t *testing.T) {
 		before = len(j.Functions)
 		j.Close()
 	}
-	if before != 4 {
+	if before != 5 {
 		t.Errorf("%d functions at last", before)
 	}
 	w := newJIT(false)

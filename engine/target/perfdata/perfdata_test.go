@@ -353,6 +353,7 @@ func TestOtherRecordsAreCountedAndSkipped(t *testing.T) {
 	b.add(recordLostSamples, 0, append([]any{uint64(4)}, tail(1, 1, 7)...)...)
 	b.add(5, 0, append([]any{uint64(1), uint64(2), uint64(3)}, tail(1, 1, 8)...)...)
 	b.add(68, 0)
+	b.add(recordTracingData, 0, uint32(16)) // its data is in the header of a file
 	b.add(4000, 0, uint64(1))
 	b.sample(1, 1, 9)
 	f, samples, r := collect(t, b.bytes())
@@ -489,11 +490,98 @@ func TestEventsAreFoundByTheirIDs(t *testing.T) {
 	b.sample(1, 1, 5)
 	b.add(recordSample, 0, uint64(201), uint64(0x42), uint32(1), uint32(2), uint64(6), uint32(9), uint32(0), uint64(1000))
 	b.add(recordSample, 0, uint64(999), uint64(0x42), uint32(1), uint32(2), uint64(7))
+	b.add(recordComm, 0, uint32(1), uint32(2), "second", uint32(1), uint32(2), uint64(4), uint32(9), uint32(0), uint64(201))
 	_, samples, _ := collect(t, b.bytes())
 	slices.SortFunc(samples, func(a, b Sample) int { return cmp.Compare(a.Offset, b.Offset) })
-	if len(samples) != 3 || samples[0].Event != 0 || samples[0].Period != 7 || samples[1].Event != 1 || samples[1].CPU != 9 || samples[1].Period != 1000 ||
+	if len(samples) != 3 || samples[0].Event != 0 || samples[0].Period != 7 || samples[1].Event != 1 || samples[1].CPU != 9 || samples[1].Period != 1000 || samples[1].Comm != "second" ||
 		samples[2].Event != -1 || samples[2].Problem != eventUnknownID {
 		t.Errorf("samples %+v", samples)
+	}
+}
+
+// Where no identifier is at a fixed place the id of the sample is found by the
+// fields before it.
+func TestEventsAreFoundByTheirSampleIDs(t *testing.T) {
+	a := simple()
+	a.SampleType = SampleIP | SampleTID | SampleTime | SampleAddr | SampleID | SampleCPU
+	b := newBuilder(false, a, a)
+	for i, id := range []uint64{101, 100, 201} {
+		b.add(recordSample, 0, uint64(0x42), uint32(1), uint32(2), uint64(10*i), uint64(0xadd), id, uint32(i), uint32(0))
+	}
+	b.add(recordComm, 0, uint32(1), uint32(2), "name", uint32(1), uint32(2), uint64(15), uint64(101), uint32(0), uint32(0))
+	_, samples, _ := collect(t, b.bytes())
+	var got []string
+	for _, s := range samples {
+		got = append(got, fmt.Sprint(s.Event, s.CPU, s.Time, s.Address, s.Comm, s.Problem))
+	}
+	if want := []string{"1 0 0 2781", "0 1 10 2781", "1 2 20 2781name"}; !slices.EqualFunc(got, want, func(a, b string) bool { return strings.ReplaceAll(a, " ", "") == strings.ReplaceAll(b, " ", "") }) {
+		t.Errorf("samples %q, expected %q", got, want)
+	}
+}
+
+// A record that has no time has that of the record before it.
+func TestRecordsWithoutTimeKeepTheirPlace(t *testing.T) {
+	a := simple()
+	a.Flags &^= FlagSampleIDAll
+	b := newBuilder(false, a)
+	b.add(recordComm, 0, uint32(1), uint32(1), "first").sample(1, 1, 5)
+	b.add(recordComm, 0, uint32(1), uint32(1), "second").sample(1, 1, 6)
+	c := newBuilder(false, simple()).
+		comm(1, 1, ^uint64(0), "first", 0).sample(1, 1, 5).comm(1, 1, ^uint64(0), "second", 0).sample(1, 1, 6)
+	for i, x := range []*builder{b, c} {
+		_, samples, _ := collect(t, x.bytes())
+		if len(samples) != 2 || samples[0].Comm != "first" || samples[1].Comm != "second" {
+			t.Errorf("recording %d: %+v", i, samples)
+		}
+	}
+}
+
+// Of records of one time, those that were compressed are the last.
+func TestCompressedRecordsComeAfterOthersOfTheirTime(t *testing.T) {
+	b := newBuilder(false, simple())
+	compress(t, b, newBuilder(false, simple()).sample(1, 1, 5).records.Bytes(), recordCompressed, 500)
+	b.comm(1, 1, 5, "name", 0)
+	if _, samples, _ := collect(t, b.bytes()); len(samples) != 1 || samples[0].Comm != "name" {
+		t.Errorf("samples %+v", samples)
+	}
+}
+
+// A kernel thread has no registers and no stack; a stack cannot have more than
+// was copied; branches may come without an index.
+func TestUserStateThatIsNotThere(t *testing.T) {
+	a := simple()
+	a.SampleType |= SampleBranchStack | SampleRegsUser | SampleStackUser | SampleWeight
+	a.SampleRegsUser = 3
+	b := newBuilder(false, a)
+	id := func(time uint64) []any { return []any{uint64(100), uint64(0x1000), uint32(1), uint32(1), time} }
+	b.add(recordSample, 1, append(id(1), []uint64{1, 7, 7, 7, 0, 0, 55})...)
+	b.add(recordSample, 1, append(id(2), []uint64{0, 2, 8, 9, 16, 1, 2, 17, 55})...)
+	b.add(recordSample, 1, append(id(3), []uint64{0, 2, 8, 9, 16, 1, 2, 16, 55})...)
+	_, samples, _ := collect(t, b.bytes())
+	if s := samples[0]; s.Problem != "" || s.Registers.Values != nil || s.Registers.Mask != 0 || s.Stack != nil {
+		t.Errorf("kernel thread: %+v", s)
+	}
+	if s := samples[1]; !strings.Contains(s.Problem, "17 bytes") || len(s.Stack) != 0 || len(s.Registers.Values) != 16 {
+		t.Errorf("more stack than there is: %+v", s)
+	}
+	if s := samples[2]; s.Problem != "" || len(s.Stack) != 16 {
+		t.Errorf("a whole stack: %+v", s)
+	}
+}
+
+func TestBuildIDsOfTheHeaderHaveTheirSizes(t *testing.T) {
+	b := newBuilder(false, simple())
+	id := bytes.Repeat([]byte{0xab}, 20)
+	b.feature[featureBuildID] = append(b.record(0, miscBuildIDSize|uint16(ModeUser), int32(-1), id, []byte{8, 0, 0, 0}, "/bin/short"),
+		b.record(0, uint16(ModeKernel), int32(-1), id, []byte{0, 0, 0, 0}, "[kernel.kallsyms]")...)
+	b.mmap2(10, 1, 0x1000, 0x1000, 0, 5, "/bin/short", 0).sample(10, 10, 2)
+	f, samples, _ := collect(t, b.bytes())
+	x := f.Features().BuildIDs
+	if len(x) != 2 || len(x[0].ID) != 8 || x[0].Path != "/bin/short" || x[0].PID != -1 || len(x[1].ID) != 20 || x[1].Mode != ModeKernel {
+		t.Errorf("build IDs %+v, problems %q", x, f.Problems())
+	}
+	if m := samples[0].Space.Find(0x1000); m == nil || len(m.BuildID) != 8 {
+		t.Errorf("mapping %+v", m)
 	}
 }
 
@@ -502,7 +590,9 @@ func TestSpacesTellWhetherCodeChanged(t *testing.T) {
 	b := newBuilder(false, simple()).
 		mmap2(10, 1, 0x1000, 0x1000, 0, 5, "/bin/a", 0).sample(10, 10, 2).sample(10, 10, 3).
 		mmap2(10, 4, 0x8000, 0x1000, 0, 3, "//anon", 0).sample(10, 10, 5).
-		mmap2(10, 6, 0x9000, 0x1000, 0, 5, "/lib/b", 0).sample(10, 10, 7)
+		mmap2(10, 6, 0x9000, 0x1000, 0, 5, "/lib/b", 0).sample(10, 10, 7).
+		mmap2(10, 8, 0x1000, 0x800, 0, 3, "//over", 0).sample(10, 10, 9).
+		mmap2(10, 10, 0x1400, 0x800, 0, 3, "//over", 0).sample(10, 10, 11)
 	f := parse(t, b.bytes())
 	batch, err := f.Reader().Next()
 	if err != nil {
@@ -511,6 +601,9 @@ func TestSpacesTellWhetherCodeChanged(t *testing.T) {
 	s := batch.Samples
 	if s[0].Space != s[1].Space || s[1].Space == s[2].Space || s[1].Space.Code != s[2].Space.Code || s[2].Space.Code == s[3].Space.Code || s[3].Space.Code != s[3].Space.ID {
 		t.Errorf("spaces %+v %+v %+v %+v", s[0].Space, s[1].Space, s[2].Space, s[3].Space)
+	}
+	if s[4].Space.Code == s[3].Space.Code || s[5].Space.Code == s[4].Space.Code {
+		t.Error("code that data took the place of is not told")
 	}
 }
 
