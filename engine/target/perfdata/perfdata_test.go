@@ -614,7 +614,7 @@ func TestFileCutAnywhere(t *testing.T) {
 		b := newBuilder(false, simple())
 		b.pipe = pipe
 		data := story(b).bytes()
-		before := 0
+		before, cut := 0, 0
 		for size := range len(data) + 1 {
 			f := &File{path: "test", maxRuns: MaxRuns}
 			if err := f.open(data[:size]); err != nil {
@@ -628,6 +628,11 @@ func TestFileCutAnywhere(t *testing.T) {
 			for _, s := range samples {
 				if s.Problem == "" {
 					whole++
+					continue
+				}
+				cut++
+				if has := uint64(size) - s.Offset; has >= 32 && s.PID == -1 || !strings.Contains(s.Problem, "the file ends") {
+					t.Fatalf("%d bytes: of the sample that is cut: %+v", size, s)
 				}
 			}
 			if whole < before || len(samples) > whole+1 {
@@ -638,8 +643,8 @@ func TestFileCutAnywhere(t *testing.T) {
 				mustHaveProblem(t, f.Problems(), "offset")
 			}
 		}
-		if before != len(told) {
-			t.Errorf("%d samples at last, expected %d", before, len(told))
+		if before != len(told) || cut != len(told)*32 { // a record of 40 bytes, 8 of them its header
+			t.Errorf("%d samples at last, expected %d; %d were delivered that are cut", before, len(told), cut)
 		}
 	}
 }

@@ -129,6 +129,7 @@ var (
 	dsoLine    = regexp.MustCompile(`^ \.\.\.\.\.\. dso: (.*)$`)
 	mmapLine   = regexp.MustCompile(`PERF_RECORD_MMAP2? .*`)
 	scriptLine = regexp.MustCompile(`^\s*(.*?)\s+(-?\d+)/(-?\d+)\s+(?:\[(\d+)\]\s+)?(\d+)\.(\d{9}):\s+(\d+)\s+(\S+?):`)
+	vdsoFile   = regexp.MustCompile(`^/tmp/perf-vdso\.so-\w+$`) // where perf puts a copy to read symbols
 	timeOfDump = regexp.MustCompile(`^(?:(\d+) )?(\d+) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_MMAP`)
 )
 
@@ -187,7 +188,7 @@ func perfSays(t testing.TB, path string, group bool) (samples []plainSample, mma
 		}
 		if m := dsoLine.FindStringSubmatch(line); m != nil {
 			if s.Mode == ModeUser {
-				s.DSO = strings.TrimSuffix(m[1], " (deleted)")
+				s.DSO = vdsoFile.ReplaceAllString(strings.TrimSuffix(m[1], " (deleted)"), "[vdso]")
 			}
 			s = nil // what follows is of another record
 		}

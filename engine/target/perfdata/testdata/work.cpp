@@ -1,9 +1,9 @@
 // A program to record: threads that recurse and touch new memory, a child that
 // goes on in a copy of the process, and one that executes the program again.
 // g++ -std=c++17 -O1 -pthread work.cpp -o work
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -21,15 +21,16 @@ __attribute__((noinline)) static unsigned deep(int n, unsigned x) {
 }
 
 static void spin(int ms) {
-	auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
-	while (std::chrono::steady_clock::now() < end) {
+	timespec t;
+	do {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); // samples are of time on a CPU
 		for (int i = 0; i < 50; i++)
 			deep(40, i);
 		char *p = static_cast<char *>(std::malloc(1 << 20));
 		std::memset(p, 1, 1 << 20);
 		sink += p[12345];
 		std::free(p);
-	}
+	} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < ms);
 }
 
 int main(int argc, char **argv) {
