@@ -64,6 +64,7 @@ func TestTargetsThatCannotBeRead(t *testing.T) {
 		{"an executable", []string{"stack", filepath.Join(crashDir, "server")}, 1, []string{"server", "not a"}},
 		{"no target", []string{"stack"}, 2, []string{"1 arg"}},
 		{"an unknown flag", []string{"stack", "--colour", "x"}, 2, []string{"--colour"}},
+		{"an unknown format of a dump", []string{"dump", "visa", "--format", "xml", "../../plugins/visa/stream/testdata/dg2-g10-rec-O2-1.dbg"}, 2, []string{"xml", "json"}},
 		{"an unknown format", []string{"stack", "--format", "xml", filepath.Join(crashDir, "server.core")}, 2, []string{"xml", "json"}},
 		{"an unknown command", []string{"unwind"}, 2, []string{"unwind"}},
 		{"an unknown thread", []string{"stack", "--thread", "1", filepath.Join(crashDir, "server.core")}, 1, []string{"no thread 1"}},

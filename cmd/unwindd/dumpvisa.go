@@ -27,6 +27,9 @@ wrong in them is told.`,
 }
 
 func (g *globals) dumpVISA(path string) error {
+	if err := g.checkFormat("text", "json"); err != nil {
+		return err
+	}
 	m, err := object.Map(path)
 	if err != nil {
 		return err
