@@ -67,14 +67,7 @@ func corpusCode(t *testing.T) []*waveCode {
 
 func needLLVM(t *testing.T) {
 	t.Helper()
-	for _, tool := range []string{"llvm-dwarfdump-22", "llvm-mc-22"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is missing", tool)
-			}
-			t.Skipf("%s is missing", tool)
-		}
-	}
+	need(t, "llvm-dwarfdump-22", "llvm-mc-22")
 }
 
 // callsOf are the addresses after s_swappc_b64.

@@ -33,14 +33,7 @@ type recording struct {
 // record takes at most limit samples.
 func record(tb testing.TB, limit int) *recording {
 	tb.Helper()
-	for _, tool := range []string{"gcc", "g++"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				tb.Fatalf("%s is missing", tool)
-			}
-			tb.Skipf("%s is missing", tool)
-		}
-	}
+	need(tb, "gcc", "g++")
 	dir := tb.TempDir()
 	sampler := filepath.Join(dir, "sampler.so")
 	compile := func(env []string, args ...string) {

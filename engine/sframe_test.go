@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/binary"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,12 +15,7 @@ import (
 // withSFrame compiles a program with an .sframe.
 func withSFrame(t *testing.T, flags ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("gcc is missing")
-		}
-		t.Skip("gcc is missing")
-	}
+	need(t, "gcc")
 	dir := t.TempDir()
 	source := filepath.Join(dir, "a.c")
 	if err := os.WriteFile(source, []byte("#include <stdio.h>\nint main(int n, char **v) { puts(v[0]); printf(\"%d\\n\", n); return 0; }\n"), 0o600); err != nil {

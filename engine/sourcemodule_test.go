@@ -245,12 +245,7 @@ func TestInlinedCallsOfSPIRVAreThoseOfDWARF(t *testing.T) {
 // The same of LLVM IR, as the frontend wrote it and as it was compiled: every
 // address of a kernel of AMDGPU.
 func TestInlinedCallsOfLLVMIRAreThoseOfDWARF(t *testing.T) {
-	if _, err := exec.LookPath("clang-22"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need(t, "clang-22")
 	dir := t.TempDir()
 	text, err := os.ReadFile("testdata/visa/inline.cl")
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,12 +21,7 @@ import (
 // compileZebin compiles a source into a zebin.
 func compileZebin(t *testing.T, processor, source string) string {
 	t.Helper()
-	if _, err := exec.LookPath("ocloc"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("ocloc is missing")
-		}
-		t.Skip("ocloc is missing")
-	}
+	need(t, "ocloc")
 	source, err := filepath.Abs(source)
 	if err != nil {
 		t.Fatal(err)

@@ -40,12 +40,7 @@ var genSources = []string{"rec", "k"}
 // of its kernels.
 func compileGen(t *testing.T, processor, source, option string, environment ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("ocloc"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("ocloc is missing")
-		}
-		t.Skip("ocloc is missing")
-	}
+	need(t, "ocloc")
 	path, err := filepath.Abs(filepath.Join("testdata", "visa", source+".cl"))
 	if err != nil {
 		t.Fatal(err)

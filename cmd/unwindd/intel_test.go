@@ -1,10 +1,8 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -134,26 +132,8 @@ func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join(t.TempDir(), "k.snapshot")
-			f, err := os.Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			z := zip.NewWriter(f)
 			c.members["snapshot.json"] = text
-			for name, data := range c.members {
-				w, err := z.Create(name)
-				if err == nil {
-					_, err = w.Write(data)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := errors.Join(z.Close(), f.Close()); err != nil {
-				t.Fatal(err)
-			}
-			out, stderr, status := unwindd(t, "stack", path, "--format", "json")
+			out, stderr, status := unwindd(t, "stack", archive(t, c.members), "--format", "json")
 			var got struct {
 				Threads []struct {
 					Frames []struct {
@@ -241,25 +221,7 @@ func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		members["snapshot.json"] = text
-		path := filepath.Join(t.TempDir(), "k.snapshot")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z := zip.NewWriter(f)
-		for name, data := range members {
-			w, err := z.Create(name)
-			if err == nil {
-				_, err = w.Write(data)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := errors.Join(z.Close(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
-		out, stderr, status := unwindd(t, append([]string{"stack", path, "--max-frames", "1"}, args...)...)
+		out, stderr, status := unwindd(t, append([]string{"stack", archive(t, members), "--max-frames", "1"}, args...)...)
 		if status != 0 {
 			t.Fatalf("%d %s", status, stderr)
 		}
