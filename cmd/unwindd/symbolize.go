@@ -139,8 +139,8 @@ func newSymbolSession(debugDirs []string, dwp string, verbose bool) *symbolSessi
 	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp, Relocations: relocations, Formats: bundledFormats{}}
 	log := func(string, ...any) {}
 	if verbose {
-		options.Log = func(text string) { fmt.Fprintf(os.Stderr, "unwindd: %s\n", text) }
 		log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, "unwindd: "+format+"\n", args...) }
+		options.Log = func(text string) { log("%s", text) }
 	}
 	return &symbolSession{symbolizer: engine.NewSymbolizer(options), stderr: os.Stderr, log: log}
 }

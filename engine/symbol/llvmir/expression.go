@@ -364,13 +364,17 @@ func (t *translator) untype(op string) {
 	t.typed = false
 }
 
+// offsetAndSize are the operands of an operation about a part of something.
+func (t *translator) offsetAndSize(op string) (offset, size uint64, err error) {
+	if offset, err = t.unsigned(op); err == nil {
+		size, err = t.unsigned(op)
+	}
+	return offset, size, err
+}
+
 // fragment says which part of the variable is described.
 func (t *translator) fragment(op string) error {
-	offset, err := t.unsigned(op)
-	if err != nil {
-		return err
-	}
-	size, err := t.unsigned(op)
+	offset, size, err := t.offsetAndSize(op)
 	if err != nil {
 		return err
 	}
@@ -388,11 +392,7 @@ func (t *translator) fragment(op string) error {
 // extractBits takes bits out of a value, or out of the memory where the variable
 // is.
 func (t *translator) extractBits(op string) error {
-	offset, err := t.unsigned(op)
-	if err != nil {
-		return err
-	}
-	size, err := t.unsigned(op)
+	offset, size, err := t.offsetAndSize(op)
 	if err != nil {
 		return err
 	}
