@@ -80,12 +80,7 @@ type frameContext struct {
 }
 
 // ThreadLanes is how many lanes the thread has.
-func (c frameContext) ThreadLanes() uint32 {
-	if b := c.walker.thread.binding; b != nil {
-		return b.Lanes
-	}
-	return 0
-}
+func (c frameContext) ThreadLanes() uint32 { return c.walker.thread.lanes() }
 
 // nowhere says whether the PC of the frame is not known: it is the top frame of
 // a thread whose PC the target does not say.

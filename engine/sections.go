@@ -54,7 +54,7 @@ func (m *module) placeSegments() {
 // sectionOf is the section that a segment is of.
 func sectionOf(o *object.Object, segment *target.Segment) (found *object.Section, err error) {
 	for _, s := range o.Sections() {
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Size == 0 || segment.Executable != (s.Flags&elf.SHF_EXECINSTR != 0) || segment.Section != "" && s.Name != segment.Section {
+		if !s.Occupies() || segment.Executable != (s.Flags&elf.SHF_EXECINSTR != 0) || segment.Section != "" && s.Name != segment.Section {
 			continue
 		}
 		if found != nil {
@@ -76,7 +76,7 @@ func (m *module) isLaid() bool { return m.laid != m.Object }
 func (m *module) base(address uint64) uint64 {
 	if m.isLaid() {
 		for _, s := range m.laid.Sections() {
-			if s.Flags&elf.SHF_ALLOC != 0 && address >= s.Address && address-s.Address <= s.Size && s.Size > 0 {
+			if s.Occupies() && address >= s.Address && address-s.Address <= s.Size {
 				return s.Address
 			}
 		}
@@ -97,13 +97,15 @@ func (m *module) Start(address uint64) (uint64, bool) {
 	return 0, false
 }
 
-// sectionBase is where the section of an answer of the plugin begins. It is false
-// where that is not known: the answer does not say which of several it is.
-func (m *module) sectionBase(index uint32) (uint64, bool) {
+// sectionBase is where the section begins that an answer of the plugin, of some
+// kind, is of. It is false, and a problem, where that is not known: the answer
+// does not say which of several it is.
+func (m *module) sectionBase(index uint32, kind string) (uint64, bool) {
 	if !m.isLaid() {
 		return 0, true
 	}
 	if index == 0 {
+		m.problem("%s: %s of the architecture are of no section of the relocatable object: they are not used", m.Object.Name(), kind)
 		return 0, false
 	}
 	return m.laid.Sections()[index].Address, true // checked: it is one of those that the plugin was told
@@ -111,9 +113,8 @@ func (m *module) sectionBase(index uint32) (uint64, bool) {
 
 // takeRows adds the rows of a table of the plugin.
 func (m *module) takeRows(into []cfi.Row, t *sdk.RowTable) []cfi.Row {
-	base, ok := m.sectionBase(t.Section)
+	base, ok := m.sectionBase(t.Section, "rows")
 	if !ok {
-		m.problem("%s: rows of the architecture are of no section of the relocatable object: they are not used", m.Object.Name())
 		return into
 	}
 	for i := range t.Rows {
@@ -128,9 +129,8 @@ func (m *module) takeRows(into []cfi.Row, t *sdk.RowTable) []cfi.Row {
 func (m *module) takeFunctions(list []sdk.Function) {
 	m.ruled = m.ruled[:0]
 	for _, f := range list {
-		base, ok := m.sectionBase(f.Section)
+		base, ok := m.sectionBase(f.Section, "functions")
 		if !ok {
-			m.problem("%s: functions of the architecture are of no section of the relocatable object: they are not used", m.Object.Name())
 			continue
 		}
 		f.Start, f.End = f.Start+base, f.End+base
@@ -152,7 +152,7 @@ func (m *module) laidLike(debug *object.Object) (*object.Object, error) {
 	var of [2][]uint64
 	for i, o := range []*object.Object{m.laid, laid} {
 		for _, s := range o.Sections() {
-			if s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 {
+			if s.Occupies() {
 				of[i] = append(of[i], s.Address, s.Size)
 			}
 		}

@@ -67,12 +67,11 @@ func (m *module) takePositions(list []sdk.PositionMap) {
 	s := &m.lines
 	s.positions, s.functions = nil, nil
 	for _, p := range list {
-		base, ok := m.sectionBase(p.Section)
 		if p.Kind != visaPositions || len(p.PCs) == 0 {
 			continue
 		}
+		base, ok := m.sectionBase(p.Section, "positions")
 		if !ok {
-			m.problem("%s: positions of the architecture are of no section of the relocatable object: they are not used", m.Object.Name())
 			continue
 		}
 		p.PCs = slices.Clone(p.PCs)

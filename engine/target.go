@@ -56,6 +56,14 @@ type thread struct {
 	counted  bool    // its lanes were asked of the code: see countLanes
 }
 
+// lanes is how many lanes the thread has; 0 where it is not bound.
+func (s *thread) lanes() uint32 {
+	if s.binding == nil {
+		return 0
+	}
+	return s.binding.Lanes
+}
+
 func newTarget(e *Engine, state target.Target) *Target {
 	t := &Target{engine: e, state: state, threads: map[*target.Thread]*thread{}}
 	for _, m := range state.Modules() {
@@ -141,10 +149,7 @@ func (t *Target) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	t.rebind(ctx, state)
 	t.countLanes(ctx, state)
 	w := t.walkers.Get().(*walker)
-	stack := &Stack{Thread: th, Frames: w.results[:0]}
-	if state.binding != nil {
-		stack.Lanes = state.binding.Lanes
-	}
+	stack := &Stack{Thread: th, Frames: w.results[:0], Lanes: state.lanes()}
 	w.start(t.state, state, stack)
 	w.guarded(ctx)
 	w.results = stack.Frames

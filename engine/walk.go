@@ -321,10 +321,7 @@ func (w *walker) names(m *module, address uint64) []symbol.Frame {
 // registers are the general registers of a frame that have a value.
 func (f *frame) registers() []RegisterValue {
 	w := f.walker
-	var lanes uint32
-	if w.thread.binding != nil {
-		lanes = w.thread.binding.Lanes
-	}
+	lanes := w.thread.lanes()
 	var values []RegisterValue
 	f.listed = make([]slot, len(w.machine.general))
 	for i, r := range w.machine.general {

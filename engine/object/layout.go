@@ -25,7 +25,7 @@ func (o *Object) LaidOut() (*Object, error) {
 	}
 	code := 0
 	for _, s := range o.sections {
-		if s.occupies() && s.Flags&elf.SHF_EXECINSTR != 0 {
+		if s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 {
 			code++
 		}
 		if s.Address != 0 { // whoever wrote it has done so
@@ -46,7 +46,7 @@ func (o *Object) LaidOut() (*Object, error) {
 	}
 	next := uint64(layoutGap)
 	for _, s := range laid.sections {
-		if !s.occupies() {
+		if !s.Occupies() {
 			continue
 		}
 		align := max(s.Align, layoutGap)
@@ -68,5 +68,5 @@ func (o *Object) LaidOut() (*Object, error) {
 	return laid, nil
 }
 
-// occupies says whether a section has a place in memory.
-func (s *Section) occupies() bool { return s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 }
+// Occupies says whether a section has a place in memory.
+func (s *Section) Occupies() bool { return s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 }
