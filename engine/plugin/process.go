@@ -52,6 +52,7 @@ type process struct {
 	dir    string
 	conn   atomic.Pointer[grpc.ClientConn]
 	once   sync.Once
+	blamed bool // a call failed with it; guarded by the supervisor's mutex
 }
 
 // start starts the process and connects to it. It ends with ctx at the latest,

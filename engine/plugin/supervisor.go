@@ -24,7 +24,7 @@ const (
 	healthyTime = time.Second
 	// maxInARow is how many failed starts and failed calls in a row make a
 	// plugin given up. A call is failed when the process died of it twice, or
-	// hung.
+	// hung; the calls that fail with one process count as one.
 	maxInARow = 5
 	// maxUnhealthy is the same where calls succeed in between, but no process
 	// lives for the healthy time: a plugin must not cost its deadline for ever.
@@ -104,7 +104,7 @@ func (s *supervisor) do(ctx context.Context, call string, f func(context.Context
 			f.Reason, f.Err = errClosed.Error(), errClosed
 		case attempt > 1:
 			f.Reason = "its process " + died + ", and when asked once more again"
-			s.failed(fmt.Sprintf("%s during %s, twice", died, call))
+			s.failed(p, fmt.Sprintf("%s during %s, twice", died, call))
 		default:
 			f.Reason = "its process " + died
 		}
@@ -149,7 +149,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		s.kill(p, fmt.Sprintf("gave no answer to %s within %s and was killed", call, took))
 		<-p.child.exited
 		s.retire(p)
-		s.failed(reason + " to " + call)
+		s.failed(p, reason+" to "+call)
 		return "", &Failure{Plugin: s.launch.name, Call: call, Reason: reason, Err: context.DeadlineExceeded}
 	case dead:
 		return p.child.died(), err
@@ -254,7 +254,7 @@ func (s *supervisor) start(st *starting) {
 	st.failure = &Failure{Plugin: s.launch.name, Call: "start", Reason: err.Error(), Err: err}
 	if !errors.Is(err, errClosed) {
 		s.events.add("could not be started: " + err.Error())
-		s.failed("start: " + err.Error())
+		s.failed(nil, "start: "+err.Error())
 	}
 }
 
@@ -327,10 +327,18 @@ func (s *supervisor) backOff() time.Duration {
 	return min(firstBackOff<<min(s.unhealthy, 16), maxBackOff)
 }
 
-// failed counts a failure, and gives the plugin up when there were too many.
-func (s *supervisor) failed(what string) {
+// failed counts a failure, and gives the plugin up when there were too many. p
+// is the process that a call failed with, nil for a start. Calls under way end
+// together with their process, which failed once.
+func (s *supervisor) failed(p *process, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p != nil {
+		if p.blamed {
+			return
+		}
+		p.blamed = true
+	}
 	s.inARow++
 	s.unhealthy++
 	s.history = append(s.history, what)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -269,8 +270,9 @@ func TestConcurrentCallsSurviveKills(t *testing.T) {
 	if _, err := obey(t, a, "pid"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
+	const kills = 6
+	ctx, cancel := context.WithCancel(t.Context())
+	var answers atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -282,29 +284,64 @@ func TestConcurrentCallsSurviveKills(t *testing.T) {
 					var f *Failure
 					if !errors.As(err, &f) || !strings.Contains(f.Reason, "once more") {
 						t.Error(err)
+						return
 					}
 					continue
 				}
+				answers.Add(1)
 				if got.Instructions[0].Text != want {
 					t.Errorf("got the answer of another call: %q, expected %q", got.Instructions[0].Text, want)
 				}
 			}
 		})
 	}
-	kills := 0
-	for ctx.Err() == nil {
-		time.Sleep(300 * time.Millisecond)
-		if pid := a.PID(); pid != 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			kills++
+	// Each kill waits for answers of the process, however slow its start was.
+	for killed, seen := 0, int64(0); killed < kills && !t.Failed(); {
+		if n := answers.Load(); n < seen+20 || a.PID() == 0 {
+			time.Sleep(time.Millisecond)
+			continue
 		}
+		_ = syscall.Kill(a.PID(), syscall.SIGKILL)
+		killed++
+		seen = answers.Load()
 	}
+	cancel()
 	wg.Wait()
-	if kills == 0 || a.Generation() < 2 {
-		t.Errorf("%d kills, generation %d", kills, a.Generation())
+	if g := a.Generation(); g < kills {
+		t.Errorf("%d kills, generation %d", kills, g)
 	}
 	if _, err := obey(t, a, "echo x"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Calls that end together with their process are one failure of it.
+func TestCallsUnderWayFailOnceWithTheirProcess(t *testing.T) {
+	const calls = 8
+	a := testArchOf(t, good, Options{})
+	s := a.transport.(*supervisor)
+	var wg sync.WaitGroup
+	for range calls {
+		wg.Go(func() {
+			var f *Failure
+			if _, err := obey(t, a, "hang"); !errors.As(err, &f) || !strings.Contains(f.Reason, "once more") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	for generation := uint64(1); generation <= 2; generation++ {
+		for underWay := 0; underWay < calls; time.Sleep(time.Millisecond) {
+			s.mu.Lock()
+			if underWay = 0; s.generation == generation {
+				underWay = s.calls["Disassemble"]
+			}
+			s.mu.Unlock()
+		}
+		_ = syscall.Kill(a.PID(), syscall.SIGKILL)
+	}
+	wg.Wait()
+	if n := s.inARow; n != 1 {
+		t.Errorf("%d calls of one process that died count as %d failures, expected 1", calls, n)
 	}
 }
 
