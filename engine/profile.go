@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// A Profile is the stacks of all samples of a recording. Engine.Profile makes
+// one. It is plain data: nothing of it changes after that, and it does not
+// depend on how many goroutines made it.
+type Profile struct {
+	Path   string
+	Events []ProfileEvent
+	// Samples are one for each SAMPLE record, by time, also those that could not
+	// be walked; then those of accelerators.
+	Samples []ProfileSample
+	Threads []ProfileThread
+	// Stacks is a tree of frames: each entry is a frame with the stack of its
+	// caller. Samples of equal stacks share an entry. Stacks[0] is the stack
+	// without frames. A caller comes before those that it called.
+	Stacks  []ProfileStack
+	Frames  []ProfileFrame // each once, by first appearance
+	Modules []ProfileModule
+	// Stops are why stacks end, each once.
+	Stops []Stopped
+	// Problems are what went wrong with the recording, its files and plugins, each
+	// a sentence.
+	Problems []string
+	// Lost is how many samples the kernel could not write.
+	Lost uint64
+}
+
+// A ProfileEvent is what was sampled.
+type ProfileEvent struct {
+	Name string // as perf was told it: "cpu-clock"
+	// Unit is that of weights: "nanoseconds" of clocks, else "count".
+	Unit string
+	// Lanes says that the samples are of waves, and that ActiveLanes is known.
+	Lanes bool
+}
+
+// A ProfileThread is a thread under one name: one that renamed itself is two.
+type ProfileThread struct {
+	PID, TID int // -1: not known
+	Comm     string
+}
+
+// A ProfileSample is one moment of one thread.
+type ProfileSample struct {
+	Event  int32  // index of Events; -1: not known
+	Thread uint32 // index of Threads
+	Stack  uint32 // index of Stacks: the innermost frame
+	Stop   uint32 // index of Stops
+	// ActiveLanes is how many lanes of a wave executed.
+	ActiveLanes uint32
+	Time        uint64 // nanoseconds, of the recording's clock
+	Weight      uint64 // how many units of the event it stands for
+}
+
+// A ProfileStack is a frame and who called it.
+type ProfileStack struct {
+	Caller uint32 // index of Stacks; 0: it is outermost
+	Frame  uint32 // index of Frames
+}
+
+// A ProfileFrame is a physical frame at one address, with what it is called.
+type ProfileFrame struct {
+	PC      uint64
+	Exact   bool // as in Frame
+	Kernel  bool // it is of the kernel's code
+	FoundBy FoundBy
+	Module  int32 // index of Modules; -1: PC is in none
+	// ModuleOffset is PC as an ELF virtual address of the module's object.
+	ModuleOffset uint64
+	// Symbols are the functions at PC, innermost first; empty where nothing is
+	// known, or nothing was asked.
+	Symbols []symbol.Frame
+}
+
+// A ProfileModule is a code object where one process, or several in the same
+// way, had it mapped.
+type ProfileModule struct {
+	*target.Module
+	// Start, End and Offset are of the executable mapping, Offset in its file.
+	Start, End, Offset uint64
+	Kernel             bool
+	ModuleInfo         // what was found out about its symbols
+}
+
+// Frames are the frames of a stack, innermost first, as indices of p.Frames,
+// appended to dst.
+func (p *Profile) StackFrames(dst []uint32, stack uint32) []uint32 {
+	for ; stack != 0; stack = p.Stacks[stack].Caller {
+		dst = append(dst, p.Stacks[stack].Frame)
+	}
+	return dst
+}
