@@ -111,10 +111,10 @@ func (m *module) companionHandle(i int) uint64 { return uint64(i+1)<<companionBi
 // objectOf is the code object of a handle, or a companion; nil: there is none.
 func (t *Target) objectOf(handle uint64) *object.Object {
 	id, index := handle&(1<<companionBit-1), handle>>companionBit
-	if id == 0 || id > uint64(len(t.modules)) {
+	m := t.moduleOf(id - 1)
+	if m == nil {
 		return nil
 	}
-	m := t.modules[id-1]
 	if index == 0 {
 		return m.Object
 	}

@@ -20,7 +20,6 @@ var errNoCode = errors.New("the PC is not in executable memory")
 
 // withoutRow goes on where no row is known, as far as that can be justified.
 func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
-	var none *noRow
 	switch {
 	case errors.Is(err, errNoCode) && f.exact && f.callee == nil:
 		// A call through a bad pointer: the call pushed its return address, and
@@ -31,10 +30,15 @@ func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, S
 		return nil, Stopped{StopNoModule, err.Error()}
 	case errors.Is(err, errNoCode):
 		return nil, Stopped{StopNoModule, err.Error()}
-	case errors.As(err, &none):
+	case isNoRow(err):
 		return w.guess(ctx, f, err)
 	}
-	return nil, stopFor(err)
+	return nil, w.stopFor(err)
+}
+
+func isNoRow(err error) bool {
+	var none *noRow
+	return errors.As(err, &none)
 }
 
 // guess finds the caller by the frame-pointer convention, else by scanning.
@@ -51,7 +55,7 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 		caller, err = w.byScan(ctx, f)
 	}
 	if err != nil {
-		return nil, stopFor(err)
+		return nil, w.stopFor(err)
 	}
 	if caller == nil {
 		f.forget()
@@ -98,7 +102,7 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	var pcs, places []uint64
 	for at := uint64(0); at+word <= uint64(n); at += step {
 		pc := integer(buf[at:at+word], w.machine.order)
-		if m := w.target.segmentAt(pc - 1); m != nil && !m.module.loose() {
+		if m := w.segmentAt(pc - 1); m != nil && !m.module.loose() {
 			pcs, places = append(pcs, pc), append(places, sp+at)
 		}
 	}

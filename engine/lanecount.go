@@ -13,7 +13,7 @@ func (t *Target) countLanes(ctx context.Context, s *thread) {
 		return
 	}
 	s.counted = true
-	segment := t.segmentAt(s.binding.PC)
+	segment := t.index.find(s.binding.PC)
 	if segment == nil {
 		return
 	}

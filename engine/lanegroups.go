@@ -287,14 +287,14 @@ func (f *frame) nameGroup(g *LaneGroup) {
 		g.ModuleOffset, g.Symbols = out.ModuleOffset, out.Symbols
 		return
 	}
-	s := f.walker.target.segmentAt(g.PC)
+	s := f.walker.code.find(g.PC)
 	if s == nil {
 		return
 	}
 	at := s.objectAddress(g.PC)
 	g.ModuleOffset = s.module.offset(at)
 	if !f.walker.target.engine.options.NoSymbols {
-		g.Symbols = f.walker.names(s.module, at)
+		g.Symbols = f.walker.target.names(s.module, at)
 	}
 }
 

@@ -135,7 +135,7 @@ func (t *Target) recordedFrames(pcs []uint64) []Frame {
 	for i := range frames {
 		frames[i] = Frame{PC: pcs[i], FoundBy: ByLaunch}
 	}
-	w := walker{target: t}
+	w := t.walker()
 	// A file that shrinks costs the names.
 	_ = object.Guard(func() error {
 		for i := range frames {
@@ -158,7 +158,7 @@ func (w *walker) placeRecorded(f *Frame) {
 	m, lookup := w.segment.module, w.segment.objectAddress(f.PC-distance)
 	f.Module, f.ModuleOffset = m.Module, m.offset(lookup)+distance
 	if !w.target.engine.options.NoSymbols {
-		f.Symbols = w.names(m, lookup)
+		f.Symbols = w.target.names(m, lookup)
 	}
 }
 

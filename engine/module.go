@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -40,6 +41,12 @@ type module struct {
 	arch   *machine
 	laid   *object.Object   // Object, with the addresses that the module has inside
 	placed []target.Segment // Segments, with such addresses
+
+	// code is where the module's code is read by the addresses of the object; nil:
+	// in the target's memory. The processes of a recording share modules.
+	code func(address uint64, buf []byte) (int, error)
+
+	made *perfdata.JITFunction // that it is; nil: it is an object
 
 	mu       sync.Mutex
 	opened   bool // rows and the plugin's answer are there
@@ -214,6 +221,9 @@ func (m *module) resolver() *resolve.Resolver {
 
 // frames appends the functions at an address of the module's object.
 func (m *module) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
+	if m.made != nil {
+		return append(dst, madeFrame(m.made, address))
+	}
 	r := m.resolver()
 	if r == nil {
 		return dst
@@ -452,6 +462,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	}
 	var none noRow
 	var bounds codeBounds
+	if m.made != nil {
+		bounds = codeBounds{m.made.Address, m.made.Address + m.made.Size, true, m.made.Name}
+	}
 	for _, t := range m.tables {
 		row, fde, err := cfiRow(t, pc, lookup, exact)
 		if fde != nil && !bounds.known {
@@ -579,11 +592,7 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 		bounds.known = false
 	}
 	code := make([]byte, window.end-window.start)
-	at, ok := m.Start(window.start)
-	if !ok {
-		return &sdk.FrameRules{Reason: "the code is not in the module's segments"}, nil
-	}
-	n, err := m.target.state.ReadMemory(0, at, code)
+	n, err := m.readCodeAt(window.start, code)
 	if n == 0 {
 		return &sdk.FrameRules{Reason: err.Error()}, nil
 	}
@@ -599,6 +608,18 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 		}
 	}
 	return rules, err
+}
+
+// readCodeAt reads code at an address of the object.
+func (m *module) readCodeAt(address uint64, buf []byte) (int, error) {
+	if m.code != nil {
+		return m.code(address, buf)
+	}
+	at, ok := m.Start(address)
+	if !ok {
+		return 0, errors.New("the code is not in the module's segments")
+	}
+	return m.target.state.ReadMemory(locexpr.DefaultSpace, at, buf)
 }
 
 // codeWindow is the code around pc, within its section or segment.

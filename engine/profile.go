@@ -1,9 +1,45 @@
 package engine
 
 import (
+	"context"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
+
+// ProfileOptions say how a recording is walked.
+type ProfileOptions struct {
+	// Jobs is how many goroutines walk; 0: one for each CPU.
+	Jobs int
+	// Kallsyms is a file as /proc/kallsyms, which names the kernel's code; "":
+	// nothing does.
+	Kallsyms string
+}
+
+// Profile walks the stacks of all samples of a perf.data file. What went wrong
+// with one of them is why its stack ends; the error is that there is no file, or
+// that it is no recording.
+func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
+	f, err := perfdata.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	kernel, err := openKernelNames(o.Kallsyms)
+	if err != nil {
+		return nil, err
+	}
+	r := e.newRecording(f)
+	defer r.close()
+	b := newProfileBuilder(r)
+	if err := r.walkAll(ctx, o.Jobs, b.add); err != nil {
+		return nil, err
+	}
+	if !e.options.NoSymbols {
+		b.name(o.Jobs, kernel)
+	}
+	return b.profile(), nil
+}
 
 // A Profile is the stacks of all samples of a recording. Engine.Profile makes
 // one. It is plain data: nothing of it changes after that, and it does not
@@ -70,6 +106,7 @@ type ProfileFrame struct {
 	Kernel  bool // it is of the kernel's code
 	FoundBy FoundBy
 	Module  int32 // index of Modules; -1: PC is in none
+	PID     int   // of the process, where Module is -1 and Kernel is not set
 	// ModuleOffset is PC as an ELF virtual address of the module's object.
 	ModuleOffset uint64
 	// Symbols are the functions at PC, innermost first; empty where nothing is
@@ -87,8 +124,8 @@ type ProfileModule struct {
 	ModuleInfo         // what was found out about its symbols
 }
 
-// Frames are the frames of a stack, innermost first, as indices of p.Frames,
-// appended to dst.
+// StackFrames appends the frames of a stack, innermost first, as indices of
+// p.Frames.
 func (p *Profile) StackFrames(dst []uint32, stack uint32) []uint32 {
 	for ; stack != 0; stack = p.Stacks[stack].Caller {
 		dst = append(dst, p.Stacks[stack].Frame)

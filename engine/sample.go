@@ -34,6 +34,8 @@ type Sample struct {
 	Loaded []*target.Module
 
 	threads []*target.Thread
+	space   *codeSpace // of a recording, instead of Loaded
+	made    *madeCode  // beside it
 }
 
 // Thread is the sample's one thread.
@@ -60,10 +62,22 @@ func (s *Sample) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 	}
 	if at := address - s.StackStart; at < uint64(len(s.Stack)) {
 		n := copy(buf, s.Stack[at:])
-		if n < len(buf) {
-			return n, fmt.Errorf("0x%x: %w", address+uint64(n), target.ErrEndOfStack)
+		switch {
+		case n == len(buf):
+			return n, nil
+		case s.space != nil:
+			return n, target.ErrEndOfStack
 		}
-		return n, nil
+		return n, fmt.Errorf("0x%x: %w", address+uint64(n), target.ErrEndOfStack)
+	}
+	if s.space != nil {
+		if s.aboveStack(address) {
+			return 0, target.ErrEndOfStack
+		}
+		if at := s.made.find(address); at != nil {
+			return at.module.code(address, buf)
+		}
+		return s.space.read(address, buf)
 	}
 	for _, m := range s.Loaded {
 		if at, ok := m.Contains(address); ok && m.Object != nil {
@@ -74,14 +88,21 @@ func (s *Sample) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 			return n, nil
 		}
 	}
-	if at := address - s.StackStart; at < 1<<30 {
+	if s.aboveStack(address) {
 		return 0, fmt.Errorf("0x%x: %w", address, target.ErrEndOfStack)
 	}
 	return 0, fmt.Errorf("0x%x: %w", address, target.ErrNoMemory)
 }
 
+// aboveStack says whether an address is where the bytes of the stack were cut
+// off, rather than somewhere else.
+func (s *Sample) aboveStack(address uint64) bool { return address-s.StackStart < 1<<30 }
+
 // Mapped says whether address is in the stack's bytes or in a module.
 func (s *Sample) Mapped(address uint64) (mapped, executable bool) {
+	if s.space != nil && s.space.executable(address) {
+		return true, true
+	}
 	for _, m := range s.Loaded {
 		if _, ok := m.Contains(address); ok {
 			return true, true
@@ -108,7 +129,7 @@ type Walker struct {
 // Walker makes a Walker for samples of the process that t is. A Sample without
 // threads' state, which has an Arch and the modules, is enough of a target.
 func (t *Target) Walker() *Walker {
-	k := &Walker{walker: walker{target: t}}
+	k := &Walker{walker: *t.walker()}
 	k.thread.Thread = &k.sample
 	return k
 }

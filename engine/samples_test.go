@@ -22,16 +22,16 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// recording is samples of g++'s compiler proper while it compiles a program,
+// replay is samples of g++'s compiler proper while it compiles a program,
 // taken by testdata/samples/sampler.c.
-type recording struct {
+type replay struct {
 	modules []*target.Module
 	samples []*Sample
 	pcs     [][]uint64 // what backtrace() of the C library said, for each sample
 }
 
 // record takes at most limit samples.
-func record(tb testing.TB, limit int) *recording {
+func record(tb testing.TB, limit int) *replay {
 	tb.Helper()
 	need(tb, "gcc", "g++")
 	dir := tb.TempDir()
@@ -59,7 +59,7 @@ func record(tb testing.TB, limit int) *recording {
 		if !strings.Contains(string(text), "/cc1plus\n") {
 			continue
 		}
-		r := &recording{modules: mappedModules(tb, string(text))}
+		r := &replay{modules: mappedModules(tb, string(text))}
 		r.read(tb, strings.TrimSuffix(maps, ".maps"), limit)
 		return r
 	}
@@ -95,7 +95,7 @@ func mappedModules(tb testing.TB, maps string) []*target.Module {
 	return modules
 }
 
-func (r *recording) read(tb testing.TB, path string, limit int) {
+func (r *replay) read(tb testing.TB, path string, limit int) {
 	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -249,7 +249,7 @@ type lookup struct {
 }
 
 // replay is the look-ups of all walks of a recording, in their order.
-func (r *recording) replay(tb testing.TB, process *Target) []lookup {
+func (r *replay) replay(tb testing.TB, process *Target) []lookup {
 	tb.Helper()
 	walker := process.Walker()
 	var lookups []lookup

@@ -224,12 +224,12 @@ func TestWhatFollowsASectionIsNotTheNextOne(t *testing.T) {
 	tt, _ := walkSections(t, x86_64.New(), s)
 	size := m.Object.Section(".text.first").Size
 	start := sectionPlaces["first"]
-	if tt.segmentAt(start+size-1) == nil || tt.segmentAt(start+size) != nil {
-		t.Errorf("segments at the end of a section of %#x bytes: %v %v", size, tt.segmentAt(start+size-1), tt.segmentAt(start+size))
+	if tt.index.find(start+size-1) == nil || tt.index.find(start+size) != nil {
+		t.Errorf("segments at the end of a section of %#x bytes: %v %v", size, tt.index.find(start+size-1), tt.index.find(start+size))
 	}
 	mod := tt.modules[0]
 	for name, place := range sectionPlaces {
-		at := tt.segmentAt(place).objectAddress(place)
+		at := tt.index.find(place).objectAddress(place)
 		if got, ok := mod.Start(at); got != place || !ok || mod.offset(at) != 0 || mod.offset(at+1) != 1 {
 			t.Errorf("%s: %#x %v, offset %#x", name, got, ok, mod.offset(at))
 		}

@@ -18,6 +18,7 @@ const (
 	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
 	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
 	ByScan         FoundBy = "scan"          // a word of the stack that follows a call
+	ByCallChain    FoundBy = "callchain"     // recorded by the kernel when the sample was taken
 	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
 )
 

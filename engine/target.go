@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -22,8 +21,9 @@ import (
 type Target struct {
 	engine  *Engine
 	state   target.Target
+	adding  sync.RWMutex // of modules, which only a recording's grow
 	modules []*module
-	index   []moduleSegment // executable segments, by start; none overlap
+	index   codeIndex
 	threads map[*target.Thread]*thread
 	rows    rowCache
 	// machines are the architectures of its threads, by name.
@@ -34,13 +34,6 @@ type Target struct {
 	tls   tlsBlocks
 
 	launchers launchers
-}
-
-// moduleSegment is an executable segment in the index of PCs.
-type moduleSegment struct {
-	start, end uint64
-	module     *module
-	address    uint64 // of start, in the module
 }
 
 // thread is a thread with its architecture and what its plugin said of it.
@@ -67,8 +60,7 @@ func (s *thread) lanes() uint32 {
 func newTarget(e *Engine, state target.Target) *Target {
 	t := &Target{engine: e, state: state, threads: map[*target.Thread]*thread{}}
 	for _, m := range state.Modules() {
-		mod := &module{Module: m, target: t, rows: map[rowKey]*rowSource{}}
-		t.modules = append(t.modules, mod)
+		mod := t.newModule(m)
 		mod.placeSegments()
 		for _, s := range mod.placed {
 			if s.Executable && s.Size > 0 && s.Start+s.Size > s.Start {
@@ -76,15 +68,28 @@ func newTarget(e *Engine, state target.Target) *Target {
 			}
 		}
 	}
-	sort.SliceStable(t.index, func(i, j int) bool { return t.index[i].start < t.index[j].start })
-	// Where segments overlap, an address is the one's that starts last.
-	for i := range t.index {
-		if i+1 < len(t.index) {
-			t.index[i].end = min(t.index[i].end, t.index[i+1].start)
-		}
-	}
-	t.walkers.New = func() any { return &walker{target: t} }
+	t.index.sort()
+	t.walkers.New = func() any { return t.walker() }
 	return t
+}
+
+// newModule makes a module of the target. Its ID is its index.
+func (t *Target) newModule(m *target.Module) *module {
+	mod := &module{Module: m, target: t, rows: map[rowKey]*rowSource{}}
+	t.adding.Lock()
+	defer t.adding.Unlock()
+	t.modules = append(t.modules, mod)
+	return mod
+}
+
+// moduleOf is the module with an ID; nil where there is none.
+func (t *Target) moduleOf(id uint64) *module {
+	t.adding.RLock()
+	defer t.adding.RUnlock()
+	if id >= uint64(len(t.modules)) {
+		return nil
+	}
+	return t.modules[id]
 }
 
 // Info is what is known of the target as a whole.
@@ -217,26 +222,6 @@ func countEqual(sentences []string) []string {
 	}
 	return out
 }
-
-// segmentAt finds the executable segment that holds a run-time address; nil
-// where none does.
-func (t *Target) segmentAt(address uint64) *moduleSegment {
-	lo, hi := 0, len(t.index)
-	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); t.index[mid].start > address {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	if lo == 0 || address >= t.index[lo-1].end {
-		return nil
-	}
-	return &t.index[lo-1]
-}
-
-// objectAddress is the address in the module of a run-time address of s.
-func (s *moduleSegment) objectAddress(address uint64) uint64 { return address - s.start + s.address }
 
 // bindAll asks the plugins about all threads of the target, a batch for each
 // architecture.

@@ -187,7 +187,7 @@ func TestCallFrameInformationOfZebinsIsThatOfTheSection(t *testing.T) {
 					continue
 				}
 				start, ok := starts[f.Code]
-				at := tt.segmentAt(start).objectAddress(start) + m.offset(f.Start)
+				at := tt.index.find(start).objectAddress(start) + m.offset(f.Start)
 				if again, err := table.FDE(at); !ok || errors.Is(err, cfi.ErrNoFDE) || again.Offset != f.Offset {
 					t.Errorf("%s: FDE at %#x: of section %d, found by %#x: %v", name, f.Offset, f.Code, at, err)
 				}

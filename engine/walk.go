@@ -18,6 +18,8 @@ import (
 type walker struct {
 	target  *Target
 	state   target.Target // where memory comes from: the target's, or a sample
+	code    codeIndex     // the target's, or that of a sample's process
+	made    *madeCode     // of a sample's process
 	thread  *thread
 	machine *machine
 	stack   *Stack
@@ -27,6 +29,11 @@ type walker struct {
 	// Objects may have a dialect of their own. The evaluation of one's rule may
 	// ask for registers that another's rule places.
 	dialectEvals map[*locexpr.Dialect]*locexpr.Evaluator
+
+	// sampling says that many stacks are walked, of which only the way is wanted:
+	// names are found later, and why one stops is told without its addresses,
+	// whose text would cost more than the walk.
+	sampling bool
 
 	addresses uint64 // the last address of the default space
 	compiles  bool   // compiled rows hold for this thread
@@ -43,10 +50,12 @@ type walker struct {
 }
 
 func newWalker(t *Target, th *thread) *walker {
-	w := &walker{target: t}
+	w := t.walker()
 	w.start(t.state, th, &Stack{Thread: th.Thread})
 	return w
 }
+
+func (t *Target) walker() *walker { return &walker{target: t, code: t.index} }
 
 // start makes the walker ready for a thread whose memory is state's.
 func (w *walker) start(state target.Target, th *thread, stack *Stack) {
@@ -265,7 +274,10 @@ func (w *walker) segmentAt(address uint64) *moduleSegment {
 	if s := w.segment; s != nil && address >= s.start && address < s.end {
 		return s
 	}
-	return w.target.segmentAt(address)
+	if s := w.code.find(address); s != nil {
+		return s
+	}
+	return w.made.find(address)
 }
 
 // add makes the frame part of the result. What is found out about it later
@@ -287,12 +299,15 @@ func (w *walker) finish(f *frame) {
 	if f.source != nil {
 		out.SignalFrame = f.source.signalFrame()
 	}
+	if w.sampling {
+		return
+	}
 	if f.module != nil && !w.target.engine.options.NoSymbols {
 		lookup := f.lookup
 		if out.SignalFrame {
 			lookup = f.offset
 		}
-		out.Symbols = w.names(f.module, lookup)
+		out.Symbols = w.target.names(f.module, lookup)
 	}
 	if w.target.engine.options.Lanes {
 		var below []LaneGroup
@@ -308,9 +323,9 @@ func (w *walker) finish(f *frame) {
 
 // names are the functions at an address of a module's object, as the options
 // want them.
-func (w *walker) names(m *module, address uint64) []symbol.Frame {
+func (t *Target) names(m *module, address uint64) []symbol.Frame {
 	frames := m.frames(nil, address)
-	if n := len(frames); n > 1 && w.target.engine.options.NoInlines {
+	if n := len(frames); n > 1 && t.engine.options.NoInlines {
 		physical := frames[n-1]
 		physical.File, physical.Line, physical.Column = frames[0].File, frames[0].Line, frames[0].Column
 		frames = append(frames[:0], physical)
@@ -405,7 +420,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		if f.guessed() && errors.Is(err, errUndefined) {
 			return w.guess(ctx, f, err)
 		}
-		return nil, stopFor(err)
+		return nil, w.stopFor(err)
 	}
 	if caller == nil {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}
@@ -428,17 +443,49 @@ func (f *frame) guessed() bool {
 }
 
 // stopFor sorts an error of a walk into the reasons of a stop.
-func stopFor(err error) Stopped {
+func (w *walker) stopFor(err error) Stopped {
+	if w.sampling {
+		return sampleStop(err)
+	}
+	reason, _ := stopReason(err)
+	return Stopped{reason, err.Error()}
+}
+
+// sampleStop leaves out what differs from sample to sample. Nearly all of them
+// end at the end of their bytes.
+func sampleStop(err error) Stopped {
+	if errors.Is(err, target.ErrEndOfStack) {
+		return Stopped{StopEndOfStack, target.ErrEndOfStack.Error()}
+	}
+	reason, general := stopReason(err)
+	return Stopped{reason, general.Error()}
+}
+
+// stopReason is the reason that an error is, and the error without its details,
+// where others have it too.
+func stopReason(err error) (reason StopReason, general error) {
 	var failure *plugin.Failure
 	switch {
 	case errors.As(err, &failure):
-		return Stopped{StopPluginFailed, err.Error()}
+		return StopPluginFailed, err
 	case errors.Is(err, target.ErrEndOfStack):
-		return Stopped{StopEndOfStack, err.Error()}
-	case errors.Is(err, target.ErrNoMemory), errors.Is(err, object.ErrFileShrank):
-		return Stopped{StopNoMemory, err.Error()}
+		return StopEndOfStack, target.ErrEndOfStack
+	case errors.Is(err, target.ErrNoMemory):
+		return StopNoMemory, target.ErrNoMemory
+	case errors.Is(err, object.ErrFileShrank):
+		return StopNoMemory, object.ErrFileShrank
+	case errors.Is(err, errUndefined):
+		return StopNoRow, errUndefined
 	}
-	return Stopped{StopNoRow, err.Error()}
+	return StopNoRow, err
+}
+
+// in says what of a row an error is about.
+func (w *walker) in(part string, err error) error {
+	if w.sampling {
+		return err
+	}
+	return fmt.Errorf("%s: %w", part, err)
 }
 
 // findRow finds the row of a frame, in its module or in code that is in none.
@@ -480,7 +527,7 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 // without an error says that the return address is undefined: f is outermost.
 func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 	if err := f.findCFA(source); err != nil {
-		return nil, fmt.Errorf("CFA: %w", err)
+		return nil, w.in("CFA", err)
 	}
 	var column uint64
 	var i int
@@ -491,7 +538,7 @@ func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 		column = w.machine.compiler.Columns()[i].Number
 	} else {
 		if err := f.applyCallSite(); err != nil {
-			return nil, fmt.Errorf("call site: %w", err)
+			return nil, w.in("call site", err)
 		}
 		f.settle(0)
 		f.evaluateRules()
@@ -500,7 +547,7 @@ func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 	}
 	s, err := f.findSaved(column, i, indexed)
 	if err != nil {
-		return nil, fmt.Errorf("return address: %w", err)
+		return nil, w.in("return address", err)
 	}
 	if s.kind == slotUndefined {
 		return nil, nil
@@ -513,7 +560,7 @@ func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 	}
 	pc, err := caller.read(&s, column, bits)
 	if err != nil {
-		return nil, fmt.Errorf("return address: %w", err)
+		return nil, w.in("return address", err)
 	}
 	caller.pc = pc &^ w.thread.binding.ReturnAddressMask
 	caller.exact = source.signalFrame()

@@ -1,0 +1,314 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+)
+
+// maxStops bounds the different reasons that are told with their details.
+const maxStops = 1 << 12
+
+// A profileBuilder puts walked batches together. Batches come in their order, so
+// what it makes does not depend on who walked them.
+type profileBuilder struct {
+	recording  *recording
+	out        Profile
+	threads    map[ProfileThread]uint32
+	last       ProfileThread // of the sample before
+	lastIndex  uint32
+	stops      map[Stopped]uint32
+	modules    map[placement]int32
+	frames     map[frameKey]uint32
+	keys       []frameKey // of out.Frames
+	places     []framePlace
+	tree       stackTree
+	kernel     *perfdata.Space // what it had mapped, and functions that it made, at last
+	made       *perfdata.Space
+	moved      *uint64 // see kernelMoved; nil until it is known
+	movedKnown bool
+	damaged    int // samples that could not be read as a whole
+	damage     string
+}
+
+// frameKey is what makes a frame one of its own.
+type frameKey struct {
+	module     *module
+	pc, offset uint64
+	found      FoundBy
+	exact      bool
+	owner      uint32
+}
+
+// framePlace is what a frame is named by.
+type framePlace struct {
+	module *module
+	lookup uint64
+	time   uint64 // when it was seen first
+}
+
+// placement is a module at a place.
+type placement struct {
+	module *module
+	bias   uint64
+	kernel *perfdata.Mapping
+}
+
+func newProfileBuilder(r *recording) *profileBuilder {
+	b := &profileBuilder{
+		recording: r,
+		threads:   map[ProfileThread]uint32{}, stops: map[Stopped]uint32{}, modules: map[placement]int32{},
+		frames: map[frameKey]uint32{},
+	}
+	b.out.Path = r.file.Path()
+	attrs := r.file.Attrs()
+	for i := range attrs {
+		b.out.Events = append(b.out.Events, profileEvent(&attrs[i], i))
+	}
+	b.out.Stacks = []ProfileStack{{}}
+	b.tree.init()
+	return b
+}
+
+// The software events whose unit is nanoseconds (enum perf_sw_ids).
+const (
+	typeSoftware  = 1
+	softwareClock = 0 // cpu-clock
+	softwareTask  = 1 // task-clock
+)
+
+func profileEvent(a *perfdata.Attr, index int) ProfileEvent {
+	e := ProfileEvent{Name: a.Name, Unit: "count"}
+	if e.Name == "" {
+		e.Name = fmt.Sprintf("event %d", index)
+	}
+	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) {
+		e.Unit = "nanoseconds"
+	}
+	return e
+}
+
+// add adds the samples of a batch.
+func (b *profileBuilder) add(w *walkedBatch) {
+	b.kernel, b.made = w.kernel, w.made
+	for i := range w.samples {
+		s := &w.samples[i]
+		frames := w.frames[s.first : s.first+s.frames]
+		stack := uint32(0)
+		for j := len(frames) - 1; j >= 0; j-- {
+			stack = b.push(stack, &frames[j], s, w)
+		}
+		b.out.Samples = append(b.out.Samples, ProfileSample{
+			Event: int32(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
+		})
+		if s.problem != "" {
+			b.damaged++
+			if b.damage == "" {
+				b.damage = s.problem
+			}
+		}
+	}
+}
+
+func (b *profileBuilder) thread(s *walkedSample) uint32 {
+	t := ProfileThread{PID: s.pid, TID: s.tid, Comm: s.comm}
+	if len(b.out.Threads) > 0 && t == b.last {
+		return b.lastIndex
+	}
+	index, ok := b.threads[t]
+	if !ok {
+		index = uint32(len(b.out.Threads))
+		b.threads[t] = index
+		b.out.Threads = append(b.out.Threads, t)
+	}
+	b.last, b.lastIndex = t, index
+	return index
+}
+
+func (b *profileBuilder) stop(s Stopped) uint32 {
+	index, ok := b.stops[s]
+	if ok {
+		return index
+	}
+	if len(b.out.Stops) >= maxStops {
+		s.Detail = ""
+		if index, ok = b.stops[s]; ok {
+			return index
+		}
+	}
+	index = uint32(len(b.out.Stops))
+	b.stops[s] = index
+	b.out.Stops = append(b.out.Stops, s)
+	return index
+}
+
+// push is the stack of a frame and its caller's stack.
+func (b *profileBuilder) push(caller uint32, f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
+	hash := f.hash(caller)
+	for slot := b.tree.first(hash); ; slot = b.tree.next(slot) {
+		stack := b.tree.slots[slot]
+		if stack == 0 {
+			break
+		}
+		if at := &b.out.Stacks[stack]; at.Caller == caller && b.keys[at.Frame].is(f) {
+			return stack
+		}
+	}
+	stack := uint32(len(b.out.Stacks))
+	b.out.Stacks = append(b.out.Stacks, ProfileStack{Caller: caller, Frame: b.frame(f, s, w)})
+	b.tree.insert(hash, stack)
+	return stack
+}
+
+func (k *frameKey) is(f *walkedFrame) bool {
+	return k.pc == f.pc && k.module == f.module && k.offset == f.offset && k.exact == f.exact && k.owner == f.owner && k.found == f.found
+}
+
+// frame is the index of a frame.
+func (b *profileBuilder) frame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
+	key := frameKey{f.module, f.pc, f.offset, f.found, f.exact, f.owner}
+	index, ok := b.frames[key]
+	if ok {
+		return index
+	}
+	index = uint32(len(b.out.Frames))
+	b.frames[key] = index
+	b.keys = append(b.keys, key)
+	b.places = append(b.places, framePlace{f.module, f.lookup, s.time})
+	out := ProfileFrame{PC: f.pc, Exact: f.exact, FoundBy: f.found, Module: -1, ModuleOffset: f.offset}
+	switch {
+	case f.module != nil:
+		out.Module = b.module(placement{module: f.module, bias: f.pc - f.offset}, s.space, f)
+	case f.owner == 0:
+		out.Kernel = true
+		out.Module = b.kernelModule(f, w)
+	default:
+		out.PID = int(f.owner) - 1
+	}
+	b.out.Frames = append(b.out.Frames, out)
+	return index
+}
+
+// module is the index of a module where a process had it.
+func (b *profileBuilder) module(p placement, space *codeSpace, f *walkedFrame) int32 {
+	index, ok := b.modules[p]
+	if ok {
+		return index
+	}
+	out := ProfileModule{Module: p.module.Module}
+	if p.module.made != nil {
+		out.Start, out.End = p.module.made.Address, p.module.made.Address+p.module.made.Size
+	} else if at := space.code.find(f.pc - f.offset + f.lookup); at != nil {
+		if m := space.mapped[at]; m != nil {
+			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
+		}
+	}
+	return b.addModule(p, out)
+}
+
+func (b *profileBuilder) addModule(p placement, m ProfileModule) int32 {
+	index := int32(len(b.out.Modules))
+	b.modules[p] = index
+	// The module's own segments are where a process had it.
+	own := *m.Module
+	own.ID = int(index)
+	own.Segments = slices.Clone(own.Segments)
+	if !m.Kernel {
+		for i := range own.Segments {
+			own.Segments[i].Start += p.bias
+		}
+	}
+	m.Module = &own
+	b.out.Modules = append(b.out.Modules, m)
+	return index
+}
+
+// kernelModule is what the kernel had mapped where a frame is; -1 where that is
+// not known.
+func (b *profileBuilder) kernelModule(f *walkedFrame, w *walkedBatch) int32 {
+	m := w.kernel.Find(f.lookup)
+	if m == nil {
+		return -1
+	}
+	key := placement{kernel: m}
+	if index, ok := b.modules[key]; ok {
+		return index
+	}
+	// perf writes the name of a symbol behind that of the kernel.
+	name, _, _ := strings.Cut(m.Path, "]")
+	if name != m.Path {
+		name += "]"
+	}
+	return b.addModule(key, ProfileModule{
+		Module: &target.Module{Path: name, BuildID: m.BuildID, Arch: b.recording.arch},
+		Start:  m.Start, End: m.End, Offset: m.Offset, Kernel: true,
+	})
+}
+
+// profile is what was built.
+func (b *profileBuilder) profile() *Profile {
+	r := b.recording
+	p := &b.out
+	p.Problems = append(p.Problems, r.file.Problems()...)
+	slices.Sort(r.problems)
+	p.Problems = append(p.Problems, r.problems...)
+	if b.damaged > 0 {
+		p.Problems = append(p.Problems, fmt.Sprintf("%s: %d samples are damaged, the first: %s", p.Path, b.damaged, b.damage))
+	}
+	if m := r.target.machines[r.arch]; m != nil {
+		p.Problems = append(p.Problems, m.arch.Problems()...)
+	}
+	_, p.Lost = r.file.Lost()
+	for placed, index := range b.modules {
+		if placed.module != nil {
+			p.Modules[index].ModuleInfo = placed.module.info()
+		}
+	}
+	return p
+}
+
+// A stackTree is a hash table of stacks by caller and frame; 0 is an empty slot.
+type stackTree struct {
+	slots  []uint32
+	hashes []uint64
+	used   int
+}
+
+func (t *stackTree) init() { t.grow(1 << 12) }
+
+func (t *stackTree) grow(n int) {
+	old, hashes := t.slots, t.hashes
+	t.slots, t.hashes, t.used = make([]uint32, n), make([]uint64, n), 0
+	for i, stack := range old {
+		if stack != 0 {
+			t.insert(hashes[i], stack)
+		}
+	}
+}
+
+func (t *stackTree) first(hash uint64) int { return int(hash >> 32 & uint64(len(t.slots)-1)) }
+func (t *stackTree) next(slot int) int     { return (slot + 1) & (len(t.slots) - 1) }
+
+func (t *stackTree) insert(hash uint64, stack uint32) {
+	if 2*t.used >= len(t.slots) {
+		t.grow(2 * len(t.slots))
+	}
+	slot := t.first(hash)
+	for t.slots[slot] != 0 {
+		slot = t.next(slot)
+	}
+	t.slots[slot], t.hashes[slot] = stack, hash
+	t.used++
+}
+
+// hash mixes what tells a frame with its caller from most others. The modules of
+// one address are told apart by the comparison.
+func (f *walkedFrame) hash(caller uint32) uint64 {
+	h := (f.pc ^ uint64(caller)<<40 ^ uint64(caller)>>24) * 0x9e3779b97f4a7c15
+	h ^= h >> 29
+	h = (h + uint64(caller)) * 0xbf58476d1ce4e5b9
+	return h ^ h>>31
+}

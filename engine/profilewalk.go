@@ -1,0 +1,346 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+)
+
+// walkedFrame is a frame of a walked sample: what tells it from other frames.
+type walkedFrame struct {
+	module *module // nil: see owner
+	pc     uint64
+	// offset is pc as an address of the module, and lookup what it is named by.
+	offset, lookup uint64
+	found          FoundBy
+	exact          bool
+	// owner tells code of no module apart: the process + 1 for a user's, 0 for the
+	// kernel's.
+	owner uint32
+}
+
+// walkedSample is a sample and the frames of its stack.
+type walkedSample struct {
+	event    int
+	pid, tid int
+	comm     string
+	time     uint64
+	weight   uint64
+	first    int // of its frames, in those of the batch, innermost first
+	kernel   int // how many of them are of the kernel
+	frames   int
+	stopped  Stopped
+	space    *codeSpace
+	problem  string
+}
+
+// walkedBatch is what became of a perfdata.Batch.
+type walkedBatch struct {
+	sequence int
+	samples  []walkedSample
+	frames   []walkedFrame
+	kernel   *perfdata.Space
+	made     *perfdata.Space // functions that the kernel made
+}
+
+// sampler walks the samples of a recording. It belongs to one goroutine.
+type sampler struct {
+	recording *recording
+	walker    *Walker
+	sample    Sample
+	made      madeCode
+	mask      uint64 // of the registers in sample
+	// The space of the sample before.
+	version uint64
+	space   *codeSpace
+}
+
+func (r *recording) sampler() *sampler {
+	s := &sampler{recording: r, walker: r.target.Walker()}
+	s.walker.walker.sampling = true
+	s.made.recording = r
+	return s
+}
+
+// walk walks the samples of a batch.
+func (s *sampler) walk(ctx context.Context, b *perfdata.Batch, out *walkedBatch) {
+	out.sequence, out.kernel, out.made = b.Sequence, b.Kernel, b.KernelSymbols
+	out.samples, out.frames = out.samples[:0], out.frames[:0]
+	for i := range b.Samples {
+		s.walkSample(ctx, &b.Samples[i], out)
+	}
+}
+
+func (s *sampler) walkSample(ctx context.Context, in *perfdata.Sample, out *walkedBatch) {
+	w := walkedSample{
+		event: in.Event, pid: in.PID, tid: in.TID, comm: in.Comm, time: in.Time, weight: in.Period,
+		first: len(out.frames), problem: in.Problem,
+	}
+	w.space = s.spaceOf(in.Space)
+	s.made.time, s.made.dump = in.Time, nil
+	if w.space != nil {
+		s.made.dump = w.space.jit
+	}
+	err := object.Guard(func() error {
+		s.kernelFrames(in, out)
+		w.kernel = len(out.frames) - w.first
+		w.stopped = s.userFrames(ctx, in, w.space, out)
+		return nil
+	})
+	if err != nil {
+		w.stopped = Stopped{StopNoMemory, err.Error()}
+	}
+	w.frames = len(out.frames) - w.first
+	out.samples = append(out.samples, w)
+}
+
+// spaceOf is the code of a version of a process; that of the sample before is
+// remembered.
+func (s *sampler) spaceOf(v *perfdata.Space) *codeSpace {
+	if v == nil {
+		return nil
+	}
+	if s.version != v.Code {
+		s.version, s.space = v.Code, s.recording.space(v)
+	}
+	return s.space
+}
+
+// kernelFrames are those that the kernel recorded of itself.
+func (s *sampler) kernelFrames(in *perfdata.Sample, out *walkedBatch) {
+	found := ByContext
+	for context, pc := range in.Chain.All() {
+		if context != perfdata.ContextKernel && context != perfdata.ContextHypervisor {
+			continue
+		}
+		s.kernelFrame(pc, found, out)
+		found = ByCallChain
+	}
+	if found == ByContext && (in.Mode == perfdata.ModeKernel || in.Mode == perfdata.ModeHypervisor) && in.IP != 0 {
+		s.kernelFrame(in.IP, found, out)
+	}
+}
+
+func (s *sampler) kernelFrame(pc uint64, found FoundBy, out *walkedBatch) {
+	f := walkedFrame{pc: pc, offset: pc, lookup: pc, found: found, exact: found == ByContext}
+	if !f.exact {
+		f.lookup--
+	}
+	out.frames = append(out.frames, f)
+}
+
+// Why the stack of a sample ends that is not walked.
+var (
+	stopNoUser    = Stopped{StopOutermost, "a thread of the kernel has no other frames"}
+	stopNoStack   = Stopped{StopEndOfStack, "the recording has neither registers nor a call chain of the thread"}
+	stopChain     = Stopped{StopEndOfStack, "the recorded call chain ends here"}
+	stopNoProcess = Stopped{StopNoModule, "nothing is known of the process"}
+	stop32        = Stopped{StopPluginFailed, "the registers are those of a 32-bit process"}
+	stopNoArch    = Stopped{StopPluginFailed, "there is no architecture whose registers these are"}
+)
+
+// userFrames are those of the thread: walked where its registers were recorded,
+// else what the kernel recorded of them.
+func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) Stopped {
+	set := s.recording.set
+	switch {
+	case in.Registers.ABI == perfdata.RegistersNone:
+		return s.chainFrames(in, space, out)
+	case in.Registers.ABI == perfdata.Registers32:
+		s.topFrame(in, space, out)
+		return stop32
+	case set == nil:
+		s.topFrame(in, space, out)
+		return stopNoArch
+	case space == nil:
+		s.topFrame(in, space, out)
+		return stopNoProcess
+	}
+	if s.mask != in.Registers.Mask {
+		// Those of the same mask are written over the ones before.
+		s.mask = in.Registers.Mask
+		s.sample.Registers = s.sample.Registers.Clone()
+		s.sample.Registers.Numbers, s.sample.Registers.Offsets, s.sample.Registers.Data = nil, nil, nil
+	}
+	set.DecodeSample(in.Registers.Mask, in.Registers.Values, &s.sample.Registers)
+	s.sample.Arch = s.recording.arch
+	s.sample.StackStart = s.stackPointer()
+	s.sample.Stack = in.Stack
+	s.sample.space, s.sample.made = space, &s.made
+	w := &s.walker.walker
+	w.code, w.made = space.code, &s.made
+	stack := s.walker.Walk(ctx, &s.sample)
+	for i := range stack.Frames {
+		f := w.frames[i]
+		walked := walkedFrame{pc: f.pc, offset: f.offset, lookup: f.lookup, found: f.found, exact: f.exact, module: f.module}
+		if f.module == nil {
+			walked.offset, walked.lookup, walked.owner = f.pc, f.pc, owner(in.PID)
+		} else if f.source != nil && f.source.signalFrame() {
+			walked.lookup = f.offset
+		}
+		out.frames = append(out.frames, walked)
+	}
+	return stack.Stopped
+}
+
+func owner(pid int) uint32 { return uint32(pid) + 1 }
+
+// stackPointer is where the bytes of the stack begin.
+func (s *sampler) stackPointer() uint64 {
+	m := s.recording.target.machines[s.recording.arch]
+	if m == nil {
+		return 0
+	}
+	sp, _ := s.sample.Registers.Uint64(m.desc.SP, m.desc.ByteOrder)
+	return sp
+}
+
+// chainFrames are the thread's frames as the kernel found them.
+func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walkedBatch) Stopped {
+	found := ByContext
+	for context, pc := range in.Chain.All() {
+		if context != perfdata.ContextUser {
+			continue
+		}
+		s.placeFrame(in, space, pc, found, out)
+		found = ByCallChain
+	}
+	switch {
+	case found == ByCallChain:
+		return stopChain
+	case in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown:
+		s.topFrame(in, space, out)
+		return stopNoStack
+	}
+	return stopNoUser
+}
+
+// topFrame is the frame that the thread was in, where that is all that is known.
+func (s *sampler) topFrame(in *perfdata.Sample, space *codeSpace, out *walkedBatch) {
+	if in.IP != 0 && in.Mode != perfdata.ModeKernel && in.Mode != perfdata.ModeHypervisor {
+		s.placeFrame(in, space, in.IP, ByContext, out)
+	}
+}
+
+// placeFrame finds the module of a frame that was not walked.
+func (s *sampler) placeFrame(in *perfdata.Sample, space *codeSpace, pc uint64, found FoundBy, out *walkedBatch) {
+	f := walkedFrame{pc: pc, offset: pc, lookup: pc, found: found, exact: found == ByContext, owner: owner(in.PID)}
+	if !f.exact {
+		f.lookup--
+	}
+	if space != nil {
+		at := space.code.find(f.lookup)
+		if at == nil {
+			at = s.made.find(f.lookup)
+		}
+		if at != nil {
+			f.module, f.owner = at.module, 0
+			f.offset, f.lookup = at.objectAddress(pc), at.objectAddress(f.lookup)
+		}
+	}
+	out.frames = append(out.frames, f)
+}
+
+// walkAll walks all samples of the recording by a number of goroutines. take gets
+// the batches in their order, one at a time; what it gets is valid during the
+// call.
+func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatch)) error {
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	reader := r.file.Reader()
+	err := r.walkBatches(ctx, reader, jobs, take)
+	for _, p := range reader.Problems() {
+		r.problem("%s", p)
+	}
+	if errors.Is(err, object.ErrFileShrank) {
+		r.problem("%v: what follows is lost", err)
+		return nil
+	}
+	return err
+}
+
+func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jobs int, take func(*walkedBatch)) error {
+	r.bind(ctx)
+	if jobs == 1 {
+		s, out := r.sampler(), &walkedBatch{}
+		for {
+			b, err := reader.Next()
+			if err != nil {
+				return notEOF(err)
+			}
+			s.walk(ctx, b, out)
+			b.Release()
+			take(out)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	// Batches are taken in their order, so those that are ready early wait: as
+	// many as there are tokens.
+	type ready struct {
+		batch  *perfdata.Batch
+		walked chan *walkedBatch
+	}
+	work := make(chan ready)
+	order := make(chan chan *walkedBatch, 2*jobs)
+	free := make(chan *walkedBatch, 4*jobs)
+	var failed error
+	go func() {
+		defer close(order)
+		defer close(work)
+		for {
+			b, err := reader.Next()
+			if err != nil {
+				failed = notEOF(err)
+				return
+			}
+			if failed = ctx.Err(); failed != nil {
+				return
+			}
+			next := ready{b, make(chan *walkedBatch, 1)}
+			order <- next.walked
+			work <- next
+		}
+	}()
+	var workers sync.WaitGroup
+	for range jobs {
+		workers.Go(func() {
+			s := r.sampler()
+			for next := range work {
+				var out *walkedBatch
+				select {
+				case out = <-free:
+				default:
+					out = &walkedBatch{}
+				}
+				s.walk(ctx, next.batch, out)
+				next.batch.Release()
+				next.walked <- out
+			}
+		})
+	}
+	for walked := range order {
+		out := <-walked
+		take(out)
+		select {
+		case free <- out:
+		default:
+		}
+	}
+	workers.Wait()
+	return failed
+}
+
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
