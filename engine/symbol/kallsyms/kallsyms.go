@@ -106,7 +106,7 @@ func parse(line []byte) (s Symbol, function bool, err error) {
 // file is kept: it is how the kernel calls it.
 func (t *Table) sort() {
 	slices.SortStableFunc(t.symbols, func(a, b Symbol) int { return cmp.Compare(a.Start, b.Start) })
-	t.symbols = slices.CompactFunc(t.symbols, func(kept, s Symbol) bool {
+	t.symbols = slices.CompactFunc(t.symbols, func(s, kept Symbol) bool {
 		if kept.Start != s.Start {
 			return false
 		}
