@@ -24,6 +24,7 @@ var floors = []string{
 	"engine/symbol/resolve", // joins its neighbours below into one source
 	"engine/symbol",
 	"engine/target",
+	"engine/target/jsontext", // how its neighbours above read JSON
 	"sdk",
 	"engine/object",
 	"cfi",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -58,7 +59,7 @@ func (l *archs) find(name string) *arch {
 	case err != nil:
 		a.problem = unreadable + err.Error()
 	case d == nil:
-		a.problem = fmt.Sprintf(unreadable+"architecture %q has no description", clip(name))
+		a.problem = fmt.Sprintf(unreadable+"architecture %q has no description", jsontext.Clip(name))
 	default:
 		a.desc = d
 		a.index()
@@ -133,7 +134,7 @@ func (a *arch) register(name, text []byte, lanes uint32) (info sdk.RegisterInfo,
 	case count == 1:
 		return *first, ""
 	case len(list) == 0:
-		return info, fmt.Sprintf("register %q is not one of architecture %s", clip(string(name)), a.desc.Name)
+		return info, fmt.Sprintf("register %q is not one of architecture %s", jsontext.Clip(string(name)), a.desc.Name)
 	case count == 0:
 		return info, fmt.Sprintf("register %s: threads with %d lanes have none", list[0].Name, lanes)
 	}
@@ -144,15 +145,15 @@ func (a *arch) register(name, text []byte, lanes uint32) (info sdk.RegisterInfo,
 // lanes is how many lanes a thread has, as far as its registers' names are
 // concerned: as it says itself, as the widths of its vector registers say, or
 // as all threads of its processor have; 0 where none of these tells it.
-func (a *arch) lanes(r jsonReader, t *threadEntry) (lanes uint32) {
+func (a *arch) lanes(r jsontext.Reader, t *threadEntry) (lanes uint32) {
 	if t.lanes != 0 || !a.byLanes {
 		return uint32(t.lanes)
 	}
-	r.at = t.registers
+	r.At = t.registers
 	// What is wrong with the object is found when its registers are read.
 	several := false
-	_ = r.object(func(name []byte) error {
-		text, err := r.text()
+	_ = r.Object(func(name []byte) error {
+		text, err := r.Text()
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
 // The bounds of the archive.
@@ -93,12 +94,12 @@ func (a *archive) member(name string) (*member, error) {
 	m := a.members[name]
 	switch {
 	case m == nil:
-		return nil, fmt.Errorf("the archive has no member %q", clip(name))
+		return nil, fmt.Errorf("the archive has no member %q", jsontext.Clip(name))
 	case m.again:
-		return nil, fmt.Errorf("the archive has several members %q", clip(name))
+		return nil, fmt.Errorf("the archive has several members %q", jsontext.Clip(name))
 	}
 	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("member %q: %w", clip(name), err)
+		return nil, fmt.Errorf("member %q: %w", jsontext.Clip(name), err)
 	}
 	return m, nil
 }
@@ -135,7 +136,7 @@ func (m *member) bytes() ([]byte, error) {
 		err := object.Guard(func() (err error) { m.data, err = m.read(); return })
 		if err != nil {
 			m.data = nil
-			m.err = fmt.Errorf("member %q: %w", clip(m.header.Name), err)
+			m.err = fmt.Errorf("member %q: %w", jsontext.Clip(m.header.Name), err)
 		}
 	})
 	return m.data, m.err
@@ -145,7 +146,7 @@ func (m *member) bytes() ([]byte, error) {
 func (m *member) borrow() ([]byte, error) {
 	data, err := m.read()
 	if err != nil {
-		return nil, fmt.Errorf("member %q: %w", clip(m.header.Name), err)
+		return nil, fmt.Errorf("member %q: %w", jsontext.Clip(m.header.Name), err)
 	}
 	if m.header.Method == zip.Deflate {
 		m.archive.shrink(uint64(len(data)))

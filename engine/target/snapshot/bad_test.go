@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
 func TestWhatIsNoSnapshotIsSaidToBeWhatItIs(t *testing.T) {
@@ -73,9 +74,9 @@ func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 		{"a control character", "{\"format_version\":1,\"a\":\"\n\"}", "offset 0x19, a: control character 0xa in a string"},
 		{"a bad escape", `{"format_version":1,"a":"\x"}`, "a: a string cannot be read"},
 		{"deep nesting", `{"format_version":1,"a":` + strings.Repeat("[", 100000), "values nest deeper than 64"},
-		{"nesting of one too deep", `{"format_version":1,"a":` + strings.Repeat("[", maxDepth), "values nest deeper than 64"},
-		{"nesting that is not", `{"format_version":1,"a":` + strings.Repeat("[", maxDepth-1), "the text ends, expected a value"},
-		{"a long string", `{"format_version":1,"threads":[{"id":"` + strings.Repeat("x", maxText+1) + `"}]}`, "a string of 65537 bytes, expected at most 65536"},
+		{"nesting of one too deep", `{"format_version":1,"a":` + strings.Repeat("[", jsontext.MaxDepth), "values nest deeper than 64"},
+		{"nesting that is not", `{"format_version":1,"a":` + strings.Repeat("[", jsontext.MaxDepth-1), "the text ends, expected a value"},
+		{"a long string", `{"format_version":1,"threads":[{"id":"` + strings.Repeat("x", jsontext.MaxText+1) + `"}]}`, "a string of 65537 bytes, expected at most 65536"},
 		{"many address spaces", `{"format_version":1,"threads":[{"spaces":{` + strings.Repeat(`"x":{},`, maxSpaces) + `"y":{}}}]}`, "more than 64 address spaces"},
 		{"a trap's number that is negative", `{"format_version":1,"threads":[{"stop":{"trap_id":-1}}]}`, "threads[0].stop.trap_id: -1, expected a whole number from 0 to 65535"},
 		{"a trap's number of many bits", `{"format_version":1,"threads":[{"stop":{"trap_id":65536}}]}`, "threads[0].stop.trap_id: 65536, expected a whole number from 0 to 65535"},

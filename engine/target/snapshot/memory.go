@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -124,8 +125,8 @@ func (s *Snapshot) addMemory(entries []pieceEntry) {
 
 // piece looks up what an entry of memory names.
 func (s *Snapshot) piece(index int, e *pieceEntry) (p piece, problem string) {
-	p = piece{scope: e.scope, start: e.address.value, index: index}
-	if problem := e.address.problem(); problem != "" {
+	p = piece{scope: e.scope, start: e.address.Value, index: index}
+	if problem := e.address.Problem(); problem != "" {
 		return p, "address " + problem
 	}
 	if !isGlobal(e.space) {
@@ -168,7 +169,7 @@ func (s *Snapshot) checkSpace(e *pieceEntry) (problem string) {
 		}
 	}
 	if problem == "" {
-		problem = fmt.Sprintf("no architecture of the snapshot has an address space %q", clip(e.space))
+		problem = fmt.Sprintf("no architecture of the snapshot has an address space %q", jsontext.Clip(e.space))
 	}
 	return problem
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
 // addModules opens the code objects of the modules.
@@ -85,7 +86,7 @@ func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, prob
 			m.Object, m.File = o, s.path+":"+e.file
 			m.Companion = s.companion(e.file)
 			if len(m.BuildID) > 0 && len(o.BuildID()) == 0 {
-				problem("member %q: its build ID could not be checked: it has none, expected %x", clip(e.file), m.BuildID)
+				problem("member %q: its build ID could not be checked: it has none, expected %x", jsontext.Clip(e.file), m.BuildID)
 			}
 			if len(m.BuildID) == 0 {
 				m.BuildID = o.BuildID()
@@ -178,7 +179,7 @@ func (s *Snapshot) newMember(name string) (*object.Object, error) {
 	}
 	o, err := open(s.path+":"+name, data, s.finder.Formats)
 	if err != nil {
-		return nil, fmt.Errorf("member %q: %w", clip(name), err)
+		return nil, fmt.Errorf("member %q: %w", jsontext.Clip(name), err)
 	}
 	s.objects = append(s.objects, o)
 	return o, nil
@@ -198,7 +199,7 @@ func (s *Snapshot) companion(file string) func(suffix string) (string, []byte, e
 		name, ok := object.Beside(file, suffix)
 		// What is inside a member has nothing beside it.
 		if !ok || s.archive.members[name] == nil || s.archive.members[file] == nil {
-			return "", nil, fmt.Errorf("member %q: %w", clip(name), fs.ErrNotExist)
+			return "", nil, fmt.Errorf("member %q: %w", jsontext.Clip(name), fs.ErrNotExist)
 		}
 		member, err := s.archive.member(name)
 		if err != nil {
@@ -249,13 +250,13 @@ func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any))
 		wrong := ""
 		for _, n := range []struct {
 			name string
-			number
+			jsontext.Hex
 		}{{"address", seg.address}, {"size", seg.size}, {"start", seg.start}} {
-			if p := n.problem(); p != "" && wrong == "" {
+			if p := n.Problem(); p != "" && wrong == "" {
 				wrong = fmt.Sprintf("segments[%d].%s %s", i, n.name, p)
 			}
 		}
-		out := target.Segment{Section: seg.section, Address: seg.address.value, Size: seg.size.value, Start: seg.start.value}
+		out := target.Segment{Section: seg.section, Address: seg.address.Value, Size: seg.size.Value, Start: seg.start.Value}
 		switch {
 		case wrong != "":
 			problem("%s: the segment is left out", wrong)
@@ -324,7 +325,7 @@ func (s *Snapshot) separateModules() {
 		seg := at(p)
 		if seg.Start < end {
 			s.problem("module %q: its segment of %#x bytes at %#x overlaps one that starts before it: it is left out",
-				clip(p.module.Path), seg.Size, seg.Start)
+				jsontext.Clip(p.module.Path), seg.Size, seg.Start)
 			if dropped[p.module] == nil {
 				dropped[p.module] = map[int]bool{}
 			}

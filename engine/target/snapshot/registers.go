@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -46,9 +47,9 @@ func appendRegister(dst []byte, info sdk.RegisterInfo, order sdk.ByteOrder, text
 			return dst[:start], fmt.Errorf("%s is not hexadecimal: %w", info.Name, err)
 		}
 	} else {
-		digits, ok := hexDigits(text)
+		digits, ok := jsontext.HexDigits(text)
 		if !ok {
-			return dst, fmt.Errorf("%s is %q, expected 0x and hexadecimal digits", info.Name, clip(string(text)))
+			return dst, fmt.Errorf("%s is %q, expected 0x and hexadecimal digits", info.Name, jsontext.Clip(string(text)))
 		}
 		for len(digits) > 1 && digits[0] == '0' {
 			digits = digits[1:]
@@ -72,7 +73,7 @@ func appendRegister(dst []byte, info sdk.RegisterInfo, order sdk.ByteOrder, text
 			}
 		}
 		if bits > int(info.Bits) {
-			return dst[:start], fmt.Errorf("%s is %s, expected at most %d bits", info.Name, clip(string(text)), info.Bits)
+			return dst[:start], fmt.Errorf("%s is %s, expected at most %d bits", info.Name, jsontext.Clip(string(text)), info.Bits)
 		}
 	}
 	if order == sdk.BigEndian {
@@ -105,17 +106,17 @@ type registerReader struct {
 
 // read reads an object of registers by name. It returns what is wrong with
 // single ones, which are left out, as sentences without a subject.
-func (p *registerReader) read(r jsonReader, a *arch, t *threadEntry) (sdk.Registers, []string, error) {
+func (p *registerReader) read(r jsontext.Reader, a *arch, t *threadEntry) (sdk.Registers, []string, error) {
 	p.values, p.data = p.values[:0], p.data[:0]
 	var problems []string
 	lanes := a.lanes(r, t)
-	r.at = t.registers
+	r.At = t.registers
 	count := 0
-	err := r.object(func(name []byte) error {
+	err := r.Object(func(name []byte) error {
 		if count++; count > sdk.MaxRegisters {
-			return r.fail(r.at, "more than %d registers", sdk.MaxRegisters)
+			return r.Fail(r.At, "more than %d registers", sdk.MaxRegisters)
 		}
-		text, err := r.text()
+		text, err := r.Text()
 		if err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func (p *registerReader) read(r jsonReader, a *arch, t *threadEntry) (sdk.Regist
 		return sdk.Registers{}, nil, err
 	}
 	if len(p.data) > math.MaxUint32 {
-		return sdk.Registers{}, nil, r.fail(t.registers, "the registers have %d bytes", len(p.data))
+		return sdk.Registers{}, nil, r.Fail(t.registers, "the registers have %d bytes", len(p.data))
 	}
 	problems = append(problems, p.sort(a.desc)...)
 	return p.pack(), problems, nil

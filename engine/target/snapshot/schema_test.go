@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
 const schemaPath = "../../../docs/snapshot.schema.json"
@@ -183,7 +184,7 @@ func TestSchemaHasTheMembersThatAreRead(t *testing.T) {
 		{"segments", most(s.definition("module"), "segments"), maxSegments},
 		{"frames", most(s.definition("launch"), "frames"), maxFrames},
 		{"trap_id", s.definition("stop")["properties"].(obj)["trap_id"].(obj)["maximum"].(float64), maxTrapID},
-		{"text", s.definition("text")["maxLength"].(float64), maxText},
+		{"text", s.definition("text")["maxLength"].(float64), jsontext.MaxText},
 	} {
 		if tt.have != tt.want {
 			t.Errorf("%s: the schema has %v, the reader %v", tt.name, tt.have, tt.want)
@@ -191,10 +192,10 @@ func TestSchemaHasTheMembersThatAreRead(t *testing.T) {
 	}
 }
 
-func names[T any](fields []field[T]) []string {
+func names[T any](fields []jsontext.Field[T]) []string {
 	var list []string
 	for _, f := range fields {
-		list = append(list, f.name)
+		list = append(list, f.Name)
 	}
 	return list
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -126,7 +127,7 @@ func (s *Snapshot) read(data []byte) (err error) {
 		return err
 	}
 	var registers registerReader
-	d, err := readDocument(text, func(r *reader, t *threadEntry) error { return s.addThread(r, t, &registers) })
+	d, err := readDocument(text, func(r *jsontext.Reader, t *threadEntry) error { return s.addThread(r, t, &registers) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", documentName, err)
 	}

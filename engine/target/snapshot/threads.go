@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -18,7 +19,7 @@ type identity struct {
 
 // addThread adds a thread. An architecture that nobody knows, or a register
 // that it does not have, costs only what depends on it.
-func (s *Snapshot) addThread(r *reader, e *threadEntry, registers *registerReader) error {
+func (s *Snapshot) addThread(r *jsontext.Reader, e *threadEntry, registers *registerReader) error {
 	t := &target.Thread{
 		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
 		Crashed: e.crashed, Signal: e.signal,
@@ -69,10 +70,10 @@ func threadName(t *target.Thread) string {
 	if t.ID == "" {
 		return fmt.Sprintf("threads[%d]", t.Handle)
 	}
-	return fmt.Sprintf("thread %q", clip(t.ID))
+	return fmt.Sprintf("thread %q", jsontext.Clip(t.ID))
 }
 
-func (s *Snapshot) addRegisters(r *reader, t *target.Thread, e *threadEntry, a *arch, registers *registerReader,
+func (s *Snapshot) addRegisters(r *jsontext.Reader, t *target.Thread, e *threadEntry, a *arch, registers *registerReader,
 	problem func(string, ...any)) error {
 	if e.registers == 0 {
 		t.Problem = "the snapshot has no registers of it"
@@ -80,9 +81,9 @@ func (s *Snapshot) addRegisters(r *reader, t *target.Thread, e *threadEntry, a *
 	}
 	var problems []string
 	var err error
-	t.Registers, problems, err = registers.read(r.jsonReader, a, e)
+	t.Registers, problems, err = registers.read(*r, a, e)
 	if err != nil {
-		return within(err, ".registers")
+		return jsontext.Within(err, ".registers")
 	}
 	for _, p := range problems {
 		problem("%s", p)
@@ -104,18 +105,18 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 	}
 	reason, ok := target.FindStopReason(e.reason)
 	if !ok {
-		problem("stop.reason is %q, expected %s: why it stopped is left out", clip(e.reason), stopReasons())
+		problem("stop.reason is %q, expected %s: why it stopped is left out", jsontext.Clip(e.reason), stopReasons())
 		return
 	}
 	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.pcExact, HasPCExact: e.hasPCExact}
 	switch {
-	case !e.address.given:
-	case e.address.wrong != "":
-		problem("stop.address %s", e.address.wrong)
+	case !e.address.Given:
+	case e.address.Wrong != "":
+		problem("stop.address %s", e.address.Wrong)
 	case !reason.Address:
 		problem("stop.address: the reason %s has none: it is left out", reason.Name)
 	default:
-		t.Stop.Address, t.Stop.HasAddress = e.address.value, true
+		t.Stop.Address, t.Stop.HasAddress = e.address.Value, true
 	}
 	switch {
 	case !e.hasTrapID:
@@ -149,7 +150,7 @@ func (s *Snapshot) addLaunch(t *target.Thread, l *launchEntry, problem func(stri
 	case target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue:
 	default:
 		problem("launched_by.evidence is %q, expected %s, %s or %s: who launched it is left out",
-			clip(l.evidence), target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue)
+			jsontext.Clip(l.evidence), target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue)
 		return
 	}
 	t.LaunchedBy = &target.Launch{Thread: l.thread, Kind: l.kind, Evidence: l.evidence, Frames: l.frames}
@@ -159,7 +160,7 @@ func (s *Snapshot) addLaunch(t *target.Thread, l *launchEntry, problem func(stri
 func addSpaces(t *target.Thread, e *threadEntry, a *arch, problem func(string, ...any)) {
 	for _, entry := range e.spaces {
 		space, ok := a.space(entry.name)
-		switch wrong := entry.base.problem(); {
+		switch wrong := entry.base.Problem(); {
 		case !ok:
 			problem("spaces.%s: architecture %s has no such address space", entry.name, a.desc.Name)
 		case space.Number == locexpr.DefaultSpace:
@@ -167,7 +168,7 @@ func addSpaces(t *target.Thread, e *threadEntry, a *arch, problem func(string, .
 		case wrong != "":
 			problem("spaces.%s.base %s", entry.name, wrong)
 		default:
-			t.Spaces = append(t.Spaces, sdk.SpaceBase{Space: space.Number, Base: entry.base.value})
+			t.Spaces = append(t.Spaces, sdk.SpaceBase{Space: space.Number, Base: entry.base.Value})
 		}
 	}
 	slices.SortStableFunc(t.Spaces, func(a, b sdk.SpaceBase) int { return cmp.Compare(a.Space, b.Space) })

@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -229,8 +230,8 @@ func hexText(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }
 // checkTexts says which string is longer than a reader takes.
 func checkTexts(texts ...string) error {
 	for _, s := range texts {
-		if len(s) > maxText {
-			return fmt.Errorf("a string of %d bytes, expected at most %d", len(s), maxText)
+		if len(s) > jsontext.MaxText {
+			return fmt.Errorf("a string of %d bytes, expected at most %d", len(s), jsontext.MaxText)
 		}
 	}
 	return nil
@@ -350,7 +351,7 @@ func stopTexts(t *target.Thread, out *threadText) error {
 	reason, ok := target.FindStopReason(s.Reason)
 	switch {
 	case !ok:
-		return fmt.Errorf("%q is why it stopped, expected %s", clip(s.Reason), stopReasons())
+		return fmt.Errorf("%q is why it stopped, expected %s", jsontext.Clip(s.Reason), stopReasons())
 	case s.HasAddress && !reason.Address, s.HasTrapID && !reason.TrapID:
 		return fmt.Errorf("it stopped by %s, which has no address or trap ID", s.Reason)
 	case s.HasTrapID && s.TrapID > maxTrapID:
@@ -377,7 +378,7 @@ func launchTexts(t *target.Thread, out *threadText) error {
 	switch l.Evidence {
 	case target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue:
 	default:
-		return fmt.Errorf("evidence %q of who launched it", clip(l.Evidence))
+		return fmt.Errorf("evidence %q of who launched it", jsontext.Clip(l.Evidence))
 	}
 	if len(l.Frames) > maxFrames {
 		return fmt.Errorf("%d frames of its launcher, expected at most %d", len(l.Frames), maxFrames)

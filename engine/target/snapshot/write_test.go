@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -205,7 +206,7 @@ func TestEmptyMemoryIsReadAgain(t *testing.T) {
 }
 
 func TestContentsThatNoReaderTakesAreErrors(t *testing.T) {
-	long := strings.Repeat("x", maxText+1)
+	long := strings.Repeat("x", jsontext.MaxText+1)
 	registers := func(numbers map[uint32][]byte) (r sdk.Registers) {
 		for n, v := range numbers {
 			r.Set(n, v)

@@ -1,0 +1,486 @@
+// Package jsontext reads the JSON (RFC 8259) that targets are described in: from
+// front to back, value by value, with bounds, by tables of the members that are
+// read.
+//
+// encoding/json is not used for this because it takes members whatever their
+// case, takes the last of two members with one name, and has no bound on how
+// many values a list makes.
+package jsontext
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxDepth bounds the nesting of objects and arrays. What is read nests to six.
+const MaxDepth = 64
+
+// MaxText is the length in bytes of a string that is kept, as sdk.MaxText.
+const MaxText = 1 << 16
+
+// maxInterned bounds the strings that a Reader keeps.
+const maxInterned = 1 << 16
+
+// A Reader reads one JSON text without building it: a text of 256 MiB may
+// describe a million waves, and what of it is kept is decided value by value.
+type Reader struct {
+	Data []byte
+	At   int // offset in Data of what is read next
+	// Interned are strings that were read, so that those that many values share are
+	// kept once; nil keeps none.
+	Interned map[string]string
+
+	depth int
+}
+
+// An Error says where a JSON text is not what was expected.
+type Error struct {
+	Offset int    // in the text
+	Path   string // of the value, as in ".threads[3].id"
+	Reason string
+}
+
+func (e *Error) Error() string {
+	where := fmt.Sprintf("offset %#x", e.Offset)
+	if e.Path != "" {
+		where += ", " + e.Path[min(1, len(e.Path)):]
+	}
+	return where + ": " + e.Reason
+}
+
+// Fail is an error about what stands at an offset.
+func (r *Reader) Fail(at int, format string, args ...any) error {
+	return &Error{Offset: at, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Within adds the step that led to a value to the path of an error.
+func Within(err error, step string) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Path = step + e.Path
+	}
+	return err
+}
+
+// Next skips white space and returns the first byte after it; 0 at the end.
+func (r *Reader) Next() byte {
+	for r.At < len(r.Data) {
+		switch c := r.Data[r.At]; c {
+		case ' ', '\t', '\n', '\r':
+			r.At++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// Unexpected is the error for a value that is not of the kind expected.
+func (r *Reader) Unexpected(want string) error {
+	c := r.Next()
+	found := "the text ends"
+	switch {
+	case r.At >= len(r.Data):
+	case c == '{':
+		found = "found an object"
+	case c == '[':
+		found = "found an array"
+	case c == '"':
+		found = "found a string"
+	case c == '-' || c >= '0' && c <= '9':
+		found = "found a number"
+	case c == 't', c == 'f':
+		found = "found a boolean"
+	case c == 'n':
+		found = "found null"
+	default:
+		found = fmt.Sprintf("found %q", c)
+	}
+	return r.Fail(r.At, "%s, expected %s", found, want)
+}
+
+// End says that nothing but white space may follow.
+func (r *Reader) End() error {
+	if r.Next(); r.At < len(r.Data) {
+		return r.Unexpected("the end of the text")
+	}
+	return nil
+}
+
+// enter begins an object or array.
+func (r *Reader) enter(open byte, want string) error {
+	if r.Next() != open {
+		return r.Unexpected(want)
+	}
+	if r.depth++; r.depth > MaxDepth {
+		return r.Fail(r.At, "values nest deeper than %d", MaxDepth)
+	}
+	r.At++
+	return nil
+}
+
+// Object reads an object. member is called with each member's name, valid until
+// it returns, and must read the member's value.
+func (r *Reader) Object(member func(name []byte) error) error {
+	if err := r.enter('{', "an object"); err != nil {
+		return err
+	}
+	defer func() { r.depth-- }()
+	if r.Next() == '}' {
+		r.At++
+		return nil
+	}
+	for {
+		if r.Next() != '"' {
+			return r.Unexpected("a member's name")
+		}
+		name, err := r.Text()
+		if err != nil {
+			return err
+		}
+		if r.Next() != ':' {
+			return r.Unexpected("a colon")
+		}
+		r.At++
+		if err := member(name); err != nil {
+			return Within(err, "."+Clip(string(name)))
+		}
+		switch r.Next() {
+		case ',':
+			r.At++
+		case '}':
+			r.At++
+			return nil
+		default:
+			return r.Unexpected("a comma or the end of the object")
+		}
+	}
+}
+
+// Array reads an array. element is called for each element and must read it.
+func (r *Reader) Array(element func(i int) error) error {
+	if err := r.enter('[', "an array"); err != nil {
+		return err
+	}
+	defer func() { r.depth-- }()
+	if r.Next() == ']' {
+		r.At++
+		return nil
+	}
+	for i := 0; ; i++ {
+		if err := element(i); err != nil {
+			return Within(err, "["+strconv.Itoa(i)+"]")
+		}
+		switch r.Next() {
+		case ',':
+			r.At++
+		case ']':
+			r.At++
+			return nil
+		default:
+			return r.Unexpected("a comma or the end of the array")
+		}
+	}
+}
+
+// Text reads a string. Its bytes may lie in the text that is read.
+func (r *Reader) Text() ([]byte, error) {
+	if r.Next() != '"' {
+		return nil, r.Unexpected("a string")
+	}
+	start := r.At
+	plain := true
+	for i := start + 1; i < len(r.Data); i++ {
+		switch c := r.Data[i]; {
+		case c == '"':
+			r.At = i + 1
+			if plain {
+				return r.Data[start+1 : i], nil
+			}
+			// Escapes and bytes that are no UTF-8 are rare enough for the
+			// standard library's decoder.
+			var s string
+			if err := json.Unmarshal(r.Data[start:i+1], &s); err != nil {
+				return nil, r.Fail(start, "a string cannot be read: %v", err)
+			}
+			return []byte(s), nil
+		case c == '\\':
+			plain = false
+			i++
+		case c < 0x20:
+			return nil, r.Fail(i, "control character %#x in a string", c)
+		case c >= utf8.RuneSelf:
+			plain = false
+		}
+	}
+	return nil, r.Fail(len(r.Data), "the text ends within a string")
+}
+
+// Number reads the bytes of a number (RFC 8259, 6).
+func (r *Reader) Number() ([]byte, error) {
+	if c := r.Next(); c != '-' && (c < '0' || c > '9') {
+		return nil, r.Unexpected("a number")
+	}
+	start, i := r.At, r.At
+	digits := func() bool {
+		from := i
+		for i < len(r.Data) && r.Data[i] >= '0' && r.Data[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	is := func(set ...byte) bool {
+		for _, c := range set {
+			if i < len(r.Data) && r.Data[i] == c {
+				i++
+				return true
+			}
+		}
+		return false
+	}
+	is('-')
+	ok := is('0') || digits()
+	if ok && is('.') {
+		ok = digits()
+	}
+	if ok && is('e', 'E') {
+		is('+', '-')
+		ok = digits()
+	}
+	if !ok {
+		return nil, r.Fail(i, "expected a digit")
+	}
+	r.At = i
+	return r.Data[start:i], nil
+}
+
+// Integer reads a whole number from 0 to most.
+func (r *Reader) Integer(most uint64) (uint64, error) {
+	b, err := r.Number()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	if err != nil || n > most {
+		return 0, r.Fail(r.At-len(b), "%s, expected a whole number from 0 to %d", Clip(string(b)), most)
+	}
+	return n, nil
+}
+
+// Word reads one of the bare words true, false and null.
+func (r *Reader) Word(want string) bool {
+	r.Next()
+	if len(r.Data)-r.At < len(want) || string(r.Data[r.At:r.At+len(want)]) != want {
+		return false
+	}
+	r.At += len(want)
+	return true
+}
+
+// Boolean reads true or false.
+func (r *Reader) Boolean() (bool, error) {
+	switch {
+	case r.Word("true"):
+		return true, nil
+	case r.Word("false"):
+		return false, nil
+	}
+	return false, r.Unexpected("true or false")
+}
+
+// Skip reads a value of any kind and forgets it.
+func (r *Reader) Skip() (err error) {
+	switch c := r.Next(); {
+	case c == '{':
+		return r.Object(func([]byte) error { return r.Skip() })
+	case c == '[':
+		return r.Array(func(int) error { return r.Skip() })
+	case c == '"':
+		_, err = r.Text()
+	case c == '-' || c >= '0' && c <= '9':
+		_, err = r.Number()
+	case !r.Word("true") && !r.Word("false") && !r.Word("null"):
+		err = r.Unexpected("a value")
+	}
+	return err
+}
+
+// Name reads a string that many values share.
+func (r *Reader) Name() (string, error) {
+	at := r.At
+	b, err := r.Text()
+	if err != nil {
+		return "", err
+	}
+	if len(b) > MaxText {
+		return "", r.Fail(at, "a string of %d bytes, expected at most %d", len(b), MaxText)
+	}
+	if s, ok := r.Interned[string(b)]; ok {
+		return s, nil
+	}
+	s := string(b)
+	if r.Interned != nil && len(r.Interned) < maxInterned {
+		r.Interned[s] = s
+	}
+	return s, nil
+}
+
+// Identifier reads an ID: a string, or a whole number that stands for its
+// decimal digits.
+func (r *Reader) Identifier() (string, error) {
+	if c := r.Next(); c == '"' {
+		return r.Name()
+	}
+	if c := r.Next(); c < '0' || c > '9' {
+		return "", r.Unexpected("a string")
+	}
+	n, err := r.Integer(math.MaxUint64)
+	return strconv.FormatUint(n, 10), err
+}
+
+// A Hex is a hexadecimal number of at most 64 bits that may be absent or wrong.
+type Hex struct {
+	Value uint64
+	Wrong string // why it cannot be used; "" when it can
+	Given bool
+}
+
+// Problem says why a number cannot be used; "" when it can.
+func (n Hex) Problem() string {
+	if !n.Given {
+		return "is missing"
+	}
+	return n.Wrong
+}
+
+// Hex reads a string with a hexadecimal number. One that is wrong is no error of
+// the text.
+func (r *Reader) Hex() (Hex, error) {
+	b, err := r.Text()
+	if err != nil {
+		return Hex{}, err
+	}
+	return ParseHex(b), nil
+}
+
+// ParseHex reads a hexadecimal number with its 0x.
+func ParseHex(text []byte) (n Hex) {
+	n.Given = true
+	digits, ok := HexDigits(text)
+	if !ok {
+		n.Wrong = fmt.Sprintf("is %q, expected 0x and hexadecimal digits", Clip(string(text)))
+		return n
+	}
+	var err error
+	if n.Value, err = strconv.ParseUint(string(digits), 16, 64); err != nil {
+		n.Wrong = fmt.Sprintf("is %s, expected at most 64 bits", Clip(string(text)))
+	}
+	return n
+}
+
+// HexDigits returns what follows the 0x of a hexadecimal number.
+func HexDigits(text []byte) ([]byte, bool) {
+	if len(text) < 3 || text[0] != '0' || text[1]|0x20 != 'x' {
+		return nil, false
+	}
+	for _, c := range text[2:] {
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return nil, false
+		}
+	}
+	return text[2:], true
+}
+
+// Group reads the three coordinates of a work-group.
+func (r *Reader) Group() (g [3]uint32, err error) {
+	at, n := r.At, 0
+	err = r.Array(func(i int) error {
+		v, err := r.Integer(math.MaxUint32)
+		if err != nil {
+			return err
+		}
+		if n = i + 1; i < len(g) {
+			g[i] = uint32(v) //nolint:gosec // checked
+		}
+		return nil
+	})
+	if err == nil && n != len(g) {
+		err = r.Fail(at, "%d coordinates, expected %d", n, len(g))
+	}
+	return g, err
+}
+
+// A Field is a member that is read: what JSON calls it, and how its value is
+// put into a T.
+type Field[T any] struct {
+	Name string
+	Read func(r *Reader, into *T) error
+}
+
+// Members reads an object by a table of its members. A member that is null is
+// as one that is absent; one that is given twice is an error, as no answer to
+// the question which is meant would be right; others are ignored.
+func Members[T any](r *Reader, into *T, fields []Field[T]) error {
+	var seen uint64
+	return r.Object(func(name []byte) error {
+		for i := range fields {
+			if string(name) != fields[i].Name {
+				continue
+			}
+			if seen&(1<<i) != 0 {
+				return r.Fail(r.At, "the member is given twice")
+			}
+			seen |= 1 << i
+			if r.Word("null") {
+				return nil
+			}
+			return fields[i].Read(r, into)
+		}
+		return r.Skip()
+	})
+}
+
+// List reads an array of at most a number of elements.
+func List[T any](r *Reader, into *[]T, most int, fields []Field[T]) error {
+	return r.Array(func(i int) error {
+		if i >= most {
+			return r.Fail(r.At, "the list has more than %d elements", most)
+		}
+		var element T
+		if err := Members(r, &element, fields); err != nil {
+			return err
+		}
+		*into = append(*into, element)
+		return nil
+	})
+}
+
+// The setters of members with simple values.
+
+// SetName reads a string into a member of T.
+func SetName[T any](at func(*T) *string) func(*Reader, *T) error {
+	return func(r *Reader, into *T) (err error) { *at(into), err = r.Name(); return }
+}
+
+// SetID reads an ID into a member of T.
+func SetID[T any](at func(*T) *string) func(*Reader, *T) error {
+	return func(r *Reader, into *T) (err error) { *at(into), err = r.Identifier(); return }
+}
+
+// SetHex reads a hexadecimal number into a member of T.
+func SetHex[T any](at func(*T) *Hex) func(*Reader, *T) error {
+	return func(r *Reader, into *T) (err error) { *at(into), err = r.Hex(); return }
+}
+
+// Clip shortens what is quoted in a message.
+func Clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}
