@@ -1,0 +1,61 @@
+package gpusamples
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// FuzzSamples reads arbitrary bytes as a file, with and without a first line of
+// the format before them.
+func FuzzSamples(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte(header + `{"record":"sample","pc":"0x10","exec_mask":"0xf","lanes":2}`))
+	f.Add([]byte(`{"record":"launch","id":1,"pid":1,"tid":1,"frames":["0x1"]}` + "\n" + `{"record":"launch","id":1,"pid":2,"tid":1,"frames":["0x1"]}`))
+	f.Add([]byte(`{"record":"module","id":1,"path":"/a","arch":"gpu","segments":[{"address":"0x0","size":"0x10","start":"0xffffffffffffffef"}]}`))
+	f.Add([]byte("\x00\n{}\n\n[]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		exercise(t, data)
+		exercise(t, append([]byte(header), data...))
+	})
+}
+
+func exercise(t *testing.T, data []byte) {
+	f := &File{path: "fuzz", data: data, maxKept: maxKept}
+	if f.open() != nil {
+		return
+	}
+	if n := len(f.Problems()); n > maxProblems+1 {
+		t.Errorf("%d problems", n)
+	}
+	for i := range f.places {
+		if p := &f.places[i]; p.start >= p.end || i > 0 && f.places[i-1].end > p.start || int(p.module) >= len(f.modules) {
+			t.Errorf("place %+v", p)
+		}
+	}
+	counts := make([]int, len(f.Events()))
+	r := f.Reader()
+	line := 0
+	for r.Next() {
+		s := r.Sample()
+		if s.Line <= line || s.Module >= len(f.Modules()) || s.Module < 0 != (s.Problem != "" || !s.HasOffset && !slices.ContainsFunc(f.places, func(p place) bool { return s.PC >= p.start && s.PC < p.end })) {
+			t.Errorf("sample %+v behind line %d", s, line)
+		}
+		if s.ActiveLanes > maxLanes || s.Weight > maxWeight || !s.HasLanes && f.Events()[s.Event].Lanes {
+			t.Errorf("sample %+v", s)
+		}
+		line = s.Line
+		counts[s.Event]++
+	}
+	if r.Err() != nil {
+		t.Error(r.Err())
+	}
+	for i, e := range f.Events() {
+		if counts[i] != e.Samples {
+			t.Errorf("event %q: %d samples, then %d", e.Name, e.Samples, counts[i])
+		}
+	}
+	if strings.Count(string(data), "\n") < line-1 {
+		t.Errorf("line %d", line)
+	}
+}

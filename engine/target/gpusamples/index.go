@@ -1,0 +1,245 @@
+package gpusamples
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/target/jsontext"
+)
+
+// index goes once over the lines: it keeps modules and launches, and says what is
+// wrong with all of them.
+func (f *File) index() error {
+	s := scanner{data: f.data}
+	first := true
+	var sample sampleLine
+	for s.next() {
+		if first {
+			l, err := readFormat(s.json())
+			if err != nil {
+				return fmt.Errorf("%w: line %d: %w", ErrNotSamples, s.number, err)
+			}
+			f.clock, first = l.clock, false
+			continue
+		}
+		if err := f.indexLine(&s, &sample); err != nil {
+			f.problem(s.number, "%v: the line is left out", err)
+		}
+	}
+	if first {
+		return fmt.Errorf("%w: it has no lines", ErrNotSamples)
+	}
+	for i := range f.events {
+		if e := &f.events[i]; !e.Lanes && e.without < e.Samples {
+			f.problem(1, "%d of the %d samples of event %s have no exec_mask: active lanes are told of none", e.without, e.Samples, e.Name)
+		}
+	}
+	return nil
+}
+
+func (f *File) indexLine(s *scanner, sample *sampleLine) error {
+	kind, err := recordKind(s.json())
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case recordModule:
+		return f.addModule(s.json())
+	case recordLaunch:
+		return f.addLaunch(s.json())
+	case recordSample:
+		if err := sample.read(s.json()); err != nil {
+			return err
+		}
+		return f.addSample(sample)
+	}
+	// Files may stand one behind the other.
+	l, err := readFormat(s.json())
+	if err == nil && l.clock != f.clock {
+		err = fmt.Errorf("clock is %q, that of lines before it %q: times are of no clock that is known", l.clock, f.clock)
+		f.clock = ""
+	}
+	return err
+}
+
+// full is the error of what would need too much memory.
+func (f *File) full() error {
+	return fmt.Errorf("there are more than %d bytes of modules and launches", f.maxKept)
+}
+
+func (f *File) addModule(r *jsontext.Reader) error {
+	var l moduleLine
+	if err := read(r, &l, moduleFields); err != nil {
+		return err
+	}
+	switch {
+	case len(l.id) == 0:
+		return fmt.Errorf("has no id")
+	case l.Path == "" && len(l.BuildID) == 0:
+		return fmt.Errorf("neither path nor build_id say what its code object is")
+	case l.Arch == "":
+		return fmt.Errorf("has no arch")
+	}
+	l.ID = string(l.id)
+	if i, again := f.moduleIDs[l.ID]; again {
+		if i != several && sameModule(&f.modules[i], &l.Module) {
+			return nil
+		}
+		f.moduleIDs[l.ID] = several
+		return fmt.Errorf("module %s is described twice, and differently: neither is used", l.ID)
+	}
+	if !f.keep(len(r.Data) + 256) {
+		return f.full()
+	}
+	f.moduleIDs[l.ID] = int32(len(f.modules)) //nolint:gosec // bounded by keep
+	f.modules = append(f.modules, l.Module)
+	return nil
+}
+
+func sameModule(a, b *Module) bool {
+	return a.Path == b.Path && bytes.Equal(a.BuildID, b.BuildID) && a.Arch == b.Arch && a.Processor == b.Processor &&
+		slices.Equal(a.Segments, b.Segments)
+}
+
+func (f *File) addLaunch(r *jsontext.Reader) error {
+	var l launchLine
+	if err := read(r, &l, launchFields); err != nil {
+		return err
+	}
+	if len(l.id) == 0 {
+		return fmt.Errorf("has no id")
+	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	launch := l.launch()
+	if i, again := f.launchIDs[string(l.id)]; again {
+		if i != several && sameLaunch(&f.launches[i], &launch) {
+			return nil
+		}
+		f.launchIDs[string(l.id)] = several
+		return fmt.Errorf("launch %s is described twice, and differently: neither is used", l.id)
+	}
+	if !f.keep(len(l.id) + len(l.comm) + 160) {
+		return f.full()
+	}
+	// Few places launch, and often.
+	key := make([]byte, 0, 8*len(launch.Frames))
+	for _, pc := range launch.Frames {
+		key = binary.LittleEndian.AppendUint64(key, pc)
+	}
+	frames, known := f.stacks[string(key)]
+	if !known {
+		if !f.keep(2*len(key) + 64) {
+			return f.full()
+		}
+		frames = launch.Frames
+		f.stacks[string(key)] = frames
+	}
+	launch.Frames = frames
+	f.launchIDs[string(l.id)] = int32(len(f.launches)) //nolint:gosec // bounded by keep
+	f.launches = append(f.launches, launch)
+	return nil
+}
+
+func sameLaunch(a, b *Launch) bool {
+	return a.PID == b.PID && a.TID == b.TID && a.Comm == b.Comm && a.Time == b.Time && a.HasTime == b.HasTime && slices.Equal(a.Frames, b.Frames)
+}
+
+// addSample counts a sample.
+func (f *File) addSample(l *sampleLine) error {
+	i := f.eventOf(l)
+	if i < 0 {
+		if len(f.events) >= maxEvents {
+			return fmt.Errorf("event %q is one of more than %d", l.event, maxEvents)
+		}
+		name := DefaultEvent
+		if len(l.event) > 0 {
+			name = string(l.event)
+		}
+		i = len(f.events)
+		f.events = append(f.events, Event{Name: name, Lanes: true})
+	}
+	e := &f.events[i]
+	e.Samples++
+	if !l.mask.given {
+		e.Lanes = false
+		e.without++
+	}
+	return nil
+}
+
+// eventOf is the index of a sample's event; -1 where it is not known yet.
+func (f *File) eventOf(l *sampleLine) int {
+	for i := range f.events {
+		if len(l.event) > 0 && f.events[i].Name == string(l.event) || len(l.event) == 0 && f.events[i].Name == DefaultEvent {
+			return i
+		}
+	}
+	return -1
+}
+
+// A place is a range of addresses in which nothing changes: module is the one
+// that is there, or several.
+type place struct {
+	start, end uint64
+	module     int32
+}
+
+// place makes the index of addresses.
+func (f *File) place() {
+	type edge struct {
+		at     uint64
+		module int32
+		enter  bool
+	}
+	var edges []edge
+	for i := range f.modules {
+		if f.moduleIDs[f.modules[i].ID] == several {
+			continue
+		}
+		for _, s := range f.modules[i].Segments {
+			edges = append(edges, edge{s.Start, int32(i), true}, edge{s.Start + s.Size, int32(i), false}) //nolint:gosec // bounded by keep
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.module, b.module))
+	})
+	// Of those that are there at once, their number and the sum of their indices
+	// tell which it is where it is one.
+	count, sum := 0, int64(0)
+	for i := range edges {
+		e := &edges[i]
+		if e.enter {
+			count, sum = count+1, sum+int64(e.module)
+		} else {
+			count, sum = count-1, sum-int64(e.module)
+		}
+		if i+1 == len(edges) || edges[i+1].at == e.at || count == 0 {
+			continue
+		}
+		p := place{e.at, edges[i+1].at, several}
+		if count == 1 {
+			p.module = int32(sum) //nolint:gosec // the index of one
+		}
+		f.places = append(f.places, p)
+	}
+}
+
+// moduleAt finds the module at an address.
+func (f *File) moduleAt(pc uint64) (index int, problem string) {
+	i, found := slices.BinarySearchFunc(f.places, pc, func(p place, pc uint64) int { return cmp.Compare(p.start, pc) })
+	if !found {
+		i--
+	}
+	switch {
+	case i < 0 || pc >= f.places[i].end:
+		return -1, ""
+	case f.places[i].module == several:
+		return -1, "several modules were loaded at its address"
+	}
+	return int(f.places[i].module), ""
+}
