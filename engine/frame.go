@@ -358,6 +358,12 @@ func (f *frame) read(s *slot, reg uint64, bits uint32) (uint64, error) {
 
 // integer is the number in at most 8 bytes.
 func integer(b []byte, order locexpr.ByteOrder) uint64 {
+	if len(b) == 8 {
+		if order == locexpr.BigEndian {
+			return binary.BigEndian.Uint64(b)
+		}
+		return binary.LittleEndian.Uint64(b)
+	}
 	var full [8]byte
 	if order == locexpr.BigEndian {
 		copy(full[8-len(b):], b)

@@ -22,8 +22,8 @@ type profileBuilder struct {
 	lastIndex  uint32
 	stops      map[Stopped]uint32
 	modules    map[placement]int32
-	frames     map[frameKey]uint32
-	keys       []frameKey // of out.Frames
+	frames     map[walkedFrame]uint32
+	keys       []walkedFrame // of out.Frames
 	places     []framePlace
 	tree       stackTree
 	kernel     *perfdata.Space // what it had mapped, and functions that it made, at last
@@ -34,20 +34,10 @@ type profileBuilder struct {
 	damage     string
 }
 
-// frameKey is what makes a frame one of its own.
-type frameKey struct {
-	module     *module
-	pc, offset uint64
-	found      FoundBy
-	exact      bool
-	owner      uint32
-}
-
 // framePlace is what a frame is named by.
 type framePlace struct {
 	module *module
 	lookup uint64
-	time   uint64 // when it was seen first
 }
 
 // placement is a module at a place.
@@ -61,7 +51,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 	b := &profileBuilder{
 		recording: r,
 		threads:   map[ProfileThread]uint32{}, stops: map[Stopped]uint32{}, modules: map[placement]int32{},
-		frames: map[frameKey]uint32{},
+		frames: map[walkedFrame]uint32{},
 	}
 	b.out.Path = r.file.Path()
 	attrs := r.file.Attrs()
@@ -153,7 +143,7 @@ func (b *profileBuilder) push(caller uint32, f *walkedFrame, s *walkedSample, w 
 		if stack == 0 {
 			break
 		}
-		if at := &b.out.Stacks[stack]; at.Caller == caller && b.keys[at.Frame].is(f) {
+		if at := &b.out.Stacks[stack]; at.Caller == caller && b.keys[at.Frame] == *f {
 			return stack
 		}
 	}
@@ -163,31 +153,28 @@ func (b *profileBuilder) push(caller uint32, f *walkedFrame, s *walkedSample, w 
 	return stack
 }
 
-func (k *frameKey) is(f *walkedFrame) bool {
-	return k.pc == f.pc && k.module == f.module && k.offset == f.offset && k.exact == f.exact && k.owner == f.owner && k.found == f.found
-}
-
 // frame is the index of a frame.
 func (b *profileBuilder) frame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
-	key := frameKey{f.module, f.pc, f.offset, f.found, f.exact, f.owner}
-	index, ok := b.frames[key]
+	index, ok := b.frames[*f]
 	if ok {
 		return index
 	}
 	index = uint32(len(b.out.Frames))
-	b.frames[key] = index
-	b.keys = append(b.keys, key)
-	b.places = append(b.places, framePlace{f.module, f.lookup, s.time})
-	out := ProfileFrame{PC: f.pc, Exact: f.exact, FoundBy: f.found, Module: -1, ModuleOffset: f.offset}
-	switch {
-	case f.module != nil:
-		out.Module = b.module(placement{module: f.module, bias: f.pc - f.offset}, s.space, f)
-	case f.owner == 0:
+	b.frames[*f] = index
+	b.keys = append(b.keys, *f)
+	place := framePlace{lookup: f.lookup()}
+	out := ProfileFrame{PC: f.pc, Exact: f.exact, FoundBy: allFound[f.found], Module: -1, ModuleOffset: f.offset}
+	switch f.code {
+	case moduleCode:
+		place.module = b.recording.target.moduleOf(uint64(f.owner))
+		out.Module = b.module(placement{module: place.module, bias: f.pc - f.offset}, s.space, f)
+	case kernelCode:
 		out.Kernel = true
 		out.Module = b.kernelModule(f, w)
 	default:
-		out.PID = int(f.owner) - 1
+		out.PID = int(int32(f.owner))
 	}
+	b.places = append(b.places, place)
 	b.out.Frames = append(b.out.Frames, out)
 	return index
 }
@@ -201,7 +188,7 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walkedFrame) i
 	out := ProfileModule{Module: p.module.Module}
 	if p.module.made != nil {
 		out.Start, out.End = p.module.made.Address, p.module.made.Address+p.module.made.Size
-	} else if at := space.code.find(f.pc - f.offset + f.lookup); at != nil {
+	} else if at := space.code.find(f.pc - uint64(f.back)); at != nil {
 		if m := space.mapped[at]; m != nil {
 			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
 		}
@@ -229,7 +216,7 @@ func (b *profileBuilder) addModule(p placement, m ProfileModule) int32 {
 // kernelModule is what the kernel had mapped where a frame is; -1 where that is
 // not known.
 func (b *profileBuilder) kernelModule(f *walkedFrame, w *walkedBatch) int32 {
-	m := w.kernel.Find(f.lookup)
+	m := w.kernel.Find(f.lookup())
 	if m == nil {
 		return -1
 	}

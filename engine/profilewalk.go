@@ -11,18 +11,46 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// walkedFrame is a frame of a walked sample: what tells it from other frames.
+// walkedFrame is a frame of a walked sample: what tells it from other frames. It
+// has no pointers: there are millions.
 type walkedFrame struct {
-	module *module // nil: see owner
-	pc     uint64
-	// offset is pc as an address of the module, and lookup what it is named by.
-	offset, lookup uint64
-	found          FoundBy
-	exact          bool
-	// owner tells code of no module apart: the process + 1 for a user's, 0 for the
-	// kernel's.
+	pc uint64
+	// offset is pc as an address of the module.
+	offset uint64
+	// owner is the ID of the module; of code in none it is the process, and
+	// kernelOwner of the kernel's.
 	owner uint32
+	code  codeKind
+	found foundIndex
+	exact bool
+	// back is how far before offset the frame is named by.
+	back uint8
 }
+
+// codeKind says what the owner of a frame's code is.
+type codeKind uint8
+
+const (
+	moduleCode codeKind = iota
+	processCode
+	kernelCode
+)
+
+// foundIndex is a FoundBy, small.
+type foundIndex uint8
+
+var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch}
+
+func indexFound(f FoundBy) foundIndex {
+	for i := range allFound {
+		if allFound[i] == f {
+			return foundIndex(i)
+		}
+	}
+	return 0
+}
+
+func (f *walkedFrame) lookup() uint64 { return f.offset - uint64(f.back) }
 
 // walkedSample is a sample and the frames of its stack.
 type walkedSample struct {
@@ -127,9 +155,9 @@ func (s *sampler) kernelFrames(in *perfdata.Sample, out *walkedBatch) {
 }
 
 func (s *sampler) kernelFrame(pc uint64, found FoundBy, out *walkedBatch) {
-	f := walkedFrame{pc: pc, offset: pc, lookup: pc, found: found, exact: found == ByContext}
+	f := walkedFrame{pc: pc, offset: pc, code: kernelCode, found: indexFound(found), exact: found == ByContext}
 	if !f.exact {
-		f.lookup--
+		f.back = 1
 	}
 	out.frames = append(out.frames, f)
 }
@@ -175,20 +203,20 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 	w := &s.walker.walker
 	w.code, w.made = space.code, &s.made
 	stack := s.walker.Walk(ctx, &s.sample)
-	for i := range stack.Frames {
-		f := w.frames[i]
-		walked := walkedFrame{pc: f.pc, offset: f.offset, lookup: f.lookup, found: f.found, exact: f.exact, module: f.module}
-		if f.module == nil {
-			walked.offset, walked.lookup, walked.owner = f.pc, f.pc, owner(in.PID)
-		} else if f.source != nil && f.source.signalFrame() {
-			walked.lookup = f.offset
+	for _, f := range w.frames[:w.walked] {
+		walked := walkedFrame{pc: f.pc, offset: f.offset, found: indexFound(f.found), exact: f.exact}
+		switch {
+		case f.module == nil:
+			walked.offset, walked.code, walked.owner = f.pc, processCode, uint32(in.PID)
+		case f.source != nil && f.source.signalFrame():
+			walked.owner = uint32(f.module.ID)
+		default:
+			walked.owner, walked.back = uint32(f.module.ID), uint8(f.offset-f.lookup)
 		}
 		out.frames = append(out.frames, walked)
 	}
 	return stack.Stopped
 }
-
-func owner(pid int) uint32 { return uint32(pid) + 1 }
 
 // stackPointer is where the bytes of the stack begin.
 func (s *sampler) stackPointer() uint64 {
@@ -229,18 +257,17 @@ func (s *sampler) topFrame(in *perfdata.Sample, space *codeSpace, out *walkedBat
 
 // placeFrame finds the module of a frame that was not walked.
 func (s *sampler) placeFrame(in *perfdata.Sample, space *codeSpace, pc uint64, found FoundBy, out *walkedBatch) {
-	f := walkedFrame{pc: pc, offset: pc, lookup: pc, found: found, exact: found == ByContext, owner: owner(in.PID)}
+	f := walkedFrame{pc: pc, offset: pc, code: processCode, owner: uint32(in.PID), found: indexFound(found), exact: found == ByContext}
 	if !f.exact {
-		f.lookup--
+		f.back = 1
 	}
 	if space != nil {
-		at := space.code.find(f.lookup)
+		at := space.code.find(f.lookup())
 		if at == nil {
-			at = s.made.find(f.lookup)
+			at = s.made.find(f.lookup())
 		}
 		if at != nil {
-			f.module, f.owner = at.module, 0
-			f.offset, f.lookup = at.objectAddress(pc), at.objectAddress(f.lookup)
+			f.code, f.owner, f.offset = moduleCode, uint32(at.module.ID), at.objectAddress(pc)
 		}
 	}
 	out.frames = append(out.frames, f)

@@ -251,6 +251,7 @@ func (r *recording) addModule(t *target.Module) *module {
 		}
 		return t.Object.ReadAddress(buf, address)
 	}
+	r.target.addModule(mod)
 	return mod
 }
 

@@ -155,6 +155,7 @@ func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
 		return own.Walk(ctx, alone.Thread())
 	}
 	k.walker.start(s, &k.thread, &k.stack)
+	k.walker.sample = s
 	k.walker.guarded(ctx)
 	return &k.stack
 }

@@ -180,7 +180,9 @@ func TestSamplesWalkLikeBacktrace(t *testing.T) {
 			}
 		}
 		slow := plain.Walk(context.Background(), s)
-		if !slices.EqualFunc(stack.Frames, slow.Frames, func(a, b Frame) bool { return sameActivation(&a, &b) || a.PC == b.PC && !a.HasCFA && !b.HasCFA }) ||
+		if !slices.EqualFunc(stack.Frames, slow.Frames, func(a, b Frame) bool {
+			return a.PC == b.PC && a.CFA == b.CFA && a.CFASpace == b.CFASpace && a.HasCFA == b.HasCFA
+		}) ||
 			stack.Stopped.Reason != slow.Stopped.Reason {
 			t.Errorf("sample %d: with compiled rows %#x, %v, without %#x, %v", i, got, stack.Stopped, pcs(slow), slow.Stopped)
 		}

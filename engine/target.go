@@ -61,6 +61,7 @@ func newTarget(e *Engine, state target.Target) *Target {
 	t := &Target{engine: e, state: state, threads: map[*target.Thread]*thread{}}
 	for _, m := range state.Modules() {
 		mod := t.newModule(m)
+		t.modules = append(t.modules, mod)
 		mod.placeSegments()
 		for _, s := range mod.placed {
 			if s.Executable && s.Size > 0 && s.Start+s.Size > s.Start {
@@ -73,13 +74,16 @@ func newTarget(e *Engine, state target.Target) *Target {
 	return t
 }
 
-// newModule makes a module of the target. Its ID is its index.
 func (t *Target) newModule(m *target.Module) *module {
-	mod := &module{Module: m, target: t, rows: map[rowKey]*rowSource{}}
+	return &module{Module: m, target: t, rows: map[rowKey]*rowSource{}}
+}
+
+// addModule adds a module, whose ID becomes its index.
+func (t *Target) addModule(m *module) {
 	t.adding.Lock()
 	defer t.adding.Unlock()
-	t.modules = append(t.modules, mod)
-	return mod
+	m.ID = len(t.modules)
+	t.modules = append(t.modules, m)
 }
 
 // moduleOf is the module with an ID; nil where there is none.

@@ -20,6 +20,7 @@ type walker struct {
 	state   target.Target // where memory comes from: the target's, or a sample
 	code    codeIndex     // the target's, or that of a sample's process
 	made    *madeCode     // of a sample's process
+	sample  *Sample       // that state is; nil: it is a target
 	thread  *thread
 	machine *machine
 	stack   *Stack
@@ -39,6 +40,7 @@ type walker struct {
 	compiles  bool   // compiled rows hold for this thread
 	mapped    bool   // the thread's binding maps the default space
 	frames    []*frame
+	walked    int            // how many of them are those of the stack
 	results   []Frame        // of the walk before, to be written over
 	segment   *moduleSegment // of the frame before; most frames stay in theirs
 	scratch   [8]byte
@@ -59,8 +61,8 @@ func (t *Target) walker() *walker { return &walker{target: t, code: t.index} }
 
 // start makes the walker ready for a thread whose memory is state's.
 func (w *walker) start(state target.Target, th *thread, stack *Stack) {
-	w.state, w.thread, w.stack = state, th, stack
-	w.segment, w.checkpoint, w.doubled = nil, nil, 2
+	w.state, w.thread, w.stack, w.sample = state, th, stack, nil
+	w.segment, w.checkpoint, w.doubled, w.walked = nil, nil, 2, 0
 	if w.machine != th.arch {
 		w.machine = th.arch
 		w.setMachine()
@@ -179,6 +181,12 @@ func (w *walker) liveRegister(reg uint64) (uint64, error) {
 
 // word reads an integer from the default address space.
 func (w *walker) word(address uint64, bits uint32) (uint64, error) {
+	if s := w.sample; s != nil && bits == 64 && !w.mapped {
+		// Nearly every word that a walk reads is here.
+		if at := address - s.StackStart; at < uint64(len(s.Stack)) && uint64(len(s.Stack))-at >= 8 {
+			return integer(s.Stack[at:at+8], w.machine.order), nil
+		}
+	}
 	b := w.scratch[:(bits+7)/8]
 	var err error
 	if w.mapped {
@@ -204,8 +212,8 @@ func (w *walker) walk(ctx context.Context) {
 			w.stack.Stopped = stopped
 		case w.repeats(f):
 			return
-		case len(w.stack.Frames) == w.target.engine.options.MaxFrames:
-			w.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", len(w.stack.Frames))}
+		case f.index+1 == w.target.engine.options.MaxFrames:
+			w.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}
 			return
 		case ctx.Err() != nil:
 			w.stack.Stopped = Stopped{StopFrameLimit, "the walk was interrupted: " + ctx.Err().Error()}
@@ -283,6 +291,10 @@ func (w *walker) segmentAt(address uint64) *moduleSegment {
 // add makes the frame part of the result. What is found out about it later
 // goes in by finish, so a walk that is cut off keeps it.
 func (w *walker) add(f *frame) {
+	w.walked = f.index + 1
+	if w.sampling {
+		return
+	}
 	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found})
 	if f.module != nil {
 		out := &w.stack.Frames[f.index]
@@ -291,6 +303,9 @@ func (w *walker) add(f *frame) {
 }
 
 func (w *walker) finish(f *frame) {
+	if w.sampling {
+		return
+	}
 	out := &w.stack.Frames[f.index]
 	out.Exact = f.exact
 	if f.hasCFA {
@@ -298,9 +313,6 @@ func (w *walker) finish(f *frame) {
 	}
 	if f.source != nil {
 		out.SignalFrame = f.source.signalFrame()
-	}
-	if w.sampling {
-		return
 	}
 	if f.module != nil && !w.target.engine.options.NoSymbols {
 		lookup := f.lookup
@@ -372,14 +384,16 @@ func (w *walker) repeats(f *frame) bool {
 	if !f.hasCFA {
 		return false
 	}
-	if c := w.checkpoint; c != nil && sameActivation(&w.stack.Frames[c.index], &w.stack.Frames[f.index]) {
-		frames := w.stack.Frames
+	if c := w.checkpoint; c != nil && sameActivation(c, f) {
 		period := f.index - c.index
 		first := 0
-		for !sameActivation(&frames[first], &frames[first+period]) {
+		for !sameActivation(w.frames[first], w.frames[first+period]) {
 			first++
 		}
-		w.stack.Frames = frames[:first+period]
+		w.walked = first + period
+		if !w.sampling {
+			w.stack.Frames = w.stack.Frames[:w.walked]
+		}
 		w.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+period, first)}
 		return true
 	}
@@ -391,8 +405,8 @@ func (w *walker) repeats(f *frame) bool {
 
 // sameActivation compares frames by PC and CFA together: frames may share a
 // CFA, and the stack may grow either way.
-func sameActivation(a, b *Frame) bool {
-	return a.PC == b.PC && a.CFA == b.CFA && a.CFASpace == b.CFASpace && a.HasCFA && b.HasCFA
+func sameActivation(a, b *frame) bool {
+	return a.pc == b.pc && a.cfa == b.cfa && a.cfaSpace == b.cfaSpace && a.hasCFA && b.hasCFA
 }
 
 // step finds the row of f and recovers its caller. Without a caller it says
