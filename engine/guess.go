@@ -97,7 +97,10 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	word := uint64(w.machine.desc.AddressBits+7) / 8
 	step := uint64(w.machine.desc.StackAlign)
 	sp = (sp + step - 1) / step * step
-	buf := make([]byte, scanBytes)
+	if w.scan == nil {
+		w.scan = make([]byte, scanBytes)
+	}
+	buf := w.scan
 	n, _ := w.state.ReadMemory(locexpr.DefaultSpace, sp, buf)
 	var pcs, places []uint64
 	for at := uint64(0); at+word <= uint64(n); at += step {
@@ -150,7 +153,7 @@ func (w *walker) afterReturn(f *frame, pc, sp uint64, others cfi.RuleKind) *fram
 }
 
 // afterCall says of addresses whether each is in executable memory right after
-// a call instruction.
+// a call instruction. What was said of the code of a module is remembered.
 func (w *walker) afterCall(ctx context.Context, pcs ...uint64) ([]bool, error) {
 	after := make([]bool, len(pcs))
 	req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
@@ -158,6 +161,12 @@ func (w *walker) afterCall(ctx context.Context, pcs ...uint64) ([]bool, error) {
 	for i, pc := range pcs {
 		if _, executable := w.state.Mapped(pc - 1); !executable {
 			continue
+		}
+		if s := w.segmentAt(pc - 1); s != nil {
+			if known, ok := s.module.returns.Load(s.objectAddress(pc)); ok {
+				after[i] = known.(bool)
+				continue
+			}
 		}
 		length := uint64(w.machine.desc.MaxInstruction)
 		buf := make([]byte, length)
@@ -179,6 +188,9 @@ func (w *walker) afterCall(ctx context.Context, pcs ...uint64) ([]bool, error) {
 	}
 	for k, i := range asked {
 		after[i] = answer.Classes[k] == sdk.AfterDirectCall || answer.Classes[k] == sdk.AfterIndirectCall
+		if s := w.segmentAt(pcs[i] - 1); s != nil && s.module.returned.Add(1) <= maxCachedRows {
+			s.module.returns.Store(s.objectAddress(pcs[i]), after[i])
+		}
 	}
 	return after, nil
 }

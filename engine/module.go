@@ -46,6 +46,10 @@ type module struct {
 	// in the target's memory. The processes of a recording share modules.
 	code func(address uint64, buf []byte) (int, error)
 
+	// returns says of addresses whether they follow a call; returned counts them.
+	returns  sync.Map
+	returned atomic.Int64
+
 	made *perfdata.JITFunction // that it is; nil: it is an object
 
 	mu       sync.Mutex

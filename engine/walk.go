@@ -44,6 +44,7 @@ type walker struct {
 	results   []Frame        // of the walk before, to be written over
 	segment   *moduleSegment // of the frame before; most frames stay in theirs
 	scratch   [8]byte
+	scan      []byte // what is searched for return addresses
 
 	// A walk that goes round meets its checkpoint again; the checkpoint moves
 	// to the newest frame whenever the count of frames has doubled.
