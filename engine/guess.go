@@ -66,7 +66,8 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 
 // byFramePointer applies the architecture's frame-pointer rule. It is believed
 // when the frame lies above the stack pointer and the return address follows a
-// call.
+// call, or is in code that a runtime made and nobody kept: runtimes have frame
+// pointers so that their stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	row := w.machine.desc.FramePointer
 	if row == nil {
@@ -82,10 +83,23 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		return nil, nil //nolint:nilerr // nor here
 	}
 	after, err := w.afterCall(ctx, caller.pc)
-	if err != nil || !after[0] {
+	if err != nil || !after[0] && !w.unkept(caller.pc-1) {
 		return nil, err
 	}
 	return caller, nil
+}
+
+// unkept says whether an address is in executable memory of no module whose bytes
+// are not in the target.
+func (w *walker) unkept(address uint64) bool {
+	if w.segmentAt(address) != nil {
+		return false
+	}
+	if _, executable := w.state.Mapped(address); !executable {
+		return false
+	}
+	n, _ := w.state.ReadMemory(locexpr.DefaultSpace, address, w.scratch[:1])
+	return n == 0
 }
 
 // byScan takes the first word of the stack that is a return address.
