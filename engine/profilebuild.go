@@ -23,7 +23,8 @@ type profileBuilder struct {
 	stops      map[Stopped]uint32
 	modules    map[placement]int32
 	frames     map[walkedFrame]uint32
-	keys       []walkedFrame // of out.Frames
+	trails     [trailCount]trail
+	recent     [1 << recentBits]recentFrame
 	places     []framePlace
 	tree       stackTree
 	kernel     *perfdata.Space // what it had mapped, and functions that it made, at last
@@ -86,11 +87,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 	b.kernel, b.made = w.kernel, w.made
 	for i := range w.samples {
 		s := &w.samples[i]
-		frames := w.frames[s.first : s.first+s.frames]
-		stack := uint32(0)
-		for j := len(frames) - 1; j >= 0; j-- {
-			stack = b.push(stack, &frames[j], s, w)
-		}
+		stack := b.stack(w, s)
 		b.out.Samples = append(b.out.Samples, ProfileSample{
 			Event: int32(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
 		})
@@ -135,33 +132,71 @@ func (b *profileBuilder) stop(s Stopped) uint32 {
 	return index
 }
 
-// push is the stack of a frame and its caller's stack.
-func (b *profileBuilder) push(caller uint32, f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
-	hash := f.hash(caller)
-	for slot := b.tree.first(hash); ; slot = b.tree.next(slot) {
-		stack := b.tree.slots[slot]
-		if stack == 0 {
-			break
-		}
-		if at := &b.out.Stacks[stack]; at.Caller == caller && b.keys[at.Frame] == *f {
-			return stack
-		}
+// A trail is a stack from its outermost frame on. The next sample of a thread has
+// most of it again.
+type trail struct {
+	frames []walkedFrame
+	stacks []uint32
+}
+
+// trailCount is how many trails are kept: of as many threads as run at a time.
+const trailCount = 16
+
+// stack is the stack of a sample.
+func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
+	frames := w.frames[s.first : s.first+s.frames]
+	p := &b.trails[uint(s.tid)%trailCount]
+	depth := 0
+	for last := len(frames) - 1; depth < len(p.frames) && depth <= last && p.frames[depth] == frames[last-depth]; {
+		stack = p.stacks[depth]
+		depth++
 	}
-	stack := uint32(len(b.out.Stacks))
-	b.out.Stacks = append(b.out.Stacks, ProfileStack{Caller: caller, Frame: b.frame(f, s, w)})
-	b.tree.insert(hash, stack)
+	p.frames, p.stacks = p.frames[:depth], p.stacks[:depth]
+	for i := len(frames) - 1 - depth; i >= 0; i-- {
+		f := &frames[i]
+		stack = b.push(ProfileStack{Caller: stack, Frame: b.frame(f, s, w)})
+		p.frames, p.stacks = append(p.frames, *f), append(p.stacks, stack)
+	}
+	return stack
+}
+
+// push is the index of a stack.
+func (b *profileBuilder) push(s ProfileStack) uint32 {
+	stack, slot := b.tree.find(s)
+	if stack == 0 {
+		stack = uint32(len(b.out.Stacks))
+		b.out.Stacks = append(b.out.Stacks, s)
+		b.tree.insert(slot, s, stack)
+	}
 	return stack
 }
 
 // frame is the index of a frame.
 func (b *profileBuilder) frame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
-	index, ok := b.frames[*f]
-	if ok {
-		return index
+	recent := &b.recent[f.pc*0x9e3779b97f4a7c15>>(64-recentBits)]
+	if recent.frame == *f && recent.known {
+		return recent.index
 	}
-	index = uint32(len(b.out.Frames))
+	index, ok := b.frames[*f]
+	if !ok {
+		index = b.addFrame(f, s, w)
+	}
+	*recent = recentFrame{*f, index, true}
+	return index
+}
+
+// A recentFrame is a frame that was met: most are met again soon.
+type recentFrame struct {
+	frame walkedFrame
+	index uint32
+	known bool
+}
+
+const recentBits = 11
+
+func (b *profileBuilder) addFrame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
+	index := uint32(len(b.out.Frames))
 	b.frames[*f] = index
-	b.keys = append(b.keys, *f)
 	place := framePlace{lookup: f.lookup()}
 	out := ProfileFrame{PC: f.pc, Exact: f.exact, FoundBy: allFound[f.found], Module: -1, ModuleOffset: f.offset}
 	switch f.code {
@@ -257,45 +292,42 @@ func (b *profileBuilder) profile() *Profile {
 	return p
 }
 
-// A stackTree is a hash table of stacks by caller and frame; 0 is an empty slot.
+// A stackTree is a hash table of stacks.
 type stackTree struct {
-	slots  []uint32
-	hashes []uint64
-	used   int
+	slots []stackSlot
+	used  int
 }
 
-func (t *stackTree) init() { t.grow(1 << 12) }
+type stackSlot struct {
+	key   ProfileStack
+	stack uint32 // 0: the slot is empty
+}
 
-func (t *stackTree) grow(n int) {
-	old, hashes := t.slots, t.hashes
-	t.slots, t.hashes, t.used = make([]uint32, n), make([]uint64, n), 0
-	for i, stack := range old {
-		if stack != 0 {
-			t.insert(hashes[i], stack)
+func (t *stackTree) init() { t.slots = make([]stackSlot, 1<<12) }
+
+// find returns the index of a stack, or 0 and the slot where it belongs.
+func (t *stackTree) find(s ProfileStack) (stack uint32, slot int) {
+	h := (uint64(s.Caller)<<32 | uint64(s.Frame)) * 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	for slot = int(h) & (len(t.slots) - 1); t.slots[slot].stack != 0; slot = (slot + 1) & (len(t.slots) - 1) {
+		if t.slots[slot].key == s {
+			return t.slots[slot].stack, slot
 		}
 	}
+	return 0, slot
 }
 
-func (t *stackTree) first(hash uint64) int { return int(hash >> 32 & uint64(len(t.slots)-1)) }
-func (t *stackTree) next(slot int) int     { return (slot + 1) & (len(t.slots) - 1) }
-
-func (t *stackTree) insert(hash uint64, stack uint32) {
-	if 2*t.used >= len(t.slots) {
-		t.grow(2 * len(t.slots))
+func (t *stackTree) insert(slot int, s ProfileStack, stack uint32) {
+	t.slots[slot] = stackSlot{s, stack}
+	if t.used++; 2*t.used < len(t.slots) {
+		return
 	}
-	slot := t.first(hash)
-	for t.slots[slot] != 0 {
-		slot = t.next(slot)
+	old := t.slots
+	t.slots = make([]stackSlot, 2*len(old))
+	for _, o := range old {
+		if o.stack != 0 {
+			_, at := t.find(o.key)
+			t.slots[at] = o
+		}
 	}
-	t.slots[slot], t.hashes[slot] = stack, hash
-	t.used++
-}
-
-// hash mixes what tells a frame with its caller from most others. The modules of
-// one address are told apart by the comparison.
-func (f *walkedFrame) hash(caller uint32) uint64 {
-	h := (f.pc ^ uint64(caller)<<40 ^ uint64(caller)>>24) * 0x9e3779b97f4a7c15
-	h ^= h >> 29
-	h = (h + uint64(caller)) * 0xbf58476d1ce4e5b9
-	return h ^ h>>31
 }
