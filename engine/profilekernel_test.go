@@ -86,7 +86,9 @@ func TestProfileNamesTheKernel(t *testing.T) {
 }
 
 // alias says whether two functions are at one address.
-func alias(a, b string) bool { return kernelAddresses[a] != "" && kernelAddresses[a] == kernelAddresses[b] }
+func alias(a, b string) bool {
+	return kernelAddresses[a] != "" && kernelAddresses[a] == kernelAddresses[b]
+}
 
 var kernelAddresses = map[string]string{}
 
