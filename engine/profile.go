@@ -20,6 +20,7 @@ type ProfileOptions struct {
 // with one of them is why its stack ends; the error is that there is no file, or
 // that it is no recording.
 func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
+	e.startPlugin(ctx, perfdata.Machine(path))
 	f, err := perfdata.Open(path)
 	if err != nil {
 		return nil, err

@@ -94,8 +94,7 @@ var machines = map[string]elf.Machine{
 	"ppc64": elf.EM_PPC64, "s390x": elf.EM_S390, "loongarch64": elf.EM_LOONGARCH, "i686": elf.EM_386, "armv7l": elf.EM_ARM,
 }
 
-// newRecording finds the architecture of a recording, and starts its plugin
-// while the first records are read.
+// newRecording finds the architecture of a recording.
 func (e *Engine) newRecording(f *perfdata.File) *recording {
 	r := &recording{
 		engine: e, file: f, finder: e.Finder(f.Path()),
@@ -119,6 +118,19 @@ func (e *Engine) newRecording(f *perfdata.File) *recording {
 	}
 	r.target = e.Attach(&Sample{Arch: r.arch})
 	return r
+}
+
+// startPlugin starts the plugin of a machine while other things are done. That it
+// cannot be started is said when it is needed.
+func (e *Engine) startPlugin(ctx context.Context, machine string) {
+	number, ok := machines[machine]
+	if !ok {
+		return
+	}
+	if a, err := e.plugins.ForMachine(uint16(number)); err == nil {
+		nothing := &view{target: newTarget(e, &Sample{})}
+		go func() { _, _ = a.BindThreads(ctx, nothing, &sdk.BindThreadsRequest{}) }()
+	}
 }
 
 // bind asks the plugin about the threads of the recording, which starts it.

@@ -33,6 +33,23 @@ func (s section) in(data []byte) (b []byte, whole bool) {
 
 // read reads the header, and goes over all records.
 func (f *File) read(data []byte) error {
+	if err := f.readStart(data); err != nil {
+		return err
+	}
+	f.scan(0)
+	f.unpack()
+	if n := f.attrs.lost; n > 0 {
+		f.problems.add("more than %d event ids; samples of the %d others have no event", maxIDs, n)
+	}
+	if len(f.attrs.list) > 1 && f.attrs.common.sampleID <= 0 {
+		f.problems.add("which event a sample is of cannot be told: %s", eventAmbiguous)
+	}
+	slices.SortStableFunc(f.runs, func(a, b run) int { return cmp.Compare(a.time, b.time) })
+	return nil
+}
+
+// readStart reads what comes before the records, and the features behind them.
+func (f *File) readStart(data []byte) error {
 	if len(data) < pipeHeader {
 		return fmt.Errorf("%w: %d bytes, expected %d at least", ErrNotPerfData, len(data), pipeHeader)
 	}
@@ -54,19 +71,8 @@ func (f *File) read(data []byte) error {
 	case len(data) < fileHeader:
 		return fmt.Errorf("%w: the file ends in its header of %d bytes", ErrNotPerfData, fileHeader)
 	default:
-		if err := f.readHeader(data); err != nil {
-			return err
-		}
+		return f.readHeader(data)
 	}
-	f.scan(0)
-	f.unpack()
-	if n := f.attrs.lost; n > 0 {
-		f.problems.add("more than %d event ids; samples of the %d others have no event", maxIDs, n)
-	}
-	if len(f.attrs.list) > 1 && f.attrs.common.sampleID <= 0 {
-		f.problems.add("which event a sample is of cannot be told: %s", eventAmbiguous)
-	}
-	slices.SortStableFunc(f.runs, func(a, b run) int { return cmp.Compare(a.time, b.time) })
 	return nil
 }
 

@@ -84,6 +84,21 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// Machine is what the header of a recording says of its architecture, as uname -m
+// does, without a look at its records; "" where it does not say it.
+func Machine(path string) string {
+	m, err := object.Map(path)
+	if err != nil {
+		return ""
+	}
+	defer m.Close()
+	f := &File{path: path}
+	if object.Guard(func() error { return f.readStart(m.Data()) }) != nil {
+		return ""
+	}
+	return f.features.Arch
+}
+
 func (f *File) open(data []byte) error {
 	f.counts = map[RecordType]uint64{}
 	err := object.Guard(func() error { return f.read(data) })
