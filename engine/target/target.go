@@ -4,6 +4,7 @@
 package target
 
 import (
+	"debug/elf"
 	"errors"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -105,6 +106,29 @@ type Segment struct {
 	Size       uint64
 	Start      uint64 // where Address is in the target
 	Executable bool
+}
+
+// HoldsCode says whether a segment is executable: as its code object says, and
+// where there is none, as far as anybody knows.
+func (s *Segment) HoldsCode(o *object.Object) bool {
+	if o == nil {
+		return true
+	}
+	if s.Section != "" {
+		section := o.Section(s.Section)
+		return section == nil || section.Flags&elf.SHF_EXECINSTR != 0
+	}
+	// Segments that share a page of the file both reach over it: the one of
+	// which most is here tells.
+	known, executable, most := false, false, uint64(0)
+	for _, p := range o.Segments() {
+		from, to := max(p.Address, s.Address), min(p.Address+p.MemSize, s.Address+s.Size)
+		if p.Address+p.MemSize < p.Address || from >= to || to-from <= most {
+			continue
+		}
+		known, executable, most = true, p.Executable(), to-from
+	}
+	return executable || !known
 }
 
 // Contains says whether address lies in an executable segment, and gives its

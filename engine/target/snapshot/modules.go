@@ -267,32 +267,9 @@ func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any))
 			problem("segments[%d] of %#x bytes at %#x reaches past the last address: it is left out", i, out.Size, out.Start)
 			continue
 		}
-		out.Executable = executable(m.Object, &out)
+		out.Executable = out.HoldsCode(m.Object)
 		m.Segments = append(m.Segments, out)
 	}
-}
-
-// executable says whether a segment holds code: as its code object says, and
-// where there is none, as far as anybody knows.
-func executable(o *object.Object, s *target.Segment) bool {
-	if o == nil {
-		return true
-	}
-	if s.Section != "" {
-		section := o.Section(s.Section)
-		return section == nil || section.Flags&elf.SHF_EXECINSTR != 0
-	}
-	// Segments that share a page of the file both reach over it: the one of
-	// which most is here tells.
-	known, executable, most := false, false, uint64(0)
-	for _, p := range o.Segments() {
-		from, to := max(p.Address, s.Address), min(p.Address+p.MemSize, s.Address+s.Size)
-		if p.Address+p.MemSize < p.Address || from >= to || to-from <= most {
-			continue
-		}
-		known, executable, most = true, p.Executable(), to-from
-	}
-	return executable || !known
 }
 
 // lowest is the first address of a module; those without any go last.
