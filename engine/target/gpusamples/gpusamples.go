@@ -23,7 +23,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -60,6 +62,7 @@ type File struct {
 	// Indices by ID; several where lines of one ID differ.
 	moduleIDs, launchIDs map[string]int32
 	places               []place
+	pids                 map[int]bool
 	kept, maxKept        int
 	problems             []string
 	silenced             int
@@ -120,6 +123,8 @@ type Sample struct {
 	// Launch is who launched the wave; nil where that is not told, or where no line
 	// describes it. It is valid until the next sample.
 	Launch *Launch
+	// LaunchIndex is that of Launch in File.Launches; -1 where it is not there.
+	LaunchIndex int
 }
 
 // Open maps a file and reads its modules and launches. The error of a file that
@@ -140,7 +145,8 @@ func Open(path string) (*File, error) {
 }
 
 func (f *File) open() error {
-	f.stacks, f.moduleIDs, f.launchIDs = map[string][]uint64{}, map[string]int32{}, map[string]int32{}
+	f.stacks, f.pids = map[string][]uint64{}, map[int]bool{}
+	f.moduleIDs, f.launchIDs = map[string]int32{}, map[string]int32{}
 	if err := object.Guard(f.index); err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -172,6 +178,9 @@ func (f *File) Modules() []Module { return f.modules }
 // Launches are in the order of the file. Those that stand in samples are not
 // among them.
 func (f *File) Launches() []Launch { return f.launches }
+
+// PIDs are the processes that launch, of lines and in samples, in order.
+func (f *File) PIDs() []int { return slices.Sorted(maps.Keys(f.pids)) }
 
 // Problems are what is wrong with the file, each a sentence that names the file,
 // the line, the member, and what was expected.
@@ -270,25 +279,25 @@ func (r *Reader) take() bool {
 		s.Offset, s.HasOffset = l.offset.value, true
 		s.Module, s.Problem = find(f.moduleIDs, l.module, "module")
 	}
-	s.Launch = r.launch(&l.launch)
+	s.Launch, s.LaunchIndex = r.launch(&l.launch)
 	return true
 }
 
 // launch is who launched a wave.
-func (r *Reader) launch(l *launchLine) *Launch {
+func (r *Reader) launch(l *launchLine) (launch *Launch, index int) {
 	if len(l.id) > 0 {
 		if i, ok := r.file.launchIDs[string(l.id)]; ok && i != several {
-			return &r.file.launches[i]
+			return &r.file.launches[i], int(i)
 		}
-		return nil
+		return nil, -1
 	}
 	if !l.pid.given {
-		return nil
+		return nil, -1
 	}
 	frames := append(r.inline.Frames[:0], l.frames...)
 	r.inline = l.launch()
 	r.inline.Frames = frames
-	return &r.inline
+	return &r.inline, -1
 }
 
 // find looks an ID up. Where no line describes it, or several do differently, it

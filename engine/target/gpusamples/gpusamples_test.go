@@ -88,6 +88,9 @@ func TestLinesOfEachKindAreRead(t *testing.T) {
 	if d := cmp.Diff([]Launch{launch}, f.Launches()); d != "" {
 		t.Errorf("launches (-want +got):\n%s", d)
 	}
+	if d := cmp.Diff([]int{10}, f.PIDs()); d != "" {
+		t.Errorf("processes (-want +got):\n%s", d)
+	}
 	events := []Event{{Name: "stalls", Samples: 1, Lanes: true}, {Name: DefaultEvent, Samples: 1}}
 	if d := cmp.Diff(events, f.Events(), cmpopts.IgnoreUnexported(Event{})); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
@@ -101,7 +104,7 @@ func TestLinesOfEachKindAreRead(t *testing.T) {
 			},
 			Launch: &launch,
 		},
-		{Line: 6, Event: 1, Module: 0, PC: 0x7f0000001004, Time: 1001, Weight: 1, Launch: &Launch{PID: 10, TID: 12}},
+		{Line: 6, Event: 1, Module: 0, PC: 0x7f0000001004, Time: 1001, Weight: 1, Launch: &Launch{PID: 10, TID: 12}, LaunchIndex: -1},
 	}
 	if d := cmp.Diff(samples, collect(t, f)); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
@@ -184,7 +187,7 @@ func TestABadLineCostsOnlyItself(t *testing.T) {
 			if len(problems) != 1 || !strings.Contains(problems[0], tt.want) || !strings.HasSuffix(problems[0], ": the line is left out") {
 				t.Errorf("problems %q, expected %q", problems, tt.want)
 			}
-			want := []Sample{{Line: 3, Module: -1, PC: 0x10, Weight: 5}}
+			want := []Sample{{Line: 3, Module: -1, PC: 0x10, Weight: 5, LaunchIndex: -1}}
 			if d := cmp.Diff(want, collect(t, f)); d != "" {
 				t.Errorf("samples (-want +got):\n%s", d)
 			}
@@ -231,10 +234,10 @@ func TestIDsOfSeveralMeanings(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", d)
 	}
 	want := []Sample{
-		{Line: 12, Module: -1, Problem: "several lines describe its module, not all alike", Offset: 0x10, HasOffset: true, Weight: 1},
-		{Line: 13, Module: 1, Offset: 0x10, HasOffset: true, Weight: 1, Launch: &Launch{PID: 1, TID: 1, Frames: []uint64{1}}},
-		{Line: 14, Module: -1, Problem: "no line describes its module", Offset: 0x10, HasOffset: true, Weight: 1},
-		{Line: 15, Module: -1, PC: 0x1010, Weight: 1},
+		{Line: 12, Module: -1, Problem: "several lines describe its module, not all alike", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
+		{Line: 13, Module: 1, Offset: 0x10, HasOffset: true, Weight: 1, Launch: &Launch{PID: 1, TID: 1, Frames: []uint64{1}}, LaunchIndex: 1},
+		{Line: 14, Module: -1, Problem: "no line describes its module", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
+		{Line: 15, Module: -1, PC: 0x1010, Weight: 1, LaunchIndex: -1},
 	}
 	if d := cmp.Diff(want, collect(t, f)); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
@@ -310,11 +313,11 @@ func TestListsAreBounded(t *testing.T) {
 {"record":"launch","id":3,"pid":1,"tid":1,"frames":["0x1"]}
 {"record":"module","id":1,"path":"/a","arch":"gpu"}
 `
-	f = &File{path: "test", data: []byte(header + lines), maxKept: 420}
+	f = &File{path: "test", data: []byte(header + lines), maxKept: 484}
 	if err := f.open(); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Launches()) != 2 || len(f.Modules()) != 0 || len(f.Problems()) != 2 || !strings.Contains(f.Problems()[1], "there are more than 420 bytes of modules and launches") {
+	if len(f.Launches()) != 2 || len(f.Modules()) != 0 || len(f.Problems()) != 2 || !strings.Contains(f.Problems()[1], "there are more than 484 bytes of modules and launches") {
 		t.Errorf("%d launches, %d modules, problems %q", len(f.Launches()), len(f.Modules()), f.Problems())
 	}
 }

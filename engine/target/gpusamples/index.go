@@ -140,6 +140,9 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 		f.stacks[string(key)] = frames
 	}
 	launch.Frames = frames
+	if !f.keepPID(launch.PID) {
+		return f.full()
+	}
 	f.launchIDs[string(l.id)] = int32(len(f.launches)) //nolint:gosec // bounded by keep
 	f.launches = append(f.launches, launch)
 	return nil
@@ -149,8 +152,20 @@ func sameLaunch(a, b *Launch) bool {
 	return a.PID == b.PID && a.TID == b.TID && a.Comm == b.Comm && a.Time == b.Time && a.HasTime == b.HasTime && slices.Equal(a.Frames, b.Frames)
 }
 
+// keepPID keeps the number of a process that launches.
+func (f *File) keepPID(pid int) bool {
+	if !f.pids[pid] && !f.keep(64) {
+		return false
+	}
+	f.pids[pid] = true
+	return true
+}
+
 // addSample counts a sample.
 func (f *File) addSample(l *sampleLine) error {
+	if l.launch.pid.given && !f.keepPID(int(l.launch.pid.value)) { //nolint:gosec // of 31 bits
+		return f.full()
+	}
 	i := f.eventOf(l)
 	if i < 0 {
 		if len(f.events) >= maxEvents {
