@@ -14,18 +14,29 @@ type ProfileOptions struct {
 	// Kallsyms is a file as /proc/kallsyms, which names the kernel's code; "":
 	// nothing does.
 	Kallsyms string
+	// GPUSamples are files of samples of accelerators, which join the profile
+	// (docs/gpu-samples.md).
+	GPUSamples []string
 }
 
-// Profile walks the stacks of all samples of a perf.data file. What went wrong
-// with one of them is why its stack ends; the error is that there is no file, or
-// that it is no recording.
+// Profile walks the stacks of all samples of a perf.data file, and joins samples
+// of accelerators to them. The path may be "" where there are such. What went
+// wrong with one of them is why its stack ends; the error is that there is no
+// file, or that it is no recording.
 func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
-	e.startPlugin(ctx, perfdata.Machine(path))
-	f, err := perfdata.Open(path)
+	gpu, err := openGPUSamples(o.GPUSamples)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = closeGPUSamples(gpu) }()
+	var f *perfdata.File
+	if path != "" || len(gpu) == 0 {
+		e.startPlugin(ctx, perfdata.Machine(path))
+		if f, err = perfdata.Open(path); err != nil {
+			return nil, err
+		}
+		defer f.Close()
+	}
 	kernel, err := openKernelNames(o.Kallsyms)
 	if err != nil {
 		return nil, err
@@ -33,7 +44,14 @@ func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*P
 	r := e.newRecording(f)
 	defer r.close()
 	b := newProfileBuilder(r)
-	if err := r.walkAll(ctx, o.Jobs, b.add); err != nil {
+	if f != nil {
+		if err := r.walkAll(ctx, o.Jobs, b.add); err != nil {
+			return nil, err
+		}
+	} else {
+		b.out.Path = gpu[0].Path()
+	}
+	if err := b.addGPUSamples(ctx, gpu); err != nil {
 		return nil, err
 	}
 	if !e.options.NoSymbols {
@@ -107,7 +125,9 @@ type ProfileFrame struct {
 	Kernel  bool // it is of the kernel's code
 	FoundBy FoundBy
 	Module  int32 // index of Modules; -1: PC is in none
-	PID     int   // of the process, where Module is -1 and Kernel is not set
+	// PID is that of the process, where Module is -1 and Kernel is not set; -1: not
+	// known.
+	PID int
 	// ModuleOffset is PC as an ELF virtual address of the module's object.
 	ModuleOffset uint64
 	// Symbols are the functions at PC, innermost first; empty where nothing is

@@ -54,10 +54,12 @@ func newProfileBuilder(r *recording) *profileBuilder {
 		threads:   map[ProfileThread]uint32{}, stops: map[Stopped]uint32{}, modules: map[placement]int32{},
 		frames: map[walkedFrame]uint32{},
 	}
-	b.out.Path = r.file.Path()
-	attrs := r.file.Attrs()
-	for i := range attrs {
-		b.out.Events = append(b.out.Events, profileEvent(&attrs[i], i))
+	if r.file != nil {
+		b.out.Path = r.file.Path()
+		attrs := r.file.Attrs()
+		for i := range attrs {
+			b.out.Events = append(b.out.Events, profileEvent(&attrs[i], i))
+		}
 	}
 	b.out.Stacks = []ProfileStack{{}}
 	b.tree.init()
@@ -202,6 +204,7 @@ func (b *profileBuilder) addFrame(f *walkedFrame, s *walkedSample, w *walkedBatc
 	switch f.code {
 	case moduleCode:
 		place.module = b.recording.target.moduleOf(uint64(f.owner))
+		out.ModuleOffset = place.module.offset(f.offset)
 		out.Module = b.module(placement{module: place.module, bias: f.pc - f.offset}, s.space, f)
 	case kernelCode:
 		out.Kernel = true
@@ -274,7 +277,10 @@ func (b *profileBuilder) kernelModule(f *walkedFrame, w *walkedBatch) int32 {
 func (b *profileBuilder) profile() *Profile {
 	r := b.recording
 	p := &b.out
-	p.Problems = append(p.Problems, r.file.Problems()...)
+	if r.file != nil {
+		p.Problems = append(p.Problems, r.file.Problems()...)
+		_, p.Lost = r.file.Lost()
+	}
 	slices.Sort(r.problems)
 	p.Problems = append(p.Problems, r.problems...)
 	if b.damaged > 0 {
@@ -283,7 +289,6 @@ func (b *profileBuilder) profile() *Profile {
 	if m := r.target.machines[r.arch]; m != nil {
 		p.Problems = append(p.Problems, m.arch.Problems()...)
 	}
-	_, p.Lost = r.file.Lost()
 	for placed, index := range b.modules {
 		if placed.module != nil {
 			p.Modules[index].ModuleInfo = placed.module.info()

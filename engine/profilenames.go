@@ -73,6 +73,9 @@ func (b *profileBuilder) name(jobs int, kernel *kallsyms.Table) {
 
 // nameMade names code of no module by what its runtime wrote.
 func (b *profileBuilder) nameMade(f *ProfileFrame, lookup uint64) {
+	if f.PID < 0 {
+		return
+	}
 	m := b.recording.perfMap(f.PID)
 	if m == nil {
 		return

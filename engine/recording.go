@@ -26,7 +26,7 @@ import (
 // it is said by the process' codeSpace.
 type recording struct {
 	engine *Engine
-	file   *perfdata.File
+	file   *perfdata.File // nil: there are samples of accelerators only
 	target *Target
 	arch   string // of its threads
 	// set are the registers of its samples; nil where there is no architecture.
@@ -97,10 +97,15 @@ var machines = map[string]elf.Machine{
 // newRecording finds the architecture of a recording.
 func (e *Engine) newRecording(f *perfdata.File) *recording {
 	r := &recording{
-		engine: e, file: f, finder: e.Finder(f.Path()),
+		engine: e, file: f,
 		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*module{},
 		dumps: map[string]*jitDump{}, maps: map[int]*perfdata.PerfMap{},
 	}
+	if f == nil {
+		r.target = e.Attach(&Sample{})
+		return r
+	}
+	r.finder = e.Finder(f.Path())
 	name := f.Features().Arch
 	if name == "" {
 		name = hostMachine()
