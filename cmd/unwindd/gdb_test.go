@@ -65,6 +65,9 @@ func TestStackEqualsGDB(t *testing.T) {
 		{"gosubject", "wait", "", true},
 	} {
 		t.Run(strings.Join([]string{c.subject, c.mode, c.threads}, "-"), func(t *testing.T) {
+			if c.mode != "segv" || c.threads != "8" {
+				long(t)
+			}
 			exe := build(t, c.subject)
 			args := strings.Fields(c.mode + " " + c.threads)
 			var core string

@@ -129,6 +129,7 @@ func takeRegisters(threads []report.Thread) (all []map[string]string) {
 // have no call frame information but SFrame. A register may be unknown where
 // .eh_frame knows it, and nothing may be another.
 func TestStacksBySFrameEqualThoseByEHFrame(t *testing.T) {
+	long(t)
 	exe := build(t, "sframe")
 	for name, core := range map[string]string{"crash": crashCore(t, exe, "crash"), "wait": liveCore(t, exe, "wait")} {
 		want := stackJSON(t, core, "--registers")

@@ -52,6 +52,7 @@ func threadPCs(out []byte) map[string][]string {
 }
 
 func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
+	long(t)
 	for _, c := range []struct {
 		subject, args string
 		live          bool // of the process, else of its core
@@ -293,6 +294,7 @@ func lanes(first, n uint32) string {
 }
 
 func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
+	long(t)
 	need(t, "python3")
 	const wave = "Last stopped for thread 7 (AMDGPU Wave 1:2:1:1 (0,0,0)/0).\n\tUsing the running image of child AMDGPU Wave 1:2:1:1 (0,0,0)/0.\nProgram stopped at 0x7ffff608e3bc.\n"
 	signal := func(name string) string {
@@ -365,6 +367,7 @@ func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
 
 // Why a thread of a CPU stopped, by gdb itself.
 func TestWhyAThreadStoppedInGDBComesIntoSnapshots(t *testing.T) {
+	long(t)
 	exe := build(t, "mtcore")
 	for _, c := range []struct {
 		args string
