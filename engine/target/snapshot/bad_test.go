@@ -49,6 +49,15 @@ func TestWhatIsNoSnapshotIsSaidToBeWhatItIs(t *testing.T) {
 	}
 }
 
+// slow leaves megabytes that one goroutine reads out of -short, which is how the
+// race detector runs.
+func slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds, and ten times as long under the race detector")
+	}
+}
+
 func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"nothing", ``, "offset 0x0: the text ends, expected an object"},
@@ -90,6 +99,9 @@ func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 		{"many segments of several", `{"format_version":1,"modules":[` + strings.Repeat(`{"segments":[`+strings.Repeat(`{},`, maxSegments/4)+`{}]},`, 4) + `{}]}`, "the modules have more than 262144 segments"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if len(tt.text) > 2<<20 {
+				slow(t)
+			}
 			s, err := Open(write(t, archiveOf(t, file{documentName, []byte(tt.text), false})), options())
 			if err == nil {
 				s.Close()
@@ -304,6 +316,7 @@ func TestMembersThatLieAreErrorsWhenTheyAreRead(t *testing.T) {
 func TestBombsAreRefused(t *testing.T) {
 	bomb := func(name string, size int) file { return file{name, make([]byte, size), false} }
 	t.Run("beyond what the file makes believable", func(t *testing.T) {
+		slow(t)
 		const each = 24 << 20
 		var files []file
 		var pieces []any
@@ -373,9 +386,7 @@ func TestBombsAreRefused(t *testing.T) {
 // A million waves are within the bounds of a snapshot. What a quarter of them
 // costs is measured.
 func TestManyWavesAreReadInBoundedTimeAndMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	slow(t)
 	const count = 1 << 18
 	var text bytes.Buffer
 	text.WriteString(`{"format_version":1,"threads":[`)
