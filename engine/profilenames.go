@@ -96,6 +96,11 @@ func (b *profileBuilder) nameKernel(f *ProfileFrame, lookup uint64, names *kalls
 	}
 	moved, known := b.kernelMoved(names)
 	s, ok := names.Find(lookup - moved)
+	if at, found := names.Find(f.PC - moved); found && at.Start == f.PC-moved {
+		// Before a function of the kernel there is padding, and no call: it was
+		// interrupted at its first instruction.
+		s, ok = at, true
+	}
 	if !ok || !known || moved != 0 && s.Module != "" {
 		return // modules are loaded where there is room
 	}
