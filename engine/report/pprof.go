@@ -1,0 +1,269 @@
+package report
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// WritePprof writes the profile in pprof's form, compressed by gzip.
+func (r *Profile) WritePprof(w io.Writer) error {
+	p := r.pprof()
+	if err := p.CheckValid(); err != nil {
+		return err
+	}
+	return p.Write(w)
+}
+
+// pprof is the profile in the form of profile.proto: a sample type for every
+// event, and one more for the active lanes of waves. Samples with equal stacks
+// of one thread are one. An address that is not exact is that of the byte before
+// a return address, which is in the call, as profile.proto has it.
+func (r *Profile) pprof() *profile.Profile {
+	b := &pprofBuilder{
+		r: r, out: &profile.Profile{},
+		mappings:  make([]*profile.Mapping, len(r.p.Modules)),
+		functions: map[profile.Function]*profile.Function{},
+		locations: map[string]*profile.Location{},
+		byFrame:   make([]*profile.Location, len(r.p.Frames)),
+		stacks:    map[pprofStack]uint32{},
+		canonical: make([]uint32, len(r.p.Stacks)),
+		samples:   map[pprofSample]*profile.Sample{},
+	}
+	for i := range r.values {
+		v := &r.values[i]
+		b.out.SampleType = append(b.out.SampleType, &profile.ValueType{Type: v.name, Unit: v.unit})
+	}
+	if len(r.values) > 0 {
+		b.out.DefaultSampleType = r.values[0].name
+	}
+	// Waves may be sampled by a clock of their own.
+	first, last := uint64(math.MaxUint64), uint64(0)
+	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.waves(v.event) })
+	for i := range r.p.Samples {
+		s := &r.p.Samples[i]
+		if !r.asked(s) {
+			continue
+		}
+		if !timed || !r.waves(s.Event) {
+			first, last = min(first, s.Time), max(last, s.Time)
+		}
+		b.sample(s)
+	}
+	if first < last {
+		b.out.DurationNanos = int64(min(last-first, math.MaxInt64))
+	}
+	b.period()
+	b.mainFirst()
+	return b.out
+}
+
+type pprofBuilder struct {
+	r         *Profile
+	out       *profile.Profile
+	mappings  []*profile.Mapping // by module
+	functions map[profile.Function]*profile.Function
+	locations map[string]*profile.Location
+	byFrame   []*profile.Location
+	// stacks number stacks of locations from 1 on, canonical are those numbers of
+	// the profile's stacks: frames that differ in how they were found are one
+	// location.
+	stacks    map[pprofStack]uint32
+	canonical []uint32
+	samples   map[pprofSample]*profile.Sample
+}
+
+type pprofStack struct {
+	caller   uint32
+	location uint64
+}
+
+type pprofSample struct{ stack, thread uint32 }
+
+func (b *pprofBuilder) sample(s *engine.ProfileSample) {
+	key := pprofSample{b.stack(s.Stack), s.Thread}
+	out := b.samples[key]
+	if out == nil {
+		out = &profile.Sample{Value: make([]int64, len(b.r.values))}
+		for n := s.Stack; n != 0; n = b.r.p.Stacks[n].Caller {
+			out.Location = append(out.Location, b.location(b.r.p.Stacks[n].Frame))
+		}
+		b.label(out, &b.r.p.Threads[s.Thread])
+		b.samples[key] = out
+		b.out.Sample = append(b.out.Sample, out)
+	}
+	for i := range b.r.values {
+		out.Value[i] = int64(min(add(uint64(out.Value[i]), b.r.values[i].of(s)), math.MaxInt64))
+	}
+}
+
+// label says which thread a sample is of, by the labels of perf_data_converter.
+func (b *pprofBuilder) label(s *profile.Sample, t *engine.ProfileThread) {
+	number := func(name string, n int) {
+		if n >= 0 {
+			if s.NumLabel == nil {
+				s.NumLabel = map[string][]int64{}
+			}
+			s.NumLabel[name] = []int64{int64(n)}
+		}
+	}
+	number("pid", t.PID)
+	number("tid", t.TID)
+	if t.Comm != "" {
+		s.Label = map[string][]string{"comm": {oneLine(t.Comm)}}
+	}
+}
+
+// stack is the number of a stack of locations.
+func (b *pprofBuilder) stack(n uint32) uint32 {
+	var todo []uint32
+	for ; n != 0 && b.canonical[n] == 0; n = b.r.p.Stacks[n].Caller {
+		todo = append(todo, n)
+	}
+	at := b.canonical[n]
+	for i := len(todo) - 1; i >= 0; i-- {
+		key := pprofStack{at, b.location(b.r.p.Stacks[todo[i]].Frame).ID}
+		next, ok := b.stacks[key]
+		if !ok {
+			next = uint32(len(b.stacks)) + 1
+			b.stacks[key] = next
+		}
+		b.canonical[todo[i]] = next
+		at = next
+	}
+	return at
+}
+
+func (b *pprofBuilder) location(frame uint32) *profile.Location {
+	if l := b.byFrame[frame]; l != nil {
+		return l
+	}
+	f := &b.r.p.Frames[frame]
+	l := &profile.Location{Address: f.PC, Mapping: b.mapping(f.Module)}
+	if !f.Exact && f.PC > 0 {
+		l.Address--
+	}
+	key := binary.LittleEndian.AppendUint64(nil, l.Address)
+	key = binary.LittleEndian.AppendUint32(key, uint32(f.Module))
+	for i := range f.Symbols {
+		s := &f.Symbols[i]
+		name := oneLine(s.Function)
+		if name == "" {
+			continue
+		}
+		fn := profile.Function{Name: name, SystemName: oneLine(s.LinkageName), Filename: oneLine(s.File)}
+		if fn.SystemName == "" {
+			fn.SystemName = name
+		}
+		// profile.proto has one file for a function and its lines.
+		if s.StartFile == s.File {
+			fn.StartLine = int64(s.StartLine)
+		}
+		line := profile.Line{Function: b.function(fn), Line: int64(s.Line), Column: int64(s.Column)}
+		l.Line = append(l.Line, line)
+		for _, n := range []uint64{line.Function.ID, uint64(s.Line), uint64(s.Column)} {
+			key = binary.LittleEndian.AppendUint64(key, n)
+		}
+		if m := l.Mapping; m != nil {
+			m.HasFunctions = true
+			m.HasFilenames = m.HasFilenames || s.File != ""
+			m.HasLineNumbers = m.HasLineNumbers || s.Line > 0
+			m.HasInlineFrames = m.HasInlineFrames || s.Inlined
+		}
+	}
+	if same := b.locations[string(key)]; same != nil {
+		l = same
+	} else {
+		l.ID = uint64(len(b.out.Location)) + 1
+		b.out.Location = append(b.out.Location, l)
+		b.locations[string(key)] = l
+	}
+	b.byFrame[frame] = l
+	return l
+}
+
+func (b *pprofBuilder) function(f profile.Function) *profile.Function {
+	key := f
+	if same := b.functions[key]; same != nil {
+		return same
+	}
+	f.ID = uint64(len(b.out.Function)) + 1
+	b.functions[key] = &f
+	b.out.Function = append(b.out.Function, &f)
+	return &f
+}
+
+func (b *pprofBuilder) mapping(module int32) *profile.Mapping {
+	if module < 0 {
+		return nil
+	}
+	m := b.mappings[module]
+	if m == nil {
+		of := &b.r.p.Modules[module]
+		m = &profile.Mapping{
+			ID: uint64(len(b.out.Mapping)) + 1, Start: of.Start, Limit: of.End, Offset: of.Offset,
+			File: oneLine(of.Path), BuildID: hex.EncodeToString(of.BuildID),
+		}
+		b.mappings[module] = m
+		b.out.Mapping = append(b.out.Mapping, m)
+	}
+	return m
+}
+
+// mainFirst puts the main executable before the other mappings, as profile.proto
+// wants it: of the files that are no libraries the one that most frames are of.
+func (b *pprofBuilder) mainFirst() {
+	frames := map[*profile.Mapping]int{}
+	for _, s := range b.out.Sample {
+		for _, l := range s.Location {
+			frames[l.Mapping]++
+		}
+	}
+	main := 0
+	for i, m := range b.out.Mapping {
+		switch name := path.Base(m.File); {
+		case strings.HasPrefix(name, "["), strings.HasSuffix(name, ".so"), strings.Contains(name, ".so."):
+			frames[m] = 0
+		case frames[m] > frames[b.out.Mapping[main]]:
+			main = i
+		}
+	}
+	if main > 0 {
+		m := b.out.Mapping[main]
+		b.out.Mapping = slices.Insert(slices.Delete(b.out.Mapping, main, main+1), 0, m)
+	}
+	for i, m := range b.out.Mapping {
+		m.ID = uint64(i) + 1
+	}
+}
+
+// period says what a sample of the first event stands for, where that is the same
+// for all.
+func (b *pprofBuilder) period() {
+	if len(b.r.values) == 0 {
+		return
+	}
+	v, period := &b.r.values[0], uint64(0)
+	for i := range b.r.p.Samples {
+		s := &b.r.p.Samples[i]
+		switch {
+		case s.Event != v.event:
+		case period != 0 && s.Weight != period:
+			return
+		default:
+			period = s.Weight
+		}
+	}
+	if period > 0 && period <= math.MaxInt64 {
+		b.out.PeriodType = &profile.ValueType{Type: v.name, Unit: v.unit}
+		b.out.Period = int64(period)
+	}
+}

@@ -1,0 +1,235 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// A Profile is the profile of a recording, or of some of its events, as it is
+// written: WriteText, WriteJSON, WritePprof, WriteFolded, WriteSpeedscope.
+// Equal profiles give equal bytes.
+type Profile struct {
+	p      *engine.Profile
+	values []profileValue
+	// valueOf is the value that an event's weights are in, by event, from event -1
+	// on; -1: the event was not asked for.
+	valueOf []int
+
+	functions  []profileFunction
+	functionOf [][]int32 // by frame: indices of functions, innermost first, at least one
+}
+
+// A profileValue is a number that samples have: the weight of an event, or how
+// many lanes were active in its samples.
+type profileValue struct {
+	name, unit string
+	event      int32
+	lanes      bool
+}
+
+// unknownEvent names samples whose event is not known.
+const unknownEvent = "unknown"
+
+// activeLanes is added to the name of an event of waves.
+const activeLanes = ":active-lanes"
+
+// NewProfile prepares to write a profile: all of it, or of the events named.
+func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
+	r := &Profile{p: p, valueOf: make([]int, len(p.Events)+1)}
+	var names []string
+	for i := range r.valueOf {
+		r.valueOf[i] = -1
+		if name := r.eventName(int32(i) - 1); name != "" {
+			names = append(names, name)
+		}
+	}
+	for _, name := range events {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("%s: no event %s, expected one of: %s", p.Path, name, strings.Join(names, ", "))
+		}
+	}
+	// An unknown event comes behind the others.
+	for i := range r.valueOf {
+		event := int32(i)
+		if i == len(p.Events) {
+			event = -1
+		}
+		name := r.eventName(event)
+		if name == "" || len(events) > 0 && !slices.Contains(events, name) {
+			continue
+		}
+		r.valueOf[event+1] = len(r.values)
+		v := profileValue{name: name, unit: "count", event: event}
+		if event >= 0 {
+			v.unit = p.Events[event].Unit
+		}
+		r.values = append(r.values, v)
+		if r.waves(event) {
+			r.values = append(r.values, profileValue{name: name + activeLanes, unit: "count", event: event, lanes: true})
+		}
+	}
+	r.nameFunctions()
+	return r, nil
+}
+
+// Events are the names of the events that the profile is of.
+func (r *Profile) Events() []string {
+	var names []string
+	for _, v := range r.values {
+		if !v.lanes {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+// eventName is the name of an event, which no other has. It is "" of the unknown
+// one where all are known.
+func (r *Profile) eventName(event int32) string {
+	if event < 0 {
+		for i := range r.p.Samples {
+			if r.p.Samples[i].Event < 0 {
+				return unknownEvent
+			}
+		}
+		return ""
+	}
+	name := oneLine(r.p.Events[event].Name)
+	same := 1
+	for _, e := range r.p.Events[:event] {
+		if oneLine(e.Name) == name {
+			same++
+		}
+	}
+	if same > 1 || name == "" || name == unknownEvent {
+		name += fmt.Sprintf("#%d", same)
+	}
+	return name
+}
+
+// waves says whether an event is of waves.
+func (r *Profile) waves(event int32) bool { return event >= 0 && r.p.Events[event].Lanes }
+
+// asked says whether a sample is of an event that was asked for.
+func (r *Profile) asked(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
+
+// of is what a sample has of a value.
+func (v *profileValue) of(s *engine.ProfileSample) uint64 {
+	switch {
+	case s.Event != v.event:
+		return 0
+	case v.lanes:
+		return uint64(s.ActiveLanes)
+	}
+	return s.Weight
+}
+
+// add adds without wrapping around.
+func add(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// A profileFunction is a function as a profile counts it. Where nothing is known
+// of an address, it stands for that address.
+type profileFunction struct {
+	name   string
+	module string // the module's path; "" for none
+	file   string // where it is declared, else where its code is from; "": unknown
+	line   int    // where it is declared; 0: unknown
+	kernel bool
+	known  bool // it has a name of its own
+}
+
+// nameFunctions finds the functions of all frames.
+func (r *Profile) nameFunctions() {
+	index := map[profileFunction]int32{}
+	list := make([]int32, 0, len(r.p.Frames)) // one array for all
+	ends := make([]int, 0, len(r.p.Frames))
+	intern := func(f profileFunction) {
+		i, ok := index[f]
+		if !ok {
+			i = int32(len(r.functions))
+			index[f] = i
+			r.functions = append(r.functions, f)
+		}
+		list = append(list, i)
+	}
+	for i := range r.p.Frames {
+		f := &r.p.Frames[i]
+		base := profileFunction{kernel: f.Kernel}
+		if f.Module >= 0 {
+			base.module = oneLine(r.p.Modules[f.Module].Path)
+		}
+		if len(f.Symbols) == 0 {
+			base.name = unknownName(f, base.module)
+			intern(base)
+		}
+		for j := range f.Symbols {
+			s := &f.Symbols[j]
+			fn := base
+			fn.name, fn.known = oneLine(s.Function), s.Function != ""
+			if !fn.known {
+				fn.name = unknownName(f, base.module)
+			}
+			if s.StartFile != "" {
+				fn.file, fn.line = oneLine(s.StartFile), s.StartLine
+			} else {
+				fn.file = oneLine(s.File)
+			}
+			intern(fn)
+		}
+		ends = append(ends, len(list))
+	}
+	r.functionOf = make([][]int32, len(ends))
+	start := 0
+	for i, end := range ends {
+		r.functionOf[i] = list[start:end:end]
+		start = end
+	}
+}
+
+// unknownName names a frame by its address in its module.
+func unknownName(f *engine.ProfileFrame, module string) string {
+	switch {
+	case f.Module < 0 && f.Kernel:
+		return fmt.Sprintf("[kernel]+0x%x", f.PC)
+	case f.Module < 0:
+		return "[unknown]"
+	}
+	name := path.Base(module)
+	if !strings.HasPrefix(name, "[") {
+		name = "[" + name + "]"
+	}
+	return fmt.Sprintf("%s+0x%x", name, f.ModuleOffset)
+}
+
+// oneLine is text without what would leave its line: a name may be any bytes.
+func oneLine(s string) string {
+	clean := true
+	for i := 0; i < len(s) && clean; i++ {
+		clean = s[i] >= ' ' && s[i] < 0x7f
+	}
+	if clean {
+		return s
+	}
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '?'
+		}
+		return c
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// comm is the name of a sample's thread.
+func (r *Profile) comm(s *engine.ProfileSample) string {
+	return oneLine(r.p.Threads[s.Thread].Comm)
+}

@@ -1,0 +1,738 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/pprof/profile"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// recording makes profiles by hand.
+type recording struct {
+	engine.Profile
+	stacks map[engine.ProfileStack]uint32
+}
+
+func newRecording(events ...engine.ProfileEvent) *recording {
+	return &recording{
+		Profile: engine.Profile{Path: "perf.data", Events: events, Stacks: make([]engine.ProfileStack, 1)},
+		stacks:  map[engine.ProfileStack]uint32{},
+	}
+}
+
+func (r *recording) module(path string, start, end uint64) int32 {
+	r.Modules = append(r.Modules, engine.ProfileModule{
+		Module: &target.Module{ID: 40 + len(r.Modules), Path: path, Arch: "x86_64"}, Start: start, End: end,
+		Kernel: strings.HasPrefix(path, "[kernel"),
+	})
+	return int32(len(r.Modules) - 1)
+}
+
+func (r *recording) frame(f engine.ProfileFrame) uint32 {
+	if f.FoundBy == "" {
+		f.FoundBy = engine.ByCFI
+	}
+	r.Frames = append(r.Frames, f)
+	return uint32(len(r.Frames) - 1)
+}
+
+func (r *recording) stop(reason engine.StopReason, detail string) uint32 {
+	s := engine.Stopped{Reason: reason, Detail: detail}
+	if i := slices.Index(r.Stops, s); i >= 0 {
+		return uint32(i)
+	}
+	r.Stops = append(r.Stops, s)
+	return uint32(len(r.Stops) - 1)
+}
+
+func (r *recording) thread(pid, tid int, comm string) uint32 {
+	t := engine.ProfileThread{PID: pid, TID: tid, Comm: comm}
+	if i := slices.Index(r.Threads, t); i >= 0 {
+		return uint32(i)
+	}
+	r.Threads = append(r.Threads, t)
+	return uint32(len(r.Threads) - 1)
+}
+
+// stack is the stack of frames, outermost first.
+func (r *recording) stack(frames ...uint32) uint32 {
+	var at uint32
+	for _, f := range frames {
+		key := engine.ProfileStack{Caller: at, Frame: f}
+		next, ok := r.stacks[key]
+		if !ok {
+			next = uint32(len(r.Stacks))
+			r.stacks[key] = next
+			r.Stacks = append(r.Stacks, key)
+		}
+		at = next
+	}
+	return at
+}
+
+func (r *recording) sample(s engine.ProfileSample) {
+	s.Time = 1e9 + uint64(len(r.Samples))*1e6
+	r.Samples = append(r.Samples, s)
+}
+
+func (r *recording) view(t testing.TB, events ...string) *Profile {
+	t.Helper()
+	p, err := NewProfile(&r.Profile, events...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// workday is a recording that has one of everything.
+func workday() *recording {
+	r := newRecording(
+		engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
+		engine.ProfileEvent{Name: "page-faults", Unit: "count"},
+		engine.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true},
+	)
+	work := r.module("/opt/work", 0x400000, 0x402000)
+	r.Modules[work].BuildID = []byte{0xab, 0xcd}
+	libc := r.module("/usr/lib/libc.so.6", 0x7f0000, 0x7f8000)
+	r.Modules[libc].Problems = []string{"not found"}
+	kernel := r.module("[kernel.kallsyms]", 0xffffffff81000000, 0xffffffff82000000)
+	r.Modules[kernel].BuildID = []byte{0x12}
+	gpu := r.module("grade.co", 0x100000, 0x101000)
+
+	sym := func(name, linkage string, line, start int) symbol.Frame {
+		return symbol.Frame{Function: name, LinkageName: linkage, File: "/src/work.cc", Line: line,
+			StartFile: "/src/work.cc", StartLine: start}
+	}
+	physical := func(s symbol.Frame, start uint64) symbol.Frame { s.Start, s.HasStart = start, true; return s }
+	inlined := func(s symbol.Frame) symbol.Frame { s.Inlined = true; return s }
+
+	start := r.frame(engine.ProfileFrame{PC: 0x400105, Module: work, ModuleOffset: 0x105,
+		Symbols: []symbol.Frame{physical(symbol.Frame{Function: "_start"}, 0x100)}})
+	main := r.frame(engine.ProfileFrame{PC: 0x400210, Module: work, ModuleOffset: 0x210,
+		Symbols: []symbol.Frame{physical(sym("main", "", 40, 38), 0x200)}})
+	spin := r.frame(engine.ProfileFrame{PC: 0x400310, Module: work, ModuleOffset: 0x310,
+		Symbols: []symbol.Frame{
+			inlined(sym("std::min<int>(int, int)", "_ZSt3minIiEii", 7, 5)),
+			physical(sym("spin(int)", "_Z4spini", 22, 20), 0x300),
+		}})
+	deep := r.frame(engine.ProfileFrame{PC: 0x400420, Module: work, ModuleOffset: 0x420,
+		Symbols: []symbol.Frame{physical(sym("deep(int; odd\nname)", "_Z4deepi", 13, 11), 0x400)}})
+	leaf := r.frame(engine.ProfileFrame{PC: 0x400430, Exact: true, FoundBy: engine.ByContext, Module: work, ModuleOffset: 0x430,
+		Symbols: []symbol.Frame{physical(sym("deep(int; odd\nname)", "_Z4deepi", 14, 11), 0x400)}})
+	unnamed := r.frame(engine.ProfileFrame{PC: 0x7f1234, Exact: true, FoundBy: engine.ByContext, Module: libc, ModuleOffset: 0x1234})
+	scanned := r.frame(engine.ProfileFrame{PC: 0x400210, FoundBy: engine.ByScan, Module: work, ModuleOffset: 0x210,
+		Symbols: r.Frames[main].Symbols})
+	nowhere := r.frame(engine.ProfileFrame{PC: 0x66, Exact: true, FoundBy: engine.ByContext, Module: -1})
+	fault := r.frame(engine.ProfileFrame{PC: 0xffffffff81000010, Exact: true, FoundBy: "callchain", Kernel: true, Module: kernel,
+		ModuleOffset: 0xffffffff81000010, Symbols: []symbol.Frame{{Function: "clear_page"}}})
+	entry := r.frame(engine.ProfileFrame{PC: 0xffffffff81000100, FoundBy: "callchain", Kernel: true, Module: kernel,
+		ModuleOffset: 0xffffffff81000100})
+	grade := r.frame(engine.ProfileFrame{PC: 0x100040, Exact: true, FoundBy: engine.ByContext, Module: gpu, ModuleOffset: 0x40,
+		Symbols: []symbol.Frame{{Function: "grade"}}})
+
+	first, second := r.thread(10, 10, "work"), r.thread(10, 11, "worker <1>")
+	other := r.thread(20, 20, "odd;\x1bname")
+	nobody := r.thread(-1, -1, "")
+	outermost := r.stop(engine.StopOutermost, "the return address is undefined")
+	cut := r.stop(engine.StopEndOfStack, "the recorded stack ends at 0x7ff0")
+	lostModule := r.stop(engine.StopNoModule, "0x66 is in no code object")
+	launched := r.stop(engine.StopOutermost, "")
+
+	clock := func(thread, stop uint32, frames ...uint32) {
+		r.sample(engine.ProfileSample{Event: 0, Thread: thread, Stack: r.stack(frames...), Stop: stop, Weight: 1e6})
+	}
+	clock(first, outermost, start, main, spin, deep, deep, leaf)
+	clock(first, outermost, start, main, spin, deep, leaf)
+	clock(first, outermost, start, main, spin, deep, leaf)
+	clock(first, outermost, start, main, unnamed)
+	clock(second, outermost, start, main, spin, deep, leaf)
+	clock(second, cut, spin, deep, leaf)
+	clock(first, outermost, start, scanned, unnamed)
+	clock(other, lostModule, nowhere)
+	clock(other, r.stop(engine.StopNoRow, "no registers"))
+	r.sample(engine.ProfileSample{Event: 1, Thread: first, Stack: r.stack(start, main, entry, fault), Stop: outermost, Weight: 3})
+	r.sample(engine.ProfileSample{Event: 1, Thread: first, Stack: r.stack(start, main, entry, fault), Stop: outermost, Weight: 4})
+	r.sample(engine.ProfileSample{Event: 2, Thread: first, Stack: r.stack(start, main, grade), Stop: launched, Weight: 1, ActiveLanes: 48})
+	r.sample(engine.ProfileSample{Event: 2, Thread: nobody, Stack: r.stack(grade), Stop: launched, Weight: 1, ActiveLanes: 16})
+	r.sample(engine.ProfileSample{Event: -1, Thread: second, Stack: r.stack(start, main), Stop: outermost, Weight: 1})
+	r.Problems = []string{"perf.data: cut at 4096 bytes"}
+	r.Lost = 2
+	return r
+}
+
+func TestFoldedStacksAreThoseOfOneEventInTheOrderOfTheirBytes(t *testing.T) {
+	p := workday().view(t)
+	for event, want := range map[string]string{
+		"cpu-clock": `odd:?name 1000000
+odd:?name;[unknown] 1000000
+work;_start;main;[libc.so.6]+0x1234 2000000
+work;_start;main;spin(int);std::min<int>(int, int);deep(int: odd?name);deep(int: odd?name) 2000000
+work;_start;main;spin(int);std::min<int>(int, int);deep(int: odd?name);deep(int: odd?name);deep(int: odd?name) 1000000
+worker <1>;_start;main;spin(int);std::min<int>(int, int);deep(int: odd?name);deep(int: odd?name) 1000000
+worker <1>;spin(int);std::min<int>(int, int);deep(int: odd?name);deep(int: odd?name) 1000000
+`,
+		"page-faults":                  "work;_start;main;[kernel.kallsyms]+0xffffffff81000100_[k];clear_page_[k] 7\n",
+		"gpu-pc-sampling":              "[unknown];grade 1\nwork;_start;main;grade 1\n",
+		"gpu-pc-sampling:active-lanes": "[unknown];grade 16\nwork;_start;main;grade 48\n",
+		"unknown":                      "worker <1>;_start;main 1\n",
+	} {
+		var b strings.Builder
+		if err := p.WriteFolded(&b, event); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", event, diff)
+		}
+	}
+	if err := p.WriteFolded(io.Discard, "cycles"); err == nil {
+		t.Error("an event that is not there was written")
+	}
+}
+
+func TestFoldedLinesOfAnyNamesAreSorted(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
+	var frames []uint32
+	for _, name := range []string{"a", "a 1", "a;", "a-b", "a:b", "b", "a 1;", "ab", "é", "a\xff"} {
+		frames = append(frames, r.frame(engine.ProfileFrame{Module: -1, Symbols: []symbol.Frame{{Function: name}}}))
+	}
+	outermost := r.stop(engine.StopOutermost, "")
+	var total uint64
+	for range 2000 {
+		var stack []uint32
+		for range random.IntN(4) {
+			stack = append(stack, frames[random.IntN(len(frames))])
+		}
+		weight := random.Uint64N(20)
+		total += weight
+		r.sample(engine.ProfileSample{Thread: r.thread(1, 1, []string{"a", "a 1"}[random.IntN(2)]), Stack: r.stack(stack...), Stop: outermost, Weight: weight})
+	}
+	var b strings.Builder
+	if err := r.view(t).WriteFolded(&b, "e"); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if !sort.StringsAreSorted(lines) {
+		t.Errorf("lines are not sorted:\n%s", b.String())
+	}
+	seen := map[string]bool{}
+	for _, line := range lines {
+		at := strings.LastIndexByte(line, ' ')
+		n, err := strconv.ParseUint(line[at+1:], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total -= n
+		if seen[line[:at]] {
+			t.Errorf("%s is written twice", line[:at])
+		}
+		seen[line[:at]] = true
+	}
+	if total != 0 {
+		t.Errorf("%d of the weights are not written", total)
+	}
+}
+
+func TestFoldedStacksMayBeAsDeepAsTheyWere(t *testing.T) {
+	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
+	f := r.frame(engine.ProfileFrame{Module: -1, Symbols: []symbol.Frame{{Function: "f"}}})
+	stack := make([]uint32, 100_000)
+	for i := range stack {
+		stack[i] = f
+	}
+	r.sample(engine.ProfileSample{Thread: r.thread(1, 1, "t"), Stack: r.stack(stack...), Stop: r.stop(engine.StopFrameLimit, ""), Weight: 1})
+	p := r.view(t)
+	for name, write := range formats(p) {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// formats are the ways to write a profile.
+func formats(p *Profile) map[string]func(io.Writer) error {
+	return map[string]func(io.Writer) error{
+		"text": func(w io.Writer) error { return p.WriteText(w, TextOptions{}) },
+		"json": p.WriteJSON, "pprof": p.WritePprof, "speedscope": p.WriteSpeedscope,
+		"summary": func(w io.Writer) error { return p.WriteSummary(w, SummaryOptions{}) },
+		"folded": func(w io.Writer) error {
+			if len(p.Events()) == 0 {
+				return nil
+			}
+			return p.WriteFolded(w, p.Events()[0])
+		},
+	}
+}
+
+func TestPprofIsReadBackAsItWas(t *testing.T) {
+	var b bytes.Buffer
+	if err := workday().view(t).WritePprof(&b); err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Parse(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `PeriodType: cpu-clock nanoseconds
+Period: 1000000
+Duration: 13ms
+Samples:
+cpu-clock/nanoseconds[dflt] page-faults/count gpu-pc-sampling/count gpu-pc-sampling:active-lanes/count unknown/count
+    1000000          0          0          0          0: 5 4 4 3 2 1 
+                comm:[work]
+                pid:[10] tid:[10]
+    2000000          0          0          0          0: 5 4 3 2 1 
+                comm:[work]
+                pid:[10] tid:[10]
+    2000000          0          0          0          0: 6 2 1 
+                comm:[work]
+                pid:[10] tid:[10]
+    1000000          0          0          0          0: 5 4 3 2 1 
+                comm:[worker <1>]
+                pid:[10] tid:[11]
+    1000000          0          0          0          0: 5 4 3 
+                comm:[worker <1>]
+                pid:[10] tid:[11]
+    1000000          0          0          0          0: 7 
+                comm:[odd;?name]
+                pid:[20] tid:[20]
+    1000000          0          0          0          0: 
+                comm:[odd;?name]
+                pid:[20] tid:[20]
+          0          7          0          0          0: 9 8 2 1 
+                comm:[work]
+                pid:[10] tid:[10]
+          0          0          1         48          0: 10 2 1 
+                comm:[work]
+                pid:[10] tid:[10]
+          0          0          1         16          0: 10 
+          0          0          0          0          1: 2 1 
+                comm:[worker <1>]
+                pid:[10] tid:[11]
+Locations
+     1: 0x400104 M=1 _start :0:0 s=0
+     2: 0x40020f M=1 main /src/work.cc:40:0 s=38
+     3: 0x40030f M=1 std::min<int>(int, int) /src/work.cc:7:0 s=5(_ZSt3minIiEii)
+             spin(int) /src/work.cc:22:0 s=20(_Z4spini)
+     4: 0x40041f M=1 deep(int; odd?name) /src/work.cc:13:0 s=11(_Z4deepi)
+     5: 0x400430 M=1 deep(int; odd?name) /src/work.cc:14:0 s=11(_Z4deepi)
+     6: 0x7f1234 M=2 
+     7: 0x66 
+     8: 0xffffffff810000ff M=3 
+     9: 0xffffffff81000010 M=3 clear_page :0:0 s=0
+    10: 0x100040 M=4 grade :0:0 s=0
+Mappings
+1: 0x400000/0x402000/0x0 /opt/work abcd [FN][FL][LN][IN]
+2: 0x7f0000/0x7f8000/0x0 /usr/lib/libc.so.6  
+3: 0xffffffff81000000/0xffffffff82000000/0x0 [kernel.kallsyms] 12 [FN]
+4: 0x100000/0x101000/0x0 grade.co  [FN]
+`
+	if diff := cmp.Diff(want, p.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestJSONHasAnEntryForEverySample(t *testing.T) {
+	var b bytes.Buffer
+	r := workday()
+	if err := r.view(t).WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"target":{"path":"perf.data","lost":2,"problems":["perf.data: cut at 4096 bytes"]},
+"events":[
+{"name":"cpu-clock","unit":"nanoseconds","lanes":false},
+{"name":"page-faults","unit":"count","lanes":false},
+{"name":"gpu-pc-sampling","unit":"count","lanes":true},
+{"name":"unknown","unit":"count","lanes":false}],
+"samples":[
+{"event":"cpu-clock","comm":"work","pid":10,"tid":10,"time":1000000000,"weight":1000000,"frames":[0,1,1,2,3,4,5],"stopped":"outermost"},
+{"event":"cpu-clock","comm":"work","pid":10,"tid":10,"time":1001000000,"weight":1000000,"frames":[0,1,2,3,4,5],"stopped":"outermost"},
+{"event":"cpu-clock","comm":"work","pid":10,"tid":10,"time":1002000000,"weight":1000000,"frames":[0,1,2,3,4,5],"stopped":"outermost"},
+{"event":"cpu-clock","comm":"work","pid":10,"tid":10,"time":1003000000,"weight":1000000,"frames":[6,4,5],"stopped":"outermost"},
+{"event":"cpu-clock","comm":"worker <1>","pid":10,"tid":11,"time":1004000000,"weight":1000000,"frames":[0,1,2,3,4,5],"stopped":"outermost"},
+{"event":"cpu-clock","comm":"worker <1>","pid":10,"tid":11,"time":1005000000,"weight":1000000,"frames":[0,1,2,3],"stopped":"end-of-stack","detail":"the recorded stack ends at 0x7ff0"},
+{"event":"cpu-clock","comm":"work","pid":10,"tid":10,"time":1006000000,"weight":1000000,"frames":[6,7,5],"stopped":"outermost"},
+{"event":"cpu-clock","comm":"odd;\u001bname","pid":20,"tid":20,"time":1007000000,"weight":1000000,"frames":[8],"stopped":"no-module","detail":"0x66 is in no code object"},
+{"event":"cpu-clock","comm":"odd;\u001bname","pid":20,"tid":20,"time":1008000000,"weight":1000000,"frames":[],"stopped":"no-row","detail":"no registers"},
+{"event":"page-faults","comm":"work","pid":10,"tid":10,"time":1009000000,"weight":3,"frames":[9,10,4,5],"stopped":"outermost"},
+{"event":"page-faults","comm":"work","pid":10,"tid":10,"time":1010000000,"weight":4,"frames":[9,10,4,5],"stopped":"outermost"},
+{"event":"gpu-pc-sampling","comm":"work","pid":10,"tid":10,"time":1011000000,"weight":1,"active_lanes":48,"frames":[11,4,5],"stopped":"outermost"},
+{"event":"gpu-pc-sampling","time":1012000000,"weight":1,"active_lanes":16,"frames":[11],"stopped":"outermost"},
+{"event":"unknown","comm":"worker <1>","pid":10,"tid":11,"time":1013000000,"weight":1,"frames":[4,5],"stopped":"outermost"}],
+"frames":[
+{"pc":"0x400430","found_by":"context","module":0,"module_offset":"0x430","function":"deep(int; odd\nname)","linkage_name":"_Z4deepi","function_offset":"0x30","file":"/src/work.cc","line":14,"inlined":false,"kernel":false},
+{"pc":"0x400420","found_by":"cfi","module":0,"module_offset":"0x420","function":"deep(int; odd\nname)","linkage_name":"_Z4deepi","function_offset":"0x20","file":"/src/work.cc","line":13,"inlined":false,"kernel":false},
+{"pc":"0x400310","found_by":"cfi","module":0,"module_offset":"0x310","function":"std::min<int>(int, int)","linkage_name":"_ZSt3minIiEii","file":"/src/work.cc","line":7,"inlined":true,"kernel":false},
+{"pc":"0x400310","found_by":"cfi","module":0,"module_offset":"0x310","function":"spin(int)","linkage_name":"_Z4spini","function_offset":"0x10","file":"/src/work.cc","line":22,"inlined":false,"kernel":false},
+{"pc":"0x400210","found_by":"cfi","module":0,"module_offset":"0x210","function":"main","function_offset":"0x10","file":"/src/work.cc","line":40,"inlined":false,"kernel":false},
+{"pc":"0x400105","found_by":"cfi","module":0,"module_offset":"0x105","function":"_start","function_offset":"0x5","inlined":false,"kernel":false},
+{"pc":"0x7f1234","found_by":"context","module":1,"module_offset":"0x1234","inlined":false,"kernel":false},
+{"pc":"0x400210","found_by":"scan","module":0,"module_offset":"0x210","function":"main","function_offset":"0x10","file":"/src/work.cc","line":40,"inlined":false,"kernel":false},
+{"pc":"0x66","found_by":"context","inlined":false,"kernel":false},
+{"pc":"0xffffffff81000010","found_by":"callchain","module":2,"module_offset":"0xffffffff81000010","function":"clear_page","inlined":false,"kernel":true},
+{"pc":"0xffffffff81000100","found_by":"callchain","module":2,"module_offset":"0xffffffff81000100","inlined":false,"kernel":true},
+{"pc":"0x100040","found_by":"context","module":3,"module_offset":"0x40","function":"grade","inlined":false,"kernel":false}],
+"modules":[
+{"id":0,"path":"/opt/work","build_id":"abcd","arch":"x86_64","segments":[],"kernel":false,"start":"0x400000","end":"0x402000","offset":"0x0"},
+{"id":1,"path":"/usr/lib/libc.so.6","arch":"x86_64","problem":"not found","segments":[],"kernel":false,"start":"0x7f0000","end":"0x7f8000","offset":"0x0"},
+{"id":2,"path":"[kernel.kallsyms]","build_id":"12","arch":"x86_64","segments":[],"kernel":true,"start":"0xffffffff81000000","end":"0xffffffff82000000","offset":"0x0"},
+{"id":3,"path":"grade.co","arch":"x86_64","segments":[],"kernel":false,"start":"0x100000","end":"0x101000","offset":"0x0"}]}
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTextHasTheFunctionsAndTheTreeOfEveryEvent(t *testing.T) {
+	var b bytes.Buffer
+	if err := workday().view(t).WriteText(&b, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `perf.data: cpu-clock, 9 samples, 9.00 ms
+
+   flat    flat%      cum     cum%  function
+5.00 ms    55.6%  5.00 ms    55.6%  deep(int; odd?name) /src/work.cc:11 in work
+2.00 ms    22.2%  2.00 ms    22.2%  ?? in libc.so.6
+1.00 ms    11.1%  1.00 ms    11.1%  ??
+      0     0.0%  6.00 ms    66.7%  _start in work
+      0     0.0%  6.00 ms    66.7%  main /src/work.cc:38 in work
+      0     0.0%  5.00 ms    55.6%  spin(int) /src/work.cc:20 in work
+      0     0.0%  5.00 ms    55.6%  std::min<int>(int, int) /src/work.cc:5 in work
+
+ total    self  calls
+ 55.6%          ├ "work"
+ 55.6%          │ _start in work
+ 55.6%          │ main work.cc:38
+ 33.3%          │ ├ spin(int) work.cc:20
+ 33.3%          │ │ std::min<int>(int, int) work.cc:5
+ 33.3%   33.3%  │ │ deep(int; odd?name) work.cc:11 (recursive)
+ 22.2%   22.2%  │ └ ?? in libc.so.6
+ 22.2%          ├ "worker <1>"
+ 11.1%          │ ├ _start in work
+ 11.1%          │ │ main work.cc:38
+ 11.1%          │ │ spin(int) work.cc:20
+ 11.1%          │ │ std::min<int>(int, int) work.cc:5
+ 11.1%   11.1%  │ │ deep(int; odd?name) work.cc:11 (recursive)
+ 11.1%          │ └ spin(int) work.cc:20
+ 11.1%          │   std::min<int>(int, int) work.cc:5
+ 11.1%   11.1%  │   deep(int; odd?name) work.cc:11 (recursive)
+ 22.2%   11.1%  └ "odd;\x1bname"
+ 11.1%   11.1%    ??
+
+perf.data: page-faults, 2 samples, 7
+
+flat    flat%   cum     cum%  function
+   7   100.0%     7   100.0%  clear_page in [kernel.kallsyms]
+   0     0.0%     7   100.0%  ?? in [kernel.kallsyms]
+   0     0.0%     7   100.0%  _start in work
+   0     0.0%     7   100.0%  main /src/work.cc:38 in work
+
+ total    self  calls
+100.0%          "work"
+100.0%          _start in work
+100.0%          main work.cc:38
+100.0%          ?? in [kernel.kallsyms]
+100.0%  100.0%  clear_page in [kernel.kallsyms]
+
+perf.data: gpu-pc-sampling, 2 samples, 2
+
+flat    flat%   cum     cum%  lanes  function
+   2   100.0%     2   100.0%   32.0  grade in grade.co
+   0     0.0%     1    50.0%      -  _start in work
+   0     0.0%     1    50.0%      -  main /src/work.cc:38 in work
+
+ total    self  calls
+ 50.0%          ├ "work"
+ 50.0%          │ _start in work
+ 50.0%          │ main work.cc:38
+ 50.0%   50.0%  │ grade in grade.co
+ 50.0%          └ [unknown]
+ 50.0%   50.0%    grade in grade.co
+
+perf.data: unknown, 1 sample, 1
+
+flat    flat%   cum     cum%  function
+   1   100.0%     1   100.0%  main /src/work.cc:38 in work
+   0     0.0%     1   100.0%  _start in work
+
+ total    self  calls
+100.0%          "worker <1>"
+100.0%          _start in work
+100.0%  100.0%  main work.cc:38
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", b.String())
+	}
+}
+
+func TestSummaryFitsOnAScreen(t *testing.T) {
+	r := workday()
+	var b bytes.Buffer
+	if err := r.view(t).WriteSummary(&b, SummaryOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `perf.data: 14 samples of 4 threads in 3 processes, 2 more lost
+events: 9 of cpu-clock (9.00 ms), 2 of page-faults (7), 2 of gpu-pc-sampling, 1 of unknown
+frames: 45 and 5 inlined calls; found by cfi 30, context 10, callchain 4, scan 1 (a guess)
+stacks end:
+        11   78.6%  outermost
+         1    7.1%  end-of-stack   the recorded stack ends at 0x7ff0
+         1    7.1%  no-module      0x66 is in no code object
+         1    7.1%  no-row         no registers
+frames without a function:
+         2    4.4%  in libc.so.6 (not found)
+         2    4.4%  in [kernel.kallsyms]
+         1    2.2%  in no module
+problem: perf.data: cut at 4096 bytes
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", b.String())
+	}
+	for i := range 100 {
+		r.Problems = append(r.Problems, fmt.Sprint("problem ", i))
+		m := r.module(fmt.Sprint("/lib", i), 0, 0)
+		r.Events = append(r.Events, engine.ProfileEvent{Name: "e", Unit: "count"})
+		r.sample(engine.ProfileSample{
+			Event: int32(i), Stack: r.stack(r.frame(engine.ProfileFrame{Module: m})), Weight: 1,
+			Stop: r.stop(r.Stops[i%len(r.Stops)].Reason, fmt.Sprint(i)),
+		})
+	}
+	b.Reset()
+	if err := r.view(t).WriteSummary(&b, SummaryOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n"); n > 24 {
+		t.Errorf("%d lines:\n%s", n, b.String())
+	}
+}
+
+func TestOnlyTheEventsAskedForAreWritten(t *testing.T) {
+	r := workday()
+	p := r.view(t, "page-faults")
+	if diff := cmp.Diff([]string{"page-faults"}, p.Events()); diff != "" {
+		t.Error(diff)
+	}
+	for name, write := range formats(p) {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		if name == "pprof" {
+			p, err := profile.Parse(&b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = p.String()
+		}
+		if strings.Contains(text, "cpu-clock") || strings.Contains(text, "grade") {
+			t.Errorf("%s has other events:\n%s", name, text)
+		}
+	}
+	if _, err := NewProfile(&r.Profile, "page-faults", "cycles"); err == nil || !strings.Contains(err.Error(), "expected one of: unknown, cpu-clock") {
+		t.Errorf("an event that is not there: %v", err)
+	}
+}
+
+func TestEventsOfOneNameAreToldApart(t *testing.T) {
+	r := newRecording(make([]engine.ProfileEvent, 0)...)
+	for _, name := range []string{"cycles", "cycles", "", "unknown"} {
+		r.Events = append(r.Events, engine.ProfileEvent{Name: name, Unit: "count"})
+	}
+	want := []string{"cycles", "cycles#2", "#1", "unknown#1"}
+	if diff := cmp.Diff(want, r.view(t).Events()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEqualProfilesGiveEqualBytes(t *testing.T) {
+	first := formats(workday().view(t))
+	for name, write := range formats(workday().view(t)) {
+		var a, b bytes.Buffer
+		if err := errors.Join(write(&a), first[name](&b)); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a.Bytes(), b.Bytes()) {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+func TestARecordingWithoutSamplesIsWritten(t *testing.T) {
+	for _, events := range [][]engine.ProfileEvent{nil, {{Name: "cycles", Unit: "count"}}} {
+		p := newRecording(events...).view(t)
+		for name, write := range formats(p) {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if name != "folded" && b.Len() == 0 {
+				t.Errorf("%s writes nothing", name)
+			}
+		}
+	}
+}
+
+func TestWeightsDoNotWrapAround(t *testing.T) {
+	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
+	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
+	for range 3 {
+		r.sample(engine.ProfileSample{Thread: thread, Stop: stop, Weight: math.MaxUint64 - 1})
+	}
+	p := r.view(t)
+	if got := p.pprof().Sample[0].Value[0]; got != math.MaxInt64 {
+		t.Errorf("pprof: %d", got)
+	}
+	var b strings.Builder
+	if err := p.WriteFolded(&b, "e"); err != nil || b.String() != "t 18446744073709551615\n" {
+		t.Errorf("folded: %q, %v", b.String(), err)
+	}
+}
+
+func TestLongNamesAreShortened(t *testing.T) {
+	long := strings.Repeat("x", 90)
+	for name, want := range map[string]string{
+		"short<a>(b)":                              "short<a>(b)",
+		"f<" + long + ">(int)":                     "f<...>(int)",
+		"f<a<" + long + ">, b>::g(" + long + ")":   "f<...>::g(...)",
+		"(anonymous namespace)::f(" + long + ")":   "(anonymous namespace)::f(...)",
+		"A::operator<(" + long + "<int>) const":    "A::operator<(" + long[:25] + "..." + long[:26] + "<int>) const",
+		"A<" + long + ">::operator->() const":      "A<...>::operator->() const",
+		"<Vec<" + long + "> as Drop>::drop":        "<Vec<...> as Drop>::drop",
+		"f<" + long:                                "f<" + long[:36] + "..." + long[:38],
+		"f(" + long + ")::{lambda(int)#1}::g()":    "f(...)::{lambda(int)#1}::g()",
+		strings.Repeat("é", 100):                   strings.Repeat("é", 38) + "..." + strings.Repeat("é", 38),
+		"f<(E)1>(" + strings.Repeat(long, 2) + ")": "f<...>(...)",
+	} {
+		if got := shortName(name); got != want {
+			t.Errorf("%s: %s, expected %s", name, got, want)
+		}
+	}
+}
+
+func TestSpeedscopeHasAProfileForEveryThreadOfEveryEvent(t *testing.T) {
+	var b bytes.Buffer
+	if err := workday().view(t).WriteSpeedscope(&b); err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Schema string `json:"$schema"`
+		Shared struct {
+			Frames []struct {
+				Name, File string
+				Line       int
+			}
+		}
+		Profiles []struct {
+			Type, Name, Unit     string
+			StartValue, EndValue uint64
+			Samples              [][]int
+			Weights              []uint64
+		}
+	}
+	if err := json.Unmarshal(b.Bytes(), &file); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range file.Profiles {
+		got = append(got, fmt.Sprintf("%s %s, %d %s", p.Type, p.Name, p.EndValue, p.Unit))
+		for i, s := range p.Samples {
+			var names []string
+			for _, f := range s {
+				names = append(names, file.Shared.Frames[f].Name)
+			}
+			got = append(got, fmt.Sprintf("  %d %s", p.Weights[i], strings.Join(names, ";")))
+		}
+	}
+	want := strings.Split(`sampled cpu-clock, work 10, 5000000 nanoseconds
+  1000000 _start;main;spin(int);std::min<int>(int, int);deep(int; odd?name);deep(int; odd?name);deep(int; odd?name)
+  1000000 _start;main;spin(int);std::min<int>(int, int);deep(int; odd?name);deep(int; odd?name)
+  1000000 _start;main;spin(int);std::min<int>(int, int);deep(int; odd?name);deep(int; odd?name)
+  1000000 _start;main;[libc.so.6]+0x1234
+  1000000 _start;main;[libc.so.6]+0x1234
+sampled cpu-clock, worker <1> 11, 2000000 nanoseconds
+  1000000 _start;main;spin(int);std::min<int>(int, int);deep(int; odd?name);deep(int; odd?name)
+  1000000 spin(int);std::min<int>(int, int);deep(int; odd?name);deep(int; odd?name)
+sampled cpu-clock, odd;?name 20, 2000000 nanoseconds
+  1000000 [unknown]
+  1000000 
+sampled page-faults, work 10, 7 none
+  3 _start;main;[kernel.kallsyms]+0xffffffff81000100;clear_page
+  4 _start;main;[kernel.kallsyms]+0xffffffff81000100;clear_page
+sampled gpu-pc-sampling, work 10, 1 none
+  1 _start;main;grade
+sampled gpu-pc-sampling, [unknown], 1 none
+  1 grade
+sampled gpu-pc-sampling:active-lanes, work 10, 48 none
+  48 _start;main;grade
+sampled gpu-pc-sampling:active-lanes, [unknown], 16 none
+  16 grade
+sampled unknown, worker <1> 11, 1 none
+  1 _start;main`, "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestTheExecutableIsTheFirstMappingOfPprof(t *testing.T) {
+	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
+	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
+	for i, path := range []string{"/lib/ld-linux-x86-64.so.2", "[vdso]", "/bin/sh", "/bin/main", "/lib/libc.so"} {
+		m := r.module(path, 0, 0)
+		f := r.frame(engine.ProfileFrame{PC: uint64(i), Module: m})
+		for range []int{9, 9, 1, 2, 9}[i] {
+			r.sample(engine.ProfileSample{Thread: thread, Stop: stop, Stack: r.stack(f, f), Weight: 1})
+			f = r.frame(engine.ProfileFrame{PC: uint64(100*len(r.Frames) + i), Module: m})
+		}
+	}
+	p := r.view(t).pprof()
+	if err := p.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, m := range p.Mapping {
+		got = append(got, m.File)
+		if m.ID != uint64(i)+1 {
+			t.Errorf("mapping %d has ID %d", i, m.ID)
+		}
+	}
+	want := []string{"/bin/main", "/lib/ld-linux-x86-64.so.2", "[vdso]", "/bin/sh", "/lib/libc.so"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPprofTimesAreNotMixedOfTwoClocks(t *testing.T) {
+	r := newRecording(engine.ProfileEvent{Name: "gpu", Unit: "count", Lanes: true}, engine.ProfileEvent{Name: "cpu", Unit: "count"})
+	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
+	for event, times := range [][]uint64{{7e18, 7e18 + 30}, {5, 25}} {
+		for _, at := range times {
+			r.sample(engine.ProfileSample{Event: int32(event), Thread: thread, Stop: stop, Weight: 1})
+			r.Samples[len(r.Samples)-1].Time = at
+		}
+	}
+	for event, want := range map[string]int64{"gpu": 30, "cpu": 20} {
+		if got := r.view(t, event).pprof().DurationNanos; got != want {
+			t.Errorf("%s: %d ns, expected %d", event, got, want)
+		}
+	}
+	if got := r.view(t).pprof().DurationNanos; got != 20 {
+		t.Errorf("both: %d ns, expected those of the CPU's clock", got)
+	}
+}

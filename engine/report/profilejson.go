@@ -1,0 +1,265 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// profileTarget is the member target of a profile's JSON.
+type profileTarget struct {
+	Path     string   `json:"path"`
+	Lost     uint64   `json:"lost"`
+	Problems []string `json:"problems"`
+}
+
+type profileEventJSON struct {
+	Name  string `json:"name"`
+	Unit  string `json:"unit"`
+	Lanes bool   `json:"lanes"`
+}
+
+// profileFrameJSON is a physical frame or a call inlined into one. Its members
+// are those of a frame of a stack, where that has them.
+type profileFrameJSON struct {
+	PC             string `json:"pc"`
+	FoundBy        string `json:"found_by"`
+	Module         *int32 `json:"module,omitempty"`
+	ModuleOffset   string `json:"module_offset,omitempty"`
+	Function       string `json:"function,omitempty"`
+	LinkageName    string `json:"linkage_name,omitempty"`
+	FunctionOffset string `json:"function_offset,omitempty"`
+	File           string `json:"file,omitempty"`
+	Line           int    `json:"line,omitempty"`
+	Column         int    `json:"column,omitempty"`
+	LineFrom       string `json:"line_from,omitempty"`
+	ScopeFrom      string `json:"scope_from,omitempty"`
+	Inlined        bool   `json:"inlined"`
+	Kernel         bool   `json:"kernel"`
+}
+
+// profileModuleJSON is a module of a profile.
+type profileModuleJSON struct {
+	Module
+	Kernel bool   `json:"kernel"`
+	Start  string `json:"start"`
+	End    string `json:"end"`
+	Offset string `json:"offset"`
+}
+
+// WriteJSON writes the profile as one JSON value and a newline, with an entry for
+// every sample. What it holds at a time does not grow with the samples. Frames
+// and modules are those that the samples have.
+func (r *Profile) WriteJSON(w io.Writer) error {
+	b := newOutput(w)
+	t := profileTarget{r.p.Path, r.p.Lost, r.p.Problems}
+	if t.Problems == nil {
+		t.Problems = []string{}
+	}
+	b.put(`{"target":`)
+	if err := compactJSON(b, t); err != nil {
+		return err
+	}
+	b.put(",\n\"events\":[")
+	n := 0
+	for i := range r.values {
+		v := &r.values[i]
+		if v.lanes {
+			continue
+		}
+		e := profileEventJSON{Name: v.name, Unit: v.unit, Lanes: r.waves(v.event)}
+		if err := nextJSON(b, n, e); err != nil {
+			return err
+		}
+		n++
+	}
+	b.put("],\n\"samples\":[")
+	used, err := r.writeSamples(b)
+	if err != nil {
+		return err
+	}
+	b.put("],\n\"frames\":[")
+	n = 0
+	modules := make([]bool, len(r.p.Modules))
+	for _, i := range used {
+		f := &r.p.Frames[i]
+		if f.Module >= 0 {
+			modules[f.Module] = true
+		}
+		for j := range max(1, len(f.Symbols)) {
+			if err := nextJSON(b, n, newProfileFrame(f, j)); err != nil {
+				return err
+			}
+			n++
+		}
+	}
+	b.put("],\n\"modules\":[")
+	n = 0
+	for i := range r.p.Modules {
+		if !modules[i] {
+			continue
+		}
+		m := &r.p.Modules[i]
+		out := profileModuleJSON{newModule(m.Module, m.ModuleInfo), m.Kernel, address(m.Start), address(m.End), address(m.Offset)}
+		out.ID = i
+		if err := nextJSON(b, n, out); err != nil {
+			return err
+		}
+		n++
+	}
+	b.put("]}\n")
+	return b.Flush()
+}
+
+// writeSamples writes a line for each sample, and numbers the frames by their
+// first appearance. It returns which they are.
+func (r *Profile) writeSamples(b output) (used []uint32, err error) {
+	threads := make([]string, len(r.p.Threads)) // what is said of a sample's thread
+	for i := range r.p.Threads {
+		if threads[i], err = threadMembers(&r.p.Threads[i]); err != nil {
+			return nil, err
+		}
+	}
+	stops := make([]string, len(r.p.Stops))
+	for i, s := range r.p.Stops {
+		if stops[i], err = stopMembers(s); err != nil {
+			return nil, err
+		}
+	}
+	events := make([]string, len(r.valueOf))
+	for i, v := range r.valueOf {
+		if v >= 0 {
+			if events[i], err = stringMember("event", r.values[v].name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	const unseen = -1
+	number := make([]int, len(r.p.Frames)) // of the innermost of a frame
+	for i := range number {
+		number[i] = unseen
+	}
+	next, n := 0, 0
+	var line []byte
+	for i := range r.p.Samples {
+		s := &r.p.Samples[i]
+		if !r.asked(s) {
+			continue
+		}
+		line = line[:0]
+		if n++; n > 1 {
+			line = append(line, ',')
+		}
+		line = append(line, "\n{"...)
+		line = append(line, events[s.Event+1]...)
+		line = append(line, threads[s.Thread]...)
+		line = append(line, `"time":`...)
+		line = strconv.AppendUint(line, s.Time, 10)
+		line = append(line, `,"weight":`...)
+		line = strconv.AppendUint(line, s.Weight, 10)
+		if r.waves(s.Event) {
+			line = append(line, `,"active_lanes":`...)
+			line = strconv.AppendUint(line, uint64(s.ActiveLanes), 10)
+		}
+		line = append(line, `,"frames":[`...)
+		for at := s.Stack; at != 0; at = r.p.Stacks[at].Caller {
+			frame := r.p.Stacks[at].Frame
+			count := max(1, len(r.p.Frames[frame].Symbols))
+			if number[frame] == unseen {
+				number[frame] = next
+				next += count
+				used = append(used, frame)
+			}
+			for j := range count {
+				if at != s.Stack || j > 0 {
+					line = append(line, ',')
+				}
+				line = strconv.AppendInt(line, int64(number[frame]+j), 10)
+			}
+		}
+		line = append(line, `],`...)
+		line = append(line, stops[s.Stop]...)
+		line = append(line, '}')
+		if _, err := b.Write(line); err != nil {
+			return nil, err
+		}
+	}
+	return used, nil
+}
+
+// stringMember is a member of an object, with the comma behind it; "" where the
+// value is empty.
+func stringMember(name, value string) (string, error) {
+	if value == "" {
+		return "", nil
+	}
+	b := bytes.NewBufferString(`"` + name + `":`)
+	if err := compactJSON(b, value); err != nil {
+		return "", err
+	}
+	b.WriteByte(',')
+	return b.String(), nil
+}
+
+// threadMembers are the members of a sample that say which thread it is of.
+func threadMembers(t *engine.ProfileThread) (string, error) {
+	text, err := stringMember("comm", t.Comm)
+	if t.PID >= 0 {
+		text += `"pid":` + strconv.Itoa(t.PID) + `,`
+	}
+	if t.TID >= 0 {
+		text += `"tid":` + strconv.Itoa(t.TID) + `,`
+	}
+	return text, err
+}
+
+// stopMembers are the members of a sample that say why its stack ends.
+func stopMembers(s engine.Stopped) (string, error) {
+	detail := s.Detail
+	if s.Reason == engine.StopOutermost {
+		detail = ""
+	}
+	text, err := stringMember("detail", detail)
+	if err != nil {
+		return "", err
+	}
+	reason, err := stringMember("stopped", string(s.Reason))
+	return strings.TrimSuffix(reason+text, ","), err
+}
+
+// newProfileFrame is what is said of a function at a frame's address: the i-th,
+// innermost first.
+func newProfileFrame(f *engine.ProfileFrame, i int) *profileFrameJSON {
+	out := &profileFrameJSON{PC: address(f.PC), FoundBy: string(f.FoundBy), Kernel: f.Kernel, Inlined: i < len(f.Symbols)-1}
+	if f.Module >= 0 {
+		out.Module, out.ModuleOffset = &f.Module, address(f.ModuleOffset)
+	}
+	if len(f.Symbols) == 0 {
+		return out
+	}
+	s := &f.Symbols[i]
+	out.Function, out.LinkageName = s.Function, s.LinkageName
+	out.File, out.Line, out.Column = s.File, s.Line, s.Column
+	out.LineFrom, out.ScopeFrom = nameSources(s)
+	if !out.Inlined && s.HasStart {
+		out.FunctionOffset = offset(f.ModuleOffset, s.Start)
+	}
+	return out
+}
+
+// compactJSON writes a value without blanks, without a newline and without the
+// escapes that only HTML needs.
+func compactJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return err
+}

@@ -1,0 +1,234 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// maxSummary is how many lines of one kind a summary has.
+const maxSummary = 5
+
+// SummaryOptions says what a summary has.
+type SummaryOptions struct {
+	Color bool
+	// NoSymbols says that none were asked for: then modules without any are not
+	// listed.
+	NoSymbols bool
+}
+
+// WriteSummary says in a few lines how much of the profile is known: samples,
+// how their frames were found, why stacks end, which modules have no symbols,
+// and what went wrong.
+func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
+	b := bufio.NewWriter(w)
+	t := &summary{Writer: b, paint: newPaint(o.Color), r: r, perStack: make([]uint64, len(r.p.Stacks))}
+	t.samples()
+	t.frames()
+	t.stops()
+	if !o.NoSymbols {
+		t.unnamed()
+	}
+	for i, p := range r.p.Problems {
+		if i == maxSummary {
+			t.printf("%s %d more\n", t.warn("problems:"), len(r.p.Problems)-i)
+			break
+		}
+		t.printf("%s %s\n", t.warn("problem:"), oneLine(p))
+	}
+	return b.Flush()
+}
+
+type summary struct {
+	io.Writer
+	paint
+	r        *Profile
+	count    uint64
+	perStack []uint64 // how many samples have the stack, or one that goes on from it
+}
+
+func (t *summary) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
+
+// samples says how many there are.
+func (t *summary) samples() {
+	type amount struct{ samples, weight uint64 }
+	perEvent := make([]amount, len(t.r.values))
+	processes, threads := map[int]bool{}, map[[2]int]bool{}
+	for i := range t.r.p.Samples {
+		s := &t.r.p.Samples[i]
+		if !t.r.asked(s) {
+			continue
+		}
+		t.count++
+		t.perStack[s.Stack]++
+		e := &perEvent[t.r.valueOf[s.Event+1]]
+		e.samples++
+		e.weight = add(e.weight, s.Weight)
+		th := &t.r.p.Threads[s.Thread]
+		processes[th.PID] = true
+		threads[[2]int{th.PID, th.TID}] = true
+	}
+	// A caller comes before those that it called.
+	for i := len(t.perStack) - 1; i > 0; i-- {
+		t.perStack[t.r.p.Stacks[i].Caller] += t.perStack[i]
+	}
+	var parts []string
+	for i, e := range perEvent {
+		v := &t.r.values[i]
+		if v.lanes {
+			continue
+		}
+		part := fmt.Sprintf("%d of %s", e.samples, v.name)
+		if e.weight != e.samples {
+			part += fmt.Sprintf(" (%s)", newAmounts(e.weight, v.unit).text(e.weight))
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) > maxSummary {
+		parts = append(parts[:maxSummary], fmt.Sprintf("%d events more", len(parts)-maxSummary))
+	}
+	t.printf("%s %s", t.head(t.r.p.Path+":"), plural(int(t.count), "sample", "samples"))
+	if len(threads) > 0 {
+		t.printf(" of %s in %s", plural(len(threads), "thread", "threads"), plural(len(processes), "process", "processes"))
+	}
+	if t.r.p.Lost > 0 {
+		t.printf(", %s", t.warn(fmt.Sprintf("%d more lost", t.r.p.Lost)))
+	}
+	t.printf("\n")
+	if len(parts) > 0 {
+		t.printf("events: %s\n", strings.Join(parts, ", "))
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// frames says how frames were found.
+func (t *summary) frames() {
+	by := map[string]uint64{}
+	var all, inlined uint64
+	for i, n := range t.perStack {
+		if i == 0 || n == 0 {
+			continue
+		}
+		f := &t.r.p.Frames[t.r.p.Stacks[i].Frame]
+		by[string(f.FoundBy)] += n
+		all += n
+		inlined += n * uint64(max(len(f.Symbols), 1)-1)
+	}
+	var parts []string
+	for _, name := range byCount(by) {
+		part := fmt.Sprintf("%s %d", name, by[name])
+		switch engine.FoundBy(name) {
+		case engine.ByScan, engine.ByFramePointer:
+			part = t.warn(part + " (a guess)")
+		}
+		parts = append(parts, part)
+	}
+	t.printf("frames: %d", all)
+	if inlined > 0 {
+		t.printf(" and %d inlined calls", inlined)
+	}
+	if len(parts) > 0 {
+		t.printf("; found by %s", strings.Join(parts, ", "))
+	}
+	t.printf("\n")
+}
+
+// stops says why stacks end, with the most frequent of the details.
+func (t *summary) stops() {
+	reasons := map[string]uint64{}
+	details := map[string]map[string]uint64{}
+	for i := range t.r.p.Samples {
+		s := &t.r.p.Samples[i]
+		if !t.r.asked(s) {
+			continue
+		}
+		stop := &t.r.p.Stops[s.Stop]
+		reason := string(stop.Reason)
+		reasons[reason]++
+		if details[reason] == nil {
+			details[reason] = map[string]uint64{}
+		}
+		details[reason][stop.Detail]++
+	}
+	if len(reasons) == 0 {
+		return
+	}
+	t.printf("stacks end:\n")
+	for _, reason := range byCount(reasons) {
+		line := fmt.Sprintf("  %8d  %s  %-13s", reasons[reason], percent(reasons[reason], t.count)[1:], reason)
+		if engine.StopReason(reason) != engine.StopOutermost {
+			most := byCount(details[reason])
+			if len(most) > 1 {
+				line += t.faint(fmt.Sprintf("  %d of them: %s", details[reason][most[0]], oneLine(most[0])))
+			} else if most[0] != "" {
+				line += t.faint("  " + oneLine(most[0]))
+			}
+		}
+		t.printf("%s\n", strings.TrimRight(line, " "))
+	}
+}
+
+// unnamed says in which modules frames have no symbols.
+func (t *summary) unnamed() {
+	by := map[string]uint64{}
+	why := map[string]string{}
+	var all uint64
+	for i, n := range t.perStack {
+		if i == 0 || n == 0 {
+			continue
+		}
+		all += n
+		f := &t.r.p.Frames[t.r.p.Stacks[i].Frame]
+		if len(f.Symbols) > 0 && f.Symbols[len(f.Symbols)-1].Function != "" {
+			continue
+		}
+		name := ""
+		if f.Module >= 0 {
+			m := &t.r.p.Modules[f.Module]
+			name = m.Path
+			if why[name] == "" && len(m.Problems) > 0 {
+				why[name] = m.Problems[0]
+			}
+		}
+		by[name] += n
+	}
+	if len(by) == 0 {
+		return
+	}
+	t.printf("frames without a function:\n")
+	for i, name := range byCount(by) {
+		if i == maxSummary {
+			t.printf("  in %d modules more\n", len(by)-i)
+			break
+		}
+		label := "in no module"
+		if name != "" {
+			label = "in " + oneLine(path.Base(name))
+		}
+		t.printf("  %8d  %s  %s", by[name], percent(by[name], all)[1:], label)
+		if why[name] != "" {
+			t.printf(" %s", t.faint("("+oneLine(why[name])+")"))
+		}
+		t.printf("\n")
+	}
+}
+
+// byCount are the keys, the most frequent first.
+func byCount(counts map[string]uint64) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+}

@@ -1,0 +1,461 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// How much of a profile the text has.
+const (
+	topFunctions = 30    // lines of the table of functions
+	treeShare    = 0.005 // of all, the least that a call in the tree has
+	longName     = 80    // runes of a name; longer ones are shortened
+	longPath     = 50    // bytes of a path, likewise
+)
+
+// WriteText writes the profile for people: for every event the functions in
+// which most of it happened, then the tree of calls. With o.Verbose names are
+// not shortened.
+func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
+	b := bufio.NewWriter(w)
+	t := &profileText{Writer: b, r: r, paint: newPaint(o.Color), whole: o.Verbose}
+	t.nameLines()
+	first := true
+	for i := range r.values {
+		v := &r.values[i]
+		if v.lanes {
+			continue
+		}
+		if !first {
+			t.printf("\n")
+		}
+		first = false
+		t.event(v)
+	}
+	if first {
+		t.printf("%s: no samples\n", r.p.Path)
+	}
+	return b.Flush()
+}
+
+type profileText struct {
+	io.Writer
+	paint
+	r     *Profile
+	whole bool
+	// lines are what functions are called in the text, lineOf by function. What is
+	// not known is one line of a module.
+	lines  []profileFunction
+	lineOf []int32
+}
+
+func (t *profileText) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
+
+func (t *profileText) nameLines() {
+	index := map[profileFunction]int32{}
+	t.lineOf = make([]int32, len(t.r.functions))
+	for i, f := range t.r.functions {
+		if !f.known {
+			f = profileFunction{name: "??", module: f.module, kernel: f.kernel}
+		}
+		n, ok := index[f]
+		if !ok {
+			n = int32(len(t.lines))
+			index[f] = n
+			t.lines = append(t.lines, f)
+		}
+		t.lineOf[i] = n
+	}
+}
+
+// event writes what there is of one event.
+func (t *profileText) event(v *profileValue) {
+	c := t.count(v)
+	a := newAmounts(c.total, v.unit)
+	t.printf("%s\n", t.head(fmt.Sprintf("%s: %s, %s, %s", t.r.p.Path, v.name, plural(c.samples, "sample", "samples"), a.text(c.total))))
+	if c.total == 0 {
+		return
+	}
+	t.top(c, a)
+	t.tree(c)
+}
+
+// profileCount is how much of an event functions have, and calls of them.
+type profileCount struct {
+	total     uint64
+	samples   int
+	flat, cum []uint64 // by line
+	// waves are how many samples functions have as the innermost, and lanes how
+	// many lanes were active in these; nil where the event is not of waves.
+	waves, lanes []uint64
+	nodes        []callNode
+	child        map[callKey]int32
+}
+
+// A callNode is a function called from where its parent is. Calls from within
+// its own calls are counted as it.
+type callNode struct {
+	line      int32 // index of lines; -1-n: the thread's name is names[n]
+	parent    int32
+	total     uint64
+	self      uint64
+	recursive bool
+	children  []int32
+}
+
+type callKey struct{ parent, line int32 }
+
+func (c *profileCount) under(parent, line int32) int32 {
+	key := callKey{parent, line}
+	n, ok := c.child[key]
+	if !ok {
+		n = int32(len(c.nodes))
+		c.child[key] = n
+		c.nodes = append(c.nodes, callNode{line: line, parent: parent})
+		c.nodes[parent].children = append(c.nodes[parent].children, n)
+	}
+	return n
+}
+
+// count goes over the samples of a value once.
+func (t *profileText) count(v *profileValue) *profileCount {
+	c := &profileCount{
+		flat: make([]uint64, len(t.lines)), cum: make([]uint64, len(t.lines)),
+		nodes: make([]callNode, 1), child: map[callKey]int32{},
+	}
+	if t.r.waves(v.event) {
+		c.waves, c.lanes = make([]uint64, len(t.lines)), make([]uint64, len(t.lines))
+	}
+	// Samples of one stack are counted at once.
+	type leaf struct {
+		name  int32
+		stack uint32
+	}
+	type sum struct{ weight, samples, lanes uint64 }
+	sums := map[leaf]sum{}
+	var leaves []leaf
+	names := t.names()
+	for i := range t.r.p.Samples {
+		s := &t.r.p.Samples[i]
+		if s.Event != v.event {
+			continue
+		}
+		c.samples++
+		c.total = add(c.total, v.of(s))
+		l := leaf{names[s.Thread], s.Stack}
+		of, ok := sums[l]
+		if !ok {
+			leaves = append(leaves, l)
+		}
+		sums[l] = sum{add(of.weight, v.of(s)), of.samples + 1, of.lanes + uint64(s.ActiveLanes)}
+	}
+	seen := make([]int, len(t.lines)) // by the n-th leaf, from 1 on
+	at := make([]int32, len(t.lines)) // the node of a line that was seen
+	var frames []uint32
+	for n, l := range leaves {
+		weight := sums[l].weight
+		node := c.under(0, -1-l.name)
+		c.nodes[node].total = add(c.nodes[node].total, weight)
+		last := int32(-1)
+		frames = t.r.p.StackFrames(frames[:0], l.stack)
+		for j := len(frames) - 1; j >= 0; j-- {
+			functions := t.r.functionOf[frames[j]]
+			for k := len(functions) - 1; k >= 0; k-- {
+				last = t.lineOf[functions[k]]
+				if seen[last] == n+1 {
+					node = at[last]
+					c.nodes[node].recursive = true
+					continue
+				}
+				node = c.under(node, last)
+				seen[last], at[last] = n+1, node
+				c.nodes[node].total = add(c.nodes[node].total, weight)
+				c.cum[last] = add(c.cum[last], weight)
+			}
+		}
+		c.nodes[node].self = add(c.nodes[node].self, weight)
+		if last >= 0 {
+			c.flat[last] = add(c.flat[last], weight)
+			if c.waves != nil {
+				c.waves[last] += sums[l].samples
+				c.lanes[last] += sums[l].lanes
+			}
+		}
+	}
+	return c
+}
+
+// names numbers the names of threads: threads of one name are one.
+func (t *profileText) names() []int32 {
+	index := map[string]int32{}
+	of := make([]int32, len(t.r.p.Threads))
+	for i := range t.r.p.Threads {
+		name := t.r.p.Threads[i].Comm
+		if _, ok := index[name]; !ok {
+			index[name] = int32(i) // the first thread of the name
+		}
+		of[i] = index[name]
+	}
+	return of
+}
+
+// top writes the functions that the event happened in.
+func (t *profileText) top(c *profileCount, a amounts) {
+	list := make([]int32, 0, len(t.lines))
+	for i := range t.lines {
+		if c.cum[i] > 0 {
+			list = append(list, int32(i))
+		}
+	}
+	slices.SortFunc(list, func(x, y int32) int {
+		return cmp.Or(cmp.Compare(c.flat[y], c.flat[x]), cmp.Compare(c.cum[y], c.cum[x]), compareLines(&t.lines[x], &t.lines[y]))
+	})
+	width := max(len(a.text(c.total)), 4)
+	head := fmt.Sprintf("%*s    flat%%  %*s     cum%%  ", width, "flat", width, "cum")
+	if c.waves != nil {
+		head += "lanes  "
+	}
+	t.printf("\n%s\n", t.head(head+"function"))
+	var rest uint64
+	for i, line := range list {
+		if i >= topFunctions {
+			rest = add(rest, c.flat[line])
+			continue
+		}
+		t.printf("%*s  %s  %*s  %s  ", width, a.text(c.flat[line]), percent(c.flat[line], c.total),
+			width, a.text(c.cum[line]), percent(c.cum[line], c.total))
+		if c.waves != nil {
+			t.printf("%5s  ", mean(c.lanes[line], c.waves[line]))
+		}
+		f := &t.lines[line]
+		t.function(f, t.path(f.file))
+		if f.module != "" && f.file != "" {
+			t.printf(" %s", t.faint("in "+path.Base(f.module)))
+		}
+		t.printf("\n")
+	}
+	if n := len(list) - topFunctions; n > 0 {
+		t.printf("%*s  %s  %s\n", width, a.text(rest), percent(rest, c.total), t.faint(fmt.Sprintf("in %d functions more", n)))
+	}
+}
+
+func compareLines(a, b *profileFunction) int {
+	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.module, b.module),
+		strings.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
+}
+
+// function writes a function with its place, or with its module where there is
+// none.
+func (t *profileText) function(f *profileFunction, file string) {
+	name := f.name
+	if !t.whole {
+		name = shortName(name)
+	}
+	t.printf("%s", t.paint.function(name))
+	switch {
+	case f.line > 0:
+		t.printf(" %s", t.place(position(file, f.line, 0)))
+	case f.file != "":
+		t.printf(" %s", t.place(file))
+	case f.module != "":
+		t.printf(" %s", t.faint("in "+path.Base(f.module)))
+	}
+}
+
+// tree writes the calls from the outermost on. A call that is the only one is
+// below its caller, several are branches.
+func (t *profileText) tree(c *profileCount) {
+	t.printf("\n%s\n", t.head(" total    self  calls"))
+	least := max(uint64(float64(c.total)*treeShare), 1)
+	// open is what is still to be written, the next one last.
+	type item struct {
+		node   int32
+		indent string
+		branch string
+	}
+	var open []item
+	cut, cutWeight := 0, uint64(0)
+	push := func(node int32, indent string) {
+		children := c.nodes[node].children
+		slices.SortFunc(children, func(x, y int32) int {
+			a, b := &c.nodes[x], &c.nodes[y]
+			if order := cmp.Compare(b.total, a.total); order != 0 || a.line < 0 {
+				return cmp.Or(order, cmp.Compare(b.line, a.line))
+			}
+			return compareLines(&t.lines[a.line], &t.lines[b.line])
+		})
+		kept := len(children)
+		for kept > 0 && c.nodes[children[kept-1]].total < least {
+			kept--
+			cut++
+			cutWeight = add(cutWeight, c.nodes[children[kept]].total)
+		}
+		if kept == 1 {
+			open = append(open, item{children[0], indent, ""})
+			return
+		}
+		for i := kept - 1; i >= 0; i-- {
+			branch := "├ "
+			if i == kept-1 {
+				branch = "└ "
+			}
+			open = append(open, item{children[i], indent, branch})
+		}
+	}
+	push(0, "")
+	for len(open) > 0 {
+		it := open[len(open)-1]
+		open = open[:len(open)-1]
+		n := &c.nodes[it.node]
+		self := "       "
+		if n.self > 0 {
+			self = percent(n.self, c.total)
+		}
+		t.printf("%s %s  %s%s", percent(n.total, c.total)[1:], self, t.faint(it.indent), t.faint(it.branch))
+		if n.line < 0 {
+			name := "[unknown]"
+			if comm := t.r.p.Threads[-1-n.line].Comm; comm != "" {
+				name = strconv.Quote(comm)
+			}
+			t.printf("%s", t.head(name))
+		} else {
+			f := &t.lines[n.line]
+			t.function(f, path.Base(f.file))
+		}
+		if n.recursive {
+			t.printf(" %s", t.faint("(recursive)"))
+		}
+		t.printf("\n")
+		indent := it.indent
+		switch it.branch {
+		case "├ ":
+			indent += "│ "
+		case "└ ":
+			indent += "  "
+		}
+		push(it.node, indent)
+	}
+	if cut > 0 {
+		t.printf("%s          %s\n", percent(cutWeight, c.total)[1:],
+			t.faint(fmt.Sprintf("in %d calls below %s%%, which are left out", cut, strconv.FormatFloat(treeShare*100, 'g', -1, 64))))
+	}
+}
+
+// mean is how many lanes were active in a sample.
+func mean(lanes, samples uint64) string {
+	if samples == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", float64(lanes)/float64(samples))
+}
+
+// percent is seven columns.
+func percent(part, total uint64) string {
+	if total == 0 {
+		return "      -"
+	}
+	return fmt.Sprintf("%6.1f%%", float64(part)*100/float64(total))
+}
+
+// amounts writes numbers of one kind in one scale.
+type amounts struct {
+	divide float64
+	unit   string
+}
+
+// timeScales are those of nanoseconds.
+var timeScales = []amounts{{1e9, " s"}, {1e6, " ms"}, {1e3, " µs"}, {1, " ns"}}
+
+func newAmounts(largest uint64, unit string) amounts {
+	if unit != "nanoseconds" {
+		return amounts{}
+	}
+	for _, s := range timeScales {
+		if float64(largest) >= s.divide {
+			return s
+		}
+	}
+	return timeScales[len(timeScales)-1]
+}
+
+func (a amounts) text(n uint64) string {
+	if n == 0 {
+		return "0"
+	}
+	if a.divide <= 1 {
+		return strconv.FormatUint(n, 10) + a.unit
+	}
+	return strconv.FormatFloat(float64(n)/a.divide, 'f', 2, 64) + a.unit
+}
+
+// path is a path, a long one without its beginning.
+func (t *profileText) path(file string) string {
+	if t.whole || len(file) <= longPath {
+		return file
+	}
+	tail := file[len(file)-longPath+len("..."):]
+	if i := strings.IndexByte(tail, '/'); i >= 0 {
+		return "..." + tail[i:]
+	}
+	return path.Base(file)
+}
+
+// shortName shortens a long name: first what is in angle brackets, then what is
+// in parentheses, then its middle.
+func shortName(name string) string {
+	if utf8.RuneCountInString(name) <= longName {
+		return name
+	}
+	name = elide(name, '<', '>')
+	if utf8.RuneCountInString(name) > longName {
+		name = elide(name, '(', ')')
+	}
+	if runes := []rune(name); len(runes) > longName {
+		const half = (longName - len("...")) / 2
+		name = string(runes[:half]) + "..." + string(runes[len(runes)-half:])
+	}
+	return name
+}
+
+// elide replaces what is between brackets. Those that the name begins with stay:
+// they hold the type that a method of Rust is of. So do those of operators, and
+// the anonymous namespace.
+func elide(name string, open, end byte) string {
+	var b strings.Builder
+	depth, start := 0, 0
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		operator := strings.HasSuffix(strings.TrimRight(name[:i], "<>-=("), "operator") || strings.HasSuffix(name[:i+1], "->")
+		switch {
+		case c == open && i > 0 && !operator:
+			if depth == 0 {
+				start = i + 1
+			}
+			depth++
+		case c == end && depth > 0 && !operator:
+			if depth--; depth > 0 {
+				continue
+			}
+			inside := name[start:i]
+			if inside != "anonymous namespace" && len(inside) > len("...") {
+				inside = "..."
+			}
+			b.WriteByte(open)
+			b.WriteString(inside)
+			b.WriteByte(end)
+		case depth == 0:
+			b.WriteByte(c)
+		}
+	}
+	if depth != 0 {
+		return name
+	}
+	return b.String()
+}

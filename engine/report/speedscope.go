@@ -1,0 +1,174 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+)
+
+// speedscopeSchema identifies the form of the file.
+const speedscopeSchema = "https://www.speedscope.app/file-format-schema.json"
+
+type speedscopeFrame struct {
+	Name string `json:"name"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// speedscopeKey is a thread with an event, which gives a profile.
+type speedscopeKey struct {
+	value  int
+	thread uint32
+}
+
+// WriteSpeedscope writes the profile as speedscope reads it: for every event
+// the threads, the one with the most weight first, each with its samples by time.
+func (r *Profile) WriteSpeedscope(w io.Writer) error {
+	b := newOutput(w)
+	// A sample belongs to each value of its event.
+	samples := map[speedscopeKey][]int32{}
+	weights := map[speedscopeKey]uint64{}
+	keys := make([][]speedscopeKey, len(r.values))
+	for i := range r.p.Samples {
+		s := &r.p.Samples[i]
+		for v := range r.values {
+			if s.Event != r.values[v].event {
+				continue
+			}
+			key := speedscopeKey{v, s.Thread}
+			if samples[key] == nil {
+				keys[v] = append(keys[v], key)
+			}
+			samples[key] = append(samples[key], int32(i))
+			weights[key] = add(weights[key], r.values[v].of(s))
+		}
+	}
+	frames, number := r.speedscopeFrames()
+	head, err := json.Marshal(map[string]string{
+		"$schema": speedscopeSchema, "exporter": "unwindd", "name": path.Base(oneLine(r.p.Path)),
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = b.Write(head[:len(head)-1])
+	b.put(`,"shared":{"frames":[`)
+	for i := range frames {
+		if err := nextJSON(b, i, frames[i]); err != nil {
+			return err
+		}
+	}
+	b.put(`]},"profiles":[`)
+	n := 0
+	for v := range keys {
+		slices.SortStableFunc(keys[v], func(a, b speedscopeKey) int { return cmp.Compare(weights[b], weights[a]) })
+		for _, key := range keys[v] {
+			if n > 0 {
+				b.put(",")
+			}
+			n++
+			r.writeSpeedscopeProfile(b, key, samples[key], weights[key], number)
+		}
+	}
+	b.put("]}\n")
+	return b.Flush()
+}
+
+// speedscopeFrames are the functions that samples have, and the number of each
+// function among them.
+func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, number []int32) {
+	stacks := make([]bool, len(r.p.Stacks))
+	for i := range r.p.Samples {
+		if s := &r.p.Samples[i]; r.asked(s) {
+			stacks[s.Stack] = true
+		}
+	}
+	used := make([]bool, len(r.functions))
+	for i := len(stacks) - 1; i > 0; i-- {
+		if !stacks[i] {
+			continue
+		}
+		s := r.p.Stacks[i]
+		stacks[s.Caller] = true // which comes before it
+		for _, f := range r.functionOf[s.Frame] {
+			used[f] = true
+		}
+	}
+	number = make([]int32, len(r.functions))
+	for i := range r.functions {
+		if !used[i] {
+			continue
+		}
+		f := &r.functions[i]
+		number[i] = int32(len(frames))
+		frame := speedscopeFrame{Name: f.name, File: f.file, Line: f.line}
+		if frame.File == "" {
+			frame.File = f.module
+		}
+		frames = append(frames, frame)
+	}
+	return frames, number
+}
+
+func (r *Profile) writeSpeedscopeProfile(b output, key speedscopeKey, samples []int32, end uint64, number []int32) {
+	v, t := &r.values[key.value], &r.p.Threads[key.thread]
+	name := oneLine(t.Comm)
+	if name == "" {
+		name = "[unknown]"
+	}
+	if t.TID >= 0 {
+		name += " " + strconv.Itoa(t.TID)
+	}
+	if len(r.values) > 1 {
+		name = v.name + ", " + name
+	}
+	unit := "none"
+	if v.unit == "nanoseconds" {
+		unit = v.unit
+	}
+	quoted, _ := json.Marshal(name) // a string always can be
+	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", quoted, unit, end)
+	var frames []uint32
+	var line []byte
+	for n, i := range samples {
+		line = line[:0]
+		if n > 0 {
+			line = append(line, ',')
+		}
+		line = append(line, '[')
+		frames = r.p.StackFrames(frames[:0], r.p.Samples[i].Stack)
+		comma := false
+		for j := len(frames) - 1; j >= 0; j-- {
+			functions := r.functionOf[frames[j]]
+			for k := len(functions) - 1; k >= 0; k-- {
+				if comma {
+					line = append(line, ',')
+				}
+				comma = true
+				line = strconv.AppendInt(line, int64(number[functions[k]]), 10)
+			}
+		}
+		_, _ = b.Write(append(line, ']'))
+	}
+	b.put("],\"weights\":[")
+	for n, i := range samples {
+		line = line[:0]
+		if n > 0 {
+			line = append(line, ',')
+		}
+		_, _ = b.Write(strconv.AppendUint(line, v.of(&r.p.Samples[i]), 10))
+	}
+	b.put("]}")
+}
+
+// nextJSON writes the n-th element of an array, on a line of its own.
+func nextJSON(b output, n int, v any) error {
+	if n > 0 {
+		b.put(",")
+	}
+	b.put("\n")
+	return compactJSON(b, v)
+}
