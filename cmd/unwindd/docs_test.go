@@ -58,7 +58,7 @@ func TestDocumentedCommands(t *testing.T) {
 
 // runDocumented runs a command line of a document. `unwindd` is this build; the
 // files that the documents call core and server are those of the crash example,
-// kernel.spv and kernel.ll are modules of the tests.
+// perf.data and words those of the profile example, kernel.spv and kernel.ll are modules of the tests.
 func runDocumented(t *testing.T, root, self, line string) string {
 	t.Helper()
 	dir, bin := t.TempDir(), t.TempDir()
@@ -68,6 +68,7 @@ func runDocumented(t *testing.T, root, self, line string) string {
 	}
 	for name, source := range map[string]string{
 		"core": "examples/crash/server.core", "server": "examples/crash/server",
+		"perf.data": "examples/profile/perf.data", "words": "examples/profile/words",
 		"kernel.dbg": "plugins/visa/stream/testdata/skl-rec-O2-1.dbg",
 		"kernel.spv": "engine/symbol/spirv/testdata/calls.spv",
 		"kernel.ll":  "engine/symbol/llvmir/testdata/inlined.ll",

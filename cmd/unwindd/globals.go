@@ -63,10 +63,12 @@ type writer struct {
 	close    func() error
 }
 
+// colors says whether a terminal is to be written to in colour.
+func colors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+
 func (g *globals) open() (*writer, error) {
 	if g.output == "" {
-		terminal := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		return &writer{os.Stdout, terminal, func() error { return nil }}, nil
+		return &writer{os.Stdout, term.IsTerminal(int(os.Stdout.Fd())) && colors(), func() error { return nil }}, nil
 	}
 	f, err := os.Create(g.output)
 	if err != nil {

@@ -56,6 +56,7 @@ func newRoot() *cobra.Command {
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
 		Example: `  unwindd stack core                    the stacks of a core file
   unwindd stack core --format json      the same for programs
+  unwindd profile perf.data             a profile of what perf recorded
   unwindd symbolize --obj server 0x1257 the functions and lines at an address
   unwindd plugin list                   the architectures it knows`,
 		SilenceErrors: true,
@@ -65,7 +66,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newSnapshot(g), newSymbolize(g), newEval(g), newDump(g), newPlugin(g))
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newEval(g), newDump(g), newPlugin(g))
 	return root
 }
 

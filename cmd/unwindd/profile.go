@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// profileFlags are the flags of `unwindd profile`.
+type profileFlags struct {
+	*globals
+	targetFlags
+	symbols  bool
+	jobs     int
+	maxStack int
+	events   []string
+	kallsyms string
+	http     string
+}
+
+// profileFormats are the values of --format.
+var profileFormats = []string{"text", "pprof", "folded", "speedscope", "json"}
+
+func newProfile(g *globals) *cobra.Command {
+	f := &profileFlags{globals: g}
+	cmd := &cobra.Command{
+		Use:   "profile RECORDING",
+		Short: "Make a profile of what perf recorded",
+		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
+for pprof, as folded stacks for flame graphs, for speedscope, or as JSON with
+every sample. Record the stacks with
+
+  perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
+
+What was found, and why stacks end, is said on standard error. --http shows the
+profile in a browser, by pprof's own pages.`,
+		Example: `  unwindd profile perf.data
+  unwindd profile perf.data --http localhost:8080
+  unwindd profile perf.data --format pprof -o cpu.pb.gz
+  unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&g.format, "format", "text", "write as `FORMAT`: "+strings.Join(profileFormats, ", "))
+	f.add(flags)
+	flags.BoolVar(&f.symbols, "symbols", true, "find functions and lines; without, there are addresses only")
+	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk with `N` goroutines; 0 is one for every CPU")
+	flags.IntVar(&f.maxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
+	flags.StringArrayVar(&f.events, "event", nil, "only the samples of `EVENT`; may be repeated")
+	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
+	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (f *profileFlags) run(cmd *cobra.Command, path string) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	plugins, err := f.plugins()
+	if err != nil {
+		return err
+	}
+	var listener net.Listener
+	if f.http != "" {
+		if listener, err = listen(cmd.Context(), f.http); err != nil {
+			return err
+		}
+		defer listener.Close()
+	}
+	e, err := engine.New(engine.Options{
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs,
+		MaxFrames: f.maxStack, NoSymbols: !f.symbols,
+	})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms})
+	if err != nil {
+		return err
+	}
+	r, err := report.NewProfile(p, f.events...)
+	if err != nil {
+		return err
+	}
+	color := term.IsTerminal(int(os.Stderr.Fd())) && colors()
+	if err := r.WriteSummary(os.Stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
+		return err
+	}
+	if listener == nil {
+		return f.writeProfile(r)
+	}
+	if _, err := fmt.Printf("listening http://%s\n", listener.Addr()); err != nil {
+		return err
+	}
+	return r.Serve(cmd.Context(), listener, func(problem string) { fmt.Fprintln(os.Stderr, "unwindd: pprof:", problem) })
+}
+
+// check refuses flags that have no meaning, before anything is walked.
+func (f *profileFlags) check(cmd *cobra.Command) error {
+	wrong := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+	if err := f.checkFormat(profileFormats...); err != nil {
+		return err
+	}
+	switch {
+	case f.jobs < 0:
+		return wrong("--jobs %d: expected 0 or more", f.jobs)
+	case f.maxStack < 1:
+		return wrong("--max-stack %d: expected 1 or more", f.maxStack)
+	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
+		return wrong("--http serves the profile and writes none: expected neither --format nor -o with it")
+	case f.format == "pprof" && f.output == "" && f.http == "" && term.IsTerminal(int(os.Stdout.Fd())):
+		return wrong("--format pprof is no text: expected -o FILE, or standard output not to be a terminal")
+	}
+	return nil
+}
+
+// listen listens at an address. Without a host that is this machine's own, which
+// no other reaches.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--http %s: expected HOST:PORT: %w", address, err)}
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+func (f *profileFlags) writeProfile(r *report.Profile) error {
+	events := r.Events()
+	if f.format == "folded" && f.output != "" && len(events) > 1 {
+		return f.writeFolded(r, events)
+	}
+	return f.write(func(w *writer) error {
+		switch f.format {
+		case "pprof":
+			return r.WritePprof(w)
+		case "speedscope":
+			return r.WriteSpeedscope(w)
+		case "json":
+			return r.WriteJSON(w)
+		case "folded":
+			if len(events) == 0 {
+				return nil
+			}
+			return r.WriteFolded(w, events[0])
+		}
+		return r.WriteText(w, report.TextOptions{Color: w.terminal, Verbose: f.verbose})
+	})
+}
+
+// writeFolded writes a file for each of several events.
+func (f *profileFlags) writeFolded(r *report.Profile, events []string) error {
+	taken := map[string]bool{}
+	for _, event := range events {
+		// A name of a tracepoint is no path, and modifiers are no part of a name of a
+		// file everywhere.
+		name := f.output + "." + strings.Map(func(c rune) rune {
+			if c == '/' || c == '\\' || c == ':' {
+				return '-'
+			}
+			return c
+		}, event)
+		for taken[name] {
+			name += "-"
+		}
+		taken[name] = true
+		one := *f.globals
+		one.output = name
+		if err := one.write(func(w *writer) error { return r.WriteFolded(w, event) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "unwindd: %s: %s\n", event, name)
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pageIn is a page as headless Chromium has it when its scripts have run.
+func pageIn(t *testing.T, url string, flags ...string) string {
+	t.Helper()
+	need(t, "chromium")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	args := append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--window-size=1200,800", "--user-data-dir=" + t.TempDir(), "--dump-dom",
+	}, flags...)
+	var stderr strings.Builder
+	cmd := exec.CommandContext(ctx, "chromium", append(args, url)...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("chromium %s: %v\n%s", url, err, stderr.String())
+	}
+	return string(out)
+}
+
+// flameBox is a box of pprof's flame graph.
+var flameBox = regexp.MustCompile(`<div class="boxbg[^"]*" style="left: [\d.]+px; top: ([\d.]+)px; width: ([\d.]+)px;[^>]*>(?:<div class="boxtext"[^>]*>([^<]*)</div>)?`)
+
+// TestFlameGraphInABrowser looks at the boxes that are drawn: every function of the
+// outer calls is there, as wide as its share.
+func TestFlameGraphInABrowser(t *testing.T) {
+	need(t, "chromium")
+	p := readProfile(t, wordsRecording)
+	_, _, cum := p.stacks("cpu-clock")
+	page := pageIn(t, serveProfile(t)+"/ui/flamegraph")
+	const height, full = 20, 1195.0
+	widths := map[string]float64{}
+	deepest := 0.0
+	for _, m := range flameBox.FindAllStringSubmatch(page, -1) {
+		top, _ := strconv.ParseFloat(m[1], 64)
+		width, _ := strconv.ParseFloat(m[2], 64)
+		deepest = max(deepest, top/height)
+		if top/height <= 3 {
+			widths[html.UnescapeString(m[3])] += width
+		}
+	}
+	want := map[string]float64{"root": 1}
+	for _, name := range []string{"_start", "main", "count_by_tree(int)", "count_by_sort(int)"} {
+		want[name] = float64(cum[name]) / float64(cum["_start"])
+	}
+	for name, share := range want {
+		if got := widths[name] / full; math.Abs(got-share) > 0.01 {
+			t.Errorf("%s is %.3f of the width, expected %.3f", name, got, share)
+		}
+	}
+	if len(widths) != len(want) {
+		t.Errorf("boxes %v, expected those of %v", widths, want)
+	}
+	if deepest < 15 {
+		t.Errorf("%v levels of boxes", deepest)
+	}
+}
+
+// speedscopeRelease is speedscope's released page, and the schema of its files.
+func speedscopeRelease(t *testing.T) string {
+	t.Helper()
+	need(t, "npm", "tar")
+	dir := t.TempDir()
+	for _, c := range [][]string{
+		{"npm", "pack", "--silent", "speedscope@1.25.0"},
+		{"tar", "xzf", "speedscope-1.25.0.tgz"},
+	} {
+		cmd := exec.Command(c[0], c[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", c, err, out)
+		}
+	}
+	return filepath.Join(dir, "package", "dist", "release")
+}
+
+// TestSpeedscopeReadsTheProfile opens the profile of each thread in speedscope, and
+// compares its table of functions. The file is as speedscope's schema has it.
+func TestSpeedscopeReadsTheProfile(t *testing.T) {
+	need(t, "chromium", "npm")
+	release := speedscopeRelease(t)
+	out, _ := runProfile(t, wordsRecording, "--format", "speedscope", "--event", "cpu-clock")
+	var file map[string]any
+	if err := json.Unmarshal([]byte(out), &file); err != nil {
+		t.Fatal(err)
+	}
+	schema := map[string]any{}
+	b, err := os.ReadFile(filepath.Join(release, "file-format-schema.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &schema)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range checkSchema(schema, "file", file, schema) {
+		t.Error(wrong)
+	}
+	p := readProfile(t, wordsRecording, "--event", "cpu-clock")
+	comms := []string{"words", "sorter"}
+	if len(file["profiles"].([]any)) != len(comms) {
+		t.Fatalf("%d profiles", len(file["profiles"].([]any)))
+	}
+	for i, comm := range comms {
+		one := *p
+		one.Samples = slices.Clone(p.Samples)
+		one.Samples = slices.DeleteFunc(one.Samples, func(s profileSample) bool { return s.Comm != comm })
+		_, flat, cum := one.stacks("cpu-clock")
+		var want []string
+		for name, n := range cum {
+			want = append(want, fmt.Sprintf("%d %d %s", n, flat[name], name))
+		}
+		file["activeProfileIndex"] = i
+		title, got := speedscopeTable(t, release, file)
+		if !strings.HasPrefix(title, comm+" ") {
+			t.Errorf("profile %d is %q, expected that of %s", i, title, comm)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-json +speedscope):\n%s", comm, diff)
+		}
+	}
+}
+
+var (
+	speedscopeText   = regexp.MustCompile(`>([^<>]+)<`)
+	speedscopeAmount = regexp.MustCompile(`^([\d.]+)(ns|µs|ms|s) \(.*%\)$`)
+)
+
+// speedscopeTable loads a file into speedscope as its own command does, and reads
+// the table that it shows: total, self and name.
+func speedscopeTable(t *testing.T, release string, file any) (title string, rows []string) {
+	t.Helper()
+	b, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "load.js")
+	load := fmt.Sprintf("speedscope.loadFileFromBase64(%q, %q)", "words.json", base64.StdEncoding.EncodeToString(b))
+	if err := os.WriteFile(script, []byte(load), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page := pageIn(t, "file://"+release+"/index.html#view=sandwich&localProfilePath="+script,
+		"--allow-file-access-from-files", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--virtual-time-budget=5000")
+	var texts []string
+	for _, m := range speedscopeText.FindAllStringSubmatch(page, -1) {
+		texts = append(texts, html.UnescapeString(m[1]))
+	}
+	at := slices.Index(texts, "Sandwich")
+	if at < 0 || at+1 == len(texts) {
+		t.Fatalf("speedscope shows no profile: %q", texts)
+	}
+	title = texts[at+1]
+	for i := 0; i+2 < len(texts); i++ {
+		if speedscopeAmount.MatchString(texts[i]) && speedscopeAmount.MatchString(texts[i+1]) {
+			rows = append(rows, fmt.Sprintf("%d %d %s", speedscopeNanoseconds(t, texts[i]), speedscopeNanoseconds(t, texts[i+1]), texts[i+2]))
+		}
+	}
+	return title, rows
+}
+
+func speedscopeNanoseconds(t *testing.T, text string) int64 {
+	t.Helper()
+	m := speedscopeAmount.FindStringSubmatch(text)
+	d, err := time.ParseDuration(m[1] + m[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Nanoseconds()
+}
+
+// checkSchema says what of a value is not as a JSON Schema has it, of the keywords
+// that the schemas of profiles use. Another keyword is a finding too.
+func checkSchema(root map[string]any, at string, v any, schema map[string]any) (wrong []string) {
+	say := func(format string, args ...any) { wrong = append(wrong, at+": "+fmt.Sprintf(format, args...)) }
+	number, isNumber := v.(float64)
+	text, isText := v.(string)
+	list, isList := v.([]any)
+	object, isObject := v.(map[string]any)
+	for keyword, want := range schema {
+		switch keyword {
+		case "$schema", "$id", "$defs", "definitions", "title", "description":
+		case "$ref":
+			var d any = root
+			for _, name := range strings.Split(strings.TrimPrefix(want.(string), "#/"), "/") {
+				d = d.(map[string]any)[name]
+			}
+			wrong = append(wrong, checkSchema(root, at, v, d.(map[string]any))...)
+		case "type":
+			ok := map[string]bool{
+				"object": isObject, "array": isList, "string": isText, "number": isNumber,
+				"integer": isNumber && number == math.Trunc(number), "boolean": v == true || v == false,
+			}[want.(string)]
+			if !ok {
+				say("%v is not of type %s", v, want)
+			}
+		case "const":
+			if v != want {
+				say("%v is not %v", v, want)
+			}
+		case "enum":
+			if !slices.Contains(want.([]any), v) {
+				say("%v is not in %v", v, want)
+			}
+		case "minimum":
+			if isNumber && number < want.(float64) {
+				say("%v is less than %v", v, want)
+			}
+		case "pattern":
+			if isText && !regexp.MustCompile(want.(string)).MatchString(text) {
+				say("%q does not match %s", text, want)
+			}
+		case "items":
+			for i, e := range list {
+				wrong = append(wrong, checkSchema(root, fmt.Sprintf("%s[%d]", at, i), e, want.(map[string]any))...)
+			}
+		case "required":
+			for _, name := range want.([]any) {
+				if _, ok := object[name.(string)]; isObject && !ok {
+					say("has no %s", name)
+				}
+			}
+		case "properties":
+			for name, sub := range want.(map[string]any) {
+				if e, ok := object[name]; ok {
+					wrong = append(wrong, checkSchema(root, at+"."+name, e, sub.(map[string]any))...)
+				}
+			}
+		case "additionalProperties":
+			properties, _ := schema["properties"].(map[string]any)
+			for name := range object {
+				if want == false && properties[name] == nil {
+					say("has the member %s", name)
+				}
+			}
+		case "anyOf":
+			if !slices.ContainsFunc(want.([]any), func(sub any) bool {
+				return len(checkSchema(root, at, v, sub.(map[string]any))) == 0
+			}) {
+				say("is none of the alternatives")
+			}
+		default:
+			say("the schema has an unknown keyword %q", keyword)
+		}
+	}
+	return wrong
+}
