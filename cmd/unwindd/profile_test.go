@@ -120,6 +120,9 @@ func TestProfileHasEverySampleOfTheRecording(t *testing.T) {
 // TestProfileIsOneInAllFormats compares what the forms say, each as its own reader
 // reads it, with the JSON.
 func TestProfileIsOneInAllFormats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the profile by other tools")
+	}
 	p := readProfile(t, wordsRecording)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "words.pb.gz")

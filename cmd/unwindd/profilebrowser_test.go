@@ -46,6 +46,9 @@ var flameBox = regexp.MustCompile(`<div class="boxbg[^"]*" style="left: [\d.]+px
 // TestFlameGraphInABrowser looks at the boxes that are drawn: every function of the
 // outer calls is there, as wide as its share.
 func TestFlameGraphInABrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the profile by other tools")
+	}
 	need(t, "chromium")
 	p := readProfile(t, wordsRecording)
 	_, _, cum := p.stacks("cpu-clock")
@@ -99,6 +102,9 @@ func speedscopeRelease(t *testing.T) string {
 // TestSpeedscopeReadsTheProfile opens the profile of each thread in speedscope, and
 // compares its table of functions. The file is as speedscope's schema has it.
 func TestSpeedscopeReadsTheProfile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the profile by other tools")
+	}
 	need(t, "chromium", "npm")
 	release := speedscopeRelease(t)
 	out, _ := runProfile(t, wordsRecording, "--format", "speedscope", "--event", "cpu-clock")
