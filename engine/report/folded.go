@@ -17,7 +17,7 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 		return fmt.Errorf("%s: no event %s", r.p.Path, event)
 	}
 	v := &r.values[at]
-	f := folder{r: r, names: map[string]int32{}, child: map[foldedKey]int32{}, nodes: make([]foldedNode, 1)}
+	f := folder{r: r, names: map[string]int32{}, child: map[foldedKey]int32{}, nodes: make([]foldedNode, 1), known: map[foldedStack]int32{}}
 	f.ofFunction = make([]int32, len(r.functions))
 	for i := range r.functions {
 		name := r.functions[i].name
@@ -26,20 +26,12 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 		}
 		f.ofFunction[i] = f.name(name)
 	}
-	var frames []uint32
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
 		if s.Event != v.event {
 			continue
 		}
-		node := f.under(0, f.name(r.comm(s)))
-		frames = r.p.StackFrames(frames[:0], s.Stack)
-		for j := len(frames) - 1; j >= 0; j-- {
-			functions := r.functionOf[frames[j]]
-			for k := len(functions) - 1; k >= 0; k-- {
-				node = f.under(node, f.ofFunction[functions[k]])
-			}
-		}
+		node := f.stack(f.under(0, f.name(r.comm(s))), s.Stack)
 		f.nodes[node].count = add(f.nodes[node].count, v.of(s))
 	}
 	b := newOutput(w)
@@ -55,6 +47,14 @@ type folder struct {
 	ofFunction []int32
 	child      map[foldedKey]int32
 	nodes      []foldedNode
+	known      map[foldedStack]int32
+	missing    []uint32
+}
+
+// A foldedStack is a stack under the name of a thread.
+type foldedStack struct {
+	root  int32
+	stack uint32
 }
 
 type foldedKey struct{ parent, name int32 }
@@ -78,6 +78,28 @@ func (f *folder) name(text string) int32 {
 		f.texts = append(f.texts, text)
 	}
 	return i
+}
+
+// stack is the node of a stack under a thread's name. Samples share their callers,
+// so most of it is known.
+func (f *folder) stack(root int32, stack uint32) int32 {
+	f.missing = f.missing[:0]
+	node := root
+	for n := stack; n != 0; n = f.r.p.Stacks[n].Caller {
+		if at, ok := f.known[foldedStack{root, n}]; ok {
+			node = at
+			break
+		}
+		f.missing = append(f.missing, n)
+	}
+	for i := len(f.missing) - 1; i >= 0; i-- {
+		functions := f.r.functionOf[f.r.p.Stacks[f.missing[i]].Frame]
+		for k := len(functions) - 1; k >= 0; k-- {
+			node = f.under(node, f.ofFunction[functions[k]])
+		}
+		f.known[foldedStack{root, f.missing[i]}] = node
+	}
+	return node
 }
 
 func (f *folder) under(parent, name int32) int32 {

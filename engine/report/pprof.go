@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/unwindd/unwindd/engine"
 )
@@ -20,7 +21,15 @@ func (r *Profile) WritePprof(w io.Writer) error {
 	if err := p.CheckValid(); err != nil {
 		return err
 	}
-	return p.Write(w)
+	// profile.Profile.Write compresses too, in three times the time.
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	if err := p.WriteUncompressed(z); err != nil {
+		return err
+	}
+	return z.Close()
 }
 
 // pprof is the profile in the form of profile.proto: a sample type for every
@@ -35,7 +44,6 @@ func (r *Profile) pprof() *profile.Profile {
 		locations: map[string]*profile.Location{},
 		byFrame:   make([]*profile.Location, len(r.p.Frames)),
 		stacks:    map[pprofStack]uint32{},
-		canonical: make([]uint32, len(r.p.Stacks)),
 		samples:   map[pprofSample]*profile.Sample{},
 	}
 	for i := range r.values {
@@ -45,6 +53,7 @@ func (r *Profile) pprof() *profile.Profile {
 	if len(r.values) > 0 {
 		b.out.DefaultSampleType = r.values[0].name
 	}
+	b.numberStacks()
 	// Waves may be sampled by a clock of their own.
 	first, last := uint64(math.MaxUint64), uint64(0)
 	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.waves(v.event) })
@@ -75,7 +84,7 @@ type pprofBuilder struct {
 	byFrame   []*profile.Location
 	// stacks number stacks of locations from 1 on, canonical are those numbers of
 	// the profile's stacks: frames that differ in how they were found are one
-	// location.
+	// location. It is nil where no frames do.
 	stacks    map[pprofStack]uint32
 	canonical []uint32
 	samples   map[pprofSample]*profile.Sample
@@ -93,8 +102,13 @@ func (b *pprofBuilder) sample(s *engine.ProfileSample) {
 	out := b.samples[key]
 	if out == nil {
 		out = &profile.Sample{Value: make([]int64, len(b.r.values))}
+		depth := 0
 		for n := s.Stack; n != 0; n = b.r.p.Stacks[n].Caller {
-			out.Location = append(out.Location, b.location(b.r.p.Stacks[n].Frame))
+			depth++
+		}
+		out.Location = make([]*profile.Location, 0, depth)
+		for n := s.Stack; n != 0; n = b.r.p.Stacks[n].Caller {
+			out.Location = append(out.Location, b.byFrame[b.r.p.Stacks[n].Frame])
 		}
 		b.label(out, &b.r.p.Threads[s.Thread])
 		b.samples[key] = out
@@ -122,15 +136,46 @@ func (b *pprofBuilder) label(s *profile.Sample, t *engine.ProfileThread) {
 	}
 }
 
+// numberStacks makes the locations of the samples' frames, and finds whether
+// several frames are one.
+func (b *pprofBuilder) numberStacks() {
+	seen := make([]bool, len(b.r.p.Stacks))
+	frames := 0
+	var todo []uint32
+	for i := range b.r.p.Samples {
+		s := &b.r.p.Samples[i]
+		if !b.r.asked(s) {
+			continue
+		}
+		todo = todo[:0]
+		for n := s.Stack; n != 0 && !seen[n]; n = b.r.p.Stacks[n].Caller {
+			seen[n] = true
+			todo = append(todo, b.r.p.Stacks[n].Frame)
+		}
+		for _, f := range slices.Backward(todo) {
+			if b.byFrame[f] == nil {
+				b.location(f)
+				frames++
+			}
+		}
+	}
+	if frames > len(b.out.Location) {
+		b.canonical = make([]uint32, len(b.r.p.Stacks))
+	}
+}
+
 // stack is the number of a stack of locations.
 func (b *pprofBuilder) stack(n uint32) uint32 {
+	if b.canonical == nil {
+		return n
+	}
 	var todo []uint32
 	for ; n != 0 && b.canonical[n] == 0; n = b.r.p.Stacks[n].Caller {
 		todo = append(todo, n)
 	}
 	at := b.canonical[n]
 	for i := len(todo) - 1; i >= 0; i-- {
-		key := pprofStack{at, b.location(b.r.p.Stacks[todo[i]].Frame).ID}
+		key := pprofStack{at, b.byFrame[b.r.p.Stacks[todo[i]].Frame].ID}
 		next, ok := b.stacks[key]
 		if !ok {
 			next = uint32(len(b.stacks)) + 1
