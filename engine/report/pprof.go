@@ -204,7 +204,7 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 		if name == "" {
 			continue
 		}
-		fn := profile.Function{Name: name, SystemName: oneLine(s.LinkageName), Filename: oneLine(s.File)}
+		fn := profile.Function{Name: withoutClone(name), SystemName: oneLine(s.LinkageName), Filename: oneLine(s.File)}
 		if fn.SystemName == "" {
 			fn.SystemName = name
 		}
@@ -233,6 +233,20 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 	}
 	b.byFrame[frame] = l
 	return l
+}
+
+// withoutClone is a function's name without the marks of a copy that a compiler
+// made of it, which pprof leaves out of names, too: its pages take what is
+// behind the last dot for the name.
+func withoutClone(name string) string {
+	for strings.HasSuffix(name, ")") {
+		at := strings.LastIndex(name, " (.")
+		if at <= 0 || strings.ContainsAny(name[at+2:len(name)-1], "()") {
+			break
+		}
+		name = name[:at]
+	}
+	return name
 }
 
 func (b *pprofBuilder) function(f profile.Function) *profile.Function {

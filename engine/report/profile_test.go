@@ -690,6 +690,117 @@ sampled unknown, worker <1> 11, 1 none
 	}
 }
 
+func TestPprofNamesHaveNoMarksOfCopies(t *testing.T) {
+	for name, want := range map[string]string{
+		"f(int) (.constprop.0)":             "f(int)",
+		"f(int) (.isra.0) (.cold)":          "f(int)",
+		"drop<J> (.llvm.7072081746995663)":  "drop<J>",
+		"f(int)":                            "f(int)",
+		" (.cold)":                          " (.cold)",
+		"f() const::{lambda(...)#1} (.x())": "f() const::{lambda(...)#1} (.x())",
+	} {
+		if got := withoutClone(name); got != want {
+			t.Errorf("%q: %q, expected %q", name, got, want)
+		}
+	}
+}
+
+// TestFormsOfRandomProfilesAgree adds up what each form says of a profile.
+func TestFormsOfRandomProfilesAgree(t *testing.T) {
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		r := randomRecording(random)
+		p := r.view(t)
+		out := p.pprof()
+		if err := out.CheckValid(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		seen := map[string]bool{}
+		for _, s := range out.Sample {
+			key := fmt.Sprint(s.NumLabel, s.Label)
+			for _, l := range s.Location {
+				key += fmt.Sprint(" ", l.ID)
+			}
+			if seen[key] {
+				t.Errorf("seed %d: pprof has two samples %s", seed, key)
+			}
+			seen[key] = true
+		}
+		for i, v := range p.values {
+			var want, asPprof, asFolded uint64
+			for j := range r.Samples {
+				want += v.of(&r.Samples[j])
+			}
+			for _, s := range out.Sample {
+				asPprof += uint64(s.Value[i])
+			}
+			var b strings.Builder
+			if err := p.WriteFolded(&b, v.name); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				n, err := strconv.ParseUint(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				asFolded += n
+			}
+			if asPprof != want || asFolded != want {
+				t.Errorf("seed %d: %s: pprof %d, folded %d, expected %d", seed, v.name, asPprof, asFolded, want)
+			}
+		}
+		for name, write := range formats(p) {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
+				t.Errorf("seed %d: %s: %v", seed, name, err)
+			}
+			if (name == "json" || name == "speedscope") && !json.Valid(b.Bytes()) {
+				t.Errorf("seed %d: %s is not JSON", seed, name)
+			}
+		}
+	}
+}
+
+// randomRecording has few names, so that they come again in every way.
+func randomRecording(random *rand.Rand) *recording {
+	names := []string{"f", "g", "f (.cold)", "", "a;b\n", "\xff", "<T as U>::f", "f(", "ü"}
+	name := func() string { return names[random.IntN(len(names))] }
+	r := newRecording()
+	for range 1 + random.IntN(3) {
+		r.Events = append(r.Events, engine.ProfileEvent{
+			Name: name(), Unit: []string{"nanoseconds", "count"}[random.IntN(2)], Lanes: random.IntN(3) == 0,
+		})
+	}
+	for range random.IntN(3) {
+		r.module(name(), random.Uint64(), random.Uint64())
+	}
+	for range 1 + random.IntN(8) {
+		f := engine.ProfileFrame{
+			PC: random.Uint64N(3), Exact: random.IntN(2) == 0, Kernel: random.IntN(3) == 0,
+			Module: int32(random.IntN(len(r.Modules)+1)) - 1, ModuleOffset: random.Uint64N(3),
+		}
+		for range random.IntN(3) {
+			f.Symbols = append(f.Symbols, symbol.Frame{
+				Function: name(), LinkageName: name(), File: name(), Line: random.IntN(3), StartFile: name(), StartLine: random.IntN(3),
+				Start: random.Uint64N(3), HasStart: random.IntN(2) == 0, Inlined: true,
+			})
+		}
+		r.frame(f)
+	}
+	for range random.IntN(30) {
+		stack := make([]uint32, random.IntN(6))
+		for i := range stack {
+			stack[i] = uint32(random.IntN(len(r.Frames)))
+		}
+		r.sample(engine.ProfileSample{
+			Event: int32(random.IntN(len(r.Events)+1)) - 1, Stack: r.stack(stack...), Weight: random.Uint64N(100),
+			Thread: r.thread(random.IntN(3)-1, random.IntN(3)-1, name()), ActiveLanes: uint32(random.IntN(65)),
+			Stop: r.stop([]engine.StopReason{engine.StopOutermost, engine.StopNoRow, ""}[random.IntN(3)], name()),
+		})
+	}
+	return r
+}
+
 func TestTheExecutableIsTheFirstMappingOfPprof(t *testing.T) {
 	r := newRecording(engine.ProfileEvent{Name: "e", Unit: "count"})
 	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")

@@ -227,8 +227,8 @@ func stopMembers(s engine.Stopped) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	reason, err := stringMember("stopped", string(s.Reason))
-	return strings.TrimSuffix(reason+text, ","), err
+	// A reason is one of a few words.
+	return strings.TrimSuffix(`"stopped":"`+string(s.Reason)+`",`+text, ","), nil
 }
 
 // newProfileFrame is what is said of a function at a frame's address: the i-th,
