@@ -238,7 +238,7 @@ func (f *frame) evaluateRule(reg uint64) (slot, error) {
 	l, err := rule.Location(ev, frameContext{frame: f}, reg, cfa)
 	if err == nil {
 		l = flattened(l)
-		s = placeSlot(&l)
+		s = f.walker.slotOf(&l)
 	}
 	if f.settled {
 		f.memo = append(f.memo, placedRegister{reg, s, err})
@@ -409,6 +409,14 @@ func (f *frame) evaluateRules() {
 			_, _ = f.evaluate(r.Column) // who asks for it gets the error
 		}
 	}
+}
+
+// slotOf is the slot of a register that is at a location.
+func (w *walker) slotOf(l *locexpr.Location) slot {
+	if v, bits, ok := l.ImplicitWord(w.machine.order); ok && bits == w.machine.desc.AddressBits {
+		return slot{kind: slotValue, bits: v}
+	}
+	return placeSlot(l)
 }
 
 // placeSlot is the slot of a register that is at a location.

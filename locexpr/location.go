@@ -149,6 +149,16 @@ func ImplicitUint64(v uint64, bits uint32, order ByteOrder) Location {
 	return Location{place: Place{Storage: Implicit, small: uint8(bits), Address: packStream(v, bits, order), Scope: noScope}}
 }
 
+// ImplicitWord is the inverse of ImplicitUint64; ok is false for what that does
+// not make.
+func (l Location) ImplicitWord(order ByteOrder) (v uint64, bits uint32, ok bool) {
+	p := &l.place
+	if len(l.more) != 0 || p.Storage != Implicit || p.detail != nil || p.small == 0 || p.BitOffset != 0 {
+		return 0, 0, false
+	}
+	return unpackStream(p.Address, uint32(p.small), order), uint32(p.small), true
+}
+
 // packStream lays the low n bits of v out as a stream of bits, and returns its
 // bytes with the first one lowest.
 func packStream(v uint64, n uint32, order ByteOrder) uint64 {
