@@ -348,12 +348,20 @@ func (m *module) openRequest() *sdk.OpenObjectRequest {
 		})
 	}
 	// Only the functions that the architecture named: a library has a hundred
-	// thousand, and the plugin reads the symbol table itself if it wants all.
+	// thousand, and the plugin reads the symbol table itself if it wants all. One
+	// without a size ends where the next function begins, so that is told too.
+	unbounded, last := false, uint64(0)
 	if m.symbols != nil && len(m.arch.watched) > 0 {
 		for _, s := range m.symbols.Functions() {
-			if m.arch.watched[s.Name] {
-				req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: s.Name, Address: m.offset(s.Start), Size: s.End - s.Start})
+			switch {
+			case m.arch.watched[s.Name]:
+				unbounded, last = s.End == s.Start, s.Start
+			case unbounded && s.Start > last:
+				unbounded = false
+			default:
+				continue
 			}
+			req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: s.Name, Address: m.offset(s.Start), Size: s.End - s.Start})
 		}
 	}
 	return req
@@ -443,7 +451,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	}
 	source := &rowSource{defaults: m.defaults}
 	if f := m.function(pc); f != nil && f.Kind == sdk.TrampolineFunction {
-		return m.trampoline(ctx, f, pc)
+		return m.readRow(ctx, f, pc)
 	}
 	if f := m.function(lookup); f != nil {
 		if rules := m.special[f]; rules != nil {
@@ -451,9 +459,10 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 		}
 		switch f.Kind {
 		case sdk.StackStartFunction:
-			if !exact {
-				source.outermost = "a stack begins in " + f.Name
+			if exact {
+				return m.readRow(ctx, f, pc)
 			}
+			source.outermost = "a stack begins in " + f.Name
 		case sdk.OutermostFunction:
 			source.outermost = f.Name + " has no caller"
 		case sdk.KernelFunction:
@@ -515,10 +524,10 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	return nil, &none
 }
 
-// trampoline reads the code of a function that a signal handler returns to.
-// Call frame information says what holds after a call, which is not how it was
-// entered.
-func (m *module) trampoline(ctx context.Context, f *sdk.Function, pc uint64) (*rowSource, error) {
+// readRow reads the code of a function whose call frame information is not to be
+// believed. Of one that a signal handler returns to it says what holds after a
+// call, which is not how it was entered.
+func (m *module) readRow(ctx context.Context, f *sdk.Function, pc uint64) (*rowSource, error) {
 	rules, err := m.readCode(ctx, pc, pc, true, codeBounds{f.Start, f.End, true, f.Name})
 	if err != nil {
 		return nil, err

@@ -225,13 +225,14 @@ const (
 	OutermostFunction              // nothing called it: the walk ends here
 	KernelFunction                 // outermost, and launched from elsewhere
 	// TrampolineFunction is where a signal handler returns to: it is entered at its
-	// first instruction and not by a call. Its rows are read from its code, not
-	// taken from its CFI.
+	// first instruction and not by a call; or a function whose CFI is wrong. Its
+	// rows are read from its code, not taken from its CFI.
 	TrampolineFunction
 	// StackStartFunction is one in which a stack begins where it has called
 	// something: a thread's first function, from which its creator returns too,
 	// or one that calls on another stack. It is outermost in every frame but the
-	// top one.
+	// top one, whose row is read from its code: CFI may not say which stack it is
+	// on.
 	StackStartFunction
 )
 

@@ -19,6 +19,10 @@ import (
 // whatever an earlier call left there. runtime.sigreturn__sigaction is what
 // Go's signal handlers return to; its call frame information is that of a
 // function that was called.
+//
+// The last ones load or align the stack pointer, mostly to call C or the vDSO,
+// which Go's call frame information does not know: its CFA is wrong from there
+// on. Their code says that the frame pointer holds, or that nothing does.
 var functionKinds = map[string]sdk.FunctionKind{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
@@ -36,6 +40,18 @@ var functionKinds = map[string]sdk.FunctionKind{
 	"runtime.systemstack": sdk.StackStartFunction,
 
 	"runtime.sigreturn__sigaction": sdk.TrampolineFunction,
+
+	"gogo":                        sdk.TrampolineFunction,
+	"runtime.asmcgocall_no_g":     sdk.TrampolineFunction,
+	"runtime.callCgoMmap":         sdk.TrampolineFunction,
+	"runtime.callCgoMunmap":       sdk.TrampolineFunction,
+	"runtime.callCgoSigaction":    sdk.TrampolineFunction,
+	"runtime.nanotime1":           sdk.TrampolineFunction,
+	"runtime.sigfwd":              sdk.TrampolineFunction,
+	"runtime.switchToCrashStack0": sdk.TrampolineFunction,
+	"runtime.vgetrandom1":         sdk.TrampolineFunction,
+	"runtime.walltime":            sdk.TrampolineFunction,
+	"time.now":                    sdk.TrampolineFunction,
 }
 
 // functionKind is the kind of a function of that name. Go's linker may add the
@@ -50,7 +66,7 @@ func watchedSymbols() []string {
 	var names []string
 	for name := range functionKinds {
 		names = append(names, name)
-		if strings.HasPrefix(name, "runtime.") {
+		if strings.HasPrefix(name, "runtime.") || name == "time.now" {
 			names = append(names, name+".abi0")
 		}
 	}
@@ -66,12 +82,13 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 	if req.Machine != machine {
 		return answer, nil
 	}
-	if isGo(req.Sections) {
+	fromGo := isGo(req.Sections)
+	if fromGo {
 		answer.DefaultRules = defaultRules(false)
 	}
 	for _, s := range req.Symbols {
 		kind, ok := functionKind(s.Name)
-		if !ok {
+		if !ok || s.Name == "gogo" && !fromGo {
 			continue
 		}
 		if end := symbolEnd(req, &s); end > s.Address {

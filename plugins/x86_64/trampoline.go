@@ -2,6 +2,7 @@ package x86_64
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
@@ -32,12 +33,14 @@ var sigcontext = []struct {
 //
 // The address of a trampoline is a handler's return address, though nothing
 // called: where PC is not exact it is the byte before the trampoline, and the
-// row then begins there, as those of C libraries do.
+// row then begins there, as those of C libraries do. A thread that is in the
+// kernel, in the system call, stands after its last byte, in what fills the space
+// up to the next function.
 func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 	start, first, length := -1, at, 0
 	for _, code := range trampolines {
-		for i := max(0, at-len(code)+1); i <= at; i++ {
-			if bytes.HasPrefix(r.Code[i:], code) {
+		for i := max(0, at-len(code)); i <= at; i++ {
+			if bytes.HasPrefix(r.Code[i:], code) && (i+len(code) > at || r.Exact && isFill(r.Code[at:])) {
 				start, first, length = i, i, len(code)
 			}
 		}
@@ -48,9 +51,13 @@ func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 	if start < 0 {
 		return nil
 	}
+	end := start + length
+	if r.Exact && isFill(r.Code[end:]) {
+		end++
+	}
 	row := cfi.Row{
 		Start:         r.Start + uint64(first),
-		End:           r.Start + uint64(start+length),
+		End:           r.Start + uint64(end),
 		CFA:           cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(registerPlus(rsp, 160), 0)},
 		ReturnAddress: uint64(rip),
 		SignalFrame:   true,
@@ -60,4 +67,12 @@ func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 			Rule: cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(rsp, s.offset)}})
 	}
 	return []cfi.Row{row}
+}
+
+// fills are what assemblers and linkers put between functions: nop in its forms,
+// int3, and int $3, which Go's assembler writes.
+var fills = []string{"\x90", "\x66\x90", "\x0f\x1f", "\x66\x0f\x1f", "\x66\x2e\x0f\x1f", "\x66\x66\x2e\x0f\x1f", "\xcc", "\xcd\x03"}
+
+func isFill(code []byte) bool {
+	return slices.ContainsFunc(fills, func(fill string) bool { return bytes.HasPrefix(code, []byte(fill)) })
 }

@@ -11,6 +11,7 @@ import (
 func TestFrameRulesOfSignalTrampolines(t *testing.T) {
 	code := assemble(t, map[string]string{
 		"glibc": "nop; mov $15,%rax; syscall; nop",
+		"next":  "nop; mov $15,%rax; syscall; push %rbp; ret",
 		"short": "nop; mov $15,%eax; syscall; nop",
 		"other": "nop; mov $14,%eax; syscall; ret",
 		"call":  "call .+9; mov $15,%eax; syscall",
@@ -21,13 +22,16 @@ func TestFrameRulesOfSignalTrampolines(t *testing.T) {
 		exact bool
 		want  string // range; "" for no trampoline
 	}{
-		"first instruction":   {"glibc", 1, true, "1-10"},
-		"second instruction":  {"glibc", 8, true, "1-10"},
-		"short form":          {"short", 6, true, "1-8"},
+		"first instruction":   {"glibc", 1, true, "1-11"},
+		"second instruction":  {"glibc", 8, true, "1-11"},
+		"short form":          {"short", 6, true, "1-9"},
 		"address of a return": {"glibc", 1, false, "1-10"},
 		"before the return":   {"glibc", 0, false, "0-10"},
 		"instruction before":  {"glibc", 0, true, ""},
-		"after":               {"glibc", 10, true, ""},
+		"in the system call":  {"glibc", 10, true, "1-11"},
+		"a return to after":   {"glibc", 10, false, ""},
+		"the next function":   {"next", 10, true, ""},
+		"before a function":   {"next", 8, true, "1-10"},
 		"another system call": {"other", 1, true, ""},
 		"a call ends before":  {"call", 4, false, ""},
 	}
