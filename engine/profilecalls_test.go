@@ -45,6 +45,7 @@ type codeFunction struct {
 // A codeSlot is a word of the global offset table.
 type codeSlot struct {
 	symbol string // "" of a function of the file itself
+	local  uint64 // its address
 	chosen bool   // a resolver of the file says what it is
 }
 
@@ -180,6 +181,8 @@ func (f *codeFile) readSlots(tb testing.TB, in *elf.File) {
 				if i := int(info >> 32); i > 0 && i <= len(symbols) {
 					f.slots[offset] = codeSlot{symbol: symbols[i-1].Name}
 				}
+			case elf.R_X86_64_RELATIVE:
+				f.slots[offset] = codeSlot{local: binary.LittleEndian.Uint64(data[16:])}
 			case elf.R_X86_64_IRELATIVE:
 				f.slots[offset] = codeSlot{chosen: true}
 			}
@@ -462,9 +465,15 @@ func (c *codeChecker) jumps(from []codePlace, in *codeFile, functions []codeFunc
 			}
 			var to, word uint64
 			if _, comment, ok := strings.Cut(operand, "# "); ok && strings.Contains(operand, "(%rip)") {
-				if n, _ := fmt.Sscanf(comment, "%x", &word); n == 1 && at.file.slots[word].symbol != "" {
-					from = append(from, c.definitions(at.file.slots[word].symbol)...)
-					continue
+				if n, _ := fmt.Sscanf(comment, "%x", &word); n == 1 {
+					switch slot := at.file.slots[word]; {
+					case slot.local != 0:
+						from = append(from, codePlace{at.file, slot.local})
+						continue
+					case slot.symbol != "":
+						from = append(from, c.definitions(slot.symbol)...)
+						continue
+					}
 				}
 			}
 			if n, _ := fmt.Sscanf(strings.TrimSpace(operand), "%x", &to); n != 1 || strings.HasPrefix(strings.TrimSpace(operand), "*") {

@@ -2,11 +2,20 @@ package engine
 
 import (
 	"bufio"
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
 // A perfPC is a frame as perf script prints it: the byte that is looked up, as
@@ -84,4 +93,168 @@ func parse(tb testing.TB, s string, base int) uint64 {
 		tb.Fatal(err)
 	}
 	return n
+}
+
+// perfPCs is the stack of a sample as perf would print it.
+func perfPCs(p *Profile, s *ProfileSample) (stack []perfPC) {
+	for _, i := range p.StackFrames(nil, s.Stack) {
+		f := &p.Frames[i]
+		lookup := f.PC
+		if !f.Exact {
+			lookup--
+		}
+		switch {
+		case f.Kernel:
+			stack = append(stack, perfPC{kernelPath, f.PC})
+		case f.Module < 0:
+			stack = append(stack, perfPC{"", lookup})
+		default:
+			m := &p.Modules[f.Module]
+			stack = append(stack, perfPC{m.Path, lookup - m.Start + m.Offset})
+		}
+	}
+	return stack
+}
+
+// A perfDifference is where the stacks of a sample begin to differ.
+type perfDifference struct {
+	sample       *ProfileSample
+	raw          *perfdata.Sample
+	ours, theirs []perfPC // after the frames that are the same
+	frames       []uint32 // all of ours
+	same         int
+}
+
+// Why stacks differ from perf's.
+const (
+	perfSame     = "same"
+	perfLastWord = "longer: perf does not read the last word of the recorded stack"
+	perfNoFrames = "longer: the file has no .eh_frame, and perf reads nothing else"
+	perfByCode   = "longer: the function has no call frame information"
+)
+
+// perfClass explains a difference; "" if it cannot.
+func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
+	if len(d.theirs) > 0 || len(d.ours) == 0 || d.same == 0 {
+		return ""
+	}
+	next, last := &p.Frames[d.frames[d.same]], &p.Frames[d.frames[d.same-1]]
+	stack := d.raw.Stack
+	if n := len(stack) &^ 7; n > 0 && binary.LittleEndian.Uint64(stack[n-8:]) == next.PC && !next.Exact {
+		return perfLastWord
+	}
+	if last.Module < 0 || last.Kernel {
+		return ""
+	}
+	switch sections := sectionNames(tb, p.Modules[last.Module].Path); {
+	case !slices.Contains(sections, ".eh_frame"):
+		return perfNoFrames
+	case next.FoundBy == ByRules || next.FoundBy == ByObject:
+		return perfByCode
+	}
+	return ""
+}
+
+// rawSampleOf are the samples of a recording with their bytes.
+func rawSampleOf(tb testing.TB, path string) map[sampleKey]*perfdata.Sample {
+	tb.Helper()
+	f, err := perfdata.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { f.Close() })
+	raw := map[sampleKey]*perfdata.Sample{}
+	for r := f.Reader(); ; {
+		b, err := r.Next() // is not released: its samples stay
+		if errors.Is(err, io.EOF) {
+			return raw
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for i := range b.Samples {
+			raw[sampleKey{b.Samples[i].TID, b.Samples[i].Time}] = &b.Samples[i]
+		}
+	}
+}
+
+// comparePerf compares a profile with what perf script says and returns how many
+// samples are of each class; what nothing explains is an error.
+func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
+	t.Helper()
+	perf, raw := perfStacks(t, path), rawSampleOf(t, path)
+	classes := map[string]int{}
+	unexplained, of := 0, 0
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		key := sampleKey{p.Threads[s.Thread].TID, s.Time}
+		theirs := perf[key]
+		if len(theirs) != 1 {
+			t.Errorf("perf has %d stacks of the sample of thread %d at %d", len(theirs), key.tid, key.time)
+			continue
+		}
+		of++
+		d := perfDifference{sample: s, raw: raw[key], ours: perfPCs(p, s), theirs: theirs[0], frames: p.StackFrames(nil, s.Stack)}
+		if n := len(d.theirs); n > 0 && d.theirs[n-1] == (perfPC{"", ^uint64(0)}) {
+			d.theirs = d.theirs[:n-1] // it reads 0 beyond the recorded stack
+		}
+		for len(d.ours) > 0 && len(d.theirs) > 0 && d.ours[0] == d.theirs[0] {
+			d.ours, d.theirs, d.same = d.ours[1:], d.theirs[1:], d.same+1
+		}
+		class := perfSame
+		if len(d.ours) > 0 || len(d.theirs) > 0 {
+			class = perfClass(t, p, &d)
+		}
+		if class == "" {
+			if unexplained++; unexplained <= 5 {
+				c := newCodeChecker(t, p)
+				t.Errorf("not explained: after %d frames ours are %v, perf's %v\n%s", d.same, d.ours, d.theirs, c.stack(s))
+			}
+			continue
+		}
+		classes[class]++
+	}
+	if of != len(perf) {
+		t.Errorf("%d samples, perf has %d", of, len(perf))
+	}
+	if unexplained > 0 {
+		t.Errorf("%d of %d samples differ without a cause", unexplained, of)
+	}
+	return classes
+}
+
+// TestProfilesEqualPerf compares the stack of every sample of recordings of C++,
+// Rust and Go programs with perf script's, frame by frame.
+func TestProfilesEqualPerf(t *testing.T) {
+	for _, program := range profilePrograms {
+		t.Run(program.name, func(t *testing.T) {
+			path := profileRecording(t, program.name, profileSamples())
+			p := profileOf(t, path)
+			classes := comparePerf(t, path, p)
+			for _, class := range slices.SortedFunc(maps.Keys(classes), func(a, b string) int { return cmp.Compare(classes[b], classes[a]) }) {
+				t.Logf("%8d %s", classes[class], class)
+			}
+			// perf walks no Go code, so that there TestGoStacksFollowFramePointers
+			// is what tells.
+			if other := len(p.Samples) - classes[perfSame]; program.name != "gowork" && other*100 > len(p.Samples) {
+				t.Errorf("%d of %d samples differ, expected at most 1%%", other, len(p.Samples))
+			}
+		})
+	}
+}
+
+// sectionNames are the sections of a file that have bytes.
+func sectionNames(tb testing.TB, path string) (names []string) {
+	tb.Helper()
+	in, err := elf.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer in.Close()
+	for _, s := range in.Sections {
+		if s.Type != elf.SHT_NOBITS {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }

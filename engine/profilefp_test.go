@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// framePointers are the return addresses that the chain of saved frame pointers
+// leads to, as far as the stack of a sample was recorded.
+func framePointers(s *perfdata.Sample) (returns []uint64) {
+	d := x86_64.Description()
+	var registers sdk.Registers
+	for i := range d.RegisterSets {
+		d.RegisterSets[i].DecodeSample(s.Registers.Mask, s.Registers.Values, &registers)
+	}
+	fp, _ := registers.Uint64(d.FP, d.ByteOrder)
+	sp, _ := registers.Uint64(d.SP, d.ByteOrder)
+	for fp >= sp && fp-sp+16 <= uint64(len(s.Stack)) {
+		at := s.Stack[fp-sp:]
+		next, pc := binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])
+		if pc == 0 {
+			break
+		}
+		returns = append(returns, pc)
+		if next <= fp {
+			break
+		}
+		fp = next
+	}
+	return returns
+}
+
+// TestGoStacksFollowFramePointers holds the stacks of a Go program, which perf
+// cannot walk, against another chain: Go's functions save the frame pointer, and
+// the return address is above it. A function that has not saved it yet, or has no
+// frame, hides its caller from the chain, and nothing else does.
+func TestGoStacksFollowFramePointers(t *testing.T) {
+	path := profileRecording(t, "gowork", profileSamples())
+	p := profileOf(t, path)
+	raw := rawSampleOf(t, path)
+	causes := map[string]int{}
+	bad := 0
+	check := newCodeChecker(t, p)
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		chain := framePointers(raw[sampleKey{p.Threads[s.Thread].TID, s.Time}])
+		cause := check.chainClass(s, chain)
+		causes[cause]++
+		if strings.HasPrefix(cause, "unexplained") {
+			if bad++; bad <= 5 {
+				t.Errorf("%s\n%sthe chain is %#x", cause, check.stack(s), chain)
+			}
+		}
+	}
+	for cause, n := range causes {
+		t.Logf("%8d %s", n, cause)
+	}
+	if bad > 0 {
+		t.Errorf("%d of %d samples differ without a cause", bad, len(p.Samples))
+	}
+	if same := causes["same"]; same*2 < len(p.Samples) {
+		t.Errorf("%d of %d chains are the same: too few to say anything", same, len(p.Samples))
+	}
+}
+
+// chainClass says how the user's frames of a sample differ from a chain of return
+// addresses. It begins at the outermost ones: functions that call themselves have
+// the same address many times.
+func (c *codeChecker) chainClass(s *ProfileSample, chain []uint64) string {
+	p := c.profile
+	var frames []*ProfileFrame
+	for _, i := range p.StackFrames(nil, s.Stack) {
+		if f := &p.Frames[i]; !f.Kernel {
+			if len(frames) > 0 && f.Exact {
+				return "a signal interrupted it"
+			}
+			frames = append(frames, f)
+		}
+	}
+	class := "same"
+	for i := len(frames) - 1; i > 0; i-- {
+		switch n := len(chain); {
+		case n > 0 && chain[n-1] == frames[i].PC:
+			chain = chain[:n-1]
+		case i == 1:
+			class = "the caller of a function that has not saved the frame pointer is not in the chain"
+		case !c.savesFramePointer(frames[i-1]):
+			class = "the caller of a function that never saves the frame pointer is not in the chain"
+		default:
+			return fmt.Sprintf("unexplained: %#x is not in the chain", frames[i].PC)
+		}
+	}
+	if len(chain) > 0 {
+		return fmt.Sprintf("unexplained: the chain has %#x", chain)
+	}
+	return class
+}
+
+// savesFramePointer says whether the function of a frame pushes rbp.
+func (c *codeChecker) savesFramePointer(f *ProfileFrame) bool {
+	if f.Module < 0 {
+		return false
+	}
+	in := c.file(c.profile.Modules[f.Module].Path)
+	start, end := in.extent(f.ModuleOffset - 1)
+	return slices.ContainsFunc(in.listing(c.tb, start, end), func(line string) bool {
+		return strings.Join(strings.Fields(line), " ") == "push %rbp"
+	})
+}
