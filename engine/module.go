@@ -451,7 +451,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	}
 	source := &rowSource{defaults: m.defaults}
 	if f := m.function(pc); f != nil && f.Kind == sdk.TrampolineFunction {
-		return m.readRow(ctx, f, pc)
+		return m.readRow(ctx, f, pc, pc, true)
 	}
 	if f := m.function(lookup); f != nil {
 		if rules := m.special[f]; rules != nil {
@@ -459,10 +459,14 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 		}
 		switch f.Kind {
 		case sdk.StackStartFunction:
-			if exact {
-				return m.readRow(ctx, f, pc)
+			// A call before the stack is changed is one like others.
+			var none *noRow
+			switch row, err := m.readRow(ctx, f, pc, lookup, exact); {
+			case exact, err != nil && !errors.As(err, &none):
+				return row, err
+			case err != nil || row.row.CFA.Kind != cfi.CFARegister || row.row.CFA.Register != uint64(m.arch.desc.SP):
+				source.outermost = "a stack begins in " + f.Name
 			}
-			source.outermost = "a stack begins in " + f.Name
 		case sdk.OutermostFunction:
 			source.outermost = f.Name + " has no caller"
 		case sdk.KernelFunction:
@@ -527,12 +531,12 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 // readRow reads the code of a function whose call frame information is not to be
 // believed. Of one that a signal handler returns to it says what holds after a
 // call, which is not how it was entered.
-func (m *module) readRow(ctx context.Context, f *sdk.Function, pc uint64) (*rowSource, error) {
-	rules, err := m.readCode(ctx, pc, pc, true, codeBounds{f.Start, f.End, true, f.Name})
+func (m *module) readRow(ctx context.Context, f *sdk.Function, pc, lookup uint64, exact bool) (*rowSource, error) {
+	rules, err := m.readCode(ctx, pc, lookup, exact, codeBounds{f.Start, f.End, true, f.Name})
 	if err != nil {
 		return nil, err
 	}
-	if row := rowIn(rules.Rows, pc); row != nil {
+	if row := rowIn(rules.Rows, lookup); row != nil {
 		return &rowSource{row: row, by: ByRules, defaults: m.defaults}, nil
 	}
 	return nil, &noRow{[]string{"code: " + rules.Reason}}

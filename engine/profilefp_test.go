@@ -84,6 +84,15 @@ func (c *codeChecker) chainClass(s *ProfileSample, chain []uint64) string {
 			frames = append(frames, f)
 		}
 	}
+	if n := len(frames); n > 0 && strings.HasPrefix(p.Stops[s.Stop].Detail, "a stack begins in") {
+		// The bytes that were recorded may reach to the stack that was left.
+		for last := len(chain); last > 0; last-- {
+			if chain[last-1] == frames[n-1].PC {
+				chain = chain[:last]
+				break
+			}
+		}
+	}
 	class := "same"
 	for i := len(frames) - 1; i > 0; i-- {
 		switch n := len(chain); {

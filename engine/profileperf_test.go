@@ -130,12 +130,19 @@ const (
 	perfSame     = "same"
 	perfLastWord = "longer: perf does not read the last word of the recorded stack"
 	perfNoFrames = "longer: the file has no .eh_frame, and perf reads nothing else"
+	perfNoStack  = "longer: perf says nothing of the user of a sample without stack bytes"
 	perfByCode   = "longer: the function has no call frame information"
 )
 
 // perfClass explains a difference; "" if it cannot.
 func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
-	if len(d.theirs) > 0 || len(d.ours) == 0 || d.same == 0 {
+	if len(d.theirs) > 0 || len(d.ours) == 0 {
+		return ""
+	}
+	if len(d.raw.Stack) == 0 {
+		return perfNoStack
+	}
+	if d.same == 0 {
 		return ""
 	}
 	next, last := &p.Frames[d.frames[d.same]], &p.Frames[d.frames[d.same-1]]

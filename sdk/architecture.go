@@ -230,9 +230,9 @@ const (
 	TrampolineFunction
 	// StackStartFunction is one in which a stack begins where it has called
 	// something: a thread's first function, from which its creator returns too,
-	// or one that calls on another stack. It is outermost in every frame but the
-	// top one, whose row is read from its code: CFI may not say which stack it is
-	// on.
+	// or one that calls on another stack. It is outermost where it has made a call,
+	// unless the stack pointer is then the one that it was called with, as its code
+	// says. The row of a top frame is read from its code, too.
 	StackStartFunction
 )
 
