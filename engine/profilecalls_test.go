@@ -589,7 +589,7 @@ func checkCalls(t *testing.T, p *Profile) map[string]int {
 func TestProfilesAreChainsOfCalls(t *testing.T) {
 	for _, program := range profilePrograms {
 		t.Run(program.name, func(t *testing.T) {
-			p := profileOf(t, profileRecording(t, program.name, profileSamples()))
+			p := profiled(t, profileRecording(t, program.name, profileSamples()))
 			causes := checkCalls(t, p)
 			total, explained := 0, 0
 			for _, cause := range slices.SortedFunc(maps.Keys(causes), func(a, b string) int { return cmp.Or(cmp.Compare(causes[b], causes[a]), strings.Compare(a, b)) }) {

@@ -43,7 +43,7 @@ func framePointers(s *perfdata.Sample) (returns []uint64) {
 // frame, hides its caller from the chain, and nothing else does.
 func TestGoStacksFollowFramePointers(t *testing.T) {
 	path := profileRecording(t, "gowork", profileSamples())
-	p := profileOf(t, path)
+	p := profiled(t, path)
 	raw := rawSampleOf(t, path)
 	causes := map[string]int{}
 	bad := 0
@@ -100,6 +100,8 @@ func (c *codeChecker) chainClass(s *ProfileSample, chain []uint64) string {
 			chain = chain[:n-1]
 		case i == 1:
 			class = "the caller of a function that has not saved the frame pointer is not in the chain"
+		case i == 2 && c.asksForStack(frames[0]):
+			class = "the caller of a function that asks for more stack before it saves the frame pointer is not in the chain"
 		case !c.savesFramePointer(frames[i-1]):
 			class = "the caller of a function that never saves the frame pointer is not in the chain"
 		default:
@@ -121,5 +123,13 @@ func (c *codeChecker) savesFramePointer(f *ProfileFrame) bool {
 	start, end := in.extent(f.ModuleOffset - 1)
 	return slices.ContainsFunc(in.listing(c.tb, start, end), func(line string) bool {
 		return strings.Join(strings.Fields(line), " ") == "push %rbp"
+	})
+}
+
+// asksForStack says whether a frame is of the function that Go's functions begin
+// with where their stack may be too small.
+func (c *codeChecker) asksForStack(f *ProfileFrame) bool {
+	return f.Module >= 0 && slices.ContainsFunc(c.file(c.profile.Modules[f.Module].Path).holding(f.ModuleOffset), func(f codeFunction) bool {
+		return strings.HasPrefix(f.name, "runtime.morestack")
 	})
 }

@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os/exec"
 	"slices"
@@ -171,18 +169,10 @@ func rawSampleOf(tb testing.TB, path string) map[sampleKey]*perfdata.Sample {
 	}
 	tb.Cleanup(func() { f.Close() })
 	raw := map[sampleKey]*perfdata.Sample{}
-	for r := f.Reader(); ; {
-		b, err := r.Next() // is not released: its samples stay
-		if errors.Is(err, io.EOF) {
-			return raw
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for i := range b.Samples {
-			raw[sampleKey{b.Samples[i].TID, b.Samples[i].Time}] = &b.Samples[i]
-		}
+	for _, s := range allSamples(tb, f) {
+		raw[sampleKey{s.TID, s.Time}] = s
 	}
+	return raw
 }
 
 // comparePerf compares a profile with what perf script says and returns how many
@@ -236,7 +226,7 @@ func TestProfilesEqualPerf(t *testing.T) {
 	for _, program := range profilePrograms {
 		t.Run(program.name, func(t *testing.T) {
 			path := profileRecording(t, program.name, profileSamples())
-			p := profileOf(t, path)
+			p := profiled(t, path)
 			classes := comparePerf(t, path, p)
 			for _, class := range slices.SortedFunc(maps.Keys(classes), func(a, b string) int { return cmp.Compare(classes[b], classes[a]) }) {
 				t.Logf("%8d %s", classes[class], class)

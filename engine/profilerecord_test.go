@@ -137,8 +137,8 @@ func perfRecord(tb testing.TB, path string, args []string, program ...string) {
 	}
 }
 
-// profileOf is the profile of a recording, without symbols.
-func profileOf(tb testing.TB, path string) *Profile {
+// profiled is the profile of a recording, without symbols.
+func profiled(tb testing.TB, path string) *Profile {
 	tb.Helper()
 	p, err := newX86Engine(tb, Options{NoSymbols: true}).Profile(context.Background(), path, ProfileOptions{})
 	if err != nil {

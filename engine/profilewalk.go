@@ -168,6 +168,9 @@ var (
 	stopNoStack   = Stopped{StopEndOfStack, "the recording has neither registers nor a call chain of the thread"}
 	stopChain     = Stopped{StopEndOfStack, "the recorded call chain ends here"}
 	stopNoProcess = Stopped{StopNoModule, "nothing is known of the process"}
+	// The kernel copies them one after the other: the stack pointer may be the
+	// interrupted code's when the PC is not yet.
+	stopRestoring = Stopped{StopNoRow, "the kernel was giving back the registers that a signal saved"}
 	stop32        = Stopped{StopPluginFailed, "the registers are those of a 32-bit process"}
 	stopNoArch    = Stopped{StopPluginFailed, "there is no architecture whose registers these are"}
 )
@@ -203,7 +206,11 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 	w := &s.walker.walker
 	w.code, w.made = space.code, &s.made
 	stack := s.walker.Walk(ctx, &s.sample)
-	for _, f := range w.frames[:w.walked] {
+	frames, stopped := w.frames[:w.walked], stack.Stopped
+	if len(frames) > 1 && in.Mode == perfdata.ModeKernel && frames[0].source != nil && frames[0].source.signalFrame() {
+		frames, stopped = frames[:1], stopRestoring
+	}
+	for _, f := range frames {
 		walked := walkedFrame{pc: f.pc, offset: f.offset, found: indexFound(f.found), exact: f.exact}
 		switch {
 		case f.module == nil:
@@ -215,7 +222,7 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 		}
 		out.frames = append(out.frames, walked)
 	}
-	return stack.Stopped
+	return stopped
 }
 
 // stackPointer is where the bytes of the stack begin.
