@@ -104,6 +104,9 @@ func TestWalkingSamplesAllocatesNothing(t *testing.T) {
 			out.samples, out.frames = out.samples[:0], out.frames[:0]
 			s.walkSample(context.Background(), in, out)
 			w := &s.walker.walker
+			if out.samples[0].stopped.Reason == StopNoMemory {
+				continue // the error is made anew
+			}
 			if !slices.ContainsFunc(w.frames[:w.walked], func(f *frame) bool { return f.hasCFA && !f.compiled }) {
 				samples = append(samples, in)
 			}
