@@ -35,7 +35,7 @@ fuzz: ## every fuzz target for FUZZTIME
 
 bench: ## the benchmarks, ours and those beside peers
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-	cd .ci/peers && $(GO) test -run '^$$' -bench . -benchmem ./... && $(GO) run ./symbols
+	cd .ci/peers && $(GO) test -run '^$$' -bench . -benchmem ./... && $(GO) run ./symbols && $(GO) run ./profiles
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
 	UNWINDD_PROOF=1 $(GO) test -timeout 60m ./...
