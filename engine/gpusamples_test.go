@@ -251,6 +251,7 @@ func TestEverySampleOfAWaveIsKept(t *testing.T) {
 		{`"module":99,"module_offset":"0x16c4","launched_by":{"launch":1}`, `no-module`},
 		{`"pc":"0x7f00000016c4","launched_by":{"launch":1}`, `repair:0 grade:23 context` + launched},
 		{`"module":5,"module_offset":"0x16c4"`, `repair:0 grade:23 context; no-row`},
+		{`"module":5,"module_offset":"0x10"`, `no-module`},          // not code
 		{`"pc":"0x7f0000000010"`, `0x7f0000000010 context; no-row`}, // not code
 		{`"pc":"0x7f0000001b00"`, `0x7f0000001b00 context; no-row`}, // behind it
 		{`"pc":"0x7e0000000123"`, `0x7e0000000123 /none/other.co+0x123 context; no-row`},
@@ -261,7 +262,27 @@ func TestEverySampleOfAWaveIsKept(t *testing.T) {
 		want = append(want, tt.want)
 		weight += 1 << i
 	}
-	p := profileOf(t, Options{}, "", gpuFile(t, t.TempDir(), "", lines...))
+	// Code that a runtime made is named in its own process only.
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "tmp", "perf--1.map"), []byte("0 ffff nobody\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{grade, host} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, file), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := profileOf(t, Options{Sysroot: root}, "", gpuFile(t, t.TempDir(), "", lines...))
 	if d := cmp.Diff(want, gpuTexts(p)); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
 	}
@@ -271,6 +292,14 @@ func TestEverySampleOfAWaveIsKept(t *testing.T) {
 	}
 	if got != weight || len(p.Problems) > 0 {
 		t.Errorf("weights are %#x together, expected %#x; problems %q", got, weight, p.Problems)
+	}
+	for i, detail := range map[int]string{
+		0: "the recorded stack of the launch ends here", 2: "the stack of the launch was not kept", 4: "not who launched it",
+		5: "no code of its module has that offset", 10: "no line describes its module",
+	} {
+		if got := p.Stops[p.Samples[i].Stop].Detail; !strings.Contains(got, detail) {
+			t.Errorf("sample %d stops with %q, expected %q", i, got, detail)
+		}
 	}
 	if th := p.Threads[p.Samples[4].Thread]; th != (ProfileThread{PID: -1, TID: -1}) {
 		t.Errorf("a wave of nobody is of %+v", th)
@@ -288,7 +317,7 @@ func TestEverySampleOfAWaveIsKept(t *testing.T) {
 		problems[p.Modules[i].Arch+" "+p.Modules[i].Path] = p.Modules[i].Problem
 	}
 	for module, want := range map[string]string{
-		"amdgpu /none/grade.co": "/none/grade.co: no file", "amdgpu " + host: host + " was not used: it is not of architecture amdgpu",
+		"amdgpu /none/grade.co": "/none/grade.co: no file", "amdgpu " + host: "host was not used: it is not of architecture amdgpu",
 		"moon " + grade: `its build ID could not be checked`,
 	} {
 		if !strings.Contains(problems[module], want) {
@@ -309,17 +338,19 @@ func TestLaunchesHaveAsManyFramesAsWereAskedFor(t *testing.T) {
 
 // Two files may have an event in common. It has lanes if all its samples do.
 func TestEventsOfSeveralFilesAreOne(t *testing.T) {
-	one := gpuFile(t, t.TempDir(), "", `{"record":"sample","pc":"0x1","exec_mask":"0x3","event":"a"}`, `{"record":"sample","pc":"0x1","exec_mask":"0x3"}`)
-	two := gpuFile(t, t.TempDir(), "", `{"record":"sample","pc":"0x2","exec_mask":"0x7"}`, `{"record":"sample","pc":"0x2","event":"a"}`)
+	one := gpuFile(t, t.TempDir(), "", `{"record":"sample","pc":"0x1","exec_mask":"0x3","event":"a"}`, `{"record":"sample","pc":"0x1","exec_mask":"0x3"}`,
+		`{"record":"sample","pc":"0x1","event":"b"}`)
+	two := gpuFile(t, t.TempDir(), "", `{"record":"sample","pc":"0x2","exec_mask":"0x7"}`, `{"record":"sample","pc":"0x2","event":"a"}`,
+		`{"record":"sample","pc":"0x2","exec_mask":"0xf","event":"b"}`)
 	p := profileOf(t, Options{}, "", one, two)
-	if d := cmp.Diff([]ProfileEvent{{Name: "a", Unit: "count"}, {Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true}}, p.Events); d != "" {
+	if d := cmp.Diff([]ProfileEvent{{Name: "a", Unit: "count"}, {Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true}, {Name: "b", Unit: "count"}}, p.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
 	var got []string
 	for _, s := range p.Samples {
 		got = append(got, fmt.Sprint(s.Event, s.ActiveLanes))
 	}
-	if d := cmp.Diff([]string{"0 0", "1 2", "1 3", "0 0"}, got); d != "" {
+	if d := cmp.Diff([]string{"0 0", "1 2", "2 0", "1 3", "0 0", "2 0"}, got); d != "" {
 		t.Errorf("event and lanes (-want +got):\n%s", d)
 	}
 }
@@ -414,6 +445,9 @@ func launchRecording(t testing.TB, dir string, monotonic bool) string {
 	b.mmap(7, 300, 0x501000, 0x1000, 0x1000, "/x/two")
 	b.mmap(7, 350, 0x601000, 0x1000, 0, "//anon")
 	b.mmap(7, 400, 0x601000, 0x1000, 0x1000, "/x/three")
+	b.mmap(7, 400, 0x701000, 0x1000, 0x1000, "/x/three")
+	b.mmap(7, 410, 0x701000, 0x1000, 0x2000, "/x/three")
+	b.mmap(7, 420, 0xa01000, 0x1000, 0, "/x/jit-7.dump")
 	path := filepath.Join(dir, "perf.data")
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
@@ -430,10 +464,26 @@ func launchRecording(t testing.TB, dir string, monotonic bool) string {
 	return path
 }
 
+// writeJITDump writes a dump with a function that a runtime made.
+func writeJITDump(t testing.TB, root string) {
+	t.Helper()
+	b := &perfStream{}
+	b.put(uint32(0x4a695444), uint32(1), uint32(40), uint32(62), uint32(0), uint32(7), uint64(0), uint64(0))
+	b.put(uint32(0), uint32(16+40+16+16), uint64(430)) // JIT_CODE_LOAD
+	b.put(uint32(7), uint32(7), uint64(0x801000), uint64(0x801000), uint64(16), uint64(1), "compiled", make([]byte, 16))
+	if err := os.MkdirAll(filepath.Join(root, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "x", "jit-7.dump"), b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 	const program, library, made = "0x401275", "0x501275", "0x601275"
-	launched := func(time string) string {
-		return fmt.Sprintf(`{"record":"sample","pc":"0x1","launched_by":{"pid":7,"tid":7,%s"frames":["%s","%s","%s"]}}`, time, library, made, program)
+	launched := func(time string, more ...string) string {
+		frames := strings.Join(append([]string{library, made, program}, more...), `","`)
+		return fmt.Sprintf(`{"record":"sample","pc":"0x1","launched_by":{"pid":7,"tid":7,%s"frames":["%s"]}}`, time, frames)
 	}
 	at := func(module string, by ...string) string {
 		pc := map[string]string{"one": library, "two": library, "three": made, "program": program}[module]
@@ -443,9 +493,16 @@ func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 	lines := []string{
 		launched(`"time":99,`), launched(`"time":150,`), launched(`"time":250,`), launched(`"time":320,`), launched(`"time":500,`), launched(""),
 		strings.Replace(launched(`"time":500,`), `"pid":7`, `"pid":9`, 1),
+		// Behind the last byte of a mapping, which is that of the call; in other code of
+		// one file; in code that a runtime made.
+		launched("", "0x402000", "0x701275", "0x801005"), launched(`"time":500,`, "0x402000", "0x701275", "0x801005"),
 	}
+	root := t.TempDir()
+	writeJITDump(t, root)
 	dir := t.TempDir()
 	untimed := "0x1 context; " + nowhere(library) + nowhere(made) + at("program") + "end-of-stack"
+	last := "0x402000 /x/program+0x402000 launch; "
+	more := strings.TrimSuffix(untimed, "end-of-stack") + last + "0x701275 launch; 0x801005 launch; end-of-stack"
 	for _, tt := range []struct {
 		name, clock string
 		monotonic   bool
@@ -462,16 +519,19 @@ func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 				"0x1 context; " + at("two") + at("three") + at("program") + "end-of-stack",
 				untimed,
 				"0x1 context; " + nowhere(library) + nowhere(made) + nowhere(program) + "end-of-stack",
+				more,
+				"0x1 context; " + at("two") + at("three") + at("program") + last + "0x701275 /x/three+0x402275 launch; 0x801005 compiled+0x801005 launch; end-of-stack",
 			},
-			comms: []string{"", "starting", "working", "working", "working", "working", ""},
+			comms: []string{"", "starting", "working", "working", "working", "working", "", "working", "working"},
 		},
 		{
 			name: "by two clocks", clock: "CLOCK_BOOTTIME", monotonic: true,
 			want: []string{
 				untimed, untimed, untimed, untimed, untimed, untimed,
 				"0x1 context; " + nowhere(library) + nowhere(made) + nowhere(program) + "end-of-stack",
+				more, more,
 			},
-			comms:   []string{"working", "working", "working", "working", "working", "working", ""},
+			comms:   []string{"working", "working", "working", "working", "working", "working", "", "working", "working"},
 			problem: "gpu.jsonl: its times are by CLOCK_BOOTTIME, those of " + dir + "/perf.data by CLOCK_MONOTONIC: they are not compared",
 		},
 		{
@@ -479,14 +539,15 @@ func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 			want: []string{
 				untimed, untimed, untimed, untimed, untimed, untimed,
 				"0x1 context; " + nowhere(library) + nowhere(made) + nowhere(program) + "end-of-stack",
+				more, more,
 			},
-			comms:   []string{"working", "working", "working", "working", "working", "working", ""},
+			comms:   []string{"working", "working", "working", "working", "working", "working", "", "working", "working"},
 			problem: "its times are by CLOCK_MONOTONIC, those of " + dir + "/perf.data by the clock of perf: they are not compared",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			recording := launchRecording(t, dir, tt.monotonic)
-			p := profileOf(t, Options{NoSymbols: true, Sysroot: t.TempDir()}, recording, gpuFile(t, dir, tt.clock, lines...))
+			p := profileOf(t, Options{NoSymbols: true, Sysroot: root}, recording, gpuFile(t, dir, tt.clock, lines...))
 			if d := cmp.Diff(tt.want, gpuTexts(p)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}

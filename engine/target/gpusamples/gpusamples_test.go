@@ -221,6 +221,10 @@ func TestIDsOfSeveralMeanings(t *testing.T) {
 {"record":"launch","id":2,"pid":1,"tid":1,"frames":["0x1"]}
 {"record":"launch","id":1,"pid":1,"tid":1,"frames":["0x2"]}
 {"record":"launch","id":1,"pid":1,"tid":1,"frames":["0x1"]}
+{"record":"launch","id":4,"pid":1,"tid":1,"frames":["0x1"],"time":1}
+{"record":"launch","id":4,"pid":1,"tid":1,"frames":["0x1"],"time":2}
+{"record":"module","id":6,"path":"/a","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x8000"}]}
+{"record":"module","id":6,"path":"/a","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x9000"}]}
 {"record":"sample","module":1,"module_offset":"0x10","launched_by":{"launch":1}}
 {"record":"sample","module":2,"module_offset":"0x10","launched_by":{"launch":2}}
 {"record":"sample","module":3,"module_offset":"0x10","launched_by":{"launch":3}}
@@ -230,14 +234,16 @@ func TestIDsOfSeveralMeanings(t *testing.T) {
 		"6: module 1 is described twice, and differently: neither is used: the line is left out",
 		"10: launch 1 is described twice, and differently: neither is used: the line is left out",
 		"11: launch 1 is described twice, and differently: neither is used: the line is left out",
+		"13: launch 4 is described twice, and differently: neither is used: the line is left out",
+		"15: module 6 is described twice, and differently: neither is used: the line is left out",
 	}, problems); d != "" {
 		t.Errorf("problems (-want +got):\n%s", d)
 	}
 	want := []Sample{
-		{Line: 12, Module: -1, Problem: "several lines describe its module, not all alike", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
-		{Line: 13, Module: 1, Offset: 0x10, HasOffset: true, Weight: 1, Launch: &Launch{PID: 1, TID: 1, Frames: []uint64{1}}, LaunchIndex: 1},
-		{Line: 14, Module: -1, Problem: "no line describes its module", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
-		{Line: 15, Module: -1, PC: 0x1010, Weight: 1, LaunchIndex: -1},
+		{Line: 16, Module: -1, Problem: "several lines describe its module, not all alike", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
+		{Line: 17, Module: 1, Offset: 0x10, HasOffset: true, Weight: 1, Launch: &Launch{PID: 1, TID: 1, Frames: []uint64{1}}, LaunchIndex: 1},
+		{Line: 18, Module: -1, Problem: "no line describes its module", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
+		{Line: 19, Module: -1, PC: 0x1010, Weight: 1, LaunchIndex: -1},
 	}
 	if d := cmp.Diff(want, collect(t, f)); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
@@ -249,6 +255,8 @@ func TestAddressesBelongToTheOneModuleThatIsThere(t *testing.T) {
 {"record":"module","id":1,"path":"/a","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x1000"},{"address":"0x100","size":"0x100","start":"0x3000"}]}
 {"record":"module","id":2,"path":"/b","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x1080"},{"address":"0x0","size":"0x0","start":"0x5000"}]}
 {"record":"module","id":3,"path":"/c","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x1180"}]}
+{"record":"module","id":4,"path":"/d","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x7100"}]}
+{"record":"module","id":5,"path":"/e","arch":"gpu","segments":[{"address":"0x0","size":"0x100","start":"0x7000"}]}
 `)
 	const several = "several modules were loaded at its address"
 	for _, tt := range []struct {
@@ -257,7 +265,7 @@ func TestAddressesBelongToTheOneModuleThatIsThere(t *testing.T) {
 		problem string
 	}{
 		{0, -1, ""}, {0xfff, -1, ""}, {0x1000, 0, ""}, {0x107f, 0, ""}, {0x1080, -1, several}, {0x10ff, -1, several}, {0x1100, 1, ""}, {0x117f, 1, ""},
-		{0x1180, 2, ""}, {0x127f, 2, ""}, {0x1280, -1, ""}, {0x3000, 0, ""}, {0x3100, -1, ""}, {0x5000, -1, ""}, {^uint64(0), -1, ""},
+		{0x1180, 2, ""}, {0x127f, 2, ""}, {0x1280, -1, ""}, {0x3000, 0, ""}, {0x3100, -1, ""}, {0x5000, -1, ""}, {0x70ff, 4, ""}, {0x7100, 3, ""}, {0x7200, -1, ""}, {^uint64(0), -1, ""},
 	} {
 		if module, problem := f.moduleAt(tt.pc); module != tt.module || problem != tt.problem {
 			t.Errorf("%#x: module %d, %q; expected %d, %q", tt.pc, module, problem, tt.module, tt.problem)
@@ -272,6 +280,7 @@ func TestActiveLanesAreThoseOfTheWave(t *testing.T) {
 {"record":"sample","pc":"0x1","exec_mask":"0xffffffffffffffff","lanes":64}
 {"record":"sample","pc":"0x1","exec_mask":"0xdeadbeef0000000f","lanes":32}
 {"record":"sample","pc":"0x1","exec_mask":"0x7","lanes":1}
+{"record":"sample","pc":"0x1","exec_mask":"0xffffffffffffffff","lanes":63}
 {"record":"sample","pc":"0x1","exec_mask":"0x0","lanes":32}
 {"record":"sample","pc":"0x1","exec_mask":"0x3","event":"mixed"}
 {"record":"sample","pc":"0x1","event":"mixed"}
@@ -280,7 +289,7 @@ func TestActiveLanesAreThoseOfTheWave(t *testing.T) {
 	for _, s := range collect(t, f) {
 		got = append(got, s.ActiveLanes)
 	}
-	if d := cmp.Diff([]uint32{64, 64, 4, 1, 0, 2, 0}, got); d != "" {
+	if d := cmp.Diff([]uint32{64, 64, 4, 1, 63, 0, 2, 0}, got); d != "" {
 		t.Error(d)
 	}
 	if e := f.Events(); !e[0].Lanes || e[1].Lanes {
