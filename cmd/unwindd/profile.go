@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -23,6 +24,7 @@ type profileFlags struct {
 	maxStack int
 	events   []string
 	kallsyms string
+	gpu      []string
 	http     string
 }
 
@@ -32,7 +34,7 @@ var profileFormats = []string{"text", "pprof", "folded", "speedscope", "json"}
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g}
 	cmd := &cobra.Command{
-		Use:   "profile RECORDING",
+		Use:   "profile [RECORDING]",
 		Short: "Make a profile of what perf recorded",
 		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
 for pprof, as folded stacks for flame graphs, for speedscope, or as JSON with
@@ -40,14 +42,25 @@ every sample. Record the stacks with
 
   perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
 
+Samples of accelerators join the profile with --gpu-samples, on the stacks of the
+threads that launched what was sampled. With them there need be no recording.
+
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages.`,
 		Example: `  unwindd profile perf.data
   unwindd profile perf.data --http localhost:8080
   unwindd profile perf.data --format pprof -o cpu.pb.gz
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg`,
-		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if len(f.gpu) > 0 && len(args) == 0 {
+				return nil
+			}
+			if err := cobra.ExactArgs(1)(cmd, args); err != nil || args[0] != "" {
+				return err
+			}
+			return errors.New("RECORDING has no name")
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&g.format, "format", "text", "write as `FORMAT`: "+strings.Join(profileFormats, ", "))
@@ -57,6 +70,7 @@ profile in a browser, by pprof's own pages.`,
 	flags.IntVar(&f.maxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.StringArrayVar(&f.events, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
+	flags.StringArrayVar(&f.gpu, "gpu-samples", nil, "join the samples of accelerators in `FILE`, lines of JSON; may be repeated")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -85,7 +99,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer e.Close()
-	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms})
+	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPUSamples: f.gpu})
 	if err != nil {
 		return err
 	}
