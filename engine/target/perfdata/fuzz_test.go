@@ -38,8 +38,10 @@ func FuzzFile(f *testing.F) {
 		}
 		r := file.Reader()
 		count := uint64(0)
+		pids := []int{1, 2, -1}
 		for _, s := range drain(t, r) {
 			count++
+			pids = append(pids, s.PID)
 			if s.Event < -1 || s.Event >= len(file.Attrs()) {
 				t.Fatalf("event %d of %d", s.Event, len(file.Attrs()))
 			}
@@ -55,6 +57,17 @@ func FuzzFile(f *testing.F) {
 					t.Fatalf("mapping %+v after %#x", m, last)
 				}
 				last = m.End
+			}
+		}
+		h, err := file.History(pids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range pids {
+			for i, m := range h.spaces[pid] {
+				if i > 0 && (m.from < h.spaces[pid][i-1].from || m.what.Code == h.spaces[pid][i-1].what.Code) || m.what.PID != pid {
+					t.Errorf("process %d had %+v at %d, and then %+v at %d", pid, h.spaces[pid][max(i-1, 0)].what, h.spaces[pid][max(i-1, 0)].from, m.what, m.from)
+				}
 			}
 		}
 		if count != file.Counts()[recordSample] {
