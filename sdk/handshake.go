@@ -16,6 +16,15 @@ const ProtocolVersion = 1
 // PluginName is the name under which go-plugin dispenses an architecture.
 const PluginName = "architecture"
 
+// EngineCertificate and PluginIdentity are the environment variables by which the
+// engine tells a process how their connection is secured, in PEM: its own
+// certificate, as go-plugin tells it, and a certificate with its key that was made
+// for the process. Serve takes that.
+const (
+	EngineCertificate = "PLUGIN_CLIENT_CERT"
+	PluginIdentity    = "UNWINDD_PLUGIN_IDENTITY"
+)
+
 // Handshake is what engine and plugin must have in common before they talk. Its
 // cookie is no secret: it tells a plugin that an engine started it.
 func Handshake() plugin.HandshakeConfig {

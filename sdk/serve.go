@@ -1,6 +1,8 @@
 package sdk
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,6 +37,7 @@ func serveConfig(arch Architecture) *plugin.ServeConfig {
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: versions(&grpcPlugin{server: server}),
 		Logger:           logger,
+		TLSProvider:      tlsConfig,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			life := &lifeline{}
 			s := grpc.NewServer(append(opts,
@@ -49,6 +52,31 @@ func serveConfig(arch Architecture) *plugin.ServeConfig {
 			return s
 		},
 	}
+}
+
+// tlsConfig secures the connection as the engine said; nil where it said nothing,
+// or left it to go-plugin.
+func tlsConfig() (*tls.Config, error) {
+	identity, engine := os.Getenv(PluginIdentity), os.Getenv(EngineCertificate)
+	if identity == "" || engine == "" {
+		return nil, nil //nolint:nilnil // go-plugin's way to say so
+	}
+	pair, err := tls.X509KeyPair([]byte(identity), []byte(identity))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", PluginIdentity, err)
+	}
+	trusted := x509.NewCertPool()
+	if !trusted.AppendCertsFromPEM([]byte(engine)) {
+		return nil, fmt.Errorf("%s: no certificate", EngineCertificate)
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{pair},
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ClientCAs:    trusted,
+		RootCAs:      trusted,
+		MinVersion:   tls.VersionTLS13,
+		ServerName:   "localhost",
+	}, nil
 }
 
 // connectTimeout is how long a plugin waits for the engine that started it.

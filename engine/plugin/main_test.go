@@ -76,11 +76,12 @@ const (
 	badSelf         mode = "bad-description"   // that is not valid
 	hangsDescribing mode = "hangs-describing"
 	diesDescribing  mode = "dies-describing"
-	noisy           mode = "noisy" // on standard error
+	noisy           mode = "noisy"        // on standard error
+	ownIdentity     mode = "own-identity" // makes its certificate, as go-plugin does
 )
 
 var allModes = []mode{good, other, exits, hangs, garbage, silent, shakesAndHangs, wrongSocket, wrongNetwork, otherVersion,
-	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy}
+	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy, ownIdentity}
 
 func testBundled() []Bundled {
 	var b []Bundled
@@ -165,6 +166,8 @@ func newTestArch(m mode) sdk.Architecture {
 		}
 		fmt.Printf("1|%d|unix|%s|grpc||true\n", sdk.ProtocolVersion, path)
 		time.Sleep(time.Hour)
+	case ownIdentity:
+		os.Unsetenv(sdk.PluginIdentity)
 	case wrongSocket:
 		handshake("unix", "/run/dbus/system_bus_socket")
 	case wrongNetwork:

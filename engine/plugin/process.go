@@ -66,12 +66,16 @@ func (l *launch) start(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	secure, certificates, err := newTLS()
+	if err != nil {
+		return nil, err
+	}
 	p := &process{child: newChild(), dir: dir, log: &stderrLog{logger: l.logger}}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:     sdk.Handshake(),
 		VersionedPlugins:    sdk.ClientPlugins(),
 		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
-		AutoMTLS:            true,
+		TLSConfig:           secure,
 		GRPCBrokerMultiplex: true, // so that a plugin never has to connect to anything
 		SkipHostEnv:         true,
 		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: dir},
@@ -85,7 +89,7 @@ func (l *launch) start(ctx context.Context) (*process, error) {
 			grpc.WithChainStreamInterceptor(p.keepConnection),
 		},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socketDir string) (runner.Runner, error) {
-			p.child.prepare(l.self, socketDir, l.sha256, l.command, spec.Env)
+			p.child.prepare(l.self, socketDir, l.sha256, l.command, append(spec.Env, certificates...))
 			return p.child, nil
 		},
 	})

@@ -265,6 +265,13 @@ func TestErrorsOfThePluginAreItsOwn(t *testing.T) {
 	}
 }
 
+func TestPluginThatMakesItsOwnCertificate(t *testing.T) {
+	a := testArchOf(t, ownIdentity, Options{})
+	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestConcurrentCallsSurviveKills(t *testing.T) {
 	a := testArchOf(t, good, Options{})
 	if _, err := obey(t, a, "pid"); err != nil {
