@@ -98,8 +98,8 @@ func perfPCs(p *Profile, s *ProfileSample) (stack []perfPC) {
 	for _, i := range p.StackFrames(nil, s.Stack) {
 		f := &p.Frames[i]
 		lookup := f.PC
-		if !f.Exact {
-			lookup--
+		if !f.Exact && f.FoundBy != ByCallChain {
+			lookup-- // perf prints the addresses of the kernel's chains as they are
 		}
 		switch {
 		case f.Kernel:
@@ -129,7 +129,11 @@ const (
 	perfLastWord = "longer: perf does not read the last word of the recorded stack"
 	perfNoFrames = "longer: the file has no .eh_frame, and perf reads nothing else"
 	perfNoStack  = "longer: perf says nothing of the user of a sample without stack bytes"
-	perfByCode   = "longer: the function has no call frame information"
+	perfChild    = "different: perf loses frames of processes that were forked or executed something, where each of ours follows a call"
+	// The byte before is nobody's: a trampoline is entered by a return.
+	perfTrampoline = "same, but that perf prints the byte before the code that a handler returns to"
+
+	perfByCode = "longer: the function has no call frame information"
 )
 
 // perfClass explains a difference; "" if it cannot.
@@ -160,6 +164,23 @@ func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
 	return ""
 }
 
+// isChild says whether a sample is of a process that is not the one recorded
+// first.
+func (c *codeChecker) isChild(s *ProfileSample) bool {
+	return c.profile.Threads[s.Thread].PID != c.profile.Threads[c.profile.Samples[0].Thread].PID
+}
+
+// explained says whether all frames of ours that perf does not have follow a call
+// of the one before.
+func (c *codeChecker) explained(d *perfDifference) bool {
+	for i := max(d.same, 1); i < len(d.frames); i++ {
+		if strings.HasPrefix(c.edge(d.frames[i-1], d.frames[i]), "unexplained") {
+			return false
+		}
+	}
+	return len(d.frames) > d.same
+}
+
 // rawSampleOf are the samples of a recording with their bytes.
 func rawSampleOf(tb testing.TB, path string) map[sampleKey]*perfdata.Sample {
 	tb.Helper()
@@ -182,6 +203,7 @@ func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
 	perf, raw := perfStacks(t, path), rawSampleOf(t, path)
 	classes := map[string]int{}
 	unexplained, of := 0, 0
+	check := newCodeChecker(t, p)
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		key := sampleKey{p.Threads[s.Thread].TID, s.Time}
@@ -195,17 +217,26 @@ func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
 		if n := len(d.theirs); n > 0 && d.theirs[n-1] == (perfPC{"", ^uint64(0)}) {
 			d.theirs = d.theirs[:n-1] // it reads 0 beyond the recorded stack
 		}
-		for len(d.ours) > 0 && len(d.theirs) > 0 && d.ours[0] == d.theirs[0] {
+		class := perfSame
+		for len(d.ours) > 0 && len(d.theirs) > 0 {
+			if d.ours[0] != d.theirs[0] {
+				if d.theirs[0].address++; d.ours[0] != d.theirs[0] || d.same == 0 || !p.Frames[d.frames[d.same]].Exact {
+					d.theirs[0].address--
+					break
+				}
+				class = perfTrampoline
+			}
 			d.ours, d.theirs, d.same = d.ours[1:], d.theirs[1:], d.same+1
 		}
-		class := perfSame
 		if len(d.ours) > 0 || len(d.theirs) > 0 {
 			class = perfClass(t, p, &d)
 		}
+		if class == "" && check.isChild(s) && check.explained(&d) {
+			class = perfChild
+		}
 		if class == "" {
 			if unexplained++; unexplained <= 5 {
-				c := newCodeChecker(t, p)
-				t.Errorf("not explained: after %d frames ours are %v, perf's %v\n%s", d.same, d.ours, d.theirs, c.stack(s))
+				t.Errorf("not explained: after %d frames ours are %.5v, perf's %.5v\n%s", d.same, d.ours[:min(5, len(d.ours))], d.theirs[:min(5, len(d.theirs))], check.stack(s))
 			}
 			continue
 		}
