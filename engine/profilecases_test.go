@@ -205,7 +205,7 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 	}
 	at := binary.LittleEndian.Uint64(data[40:]) // of the records
 	for i := range 40 {
-		var record uint64 = at
+		record := at
 		for n := 0; n < i*8; n++ {
 			record += uint64(binary.LittleEndian.Uint16(data[record+6:]))
 		}
