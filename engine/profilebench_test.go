@@ -89,6 +89,9 @@ func allSamples(tb testing.TB, f *perfdata.File) (all []*perfdata.Sample) {
 // walk needs is there then. Only the evaluation of an expression, of which the
 // rows of linkage tables are made, may allocate.
 func TestWalkingSamplesAllocatesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records programs")
+	}
 	for _, program := range profilePrograms {
 		f, err := perfdata.Open(profileRecording(t, program.name, profileSamples()))
 		if err != nil {

@@ -587,6 +587,9 @@ func checkCalls(t *testing.T, p *Profile) map[string]int {
 // Go programs without a peer: before each return address stands a call, and what
 // a direct call calls is the function of the next frame, or leads there.
 func TestProfilesAreChainsOfCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records programs")
+	}
 	for _, program := range profilePrograms {
 		t.Run(program.name, func(t *testing.T) {
 			p := profiled(t, profileRecording(t, program.name, profileSamples()))

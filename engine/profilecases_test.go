@@ -28,6 +28,9 @@ func profileCase(tb testing.TB) (program, library string) {
 // TestProfilesOfCasesEqualPerf compares recordings of what profilers meet with perf
 // script, and checks their calls.
 func TestProfilesOfCasesEqualPerf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records programs")
+	}
 	program, library := profileCase(t)
 	stacks := []string{"-F", "2000", "-e", "cpu-clock", "--call-graph", "dwarf,16384"}
 	for _, c := range []struct {

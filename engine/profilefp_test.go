@@ -42,6 +42,9 @@ func framePointers(s *perfdata.Sample) (returns []uint64) {
 // the return address is above it. A function that has not saved it yet, or has no
 // frame, hides its caller from the chain, and nothing else does.
 func TestGoStacksFollowFramePointers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records programs")
+	}
 	path := profileRecording(t, "gowork", profileSamples())
 	p := profiled(t, path)
 	raw := rawSampleOf(t, path)

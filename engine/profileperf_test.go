@@ -254,6 +254,9 @@ func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
 // TestProfilesEqualPerf compares the stack of every sample of recordings of C++,
 // Rust and Go programs with perf script's, frame by frame.
 func TestProfilesEqualPerf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records programs")
+	}
 	for _, program := range profilePrograms {
 		t.Run(program.name, func(t *testing.T) {
 			path := profileRecording(t, program.name, profileSamples())
