@@ -1,0 +1,522 @@
+package isa
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// What the fields of sources say.
+const (
+	srcInline0   = 128 // to 192: the numbers 0 to 64
+	srcNegative1 = 193 // to 208: -1 to -16
+	srcDPP8      = 233 // eight lanes are named in a word that follows, with 234 too
+	srcFloats    = 240 // to 248
+	srcSDWA      = 249 // a word about parts of registers follows
+	srcDPP       = 250 // a word about lanes follows
+	srcSCC       = 253
+	srcLiteral   = 255
+	srcVector    = 256
+)
+
+// Decode reads the instruction at the beginning of code, whose address is pc
+// (for Target). The error is or wraps ErrTruncated or ErrUnknown; what follows an
+// unknown instruction is unknown, too, as is its length.
+//
+// What the documents of the instruction sets reserve is not always refused: an
+// instruction that Decode knows may be one that a processor does not take.
+func (t Target) Decode(code []byte, pc uint64) (Inst, error) {
+	m := t.machine
+	if m == nil {
+		return Inst{}, fmt.Errorf("no target: %w", ErrUnknown)
+	}
+	if len(code) < 4 {
+		return Inst{}, fmt.Errorf("%d bytes of code at %#x: %w", len(code), pc, ErrTruncated)
+	}
+	var w words
+	for i := range w {
+		if len(code) < 4*i+4 {
+			break
+		}
+		w[i] = binary.LittleEndian.Uint32(code[4*i:])
+	}
+	l := m.byTop[w[0]>>23]
+	if l == nil {
+		return Inst{}, fmt.Errorf("%#08x at %#x: %w", w[0], pc, ErrUnknown)
+	}
+	if len(code) < int(l.size) {
+		return Inst{}, fmt.Errorf("%d bytes of code at %#x, expected %d: %w", len(code), pc, l.size, ErrTruncated)
+	}
+	f := l.format
+	if f == flat {
+		f += format(l.segment.of(&w))
+	}
+	var e entry
+	if f == vopd {
+		e = m.entry(vopd, l.op.of(&w))
+		if y := m.entry(vopdY, l.opHigh.of(&w)); y.flags&known != 0 {
+			e.flags |= y.flags & literal
+		} else {
+			e = y
+		}
+	} else {
+		e = m.entry(f, l.op.of(&w)|l.opHigh.of(&w)<<l.op.bits)
+	}
+	if e.flags&known == 0 {
+		return Inst{}, fmt.Errorf("%#08x at %#x: %w", w[0], pc, ErrUnknown)
+	}
+	d := decoder{target: t, layout: l, format: f, entry: e, words: w}
+	d.inst.Op, d.inst.Size = e.op, l.size
+	if d.format >= vop2 && d.format <= vop3 && e.flags&(mask|scalarDst) != 0 && l.dst.of(&w) > 0x7f {
+		return Inst{}, fmt.Errorf("%#08x %#08x at %#x writes no register: %w", w[0], w[1], pc, ErrUnknown)
+	}
+	if !d.lengthen() {
+		return Inst{}, fmt.Errorf("%#08x %#08x at %#x asks for a word that it cannot have: %w", w[0], w[1], pc, ErrUnknown)
+	}
+	if len(code) < int(d.inst.Size) {
+		return Inst{}, fmt.Errorf("%d bytes of code at %#x, expected %d: %w", len(code), pc, d.inst.Size, ErrTruncated)
+	}
+	d.control(pc)
+	d.operands()
+	d.writes()
+	return d.inst, nil
+}
+
+// A decoder is an instruction on its way.
+type decoder struct {
+	target  Target
+	layout  *layout
+	format  format
+	entry   entry
+	words   words
+	literal uint32
+	lanes   uint32 // the source that said which word about lanes follows, or 0
+	inst    Inst
+}
+
+// lengthen adds what the sources, and the number of addresses, ask for. It says
+// no if they ask for a word that the format does not have.
+func (d *decoder) lengthen() bool {
+	l, e, m := d.layout, &d.entry, d.target.machine
+	if e.flags&prefix != 0 { // with the matrix operation that it belongs to it is one
+		if next := d.words[2] >> 16; next == 0xd3ad || next == 0xd3ae {
+			d.words = words{d.words[2], d.words[3]}
+			d.entry = m.entry(vop3p, d.layout.op.of(&d.words))
+			d.inst.Size = 16
+		}
+		return true
+	}
+	follows := e.flags&literal != 0
+	first := l.sources[0].of(&d.words)
+	switch {
+	case d.format == vop1 && e.width == 0 && e.flags == known: // it has no source
+	case d.format >= ds: // its source is data, in registers
+		if l.soffset.bits == 8 && l.soffset.of(&d.words) == srcLiteral {
+			return false
+		}
+	case l.lanes && first == srcDPP, l.lanes && m.dpp8 && (first == srcDPP8 || first == srcDPP8+1), l.lanes && m.sdwa && first == srcSDWA:
+		if d.lanes = first; follows { // both cannot follow
+			return false
+		}
+	default:
+		asks := first == srcLiteral
+		if e.op != SSetGPRIdx { // whose second is eight bits of its own
+			asks = asks || l.sources[1].of(&d.words) == srcLiteral || l.sources[2].of(&d.words) == srcLiteral
+		}
+		if asks && !l.literals {
+			return false
+		}
+		follows = follows || asks
+	}
+	if follows || d.lanes != 0 {
+		d.literal = d.words[l.size/4]
+		d.inst.Size += 4
+	}
+	d.inst.Size += uint8(4 * l.addresses.of(&d.words))
+	return true
+}
+
+// control says where it goes.
+func (d *decoder) control(pc uint64) {
+	d.inst.Flow = flows[d.inst.Op]
+	switch d.inst.Flow {
+	case Branch, CondBranch, Call:
+		words := int64(int16(d.words[0]))
+		d.inst.Target = pc + uint64(d.inst.Size) + uint64(4*words)
+	}
+}
+
+// operands sets those of the operations that matter.
+func (d *decoder) operands() {
+	in, l, w := &d.inst, d.layout, &d.words
+	if in.Op == Other {
+		return
+	}
+	imm := Operand{Kind: Constant, Width: 1, Value: int64(int16(w[0]))}
+	bits := imm
+	bits.Value = int64(uint16(w[0]))
+	width := max(d.entry.width, 1)
+	switch d.format {
+	case sop2:
+		in.Dst = d.scalar(l.dst.of(w), d.entry.width)
+		second := width
+		switch in.Op {
+		case SLshlB64, SLshrB64, SAshrI64:
+			second = 1
+		case SRfe, SFork:
+			width, second = 2, 2
+		}
+		in.Src[0], in.Src[1] = d.source(l.sources[0].of(w), width), d.source(l.sources[1].of(w), second)
+	case sop1:
+		in.Dst = d.scalar(l.dst.of(w), d.entry.width)
+		switch in.Op {
+		case SGetpc:
+			return
+		case SSetpc, SRfe:
+			width = 2
+		}
+		in.Src[0] = d.source(l.sources[0].of(w), width)
+	case sopk:
+		in.Dst = d.scalar(l.dst.of(w), d.entry.width)
+		switch in.Op {
+		case SMovB32, SCmovB32:
+			in.Src[0] = imm
+		case SAddI32, SMulI32:
+			in.Src[0], in.Src[1] = in.Dst, imm
+		case SGetreg:
+			in.Src[1] = bits
+		case SSetreg:
+			in.Src[1] = bits
+			in.Src[0] = d.scalar(l.dst.of(w), 1)
+			if d.entry.flags&literal != 0 {
+				in.Src[0] = d.source(srcLiteral, 1)
+			}
+		}
+	case sopc:
+		in.Src[0] = d.source(l.sources[0].of(w), 1)
+		in.Src[1] = Operand{Kind: Constant, Width: 1, Value: int64(l.sources[1].of(w))}
+	case sopp:
+		in.Src[0] = bits
+	case vop1, vop3, vop3p:
+		d.vectorOperands(width)
+	case mubuf:
+		d.buffer()
+	case scratch:
+		d.scratch()
+	}
+}
+
+// vectorOperands are those of moves and of single lanes.
+func (d *decoder) vectorOperands(width uint8) {
+	in, l, w := &d.inst, d.layout, &d.words
+	if in.Op == VMovB32 || in.Op == VMovB64 {
+		modified := d.format == vop3 && (w[0]>>8&0xff != 0 || w[1]>>27 != 0)
+		if d.lanes != 0 || modified {
+			in.Op = Other
+			return
+		}
+	}
+	in.Src[0] = d.source(l.sources[0].of(w), width)
+	if in.Src[0].Kind == VGPR && d.entry.flags&fromAGPR != 0 {
+		in.Src[0].Kind = AGPR
+	}
+	if d.format == vop3 && (in.Op == VReadlane || in.Op == VWritelane) {
+		in.Src[1] = d.source(l.sources[1].of(w), 1)
+	}
+	if d.entry.flags&scalarDst != 0 {
+		in.Dst = d.scalar(l.dst.of(w)&0x7f, width)
+		return
+	}
+	in.Dst = Operand{Kind: d.kind(), Width: width, Reg: uint16(l.dst.of(w))}
+}
+
+// kind is that of the registers that a vector operation writes, or a memory
+// operation loads or stores.
+func (d *decoder) kind() Kind {
+	switch {
+	case d.entry.flags&agpr != 0:
+		return AGPR
+	case (d.entry.flags&eitherFile != 0 || d.format >= ds && d.target.machine.unified) && d.layout.accumulate.of(&d.words) != 0:
+		return AGPR
+	}
+	return VGPR
+}
+
+// data sets what a load writes or a store reads.
+func (d *decoder) data() {
+	in := &d.inst
+	in.Bytes = d.entry.bytes
+	o := Operand{Kind: d.kind(), Width: (in.Bytes + 3) / 4}
+	if in.Op == BufferLoad || in.Op == ScratchLoad {
+		o.Reg = uint16(d.layout.dst.of(&d.words))
+		in.Dst = o
+		return
+	}
+	o.Reg = uint16(d.layout.sources[0].of(&d.words))
+	in.Src[0] = o
+}
+
+// buffer sets the operands of a buffer's load or store.
+func (d *decoder) buffer() {
+	in, l, w := &d.inst, d.layout, &d.words
+	if l.toLDS.of(w) != 0 {
+		in.Op = Other
+		return
+	}
+	d.data()
+	in.Indexed = l.index.of(w) != 0
+	if n := uint8(l.hasVAddr.of(w) + l.index.of(w)); n != 0 {
+		in.VAddr = Operand{Kind: VGPR, Width: n, Reg: uint16(l.vaddr.of(w))}
+	}
+	in.Base = d.scalar(l.base.of(w)<<l.baseShift&0x7f, 4)
+	in.SOffset = d.source(l.soffset.of(w), 1)
+	in.Offset = int32(l.offset.of(w))
+}
+
+// scratch sets the operands of a load from private memory, or of a store.
+func (d *decoder) scratch() {
+	in, l, w, m := &d.inst, d.layout, &d.words, d.target.machine
+	if d.entry.flags&lds != 0 && m.scratchLDS && l.toLDS.of(w) != 0 {
+		in.Op = Other
+		return
+	}
+	d.data()
+	base := l.base.of(w)
+	vaddr := base == m.noBase
+	if base != m.noBase && base != m.noAddress {
+		in.Base = d.scalar(base, 1)
+	}
+	if l.hasVAddr.bits != 0 { // a bit of its own says so
+		vaddr = l.hasVAddr.of(w) != 0
+	} else if m.vaddrBit {
+		vaddr = l.toLDS.of(w) != 0
+	}
+	if vaddr {
+		in.VAddr = Operand{Kind: VGPR, Width: 1, Reg: uint16(l.vaddr.of(w))}
+	}
+	in.Offset = l.offset.signed(w)
+}
+
+// scalar is the operand of scalar registers whose field is n, of seven bits.
+func (d *decoder) scalar(n uint32, width uint8) Operand {
+	if width == 0 {
+		return Operand{}
+	}
+	m := d.target.machine
+	if n &= 0x7f; m.scalars[n] != Null {
+		n = aligned(n, width)
+	}
+	return Operand{Kind: Scalar, Width: width, Reg: uint16(m.scalars[n])}
+}
+
+// aligned is the field's value that processors take: pairs of scalar registers
+// begin at even ones, longer runs at multiples of four.
+func aligned(n uint32, width uint8) uint32 {
+	switch width {
+	case 1:
+		return n
+	case 2:
+		return n &^ 1
+	}
+	return n &^ 3
+}
+
+// source is the operand of a source's field.
+func (d *decoder) source(n uint32, width uint8) Operand {
+	o := Operand{Kind: Constant, Width: width}
+	switch {
+	case n >= srcVector:
+		return Operand{Kind: VGPR, Width: width, Reg: uint16(n - srcVector)}
+	case n < srcInline0:
+		o = d.scalar(n, width)
+		if o.Reg == uint16(Null) {
+			return Operand{Kind: Constant, Width: width}
+		}
+	case n < srcNegative1:
+		o.Value = int64(n) - srcInline0
+	case n <= srcNegative1+15:
+		o.Value = srcNegative1 - 1 - int64(n)
+	case n >= srcFloats && n < srcSDWA && width == 2:
+		o.Value = int64(math.Float64bits(floats[n-srcFloats]))
+	case n >= srcFloats && n < srcSDWA:
+		o.Value = int64(int32(math.Float32bits(float32(floats[n-srcFloats]))))
+	case n == srcSCC:
+		return Operand{Kind: Scalar, Width: 1, Reg: uint16(SCC)}
+	case n == srcLiteral && d.layout.literals, n == srcLiteral && d.format == sopk:
+		o.Value = int64(int32(d.literal))
+		if width == 2 && d.inst.Op != SAshrI64 {
+			o.Value = int64(d.literal)
+		}
+	default:
+		return Operand{Kind: Machine, Width: width}
+	}
+	return o
+}
+
+// floats are the inline numbers with a fraction.
+var floats = [9]float64{0.5, -0.5, 1, -1, 2, -2, 4, -4, 1 / (2 * math.Pi)}
+
+// comparison sets the operation and the result of a comparison of vectors, which
+// are all that is encoded in vopc, and all of vop3 that writes nothing but a mask.
+// Those that move or leave out lanes are not looked into.
+func (d *decoder) comparison(lanes uint8) {
+	in, e := &d.inst, d.entry
+	if in.Op != Other || d.lanes != 0 || d.format != vopc && (d.format != vop3 || e.flags&(mask|execDst) == 0) {
+		return
+	}
+	in.Op = VCmp
+	if e.flags&execDst != 0 {
+		in.Op = VCmpx
+	}
+	switch {
+	case e.flags&mask != 0:
+		in.Dst = d.scalar(d.layout.dst.of(&d.words), lanes)
+	case e.flags&vcc == 0:
+	default:
+		in.Dst = Operand{Kind: Scalar, Width: lanes, Reg: uint16(VCCLo)}
+	}
+}
+
+// writes sets what the instruction writes.
+func (d *decoder) writes() {
+	in, l, w, e := &d.inst, d.layout, &d.words, d.entry
+	out, m := &in.Writes, d.target.machine
+	lanes := uint8(2) // scalar registers of a mask of lanes
+	if d.target.wave32 {
+		lanes = 1
+	}
+	d.comparison(lanes)
+	out.AllLanes = e.flags&allLanes != 0
+	out.UnknownScalars = e.flags&anyScalar != 0
+	out.UnknownVectors = e.flags&anyVector != 0
+	if e.flags&scc != 0 {
+		out.add(SCC)
+	}
+	if e.flags&m0 != 0 {
+		out.add(M0)
+	}
+	switch {
+	case e.flags&vcc == 0:
+	case d.format == vopc && d.lanes == srcSDWA && m.sdwaScalar && d.literal>>15&1 != 0:
+		d.writeScalars(d.literal>>8&0x7f, lanes)
+	default:
+		out.addRun(VCCLo, lanes)
+	}
+	if e.flags&execDst != 0 {
+		n := lanes
+		if d.format <= sopp { // of the width of its operands, but for those that split a wave
+			n = 2
+			if d.format == sop1 && e.width == 1 {
+				n = 1
+			}
+		}
+		out.addRun(ExecLo, n)
+	}
+	if e.flags&returns != 0 && l.returns.bits != 0 && l.returns.of(w) == 0 {
+		return
+	}
+	if e.flags&lds != 0 && l.toLDS.bits != 0 && l.toLDS.of(w) != 0 && !(d.format == scratch && !m.scratchLDS) {
+		return
+	}
+	dst := l.dst.of(w)
+	switch {
+	case e.flags&anyScalar != 0 && in.Op == Other: // from this one on
+		d.writeScalars(dst&0x7f, 2)
+	case e.flags&mask != 0:
+		d.writeScalars(dst&0x7f, lanes)
+	case e.flags&scalarDst != 0:
+		d.writeScalars(dst&0x7f, e.width)
+	case e.width != 0:
+		if e.flags&half != 0 && d.format != vop3 {
+			dst &= 0x7f
+		}
+		out.addVectors(d.kind(), uint16(dst), d.vectorWidth())
+	}
+	switch {
+	case e.flags&second != 0:
+		d.writeScalars(l.second.of(w), lanes)
+	case d.format == vopd: // the lowest bit is the other one's than dst's
+		out.addVectors(VGPR, uint16(l.second.of(w)<<1|^dst&1), 1)
+	case e.flags&both == 0:
+	case d.format == mimg:
+		out.addVectors(VGPR, uint16(l.third.of(w)), 3)
+		out.addVectors(VGPR, uint16(l.last3.of(w)), 3)
+	default:
+		third := l.third.of(w)
+		if e.flags&half != 0 && d.format != vop3 {
+			third &= 0x7f
+		}
+		out.addVectors(VGPR, uint16(third), 1)
+	}
+	if in.Op == SSetreg && m.hwScratch {
+		// Of hardware registers, those that are scalar registers on gfx9.
+		if r := in.Src[1].Value & 0x3f; r >= hwScratchLo && r <= hwXNACKMask {
+			out.add(FlatScratchLo + Reg(r-hwScratchLo))
+		}
+	}
+}
+
+// Hardware registers from gfx10 on that are in the order of FlatScratchLo and
+// those after it.
+const (
+	hwScratchLo = 20
+	hwXNACKMask = 22
+)
+
+// vectorWidth is how many vector registers are written.
+func (d *decoder) vectorWidth() uint8 {
+	l, w, e := d.layout, &d.words, d.entry
+	n := e.width
+	switch {
+	case e.flags&gather != 0:
+		n = 4
+	case e.flags&dmask != 0:
+		n = max(ones[l.components.of(w)], e.width) // a comparison and exchange has two, whatever it says
+	}
+	if e.flags&(gather|dmask) != 0 && l.packed.of(w) != 0 {
+		n = (n + 1) / 2
+	}
+	if !d.target.machine.unified && l.status.of(w)|l.warning.of(w) != 0 {
+		n++
+	}
+	return n
+}
+
+// ones counts those of four bits.
+var ones = [16]uint8{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}
+
+// writeScalars adds scalar registers from a field's value on.
+func (d *decoder) writeScalars(n uint32, width uint8) {
+	m := d.target.machine
+	if m.scalars[n&0x7f] == Null {
+		return
+	}
+	n = aligned(n&0x7f, width)
+	for i := range uint32(width) {
+		if n+i > 0x7f {
+			break
+		}
+		d.inst.Writes.add(m.scalars[n+i])
+	}
+}
+
+func (w *Writes) add(r Reg) {
+	if r != Null {
+		w.Scalars[r/64%3] |= 1 << (r % 64)
+	}
+}
+
+func (w *Writes) addRun(r Reg, n uint8) {
+	for i := range n {
+		w.add(r + Reg(i))
+	}
+}
+
+func (w *Writes) addVectors(k Kind, first uint16, n uint8) {
+	for i := range w.Vectors {
+		if w.Vectors[i].Kind == None {
+			w.Vectors[i] = Span{Kind: k, Count: n, First: first}
+			return
+		}
+	}
+}

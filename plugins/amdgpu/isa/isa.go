@@ -1,0 +1,156 @@
+// Package isa decodes the machine code of AMD's graphics processors from gfx9
+// to gfx12: the length of every instruction, the registers that it writes and
+// where control goes; and in full the instructions by which compilers make
+// frames: scalar moves and arithmetic, execution masks, lanes and accumulation
+// registers, spills to private memory, calls.
+package isa
+
+import (
+	"errors"
+	"math/bits"
+)
+
+// Errors of Decode. They are wrapped; errors.Is finds them.
+var (
+	ErrTruncated = errors.New("instruction is cut short") // the code ends within it
+	ErrUnknown   = errors.New("no such instruction")      // the target has none in that encoding
+)
+
+// A Reg is a scalar register: the number that instructions have for it, of
+// gfx9 where generations differ, so that a register has one number on all.
+type Reg uint8
+
+// Scalar registers. s0 to s105 are 0 to 105; gfx9 has them to s101.
+const (
+	VCCLo         Reg = 106
+	VCCHi         Reg = 107
+	TTMP0         Reg = 108 // to TTMP15, 123
+	M0            Reg = 124
+	Null          Reg = 125 // reads as zero, and writes are dropped: it is never among Writes
+	ExecLo        Reg = 126
+	ExecHi        Reg = 127
+	FlatScratchLo Reg = 128 // an operand on gfx9, a hardware register from gfx10 on
+	FlatScratchHi Reg = 129
+	XNACKMaskLo   Reg = 130 // likewise
+	XNACKMaskHi   Reg = 131
+	SCC           Reg = 132 // one bit
+)
+
+// A Kind is where an operand is.
+type Kind uint8
+
+// Kinds of operands.
+const (
+	None     Kind = iota // there is none
+	Scalar               // Width scalar registers from Reg on
+	VGPR                 // Width vector registers from Reg on
+	AGPR                 // Width accumulation registers from Reg on
+	Constant             // Value
+	Machine              // what only the machine knows: an aperture's base, a lane of LDS, VCCZ
+)
+
+// An Operand is what an instruction reads or writes.
+type Operand struct {
+	Kind  Kind
+	Width uint8  // in 32-bit registers; 1 or 2 for constants
+	Reg   uint16 // the first one's index; a Reg if Kind is Scalar
+	// Value is the constant. Of width 1 it is 32 bits, sign-extended. Of width 2,
+	// inline integers are sign-extended, inline floating-point numbers are of 64
+	// bits, and literals are zero-extended, but for SAshrI64, which takes them with
+	// their sign. The 16 bits of s_movk and its kind are sign-extended.
+	Value int64
+}
+
+// A Span is a run of vector or accumulation registers.
+type Span struct {
+	Kind  Kind // VGPR or AGPR; None ends the list
+	Count uint8
+	First uint16
+}
+
+// Writes is what an instruction may write, no matter which lanes are active:
+// nothing outside of it changes, hardware registers that are no operands (MODE)
+// and what a trap handler does aside. It is a bound, not a promise: a
+// conditional move has its destination among the writes.
+type Writes struct {
+	Scalars [3]uint64 // bit r%64 of word r/64 stands for Reg r
+	Vectors [3]Span   // a span at the end of a file may run past it
+	// AllLanes: the vectors are written in lanes that EXEC does not name, too
+	// (matrix operations, v_writelane).
+	AllLanes bool
+	// UnknownScalars and UnknownVectors: the registers are found at run time (M0
+	// is an index), so any of that file may be written; of the scalar ones all but
+	// M0, EXEC and SCC, unless they are named.
+	UnknownScalars, UnknownVectors bool
+}
+
+// Scalar says whether a scalar register is among the writes.
+func (w *Writes) Scalar(r Reg) bool {
+	return w.UnknownScalars && (r < M0 || r > ExecHi) && r != SCC || w.Scalars[r/64%3]>>(r%64)&1 != 0
+}
+
+// Vector says whether a vector register (VGPR) or accumulation register (AGPR)
+// is among the writes.
+func (w *Writes) Vector(k Kind, index uint16) bool {
+	if w.UnknownVectors {
+		return true
+	}
+	for _, s := range &w.Vectors {
+		if s.Kind == k && index >= s.First && index-s.First < uint16(s.Count) {
+			return true
+		}
+	}
+	return false
+}
+
+// Exec says whether EXEC is among the writes, whole or in part.
+func (w *Writes) Exec() bool { return w.Scalars[1]>>(ExecLo-64)&3 != 0 }
+
+// EachScalar calls f for every scalar register that is named among the writes.
+func (w *Writes) EachScalar(f func(Reg)) {
+	for i, word := range w.Scalars {
+		for ; word != 0; word &= word - 1 {
+			f(Reg(64*i + bits.TrailingZeros64(word)))
+		}
+	}
+}
+
+// A Flow is where control goes after an instruction.
+type Flow uint8
+
+// Flows.
+const (
+	Next         Flow = iota // to the next one
+	Branch                   // to Target
+	CondBranch               // to Target or to the next one
+	Indirect                 // to the address in Src[0]
+	Call                     // to Target; Dst gets the address of the next one
+	IndirectCall             // to the address in Src[0]; Dst gets the address of the next one
+	End                      // the wave ends
+	Fork                     // somewhere that a stack of the machine's keeps (gfx9's s_cbranch_join and its kind)
+)
+
+// An Inst is an instruction. Which of its operands are set is said at its Op;
+// those of Other are not. For memory operations (BufferLoad to ScratchStore)
+// Dst is the data loaded, or Src[0] the data stored, without the status that
+// some loads write after it.
+type Inst struct {
+	Op     Op
+	Flow   Flow
+	Size   uint8  // in bytes, 4 to 20
+	Bytes  uint8  // of memory that a lane loads or stores
+	Target uint64 // of Branch, CondBranch and Call
+	Dst    Operand
+	Src    [2]Operand
+
+	// The address of a memory operation: of a buffer, VAddr (None without
+	// offen), Base (the resource, of width 4), SOffset and Offset; of scratch, VAddr and Base
+	// (either may be None) and Offset, which may be negative.
+	VAddr, Base, SOffset Operand
+	Offset               int32
+	// Indexed is a buffer operation with idxen: VAddr has an index, before the
+	// offset if there is one; its address is more than a sum.
+	Indexed bool
+
+	Writes Writes
+}

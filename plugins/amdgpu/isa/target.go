@@ -1,0 +1,178 @@
+package isa
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// A generation is what processors whose code is encoded alike have in common.
+type generation uint8
+
+const (
+	noGeneration generation = iota
+	gfx9
+	gfx908
+	gfx90a
+	gfx94
+	gfx950
+	gfx10
+	gfx103
+	gfx11
+	gfx115
+	gfx12
+	generations
+)
+
+// A Target is what decides how code is decoded. The zero Target decodes
+// nothing.
+type Target struct {
+	machine *machine
+	wave32  bool
+}
+
+// NewTarget is the target of a processor by name ("gfx90a", "gfx9-generic";
+// features after a colon do not matter) for a wave size of 32 or 64 lanes.
+func NewTarget(processor string, lanes uint32) (Target, error) {
+	name, _, _ := strings.Cut(strings.ToLower(processor), ":")
+	g := processors[name]
+	if g == noGeneration {
+		return Target{}, fmt.Errorf("processor %q: expected one of gfx9 to gfx12", processor)
+	}
+	if lanes != 64 && (lanes != 32 || g < gfx10) {
+		return Target{}, fmt.Errorf("waves of %d lanes on %s", lanes, processor)
+	}
+	return Target{machine: machines[g](), wave32: lanes == 32}, nil
+}
+
+// processors are those of NewTarget.
+var processors = map[string]generation{
+	"gfx900": gfx9, "gfx902": gfx9, "gfx904": gfx9, "gfx906": gfx9, "gfx909": gfx9, "gfx90c": gfx9, "gfx9-generic": gfx9,
+	"gfx908": gfx908,
+	"gfx90a": gfx90a,
+	"gfx940": gfx94, "gfx941": gfx94, "gfx942": gfx94, "gfx9-4-generic": gfx94,
+	"gfx950":  gfx950,
+	"gfx1010": gfx10, "gfx1011": gfx10, "gfx1012": gfx10, "gfx1013": gfx10, "gfx10-1-generic": gfx10,
+	"gfx1030": gfx103, "gfx1031": gfx103, "gfx1032": gfx103, "gfx1033": gfx103, "gfx1034": gfx103, "gfx1035": gfx103, "gfx1036": gfx103, "gfx10-3-generic": gfx103,
+	"gfx1100": gfx11, "gfx1101": gfx11, "gfx1102": gfx11, "gfx1103": gfx11, "gfx11-generic": gfx11,
+	"gfx1150": gfx115, "gfx1151": gfx115, "gfx1152": gfx115, "gfx1153": gfx115,
+	"gfx1200": gfx12, "gfx1201": gfx12, "gfx12-generic": gfx12,
+}
+
+// A machine is a generation in the form that decodes.
+type machine struct {
+	byTop   [512]*layout // by the upper nine bits of the first word
+	entries [tableFormats][]entry
+	scalars [128]Reg // what fields of scalar registers stand for
+
+	unified    bool // loads and stores may use accumulation registers; there is no status of loads
+	sdwa, dpp8 bool // the words about parts of registers, and about eight lanes, exist
+	sdwaScalar bool // a comparison with such a word may name where it writes
+	hwScratch  bool // FLAT_SCRATCH is a hardware register
+
+	// Of SCRATCH: which bases are none; with noBase and no bit that says so there is
+	// a vector register of addresses.
+	noBase, noAddress uint32
+	vaddrBit          bool // the bit of LDS says that there is one
+	scratchLDS        bool // the bit of LDS says that a load goes there
+}
+
+// family is where the differences are those of layouts.
+type family struct {
+	layouts   []layout
+	firstRegs map[uint32]Reg // of scalar registers whose numbers are not those of Reg
+}
+
+// machines are the generations; each is made when it is first asked for.
+var machines = func() (all [generations]func() *machine) {
+	for g := range all {
+		all[g] = sync.OnceValue(func() *machine { return newMachine(generation(g)) })
+	}
+	return all
+}()
+
+var (
+	family9 = &family{layouts9, map[uint32]Reg{
+		102: FlatScratchLo, 103: FlatScratchHi, 104: XNACKMaskLo, 105: XNACKMaskHi,
+	}}
+	family10 = &family{layouts10, nil}
+	family11 = &family{layouts11, map[uint32]Reg{124: Null, 125: M0}}
+	family12 = &family{layouts12, family11.firstRegs}
+)
+
+// lineage says which tables a generation has: its base's, and its own over them.
+var lineage = [generations]struct {
+	base   generation
+	family *family
+}{
+	gfx9:   {noGeneration, family9},
+	gfx908: {gfx9, family9},
+	gfx90a: {gfx908, family9},
+	gfx94:  {gfx90a, family9},
+	gfx950: {gfx94, family9},
+	gfx10:  {noGeneration, family10},
+	gfx103: {gfx10, family10},
+	gfx11:  {noGeneration, family11},
+	gfx115: {gfx11, family11},
+	gfx12:  {noGeneration, family12},
+}
+
+func newMachine(g generation) *machine {
+	fam := lineage[g].family
+	m := &machine{
+		unified: g >= gfx90a && g <= gfx950,
+		sdwa:    g < gfx11, sdwaScalar: g < gfx10, dpp8: g >= gfx10,
+		hwScratch: g >= gfx10,
+		noBase:    0x7f, noAddress: 0x7f, vaddrBit: g == gfx94 || g == gfx950, scratchLDS: g < gfx94 || g >= gfx10,
+	}
+	switch {
+	case g >= gfx11:
+		m.noBase, m.noAddress = 0x7c, 0x7c
+	case g >= gfx10:
+		m.noBase = 0x7d
+	}
+	for _, layouts := range [][]layout{common, fam.layouts} {
+		for i := range layouts {
+			for top := layouts[i].first; top <= layouts[i].last; top++ {
+				m.byTop[top] = &layouts[i]
+			}
+		}
+	}
+	for i := range m.scalars {
+		m.scalars[i] = Reg(i)
+	}
+	for i, r := range fam.firstRegs {
+		m.scalars[i] = r
+	}
+	for f := range m.entries {
+		m.entries[f] = make([]entry, 1<<opBits[f])
+	}
+	m.lay(g)
+	return m
+}
+
+// lay puts a generation's rows over those of its base.
+func (m *machine) lay(g generation) {
+	if base := lineage[g].base; base != noGeneration {
+		m.lay(base)
+	}
+	for f, rows := range operations[g] {
+		for _, r := range rows {
+			e := entry{op: r.op, width: r.width, bytes: r.bytes, flags: r.flags | known}
+			if r.op == none {
+				e = entry{}
+			}
+			for op := r.first; op <= r.last; op++ {
+				m.entries[f][op] = e
+			}
+		}
+	}
+}
+
+// entry is the operation of a number in a format; unknown ones have no flag.
+func (m *machine) entry(f format, op uint32) entry {
+	if f >= tableFormats || op >= uint32(len(m.entries[f])) {
+		return entry{}
+	}
+	return m.entries[f][op]
+}
