@@ -101,18 +101,22 @@ type companion struct {
 	object *object.Object
 }
 
-// companionBit is the lowest bit of the part of a handle that tells a module's
-// companions apart; below is that of the module itself.
-const companionBit = 32
+// A handle has a number of its target, of a companion, and of the module.
+// companionBit is the lowest bit of the part that tells a module's companions
+// apart, targetBit that of the target's.
+const (
+	companionBit = 32
+	targetBit    = 36
+)
 
 // companionHandle is the handle of the companion of an index.
 func (m *module) companionHandle(i int) uint64 { return uint64(i+1)<<companionBit | m.handle() }
 
 // objectOf is the code object of a handle, or a companion; nil: there is none.
 func (t *Target) objectOf(handle uint64) *object.Object {
-	id, index := handle&(1<<companionBit-1), handle>>companionBit
+	id, index := handle&(1<<companionBit-1), handle>>companionBit&(1<<(targetBit-companionBit)-1)
 	m := t.moduleOf(id - 1)
-	if m == nil {
+	if handle>>targetBit != t.number || m == nil {
 		return nil
 	}
 	if index == 0 {

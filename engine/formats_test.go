@@ -67,7 +67,7 @@ func (a *foreign) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObj
 		}
 		got.Companions[c.Suffix] = string(side)
 	}
-	for _, wrong := range []uint64{0, req.Object + 1, req.Object | 1<<40, 1 << 63} {
+	for _, wrong := range []uint64{0, req.Object + 1, req.Object ^ 1<<40, 1 << 63} {
 		if b, err := e.ReadSection(ctx, wrong, ""); err == nil {
 			return nil, fmt.Errorf("handle %#x was read: %q", wrong, b)
 		}

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -74,6 +75,8 @@ type module struct {
 
 	lines lineSource // of the source module
 
+	read []readFunction // what was read from the code of whole functions; by address
+
 	besideOnce sync.Once
 	companions atomic.Pointer[[]companion] // nil until they were looked for
 }
@@ -130,8 +133,9 @@ func (e *noRow) Error() string {
 	return strings.Join(e.reasons, "; ")
 }
 
-// handle is the number by which plugins name the module's object.
-func (m *module) handle() uint64 { return uint64(m.ID) + 1 }
+// handle is the number by which plugins name the module's object. No other
+// target's object has it: plugins keep what they find in an object.
+func (m *module) handle() uint64 { return m.target.number<<targetBit | uint64(m.ID+1) } //nolint:gosec // not negative
 
 // loose says whether the module is code that is in no file, which only snapshots
 // have modules for. A scan takes it for no more than other targets' code without
@@ -511,6 +515,10 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if source.outermost != "" {
 		return source, nil
 	}
+	if row := m.rowRead(lookup); row != nil {
+		source.row, source.by, source.defaults = row, ByRules, m.arch.defaults
+		return source, nil
+	}
 	rules, err := m.readCode(ctx, pc, lookup, exact, bounds)
 	if err != nil {
 		return nil, err
@@ -520,6 +528,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	}
 	if row := rowIn(rules.Rows, lookup); row != nil {
 		source.row, source.by = row, ByRules
+		if rules.Complete {
+			source.defaults = m.arch.defaults
+		}
 		return source, nil
 	}
 	if rules.Reason != "" {
@@ -581,6 +592,30 @@ func rowIn(rows []cfi.Row, pc uint64) *cfi.Row {
 	return nil
 }
 
+// A readFunction is a function that was read as a whole: it is not asked for again.
+type readFunction struct {
+	start, end uint64
+	rows       []cfi.Row
+}
+
+// rowRead is the row at an address in a function that was read before, or nil.
+func (m *module) rowRead(lookup uint64) *cfi.Row {
+	i := sort.Search(len(m.read), func(i int) bool { return m.read[i].start > lookup })
+	if i > 0 && lookup < m.read[i-1].end {
+		return rowIn(m.read[i-1].rows, lookup)
+	}
+	return nil
+}
+
+// keepRead keeps the rows of a function. One that was read for another address
+// of it has them already.
+func (m *module) keepRead(f readFunction) {
+	i := sort.Search(len(m.read), func(i int) bool { return m.read[i].start >= f.start })
+	if (i == len(m.read) || m.read[i].start >= f.end) && (i == 0 || m.read[i-1].end <= f.start) {
+		m.read = slices.Insert(m.read, i, f)
+	}
+}
+
 // codeBounds is where a function lies, if something says so.
 type codeBounds struct {
 	start, end uint64
@@ -611,7 +646,9 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 	code := make([]byte, window.end-window.start)
 	n, err := m.readCodeAt(window.start, code)
 	if n == 0 {
-		return &sdk.FrameRules{Reason: err.Error()}, nil
+		if n = m.codeOfFile(code, window.start); n == 0 {
+			return &sdk.FrameRules{Reason: err.Error()}, nil
+		}
 	}
 	base := m.base(window.start)
 	rules, err := askRules(ctx, m.arch, &view{target: m.target}, m.handle(), sdk.CodeRange{
@@ -624,7 +661,31 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 			row.Start, row.End = row.Start+base, row.End+base
 		}
 	}
+	if err == nil && rules.Complete && bounds.known {
+		m.keepRead(readFunction{window.start, window.end, rules.Rows})
+	}
 	return rules, err
+}
+
+// codeOfFile reads code from the module's object. Targets of accelerators have
+// seldom any memory but that of their threads.
+func (m *module) codeOfFile(code []byte, start uint64) int {
+	if m.Object == nil {
+		return 0
+	}
+	if !m.isLaid() {
+		n, _ := m.Object.ReadAddress(code, start)
+		return n
+	}
+	for _, s := range m.laid.Sections() {
+		if s.Flags&elf.SHF_EXECINSTR == 0 || start-s.Address >= s.Size {
+			continue
+		}
+		if data, err := s.Data(); err == nil && start-s.Address < uint64(len(data)) {
+			return copy(code, data[start-s.Address:])
+		}
+	}
+	return 0
 }
 
 // readCodeAt reads code at an address of the object.

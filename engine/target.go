@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -20,6 +21,7 @@ import (
 // concurrently.
 type Target struct {
 	engine  *Engine
+	number  uint64 // of no other target of this process; see module.handle
 	state   target.Target
 	adding  sync.RWMutex // of modules, which only a recording's grow
 	modules []*module
@@ -35,6 +37,9 @@ type Target struct {
 
 	launchers launchers
 }
+
+// targets counts the targets of this process.
+var targets atomic.Uint64
 
 // thread is a thread with its architecture and what its plugin said of it.
 type thread struct {
@@ -58,7 +63,7 @@ func (s *thread) lanes() uint32 {
 }
 
 func newTarget(e *Engine, state target.Target) *Target {
-	t := &Target{engine: e, state: state, threads: map[*target.Thread]*thread{}}
+	t := &Target{engine: e, number: targets.Add(1), state: state, threads: map[*target.Thread]*thread{}}
 	for _, m := range state.Modules() {
 		mod := t.newModule(m)
 		t.modules = append(t.modules, mod)

@@ -41,7 +41,8 @@ type Architecture interface {
 }
 
 // An Engine is what a plugin may ask of the engine while a call is under way.
-// Thread and object handles are those of the request.
+// Thread and object handles are those of the request. An object's stands for no
+// other one as long as the plugin runs.
 type Engine interface {
 	// ReadMemory fills buf from the target. It returns how many bytes from
 	// address on are there; fewer than len(buf) only with an error.
@@ -303,6 +304,10 @@ type FrameRules struct {
 	Reason string // why there is no row for the PC, when there is none
 	// Trampoline says that the rows are those of a signal trampoline.
 	Trampoline bool
+	// Complete says that the rows mention every register that the function
+	// changes: the description's default rules hold for the others, not those that
+	// the object has because its call frame information leaves things unsaid.
+	Complete bool
 }
 
 // BindThreadsRequest asks about threads, in a batch.

@@ -47,6 +47,7 @@ func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
 		Rows:        encodeRows(flat(a.Functions, func(f *FrameRules) []cfi.Row { return f.Rows })),
 		Reasons:     blobs(a.Functions, func(f *FrameRules) string { return f.Reason }),
 		Trampolines: column(a.Functions, func(f *FrameRules) bool { return f.Trampoline }),
+		Complete:    column(a.Functions, func(f *FrameRules) bool { return f.Complete }),
 	}
 }
 
@@ -56,6 +57,7 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 	d.sum("row_counts", p.GetRowCounts(), len(p.GetRows().GetStarts()))
 	reasons := d.texts("reasons", p.GetReasons(), n)
 	d.length("trampolines", len(p.GetTrampolines()), n)
+	d.length("complete", len(p.GetComplete()), n)
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -70,7 +72,10 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 		a.Functions = make([]FrameRules, n)
 	}
 	for i := range a.Functions {
-		a.Functions[i] = FrameRules{Rows: lists.next(p.RowCounts[i]), Reason: reasons.next(), Trampoline: p.Trampolines[i]}
+		a.Functions[i] = FrameRules{
+			Rows: lists.next(p.RowCounts[i]), Reason: reasons.next(), Trampoline: p.Trampolines[i],
+			Complete: p.Complete[i],
+		}
 	}
 	return a, nil
 }

@@ -13,11 +13,17 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// architecture is sdk.Architecture for AMDGPU. It keeps no state.
-type architecture struct{ sdk.Base }
+// architecture is sdk.Architecture for AMDGPU. It remembers the code objects that
+// it was asked about, and what their code was found to do.
+type architecture struct {
+	sdk.Base
+	objects *objects
+}
 
 // New returns the architecture.
-func New() sdk.Architecture { return architecture{} }
+func New() sdk.Architecture {
+	return architecture{objects: &objects{byHandle: map[uint64]*objectCode{}}}
+}
 
 // Describe returns Description.
 func (architecture) Describe(context.Context) (*sdk.Description, error) { return Description(), nil }
@@ -35,10 +41,11 @@ func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindTh
 // OpenObject finds what an object of amdhsa says of itself: its processor, its
 // kernels with their wave sizes, the encoding of its expressions, and whether
 // its call frame information can be relied on for what functions leave alone.
-func (architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+func (a architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	o := codeObject{ctx: ctx, engine: e, req: req, answer: &sdk.OpenObjectAnswer{}}
 	if req.Machine == machine {
 		o.describe()
+		a.objects.remember(req.Object, req, o.answer, o.functions)
 	}
 	return o.answer, nil
 }

@@ -3429,6 +3429,7 @@ type FrameRulesAnswer struct {
 	Rows          *Rows                  `protobuf:"bytes,2,opt,name=rows,proto3" json:"rows,omitempty"`
 	Reasons       *Blobs                 `protobuf:"bytes,3,opt,name=reasons,proto3" json:"reasons,omitempty"`
 	Trampolines   []bool                 `protobuf:"varint,4,rep,packed,name=trampolines,proto3" json:"trampolines,omitempty"`
+	Complete      []bool                 `protobuf:"varint,5,rep,packed,name=complete,proto3" json:"complete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3487,6 +3488,13 @@ func (x *FrameRulesAnswer) GetReasons() *Blobs {
 func (x *FrameRulesAnswer) GetTrampolines() []bool {
 	if x != nil {
 		return x.Trampolines
+	}
+	return nil
+}
+
+func (x *FrameRulesAnswer) GetComplete() []bool {
+	if x != nil {
+		return x.Complete
 	}
 	return nil
 }
@@ -4915,13 +4923,14 @@ const file_arch_proto_rawDesc = "" +
 	"\x04code\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04code\x12\x18\n" +
 	"\abounded\x18\x06 \x03(\bR\abounded\x12,\n" +
 	"\x05names\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x14\n" +
-	"\x05exact\x18\b \x03(\bR\x05exact\"\xb0\x01\n" +
+	"\x05exact\x18\b \x03(\bR\x05exact\"\xcc\x01\n" +
 	"\x10FrameRulesAnswer\x12\x1d\n" +
 	"\n" +
 	"row_counts\x18\x01 \x03(\rR\trowCounts\x12)\n" +
 	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v1.RowsR\x04rows\x120\n" +
 	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\x12 \n" +
-	"\vtrampolines\x18\x04 \x03(\bR\vtrampolines\"\xb2\x02\n" +
+	"\vtrampolines\x18\x04 \x03(\bR\vtrampolines\x12\x1a\n" +
+	"\bcomplete\x18\x05 \x03(\bR\bcomplete\"\xb2\x02\n" +
 	"\x12BindThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\athreads\x18\x02 \x03(\x04R\athreads\x12>\n" +

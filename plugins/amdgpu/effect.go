@@ -1,0 +1,642 @@
+package amdgpu
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+)
+
+// The registers of the calling convention ("Non-Kernel Functions").
+const (
+	returnLow    isa.Reg = 30 // SGPR30 and 31 hold the return address,
+	returnHigh   isa.Reg = 31
+	stackPointer isa.Reg = 32
+	framePointer isa.Reg = 33
+	resource     isa.Reg = 0 // SGPR0 to 3 the resource of buffer instructions for private memory
+)
+
+// registerSet is a set of scalar registers, and two of vector registers: of those
+// whose lanes change that are active when a function is called, and of those whose
+// other lanes do.
+type registerSet struct {
+	scalars [3]uint64
+	in, out [vectors / 64]uint64
+}
+
+func (r *registerSet) addScalar(i isa.Reg)   { r.scalars[i/64] |= 1 << (i % 64) }
+func (r *registerSet) scalar(i isa.Reg) bool { return r.scalars[i/64]>>(i%64)&1 != 0 }
+func (r *registerSet) addIn(i int)           { r.in[i/64] |= 1 << (i % 64) }
+func (r *registerSet) addOut(i int)          { r.out[i/64] |= 1 << (i % 64) }
+func (r *registerSet) vectorIn(i int) bool   { return r.in[i/64]>>(i%64)&1 != 0 }
+func (r *registerSet) vectorOut(i int) bool  { return r.out[i/64]>>(i%64)&1 != 0 }
+
+// add adds all of another set, and says whether that changed anything.
+func (r *registerSet) add(o *registerSet) bool {
+	was := *r
+	for i := range r.scalars {
+		r.scalars[i] |= o.scalars[i]
+	}
+	for i := range r.in {
+		r.in[i] |= o.in[i]
+		r.out[i] |= o.out[i]
+	}
+	return *r != was
+}
+
+// A machineMode is what the effects of instructions depend on.
+type machineMode struct {
+	target    isa.Target
+	processor *processor
+	lanes     uint32
+	// perLane: stack pointers count the bytes of a lane, not of the wave.
+	perLane bool
+	// abi is what a function changes of which only the convention is known.
+	abi registerSet
+}
+
+// A stepper applies instructions to states.
+type stepper struct {
+	*machineMode
+	s       *codeState
+	touched registerSet // whatever was written
+	// Private memory was reached by a stack pointer as one that counts a lane's
+	// bytes, or the wave's.
+	byLane, byWave bool
+	symbols        map[uint64]uint16 // of the instructions that align a pointer
+}
+
+// operand is the value of 32 bits of an operand: the register with index i of it.
+func (x *stepper) operand(o *isa.Operand, i int) scalar {
+	switch o.Kind {
+	case isa.Scalar:
+		r := int(o.Reg) + i
+		switch {
+		case isa.Reg(r) == isa.Null:
+			return scalar{kind: constantScalar}
+		case r < scalars:
+			return x.s.scalars[r]
+		}
+	case isa.Constant:
+		return scalar{kind: constantScalar, add: uint32(o.Value >> (32 * i))} //nolint:gosec // 32 bits of it
+	}
+	return scalar{}
+}
+
+// set changes a scalar register.
+func (x *stepper) set(r isa.Reg, v scalar) {
+	if r == isa.Null || int(r) >= scalars {
+		return
+	}
+	x.touched.addScalar(r)
+	x.s.scalars[r] = v
+}
+
+// maskWidth is how many scalar registers a mask has.
+func (x *stepper) maskWidth() uint8 { return uint8(x.lanes / 32) }
+
+// mask is the column of an operand that is a mask. sure says that it is no
+// constant.
+func (x *stepper) mask(o *isa.Operand) (column uint8, ok, sure bool) {
+	switch {
+	case o.Kind == isa.Scalar && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null:
+		column, ok = x.s.mask(isa.Reg(o.Reg), x.lanes)
+		return column, ok, ok && x.s.scalars[o.Reg].kind == maskScalar
+	case o.Kind == isa.Constant:
+		v := o.Value
+		if x.lanes == wave32 {
+			v = int64(int32(v)) //nolint:gosec // the 32 bits that count
+		}
+		switch v {
+		case 0:
+			return x.s.masks.constant(truthZero), true, false
+		case -1:
+			return x.s.masks.constant(truthOnes), true, false
+		}
+	}
+	return 0, false, false
+}
+
+// combine makes the mask that an operation makes of two operands: in every lane
+// what t says, or what other says. ok is false where neither is a mask that is
+// known; one that is not may have any lanes.
+func (x *stepper) combine(a, b *isa.Operand, t, other truth) (column uint8, ok bool) {
+	ca, okA, sureA := x.mask(a)
+	cb, okB, sureB := x.mask(b)
+	m := &x.s.masks
+	switch {
+	case !sureA && !sureB:
+		return 0, false
+	case !okA:
+		ca = m.add(entryColumn, entryColumn, truthZero, truthOnes)
+	case !okB:
+		cb = m.add(entryColumn, entryColumn, truthZero, truthOnes)
+	}
+	return m.add(ca, cb, t, other), true
+}
+
+// setMask puts a mask, or what is not known, into the registers of an operand.
+func (x *stepper) setMask(o *isa.Operand, column uint8, ok bool) {
+	if o.Kind != isa.Scalar {
+		return
+	}
+	for i := range o.Width {
+		x.set(isa.Reg(o.Reg)+isa.Reg(i), scalar{})
+	}
+	if ok && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null {
+		x.s.setMask(isa.Reg(o.Reg), column, x.lanes)
+	}
+}
+
+// setResult puts values into the registers of the result.
+func (x *stepper) setResult(in *isa.Inst, values ...scalar) {
+	if in.Dst.Kind != isa.Scalar {
+		return
+	}
+	for i, v := range values {
+		x.set(isa.Reg(in.Dst.Reg)+isa.Reg(i), v)
+	}
+}
+
+// execOperands are EXEC as an operand of one and of two registers.
+var execOperands = [...]isa.Operand{
+	1: {Kind: isa.Scalar, Width: 1, Reg: uint16(isa.ExecLo)},
+	2: {Kind: isa.Scalar, Width: 2, Reg: uint16(isa.ExecLo)},
+}
+
+// A maskOperation is what an operation does to masks: logic, or to EXEC.
+type maskOperation struct {
+	t      truth
+	effect maskEffect
+}
+
+type maskEffect uint8
+
+const (
+	notMasks maskEffect = iota
+	combines            // D = A t B
+	inverts             // D = t A
+	saves               // D = EXEC, EXEC = A t EXEC
+	writes              // D = EXEC = A t EXEC
+)
+
+var maskOperations = [256]maskOperation{
+	isa.SAndB32: {truthAnd, combines}, isa.SAndB64: {truthAnd, combines},
+	isa.SOrB32: {truthOr, combines}, isa.SOrB64: {truthOr, combines},
+	isa.SXorB32: {truthXor, combines}, isa.SXorB64: {truthXor, combines},
+	isa.SAndn2B32: {truthAndn2, combines}, isa.SAndn2B64: {truthAndn2, combines},
+	isa.SOrn2B32: {truthOrn2, combines}, isa.SOrn2B64: {truthOrn2, combines},
+	isa.SNandB32: {truthAnd ^ truthOnes, combines}, isa.SNandB64: {truthAnd ^ truthOnes, combines},
+	isa.SNorB32: {truthOr ^ truthOnes, combines}, isa.SNorB64: {truthOr ^ truthOnes, combines},
+	isa.SXnorB32: {truthXor ^ truthOnes, combines}, isa.SXnorB64: {truthXor ^ truthOnes, combines},
+	isa.SNotB32: {truthA ^ truthOnes, inverts}, isa.SNotB64: {truthA ^ truthOnes, inverts},
+
+	isa.SAndSaveexec: {truthAnd, saves}, isa.SOrSaveexec: {truthOr, saves}, isa.SXorSaveexec: {truthXor, saves},
+	isa.SAndn2Saveexec: {truthAndn2, saves}, isa.SOrn2Saveexec: {truthOrn2, saves},
+	isa.SNandSaveexec: {truthAnd ^ truthOnes, saves}, isa.SNorSaveexec: {truthOr ^ truthOnes, saves},
+	isa.SXnorSaveexec:  {truthXor ^ truthOnes, saves},
+	isa.SAndn1Saveexec: {truthB &^ truthA, saves}, isa.SOrn1Saveexec: {truthB | (truthA ^ truthOnes), saves},
+	isa.SAndn1Wrexec: {truthB &^ truthA, writes}, isa.SAndn2Wrexec: {truthAndn2, writes},
+}
+
+// step makes the state that of after an instruction, which is no call.
+func (x *stepper) step(in *isa.Inst, pc uint64) {
+	s := x.s
+	s.limit()
+	if o := maskOperations[in.Op]; o.effect != notMasks {
+		x.maskStep(in, o, pc)
+		return
+	}
+	if s.indexed && in.Op >= isa.VReadlane && in.Writes.Vectors[0].Kind != isa.None {
+		x.clobber(in)
+		return
+	}
+	switch in.Op {
+	case isa.SSetGPRIdx, isa.SGPRIdxOff:
+		x.clobber(in)
+		s.indexed = in.Op == isa.SSetGPRIdx
+	case isa.SMovB32, isa.SSextI16:
+		v := x.operand(&in.Src[0], 0)
+		if in.Op == isa.SSextI16 && v.kind != codeHigh {
+			v = scalar{}
+		}
+		x.clobber(in)
+		x.setResult(in, v)
+	case isa.SMovB64:
+		low, high := x.operand(&in.Src[0], 0), x.operand(&in.Src[0], 1)
+		x.clobber(in)
+		x.setResult(in, low, high)
+	case isa.SCmovB32, isa.SCmovB64:
+		x.choose(in, &in.Src[0], &in.Dst)
+	case isa.SCselectB32, isa.SCselectB64:
+		x.choose(in, &in.Src[0], &in.Src[1])
+	case isa.SAddU32, isa.SAddI32, isa.SAddcU32, isa.SSubU32, isa.SSubI32:
+		v := x.sum(in)
+		x.clobber(in)
+		x.setResult(in, v)
+	case isa.SAddU64:
+		low, high := x.operand(&in.Src[0], 0), x.operand(&in.Src[0], 1)
+		n, m := x.operand(&in.Src[1], 0), x.operand(&in.Src[1], 1)
+		x.clobber(in)
+		if low.kind == codeLow && n.kind == constantScalar && m.kind == constantScalar {
+			x.setResult(in, low.plus(n.add), high.plus(m.add))
+		}
+	case isa.SGetpc:
+		x.clobber(in)
+		next := pc + uint64(in.Size)
+		x.setResult(in, scalar{kind: codeLow, at: next}, scalar{kind: codeHigh, at: next})
+	case isa.VCmp, isa.VCmpx:
+		e := s.exec(x.lanes)
+		column := s.masks.add(e, e, truthZero, truthA)
+		x.clobber(in)
+		x.setMask(&in.Dst, column, true)
+		if in.Op == isa.VCmpx {
+			x.setMask(&execOperands[x.maskWidth()], column, true)
+		}
+	case isa.VWritelane:
+		x.writelane(in)
+	case isa.VReadlane, isa.VReadfirst:
+		var v scalar
+		if p, ok := registerPlace(in.Src[0].Kind, in.Src[0].Reg); ok {
+			held := s.at(p)
+			switch {
+			case in.Op == isa.VReadfirst:
+				v = x.first(&held)
+			case in.Src[1].Kind == isa.Constant:
+				v = held.read(uint8(uint64(in.Src[1].Value) % uint64(x.lanes)))
+			}
+		}
+		x.clobber(in)
+		x.setResult(in, v)
+	case isa.VMovB32, isa.VMovB64:
+		x.move(in)
+	case isa.BufferStore, isa.ScratchStore:
+		x.store(in)
+	case isa.BufferLoad, isa.ScratchLoad:
+		x.load(in)
+	default:
+		x.clobber(in)
+	}
+}
+
+// clobber makes unknown what an instruction writes.
+func (x *stepper) clobber(in *isa.Inst) {
+	w := &in.Writes
+	if w.UnknownScalars {
+		for r := range isa.TTMP0 {
+			x.set(r, scalar{})
+		}
+	}
+	w.EachScalar(func(r isa.Reg) { x.set(r, scalar{}) })
+	if !w.UnknownVectors && w.Vectors[0].Kind == isa.None {
+		return
+	}
+	r := x.written(w.AllLanes)
+	if w.UnknownVectors && w.Vectors[0].Kind == isa.None {
+		for p := range place(vectors) {
+			x.write(p, vector{}, r)
+		}
+		return
+	}
+	for _, span := range &w.Vectors {
+		first, count := int(span.First), int(span.Count)
+		if w.UnknownVectors || x.s.indexed {
+			first, count = first-indexReach, count+2*indexReach
+		}
+		for i := max(first, 0); i < first+count; i++ {
+			if p, ok := registerPlace(span.Kind, uint16(i)); ok { //nolint:gosec // not negative, and small
+				x.write(p, vector{}, r)
+			}
+		}
+	}
+}
+
+// indexReach is how far from the vector register that an instruction names the
+// one may be that it writes, where it adds an index. Elements of an array of the
+// source are in as many registers at most; no compiler lets an index leave them.
+const indexReach = 31
+
+// written is which lanes an instruction writes.
+func (x *stepper) written(all bool) extent {
+	if all {
+		return extent{true, false, true, false}
+	}
+	return x.s.masks.extent(x.s.exec(x.lanes))
+}
+
+// write changes a vector register, or private memory.
+func (x *stepper) write(p place, v vector, r extent) {
+	if !p.isPrivate() {
+		if r.mayIn {
+			x.touched.addIn(int(p))
+		}
+		if r.mayOut {
+			x.touched.addOut(int(p))
+		}
+	}
+	x.s.put(p, x.s.at(p).over(v, r))
+}
+
+// maskStep applies an operation on masks.
+func (x *stepper) maskStep(in *isa.Inst, o maskOperation, pc uint64) {
+	s := x.s
+	exec := &execOperands[1]
+	if in.Dst.Width == 2 {
+		exec = &execOperands[2]
+	}
+	if o.effect >= saves || in.Src[0].Reg == uint16(isa.ExecLo) || in.Src[1].Reg == uint16(isa.ExecLo) {
+		s.exec(x.lanes)
+	}
+	switch o.effect {
+	case combines:
+		column, ok := x.combine(&in.Src[0], &in.Src[1], o.t, o.t)
+		aligned := x.aligned(in, pc)
+		x.clobber(in)
+		if x.setMask(&in.Dst, column, ok); !ok {
+			x.setResult(in, aligned)
+		}
+	case inverts:
+		column, ok := x.combine(&in.Src[0], &in.Src[0], o.t, o.t)
+		x.clobber(in)
+		x.setMask(&in.Dst, column, ok)
+	case saves, writes:
+		before, known, _ := x.mask(exec)
+		after, ok := x.combine(&in.Src[0], exec, o.t, o.t)
+		x.clobber(in)
+		if o.effect == writes {
+			before, known = after, ok
+		}
+		x.setMask(&in.Dst, before, known)
+		x.setMask(exec, after, ok)
+	}
+}
+
+// aligned is the result of an operation that aligns a stack pointer: something
+// that has no other name.
+func (x *stepper) aligned(in *isa.Inst, pc uint64) scalar {
+	if in.Op != isa.SAndB32 {
+		return scalar{}
+	}
+	a, b := x.operand(&in.Src[0], 0), x.operand(&in.Src[1], 0)
+	if a.kind == constantScalar {
+		a, b = b, a
+	}
+	// Ones, and zeros below them.
+	mask := b.kind == constantScalar && bits.OnesCount32(b.add)+bits.TrailingZeros32(b.add) == 32
+	if !mask || a.kind != alignedScalar && (a.kind != entryScalar || isa.Reg(a.id) != stackPointer) {
+		return scalar{}
+	}
+	symbol := x.symbols[pc]
+	if symbol == 0 {
+		if len(x.symbols) >= maxSymbols {
+			return scalar{}
+		}
+		symbol = uint16(len(x.symbols) + 1)
+		x.symbols[pc] = symbol
+	}
+	// What has the name from an earlier time round is another address.
+	x.s.eachScalar(func(v *scalar) {
+		if v.kind == alignedScalar && v.id == symbol {
+			*v = scalar{}
+		}
+	})
+	x.s.mend()
+	x.s.places = slices.DeleteFunc(x.s.places, func(p stored) bool { return p.at.isPrivate() && p.at.base() == symbol })
+	return scalar{kind: alignedScalar, id: symbol}
+}
+
+// maxSymbols is how many instructions of a function align its stack pointer.
+const maxSymbols = 64
+
+// choose applies an instruction whose result is one of two operands.
+func (x *stepper) choose(in *isa.Inst, a, b *isa.Operand) {
+	column, ok := x.combine(a, b, truthA, truthB)
+	var values [2]scalar
+	for i := range values {
+		if v := x.operand(a, i); v == x.operand(b, i) {
+			values[i] = v
+		}
+	}
+	x.clobber(in)
+	if x.setMask(&in.Dst, column, ok); !ok {
+		x.setResult(in, values[:min(max(in.Dst.Width, 1), 2)]...)
+	}
+}
+
+// sum is the result of an addition or subtraction of 32 bits. A carry is that of
+// the sum of the low halves: no compiler writes anything else.
+func (x *stepper) sum(in *isa.Inst) scalar {
+	a, b := x.operand(&in.Src[0], 0), x.operand(&in.Src[1], 0)
+	switch in.Op {
+	case isa.SSubU32, isa.SSubI32:
+		if b.kind != constantScalar {
+			return scalar{}
+		}
+		b.add = -b.add
+	default:
+		if a.kind == constantScalar {
+			a, b = b, a
+		}
+	}
+	if b.kind != constantScalar || (a.kind == codeHigh) != (in.Op == isa.SAddcU32) {
+		return scalar{}
+	}
+	return a.plus(b.add)
+}
+
+// first is what the first active lane of a vector holds. Compilers ask for it
+// where one is active.
+func (x *stepper) first(v *vector) scalar {
+	r := x.s.masks.extent(x.s.exec(x.lanes))
+	if len(v.lanes) > 0 || r.mayIn && v.in.kind != uniformPart || r.mayOut && v.out.kind != uniformPart {
+		return scalar{}
+	}
+	switch {
+	case r.mayIn && r.mayOut && v.in != v.out:
+		return scalar{}
+	case r.mayIn:
+		return v.in.u
+	case r.mayOut:
+		return v.out.u
+	}
+	return scalar{}
+}
+
+func (x *stepper) writelane(in *isa.Inst) {
+	p, ok := registerPlace(in.Dst.Kind, in.Dst.Reg)
+	if !ok {
+		x.clobber(in)
+		return
+	}
+	x.touched.addIn(int(p))
+	x.touched.addOut(int(p))
+	if in.Src[1].Kind != isa.Constant {
+		x.s.put(p, vector{}) // any lane
+		return
+	}
+	x.s.put(p, x.s.at(p).withLane(uint8(uint64(in.Src[1].Value)%uint64(x.lanes)), x.operand(&in.Src[0], 0)))
+}
+
+// content is what register i of an operand holds in every lane.
+func (x *stepper) content(o *isa.Operand, i uint16) vector {
+	if p, ok := registerPlace(o.Kind, o.Reg+i); ok {
+		return x.s.at(p)
+	}
+	if v := x.operand(o, int(i)); v.kind != unknownScalar {
+		return vector{in: part{kind: uniformPart, u: v}, out: part{kind: uniformPart, u: v}}
+	}
+	return vector{}
+}
+
+func (x *stepper) move(in *isa.Inst) {
+	if in.Dst.Kind == isa.Scalar {
+		x.clobber(in)
+		return
+	}
+	var values [2]vector
+	width := min(max(uint16(in.Dst.Width), 1), 2)
+	for i := range width {
+		values[i] = x.content(&in.Src[0], i)
+	}
+	r := x.written(false)
+	for i := range width {
+		if p, ok := registerPlace(in.Dst.Kind, in.Dst.Reg+i); ok {
+			x.write(p, values[i], r)
+		}
+	}
+}
+
+// address is where an instruction reaches private memory by a stack pointer.
+func (x *stepper) address(in *isa.Inst) (base uint16, offset int32, ok bool) {
+	register := &in.SOffset
+	wave := in.Op == isa.BufferStore || in.Op == isa.BufferLoad
+	if !wave {
+		register = &in.Base
+	}
+	if in.VAddr.Kind != isa.None || in.Indexed || register.Kind != isa.Scalar {
+		return 0, 0, false
+	}
+	v := x.operand(register, 0)
+	switch {
+	case v.kind == entryScalar && isa.Reg(v.id) == stackPointer:
+	case v.kind == alignedScalar:
+		base = v.id
+	default:
+		return 0, 0, false
+	}
+	offset = int32(v.add) //nolint:gosec // stack pointers are moved by less than 2^31 bytes
+	if wave {
+		if in.Base.Kind != isa.Scalar || isa.Reg(in.Base.Reg) != resource {
+			return 0, 0, false
+		}
+		for r := range isa.Reg(4) {
+			if x.s.scalars[resource+r] != entryOf(resource+r) {
+				return 0, 0, false
+			}
+		}
+	}
+	if wave {
+		x.byWave = true
+	} else {
+		x.byLane = true
+	}
+	if wave == x.perLane {
+		return 0, 0, false
+	}
+	if wave {
+		if offset%int32(x.lanes) != 0 { //nolint:gosec // 32 or 64
+			return 0, 0, false
+		}
+		offset /= int32(x.lanes) //nolint:gosec // 32 or 64
+	}
+	sum := int64(offset) + int64(in.Offset)
+	return base, int32(sum), sum == int64(int32(sum)) //nolint:gosec // checked
+}
+
+// store applies a store to private memory. What is stored at addresses that are
+// not known, through pointers, is assumed not to lie where registers are saved:
+// no object of the source does.
+func (x *stepper) store(in *isa.Inst) {
+	base, offset, ok := x.address(in)
+	if !ok {
+		x.clobber(in)
+		return
+	}
+	r := x.written(false)
+	first, last := offset&^3, (offset+int32(in.Bytes)-1)&^3
+	for at, i := first, uint16(0); at <= last && at >= first; at, i = at+4, i+1 {
+		var v vector
+		if offset%4 == 0 && in.Bytes%4 == 0 {
+			v = x.content(&in.Src[0], i)
+		}
+		x.write(private(base, at), v, r)
+	}
+	x.clobber(in)
+}
+
+func (x *stepper) load(in *isa.Inst) {
+	base, offset, ok := x.address(in)
+	if !ok || offset%4 != 0 || in.Bytes%4 != 0 || in.Dst.Kind == isa.None {
+		x.clobber(in)
+		return
+	}
+	r := x.written(false)
+	for i := range uint16(in.Bytes / 4) {
+		if p, ok := registerPlace(in.Dst.Kind, in.Dst.Reg+i); ok {
+			x.write(p, x.s.at(private(base, offset+4*int32(i))), r)
+		}
+	}
+}
+
+// call makes the state that of after a call of a function that changes what
+// effect says and returns. The convention makes every function return with EXEC,
+// the stack and frame pointers and the resource of private memory as they were,
+// and private memory above the stack pointer is the function's to use.
+func (x *stepper) call(in *isa.Inst, effect *registerSet) {
+	s := x.s
+	s.limit()
+	sp := s.scalars[stackPointer]
+	r := x.written(false)
+	x.clobber(in)
+	for i := range s.scalars {
+		if n := isa.Reg(i); effect.scalar(n) && !keptByAll(n) {
+			x.set(n, scalar{})
+		}
+	}
+	if in.Dst.Kind == isa.Scalar {
+		x.setResult(in, scalar{}, scalar{})
+	}
+	for i := range vectors {
+		lanes := extent{}
+		if effect.vectorIn(i) {
+			lanes = r
+			lanes.mustIn, lanes.mustOut = false, false
+		}
+		if effect.vectorOut(i) {
+			lanes.mayIn, lanes.mayOut = true, true
+		}
+		if lanes.mayIn || lanes.mayOut {
+			x.write(place(i), vector{}, lanes)
+		}
+	}
+	var base uint16
+	switch {
+	case sp.kind == entryScalar && isa.Reg(sp.id) == stackPointer:
+	case sp.kind == alignedScalar:
+		base = sp.id
+	default:
+		return
+	}
+	top := int64(int32(sp.add)) //nolint:gosec // see address
+	if !x.perLane {
+		top /= int64(x.lanes)
+	}
+	s.places = slices.DeleteFunc(s.places, func(p stored) bool {
+		return p.at.isPrivate() && p.at.base() == base && int64(p.at.offset()) >= top
+	})
+}
+
+// keptByAll says of a scalar register that it is after any call what it was.
+func keptByAll(r isa.Reg) bool {
+	return r == stackPointer || r == framePointer || r == isa.ExecLo || r == isa.ExecHi
+}

@@ -1,0 +1,331 @@
+package amdgpu
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// FrameRules finds the rows of functions by reading their code, and that of the
+// functions which they call: compilers of whole programs leave values across a
+// call in registers that the convention would let it change, because they know
+// that it does not, and let functions that are only called directly change what
+// the convention would have them preserve.
+//
+// A function is followed from its first instruction over all its branches. Its
+// rows cover every instruction at which it is certain where the return address
+// and the frame are. What is certain of a register, of the lanes that were active
+// on entry or of the others, the row says; of anything else it says that it is
+// undefined.
+func (a architecture) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
+	o := a.objects.find(req.Object)
+	for i := range req.Functions {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		answer.Functions[i] = o.frameRules(ctx, e, req.Object, &req.Functions[i])
+	}
+	return answer, nil
+}
+
+// objects are the code objects that were opened and may be asked about.
+type objects struct {
+	mu       sync.Mutex
+	byHandle map[uint64]*objectCode
+	handles  []uint64 // the oldest first
+}
+
+// maxObjects is how many objects are remembered, maxObjectCode how many bytes of
+// code of one.
+const (
+	maxObjects    = 1 << 10
+	maxObjectCode = 64 << 20
+)
+
+// An objectCode is the code of an object, and what was found in it. It is read
+// when it is first asked for.
+type objectCode struct {
+	processor *processor
+	lanes     uint32 // 0: waves of both sizes, or not known
+	sections  []sdk.SectionInfo
+	starts    []uint64 // of functions that symbols name, sorted
+
+	mu     sync.Mutex
+	loaded bool
+	code   code
+	layout *layout // nil: not looked at yet
+	read   map[machineKey]*functions
+	failed map[uint64]string // functions that could not be followed, by their first instruction
+}
+
+type machineKey struct {
+	lanes   uint32
+	perLane bool
+}
+
+// remember keeps what FrameRules needs to know of an object.
+func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span) {
+	c := &objectCode{processor: processorNamed(answer.Processor)}
+	for _, f := range functions {
+		c.starts = append(c.starts, f.start)
+	}
+	if c.processor == nil {
+		c.processor = processorNamed(req.Processor)
+	}
+	for i := range answer.Functions {
+		switch lanes := answer.Functions[i].Lanes; {
+		case i == 0:
+			c.lanes = lanes
+		case c.lanes != lanes:
+			c.lanes = 0
+		}
+	}
+	for _, s := range req.Sections {
+		if s.Flags&flagExec != 0 && s.Type != sectionNoBits && s.Size > 0 {
+			c.sections = append(c.sections, s)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byHandle[handle] == nil {
+		o.handles = append(o.handles, handle)
+	}
+	o.byHandle[handle] = c
+	if len(o.handles) > maxObjects {
+		delete(o.byHandle, o.handles[0])
+		o.handles = o.handles[1:]
+	}
+}
+
+func (o *objects) find(handle uint64) *objectCode {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byHandle[handle]
+}
+
+// load reads the code of the object. In a relocatable object addresses are those
+// of a section: with several, they do not tell which.
+func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
+	if o.loaded {
+		return
+	}
+	o.loaded = true
+	o.read, o.failed = map[machineKey]*functions{}, map[uint64]string{}
+	left, seen := uint64(maxObjectCode), map[string]bool{}
+	for _, s := range o.sections {
+		if s.Size > left || seen[s.Name] || e == nil {
+			continue
+		}
+		seen[s.Name] = true
+		data, err := e.ReadSection(ctx, handle, s.Name)
+		if err != nil || uint64(len(data)) != s.Size || s.Address+s.Size < s.Address {
+			continue
+		}
+		left -= s.Size
+		o.code = append(o.code, codeSection{s.Address, data})
+	}
+	slices.SortStableFunc(o.code, func(a, b codeSection) int { return cmp.Compare(a.start, b.start) })
+	for i := 1; i < len(o.code); i++ {
+		if before := &o.code[i-1]; before.start+uint64(len(before.data)) > o.code[i].start {
+			o.code = nil
+			return
+		}
+	}
+}
+
+func (o *objectCode) frameRules(ctx context.Context, e sdk.Engine, handle uint64, r *sdk.CodeRange) sdk.FrameRules {
+	size := uint64(len(r.Code))
+	switch {
+	case r.PC < r.Start || r.PC-r.Start >= size:
+		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, does not hold the PC %#x", r.Start, size, r.PC)}
+	case r.Start+size < r.Start:
+		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, goes past the end of the address space", r.Start, size)}
+	case o == nil || o.processor == nil:
+		return sdk.FrameRules{Reason: "which processor the code is for is not known"}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.load(ctx, e, handle)
+	rows, reason := o.function(r)
+	return sdk.FrameRules{Rows: rows, Reason: reason, Complete: true}
+}
+
+// function is the rows of a function, or why there is none for the PC.
+func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, string) {
+	end := r.Start + uint64(len(r.Code))
+	whole := o.code.holds(r.Start, r.Code)
+	mode, err := o.mode(o.waveSize(r), o.processor.scratch == architectedScratch)
+	if err != nil {
+		return nil, err.Error()
+	}
+	entry, reason := o.entry(r, whole, &mode)
+	if reason != "" {
+		return nil, reason
+	}
+	if reason := o.failed[entry]; reason != "" && whole {
+		return nil, reason
+	}
+	f, err := o.follow(r, entry, whole, mode)
+	if err == nil && f.step.byLane != f.step.byWave && f.step.byLane != mode.perLane {
+		// Code for absolute flat scratch can be told to reach private memory by
+		// lane all the same.
+		if mode, err = o.mode(mode.lanes, !mode.perLane); err == nil {
+			f, err = o.follow(r, entry, whole, mode)
+		}
+	}
+	if err != nil {
+		return nil, o.fail(entry, whole, err.Error())
+	}
+	rows, gaps, err := f.rows(r.Start, end)
+	if err != nil {
+		return nil, o.fail(entry, whole, err.Error())
+	}
+	if slices.ContainsFunc(rows, func(row cfi.Row) bool { return r.PC >= row.Start && r.PC < row.End }) {
+		return rows, ""
+	}
+	for _, g := range gaps {
+		if r.PC >= g.start && r.PC < g.end {
+			return rows, g.reason
+		}
+	}
+	if f.unknown != 0 {
+		return rows, fmt.Sprintf("the code does not lead here as far as it can be read: there is no instruction at %#x", f.unknown)
+	}
+	return rows, "the code of the function does not lead here"
+}
+
+// entry is the first instruction of the function that code is of. That of a part
+// of one, which branches of another part lead to, and of code without bounds, is
+// where something called leads there.
+func (o *objectCode) entry(r *sdk.CodeRange, whole bool, mode *machineMode) (entry uint64, reason string) {
+	const unknown = "where the function begins is not known"
+	if !whole {
+		if !r.Bounded {
+			return 0, unknown
+		}
+		return r.Start, ""
+	}
+	if o.layout == nil {
+		o.layout = sweep(o.code, mode.target)
+	}
+	pc := r.PC
+	if r.Bounded {
+		source, part := o.layout.source(r.Start, r.Start+uint64(len(r.Code)))
+		if !part {
+			return r.Start, ""
+		}
+		pc = source
+	}
+	starts := slices.DeleteFunc(slices.Clone(o.starts), func(a uint64) bool { return r.Bounded && a == r.Start })
+	if entry, ok := o.layout.owner(mode, o.code, starts, pc); ok {
+		return entry, ""
+	}
+	if r.Bounded {
+		return 0, "the code is part of a function whose beginning is not known"
+	}
+	return 0, unknown
+}
+
+func (o *objectCode) fail(entry uint64, whole bool, reason string) string {
+	if whole {
+		o.failed[entry] = reason
+	}
+	return reason
+}
+
+// mode is what instructions do in waves of a size.
+func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
+	target, err := isa.NewTarget(o.processor.name, lanes)
+	return machineMode{
+		target: target, processor: o.processor, lanes: lanes, perLane: perLane, abi: convention(o.processor, perLane, lanes),
+	}, err
+}
+
+// follow follows a function, with those that it calls where they can be read.
+func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode machineMode) (*flow, error) {
+	steps := maxSteps
+	if !whole {
+		fs := &functions{mode: mode, code: code{{r.Start, r.Code}}, known: map[uint64]*summary{}}
+		return fs.alone(entry, &steps)
+	}
+	key := machineKey{mode.lanes, mode.perLane}
+	fs := o.read[key]
+	if fs == nil {
+		fs = &functions{mode: mode, code: o.code, known: map[uint64]*summary{}}
+		o.read[key] = fs
+	}
+	if fs.known[entry] != nil {
+		return fs.alone(entry, &steps)
+	}
+	f, err := fs.read(entry, &steps)
+	if errors.Is(err, errSteps) || errors.Is(err, errCallees) {
+		steps = maxSteps
+		return fs.alone(entry, &steps)
+	}
+	return f, err
+}
+
+// waveSize is how many lanes the waves have that execute a function: what its
+// masks have, else those of the object's kernels.
+func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
+	lanes := o.processor.lanes[0]
+	if len(o.processor.lanes) == 1 {
+		return lanes
+	}
+	if o.lanes != 0 {
+		lanes = o.lanes
+	}
+	target, err := isa.NewTarget(o.processor.name, lanes)
+	if err != nil {
+		return lanes
+	}
+	votes := map[uint32]int{}
+	for at := 0; at < len(r.Code); {
+		in, err := target.Decode(r.Code[at:], r.Start+uint64(at)) //nolint:gosec // not negative
+		if err != nil || in.Size == 0 {
+			break
+		}
+		if in.Writes.Exec() && maskOperations[in.Op].effect >= saves {
+			votes[uint32(in.Dst.Width)*32]++
+		}
+		at += int(in.Size)
+	}
+	switch {
+	case votes[wave32] > 0 && votes[wave64] == 0:
+		return wave32
+	case votes[wave64] > 0 && votes[wave32] == 0:
+		return wave64
+	}
+	return lanes
+}
+
+// convention is what a function may change of which nothing else is known
+// ("Non-Kernel Functions"). The resource of private memory, where there is one,
+// is reserved in all functions that need it.
+func convention(p *processor, perLane bool, lanes uint32) (c registerSet) {
+	for i := range scalars {
+		r := isa.Reg(i)
+		column := dwarfScalar(r)
+		switch {
+		case !perLane && r >= resource && r <= resource+3:
+		case r == isa.ExecLo || r == isa.ExecHi || r == isa.FlatScratchLo || r == isa.FlatScratchHi:
+		case column != noColumn && preserved(column, p):
+		default:
+			c.addScalar(r)
+		}
+	}
+	for i := range vectors {
+		if column := dwarfVector(place(i), lanes); column != noColumn && !preserved(column, p) {
+			c.addIn(i)
+		}
+	}
+	return c
+}

@@ -1,0 +1,142 @@
+package amdgpu
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+)
+
+// A layout is what the code of an object shows of where its functions are.
+type layout struct {
+	entries []uint64 // the addresses of code that it makes and does not jump to: what is called, sorted
+	jumps   []jump   // its branches, sorted by target
+}
+
+type jump struct{ target, source uint64 }
+
+// maxSwept is how much code of an object is searched for functions.
+const maxSwept = 16 << 20
+
+// sweep reads code from one end to the other. What is no instruction, between
+// functions, is passed over word by word.
+func sweep(c code, target isa.Target) *layout {
+	l := &layout{}
+	left := maxSwept
+	for _, s := range c {
+		made := map[uint16]uint64{} // by register pairs
+		for at := 0; at+4 <= min(len(s.data), left); {
+			pc := s.start + uint64(at)
+			in, err := target.Decode(s.data[at:], pc)
+			if err != nil || in.Size == 0 {
+				at += 4
+				continue
+			}
+			at += int(in.Size)
+			l.instruction(&in, pc, made)
+		}
+		left -= min(len(s.data), left)
+	}
+	slices.Sort(l.entries)
+	l.entries = slices.Compact(l.entries)
+	slices.SortFunc(l.jumps, func(a, b jump) int {
+		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.source, b.source))
+	})
+	return l
+}
+
+// instruction takes up one instruction. made has the addresses that are being
+// made, by their registers.
+func (l *layout) instruction(in *isa.Inst, pc uint64, made map[uint16]uint64) {
+	constant := in.Src[1].Kind == isa.Constant
+	switch {
+	case in.Op == isa.SGetpc:
+		made[in.Dst.Reg] = pc + uint64(in.Size)
+	case in.Op == isa.SAddU32 && constant && in.Src[0] == in.Dst:
+		if at, ok := made[in.Dst.Reg]; ok {
+			made[in.Dst.Reg] = at + uint64(uint32(in.Src[1].Value)) //nolint:gosec // 32 bits
+		}
+	case in.Op == isa.SAddcU32 && constant && in.Src[0] == in.Dst:
+		if at, ok := made[in.Dst.Reg-1]; ok {
+			made[in.Dst.Reg-1] = at + uint64(uint32(in.Src[1].Value))<<32 //nolint:gosec // 32 bits
+		}
+	case in.Op == isa.SAddU64 && constant && in.Src[0] == in.Dst:
+		if at, ok := made[in.Dst.Reg]; ok {
+			made[in.Dst.Reg] = at + uint64(in.Src[1].Value) //nolint:gosec // modular
+		}
+	case in.Flow == isa.Call:
+		l.entries = append(l.entries, in.Target)
+	case in.Flow == isa.Branch || in.Flow == isa.CondBranch:
+		l.jumps = append(l.jumps, jump{in.Target, pc})
+	case in.Flow == isa.IndirectCall:
+		if at, ok := made[in.Src[0].Reg]; ok {
+			l.entries = append(l.entries, at)
+		}
+	case in.Flow == isa.Indirect || in.Flow == isa.End:
+		clear(made)
+	}
+}
+
+// source is a branch from outside of a range into it; ok is false where there is
+// none, or the range begins with a function that is called.
+func (l *layout) source(start, end uint64) (pc uint64, ok bool) {
+	if _, called := slices.BinarySearch(l.entries, start); called {
+		return 0, false
+	}
+	i, _ := slices.BinarySearchFunc(l.jumps, start, func(j jump, a uint64) int { return cmp.Compare(j.target, a) })
+	for ; i < len(l.jumps) && l.jumps[i].target < end; i++ {
+		if s := l.jumps[i].source; s < start || s >= end {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// maxOwners is how many functions before an address are followed to find the
+// one that leads there.
+const maxOwners = 16
+
+// owner is the first instruction of the function from which branches lead to an
+// address, among the entries and starts (sorted) before it.
+func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64) (entry uint64, ok bool) {
+	steps := maxSteps / 8
+	before := func(list []uint64) []uint64 {
+		i, found := slices.BinarySearch(list, pc)
+		if found {
+			i++
+		}
+		return list[max(i-maxOwners, 0):i]
+	}
+	list := slices.Concat(before(l.entries), before(starts))
+	slices.Sort(list)
+	list = slices.Compact(list)
+	for i := len(list) - 1; i >= max(len(list)-maxOwners, 0); i-- {
+		f := newFlow(m, c, list[i], &steps, nil)
+		if f.findBlocks() == nil && f.passes(pc) {
+			return list[i], true
+		}
+	}
+	return 0, false
+}
+
+// passes says whether one of the blocks that were found has an instruction at an
+// address, or around it.
+func (f *flow) passes(address uint64) bool {
+	for start := range f.blocks {
+		if start > address {
+			continue
+		}
+		for pc := start; pc <= address; {
+			in, ok := f.decode(pc)
+			if *f.steps--; !ok || *f.steps < 0 {
+				break
+			}
+			if next := pc + uint64(in.Size); address < next {
+				return true
+			} else if pc = next; f.blocks[pc] != nil || in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall {
+				break
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package amdgpu
+
+import "slices"
+
+// masks is what is known of execution masks: not of their bits, but of how they
+// relate in any lane. A column is a mask; a tuple has a bit of each, and the
+// tuples are all that a lane may have. Whatever instructions do to masks they do
+// lane by lane, so the tuples after an instruction follow from those before, and
+// where ways meet a lane has a tuple of either. That EXEC is what it was on entry
+// less what a loop or a condition took, and where the rest is kept, is seen in
+// the tuples without a thought about the form of the code.
+type masks struct {
+	columns uint8
+	tuples  []uint32 // sorted; bit c is column c's
+}
+
+const (
+	entryColumn = 0 // EXEC on entry to the function
+	maxTuples   = 96
+	// maxMasks is how many masks are kept between two instructions. An instruction
+	// makes six at most, constants among them, and where two states join there are
+	// two more; a tuple has 32 bits.
+	maxMasks = 18
+)
+
+// entryMasks knows EXEC on entry, of which a lane may or may not be.
+func entryMasks() masks { return masks{columns: 1, tuples: []uint32{0, 1}} }
+
+func (m *masks) clone() masks { return masks{m.columns, slices.Clone(m.tuples)} }
+
+func (m *masks) equal(o *masks) bool {
+	return m.columns == o.columns && slices.Equal(m.tuples, o.tuples)
+}
+
+// A truth is a mask's bit by those of two others: bit 2a+b of it. With choice
+// besides, the bit may also be as choice says.
+type truth uint8
+
+const (
+	truthZero  truth = 0b0000
+	truthOnes  truth = 0b1111
+	truthA     truth = 0b1100
+	truthB     truth = 0b1010
+	truthAnd   truth = truthA & truthB
+	truthOr    truth = truthA | truthB
+	truthXor   truth = truthA ^ truthB
+	truthAndn2 truth = truthA &^ truthB
+	truthOrn2  truth = truthA | (truthB ^ truthOnes)
+)
+
+// add makes a column from columns a and b: each lane has the bit of t, or that of
+// other. The answer is an equal column where there is one already.
+func (m *masks) add(a, b uint8, t, other truth) (column uint8) {
+	n := m.columns
+	tuples := make([]uint32, 0, 2*len(m.tuples))
+	for _, x := range m.tuples {
+		at := x>>a&1<<1 | x>>b&1
+		one, two := uint32(t)>>at&1, uint32(other)>>at&1
+		tuples = append(tuples, x|one<<n)
+		if two != one {
+			tuples = append(tuples, x|two<<n)
+		}
+	}
+	slices.Sort(tuples)
+	m.tuples, m.columns = tuples, n+1
+	for c := range n {
+		if m.same(c, n) {
+			m.drop(n)
+			return c
+		}
+	}
+	return n
+}
+
+// constant is the column whose bits are all as t says.
+func (m *masks) constant(t truth) uint8 { return m.add(entryColumn, entryColumn, t, t) }
+
+// same says whether two masks are equal.
+func (m *masks) same(a, b uint8) bool {
+	for _, x := range m.tuples {
+		if (x>>a^x>>b)&1 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// drop forgets the last column.
+func (m *masks) drop(last uint8) {
+	for i := range m.tuples {
+		m.tuples[i] &^= 1 << last
+	}
+	m.tuples = slices.Compact(sorted(m.tuples))
+	m.columns = last
+}
+
+func sorted(t []uint32) []uint32 {
+	slices.Sort(t)
+	return t
+}
+
+// keep makes columns anew: the new column i is the old one of list[i].
+func (m *masks) keep(list []uint8) {
+	m.tuples = project(m.tuples, list)
+	m.columns = uint8(len(list))
+}
+
+// project is the tuples with only the columns of list, in its order.
+func project(tuples []uint32, list []uint8) []uint32 {
+	out := make([]uint32, len(tuples))
+	for i, x := range tuples {
+		for n, c := range list {
+			out[i] |= x >> c & 1 << n
+		}
+	}
+	return slices.Compact(sorted(out))
+}
+
+// only leaves the tuples in which a column's bit is bit: what holds where a
+// branch was taken because the mask is empty.
+func (m *masks) only(column uint8, bit uint32) {
+	m.tuples = slices.DeleteFunc(m.tuples, func(x uint32) bool { return x>>column&1 != bit })
+}
+
+// excess is the column other than EXEC's on entry and spare without which there
+// are the fewest tuples; 0 if there is none.
+func (m *masks) excess(spare uint8) uint8 {
+	best, fewest := uint8(0), len(m.tuples)+1
+	seen := make([]uint32, len(m.tuples))
+	for c := uint8(1); c < m.columns; c++ {
+		if c == spare {
+			continue
+		}
+		for i, x := range m.tuples {
+			seen[i] = x &^ (1 << c)
+		}
+		slices.Sort(seen)
+		n := 0
+		for i := range seen {
+			if i == 0 || seen[i] != seen[i-1] {
+				n++
+			}
+		}
+		if n <= fewest {
+			best, fewest = c, n
+		}
+	}
+	return best
+}
+
+// An extent says of a mask which lanes it has, of those that were active on entry
+// (in) and of the others (out): may, whether it may have one; must, whether it
+// has all.
+type extent struct{ mayIn, mustIn, mayOut, mustOut bool }
+
+func (m *masks) extent(column uint8) extent {
+	r := extent{mustIn: true, mustOut: true}
+	for _, x := range m.tuples {
+		has := x>>column&1 != 0
+		if x&1 != 0 {
+			r.mayIn, r.mustIn = r.mayIn || has, r.mustIn && has
+		} else {
+			r.mayOut, r.mustOut = r.mayOut || has, r.mustOut && has
+		}
+	}
+	return r
+}
+
+// union finds columns that together are EXEC on entry, none of which could be
+// left out, among those that usable has; nil if there are none.
+func (m *masks) union(usable uint32) []uint8 {
+	var within []uint8
+	for c := range m.columns {
+		if usable>>c&1 == 0 {
+			continue
+		}
+		if r := m.extent(c); !r.mayOut {
+			if r.mustIn {
+				return []uint8{c}
+			}
+			within = append(within, c)
+		}
+	}
+	covers := func(list []uint8) bool {
+		for _, x := range m.tuples {
+			if x&1 != 0 && !slices.ContainsFunc(list, func(c uint8) bool { return x>>c&1 != 0 }) {
+				return false
+			}
+		}
+		return true
+	}
+	if len(within) == 0 || !covers(within) {
+		return nil
+	}
+	for i := len(within) - 1; i >= 0; i-- {
+		if less := slices.Delete(slices.Clone(within), i, i+1); covers(less) {
+			within = less
+		}
+	}
+	return within
+}

@@ -1,0 +1,709 @@
+package amdgpu
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+)
+
+// A site is where 32 bits are: in a scalar register, or in a lane of a place. The
+// zero site is nowhere.
+type site struct {
+	kind siteKind
+	reg  isa.Reg
+	at   place
+	lane uint8
+}
+
+type siteKind uint8
+
+const (
+	nowhere siteKind = iota
+	inScalar
+	inLane
+)
+
+// A source is where the lanes of a vector register of the caller are.
+type source struct {
+	kind sourceKind
+	at   place
+}
+
+type sourceKind uint8
+
+const (
+	lost    sourceKind = iota
+	itself             // in the register
+	inPlace            // at a place, the same lane
+)
+
+// A rule is a rule of a row before it is written as one.
+type rule struct {
+	kind    ruleKind
+	column  uint32
+	sites   [2]site // scalarRule, addressRule
+	in, out source  // vectorRule
+}
+
+type ruleKind uint8
+
+const (
+	undefinedRule ruleKind = iota
+	scalarRule             // at sites[0]
+	addressRule            // 64 bits, at both sites
+	maskRule               // the union of the view's masks
+	vectorRule
+	pointerRule // the stack pointer that counts the bytes of a lane
+)
+
+// A view is the frame as a state shows it.
+type view struct {
+	reason string // why there is no row; "" where there is one
+	cfa    site   // of the stack pointer on entry, plus add
+	add    uint32
+	rules  []rule
+	masks  [4][2]site // that are EXEC on entry together
+	bases  []base
+}
+
+// A base is where the address is that private places are relative to.
+type base struct {
+	symbol uint16
+	at     site
+	add    uint32
+}
+
+func (v *view) equal(o *view) bool {
+	return v.reason == o.reason && v.cfa == o.cfa && v.add == o.add && v.masks == o.masks && slices.Equal(v.rules, o.rules) && slices.Equal(v.bases, o.bases)
+}
+
+// Reasons why code has no row.
+const (
+	reasonReturn = "the code shows no register, lane or private memory that holds the return address here"
+	reasonCFA    = "the code shows nothing here from which the stack pointer on entry could be computed"
+)
+
+// A viewer describes frames. It keeps memory between two of them.
+type viewer struct {
+	*flow
+	atCall *registerSet // what the call under way changes; nil: there is none
+	link   isa.Reg      // the pair that it puts its return address in
+	held   [scalars]site
+	ranks  [scalars]uint8
+	masks  [32][2]site
+	in     map[uint16]place // the best place that has a vector register's lanes
+	out    map[uint16]place
+
+	maskRanks [32][2]uint8
+	buffer    []rule // of the next view
+	entryExec bool   // it is known where EXEC on entry is
+}
+
+// endures says whether a register is, while the call is under way, what it was
+// before it: as far as the called function's rows need not be asked.
+func (x *viewer) endures(r isa.Reg) bool {
+	return x.atCall == nil || !x.atCall.scalar(r)
+}
+
+func (x *viewer) lanesEndure(p place) bool {
+	if x.atCall == nil || p.isPrivate() {
+		return true
+	}
+	return !x.atCall.vectorIn(int(p)) && !x.atCall.vectorOut(int(p))
+}
+
+// The ranks of sites, the best first.
+const (
+	rankOwn = iota
+	rankScalar
+	rankLane
+	rankPrivate
+	rankUniform  // any lane, of memory
+	rankLost     // as far as the function called has not changed it yet
+	rankLostLane //
+)
+
+// note takes up that a value is at a site. The lower the rank the better.
+func (x *viewer) note(v scalar, at site, rank uint8) {
+	switch v.kind {
+	case entryScalar:
+		if v.add == 0 && (x.held[v.id].kind == nowhere || rank < x.ranks[v.id]) {
+			x.held[v.id], x.ranks[v.id] = at, rank
+		}
+	case maskScalar:
+		half := 0
+		if v.high {
+			half = 1
+		}
+		if m := &x.masks[v.id][half]; m.kind == nowhere || rank < x.maskRanks[v.id][half] {
+			*m, x.maskRanks[v.id][half] = at, rank
+		}
+	}
+}
+
+// view describes the frame before an instruction, which a call may be: then what
+// is said holds while the call is under way, too.
+func (x *viewer) view(in *isa.Inst, s *codeState) view {
+	x.atCall = nil
+	if in.Flow == isa.Call || in.Flow == isa.IndirectCall {
+		changes := registerSet{}
+		if c, returns := x.effect(in); returns {
+			changes = *c
+		}
+		if in.Dst.Kind == isa.Scalar {
+			changes.addScalar(isa.Reg(in.Dst.Reg))
+			changes.addScalar(isa.Reg(in.Dst.Reg) + 1)
+		}
+		for _, r := range [...]isa.Reg{stackPointer, framePointer, isa.ExecLo, isa.ExecHi} {
+			changes.scalars[r/64] &^= 1 << (r % 64)
+		}
+		x.atCall, x.link = &changes, isa.Reg(in.Dst.Reg)
+	}
+	x.survey(s)
+	out := view{}
+	if out.cfa, out.add = x.findCFA(s); out.cfa.kind == nowhere {
+		out.reason = reasonCFA
+		return out
+	}
+	ra := rule{kind: addressRule, column: pc64, sites: [2]site{x.held[returnLow], x.held[returnHigh]}}
+	if ra.sites[0].kind == nowhere || ra.sites[1].kind == nowhere {
+		out.reason = reasonReturn
+		return out
+	}
+	out.rules = append(x.buffer[:0], ra)
+	x.execRule(&out, s)
+	out.rules = x.scalarRules(out.rules, s)
+	out.rules = x.vectorRules(out.rules, s)
+	x.buffer = out.rules
+	out.bases = x.findBases(s, &out)
+	for _, at := range ra.sites {
+		if at.kind == inLane && at.at.isPrivate() && at.at.base() != 0 &&
+			slices.ContainsFunc(out.bases, func(b base) bool { return b.symbol == at.at.base() && b.at.kind == nowhere }) {
+			return view{reason: reasonReturn}
+		}
+	}
+	return out
+}
+
+// survey finds out where everything is.
+func (x *viewer) survey(s *codeState) {
+	x.held, x.masks, x.maskRanks = [scalars]site{}, [32][2]site{}, [32][2]uint8{}
+	clear(x.in)
+	clear(x.out)
+	for i, v := range s.scalars {
+		r := isa.Reg(i)
+		at := site{kind: inScalar, reg: r}
+		switch {
+		case dwarfScalar(r) == noColumn:
+			continue
+		case x.atCall != nil && (r == x.link || r == x.link+1):
+			continue // has the return address of the call
+		case !x.endures(r):
+			x.note(v, at, rankLost)
+		case v.kind == entryScalar && isa.Reg(v.id) == r:
+			x.note(v, at, rankOwn)
+		default:
+			x.note(v, at, rankScalar)
+		}
+	}
+	for i := range s.places {
+		p, v := s.places[i].at, &s.places[i].v
+		rank := uint8(rankLane)
+		switch {
+		case p.isPrivate():
+			rank = rankPrivate
+		case !x.lanesEndure(p):
+			rank = rankLostLane
+		}
+		for _, l := range v.lanes {
+			x.note(l.v, site{kind: inLane, at: p, lane: l.lane}, rank)
+		}
+		if v.in.kind == uniformPart && v.in == v.out && len(v.lanes) == 0 {
+			x.note(v.in.u, site{kind: inLane, at: p}, max(rank, rankUniform))
+		}
+		wholeIn, wholeOut := v.whole()
+		better := func(m map[uint16]place, id uint16) {
+			// Private memory is better than registers, and what is nearer to the
+			// stack pointer on entry.
+			if old, ok := m[id]; !ok || p.isPrivate() && !old.isPrivate() {
+				m[id] = p
+			}
+		}
+		if v.in.kind == entryPart && place(v.in.id) != p && wholeIn {
+			better(x.in, v.in.id)
+		}
+		if v.out.kind == entryPart && place(v.out.id) != p && wholeOut {
+			better(x.out, v.out.id)
+		}
+	}
+	// EXEC is its own best site.
+	if v := s.scalars[isa.ExecLo]; v.kind == maskScalar && !v.high {
+		x.masks[v.id], x.maskRanks[v.id] = [2]site{{kind: inScalar, reg: isa.ExecLo}, {kind: inScalar, reg: isa.ExecHi}}, [2]uint8{}
+	}
+}
+
+// pointerOrder is the order in which registers are asked for the stack pointer on
+// entry: what stays the same longest first.
+var pointerOrder = [...]isa.Reg{framePointer, stackPointer, 34, 35}
+
+func (x *viewer) findCFA(s *codeState) (at site, add uint32) {
+	is := func(v scalar) bool { return v.kind == entryScalar && isa.Reg(v.id) == stackPointer }
+	for _, r := range pointerOrder {
+		if v := s.scalars[r]; is(v) && x.endures(r) {
+			return site{kind: inScalar, reg: r}, v.add
+		}
+	}
+	for i, v := range s.scalars {
+		r := isa.Reg(i)
+		if is(v) && x.endures(r) && dwarfScalar(r) != noColumn && (x.atCall == nil || r != x.link && r != x.link+1) {
+			return site{kind: inScalar, reg: r}, v.add
+		}
+	}
+	for i := range s.places {
+		if s.places[i].at.isPrivate() {
+			continue // it is found by the CFA
+		}
+		for _, l := range s.places[i].v.lanes {
+			if is(l.v) {
+				return site{kind: inLane, at: s.places[i].at, lane: l.lane}, l.v.add
+			}
+		}
+	}
+	return site{}, 0
+}
+
+// findBases finds the addresses that the places of rules are relative to.
+func (x *viewer) findBases(s *codeState, v *view) []base {
+	var list []base
+	need := func(p place) {
+		if !p.isPrivate() || p.base() == 0 || slices.ContainsFunc(list, func(b base) bool { return b.symbol == p.base() }) {
+			return
+		}
+		b := base{symbol: p.base()}
+		for i, v := range s.scalars {
+			if r := isa.Reg(i); v.kind == alignedScalar && v.id == b.symbol && x.endures(r) && dwarfScalar(r) != noColumn {
+				b.at, b.add = site{kind: inScalar, reg: r}, v.add
+				if r == framePointer {
+					break
+				}
+			}
+		}
+		list = append(list, b)
+	}
+	for i := range v.rules {
+		r := &v.rules[i]
+		need(r.in.at)
+		need(r.out.at)
+		for _, at := range r.sites {
+			need(at.at)
+		}
+	}
+	for _, m := range v.masks {
+		need(m[0].at)
+		need(m[1].at)
+	}
+	return list
+}
+
+// execRule says where EXEC on entry is.
+func (x *viewer) execRule(v *view, s *codeState) {
+	column := exec64
+	if x.lanes == wave32 {
+		column = exec32
+	}
+	x.entryExec = true
+	if e := s.scalars[isa.ExecLo]; e.kind == maskScalar && e.id == entryColumn && !e.high {
+		return
+	}
+	var usable, enduring uint32
+	for c := range s.masks.columns {
+		if m := &x.masks[c]; m[0].kind != nowhere && (x.lanes == wave32 || m[1].kind != nowhere) {
+			usable |= 1 << c
+			if r := &x.maskRanks[c]; r[0] < rankLost && r[1] < rankLost {
+				enduring |= 1 << c
+			}
+		}
+	}
+	list := s.masks.union(enduring)
+	if list == nil {
+		list = s.masks.union(usable)
+	}
+	if len(list) == 0 || len(list) > len(v.masks) {
+		x.entryExec = false
+		v.rules = append(v.rules, rule{column: column})
+		return
+	}
+	for i, c := range list {
+		v.masks[i] = x.masks[c]
+	}
+	v.rules = append(v.rules, rule{kind: maskRule, column: column})
+}
+
+// scalarRules say where the caller's scalar registers are. Of those that the
+// convention lets functions change it is enough whether this one does.
+func (x *viewer) scalarRules(rules []rule, s *codeState) []rule {
+	for r := range isa.Reg(106) {
+		column := dwarfScalar(r)
+		switch v := s.scalars[r]; {
+		case r == stackPointer:
+			if x.perLane {
+				rules = append(rules, rule{kind: pointerRule, column: column})
+			}
+		case r < returnLow && (x.perLane || r > resource+3):
+			if x.step.touched.scalar(r) {
+				rules = append(rules, rule{column: column})
+			}
+		case v == entryOf(r) && x.held[r] == site{kind: inScalar, reg: r}:
+		case x.held[r].kind == nowhere:
+			rules = append(rules, rule{column: column})
+		default:
+			rules = append(rules, rule{kind: scalarRule, column: column, sites: [2]site{x.held[r]}})
+		}
+	}
+	vcc := vcc64
+	if x.lanes == wave32 {
+		vcc = vcc32
+	}
+	if x.step.touched.scalar(isa.VCCLo) || x.step.touched.scalar(isa.VCCHi) {
+		rules = append(rules, rule{column: vcc})
+	}
+	return append(rules, rule{column: status})
+}
+
+// vectorRules say where the caller's vector registers are.
+func (x *viewer) vectorRules(rules []rule, s *codeState) []rule {
+	for word := range x.step.touched.in {
+		for set := x.step.touched.in[word] | x.step.touched.out[word]; set != 0; set &= set - 1 {
+			i := word*64 + bits.TrailingZeros64(set)
+			column := dwarfVector(place(i), x.lanes)
+			if column == noColumn {
+				continue
+			}
+			v := s.at(place(i))
+			own := place(i).untouched()
+			wholeIn, wholeOut := v.whole()
+			find := func(p, mine part, whole bool, m map[uint16]place) source {
+				copied, ok := m[uint16(i)]
+				switch self := p == mine && whole; {
+				case self && (x.lanesEndure(place(i)) || !ok):
+					return source{kind: itself}
+				case ok:
+					return source{kind: inPlace, at: copied}
+				}
+				return source{}
+			}
+			r := rule{kind: vectorRule, column: column, in: find(v.in, own.in, wholeIn, x.in), out: find(v.out, own.out, wholeOut, x.out)}
+			if x.step.touched.vectorIn(i) && !preserved(column, x.processor) {
+				r.in = source{}
+			}
+			switch {
+			case r.in == r.out && r.in.kind == itself:
+				continue
+			case r.in.kind == lost && r.out.kind == lost, r.in != r.out && !x.entryExec:
+				r = rule{column: column}
+			}
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+const noColumn = ^uint32(0)
+
+// dwarfScalar is the DWARF number of a scalar register.
+func dwarfScalar(r isa.Reg) uint32 {
+	switch {
+	case r < 64:
+		return sgpr0 + uint32(r)
+	case r < 106:
+		return sgpr64 + uint32(r) - 64
+	}
+	return noColumn
+}
+
+// dwarfVector is that of a vector register in waves of a size.
+func dwarfVector(p place, lanes uint32) uint32 {
+	i := uint32(p) //nolint:gosec // below vectors
+	switch {
+	case i >= agprs && lanes == wave64:
+		return agpr0w64 + i - agprs
+	case i >= agprs:
+		return agpr0w32 + i - agprs
+	case lanes == wave32:
+		return vgpr0w32 + i
+	case i < 256:
+		return vgpr0w64 + i
+	}
+	return noColumn
+}
+
+// A writer writes views as rows.
+type writer struct {
+	*machineMode
+	v     *view
+	e     expression
+	usual map[uint32]cfi.Rule // by column
+}
+
+// row is the row of a view.
+func (w *writer) row(start, end uint64) cfi.Row {
+	row := cfi.Row{Start: start, End: end, CFA: w.cfaRule(), ReturnAddress: uint64(pc64), Rules: make([]cfi.RegisterRule, 0, len(w.v.rules))}
+	for i := range w.v.rules {
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(w.v.rules[i].column), Rule: w.rule(&w.v.rules[i])})
+	}
+	slices.SortFunc(row.Rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
+	return row
+}
+
+// cfaRule is the address of private_wave that the stack pointer was on entry.
+func (w *writer) cfaRule() cfi.CFARule {
+	if w.v.cfa.kind == inScalar && !w.perLane {
+		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfScalar(w.v.cfa.reg)), Offset: -int64(int32(w.v.add)), Space: privateWave} //nolint:gosec // signed
+	}
+	w.e = expression{}
+	w.address(w.v.cfa, -int64(int32(w.v.add))) //nolint:gosec // signed
+	return cfi.CFARule{Kind: cfi.CFAExpression, Expr: w.e.code}
+}
+
+// address pushes the location in private_wave of a pointer at a site, plus add in
+// its units.
+func (w *writer) address(at site, add int64) {
+	w.site(at)
+	w.e.value(4)
+	switch {
+	case add > 0:
+		w.e.number(add)
+		w.e.op(-1, opPlus)
+	case add < 0:
+		w.e.number(-add)
+		w.e.op(-1, opMinus)
+	}
+	if w.perLane {
+		w.e.number(int64(bits.TrailingZeros32(w.lanes)))
+		w.e.op(-1, opShl)
+	}
+	w.e.number(int64(privateWave))
+	w.e.op(-1, opUser, userForm)
+}
+
+// place pushes the location of a place.
+func (w *writer) place(p place) {
+	if !p.isPrivate() {
+		w.e.register(uint64(dwarfVector(p, w.lanes)))
+		return
+	}
+	scale := int64(w.lanes)
+	if p.base() == 0 {
+		w.e.cfa()
+		w.e.offset(int64(p.offset()) * scale)
+		return
+	}
+	for _, b := range w.v.bases {
+		if b.symbol == p.base() {
+			w.address(b.at, -int64(int32(b.add))) //nolint:gosec // signed
+			w.e.offset(int64(p.offset()) * scale)
+			return
+		}
+	}
+}
+
+// site pushes the location of a site.
+func (w *writer) site(at site) {
+	switch {
+	case at.kind == inScalar && at.reg == isa.ExecLo && w.lanes == wave64:
+		w.e.register(uint64(exec64))
+	case at.kind == inScalar && at.reg == isa.ExecLo:
+		w.e.register(uint64(exec32))
+	case at.kind == inScalar && at.reg == isa.ExecHi:
+		w.e.register(uint64(exec64))
+		w.e.offset(4)
+	case at.kind == inScalar:
+		w.e.register(uint64(dwarfScalar(at.reg)))
+	default:
+		w.place(at.at)
+		w.e.offset(4 * int64(at.lane))
+	}
+}
+
+// reachable says whether the address that a place is relative to is known.
+func (w *writer) reachable(p place) bool {
+	return !p.isPrivate() || p.base() == 0 ||
+		slices.ContainsFunc(w.v.bases, func(b base) bool { return b.symbol == p.base() && b.at.kind != nowhere })
+}
+
+// offsetRule is the rule of what lies at a distance from the CFA; ok is false
+// where it does not.
+func (w *writer) offsetRule(p place, lane uint8) (r cfi.Rule, ok bool) {
+	if !p.isPrivate() || p.base() != 0 {
+		return cfi.Rule{}, false
+	}
+	return cfi.Rule{Kind: cfi.Offset, Offset: int64(p.offset())*int64(w.lanes) + 4*int64(lane)}, true
+}
+
+func (w *writer) rule(r *rule) cfi.Rule {
+	w.e = expression{}
+	undefined := cfi.Rule{Kind: cfi.Undefined}
+	switch r.kind {
+	case pointerRule:
+		return cfi.Rule{Kind: cfi.ValOffsetPerLane}
+	case scalarRule:
+		at := r.sites[0]
+		if at.kind == inScalar {
+			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfScalar(at.reg))}
+		}
+		if !w.reachable(at.at) {
+			return undefined
+		}
+		if rule, ok := w.offsetRule(at.at, at.lane); ok {
+			return rule
+		}
+		w.site(at)
+	case addressRule:
+		for i, at := range r.sites {
+			w.site(at)
+			w.e.piece(4, i == 0)
+		}
+	case maskRule:
+		for _, m := range w.v.masks {
+			if !w.reachable(m[0].at) || !w.reachable(m[1].at) {
+				return undefined
+			}
+		}
+		return w.maskRule()
+	case vectorRule:
+		return w.vectorRule(r)
+	default:
+		return undefined
+	}
+	return cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
+}
+
+// maskRule writes the union of masks, half by half.
+func (w *writer) maskRule() cfi.Rule {
+	masks := &w.v.masks
+	halves := int(w.lanes / 32)
+	for i := range halves {
+		w.site(masks[0][i])
+		if masks[1][0].kind != nowhere {
+			w.e.value(4)
+			for _, m := range masks[1:] {
+				if m[0].kind != nowhere {
+					w.site(m[i])
+					w.e.value(4)
+					w.e.op(-1, opOr)
+				}
+			}
+			w.e.op(0, opStackValue)
+		}
+		if halves > 1 || masks[1][0].kind != nowhere {
+			w.e.piece(4, i == 0)
+		}
+	}
+	return cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
+}
+
+func (w *writer) vectorRule(r *rule) cfi.Rule {
+	// Most registers that a function changes are lost in active lanes, in every
+	// row alike.
+	usual := r.in.kind == lost && r.out.kind == itself
+	if rule, ok := w.usual[r.column]; ok && usual {
+		return rule
+	}
+	for _, s := range [...]*source{&r.in, &r.out} {
+		if s.kind == inPlace && !w.reachable(s.at) {
+			*s = source{}
+		}
+	}
+	if r.in == r.out {
+		switch rule, ok := w.offsetRule(r.in.at, 0); {
+		case r.in.kind == lost:
+			return cfi.Rule{Kind: cfi.Undefined}
+		case r.in.kind == itself:
+			return cfi.Rule{Kind: cfi.SameValue}
+		case ok:
+			return rule
+		case !r.in.at.isPrivate():
+			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfVector(r.in.at, w.lanes))}
+		}
+		w.place(r.in.at)
+		return cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
+	}
+	for _, s := range [...]source{r.out, r.in} {
+		switch s.kind {
+		case lost:
+			w.e.op(1, opUser, userUndefined)
+		case itself:
+			w.e.register(uint64(r.column))
+		default:
+			w.place(s.at)
+		}
+	}
+	exec := exec64
+	if w.lanes == wave32 {
+		exec = exec32
+	}
+	w.e.code = uleb(append(w.e.code, opUser, userEntryReg), uint64(exec))
+	w.e.depth++
+	w.e.value(byte(w.lanes / 8))
+	w.e.code = uleb(uleb(append(w.e.code, opUser, userSelect), 32), uint64(w.lanes))
+	rule := cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
+	if usual {
+		w.usual[r.column] = rule
+	}
+	return rule
+}
+
+// A gap is code without a row.
+type gap struct {
+	start, end uint64
+	reason     string
+}
+
+// rows are the rows of what a flow reached between two addresses, and what has
+// none.
+func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
+	x := &viewer{flow: f, in: map[uint16]place{}, out: map[uint16]place{}}
+	w := &writer{machineMode: f.machineMode, usual: map[uint32]cfi.Rule{}}
+	var last view
+	starts := make([]uint64, 0, len(f.blocks))
+	for at, b := range f.blocks {
+		if b.before != nil && at < end {
+			starts = append(starts, at)
+		}
+	}
+	slices.Sort(starts)
+	for _, at := range starts {
+		b := f.blocks[at]
+		if b.end <= start {
+			continue
+		}
+		err := f.visit(b, func(pc uint64, in *isa.Inst, s *codeState) {
+			if pc < start || pc >= end {
+				return
+			}
+			next := min(pc+uint64(in.Size), end)
+			v := x.view(in, s)
+			if v.reason != "" {
+				gaps = append(gaps, gap{pc, next, v.reason})
+				return
+			}
+			if n := len(rows); n > 0 && rows[n-1].End > pc {
+				rows[n-1].End = pc // instructions that overlap: code that is jumped into
+			}
+			if n := len(rows); n > 0 && rows[n-1].End == pc && v.equal(&last) {
+				rows[n-1].End = next
+				return
+			}
+			w.v = &v
+			rows = append(rows, w.row(pc, next))
+			last, x.buffer = v, last.rules // of which there are two
+		}, func(uint64, *codeState) error { return nil })
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return rows, gaps, nil
+}

@@ -1,0 +1,300 @@
+package amdgpu
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+)
+
+// scalars is how many scalar registers there are, SCC not among them.
+const scalars = int(isa.SCC)
+
+// A codeState is what is known before an instruction.
+type codeState struct {
+	scalars [scalars]scalar
+	masks   masks    // what maskScalars are columns of
+	places  []stored // by place; those that are not as untouched says
+	indexed bool     // instructions may add an index to the vector registers that they name
+}
+
+type stored struct {
+	at place
+	v  vector
+}
+
+// entryState is the state at the first instruction of a function.
+func entryState(lanes uint32) *codeState {
+	s := &codeState{masks: entryMasks()}
+	for r := range s.scalars {
+		s.scalars[r] = entryOf(isa.Reg(r))
+	}
+	s.setMask(isa.ExecLo, entryColumn, lanes)
+	return s
+}
+
+func (s *codeState) clone() *codeState {
+	c := *s
+	c.masks = s.masks.clone()
+	c.places = slices.Clone(s.places)
+	return &c
+}
+
+func (s *codeState) equal(o *codeState) bool {
+	return s.indexed == o.indexed && s.scalars == o.scalars && s.masks.equal(&o.masks) &&
+		slices.EqualFunc(s.places, o.places, func(a, b stored) bool { return a.at == b.at && a.v.equal(&b.v) })
+}
+
+// weight is how much memory a state takes, roughly, in words.
+func (s *codeState) weight() int {
+	n := 2*scalars + len(s.masks.tuples)/2
+	for i := range s.places {
+		n += 10 + 3*len(s.places[i].v.lanes)
+	}
+	return n
+}
+
+func (s *codeState) find(p place) (i int, found bool) {
+	return slices.BinarySearchFunc(s.places, p, func(x stored, p place) int { return cmp.Compare(x.at, p) })
+}
+
+// at is what a place holds.
+func (s *codeState) at(p place) vector {
+	if i, found := s.find(p); found {
+		return s.places[i].v
+	}
+	return p.untouched()
+}
+
+// put changes what a place holds.
+func (s *codeState) put(p place, v vector) {
+	if len(v.lanes) > 0 && (v.in.kind == unknownPart || v.out.kind == unknownPart) {
+		v.lanes = joinLanes(v.lanes, nil, func(l, _ laneValue) laneValue {
+			l.in, l.out = l.in && v.in.kind != unknownPart, l.out && v.out.kind != unknownPart
+			return l
+		})
+	}
+	if len(v.lanes) == 0 {
+		v.lanes = nil
+	}
+	i, found := s.find(p)
+	untouched := p.untouched()
+	switch plain := v.equal(&untouched); {
+	case plain && found:
+		s.places = slices.Delete(s.places, i, i+1)
+	case plain:
+	case found:
+		s.places[i].v = v
+	default:
+		s.places = slices.Insert(s.places, i, stored{p, v})
+	}
+}
+
+// setMask puts a mask in a register, or a pair of them in waves of 64 lanes.
+func (s *codeState) setMask(r isa.Reg, column uint8, lanes uint32) {
+	s.scalars[r] = scalar{kind: maskScalar, id: uint16(column)}
+	if lanes == wave64 && int(r)+1 < scalars {
+		s.scalars[r+1] = scalar{kind: maskScalar, id: uint16(column), high: true}
+	}
+}
+
+// constantMask is the truth of 32 bits that are all alike.
+func constantMask(v scalar) (t truth, ok bool) {
+	switch {
+	case v.kind != constantScalar:
+	case v.add == 0:
+		return truthZero, true
+	case v.add == ^uint32(0):
+		return truthOnes, true
+	}
+	return 0, false
+}
+
+// asColumn is the column of a value of 32 bits that is half of a mask, or all
+// alike; high is the half where only that decides.
+func (m *masks) asColumn(v scalar, high bool) (column uint8, ok bool) {
+	if v.kind == maskScalar {
+		return uint8(v.id), v.high == high
+	}
+	if t, ok := constantMask(v); ok {
+		return m.constant(t), true
+	}
+	return 0, false
+}
+
+// mask is the column of a mask in a register or a pair; ok is false where it is
+// none that is known.
+func (s *codeState) mask(r isa.Reg, lanes uint32) (column uint8, ok bool) {
+	if column, ok = s.masks.asColumn(s.scalars[r], false); !ok || lanes == wave32 {
+		return column, ok
+	}
+	if int(r)+1 >= scalars {
+		return 0, false
+	}
+	high, ok := s.masks.asColumn(s.scalars[r+1], true)
+	return column, ok && high == column
+}
+
+// exec is the column of EXEC. Where nothing is known of it, it becomes a mask
+// that any lane may be in or not.
+func (s *codeState) exec(lanes uint32) uint8 {
+	column, ok := s.mask(isa.ExecLo, lanes)
+	if !ok {
+		column = s.masks.add(entryColumn, entryColumn, truthZero, truthOnes)
+	}
+	s.setMask(isa.ExecLo, column, lanes)
+	return column
+}
+
+// limit forgets masks that there is no room for, EXEC last. Between two calls
+// of it columns keep their numbers.
+func (s *codeState) limit() {
+	if s.masks.columns > maxMasks/2 || len(s.masks.tuples) > maxTuples {
+		s.collect()
+	}
+	for s.masks.columns > maxMasks || len(s.masks.tuples) > maxTuples {
+		spare := uint8(entryColumn)
+		if v := s.scalars[isa.ExecLo]; v.kind == maskScalar {
+			spare = uint8(v.id)
+		}
+		s.forget(s.masks.excess(spare))
+		s.collect()
+	}
+}
+
+// eachScalar calls f for every value of 32 bits.
+func (s *codeState) eachScalar(f func(*scalar)) {
+	for i := range s.scalars {
+		f(&s.scalars[i])
+	}
+	for i := range s.places {
+		v := &s.places[i].v
+		f(&v.in.u)
+		f(&v.out.u)
+		if slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.v.kind == maskScalar }) {
+			v.lanes = slices.Clone(v.lanes)
+			for j := range v.lanes {
+				f(&v.lanes[j].v)
+			}
+		}
+	}
+}
+
+// forget makes all unknown that is a column.
+func (s *codeState) forget(column uint8) {
+	s.eachScalar(func(v *scalar) {
+		if v.kind == maskScalar && uint8(v.id) == column {
+			*v = scalar{}
+		}
+	})
+	s.mend()
+}
+
+// mend makes unknown parts of what is not known any more.
+func (s *codeState) mend() {
+	for i := range s.places {
+		for _, p := range [...]*part{&s.places[i].v.in, &s.places[i].v.out} {
+			if p.kind == uniformPart && p.u.kind == unknownScalar {
+				*p = part{}
+			}
+		}
+	}
+}
+
+// collect forgets masks that are nowhere, and numbers the others in the order of
+// the places in which they are.
+func (s *codeState) collect() {
+	var number [32]uint8
+	list := append(make([]uint8, 0, len(number)), entryColumn)
+	note := func(c uint8) uint8 {
+		if c != entryColumn && number[c] == 0 {
+			number[c] = uint8(len(list))
+			list = append(list, c)
+		}
+		return number[c]
+	}
+	s.eachScalar(func(v *scalar) {
+		if v.kind == maskScalar {
+			v.id = uint16(note(uint8(v.id)))
+		}
+	})
+	s.masks.keep(list)
+}
+
+// A joiner joins two states.
+type joiner struct {
+	a, b    masks // with columns for the constants that meet masks
+	columns [][2]uint8
+}
+
+// scalar is what a value is where it may be one of two.
+func (j *joiner) scalar(a, b scalar) scalar {
+	if a.kind != maskScalar && b.kind != maskScalar {
+		if a == b {
+			return a
+		}
+		return scalar{}
+	}
+	high := a.kind == maskScalar && a.high || b.kind == maskScalar && b.high
+	ca, okA := j.a.asColumn(a, high)
+	cb, okB := j.b.asColumn(b, high)
+	if !okA || !okB {
+		return scalar{}
+	}
+	i := slices.Index(j.columns, [2]uint8{ca, cb})
+	if i < 0 {
+		if i = len(j.columns); i == maxMasks {
+			return scalar{}
+		}
+		j.columns = append(j.columns, [2]uint8{ca, cb})
+	}
+	return scalar{kind: maskScalar, id: uint16(i), high: high}
+}
+
+func (j *joiner) part(a, b part) part {
+	if a.kind != b.kind || a.id != b.id {
+		return part{}
+	}
+	if a.kind == uniformPart {
+		if a.u = j.scalar(a.u, b.u); a.u.kind == unknownScalar {
+			return part{}
+		}
+	}
+	return a
+}
+
+func (j *joiner) vector(a, b *vector) vector {
+	return vector{j.part(a.in, b.in), j.part(a.out, b.out), joinLanes(a.lanes, b.lanes, func(x, y laneValue) laneValue {
+		return laneValue{in: x.in || y.in, out: x.out || y.out, v: j.scalar(x.v, y.v)}
+	})}
+}
+
+// join returns what holds in both states.
+func join(a, b *codeState) *codeState {
+	j := joiner{a: a.masks.clone(), b: b.masks.clone(), columns: [][2]uint8{{entryColumn, entryColumn}}}
+	out := &codeState{indexed: a.indexed || b.indexed}
+	for i := range out.scalars {
+		out.scalars[i] = j.scalar(a.scalars[i], b.scalars[i])
+	}
+	for x, y := a.places, b.places; len(x) > 0 || len(y) > 0; {
+		var at place
+		var v, w vector
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0].at < y[0].at:
+			at, v, w, x = x[0].at, x[0].v, x[0].at.untouched(), x[1:]
+		case len(x) == 0 || y[0].at < x[0].at:
+			at, v, w, y = y[0].at, y[0].at.untouched(), y[0].v, y[1:]
+		default:
+			at, v, w, x, y = x[0].at, x[0].v, y[0].v, x[1:], y[1:]
+		}
+		out.put(at, j.vector(&v, &w))
+	}
+	left, right := make([]uint8, len(j.columns)), make([]uint8, len(j.columns))
+	for i, c := range j.columns {
+		left[i], right[i] = c[0], c[1]
+	}
+	tuples := append(project(j.a.tuples, left), project(j.b.tuples, right)...)
+	out.masks = masks{uint8(len(j.columns)), slices.Compact(sorted(tuples))}
+	out.limit()
+	return out
+}
