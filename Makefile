@@ -38,5 +38,5 @@ bench: ## the benchmarks, ours and those beside peers
 	cd .ci/peers && $(GO) test -run '^$$' -bench . -benchmem ./... && $(GO) run ./symbols && $(GO) run ./profiles
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
-	UNWINDD_PROOF=1 $(GO) test -timeout 60m ./...
+	UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
 	.ci/fuzz 10m

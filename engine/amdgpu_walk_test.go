@@ -755,7 +755,7 @@ func TestDialectsOfCIEs(t *testing.T) {
 }
 
 // TestFDEWithoutRulesIsNoInformation says so, and does not end the stack as one
-// whose outermost frame was found.
+// whose outermost frame was found: the frame is found by reading the code.
 func TestFDEWithoutRulesIsNoInformation(t *testing.T) {
 	c := corpusCode(t)[0]
 	c.path = strings.Replace(c.path, ".cfi.co", ".co", 1)
@@ -763,8 +763,43 @@ func TestFDEWithoutRulesIsNoInformation(t *testing.T) {
 	w.shuffle()
 	w.setPC(codeBase + c.fdes[0][0].start + 8)
 	stack := w.walker().stack
-	if len(stack.Frames) != 1 || stack.Frames[0].HasCFA || stack.Stopped.Reason != StopNoRow ||
-		!strings.Contains(stack.Stopped.Detail, "has no rule for the CFA") {
+	if len(stack.Frames) != 2 || !stack.Frames[0].HasCFA || stack.Frames[1].FoundBy != ByRules || stack.Stopped.Reason != StopNoModule {
 		t.Errorf("%+v", *stack)
+	}
+}
+
+// countingRules counts the functions that it is asked to read.
+type countingRules struct {
+	sdk.Architecture
+	functions *int
+}
+
+func (c countingRules) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	*c.functions += len(req.Functions)
+	return c.Architecture.FrameRules(ctx, e, req)
+}
+
+// TestCodeIsReadOncePerFunction walks from every instruction of functions without
+// call frame information: the plugin is asked about each of them once.
+func TestCodeIsReadOncePerFunction(t *testing.T) {
+	c := corpusCode(t)[0]
+	c.path = strings.Replace(c.path, ".cfi.co", ".co", 1)
+	asked, functions, walks := 0, 0, 0
+	w := newWaveTest(t, c, countingRules{amdgpu.New(), &asked})
+	for _, rows := range c.fdes {
+		if rows[0].rules[16] == "undefined" {
+			continue // a kernel
+		}
+		functions++
+		for pc := rows[0].start; pc < rows[len(rows)-1].end; pc += 4 {
+			w.shuffle()
+			w.setPC(codeBase + pc)
+			if stack := w.walker().stack; len(stack.Frames) == 2 && stack.Frames[1].FoundBy == ByRules {
+				walks++
+			}
+		}
+	}
+	if functions == 0 || asked != functions || walks < 20*functions {
+		t.Errorf("%d functions, read %d times for %d walks", functions, asked, walks)
 	}
 }

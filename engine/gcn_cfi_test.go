@@ -1,0 +1,639 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// This file places call frame information by what executing the code shows: where,
+// at every instruction, the stack pointer of the caller and each of its registers
+// are. A place counts where it held the register every time that the instruction
+// was executed, and for a call, while the callee had begun and when it had returned.
+
+// A gcnLocation is a place where a register may be, in the frame of a function.
+type gcnLocation struct {
+	kind   byte // 's' a scalar register, 'l' a lane of a vector register, 'v' a vector register, 'm' memory after the CFA
+	reg    int  // vector registers from 256 on are accumulation registers
+	lane   int
+	offset int64 // in bytes of private_wave
+}
+
+// A gcnColumn is a register of the caller at an instruction.
+type gcnColumn struct {
+	moved      bool // it was not where it was at the call, once
+	candidates []gcnLocation
+	found      bool // candidates were looked for
+}
+
+// A gcnSite is an instruction of a function.
+type gcnSite struct {
+	cfa     map[int]int64 // from a scalar register to the CFA, by register
+	columns []gcnColumn   // by gcnFinder.columns
+	masks   [][]gcnMask   // unions that are the mask at entry
+	tried   bool
+}
+
+// A gcnMask is a mask of lanes that may be part of that at entry.
+type gcnMask struct {
+	exec bool
+	at   gcnLocation // of the low word; the high word follows
+}
+
+// gcnColumnID is what a column is about: a register, or one half of the return
+// address, and for vector registers the lanes that were or were not active.
+type gcnColumnID struct {
+	register *gcnRegister
+	half     int  // of the return address, where register is nil
+	active   bool // of a vector register
+}
+
+// A gcnFinder finds where registers are.
+type gcnFinder struct {
+	*gcnJudge
+	columns []gcnColumnID
+	sites   map[uint64]*gcnSite
+	search  bool // the second execution
+}
+
+func newGCNFinder(j *gcnJudge) *gcnFinder {
+	f := &gcnFinder{gcnJudge: j, sites: map[uint64]*gcnSite{}}
+	f.columns = append(f.columns, gcnColumnID{half: 0}, gcnColumnID{half: 1})
+	for i := range j.registers {
+		switch r := &j.registers[i]; {
+		case r.file == gcnOther || r.reg == gcnExec && r.file == gcnScalar:
+		case r.file == gcnScalar && (r.size == 4 || r.reg == gcnVCC):
+			f.columns = append(f.columns, gcnColumnID{register: r})
+		case r.file == gcnVector || r.file == gcnAcc:
+			f.columns = append(f.columns, gcnColumnID{register: r}, gcnColumnID{register: r, active: true})
+		}
+	}
+	return f
+}
+
+// explore executes kernels twice: the first time to find out which registers
+// move, the second time to find where to.
+func (f *gcnFinder) explore(launches []func() (*gcnState, error), limit int) error {
+	for _, f.search = range []bool{false, true} {
+		for _, launch := range launches {
+			s, err := launch()
+			if err != nil {
+				return err
+			}
+			if err := f.follow(s, limit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// follow executes a kernel.
+func (f *gcnFinder) follow(s *gcnState, limit int) error {
+	f.start(s)
+	call, back := s.onCall, s.onReturn
+	s.onCall = func(to uint64) error {
+		if n := len(f.calls); n > 0 {
+			f.see(to-4, f.calls[n-1])
+		}
+		return call(to)
+	}
+	s.onReturn = func(to uint64) error {
+		n := len(f.calls)
+		if err := back(to); err != nil {
+			return err
+		}
+		if m := len(f.calls); m < n && m > 0 {
+			f.see(to-4, f.calls[m-1])
+		}
+		return nil
+	}
+	for !s.ended && s.steps < limit {
+		if n := len(f.calls); n > 0 {
+			f.see(s.pc, f.calls[n-1])
+		}
+		if err := s.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scalarValue is what a column holds that is one word.
+func (f *gcnFinder) scalarValue(id gcnColumnID, c *gcnCall) uint32 {
+	if id.register == nil {
+		return uint32(c.back >> (32 * id.half)) //nolint:gosec // halves
+	}
+	return binary.LittleEndian.Uint32(c.registers[id.register.at:])
+}
+
+// see looks at the state as that of an instruction in the call c.
+func (f *gcnFinder) see(pc uint64, c *gcnCall) {
+	site := f.sites[pc]
+	if site == nil {
+		site = &gcnSite{columns: make([]gcnColumn, len(f.columns)), cfa: map[int]int64{}}
+		for _, r := range []int{32, 33, 34} {
+			site.cfa[r] = f.fromCFA(c, r)
+		}
+		f.sites[pc] = site
+	}
+	for r, d := range site.cfa {
+		if f.fromCFA(c, r) != d {
+			delete(site.cfa, r)
+		}
+	}
+	f.seeMasks(site, c)
+	s := f.state
+	if !f.search {
+		f.refresh()
+	}
+	for i := range f.columns {
+		id, column := f.columns[i], &site.columns[i]
+		if !f.search {
+			if r := id.register; column.moved || r != nil && bytes.Equal(f.live[r.at:][:r.size], c.registers[r.at:][:r.size]) {
+				continue
+			}
+			column.moved = !f.holds(id, f.own(id), c)
+			continue
+		}
+		if !column.moved {
+			continue
+		}
+		if column.found {
+			column.candidates = slices.DeleteFunc(column.candidates, func(l gcnLocation) bool { return !f.holds(id, l, c) })
+			continue
+		}
+		column.found = true
+		if id.register != nil && id.register.reg == gcnVCC && id.register.file == gcnScalar {
+			continue // of no use to anybody
+		}
+		try := func(l gcnLocation) {
+			if f.holds(id, l, c) {
+				column.candidates = append(column.candidates, l)
+			}
+		}
+		end := (int64(s.deepest)-int64(c.cfa))/int64(4*s.lanes) + 1 //nolint:gosec // below the size of the memory
+		if id.register != nil && id.register.file != gcnScalar {
+			for r := range 512 {
+				try(gcnLocation{kind: 'v', reg: r})
+			}
+			for slot := int64(-64); slot < end; slot++ {
+				try(gcnLocation{kind: 'm', offset: slot * int64(4*s.lanes)})
+			}
+			continue
+		}
+		for r := range 106 {
+			try(gcnLocation{kind: 's', reg: r})
+		}
+		want := f.scalarValue(id, c)
+		for at, v := range s.vector {
+			if v == want {
+				try(gcnLocation{kind: 'l', reg: at / s.lanes, lane: at % s.lanes})
+			}
+		}
+		for slot := int64(0); slot < end*int64(s.lanes); slot++ {
+			try(gcnLocation{kind: 'm', offset: 4 * slot})
+		}
+	}
+}
+
+// fromCFA is how far the CFA is from where a scalar register points to.
+func (f *gcnFinder) fromCFA(c *gcnCall, r int) int64 {
+	v := int64(f.state.scalar[r])
+	if f.state.flat {
+		return int64(c.cfa)/int64(f.state.lanes) - v //nolint:gosec // 32 bits
+	}
+	return int64(c.cfa) - v //nolint:gosec // 32 bits
+}
+
+// own is where the register of a column is at a call.
+func (f *gcnFinder) own(id gcnColumnID) gcnLocation {
+	switch r := id.register; {
+	case r == nil:
+		return gcnLocation{kind: 's', reg: 30 + id.half}
+	case r.file == gcnAcc:
+		return gcnLocation{kind: 'v', reg: 256 + r.reg}
+	case r.file == gcnVector:
+		return gcnLocation{kind: 'v', reg: r.reg}
+	default:
+		return gcnLocation{kind: 's', reg: r.reg}
+	}
+}
+
+// word is a word of a place.
+func (f *gcnFinder) word(l gcnLocation, lane int, c *gcnCall) (uint32, bool) {
+	s := f.state
+	switch l.kind {
+	case 's':
+		return s.scalar[l.reg], true
+	case 'l':
+		return s.vector[l.reg*s.lanes+l.lane], true
+	case 'v':
+		return s.vector[l.reg*s.lanes+lane], true
+	}
+	at := int64(c.cfa) + l.offset + int64(4*lane) //nolint:gosec // 32 bits
+	if at < 0 || at+4 > int64(len(s.scratch)) {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(s.scratch[at:]), true
+}
+
+// holds says whether a place holds what the register of a column held at a call.
+func (f *gcnFinder) holds(id gcnColumnID, l gcnLocation, c *gcnCall) bool {
+	if r := id.register; r != nil && r.file == gcnScalar && r.size == 8 {
+		return f.state.mask(r.reg) == binary.LittleEndian.Uint64(c.registers[r.at:])
+	}
+	if id.register == nil || id.register.file == gcnScalar {
+		v, ok := f.word(l, 0, c)
+		return ok && v == f.scalarValue(id, c)
+	}
+	for lane := range f.state.lanes {
+		if c.exec>>lane&1 != bit(id.active) {
+			continue
+		}
+		v, ok := f.word(l, lane, c)
+		if !ok || v != binary.LittleEndian.Uint32(c.registers[id.register.at+4*lane:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// maskValue is a mask now.
+func (f *gcnFinder) maskValue(m gcnMask, c *gcnCall) (uint64, bool) {
+	if m.exec {
+		return f.state.exec(), true
+	}
+	low, ok := f.word(m.at, 0, c)
+	if !ok || f.state.lanes == 32 {
+		return uint64(low), ok
+	}
+	next := m.at
+	switch next.kind {
+	case 's':
+		next.reg++
+	case 'l':
+		next.lane++
+	}
+	high, ok := f.word(next, 0, c)
+	return uint64(low) | uint64(high)<<32, ok
+}
+
+// seeMasks finds masks whose union is that of the lanes that were active at the call.
+func (f *gcnFinder) seeMasks(site *gcnSite, c *gcnCall) {
+	s := f.state
+	union := func(list []gcnMask) (v uint64) {
+		for _, m := range list {
+			if one, ok := f.maskValue(m, c); ok {
+				v |= one
+			}
+		}
+		return v
+	}
+	if site.tried {
+		site.masks = slices.DeleteFunc(site.masks, func(list []gcnMask) bool { return union(list) != c.exec })
+		return
+	}
+	site.tried = true
+	parts := []gcnMask{{exec: true}}
+	add := func(l gcnLocation) {
+		m := gcnMask{at: l}
+		// What has no lanes now may have some the next time: where compilers keep
+		// masks it may well be one.
+		likely := l.kind == 's' || l.reg >= 40
+		if v, ok := f.maskValue(m, c); ok && (v != 0 || likely) && v&^c.exec == 0 {
+			parts = append(parts, m)
+		}
+	}
+	step := s.lanes / 32
+	for r := 0; r < 106; r += step {
+		add(gcnLocation{kind: 's', reg: r})
+	}
+	add(gcnLocation{kind: 's', reg: gcnVCC})
+	for r := range 512 {
+		for lane := 0; lane+step <= s.lanes && lane < 40; lane++ {
+			if s.vector[r*s.lanes+lane]&^uint32(c.exec) == 0 { //nolint:gosec // the lower half
+				add(gcnLocation{kind: 'l', reg: r, lane: lane})
+			}
+		}
+	}
+	// Unions of one, two and three of them. Those with the mask that is in force
+	// come first: of the others there may be many by chance.
+	keep := func(most int, list ...gcnMask) {
+		if len(site.masks) < most && union(list) == c.exec {
+			site.masks = append(site.masks, slices.Clone(list))
+		}
+	}
+	for i := range parts {
+		keep(1000, parts[i])
+	}
+	for i := range parts {
+		keep(2000, parts[0], parts[i])
+	}
+	parts = parts[:min(len(parts), 60)]
+	for i := range parts {
+		for k := range i {
+			keep(2200, parts[k], parts[i])
+			keep(2400, parts[0], parts[k], parts[i])
+		}
+	}
+}
+
+// vectorNumber is the DWARF number of a vector register.
+func (f *gcnFinder) vectorNumber(reg int) uint64 {
+	switch {
+	case reg >= 256:
+		return 3072 + uint64(reg-256) //nolint:gosec // not negative
+	case f.state.lanes == 32:
+		return 1536 + uint64(reg) //nolint:gosec // not negative
+	}
+	return 2560 + uint64(reg) //nolint:gosec // not negative
+}
+
+func scalarNumber(reg int) uint64 {
+	switch {
+	case reg >= 64 && reg < 106:
+		return 1088 + uint64(reg-64) //nolint:gosec // not negative
+	}
+	return 32 + uint64(reg) //nolint:gosec // not negative
+}
+
+// Operations and instructions of DWARF by the names they have there, and those of
+// the extension, which follow llvmUser.
+const (
+	opDup, opOver, opPlus, opOr, opShl, opPiece         = 0x12, 0x14, 0x22, 0x21, 0x24, 0x93
+	opConsts, opRegx, opDerefSize, opLit0, opStackValue = 0x11, 0x90, 0x94, 0x30, 0x9f
+	llvmUser                                            = 0xe9
+	llvmFormAspace, llvmOffset, llvmOffsetUconst        = 2, 4, 5
+	llvmEntryReg, llvmUndefined, llvmSelect             = 7, 8, 12
+
+	cfaUndefined, cfaSameValue, cfaRegister, cfaDefExpression = 0x07, 0x08, 0x09, 0x0f
+	cfaExpression                                             = 0x10
+)
+
+func sleb(v int64) (b []byte) {
+	for {
+		c := byte(v & 0x7f)
+		v >>= 7
+		if v == 0 && c&0x40 == 0 || v == -1 && c&0x40 != 0 {
+			return append(b, c)
+		}
+		b = append(b, c|0x80)
+	}
+}
+
+// place is the expression of a place. The CFA is where cfa takes it from.
+func (f *gcnFinder) place(l gcnLocation, cfa byte) []byte {
+	switch l.kind {
+	case 's':
+		return regx(scalarNumber(l.reg))
+	case 'v':
+		return regx(f.vectorNumber(l.reg))
+	case 'l':
+		return join(regx(f.vectorNumber(l.reg)), []byte{llvmUser, llvmOffsetUconst}, uleb(uint64(4*l.lane))) //nolint:gosec // not negative
+	case 'm':
+		return join([]byte{cfa, opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset})
+	}
+	return []byte{llvmUser, llvmUndefined}
+}
+
+func block(kind byte, column uint64, expr ...[]byte) []byte {
+	e := join(expr...)
+	return join([]byte{kind}, uleb(column), uleb(uint64(len(e))), e)
+}
+
+// chosen is the place of a column at an instruction: that of the instruction
+// before, where it is still one.
+func (f *gcnFinder) chosen(site *gcnSite, i int, before *gcnLocation) gcnLocation {
+	column := &site.columns[i]
+	if !column.moved {
+		return f.own(f.columns[i])
+	}
+	if len(column.candidates) == 0 {
+		return gcnLocation{kind: 'u'}
+	}
+	if before != nil && slices.Contains(column.candidates, *before) {
+		return *before
+	}
+	return column.candidates[0]
+}
+
+// rules are those of an instruction: what the CFA is, under ^0, and what each
+// column is, by number, as the bytes of an instruction.
+func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64]string, error) {
+	s := f.state
+	rules := map[uint64]string{}
+	if len(site.cfa) == 0 {
+		return nil, fmt.Errorf("no register says where the CFA is")
+	}
+	r := slices.Min(slices.Collect(maps.Keys(site.cfa)))
+	shift := []byte{}
+	if s.flat {
+		shift = []byte{opLit0 + byte(5+s.lanes/64), opShl}
+	}
+	e := join(regx(scalarNumber(r)), []byte{opDerefSize, 4, opConsts}, sleb(site.cfa[r]), []byte{opPlus}, shift, []byte{opLit0 + 6, llvmUser, llvmFormAspace})
+	rules[^uint64(0)] = string(join([]byte{cfaDefExpression}, uleb(uint64(len(e))), e))
+
+	exec := uint64(17)
+	if s.lanes == 32 {
+		exec = 1
+	}
+	hasMask := len(site.masks) > 0
+	same := func(n uint64) { rules[n] = string(join([]byte{cfaSameValue}, uleb(n))) }
+	if !hasMask {
+		rules[exec] = string(join([]byte{cfaUndefined}, uleb(exec)))
+	} else if list := site.masks[0]; len(list) == 1 && list[0].exec {
+		same(exec)
+	} else {
+		rules[exec] = string(block(cfaExpression, exec, f.union(list, exec), []byte{opStackValue, opPiece, byte(s.lanes / 8)}))
+	}
+	at := make([]gcnLocation, len(f.columns))
+	for i := range f.columns {
+		var last *gcnLocation
+		if l, ok := before[i]; ok {
+			last = &l
+		}
+		at[i] = f.chosen(site, i, last)
+		before[i] = at[i]
+	}
+	rules[16] = string(block(cfaExpression, 16, f.place(at[0], opDup), []byte{opPiece, 4}, f.place(at[1], opDup), []byte{opPiece, 4}))
+	for i := 2; i < len(f.columns); i++ {
+		id := f.columns[i]
+		n := id.register.number
+		own := f.own(id)
+		if id.register.file == gcnScalar {
+			switch l := at[i]; {
+			case l == own:
+				same(n)
+			case l.kind == 'u':
+				rules[n] = string(join([]byte{cfaUndefined}, uleb(n)))
+			case l.kind == 's':
+				rules[n] = string(join([]byte{cfaRegister}, uleb(n), uleb(scalarNumber(l.reg))))
+			default:
+				rules[n] = string(block(cfaExpression, n, f.place(l, opDup)))
+			}
+			continue
+		}
+		inactive, active := at[i], at[i+1]
+		i++
+		switch {
+		case inactive == active && active == own:
+			same(n)
+		case inactive == active && active.kind == 'u':
+			rules[n] = string(join([]byte{cfaUndefined}, uleb(n)))
+		case inactive == active:
+			rules[n] = string(block(cfaExpression, n, f.place(active, opDup)))
+		default:
+			rules[n] = string(block(cfaExpression, n, f.place(inactive, opDup), f.place(active, opOver),
+				[]byte{llvmUser, llvmEntryReg}, uleb(exec), []byte{opDerefSize, byte(s.lanes / 8)},
+				[]byte{llvmUser, llvmSelect}, uleb(32), uleb(uint64(s.lanes)))) //nolint:gosec // positive
+		}
+	}
+	return rules, nil
+}
+
+// union is the value of masks together.
+func (f *gcnFinder) union(list []gcnMask, exec uint64) (e []byte) {
+	for i, m := range list {
+		switch {
+		case m.exec:
+			e = join(e, regx(exec), []byte{opDerefSize, byte(f.state.lanes / 8)})
+		default:
+			e = join(e, f.place(m.at, opDup), []byte{opDerefSize, 4})
+			if f.state.lanes == 64 {
+				high := m.at
+				if high.kind == 's' {
+					high.reg++
+				} else {
+					high.lane++
+				}
+				e = join(e, f.place(high, opDup), []byte{opDerefSize, 4, opConsts}, sleb(32), []byte{opShl, opOr})
+			}
+		}
+		if i > 0 {
+			e = append(e, opOr)
+		}
+	}
+	return e
+}
+
+var (
+	gcnAssemblyLabel = regexp.MustCompile(`^([A-Za-z_][\w$.]*):`)
+	gcnAssemblyCode  = regexp.MustCompile(`^\t([a-z]\w*)`)
+)
+
+// annotate writes assembly anew with the rules in it.
+func (f *gcnFinder) annotate(assembly string) (string, error) {
+	c := f.object.code
+	kernels := map[string]bool{}
+	for _, k := range f.object.kernels {
+		kernels[k.name] = true
+	}
+	byName := map[string]uint64{}
+	for at, name := range c.functions {
+		byName[name] = at
+	}
+	var out strings.Builder
+	var current map[uint64]string
+	var places map[int]gcnLocation
+	at, in, name := uint64(0), false, ""
+	escape := func(b string) {
+		out.WriteString("\t.cfi_escape ")
+		for i := range len(b) {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			fmt.Fprintf(&out, "%#x", b[i])
+		}
+		out.WriteByte('\n')
+	}
+	for line := range strings.Lines(assembly) {
+		if m := gcnAssemblyLabel.FindStringSubmatch(line); m != nil {
+			if entry, ok := byName[m[1]]; ok {
+				at, in, name = entry, true, m[1]
+				current, places = map[uint64]string{}, map[int]gcnLocation{}
+			} else if strings.HasPrefix(m[1], ".Lfunc_end") {
+				in = false
+			}
+		}
+		if strings.HasPrefix(line, ".Lfunc_end") {
+			in = false
+		}
+		m := gcnAssemblyCode.FindStringSubmatch(line)
+		if !in || m == nil {
+			out.WriteString(line)
+			continue
+		}
+		instruction := c.instructions[at]
+		for instruction != nil && instruction.name == "s_nop" && m[1] != "s_nop" { // to align what follows
+			at = instruction.next
+			instruction = c.instructions[at]
+		}
+		if instruction == nil || !strings.HasPrefix(instruction.text+" ", m[1]+" ") {
+			return "", fmt.Errorf("%s: %q is not at %#x", name, line, at)
+		}
+		if kernels[name] {
+			if current[16] == "" {
+				escape(string([]byte{cfaDefExpression, 4, opLit0, opLit0 + 6, llvmUser, llvmFormAspace}))
+				current[16] = string([]byte{cfaUndefined, 16})
+				escape(current[16])
+			}
+		} else if site := f.sites[codeBase+at]; site != nil {
+			rules, err := f.rules(site, places)
+			if err != nil {
+				return "", fmt.Errorf("%s: %#x: %w", name, at, err)
+			}
+			for _, n := range slices.Sorted(maps.Keys(rules)) {
+				if rules[n] != current[n] {
+					escape(rules[n])
+				}
+			}
+			current = rules
+		}
+		out.WriteString(line)
+		at = instruction.next
+	}
+	return out.String(), nil
+}
+
+// withCFI is an object of the same code with rules that are exact for what its
+// kernels do when they are launched.
+func withCFI(t testing.TB, o *gcnObject, j *gcnJudge, assemblies []string, launches []func() (*gcnState, error)) *gcnObject {
+	t.Helper()
+	f := newGCNFinder(j)
+	if err := f.explore(launches, gcnSteps); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var annotated []string
+	for i, path := range assemblies {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		with, err := f.annotate(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		annotated = append(annotated, filepath.Join(dir, fmt.Sprintf("%d.s", i)))
+		if err := os.WriteFile(annotated[i], []byte(with), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(dir, "cfi.co")
+	gcnCompile(t, o.processor, out, annotated)
+	other := openGCN(t, o.processor, out)
+	for at, in := range o.code.instructions {
+		if n := other.code.instructions[at]; n == nil || n.text != in.text {
+			t.Fatalf("%s: %#x: the code is another", out, at)
+		}
+	}
+	return other
+}

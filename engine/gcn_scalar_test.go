@@ -1,0 +1,632 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+var errGCNUnknown = errors.New("the instruction is not known here")
+
+// operandsOf says that an instruction has n operands and no modifiers but those
+// named.
+func (in *gcnInstruction) operandsOf(n int, modifiers ...string) error {
+	if len(in.operands) != n {
+		return fmt.Errorf("%d operands, expected %d", len(in.operands), n)
+	}
+	known := " " + strings.Join(modifiers, " ") + " "
+	for m := range in.modifiers {
+		if !strings.Contains(known, " "+m+" ") {
+			return fmt.Errorf("modifier %s is not known here", m)
+		}
+	}
+	for m := range in.lists {
+		if !strings.Contains(known, " "+m+" ") {
+			return fmt.Errorf("modifier %s is not known here", m)
+		}
+	}
+	return nil
+}
+
+// A gcnScalarOp is a scalar operation of two operands: a result, and the scalar
+// condition code, which is as it was where set is false.
+type gcnScalarOp struct {
+	a, b, out int // sizes in bits
+	do        func(a, b uint64, scc bool) (r uint64, code bool)
+	keeps     bool // the condition code stays
+}
+
+func signed32(v uint64) int64 { return int64(int32(uint32(v))) } //nolint:gosec // two's complement
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// truncate cuts a number to a size in bits.
+func truncate(v uint64, width int) uint64 {
+	if width == 64 {
+		return v
+	}
+	return v & (1<<width - 1)
+}
+
+// logic is an operation whose condition code says that the result is not 0.
+func logic(width int, f func(a, b uint64) uint64) gcnScalarOp {
+	return gcnScalarOp{a: width, b: width, out: width, do: func(a, b uint64, _ bool) (uint64, bool) {
+		r := truncate(f(a, b), width)
+		return r, r != 0
+	}}
+}
+
+// shift is such an operation whose second operand is a count.
+func shift(width int, f func(a uint64, n uint64) uint64) gcnScalarOp {
+	op := logic(width, func(a, b uint64) uint64 { return f(a, b&uint64(width-1)) }) //nolint:gosec // 31 or 63
+	op.b = 32
+	return op
+}
+
+// plain is an operation of 32 bits that keeps the condition code.
+func plainOp(f func(a, b uint64) uint64) gcnScalarOp {
+	return gcnScalarOp{a: 32, b: 32, out: 32, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
+}
+
+// lesser is an operation that chooses an operand; the code says that it is the first.
+func lesser(first func(a, b uint64) bool) gcnScalarOp {
+	return gcnScalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
+		if first(a, b) {
+			return a, true
+		}
+		return b, false
+	}}
+}
+
+// overflow is an addition or subtraction whose code says that the signed result
+// has no room.
+func overflow(f func(a, b int64) int64) gcnScalarOp {
+	return gcnScalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
+		r := f(signed32(a), signed32(b))
+		return uint64(r), r != int64(int32(r)) //nolint:gosec // two's complement
+	}}
+}
+
+// carry is one whose code says that the unsigned result has no room.
+func carry(f func(a, b, code uint64) uint64) gcnScalarOp {
+	return gcnScalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, scc bool) (uint64, bool) {
+		r := f(a, b, bit(scc))
+		return r, r>>32 != 0
+	}}
+}
+
+// leading counts the bits above the highest one; all ones where there is none.
+func leading(v uint64, width int) uint64 {
+	if v == 0 {
+		return 0xffff_ffff
+	}
+	return uint64(width - bits.Len64(v)) //nolint:gosec // not negative
+}
+
+// trailing counts the bits below the lowest one.
+func trailing(v uint64) uint64 {
+	if v == 0 {
+		return 0xffff_ffff
+	}
+	return uint64(bits.TrailingZeros64(v)) //nolint:gosec // not negative
+}
+
+// signBits counts the bits that equal the sign bit, from the top.
+func signBits(v uint64) uint64 {
+	x := uint32(v) //nolint:gosec // 32 bits
+	if int32(x) < 0 {
+		x = ^x
+	}
+	if x == 0 {
+		return 0xffff_ffff
+	}
+	return uint64(bits.LeadingZeros32(x)) //nolint:gosec // not negative
+}
+
+// field is bits from offset on, in the encoding of s_bfe.
+func field(v, offset, width uint64, size int, signed bool) uint64 {
+	if width == 0 {
+		return 0
+	}
+	v = truncate(v, size) >> offset
+	if width >= uint64(size) { //nolint:gosec // positive
+		width = uint64(size) //nolint:gosec // positive
+	}
+	if width == 64 {
+		return v
+	}
+	v &= 1<<width - 1
+	if signed && v>>(width-1) != 0 {
+		v |= ^uint64(0) << width
+	}
+	return v
+}
+
+var gcnScalarOps = map[string]gcnScalarOp{
+	"s_add_u32":       carry(func(a, b, _ uint64) uint64 { return a + b }),
+	"s_addc_u32":      carry(func(a, b, c uint64) uint64 { return a + b + c }),
+	"s_sub_u32":       carry(func(a, b, _ uint64) uint64 { return a - b }),
+	"s_subb_u32":      carry(func(a, b, c uint64) uint64 { return a - b - c }),
+	"s_add_i32":       overflow(func(a, b int64) int64 { return a + b }),
+	"s_sub_i32":       overflow(func(a, b int64) int64 { return a - b }),
+	"s_addk_i32":      overflow(func(a, b int64) int64 { return a + int64(int16(b)) }), //nolint:gosec // 16 bits in the instruction
+	"s_lshl1_add_u32": carry(func(a, b, _ uint64) uint64 { return a<<1 + b }),
+	"s_lshl2_add_u32": carry(func(a, b, _ uint64) uint64 { return a<<2 + b }),
+	"s_lshl3_add_u32": carry(func(a, b, _ uint64) uint64 { return a<<3 + b }),
+	"s_lshl4_add_u32": carry(func(a, b, _ uint64) uint64 { return a<<4 + b }),
+	"s_min_i32":       lesser(func(a, b uint64) bool { return signed32(a) < signed32(b) }),
+	"s_max_i32":       lesser(func(a, b uint64) bool { return signed32(a) >= signed32(b) }),
+	"s_min_u32":       lesser(func(a, b uint64) bool { return a < b }),
+	"s_max_u32":       lesser(func(a, b uint64) bool { return a >= b }),
+	"s_mul_i32":       plainOp(func(a, b uint64) uint64 { return a * b }),
+	"s_mulk_i32":      plainOp(func(a, b uint64) uint64 { return a * uint64(int64(int16(b))) }), //nolint:gosec // 16 bits in the instruction
+	"s_mul_hi_u32":    plainOp(func(a, b uint64) uint64 { return a * b >> 32 }),
+	"s_mul_hi_i32":    plainOp(func(a, b uint64) uint64 { return uint64(signed32(a) * signed32(b) >> 32) }), //nolint:gosec // two's complement
+	"s_bfm_b32":       plainOp(func(a, b uint64) uint64 { return (1<<(a&31) - 1) << (b & 31) }),
+	"s_pack_ll_b32_b16": plainOp(func(a, b uint64) uint64 {
+		return a&0xffff | b<<16
+	}),
+	"s_absdiff_i32": logic(32, func(a, b uint64) uint64 {
+		return uint64(max(signed32(a)-signed32(b), signed32(b)-signed32(a))) //nolint:gosec // two's complement
+	}),
+	"s_lshl_b32": shift(32, func(a, n uint64) uint64 { return a << n }),
+	"s_lshl_b64": shift(64, func(a, n uint64) uint64 { return a << n }),
+	"s_lshr_b32": shift(32, func(a, n uint64) uint64 { return a >> n }),
+	"s_lshr_b64": shift(64, func(a, n uint64) uint64 { return a >> n }),
+	"s_ashr_i32": shift(32, func(a, n uint64) uint64 { return uint64(signed32(a) >> n) }), //nolint:gosec // two's complement
+	"s_ashr_i64": shift(64, func(a, n uint64) uint64 { return uint64(int64(a) >> n) }),    //nolint:gosec // two's complement
+	"s_bfe_u32":  logic(32, func(a, b uint64) uint64 { return field(a, b&31, b>>16&127, 32, false) }),
+	"s_bfe_i32":  logic(32, func(a, b uint64) uint64 { return field(a, b&31, b>>16&127, 32, true) }),
+	"s_bfe_u64": {a: 64, b: 32, out: 64, do: func(a, b uint64, _ bool) (uint64, bool) {
+		r := field(a, b&63, b>>16&127, 64, false)
+		return r, r != 0
+	}},
+}
+
+// gcnLogic are the logical operations, of 32 and 64 bits, by the words in their
+// names: those of s_NAME_saveexec too.
+var gcnLogic = map[string]func(a, b uint64) uint64{
+	"and": func(a, b uint64) uint64 { return a & b }, "or": func(a, b uint64) uint64 { return a | b },
+	"xor": func(a, b uint64) uint64 { return a ^ b }, "andn2": func(a, b uint64) uint64 { return a &^ b },
+	"and_not1": func(a, b uint64) uint64 { return a &^ b }, "orn2": func(a, b uint64) uint64 { return a | ^b },
+	"or_not1": func(a, b uint64) uint64 { return a | ^b }, "nand": func(a, b uint64) uint64 { return ^(a & b) },
+	"nor": func(a, b uint64) uint64 { return ^(a | b) }, "xnor": func(a, b uint64) uint64 { return ^(a ^ b) },
+	"andn1": func(a, b uint64) uint64 { return b &^ a }, "and_not0": func(a, b uint64) uint64 { return b &^ a },
+	"orn1": func(a, b uint64) uint64 { return b | ^a }, "or_not0": func(a, b uint64) uint64 { return b | ^a },
+}
+
+// A gcnUnaryOp is a scalar operation of one operand.
+type gcnUnaryOp struct {
+	in, out int
+	do      func(a uint64) uint64
+	code    bool // the condition code says that the result is not 0
+}
+
+var gcnUnaryOps = map[string]gcnUnaryOp{
+	"s_mov_b32":       {32, 32, func(a uint64) uint64 { return a }, false},
+	"s_mov_b64":       {64, 64, func(a uint64) uint64 { return a }, false},
+	"s_movk_i32":      {32, 32, func(a uint64) uint64 { return uint64(int64(int16(a))) }, false}, //nolint:gosec // 16 bits in the instruction
+	"s_not_b32":       {32, 32, func(a uint64) uint64 { return ^a & 0xffff_ffff }, true},
+	"s_not_b64":       {64, 64, func(a uint64) uint64 { return ^a }, true},
+	"s_brev_b32":      {32, 32, func(a uint64) uint64 { return uint64(bits.Reverse32(uint32(a))) }, false}, //nolint:gosec // 32 bits
+	"s_bcnt1_i32_b32": {32, 32, func(a uint64) uint64 { return uint64(bits.OnesCount64(a)) }, true},        //nolint:gosec // not negative
+	"s_bcnt1_i32_b64": {64, 32, func(a uint64) uint64 { return uint64(bits.OnesCount64(a)) }, true},        //nolint:gosec // not negative
+	"s_ff1_i32_b32":   {32, 32, trailing, false},
+	"s_ff1_i32_b64":   {64, 32, trailing, false},
+	"s_ctz_i32_b32":   {32, 32, trailing, false},
+	"s_ctz_i32_b64":   {64, 32, trailing, false},
+	"s_flbit_i32_b32": {32, 32, func(a uint64) uint64 { return leading(a, 32) }, false},
+	"s_clz_i32_u32":   {32, 32, func(a uint64) uint64 { return leading(a, 32) }, false},
+	"s_flbit_i32_b64": {64, 32, func(a uint64) uint64 { return leading(a, 64) }, false},
+	"s_clz_i32_u64":   {64, 32, func(a uint64) uint64 { return leading(a, 64) }, false},
+	"s_flbit_i32":     {32, 32, signBits, false},
+	"s_cls_i32":       {32, 32, signBits, false},
+	"s_sext_i32_i8":   {32, 32, func(a uint64) uint64 { return uint64(int64(int8(a))) }, false},                //nolint:gosec // 8 bits
+	"s_sext_i32_i16":  {32, 32, func(a uint64) uint64 { return uint64(int64(int16(a))) }, false},               //nolint:gosec // 16 bits
+	"s_abs_i32":       {32, 32, func(a uint64) uint64 { return uint64(max(signed32(a), -signed32(a))) }, true}, //nolint:gosec // two's complement
+}
+
+// gcnCompare are comparisons by name and type.
+func gcnCompare(relation, kind string) (f func(a, b uint64) bool, width int, err error) {
+	var order func(a, b uint64) int
+	cmp := func(less, same bool) int {
+		switch {
+		case same:
+			return 0
+		case less:
+			return -1
+		}
+		return 1
+	}
+	unordered := false
+	switch kind {
+	case "i32":
+		width, order = 32, func(a, b uint64) int { return cmp(signed32(a) < signed32(b), a == b) }
+	case "u32":
+		width, order = 32, func(a, b uint64) int { return cmp(a < b, a == b) }
+	case "i64":
+		width, order = 64, func(a, b uint64) int { return cmp(int64(a) < int64(b), a == b) } //nolint:gosec // two's complement
+	case "u64":
+		width, order = 64, func(a, b uint64) int { return cmp(a < b, a == b) }
+	case "f32":
+		unordered = true
+		width, order = 32, func(a, b uint64) int {
+			x, y := f32(a), f32(b)
+			if x != x || y != y {
+				return 2
+			}
+			return cmp(x < y, x == y)
+		}
+	default:
+		return nil, 0, fmt.Errorf("comparison of %s: %w", kind, errGCNUnknown)
+	}
+	switch relation {
+	case "eq":
+		return func(a, b uint64) bool { return order(a, b) == 0 }, width, nil
+	case "ne", "lg":
+		return func(a, b uint64) bool { n := order(a, b); return n == 1 || n == -1 }, width, nil
+	case "lt":
+		return func(a, b uint64) bool { return order(a, b) == -1 }, width, nil
+	case "gt":
+		return func(a, b uint64) bool { return order(a, b) == 1 }, width, nil
+	case "le":
+		return func(a, b uint64) bool { n := order(a, b); return n == -1 || n == 0 }, width, nil
+	case "ge":
+		return func(a, b uint64) bool { n := order(a, b); return n == 1 || n == 0 }, width, nil
+	}
+	if n, ok := strings.CutPrefix(relation, "n"); ok && unordered {
+		f, width, err = gcnCompare(n, kind)
+		if err == nil && n == "eq" {
+			return func(a, b uint64) bool { return order(a, b) != 0 }, width, nil
+		}
+		g := f
+		return func(a, b uint64) bool { return !g(a, b) }, width, err
+	}
+	return nil, 0, fmt.Errorf("comparison %s: %w", relation, errGCNUnknown)
+}
+
+// compileScalar makes a scalar instruction executable.
+func compileScalar(in *gcnInstruction) (func(*gcnState) error, error) {
+	if op, ok := gcnScalarOps[in.name]; ok {
+		return in.scalarOp(op)
+	}
+	if op, ok := gcnUnaryOps[in.name]; ok {
+		return in.unaryOp(op)
+	}
+	name := strings.TrimPrefix(in.name, "s_")
+	at := strings.LastIndexByte(name, '_')
+	if at < 0 {
+		return in.scalarOther()
+	}
+	verb, kind := name[:at], name[at+1:]
+	width := 32
+	if kind == "b64" || kind == "u64" || kind == "i64" {
+		width = 64
+	}
+	if f := gcnLogic[verb]; f != nil && (kind == "b32" || kind == "b64") {
+		return in.scalarOp(logic(width, f))
+	}
+	if v, ok := strings.CutSuffix(verb, "_saveexec"); ok && gcnLogic[v] != nil {
+		return in.saveExec(gcnLogic[v], width)
+	}
+	if r, ok := strings.CutPrefix(verb, "cmp_"); ok {
+		return in.scalarCompare(r, kind, false)
+	}
+	if r, ok := strings.CutPrefix(verb, "cmpk_"); ok {
+		return in.scalarCompare(r, kind, true)
+	}
+	if strings.HasPrefix(in.name, "s_load_") {
+		return in.scalarLoad()
+	}
+	return in.scalarOther()
+}
+
+func (in *gcnInstruction) scalarOp(op gcnScalarOp) (func(*gcnState) error, error) {
+	if strings.HasSuffix(in.name, "k_i32") && len(in.operands) == 2 {
+		in.operands = []gcnOperand{in.operands[0], in.operands[0], in.operands[1]}
+	}
+	if err := in.operandsOf(3); err != nil {
+		return nil, err
+	}
+	dst, x, y := &in.operands[0], &in.operands[1], &in.operands[2]
+	return func(s *gcnState) error {
+		a, err := s.readScalar(x, op.a)
+		if err != nil {
+			return err
+		}
+		b, err := s.readScalar(y, op.b)
+		if err != nil {
+			return err
+		}
+		r, code := op.do(a, b, s.scc)
+		if !op.keeps {
+			s.scc = code
+		}
+		return s.writeScalar(dst, truncate(r, op.out), op.out)
+	}, nil
+}
+
+func (in *gcnInstruction) unaryOp(op gcnUnaryOp) (func(*gcnState) error, error) {
+	if err := in.operandsOf(2); err != nil {
+		return nil, err
+	}
+	dst, x := &in.operands[0], &in.operands[1]
+	return func(s *gcnState) error {
+		a, err := s.readScalar(x, op.in)
+		if err != nil {
+			return err
+		}
+		r := truncate(op.do(a), op.out)
+		if op.code {
+			s.scc = r != 0
+		}
+		return s.writeScalar(dst, r, op.out)
+	}, nil
+}
+
+// saveExec is the mask of lanes, kept, and changed by an operand.
+func (in *gcnInstruction) saveExec(f func(a, b uint64) uint64, width int) (func(*gcnState) error, error) {
+	if err := in.operandsOf(2); err != nil {
+		return nil, err
+	}
+	dst, x := &in.operands[0], &in.operands[1]
+	return func(s *gcnState) error {
+		if width != s.lanes {
+			return errors.New("the mask of a wave of another size")
+		}
+		a, err := s.readScalar(x, width)
+		if err != nil {
+			return err
+		}
+		old := s.exec()
+		r := truncate(f(a, old), width)
+		if err := s.writeScalar(dst, old, width); err != nil {
+			return err
+		}
+		s.scc = r != 0
+		return s.setMask(&gcnOperand{reg: gcnExec, count: 2}, r)
+	}, nil
+}
+
+func (in *gcnInstruction) scalarCompare(relation, kind string, short bool) (func(*gcnState) error, error) {
+	if err := in.operandsOf(2); err != nil {
+		return nil, err
+	}
+	f, width, err := gcnCompare(relation, kind)
+	if err != nil {
+		return nil, err
+	}
+	x, y := &in.operands[0], &in.operands[1]
+	return func(s *gcnState) error {
+		a, err := s.readScalar(x, width)
+		if err != nil {
+			return err
+		}
+		b, err := s.readScalar(y, width)
+		if err != nil {
+			return err
+		}
+		if short && kind == "i32" {
+			b = uint64(uint32(int16(b))) //nolint:gosec // 16 bits in the instruction
+		}
+		s.scc = f(a, b)
+		return nil
+	}, nil
+}
+
+// scalarLoad reads words into scalar registers.
+func (in *gcnInstruction) scalarLoad() (func(*gcnState) error, error) {
+	if err := in.operandsOf(3, "offset", "glc", "dlc"); err != nil {
+		return nil, err
+	}
+	dst, base, offset := &in.operands[0], &in.operands[1], &in.operands[2]
+	words, err := gcnWords(in.name[len("s_load_"):])
+	if err != nil || dst.file != gcnScalar || dst.count != words {
+		return nil, fmt.Errorf("%d words into %s: %w", words, dst.text, errGCNUnknown)
+	}
+	plus := uint64(in.modifiers["offset"]) //nolint:gosec // two's complement
+	return func(s *gcnState) error {
+		a, err := s.readScalar(base, 64)
+		if err != nil {
+			return err
+		}
+		o, err := s.readScalar(offset, 32)
+		if err != nil {
+			return err
+		}
+		if offset.file == gcnConstant {
+			o = offset.value
+		}
+		a = (a + o + plus) &^ 3
+		for i := range words {
+			v, err := loadBytes(func(a uint64) (*byte, error) { return s.at(0, a) }, a+4*uint64(i), 4)
+			if err != nil {
+				return err
+			}
+			s.scalar[dst.reg+i] = uint32(v) //nolint:gosec // 4 bytes
+		}
+		return nil
+	}, nil
+}
+
+// gcnWords is how many words a name of a size in words is.
+func gcnWords(name string) (int, error) {
+	n := map[string]int{
+		"dword": 1, "dwordx2": 2, "dwordx3": 3, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16,
+		"b32": 1, "b64": 2, "b96": 3, "b128": 4, "b256": 8, "b512": 16,
+	}[name]
+	if n == 0 {
+		return 0, fmt.Errorf("%q is no number of words: %w", name, errGCNUnknown)
+	}
+	return n, nil
+}
+
+// scalarOther is every scalar instruction that is in no table.
+func (in *gcnInstruction) scalarOther() (func(*gcnState) error, error) {
+	o := in.operands
+	n := map[string]int{
+		"s_cselect_b32": 3, "s_cselect_b64": 3, "s_getpc_b64": 1, "s_setpc_b64": 1, "s_swappc_b64": 2, "s_branch": 1, "s_endpgm": 0,
+		"s_cbranch_scc0": 1, "s_cbranch_scc1": 1, "s_cbranch_vccz": 1, "s_cbranch_vccnz": 1, "s_cbranch_execz": 1, "s_cbranch_execnz": 1,
+		"s_setreg_b32": 2, "s_setreg_imm32_b32": 2, "s_bitset0_b32": 2, "s_bitset1_b32": 2, "s_bitcmp0_b32": 2, "s_bitcmp1_b32": 2,
+		"s_set_gpr_idx_on": 2, "s_set_gpr_idx_off": 0, "s_cmovk_i32": 2, "s_cmov_b32": 2,
+	}
+	want, ok := n[in.name]
+	if !ok {
+		return nil, errGCNUnknown
+	}
+	if err := in.operandsOf(want); err != nil {
+		return nil, err
+	}
+	branch := func(take func(s *gcnState) bool) (func(*gcnState) error, error) {
+		return func(s *gcnState) error {
+			if take(s) {
+				s.pc = codeBase + in.target
+			}
+			return nil
+		}, nil
+	}
+	switch in.name {
+	case "s_cselect_b32", "s_cselect_b64":
+		width := 32
+		if in.name == "s_cselect_b64" {
+			width = 64
+		}
+		return func(s *gcnState) error {
+			from := &o[2]
+			if s.scc {
+				from = &o[1]
+			}
+			v, err := s.readScalar(from, width)
+			if err != nil {
+				return err
+			}
+			return s.writeScalar(&o[0], v, width)
+		}, nil
+	case "s_getpc_b64":
+		return func(s *gcnState) error { return s.writeScalar(&o[0], s.pc, 64) }, nil
+	case "s_setpc_b64":
+		return func(s *gcnState) error {
+			to, err := s.readScalar(&o[0], 64)
+			if err != nil {
+				return err
+			}
+			s.pc = to
+			return s.onReturn(to)
+		}, nil
+	case "s_swappc_b64":
+		return func(s *gcnState) error {
+			to, err := s.readScalar(&o[1], 64)
+			if err != nil {
+				return err
+			}
+			back := s.pc
+			s.pc = to
+			if err := s.writeScalar(&o[0], back, 64); err != nil {
+				return err
+			}
+			return s.onCall(back)
+		}, nil
+	case "s_branch":
+		return branch(func(*gcnState) bool { return true })
+	case "s_cbranch_scc0":
+		return branch(func(s *gcnState) bool { return !s.scc })
+	case "s_cbranch_scc1":
+		return branch(func(s *gcnState) bool { return s.scc })
+	case "s_cbranch_vccz":
+		return branch(func(s *gcnState) bool { return s.mask(gcnVCC) == 0 })
+	case "s_cbranch_vccnz":
+		return branch(func(s *gcnState) bool { return s.mask(gcnVCC) != 0 })
+	case "s_cbranch_execz":
+		return branch(func(s *gcnState) bool { return s.exec() == 0 })
+	case "s_cbranch_execnz":
+		return branch(func(s *gcnState) bool { return s.exec() != 0 })
+	case "s_endpgm":
+		return func(s *gcnState) error { s.ended = true; return nil }, nil
+	case "s_setreg_b32", "s_setreg_imm32_b32":
+		return in.setRegister()
+	case "s_bitset0_b32", "s_bitset1_b32":
+		return func(s *gcnState) error {
+			n, err := s.readScalar(&o[1], 32)
+			if err != nil {
+				return err
+			}
+			v, err := s.readScalar(&o[0], 32)
+			if err != nil {
+				return err
+			}
+			v &^= 1 << (n & 31)
+			if in.name == "s_bitset1_b32" {
+				v |= 1 << (n & 31)
+			}
+			return s.writeScalar(&o[0], v, 32)
+		}, nil
+	case "s_bitcmp0_b32", "s_bitcmp1_b32":
+		return func(s *gcnState) error {
+			v, err := s.readScalar(&o[0], 32)
+			if err != nil {
+				return err
+			}
+			n, err := s.readScalar(&o[1], 32)
+			s.scc = v>>(n&31)&1 != 0 == (in.name == "s_bitcmp1_b32")
+			return err
+		}, nil
+	case "s_cmovk_i32", "s_cmov_b32":
+		return func(s *gcnState) error {
+			v, err := s.readScalar(&o[1], 32)
+			if err != nil || !s.scc {
+				return err
+			}
+			if in.name == "s_cmovk_i32" {
+				v = uint64(uint32(int16(v))) //nolint:gosec // 16 bits in the instruction
+			}
+			return s.writeScalar(&o[0], v, 32)
+		}, nil
+	case "s_set_gpr_idx_on":
+		if o[1].text != "gpr_idx(DST)" && o[1].text != "gpr_idx(SRC0)" {
+			return nil, fmt.Errorf("%s: %w", o[1].text, errGCNUnknown)
+		}
+		return func(s *gcnState) error {
+			v, err := s.readScalar(&o[0], 32)
+			if err != nil {
+				return err
+			}
+			imm := uint32(1)
+			if o[1].text == "gpr_idx(DST)" {
+				imm = 8
+			}
+			s.scalar[gcnM0] = s.scalar[gcnM0]&^0xf0ff | uint32(v&0xff) | imm<<12
+			s.gprIndex = o[1].text
+			return nil
+		}, nil
+	case "s_set_gpr_idx_off":
+		return func(s *gcnState) error { s.gprIndex = ""; return nil }, nil
+	}
+	return nil, errGCNUnknown
+}
+
+// setRegister writes a register of the hardware. Only that of private memory is
+// kept; the modes of arithmetic are not.
+func (in *gcnInstruction) setRegister() (func(*gcnState) error, error) {
+	o := in.operands
+	switch which := o[0].text; {
+	case strings.HasPrefix(which, "hwreg(HW_REG_MODE"):
+		return func(*gcnState) error { return nil }, nil
+	case which == "hwreg(HW_REG_FLAT_SCR_LO)" || which == "hwreg(HW_REG_FLAT_SCR_HI)":
+		at := 0
+		if strings.Contains(which, "_HI") {
+			at = 32
+		}
+		return func(s *gcnState) error {
+			v, err := s.readScalar(&o[1], 32)
+			s.flatScratch = s.flatScratch&^(0xffff_ffff<<at) | v<<at
+			return err
+		}, nil
+	}
+	return nil, fmt.Errorf("%s: %w", o[0].text, errGCNUnknown)
+}

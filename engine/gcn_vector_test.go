@@ -1,0 +1,539 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+)
+
+func f32(v uint64) float32     { return math.Float32frombits(uint32(v)) } //nolint:gosec // 32 bits
+func fromF32(f float32) uint64 { return uint64(math.Float32bits(f)) }
+
+// A gcnLaneOp is what a vector instruction does in a lane: sizes of its sources
+// in bits, and of its result.
+type gcnLaneOp struct {
+	sources []int
+	out     int
+	do      func(a, b, c uint64) uint64
+}
+
+func unary32(f func(a uint64) uint64) gcnLaneOp {
+	return gcnLaneOp{[]int{32}, 32, func(a, _, _ uint64) uint64 { return f(a) }}
+}
+
+func binary32(f func(a, b uint64) uint64) gcnLaneOp {
+	return gcnLaneOp{[]int{32, 32}, 32, func(a, b, _ uint64) uint64 { return f(a, b) }}
+}
+
+func ternary32(f func(a, b, c uint64) uint64) gcnLaneOp {
+	return gcnLaneOp{[]int{32, 32, 32}, 32, f}
+}
+
+func binaryF32(f func(a, b float32) float32) gcnLaneOp {
+	return binary32(func(a, b uint64) uint64 { return fromF32(f(f32(a), f32(b))) })
+}
+
+func unaryF32(f func(a float64) float64) gcnLaneOp {
+	return unary32(func(a uint64) uint64 { return fromF32(float32(f(float64(f32(a))))) })
+}
+
+// fma32 rounds once, but for the cases where rounding the exact sum to 64 bits
+// first matters: no walk depends on them.
+func fma32(a, b, c uint64) uint64 {
+	return fromF32(float32(math.FMA(float64(f32(a)), float64(f32(b)), float64(f32(c)))))
+}
+
+// toInteger converts with saturation; what is not a number is 0.
+func toInteger(f float64, low, high int64) uint64 {
+	switch {
+	case f != f:
+		return 0
+	case f <= float64(low):
+		return uint64(low) //nolint:gosec // two's complement
+	case f >= float64(high):
+		return uint64(high) //nolint:gosec // two's complement
+	}
+	return uint64(int64(f)) //nolint:gosec // two's complement
+}
+
+func pick(first bool, a, b uint64) uint64 {
+	if first {
+		return a
+	}
+	return b
+}
+
+func minI(a, b uint64) uint64 { return pick(signed32(a) < signed32(b), a, b) }
+func maxI(a, b uint64) uint64 { return pick(signed32(a) > signed32(b), a, b) }
+
+func signed24(v uint64) int64 { return int64(int32(uint32(v)<<8)) >> 8 } //nolint:gosec // two's complement
+
+// gcnLaneOps are by name; aliases of other generations are in gcnLaneAlias.
+var gcnLaneOps = map[string]gcnLaneOp{
+	"v_mov_b32":       unary32(func(a uint64) uint64 { return a }),
+	"v_mov_b16":       unary32(func(a uint64) uint64 { return a }),
+	"v_not_b32":       unary32(func(a uint64) uint64 { return ^a }),
+	"v_bfrev_b32":     unary32(func(a uint64) uint64 { return uint64(bits.Reverse32(uint32(a))) }), //nolint:gosec // 32 bits
+	"v_ffbh_u32":      unary32(func(a uint64) uint64 { return leading(a, 32) }),
+	"v_ffbl_b32":      unary32(trailing),
+	"v_ffbh_i32":      unary32(signBits),
+	"v_cvt_f32_i32":   unary32(func(a uint64) uint64 { return fromF32(float32(signed32(a))) }),
+	"v_cvt_f32_u32":   unary32(func(a uint64) uint64 { return fromF32(float32(a)) }),
+	"v_cvt_i32_f32":   unary32(func(a uint64) uint64 { return toInteger(float64(f32(a)), math.MinInt32, math.MaxInt32) }),
+	"v_cvt_u32_f32":   unary32(func(a uint64) uint64 { return toInteger(float64(f32(a)), 0, math.MaxUint32) }),
+	"v_rcp_f32":       unaryF32(func(a float64) float64 { return 1 / a }),
+	"v_rcp_iflag_f32": unaryF32(func(a float64) float64 { return 1 / a }),
+	"v_trunc_f32":     unaryF32(math.Trunc),
+	"v_floor_f32":     unaryF32(math.Floor),
+	"v_rndne_f32":     unaryF32(math.RoundToEven),
+	"v_mov_b64":       {[]int{64}, 64, func(a, _, _ uint64) uint64 { return a }},
+
+	"v_add_u32":        binary32(func(a, b uint64) uint64 { return a + b }),
+	"v_sub_u32":        binary32(func(a, b uint64) uint64 { return a - b }),
+	"v_subrev_u32":     binary32(func(a, b uint64) uint64 { return b - a }),
+	"v_and_b32":        binary32(func(a, b uint64) uint64 { return a & b }),
+	"v_or_b32":         binary32(func(a, b uint64) uint64 { return a | b }),
+	"v_xor_b32":        binary32(func(a, b uint64) uint64 { return a ^ b }),
+	"v_xnor_b32":       binary32(func(a, b uint64) uint64 { return ^(a ^ b) }),
+	"v_lshlrev_b32":    binary32(func(n, a uint64) uint64 { return a << (n & 31) }),
+	"v_lshrrev_b32":    binary32(func(n, a uint64) uint64 { return a >> (n & 31) }),
+	"v_ashrrev_i32":    binary32(func(n, a uint64) uint64 { return uint64(signed32(a) >> (n & 31)) }), //nolint:gosec // two's complement
+	"v_min_i32":        binary32(minI),
+	"v_max_i32":        binary32(maxI),
+	"v_min_u32":        binary32(func(a, b uint64) uint64 { return min(a, b) }),
+	"v_max_u32":        binary32(func(a, b uint64) uint64 { return max(a, b) }),
+	"v_mul_lo_u32":     binary32(func(a, b uint64) uint64 { return a * b }),
+	"v_mul_hi_u32":     binary32(func(a, b uint64) uint64 { return a * b >> 32 }),
+	"v_mul_hi_i32":     binary32(func(a, b uint64) uint64 { return uint64(signed32(a) * signed32(b) >> 32) }), //nolint:gosec // two's complement
+	"v_mul_u32_u24":    binary32(func(a, b uint64) uint64 { return (a & 0xffffff) * (b & 0xffffff) }),
+	"v_mul_hi_u32_u24": binary32(func(a, b uint64) uint64 { return (a & 0xffffff) * (b & 0xffffff) >> 32 }),
+	"v_mul_i32_i24":    binary32(func(a, b uint64) uint64 { return uint64(signed24(a) * signed24(b)) }), //nolint:gosec // two's complement
+	"v_bcnt_u32_b32":   binary32(func(a, b uint64) uint64 { return uint64(bits.OnesCount64(a)) + b }),   //nolint:gosec // not negative
+	"v_add_f32":        binaryF32(func(a, b float32) float32 { return a + b }),
+	"v_sub_f32":        binaryF32(func(a, b float32) float32 { return a - b }),
+	"v_subrev_f32":     binaryF32(func(a, b float32) float32 { return b - a }),
+	"v_mul_f32":        binaryF32(func(a, b float32) float32 { return a * b }),
+	"v_min_f32":        binaryF32(func(a, b float32) float32 { return min(a, b) }),
+	"v_max_f32":        binaryF32(func(a, b float32) float32 { return max(a, b) }),
+	"v_ldexp_f32":      binary32(func(a, b uint64) uint64 { return fromF32(float32(math.Ldexp(float64(f32(a)), int(signed32(b))))) }),
+
+	"v_lshlrev_b64": {[]int{32, 64}, 64, func(n, a, _ uint64) uint64 { return a << (n & 63) }},
+	"v_lshrrev_b64": {[]int{32, 64}, 64, func(n, a, _ uint64) uint64 { return a >> (n & 63) }},
+	"v_ashrrev_i64": {[]int{32, 64}, 64, func(n, a, _ uint64) uint64 { return uint64(int64(a) >> (n & 63)) }}, //nolint:gosec // two's complement
+
+	"v_add3_u32":      ternary32(func(a, b, c uint64) uint64 { return a + b + c }),
+	"v_xad_u32":       ternary32(func(a, b, c uint64) uint64 { return a ^ b + c }),
+	"v_lshl_add_u32":  ternary32(func(a, b, c uint64) uint64 { return a<<(b&31) + c }),
+	"v_add_lshl_u32":  ternary32(func(a, b, c uint64) uint64 { return (a + b) << (c & 31) }),
+	"v_lshl_or_b32":   ternary32(func(a, b, c uint64) uint64 { return a<<(b&31) | c }),
+	"v_and_or_b32":    ternary32(func(a, b, c uint64) uint64 { return a&b | c }),
+	"v_or3_b32":       ternary32(func(a, b, c uint64) uint64 { return a | b | c }),
+	"v_xor3_b32":      ternary32(func(a, b, c uint64) uint64 { return a ^ b ^ c }),
+	"v_bfe_u32":       ternary32(func(a, b, c uint64) uint64 { return field(a, b&31, c&31, 32, false) }),
+	"v_bfe_i32":       ternary32(func(a, b, c uint64) uint64 { return field(a, b&31, c&31, 32, true) }),
+	"v_bfi_b32":       ternary32(func(a, b, c uint64) uint64 { return a&b | ^a&c }),
+	"v_alignbit_b32":  ternary32(func(a, b, c uint64) uint64 { return (a<<32 | b) >> (c & 31) }),
+	"v_alignbyte_b32": ternary32(func(a, b, c uint64) uint64 { return (a<<32 | b) >> (8 * (c & 3)) }),
+	"v_min3_i32":      ternary32(func(a, b, c uint64) uint64 { return minI(minI(a, b), c) }),
+	"v_max3_i32":      ternary32(func(a, b, c uint64) uint64 { return maxI(maxI(a, b), c) }),
+	"v_min3_u32":      ternary32(func(a, b, c uint64) uint64 { return min(a, b, c) }),
+	"v_max3_u32":      ternary32(func(a, b, c uint64) uint64 { return max(a, b, c) }),
+	"v_med3_i32":      ternary32(func(a, b, c uint64) uint64 { return maxI(minI(a, b), minI(maxI(a, b), c)) }),
+	"v_maxmin_i32":    ternary32(func(a, b, c uint64) uint64 { return minI(maxI(a, b), c) }),
+	"v_minmax_i32":    ternary32(func(a, b, c uint64) uint64 { return maxI(minI(a, b), c) }),
+	"v_maxmin_u32":    ternary32(func(a, b, c uint64) uint64 { return min(max(a, b), c) }),
+	"v_minmax_u32":    ternary32(func(a, b, c uint64) uint64 { return max(min(a, b), c) }),
+	"v_mad_u32_u24":   ternary32(func(a, b, c uint64) uint64 { return (a&0xffffff)*(b&0xffffff) + c }),
+	"v_mad_i32_i24":   ternary32(func(a, b, c uint64) uint64 { return uint64(signed24(a)*signed24(b)) + c }), //nolint:gosec // two's complement
+	"v_fma_f32":       ternary32(fma32),
+	"v_fmamk_f32":     ternary32(func(a, k, b uint64) uint64 { return fma32(a, k, b) }),
+	"v_fmaak_f32":     ternary32(fma32),
+	"v_lshl_add_u64":  {[]int{64, 32, 64}, 64, func(a, n, c uint64) uint64 { return a<<(n&63) + c }},
+}
+
+// gcnLaneAlias are other names of the same operations.
+var gcnLaneAlias = map[string]string{
+	"v_add_nc_u32": "v_add_u32", "v_sub_nc_u32": "v_sub_u32", "v_subrev_nc_u32": "v_subrev_u32", "v_accvgpr_read_b32": "v_mov_b32",
+	"v_accvgpr_write_b32": "v_mov_b32", "v_accvgpr_mov_b32": "v_mov_b32", "v_cls_i32": "v_ffbh_i32", "v_clz_i32_u32": "v_ffbh_u32",
+	"v_ctz_i32_b32": "v_ffbl_b32", "v_add_i32": "v_add_u32", "v_sub_i32": "v_sub_u32", "v_add_nc_i32": "v_add_u32",
+	"v_sub_nc_i32": "v_sub_u32", "v_lshlrev_b64_e64": "v_lshlrev_b64",
+}
+
+// A gcnLane finds the result of an instruction in a lane, without writing it.
+type gcnLane func(s *gcnState, lane int) (uint64, error)
+
+// lane makes a vector instruction that writes one register in each lane.
+func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
+	name := in.name
+	if alias := gcnLaneAlias[name]; alias != "" {
+		name = alias
+	}
+	o := in.operands
+	if op, ok := gcnLaneOps[name]; ok {
+		if err := in.operandsOf(1 + len(op.sources)); err != nil {
+			return nil, 0, err
+		}
+		return func(s *gcnState, lane int) (uint64, error) {
+			var v [3]uint64
+			for i, size := range op.sources {
+				var err error
+				if v[i], err = s.readLane(&o[1+i], lane, size); err != nil {
+					return 0, err
+				}
+			}
+			return op.do(v[0], v[1], v[2]), nil
+		}, op.out, nil
+	}
+	switch name {
+	case "v_fmac_f32", "v_mac_f32":
+		if err := in.operandsOf(3); err != nil {
+			return nil, 0, err
+		}
+		return func(s *gcnState, lane int) (uint64, error) {
+			a, err1 := s.readLane(&o[1], lane, 32)
+			b, err2 := s.readLane(&o[2], lane, 32)
+			c, err3 := s.readLane(&o[0], lane, 32)
+			return fma32(a, b, c), errors.Join(err1, err2, err3)
+		}, 32, nil
+	case "v_cndmask_b32":
+		if len(o) == 3 { // in dual instructions it goes without saying
+			o = append(o, gcnOperand{reg: gcnVCC, count: 2})
+			in.operands = o
+		}
+		if err := in.operandsOf(4); err != nil {
+			return nil, 0, err
+		}
+		return func(s *gcnState, lane int) (uint64, error) {
+			m, err := s.readScalar(&o[3], s.lanes)
+			if err != nil {
+				return 0, err
+			}
+			if m>>lane&1 != 0 {
+				return s.readLane(&o[2], lane, 32)
+			}
+			return s.readLane(&o[1], lane, 32)
+		}, 32, nil
+	case "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32":
+		if err := in.operandsOf(3); err != nil {
+			return nil, 0, err
+		}
+		return func(s *gcnState, lane int) (uint64, error) {
+			a, err1 := s.readLane(&o[1], lane, 32)
+			b, err2 := s.readLane(&o[2], lane, 32)
+			below := uint64(1)<<lane - 1
+			if name == "v_mbcnt_hi_u32_b32" {
+				below >>= 32
+			}
+			return uint64(bits.OnesCount32(uint32(a&below))) + b, errors.Join(err1, err2) //nolint:gosec // 32 bits
+		}, 32, nil
+	}
+	return nil, 0, errGCNUnknown
+}
+
+// compileVector makes a vector instruction executable.
+func compileVector(in *gcnInstruction) (func(*gcnState) error, error) {
+	if in.dual != nil {
+		return in.compileDual()
+	}
+	if in.name == "v_mov_b32" && in.operandsOf(2) == nil && in.operands[0].size+in.operands[1].size == 0 {
+		return in.move()
+	}
+	if f, width, err := in.lane(); err == nil {
+		dst := &in.operands[0]
+		return func(s *gcnState) error {
+			if s.gprIndex != "" {
+				return errors.New("indexed registers are known of v_mov_b32 only")
+			}
+			return s.active(func(lane int) error {
+				v, err := f(s, lane)
+				if err != nil {
+					return err
+				}
+				return s.writeLane(dst, lane, v, width)
+			})
+		}, nil
+	} else if !errors.Is(err, errGCNUnknown) {
+		return nil, err
+	}
+	if f, err := in.vectorCompare(); err == nil || !errors.Is(err, errGCNUnknown) {
+		return f, err
+	}
+	if f, err := in.packed(); err == nil || !errors.Is(err, errGCNUnknown) {
+		return f, err
+	}
+	return in.vectorOther()
+}
+
+// move is v_mov_b32, which may be indexed.
+func (in *gcnInstruction) move() (func(*gcnState) error, error) {
+	dst, src := in.operands[0], in.operands[1]
+	return func(s *gcnState) error {
+		dst, src := dst, src
+		switch m := int(s.scalar[gcnM0] & 0xff); s.gprIndex {
+		case "gpr_idx(DST)":
+			dst.reg += m
+		case "gpr_idx(SRC0)":
+			if src.file != gcnVector {
+				return errors.New("an indexed source that is no vector register")
+			}
+			src.reg += m
+		}
+		return s.active(func(lane int) error {
+			v, err := s.readLane(&src, lane, 32)
+			if err != nil {
+				return err
+			}
+			return s.writeLane(&dst, lane, v, 32)
+		})
+	}, nil
+}
+
+func (in *gcnInstruction) compileDual() (func(*gcnState) error, error) {
+	x, xWidth, err := in.lane()
+	if err != nil {
+		return nil, err
+	}
+	y, yWidth, err := in.dual.lane()
+	if err != nil {
+		return nil, err
+	}
+	return func(s *gcnState) error {
+		return s.active(func(lane int) error {
+			a, err := x(s, lane)
+			if err != nil {
+				return err
+			}
+			b, err := y(s, lane)
+			if err != nil {
+				return err
+			}
+			return errors.Join(s.writeLane(&in.operands[0], lane, a, xWidth), s.writeLane(&in.dual.operands[0], lane, b, yWidth))
+		})
+	}, nil
+}
+
+func (in *gcnInstruction) vectorCompare() (func(*gcnState) error, error) {
+	name, exec := strings.CutPrefix(in.name, "v_cmpx_")
+	if !exec {
+		var ok bool
+		if name, ok = strings.CutPrefix(in.name, "v_cmp_"); !ok {
+			return nil, errGCNUnknown
+		}
+	}
+	relation, kind, _ := strings.Cut(name, "_")
+	f, width, err := gcnCompare(relation, kind)
+	if err != nil {
+		return nil, err
+	}
+	o := in.operands
+	dst := gcnOperand{file: gcnNull}
+	if len(o) == 3 {
+		dst, o = o[0], o[1:]
+		if err := in.operandsOf(3); err != nil {
+			return nil, err
+		}
+	} else if err := in.operandsOf(2); err != nil || !exec {
+		return nil, fmt.Errorf("2 operands: %w", errGCNUnknown)
+	}
+	return func(s *gcnState) error {
+		var m uint64
+		err := s.active(func(lane int) error {
+			a, err1 := s.readLane(&o[0], lane, width)
+			b, err2 := s.readLane(&o[1], lane, width)
+			m |= bit(f(a, b)) << lane
+			return errors.Join(err1, err2)
+		})
+		if err != nil {
+			return err
+		}
+		if exec {
+			err = s.setMask(&gcnOperand{reg: gcnExec, count: 2}, m)
+		}
+		return errors.Join(err, s.setMask(&dst, m))
+	}, nil
+}
+
+// packed are operations on pairs of numbers of 32 bits.
+func (in *gcnInstruction) packed() (func(*gcnState) error, error) {
+	op, ok := map[string]gcnLaneOp{
+		"v_pk_add_f32": gcnLaneOps["v_add_f32"], "v_pk_mul_f32": gcnLaneOps["v_mul_f32"], "v_pk_fma_f32": gcnLaneOps["v_fma_f32"],
+		"v_pk_mov_b32": {sources: []int{32, 32}},
+	}[in.name]
+	if !ok {
+		return nil, errGCNUnknown
+	}
+	if err := in.operandsOf(1+len(op.sources), "op_sel", "op_sel_hi", "neg_lo", "neg_hi"); err != nil {
+		return nil, err
+	}
+	chosen := func(list string, i, otherwise int) int {
+		if l := in.lists[list]; i < len(l) {
+			return l[i]
+		}
+		return otherwise
+	}
+	half := func(s *gcnState, lane, i, which int) (uint64, error) {
+		v, err := s.readLane(&in.operands[1+i], lane, 64)
+		return v >> (32 * which) & 0xffff_ffff, err
+	}
+	dst := &in.operands[0]
+	return func(s *gcnState) error {
+		return s.active(func(lane int) error {
+			var v [2][3]uint64
+			for i := range op.sources {
+				var err error
+				if v[0][i], err = half(s, lane, i, chosen("op_sel", i, 0)); err != nil {
+					return err
+				}
+				if v[1][i], err = half(s, lane, i, chosen("op_sel_hi", i, 1)); err != nil {
+					return err
+				}
+				v[0][i] ^= uint64(chosen("neg_lo", i, 0)) << 31 //nolint:gosec // 0 or 1
+				v[1][i] ^= uint64(chosen("neg_hi", i, 0)) << 31 //nolint:gosec // 0 or 1
+			}
+			if in.name == "v_pk_mov_b32" {
+				a, err1 := half(s, lane, 0, chosen("op_sel", 0, 0))
+				b, err2 := half(s, lane, 1, chosen("op_sel", 1, 0))
+				return errors.Join(err1, err2, s.writeLane(dst, lane, a|b<<32, 64))
+			}
+			lo, hi := op.do(v[0][0], v[0][1], v[0][2]), op.do(v[1][0], v[1][1], v[1][2])
+			return s.writeLane(dst, lane, lo&0xffff_ffff|hi<<32, 64)
+		})
+	}, nil
+}
+
+// gcnCarry are additions and subtractions with a carry in and out of masks.
+var gcnCarry = map[string]func(a, b, c uint64) uint64{
+	"v_add_co_u32": func(a, b, _ uint64) uint64 { return a + b }, "v_addc_co_u32": func(a, b, c uint64) uint64 { return a + b + c },
+	"v_add_co_ci_u32": func(a, b, c uint64) uint64 { return a + b + c }, "v_sub_co_u32": func(a, b, _ uint64) uint64 { return a - b },
+	"v_subb_co_u32": func(a, b, c uint64) uint64 { return a - b - c }, "v_sub_co_ci_u32": func(a, b, c uint64) uint64 { return a - b - c },
+	"v_subrev_co_u32": func(a, b, _ uint64) uint64 { return b - a }, "v_subbrev_co_u32": func(a, b, c uint64) uint64 { return b - a - c },
+	"v_subrev_co_ci_u32": func(a, b, c uint64) uint64 { return b - a - c },
+}
+
+// vectorOther is every vector instruction that is in no table.
+func (in *gcnInstruction) vectorOther() (func(*gcnState) error, error) {
+	o := in.operands
+	if f := gcnCarry[in.name]; f != nil {
+		takes := strings.Contains(in.name, "addc") || strings.Contains(in.name, "subb") || strings.Contains(in.name, "_ci_")
+		n := 4
+		if takes {
+			n = 5
+		}
+		if err := in.operandsOf(n); err != nil {
+			return nil, err
+		}
+		return func(s *gcnState) error {
+			var old, m uint64
+			if takes {
+				var err error
+				if old, err = s.readScalar(&o[4], s.lanes); err != nil {
+					return err
+				}
+			}
+			err := s.active(func(lane int) error {
+				a, err1 := s.readLane(&o[2], lane, 32)
+				b, err2 := s.readLane(&o[3], lane, 32)
+				r := f(a, b, old>>lane&1)
+				m |= bit(r>>32 != 0) << lane
+				return errors.Join(err1, err2, s.writeLane(&o[0], lane, r, 32))
+			})
+			return errors.Join(err, s.setMask(&o[1], m))
+		}, nil
+	}
+	switch in.name {
+	case "v_mad_u64_u32", "v_mad_i64_i32":
+		if err := in.operandsOf(5); err != nil {
+			return nil, err
+		}
+		return func(s *gcnState) error {
+			var m uint64
+			err := s.active(func(lane int) error {
+				a, err1 := s.readLane(&o[2], lane, 32)
+				b, err2 := s.readLane(&o[3], lane, 32)
+				c, err3 := s.readLane(&o[4], lane, 64)
+				product := a * b
+				if in.name == "v_mad_i64_i32" {
+					product = uint64(signed32(a) * signed32(b)) //nolint:gosec // two's complement
+				}
+				r, over := bits.Add64(product, c, 0)
+				m |= over << lane
+				return errors.Join(err1, err2, err3, s.writeLane(&o[0], lane, r, 64))
+			})
+			return errors.Join(err, s.setMask(&o[1], m))
+		}, nil
+	case "v_readlane_b32", "v_readfirstlane_b32":
+		n := 3
+		if in.name == "v_readfirstlane_b32" {
+			n = 2
+		}
+		if err := in.operandsOf(n); err != nil {
+			return nil, err
+		}
+		return func(s *gcnState) error {
+			lane := uint64(bits.TrailingZeros64(s.exec() | 1<<63)) //nolint:gosec // not negative
+			if s.exec() == 0 {
+				lane = 0
+			}
+			if n == 3 {
+				var err error
+				if lane, err = s.readScalar(&o[2], 32); err != nil {
+					return err
+				}
+			}
+			v, err := s.readLane(&o[1], int(lane)%s.lanes, 32) //nolint:gosec // 6 bits count
+			return errors.Join(err, s.writeScalar(&o[0], v, 32))
+		}, nil
+	case "v_writelane_b32":
+		if err := in.operandsOf(3); err != nil {
+			return nil, err
+		}
+		return func(s *gcnState) error {
+			v, err := s.readScalar(&o[1], 32)
+			if err != nil {
+				return err
+			}
+			lane, err := s.readScalar(&o[2], 32)
+			if err != nil {
+				return err
+			}
+			return s.writeLane(&o[0], int(lane)%s.lanes, v, 32) //nolint:gosec // 6 bits count
+		}, nil
+	case "v_swap_b32":
+		if err := in.operandsOf(2); err != nil {
+			return nil, err
+		}
+		return func(s *gcnState) error {
+			return s.active(func(lane int) error {
+				a, err1 := s.readLane(&o[0], lane, 32)
+				b, err2 := s.readLane(&o[1], lane, 32)
+				return errors.Join(err1, err2, s.writeLane(&o[0], lane, b, 32), s.writeLane(&o[1], lane, a, 32))
+			})
+		}, nil
+	case "v_movreld_b32", "v_movrels_b32", "v_movrelsd_b32":
+		if err := in.operandsOf(2); err != nil {
+			return nil, err
+		}
+		return func(s *gcnState) error {
+			dst, src := o[0], o[1]
+			m := int(s.scalar[gcnM0])
+			if in.name != "v_movrels_b32" {
+				dst.reg += m
+			}
+			if in.name != "v_movreld_b32" {
+				src.reg += m
+			}
+			if dst.reg < 0 || src.reg < 0 || dst.reg > 255 || src.reg > 255 {
+				return fmt.Errorf("M0 is %#x: no such register", m)
+			}
+			return s.active(func(lane int) error {
+				v, err := s.readLane(&src, lane, 32)
+				return errors.Join(err, s.writeLane(&dst, lane, v, 32))
+			})
+		}, nil
+	case "v_nop":
+		return func(*gcnState) error { return nil }, nil
+	}
+	return nil, errGCNUnknown
+}
