@@ -109,7 +109,10 @@ func (d *decoder) lengthen() bool {
 	follows := e.flags&literal != 0
 	first := l.sources[0].of(&d.words)
 	switch {
-	case d.format == vop1 && e.width == 0 && e.flags == known: // it has no source
+	case d.format == vop1 && e.width == 0 && e.flags == known: // it has no source: whether a word follows is not known
+		if first == srcLiteral || first >= srcDPP8 && first <= srcDPP8+1 || first == srcSDWA || first == srcDPP {
+			return false
+		}
 	case d.format >= ds: // its source is data, in registers
 		if l.soffset.bits == 8 && l.soffset.of(&d.words) == srcLiteral {
 			return false

@@ -86,6 +86,7 @@ func TestWhatIsNoInstruction(t *testing.T) {
 		{"gfx90a", code(0xd1d60001, 0x040e04ff, 0x12345678), ErrUnknown},         // v_med3_f32 with a literal
 		{"gfx90a", code(0xe0700004, 0xff000500, 0x12345678, 0), ErrUnknown},      // a buffer's offset that is a literal
 		{"gfx90a", code(0xd0c200ff, 0x00020300), ErrUnknown},                     // a comparison that writes to no register
+		{"gfx90a", code(0x7e0000fa, 0), ErrUnknown},                              // v_nop with a word about lanes
 		{"gfx942", code(0xf0800f00, 0x00820005), ErrUnknown},                     // images
 		{"gfx1030", code(0xc0020000, 0), ErrUnknown},                             // gfx9's SMEM
 		{"gfx90a", code(0xf4040000, 0xfa000000), ErrUnknown},                     // gfx10's

@@ -2,6 +2,7 @@ package isa
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -569,6 +570,9 @@ func lanesOf(processor string) uint32 {
 // fixtures, not optimized and optimized, and compares what the compiler wrote
 // with llvm-objdump.
 func TestEveryInstructionOfCompiledObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks other tools for much")
+	}
 	needTools(t, "clang-22", "ld.lld-22", objdump)
 	dir := t.TempDir()
 	for _, processor := range []string{"gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"} {
@@ -695,14 +699,10 @@ func disassembleSamples(t *testing.T, s sampleTarget, samples [][]byte, path str
 	var b strings.Builder
 	b.WriteString(".text\n")
 	for i, code := range samples {
-		fmt.Fprintf(&b, "f%d:\n.byte ", i)
-		for j, x := range code {
-			if j > 0 {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(&b, "%d", x)
+		fmt.Fprintf(&b, "f%d:\n", i)
+		for at := 0; at < len(code); at += 8 {
+			fmt.Fprintf(&b, ".quad %#x\n", binary.LittleEndian.Uint64(code[at:]))
 		}
-		b.WriteByte('\n')
 	}
 	cmd := exec.Command("llvm-mc-22", "-triple=amdgcn-amd-amdhsa", "-mcpu="+s.processor, "-filetype=obj", "-o", path, "-")
 	cmd.Stdin = strings.NewReader(b.String())
@@ -735,14 +735,17 @@ func disassembleSamples(t *testing.T, s sampleTarget, samples [][]byte, path str
 }
 
 // TestRandomCode compares code that nobody wrote. What the disassembler itself
-// calls invalid does not count, nor do the operations of gfx9 that it takes for
-// gfx12's. Words that follow where there are none are not asked about: its
-// assembler takes none, and it crashes on many.
+// calls invalid does not count, nor do operations of another generation that it
+// takes for ones of this. Words that follow where there are none are not asked
+// about: its assembler takes none, and it crashes on many.
 func TestRandomCode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks other tools for much")
+	}
 	needTools(t, "llvm-mc-22", objdump)
 	batches, size := 3, 500
 	if os.Getenv("UNWINDD_PROOF") != "" {
-		batches = 120
+		batches = 40
 	}
 	path := filepath.Join(t.TempDir(), "object")
 	for _, s := range sampleTargets {
@@ -778,6 +781,8 @@ func TestRandomCode(t *testing.T) {
 					}
 				case strings.Contains(l.text, "/*Invalid"), l.mnemonic == "v_illegal", err != nil && strings.Contains(err.Error(), "writes no register"):
 					invalid++
+				case !m.unified && strings.HasPrefix(s.processor, "gfx90") && strings.Contains(l.text, "atomic") && code[3]>>2 == 0xdc>>2 && code[6]>>7 != 0:
+					invalid++ // that bit is of the next generation
 				case strings.HasPrefix(s.processor, "gfx12") && strings.HasPrefix(l.mnemonic, "v_") && code[3]>>2 == 0xd0>>2:
 					invalid++
 				default:
