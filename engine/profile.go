@@ -44,6 +44,8 @@ func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*P
 	r := e.newRecording(f)
 	defer r.close()
 	b := newProfileBuilder(r)
+	prepared := b.prepareNames()
+	defer prepared() // before what it reads is closed
 	if f != nil {
 		if err := r.walkAll(ctx, o.Jobs, b.add); err != nil {
 			return nil, err
@@ -54,6 +56,7 @@ func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*P
 	if err := b.addGPUSamples(ctx, gpu); err != nil {
 		return nil, err
 	}
+	prepared()
 	if !e.options.NoSymbols {
 		b.name(o.Jobs, kernel)
 	}

@@ -22,6 +22,7 @@ type profileBuilder struct {
 	lastIndex  uint32
 	stops      map[Stopped]uint32
 	modules    map[placement]int32
+	met        chan framePlace // modules whose names will be asked for; nil: none will
 	frames     map[walkedFrame]uint32
 	trails     [trailCount]trail
 	recent     [1 << recentBits]recentFrame
@@ -222,6 +223,10 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walkedFrame) i
 	index, ok := b.modules[p]
 	if ok {
 		return index
+	}
+	select {
+	case b.met <- framePlace{p.module, f.lookup()}:
+	default: // they are opened when they are asked
 	}
 	out := ProfileModule{Module: p.module.Module}
 	if p.module.made != nil {

@@ -24,6 +24,27 @@ func openKernelNames(path string) (*kallsyms.Table, error) {
 // of one unit.
 const nameChunk = 64
 
+// prepareNames opens the debug information of modules as they are met, while
+// samples are walked: unpacking that of a C library takes longer than naming all
+// its frames. wait ends it.
+func (b *profileBuilder) prepareNames() (wait func()) {
+	if b.recording.engine.options.NoSymbols {
+		return func() {}
+	}
+	b.met = make(chan framePlace, 64)
+	var opening sync.WaitGroup
+	opening.Go(func() {
+		for p := range b.met {
+			b.recording.target.names(p.module, p.lookup)
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(b.met)
+		b.met = nil
+		opening.Wait()
+	})
+}
+
 // name names the frames of modules, each once, by a number of goroutines, and
 // then the others.
 func (b *profileBuilder) name(jobs int, kernel *kallsyms.Table) {

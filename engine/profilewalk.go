@@ -280,9 +280,9 @@ func (s *sampler) placeFrame(in *perfdata.Sample, space *codeSpace, pc uint64, f
 	out.frames = append(out.frames, f)
 }
 
-// walkAll walks all samples of the recording by a number of goroutines. take gets
-// the batches in their order, one at a time; what it gets is valid during the
-// call.
+// walkAll walks all samples of the recording by a number of goroutines, beside the
+// one that reads. take gets the batches in their order, one at a time; what it
+// gets is valid during the call.
 func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatch)) error {
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
@@ -301,21 +301,6 @@ func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatc
 
 func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jobs int, take func(*walkedBatch)) error {
 	r.bind(ctx)
-	if jobs == 1 {
-		s, out := r.sampler(), &walkedBatch{}
-		for {
-			b, err := reader.Next()
-			if err != nil {
-				return notEOF(err)
-			}
-			s.walk(ctx, b, out)
-			b.Release()
-			take(out)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-		}
-	}
 	// Batches are taken in their order, so those that are ready early wait: as
 	// many as there are tokens.
 	type ready struct {
