@@ -300,13 +300,17 @@ func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatc
 }
 
 func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jobs int, take func(*walkedBatch)) error {
-	r.bind(ctx)
 	// Batches are taken in their order, so those that are ready early wait: as
 	// many as there are tokens.
 	type ready struct {
 		batch  *perfdata.Batch
 		walked chan *walkedBatch
 	}
+	bound := make(chan struct{})
+	go func() {
+		defer close(bound)
+		r.bind(ctx)
+	}()
 	work := make(chan ready)
 	order := make(chan chan *walkedBatch, 2*jobs)
 	free := make(chan *walkedBatch, 4*jobs)
@@ -331,13 +335,19 @@ func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jo
 	var workers sync.WaitGroup
 	for range jobs {
 		workers.Go(func() {
-			s := r.sampler()
+			var s *sampler
 			for next := range work {
 				var out *walkedBatch
 				select {
 				case out = <-free:
 				default:
 					out = &walkedBatch{}
+				}
+				if s == nil {
+					// A file that is cut is met again by the walk, which says so.
+					_ = object.Guard(func() error { r.prepare(next.batch); return nil })
+					<-bound
+					s = r.sampler()
 				}
 				s.walk(ctx, next.batch, out)
 				next.batch.Release()
@@ -354,7 +364,25 @@ func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jo
 		}
 	}
 	workers.Wait()
+	<-bound
 	return failed
+}
+
+// prepare opens the modules in which samples are, while the plugin starts.
+func (r *recording) prepare(b *perfdata.Batch) {
+	met := map[*module]bool{}
+	for i := range b.Samples {
+		space := r.space(b.Samples[i].Space)
+		if space == nil {
+			continue
+		}
+		if at := space.code.find(b.Samples[i].IP); at != nil && !met[at.module] {
+			met[at.module] = true
+			if names := at.module.resolver(); names != nil {
+				names.Functions()
+			}
+		}
+	}
 }
 
 func notEOF(err error) error {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
@@ -112,16 +113,21 @@ func (e *Engine) newRecording(f *perfdata.File) *recording {
 		r.problem("%s does not say of what architecture it is: %s, as this machine, is taken", f.Path(), name)
 	}
 	r.arch = name
-	machine, ok := machines[name]
+	var arch *plugin.Arch
+	number, ok := machines[name]
 	if !ok {
 		r.problem("%s: the architecture %q is not known: its stacks are not walked", f.Path(), name)
-	} else if a, err := e.plugins.ForMachine(uint16(machine)); err != nil {
+	} else if a, err := e.plugins.ForMachine(uint16(number)); err != nil {
 		r.problem("%s: stacks are not walked: %v", f.Path(), err)
 	} else {
-		r.arch = a.Description().Name
+		arch, r.arch = a, a.Description().Name
 		r.set = a.Description().RegisterSet(sdk.PerfSample, "", 0)
 	}
 	r.target = e.Attach(&Sample{Arch: r.arch})
+	if arch != nil {
+		// Modules are of it before its process answers.
+		r.target.machines = map[string]*machine{r.arch: newMachine(arch)}
+	}
 	return r
 }
 

@@ -235,7 +235,9 @@ func countEqual(sentences []string) []string {
 // bindAll asks the plugins about all threads of the target, a batch for each
 // architecture.
 func (t *Target) bindAll(ctx context.Context) {
-	t.machines = map[string]*machine{}
+	if t.machines == nil {
+		t.machines = map[string]*machine{}
+	}
 	machines := t.machines
 	batches := map[*machine][]*thread{}
 	for _, th := range t.state.Threads() {
@@ -256,9 +258,13 @@ func (t *Target) bindAll(ctx context.Context) {
 			batches[m] = append(batches[m], s)
 		}
 	}
+	t.adding.RLock()
 	for _, mod := range t.modules {
-		mod.arch = machines[mod.Arch]
+		if mod.arch == nil { // a recording's have theirs
+			mod.arch = machines[mod.Arch]
+		}
 	}
+	t.adding.RUnlock()
 	for m, batch := range batches {
 		for part := range slices.Chunk(batch, maxBound) {
 			t.bind(ctx, m, part...)
