@@ -31,15 +31,16 @@ func (b *profileBuilder) prepareNames() (wait func()) {
 	if b.recording.engine.options.NoSymbols {
 		return func() {}
 	}
-	b.met = make(chan framePlace, 64)
+	met := make(chan framePlace, 64)
+	b.met = met
 	var opening sync.WaitGroup
 	opening.Go(func() {
-		for p := range b.met {
+		for p := range met {
 			b.recording.target.names(p.module, p.lookup)
 		}
 	})
 	return sync.OnceFunc(func() {
-		close(b.met)
+		close(met)
 		b.met = nil
 		opening.Wait()
 	})
