@@ -192,9 +192,13 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 			for i := range p.Samples {
 				s := &p.Samples[i]
 				key := sampleKey{p.Threads[s.Thread].TID, s.Time}
-				whole, got := stacks[key], perfPCs(p, s)
-				if len(got) < len(whole) && p.Stops[s.Stop].Reason != StopOutermost {
-					// The record that was cut.
+				whole, known := stacks[key]
+				got := perfPCs(p, s)
+				switch {
+				case !known: // the record that was cut, before it says its thread and time
+					short++
+					whole = got
+				case len(got) < len(whole) && p.Stops[s.Stop].Reason != StopOutermost: // or behind that
 					short++
 					whole = whole[:len(got)]
 				}
