@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"testing"
 
@@ -117,12 +118,16 @@ func TestWalkingSamplesAllocatesNothing(t *testing.T) {
 		if n := len(samples); n < profileSamples()/2 {
 			t.Errorf("%s: only %d samples without expressions", program.name, n)
 		}
-		n := testing.AllocsPerRun(1, func() {
-			for _, in := range samples {
-				out.samples, out.frames = out.samples[:0], out.frames[:0]
-				s.walkSample(context.Background(), in, out)
-			}
-		})
+		// The runtime allocates for itself now and then, a walk each time or never.
+		n := math.Inf(1)
+		for range 5 {
+			n = min(n, testing.AllocsPerRun(1, func() {
+				for _, in := range samples {
+					out.samples, out.frames = out.samples[:0], out.frames[:0]
+					s.walkSample(context.Background(), in, out)
+				}
+			}))
+		}
 		if n > 0 {
 			t.Errorf("%s: %g allocations for %d samples", program.name, n, len(samples))
 		}
