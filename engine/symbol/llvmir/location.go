@@ -94,12 +94,6 @@ func (m *Module) valueNode(v *Value) (Node, bool) {
 
 // scope reads a scope, and those around it. What it knows is kept.
 func (m *Module) scope(r Ref) *scope {
-	m.kept.Lock()
-	s := m.scopes[r]
-	m.kept.Unlock()
-	if s != nil {
-		return s
-	}
 	var path []*scope
 	var refs []Ref
 	var err error
@@ -108,7 +102,9 @@ func (m *Module) scope(r Ref) *scope {
 		m.kept.Lock()
 		known := m.scopes[at]
 		m.kept.Unlock()
-		if known != nil {
+		if known != nil && len(path) == 0 {
+			return known
+		} else if known != nil {
 			function, err = known.function, known.err
 			break
 		}
