@@ -15,25 +15,23 @@ const maxStops = 1 << 12
 // A profileBuilder puts walked batches together. Batches come in their order, so
 // what it makes does not depend on who walked them.
 type profileBuilder struct {
-	recording  *recording
-	out        Profile
-	threads    map[ProfileThread]uint32
-	last       ProfileThread // of the sample before
-	lastIndex  uint32
-	stops      map[Stopped]uint32
-	modules    map[placement]int32
-	met        chan framePlace // modules whose names will be asked for; nil: none will
-	frames     map[walkedFrame]uint32
-	trails     [trailCount]trail
-	recent     [1 << recentBits]recentFrame
-	places     []framePlace
-	tree       stackTree
-	kernel     *perfdata.Space // what it had mapped, and functions that it made, at last
-	made       *perfdata.Space
-	moved      *uint64 // see kernelMoved; nil until it is known
-	movedKnown bool
-	damaged    int // samples that could not be read as a whole
-	damage     string
+	recording *recording
+	out       Profile
+	threads   map[ProfileThread]uint32
+	last      ProfileThread // of the sample before
+	lastIndex uint32
+	stops     map[Stopped]uint32
+	modules   map[placement]int32
+	met       chan framePlace // modules whose names will be asked for; nil: none will
+	frames    map[walkedFrame]uint32
+	trails    [trailCount]trail
+	recent    [1 << recentBits]recentFrame
+	places    []framePlace
+	tree      stackTree
+	kernel    *perfdata.Space // what it had mapped, and functions that it made, at last
+	made      *perfdata.Space
+	damaged   int // samples that could not be read as a whole
+	damage    string
 }
 
 // framePlace is what a frame is named by.
@@ -232,7 +230,7 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walkedFrame) i
 	if p.module.made != nil {
 		out.Start, out.End = p.module.made.Address, p.module.made.Address+p.module.made.Size
 	} else if at := space.code.find(f.pc - uint64(f.back)); at != nil {
-		if m := space.mapped[at]; m != nil {
+		if m := space.mapped[at.start]; m != nil {
 			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
 		}
 	}

@@ -83,10 +83,11 @@ func (b *profileBuilder) name(jobs int, kernel *kallsyms.Table) {
 		})
 	}
 	workers.Wait()
+	moved := sync.OnceValues(func() (uint64, bool) { return b.kernelMoved(kernel) })
 	for i := range frames {
 		switch f := &frames[i]; {
 		case f.Kernel:
-			b.nameKernel(f, b.places[i].lookup, kernel)
+			b.nameKernel(f, b.places[i].lookup, kernel, moved)
 		case f.Module < 0:
 			b.nameMade(f, b.places[i].lookup)
 		}
@@ -107,8 +108,9 @@ func (b *profileBuilder) nameMade(f *ProfileFrame, lookup uint64) {
 	}
 }
 
-// nameKernel names code of the kernel.
-func (b *profileBuilder) nameKernel(f *ProfileFrame, lookup uint64, names *kallsyms.Table) {
+// nameKernel names code of the kernel. kernelMoved says how far that is from its
+// names.
+func (b *profileBuilder) nameKernel(f *ProfileFrame, lookup uint64, names *kallsyms.Table, kernelMoved func() (uint64, bool)) {
 	if m := b.made.Find(lookup); m != nil {
 		f.Symbols = []symbol.Frame{{Function: m.Path, Start: m.Start, HasStart: true}}
 		return
@@ -116,7 +118,7 @@ func (b *profileBuilder) nameKernel(f *ProfileFrame, lookup uint64, names *kalls
 	if names == nil {
 		return
 	}
-	moved, known := b.kernelMoved(names)
+	moved, known := kernelMoved()
 	s, ok := names.Find(lookup - moved)
 	if at, found := names.Find(f.PC - moved); found && at.Start == f.PC-moved {
 		// Before a function of the kernel there is padding, and no call: it was
@@ -133,9 +135,6 @@ func (b *profileBuilder) nameKernel(f *ProfileFrame, lookup uint64, names *kalls
 // begins at another address after each boot. perf says where one of its symbols
 // was.
 func (b *profileBuilder) kernelMoved(names *kallsyms.Table) (moved uint64, known bool) {
-	if b.moved != nil {
-		return *b.moved, b.movedKnown
-	}
 	known = true
 	for m := range b.kernel.All() {
 		name, ok := strings.CutPrefix(m.Path, kernelName)
@@ -151,7 +150,6 @@ func (b *profileBuilder) kernelMoved(names *kallsyms.Table) (moved uint64, known
 		}
 		break
 	}
-	b.moved, b.movedKnown = &moved, known
 	return moved, known
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // walkedFrame is a frame of a walked sample: what tells it from other frames. It
@@ -79,6 +80,7 @@ type walkedBatch struct {
 // sampler walks the samples of a recording. It belongs to one goroutine.
 type sampler struct {
 	recording *recording
+	desc      *sdk.Description // of the recording's architecture; nil where there is none
 	walker    *Walker
 	sample    Sample
 	made      madeCode
@@ -89,7 +91,10 @@ type sampler struct {
 }
 
 func (r *recording) sampler() *sampler {
-	s := &sampler{recording: r, walker: r.target.Walker()}
+	s := &sampler{recording: r, walker: r.target.Walker(), sample: Sample{Arch: r.arch}}
+	if m := r.target.machines[r.arch]; m != nil {
+		s.desc = m.desc
+	}
 	s.walker.walker.sampling = true
 	s.made.recording = r
 	return s
@@ -195,12 +200,11 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 	if s.mask != in.Registers.Mask {
 		// Those of the same mask are written over the ones before.
 		s.mask = in.Registers.Mask
-		s.sample.Registers = s.sample.Registers.Clone()
-		s.sample.Registers.Numbers, s.sample.Registers.Offsets, s.sample.Registers.Data = nil, nil, nil
+		s.sample.Registers = sdk.Registers{}
 	}
 	set.DecodeSample(in.Registers.Mask, in.Registers.Values, &s.sample.Registers)
-	s.sample.Arch = s.recording.arch
-	s.sample.StackStart = s.stackPointer()
+	// The bytes of the stack begin at its pointer.
+	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
 	s.sample.Stack = in.Stack
 	s.sample.space, s.sample.made = space, &s.made
 	w := &s.walker.walker
@@ -223,16 +227,6 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 		out.frames = append(out.frames, walked)
 	}
 	return stopped
-}
-
-// stackPointer is where the bytes of the stack begin.
-func (s *sampler) stackPointer() uint64 {
-	m := s.recording.target.machines[s.recording.arch]
-	if m == nil {
-		return 0
-	}
-	sp, _ := s.sample.Registers.Uint64(m.desc.SP, m.desc.ByteOrder)
-	return sp
 }
 
 // chainFrames are the thread's frames as the kernel found them.

@@ -55,7 +55,7 @@ type codeSpace struct {
 	// runtime said of the code that it made there, nil where it said nothing.
 	anonymous []*perfdata.Mapping
 	jit       *jitDump
-	mapped    map[*moduleSegment]*perfdata.Mapping
+	mapped    map[uint64]*perfdata.Mapping // what code is of, by start
 }
 
 // read reads code, which is that of the mapped object.
@@ -183,8 +183,7 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 	if s, ok := r.spaces[v.Code]; ok {
 		return s
 	}
-	s := &codeSpace{mapped: map[*moduleSegment]*perfdata.Mapping{}}
-	of := map[uint64]*perfdata.Mapping{}
+	s := &codeSpace{mapped: map[uint64]*perfdata.Mapping{}}
 	for m := range v.All() {
 		if !m.Executable {
 			continue
@@ -199,12 +198,9 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 			continue
 		}
 		s.code = append(s.code, r.segment(m))
-		of[m.Start] = m
+		s.mapped[m.Start] = m
 	}
 	s.code.sort()
-	for i := range s.code {
-		s.mapped[&s.code[i]] = of[s.code[i].start]
-	}
 	r.spaces[v.Code] = s
 	return s
 }
