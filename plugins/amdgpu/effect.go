@@ -299,17 +299,77 @@ func (x *stepper) clobber(in *isa.Inst) {
 		return
 	}
 	for _, span := range &w.Vectors {
-		first, count := int(span.First), int(span.Count)
-		if w.UnknownVectors || x.s.indexed {
-			first, count = first-indexReach, count+2*indexReach
+		if span.Kind != isa.None && (w.UnknownVectors || x.s.indexed) {
+			x.indexed(span, r)
+			continue
 		}
-		for i := max(first, 0); i < first+count; i++ {
-			if p, ok := registerPlace(span.Kind, uint16(i)); ok { //nolint:gosec // not negative, and small
+		for i := range uint16(span.Count) {
+			if p, ok := registerPlace(span.Kind, span.First+i); ok {
 				x.write(p, vector{}, r)
 			}
 		}
 	}
 }
+
+// indexed makes unknown what an instruction may write that adds an index to the
+// vector registers of span: the elements of an array of the source, which lie side
+// by side, and which no compiler lets an index leave.
+func (x *stepper) indexed(span isa.Span, r extent) {
+	saves := x.s.savesVectors(x.machineMode)
+	first, last := int(span.First), int(span.First)+int(span.Count)-1
+	element := func(i int) bool {
+		p, ok := registerPlace(span.Kind, uint16(max(i, 0))) //nolint:gosec // not negative, and small
+		return ok && i >= 0 && !x.s.noElement(p, saves, x.machineMode)
+	}
+	for n := 0; n < indexReach && element(first-1); n++ {
+		first--
+	}
+	for n := 0; n < indexReach && element(last+1); n++ {
+		last++
+	}
+	for i := first; i <= last; i++ {
+		if p, ok := registerPlace(span.Kind, uint16(i)); ok { //nolint:gosec // not negative, and small
+			x.write(p, vector{}, r)
+		}
+	}
+}
+
+// savesVectors says that the function has saved a vector register that functions
+// preserve, of which compilers save all that they use or, in functions of which
+// they know all callers, none. What is saved of inactive lanes only, or of all, may
+// be of any function.
+func (s *codeState) savesVectors(m *machineMode) bool {
+	return slices.ContainsFunc(s.places, func(p stored) bool {
+		return p.at.isPrivate() && p.v.in.kind == entryPart && p.v.in != p.v.out && m.preservesVector(place(p.v.in.id))
+	})
+}
+
+// noElement says that a vector register is no element of an array: one of its lanes
+// has what the function must give back, as no other does, or it is preserved, in a
+// function that saves those that it uses, and not saved.
+func (s *codeState) noElement(p place, saves bool, m *machineMode) bool {
+	v := s.at(p)
+	elsewhere := func(has func(o *vector) bool) bool {
+		return slices.ContainsFunc(s.places, func(o stored) bool { return o.at != p && has(&o.v) })
+	}
+	if saves && m.preservesVector(p) && v.in == p.untouched().in && !elsewhere(func(o *vector) bool { return o.in == v.in }) {
+		return true
+	}
+	return slices.ContainsFunc(v.lanes, func(l laneValue) bool {
+		u := l.value()
+		return u.kind == entryScalar && u.add == 0 && m.givesBack(isa.Reg(u.id)) && !elsewhere(func(o *vector) bool {
+			return o.in == l.in || slices.ContainsFunc(o.lanes, func(other laneValue) bool { return other.in == l.in })
+		})
+	})
+}
+
+// givesBack says that a scalar register is at the end of every function what it
+// was on entry, or that the function needs what it was to end.
+func (m *machineMode) givesBack(r isa.Reg) bool {
+	return r == returnLow || r == returnHigh || r == framePointer || !m.abi.scalar(r)
+}
+
+func (m *machineMode) preservesVector(p place) bool { return !p.isPrivate() && !m.abi.vectorIn(int(p)) }
 
 // indexReach is how far from the vector register that an instruction names the
 // one may be that it writes, where it adds an index. Elements of an array of the
@@ -319,7 +379,10 @@ const indexReach = 31
 // written is which lanes an instruction writes.
 func (x *stepper) written(all bool) extent {
 	if all {
-		return extent{true, false, true, false}
+		return extent{mayIn: true, mayOut: true}
+	}
+	if bits, ok := x.s.constantExec(x.lanes); ok {
+		return extent{mayIn: true, mayOut: true, known: true, bits: bits}
 	}
 	return x.s.masks.extent(x.s.exec(x.lanes))
 }
@@ -447,19 +510,19 @@ func (x *stepper) sum(in *isa.Inst) scalar {
 // first is what the first active lane of a vector holds. Compilers ask for it
 // where one is active.
 func (x *stepper) first(v *vector) scalar {
-	r := x.s.masks.extent(x.s.exec(x.lanes))
-	if len(v.lanes) > 0 || r.mayIn && v.in.kind != uniformPart || r.mayOut && v.out.kind != uniformPart {
+	r := x.written(false)
+	if r.known {
+		return v.read(uint8(bits.TrailingZeros64(r.bits)) & 63) //nolint:gosec // at most 64
+	}
+	of := v.in
+	if !r.mayIn {
+		of = v.out
+	}
+	if of.kind != uniformPart || !r.mayIn && !r.mayOut || r.mayIn && r.mayOut && v.in != v.out ||
+		slices.ContainsFunc(v.lanes, func(l laneValue) bool { return r.mayIn && l.in != of || r.mayOut && l.out != of }) {
 		return scalar{}
 	}
-	switch {
-	case r.mayIn && r.mayOut && v.in != v.out:
-		return scalar{}
-	case r.mayIn:
-		return v.in.u
-	case r.mayOut:
-		return v.out.u
-	}
-	return scalar{}
+	return of.u
 }
 
 func (x *stepper) writelane(in *isa.Inst) {
@@ -609,8 +672,7 @@ func (x *stepper) call(in *isa.Inst, effect *registerSet) {
 	for i := range vectors {
 		lanes := extent{}
 		if effect.vectorIn(i) {
-			lanes = r
-			lanes.mustIn, lanes.mustOut = false, false
+			lanes = extent{mayIn: r.mayIn, mayOut: r.mayOut}
 		}
 		if effect.vectorOut(i) {
 			lanes.mayIn, lanes.mayOut = true, true

@@ -2,13 +2,21 @@ package amdgpu
 
 // Operations of expressions, in the canonical dialect.
 const (
+	opConsts      = 0x11
 	opDup         = 0x12
+	opDrop        = 0x13
+	opOver        = 0x14
 	opPick        = 0x15
+	opSwap        = 0x16
+	opAnd         = 0x1a
 	opMinus       = 0x1c
 	opOr          = 0x21
 	opPlus        = 0x22
+	opPlusUconst  = 0x23
 	opShl         = 0x24
-	opConsts      = 0x11
+	opShr         = 0x25
+	opBra         = 0x28
+	opSkip        = 0x2f
 	opLit0        = 0x30
 	opRegx        = 0x90
 	opPiece       = 0x93

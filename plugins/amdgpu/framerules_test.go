@@ -285,7 +285,48 @@ far:	v_mov_b32_e32 v9, v0
 near:	s_endpgm
 `, map[string]map[string]string{
 		"far":  {"PC": "regx VGPR60; piece 4; regx SGPR31; piece 4", "VGPR39": "regx VGPR39; undefined" + active},
-		"near": {"": reasonReturn},
+		"near": {"PC": "regx VGPR60; piece 4; regx SGPR31; piece 4", "VGPR59": "regx VGPR59; undefined" + active, "VGPR61": ""},
+	}},
+	{"an array beside registers that are preserved", "gfx1030", `
+f:	buffer_store_dword v40, off, s[0:3], s32
+	s_mov_b32 m0, s4
+	v_movreld_b32_e32 v48, v0
+end:	s_endpgm
+`, map[string]map[string]string{
+		"end": {"VGPR48": "regx VGPR48; undefined" + masked, "VGPR55": "regx VGPR55; undefined" + masked, "VGPR47": "", "VGPR56": "", "VGPR64": ""},
+	}},
+	{"scalar registers in memory of single lanes", "gfx90a", `
+f:	s_mov_b64 s[16:17], exec
+	s_mov_b64 exec, 3
+	buffer_store_dword v5, off, s[0:3], s32 offset:8
+	v_writelane_b32 v5, s30, 0
+	v_writelane_b32 v5, s31, 1
+lanes:	buffer_store_dword v5, off, s[0:3], s32
+	buffer_load_dword v5, off, s[0:3], s32 offset:8
+	s_mov_b64 exec, s[16:17]
+	s_mov_b64 s[30:31], 0
+saved:	s_nop 0
+	s_mov_b64 exec, 3
+	buffer_load_dword v6, off, s[0:3], s32
+	v_readlane_b32 s30, v6, 0
+	v_readlane_b32 s31, v6, 1
+	s_mov_b64 exec, s[16:17]
+end:	s_setpc_b64 s[30:31]
+`, map[string]map[string]string{
+		"lanes": {"EXEC": "regx SGPR16; piece 4; regx SGPR17; piece 4", "VGPR5": "undefined", "PC": inS30},
+		"saved": {"PC": "dup; piece 4; pick 1; offset_uconst 4; piece 4", "VGPR5": "regx VGPR5; undefined" + active},
+		"end":   {"PC": inS30, "VGPR5": "regx VGPR5; undefined" + active, "VGPR6": "undefined"},
+	}},
+	{"a scalar register in memory of the active lanes", "gfx90a", `
+f:	v_mov_b32_e32 v5, s33
+	buffer_store_dword v5, off, s[0:3], s32 offset:4
+	s_mov_b32 s33, s32
+	v_mov_b32_e32 v5, 0
+saved:	s_mov_b64 exec, 0
+gone:	s_endpgm
+`, map[string]map[string]string{
+		"saved": {"SGPR33": "call_frame_entry_reg EXEC; deref_size 8; dup; bra 6; drop; undefined; skip 27; lit0; over; over; shr; lit1; and; bra 5; plus_uconst 1; skip -13; swap; drop; pick 1; offset_uconst 256; swap; lit2; shl; offset"},
+		"gone":  {"SGPR33": "undefined"},
 	}},
 }
 

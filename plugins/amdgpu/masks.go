@@ -150,8 +150,13 @@ func (m *masks) excess(spare uint8) uint8 {
 
 // An extent says of a mask which lanes it has, of those that were active on entry
 // (in) and of the others (out): may, whether it may have one; must, whether it
-// has all.
-type extent struct{ mayIn, mustIn, mayOut, mustOut bool }
+// has all. Of a mask that is a known constant neither is known, but each lane by
+// its number.
+type extent struct {
+	mayIn, mustIn, mayOut, mustOut bool
+	known                          bool
+	bits                           uint64 // known: the lanes
+}
 
 func (m *masks) extent(column uint8) extent {
 	r := extent{mustIn: true, mustOut: true}

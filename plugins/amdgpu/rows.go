@@ -2,6 +2,7 @@ package amdgpu
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math/bits"
 	"slices"
 
@@ -24,6 +25,7 @@ const (
 	nowhere siteKind = iota
 	inScalar
 	inLane
+	inFirst // in the first lane that was active on entry
 )
 
 // A source is where the lanes of a vector register of the caller are.
@@ -122,6 +124,7 @@ const (
 	rankLane
 	rankPrivate
 	rankUniform  // any lane, of memory
+	rankFirst    // the lanes that were active on entry
 	rankLost     // as far as the function called has not changed it yet
 	rankLostLane //
 )
@@ -134,6 +137,9 @@ func (x *viewer) note(v scalar, at site, rank uint8) {
 			x.held[v.id], x.ranks[v.id] = at, rank
 		}
 	case maskScalar:
+		if at.kind == inFirst {
+			return // which are those of such a mask
+		}
 		half := 0
 		if v.high {
 			half = 1
@@ -168,24 +174,29 @@ func (x *viewer) view(in *isa.Inst, s *codeState) view {
 		out.reason = reasonCFA
 		return out
 	}
-	ra := rule{kind: addressRule, column: pc64, sites: [2]site{x.held[returnLow], x.held[returnHigh]}}
-	if ra.sites[0].kind == nowhere || ra.sites[1].kind == nowhere {
-		out.reason = reasonReturn
-		return out
-	}
-	out.rules = append(x.buffer[:0], ra)
+	out.rules = x.buffer[:0]
 	x.execRule(&out, s)
+	ra := rule{kind: addressRule, column: pc64, sites: [2]site{x.held[returnLow], x.held[returnHigh]}}
+	if !x.known(ra.sites[0]) || !x.known(ra.sites[1]) {
+		return view{reason: reasonReturn}
+	}
+	out.rules = append(out.rules, ra)
 	out.rules = x.scalarRules(out.rules, s)
 	out.rules = x.vectorRules(out.rules, s)
 	x.buffer = out.rules
 	out.bases = x.findBases(s, &out)
 	for _, at := range ra.sites {
-		if at.kind == inLane && at.at.isPrivate() && at.at.base() != 0 &&
+		if at.kind >= inLane && at.at.isPrivate() && at.at.base() != 0 &&
 			slices.ContainsFunc(out.bases, func(b base) bool { return b.symbol == at.at.base() && b.at.kind == nowhere }) {
 			return view{reason: reasonReturn}
 		}
 	}
 	return out
+}
+
+// known says whether a site can be told.
+func (x *viewer) known(at site) bool {
+	return at.kind != nowhere && (at.kind != inFirst || x.entryExec)
 }
 
 // survey finds out where everything is.
@@ -219,12 +230,15 @@ func (x *viewer) survey(s *codeState) {
 			rank = rankLostLane
 		}
 		for _, l := range v.lanes {
-			x.note(l.v, site{kind: inLane, at: p, lane: l.lane}, rank)
+			x.note(l.value(), site{kind: inLane, at: p, lane: l.lane}, rank)
 		}
 		if v.in.kind == uniformPart && v.in == v.out && len(v.lanes) == 0 {
 			x.note(v.in.u, site{kind: inLane, at: p}, max(rank, rankUniform))
 		}
 		wholeIn, wholeOut := v.whole()
+		if v.in.kind == uniformPart && wholeIn {
+			x.note(v.in.u, site{kind: inFirst, at: p}, max(rank, rankFirst))
+		}
 		better := func(m map[uint16]place, id uint16) {
 			// Private memory is better than registers, and what is nearer to the
 			// stack pointer on entry.
@@ -267,8 +281,8 @@ func (x *viewer) findCFA(s *codeState) (at site, add uint32) {
 			continue // it is found by the CFA
 		}
 		for _, l := range s.places[i].v.lanes {
-			if is(l.v) {
-				return site{kind: inLane, at: s.places[i].at, lane: l.lane}, l.v.add
+			if v := l.value(); is(v) {
+				return site{kind: inLane, at: s.places[i].at, lane: l.lane}, v.add
 			}
 		}
 	}
@@ -357,7 +371,7 @@ func (x *viewer) scalarRules(rules []rule, s *codeState) []rule {
 				rules = append(rules, rule{column: column})
 			}
 		case v == entryOf(r) && x.held[r] == site{kind: inScalar, reg: r}:
-		case x.held[r].kind == nowhere:
+		case !x.known(x.held[r]):
 			rules = append(rules, rule{column: column})
 		default:
 			rules = append(rules, rule{kind: scalarRule, column: column, sites: [2]site{x.held[r]}})
@@ -522,10 +536,38 @@ func (w *writer) site(at site) {
 		w.e.offset(4)
 	case at.kind == inScalar:
 		w.e.register(uint64(dwarfScalar(at.reg)))
+	case at.kind == inFirst:
+		w.first(at.at)
 	default:
 		w.place(at.at)
 		w.e.offset(4 * int64(at.lane))
 	}
+}
+
+// first pushes the location of the first lane of a place that was active on entry:
+// of the lowest bit of that mask, which a loop counts. No lane has what is stored
+// for none.
+func (w *writer) first(p place) {
+	w.entryExec()
+	w.e.op(0, opDup, opBra, 6, 0, opDrop, opUser, userUndefined)
+	w.e.op(0, opSkip, 0, 0)
+	end := len(w.e.code)
+	w.e.op(0, opLit0, opOver, opOver, opShr, opLit0+1, opAnd, opBra, 5, 0, opPlusUconst, 1, opSkip, 0xf3, 0xff)
+	w.e.op(0, opSwap, opDrop)
+	w.place(p)
+	w.e.op(-1, opSwap, opLit0+2, opShl, opUser, userOffset)
+	binary.LittleEndian.PutUint16(w.e.code[end-2:], uint16(len(w.e.code)-end)) //nolint:gosec // a few operations
+}
+
+// entryExec pushes the mask of the lanes that were active on entry.
+func (w *writer) entryExec() {
+	exec := exec64
+	if w.lanes == wave32 {
+		exec = exec32
+	}
+	w.e.code = uleb(append(w.e.code, opUser, userEntryReg), uint64(exec))
+	w.e.depth++
+	w.e.value(byte(w.lanes / 8))
 }
 
 // reachable says whether the address that a place is relative to is known.
@@ -557,7 +599,7 @@ func (w *writer) rule(r *rule) cfi.Rule {
 		if !w.reachable(at.at) {
 			return undefined
 		}
-		if rule, ok := w.offsetRule(at.at, at.lane); ok {
+		if rule, ok := w.offsetRule(at.at, at.lane); ok && at.kind == inLane {
 			return rule
 		}
 		w.site(at)
@@ -641,13 +683,7 @@ func (w *writer) vectorRule(r *rule) cfi.Rule {
 			w.place(s.at)
 		}
 	}
-	exec := exec64
-	if w.lanes == wave32 {
-		exec = exec32
-	}
-	w.e.code = uleb(append(w.e.code, opUser, userEntryReg), uint64(exec))
-	w.e.depth++
-	w.e.value(byte(w.lanes / 8))
+	w.entryExec()
 	w.e.code = uleb(uleb(append(w.e.code, opUser, userSelect), 32), uint64(w.lanes))
 	rule := cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
 	if usual {

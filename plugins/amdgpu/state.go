@@ -49,7 +49,7 @@ func (s *codeState) equal(o *codeState) bool {
 func (s *codeState) weight() int {
 	n := 2*scalars + len(s.masks.tuples)/2
 	for i := range s.places {
-		n += 10 + 3*len(s.places[i].v.lanes)
+		n += 10 + 7*len(s.places[i].v.lanes)
 	}
 	return n
 }
@@ -68,15 +68,6 @@ func (s *codeState) at(p place) vector {
 
 // put changes what a place holds.
 func (s *codeState) put(p place, v vector) {
-	if len(v.lanes) > 0 && (v.in.kind == unknownPart || v.out.kind == unknownPart) {
-		v.lanes = joinLanes(v.lanes, nil, func(l, _ laneValue) laneValue {
-			l.in, l.out = l.in && v.in.kind != unknownPart, l.out && v.out.kind != unknownPart
-			return l
-		})
-	}
-	if len(v.lanes) == 0 {
-		v.lanes = nil
-	}
 	i, found := s.find(p)
 	untouched := p.untouched()
 	switch plain := v.equal(&untouched); {
@@ -146,6 +137,20 @@ func (s *codeState) exec(lanes uint32) uint8 {
 	return column
 }
 
+// constantExec is EXEC where it is a constant of which some lanes are in and
+// others not: what compilers set to reach lanes by their numbers.
+func (s *codeState) constantExec(lanes uint32) (mask uint64, ok bool) {
+	low, high := s.scalars[isa.ExecLo], s.scalars[isa.ExecHi]
+	if low.kind != constantScalar || lanes == wave64 && high.kind != constantScalar {
+		return 0, false
+	}
+	mask = uint64(low.add)
+	if lanes == wave64 {
+		mask |= uint64(high.add) << 32
+	}
+	return mask, mask != 0 && mask != ^uint64(0)>>(64-lanes)
+}
+
 // limit forgets masks that there is no room for, EXEC last. Between two calls
 // of it columns keep their numbers.
 func (s *codeState) limit() {
@@ -162,7 +167,8 @@ func (s *codeState) limit() {
 	}
 }
 
-// eachScalar calls f for every value of 32 bits.
+// eachScalar calls f for every value of 32 bits that has a name which may come to
+// mean something else, and for others.
 func (s *codeState) eachScalar(f func(*scalar)) {
 	for i := range s.scalars {
 		f(&s.scalars[i])
@@ -171,10 +177,11 @@ func (s *codeState) eachScalar(f func(*scalar)) {
 		v := &s.places[i].v
 		f(&v.in.u)
 		f(&v.out.u)
-		if slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.v.kind == maskScalar }) {
+		if slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.in.u.named() || l.out.u.named() }) {
 			v.lanes = slices.Clone(v.lanes)
 			for j := range v.lanes {
-				f(&v.lanes[j].v)
+				f(&v.lanes[j].in.u)
+				f(&v.lanes[j].out.u)
 			}
 		}
 	}
@@ -192,11 +199,21 @@ func (s *codeState) forget(column uint8) {
 
 // mend makes unknown parts of what is not known any more.
 func (s *codeState) mend() {
+	mend := func(p *part) {
+		if p.kind == uniformPart && p.u.kind == unknownScalar {
+			*p = part{}
+		}
+	}
 	for i := range s.places {
-		for _, p := range [...]*part{&s.places[i].v.in, &s.places[i].v.out} {
-			if p.kind == uniformPart && p.u.kind == unknownScalar {
-				*p = part{}
-			}
+		v := &s.places[i].v
+		mend(&v.in)
+		mend(&v.out)
+		for j := range v.lanes {
+			mend(&v.lanes[j].in)
+			mend(&v.lanes[j].out)
+		}
+		if usual := func(l laneValue) bool { return l.in == v.in && l.out == v.out }; slices.ContainsFunc(v.lanes, usual) {
+			v.lanes = slices.DeleteFunc(slices.Clone(v.lanes), usual)
 		}
 	}
 }
@@ -264,9 +281,9 @@ func (j *joiner) part(a, b part) part {
 }
 
 func (j *joiner) vector(a, b *vector) vector {
-	return vector{j.part(a.in, b.in), j.part(a.out, b.out), joinLanes(a.lanes, b.lanes, func(x, y laneValue) laneValue {
-		return laneValue{in: x.in || y.in, out: x.out || y.out, v: j.scalar(x.v, y.v)}
-	})}
+	v := vector{in: j.part(a.in, b.in), out: j.part(a.out, b.out)}
+	v.lanes = mergeLanes(a, b, 0, &v, func(x, y laneValue) (in, out part) { return j.part(x.in, y.in), j.part(x.out, y.out) })
+	return v
 }
 
 // join returns what holds in both states.

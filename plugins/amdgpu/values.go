@@ -2,6 +2,7 @@ package amdgpu
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
@@ -31,6 +32,9 @@ const (
 
 // entryOf is what a register held on entry.
 func entryOf(r isa.Reg) scalar { return scalar{kind: entryScalar, id: uint16(r)} }
+
+// named says that v is a mask or an address by a name that a state gave it.
+func (v *scalar) named() bool { return v.kind == maskScalar || v.kind == alignedScalar }
 
 // plus adds n.
 func (v scalar) plus(n uint32) scalar {
@@ -69,24 +73,36 @@ const (
 // and apart from both of those lanes that an instruction wrote by number.
 type vector struct {
 	in, out part
-	lanes   []laneValue // by lane; never changed, only replaced
+	lanes   []laneValue // by lane; those that are not as in and out say. Never changed, only replaced
 }
 
-// A laneValue is what a lane holds that was written by number. If the lane was
-// active on entry, it does not hold what the vector's part in says, where in is
-// set; if it was not, not what out says, where out is set. A value that is known
-// is there in both cases.
+// A laneValue is what one lane holds: in if it was active on entry, out if not.
 type laneValue struct {
 	lane    uint8
-	in, out bool
-	v       scalar
+	in, out part
+}
+
+// scalarPart is a value in every lane, or nothing known.
+func scalarPart(v scalar) part {
+	if v.kind == unknownScalar {
+		return part{}
+	}
+	return part{kind: uniformPart, u: v}
+}
+
+// value is what the lane holds, whether it was active or not; not known otherwise.
+func (l *laneValue) value() scalar {
+	if l.in == l.out && l.in.kind == uniformPart {
+		return l.in.u
+	}
+	return scalar{}
 }
 
 // whole says of both parts of v whether they hold for all their lanes.
 func (v *vector) whole() (in, out bool) {
 	in, out = true, true
-	for _, l := range v.lanes {
-		in, out = in && !l.in, out && !l.out
+	for i := range v.lanes {
+		in, out = in && v.lanes[i].in == v.in, out && v.lanes[i].out == v.out
 	}
 	return in, out
 }
@@ -95,51 +111,34 @@ func (v *vector) equal(o *vector) bool {
 	return v.in == o.in && v.out == o.out && slices.Equal(v.lanes, o.lanes)
 }
 
-// lane is what lane n holds, if it was written by number.
-func (v *vector) lane(n uint8) (value scalar, ok bool) {
+// lane is what lane n holds.
+func (v *vector) lane(n uint8) laneValue {
 	i, found := slices.BinarySearchFunc(v.lanes, n, func(l laneValue, n uint8) int { return cmp.Compare(l.lane, n) })
-	if !found {
-		return scalar{}, false
+	if found {
+		return v.lanes[i]
 	}
-	return v.lanes[i].v, true
+	return laneValue{n, v.in, v.out}
 }
 
-// read is what lane n holds.
+// read is the value of 32 bits that lane n holds.
 func (v *vector) read(n uint8) scalar {
-	if value, ok := v.lane(n); ok {
-		return value
-	}
-	if v.in == v.out && v.in.kind == uniformPart {
-		return v.in.u
-	}
-	return scalar{}
+	l := v.lane(n)
+	return l.value()
 }
 
 // withLane is v with another value in lane n.
 func (v vector) withLane(n uint8, value scalar) vector {
-	lanes := make([]laneValue, 0, len(v.lanes)+1)
-	for _, l := range v.lanes {
-		if l.lane < n {
-			lanes = append(lanes, l)
-		}
-	}
-	lanes = append(lanes, laneValue{n, true, true, value})
-	for _, l := range v.lanes {
-		if l.lane > n {
-			lanes = append(lanes, l)
-		}
-	}
-	v.lanes = lanes
-	return v
+	w := vector{in: scalarPart(value), out: scalarPart(value)}
+	return v.over(w, extent{known: true, bits: 1 << n})
 }
 
 // over is v after w was written over it in the lanes of a mask of which r says
 // how far it reaches.
 func (v vector) over(w vector, r extent) vector {
 	switch {
-	case !r.mayIn && !r.mayOut:
+	case r.known && r.bits == 0 || !r.known && !r.mayIn && !r.mayOut:
 		return v
-	case r.mustIn && r.mustOut:
+	case !r.known && r.mustIn && r.mustOut:
 		return w
 	}
 	mixed := func(must, may bool, old, other part) part {
@@ -151,55 +150,54 @@ func (v vector) over(w vector, r extent) vector {
 		}
 		return old
 	}
-	return vector{
-		in: mixed(r.mustIn, r.mayIn, v.in, w.in), out: mixed(r.mustOut, r.mayOut, v.out, w.out),
-		lanes: joinLanes(v.lanes, w.lanes, func(a, b laneValue) laneValue {
-			l := laneValue{in: b.in, out: b.out}
-			if !r.mustIn {
-				l.in = a.in || r.mayIn && b.in
-			}
-			if !r.mustOut {
-				l.out = a.out || r.mayOut && b.out
-			}
-			if a.v == b.v {
-				l.v = a.v
-			}
-			return l
-		}),
+	out := vector{in: v.in, out: v.out}
+	if !r.known {
+		out.in, out.out = mixed(r.mustIn, r.mayIn, v.in, w.in), mixed(r.mustOut, r.mayOut, v.out, w.out)
 	}
+	out.lanes = mergeLanes(&v, &w, r.bits, &out, func(a, b laneValue) (in, out part) {
+		switch {
+		case r.known && r.bits>>a.lane&1 != 0:
+			return b.in, b.out
+		case r.known:
+			return a.in, a.out
+		}
+		return mixed(r.mustIn, r.mayIn, a.in, b.in), mixed(r.mustOut, r.mayOut, a.out, b.out)
+	})
+	return out
 }
 
-// joinLanes merges lists of lanes. What one list does not have is not known, and
-// spoils neither part.
-func joinLanes(a, b []laneValue, join func(a, b laneValue) laneValue) []laneValue {
-	if len(a) == 0 && len(b) == 0 {
+// mergeLanes are the lanes that v or w has, and those of more: those of what
+// merge makes of them that are not as def says.
+func mergeLanes(v, w *vector, more uint64, def *vector, merge func(a, b laneValue) (in, out part)) []laneValue {
+	which := more
+	for i := range v.lanes {
+		which |= 1 << v.lanes[i].lane
+	}
+	for i := range w.lanes {
+		which |= 1 << w.lanes[i].lane
+	}
+	if which == 0 {
 		return nil
 	}
-	out := make([]laneValue, 0, max(len(a), len(b)))
-	add := func(lane uint8, x, y laneValue) {
-		l := join(x, y)
-		l.lane = lane
-		if l.v.kind != unknownScalar {
-			l.in, l.out = true, true
+	list := make([]laneValue, 0, bits.OnesCount64(which))
+	for a, b := v.lanes, w.lanes; which != 0; which &= which - 1 {
+		n := uint8(bits.TrailingZeros64(which)) //nolint:gosec // below 64
+		x, y := laneValue{n, v.in, v.out}, laneValue{n, w.in, w.out}
+		if len(a) > 0 && a[0].lane == n {
+			x, a = a[0], a[1:]
 		}
-		if l.in || l.out {
-			out = append(out, l)
+		if len(b) > 0 && b[0].lane == n {
+			y, b = b[0], b[1:]
 		}
-	}
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].lane < b[0].lane:
-			add(a[0].lane, a[0], laneValue{})
-			a = a[1:]
-		case len(a) == 0 || b[0].lane < a[0].lane:
-			add(b[0].lane, laneValue{}, b[0])
-			b = b[1:]
-		default:
-			add(a[0].lane, a[0], b[0])
-			a, b = a[1:], b[1:]
+		in, out := merge(x, y)
+		if in != def.in || out != def.out {
+			list = append(list, laneValue{n, in, out})
 		}
 	}
-	return out
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // A place is where a vector is: a vector register, or 4 bytes of every lane's
