@@ -62,6 +62,7 @@ type block struct {
 	start, end uint64
 	before     *codeState
 	waiting    bool
+	leaves     bool // it ends with a jump out of the function
 }
 
 // A flow follows a function from its first instruction over every branch, and
@@ -122,6 +123,21 @@ func (f *flow) run() error {
 		b := f.blocks[heap.Pop(&f.queue).(uint64)]
 		b.waiting = false
 		if err := f.walk(b); err != nil {
+			return err
+		}
+	}
+	return f.leaveAll()
+}
+
+// leaveAll finds the exits anew from what is known at the end. On the way there,
+// when masks were forgotten for others, less may have been known.
+func (f *flow) leaveAll() error {
+	f.exits = summary{}
+	for _, b := range f.blocks {
+		if !b.leaves {
+			continue
+		}
+		if err := f.visit(b, nil, func(uint64, *codeState) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -249,6 +265,7 @@ func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState),
 				return nil
 			}
 		case isa.Indirect:
+			b.leaves = true
 			return f.leave(&in, arrive)
 		default:
 			return nil
