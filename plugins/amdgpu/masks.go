@@ -122,13 +122,16 @@ func (m *masks) only(column uint8, bit uint32) {
 	m.tuples = slices.DeleteFunc(m.tuples, func(x uint32) bool { return x>>column&1 != bit })
 }
 
-// excess is the column other than EXEC's on entry and spare without which there
-// are the fewest tuples; 0 if there is none.
-func (m *masks) excess(spare uint8) uint8 {
-	best, fewest := uint8(0), len(m.tuples)+1
+// excess is a column to forget, other than EXEC's on entry and exec's, which EXEC
+// is in; 0 if there is none. Conditions are the first: what is a part of EXEC says
+// nothing of the lanes that wait. Of several it is the one without which there
+// are the fewest tuples, and of those alike the one that is known for longer.
+func (m *masks) excess(exec uint8) uint8 {
+	best, fewest, condition := uint8(0), len(m.tuples)+1, false
 	seen := make([]uint32, len(m.tuples))
 	for c := uint8(1); c < m.columns; c++ {
-		if c == spare {
+		part := exec != entryColumn && m.within(c, exec)
+		if c == exec || condition && !part {
 			continue
 		}
 		for i, x := range m.tuples {
@@ -141,11 +144,16 @@ func (m *masks) excess(spare uint8) uint8 {
 				n++
 			}
 		}
-		if n <= fewest {
-			best, fewest = c, n
+		if n < fewest || part && !condition {
+			best, fewest, condition = c, n, part
 		}
 	}
 	return best
+}
+
+// within says whether a mask has only lanes of another.
+func (m *masks) within(column, of uint8) bool {
+	return !slices.ContainsFunc(m.tuples, func(x uint32) bool { return x>>column&1 != 0 && x>>of&1 == 0 })
 }
 
 // An extent says of a mask which lanes it has, of those that were active on entry
