@@ -7,6 +7,28 @@ import (
 	"path/filepath"
 )
 
+// Compile compiles a HIP source for a processor as clang 22 does it: its
+// .debug_frame has an entry for every function, and no rule in any. The names of
+// files in the debugging information are those of a folder /example.
+func Compile(source, processor, object string) error {
+	here, err := filepath.Abs(filepath.Dir(source))
+	if err != nil {
+		return err
+	}
+	object, err = filepath.Abs(object)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("clang-22", "-x", "hip", "--offload-arch="+processor, "--offload-device-only", "--no-gpu-bundle-output",
+		"-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-g", "-O2", "-fdebug-prefix-map="+here+"=/example",
+		"-Xoffload-linker", "--build-id=sha1", "-o", object, filepath.Base(source))
+	cmd.Dir = here
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
+	}
+	return nil
+}
+
 // Build compiles an OpenCL source for a processor into a code object whose kernel
 // has lane attributes. clang and lld are Debian's 14, which have the target. The
 // names of files in the debugging information are those of a folder /example.
