@@ -146,8 +146,8 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 
 // entryMask is the lanes that were active when the frame's function was called:
 // the caller's execution mask, where the row in force says where it is kept. Of
-// one that the row leaves as it is nothing is known: compilers do not describe
-// what divergent code does to it.
+// one that call frame information leaves as it is nothing is known: compilers do
+// not describe what divergent code does to it. Rows from the code itself do.
 func (f *frame) entryMask(lanes uint32) (LaneSet, bool) {
 	if f.source == nil || f.source.row == nil || f.guessed() {
 		return nil, false
@@ -157,8 +157,12 @@ func (f *frame) entryMask(lanes uint32) (LaneSet, bool) {
 		return nil, false
 	}
 	switch r, _ := f.source.row.Rule(reg); r.Kind {
-	case cfi.Unspecified, cfi.Undefined, cfi.SameValue:
+	case cfi.Undefined:
 		return nil, false
+	case cfi.Unspecified, cfi.SameValue:
+		if !f.source.complete {
+			return nil, false
+		}
 	}
 	i, indexed := f.walker.index(reg)
 	s, err := f.findSaved(reg, i, indexed)

@@ -95,6 +95,7 @@ type rowSource struct {
 	defaults  *ruleSet
 	dialect   *locexpr.Dialect // of the expressions of a row of CFI; nil: of one by another source
 	outermost string           // why no caller is looked for; "" when one is
+	complete  bool             // the row mentions every register that the function changes
 
 	fast     cfi.CompiledRow // row and defaults, where compiled
 	compiled bool
@@ -516,7 +517,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 		return source, nil
 	}
 	if row := m.rowRead(lookup); row != nil {
-		source.row, source.by, source.defaults = row, ByRules, m.arch.defaults
+		source.row, source.by, source.defaults, source.complete = row, ByRules, m.arch.defaults, true
 		return source, nil
 	}
 	rules, err := m.readCode(ctx, pc, lookup, exact, bounds)
@@ -529,7 +530,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if row := rowIn(rules.Rows, lookup); row != nil {
 		source.row, source.by = row, ByRules
 		if rules.Complete {
-			source.defaults = m.arch.defaults
+			source.defaults, source.complete = m.arch.defaults, true
 		}
 		return source, nil
 	}
