@@ -1,7 +1,13 @@
 package main
 
 import (
+	"archive/zip"
 	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,12 +20,12 @@ func TestStackOfALane(t *testing.T) {
 		code int
 		out  string // part of the output, or of the error
 	}{
-		{[]string{"--lane", "63"}, 0, "2 threads: w1 w2"},
+		{[]string{"--lane", "63"}, 0, "2 threads: w2 w3"},
 		{[]string{"--lane", "64"}, 1, "no thread has a frame of a lane 64"},
 		{[]string{"--lane", "-1"}, 2, "--lane -1: expected 0 to"},
 		{[]string{"--lane", "99999999"}, 2, "--lane 99999999: expected 0 to"},
-		// The last wave has work for 36 lanes.
-		{[]string{"--lane", "36", "--thread", "w3"}, 1, "no thread has a frame of a lane 36"},
+		// The last wave of grade has work for 36 lanes.
+		{[]string{"--lane", "36", "--thread", "w1"}, 1, "no thread has a frame of a lane 36"},
 	} {
 		cmd := command(append([]string{"stack", "--in-process", mixed}, c.args...)...)
 		out, _ := cmd.CombinedOutput()
@@ -56,9 +62,68 @@ func TestJSONHasLanesUnasked(t *testing.T) {
 			}
 		}
 	}
-	for id, want := range map[string]int{"w0": 3, "w1": 1, "w2": 1, "w3": 3} {
+	for id, want := range map[string]int{"w0": 3, "w1": 3, "w2": 7, "w3": 7} {
 		if groups[id] != want {
 			t.Errorf("thread %s has %d groups of lanes, expected %d", id, groups[id], want)
 		}
+	}
+}
+
+// TestWavesOfCodeWithoutRulesHaveCallers is about the kernel inspect of the
+// example: its call frame information has no rule in it, and return addresses are
+// in lanes of a vector register.
+func TestWavesOfCodeWithoutRulesHaveCallers(t *testing.T) {
+	out, err := command("stack", "--in-process", "--format", "json", mixed).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Threads []struct {
+			ID     string
+			Frames []struct {
+				Thread, Function string
+				FoundBy          string `json:"found_by"`
+				Line             int
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	waves := 0
+	for _, th := range got.Threads {
+		var frames []string
+		for _, f := range th.Frames {
+			if f.Thread == th.ID {
+				frames = append(frames, fmt.Sprintf("%s:%d by %s", f.Function, f.Line, f.FoundBy))
+			}
+		}
+		if !strings.HasPrefix(frames[0], "measure") {
+			continue
+		}
+		waves++
+		if want := []string{"measure:14 by context", "compare_sides:24 by rules", "inspect:32 by rules"}; !slices.Equal(frames, want) {
+			t.Errorf("thread %s: %q, expected %q", th.ID, frames, want)
+		}
+	}
+	if waves != 2 {
+		t.Errorf("%d waves are in measure, expected 2", waves)
+	}
+	file := filepath.Join(t.TempDir(), "inspect.co")
+	z, err := zip.OpenReader(mixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	b, err := fs.ReadFile(z, "modules/2.elf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := command("dump", "rows", file).Output()
+	if err != nil || strings.Count(string(rows), "  no rules\n") != 3 || strings.Contains(string(rows), "cfa") {
+		t.Errorf("rows of inspect.co: %v, expected three functions without rules\n%s", err, rows)
 	}
 }

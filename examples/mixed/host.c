@@ -1,5 +1,5 @@
-// A process that has an accelerator grade parts, and waits for it. The queue is
-// only memory: there is no accelerator that takes anything from it.
+// A process that has an accelerator grade and inspect parts, and waits for both.
+// The queue is only memory: there is no accelerator that takes anything from it.
 
 struct dispatch {
 	const char *kernel;
@@ -7,7 +7,7 @@ struct dispatch {
 	volatile long pending;
 };
 
-static struct dispatch queue[4];
+static struct dispatch queue[2];
 
 static long pause(void)
 {
@@ -16,35 +16,35 @@ static long pause(void)
 	return result;
 }
 
-static inline void wait_for(struct dispatch *d)
+__attribute__((noinline)) static void launch(struct dispatch *d, const char *kernel, unsigned groups, unsigned group_size)
 {
-	while (d->pending)
-		pause();
-}
-
-__attribute__((noinline)) static void launch(const char *kernel, unsigned groups, unsigned group_size)
-{
-	struct dispatch *d = &queue[1];
 	d->kernel = kernel;
 	d->groups = groups;
 	d->group_size = group_size;
 	d->pending = 1;
-	wait_for(d);
 }
 
-__attribute__((noinline)) static int grade_parts(int batches)
+static inline void wait_for_all(void)
 {
-	int graded = 0;
-	while (graded < batches) {
-		launch("grade", 2, 128);
-		graded++;
+	while (queue[0].pending | queue[1].pending)
+		pause();
+}
+
+__attribute__((noinline)) static int check_parts(int batches)
+{
+	int checked = 0;
+	while (checked < batches) {
+		launch(&queue[0], "grade", 2, 64);
+		launch(&queue[1], "inspect", 2, 64);
+		wait_for_all();
+		checked++;
 	}
-	return graded;
+	return checked;
 }
 
 int main(void)
 {
-	return grade_parts(3) != 3;
+	return check_parts(3) != 3;
 }
 
 __asm__(".globl _start\n"

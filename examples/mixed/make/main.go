@@ -1,6 +1,6 @@
 // Command make makes mixed.snapshot anew: the state of a process that waits for
-// four waves. It is run in the folder examples/mixed, and needs clang and lld for
-// amdgcn, gcc, llvm-objdump and gcore.
+// four waves of two kernels. It is run in the folder examples/mixed, and needs
+// clang 14, clang 22 and lld for amdgcn, gcc, llvm-objdump and gcore.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,10 +39,6 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	code := filepath.Join(dir, "grade.co")
-	if err := simt.Build("grade.cl", "grade", processor, lanes, code); err != nil {
-		return err
-	}
 	core, err := hostCore(dir)
 	if err != nil {
 		return err
@@ -59,11 +56,33 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := addWaves(s, code); err != nil {
-		return err
+	keepHost(s)
+	launcher := s.Threads[0]
+	var waves []*simt.Wave
+	for i := range dispatches {
+		d := &dispatches[i]
+		code := filepath.Join(dir, d.kernel+".co")
+		if err := d.compile(code); err != nil {
+			return err
+		}
+		program, executed, err := d.execute(code)
+		if err != nil {
+			return err
+		}
+		if err := d.add(s, code, program, executed, launcher.ID); err != nil {
+			return err
+		}
+		waves = append(waves, executed...)
 	}
 	var b bytes.Buffer
 	if err := s.Write(&b); err != nil {
+		return err
+	}
+	made := filepath.Join(dir, "mixed.snapshot")
+	if err := os.WriteFile(made, b.Bytes(), 0o600); err != nil {
+		return err
+	}
+	if err := check(e, made, waves); err != nil {
 		return err
 	}
 	return os.WriteFile("mixed.snapshot", b.Bytes(), 0o644)
@@ -98,47 +117,72 @@ func hostCore(dir string) (string, error) {
 	return filepath.Join(dir, "core."+pid), nil
 }
 
-// The dispatch: 228 work-items in groups of 128, in waves of 64 lanes. The last
-// wave has work for 36 of them.
+// Where code and memory are. Waves of two dispatches have their own.
 const (
-	processor = "gfx90a"
-	lanes     = 64
-	groupSize = 128
-	items     = 228
-	codeStart = 0x7f4200000000
-	arguments = 0x7f4300000000
-	wearStart = 0x7f4300001000
-	partStart = 0x7f4300002000
+	processor   = "gfx90a"
+	lanes       = 64
+	group       = 64 // work-items
+	codeStart   = 0x7f4200000000
+	codeEach    = 0x100000
+	arguments   = 0x7f4300000000
+	wearStart   = 0x7f4300001000
+	partStart   = 0x7f4300002000
+	private     = 0x7f4400000000
+	privateSize = 0x1000 // of a wave
 )
 
 // wear is how worn the part of a work-item is, which decides its way through the
-// kernel.
+// kernels.
 func wear(item int) uint32 { return uint32(item / 8 * 9 % 31) }
 
-// stops are where the waves are: each executes the kernel from its beginning
-// until the next instruction is the n-th of a name.
-var stops = []struct {
-	group, wave int
-	name        string
-	n           int
-	crashed     bool
-}{
-	{0, 0, "global_store_dword", 5, true}, // in the IF within the IF
-	{0, 1, "global_load_dword", 1, false},
-	{1, 0, "global_load_dword", 1, false},
-	{1, 1, "global_store_dword", 1, false},
+// measured is how often a side of a part is measured, and what each gives.
+func measured(item, side int) []uint32 {
+	m := make([]uint32, 1+(item/16+side)%4)
+	for i := range m {
+		m[i] = uint32((item + 7*side + 13*i) % 29)
+	}
+	return m
 }
 
-// addWaves adds the code object and the waves to what is known of the process.
-func addWaves(s *engine.Snapshot, code string) error {
-	o, err := object.Open(code)
-	if err != nil {
-		return err
-	}
-	program, err := simt.Disassemble("llvm-objdump", code, "grade")
-	if err != nil {
-		return err
-	}
+// A dispatch is a launch of a kernel, and where its waves are.
+type dispatch struct {
+	number    uint64 // from 1
+	kernel    string
+	functions []string // that it calls
+	compile   func(object string) error
+	objdump   string
+	items     int
+	stops     []stop
+}
+
+// A stop is where a wave is: it executes the kernel from its beginning until the
+// next instruction is the n-th of a name. Each wave is a work-group.
+type stop struct {
+	name    string
+	n       int
+	crashed bool
+}
+
+var dispatches = []dispatch{{
+	number:  1,
+	kernel:  "grade",
+	compile: func(object string) error { return simt.Build("grade.cl", "grade", processor, lanes, object) },
+	objdump: "llvm-objdump",
+	items:   100, // the last wave has work for 36 lanes
+	stops:   []stop{{"global_store_dword", 5, true}, {"global_store_dword", 1, false}},
+}, {
+	number:    2,
+	kernel:    "inspect",
+	functions: []string{"compare_sides", "measure"},
+	compile:   func(object string) error { return simt.Compile("inspect.hip", processor, object) },
+	objdump:   "llvm-objdump-22",
+	items:     128,
+	// In the loop, for the second side.
+	stops: []stop{{"flat_load_dword", 9, false}, {"flat_load_dword", 9, false}},
+}}
+
+// keepHost leaves the executable of the process as the only module.
+func keepHost(s *engine.Snapshot) {
 	var host []snapshot.Module
 	for _, m := range s.Modules {
 		if m.Path != "" && filepath.Base(m.Path) == "host" {
@@ -146,63 +190,130 @@ func addWaves(s *engine.Snapshot, code string) error {
 			host = append(host, m)
 		}
 	}
+	s.Modules = host
+}
+
+// start is where address 0 of the dispatch's code object is.
+func (d *dispatch) start() uint64 { return codeStart + (d.number-1)*codeEach }
+
+// execute executes the waves of a dispatch to where they are.
+func (d *dispatch) execute(code string) (*simt.Program, []*simt.Wave, error) {
+	program, err := simt.Disassemble(d.objdump, code, d.kernel, d.functions...)
+	if err != nil {
+		return nil, nil, err
+	}
+	program.Loaded = d.start()
+	launch := simt.Dispatch{
+		Program: program, Lanes: lanes, Items: d.items, Group: group,
+		Arguments: arguments, Private: private + (d.number-1)*codeEach, PrivateSize: privateSize,
+	}
+	if err := launch.Kernel(code, d.kernel); err != nil {
+		return nil, nil, err
+	}
+	var waves []*simt.Wave
+	for i, stop := range d.stops {
+		w, first := launch.Wave(i, 0)
+		prepare(w, first, d.kernel)
+		if err := w.RunTo(stop.name, stop.n); err != nil {
+			return nil, nil, err
+		}
+		waves = append(waves, w)
+	}
+	return program, waves, nil
+}
+
+// add adds the code object and the waves of a dispatch to what is known of the
+// process.
+func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, waves []*simt.Wave, launcher string) error {
+	o, err := object.Open(code)
+	if err != nil {
+		return err
+	}
 	m := &target.Module{
-		ID: len(host), Path: "/example/grade.co", BuildID: o.BuildID(), Arch: "amdgpu", Processor: processor, Object: o, File: code,
+		ID: len(s.Modules), Path: "/example/" + d.kernel + ".co", BuildID: o.BuildID(), Arch: "amdgpu", Processor: processor,
+		Object: o, File: code,
 	}
 	for _, segment := range o.Segments() {
 		m.Segments = append(m.Segments, target.Segment{
-			Address: segment.Address, Size: segment.MemSize, Start: codeStart + segment.Address, Executable: segment.Executable(),
+			Address: segment.Address, Size: segment.MemSize, Start: d.start() + segment.Address, Executable: segment.Executable(),
 		})
 	}
-	s.Modules = append(host, snapshot.Module{Module: m, Keep: true})
-
-	launcher := s.Threads[0]
-	for i, stop := range stops {
-		w := newWave(program, stop.group, stop.wave)
-		if err := w.RunTo(stop.name, stop.n); err != nil {
-			return err
-		}
+	s.Modules = append(s.Modules, snapshot.Module{Module: m, Keep: true})
+	for i, w := range waves {
 		th := &target.Thread{
-			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("w%d", i),
-			Arch: "amdgpu", Processor: processor, Lanes: lanes, Registers: registers(w),
+			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("w%d", len(s.Threads)-1),
+			Arch: "amdgpu", Processor: processor, Lanes: lanes, Registers: registers(w, program),
 			Wave: &target.Wave{
 				Wave: sdk.Wave{
-					Agent: "1", Queue: "1", Dispatch: "1", Kernel: "grade", Group: [3]uint32{uint32(stop.group), 0, 0}, InGroup: uint32(stop.wave),
+					Agent: "1", Queue: "1", Dispatch: strconv.FormatUint(d.number, 10), Kernel: d.kernel, Group: [3]uint32{uint32(i), 0, 0},
 				},
 				HasGroup: true, HasInGroup: true,
 			},
-			LaunchedBy: &target.Launch{Thread: launcher.ID, Kind: "dispatch", Evidence: target.LaunchWaiting},
+			LaunchedBy: &target.Launch{Thread: launcher, Kind: "dispatch", Evidence: target.LaunchWaiting},
 		}
-		if stop.crashed {
+		if d.stops[i].crashed {
 			th.Crashed, th.Signal = true, 11
 		}
 		s.Threads = append(s.Threads, th)
+		if b := w.Private(privateSize); len(b) > 0 {
+			s.Memory = append(s.Memory, snapshot.Memory{Space: privateWave, Thread: th, Data: b})
+		}
 	}
 	return nil
 }
 
-// newWave is a wave of the dispatch before its first instruction.
-func newWave(p *simt.Program, group, wave int) *simt.Wave {
-	first := wave * lanes
-	count := min(items-group*groupSize-first, lanes)
-	w := simt.NewWave(p, lanes, ^uint64(0)>>(64-count))
-	set := func(register int, value uint64) {
-		w.SGPR[register], w.SGPR[register+1] = uint32(value), uint32(value>>32)
+// privateWave is the number of the address space with a wave's private memory.
+const privateWave = 6
+
+// prepare writes the arguments of a kernel, and what it works on, to memory.
+func prepare(w *simt.Wave, first int, kernel string) {
+	address := func(at, value uint64) { w.Memory[at], w.Memory[at+4] = uint32(value), uint32(value>>32) }
+	address(arguments, wearStart)
+	address(arguments+8, partStart)
+	for id := range lanes {
+		item := first + id
+		if kernel == "grade" {
+			w.Memory[wearStart+4*uint64(id)] = wear(item)
+			continue
+		}
+		w.Memory[wearStart+4*uint64(id)] = wear(id)
+		for side := range 2 {
+			at := partStart + 4*uint64(16*id+8*side)
+			m := measured(id, side)
+			w.Memory[at] = uint32(len(m))
+			for i, v := range m {
+				w.Memory[at+4*uint64(1+i)] = v
+			}
+		}
 	}
-	set(4, arguments)
-	store := func(at, value uint64) { w.Memory[at], w.Memory[at+4] = uint32(value), uint32(value>>32) }
-	store(arguments, wearStart)
-	store(arguments+8, partStart)
-	for lane := range count {
-		item := first + lane
-		w.VGPR[0][lane] = uint32(item)
-		w.Memory[wearStart+4*uint64(item)] = wear(group*groupSize + item)
-	}
-	return w
 }
 
-// registers are those that the kernel uses.
-func registers(w *simt.Wave) sdk.Registers {
+// check walks the waves of a snapshot, and compares the stacks with the calls
+// that were in progress.
+func check(e *engine.Engine, file string, waves []*simt.Wave) error {
+	t, err := e.Open(file)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for i, th := range t.Threads()[1:] {
+		want := []uint64{waves[i].PC}
+		for _, c := range slices.Backward(waves[i].Calls) {
+			want = append(want, c.Return)
+		}
+		var got []uint64
+		for _, f := range t.Walk(context.Background(), th).Frames {
+			got = append(got, f.ModuleOffset)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("the stack of %s is %#x, expected %#x", th.ID, got, want)
+		}
+	}
+	return nil
+}
+
+// registers are those that the code names.
+func registers(w *simt.Wave, p *simt.Program) sdk.Registers {
 	d := amdgpu.Description()
 	var r sdk.Registers
 	set := func(name string, value []byte) {
@@ -215,13 +326,14 @@ func registers(w *simt.Wave) sdk.Registers {
 		}
 	}
 	word := func(v uint64, size int) []byte { return binary.LittleEndian.AppendUint64(nil, v)[:size] }
-	set("PC", word(codeStart+w.PC, 8))
+	set("PC", word(p.Loaded+w.PC, 8))
 	set("EXEC", word(w.Exec, 8))
 	set("VCC", word(w.VCC, 8))
-	for i := range 8 {
+	scalars, vectors := p.Registers()
+	for i := range scalars {
 		set(fmt.Sprintf("SGPR%d", i), word(uint64(w.SGPR[i]), 4))
 	}
-	for i := range 4 {
+	for i := range vectors {
 		set(fmt.Sprintf("VGPR%d", i), w.Vector(i))
 	}
 	return r
