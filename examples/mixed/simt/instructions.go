@@ -60,6 +60,8 @@ func (w *Wave) execute(in *instruction) error {
 		return w.load(in.operands)
 	case strings.HasPrefix(name, "s_"):
 		return w.scalar(name, in.operands)
+	case len(in.operands) < 2:
+		return errUnknown
 	case name == "v_readlane_b32", name == "v_writelane_b32":
 		return w.oneLane(name, in.operands)
 	case strings.HasPrefix(name, "v_"):
@@ -90,7 +92,10 @@ func (w *Wave) load(operands []string) error {
 	if err != nil {
 		return err
 	}
-	_, first, count, _ := register(operands[0])
+	file, first, count, ok := register(operands[0])
+	if !ok || file != 's' {
+		return fmt.Errorf("cannot set %s", operands[0])
+	}
 	for i := range count {
 		w.SGPR[first+i] = w.Memory[address+offset+uint64(4*i)]
 	}

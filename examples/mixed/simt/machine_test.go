@@ -70,6 +70,10 @@ func TestKernelGivesWhatItsSourceSays(t *testing.T) {
 func TestWhatIsNotKnownIsAnError(t *testing.T) {
 	for line, want := range map[string]string{
 		"s_bfe_u32 s0, s1, s2":                      "not known here",
+		"s_barrier":                                 "not known here",
+		"s_load_dword vcc_lo, s[0:1], 0x0":          "cannot set vcc_lo",
+		"v_nop":                                     "not known here",
+		"buffer_wbl2":                               "not known here",
 		"s_and_saveexec_b32 s0, s1":                 "not known here", // of half a mask
 		"s_cbranch_scc0 4":                          "not known here",
 		"s_mov_b32 exec_lo, 0":                      "cannot set exec_lo",
