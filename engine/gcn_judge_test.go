@@ -18,9 +18,12 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// gcnWalks is how often the wave of one kernel is walked. Kernels that execute
-// longer are followed to their end without.
-const gcnWalks = 10_000
+// gcnWalks is how often the wave of one kernel is walked, gcnVisits how often in one
+// state. Where everything is executed, it is walked at every instruction.
+const (
+	gcnWalks  = 10_000
+	gcnVisits = 16
+)
 
 // A gcnRegister is a register by its DWARF number, with where its bytes are in
 // gcnJudge.live and in the registers of a call.
@@ -332,14 +335,14 @@ func (j *gcnJudge) key(calls int) uint64 {
 	return h.Sum64()
 }
 
-// look walks the wave as it is. The same state is not looked at for ever: return
-// addresses are held against the calls 16 times, registers once for each PC, mask
-// of lanes and two innermost calls; those of frames beyond the first caller at
-// every fourth such state.
+// look walks the wave as it is; in a sample, not the same state for ever. Return
+// addresses are held against the calls at every walk, registers once for each PC, mask
+// of lanes and two innermost calls; those of frames beyond the first caller at every
+// fourth such state.
 func (j *gcnJudge) look() {
 	k := j.key(len(j.calls) + 1)
 	j.visits[k]++
-	if j.visits[k] > 16 || j.walks == gcnWalks {
+	if !gcnProof() && (j.visits[k] > gcnVisits || j.walks == gcnWalks) {
 		return
 	}
 	j.walked++
