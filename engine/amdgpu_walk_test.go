@@ -174,7 +174,12 @@ func leftOut(n int) bool { return testing.Short() && n%32 != 0 }
 
 func newWaveTest(t *testing.T, c *waveCode, arch sdk.Architecture) *waveTest {
 	t.Helper()
-	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{arch}}, NoSymbols: true})
+	return newWaveTestWith(t, c, plugin.Options{InProcess: []sdk.Architecture{arch}})
+}
+
+func newWaveTestWith(t *testing.T, c *waveCode, plugins plugin.Options) *waveTest {
+	t.Helper()
+	e, err := New(Options{Plugins: plugins, NoSymbols: true})
 	if err != nil {
 		t.Fatal(err)
 	}

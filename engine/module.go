@@ -596,19 +596,29 @@ func rowIn(rows []cfi.Row, pc uint64) *cfi.Row {
 // A readFunction is a function that was read as a whole: it is not asked for again.
 type readFunction struct {
 	start, end uint64
-	rows       []cfi.Row
+	rules      *sdk.FrameRules
 }
 
 // rowRead is the row at an address in a function that was read before, or nil.
 func (m *module) rowRead(lookup uint64) *cfi.Row {
 	i := sort.Search(len(m.read), func(i int) bool { return m.read[i].start > lookup })
 	if i > 0 && lookup < m.read[i-1].end {
-		return rowIn(m.read[i-1].rows, lookup)
+		return rowIn(m.read[i-1].rules.Rows, lookup)
 	}
 	return nil
 }
 
-// keepRead keeps the rows of a function. One that was read for another address
+// rulesRead is what was read of a function with these bounds, or nil. One that
+// another source bounds otherwise may have other gaps.
+func (m *module) rulesRead(start, end uint64) *sdk.FrameRules {
+	i := sort.Search(len(m.read), func(i int) bool { return m.read[i].start >= start })
+	if i < len(m.read) && m.read[i].start == start && m.read[i].end == end {
+		return m.read[i].rules
+	}
+	return nil
+}
+
+// keepRead keeps what was read of a function. One that was read for another address
 // of it has them already.
 func (m *module) keepRead(f readFunction) {
 	i := sort.Search(len(m.read), func(i int) bool { return m.read[i].start >= f.start })
@@ -644,6 +654,11 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 		window = m.codeWindow(pc)
 		bounds.known = false
 	}
+	if bounds.known {
+		if rules := m.rulesRead(window.start, window.end); rules != nil {
+			return reasonedRules(rules, lookup), nil
+		}
+	}
 	code := make([]byte, window.end-window.start)
 	n, err := m.readCodeAt(window.start, code)
 	if n == 0 {
@@ -652,20 +667,38 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 		}
 	}
 	base := m.base(window.start)
-	rules, err := askRules(ctx, m.arch, &view{target: m.target}, m.handle(), sdk.CodeRange{
+	asked := sdk.CodeRange{
 		PC: lookup - base, Start: window.start - base, Code: code[:n],
 		Bounded: bounds.known && n == len(code), Name: window.name, Exact: exact,
-	})
-	if err == nil && base > 0 {
-		for i := range rules.Rows {
-			row := &rules.Rows[i]
-			row.Start, row.End = row.Start+base, row.End+base
-		}
 	}
-	if err == nil && rules.Complete && bounds.known {
-		m.keepRead(readFunction{window.start, window.end, rules.Rows})
+	rules, err := askRules(ctx, m.arch, &view{target: m.target}, m.handle(), asked)
+	if err != nil {
+		return nil, err
 	}
-	return rules, err
+	for i := range rules.Rows {
+		row := &rules.Rows[i]
+		row.Start, row.End = row.Start+base, row.End+base
+	}
+	for i := range rules.Gaps {
+		g := &rules.Gaps[i]
+		g.Start, g.End = g.Start+base, g.End+base
+	}
+	if rules.Complete && asked.Bounded && !rules.Trampoline {
+		m.keepRead(readFunction{window.start, window.end, rules})
+	}
+	return rules, nil
+}
+
+// reasonedRules is what was read of a whole function, with the reason why an
+// address of it has no row, should it have none.
+func reasonedRules(rules *sdk.FrameRules, lookup uint64) *sdk.FrameRules {
+	r := *rules
+	r.Reason = "reading the function gave no row here"
+	i := sort.Search(len(r.Gaps), func(i int) bool { return r.Gaps[i].End > lookup })
+	if i < len(r.Gaps) && r.Gaps[i].Start <= lookup {
+		r.Reason = r.Gaps[i].Reason
+	}
+	return &r
 }
 
 // codeOfFile reads code from the module's object. Targets of accelerators have

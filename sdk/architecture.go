@@ -300,14 +300,26 @@ type FrameRulesAnswer struct {
 // over their own ranges only; where the request did not bound the function,
 // the ranges cover what the code itself proves.
 type FrameRules struct {
-	Rows   []cfi.Row
+	Rows []cfi.Row
+	// Gaps are code without a row, sorted by Start. They overlap neither each other
+	// nor Rows.
+	Gaps   []RowGap
 	Reason string // why there is no row for the PC, when there is none
 	// Trampoline says that the rows are those of a signal trampoline.
 	Trampoline bool
 	// Complete says that the rows mention every register that the function
 	// changes: the description's default rules hold for the others, not those that
-	// the object has because its call frame information leaves things unsaid.
+	// the object has because its call frame information leaves things unsaid. Of a
+	// function that the request bounds it says too that Rows and Gaps are the answer
+	// for every PC of it, exact or not: nobody asks for another one. What is in
+	// neither has no row.
 	Complete bool
+}
+
+// A RowGap is a range of PCs without a row.
+type RowGap struct {
+	Start, End uint64
+	Reason     string // why there is none; never empty
 }
 
 // BindThreadsRequest asks about threads, in a batch.

@@ -24,10 +24,22 @@ func seed[M any, P proto.Message](f *testing.F, encode func(*M) (P, error)) {
 	f.Add(b)
 }
 
+// sureBytes is a message as it goes over the wire.
+func sureBytes(p proto.Message) []byte {
+	b, err := proto.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
 func FuzzDecodeRows(f *testing.F) {
 	d := testDescription()
 	f.Add([]byte{})
 	seed(f, sure(encodeFrameRulesAnswer))
+	f.Add(sureBytes(encodeFrameRulesAnswer(&FrameRulesAnswer{Functions: []FrameRules{
+		{Gaps: []RowGap{{1, 101, "none"}}}, {Gaps: []RowGap{{1 << 63, 1<<63 + 4, "dead"}, {1<<63 + 8, 1<<63 + 100, "lost"}}, Complete: true},
+	}})))
 	req := &FrameRulesRequest{Functions: []CodeRange{{Start: 1, Code: make([]byte, 100)}, {Start: 1 << 63, Code: make([]byte, 100)}}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p pb.FrameRulesAnswer
@@ -38,12 +50,36 @@ func FuzzDecodeRows(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = a.Validate(d, req)
+		if a.Validate(d, req) == nil {
+			for i := range a.Functions {
+				checkGapsAreBesideRows(t, &a.Functions[i], &req.Functions[i])
+			}
+		}
 		again, err := decodeFrameRulesAnswer(encodeFrameRulesAnswer(a))
 		if err != nil || !reflect.DeepEqual(a, again) {
 			t.Fatalf("%+v\n%+v\n%v", a, again, err)
 		}
 	})
+}
+
+// checkGapsAreBesideRows checks that a valid answer says one thing of every PC.
+func checkGapsAreBesideRows(t *testing.T, f *FrameRules, asked *CodeRange) {
+	for offset := range uint64(len(asked.Code)) {
+		pc, said := asked.Start+offset, 0
+		for i := range f.Rows {
+			if pc >= f.Rows[i].Start && pc < f.Rows[i].End {
+				said++
+			}
+		}
+		for i := range f.Gaps {
+			if pc >= f.Gaps[i].Start && pc < f.Gaps[i].End {
+				said++
+			}
+		}
+		if said > 1 {
+			t.Fatalf("%#x is in %d rows and gaps: %+v", pc, said, *f)
+		}
+	}
 }
 
 func FuzzDecodeRegisters(f *testing.F) {

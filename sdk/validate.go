@@ -293,8 +293,8 @@ func (c *checker) objectVariables(a *OpenObjectAnswer) error {
 	return nil
 }
 
-// Validate checks an answer to FrameRules. Rows lie inside the code that the
-// request carried, since nothing else was read.
+// Validate checks an answer to FrameRules. Rows and gaps lie inside the code that
+// the request carried, since nothing else was read.
 func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) error {
 	if len(a.Functions) != len(req.Functions) {
 		return fmt.Errorf("FrameRulesAnswer.Functions: %d for %d functions, expected as many", len(a.Functions), len(req.Functions))
@@ -306,8 +306,41 @@ func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) erro
 		if err == nil {
 			err = c.rows("Rows", f.Rows, asked.Start, uint64(len(asked.Code)))
 		}
+		if err == nil {
+			err = checkGaps(f, asked)
+		}
 		if err != nil {
 			return fmt.Errorf("FrameRulesAnswer.Functions[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkGaps checks the gaps of a function whose rows are in order.
+func checkGaps(f *FrameRules, asked *CodeRange) error {
+	size, rows := uint64(len(asked.Code)), f.Rows
+	for i := range f.Gaps {
+		g := &f.Gaps[i]
+		for len(rows) > 0 && rows[0].End <= g.Start {
+			rows = rows[1:]
+		}
+		err := checkText("Reason", g.Reason, MaxText)
+		switch {
+		case g.Start >= g.End:
+			err = fmt.Errorf("End: %#x, expected above Start, %#x", g.End, g.Start)
+		case g.Start < asked.Start || g.Start-asked.Start >= size:
+			err = fmt.Errorf("Start: %#x, expected in [%#x, %#x)", g.Start, asked.Start, asked.Start+size)
+		case g.End-asked.Start > size:
+			err = fmt.Errorf("End: %#x, expected at most %#x", g.End, asked.Start+size)
+		case i > 0 && g.Start < f.Gaps[i-1].End:
+			err = fmt.Errorf("Start: %#x, expected at least %#x, where the gap before ends", g.Start, f.Gaps[i-1].End)
+		case len(rows) > 0 && rows[0].Start < g.End:
+			err = fmt.Errorf("Start: %#x, there is a row for [%#x, %#x)", g.Start, rows[0].Start, rows[0].End)
+		case g.Reason == "":
+			err = fmt.Errorf("Reason: empty, expected why there is no row")
+		}
+		if err != nil {
+			return fmt.Errorf("Gaps[%d].%w", i, err)
 		}
 	}
 	return nil

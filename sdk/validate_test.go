@@ -44,15 +44,33 @@ func TestValidateFrameRules(t *testing.T) {
 	req := &FrameRulesRequest{Functions: []CodeRange{
 		{PC: 0x1004, Start: 0x1000, Code: make([]byte, 0x20)},
 		{PC: 0xffffffffffffffff, Start: 0xfffffffffffffff0, Code: make([]byte, 0x10)},
+		{PC: 0x1004, Start: 0x1000, Code: make([]byte, 0x20), Bounded: true},
 	}}
 	check(t, func() *FrameRulesAnswer {
 		return &FrameRulesAnswer{Functions: []FrameRules{
 			{Rows: []cfi.Row{goodRow(0x1000, 0x1004), goodRow(0x1004, 0x1020)}},
 			{Reason: "no code"},
+			{Rows: []cfi.Row{goodRow(0x1004, 0x1008), goodRow(0x1010, 0x1014)}, Gaps: []RowGap{
+				{0x1000, 0x1004, "dead"}, {0x1008, 0x100c, "dead"}, {0x100c, 0x1010, "lost"}, {0x1018, 0x1020, "dead"},
+			}},
 		}}
 	}, func(a *FrameRulesAnswer) error { return a.Validate(d, req) }, map[string]func(*FrameRulesAnswer){
-		"Functions: 1 for 2":                     func(a *FrameRulesAnswer) { a.Functions = a.Functions[:1] },
-		"Functions: 3 for 2":                     func(a *FrameRulesAnswer) { a.Functions = append(a.Functions, FrameRules{}) },
+		"Functions[2].Gaps[0].End: 0x1000":                                        func(a *FrameRulesAnswer) { a.Functions[2].Gaps[0].End = 0x1000 },
+		"Functions[2].Gaps[0].Start: 0xfff":                                       func(a *FrameRulesAnswer) { a.Functions[2].Gaps[0].Start = 0xfff },
+		"Functions[2].Gaps[0].Start: 0x1020":                                      func(a *FrameRulesAnswer) { a.Functions[2].Gaps[0] = RowGap{0x1020, 0x1024, "dead"} },
+		"Functions[2].Gaps[3].End: 0x1021":                                        func(a *FrameRulesAnswer) { a.Functions[2].Gaps[3].End = 0x1021 },
+		"Functions[2].Gaps[2].Start: 0x100b":                                      func(a *FrameRulesAnswer) { a.Functions[2].Gaps[2].Start = 0x100b },
+		"Functions[2].Gaps[0].Start: 0x1000, there is a row for [0x1004, 0x1008)": func(a *FrameRulesAnswer) { a.Functions[2].Gaps[0].End = 0x1005 },
+		"Functions[2].Gaps[1].Start: 0x1007, there is a row for [0x1004, 0x1008)": func(a *FrameRulesAnswer) { a.Functions[2].Gaps[1].Start = 0x1007 },
+		"Functions[2].Gaps[3].Start: 0x1013, there is a row for [0x1010, 0x1014)": func(a *FrameRulesAnswer) { a.Functions[2].Gaps[3].Start = 0x1013 },
+		"Functions[2].Gaps[1].Start: 0x1008, there is a row for [0x1010, 0x1014)": func(a *FrameRulesAnswer) {
+			a.Functions[2].Gaps = []RowGap{{0x1000, 0x1004, "dead"}, {0x1008, 0x1020, "around a row"}}
+		},
+		"Functions[2].Gaps[3].Reason: empty":     func(a *FrameRulesAnswer) { a.Functions[2].Gaps[3].Reason = "" },
+		"Functions[2].Gaps[3].Reason: 65537":     func(a *FrameRulesAnswer) { a.Functions[2].Gaps[3].Reason = longText },
+		"Functions[2].Gaps[3].Reason: \"\\xff\"": func(a *FrameRulesAnswer) { a.Functions[2].Gaps[3].Reason = "\xff" },
+		"Functions: 1 for 3":                     func(a *FrameRulesAnswer) { a.Functions = a.Functions[:1] },
+		"Functions: 4 for 3":                     func(a *FrameRulesAnswer) { a.Functions = append(a.Functions, FrameRules{}) },
 		"Functions[1].Reason: 65537":             func(a *FrameRulesAnswer) { a.Functions[1].Reason = longText },
 		"Functions[1].Reason: \"\\xff\"":         func(a *FrameRulesAnswer) { a.Functions[1].Reason = "\xff" },
 		"Functions[0].Rows[0].End: 0x1000":       func(a *FrameRulesAnswer) { a.Functions[0].Rows[0].End = 0x1000 },

@@ -48,7 +48,32 @@ func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
 		Reasons:     blobs(a.Functions, func(f *FrameRules) string { return f.Reason }),
 		Trampolines: column(a.Functions, func(f *FrameRules) bool { return f.Trampoline }),
 		Complete:    column(a.Functions, func(f *FrameRules) bool { return f.Complete }),
+		GapCounts:   column(a.Functions, func(f *FrameRules) uint32 { return uint32(len(f.Gaps)) }),
+		Gaps:        encodeRowGaps(flat(a.Functions, func(f *FrameRules) []RowGap { return f.Gaps })),
 	}
+}
+
+func encodeRowGaps(gaps []RowGap) *pb.RowGaps {
+	return &pb.RowGaps{
+		Starts:  column(gaps, func(g *RowGap) uint64 { return g.Start }),
+		Ends:    column(gaps, func(g *RowGap) uint64 { return g.End }),
+		Reasons: blobs(gaps, func(g *RowGap) string { return g.Reason }),
+	}
+}
+
+func decodeRowGaps(p *pb.RowGaps) ([]RowGap, error) {
+	d := decoder{message: "RowGaps"}
+	n := d.entries("starts", len(p.GetStarts()))
+	d.length("ends", len(p.GetEnds()), n)
+	reasons := d.texts("reasons", p.GetReasons(), n)
+	if d.err != nil {
+		return nil, d.err
+	}
+	gaps := make([]RowGap, n)
+	for i := range gaps {
+		gaps[i] = RowGap{Start: p.Starts[i], End: p.Ends[i], Reason: reasons.next()}
+	}
+	return gaps, nil
 }
 
 func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
@@ -58,15 +83,19 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 	reasons := d.texts("reasons", p.GetReasons(), n)
 	d.length("trampolines", len(p.GetTrampolines()), n)
 	d.length("complete", len(p.GetComplete()), n)
+	d.length("gap_counts", len(p.GetGapCounts()), n)
+	d.sum("gap_counts", p.GetGapCounts(), len(p.GetGaps().GetStarts()))
 	if d.err != nil {
 		return nil, d.err
 	}
 	rows, err := decodeRows(p.GetRows())
 	d.wrap("rows", err)
+	gaps, err := decodeRowGaps(p.GetGaps())
+	d.wrap("gaps", err)
 	if d.err != nil {
 		return nil, d.err
 	}
-	lists := splitter[cfi.Row]{rows}
+	lists, gapLists := splitter[cfi.Row]{rows}, splitter[RowGap]{gaps}
 	a := &FrameRulesAnswer{}
 	if n > 0 {
 		a.Functions = make([]FrameRules, n)
@@ -74,7 +103,7 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 	for i := range a.Functions {
 		a.Functions[i] = FrameRules{
 			Rows: lists.next(p.RowCounts[i]), Reason: reasons.next(), Trampoline: p.Trampolines[i],
-			Complete: p.Complete[i],
+			Complete: p.Complete[i], Gaps: gapLists.next(p.GapCounts[i]),
 		}
 	}
 	return a, nil

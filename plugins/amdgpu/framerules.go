@@ -43,6 +43,9 @@ type objects struct {
 	handles  []uint64 // the oldest first
 }
 
+// unknownProcessor is why code cannot be read.
+const unknownProcessor = "which processor the code is for is not known"
+
 // maxObjects is how many objects are remembered, maxObjectCode how many bytes of
 // code of one.
 const (
@@ -73,12 +76,9 @@ type machineKey struct {
 
 // remember keeps what FrameRules needs to know of an object.
 func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span) {
-	c := &objectCode{processor: processorNamed(answer.Processor)}
+	c := &objectCode{processor: cmp.Or(processorNamed(answer.Processor), processorNamed(req.Processor))}
 	for _, f := range functions {
 		c.starts = append(c.starts, f.start)
-	}
-	if c.processor == nil {
-		c.processor = processorNamed(req.Processor)
 	}
 	for i := range answer.Functions {
 		switch lanes := answer.Functions[i].Lanes; {
@@ -114,7 +114,7 @@ func (o *objects) find(handle uint64) *objectCode {
 // load reads the code of the object. In a relocatable object addresses are those
 // of a section: with several, they do not tell which.
 func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
-	if o.loaded {
+	if o.loaded || o.processor == nil {
 		return
 	}
 	o.loaded = true
@@ -148,30 +148,85 @@ func (o *objectCode) frameRules(ctx context.Context, e sdk.Engine, handle uint64
 		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, does not hold the PC %#x", r.Start, size, r.PC)}
 	case r.Start+size < r.Start:
 		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, goes past the end of the address space", r.Start, size)}
-	case o == nil || o.processor == nil:
-		return sdk.FrameRules{Reason: "which processor the code is for is not known"}
+	case o == nil:
+		return sdk.FrameRules{Reason: unknownProcessor}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.load(ctx, e, handle)
-	rows, reason := o.function(r)
-	return sdk.FrameRules{Rows: rows, Reason: reason, Complete: true}
+	rows, gaps, reason := o.function(r)
+	rules := sdk.FrameRules{Rows: rows, Gaps: fillGaps(rows, gaps, r.Start, r.Start+size, reason), Complete: true}
+	if i, found := slices.BinarySearchFunc(rules.Gaps, r.PC, compareGap); found {
+		rules.Reason = rules.Gaps[i].Reason
+	}
+	if !r.Bounded {
+		rules.Gaps = nil // what is not reached may be other functions
+	}
+	return rules
 }
 
-// function is the rows of a function, or why there is none for the PC.
-func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, string) {
+// compareGap says where a gap lies, seen from a PC: 0 around it.
+func compareGap(g sdk.RowGap, pc uint64) int {
+	switch {
+	case g.End <= pc:
+		return -1
+	case g.Start > pc:
+		return 1
+	}
+	return 0
+}
+
+// fillGaps are all parts of [start, end) that no row covers, sorted as rows and
+// gaps are. What is in no gap either has the reason.
+func fillGaps(rows []cfi.Row, gaps []gap, start, end uint64, reason string) (filled []sdk.RowGap) {
+	add := func(start, end uint64, reason string) {
+		if start >= end {
+			return
+		}
+		if n := len(filled); n > 0 && filled[n-1].End == start && filled[n-1].Reason == reason {
+			filled[n-1].End = end
+			return
+		}
+		filled = append(filled, sdk.RowGap{Start: start, End: end, Reason: reason})
+	}
+	at := start
+	hole := func(end uint64) {
+		for ; len(gaps) > 0 && gaps[0].start < end; gaps = gaps[1:] {
+			g := &gaps[0]
+			add(at, g.start, reason)
+			add(max(at, g.start), min(end, g.end), g.reason)
+			if at = max(at, min(end, g.end)); g.end > end {
+				break // the rest of it may lie beyond the row
+			}
+		}
+		add(at, end, reason)
+	}
+	for i := range rows {
+		hole(rows[i].Start)
+		at = rows[i].End
+	}
+	hole(end)
+	return filled
+}
+
+// function is the rows of a function, the gaps that are known between them, and
+// why what is in neither has no row.
+func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
+	if o.processor == nil {
+		return nil, nil, unknownProcessor
+	}
 	end := r.Start + uint64(len(r.Code))
 	whole := o.code.holds(r.Start, r.Code)
 	mode, err := o.mode(o.waveSize(r), o.processor.scratch == architectedScratch)
 	if err != nil {
-		return nil, err.Error()
+		return nil, nil, err.Error()
 	}
 	entry, reason := o.entry(r, whole, &mode)
 	if reason != "" {
-		return nil, reason
+		return nil, nil, reason
 	}
 	if reason := o.failed[entry]; reason != "" && whole {
-		return nil, reason
+		return nil, nil, reason
 	}
 	f, err := o.follow(r, entry, whole, mode)
 	if err == nil && f.step.byLane != f.step.byWave && f.step.byLane != mode.perLane {
@@ -181,25 +236,38 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, string) {
 			f, err = o.follow(r, entry, whole, mode)
 		}
 	}
+	if err == nil {
+		err = f.overlap()
+	}
 	if err != nil {
-		return nil, o.fail(entry, whole, err.Error())
+		return nil, nil, o.fail(entry, whole, err.Error())
 	}
 	rows, gaps, err := f.rows(r.Start, end)
 	if err != nil {
-		return nil, o.fail(entry, whole, err.Error())
-	}
-	if slices.ContainsFunc(rows, func(row cfi.Row) bool { return r.PC >= row.Start && r.PC < row.End }) {
-		return rows, ""
-	}
-	for _, g := range gaps {
-		if r.PC >= g.start && r.PC < g.end {
-			return rows, g.reason
-		}
+		return nil, nil, o.fail(entry, whole, err.Error())
 	}
 	if f.unknown != 0 {
-		return rows, fmt.Sprintf("the code does not lead here as far as it can be read: there is no instruction at %#x", f.unknown)
+		return rows, gaps, fmt.Sprintf("the code does not lead here as far as it can be read: there is no instruction at %#x", f.unknown)
 	}
-	return rows, "the code of the function does not lead here"
+	return rows, gaps, "the code of the function does not lead here"
+}
+
+// overlap says whether a branch leads into the middle of an instruction. The
+// bytes that follow are then in two blocks, of which a row could tell but one.
+func (f *flow) overlap() error {
+	blocks := make([]*block, 0, len(f.blocks))
+	for _, b := range f.blocks {
+		if b.before != nil {
+			blocks = append(blocks, b)
+		}
+	}
+	slices.SortFunc(blocks, func(a, b *block) int { return cmp.Compare(a.start, b.start) })
+	for i := 1; i < len(blocks); i++ {
+		if b := blocks[i]; b.start < blocks[i-1].end {
+			return fmt.Errorf("a branch leads to %#x, into the middle of an instruction", b.start)
+		}
+	}
+	return nil
 }
 
 // entry is the first instruction of the function that code is of. That of a part

@@ -502,6 +502,105 @@ func TestFrameRulesAreAskedOfObjects(t *testing.T) {
 	}
 }
 
+// TestGapsAndRowsAreAllOfAFunction: what no row covers has the same reason in a gap
+// as in the answer about a PC there.
+func TestGapsAndRowsAreAllOfAFunction(t *testing.T) {
+	const (
+		notHere  = "the code of the function does not lead here"
+		noReturn = reasonReturn
+	)
+	for _, c := range []struct {
+		name, code string
+		gaps       []string // label, reason
+		rows       int
+	}{
+		{"every instruction is reached", `
+f:	s_mov_b32 s4, 0
+	s_setpc_b64 s[30:31]
+end:
+`, nil, 1},
+		{"code that nothing leads to", `
+f:	s_mov_b32 s4, 0
+	s_branch after
+dead:	s_mov_b32 s5, 0
+	s_add_u32 s32, s32, 0x400
+after:	s_setpc_b64 s[30:31]
+tail:	s_nop 0
+	s_nop 1
+end:
+`, []string{"dead", notHere, "tail", notHere}, 2},
+		{"a return address that is lost, beside code that nothing leads to", `
+f:	s_mov_b64 s[30:31], 0
+lost:	s_mov_b32 s4, 0
+	s_nop 0
+	s_endpgm
+dead:	s_nop 0
+end:
+`, []string{"lost", noReturn, "dead", notHere}, 1},
+		{"code that nothing leads to, between such without a return address", `
+f:	s_mov_b64 s[30:31], 0
+lost:	s_branch after
+dead:	s_nop 0
+after:	s_nop 0
+	s_endpgm
+end:
+`, []string{"lost", noReturn, "dead", notHere, "after", noReturn}, 1},
+		{"code that cannot be read", `
+f:	s_mov_b32 s4, 0
+	s_cbranch_scc1 bad
+	s_setpc_b64 s[30:31]
+bad:	.long 0xffffffff
+	s_nop 0
+end:
+`, []string{"bad", "the code does not lead here as far as it can be read: there is no instruction at 0x100c"}, 1},
+		{"a branch into an instruction", `
+f:	s_cbranch_scc1 1
+	s_mov_b32 s0, 0xbe800080
+	s_add_u32 s32, s32, 0x400
+	s_mov_b32 s5, 0
+	s_sub_u32 s32, s32, 0x400
+	s_setpc_b64 s[30:31]
+end:
+`, []string{"f", "a branch leads to 0x1008, into the middle of an instruction"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data, labels := assemble(t, "gfx90a", c.code)
+			o := program("gfx90a", data)
+			var want []string
+			for i := 0; i < len(c.gaps); i += 2 {
+				want = append(want, fmt.Sprintf("%#x %s", labels[c.gaps[i]], c.gaps[i+1]))
+			}
+			for pc := uint64(codeStart); pc < codeStart+uint64(len(data)); pc++ {
+				r := sdk.CodeRange{PC: pc, Start: codeStart, Code: data, Bounded: true}
+				rules := o.frameRules(context.Background(), nil, 1, &r)
+				answer := &sdk.FrameRulesAnswer{Functions: []sdk.FrameRules{rules}}
+				if err := answer.Validate(Description(), &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{r}}); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				reason, covered := "", 0
+				for _, g := range rules.Gaps {
+					got = append(got, fmt.Sprintf("%#x %s", g.Start, g.Reason))
+					covered += int(g.End - g.Start)
+					if pc >= g.Start && pc < g.End {
+						reason = g.Reason
+					}
+				}
+				for _, row := range rules.Rows {
+					covered += int(row.End - row.Start)
+				}
+				if !slices.Equal(got, want) || covered != len(data) || len(rules.Rows) < c.rows || rules.Reason != reason || !rules.Complete {
+					t.Fatalf("%#x: %d rows, reason %q, %d of %d bytes, gaps %q,\nexpected %q", pc, len(rules.Rows), rules.Reason, covered, len(data), got, want)
+				}
+				r.Bounded = false
+				if rules := o.frameRules(context.Background(), nil, 1, &r); len(rules.Gaps) > 0 {
+					t.Fatalf("%#x: gaps %v of code that may be several functions", pc, rules.Gaps)
+				}
+			}
+		})
+	}
+}
+
 // FuzzFrameRules: any bytes give a valid answer, and the same one twice.
 func FuzzFrameRules(f *testing.F) {
 	file, err := os.ReadFile("testdata/amd_k.gfx1100.co")
@@ -523,6 +622,18 @@ func FuzzFrameRules(f *testing.F) {
 			return program(names[int(which)%len(names)], data).frameRules(context.Background(), nil, 1, &req.Functions[0])
 		}
 		first := ask()
+		if first.Complete {
+			covered := 0
+			for _, row := range first.Rows {
+				covered += int(row.End - row.Start)
+			}
+			for _, g := range first.Gaps {
+				covered += int(g.End - g.Start)
+			}
+			if covered != len(data) {
+				t.Fatalf("rows and gaps are of %d bytes, expected %d", covered, len(data))
+			}
+		}
 		answer := &sdk.FrameRulesAnswer{Functions: []sdk.FrameRules{first}}
 		if err := answer.Validate(Description(), req); err != nil {
 			t.Fatal(err)
@@ -540,6 +651,9 @@ func FuzzFrameRules(f *testing.F) {
 			}
 		}
 		second := ask()
+		if !slices.Equal(first.Gaps, second.Gaps) {
+			t.Fatalf("gaps %v, then %v", first.Gaps, second.Gaps)
+		}
 		if len(first.Rows) != len(second.Rows) || first.Reason != second.Reason {
 			t.Fatalf("%d rows, %q, then %d, %q", len(first.Rows), first.Reason, len(second.Rows), second.Reason)
 		}

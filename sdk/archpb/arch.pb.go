@@ -3323,6 +3323,67 @@ func (x *Variables) GetSections() []uint32 {
 	return nil
 }
 
+// RowGaps is a list of ranges without a row.
+type RowGaps struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Starts        []uint64               `protobuf:"varint,1,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	Ends          []uint64               `protobuf:"varint,2,rep,packed,name=ends,proto3" json:"ends,omitempty"`
+	Reasons       *Blobs                 `protobuf:"bytes,3,opt,name=reasons,proto3" json:"reasons,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RowGaps) Reset() {
+	*x = RowGaps{}
+	mi := &file_arch_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RowGaps) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RowGaps) ProtoMessage() {}
+
+func (x *RowGaps) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
+func (*RowGaps) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *RowGaps) GetStarts() []uint64 {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+func (x *RowGaps) GetEnds() []uint64 {
+	if x != nil {
+		return x.Ends
+	}
+	return nil
+}
+
+func (x *RowGaps) GetReasons() *Blobs {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
 type FrameRulesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -3339,7 +3400,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3351,7 +3412,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3364,7 +3425,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -3423,6 +3484,7 @@ func (x *FrameRulesRequest) GetExact() []bool {
 	return nil
 }
 
+// Function i has row_counts[i] of rows and gap_counts[i] of gaps.
 type FrameRulesAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RowCounts     []uint32               `protobuf:"varint,1,rep,packed,name=row_counts,json=rowCounts,proto3" json:"row_counts,omitempty"`
@@ -3430,13 +3492,15 @@ type FrameRulesAnswer struct {
 	Reasons       *Blobs                 `protobuf:"bytes,3,opt,name=reasons,proto3" json:"reasons,omitempty"`
 	Trampolines   []bool                 `protobuf:"varint,4,rep,packed,name=trampolines,proto3" json:"trampolines,omitempty"`
 	Complete      []bool                 `protobuf:"varint,5,rep,packed,name=complete,proto3" json:"complete,omitempty"`
+	GapCounts     []uint32               `protobuf:"varint,6,rep,packed,name=gap_counts,json=gapCounts,proto3" json:"gap_counts,omitempty"`
+	Gaps          *RowGaps               `protobuf:"bytes,7,opt,name=gaps,proto3" json:"gaps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3448,7 +3512,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3461,7 +3525,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -3499,6 +3563,20 @@ func (x *FrameRulesAnswer) GetComplete() []bool {
 	return nil
 }
 
+func (x *FrameRulesAnswer) GetGapCounts() []uint32 {
+	if x != nil {
+		return x.GapCounts
+	}
+	return nil
+}
+
+func (x *FrameRulesAnswer) GetGaps() *RowGaps {
+	if x != nil {
+		return x.Gaps
+	}
+	return nil
+}
+
 type BindThreadsRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Session    uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -3516,7 +3594,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3606,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3619,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -3621,7 +3699,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3633,7 +3711,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3646,7 +3724,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -3751,7 +3829,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3763,7 +3841,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3776,7 +3854,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -3811,7 +3889,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3823,7 +3901,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3836,7 +3914,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -3876,7 +3954,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +3966,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +3979,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -3975,7 +4053,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3987,7 +4065,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4000,7 +4078,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -4061,7 +4139,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4073,7 +4151,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4086,7 +4164,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -4106,7 +4184,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4118,7 +4196,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4131,7 +4209,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -4158,7 +4236,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4170,7 +4248,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4183,7 +4261,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -4211,7 +4289,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4223,7 +4301,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4236,7 +4314,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -4271,7 +4349,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4283,7 +4361,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4296,7 +4374,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -4334,7 +4412,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4346,7 +4424,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4359,7 +4437,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReadMemoryRequest) GetSession() uint64 {
@@ -4414,7 +4492,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4426,7 +4504,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4439,7 +4517,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -4467,7 +4545,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4479,7 +4557,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4492,7 +4570,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReadRegistersRequest) GetSession() uint64 {
@@ -4525,7 +4603,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4537,7 +4615,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4550,7 +4628,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -4571,7 +4649,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4583,7 +4661,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4596,7 +4674,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ReadSectionRequest) GetSession() uint64 {
@@ -4629,7 +4707,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4641,7 +4719,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4654,7 +4732,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -4914,7 +4992,11 @@ const file_arch_proto_rawDesc = "" +
 	"\x06starts\x18\x03 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x04 \x03(\x04R\x04ends\x124\n" +
 	"\tlocations\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\tlocations\x12\x1a\n" +
-	"\bsections\x18\x06 \x03(\rR\bsections\"\xf9\x01\n" +
+	"\bsections\x18\x06 \x03(\rR\bsections\"g\n" +
+	"\aRowGaps\x12\x16\n" +
+	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
+	"\x04ends\x18\x02 \x03(\x04R\x04ends\x120\n" +
+	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\"\xf9\x01\n" +
 	"\x11FrameRulesRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x10\n" +
@@ -4923,14 +5005,17 @@ const file_arch_proto_rawDesc = "" +
 	"\x04code\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04code\x12\x18\n" +
 	"\abounded\x18\x06 \x03(\bR\abounded\x12,\n" +
 	"\x05names\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x14\n" +
-	"\x05exact\x18\b \x03(\bR\x05exact\"\xcc\x01\n" +
+	"\x05exact\x18\b \x03(\bR\x05exact\"\x99\x02\n" +
 	"\x10FrameRulesAnswer\x12\x1d\n" +
 	"\n" +
 	"row_counts\x18\x01 \x03(\rR\trowCounts\x12)\n" +
 	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v1.RowsR\x04rows\x120\n" +
 	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\x12 \n" +
 	"\vtrampolines\x18\x04 \x03(\bR\vtrampolines\x12\x1a\n" +
-	"\bcomplete\x18\x05 \x03(\bR\bcomplete\"\xb2\x02\n" +
+	"\bcomplete\x18\x05 \x03(\bR\bcomplete\x12\x1d\n" +
+	"\n" +
+	"gap_counts\x18\x06 \x03(\rR\tgapCounts\x12,\n" +
+	"\x04gaps\x18\a \x01(\v2\x18.unwindd.arch.v1.RowGapsR\x04gaps\"\xb2\x02\n" +
 	"\x12BindThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\athreads\x18\x02 \x03(\x04R\athreads\x12>\n" +
@@ -5125,7 +5210,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v1.CFAKind
@@ -5172,25 +5257,26 @@ var file_arch_proto_goTypes = []any{
 	(*Functions)(nil),             // 42: unwindd.arch.v1.Functions
 	(*PositionMaps)(nil),          // 43: unwindd.arch.v1.PositionMaps
 	(*Variables)(nil),             // 44: unwindd.arch.v1.Variables
-	(*FrameRulesRequest)(nil),     // 45: unwindd.arch.v1.FrameRulesRequest
-	(*FrameRulesAnswer)(nil),      // 46: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 47: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 48: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 49: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 50: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 51: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 52: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 53: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 54: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 55: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 56: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 57: unwindd.arch.v1.DisassembleAnswer
-	(*ReadMemoryRequest)(nil),     // 58: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 59: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 60: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 61: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 62: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 63: unwindd.arch.v1.SectionPart
+	(*RowGaps)(nil),               // 45: unwindd.arch.v1.RowGaps
+	(*FrameRulesRequest)(nil),     // 46: unwindd.arch.v1.FrameRulesRequest
+	(*FrameRulesAnswer)(nil),      // 47: unwindd.arch.v1.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 48: unwindd.arch.v1.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 49: unwindd.arch.v1.BindThreadsAnswer
+	(*Widths)(nil),                // 50: unwindd.arch.v1.Widths
+	(*Maps)(nil),                  // 51: unwindd.arch.v1.Maps
+	(*MapRanges)(nil),             // 52: unwindd.arch.v1.MapRanges
+	(*TranslateRequest)(nil),      // 53: unwindd.arch.v1.TranslateRequest
+	(*TranslateAnswer)(nil),       // 54: unwindd.arch.v1.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 55: unwindd.arch.v1.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 56: unwindd.arch.v1.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 57: unwindd.arch.v1.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 58: unwindd.arch.v1.DisassembleAnswer
+	(*ReadMemoryRequest)(nil),     // 59: unwindd.arch.v1.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 60: unwindd.arch.v1.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 61: unwindd.arch.v1.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 62: unwindd.arch.v1.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 63: unwindd.arch.v1.ReadSectionRequest
+	(*SectionPart)(nil),           // 64: unwindd.arch.v1.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,  // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
@@ -5259,54 +5345,56 @@ var file_arch_proto_depIdxs = []int32{
 	12, // 63: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
 	12, // 64: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
 	12, // 65: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	12, // 66: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	12, // 67: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	15, // 68: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	12, // 69: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	13, // 70: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	12, // 71: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	12, // 72: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	49, // 73: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	12, // 74: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	12, // 75: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	12, // 76: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	50, // 77: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	12, // 78: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	51, // 79: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	9,  // 80: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	12, // 81: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	10, // 82: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	12, // 83: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	13, // 84: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	16, // 85: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	26, // 86: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	28, // 87: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	32, // 88: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	45, // 89: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	47, // 90: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	52, // 91: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	54, // 92: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	56, // 93: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	58, // 94: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	60, // 95: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	62, // 96: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	17, // 97: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	27, // 98: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	29, // 99: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	36, // 100: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	46, // 101: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	48, // 102: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	53, // 103: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	55, // 104: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	57, // 105: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	59, // 106: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	61, // 107: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	63, // 108: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	97, // [97:109] is the sub-list for method output_type
-	85, // [85:97] is the sub-list for method input_type
-	85, // [85:85] is the sub-list for extension type_name
-	85, // [85:85] is the sub-list for extension extendee
-	0,  // [0:85] is the sub-list for field type_name
+	12, // 66: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
+	12, // 67: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	12, // 68: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	15, // 69: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	12, // 70: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	45, // 71: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
+	13, // 72: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	12, // 73: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	12, // 74: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	50, // 75: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	12, // 76: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	12, // 77: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	12, // 78: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	51, // 79: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	12, // 80: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	52, // 81: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	9,  // 82: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
+	12, // 83: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	10, // 84: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
+	12, // 85: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	13, // 86: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	16, // 87: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	26, // 88: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	28, // 89: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	32, // 90: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	46, // 91: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	48, // 92: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	53, // 93: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	55, // 94: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	57, // 95: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	59, // 96: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	61, // 97: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	63, // 98: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	17, // 99: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	27, // 100: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	29, // 101: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	36, // 102: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	47, // 103: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	49, // 104: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	54, // 105: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	56, // 106: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	58, // 107: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	60, // 108: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	62, // 109: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	64, // 110: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	99, // [99:111] is the sub-list for method output_type
+	87, // [87:99] is the sub-list for method input_type
+	87, // [87:87] is the sub-list for extension type_name
+	87, // [87:87] is the sub-list for extension extendee
+	0,  // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -5322,14 +5410,14 @@ func file_arch_proto_init() {
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[41].OneofWrappers = []any{}
+	file_arch_proto_msgTypes[42].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
