@@ -2,18 +2,25 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
+
+// bundledAMDGPU is AMDGPU as a process of its own, which is this test's executable.
+var bundledAMDGPU = []plugin.Bundled{{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description}}
 
 // gappedFunctions are functions, by name, with code that no row covers: some of it,
 // all of it, or none.
@@ -144,5 +151,35 @@ func TestGapsAreReadOncePerFunction(t *testing.T) {
 	t.Logf("%d PCs: %d functions read, %d otherwise; without a row: %v", len(got), asked, askedAlways, reasons)
 	if asked != len(gappedFunctions) || askedAlways < 5*asked || len(reasons) < 4 {
 		t.Errorf("%d functions were read %d times, %d times for single PCs, for %d reasons", len(gappedFunctions), asked, askedAlways, len(reasons))
+	}
+}
+
+// TestRestartedPluginReadsCodeOfOpenObjects kills the plugin after it was told of an
+// object: the next process is told too, and reads the code as the first did.
+func TestRestartedPluginReadsCodeOfOpenObjects(t *testing.T) {
+	code := gappedCode(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pcs, want := newWaveTest(t, code, amdgpu.New()).answers()
+	w := newWaveTestWith(t, code, plugin.Options{Self: self, Bundled: bundledAMDGPU})
+	w.answer(textStart(w), true)
+	arch := w.target.modules[0].arch.arch
+	got := want[:0:0]
+	for i, pc := range pcs {
+		// There is a process where one was asked since the last was killed.
+		if pid := arch.PID(); pid != 0 {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				t.Fatal(err)
+			}
+		}
+		got = append(got, w.answer(textStart(w)+pc, i == 0 || i%2 == 1))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if n := arch.Generation(); n != uint64(len(gappedFunctions)) {
+		t.Errorf("%d processes, expected one for each of %d functions", n, len(gappedFunctions))
 	}
 }

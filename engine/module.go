@@ -671,7 +671,7 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 		PC: lookup - base, Start: window.start - base, Code: code[:n],
 		Bounded: bounds.known && n == len(code), Name: window.name, Exact: exact,
 	}
-	rules, err := askRules(ctx, m.arch, &view{target: m.target}, m.handle(), asked)
+	rules, err := m.askRules(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -699,6 +699,26 @@ func reasonedRules(rules *sdk.FrameRules, lookup uint64) *sdk.FrameRules {
 		r.Reason = r.Gaps[i].Reason
 	}
 	return &r
+}
+
+// askRules asks for the rows of one function of the module. Its object is opened
+// again where the plugin does not know it any longer.
+func (m *module) askRules(ctx context.Context, code sdk.CodeRange) (*sdk.FrameRules, error) {
+	v := &view{target: m.target}
+	if m.Object == nil {
+		return askRules(ctx, m.arch, v, 0, code)
+	}
+	rules, err := askRules(ctx, m.arch, v, m.handle(), code)
+	if !errors.Is(err, sdk.ErrObjectNotOpen) {
+		return rules, err
+	}
+	if _, err := m.arch.arch.OpenObject(ctx, v, m.openRequest()); err != nil {
+		return nil, err
+	}
+	if rules, err = askRules(ctx, m.arch, v, m.handle(), code); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Object.Name(), err)
+	}
+	return rules, nil
 }
 
 // codeOfFile reads code from the module's object. Targets of accelerators have

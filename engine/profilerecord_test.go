@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/plugin"
 )
 
 // profilePrograms are the programs that are recorded: C++, Rust, which is linked
@@ -36,7 +38,23 @@ var made struct {
 	files map[string]string // by what they are
 }
 
+// TestMain lets the test binary be what the engine starts as the parent of plugins,
+// and the plugin for AMDGPU.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "plugin" {
+		err := fmt.Errorf("no such command: %q", os.Args[2])
+		switch os.Args[2] {
+		case "exec":
+			err = plugin.ExecMain(os.Args[3:])
+		case "serve":
+			err = plugin.ServeMain(os.Args[3], bundledAMDGPU)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	status := m.Run()
 	if made.dir != "" {
 		os.RemoveAll(made.dir)

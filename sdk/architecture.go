@@ -269,7 +269,10 @@ type Variable struct {
 	Locations [][]byte
 }
 
-// FrameRulesRequest asks for rows of functions that have none.
+// FrameRulesRequest asks for rows of functions that have none. Where answering
+// takes what OpenObject was told of the object, and the plugin does not know that,
+// because its process is a new one or has been told of many objects since, it
+// answers ErrObjectNotOpen: the engine opens the object again and asks once more.
 type FrameRulesRequest struct {
 	Object    uint64 // 0: code in no object
 	Functions []CodeRange

@@ -11,6 +11,11 @@ import (
 // in what a Client returns.
 var ErrNotImplemented = errors.New("the architecture does not implement this call")
 
+// ErrObjectNotOpen is the answer of FrameRules about a code object that the plugin
+// does not know, or no longer. It keeps its identity across the process boundary,
+// as ErrNotImplemented does.
+var ErrObjectNotOpen = errors.New("the code object is not open in the plugin")
+
 // Base answers every call but Describe with "nothing special". A plugin embeds
 // it, writes Describe, and overrides the calls in which its machine differs.
 type Base struct{}

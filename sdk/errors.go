@@ -20,7 +20,7 @@ type RemoteError struct {
 	Call     string // "FrameRules"
 	Message  string
 	Panicked bool
-	is       error // ErrNotImplemented, or nil
+	is       error // ErrNotImplemented, ErrObjectNotOpen, or nil
 }
 
 func (e *RemoteError) Error() string {
@@ -30,7 +30,8 @@ func (e *RemoteError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Call, e.Message)
 }
 
-// Unwrap returns ErrNotImplemented where that is what the method answered.
+// Unwrap returns ErrNotImplemented or ErrObjectNotOpen where that is what the
+// method answered.
 func (e *RemoteError) Unwrap() error { return e.is }
 
 // architectureError makes the status of a call that failed in the
@@ -42,6 +43,8 @@ func architectureError(call string, err error, panicked bool) error {
 		code = codes.Internal
 	case errors.Is(err, ErrNotImplemented):
 		code = codes.Unimplemented
+	case errors.Is(err, ErrObjectNotOpen):
+		code = codes.FailedPrecondition
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
@@ -71,8 +74,11 @@ func callError(ctx context.Context, call string, err error) error {
 		return fmt.Errorf("%s: %w", call, context.DeadlineExceeded)
 	case own != nil:
 		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked()}
-		if s.Code() == codes.Unimplemented {
+		switch s.Code() {
+		case codes.Unimplemented:
 			e.is = ErrNotImplemented
+		case codes.FailedPrecondition:
+			e.is = ErrObjectNotOpen
 		}
 		return e
 	}

@@ -197,6 +197,22 @@ func TestCallsOverTheTransportAnswerAsInProcess(t *testing.T) {
 	}
 }
 
+func TestObjectThatIsNotOpenIsToldOverTheTransport(t *testing.T) {
+	checkLeaks(t)
+	c := dial(t, &testArch{frameRules: func(_ context.Context, _ Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
+		if req.Object == 1 {
+			return nil, errors.New("object 0x1: another error")
+		}
+		return nil, fmt.Errorf("object %#x: %w", req.Object, ErrObjectNotOpen)
+	}}, false)
+	for object, want := range map[uint64]bool{1: false, 2: true} {
+		_, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{Object: object})
+		if errors.Is(err, ErrObjectNotOpen) != want || errors.Is(err, ErrNotImplemented) || !strings.Contains(err.Error(), fmt.Sprintf("object %#x", object)) {
+			t.Errorf("object %d: %v", object, err)
+		}
+	}
+}
+
 func TestBigAnswersComeInParts(t *testing.T) {
 	checkLeaks(t)
 	rows := make([]cfi.Row, 2*partRows+17)

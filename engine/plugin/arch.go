@@ -34,7 +34,8 @@ func (a *Arch) Origin() string { return a.origin }
 
 // Generation is how many processes have been started for the architecture so
 // far. What a plugin said of handles (code objects) outlives its process: all
-// of it is in the answers.
+// of it is in the answers. What it remembers of them does not: see
+// sdk.ErrObjectNotOpen.
 func (a *Arch) Generation() uint64 { return a.transport.starts() }
 
 // PID is the id of the running process; 0: none runs, or none is needed.

@@ -45,7 +45,7 @@ func (a architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.Ope
 	o := codeObject{ctx: ctx, engine: e, req: req, answer: &sdk.OpenObjectAnswer{}}
 	if req.Machine == machine {
 		o.describe()
-		a.objects.remember(req.Object, req, o.answer, o.functions)
 	}
+	a.objects.remember(req.Object, req, o.answer, o.functions)
 	return o.answer, nil
 }

@@ -27,6 +27,9 @@ import (
 func (a architecture) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
 	o := a.objects.find(req.Object)
+	if o == nil && req.Object != 0 {
+		return nil, fmt.Errorf("object %#x: %w", req.Object, sdk.ErrObjectNotOpen)
+	}
 	for i := range req.Functions {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -40,14 +43,14 @@ func (a architecture) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.Fra
 type objects struct {
 	mu       sync.Mutex
 	byHandle map[uint64]*objectCode
-	handles  []uint64 // the oldest first
+	handles  []uint64 // what was asked about last, last
 }
 
 // unknownProcessor is why code cannot be read.
 const unknownProcessor = "which processor the code is for is not known"
 
 // maxObjects is how many objects are remembered, maxObjectCode how many bytes of
-// code of one.
+// code of one. That which nobody has asked about for longest is forgotten first.
 const (
 	maxObjects    = 1 << 10
 	maxObjectCode = 64 << 20
@@ -74,9 +77,13 @@ type machineKey struct {
 	perLane bool
 }
 
-// remember keeps what FrameRules needs to know of an object.
+// remember keeps what FrameRules needs to know of an object, be it that there is
+// nothing to know.
 func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span) {
-	c := &objectCode{processor: cmp.Or(processorNamed(answer.Processor), processorNamed(req.Processor))}
+	c := &objectCode{}
+	if req.Machine == machine {
+		c.processor = cmp.Or(processorNamed(answer.Processor), processorNamed(req.Processor))
+	}
 	for _, f := range functions {
 		c.starts = append(c.starts, f.start)
 	}
@@ -95,10 +102,8 @@ func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sd
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.byHandle[handle] == nil {
-		o.handles = append(o.handles, handle)
-	}
 	o.byHandle[handle] = c
+	o.touch(handle)
 	if len(o.handles) > maxObjects {
 		delete(o.byHandle, o.handles[0])
 		o.handles = o.handles[1:]
@@ -108,7 +113,19 @@ func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sd
 func (o *objects) find(handle uint64) *objectCode {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.byHandle[handle]
+	c := o.byHandle[handle]
+	if c != nil {
+		o.touch(handle)
+	}
+	return c
+}
+
+// touch makes an object the last that is forgotten.
+func (o *objects) touch(handle uint64) {
+	if i := slices.Index(o.handles, handle); i >= 0 {
+		o.handles = slices.Delete(o.handles, i, i+1)
+	}
+	o.handles = append(o.handles, handle)
 }
 
 // load reads the code of the object. In a relocatable object addresses are those

@@ -3,6 +3,7 @@ package amdgpu
 import (
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
@@ -496,9 +499,69 @@ func TestFrameRulesAreAskedOfObjects(t *testing.T) {
 			t.Errorf("%s: %d rows, reason %q", req.Functions[i].Name, len(r.Rows), r.Reason)
 		}
 	}
-	answer, err = a.FrameRules(context.Background(), e, &sdk.FrameRulesRequest{Object: 2, Functions: []sdk.CodeRange{first}})
+	answer, err = a.FrameRules(context.Background(), e, &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{first}})
 	if err != nil || answer.Functions[0].Reason == "" {
-		t.Errorf("%+v, %v, expected a reason: the object was not opened", answer, err)
+		t.Errorf("%+v, %v, expected a reason: the code is in no object", answer, err)
+	}
+}
+
+// TestCodeForAnUnknownProcessorIsOneGap: that is so for every PC of it.
+func TestCodeForAnUnknownProcessorIsOneGap(t *testing.T) {
+	a := New()
+	object := &sdk.OpenObjectRequest{Object: 1, Machine: 62, Processor: "gfx90a"} // of another machine
+	if _, err := a.OpenObject(context.Background(), sections{}, object); err != nil {
+		t.Fatal(err)
+	}
+	code := sdk.CodeRange{PC: codeStart + 4, Start: codeStart, Code: make([]byte, 8), Bounded: true}
+	answer, err := a.FrameRules(context.Background(), sections{}, &sdk.FrameRulesRequest{Object: 1, Functions: []sdk.CodeRange{code}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sdk.FrameRules{Gaps: []sdk.RowGap{{Start: codeStart, End: codeStart + 8, Reason: unknownProcessor}}, Reason: unknownProcessor, Complete: true}
+	if d := cmp.Diff(want, answer.Functions[0]); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// TestObjectsAreForgottenByUse opens more objects than are remembered: one that is
+// asked about stays, and another is named when it has gone.
+func TestObjectsAreForgottenByUse(t *testing.T) {
+	o := readObject(t, "testdata/amd_h.gfx90a.co")
+	a := New()
+	e := sections{data: o.data}
+	open := func(handle uint64) {
+		t.Helper()
+		req := o.req
+		req.Object = handle
+		if _, err := a.OpenObject(context.Background(), e, &req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(handle uint64) error {
+		_, err := a.FrameRules(context.Background(), e, &sdk.FrameRulesRequest{Object: handle})
+		return err
+	}
+	if err := ask(1); !errors.Is(err, sdk.ErrObjectNotOpen) {
+		t.Errorf("before it was opened: %v", err)
+	}
+	for handle := uint64(1); handle <= maxObjects; handle++ {
+		open(handle)
+	}
+	if err := ask(1); err != nil {
+		t.Errorf("after %d objects: %v", maxObjects, err)
+	}
+	open(maxObjects + 1)
+	open(maxObjects + 1) // is one object
+	for handle, want := range map[uint64]string{1: "", 2: "object 0x2: ", 3: "", maxObjects: "", maxObjects + 1: ""} {
+		switch err := ask(handle); {
+		case want == "" && err != nil:
+			t.Errorf("object %d: %v", handle, err)
+		case want != "" && (!errors.Is(err, sdk.ErrObjectNotOpen) || !strings.HasPrefix(err.Error(), want)):
+			t.Errorf("object %d: %v", handle, err)
+		}
+	}
+	if err := ask(0); err != nil {
+		t.Errorf("code in no object: %v", err)
 	}
 }
 
