@@ -36,6 +36,9 @@ func (a architecture) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.Fra
 		}
 		answer.Functions[i] = o.frameRules(ctx, e, req.Object, &req.Functions[i])
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // the code may not have been all there
+	}
 	return answer, nil
 }
 
@@ -143,6 +146,10 @@ func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
 		}
 		seen[s.Name] = true
 		data, err := e.ReadSection(ctx, handle, s.Name)
+		if ctx.Err() != nil {
+			o.loaded, o.code = false, nil // who asks next has more time
+			return
+		}
 		if err != nil || uint64(len(data)) != s.Size || s.Address+s.Size < s.Address {
 			continue
 		}

@@ -505,6 +505,39 @@ func TestFrameRulesAreAskedOfObjects(t *testing.T) {
 	}
 }
 
+// stopping is an engine during whose call the caller gives up.
+type stopping struct {
+	sections
+	stop context.CancelFunc
+}
+
+func (s stopping) ReadSection(ctx context.Context, object uint64, name string) ([]byte, error) {
+	s.stop()
+	return nil, ctx.Err()
+}
+
+// TestCodeIsReadAgainAfterACallThatWasGivenUp: what a call could not read for want of
+// time is no reason for the next to know less.
+func TestCodeIsReadAgainAfterACallThatWasGivenUp(t *testing.T) {
+	o := readObject(t, "testdata/amd_h.gfx90a.co")
+	a := New()
+	e := sections{data: o.data}
+	if _, err := a.OpenObject(context.Background(), e, &o.req); err != nil {
+		t.Fatal(err)
+	}
+	code := a.(architecture).objects.find(1)
+	req := &sdk.FrameRulesRequest{Object: 1, Functions: []sdk.CodeRange{{
+		PC: code.sections[0].Address, Start: code.sections[0].Address, Code: o.data[".text"][:64], Bounded: true,
+	}}}
+	ctx, stop := context.WithCancel(context.Background())
+	if answer, err := a.FrameRules(ctx, stopping{e, stop}, req); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	if _, err := a.FrameRules(context.Background(), e, req); err != nil || len(code.code) == 0 {
+		t.Errorf("%v, %d sections of code, expected them to be read", err, len(code.code))
+	}
+}
+
 // TestCodeForAnUnknownProcessorIsOneGap: that is so for every PC of it.
 func TestCodeForAnUnknownProcessorIsOneGap(t *testing.T) {
 	a := New()
