@@ -1,7 +1,6 @@
 package amdgpu
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -10,12 +9,13 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// A site is where 32 bits are: in a scalar register, or in a lane of a place. The
-// zero site is nowhere.
+// A site is where 32 bits are: in a scalar register, or in a lane of a place; or
+// where the lanes of a vector register are: in the same lanes of a place, or of
+// the register itself. The zero site is nowhere.
 type site struct {
+	at   place
 	kind siteKind
 	reg  isa.Reg
-	at   place
 	lane uint8
 }
 
@@ -24,37 +24,25 @@ type siteKind uint8
 const (
 	nowhere siteKind = iota
 	inScalar
-	inLane
+	inLane  // of vector registers: lane is 0
 	inFirst // in the first lane that was active on entry
-)
-
-// A source is where the lanes of a vector register of the caller are.
-type source struct {
-	kind sourceKind
-	at   place
-}
-
-type sourceKind uint8
-
-const (
-	lost    sourceKind = iota
-	itself             // in the register
-	inPlace            // at a place, the same lane
+	itself  // of vector registers
 )
 
 // A rule is a rule of a row before it is written as one.
 type rule struct {
-	kind    ruleKind
-	column  uint32
-	sites   [2]site // scalarRule, addressRule
-	in, out source  // vectorRule
+	column uint32
+	kind   ruleKind
+	// scalarRule: the first; addressRule: the halves; vectorRule: those of the
+	// lanes that were active on entry, and of the others.
+	sites [2]site
 }
 
 type ruleKind uint8
 
 const (
 	undefinedRule ruleKind = iota
-	scalarRule             // at sites[0]
+	scalarRule             // at the site
 	addressRule            // 64 bits, at both sites
 	maskRule               // the union of the view's masks
 	vectorRule
@@ -66,7 +54,7 @@ type view struct {
 	reason string // why there is no row; "" where there is one
 	cfa    site   // of the stack pointer on entry, plus add
 	add    uint32
-	rules  []rule
+	rules  []rule     // by column
 	masks  [4][2]site // that are EXEC on entry together
 	bases  []base
 }
@@ -91,17 +79,58 @@ const (
 // A viewer describes frames. It keeps memory between two of them.
 type viewer struct {
 	*flow
+	now, before *evidence
+	anew        bool        // the next view is not that of the evidence before
+	touched     registerSet // what vectors was made from
+	vectors     []touchedVector
+
 	atCall *registerSet // what the call under way changes; nil: there is none
 	link   isa.Reg      // the pair that it puts its return address in
 	held   [scalars]site
 	ranks  [scalars]uint8
 	masks  [32][2]site
-	in     map[uint16]place // the best place that has a vector register's lanes
-	out    map[uint16]place
+	copied []uint16      // the vector registers that in and out have
+	in     [vectors]site // the best place that has a vector register's lanes
+	out    [vectors]site
 
 	maskRanks [32][2]uint8
 	buffer    []rule // of the next view
 	entryExec bool   // it is known where EXEC on entry is
+}
+
+// A touchedVector is a vector register that the function writes. lost says that
+// it need not keep it in the lanes that were active on entry.
+type touchedVector struct {
+	at     place
+	column uint32
+	lost   bool
+}
+
+// look takes up what a state shows, and says whether the view of it may be
+// another than that of the state before.
+func (x *viewer) look(in *isa.Inst, s *codeState) bool {
+	x.now, x.before = x.before, x.now
+	x.now.gather(s)
+	call := in.Flow == isa.Call || in.Flow == isa.IndirectCall
+	other := call || x.anew || x.touched != x.step.touched || !x.now.equal(x.before)
+	x.anew = call
+	if x.touched != x.step.touched {
+		x.findVectors()
+	}
+	return other
+}
+
+// findVectors lists the vector registers that are touched.
+func (x *viewer) findVectors() {
+	x.touched, x.vectors = x.step.touched, x.vectors[:0]
+	for word := range x.touched.in {
+		for set := x.touched.in[word] | x.touched.out[word]; set != 0; set &= set - 1 {
+			i := word*64 + bits.TrailingZeros64(set)
+			if column := dwarfVector(place(i), x.lanes); column != noColumn {
+				x.vectors = append(x.vectors, touchedVector{place(i), column, x.touched.vectorIn(i) && !preserved(column, x.processor)})
+			}
+		}
+	}
 }
 
 // endures says whether a register is, while the call is under way, what it was
@@ -151,8 +180,9 @@ func (x *viewer) note(v scalar, at site, rank uint8) {
 }
 
 // view describes the frame before an instruction, which a call may be: then what
-// is said holds while the call is under way, too.
-func (x *viewer) view(in *isa.Inst, s *codeState) view {
+// is said holds while the call is under way, too. It depends on nothing of the
+// state but the evidence.
+func (x *viewer) view(in *isa.Inst) view {
 	x.atCall = nil
 	if in.Flow == isa.Call || in.Flow == isa.IndirectCall {
 		changes := registerSet{}
@@ -168,23 +198,30 @@ func (x *viewer) view(in *isa.Inst, s *codeState) view {
 		}
 		x.atCall, x.link = &changes, isa.Reg(in.Dst.Reg)
 	}
-	x.survey(s)
+	e := x.now
+	x.survey(e)
 	out := view{}
-	if out.cfa, out.add = x.findCFA(s); out.cfa.kind == nowhere {
+	if out.cfa, out.add = x.findCFA(e); out.cfa.kind == nowhere {
 		out.reason = reasonCFA
 		return out
 	}
 	out.rules = x.buffer[:0]
-	x.execRule(&out, s)
+	exec, found := x.execRule(&out, e)
 	ra := rule{kind: addressRule, column: pc64, sites: [2]site{x.held[returnLow], x.held[returnHigh]}}
 	if !x.known(ra.sites[0]) || !x.known(ra.sites[1]) {
 		return view{reason: reasonReturn}
 	}
+	if found && exec.column < ra.column {
+		out.rules = append(out.rules, exec)
+	}
 	out.rules = append(out.rules, ra)
-	out.rules = x.scalarRules(out.rules, s)
-	out.rules = x.vectorRules(out.rules, s)
+	if found && exec.column > ra.column {
+		out.rules = append(out.rules, exec)
+	}
+	out.rules = x.scalarRules(out.rules, e)
+	out.rules = x.vectorRules(out.rules, e)
 	x.buffer = out.rules
-	out.bases = x.findBases(s, &out)
+	out.bases = x.findBases(e, &out)
 	for _, at := range ra.sites {
 		if at.kind >= inLane && at.at.isPrivate() && at.at.base() != 0 &&
 			slices.ContainsFunc(out.bases, func(b base) bool { return b.symbol == at.at.base() && b.at.kind == nowhere }) {
@@ -200,16 +237,16 @@ func (x *viewer) known(at site) bool {
 }
 
 // survey finds out where everything is.
-func (x *viewer) survey(s *codeState) {
+func (x *viewer) survey(e *evidence) {
 	x.held, x.masks, x.maskRanks = [scalars]site{}, [32][2]site{}, [32][2]uint8{}
-	clear(x.in)
-	clear(x.out)
-	for i, v := range s.scalars {
-		r := isa.Reg(i)
+	for _, id := range x.copied {
+		x.in[id], x.out[id] = site{}, site{}
+	}
+	x.copied = x.copied[:0]
+	for i := range e.scalars {
+		r, v := isa.Reg(i), e.scalars[i]
 		at := site{kind: inScalar, reg: r}
 		switch {
-		case dwarfScalar(r) == noColumn:
-			continue
 		case x.atCall != nil && (r == x.link || r == x.link+1):
 			continue // has the return address of the call
 		case !x.endures(r):
@@ -220,41 +257,35 @@ func (x *viewer) survey(s *codeState) {
 			x.note(v, at, rankScalar)
 		}
 	}
-	for i := range s.places {
-		p, v := s.places[i].at, &s.places[i].v
+	for i := range e.lanes {
+		l := &e.lanes[i]
 		rank := uint8(rankLane)
 		switch {
-		case p.isPrivate():
+		case l.at.isPrivate():
 			rank = rankPrivate
-		case !x.lanesEndure(p):
+		case !x.lanesEndure(l.at):
 			rank = rankLostLane
 		}
-		for _, l := range v.lanes {
-			x.note(l.value(), site{kind: inLane, at: p, lane: l.lane}, rank)
-		}
-		if v.in.kind == uniformPart && v.in == v.out && len(v.lanes) == 0 {
-			x.note(v.in.u, site{kind: inLane, at: p}, max(rank, rankUniform))
-		}
-		wholeIn, wholeOut := v.whole()
-		if v.in.kind == uniformPart && wholeIn {
-			x.note(v.in.u, site{kind: inFirst, at: p}, max(rank, rankFirst))
-		}
-		better := func(m map[uint16]place, id uint16) {
+		x.note(l.v, l.site, max(rank, l.rank))
+	}
+	for i := range e.parts {
+		p := &e.parts[i]
+		better := func(m *[vectors]site, id uint16) {
 			// Private memory is better than registers, and what is nearer to the
 			// stack pointer on entry.
-			if old, ok := m[id]; !ok || p.isPrivate() && !old.isPrivate() {
-				m[id] = p
+			if id == noRegister || place(id) == p.at {
+				return
+			}
+			if old := &m[id]; old.kind == nowhere || p.at.isPrivate() && !old.at.isPrivate() {
+				*old = site{kind: inLane, at: p.at}
+				x.copied = append(x.copied, id)
 			}
 		}
-		if v.in.kind == entryPart && place(v.in.id) != p && wholeIn {
-			better(x.in, v.in.id)
-		}
-		if v.out.kind == entryPart && place(v.out.id) != p && wholeOut {
-			better(x.out, v.out.id)
-		}
+		better(&x.in, p.in)
+		better(&x.out, p.out)
 	}
 	// EXEC is its own best site.
-	if v := s.scalars[isa.ExecLo]; v.kind == maskScalar && !v.high {
+	if v := e.exec; v.kind == maskScalar && !v.high {
 		x.masks[v.id], x.maskRanks[v.id] = [2]site{{kind: inScalar, reg: isa.ExecLo}, {kind: inScalar, reg: isa.ExecHi}}, [2]uint8{}
 	}
 }
@@ -263,42 +294,41 @@ func (x *viewer) survey(s *codeState) {
 // entry: what stays the same longest first.
 var pointerOrder = [...]isa.Reg{framePointer, stackPointer, 34, 35}
 
-func (x *viewer) findCFA(s *codeState) (at site, add uint32) {
-	is := func(v scalar) bool { return v.kind == entryScalar && isa.Reg(v.id) == stackPointer }
+func (x *viewer) findCFA(e *evidence) (at site, add uint32) {
+	is := func(v *scalar) bool { return v.kind == entryScalar && isa.Reg(v.id) == stackPointer }
 	for _, r := range pointerOrder {
-		if v := s.scalars[r]; is(v) && x.endures(r) {
+		if v := &e.scalars[r]; is(v) && x.endures(r) {
 			return site{kind: inScalar, reg: r}, v.add
 		}
 	}
-	for i, v := range s.scalars {
-		r := isa.Reg(i)
-		if is(v) && x.endures(r) && dwarfScalar(r) != noColumn && (x.atCall == nil || r != x.link && r != x.link+1) {
+	for i := range e.scalars {
+		r, v := isa.Reg(i), &e.scalars[i]
+		if is(v) && x.endures(r) && (x.atCall == nil || r != x.link && r != x.link+1) {
 			return site{kind: inScalar, reg: r}, v.add
 		}
 	}
-	for i := range s.places {
-		if s.places[i].at.isPrivate() {
-			continue // it is found by the CFA
-		}
-		for _, l := range s.places[i].v.lanes {
-			if v := l.value(); is(v) {
-				return site{kind: inLane, at: s.places[i].at, lane: l.lane}, v.add
-			}
+	for i := range e.lanes {
+		// In private memory it is found by the CFA.
+		if l := &e.lanes[i]; is(&l.v) && l.rank == rankLane && !l.at.isPrivate() {
+			return l.site, l.v.add
 		}
 	}
 	return site{}, 0
 }
 
 // findBases finds the addresses that the places of rules are relative to.
-func (x *viewer) findBases(s *codeState, v *view) []base {
+func (x *viewer) findBases(e *evidence, v *view) []base {
+	if !e.based {
+		return nil
+	}
 	var list []base
 	need := func(p place) {
 		if !p.isPrivate() || p.base() == 0 || slices.ContainsFunc(list, func(b base) bool { return b.symbol == p.base() }) {
 			return
 		}
 		b := base{symbol: p.base()}
-		for i, v := range s.scalars {
-			if r := isa.Reg(i); v.kind == alignedScalar && v.id == b.symbol && x.endures(r) && dwarfScalar(r) != noColumn {
+		for i := range e.scalars {
+			if r, v := isa.Reg(i), &e.scalars[i]; v.kind == alignedScalar && v.id == b.symbol && x.endures(r) {
 				b.at, b.add = site{kind: inScalar, reg: r}, v.add
 				if r == framePointer {
 					break
@@ -308,10 +338,7 @@ func (x *viewer) findBases(s *codeState, v *view) []base {
 		list = append(list, b)
 	}
 	for i := range v.rules {
-		r := &v.rules[i]
-		need(r.in.at)
-		need(r.out.at)
-		for _, at := range r.sites {
+		for _, at := range v.rules[i].sites {
 			need(at.at)
 		}
 	}
@@ -322,18 +349,18 @@ func (x *viewer) findBases(s *codeState, v *view) []base {
 	return list
 }
 
-// execRule says where EXEC on entry is.
-func (x *viewer) execRule(v *view, s *codeState) {
-	column := exec64
+// execRule says where EXEC on entry is; found is false where EXEC still is that.
+func (x *viewer) execRule(v *view, e *evidence) (r rule, found bool) {
+	r.column = exec64
 	if x.lanes == wave32 {
-		column = exec32
+		r.column = exec32
 	}
 	x.entryExec = true
-	if e := s.scalars[isa.ExecLo]; e.kind == maskScalar && e.id == entryColumn && !e.high {
-		return
+	if e.exec == entryMask {
+		return r, false
 	}
 	var usable, enduring uint32
-	for c := range s.masks.columns {
+	for c := range e.masks.columns {
 		if m := &x.masks[c]; m[0].kind != nowhere && (x.lanes == wave32 || m[1].kind != nowhere) {
 			usable |= 1 << c
 			if r := &x.maskRanks[c]; r[0] < rankLost && r[1] < rankLost {
@@ -341,86 +368,93 @@ func (x *viewer) execRule(v *view, s *codeState) {
 			}
 		}
 	}
-	list := s.masks.union(enduring)
+	list := e.masks.union(enduring)
 	if list == nil {
-		list = s.masks.union(usable)
+		list = e.masks.union(usable)
 	}
 	if len(list) == 0 || len(list) > len(v.masks) {
 		x.entryExec = false
-		v.rules = append(v.rules, rule{column: column})
-		return
+		return r, true
 	}
 	for i, c := range list {
 		v.masks[i] = x.masks[c]
 	}
-	v.rules = append(v.rules, rule{kind: maskRule, column: column})
+	r.kind = maskRule
+	return r, true
 }
 
 // scalarRules say where the caller's scalar registers are. Of those that the
-// convention lets functions change it is enough whether this one does.
-func (x *viewer) scalarRules(rules []rule, s *codeState) []rule {
-	for r := range isa.Reg(106) {
+// convention lets functions change it is enough whether this one does. The
+// condition codes have their columns between those of SGPR63 and 64.
+func (x *viewer) scalarRules(rules []rule, e *evidence) []rule {
+	for r := range isa.Reg(namedScalars) {
 		column := dwarfScalar(r)
-		switch v := s.scalars[r]; {
+		if r == 64 {
+			rules = x.flagRules(rules)
+		}
+		switch {
 		case r == stackPointer:
 			if x.perLane {
 				rules = append(rules, rule{kind: pointerRule, column: column})
 			}
 		case r < returnLow && (x.perLane || r > resource+3):
-			if x.step.touched.scalar(r) {
+			if x.touched.scalar(r) {
 				rules = append(rules, rule{column: column})
 			}
-		case v == entryOf(r) && x.held[r] == site{kind: inScalar, reg: r}:
+		case e.scalars[r] == entryOf(r) && x.held[r] == site{kind: inScalar, reg: r}:
 		case !x.known(x.held[r]):
 			rules = append(rules, rule{column: column})
 		default:
 			rules = append(rules, rule{kind: scalarRule, column: column, sites: [2]site{x.held[r]}})
 		}
 	}
+	return rules
+}
+
+// flagRules say that condition codes are lost.
+func (x *viewer) flagRules(rules []rule) []rule {
 	vcc := vcc64
 	if x.lanes == wave32 {
 		vcc = vcc32
 	}
-	if x.step.touched.scalar(isa.VCCLo) || x.step.touched.scalar(isa.VCCHi) {
+	rules = append(rules, rule{column: status})
+	if x.touched.scalar(isa.VCCLo) || x.touched.scalar(isa.VCCHi) {
 		rules = append(rules, rule{column: vcc})
 	}
-	return append(rules, rule{column: status})
+	return rules
 }
 
 // vectorRules say where the caller's vector registers are.
-func (x *viewer) vectorRules(rules []rule, s *codeState) []rule {
-	for word := range x.step.touched.in {
-		for set := x.step.touched.in[word] | x.step.touched.out[word]; set != 0; set &= set - 1 {
-			i := word*64 + bits.TrailingZeros64(set)
-			column := dwarfVector(place(i), x.lanes)
-			if column == noColumn {
-				continue
-			}
-			v := s.at(place(i))
-			own := place(i).untouched()
-			wholeIn, wholeOut := v.whole()
-			find := func(p, mine part, whole bool, m map[uint16]place) source {
-				copied, ok := m[uint16(i)]
-				switch self := p == mine && whole; {
-				case self && (x.lanesEndure(place(i)) || !ok):
-					return source{kind: itself}
-				case ok:
-					return source{kind: inPlace, at: copied}
-				}
-				return source{}
-			}
-			r := rule{kind: vectorRule, column: column, in: find(v.in, own.in, wholeIn, x.in), out: find(v.out, own.out, wholeOut, x.out)}
-			if x.step.touched.vectorIn(i) && !preserved(column, x.processor) {
-				r.in = source{}
-			}
-			switch {
-			case r.in == r.out && r.in.kind == itself:
-				continue
-			case r.in.kind == lost && r.out.kind == lost, r.in != r.out && !x.entryExec:
-				r = rule{column: column}
-			}
-			rules = append(rules, r)
+func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
+	parts := e.parts
+	for i := range x.vectors {
+		t := &x.vectors[i]
+		ownIn, ownOut := true, true
+		for len(parts) > 0 && parts[0].at < t.at {
+			parts = parts[1:]
 		}
+		if len(parts) > 0 && parts[0].at == t.at {
+			ownIn, ownOut = place(parts[0].in) == t.at, place(parts[0].out) == t.at
+		}
+		endures := x.lanesEndure(t.at)
+		find := func(own bool, copied *site) site {
+			if own && (endures || copied.kind == nowhere) {
+				return site{kind: itself}
+			}
+			return *copied
+		}
+		r := rule{kind: vectorRule, column: t.column}
+		if !t.lost {
+			r.sites[0] = find(ownIn, &x.in[t.at])
+		}
+		r.sites[1] = find(ownOut, &x.out[t.at])
+		switch in, out := &r.sites[0], &r.sites[1]; {
+		case in.kind == itself && out.kind == itself:
+			continue
+		case in.kind == nowhere && out.kind == nowhere, !x.entryExec && *in != *out:
+			r = rule{column: t.column}
+		}
+		rules = append(rules, r)
 	}
 	return rules
 }
@@ -432,7 +466,7 @@ func dwarfScalar(r isa.Reg) uint32 {
 	switch {
 	case r < 64:
 		return sgpr0 + uint32(r)
-	case r < 106:
+	case r < namedScalars:
 		return sgpr64 + uint32(r) - 64
 	}
 	return noColumn
@@ -457,19 +491,64 @@ func dwarfVector(p place, lanes uint32) uint32 {
 // A writer writes views as rows.
 type writer struct {
 	*machineMode
-	v     *view
-	e     expression
-	usual map[uint32]cfi.Rule // by column
+	v    *view
+	e    expression
+	code []byte // of expressions, many in one piece of memory
+	// before is the view of the last row, and row what it was written as.
+	before view
+	last   cfi.Row
 }
 
-// row is the row of a view.
-func (w *writer) row(start, end uint64) cfi.Row {
-	row := cfi.Row{Start: start, End: end, CFA: w.cfaRule(), ReturnAddress: uint64(pc64), Rules: make([]cfi.RegisterRule, 0, len(w.v.rules))}
-	for i := range w.v.rules {
-		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(w.v.rules[i].column), Rule: w.rule(&w.v.rules[i])})
+// row is the row of a view. What is as in the last row is not written again: rows
+// share it.
+func (w *writer) row(start, end uint64, v *view) cfi.Row {
+	w.v = v
+	based := slices.Equal(v.bases, w.before.bases)
+	row := cfi.Row{Start: start, End: end, ReturnAddress: uint64(pc64), CFA: w.last.CFA, Rules: w.last.Rules}
+	if !based || v.cfa != w.before.cfa || v.add != w.before.add {
+		row.CFA = w.cfaRule()
 	}
-	slices.SortFunc(row.Rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
+	if !based || v.masks != w.before.masks || !slices.Equal(v.rules, w.before.rules) {
+		row.Rules = w.rules(based)
+	}
+	w.last = row
 	return row
+}
+
+// rules are the rules of a row. based says that the places of the last row's are
+// relative to the same addresses.
+func (w *writer) rules(based bool) []cfi.RegisterRule {
+	rules := make([]cfi.RegisterRule, 0, len(w.v.rules))
+	written, old := w.last.Rules, w.before.rules
+	if !based {
+		written, old = nil, nil
+	}
+	for i := range w.v.rules {
+		r := &w.v.rules[i]
+		for len(old) > 0 && old[0].column < r.column {
+			written, old = written[1:], old[1:]
+		}
+		if len(old) > 0 && old[0] == *r && (r.kind != maskRule || w.v.masks == w.before.masks) {
+			rules = append(rules, written[0])
+		} else {
+			rules = append(rules, cfi.RegisterRule{Column: uint64(r.column), Rule: w.rule(r)})
+		}
+	}
+	return rules
+}
+
+// begin begins an expression.
+func (w *writer) begin() { w.e = expression{code: w.e.code[:0]} }
+
+// expression is the expression that was written.
+func (w *writer) expression() []byte {
+	const piece = 1 << 10
+	n := len(w.e.code)
+	if n > cap(w.code)-len(w.code) {
+		w.code = make([]byte, 0, max(n, piece))
+	}
+	w.code = append(w.code, w.e.code...)
+	return slices.Clip(w.code[len(w.code)-n:])
 }
 
 // cfaRule is the address of private_wave that the stack pointer was on entry.
@@ -477,9 +556,9 @@ func (w *writer) cfaRule() cfi.CFARule {
 	if w.v.cfa.kind == inScalar && !w.perLane {
 		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfScalar(w.v.cfa.reg)), Offset: -int64(int32(w.v.add)), Space: privateWave} //nolint:gosec // signed
 	}
-	w.e = expression{}
+	w.begin()
 	w.address(w.v.cfa, -int64(int32(w.v.add))) //nolint:gosec // signed
-	return cfi.CFARule{Kind: cfi.CFAExpression, Expr: w.e.code}
+	return cfi.CFARule{Kind: cfi.CFAExpression, Expr: w.expression()}
 }
 
 // address pushes the location in private_wave of a pointer at a site, plus add in
@@ -586,7 +665,7 @@ func (w *writer) offsetRule(p place, lane uint8) (r cfi.Rule, ok bool) {
 }
 
 func (w *writer) rule(r *rule) cfi.Rule {
-	w.e = expression{}
+	w.begin()
 	undefined := cfi.Rule{Kind: cfi.Undefined}
 	switch r.kind {
 	case pointerRule:
@@ -620,7 +699,7 @@ func (w *writer) rule(r *rule) cfi.Rule {
 	default:
 		return undefined
 	}
-	return cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
+	return cfi.Rule{Kind: cfi.Expression, Expr: w.expression()}
 }
 
 // maskRule writes the union of masks, half by half.
@@ -644,38 +723,33 @@ func (w *writer) maskRule() cfi.Rule {
 			w.e.piece(4, i == 0)
 		}
 	}
-	return cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
+	return cfi.Rule{Kind: cfi.Expression, Expr: w.expression()}
 }
 
 func (w *writer) vectorRule(r *rule) cfi.Rule {
-	// Most registers that a function changes are lost in active lanes, in every
-	// row alike.
-	usual := r.in.kind == lost && r.out.kind == itself
-	if rule, ok := w.usual[r.column]; ok && usual {
-		return rule
-	}
-	for _, s := range [...]*source{&r.in, &r.out} {
-		if s.kind == inPlace && !w.reachable(s.at) {
-			*s = source{}
+	in, out := r.sites[0], r.sites[1]
+	for _, s := range [...]*site{&in, &out} {
+		if s.kind == inLane && !w.reachable(s.at) {
+			*s = site{}
 		}
 	}
-	if r.in == r.out {
-		switch rule, ok := w.offsetRule(r.in.at, 0); {
-		case r.in.kind == lost:
+	if in == out {
+		switch rule, ok := w.offsetRule(in.at, 0); {
+		case in.kind == nowhere:
 			return cfi.Rule{Kind: cfi.Undefined}
-		case r.in.kind == itself:
+		case in.kind == itself:
 			return cfi.Rule{Kind: cfi.SameValue}
 		case ok:
 			return rule
-		case !r.in.at.isPrivate():
-			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfVector(r.in.at, w.lanes))}
+		case !in.at.isPrivate():
+			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfVector(in.at, w.lanes))}
 		}
-		w.place(r.in.at)
-		return cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
+		w.place(in.at)
+		return cfi.Rule{Kind: cfi.Expression, Expr: w.expression()}
 	}
-	for _, s := range [...]source{r.out, r.in} {
+	for _, s := range [...]site{out, in} {
 		switch s.kind {
-		case lost:
+		case nowhere:
 			w.e.op(1, opUser, userUndefined)
 		case itself:
 			w.e.register(uint64(r.column))
@@ -685,11 +759,7 @@ func (w *writer) vectorRule(r *rule) cfi.Rule {
 	}
 	w.entryExec()
 	w.e.code = uleb(uleb(append(w.e.code, opUser, userSelect), 32), uint64(w.lanes))
-	rule := cfi.Rule{Kind: cfi.Expression, Expr: w.e.code}
-	if usual {
-		w.usual[r.column] = rule
-	}
-	return rule
+	return cfi.Rule{Kind: cfi.Expression, Expr: w.expression()}
 }
 
 // A gap is code without a row.
@@ -701,9 +771,9 @@ type gap struct {
 // rows are the rows of what a flow reached between two addresses, and what has
 // none.
 func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
-	x := &viewer{flow: f, in: map[uint16]place{}, out: map[uint16]place{}}
-	w := &writer{machineMode: f.machineMode, usual: map[uint32]cfi.Rule{}}
-	var last view
+	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, anew: true}
+	w := &writer{machineMode: f.machineMode}
+	var v view
 	starts := make([]uint64, 0, len(f.blocks))
 	for at, b := range f.blocks {
 		if b.before != nil && at < end {
@@ -721,21 +791,27 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 				return
 			}
 			next := min(pc+uint64(in.Size), end)
-			v := x.view(in, s)
+			// A view that is not described anew and has a row is the last row's.
+			other := x.look(in, s)
+			if other {
+				v = x.view(in)
+			}
 			if v.reason != "" {
 				gaps = append(gaps, gap{pc, next, v.reason})
 				return
 			}
+			other = other && !v.equal(&w.before)
 			if n := len(rows); n > 0 && rows[n-1].End > pc {
 				rows[n-1].End = pc // instructions that overlap: code that is jumped into
 			}
-			if n := len(rows); n > 0 && rows[n-1].End == pc && v.equal(&last) {
+			if n := len(rows); n > 0 && rows[n-1].End == pc && !other {
 				rows[n-1].End = next
 				return
 			}
-			w.v = &v
-			rows = append(rows, w.row(pc, next))
-			last, x.buffer = v, last.rules // of which there are two
+			rows = append(rows, w.row(pc, next, &v))
+			if other {
+				w.before, x.buffer = v, w.before.rules // of which there are two
+			}
 		}, func(uint64, *codeState) error { return nil })
 		if err != nil {
 			return nil, nil, err
