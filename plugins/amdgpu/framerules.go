@@ -348,6 +348,11 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 		fs := &functions{mode: mode, code: code{{r.Start, r.Code}}, known: map[uint64]*summary{}}
 		return fs.alone(entry, &steps)
 	}
+	if o.layout != nil {
+		for i := range mode.abi.in { // what is not preserved
+			mode.abi.out[i] |= o.layout.spoils.out[i] & mode.abi.in[i]
+		}
+	}
 	key := machineKey{mode.lanes, mode.perLane}
 	fs := o.read[key]
 	if fs == nil {

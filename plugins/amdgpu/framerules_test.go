@@ -320,6 +320,21 @@ end:	s_setpc_b64 s[30:31]
 		"saved": {"PC": "dup; piece 4; pick 1; offset_uconst 4; piece 4", "VGPR5": "regx VGPR5; undefined" + active},
 		"end":   {"PC": inS30, "VGPR5": "regx VGPR5; undefined" + active, "VGPR6": "undefined"},
 	}},
+	{"accumulation registers that other code spoils", "gfx90a", `
+f:	s_mov_b32 s33, s32
+	v_writelane_b32 v40, s30, 0
+	v_writelane_b32 v40, s31, 1
+	s_swappc_b64 s[30:31], s[8:9]
+after:	s_endpgm
+other:	s_or_saveexec_b64 s[26:27], -1
+	v_accvgpr_write_b32 a1, v13
+	v_accvgpr_write_b32 a40, v13
+	s_mov_b64 exec, s[26:27]
+	v_accvgpr_write_b32 a3, v13
+	s_setpc_b64 s[30:31]
+`, map[string]map[string]string{
+		"after": {"AGPR1": "undefined", "AGPR3": "regx AGPR3; undefined" + active, "AGPR40": ""},
+	}},
 	{"a scalar register in memory of the active lanes", "gfx90a", `
 f:	v_mov_b32_e32 v5, s33
 	buffer_store_dword v5, off, s[0:3], s32 offset:4

@@ -11,6 +11,11 @@ import (
 type layout struct {
 	entries []uint64 // the addresses of code that it makes and does not jump to: what is called, sorted
 	jumps   []jump   // its branches, sorted by target
+	// spoils are the accumulation registers to which code moves something in all
+	// lanes, active or not: LLVM does so with registers that hold scalars, and does
+	// not save what is in the lanes that a caller had inactive, but of those that
+	// functions preserve.
+	spoils registerSet
 }
 
 type jump struct{ target, source uint64 }
@@ -25,14 +30,20 @@ func sweep(c code, target isa.Target) *layout {
 	left := maxSwept
 	for _, s := range c {
 		made := map[uint16]uint64{} // by register pairs
+		all := false                // EXEC has all lanes
 		for at := 0; at+4 <= min(len(s.data), left); {
 			pc := s.start + uint64(at)
 			in, err := target.Decode(s.data[at:], pc)
 			if err != nil || in.Size == 0 {
-				at += 4
+				at, all = at+4, false
 				continue
 			}
 			at += int(in.Size)
+			if in.Writes.Exec() || in.Flow != isa.Next {
+				all = in.Flow == isa.Next && setsAll(&in)
+			} else if p, ok := registerPlace(in.Dst.Kind, in.Dst.Reg); ok && all && in.Op == isa.VMovB32 && p >= agprs {
+				l.spoils.addOut(int(p))
+			}
 			l.instruction(&in, pc, made)
 		}
 		left -= min(len(s.data), left)
@@ -43,6 +54,16 @@ func sweep(c code, target isa.Target) *layout {
 		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.source, b.source))
 	})
 	return l
+}
+
+// setsAll says of an instruction that writes EXEC whether it has all lanes then.
+func setsAll(in *isa.Inst) bool {
+	ones := in.Src[0].Kind == isa.Constant && int32(in.Src[0].Value) == -1 //nolint:gosec // of as many bits as a mask has
+	switch in.Op {
+	case isa.SOrSaveexec, isa.SMovB32, isa.SMovB64:
+		return ones
+	}
+	return false
 }
 
 // instruction takes up one instruction. made has the addresses that are being

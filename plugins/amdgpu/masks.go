@@ -11,22 +11,25 @@ import "slices"
 // the tuples without a thought about the form of the code.
 type masks struct {
 	columns uint8
-	tuples  []uint32 // sorted; bit c is column c's
+	kept    uint8    // how many columns there were when those that are nowhere were forgotten
+	tuples  []uint64 // sorted; bit c is column c's
 }
 
 const (
 	entryColumn = 0 // EXEC on entry to the function
-	maxTuples   = 96
+	// maxTuples is how many tuples are kept. Unoptimized code keeps the masks of
+	// conditions that are past in memory, where each doubles the tuples.
+	maxTuples = 2048
 	// maxMasks is how many masks are kept between two instructions. An instruction
 	// makes six at most, constants among them, and where two states join there are
-	// two more; a tuple has 32 bits.
-	maxMasks = 18
+	// two more; a tuple has 64 bits.
+	maxMasks = 40
 )
 
 // entryMasks knows EXEC on entry, of which a lane may or may not be.
-func entryMasks() masks { return masks{columns: 1, tuples: []uint32{0, 1}} }
+func entryMasks() masks { return masks{columns: 1, tuples: []uint64{0, 1}} }
 
-func (m *masks) clone() masks { return masks{m.columns, slices.Clone(m.tuples)} }
+func (m *masks) clone() masks { return masks{m.columns, m.kept, slices.Clone(m.tuples)} }
 
 func (m *masks) equal(o *masks) bool {
 	return m.columns == o.columns && slices.Equal(m.tuples, o.tuples)
@@ -52,10 +55,10 @@ const (
 // other. The answer is an equal column where there is one already.
 func (m *masks) add(a, b uint8, t, other truth) (column uint8) {
 	n := m.columns
-	tuples := make([]uint32, 0, 2*len(m.tuples))
+	tuples := make([]uint64, 0, 2*len(m.tuples))
 	for _, x := range m.tuples {
 		at := x>>a&1<<1 | x>>b&1
-		one, two := uint32(t)>>at&1, uint32(other)>>at&1
+		one, two := uint64(t)>>at&1, uint64(other)>>at&1
 		tuples = append(tuples, x|one<<n)
 		if two != one {
 			tuples = append(tuples, x|two<<n)
@@ -94,7 +97,7 @@ func (m *masks) drop(last uint8) {
 	m.columns = last
 }
 
-func sorted(t []uint32) []uint32 {
+func sorted(t []uint64) []uint64 {
 	slices.Sort(t)
 	return t
 }
@@ -102,12 +105,12 @@ func sorted(t []uint32) []uint32 {
 // keep makes columns anew: the new column i is the old one of list[i].
 func (m *masks) keep(list []uint8) {
 	m.tuples = project(m.tuples, list)
-	m.columns = uint8(len(list))
+	m.columns, m.kept = uint8(len(list)), uint8(len(list)) //nolint:gosec // at most 64
 }
 
 // project is the tuples with only the columns of list, in its order.
-func project(tuples []uint32, list []uint8) []uint32 {
-	out := make([]uint32, len(tuples))
+func project(tuples []uint64, list []uint8) []uint64 {
+	out := make([]uint64, len(tuples))
 	for i, x := range tuples {
 		for n, c := range list {
 			out[i] |= x >> c & 1 << n
@@ -118,8 +121,8 @@ func project(tuples []uint32, list []uint8) []uint32 {
 
 // only leaves the tuples in which a column's bit is bit: what holds where a
 // branch was taken because the mask is empty.
-func (m *masks) only(column uint8, bit uint32) {
-	m.tuples = slices.DeleteFunc(m.tuples, func(x uint32) bool { return x>>column&1 != bit })
+func (m *masks) only(column uint8, bit uint64) {
+	m.tuples = slices.DeleteFunc(m.tuples, func(x uint64) bool { return x>>column&1 != bit })
 }
 
 // excess is a column to forget, other than EXEC's on entry and exec's, which EXEC
@@ -128,7 +131,7 @@ func (m *masks) only(column uint8, bit uint32) {
 // are the fewest tuples, and of those alike the one that is known for longer.
 func (m *masks) excess(exec uint8) uint8 {
 	best, fewest, condition := uint8(0), len(m.tuples)+1, false
-	seen := make([]uint32, len(m.tuples))
+	seen := make([]uint64, len(m.tuples))
 	for c := uint8(1); c < m.columns; c++ {
 		part := exec != entryColumn && m.within(c, exec)
 		if c == exec || condition && !part {
@@ -153,7 +156,7 @@ func (m *masks) excess(exec uint8) uint8 {
 
 // within says whether a mask has only lanes of another.
 func (m *masks) within(column, of uint8) bool {
-	return !slices.ContainsFunc(m.tuples, func(x uint32) bool { return x>>column&1 != 0 && x>>of&1 == 0 })
+	return !slices.ContainsFunc(m.tuples, func(x uint64) bool { return x>>column&1 != 0 && x>>of&1 == 0 })
 }
 
 // An extent says of a mask which lanes it has, of those that were active on entry
@@ -181,7 +184,7 @@ func (m *masks) extent(column uint8) extent {
 
 // union finds columns that together are EXEC on entry, none of which could be
 // left out, among those that usable has; nil if there are none.
-func (m *masks) union(usable uint32) []uint8 {
+func (m *masks) union(usable uint64) []uint8 {
 	var within []uint8
 	for c := range m.columns {
 		if usable>>c&1 == 0 {

@@ -116,8 +116,8 @@ func (p *maskProgram) step(s *codeState, runs ...*concrete) {
 
 // holds says whether every lane of the registers is as the state says.
 func (c *concrete) holds(s *codeState) bool {
-	var values [32]uint64
-	var known uint32
+	var values [64]uint64
+	var known uint64
 	values[entryColumn], known = c.entry, 1
 	for _, r := range maskRegisters {
 		if column, ok := s.mask(r, wave64); ok {
@@ -128,19 +128,19 @@ func (c *concrete) holds(s *codeState) bool {
 		}
 	}
 	var list []uint8
-	for column := range uint8(32) {
+	for column := range uint8(64) {
 		if known>>column&1 != 0 {
 			list = append(list, column)
 		}
 	}
-	tuples := map[uint32]bool{}
+	tuples := map[uint64]bool{}
 	for _, x := range project(s.masks.tuples, list) {
 		tuples[x] = true
 	}
 	for lane := range 64 {
-		var x uint32
+		var x uint64
 		for i, column := range list {
-			x |= uint32(values[column]>>lane&1) << i
+			x |= (values[column] >> lane & 1) << i
 		}
 		if !tuples[x] {
 			return false
@@ -194,7 +194,7 @@ func TestMasksAreAsRegistersAre(t *testing.T) {
 		if !left.holds(both) || !right.holds(both) {
 			t.Fatalf("seed %d: a mask is not as it is said to be after ways met", seed)
 		}
-		var usable uint32
+		var usable uint64
 		values := map[uint8]uint64{}
 		for _, r := range maskRegisters {
 			if column, ok := both.mask(r, wave64); ok && both.scalars[r].kind == maskScalar {

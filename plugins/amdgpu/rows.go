@@ -88,12 +88,12 @@ type viewer struct {
 	link   isa.Reg      // the pair that it puts its return address in
 	held   [scalars]site
 	ranks  [scalars]uint8
-	masks  [32][2]site
+	masks  [64][2]site
 	copied []uint16      // the vector registers that in and out have
 	in     [vectors]site // the best place that has a vector register's lanes
 	out    [vectors]site
 
-	maskRanks [32][2]uint8
+	maskRanks [64][2]uint8
 	buffer    []rule // of the next view
 	entryExec bool   // it is known where EXEC on entry is
 }
@@ -238,7 +238,7 @@ func (x *viewer) known(at site) bool {
 
 // survey finds out where everything is.
 func (x *viewer) survey(e *evidence) {
-	x.held, x.masks, x.maskRanks = [scalars]site{}, [32][2]site{}, [32][2]uint8{}
+	x.held, x.masks, x.maskRanks = [scalars]site{}, [64][2]site{}, [64][2]uint8{}
 	for _, id := range x.copied {
 		x.in[id], x.out[id] = site{}, site{}
 	}
@@ -359,7 +359,7 @@ func (x *viewer) execRule(v *view, e *evidence) (r rule, found bool) {
 	if e.exec == entryMask {
 		return r, false
 	}
-	var usable, enduring uint32
+	var usable, enduring uint64
 	for c := range e.masks.columns {
 		if m := &x.masks[c]; m[0].kind != nowhere && (x.lanes == wave32 || m[1].kind != nowhere) {
 			usable |= 1 << c

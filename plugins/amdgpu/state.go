@@ -47,7 +47,7 @@ func (s *codeState) equal(o *codeState) bool {
 
 // weight is how much memory a state takes, roughly, in words.
 func (s *codeState) weight() int {
-	n := 2*scalars + len(s.masks.tuples)/2
+	n := 2*scalars + len(s.masks.tuples)
 	for i := range s.places {
 		n += 10 + 7*len(s.places[i].v.lanes)
 	}
@@ -154,7 +154,7 @@ func (s *codeState) constantExec(lanes uint32) (mask uint64, ok bool) {
 // limit forgets masks that there is no room for, EXEC last. Between two calls
 // of it columns keep their numbers.
 func (s *codeState) limit() {
-	if s.masks.columns > maxMasks/2 || len(s.masks.tuples) > maxTuples {
+	if s.masks.columns > s.masks.kept+4 || len(s.masks.tuples) > maxTuples {
 		s.collect()
 	}
 	for s.masks.columns > maxMasks || len(s.masks.tuples) > maxTuples {
@@ -221,7 +221,7 @@ func (s *codeState) mend() {
 // collect forgets masks that are nowhere, and numbers the others in the order of
 // the places in which they are.
 func (s *codeState) collect() {
-	var number [32]uint8
+	var number [64]uint8
 	list := append(make([]uint8, 0, len(number)), entryColumn)
 	note := func(c uint8) uint8 {
 		if c != entryColumn && number[c] == 0 {
@@ -311,7 +311,7 @@ func join(a, b *codeState) *codeState {
 		left[i], right[i] = c[0], c[1]
 	}
 	tuples := append(project(j.a.tuples, left), project(j.b.tuples, right)...)
-	out.masks = masks{uint8(len(j.columns)), slices.Compact(sorted(tuples))}
+	out.masks = masks{columns: uint8(len(j.columns)), tuples: slices.Compact(sorted(tuples))}
 	out.limit()
 	return out
 }
