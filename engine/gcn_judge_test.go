@@ -94,7 +94,8 @@ type gcnJudge struct {
 	registers []gcnRegister
 	live      []byte // the registers of the wave now
 	calls     []*gcnCall
-	visits    map[uint64]int
+	visits    map[uint64]int  // of states
+	compared  map[uint64]bool // states whose registers were held against the calls
 	problems  []string
 	// notKept are registers that a function does not preserve though the
 	// convention has it: found by executing it. A compiler may do so where it
@@ -227,7 +228,7 @@ func (j *gcnJudge) ReadScoped(space locexpr.AddressSpace, th *target.Thread, add
 
 // start puts a wave at the entry of its kernel.
 func (j *gcnJudge) start(s *gcnState) {
-	j.state, j.calls, j.visits, j.walks = s, nil, map[uint64]int{}, 0
+	j.state, j.calls, j.visits, j.compared, j.walks = s, nil, map[uint64]int{}, map[uint64]bool{}, 0
 	s.onCall = func(back uint64) error {
 		j.refresh()
 		c := &gcnCall{back: back, function: s.pc - codeBase, registers: bytes.Clone(j.live), exec: s.exec(), cfa: uint64(s.scalar[32])}
@@ -337,7 +338,7 @@ func (j *gcnJudge) key(calls int) uint64 {
 
 // look walks the wave as it is; in a sample, not the same state for ever. Return
 // addresses are held against the calls at every walk, registers once for each PC, mask
-// of lanes and two innermost calls; those of frames beyond the first caller at every
+// of lanes and innermost call; those of frames beyond the first caller at every
 // fourth such state.
 func (j *gcnJudge) look() {
 	k := j.key(len(j.calls) + 1)
@@ -354,8 +355,8 @@ func (j *gcnJudge) look() {
 	w := newWalker(t, th)
 	w.walk(context.Background())
 	depth := 0
-	k = j.key(2)
-	if j.visits[k]++; j.visits[k] == 1 {
+	if k = j.key(1); !j.compared[k] {
+		j.compared[k] = true
 		if depth = 1; j.searched%4 == 0 {
 			depth = len(j.calls)
 		}
