@@ -18,11 +18,16 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// gcnWalks is how often the wave of one kernel is walked, gcnVisits how often in one
-// state. Where everything is executed, it is walked at every instruction.
 const (
-	gcnWalks  = 10_000
-	gcnVisits = 16
+	// gcnWalks is how often the wave of one kernel is walked, unless everything is to
+	// be executed.
+	gcnWalks = 10_000
+	// gcnVisits is how often it is walked in one state: at one PC, with the same
+	// masks of lanes and calls in progress.
+	gcnVisits = 4
+	// gcnCompares is how often registers are compared at one PC, in a function that
+	// was called from one place.
+	gcnCompares = 2
 )
 
 // A gcnRegister is a register by its DWARF number, with where its bytes are in
@@ -94,9 +99,11 @@ type gcnJudge struct {
 	registers []gcnRegister
 	live      []byte // the registers of the wave now
 	calls     []*gcnCall
-	visits    map[uint64]int  // of states
-	compared  map[uint64]bool // states whose registers were held against the calls
-	problems  []string
+	visits    map[uint64]int // of states
+	// compared is how often registers were held against the calls, by PC and
+	// return address.
+	compared map[[2]uint64]int
+	problems []string
 	// notKept are registers that a function does not preserve though the
 	// convention has it: found by executing it. A compiler may do so where it
 	// knows all callers. Bits of lanes.
@@ -228,7 +235,7 @@ func (j *gcnJudge) ReadScoped(space locexpr.AddressSpace, th *target.Thread, add
 
 // start puts a wave at the entry of its kernel.
 func (j *gcnJudge) start(s *gcnState) {
-	j.state, j.calls, j.visits, j.compared, j.walks = s, nil, map[uint64]int{}, map[uint64]bool{}, 0
+	j.state, j.calls, j.visits, j.compared, j.walks = s, nil, map[uint64]int{}, map[[2]uint64]int{}, 0
 	s.onCall = func(back uint64) error {
 		j.refresh()
 		c := &gcnCall{back: back, function: s.pc - codeBase, registers: bytes.Clone(j.live), exec: s.exec(), cfa: uint64(s.scalar[32])}
@@ -336,14 +343,14 @@ func (j *gcnJudge) key(calls int) uint64 {
 	return h.Sum64()
 }
 
-// look walks the wave as it is; in a sample, not the same state for ever. Return
-// addresses are held against the calls at every walk, registers once for each PC, mask
-// of lanes and innermost call; those of frames beyond the first caller at every
-// fourth such state.
+// look walks the wave as it is, but not in the same state for ever. Return
+// addresses are held against the calls at every walk, registers at the first ones
+// of each PC and innermost call; those of frames beyond the first caller at every
+// fourth of these.
 func (j *gcnJudge) look() {
 	k := j.key(len(j.calls) + 1)
 	j.visits[k]++
-	if !gcnProof() && (j.visits[k] > gcnVisits || j.walks == gcnWalks) {
+	if j.visits[k] > gcnVisits || j.walks == gcnWalks && !gcnProof() {
 		return
 	}
 	j.walked++
@@ -355,8 +362,11 @@ func (j *gcnJudge) look() {
 	w := newWalker(t, th)
 	w.walk(context.Background())
 	depth := 0
-	if k = j.key(1); !j.compared[k] {
-		j.compared[k] = true
+	at := [2]uint64{j.state.pc}
+	if n := len(j.calls); n > 0 {
+		at[1] = j.calls[n-1].back
+	}
+	if j.compared[at]++; j.compared[at] <= gcnCompares {
 		if depth = 1; j.searched%4 == 0 {
 			depth = len(j.calls)
 		}
@@ -433,9 +443,9 @@ func (j *gcnJudge) compare(f *frame, c *gcnCall) {
 	var wrong, unknown bool
 	for i := range j.registers {
 		r := &j.registers[i]
-		// Vector registers that functions need not preserve are many: a quarter of
-		// them for each frame, in turn.
-		if r.file == gcnOther || r.file != gcnScalar && !r.keeps && (r.reg+j.pairs)%4 != 0 {
+		// Registers that functions need not preserve are many: a quarter of them for
+		// each frame, in turn.
+		if r.file == gcnOther || !r.keeps && (r.reg+j.pairs)%4 != 0 {
 			continue
 		}
 		j.gcnCounts.registers++
