@@ -275,8 +275,33 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 	case isa.BufferLoad, isa.ScratchLoad:
 		x.load(in)
 	default:
+		mask, ok := x.carries(in)
+		var column uint8
+		if ok {
+			e := s.exec(x.lanes)
+			column = s.masks.add(e, e, truthZero, truthA)
+		}
 		x.clobber(in)
+		if ok {
+			x.setMask(&mask, column, true)
+		}
 	}
+}
+
+// carries is the mask that an instruction of vector registers writes beside its
+// result: carries, of which lanes that do not execute have none.
+func (x *stepper) carries(in *isa.Inst) (mask isa.Operand, ok bool) {
+	w := &in.Writes
+	if w.Vectors[0].Kind == isa.None || w.UnknownScalars {
+		return mask, false
+	}
+	w.EachScalar(func(r isa.Reg) {
+		if mask.Width == 0 {
+			mask = isa.Operand{Kind: isa.Scalar, Reg: uint16(r)}
+		}
+		mask.Width++
+	})
+	return mask, mask.Width == x.maskWidth() && w.Scalar(isa.Reg(mask.Reg)+isa.Reg(mask.Width)-1)
 }
 
 // clobber makes unknown what an instruction writes.
@@ -458,10 +483,11 @@ func (x *stepper) aligned(in *isa.Inst, pc uint64) scalar {
 		x.symbols[pc] = symbol
 	}
 	// What has the name from an earlier time round is another address.
-	x.s.eachScalar(func(v *scalar) {
+	x.s.eachScalar(func(v scalar) scalar {
 		if v.kind == alignedScalar && v.id == symbol {
-			*v = scalar{}
+			return scalar{}
 		}
+		return v
 	})
 	x.s.mend()
 	x.s.places = slices.DeleteFunc(x.s.places, func(p stored) bool { return p.at.isPrivate() && p.at.base() == symbol })

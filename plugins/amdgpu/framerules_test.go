@@ -190,6 +190,18 @@ end:	s_setpc_b64 s[30:31]
 		"in":  {"EXEC": "regx SGPR4; deref_size 4; regx EXEC; deref_size 4; or; stack_value; piece 4"},
 		"end": {"EXEC": "", "PC": inS30},
 	}},
+	{"a loop that carries end", "gfx1030", `
+f:	s_mov_b32 s4, 0
+loop:	v_add_co_u32 v1, s5, v1, 1
+	s_or_b32 s4, s5, s4
+	s_andn2_b32 exec_lo, exec_lo, s4
+	s_cbranch_execnz loop
+	s_or_b32 exec_lo, exec_lo, s4
+end:	v_mov_b32_e32 v40, 0
+	s_setpc_b64 s[30:31]
+`, map[string]map[string]string{
+		"end": {"EXEC": "", "PC": inS30, "VGPR1": "regx VGPR1; undefined" + masked},
+	}},
 	{"ways that disagree", "gfx90a", `
 f:	s_cbranch_scc0 right
 	s_mov_b32 s34, 1

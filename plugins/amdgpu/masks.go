@@ -108,12 +108,27 @@ func (m *masks) keep(list []uint8) {
 	m.columns, m.kept = uint8(len(list)), uint8(len(list)) //nolint:gosec // at most 64
 }
 
-// project is the tuples with only the columns of list, in its order.
+// project is the tuples with only the columns of list, in its order. Most are
+// neighbours that remain neighbours.
 func project(tuples []uint64, list []uint8) []uint64 {
+	type run struct {
+		from, to uint8
+		bits     uint64
+	}
+	var runs [64]run
+	n := 0
+	for i, c := range list {
+		if n > 0 && list[i-1]+1 == c {
+			runs[n-1].bits = runs[n-1].bits<<1 | 1
+			continue
+		}
+		runs[n] = run{c, uint8(i), 1} //nolint:gosec // at most 64
+		n++
+	}
 	out := make([]uint64, len(tuples))
 	for i, x := range tuples {
-		for n, c := range list {
-			out[i] |= x >> c & 1 << n
+		for _, r := range runs[:n] {
+			out[i] |= (x >> r.from & r.bits) << r.to
 		}
 	}
 	return slices.Compact(sorted(out))

@@ -167,32 +167,44 @@ func (s *codeState) limit() {
 	}
 }
 
-// eachScalar calls f for every value of 32 bits that has a name which may come to
-// mean something else, and for others.
-func (s *codeState) eachScalar(f func(*scalar)) {
+// eachScalar puts what f makes of it in the place of every value of 32 bits that has
+// a name which may come to mean something else.
+func (s *codeState) eachScalar(f func(scalar) scalar) {
+	renew := func(v *scalar) {
+		if v.named() {
+			*v = f(*v)
+		}
+	}
 	for i := range s.scalars {
-		f(&s.scalars[i])
+		renew(&s.scalars[i])
 	}
 	for i := range s.places {
 		v := &s.places[i].v
-		f(&v.in.u)
-		f(&v.out.u)
-		if slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.in.u.named() || l.out.u.named() }) {
-			v.lanes = slices.Clone(v.lanes)
-			for j := range v.lanes {
-				f(&v.lanes[j].in.u)
-				f(&v.lanes[j].out.u)
+		renew(&v.in.u)
+		renew(&v.out.u)
+		own := false
+		for j := range v.lanes {
+			l := v.lanes[j]
+			renew(&l.in.u)
+			renew(&l.out.u)
+			if l == v.lanes[j] {
+				continue
 			}
+			if !own {
+				v.lanes, own = slices.Clone(v.lanes), true
+			}
+			v.lanes[j] = l
 		}
 	}
 }
 
 // forget makes all unknown that is a column.
 func (s *codeState) forget(column uint8) {
-	s.eachScalar(func(v *scalar) {
+	s.eachScalar(func(v scalar) scalar {
 		if v.kind == maskScalar && uint8(v.id) == column {
-			*v = scalar{}
+			return scalar{}
 		}
+		return v
 	})
 	s.mend()
 }
@@ -208,7 +220,7 @@ func (s *codeState) mend() {
 		v := &s.places[i].v
 		mend(&v.in)
 		mend(&v.out)
-		for j := range v.lanes {
+		for j := range v.lanes { // where there is something to mend, they are the state's own
 			mend(&v.lanes[j].in)
 			mend(&v.lanes[j].out)
 		}
@@ -230,10 +242,11 @@ func (s *codeState) collect() {
 		}
 		return number[c]
 	}
-	s.eachScalar(func(v *scalar) {
+	s.eachScalar(func(v scalar) scalar {
 		if v.kind == maskScalar {
 			v.id = uint16(note(uint8(v.id)))
 		}
+		return v
 	})
 	s.masks.keep(list)
 }
