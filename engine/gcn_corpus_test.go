@@ -224,6 +224,32 @@ func gcnProgram(t testing.TB, p gcnProcessor, seed uint64, level string) (device
 	return device, host
 }
 
+// gcnHosts are the programs for the host, which do not differ by level.
+type gcnHosts struct {
+	dir   string
+	mutex sync.Mutex
+	built map[string]string
+}
+
+func (h *gcnHosts) build(t testing.TB, source, name string) string {
+	t.Helper()
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if path := h.built[name]; path != "" {
+		return path
+	}
+	path := filepath.Join(h.dir, name)
+	cmd := exec.Command("clang-22", "-DHOST", "-w", "-O1", "-o", path, source)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, text)
+	}
+	if h.built == nil {
+		h.built = map[string]string{}
+	}
+	h.built[name] = path
+	return path
+}
+
 // sameAsHost holds what a kernel wrote against what the same functions write on
 // the host.
 func sameAsHost(o *gcnObject, host string, s *gcnState, items int) error {
@@ -269,16 +295,13 @@ func TestFramesOfExecutingGeneratedKernels(t *testing.T) {
 	needGCN(t)
 	var table gcnTable
 	t.Cleanup(func() { table.judge(t) })
+	hosts := gcnHosts{dir: t.TempDir()}
 	for seed := range gcnSeeds() {
 		gcnCases(int(seed), 1, func(p gcnProcessor, level string) { //nolint:gosec // small
 			t.Run(fmt.Sprint(seed, " ", p.name, " ", level), func(t *testing.T) {
 				t.Parallel()
 				device, source := gcnProgram(t, p, seed, level)
-				host := filepath.Join(t.TempDir(), "host")
-				cmd := exec.Command("clang-22", "-DHOST", "-w", "-O1", "-o", host, source)
-				if text, err := cmd.CombinedOutput(); err != nil {
-					t.Fatalf("%v: %v\n%s", cmd.Args, err, text)
-				}
+				host := hosts.build(t, source, fmt.Sprint(seed, p.acc))
 				out := filepath.Join(t.TempDir(), "k.co")
 				gcnCompile(t, p, out, []string{device}, level)
 				o := openGCN(t, p, out)

@@ -26,8 +26,10 @@ const (
 	// masks of lanes and calls in progress.
 	gcnVisits = 4
 	// gcnCompares is how often registers are compared at one PC, in a function that
-	// was called from one place.
+	// was called from one place; gcnEach, after how many walks. Comparing them is
+	// most of the work.
 	gcnCompares = 2
+	gcnEach     = 3
 )
 
 // A gcnRegister is a register by its DWARF number, with where its bytes are in
@@ -344,9 +346,9 @@ func (j *gcnJudge) key(calls int) uint64 {
 }
 
 // look walks the wave as it is, but not in the same state for ever. Return
-// addresses are held against the calls at every walk, registers at the first ones
-// of each PC and innermost call; those of frames beyond the first caller at every
-// fourth of these.
+// addresses are held against the calls at every walk, registers at every third one,
+// twice for each PC and innermost call; those of frames beyond the first caller at
+// every fourth of these.
 func (j *gcnJudge) look() {
 	k := j.key(len(j.calls) + 1)
 	j.visits[k]++
@@ -362,16 +364,22 @@ func (j *gcnJudge) look() {
 	w := newWalker(t, th)
 	w.walk(context.Background())
 	depth := 0
-	at := [2]uint64{j.state.pc}
-	if n := len(j.calls); n > 0 {
-		at[1] = j.calls[n-1].back
-	}
-	if j.compared[at]++; j.compared[at] <= gcnCompares {
+	if j.walked%gcnEach == 0 && j.first() {
 		if depth = 1; j.searched%4 == 0 {
 			depth = len(j.calls)
 		}
 	}
 	j.judge(w, depth)
+}
+
+// first says whether registers are to be compared at the PC, in the innermost call.
+func (j *gcnJudge) first() bool {
+	at := [2]uint64{j.state.pc}
+	if n := len(j.calls); n > 0 {
+		at[1] = j.calls[n-1].back
+	}
+	j.compared[at]++
+	return j.compared[at] <= gcnCompares
 }
 
 func (j *gcnJudge) problem(format string, args ...any) {
