@@ -75,7 +75,10 @@ func (x *stepper) operand(o *isa.Operand, i int) scalar {
 		case isa.Reg(r) == isa.Null:
 			return scalar{kind: constantScalar}
 		case r < scalars:
-			return x.s.scalars[r]
+			x.s.read(isa.Reg(r), x.lanes)
+			if v := x.s.scalars[r]; v.kind != partScalar {
+				return v
+			}
 		}
 	case isa.Constant:
 		return scalar{kind: constantScalar, add: uint32(o.Value >> (32 * i))} //nolint:gosec // 32 bits of it
@@ -100,6 +103,7 @@ func (x *stepper) maskWidth() uint8 { return uint8(x.lanes / 32) }
 func (x *stepper) mask(o *isa.Operand) (column uint8, ok, sure bool) {
 	switch {
 	case o.Kind == isa.Scalar && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null:
+		x.s.read(isa.Reg(o.Reg), x.lanes)
 		column, ok = x.s.mask(isa.Reg(o.Reg), x.lanes)
 		return column, ok, ok && x.s.scalars[o.Reg].kind == maskScalar
 	case o.Kind == isa.Constant:
@@ -245,14 +249,14 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 		x.clobber(in)
 		next := pc + uint64(in.Size)
 		x.setResult(in, scalar{kind: codeLow, at: next}, scalar{kind: codeHigh, at: next})
-	case isa.VCmp, isa.VCmpx:
+	case isa.VCmp:
+		x.condition(in, &in.Dst)
+	case isa.VCmpx:
 		e := s.exec(x.lanes)
 		column := s.masks.add(e, e, truthZero, truthA)
 		x.clobber(in)
 		x.setMask(&in.Dst, column, true)
-		if in.Op == isa.VCmpx {
-			x.setMask(&execOperands[x.maskWidth()], column, true)
-		}
+		x.setMask(&execOperands[x.maskWidth()], column, true)
 	case isa.VWritelane:
 		x.writelane(in)
 	case isa.VReadlane, isa.VReadfirst:
@@ -275,16 +279,21 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 	case isa.BufferLoad, isa.ScratchLoad:
 		x.load(in)
 	default:
-		mask, ok := x.carries(in)
-		var column uint8
-		if ok {
-			e := s.exec(x.lanes)
-			column = s.masks.add(e, e, truthZero, truthA)
+		if mask, ok := x.carries(in); ok {
+			x.condition(in, &mask)
+			return
 		}
 		x.clobber(in)
-		if ok {
-			x.setMask(&mask, column, true)
-		}
+	}
+}
+
+// condition applies an instruction that says of each lane that executes whether it
+// is in a mask.
+func (x *stepper) condition(in *isa.Inst, mask *isa.Operand) {
+	e := x.s.exec(x.lanes)
+	x.clobber(in)
+	if mask.Kind == isa.Scalar && mask.Width == x.maskWidth() && int(mask.Reg)+int(mask.Width) <= scalars && isa.Reg(mask.Reg) != isa.Null {
+		x.s.setPart(isa.Reg(mask.Reg), e, x.lanes)
 	}
 }
 

@@ -89,6 +89,35 @@ func (s *codeState) setMask(r isa.Reg, column uint8, lanes uint32) {
 	}
 }
 
+// setPart puts a condition in a register or a pair: some lanes of a mask.
+func (s *codeState) setPart(r isa.Reg, of uint8, lanes uint32) {
+	s.scalars[r] = scalar{kind: partScalar, id: uint16(of)}
+	if lanes == wave64 && int(r)+1 < scalars {
+		s.scalars[r+1] = scalar{kind: partScalar, id: uint16(of), high: true}
+	}
+}
+
+// read makes a condition in a register a mask. Few conditions are read by anything
+// but instructions of vector registers, and as masks they would have to be told
+// apart from all others.
+func (s *codeState) read(r isa.Reg, lanes uint32) {
+	v := s.scalars[r]
+	if v.kind != partScalar {
+		return
+	}
+	if v.high {
+		r--
+	}
+	if lanes == wave64 {
+		low, high := v, v
+		low.high, high.high = false, true
+		if s.scalars[r] != low || int(r)+1 >= scalars || s.scalars[r+1] != high {
+			return
+		}
+	}
+	s.setMask(r, s.masks.add(uint8(v.id), uint8(v.id), truthZero, truthA), lanes)
+}
+
 // constantMask is the truth of 32 bits that are all alike.
 func constantMask(v scalar) (t truth, ok bool) {
 	switch {
@@ -201,7 +230,7 @@ func (s *codeState) eachScalar(f func(scalar) scalar) {
 // forget makes all unknown that is a column.
 func (s *codeState) forget(column uint8) {
 	s.eachScalar(func(v scalar) scalar {
-		if v.kind == maskScalar && uint8(v.id) == column {
+		if v.columned() && uint8(v.id) == column {
 			return scalar{}
 		}
 		return v
@@ -243,7 +272,7 @@ func (s *codeState) collect() {
 		return number[c]
 	}
 	s.eachScalar(func(v scalar) scalar {
-		if v.kind == maskScalar {
+		if v.columned() {
 			v.id = uint16(note(uint8(v.id)))
 		}
 		return v
@@ -259,8 +288,11 @@ type joiner struct {
 
 // scalar is what a value is where it may be one of two.
 func (j *joiner) scalar(a, b scalar) scalar {
+	if a.kind == partScalar && b.kind == partScalar && a.high == b.high {
+		return j.column(partScalar, uint8(a.id), uint8(b.id), a.high)
+	}
 	if a.kind != maskScalar && b.kind != maskScalar {
-		if a == b {
+		if a == b && a.kind != partScalar {
 			return a
 		}
 		return scalar{}
@@ -271,6 +303,11 @@ func (j *joiner) scalar(a, b scalar) scalar {
 	if !okA || !okB {
 		return scalar{}
 	}
+	return j.column(maskScalar, ca, cb, high)
+}
+
+// column is the value by a column of each state.
+func (j *joiner) column(kind scalarKind, ca, cb uint8, high bool) scalar {
 	i := slices.Index(j.columns, [2]uint8{ca, cb})
 	if i < 0 {
 		if i = len(j.columns); i == maxMasks {
@@ -278,7 +315,7 @@ func (j *joiner) scalar(a, b scalar) scalar {
 		}
 		j.columns = append(j.columns, [2]uint8{ca, cb})
 	}
-	return scalar{kind: maskScalar, id: uint16(i), high: high}
+	return scalar{kind: kind, id: uint16(i), high: high} //nolint:gosec // at most maxMasks
 }
 
 func (j *joiner) part(a, b part) part {

@@ -12,8 +12,8 @@ import (
 // of a vector register holds.
 type scalar struct {
 	kind scalarKind
-	high bool   // maskScalar: the lanes from 32 on
-	id   uint16 // entryScalar: an isa.Reg; alignedScalar: a symbol; maskScalar: a column
+	high bool   // maskScalar, partScalar: the lanes from 32 on
+	id   uint16 // entryScalar: an isa.Reg; alignedScalar: a symbol; maskScalar, partScalar: a column
 	add  uint32
 	at   uint64 // codeLow, codeHigh: an address
 }
@@ -28,13 +28,17 @@ const (
 	codeLow                   // the low half of the address at, to which add was added
 	codeHigh                  // the high half
 	maskScalar                // half of a mask, or a whole one of 32 lanes
+	partScalar                // the same of a condition: some lanes of a mask. It becomes a mask when it is read
 )
 
 // entryOf is what a register held on entry.
 func entryOf(r isa.Reg) scalar { return scalar{kind: entryScalar, id: uint16(r)} }
 
 // named says that v is a mask or an address by a name that a state gave it.
-func (v *scalar) named() bool { return v.kind == maskScalar || v.kind == alignedScalar }
+func (v *scalar) named() bool { return v.columned() || v.kind == alignedScalar }
+
+// columned says that v's id is a column.
+func (v *scalar) columned() bool { return v.kind == maskScalar || v.kind == partScalar }
 
 // plus adds n.
 func (v scalar) plus(n uint32) scalar {
