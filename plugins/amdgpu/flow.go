@@ -240,7 +240,7 @@ func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState),
 			b.end = pc
 			return arrive(pc, s)
 		}
-		if *f.steps -= 1 + len(s.masks.tuples)/32; *f.steps < 0 {
+		if *f.steps -= 1 + len(s.masks.tuples)/16; *f.steps < 0 {
 			return errSteps
 		}
 		in, ok := f.decode(pc)

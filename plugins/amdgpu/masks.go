@@ -19,11 +19,11 @@ const (
 	entryColumn = 0 // EXEC on entry to the function
 	// maxTuples is how many tuples are kept. Unoptimized code keeps the masks of
 	// conditions that are past in memory, where each doubles the tuples.
-	maxTuples = 2048
+	maxTuples = 1 << 14
 	// maxMasks is how many masks are kept between two instructions. An instruction
-	// makes six at most, constants among them, and where two states join there are
+	// makes eight at most, constants among them, and where two states join there are
 	// two more; a tuple has 64 bits.
-	maxMasks = 40
+	maxMasks = 52
 )
 
 // entryMasks knows EXEC on entry, of which a lane may or may not be.
