@@ -187,6 +187,7 @@ func (f *flow) findBlocks() error {
 func (f *flow) arrive(pc uint64, s *codeState) error {
 	s.limit()
 	s.collect()
+	f.spend(s)
 	b := f.blocks[pc]
 	if b == nil {
 		if len(f.blocks) == maxBlocks {
@@ -206,7 +207,7 @@ func (f *flow) arrive(pc uint64, s *codeState) error {
 		b.before = s
 	} else {
 		both := join(b.before, s)
-		if both.equal(b.before) {
+		if f.spend(both); both.equal(b.before) {
 			return nil
 		}
 		f.weight -= b.before.weight()
@@ -217,6 +218,14 @@ func (f *flow) arrive(pc uint64, s *codeState) error {
 	}
 	f.enqueue(b)
 	return nil
+}
+
+// spend counts an instruction as so many steps as it may take where the state
+// before it has many masks.
+func (f *flow) spend(s *codeState) {
+	n := len(s.masks.tuples)
+	*f.steps -= 1 + n*n>>14 + s.masks.work
+	s.masks.work = 0
 }
 
 func (f *flow) enqueue(b *block) {
@@ -240,7 +249,7 @@ func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState),
 			b.end = pc
 			return arrive(pc, s)
 		}
-		if *f.steps -= 1 + len(s.masks.tuples)/16; *f.steps < 0 {
+		if f.spend(s); *f.steps < 0 {
 			return errSteps
 		}
 		in, ok := f.decode(pc)

@@ -798,3 +798,30 @@ func BenchmarkFrameRules(b *testing.B) {
 		}
 	}
 }
+
+// TestManyMasksAreTooManySteps reads code in which more masks are told apart than in
+// any compiled function: that takes longer than an instruction should, and is
+// counted as more of them.
+func TestManyMasksAreTooManySteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const masks, first = 24, 40
+	var text strings.Builder
+	pair := func(i int) string { return fmt.Sprintf("s[%d:%d]", first+2*(i%masks), first+2*(i%masks)+1) }
+	text.WriteString("f:\n")
+	for i := range masks {
+		fmt.Fprintf(&text, "v_cmp_eq_u32_e64 %s, v0, v1\ns_or_b64 %s, %s, vcc\n", pair(i), pair(i), pair(i))
+	}
+	for i := range 4000 {
+		fmt.Fprintf(&text, "v_cmp_eq_u32_e64 %s, v0, v1\ns_xor_b64 s[4:5], %s, %s\n", pair(i), pair(i), pair(i+3))
+	}
+	text.WriteString("s_endpgm\n")
+	data, labels := assemble(t, "gfx90a", text.String())
+	got := program("gfx90a", data).frameRules(context.Background(), nil, 1, &sdk.CodeRange{
+		PC: labels["f"], Start: labels["f"], Code: data, Bounded: true, Exact: true,
+	})
+	if got.Reason != errSteps.Error() {
+		t.Errorf("%d rows, reason %q, expected %q", len(got.Rows), got.Reason, errSteps)
+	}
+}

@@ -13,13 +13,14 @@ type masks struct {
 	columns uint8
 	kept    uint8    // how many columns there were when those that are nowhere were forgotten
 	tuples  []uint64 // sorted; bit c is column c's
+	work    int      // what finding masks to forget took, in steps of a flow
 }
 
 const (
 	entryColumn = 0 // EXEC on entry to the function
 	// maxTuples is how many tuples are kept. Unoptimized code keeps the masks of
 	// conditions that are past in memory, where each doubles the tuples.
-	maxTuples = 1 << 14
+	maxTuples = 1 << 13
 	// maxMasks is how many masks are kept between two instructions. An instruction
 	// makes eight at most, constants among them, and where two states join there are
 	// two more; a tuple has 64 bits.
@@ -29,7 +30,9 @@ const (
 // entryMasks knows EXEC on entry, of which a lane may or may not be.
 func entryMasks() masks { return masks{columns: 1, tuples: []uint64{0, 1}} }
 
-func (m *masks) clone() masks { return masks{m.columns, m.kept, slices.Clone(m.tuples)} }
+func (m *masks) clone() masks {
+	return masks{columns: m.columns, kept: m.kept, tuples: slices.Clone(m.tuples)}
+}
 
 func (m *masks) equal(o *masks) bool {
 	return m.columns == o.columns && slices.Equal(m.tuples, o.tuples)
@@ -146,6 +149,7 @@ func (m *masks) only(column uint8, bit uint64) {
 // are the fewest tuples, and of those alike the one that is known for longer.
 func (m *masks) excess(exec uint8) uint8 {
 	best, fewest, condition := uint8(0), len(m.tuples)+1, false
+	m.work += int(m.columns) * len(m.tuples) / 16
 	seen := make([]uint64, len(m.tuples))
 	for c := uint8(1); c < m.columns; c++ {
 		part := exec != entryColumn && m.within(c, exec)
