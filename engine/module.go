@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
@@ -693,11 +694,7 @@ func (m *module) readCode(ctx context.Context, pc, lookup uint64, exact bool, bo
 // address of it has no row, should it have none.
 func reasonedRules(rules *sdk.FrameRules, lookup uint64) *sdk.FrameRules {
 	r := *rules
-	r.Reason = "reading the function gave no row here"
-	i := sort.Search(len(r.Gaps), func(i int) bool { return r.Gaps[i].End > lookup })
-	if i < len(r.Gaps) && r.Gaps[i].Start <= lookup {
-		r.Reason = r.Gaps[i].Reason
-	}
+	r.Reason = cmp.Or(r.GapReason(lookup), "reading the function gave no row here")
 	return &r
 }
 

@@ -22,6 +22,7 @@ package sdk
 
 import (
 	"context"
+	"sort"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
@@ -323,6 +324,15 @@ type FrameRules struct {
 type RowGap struct {
 	Start, End uint64
 	Reason     string // why there is none; never empty
+}
+
+// GapReason is why a PC is in one of the gaps; "" if it is in none.
+func (f *FrameRules) GapReason(pc uint64) string {
+	i := sort.Search(len(f.Gaps), func(i int) bool { return f.Gaps[i].End > pc })
+	if i == len(f.Gaps) || f.Gaps[i].Start > pc {
+		return ""
+	}
+	return f.Gaps[i].Reason
 }
 
 // BindThreadsRequest asks about threads, in a batch.

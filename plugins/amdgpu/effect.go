@@ -98,11 +98,16 @@ func (x *stepper) set(r isa.Reg, v scalar) {
 // maskWidth is how many scalar registers a mask has.
 func (x *stepper) maskWidth() uint8 { return uint8(x.lanes / 32) }
 
+// maskRegisters says whether an operand is registers that can hold a mask.
+func (x *stepper) maskRegisters(o *isa.Operand) bool {
+	return o.Kind == isa.Scalar && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null
+}
+
 // mask is the column of an operand that is a mask. sure says that it is no
 // constant.
 func (x *stepper) mask(o *isa.Operand) (column uint8, ok, sure bool) {
 	switch {
-	case o.Kind == isa.Scalar && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null:
+	case x.maskRegisters(o):
 		x.s.read(isa.Reg(o.Reg), x.lanes)
 		column, ok = x.s.mask(isa.Reg(o.Reg), x.lanes)
 		return column, ok, ok && x.s.scalars[o.Reg].kind == maskScalar
@@ -132,9 +137,9 @@ func (x *stepper) combine(a, b *isa.Operand, t, other truth) (column uint8, ok b
 	case !sureA && !sureB:
 		return 0, false
 	case !okA:
-		ca = m.add(entryColumn, entryColumn, truthZero, truthOnes)
+		ca = m.any()
 	case !okB:
-		cb = m.add(entryColumn, entryColumn, truthZero, truthOnes)
+		cb = m.any()
 	}
 	return m.add(ca, cb, t, other), true
 }
@@ -147,7 +152,7 @@ func (x *stepper) setMask(o *isa.Operand, column uint8, ok bool) {
 	for i := range o.Width {
 		x.set(isa.Reg(o.Reg)+isa.Reg(i), scalar{})
 	}
-	if ok && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null {
+	if ok && x.maskRegisters(o) {
 		x.s.setMask(isa.Reg(o.Reg), column, x.lanes)
 	}
 }
@@ -252,8 +257,7 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 	case isa.VCmp:
 		x.condition(in, &in.Dst)
 	case isa.VCmpx:
-		e := s.exec(x.lanes)
-		column := s.masks.add(e, e, truthZero, truthA)
+		column := s.masks.some(s.exec(x.lanes))
 		x.clobber(in)
 		x.setMask(&in.Dst, column, true)
 		x.setMask(&execOperands[x.maskWidth()], column, true)
@@ -292,8 +296,8 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 func (x *stepper) condition(in *isa.Inst, mask *isa.Operand) {
 	e := x.s.exec(x.lanes)
 	x.clobber(in)
-	if mask.Kind == isa.Scalar && mask.Width == x.maskWidth() && int(mask.Reg)+int(mask.Width) <= scalars && isa.Reg(mask.Reg) != isa.Null {
-		x.s.setPart(isa.Reg(mask.Reg), e, x.lanes)
+	if x.maskRegisters(mask) {
+		x.s.setColumn(partScalar, isa.Reg(mask.Reg), e, x.lanes)
 	}
 }
 

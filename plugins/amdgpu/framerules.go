@@ -180,24 +180,11 @@ func (o *objectCode) frameRules(ctx context.Context, e sdk.Engine, handle uint64
 	o.load(ctx, e, handle)
 	rows, gaps, reason := o.function(r)
 	rules := sdk.FrameRules{Rows: rows, Gaps: fillGaps(rows, gaps, r.Start, r.Start+size, reason), Complete: true}
-	if i, found := slices.BinarySearchFunc(rules.Gaps, r.PC, compareGap); found {
-		rules.Reason = rules.Gaps[i].Reason
-	}
+	rules.Reason = rules.GapReason(r.PC)
 	if !r.Bounded {
 		rules.Gaps = nil // what is not reached may be other functions
 	}
 	return rules
-}
-
-// compareGap says where a gap lies, seen from a PC: 0 around it.
-func compareGap(g sdk.RowGap, pc uint64) int {
-	switch {
-	case g.End <= pc:
-		return -1
-	case g.Start > pc:
-		return 1
-	}
-	return 0
 }
 
 // fillGaps are all parts of [start, end) that no row covers, sorted as rows and

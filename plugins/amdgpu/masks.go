@@ -81,6 +81,14 @@ func (m *masks) add(a, b uint8, t, other truth) (column uint8) {
 // constant is the column whose bits are all as t says.
 func (m *masks) constant(t truth) uint8 { return m.add(entryColumn, entryColumn, t, t) }
 
+// any is a new column of which nothing is known.
+func (m *masks) any() (column uint8) {
+	return m.add(entryColumn, entryColumn, truthZero, truthOnes)
+}
+
+// some is a new column that has any lanes of another.
+func (m *masks) some(of uint8) (column uint8) { return m.add(of, of, truthZero, truthA) }
+
 // same says whether two masks are equal.
 func (m *masks) same(a, b uint8) bool {
 	for _, x := range m.tuples {

@@ -801,9 +801,6 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 				return
 			}
 			other = other && !v.equal(&w.before)
-			if n := len(rows); n > 0 && rows[n-1].End > pc {
-				rows[n-1].End = pc // instructions that overlap: code that is jumped into
-			}
 			if n := len(rows); n > 0 && rows[n-1].End == pc && !other {
 				rows[n-1].End = next
 				return

@@ -83,17 +83,14 @@ func (s *codeState) put(p place, v vector) {
 
 // setMask puts a mask in a register, or a pair of them in waves of 64 lanes.
 func (s *codeState) setMask(r isa.Reg, column uint8, lanes uint32) {
-	s.scalars[r] = scalar{kind: maskScalar, id: uint16(column)}
-	if lanes == wave64 && int(r)+1 < scalars {
-		s.scalars[r+1] = scalar{kind: maskScalar, id: uint16(column), high: true}
-	}
+	s.setColumn(maskScalar, r, column, lanes)
 }
 
-// setPart puts a condition in a register or a pair: some lanes of a mask.
-func (s *codeState) setPart(r isa.Reg, of uint8, lanes uint32) {
-	s.scalars[r] = scalar{kind: partScalar, id: uint16(of)}
+// setColumn does the same with a mask, or a condition: some lanes of a mask.
+func (s *codeState) setColumn(kind scalarKind, r isa.Reg, column uint8, lanes uint32) {
+	s.scalars[r] = scalar{kind: kind, id: uint16(column)}
 	if lanes == wave64 && int(r)+1 < scalars {
-		s.scalars[r+1] = scalar{kind: partScalar, id: uint16(of), high: true}
+		s.scalars[r+1] = scalar{kind: kind, id: uint16(column), high: true}
 	}
 }
 
@@ -115,7 +112,7 @@ func (s *codeState) read(r isa.Reg, lanes uint32) {
 			return
 		}
 	}
-	s.setMask(r, s.masks.add(uint8(v.id), uint8(v.id), truthZero, truthA), lanes)
+	s.setMask(r, s.masks.some(uint8(v.id)), lanes)
 }
 
 // constantMask is the truth of 32 bits that are all alike.
@@ -160,7 +157,7 @@ func (s *codeState) mask(r isa.Reg, lanes uint32) (column uint8, ok bool) {
 func (s *codeState) exec(lanes uint32) uint8 {
 	column, ok := s.mask(isa.ExecLo, lanes)
 	if !ok {
-		column = s.masks.add(entryColumn, entryColumn, truthZero, truthOnes)
+		column = s.masks.any()
 	}
 	s.setMask(isa.ExecLo, column, lanes)
 	return column
