@@ -246,6 +246,10 @@ func gcnCompare(relation, kind string) (f func(a, b uint64) bool, width int, err
 	}
 	unordered := false
 	switch kind {
+	case "i16":
+		width, order = 16, func(a, b uint64) int { return cmp(int16(a) < int16(b), int16(a) == int16(b)) } //nolint:gosec // two's complement
+	case "u16":
+		width, order = 16, func(a, b uint64) int { return cmp(a&0xffff < b&0xffff, a&0xffff == b&0xffff) }
 	case "i32":
 		width, order = 32, func(a, b uint64) int { return cmp(signed32(a) < signed32(b), a == b) }
 	case "u32":

@@ -93,6 +93,9 @@ func (s *gcnState) readScalar(o *gcnOperand, width int) (uint64, error) {
 		}
 		return uint64(s.scalar[o.reg]), nil
 	case gcnConstant:
+		if width == 16 && o.isFloat {
+			return 0, fmt.Errorf("%s of 16 bits is not known here", o.text)
+		}
 		v := o.constant(width)
 		if width == 32 {
 			v = uint64(uint32(v)) //nolint:gosec // the lower half

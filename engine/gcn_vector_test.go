@@ -31,6 +31,12 @@ func ternary32(f func(a, b, c uint64) uint64) gcnLaneOp {
 	return gcnLaneOp{[]int{32, 32, 32}, 32, f}
 }
 
+// binary16 is of the lower halves: the upper one of the result is 0, where it does
+// not stay as it was.
+func binary16(f func(a, b uint64) uint64) gcnLaneOp {
+	return gcnLaneOp{[]int{16, 16}, 16, func(a, b, _ uint64) uint64 { return f(a&0xffff, b&0xffff) & 0xffff }}
+}
+
 func binaryF32(f func(a, b float32) float32) gcnLaneOp {
 	return binary32(func(a, b uint64) uint64 { return fromF32(f(f32(a), f32(b))) })
 }
@@ -119,6 +125,19 @@ var gcnLaneOps = map[string]gcnLaneOp{
 	"v_max_f32":        binaryF32(func(a, b float32) float32 { return max(a, b) }),
 	"v_ldexp_f32":      binary32(func(a, b uint64) uint64 { return fromF32(float32(math.Ldexp(float64(f32(a)), int(signed32(b))))) }),
 
+	"v_lshlrev_b16": binary16(func(n, a uint64) uint64 { return a << (n & 15) }),
+	"v_lshrrev_b16": binary16(func(n, a uint64) uint64 { return a >> (n & 15) }),
+	"v_ashrrev_i16": binary16(func(n, a uint64) uint64 { return uint64(int16(a) >> (n & 15)) }), //nolint:gosec // two's complement
+	"v_add_u16":     binary16(func(a, b uint64) uint64 { return a + b }),
+	"v_sub_u16":     binary16(func(a, b uint64) uint64 { return a - b }),
+	"v_subrev_u16":  binary16(func(a, b uint64) uint64 { return b - a }),
+	"v_mul_lo_u16":  binary16(func(a, b uint64) uint64 { return a * b }),
+	"v_and_b16":     binary16(func(a, b uint64) uint64 { return a & b }),
+	"v_or_b16":      binary16(func(a, b uint64) uint64 { return a | b }),
+	"v_xor_b16":     binary16(func(a, b uint64) uint64 { return a ^ b }),
+	"v_min_u16":     binary16(func(a, b uint64) uint64 { return min(a, b) }),
+	"v_max_u16":     binary16(func(a, b uint64) uint64 { return max(a, b) }),
+
 	"v_lshlrev_b64": {[]int{32, 64}, 64, func(n, a, _ uint64) uint64 { return a << (n & 63) }},
 	"v_lshrrev_b64": {[]int{32, 64}, 64, func(n, a, _ uint64) uint64 { return a >> (n & 63) }},
 	"v_ashrrev_i64": {[]int{32, 64}, 64, func(n, a, _ uint64) uint64 { return uint64(int64(a) >> (n & 63)) }}, //nolint:gosec // two's complement
@@ -158,7 +177,7 @@ var gcnLaneAlias = map[string]string{
 	"v_add_nc_u32": "v_add_u32", "v_sub_nc_u32": "v_sub_u32", "v_subrev_nc_u32": "v_subrev_u32", "v_accvgpr_read_b32": "v_mov_b32",
 	"v_accvgpr_write_b32": "v_mov_b32", "v_accvgpr_mov_b32": "v_mov_b32", "v_cls_i32": "v_ffbh_i32", "v_clz_i32_u32": "v_ffbh_u32",
 	"v_ctz_i32_b32": "v_ffbl_b32", "v_add_i32": "v_add_u32", "v_sub_i32": "v_sub_u32", "v_add_nc_i32": "v_add_u32",
-	"v_sub_nc_i32": "v_sub_u32", "v_lshlrev_b64_e64": "v_lshlrev_b64",
+	"v_sub_nc_i32": "v_sub_u32", "v_lshlrev_b64_e64": "v_lshlrev_b64", "v_add_nc_u16": "v_add_u16", "v_sub_nc_u16": "v_sub_u16",
 }
 
 // A gcnLane finds the result of an instruction in a lane, without writing it.
@@ -174,6 +193,9 @@ func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
 	if op, ok := gcnLaneOps[name]; ok {
 		if err := in.operandsOf(1 + len(op.sources)); err != nil {
 			return nil, 0, err
+		}
+		if op.out == 16 && o[0].size == 0 && !strings.HasPrefix(in.text, in.name+"_") {
+			o[0].size = 16 // from gfx10 on, where there is one encoding, the upper half stays
 		}
 		return func(s *gcnState, lane int) (uint64, error) {
 			var v [3]uint64
