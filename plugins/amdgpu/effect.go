@@ -690,6 +690,33 @@ func (x *stepper) load(in *isa.Inst) {
 	}
 }
 
+// release forgets the masks in lanes that are not read after an instruction that
+// moved lanes.
+func (x *stepper) release(in *isa.Inst, n needed) {
+	s := x.s
+	release := func(o *isa.Operand, lanes uint64) {
+		if p, ok := registerPlace(o.Kind, o.Reg); ok {
+			s.release(p, lanes)
+		}
+	}
+	memory := func(lanes uint64) {
+		if base, offset, ok := x.address(in); ok && offset%4 == 0 {
+			s.release(private(base, offset), lanes)
+		}
+	}
+	switch in.Op {
+	case isa.BufferStore, isa.ScratchStore:
+		memory(n.dst)
+		release(&in.Src[0], n.src)
+	case isa.BufferLoad, isa.ScratchLoad:
+		release(&in.Dst, n.dst)
+		memory(n.src)
+	default:
+		release(&in.Dst, n.dst)
+		release(&in.Src[0], n.src)
+	}
+}
+
 // call makes the state that of after a call of a function that changes what
 // effect says and returns. The convention makes every function return with EXEC,
 // the stack and frame pointers and the resource of private memory as they were,

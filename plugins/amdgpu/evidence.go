@@ -15,6 +15,7 @@ const namedScalars = 106
 type evidence struct {
 	scalars [namedScalars]scalar // zero where they tell nothing
 	exec    scalar               // EXEC's low half
+	vcc     [2]scalar            // VCC's, where they are of a mask; else zero
 	masks   masks                // none while EXEC is what it was on entry
 	lanes   []laneEvidence       // by place and lane
 	parts   []partEvidence       // by place
@@ -70,6 +71,12 @@ func (e *evidence) gather(s *codeState) {
 			e.scalars[i] = *v
 		}
 	}
+	for i := range e.vcc {
+		e.vcc[i] = scalar{}
+		if v := &s.scalars[int(isa.VCCLo)+i]; v.kind == maskScalar && e.tells(v) {
+			e.vcc[i] = *v
+		}
+	}
 	for i := range s.places {
 		p, v := s.places[i].at, &s.places[i].v
 		known := len(e.lanes) + len(e.parts)
@@ -100,5 +107,5 @@ func (e *evidence) gather(s *codeState) {
 }
 
 func (e *evidence) equal(o *evidence) bool {
-	return e.exec == o.exec && e.scalars == o.scalars && e.masks.equal(&o.masks) && slices.Equal(e.lanes, o.lanes) && slices.Equal(e.parts, o.parts)
+	return e.exec == o.exec && e.vcc == o.vcc && e.scalars == o.scalars && e.masks.equal(&o.masks) && slices.Equal(e.lanes, o.lanes) && slices.Equal(e.parts, o.parts)
 }

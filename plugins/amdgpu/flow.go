@@ -78,7 +78,8 @@ type flow struct {
 	step    stepper
 	weight  int
 	exits   summary
-	unknown uint64 // the address of an instruction that could not be read; 0: none
+	needed  map[uint64]needed // by instructions that move lanes
+	unknown uint64            // the address of an instruction that could not be read; 0: none
 }
 
 type addressHeap []uint64
@@ -114,6 +115,9 @@ func (f *flow) decode(pc uint64) (isa.Inst, bool) {
 // run follows the function until nothing new is found.
 func (f *flow) run() error {
 	if err := f.findBlocks(); err != nil {
+		return err
+	}
+	if err := f.findNeeded(); err != nil {
 		return err
 	}
 	if err := f.arrive(f.entry, entryState(f.lanes)); err != nil {
@@ -265,6 +269,9 @@ func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState),
 		switch in.Flow {
 		case isa.Next:
 			f.step.step(&in, pc)
+			if n, ok := f.needed[pc]; ok {
+				f.step.release(&in, n)
+			}
 		case isa.Branch:
 			return arrive(in.Target, s)
 		case isa.CondBranch:

@@ -1,6 +1,9 @@
 package amdgpu
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // masks is what is known of execution masks: not of their bits, but of how they
 // relate in any lane. A column is a mask; a tuple has a bit of each, and the
@@ -18,9 +21,9 @@ type masks struct {
 
 const (
 	entryColumn = 0 // EXEC on entry to the function
-	// maxTuples is how many tuples are kept. Unoptimized code keeps the masks of
-	// conditions that are past in memory, where each doubles the tuples.
-	maxTuples = 1 << 13
+	// maxTuples is how many tuples are kept: masks that nothing reads any more, but
+	// of which that is not seen, double them.
+	maxTuples = 1 << 10
 	// maxMasks is how many masks are kept between two instructions. An instruction
 	// makes eight at most, constants among them, and where two states join there are
 	// two more; a tuple has 64 bits.
@@ -235,6 +238,14 @@ func (m *masks) union(usable uint64) []uint8 {
 	if len(within) == 0 || !covers(within) {
 		return nil
 	}
+	// The smallest go first, so that few are left.
+	size := func(c uint8) (n int) {
+		for _, x := range m.tuples {
+			n += int(x >> c & 1) //nolint:gosec // a bit
+		}
+		return n
+	}
+	slices.SortStableFunc(within, func(a, b uint8) int { return cmp.Compare(size(b), size(a)) })
 	for i := len(within) - 1; i >= 0; i-- {
 		if less := slices.Delete(slices.Clone(within), i, i+1); covers(less) {
 			within = less

@@ -257,6 +257,13 @@ func (x *viewer) survey(e *evidence) {
 			x.note(v, at, rankScalar)
 		}
 	}
+	for i, v := range e.vcc {
+		rank := uint8(rankScalar)
+		if !x.endures(isa.VCCLo) || !x.endures(isa.VCCHi) {
+			rank = rankLost
+		}
+		x.note(v, site{kind: inScalar, reg: isa.VCCLo + isa.Reg(i)}, rank) //nolint:gosec // 0 or 1
+	}
 	for i := range e.lanes {
 		l := &e.lanes[i]
 		rank := uint8(rankLane)
@@ -472,6 +479,16 @@ func dwarfScalar(r isa.Reg) uint32 {
 	return noColumn
 }
 
+// dwarfHalf is the DWARF number of EXEC or VCC by one of their halves, and where in
+// it that is, in bytes.
+func dwarfHalf(r isa.Reg, lanes uint32) (column uint32, offset int64) {
+	columns := [2]uint32{vcc32, vcc64}
+	if r >= isa.ExecLo {
+		columns = [2]uint32{exec32, exec64}
+	}
+	return columns[lanes/wave64], int64(r&1) * 4
+}
+
 // dwarfVector is that of a vector register in waves of a size.
 func dwarfVector(p place, lanes uint32) uint32 {
 	i := uint32(p) //nolint:gosec // below vectors
@@ -606,13 +623,10 @@ func (w *writer) place(p place) {
 // site pushes the location of a site.
 func (w *writer) site(at site) {
 	switch {
-	case at.kind == inScalar && at.reg == isa.ExecLo && w.lanes == wave64:
-		w.e.register(uint64(exec64))
-	case at.kind == inScalar && at.reg == isa.ExecLo:
-		w.e.register(uint64(exec32))
-	case at.kind == inScalar && at.reg == isa.ExecHi:
-		w.e.register(uint64(exec64))
-		w.e.offset(4)
+	case at.kind == inScalar && at.reg >= namedScalars:
+		column, offset := dwarfHalf(at.reg, w.lanes)
+		w.e.register(uint64(column))
+		w.e.offset(offset)
 	case at.kind == inScalar:
 		w.e.register(uint64(dwarfScalar(at.reg)))
 	case at.kind == inFirst:

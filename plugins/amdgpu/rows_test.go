@@ -139,7 +139,8 @@ func TestEvidenceChangesWithWhatTellsOfTheCaller(t *testing.T) {
 		{"s_mov_b64 s[46:47], 0", true},
 		{"s_mov_b64 s[46:47], exec", false}, // EXEC has it, too
 		{"s_and_saveexec_b64 s[42:43], vcc", true},
-		{"v_cmp_eq_u32_e32 vcc, v1, v3", false}, // a condition that nobody has read
+		{"v_cmp_eq_u32_e32 vcc, v1, v3", true},  // VCC had the mask
+		{"v_cmp_eq_u32_e32 vcc, v1, v4", false}, // a condition that nobody has read
 		{"s_mov_b64 s[44:45], vcc", true},
 		{"s_mov_b64 exec, s[44:45]", true},
 		{"s_or_b64 exec, exec, s[42:43]", true},

@@ -235,6 +235,28 @@ func (s *codeState) forget(column uint8) {
 	s.mend()
 }
 
+// release forgets the masks that a place has in other lanes than some.
+func (s *codeState) release(p place, lanes uint64) {
+	i, found := s.find(p)
+	if !found {
+		return
+	}
+	v := &s.places[i].v
+	masked := func(l laneValue) bool {
+		return lanes>>l.lane&1 == 0 && (l.in.kind == uniformPart && l.in.u.columned() || l.out.kind == uniformPart && l.out.u.columned())
+	}
+	if !slices.ContainsFunc(v.lanes, masked) {
+		return
+	}
+	v.lanes = slices.Clone(v.lanes)
+	for j := range v.lanes {
+		if masked(v.lanes[j]) {
+			v.lanes[j].in, v.lanes[j].out = part{}, part{}
+		}
+	}
+	v.lanes = slices.DeleteFunc(v.lanes, func(l laneValue) bool { return l.in == v.in && l.out == v.out })
+}
+
 // mend makes unknown parts of what is not known any more.
 func (s *codeState) mend() {
 	mend := func(p *part) {

@@ -1,0 +1,254 @@
+package amdgpu
+
+import (
+	"slices"
+
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+)
+
+// A keeper is where lanes keep values of 32 bits by their numbers: a vector
+// register by its place, or private memory by the words of the instructions that
+// reach it.
+type keeper uint64
+
+const (
+	noKeeper  keeper = 1<<64 - 1
+	memoryBit keeper = 1 << 63
+)
+
+// A laneMove is an instruction that copies all lanes of one keeper to another, or
+// reads or writes some of one.
+type laneMove struct {
+	pc       uint64
+	dst, src keeper
+	lanes    uint64 // where one is none: those that are read, or written
+}
+
+// A laneBlock is a block by what it does to lanes.
+type laneBlock struct {
+	moves []laneMove
+	next  []uint64
+	all   bool     // it leads to code that is not known: everything may be read there
+	live  []uint64 // the lanes that are read after it begins, by keeper's number
+}
+
+// A liveness is which lanes are read later, of the keepers that matter.
+type liveness struct {
+	blocks  map[uint64]*laneBlock
+	order   []*laneBlock // by address
+	numbers map[keeper]int
+}
+
+const (
+	maxLaneMoves = 1 << 16 // of a function
+	maxLive      = 1 << 20 // keepers, over all blocks
+)
+
+// findNeeded finds which lanes of the keepers of an instruction are read after it.
+// Unoptimized code keeps each mask in a lane of its own and never writes that lane
+// again, so that masks which nothing reads any more would double the combinations
+// of all others. What an address is, is not known yet: memory is told apart by the
+// register and the offset of the instruction. That may be wrong, and costs then
+// what a mask would have said, for masks are all that is forgotten for it.
+func (f *flow) findNeeded() error {
+	l := liveness{blocks: map[uint64]*laneBlock{}, numbers: map[keeper]int{}}
+	moves := 0
+	starts := make([]uint64, 0, len(f.blocks))
+	for start := range f.blocks {
+		starts = append(starts, start)
+	}
+	slices.Sort(starts)
+	for _, start := range starts {
+		b, err := f.laneBlock(start)
+		if err != nil {
+			return err
+		}
+		l.blocks[start], l.order = b, append(l.order, b)
+		moves += len(b.moves)
+	}
+	if moves > maxLaneMoves {
+		return nil
+	}
+	for more := true; more; {
+		if *f.steps -= moves; *f.steps < 0 {
+			return errSteps
+		}
+		more = l.number()
+		if len(l.numbers)*len(l.order) > maxLive {
+			return nil
+		}
+	}
+	l.choose()
+	for changed := true; changed; {
+		changed = false
+		for _, b := range slices.Backward(l.order) {
+			if *f.steps -= 1 + len(b.moves) + len(l.numbers)/8; *f.steps < 0 {
+				return errSteps
+			}
+			live := l.before(b, nil)
+			changed = changed || !slices.Equal(live, b.live)
+			b.live = live
+		}
+	}
+	f.needed = make(map[uint64]needed, moves)
+	for _, b := range l.order {
+		l.before(b, f.needed)
+	}
+	return nil
+}
+
+// A needed is which lanes of two keepers are read later.
+type needed struct{ dst, src uint64 }
+
+// laneBlock reads a block.
+func (f *flow) laneBlock(start uint64) (*laneBlock, error) {
+	b := &laneBlock{}
+	for pc := start; ; {
+		if *f.steps--; *f.steps < 0 {
+			return nil, errSteps
+		}
+		in, ok := f.decode(pc)
+		if !ok {
+			return b, nil
+		}
+		if m := laneMoveOf(&in, f.lanes); m.dst != m.src {
+			m.pc = pc
+			b.moves = append(b.moves, m)
+		}
+		pc += uint64(in.Size)
+		switch in.Flow {
+		case isa.Next, isa.Call, isa.IndirectCall:
+			if f.blocks[pc] == nil {
+				continue
+			}
+			b.next = []uint64{pc}
+		case isa.Branch:
+			b.next = []uint64{in.Target}
+		case isa.CondBranch:
+			b.next = []uint64{in.Target, pc}
+		case isa.Indirect:
+			b.all = isa.Reg(in.Src[0].Reg) != returnLow
+		}
+		return b, nil
+	}
+}
+
+// laneMoveOf is what an instruction does to lanes; of one that does nothing both
+// keepers are none.
+func laneMoveOf(in *isa.Inst, lanes uint32) laneMove {
+	m := laneMove{dst: noKeeper, src: noKeeper, lanes: ^uint64(0)}
+	register := func(o *isa.Operand) keeper {
+		if p, ok := registerPlace(o.Kind, o.Reg); ok {
+			return keeper(p)
+		}
+		return noKeeper
+	}
+	numbered := func(o *isa.Operand) uint64 {
+		if o.Kind != isa.Constant {
+			return ^uint64(0)
+		}
+		return 1 << (uint64(o.Value) % uint64(lanes)) //nolint:gosec // the bits that count
+	}
+	switch in.Op {
+	case isa.VReadlane:
+		m.src, m.lanes = register(&in.Src[0]), numbered(&in.Src[1])
+	case isa.VReadfirst:
+		m.src = register(&in.Src[0])
+	case isa.VWritelane:
+		if in.Src[1].Kind == isa.Constant {
+			m.dst, m.lanes = register(&in.Dst), numbered(&in.Src[1])
+		}
+	case isa.VMovB32:
+		m.dst, m.src = register(&in.Dst), register(&in.Src[0])
+	case isa.BufferLoad, isa.ScratchLoad:
+		if in.Bytes == 4 {
+			m.dst, m.src = register(&in.Dst), slot(in)
+		}
+	case isa.BufferStore, isa.ScratchStore:
+		if in.Bytes == 4 {
+			m.dst, m.src = slot(in), register(&in.Src[0])
+		}
+	}
+	return m
+}
+
+// slot is private memory at an offset from the stack or frame pointer.
+func slot(in *isa.Inst) keeper {
+	base := &in.SOffset
+	if in.Op == isa.ScratchLoad || in.Op == isa.ScratchStore {
+		base = &in.Base
+	}
+	if in.VAddr.Kind != isa.None || base.Kind != isa.Scalar || isa.Reg(base.Reg) != stackPointer && isa.Reg(base.Reg) != framePointer {
+		return noKeeper
+	}
+	return memoryBit | keeper(base.Reg)<<32 | keeper(uint32(in.Offset)) //nolint:gosec // its bits
+}
+
+// number numbers the keepers whose lanes are read by number somewhere, or moved to
+// where they are. It answers whether there may be more.
+func (l *liveness) number() (more bool) {
+	for _, b := range slices.Backward(l.order) {
+		for _, m := range slices.Backward(b.moves) {
+			if m.src != noKeeper && !l.matters(m.src) && (m.dst == noKeeper || l.matters(m.dst)) {
+				l.numbers[m.src], more = len(l.numbers), true
+			}
+		}
+	}
+	return more
+}
+
+func (l *liveness) matters(k keeper) bool {
+	_, ok := l.numbers[k]
+	return ok
+}
+
+// choose leaves only the moves of the keepers that matter.
+func (l *liveness) choose() {
+	for _, b := range l.order {
+		b.moves = slices.DeleteFunc(b.moves, func(m laneMove) bool { return !l.matters(m.dst) && !l.matters(m.src) })
+		b.live = make([]uint64, len(l.numbers))
+	}
+}
+
+// before is which lanes are read after a block begins. For each of its moves, all
+// gets those of its keepers that are read after it.
+func (l *liveness) before(b *laneBlock, all map[uint64]needed) []uint64 {
+	live := make([]uint64, len(l.numbers))
+	for _, n := range b.next {
+		if o := l.blocks[n]; o != nil {
+			for i := range live {
+				live[i] |= o.live[i]
+			}
+		}
+	}
+	if b.all {
+		for i := range live {
+			live[i] = ^uint64(0)
+		}
+	}
+	of := func(k keeper) (i int, lanes uint64) {
+		if i, ok := l.numbers[k]; ok {
+			return i, live[i]
+		}
+		return -1, 0
+	}
+	for i := len(b.moves) - 1; i >= 0; i-- {
+		m := &b.moves[i]
+		dst, after := of(m.dst)
+		src, kept := of(m.src)
+		if all != nil {
+			all[m.pc] = needed{after, kept}
+		}
+		lanes := m.lanes
+		if m.src != noKeeper && m.dst != noKeeper {
+			lanes = after
+		}
+		if dst >= 0 {
+			live[dst] &^= lanes
+		}
+		if src >= 0 {
+			live[src] |= lanes
+		}
+	}
+	return live
+}
