@@ -108,6 +108,34 @@ var framePrograms = []struct {
 	name, processor, code string
 	want                  map[string]map[string]string
 }{
+	{"conditions in conditions, of which each leaves its other part apart", "gfx1030", `
+f:	v_cmp_eq_u32_e64 s4, v0, v1
+	s_and_b32 s4, exec_lo, s4
+	s_xor_b32 s20, s4, exec_lo
+	s_mov_b32 exec_lo, s4
+	v_cmp_eq_u32_e64 s4, v0, v2
+	s_and_b32 s4, exec_lo, s4
+	s_xor_b32 vcc_lo, s4, exec_lo
+	s_mov_b32 exec_lo, s4
+two:	v_cmp_eq_u32_e64 s4, v0, v3
+	s_and_b32 s4, exec_lo, s4
+	s_xor_b32 s22, s4, exec_lo
+	s_mov_b32 exec_lo, s4
+	v_cmp_eq_u32_e64 s4, v0, v4
+	s_and_b32 s4, exec_lo, s4
+	s_xor_b32 s23, s4, exec_lo
+	s_mov_b32 exec_lo, s4
+four:	s_or_b32 exec_lo, exec_lo, s23
+	s_or_b32 exec_lo, exec_lo, s22
+	s_or_b32 exec_lo, exec_lo, vcc_lo
+	s_or_b32 exec_lo, exec_lo, s20
+end:	s_setpc_b64 s[30:31]
+`, map[string]map[string]string{
+		"two": {"EXEC": "regx SGPR20; deref_size 4; regx EXEC; deref_size 4; or; regx VCC; deref_size 4; or; stack_value; piece 4"},
+		"four": {"EXEC": "regx SGPR20; deref_size 4; regx VCC; deref_size 4; or; regx SGPR22; deref_size 4; or; " +
+			"regx EXEC; deref_size 4; or; regx SGPR23; deref_size 4; or; stack_value; piece 4"},
+		"end": {"EXEC": ""},
+	}},
 	{"a frame of buffer instructions", "gfx90a", `
 f:	s_mov_b32 s4, s33
 moved:	s_mov_b32 s33, s32

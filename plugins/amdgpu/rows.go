@@ -49,13 +49,17 @@ const (
 	pointerRule // the stack pointer that counts the bytes of a lane
 )
 
+// maxUnion is how many masks EXEC on entry may be put together from: one for every
+// condition around an instruction, in unoptimized code.
+const maxUnion = 8
+
 // A view is the frame as a state shows it.
 type view struct {
 	reason string // why there is no row; "" where there is one
 	cfa    site   // of the stack pointer on entry, plus add
 	add    uint32
-	rules  []rule     // by column
-	masks  [4][2]site // that are EXEC on entry together
+	rules  []rule            // by column
+	masks  [maxUnion][2]site // that are EXEC on entry together
 	bases  []base
 }
 
