@@ -101,7 +101,7 @@ func (f *gcnFinder) follow(s *gcnState, limit int) error {
 	call, back := s.onCall, s.onReturn
 	s.onCall = func(to uint64) error {
 		if n := len(f.calls); n > 0 {
-			f.see(to-4, f.calls[n-1])
+			f.see(to-4, f.calls[n-1], true)
 		}
 		return call(to)
 	}
@@ -111,13 +111,13 @@ func (f *gcnFinder) follow(s *gcnState, limit int) error {
 			return err
 		}
 		if m := len(f.calls); m < n && m > 0 {
-			f.see(to-4, f.calls[m-1])
+			f.see(to-4, f.calls[m-1], true)
 		}
 		return nil
 	}
 	for !s.ended && s.steps < limit {
 		if n := len(f.calls); n > 0 {
-			f.see(s.pc, f.calls[n-1])
+			f.see(s.pc, f.calls[n-1], false)
 		}
 		if err := s.step(); err != nil {
 			return err
@@ -134,8 +134,9 @@ func (f *gcnFinder) scalarValue(id gcnColumnID, c *gcnCall) uint32 {
 	return binary.LittleEndian.Uint32(c.registers[id.register.at:])
 }
 
-// see looks at the state as that of an instruction in the call c.
-func (f *gcnFinder) see(pc uint64, c *gcnCall) {
+// see looks at the state as that of an instruction in the call c. calls says that it
+// calls: what is beyond the stack pointer is then another's.
+func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 	site := f.sites[pc]
 	if site == nil {
 		site = &gcnSite{columns: make([]gcnColumn, len(f.columns)), cfa: map[int]int64{}}
@@ -151,6 +152,16 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall) {
 	}
 	f.seeMasks(site, c)
 	s := f.state
+	top := int64(len(s.scratch))
+	if calls {
+		top = -f.fromCFA(c, 32)
+		if s.flat {
+			top *= int64(s.lanes)
+		}
+	}
+	good := func(id gcnColumnID, l gcnLocation) bool {
+		return (l.kind != 'm' || l.offset < top) && f.holds(id, l, c)
+	}
 	if !f.search {
 		f.refresh()
 	}
@@ -167,7 +178,7 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall) {
 			continue
 		}
 		if column.found {
-			column.candidates = slices.DeleteFunc(column.candidates, func(l gcnLocation) bool { return !f.holds(id, l, c) })
+			column.candidates = slices.DeleteFunc(column.candidates, func(l gcnLocation) bool { return !good(id, l) })
 			continue
 		}
 		column.found = true
@@ -175,7 +186,7 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall) {
 			continue // of no use to anybody
 		}
 		try := func(l gcnLocation) {
-			if f.holds(id, l, c) {
+			if good(id, l) {
 				column.candidates = append(column.candidates, l)
 			}
 		}

@@ -103,15 +103,15 @@ func gcnProof() bool { return os.Getenv("UNWINDD_PROOF") == "1" }
 
 // needGCN skips without the tools, and where the race detector looks: a wave
 // executes and is walked in one goroutine. It lets garbage of locations of lanes, of
-// which each walk makes many, lie.
+// which each walk makes many, lie, up to 6 GiB.
 func needGCN(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("nothing is concurrent here")
 	}
 	need(t, "clang-22", "ld.lld-22", "llvm-objdump-22", "llvm-readelf-22")
-	old := debug.SetGCPercent(800)
-	t.Cleanup(func() { debug.SetGCPercent(old) })
+	percent, limit := debug.SetGCPercent(800), debug.SetMemoryLimit(6<<30)
+	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 }
 
 // gcnCases are the processors and levels that a program is compiled for: all of

@@ -30,6 +30,7 @@ var gcnProcessors = []gcnProcessor{
 	{"gfx942", 9, 64, true, true, true},
 	{"gfx1030", 10, 32, false, false, false},
 	{"gfx1100", 11, 32, true, true, false},
+	{"gfx1200", 12, 32, true, true, false},
 }
 
 // gcnLibrary is what the sources call and no library at hand has.
@@ -371,8 +372,11 @@ func (o *gcnObject) launch(k *gcnKernel, random *rand.Rand, items int) (*gcnStat
 	} else if at < users {
 		at = users
 	}
+	if p.gen >= 12 { // the work-group is where traps keep things
+		s.scalar[gcnTTMP+7], s.scalar[gcnTTMP+9] = 0, 0
+	}
 	for _, n := range []int{7, 8, 9} { // the work-group
-		if k.rsrc2>>n&1 != 0 {
+		if k.rsrc2>>n&1 != 0 && p.gen < 12 {
 			s.scalar[at] = 0
 			at++
 		}

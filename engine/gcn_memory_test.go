@@ -19,7 +19,7 @@ var gcnSizes = map[string]struct {
 }
 
 // caches are modifiers that say what caches do.
-var gcnCaches = []string{"offset", "glc", "slc", "dlc", "sc0", "sc1", "nt"}
+var gcnCaches = []string{"offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "scope", "th"}
 
 // A gcnAddress finds the address that a lane accesses, and what is there.
 type gcnAddress func(s *gcnState, lane int) (uint64, gcnPlace, error)

@@ -69,7 +69,12 @@ func shift(width int, f func(a uint64, n uint64) uint64) gcnScalarOp {
 	return op
 }
 
-// plain is an operation of 32 bits that keeps the condition code.
+// wideOp is an operation of 64 bits that keeps the condition code.
+func wideOp(f func(a, b uint64) uint64) gcnScalarOp {
+	return gcnScalarOp{a: 64, b: 64, out: 64, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
+}
+
+// plainOp is an operation of 32 bits that keeps the condition code.
 func plainOp(f func(a, b uint64) uint64) gcnScalarOp {
 	return gcnScalarOp{a: 32, b: 32, out: 32, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
 }
@@ -156,6 +161,9 @@ var gcnScalarOps = map[string]gcnScalarOp{
 	"s_add_i32":       overflow(func(a, b int64) int64 { return a + b }),
 	"s_sub_i32":       overflow(func(a, b int64) int64 { return a - b }),
 	"s_addk_i32":      overflow(func(a, b int64) int64 { return a + int64(int16(b)) }), //nolint:gosec // 16 bits in the instruction
+	"s_add_nc_u64":    wideOp(func(a, b uint64) uint64 { return a + b }),
+	"s_sub_nc_u64":    wideOp(func(a, b uint64) uint64 { return a - b }),
+	"s_mul_u64":       wideOp(func(a, b uint64) uint64 { return a * b }),
 	"s_lshl1_add_u32": carry(func(a, b, _ uint64) uint64 { return a<<1 + b }),
 	"s_lshl2_add_u32": carry(func(a, b, _ uint64) uint64 { return a<<2 + b }),
 	"s_lshl3_add_u32": carry(func(a, b, _ uint64) uint64 { return a<<3 + b }),
@@ -304,6 +312,12 @@ func compileScalar(in *gcnInstruction) (func(*gcnState) error, error) {
 		return in.unaryOp(op)
 	}
 	name := strings.TrimPrefix(in.name, "s_")
+	if op, ok := gcnLaneOps["v_"+name]; ok && strings.Contains(name, "_f32") { // from gfx11.5 on
+		if len(op.sources) == 1 {
+			return in.unaryOp(gcnUnaryOp{32, 32, func(a uint64) uint64 { return op.do(a, 0, 0) }, false})
+		}
+		return in.scalarOp(plainOp(func(a, b uint64) uint64 { return op.do(a, b, 0) }))
+	}
 	at := strings.LastIndexByte(name, '_')
 	if at < 0 {
 		return in.scalarOther()
@@ -426,28 +440,24 @@ func (in *gcnInstruction) scalarCompare(relation, kind string, short bool) (func
 
 // scalarLoad reads words into scalar registers.
 func (in *gcnInstruction) scalarLoad() (func(*gcnState) error, error) {
-	if err := in.operandsOf(3, "offset", "glc", "dlc"); err != nil {
+	if err := in.operandsOf(3, "offset", "glc", "dlc", "scope", "th"); err != nil {
 		return nil, err
 	}
-	dst, base, offset := &in.operands[0], &in.operands[1], &in.operands[2]
-	words, err := gcnWords(in.name[len("s_load_"):])
+	dst := &in.operands[0]
+	size := in.name[len("s_load_"):]
+	if part := gcnSizes[size]; part.bytes == 1 || part.bytes == 2 {
+		return in.scalarLoadPart(part.bytes, part.signed)
+	}
+	words, err := gcnWords(size)
 	if err != nil || dst.file != gcnScalar || dst.count != words {
 		return nil, fmt.Errorf("%d words into %s: %w", words, dst.text, errGCNUnknown)
 	}
-	plus := uint64(in.modifiers["offset"]) //nolint:gosec // two's complement
 	return func(s *gcnState) error {
-		a, err := s.readScalar(base, 64)
+		a, err := in.scalarAddress(s)
 		if err != nil {
 			return err
 		}
-		o, err := s.readScalar(offset, 32)
-		if err != nil {
-			return err
-		}
-		if offset.file == gcnConstant {
-			o = offset.value
-		}
-		a = (a + o + plus) &^ 3
+		a &^= 3
 		for i := range words {
 			v, err := loadBytes(func(a uint64) (*byte, error) { return s.at(0, a) }, a+4*uint64(i), 4)
 			if err != nil {
@@ -457,6 +467,36 @@ func (in *gcnInstruction) scalarLoad() (func(*gcnState) error, error) {
 		}
 		return nil
 	}, nil
+}
+
+// scalarLoadPart reads a part of a word into a scalar register.
+func (in *gcnInstruction) scalarLoadPart(size int, signed bool) (func(*gcnState) error, error) {
+	dst := &in.operands[0]
+	return func(s *gcnState) error {
+		a, err := in.scalarAddress(s)
+		if err != nil {
+			return err
+		}
+		v, err := loadBytes(func(a uint64) (*byte, error) { return s.at(0, a) }, a, size)
+		if signed {
+			v = field(v, 0, uint64(8*size), 32, true) //nolint:gosec // positive
+		}
+		return errors.Join(err, s.writeScalar(dst, v, 32))
+	}, nil
+}
+
+// scalarAddress is where an instruction loads scalars.
+func (in *gcnInstruction) scalarAddress(s *gcnState) (uint64, error) {
+	base, offset := &in.operands[1], &in.operands[2]
+	a, err := s.readScalar(base, 64)
+	if err != nil {
+		return 0, err
+	}
+	o, err := s.readScalar(offset, 32)
+	if offset.file == gcnConstant {
+		o = offset.value
+	}
+	return a + o + uint64(in.modifiers["offset"]), err //nolint:gosec // two's complement
 }
 
 // gcnWords is how many words a name of a size in words is.

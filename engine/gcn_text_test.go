@@ -133,6 +133,13 @@ func disassembleGCN(path string) (*gcnCode, error) {
 	return c, nil
 }
 
+// gcnRenamed are the names before gfx12.
+var gcnRenamed = map[string]string{
+	"s_add_co_u32": "s_add_u32", "s_add_co_ci_u32": "s_addc_u32", "s_sub_co_u32": "s_sub_u32", "s_sub_co_ci_u32": "s_subb_u32",
+	"s_add_co_i32": "s_add_i32", "s_sub_co_i32": "s_sub_i32", "s_addk_co_i32": "s_addk_i32",
+	"v_mad_co_u64_u32": "v_mad_u64_u32", "v_mad_co_i64_i32": "v_mad_i64_i32",
+}
+
 // parseGCN reads the text of an instruction.
 func parseGCN(text string) (*gcnInstruction, error) {
 	if first, second, ok := strings.Cut(text, " :: "); ok {
@@ -148,6 +155,9 @@ func parseGCN(text string) (*gcnInstruction, error) {
 	in := &gcnInstruction{text: text, modifiers: map[string]int64{}, lists: map[string][]int{}, choices: map[string]string{}}
 	in.name = strings.TrimSuffix(strings.TrimSuffix(name, "_e32"), "_e64")
 	in.name = strings.Replace(in.name, "v_dual_", "v_", 1)
+	if old := gcnRenamed[in.name]; old != "" {
+		in.name = old
+	}
 	if gcnNothing[in.name] {
 		return in, nil
 	}
@@ -227,6 +237,8 @@ func (in *gcnInstruction) modifier(word string) error {
 			}
 			in.lists[key] = append(in.lists[key], n)
 		}
+	case key == "scope" || key == "th": // of caches
+		in.modifiers[key] = 1
 	case strings.ToUpper(value) == value && value[0] >= 'A':
 		in.choices[key] = value
 	default:
@@ -379,4 +391,7 @@ var gcnNothing = map[string]bool{
 	"buffer_gl0_inv": true, "buffer_gl1_inv": true, "buffer_wbl2": true, "buffer_inv": true, "buffer_wbinvl1": true,
 	"buffer_wbinvl1_vol": true, "buffer_invl2": true, "s_sendmsg": true, "s_icache_inv": true,
 	"s_wakeup": true, "s_setprio": true,
+	"s_wait_alu": true, "s_wait_loadcnt": true, "s_wait_storecnt": true, "s_wait_dscnt": true, "s_wait_kmcnt": true,
+	"s_wait_loadcnt_dscnt": true, "s_wait_storecnt_dscnt": true, "s_wait_samplecnt": true, "s_wait_bvhcnt": true, "s_wait_expcnt": true,
+	"s_barrier_signal": true, "s_barrier_wait": true, "global_inv": true, "global_wb": true, "global_wbinv": true,
 }
