@@ -78,8 +78,10 @@ type flow struct {
 	step    stepper
 	weight  int
 	exits   summary
-	needed  map[uint64]needed // by instructions that move lanes
-	unknown uint64            // the address of an instruction that could not be read; 0: none
+	entered *registerSet            // what may not be as the caller had it, on entry; nil: nothing
+	tails   map[uint64]*registerSet // what is not as it was on entry where it jumps to other functions, by these; at the end
+	needed  map[uint64]needed       // by instructions that move lanes
+	unknown uint64                  // the address of an instruction that could not be read; 0: none
 }
 
 type addressHeap []uint64
@@ -120,7 +122,12 @@ func (f *flow) run() error {
 	if err := f.findNeeded(); err != nil {
 		return err
 	}
-	if err := f.arrive(f.entry, entryState(f.lanes)); err != nil {
+	s := entryState(f.lanes)
+	if f.entered != nil {
+		s.lose(f.entered)
+		f.step.touched.add(f.entered)
+	}
+	if err := f.arrive(f.entry, s); err != nil {
 		return err
 	}
 	for len(f.queue) > 0 {
@@ -136,7 +143,7 @@ func (f *flow) run() error {
 // leaveAll finds the exits anew from what is known at the end. On the way there,
 // when masks were forgotten for others, less may have been known.
 func (f *flow) leaveAll() error {
-	f.exits = summary{}
+	f.exits, f.tails = summary{}, map[uint64]*registerSet{}
 	for _, b := range f.blocks {
 		if !b.leaves {
 			continue
@@ -368,6 +375,12 @@ func (f *flow) call(in *isa.Inst) bool {
 // branch. Both of the latter go on with what is known of the caller.
 func (f *flow) leave(in *isa.Inst, arrive func(uint64, *codeState) error) error {
 	if target, ok := f.codeAddress(&in.Src[0]); ok {
+		if f.tails != nil {
+			if f.tails[target] == nil {
+				f.tails[target] = &registerSet{}
+			}
+			f.tails[target].add(f.step.s.changes())
+		}
 		return arrive(target, f.step.s)
 	}
 	low, high := f.step.operand(&in.Src[0], 0), f.step.operand(&in.Src[0], 1)

@@ -333,7 +333,7 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 	steps := maxSteps
 	if !whole {
 		fs := &functions{mode: mode, code: code{{r.Start, r.Code}}, known: map[uint64]*summary{}}
-		return fs.alone(entry, &steps)
+		return fs.alone(entry, &steps, mode.jumped(&mode.abi))
 	}
 	if o.layout != nil {
 		for i := range mode.abi.in { // what is not preserved
@@ -346,15 +346,73 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 		fs = &functions{mode: mode, code: o.code, known: map[uint64]*summary{}}
 		o.read[key] = fs
 	}
-	if fs.known[entry] != nil {
-		return fs.alone(entry, &steps)
+	entered := o.entered(fs, r, entry, &steps)
+	var f *flow
+	if fs.known[entry] == nil {
+		var err error
+		f, err = fs.read(entry, &steps)
+		if errors.Is(err, errSteps) || errors.Is(err, errCallees) {
+			f, steps = nil, maxSteps
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	f, err := fs.read(entry, &steps)
-	if errors.Is(err, errSteps) || errors.Is(err, errCallees) {
-		steps = maxSteps
-		return fs.alone(entry, &steps)
+	if f == nil || entered != nil {
+		return fs.alone(entry, &steps, entered)
 	}
-	return f, err
+	return f, nil
+}
+
+// entered is what a function does not find on entry as its caller had it, because
+// it may be entered from another function that jumps to it, in the place of a call
+// and a return; nil if none does.
+func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, steps *int) *registerSet {
+	if o.layout == nil {
+		return nil
+	}
+	var set registerSet
+	if o.layout.wild {
+		set.add(&fs.mode.abi)
+	}
+	chain := []uint64{entry} // the function, and those from which jumps lead to it
+	for i := 0; i < len(chain); i++ {
+		for _, j := range jumpsTo(o.layout.tails, chain[i]) {
+			from, ok := o.layout.owner(&fs.mode, o.code, o.starts, j.source)
+			if !ok {
+				return fs.mode.jumped(&unknownCallee)
+			}
+			f, err := fs.read(from, steps)
+			if err != nil || f.tails[chain[i]] == nil {
+				return fs.mode.jumped(&unknownCallee)
+			}
+			set.add(f.tails[chain[i]])
+			if !slices.Contains(chain, from) {
+				chain = append(chain, from)
+			}
+		}
+	}
+	for _, j := range jumpsTo(o.layout.jumps, entry) {
+		if j.source < r.Start || j.source-r.Start >= uint64(len(r.Code)) {
+			return fs.mode.jumped(&unknownCallee)
+		}
+	}
+	if set == (registerSet{}) {
+		return nil
+	}
+	return fs.mode.jumped(&set)
+}
+
+// jumped is what of a set may have changed where one function jumps to another:
+// not what the other needs to return.
+func (m *machineMode) jumped(set *registerSet) *registerSet {
+	s := *set
+	for i := range scalars {
+		r := isa.Reg(i)
+		if keptByAll(r) || r == returnLow || r == returnHigh || !m.perLane && r <= resource+3 {
+			s.scalars[i/64] &^= 1 << (i % 64)
+		}
+	}
+	return &s
 }
 
 // waveSize is how many lanes the waves have that execute a function: what its

@@ -420,6 +420,55 @@ func TestFrameRules(t *testing.T) {
 	}
 }
 
+// TestFrameRulesOfJumpedTo reads functions that others jump to in the place of a
+// call: what these changed before is not the caller's.
+func TestFrameRulesOfJumpedTo(t *testing.T) {
+	jump := func(n int, to string) string {
+		return fmt.Sprintf("s_getpc_b64 s[4:5]\nfrom%d: s_add_u32 s4, s4, %s-from%d\ns_addc_u32 s5, s5, 0\ns_setpc_b64 s[4:5]\n", n, to, n)
+	}
+	call := strings.ReplaceAll(jump(3, "third"), "s_setpc_b64", "s_swappc_b64 s[30:31],")
+	const undefined = "; undefined" + active
+	chain := "first: v_mov_b32_e32 v3, 0\ns_mov_b32 s34, 1\n" + jump(1, "second") +
+		"second: v_mov_b32_e32 v4, 0\n" + jump(2, "third") +
+		"third: v_mov_b32_e32 v5, 0\ns_setpc_b64 s[30:31]\nend: s_nop 0\n"
+	wild := chain + "wild: s_mov_b64 s[6:7], s[8:9]\ns_setpc_b64 s[6:7]\n"
+	for _, c := range []struct {
+		name, code, label, end string
+		want                   map[string]string
+	}{
+		{"first", chain, "first", "second", map[string]string{"VGPR6": "", "SGPR34": "", "SGPR8": ""}},
+		{"second", chain, "second", "third", map[string]string{"VGPR3": "regx VGPR3" + undefined, "VGPR6": "", "SGPR34": "undefined", "SGPR4": "undefined"}},
+		{"third", chain, "third", "end", map[string]string{
+			"CFA": "SGPR32+0 in 6", "PC": inS30, "VGPR3": "regx VGPR3" + undefined, "VGPR4": "regx VGPR4" + undefined, "VGPR6": "",
+			"VGPR40": "", "SGPR34": "undefined", "SGPR35": "", "SGPR33": "", "SGPR0": "", "SGPR8": "",
+		}},
+		{"any that a pointer may lead to", wild, "first", "second", map[string]string{
+			"CFA": "SGPR32+0 in 6", "PC": inS30, "VGPR3": "regx VGPR3" + undefined, "VGPR40": "", "SGPR34": "", "SGPR33": "", "SGPR0": "", "SGPR8": "undefined",
+		}},
+		{"from where nobody knows", call + "s_branch third\n" + chain, "third", "end", map[string]string{
+			"CFA": "SGPR32+0 in 6", "PC": inS30, "VGPR40": "regx VGPR40" + undefined, "SGPR35": "undefined", "SGPR33": "", "SGPR0": "",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data, labels := assemble(t, "gfx90a", "f: "+c.code)
+			o := program("gfx90a", data)
+			o.starts = []uint64{labels["first"], labels["second"], labels["third"]}
+			got := o.frameRules(context.Background(), nil, 1, &sdk.CodeRange{
+				PC: labels[c.label], Start: labels[c.label], Code: data[labels[c.label]-codeStart : labels[c.end]-codeStart], Bounded: true, Exact: true,
+			})
+			if got.Reason != "" || len(got.Rows) == 0 {
+				t.Fatalf("%d rows, reason %q", len(got.Rows), got.Reason)
+			}
+			text := rowText(&got.Rows[0], 64)
+			for name, rule := range c.want {
+				if text[name] != rule {
+					t.Errorf("%s is %q, expected %q", name, text[name], rule)
+				}
+			}
+		})
+	}
+}
+
 // TestFrameRulesOfParts reads a part of a function that another part jumps to,
 // and code whose bounds nobody says: what leads there from a call is found.
 func TestFrameRulesOfParts(t *testing.T) {

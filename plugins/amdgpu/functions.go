@@ -134,9 +134,11 @@ func (fs *functions) order(entry uint64, steps *int) ([]uint64, error) {
 	return slices.Clip(order), nil
 }
 
-// alone follows a function and no other.
-func (fs *functions) alone(entry uint64, steps *int) (*flow, error) {
+// alone follows a function and no other. On entry registers are as the caller had
+// them, but for those of entered.
+func (fs *functions) alone(entry uint64, steps *int, entered *registerSet) (*flow, error) {
 	f := newFlow(&fs.mode, fs.code, entry, steps, func(target uint64) *summary { return fs.known[target] })
+	f.entered = entered
 	fs.visited++
 	return f, f.run()
 }

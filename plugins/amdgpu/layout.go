@@ -11,6 +11,8 @@ import (
 type layout struct {
 	entries []uint64 // the addresses of code that it makes and does not jump to: what is called, sorted
 	jumps   []jump   // its branches, sorted by target
+	tails   []jump   // jumps to addresses that it makes, sorted by target: calls after which nothing is left to do
+	wild    bool     // there are jumps to other addresses, which are no returns
 	// spoils are the accumulation registers to which code moves something in all
 	// lanes, active or not: LLVM does so with registers that hold scalars, and does
 	// not save what is in the lanes that a caller had inactive, but of those that
@@ -50,9 +52,11 @@ func sweep(c code, target isa.Target) *layout {
 	}
 	slices.Sort(l.entries)
 	l.entries = slices.Compact(l.entries)
-	slices.SortFunc(l.jumps, func(a, b jump) int {
-		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.source, b.source))
-	})
+	for _, list := range [][]jump{l.jumps, l.tails} {
+		slices.SortFunc(list, func(a, b jump) int {
+			return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.source, b.source))
+		})
+	}
 	return l
 }
 
@@ -93,9 +97,29 @@ func (l *layout) instruction(in *isa.Inst, pc uint64, made map[uint16]uint64) {
 		if at, ok := made[in.Src[0].Reg]; ok {
 			l.entries = append(l.entries, at)
 		}
-	case in.Flow == isa.Indirect || in.Flow == isa.End:
+	case in.Flow == isa.Indirect:
+		if at, ok := made[in.Src[0].Reg]; ok {
+			l.tails = append(l.tails, jump{at, pc})
+		} else if isa.Reg(in.Src[0].Reg) != returnLow {
+			l.wild = true
+		}
 		clear(made)
+	case in.Flow == isa.End || in.Writes.UnknownScalars:
+		clear(made)
+	case in.Op != isa.SSextI16: // of the high half, on gfx12
+		in.Writes.EachScalar(func(r isa.Reg) {
+			delete(made, uint16(r))
+			delete(made, uint16(r)-1)
+		})
 	}
+}
+
+// jumpsTo are those of a list, sorted by target, that lead to an address.
+func jumpsTo(list []jump, target uint64) []jump {
+	compare := func(j jump, a uint64) int { return cmp.Compare(j.target, a) }
+	first, _ := slices.BinarySearchFunc(list, target, compare)
+	end, _ := slices.BinarySearchFunc(list, target+1, compare)
+	return list[first:max(first, end)]
 }
 
 // source is a branch from outside of a range into it; ok is false where there is

@@ -33,6 +33,25 @@ func entryState(lanes uint32) *codeState {
 	return s
 }
 
+// lose makes unknown what is in a set of registers.
+func (s *codeState) lose(set *registerSet) {
+	for r := range s.scalars {
+		if set.scalar(isa.Reg(r)) {
+			s.scalars[r] = scalar{}
+		}
+	}
+	for i := range vectors {
+		v := s.at(place(i))
+		if set.vectorIn(i) {
+			v.in = part{}
+		}
+		if set.vectorOut(i) {
+			v.out = part{}
+		}
+		s.put(place(i), v)
+	}
+}
+
 func (s *codeState) clone() *codeState {
 	c := *s
 	c.masks = s.masks.clone()
