@@ -13,13 +13,12 @@ const namedScalars = 106
 // else, and most instructions change nothing of it: what is the view before such
 // an instruction is that after it.
 type evidence struct {
-	scalars [namedScalars]scalar // zero where they tell nothing
-	exec    scalar               // EXEC's low half
-	vcc     [2]scalar            // VCC's, where they are of a mask; else zero
-	masks   masks                // none while EXEC is what it was on entry
-	lanes   []laneEvidence       // by place and lane
-	parts   []partEvidence       // by place
-	based   bool                 // some place is relative to a stack pointer that the function aligned
+	scalars [isa.VCCHi + 1]scalar // zero where they tell nothing
+	exec    scalar                // EXEC's low half
+	masks   masks                 // none while EXEC is what it was on entry
+	lanes   []laneEvidence        // by place and lane
+	parts   []partEvidence        // by place
+	based   bool                  // some place is relative to a stack pointer that the function aligned
 }
 
 // A laneEvidence is a value at a site that is a lane of a place. rank is how good
@@ -48,7 +47,7 @@ var entryMask = scalar{kind: maskScalar, id: entryColumn}
 func (e *evidence) tells(v *scalar) bool {
 	switch v.kind {
 	case entryScalar:
-		return v.add == 0 || isa.Reg(v.id) == stackPointer
+		return v.add == 0 && v.id < namedScalars || isa.Reg(v.id) == stackPointer
 	case alignedScalar:
 		return true
 	case maskScalar:
@@ -69,12 +68,6 @@ func (e *evidence) gather(s *codeState) {
 		e.scalars[i] = scalar{}
 		if v := &s.scalars[i]; e.tells(v) {
 			e.scalars[i] = *v
-		}
-	}
-	for i := range e.vcc {
-		e.vcc[i] = scalar{}
-		if v := &s.scalars[int(isa.VCCLo)+i]; v.kind == maskScalar && e.tells(v) {
-			e.vcc[i] = *v
 		}
 	}
 	for i := range s.places {
@@ -107,5 +100,5 @@ func (e *evidence) gather(s *codeState) {
 }
 
 func (e *evidence) equal(o *evidence) bool {
-	return e.exec == o.exec && e.vcc == o.vcc && e.scalars == o.scalars && e.masks.equal(&o.masks) && slices.Equal(e.lanes, o.lanes) && slices.Equal(e.parts, o.parts)
+	return e.exec == o.exec && e.scalars == o.scalars && e.masks.equal(&o.masks) && slices.Equal(e.lanes, o.lanes) && slices.Equal(e.parts, o.parts)
 }

@@ -108,6 +108,19 @@ var framePrograms = []struct {
 	name, processor, code string
 	want                  map[string]map[string]string
 }{
+	{"pointers kept in VCC", "gfx90a", `
+f:	s_mov_b32 vcc_lo, s33
+	s_mov_b32 vcc_hi, s32
+	s_mov_b32 s33, 0
+both:	s_mov_b32 s32, 0
+high:	s_mov_b32 s32, vcc_hi
+	s_mov_b32 s33, vcc_lo
+end:	s_setpc_b64 s[30:31]
+`, map[string]map[string]string{
+		"both": {"CFA": "SGPR32+0 in 6", "SGPR33": "regx VCC", "VCC": "undefined"},
+		"high": {"CFA": "regx VCC; offset_uconst 4; deref_size 4; lit6; form_aspace_address", "SGPR33": "regx VCC"},
+		"end":  {"CFA": "SGPR32+0 in 6", "SGPR33": ""},
+	}},
 	{"conditions in conditions, of which each leaves its other part apart", "gfx1030", `
 f:	v_cmp_eq_u32_e64 s4, v0, v1
 	s_and_b32 s4, exec_lo, s4

@@ -261,13 +261,6 @@ func (x *viewer) survey(e *evidence) {
 			x.note(v, at, rankScalar)
 		}
 	}
-	for i, v := range e.vcc {
-		rank := uint8(rankScalar)
-		if !x.endures(isa.VCCLo) || !x.endures(isa.VCCHi) {
-			rank = rankLost
-		}
-		x.note(v, site{kind: inScalar, reg: isa.VCCLo + isa.Reg(i)}, rank) //nolint:gosec // 0 or 1
-	}
 	for i := range e.lanes {
 		l := &e.lanes[i]
 		rank := uint8(rankLane)
@@ -574,7 +567,7 @@ func (w *writer) expression() []byte {
 
 // cfaRule is the address of private_wave that the stack pointer was on entry.
 func (w *writer) cfaRule() cfi.CFARule {
-	if w.v.cfa.kind == inScalar && !w.perLane {
+	if w.v.cfa.kind == inScalar && w.v.cfa.reg < namedScalars && !w.perLane {
 		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfScalar(w.v.cfa.reg)), Offset: -int64(int32(w.v.add)), Space: privateWave} //nolint:gosec // signed
 	}
 	w.begin()
@@ -690,7 +683,7 @@ func (w *writer) rule(r *rule) cfi.Rule {
 		return cfi.Rule{Kind: cfi.ValOffsetPerLane}
 	case scalarRule:
 		at := r.sites[0]
-		if at.kind == inScalar {
+		if at.kind == inScalar && at.reg < namedScalars {
 			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfScalar(at.reg))}
 		}
 		if !w.reachable(at.at) {
