@@ -304,7 +304,8 @@ func (o *objectCode) entry(r *sdk.CodeRange, whole bool, mode *machineMode) (ent
 		pc = source
 	}
 	starts := slices.DeleteFunc(slices.Clone(o.starts), func(a uint64) bool { return r.Bounded && a == r.Start })
-	if entry, ok := o.layout.owner(mode, o.code, starts, pc); ok {
+	steps := maxSteps / 8
+	if entry, ok := o.layout.owner(mode, o.code, starts, pc, &steps); ok {
 		return entry, ""
 	}
 	if r.Bounded {
@@ -332,7 +333,7 @@ func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
 func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode machineMode) (*flow, error) {
 	steps := maxSteps
 	if !whole {
-		fs := &functions{mode: mode, code: code{{r.Start, r.Code}}, known: map[uint64]*summary{}}
+		fs := &functions{mode: mode, code: code{{r.Start, r.Code}}, known: map[uint64]*summary{}, tails: map[uint64]map[uint64]*registerSet{}}
 		return fs.alone(entry, &steps, mode.jumped(&mode.abi))
 	}
 	if o.layout != nil {
@@ -343,7 +344,7 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 	key := machineKey{mode.lanes, mode.perLane}
 	fs := o.read[key]
 	if fs == nil {
-		fs = &functions{mode: mode, code: o.code, known: map[uint64]*summary{}}
+		fs = &functions{mode: mode, code: o.code, known: map[uint64]*summary{}, tails: map[uint64]map[uint64]*registerSet{}}
 		o.read[key] = fs
 	}
 	entered := o.entered(fs, r, entry, &steps)
@@ -372,20 +373,24 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 	}
 	var set registerSet
 	if o.layout.wild {
-		set.add(&fs.mode.abi)
+		set = fs.mode.abi
+		for i := range set.in {
+			set.in[i] &= o.layout.writes.in[i]
+		}
 	}
 	chain := []uint64{entry} // the function, and those from which jumps lead to it
 	for i := 0; i < len(chain); i++ {
 		for _, j := range jumpsTo(o.layout.tails, chain[i]) {
-			from, ok := o.layout.owner(&fs.mode, o.code, o.starts, j.source)
-			if !ok {
+			from, ok := o.layout.owner(&fs.mode, o.code, o.starts, j.source, steps)
+			if ok && fs.known[from] == nil {
+				_, err := fs.read(from, steps)
+				ok = err == nil
+			}
+			changes := fs.tails[from][chain[i]]
+			if !ok || changes == nil {
 				return fs.mode.jumped(&unknownCallee)
 			}
-			f, err := fs.read(from, steps)
-			if err != nil || f.tails[chain[i]] == nil {
-				return fs.mode.jumped(&unknownCallee)
-			}
-			set.add(f.tails[chain[i]])
+			set.add(changes)
 			if !slices.Contains(chain, from) {
 				chain = append(chain, from)
 			}

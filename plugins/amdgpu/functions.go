@@ -10,7 +10,8 @@ type functions struct {
 	mode    machineMode
 	code    code
 	known   map[uint64]*summary
-	visited int // how many were followed, over all times
+	tails   map[uint64]map[uint64]*registerSet // flow.tails of those that jump to others
+	visited int                                // how many were followed, over all times
 }
 
 var errCallees = errors.New("the function leads to more functions than any compiled one")
@@ -69,6 +70,9 @@ func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 		fs.visited++
 		if err := f.run(); err != nil {
 			return nil, err
+		}
+		if len(f.tails) > 0 {
+			fs.tails[at] = f.tails
 		}
 		if len(readings) > maxCallee {
 			return nil, errCallees

@@ -18,6 +18,8 @@ type layout struct {
 	// not save what is in the lanes that a caller had inactive, but of those that
 	// functions preserve.
 	spoils registerSet
+	// writes are the vector registers that code writes.
+	writes registerSet
 }
 
 type jump struct{ target, source uint64 }
@@ -33,6 +35,7 @@ func sweep(c code, target isa.Target) *layout {
 	for _, s := range c {
 		made := map[uint16]uint64{} // by register pairs
 		all := false                // EXEC has all lanes
+		indexed := false            // an index is added to what instructions write
 		for at := 0; at+4 <= min(len(s.data), left); {
 			pc := s.start + uint64(at)
 			in, err := target.Decode(s.data[at:], pc)
@@ -46,6 +49,10 @@ func sweep(c code, target isa.Target) *layout {
 			} else if p, ok := registerPlace(in.Dst.Kind, in.Dst.Reg); ok && all && in.Op == isa.VMovB32 && p >= agprs {
 				l.spoils.addOut(int(p))
 			}
+			if in.Op == isa.SSetGPRIdx || in.Op == isa.SGPRIdxOff {
+				indexed = in.Op == isa.SSetGPRIdx
+			}
+			l.write(&in, indexed || in.Writes.UnknownVectors)
 			l.instruction(&in, pc, made)
 		}
 		left -= min(len(s.data), left)
@@ -58,6 +65,22 @@ func sweep(c code, target isa.Target) *layout {
 		})
 	}
 	return l
+}
+
+// write takes up which vector registers an instruction writes, where an index is
+// added to them those around them, too.
+func (l *layout) write(in *isa.Inst, indexed bool) {
+	for _, span := range &in.Writes.Vectors {
+		first, end := int(span.First), int(span.First)+int(span.Count)
+		if indexed {
+			first, end = max(first-indexReach, 0), end+indexReach
+		}
+		for i := first; i < end && span.Kind != isa.None; i++ {
+			if p, ok := registerPlace(span.Kind, uint16(i)); ok { //nolint:gosec // small
+				l.writes.addIn(int(p))
+			}
+		}
+	}
 }
 
 // setsAll says of an instruction that writes EXEC whether it has all lanes then.
@@ -143,8 +166,7 @@ const maxOwners = 16
 
 // owner is the first instruction of the function from which branches lead to an
 // address, among the entries and starts (sorted) before it.
-func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64) (entry uint64, ok bool) {
-	steps := maxSteps / 8
+func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64, steps *int) (entry uint64, ok bool) {
 	before := func(list []uint64) []uint64 {
 		i, found := slices.BinarySearch(list, pc)
 		if found {
@@ -156,7 +178,7 @@ func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64) (entr
 	slices.Sort(list)
 	list = slices.Compact(list)
 	for i := len(list) - 1; i >= max(len(list)-maxOwners, 0); i-- {
-		f := newFlow(m, c, list[i], &steps, nil)
+		f := newFlow(m, c, list[i], steps, nil)
 		if f.findBlocks() == nil && f.passes(pc) {
 			return list[i], true
 		}
