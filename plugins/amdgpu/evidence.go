@@ -56,8 +56,9 @@ func (e *evidence) tells(v *scalar) bool {
 	return false
 }
 
-// gather takes the evidence from a state.
-func (e *evidence) gather(s *codeState) {
+// gather takes the evidence from a state. VCC's high half has no number in waves of
+// 32 lanes.
+func (e *evidence) gather(s *codeState, lanes uint32) {
 	e.exec = s.scalars[isa.ExecLo]
 	e.lanes, e.parts, e.based = e.lanes[:0], e.parts[:0], false
 	e.masks = masks{tuples: e.masks.tuples[:0]}
@@ -66,7 +67,7 @@ func (e *evidence) gather(s *codeState) {
 	}
 	for i := range e.scalars {
 		e.scalars[i] = scalar{}
-		if v := &s.scalars[i]; e.tells(v) {
+		if v := &s.scalars[i]; e.tells(v) && (lanes == wave64 || isa.Reg(i) != isa.VCCHi) {
 			e.scalars[i] = *v
 		}
 	}

@@ -121,6 +121,15 @@ end:	s_setpc_b64 s[30:31]
 		"high": {"CFA": "regx VCC; offset_uconst 4; deref_size 4; lit6; form_aspace_address", "SGPR33": "regx VCC"},
 		"end":  {"CFA": "SGPR32+0 in 6", "SGPR33": ""},
 	}},
+	{"a pointer kept in the half of VCC that has no number", "gfx1030", `
+f:	s_mov_b32 vcc_hi, s33
+	s_mov_b32 s33, s32
+lost:	s_mov_b32 s33, vcc_hi
+end:	s_setpc_b64 s[30:31]
+`, map[string]map[string]string{
+		"lost": {"CFA": "SGPR33+0 in 6", "SGPR33": "undefined"},
+		"end":  {"CFA": "SGPR32+0 in 6", "SGPR33": ""},
+	}},
 	{"conditions in conditions, of which each leaves its other part apart", "gfx1030", `
 f:	v_cmp_eq_u32_e64 s4, v0, v1
 	s_and_b32 s4, exec_lo, s4

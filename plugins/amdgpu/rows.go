@@ -114,7 +114,7 @@ type touchedVector struct {
 // another than that of the state before.
 func (x *viewer) look(in *isa.Inst, s *codeState) bool {
 	x.now, x.before = x.before, x.now
-	x.now.gather(s)
+	x.now.gather(s, x.lanes)
 	call := in.Flow == isa.Call || in.Flow == isa.IndirectCall
 	other := call || x.anew || x.touched != x.step.touched || !x.now.equal(x.before)
 	x.anew = call
