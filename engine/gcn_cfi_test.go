@@ -474,7 +474,7 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 		at[i] = f.chosen(site, i, last)
 		before[i] = at[i]
 	}
-	rules[16] = string(block(cfaExpression, 16, f.place(at[0], opDup), []byte{opPiece, 4}, f.place(at[1], opDup), []byte{opPiece, 4}))
+	rules[16] = string(block(cfaExpression, 16, f.place(at[0], opDup), []byte{opPiece, 4}, f.place(at[1], opOver), []byte{opPiece, 4}))
 	for i := 2; i < len(f.columns); i++ {
 		id := f.columns[i]
 		n := id.register.number
