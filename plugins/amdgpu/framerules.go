@@ -333,8 +333,7 @@ func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
 func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode machineMode) (*flow, error) {
 	steps := maxSteps
 	if !whole {
-		fs := &functions{mode: mode, code: code{{r.Start, r.Code}}, known: map[uint64]*summary{}, tails: map[uint64]map[uint64]*registerSet{}}
-		return fs.alone(entry, &steps, mode.jumped(&mode.abi))
+		return newFunctions(mode, code{{r.Start, r.Code}}).alone(entry, &steps, mode.jumped(&mode.abi))
 	}
 	if o.layout != nil {
 		for i := range mode.abi.in { // what is not preserved
@@ -344,7 +343,7 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 	key := machineKey{mode.lanes, mode.perLane}
 	fs := o.read[key]
 	if fs == nil {
-		fs = &functions{mode: mode, code: o.code, known: map[uint64]*summary{}, tails: map[uint64]map[uint64]*registerSet{}}
+		fs = newFunctions(mode, o.code)
 		o.read[key] = fs
 	}
 	entered := o.entered(fs, r, entry, &steps)

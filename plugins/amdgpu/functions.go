@@ -14,6 +14,10 @@ type functions struct {
 	visited int                                // how many were followed, over all times
 }
 
+func newFunctions(mode machineMode, c code) *functions {
+	return &functions{mode: mode, code: c, known: map[uint64]*summary{}, tails: map[uint64]map[uint64]*registerSet{}}
+}
+
 var errCallees = errors.New("the function leads to more functions than any compiled one")
 
 // A reading is a function while it is read together with those that it calls.

@@ -6,24 +6,13 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // followed follows an assembled function of waves of 32 lanes, and calls each with
 // the state before every instruction, by address.
 func followed(t *testing.T, text string, each func(n int, s *codeState)) {
 	t.Helper()
-	data, _ := assemble(t, "gfx1030", "f:\n"+text)
-	o := program("gfx1030", data)
-	r := &sdk.CodeRange{PC: codeStart, Start: codeStart, Code: data, Bounded: true}
-	mode, err := o.mode(wave32, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := o.follow(r, codeStart, true, mode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, data := followText(t, "gfx1030", "f:\n"+text)
 	n := 0
 	for pc := uint64(codeStart); pc < codeStart+uint64(len(data)); {
 		b := f.blocks[pc]

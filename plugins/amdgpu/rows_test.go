@@ -153,20 +153,10 @@ func TestEvidenceChangesWithWhatTellsOfTheCaller(t *testing.T) {
 	for _, s := range steps {
 		text += s.text + "\n"
 	}
-	data, _ := assemble(t, "gfx90a", text)
-	o := program("gfx90a", data)
-	r := &sdk.CodeRange{PC: codeStart, Start: codeStart, Code: data, Bounded: true}
-	mode, err := o.mode(wave64, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := o.follow(r, codeStart, true, mode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, _ := followText(t, "gfx90a", text)
 	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, anew: true}
 	n := 0
-	err = f.visit(f.blocks[codeStart], func(_ uint64, in *isa.Inst, s *codeState) {
+	err := f.visit(f.blocks[codeStart], func(_ uint64, in *isa.Inst, s *codeState) {
 		got, call := x.look(in, s), in.Flow == isa.IndirectCall
 		if n > 0 && got != (steps[n-1].want || call) || n == 0 && !got {
 			t.Errorf("before %q: %v", steps[n].text, got)
@@ -176,6 +166,22 @@ func TestEvidenceChangesWithWhatTellsOfTheCaller(t *testing.T) {
 	if err != nil || n != len(steps) {
 		t.Errorf("%d instructions, %v, expected %d", n, err, len(steps))
 	}
+}
+
+// followText follows a function that is written in assembly, and answers its code, too.
+func followText(t *testing.T, processor, text string) (f *flow, data []byte) {
+	t.Helper()
+	data, _ = assemble(t, processor, text)
+	o := program(processor, data)
+	mode, err := o.mode(o.processor.lanes[0], false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err = o.follow(&sdk.CodeRange{PC: codeStart, Start: codeStart, Code: data, Bounded: true}, codeStart, true, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, data
 }
 
 // functionsOf are the functions of an object that symbols name.

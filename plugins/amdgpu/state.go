@@ -273,7 +273,7 @@ func (s *codeState) release(p place, lanes uint64) {
 			v.lanes[j].in, v.lanes[j].out = part{}, part{}
 		}
 	}
-	v.lanes = slices.DeleteFunc(v.lanes, func(l laneValue) bool { return l.in == v.in && l.out == v.out })
+	v.lanes = slices.DeleteFunc(v.lanes, v.usual)
 }
 
 // mend makes unknown parts of what is not known any more.
@@ -291,8 +291,8 @@ func (s *codeState) mend() {
 			mend(&v.lanes[j].in)
 			mend(&v.lanes[j].out)
 		}
-		if usual := func(l laneValue) bool { return l.in == v.in && l.out == v.out }; slices.ContainsFunc(v.lanes, usual) {
-			v.lanes = slices.DeleteFunc(slices.Clone(v.lanes), usual)
+		if slices.ContainsFunc(v.lanes, v.usual) {
+			v.lanes = slices.DeleteFunc(slices.Clone(v.lanes), v.usual)
 		}
 	}
 }

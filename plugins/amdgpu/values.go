@@ -111,6 +111,9 @@ func (v *vector) whole() (in, out bool) {
 	return in, out
 }
 
+// usual says of a lane that it holds what in and out say: lanes has no such.
+func (v *vector) usual(l laneValue) bool { return l.in == v.in && l.out == v.out }
+
 func (v *vector) equal(o *vector) bool {
 	return v.in == o.in && v.out == o.out && slices.Equal(v.lanes, o.lanes)
 }
