@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,8 +21,11 @@ import (
 
 // A gcnLocation is a place where a register may be, in the frame of a function.
 type gcnLocation struct {
-	kind   byte // 's' a scalar register, 'l' a lane of a vector register, 'v' a vector register, 'm' memory after the CFA
-	reg    int  // vector registers from 256 on are accumulation registers
+	// 's' a scalar register, 'l' a lane of a vector register, 'v' a vector register,
+	// 'm' memory after the CFA, 'f' memory after the frame pointer: what is between
+	// the two depends on the caller where a function aligns its frame
+	kind   byte
+	reg    int // vector registers from 256 on are accumulation registers
 	lane   int
 	offset int64 // in bytes of private_wave
 }
@@ -37,14 +41,17 @@ type gcnColumn struct {
 type gcnSite struct {
 	cfa     map[int]int64 // from a scalar register to the CFA, by register
 	columns []gcnColumn   // by gcnFinder.columns
-	masks   [][]gcnMask   // unions that are the mask at entry
-	tried   bool
+	masks   gcnMasks
 }
 
-// A gcnMask is a mask of lanes that may be part of that at entry.
-type gcnMask struct {
-	exec bool
-	at   gcnLocation // of the low word; the high word follows
+// gcnMasks is how the mask of lanes at the call is known at an instruction: what
+// was always a part of it, what was always all of it, and so many of the parts that
+// they are all of it together.
+type gcnMasks struct {
+	memory       byte     // the kind of places in memory
+	parts, whole []uint64 // bits, by gcnFinder.maskAt
+	chosen       []int
+	unknown      bool
 }
 
 // gcnColumnID is what a column is about: a register, or one half of the return
@@ -59,8 +66,13 @@ type gcnColumnID struct {
 type gcnFinder struct {
 	*gcnJudge
 	columns []gcnColumnID
+	vectors []int // the vector registers that there are
 	sites   map[uint64]*gcnSite
 	search  bool // the second execution
+	// top is the end of what a function has of private_wave: at a call, all beyond
+	// the stack pointer is another's.
+	top          int64
+	framePointer int // where registers of calls have s33
 }
 
 func newGCNFinder(j *gcnJudge) *gcnFinder {
@@ -71,8 +83,12 @@ func newGCNFinder(j *gcnJudge) *gcnFinder {
 		case r.file == gcnOther || r.reg == gcnExec && r.file == gcnScalar:
 		case r.file == gcnScalar && (r.size == 4 || r.reg == gcnVCC):
 			f.columns = append(f.columns, gcnColumnID{register: r})
+			if r.reg == 33 {
+				f.framePointer = r.at
+			}
 		case r.file == gcnVector || r.file == gcnAcc:
 			f.columns = append(f.columns, gcnColumnID{register: r}, gcnColumnID{register: r, active: true})
+			f.vectors = append(f.vectors, f.own(gcnColumnID{register: r}).reg)
 		}
 	}
 	return f
@@ -150,18 +166,12 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 			delete(site.cfa, r)
 		}
 	}
-	f.seeMasks(site, c)
 	s := f.state
-	top := int64(len(s.scratch))
+	f.top = int64(len(s.scratch))
 	if calls {
-		top = -f.fromCFA(c, 32)
-		if s.flat {
-			top *= int64(s.lanes)
-		}
+		f.top = f.pointer(32)
 	}
-	good := func(id gcnColumnID, l gcnLocation) bool {
-		return (l.kind != 'm' || l.offset < top) && f.holds(id, l, c)
-	}
+	f.seeMasks(&site.masks, c)
 	if !f.search {
 		f.refresh()
 	}
@@ -178,7 +188,7 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 			continue
 		}
 		if column.found {
-			column.candidates = slices.DeleteFunc(column.candidates, func(l gcnLocation) bool { return !good(id, l) })
+			column.candidates = slices.DeleteFunc(column.candidates, func(l gcnLocation) bool { return !f.holds(id, l, c) })
 			continue
 		}
 		column.found = true
@@ -186,17 +196,23 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 			continue // of no use to anybody
 		}
 		try := func(l gcnLocation) {
-			if good(id, l) {
+			if f.holds(id, l, c) {
 				column.candidates = append(column.candidates, l)
 			}
 		}
 		end := (int64(s.deepest)-int64(c.cfa))/int64(4*s.lanes) + 1 //nolint:gosec // below the size of the memory
+		bases := []byte{'m'}
+		if _, ok := site.cfa[33]; !ok {
+			bases = append(bases, 'f')
+		}
 		if id.register != nil && id.register.file != gcnScalar {
 			for r := range 512 {
 				try(gcnLocation{kind: 'v', reg: r})
 			}
-			for slot := int64(-64); slot < end; slot++ {
-				try(gcnLocation{kind: 'm', offset: slot * int64(4*s.lanes)})
+			for _, base := range bases {
+				for slot := int64(-64); slot < end; slot++ {
+					try(gcnLocation{kind: base, offset: slot * int64(4*s.lanes)})
+				}
 			}
 			continue
 		}
@@ -209,19 +225,34 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 				try(gcnLocation{kind: 'l', reg: at / s.lanes, lane: at % s.lanes})
 			}
 		}
-		for slot := int64(0); slot < end*int64(s.lanes); slot++ {
-			try(gcnLocation{kind: 'm', offset: 4 * slot})
+		for _, base := range bases {
+			from := f.address(gcnLocation{kind: base}, c)
+			for offset := int64(0); from >= 0 && from+offset+4 <= int64(s.deepest); offset += 4 { //nolint:gosec // 32 bits
+				if binary.LittleEndian.Uint32(s.scratch[from+offset:]) == want {
+					try(gcnLocation{kind: base, offset: offset})
+				}
+			}
 		}
 	}
 }
 
-// fromCFA is how far the CFA is from where a scalar register points to.
+// fromCFA is how far the CFA is from where a scalar register points to, in what
+// that counts.
 func (f *gcnFinder) fromCFA(c *gcnCall, r int) int64 {
 	v := int64(f.state.scalar[r])
 	if f.state.flat {
 		return int64(c.cfa)/int64(f.state.lanes) - v //nolint:gosec // 32 bits
 	}
 	return int64(c.cfa) - v //nolint:gosec // 32 bits
+}
+
+// pointer is where a scalar register points to, in bytes of private_wave.
+func (f *gcnFinder) pointer(r int) int64 {
+	v := int64(f.state.scalar[r])
+	if f.state.flat {
+		v *= int64(f.state.lanes)
+	}
+	return v
 }
 
 // own is where the register of a column is at a call.
@@ -249,11 +280,19 @@ func (f *gcnFinder) word(l gcnLocation, lane int, c *gcnCall) (uint32, bool) {
 	case 'v':
 		return s.vector[l.reg*s.lanes+lane], true
 	}
-	at := int64(c.cfa) + l.offset + int64(4*lane) //nolint:gosec // 32 bits
-	if at < 0 || at+4 > int64(len(s.scratch)) {
+	at := f.address(l, c) + int64(4*lane)
+	if at < 0 || at+4 > int64(len(s.scratch)) || at >= f.top {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint32(s.scratch[at:]), true
+}
+
+// address is that of a place in memory, in private_wave.
+func (f *gcnFinder) address(l gcnLocation, c *gcnCall) int64 {
+	if l.kind == 'f' {
+		return f.pointer(33) + l.offset
+	}
+	return int64(c.cfa) + l.offset //nolint:gosec // 32 bits
 }
 
 // holds says whether a place holds what the register of a column held at a call.
@@ -277,83 +316,115 @@ func (f *gcnFinder) holds(id gcnColumnID, l gcnLocation, c *gcnCall) bool {
 	return true
 }
 
+// next is the place of the word that follows.
+func (l gcnLocation) next() gcnLocation {
+	switch l.kind {
+	case 's':
+		l.reg++
+	case 'l':
+		l.lane++
+	default:
+		l.offset += 4
+	}
+	return l
+}
+
+// gcnScalars are the scalar registers that may hold masks, VCC the last of them.
+const gcnScalars = gcnVCC + 1
+
+// maskAt is a place that may hold a mask, or its low word: 'x' is the mask of the lanes
+// that execute.
+func (f *gcnFinder) maskAt(m *gcnMasks, i int) gcnLocation {
+	if i == 0 {
+		return gcnLocation{kind: 'x'}
+	}
+	if i--; i < gcnScalars {
+		return gcnLocation{kind: 's', reg: i}
+	}
+	lanes := f.state.lanes
+	if i -= gcnScalars; i < len(f.vectors)*lanes {
+		return gcnLocation{kind: 'l', reg: f.vectors[i/lanes], lane: i % lanes}
+	}
+	return gcnLocation{kind: m.memory, offset: 4 * int64(i-len(f.vectors)*lanes)}
+}
+
 // maskValue is a mask now.
-func (f *gcnFinder) maskValue(m gcnMask, c *gcnCall) (uint64, bool) {
-	if m.exec {
+func (f *gcnFinder) maskValue(l gcnLocation, c *gcnCall) (uint64, bool) {
+	if l.kind == 'x' {
 		return f.state.exec(), true
 	}
-	low, ok := f.word(m.at, 0, c)
+	low, ok := f.word(l, 0, c)
 	if !ok || f.state.lanes == 32 {
 		return uint64(low), ok
 	}
-	next := m.at
-	switch next.kind {
-	case 's':
-		next.reg++
-	case 'l':
-		next.lane++
+	if l.kind == 'l' && l.lane == f.state.lanes-1 {
+		return 0, false
 	}
-	high, ok := f.word(next, 0, c)
+	high, ok := f.word(l.next(), 0, c)
 	return uint64(low) | uint64(high)<<32, ok
 }
 
-// seeMasks finds masks whose union is that of the lanes that were active at the call.
-func (f *gcnFinder) seeMasks(site *gcnSite, c *gcnCall) {
-	s := f.state
-	union := func(list []gcnMask) (v uint64) {
-		for _, m := range list {
-			if one, ok := f.maskValue(m, c); ok {
-				v |= one
-			}
-		}
-		return v
-	}
-	if site.tried {
-		site.masks = slices.DeleteFunc(site.masks, func(list []gcnMask) bool { return union(list) != c.exec })
+// seeMasks finds masks whose union is that of the lanes that were active at the
+// call: what is always a part of it, by the first execution, and by the second one
+// which parts are needed.
+func (f *gcnFinder) seeMasks(m *gcnMasks, c *gcnCall) {
+	if f.search {
+		f.chooseMasks(m, c)
 		return
 	}
-	site.tried = true
-	parts := []gcnMask{{exec: true}}
-	add := func(l gcnLocation) {
-		m := gcnMask{at: l}
-		// What has no lanes now may have some the next time: where compilers keep
-		// masks it may well be one.
-		likely := l.kind == 's' || l.reg >= 40
-		if v, ok := f.maskValue(m, c); ok && (v != 0 || likely) && v&^c.exec == 0 {
-			parts = append(parts, m)
+	if m.parts == nil {
+		m.memory = 'm'
+		if f.state.scalar[33] != binary.LittleEndian.Uint32(c.registers[f.framePointer:]) {
+			m.memory = 'f'
 		}
+		// The frame, and what a function writes before it moves the stack pointer.
+		words := int(f.pointer(32)-int64(c.cfa))/4 + 32*f.state.lanes //nolint:gosec // 32 bits
+		n := (1+gcnScalars+len(f.vectors)*f.state.lanes+max(words, 0))/64 + 1
+		m.parts, m.whole = slices.Repeat([]uint64{^uint64(0)}, n), slices.Repeat([]uint64{^uint64(0)}, n)
 	}
-	step := s.lanes / 32
-	for r := 0; r < 106; r += step {
-		add(gcnLocation{kind: 's', reg: r})
-	}
-	add(gcnLocation{kind: 's', reg: gcnVCC})
-	for r := range 512 {
-		for lane := 0; lane+step <= s.lanes && lane < 40; lane++ {
-			if s.vector[r*s.lanes+lane]&^uint32(c.exec) == 0 { //nolint:gosec // the lower half
-				add(gcnLocation{kind: 'l', reg: r, lane: lane})
+	for w, set := range m.parts {
+		for ; set != 0; set &= set - 1 {
+			bit := set & -set
+			v, ok := f.maskValue(f.maskAt(m, 64*w+bits.TrailingZeros64(set)), c)
+			if !ok || v&^c.exec != 0 {
+				m.parts[w] &^= bit
+			}
+			if !ok || v != c.exec {
+				m.whole[w] &^= bit
 			}
 		}
 	}
-	// Unions of one, two and three of them. Those with the mask that is in force
-	// come first: of the others there may be many by chance.
-	keep := func(most int, list ...gcnMask) {
-		if len(site.masks) < most && union(list) == c.exec {
-			site.masks = append(site.masks, slices.Clone(list))
+}
+
+// chooseMasks adds to the parts that are chosen until they have all lanes.
+func (f *gcnFinder) chooseMasks(m *gcnMasks, c *gcnCall) {
+	if m.chosen == nil {
+		for _, among := range [][]uint64{m.whole, {m.parts[0] & 1}} {
+			for w, set := range among {
+				if set != 0 && m.chosen == nil {
+					m.chosen = []int{64*w + bits.TrailingZeros64(set)}
+				}
+			}
 		}
 	}
-	for i := range parts {
-		keep(1000, parts[i])
+	missing := c.exec
+	for _, i := range m.chosen {
+		v, _ := f.maskValue(f.maskAt(m, i), c)
+		missing &^= v
 	}
-	for i := range parts {
-		keep(2000, parts[0], parts[i])
-	}
-	parts = parts[:min(len(parts), 60)]
-	for i := range parts {
-		for k := range i {
-			keep(2200, parts[k], parts[i])
-			keep(2400, parts[0], parts[k], parts[i])
+	for missing != 0 && !m.unknown {
+		best, has := 0, uint64(0)
+		for w, set := range m.parts {
+			for ; set != 0; set &= set - 1 {
+				i := 64*w + bits.TrailingZeros64(set)
+				if v, _ := f.maskValue(f.maskAt(m, i), c); bits.OnesCount64(v&missing) > bits.OnesCount64(has&missing) {
+					best, has = i, v
+				}
+			}
 		}
+		m.chosen = append(m.chosen, best)
+		missing &^= has
+		m.unknown = has == 0
 	}
 }
 
@@ -369,8 +440,7 @@ func (f *gcnFinder) vectorNumber(reg int) uint64 {
 }
 
 func scalarNumber(reg int) uint64 {
-	switch {
-	case reg >= 64 && reg < 106:
+	if reg >= 64 {
 		return 1088 + uint64(reg-64) //nolint:gosec // not negative
 	}
 	return 32 + uint64(reg) //nolint:gosec // not negative
@@ -379,7 +449,7 @@ func scalarNumber(reg int) uint64 {
 // Operations and instructions of DWARF by the names they have there, and those of
 // the extension, which follow llvmUser.
 const (
-	opDup, opOver, opPlus, opOr, opShl, opPiece         = 0x12, 0x14, 0x22, 0x21, 0x24, 0x93
+	opPick, opPlus, opOr, opShl, opPiece                = 0x15, 0x22, 0x21, 0x24, 0x93
 	opConsts, opRegx, opDerefSize, opLit0, opStackValue = 0x11, 0x90, 0x94, 0x30, 0x9f
 	llvmUser                                            = 0xe9
 	llvmFormAspace, llvmOffset, llvmOffsetUconst        = 2, 4, 5
@@ -400,17 +470,35 @@ func sleb(v int64) (b []byte) {
 	}
 }
 
-// place is the expression of a place. The CFA is where cfa takes it from.
-func (f *gcnFinder) place(l gcnLocation, cfa byte) []byte {
+// byLanes is what makes of where a scalar register points to a place of
+// private_wave.
+func (f *gcnFinder) byLanes() []byte {
+	if f.state.flat {
+		return []byte{opLit0 + byte(5+f.state.lanes/64), opShl, opLit0 + 6, llvmUser, llvmFormAspace}
+	}
+	return []byte{opLit0 + 6, llvmUser, llvmFormAspace}
+}
+
+// place is the expression of a place, above so many entries of the stack that have
+// the CFA below them.
+func (f *gcnFinder) place(l gcnLocation, above byte) []byte {
 	switch l.kind {
 	case 's':
-		return regx(scalarNumber(l.reg))
+		switch {
+		case l.reg < gcnVCC:
+			return regx(scalarNumber(l.reg))
+		case f.state.lanes == 32:
+			return regx(512)
+		}
+		return join(regx(768), []byte{llvmUser, llvmOffsetUconst}, uleb(uint64(4*(l.reg-gcnVCC)))) //nolint:gosec // not negative
 	case 'v':
 		return regx(f.vectorNumber(l.reg))
 	case 'l':
 		return join(regx(f.vectorNumber(l.reg)), []byte{llvmUser, llvmOffsetUconst}, uleb(uint64(4*l.lane))) //nolint:gosec // not negative
 	case 'm':
-		return join([]byte{cfa, opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset})
+		return join([]byte{opPick, above, opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset})
+	case 'f':
+		return join(regx(scalarNumber(33)), []byte{opDerefSize, 4}, f.byLanes(), []byte{opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset})
 	}
 	return []byte{llvmUser, llvmUndefined}
 }
@@ -445,25 +533,21 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 		return nil, fmt.Errorf("no register says where the CFA is")
 	}
 	r := slices.Min(slices.Collect(maps.Keys(site.cfa)))
-	shift := []byte{}
-	if s.flat {
-		shift = []byte{opLit0 + byte(5+s.lanes/64), opShl}
-	}
-	e := join(regx(scalarNumber(r)), []byte{opDerefSize, 4, opConsts}, sleb(site.cfa[r]), []byte{opPlus}, shift, []byte{opLit0 + 6, llvmUser, llvmFormAspace})
+	e := join(regx(scalarNumber(r)), []byte{opDerefSize, 4, opConsts}, sleb(site.cfa[r]), []byte{opPlus}, f.byLanes())
 	rules[^uint64(0)] = string(join([]byte{cfaDefExpression}, uleb(uint64(len(e))), e))
 
 	exec := uint64(17)
 	if s.lanes == 32 {
 		exec = 1
 	}
-	hasMask := len(site.masks) > 0
 	same := func(n uint64) { rules[n] = string(join([]byte{cfaSameValue}, uleb(n))) }
-	if !hasMask {
+	switch m := &site.masks; {
+	case m.unknown || len(m.chosen) == 0:
 		rules[exec] = string(join([]byte{cfaUndefined}, uleb(exec)))
-	} else if list := site.masks[0]; len(list) == 1 && list[0].exec {
+	case len(m.chosen) == 1 && m.chosen[0] == 0:
 		same(exec)
-	} else {
-		rules[exec] = string(block(cfaExpression, exec, f.union(list, exec), []byte{opStackValue, opPiece, byte(s.lanes / 8)}))
+	default:
+		rules[exec] = string(block(cfaExpression, exec, f.union(m, exec), []byte{opStackValue, opPiece, byte(s.lanes / 8)}))
 	}
 	at := make([]gcnLocation, len(f.columns))
 	for i := range f.columns {
@@ -474,7 +558,7 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 		at[i] = f.chosen(site, i, last)
 		before[i] = at[i]
 	}
-	rules[16] = string(block(cfaExpression, 16, f.place(at[0], opDup), []byte{opPiece, 4}, f.place(at[1], opOver), []byte{opPiece, 4}))
+	rules[16] = string(block(cfaExpression, 16, f.place(at[0], 0), []byte{opPiece, 4}, f.place(at[1], 1), []byte{opPiece, 4}))
 	for i := 2; i < len(f.columns); i++ {
 		id := f.columns[i]
 		n := id.register.number
@@ -488,7 +572,7 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 			case l.kind == 's':
 				rules[n] = string(join([]byte{cfaRegister}, uleb(n), uleb(scalarNumber(l.reg))))
 			default:
-				rules[n] = string(block(cfaExpression, n, f.place(l, opDup)))
+				rules[n] = string(block(cfaExpression, n, f.place(l, 0)))
 			}
 			continue
 		}
@@ -500,9 +584,9 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 		case inactive == active && active.kind == 'u':
 			rules[n] = string(join([]byte{cfaUndefined}, uleb(n)))
 		case inactive == active:
-			rules[n] = string(block(cfaExpression, n, f.place(active, opDup)))
+			rules[n] = string(block(cfaExpression, n, f.place(active, 0)))
 		default:
-			rules[n] = string(block(cfaExpression, n, f.place(inactive, opDup), f.place(active, opOver),
+			rules[n] = string(block(cfaExpression, n, f.place(inactive, 0), f.place(active, 1),
 				[]byte{llvmUser, llvmEntryReg}, uleb(exec), []byte{opDerefSize, byte(s.lanes / 8)},
 				[]byte{llvmUser, llvmSelect}, uleb(32), uleb(uint64(s.lanes)))) //nolint:gosec // positive
 		}
@@ -511,21 +595,16 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 }
 
 // union is the value of masks together.
-func (f *gcnFinder) union(list []gcnMask, exec uint64) (e []byte) {
-	for i, m := range list {
-		switch {
-		case m.exec:
+func (f *gcnFinder) union(m *gcnMasks, exec uint64) (e []byte) {
+	for i, number := range m.chosen {
+		above := byte(min(i, 1)) // the union so far
+		l := f.maskAt(m, number)
+		if l.kind == 'x' {
 			e = join(e, regx(exec), []byte{opDerefSize, byte(f.state.lanes / 8)})
-		default:
-			e = join(e, f.place(m.at, opDup), []byte{opDerefSize, 4})
+		} else {
+			e = join(e, f.place(l, above), []byte{opDerefSize, 4})
 			if f.state.lanes == 64 {
-				high := m.at
-				if high.kind == 's' {
-					high.reg++
-				} else {
-					high.lane++
-				}
-				e = join(e, f.place(high, opDup), []byte{opDerefSize, 4, opConsts}, sleb(32), []byte{opShl, opOr})
+				e = join(e, f.place(l.next(), above+1), []byte{opDerefSize, 4, opConsts}, sleb(32), []byte{opShl, opOr})
 			}
 		}
 		if i > 0 {
