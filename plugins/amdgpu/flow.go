@@ -14,7 +14,7 @@ import (
 // Limits of what is read. Compiled functions stay far below.
 const (
 	maxBlocks = 1 << 14 // of a function
-	maxSteps  = 1 << 23 // instructions, over all visits, of a request
+	maxSteps  = 1 << 23 // instructions, over all visits, of a function and those that it calls
 	maxWeight = 1 << 24 // words of memory for the states of a function
 	maxCallee = 1 << 14 // functions that one function leads to
 )
@@ -246,11 +246,12 @@ func (f *flow) enqueue(b *block) {
 	}
 }
 
-// visit goes through the instructions of a block, and calls each with the state
-// before them, if it is not nil. It answers the states after the block, by where
-// they lead, in after.
+// walk follows a block to the blocks that it leads to.
 func (f *flow) walk(b *block) error { return f.visit(b, nil, f.arrive) }
 
+// visit goes through the instructions of a block, and calls each with the state
+// before each of them, if it is not nil. arrive gets the states after the block,
+// and where they lead.
 func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState), arrive func(pc uint64, s *codeState) error) error {
 	s := b.before.clone()
 	f.step.s = s

@@ -66,6 +66,7 @@ type objectCode struct {
 	lanes     uint32 // 0: waves of both sizes, or not known
 	sections  []sdk.SectionInfo
 	starts    []uint64 // of functions that symbols name, sorted
+	steps     int      // how many a function may take
 
 	mu     sync.Mutex
 	loaded bool
@@ -83,7 +84,7 @@ type machineKey struct {
 // remember keeps what FrameRules needs to know of an object, be it that there is
 // nothing to know.
 func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span) {
-	c := &objectCode{}
+	c := &objectCode{steps: maxSteps}
 	if req.Machine == machine {
 		c.processor = cmp.Or(processorNamed(answer.Processor), processorNamed(req.Processor))
 	}
@@ -304,7 +305,7 @@ func (o *objectCode) entry(r *sdk.CodeRange, whole bool, mode *machineMode) (ent
 		pc = source
 	}
 	starts := slices.DeleteFunc(slices.Clone(o.starts), func(a uint64) bool { return r.Bounded && a == r.Start })
-	steps := maxSteps / 8
+	steps := o.steps / 8
 	if entry, ok := o.layout.owner(mode, o.code, starts, pc, &steps); ok {
 		return entry, ""
 	}
@@ -331,7 +332,7 @@ func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
 
 // follow follows a function, with those that it calls where they can be read.
 func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode machineMode) (*flow, error) {
-	steps := maxSteps
+	steps := o.steps
 	if !whole {
 		return newFunctions(mode, code{{r.Start, r.Code}}).alone(entry, &steps, mode.jumped(&mode.abi))
 	}
@@ -352,7 +353,7 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 		var err error
 		f, err = fs.read(entry, &steps)
 		if errors.Is(err, errSteps) || errors.Is(err, errCallees) {
-			f, steps = nil, maxSteps
+			f, steps = nil, o.steps
 		} else if err != nil {
 			return nil, err
 		}

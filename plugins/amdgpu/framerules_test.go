@@ -57,7 +57,7 @@ func assemble(t testing.TB, processor, text string, options ...string) ([]byte, 
 // program is an object with some code at codeStart.
 func program(processor string, data []byte) *objectCode {
 	return &objectCode{
-		processor: processorNamed(processor), loaded: true, code: code{{codeStart, data}},
+		processor: processorNamed(processor), loaded: true, code: code{{codeStart, data}}, steps: maxSteps,
 		read: map[machineKey]*functions{}, failed: map[uint64]string{},
 	}
 }
@@ -841,7 +841,9 @@ func FuzzFrameRules(f *testing.F) {
 		}
 		req := &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{{PC: codeStart + uint64(at), Start: codeStart, Code: data, Bounded: true}}}
 		ask := func() sdk.FrameRules {
-			return program(names[int(which)%len(names)], data).frameRules(context.Background(), nil, 1, &req.Functions[0])
+			o := program(names[int(which)%len(names)], data)
+			o.steps = 1 << 15 // many executions find more than long ones
+			return o.frameRules(context.Background(), nil, 1, &req.Functions[0])
 		}
 		first := ask()
 		if first.Complete {

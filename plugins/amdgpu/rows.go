@@ -158,8 +158,8 @@ const (
 	rankPrivate
 	rankUniform  // any lane, of memory
 	rankFirst    // the lanes that were active on entry
-	rankLost     // as far as the function called has not changed it yet
-	rankLostLane //
+	rankLost     // a register, as far as the function called has not changed it yet
+	rankLostLane // a lane, likewise
 )
 
 // note takes up that a value is at a site. The lower the rank the better.
