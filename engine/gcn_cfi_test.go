@@ -25,10 +25,14 @@ type gcnLocation struct {
 	// 'm' memory after the CFA, 'f' memory after the frame pointer: what is between
 	// the two depends on the caller where a function aligns its frame
 	kind   byte
-	reg    int // vector registers from 256 on are accumulation registers
-	lane   int
+	reg    int   // vector registers from 256 on are accumulation registers
+	lane   int   // of 'l'; firstLane: that one of a vector register or memory
 	offset int64 // in bytes of private_wave
 }
+
+// firstLane is the first lane that was active at the call: what all these lanes have
+// is there.
+const firstLane = -1
 
 // A gcnColumn is a register of the caller at an instruction.
 type gcnColumn struct {
@@ -80,7 +84,8 @@ func newGCNFinder(j *gcnJudge) *gcnFinder {
 	f.columns = append(f.columns, gcnColumnID{half: 0}, gcnColumnID{half: 1})
 	for i := range j.registers {
 		switch r := &j.registers[i]; {
-		case r.file == gcnOther || r.reg == gcnExec && r.file == gcnScalar:
+		case r.file == gcnOther || r.file == gcnScalar && (r.reg == gcnExec || r.reg == 32):
+			// The stack pointer at the call is the CFA.
 		case r.file == gcnScalar && (r.size == 4 || r.reg == gcnVCC):
 			f.columns = append(f.columns, gcnColumnID{register: r})
 			if r.reg == 33 {
@@ -216,7 +221,7 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 			}
 			continue
 		}
-		for r := range 106 {
+		for r := range gcnVCC + s.lanes/32 {
 			try(gcnLocation{kind: 's', reg: r})
 		}
 		want := f.scalarValue(id, c)
@@ -225,12 +230,18 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 				try(gcnLocation{kind: 'l', reg: at / s.lanes, lane: at % s.lanes})
 			}
 		}
+		for r := range 512 {
+			try(gcnLocation{kind: 'l', reg: r, lane: firstLane})
+		}
 		for _, base := range bases {
 			from := f.address(gcnLocation{kind: base}, c)
 			for offset := int64(0); from >= 0 && from+offset+4 <= int64(s.deepest); offset += 4 { //nolint:gosec // 32 bits
 				if binary.LittleEndian.Uint32(s.scratch[from+offset:]) == want {
 					try(gcnLocation{kind: base, offset: offset})
 				}
+			}
+			for slot := range end {
+				try(gcnLocation{kind: base, lane: firstLane, offset: slot * int64(4*s.lanes)})
 			}
 		}
 	}
@@ -272,6 +283,13 @@ func (f *gcnFinder) own(id gcnColumnID) gcnLocation {
 // word is a word of a place.
 func (f *gcnFinder) word(l gcnLocation, lane int, c *gcnCall) (uint32, bool) {
 	s := f.state
+	if l.lane == firstLane {
+		if c.exec == 0 {
+			return 0, false
+		}
+		l.lane = bits.TrailingZeros64(c.exec)
+		lane = l.lane
+	}
 	switch l.kind {
 	case 's':
 		return s.scalar[l.reg], true
@@ -449,7 +467,9 @@ func scalarNumber(reg int) uint64 {
 // Operations and instructions of DWARF by the names they have there, and those of
 // the extension, which follow llvmUser.
 const (
-	opPick, opPlus, opOr, opShl, opPiece                = 0x15, 0x22, 0x21, 0x24, 0x93
+	opDrop, opOver, opPick, opSwap, opAnd               = 0x13, 0x14, 0x15, 0x16, 0x1a
+	opOr, opPlus, opPlusUconst, opShl, opShr            = 0x21, 0x22, 0x23, 0x24, 0x25
+	opBra, opSkip, opPiece                              = 0x28, 0x2f, 0x93
 	opConsts, opRegx, opDerefSize, opLit0, opStackValue = 0x11, 0x90, 0x94, 0x30, 0x9f
 	llvmUser                                            = 0xe9
 	llvmFormAspace, llvmOffset, llvmOffsetUconst        = 2, 4, 5
@@ -494,13 +514,35 @@ func (f *gcnFinder) place(l gcnLocation, above byte) []byte {
 	case 'v':
 		return regx(f.vectorNumber(l.reg))
 	case 'l':
-		return join(regx(f.vectorNumber(l.reg)), []byte{llvmUser, llvmOffsetUconst}, uleb(uint64(4*l.lane))) //nolint:gosec // not negative
+		return join(regx(f.vectorNumber(l.reg)), f.lane(l.lane))
 	case 'm':
-		return join([]byte{opPick, above, opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset})
+		return join([]byte{opPick, above, opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset}, f.lane(l.lane))
 	case 'f':
-		return join(regx(scalarNumber(33)), []byte{opDerefSize, 4}, f.byLanes(), []byte{opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset})
+		return join(regx(scalarNumber(33)), []byte{opDerefSize, 4}, f.byLanes(), []byte{opConsts}, sleb(l.offset), []byte{llvmUser, llvmOffset}, f.lane(l.lane))
 	}
 	return []byte{llvmUser, llvmUndefined}
+}
+
+// lane moves a location to a lane. The first one that was active is the lowest bit
+// of EXEC at the call, which is shifted until it is reached.
+func (f *gcnFinder) lane(n int) []byte {
+	if n != firstLane {
+		return join([]byte{llvmUser, llvmOffsetUconst}, uleb(uint64(4*n))) //nolint:gosec // not negative
+	}
+	return join([]byte{llvmUser, llvmEntryReg}, uleb(f.exec()), []byte{
+		opDerefSize, byte(f.state.lanes / 8), opLit0,
+		opOver, opOver, opShr, opLit0 + 1, opAnd, opBra, 5, 0, // to what follows the loop
+		opPlusUconst, 1, opSkip, 0xf3, 0xff, // to its beginning
+		opSwap, opDrop, opLit0 + 2, opShl, llvmUser, llvmOffset,
+	})
+}
+
+// exec is the DWARF number of EXEC.
+func (f *gcnFinder) exec() uint64 {
+	if f.state.lanes == 32 {
+		return 1
+	}
+	return 17
 }
 
 func block(kind byte, column uint64, expr ...[]byte) []byte {
@@ -536,10 +578,7 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 	e := join(regx(scalarNumber(r)), []byte{opDerefSize, 4, opConsts}, sleb(site.cfa[r]), []byte{opPlus}, f.byLanes())
 	rules[^uint64(0)] = string(join([]byte{cfaDefExpression}, uleb(uint64(len(e))), e))
 
-	exec := uint64(17)
-	if s.lanes == 32 {
-		exec = 1
-	}
+	exec := f.exec()
 	same := func(n uint64) { rules[n] = string(join([]byte{cfaSameValue}, uleb(n))) }
 	switch m := &site.masks; {
 	case m.unknown || len(m.chosen) == 0:
@@ -569,7 +608,7 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 				same(n)
 			case l.kind == 'u':
 				rules[n] = string(join([]byte{cfaUndefined}, uleb(n)))
-			case l.kind == 's':
+			case l.kind == 's' && l.reg < gcnVCC:
 				rules[n] = string(join([]byte{cfaRegister}, uleb(n), uleb(scalarNumber(l.reg))))
 			default:
 				rules[n] = string(block(cfaExpression, n, f.place(l, 0)))
