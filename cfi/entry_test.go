@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 func TestPointerEncodings(t *testing.T) {
@@ -646,10 +648,10 @@ fde_end:
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if msg, err := exec.Command(tool(t, "as"), "--64", "-o", out, in).CombinedOutput(); err != nil {
+	if msg, err := exec.Command(oracle.Tool(t, "as"), "--64", "-o", out, in).CombinedOutput(); err != nil {
 		t.Fatalf("as: %v\n%s", err, msg)
 	}
-	dumped, err := exec.Command(tool(t, "llvm-dwarfdump"), "--eh-frame", out).Output()
+	dumped, err := exec.Command(oracle.Tool(t, "llvm-dwarfdump"), "--eh-frame", out).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

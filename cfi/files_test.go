@@ -3,38 +3,19 @@ package cfi
 import (
 	"debug/elf"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-// tool returns the path of a program that a comparison needs.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		missing(t, "%s is not installed", name)
-	}
-	return path
-}
-
-// missing ends a test for want of something: on the project's machines that is
-// a failure.
-func missing(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
 
 // compile builds testdata/name with gcc.
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "a.out")
 	args := append([]string{"-o", out, filepath.Join("testdata", name)}, flags...)
-	if msg, err := exec.Command(tool(t, "gcc"), args...).CombinedOutput(); err != nil {
+	if msg, err := exec.Command(oracle.Tool(t, "gcc"), args...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, msg)
 	}
 	return out
@@ -106,7 +87,7 @@ func library(name string) func(*testing.T) string {
 				}
 			}
 		}
-		missing(t, "no %s for x86-64 is installed", name)
+		oracle.Missing(t, "no %s for x86-64 is installed", name)
 		return ""
 	}
 }

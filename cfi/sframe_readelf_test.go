@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -60,7 +61,7 @@ func sframeSection(t *testing.T, path string) Section {
 // addresses of repeated blocks' rows are offsets.
 func readelfSFrame(t *testing.T, path string) []string {
 	t.Helper()
-	cmd := exec.Command(tool(t, "readelf"), "--sframe=.sframe", "--wide", path)
+	cmd := exec.Command(oracle.Tool(t, "readelf"), "--sframe=.sframe", "--wide", path)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	text, err := cmd.Output()
 	if err != nil {

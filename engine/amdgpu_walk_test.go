@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
@@ -36,38 +36,18 @@ type waveCode struct {
 func corpusCode(t *testing.T) []*waveCode {
 	t.Helper()
 	needLLVM(t)
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+	var list []*waveCode
+	for _, path := range oracle.Beside(t, "corpus/amdgpu/*/*.gfx90a.cfi.co") {
+		c := &waveCode{path: path, processor: "gfx90a", lanes: 64, fdes: listRows(t, path)}
+		c.calls = callsOf(t, path)
+		list = append(list, c)
 	}
-	for ; ; dir = filepath.Dir(dir) {
-		files, err := filepath.Glob(filepath.Join(dir, "shared", "corpus", "amdgpu", "*", "*.gfx90a.cfi.co"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(files) > 0 {
-			var list []*waveCode
-			for _, path := range files {
-				c := &waveCode{path: path, processor: "gfx90a", lanes: 64, fdes: listRows(t, path)}
-				c.calls = callsOf(t, path)
-				list = append(list, c)
-			}
-			return list
-		}
-		if filepath.Dir(dir) == dir {
-			break
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("shared/corpus is missing beside the checkout")
-	}
-	t.Skip("shared/corpus is missing beside the checkout")
-	return nil
+	return list
 }
 
 func needLLVM(t *testing.T) {
 	t.Helper()
-	need(t, "llvm-dwarfdump-22", "llvm-mc-22")
+	oracle.Tools(t, "llvm-dwarfdump-22", "llvm-mc-22")
 }
 
 // callsOf are the addresses after s_swappc_b64.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -93,9 +94,7 @@ func (u *callingUnit) callEntry(ctx locexpr.Context, ref locexpr.EntryRef) (call
 // TestCallsOfEntries evaluates the variables of testdata/calls/calls.s.
 func TestCallsOfEntries(t *testing.T) {
 	object := filepath.Join(t.TempDir(), "calls.o")
-	if _, err := exec.LookPath("as"); err != nil {
-		t.Fatal("as is missing")
-	}
+	oracle.Tools(t, "as")
 	run(t, exec.Command("as", "-o", object, "testdata/calls/calls.s"))
 	info := readDebugInfo(t, object)
 	named := map[string]*die{}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -25,28 +26,7 @@ var gcnLevels = []string{"-O0", "-O1", "-O2", "-O3", "-Os"}
 // corpusSources are the sources of the corpus that make AMDGPU kernels.
 func corpusSources(t testing.TB) []string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
-		var all []string
-		for _, pattern := range []string{"*.cl", "*.hip"} {
-			files, err := filepath.Glob(filepath.Join(dir, "shared", "corpus", "src", pattern))
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, files...)
-		}
-		if len(all) > 0 {
-			return all
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("shared/corpus is missing beside the checkout")
-	}
-	t.Skip("shared/corpus is missing beside the checkout")
-	return nil
+	return oracle.Beside(t, "corpus/src/*.cl", "corpus/src/*.hip")
 }
 
 // gcnTable gathers counts by processor and level, of tests side by side.
@@ -109,7 +89,7 @@ func needGCN(t *testing.T) {
 	if testing.Short() {
 		t.Skip("nothing is concurrent here")
 	}
-	need(t, "clang-22", "ld.lld-22", "llvm-objdump-22", "llvm-readelf-22")
+	oracle.Tools(t, "clang-22", "ld.lld-22", "llvm-objdump-22", "llvm-readelf-22")
 	percent, limit := debug.SetGCPercent(800), debug.SetMemoryLimit(6<<30)
 	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 }

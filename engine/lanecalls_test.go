@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -103,6 +104,7 @@ func lines(parts ...[]string) (all []string) {
 // assembleLanes assembles code, which is laneCode or like it, with attributes.
 func assembleLanes(t *testing.T, code string, outer, inner []laneAttribute) string {
 	t.Helper()
+	oracle.Tools(t, "clang", "ld.lld")
 	var abbrev, info strings.Builder
 	put := func(b *strings.Builder, format string, args ...any) { fmt.Fprintf(b, "\t"+format+"\n", args...) }
 	put(&abbrev, ".section .debug_abbrev\n\t.byte 1, 0x11, 1, 0x11, 1, 0x12, 6, 0, 0") // unit: low_pc, high_pc

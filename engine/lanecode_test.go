@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -19,6 +20,7 @@ func TestLanesOfCallersFoundByReadingCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a kernel")
 	}
+	oracle.Tools(t, "clang-22", "ld.lld-22", "llvm-objdump-22")
 	const lanes, memory = 64, 0x10000
 	file := filepath.Join(t.TempDir(), "inspect.co")
 	if err := simt.Compile(filepath.Join("..", "examples", "mixed", "inspect.hip"), "gfx90a", file); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -41,6 +42,7 @@ func newDivergent(t *testing.T, processor string, lanes int) *divergent {
 	if testing.Short() {
 		t.Skip("compiles a kernel")
 	}
+	oracle.Tools(t, "clang", "ld.lld", "llvm-objdump")
 	source := filepath.Join("..", "examples", "mixed", "grade.cl")
 	file := filepath.Join(t.TempDir(), "grade.co")
 	if err := simt.Build(source, "grade", processor, lanes, file); err != nil {

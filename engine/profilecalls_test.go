@@ -17,6 +17,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // A codeFile is an ELF file, as a check without a peer needs it: read by
@@ -520,7 +521,7 @@ func (f *codeFile) listing(tb testing.TB, start, end uint64) []string {
 	if l, ok := f.listings[start]; ok {
 		return l
 	}
-	need(tb, "objdump")
+	oracle.Tools(tb, "objdump")
 	path := f.path
 	if path == "[vdso]" {
 		path = filepath.Join(tb.TempDir(), "vdso.so")

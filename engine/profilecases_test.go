@@ -11,12 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // profileCase builds testdata/profile/cases.c and its library.
 func profileCase(tb testing.TB) (program, library string) {
 	tb.Helper()
-	need(tb, "gcc")
+	oracle.Tools(tb, "gcc")
 	const source = "testdata/profile/cases.c"
 	program = makeOnce(tb, "cases", func(path string) { command(tb, "gcc", "-O1", "-g", source, "-o", path, "-ldl") })
 	library = makeOnce(tb, "libcases.so", func(path string) {
@@ -76,7 +78,7 @@ func TestProfilesOfCasesEqualPerf(t *testing.T) {
 // strippedProgram has no symbols but those of the dynamic linker.
 func strippedProgram(tb testing.TB) string {
 	tb.Helper()
-	need(tb, "strip")
+	oracle.Tools(tb, "strip")
 	from := profileProgram(tb, "deepcpp", 0)[0]
 	return makeOnce(tb, "deepcpp-stripped", func(path string) { command(tb, "strip", "-o", path, from) })
 }
@@ -84,7 +86,7 @@ func strippedProgram(tb testing.TB) string {
 // headlessProgram has no index of its call frame information.
 func headlessProgram(tb testing.TB) string {
 	tb.Helper()
-	need(tb, "objcopy")
+	oracle.Tools(tb, "objcopy")
 	from := strippedProgram(tb)
 	return makeOnce(tb, "deepcpp-headless", func(path string) {
 		command(tb, "objcopy", "--rename-section", ".eh_frame_hdr=.data.rel.ro.index", from, path)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // recordKernel records a program that is in the kernel most of the time, as root,
@@ -17,7 +19,7 @@ import (
 func recordKernel(t *testing.T) string {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "perf.data")
-	out, err := exec.Command("perf", "record", "-q", "-F", "2999", "-e", "cpu-clock", "-g", "-o", data, "--",
+	out, err := exec.Command(oracle.Tool(t, "perf"), "record", "-q", "-F", "2999", "-e", "cpu-clock", "-g", "-o", data, "--",
 		"dd", "if=/dev/zero", "of=/dev/null", "bs=4k", "count=400000").CombinedOutput()
 	if err != nil {
 		t.Fatalf("perf record: %v\n%s", err, out)

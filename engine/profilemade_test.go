@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // recordMade records testdata/profile/jit.c. Dumps have the times of the clock
 // that is recorded with.
 func recordMade(t *testing.T, arguments ...string) string {
 	t.Helper()
+	oracle.Tools(t, "cc", "perf")
 	dir := t.TempDir()
 	program, data := filepath.Join(dir, "jit"), filepath.Join(dir, "perf.data")
 	if out, err := exec.Command("cc", "-O1", "-g", "-o", program, "testdata/profile/jit.c").CombinedOutput(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // A perfPC is a frame as perf script prints it: the byte that is looked up, as
@@ -39,7 +40,7 @@ type sampleKey struct {
 // and how many there are.
 func perfStacks(tb testing.TB, path string) map[sampleKey][][]perfPC {
 	tb.Helper()
-	need(tb, "perf")
+	oracle.Tools(tb, "perf")
 	cmd := exec.Command("perf", "script", "--force", "--no-inline", "--ns", "-F", "tid,time,ip,dso", "--max-stack", "1024", "-i", path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // profilePrograms are the programs that are recorded: C++, Rust, which is linked
@@ -103,7 +104,7 @@ func profileProgram(tb testing.TB, name string, seconds float64) []string {
 		if p.name != name {
 			continue
 		}
-		need(tb, p.build[0])
+		oracle.Tools(tb, p.build[0])
 		path := makeOnce(tb, name, func(path string) {
 			args := append(append([]string(nil), p.build...), path)
 			if name == "gowork" {
@@ -140,18 +141,14 @@ func profileRecording(tb testing.TB, name string, samples int) string {
 // root, or perf_event_paranoid at 1 or below.
 func perfRecord(tb testing.TB, path string, args []string, program ...string) {
 	tb.Helper()
-	need(tb, "perf")
+	oracle.Tools(tb, "perf")
 	all := append([]string{"record", "-q", "-o", path}, args...)
 	all = append(append(all, "--"), program...)
 	cmd := exec.Command("perf", all...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {
-		message := fmt.Sprintf("perf %s: %v\n%s\nperf cannot record here (it needs root, or kernel.perf_event_paranoid <= 1)", strings.Join(all, " "), err, &stderr)
-		if os.Getenv("CI") != "" {
-			tb.Fatal(message)
-		}
-		tb.Skip(message)
+		oracle.Missing(tb, "perf %s: %v\n%s\nperf cannot record here (it needs root, or kernel.perf_event_paranoid <= 1)", strings.Join(all, " "), err, &stderr)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -33,7 +34,7 @@ type replay struct {
 // record takes at most limit samples.
 func record(tb testing.TB, limit int) *replay {
 	tb.Helper()
-	need(tb, "gcc", "g++")
+	oracle.Tools(tb, "gcc", "g++")
 	dir := tb.TempDir()
 	sampler := filepath.Join(dir, "sampler.so")
 	compile := func(env []string, args ...string) {

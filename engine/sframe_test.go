@@ -10,12 +10,13 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // withSFrame compiles a program with an .sframe.
 func withSFrame(t *testing.T, flags ...string) string {
 	t.Helper()
-	need(t, "gcc")
+	oracle.Tools(t, "gcc")
 	dir := t.TempDir()
 	source := filepath.Join(dir, "a.c")
 	if err := os.WriteFile(source, []byte("#include <stdio.h>\nint main(int n, char **v) { puts(v[0]); printf(\"%d\\n\", n); return 0; }\n"), 0o600); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -245,7 +246,7 @@ func TestInlinedCallsOfSPIRVAreThoseOfDWARF(t *testing.T) {
 // The same of LLVM IR, as the frontend wrote it and as it was compiled: every
 // address of a kernel of AMDGPU.
 func TestInlinedCallsOfLLVMIRAreThoseOfDWARF(t *testing.T) {
-	need(t, "clang-22")
+	oracle.Tools(t, "clang-22")
 	dir := t.TempDir()
 	text, err := os.ReadFile("testdata/visa/inline.cl")
 	if err != nil {

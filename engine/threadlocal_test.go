@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -30,11 +31,7 @@ func needTools(t *testing.T, tools ...string) {
 	if testing.Short() {
 		t.Skip("compiles programs and runs gdb")
 	}
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatalf("%s is missing", tool)
-		}
-	}
+	oracle.Tools(t, tools...)
 }
 
 // compileC compiles a source of threadLocalDir.

@@ -23,6 +23,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -85,14 +86,7 @@ func TestVariablesEqualGDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles programs and runs gdb")
 	}
-	for _, tool := range []string{"g++", "gdb", "gcore"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is missing", tool)
-			}
-			t.Skipf("%s is missing", tool)
-		}
-	}
+	oracle.Tools(t, "g++", "gdb", "gcore")
 	total := tally{}
 	for _, p := range variablePrograms {
 		source := filepath.Join(variablesDir, p.name+".cpp")

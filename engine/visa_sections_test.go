@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -21,7 +22,7 @@ import (
 // compileZebin compiles a source into a zebin.
 func compileZebin(t *testing.T, processor, source string) string {
 	t.Helper()
-	need(t, "ocloc")
+	oracle.Tools(t, "ocloc")
 	source, err := filepath.Abs(source)
 	if err != nil {
 		t.Fatal(err)

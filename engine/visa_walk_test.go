@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/sdk"
@@ -40,7 +41,7 @@ var genSources = []string{"rec", "k"}
 // of its kernels.
 func compileGen(t *testing.T, processor, source, option string, environment ...string) string {
 	t.Helper()
-	need(t, "ocloc")
+	oracle.Tools(t, "ocloc")
 	path, err := filepath.Abs(filepath.Join("testdata", "visa", source+".cl"))
 	if err != nil {
 		t.Fatal(err)
@@ -526,19 +527,7 @@ func TestGenThreadsByLaterCallFrameInformation(t *testing.T) {
 
 // TestGenThreadsOfTheCorpus is about code that was compiled before.
 func TestGenThreadsOfTheCorpus(t *testing.T) {
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var files []string
-	for ; len(files) == 0; dir = filepath.Dir(dir) {
-		if files, err = filepath.Glob(filepath.Join(dir, "shared", "corpus", "visa", "*", "*.asm")); err != nil {
-			t.Fatal(err)
-		}
-		if filepath.Dir(dir) == dir {
-			t.Skip("shared/corpus is missing beside the checkout")
-		}
-	}
+	files := oracle.Beside(t, "corpus/visa/*/*.asm")
 	if testing.Short() {
 		files = files[:1]
 	}

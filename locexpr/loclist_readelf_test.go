@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -17,21 +16,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// tool returns the path of a program that a comparison needs. On the project's
-// machines it is a failure when there is none.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is not installed", name)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
+	"github.com/unwindd/unwindd/internal/oracle"
+)
 
 // compileLists builds testdata/lists.c into a new folder.
 func compileLists(t *testing.T, flags ...string) string {
@@ -40,7 +27,7 @@ func compileLists(t *testing.T, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(tool(t, "gcc"), append([]string{"-O2", "-g", "-o", "lists", source}, flags...)...)
+	cmd := exec.Command(oracle.Tool(t, "gcc"), append([]string{"-O2", "-g", "-o", "lists", source}, flags...)...)
 	cmd.Dir = t.TempDir()
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, msg)
@@ -67,7 +54,7 @@ var (
 // readelfLists reads what readelf shows of the lists of a file.
 func readelfLists(t *testing.T, path string) []aList {
 	t.Helper()
-	out, err := exec.Command(tool(t, "readelf"), "-W", "--debug-dump=loc", path).Output()
+	out, err := exec.Command(oracle.Tool(t, "readelf"), "-W", "--debug-dump=loc", path).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

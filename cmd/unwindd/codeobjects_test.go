@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 )
 
@@ -102,7 +103,7 @@ var compiled []string
 // compiledCodeObjects makes the objects of deviceBuilds, once.
 func compiledCodeObjects(t *testing.T) []string {
 	t.Helper()
-	need(t, "clang-22", "ld.lld-22", "python3")
+	oracle.Tools(t, "clang-22", "ld.lld-22", "python3")
 	built.Lock()
 	defer built.Unlock()
 	if compiled == nil {
@@ -357,7 +358,7 @@ func TestWavesInEveryCodeObject(t *testing.T) {
 // processors inside.
 func hipProgram(t *testing.T, flags ...string) string {
 	t.Helper()
-	need(t, "clang-22", "ld.lld-22", "clang-offload-bundler-22", "clang-linker-wrapper-22")
+	oracle.Tools(t, "clang-22", "ld.lld-22", "clang-offload-bundler-22", "clang-linker-wrapper-22")
 	source, err := filepath.Abs(hipShapes)
 	if err != nil {
 		t.Fatal(err)
@@ -377,7 +378,7 @@ func hipProgram(t *testing.T, flags ...string) string {
 // that its linker wrapper makes: as the files that clang-offload-bundler takes out.
 func TestProgramsWithDeviceCode(t *testing.T) {
 	long(t)
-	need(t, "objcopy", "llvm-symbolizer-22")
+	oracle.Tools(t, "objcopy", "llvm-symbolizer-22")
 	for _, flags := range [][]string{nil, {"--offload-compress"}, {"--offload-new-driver"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			program := hipProgram(t, flags...)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // dumpedRows is what `dump rows` prints.
@@ -112,7 +114,7 @@ func TestRowsOfSignedReturnAddresses(t *testing.T) {
 // TestRowsOfRelocatableFilesAreOfASection has two functions that both begin at
 // 0, each of a section of its own.
 func TestRowsOfRelocatableFilesAreOfASection(t *testing.T) {
-	need(t, "gcc")
+	oracle.Tools(t, "gcc")
 	path := filepath.Join(t.TempDir(), "a.o")
 	cmd := exec.Command("gcc", "-c", "-O1", "-ffunction-sections", "-x", "c", "-o", path, "-")
 	cmd.Stdin = strings.NewReader("int f(int x) { return 2 * x; }\nint g(int x) { return 3 * x; }\n")
@@ -182,7 +184,7 @@ func TestRowsGoOnBehindAnEntryThatIsWrong(t *testing.T) {
 }
 
 func TestRowsWithoutCallFrameInformation(t *testing.T) {
-	need(t, "objcopy", "gcc")
+	oracle.Tools(t, "objcopy", "gcc")
 	path := filepath.Join(t.TempDir(), "none.o")
 	source := filepath.Join(t.TempDir(), "none.c")
 	if err := os.WriteFile(source, []byte("int x;\n"), 0o600); err != nil {

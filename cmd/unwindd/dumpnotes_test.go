@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // dumpedNotes is what `dump notes --format json` prints.
@@ -162,7 +164,7 @@ func TestMetadataFieldByField(t *testing.T) {
 func fatBinary(t *testing.T, bundle string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	need(t, "objcopy")
+	oracle.Tools(t, "objcopy")
 	out, err := exec.Command("objcopy", "--add-section", ".hip_fatbin="+bundle, "../../examples/crash/server", path).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -31,7 +32,7 @@ import (
 func llvm(t *testing.T, tool string) string {
 	t.Helper()
 	tool = "llvm-" + tool + "-22"
-	need(t, tool)
+	oracle.Tools(t, tool)
 	return tool
 }
 
@@ -52,36 +53,6 @@ func long(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long under the race detector: run without -short")
 	}
-}
-
-// corpus returns the files of the corpus that lies in shared/ beside the
-// checkout.
-func corpus(t *testing.T, patterns ...string) []string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		root := filepath.Join(dir, "shared", "corpus")
-		if _, err := os.Stat(root); err == nil {
-			var files []string
-			for _, pattern := range patterns {
-				list, _ := filepath.Glob(filepath.Join(root, pattern))
-				files = append(files, list...)
-			}
-			return files
-		}
-		if filepath.Dir(dir) == dir {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("shared/corpus is missing beside the checkout")
-	}
-	t.Skip("shared/corpus is missing beside the checkout")
-	return nil
 }
 
 // A listedFDE is an FDE with its rows, as text that can be compared. A row is
@@ -426,17 +397,14 @@ func library(t *testing.T, patterns ...string) string {
 			}
 		}
 	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("no %v is installed", patterns)
-	}
-	t.Skipf("no %v is installed", patterns)
+	oracle.Missing(t, "no %v is installed", patterns)
 	return ""
 }
 
 // rustLibrary is a library of the Rust toolchain.
 func rustLibrary(t *testing.T, pattern string) string {
 	t.Helper()
-	need(t, "rustc")
+	oracle.Tools(t, "rustc")
 	root, err := exec.Command("rustc", "--print", "sysroot").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -484,7 +452,7 @@ func assemble(t *testing.T, name, target string, flags ...string) string {
 // compileFrames builds a program with functions of many kinds.
 func compileFrames(t *testing.T, flags ...string) string {
 	t.Helper()
-	need(t, "gcc")
+	oracle.Tools(t, "gcc")
 	out := filepath.Join(t.TempDir(), "a.out")
 	args := append([]string{"-o", out, filepath.Join("..", "..", "cfi", "testdata", "frames.c")}, flags...)
 	if b, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
@@ -510,7 +478,7 @@ func separateDebug(t *testing.T) string {
 // TestRowsEqualReadelf compares every row of every FDE.
 func TestRowsEqualReadelf(t *testing.T) {
 	long(t)
-	need(t, "readelf")
+	oracle.Tools(t, "readelf")
 	for _, file := range rowFiles {
 		t.Run(file.name, func(t *testing.T) {
 			if file.proof {
@@ -833,7 +801,7 @@ func notRelocated(addends map[uint64]uint64, want, got listedFDE) string {
 func TestRowsOfAcceleratorsEqualLLVMDwarfdump(t *testing.T) {
 	long(t)
 	llvm(t, "dwarfdump")
-	files := append(corpus(t, "visa/*/*.elf", "visa/zebin/*.zebin"), codeObjects(t)...)
+	files := append(oracle.Beside(t, "corpus/visa/*/*.elf", "corpus/visa/zebin/*.zebin"), codeObjects(t)...)
 	files = append(files, assemble(t, "vendor.s", "amdgcn-amd-amdhsa", "-mcpu=gfx90a"))
 	total, classes := [3]int{}, map[string]int{}
 	for _, path := range files {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 )
 
@@ -191,9 +192,9 @@ func compareToGenX(t *testing.T, path, device string) *dumpedVISA {
 // compareTo does so for a platform whose registers have so many bytes.
 func compareTo(t *testing.T, path, platform string, register int) *dumpedVISA {
 	t.Helper()
-	out, err := exec.Command("GenX_IR", "-decodedbg", path, "-platform", platform).Output()
+	out, err := exec.Command(oracle.Tool(t, "GenX_IR"), "-decodedbg", path, "-platform", platform).Output() // of Debian's libigc-tools
 	if err != nil {
-		t.Fatalf("GenX_IR (Debian's libigc-tools): %v", err)
+		t.Fatalf("GenX_IR: %v", err)
 	}
 	_, theirs, _ := strings.Cut(string(out), "\n") // the command line
 	v := dumpVISA(t, path)
@@ -248,9 +249,7 @@ func TestFilesThatAreNoStreams(t *testing.T) {
 // saves against its assembly.
 func TestVISAStreamsCompiledAfresh(t *testing.T) {
 	long(t)
-	if _, err := exec.LookPath("ocloc"); err != nil {
-		t.Fatalf("ocloc (Debian's intel-opencl-icd): %v", err)
-	}
+	oracle.Tools(t, "ocloc")
 	seen := map[string]int{}
 	for device := range platforms {
 		for level, options := range map[string]string{"O0": "-g -cl-opt-disable", "O2": "-g"} {

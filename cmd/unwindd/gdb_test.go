@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // gdbPCs asks gdb for the PCs of every thread of a core, by thread.
 func gdbPCs(t *testing.T, exe, core string) map[string][]string {
 	t.Helper()
-	need(t, "gdb")
+	oracle.Tools(t, "gdb")
 	script := filepath.Join("testdata", "subjects", "gdb_pcs.py")
 	out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source "+script, exe, core).Output()
 	if err != nil {
@@ -134,7 +135,7 @@ func goStack(th *report.Thread, gdb, pcs []string) (fromGDB, own []string) {
 // TestFramesWithoutCFI removes all call frame information from a program, so
 // that its frames come from FrameRules, and compares with gdb, which keeps it.
 func TestFramesWithoutCFI(t *testing.T) {
-	need(t, "objcopy")
+	oracle.Tools(t, "objcopy")
 	exe := build(t, "nocfi")
 	bare := filepath.Join(t.TempDir(), "nocfi")
 	if out, err := exec.Command("objcopy", "--remove-section=.debug_*", "--remove-section=.eh_frame",

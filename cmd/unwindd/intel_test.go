@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // intelFiles are what Intel's compiler writes for two kernels: the container of
@@ -22,7 +24,7 @@ type intelFiles struct {
 
 func compileIntel(t *testing.T) intelFiles {
 	t.Helper()
-	need(t, "ocloc")
+	oracle.Tools(t, "ocloc")
 	source, err := filepath.Abs("../../plugins/visa/testdata/two.cl")
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +162,7 @@ func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
 // A snapshot of a zebin without DWARF names the assembly that its code was made
 // from: that has the lines, and the SPIR-V in the zebin the calls that were inlined.
 func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
-	need(t, "ocloc")
+	oracle.Tools(t, "ocloc")
 	dir := t.TempDir()
 	source, err := filepath.Abs("../../engine/testdata/visa/inline.cl")
 	if err != nil {

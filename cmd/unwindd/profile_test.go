@@ -21,6 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // wordsRecording is what perf recorded of a program of two processes; its
@@ -95,7 +97,7 @@ func (p *profileJSON) stacks(event string) (stacks, flat, cum map[string]uint64)
 }
 
 func TestProfileHasEverySampleOfTheRecording(t *testing.T) {
-	need(t, "perf")
+	oracle.Tools(t, "perf")
 	p := readProfile(t, wordsRecording)
 	script, err := exec.Command("perf", "script", "-i", wordsRecording, "--no-inline", "-F", "comm,pid,tid,time,period,event").Output()
 	if err != nil {
@@ -230,7 +232,7 @@ func pprofTraces(t testing.TB, path, event string) map[string]uint64 {
 }
 
 func TestPprofOfARecordingHasBuildIDsInlinedCallsAndLabels(t *testing.T) {
-	need(t, "readelf")
+	oracle.Tools(t, "readelf")
 	out, _ := runProfile(t, wordsRecording, "--format", "pprof")
 	p, err := profile.ParseData([]byte(out))
 	if err != nil {

@@ -18,12 +18,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // pageIn is a page as headless Chromium has it when its scripts have run.
 func pageIn(t *testing.T, url string, flags ...string) string {
 	t.Helper()
-	need(t, "chromium")
+	oracle.Tools(t, "chromium")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	args := append([]string{
@@ -49,7 +51,7 @@ func TestFlameGraphInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads the profile by other tools")
 	}
-	need(t, "chromium")
+	oracle.Tools(t, "chromium")
 	p := readProfile(t, wordsRecording)
 	_, _, cum := p.stacks("cpu-clock")
 	page := pageIn(t, serveProfile(t)+"/ui/flamegraph")
@@ -84,7 +86,7 @@ func TestFlameGraphInABrowser(t *testing.T) {
 // speedscopeRelease is speedscope's released page, and the schema of its files.
 func speedscopeRelease(t *testing.T) string {
 	t.Helper()
-	need(t, "npm", "tar")
+	oracle.Tools(t, "npm", "tar")
 	dir := t.TempDir()
 	for _, c := range [][]string{
 		{"npm", "pack", "--silent", "speedscope@1.25.0"},
@@ -105,7 +107,7 @@ func TestSpeedscopeReadsTheProfile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads the profile by other tools")
 	}
-	need(t, "chromium", "npm")
+	oracle.Tools(t, "chromium", "npm")
 	release := speedscopeRelease(t)
 	out, _ := runProfile(t, wordsRecording, "--format", "speedscope", "--event", "cpu-clock")
 	var file map[string]any

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // sframeVersion2 makes a section of version 2 out of the linker's, which is of
@@ -45,7 +46,7 @@ func sframeVersion2(t *testing.T, section []byte, address uint64) []byte {
 // an .sframe of the version given; 0: without any.
 func withoutCFI(t *testing.T, exe string, version int) string {
 	t.Helper()
-	need(t, "objcopy")
+	oracle.Tools(t, "objcopy")
 	bare := filepath.Join(t.TempDir(), filepath.Base(exe))
 	args := []string{"--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr", "--remove-section=.debug_frame"}
 	if version != 1 {

@@ -17,13 +17,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // gdbSnapshot has gdb, with arguments that say what of, write a snapshot, and
 // returns it with the PCs of gdb's own stacks by thread.
 func gdbSnapshot(t *testing.T, gdb string, args ...string) (path string, pcs map[string][]string) {
 	t.Helper()
-	need(t, gdb)
+	oracle.Tools(t, gdb)
 	path = filepath.Join(t.TempDir(), "gdb.snapshot")
 	args = append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, args...)
 	args = append(args, "-ex", "source "+filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"),
@@ -145,7 +146,7 @@ func document(t *testing.T, path string, into any) (member func(name string) []b
 // A process of another machine, run by qemu-user: unwindd has no plugin for it,
 // the snapshot is complete all the same.
 func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
-	need(t, "clang", "ld.lld", "qemu-aarch64", "gdb-multiarch")
+	oracle.Tools(t, "clang", "ld.lld", "qemu-aarch64", "gdb-multiarch")
 	dir := t.TempDir()
 	exe, socket := filepath.Join(dir, "aarch64"), filepath.Join(dir, "gdb")
 	cc := exec.Command("clang", "--target=aarch64-linux-gnu", "-O1", "-g", "-ffreestanding", "-nostdlib", "-static",
@@ -245,7 +246,7 @@ func rocgdbSnapshot(t *testing.T, env ...string) (path, out string) {
 
 // What rocgdb adds is tested without it: a module of Python stands in for it.
 func TestWavesOfROCgdbComeIntoSnapshots(t *testing.T) {
-	need(t, "python3")
+	oracle.Tools(t, "python3")
 	path, out := rocgdbSnapshot(t)
 	if !strings.Contains(out, "wave-2: its private memory cannot be read") || strings.Contains(out, "wave-1:") {
 		t.Errorf("it says\n%s", out)
@@ -295,7 +296,7 @@ func lanes(first, n uint32) string {
 
 func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
 	long(t)
-	need(t, "python3")
+	oracle.Tools(t, "python3")
 	const wave = "Last stopped for thread 7 (AMDGPU Wave 1:2:1:1 (0,0,0)/0).\n\tUsing the running image of child AMDGPU Wave 1:2:1:1 (0,0,0)/0.\nProgram stopped at 0x7ffff608e3bc.\n"
 	signal := func(name string) string {
 		return "STOPPED=" + wave + "It stopped with signal " + name + ", as the debugger calls it.\n"

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // linkTo makes a link of a name to an executable, in a folder of its own.
@@ -32,11 +34,7 @@ func toolPair(t *testing.T, name, peer string) (ours, theirs string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := exec.LookPath(peer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return linkTo(t, name, self), linkTo(t, name, found)
+	return linkTo(t, name, self), linkTo(t, name, oracle.Tool(t, peer))
 }
 
 // A toolRun is what a tool printed and how it ended.
@@ -69,6 +67,7 @@ func symbolizeSubjects(t *testing.T) string {
 	if symbolizePrograms != "" {
 		return symbolizePrograms
 	}
+	oracle.Tools(t, "g++", "clang++", "strip")
 	source, err := filepath.Abs("testdata/symbolize/subject.cc")
 	if err != nil {
 		t.Fatal(err)
@@ -482,6 +481,7 @@ func addressesOfVariables(t *testing.T, path string) (list []uint64) {
 
 // The package of split units is where --dwp says.
 func TestPackageEqualsLLVMSymbolizer(t *testing.T) {
+	oracle.Tools(t, "clang++", "llvm-dwp-22")
 	source, err := filepath.Abs("testdata/symbolize/subject.cc")
 	if err != nil {
 		t.Fatal(err)
@@ -515,7 +515,7 @@ func TestAddressSanitizerUsesUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command("g++", "-O1", "-g", "-fsanitize=address", "-o", filepath.Join(dir, "overflow"), source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(oracle.Tool(t, "g++"), "-O1", "-g", "-fsanitize=address", "-o", filepath.Join(dir, "overflow"), source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // A testFile is an ELF file made by hand.
@@ -222,24 +224,10 @@ func withBuildID(id []byte, text string) []byte {
 	return f.bytes()
 }
 
-// tool returns the path of a program that a test needs. Without it the test is
-// skipped, but fails in CI.
-func tool(t testing.TB, name string) string {
-	t.Helper()
-	p, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed: %v", name, err)
-		}
-		t.Skipf("%s is needed: %v", name, err)
-	}
-	return p
-}
-
 // run runs a program and returns its output.
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(tool(t, name), args...)
+	cmd := exec.Command(oracle.Tool(t, name), args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/ulikunitz/xz"
 	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // TestFilesWithoutSectionHeadersAreRead takes the section headers off a file
@@ -539,9 +540,7 @@ func bigFile(t testing.TB) (path string, size int) {
 }
 
 func TestLldSegmentsShareAPage(t *testing.T) {
-	if _, err := exec.LookPath("ld.lld"); err != nil {
-		tool(t, "ld.lld")
-	}
+	oracle.Tools(t, "ld.lld")
 	path := compile(t, "-fuse-ld=lld")
 	o := mustOpen(t, path)
 	for _, s := range o.Segments() {

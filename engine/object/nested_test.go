@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // testBundle is a bundle as clang-offload-bundler writes it: the header, and
@@ -332,10 +334,7 @@ func TestFinderFindsCodeObjectsInsideFiles(t *testing.T) {
 // TestFatBinariesAsLLVMListsThem holds the entries against those of
 // llvm-readobj. It lists plain bundles in a row, and of compressed ones the first.
 func TestFatBinariesAsLLVMListsThem(t *testing.T) {
-	tool, err := exec.LookPath("llvm-readobj-22")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := oracle.Tool(t, "llvm-readobj-22")
 	uri := regexp.MustCompile(`(?m)^(\S+)\tfile://.*#offset=(\d+)&size=(\d+)$`)
 	small := testBundle(bundleEntry{name: "hip-a", data: []byte("object")}, bundleEntry{name: "host-b"})
 	files := map[string][]byte{
@@ -343,9 +342,11 @@ func TestFatBinariesAsLLVMListsThem(t *testing.T) {
 		"two": append(bytes.Clone(small), small...),
 	}
 	for _, name := range []string{"plain.hipfb", "v2.hipfb", "v3.hipfb"} {
-		if files[name], err = os.ReadFile("testdata/bundles/" + name); err != nil {
+		data, err := os.ReadFile("testdata/bundles/" + name)
+		if err != nil {
 			t.Fatal(err)
 		}
+		files[name] = data
 	}
 	for name, bundles := range files {
 		path := filepath.Join(t.TempDir(), "host")

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // chdr is a compression header.
@@ -203,13 +205,13 @@ func TestSectionsOutsideTheFileAreErrors(t *testing.T) {
 // TestRelocatedSectionsAreThoseOfReadelf compares with `readelf --relocated-dump`.
 func TestRelocatedSectionsAreThoseOfReadelf(t *testing.T) {
 	onX86(t)
-	tool(t, "readelf")
+	oracle.Tools(t, "readelf")
 	plain := compile(t, "-c")
 	for _, format := range []string{"none", "zlib", "zlib-gnu", "zstd"} {
 		t.Run(format, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "test.o")
 			if out, err := exec.Command("objcopy", "--compress-debug-sections="+format, plain, path).CombinedOutput(); err != nil {
-				t.Skipf("objcopy does not know %s: %s", format, out)
+				oracle.Missing(t, "objcopy does not know %s: %s", format, out)
 			}
 			o := mustOpen(t, path)
 			o.SetRelocations(x86Relocations)

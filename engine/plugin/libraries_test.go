@@ -9,19 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // compile compiles C, or skips where there is no compiler.
 func compile(t *testing.T, source string, args ...string) {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	cmd := exec.Command(gcc, append([]string{"-x", "c", "-", "-x", "none"}, args...)...)
+	cmd := exec.Command(oracle.Tool(t, "gcc"), append([]string{"-x", "c", "-", "-x", "none"}, args...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // mangledNames are the mangled names of an ELF file, without versions.
@@ -35,7 +37,7 @@ func mangledNames(t *testing.T, path string) []string {
 // cxxfilt gives what a tool makes of names.
 func cxxfilt(t *testing.T, tool string, names []string) []string {
 	t.Helper()
-	cmd := exec.Command(tool)
+	cmd := exec.Command(oracle.Tool(t, tool))
 	cmd.Stdin = strings.NewReader(strings.Join(names, "\n") + "\n")
 	out, err := cmd.Output()
 	if err != nil {
@@ -99,10 +101,7 @@ func readLegacy(name string) string {
 // libraryOf is the shared library of a soname that a program is linked with.
 func libraryOf(t *testing.T, program, soname string) string {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := oracle.Tool(t, program)
 	out, err := exec.Command("ldd", path).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +157,7 @@ fn main() {
 			if mangling == "legacy" {
 				args = append(args, "-Z", "unstable-options")
 			}
-			cmd := exec.Command("rustc", args...)
+			cmd := exec.Command(oracle.Tool(t, "rustc"), args...)
 			// Older compilers have v0, and newer ones legacy, for nightly only.
 			cmd.Env = append(os.Environ(), "RUSTC_BOOTSTRAP=1")
 			if b, err := cmd.CombinedOutput(); err != nil {

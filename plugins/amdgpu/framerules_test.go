@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -24,12 +25,8 @@ const codeStart = 0x1000
 // assemble returns the code of a program and where its labels are.
 func assemble(t testing.TB, processor, text string, options ...string) ([]byte, map[string]uint64) {
 	t.Helper()
-	const tool = "llvm-mc-22"
-	if _, err := exec.LookPath(tool); err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "code.o")
-	cmd := exec.Command(tool, append([]string{"-triple", "amdgcn-amd-amdhsa", "-mcpu=" + processor, "-filetype=obj", "-o", path}, options...)...)
+	cmd := exec.Command(oracle.Tool(t, "llvm-mc-22"), append([]string{"-triple", "amdgcn-amd-amdhsa", "-mcpu=" + processor, "-filetype=obj", "-o", path}, options...)...)
 	cmd.Stdin = strings.NewReader(".text\n" + text)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // newerProcessors are those of the table that LLVM 22 does not know yet, or not
@@ -19,10 +21,7 @@ const newerProcessors = " gfx940 gfx941 gfx1154 gfx1170 gfx1171 gfx1172 gfx12-5-
 // TestProcessorsAreThoseOfLLVM asks llvm-readelf what each number of the flags
 // stands for.
 func TestProcessorsAreThoseOfLLVM(t *testing.T) {
-	const tool = "llvm-readelf-22"
-	if _, err := exec.LookPath(tool); err != nil {
-		t.Fatal(err)
-	}
+	tool := oracle.Tool(t, "llvm-readelf-22")
 	file, err := os.ReadFile("testdata/amd_k.gfx1100.co")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -93,7 +94,7 @@ func TestClassifyReturnNeedsOffsetsThatFit(t *testing.T) {
 // instruction that is no call is taken for the end of one where objdump says
 // that the bytes before are something else of the same length.
 func TestClassifyReturnFindsEveryCallOfAProgram(t *testing.T) {
-	requireTool(t, "objdump")
+	oracle.Tools(t, "objdump")
 	path := compile(t, "-O2")
 	file, err := elf.Open(path)
 	if err != nil {

@@ -14,26 +14,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
-
-// requireTool skips a test that needs a tool which is absent; in CI it fails.
-func requireTool(t *testing.T, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err == nil {
-		return
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is not installed", name)
-	}
-	t.Skipf("%s is not installed", name)
-}
 
 // assemble returns the bytes between NAME: and NAME_end: of each named piece of
 // assembly language, and the offsets of its local labels pc and resume.
 func assemble(t *testing.T, sources map[string]string) map[string][]byte {
 	t.Helper()
-	requireTool(t, "as")
+	oracle.Tools(t, "as")
 	names := make([]string, 0, len(sources))
 	for name := range sources {
 		names = append(names, name)

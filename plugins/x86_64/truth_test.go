@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -263,7 +264,7 @@ func unlikely(file *elf.File) map[uint64]bool {
 // functions do, with their code.
 func functionsOf(t *testing.T, path string) (functions []knownFunction, code [][]byte) {
 	t.Helper()
-	requireTool(t, "readelf")
+	oracle.Tools(t, "readelf")
 	file, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +309,7 @@ func codeAt(file *elf.File, start, end uint64) []byte {
 // compile compiles testdata/shapes.c.
 func compile(t *testing.T, options ...string) string {
 	t.Helper()
-	requireTool(t, "gcc")
+	oracle.Tools(t, "gcc")
 	path := filepath.Join(t.TempDir(), "shapes")
 	args := append([]string{"-o", path, "-w", "-fasynchronous-unwind-tables", filepath.Join("testdata", "shapes.c")}, options...)
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
@@ -360,10 +361,7 @@ func libm(t *testing.T) string {
 			return path
 		}
 	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("there is no libm.so.6")
-	}
-	t.Skip("there is no libm.so.6")
+	oracle.Missing(t, "there is no libm.so.6")
 	return ""
 }
 

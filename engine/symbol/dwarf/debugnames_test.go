@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // namesByDwarfdump are the entries of .debug_names by llvm-dwarfdump: for each name
@@ -63,14 +65,14 @@ func TestNamesEqualDwarfdumps(t *testing.T) {
 		{"link-time", []string{"clang++", "-O2", "-gdwarf-5", "-gpubnames", "-flto", "-fuse-ld=lld"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			need(t, "llvm-dwarfdump-22")
+			oracle.Tools(t, "llvm-dwarfdump-22")
 			s := subject{test.name, cpp, test.command, test.after, ""}
 			_, path := s.build(t)
 			checkNames(t, path)
 		})
 	}
 	t.Run("64-bit relocatable", func(t *testing.T) {
-		need(t, "clang", "llvm-dwarfdump-22")
+		oracle.Tools(t, "clang", "llvm-dwarfdump-22")
 		dir := t.TempDir()
 		source, err := filepath.Abs("testdata/bare.c")
 		if err != nil {
@@ -338,7 +340,7 @@ func FuzzNames(f *testing.F) {
 // Every variable of the symbol table is the same by its name in the index and by
 // a look at all entries.
 func TestVariablesAreTheSameByNameAndByScan(t *testing.T) {
-	need(t, "clang++")
+	oracle.Tools(t, "clang++")
 	s := subject{"", []string{"variables.cc"}, []string{"clang++", "-O0", "-gdwarf-5", "-gpubnames"}, nil, ""}
 	_, path := s.build(t)
 	r := openMapped(t, path)

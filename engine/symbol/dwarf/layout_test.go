@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // In a relocatable file every section begins at 0. llvm-symbolizer gives the
@@ -26,7 +27,7 @@ func TestSectionsOfARelocatableFileAreToldApart(t *testing.T) {
 		"32 bit":  {"clang", "--target=i386-linux-gnu", "-g"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			need(t, compiler[0], "ld.lld")
+			oracle.Tools(t, compiler[0], "ld.lld")
 			dir := t.TempDir()
 			args := append(compiler[1:], "-O2", "-c", "-ffunction-sections", "-o", "p.o", source)
 			run(t, dir, "", compiler[0], args...)

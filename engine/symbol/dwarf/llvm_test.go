@@ -17,20 +17,8 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-// need skips a test where a tool is missing, but not in CI.
-func need(t testing.TB, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is not installed", tool)
-			}
-			t.Skipf("%s is not installed", tool)
-		}
-	}
-}
 
 // run runs a command in dir and returns its standard output.
 func run(t testing.TB, dir, input, name string, args ...string) string {
@@ -146,9 +134,9 @@ func other(target string, version int) []string {
 // build returns the path of the program, and of the form of it to read.
 func (s *subject) build(t testing.TB) (whole, path string) {
 	t.Helper()
-	need(t, s.command[0])
+	oracle.Tools(t, s.command[0])
 	for _, c := range s.after {
-		need(t, c[0])
+		oracle.Tools(t, c[0])
 	}
 	dir := t.TempDir()
 	args := append([]string(nil), s.command[1:]...)
@@ -292,7 +280,7 @@ func checkFrames(t *testing.T, whole, path string, n int) (inlined int) {
 }
 
 func TestFramesEqualLLVMSymbolizer(t *testing.T) {
-	need(t, "llvm-symbolizer-22")
+	oracle.Tools(t, "llvm-symbolizer-22")
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			if testing.Short() && i%8 != 0 {
@@ -321,7 +309,7 @@ func TestFramesOfLargeProgramsEqualLLVMSymbolizer(t *testing.T) {
 	if os.Getenv("UNWINDD_PROOF") == "" {
 		t.Skip("takes minutes: UNWINDD_PROOF=1 runs it")
 	}
-	need(t, "llvm-symbolizer-22")
+	oracle.Tools(t, "llvm-symbolizer-22")
 	for _, s := range largeSubjects {
 		t.Run(s.name, func(t *testing.T) {
 			whole, path := s.build(t)

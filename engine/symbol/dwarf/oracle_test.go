@@ -17,7 +17,7 @@ var oracleSubjects = []string{
 	"clang 5", "clang 4", "clang 2", "big endian 32", "32 bit", "arm", "relocatable 5",
 }
 
-func oracle(t testing.TB, path string) *godwarf.Data {
+func godwarfOf(t testing.TB, path string) *godwarf.Data {
 	t.Helper()
 	f, err := elf.Open(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func eachOracleSubject(t *testing.T, f func(t *testing.T, d *godwarf.Data, r *Re
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			_, path := s.build(t)
-			f(t, oracle(t, path), openMapped(t, path))
+			f(t, godwarfOf(t, path), openMapped(t, path))
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 func build(t testing.TB, env string, flags ...string) string {
@@ -105,6 +106,9 @@ func TestChainsOfStrippedProgramsEqualTheRuntimes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			if test.env == "CGO_ENABLED=1" {
+				oracle.Tools(t, "gcc")
+			}
 			path := build(t, test.env, test.flags...)
 			table := open(t, path)
 			base := startOf(t, table, "main.main")

@@ -14,20 +14,8 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-// need skips a test where a tool is missing, but not in CI.
-func need(t testing.TB, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is not installed", tool)
-			}
-			t.Skipf("%s is not installed", tool)
-		}
-	}
-}
 
 // run runs a command and returns its standard output.
 func run(t testing.TB, input []byte, name string, args ...string) []byte {
@@ -52,24 +40,6 @@ type sample struct {
 }
 
 var versions = []string{"14", "15", "22"}
-
-// corpus are the modules beside the checkout.
-func corpus(t testing.TB) []string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
-		if files, _ := filepath.Glob(filepath.Join(dir, "shared", "corpus", "llvmir", "*.ll")); len(files) > 0 {
-			return files
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("shared/corpus is missing beside the checkout")
-	}
-	return nil
-}
 
 // rustLLVM is the LLVM that reads what rustc writes.
 func rustLLVM(t testing.TB) string {
@@ -96,10 +66,11 @@ var compiled struct {
 // make of testdata.
 func samples(t testing.TB) []sample {
 	t.Helper()
-	need(t, "rustc")
+	oracle.Tools(t, "rustc")
 	for _, v := range versions {
-		need(t, "clang-"+v, "llvm-as-"+v, "llvm-dis-"+v, "llc-"+v)
+		oracle.Tools(t, "clang-"+v, "llvm-as-"+v, "llvm-dis-"+v, "llc-"+v)
 	}
+	modules := oracle.Beside(t, "corpus/llvmir/*.ll")
 	compiled.once.Do(func() {
 		add := func(name, version string, text []byte) {
 			s := sample{name: name, version: version, text: text}
@@ -111,7 +82,7 @@ func samples(t testing.TB) []sample {
 			}
 			compiled.list = append(compiled.list, s)
 		}
-		for _, path := range corpus(t) {
+		for _, path := range modules {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,20 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-// need skips a test where a tool is missing, but not in CI.
-func need(t testing.TB, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is not installed", tool)
-			}
-			t.Skipf("%s is not installed", tool)
-		}
-	}
-}
 
 // run runs a command in dir and returns its standard output.
 func run(t testing.TB, dir, input, name string, args ...string) string {
@@ -197,7 +184,7 @@ func chainText(frames []symbol.Frame) string {
 // compileShapes compiles testdata and returns the executable.
 func compileShapes(t testing.TB, compiler string, flags ...string) string {
 	t.Helper()
-	need(t, compiler)
+	oracle.Tools(t, compiler)
 	source, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +216,7 @@ func TestChainsEqualLLVMSymbolizer(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			need(t, "llvm-symbolizer-22")
+			oracle.Tools(t, "llvm-symbolizer-22")
 			path := compileShapes(t, test.compiler, test.flags...)
 			classes := checkChains(t, path, open(t, path), nil)
 			t.Log(classes)
@@ -241,7 +228,7 @@ func TestChainsEqualLLVMSymbolizer(t *testing.T) {
 }
 
 func TestChainsFromSeparateDebugFileEqualLLVMSymbolizer(t *testing.T) {
-	need(t, "llvm-symbolizer-22", "objcopy")
+	oracle.Tools(t, "llvm-symbolizer-22", "objcopy")
 	path := compileShapes(t, "g++", "-O2", "-g")
 	dir := filepath.Dir(path)
 	run(t, dir, "", "objcopy", "--only-keep-debug", "shapes", "shapes.debug")
@@ -257,7 +244,7 @@ func TestChainsFromSeparateDebugFileEqualLLVMSymbolizer(t *testing.T) {
 // Without DWARF each name must be one that addr2line could have given, which
 // takes the first of those at the same address.
 func TestNamesWithoutDWARFAreThoseOfAddr2line(t *testing.T) {
-	need(t, "addr2line", "objcopy")
+	oracle.Tools(t, "addr2line", "objcopy")
 	path := compileShapes(t, "g++", "-O2", "-static")
 	o := open(t, path)
 	table, err := symtab.New(o)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const small = "../dwarf/testdata/small5"
@@ -158,7 +159,7 @@ func TestPiecesThatTheCompilerCutAreNamedByTheirSymbols(t *testing.T) {
 }
 
 func TestGoChainsEqualLLVMSymbolizer(t *testing.T) {
-	need(t, "llvm-symbolizer-22")
+	oracle.Tools(t, "llvm-symbolizer-22")
 	dir := t.TempDir()
 	source := "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(1) }\n"
 	for name, text := range map[string]string{"main.go": source, "go.mod": "module small\n"} {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // compilation keeps what compilers made of testdata.
@@ -67,7 +69,7 @@ func mustAbs(t testing.TB, path string) string {
 func modules(t testing.TB) map[string][]byte {
 	t.Helper()
 	list := compiled(t)
-	for _, path := range corpus(t) {
+	for _, path := range oracle.Beside(t, "corpus/spirv/*.spv") {
 		list["corpus/"+filepath.Base(path)] = read(t, path)
 	}
 	for _, name := range []string{"debuginfo.spvasm", "opencl.spvasm", "shader.spvasm"} {

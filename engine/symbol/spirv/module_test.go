@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // everything is all that a module says, as text.
@@ -461,7 +462,7 @@ func TestPositionsByText(t *testing.T) {
 
 // Functions have names of their own, so that a position is of one of them.
 func TestNamesOfFunctions(t *testing.T) {
-	for _, path := range corpus(t) {
+	for _, path := range oracle.Beside(t, "corpus/spirv/*.spv") {
 		m := parse(t, path, read(t, path))
 		seen := map[string]bool{}
 		for i := range m.functions {

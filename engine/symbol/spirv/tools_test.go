@@ -9,25 +9,13 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-// need finds a program of the Debian packages that .ci/run installs.
-func need(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	return path
-}
 
 // run runs a program and gives what it prints.
 func run(t testing.TB, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(need(t, program), args...)
+	cmd := exec.Command(oracle.Tool(t, program), args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -86,31 +74,6 @@ func parse(t testing.TB, name string, data []byte) *Module {
 func parseText(t testing.TB, text string) *Module {
 	t.Helper()
 	return parse(t, "module", assemble(t, text))
-}
-
-// corpus returns the modules of the corpus that lies in shared/ beside the
-// checkout.
-func corpus(t testing.TB) []string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		files, _ := filepath.Glob(filepath.Join(dir, "shared", "corpus", "spirv", "*.spv"))
-		if len(files) > 0 {
-			return files
-		}
-		if filepath.Dir(dir) == dir {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("shared/corpus is missing beside the checkout")
-	}
-	t.Skip("shared/corpus is missing beside the checkout")
-	return nil
 }
 
 // words are those of a little-endian module.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 func aliasesOf(list ...alias) *Aliases {
@@ -73,6 +74,7 @@ func TestFindGivesRawNames(t *testing.T) {
 // Names of a static program, with the C library's aliases and IFUNCs, are those
 // that the tools give.
 func TestNamesEqualLLVMSymbolizerAndAddr2line(t *testing.T) {
+	oracle.Tools(t, "gcc", "strip", "llvm-symbolizer-22", "addr2line")
 	dir := t.TempDir()
 	for _, command := range []string{`printf '#include <stdio.h>\nint main(){puts("x");}' | gcc -O2 -static -x c - -o program`, "strip -g program"} {
 		cmd := exec.Command("sh", "-c", command)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const (
@@ -187,18 +188,6 @@ func TestFramesAreDemangled(t *testing.T) {
 	}
 }
 
-func need(t testing.TB, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is not installed", tool)
-			}
-			t.Skipf("%s is not installed", tool)
-		}
-	}
-}
-
 func run(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -251,7 +240,7 @@ data_label: .quad 0
 // assembled links a shared object of the assembly.
 func assembled(t testing.TB) (dir, path string) {
 	t.Helper()
-	need(t, "gcc", "objcopy", "nm")
+	oracle.Tools(t, "gcc", "objcopy", "nm")
 	dir = t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.s"), []byte(assembly), 0o644); err != nil {
 		t.Fatal(err)
@@ -304,7 +293,7 @@ func TestTablesOfAnObjectAndItsDebugFile(t *testing.T) {
 
 func TestMiniDebugInfoGivesTheFunctionsThatDynsymLacks(t *testing.T) {
 	dir, _ := assembled(t)
-	need(t, "xz")
+	oracle.Tools(t, "xz")
 	run(t, dir, "objcopy", "--strip-all", "a.so", "mini.so")
 	run(t, dir, "objcopy", "-S", "--keep-symbol=untyped", "--remove-section", ".data", "a.so", "minidebug")
 	run(t, dir, "xz", "-k", "minidebug")
@@ -393,7 +382,7 @@ func BenchmarkFunction(b *testing.B) {
 func TestTheEntryOfAKernelIsNoFunction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kernel.o")
 	source := ".text\n.type k, @function\nk: nop\n.type _entry, @function\n_entry: nop\n.size _entry, .-_entry\n.size k, .-k\n"
-	cmd := exec.Command("gcc", "-c", "-x", "assembler", "-o", path, "-")
+	cmd := exec.Command(oracle.Tool(t, "gcc"), "-c", "-x", "assembler", "-o", path, "-")
 	cmd.Stdin = strings.NewReader(source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

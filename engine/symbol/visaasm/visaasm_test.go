@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // text is a kernel with a subroutine, and a function: index and line of each
@@ -133,12 +135,7 @@ func TestUnitsOfOneNameAreNotToldApart(t *testing.T) {
 // The compiler numbers the instructions that become code. Counting gives the same
 // numbers.
 func TestIndexesAreThoseOfTheCompiler(t *testing.T) {
-	if _, err := exec.LookPath("ocloc"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("ocloc is missing")
-		}
-		t.Skip("ocloc is missing")
-	}
+	oracle.Tools(t, "ocloc")
 	source, err := filepath.Abs("../../testdata/visa/inline.cl")
 	if err != nil {
 		t.Fatal(err)

@@ -19,31 +19,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// need ends a test that needs a tool which is not there: it fails where tests
-// are to be complete.
-func need(t *testing.T, reason string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(reason)
-	}
-	t.Skip(reason)
-}
-
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		need(t, name+" is not installed")
-	}
-	return path
-}
-
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(tool(t, name), args...).CombinedOutput()
+	out, err := exec.Command(oracle.Tool(t, name), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
@@ -83,9 +65,6 @@ type subject struct {
 // start compiles and starts the subject in a directory of its own.
 func start(t *testing.T, threads int, filter string, library bool, flags ...string) *subject {
 	t.Helper()
-	if exec.Command("uname", "-m").Run() != nil {
-		need(t, "uname is not installed")
-	}
 	if machine := strings.TrimSpace(run(t, "uname", "-m")); machine != "x86_64" {
 		t.Skipf("the cores of this test are those of x86_64, this machine is %s", machine)
 	}
@@ -144,7 +123,7 @@ func (s *subject) look() {
 	}
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", s.pid))
 	if err != nil {
-		need(s.t, err.Error())
+		oracle.Missing(s.t, "%v", err)
 	}
 	defer mem.Close()
 	for line := range strings.Lines(string(maps)) {
@@ -172,13 +151,13 @@ func (s *subject) crash() string {
 	s.t.Helper()
 	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
 	if err != nil || strings.TrimSpace(string(pattern)) != "core" {
-		need(s.t, fmt.Sprintf("core_pattern is %q (%v), expected \"core\"", pattern, err))
+		oracle.Missing(s.t, "core_pattern is %q (%v), expected \"core\"", pattern, err)
 	}
 	s.stdin.Close()
 	s.cmd.Wait()
 	found, _ := filepath.Glob(filepath.Join(s.dir, "core*"))
 	if len(found) != 1 {
-		need(s.t, fmt.Sprintf("the process left %d cores: %v", len(found), s.cmd.ProcessState))
+		oracle.Missing(s.t, "the process left %d cores: %v", len(found), s.cmd.ProcessState)
 	}
 	return found[0]
 }
@@ -186,11 +165,11 @@ func (s *subject) crash() string {
 // gcore lets gdb take a core.
 func (s *subject) gcore() string {
 	s.t.Helper()
-	tool(s.t, "gcore")
+	oracle.Tools(s.t, "gcore")
 	out, err := exec.Command("gcore", "-o", filepath.Join(s.dir, "gcore"), strconv.Itoa(s.pid)).CombinedOutput()
 	path := filepath.Join(s.dir, fmt.Sprintf("gcore.%d", s.pid))
 	if _, statErr := os.Stat(path); statErr != nil {
-		need(s.t, fmt.Sprintf("gcore: %v\n%s", err, out))
+		oracle.Missing(s.t, "gcore: %v\n%s", err, out)
 	}
 	return path
 }
@@ -321,7 +300,7 @@ func TestCoresOfRealProcesses(t *testing.T) {
 				t.Skip("the race detector, which -short is for, sees the same in the default one")
 			}
 			if strings.Contains(name, "lld") {
-				tool(t, "ld.lld")
+				oracle.Tools(t, "ld.lld")
 			}
 			s := start(t, 3, k.filter, false, k.flags...)
 			s.look()
@@ -441,7 +420,7 @@ func TestRealCoreWithoutNTFILE(t *testing.T) {
 
 // The threads of a core are those that gdb sees, with its registers.
 func TestThreadsAreGDBs(t *testing.T) {
-	gdb := tool(t, "gdb")
+	gdb := oracle.Tool(t, "gdb")
 	s := start(t, 20, "0x33", false)
 	gcorePath := s.gcore()
 	for producer, path := range map[string]string{"kernel": s.crash(), "gcore": gcorePath} {
@@ -491,7 +470,7 @@ end
 // The modules of a core are those that eu-unstrip sees, where it sees them, and
 // with its build IDs.
 func TestModulesAreElfutils(t *testing.T) {
-	tool(t, "eu-unstrip")
+	oracle.Tools(t, "eu-unstrip")
 	s := start(t, 2, "0x33", true)
 	s.look()
 	gcorePath := s.gcore()

@@ -18,26 +18,13 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-)
 
-// tool finds a program. Where it is missing the test ends: it fails where tests
-// are to be complete.
-func tool(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is not installed", name)
-	}
-	t.Skipf("%s is not installed", name)
-	return ""
-}
+	"github.com/unwindd/unwindd/internal/oracle"
+)
 
 func command(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
-	c := exec.Command(tool(t, name), args...)
+	c := exec.Command(oracle.Tool(t, name), args...)
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil {
@@ -88,15 +75,11 @@ func perfRecord(t testing.TB, pipe bool, args ...string) string {
 	}
 	all := append([]string{"record", "-o", out}, args...)
 	all = append(all, "--", work(t))
-	c := exec.Command(tool(t, "perf"), all...)
+	c := exec.Command(oracle.Tool(t, "perf"), all...)
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil {
-		message := fmt.Sprintf("perf %s: %v\n%s\nperf cannot record here (it needs root, or kernel.perf_event_paranoid <= 1)", strings.Join(all, " "), err, &stderr)
-		if os.Getenv("CI") != "" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
+		oracle.Missing(t, "perf %s: %v\n%s\nperf cannot record here (it needs root, or kernel.perf_event_paranoid <= 1)", strings.Join(all, " "), err, &stderr)
 	}
 	if pipe {
 		if err := os.WriteFile(path, stdout.Bytes(), 0o600); err != nil {
@@ -344,7 +327,7 @@ var recordings = []struct {
 
 // Every sample and every mapping of recordings made here is as perf says it.
 func TestRecordingsAreReadAsPerfReadsThem(t *testing.T) {
-	tool(t, "perf")
+	oracle.Tools(t, "perf")
 	work(t)
 	for i, c := range recordings {
 		if testing.Short() && i >= 3 {

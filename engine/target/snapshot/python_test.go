@@ -7,24 +7,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-)
 
-// python finds Python, without which a test cannot run.
-func python(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil && os.Getenv("CI") != "" {
-		t.Fatal("python3 is not there")
-	}
-	if err != nil {
-		t.Skip("python3 is not there")
-	}
-	return path
-}
+	"github.com/unwindd/unwindd/internal/oracle"
+)
 
 // The example of the documentation is a program, and makes a snapshot.
 func TestPythonWritesSnapshotsAsDocumented(t *testing.T) {
-	exe := python(t)
+	exe := oracle.Tool(t, "python3")
 	text, err := os.ReadFile("../../../docs/snapshot.md")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +51,7 @@ func TestPythonWritesSnapshotsAsDocumented(t *testing.T) {
 // Python writes some archives in other ways: to what it cannot seek in, sizes
 // follow the data, and large members have 64-bit headers.
 func TestPythonsOtherFormsAreRead(t *testing.T) {
-	exe := python(t)
+	exe := oracle.Tool(t, "python3")
 	path := filepath.Join(t.TempDir(), "stream.snapshot")
 	program := `
 import io, json, sys, zipfile

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -20,6 +21,7 @@ import (
 // TestSnapshotIsWhatItsKernelsDo executes the code objects in the snapshot anew:
 // the waves have the registers of its waves, and the calls that their stacks say.
 func TestSnapshotIsWhatItsKernelsDo(t *testing.T) {
+	oracle.Tools(t, "llvm-objdump", "llvm-objdump-22")
 	const file = "../mixed.snapshot"
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // TestKernelGivesWhatItsSourceSays executes the kernel that calls functions, and
@@ -13,6 +15,7 @@ func TestKernelGivesWhatItsSourceSays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a kernel")
 	}
+	oracle.Tools(t, "clang-22", "ld.lld-22", "llvm-objdump-22")
 	const lanes, arguments, wear, parts, private = 64, 0x1000, 0x2000, 0x3000, 0x100000
 	file := filepath.Join(t.TempDir(), "inspect.co")
 	if err := Compile("../inspect.hip", "gfx90a", file); err != nil {

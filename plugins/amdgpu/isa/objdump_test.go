@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const objdump = "llvm-objdump-22"
@@ -549,15 +551,6 @@ func (c *checker) checkObject(t testing.TB, path string) {
 	}
 }
 
-func needTools(t testing.TB, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // lanesOf is the wave size that compilers take for a processor.
 func lanesOf(processor string) uint32 {
 	if strings.HasPrefix(processor, "gfx9") {
@@ -573,7 +566,7 @@ func TestEveryInstructionOfCompiledObjects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks other tools for much")
 	}
-	needTools(t, "clang-22", "ld.lld-22", objdump)
+	oracle.Tools(t, "clang-22", "ld.lld-22", objdump)
 	dir := t.TempDir()
 	for _, processor := range []string{"gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"} {
 		c := newChecker(t, processor, lanesOf(processor))
@@ -603,7 +596,7 @@ func TestEveryInstructionOfCompiledObjects(t *testing.T) {
 
 // TestEveryInstructionOfTheFixtures is the same for the plugin's objects.
 func TestEveryInstructionOfTheFixtures(t *testing.T) {
-	needTools(t, objdump)
+	oracle.Tools(t, objdump)
 	for _, name := range []string{"amd_h.gfx90a.cfi.co", "amd_h.gfx90a.co", "amd_k.gfx1100.co"} {
 		processor := strings.Split(name, ".")[1]
 		c := newChecker(t, processor, lanesOf(processor))
@@ -742,7 +735,7 @@ func TestRandomCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks other tools for much")
 	}
-	needTools(t, "llvm-mc-22", objdump)
+	oracle.Tools(t, "llvm-mc-22", objdump)
 	batches, size := 3, 500
 	if os.Getenv("UNWINDD_PROOF") != "" {
 		batches = 40
