@@ -683,6 +683,28 @@ func (f *gcnFinder) annotate(assembly string) (string, error) {
 		}
 		out.WriteByte('\n')
 	}
+	// annotate writes the rules of the instruction that comes next.
+	annotate := func() error {
+		site := f.sites[codeBase+at]
+		switch {
+		case kernels[name] && current[16] == "":
+			escape(string([]byte{cfaDefExpression, 4, opLit0, opLit0 + 6, llvmUser, llvmFormAspace}))
+			current[16] = string([]byte{cfaUndefined, 16})
+			escape(current[16])
+		case !kernels[name] && site != nil:
+			rules, err := f.rules(site, places)
+			if err != nil {
+				return fmt.Errorf("%s: %#x: %w", name, at, err)
+			}
+			for _, n := range slices.Sorted(maps.Keys(rules)) {
+				if rules[n] != current[n] {
+					escape(rules[n])
+				}
+			}
+			current = rules
+		}
+		return nil
+	}
 	for line := range strings.Lines(assembly) {
 		if m := gcnAssemblyLabel.FindStringSubmatch(line); m != nil {
 			if entry, ok := byName[m[1]]; ok {
@@ -696,6 +718,11 @@ func (f *gcnFinder) annotate(assembly string) (string, error) {
 			in = false
 		}
 		m := gcnAssemblyCode.FindStringSubmatch(line)
+		if padding := c.instructions[at]; in && strings.HasPrefix(line, "\t.p2align") && padding != nil && padding.name == "s_nop" {
+			if err := annotate(); err != nil { // of code that is executed, too
+				return "", err
+			}
+		}
 		if !in || m == nil {
 			out.WriteString(line)
 			continue
@@ -708,23 +735,8 @@ func (f *gcnFinder) annotate(assembly string) (string, error) {
 		if instruction == nil || !strings.HasPrefix(instruction.text+" ", m[1]+" ") {
 			return "", fmt.Errorf("%s: %q is not at %#x", name, line, at)
 		}
-		if kernels[name] {
-			if current[16] == "" {
-				escape(string([]byte{cfaDefExpression, 4, opLit0, opLit0 + 6, llvmUser, llvmFormAspace}))
-				current[16] = string([]byte{cfaUndefined, 16})
-				escape(current[16])
-			}
-		} else if site := f.sites[codeBase+at]; site != nil {
-			rules, err := f.rules(site, places)
-			if err != nil {
-				return "", fmt.Errorf("%s: %#x: %w", name, at, err)
-			}
-			for _, n := range slices.Sorted(maps.Keys(rules)) {
-				if rules[n] != current[n] {
-					escape(rules[n])
-				}
-			}
-			current = rules
+		if err := annotate(); err != nil {
+			return "", err
 		}
 		out.WriteString(line)
 		at = instruction.next
