@@ -46,6 +46,7 @@ type gcnSite struct {
 	cfa     map[int]int64 // from a scalar register to the CFA, by register
 	columns []gcnColumn   // by gcnFinder.columns
 	masks   gcnMasks
+	calls   bool
 }
 
 // gcnMasks is how the mask of lanes at the call is known at an instruction: what
@@ -70,7 +71,8 @@ type gcnColumnID struct {
 type gcnFinder struct {
 	*gcnJudge
 	columns []gcnColumnID
-	vectors []int // the vector registers that there are
+	kept    map[gcnLocation]bool // the registers that functions preserve
+	vectors []int                // the vector registers that there are
 	sites   map[uint64]*gcnSite
 	search  bool // the second execution
 	// top is the end of what a function has of private_wave: at a call, all beyond
@@ -80,7 +82,7 @@ type gcnFinder struct {
 }
 
 func newGCNFinder(j *gcnJudge) *gcnFinder {
-	f := &gcnFinder{gcnJudge: j, sites: map[uint64]*gcnSite{}}
+	f := &gcnFinder{gcnJudge: j, kept: map[gcnLocation]bool{}, sites: map[uint64]*gcnSite{}}
 	f.columns = append(f.columns, gcnColumnID{half: 0}, gcnColumnID{half: 1})
 	for i := range j.registers {
 		switch r := &j.registers[i]; {
@@ -88,12 +90,15 @@ func newGCNFinder(j *gcnJudge) *gcnFinder {
 			// The stack pointer at the call is the CFA.
 		case r.file == gcnScalar && (r.size == 4 || r.reg == gcnVCC):
 			f.columns = append(f.columns, gcnColumnID{register: r})
+			f.kept[f.own(gcnColumnID{register: r})] = r.keeps
 			if r.reg == 33 {
 				f.framePointer = r.at
 			}
 		case r.file == gcnVector || r.file == gcnAcc:
 			f.columns = append(f.columns, gcnColumnID{register: r}, gcnColumnID{register: r, active: true})
-			f.vectors = append(f.vectors, f.own(gcnColumnID{register: r}).reg)
+			own := f.own(gcnColumnID{register: r})
+			f.kept[own] = r.keeps
+			f.vectors = append(f.vectors, own.reg)
 		}
 	}
 	return f
@@ -176,7 +181,8 @@ func (f *gcnFinder) see(pc uint64, c *gcnCall, calls bool) {
 	if calls {
 		f.top = f.pointer(32)
 	}
-	f.seeMasks(&site.masks, c)
+	site.calls = site.calls || calls
+	f.seeMasks(site, c)
 	if !f.search {
 		f.refresh()
 	}
@@ -385,11 +391,12 @@ func (f *gcnFinder) maskValue(l gcnLocation, c *gcnCall) (uint64, bool) {
 // seeMasks finds masks whose union is that of the lanes that were active at the
 // call: what is always a part of it, by the first execution, and by the second one
 // which parts are needed.
-func (f *gcnFinder) seeMasks(m *gcnMasks, c *gcnCall) {
+func (f *gcnFinder) seeMasks(site *gcnSite, c *gcnCall) {
 	if f.search {
-		f.chooseMasks(m, c)
+		f.chooseMasks(site, c)
 		return
 	}
+	m := &site.masks
 	if m.parts == nil {
 		m.memory = 'm'
 		if f.state.scalar[33] != binary.LittleEndian.Uint32(c.registers[f.framePointer:]) {
@@ -415,14 +422,16 @@ func (f *gcnFinder) seeMasks(m *gcnMasks, c *gcnCall) {
 }
 
 // chooseMasks adds to the parts that are chosen until they have all lanes.
-func (f *gcnFinder) chooseMasks(m *gcnMasks, c *gcnCall) {
+func (f *gcnFinder) chooseMasks(site *gcnSite, c *gcnCall) {
+	m := &site.masks
 	if m.chosen == nil {
-		for _, among := range [][]uint64{m.whole, {m.parts[0] & 1}} {
-			for w, set := range among {
-				if set != 0 && m.chosen == nil {
-					m.chosen = []int{64*w + bits.TrailingZeros64(set)}
-				}
+		for _, whole := range f.numbers(site, m.whole) {
+			if len(whole) > 0 && m.chosen == nil {
+				m.chosen = whole[:1]
 			}
+		}
+		if m.chosen == nil && m.parts[0]&1 != 0 {
+			m.chosen = []int{0}
 		}
 	}
 	missing := c.exec
@@ -432,11 +441,13 @@ func (f *gcnFinder) chooseMasks(m *gcnMasks, c *gcnCall) {
 	}
 	for missing != 0 && !m.unknown {
 		best, has := 0, uint64(0)
-		for w, set := range m.parts {
-			for ; set != 0; set &= set - 1 {
-				i := 64*w + bits.TrailingZeros64(set)
+		for _, parts := range f.numbers(site, m.parts) {
+			if has != 0 {
+				break
+			}
+			for _, i := range parts {
 				if v, _ := f.maskValue(f.maskAt(m, i), c); bits.OnesCount64(v&missing) > bits.OnesCount64(has&missing) {
-					best, has = i, v
+					best, has = i, v&missing
 				}
 			}
 		}
@@ -444,6 +455,32 @@ func (f *gcnFinder) chooseMasks(m *gcnMasks, c *gcnCall) {
 		missing &^= has
 		m.unknown = has == 0
 	}
+}
+
+// numbers are the bits of a set of masks. At a call those in places that endure it
+// come first, and the others apart.
+func (f *gcnFinder) numbers(site *gcnSite, set []uint64) (lists [2][]int) {
+	for w, word := range set {
+		for ; word != 0; word &= word - 1 {
+			i, which := 64*w+bits.TrailingZeros64(word), 0
+			if site.calls && !f.endures(f.maskAt(&site.masks, i)) {
+				which = 1
+			}
+			lists[which] = append(lists[which], i)
+		}
+	}
+	return lists
+}
+
+// endures says whether functions leave a place alone.
+func (f *gcnFinder) endures(l gcnLocation) bool {
+	switch l.kind {
+	case 's':
+		return f.kept[gcnLocation{kind: 's', reg: l.reg}]
+	case 'l', 'v':
+		return f.kept[gcnLocation{kind: 'v', reg: l.reg}]
+	}
+	return true
 }
 
 // vectorNumber is the DWARF number of a vector register.
@@ -551,7 +588,7 @@ func block(kind byte, column uint64, expr ...[]byte) []byte {
 }
 
 // chosen is the place of a column at an instruction: that of the instruction
-// before, where it is still one.
+// before, where it is still one. At a call it is one that endures it, if there is.
 func (f *gcnFinder) chosen(site *gcnSite, i int, before *gcnLocation) gcnLocation {
 	column := &site.columns[i]
 	if !column.moved {
@@ -560,8 +597,11 @@ func (f *gcnFinder) chosen(site *gcnSite, i int, before *gcnLocation) gcnLocatio
 	if len(column.candidates) == 0 {
 		return gcnLocation{kind: 'u'}
 	}
-	if before != nil && slices.Contains(column.candidates, *before) {
+	if before != nil && slices.Contains(column.candidates, *before) && (!site.calls || f.endures(*before)) {
 		return *before
+	}
+	if i := slices.IndexFunc(column.candidates, f.endures); site.calls && i >= 0 {
+		return column.candidates[i]
 	}
 	return column.candidates[0]
 }
