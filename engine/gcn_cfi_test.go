@@ -71,41 +71,39 @@ type gcnColumnID struct {
 type gcnFinder struct {
 	*gcnJudge
 	columns []gcnColumnID
-	kept    map[gcnLocation]bool // the registers that functions preserve
-	vectors []int                // the vector registers that there are
+	at      map[gcnLocation]*gcnRegister // the registers of the columns, and EXEC, by where they are at a call
+	vectors []int                        // the vector registers that there are
 	sites   map[uint64]*gcnSite
 	search  bool // the second execution
 	// top is the end of what a function has of private_wave: at a call, all beyond
 	// the stack pointer is another's.
-	top          int64
-	framePointer int // where registers of calls have s33
+	top int64
 }
 
 func newGCNFinder(j *gcnJudge) *gcnFinder {
-	f := &gcnFinder{gcnJudge: j, kept: map[gcnLocation]bool{}, sites: map[uint64]*gcnSite{}}
+	f := &gcnFinder{gcnJudge: j, at: map[gcnLocation]*gcnRegister{}, sites: map[uint64]*gcnSite{}}
 	f.columns = append(f.columns, gcnColumnID{half: 0}, gcnColumnID{half: 1})
 	for i := range j.registers {
-		switch r := &j.registers[i]; {
-		case r.file == gcnOther || r.file == gcnScalar && (r.reg == gcnExec || r.reg == 32):
-			// The stack pointer at the call is the CFA.
-		case r.file == gcnScalar && (r.size == 4 || r.reg == gcnVCC):
-			f.columns = append(f.columns, gcnColumnID{register: r})
-			f.kept[f.own(gcnColumnID{register: r})] = r.keeps
-			if r.reg == 33 {
-				f.framePointer = r.at
-			}
+		r := &j.registers[i]
+		if r.file == gcnOther || r.file == gcnScalar && r.reg == 32 {
+			continue // the stack pointer at the call is the CFA
+		}
+		own := f.own(gcnColumnID{register: r})
+		f.at[own] = r
+		switch {
 		case r.file == gcnVector || r.file == gcnAcc:
 			f.columns = append(f.columns, gcnColumnID{register: r}, gcnColumnID{register: r, active: true})
-			own := f.own(gcnColumnID{register: r})
-			f.kept[own] = r.keeps
 			f.vectors = append(f.vectors, own.reg)
+		case r.reg != gcnExec:
+			f.columns = append(f.columns, gcnColumnID{register: r})
 		}
 	}
 	return f
 }
 
 // explore executes kernels twice: the first time to find out which registers
-// move, the second time to find where to.
+// move and what is a part of EXEC at the call, the second time to find where to,
+// and which of the parts are needed.
 func (f *gcnFinder) explore(launches []func() (*gcnState, error), limit int) error {
 	for _, f.search = range []bool{false, true} {
 		for _, launch := range launches {
@@ -399,7 +397,7 @@ func (f *gcnFinder) seeMasks(site *gcnSite, c *gcnCall) {
 	m := &site.masks
 	if m.parts == nil {
 		m.memory = 'm'
-		if f.state.scalar[33] != binary.LittleEndian.Uint32(c.registers[f.framePointer:]) {
+		if f.state.scalar[33] != binary.LittleEndian.Uint32(c.registers[f.at[gcnLocation{kind: 's', reg: 33}].at:]) {
 			m.memory = 'f'
 		}
 		// The frame, and what a function writes before it moves the stack pointer.
@@ -474,13 +472,16 @@ func (f *gcnFinder) numbers(site *gcnSite, set []uint64) (lists [2][]int) {
 
 // endures says whether functions leave a place alone.
 func (f *gcnFinder) endures(l gcnLocation) bool {
-	switch l.kind {
-	case 's':
-		return f.kept[gcnLocation{kind: 's', reg: l.reg}]
-	case 'l', 'v':
-		return f.kept[gcnLocation{kind: 'v', reg: l.reg}]
+	kind := l.kind
+	switch kind {
+	case 'l':
+		kind = 'v'
+	case 's', 'v':
+	default:
+		return true
 	}
-	return true
+	r := f.at[gcnLocation{kind: kind, reg: l.reg}]
+	return r != nil && r.keeps
 }
 
 // vectorNumber is the DWARF number of a vector register.
@@ -541,13 +542,11 @@ func (f *gcnFinder) byLanes() []byte {
 func (f *gcnFinder) place(l gcnLocation, above byte) []byte {
 	switch l.kind {
 	case 's':
-		switch {
-		case l.reg < gcnVCC:
+		if l.reg < gcnVCC {
 			return regx(scalarNumber(l.reg))
-		case f.state.lanes == 32:
-			return regx(512)
 		}
-		return join(regx(768), []byte{llvmUser, llvmOffsetUconst}, uleb(uint64(4*(l.reg-gcnVCC)))) //nolint:gosec // not negative
+		vcc := f.at[gcnLocation{kind: 's', reg: gcnVCC}].number
+		return join(regx(vcc), []byte{llvmUser, llvmOffsetUconst}, uleb(uint64(4*(l.reg-gcnVCC)))) //nolint:gosec // not negative
 	case 'v':
 		return regx(f.vectorNumber(l.reg))
 	case 'l':
@@ -575,12 +574,7 @@ func (f *gcnFinder) lane(n int) []byte {
 }
 
 // exec is the DWARF number of EXEC.
-func (f *gcnFinder) exec() uint64 {
-	if f.state.lanes == 32 {
-		return 1
-	}
-	return 17
-}
+func (f *gcnFinder) exec() uint64 { return f.at[gcnLocation{kind: 's', reg: gcnExec}].number }
 
 func block(kind byte, column uint64, expr ...[]byte) []byte {
 	e := join(expr...)
@@ -626,7 +620,7 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 	case len(m.chosen) == 1 && m.chosen[0] == 0:
 		same(exec)
 	default:
-		rules[exec] = string(block(cfaExpression, exec, f.union(m, exec), []byte{opStackValue, opPiece, byte(s.lanes / 8)}))
+		rules[exec] = string(block(cfaExpression, exec, f.union(m), []byte{opStackValue, opPiece, byte(s.lanes / 8)}))
 	}
 	at := make([]gcnLocation, len(f.columns))
 	for i := range f.columns {
@@ -674,12 +668,12 @@ func (f *gcnFinder) rules(site *gcnSite, before map[int]gcnLocation) (map[uint64
 }
 
 // union is the value of masks together.
-func (f *gcnFinder) union(m *gcnMasks, exec uint64) (e []byte) {
+func (f *gcnFinder) union(m *gcnMasks) (e []byte) {
 	for i, number := range m.chosen {
 		above := byte(min(i, 1)) // the union so far
 		l := f.maskAt(m, number)
 		if l.kind == 'x' {
-			e = join(e, regx(exec), []byte{opDerefSize, byte(f.state.lanes / 8)})
+			e = join(e, regx(f.exec()), []byte{opDerefSize, byte(f.state.lanes / 8)})
 		} else {
 			e = join(e, f.place(l, above), []byte{opDerefSize, 4})
 			if f.state.lanes == 64 {
@@ -750,8 +744,6 @@ func (f *gcnFinder) annotate(assembly string) (string, error) {
 			if entry, ok := byName[m[1]]; ok {
 				at, in, name = entry, true, m[1]
 				current, places = map[uint64]string{}, map[int]gcnLocation{}
-			} else if strings.HasPrefix(m[1], ".Lfunc_end") {
-				in = false
 			}
 		}
 		if strings.HasPrefix(line, ".Lfunc_end") {
