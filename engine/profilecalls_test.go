@@ -296,7 +296,7 @@ func (c *codeChecker) classify(callee, caller *ProfileFrame) string {
 		switch {
 		case isTrampoline(of.from(caller.ModuleOffset)):
 			return "a handler of a signal returns to the C library or to Go's runtime"
-		case isTrampoline(in.from(callee.ModuleOffset)), callee.Exact && isTrampoline(in.from(callee.ModuleOffset-9)):
+		case in.inTrampoline(callee.ModuleOffset):
 			return "a signal interrupted it"
 		}
 		return "unexplained: an exact frame that no signal interrupted"
@@ -314,6 +314,12 @@ func (c *codeChecker) classify(callee, caller *ProfileFrame) string {
 // isTrampoline says whether code is the call of rt_sigreturn.
 func isTrampoline(code []byte) bool {
 	return bytes.HasPrefix(code, []byte("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"))
+}
+
+// inTrampoline says whether an address is before, in or after such a call: a
+// sample may be at each of its two instructions, and in the kernel for it.
+func (f *codeFile) inTrampoline(address uint64) bool {
+	return isTrampoline(f.from(address)) || isTrampoline(f.from(address-7)) || isTrampoline(f.from(address-9))
 }
 
 // callBefore says whether a call ends where code does, which is at an address.

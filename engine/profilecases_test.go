@@ -42,7 +42,8 @@ func TestProfilesOfCasesEqualPerf(t *testing.T) {
 		sees    string // a module that must be in the profile
 	}{
 		{"the vDSO", stacks, []string{program, "vdso"}, "[vdso]"},
-		{"handlers of signals", stacks, []string{program, "signals"}, program},
+		// So often that some samples are at the two instructions of the C library that end a handler.
+		{"handlers of signals", append([]string{"-F", "20000"}, stacks[2:]...), []string{program, "signals"}, program},
 		{"a library that comes and goes", stacks, []string{program, "loaded", library}, library},
 		{"fork and exec", stacks, []string{program, "children"}, program},
 		{"compressed", append(stacks[:len(stacks):len(stacks)], "-z"), []string{program, "children"}, program},
@@ -168,10 +169,10 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 	}
 	e := newX86Engine(t, Options{NoSymbols: true})
 	whole := profiled(t, path)
-	stacks := map[sampleKey][]perfPC{}
+	stacks, keys := map[sampleKey][]perfPC{}, sampleKeys{}
 	for i := range whole.Samples {
 		s := &whole.Samples[i]
-		stacks[sampleKey{whole.Threads[s.Thread].TID, s.Time}] = perfPCs(whole, s)
+		stacks[keys.next(whole.Threads[s.Thread].TID, s.Time)] = perfPCs(whole, s)
 	}
 	check := func(name string, damaged []byte, cut bool) {
 		t.Helper()
@@ -190,10 +191,10 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 			t.Errorf("%s: %d samples of %d and no problem", name, len(p.Samples), len(whole.Samples))
 		}
 		if cut {
-			short := 0
+			short, keys := 0, sampleKeys{}
 			for i := range p.Samples {
 				s := &p.Samples[i]
-				key := sampleKey{p.Threads[s.Thread].TID, s.Time}
+				key := keys.next(p.Threads[s.Thread].TID, s.Time)
 				whole, known := stacks[key]
 				got := perfPCs(p, s)
 				switch {

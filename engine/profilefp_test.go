@@ -48,12 +48,12 @@ func TestGoStacksFollowFramePointers(t *testing.T) {
 	path := profileRecording(t, "gowork", profileSamples())
 	p := profiled(t, path)
 	raw := rawSampleOf(t, path)
-	causes := map[string]int{}
+	causes, keys := map[string]int{}, sampleKeys{}
 	bad := 0
 	check := newCodeChecker(t, p)
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		chain := framePointers(raw[sampleKey{p.Threads[s.Thread].TID, s.Time}])
+		chain := framePointers(raw[keys.next(p.Threads[s.Thread].TID, s.Time)])
 		cause := check.chainClass(s, chain)
 		causes[cause]++
 		if strings.HasPrefix(cause, "unexplained") {

@@ -30,15 +30,26 @@ func (p perfPC) String() string { return fmt.Sprintf("%#x (%s)", p.address, p.pa
 // kernelPath stands for all that is the kernel's.
 const kernelPath = "[kernel]"
 
-// sampleKey is what tells samples apart.
+// sampleKey is what tells samples apart: two of a thread may be of the same
+// nanosecond.
 type sampleKey struct {
 	tid  int
 	time uint64
+	nth  int // of those of the time
 }
 
-// perfStacks is what perf script says of a recording: the stacks of its samples,
-// and how many there are.
-func perfStacks(tb testing.TB, path string) map[sampleKey][][]perfPC {
+// sampleKeys gives the samples of a recording their keys, in their order.
+type sampleKeys map[sampleKey]int
+
+func (k sampleKeys) next(tid int, time uint64) sampleKey {
+	key := sampleKey{tid: tid, time: time}
+	key.nth = k[key]
+	k[sampleKey{tid: tid, time: time}]++
+	return key
+}
+
+// perfStacks is what perf script says of a recording: the stacks of its samples.
+func perfStacks(tb testing.TB, path string) map[sampleKey][]perfPC {
 	tb.Helper()
 	oracle.Tools(tb, "perf")
 	cmd := exec.Command("perf", "script", "--force", "--no-inline", "--ns", "-F", "tid,time,ip,dso", "--max-stack", "1024", "-i", path)
@@ -49,21 +60,22 @@ func perfStacks(tb testing.TB, path string) map[sampleKey][][]perfPC {
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	stacks := map[sampleKey][][]perfPC{}
-	var key sampleKey
+	stacks, keys := map[sampleKey][]perfPC{}, sampleKeys{}
+	var tid int
+	var time uint64
 	var stack []perfPC
 	in := bufio.NewScanner(out)
 	for in.Scan() {
 		line := strings.TrimSpace(in.Text())
 		if line == "" {
-			stacks[key], stack = append(stacks[key], stack), nil
+			stacks[keys.next(tid, time)], stack = stack, nil
 			continue
 		}
 		if strings.HasSuffix(line, ":") {
-			tid, rest, _ := strings.Cut(line, " ")
+			thread, rest, _ := strings.Cut(line, " ")
 			s, ns, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(rest), ":"), ".")
-			key.tid, _ = strconv.Atoi(tid)
-			key.time = parse(tb, s, 10)*1e9 + parse(tb, ns, 10)
+			tid, _ = strconv.Atoi(thread)
+			time = parse(tb, s, 10)*1e9 + parse(tb, ns, 10)
 			continue
 		}
 		address, dso, ok := strings.Cut(line, " (")
@@ -134,11 +146,17 @@ const (
 	// The byte before is nobody's: a trampoline is entered by a return.
 	perfTrampoline = "same, but that perf prints the byte before the code that a handler returns to"
 
-	perfByCode = "longer: the function has no call frame information"
+	perfRestoring = "shorter: perf goes on where the kernel may be giving back the registers that a signal saved"
+
+	perfByCode  = "longer: the function has no call frame information"
+	perfPointer = "different: the function has no call frame information, and perf takes the frame pointer, where each of our frames follows a call"
 )
 
 // perfClass explains a difference; "" if it cannot.
 func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
+	if len(d.ours) == 0 && p.Stops[d.sample.Stop] == stopRestoring && d.raw.Mode == perfdata.ModeKernel {
+		return perfRestoring
+	}
 	if len(d.theirs) > 0 || len(d.ours) == 0 {
 		return ""
 	}
@@ -190,9 +208,9 @@ func rawSampleOf(tb testing.TB, path string) map[sampleKey]*perfdata.Sample {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { f.Close() })
-	raw := map[sampleKey]*perfdata.Sample{}
+	raw, keys := map[sampleKey]*perfdata.Sample{}, sampleKeys{}
 	for _, s := range allSamples(tb, f) {
-		raw[sampleKey{s.TID, s.Time}] = s
+		raw[keys.next(s.TID, s.Time)] = s
 	}
 	return raw
 }
@@ -202,19 +220,19 @@ func rawSampleOf(tb testing.TB, path string) map[sampleKey]*perfdata.Sample {
 func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
 	t.Helper()
 	perf, raw := perfStacks(t, path), rawSampleOf(t, path)
-	classes := map[string]int{}
+	classes, keys := map[string]int{}, sampleKeys{}
 	unexplained, of := 0, 0
 	check := newCodeChecker(t, p)
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		key := sampleKey{p.Threads[s.Thread].TID, s.Time}
-		theirs := perf[key]
-		if len(theirs) != 1 {
-			t.Errorf("perf has %d stacks of the sample of thread %d at %d", len(theirs), key.tid, key.time)
+		key := keys.next(p.Threads[s.Thread].TID, s.Time)
+		theirs, ok := perf[key]
+		if !ok {
+			t.Errorf("perf has no stack of the sample of thread %d at %d", key.tid, key.time)
 			continue
 		}
 		of++
-		d := perfDifference{sample: s, raw: raw[key], ours: perfPCs(p, s), theirs: theirs[0], frames: p.StackFrames(nil, s.Stack)}
+		d := perfDifference{sample: s, raw: raw[key], ours: perfPCs(p, s), theirs: theirs, frames: p.StackFrames(nil, s.Stack)}
 		if n := len(d.theirs); n > 0 && d.theirs[n-1] == (perfPC{"", ^uint64(0)}) {
 			d.theirs = d.theirs[:n-1] // it reads 0 beyond the recorded stack
 		}
@@ -232,8 +250,13 @@ func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
 		if len(d.ours) > 0 || len(d.theirs) > 0 {
 			class = perfClass(t, p, &d)
 		}
-		if class == "" && check.isChild(s) && check.explained(&d) {
-			class = perfChild
+		if class == "" && check.explained(&d) {
+			switch {
+			case check.isChild(s):
+				class = perfChild
+			case p.Frames[d.frames[d.same]].FoundBy == ByRules:
+				class = perfPointer
+			}
 		}
 		if class == "" {
 			if unexplained++; unexplained <= 5 {

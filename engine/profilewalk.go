@@ -175,7 +175,7 @@ var (
 	stopNoProcess = Stopped{StopNoModule, "nothing is known of the process"}
 	// The kernel copies them one after the other: the stack pointer may be the
 	// interrupted code's when the PC is not yet.
-	stopRestoring = Stopped{StopNoRow, "the kernel was giving back the registers that a signal saved"}
+	stopRestoring = Stopped{StopNoRow, "the kernel may have been giving back the registers that a signal saved"}
 	stop32        = Stopped{StopPluginFailed, "the registers are those of a 32-bit process"}
 	stopNoArch    = Stopped{StopPluginFailed, "there is no architecture whose registers these are"}
 )
