@@ -97,6 +97,7 @@ type rowSource struct {
 	dialect   *locexpr.Dialect // of the expressions of a row of CFI; nil: of one by another source
 	outermost string           // why no caller is looked for; "" when one is
 	complete  bool             // the row mentions every register that the function changes
+	injected  bool             // a signal handler made what it interrupted call the function
 
 	fast     cfi.CompiledRow // row and defaults, where compiled
 	compiled bool
@@ -468,11 +469,15 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 			// A call before the stack is changed is one like others.
 			var none *noRow
 			switch row, err := m.readRow(ctx, f, pc, lookup, exact); {
-			case exact, err != nil && !errors.As(err, &none):
+			case err != nil && !errors.As(err, &none), err == nil && exact:
 				return row, err
 			case err != nil || row.row.CFA.Kind != cfi.CFARegister || row.row.CFA.Register != uint64(m.arch.desc.SP):
+				// What its call frame information says is of the other stack.
 				source.outermost = "a stack begins in " + f.Name
+				return source, nil //nolint:nilerr // that there is no row says it, too
 			}
+		case sdk.InjectedFunction:
+			source.injected = true
 		case sdk.OutermostFunction:
 			source.outermost = f.Name + " has no caller"
 		case sdk.KernelFunction:

@@ -298,6 +298,8 @@ func (c *codeChecker) classify(callee, caller *ProfileFrame) string {
 			return "a handler of a signal returns to the C library or to Go's runtime"
 		case in.inTrampoline(callee.ModuleOffset):
 			return "a signal interrupted it"
+		case anyNamed(functions, "runtime.asyncPreempt", "runtime.asyncPreempt.abi0", "runtime.sigpanic", "runtime.sigpanic0"):
+			return "Go's handler of a signal made it look called"
 		}
 		return "unexplained: an exact frame that no signal interrupted"
 	}
@@ -341,10 +343,7 @@ func callBefore(code []byte, address uint64) (target uint64, direct, call bool) 
 
 // notCalled explains a return address that no call pushed.
 func (c *codeChecker) notCalled(callee, caller []codeFunction) string {
-	switch {
-	case anyNamed(callee, "runtime.asyncPreempt", "runtime.asyncPreempt.abi0", "runtime.sigpanic", "runtime.sigpanic0"):
-		return "Go's handler of a signal made it look called"
-	case anyNamed(caller, "runtime.goexit", "runtime.goexit.abi0"):
+	if anyNamed(caller, "runtime.goexit", "runtime.goexit.abi0") {
 		return "Go put runtime.goexit below a goroutine"
 	}
 	return fmt.Sprintf("unexplained: no call before it in %v, called %v", caller, callee)

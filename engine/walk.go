@@ -578,7 +578,7 @@ func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 		return nil, w.in("return address", err)
 	}
 	caller.pc = pc &^ w.thread.binding.ReturnAddressMask
-	caller.exact = source.signalFrame()
+	caller.exact = source.signalFrame() || source.injected
 	w.place(caller)
 	return caller, nil
 }

@@ -233,9 +233,13 @@ const (
 	// StackStartFunction is one in which a stack begins where it has called
 	// something: a thread's first function, from which its creator returns too,
 	// or one that calls on another stack. It is outermost where it has made a call,
-	// unless the stack pointer is then the one that it was called with, as its code
-	// says. The row of a top frame is read from its code, too.
+	// unless the CFA is then found by the stack pointer, as its code says. The row of
+	// a top frame is read from its code, too; without one it is outermost.
 	StackStartFunction
+	// InjectedFunction is one that a signal handler made the code that it interrupted
+	// call: its caller is about to execute the instruction at its PC, as what a signal
+	// interrupts is.
+	InjectedFunction
 )
 
 // A Function is a range of PCs with what the plugin knows about it.

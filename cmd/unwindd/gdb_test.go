@@ -112,14 +112,10 @@ func TestStackEqualsGDB(t *testing.T) {
 
 // goStack cuts what is compared of a Go stack. Go's call frame information does
 // not say that the first function of a stack has no caller, so gdb takes the next
-// words of the stack for frames. A thread that is about to leave runtime.clone,
-// where it began, has nothing but such words: docs/differences.md, "Go stacks".
+// words of the stack for frames: docs/differences.md, "Go stacks".
 func goStack(th *report.Thread, gdb, pcs []string) (fromGDB, own []string) {
 	if len(th.Frames) == 0 || len(gdb) == 0 {
 		return gdb, pcs
-	}
-	if strings.TrimSuffix(th.Frames[0].Function, ".abi0") == "runtime.clone" {
-		return gdb[:1], pcs[:1]
 	}
 	last := th.Frames[len(th.Frames)-1]
 	first := map[string]bool{

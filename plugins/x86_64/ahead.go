@@ -49,7 +49,7 @@ func aheadRows(r *sdk.CodeRange, at int) (rows []cfi.Row, reason string) {
 		}
 		next := at + int(e.length)
 		if n > 0 || known && e.kind == effectCall {
-			v = s.view(e.kind == effectCall)
+			v = s.view(&searchOrder, e.kind == effectCall)
 		}
 		if v.cfa.Kind == cfi.NoCFA {
 			break

@@ -4,8 +4,12 @@ package x86_64
 const (
 	opDeref      = 0x06
 	opConsts     = 0x11
+	opMinus      = 0x1c
 	opPlus       = 0x22
 	opPlusUconst = 0x23
+	opBra        = 0x28
+	opSkip       = 0x2f
+	opLit0       = 0x30
 	opBreg0      = 0x70
 )
 

@@ -387,7 +387,7 @@ func (f *flow) lost(a, b, both *state) bool {
 // knows returns what a state knows of its frame, a bit each: the CFA, the
 // caller's preserved registers and the return address.
 func (s *state) knows() (bits uint32) {
-	v := s.view(false)
+	v := s.view(&searchOrder, false)
 	if v.cfa.Kind == 0 {
 		return 0
 	}

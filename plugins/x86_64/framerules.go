@@ -42,7 +42,8 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if rows := trampolineRows(r, at); rows != nil {
 		return sdk.FrameRules{Rows: rows, Trampoline: true}
 	}
-	if kind, _ := functionKind(r.Name); kind == sdk.OutermostFunction && r.Bounded {
+	kind, _ := functionKind(r.Name)
+	if kind == sdk.OutermostFunction && r.Bounded {
 		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}
 	}
 	linkage := strings.Contains(r.Name, "plt")
@@ -55,22 +56,31 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if r.Bounded && !linkage && calledAtStart(r.Name) {
 		if len(r.Code) > maxCode {
 			reason = fmt.Sprintf("a function of %d bytes, of which %d at most are read", len(r.Code), maxCode)
-		} else if rows, err := functionRows(r.Start, r.Code); err != nil {
+		} else if rows, err := functionRows(r.Start, r.Code, orderOf(kind)); err != nil {
 			reason = err.Error()
 		} else if covers(rows, r.PC) {
-			return sdk.FrameRules{Rows: rows}
+			return sdk.FrameRules{Rows: forNewThreads(rows, r.Start, r.Code)}
 		} else {
 			reason = "reading the function from its start does not show its frame here"
 		}
 	}
 	rows, ahead := aheadRows(r, at)
 	if rows != nil {
-		return sdk.FrameRules{Rows: rows}
+		return sdk.FrameRules{Rows: forNewThreads(rows, r.Start, r.Code)}
 	}
 	if reason != "" {
 		ahead = reason + "; " + ahead
 	}
 	return sdk.FrameRules{Reason: ahead}
+}
+
+// orderOf is the order of registers by which frames of a kind of function are
+// found.
+func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
+	if kind == sdk.StackStartFunction {
+		return &stackOrder
+	}
+	return &searchOrder
 }
 
 // calledAtStart says whether a function of that name begins with a return

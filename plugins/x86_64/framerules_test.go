@@ -87,6 +87,8 @@ func rowText(base uint64, r *cfi.Row) string {
 			fmt.Fprintf(&b, " %s=u", name(x.Column))
 		case cfi.Expression:
 			fmt.Fprintf(&b, " %s=expr:%x", name(x.Column), x.Rule.Expr)
+		case cfi.ValExpression:
+			fmt.Fprintf(&b, " %s=val:%x", name(x.Column), x.Rule.Expr)
 		default:
 			fmt.Fprintf(&b, " %s=kind%d", name(x.Column), x.Rule.Kind)
 		}

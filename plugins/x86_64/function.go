@@ -5,8 +5,9 @@ import (
 )
 
 // functionRows reads a function whose first instruction is at the start of
-// code, and returns the rows of every instruction whose frame is certain.
-func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
+// code, and returns the rows of every instruction whose frame is certain. Frames
+// are found by the first register in order that has them.
+func functionRows(start uint64, code []byte, order *[gprCount]uint8) ([]cfi.Row, error) {
 	f := newFlow(code, entryState(), false)
 	if err := f.run(0); err != nil {
 		return nil, err
@@ -21,7 +22,7 @@ func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
 		if e == nil {
 			continue
 		}
-		v := s.view(e.kind == effectCall)
+		v := s.view(order, e.kind == effectCall)
 		if v.cfa.Kind == cfi.NoCFA {
 			continue
 		}

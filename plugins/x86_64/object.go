@@ -18,7 +18,9 @@ import (
 // another stack than they were called on, and the word above their frame is
 // whatever an earlier call left there. runtime.sigreturn__sigaction is what
 // Go's signal handlers return to; its call frame information is that of a
-// function that was called.
+// function that was called. A handler calls the injected ones by pushing the
+// interrupted PC, as the runtime's own traceback knows (unwinder.next in
+// src/runtime/traceback.go).
 //
 // The last ones load or align the stack pointer, mostly to call C or the vDSO,
 // which Go's call frame information does not know: its CFA is wrong from there
@@ -38,6 +40,11 @@ var functionKinds = map[string]sdk.FunctionKind{
 	"runtime.mcall":       sdk.StackStartFunction,
 	"runtime.morestack":   sdk.StackStartFunction,
 	"runtime.systemstack": sdk.StackStartFunction,
+
+	"runtime.asyncPreempt": sdk.InjectedFunction,
+	"runtime.debugCallV2":  sdk.InjectedFunction,
+	"runtime.sigpanic":     sdk.InjectedFunction,
+	"runtime.sigpanic0":    sdk.InjectedFunction,
 
 	"runtime.sigreturn__sigaction": sdk.TrampolineFunction,
 

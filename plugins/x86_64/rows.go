@@ -20,6 +20,14 @@ type view struct {
 var searchOrder = [gprCount]uint8{gprBP, gprSP, gprBX, gprR12, gprR13, gprR14, gprR15,
 	gprR10, gprR11, gprAX, gprCX, gprDX, gprSI, gprDI, gprR8, gprR9}
 
+// stackOrder is searchOrder for functions that change stacks: what the stack
+// pointer finds is on the one that it points to.
+var stackOrder = func() [gprCount]uint8 {
+	order := searchOrder
+	order[0], order[1] = gprSP, gprBP
+	return order
+}()
+
 // gprOf is the inverse of dwarfNumber.
 func gprOf(register uint32) uint8 { return uint8(slices.Index(dwarfNumber[:], register)) }
 
@@ -27,11 +35,11 @@ func gprOf(register uint32) uint8 { return uint8(slices.Index(dwarfNumber[:], re
 // the stack pointer: the CFA is 8 above. atCall says that the row also holds
 // while a call is in progress, when only preserved registers keep their
 // values. Rules that are the psABI's defaults are left out; registers that
-// cannot be recovered are undefined.
-func (s *state) view(atCall bool) view {
+// cannot be recovered are undefined. Registers are asked in order.
+func (s *state) view(order *[gprCount]uint8, atCall bool) view {
 	var out view
 	holder := func(want value) (register uint8, ok bool) {
-		for _, r := range searchOrder {
+		for _, r := range order {
 			if s.gpr[r] == want && (!atCall || preserved>>r&1 != 0) {
 				return r, true
 			}
@@ -40,7 +48,7 @@ func (s *state) view(atCall bool) view {
 	}
 	// reach is the address of a slot as register plus offset.
 	reach := func(base uint8, off int32) (register uint8, offset int64, ok bool) {
-		for _, r := range searchOrder {
+		for _, r := range order {
 			v := s.gpr[r]
 			if v.kind == address && v.base == base && (!atCall || preserved>>r&1 != 0) {
 				return r, int64(off) - int64(v.off), true

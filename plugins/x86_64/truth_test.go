@@ -181,7 +181,7 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 			c.report("%#x: unknown (function %#x)", pc, f.start)
 			continue
 		}
-		v := s.view(e.kind == effectCall)
+		v := s.view(&searchOrder, e.kind == effectCall)
 		if v.cfa.Kind == 0 {
 			c.unknown++
 			c.report("%#x: no CFA (function %#x), CFI %s", pc, f.start, row.cfa)

@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+)
+
+// goPlaces are instructions of Go's runtime at which a stack is not what call
+// frame information says.
+type goPlaces struct {
+	returned            uint64 // of runtime.clone, after the system call, which returns to two threads
+	saving, interrupted uint64 // the first of gosave_systemstack_switch, and of runtime.asyncPreempt
+	switched            uint64 // of runtime.mcall, the call on the other stack
+}
+
+func findGoPlaces(tb testing.TB, path string) *goPlaces {
+	tb.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	symbols, err := file.Symbols()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	// find returns the first instruction of an operation in a function, and the one after it.
+	find := func(name string, op x86asm.Op) (at, next uint64) {
+		tb.Helper()
+		i := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return strings.TrimSuffix(s.Name, ".abi0") == name })
+		if i < 0 {
+			tb.Fatalf("%s has no %s", path, name)
+		}
+		s := &symbols[i]
+		section := file.Sections[s.Section]
+		code := make([]byte, s.Size)
+		if _, err := section.ReadAt(code, int64(s.Value-section.Addr)); err != nil {
+			tb.Fatal(err)
+		}
+		for at := 0; at < len(code); {
+			inst, err := x86asm.Decode(code[at:], 64)
+			if err != nil {
+				tb.Fatalf("%s+%#x: %v", name, at, err)
+			}
+			if op == 0 || inst.Op == op {
+				return s.Value + uint64(at), s.Value + uint64(at+inst.Len)
+			}
+			at += inst.Len
+		}
+		tb.Fatalf("%s has no %v", name, op)
+		return 0, 0
+	}
+	p := &goPlaces{}
+	_, p.returned = find("runtime.clone", x86asm.SYSCALL)
+	p.saving, _ = find("gosave_systemstack_switch", 0)
+	p.switched, _ = find("runtime.mcall", x86asm.CALL)
+	p.interrupted, _ = find("runtime.asyncPreempt", 0)
+	return p
+}
+
+// goStops are the threads of a Go program that gdb stops once at each of some
+// addresses.
+func goStops(t *testing.T, program string, addresses ...uint64) [][]*Sample {
+	t.Helper()
+	oracle.Tools(t, "gdb")
+	var list []string
+	for _, a := range addresses {
+		list = append(list, fmt.Sprintf("%#x", a))
+	}
+	path := filepath.Join(t.TempDir(), "stops")
+	cmd := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load no", "-ex", "source testdata/profile/stops.py", program)
+	cmd.Env = append(os.Environ(), "STOPS="+path, "ADDRESSES="+strings.Join(list, " "), "GOMAXPROCS=2")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("gdb: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	module := wholeModule(t, program)
+	var stops [][]*Sample
+	for line := range strings.Lines(string(text)) {
+		var threads []struct {
+			Registers []string
+			Stack     string
+		}
+		if err := json.Unmarshal([]byte(line), &threads); err != nil {
+			t.Fatal(err)
+		}
+		var samples []*Sample
+		for _, th := range threads {
+			s := &Sample{Arch: "x86_64", Loaded: []*target.Module{module}}
+			for number, text := range th.Registers {
+				s.Registers.Set(uint32(number), binary.LittleEndian.AppendUint64(nil, parse(t, text, 16)))
+			}
+			s.StackStart = s.register(x86_64.Description().SP)
+			if s.Stack, err = hex.DecodeString(th.Stack); err != nil {
+				t.Fatal(err)
+			}
+			samples = append(samples, s)
+		}
+		stops = append(stops, samples)
+	}
+	if len(stops) != len(addresses) {
+		t.Fatalf("gdb stopped %d times\n%s", len(stops), out)
+	}
+	return stops
+}
+
+// wholeModule is a program that is loaded where it says.
+func wholeModule(t *testing.T, path string) *target.Module {
+	t.Helper()
+	o, err := object.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.Close() })
+	m := &target.Module{Path: path, Arch: "x86_64", Object: o, File: path}
+	for _, s := range o.Segments() {
+		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
+	}
+	return m
+}
+
+func (s *Sample) register(number uint32) uint64 {
+	v, _ := s.Registers.Uint64(number, x86_64.Description().ByteOrder)
+	return v
+}
+
+// savedReturns are the return addresses that the chain of saved frame pointers of
+// a thread leads to.
+func (s *Sample) savedReturns() (returns []uint64) {
+	for fp := s.register(x86_64.Description().FP); fp-s.StackStart < uint64(len(s.Stack)-15); {
+		words := s.Stack[fp-s.StackStart:]
+		fp = binary.LittleEndian.Uint64(words)
+		returns = append(returns, binary.LittleEndian.Uint64(words[8:]))
+	}
+	return returns
+}
+
+// returns are the return addresses of a stack.
+func (s *Stack) returns() (list []uint64) {
+	for _, f := range s.Frames[1:] {
+		list = append(list, f.PC)
+	}
+	return list
+}
+
+// below says whether return addresses are those of a chain, as far as both go.
+func below(returns, chain []uint64) bool {
+	n := min(len(returns), len(chain))
+	return n > 0 && slices.Equal(returns[:n], chain[:n])
+}
+
+// TestGoStacksWhereTheyChange walks threads of a Go program that gdb stopped where
+// stacks begin, are left, or are those of code that a signal interrupted.
+func TestGoStacksWhereTheyChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs gdb")
+	}
+	program := profileProgram(t, "gowork", 0)[0]
+	p := findGoPlaces(t, program)
+	stops := goStops(t, program, p.returned, p.saving, p.switched, p.interrupted)
+	e := newX86Engine(t, Options{})
+	// at are the threads of a stop that are at an address, walked.
+	at := func(stop []*Sample, address uint64) (samples []*Sample, stacks []*Stack) {
+		t.Helper()
+		for _, s := range stop {
+			if s.register(x86_64.Description().PC) == address {
+				samples, stacks = append(samples, s), append(stacks, e.Attach(s).Walk(t.Context(), s.Thread()))
+			}
+		}
+		if len(samples) == 0 {
+			t.Fatalf("no thread is at %#x", address)
+		}
+		return samples, stacks
+	}
+
+	samples, stacks := at(stops[0], p.returned)
+	made := 0
+	for i, s := range samples {
+		returns, stopped := stacks[i].returns(), stacks[i].Stopped
+		if s.register(0) == 0 {
+			if made++; len(returns) > 0 || stopped.Reason != StopOutermost {
+				t.Errorf("a new thread: %#x, %v", returns, stopped)
+			}
+		} else if len(returns) < 3 || stopped.Reason != StopOutermost {
+			t.Errorf("the thread that makes another one: %#x, %v", returns, stopped)
+		}
+	}
+	if made == 0 {
+		t.Error("no thread is new")
+	}
+
+	samples, stacks = at(stops[1], p.saving)
+	if returns, chain := stacks[0].returns(), samples[0].savedReturns(); len(returns) < 3 || !below(returns[1:], chain) {
+		t.Errorf("before the stack is left: %#x, the frame pointers lead to %#x", returns, chain)
+	}
+
+	_, stacks = at(stops[2], p.switched)
+	if s := stacks[0]; len(s.Frames) != 1 || s.Stopped != (Stopped{StopOutermost, "a stack begins in runtime.mcall"}) {
+		t.Errorf("after the stack was left: %#x, %v", s.returns(), s.Stopped)
+	}
+
+	samples, stacks = at(stops[3], p.interrupted)
+	returns, chain := stacks[0].returns(), samples[0].savedReturns()
+	if len(returns) < 3 || !stacks[0].Frames[1].Exact || stacks[0].Frames[2].Exact {
+		t.Fatalf("in code that a signal interrupted: %#x", returns)
+	}
+	// Its function may not have saved the frame pointer yet.
+	if !below(returns[1:], chain) && !below(returns[2:], chain) {
+		t.Errorf("in code that a signal interrupted: %#x, the frame pointers lead to %#x", returns, chain)
+	}
+}

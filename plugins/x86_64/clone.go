@@ -1,0 +1,116 @@
+package x86_64
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// clones are the system calls of Linux that make threads. They return twice, and
+// the second time on the stack of the new thread, which no call has put a return
+// address on. C libraries end the call frame information before them; Go's says
+// that they are like any other instruction.
+//
+// isParent is an expression that is zero in the new thread.
+var clones = []struct{ code, isParent []byte }{
+	// mov $56,%eax; syscall: clone, given the new stack in rsi. As fork it is given
+	// none, and the stack is a copy of the one that was.
+	{[]byte{0xb8, 56, 0, 0, 0, 0x0f, 0x05}, append(append(registerPlus(rsp, 0), registerPlus(rsi, 0)...), opMinus)},
+	// mov $435,%eax; syscall: clone3, whose result is 0.
+	{[]byte{0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05}, registerPlus(rax, 0)},
+}
+
+// A shared instruction is one right after such a system call, executed by both
+// threads.
+type shared struct {
+	at, length int
+	isParent   []byte
+}
+
+// forNewThreads makes the return address 0 in a new thread, in those of rows that
+// hold right after the system call that makes it.
+func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
+	var list []shared
+	for _, c := range clones {
+		for at := 0; ; {
+			i := bytes.Index(code[at:], c.code)
+			if i < 0 {
+				break
+			}
+			at += i + len(c.code)
+			list = append(list, sharedFrom(code, at, c.isParent)...)
+		}
+	}
+	if len(list) == 0 {
+		return rows
+	}
+	slices.SortStableFunc(list, func(a, b shared) int { return cmp.Compare(a.at, b.at) })
+	var out []cfi.Row
+	for _, row := range rows {
+		for ; len(list) > 0 && start+uint64(list[0].at) < row.End; list = list[1:] {
+			i := &list[0]
+			at := start + uint64(i.at)
+			if at < row.Start {
+				continue // there is no row, or it is of a part already
+			}
+			end := min(at+uint64(i.length), row.End)
+			if at > row.Start {
+				before := row
+				before.End = at
+				out = append(out, before)
+			}
+			if rules, ok := whenParent(&row, i.isParent); ok {
+				part := row
+				part.Start, part.End, part.Rules = at, end, rules
+				out = append(out, part)
+			}
+			row.Start = end
+		}
+		if row.Start < row.End {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// sharedFrom are the instructions from an offset on that are executed with the
+// registers that there are at the offset, over branches.
+func sharedFrom(code []byte, at int, isParent []byte) (list []shared) {
+	const most = 16
+	waiting := []int{at}
+	for len(waiting) > 0 && len(list) < most {
+		at := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		if at < 0 || at >= len(code) || slices.ContainsFunc(list, func(i shared) bool { return i.at == at }) {
+			continue
+		}
+		e, ok := readEffect(code[at:])
+		if !ok {
+			continue
+		}
+		list = append(list, shared{at, int(e.length), isParent})
+		switch {
+		case e.kind == effectBranch && e.clobbers == 0:
+			waiting = append(waiting, at+int(e.length), int(int64(at)+e.target))
+		case e.kind == effectOther && e.clobbers == 0 && !e.hasMem:
+			waiting = append(waiting, at+int(e.length))
+		}
+	}
+	return list
+}
+
+// whenParent is a row's rules with a return address that is zero where isParent
+// is; ok is false where the row does not find it in the frame.
+func whenParent(row *cfi.Row, isParent []byte) (rules []cfi.RegisterRule, ok bool) {
+	i := slices.IndexFunc(row.Rules, func(r cfi.RegisterRule) bool { return r.Column == row.ReturnAddress })
+	if i < 0 || row.Rules[i].Rule.Kind != cfi.Offset || row.CFA.Kind != cfi.CFARegister {
+		return nil, false
+	}
+	word := loaded(registerPlus(uint32(row.CFA.Register), row.CFA.Offset+row.Rules[i].Rule.Offset), 0)
+	expr := append(slices.Clone(isParent), opBra, 4, 0, opLit0, opSkip, byte(len(word)), 0)
+	rules = slices.Clone(row.Rules)
+	rules[i].Rule = cfi.Rule{Kind: cfi.ValExpression, Expr: append(expr, word...)}
+	return rules, true
+}
