@@ -886,12 +886,13 @@ func FuzzFrameRules(f *testing.F) {
 	})
 }
 
-// BenchmarkFrameRules reads a function of 26 instructions of which nothing is known.
+// BenchmarkFrameRules reads a function of some instructions of which nothing is known.
 func BenchmarkFrameRules(b *testing.B) {
-	data, labels := assemble(b, framePrograms[0].processor, framePrograms[0].code)
-	r := &sdk.CodeRange{PC: labels["call"], Start: labels["f"], Code: data, Bounded: true}
+	p := &framePrograms[0]
+	data, labels := assemble(b, p.processor, p.code)
+	r := &sdk.CodeRange{PC: labels["f"], Start: labels["f"], Code: data, Bounded: true, Exact: true}
 	for b.Loop() {
-		if got := program("gfx90a", data).frameRules(context.Background(), nil, 1, r); got.Reason != "" {
+		if got := program(p.processor, data).frameRules(context.Background(), nil, 1, r); got.Reason != "" {
 			b.Fatal(got.Reason)
 		}
 	}
