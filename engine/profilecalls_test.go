@@ -448,10 +448,12 @@ func (c *codeChecker) jumps(from []codePlace, in *codeFile, functions []codeFunc
 		at := from[0]
 		from = from[1:]
 		if slot, ok := at.file.linkage(at.address); ok {
-			if slot.symbol == "" {
-				continue
+			switch {
+			case slot.chosen && at.file == in, in.resolvers[slot.symbol]:
+				return ", to the linkage table's entry for a function that is chosen when the program starts"
+			case slot.symbol != "":
+				from = append(from, c.definitions(slot.symbol)...)
 			}
-			from = append(from, c.definitions(slot.symbol)...)
 			continue
 		}
 		start, end := at.file.extent(at.address)
