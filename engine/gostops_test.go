@@ -75,8 +75,8 @@ func findGoPlaces(tb testing.TB, path string) *goPlaces {
 }
 
 // goStops are the threads of a Go program that gdb stops once at each of some
-// addresses.
-func goStops(t *testing.T, program string, addresses ...uint64) [][]*Sample {
+// addresses, with a module that stands for the program.
+func goStops(t *testing.T, program string, module *target.Module, addresses ...uint64) [][]*Sample {
 	t.Helper()
 	oracle.Tools(t, "gdb")
 	var list []string
@@ -94,7 +94,6 @@ func goStops(t *testing.T, program string, addresses ...uint64) [][]*Sample {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	module := wholeModule(t, program)
 	var stops [][]*Sample
 	for line := range strings.Lines(string(text)) {
 		var threads []struct {
@@ -170,14 +169,24 @@ func below(returns, chain []uint64) bool {
 }
 
 // TestGoStacksWhereTheyChange walks threads of a Go program that gdb stopped where
-// stacks begin, are left, or are those of code that a signal interrupted.
+// stacks begin, are left, or are those of code that a signal interrupted: by call
+// frame information and symbols, and by what stripping leaves.
 func TestGoStacksWhereTheyChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs gdb")
 	}
+	oracle.Tools(t, "strip")
 	program := profileProgram(t, "gowork", 0)[0]
+	stripped := makeOnce(t, "gowork-stripped", func(path string) { command(t, "strip", "-o", path, program) })
+	for _, path := range []string{program, stripped} {
+		t.Run(filepath.Base(path), func(t *testing.T) { walkGoStops(t, program, path) })
+	}
+}
+
+func walkGoStops(t *testing.T, program, path string) {
+	t.Helper()
 	p := findGoPlaces(t, program)
-	stops := goStops(t, program, p.returned, p.saving, p.switched, p.interrupted)
+	stops := goStops(t, program, wholeModule(t, path), p.returned, p.saving, p.switched, p.interrupted)
 	e := newX86Engine(t, Options{})
 	// at are the threads of a stop that are at an address, walked.
 	at := func(stop []*Sample, address uint64) (samples []*Sample, stacks []*Stack) {

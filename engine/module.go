@@ -515,6 +515,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if m.sframe != nil && m.findSFrame(lookup, source, &bounds, &none) {
 		return source, nil
 	}
+	if m.findDepth(lookup, source, &bounds) {
+		return source, nil
+	}
 	if row := rowIn(m.below, lookup); row != nil {
 		source.row, source.by = row, ByObject
 		return source, nil

@@ -45,7 +45,14 @@ func TestGoStacksFollowFramePointers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("records programs")
 	}
-	path := profileRecording(t, "gowork", profileSamples())
+	for _, program := range []string{"gowork", "gowork without DWARF"} {
+		t.Run(program, func(t *testing.T) { followFramePointers(t, program) })
+	}
+}
+
+func followFramePointers(t *testing.T, program string) {
+	t.Helper()
+	path := profileRecording(t, program, profileSamples())
 	p := profiled(t, path)
 	raw := rawSampleOf(t, path)
 	causes, keys := map[string]int{}, sampleKeys{}

@@ -28,6 +28,7 @@ var profilePrograms = []struct {
 	{"rustwork", []string{"rustc", "-O", "-g", "testdata/profile/rustwork.rs", "-o"},
 		func(s float64) []string { return []string{seconds(s / 2)} }},
 	{"gowork", []string{"go", "build", "-o"}, func(s float64) []string { return []string{seconds(s)} }},
+	{"gowork without DWARF", []string{"go", "build", "-ldflags=-w", "-o"}, func(s float64) []string { return []string{seconds(s)} }},
 }
 
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
@@ -107,7 +108,7 @@ func profileProgram(tb testing.TB, name string, seconds float64) []string {
 		oracle.Tools(tb, p.build[0])
 		path := makeOnce(tb, name, func(path string) {
 			args := append(append([]string(nil), p.build...), path)
-			if name == "gowork" {
+			if p.build[0] == "go" {
 				args = append(args, "./testdata/profile/gowork")
 			}
 			command(tb, args...)

@@ -13,7 +13,7 @@ type FoundBy string
 // The ways to find a frame.
 const (
 	ByContext      FoundBy = "context"       // the thread's own registers
-	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame or .sframe of the callee
+	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
 	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
 	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
 	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention

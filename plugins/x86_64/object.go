@@ -25,6 +25,8 @@ import (
 // The last ones load or align the stack pointer, mostly to call C or the vDSO,
 // which Go's call frame information does not know: its CFA is wrong from there
 // on. Their code says that the frame pointer holds, or that nothing does.
+// syscall.rawVforkSyscall keeps its return address in a register, from a child that
+// has the same stack.
 var functionKinds = map[string]sdk.FunctionKind{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
@@ -58,6 +60,7 @@ var functionKinds = map[string]sdk.FunctionKind{
 	"runtime.switchToCrashStack0": sdk.TrampolineFunction,
 	"runtime.vgetrandom1":         sdk.TrampolineFunction,
 	"runtime.walltime":            sdk.TrampolineFunction,
+	"syscall.rawVforkSyscall":     sdk.TrampolineFunction,
 	"time.now":                    sdk.TrampolineFunction,
 }
 
@@ -73,7 +76,7 @@ func watchedSymbols() []string {
 	var names []string
 	for name := range functionKinds {
 		names = append(names, name)
-		if strings.HasPrefix(name, "runtime.") || name == "time.now" {
+		if strings.Contains(name, ".") {
 			names = append(names, name+".abi0")
 		}
 	}

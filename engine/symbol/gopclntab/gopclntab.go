@@ -1,5 +1,6 @@
-// Package gopclntab reads the table of functions, files and lines that the Go
-// linker writes for the runtime (.gopclntab), which stripping leaves in place.
+// Package gopclntab reads the table of functions, files, lines and depths of the
+// stack that the Go linker writes for the runtime (.gopclntab), which stripping
+// leaves in place.
 //
 // Four layouts are read, told by their magic numbers: those of Go 1.2, 1.16,
 // 1.18 and 1.20. Inlined calls are known from Go 1.20 on: the layout of their
@@ -199,6 +200,8 @@ func (t *Table) start(n int) uint64 { return t.textStart + t.entry(2*n) }
 type function struct {
 	start, end uint64
 	name       int32
+	flags      uint8 // 0 before the layout of 1.18, which had others
+	pcsp       uint32
 	pcfile     uint32
 	pcln       uint32
 	unit       uint32 // index in cutab of the unit's files
@@ -237,7 +240,7 @@ func (t *Table) function(n int) (f function, err error) {
 	}
 	b := t.functab[at:]
 	field := func(i int) uint32 { return t.order.Uint32(b[head+4*i:]) }
-	f.name, f.pcfile, f.pcln, f.npcdata = int32(field(0)), field(4), field(5), field(6)
+	f.name, f.pcsp, f.pcfile, f.pcln, f.npcdata = int32(field(0)), field(3), field(4), field(5), field(6)
 	last := 7 // the field of one byte each: function id, flags, padding, nfuncdata
 	if t.magic != magic12 {
 		f.unit = field(7)
@@ -247,45 +250,60 @@ func (t *Table) function(n int) (f function, err error) {
 		f.line = int32(field(8))
 		last = 9
 	}
+	if t.magic == magic118 || t.magic == magic120 {
+		f.flags = b[head+4*last+1]
+	}
 	f.nfuncdata = b[head+4*last+3]
 	f.rest = b[size:]
 	return f, nil
 }
 
+// A run is a range of addresses at which a table has one value.
+type run struct {
+	start, end uint64
+	value      int32
+}
+
 // value is the value of a table at an address in a function; ok is false where
 // there is none.
 func (t *Table) value(f *function, table uint32, address uint64) (value int32, ok bool) {
+	r, ok := t.valueAt(f, table, address)
+	return r.value, ok
+}
+
+// valueAt is value with where it holds, which may be beyond the function.
+func (t *Table) valueAt(f *function, table uint32, address uint64) (r run, ok bool) {
 	if table == 0 || uint64(table) >= uint64(len(t.pctab)) {
-		return 0, false
+		return r, false
 	}
 	b := t.pctab[table:]
 	pc := f.start
-	value = -1
+	value := int32(-1)
 	for step := 0; step < maxSteps; step++ {
 		delta, n := binary.Uvarint(b)
 		if n <= 0 || delta == 0 && step > 0 {
-			return 0, false
+			return r, false
 		}
 		b = b[n:]
 		advance, n := binary.Uvarint(b)
 		if n <= 0 || advance > (f.end-pc)/t.quantum {
 			// A table may run beyond its function, no further than its last value.
 			if n <= 0 {
-				return 0, false
+				return r, false
 			}
 			advance = (f.end - pc + t.quantum - 1) / t.quantum
 		}
 		b = b[n:]
 		value += zigzag(uint32(delta))
-		pc += advance * t.quantum
-		if address < pc {
-			return value, true
+		start := pc
+		if pc += advance * t.quantum; address < pc {
+			return run{start, pc, value}, true
 		}
 		if pc >= f.end {
-			return 0, false
+			return r, false
 		}
 	}
-	return 0, false
+	return r, false
 }
 
 func zigzag(v uint32) int32 { return int32(v>>1) ^ -int32(v&1) }

@@ -400,6 +400,10 @@ func FuzzTable(f *testing.F) {
 			if err != nil && len(frames) > 0 {
 				t.Errorf("%d frames and %v", len(frames), err)
 			}
+			if d, ok, err := table.Depth(a); ok && (err != nil || a < d.Start || a >= d.End) {
+				t.Errorf("%#x: %+v, %v", a, d, err)
+			}
 		}
+		table.Functions()
 	})
 }
