@@ -28,6 +28,7 @@ var subjects = map[string]subject{
 	"frames":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "frames.cpp", "-o"}},
 	"sframe":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "-Wa,--gsframe", "frames.cpp", "-o"}},
 	"gosubject":   {build: []string{"go", "build", "-o"}},
+	"gostripped":  {build: []string{"go", "build", "-ldflags=-s -w", "-o"}},
 	"odd":         {build: []string{"go", "build", "-o"}},
 	"rustsubject": {build: []string{"rustc", "-C", "opt-level=2", "-g", "-C", "panic=abort", "rustsubject.rs", "-o"}},
 	"noid":        {build: []string{"gcc", "-O2", "-g", "-Wl,--build-id=none", "nocfi.c", "-o"}},
@@ -69,7 +70,7 @@ func build(t *testing.T, name string) string {
 	out := filepath.Join(builtFolder(t), name)
 	args := append(append([]string(nil), s.build[1:]...), out)
 	switch name {
-	case "gosubject":
+	case "gosubject", "gostripped":
 		args = append(args, "./gosubject")
 	case "odd":
 		args = append(args, "../plugins/odd")
@@ -95,6 +96,13 @@ func limited(exe string, args []string) *exec.Cmd {
 // wrote.
 func crashCore(t *testing.T, exe string, args ...string) string {
 	t.Helper()
+	core, _ := crash(t, exe, args...)
+	return core
+}
+
+// crash is crashCore, with what the subject said.
+func crash(t *testing.T, exe string, args ...string) (core, said string) {
+	t.Helper()
 	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
 	if err != nil || strings.ContainsAny(string(pattern), "|/%") {
 		if len(pattern) > 0 {
@@ -107,14 +115,15 @@ func crashCore(t *testing.T, exe string, args ...string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOTRACEBACK=crash")
 	var exit *exec.ExitError
-	if out, err := cmd.CombinedOutput(); !errors.As(err, &exit) {
+	out, err := cmd.CombinedOutput()
+	if !errors.As(err, &exit) {
 		t.Fatalf("%s %v did not die: %v\n%s", exe, args, err, out)
 	}
 	cores, _ := filepath.Glob(filepath.Join(dir, "core*"))
 	if len(cores) != 1 {
 		t.Fatalf("%s %v left %d cores, expected 1", exe, args, len(cores))
 	}
-	return cores[0]
+	return cores[0], string(out)
 }
 
 // liveCore starts a subject, waits until it is ready, and takes its core with
