@@ -7,7 +7,7 @@ import (
 )
 
 // findDepth makes a row of what the table of the Go runtime says of the stack, of
-// which bounds gets the function. Programs are mostly linked without their call
+// which bounds gets the function. Many programs are linked without their call
 // frame information (-ldflags=-w), which the linker makes of the same table.
 func (m *module) findDepth(lookup uint64, source *rowSource, bounds *codeBounds) (found bool) {
 	if m.symbols == nil || m.Object == nil || m.Object.Machine() != uint16(elf.EM_X86_64) || m.isLaid() {
