@@ -10,7 +10,7 @@ import (
 // which bounds gets the function. Many programs are linked without their call
 // frame information (-ldflags=-w), which the linker makes of the same table.
 func (m *module) findDepth(lookup uint64, source *rowSource, bounds *codeBounds) (found bool) {
-	if m.symbols == nil || m.Object == nil || m.Object.Machine() != uint16(elf.EM_X86_64) || m.isLaid() {
+	if m.symbols == nil || m.Object.Machine() != uint16(elf.EM_X86_64) || m.isLaid() {
 		return false
 	}
 	d, ok, err := m.symbols.Depth(lookup)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -31,35 +30,23 @@ type goPlaces struct {
 
 func findGoPlaces(tb testing.TB, path string) *goPlaces {
 	tb.Helper()
-	file, err := elf.Open(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer file.Close()
-	symbols, err := file.Symbols()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	file := openCodeFile(tb, path)
 	// find returns the first instruction of an operation in a function, and the one after it.
 	find := func(name string, op x86asm.Op) (at, next uint64) {
 		tb.Helper()
-		i := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return strings.TrimSuffix(s.Name, ".abi0") == name })
-		if i < 0 {
+		named := append(slices.Clone(file.named[name]), file.named[name+".abi0"]...)
+		if len(named) == 0 {
 			tb.Fatalf("%s has no %s", path, name)
 		}
-		s := &symbols[i]
-		section := file.Sections[s.Section]
-		code := make([]byte, s.Size)
-		if _, err := section.ReadAt(code, int64(s.Value-section.Addr)); err != nil {
-			tb.Fatal(err)
-		}
+		start, end := file.extent(named[0])
+		code := file.from(start)[:end-start]
 		for at := 0; at < len(code); {
 			inst, err := x86asm.Decode(code[at:], 64)
 			if err != nil {
 				tb.Fatalf("%s+%#x: %v", name, at, err)
 			}
 			if op == 0 || inst.Op == op {
-				return s.Value + uint64(at), s.Value + uint64(at+inst.Len)
+				return start + uint64(at), start + uint64(at+inst.Len)
 			}
 			at += inst.Len
 		}
@@ -143,15 +130,9 @@ func (s *Sample) register(number uint32) uint64 {
 	return v
 }
 
-// savedReturns are the return addresses that the chain of saved frame pointers of
-// a thread leads to.
-func (s *Sample) savedReturns() (returns []uint64) {
-	for fp := s.register(x86_64.Description().FP); fp-s.StackStart < uint64(len(s.Stack)-15); {
-		words := s.Stack[fp-s.StackStart:]
-		fp = binary.LittleEndian.Uint64(words)
-		returns = append(returns, binary.LittleEndian.Uint64(words[8:]))
-	}
-	return returns
+// savedReturns are those that the chain of frame pointers leads to.
+func (s *Sample) savedReturns() []uint64 {
+	return savedReturns(s.register(x86_64.Description().FP), s.StackStart, s.Stack)
 }
 
 // returns are the return addresses of a stack.
@@ -175,10 +156,8 @@ func TestGoStacksWhereTheyChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs gdb")
 	}
-	oracle.Tools(t, "strip")
 	program := profileProgram(t, "gowork", 0)[0]
-	stripped := makeOnce(t, "gowork-stripped", func(path string) { command(t, "strip", "-o", path, program) })
-	for _, path := range []string{program, stripped} {
+	for _, path := range []string{program, strippedProgram(t, "gowork")} {
 		t.Run(filepath.Base(path), func(t *testing.T) { walkGoStops(t, program, path) })
 	}
 }

@@ -49,7 +49,7 @@ func TestProfilesOfCasesEqualPerf(t *testing.T) {
 		{"compressed", append(stacks[:len(stacks):len(stacks)], "-z"), []string{program, "children"}, program},
 		{"two events", []string{"-F", "2000", "-e", "cpu-clock,page-faults", "--call-graph", "dwarf,8192"}, []string{program, "children"}, program},
 		{"call chains of frame pointers", []string{"-F", "2000", "-e", "cpu-clock", "--call-graph", "fp"}, []string{program, "children"}, program},
-		{"a symbol table less", stacks, append([]string{strippedProgram(t)}, "0.15", "1"), strippedProgram(t)},
+		{"a symbol table less", stacks, append([]string{strippedProgram(t, "deepcpp")}, "0.15", "1"), strippedProgram(t, "deepcpp")},
 		{"no .eh_frame_hdr", stacks, append([]string{headlessProgram(t)}, "0.15", "1"), headlessProgram(t)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,19 +76,20 @@ func TestProfilesOfCasesEqualPerf(t *testing.T) {
 	}
 }
 
-// strippedProgram has no symbols but those of the dynamic linker.
-func strippedProgram(tb testing.TB) string {
+// strippedProgram is one of profilePrograms, without symbols but those of the dynamic
+// linker.
+func strippedProgram(tb testing.TB, name string) string {
 	tb.Helper()
 	oracle.Tools(tb, "strip")
-	from := profileProgram(tb, "deepcpp", 0)[0]
-	return makeOnce(tb, "deepcpp-stripped", func(path string) { command(tb, "strip", "-o", path, from) })
+	from := profileProgram(tb, name, 0)[0]
+	return makeOnce(tb, name+"-stripped", func(path string) { command(tb, "strip", "-o", path, from) })
 }
 
 // headlessProgram has no index of its call frame information.
 func headlessProgram(tb testing.TB) string {
 	tb.Helper()
 	oracle.Tools(tb, "objcopy")
-	from := strippedProgram(tb)
+	from := strippedProgram(tb, "deepcpp")
 	return makeOnce(tb, "deepcpp-headless", func(path string) {
 		command(tb, "objcopy", "--rename-section", ".eh_frame_hdr=.data.rel.ro.index", from, path)
 		// The segment of the same name says where it is, too.

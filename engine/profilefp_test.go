@@ -22,8 +22,14 @@ func framePointers(s *perfdata.Sample) (returns []uint64) {
 	}
 	fp, _ := registers.Uint64(d.FP, d.ByteOrder)
 	sp, _ := registers.Uint64(d.SP, d.ByteOrder)
-	for fp >= sp && fp-sp+16 <= uint64(len(s.Stack)) {
-		at := s.Stack[fp-sp:]
+	return savedReturns(fp, sp, s.Stack)
+}
+
+// savedReturns are the return addresses above the frame pointers that are saved in
+// a stack, which begins at start.
+func savedReturns(fp, start uint64, stack []byte) (returns []uint64) {
+	for fp >= start && fp-start+16 <= uint64(len(stack)) {
+		at := stack[fp-start:]
 		next, pc := binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])
 		if pc == 0 {
 			break

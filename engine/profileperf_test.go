@@ -43,8 +43,9 @@ type sampleKeys map[sampleKey]int
 
 func (k sampleKeys) next(tid int, time uint64) sampleKey {
 	key := sampleKey{tid: tid, time: time}
-	key.nth = k[key]
-	k[sampleKey{tid: tid, time: time}]++
+	n := k[key]
+	k[key]++
+	key.nth = n
 	return key
 }
 
