@@ -98,6 +98,7 @@ type rowSource struct {
 	outermost string           // why no caller is looked for; "" when one is
 	complete  bool             // the row mentions every register that the function changes
 	injected  bool             // a signal handler made what it interrupted call the function
+	switches  string           // the row leads to another stack: why there is no caller where it cannot be read
 
 	fast     cfi.CompiledRow // row and defaults, where compiled
 	compiled bool
@@ -465,17 +466,13 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 			source.defaults = rules
 		}
 		switch f.Kind {
-		case sdk.StackStartFunction:
-			// A call before the stack is changed is one like others.
-			var none *noRow
-			switch row, err := m.readRow(ctx, f, pc, lookup, exact); {
-			case err != nil && !errors.As(err, &none), err == nil && exact:
+		case sdk.StackStartFunction, sdk.StackSwitchFunction:
+			row, err := m.readSwitch(ctx, f, pc, lookup, exact)
+			if row != nil || err != nil {
 				return row, err
-			case err != nil || row.row.CFA.Kind != cfi.CFARegister || row.row.CFA.Register != uint64(m.arch.desc.SP):
-				// What its call frame information says is of the other stack.
-				source.outermost = "a stack begins in " + f.Name
-				return source, nil //nolint:nilerr // that there is no row says it, too
 			}
+			source.outermost = "a stack begins in " + f.Name
+			return source, nil
 		case sdk.InjectedFunction:
 			source.injected = true
 		case sdk.OutermostFunction:
@@ -561,6 +558,28 @@ func (m *module) readRow(ctx context.Context, f *sdk.Function, pc, lookup uint64
 		return &rowSource{row: row, by: ByRules, defaults: m.defaults}, nil
 	}
 	return nil, &noRow{[]string{"code: " + rules.Reason}}
+}
+
+// readSwitch reads the row of a function in which a stack begins or that goes on on
+// another one, whose call frame information is of that other stack. A call before the
+// stack is changed is one like others. nil says that a stack begins here.
+func (m *module) readSwitch(ctx context.Context, f *sdk.Function, pc, lookup uint64, exact bool) (*rowSource, error) {
+	source, err := m.readRow(ctx, f, pc, lookup, exact)
+	var none *noRow
+	if errors.As(err, &none) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	onThisStack := source.row.CFA.Kind == cfi.CFARegister && source.row.CFA.Register == uint64(m.arch.desc.SP)
+	switch {
+	case f.Kind == sdk.StackSwitchFunction && source.row.CFA.Kind == cfi.CFAExpression:
+		source.switches = "a stack begins in " + f.Name
+	case !onThisStack && !exact:
+		return nil, nil
+	}
+	return source, nil
 }
 
 // errEmptyFDE says that an FDE is no information. Compilers write such FDEs for

@@ -427,15 +427,25 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if source.signalFrame() {
 		f.exact = true
 	}
+	if _, sampled := w.state.(*Sample); source.switches != "" && sampled { // which has the bytes of one stack
+		return nil, Stopped{StopOutermost, source.switches}
+	}
 	caller, err := w.recover(f, source)
 	if source.outermost != "" {
 		return nil, Stopped{StopOutermost, source.outermost}
 	}
 	if err != nil {
+		if source.switches != "" {
+			reason, _ := stopReason(err)
+			return nil, Stopped{reason, fmt.Sprintf("%s, and the way to the one that it was called on cannot be read: %v", source.switches, err)}
+		}
 		if f.guessed() && errors.Is(err, errUndefined) {
 			return w.guess(ctx, f, err)
 		}
 		return nil, w.stopFor(err)
+	}
+	if caller == nil && source.switches != "" {
+		return nil, Stopped{StopOutermost, source.switches}
 	}
 	if caller == nil {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}

@@ -240,6 +240,11 @@ const (
 	// call: its caller is about to execute the instruction at its PC, as what a signal
 	// interrupts is.
 	InjectedFunction
+	// StackSwitchFunction is a StackStartFunction whose code shows the way to the stack
+	// that it was called on. Rows that are read from it lead there: by a CFA that is no
+	// register and offset, if the code has changed stacks. Where the way cannot be gone, for
+	// want of memory or registers, a stack begins in it.
+	StackSwitchFunction
 )
 
 // A Function is a range of PCs with what the plugin knows about it.

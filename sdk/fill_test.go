@@ -20,7 +20,7 @@ var lastOf = map[reflect.Type]uint64{
 	reflect.TypeFor[RegisterSource]():        uint64(MinidumpContext),
 	reflect.TypeFor[SpaceScope]():            uint64(LaneScope),
 	reflect.TypeFor[RowPriority]():           uint64(OverridesCFI),
-	reflect.TypeFor[FunctionKind]():          uint64(InjectedFunction),
+	reflect.TypeFor[FunctionKind]():          uint64(StackSwitchFunction),
 	reflect.TypeFor[MapKind]():               uint64(OpaqueMap),
 	reflect.TypeFor[ReturnClass]():           uint64(AfterIndirectCall),
 }

@@ -241,7 +241,7 @@ func (c *checker) objectFunctions(a *OpenObjectAnswer) error {
 			err = fmt.Errorf("End: %#x, expected above Start, %#x", f.End, f.Start)
 		case f.Lanes > MaxLanes:
 			err = fmt.Errorf("Lanes: %d, expected at most %d", f.Lanes, MaxLanes)
-		case f.Kind > InjectedFunction:
+		case f.Kind > StackSwitchFunction:
 			err = fmt.Errorf("Kind: %d is not a kind", f.Kind)
 		default:
 			err = c.rules("DefaultRules", f.DefaultRules)

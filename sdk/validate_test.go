@@ -234,7 +234,7 @@ func TestValidateOpenObject(t *testing.T) {
 		"Tables[0].Rows[0].CFA":         func(a *OpenObjectAnswer) { a.Tables[0].Rows[0].CFA.Kind = 0 },
 		"Functions[0].End":              func(a *OpenObjectAnswer) { a.Functions[0].End = 1 },
 		"Functions[0].Lanes":            func(a *OpenObjectAnswer) { a.Functions[0].Lanes = MaxLanes + 1 },
-		"Functions[0].Kind":             func(a *OpenObjectAnswer) { a.Functions[0].Kind = 6 },
+		"Functions[0].Kind":             func(a *OpenObjectAnswer) { a.Functions[0].Kind = 7 },
 		"Functions[0].DefaultRules[0]":  func(a *OpenObjectAnswer) { a.Functions[0].DefaultRules = make([]cfi.RegisterRule, 1) },
 		"PositionMaps[0].Kind":          func(a *OpenObjectAnswer) { a.PositionMaps[0].Kind = "" },
 		"PositionMaps[0].Positions":     func(a *OpenObjectAnswer) { a.PositionMaps[0].Positions = nil },

@@ -207,7 +207,7 @@ func decodeFunctions(d *decoder, p *pb.Functions) []Function {
 	names := d.texts("functions.names", p.GetNames(), n)
 	d.length("functions.ends", len(p.GetEnds()), n)
 	d.length("functions.lanes", len(p.GetLanes()), n)
-	enums(d, "functions.kinds", p.GetKinds(), n, InjectedFunction)
+	enums(d, "functions.kinds", p.GetKinds(), n, StackSwitchFunction)
 	d.length("functions.default_rule_counts", len(p.GetDefaultRuleCounts()), n)
 	d.length("functions.sections", len(p.GetSections()), n)
 	rules, err := decodeRules(p.GetDefaultRules())

@@ -114,16 +114,14 @@ func TestStackEqualsGDB(t *testing.T) {
 // not say that the first function of a stack has no caller, so gdb takes the next
 // words of the stack for frames: docs/differences.md, "Go stacks".
 func goStack(th *report.Thread, gdb, pcs []string) (fromGDB, own []string) {
-	if len(th.Frames) == 0 || len(gdb) == 0 {
-		return gdb, pcs
-	}
-	last := th.Frames[len(th.Frames)-1]
 	first := map[string]bool{
 		"runtime.goexit": true, "runtime.mstart": true, "runtime.mcall": true, "runtime.morestack": true,
-		"runtime.systemstack": true, "runtime.rt0_go": true, "runtime.clone": true,
+		"runtime.systemstack": true, "runtime.asmcgocall": true, "runtime.rt0_go": true, "runtime.clone": true,
 	}
-	if th.Stopped.Reason == "outermost" && first[strings.TrimSuffix(last.Function, ".abi0")] && len(gdb) > len(pcs) {
-		return gdb[:len(pcs)], pcs
+	for i, name := range functions(th) {
+		if first[name] && len(gdb) > i && len(pcs) > i {
+			return gdb[:i+1], pcs[:i+1]
+		}
 	}
 	return gdb, pcs
 }

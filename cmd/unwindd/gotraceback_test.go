@@ -1,12 +1,22 @@
 package main
 
 import (
+	"debug/elf"
+	"debug/gosym"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // A goFrame is where a frame of Go's runtime is, and ends.
@@ -14,7 +24,8 @@ type goFrame struct{ PC, CFA uint64 }
 
 // TestStackEqualsGosTraceback compares the crashed thread of a Go program with the
 // traceback that the program printed as it died: PCs, and the CFAs that it calls
-// fp. A stripped program has neither call frame information nor symbols.
+// fp. A stripped program has neither call frame information nor symbols. What ends a
+// program, and C, execute on another stack than the goroutine's.
 func TestStackEqualsGosTraceback(t *testing.T) {
 	number := func(s string) uint64 {
 		n, err := strconv.ParseUint(s, 0, 64)
@@ -23,9 +34,11 @@ func TestStackEqualsGosTraceback(t *testing.T) {
 		}
 		return n
 	}
-	for _, subject := range []string{"gosubject", "gostripped"} {
-		t.Run(subject, func(t *testing.T) {
-			core, said := crash(t, build(t, subject), "panic")
+	for _, c := range []struct{ subject, mode string }{
+		{"gosubject", "panic"}, {"gostripped", "panic"}, {"gosubject", "fatal"}, {"gostripped", "fatal"}, {"cgosubject", ""}, {"cgostripped", ""},
+	} {
+		t.Run(c.subject+"-"+c.mode, func(t *testing.T) {
+			core, said := crash(t, build(t, c.subject), c.mode)
 			_, traceback, _ := strings.Cut(said, "\ngoroutine ")
 			traceback, _, _ = strings.Cut(traceback, "\n\n")
 			var want []goFrame
@@ -45,9 +58,113 @@ func TestStackEqualsGosTraceback(t *testing.T) {
 			if len(want) < 10 || len(got) < len(want) {
 				t.Fatalf("%d frames, the runtime has %d:\n%s", len(got), len(want), traceback)
 			}
+			if c.mode == "" {
+				// The runtime prints where the goroutine said that it was about to
+				// leave for C.
+				want[0].PC = got[len(got)-len(want)].PC
+			}
 			if diff := cmp.Diff(want, got[len(got)-len(want):]); diff != "" {
 				t.Errorf("stopped %s: %s (-runtime +unwindd):\n%s", th.Stopped.Reason, th.Stopped.Detail, diff)
 			}
 		})
 	}
+}
+
+// TestStackGoesOnWhereMcallWasCalled stops a Go program where a goroutine is about to be
+// parked: the scheduler's stack goes on in it. Threads that look for work have given
+// theirs away, and their stacks begin in runtime.mcall.
+func TestStackGoesOnWhereMcallWasCalled(t *testing.T) {
+	oracle.Tools(t, "gdb")
+	for _, subject := range []string{"gosubject", "gostripped"} {
+		t.Run(subject, func(t *testing.T) {
+			parks := symbolAddress(t, build(t, "gosubject"), "runtime.park_m")
+			if subject == "gostripped" {
+				parks = goFunction(t, build(t, subject), "runtime.park_m")
+			}
+			core := filepath.Join(t.TempDir(), "core")
+			out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load no",
+				"-ex", fmt.Sprintf("break *%#x", parks), "-ex", "run wait", "-ex", "ignore 1 9", "-ex", "continue",
+				"-ex", "gcore "+core, "-ex", "kill", build(t, subject)).CombinedOutput()
+			if _, missing := os.Stat(core); missing != nil {
+				t.Fatalf("gdb: %v\n%s", err, out)
+			}
+			parking, idle := 0, 0
+			for _, th := range stackJSON(t, core).Threads {
+				names := functions(&th)
+				i := slices.Index(names, "runtime.mcall")
+				if i < 0 {
+					continue
+				}
+				if names[0] == "runtime.park_m" {
+					parking++
+					if len(names) < i+4 || names[i+1] != "runtime.gopark" || names[len(names)-1] != "runtime.goexit" {
+						t.Errorf("thread %s: %q", th.ID, names)
+					}
+					continue
+				}
+				idle++
+				if i != len(names)-1 || th.Stopped.Reason != "outermost" || th.Stopped.Detail != "a stack begins in runtime.mcall" {
+					t.Errorf("thread %s: %q, stopped %v", th.ID, names, th.Stopped)
+				}
+			}
+			if parking == 0 || idle == 0 {
+				t.Errorf("%d threads park a goroutine, %d look for one", parking, idle)
+			}
+		})
+	}
+}
+
+// functions are the names of a thread's frames, innermost first, without the ABI that
+// Go's linker adds.
+func functions(th *report.Thread) (names []string) {
+	for i := range th.Frames {
+		if f := &th.Frames[i]; !f.Inlined {
+			names = append(names, strings.TrimSuffix(f.Function, ".abi0"))
+		}
+	}
+	return names
+}
+
+// symbolAddress is the address of a function by the symbol table.
+func symbolAddress(t *testing.T, path, name string) uint64 {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	t.Fatalf("%s has no %s", path, name)
+	return 0
+}
+
+// goFunction is the address of a function by Go's own table.
+func goFunction(t *testing.T, path, name string) uint64 {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := f.Section(".gopclntab").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := gosym.NewTable(nil, gosym.NewLineTable(data, f.Section(".text").Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fn := table.LookupFunc(name)
+	if fn == nil {
+		t.Fatalf("%s has no %s", path, name)
+	}
+	return fn.Entry
 }

@@ -29,6 +29,8 @@ var subjects = map[string]subject{
 	"sframe":      {build: []string{"g++", "-std=c++17", "-O2", "-g", "-fomit-frame-pointer", "-pthread", "-Wa,--gsframe", "frames.cpp", "-o"}},
 	"gosubject":   {build: []string{"go", "build", "-o"}},
 	"gostripped":  {build: []string{"go", "build", "-ldflags=-s -w", "-o"}},
+	"cgosubject":  {build: []string{"go", "build", "-o"}},
+	"cgostripped": {build: []string{"go", "build", "-ldflags=-s -w", "-o"}},
 	"odd":         {build: []string{"go", "build", "-o"}},
 	"rustsubject": {build: []string{"rustc", "-C", "opt-level=2", "-g", "-C", "panic=abort", "rustsubject.rs", "-o"}},
 	"noid":        {build: []string{"gcc", "-O2", "-g", "-Wl,--build-id=none", "nocfi.c", "-o"}},
@@ -72,6 +74,9 @@ func build(t *testing.T, name string) string {
 	switch name {
 	case "gosubject", "gostripped":
 		args = append(args, "./gosubject")
+	case "cgosubject", "cgostripped":
+		oracle.Tools(t, "gcc")
+		args = append(args, "./cgosubject")
 	case "odd":
 		args = append(args, "../plugins/odd")
 	}

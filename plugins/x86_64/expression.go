@@ -4,14 +4,20 @@ package x86_64
 const (
 	opDeref      = 0x06
 	opConsts     = 0x11
+	opAnd        = 0x1a
 	opMinus      = 0x1c
 	opPlus       = 0x22
 	opPlusUconst = 0x23
 	opBra        = 0x28
+	opEq         = 0x29
 	opSkip       = 0x2f
 	opLit0       = 0x30
 	opBreg0      = 0x70
+	opBregx      = 0x92
 )
+
+// undefinedLocation is DW_OP_LLVM_undefined in the canonical dialect.
+var undefinedLocation = []byte{0xe9, 0x08}
 
 // registerPlus is DW_OP_breg: the value of a general register plus offset.
 func registerPlus(register uint32, offset int64) []byte {

@@ -46,6 +46,11 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if kind == sdk.OutermostFunction && r.Bounded {
 		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}
 	}
+	if kind == sdk.StackSwitchFunction && r.Bounded && len(r.Code) <= maxCode {
+		if row, ok := switchRow(r, at); ok {
+			return sdk.FrameRules{Rows: []cfi.Row{row}}
+		}
+	}
 	linkage := strings.Contains(r.Name, "plt")
 	if linkage || !r.Bounded {
 		if rows := pltRows(r, at); rows != nil {
@@ -77,7 +82,7 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 // orderOf is the order of registers by which frames of a kind of function are
 // found.
 func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
-	if kind == sdk.StackStartFunction {
+	if kind == sdk.StackStartFunction || kind == sdk.StackSwitchFunction {
 		return &stackOrder
 	}
 	return &searchOrder

@@ -16,7 +16,8 @@ import (
 // (src/runtime/asm_amd64.s). It marks runtime.mstart too, but that has a caller:
 // runtime.clone, in whose child the new stack begins. The others call on
 // another stack than they were called on, and the word above their frame is
-// whatever an earlier call left there. runtime.sigreturn__sigaction is what
+// whatever an earlier call left there; of the StackSwitchFunctions the code tells the way
+// back (stackswitch.go). runtime.sigreturn__sigaction is what
 // Go's signal handlers return to; its call frame information is that of a
 // function that was called. A handler calls the injected ones by pushing the
 // interrupted PC, as the runtime's own traceback knows (unwinder.next in
@@ -36,12 +37,13 @@ var functionKinds = map[string]sdk.FunctionKind{
 	"runtime.goexit":   sdk.OutermostFunction,
 	"runtime.rt0_go":   sdk.OutermostFunction,
 
-	"runtime.asmcgocall":  sdk.StackStartFunction,
-	"runtime.cgocallback": sdk.StackStartFunction,
-	"runtime.clone":       sdk.StackStartFunction,
-	"runtime.mcall":       sdk.StackStartFunction,
-	"runtime.morestack":   sdk.StackStartFunction,
-	"runtime.systemstack": sdk.StackStartFunction,
+	"runtime.clone":     sdk.StackStartFunction,
+	"runtime.morestack": sdk.StackStartFunction,
+
+	"runtime.asmcgocall":  sdk.StackSwitchFunction,
+	"runtime.cgocallback": sdk.StackSwitchFunction,
+	"runtime.mcall":       sdk.StackSwitchFunction,
+	"runtime.systemstack": sdk.StackSwitchFunction,
 
 	"runtime.asyncPreempt": sdk.InjectedFunction,
 	"runtime.debugCallV2":  sdk.InjectedFunction,
@@ -67,9 +69,11 @@ var functionKinds = map[string]sdk.FunctionKind{
 // functionKind is the kind of a function of that name. Go's linker may add the
 // ABI to a name.
 func functionKind(name string) (sdk.FunctionKind, bool) {
-	kind, ok := functionKinds[strings.TrimSuffix(name, ".abi0")]
+	kind, ok := functionKinds[plainName(name)]
 	return kind, ok
 }
+
+func plainName(name string) string { return strings.TrimSuffix(name, ".abi0") }
 
 // watchedSymbols are the names that OpenObject wants to be told about.
 func watchedSymbols() []string {

@@ -462,12 +462,13 @@ func (RowPriority) EnumDescriptor() ([]byte, []int) {
 type FunctionKind int32
 
 const (
-	FunctionKind_FUNCTION_ORDINARY    FunctionKind = 0
-	FunctionKind_FUNCTION_OUTERMOST   FunctionKind = 1
-	FunctionKind_FUNCTION_KERNEL      FunctionKind = 2
-	FunctionKind_FUNCTION_TRAMPOLINE  FunctionKind = 3
-	FunctionKind_FUNCTION_STACK_START FunctionKind = 4
-	FunctionKind_FUNCTION_INJECTED    FunctionKind = 5
+	FunctionKind_FUNCTION_ORDINARY     FunctionKind = 0
+	FunctionKind_FUNCTION_OUTERMOST    FunctionKind = 1
+	FunctionKind_FUNCTION_KERNEL       FunctionKind = 2
+	FunctionKind_FUNCTION_TRAMPOLINE   FunctionKind = 3
+	FunctionKind_FUNCTION_STACK_START  FunctionKind = 4
+	FunctionKind_FUNCTION_INJECTED     FunctionKind = 5
+	FunctionKind_FUNCTION_STACK_SWITCH FunctionKind = 6
 )
 
 // Enum value maps for FunctionKind.
@@ -479,14 +480,16 @@ var (
 		3: "FUNCTION_TRAMPOLINE",
 		4: "FUNCTION_STACK_START",
 		5: "FUNCTION_INJECTED",
+		6: "FUNCTION_STACK_SWITCH",
 	}
 	FunctionKind_value = map[string]int32{
-		"FUNCTION_ORDINARY":    0,
-		"FUNCTION_OUTERMOST":   1,
-		"FUNCTION_KERNEL":      2,
-		"FUNCTION_TRAMPOLINE":  3,
-		"FUNCTION_STACK_START": 4,
-		"FUNCTION_INJECTED":    5,
+		"FUNCTION_ORDINARY":     0,
+		"FUNCTION_OUTERMOST":    1,
+		"FUNCTION_KERNEL":       2,
+		"FUNCTION_TRAMPOLINE":   3,
+		"FUNCTION_STACK_START":  4,
+		"FUNCTION_INJECTED":     5,
+		"FUNCTION_STACK_SWITCH": 6,
 	}
 )
 
@@ -5163,14 +5166,15 @@ const file_arch_proto_rawDesc = "" +
 	"\x13RELOCATION_RELATIVE\x10\x02*/\n" +
 	"\vRowPriority\x12\r\n" +
 	"\tBELOW_CFI\x10\x00\x12\x11\n" +
-	"\rOVERRIDES_CFI\x10\x01*\x9c\x01\n" +
+	"\rOVERRIDES_CFI\x10\x01*\xb7\x01\n" +
 	"\fFunctionKind\x12\x15\n" +
 	"\x11FUNCTION_ORDINARY\x10\x00\x12\x16\n" +
 	"\x12FUNCTION_OUTERMOST\x10\x01\x12\x13\n" +
 	"\x0fFUNCTION_KERNEL\x10\x02\x12\x17\n" +
 	"\x13FUNCTION_TRAMPOLINE\x10\x03\x12\x18\n" +
 	"\x14FUNCTION_STACK_START\x10\x04\x12\x15\n" +
-	"\x11FUNCTION_INJECTED\x10\x05*R\n" +
+	"\x11FUNCTION_INJECTED\x10\x05\x12\x19\n" +
+	"\x15FUNCTION_STACK_SWITCH\x10\x06*R\n" +
 	"\aMapKind\x12\x10\n" +
 	"\fMAP_IDENTITY\x10\x00\x12\x13\n" +
 	"\x0fMAP_INTERLEAVED\x10\x01\x12\x10\n" +

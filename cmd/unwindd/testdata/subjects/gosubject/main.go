@@ -1,5 +1,6 @@
 // Gosubject is a Go program to take cores of. Its mode says how it ends: wait
-// prints a line and waits for a signal, panic fails in a goroutine.
+// prints a line and waits for a signal, panic fails in a goroutine, fatal has the runtime
+// end the program, which it does on another stack.
 package main
 
 import (
@@ -58,6 +59,9 @@ func inner(depth int) int {
 	words := []string{"row", "frame", "lane", "place"}
 	sort.Slice(words, func(i, j int) bool {
 		if words[i] == "row" || words[j] == "row" {
+			if os.Args[1] == "fatal" {
+				new(sync.Mutex).Unlock()
+			}
 			return new(tree).fail(3) > 0
 		}
 		return words[i] < words[j]
@@ -77,7 +81,7 @@ func main() {
 		}()
 	}
 	time.Sleep(50 * time.Millisecond)
-	if len(os.Args) > 1 && os.Args[1] == "panic" {
+	if len(os.Args) > 1 && os.Args[1] != "wait" {
 		inner(5)
 	}
 	fmt.Println("ready", os.Getpid())

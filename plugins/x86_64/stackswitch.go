@@ -1,0 +1,296 @@
+package x86_64
+
+import (
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// switchRow is the row of a function that calls on another stack than it was called
+// on, at an offset of its code behind the switch: it leads back to the first
+// stack. ok is false before the switch, and where the code does not show the way.
+//
+// The row is read from the code, because where Go's runtime keeps the stack pointer
+// of a goroutine differs from version to version. A function that goes back itself
+// (runtime.asmcgocall, runtime.systemstack) is executed up to its return. One that
+// never returns (runtime.mcall) is executed from its beginning: it leaves the PC and
+// the stack pointer of its caller where the scheduler finds them. One that makes C's
+// call a call in the goroutine (runtime.cgocallback) opens a frame on the goroutine's
+// stack, below a return address there, of the size that its own has.
+func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
+	rows, err := functionRows(r.Start, r.Code, &stackOrder)
+	if err != nil || foundByStack(rows, r.PC) {
+		return row, false
+	}
+	resume := at
+	if !r.Exact {
+		if resume = resumeAfter(r.Code, at); resume < 0 || resume > len(r.Code) {
+			return row, false
+		}
+	}
+	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(max(resume, at+1)), ReturnAddress: uint64(rip)}
+	if plainName(r.Name) == "runtime.cgocallback" {
+		return row, !r.Exact && framedRules(rows, &row)
+	}
+	m := newExecutor()
+	if !r.Exact {
+		m.execute(&x86asm.Inst{Op: x86asm.CALL}, &effect{})
+	}
+	if m.untilReturn(r.Code, resume) {
+		return row, returnRules(m, &row)
+	}
+	for _, m := range executorsAt(r.Code, resume) {
+		if savedRules(m, r.Exact, &row) {
+			return row, true
+		}
+	}
+	return row, false
+}
+
+// foundByStack says whether a row at pc finds the frame by the stack pointer.
+func foundByStack(rows []cfi.Row, pc uint64) bool {
+	return slices.ContainsFunc(rows, func(r cfi.Row) bool {
+		return pc >= r.Start && pc < r.End && r.CFA.Kind == cfi.CFARegister && r.CFA.Register == uint64(rsp)
+	})
+}
+
+// instruction decodes the one at an offset.
+func instruction(code []byte, at int) (inst x86asm.Inst, e effect, ok bool) {
+	if at < 0 || at >= len(code) {
+		return inst, e, false
+	}
+	if e, ok = readEffect(code[at:]); !ok {
+		return inst, e, false
+	}
+	inst, err := decodeInst(code[at : at+int(e.length)])
+	return inst, e, err == nil
+}
+
+// untilReturn executes code from an offset on up to a return. ok is false where
+// it branches, or leaves the code.
+func (m *executor) untilReturn(code []byte, at int) (ok bool) {
+	for range maxStraight {
+		inst, e, ok := instruction(code, at)
+		if !ok {
+			return false
+		}
+		next := at + int(e.length)
+		switch e.kind {
+		case effectReturn:
+			return true
+		case effectBranch, effectStop:
+			return false
+		case effectJump:
+			if !e.direct {
+				return false
+			}
+			next = int(int64(at) + e.target)
+		default:
+			m.execute(&inst, &e)
+		}
+		at = next
+	}
+	return false
+}
+
+// maxWays bounds how many ways through a function are followed.
+const maxWays = 64
+
+// executorsAt are the executors of the ways from the beginning of a function to an offset.
+func executorsAt(code []byte, target int) (found []*executor) {
+	type way struct {
+		m  *executor
+		at int
+	}
+	waiting := []way{{newExecutor(), 0}}
+	for ways := 1; len(waiting) > 0; {
+		w := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		for range maxStraight {
+			if w.at == target {
+				found = append(found, w.m)
+				break
+			}
+			inst, e, ok := instruction(code, w.at)
+			if !ok || e.kind == effectReturn || e.kind == effectStop || e.kind == effectJump && !e.direct {
+				break
+			}
+			next := w.at + int(e.length)
+			switch e.kind {
+			case effectJump:
+				next = int(int64(w.at) + e.target)
+			case effectBranch:
+				if ways++; ways <= maxWays {
+					waiting = append(waiting, way{w.m.clone(), int(int64(w.at) + e.target)})
+				}
+			default:
+				w.m.execute(&inst, &e)
+			}
+			w.at = next
+		}
+	}
+	return found
+}
+
+// returnRules makes the rules of an executor at a return: the return address is at its
+// stack pointer.
+func returnRules(m *executor, row *cfi.Row) bool {
+	sp := m.gpr[gprSP]
+	if sp == nil {
+		return false
+	}
+	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: sp.plus(8).expression(nil)}
+	fp := cfi.Rule{Kind: cfi.Undefined}
+	if t := m.gpr[gprBP]; t != nil {
+		fp = termRule(t)
+	}
+	row.Rules = callerRules(fp, cfi.Rule{Kind: cfi.Offset, Offset: -8})
+	return true
+}
+
+// framedRules makes the rules of a frame that is as large as the largest of rows, at
+// its calls.
+func framedRules(rows []cfi.Row, row *cfi.Row) bool {
+	for i := range rows {
+		if c := rows[i].CFA; c.Kind == cfi.CFARegister && c.Register == uint64(rsp) && (row.CFA.Kind == cfi.NoCFA || c.Offset > row.CFA.Offset) {
+			row.CFA = c
+		}
+	}
+	row.Rules = callerRules(cfi.Rule{Kind: cfi.Undefined}, cfi.Rule{Kind: cfi.Offset, Offset: -8})
+	return row.CFA.Kind != cfi.NoCFA
+}
+
+// callerRules are rules for rbp, which Go's code restores, for the return address,
+// and for what else calls preserve in C: Go's functions do not.
+func callerRules(fp, pc cfi.Rule) []cfi.RegisterRule {
+	var rules []cfi.RegisterRule
+	for _, register := range calleeSaved {
+		rule := cfi.Rule{Kind: cfi.Undefined}
+		if register == rbp {
+			rule = fp
+		}
+		rules = append(rules, cfi.RegisterRule{Column: uint64(register), Rule: rule})
+	}
+	return append(rules, cfi.RegisterRule{Column: uint64(rip), Rule: pc})
+}
+
+// termRule is the rule of a register whose value is a term.
+func termRule(t *term) cfi.Rule {
+	if t.op == termLoad {
+		return cfi.Rule{Kind: cfi.Expression, Expr: t.a.expression(nil)}
+	}
+	return cfi.Rule{Kind: cfi.ValExpression, Expr: t.expression(nil)}
+}
+
+// A saving is where a function has stored what it takes to go on in its caller:
+// addresses that count from what one register held on entry, the goroutine.
+type saving struct {
+	owner      *term
+	pc, sp, fp *term
+}
+
+// findSaving finds it among what an executor has stored.
+func findSaving(m *executor) (c saving, ok bool) {
+	entry := registerTerm(rsp)
+	for _, x := range m.memory {
+		place := &c.fp
+		switch {
+		case x.v == nil || x.at.reads(entry):
+			continue
+		case x.v.equal(entry.load()):
+			place = &c.pc
+		case x.v.equal(entry.plus(8)):
+			place = &c.sp
+		case !x.v.equal(registerTerm(rbp)):
+			continue
+		}
+		*place = x.at
+	}
+	if c.pc == nil || c.sp == nil || c.pc.op != termPlus || !c.sp.reads(c.pc.a) {
+		return c, false
+	}
+	c.owner = c.pc.a
+	return c, true
+}
+
+// find is where the owner is known to be at an executor's instruction, as a
+// term of that instruction's registers.
+func (c *saving) find(m *executor, exact bool) *term {
+	for r, v := range m.gpr {
+		if v.equal(c.owner) && v != nil && (exact || preserved>>r&1 != 0) {
+			return registerTerm(dwarfNumber[r])
+		}
+	}
+	for _, x := range m.memory {
+		sp := m.gpr[gprSP]
+		if !x.v.equal(c.owner) || x.v == nil || sp == nil {
+			continue
+		}
+		for k := int64(0); k < 64; k += 8 {
+			if x.at.equal(sp.plus(k)) {
+				return registerTerm(rsp).plus(k).load()
+			}
+		}
+	}
+	return nil
+}
+
+// savedRules makes rules of what an executor has stored before it changed
+// the stack.
+//
+// The goroutine may have been given away since, and execute elsewhere: then nothing
+// called the code on this stack. It has not while the way to this stack that the code
+// took, over the thread that executes the goroutine, still leads here. A goroutine
+// that waits has no thread, and the first step of that way is zero.
+func savedRules(m *executor, exact bool, row *cfi.Row) bool {
+	c, ok := findSaving(m)
+	sp := m.gpr[gprSP]
+	if !ok || sp == nil || !sp.reads(c.owner) {
+		return false
+	}
+	owner := c.find(m, exact)
+	if owner == nil {
+		return false
+	}
+	first := sp.firstLoad(c.owner).with(c.owner, owner)
+	here := sp.with(c.owner, owner)
+	now := func(t *term) *term { return t.with(c.owner, owner) }
+	if first == nil || here == nil || now(c.pc) == nil || now(c.sp) == nil {
+		return false
+	}
+	leadsHere := choose(first.expression(nil),
+		append(registerTerm(rsp).expression(here.expression(nil)), opEq), []byte{opLit0})
+	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: choose(leadsHere, now(c.sp).load().expression(nil), registerPlus(rsp, 8))}
+	fp := cfi.Rule{Kind: cfi.Undefined}
+	if t := now(c.fp); t != nil {
+		fp = cfi.Rule{Kind: cfi.Expression, Expr: choose(leadsHere, t.expression(nil), undefinedLocation)}
+	}
+	row.Rules = callerRules(fp, cfi.Rule{Kind: cfi.Expression, Expr: choose(leadsHere, now(c.pc).expression(nil), undefinedLocation)})
+	return true
+}
+
+// firstLoad is the load of t at an address that counts from a part: the first step
+// of the way that t goes from it.
+func (t *term) firstLoad(part *term) *term {
+	switch {
+	case t == nil || !t.reads(part):
+		return nil
+	case t.op == termLoad && (t.a.equal(part) || t.a.op == termPlus && t.a.a.equal(part)):
+		return t
+	}
+	if l := t.a.firstLoad(part); l != nil {
+		return l
+	}
+	return t.b.firstLoad(part)
+}
+
+// choose is the expression of yes where that of condition gives a number other than
+// zero, else of no.
+func choose(condition, yes, no []byte) []byte {
+	skip := append([]byte{opSkip}, byte(len(yes)), byte(len(yes)>>8))
+	expr := append(append([]byte(nil), condition...), opBra, byte(len(no)+len(skip)), byte((len(no)+len(skip))>>8))
+	return append(append(append(expr, no...), skip...), yes...)
+}
