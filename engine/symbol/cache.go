@@ -14,10 +14,9 @@ const (
 
 // The caches of demangled names, by style.
 var (
-	names    = newNameCache()
-	namesGNU = newNameCache()
-	// namesOfUnnamed has what DemangleLLVM alone writes.
-	namesOfUnnamed = newNameCache()
+	names     = newNameCache()
+	namesLLVM = newNameCache()
+	namesGNU  = newNameCache()
 )
 
 // A nameCache maps linkage names to readable ones. Each shard keeps two

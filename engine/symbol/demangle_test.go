@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/unwindd/unwindd/engine/symbol/cxxname"
 )
 
 func TestDemangleGivesTheNamesOfLLVMsTools(t *testing.T) {
@@ -180,7 +182,7 @@ func FuzzDemangle(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		got := demangleOnce(StripVersion(name))
+		got := demangleOnce(StripVersion(name), cxxname.ABI)
 		if len(got) >= 1<<maxDemangled && len(got) > len(name) {
 			t.Errorf("result has %d bytes", len(got))
 		}

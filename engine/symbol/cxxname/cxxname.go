@@ -1,0 +1,29 @@
+// Package cxxname gives mangled names of C++ (Itanium C++ ABI) in their readable
+// form, in the spelling of LLVM's tools and in that of the GNU ones.
+//
+// The tools differ in more than spelling: in what template parameters stand for
+// that a name refers back to, in names that they do not read, and in what they
+// write for packs, lambdas and types without a name. One parser reads names as
+// either does, see reading, and one printer for each writes what was read.
+//
+// Names are hostile: reading is bounded by depth and by parts, writing by parts
+// and by the length of the text.
+package cxxname
+
+// LLVM gives a mangled name of C++ as LLVM 22's tools write it; false where they
+// leave it as it is.
+func LLVM(name string) (string, bool) { return write(name, readLLVM) }
+
+// ABI gives a mangled name in LLVM's spelling with the meaning that the ABI gives
+// it.
+func ABI(name string) (string, bool) { return write(name, readABI) }
+
+func write(name string, r reading) (string, bool) {
+	n := newParser(name, r).mangled()
+	if n == nil {
+		return "", false
+	}
+	o := llvmPrinter{pack: noPack, packs: noPack, brackets: 1, namesAll: r == readABI}
+	o.print(n)
+	return string(o.text), !o.failed && len(o.text) > 0
+}
