@@ -26,6 +26,9 @@ func (p *parser) expression() *node {
 		return n
 	}
 	if op := p.operator(); op != nil {
+		if op.code == "cp" && p.isGNU() {
+			return p.fail()
+		}
 		return p.operation(op, global)
 	}
 	if p.isGNU() {
@@ -57,6 +60,14 @@ func (p *parser) leaf() *node {
 	case c == 'u':
 		p.at++
 		n := p.node(node{kind: kindVendorCall, text: p.identifier()})
+		if n.text == "__uuidof" && !p.isGNU() && p.take("t") {
+			n.list = []*node{p.typ()}
+			return n
+		}
+		if n.text == "__uuidof" && !p.isGNU() && p.take("z") {
+			n.list = []*node{p.expression()}
+			return n
+		}
 		for !p.isEnd("E") {
 			n.list = append(n.list, p.templateArgument())
 		}
@@ -73,11 +84,14 @@ func (p *parser) special2() *node {
 		return p.initializers(nil)
 	case p.take("tl"):
 		return p.initializers(p.typ())
-	case p.take("nx"):
+	case !p.isGNU() && p.take("nx"): // binutils 2.40 do not know it
 		return p.node(node{kind: kindNoexcept, a: p.expression()})
 	case p.take("sp"):
 		return p.node(node{kind: kindExpansion, a: p.expression()})
 	case p.take("sZ"):
+		if c := p.peek(0); !p.isGNU() && c != 'T' && c != 'f' {
+			return p.fail()
+		}
 		return p.node(node{kind: kindSizeofPack, a: p.expression()})
 	case p.take("sP"):
 		n := p.node(node{kind: kindSizeofArgs})

@@ -180,22 +180,8 @@ func (o *gnuPrinter) rare(n *node) {
 		o.print(n.a)
 		o.byte('@')
 		o.print(n.b)
-	case kindFriend:
-		o.print(n.a)
-		o.string("::")
-		o.print(n.b)
-		o.string("[friend]")
 	case kindVendor:
 		o.string(n.text)
-		if n.a != nil {
-			o.byte('(')
-			o.print(n.a)
-			o.byte(')')
-		}
-	case kindBitInt:
-		o.string(n.text + "_BitInt(")
-		o.print(n.a)
-		o.byte(')')
 	case kindDecltype:
 		o.string("decltype (")
 		o.print(n.a)

@@ -50,8 +50,11 @@ func (o *gnuPrinter) expression(n *node) {
 	case kindDelete:
 		o.string(n.op.gnuSymbol())
 		o.subexpression(n.a)
-	case kindOfType, kindNoexcept:
-		o.of(n)
+	case kindOfType:
+		o.string(n.op.gnuSymbol())
+		o.byte('(')
+		o.print(n.a)
+		o.byte(')')
 	case kindSizeofPack, kindSizeofArgs:
 		o.string(decimal(o.packLength(n)))
 	case kindThrow:
@@ -90,17 +93,6 @@ func (o *gnuPrinter) expression(n *node) {
 func (o *gnuPrinter) inBrackets(list []*node) {
 	o.byte('(')
 	o.list(list)
-	o.byte(')')
-}
-
-func (o *gnuPrinter) of(n *node) {
-	if n.kind == kindNoexcept {
-		o.string("noexcept")
-	} else {
-		o.string(n.op.gnuSymbol())
-	}
-	o.byte('(')
-	o.print(n.a)
 	o.byte(')')
 }
 

@@ -301,6 +301,10 @@ func (o *llvmPrinter) pointer(n *node) {
 	if base == nil {
 		return
 	}
+	if n.kind == kindPointer && base.kind == kindProtocol && base.a.kind == kindName && base.a.text == "objc_object" {
+		o.string("id<" + base.text + ">")
+		return
+	}
 	o.leftOf(base)
 	if o.has(base, isArray) {
 		o.byte(' ')

@@ -1,5 +1,11 @@
 package cxxname
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // expression writes an expression.
 func (o *llvmPrinter) expression(n *node) {
 	switch n.kind {
@@ -70,6 +76,10 @@ func (o *llvmPrinter) rareExpression(n *node) {
 	case kindFold:
 		o.fold(n)
 	case kindList:
+		if text, ok := stringOf(n); ok {
+			o.string(text)
+			return
+		}
 		if n.a != nil {
 			o.print(n.a)
 		}
@@ -298,4 +308,39 @@ func (o *llvmPrinter) requirement(n *node) {
 		}
 	}
 	o.byte(';')
+}
+
+// stringOf is the text of a list of the characters of a string; false where it is
+// another list.
+func stringOf(n *node) (string, bool) {
+	if n.a == nil || n.a.kind != kindArray || n.a.b.kind != kindBuiltin || n.a.b.text != "char" {
+		return "", false
+	}
+	text := []byte{'"'}
+	escaped := false // by a number, which a digit would go on with
+	for _, c := range n.list {
+		if c.kind != kindLiteral || c.flag || c.a.kind != kindBuiltin {
+			return "", false
+		}
+		v, err := strconv.ParseUint(c.text, 10, 8)
+		if err != nil {
+			return "", false
+		}
+		if escaped && (isDigit(byte(v)) || v|0x20 >= 'a' && v|0x20 <= 'f') {
+			text = append(text, `""`...)
+		}
+		at := strings.IndexByte("\a\b\f\n\r\t\v\"\\", byte(v))
+		escaped = at < 0 && (v < ' ' || v == 0x7f)
+		switch {
+		case at >= 0:
+			text = append(text, '\\', "abfnrtv\"\\"[at])
+		case escaped && v < 8:
+			text = append(text, '\\', '0'+byte(v))
+		case escaped:
+			text = fmt.Appendf(text, `\x%X`, v)
+		default:
+			text = append(text, byte(v))
+		}
+	}
+	return string(append(text, '"')), true
 }

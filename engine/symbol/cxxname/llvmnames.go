@@ -103,6 +103,9 @@ func (o *llvmPrinter) rare(n *node) {
 		if n.b != nil {
 			o.print(n.b)
 		}
+	case kindProtocol:
+		o.print(n.a)
+		o.string("<" + n.text + ">")
 	case kindVector:
 		o.vector(n)
 	case kindDecltype:
@@ -126,13 +129,7 @@ func (o *llvmPrinter) arguments(n *node) {
 		o.list(n.list)
 		return
 	}
-	o.inAngles(func() {
-		o.list(n.list)
-		if n.a != nil {
-			o.string(" requires ")
-			o.print(n.a)
-		}
-	})
+	o.inAngles(func() { o.list(n.list) })
 }
 
 func (o *llvmPrinter) standard(n *node) {

@@ -260,7 +260,7 @@ func (p *parser) prefix(substitutable bool) *node {
 // unqualifiedName reads a name (5.1.3.2), in a scope if that is not nil.
 func (p *parser) unqualifiedName(s *state, scope **node, module *node) *node {
 	module = p.module(module)
-	friend := *scope != nil && p.take("F")
+	friend := *scope != nil && !p.isGNU() && p.take("F")
 	var n *node
 	switch c := p.peek(0); {
 	case c == 'L' && p.isGNU():
@@ -505,8 +505,11 @@ func (p *parser) operator() *operator {
 // may stand for arguments that follow it.
 func (p *parser) conversion(s *state) *node {
 	if p.isGNU() {
+		if p.isExpression {
+			return p.fail()
+		}
 		was := p.isConversion
-		p.isConversion = !p.isExpression
+		p.isConversion = true
 		n := p.node(node{kind: kindConversion, a: p.typ()})
 		p.isConversion = was
 		return n

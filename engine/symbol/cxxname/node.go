@@ -50,6 +50,7 @@ const (
 	kindComplex
 	kindImaginary
 	kindVendorQualifier // a, with the qualifier text and the arguments b
+	kindProtocol        // a with the protocol text of Objective-C
 	kindPostfix         // a text
 	kindThis            // a, a function or its name, with the qualifier text; b: the operand
 	kindFunction        // list: the parameters; a: the result; quals; b: the exceptions

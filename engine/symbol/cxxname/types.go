@@ -1,5 +1,7 @@
 package cxxname
 
+import "strings"
+
 // builtins are the types of one letter (ABI 5.1.5.2).
 var builtins = [256]string{
 	'a': "signed char", 'b': "bool", 'c': "char", 'd': "double", 'e': "long double", 'f': "float", 'g': "__float128",
@@ -70,7 +72,7 @@ func (p *parser) compound(c byte) *node {
 	case 'u':
 		p.at++
 		n := p.node(node{kind: kindVendor, text: p.identifier()})
-		if p.take("I") {
+		if !p.isGNU() && p.take("I") {
 			n.a = p.typ()
 			p.expect("E")
 		}
@@ -308,7 +310,13 @@ func (p *parser) qualifiedByVendor() *node {
 		return p.qualify(p.qualifiers(), p.typ())
 	}
 	n := p.node(node{kind: kindVendorQualifier, text: p.identifier()})
-	if p.peek(0) == 'I' {
+	if rest, ok := strings.CutPrefix(n.text, "objcproto"); ok {
+		inner := newParser(rest, p.reading)
+		n.kind, n.text = kindProtocol, inner.identifier()
+		if inner.failed {
+			return p.fail()
+		}
+	} else if p.peek(0) == 'I' {
 		n.b = p.arguments(false)
 	}
 	n.a = p.qualifiedByVendor()
@@ -402,8 +410,15 @@ func (p *parser) typeD() *node {
 		p.at += 2
 		return p.floating()
 	case 'B', 'U':
-		p.at += 2
-		return p.bitInt(c)
+		if !p.isGNU() {
+			p.at += 2
+			return p.bitInt(c)
+		}
+	case 'A', 'R', 'S':
+		if !p.isGNU() {
+			p.at++
+			return p.fixedPoint()
+		}
 	case 'k', 'K':
 		if p.isGNU() {
 			break
@@ -439,16 +454,31 @@ func (p *parser) vector() *node {
 			n.text = "pixel"
 			return n
 		}
-	case p.take("_"):
-		if p.isGNU() || p.peek(0) != '_' {
-			n.a = p.operand()
-			p.expect("_")
-		}
-	default:
-		return p.fail()
+	case p.isGNU():
+		p.expect("_")
+		n.a = p.operand()
+		p.expect("_")
+	case !p.take("_"):
+		n.a = p.expression()
+		p.expect("_")
 	}
 	n.b = p.typ()
 	return n
+}
+
+// fixedPoint reads a fixed point type behind its D.
+func (p *parser) fixedPoint() *node {
+	text := ""
+	if p.take("SD") {
+		text = "_Sat "
+	}
+	name := map[byte]string{'A': "_Accum", 'R': "_Fract"}[p.peek(0)]
+	size, ok := map[byte]string{'s': "short ", 't': "unsigned short ", 'i': "", 'j': "unsigned ", 'l': "long ", 'm': "unsigned long "}[p.peek(1)]
+	if name == "" || !ok {
+		return p.fail()
+	}
+	p.at += 2
+	return p.node(node{kind: kindFixed, text: text + size + name})
 }
 
 // floating reads a floating point type of a number of bits.
