@@ -254,7 +254,39 @@ func (m *module) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 		m.problem("%s", err)
 		m.mu.Unlock()
 	}
+	if len(frames) == before {
+		frames = m.namedByPlugin(frames, address)
+	}
 	return append(frames[:before], m.fromSource(frames[before:], address)...)
+}
+
+// namedByPlugin appends the function that the plugin knows at an address. It is
+// for code whose names are only in what the plugin reads, such as a vISA stream.
+func (m *module) namedByPlugin(dst []symbol.Frame, address uint64) []symbol.Frame {
+	m.mu.Lock()
+	opened := m.opened // what the plugin said is set with it, and stays
+	m.mu.Unlock()
+	if !opened {
+		return dst
+	}
+	f := m.function(address)
+	if f == nil || f.Name == "" {
+		return dst
+	}
+	return append(dst, symbol.Frame{Function: f.Name, Start: m.offset(m.startOf(f)), HasStart: true})
+}
+
+// startOf is where a function begins of which a part was given: one that is in
+// parts has other functions, such as its subroutines, between them.
+func (m *module) startOf(f *sdk.Function) uint64 {
+	start := f.Start
+	first := sort.Search(len(m.ruled), func(i int) bool { return m.ruled[i].Start >= f.Start })
+	for i := first - 1; i >= 0 && m.ruled[i].End == m.ruled[i+1].Start; i-- {
+		if m.ruled[i].Name == f.Name {
+			start = m.ruled[i].Start
+		}
+	}
+	return start
 }
 
 // open reads the module's call frame information and asks its plugin about

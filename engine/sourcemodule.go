@@ -117,7 +117,7 @@ func (m *module) fromSource(frames []symbol.Frame, address uint64) []symbol.Fram
 		return frames
 	}
 	source := m.sourceModule()
-	if source.assembly != nil && (len(frames) == 0 || len(frames) == 1 && frames[0].Line == 0) {
+	if source.assembly != nil && len(frames) == 1 && frames[0].Line == 0 {
 		frames = m.assemblyLine(source.assembly, frames, address)
 	}
 	if source.join == nil || len(frames) != 1 || frames[0].Line == 0 || m.scoped(address) {
@@ -150,7 +150,7 @@ func (m *module) scoped(address uint64) bool {
 }
 
 // assemblyLine gives a function without a position the one that the assembly
-// has. Where there is no function, it is that of the plugin.
+// has.
 //
 // Instructions of one function may be in the code of another: what a compiler
 // adds at the start of a subroutine counts as the kernel's last instruction. They
@@ -166,14 +166,6 @@ func (m *module) assemblyLine(a *visaasm.Module, frames []symbol.Frame, address 
 	unit := a.Unit(counted)
 	if !ok || counted == "" || unit == nil {
 		return frames
-	}
-	if len(frames) == 0 {
-		// A debug stream that stands alone has no symbols.
-		f := m.function(address)
-		if f == nil || f.Name == "" {
-			return frames
-		}
-		frames = append(frames, symbol.Frame{Function: f.Name, Start: m.offset(f.Start), HasStart: true})
 	}
 	f := &frames[0]
 	at, ok := unit.At(index)

@@ -11,10 +11,11 @@ import (
 // A function is a kernel or a stack-call function, with what is known of its
 // frame. All offsets are in bytes from its first instruction.
 type function struct {
-	name   string
-	kernel bool
-	start  uint64 // address of its first instruction
-	size   uint64 // bytes
+	name    string
+	unnamed bool // its name is made up, for problems
+	kernel  bool
+	start   uint64 // address of its first instruction
+	size    uint64 // bytes
 
 	abi  *abi   // nil: the function has no frame
 	unit uint64 // bytes that stack and frame pointers count; 0: unknown

@@ -299,7 +299,8 @@ func (o *codeObject) describe(c *codeSection) {
 		}
 	}
 	if len(functions) == 0 && !bySymbols && c.kernel && c.code != nil && !callsInside(c.code, true) {
-		functions = []function{{name: kernelName(c), kernel: true, start: c.start, size: c.size}}
+		name, known := kernelName(c)
+		functions = []function{{name: name, unnamed: !known, kernel: true, start: c.start, size: c.size}}
 	}
 	var above, below []cfi.Row
 	var dialects [placedFrames + 1]bool
@@ -403,7 +404,8 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 	s := stream.Stream{Objects: make([]stream.Object, len(c.entries))}
 	for i := range c.entries {
 		e := &c.entries[i]
-		e.name = o.nameOf(c, e)
+		name, known := o.nameOf(c, e)
+		e.name, e.unnamed = name, !known
 		s.Objects[i] = stream.Object{Name: e.name, Frame: e.frame}
 	}
 	frames := make([]stream.Frame, len(c.entries))
@@ -420,7 +422,7 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 	var list []function
 	for i := range c.entries {
 		e := &c.entries[i]
-		f := function{name: e.name, kernel: e.kernel, start: e.start, size: e.size, unit: e.unit, grf: e.grf}
+		f := function{name: e.name, unnamed: e.unnamed, kernel: e.kernel, start: e.start, size: e.size, unit: e.unit, grf: e.grf}
 		if e.abi != nil {
 			o.take(&f, c, &frames[i])
 		}
@@ -442,19 +444,19 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 }
 
 // nameOf is a name for a function of which call frame information tells: that of
-// a symbol, where there are symbols.
-func (o *codeObject) nameOf(c *codeSection, e *described) string {
+// a symbol, where there are symbols, else one that only problems have.
+func (o *codeObject) nameOf(c *codeSection, e *described) (name string, known bool) {
 	if e.kernel {
 		return kernelName(c)
 	}
 	if list := o.namedIn(c); len(list) <= maxFunctions {
 		for _, y := range list {
 			if c.start+y.start == e.start {
-				return y.name
+				return y.name, true
 			}
 		}
 	}
-	return fmt.Sprintf("function at %#x", e.start)
+	return fmt.Sprintf("function at %#x", e.start), false
 }
 
 // namedIn are the functions in a section that the symbol table names.
@@ -465,12 +467,13 @@ func (o *codeObject) namedIn(c *codeSection) []zeSymbol {
 	return o.symbols().functions[c.index]
 }
 
-// kernelName is that of the kernel in a section.
-func kernelName(c *codeSection) string {
-	if name, ok := strings.CutPrefix(c.name, zeCodePrefix); ok {
-		return name
+// kernelName is that of the kernel in a section; where that is not known, what
+// problems call it.
+func kernelName(c *codeSection) (name string, known bool) {
+	if name, known = strings.CutPrefix(c.name, zeCodePrefix); known {
+		return name, true
 	}
-	return "kernel"
+	return "kernel", false
 }
 
 // take takes up what a frame, and the code, say of a function.

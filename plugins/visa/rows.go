@@ -270,10 +270,16 @@ func generalNumber(dwarf uint32) (n uint32, ok bool) {
 	return 0, false
 }
 
+// shortestInstruction is the size of a compacted instruction.
+const shortestInstruction = 8
+
 // functions are the ranges of the function for the engine: those of its
 // subroutines, and what they leave of its own.
 func (f *function) functions(section, lanes uint32) []sdk.Function {
 	own := sdk.Function{Name: f.name, Section: section, Lanes: lanes, Kind: sdk.OrdinaryFunction}
+	if f.unnamed {
+		own.Name = ""
+	}
 	switch {
 	case f.kernel && !f.unfound:
 		own.Kind = sdk.KernelFunction
@@ -288,6 +294,12 @@ func (f *function) functions(section, lanes uint32) []sdk.Function {
 		}
 	}
 	next := uint64(0)
+	if f.unfound {
+		// Of the rest it is not known whether it is a subroutine's.
+		next = min(f.size, shortestInstruction)
+		add(own, 0, next)
+		own.Name = ""
+	}
 	for i := range f.subroutines {
 		s := &f.subroutines[i]
 		add(own, next, s.start)

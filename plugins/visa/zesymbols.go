@@ -107,7 +107,7 @@ func (o *codeObject) symbolFunctions(c *codeSection) []sdk.Function {
 	if !o.relocatable() {
 		return nil
 	}
-	kernel := kernelName(c)
+	kernel, _ := kernelName(c)
 	list := o.symbols().functions[c.index]
 	if len(list) > maxFunctions {
 		o.problem("section %.64s: %d functions, expected at most %d: they are not looked at", c.name, len(list), maxFunctions)

@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// Every instruction of the corpus has the name of what it is in: where there is
+// nothing but the stream, which names kernels, what they call, and subroutines.
+// Where a stream does not say where a subroutine is, what may be its code has none.
+func TestNamesOfStreamsReachFrames(t *testing.T) {
+	dirs := map[string]bool{}
+	for _, path := range oracle.Beside(t, "corpus/visa/*/*.asm") {
+		dirs[filepath.Dir(path)] = true
+	}
+	instructions, called, unnamed := 0, 0, 0
+	for dir := range dirs {
+		for _, c := range readGenCode(t, filepath.Base(dir), dir) {
+			t.Run(c.name, func(t *testing.T) {
+				w := newGenWalk(t, c, genStream)
+				m := w.target.modules[0]
+				if err := m.open(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				first := map[string]uint64{}
+				for _, in := range c.assembly.Instructions {
+					if _, ok := first[in.Function]; !ok {
+						first[in.Function] = in.Offset
+					}
+					instructions++
+					if in.Function != c.assembly.Kernel {
+						called++
+					}
+					frames := w.target.names(m, in.Offset)
+					got, want := fmt.Sprint(len(frames)), fmt.Sprintf("%s %#x", in.Function, first[in.Function])
+					if len(frames) == 1 {
+						got = fmt.Sprintf("%s %#x", frames[0].Function, frames[0].Start)
+					}
+					if len(frames) == 0 && m.function(in.Offset) != nil && in.Offset > 0 {
+						unnamed++
+						continue
+					}
+					if got != want {
+						t.Errorf("%#x: %s, expected %s", in.Offset, got, want)
+					}
+				}
+			})
+		}
+	}
+	t.Logf("%d instructions, %d in what is called, %d without a name", instructions, called, unnamed)
+	if instructions < 1000 || called < 500 || unnamed > instructions/8 {
+		t.Errorf("%d instructions, %d in what is called, %d without a name", instructions, called, unnamed)
+	}
+}
+
+// What problems call a function without a name is not its name.
+func TestFramesHaveNoMadeUpNames(t *testing.T) {
+	dir := filepath.Dir(oracle.Beside(t, "corpus/visa/skl-rec-O2/*.asm")[0])
+	for _, c := range readGenCode(t, "skl-rec-O2", dir) {
+		w := newGenWalk(t, c, genFrame)
+		m := w.target.modules[0]
+		if err := m.open(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range c.assembly.Instructions {
+			if f := m.function(in.Offset); f != nil && f.Name != "" {
+				t.Errorf("%#x: %q", in.Offset, f.Name)
+			}
+		}
+	}
+}
