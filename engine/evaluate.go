@@ -79,7 +79,7 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 		if err != nil {
 			return err
 		}
-		ev := w.pluginEval
+		ev := w.pluginEval.Derive()
 		ev.CFI = false
 		if dialect != nil {
 			ev.Dialect = dialect
@@ -90,7 +90,7 @@ func (t *Target) Evaluate(ctx context.Context, th *target.Thread, index int, s S
 		case fr.module != nil && fr.module.Object != nil:
 			ev.LoadBias = fr.pc - fr.offset
 		}
-		return f(surrounded{frameContext{frame: fr}, &s}, &ev)
+		return f(surrounded{frameContext{frame: fr}, &s}, ev)
 	})
 }
 

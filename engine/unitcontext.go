@@ -13,11 +13,11 @@ type unitContext struct {
 	frame    *frame
 	function dwarf.Entry // whose frame it is
 	lane     *uint32     // nil: none is current
-	ev       locexpr.Evaluator
+	ev       *locexpr.Evaluator
 }
 
 func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
-	u := &unitContext{frame: f, function: function, lane: lane, ev: f.walker.pluginEval}
+	u := &unitContext{frame: f, function: function, lane: lane, ev: f.walker.pluginEval.Derive()}
 	u.ev.CFI = false
 	u.ev.LoadBias = f.pc - f.offset
 	return u
@@ -28,7 +28,7 @@ func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) (locexpr
 	dialect, offsetSize := u.ev.Dialect, u.ev.OffsetSize
 	u.ev.Dialect, u.ev.OffsetSize = u.frame.module.dialects.ofUnit(unit), unit.OffsetSize()
 	defer func() { u.ev.Dialect, u.ev.OffsetSize = dialect, offsetSize }()
-	return f(&u.ev)
+	return f(u.ev)
 }
 
 // evaluate evaluates an expression of a unit.

@@ -25,11 +25,11 @@ type walker struct {
 	machine *machine
 	stack   *Stack
 	// Rows of CFI hold expressions in the dialect of their object, those of
-	// plugins in the canonical one.
-	cfiEval, pluginEval locexpr.Evaluator
-	// Objects may have a dialect of their own. The evaluation of one's rule may
-	// ask for registers that another's rule places.
-	dialectEvals map[*locexpr.Dialect]*locexpr.Evaluator
+	// plugins in the canonical one. Objects may have a dialect of their own. The
+	// evaluation of one's rule may ask for registers that another's rule places,
+	// so all of them derive from one, and share its limits.
+	cfiEval, pluginEval *locexpr.Evaluator
+	dialectEvals        map[*locexpr.Dialect]*locexpr.Evaluator
 
 	// sampling says that many stacks are walked, of which only the way is wanted:
 	// names are found later, and why one stops is told without its addresses,
@@ -86,18 +86,18 @@ func (w *walker) start(state target.Target, th *thread, stack *Stack) {
 }
 
 func (w *walker) setMachine() {
-	w.cfiEval, w.pluginEval, w.addresses = locexpr.Evaluator{}, locexpr.Evaluator{}, 0
+	w.cfiEval, w.pluginEval, w.addresses = nil, nil, 0
 	w.dialectEvals = nil
 	if w.machine == nil {
 		return
 	}
-	w.cfiEval = locexpr.Evaluator{
+	w.cfiEval = &locexpr.Evaluator{
 		Dialect:     locexpr.DWARF5,
 		AddressBits: w.machine.desc.AddressBits,
 		Order:       w.machine.order,
 		CFI:         true,
 	}
-	w.pluginEval = w.cfiEval
+	w.pluginEval = w.cfiEval.Derive()
 	w.pluginEval.Dialect = locexpr.Canonical
 	w.addresses = ^uint64(0) >> (64 - min(max(w.machine.desc.AddressBits, 1), 64))
 }
@@ -131,18 +131,17 @@ func (w *walker) index(reg uint64) (i int, ok bool) {
 func (w *walker) evaluator(source *rowSource) *locexpr.Evaluator {
 	switch {
 	case source.by != ByCFI:
-		return &w.pluginEval
+		return w.pluginEval
 	case source.dialect == nil || source.dialect == locexpr.DWARF5:
-		return &w.cfiEval
+		return w.cfiEval
 	}
 	ev := w.dialectEvals[source.dialect]
 	if ev == nil {
 		if w.dialectEvals == nil {
 			w.dialectEvals = map[*locexpr.Dialect]*locexpr.Evaluator{}
 		}
-		ev = &locexpr.Evaluator{
-			Dialect: source.dialect, AddressBits: w.cfiEval.AddressBits, Order: w.cfiEval.Order, CFI: true,
-		}
+		ev = w.cfiEval.Derive()
+		ev.Dialect = source.dialect
 		w.dialectEvals[source.dialect] = ev
 	}
 	return ev
@@ -154,7 +153,7 @@ func (f *frame) rule(column uint64) (cfi.Rule, *locexpr.Evaluator) {
 	if r, ok := f.source.row.Rule(column); ok && r.Kind != cfi.Unspecified {
 		return r, f.walker.evaluator(f.source)
 	}
-	return f.source.defaults.column(column), &f.walker.pluginEval
+	return f.source.defaults.column(column), f.walker.pluginEval
 }
 
 func (w *walker) scope() locexpr.Scope {

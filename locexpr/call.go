@@ -35,8 +35,8 @@ func (ev *evaluation) call(ref EntryRef) error {
 // callExpression continues with the operations of the callee on the same stack,
 // in the compilation unit that holds them.
 func (ev *evaluation) callExpression(callee *Callee) error {
-	if ev.calls++; ev.e.nesting+ev.calls > ev.e.Limits.nesting() {
-		return fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, ev.e.Limits.nesting())
+	if ev.calls++; ev.e.nesting+ev.calls > ev.by.Limits.nesting() {
+		return fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, ev.by.Limits.nesting())
 	}
 	ctx, dec, in, starts, startsOK := ev.ctx, ev.dec, ev.in, ev.starts, ev.startsOK
 	ev.starts, ev.startsOK = nil, false

@@ -68,8 +68,8 @@ func (ev *evaluation) addPart(n uint64, by *displacement) error {
 // countParts adds count parts of n bits, in which composites nest depth deep,
 // to the counts of d.
 func (ev *evaluation) countParts(d *detail, count, n uint64, depth int) error {
-	if count > uint64(ev.e.Limits.parts()-ev.parts) {
-		return fmt.Errorf("%w: more than %d parts of composite locations", ErrLimit, ev.e.Limits.parts())
+	if count > uint64(ev.by.Limits.parts()-ev.parts) {
+		return fmt.Errorf("%w: more than %d parts of composite locations", ErrLimit, ev.by.Limits.parts())
 	}
 	ev.parts += int(count)
 	high, low := bits.Mul64(count, n)
@@ -83,8 +83,8 @@ func (ev *evaluation) countParts(d *detail, count, n uint64, depth int) error {
 		}
 	}
 	d.bits = size
-	if d.depth = max(d.depth, depth+1); d.depth > ev.e.Limits.nesting() {
-		return fmt.Errorf("%w: composite locations nested deeper than %d", ErrLimit, ev.e.Limits.nesting())
+	if d.depth = max(d.depth, depth+1); d.depth > ev.by.Limits.nesting() {
+		return fmt.Errorf("%w: composite locations nested deeper than %d", ErrLimit, ev.by.Limits.nesting())
 	}
 	return nil
 }

@@ -6,11 +6,15 @@ import "fmt"
 type Limits struct {
 	Steps   int // operations executed, those of evaluations within each other included; 65,536
 	Depth   int // entries on the stack; 1,024
-	Parts   int // parts of composites made; 4,096
+	Parts   int // parts of composites made, and their places; 4,096, and 16 times as many by evaluations within each other
 	Nesting int // evaluations under way within each other, and composites within composites; 32
 }
 
 var defaultLimits = Limits{Steps: 1 << 16, Depth: 1024, Parts: 4096, Nesting: 32}
+
+// partsInAll is how many times Limits.Parts all evaluations within each other
+// may make: a register of a caller may need a rule of every frame between.
+const partsInAll = 16
 
 // maxNesting bounds how deep composites nest where no Limits are at hand.
 const maxNesting = 256
@@ -18,6 +22,10 @@ const maxNesting = 256
 // An Evaluator evaluates expressions. It keeps its memory, so it is reusable,
 // and its fields may change between evaluations. A Context may use the
 // Evaluator that is asking it. It is not safe for concurrent use.
+//
+// A copy of an Evaluator is another one with the same settings, and with memory
+// of its own. Derive makes one whose evaluations count as within those of the
+// first.
 type Evaluator struct {
 	Dialect     *Dialect // nil: DWARF5
 	AddressBits uint32   // size of the generic type, 8 to 64; 0 is 64
@@ -32,10 +40,34 @@ type Evaluator struct {
 	Trace func(Step)
 	Names Names
 
+	self *Evaluator // e itself; another one: e is a copy of it, and what follows is not its own
+	root *Evaluator // has the states and counts of the evaluations: e itself, or the one that e derives from
+
 	evaluations []*evaluation // one for each level of nesting
 	nesting     int
 	steps       int // left of Limits.Steps
+	parts       int // left of the parts of all evaluations within each other
 	visits      int // parts and places that reads have visited
+	traced      int // bytes of text that went into steps
+}
+
+// own takes from e what it was copied with.
+func (e *Evaluator) own() {
+	e.self, e.root = e, e
+	e.evaluations, e.nesting = nil, 0
+}
+
+// Derive returns an Evaluator with the settings of e, to be changed without
+// changing those of e. It is for what a Context evaluates while it answers e:
+// such evaluations share the limits of the outermost one. The goroutine that uses
+// e is the one to use it.
+func (e *Evaluator) Derive() *Evaluator {
+	if e.self != e {
+		e.own()
+	}
+	d := *e
+	d.self, d.evaluations = &d, nil
+	return &d
 }
 
 // What an operation costs beyond its own step, so that work which is not
@@ -141,16 +173,22 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 // run executes expr. It is to be followed by leave, once its result has been
 // taken, even when it fails or the context panics.
 func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation, error) {
-	e.nesting++
-	if e.nesting == 1 {
-		e.steps, e.visits = e.Limits.steps(), 0
-	} else if n := e.Limits.nesting(); e.nesting > n {
+	if e.self != e {
+		e.own()
+	}
+	r := e.root
+	r.nesting++
+	if r.nesting == 1 {
+		r.steps, r.parts = e.Limits.steps(), partsInAll*e.Limits.parts()
+		r.visits, r.traced = 0, 0
+	} else if n := e.Limits.nesting(); r.nesting > n {
 		return nil, &Error{Kind: Evaluation, Err: fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, n)}
 	}
-	if e.nesting > len(e.evaluations) {
-		e.evaluations = append(e.evaluations, &evaluation{e: e, stack: make([]Entry, 16)})
+	if r.nesting > len(r.evaluations) {
+		r.evaluations = append(r.evaluations, &evaluation{e: r, stack: make([]Entry, 16)})
 	}
-	ev := e.evaluations[e.nesting-1]
+	ev := r.evaluations[r.nesting-1]
+	ev.by = e
 	if err := ev.start(expr, ctx, initial); err != nil {
 		return ev, &Error{Kind: kindOf(err), Err: err}
 	}
@@ -158,9 +196,10 @@ func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation,
 }
 
 func (e *Evaluator) leave() {
-	e.nesting--
-	if e.nesting < len(e.evaluations) {
-		ev := e.evaluations[e.nesting]
+	r := e.root
+	r.nesting--
+	if r.nesting < len(r.evaluations) {
+		ev := r.evaluations[r.nesting]
 		ev.ctx, ev.dec.Expr, ev.in.Block = nil, nil, nil
 	}
 }
@@ -181,7 +220,8 @@ func orDefault(limit, otherwise int) int {
 
 // evaluation is the state of one evaluation of an expression.
 type evaluation struct {
-	e        *Evaluator
+	e        *Evaluator // has what is left of the limits
+	by       *Evaluator // whose settings are in force: e, or one that derives from it
 	ctx      Context
 	dec      Decoder
 	in       Instruction // the operation being executed
@@ -200,7 +240,7 @@ type evaluation struct {
 }
 
 func (ev *evaluation) start(expr []byte, ctx Context, initial []Entry) error {
-	e := ev.e
+	e := ev.by
 	ev.ctx = ctx
 	ev.bits = e.AddressBits
 	if ev.bits == 0 {
@@ -252,7 +292,7 @@ func (ev *evaluation) execute() error {
 // operations executes the operations of an expression, or of one that it calls.
 func (ev *evaluation) operations() error {
 	expr, operations := ev.dec.Expr, &ev.dec.Dialect.operations
-	traced := ev.e.Trace != nil
+	traced := ev.by.Trace != nil
 	// The position is kept in a variable, so that the next operation is looked
 	// up while this one is still executing.
 	for pos := 0; pos < len(expr); {

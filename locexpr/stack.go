@@ -19,10 +19,10 @@ func (ev *evaluation) push() (*Entry, error) {
 }
 
 func (ev *evaluation) grow() error {
-	if ev.n >= ev.e.Limits.depth() {
-		return fmt.Errorf("%w: more than %d entries on the stack", ErrLimit, ev.e.Limits.depth())
+	if ev.n >= ev.by.Limits.depth() {
+		return fmt.Errorf("%w: more than %d entries on the stack", ErrLimit, ev.by.Limits.depth())
 	}
-	larger := make([]Entry, min(2*len(ev.stack), ev.e.Limits.depth()))
+	larger := make([]Entry, min(2*len(ev.stack), ev.by.Limits.depth()))
 	copy(larger, ev.stack)
 	ev.stack = larger
 	return nil

@@ -22,12 +22,12 @@ func (ev *evaluation) trace(offset, end int) {
 	step := Step{Offset: offset, Depth: ev.e.nesting - 1 + ev.calls, Stack: make([]string, ev.n)}
 	step.Op = formatStep(ev.dec.Expr[offset:end], TextOptions{
 		Dialect: ev.dec.Dialect, AddressSize: ev.dec.AddressSize, OffsetSize: ev.dec.OffsetSize,
-		Order: ev.dec.Order, Names: ev.e.Names,
+		Order: ev.dec.Order, Names: ev.by.Names,
 	})
 	for i := range step.Stack {
 		step.Stack[i] = ev.stack[i].text()
 	}
-	ev.e.Trace(step)
+	ev.by.Trace(step)
 }
 
 // text returns the text of an entry that is on the stack.

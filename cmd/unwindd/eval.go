@@ -329,8 +329,7 @@ func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.T
 		}
 	}
 	err := t.Evaluate(ctx, th, s.flags.frame, around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
-		of := *ev
-		objectOf = &of
+		objectOf = ev.Derive() // before there is a trace, which is not of the object
 		if s.flags.trace {
 			ev.Trace = func(step locexpr.Step) {
 				out.Trace = append(out.Trace, report.TraceStep{Offset: step.Offset, Op: step.Op, Stack: step.Stack})
