@@ -58,20 +58,26 @@ func (ev *evaluation) addPart(n uint64, by *displacement) error {
 	// No stack operation copies an incomplete composite, so this entry is the
 	// only one that holds it.
 	d := top.location.place.detail
-	if err := ev.countParts(d, 1, n, part.depth()); err != nil {
+	if err := ev.countParts(d, 1, n, part.NumPlaces(), part.depth()); err != nil {
 		return err
 	}
 	d.parts = append(d.parts, Part{Bits: n, Location: part})
 	return nil
 }
 
-// countParts adds count parts of n bits, in which composites nest depth deep,
-// to the counts of d.
-func (ev *evaluation) countParts(d *detail, count, n uint64, depth int) error {
-	if count > uint64(ev.by.Limits.parts()-ev.parts) {
-		return fmt.Errorf("%w: more than %d parts of composite locations", ErrLimit, ev.by.Limits.parts())
+// countParts adds count parts of n bits, each in so many places and with
+// composites that nest depth deep, to the counts of d.
+func (ev *evaluation) countParts(d *detail, count, n uint64, places, depth int) error {
+	limit := ev.by.Limits.parts()
+	switch {
+	case count > uint64((limit-ev.parts)/places):
+		return fmt.Errorf("%w: more than %d parts of composite locations", ErrLimit, limit)
+	case count > uint64(ev.e.parts/places):
+		return fmt.Errorf("%w: more than %d parts of composite locations in evaluations within each other", ErrLimit, partsInAll*limit)
 	}
-	ev.parts += int(count)
+	cost := int(count) * places
+	ev.parts += cost
+	ev.e.parts -= cost
 	high, low := bits.Mul64(count, n)
 	size, carry := bits.Add64(d.bits, low, 0)
 	if high != 0 || carry != 0 {
@@ -161,19 +167,20 @@ func opPieceEnd(ev *evaluation) error {
 	}
 	top := ev.top()
 	if !top.isIncomplete() {
-		return illFormedf("an incomplete composite location is needed, found %v", top.text())
+		return illFormedf("an incomplete composite location is needed, found %s", top.text(maxBriefText))
 	}
 	top.location.place.detail.incomplete = false
 	return nil
 }
 
-// newComposite starts a complete composite of count parts of n bits.
-func (ev *evaluation) newComposite(count, n uint64, depth int) (*detail, error) {
+// newComposite starts a complete composite of count parts of n bits, as countParts
+// has them.
+func (ev *evaluation) newComposite(count, n uint64, places, depth int) (*detail, error) {
 	if count == 0 || n == 0 {
 		return nil, illFormedf("%d parts of %d bits", count, n)
 	}
 	d := &detail{depth: 1}
-	if err := ev.countParts(d, count, n, depth); err != nil {
+	if err := ev.countParts(d, count, n, places, depth); err != nil {
 		return nil, err
 	}
 	d.parts = make([]Part, count)
@@ -189,7 +196,7 @@ func opExtend(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	d, err := ev.newComposite(ev.in.Operands[1], ev.in.Operands[0], l.depth())
+	d, err := ev.newComposite(ev.in.Operands[1], ev.in.Operands[0], l.NumPlaces(), l.depth())
 	if err != nil {
 		return err
 	}
@@ -217,7 +224,7 @@ func opSelectBitPiece(ev *evaluation) error {
 	if count > uint64(mask.size) {
 		return illFormedf("%d parts are selected by a mask of %d bits", count, mask.size)
 	}
-	d, err := ev.newComposite(count, size, max(from[0].depth(), from[1].depth()))
+	d, err := ev.newComposite(count, size, max(from[0].NumPlaces(), from[1].NumPlaces()), max(from[0].depth(), from[1].depth()))
 	if err != nil {
 		return err
 	}
@@ -292,7 +299,7 @@ func (ev *evaluation) overlay(unit uint64) error {
 		if err := ev.checkPart(&l, part.bits); err != nil {
 			return err
 		}
-		if err := ev.countParts(d, 1, part.bits, l.depth()); err != nil {
+		if err := ev.countParts(d, 1, part.bits, l.NumPlaces(), l.depth()); err != nil {
 			return err
 		}
 		d.parts = append(d.parts, Part{Bits: part.bits, Location: l})

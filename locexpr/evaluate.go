@@ -76,6 +76,8 @@ const (
 	entryValueSteps      = 64 // of another frame, which must be found
 	implicitBytesPerStep = 16 // copied
 	scannedOpsPerStep    = 16 // decoded to find where operations start
+	placesPerStep        = 16 // of a location that an operation works on
+	listEntriesPerStep   = 64 // read to find those that match
 )
 
 // charge takes n steps off what is left.

@@ -3,11 +3,9 @@ package locexpr
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math/bits"
 	"slices"
-	"strings"
 )
 
 // AddressSpace is an architecture's number for an address space
@@ -346,40 +344,6 @@ func (p Place) StorageBits() (size uint64, ok bool) {
 	return 0, false
 }
 
-// Equal reports whether l and o have equal places in the same order: equal
-// storage, offset and scope, and for composites equal parts.
-func (l Location) Equal(o Location) bool {
-	if l.NumPlaces() != o.NumPlaces() {
-		return false
-	}
-	for i := range l.NumPlaces() {
-		if !l.Place(i).Equal(o.Place(i)) {
-			return false
-		}
-	}
-	return true
-}
-
-// Equal reports whether p and o are the same place: equal storage, offset and
-// scope, and for composites equal parts. Implicit places are equal when their
-// storages have the same bits.
-func (p Place) Equal(o Place) bool {
-	pd, od := p.detail, o.detail
-	p.detail, o.detail = nil, nil
-	if p != o || (pd == nil) != (od == nil) {
-		return false
-	}
-	if pd == od {
-		return true
-	}
-	return pd.bits == od.bits && pd.incomplete == od.incomplete &&
-		pd.entry == od.entry && pd.offset == od.offset &&
-		bytes.Equal(pd.bytes, od.bytes) &&
-		slices.EqualFunc(pd.parts, od.parts, func(a, b Part) bool {
-			return a.Bits == b.Bits && a.Location.Equal(b.Location)
-		})
-}
-
 // Offset returns l with the given number of bits added to the offset of every
 // place. Undefined places stay as they are. It is an error when an offset comes
 // to lie before its storage or at or past the end of it (A.2.5.4.4.1); the ends
@@ -498,64 +462,4 @@ func (p *Place) moveMemory(by displacement, limit storageSize, known bool) error
 	}
 	p.Address, p.BitOffset = address, bit%8
 	return nil
-}
-
-// String returns the location for people to read: "memory 0x7ffe10", "memory
-// 5:0x10", "register 3", "implicit 2a000000", "composite {32: register 3; 32:
-// undefined}"; "+4 bits" follows where the offset is not whole, and " | "
-// separates places.
-func (l Location) String() string {
-	var b strings.Builder
-	l.text(&b, 0)
-	return b.String()
-}
-
-// textNesting bounds how deep nested things are written out.
-const textNesting = 16
-
-func (l *Location) text(b *strings.Builder, depth int) {
-	l.place.text(b, depth)
-	for i := range l.more {
-		b.WriteString(" | ")
-		l.more[i].text(b, depth)
-	}
-}
-
-func (p *Place) text(b *strings.Builder, depth int) {
-	b.WriteString(p.Storage.String())
-	offset := p.BitOffset
-	switch p.Storage {
-	case Memory:
-		b.WriteByte(' ')
-		if p.Space != DefaultSpace {
-			fmt.Fprintf(b, "%d:", p.Space)
-		}
-		fmt.Fprintf(b, "0x%x", p.Address+offset/8)
-		offset %= 8
-	case Register:
-		fmt.Fprintf(b, " %d", p.Register)
-	case Implicit:
-		b.WriteByte(' ')
-		b.WriteString(hex.EncodeToString(p.ImplicitBytes()))
-	case ImplicitPointer:
-		entry, displacement, _ := p.ImplicitPointer()
-		fmt.Fprintf(b, " 0x%x%+d", entry, displacement)
-	case Composite:
-		b.WriteString(" {")
-		if p.detail == nil || depth >= textNesting {
-			b.WriteString("...}")
-			break
-		}
-		for i := range p.detail.parts {
-			if i > 0 {
-				b.WriteString("; ")
-			}
-			fmt.Fprintf(b, "%d: ", p.detail.parts[i].Bits)
-			p.detail.parts[i].Location.text(b, depth+1)
-		}
-		b.WriteByte('}')
-	}
-	if offset != 0 {
-		fmt.Fprintf(b, " +%d bits", offset)
-	}
 }

@@ -162,7 +162,7 @@ func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (u
 // the call, not the return address. See Entries for the rest. Where nothing
 // matches, and there is no error, the object is not available.
 func (s *LocationLists) At(offset, pc, base uint64, addrx func(index uint64) (uint64, error)) ([][]byte, error) {
-	matches, err := s.matches(offset, pc, base, addrx)
+	matches, _, err := s.matches(offset, pc, base, addrx)
 	if err != nil || len(matches) == 0 {
 		return nil, err
 	}
@@ -173,12 +173,14 @@ func (s *LocationLists) At(offset, pc, base uint64, addrx func(index uint64) (ui
 	return exprs, nil
 }
 
-func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uint64, error)) ([]ListEntry, error) {
+// matches also returns how many entries it read.
+func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uint64, error)) (matches []ListEntry, read int, err error) {
 	var covering, defaults []ListEntry
 	for e, err := range s.Entries(offset, base, addrx) {
 		if err != nil {
-			return nil, err
+			return nil, read, err
 		}
+		read++
 		switch {
 		case e.IsDefault():
 			defaults = append(defaults, e)
@@ -186,13 +188,13 @@ func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uin
 			covering = append(covering, e)
 		}
 		if len(covering) > maxListMatches || len(defaults) > maxListMatches {
-			return nil, &ListError{Evaluation, s.Section, e.Offset, fmt.Errorf("%w: more than %d entries match", ErrLimit, maxListMatches)}
+			return nil, read, &ListError{Evaluation, s.Section, e.Offset, fmt.Errorf("%w: more than %d entries match", ErrLimit, maxListMatches)}
 		}
 	}
 	if len(covering) == 0 {
-		return defaults, nil
+		return defaults, read, nil
 	}
-	return covering, nil
+	return covering, read, nil
 }
 
 // EvaluateList evaluates the location list at an offset of the section
@@ -209,19 +211,26 @@ func (e *Evaluator) EvaluateList(s *LocationLists, offset, base uint64, ctx Cont
 	if err != nil {
 		return Location{}, &ListError{kindOf(err), s.Section, offset, err}
 	}
-	matches, err := s.matches(offset, pc-e.LoadBias, base, ctx.Addrx)
-	if err != nil {
-		return Location{}, err
-	}
 	// The list is an evaluation of its own, so that its entries share the
 	// limit on steps.
 	defer e.leave()
-	if _, err := e.run(nil, ctx, nil); err != nil {
+	ev, err := e.run(nil, ctx, nil)
+	if err != nil {
+		return Location{}, &ListError{kindOf(err), s.Section, offset, err}
+	}
+	matches, read, err := s.matches(offset, pc-e.LoadBias, base, ctx.Addrx)
+	if err != nil {
+		return Location{}, err
+	}
+	if err := ev.charge(read / listEntriesPerStep); err != nil {
 		return Location{}, &ListError{kindOf(err), s.Section, offset, err}
 	}
 	locations := make([]Location, len(matches))
 	for i := range matches {
-		if locations[i], err = e.Location(matches[i].Expr, objectless{ctx}); err != nil {
+		if locations[i], err = e.Location(matches[i].Expr, objectless{ctx}); err == nil {
+			err = ev.charge(locations[i].NumPlaces())
+		}
+		if err != nil {
 			return Location{}, &ListError{kindOf(err), s.Section, matches[i].Offset, err}
 		}
 	}

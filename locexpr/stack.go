@@ -168,14 +168,6 @@ func (ev *evaluation) addressOf(l *Location) (uint64, error) {
 	return address & ev.mask, nil
 }
 
-// brief is a short form of String.
-func (l *Location) brief() string {
-	if l.place.Storage == Composite {
-		return "a composite location"
-	}
-	return l.String()
-}
-
 // popLocation pops a location description.
 func (ev *evaluation) popLocation() (Location, error) {
 	if ev.n == 0 {
@@ -200,6 +192,11 @@ func (ev *evaluation) locationOf(s *Entry) (Location, error) {
 	}
 	if s.location.isIncomplete() {
 		return Location{}, errIncomplete
+	}
+	if n := len(s.location.more); n > 0 {
+		if err := ev.charge(n / placesPerStep); err != nil {
+			return Location{}, err
+		}
 	}
 	return s.location, nil
 }

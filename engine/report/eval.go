@@ -12,12 +12,14 @@ import (
 
 // Evaluation is what an expression gave. Its JSON is that of `unwindd eval`.
 type Evaluation struct {
-	Kind   string      `json:"kind,omitempty"` // "value" or "location"; absent with an error
-	Value  *Value      `json:"value,omitempty"`
-	Places []Place     `json:"places,omitempty"`
-	Read   string      `json:"read,omitempty"` // little-endian bytes of what was read of a location
-	Trace  []TraceStep `json:"trace,omitempty"`
-	Error  *EvalError  `json:"error,omitempty"`
+	Kind   string  `json:"kind,omitempty"` // "value" or "location"; absent with an error
+	Value  *Value  `json:"value,omitempty"`
+	Places []Place `json:"places,omitempty"`
+	// MorePlaces is how many places are left out; see maxPlaces.
+	MorePlaces int         `json:"more_places,omitempty"`
+	Read       string      `json:"read,omitempty"` // the bytes of what was read of a location, in their order
+	Trace      []TraceStep `json:"trace,omitempty"`
+	Error      *EvalError  `json:"error,omitempty"`
 }
 
 // Value is a value with its type.
@@ -38,12 +40,14 @@ type Place struct {
 	BitOffset *uint64 `json:"bit_offset,omitempty"`
 	Bytes     string  `json:"bytes,omitempty"`
 	Parts     []Part  `json:"parts,omitempty"`
+	MoreParts int     `json:"more_parts,omitempty"` // how many are left out; see maxPlaces
 }
 
 // Part is a bit range of a composite.
 type Part struct {
-	Bits   uint64  `json:"bits"`
-	Places []Place `json:"places"`
+	Bits       uint64  `json:"bits"`
+	Places     []Place `json:"places"`
+	MorePlaces int     `json:"more_places,omitempty"` // how many are left out; see maxPlaces
 }
 
 // TraceStep is an operation with the stack after it, its top last.
@@ -74,7 +78,9 @@ type EvalNames struct {
 // SetResult puts the result of an evaluation into e.
 func (e *Evaluation) SetResult(result locexpr.Entry, order locexpr.ByteOrder, names EvalNames) {
 	if result.IsLocation() {
-		e.Kind, e.Places = "location", places(result.Location(), names)
+		w := placeWriter{names: names, left: maxPlaces}
+		e.Kind = "location"
+		e.Places, e.MorePlaces = w.places(result.Location())
 		return
 	}
 	e.Kind = "value"
@@ -83,7 +89,7 @@ func (e *Evaluation) SetResult(result locexpr.Entry, order locexpr.ByteOrder, na
 
 // SetError puts an error into e.
 func (e *Evaluation) SetError(err error) {
-	e.Kind, e.Value, e.Places, e.Read = "", nil, nil, ""
+	e.Kind, e.Value, e.Places, e.MorePlaces, e.Read = "", nil, nil, 0, ""
 	e.Error = &EvalError{Kind: "evaluation", Reason: err.Error()}
 	var in *locexpr.Error
 	if errors.As(err, &in) {
@@ -121,16 +127,48 @@ func newValue(v locexpr.Value, order locexpr.ByteOrder) *Value {
 	return out
 }
 
-func places(l locexpr.Location, names EvalNames) []Place {
-	list := make([]Place, l.NumPlaces())
-	for i := range list {
-		list[i] = newPlace(l.Place(i), names)
-	}
-	return list
+// maxPlaces bounds the places of a location that are written out, those of parts
+// included. Composites may share parts, so that their places are exponentially
+// more than an evaluation made; that made a quarter as many at most.
+const maxPlaces = 1 << 14
+
+// bytesPerPlace is how many bytes of an implicit location count as a place.
+const bytesPerPlace = 64
+
+// placeWriter writes out the places of a location.
+type placeWriter struct {
+	names EvalNames
+	left  int // of maxPlaces
 }
 
-// newPlace gives a place the members that its storage has.
-func newPlace(p locexpr.Place, names EvalNames) Place {
+// places also returns how many places there are more.
+func (w *placeWriter) places(l locexpr.Location) (list []Place, more int) {
+	for i := range l.NumPlaces() {
+		if w.left <= 0 && i > 0 {
+			return list, l.NumPlaces() - i
+		}
+		list = append(list, w.place(l.Place(i)))
+	}
+	return list, 0
+}
+
+func (w *placeWriter) parts(p locexpr.Place) (list []Part, more int) {
+	parts := p.Parts()
+	for i, part := range parts {
+		if w.left <= 0 {
+			return list, len(parts) - i
+		}
+		out := Part{Bits: part.Bits}
+		out.Places, out.MorePlaces = w.places(part.Location)
+		list = append(list, out)
+	}
+	return list, 0
+}
+
+// place gives a place the members that its storage has.
+func (w *placeWriter) place(p locexpr.Place) Place {
+	names := w.names
+	w.left--
 	out := Place{}
 	bits := p.BitOffset
 	scope := func() {
@@ -162,16 +200,16 @@ func newPlace(p locexpr.Place, names EvalNames) Place {
 		}
 		scope()
 	case locexpr.Implicit:
-		out.Storage, out.Bytes = "implicit", hex.EncodeToString(p.ImplicitBytes())
+		b := p.ImplicitBytes()
+		w.left -= len(b) / bytesPerPlace
+		out.Storage, out.Bytes = "implicit", hex.EncodeToString(b)
 	case locexpr.ImplicitPointer:
 		out.Storage = "implicit-pointer"
 		entry, displacement, _ := p.ImplicitPointer()
 		out.Address = fmt.Sprintf("%s%+d", address(entry), displacement)
 	case locexpr.Composite:
 		out.Storage = "composite"
-		for _, part := range p.Parts() {
-			out.Parts = append(out.Parts, Part{part.Bits, places(part.Location, names)})
-		}
+		out.Parts, out.MoreParts = w.parts(p)
 	default:
 		out.Storage = "undefined"
 	}
@@ -196,7 +234,7 @@ func (e *Evaluation) WriteText(w io.Writer) error {
 	case e.Value != nil:
 		fmt.Fprintf(&b, "value %s %s\n", e.Value.Type, e.Value.Hex)
 	default:
-		writePlaces(&b, e.Places, "")
+		writePlaces(&b, e.Places, e.MorePlaces, "")
 	}
 	if e.Read != "" {
 		fmt.Fprintf(&b, "read %s\n", e.Read)
@@ -205,7 +243,7 @@ func (e *Evaluation) WriteText(w io.Writer) error {
 	return err
 }
 
-func writePlaces(b *strings.Builder, list []Place, indent string) {
+func writePlaces(b *strings.Builder, list []Place, more int, indent string) {
 	for _, p := range list {
 		fmt.Fprintf(b, "%s%s", indent, p.Storage)
 		for _, part := range []string{p.Space, p.Address, p.Register, p.Bytes} {
@@ -222,7 +260,13 @@ func writePlaces(b *strings.Builder, list []Place, indent string) {
 		b.WriteByte('\n')
 		for _, part := range p.Parts {
 			fmt.Fprintf(b, "%s  %d bits\n", indent, part.Bits)
-			writePlaces(b, part.Places, indent+"    ")
+			writePlaces(b, part.Places, part.MorePlaces, indent+"    ")
 		}
+		if p.MoreParts > 0 {
+			fmt.Fprintf(b, "%s  %d parts more\n", indent, p.MoreParts)
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "%s%d places more\n", indent, more)
 	}
 }

@@ -1,0 +1,96 @@
+package locexpr
+
+import "bytes"
+
+// Equal reports whether l and o have equal places in the same order: equal
+// storage, offset and scope, and for composites equal parts.
+func (l Location) Equal(o Location) bool {
+	var c comparison
+	return c.locations(&l, &o)
+}
+
+// Equal reports whether p and o are the same place: equal storage, offset and
+// scope, and for composites equal parts. Implicit places are equal when their
+// storages have the same bits.
+func (p Place) Equal(o Place) bool {
+	var c comparison
+	return c.places(&p, &o)
+}
+
+// A comparison compares locations. Composites may share parts, so that written
+// out they are exponentially larger than in memory: what was found to be equal
+// is not looked at again.
+type comparison struct {
+	// known leads from what is equal to something else towards that, the same
+	// for all that are equal to each other.
+	known map[*detail]*detail
+	depth int
+}
+
+func (c *comparison) locations(l, o *Location) bool {
+	if len(l.more) != len(o.more) || !c.places(&l.place, &o.place) {
+		return false
+	}
+	for i := range l.more {
+		if !c.places(&l.more[i], &o.more[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *comparison) places(p, o *Place) bool {
+	a, b := *p, *o
+	a.detail, b.detail = nil, nil
+	return a == b && c.details(p.detail, o.detail)
+}
+
+// knownBytes is how many bytes are compared again rather than remembered.
+const knownBytes = 64
+
+func (c *comparison) details(a, b *detail) bool {
+	switch {
+	case a == b:
+		return true
+	case a == nil || b == nil:
+		return false
+	case a.bits != b.bits || a.incomplete != b.incomplete || a.entry != b.entry || a.offset != b.offset ||
+		len(a.bytes) != len(b.bytes) || len(a.parts) != len(b.parts):
+		return false
+	}
+	if c.depth > 0 && (a.depth > 0 || len(a.bytes) > knownBytes) {
+		a, b = c.find(a), c.find(b)
+		if a == b {
+			return true
+		}
+		if c.known == nil {
+			c.known = map[*detail]*detail{}
+		}
+		c.known[a] = b // if they are not, nothing else is compared
+	}
+	if !bytes.Equal(a.bytes, b.bytes) {
+		return false
+	}
+	c.depth++
+	defer func() { c.depth-- }()
+	for i := range a.parts {
+		if a.parts[i].Bits != b.parts[i].Bits || !c.locations(&a.parts[i].Location, &b.parts[i].Location) {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns what stands for all that are known to equal d.
+func (c *comparison) find(d *detail) *detail {
+	for {
+		next, ok := c.known[d]
+		if !ok {
+			return d
+		}
+		if further, ok := c.known[next]; ok {
+			c.known[d] = further
+		}
+		d = next
+	}
+}
