@@ -54,18 +54,32 @@ func (c CFARule) registerLocation(ev *locexpr.Evaluator, ctx locexpr.Context) (l
 func registerValue(ctx locexpr.Context, register uint64, bits uint32) (uint64, error) {
 	size, known := ctx.RegisterBits(register)
 	switch {
-	case known && size < bits, known && size > 64 && ctx.ByteOrder() != locexpr.LittleEndian:
+	case known && size < bits:
 		return 0, sizeError(register, size, "an address", uint64(bits))
 	case known && size > 64:
-		l, err := ctx.Register(register)
-		if err != nil {
-			return 0, err
-		}
-		var buf [8]byte
-		err = l.Read(ctx, buf[:(bits+7)/8], uint64(bits))
-		return binary.LittleEndian.Uint64(buf[:]), err
+		return wideRegisterValue(ctx, register, size, bits)
 	}
 	return ctx.RegisterValue(register)
+}
+
+// wideRegisterValue returns the low bits of a register of size bits. On a
+// big-endian machine they are its last ones.
+func wideRegisterValue(ctx locexpr.Context, register uint64, size, bits uint32) (uint64, error) {
+	l, err := ctx.Register(register)
+	if err == nil && ctx.ByteOrder() == locexpr.BigEndian {
+		l, err = l.Offset(int64(size - bits))
+	}
+	if err != nil {
+		return 0, err
+	}
+	var buf [8]byte
+	if err := l.Read(ctx, buf[:(bits+7)/8], uint64(bits)); err != nil {
+		return 0, err
+	}
+	if ctx.ByteOrder() == locexpr.BigEndian {
+		return binary.BigEndian.Uint64(buf[:]) >> (64 - bits), nil
+	}
+	return binary.LittleEndian.Uint64(buf[:]), nil
 }
 
 // spaceBits returns the address size of a space, as an evaluation sees it: that

@@ -3,26 +3,27 @@ package locexpr
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // This file has the operations that make composite locations (A.2.5.4.4.6). A
 // part is only described here; nothing is read.
 
+// opPiece takes the least significant bytes of a register or value, as of
+// DW_OP_bit_piece with an offset of 0: that is the ABI's to say (DWARF 5, 2.6.1.2),
+// and so in those of big-endian machines.
 func opPiece(ev *evaluation) error { return ev.bytePiece(ev.in.Operands[0]) }
 
 func (ev *evaluation) bytePiece(size uint64) error {
 	if size > 1<<61-1 {
 		return fmt.Errorf("%w: part of %d bytes", ErrLimit, size)
 	}
-	return ev.addPart(size*8, nil)
+	return ev.addPart(size*8, displacement{})
 }
 
 func opBitPiece(ev *evaluation) error {
-	return ev.piece(ev.in.Operands[0], bitDisplacement(ev.signed(ev.in.Operands[1]&ev.mask)))
+	return ev.addPart(ev.in.Operands[0], bitDisplacement(ev.signed(ev.in.Operands[1]&ev.mask)))
 }
-
-// piece is addPart "as if DW_OP_constu B; DW_OP_LLVM_bit_offset were applied".
-func (ev *evaluation) piece(n uint64, by displacement) error { return ev.addPart(n, &by) }
 
 // isIncomplete reports whether the entry is an incomplete composite.
 func (s *Entry) isIncomplete() bool {
@@ -30,18 +31,16 @@ func (s *Entry) isIncomplete() bool {
 }
 
 // addPart adds a part of n bits to the incomplete composite on the stack, or
-// starts one.
-func (ev *evaluation) addPart(n uint64, by *displacement) error {
+// starts one. The bits are those at a distance from the location on top.
+func (ev *evaluation) addPart(n uint64, by displacement) error {
 	var part Location // undefined when there is nothing on the stack to describe it
 	if top := ev.top(); top != nil && !top.isIncomplete() {
 		var err error
 		if part, err = ev.popLocation(); err != nil {
 			return err
 		}
-		if by != nil {
-			if err := part.shift(*by, ev.ctx, ev.bits); err != nil {
-				return err
-			}
+		if err := ev.shiftPart(&part, n, by); err != nil {
+			return err
 		}
 		if err := ev.checkPart(&part, n); err != nil {
 			return err
@@ -63,6 +62,48 @@ func (ev *evaluation) addPart(n uint64, by *displacement) error {
 	}
 	d.parts = append(d.parts, Part{Bits: n, Location: part})
 	return nil
+}
+
+// shiftPart moves l to where n bits at a distance from it are: "as if
+// DW_OP_constu B; DW_OP_LLVM_bit_offset were applied" (A.2.5.4.4.6). In registers
+// and values that distance counts from the least significant bit (DWARF 5,
+// 2.6.1.2), which is the last one of the storage on a big-endian machine. There it
+// counts so from the start of the storage only: an offset that other operations
+// have given to a location is in the order of its storage.
+func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
+	if ev.dec.Order == LittleEndian || n == 0 {
+		return l.shift(by, ev.ctx, ev.bits)
+	}
+	l.more = slices.Clone(l.more) // other locations may share it
+	for i := range l.NumPlaces() {
+		p := &l.place
+		if i > 0 {
+			p = &l.more[i-1]
+		}
+		if at, ok := ev.fromLeastSignificant(p, n, by); ok {
+			p.BitOffset = at
+		} else if err := p.move(by, ev.ctx, ev.bits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromLeastSignificant returns where in the storage of p the n bits are that begin
+// at a distance from its last bit. ok is false where p is not the start of a
+// register or value that has as many.
+func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, by displacement) (at uint64, ok bool) {
+	switch p.Storage {
+	case Register, Implicit, ImplicitPointer:
+	default:
+		return 0, false
+	}
+	size, known := p.storageSize(ev.ctx, ev.bits)
+	if !known || p.BitOffset != 0 || n > size.bits || by.bytes < 0 || by.bytes >= 1<<60 {
+		return 0, false
+	}
+	distance := uint64(by.bytes)*8 + uint64(by.bits)
+	return size.bits - n - distance, distance <= size.bits-n
 }
 
 // countParts adds count parts of n bits, each in so many places and with
@@ -282,6 +323,9 @@ func (ev *evaluation) overlay(unit uint64) error {
 	case offset == 0 && size == all:
 		return ev.pushLocation(&over)
 	}
+	// On a big-endian machine DW_OP_bit_piece would take the parts of a register
+	// from its other end. "The base location with the overlay positioned as an
+	// overlay" has them in the order of its storage.
 	d := &detail{depth: 1}
 	for _, part := range []struct {
 		l        *Location

@@ -17,10 +17,14 @@ func opBra(ev *evaluation) error {
 	return ev.branch()
 }
 
-// branch goes to the target of the current operation, which the decoder found
-// to be within the expression.
+// branch goes to the target of the current operation. A branch that is not taken
+// may lead anywhere: it is the updated position that must be at an operation
+// (A.2.5.4.2).
 func (ev *evaluation) branch() error {
-	to := ev.dec.pos + int(int64(ev.in.Operands[0]))
+	to, err := ev.dec.target(&ev.in)
+	if err != nil {
+		return illFormed{err}
+	}
 	if !ev.startsOK {
 		if err := ev.findStarts(); err != nil {
 			return err

@@ -92,7 +92,13 @@ func (d *Decoder) Next(in *Instruction) error {
 	if d.Dialect == nil {
 		d.Dialect = DWARF5
 	}
-	if err := d.next(in); err != nil {
+	pos := d.pos
+	err := d.next(in)
+	if err == nil && in.Op.Operands[0] == Branch {
+		_, err = d.target(in)
+	}
+	if err != nil {
+		d.pos = pos
 		e := &Error{Kind: IllFormed, Offset: d.pos, Err: err}
 		if in.Op != nil {
 			e.Op = in.Op.Name
@@ -102,8 +108,8 @@ func (d *Decoder) Next(in *Instruction) error {
 	return nil
 }
 
-// next is Next without the wrapping of errors. in.Op is nil when the opcode was
-// not found.
+// next is Next without the wrapping of errors, and without a look at where
+// branches lead to. in.Op is nil when the opcode was not found.
 func (d *Decoder) next(in *Instruction) error {
 	pos := d.pos
 	in.Offset = pos
@@ -144,13 +150,17 @@ func (d *Decoder) next(in *Instruction) error {
 		pos = next
 	}
 	in.Size = pos - d.pos
-	if op.Operands[0] == Branch {
-		if to := int64(pos) + int64(in.Operands[0]); to < 0 || to > int64(len(d.Expr)) {
-			return fmt.Errorf("branch to offset %d of an expression of %d bytes", to, len(d.Expr))
-		}
-	}
 	d.pos = pos
 	return nil
+}
+
+// target returns where a branch that was just read leads to.
+func (d *Decoder) target(in *Instruction) (int, error) {
+	to := d.pos + int(int64(in.Operands[0])) // a distance of 16 bits
+	if to < 0 || to > len(d.Expr) {
+		return 0, fmt.Errorf("branch to offset %d of an expression of %d bytes", to, len(d.Expr))
+	}
+	return to, nil
 }
 
 // fixedSize has the sizes of operands of fixed size.

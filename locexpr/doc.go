@@ -30,6 +30,7 @@
 // bit i of a stream held in bytes is bit i%8, counted from the least
 // significant one, of byte i/8. On a big-endian machine it is counted from the
 // most significant one. So reading a range of a storage always gives a
-// substring of reading all of it. A size that is no multiple of 8 leaves the
+// substring of reading all of it. DW_OP_piece and DW_OP_bit_piece alone count from
+// the least significant bit of a register or value (DWARF 5, 2.6.1.2). A size that is no multiple of 8 leaves the
 // bits of the last byte that it does not use zero.
 package locexpr

@@ -48,7 +48,7 @@ func opIntelBitPieceStack(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	return ev.piece(size, by)
+	return ev.addPart(size, by)
 }
 
 // opIntelRegvalBits pops an offset in bits and the number of a register, and

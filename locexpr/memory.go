@@ -60,13 +60,23 @@ func (ev *evaluation) registerValue(reg uint64, n uint32) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return ev.read(&l, n)
+		return ev.readLow(&l, n, size)
 	}
 	v, err := ev.ctx.RegisterValue(reg)
 	if err != nil {
 		return 0, err
 	}
 	return v & lowMask(n), nil
+}
+
+// readLow reads the low n bits of a register of more bits, which is at l.
+func (ev *evaluation) readLow(l *Location, n, size uint32) (uint64, error) {
+	if ev.dec.Order == BigEndian {
+		if err := l.shift(bitDisplacement(int64(size-n)), ev.ctx, ev.bits); err != nil {
+			return 0, err
+		}
+	}
+	return ev.read(l, n)
 }
 
 func opAspaceBregx(ev *evaluation) error {
@@ -155,7 +165,11 @@ func opFbreg(ev *evaluation) error {
 		}
 		return ev.pushLocation(&l)
 	case l.place.Storage == Register:
-		address, err := ev.read(&l, ev.bits)
+		size, ok := ev.ctx.RegisterBits(l.place.Register)
+		if !ok || size < ev.bits {
+			size = ev.bits
+		}
+		address, err := ev.readLow(&l, ev.bits, size)
 		if err != nil {
 			return err
 		}

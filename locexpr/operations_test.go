@@ -284,6 +284,11 @@ var cases = []aCase{
 	expr("A.2.5.4.2", "lit1; bra 1; lit2; lit3").is("0x3"),
 	expr("A.2.5.4.2", "lit0; bra 1; lit2; nop").is("0x2"),
 	expr("A.2.5.4.2", "lit0; lit1; bra 1; lit2").is("0x0"),
+	expr("A.2.5.4.2: not taken", "lit0; bra 100; lit2").is("0x2"),
+	expr("A.2.5.4.2: not taken", "lit0; bra -100; lit2").is("0x2"),
+	expr("A.2.5.4.2: not taken", "lit0; bra 1; const2u 5").is("0x5"),
+	expr("A.2.5.4.2: taken", "lit1; bra 100; lit2").illFormed(1, "branch to offset 104 of an expression of 5 bytes"),
+	expr("A.2.5.4.2: past one that is not taken", "lit1; bra 4; lit0; bra 100; lit7").is("0x7"),
 	expr("A.2.5.4.2: a loop", "lit0; lit5; swap; over; plus; swap; lit1; minus; dup; bra -10; drop").is("0xf"),
 	expr("A.2.5.4.2", "skip -3").evaluation(0, "too many operations").because(ErrLimit),
 	expr("A.2.5.4.2", "skip -3").limited(Limits{Steps: 3}).evaluation(0, "too many operations").because(ErrLimit),
@@ -340,6 +345,7 @@ var cases = []aCase{
 	expr("A.2.5.4.4.3", "bregx 31 300").with(func(m *testMachine) { m.setRegister(31, 2) }).is("memory 0x12e"),
 	expr("A.2.5.4.4.3: register smaller than an address", "bregx 32 0").evaluation(0, "64 bits of register 32 of 32 bits").because(ErrOutOfBounds),
 	expr("A.2.5.4.4.3: register larger than an address", "bregx 40 0").with(func(m *testMachine) { m.registers[40][0] = 9 }).is("memory 0x8786858483828109"),
+	expr("A.2.5.4.4.3: its low bits", "bregx 40 0").with(func(m *testMachine) { m.registers[40][31] = 9 }).big().is("memory 0x98999a9b9c9d9e09"),
 	expr("A.2.5.4.4.3: register larger than an address, saved", "bregx 40 1").with(func(m *testMachine) {
 		m.places = map[uint64]Location{40: MemoryLocation(0, 0x50)}
 		m.setMemory(0, 0x50, 1, 2, 0, 0, 0, 0, 0, 0)
@@ -478,6 +484,29 @@ var cases = []aCase{
 	expr("A.2.5.4.4.6: bits outside the storage", "const8s -3; piece 4").illFormed(9, "").because(ErrOutOfBounds).of(60),
 	expr("A.2.5.4.4.6", "const8s -3; piece 3").is("composite {24: memory 0xfffffffffffffffd}"),
 	expr("A.2.5.4.4.6: bits outside the storage", "const8s -3; piece 4").illFormed(9, "").because(ErrOutOfBounds),
+	// Values that gdb has for such variables of s390x.
+	expr("DWARF 5, 2.6.1.2: the least significant bits", "const4u 0x11223344; stack_value; bit_piece 16 0; LLVM_piece_end; deref_size 2").big().is("0x3344"),
+	expr("DWARF 5, 2.6.1.2: the least significant bits", "const4u 0x11223344; stack_value; bit_piece 16 8; LLVM_piece_end; deref_size 2").big().is("0x2233"),
+	expr("DWARF 5, 2.6.1.2: the ABI's part", "const4u 0x11223344; stack_value; piece 2; LLVM_piece_end; deref_size 2").big().is("0x3344"),
+	expr("DWARF 5, 2.6.1.2: two parts", "const4u 0x11223344; stack_value; bit_piece 16 16; const4u 0x11223344; stack_value; bit_piece 16 0; LLVM_piece_end; deref_size 4").big().is("0x11223344"),
+	expr("DWARF 5, 2.6.1.2: from the least significant bit end", "reg3; bit_piece 16 0; LLVM_piece_end; deref_size 2").with(registers(0, 0, 0, 0x0011223344556677)).big().is("0x6677"),
+	expr("DWARF 5, 2.6.1.2: from the least significant bit end", "reg3; bit_piece 16 8; LLVM_piece_end; deref_size 2").with(registers(0, 0, 0, 0x0011223344556677)).big().is("0x5566"),
+	expr("DWARF 5, 2.6.1.2: from the least significant bit end", "reg3; bit_piece 12 4; reg3; bit_piece 4 0; LLVM_piece_end; deref_size 2").with(registers(0, 0, 0, 0x0011223344556677)).big().is("0x6677"),
+	expr("DWARF 5, 2.6.1.2: the ABI's part", "reg3; piece 4; reg4; piece 4; LLVM_piece_end; deref").with(registers(0, 0, 0, 0x0011223344556677, 0x8899aabbccddeeff)).big().is("0x44556677ccddeeff"),
+	expr("DWARF 5, 2.6.1.2: the direction of the target", "lit16; bit_piece 16 8; LLVM_piece_end; deref_size 2").with(bytesAt(0, 16, 0x12, 0x34, 0x56, 0x78)).big().is("0x3456"),
+	expr("DWARF 5, 2.6.1.2: the direction of the target", "lit16; bit_piece 12 4; lit16; bit_piece 4 0; LLVM_piece_end; deref_size 2").with(bytesAt(0, 16, 0x12, 0x34, 0x56, 0x78)).big().is("0x2341"),
+	// gdb takes the first bytes of these, against the text.
+	expr("DWARF 5, 2.6.1.2: the least significant bits", "implicit_value 0102030405060708; bit_piece 16 0").big().is("composite {16: implicit 0102030405060708 +48 bits}"),
+	expr("DWARF 5, 2.6.1.2: the whole value", "implicit_value 0102; bit_piece 16 0").big().is("composite {16: implicit 0102}"),
+	expr("DWARF 5, 2.6.1.2", "const4u 0x11223344; stack_value; bit_piece 16 0").big().is("composite {16: implicit 0000000011223344 +48 bits}"),
+	expr("DWARF 5, 2.6.1.2", "const4u 0x11223344; stack_value; bit_piece 16 0").big().of(32).is("composite {16: implicit 11223344 +16 bits}"),
+	expr("DWARF 5, 2.6.1.2", "const4u 0x11223344; stack_value; bit_piece 16 0").is("composite {16: implicit 4433221100000000}"),
+	expr("DWARF 5, 2.6.1.2: bits outside the value", "lit1; stack_value; bit_piece 16 56").big().illFormed(2, "").because(ErrOutOfBounds),
+	expr("A.2.5.4.4.6: another operation's offset", "reg3; LLVM_offset_uconst 2; piece 2").big().is("composite {16: register 3 +16 bits}"),
+	expr("A.2.5.4.4.6: of a composite", "bit_piece 4 8").on(LocationEntry(CompositeLocation([]Part{{Bits: 16, Location: RegisterLocation(3, noScope)}}))).big().is(
+		"composite {4: composite {16: register 3} +8 bits}"),
+	expr("A.2.5.4.4.6: the base, with the overlay on it", "reg3; reg4; lit16; lit8; LLVM_bit_overlay").big().is(
+		"composite {16: register 3; 8: register 4; 40: register 3 +24 bits}"),
 	expr("A.2.5.4.4.6: converted at the end only", "reg3; piece 4; lit1; plus").illFormed(4, "a value is needed"),
 	expr("A.2.5.4.4.6: other entries below", "lit9; reg3; piece 4").is("composite {32: register 3}"),
 	expr("A.2.5.4.4.6", "reg3; piece 0; reg4; piece 8").is("composite {0: register 3; 64: register 4}"),

@@ -47,7 +47,17 @@ func sameBits(r *rapid.T, m Machine, a, b Location, n uint64) {
 }
 
 // readable draws a location of at least n bits, some of which may be undefined.
+// On a big-endian machine it is a composite: DW_OP_bit_piece counts from the other
+// end of a register or a value, and these tests take the order of the storage.
 func (w *writable) readable(r *rapid.T, n uint64) Location {
+	l := w.anyReadable(r, n)
+	if w.m.order == BigEndian {
+		return CompositeLocation([]Part{{n, l}})
+	}
+	return l
+}
+
+func (w *writable) anyReadable(r *rapid.T, n uint64) Location {
 	switch rapid.SampledFrom([]string{"writable", "writable", "undefined", "implicit"}).Draw(r, "readable") {
 	case "undefined":
 		return UndefinedLocation()
