@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -152,7 +153,7 @@ type surrounded struct {
 func (c surrounded) Scope() locexpr.Scope {
 	scope := c.frameContext.Scope()
 	if c.s.Lane != nil {
-		scope.Lane = int32(*c.s.Lane)
+		scope.Lane = int32(min(*c.s.Lane, math.MaxInt32))
 	}
 	return scope
 }

@@ -132,11 +132,9 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 		}
 	}
 	places, told := make([]lanePlace, b.Lanes), false
-	if f.module != nil && !f.nowhere() {
-		if d := f.module.laneAttributes(f.lookup); d != nil {
-			told = f.evaluateActive(d, mask)
-			f.evaluatePlaces(d, places)
-		}
+	if d := f.attributes(); d != nil {
+		told = f.evaluateActive(d, mask)
+		f.evaluatePlaces(d, places)
 	}
 	if entry, ok := f.entryMask(b.Lanes); ok {
 		within(mask, entry, told)
@@ -305,9 +303,12 @@ func (f *frame) nameGroup(g *LaneGroup) {
 // laneAttributes are those of the functions and inlined calls at an address,
 // innermost first.
 type laneAttributes struct {
-	scopes []laneScope
-	active *dwarf.Location // of the innermost that has one
-	holder *laneScope      // which that is
+	scopes     []laneScope     // those with DW_AT_LLVM_lane_pc
+	active     *dwarf.Location // of the innermost that has one
+	holder     *laneScope      // which that is
+	function   dwarf.Entry     // that all of them are in
+	lanes      uint64          // DW_AT_LLVM_lanes of the innermost that has it; 0: none has
+	iterations *dwarf.Location // DW_AT_LLVM_iterations, likewise
 }
 
 // laneScope is a function or inlined call with DW_AT_LLVM_lane_pc or
@@ -323,7 +324,7 @@ type laneScope struct {
 const maxLaneAddresses = 1 << 12
 
 // laneAttributes finds the lane attributes at an address of the module's object;
-// nil where there are none.
+// nil where no function is described.
 func (m *module) laneAttributes(address uint64) *laneAttributes {
 	r := m.resolver()
 	if r == nil {
@@ -360,14 +361,14 @@ func readLaneAttributes(d *dwarf.Reader, address uint64) (*laneAttributes, error
 	if err != nil || len(scopes) == 0 {
 		return nil, err
 	}
-	a := &laneAttributes{}
+	a := &laneAttributes{function: scopes[len(scopes)-1].Entry}
 	for _, s := range scopes {
 		switch s.Tag() {
 		case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine, dwarf.TagEntryPoint:
 		default:
 			continue
 		}
-		l := laneScope{entry: s.Entry, function: scopes[len(scopes)-1].Entry}
+		l := laneScope{entry: s.Entry, function: a.function}
 		n, ok, err := s.Number(dwarf.AttrLLVMLanes)
 		if err != nil {
 			return nil, err
@@ -377,6 +378,16 @@ func readLaneAttributes(d *dwarf.Reader, address uint64) (*laneAttributes, error
 				return nil, fmt.Errorf("%s: DW_AT_LLVM_lanes is %d, expected 1 or more", s.Entry, n)
 			}
 			l.lanes = uint64(n)
+			if a.lanes == 0 {
+				a.lanes = l.lanes
+			}
+		}
+		iterations, hasIterations, err := s.Location(dwarf.AttrLLVMIterations)
+		if err != nil {
+			return nil, err
+		}
+		if hasIterations && a.iterations == nil {
+			a.iterations = &iterations
 		}
 		pc, hasPC, err := s.Location(dwarf.AttrLLVMLanePC)
 		if err != nil {
@@ -395,9 +406,6 @@ func readLaneAttributes(d *dwarf.Reader, address uint64) (*laneAttributes, error
 		if hasPC {
 			a.scopes = append(a.scopes, l)
 		}
-	}
-	if a.active == nil && len(a.scopes) == 0 {
-		return nil, nil
 	}
 	return a, nil
 }

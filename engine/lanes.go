@@ -7,24 +7,74 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Lane is the current lane, of as many as the thread has.
+// Lane is the current lane, of as many as DW_AT_LLVM_lanes says that the function
+// has (A.3.3.5). Where it says nothing they are the thread's: compilers do not
+// write that attribute, whose default would be 1.
 func (c surrounded) Lane() (lane, lanes uint64, err error) {
 	if c.s.Lane == nil {
 		return c.frameContext.NoContext.Lane()
 	}
 	lanes = uint64(c.ThreadLanes())
-	if lane = uint64(*c.s.Lane); lanes > 0 && lane >= lanes {
-		return 0, 0, fmt.Errorf("lane %d of a thread with %d", lane, lanes)
+	if d := c.attributes(); d != nil && d.lanes != 0 {
+		lanes = d.lanes
 	}
-	return lane, lanes, nil
+	return uint64(*c.s.Lane), lanes, nil
 }
 
-// Iteration is the current iteration.
+// Iteration is the current iteration, of as many as DW_AT_LLVM_iterations says
+// that execute concurrently (A.3.3.5): 1 where a function does not have it, and 0,
+// which is not known, where there is no debugging information.
 func (c surrounded) Iteration() (iteration, iterations uint64, err error) {
 	if c.s.Iteration == nil {
 		return c.frameContext.NoContext.Iteration()
 	}
-	return *c.s.Iteration, 0, nil
+	if d := c.attributes(); d != nil {
+		if iterations, err = c.iterations(d); err != nil {
+			return 0, 0, fmt.Errorf("DW_AT_LLVM_iterations: %w", err)
+		}
+	}
+	return *c.s.Iteration, iterations, nil
+}
+
+// attributes are the lane attributes of the functions at the frame's PC; nil
+// without debugging information.
+func (f *frame) attributes() *laneAttributes {
+	if f.module == nil || f.nowhere() {
+		return nil
+	}
+	return f.module.laneAttributes(f.lookup)
+}
+
+// iterations evaluates DW_AT_LLVM_iterations.
+func (c surrounded) iterations(d *laneAttributes) (uint64, error) {
+	if d.iterations == nil {
+		return 1, nil
+	}
+	exprs, err := d.iterations.At(c.lookup)
+	if err != nil || len(exprs) == 0 {
+		return 1, err
+	}
+	if len(exprs) > 1 {
+		return 0, locexpr.IllFormedError(fmt.Errorf("%d expressions: %w", len(exprs), errPlaces))
+	}
+	u := c.unitContext(d.function, c.s.Lane)
+	l, err := u.evaluate(d.iterations.Unit, exprs[0])
+	if err != nil {
+		return 0, err
+	}
+	if l.NumPlaces() != 1 || l.Place(0).Storage != locexpr.Implicit {
+		return 0, locexpr.IllFormedError(errors.New("expected one implicit location description"))
+	}
+	bits := c.walker.machine.desc.AddressBits
+	var b [8]byte
+	if err := l.Read(c, b[:(bits+7)/8], uint64(bits)); err != nil {
+		return 0, err
+	}
+	n := integer(b[:(bits+7)/8], c.ByteOrder())
+	if n == 0 || n>>(bits-1) != 0 {
+		return 0, locexpr.IllFormedError(fmt.Errorf("%#x, expected 1 or more", n))
+	}
+	return n, nil
 }
 
 // errCircular says that the rule of a register asks for that register.

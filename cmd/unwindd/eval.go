@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,8 +95,10 @@ func (f *evalFlags) check(cmd *cobra.Command) error {
 		return usageError{fmt.Errorf("--frame %d: expected 0 or more", f.frame)}
 	case f.snapshot != "" && (len(f.registers) > 0 || len(f.memory) > 0):
 		return usageError{errors.New("--reg and --mem do not go with --snapshot")}
-	case cmd.Flags().Changed("lane") && f.lane < 0:
-		return usageError{fmt.Errorf("--lane %d: expected 0 or more", f.lane)}
+	case cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane > math.MaxInt32):
+		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, math.MaxInt32)}
+	case cmd.Flags().Changed("iteration") && f.iteration < 0:
+		return usageError{fmt.Errorf("--iteration %d: expected 0 or more", f.iteration)}
 	case f.read > 1<<23:
 		return usageError{fmt.Errorf("--read %d: expected at most %d bits", f.read, 1<<23)}
 	}
