@@ -44,6 +44,9 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 			if scope.Lane < 0 {
 				return fmt.Errorf("address %#x of %s belongs to a lane: %w", address, w.spaceName(space), locexpr.ErrNoContext)
 			}
+			if lanes := w.thread.lanes(); lanes > 0 && uint32(scope.Lane) >= lanes {
+				return fmt.Errorf("address %#x of %s: lane %d of a thread with %d", address, w.spaceName(space), scope.Lane, lanes)
+			}
 			element := uint64(r.Element)
 			n = min(n, element-at%element)
 			err = w.readMapped(r.Into, scope, r.Base+at/element*r.Stride+uint64(scope.Lane)*element+at%element, dst[:n], depth+1)
