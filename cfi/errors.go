@@ -3,6 +3,9 @@ package cfi
 import (
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // What can be wrong with call frame information. Each is wrapped in an *Error.
@@ -61,9 +64,21 @@ type Error struct {
 	Detail  string // may be empty
 }
 
+// illFormed are the errors for which the document calls the DWARF ill-formed
+// (A.6.4.1, A.6.4.2): no state of the target makes them right.
+var illFormed = []error{ErrCFARule, ErrNotMemory, ErrAddressSpace, ErrRegisterSize}
+
+// IsIllFormed reports whether the document calls the DWARF ill-formed for what the
+// error is about. Other errors are about data that is malformed, or about what
+// cannot be evaluated in the frame at hand.
+func (e *Error) IsIllFormed() bool { return slices.Contains(illFormed, e.Err) }
+
 // Error returns "section+offset: problem: detail".
 func (e *Error) Error() string {
 	s := e.Err.Error()
+	if e.IsIllFormed() {
+		s = "ill-formed call frame information: " + s
+	}
 	if e.Detail != "" {
 		s += ": " + e.Detail
 	}
@@ -73,5 +88,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s+%#x: %s", e.Section, e.Offset, s)
 }
 
-// Unwrap returns e.Err.
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap returns e.Err. An expression that meets what is ill-formed is so too.
+func (e *Error) Unwrap() error {
+	if e.IsIllFormed() {
+		return locexpr.IllFormedError(e.Err)
+	}
+	return e.Err
+}

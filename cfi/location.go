@@ -27,7 +27,7 @@ func (c CFARule) Location(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.L
 			return locexpr.Location{}, err
 		}
 		if _, _, ok := l.MemoryAddress(); !ok {
-			return locexpr.Location{}, &Error{Err: ErrNotMemory, Detail: l.String()}
+			return locexpr.Location{}, notMemory(l)
 		}
 		return l, nil
 	}
@@ -157,7 +157,7 @@ type LaneCounter interface {
 // size.
 func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location, divisor uint64) (locexpr.Location, error) {
 	if _, _, ok := cfa.MemoryAddress(); !ok {
-		return locexpr.Location{}, &Error{Err: ErrNotMemory, Detail: cfa.String()}
+		return locexpr.Location{}, notMemory(cfa)
 	}
 	l, err := move(cfa, r.Offset)
 	if err != nil {
@@ -219,6 +219,14 @@ func evaluateLocation(ev *locexpr.Evaluator, ctx locexpr.Context, expr []byte, i
 	l, err := ev.Location(expr, ctx, initial...)
 	ev.CFI = unrestricted
 	return l, err
+}
+
+// notMemory is the error of a CFA that is elsewhere. A composite may be long.
+func notMemory(l locexpr.Location) *Error {
+	if p := l.Place(0); p.Storage == locexpr.Composite {
+		return &Error{Err: ErrNotMemory, Detail: "a composite location"}
+	}
+	return &Error{Err: ErrNotMemory, Detail: l.String()}
 }
 
 func sizeError(register uint64, bits uint32, other string, otherBits uint64) *Error {

@@ -366,14 +366,14 @@ func defCFA(m *machine, o *operands) error {
 	return nil
 }
 
-// defCFARegister changes the register. Without a rule before it, which DWARF
-// does not allow, the offset is 0: LLVM's CIEs for MIPS begin like that, and all
-// readers take them so.
+// defCFARegister changes the register. Without a rule before it that is ill-formed
+// (A.6.4.2.2), but in a CIE the offset is 0: LLVM's for MIPS begin like that, and
+// all readers take them so.
 func defCFARegister(m *machine, o *operands) error {
-	switch m.row.CFA.Kind {
-	case NoCFA:
+	switch {
+	case m.row.CFA.Kind == NoCFA && m.initial == nil:
 		m.row.CFA.Kind = CFARegister
-	case CFAExpression:
+	case m.row.CFA.Kind != CFARegister:
 		return ErrCFARule
 	}
 	m.row.CFA.Register = o.value[0]
