@@ -551,6 +551,7 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 // without an error says that the return address is undefined: f is outermost.
 func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 	if err := f.findCFA(source); err != nil {
+		source.cfaProblem(err)
 		return nil, w.in("CFA", err)
 	}
 	var column uint64
