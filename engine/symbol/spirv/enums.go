@@ -57,7 +57,7 @@ var flagNames = []flag{
 	{1 << 8, "FlagObjectPointer"}, {1 << 9, "FlagStaticMember"}, {1 << 10, "FlagIndirectVariable"},
 	{flagLValueReference, "FlagLValueReference"}, {flagRValueReference, "FlagRValueReference"}, {1 << 13, "FlagIsOptimized"},
 	{1 << 14, "FlagIsEnumClass"}, {1 << 15, "FlagTypePassByValue"}, {1 << 16, "FlagTypePassByReference"},
-	{1 << 17, "FlagUnknownPhysicalLayout"},
+	{1 << 17, "FlagUnknownPhysicalLayout"}, {1 << 18, "FlagBitField"}, // the last one is the LLVM/SPIR-V translator's
 }
 
 var buildFlagNames = []flag{{1, "IdentifierPossibleDuplicates"}}
@@ -69,6 +69,20 @@ var (
 	importedNames  = []string{"ImportedModule", "ImportedDeclaration"}
 	languageNames  = []string{
 		"Unknown", "ESSL", "GLSL", "OpenCL_C", "OpenCL_CPP", "HLSL", "CPP_for_OpenCL", "SYCL", "HERO_C", "NZSL", "WGSL", "Slang", "Zig", "Rust",
+		"Pred", "ApilaJai",
+	}
+	// moreLanguageNames are the LLVM/SPIR-V translator's.
+	moreLanguageNames = map[uint64]string{
+		200: "Python", 201: "Julia", 202: "Rust", 203: "D", 204: "Fortran77", 205: "Fortran90", 206: "Fortran95", 207: "Fortran2003",
+		208: "Fortran2008", 209: "Fortran2018", 210: "C", 211: "C99", 212: "C11", 213: "C17", 214: "CPP", 215: "CPP03", 216: "CPP11",
+		217: "CPP14", 218: "CPP17", 219: "CPP20",
+	}
+	scopeNames      = []string{"CrossDevice", "Device", "Workgroup", "Subgroup", "Invocation", "QueueFamily", "ShaderCallKHR"}
+	useNames        = []string{"MatrixAKHR", "MatrixBKHR", "MatrixAccumulatorKHR"}
+	checksumNames   = []string{"MD5", "SHA1", "SHA256"}
+	fpEncodingNames = map[uint64]string{
+		0: "BFloat16KHR", 4214: "Float8E4M3EXT", 4215: "Float8E5M2EXT", 4223: "Float6E2M3EXT", 4224: "Float6E3M2EXT", 4225: "Float4E2M1EXT",
+		4226: "Float8UnsignedE8M0EXT", 4227: "MXInt8EXT",
 	}
 	storageNames = []string{
 		"UniformConstant", "Input", "Uniform", "Output", "Workgroup", "CrossWorkgroup", "Private", "Function", "Generic", "PushConstant",
@@ -99,15 +113,19 @@ func flagText(v uint64, names []flag) string {
 	return strings.Join(parts, "|")
 }
 
+// enumLists are the names of the numbers of kinds, in order from 0; enumMaps those
+// of further numbers.
+var (
+	enumLists = map[Kind][]string{
+		Composite: compositeNames, Qualifier: qualifierNames, ImportedEntity: importedNames, SourceLanguage: languageNames, StorageClass: storageNames,
+		MemoryScope: scopeNames, MatrixUse: useNames, ChecksumKind: checksumNames,
+	}
+	enumMaps = map[Kind]map[uint64]string{SourceLanguage: moreLanguageNames, StorageClass: moreStorageNames, FPEncoding: fpEncodingNames}
+)
+
 // enumText is what a number of a kind is called; ok is false where it has no
 // name.
 func (s *Set) enumText(k Kind, v uint64) (name string, ok bool) {
-	list := func(names []string) (string, bool) {
-		if v < uint64(len(names)) {
-			return names[v], true
-		}
-		return "", false
-	}
 	switch k {
 	case Flags:
 		return flagText(v, flagNames), true
@@ -116,24 +134,16 @@ func (s *Set) enumText(k Kind, v uint64) (name string, ok bool) {
 	case Encoding:
 		e, ok := s.encodings[uint32(v)]
 		return e.name, ok && v>>32 == 0
-	case Composite:
-		return list(compositeNames)
-	case Qualifier:
-		return list(qualifierNames)
-	case ImportedEntity:
-		return list(importedNames)
-	case SourceLanguage:
-		return list(languageNames)
-	case StorageClass:
-		if name, ok := list(storageNames); ok {
-			return name, true
-		}
-		name, ok := moreStorageNames[v]
-		return name, ok
 	case Operation:
 		if v < uint64(len(operations)) {
 			return operations[v].name, true
 		}
+	}
+	if names := enumLists[k]; v < uint64(len(names)) {
+		return names[v], true
+	}
+	if name, ok := enumMaps[k][v]; ok {
+		return name, true
 	}
 	return strconv.FormatUint(v, 10), false
 }

@@ -17,6 +17,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(data)
 		f.Add(module(words(data), binary.BigEndian))
 	}
+	for _, w := range [][]uint32{shader101(f), shader200(f), ofSet(shader200(f), "NonSemantic.Shader.DebugInfo.300")} {
+		f.Add(module(w, binary.LittleEndian))
+	}
 	f.Add(assemble(f, functionText("", "%l = OpLabel\n%v = OpExtInst %void %dbg DebugValue %a %p0 %e_no\nOpBranch %l2\n%l2 = OpLabel\nOpReturn")))
 	f.Fuzz(func(t *testing.T, data []byte) { readAll(t, data) })
 }
@@ -28,6 +31,9 @@ func FuzzWords(f *testing.F) {
 	for _, name := range setModules {
 		seeds = append(seeds, words(assemble(f, source(f, name))))
 	}
+	seeds = append(seeds, shader101(f), shader200(f))
+	f.Add(uint8(3), []byte{0, 150, 0, 50, 0, 200, 1, 30})
+	f.Add(uint8(4), []byte{1, 90, 2, 50, 1, 200, 3, 30})
 	f.Add(uint8(0), []byte{0, 100, 0, 50, 0, 200, 1, 30})
 	f.Add(uint8(1), []byte{1, 100, 2, 50, 1, 200, 3, 30})
 	f.Fuzz(func(t *testing.T, seed uint8, edits []byte) {

@@ -2,9 +2,10 @@
 // instruction comes from, and the variables, types, macros and source files.
 //
 // It reads the extended instruction sets "DebugInfo" (cited by its sections),
-// "SPIRV.debug", "OpenCL.DebugInfo.100" and "NonSemantic.Shader.DebugInfo.100",
-// which differ by rows of tables, and the core instructions OpLine, OpNoLine,
-// OpSource, OpString and OpName. What cannot be read is a problem with its word
+// "SPIRV.debug", "OpenCL.DebugInfo.100" and "NonSemantic.Shader.DebugInfo", its
+// versions 100, 101 and 200, which differ by rows of tables, and the core
+// instructions OpLine, OpNoLine, OpSource, OpString and OpName. A version that is
+// not known is read as one that is. What cannot be read is a problem with its word
 // offset; what can be read around it is kept.
 package spirv
 
@@ -25,6 +26,8 @@ const (
 	maxProblems = 1000
 	// maxChain bounds how deep scopes, calls that were inlined, and types nest.
 	maxChain = 256
+	// maxQuoted bounds what a problem quotes, in bytes.
+	maxQuoted = 80
 )
 
 // A Module is a SPIR-V module. It may be used concurrently.
@@ -222,9 +225,7 @@ func (s *scanner) instruction(op uint16, at, end uint32) {
 			m.linkage[w[1]] = m.literal(at+3, end, "OpDecorate LinkageAttributes")
 		}
 	case opExtInstImport:
-		if set := setByName(m.literal(at+2, end, "OpExtInstImport")); set != nil && m.valid(w[1]) {
-			m.sets[w[1]] = set
-		}
+		m.importSet(w[1], m.literal(at+2, end, "OpExtInstImport"), at)
 	case opExtInst, opExtInstWithForwardRefsKHR:
 		if set := m.sets[w[3]]; set != nil {
 			m.record(set, at, end)
@@ -251,6 +252,29 @@ func (s *scanner) instruction(op uint16, at, end uint32) {
 	if s.open {
 		m.functions[len(m.functions)-1].count++
 	}
+}
+
+// importSet notes a set of debug information. One that is not known is said: its
+// records are read as those of another version, or not at all.
+func (m *Module) importSet(id uint32, name string, at uint32) {
+	set := setByName(name)
+	switch {
+	case set == nil && strings.Contains(name, "DebugInfo"):
+		m.problem(at, "the set %q is not known, its debug information is not read; expected %s", shorten(name), setNames())
+	case set != nil && set.ReadAs != "":
+		m.problem(at, "the set %q is of a version that is not known, and read as %s", shorten(name), set.ReadAs)
+	}
+	if set != nil && m.valid(id) {
+		m.sets[id] = set
+	}
+}
+
+// shorten cuts what is quoted from a module.
+func shorten(text string) string {
+	if len(text) > maxQuoted {
+		return strings.ToValidUTF8(text[:maxQuoted], "") + "..."
+	}
+	return text
 }
 
 // endFunction ends a function that has no OpFunctionEnd.

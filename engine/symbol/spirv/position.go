@@ -207,7 +207,7 @@ func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []s
 		if call == nil {
 			return frames, scopes
 		}
-		first = symbol.Frame{Line: m.line(call, "Line")}
+		first = symbol.Frame{Line: m.line(call, "Line"), Column: m.line(call, "Column")}
 		scope, _ = call.id("Scope")
 		if m.find(scope) != nil {
 			first.File, first.Source = m.file(m.infos[m.byID[scope]].source)

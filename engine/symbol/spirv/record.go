@@ -1,6 +1,7 @@
 package spirv
 
 import (
+	"cmp"
 	"iter"
 	"strconv"
 
@@ -29,32 +30,60 @@ func (m *Module) record(set *Set, at, end uint32) {
 	m.records = append(m.records, r)
 }
 
-// checkRecords chooses layouts, and says what does not fit them.
+// checkRecords chooses layouts, and says what does not fit them. What a version
+// that is not known has more than its stand-in is said once for each instruction.
 func (m *Module) checkRecords() {
+	type addition struct {
+		set *Set
+		op  Op
+	}
+	said := map[addition]bool{}
 	for i := range m.records {
 		r := &m.records[i]
+		more := addition{r.Set, r.Op}
+		isSaid := r.Set.ReadAs != "" && said[more]
 		if r.Layout == nil {
-			m.problem(r.Offset, "instruction %d of %s, which has none of that number", r.Op, r.Set.Name)
+			if !isSaid {
+				m.problem(r.Offset, "instruction %d of %s, which has none of that number", r.Op, cmp.Or(r.Set.ReadAs, r.Set.Name))
+			}
+			said[more] = true
 			continue
 		}
-		if !m.fits(r, r.Layout) {
-			for _, other := range r.Set.others[r.Op] {
-				if m.fits(r, other) {
-					r.Layout = other
-					r.Op = r.Set.opOf(other)
-					break
-				}
-			}
-		}
+		m.choose(r)
 		least, most := r.Layout.required(), r.Layout.most()
 		switch n := len(r.Operands); {
 		case n < least:
 			m.problem(r.Offset, "%s with %d operands, expected %d or more", r.Layout.Name, n, least)
 		case most >= 0 && n > most:
-			m.problem(r.Offset, "%s with %d operands, expected at most %d", r.Layout.Name, n, most)
+			if !isSaid {
+				m.problem(r.Offset, "%s with %d operands, expected at most %d", r.Layout.Name, n, most)
+			}
+			said[more] = true
 		}
 		m.checkReferences(r)
 	}
+	m.describeFunctions()
+}
+
+// choose takes the layout that fits a record: the set's own, or one that producers
+// write too. An operand more than any has does not count where none fits whole.
+func (m *Module) choose(r *Record) {
+	for _, more := range []bool{false, true} {
+		if m.fits(r, r.Layout, more) {
+			return
+		}
+		for _, other := range r.Set.others[r.Op] {
+			if m.fits(r, other, more) {
+				r.Layout = other
+				r.Op = r.Set.opOf(other)
+				return
+			}
+		}
+	}
+}
+
+// describeFunctions finds the DebugFunction of every function.
+func (m *Module) describeFunctions() {
 	for i := range m.records {
 		switch r := &m.records[i]; r.Op {
 		case DebugFunction:
@@ -97,34 +126,45 @@ func (m *Module) opcode(id uint32) uint16 {
 }
 
 // fits says whether a layout can be that of a record, by the number of operands
-// and by what those refer to that can be told from others.
-func (m *Module) fits(r *Record, l *Layout) bool {
-	if most := l.most(); len(r.Operands) < l.required() || most >= 0 && len(r.Operands) > most {
+// and by what those refer to that can be told from others. more says that there
+// may be further operands.
+func (m *Module) fits(r *Record, l *Layout, more bool) bool {
+	if most := l.most(); len(r.Operands) < l.required() || !more && most >= 0 && len(r.Operands) > most {
 		return false
 	}
 	for i, p := range l.Parameters {
-		if i >= len(r.Operands) || p.Kind != Ref || p.Repeated {
+		if i >= len(r.Operands) || p.Repeated {
 			break
 		}
-		op, isRecord := m.recordOp(r.Operands[i])
-		if isRecord && op == DebugInfoNone {
-			continue
-		}
-		_, isString := m.strings[r.Operands[i]]
-		ok := true
-		switch p.Name {
-		case "Name", "TemplateName":
-			ok = isString
-		case "Source":
-			ok = isRecord && op == DebugSource || isString && r.Set.layouts[DebugSource] == nil
-		case "Expression":
-			ok = isRecord && op == DebugExpression
-		case "Parent":
-			ok = isRecord
-		}
-		if !ok {
+		if !m.canBe(r, p, r.Operands[i]) {
 			return false
 		}
+	}
+	return true
+}
+
+// canBe says whether an operand can be that of a parameter.
+func (m *Module) canBe(r *Record, p Parameter, word uint32) bool {
+	if p.Kind != Ref && !r.Set.Constants {
+		return true // any literal can be
+	}
+	op, isRecord := m.recordOp(word)
+	if isRecord && op == DebugInfoNone {
+		return true
+	}
+	_, isString := m.strings[word]
+	switch {
+	case p.Kind == ArgumentNumber:
+	case p.Kind != Ref:
+		return !isRecord && !isString
+	case p.Name == "Name", p.Name == "TemplateName":
+		return isString
+	case p.Name == "Source":
+		return isRecord && op == DebugSource || isString && r.Set.layouts[DebugSource] == nil
+	case p.Name == "Expression":
+		return isRecord && op == DebugExpression
+	case p.Name == "Parent", p.Name == "Scope":
+		return isRecord
 	}
 	return true
 }
@@ -141,7 +181,7 @@ func (m *Module) recordOp(id uint32) (Op, bool) {
 func (m *Module) checkReferences(r *Record) {
 	for i, word := range r.Operands {
 		p, ok := r.parameter(i)
-		if !ok || p.Kind != Ref && p.Kind != EnumeratorPairs && !r.Set.Constants {
+		if !ok || p.Kind != Ref && p.Kind != EnumeratorPairs && !r.Set.Constants || m.isLiteral(r, p, word) {
 			continue
 		}
 		if !m.valid(word) {
@@ -208,7 +248,21 @@ func (m *Module) number(r *Record, name string) (uint64, bool) {
 	if !ok {
 		return 0, false
 	}
+	if i := r.Layout.find(name); m.isLiteral(r, r.Layout.Parameters[i], w) {
+		return uint64(w), true
+	}
 	return m.numberOf(r.Set, w)
+}
+
+// isLiteral says whether an operand is a literal though the set has constants: the
+// LLVM/SPIR-V translator writes the numbers of arguments so.
+func (m *Module) isLiteral(r *Record, p Parameter, w uint32) bool {
+	if !r.Set.Constants || p.Kind != ArgumentNumber {
+		return false
+	}
+	_, _, isConstant := m.constant(w)
+	_, isRecord := m.byID[w]
+	return !isConstant && !isRecord
 }
 
 func (m *Module) numberOf(set *Set, w uint32) (uint64, bool) {
@@ -293,10 +347,10 @@ func (m *Module) plain(r *Record) symbol.Record {
 // operand is the value of an operand, and the text of what it refers to.
 func (m *Module) operand(r *Record, p Parameter, w uint32) (value any, text string, hasText bool) {
 	kind := p.Kind
-	if kind == operationOperands {
+	if kind == operationOperands || kind == ArgumentNumber {
 		kind = Number
 	}
-	if kind == Ref || kind == EnumeratorPairs || r.Set.Constants {
+	if kind == Ref || kind == EnumeratorPairs || r.Set.Constants && !m.isLiteral(r, p, w) {
 		if s, ok := m.strings[w]; ok {
 			return idText(w), s, true
 		}

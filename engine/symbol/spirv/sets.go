@@ -1,8 +1,10 @@
 package spirv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -65,6 +67,17 @@ const (
 	DebugStoragePath
 	DebugEntryPoint
 	DebugTypeMatrix
+	// Those that version 101 of it added.
+	DebugTypeVectorIdEXT
+	DebugTypeCooperativeMatrixKHR
+)
+
+// The instructions of NonSemantic.Shader.DebugInfo.200 that no other set has.
+const (
+	DebugModule Op = 200 + iota
+	DebugTypeSubrange
+	DebugTypeArrayDynamic
+	DebugTypeString
 )
 
 // A Kind says what an operand is.
@@ -84,6 +97,11 @@ const (
 	ImportedEntity                // Imported Entities of OpenCL.DebugInfo.100
 	BuildIdentifier               // Build Identifier Flags of NonSemantic.Shader.DebugInfo.100
 	EnumeratorPairs               // an ID of a value and one of a name
+	FPEncoding                    // of the core specification, "FP Encoding"
+	MemoryScope                   // of the core specification, "Scope <id>"
+	MatrixUse                     // of SPV_KHR_cooperative_matrix
+	ChecksumKind                  // of a file, in NonSemantic.Shader.DebugInfo.200
+	ArgumentNumber                // a Number, which the LLVM/SPIR-V translator always writes as a literal
 	operationOperands             // literal numbers that depend on the operation
 )
 
@@ -127,6 +145,9 @@ func (l *Layout) most() int {
 // A Set is an extended instruction set of debug information.
 type Set struct {
 	Name string // as OpExtInstImport has it
+	// ReadAs is the known set whose tables stand in for a version that is not
+	// known; "": the set itself is known.
+	ReadAs string
 	// Constants says that numbers are not literals but IDs of constants.
 	Constants bool
 
@@ -161,6 +182,7 @@ type row struct {
 var kindLetters = map[byte]Kind{
 	'r': Ref, 'n': Number, 'f': Flags, 'e': Encoding, 'c': Composite, 'q': Qualifier, 'o': Operation, 's': StorageClass,
 	'l': SourceLanguage, 'i': ImportedEntity, 'b': BuildIdentifier, 'p': EnumeratorPairs, 'x': operationOperands,
+	't': FPEncoding, 'm': MemoryScope, 'u': MatrixUse, 'k': ChecksumKind, 'a': ArgumentNumber,
 }
 
 // debugInfoRows are the instructions of DebugInfo, chapter 4.
@@ -191,7 +213,7 @@ var debugInfoRows = []row{
 	{DebugScope, "DebugScope", "Scope:r InlinedAt:r?"},
 	{DebugNoScope, "DebugNoScope", ""},
 	{DebugInlinedAt, "DebugInlinedAt", "Line:n Scope:r Inlined:r?"},
-	{DebugLocalVariable, "DebugLocalVariable", "Name:r Type:r Source:r Line:n Column:n Parent:r ArgNumber:n?"},
+	{DebugLocalVariable, "DebugLocalVariable", "Name:r Type:r Source:r Line:n Column:n Parent:r ArgNumber:a?"},
 	{DebugInlinedVariable, "DebugInlinedVariable", "Variable:r Inlined:r"},
 	{DebugDeclare, "DebugDeclare", "LocalVariable:r Variable:r Expression:r"},
 	{DebugValue, "DebugValue", "LocalVariable:r Value:r Expression:r Indexes:r*"},
@@ -206,7 +228,7 @@ var openCLRows = []row{
 	{DebugCompilationUnit, "DebugCompilationUnit", "Version:n DWARFVersion:n Source:r Language:l"},
 	{DebugTypeFunction, "DebugTypeFunction", "Flags:f ReturnType:r ParameterTypes:r*"},
 	{DebugTypeComposite, "DebugTypeComposite", "Name:r Tag:c Source:r Line:n Column:n Parent:r LinkageName:r Size:r Flags:f Members:r*"},
-	{DebugLocalVariable, "DebugLocalVariable", "Name:r Type:r Source:r Line:n Column:n Parent:r Flags:f ArgNumber:n?"},
+	{DebugLocalVariable, "DebugLocalVariable", "Name:r Type:r Source:r Line:n Column:n Parent:r Flags:f ArgNumber:a?"},
 	{DebugImportedEntity, "DebugImportedEntity", "Name:r Tag:i Source:r Entity:r Line:n Column:n Parent:r"},
 	{DebugSource, "DebugSource", "File:r Text:r?"},
 	{DebugModuleINTEL, "DebugModuleINTEL", "Name:r Source:r Parent:r Line:n ConfigurationMacros:r IncludePath:r APINotesFile:r IsDeclaration:n"},
@@ -246,19 +268,108 @@ var translatorRows = []row{
 	{DebugModuleINTEL, "DebugModuleINTEL", "Name:r Source:r Line:n Parent:r ConfigurationMacros:r IncludePath:r APINotesFile:r IsDeclaration:n"},
 }
 
-// Sets are the sets that are read.
-var Sets = []*Set{
-	newSet("DebugInfo", false, debugInfoEncodings, [][]row{debugInfoRows}, grammarRows),
-	newSet("SPIRV.debug", false, openCLEncodings, [][]row{debugInfoRows, openCLRows}, translatorRows),
-	newSet("OpenCL.DebugInfo.100", false, openCLEncodings, [][]row{debugInfoRows, openCLRows}, translatorRows),
-	newSet("NonSemantic.Shader.DebugInfo.100", true, openCLEncodings, [][]row{debugInfoRows, openCLRows, shaderRows}, translatorRows),
+// shader101Rows are what version 101 of NonSemantic.Shader.DebugInfo added
+// ("Version 101 Extension" of its document).
+var shader101Rows = []row{
+	{DebugTypeBasic, "DebugTypeBasic", "Name:r Size:r Encoding:e Flags:f FPEncoding:t?"},
+	{DebugTypeVectorIdEXT, "DebugTypeVectorIdEXT", "ComponentType:r ComponentCount:n"},
+	{DebugTypeCooperativeMatrixKHR, "DebugTypeCooperativeMatrixKHR", "ComponentType:r Scope:m Rows:n Columns:n Use:u"},
 }
 
-func setByName(name string) *Set {
-	if i := slices.IndexFunc(Sets, func(s *Set) bool { return s.Name == name }); i >= 0 {
-		return Sets[i]
+// shader200Rows are what NonSemantic.Shader.DebugInfo.200 has otherwise than
+// version 101, or more. The set is the LLVM/SPIR-V translator's own, for C++ and
+// Fortran; no document describes it. The counts of an array are each a
+// DebugTypeSubrange there.
+var shader200Rows = []row{
+	{DebugCompilationUnit, "DebugCompilationUnit", "Version:n DWARFVersion:n Source:r Language:l Producer:r?"},
+	{DebugFunction, "DebugFunction", "Name:r Type:r Source:r Line:n Column:n Parent:r LinkageName:r Flags:f ScopeLine:n Declaration:r? TargetFunctionName:r?"},
+	{DebugLexicalBlock, "DebugLexicalBlock", "Source:r Line:n Column:n Parent:r Name:r? InlineNamespace:r?"},
+	{DebugInlinedAt, "DebugInlinedAt", "Line:n Column:n Scope:r Inlined:r?"},
+	{DebugSource, "DebugSource", "File:r ChecksumKind:k? ChecksumValue:r? Text:r?"},
+	{DebugModule, "DebugModule", "Name:r Source:r Line:n Parent:r ConfigurationMacros:r IncludePath:r APINotesFile:r IsDeclaration:n"},
+	{DebugTypeSubrange, "DebugTypeSubrange", "LowerBound:r UpperBound:r Count:r Stride:r?"},
+	{DebugTypeArrayDynamic, "DebugTypeArrayDynamic", "BaseType:r DataLocation:r Associated:r Allocated:r Rank:r ComponentCounts:r*"},
+	{DebugTypeString, "DebugTypeString", "Name:r BaseType:r DataLocation:r Size:r LengthAddress:r LengthSize:r?"},
+}
+
+// older200Rows are what a set of version 200 may still have from before: the
+// translator had no columns of calls, wrote what a class inherits with the class,
+// and had no checksums between a file and its text.
+var older200Rows = []row{
+	{DebugInlinedAt, "DebugInlinedAt", "Line:n Scope:r Inlined:r?"},
+	{DebugSource, "DebugSource", "File:r Text:r?"},
+	{DebugTypeInheritance, "DebugTypeInheritance", "Child:r Parent:r Offset:r Size:r Flags:f"},
+}
+
+// Sets are the sets that are read, the versions of one from its oldest to its
+// newest.
+var Sets = func() []*Set {
+	shader := [][]row{debugInfoRows, openCLRows, shaderRows}
+	shader101 := append(slices.Clip(shader), shader101Rows)
+	return []*Set{
+		newSet("DebugInfo", false, debugInfoEncodings, [][]row{debugInfoRows}, grammarRows),
+		newSet("SPIRV.debug", false, openCLEncodings, [][]row{debugInfoRows, openCLRows}, translatorRows),
+		newSet("OpenCL.DebugInfo.100", false, openCLEncodings, [][]row{debugInfoRows, openCLRows}, translatorRows),
+		newSet("NonSemantic.Shader.DebugInfo.100", true, openCLEncodings, shader, translatorRows),
+		newSet("NonSemantic.Shader.DebugInfo.101", true, openCLEncodings, shader101, translatorRows),
+		newSet("NonSemantic.Shader.DebugInfo.200", true, openCLEncodings, append(slices.Clip(shader101), shader200Rows), append(slices.Clip(translatorRows), older200Rows...)),
 	}
-	return nil
+}()
+
+// formerNames are names that sets had before they were published.
+var formerNames = map[string]string{
+	"NonSemantic.Vulkan.DebugInfo.100": "NonSemantic.Shader.DebugInfo.100",
+	"NonSemantic.Kernel.DebugInfo.100": "NonSemantic.Shader.DebugInfo.200",
+}
+
+// setByName is the set of a name. A version that is not known is read as the
+// newest known one that is not newer than it; one without a number, or older than
+// all, as the newest of all. nil: it is no set of debug information, or one of
+// another kind.
+func setByName(name string) *Set {
+	var before, newest *Set
+	for _, s := range Sets {
+		family, known := cutVersion(s.Name)
+		rest, isVersion := strings.CutPrefix(name, family)
+		switch {
+		case s.Name == name:
+			return s
+		case s.Name == formerNames[name]:
+			before = s
+		case isVersion && (rest == "" || rest[0] == '.'):
+			if _, version := cutVersion(name); known <= version {
+				before = s
+			}
+			newest = s
+		}
+	}
+	best := cmp.Or(before, newest)
+	if best == nil {
+		return nil
+	}
+	other := *best
+	other.Name, other.ReadAs = name, best.Name
+	return &other
+}
+
+// setNames lists the sets that are read.
+func setNames() string {
+	names := make([]string, len(Sets))
+	for i, s := range Sets {
+		names[i] = s.Name
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// cutVersion takes the version off the name of a set; 0: it has none that is a
+// number.
+func cutVersion(name string) (family string, version uint64) {
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		if v, err := strconv.ParseUint(name[i+1:], 10, 64); err == nil {
+			return name[:i], v
+		}
+	}
+	return name, 0
 }
 
 func newSet(name string, constants bool, encodings map[uint32]encoding, tables [][]row, others []row) *Set {

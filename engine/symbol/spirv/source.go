@@ -27,6 +27,11 @@ func (m *Module) readSources() {
 			}
 			s.Text, s.Checksum = cutChecksum(s.Text)
 			s.HasText = s.HasText && (s.Text != "" || s.Checksum == "")
+			if sum := m.stringOf(r, "ChecksumValue"); sum != "" {
+				kind, _ := m.number(r, "ChecksumKind")
+				name, _ := r.Set.enumText(ChecksumKind, kind)
+				s.Checksum = name + ":" + sum
+			}
 			m.texts[r.ID] = len(m.sources)
 			m.sources = append(m.sources, s)
 			more.begin(len(m.sources) - 1)

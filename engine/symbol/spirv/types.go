@@ -73,7 +73,7 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 		return otherwise
 	}
 	switch r.Op {
-	case DebugTypeBasic, DebugTypedef:
+	case DebugTypeBasic, DebugTypedef, DebugTypeString:
 		return named(unknownType)
 	case DebugTypeEnum:
 		return named("enum")
@@ -99,31 +99,19 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 			return base("BaseType") + " " + word
 		}
 		return word + " " + base("BaseType")
-	case DebugTypeArray:
-		var b strings.Builder
-		for _, w := range r.rest("ComponentCounts") {
-			if v, _, ok := m.constant(w); ok && v != 0 {
-				fmt.Fprintf(&b, "[%d]", v)
-			} else if op, isRecord := m.recordOp(w); !isRecord || op != DebugInfoNone {
-				b.WriteString("[]")
-			}
-			if b.Len() > maxTypeName {
-				break
-			}
-		}
-		return base("BaseType") + b.String()
+	case DebugTypeArray, DebugTypeArrayDynamic:
+		return base("BaseType") + m.arrayBounds(r)
 	case DebugTypeVector:
-		n, ok := m.number(r, "ComponentCount")
-		if !ok {
-			return base("BaseType") + unknownType
-		}
-		return fmt.Sprintf("%s%d", base("BaseType"), n)
+		return base("BaseType") + m.count(r, "ComponentCount")
+	case DebugTypeVectorIdEXT:
+		return base("ComponentType") + m.count(r, "ComponentCount")
 	case DebugTypeMatrix:
-		n, ok := m.number(r, "VectorCount")
-		if !ok {
-			return base("VectorType") + unknownType
+		if n := m.count(r, "VectorCount"); n != unknownType {
+			return base("VectorType") + "x" + n
 		}
-		return fmt.Sprintf("%sx%d", base("VectorType"), n)
+		return base("VectorType") + unknownType
+	case DebugTypeCooperativeMatrixKHR:
+		return fmt.Sprintf("coopmat<%s, %s, %s, %s, %s>", base("ComponentType"), m.enum(r, "Scope"), m.count(r, "Rows"), m.count(r, "Columns"), m.enum(r, "Use"))
 	case DebugTypeFunction:
 		var parameters []string
 		for _, w := range r.rest("ParameterTypes") {
@@ -141,6 +129,66 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 		return base("Type")
 	}
 	return unknownType
+}
+
+// count is a number of things that a type has; unknownType where it is only known
+// when the module runs.
+func (m *Module) count(r *Record, name string) string {
+	n, ok := m.number(r, name)
+	if !ok {
+		return unknownType
+	}
+	return constantText(n)
+}
+
+// enum is what a number of a kind is called; unknownType where it is not known.
+func (m *Module) enum(r *Record, name string) string {
+	n, ok := m.number(r, name)
+	if !ok {
+		return unknownType
+	}
+	text, _ := r.Set.enumText(r.Layout.Parameters[r.Layout.find(name)].Kind, n)
+	return text
+}
+
+// arrayBounds are the dimensions of an array: "[2][5]", "[]" where a number is not
+// known.
+func (m *Module) arrayBounds(r *Record) string {
+	var b strings.Builder
+	for _, w := range r.rest("ComponentCounts") {
+		if n := m.elements(w); n != 0 {
+			fmt.Fprintf(&b, "[%d]", n)
+		} else if op, isRecord := m.recordOp(w); !isRecord || op != DebugInfoNone {
+			b.WriteString("[]")
+		}
+		if b.Len() > maxTypeName {
+			break
+		}
+	}
+	return b.String()
+}
+
+// elements is the number of elements in a dimension of an array, a constant or a
+// DebugTypeSubrange; 0: it is not known.
+func (m *Module) elements(id uint32) uint64 {
+	s := m.find(id)
+	if s == nil || s.Op != DebugTypeSubrange {
+		n, _, _ := m.constant(id)
+		return n
+	}
+	number := func(name string) (uint64, bool) {
+		w, _ := s.id(name)
+		n, _, ok := m.constant(w)
+		return n, ok
+	}
+	if n, ok := number("Count"); ok {
+		return n
+	}
+	lower, hasLower := number("LowerBound")
+	if upper, ok := number("UpperBound"); ok && hasLower && int64(upper) >= int64(lower) {
+		return upper - lower + 1
+	}
+	return 0
 }
 
 func constantText(v uint64) string { return strconv.FormatUint(v, 10) }
