@@ -41,6 +41,14 @@ type expressionOp struct {
 	operand   locexpr.OperandKind
 }
 
+// operands is how many operands it has.
+func (o *expressionOp) operands() int {
+	if o.operand == locexpr.NoOperand {
+		return 0
+	}
+	return 1
+}
+
 // expressionOps are the operations that a DIExpression may have and that mean in
 // it what they mean in DWARF.
 var expressionOps = sync.OnceValue(func() map[string]*expressionOp {

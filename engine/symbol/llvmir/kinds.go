@@ -36,8 +36,8 @@ var Kinds = []Kind{
 	{"DISubprogram", "MDSubprogram", []uint64{0x2e}, words("name linkageName scope file line type isLocal isDefinition scopeLine containingType virtuality virtualIndex flags isOptimized function templateParams declaration variables")},
 	{"DILexicalBlock", "MDLexicalBlock", []uint64{0x0b}, words("scope file line column")},
 	{"DILexicalBlockFile", "MDLexicalBlockFile", nil, words("scope file discriminator")},
-	{"DILocalVariable", "MDLocalVariable", []uint64{0x100, 0x101}, words("tag name arg scope file line type flags")},
-	{"DIExpression", "MDExpression", nil, nil},
+	{"DILocalVariable", "MDLocalVariable", []uint64{0x100, 0x101}, words("tag name arg scope file line type flags expression")},
+	{"DIExpression", "MDExpression", []uint64{tagExpression}, nil},
 	{"DIObjCProperty", "MDObjCProperty", nil, words("name file line setter getter attributes type")},
 	{"DIImportedEntity", "MDImportedEntity", nil, words("tag name scope entity line")},
 
@@ -83,9 +83,11 @@ const (
 	boolMember                   // i1
 	encodingMember
 	lineAndArgument // the line in 24 bits, and the argument's number above it
+	nodeMember      // a node
+	anyMember       // a node, null, or any typed value
 )
 
-// A member is a field of a descriptor.
+// A member is a field of a descriptor. One whose name is "_" is left out.
 type member struct {
 	name string
 	kind memberKind
@@ -105,7 +107,7 @@ func members(text string) []member {
 	for _, word := range strings.Fields(text) {
 		name, kind, _ := strings.Cut(word, ":")
 		list = append(list, member{name, map[string]memberKind{
-			"": asIs, "text": textMember, "int": intMember, "bool": boolMember, "encoding": encodingMember, "line+arg": lineAndArgument,
+			"": asIs, "text": textMember, "int": intMember, "bool": boolMember, "encoding": encodingMember, "line+arg": lineAndArgument, "node": nodeMember, "any": anyMember,
 		}[kind]})
 	}
 	return list
@@ -123,29 +125,29 @@ var (
 		"DICompileUnit",
 		members("language:int producer:text isOptimized:bool flags:text runtimeVersion:int splitDebugFilename:text emissionKind:int"),
 		members("file enums retainedTypes subprograms globals imports"),
-		members("file language:int producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text"),
+		members("file language:int producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text emissionKind:int"),
 	}
-	file     = layout{"DIFile", nil, members("file"), members("file")}
+	file     = layout{"DIFile", nil, members("file"), members("file:node")}
 	variable = layout{
 		"DIGlobalVariable",
 		members("name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool"),
-		members("scope file type variable declaration"),
+		members("scope file type variable:any declaration"),
 		nil,
 	}
 	subprogram = layout{
 		"DISubprogram",
 		members("name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool virtuality:int virtualIndex:int flags:int isOptimized:bool scopeLine:int"),
-		members("file scope type containingType function templateParams declaration variables"),
-		members("file scope name:text displayName:text linkageName:text line:int type isLocal:bool isDefinition:bool virtuality:int virtualIndex:int containingType flags:int isOptimized:bool function templateParams declaration variables scopeLine:int"),
+		members("file scope type containingType function:any templateParams declaration variables"),
+		members("file scope name:text displayName:text linkageName:text line:int type isLocal:bool isDefinition:bool virtuality:int virtualIndex:int containingType flags:int isOptimized:bool function:any templateParams declaration variables scopeLine:int"),
 	}
 	lexicalBlock = layout{
 		"DILexicalBlock",
 		members("line:int column:int uniqueID:int"), members("file scope"),
-		members("file scope line:int column:int uniqueID:int"),
+		members("file scope:node line:int column:int uniqueID:int"),
 	}
-	lexicalBlockFile = layout{"DILexicalBlockFile", members("discriminator:int"), members("file scope"), members("file scope")}
+	lexicalBlockFile = layout{"DILexicalBlockFile", members("discriminator:int"), members("file scope"), members("file scope:node discriminator:int")}
 	basicType        = layout{"DIBasicType", members(typeHeader + " encoding:encoding"), members("file scope"), members(typePlain + "encoding:encoding")}
-	derivedType      = layout{"DIDerivedType", members(typeHeader), members("file scope baseType extraData"), members(typePlain + "baseType extraData")}
+	derivedType      = layout{"DIDerivedType", members(typeHeader), members("file scope baseType extraData:any"), members(typePlain + "baseType extraData:any")}
 	compositeType    = layout{
 		"DICompositeType", members(typeHeader + " runtimeLang:int"),
 		members("file scope baseType elements vtableHolder templateParams identifier:text"),
@@ -174,6 +176,55 @@ var layouts = map[uint64]*layout{
 	0x21: &subrange, 0x28: &enumerator, 0x100: &localVariable, 0x101: &localVariable,
 }
 
+const (
+	oldTypePlain  = "scope name:text file line:int size:int align:int offset:int flags:int "
+	oldSubprogram = "scope name:text displayName:text linkageName:text file line:int type isLocal:bool isDefinition:bool virtuality:int virtualIndex:int containingType flags:int isOptimized:bool function:any templateParams declaration variables scopeLine:int"
+)
+
+// olderLayouts are what LLVM 3.2 to 3.5 write where the document, of LLVM 3.6, has
+// other members. The kinds of the members tell them apart.
+var olderLayouts = map[uint64][]*layout{
+	0x11: {
+		{kind: "DICompileUnit", plain: members("language:int file:node producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text")},
+		{kind: "DICompileUnit", plain: members("_ language:int filename:text directory:text producer:text isMain:bool isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals")},
+	},
+	0x29: {{kind: "DIFile", plain: members("filename:text directory:text")}},
+	0x34: {{kind: "DIGlobalVariable", plain: members("_ scope name:text displayName:text linkageName:text file line:int type isLocal:bool isDefinition:bool variable:any declaration")}},
+	0x2e: {{kind: "DISubprogram", plain: members("_ " + oldSubprogram)}, {kind: "DISubprogram", plain: members(oldSubprogram)}},
+	0x0b: {{kind: "DILexicalBlock", plain: members("scope:node line:int column:int file uniqueID:int")}},
+	0x24: {{kind: "DIBasicType", plain: members(oldTypePlain + "encoding:encoding")}},
+	0x05: {&oldDerived}, 0x0d: {&oldDerived}, 0x0f: {&oldDerived}, 0x10: {&oldDerived}, 0x16: {&oldDerived}, 0x1f: {&oldDerived},
+	0x26: {&oldDerived}, 0x35: {&oldDerived}, 0x37: {&oldDerived}, 0x42: {&oldDerived}, 0x1c: {&oldDerived},
+	0x01: {&oldComposite}, 0x02: {&oldComposite}, 0x04: {&oldComposite}, 0x13: {&oldComposite}, 0x17: {&oldComposite},
+	0x15: {{kind: "DISubroutineType", plain: members(oldTypePlain + "baseType types runtimeLang:int vtableHolder templateParams")}},
+}
+
+var (
+	oldDerived   = layout{kind: "DIDerivedType", plain: members(oldTypePlain + "baseType extraData:any")}
+	oldComposite = layout{kind: "DICompositeType", plain: members(oldTypePlain + "baseType elements runtimeLang:int vtableHolder templateParams")}
+	// block35 is the lexical block of LLVM 3.5, which has a member more.
+	block35 = layout{kind: "DILexicalBlock", plain: members("file scope:node line:int column:int discriminator:int uniqueID:int")}
+)
+
+// plainLayouts are the layouts that a descriptor of a tag and so many members may
+// have where there is no string.
+func plainLayouts(tag uint64, count int) []*layout {
+	var list []*layout
+	switch l := layouts[tag]; {
+	case l == &lexicalBlock && count < fewestOfBlock:
+		list = append(list, &lexicalBlockFile)
+	case l == &lexicalBlock && count == len(block35.plain):
+		list = append(list, &block35)
+	case l != nil && l.plain != nil:
+		list = append(list, l)
+	}
+	return append(list, olderLayouts[tag]...)
+}
+
+// fewestOfBlock is how many members a lexical block has at least: one with fewer
+// is of a file.
+const fewestOfBlock = 4
+
 // tags are the tags whose nodes say theirs.
 var tags = map[uint64]string{
 	0x01: "DW_TAG_array_type", 0x02: "DW_TAG_class_type", 0x04: "DW_TAG_enumeration_type", 0x05: "DW_TAG_formal_parameter",
@@ -201,7 +252,9 @@ func encodingName(number string) string {
 // oldVersion is what LLVM before 3.6 added to the tag of a descriptor.
 const oldVersion = 12 << 16
 
-// describe gives a tuple that is a descriptor its kind and its fields' names.
+// describe gives a tuple that is a descriptor its kind and its fields' names. The
+// document lets information be appended to any descriptor ("Debug information
+// descriptors"): members behind those that are known have no names.
 func (n *Node) describe() {
 	if len(n.Fields) == 0 {
 		return
@@ -215,15 +268,49 @@ func (n *Node) describe() {
 	if !ok || first.Kind != IRValue || number&^0xffff != oldVersion {
 		return
 	}
-	tag := uint64(number) & 0xffff
-	l := layouts[tag]
-	if l == &lexicalBlock && len(n.Fields) <= 3 {
-		l = &lexicalBlockFile
-	}
-	if l == nil || len(n.Fields)-1 > len(l.plain) {
+	tag, operands := uint64(number)&0xffff, n.Fields[1:]
+	if tag == tagExpression {
+		n.describeExpression(operands)
 		return
 	}
-	n.name(l, tag, l.plain, n.Fields[1:])
+	for _, l := range plainLayouts(tag, len(operands)) {
+		if !l.canHave(operands) {
+			continue
+		}
+		n.name(l, tag, l.plain, operands)
+		if l == &localVariable && len(operands) > len(l.plain) {
+			n.describeAddress(len(operands) - len(l.plain))
+		}
+		return
+	}
+}
+
+// canHave tells layouts apart by the kinds of their members.
+func (l *layout) canHave(operands []Field) bool {
+	for i := range min(len(operands), len(l.plain)) {
+		if !l.plain[i].canBe(&operands[i].Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// canBe says whether a value can be that of a member.
+func (m *member) canBe(v *Value) bool {
+	number, isNumber := v.Int()
+	isNode := v.Kind == RefValue || v.Kind == NodeValue
+	switch m.kind {
+	case nodeMember:
+		return isNode
+	case asIs: // 0 stands for null, and a string for the type that it identifies
+		return isNode || v.Kind == NullValue || isNumber && number == 0 || v.Kind == StringValue && m.name != "file"
+	case textMember:
+		return v.Kind == StringValue || v.Kind == NullValue
+	case intMember, boolMember, encodingMember, lineAndArgument:
+		return isNumber || v.Kind == NullValue
+	case anyMember:
+	}
+	return true
 }
 
 // describeHeader is describe for the form with a string.
@@ -234,28 +321,38 @@ func (n *Node) describeHeader(parts []string) {
 		return
 	}
 	l := layouts[tag]
-	if l == &lexicalBlock && len(parts) == 2 {
+	header := make([]Field, len(parts)-1)
+	if l == &lexicalBlock && len(header) < len(lexicalBlock.header) {
 		l = &lexicalBlockFile
 	}
-	if l == nil || len(parts)-1 > len(l.header) || len(n.Fields)-1 > len(l.operands) {
-		return
-	}
-	operands := n.Fields[1:]
-	header := make([]Field, len(parts)-1)
 	for i, part := range parts[1:] {
 		v := Value{Kind: NumberValue, Text: part}
-		switch l.header[i].kind {
-		case textMember:
+		isKnown := l != nil && i < len(l.header)
+		if isKnown && l.header[i].kind == textMember || !isKnown && !isInteger(part) {
 			v.Kind = StringValue
-		case intMember, boolMember, encodingMember, lineAndArgument, asIs:
 		}
 		header[i] = Field{Value: v}
 	}
+	if tag == tagExpression {
+		n.describeExpression(header)
+		return
+	}
+	if l == nil {
+		return
+	}
+	operands := n.Fields[1:]
 	n.Fields = nil
 	n.name(l, tag, l.header, header)
 	fields := n.Fields
 	n.name(l, 0, l.operands, operands)
 	n.Fields = append(fields, n.Fields...)
+}
+
+// isInteger says whether a text is a number.
+func isInteger(text string) bool {
+	v := Value{Kind: NumberValue, Text: text}
+	_, ok := v.Int()
+	return ok
 }
 
 // name gives the fields their names, and values today's form.
@@ -266,6 +363,13 @@ func (n *Node) name(l *layout, tag uint64, names []member, values []Field) {
 		fields = append(fields, Field{"tag", Value{Kind: WordValue, Text: word}})
 	}
 	for i := range values {
+		if i >= len(names) { // appended
+			fields = append(fields, values[i])
+			continue
+		}
+		if names[i].name == "_" { // it means nothing
+			continue
+		}
 		v := values[i].Value
 		switch names[i].kind {
 		case boolMember:
@@ -288,7 +392,7 @@ func (n *Node) name(l *layout, tag uint64, names []member, values []Field) {
 			}
 		case intMember:
 			v = plainNumber(v)
-		case asIs, textMember:
+		case asIs, textMember, nodeMember, anyMember:
 		}
 		fields = append(fields, Field{names[i].name, v})
 	}

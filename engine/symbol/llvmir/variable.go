@@ -89,17 +89,19 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	if len(args) < 2 {
 		return d, m.complain(d.Offset, "a value and a variable are expected")
 	}
-	if n, ok := m.valueNode(&args[1].Value); !ok || n.Kind != "DILocalVariable" {
+	n, ok := m.valueNode(&args[1].Value)
+	if !ok || n.Kind != "DILocalVariable" {
 		return d, m.complain(d.Offset, "a variable is expected, found %s", shorten([]byte(args[1].Value.String())))
 	}
 	d.values(m, &args[0].Value)
 	var fields []Field
+	if expr := n.Field("expression"); expr.Kind == NodeValue { // until LLVM 3.5
+		fields = expr.Node.Fields
+	}
 	if len(args) > 2 {
-		n, ok := m.valueNode(&args[2].Value)
-		if !ok || n.Kind != "DIExpression" {
+		if fields, ok = m.expressionOf(&args[2].Value); !ok {
 			return d, m.complain(d.Offset, "an expression is expected, found %s", shorten([]byte(args[2].Value.String())))
 		}
-		fields = n.Fields
 	}
 	e, err := translate(fields, max(len(d.Values), 1), d.Address)
 	switch {
@@ -111,6 +113,13 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 		d.Operation, d.Fragment, d.Address = e.Bytes, e.Fragment, e.Address
 	}
 	return d, nil
+}
+
+// expressionOf are the operations of an expression. Some modules of LLVM 3.6 have
+// an empty tuple in the place of an empty one.
+func (m *Module) expressionOf(v *Value) (operations []Field, ok bool) {
+	n, ok := m.valueNode(v)
+	return n.Fields, ok && (n.Kind == "DIExpression" || n.Kind == "MDTuple" && len(n.Fields) == 0)
 }
 
 // values reads the values of a record.

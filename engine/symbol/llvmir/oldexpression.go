@@ -1,0 +1,84 @@
+package llvmir
+
+import (
+	"strings"
+	"sync"
+)
+
+// The expressions of the forms before LLVM 3.7: DW_TAG_expression, whose
+// operations are numbers (the document's "Complex Expressions"), and before that
+// the members behind those of a local variable.
+
+// tagExpression is DW_TAG_expression.
+const tagExpression = 0x102
+
+// operationNames are the operations of a DIExpression by their numbers in DWARF,
+// with how many operands they have there.
+var operationNames = sync.OnceValue(func() map[uint64]oldOperation {
+	names := map[uint64]oldOperation{
+		0x93: {"DW_OP_piece", 2}, // an offset and a size in bytes
+		0x9d: {"DW_OP_bit_piece", 2},
+	}
+	for name, op := range expressionOps() {
+		names[uint64(op.encoding.Opcode)] = oldOperation{name, op.operands()}
+	}
+	// What is added is behind these.
+	for _, name := range []string{"DW_OP_plus", "DW_OP_minus"} {
+		names[uint64(expressionOps()[name].encoding.Opcode)] = oldOperation{name, 1}
+	}
+	return names
+})
+
+// An oldOperation is an operation that is written as a number.
+type oldOperation struct {
+	name     string
+	operands int
+}
+
+// operations of the members behind a local variable's, until LLVM 3.5.
+var addressOperations = map[uint64]oldOperation{1: {"DW_OP_plus", 1}, 2: {"DW_OP_deref", 0}}
+
+// describeExpression makes the node a DIExpression of numbers.
+func (n *Node) describeExpression(numbers []Field) {
+	n.Kind = "DIExpression"
+	n.Fields, _ = operationsOf(numbers, operationNames())
+}
+
+// operationsOf gives operations that are written as numbers their names. A number
+// that is none is kept; whole says that there is no such number, and that none is
+// missing.
+func operationsOf(numbers []Field, names map[uint64]oldOperation) (fields []Field, whole bool) {
+	whole = true
+	for i := 0; i < len(numbers); i++ {
+		number, isNumber := numbers[i].Value.Int()
+		op, ok := names[uint64(number)]
+		if !ok || !isNumber {
+			fields, whole = append(fields, Field{Value: plainNumber(numbers[i].Value)}), false
+			continue
+		}
+		fields = append(fields, Field{Value: Value{Kind: WordValue, Text: op.name}})
+		for range op.operands {
+			if i++; i >= len(numbers) {
+				return fields, false
+			}
+			fields = append(fields, Field{Value: plainNumber(numbers[i].Value)})
+		}
+	}
+	return fields, whole
+}
+
+// describeAddress reads the last members of a local variable, which clang wrote
+// for what blocks capture: how its address comes from that of the record. Others
+// may have been appended; they are no operations as 64-bit numbers.
+func (n *Node) describeAddress(count int) {
+	appended := n.Fields[len(n.Fields)-count:]
+	for i := range appended {
+		if v := &appended[i].Value; v.Kind != IRValue || !strings.HasPrefix(v.Text, "i64 ") {
+			return
+		}
+	}
+	if fields, whole := operationsOf(appended, addressOperations); whole {
+		e := &Node{Ref: n.Ref, Kind: "DIExpression", Fields: fields}
+		n.Fields = append(n.Fields[:len(n.Fields)-count:len(n.Fields)-count], Field{"expression", Value{Kind: NodeValue, Node: e}})
+	}
+}
