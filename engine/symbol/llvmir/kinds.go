@@ -285,9 +285,13 @@ func (n *Node) describe() {
 	}
 }
 
-// canHave tells layouts apart by the kinds of their members.
+// decisive is how many members tell layouts apart: modules that people wrote have
+// others wrong.
+const decisive = 8
+
+// canHave tells layouts apart by the kinds of their first members.
 func (l *layout) canHave(operands []Field) bool {
-	for i := range min(len(operands), len(l.plain)) {
+	for i := range min(len(operands), len(l.plain), decisive) {
 		if !l.plain[i].canBe(&operands[i].Value) {
 			return false
 		}

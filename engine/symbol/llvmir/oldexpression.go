@@ -68,17 +68,54 @@ func operationsOf(numbers []Field, names map[uint64]oldOperation) (fields []Fiel
 }
 
 // describeAddress reads the last members of a local variable, which clang wrote
-// for what blocks capture: how its address comes from that of the record. Others
-// may have been appended; they are no operations as 64-bit numbers.
+// for what blocks capture: how its address comes from that of the record. They are
+// 64-bit numbers; in LLVM 3.5 they stand in a tuple. Others may have been appended.
 func (n *Node) describeAddress(count int) {
+	known := n.Fields[: len(n.Fields)-count : len(n.Fields)-count]
 	appended := n.Fields[len(n.Fields)-count:]
-	for i := range appended {
-		if v := &appended[i].Value; v.Kind != IRValue || !strings.HasPrefix(v.Text, "i64 ") {
-			return
+	if v := appended[0].Value; v.Kind == RefValue || v.Kind == NodeValue {
+		n.Fields = append(append(known, Field{"expression", v}), appended[1:]...)
+	} else if fields, ok := addressOf(appended); ok {
+		e := &Node{Ref: n.Ref, Kind: "DIExpression", Fields: fields}
+		n.Fields = append(known, Field{"expression", Value{Kind: NodeValue, Node: e}})
+	}
+}
+
+// addressOf are the operations that the members of a local variable are; ok is
+// false where they are none.
+func addressOf(numbers []Field) (fields []Field, ok bool) {
+	for i := range numbers {
+		if v := &numbers[i].Value; v.Kind != IRValue || !strings.HasPrefix(v.Text, "i64 ") {
+			return nil, false
 		}
 	}
-	if fields, whole := operationsOf(appended, addressOperations); whole {
-		e := &Node{Ref: n.Ref, Kind: "DIExpression", Fields: fields}
-		n.Fields = append(n.Fields[:len(n.Fields)-count:len(n.Fields)-count], Field{"expression", Value{Kind: NodeValue, Node: e}})
+	return operationsOf(numbers, addressOperations)
+}
+
+// ownExpression are the operations that a local variable itself has, until LLVM
+// 3.5.
+func (m *Module) ownExpression(variable *Node) []Field {
+	v := variable.Field("expression")
+	e, ok := m.valueNode(&v)
+	switch {
+	case ok && e.Kind == "DIExpression":
+		return e.Fields
+	case ok && e.Kind == "MDTuple":
+		if fields, ok := addressOf(e.Fields); ok {
+			return fields
+		}
 	}
+	return nil
+}
+
+// flagIndirectVariable is a flag of local variables of LLVM 3.3 to 3.6, which write
+// flags as a number.
+const flagIndirectVariable = 1 << 13
+
+// isIndirect says whether the value of a record is the address of the local
+// variable.
+func (n *Node) isIndirect() bool {
+	flags := n.Field("flags")
+	number, ok := flags.Int()
+	return ok && flags.Kind == NumberValue && number&flagIndirectVariable != 0
 }

@@ -94,14 +94,14 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 		return d, m.complain(d.Offset, "a variable is expected, found %s", shorten([]byte(args[1].Value.String())))
 	}
 	d.values(m, &args[0].Value)
-	var fields []Field
-	if expr := n.Field("expression"); expr.Kind == NodeValue { // until LLVM 3.5
-		fields = expr.Node.Fields
-	}
+	fields := m.ownExpression(&n)
 	if len(args) > 2 {
 		if fields, ok = m.expressionOf(&args[2].Value); !ok {
 			return d, m.complain(d.Offset, "an expression is expected, found %s", shorten([]byte(args[2].Value.String())))
 		}
+	}
+	if len(fields) == 0 && d.Kind == ValueRecord && n.isIndirect() {
+		fields = []Field{{Value: Value{Kind: WordValue, Text: "DW_OP_deref"}}}
 	}
 	e, err := translate(fields, max(len(d.Values), 1), d.Address)
 	switch {
