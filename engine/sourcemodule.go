@@ -22,9 +22,20 @@ import (
 // information: lines of vISA assembly where that has none, and inlined calls of
 // SPIR-V or LLVM IR where it has lines only.
 
+// irSections are where a zebin keeps what it was made from, as SPIR-V or LLVM IR.
+var irSections = []string{".spv", ".llvm"}
+
+// irSection is the first of irSections that an object has; nil: it has none.
+func irSection(o *object.Object) *object.Section {
+	for _, name := range irSections {
+		if s := o.Section(name); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
 const (
-	// spirvSection is where a zebin keeps the SPIR-V that it was made from.
-	spirvSection = ".spv"
 	// visaPositions is the kind of position maps to vISA instructions.
 	visaPositions = "visa"
 	// maxSourceModule bounds the bytes of a source module that is read.
@@ -113,7 +124,7 @@ func (s *lineSource) visaIndex(address uint64) (function string, index uint32, o
 // fromSource adds what the source module says of an address of the module's
 // object to what its debug information and symbols say.
 func (m *module) fromSource(frames []symbol.Frame, address uint64) []symbol.Frame {
-	if m.SourceModule == nil && (m.Object == nil || !m.Object.IsELF() || m.Object.Section(spirvSection) == nil) {
+	if m.SourceModule == nil && (m.Object == nil || !m.Object.IsELF() || irSection(m.Object) == nil) {
 		return frames
 	}
 	source := m.sourceModule()
@@ -221,17 +232,17 @@ func (m *module) readSource(s *sourceModule) (problems []string) {
 	if s.join != nil || m.Object == nil || !m.Object.IsELF() {
 		return problems
 	}
-	section := m.Object.Section(spirvSection)
+	section := irSection(m.Object)
 	if section == nil {
 		return problems
 	}
-	name := m.Object.Name() + ": " + spirvSection
+	name := m.Object.Name() + ": " + section.Name
 	data, err := section.Data()
 	if err != nil {
 		return append(problems, err.Error())
 	}
-	if !spirv.Is(name, data) {
-		return append(problems, name+": expected SPIR-V")
+	if !spirv.Is(name, data) && !llvmir.Is(name, data) {
+		return append(problems, name+": expected SPIR-V or LLVM IR")
 	}
 	more, err := s.read(name, data)
 	if err != nil {

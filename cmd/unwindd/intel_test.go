@@ -264,9 +264,14 @@ func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
 	if out, _ := stack(cut, named); !strings.Contains(out, "(a guess, by source module)") {
 		t.Error(out)
 	}
-	cut["source/k.visaasm"] = []byte("BC\xc0\xde")
-	_, got = stack(cut, named, "--format", "json")
-	if p := got.Modules[0].Problem; p != "source module: expected SPIR-V, LLVM IR or vISA assembly" || got.Threads[0].Frames[0].Line != 0 {
-		t.Errorf("problem %q", p)
+	for source, expected := range map[string]string{
+		"kernel":           "source module: expected SPIR-V, LLVM IR or vISA assembly",
+		"BC\xc0\xde\x35\x14": "source module: LLVM bitcode, expected LLVM IR as text: llvm-dis writes it, `llvm-dis FILE -o FILE.ll`",
+	} {
+		cut["source/k.visaasm"] = []byte(source)
+		_, got = stack(cut, named, "--format", "json")
+		if p := got.Modules[0].Problem; p != expected || got.Threads[0].Frames[0].Line != 0 {
+			t.Errorf("problem %q, expected %q", p, expected)
+		}
 	}
 }

@@ -292,7 +292,13 @@ const decisive = 8
 // canHave tells layouts apart by the kinds of their first members.
 func (l *layout) canHave(operands []Field) bool {
 	for i := range min(len(operands), len(l.plain), decisive) {
-		if !l.plain[i].canBe(&operands[i].Value) {
+		v := &operands[i].Value
+		if !l.plain[i].canBe(v) {
+			return false
+		}
+		// A string and null are the name and the file of before LLVM 3.3, not the
+		// identifier of a scope and no name.
+		if i > 0 && l.plain[i].kind == textMember && v.Kind == NullValue && l.plain[i-1].kind == asIs && operands[i-1].Value.Kind == StringValue {
 			return false
 		}
 	}

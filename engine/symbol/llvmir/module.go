@@ -31,6 +31,18 @@ const (
 // ErrNotLLVMIR says that a text has nothing of a module of LLVM IR.
 var ErrNotLLVMIR = errors.New("no LLVM IR: a function, a global variable or a metadata node is expected")
 
+// ErrBitcode says that a file is LLVM IR in its binary form, which is not read.
+var ErrBitcode = errors.New("LLVM bitcode, expected LLVM IR as text: llvm-dis writes it, `llvm-dis FILE -o FILE.ll`")
+
+// bitcodeMagics begin bitcode: by itself, and in a wrapper (LLVM, "Bitcode File
+// Format", 0x0B17C0DE in little-endian order).
+var bitcodeMagics = []string{"BC\xc0\xde", "\xde\xc0\x17\x0b"}
+
+// IsBitcode says whether a file is LLVM bitcode.
+func IsBitcode(data []byte) bool {
+	return slices.ContainsFunc(bitcodeMagics, func(magic string) bool { return bytes.HasPrefix(data, []byte(magic)) })
+}
+
 // A Module is a module of LLVM IR. It may be used concurrently.
 type Module struct {
 	name      string
@@ -71,8 +83,12 @@ type global struct {
 }
 
 // Parse reads a module. The name is for messages. data is kept, and must not
-// change. It is an error when there is nothing of LLVM IR in it.
+// change. It is an error when there is nothing of LLVM IR in it, ErrBitcode when it
+// is the binary form.
 func Parse(name string, data []byte) (*Module, error) {
+	if IsBitcode(data) {
+		return nil, fmt.Errorf("%s: %w", name, ErrBitcode)
+	}
 	if uint64(len(data)) >= math.MaxUint32 {
 		return nil, fmt.Errorf("%s: %d bytes, less than 4 GiB expected", name, len(data))
 	}
@@ -251,10 +267,10 @@ func (m *Module) nameSources() map[string]int {
 	return names
 }
 
-// Is says whether a file is textual LLVM IR, by the suffix of its name or by how
-// it begins.
+// Is says whether a file is LLVM IR, by the suffix of its name or by how it begins.
+// It may be bitcode, of which Parse says how to make text.
 func Is(path string, data []byte) bool {
-	if strings.HasSuffix(path, ".ll") {
+	if strings.HasSuffix(path, ".ll") || IsBitcode(data) {
 		return true
 	}
 	l := lexer{data: data[:min(len(data), 4096)]}
