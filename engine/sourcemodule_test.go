@@ -243,6 +243,30 @@ func TestInlinedCallsOfSPIRVAreThoseOfDWARF(t *testing.T) {
 	}
 }
 
+// LLVM bitcode in a zebin is told, under either name of its section.
+func TestBitcodeInAZebin(t *testing.T) {
+	zebin, err := os.ReadFile(compileZebin(t, "tgllp", "testdata/visa/inline.cl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := withoutScopes(t, zebin)
+	o, err := object.New("k", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(data[o.Section(".spv").Offset:], "BC\xc0\xde")
+	for name, data := range map[string][]byte{".spv": data, ".llvm": bytes.Replace(data, []byte("\x00.spv\x00"), []byte("\x00.llvm"), 1)} {
+		if name == ".llvm" { // its name ends where the next one begins
+			i := bytes.Index(data, []byte("\x00.llvm"))
+			data[i+len("\x00.llvm")] = 0
+		}
+		_, problems := genFrames(t, genModule{name: "k", data: data})
+		if text := strings.Join(problems, "\n"); !strings.Contains(text, "k.elf: "+name+": LLVM bitcode") || !strings.Contains(text, "llvm-dis") {
+			t.Errorf("%s: problems %q", name, text)
+		}
+	}
+}
+
 // The same of LLVM IR, as the frontend wrote it and as it was compiled: every
 // address of a kernel of AMDGPU.
 func TestInlinedCallsOfLLVMIRAreThoseOfDWARF(t *testing.T) {

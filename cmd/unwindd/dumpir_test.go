@@ -185,11 +185,21 @@ func TestFilesThatAreNoIR(t *testing.T) {
 	if err := os.WriteFile(cut, []byte("\x03\x02\x23\x07\x00\x04\x01\x00"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	bitcode, wrapped := filepath.Join(dir, "kernel.bc"), filepath.Join(dir, "wrapped.ll")
+	for path, text := range map[string]string{bitcode: "BC\xc0\xde\x35\x14", wrapped: "\xde\xc0\x17\x0b\x00\x00"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		args   []string
 		status int
 		stderr string
 	}{
+		{[]string{"dump", "llvmir", bitcode}, 1, "kernel.bc: LLVM bitcode, expected LLVM IR as text: llvm-dis writes it"},
+		{[]string{"dump", "llvmir", wrapped}, 1, "wrapped.ll: LLVM bitcode, expected LLVM IR as text: llvm-dis writes it"},
+		{[]string{"dump", "spirv", bitcode}, 1, "kernel.bc: LLVM bitcode"},
+		{[]string{"symbolize", "--obj", bitcode, "f+1"}, 1, "kernel.bc: LLVM bitcode"},
 		{[]string{"dump", "spirv", other}, 1, "other.spv: neither SPIR-V nor LLVM IR"},
 		{[]string{"dump", "spirv", cut}, 1, "cut.spv: header of 8 bytes, expected 20"},
 		{[]string{"dump", "llvmir", callsModule}, 1, "calls.spv: a spirv file, expected llvmir"},

@@ -265,7 +265,7 @@ func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
 		t.Error(out)
 	}
 	for source, expected := range map[string]string{
-		"kernel":           "source module: expected SPIR-V, LLVM IR or vISA assembly",
+		"kernel":             "source module: expected SPIR-V, LLVM IR or vISA assembly",
 		"BC\xc0\xde\x35\x14": "source module: LLVM bitcode, expected LLVM IR as text: llvm-dis writes it, `llvm-dis FILE -o FILE.ll`",
 	} {
 		cut["source/k.visaasm"] = []byte(source)
