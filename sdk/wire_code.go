@@ -6,10 +6,14 @@ import (
 )
 
 func encodeTranslateRequest(r *TranslateRequest) *pb.TranslateRequest {
-	return &pb.TranslateRequest{
-		Space: uint64(r.Space), Address: r.Address, Expression: r.Expr,
+	p := &pb.TranslateRequest{
+		Space: uint64(r.Space), Address: r.Address,
 		Thread: r.Thread, Frame: r.Frame, Lane: r.Lane,
 	}
+	if r.Expr != nil {
+		p.Subject = &pb.TranslateRequest_Expression{Expression: r.Expr}
+	}
+	return p
 }
 
 func decodeTranslateRequest(p *pb.TranslateRequest) (*TranslateRequest, error) {

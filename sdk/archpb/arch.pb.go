@@ -150,22 +150,23 @@ func (CFAKind) EnumDescriptor() ([]byte, []int) {
 	return file_arch_proto_rawDescGZIP(), []int{1}
 }
 
+// Without a prefix the names would be macros of <endian.h> in C and C++.
 type ByteOrder int32
 
 const (
-	ByteOrder_LITTLE_ENDIAN ByteOrder = 0
-	ByteOrder_BIG_ENDIAN    ByteOrder = 1
+	ByteOrder_ORDER_LITTLE_ENDIAN ByteOrder = 0
+	ByteOrder_ORDER_BIG_ENDIAN    ByteOrder = 1
 )
 
 // Enum value maps for ByteOrder.
 var (
 	ByteOrder_name = map[int32]string{
-		0: "LITTLE_ENDIAN",
-		1: "BIG_ENDIAN",
+		0: "ORDER_LITTLE_ENDIAN",
+		1: "ORDER_BIG_ENDIAN",
 	}
 	ByteOrder_value = map[string]int32{
-		"LITTLE_ENDIAN": 0,
-		"BIG_ENDIAN":    1,
+		"ORDER_LITTLE_ENDIAN": 0,
+		"ORDER_BIG_ENDIAN":    1,
 	}
 )
 
@@ -1148,7 +1149,7 @@ func (x *Description) GetByteOrder() ByteOrder {
 	if x != nil {
 		return x.ByteOrder
 	}
-	return ByteOrder_LITTLE_ENDIAN
+	return ByteOrder_ORDER_LITTLE_ENDIAN
 }
 
 func (x *Description) GetAddressBits() uint32 {
@@ -4045,14 +4046,20 @@ func (x *MapRanges) GetRegisters() []uint32 {
 }
 
 type TranslateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Space         uint64                 `protobuf:"varint,2,opt,name=space,proto3" json:"space,omitempty"`
-	Address       uint64                 `protobuf:"varint,3,opt,name=address,proto3" json:"address,omitempty"`
-	Expression    []byte                 `protobuf:"bytes,4,opt,name=expression,proto3,oneof" json:"expression,omitempty"` // absent: translate the address itself
-	Thread        uint64                 `protobuf:"varint,5,opt,name=thread,proto3" json:"thread,omitempty"`
-	Frame         uint32                 `protobuf:"varint,6,opt,name=frame,proto3" json:"frame,omitempty"`
-	Lane          int32                  `protobuf:"zigzag32,7,opt,name=lane,proto3" json:"lane,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Space   uint64                 `protobuf:"varint,2,opt,name=space,proto3" json:"space,omitempty"`
+	Address uint64                 `protobuf:"varint,3,opt,name=address,proto3" json:"address,omitempty"`
+	// Without one the address itself is translated. A oneof of one field is what
+	// an optional field is on the wire; generators older than those know it.
+	//
+	// Types that are valid to be assigned to Subject:
+	//
+	//	*TranslateRequest_Expression
+	Subject       isTranslateRequest_Subject `protobuf_oneof:"subject"`
+	Thread        uint64                     `protobuf:"varint,5,opt,name=thread,proto3" json:"thread,omitempty"`
+	Frame         uint32                     `protobuf:"varint,6,opt,name=frame,proto3" json:"frame,omitempty"`
+	Lane          int32                      `protobuf:"zigzag32,7,opt,name=lane,proto3" json:"lane,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4108,9 +4115,18 @@ func (x *TranslateRequest) GetAddress() uint64 {
 	return 0
 }
 
+func (x *TranslateRequest) GetSubject() isTranslateRequest_Subject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
 func (x *TranslateRequest) GetExpression() []byte {
 	if x != nil {
-		return x.Expression
+		if x, ok := x.Subject.(*TranslateRequest_Expression); ok {
+			return x.Expression
+		}
 	}
 	return nil
 }
@@ -4135,6 +4151,16 @@ func (x *TranslateRequest) GetLane() int32 {
 	}
 	return 0
 }
+
+type isTranslateRequest_Subject interface {
+	isTranslateRequest_Subject()
+}
+
+type TranslateRequest_Expression struct {
+	Expression []byte `protobuf:"bytes,4,opt,name=expression,proto3,oneof"`
+}
+
+func (*TranslateRequest_Expression) isTranslateRequest_Subject() {}
 
 type TranslateAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5066,18 +5092,18 @@ const file_arch_proto_rawDesc = "" +
 	"\x05bases\x18\x05 \x03(\x04R\x05bases\x12\x1a\n" +
 	"\belements\x18\x06 \x03(\rR\belements\x12\x18\n" +
 	"\astrides\x18\a \x03(\x04R\astrides\x12\x1c\n" +
-	"\tregisters\x18\b \x03(\rR\tregisters\"\xd2\x01\n" +
+	"\tregisters\x18\b \x03(\rR\tregisters\"\xcb\x01\n" +
 	"\x10TranslateRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
 	"\x05space\x18\x02 \x01(\x04R\x05space\x12\x18\n" +
-	"\aaddress\x18\x03 \x01(\x04R\aaddress\x12#\n" +
+	"\aaddress\x18\x03 \x01(\x04R\aaddress\x12 \n" +
 	"\n" +
 	"expression\x18\x04 \x01(\fH\x00R\n" +
-	"expression\x88\x01\x01\x12\x16\n" +
+	"expression\x12\x16\n" +
 	"\x06thread\x18\x05 \x01(\x04R\x06thread\x12\x14\n" +
 	"\x05frame\x18\x06 \x01(\rR\x05frame\x12\x12\n" +
-	"\x04lane\x18\a \x01(\x11R\x04laneB\r\n" +
-	"\v_expression\"1\n" +
+	"\x04lane\x18\a \x01(\x11R\x04laneB\t\n" +
+	"\asubject\"1\n" +
 	"\x0fTranslateAnswer\x12\x1e\n" +
 	"\n" +
 	"expression\x18\x01 \x01(\fR\n" +
@@ -5132,11 +5158,10 @@ const file_arch_proto_rawDesc = "" +
 	"\aCFAKind\x12\f\n" +
 	"\bCFA_NONE\x10\x00\x12\x10\n" +
 	"\fCFA_REGISTER\x10\x01\x12\x12\n" +
-	"\x0eCFA_EXPRESSION\x10\x02*.\n" +
-	"\tByteOrder\x12\x11\n" +
-	"\rLITTLE_ENDIAN\x10\x00\x12\x0e\n" +
-	"\n" +
-	"BIG_ENDIAN\x10\x01*\xa7\x01\n" +
+	"\x0eCFA_EXPRESSION\x10\x02*:\n" +
+	"\tByteOrder\x12\x17\n" +
+	"\x13ORDER_LITTLE_ENDIAN\x10\x00\x12\x14\n" +
+	"\x10ORDER_BIG_ENDIAN\x10\x01*\xa7\x01\n" +
 	"\rRegisterClass\x12\x11\n" +
 	"\rCLASS_GENERAL\x10\x00\x12\x19\n" +
 	"\x15CLASS_PROGRAM_COUNTER\x10\x01\x12\x0f\n" +
@@ -5418,7 +5443,9 @@ func file_arch_proto_init() {
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[42].OneofWrappers = []any{}
+	file_arch_proto_msgTypes[42].OneofWrappers = []any{
+		(*TranslateRequest_Expression)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

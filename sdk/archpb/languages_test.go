@@ -1,0 +1,79 @@
+package archpb
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// TestOtherLanguagesTakeTheProtocol generates code for languages in which
+// plugins may be written, with the generators of Debian 12, and has C++, C and
+// Python read what came of it. C's generator knows no optional fields in proto3;
+// C and C++ have macros for names.
+func TestOtherLanguagesTakeTheProtocol(t *testing.T) {
+	source, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	protoc := oracle.Tool(t, "protoc")
+	// generate runs protoc in a folder of its own, which it returns.
+	generate := func(t *testing.T, args ...string) string {
+		t.Helper()
+		dir := t.TempDir()
+		run(t, dir, protoc, append([]string{"--proto_path=" + source, "arch.proto"}, args...)...)
+		return dir
+	}
+	for _, language := range []string{"cpp", "csharp", "java", "kotlin", "objc", "php", "python", "pyi", "ruby"} {
+		t.Run(language, func(t *testing.T) { generate(t, "--"+language+"_out=.") })
+	}
+	t.Run("C++ compiles", func(t *testing.T) {
+		needFile(t, "/usr/include/google/protobuf/message.h", "libprotobuf-dev")
+		compiler := oracle.Tool(t, "g++")
+		dir := generate(t, "--cpp_out=.")
+		compile(t, dir, compiler, "plugin.cc", "arch.pb.h")
+	})
+	t.Run("C compiles", func(t *testing.T) {
+		needFile(t, "/usr/include/protobuf-c/protobuf-c.h", "libprotobuf-c-dev")
+		oracle.Tools(t, "gcc", "protoc-c")
+		dir := t.TempDir()
+		run(t, dir, "protoc-c", "--proto_path="+source, "--c_out=.", "arch.proto")
+		compile(t, dir, "gcc", "plugin.c", "arch.pb-c.h")
+	})
+	t.Run("Python imports", func(t *testing.T) {
+		const python = "/usr/bin/python3" // Debian's, which has Debian's modules
+		needFile(t, python, "python3")
+		needFile(t, "/usr/lib/python3/dist-packages/google/protobuf", "python3-protobuf")
+		run(t, generate(t, "--python_out=."), python, "-c", "import arch_pb2; arch_pb2.TranslateRequest(expression=b'').HasField('expression') or exit(1)")
+	})
+}
+
+// compile checks that a program can include a generated header, beside those of
+// the system that a plugin is likely to use.
+func compile(t *testing.T, dir, compiler, name, header string) {
+	t.Helper()
+	program := "#include <elf.h>\n#include <endian.h>\n#include <signal.h>\n#include <sys/mman.h>\n#include \"" + header + "\"\nint main() { return 0; }\n"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, compiler, "-fsyntax-only", name)
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%.1000s", cmd, err, out)
+	}
+}
+
+// needFile says that a test needs a file of a Debian package.
+func needFile(t *testing.T, path, debian string) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		oracle.Missing(t, "%s is missing (Debian: %s)", path, debian)
+	}
+}
