@@ -23,8 +23,8 @@ func Serve(arch Architecture) {
 	if os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
 		name := filepath.Base(os.Args[0])
 		fmt.Fprintf(os.Stderr, "%s is an architecture plugin of unwindd (protocol version %d); unwindd starts it when a target needs it.\n"+
-			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names. To test it: unwindd plugin verify %s\n",
-			name, ProtocolVersion, os.Args[0])
+			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names.\n",
+			name, ProtocolVersion)
 		os.Exit(1)
 	}
 	plugin.Serve(serveConfig(arch))

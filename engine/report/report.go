@@ -126,9 +126,8 @@ type Frame struct {
 	Inlined        bool                   `json:"inlined"`
 	SignalFrame    bool                   `json:"signal_frame"`
 	Registers      map[string]string      `json:"registers,omitempty"`
-	Listed         []engine.RegisterValue `json:"-"`      // Registers by number; in the text only
-	Lanes          []Lanes                `json:"lanes"`  // of the physical frame of a wave
-	Locals         []struct{}             `json:"locals"` // none were asked for
+	Listed         []engine.RegisterValue `json:"-"`     // Registers by number; in the text only
+	Lanes          []Lanes                `json:"lanes"` // of the physical frame of a wave
 }
 
 // Lanes is lanes of a frame that are in one state at one place.
@@ -273,7 +272,7 @@ func (t *Thread) join(of *engine.Target, launchers []engine.Launcher) {
 func appendFrames(dst []Frame, thread string, f *engine.Frame, cfaSpace string) []Frame {
 	physical := Frame{
 		Thread: thread, PC: address(f.PC), FoundBy: string(f.FoundBy), SignalFrame: f.SignalFrame,
-		Lanes: []Lanes{}, Locals: []struct{}{},
+		Lanes: []Lanes{},
 	}
 	if f.Imprecise {
 		physical.PCExact = new(bool)

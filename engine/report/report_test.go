@@ -118,19 +118,19 @@ func TestJSONHasTheMembersOfTheContract(t *testing.T) {
 		map[string]any{
 			"index": 0.0, "thread": "12", "pc": "0x401012", "cfa": "0x7ff0", "found_by": "context", "module": 3.0,
 			"module_offset": "0x1012", "function": "ns::inner<int>()", "linkage_name": "_ZN2ns5innerIiEEvv", "file": "a.h",
-			"line": 7.0, "inlined": true, "signal_frame": false, "lanes": []any{}, "locals": []any{},
+			"line": 7.0, "inlined": true, "signal_frame": false, "lanes": []any{},
 		},
 		map[string]any{
 			"index": 1.0, "thread": "12", "pc": "0x401012", "cfa": "0x7ff0", "found_by": "context", "module": 3.0,
 			"module_offset": "0x1012", "function": "outer(int)", "linkage_name": "_Z5outeri", "function_offset": "0x12",
-			"file": "a.cc", "line": 3.0, "column": 9.0, "inlined": false, "signal_frame": false, "lanes": []any{}, "locals": []any{},
+			"file": "a.cc", "line": 3.0, "column": 9.0, "inlined": false, "signal_frame": false, "lanes": []any{},
 		},
 		map[string]any{
 			"index": 2.0, "thread": "12", "pc": "0x401100", "found_by": "cfi", "module": 3.0, "module_offset": "0x1100",
-			"function": "__restore_rt", "function_offset": "-0x1", "inlined": false, "signal_frame": true, "lanes": []any{}, "locals": []any{},
+			"function": "__restore_rt", "function_offset": "-0x1", "inlined": false, "signal_frame": true, "lanes": []any{},
 		},
 		map[string]any{
-			"index": 3.0, "thread": "12", "pc": "0x66", "found_by": "cfi", "inlined": false, "signal_frame": false, "lanes": []any{}, "locals": []any{},
+			"index": 3.0, "thread": "12", "pc": "0x66", "found_by": "cfi", "inlined": false, "signal_frame": false, "lanes": []any{},
 		},
 	}
 	if diff := cmp.Diff(want, frames); diff != "" {

@@ -106,10 +106,14 @@ type T interface {
 }
 
 // Test verifies an architecture as part of a test: errors fail it, warnings are
-// logged.
-func Test(t T, arch sdk.Architecture, opts Options) {
+// logged. Without opts, of which one counts, they are the zero value.
+func Test(t T, arch sdk.Architecture, opts ...Options) {
 	t.Helper()
-	for _, f := range Verify(t.Context(), arch, opts) {
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	for _, f := range Verify(t.Context(), arch, o) {
 		report := t.Logf
 		if f.Severity == Error {
 			report = t.Errorf
