@@ -4,9 +4,18 @@
 // their threads. What depends on an architecture comes from a plugin; see
 // package sdk for the contract.
 //
-//	e, err := engine.New(engine.Options{InProcess: []sdk.Architecture{x86_64.New()}})
+//	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+//	if err != nil {
+//		return err
+//	}
+//	defer e.Close()
 //	t, err := e.Open("server.core")
-//	for stack := range t.Stacks(ctx) { ... }
+//	if err != nil {
+//		return err
+//	}
+//	for stack := range t.Stacks(ctx) {
+//		fmt.Println(stack.Thread.ID, len(stack.Frames), stack.Stopped.Reason)
+//	}
 package engine
 
 import (

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,4 +100,39 @@ func runDocumented(t *testing.T, root, self, line string) string {
 		t.Fatalf("%s: %v\n%s", line, err, stderr.String())
 	}
 	return string(out)
+}
+
+// subcommands are the commands of `unwindd plugin` and `unwindd dump` that text
+// names, several with a bar between them.
+var subcommands = regexp.MustCompile(`unwindd (plugin|dump) ([a-z]+(?:\|[a-z]+)*)`)
+
+// TestNamedCommandsExist looks for commands that are named, in documents and in
+// what the executable says, before there are any.
+func TestNamedCommandsExist(t *testing.T) {
+	named := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".md") && !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range subcommands.FindAllStringSubmatch(string(text), -1) {
+			for name := range strings.SplitSeq(m[2], "|") {
+				named++
+				found, _, err := newRoot().Find([]string{m[1], name})
+				if err != nil || found.Name() != name {
+					t.Errorf("%s: `unwindd %s %s` is named, and there is no such command", path, m[1], name)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named < 10 {
+		t.Errorf("%d commands are named, expected 10 or more", named)
+	}
 }

@@ -3,7 +3,7 @@
 // would lead to, and says what is wrong with the answers and how to mend it.
 // Test is for the author's own tests:
 //
-//	func TestArchitecture(t *testing.T) { archtest.Test(t, myarch.New()) }
+//	func TestArchitecture(t *testing.T) { archtest.Test(t, x86_64.New()) }
 package archtest
 
 import (
