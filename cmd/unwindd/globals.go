@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -84,31 +83,6 @@ func (g *globals) write(f func(*writer) error) error {
 		return err
 	}
 	return errors.Join(f(w), w.close())
-}
-
-// settings is the configuration file.
-type settings struct {
-	Plugins struct {
-		Dirs []string `toml:"dirs"`
-		// Pins gives the SHA-256 that a plugin's executable must have, by name.
-		Pins map[string]string `toml:"pins"`
-	} `toml:"plugins"`
-}
-
-func (g *globals) settings() (*settings, error) {
-	var s settings
-	if g.config == "" {
-		return &s, nil
-	}
-	f, err := os.Open(g.config)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := toml.NewDecoder(f).DisallowUnknownFields().Decode(&s); err != nil {
-		return nil, fmt.Errorf("%s: %w", g.config, err)
-	}
-	return &s, nil
 }
 
 // plugins says where architectures come from.

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// settings is the configuration file.
+type settings struct {
+	Plugins struct {
+		Dirs []string `toml:"dirs"`
+		// Pins gives the SHA-256 that a plugin's executable must have, by name.
+		Pins map[string]string `toml:"pins"`
+	} `toml:"plugins"`
+}
+
+// settingTypes says what each setting is, for who wrote something else.
+var settingTypes = map[string]string{
+	"plugins":      "a table with dirs and pins",
+	"plugins.dirs": "a list of strings",
+	"plugins.pins": "a table of strings: the SHA-256 of each plugin by its name",
+}
+
+// settings reads the configuration file. An error names its lines.
+func (g *globals) settings() (*settings, error) {
+	var s settings
+	if g.config == "" {
+		return &s, nil
+	}
+	f, err := os.Open(g.config)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	err = toml.NewDecoder(f).DisallowUnknownFields().Decode(&s)
+	var unknown *toml.StrictMissingError
+	var wrong *toml.DecodeError
+	switch {
+	case err == nil:
+		return &s, nil
+	case errors.As(err, &unknown):
+		var all []error
+		for i := range unknown.Errors {
+			all = append(all, g.unknownSetting(&unknown.Errors[i]))
+		}
+		return nil, errors.Join(all...)
+	case errors.As(err, &wrong):
+		return nil, g.wrongSetting(wrong)
+	}
+	return nil, fmt.Errorf("%s: %w", g.config, err)
+}
+
+// unknownSetting is about a key that is not in settings.
+func (g *globals) unknownSetting(e *toml.DecodeError) error {
+	line, _ := e.Position()
+	key := e.Key()
+	expected := "[plugins]"
+	if len(key) > 1 {
+		expected = "dirs or pins"
+	}
+	return fmt.Errorf("%s:%d: there is no setting %q, expected %s", g.config, line, strings.Join(key, "."), expected)
+}
+
+// wrongSetting is about a value of the wrong type, or text that is not TOML.
+// The decoder's own words for the first are Go's.
+func (g *globals) wrongSetting(e *toml.DecodeError) error {
+	line, column := e.Position()
+	message := strings.TrimPrefix(e.Error(), "toml: ")
+	of := e.Key()
+	isType := strings.Contains(message, "cannot decode") || strings.Contains(message, "cannot store")
+	for ; isType && len(of) > 0; of = of[:len(of)-1] {
+		if expected, ok := settingTypes[strings.Join(of, ".")]; ok {
+			return fmt.Errorf("%s:%d: %s: expected %s", g.config, line, strings.Join(of, "."), expected)
+		}
+	}
+	return fmt.Errorf("%s:%d:%d: %s", g.config, line, column, message)
+}
