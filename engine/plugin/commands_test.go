@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -113,14 +114,52 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 			return err
 		})
 	}),
-	"outlive":  tried(func(string) error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }),
-	"unshare":  tried(func(string) error { return unix.Unshare(unix.CLONE_NEWUSER) }),
-	"mount":    tried(func(string) error { return unix.Mount("none", "/tmp", "tmpfs", 0, "") }),
-	"chroot":   tried(func(string) error { return unix.Chroot("/") }),
-	"bpf":      tried(func(string) error { _, _, e := unix.Syscall(unix.SYS_BPF, 0, 0, 0); return e }),
-	"io_uring": tried(func(string) error { _, _, e := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0); return e }),
-	"perf":     tried(func(string) error { _, err := unix.PerfEventOpen(&unix.PerfEventAttr{}, 0, -1, -1, 0); return err }),
-	"memfd":    tried(func(string) error { _, err := unix.MemfdCreate("x", 0); return err }),
+	"nice": tried(func(pid string) error {
+		return toProcess(pid, func(p int) error { return unix.Setpriority(unix.PRIO_PROCESS, p, 19) })
+	}),
+	"nice-user": tried(func(uid string) error {
+		return toProcess(uid, func(u int) error { return unix.Setpriority(unix.PRIO_USER, u, 0) })
+	}),
+	"pin": tried(func(pid string) error { return toProcess(pid, pin) }),
+	"policy": tried(func(pid string) error {
+		return toProcess(pid, func(p int) error {
+			return unix.SchedSetAttr(p, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 19}, 0)
+		})
+	}),
+	"scheduler": tried(func(pid string) error {
+		return toProcess(pid, func(p int) error { return schedule(unix.SYS_SCHED_SETSCHEDULER, p) })
+	}),
+	"parameters": tried(func(pid string) error {
+		return toProcess(pid, func(p int) error { return schedule(unix.SYS_SCHED_SETPARAM, p) })
+	}),
+	"ioprio": tried(func(pid string) error {
+		return toProcess(pid, func(p int) error {
+			_, _, e := unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, uintptr(p), 3<<13) // the idle class
+			return errorOf(e)
+		})
+	}),
+	"locks": tried(func(pid string) error {
+		return toProcess(pid, func(p int) error {
+			var head, size uintptr
+			_, _, e := unix.Syscall(unix.SYS_GET_ROBUST_LIST, uintptr(p), uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&size)))
+			return errorOf(e)
+		})
+	}),
+	"own":       tried(func(pid string) error { return toProcess(pid, func(p int) error { return onSocket(p, ownByFcntl) }) }),
+	"own-ioctl": tried(func(pid string) error { return toProcess(pid, func(p int) error { return onSocket(p, ownByIoctl) }) }),
+	// Has SIGKILL sent to a process when a socket can be read.
+	"own-and-wake": tried(func(pid string) error { return toProcess(pid, func(p int) error { return onSocket(p, wake) }) }),
+	"shared":       tried(func(string) error { return mapMemory(unix.MAP_SHARED) }),
+	"growing":      tried(func(string) error { return mapMemory(unix.MAP_PRIVATE | unix.MAP_GROWSDOWN) }),
+	"private":      tried(func(string) error { return mapMemory(unix.MAP_PRIVATE) }),
+	"outlive":      tried(func(string) error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }),
+	"unshare":      tried(func(string) error { return unix.Unshare(unix.CLONE_NEWUSER) }),
+	"mount":        tried(func(string) error { return unix.Mount("none", "/tmp", "tmpfs", 0, "") }),
+	"chroot":       tried(func(string) error { return unix.Chroot("/") }),
+	"bpf":          tried(func(string) error { _, _, e := unix.Syscall(unix.SYS_BPF, 0, 0, 0); return e }),
+	"io_uring":     tried(func(string) error { _, _, e := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0); return e }),
+	"perf":         tried(func(string) error { _, err := unix.PerfEventOpen(&unix.PerfEventAttr{}, 0, -1, -1, 0); return err }),
+	"memfd":        tried(func(string) error { _, err := unix.MemfdCreate("x", 0); return err }),
 	"keyctl": tried(func(string) error {
 		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
 		return err
@@ -160,6 +199,78 @@ func closeIf(c interface{ Close() error }, err error) {
 	if err == nil {
 		c.Close()
 	}
+}
+
+// errorOf makes an error of a number that may be 0.
+func errorOf(e syscall.Errno) error {
+	if e == 0 {
+		return nil
+	}
+	return e
+}
+
+// pin sets the processors of a process to those that it has.
+func pin(pid int) error {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		return err
+	}
+	return unix.SchedSetaffinity(pid, &set)
+}
+
+// schedule sets the policy of a process, or its parameters: the ordinary ones.
+func schedule(call uintptr, pid int) error {
+	var priority int32
+	args := [2]uintptr{0, uintptr(unsafe.Pointer(&priority))}
+	if call == unix.SYS_SCHED_SETPARAM {
+		args[0] = args[1]
+	}
+	_, _, e := unix.Syscall(call, uintptr(pid), args[0], args[1])
+	return errorOf(e)
+}
+
+// onSocket has a socket to do something with.
+func onSocket(pid int, f func(fd, pid int) error) error {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	return f(fds[0], pid)
+}
+
+// wake has a process killed through a socket, if it may.
+func wake(fd, pid int) error {
+	for _, set := range []struct{ command, to int }{
+		{unix.F_SETOWN, pid}, {unix.F_SETSIG, int(unix.SIGKILL)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK},
+	} {
+		if _, err := unix.FcntlInt(uintptr(fd), set.command, set.to); err != nil {
+			return err
+		}
+	}
+	if err := unix.Shutdown(fd, unix.SHUT_RDWR); err != nil {
+		return err
+	}
+	time.Sleep(100 * time.Millisecond)
+	return nil
+}
+
+// ownByFcntl and ownByIoctl have the signals of a file sent to a process.
+func ownByFcntl(fd, pid int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETOWN, pid)
+	return err
+}
+
+func ownByIoctl(fd, pid int) error { return unix.IoctlSetPointerInt(fd, setOwner, pid) }
+
+// mapMemory maps, and unmaps, a mebibyte that no file has.
+func mapMemory(flags int) error {
+	b, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|flags)
+	if err != nil {
+		return err
+	}
+	return unix.Munmap(b)
 }
 
 func toProcess(pid string, f func(int) error) error {

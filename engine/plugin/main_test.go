@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 			parentMain(os.Args[2])
 		case "without":
 			withoutMain(os.Args[2], os.Args[3:])
+		case "try":
+			tryMain(os.Args[2])
+			return
 		}
 		fmt.Fprintf(os.Stderr, "no such command: %q\n", os.Args[1])
 		os.Exit(2)
@@ -269,6 +272,17 @@ func obey(t *testing.T, a *Arch, command string) (string, error) {
 		return "", err
 	}
 	return answer.Instructions[0].Text, nil
+}
+
+// tryMain prints what comes of a command in this process.
+func tryMain(command string) {
+	name, argument, _ := strings.Cut(command, " ")
+	answer, err := commands[name](argument, order(command))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(answer.Instructions[0].Text)
 }
 
 // self is the test binary.

@@ -22,7 +22,10 @@ var resourceLimits = []resourceLimit{
 	{"NOFILE", unix.RLIMIT_NOFILE, 256},   // one connection, libraries while they load
 	{"MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0}, // bytes
 	{"MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
-	{"DATA", unix.RLIMIT_DATA, dataLimit},
+	{"RTPRIO", unix.RLIMIT_RTPRIO, 0},         // nobody else would run
+	{"NICE", unix.RLIMIT_NICE, 0},             // its priority is the user's at most
+	{"DATA", unix.RLIMIT_DATA, dataLimit},     // what the filter keeps memory from passing by
+	{"STACK", unix.RLIMIT_STACK, 8 << 20},     // of the first thread, which DATA does not count
 	{"AS", unix.RLIMIT_AS, addressSpaceLimit}, // runtimes reserve much more than they use
 }
 

@@ -54,15 +54,7 @@ func TestSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer port.Close()
-	victim := exec.Command("sleep", "100")
-	if err := victim.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = victim.Process.Kill()
-		_ = victim.Wait()
-	}()
-	parent, sleeper := strconv.Itoa(os.Getpid()), strconv.Itoa(victim.Process.Pid)
+	parent, sleeper := strconv.Itoa(os.Getpid()), strconv.Itoa(startVictim(t))
 
 	for _, c := range []struct{ command, want string }{
 		// The user's files.
@@ -94,6 +86,19 @@ func TestSandbox(t *testing.T) {
 		{"ptrace " + parent, "EPERM"},
 		{"ptrace " + sleeper, "EPERM"},
 		{"peek " + sleeper, "EPERM"},
+		{"nice " + sleeper, "EPERM"},
+		{"nice-user " + strconv.Itoa(os.Getuid()), "EPERM"},
+		{"pin " + sleeper, "EPERM"},
+		{"policy " + sleeper, "EPERM"},
+		{"scheduler " + sleeper, "EPERM"},
+		{"parameters " + sleeper, "EPERM"},
+		{"ioprio " + sleeper, "EPERM"},
+		{"locks " + sleeper, "EPERM"},
+		{"own " + sleeper, "EPERM"},
+		{"own-ioctl " + sleeper, "EPERM"},
+		// Memory that its limit does not count.
+		{"shared", "ENOMEM"},
+		{"growing", "ENOMEM"},
 		// Processes.
 		{"exec /bin/sh", "EPERM"},
 		{"become /bin/sh", "EACCES"},
@@ -113,6 +118,11 @@ func TestSandbox(t *testing.T) {
 		{"privilege", "done"},
 		{"thread", "done"},
 		{"signal-self", "done"},
+		{"nice 0", "done"},
+		{"pin 0", "done"},
+		{"policy 0", "done"},
+		{"ioprio 0", "done"},
+		{"private", "done"},
 		{"list /usr/lib", "done"},
 		{"write /dev/null", "done"},
 		{"read /dev/null", "done"},
@@ -131,6 +141,24 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
+// startVictim starts a process that a plugin could harm: it has this user's ID
+// and no capabilities, which would protect it.
+func startVictim(t *testing.T) int {
+	t.Helper()
+	victim := exec.Command(self(t), "plugin", "exec", "--", "/bin/sleep", "100")
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = victim.Process.Kill()
+		_ = victim.Wait()
+	})
+	for !strings.Contains(processState(t, victim.Process.Pid), "Name:\tsleep\n") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return victim.Process.Pid
+}
+
 // TestProbesWorkWithoutSandbox is the other half of TestSandbox: what it sees
 // denied is denied by the sandbox, not by something else.
 func TestProbesWorkWithoutSandbox(t *testing.T) {
@@ -141,7 +169,10 @@ func TestProbesWorkWithoutSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer service.Close()
+	sleeper := strconv.Itoa(startVictim(t))
 	for _, command := range []string{
+		"nice " + sleeper, "pin " + sleeper, "policy " + sleeper, "scheduler " + sleeper, "parameters " + sleeper, "ioprio " + sleeper,
+		"locks " + sleeper, "own " + sleeper, "own-ioctl " + sleeper, "shared", "growing",
 		"create " + secret, "read " + secret, "list " + home, "write " + secret, "truncate " + secret, "chmod " + secret, "touch " + secret,
 		"dial unix:" + service.Addr().String(), "listen tcp:127.0.0.1:0", "signal " + strconv.Itoa(os.Getpid()), "exec /bin/sh", "memfd", "remove " + secret,
 	} {
@@ -303,6 +334,33 @@ func TestSeccompProgram(t *testing.T) {
 		{"limits, own", run(auditArch, unix.SYS_PRLIMIT64, 0), allow},
 		{"limits, own by number", run(auditArch, unix.SYS_PRLIMIT64, pid), allow},
 		{"limits, other", run(auditArch, unix.SYS_PRLIMIT64, 1), errno(unix.EPERM)},
+		{"affinity, own", run(auditArch, unix.SYS_SCHED_SETAFFINITY, 0), allow},
+		{"affinity, own by number", run(auditArch, unix.SYS_SCHED_SETAFFINITY, pid), allow},
+		{"affinity, other", run(auditArch, unix.SYS_SCHED_SETAFFINITY, pid+1), errno(unix.EPERM)},
+		{"affinity, asked", run(auditArch, unix.SYS_SCHED_GETAFFINITY, pid+1), allow},
+		{"attributes, own", run(auditArch, unix.SYS_SCHED_SETATTR, 0), allow},
+		{"attributes, other", run(auditArch, unix.SYS_SCHED_SETATTR, 1), errno(unix.EPERM)},
+		{"policy, other", run(auditArch, unix.SYS_SCHED_SETSCHEDULER, 1), errno(unix.EPERM)},
+		{"parameters, other", run(auditArch, unix.SYS_SCHED_SETPARAM, 1), errno(unix.EPERM)},
+		{"priority, own", run(auditArch, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0), allow},
+		{"priority, own by number", run(auditArch, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, pid), allow},
+		{"priority, other", run(auditArch, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 1), errno(unix.EPERM)},
+		{"priority, group", run(auditArch, unix.SYS_SETPRIORITY, unix.PRIO_PGRP, 0), errno(unix.EPERM)},
+		{"priority, user", run(auditArch, unix.SYS_SETPRIORITY, unix.PRIO_USER, 0), errno(unix.EPERM)},
+		{"I/O priority, own", run(auditArch, unix.SYS_IOPRIO_SET, 1, 0), allow},
+		{"I/O priority, other", run(auditArch, unix.SYS_IOPRIO_SET, 1, 1), errno(unix.EPERM)},
+		{"I/O priority, user", run(auditArch, unix.SYS_IOPRIO_SET, 3, 0), errno(unix.EPERM)},
+		{"owner of a file", run(auditArch, unix.SYS_FCNTL, 5, unix.F_SETOWN), errno(unix.EPERM)},
+		{"owner of a file, extended", run(auditArch, unix.SYS_FCNTL, 5, unix.F_SETOWN_EX), errno(unix.EPERM)},
+		{"signal of a file", run(auditArch, unix.SYS_FCNTL, 5, unix.F_SETSIG), errno(unix.EPERM)},
+		{"flags of a file", run(auditArch, unix.SYS_FCNTL, 5, unix.F_SETFL), allow},
+		{"owner of a socket", run(auditArch, unix.SYS_IOCTL, 5, unix.SIOCSPGRP), errno(unix.EPERM)},
+		{"size of a terminal", run(auditArch, unix.SYS_IOCTL, 5, unix.TIOCGWINSZ), allow},
+		{"memory", run(auditArch, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE), allow},
+		{"memory, shared", run(auditArch, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_SHARED|unix.MAP_ANON), errno(unix.ENOMEM)},
+		{"memory, shared and validated", run(auditArch, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_SHARED_VALIDATE|unix.MAP_ANON), errno(unix.ENOMEM)},
+		{"memory, growing", run(auditArch, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_GROWSDOWN), errno(unix.ENOMEM)},
+		{"memory of a file, shared", run(auditArch, unix.SYS_MMAP, 0, 4096, 1, unix.MAP_SHARED, 5), allow},
 		{"personality, asked", run(auditArch, unix.SYS_PERSONALITY, 0xffffffff), allow},
 		{"personality", run(auditArch, unix.SYS_PERSONALITY, 0x0400000), errno(unix.EPERM)},
 	} {
@@ -455,6 +513,41 @@ func TestExecReportsWhatIsMissing(t *testing.T) {
 				t.Errorf("report: %+v", report)
 			}
 		})
+	}
+}
+
+// TestLandlockAlone: where no filter is written for the machine, the newest
+// versions of Landlock close what the filter closes elsewhere.
+func TestLandlockAlone(t *testing.T) {
+	needSandbox(t)
+	if abi := landlockABI(); abi < 6 {
+		oracle.Missing(t, "version %d of Landlock's interface has no scopes", abi)
+	}
+	abstract, err := net.Listen("unix", "@unwindd-test-"+strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer abstract.Close()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	sleeper := startVictim(t)
+	for _, c := range []struct{ command, want string }{
+		{"dial unix:" + abstract.Addr().String(), "EPERM"},
+		{"dial tcp:" + port.Addr().String(), "EACCES"},
+		{"signal " + strconv.Itoa(sleeper), "EPERM"},
+		{"own-and-wake " + strconv.Itoa(sleeper), "done"}, // nothing arrives
+		{"signal-self", "done"},
+	} {
+		out, err := exec.Command(self(t), "without", "seccomp", "plugin", "exec", "--", self(t), "try", c.command).Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v, expected %s", c.command, got, err, c.want)
+		}
+	}
+	if state := processState(t, sleeper); !strings.Contains(state, "S (sleeping)") {
+		t.Errorf("the process that a socket's signals were sent to:\n%s", state)
 	}
 }
 

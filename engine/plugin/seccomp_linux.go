@@ -47,6 +47,7 @@ var deniedCalls = []denial{
 		unix.SYS_FANOTIFY_INIT, unix.SYS_FANOTIFY_MARK, unix.SYS_INOTIFY_ADD_WATCH}},
 	{"opens files past the checks of their paths", unix.EPERM, []uint32{
 		unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT}},
+	{"memory that RLIMIT_DATA does not count", unix.ENOSYS, []uint32{unix.SYS_MAP_SHADOW_STACK}},
 	{"shares memory and queues with the user's other programs", unix.ENOSYS, []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 		unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMCTL, unix.SYS_SEMTIMEDOP, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK}},
@@ -75,6 +76,12 @@ type argument struct {
 
 const wholeWord = ^uint32(0)
 
+// Numbers of the kernel that package unix does not have.
+const (
+	ioprioProcess = 1      // IOPRIO_WHO_PROCESS
+	setOwner      = 0x8901 // FIOSETOWN
+)
+
 // A condition allows a system call when all its arguments pass.
 type condition struct {
 	why       string
@@ -91,13 +98,33 @@ func conditions(pid uint32) []condition {
 		{1, 0xf, []uint32{unix.SOCK_STREAM, unix.SOCK_SEQPACKET}, false},
 	}
 	self := []argument{{0, wholeWord, []uint32{pid}, false}}
+	selfOrZero := []argument{{0, wholeWord, []uint32{0, pid}, false}}
+	// A kind of number and a number: not those of a group or a user.
+	ofProcess := func(kind uint32) []argument {
+		return []argument{{0, wholeWord, []uint32{kind}, false}, {1, wholeWord, []uint32{0, pid}, false}}
+	}
 	return []condition{
 		{"no network, no kernel protocols", unix.EACCES, unix.SYS_SOCKET, sockets},
 		{"no network, no kernel protocols", unix.EACCES, unix.SYS_SOCKETPAIR, sockets},
 		{"threads, no processes", unix.EPERM, unix.SYS_CLONE, []argument{{0, unix.CLONE_THREAD, []uint32{unix.CLONE_THREAD}, false}}},
 		{"signals to itself only", unix.EPERM, unix.SYS_KILL, self},
 		{"signals to itself only", unix.EPERM, unix.SYS_TGKILL, self},
-		{"its own limits only", unix.EPERM, unix.SYS_PRLIMIT64, []argument{{0, wholeWord, []uint32{0, pid}, false}}},
+		{"signals to itself only: whom a file that can be read tells so", unix.EPERM, unix.SYS_FCNTL,
+			[]argument{{1, wholeWord, []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG}, true}}},
+		{"signals to itself only, and no typing into terminals", unix.EPERM, unix.SYS_IOCTL,
+			[]argument{{1, wholeWord, []uint32{setOwner, unix.SIOCSPGRP, unix.TIOCSTI, unix.TIOCLINUX}, true}}},
+		{"its own limits only", unix.EPERM, unix.SYS_PRLIMIT64, selfOrZero},
+		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETAFFINITY, selfOrZero},
+		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETATTR, selfOrZero},
+		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETSCHEDULER, selfOrZero},
+		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETPARAM, selfOrZero},
+		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SETPRIORITY, ofProcess(unix.PRIO_PROCESS)},
+		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_IOPRIO_SET, ofProcess(ioprioProcess)},
+		{"the addresses of its own locks only", unix.EPERM, unix.SYS_GET_ROBUST_LIST, selfOrZero},
+		{"memory that RLIMIT_DATA counts", unix.ENOMEM, unix.SYS_MMAP, []argument{
+			{3, unix.MAP_SHARED | unix.MAP_ANONYMOUS, []uint32{unix.MAP_SHARED | unix.MAP_ANONYMOUS}, true},
+			{3, unix.MAP_GROWSDOWN, []uint32{unix.MAP_GROWSDOWN}, true},
+		}},
 		{"it dies with its parent", unix.EPERM, unix.SYS_PRCTL, []argument{{0, wholeWord, []uint32{unix.PR_SET_PDEATHSIG}, true}}},
 		{"asking is enough; others weaken the layout of memory", unix.EPERM, unix.SYS_PERSONALITY, []argument{{0, wholeWord, []uint32{wholeWord}, false}}},
 	}
