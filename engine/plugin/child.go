@@ -157,6 +157,16 @@ func (c *child) PID() int {
 	return c.pid
 }
 
+// processorTime is what the process has used of the processors; 0 before the
+// start.
+func (c *child) processorTime() (time.Duration, error) {
+	pid := c.PID()
+	if pid == 0 {
+		return 0, nil
+	}
+	return processorTime(pid)
+}
+
 // died says how the process ended: "was killed by signal 9 (killed)", "exited
 // with status 3". It may be asked once exited is closed.
 func (c *child) died() string {

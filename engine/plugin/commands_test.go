@@ -45,6 +45,14 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 		}
 		return said("slept", req)
 	},
+	"burn": func(d string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		n, err := time.ParseDuration(d)
+		if err != nil {
+			return nil, err
+		}
+		burn(n)
+		return said("burnt", req)
+	},
 	"outside": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 		return &sdk.DisassembleAnswer{Instructions: []sdk.Instruction{{Address: req.Address + uint64(len(req.Code)), Size: 1, Text: "nop"}}}, nil
 	},
@@ -179,6 +187,17 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 		return <-done
 	}),
 	"signal-self": tried(func(string) error { return unix.Tgkill(os.Getpid(), os.Getpid(), 0) }),
+}
+
+// burn uses the processor for so long.
+func burn(d time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var began, now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &began)
+	for now = began; now.Nano()-began.Nano() < int64(d); {
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
+	}
 }
 
 func tried(f func(string) error) func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {

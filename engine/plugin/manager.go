@@ -15,9 +15,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// The default deadlines.
+// The default deadlines, of processor time.
 const (
-	DefaultStartDeadline = 10 * time.Second
+	DefaultStartDeadline = 5 * time.Second
 	DefaultCallDeadline  = 5 * time.Second
 )
 
@@ -39,8 +39,11 @@ type Options struct {
 	Bundled []Bundled
 	// Logger gets what plugins write to standard error; nil: nobody does.
 	Logger hclog.Logger
-	// StartDeadline is how long a process may take until it has described
-	// itself, CallDeadline how long a call may take; 0: the defaults.
+	// StartDeadline is how much processor time a process may use until it has
+	// described itself, CallDeadline how much one of its calls may; 0: the
+	// defaults. A machine under load gives a process the processor for a part of
+	// the time: both end at ten times as much by the clock. Where a process's
+	// processor time is not known they are of the clock.
 	StartDeadline, CallDeadline time.Duration
 }
 
@@ -171,9 +174,9 @@ func bundledPlug(o *Options, b Bundled) *plug {
 	})
 	l := launch{
 		name: b.Name, self: o.Self, command: []string{o.Self, "plugin", "serve", b.Name},
-		timeout: o.StartDeadline, logger: o.Logger.Named(b.Name),
+		limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
 	}
-	s := newSupervisor(l, o.CallDeadline, func(ctx context.Context, arch sdk.Architecture) error {
+	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) error {
 		want, err := description()
 		if err != nil {
 			return err
@@ -219,9 +222,9 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 	var asked *sdk.Description
 	l := launch{
 		name: c.name, self: o.Self, command: []string{c.path},
-		timeout: o.StartDeadline, logger: o.Logger.Named(c.name),
+		limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
 	}
-	s := newSupervisor(l, o.CallDeadline, func(ctx context.Context, arch sdk.Architecture) (err error) {
+	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) (err error) {
 		if known != nil {
 			return describesItselfAs(ctx, arch, known, "the one that this executable gave before")
 		}
@@ -242,9 +245,7 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 		if d := m.cache().get(sum); d != nil {
 			known = d
 		} else {
-			ctx, cancel := context.WithTimeout(s.ctx, o.StartDeadline+o.CallDeadline)
-			defer cancel()
-			if _, err := s.acquire(ctx, "Describe"); err != nil {
+			if _, err := s.acquire(s.ctx, "Describe"); err != nil {
 				return nil, err
 			}
 			// It was started to be asked only.

@@ -39,7 +39,7 @@ type launch struct {
 	self    string   // `self plugin exec` starts it
 	sha256  string   // of the executable; "": not checked
 	command []string // what is executed, with its arguments
-	timeout time.Duration
+	limit   deadline // until it has described itself
 	logger  hclog.Logger
 }
 
@@ -52,13 +52,14 @@ type process struct {
 	dir    string
 	conn   atomic.Pointer[grpc.ClientConn]
 	once   sync.Once
+	clock  processorClock
 	blamed bool // a call failed with it; guarded by the supervisor's mutex
 }
 
-// start starts the process and connects to it. It ends with ctx at the latest,
-// whatever the process does. The error says what happened, in words for the
-// user.
-func (l *launch) start(ctx context.Context) (*process, error) {
+// start starts the process, as a child that limit made ctx with, and connects to
+// it. It ends with ctx at the latest, whatever the process does. The error says
+// what happened, in words for the user.
+func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 	if l.self == "" {
 		return nil, errors.New("could not be started: Options.Self, the unwindd executable that sandboxes it, is not set")
 	}
@@ -70,7 +71,7 @@ func (l *launch) start(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{child: newChild(), dir: dir, log: &stderrLog{logger: l.logger}}
+	p := &process{child: c, dir: dir, clock: processorClock{read: c.processorTime}, log: &stderrLog{logger: l.logger}}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:     sdk.Handshake(),
 		VersionedPlugins:    sdk.ClientPlugins(),
@@ -79,7 +80,7 @@ func (l *launch) start(ctx context.Context) (*process, error) {
 		GRPCBrokerMultiplex: true, // so that a plugin never has to connect to anything
 		SkipHostEnv:         true,
 		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: dir},
-		StartTimeout:        l.timeout + time.Minute, // the context ends first, and says so in one way
+		StartTimeout:        l.limit.wall + time.Minute, // the context ends first, and says so in one way
 		Stderr:              p.log,
 		SyncStdout:          p.log,
 		SyncStderr:          p.log,
@@ -101,7 +102,7 @@ func (l *launch) start(ctx context.Context) (*process, error) {
 	if stop() && err == nil {
 		return p, nil
 	}
-	err = p.explain(ctx, err, l.timeout)
+	err = p.explain(ctx, err, l.limit)
 	p.stop()
 	return nil, err
 }
@@ -135,16 +136,15 @@ func (p *process) connect() error {
 }
 
 // explain turns an error of the start into what happened.
-func (p *process) explain(ctx context.Context, err error, timeout time.Duration) error {
-	if p.child.PID() == 0 {
+func (p *process) explain(ctx context.Context, err error, limit deadline) error {
+	switch {
+	case p.child.PID() == 0:
 		return fmt.Errorf("could not be started: %w", err)
-	}
-	switch ctx.Err() {
-	case context.Canceled:
-		return errClosed
-	case context.DeadlineExceeded:
+	case outOfTime(ctx):
 		p.child.waitSilent(pipeGrace)
-		return fmt.Errorf("did not start within %s%s", timeout, p.lastWords())
+		return fmt.Errorf("did not start within %s%s", limit.passed(ctx), p.lastWords())
+	case ctx.Err() != nil:
+		return errClosed
 	}
 	// A process that is about to die explains more than its silence.
 	dead := p.child.waitExit(200 * time.Millisecond)

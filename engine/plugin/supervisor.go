@@ -42,8 +42,8 @@ var errClosed = errors.New("the plugins were closed")
 // A supervisor keeps the process of one plugin running, on demand. Calls may be
 // concurrent: they share the process.
 type supervisor struct {
-	launch       launch
-	callDeadline time.Duration
+	launch    launch
+	callLimit deadline
 	// check asks a process that just started for its description and refuses
 	// it when that is not what it should be.
 	check func(context.Context, sdk.Architecture) error
@@ -74,8 +74,8 @@ type starting struct {
 	failure *Failure
 }
 
-func newSupervisor(l launch, callDeadline time.Duration, check func(context.Context, sdk.Architecture) error) *supervisor {
-	s := &supervisor{launch: l, callDeadline: callDeadline, check: check, calls: map[string]int{}}
+func newSupervisor(l launch, callLimit deadline, check func(context.Context, sdk.Architecture) error) *supervisor {
+	s := &supervisor{launch: l, callLimit: callLimit, check: check, calls: map[string]int{}}
 	s.events.plugin = l.name
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -115,9 +115,10 @@ func (s *supervisor) do(ctx context.Context, call string, f func(context.Context
 // try makes a call once. died says how the process ended under it, "" when it
 // did not; then err is the call's.
 func (s *supervisor) try(ctx context.Context, p *process, call string, f func(context.Context, sdk.Architecture) error) (died string, err error) {
-	limited, cancel := context.WithTimeout(ctx, s.callDeadline)
-	defer cancel()
 	began := time.Now()
+	limited, release := s.callLimit.limit(ctx, p.clock.begin())
+	defer p.clock.end()
+	defer release()
 	s.begin(p, call)
 	err = f(limited, p.arch)
 	if err != nil && status.Code(err) == codes.Unavailable && limited.Err() == nil && !p.child.waitExit(deathGrace) {
@@ -141,9 +142,9 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	case errors.Is(ctx.Err(), context.Canceled):
 		return "", fmt.Errorf("plugin %s: %s: %w", s.launch.name, call, ctx.Err())
 	case late(limited, err) && !dead:
-		took := s.callDeadline
+		took := s.callLimit.passed(limited)
 		if ctx.Err() != nil {
-			took = time.Since(began).Round(time.Millisecond) // the caller had less time left
+			took = time.Since(began).Round(time.Millisecond).String() // the caller had less time left
 		}
 		reason := fmt.Sprintf("no answer within %s", took)
 		s.kill(p, fmt.Sprintf("gave no answer to %s within %s and was killed", call, took))
@@ -260,9 +261,10 @@ func (s *supervisor) start(st *starting) {
 
 // launchChecked starts a process and asks for its description.
 func (s *supervisor) launchChecked() (*process, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.launch.timeout)
-	defer cancel()
-	p, err := s.launch.start(ctx)
+	c := newChild()
+	ctx, release := s.launch.limit.limit(s.ctx, c.processorTime)
+	defer release()
+	p, err := s.launch.start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +278,7 @@ func (s *supervisor) launchChecked() (*process, error) {
 	case s.ctx.Err() != nil:
 		err = errClosed
 	case late(ctx, err):
-		err = fmt.Errorf("gave no description within %s of its start%s", s.launch.timeout, p.lastWords())
+		err = fmt.Errorf("gave no description within %s of its start%s", s.launch.limit.passed(ctx), p.lastWords())
 	case p.child.waitExit(deathGrace):
 		err = fmt.Errorf("%s when asked for its description%s", p.child.died(), p.lastWords())
 	default:

@@ -1,0 +1,121 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// wallFactor is how many times its deadline a plugin may take by the clock: a
+// machine under load gives it the processor for a part of the time only.
+const wallFactor = 10
+
+// A deadline ends what a plugin does when both have passed on the clock and been
+// used of the processor: processor; and at the latest when wall has passed.
+type deadline struct{ processor, wall time.Duration }
+
+func deadlineOf(d time.Duration) deadline { return deadline{d, wallFactor * d} }
+
+// Causes of the end of a context.
+var (
+	errProcessorTime = fmt.Errorf("the processor time is used up: %w", context.DeadlineExceeded)
+	errClockTime     = fmt.Errorf("the time is over, and processor time is not known: %w", context.DeadlineExceeded)
+)
+
+// limit returns a context that ends with the deadline. used says how much
+// processor time was used since; where it cannot, the time on the clock counts
+// instead. release must be called.
+func (d deadline) limit(ctx context.Context, used func() (time.Duration, error)) (limited context.Context, release func()) {
+	limited, stop := context.WithTimeout(ctx, d.wall)
+	limited, cancel := context.WithCancelCause(limited)
+	var mu sync.Mutex // of timer, until it is set
+	mu.Lock()
+	defer mu.Unlock()
+	var timer *time.Timer
+	timer = time.AfterFunc(d.processor, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if limited.Err() != nil {
+			return
+		}
+		switch n, err := used(); {
+		case err != nil:
+			cancel(errClockTime)
+		case n >= d.processor:
+			cancel(errProcessorTime)
+		default:
+			timer.Reset(d.processor / 10)
+		}
+	})
+	return limited, func() {
+		timer.Stop()
+		cancel(nil)
+		stop()
+	}
+}
+
+// passed says in words what passed of a deadline when a context that limit made
+// ended.
+func (d deadline) passed(limited context.Context) string {
+	switch context.Cause(limited) { //nolint:errorlint // the very values
+	case errProcessorTime:
+		return d.processor.String() + " of processor time"
+	case errClockTime:
+		return d.processor.String()
+	}
+	return d.wall.String()
+}
+
+// outOfTime says whether a context ended because of a deadline.
+func outOfTime(ctx context.Context) bool {
+	return ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}
+
+// A processorClock shares the processor time of a process out among the calls
+// under way in it: what it uses while n calls are under way counts 1/n for each.
+type processorClock struct {
+	read func() (time.Duration, error) // what the process used so far
+
+	mu    sync.Mutex
+	calls int
+	at    time.Duration // of the process, when share was brought up to date
+	share time.Duration // of a call that has been under way from the beginning
+}
+
+// begin counts a call. used is what the call has used since.
+func (c *processorClock) begin() (used func() (time.Duration, error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.advance() // used says so
+	c.calls++
+	began := c.share
+	return func() (time.Duration, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		err := c.advance()
+		return c.share - began, err
+	}
+}
+
+// end counts a call no longer.
+func (c *processorClock) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.advance()
+	c.calls--
+}
+
+// advance brings share up to date. The mutex is held.
+func (c *processorClock) advance() error {
+	now, err := c.read()
+	if err != nil {
+		return err
+	}
+	if c.calls > 0 {
+		c.share += (now - c.at) / time.Duration(c.calls)
+	}
+	c.at = now
+	return nil
+}

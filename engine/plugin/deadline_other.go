@@ -1,0 +1,11 @@
+//go:build !linux
+
+package plugin
+
+import (
+	"errors"
+	"time"
+)
+
+// processorTime is not known here: the time on the clock counts.
+func processorTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,135 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A machine under load gives a process the processor for a tenth of the time;
+// here signals do.
+func TestProcessThatRarelyRunsKeepsItsDeadline(t *testing.T) {
+	a := testArchOf(t, good, Options{CallDeadline: 500 * time.Millisecond})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	pid, done := a.PID(), make(chan struct{})
+	var throttle sync.WaitGroup
+	throttle.Go(func() {
+		for {
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+			time.Sleep(45 * time.Millisecond)
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+			select {
+			case <-done:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	})
+	began := time.Now()
+	got, err := obey(t, a, "burn 100ms")
+	took := time.Since(began)
+	close(done)
+	throttle.Wait()
+	if err != nil || got != "burnt" || a.PID() != pid {
+		t.Errorf("%q, %v, process %d, was %d", got, err, a.PID(), pid)
+	}
+	if took < 500*time.Millisecond {
+		t.Errorf("it took %v, which is no load", took)
+	}
+}
+
+func TestProcessorTimeIsUsedUpFirst(t *testing.T) {
+	a := testArchOf(t, good, Options{CallDeadline: 300 * time.Millisecond})
+	if _, err := obey(t, a, "pid"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := obey(t, a, "burn 1h")
+	var f *Failure
+	if !errors.As(err, &f) || f.Reason != "no answer within 300ms of processor time" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if p := a.Problems(); len(p) != 1 || !strings.Contains(p[0], "gave no answer to Disassemble within 300ms of processor time and was killed") {
+		t.Errorf("problems: %q", p)
+	}
+}
+
+// TestProcessorTime holds the clock of a process against the kernel's account
+// of it.
+func TestProcessorTime(t *testing.T) {
+	before, err := processorTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	burn(50 * time.Millisecond)
+	after, err := processorTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	total := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	if used := after - before; used < 50*time.Millisecond || after > total+10*time.Millisecond || after < total-time.Second {
+		t.Errorf("used %v of %v; the kernel counts %v", used, after, total)
+	}
+	if _, err := processorTime(1 << 22); err == nil {
+		t.Error("a process that cannot be has used processor time")
+	}
+}
+
+func TestProcessorTimeIsSharedByTheCallsUnderWay(t *testing.T) {
+	var now time.Duration
+	c := processorClock{read: func() (time.Duration, error) { return now, nil }}
+	used := func(what string, f func() (time.Duration, error), want time.Duration) {
+		t.Helper()
+		if got, err := f(); err != nil || got != want {
+			t.Errorf("%s: %v, %v, expected %v", what, got, err, want)
+		}
+	}
+	now = time.Second // before any call: nobody's
+	first := c.begin()
+	now += 100
+	used("alone", first, 100)
+	second := c.begin()
+	now += 100
+	used("one of two", first, 150)
+	used("the other", second, 50)
+	c.end()
+	now += 10
+	used("the one that is left", second, 60)
+	c.end()
+	now += 1000
+	third := c.begin()
+	used("a later one", third, 0)
+}
+
+func TestDeadlineWithoutAProcessorClockIsOfTheClock(t *testing.T) {
+	d := deadlineOf(20 * time.Millisecond)
+	ctx, release := d.limit(t.Context(), func() (time.Duration, error) { return 0, errors.ErrUnsupported })
+	defer release()
+	began := time.Now()
+	<-ctx.Done()
+	if took := time.Since(began); took < d.processor || took >= d.wall || !outOfTime(ctx) || d.passed(ctx) != "20ms" {
+		t.Errorf("it ended after %v, out of time: %v, because of %s", took, outOfTime(ctx), d.passed(ctx))
+	}
+	ctx, release = d.limit(t.Context(), func() (time.Duration, error) { return 0, nil })
+	defer release()
+	began = time.Now()
+	<-ctx.Done()
+	if took := time.Since(began); took < d.wall || !outOfTime(ctx) || d.passed(ctx) != "200ms" {
+		t.Errorf("what sleeps ended after %v, out of time: %v, because of %s", took, outOfTime(ctx), d.passed(ctx))
+	}
+	ctx, release = d.limit(t.Context(), func() (time.Duration, error) { return 0, nil })
+	release()
+	if outOfTime(ctx) {
+		t.Error("what was released is out of time")
+	}
+}
