@@ -44,8 +44,9 @@ func newClient(gone context.Context, broker *plugin.GRPCBroker, conn *grpc.Clien
 	return &Client{rpc: pb.NewArchitectureClient(conn), broker: broker, gone: gone}
 }
 
-// attachTimeout is how long a plugin may take to connect to the engine.
-const attachTimeout = 10 * time.Second
+// attachTimeout is how long a plugin may take to connect to the engine. A call
+// that needs the connection waits no longer than it lasts itself.
+const attachTimeout = time.Minute
 
 // attach waits until the plugin is connected to the engine. All calls share
 // one attempt, which goes on when the call that began it ends; one that failed

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/unwindd/unwindd/internal/panics"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
@@ -20,12 +21,13 @@ type RemoteError struct {
 	Call     string // "FrameRules"
 	Message  string
 	Panicked bool
-	is       error // ErrNotImplemented, ErrObjectNotOpen, or nil
+	Place    string // where it panicked: "isa.decode (decode.go:12), called by ..."
+	is       error  // ErrNotImplemented, ErrObjectNotOpen, or nil
 }
 
 func (e *RemoteError) Error() string {
 	if e.Panicked {
-		return fmt.Sprintf("%s: the architecture panicked: %s", e.Call, e.Message)
+		return fmt.Sprintf("%s: the architecture panicked: %s", e.Call, panics.Line(e.Message, e.Place))
 	}
 	return fmt.Sprintf("%s: %s", e.Call, e.Message)
 }
@@ -36,11 +38,9 @@ func (e *RemoteError) Unwrap() error { return e.is }
 
 // architectureError makes the status of a call that failed in the
 // architecture's method.
-func architectureError(call string, err error, panicked bool) error {
+func architectureError(call string, err error) error {
 	code := codes.Unknown
 	switch {
-	case panicked:
-		code = codes.Internal
 	case errors.Is(err, ErrNotImplemented):
 		code = codes.Unimplemented
 	case errors.Is(err, ErrObjectNotOpen):
@@ -50,8 +50,17 @@ func architectureError(call string, err error, panicked bool) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
 	}
-	s := status.New(code, headerText(err.Error()))
-	if detailed, err := s.WithDetails(&pb.ArchitectureError{Call: call, Panicked: panicked}); err == nil {
+	return withDetail(status.New(code, headerText(err.Error())), &pb.ArchitectureError{Call: call})
+}
+
+// panicError makes the status of a call in which the architecture panicked.
+func panicError(call, value, place string) error {
+	return withDetail(status.New(codes.Internal, headerText(value)),
+		&pb.ArchitectureError{Call: call, Panicked: true, Place: headerText(place)})
+}
+
+func withDetail(s *status.Status, detail *pb.ArchitectureError) error {
+	if detailed, err := s.WithDetails(detail); err == nil {
 		s = detailed
 	}
 	return s.Err()
@@ -73,7 +82,7 @@ func callError(ctx context.Context, call string, err error) error {
 		// The other side's clock was a little faster.
 		return fmt.Errorf("%s: %w", call, context.DeadlineExceeded)
 	case own != nil:
-		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked()}
+		e := &RemoteError{Call: call, Message: s.Message(), Panicked: own.GetPanicked(), Place: own.GetPlace()}
 		switch s.Code() {
 		case codes.Unimplemented:
 			e.is = ErrNotImplemented

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/internal/panics"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
@@ -80,7 +81,7 @@ func answer[P, Q, A, R any](s *architectureServer, call string, p P,
 	defer func() {
 		if r := recover(); r != nil {
 			s.logger.Error("the architecture panicked", "call", call, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			answer, err = none, architectureError(call, fmt.Errorf("%v", r), true)
+			answer, err = none, panicError(call, fmt.Sprint(r), panics.Place())
 		}
 	}()
 	req, err := decode(p)
@@ -92,11 +93,11 @@ func answer[P, Q, A, R any](s *architectureServer, call string, p P,
 		err = errors.New("neither an answer nor an error")
 	}
 	if err != nil {
-		return none, architectureError(call, err, false)
+		return none, architectureError(call, err)
 	}
 	answer, err = encode(a)
 	if err != nil {
-		return none, architectureError(call, err, false)
+		return none, architectureError(call, err)
 	}
 	return answer, nil
 }

@@ -441,6 +441,9 @@ func TestPanicIsTheErrorOfItsCallAlone(t *testing.T) {
 	if !errors.As(err, &remote) || !remote.Panicked || remote.Call != "FrameRules" || remote.Message != "out of its depth" {
 		t.Errorf("FrameRules: %#v", err)
 	}
+	if !strings.HasPrefix(remote.Place, "sdk.TestPanicIsTheErrorOfItsCallAlone.func1 (transport_test.go:") || !strings.HasSuffix(remote.Error(), remote.Place) {
+		t.Errorf("the place of the panic is %q in %v", remote.Place, remote)
+	}
 	if _, err = c.OpenObject(context.Background(), nil, &OpenObjectRequest{}); !errors.As(err, &remote) || !remote.Panicked {
 		t.Errorf("OpenObject: %#v", err)
 	}

@@ -36,7 +36,12 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 	},
 	"error": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { return nil, errTest },
 	"panic": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { panic(errTest) },
-	"none":  func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { return nil, nil },
+	// In a goroutine of its own, where nobody recovers it.
+	"panic-elsewhere": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		go breakDown([]string{"s0", "s1"}, 7)
+		select {}
+	},
+	"none": func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { return nil, nil },
 	"sleep": func(d string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 		n, err := time.ParseDuration(d)
 		time.Sleep(n)
@@ -188,6 +193,9 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 	}),
 	"signal-self": tried(func(string) error { return unix.Tgkill(os.Getpid(), os.Getpid(), 0) }),
 }
+
+//go:noinline
+func breakDown(registers []string, n int) { panic("no register after " + registers[n]) }
 
 // burn uses the processor for so long.
 func burn(d time.Duration) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/unwindd/unwindd/internal/panics"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -31,7 +32,7 @@ type inProcess struct {
 func (p *inProcess) do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &Failure{Plugin: p.name, Call: call, Reason: clip(fmt.Sprintf("panicked: %v", r)),
+			err = &Failure{Plugin: p.name, Call: call, Reason: "panicked: " + printable(panics.Line(fmt.Sprint(r), panics.Place())),
 				Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
 		}
 	}()

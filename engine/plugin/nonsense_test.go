@@ -65,7 +65,7 @@ func TestErrorsAndPanicsAreTheSameEverywhere(t *testing.T) {
 		if _, err := obey(t, a, "error"); !errors.As(err, &f) || !strings.Contains(f.Reason, errTest.Error()) {
 			t.Errorf("%s: %v", where, err)
 		}
-		if _, err := obey(t, a, "panic"); !errors.As(err, &f) || !strings.Contains(f.Reason, "panicked: "+errTest.Error()) {
+		if _, err := obey(t, a, "panic"); !errors.As(err, &f) || !strings.Contains(f.Reason, "panicked: "+errTest.Error()+", at plugin.init.func") {
 			t.Errorf("%s: %v", where, err)
 		}
 		if _, err := a.Translate(t.Context(), nil, &sdk.TranslateRequest{}); !errors.As(err, &f) || !errors.Is(err, sdk.ErrNotImplemented) {

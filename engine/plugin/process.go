@@ -173,6 +173,17 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 	return fmt.Errorf("%s%s", clip(printable(message)), p.lastWords())
 }
 
+// died says how the process ended and, where it said so, of what: "exited with
+// status 2: panic: boom, at main.decode (decode.go:12)". It may be asked once
+// the process is dead.
+func (p *process) died() string {
+	p.child.waitSilent(pipeGrace)
+	if crash := p.log.crashed(); crash != "" {
+		return p.child.died() + ": " + clip(crash)
+	}
+	return p.child.died()
+}
+
 // lastWords is the end of standard error, for the end of a sentence.
 func (p *process) lastWords() string {
 	if w := p.log.lastWords(); w != "" {

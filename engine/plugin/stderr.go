@@ -3,6 +3,9 @@ package plugin
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,7 +14,7 @@ import (
 
 // Bounds of what a process's standard error may bring in, in bytes.
 const (
-	maxStderrLine  = 4 << 10
+	maxStderrLine  = 16 << 10 // one of JSON may have the calls of a goroutine in it
 	maxStderrTotal = 1 << 20
 	maxLastWords   = 1 << 10
 )
@@ -28,6 +31,7 @@ type stderrLog struct {
 	total int
 	last  []string // the last lines, plain text
 	size  int      // bytes of last
+	crash crash
 }
 
 // Write takes output as it comes. It never fails and never blocks on a line's end.
@@ -61,36 +65,36 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush logs the line. One of hclog's JSON keeps its level and its message.
+// flush logs the line. One of hclog's JSON keeps its level, its message and its
+// values; a stack among them is logged line by line.
 func (l *stderrLog) flush() {
 	line := strings.TrimRight(string(l.line), "\r")
 	if l.cut {
 		line += "..."
 	}
 	l.line, l.cut = l.line[:0], false
+	l.crash.line(line)
 	if line == "" {
 		return
 	}
-	level := hclog.Debug
+	level, stack, structured := hclog.Debug, "", false
 	var entry map[string]any
 	if json.Unmarshal([]byte(line), &entry) == nil {
 		if message, ok := entry["@message"].(string); ok {
-			line = message
-			if s, ok := entry["@level"].(string); ok {
-				if parsed := hclog.LevelFromString(s); parsed != hclog.NoLevel {
-					level = parsed
-				}
-			}
-			for _, key := range []string{"error", "err"} {
-				if e, ok := entry[key].(string); ok {
-					line += ": " + e
-				}
-			}
+			structured = true
+			level = levelOf(entry)
+			stack, _ = entry["stack"].(string)
+			line = message + valuesOf(entry)
 		}
 	}
 	line = printable(line)
 	l.logger.Log(level, line)
-	if level == hclog.Trace || (level == hclog.Debug && entry != nil) {
+	for call := range strings.SplitSeq(strings.TrimSuffix(stack, "\n"), "\n") {
+		if call != "" {
+			l.logger.Log(hclog.Debug, printable(strings.ReplaceAll(call, "\t", "  ")))
+		}
+	}
+	if level == hclog.Trace || (level == hclog.Debug && structured) {
 		return // go-plugin's own chatter is nobody's last words
 	}
 	l.last = append(l.last, line)
@@ -101,12 +105,43 @@ func (l *stderrLog) flush() {
 	}
 }
 
-// lastWords is the end of what was written; "" when nothing was.
+// levelOf is the level of an entry of hclog's.
+func levelOf(entry map[string]any) hclog.Level {
+	s, _ := entry["@level"].(string)
+	if level := hclog.LevelFromString(s); level != hclog.NoLevel {
+		return level
+	}
+	return hclog.Debug
+}
+
+// valuesOf is what an entry says beside its message, as text to append to it.
+func valuesOf(entry map[string]any) string {
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(entry)) {
+		if key != "stack" && !strings.HasPrefix(key, "@") {
+			fmt.Fprintf(&text, ", %s: %v", key, entry[key])
+		}
+	}
+	return text.String()
+}
+
+// crashed is how and where the process crashed; "" when it did not say so.
+func (l *stderrLog) crashed() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.crash.String()
+}
+
+// lastWords is the crash, or else the end of what was written; "" when nothing
+// was.
 func (l *stderrLog) lastWords() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.line) > 0 {
 		l.flush()
+	}
+	if c := l.crash.String(); c != "" {
+		return clip(c)
 	}
 	return clip(strings.Join(l.last, "; "))
 }

@@ -153,7 +153,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		s.failed(p, reason+" to "+call)
 		return "", &Failure{Plugin: s.launch.name, Call: call, Reason: reason, Err: context.DeadlineExceeded}
 	case dead:
-		return p.child.died(), err
+		return p.died(), err
 	}
 	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
 }
@@ -297,6 +297,7 @@ func (s *supervisor) watch(p *process) {
 
 // retire takes a dead process out of use and notes how it died.
 func (s *supervisor) retire(p *process) {
+	died := p.died()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != p {
@@ -316,9 +317,9 @@ func (s *supervisor) retire(p *process) {
 			}
 		}
 		slices.Sort(during)
-		how = p.child.died() + " between calls"
+		how = died + " between calls"
 		if len(during) > 0 {
-			how = p.child.died() + " during " + strings.Join(during, ", ")
+			how = died + " during " + strings.Join(during, ", ")
 		}
 	}
 	s.events.died(fmt.Sprintf("(pid %d) %s", p.child.PID(), how))

@@ -256,7 +256,9 @@ func TestErrorsOfThePluginAreItsOwn(t *testing.T) {
 	if !errors.As(err, &f) || !strings.Contains(f.Reason, errTest.Error()) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := obey(t, a, "panic"); !errors.As(err, &f) || !strings.Contains(f.Reason, "panicked: "+errTest.Error()) {
+	place := errTest.Error() + ", at plugin.init.func"
+	if _, err := obey(t, a, "panic"); !errors.As(err, &f) || !strings.Contains(f.Reason, "panicked: "+place) ||
+		!strings.Contains(f.Reason, " (commands_test.go:") || !strings.Contains(f.Reason, ", called by plugin.(*testArch).Disassemble (main_test.go:") {
 		t.Errorf("got %v", err)
 	}
 	_, err = a.Translate(t.Context(), nil, &sdk.TranslateRequest{})

@@ -631,6 +631,7 @@ type ArchitectureError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Call          string                 `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	Panicked      bool                   `protobuf:"varint,2,opt,name=panicked,proto3" json:"panicked,omitempty"`
+	Place         string                 `protobuf:"bytes,3,opt,name=place,proto3" json:"place,omitempty"` // of the panic: the innermost calls
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -677,6 +678,13 @@ func (x *ArchitectureError) GetPanicked() bool {
 		return x.Panicked
 	}
 	return false
+}
+
+func (x *ArchitectureError) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
 }
 
 // Blobs is a column of byte strings: lengths[i] bytes each, one after the other.
@@ -4779,10 +4787,11 @@ var File_arch_proto protoreflect.FileDescriptor
 const file_arch_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"arch.proto\x12\x0funwindd.arch.v1\"C\n" +
+	"arch.proto\x12\x0funwindd.arch.v1\"Y\n" +
 	"\x11ArchitectureError\x12\x12\n" +
 	"\x04call\x18\x01 \x01(\tR\x04call\x12\x1a\n" +
-	"\bpanicked\x18\x02 \x01(\bR\bpanicked\"5\n" +
+	"\bpanicked\x18\x02 \x01(\bR\bpanicked\x12\x14\n" +
+	"\x05place\x18\x03 \x01(\tR\x05place\"5\n" +
 	"\x05Blobs\x12\x18\n" +
 	"\alengths\x18\x01 \x03(\rR\alengths\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"q\n" +
