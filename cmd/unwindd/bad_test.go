@@ -184,7 +184,9 @@ func TestPluginsThatMisbehave(t *testing.T) {
 		says   []string
 	}{
 		{"good", "all", nil},
-		{"hang", "one", []string{"plugin-failed", "hang", "BindThreads", "5s"}},
+		{"hang", "one", []string{"plugin-failed", "hang", "BindThreads", "5s of processor time"}},
+		{"panic", "one", []string{"plugin-failed", "BindThreads: the architecture panicked: ", "index out of range [1] with length 1, at main.odd.BindThreads (main.go:"}},
+		{"crash", "one", []string{"plugin-failed", "exited with status 2: panic: the moon fell down, at main.crash (main.go:"}},
 		{"die", "one", []string{"plugin-failed", "die", "BindThreads", "exit"}},
 		{"lie", "one", []string{"plugin-failed", "lie", "BindThreads"}},
 		{"error", "one", []string{"plugin-failed", "wrong phase"}},
@@ -219,6 +221,30 @@ func TestPluginsThatMisbehave(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPluginsLogWithVerboseTwice: a plugin's own lines, and those in which its
+// library says what went wrong.
+func TestPluginsLogWithVerboseTwice(t *testing.T) {
+	core := oddCore(t)
+	for _, c := range []struct {
+		mode, line string
+		once       bool
+	}{
+		{"good", "asked for 4 threads", false},
+		{"panic", "main.odd.BindThreads(", false},
+		{"panic", "the architecture panicked, call: BindThreads", true},
+	} {
+		dir := t.TempDir()
+		oddPlugin(t, dir, c.mode)
+		for _, flags := range [][]string{{}, {"-v"}, {"-v", "-v"}, {"-vv"}, {"--verbose", "--verbose"}} {
+			_, stderr, _ := unwindd(t, append([]string{"stack", core, "--plugin-dir", dir}, flags...)...)
+			expected := len(flags) == 2 || strings.Join(flags, "") == "-vv" || c.once && len(flags) == 1
+			if strings.Contains(stderr, c.line) != expected {
+				t.Errorf("%s with %v: the line %q is there: %v, expected %v\n%s", c.mode, flags, c.line, !expected, expected, stderr)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -31,15 +32,31 @@ type globals struct {
 	format    string
 	output    string
 	verbose   bool
+	logs      bool // verbose twice
 	pluginDir []string
 	config    string
 	inProcess bool
 }
 
+// verbosity is the flag that may be given twice.
+type verbosity struct{ g *globals }
+
+func (v *verbosity) String() string { return strconv.FormatBool(v.g != nil && v.g.verbose) }
+func (v *verbosity) Type() string   { return "bool" }
+
+func (v *verbosity) Set(s string) error {
+	on, err := strconv.ParseBool(s)
+	if err != nil {
+		return err
+	}
+	v.g.logs, v.g.verbose = on && v.g.verbose, on
+	return nil
+}
+
 func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.format, "format", "text", "print as `FORMAT`: text or json")
 	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output")
-	f.BoolVarP(&g.verbose, "verbose", "v", false, "say more: what was looked for and where")
+	f.VarPF(&verbosity{g}, "verbose", "v", "say more: what was looked for and where; given twice: also what plugins log").NoOptDefVal = "true"
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
 	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
 	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
@@ -92,7 +109,10 @@ func (g *globals) plugins() (plugin.Options, error) {
 		return plugin.Options{}, err
 	}
 	level := hclog.Off
-	if g.verbose {
+	switch {
+	case g.logs:
+		level = hclog.Trace
+	case g.verbose:
 		level = hclog.Info
 	}
 	o := plugin.Options{

@@ -17,7 +17,7 @@ import (
 
 // The default deadlines, of processor time.
 const (
-	DefaultStartDeadline = 5 * time.Second
+	DefaultStartDeadline = 3 * time.Second
 	DefaultCallDeadline  = 5 * time.Second
 )
 

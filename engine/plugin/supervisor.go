@@ -26,6 +26,9 @@ const (
 	// plugin given up. A call is failed when the process died of it twice, or
 	// hung; the calls that fail with one process count as one.
 	maxInARow = 5
+	// hangCounts is how much one counts that was waited for to the end of the
+	// deadline by the clock: two of them cost the user more than five others.
+	hangCounts = 3
 	// maxUnhealthy is the same where calls succeed in between, but no process
 	// lives for the healthy time: a plugin must not cost its deadline for ever.
 	maxUnhealthy = 12
@@ -104,7 +107,7 @@ func (s *supervisor) do(ctx context.Context, call string, f func(context.Context
 			f.Reason, f.Err = errClosed.Error(), errClosed
 		case attempt > 1:
 			f.Reason = "its process " + died + ", and when asked once more again"
-			s.failed(p, fmt.Sprintf("%s during %s, twice", died, call))
+			s.failed(p, fmt.Sprintf("%s during %s, twice", died, call), 1)
 		default:
 			f.Reason = "its process " + died
 		}
@@ -150,7 +153,11 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		s.kill(p, fmt.Sprintf("gave no answer to %s within %s and was killed", call, took))
 		<-p.child.exited
 		s.retire(p)
-		s.failed(p, reason+" to "+call)
+		counts := 1
+		if time.Since(began) >= s.callLimit.wall {
+			counts = hangCounts
+		}
+		s.failed(p, reason+" to "+call, counts)
 		return "", &Failure{Plugin: s.launch.name, Call: call, Reason: reason, Err: context.DeadlineExceeded}
 	case dead:
 		return p.died(), err
@@ -255,7 +262,7 @@ func (s *supervisor) start(st *starting) {
 	st.failure = &Failure{Plugin: s.launch.name, Call: "start", Reason: err.Error(), Err: err}
 	if !errors.Is(err, errClosed) {
 		s.events.add("could not be started: " + err.Error())
-		s.failed(nil, "start: "+err.Error())
+		s.failed(nil, "start: "+err.Error(), 1)
 	}
 }
 
@@ -330,10 +337,10 @@ func (s *supervisor) backOff() time.Duration {
 	return min(firstBackOff<<min(s.unhealthy, 16), maxBackOff)
 }
 
-// failed counts a failure, and gives the plugin up when there were too many. p
-// is the process that a call failed with, nil for a start. Calls under way end
+// failed counts a failure, as so many, and gives the plugin up when there were
+// too many. p is the process that a call failed with, nil for a start. Calls under way end
 // together with their process, which failed once.
-func (s *supervisor) failed(p *process, what string) {
+func (s *supervisor) failed(p *process, what string, counts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p != nil {
@@ -342,8 +349,8 @@ func (s *supervisor) failed(p *process, what string) {
 		}
 		p.blamed = true
 	}
-	s.inARow++
-	s.unhealthy++
+	s.inARow += counts
+	s.unhealthy += counts
 	s.history = append(s.history, what)
 	s.notBefore = time.Now().Add(s.backOff())
 	if s.givenUp != nil || (s.inARow < maxInARow && s.unhealthy < maxUnhealthy) {

@@ -130,6 +130,19 @@ func TestPluginIsGivenUpAfterFiveFailures(t *testing.T) {
 	}
 }
 
+// What hangs to the end of its deadline by the clock costs the most.
+func TestPluginIsGivenUpAfterTwoHangs(t *testing.T) {
+	a := testArchOf(t, good, Options{CallDeadline: 100 * time.Millisecond})
+	for range 2 {
+		if _, err := obey(t, a, "hang"); err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
+			t.Fatal(err)
+		}
+	}
+	if _, err := obey(t, a, "echo x"); err == nil || !strings.Contains(err.Error(), "given up after 2 failures: no answer within 1s to Disassemble") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestKilledBetweenCallsCostsNothing(t *testing.T) {
 	a := testArchOf(t, good, Options{})
 	for i := range 7 {

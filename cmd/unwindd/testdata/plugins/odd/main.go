@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -33,8 +35,17 @@ func (o odd) Describe(context.Context) (*sdk.Description, error) {
 
 func (o odd) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	switch mode {
+	case "good":
+		log.Printf("asked for %d threads", len(req.Threads))
 	case "hang":
-		time.Sleep(time.Hour)
+		for {
+			runtime.Gosched()
+		}
+	case "panic":
+		_ = req.Threads[len(req.Threads)]
+	case "crash":
+		go crash()
+		select {}
 	case "die":
 		os.Exit(3)
 	case "error":
@@ -44,6 +55,8 @@ func (o odd) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreads
 	}
 	return o.Architecture.BindThreads(ctx, e, req)
 }
+
+func crash() { panic("the moon fell down") }
 
 func (o odd) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	if mode == "nonsense" {
