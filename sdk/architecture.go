@@ -205,7 +205,9 @@ const (
 	OverridesCFI                    // used although CFI has a row; the reason is reported
 )
 
-// A RowTable is a list of rows, sorted by Start, that do not overlap.
+// A RowTable is a list of rows, sorted by Start, that do not overlap. The tables
+// of an object have no more rows than it has bytes of code, and at most MaxBatch;
+// 65,536 are always allowed, and 1,048,576 where its sections do not tell.
 //
 // Of a relocatable object the addresses of every section begin at 0. Section, in
 // this and in what else has addresses of the object, is then the section that

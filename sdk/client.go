@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -228,7 +229,7 @@ func (c *Client) OpenObject(ctx context.Context, e Engine, req *OpenObjectReques
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	total := 0
+	left := maxRows(req)
 	for {
 		part, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -237,31 +238,55 @@ func (c *Client) OpenObject(ctx context.Context, e Engine, req *OpenObjectReques
 		if err != nil {
 			return nil, streamError(ctx, name, err)
 		}
-		if err := appendRows(a, part.GetRows(), &total); err != nil {
+		if err := appendRows(a, part.GetRows(), &left); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 }
 
-// appendRows adds a part's rows to their table. total counts those of all.
-func appendRows(a *OpenObjectAnswer, p *pb.TableRows, total *int) error {
+// maxRows is how many rows the tables of an answer may have in all: no more than
+// the object has bytes of code, where its sections tell that.
+func maxRows(req *OpenObjectRequest) int {
+	code := uint64(0)
+	for i := range req.Sections {
+		if s := &req.Sections[i]; elf.SectionFlag(s.Flags)&elf.SHF_EXECINSTR != 0 {
+			code += min(s.Size, MaxBatch)
+		}
+	}
+	if code == 0 {
+		return maxRowsUnknown
+	}
+	return int(min(max(code, minRows), MaxBatch))
+}
+
+// Bounds of the rows of an answer: of an object whose code is small, and of one
+// that does not say how much code it has.
+const (
+	minRows        = 1 << 16
+	maxRowsUnknown = 1 << 20
+)
+
+// appendRows adds a part's rows to their table. left is how many may come yet.
+func appendRows(a *OpenObjectAnswer, p *pb.TableRows, left *int) error {
 	d := decoder{message: "TableRows"}
 	if uint64(p.GetTable()) >= uint64(len(a.Tables)) {
 		d.fail("table", "%d, expected less than %d", p.GetTable(), len(a.Tables))
 		return d.err
 	}
+	n := len(p.GetRows().GetStarts())
+	if n > *left {
+		d.fail("rows", "%d more than the object can have", n-*left)
+		return d.err
+	}
 	rows, err := decodeRows(p.GetRows())
 	d.wrap("rows", err)
-	*total += len(rows)
-	switch {
-	case len(rows) == 0:
+	if len(rows) == 0 {
 		d.fail("rows", "none")
-	case *total > MaxBatch:
-		d.fail("rows", "%d in all, expected at most %d", *total, MaxBatch)
 	}
 	if d.err != nil {
 		return d.err
 	}
+	*left -= n
 	t := &a.Tables[p.GetTable()]
 	if t.Rows == nil {
 		t.Rows = rows

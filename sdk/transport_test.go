@@ -3,8 +3,10 @@ package sdk
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -452,6 +454,47 @@ func TestPanicIsTheErrorOfItsCallAlone(t *testing.T) {
 	}
 	if _, err := c.Describe(context.Background()); err != nil {
 		t.Errorf("the plugin did not survive: %v", err)
+	}
+}
+
+func TestRowsAreBoundedByTheCode(t *testing.T) {
+	checkLeaks(t)
+	rows := func(n int) []cfi.Row {
+		list := make([]cfi.Row, n)
+		for i := range list {
+			list[i] = cfi.Row{Start: uint64(i), End: uint64(i) + 1, CFA: cfi.CFARule{Kind: cfi.CFARegister}}
+		}
+		return list
+	}
+	give := 0
+	c := dial(t, &testArch{
+		openObject: func(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error) {
+			return &OpenObjectAnswer{Tables: []RowTable{{Rows: rows(give / 2)}, {Rows: rows(give - give/2)}}}, nil
+		},
+	}, false)
+	text := func(size uint64) []SectionInfo {
+		return []SectionInfo{{}, {Name: ".text", Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR), Size: size}, {Name: ".data", Flags: uint64(elf.SHF_ALLOC), Size: 1 << 40}}
+	}
+	for _, m := range []struct {
+		sections []SectionInfo
+		most     int
+	}{{text(1), minRows}, {text(minRows + 10), minRows + 10}, {nil, maxRowsUnknown}, {text(math.MaxUint64), MaxBatch}} {
+		if got := maxRows(&OpenObjectRequest{Sections: m.sections}); got != m.most {
+			t.Errorf("%v: at most %d rows, expected %d", m.sections, got, m.most)
+		}
+		if m.most > minRows+10 {
+			continue // it takes long
+		}
+		for _, give = range []int{m.most, m.most + 1} {
+			a, err := c.OpenObject(context.Background(), nil, &OpenObjectRequest{Sections: m.sections})
+			if give > m.most {
+				if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "TableRows.rows: 1 more than the object can have") {
+					t.Errorf("%d rows: %v", give, err)
+				}
+			} else if err != nil || len(a.Tables[0].Rows)+len(a.Tables[1].Rows) != give {
+				t.Errorf("%d rows: %v", give, err)
+			}
+		}
 	}
 }
 

@@ -75,12 +75,12 @@ func trips() []trip {
 			tables := m.(*OpenObjectAnswer).Tables
 			return tripOf(encodeOpenObjectAnswer, func(p *pb.OpenObjectAnswer) (*OpenObjectAnswer, error) {
 				a, err := decodeOpenObjectAnswer(p)
-				total := 0
+				left := MaxBatch
 				for i := range tables {
 					for j := range tables[i].Rows {
 						part := &pb.TableRows{Table: uint32(i), Rows: encodeRows(tables[i].Rows[j : j+1])}
 						if err == nil {
-							err = appendRows(a, part, &total)
+							err = appendRows(a, part, &left)
 						}
 					}
 				}

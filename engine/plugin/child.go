@@ -19,6 +19,12 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 )
 
+// memoryInterval is how often the memory of a process is looked at.
+const memoryInterval = 250 * time.Millisecond
+
+// unlimited is a limit that there is none.
+const unlimited = ^uint64(0)
+
 // maxReport bounds what is read of an execReport.
 const maxReport = 64 << 10
 
@@ -27,6 +33,7 @@ const maxReport = 64 << 10
 type child struct {
 	cmd       *exec.Cmd
 	socketDir string
+	memory    uint64 // bytes that it may have
 	stdout    *os.File
 	stderr    *os.File
 	report    *os.File
@@ -37,7 +44,8 @@ type child struct {
 	mu     sync.Mutex
 	pid    int // 0: not started
 	dead   bool
-	killed bool // by Kill, before it was dead
+	killed bool   // by Kill, before it was dead
+	excess string // why watchMemory killed it; "": it did not
 	state  *os.ProcessState
 	said   execReport
 	read   chan struct{} // closed when said is complete
@@ -45,8 +53,8 @@ type child struct {
 
 var _ runner.Runner = (*child)(nil)
 
-func newChild() *child {
-	return &child{exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
+func newChild(memory uint64) *child {
+	return &child{memory: memory, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
 }
 
 // prepare makes the command `self plugin exec ... -- command...`. Its
@@ -96,7 +104,33 @@ func (c *child) Start(context.Context) error {
 		w.Close()
 	}
 	go c.readReport()
+	if c.memory < unlimited {
+		go c.watchMemory()
+	}
 	return nil
+}
+
+// watchMemory kills the process when it has more memory than it may. Its rlimits
+// count what may be written only, when it is mapped: memory that was written
+// and then protected is beyond them.
+func (c *child) watchMemory() {
+	ticks := time.NewTicker(memoryInterval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-c.exited:
+			return
+		case <-ticks.C:
+		}
+		c.mu.Lock()
+		if used := residentMemory(c.pid); !c.dead && used > c.memory {
+			c.excess = fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", used>>20, c.memory>>20)
+			_ = killGroup(c.pid)
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+	}
 }
 
 // readReport reads what `plugin exec` says until it has become the plugin.
@@ -172,6 +206,9 @@ func (c *child) processorTime() (time.Duration, error) {
 func (c *child) died() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.excess != "" {
+		return c.excess
+	}
 	return describeExit(c.state)
 }
 

@@ -164,6 +164,7 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 	"own-and-wake": tried(func(pid string) error { return toProcess(pid, func(p int) error { return onSocket(p, wake) }) }),
 	"shared":       tried(func(string) error { return mapMemory(unix.MAP_SHARED) }),
 	"growing":      tried(func(string) error { return mapMemory(unix.MAP_PRIVATE | unix.MAP_GROWSDOWN) }),
+	"hoard":        func(string, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) { return nil, hoard() },
 	"private":      tried(func(string) error { return mapMemory(unix.MAP_PRIVATE) }),
 	"outlive":      tried(func(string) error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }),
 	"unshare":      tried(func(string) error { return unix.Unshare(unix.CLONE_NEWUSER) }),
@@ -192,6 +193,25 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 		return <-done
 	}),
 	"signal-self": tried(func(string) error { return unix.Tgkill(os.Getpid(), os.Getpid(), 0) }),
+}
+
+// hoard has more and more memory that may not be written any more, which
+// RLIMIT_DATA does not count.
+func hoard() error {
+	for range 16 {
+		b, err := unix.Mmap(-1, 0, 64<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(b); i += os.Getpagesize() {
+			b[i] = 1
+		}
+		if err := unix.Mprotect(b, unix.PROT_READ); err != nil {
+			return err
+		}
+	}
+	time.Sleep(time.Hour)
+	return nil
 }
 
 //go:noinline

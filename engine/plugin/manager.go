@@ -174,7 +174,7 @@ func bundledPlug(o *Options, b Bundled) *plug {
 	})
 	l := launch{
 		name: b.Name, self: o.Self, command: []string{o.Self, "plugin", "serve", b.Name},
-		limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
+		memory: dataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
 	}
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) error {
 		want, err := description()
@@ -222,7 +222,7 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 	var asked *sdk.Description
 	l := launch{
 		name: c.name, self: o.Self, command: []string{c.path},
-		limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
+		memory: dataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
 	}
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) (err error) {
 		if known != nil {

@@ -39,6 +39,7 @@ type launch struct {
 	self    string   // `self plugin exec` starts it
 	sha256  string   // of the executable; "": not checked
 	command []string // what is executed, with its arguments
+	memory  uint64   // bytes that it may have
 	limit   deadline // until it has described itself
 	logger  hclog.Logger
 }

@@ -43,5 +43,3 @@ func (l resourceLimit) apply() error {
 	// Exec puts the limit back that the Go runtime raised at start.
 	return syscall.Setrlimit(l.resource, &syscall.Rlimit{Cur: value, Max: value})
 }
-
-const unlimited = ^uint64(0)

@@ -268,7 +268,7 @@ func (s *supervisor) start(st *starting) {
 
 // launchChecked starts a process and asks for its description.
 func (s *supervisor) launchChecked() (*process, error) {
-	c := newChild()
+	c := newChild(s.launch.memory)
 	ctx, release := s.launch.limit.limit(s.ctx, c.processorTime)
 	defer release()
 	p, err := s.launch.start(ctx, c)
