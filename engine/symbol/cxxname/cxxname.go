@@ -11,12 +11,21 @@
 package cxxname
 
 // LLVM gives a mangled name of C++ as LLVM 22's tools write it; false where they
-// leave it as it is.
+// leave it as it is, or where it would reach 64 KiB.
 func LLVM(name string) (string, bool) { return write(name, readLLVM) }
 
 // ABI gives a mangled name in LLVM's spelling with the meaning that the ABI gives
-// it.
-func ABI(name string) (string, bool) { return write(name, readABI) }
+// it. LLVM takes a reference back to a template parameter for what the parameter
+// stood for where it was first, be that another template or a lambda. This takes
+// it for what it stands for where it is (5.1.10). And it reads clones for
+// transactional memory, conversion operators to templates and gcc's names in std
+// within expressions (srSt), and names constructors of types without a name.
+func ABI(name string) (string, bool) {
+	if text, ok := write(name, readABI); ok {
+		return text, true
+	}
+	return write(name, readLLVM)
+}
 
 func write(name string, r reading) (string, bool) {
 	n := newParser(name, r).mangled()

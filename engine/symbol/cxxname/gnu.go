@@ -39,9 +39,15 @@ type step struct {
 	of     *node
 }
 
+// maxGNU is the longest name that binutils' tools read.
+const maxGNU = 1024
+
 // GNU gives a mangled name of C++ as binutils' tools write it; false where they
 // leave it as it is.
 func GNU(name string) (string, bool) {
+	if len(name) > maxGNU {
+		return "", false
+	}
 	p := newParser(name, readGNU)
 	n := p.mangled()
 	if n == nil && p.triedScopes {

@@ -58,7 +58,9 @@ func (p *parser) localName(s *state) *node {
 		return n
 	}
 	if !p.isGNU() {
-		defer p.restoreLevels(p.levels, p.outer)
+		if p.reading != readABI || s == nil {
+			defer p.restoreLevels(p.levels, p.outer)
+		}
 		p.levels, p.outer = nil, &parameters{}
 	}
 	number := -1

@@ -18,6 +18,7 @@ type parser struct {
 	depth   int
 	failed  bool
 	nodes   int
+	copies  int // parts that were looked at for copies
 	slab    []node
 	none    node // what is given after a failure
 	subs    []*node

@@ -1,5 +1,7 @@
 package cxxname
 
+import "slices"
+
 // What a template parameter (T_, ABI 5.1.8) stands for LLVM finds as it reads:
 // levels has the arguments of the innermost template that was read with them, and
 // a reference back (S0_) to a parameter is what that stood for. Binutils find
@@ -56,7 +58,7 @@ func (p *parser) bound(index int, to *node, scope *parameters) *node {
 // in scope here, which its own are references to (ABI 5.1.10): a parameter of
 // another template at the same place is the same in a mangled name.
 func (p *parser) rebind(n *node) *node {
-	c := copier{p: p, done: make(map[*node]*node)}
+	c := copier{p: p}
 	switch {
 	case p.isSymbolic || p.isForward:
 		return n
@@ -67,7 +69,27 @@ func (p *parser) rebind(n *node) *node {
 	default:
 		return n
 	}
+	if few := 64; !mentions(n, &few) {
+		return n
+	}
+	c.done = make(map[*node]*node)
 	return c.copy(n)
+}
+
+// mentions says whether a part has a template parameter; true too where it has
+// more parts than are looked at.
+func mentions(n *node, left *int) bool {
+	if n == nil || n.kind == kindEncoding || n.kind == kindLambda || n.kind == kindPack {
+		return false
+	}
+	if *left--; *left <= 0 || n.kind == kindForward {
+		return true
+	}
+	if mentions(n.a, left) || mentions(n.b, left) || mentions(n.c, left) {
+		return true
+	}
+	isMentioned := func(n *node) bool { return mentions(n, left) }
+	return slices.ContainsFunc(n.list, isMentioned) || slices.ContainsFunc(n.decls, isMentioned)
 }
 
 // A copier copies what contains template parameters.
@@ -84,6 +106,10 @@ func (c *copier) copy(n *node) *node {
 	}
 	if to, ok := c.done[n]; ok {
 		return to
+	}
+	if c.p.copies++; c.p.copies > maxNodes {
+		c.p.fail()
+		return n
 	}
 	c.done[n] = n
 	to := n
