@@ -188,6 +188,26 @@ func TestOlderOrdersOfMembers(t *testing.T) {
 	}
 }
 
+// The document says that a subrange has its high value, LLVM 3.6 writes a count
+// for it. The size of the array tells which it is.
+func TestBoundsOfArraysInStrings(t *testing.T) {
+	for text, want := range map[string]string{
+		`size 160, 0x21\000\004`: "int[5]", `size 128, 0x21\000\004`: "int[4]", `size 0, 0x21\000\004`: "int[5]", `size 32, 0x21\000\001`: "int[1]",
+		`size 0, 0x21\000\00-1`: "int[]", `size 64, 0x21\000\001`: "int[2]", `size 0, 0x21\000\000`: "int[1]",
+	} {
+		size, subrange, _ := strings.Cut(strings.TrimPrefix(text, "size "), ", ")
+		m := parse(t, `!0 = !{!"0x100\00v\001\000", null, null, !1}
+!1 = !{!"0x1\00\000\00`+size+`\0032\000\000\000", null, null, !2, !3, null, null, null}
+!2 = !{!"0x24\00int\000\0032\0032\000\000\005", null, null}
+!3 = !{!4}
+!4 = !{!"`+subrange+`"}
+`)
+		if got := m.Variables()[0].Type; got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
+}
+
 // Bitcode is told, and what makes text of it.
 func TestBitcode(t *testing.T) {
 	for _, data := range []string{"BC\xc0\xde\x35\x14\x00\x00", "\xde\xc0\x17\x0b\x00\x00\x00\x00\x14\x00\x00\x00"} {

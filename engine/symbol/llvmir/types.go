@@ -101,21 +101,56 @@ func (w *typeWriter) array(n *Node) string {
 	if element == "" || !ok {
 		return ""
 	}
+	if len(list.Fields) > maxTypeName {
+		return ""
+	}
+	counts := make([]int64, len(list.Fields))
+	for i := range list.Fields {
+		counts[i] = -1
+		if r, ok := w.valueNode(&list.Fields[i].Value); ok {
+			counts[i] = countOf(&r)
+		}
+	}
+	if w.hasCountsAsBounds(n, counts) {
+		for i := range counts {
+			counts[i]--
+		}
+	}
 	var b strings.Builder
 	b.WriteString(element)
-	for i := range list.Fields {
+	for _, k := range counts {
 		if b.Len() > maxTypeName {
 			return ""
 		}
 		b.WriteByte('[')
-		if r, ok := w.valueNode(&list.Fields[i].Value); ok {
-			if k := countOf(&r); k >= 0 {
-				b.WriteString(strconv.FormatInt(k, 10))
-			}
+		if k >= 0 {
+			b.WriteString(strconv.FormatInt(k, 10))
 		}
 		b.WriteByte(']')
 	}
 	return b.String()
+}
+
+// hasCountsAsBounds says whether the upper bounds of an array's subranges are
+// counts: LLVM 3.6 writes these where the document has the high values. The size
+// of the array tells it.
+func (w *typeWriter) hasCountsAsBounds(n *Node, counts []int64) bool {
+	base, arraySize := n.Field("baseType"), n.Field("size")
+	element, ok := w.valueNode(&base)
+	elementSize := element.Field("size")
+	whole, isKnown := arraySize.Int()
+	bits, isElementKnown := elementSize.Int()
+	if !ok || !isKnown || !isElementKnown || bits <= 0 || whole <= 0 {
+		return false
+	}
+	rest := whole / bits
+	for _, k := range counts {
+		if k <= 1 || rest%(k-1) != 0 {
+			return false
+		}
+		rest /= k - 1
+	}
+	return rest == 1 && len(counts) > 0
 }
 
 // countOf is how many elements a subrange has; -1: not known.

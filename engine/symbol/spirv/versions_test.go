@@ -76,7 +76,10 @@ func TestVersionsOfSets(t *testing.T) {
 		}
 		problems := []string{}
 		if c.readAs != "" {
-			at := m.defs[slices.Collect(maps.Keys(m.sets))[0]]
+			at := uint32(0)
+			for id := range m.sets {
+				at = m.defs[id]
+			}
 			problems = []string{fmt.Sprintf("%s: word 0x%x: the set %q is of a version that is not known, and read as %s", c.name, at, c.name, c.readAs)}
 		}
 		if diff := cmp.Diff(problems, append([]string{}, m.Problems()...)); diff != "" {
