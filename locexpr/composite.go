@@ -30,11 +30,11 @@ func (s *Entry) isIncomplete() bool {
 	return s != nil && s.kind == locationEntry && s.location.isIncomplete()
 }
 
-// addPart adds a part of n bits to the incomplete composite on the stack, or
-// starts one. The bits are those at a distance from the location on top.
+// addPart adds a part of n bits to the composite on the stack, or starts one. The
+// bits are those at a distance from the location on top.
 func (ev *evaluation) addPart(n uint64, by displacement) error {
 	var part Location // undefined when there is nothing on the stack to describe it
-	if top := ev.top(); top != nil && !top.isIncomplete() {
+	if top := ev.top(); top != nil && (!top.takesPieces() || ev.n > 1 && ev.stack[ev.n-2].takesPieces()) {
 		var err error
 		if part, err = ev.popLocation(); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 		}
 	}
 	top := ev.top()
-	if !top.isIncomplete() {
+	if !top.takesPieces() {
 		l := Location{place: Place{Storage: Composite, Scope: ev.ctx.Scope(), detail: &detail{incomplete: true, depth: 1}}}
 		if err := ev.pushLocation(&l); err != nil {
 			return err
@@ -57,10 +57,14 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 	// No stack operation copies an incomplete composite, so this entry is the
 	// only one that holds it.
 	d := top.location.place.detail
+	if d.open {
+		d = d.extend()
+	}
 	if err := ev.countParts(d, 1, n, part.NumPlaces(), part.depth()); err != nil {
 		return err
 	}
 	d.parts = append(d.parts, Part{Bits: n, Location: part})
+	top.location.place.detail = d
 	return nil
 }
 

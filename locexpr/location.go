@@ -81,7 +81,7 @@ type Place struct {
 	detail    *detail // Implicit, ImplicitPointer, Composite
 }
 
-// detail is what the rarer storages hold. It is never changed once its
+// detail is what the rarer storages hold. What it says is never changed once its
 // location is complete, so places share it.
 type detail struct {
 	bytes      []byte // Implicit: the value, in the byte order of the architecture
@@ -89,6 +89,8 @@ type detail struct {
 	parts      []Part // Composite
 	depth      int    // Composite: how deep composites nest in it, itself included
 	incomplete bool   // Composite: DW_OP_piece may still add to it (A.2.5.4.4.6)
+	open       bool   // Composite: DW_OP_piece makes a longer one of it; see opComposite
+	extended   bool   // an open one: a longer one has its parts at the start of its own
 	entry      uint64 // ImplicitPointer: section offset of the debugging information entry
 	offset     int64  // ImplicitPointer: byte displacement
 }

@@ -172,6 +172,7 @@ var vendorRows = []vendorRow{
 	{notInCFI(op0(0, "DW_OP_LLVM_push_iteration", opPushIteration)).op, 0x41, 0, 0, 0},
 	{op0(0, "DW_OP_LLVM_overlay", opOverlay).op, 0x42, 0, 0, 0},
 	{op0(0, "DW_OP_LLVM_bit_overlay", opBitOverlay).op, 0x43, 0, 0, 0},
+	{op0(0, "DW_OP_composite", opComposite).op, 0x44, 0, 0, 0},
 	{op0(0, "DW_OP_INTEL_regs", opIntelRegs).op, 0x50, 0, 0, 0xeb},
 	{op0(0, "DW_OP_INTEL_push_bit_piece_stack", opIntelPushBitPieceStack).op, 0x51, 0, 0, 0xec},
 	{notInCFI(op0(0, "DW_OP_INTEL_push_simd_lane", opPushLane)).op, 0x52, 0, 0, 0xed},

@@ -13,7 +13,9 @@ import (
 // "OP operand operand; OP ...". A ";" may follow the last operation, and the
 // empty text is the empty expression. Format is its inverse.
 //
-// Names of operations may be in any case and without their "DW_OP_". Operands
+// Names of operations may be in any case and without their "DW_OP_". Those that
+// approved proposals for DWARF 6 give to operations of the dialect, DW_OP_offset for
+// DW_OP_LLVM_offset, are names too. Operands
 // are separated by blanks or one comma. Integers are decimal or 0x numbers,
 // with a sign where the operand is signed. Registers are names of o.Names or
 // numbers; so are address spaces as the operand of a DW_OP_const*. The distance
@@ -169,13 +171,13 @@ func (p *parser) operation(out []byte, depth int) ([]byte, error) {
 	return out, nil
 }
 
-// lookup finds an operation of the dialect by its name. Dialect.Lookup goes
+// lookup finds an operation of the dialect by its name. Dialect.lookupText goes
 // through all names, so what it found is kept.
 func (p *parser) lookup(name string) (*Operation, Encoding, error) {
 	if f, ok := p.found[name]; ok {
 		return f.op, f.encoding, nil
 	}
-	op, e, ok := p.Dialect.Lookup(name)
+	op, e, ok := p.Dialect.lookupText(name)
 	if !ok {
 		return nil, e, fmt.Errorf("an operation of dialect %s is expected, found %s", p.Dialect.Name, quote(name))
 	}

@@ -82,6 +82,13 @@ var textCases = []struct {
 	{text: "dup;plus;", bytes: "1222", canonical: "DW_OP_dup; DW_OP_plus"},
 	{text: "DW_OP_lit31; DW_OP_reg7; DW_OP_breg7 8", bytes: "4f57 7708"},
 
+	// Names that have no numbers yet (230524.1).
+	{text: "DW_OP_composite", bytes: "e944", o: TextOptions{Dialect: Canonical}},
+	{text: "offset; DW_OP_OFFSET; bit_offset", bytes: "e904 e904 e906", o: TextOptions{Dialect: Canonical}, canonical: "DW_OP_LLVM_offset; DW_OP_LLVM_offset; DW_OP_LLVM_bit_offset"},
+	{text: "undefined; Push_Lane", bytes: "e908 e903", o: TextOptions{Dialect: Canonical}, canonical: "DW_OP_LLVM_undefined; DW_OP_LLVM_push_lane"},
+	{text: "undefined; dw_op_push_lane", bytes: "e7 e2", o: TextOptions{Dialect: LLVMLegacy}, canonical: "DW_OP_LLVM_undefined; DW_OP_LLVM_push_lane"},
+	{text: "push_object_location; form_tls_location", bytes: "97 9b", canonical: "DW_OP_push_object_address; DW_OP_form_tls_address"},
+
 	// Fixed sizes (DWARF 5, 7.7.1), at the ends of their ranges.
 	{text: "DW_OP_const1u 255", bytes: "08ff"},
 	{text: "const1u 0x0fF", bytes: "08ff", canonical: "DW_OP_const1u 255"},
