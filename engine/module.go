@@ -103,7 +103,7 @@ type rowSource struct {
 	fast     cfi.CompiledRow // row and defaults, where compiled
 	compiled bool
 
-	told     atomic.Bool // the module has the problem that its CFA cannot be evaluated
+	told atomic.Bool // the module has the problem that its CFA cannot be evaluated
 
 	// The address that it was found for.
 	module *module

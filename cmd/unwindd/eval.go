@@ -139,11 +139,14 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 	result, evalErr := s.evaluate(cmd.Context(), t, th, expr)
 	err = f.write(func(w *writer) error {
 		if f.format == "json" {
-			return result.WriteJSON(w)
+			return result.WriteJSON(w) // which has the error
 		}
-		return result.WriteText(w)
+		return errors.Join(evalErr, result.WriteText(w))
 	})
-	return errors.Join(evalErr, err)
+	if f.format == "json" {
+		err = errors.Join(evalErr, err)
+	}
+	return err
 }
 
 // fail writes an expression that cannot be read as a result too.

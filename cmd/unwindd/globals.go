@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +35,8 @@ type globals struct {
 	pluginDir []string
 	config    string
 	inProcess bool
+
+	inputs []string // files that are read
 }
 
 // verbosity is the flag that may be given twice.
@@ -55,7 +56,7 @@ func (v *verbosity) Set(s string) error {
 
 func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.format, "format", "text", "print as `FORMAT`: text or json")
-	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output")
+	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output; - is standard output")
 	f.VarPF(&verbosity{g}, "verbose", "v", "say more: what was looked for and where; given twice: also what plugins log").NoOptDefVal = "true"
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
 	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
@@ -76,30 +77,39 @@ func (g *globals) checkFormat(formats ...string) error {
 type writer struct {
 	io.Writer
 	terminal bool
-	close    func() error
+	file     *outputFile
 }
 
 // colors says whether a terminal is to be written to in colour.
 func colors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
-func (g *globals) open() (*writer, error) {
-	if g.output == "" {
-		return &writer{os.Stdout, term.IsTerminal(int(os.Stdout.Fd())) && colors(), func() error { return nil }}, nil
+// open begins the output, or another file that is written for it.
+func (g *globals) open(path string) (*writer, error) {
+	if path == "" {
+		path = stdoutName
 	}
-	f, err := os.Create(g.output)
+	if err := g.notOverInput(path); err != nil {
+		return nil, err
+	}
+	f, err := createOutput(path, false)
 	if err != nil {
 		return nil, err
 	}
-	return &writer{f, false, f.Close}, nil
+	if f.File == os.Stdout {
+		return &writer{stdout, term.IsTerminal(int(os.Stdout.Fd())) && colors(), f}, nil
+	}
+	return &writer{f, false, f}, nil
 }
 
-// write opens the output, writes to it and closes it.
+// write begins the output, writes to it and finishes it. Where f fails, a file is
+// as it was before.
 func (g *globals) write(f func(*writer) error) error {
-	w, err := g.open()
+	w, err := g.open(g.output)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(w), w.close())
+	defer func() { _ = w.file.abandon() }() // for a panic
+	return w.file.finish(f(w))
 }
 
 // plugins says where architectures come from.

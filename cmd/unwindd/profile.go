@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,7 +115,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if listener == nil {
 		return f.writeProfile(r)
 	}
-	if _, err := fmt.Printf("listening http://%s\n", listener.Addr()); err != nil {
+	if _, err := fmt.Fprintf(stdout, "listening http://%s\n", listener.Addr()); err != nil {
 		return err
 	}
 	return r.Serve(cmd.Context(), listener, func(problem string) { fmt.Fprintln(os.Stderr, "unwindd: pprof:", problem) })
@@ -175,28 +176,48 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 	})
 }
 
-// writeFolded writes a file for each of several events.
-func (f *profileFlags) writeFolded(r *report.Profile, events []string) error {
-	taken := map[string]bool{}
-	for _, event := range events {
+// writeFolded writes a file for each of several events: all of them, or none.
+func (f *profileFlags) writeFolded(r *report.Profile, events []string) (err error) {
+	files := make([]*writer, len(events))
+	defer func() {
+		for _, w := range files {
+			if w != nil {
+				_ = w.file.abandon()
+			}
+		}
+	}()
+	for i, name := range f.foldedNames(events) {
+		if files[i], err = f.open(name); err != nil {
+			return err
+		}
+		if err := r.WriteFolded(files[i], events[i]); err != nil {
+			return err
+		}
+	}
+	for i, w := range files {
+		if err := w.file.finish(nil); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "unwindd: %s: %s\n", events[i], w.file.path)
+	}
+	return nil
+}
+
+// foldedNames are the names of the files of events.
+func (f *profileFlags) foldedNames(events []string) []string {
+	names := make([]string, len(events))
+	for i, event := range events {
 		// A name of a tracepoint is no path, and modifiers are no part of a name of a
 		// file everywhere.
-		name := f.output + "." + strings.Map(func(c rune) rune {
+		names[i] = f.output + "." + strings.Map(func(c rune) rune {
 			if c == '/' || c == '\\' || c == ':' {
 				return '-'
 			}
 			return c
 		}, event)
-		for taken[name] {
-			name += "-"
+		for slices.Contains(names[:i], names[i]) {
+			names[i] += "-"
 		}
-		taken[name] = true
-		one := *f.globals
-		one.output = name
-		if err := one.write(func(w *writer) error { return r.WriteFolded(w, event) }); err != nil {
-			return err
-		}
-		fmt.Fprintf(os.Stderr, "unwindd: %s: %s\n", event, name)
 	}
-	return nil
+	return names
 }

@@ -544,7 +544,7 @@ func serveProfile(t *testing.T) (url string) {
 			t.Error(err)
 		}
 		rest, _ := io.ReadAll(out)
-		if err := cmd.Wait(); err != nil || len(rest) > 0 {
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitSignal+int(syscall.SIGINT) || len(rest) > 0 {
 			t.Errorf("interrupted: %v, %q\n%s", err, rest, stderr.String())
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -74,6 +73,9 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	for _, m := range t.Modules() {
+		f.reads(m.File, t.ModuleInfo(m).DebugFile)
+	}
 	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.files})
 	if err != nil {
 		return err
@@ -85,56 +87,45 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	for _, m := range s.Memory {
 		sum.Memory += len(m.Data)
 	}
-	if sum.Bytes, err = writeAtomic(f.output, s.Write); err != nil {
+	var toStdout bool
+	if sum.Bytes, toStdout, err = f.writeSnapshot(s.Write); err != nil {
 		return err
 	}
+	about := stdout
+	if toStdout {
+		about = stderr
+	}
 	if f.format == "json" {
-		return json.NewEncoder(os.Stdout).Encode(sum)
+		return json.NewEncoder(about).Encode(sum)
 	}
 	for _, p := range sum.Problems {
 		fmt.Fprintln(os.Stderr, "unwindd:", p)
 	}
-	_, err = fmt.Printf("%s: %d bytes: %d threads, %d frames, %d modules, %d bytes of memory\n",
+	_, err = fmt.Fprintf(about, "%s: %d bytes: %d threads, %d frames, %d modules, %d bytes of memory\n",
 		sum.Path, sum.Bytes, sum.Threads, sum.Frames, sum.Modules, sum.Memory)
 	return err
 }
 
-// writeAtomic writes a file under another name in the same folder, and gives it
-// its name when it is whole. What is not a regular file is written to as it is.
-func writeAtomic(path string, write func(io.Writer) error) (size int64, err error) {
-	if file, err := filepath.EvalSymlinks(path); err == nil {
-		path = file
+// writeSnapshot writes the file and says how large it is.
+func (f *snapshotFlags) writeSnapshot(write func(io.Writer) error) (size int64, toStdout bool, err error) {
+	if err := f.notOverInput(f.output); err != nil {
+		return 0, false, err
 	}
-	var f *os.File
-	info, err := os.Stat(path)
-	atomic := err != nil || info.Mode().IsRegular()
-	if atomic {
-		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	} else {
-		f, err = os.OpenFile(path, os.O_WRONLY, 0)
-	}
+	o, err := createOutput(f.output, true)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if atomic {
-		// Once it has its name there is nothing left to remove.
-		defer os.Remove(f.Name())
+	defer func() { _ = o.abandon() }() // for a panic
+	toStdout = o.File == os.Stdout
+	counted := &countingWriter{w: o}
+	if toStdout {
+		counted.w = stdout
 	}
-	counted := &countingWriter{w: f}
 	b := bufio.NewWriter(counted)
 	if err = write(b); err == nil {
 		err = b.Flush()
 	}
-	if err == nil && atomic {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return 0, err
-	}
-	if atomic {
-		err = os.Rename(f.Name(), path)
-	}
-	return counted.n, err
+	return counted.n, toStdout, o.finish(err)
 }
 
 // countingWriter counts what is written.

@@ -89,9 +89,6 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	}
 	stacks := make([]*engine.Stack, 0, len(threads))
 	for _, th := range threads {
-		if err := cmd.Context().Err(); err != nil {
-			return err
-		}
 		s := t.Walk(cmd.Context(), th)
 		if f.lane >= 0 {
 			one, ok := s.Lane(uint32(f.lane))
@@ -106,6 +103,9 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		return fmt.Errorf("%s: no thread has a frame of a lane %d", path, f.lane)
 	}
 	r := report.New(t, stacks)
+	for i := range r.Modules {
+		f.reads(r.Modules[i].File, r.Modules[i].DebugFile)
+	}
 	return f.write(func(w *writer) error {
 		if f.format == "json" {
 			return r.WriteJSON(w)

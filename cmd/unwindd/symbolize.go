@@ -122,6 +122,16 @@ func (f *symbolizeFlags) run(args []string) error {
 		defer s.symbolizer.Close()
 		s.tool, s.object, s.inlines, s.style = "unwindd", f.object, !f.noInlines, style
 		s.irs = map[string]*engine.IRFile{}
+		asked := map[string]error{}
+		s.refused = func(path string) error {
+			err, ok := asked[path]
+			if !ok {
+				f.reads(path)
+				err = f.notOverInput(f.output)
+				asked[path] = err
+			}
+			return err
+		}
 		s.hex = style == report.StyleAddr2line
 		s.linkage, s.adjustVMA = functions == report.LinkageNames, adjust
 		s.out, s.options = bufio.NewWriterSize(w, outputBuffer), options

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -39,6 +40,10 @@ type symbolSession struct {
 	log        func(format string, args ...any)
 	options    report.SymbolOptions
 	failed     map[string]bool // files that could not be opened, and were said so
+	// refused gives an error for a file that may not be read; nil: none is refused.
+	// The first such error is kept: nothing that was asked counts then.
+	refused func(path string) error
+	refusal error
 	// Files in an intermediate representation, or nil, by path; the tools whose
 	// place the executable takes do not know them.
 	irs map[string]*engine.IRFile
@@ -58,10 +63,13 @@ func (s *symbolSession) run(questions []string, stdin io.Reader) error {
 		}
 	}
 	a := answering{out: s.out, stderr: s.stderr, options: s.options, prepare: s.prepare, fill: s.fill, failed: s.faulted}
+	var err error
 	if len(questions) > 0 {
-		return a.list(questions)
+		err = a.list(questions)
+	} else {
+		err = a.lines(stdin)
 	}
-	return a.lines(stdin)
+	return errors.Join(s.refusal, err)
 }
 
 // A fileError is a file that cannot be opened.
@@ -296,6 +304,12 @@ func (s *symbolSession) open(q *question) (*engine.SymbolFile, symbol.IR, error)
 	if q.buildID != nil {
 		f, err := s.symbolizer.OpenBuildID(q.buildID)
 		return f, nil, err
+	}
+	if s.refused != nil {
+		if err := s.refused(q.path); err != nil {
+			s.refusal = cmp.Or(s.refusal, err)
+			return nil, nil, err
+		}
 	}
 	f, err := s.symbolizer.Open(q.path)
 	if s.irs != nil && errors.Is(err, object.ErrNotELF) {

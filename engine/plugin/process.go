@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -50,7 +49,7 @@ type process struct {
 	client *goplugin.Client
 	arch   sdk.Architecture
 	log    *stderrLog
-	dir    string
+	dir    *directory
 	conn   atomic.Pointer[grpc.ClientConn]
 	once   sync.Once
 	clock  processorClock
@@ -64,15 +63,14 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 	if l.self == "" {
 		return nil, errors.New("could not be started: Options.Self, the unwindd executable that sandboxes it, is not set")
 	}
-	dir, err := privateDirectory()
-	if err != nil {
-		return nil, err
-	}
 	secure, certificates, err := newTLS()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{child: c, dir: dir, clock: processorClock{read: c.processorTime}, log: &stderrLog{logger: l.logger}}
+	p := &process{child: c, clock: processorClock{read: c.processorTime}, log: &stderrLog{logger: l.logger}}
+	if err := p.open(); err != nil {
+		return nil, err
+	}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:     sdk.Handshake(),
 		VersionedPlugins:    sdk.ClientPlugins(),
@@ -80,7 +78,7 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 		TLSConfig:           secure,
 		GRPCBrokerMultiplex: true, // so that a plugin never has to connect to anything
 		SkipHostEnv:         true,
-		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: dir},
+		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: p.dir.path},
 		StartTimeout:        l.limit.wall + time.Minute, // the context ends first, and says so in one way
 		Stderr:              p.log,
 		SyncStdout:          p.log,
@@ -220,28 +218,6 @@ func (p *process) stop() {
 		if cc := p.conn.Load(); cc != nil {
 			cc.Close()
 		}
-		os.RemoveAll(p.dir)
+		p.close()
 	})
-}
-
-// privateDirectory makes a directory of this user alone for sockets. Where the
-// directory for temporary files has too long a path for them, or cannot be
-// written, others are tried.
-func privateDirectory() (string, error) {
-	var errs []error
-	for _, base := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"} {
-		if base == "" {
-			continue
-		}
-		if len(base) > maxSocketBase {
-			errs = append(errs, fmt.Errorf("%s: longer than %d bytes, too long for Unix sockets inside", base, maxSocketBase))
-			continue
-		}
-		dir, err := os.MkdirTemp(base, "unwindd-")
-		if err == nil {
-			return dir, nil
-		}
-		errs = append(errs, err)
-	}
-	return "", fmt.Errorf("no private directory for the socket: %w", errors.Join(errs...))
 }

@@ -227,7 +227,7 @@ func TestSocketDirectoryIsPrivateAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := a.transport.(*supervisor)
-	for _, dir := range []string{s.current.dir, s.current.child.socketDir} {
+	for _, dir := range []string{s.current.dir.path, s.current.child.socketDir} {
 		info, err := os.Stat(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -236,7 +236,7 @@ func TestSocketDirectoryIsPrivateAndRemoved(t *testing.T) {
 			t.Errorf("%s has mode %v", dir, info.Mode())
 		}
 	}
-	dir := s.current.dir
+	dir := s.current.dir.path
 	s.close()
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", dir, err)

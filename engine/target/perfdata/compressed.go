@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
 )
@@ -82,21 +83,11 @@ func spill(source *payload) (*object.Mapping, error) {
 		return nil, err
 	}
 	defer d.Close()
-	file, err := os.CreateTemp("", "unwindd-perfdata-*")
+	file, path, err := unnamedFile()
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	path := file.Name()
-	if open := fmt.Sprintf("/proc/self/fd/%d", file.Fd()); exists(open) {
-		// Nothing is left behind, however this ends.
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
-		path = open
-	} else {
-		defer os.Remove(path)
-	}
 	written, problem := pour(file, d, source)
 	if written == 0 {
 		return nil, problem
@@ -108,9 +99,29 @@ func spill(source *payload) (*object.Mapping, error) {
 	return m, problem
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+// unnamedFile makes a temporary file without a name, so that nothing is left
+// behind however this process ends, and gives a path that opens it.
+func unnamedFile() (*os.File, string, error) {
+	fd, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	var file *os.File
+	if err == nil {
+		file = os.NewFile(uintptr(fd), "unnamed")
+	} else {
+		// A file system without such files: it loses the name at once.
+		if file, err = os.CreateTemp("", "unwindd-perfdata-*"); err != nil {
+			return nil, "", err
+		}
+		if err := os.Remove(file.Name()); err != nil {
+			file.Close()
+			return nil, "", err
+		}
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
+	if _, err := os.Stat(path); err != nil {
+		file.Close()
+		return nil, "", fmt.Errorf("a temporary file needs /proc: %w", err)
+	}
+	return file, path, nil
 }
 
 // pour copies what the decoder gives, as long as it is believable.

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// temporaryDir is a directory for temporary files whose path is short enough for
+// the sockets of plugins.
+func temporaryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "uw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// running is a command that has not ended.
+type running struct {
+	*exec.Cmd
+	temp   string // its directory for temporary files
+	stdin  io.WriteCloser
+	stdout *os.File // that nobody reads
+	stderr *bytes.Buffer
+}
+
+// run starts a command that will wait for something.
+func startWaiting(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := &running{Cmd: command(args...), temp: temporaryDir(t), stderr: &bytes.Buffer{}}
+	r.Env = append(r.Env, "TMPDIR="+r.temp, "XDG_RUNTIME_DIR=")
+	r.Cmd.Stderr = r.stderr
+	var w *os.File
+	var err error
+	if r.stdout, w, err = os.Pipe(); err != nil {
+		t.Fatal(err)
+	}
+	r.Cmd.Stdout = w
+	if r.stdin, err = r.StdinPipe(); err == nil {
+		err = r.Start()
+	}
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.Process.Kill()
+		_ = r.Wait()
+		r.stdout.Close()
+	})
+	return r
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// sleeps says that all threads of a process wait for something, and have for
+// a moment.
+func (r *running) sleeps() bool {
+	busy := func() (ticks string) {
+		b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(r.Process.Pid), "stat"))
+		fields := strings.Fields(string(b))
+		if len(fields) < 16 {
+			return ""
+		}
+		return fields[13] + " " + fields[14]
+	}
+	before := busy()
+	time.Sleep(300 * time.Millisecond)
+	return before == busy()
+}
+
+// ends sends a signal, and checks that the command ends at once and leaves no
+// process and no temporary file.
+func (r *running) ends(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	plugins := children(r.Process.Pid)
+	sent := time.Now()
+	if err := r.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Wait()
+	if d := time.Since(sent); d > 3*time.Second {
+		t.Errorf("ended %v after %v", d, s)
+	}
+	want := exitSignal + int(s)
+	switch status := r.ProcessState.Sys().(syscall.WaitStatus); {
+	case s == syscall.SIGQUIT:
+		if status.ExitStatus() != 2 || !strings.Contains(r.stderr.String(), "goroutine ") {
+			t.Errorf("status %d, expected 2 and its goroutines: %.200s", status.ExitStatus(), r.stderr)
+		}
+	case status.Signaled():
+		if status.Signal() != s {
+			t.Errorf("killed by %v, expected %v", status.Signal(), s)
+		}
+	case status.ExitStatus() != want:
+		t.Errorf("status %d, expected %d: %s", status.ExitStatus(), want, r.stderr)
+	}
+	r.leavesNothing(t, plugins)
+}
+
+func (r *running) leavesNothing(t *testing.T, plugins []int) {
+	t.Helper()
+	for _, pid := range plugins {
+		eventually(t, "the end of a plugin", func() bool {
+			stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+			return err != nil || strings.Contains(string(stat), ") Z ")
+		})
+	}
+	if left, _ := os.ReadDir(r.temp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// commandLines are all commands, each with a file of its own.
+func commandLines() map[string][]string {
+	server, core := filepath.Join(crashDir, "server"), filepath.Join(crashDir, "server.core")
+	return map[string][]string{
+		"stack":       {"stack", core},
+		"snapshot":    {"snapshot", core},
+		"profile":     {"profile", wordsRecording},
+		"folded":      {"profile", "--format", "folded", "--event", "cpu-clock", wordsRecording},
+		"symbolize":   {"symbolize", "--obj", server, "0x401100"},
+		"eval":        {"eval", "--arch", "x86_64", "--expr", "lit1"},
+		"dump expr":   {"dump", "expr", server},
+		"dump hex":    {"dump", "expr", "--arch", "x86_64", "--hex", "31"},
+		"dump cfi":    {"dump", "cfi", server},
+		"dump rows":   {"dump", "rows", server},
+		"dump notes":  {"dump", "notes", server},
+		"dump visa":   {"dump", "visa", "../../plugins/visa/stream/testdata/skl-rec-O2-1.dbg"},
+		"dump spirv":  {"dump", "spirv", "../../engine/symbol/spirv/testdata/calls.spv"},
+		"dump llvmir": {"dump", "llvmir", "../../engine/symbol/llvmir/testdata/inlined.ll"},
+		"plugin list": {"plugin", "list"},
+		"plugin info": {"plugin", "info", "x86_64"},
+	}
+}
+
+// TestSignalsEndEveryCommand ends commands that have done their work and wait for
+// a reader of what they write.
+func TestSignalsEndEveryCommand(t *testing.T) {
+	for name, args := range commandLines() {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			t.Run(name+"/"+s.String(), func(t *testing.T) {
+				t.Parallel()
+				fifo := filepath.Join(temporaryDir(t), "fifo")
+				if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				r := startWaiting(t, append(args, "-o", fifo)...)
+				eventually(t, "it waits", r.sleeps)
+				r.ends(t, s)
+			})
+		}
+	}
+}
+
+// TestSignalsWhileItWaits ends commands in the middle of their work.
+func TestSignalsWhileItWaits(t *testing.T) {
+	plugins := t.TempDir()
+	oddPlugin(t, plugins, "hang")
+	core := oddCore(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		file bool // what it writes is a file, which it has begun
+	}{
+		{"a plugin that hangs", []string{"stack", core, "--plugin-dir", plugins}, false},
+		{"a snapshot by it", []string{"snapshot", core, "--plugin-dir", plugins}, false},
+		{"standard input", []string{"symbolize"}, true},
+		{"standard input of a file", []string{"symbolize", "--obj", filepath.Join(crashDir, "server")}, true},
+		{"pages", []string{"profile", wordsRecording, "--http", "localhost:0"}, false},
+	} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+			t.Run(c.name+"/"+s.String(), func(t *testing.T) {
+				t.Parallel()
+				args := c.args
+				old := filepath.Join(t.TempDir(), "old")
+				if err := os.WriteFile(old, []byte("old"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				pages := strings.Contains(strings.Join(args, " "), "--http")
+				if !pages {
+					args = append(args[:len(args):len(args)], "-o", old)
+				}
+				r := startWaiting(t, args...)
+				switch {
+				case pages:
+					if _, err := r.stdout.Read(make([]byte, 100)); err != nil {
+						t.Fatal(err)
+					}
+				case c.file:
+					eventually(t, "the output is begun", func() bool {
+						files, _ := os.ReadDir(filepath.Dir(old))
+						return len(files) == 2
+					})
+				default:
+					eventually(t, "the plugin runs", func() bool { return len(children(r.Process.Pid)) > 0 })
+				}
+				r.ends(t, s)
+				if files, _ := os.ReadDir(filepath.Dir(old)); len(files) != 1 {
+					t.Errorf("left behind: %v", files)
+				}
+				if b, _ := os.ReadFile(old); string(b) != "old" {
+					t.Errorf("the old file is %q", b)
+				}
+			})
+		}
+	}
+}
+
+// TestNohup: a signal that the command was started to ignore does not end it.
+func TestNohup(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `trap "" HUP; exec "$0" symbolize --obj "$1"`, self, filepath.Join(crashDir, "server"))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	ask := func() {
+		if _, err := io.WriteString(stdin, "0x401100\n"); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := out.Read(make([]byte, 1000)); n == 0 {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	_ = cmd.Process.Signal(syscall.SIGHUP)
+	ask()
+	stdin.Close()
+	_, _ = io.ReadAll(out)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBrokenPipe: a command whose reader has gone ends as others do, and leaves
+// nothing.
+func TestBrokenPipe(t *testing.T) {
+	plugins := t.TempDir()
+	oddPlugin(t, plugins, "good")
+	r := startWaiting(t, "stack", oddCore(t), "--plugin-dir", plugins)
+	r.stdout.Close()
+	eventually(t, "the plugin runs", func() bool { return len(children(r.Process.Pid)) > 0 })
+	pids := children(r.Process.Pid)
+	_ = r.Wait()
+	if status := r.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGPIPE {
+		t.Errorf("%v, expected SIGPIPE: %s", r.ProcessState, r.stderr)
+	}
+	r.leavesNothing(t, pids)
+}
+
+// TestDirectoriesOfTheDeadAreCleared: what a killed command left is removed by
+// the next one, what belongs to others is not.
+func TestDirectoriesOfTheDeadAreCleared(t *testing.T) {
+	plugins := t.TempDir()
+	oddPlugin(t, plugins, "hang")
+	core := oddCore(t)
+	dead := startWaiting(t, "stack", core, "--plugin-dir", plugins)
+	list := func() (names []string) {
+		files, _ := os.ReadDir(dead.temp)
+		for _, f := range files {
+			names = append(names, f.Name())
+		}
+		return names
+	}
+	eventually(t, "the plugin runs", func() bool { return len(children(dead.Process.Pid)) > 0 && len(list()) == 1 })
+	_ = dead.Process.Kill()
+	_ = dead.Wait()
+	left := list()
+	if len(left) != 1 {
+		t.Fatalf("SIGKILL left %v, expected a directory", left)
+	}
+	// Neither a link by such a name nor what has another name is touched.
+	away := t.TempDir()
+	if err := os.WriteFile(filepath.Join(away, "kept"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		os.Symlink(away, filepath.Join(dead.temp, "unwindd-p1")),
+		os.Mkdir(filepath.Join(dead.temp, "unwindd-plans"), 0o700),
+		os.WriteFile(filepath.Join(dead.temp, "unwindd-p2"), nil, 0o600),
+		os.Symlink(away, filepath.Join(dead.temp, left[0], "inside")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	alive := command("stack", core, "--plugin-dir", plugins)
+	alive.Env = append(alive.Env, "TMPDIR="+dead.temp, "XDG_RUNTIME_DIR=")
+	if err := alive.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Wait()
+	defer alive.Process.Kill()
+	eventually(t, "the directory of the dead is gone", func() bool {
+		_, err := os.Lstat(filepath.Join(dead.temp, left[0]))
+		return os.IsNotExist(err)
+	})
+	eventually(t, "the second plugin runs", func() bool { return len(children(alive.Process.Pid)) > 0 && len(list()) == 4 })
+	third := command("stack", core, "--plugin-dir", plugins)
+	third.Env = alive.Env
+	if err := third.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the third plugin runs", func() bool { return len(children(third.Process.Pid)) > 0 && len(list()) == 5 })
+	_ = third.Process.Signal(syscall.SIGTERM)
+	_ = third.Wait()
+	if names := list(); len(names) != 4 {
+		t.Errorf("%v, expected the directory of the one that lives, and what is no directory of unwindd", names)
+	}
+	if _, err := os.Stat(filepath.Join(away, "kept")); err != nil {
+		t.Error(err)
+	}
+}

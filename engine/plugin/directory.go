@@ -1,0 +1,138 @@
+//go:build unix
+
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// directoryPrefix begins the names of the directories that plugins' sockets are
+// in; a number follows.
+const directoryPrefix = "unwindd-p"
+
+// A directory is one of this user alone for sockets. It is locked as long as
+// its owner lives, so that others can tell one whose owner was killed.
+type directory struct {
+	path string
+	held *os.File // the lock; nil in a file system that has none
+}
+
+// directoryBases are where directories are made, in order of preference.
+func directoryBases() []string {
+	return []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"}
+}
+
+var sweepOnce sync.Once
+
+// newDirectory makes a directory. Where the one for temporary files has too long
+// a path for sockets, or cannot be written, others are tried. The first call
+// clears directories whose owners are dead.
+func newDirectory() (*directory, error) {
+	sweepOnce.Do(func() {
+		for _, base := range directoryBases() {
+			sweep(base)
+		}
+	})
+	var errs []error
+	for _, base := range directoryBases() {
+		if base == "" {
+			continue
+		}
+		if len(base) > maxSocketBase {
+			errs = append(errs, fmt.Errorf("%s: longer than %d bytes, too long for Unix sockets inside", base, maxSocketBase))
+			continue
+		}
+		d, err := newDirectoryIn(base)
+		if err == nil {
+			return d, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("no private directory for the socket: %w", errors.Join(errs...))
+}
+
+func newDirectoryIn(base string) (*directory, error) {
+	for {
+		path, err := os.MkdirTemp(base, directoryPrefix)
+		if err != nil {
+			return nil, err
+		}
+		held, err := lockDirectory(path)
+		switch {
+		case err == nil, errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EINVAL):
+			return &directory{path, held}, nil
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EWOULDBLOCK):
+			// Another process took it for one whose owner is dead, before it was locked.
+		default:
+			os.Remove(path)
+			return nil, err
+		}
+	}
+}
+
+// lockDirectory locks a directory of this user that is at path. The error is
+// EWOULDBLOCK where its owner lives, ENOENT where another is at path by now.
+func lockDirectory(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !ownedByUs(info) {
+		err = fmt.Errorf("%s belongs to another user", path)
+	}
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err == nil {
+		if now, statErr := os.Lstat(path); statErr != nil || !os.SameFile(info, now) {
+			err = unix.ENOENT
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// remove removes the directory with what is in it. Symbolic links inside are
+// removed, not followed.
+func (d *directory) remove() {
+	os.RemoveAll(d.path)
+	if d.held != nil {
+		d.held.Close()
+	}
+}
+
+// sweep removes directories of this user whose owners are dead. It takes only
+// what newDirectory made: anybody may write to a directory for temporary files.
+func sweep(base string) {
+	if base == "" {
+		return
+	}
+	f, err := os.Open(base)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1) // what is read so far
+	for _, name := range names {
+		number, ok := strings.CutPrefix(name, directoryPrefix)
+		if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
+			continue
+		}
+		path := filepath.Join(base, name)
+		if held, err := lockDirectory(path); err == nil {
+			(&directory{path, held}).remove()
+		}
+	}
+}
