@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,8 +129,9 @@ func (f *dumpExprFlags) bytes() error {
 		if f.format == "json" {
 			return report.WriteJSON(w, dumpedExpression{Hex: hex.EncodeToString(b), Text: text})
 		}
-		_, err := fmt.Fprintln(w, text)
-		return err
+		p := report.NewPrinter(w)
+		p.Printf("%s\n", text)
+		return p.Flush()
 	})
 	if err == nil && strings.HasSuffix(text, ">") {
 		err = fmt.Errorf("--hex: the bytes cannot all be decoded: %s", text)
@@ -162,9 +162,10 @@ func (f *dumpExprFlags) file(path string) error {
 	return object.Guard(func() error {
 		return f.write(func(w *writer) error {
 			var list []dumpedExpression
+			p := report.NewPrinter(w)
 			for e, err := range engine.Expressions(o, d) {
 				if err != nil {
-					fmt.Fprintf(os.Stderr, "unwindd: %v\n", err)
+					complain(err)
 					continue
 				}
 				text := expression(e.Bytes)
@@ -172,12 +173,12 @@ func (f *dumpExprFlags) file(path string) error {
 					list = append(list, dumpedExpression{e.Section, fmt.Sprintf("0x%x", e.Offset), e.Where, hex.EncodeToString(e.Bytes), text})
 					continue
 				}
-				fmt.Fprintf(w, "%-12s 0x%08x  %-28s %s\n", e.Section, e.Offset, e.Where, text)
+				p.Printf("%-12s 0x%08x  %-28s %s\n", e.Section, e.Offset, e.Where, text)
 			}
 			if f.format == "json" {
 				return report.WriteJSON(w, map[string]any{"expressions": list})
 			}
-			return nil
+			return p.Flush()
 		})
 	})
 }

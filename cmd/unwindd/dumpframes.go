@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -90,13 +89,13 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 		return err
 	}
 	for _, p := range o.Problems() {
-		fmt.Fprintf(os.Stderr, "unwindd: %s\n", p)
+		messages.Printf("unwindd: %s\n", p)
 	}
 	entries := 0
 	c := &report.CallFrames{
 		File: path, Entries: counted(engine.CallFrameEntries(o), &entries), SFrame: counted(engine.SFrameEntries(o), &entries),
 		Expression: expression, Register: registerNames(d, o), Space: spaceNames(d),
-		Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %v\n", err) },
+		Problem: complain,
 	}
 	err = object.Guard(func() error {
 		return f.write(func(w *writer) error {
@@ -105,7 +104,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 		})
 	})
 	if err == nil && entries == 0 && f.format == "text" {
-		fmt.Fprintf(os.Stderr, "unwindd: %s: no call frame information\n", path)
+		messages.Printf("unwindd: %s: no call frame information\n", path)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +30,7 @@ offload bundle holds. FILE#NAME is such a code object.`,
 func (g *globals) dumpNotes(path string) error {
 	n := &report.Notes{
 		File: path, Decode: decodeNote,
-		Problem: func(err error) { fmt.Fprintf(os.Stderr, "unwindd: %v\n", err) },
+		Problem: complain,
 	}
 	o, err := openObject(path)
 	if errors.Is(err, object.ErrNotELF) {
@@ -84,7 +83,7 @@ func (g *globals) describeNotes(n *report.Notes) error {
 	}
 	defer m.Close()
 	for _, p := range n.Object.Problems() {
-		fmt.Fprintf(os.Stderr, "unwindd: %s\n", p)
+		messages.Printf("unwindd: %s\n", p)
 	}
 	d, err := describe(m, n.Object)
 	switch {

@@ -128,7 +128,7 @@ func (g *globals) plugins() (plugin.Options, error) {
 	o := plugin.Options{
 		Dirs:   append(append([]string(nil), g.pluginDir...), s.Plugins.Dirs...),
 		Pins:   s.Plugins.Pins,
-		Logger: hclog.New(&hclog.LoggerOptions{Name: "unwindd", Level: level, Output: os.Stderr}),
+		Logger: hclog.New(&hclog.LoggerOptions{Name: "unwindd", Level: level, Output: messageWriter{}}),
 	}
 	if env := os.Getenv("UNWINDD_PLUGIN_DIR"); env != "" {
 		o.Dirs = append(o.Dirs, filepath.SplitList(env)...)

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -33,16 +32,19 @@ func run(args []string) int {
 	watchSignals()
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(messageWriter{})
 	err := root.ExecuteContext(context.Background())
 	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "unwindd: %v\nRun 'unwindd --help' for usage.\n", err)
+		complain(err)
+		messages.Printf("Run 'unwindd --help' for usage.\n")
 		return exitUsage
 	}
-	fmt.Fprintf(os.Stderr, "unwindd: %v\n", err)
+	complain(err)
 	return exitInput
 }
 

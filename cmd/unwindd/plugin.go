@@ -103,15 +103,16 @@ func (g *globals) listPlugins() error {
 			return report.WriteJSON(w, list)
 		}
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "NAME\tVERSION\tORIGIN\tRECOGNISES")
+		b := report.NewPrinter(t)
+		b.Printf("NAME\tVERSION\tORIGIN\tRECOGNISES\n")
 		for _, p := range list {
 			what := strings.Join(p.Recognises, ", ")
 			if p.Problem != "" {
 				what = "problem: " + p.Problem
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.Name, p.Version, p.Origin, what)
+			b.Printf("%s\t%s\t%s\t%s\n", p.Name, p.Version, p.Origin, what)
 		}
-		return t.Flush()
+		return errors.Join(b.Flush(), t.Flush())
 	})
 }
 
@@ -173,8 +174,9 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 		order = "big-endian"
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	b := report.NewPrinter(t)
 	line := func(what, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+		b.Printf("%s\t%s\n", what, fmt.Sprintf(format, args...))
 	}
 	line("architecture", "%s %s", d.Name, d.Version)
 	line("origin", "%s", origin)
@@ -208,5 +210,5 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	for _, dialect := range d.Dialects {
 		line("dialect", "%s: %d operations", dialect.Name, len(dialect.Operations))
 	}
-	return t.Flush()
+	return errors.Join(b.Flush(), t.Flush())
 }

@@ -109,16 +109,18 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	color := term.IsTerminal(int(os.Stderr.Fd())) && colors()
-	if err := r.WriteSummary(os.Stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
+	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
 		return err
 	}
 	if listener == nil {
 		return f.writeProfile(r)
 	}
-	if _, err := fmt.Fprintf(stdout, "listening http://%s\n", listener.Addr()); err != nil {
+	ready := report.NewLinePrinter(stdout)
+	ready.Printf("listening http://%s\n", listener.Addr())
+	if err := ready.Flush(); err != nil {
 		return err
 	}
-	return r.Serve(cmd.Context(), listener, func(problem string) { fmt.Fprintln(os.Stderr, "unwindd: pprof:", problem) })
+	return r.Serve(cmd.Context(), listener, func(problem string) { messages.Printf("unwindd: pprof: %s\n", problem) })
 }
 
 // check refuses flags that have no meaning, before anything is walked.
@@ -198,7 +200,7 @@ func (f *profileFlags) writeFolded(r *report.Profile, events []string) (err erro
 		if err := w.file.finish(nil); err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "unwindd: %s: %s\n", events[i], w.file.path)
+		messages.Printf("unwindd: %s: %s\n", events[i], w.file.path)
 	}
 	return nil
 }

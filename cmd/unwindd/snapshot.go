@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
 )
 
 // snapshotFlags are the flags of `unwindd snapshot`.
@@ -99,11 +99,12 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		return json.NewEncoder(about).Encode(sum)
 	}
 	for _, p := range sum.Problems {
-		fmt.Fprintln(os.Stderr, "unwindd:", p)
+		messages.Printf("unwindd: %s\n", p)
 	}
-	_, err = fmt.Fprintf(about, "%s: %d bytes: %d threads, %d frames, %d modules, %d bytes of memory\n",
+	p := report.NewLinePrinter(about)
+	p.Printf("%s: %d bytes: %d threads, %d frames, %d modules, %d bytes of memory\n",
 		sum.Path, sum.Bytes, sum.Threads, sum.Frames, sum.Modules, sum.Memory)
-	return err
+	return p.Flush()
 }
 
 // writeSnapshot writes the file and says how large it is.

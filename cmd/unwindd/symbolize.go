@@ -147,12 +147,12 @@ var functionNames = map[string]report.FunctionNames{
 // newSymbolSession opens nothing yet.
 func newSymbolSession(debugDirs []string, dwp string, verbose bool) *symbolSession {
 	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp, Relocations: relocations, Formats: bundledFormats{}}
-	log := func(string, ...any) {}
+	log := func(string) {}
 	if verbose {
-		log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, "unwindd: "+format+"\n", args...) }
-		options.Log = func(text string) { log("%s", text) }
+		log = func(text string) { messages.Printf("unwindd: %s\n", text) }
+		options.Log = log
 	}
-	return &symbolSession{symbolizer: engine.NewSymbolizer(options), stderr: os.Stderr, log: log}
+	return &symbolSession{symbolizer: engine.NewSymbolizer(options), stderr: messages, log: log}
 }
 
 // relocations are the relocation types of a relocatable object's machine, by

@@ -44,7 +44,7 @@ type pending struct {
 // answering is how a tool answers.
 type answering struct {
 	out     *bufio.Writer
-	stderr  io.Writer
+	stderr  *report.Printer
 	options report.SymbolOptions
 	// prepare reads a question. It is called in the order of the questions.
 	prepare func(line string) pending
@@ -120,12 +120,19 @@ func (a *answering) jsonList(questions []string) error {
 				return err
 			}
 		}
-		fmt.Fprint(a.stderr, p.message)
+		a.say(&p)
 		if err := w.Write(&p.Answer); err != nil {
 			return err
 		}
 	}
 	return errors.Join(w.EndList(), a.out.Flush())
+}
+
+// say says what there is to say before an answer.
+func (a *answering) say(p *pending) {
+	if p.message != "" {
+		a.stderr.Printf("%s\n", p.message)
+	}
 }
 
 // lookUp completes an answer.
@@ -187,7 +194,7 @@ func (a *answering) write(part []pending, text []byte) error {
 				return err
 			}
 		}
-		fmt.Fprint(a.stderr, p.message)
+		a.say(p)
 	}
 	_, err := a.out.Write(text[written:])
 	return err

@@ -36,8 +36,8 @@ type symbolSession struct {
 
 	symbolizer *engine.Symbolizer
 	out        *bufio.Writer
-	stderr     io.Writer
-	log        func(format string, args ...any)
+	stderr     *report.Printer
+	log        func(text string)
 	options    report.SymbolOptions
 	failed     map[string]bool // files that could not be opened, and were said so
 	// refused gives an error for a file that may not be read; nil: none is refused.
@@ -254,7 +254,7 @@ func parseNumber(text string) (uint64, error) {
 
 // message is what is said about a question.
 func (s *symbolSession) message(about string, text string) string {
-	return fmt.Sprintf("%s: error: '%s': %s\n", s.tool, about, text)
+	return fmt.Sprintf("%s: error: '%s': %s", s.tool, about, text)
 }
 
 // prepare reads a line, and opens the file that it is about.
@@ -338,7 +338,7 @@ func (s *symbolSession) openIR(path string) (symbol.IR, error) {
 	}
 	s.irs[path] = f
 	for _, p := range f.Problems() {
-		s.log("%s", p)
+		s.log(p)
 	}
 	return f, nil
 }

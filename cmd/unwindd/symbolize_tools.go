@@ -39,8 +39,10 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	if gnu {
 		name, environment = "llvm-addr2line", "LLVM_ADDR2LINE_OPTS"
 	}
-	fail := func(text string) int {
-		fmt.Fprintln(os.Stderr, text)
+	fail := func(err error) int {
+		for _, one := range joined(err) {
+			messages.Printf("%v\n", one)
+		}
 		return exitInput
 	}
 	o := report.SymbolOptions{Demangle: !gnu}
@@ -122,20 +124,19 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	questions, err := set.parse(words)
 	switch {
 	case err != nil:
-		return fail(err.Error())
+		return fail(err)
 	case said != "":
-		fmt.Print(said)
-		return exitDone
+		return sayAsked(said)
 	}
 	o.Context = int64(min(context, 1<<31))
 	s := newSymbolSession(debugDirs, dwp, false)
 	defer s.symbolizer.Close()
 	if buildID != "" {
 		if s.buildID, err = hex.DecodeString(buildID); err != nil || len(s.buildID) == 0 {
-			return fail(fmt.Sprintf("--build-id=: expected a build ID, but got '%s'", buildID))
+			return fail(fmt.Errorf("--build-id=: expected a build ID, but got '%s'", buildID))
 		}
 		if file != "" {
-			return fail("error: cannot specify both --build-id and --obj")
+			return fail(errors.New("error: cannot specify both --build-id and --obj"))
 		}
 	}
 	if gnu && file == "" && buildID == "" {
@@ -143,7 +144,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	}
 	s.tool, s.object, s.inlines, s.hex = args[0], file, inlines, gnu
 	s.style, s.linkage, s.adjustVMA = o.Style, o.Functions == report.LinkageNames, adjust
-	s.out, s.options = bufio.NewWriterSize(os.Stdout, outputBuffer), o
+	s.out, s.options = bufio.NewWriterSize(stdout, outputBuffer), o
 	return s.finish(s.run(questions, os.Stdin))
 }
 
@@ -155,12 +156,24 @@ func (s *symbolSession) finish(err error) int {
 		return exitDone
 	case errors.As(err, &file):
 		if s.style != report.StyleJSON {
-			fmt.Fprint(s.stderr, s.message(file.name, sayFile(file.name, file.err)))
+			s.stderr.Printf("%s\n", s.message(file.name, sayFile(file.name, file.err)))
 		}
 	default:
-		fmt.Fprintf(s.stderr, "%s: error: %v\n", s.tool, err)
+		s.stderr.Printf("%s: error: %v\n", s.tool, err)
 	}
 	return exitInput
+}
+
+// sayAsked prints a help or a version.
+func sayAsked(text string) int {
+	p := report.NewPrinter(stdout)
+	for line := range strings.Lines(text) {
+		p.Printf("%s\n", strings.TrimSuffix(line, "\n"))
+	}
+	if p.Flush() != nil {
+		return exitInput
+	}
+	return exitDone
 }
 
 func llvmHelp(name string) string {
@@ -211,17 +224,19 @@ func addr2line(args []string) int {
 	addresses, err := set.parse(expand(args[1:], 0))
 	switch {
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "%v\n"+addr2lineHelp, err, tool)
+		for _, one := range joined(err) {
+			messages.Printf("%v\n", one)
+		}
+		messages.Printf(addr2lineHelp, tool)
 		return exitInput
 	case said != "":
-		fmt.Print(said)
-		return exitDone
+		return sayAsked(said)
 	}
 	s := newSymbolSession(nil, "", false)
 	defer s.symbolizer.Close()
 	a := &addr2lineSession{file: file, inlines: inlines, options: o}
 	if err := a.run(s.symbolizer, section, addresses); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", tool, err)
+		messages.Printf("%s: %v\n", tool, err)
 		return exitInput
 	}
 	return exitDone
@@ -255,7 +270,7 @@ func (s *addr2lineSession) run(symbolizer *engine.Symbolizer, section string, ad
 		}
 	}
 	a := answering{
-		out: bufio.NewWriterSize(os.Stdout, outputBuffer), stderr: os.Stderr, options: s.options, fill: s.fill,
+		out: bufio.NewWriterSize(stdout, outputBuffer), stderr: messages, options: s.options, fill: s.fill,
 		prepare: func(text string) pending {
 			return pending{Answer: report.Answer{Module: s.file, Address: leadingHex(text), HasAddress: true}, file: f}
 		},

@@ -56,7 +56,7 @@ func newDirectory() (*directory, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("no private directory for the socket: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("no private directory for the socket: %w", several(errs))
 }
 
 func newDirectoryIn(base string) (*directory, error) {

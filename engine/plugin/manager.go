@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -293,7 +292,7 @@ func (m *Manager) choose(what string, claims func(*Arch) bool) (*Arch, error) {
 		return found[0], nil
 	case 0:
 		if len(unusable) > 0 {
-			return nil, fmt.Errorf("%w for %s; not usable: %w", ErrNoArchitecture, what, errors.Join(unusable...))
+			return nil, fmt.Errorf("%w for %s; not usable: %w", ErrNoArchitecture, what, several(unusable))
 		}
 		return nil, fmt.Errorf("%w for %s", ErrNoArchitecture, what)
 	}

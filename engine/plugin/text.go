@@ -22,6 +22,21 @@ func clip(s string) string {
 	return s[:cut] + "..."
 }
 
+// several are errors in one line.
+type several []error
+
+// Error implements error.
+func (s several) Error() string {
+	texts := make([]string, len(s))
+	for i, err := range s {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap gives the errors, for errors.Is and errors.As.
+func (s several) Unwrap() []error { return s }
+
 // printable escapes what a terminal would obey. Text from a plugin goes through
 // it before anyone sees it.
 func printable(s string) string {

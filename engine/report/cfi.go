@@ -226,9 +226,10 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 
 // WriteCFIText writes every entry with its instructions for people.
 func (c *CallFrames) WriteCFIText(w io.Writer) error {
-	b := newOutput(w)
+	b := NewPrinter(w)
 	p := newPaint(c.Color)
-	section, blank := "", ""
+	section := ""
+	var blank layout
 	for e, err := range c.Entries {
 		if err != nil {
 			c.Problem(err)
@@ -236,10 +237,10 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 		}
 		if e.Section != section {
 			section = e.Section
-			fmt.Fprintf(b, "%s%s\n\n", blank, p.head(fmt.Sprintf("%s, %d bytes", section, e.Size)))
+			b.printf(blank+"%s\n\n", p.head(fmt.Sprintf("%s, %d bytes", section, e.Size)))
 			blank = ""
 		}
-		b.put(blank)
+		b.printf(blank)
 		blank = "\n"
 		c.entryText(b, p, e)
 		if err := c.instructionsText(b, e); err != nil {
@@ -250,19 +251,19 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 }
 
 // entryText writes the header fields of an entry.
-func (c *CallFrames) entryText(b output, p paint, e engine.CallFrameEntry) {
+func (c *CallFrames) entryText(b *Printer, p paint, e engine.CallFrameEntry) {
 	out := c.entry(e)
-	fmt.Fprintf(b, "%08x  %s  ", e.Offset, p.function(out.Kind))
+	b.printf("%08x  %s  ", e.Offset, p.function(out.Kind))
 	var fields []string
 	field := func(format string, args ...any) { fields = append(fields, fmt.Sprintf(format, args...)) }
 	switch {
 	case e.FDE != nil:
 		f := out.jsonFDE
-		fmt.Fprintf(b, "%s to %s", f.Start, f.End)
+		b.printf("%s to %s", f.Start, f.End)
 		if f.Code != "" {
-			b.put(" of ", f.Code)
+			b.printf(" of %s", f.Code)
 		}
-		fmt.Fprintf(b, "  CIE %08x", f.CIE)
+		b.printf("  CIE %08x", f.CIE)
 		if f.Segment != 0 {
 			field("segment %#x", f.Segment)
 		}
@@ -271,7 +272,7 @@ func (c *CallFrames) entryText(b output, p paint, e engine.CallFrameEntry) {
 		}
 	case e.CIE != nil:
 		i := out.jsonCIE
-		fmt.Fprintf(b, "version %d  augmentation %q", i.Version, i.Augmentation)
+		b.printf("version %d  augmentation %q", i.Version, i.Augmentation)
 		field("code alignment %d", i.CodeAlignment)
 		field("data alignment %d", i.DataAlignment)
 		field("return address %s", i.ReturnAddress)
@@ -295,26 +296,26 @@ func (c *CallFrames) entryText(b output, p paint, e engine.CallFrameEntry) {
 			field("signed with the B key")
 		}
 	}
-	fmt.Fprintf(b, "  length %d", e.Length)
+	b.printf("  length %d", e.Length)
 	if e.DWARF64 {
-		b.put("  DWARF64")
+		b.printf("  DWARF64")
 	}
-	b.put("\n")
+	b.printf("\n")
 	if len(fields) > 0 {
-		fmt.Fprintf(b, "          %s\n", strings.Join(fields, ", "))
+		b.printf("          %s\n", strings.Join(fields, ", "))
 	}
 }
 
 // instructionsText writes instructions, with equal ones that follow each other,
 // which is padding, as one.
-func (c *CallFrames) instructionsText(b output, e engine.CallFrameEntry) error {
+func (c *CallFrames) instructionsText(b *Printer, e engine.CallFrameEntry) error {
 	nops := 0
 	padding := func() {
 		switch {
 		case nops == 1:
-			b.put("          DW_CFA_nop\n")
+			b.printf("          DW_CFA_nop\n")
 		case nops > 1:
-			fmt.Fprintf(b, "          %-26s %d times\n", "DW_CFA_nop", nops)
+			b.printf("          %-26s %d times\n", "DW_CFA_nop", nops)
 		}
 		nops = 0
 	}
@@ -338,11 +339,11 @@ func (c *CallFrames) instructionsText(b output, e engine.CallFrameEntry) error {
 			line += fmt.Sprintf(" to 0x%x", in.Location)
 		}
 		if line == "" {
-			_, err := fmt.Fprintf(b, "          %s\n", in.Name)
-			return err
+			b.printf("          %s\n", in.Name)
+		} else {
+			b.printf("          %-26s %s\n", in.Name, line)
 		}
-		_, err := fmt.Fprintf(b, "          %-26s %s\n", in.Name, line)
-		return err
+		return b.check()
 	})
 	padding()
 	if problem != nil {

@@ -224,49 +224,48 @@ func (e *Evaluation) WriteJSON(w io.Writer) error { return WriteJSON(w, e) }
 
 // WriteText writes an evaluation for people: the trace, then the result.
 func (e *Evaluation) WriteText(w io.Writer) error {
-	var b strings.Builder
+	b := NewPrinter(w)
 	for _, s := range e.Trace {
-		fmt.Fprintf(&b, "%4d  %-40s  %s\n", s.Offset, s.Op, strings.Join(s.Stack, " | "))
+		b.printf("%4d  %-40s  %s\n", s.Offset, s.Op, strings.Join(s.Stack, " | "))
 	}
 	switch {
 	case e.Error != nil:
 		// The error itself goes to standard error.
 	case e.Value != nil:
-		fmt.Fprintf(&b, "value %s %s\n", e.Value.Type, e.Value.Hex)
+		b.printf("value %s %s\n", e.Value.Type, e.Value.Hex)
 	default:
-		writePlaces(&b, e.Places, e.MorePlaces, "")
+		writePlaces(b, e.Places, e.MorePlaces, "")
 	}
 	if e.Read != "" {
-		fmt.Fprintf(&b, "read %s\n", e.Read)
+		b.printf("read %s\n", e.Read)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.Flush()
 }
 
-func writePlaces(b *strings.Builder, list []Place, more int, indent string) {
+func writePlaces(b *Printer, list []Place, more int, indent string) {
 	for _, p := range list {
-		fmt.Fprintf(b, "%s%s", indent, p.Storage)
+		b.printf("%s%s", indent, p.Storage)
 		for _, part := range []string{p.Space, p.Address, p.Register, p.Bytes} {
 			if part != "" {
-				b.WriteString(" " + part)
+				b.printf(" %s", part)
 			}
 		}
 		if p.Lane != nil {
-			fmt.Fprintf(b, " lane %d", *p.Lane)
+			b.printf(" lane %d", *p.Lane)
 		}
 		if p.BitOffset != nil && *p.BitOffset != 0 {
-			fmt.Fprintf(b, " bit %d", *p.BitOffset)
+			b.printf(" bit %d", *p.BitOffset)
 		}
-		b.WriteByte('\n')
+		b.printf("\n")
 		for _, part := range p.Parts {
-			fmt.Fprintf(b, "%s  %d bits\n", indent, part.Bits)
+			b.printf("%s  %d bits\n", indent, part.Bits)
 			writePlaces(b, part.Places, part.MorePlaces, indent+"    ")
 		}
 		if p.MoreParts > 0 {
-			fmt.Fprintf(b, "%s  %d parts more\n", indent, p.MoreParts)
+			b.printf("%s  %d parts more\n", indent, p.MoreParts)
 		}
 	}
 	if more > 0 {
-		fmt.Fprintf(b, "%s%d places more\n", indent, more)
+		b.printf("%s%d places more\n", indent, more)
 	}
 }

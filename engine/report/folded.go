@@ -34,7 +34,7 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 		node := f.stack(f.under(0, f.name(r.comm(s))), s.Stack)
 		f.nodes[node].count = add(f.nodes[node].count, v.of(s))
 	}
-	b := newOutput(w)
+	b := NewPrinter(w)
 	f.write(b)
 	return b.Flush()
 }
@@ -138,7 +138,7 @@ func (f *folder) entries(node int32) []foldedEntry {
 
 // write writes the lines. Stacks may be as deep as --max-stack says, so what is
 // open is kept in a list.
-func (f *folder) write(b output) {
+func (f *folder) write(b *Printer) {
 	var prefix []byte
 	type level struct {
 		entries []foldedEntry
@@ -158,6 +158,6 @@ func (f *folder) write(b output) {
 			open = append(open, level{f.entries(e.node), len(prefix)})
 			continue
 		}
-		_, _ = b.Write(append(prefix, '\n'))
+		b.printf("%s\n", prefix)
 	}
 }

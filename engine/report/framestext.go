@@ -21,25 +21,25 @@ const tableColumns = 12
 
 // WriteRowsText writes the rows of every FDE as a table.
 func (c *CallFrames) WriteRowsText(w io.Writer) error {
-	b := newOutput(w)
-	t := &rowTable{CallFrames: c, output: b, paint: newPaint(c.Color), columns: map[uint64]bool{}}
-	separator := ""
+	b := NewPrinter(w)
+	t := &rowTable{CallFrames: c, Printer: b, paint: newPaint(c.Color), columns: map[uint64]bool{}}
+	var separator layout
 	err := c.rows(t.add, func(f *function) error {
 		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", f.section, f.offset, f.start, f.end)
 		if f.code != "" {
 			head += " of " + f.code
 		}
-		b.put(separator, t.head(head))
+		b.printf(separator+"%s", t.head(head))
 		if f.signalFrame {
-			b.put("  signal frame")
+			b.printf("  signal frame")
 		}
-		b.put("\n")
+		b.printf("\n")
 		separator = "\n"
 		t.started = false
 		return b.check()
 	}, func(*function) error {
 		if !t.started && len(t.rows) == 0 {
-			b.put("  ", t.faint("no rules"), "\n")
+			b.printf("  %s\n", t.faint("no rules"))
 		}
 		return t.flush()
 	}, c.Problem)
@@ -52,7 +52,7 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 // A rowTable collects rows of one FDE and writes them below each other.
 type rowTable struct {
 	*CallFrames
-	output
+	*Printer
 	paint
 	rows    []*cfi.Row
 	columns map[uint64]bool // that any row mentions
@@ -137,7 +137,7 @@ func (t *rowTable) flush() error {
 	}
 	t.align(cells)
 	for _, s := range below {
-		t.put("  ", s, "\n")
+		t.printf("  %s\n", s)
 	}
 	t.rows, t.started = t.rows[:0], true
 	clear(t.columns)
@@ -160,11 +160,11 @@ func (t *rowTable) align(cells [][]string) {
 				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
 			}
 		}
-		text := b.String()
 		if n == 0 {
-			text = t.faint(text)
+			t.printf("  %s\n", t.faint(b.String()))
+		} else {
+			t.printf("  %s\n", b.String())
 		}
-		t.put("  ", text, "\n")
 	}
 }
 

@@ -241,7 +241,7 @@ func (d *IR) WriteJSON(w io.Writer) error {
 
 // WriteText writes the parts that are there, each below its name.
 func (d *IR) WriteText(w io.Writer) error {
-	t := &irText{output: newOutput(w), paint: newPaint(d.Color), lines: d.IR.Format() == "llvmir"}
+	t := &irText{Printer: NewPrinter(w), paint: newPaint(d.Color), lines: d.IR.Format() == "llvmir"}
 	for r := range d.IR.Records() {
 		t.part("records")
 		t.record(&r)
@@ -271,14 +271,14 @@ func (d *IR) WriteText(w io.Writer) error {
 	}
 	for _, p := range d.IR.Problems() {
 		t.part("problems")
-		t.put("  ", t.warn(printable(p)), "\n")
+		t.printf("  %s\n", t.warn(printable(p)))
 	}
 	return t.Flush()
 }
 
 // irText writes the text form.
 type irText struct {
-	output
+	*Printer
 	paint
 	lines    bool // offsets are lines
 	current  string
@@ -300,10 +300,10 @@ func (t *irText) part(name string) {
 		return
 	}
 	if t.current != "" {
-		t.put("\n")
+		t.printf("\n")
 	}
 	t.current = name
-	t.put(t.head(name), "\n")
+	t.printf("%s\n", t.head(name))
 }
 
 func (t *irText) record(r *symbol.Record) {
@@ -311,19 +311,19 @@ func (t *irText) record(r *symbol.Record) {
 	if id == "" {
 		id = "-"
 	}
-	fmt.Fprintf(t, "  %s  %-7s %s", t.offset(r.Offset), printable(id), r.Kind)
+	t.printf("  %s  %-7s %s", t.offset(r.Offset), printable(id), r.Kind)
 	for i := range r.Operands {
 		o := &r.Operands[i]
-		t.put(" ")
+		t.printf(" ")
 		if o.Name != "" {
-			t.put(strings.ReplaceAll(o.Name, " ", ""), "=")
+			t.printf("%s=", strings.ReplaceAll(o.Name, " ", ""))
 		}
-		t.put(operandText(o.Value))
+		t.printf("%s", operandText(o.Value))
 		if o.HasText {
-			t.put("(", shortened(o.Text), ")")
+			t.printf("(%s)", shortened(o.Text))
 		}
 	}
-	t.put("\n")
+	t.printf("\n")
 }
 
 func operandText(v any) string {
@@ -356,13 +356,13 @@ func shortened(s string) string {
 func (t *irText) position(p *symbol.Position) {
 	if t.function != p.Function || p.Instruction == 0 {
 		t.function = p.Function
-		t.put("  ", t.paint.function(printable(p.Function)), "\n")
+		t.printf("  %s\n", t.paint.function(printable(p.Function)))
 	}
-	fmt.Fprintf(t, "    +%-5d %s  ", p.Instruction, t.offset(p.Offset))
+	t.printf("    +%-5d %s  ", p.Instruction, t.offset(p.Offset))
 	for i := range p.Frames {
 		f := &p.Frames[i]
 		if i > 0 {
-			t.put(", inlined into ")
+			t.printf(", inlined into ")
 		}
 		scope := ""
 		if i < len(p.Scopes) && p.Scopes[i] != "" {
@@ -371,16 +371,16 @@ func (t *irText) position(p *symbol.Position) {
 		at := place(f)
 		switch {
 		case scope != "" && at != "":
-			t.put(printable(scope), " ", at, " in ", printable(p.Scopes[i]))
+			t.printf("%s %s in %s", printable(scope), at, printable(p.Scopes[i]))
 		case scope != "":
-			t.put(printable(scope), " in ", printable(p.Scopes[i]))
+			t.printf("%s in %s", printable(scope), printable(p.Scopes[i]))
 		case at != "":
-			t.put("? ", at)
+			t.printf("? %s", at)
 		default:
-			t.put("-")
+			t.printf("-")
 		}
 	}
-	t.put("\n")
+	t.printf("\n")
 }
 
 // place is FILE:LINE:COLUMN as far as it is known.
@@ -403,45 +403,45 @@ func (t *irText) variable(v *symbol.Variable) {
 	if name == "" {
 		name = "?"
 	}
-	t.put("  ", printable(name))
+	t.printf("  %s", printable(name))
 	if v.Type != "" {
-		t.put(" ", printable(v.Type))
+		t.printf(" %s", printable(v.Type))
 	}
 	switch {
 	case v.Global:
-		t.put(", global")
+		t.printf(", global")
 	case v.Argument != 0:
-		fmt.Fprintf(t, ", parameter %d of %s", v.Argument, printable(v.Function))
+		t.printf(", parameter %d of %s", v.Argument, printable(v.Function))
 	case v.Function != "":
-		t.put(", in ", printable(v.Function))
+		t.printf(", in %s", printable(v.Function))
 	}
 	if at := place(&symbol.Frame{File: v.File, Line: v.Line, Column: v.Column}); at != "" {
-		t.put(", ", at)
+		t.printf(", %s", at)
 	}
 	if v.InlinedAt != "" {
-		t.put(", inlined at ", printable(v.InlinedAt))
+		t.printf(", inlined at %s", printable(v.InlinedAt))
 	}
-	t.put("\n")
+	t.printf("\n")
 	for i := range v.Ranges {
 		r := &v.Ranges[i]
-		t.put("    ")
+		t.printf("    ")
 		if r.Function != "" {
-			fmt.Fprintf(t, "%s +%d to +%d ", printable(r.Function), r.Start, r.End)
+			t.printf("%s +%d to +%d ", printable(r.Function), r.Start, r.End)
 		}
-		t.put(rangeKind(r))
+		t.printf("%s", rangeKind(r))
 		for _, value := range r.Values {
-			t.put(" ", printable(value))
+			t.printf(" %s", printable(value))
 		}
 		if len(r.Members) > 0 {
-			t.put(" for member ", strings.Join(r.Members, "."))
+			t.printf(" for member %s", strings.Join(r.Members, "."))
 		}
 		switch {
 		case r.Problem != "":
-			t.put(" ", t.warn(printable(r.Problem)))
+			t.printf(" %s", t.warn(printable(r.Problem)))
 		case len(r.Expression) > 0:
-			t.put(" { ", expressionOf(r), " }")
+			t.printf(" { %s }", expressionOf(r))
 		}
-		t.put("\n")
+		t.printf("\n")
 	}
 }
 
@@ -454,11 +454,11 @@ func (t *irText) macro(m *symbol.Macro) {
 	if m.Undef {
 		what = "#undef"
 	}
-	t.put("  ", what, " ", printable(m.Name))
+	t.printf("  %s %s", what, printable(m.Name))
 	if m.Value != "" {
-		t.put(" ", shortened(m.Value))
+		t.printf(" %s", shortened(m.Value))
 	}
-	t.put(", ", at, "\n")
+	t.printf(", %s\n", at)
 }
 
 func (t *irText) source(s *symbol.SourceFile) {
@@ -466,12 +466,12 @@ func (t *irText) source(s *symbol.SourceFile) {
 	if path == "" {
 		path = "?"
 	}
-	t.put("  ", printable(path))
+	t.printf("  %s", printable(path))
 	if s.Checksum != "" {
-		t.put(", ", printable(s.Checksum))
+		t.printf(", %s", printable(s.Checksum))
 	}
 	if s.HasText {
-		fmt.Fprintf(t, ", %d bytes of text", len(s.Text))
+		t.printf(", %d bytes of text", len(s.Text))
 	}
-	t.put("\n")
+	t.printf("\n")
 }

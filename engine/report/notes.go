@@ -300,7 +300,7 @@ func fileType(o *object.Object) string {
 // WriteText writes the notes as text.
 func (n *Notes) WriteText(w io.Writer) error {
 	const indent = "    "
-	b := newOutput(w)
+	b := NewPrinter(w)
 	p := newPaint(n.Color)
 	where := ""
 	head := func(place string) {
@@ -308,13 +308,13 @@ func (n *Notes) WriteText(w io.Writer) error {
 			return
 		}
 		if where != "" {
-			b.put("\n")
+			b.printf("\n")
 		}
-		fmt.Fprintf(b, "%s\n", p.head(printable(place)))
+		b.printf("%s\n", p.head(printable(place)))
 		where = place
 	}
 	if n.Processor != "" {
-		fmt.Fprintf(b, "%s %s, ABI version %d\n\n", n.Arch, n.Processor, n.Object.ABIVersion())
+		b.printf("%s %s, ABI version %d\n\n", n.Arch, n.Processor, n.Object.ABIVersion())
 	}
 	n.each(func(j jsonNote) error {
 		if j.Section == "" {
@@ -326,19 +326,19 @@ func (n *Notes) WriteText(w io.Writer) error {
 		if kind == "" {
 			kind = fmt.Sprintf("type %#x", j.Type)
 		}
-		fmt.Fprintf(b, "  0x%08x  %-8s  %-26s  %6d bytes\n", parse(j.Offset), printable(j.Owner), kind, j.Size)
+		b.printf("  0x%08x  %-8s  %-26s  %6d bytes\n", parse(j.Offset), printable(j.Owner), kind, j.Size)
 		switch {
 		case j.BuildID != "":
-			fmt.Fprintf(b, "%s%s\n", indent, j.BuildID)
+			b.printf("%s%s\n", indent, j.BuildID)
 		case j.Text != "":
-			fmt.Fprintf(b, "%s%s\n", indent, printable(j.Text))
+			b.printf("%s%s\n", indent, printable(j.Text))
 		}
 		for _, x := range j.Properties {
 			name := x.Name
 			if name == "" {
 				name = "type " + x.Type
 			}
-			fmt.Fprintf(b, "%s%s: %s\n", indent, name, x.Value)
+			b.printf("%s%s: %s\n", indent, name, x.Value)
 		}
 		if compound(j.Contents) {
 			writeTree(b, indent, indent, j.Contents)
@@ -356,7 +356,7 @@ func (n *Notes) WriteText(w io.Writer) error {
 			place += ", packed by " + j.Packing
 		}
 		head(place)
-		fmt.Fprintf(b, "  #%-4d  0x%08x  %8d bytes  %s\n", j.Index, parse(j.Offset), j.Size, printable(j.ID))
+		b.printf("  #%-4d  0x%08x  %8d bytes  %s\n", j.Index, parse(j.Offset), j.Size, printable(j.ID))
 		return b.check()
 	}, n.Problem)
 	return b.Flush()
@@ -364,17 +364,17 @@ func (n *Notes) WriteText(w io.Writer) error {
 
 // writeTree writes a compound value, or text that scalar made, over several lines, as YAML does. The first line
 // begins with lead, the others with indent.
-func writeTree(b output, lead, indent string, v any) {
+func writeTree(b *Printer, lead, indent string, v any) {
 	switch v := v.(type) {
 	case Tree:
 		for name, value := range v.Members() {
-			b.put(lead, printable(name), ":")
+			b.printf("%s%s:", lead, printable(name))
 			lead = indent
 			if compound(value) {
-				b.put("\n")
+				b.printf("\n")
 				writeTree(b, indent+"  ", indent+"  ", value)
 			} else {
-				b.put(" ", scalar(value), "\n")
+				b.printf(" %s\n", scalar(value))
 			}
 		}
 	case []any:
@@ -386,7 +386,7 @@ func writeTree(b output, lead, indent string, v any) {
 			lead = indent
 		}
 	case string:
-		b.put(lead, v, "\n")
+		b.printf("%s%s\n", lead, v)
 	}
 }
 

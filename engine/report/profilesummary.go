@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -28,8 +27,8 @@ type SummaryOptions struct {
 // how their frames were found, why stacks end, which modules have no symbols,
 // and what went wrong.
 func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
-	b := bufio.NewWriter(w)
-	t := &summary{Writer: b, paint: newPaint(o.Color), r: r, perStack: make([]uint64, len(r.p.Stacks))}
+	b := NewPrinter(w)
+	t := &summary{Printer: b, paint: newPaint(o.Color), r: r, perStack: make([]uint64, len(r.p.Stacks))}
 	t.samples()
 	t.frames()
 	t.stops()
@@ -41,20 +40,18 @@ func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 			t.printf("%s %d more\n", t.warn("problems:"), len(r.p.Problems)-i)
 			break
 		}
-		t.printf("%s %s\n", t.warn("problem:"), oneLine(p))
+		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
 	return b.Flush()
 }
 
 type summary struct {
-	io.Writer
+	*Printer
 	paint
 	r        *Profile
 	count    uint64
 	perStack []uint64 // how many samples have the stack, or one that goes on from it
 }
-
-func (t *summary) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
 // samples says how many there are.
 func (t *summary) samples() {
@@ -127,21 +124,21 @@ func (t *summary) frames() {
 		all += n
 		inlined += n * uint64(max(len(f.Symbols), 1)-1)
 	}
-	var parts []string
-	for _, name := range byCount(by) {
-		part := fmt.Sprintf("%s %d", name, by[name])
-		switch engine.FoundBy(name) {
-		case engine.ByScan, engine.ByFramePointer:
-			part = t.warn(part + " (a guess)")
-		}
-		parts = append(parts, part)
-	}
 	t.printf("frames: %d", all)
 	if inlined > 0 {
 		t.printf(" and %d inlined calls", inlined)
 	}
-	if len(parts) > 0 {
-		t.printf("; found by %s", strings.Join(parts, ", "))
+	var separator layout = "; found by "
+	for _, name := range byCount(by) {
+		t.printf(separator)
+		separator = ", "
+		part := fmt.Sprintf("%s %d", name, by[name])
+		switch engine.FoundBy(name) {
+		case engine.ByScan, engine.ByFramePointer:
+			t.printf("%s", t.warn(part+" (a guess)"))
+		default:
+			t.printf("%s", part)
+		}
 	}
 	t.printf("\n")
 }
@@ -168,16 +165,21 @@ func (t *summary) stops() {
 	}
 	t.printf("stacks end:\n")
 	for _, reason := range byCount(reasons) {
-		line := fmt.Sprintf("  %8d  %s  %-13s", reasons[reason], percent(reasons[reason], t.count)[1:], reason)
+		detail := ""
 		if engine.StopReason(reason) != engine.StopOutermost {
 			most := byCount(details[reason])
 			if len(most) > 1 {
-				line += t.faint(fmt.Sprintf("  %d of them: %s", details[reason][most[0]], oneLine(most[0])))
-			} else if most[0] != "" {
-				line += t.faint("  " + oneLine(most[0]))
+				detail = fmt.Sprintf("%d of them: %s", details[reason][most[0]], most[0])
+			} else {
+				detail = most[0]
 			}
 		}
-		t.printf("%s\n", strings.TrimRight(line, " "))
+		t.printf("  %8d  %s  ", reasons[reason], percent(reasons[reason], t.count)[1:])
+		if detail == "" {
+			t.printf("%s\n", reason)
+		} else {
+			t.printf("%-13s%s\n", reason, t.faint("  "+detail))
+		}
 	}
 }
 
@@ -216,11 +218,11 @@ func (t *summary) unnamed() {
 		}
 		label := "in no module"
 		if name != "" {
-			label = "in " + oneLine(path.Base(name))
+			label = "in " + path.Base(name)
 		}
 		t.printf("  %8d  %s  %s", by[name], percent(by[name], all)[1:], label)
 		if why[name] != "" {
-			t.printf(" %s", t.faint("("+oneLine(why[name])+")"))
+			t.printf(" %s", t.faint("("+why[name]+")"))
 		}
 		t.printf("\n")
 	}

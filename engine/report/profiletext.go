@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -24,8 +23,8 @@ const (
 // which most of it happened, then the tree of calls. With o.Verbose names are
 // not shortened.
 func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
-	b := bufio.NewWriter(w)
-	t := &profileText{Writer: b, r: r, paint: newPaint(o.Color), whole: o.Verbose}
+	b := NewPrinter(w)
+	t := &profileText{Printer: b, r: r, paint: newPaint(o.Color), whole: o.Verbose}
 	t.nameLines()
 	first := true
 	for i := range r.values {
@@ -46,7 +45,7 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 }
 
 type profileText struct {
-	io.Writer
+	*Printer
 	paint
 	r     *Profile
 	whole bool
@@ -55,8 +54,6 @@ type profileText struct {
 	lines  []profileFunction
 	lineOf []int32
 }
-
-func (t *profileText) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
 func (t *profileText) nameLines() {
 	index := map[profileFunction]int32{}

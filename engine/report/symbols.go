@@ -172,7 +172,7 @@ func (s *SymbolWriter) text(dst []byte, a *Answer) []byte {
 		if a.Data.File == "" {
 			dst = append(dst, "??:?\n"...)
 		} else {
-			dst = fmt.Appendf(dst, "%s:%d\n", a.Data.File, a.Data.Line)
+			dst = fmt.Appendf(dst, "%s:%d\n", known(a.Data.File), a.Data.Line)
 		}
 	case a.Kind == AnswerFrame:
 		dst = appendLocals(dst, a.Locals)
@@ -214,12 +214,13 @@ func appendLocals(dst []byte, list []symbol.Local) []byte {
 	return dst
 }
 
-// known is a name, or what both tools write where there is none.
+// known is a name, or what both tools write where there is none. The tools write
+// a name as it is; here one with a line break does not make an answer of two.
 func known(name string) string {
 	if name == "" {
 		return "??"
 	}
-	return name
+	return Escape(name)
 }
 
 func (s *SymbolWriter) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
@@ -246,14 +247,14 @@ func (s *SymbolWriter) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
 	case f.Discriminator != 0:
 		dst = fmt.Appendf(dst, " (discriminator %d)", f.Discriminator)
 	}
-	return append(append(dst, '\n'), s.context(f)...)
+	return append(append(dst, '\n'), s.context(f, escapeSource)...)
 }
 
 // verbose appends all that is known of a frame.
 func (s *SymbolWriter) verbose(dst []byte, f *symbol.Frame, file string) []byte {
 	dst = fmt.Appendf(dst, "  Filename: %s\n", known(file))
 	if f.StartLine != 0 {
-		dst = fmt.Appendf(dst, "  Function start filename: %s\n  Function start line: %d\n", s.startFile(f), f.StartLine)
+		dst = fmt.Appendf(dst, "  Function start filename: %s\n  Function start line: %d\n", Escape(s.startFile(f)), f.StartLine)
 	}
 	if f.HasStart && s.options.Style == StyleLLVM {
 		dst = fmt.Appendf(dst, "  Function start address: 0x%x\n", f.Start)
@@ -475,7 +476,7 @@ func (s *SymbolWriter) jsonFrame(f *symbol.Frame, context bool) jsonFrame {
 		Line: f.Line, StartFileName: s.startFile(f), StartLine: f.StartLine,
 	}
 	if context {
-		out.Source = s.context(f)
+		out.Source = s.context(f, func(line string) string { return line })
 	}
 	if f.HasStart {
 		out.StartAddress = hexadecimal(f.Start)
@@ -519,9 +520,13 @@ func (c *sourceFile) read(path string) string {
 	return c.text
 }
 
+// escapeSource escapes a line of source, in which tabs are usual.
+func escapeSource(line string) string { return escape(line, "\t") }
+
 // context is the lines of source around a frame's position, each with its
-// number; "" where none are asked for or the source is not there.
-func (s *SymbolWriter) context(f *symbol.Frame) string {
+// number, as written writes them; "" where none are asked for or the source is
+// not there.
+func (s *SymbolWriter) context(f *symbol.Frame, written func(line string) string) string {
 	lines := s.options.Context
 	if lines <= 0 || f.File == "" {
 		return ""
@@ -545,7 +550,7 @@ func (s *SymbolWriter) context(f *symbol.Frame) string {
 		if n == int64(f.Line) {
 			mark = " >: "
 		}
-		fmt.Fprintf(&out, "%*d%s%s\n", width, n, mark, strings.TrimSuffix(line, "\r"))
+		fmt.Fprintf(&out, "%*d%s%s\n", width, n, mark, written(strings.TrimSuffix(line, "\r")))
 	}
 	return out.String()
 }

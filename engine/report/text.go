@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fatih/color"
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/target"
@@ -33,8 +31,8 @@ type TextOptions struct {
 // WriteText writes a report for people: the crashed thread first, equal stacks
 // folded into one.
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
-	b := bufio.NewWriter(w)
-	t := &text{Writer: b, report: r, oneLane: o.OneLane, paint: newPaint(o.Color)}
+	b := NewPrinter(w)
+	t := &text{Printer: b, report: r, oneLane: o.OneLane, paint: newPaint(o.Color)}
 	t.target()
 	for _, g := range fold(r.Threads, o.NoFold) {
 		t.group(g)
@@ -44,32 +42,11 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 }
 
 type text struct {
-	io.Writer
+	*Printer
 	report  *Report
 	oneLane bool
 	paint
 }
-
-// paint colours the parts of a line; without colour it leaves them alone.
-type paint struct{ head, function, place, faint, warn func(...any) string }
-
-func newPaint(on bool) paint {
-	c := func(attributes ...color.Attribute) func(...any) string {
-		p := color.New(attributes...)
-		if on {
-			p.EnableColor()
-		} else {
-			p.DisableColor()
-		}
-		return p.SprintFunc()
-	}
-	return paint{
-		head: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),
-		faint: c(color.Faint), warn: c(color.FgRed),
-	}
-}
-
-func (t *text) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
 func (t *text) target() {
 	of := &t.report.Target

@@ -166,13 +166,13 @@ func locationOf(l *stream.Location) (j jsonLocation) {
 // says comes first.
 func (v *VISA) WriteText(w io.Writer) error {
 	frames, _ := v.Stream.Corrected()
-	t := visaText{newOutput(w), newPaint(v.Color)}
+	t := visaText{NewPrinter(w), newPaint(v.Color)}
 	t.line("vISA debug stream, layout %s", v.Stream.Layout)
 	for _, p := range v.Stream.Problems {
 		t.line("%s %s", t.warn("problem:"), p)
 	}
 	for i := range v.Stream.Objects {
-		t.put("\n")
+		t.printf("\n")
 		t.object(&v.Stream.Objects[i], &frames[i])
 		if err := t.check(); err != nil {
 			return err
@@ -183,11 +183,11 @@ func (v *VISA) WriteText(w io.Writer) error {
 
 // visaText writes objects of a stream as text.
 type visaText struct {
-	output
+	*Printer
 	paint
 }
 
-func (t visaText) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+func (t visaText) line(format layout, args ...any) { t.printf(format+"\n", args...) }
 
 func (t visaText) object(o *stream.Object, corrected *stream.Frame) {
 	if o.RelocOffset == 0 {
@@ -253,11 +253,11 @@ func (t visaText) saves(name string, written, corrected []stream.Save) {
 		t.line("    %s", from)
 		for k := range written[i].Registers {
 			g, right := &written[i].Registers[k], &corrected[i].Registers[k]
-			place := visaLocation(&g.Location)
+			correction := painted{}
 			if g.Location != right.Location {
-				place += t.warn(", corrected: " + visaLocation(&right.Location))
+				correction = t.warn(", corrected: " + visaLocation(&right.Location))
 			}
-			t.line("      %-8s  %3d bytes  %s", grfBytes(g), g.Bytes, place)
+			t.line("      %-8s  %3d bytes  %s%s", grfBytes(g), g.Bytes, visaLocation(&g.Location), correction)
 		}
 	}
 }

@@ -22,11 +22,17 @@ const Machine = 0x7b7b
 
 var mode = strings.TrimPrefix(filepath.Base(os.Args[0]), "unwindd-arch-")
 
+// poison is what a terminal would obey, and what would make a line of its own.
+const poison = "\x1b[31m\rFORGED\nFORGED\u202e\u2028\u009b\x9b\x7f"
+
 type odd struct{ sdk.Architecture }
 
 func (o odd) Describe(context.Context) (*sdk.Description, error) {
 	d := x86_64.Description()
 	d.Name = mode
+	if mode == "loud" {
+		d.Version = "1" + poison
+	}
 	for i := range d.Recognises {
 		d.Recognises[i].ELFMachine = Machine
 	}
@@ -48,6 +54,9 @@ func (o odd) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreads
 		select {}
 	case "die":
 		os.Exit(3)
+	case "loud":
+		fmt.Fprintln(os.Stderr, "said"+poison)
+		return nil, errors.New("an error" + poison)
 	case "error":
 		return nil, errors.New("the moon is in the wrong phase")
 	case "lie":
@@ -70,6 +79,9 @@ func main() {
 	switch mode {
 	case "exit":
 		fmt.Fprintln(os.Stderr, "no licence found")
+		os.Exit(4)
+	case "curse":
+		fmt.Fprintln(os.Stderr, "no"+poison)
 		os.Exit(4)
 	case "garbage":
 		fmt.Println("hello, I am a plugin")

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fatih/color"
+)
+
+// A Printer writes text: for people, and for programs that read lines. What comes
+// from a file or a plugin may be any bytes, so every argument of Printf is escaped:
+// what is not printable, line breaks and what begins a terminal's commands among it,
+// is written as \n, \x1b, \u202e or \xff. Only the format can end a line, and it
+// can be nothing but a constant. There is no other way to what a Printer writes to.
+type Printer struct {
+	w   io.Writer
+	b   *bufio.Writer // w, or nil: every Printf is one write
+	err error         // of w, where b is nil
+}
+
+// NewPrinter makes a Printer that writes to w when it is flushed, or has much.
+func NewPrinter(w io.Writer) *Printer {
+	b := bufio.NewWriterSize(w, 1<<16)
+	return &Printer{w: b, b: b}
+}
+
+// NewLinePrinter makes a Printer that writes to w at once, what one Printf gives by
+// one write. It may be used concurrently where w may.
+func NewLinePrinter(w io.Writer) *Printer { return &Printer{w: w} }
+
+// layout is text of the program's own. Constants become it by themselves; a string
+// that is made at run time does not.
+type layout string
+
+// Printf writes as fmt.Printf does, with its arguments escaped. %c is not to be used:
+// it makes characters of numbers.
+func (p *Printer) Printf(format layout, args ...any) {
+	copied := false
+	for i, a := range args {
+		if isHarmless(a) {
+			continue
+		}
+		if !copied {
+			args, copied = slices.Clone(args), true
+		}
+		args[i] = foreign{a}
+	}
+	if p.b != nil {
+		fmt.Fprintf(p.b, string(format), args...) // an error stays in it
+		return
+	}
+	if _, err := p.w.Write(fmt.Appendf(nil, string(format), args...)); err != nil {
+		p.err = err
+	}
+}
+
+// printf is Printf by a name that the reports' own types do not export.
+func (p *Printer) printf(format layout, args ...any) { p.Printf(format, args...) }
+
+// Flush writes what was not written yet. The error is the first one of all writes.
+func (p *Printer) Flush() error {
+	if p.b == nil {
+		return p.err
+	}
+	return p.b.Flush()
+}
+
+// check returns the error of the writes so far.
+func (p *Printer) check() error {
+	if p.b == nil {
+		return p.err
+	}
+	_, err := p.b.Write(nil)
+	return err
+}
+
+// isHarmless says that an argument is written as it is: a number, or text of
+// printable ASCII, which nearly all is.
+func isHarmless(a any) bool {
+	switch a := a.(type) {
+	case string:
+		return isPlain(a)
+	case []byte:
+		return isPlain(a)
+	case painted, int, int32, int64, uint8, uint16, uint32, uint64, float64, bool:
+		return true
+	}
+	return false
+}
+
+func isPlain[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// foreign is an argument whose text is escaped when it is made.
+type foreign struct{ value any }
+
+// Format implements fmt.Formatter, for every verb.
+func (f foreign) Format(s fmt.State, verb rune) {
+	_, _ = io.WriteString(s, Escape(fmt.Sprintf(fmt.FormatString(s, verb), f.value)))
+}
+
+// Escape writes what is not printable in a text as Go does in a string: control
+// characters, line breaks and tabs among them, what changes the direction of text, and
+// bytes that are no UTF-8. Everything else, backslashes included, stays.
+func Escape(s string) string { return escape(s, "") }
+
+// escape is Escape with characters that stay besides.
+func escape(s, kept string) string {
+	if isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r) || strings.ContainsRune(kept, r):
+			b.WriteString(s[i : i+size])
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// painted is text that was escaped, in a colour.
+type painted struct{ text string }
+
+// Format implements fmt.Formatter, for every verb.
+func (p painted) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, p.text) }
+
+// paint colours the parts of a line; without colour it leaves them alone.
+type paint struct{ head, function, place, faint, warn func(string) painted }
+
+func newPaint(on bool) paint {
+	c := func(attributes ...color.Attribute) func(string) painted {
+		if !on {
+			return func(s string) painted { return painted{Escape(s)} }
+		}
+		p := color.New(attributes...)
+		p.EnableColor()
+		return func(s string) painted { return painted{p.Sprint(Escape(s))} }
+	}
+	return paint{
+		head: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),
+		faint: c(color.Faint), warn: c(color.FgRed),
+	}
+}
