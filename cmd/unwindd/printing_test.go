@@ -146,6 +146,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 	for path, others := range map[string]map[string]string{
 		"engine/report": {
 			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON",
+			"httpguard.go": "pages",
 			"symbols.go":   "answers, which TestAnswersAreEscaped looks at",
 		},
 		"cmd/unwindd": {

@@ -120,7 +120,11 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err := ready.Flush(); err != nil {
 		return err
 	}
-	return r.Serve(cmd.Context(), listener, func(problem string) { messages.Printf("unwindd: pprof: %s\n", problem) })
+	host, _, _ := net.SplitHostPort(f.http)
+	return r.Serve(cmd.Context(), listener, report.ServeOptions{
+		Host: host, Sysroot: f.sysroot,
+		Problem: func(problem string) { messages.Printf("unwindd: pprof: %s\n", problem) },
+	})
 }
 
 // check refuses flags that have no meaning, before anything is walked.

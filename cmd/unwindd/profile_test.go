@@ -526,10 +526,13 @@ func TestProfileOnATerminal(t *testing.T) {
 }
 
 // serveProfile serves a recording until the test ends, which must be well.
-func serveProfile(t *testing.T) (url string) {
+func serveProfile(t *testing.T) (url string) { return serveProfileIn(t, t.TempDir()) }
+
+// serveProfileIn serves with a home directory and more flags.
+func serveProfileIn(t *testing.T, home string, flags ...string) (url string) {
 	t.Helper()
-	cmd := command("profile", "--in-process", wordsRecording, "--http", "localhost:0")
-	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "XDG_CONFIG_HOME=")
+	cmd := command(append([]string{"profile", "--in-process", wordsRecording, "--http", "localhost:0"}, flags...)...)
+	cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CONFIG_HOME=")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()

@@ -1,9 +1,12 @@
 package object
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,36 +21,77 @@ func mapUnder(root, name string) (*Mapping, error) {
 	if root == "/" {
 		return Map(absolute(name))
 	}
-	shown := root + absolute(name)
-	var dir int
-	err := retry(func() (err error) {
-		dir, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
+	dir, err := openRoot(root)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: root, Err: err}
+		return nil, err
 	}
 	defer closeFD(dir)
 
 	// A path is looked at before it is opened, as Map does.
-	fd, err := openIn(dir, name, unix.O_PATH|unix.O_CLOEXEC)
+	shown := root + absolute(name)
+	fd, _, err := lookIn(dir, name, shown)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: shown, Err: err}
-	}
-	var st unix.Stat_t
-	err = retry(func() error { return unix.Fstat(fd, &st) })
-	closeFD(fd)
-	if err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: shown, Err: err}
-	}
-	if err := checkRegular(shown, &st); err != nil {
 		return nil, err
 	}
+	closeFD(fd)
 	if fd, err = openIn(dir, name, openFlags); err != nil {
 		return nil, &fs.PathError{Op: "open", Path: shown, Err: err}
 	}
 	defer closeFD(fd)
 	return mapFD(fd, shown)
+}
+
+// Locate gives the path on this machine, and the size, of a regular file of a
+// target that is not empty, as if root were the root directory: neither ".." nor
+// symbolic links lead out of it. It does not open the file. "" is the root "/".
+func Locate(root, name string) (path string, size int64, err error) {
+	root = filepath.Clean(cmp.Or(root, "/"))
+	dir, err := openRoot(root)
+	if err != nil {
+		return "", 0, err
+	}
+	defer closeFD(dir)
+	shown := strings.TrimSuffix(root, "/") + absolute(name)
+	fd, st, err := lookIn(dir, name, shown)
+	if err != nil {
+		return "", 0, err
+	}
+	defer closeFD(fd)
+	if st.Size == 0 {
+		return "", 0, fmt.Errorf("%s: %w", shown, ErrEmpty)
+	}
+	// Without the links that led to it.
+	path, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	return path, st.Size, err
+}
+
+func openRoot(root string) (dir int, err error) {
+	err = retry(func() (err error) {
+		dir, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return 0, &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	return dir, nil
+}
+
+// lookIn opens a path beneath the directory dir, without opening the file, which
+// must be a regular one. shown is its name in messages.
+func lookIn(dir int, name, shown string) (fd int, st unix.Stat_t, err error) {
+	fd, err = openIn(dir, name, unix.O_PATH|unix.O_CLOEXEC)
+	if err != nil {
+		return 0, st, &fs.PathError{Op: "open", Path: shown, Err: err}
+	}
+	if err = retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		err = &fs.PathError{Op: "stat", Path: shown, Err: err}
+	} else {
+		err = checkRegular(shown, &st)
+	}
+	if err != nil {
+		closeFD(fd)
+	}
+	return fd, st, err
 }
 
 // absolute is a path as seen from the root. It is not cleaned: what ".." after

@@ -9,43 +9,112 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Serve serves pprof's own views of the profile, below /ui/, until ctx ends. It
-// closes the listener. problem is told what pprof has to say.
-//
-// pprof is given the profile as it is: it looks up no symbols, opens no files but
-// the sources that a user asks to see and its own settings, and connects to
-// nothing. Its graph needs Graphviz' dot.
-func (r *Profile) Serve(ctx context.Context, l net.Listener, problem func(string)) error {
-	defer l.Close()
-	p := r.pprof()
-	ui := &pprofUI{problem}
-	return driver.PProf(&driver.Options{
-		Flagset: &pprofFlags{
-			FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError),
-			args:    []string{"-http=localhost:0", "-no_browser", "-symbolize=none", "profile"},
-		},
-		Fetch: pprofSource{p}, Sym: pprofSource{p}, Obj: pprofSource{p}, UI: ui, HTTPTransport: pprofSource{p},
-		HTTPServer: func(args *driver.HTTPServerArgs) error { return serve(ctx, l, args.Handlers) },
-	})
+// ServeOptions say how pages of a profile are served.
+type ServeOptions struct {
+	// Host is the name or address that the listener was asked to listen at.
+	Host string
+	// Sysroot is the directory beneath which sources are read; "" is "/".
+	Sysroot string
+	// Problem is told what pprof has to say.
+	Problem func(string)
 }
 
-// serve serves pprof's pages until ctx ends, and then those that were asked for.
-func serve(ctx context.Context, l net.Listener, handlers map[string]http.Handler) error {
+// Serve serves pprof's own views of the profile, below /ui/, until ctx ends. It
+// closes the listener.
+//
+// pprof is given the profile as it is: it looks up no symbols, opens no files but
+// its own settings and the sources that a user asks to see, which are regular files
+// beneath o.Sysroot, and connects to nothing. Its graph needs Graphviz' dot. Nothing
+// can be changed by the pages: pprof's saving of settings is left out. Requests by
+// another name than the listener's are refused, because a page of another site may
+// have made one that leads here.
+func (r *Profile) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
+	defer l.Close()
+	pages, err := pprofPages(r.pprof(), o.Problem)
+	if err != nil {
+		return err
+	}
+	pages["/source"] = r.sourcePage(o)
+	delete(pages, "/saveconfig")
+	delete(pages, "/deleteconfig")
 	mux := http.NewServeMux()
-	for path, h := range handlers {
+	for path, h := range pages {
 		if path == "/" {
 			path = "/{$}"
 		}
 		mux.Handle("/ui"+path, http.StripPrefix("/ui", h))
 	}
 	mux.Handle("/{$}", http.RedirectHandler("/ui/", http.StatusTemporaryRedirect))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	return serve(ctx, l, guarded(mux, o.Host))
+}
+
+// pprofPages are pprof's pages of a profile, by their paths.
+func pprofPages(p *profile.Profile, problem func(string)) (pages map[string]http.Handler, err error) {
+	err = driver.PProf(&driver.Options{
+		Flagset: &pprofFlags{
+			FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError),
+			// With a prefix to trim, pprof does not guess where else a path may be.
+			args: []string{"-http=localhost:0", "-no_browser", "-symbolize=none", "-trim_path=/" + noPath, "profile"},
+		},
+		Fetch: pprofSource{p}, Sym: pprofSource{p}, Obj: pprofSource{p}, UI: &pprofUI{problem}, HTTPTransport: pprofSource{p},
+		HTTPServer: func(args *driver.HTTPServerArgs) error {
+			pages = args.Handlers
+			return nil
+		},
+	})
+	return pages, err
+}
+
+// sourcePage is pprof's page of sources, made when it is first asked for. pprof
+// opens whatever path a function has, so the profile that it is given has paths of
+// files that may be read, and for others none that could be opened.
+func (r *Profile) sourcePage(o ServeOptions) http.Handler {
+	page := sync.OnceValues(func() (http.Handler, error) {
+		p := r.pprof()
+		for _, f := range p.Function {
+			f.Filename = readableSource(o.Sysroot, f.Filename)
+		}
+		pages, err := pprofPages(p, o.Problem)
+		return pages["/source"], err
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		h, err := page()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		h.ServeHTTP(&sourceWriter{w}, request)
+	})
+}
+
+// noPath is in no path of a file. A page has \uFFFD in its place.
+const noPath = "\x00"
+
+// readableSource is the path of a source file on this machine; with noPath at its
+// end where it is not a file that may be read.
+func readableSource(sysroot, name string) string {
+	if name == "" {
+		return ""
+	}
+	path, size, err := object.Locate(sysroot, name)
+	if err != nil || size > maxSource {
+		return name + noPath
+	}
+	return path
+}
+
+// serve serves until ctx ends, and then what was asked for.
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	select {
