@@ -81,8 +81,6 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	}
 	if d != nil {
 		o.SetRelocations(d.Relocations)
-	} else {
-		o.SetRelocations(object.DataRelocations(o.Machine()))
 	}
 	expression, err := expressionText(d, o, f.dialect)
 	if err != nil {

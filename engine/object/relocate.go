@@ -5,13 +5,13 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 )
 
-// SetRelocations gives the relocation types of the machine, which sections of a
-// relocatable object are relocated by. It forgets what Data has made so far,
-// and must not run beside other methods.
+// SetRelocations gives relocation types of the machine, which sections of a
+// relocatable object are relocated by, before those that its System V supplement
+// has. It forgets what Data has made so far, and must not run beside other
+// methods.
 func (o *Object) SetRelocations(table []Relocation) {
 	o.relocations = make(map[uint32]Relocation, len(table))
 	for _, r := range table {
@@ -21,6 +21,15 @@ func (o *Object) SetRelocations(table []Relocation) {
 		s.reset()
 	}
 	o.unpacked.Store(0)
+}
+
+// relocation describes a relocation type.
+func (o *Object) relocation(typ uint32) (Relocation, bool) {
+	r, ok := o.relocations[typ]
+	if !ok {
+		r, ok = machineRelocations[elf.Machine(o.header.machine)][typ]
+	}
+	return r, ok
 }
 
 // relocate applies the relocations of a section of a relocatable object to its
@@ -140,42 +149,43 @@ func (s *Section) applyAll(from *Section, b []byte) error {
 	}
 	for i := range table.len() {
 		e := table.at(i)
-		r, ok := o.relocations[e.typ]
+		r, ok := o.relocation(e.typ)
 		if !ok {
 			return fmt.Errorf("offset %#x: relocation type %d of machine %d is not known", e.at, e.typ, h.machine)
 		}
 		if r.Kind == RelocationNone {
 			continue
 		}
-		place, ok := slice(b, e.place, uint64(r.Size))
-		if !ok {
-			return fmt.Errorf("offset %#x: place %#x is not in the %d bytes of the section", e.at, e.place, len(b))
+		f, err := s.relocatedField(&e, &r, b)
+		if err != nil {
+			return fmt.Errorf("offset %#x: %w", e.at, err)
 		}
-		f := fields{place, h.order, h.wide}
 		value, err := symbols.at(e.symbol)
 		if err != nil {
 			return fmt.Errorf("offset %#x: %w", e.at, err)
 		}
-		value += e.addend
-		if !table.addends {
-			in, err := f.signed(r.Size)
-			if err != nil {
-				return fmt.Errorf("relocation type %d: %w", e.typ, err)
-			}
-			value += in
-		}
-		switch r.Kind {
-		case RelocationAbsolute:
-		case RelocationRelative:
-			value -= s.Address + e.place
-		default:
-			return fmt.Errorf("relocation type %d: kind %d is not known", e.typ, r.Kind)
-		}
-		if err := f.put(r.Size, value); err != nil {
-			return fmt.Errorf("relocation type %d: %w", e.typ, err)
+		if err := f.apply(&r, value+e.addend, s.Address+e.place, !table.addends); err != nil {
+			return fmt.Errorf("offset %#x: relocation type %d: %w", e.at, e.typ, err)
 		}
 	}
 	return nil
+}
+
+// relocatedField is the field of b, the contents of s, that a relocation is for.
+func (s *Section) relocatedField(e *relocationEntry, r *Relocation, b []byte) (relocatedField, error) {
+	h := &s.object.header
+	size := uint64(r.Size)
+	if r.Field == FieldULEB128 {
+		rest, _ := slice(b, e.place, uint64(len(b))-min(e.place, uint64(len(b))))
+		if size = lengthLEB128(rest); size == 0 {
+			return relocatedField{}, fmt.Errorf("place %#x: no LEB128 number of at most %d bytes in the %d bytes of the section", e.place, maxLEB128, len(b))
+		}
+	}
+	place, ok := slice(b, e.place, size)
+	if !ok {
+		return relocatedField{}, fmt.Errorf("place %#x is not in the %d bytes of the section", e.place, len(b))
+	}
+	return relocatedField{fields{place, h.order, h.wide}, r.Field}, nil
 }
 
 // A Reference is a place of a relocatable object's section that is relocated.
@@ -188,7 +198,8 @@ type Reference struct {
 // object, sorted by offset, of several relocations of one place the first. In a
 // relocatable object every section may begin at address 0: a relocated number
 // alone does not say which section it is an address of. Undefined and absolute
-// symbols are in no section, and left out; so is what needs no symbol. There
+// symbols are in no section, and left out; so is what needs no symbol, and the
+// distance between two places of one section. There
 // are none where the object is not relocatable.
 //
 // Intel's compilers for their GPUs give the symbol of a section of code the
@@ -226,6 +237,7 @@ func (o *Object) codeByName() map[string]int {
 func (s *Section) references() (list []Reference, err error) {
 	o := s.object
 	total := uint64(0)
+	var subtracted []Reference
 	for _, from := range o.relocated[uint32(s.Index)] {
 		limit := min(uint64(len(o.data)), maxRelocations)
 		if total += min(from.Size, limit+1); total > limit {
@@ -248,53 +260,22 @@ func (s *Section) references() (list []Reference, err error) {
 			if section != 0 {
 				section = symbols.named(e.symbol, section)
 			}
-			if r := o.relocations[e.typ]; section != 0 && r.Kind != RelocationNone {
+			switch r, _ := o.relocation(e.typ); {
+			case section == 0 || r.Kind == RelocationNone:
+			case r.Kind == RelocationSubtract:
+				subtracted = append(subtracted, Reference{e.place, section})
+			default:
 				list = append(list, Reference{e.place, section})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Reference) int { return cmp.Compare(a.Offset, b.Offset) })
-	return slices.CompactFunc(list, func(a, b Reference) bool { return a.Offset == b.Offset }), nil
-}
-
-// signed reads the field, sign-extended.
-func (f fields) signed(size uint8) (uint64, error) {
-	switch size {
-	case 1:
-		return uint64(int64(int8(f.b[0]))), nil
-	case 2:
-		return uint64(int64(int16(f.u16(0)))), nil
-	case 4:
-		return uint64(int64(int32(f.u32(0)))), nil
-	case 8:
-		return f.u64(0), nil
-	}
-	return 0, fmt.Errorf("size %d, expected 1, 2, 4 or 8", size)
-}
-
-// put writes the low bytes of value. A value that fits neither as a signed nor
-// as an unsigned number is an error, unless the field has the size of an
-// address: those wrap.
-func (f fields) put(size uint8, value uint64) error {
-	bits := uint(size) * 8
-	if address := bits == 64 || (bits == 32 && !f.wide); !address {
-		unsigned := value <= math.MaxUint64>>(64-bits)
-		negative := int64(value) < 0 && int64(value) >= -1<<(bits-1)
-		if !unsigned && !negative {
-			return fmt.Errorf("value %#x does not fit %d bytes", value, size)
-		}
-	}
-	switch size {
-	case 1:
-		f.b[0] = byte(value)
-	case 2:
-		f.order.PutUint16(f.b, uint16(value))
-	case 4:
-		f.order.PutUint32(f.b, uint32(value))
-	case 8:
-		f.order.PutUint64(f.b, value)
-	default:
-		return fmt.Errorf("size %d, expected 1, 2, 4 or 8", size)
-	}
-	return nil
+	byOffset := func(a, b Reference) int { return cmp.Compare(a.Offset, b.Offset) }
+	slices.SortStableFunc(list, byOffset)
+	list = slices.CompactFunc(list, func(a, b Reference) bool { return a.Offset == b.Offset })
+	// The distance between two places of a section is no address of it.
+	slices.SortStableFunc(subtracted, byOffset)
+	return slices.DeleteFunc(list, func(r Reference) bool {
+		i, found := slices.BinarySearchFunc(subtracted, r, byOffset)
+		return found && subtracted[i].Section == r.Section
+	}), nil
 }

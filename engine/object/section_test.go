@@ -322,6 +322,90 @@ var testRelocations = []Relocation{
 	{Type: 5, Size: 8, Kind: RelocationAbsolute},
 	{Type: 6, Size: 3, Kind: RelocationAbsolute},
 	{Type: 7, Size: 4, Kind: 9},
+	{Type: 8, Size: 1, Kind: RelocationSet},
+	{Type: 9, Size: 2, Kind: RelocationAdd},
+	{Type: 10, Size: 2, Kind: RelocationSubtract},
+	{Type: 11, Size: 1, Kind: RelocationSubtract},
+	{Type: 12, Size: 1, Kind: RelocationSet, Field: FieldLow6},
+	{Type: 13, Size: 1, Kind: RelocationSubtract, Field: FieldLow6},
+	{Type: 14, Kind: RelocationSet, Field: FieldULEB128},
+	{Type: 15, Kind: RelocationSubtract, Field: FieldULEB128},
+	{Type: 16, Kind: RelocationAdd, Field: FieldULEB128},
+}
+
+// Symbol 1 is 0x1020, symbol 3 is 0x30: how linkers that shorten code are told
+// the distance between two symbols (RISC-V psABI, "Relocations"; LoongArch ABI,
+// "Relocations"). The bytes are 0x10, or what is given.
+func TestRelocationsOfOnePlaceAddUp(t *testing.T) {
+	type entry struct {
+		place, symbol uint64
+		typ           uint32
+		addend        int64
+	}
+	tests := []struct {
+		name   string
+		before []byte
+		list   []entry
+		want   []byte // little-endian
+	}{
+		{"set, subtract", nil, []entry{{0, 1, 8, 0}, {0, 1, 11, -7}}, []byte{7, 0x10}},
+		{"add, subtract", []byte{0, 0}, []entry{{0, 1, 9, 4}, {0, 3, 10, 0}}, []byte{0xf4, 0x0f, 0x10}},
+		{"add to what is there", []byte{1, 0}, []entry{{0, 3, 9, 0}}, []byte{0x31, 0, 0x10}},
+		{"more than the field holds, between", []byte{0, 0}, []entry{{0, 3, 9, 1 << 40}, {0, 3, 10, 1<<40 - 2}}, []byte{2, 0, 0x10}},
+		{"six bits", []byte{0x40, 0xff}, []entry{{0, 1, 12, 0x2a}, {0, 1, 13, 0}, {1, 3, 12, 0}, {1, 3, 13, 1}}, []byte{0x6a, 0xff}},
+		{"LEB128 of one byte", []byte{0x7f, 0x80}, []entry{{0, 1, 14, 5}, {0, 1, 15, 0}}, []byte{5, 0x80}},
+		{"LEB128, padded", []byte{0x80, 0x80, 0}, []entry{{0, 1, 14, 0}, {0, 3, 15, 0}}, []byte{0xf0, 0x9f, 0, 0x10}},
+		{"LEB128 added to", []byte{0x83, 0x01}, []entry{{0, 1, 16, 0}, {0, 3, 15, 0}}, []byte{0xf3, 0x20, 0x10}},
+		{"LEB128 of ten bytes", bytes.Repeat([]byte{0xff}, 9), []entry{{0, 1, 14, 0}, {0, 1, 15, 1}},
+			append(bytes.Repeat([]byte{0xff}, 9), 0x01)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var relocations []byte
+			for _, e := range test.list {
+				relocations = append(relocations, relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, e.place, e.symbol, e.typ, e.addend)...)
+			}
+			b := relocatableFile(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, relocations)
+			at := bytes.Index(b, bytes.Repeat([]byte{0x10}, 16))
+			copy(b[at:], test.before)
+			o := mustNew(t, b)
+			o.SetRelocations(testRelocations)
+			got, err := o.Section(".debug_info").Data()
+			if err != nil || !bytes.Equal(got[:len(test.want)], test.want) {
+				t.Errorf("% x, %v, expected % x", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestLEB128NumbersThatDoNotEndAreNotRelocated(t *testing.T) {
+	for _, place := range []uint64{4, 15, 16, ^uint64(0)} {
+		b := relocatableFile(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA,
+			relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, place, 1, 14, 0))
+		copy(b[bytes.Index(b, bytes.Repeat([]byte{0x10}, 16)):], bytes.Repeat([]byte{0x80}, 16))
+		o := mustNew(t, b)
+		o.SetRelocations(testRelocations)
+		_, err := o.Section(".debug_info").Data()
+		wantError(t, err, nil, "no LEB128 number of at most 10 bytes in the 16 bytes of the section")
+	}
+}
+
+// The distance between two places of section 1 is no address of it, unlike the
+// distance from a place of the section itself to another section.
+func TestReferencesAreOfAddressesOnly(t *testing.T) {
+	var relocations []byte
+	for _, e := range []struct {
+		place, symbol uint64
+		typ           uint32
+	}{{0, 1, 9}, {0, 6, 10}, {2, 1, 9}, {2, 3, 10}, {4, 1, 8}} {
+		relocations = append(relocations, relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, e.place, e.symbol, e.typ, 0)...)
+	}
+	o := mustNew(t, relocatableFile(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, relocations))
+	o.SetRelocations(testRelocations)
+	got, err := o.Section(".debug_info").References()
+	if diff := cmp.Diff([]Reference{{2, 1}, {4, 1}}, got); diff != "" || err != nil {
+		t.Errorf("%v, references (-want +got):\n%s", err, diff)
+	}
 }
 
 func TestRelocationsAreAppliedInEveryClassAndOrder(t *testing.T) {
@@ -411,11 +495,11 @@ func TestBadRelocationsAreErrors(t *testing.T) {
 }
 
 func TestNewRelocationsAreUsedByWhatWasReadBefore(t *testing.T) {
-	b := relocatableFile(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, 0, 1, 1, 0))
+	b := relocatableFile(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, relocation(elf.ELFCLASS64, binary.LittleEndian, elf.SHT_RELA, 0, 1, 99, 0))
 	o := mustNew(t, b)
 	_, err := o.Section(".debug_info").Data()
-	wantError(t, err, nil, "relocation type 1 of machine 62 is not known")
-	o.SetRelocations(testRelocations)
+	wantError(t, err, nil, "relocation type 99 of machine 62 is not known")
+	o.SetRelocations([]Relocation{{Type: 99, Size: 4, Kind: RelocationAbsolute}})
 	if got, err := o.Section(".debug_info").Data(); err != nil || got[0] != 0x20 || got[1] != 0x10 {
 		t.Errorf("% x, %v", got, err)
 	}

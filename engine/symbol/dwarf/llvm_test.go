@@ -40,7 +40,6 @@ func openMapped(t testing.TB, path string) *Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.SetRelocations(object.DataRelocations(o.Machine()))
 	r, err := New(o)
 	if err != nil {
 		t.Fatal(err)
