@@ -13,15 +13,18 @@ import (
 
 // An Expression is a DWARF expression that stands in a code object.
 type Expression struct {
+	File    string // the split file that it stands in; "": the object itself
 	Section string // ".debug_info", ".eh_frame"
 	Offset  uint64 // of the entry that it stands in
 	Where   string // "DW_AT_location", "CFA", "rule of rbx"
 	Bytes   []byte
+	Range   *dwarf.Range // where it holds, of a location list; nil: of none
 }
 
 // Expressions are the expressions of a code object: those of its call frame
-// information, then those of its debugging information entries. An error is
-// about one entry, and what follows it goes on.
+// information, then those of its debugging information entries and of the
+// location lists that these lead to, in its split files too. d names registers;
+// nil: they go by number. An error is about one entry, and what follows it goes on.
 func Expressions(o *object.Object, d *sdk.Description) iter.Seq2[Expression, error] {
 	return func(yield func(Expression, error) bool) {
 		for _, t := range frameTables(o) {
@@ -29,16 +32,11 @@ func Expressions(o *object.Object, d *sdk.Description) iter.Seq2[Expression, err
 				return
 			}
 		}
-		r, err := dwarf.New(o)
-		if errors.Is(err, dwarf.ErrNoDebugInfo) {
-			return
-		}
-		if err != nil {
-			yield(Expression{}, err)
-			return
-		}
-		for e, err := range r.Expressions() {
-			if !yield(Expression{".debug_info", e.Entry, e.Attribute, e.Bytes}, err) {
+		for e, err := range dwarf.Expressions(o, dwarf.Options{}) {
+			if errors.Is(err, dwarf.ErrNoDebugInfo) {
+				return
+			}
+			if !yield(Expression{e.File, e.Section, e.Entry, e.Attribute, e.Bytes, e.Range}, err) {
 				return
 			}
 		}
@@ -63,7 +61,7 @@ func yieldTable(t frameTable, d *sdk.Description, yield func(Expression, error) 
 		say := func(where string, expr []byte) {
 			if key := where + string(expr); more && !seen[key] {
 				seen[key] = true
-				more = yield(Expression{t.section, fde.Offset, where, expr}, nil)
+				more = yield(Expression{Section: t.section, Offset: fde.Offset, Where: where, Bytes: expr}, nil)
 			}
 		}
 		if row.CFA.Kind == cfi.CFAExpression {
@@ -81,7 +79,10 @@ func yieldTable(t frameTable, d *sdk.Description, yield func(Expression, error) 
 
 // columnName is the name of a register, or its number.
 func columnName(d *sdk.Description, column uint64) string {
-	if d != nil && column <= uint64(^uint32(0)) {
+	if d == nil {
+		return fmt.Sprintf("r%d", column)
+	}
+	if column <= uint64(^uint32(0)) {
 		if info, ok := d.Register(uint32(column)); ok {
 			return info.Name
 		}

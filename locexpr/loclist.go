@@ -84,6 +84,10 @@ type LocationLists struct {
 	AddressSize int // bytes, 1 to 8; 0 is 8
 	OffsetSize  int // bytes of an offset in the table of .debug_loclists: 4 or 8 by the DWARF format; 0 is 4
 	Order       ByteOrder
+	// Budget is how many entries may be read in all, of lists that share it, and
+	// becomes less; nil: as many as each list has. It keeps many references to one
+	// long list from being read over and over.
+	Budget *int64
 }
 
 // A ListEntry is an entry of a location list that has an expression.
@@ -144,6 +148,10 @@ func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (u
 				yield(ListEntry{}, err)
 				return
 			}
+			if s.spent() {
+				yield(ListEntry{}, r.fail(Evaluation, fmt.Errorf("%w: the lists are read more often than their size makes believable", ErrLimit)))
+				return
+			}
 			if e.Kind == ListEnd {
 				return
 			}
@@ -153,6 +161,15 @@ func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (u
 		}
 		yield(ListEntry{}, r.fail(Evaluation, fmt.Errorf("%w: more than %d entries", ErrLimit, maxListEntries)))
 	}
+}
+
+// spent takes an entry from the budget, and says whether there was none left.
+func (s *LocationLists) spent() bool {
+	if s.Budget == nil {
+		return false
+	}
+	*s.Budget--
+	return *s.Budget < 0
 }
 
 // At returns the expressions of the entries of a list that match a program

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
@@ -41,8 +40,9 @@ func newDumpExpr(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "expr FILE | expr --arch ARCH --hex BYTES",
 		Short: "Print DWARF expressions as text",
-		Long: `Print the DWARF expressions of a file, those of its call frame information and
-of its debugging information entries, or the expression that bytes hold.`,
+		Long: `Print the DWARF expressions of a file, those of its call frame information, of
+its debugging information entries and of their location lists, or the expression
+that bytes hold.`,
 		Example: `  unwindd dump expr server
   unwindd dump expr --arch x86_64 --hex 770880003f1a3b2a332422
   unwindd dump expr --arch amdgpu --dialect llvm-legacy --hex 9017e414`,
@@ -59,18 +59,9 @@ of its debugging information entries, or the expression that bytes hold.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.arch, "arch", "", "the architecture `A` of --hex")
-	flags.StringVar(&f.dialect, "dialect", "", "the dialect `NAME` of the operations (of --hex: the canonical one; of a file: the first of the architecture's that fits)")
+	flags.StringVar(&f.dialect, "dialect", "", "the dialect `NAME` of the operations (of --hex: the canonical one; of a file: the first of the architecture's that fits, DWARF 5 where there is none)")
 	flags.StringVar(&f.hex, "hex", "", "the expression's `BYTES`")
 	return cmd
-}
-
-// dumpedExpression is an expression of `dump expr`.
-type dumpedExpression struct {
-	Section string `json:"section,omitempty"`
-	Offset  string `json:"offset,omitempty"` // of the entry
-	Where   string `json:"where,omitempty"`
-	Hex     string `json:"hex"`
-	Text    string `json:"text"`
 }
 
 // textOptions say how expressions of an architecture are written.
@@ -127,7 +118,7 @@ func (f *dumpExprFlags) bytes() error {
 	text := locexpr.FormatText(b, textOptions(a.Description(), dialect, a.Description().Names(0)))
 	err = f.write(func(w *writer) error {
 		if f.format == "json" {
-			return report.WriteJSON(w, dumpedExpression{Hex: hex.EncodeToString(b), Text: text})
+			return report.WriteJSON(w, report.Expression{Hex: hex.EncodeToString(b), Text: text})
 		}
 		p := report.NewPrinter(w)
 		p.Printf("%s\n", text)
@@ -137,50 +128,6 @@ func (f *dumpExprFlags) bytes() error {
 		err = fmt.Errorf("--hex: the bytes cannot all be decoded: %s", text)
 	}
 	return err
-}
-
-func (f *dumpExprFlags) file(path string) error {
-	m, err := f.manager()
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	o, err := openObject(path)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	d, err := describe(m, o)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	o.SetRelocations(d.Relocations)
-	expression, err := expressionText(d, o, f.dialect)
-	if err != nil {
-		return err
-	}
-	return object.Guard(func() error {
-		return f.write(func(w *writer) error {
-			var list []dumpedExpression
-			p := report.NewPrinter(w)
-			for e, err := range engine.Expressions(o, d) {
-				if err != nil {
-					complain(err)
-					continue
-				}
-				text := expression(e.Bytes)
-				if f.format == "json" {
-					list = append(list, dumpedExpression{e.Section, fmt.Sprintf("0x%x", e.Offset), e.Where, hex.EncodeToString(e.Bytes), text})
-					continue
-				}
-				p.Printf("%-12s 0x%08x  %-28s %s\n", e.Section, e.Offset, e.Where, text)
-			}
-			if f.format == "json" {
-				return report.WriteJSON(w, map[string]any{"expressions": list})
-			}
-			return p.Flush()
-		})
-	})
 }
 
 // describe is the description of a code object's architecture.

@@ -89,7 +89,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	for _, p := range o.Problems() {
 		messages.Printf("unwindd: %s\n", p)
 	}
-	entries := 0
+	var entries tally
 	c := &report.CallFrames{
 		File: path, Entries: counted(engine.CallFrameEntries(o), &entries), SFrame: counted(engine.SFrameEntries(o), &entries),
 		Expression: expression, Register: registerNames(d, o), Space: spaceNames(d),
@@ -101,17 +101,20 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 			return write(c, w)
 		})
 	})
-	if err == nil && entries == 0 && f.format == "text" {
+	if err == nil && entries == (tally{}) && f.format == "text" {
 		messages.Printf("unwindd: %s: no call frame information\n", path)
+	}
+	if err == nil {
+		err = entries.failure(path, "call frame information")
 	}
 	return err
 }
 
 // counted counts what is taken from a list.
-func counted[T any](list iter.Seq2[T, error], n *int) iter.Seq2[T, error] {
+func counted[T any](list iter.Seq2[T, error], n *tally) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for e, err := range list {
-			*n++
+			n.add(err)
 			if !yield(e, err) {
 				return
 			}

@@ -99,6 +99,34 @@ func TestRowsOfMachinesWithoutAPlugin(t *testing.T) {
 	}
 }
 
+// TestRowsOfMachinesThatLLVMDoesNotKnow has what two.s says, of either section.
+func TestRowsOfMachinesThatLLVMDoesNotKnow(t *testing.T) {
+	files, err := filepath.Glob("testdata/relocatable/*.o")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	function := []string{"0x0 0xc .text: 0x0 r15+16, 0x4 r15+64 r14=cfa-8", "0xc 0x14 .text: 0xc r15+32"}
+	want := map[string][]string{".eh_frame": function, ".debug_frame": function}
+	for _, path := range files {
+		got := map[string][]string{}
+		d := dumpJSON(t, path)
+		for _, f := range d.FDEs {
+			var rows []string
+			for _, r := range f.Rows {
+				row := r.PC + " " + r.CFA
+				for register, rule := range r.Rules {
+					row += " " + register + "=" + rule
+				}
+				rows = append(rows, row)
+			}
+			got[f.Section] = append(got[f.Section], fmt.Sprintf("%s %s %s: %s", f.Start, f.End, f.Code, strings.Join(rows, ", ")))
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(d.Problems) > 0 {
+			t.Errorf("%s: problems %q (-want +got):\n%s", path, d.Problems, diff)
+		}
+	}
+}
+
 // TestRowsOfSignedReturnAddresses has code that signs its return address and
 // takes that back.
 func TestRowsOfSignedReturnAddresses(t *testing.T) {

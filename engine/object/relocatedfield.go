@@ -47,6 +47,8 @@ func (f relocatedField) apply(r *Relocation, value, place uint64, inPlace bool) 
 		return f.putLow(r, value)
 	case RelocationAdd:
 		return f.putLow(r, held+value)
+	case RelocationAddRelative:
+		return f.putLow(r, held+value-place)
 	case RelocationSubtract:
 		return f.putLow(r, held-value)
 	}

@@ -9,13 +9,14 @@ type RelocationKind uint8
 // subtracts. So only what the last one leaves must fit: the kinds that those have
 // keep the low bits.
 const (
-	RelocationNone       RelocationKind = iota
-	RelocationAbsolute                  // S + A
-	RelocationRelative                  // S + A - P
-	RelocationSet                       // S + A, low bits
-	RelocationAdd                       // V + S + A, low bits
-	RelocationSubtract                  // V - S - A, low bits
-	RelocationRelativePA                // S + A - P - 8: PA-RISC counts from two instructions behind the place
+	RelocationNone        RelocationKind = iota
+	RelocationAbsolute                   // S + A
+	RelocationRelative                   // S + A - P
+	RelocationSet                        // S + A, low bits
+	RelocationAdd                        // V + S + A, low bits
+	RelocationSubtract                   // V - S - A, low bits
+	RelocationAddRelative                // V + S + A - P, low bits
+	RelocationRelativePA                 // S + A - P - 8: PA-RISC counts from two instructions behind the place
 )
 
 // RelocationField is the form of the field that a relocation writes.

@@ -1,63 +1,390 @@
 package dwarf
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"iter"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An Expression is an attribute of class exprloc of a debugging information
-// entry.
+// An Expression is one that an attribute of a debugging information entry has, or
+// the location list that it leads to.
 type Expression struct {
-	Entry     uint64 // offset of the entry in .debug_info
+	File      string // the split file that the entry is in; "": the object itself
+	Section   string // ".debug_info", ".debug_types", with ".dwo" of a split unit
+	Entry     uint64 // offset of the entry in the section
 	Attribute string // "DW_AT_location"
 	Bytes     []byte // part of the section
+	// Range is where an expression of a location list holds; nil: of none.
+	Range *Range
 }
 
-// Expressions are the expressions that stand in entries, in the order of
-// .debug_info. Those of location lists are not among them. An error is about one
-// unit, and what follows it goes on. Iterate inside object.Guard.
-func (r *Reader) Expressions() iter.Seq2[Expression, error] {
+// A Range is where an entry of a location list holds.
+type Range struct {
+	Start, End uint64
+	// StartIndex and EndIndex are where Start and End count from: addresses of
+	// .debug_addr, by index, that the file does not have itself. nil: from 0.
+	StartIndex, EndIndex *uint64
+	// Code is the section of a relocatable object that the addresses are of, where
+	// several have code; "" elsewhere.
+	Code    string
+	Default bool // wherever no other range of the list does (DW_LLE_default_location)
+	Dropped bool // the linker dropped the code
+}
+
+// Expressions are the expressions that stand in entries of an object and in the
+// location lists that these lead to, in the order of its sections; those of split
+// units in the place of their skeletons, as far as options say where they are,
+// and those of split units that the object has itself (.dwo, .dwp). An error is
+// about one unit or list, and what follows it goes on. Of an object without any
+// it is ErrNoDebugInfo. Iterate inside object.Guard.
+func Expressions(o *object.Object, options Options) iter.Seq2[Expression, error] {
 	return func(yield func(Expression, error) bool) {
-		for i := range r.main.units {
-			more, err := r.main.units[i].expressions(func(e Expression) bool { return yield(e, nil) })
-			if err != nil {
-				more = yield(Expression{}, fmt.Errorf("%s: %w", r.main.name, err))
-			}
-			if !more {
-				return
-			}
+		x := &expressions{yield: yield, split: map[uint64]bool{}}
+		x.object(o, options)
+		if !x.any && !x.stopped {
+			yield(Expression{}, fmt.Errorf("%s: %w", o.Name(), ErrNoDebugInfo))
 		}
 	}
 }
 
-// expressions calls f with the expressions of a unit until f returns false.
-func (u *unit) expressions(f func(Expression) bool) (more bool, err error) {
+// Expressions are those of the reader's object alone, and of the split units that
+// it leads to; see the function.
+func (r *Reader) Expressions() iter.Seq2[Expression, error] {
+	return func(yield func(Expression, error) bool) {
+		(&expressions{yield: yield, split: map[uint64]bool{}}).units(r.main)
+	}
+}
+
+// expressions goes over the units of an object.
+type expressions struct {
+	yield   func(Expression, error) bool
+	stopped bool
+	any     bool            // there are units
+	split   map[uint64]bool // split units that were shown, by ID
+	budget  map[*file]*int64
+}
+
+// listRatio bounds the entries of location lists by the bytes of their section:
+// each list belongs to one attribute as a rule, and an entry has 3 bytes or more.
+const (
+	listRatio = 2
+	listFloor = 1 << 16
+)
+
+func (x *expressions) object(o *object.Object, options Options) {
+	whole, err := openFile(o, "")
+	if err != nil {
+		x.problem(err)
+	} else {
+		r := &Reader{main: whole, options: options}
+		whole.reader = r
+		defer r.Close()
+		x.file(whole)
+		for _, p := range r.Problems() {
+			x.problem(errors.New(p))
+		}
+	}
+	if o.Section(".debug_info.dwo") == nil && o.Section(".debug_types.dwo") == nil {
+		return
+	}
+	parts, err := openFile(o, ".dwo")
+	if err != nil {
+		x.problem(err)
+		return
+	}
+	r := &Reader{main: parts, options: options}
+	parts.reader = r
+	defer r.Close()
+	if o.Section(".debug_cu_index") != nil {
+		x.packaged(parts)
+		return
+	}
+	x.file(parts)
+}
+
+// problem says what went wrong.
+func (x *expressions) problem(err error) {
+	x.any = true
+	if !x.stopped {
+		x.stopped = !x.yield(Expression{}, err)
+	}
+}
+
+// file reads the headers of a file's units and goes over them.
+func (x *expressions) file(f *file) {
+	var err error
+	if f.units, err = f.unitHeaders(f.info, false); err != nil {
+		x.problem(fmt.Errorf("%s: %w", f.name, err))
+	}
+	x.units(f)
+}
+
+// units goes over the units of a file, types first where they have a section of
+// their own (DWARF 4).
+func (x *expressions) units(f *file) {
+	types, err := f.typeSection()
+	if err != nil {
+		x.problem(fmt.Errorf("%s: %w", f.name, err))
+	}
+	for _, units := range [][]unit{types.units, f.units} {
+		for i := range units {
+			if x.stopped {
+				return
+			}
+			x.unit(&units[i])
+		}
+	}
+}
+
+// packaged goes over the units of a package (DWARF 5, 7.3.5), by their place.
+func (x *expressions) packaged(f *file) {
+	var units []*unit
+	for i, section := range []string{".debug_cu_index", ".debug_tu_index"} {
+		data, err := sectionData(f.object, section)
+		if err == nil {
+			f.indexes[i], err = readPackageIndex(section, data, f.big)
+		}
+		if err != nil {
+			x.problem(fmt.Errorf("%s: %w", f.name, err))
+			continue
+		}
+		for _, id := range f.indexes[i].all() {
+			u, err := f.packaged(i, id, nil)
+			if err != nil {
+				x.problem(fmt.Errorf("%s: %w", f.name, err))
+			} else if u != nil {
+				units = append(units, u)
+			}
+		}
+	}
+	slices.SortStableFunc(units, func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(a.section(), b.section()), cmp.Compare(a.offset, b.offset))
+	})
+	for _, u := range units {
+		if x.stopped {
+			return
+		}
+		x.unit(u)
+	}
+}
+
+// all are the IDs of the units of an index, which may be nil.
+func (x *packageIndex) all() (ids []uint64) {
+	if x == nil {
+		return nil
+	}
+	for slot := range x.slots {
+		at, row := x.ids+8*slot, x.rows+4*slot
+		if uintAt(x.data[row:row+4], x.big) != 0 {
+			ids = append(ids, uintAt(x.data[at:at+8], x.big))
+		}
+	}
+	return ids
+}
+
+// unit goes over a unit, and over the split unit that it is the skeleton of.
+func (x *expressions) unit(u *unit) {
+	x.any = true
 	b, err := u.open()
-	if err != nil || b.first >= b.end {
-		return true, err
+	if err == nil && b.file.suffix != "" && b.hasDwoID && x.split[b.dwoID] {
+		return
+	}
+	if err == nil {
+		err = x.entries(b)
+	}
+	if err != nil {
+		x.problem(fmt.Errorf("%s: %w", u.file.name, err))
+		return
+	}
+	if x.stopped || !b.isSplit() {
+		return
+	}
+	split, err := b.file.reader.splitOf(b)
+	if err == nil && split != b {
+		x.split[split.dwoID] = true
+		err = x.entries(split)
+	}
+	if err != nil {
+		x.problem(fmt.Errorf("%s: %w", u.file.name, err))
+	}
+}
+
+// entries goes over the entries of a unit.
+func (x *expressions) entries(b *body) error {
+	if b.first >= b.end {
+		return nil
+	}
+	e := Expression{Section: b.section()}
+	if b.file.name != b.main().name {
+		e.File = b.file.name
 	}
 	w := b.walk(b.first)
 	for w.off < b.end {
 		a, entry, err := w.next()
 		if err != nil {
-			return true, err
+			return err
 		}
 		if a == nil {
 			continue
 		}
+		e.Entry = entry
 		c := w.cursor(w.off)
 		for i := range a.specs {
 			v := b.format.value(&c, &a.specs[i])
 			if c.failed {
-				return true, b.wrong(entry, "the values of the entry do not end in the unit")
+				return b.wrong(entry, "the values of the entry do not end in the unit")
 			}
-			if v.isBlock() && !f(Expression{entry, a.specs[i].attr.String(), v.b}) {
-				return false, nil
+			if x.value(b, e, a.specs[i].attr, &v); x.stopped {
+				return nil
 			}
 		}
 		w.off = c.off
 	}
-	return true, nil
+	return nil
+}
+
+// value shows the expressions of an attribute's value.
+func (x *expressions) value(b *body, e Expression, attr Attr, v *value) {
+	switch {
+	case b.isExpression(attr, v):
+		e.Attribute, e.Bytes = attr.String(), v.b
+		x.stopped = !x.yield(e, nil)
+	case b.isLocationList(attr, v):
+		e.Attribute = attr.String()
+		x.list(b, e, v)
+	}
+}
+
+// isExpression says whether a value of an attribute is of class exprloc, as the
+// blocks of some attributes are before DWARF 4 (DWARF 3, 7.5.4).
+func (b *body) isExpression(attr Attr, v *value) bool {
+	return v.form == formExprloc || v.isBlock() && b.format.version < 4 && attr != AttrConstValue && attr != attrDiscrList
+}
+
+// attrDiscrList has a block that is no expression (DWARF 5, 5.7.10).
+const attrDiscrList Attr = 0x3d
+
+// isLocationList says whether a value of an attribute is of class loclist: its
+// form alone says that only of DW_FORM_loclistx (DWARF 5, 7.5.5, table 7.5).
+func (b *body) isLocationList(attr Attr, v *value) bool {
+	switch {
+	case v.form == formLoclistx:
+		return true
+	case v.form == formSecOffset:
+	case b.format.version < 4 && (v.form == formData4 || v.form == formData8):
+		if attr == AttrDataMemberLoc && b.format.version == 3 {
+			return false // a constant (DWARF 4, 7.5.5 on what producers of DWARF 3 wrote)
+		}
+	default:
+		return false
+	}
+	switch attr {
+	case AttrLocation, AttrStringLength, AttrReturnAddr, AttrDataMemberLoc, AttrFrameBase, AttrSegment, AttrStaticLink,
+		AttrUseLocation, AttrVtableElemLoc, AttrLLVMActiveLane, AttrLLVMLanes, AttrLLVMLanePC:
+		return true
+	}
+	return false
+}
+
+// list shows the entries of a location list that have an expression.
+func (x *expressions) list(b *body, e Expression, v *value) {
+	lists, off, err := b.locationList(v)
+	if err != nil {
+		x.problem(fmt.Errorf("%s: entry at %#x: %s: %w", b.file.name, e.Entry, e.Attribute, err))
+		return
+	}
+	lists.Budget = x.budgetOf(b.file, len(lists.Data))
+	addrx, indexes := b.addrx, &addressIndexes{}
+	if b.file.suffix != "" && b.skeleton == nil {
+		addrx = indexes.note
+	}
+	for entry, err := range lists.Entries(off, b.base, addrx) {
+		if err != nil {
+			x.problem(fmt.Errorf("%s: entry at %#x: %s: %w", b.file.name, e.Entry, e.Attribute, err))
+			return
+		}
+		r := &Range{Start: entry.Start, End: entry.End, Default: entry.IsDefault(), Dropped: entry.Dead}
+		indexes.put(r, entry.Kind)
+		b.main().layout.apart(r)
+		e.Bytes, e.Range = entry.Expr, r
+		if x.stopped = !x.yield(e, nil); x.stopped {
+			return
+		}
+	}
+}
+
+// apart takes the address of its section off a range.
+func (l *layout) apart(r *Range) {
+	if l == nil || len(l.sections) < 2 || r.Default || r.Dropped {
+		return
+	}
+	for _, p := range l.sections {
+		if p.start <= r.Start && r.Start <= p.end {
+			r.Start, r.End, r.Code = r.Start-p.start, r.End-p.start, l.object.Sections()[p.index].Name
+			return
+		}
+	}
+}
+
+// budgetOf is how many entries of a file's lists may still be read.
+func (x *expressions) budgetOf(f *file, size int) *int64 {
+	if x.budget == nil {
+		x.budget = map[*file]*int64{}
+	}
+	n := x.budget[f]
+	if n == nil {
+		limit := int64(listRatio*size) + listFloor
+		n = &limit
+		x.budget[f] = n
+	}
+	return n
+}
+
+// addressIndexes are the indexes of addresses that a list asked for and that are
+// not to be had, so that its ranges can say what they count from.
+type addressIndexes struct {
+	asked []uint64 // since the last range
+	base  *uint64
+}
+
+func (a *addressIndexes) note(index uint64) (uint64, error) {
+	a.asked = append(a.asked, index)
+	return 0, nil
+}
+
+// put says what a range counts from. A list asks for the end of a range before
+// its start, and base addresses come before the ranges that they are for.
+func (a *addressIndexes) put(r *Range, kind locexpr.ListEntryKind) {
+	own := 0
+	switch kind {
+	case locexpr.ListStartxEndx:
+		own = 2
+	case locexpr.ListStartxLength:
+		own = 1
+	}
+	if own > len(a.asked) {
+		return
+	}
+	last := len(a.asked) - own
+	if last > 0 {
+		base := a.asked[last-1]
+		a.base = &base
+	}
+	asked := slices.Clone(a.asked[last:])
+	a.asked = a.asked[:0]
+	switch kind {
+	case locexpr.ListStartxEndx:
+		r.StartIndex, r.EndIndex = &asked[1], &asked[0]
+	case locexpr.ListStartxLength:
+		r.StartIndex, r.EndIndex = &asked[0], &asked[0]
+	case locexpr.ListOffsetPair:
+		r.StartIndex, r.EndIndex = a.base, a.base
+	}
 }
 
 // isBlock says whether a value is of class block or exprloc.

@@ -118,7 +118,9 @@ const (
 
 	AttrMIPSLinkageName Attr = 0x2007
 	AttrGNUCallValue    Attr = 0x2111
+	AttrGNUCallData     Attr = 0x2112 // DW_AT_GNU_call_site_data_value
 	AttrGNUCallTarget   Attr = 0x2113
+	AttrGNUCallClob     Attr = 0x2114 // DW_AT_GNU_call_site_target_clobbered
 	AttrGNUDwoName      Attr = 0x2130
 	AttrGNUDwoID        Attr = 0x2131
 	AttrGNURangesBase   Attr = 0x2132
@@ -160,6 +162,7 @@ var attrNames = map[Attr]string{
 	AttrCallTarget: "DW_AT_call_target", AttrCallTargetClob: "DW_AT_call_target_clobbered",
 	AttrCallDataLocation: "DW_AT_call_data_location", AttrCallDataValue: "DW_AT_call_data_value",
 	AttrGNUCallValue: "DW_AT_GNU_call_site_value", AttrGNUCallTarget: "DW_AT_GNU_call_site_target",
+	AttrGNUCallData: "DW_AT_GNU_call_site_data_value", AttrGNUCallClob: "DW_AT_GNU_call_site_target_clobbered",
 	AttrLLVMActiveLane: "DW_AT_LLVM_active_lane", AttrLLVMLanes: "DW_AT_LLVM_lanes", AttrLLVMLanePC: "DW_AT_LLVM_lane_pc",
 }
 
