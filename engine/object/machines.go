@@ -76,8 +76,8 @@ var machineRelocations = tables(map[elf.Machine][]Relocation{
 		rel32(elf.R_390_PC32), rel64(elf.R_390_PC64), abs32(elf.R_390_TLS_LDO32), abs64(elf.R_390_TLS_LDO64),
 	},
 	// R_SH_DIR32, _REL32, _DIR16, _DIR8, _TLS_LDO_32. Assemblers leave the addend
-	// of the first one in the place.
-	elf.EM_SH:          {add(1, 4), rel32(2), abs16(33), abs8(34), abs32(146)},
+	// of the first two in the place.
+	elf.EM_SH:          {add(1, 4), {2, 4, RelocationAddRelative, FieldBytes}, abs16(33), abs8(34), abs32(146)},
 	elf.EM_SPARC:       sparc,
 	elf.EM_SPARC32PLUS: sparc,
 	elf.EM_SPARCV9:     sparc,
