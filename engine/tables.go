@@ -74,10 +74,11 @@ func frameTablesFor(o *object.Object, code uint32) []frameTable {
 	for _, eh := range o.EHFrames() {
 		tables = append(tables, ehFrameTable(o, eh, code))
 	}
-	for _, s := range o.Sections() { // a relocatable object may have several
-		if s.Name != ".debug_frame" && s.Name != ".zdebug_frame" || s.Type == elf.SHT_NOBITS || s.Size == 0 {
-			continue
-		}
+	sections, left := o.SectionsNamed(".debug_frame", ".zdebug_frame") // a relocatable object may have several
+	if left != nil {
+		tables = append(tables, frameTable{section: ".debug_frame", err: left})
+	}
+	for _, s := range sections {
 		data, err := s.Data()
 		switch {
 		case err != nil:

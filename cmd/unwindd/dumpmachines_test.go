@@ -1,12 +1,15 @@
 package main
 
 import (
+	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -237,5 +240,54 @@ func TestRowsWithoutCallFrameInformation(t *testing.T) {
 	}
 	if err := command("dump", "rows", source).Run(); err == nil || !strings.Contains(fmt.Sprint(err), "exit status 1") {
 		t.Errorf("dump rows of a text: %v", err)
+	}
+}
+
+// withManyHeaders gives a 64-bit little-endian file n more section headers that
+// are those of a section.
+func withManyHeaders(t *testing.T, path, name string, n int) string {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	index := slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == name })
+	b, err := os.ReadFile(path)
+	if err != nil || index < 0 {
+		t.Fatalf("section %d: %v", index, err)
+	}
+	const size = 64
+	at, count := binary.LittleEndian.Uint64(b[40:]), len(f.Sections)
+	headers := slices.Clone(b[at : at+uint64(count*size)])
+	for range n {
+		headers = append(headers, headers[index*size:(index+1)*size]...)
+	}
+	binary.LittleEndian.PutUint64(b[40:], uint64(len(b)))
+	binary.LittleEndian.PutUint16(b[60:], uint16(count+n))
+	path = filepath.Join(t.TempDir(), "many.o")
+	if err := os.WriteFile(path, append(b, headers...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestSectionsOverTheSameBytesAreDumpedOnce has 30,000 section headers of one
+// range.
+func TestSectionsOverTheSameBytesAreDumpedOnce(t *testing.T) {
+	honest := assemble(t, "forms.s", "x86_64-linux-gnu")
+	for _, name := range []string{".eh_frame", ".debug_frame"} {
+		many := withManyHeaders(t, honest, name, 30000)
+		want, got := dumpJSON(t, honest), dumpJSON(t, many)
+		if diff := cmp.Diff(want.FDEs, got.FDEs); diff != "" {
+			t.Errorf("%s (-once +many):\n%.500s", name, diff)
+		}
+		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "it and 29999 more are not read") {
+			t.Errorf("%s: problems %.500q", name, got.Problems)
+		}
+		cmd := command("dump", "cfi", "--in-process", many)
+		if out, err := cmd.Output(); err != nil || len(out) > 1<<16 {
+			t.Errorf("%s: dump cfi: %d bytes, %v", name, len(out), err)
+		}
 	}
 }

@@ -45,16 +45,13 @@ type FrameSection struct {
 // first; a relocatable object may have one in each section group. Where there
 // is none it is what .eh_frame_hdr points to, up to the end of the file's bytes
 // of that segment.
-func (o *Object) EHFrames() []FrameSection {
+func (o *Object) EHFrames() (list []FrameSection) {
 	if o.DebugOnly() {
 		return nil // they are the other file's, without their bytes
 	}
-	var list []FrameSection
 	loaded := false
-	for _, s := range o.sections {
-		if s.Name != ".eh_frame" || s.Type == elf.SHT_NOBITS || s.Size == 0 {
-			continue
-		}
+	sections, left := o.SectionsNamed(".eh_frame")
+	for _, s := range sections {
 		alloc := s.Flags&elf.SHF_ALLOC != 0
 		if loaded && !alloc {
 			continue
@@ -63,6 +60,9 @@ func (o *Object) EHFrames() []FrameSection {
 			loaded, list = true, list[:0]
 		}
 		list = append(list, FrameSection{Name: s.Name, Section: s, Address: s.Address})
+	}
+	if left != nil {
+		defer func() { list = append(list, FrameSection{Name: ".eh_frame", Err: left}) }()
 	}
 	if len(list) == 1 {
 		list[0].read()

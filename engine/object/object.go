@@ -36,6 +36,9 @@ type Object struct {
 	laidOut   bool           // sections have the addresses of LaidOut
 	code      map[string]int // see codeByName; made for the first relocation of a laid out object
 	codeOnce  sync.Once
+	// indexes are the sections of type SHT_SYMTAB_SHNDX, by their symbol table.
+	indexes     map[uint32]*Section
+	indexesOnce sync.Once
 
 	relocations map[uint32]Relocation
 	unpacked    atomic.Int64 // bytes made by decompressing and relocating
@@ -116,18 +119,31 @@ func (o *Object) read() error {
 		}
 	}
 	if o.header.typ == elf.ET_REL {
-		o.relocated = make(map[uint32][]*Section)
-		for _, s := range o.sections {
-			if (s.Type == elf.SHT_RELA || s.Type == elf.SHT_REL) && s.Size != 0 {
-				o.relocated[s.Info] = append(o.relocated[s.Info], s)
-			}
-		}
+		o.findRelocations()
 	}
 	o.segments = o.usableSegments()
 	o.byStart = slices.Clone(o.segments)
 	slices.SortStableFunc(o.byStart, func(a, b Segment) int { return cmp.Compare(a.Address, b.Address) })
 	o.debugOnly = o.codeIsElsewhere()
 	return nil
+}
+
+// findRelocations notes which sections have relocations for which.
+func (o *Object) findRelocations() {
+	var tables []*Section
+	for _, s := range o.sections {
+		if (s.Type == elf.SHT_RELA || s.Type == elf.SHT_REL) && s.Size != 0 {
+			tables = append(tables, s)
+		}
+	}
+	tables, left := Apart(tables)
+	if left != nil {
+		o.problems = append(o.problems, left.Error())
+	}
+	o.relocated = make(map[uint32][]*Section, len(tables))
+	for _, s := range tables {
+		o.relocated[s.Info] = append(o.relocated[s.Info], s)
+	}
 }
 
 // usableSegments are the segments, or what stands for them. Intel's graphics

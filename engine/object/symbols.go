@@ -171,14 +171,23 @@ func sectionIndex(h *header, shndx uint16, indexes []byte, symbol int) uint32 {
 // extendedIndexes returns the SHT_SYMTAB_SHNDX table of a symbol table; nil
 // when there is none.
 func (o *Object) extendedIndexes(symtab *Section) []byte {
-	for _, s := range o.sections {
-		if s.Type == elf.SHT_SYMTAB_SHNDX && uint64(s.Link) == uint64(symtab.Index) {
-			if b, err := s.raw(); err == nil {
-				return b
+	o.indexesOnce.Do(func() {
+		o.indexes = make(map[uint32]*Section)
+		for _, s := range o.sections {
+			if s.Type == elf.SHT_SYMTAB_SHNDX && o.indexes[s.Link] == nil {
+				o.indexes[s.Link] = s
 			}
 		}
+	})
+	s := o.indexes[uint32(symtab.Index)]
+	if s == nil {
+		return nil
 	}
-	return nil
+	b, err := s.raw()
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // symbolValues gives the values of symbols by number, for relocations.
