@@ -13,9 +13,9 @@ import (
 // Expression is an expression of `dump expr`, in JSON. File is a split file, and Offset
 // that of the entry that has the expression.
 type Expression struct {
-	File    string           `json:"file,omitempty"` // a split file
+	File    string           `json:"file,omitempty"`
 	Section string           `json:"section,omitempty"`
-	Offset  string           `json:"offset,omitempty"` // of the entry
+	Offset  string           `json:"offset,omitempty"`
 	Where   string           `json:"where,omitempty"`
 	Range   *expressionRange `json:"range,omitempty"` // of a location list
 	Hex     string           `json:"hex"`
