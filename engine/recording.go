@@ -282,7 +282,7 @@ func (r *recording) find(m *perfdata.Mapping) object.Found {
 	found := r.finder.Find(m.Path, m.BuildID, false)
 	if found.Object != nil && (!found.Object.IsELF() || elf.Machine(found.Object.Machine()) != r.machine()) && r.set != nil {
 		o := found.Object
-		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for ELF machine %d", found.Path, o.Machine())}
+		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}
 		o.Close()
 	}
 	return found

@@ -26,7 +26,7 @@ func sframeTable(o *object.Object) (*cfi.SFrame, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", o.Name(), err)
 	case t.Machine() != o.Machine():
-		return nil, fmt.Errorf("%s: .sframe is for ELF machine %d, the object is of machine %d", o.Name(), t.Machine(), o.Machine())
+		return nil, fmt.Errorf("%s: .sframe is for %s, the object is of %s", o.Name(), object.DescribeMachine(t.Machine()), object.DescribeMachine(o.Machine()))
 	}
 	return t, nil
 }

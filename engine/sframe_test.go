@@ -54,7 +54,7 @@ func TestSFrameOfObjects(t *testing.T) {
 		{"a program", program, true, ""},
 		{"a relocatable file, whose start addresses are not the format's", withSFrame(t, "-c"), false, ""},
 		{"a program of another machine", changed(func(data []byte, _ *object.Section) { data[18] = 183 }), false,
-			".sframe is for ELF machine 62, the object is of machine 183"},
+			".sframe is for ELF machine 62 (x86_64), the object is of ELF machine 183 (aarch64)"},
 		{"a version that is not read", changed(func(data []byte, s *object.Section) { data[s.Offset+2] = 3 }), false,
 			".sframe+0x2: SFrame version is not supported: 3, expected 1 or 2"},
 	} {

@@ -243,6 +243,10 @@ func (t *Target) bindAll(ctx context.Context) {
 	for _, th := range t.state.Threads() {
 		s := &thread{Thread: th}
 		t.threads[th] = s
+		if th.Unread != "" {
+			s.failure = errors.New(th.Unread)
+			continue
+		}
 		m := machines[th.Arch]
 		if m == nil {
 			a, err := t.engine.plugins.Find(th.Arch)

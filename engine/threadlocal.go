@@ -128,7 +128,7 @@ func (w *walker) threadBlock(m *target.Module, offset uint64) (uint64, error) {
 	}
 	abi, ok := tlsABIs[m.Object.Machine()]
 	if !ok || m.Arch != w.thread.Arch {
-		return 0, fmt.Errorf("ELF machine %d, in a thread of %s: %w", m.Object.Machine(), w.thread.Arch, locexpr.ErrNoContext)
+		return 0, fmt.Errorf("%s, in a thread of %s: %w", object.DescribeMachine(m.Object.Machine()), w.thread.Arch, locexpr.ErrNoContext)
 	}
 	segment := programOf(m.Object, elf.PT_TLS)
 	if segment == nil {

@@ -228,6 +228,9 @@ func (w *walker) walk(ctx context.Context) {
 func (w *walker) top() *frame {
 	th := w.thread
 	switch {
+	case th.Unread != "":
+		w.unread()
+		return nil
 	case th.Problem != "" && !th.noPC:
 		w.stack.Stopped = Stopped{StopNoMemory, th.Problem}
 		return nil

@@ -8,13 +8,16 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
 )
 
 // Exit statuses. A stack that is cut short is not a failure.
 const (
-	exitDone  = 0
-	exitInput = 1 // the input could not be read
-	exitUsage = 2 // the command line is wrong
+	exitDone     = 0
+	exitInput    = 1 // the input could not be read
+	exitUsage    = 2 // the command line is wrong
+	exitUnwalked = 3 // it was read, but nothing in it could be walked for lack of an architecture
 )
 
 // usageError is an error in the command line itself.
@@ -45,6 +48,9 @@ func run(args []string) int {
 		return exitUsage
 	}
 	complain(err)
+	if errors.Is(err, engine.ErrNotWalked) {
+		return exitUnwalked
+	}
 	return exitInput
 }
 

@@ -106,12 +106,16 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	for i := range r.Modules {
 		f.reads(r.Modules[i].File, r.Modules[i].DebugFile)
 	}
-	return f.write(func(w *writer) error {
+	err = f.write(func(w *writer) error {
 		if f.format == "json" {
 			return r.WriteJSON(w)
 		}
 		return r.WriteText(w, report.TextOptions{Color: w.terminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
 	})
+	if err != nil {
+		return err
+	}
+	return t.Walked(stacks)
 }
 
 // threads are the threads to print.

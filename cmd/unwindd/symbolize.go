@@ -166,5 +166,5 @@ func relocations(o *object.Object) ([]object.Relocation, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("ELF machine %d is of no architecture that is built in", o.Machine())
+	return nil, fmt.Errorf("%s is of no architecture that is built in", object.DescribeMachine(o.Machine()))
 }

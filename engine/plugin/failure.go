@@ -1,14 +1,15 @@
 package plugin
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // ErrNoArchitecture is wrapped by the errors of lookups that found no
 // architecture.
-var ErrNoArchitecture = errors.New("no architecture plugin")
+var ErrNoArchitecture = target.ErrNoArchitecture
 
 // ErrAmbiguous says that more than one plugin claims the same thing. Nothing is
 // chosen for the user: one of them has to go.

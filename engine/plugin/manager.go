@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -307,7 +308,7 @@ func (m *Manager) choose(what string, claims func(*Arch) bool) (*Arch, error) {
 // header, or, where machine is 0, by the file's first bytes. The errors are
 // ErrNoArchitecture and *ErrAmbiguous.
 func (m *Manager) ForObject(machine uint16, osabi uint8, flags uint32, magic []byte) (*Arch, error) {
-	what := fmt.Sprintf("ELF machine %d, OS ABI %d, flags %#x", machine, osabi, flags)
+	what := fmt.Sprintf("%s, OS ABI %d, flags %#x", object.DescribeMachine(machine), osabi, flags)
 	if machine == 0 {
 		what = fmt.Sprintf("a file that begins with % x", magic[:min(len(magic), 16)])
 	}
@@ -316,7 +317,7 @@ func (m *Manager) ForObject(machine uint16, osabi uint8, flags uint32, magic []b
 
 // ForMachine is the architecture of an ELF machine, whatever the OS ABI.
 func (m *Manager) ForMachine(machine uint16) (*Arch, error) {
-	return m.choose(fmt.Sprintf("ELF machine %d", machine), func(a *Arch) bool { return recognisesMachine(a.desc, machine) })
+	return m.choose(object.DescribeMachine(machine), func(a *Arch) bool { return recognisesMachine(a.desc, machine) })
 }
 
 // ForNote is the architecture that a dump with notes of an owner belongs to as

@@ -19,6 +19,8 @@ type Report struct {
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 	Threads []Thread `json:"threads"`
+
+	machine uint16 // the ELF machine of the process, whose signals these are
 }
 
 // Target is what was opened.
@@ -163,6 +165,7 @@ func New(t *engine.Target, stacks []*engine.Stack) *Report {
 		Target:  Target{Kind: string(info.Kind), Path: info.Path, Signal: info.Signal, Problems: t.Problems()},
 		Modules: []Module{},
 		Threads: []Thread{},
+		machine: info.Machine,
 	}
 	if info.HasFaultAddress {
 		r.Target.FaultAddress = address(info.FaultAddress)

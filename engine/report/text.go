@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -52,7 +50,7 @@ func (t *text) target() {
 	of := &t.report.Target
 	line := of.Kind + " " + of.Path
 	if of.Signal != 0 {
-		line += ": " + signalName(of.Signal)
+		line += ": " + t.report.signalName(of.Signal)
 		if of.FaultAddress != "" {
 			line += " at address " + of.FaultAddress
 		}
@@ -63,8 +61,8 @@ func (t *text) target() {
 	}
 }
 
-func signalName(number int) string {
-	if name := unix.SignalName(unix.Signal(number)); name != "" {
+func (r *Report) signalName(number int) string {
+	if name := target.SignalName(r.machine, number); name != "" {
 		return fmt.Sprintf("signal %d (%s)", number, name)
 	}
 	return fmt.Sprintf("signal %d", number)
@@ -158,7 +156,7 @@ func (t *text) group(g *group) {
 		if first.Name != "" {
 			line += " " + strconv.Quote(first.Name)
 		}
-		line += crash(first)
+		line += t.report.crash(first)
 	default:
 		ids := make([]string, 0, maxListed+1)
 		for i, th := range g.threads {
@@ -168,7 +166,7 @@ func (t *text) group(g *group) {
 			}
 			ids = append(ids, th.ID)
 		}
-		line = fmt.Sprintf("%d threads%s: %s", len(g.threads), crash(first), strings.Join(ids, " "))
+		line = fmt.Sprintf("%d threads%s: %s", len(g.threads), t.report.crash(first), strings.Join(ids, " "))
 	}
 	t.printf("\n%s\n", t.head(line))
 	t.identity(g.threads)
@@ -198,12 +196,12 @@ func (t *text) group(g *group) {
 
 // crash says that a thread crashed; of a wave, which may have another reason than
 // its process, also how.
-func crash(t *Thread) string {
+func (r *Report) crash(t *Thread) string {
 	switch {
 	case !t.Crashed:
 		return ""
 	case t.Wave != nil && t.Signal != 0:
-		return ", crashed by " + signalName(t.Signal)
+		return ", crashed by " + r.signalName(t.Signal)
 	}
 	return ", crashed"
 }
@@ -215,7 +213,7 @@ func (t *text) stop(threads []*Thread) {
 		return
 	}
 	if th := threads[0]; th.Wave == nil && th.Crashed && s.precision() == "" && s.Address == t.report.Target.FaultAddress {
-		if reason, ok := target.StopOfSignal(th.Signal); ok && reason.Name == s.Reason {
+		if reason, ok := target.StopOfSignal(t.report.machine, th.Signal); ok && reason.Name == s.Reason {
 			return // the target's signal says as much
 		}
 	}

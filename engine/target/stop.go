@@ -63,17 +63,16 @@ func FindStopReason(name string) (reason StopReason, ok bool) {
 	return StopReason{}, false
 }
 
-// stopSignals are the reasons of signals that the hardware causes, by Linux'
-// numbers.
-var stopSignals = map[int]string{
-	4:  StopIllegalInstruction,
-	7:  StopAddressError,
-	8:  StopMathError,
-	11: StopMemoryFault,
+// stopSignals are the reasons of signals that the hardware causes.
+var stopSignals = map[string]string{
+	"SIGILL":  StopIllegalInstruction,
+	"SIGBUS":  StopAddressError,
+	"SIGFPE":  StopMathError,
+	"SIGSEGV": StopMemoryFault,
 }
 
-// StopOfSignal is why the hardware stopped a thread that got a signal for it; ok
-// is false for other signals.
-func StopOfSignal(signal int) (reason StopReason, ok bool) {
-	return FindStopReason(stopSignals[signal])
+// StopOfSignal is why the hardware of an ELF machine stopped a thread that got a
+// signal for it; ok is false for other signals.
+func StopOfSignal(machine uint16, signal int) (reason StopReason, ok bool) {
+	return FindStopReason(stopSignals[SignalName(machine, signal)])
 }

@@ -6,6 +6,7 @@ package target
 import (
 	"debug/elf"
 	"errors"
+	"fmt"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/locexpr"
@@ -19,11 +20,26 @@ type Kind string
 const (
 	ELFCore  Kind = "elf-core"
 	Snapshot Kind = "snapshot"
+	ROCmCore Kind = "rocm-core" // the state of AMD's graphics processors, without the process that used them
 )
 
 // ErrNoMemory says that an address is not in the target: not mapped, or mapped
 // and neither dumped nor readable from the mapped file.
 var ErrNoMemory = errors.New("address is not in the target")
+
+// ErrNoArchitecture is wrapped by the errors of what looks for an architecture
+// and finds none.
+var ErrNoArchitecture = errors.New("no architecture plugin")
+
+// MissingPlugin adds to an error that wraps ErrNoArchitecture what would read
+// the architecture of a name. Other errors it leaves as they are.
+func MissingPlugin(err error, name string) error {
+	if !errors.Is(err, ErrNoArchitecture) {
+		return err
+	}
+	return fmt.Errorf("%w; a plugin of %s, an executable named unwindd-arch-%s in one of the plugin directories (--plugin-dir, UNWINDD_PLUGIN_DIR), would read it",
+		err, name, name)
+}
 
 // ErrEndOfStack says that the recorded bytes of a stack ran out.
 var ErrEndOfStack = errors.New("the recorded stack ends here")
@@ -67,6 +83,9 @@ type Info struct {
 	// Problems are what is wrong with the target as a whole, each a sentence
 	// that names file, offset and what was done without it.
 	Problems []string
+	// Unread says that the target holds state that nothing here reads: that of
+	// graphics processors. Problems say which.
+	Unread bool
 	// Notes are those that no reader of this package owns, for plugins.
 	Notes []sdk.Note
 }
@@ -166,6 +185,12 @@ type Thread struct {
 	Stop      *Stop         // why it stopped; nil where nothing is known
 	Registers sdk.Registers // of the top frame
 	Problem   string        // why its registers could not be read
+	// Unread is why no architecture reads its registers; "" where one does. The
+	// thread's stack is not walked then.
+	Unread string
+	// PC is where a thread is that no architecture reads, if HasPC.
+	PC    uint64
+	HasPC bool
 	// Lanes is how many lanes the target says that the thread has; 0 where it
 	// does not say it.
 	Lanes uint32

@@ -15,6 +15,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -53,7 +54,8 @@ type Core struct {
 	modules  []*target.Module
 	objects  []*object.Object // to be closed
 	problems []string
-	silenced int // problems beyond maxProblems
+	silenced int  // problems beyond maxProblems
+	unread   bool // there is state that nothing here reads
 }
 
 var _ target.Target = (*Core)(nil)
@@ -103,16 +105,20 @@ func (c *Core) read(data []byte, options Options) error {
 
 	c.imageBudget = min(uint64(len(data)), 1<<30)
 	c.headBudget = maxAllHeaders
-	unreadable := c.describe(options)
+	unread := c.describe(options)
 	notes, problems := readNotes(data, &c.header)
 	c.addProblems(problems)
+	c.sayGraphics(notes)
 	if len(notes) == 0 && len(c.header.programs) > 0 {
 		c.problem("the core has no notes, so neither threads nor the names of mapped files")
 	}
 	if len(notes) == 0 {
 		return nil
 	}
-	c.process, problems = readProcess(&c.header, notes, c.description, unreadable)
+	c.process, problems = readProcess(&c.header, notes, c.description, unread)
+	if c.isGraphics() { // there are no threads of a process
+		problems = slices.DeleteFunc(problems, func(p string) bool { return p == noThreads })
+	}
 	c.addProblems(problems)
 	c.pageSize = 4096
 	if size := c.process.auxv[atPageSize]; size >= 1024 && size <= 1<<22 && size&(size-1) == 0 {
@@ -124,7 +130,7 @@ func (c *Core) read(data []byte, options Options) error {
 
 // describe asks for the architecture's description, and says why registers
 // cannot be read where it is of no use.
-func (c *Core) describe(options Options) (unreadable string) {
+func (c *Core) describe(options Options) (unread string) {
 	var d *sdk.Description
 	err := errors.New("no architectures were given")
 	if options.Describe != nil {
@@ -132,19 +138,21 @@ func (c *Core) describe(options Options) (unreadable string) {
 	}
 	switch {
 	case err != nil:
-		unreadable = fmt.Sprintf("the registers of ELF machine %d cannot be read: %v", c.header.machine, err)
 	case d == nil:
-		unreadable = fmt.Sprintf("the registers of ELF machine %d cannot be read: it has no description", c.header.machine)
+		err = fmt.Errorf("%s has no description", object.DescribeMachine(c.header.machine))
 	case d.AddressBits != uint32(8*c.header.size()):
-		unreadable = fmt.Sprintf("the registers cannot be read: the core is %d-bit, architecture %s is %d-bit", 8*c.header.size(), d.Name, d.AddressBits)
+		err = fmt.Errorf("the core is %d-bit, architecture %s is %d-bit", 8*c.header.size(), d.Name, d.AddressBits)
 	case (d.ByteOrder == sdk.LittleEndian) != (c.header.order.Uint16([]byte{1, 0}) == 1):
-		unreadable = fmt.Sprintf("the registers cannot be read: the byte order of the core is not that of architecture %s", d.Name)
+		err = fmt.Errorf("the byte order of the core is not that of architecture %s", d.Name)
 	default:
 		c.description = d
 		return ""
 	}
-	c.problem("%s", unreadable)
-	return unreadable
+	if !c.isGraphics() { // of which nothing is a register of a thread
+		c.problem("the process is of %s: of its threads only where they are is shown, as their registers cannot be read: %v",
+			c.header.arch(), target.MissingPlugin(err, c.header.arch()))
+	}
+	return fmt.Sprintf("the registers of %s cannot be read: %v", c.header.arch(), err)
 }
 
 // problem adds a sentence about what is wrong.
@@ -164,14 +172,19 @@ func (c *Core) addProblems(problems []string) {
 
 // Info is what is known of the process as a whole.
 func (c *Core) Info() target.Info {
+	kind := target.ELFCore
+	if elf.Machine(c.header.machine) == elf.EM_AMDGPU {
+		kind = target.ROCmCore
+	}
 	return target.Info{
-		Kind:            target.ELFCore,
+		Kind:            kind,
 		Path:            c.path,
 		Signal:          c.process.signal,
 		FaultAddress:    c.process.fault,
 		HasFaultAddress: c.process.hasFault,
 		Machine:         c.header.machine,
 		Problems:        c.problems,
+		Unread:          c.unread,
 		Notes:           c.process.unclaimed,
 	}
 }

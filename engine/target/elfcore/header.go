@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
 
 // ErrNotCore says that a file is not an ELF core. The error that wraps it says
@@ -95,6 +97,15 @@ type coreHeader struct {
 	machine  uint16
 	flags    uint32
 	programs []program
+}
+
+// arch is what the architecture of the core's process is called.
+func (h *coreHeader) arch() string {
+	class := elf.ELFCLASS32
+	if h.wide {
+		class = elf.ELFCLASS64
+	}
+	return object.ArchName(h.machine, class, h.order)
 }
 
 // magics are the first bytes of what is handed over in place of cores.

@@ -51,7 +51,9 @@ const maxFound = 1 << 16
 // core_file_note_size_limit) these two tell all.
 func (c *Core) findModules() {
 	if c.process.files == nil && c.process.auxv == nil {
-		c.problem("%s", noCode)
+		if !c.isGraphics() {
+			c.problem("%s", noCode)
+		}
 		return
 	}
 	m := &modules{Core: c, found: map[finderKey]object.Found{}, dynamics: map[uint64]bool{}, fits: maxFits}
@@ -143,7 +145,7 @@ func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
 func (c *Core) foreign(o *object.Object) string {
 	switch {
 	case o.Machine() != c.header.machine:
-		return fmt.Sprintf("it is for ELF machine %d, the core is of machine %d", o.Machine(), c.header.machine)
+		return fmt.Sprintf("it is for %s, the core is of %s", object.DescribeMachine(o.Machine()), object.DescribeMachine(c.header.machine))
 	case o.AddressSize() != c.header.size() || o.ByteOrder() != c.header.order:
 		return "its class or byte order is not that of the core"
 	}
@@ -216,6 +218,7 @@ func (m *modules) register(mod *target.Module) {
 		}
 		return
 	}
+	mod.Arch = m.header.arch()
 	if m.description != nil {
 		mod.Arch = m.description.Name
 	}

@@ -320,7 +320,7 @@ func TestModulesOfNTFILE(t *testing.T) {
 					w.write("/lib/a.so", other)
 				},
 				want:    []moduleView{{Path: "/lib/a.so", Code: code(at), Problem: true}},
-				problem: "it is for ELF machine 243, the core is of machine",
+				problem: "it is for ELF machine 243 (riscv), the core is of ELF machine",
 			},
 			"code without program header in the core": {
 				setup: func(w *world) {

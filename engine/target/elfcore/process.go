@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
@@ -36,6 +35,9 @@ const (
 // maxNoteBytes bounds the notes that are kept for plugins.
 const maxNoteBytes = 256 << 20
 
+// noThreads is the problem of a core without threads.
+const noThreads = "no NT_PRSTATUS note: the core names no threads"
+
 // process is what the notes say.
 type process struct {
 	pid       int64
@@ -61,8 +63,8 @@ type thread struct {
 
 // readProcess reads the notes of a core. NT_PRSTATUS begins a thread, and the
 // notes that follow it, up to the next one, are of that thread. d is
-// nil where the registers cannot be read, for the reason in problem.
-func readProcess(h *coreHeader, notes []note, d *sdk.Description, problem string) (p process, problems []string) {
+// nil where the registers cannot be read, for the reason in unread.
+func readProcess(h *coreHeader, notes []note, d *sdk.Description, unread string) (p process, problems []string) {
 	var threads []*thread
 	var current *thread
 	var kept int
@@ -97,29 +99,12 @@ func readProcess(h *coreHeader, notes []note, d *sdk.Description, problem string
 		problems = append(problems, fmt.Sprintf("%d notes that no reader of cores owns are left out: together with the others they have more than %d bytes", dropped, maxNoteBytes))
 	}
 	if len(threads) == 0 {
-		problems = append(problems, "no NT_PRSTATUS note: the core names no threads")
+		problems = append(problems, noThreads)
 	}
-	p.finish(h, threads, d, problem)
+	if unplaced := p.finish(h, threads, d, unread); unplaced != "" {
+		problems = append(problems, unplaced)
+	}
 	return p, problems
-}
-
-// readStatus reads what is the same on all architectures of NT_PRSTATUS, struct
-// elf_prstatus: si_signo, si_code and si_errno of pr_info (4 bytes each),
-// pr_cursig (2 bytes), pr_sigpend and pr_sighold (a word each), pr_pid.
-func (h *coreHeader) readStatus(t *thread) (problem string) {
-	data := t.status.data
-	at := h.offset(24, 32)
-	if len(data) < at+4 {
-		t.Problem = fmt.Sprintf("NT_PRSTATUS at offset %#x has %d bytes, expected at least %d", t.status.offset, len(data), at+4)
-		return t.Problem
-	}
-	t.Signal = int(int16(h.order.Uint16(data[12:])))
-	if t.Signal == 0 {
-		t.Signal = int(int32(h.order.Uint32(data)))
-	}
-	t.lwp = int64(int32(h.order.Uint32(data[at:])))
-	t.ID = strconv.FormatInt(t.lwp, 10)
-	return ""
 }
 
 // readNote reads a note of the owner "CORE" that is no register set. It returns
@@ -195,7 +180,8 @@ func (h *coreHeader) readAuxv(data []byte) map[uint64]uint64 {
 	return auxv
 }
 
-// finish says which thread crashed, and names threads and their problems.
+// finish says which thread crashed, and names threads and their problems. It
+// says why it is not known where a thread is that no architecture reads.
 //
 // The kernel writes the thread that took the fatal signal first, and the number
 // of that signal into pr_cursig of every thread: only the first one's says
@@ -210,7 +196,7 @@ func (h *coreHeader) readAuxv(data []byte) map[uint64]uint64 {
 // it next. Only the last one is a crash. A SIGTRAP is one where the kernel wrote
 // the core; where a debugger did it is the debugger's. The kernel writes
 // NT_PRPSINFO behind the first NT_PRSTATUS, gdb before it.
-func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, problem string) {
+func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, unread string) (unplaced string) {
 	for i, t := range threads {
 		if i == 0 {
 			p.signal = t.Signal
@@ -221,7 +207,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, p
 			if t.Crashed {
 				p.fault, p.hasFault = h.faultAddress(t.siginfo, t.Signal)
 			}
-			if reason, ok := target.StopOfSignal(t.Signal); ok && p.hasFault {
+			if reason, ok := target.StopOfSignal(h.machine, t.Signal); ok && p.hasFault {
 				t.Stop = &target.Stop{Reason: reason.Name}
 				if reason.Address {
 					t.Stop.Address, t.Stop.HasAddress = p.fault, true
@@ -240,11 +226,15 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, p
 			if _, ok := t.Registers.Get(d.PC); !ok && t.Problem == "" && d.PC != sdk.NoRegister {
 				t.Problem = fmt.Sprintf("NT_PRSTATUS at offset %#x has %d bytes, which do not reach to the program counter", t.status.offset, len(t.status.data))
 			}
-		} else if t.Problem == "" {
-			t.Problem = problem
+		} else if t.Arch = h.arch(); t.Problem == "" {
+			t.Unread = unread
+			if problem := h.readPC(t); unplaced == "" {
+				unplaced = problem
+			}
 		}
 		p.threads = append(p.threads, t.Thread)
 	}
+	return unplaced
 }
 
 // sigTRAP has the same number everywhere.

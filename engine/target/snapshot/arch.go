@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -18,6 +19,8 @@ const maxArchs = 64
 type arch struct {
 	desc    *sdk.Description              // nil: problem says why
 	problem string                        // that a thread of it has
+	missing error                         // problem, with what would read it
+	said    bool                          // missing is among the snapshot's problems
 	names   map[string][]sdk.RegisterInfo // by name and alias in lower case
 	byLanes bool                          // some registers are of threads with a lane count
 }
@@ -39,7 +42,8 @@ func (l *archs) find(name string) *arch {
 	}
 	if len(l.byName) >= maxArchs {
 		if l.unasked == nil {
-			l.unasked = &arch{problem: fmt.Sprintf(unreadable+"the snapshot names more than %d architectures", maxArchs)}
+			l.unasked = &arch{}
+			l.unasked.lacks(fmt.Errorf("the snapshot names more than %d architectures", maxArchs))
 		}
 		return l.unasked
 	}
@@ -47,7 +51,7 @@ func (l *archs) find(name string) *arch {
 	l.byName[name] = a
 	l.list = append(l.list, a)
 	if name == "" {
-		a.problem = unreadable + "it has no arch"
+		a.lacks(errors.New("it has no arch"))
 		return a
 	}
 	var d *sdk.Description
@@ -57,14 +61,22 @@ func (l *archs) find(name string) *arch {
 	}
 	switch {
 	case err != nil:
-		a.problem = unreadable + err.Error()
 	case d == nil:
-		a.problem = fmt.Sprintf(unreadable+"architecture %q has no description", jsontext.Clip(name))
+		err = fmt.Errorf("architecture %q has no description", jsontext.Clip(name))
 	default:
 		a.desc = d
 		a.index()
+		return a
 	}
+	a.lacks(target.MissingPlugin(err, jsontext.Clip(name)))
+	a.problem = unreadable + err.Error()
 	return a
+}
+
+// lacks says why nothing is known of the architecture.
+func (a *arch) lacks(err error) {
+	a.missing = fmt.Errorf(unreadable+"%w", err)
+	a.problem = a.missing.Error()
 }
 
 // index puts the names of the registers in order, aliases included.

@@ -240,7 +240,7 @@ func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 	case !o.IsELF():
 		return fmt.Errorf("%s: it begins as no file of architecture %s does", o.Name(), a.desc.Name)
 	}
-	return fmt.Errorf("%s: ELF machine %d is not one of architecture %s", o.Name(), o.Machine(), a.desc.Name)
+	return fmt.Errorf("%s: %s is not one of architecture %s", o.Name(), object.DescribeMachine(o.Machine()), a.desc.Name)
 }
 
 // addSegments says where a module is.

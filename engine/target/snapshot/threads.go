@@ -46,8 +46,12 @@ func (s *Snapshot) addThread(r *jsontext.Reader, e *threadEntry, registers *regi
 
 	a := s.archs.find(e.arch)
 	if a.desc == nil {
-		t.Problem = a.problem
-		problem("%s", t.Problem)
+		t.Unread = a.problem
+		// What is said of one thread holds for all of the architecture.
+		if !a.said {
+			a.said = true
+			problem("%v", a.missing)
+		}
 	} else {
 		if err := s.addRegisters(r, t, e, a, registers, problem); err != nil {
 			return err

@@ -1,0 +1,85 @@
+package elfcore
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+)
+
+// The note with the state of AMD's graphics processors (LLVM, User Guide for
+// AMDGPU Backend, Core File Format): NT_AMDGPU_CORE_STATE. It is in the core of
+// the process, or in a core of its own of machine EM_AMDGPU.
+const (
+	gpuOwner       = "AMDGPU"
+	ntGPUCoreState = 33
+)
+
+// gpuHeader is the size of what stands before the entries of the note: its
+// version (8 bytes; 1), the version of the kernel's interface (two numbers of 4),
+// the size of the runtime's information (8), and of agents and then of queues how
+// many there are and the size of each (4).
+const gpuHeader = 40
+
+// graphics are the machines of cores that have graphics processors alone, and
+// what reads those.
+var graphics = map[elf.Machine]struct{ what, reader string }{
+	elf.EM_AMDGPU: {"AMD's graphics processors", "ROCgdb reads it, with the core of the process that used them"},
+	elf.EM_CUDA:   {"NVIDIA's graphics processors", "cuda-gdb reads it"},
+}
+
+// gpuNote describes a note with the state of AMD's graphics processors: what it
+// has, or what is wrong with it. Numbers in it are little-endian.
+func gpuNote(data []byte) string {
+	if len(data) < gpuHeader {
+		return fmt.Sprintf("cut: %d bytes, expected at least %d", len(data), gpuHeader)
+	}
+	order := binary.LittleEndian
+	if version := order.Uint64(data); version != 1 {
+		return fmt.Sprintf("version %d, expected 1", version)
+	}
+	runtime := order.Uint64(data[16:])
+	agents, agentSize := uint64(order.Uint32(data[24:])), uint64(order.Uint32(data[28:]))
+	queues, queueSize := uint64(order.Uint32(data[32:])), uint64(order.Uint32(data[36:]))
+	have := fmt.Sprintf("%s, %s", counted(agents, "agent"), counted(queues, "queue"))
+	// The products are of 32-bit numbers, so that only the sum can wrap.
+	rest := uint64(len(data)) - gpuHeader
+	if runtime > rest || agents*agentSize > rest || queues*queueSize > rest || runtime+agents*agentSize+queues*queueSize > rest {
+		return fmt.Sprintf("%s, but cut: %d bytes", have, len(data))
+	}
+	return have
+}
+
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// sayGraphics says what of graphics processors the core has. Nothing here reads
+// it.
+func (c *Core) sayGraphics(notes []note) {
+	alone, isAlone := graphics[elf.Machine(c.header.machine)]
+	for _, nt := range notes {
+		if nt.owner != gpuOwner || nt.typ != ntGPUCoreState {
+			continue
+		}
+		reader := "ROCgdb reads it"
+		if isAlone {
+			reader = alone.reader
+		}
+		c.unread = true
+		c.problem("offset %#x: note NT_AMDGPU_CORE_STATE has the state of %s (%s), which this version does not read: no waves are shown; %s",
+			nt.offset, graphics[elf.EM_AMDGPU].what, gpuNote(nt.data), reader)
+	}
+	if isAlone && !c.unread {
+		c.unread = true
+		c.problem("the core is of %s, and has no state of theirs that this version knows; %s", alone.what, alone.reader)
+	}
+}
+
+// isGraphics says whether the core has graphics processors alone.
+func (c *Core) isGraphics() bool {
+	_, ok := graphics[elf.Machine(c.header.machine)]
+	return ok
+}

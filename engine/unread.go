@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file has what is known of threads that no architecture reads: where they
+// are, and what that is called.
+
+// unread is the stack of a thread that no architecture reads: the place where it
+// is, if the target says that.
+func (w *walker) unread() {
+	th := w.thread
+	w.stack.Stopped = Stopped{StopPluginFailed, th.Unread}
+	if !th.HasPC || w.sampling {
+		return
+	}
+	f := Frame{PC: th.PC, Exact: true, FoundBy: ByContext}
+	if s := w.segmentAt(th.PC); s != nil {
+		address := s.objectAddress(th.PC)
+		f.Module, f.ModuleOffset = s.module.Module, s.module.offset(address)
+		if !w.target.engine.options.NoSymbols {
+			f.Symbols = w.target.names(s.module, address)
+		}
+	}
+	w.stack.Frames = append(w.stack.Frames, f)
+}
+
+// ErrNotWalked is wrapped by the error of Walked for a target that was read, and
+// in which nothing could be walked.
+var ErrNotWalked = errors.New("nothing in it could be walked")
+
+// Walked says whether anything came of walking a target: nil where one of the
+// stacks was walked. For a target that was read and of which an architecture is
+// missing, so that no stack has a frame but the place where its thread is, the
+// error wraps ErrNotWalked. A core without threads could not be read.
+func (t *Target) Walked(stacks []*Stack) error {
+	for _, s := range stacks {
+		if len(s.Frames) > 0 && s.Thread.Unread == "" {
+			return nil
+		}
+	}
+	info := t.Info()
+	switch {
+	case len(stacks) > 0:
+		return fmt.Errorf("%s: %w: %s", info.Path, ErrNotWalked, stacks[0].Stopped.Detail)
+	case info.Unread:
+		return fmt.Errorf("%s: %w: it has graphics processors alone, which nothing here reads", info.Path, ErrNotWalked)
+	case info.Kind == target.Snapshot || len(t.Threads()) > 0:
+		return nil // there was nothing to walk
+	}
+	reason := "it has no threads"
+	if len(info.Problems) > 0 {
+		reason += ": " + info.Problems[0]
+	}
+	return fmt.Errorf("%s: %s", info.Path, reason)
+}
