@@ -48,6 +48,9 @@ type Snapshot struct {
 	Frames int
 	// Problems are what of the target is not in the snapshot, each a sentence.
 	Problems []string
+	// Unwalked is the error of Target.Walked: where it is not nil, the snapshot
+	// has no stack that anybody could walk.
+	Unwalked error
 
 	describe func(arch string) (*sdk.Description, error)
 }
@@ -109,14 +112,23 @@ func (c *collector) walk(ctx context.Context) error {
 	slices.SortStableFunc(threads, func(a, b *target.Thread) int {
 		return cmp.Compare(boolInt(b.Crashed), boolInt(a.Crashed))
 	})
+	var first *Stack
+	isWalked := false
 	for _, th := range threads {
 		c.arch = th.Arch
 		s := c.walked.Walk(ctx, th)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if first == nil {
+			first = s
+		}
+		isWalked = isWalked || s.isWalked()
 		c.result.Frames += len(s.Frames)
 		c.keepFrames(s)
+	}
+	if !isWalked {
+		c.result.Unwalked = c.walked.notWalked(first)
 	}
 	return nil
 }
@@ -283,8 +295,8 @@ func (c *collector) loose(placed []target.Segment) []*target.Module {
 func (c *collector) addThreads() {
 	c.result.Contents.Threads = c.Threads()
 	for _, th := range c.Threads() {
-		if th.Problem != "" && len(th.Registers.Numbers) == 0 {
-			c.problem("thread %s: the snapshot has no registers of it: %s", th.ID, th.Problem)
+		if why := th.Problem + th.Unread; why != "" && len(th.Registers.Numbers) == 0 { // one of them is ""
+			c.problem("thread %s: the snapshot has no registers of it: %s", th.ID, why)
 		}
 	}
 }

@@ -39,22 +39,33 @@ var ErrNotWalked = errors.New("nothing in it could be walked")
 // error wraps ErrNotWalked. A core without threads could not be read.
 func (t *Target) Walked(stacks []*Stack) error {
 	for _, s := range stacks {
-		if len(s.Frames) > 0 && s.Thread.Unread == "" {
+		if s.isWalked() {
 			return nil
 		}
 	}
+	if len(stacks) == 0 {
+		return t.notWalked(nil)
+	}
+	return t.notWalked(stacks[0])
+}
+
+// isWalked says whether an architecture found a frame.
+func (s *Stack) isWalked() bool { return len(s.Frames) > 0 && s.Thread.Unread == "" }
+
+// notWalked is the error of Walked for a target whose first stack, like all
+// others, was not walked; nil: it has none.
+func (t *Target) notWalked(first *Stack) error {
 	info := t.Info()
 	switch {
-	case len(stacks) > 0:
-		return fmt.Errorf("%s: %w: %s", info.Path, ErrNotWalked, stacks[0].Stopped.Detail)
+	case first != nil:
+		return fmt.Errorf("%s: %w: %s", info.Path, ErrNotWalked, first.Stopped.Detail)
 	case info.Unread:
 		return fmt.Errorf("%s: %w: it has graphics processors alone, which nothing here reads", info.Path, ErrNotWalked)
 	case info.Kind == target.Snapshot || len(t.Threads()) > 0:
 		return nil // there was nothing to walk
 	}
-	reason := "it has no threads"
 	if len(info.Problems) > 0 {
-		reason += ": " + info.Problems[0]
+		return fmt.Errorf("no threads: %s", info.Problems[0])
 	}
-	return fmt.Errorf("%s: %s", info.Path, reason)
+	return fmt.Errorf("%s: no threads", info.Path)
 }

@@ -80,6 +80,9 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	if s.Unwalked != nil {
+		return s.Unwalked
+	}
 	sum := snapshotSummary{
 		Path: f.output, Threads: len(s.Threads), Frames: s.Frames, Modules: len(s.Modules),
 		Problems: append(append([]string{}, t.Problems()...), s.Problems...),

@@ -223,8 +223,8 @@ func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
 		}
 	}
 
-	got := stackJSON(t, path)
-	if r := got.Threads[0]; len(r.Frames) != 0 || !strings.Contains(r.Stopped.Detail, `no architecture plugin for architecture "aarch64"`) {
+	got := stackJSONWith(t, exitUnwalked, path)
+	if r := got.Threads[0]; r.Stopped.Reason != "plugin-failed" || len(r.Frames) != 0 || !strings.Contains(r.Stopped.Detail, `no architecture plugin for architecture "aarch64"`) {
 		t.Errorf("%d frames, stopped: %+v", len(r.Frames), r.Stopped)
 	}
 }

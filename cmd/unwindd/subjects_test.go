@@ -175,9 +175,15 @@ func unwindd(t *testing.T, args ...string) (stdout, stderr string, status int) {
 // stackJSON runs `unwindd stack --format json`.
 func stackJSON(t *testing.T, args ...string) *report.Report {
 	t.Helper()
+	return stackJSONWith(t, exitDone, args...)
+}
+
+// stackJSONWith expects an exit status.
+func stackJSONWith(t *testing.T, want int, args ...string) *report.Report {
+	t.Helper()
 	stdout, stderr, status := unwindd(t, append([]string{"stack", "--format", "json"}, args...)...)
-	if status != 0 {
-		t.Fatalf("unwindd stack %v: status %d\n%s", args, status, stderr)
+	if status != want {
+		t.Fatalf("unwindd stack %v: status %d, expected %d\n%s", args, status, want, stderr)
 	}
 	var r report.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
