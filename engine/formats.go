@@ -158,7 +158,7 @@ func (m *module) openCompanions() (problems []string) {
 
 // openBeside opens one file beside the code object.
 func (m *module) openBeside(suffix string) (*object.Object, error) {
-	finder := m.target.engine.Finder(m.target.state.Info().Path)
+	finder := &m.target.finder
 	if m.Companion != nil {
 		name, data, err := m.Companion(suffix)
 		if err != nil {

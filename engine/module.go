@@ -167,9 +167,13 @@ func (m *module) close() {
 func (m *module) info() ModuleInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	info := ModuleInfo{DebugFile: m.debug.Path}
+	info := ModuleInfo{DebugFile: m.debug.Path, DebugInfo: m.debugInfo()}
 	for _, a := range m.debug.Tried {
-		info.Searched = append(info.Searched, a.Path+": "+a.Reason)
+		if info.DebugInfo != DebugInfoFound && a.Kind != object.Absent {
+			info.Unused = append(info.Unused, fmt.Sprintf("debug file %s was not used: %s", a.Path, a.Reason))
+		} else {
+			info.Searched = append(info.Searched, a.Path+": "+a.Reason)
+		}
 	}
 	if m.debug.Object != nil && m.debug.Problem != "" {
 		info.Problems = append(info.Problems, m.debug.Problem)
@@ -177,6 +181,7 @@ func (m *module) info() ModuleInfo {
 	if m.Problem != "" {
 		info.Problems = append(info.Problems, m.Problem)
 	}
+	info.Problems = append(info.Problems, info.Unused...)
 	info.Problems = append(info.Problems, m.problems...)
 	if m.Object != nil {
 		info.Problems = append(info.Problems, m.Object.Problems()...)
@@ -197,6 +202,25 @@ func (m *module) info() ModuleInfo {
 	return info
 }
 
+// debugInfo says what came of looking for debug information. The caller holds mu.
+func (m *module) debugInfo() DebugInfo {
+	switch {
+	case m.Object == nil || m.symbols == nil:
+		return ""
+	case m.symbols.Damaged():
+		return DebugInfoUnreadable
+	case m.debug.Object != nil || hasDebugInfo(m.Object):
+		return DebugInfoFound
+	}
+	for _, a := range m.debug.Unused() {
+		if a.Kind == object.Unreadable {
+			return DebugInfoUnreadable
+		}
+		return DebugInfoMismatch
+	}
+	return DebugInfoNone
+}
+
 func (m *module) problem(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	for _, p := range m.problems {
@@ -213,7 +237,7 @@ func (m *module) resolver() *resolve.Resolver {
 		if m.Object == nil {
 			return
 		}
-		finder := m.target.engine.Finder(m.target.state.Info().Path)
+		finder := &m.target.finder
 		debug := finder.FindDebug(m.Object)
 		laid, err := m.laidLike(debug.Object)
 		if m.isLaid() && m.arch != nil {
@@ -222,7 +246,7 @@ func (m *module) resolver() *resolve.Resolver {
 				laid.SetRelocations(m.arch.desc.Relocations)
 			}
 		}
-		symbols := resolve.NewWith(m.laid, laid, dwarf.Options{Finder: &finder})
+		symbols := resolve.NewWith(m.laid, laid, dwarf.Options{Finder: finder})
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.debug, m.debugLaid, m.symbols = debug, laid, symbols

@@ -284,6 +284,9 @@ func (b *profileBuilder) profile() *Profile {
 		p.Problems = append(p.Problems, r.file.Problems()...)
 		_, p.Lost = r.file.Lost()
 	}
+	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
+		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)
+	}
 	slices.Sort(r.problems)
 	p.Problems = append(p.Problems, r.problems...)
 	if b.damaged > 0 {

@@ -33,6 +33,8 @@ type recording struct {
 	// set are the registers of its samples; nil where there is no architecture.
 	set     *sdk.RegisterSet
 	finder  object.Finder
+	exeID   []byte                // the build ID of the finder's Exe
+	exeUsed bool                  // Exe was looked at
 	process sync.Mutex            // held while what a process has mapped is found
 	spaces  map[uint64]*codeSpace // by perfdata.Space.Code
 	objects map[objectKey]*module
@@ -107,6 +109,7 @@ func (e *Engine) newRecording(f *perfdata.File) *recording {
 		return r
 	}
 	r.finder = e.Finder(f.Path())
+	r.exeID = r.finder.ExeID()
 	name := f.Features().Arch
 	if name == "" {
 		name = hostMachine()
@@ -279,7 +282,9 @@ func (r *recording) find(m *perfdata.Mapping) object.Found {
 	if m.Path == vdsoName {
 		return r.findVDSO(m.BuildID)
 	}
-	found := r.finder.Find(m.Path, m.BuildID, false)
+	isExe := r.finder.IsExe(r.exeID, m.Path, m.BuildID)
+	r.exeUsed = r.exeUsed || isExe
+	found := r.finder.Find(m.Path, m.BuildID, isExe)
 	if found.Object != nil && (!found.Object.IsELF() || elf.Machine(found.Object.Machine()) != r.machine()) && r.set != nil {
 		o := found.Object
 		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}

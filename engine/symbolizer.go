@@ -28,6 +28,9 @@ type SymbolizerOptions struct {
 	// Formats are forms of files with code objects inside that are no ELF files;
 	// nil: none.
 	Formats object.Formats
+	// Warn, where it is not nil, is told of debug files that are there and could
+	// not be used, where no other was, a sentence at a time.
+	Warn func(text string)
 	// Log, where it is not nil, is told what was looked for and where, a
 	// sentence at a time.
 	Log func(text string)
@@ -149,6 +152,11 @@ func (s *Symbolizer) newFile(o *object.Object) *SymbolFile {
 			f.Debug = found.Object
 		default:
 			s.log("%s: it has no debug information, and no separate debug file was found", o.Name())
+			for _, a := range found.Unused() {
+				if s.options.Warn != nil {
+					s.options.Warn(fmt.Sprintf("%s: debug file %s was not used: %s", o.Name(), a.Path, a.Reason))
+				}
+			}
 		}
 	}
 	f.resolver = resolve.NewWith(o, f.Debug, dwarf.Options{Finder: &finder, Package: s.options.Package})

@@ -23,6 +23,7 @@ type Target struct {
 	engine  *Engine
 	number  uint64 // of no other target of this process; see module.handle
 	state   target.Target
+	finder  object.Finder
 	adding  sync.RWMutex // of modules, which only a recording's grow
 	modules []*module
 	index   codeIndex
@@ -63,7 +64,7 @@ func (s *thread) lanes() uint32 {
 }
 
 func newTarget(e *Engine, state target.Target) *Target {
-	t := &Target{engine: e, number: targets.Add(1), state: state, threads: map[*target.Thread]*thread{}}
+	t := &Target{engine: e, number: targets.Add(1), state: state, finder: e.Finder(state.Info().Path), threads: map[*target.Thread]*thread{}}
 	for _, m := range state.Modules() {
 		mod := t.newModule(m)
 		t.modules = append(t.modules, mod)
@@ -186,10 +187,24 @@ func (w *walker) guarded(ctx context.Context) {
 
 // ModuleInfo is what was found out about a module while walking.
 type ModuleInfo struct {
-	DebugFile string   // the separate debug file in use; "" when there is none
-	Problems  []string // each a sentence
-	Searched  []string // debug files that were looked at and not taken, and why
+	DebugFile string    // the separate debug file in use; "" when there is none
+	DebugInfo DebugInfo // what came of looking for debug information
+	Problems  []string  // each a sentence
+	Unused    []string  // debug files that are there and could not be used, where no other was; sentences among Problems
+	Searched  []string  // other debug files that were looked at and not taken, and why
 }
+
+// DebugInfo says what came of looking for a module's debug information
+// (`debug_info` of the output).
+type DebugInfo string
+
+// What came of it. It is "" where nobody looked.
+const (
+	DebugInfoFound      DebugInfo = "found"      // in the module's file or in a separate one
+	DebugInfoNone       DebugInfo = "none"       // there is neither
+	DebugInfoMismatch   DebugInfo = "mismatch"   // the file that should have it belongs to another module
+	DebugInfoUnreadable DebugInfo = "unreadable" // it is there and cannot be read
+)
 
 // ModuleInfo says what is known of a module of the target by now.
 func (t *Target) ModuleInfo(m *target.Module) ModuleInfo {

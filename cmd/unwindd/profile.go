@@ -78,7 +78,10 @@ profile in a browser, by pprof's own pages.`,
 }
 
 func (f *profileFlags) run(cmd *cobra.Command, path string) error {
-	if err := f.check(cmd); err != nil {
+	if err := f.checkFlags(cmd); err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
 		return err
 	}
 	plugins, err := f.plugins()
@@ -127,8 +130,8 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	})
 }
 
-// check refuses flags that have no meaning, before anything is walked.
-func (f *profileFlags) check(cmd *cobra.Command) error {
+// checkFlags refuses flags that have no meaning, before anything is walked.
+func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 	wrong := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 	if err := f.checkFormat(profileFormats...); err != nil {
 		return err

@@ -60,6 +60,9 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if f.output == "" {
 		return usageError{errors.New("snapshot: expected -o FILE")}
 	}
+	if err := f.check(); err != nil {
+		return err
+	}
 	plugins, err := f.plugins()
 	if err != nil {
 		return err

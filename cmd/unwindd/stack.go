@@ -66,6 +66,9 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
 		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
 	}
+	if err := f.check(); err != nil {
+		return err
+	}
 	plugins, err := f.plugins()
 	if err != nil {
 		return err

@@ -107,6 +107,12 @@ func (f *symbolizeFlags) run(args []string) error {
 	if f.context < 0 {
 		return usageError{errors.New("--print-source-context-lines: expected 0 or more")}
 	}
+	if err := checkDirs("debug-dir", f.debugDirs...); err != nil {
+		return err
+	}
+	if err := checkFile("dwp", f.dwp); err != nil {
+		return err
+	}
 	options := report.SymbolOptions{
 		Style: style, Functions: functions, Demangle: !f.noDemangle,
 		Pretty: f.pretty, Addresses: f.addresses, Context: f.context,
@@ -118,7 +124,7 @@ func (f *symbolizeFlags) run(args []string) error {
 		options.Paths = report.RelativePaths
 	}
 	return f.write(func(w *writer) error {
-		s := newSymbolSession(f.debugDirs, f.dwp, f.verbose)
+		s := newSymbolSession(f.symbolizerOptions(), f.verbose)
 		defer s.symbolizer.Close()
 		s.tool, s.object, s.inlines, s.style = "unwindd", f.object, !f.noInlines, style
 		s.irs = map[string]*engine.IRFile{}
@@ -144,9 +150,18 @@ var functionNames = map[string]report.FunctionNames{
 	"linkage": report.LinkageNames, "short": report.ShortNames, "none": report.NoNames,
 }
 
+// symbolizerOptions say on standard error which debug files could not be used. The
+// tools that unwindd takes the place of say nothing of these.
+func (f *symbolizeFlags) symbolizerOptions() engine.SymbolizerOptions {
+	return engine.SymbolizerOptions{
+		DebugDirs: f.debugDirs, Package: f.dwp,
+		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
+	}
+}
+
 // newSymbolSession opens nothing yet.
-func newSymbolSession(debugDirs []string, dwp string, verbose bool) *symbolSession {
-	options := engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp, Relocations: relocations, Formats: bundledFormats{}}
+func newSymbolSession(options engine.SymbolizerOptions, verbose bool) *symbolSession {
+	options.Relocations, options.Formats = relocations, bundledFormats{}
 	log := func(string) {}
 	if verbose {
 		log = func(text string) { messages.Printf("unwindd: %s\n", text) }

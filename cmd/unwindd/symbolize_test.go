@@ -391,7 +391,7 @@ func TestSymbolizeFindsDebugFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sub := t.TempDir()
-			cmd := exec.Command("sh", "-ec", script)
+			cmd := exec.Command("sh", "-ec", "mkdir dir && "+script)
 			cmd.Dir = sub
 			cmd.Env = append(os.Environ(), "GCC="+filepath.Join(dir, "gcc"))
 			if out, err := cmd.CombinedOutput(); err != nil {

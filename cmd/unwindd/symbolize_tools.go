@@ -129,7 +129,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 		return sayAsked(said)
 	}
 	o.Context = int64(min(context, 1<<31))
-	s := newSymbolSession(debugDirs, dwp, false)
+	s := newSymbolSession(engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp}, false)
 	defer s.symbolizer.Close()
 	if buildID != "" {
 		if s.buildID, err = hex.DecodeString(buildID); err != nil || len(s.buildID) == 0 {
@@ -232,7 +232,7 @@ func addr2line(args []string) int {
 	case said != "":
 		return sayAsked(said)
 	}
-	s := newSymbolSession(nil, "", false)
+	s := newSymbolSession(engine.SymbolizerOptions{}, false)
 	defer s.symbolizer.Close()
 	a := &addr2lineSession{file: file, inlines: inlines, options: o}
 	if err := a.run(s.symbolizer, section, addresses); err != nil {

@@ -2,9 +2,11 @@ package object
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,8 +16,8 @@ const DebugDir = "/usr/lib/debug"
 // FindDebug opens the separate debug file of an object. It looks, under
 // /usr/lib/debug of Sysroot and in DebugDirs, for .build-id/xx/yyyy.debug; then
 // for the name in .gnu_debuglink beside the object, in .debug beside it, and
-// under the debug directories at the object's path; then in Folders, by that
-// name and by build ID. An object with a build ID but no .gnu_debuglink is
+// under the debug directories at the object's path; then in Folders and in
+// DebugDirs themselves, by that name and by build ID. An object with a build ID but no .gnu_debuglink is
 // looked for as if its name with ".debug" were the link.
 //
 // A file is taken when its build ID is that of the object, or, where one of
@@ -32,9 +34,11 @@ func (f *Finder) FindDebug(o *Object) Found {
 		}
 	}
 	if len(s.id) > 0 {
-		for _, dir := range f.Folders {
+		for _, dir := range f.flat() {
 			for _, file := range f.folder(dir).byID[string(s.id)] {
-				if found := s.try(hostPlace(file)); found != nil {
+				p := hostPlace(file)
+				p.guess = true // the object itself may lie there too
+				if found := s.try(p); found != nil {
 					return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
 				}
 			}
@@ -43,7 +47,19 @@ func (f *Finder) FindDebug(o *Object) Found {
 	return Found{Problem: o.Name() + ": no separate debug file" + s.listed(), Tried: s.tried}
 }
 
-// debugPlaces are where a debug file may be, but for those found by build ID in Folders.
+// Unused are the files that a search for a separate debug file met and could not
+// take, where it took none.
+func (f *Found) Unused() []Attempt {
+	if f.Object != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(f.Tried), func(a Attempt) bool { return a.Kind == Absent })
+}
+
+// flat are the directories in which debug files lie beside one another.
+func (f *Finder) flat() []string { return append(slices.Clone(f.Folders), f.DebugDirs...) }
+
+// debugPlaces are where a debug file may be, but for those found by build ID in flat directories.
 func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	inDebugDirs := func(name string) {
 		list = append(list, f.rootPlace(path.Join(DebugDir, name)))
@@ -54,6 +70,7 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	if len(s.id) > 1 {
 		inDebugDirs(fmt.Sprintf(".build-id/%x/%x.debug", s.id[:1], s.id[1:]))
 	}
+	named := len(list)
 	var files []string
 	if m := s.of.mapping; m != nil {
 		files = append(files, m.path)
@@ -76,9 +93,12 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 		if filepath.IsAbs(inTarget) {
 			inDebugDirs(path.Join(inTarget, name))
 		}
-		for _, folder := range f.Folders {
+		for _, folder := range f.flat() {
 			list = append(list, hostPlace(filepath.Join(folder, name)))
 		}
+	}
+	for i := named; i < len(list); i++ {
+		list[i].guess = !s.linked
 	}
 	return list
 }
@@ -122,28 +142,50 @@ func (s *debugSearch) try(p place) *Object {
 			return nil
 		}
 	}
-	o, reason := open(p, nil)
-	if o != nil {
-		if reason = s.refuse(o); reason == "" {
-			return o
+	o, err := open(p, nil)
+	if err != nil {
+		a := newAttempt(p, err)
+		if p.guess && errors.Is(err, ErrNotELF) {
+			a.Kind = Absent // a file of any kind may have that name
 		}
-		_ = o.Close()
+		s.tried = append(s.tried, a)
+		return nil
 	}
-	s.tried = append(s.tried, Attempt{p.path, reason})
+	if s.of.mapping != nil && o.mapping.id == s.of.mapping.id {
+		s.tried = append(s.tried, Attempt{p.path, "is the file itself", Absent})
+	} else if a := s.unusable(o); a != nil {
+		a.Path = p.path
+		if p.guess && !o.described() && len(o.Problems()) == 0 {
+			a.Kind = Absent
+		}
+		s.tried = append(s.tried, *a)
+	} else {
+		return o
+	}
+	_ = o.Close()
 	return nil
 }
 
-// refuse says why a file is not the object's debug file; "" when it is.
-func (s *debugSearch) refuse(o *Object) string {
-	if s.of.mapping != nil && o.mapping.id == s.of.mapping.id {
-		return "is the file itself"
+// unusable says why a code object is not the object's debug file; nil when it is.
+func (s *debugSearch) unusable(o *Object) *Attempt {
+	described := o.described()
+	if problems := o.Problems(); !described && len(problems) > 0 {
+		return &Attempt{Reason: "is damaged: " + strings.TrimPrefix(problems[0], o.Name()+": "), Kind: Unreadable}
 	}
 	if o.Machine() != s.of.Machine() || o.Class() != s.of.Class() || o.ByteOrder() != s.of.ByteOrder() {
-		return "is for another machine"
+		return &Attempt{Reason: "is for another machine, " + DescribeMachine(o.Machine()), Kind: Mismatched}
 	}
-	if !o.described() {
-		return "has neither symbols nor debug information"
+	if reason := s.refuse(o); reason != "" {
+		return &Attempt{Reason: reason, Kind: Mismatched}
 	}
+	if !described {
+		return &Attempt{Reason: "has neither symbols nor debug information", Kind: Unreadable}
+	}
+	return nil
+}
+
+// refuse says why a file is that of another object; "" when it is not.
+func (s *debugSearch) refuse(o *Object) string {
 	if id := o.BuildID(); len(id) > 0 && len(s.id) > 0 {
 		if !bytes.Equal(id, s.id) {
 			return fmt.Sprintf("build ID is %x, expected %x", id, s.id)

@@ -27,7 +27,7 @@ type Finder struct {
 	// Exe is the executable of the target; "" where the target's path is to be taken.
 	Exe string
 	// DebugDirs are directories of separate debug files, besides
-	// /usr/lib/debug under Sysroot.
+	// /usr/lib/debug under Sysroot: laid out as that, or the files lie in them.
 	DebugDirs []string
 	// Folders are directories of files that came with the target, such as the
 	// core's own.
@@ -60,7 +60,18 @@ type Found struct {
 type Attempt struct {
 	Path   string
 	Reason string
+	Kind   AttemptKind
 }
+
+// AttemptKind says of what kind the reason of an Attempt is.
+type AttemptKind int
+
+// The kinds.
+const (
+	Absent     AttemptKind = iota // there is no such file
+	Unreadable                    // it cannot be opened, is damaged, or is no code object
+	Mismatched                    // it belongs to another object
+)
 
 const maxFolderEntries = 1000
 
@@ -116,6 +127,27 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	return Found{Problem: what + s.listed(), Tried: s.tried}
 }
 
+// ExeID is the build ID of Exe; nil where there is none. Why Exe cannot be opened
+// is said where it is looked for.
+func (f *Finder) ExeID() []byte {
+	if f.Exe == "" {
+		return nil
+	}
+	o, err := open(hostPlace(f.Exe), f.Formats)
+	if err != nil {
+		return nil
+	}
+	defer o.Close()
+	return bytes.Clone(o.BuildID())
+}
+
+// IsExe says whether Exe, whose build ID is id, stands for a file of a target
+// that does not say which is its executable: it has the file's build ID, or else
+// its name.
+func (f *Finder) IsExe(id []byte, name string, buildID []byte) bool {
+	return f.Exe != "" && (len(id) > 0 && bytes.Equal(id, buildID) || path.Base(name) == filepath.Base(f.Exe))
+}
+
 // places are where a path of the target may be, but for Exe. It may be that of a
 // code object inside a file, as OpenNested takes it.
 func (f *Finder) places(name string) []place {
@@ -146,6 +178,7 @@ type place struct {
 	path  string
 	open  func() (*Mapping, error)
 	entry string // the name of the code object in the file; "" for the file itself
+	guess bool   // nothing says that a file of this name is there for the target
 }
 
 // hostPlace is a path as the user gave it.
@@ -217,11 +250,12 @@ func (s *search) try(p place) *Object {
 		s.seen = map[[2]string]bool{}
 	}
 	s.seen[key] = true
-	o, reason := open(p, s.formats)
-	if o == nil {
-		s.tried = append(s.tried, Attempt{p.path, reason})
+	o, err := open(p, s.formats)
+	if err != nil {
+		s.tried = append(s.tried, newAttempt(p, err))
 		return nil
 	}
+	reason := ""
 	id := o.BuildID()
 	switch {
 	case o.DebugOnly():
@@ -241,9 +275,18 @@ func (s *search) try(p place) *Object {
 			return nil
 		}
 	}
-	s.tried = append(s.tried, Attempt{p.path, reason})
+	s.tried = append(s.tried, Attempt{p.path, reason, Mismatched})
 	_ = o.Close()
 	return nil
+}
+
+// newAttempt is a file that could not be opened.
+func newAttempt(p place, err error) Attempt {
+	kind := Unreadable
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		kind = Absent
+	}
+	return Attempt{p.path, strings.TrimPrefix(short(err), p.path+": "), kind}
 }
 
 // found gives the result of a search that took o, or else what was unchecked.
@@ -257,7 +300,7 @@ func (s *search) found(o *Object, problem string) Found {
 		}
 		problem += o.Path() + ": " + s.why
 	case s.unchecked != nil:
-		s.tried = append(s.tried, Attempt{s.unchecked.Path(), s.why})
+		s.tried = append(s.tried, Attempt{s.unchecked.Path(), s.why, Mismatched})
 		_ = s.unchecked.Close()
 	}
 	return Found{Object: o, Path: o.Path(), Checked: checked, Problem: problem, Tried: s.tried}
@@ -279,17 +322,14 @@ func (s *search) listed() string {
 	return b.String()
 }
 
-// open opens a code object; where there is none it says why.
-func open(p place, formats Formats) (o *Object, reason string) {
+// open opens a code object, which a core is not.
+func open(p place, formats Formats) (*Object, error) {
 	o, err := openPlace(p, formats)
-	if err != nil {
-		return nil, short(err)
-	}
-	if o.Type() == elf.ET_CORE {
+	if err == nil && o.Type() == elf.ET_CORE {
 		_ = o.Close()
-		return nil, "is a core file"
+		return nil, errors.New("is a core file")
 	}
-	return o, ""
+	return o, err
 }
 
 // short is an error without the path, which stands beside it.
@@ -338,8 +378,8 @@ func (f *Finder) folder(dir string) *folderIndex {
 			continue
 		}
 		file := filepath.Join(dir, entry.Name())
-		o, _ := open(hostPlace(file), nil) // other forms have no build IDs
-		if o == nil {
+		o, err := open(hostPlace(file), nil) // other forms have no build IDs
+		if err != nil {
 			continue
 		}
 		if id := o.BuildID(); len(id) > 0 {

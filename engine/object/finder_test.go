@@ -335,6 +335,9 @@ func TestSeparateDebugFilesAreFound(t *testing.T) {
 		{"by path in a debug directory", program, map[string][]byte{"debug/bin/prog.debug": debug}, "debug/bin/prog.debug", ""},
 		{"in the folder by name", program, map[string][]byte{"folder/prog.debug": debug}, "folder/prog.debug", ""},
 		{"in the folder by build ID", program, map[string][]byte{"folder/x": debug}, "folder/x", ""},
+		{"flat in a debug directory by name", program, map[string][]byte{"debug/prog.debug": debug}, "debug/prog.debug", ""},
+		{"flat in a debug directory by build ID", program, map[string][]byte{"debug/x": debug}, "debug/x", ""},
+		{"flat in a debug directory by CRC", plainProgram, map[string][]byte{"debug/prog.debug": plainDebug}, "debug/prog.debug", ""},
 		{"by CRC", plainProgram, map[string][]byte{"root/bin/prog.debug": plainDebug}, "root/bin/prog.debug", ""},
 		{"a CRC that does not match", plainProgram, map[string][]byte{"root/bin/prog.debug": append(bytes.Clone(plainDebug), 0)}, "",
 			fmt.Sprintf("root/bin/prog.debug (CRC-32 is %08x, expected %08x)", crc32.ChecksumIEEE(append(bytes.Clone(plainDebug), 0)), crc32.ChecksumIEEE(plainDebug))},
@@ -364,6 +367,58 @@ func TestSeparateDebugFilesAreFound(t *testing.T) {
 			}
 			if (found.Problem == "") != (test.problem == "") || !strings.Contains(strings.ReplaceAll(found.Problem, dir+"/", ""), test.problem) {
 				t.Errorf("problem %q, expected %q", found.Problem, test.problem)
+			}
+		})
+	}
+}
+
+// TestDebugFilesThatAreThereAndUnusable: what was met and is of no use is told
+// from what is not there, or is no debug file by any account.
+func TestDebugFilesThatAreThereAndUnusable(t *testing.T) {
+	program, debug := debugFixture(t, true)
+	unlinked := bytes.ReplaceAll(program, []byte(".gnu_debuglink"), []byte(".gnu_debugnone"))
+	id := mustNew(t, program).BuildID()
+	byID := fmt.Sprintf("debug/.build-id/%x/%x.debug", id[:1], id[1:])
+	otherID := bytes.ReplaceAll(debug, id, bytes.Repeat([]byte{7}, len(id)))
+	cut := debug[:len(debug)-1]
+	for _, test := range []struct {
+		name    string
+		program []byte
+		at      string
+		data    []byte
+		kind    AttemptKind
+	}{
+		{"cut", program, byID, cut, Unreadable},
+		{"cut, by its link", program, "root/bin/prog.debug", cut, Unreadable},
+		{"cut, by a name that is usual", unlinked, "root/bin/prog.debug", cut, Unreadable},
+		{"of another build ID", program, byID, otherID, Mismatched},
+		{"of another build ID, by a name that is usual", unlinked, "root/bin/prog.debug", otherID, Mismatched},
+		{"for another machine", program, byID, otherMachine(debug), Mismatched},
+		{"without debug information", program, byID, program, Unreadable},
+		{"not ELF", program, byID, []byte("a text of some length"), Unreadable},
+		{"not ELF, by a name that is usual", unlinked, "root/bin/prog.debug", []byte("a text of some length"), Absent},
+		{"a copy of the program", program, "folder/prog", program, Absent},
+		{"a copy of the program in a debug directory", program, "debug/prog", program, Absent},
+		{"nothing", program, "root/other", nil, Absent},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, test.at), test.data)
+			write(t, filepath.Join(dir, "root/bin/prog"), test.program)
+			f := &Finder{Sysroot: filepath.Join(dir, "root"), DebugDirs: []string{filepath.Join(dir, "debug")}, Folders: []string{filepath.Join(dir, "folder")}}
+			found := f.FindDebug(mustOpen(t, filepath.Join(dir, "root/bin/prog")))
+			if found.Object != nil {
+				t.Fatalf("%s was taken", found.Path)
+			}
+			unused := found.Unused()
+			if test.kind == Absent {
+				if len(unused) != 0 {
+					t.Errorf("%+v", unused)
+				}
+				return
+			}
+			if len(unused) != 1 || unused[0].Path != filepath.Join(dir, test.at) || unused[0].Kind != test.kind || unused[0].Reason == "" {
+				t.Errorf("%+v, expected kind %d", unused, test.kind)
 			}
 		})
 	}

@@ -35,9 +35,15 @@ func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 	if !o.NoSymbols {
 		t.unnamed()
 	}
-	for i, p := range r.p.Problems {
+	problems := slices.Clone(r.p.Problems)
+	for i := range r.p.Modules {
+		for _, p := range r.p.Modules[i].Unused {
+			problems = append(problems, r.p.Modules[i].Path+": "+p)
+		}
+	}
+	for i, p := range problems {
 		if i == maxSummary {
-			t.printf("%s %d more\n", t.warn("problems:"), len(r.p.Problems)-i)
+			t.printf("%s %d more\n", t.warn("problems:"), len(problems)-i)
 			break
 		}
 		t.printf("%s %s\n", t.warn("problem:"), p)

@@ -41,6 +41,7 @@ type Module struct {
 	File      string    `json:"-"` // where the object was read from; in the text only
 	Searched  []string  `json:"-"` // debug files that were not taken, and why; in the text only
 	DebugFile string    `json:"debug_file,omitempty"`
+	DebugInfo string    `json:"debug_info,omitempty"` // found, none, mismatch or unreadable
 	Problem   string    `json:"problem,omitempty"`
 	Segments  []Segment `json:"segments"`
 }
@@ -187,7 +188,7 @@ func address(a uint64) string { return fmt.Sprintf("0x%x", a) }
 func newModule(m *target.Module, info engine.ModuleInfo) Module {
 	out := Module{
 		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
-		File: m.File, DebugFile: info.DebugFile, Problem: strings.Join(info.Problems, "; "), Searched: info.Searched,
+		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(info.DebugInfo), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched,
 		Segments: []Segment{},
 	}
 	for _, s := range m.Segments {

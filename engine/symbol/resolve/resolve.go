@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -27,6 +28,8 @@ type Resolver struct {
 	aliases func() *symtab.Aliases
 	dwarf   func() *dwarf.Reader    // gives nil where there is none
 	golang  func() *gopclntab.Table // likewise
+
+	damaged atomic.Bool // there is DWARF that cannot be read
 
 	mu       sync.Mutex
 	reader   *dwarf.Reader // once it is open
@@ -70,11 +73,16 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 			return d
 		}
 		if !errors.Is(err, dwarf.ErrNoDebugInfo) {
+			r.damaged.Store(true)
 			r.problem(err.Error())
 		}
 	}
 	return nil
 }
+
+// Damaged says whether debug information was met by now that is there and cannot
+// be read. Problems say why.
+func (r *Resolver) Damaged() bool { return r.damaged.Load() }
 
 // Close closes the files that the debug information led to. The object and its
 // debug file are their owner's.

@@ -55,6 +55,7 @@ type Core struct {
 	objects  []*object.Object // to be closed
 	problems []string
 	silenced int  // problems beyond maxProblems
+	exeAsked bool // the executable was looked for
 	unread   bool // there is state that nothing here reads
 }
 
@@ -125,6 +126,9 @@ func (c *Core) read(data []byte, options Options) error {
 		c.pageSize = size
 	}
 	c.findModules()
+	if c.finder.Exe != "" && !c.exeAsked {
+		c.problem("%s was not used: nothing in the core is known to be of the executable", c.finder.Exe)
+	}
 	return nil
 }
 

@@ -130,6 +130,7 @@ func (m *modules) find(name string, buildID []byte, isExe bool) object.Found {
 // find opens a file of the target, which stays open as long as the core. A file
 // for another machine is not taken.
 func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
+	c.exeAsked = c.exeAsked || isExe
 	found := c.finder.Find(name, buildID, isExe)
 	if found.Object == nil {
 		return found

@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 // addModules opens the code objects of the modules.
 func (s *Snapshot) addModules(d *document) {
 	s.opened = opened{map[finderKey]object.Found{}, map[string]openedMember{}}
-	exe := s.exeID()
+	exe := s.finder.ExeID()
 	exeUsed := s.finder.Exe == ""
 	for i := range d.modules {
 		e := &d.modules[i]
@@ -31,8 +30,7 @@ func (s *Snapshot) addModules(d *document) {
 		if e.arch == "" {
 			problem("has no arch")
 		}
-		isExe := s.finder.Exe != "" &&
-			(len(exe) > 0 && bytes.Equal(exe, e.buildID) || filepath.Base(e.path) == filepath.Base(s.finder.Exe))
+		isExe := s.finder.IsExe(exe, e.path, e.buildID)
 		exeUsed = exeUsed || isExe
 		s.openModule(m, e, isExe, problem)
 		if e.source != "" {
@@ -59,19 +57,6 @@ func (s *Snapshot) addModules(d *document) {
 	}
 	s.separateModules()
 	s.files = fileSegments(s.modules)
-}
-
-// exeID is the build ID of the file that the user says is the executable.
-func (s *Snapshot) exeID() []byte {
-	if s.finder.Exe == "" {
-		return nil
-	}
-	o, err := object.Open(s.finder.Exe)
-	if err != nil {
-		return nil // the module that has its name says why
-	}
-	defer o.Close()
-	return bytes.Clone(o.BuildID())
 }
 
 // openModule finds a module's code object: the member that has it, or else the
