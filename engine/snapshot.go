@@ -37,8 +37,12 @@ const (
 // SnapshotOptions says what goes into a snapshot.
 type SnapshotOptions struct {
 	// Files puts in the code objects themselves. Without it a snapshot names them
-	// by path and build ID, and has only those that are in no file.
+	// by path and build ID, and has only those that are in no file. A target
+	// names the files of its modules, and may name any: of a file whose build ID
+	// the target does not state, nothing goes in.
 	Files bool
+	// AnyFile puts in what is of such files too.
+	AnyFile bool
 }
 
 // A Snapshot is what was collected of a target.
@@ -69,10 +73,13 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	options := t.engine.options
 	options.NoSymbols, options.Registers = true, false
 	c := &collector{
-		recorder: recorder{Target: t.state, instances: map[instance]*pages{}},
+		recorder: recorder{Target: t.state, instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}},
 		result: &Snapshot{describe: func(arch string) (*sdk.Description, error) {
 			return description(t.engine.plugins.Find(arch))
 		}},
+	}
+	if !o.AnyFile {
+		c.files, _ = t.state.(target.FileMemory)
 	}
 	var state target.Target = &c.recorder
 	if scoped, ok := t.state.(target.ScopedMemory); ok {
@@ -213,7 +220,10 @@ func (c *collector) addModules(modules []*module, o SnapshotOptions) {
 		out := *m
 		out.Segments = nil
 		inNoFile := m.Object != nil && m.Object.Path() == ""
-		added := snapshot.Module{Module: &out, Keep: o.Files || inNoFile}
+		added := snapshot.Module{Module: &out, Keep: inNoFile || o.Files && (o.AnyFile || m.Confirmed())}
+		if m.Object != nil && !added.Keep && (o.Files || c.withheld[m]) {
+			c.problem("module %s: %s", m.Path, withheld(m, o.Files, c.withheld[m]))
+		}
 		if added.Keep {
 			added.Companions = c.companions(modules[i])
 		}
@@ -240,6 +250,26 @@ func (c *collector) addModules(modules []*module, o SnapshotOptions) {
 	for _, m := range c.loose(placed) {
 		c.result.Modules = append(c.result.Modules, snapshot.Module{Module: m})
 	}
+}
+
+// withheld says what of a file that nothing confirms is not in a snapshot: the
+// file, memory that was read from it, or both.
+func withheld(m *target.Module, file, memory bool) string {
+	what := "the file"
+	switch {
+	case file && memory:
+		what = "the file, and memory that was read from it,"
+	case memory:
+		what = "memory that was read from it"
+	}
+	why := "the target does not state its build ID"
+	switch {
+	case len(m.Object.BuildID()) == 0:
+		why = "it has no build ID that the target could state"
+	case len(m.BuildID) > 0:
+		why = fmt.Sprintf("its build ID is %x, the target states %x", m.Object.BuildID(), m.BuildID)
+	}
+	return fmt.Sprintf("%s: %s is left out, as %s; --any-file puts it in", m.Object.Path(), what, why)
 }
 
 // companions are the files that are kept with the code object of a module.
@@ -338,9 +368,11 @@ type recorder struct {
 
 	mu        sync.Mutex
 	instances map[instance]*pages
-	count     int               // of pages
-	code      map[uint64]string // pages with code, and the architecture of who met it
-	arch      string            // of the thread that is walked
+	files     target.FileMemory       // nil: memory is kept whatever file it is from
+	withheld  map[*target.Module]bool // of which something that was read was not kept
+	count     int                     // of pages
+	code      map[uint64]string       // pages with code, and the architecture of who met it
+	arch      string                  // of the thread that is walked
 }
 
 // instance is an instance of an address space; the default one has one.
@@ -349,12 +381,31 @@ type instance struct {
 	thread uint64 // handle
 }
 
+// keep keeps what was read, but for memory of files that nothing confirms.
 func (r *recorder) keep(k instance, address uint64, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k.space != locexpr.DefaultSpace || r.files == nil {
+		r.store(k, address, data)
+		return
+	}
+	for len(data) > 0 {
+		m, n := r.files.FromFile(address)
+		n = min(n, uint64(len(data)))
+		if m == nil || m.Confirmed() {
+			r.store(k, address, data[:n])
+		} else {
+			r.withheld[m] = true
+		}
+		address, data = address+n, data[n:]
+	}
+}
+
+// store adds to an instance's pages. The caller holds mu.
+func (r *recorder) store(k instance, address uint64, data []byte) {
 	if len(data) == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	p := r.instances[k]
 	if p == nil {
 		p = &pages{all: map[uint64]*page{}}

@@ -17,7 +17,8 @@ import (
 type snapshotFlags struct {
 	*globals
 	targetFlags
-	files bool
+	files   bool
+	anyFile bool
 }
 
 func newSnapshot(g *globals) *cobra.Command {
@@ -30,7 +31,10 @@ build IDs and places of the code that was loaded, and as much memory as the
 stacks need. 'unwindd stack' prints the same stacks from it, where it finds the
 files of the code. Those of the target are looked up as 'unwindd stack' does.
 
-What is written has memory of the process in it. Only its owner may read it.`,
+What is written has memory of the process in it. Only its owner may read it. A
+core names the files that its process had mapped, and may name any file of this
+machine: what is of a file whose build ID the core's own memory does not state is
+left out, and said, unless --any-file asks for it.`,
 		Example: `  unwindd snapshot core -o crash.snapshot
   unwindd snapshot core --files -o crash.snapshot`,
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -38,7 +42,8 @@ What is written has memory of the process in it. Only its owner may read it.`,
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.BoolVar(&f.files, "files", false, "put in the files of the code, for who does not have them")
+	flags.BoolVar(&f.files, "files", false, "put in the files of the code whose build IDs the target states, for who does not have them")
+	flags.BoolVar(&f.anyFile, "any-file", false, "put in also what is of files whose build IDs the target does not state")
 	return cmd
 }
 
@@ -79,7 +84,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	for _, m := range t.Modules() {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)
 	}
-	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.files})
+	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.files, AnyFile: f.anyFile})
 	if err != nil {
 		return err
 	}

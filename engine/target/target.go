@@ -4,6 +4,7 @@
 package target
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -70,6 +71,16 @@ type ScopedMemory interface {
 	ReadScoped(space locexpr.AddressSpace, thread *Thread, address uint64, buf []byte) (int, error)
 }
 
+// FileMemory is a Target that reads from the files of its modules what it does
+// not have of their memory itself.
+type FileMemory interface {
+	Target
+	// FromFile says whose file the bytes of the default address space from
+	// address on are read from, and how many of them, at least 1. m is nil for
+	// bytes that the target has itself, and where there are none.
+	FromFile(address uint64) (m *Module, n uint64)
+}
+
 // Info is what is known of a target as a whole.
 type Info struct {
 	Kind   Kind
@@ -125,6 +136,12 @@ type Segment struct {
 	Size       uint64
 	Start      uint64 // where Address is in the target
 	Executable bool
+}
+
+// Confirmed says whether the target states the build ID of Object, so that it is
+// known to be what was loaded.
+func (m *Module) Confirmed() bool {
+	return m.Object != nil && len(m.BuildID) > 0 && bytes.Equal(m.BuildID, m.Object.BuildID())
 }
 
 // HoldsCode says whether a segment is executable: as its code object says, and

@@ -59,7 +59,7 @@ type Core struct {
 	unread   bool // there is state that nothing here reads
 }
 
-var _ target.Target = (*Core)(nil)
+var _ target.FileMemory = (*Core)(nil)
 
 // Open maps a core, reads its notes, and opens the files of the code that was
 // loaded. The error for a file that is no core wraps ErrNotCore and says what
@@ -213,6 +213,12 @@ func (c *Core) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte
 		return n, fmt.Errorf("%w: %#x", target.ErrNoMemory, address+uint64(n))
 	}
 	return n, nil
+}
+
+// FromFile says whose file memory is read from that the core does not have.
+func (c *Core) FromFile(address uint64) (m *target.Module, n uint64) {
+	b, m := c.memory.from(address)
+	return m, max(uint64(len(b)), 1)
 }
 
 // Mapped says whether the process had an address mapped, and with the right to

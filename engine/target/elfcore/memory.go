@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // segment is a PT_LOAD of the core: memory of the target, of which the first
@@ -24,6 +25,7 @@ type segment struct {
 type fileSegment struct {
 	start, size uint64
 	data        []byte // the object's bytes for it
+	module      *target.Module
 }
 
 // memory is the address space of the target.
@@ -138,41 +140,42 @@ func (m *memory) segment(address uint64) *segment {
 	return nil
 }
 
-// file finds the mapped file's bytes from address on; none where there are none.
-func (m *memory) file(address uint64) []byte {
+// file finds the mapped file's bytes from address on, and its module; none where
+// there are none.
+func (m *memory) file(address uint64) ([]byte, *target.Module) {
 	m.settle()
 	i := sort.Search(len(m.files), func(i int) bool { return m.files[i].start > address })
 	if i == 0 {
-		return nil
+		return nil, nil
 	}
 	if f := &m.files[i-1]; address-f.start < f.size {
-		return f.data[address-f.start : f.size]
+		return f.data[address-f.start : f.size], f.module
 	}
-	return nil
+	return nil, nil
 }
 
 // from finds bytes of memory from address on: at least one, unless the memory
-// there is unknown.
-func (m *memory) from(address uint64) []byte {
+// there is unknown. of is the module whose file has them; nil: the core has them.
+func (m *memory) from(address uint64) (b []byte, of *target.Module) {
 	s := m.segment(address)
 	if s == nil {
-		b := m.file(address)
+		b, of = m.file(address)
 		// A segment that begins within these bytes has the better claim.
 		i := sort.Search(len(m.segments), func(i int) bool { return m.segments[i].start > address })
 		if i < len(m.segments) && m.segments[i].start-address < uint64(len(b)) {
 			b = b[:m.segments[i].start-address]
 		}
-		return b
+		return b, of
 	}
 	at := address - s.start
 	switch {
 	case at < s.dumped:
-		return m.data[s.offset+at : s.offset+s.dumped]
+		return m.data[s.offset+at : s.offset+s.dumped], nil
 	case at < s.written || s.flags&elf.PF_W != 0:
-		return nil
+		return nil, nil
 	}
-	b := m.file(address)
-	return b[:min(uint64(len(b)), s.size-at)]
+	b, of = m.file(address)
+	return b[:min(uint64(len(b)), s.size-at)], of
 }
 
 // read fills buf from address on and returns how many bytes are known. The
@@ -183,7 +186,7 @@ func (m *memory) read(address uint64, buf []byte) (n int) {
 		if at < address {
 			break
 		}
-		b := m.from(at)
+		b, _ := m.from(at)
 		if len(b) == 0 {
 			break
 		}
@@ -221,8 +224,13 @@ func (m *memory) readDumped(address, limit uint64) []byte {
 	return buf[:m.read(address, buf)]
 }
 
-// addFiles adds memory that is read from mapped files.
-func (m *memory) addFiles(list []fileSegment) { m.added = append(m.added, list...) }
+// addFiles adds memory that is read from a module's mapped file.
+func (m *memory) addFiles(of *target.Module, list []fileSegment) {
+	for _, f := range list {
+		f.module = of
+		m.added = append(m.added, f)
+	}
+}
 
 // settle puts what was added in order. It is done when it is first needed, as
 // modules are many, and once all modules are there, as reading memory is
@@ -267,7 +275,7 @@ func fileSegments(o *object.Object, n numbers, bias uint64, path string, ranges 
 			continue
 		}
 		if ranges == nil {
-			list = append(list, fileSegment{start, size, data[s.Offset : s.Offset+size]})
+			list = append(list, fileSegment{start: start, size: size, data: data[s.Offset : s.Offset+size]})
 			continue
 		}
 		for _, r := range ranges.overlapping(start, size) {
@@ -276,7 +284,7 @@ func fileSegments(o *object.Object, n numbers, bias uint64, path string, ranges 
 			if r.path != path || r.offset+(from-r.start) != s.Offset+(from-start) {
 				continue
 			}
-			list = append(list, fileSegment{from, to - from, data[s.Offset+(from-start) : s.Offset+(to-start)]})
+			list = append(list, fileSegment{start: from, size: to - from, data: data[s.Offset+(from-start) : s.Offset+(to-start)]})
 		}
 	}
 	return list

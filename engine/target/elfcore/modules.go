@@ -202,7 +202,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 			mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
 		}
 	} else if mod.File != "" {
-		m.memory.addFiles(fileSegments(mod.Object, m.header.numbers, im.bias, name, m.process.files))
+		m.memory.addFiles(mod, fileSegments(mod.Object, m.header.numbers, im.bias, name, m.process.files))
 	}
 	if isExe && m.exeOwner == nil {
 		m.exeOwner = im

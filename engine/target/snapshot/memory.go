@@ -296,6 +296,7 @@ func (m *memory) from(space string, sc *scope, address uint64) (b []byte, next u
 type fileSegment struct {
 	start, size uint64
 	data        []byte
+	module      *target.Module
 }
 
 // fileSegments are the memory that code objects have, and that nobody can have
@@ -324,7 +325,8 @@ func fileSegments(modules []*target.Module) []fileSegment {
 				}
 				files = append(files, fileSegment{
 					start: seg.Start + (from - seg.Address), size: to - from,
-					data: data[p.Offset+(from-p.Address):][:to-from],
+					data:   data[p.Offset+(from-p.Address):][:to-from],
+					module: m,
 				})
 			}
 		}
@@ -343,36 +345,37 @@ func fileSegments(modules []*target.Module) []fileSegment {
 	return kept
 }
 
-// fileAt finds the bytes that code objects have from an address on. next is
-// where others begin.
-func fileAt(files []fileSegment, address uint64) (b []byte, next uint64) {
+// fileAt finds the bytes that code objects have from an address on, and whose
+// they are. next is where others begin.
+func fileAt(files []fileSegment, address uint64) (b []byte, of *target.Module, next uint64) {
 	i := sort.Search(len(files), func(i int) bool { return files[i].start > address })
 	next = ^uint64(0)
 	if i < len(files) {
 		next = files[i].start
 	}
 	if i == 0 || address-files[i-1].start >= files[i-1].size {
-		return nil, next
+		return nil, nil, next
 	}
-	return files[i-1].data[address-files[i-1].start:], next
+	return files[i-1].data[address-files[i-1].start:], files[i-1].module, next
 }
 
-// file finds the bytes of code objects from an address on.
-func (s *Snapshot) file(address uint64) []byte {
-	b, _ := fileAt(s.files, address)
-	return b
+// global finds bytes of the default address space from an address on. of is the
+// module whose code object has them; nil: a piece has them.
+func (s *Snapshot) global(address uint64) (b []byte, of *target.Module, err error) {
+	var everywhere scope
+	b, next, err := s.memory.from("", &everywhere, address)
+	if len(b) == 0 && err == nil {
+		b, of, _ = fileAt(s.files, address)
+		// A piece that begins within these bytes has the better claim.
+		b = b[:min(uint64(len(b)), next-address)]
+	}
+	return b, of, err
 }
 
 // readGlobal reads the default address space.
 func (s *Snapshot) readGlobal(address uint64, buf []byte) (int, error) {
-	var everywhere scope
 	return read(address, buf, func(at uint64) ([]byte, error) {
-		b, next, err := s.memory.from("", &everywhere, at)
-		if len(b) == 0 && err == nil {
-			b = s.file(at)
-			// A piece that begins within these bytes has the better claim.
-			b = b[:min(uint64(len(b)), next-at)]
-		}
+		b, _, err := s.global(at)
 		return b, err
 	})
 }

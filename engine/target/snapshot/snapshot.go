@@ -70,7 +70,10 @@ type Snapshot struct {
 	silenced int // problems beyond maxProblems
 }
 
-var _ target.ScopedMemory = (*Snapshot)(nil)
+var (
+	_ target.ScopedMemory = (*Snapshot)(nil)
+	_ target.FileMemory   = (*Snapshot)(nil)
+)
 
 // Open maps a snapshot, reads its snapshot.json and opens the code objects of
 // its modules. The error for a file that is no snapshot wraps ErrNotSnapshot
@@ -207,6 +210,23 @@ func (s *Snapshot) ReadMemory(space locexpr.AddressSpace, address uint64, buf []
 		return 0, fmt.Errorf("address space %d, address %#x, of no thread: %w", space, address, target.ErrNoMemory)
 	}
 	return s.readGlobal(address, buf)
+}
+
+// FromFile says whose file memory is read from that no piece has. What a member
+// of the snapshot has is the snapshot's own.
+func (s *Snapshot) FromFile(address uint64) (m *target.Module, n uint64) {
+	err := object.Guard(func() error {
+		b, of, err := s.global(address)
+		if of != nil && of.Object.Path() != "" {
+			m = of
+		}
+		n = uint64(len(b))
+		return err
+	})
+	if err != nil {
+		return nil, 1 // reading it gives the error
+	}
+	return m, max(n, 1)
 }
 
 // Close unmaps the snapshot and closes the code objects. Nothing that the

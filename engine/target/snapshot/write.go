@@ -542,7 +542,7 @@ func (w *writer) memory(c *Contents) error {
 func givenBy(modules []Module) []fileSegment {
 	var known []*target.Module
 	for _, m := range modules {
-		if m.Object != nil && (m.Keep || len(m.BuildID) > 0 && bytes.Equal(m.BuildID, m.Object.BuildID())) {
+		if m.Object != nil && (m.Keep || m.Confirmed()) {
 			known = append(known, m.Module)
 		}
 	}
@@ -558,7 +558,7 @@ func without(files []fileSegment, m Memory) []Memory {
 	var parts []Memory
 	rest := m
 	for at := 0; at < len(rest.Data); {
-		b, next := fileAt(files, rest.Address+uint64(at))
+		b, _, next := fileAt(files, rest.Address+uint64(at))
 		if len(b) == 0 {
 			if next-rest.Address >= uint64(len(rest.Data)) {
 				break
