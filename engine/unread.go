@@ -30,13 +30,14 @@ func (w *walker) unread() {
 }
 
 // ErrNotWalked is wrapped by the error of Walked for a target that was read, and
-// in which nothing could be walked.
+// in which nothing could be walked for lack of an architecture.
 var ErrNotWalked = errors.New("nothing in it could be walked")
 
-// Walked says whether anything came of walking a target: nil where one of the
-// stacks was walked. For a target that was read and of which an architecture is
-// missing, so that no stack has a frame but the place where its thread is, the
-// error wraps ErrNotWalked. A core without threads could not be read.
+// Walked says whether there was anything to walk a target with: nil where one of
+// the stacks was walked. For a target that was read, and whose threads have no
+// architecture that reads them, so that no stack has a frame but the place where
+// its thread is, the error wraps ErrNotWalked. A core without threads could not
+// be read.
 func (t *Target) Walked(stacks []*Stack) error {
 	for _, s := range stacks {
 		if s.isWalked() {
@@ -49,8 +50,11 @@ func (t *Target) Walked(stacks []*Stack) error {
 	return t.notWalked(stacks[0])
 }
 
-// isWalked says whether an architecture found a frame.
-func (s *Stack) isWalked() bool { return len(s.Frames) > 0 && s.Thread.Unread == "" }
+// isWalked says whether there was an architecture to walk the stack. That it is
+// cut short, be it at once, is another thing.
+func (s *Stack) isWalked() bool {
+	return s.Thread.Unread == "" && (len(s.Frames) > 0 || s.Stopped.Reason != StopPluginFailed)
+}
 
 // notWalked is the error of Walked for a target whose first stack, like all
 // others, was not walked; nil: it has none.
