@@ -152,18 +152,22 @@ func (t *rowTable) align(cells [][]string) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+	var text []byte
 	for n, line := range cells {
-		var b strings.Builder
+		text = text[:0]
 		for i, cell := range line {
-			b.WriteString(cell)
-			if i < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			text = append(text, cell...)
+			if i == len(line)-1 {
+				break
+			}
+			for range widths[i] - utf8.RuneCountInString(cell) + 2 {
+				text = append(text, ' ')
 			}
 		}
 		if n == 0 {
-			t.printf("  %s\n", t.faint(b.String()))
+			t.printf("  %s\n", t.faint(string(text)))
 		} else {
-			t.printf("  %s\n", b.String())
+			t.printf("  %s\n", text)
 		}
 	}
 }
