@@ -131,7 +131,7 @@ func (a *answering) jsonList(questions []string) error {
 // say says what there is to say before an answer.
 func (a *answering) say(p *pending) {
 	if p.message != "" {
-		a.stderr.Printf("%s\n", p.message)
+		a.stderr.Printf("%s\n", report.WithTabs(p.message)) // which has what was asked
 	}
 }
 

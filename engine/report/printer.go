@@ -141,6 +141,10 @@ func escape(s, kept string) string {
 // painted is text that was escaped, in a colour.
 type painted struct{ text string }
 
+// WithTabs is an argument of Printf in which tabs stay, as in a line of source or
+// one that a user wrote; everything else is escaped.
+func WithTabs(s string) any { return painted{escape(s, "\t")} }
+
 // Format implements fmt.Formatter, for every verb.
 func (p painted) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, p.text) }
 
