@@ -49,6 +49,8 @@ type frame struct {
 	exact  bool
 	found  FoundBy
 
+	restsOnGuess bool // a frame further in is a guess
+
 	module *module
 	offset uint64 // pc as an address of module's object
 	lookup uint64 // what rows and symbols are looked up by: inside the call, or offset
@@ -66,6 +68,9 @@ type frame struct {
 	entering []uint64         // registers whose place on entry is being found
 	listed   []slot           // the registers that are listed for frames; nil: none are
 }
+
+// isGuess says whether f is a guess, or rests on one.
+func (f *frame) isGuess() bool { return f.restsOnGuess || f.found.IsGuess() }
 
 // forget takes back what a row said.
 func (f *frame) forget() {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // scanBytes is how much of a stack is searched for a return address. A frame
@@ -29,11 +28,30 @@ func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, S
 		}
 		return nil, Stopped{StopNoModule, err.Error()}
 	case errors.Is(err, errNoCode):
-		return nil, Stopped{StopNoModule, err.Error()}
+		return w.afterBadReturn(ctx, f, err)
 	case isNoRow(err):
 		return w.guess(ctx, f, err)
 	}
 	return nil, w.stopFor(err)
+}
+
+// afterBadReturn goes on above a return address that is no code: something was
+// written over it. The frame pointer that was saved beside it may be whole.
+func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+	if f.callee != nil && !f.exact {
+		caller, err := w.byFramePointer(ctx, f)
+		switch {
+		case err != nil:
+			return nil, w.stopFor(err)
+		case caller != nil:
+			return caller, Stopped{}
+		}
+		f.forget()
+		if f.pc == 0 && !w.sampling {
+			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", f.callee.cfa)
+		}
+	}
+	return nil, Stopped{StopNoModule, cause.Error()}
 }
 
 func isNoRow(err error) bool {
@@ -66,8 +84,9 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 
 // byFramePointer applies the architecture's frame-pointer rule. It is believed
 // when the frame lies above the stack pointer and the return address follows a
-// call, or is in code that a runtime made and nobody kept: runtimes have frame
-// pointers so that their stacks can be walked.
+// call that may have led to f, or is in code that a runtime made and nobody kept,
+// or begins a chain of such frames: runtimes have frame pointers so that their
+// stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	row := w.machine.desc.FramePointer
 	if row == nil {
@@ -82,11 +101,25 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if err != nil || f.cfa <= sp {
 		return nil, nil //nolint:nilerr // nor here
 	}
-	after, err := w.afterCall(ctx, caller.pc)
-	if err != nil || !after[0] && !w.unkept(caller.pc-1) {
+	if w.unkept(caller.pc - 1) {
+		return caller, nil
+	}
+	sites, err := w.callSites(ctx, caller.pc)
+	if err != nil {
 		return nil, err
 	}
-	return caller, nil
+	if sites[0].afterCall {
+		if may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || may {
+			return caller, err
+		}
+		return nil, nil
+	}
+	if w.isLooseCode(caller.pc) {
+		if chained, err := w.isChained(ctx, f); err != nil || chained {
+			return caller, err
+		}
+	}
+	return nil, nil
 }
 
 // unkept says whether an address is in executable memory of no module whose bytes
@@ -102,41 +135,40 @@ func (w *walker) unkept(address uint64) bool {
 	return n == 0
 }
 
-// byScan takes the first word of the stack that is a return address.
+// byScan takes the first word of the stack that is a return address of a call that
+// may have led to f.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	sp, err := f.value(uint64(w.machine.desc.SP))
 	if err != nil || w.machine.desc.StackAlign == 0 {
 		return nil, nil //nolint:nilerr // without a stack pointer there is nothing to scan
 	}
-	word := uint64(w.machine.desc.AddressBits+7) / 8
-	step := uint64(w.machine.desc.StackAlign)
-	sp = (sp + step - 1) / step * step
-	if w.scan == nil {
-		w.scan = make([]byte, scanBytes)
-	}
-	buf := w.scan
-	n, _ := w.state.ReadMemory(locexpr.DefaultSpace, sp, buf)
-	var pcs, places []uint64
-	for at := uint64(0); at+word <= uint64(n); at += step {
-		pc := integer(buf[at:at+word], w.machine.order)
-		if m := w.segmentAt(pc - 1); m != nil && !m.module.loose() {
-			pcs, places = append(pcs, pc), append(places, sp+at)
-		}
-	}
-	after, err := w.afterCall(ctx, pcs...)
+	pcs, places := w.stackWords(sp, scanBytes)
+	sites, err := w.callSites(ctx, pcs...)
 	if err != nil {
 		return nil, err
 	}
-	for i, ok := range after {
-		if ok {
-			return w.afterReturn(f, pcs[i], places[i]+word, cfi.Undefined), nil
+	for i, site := range sites {
+		if !site.afterCall {
+			continue
+		}
+		may, err := w.mayHaveCalled(ctx, pcs[i], site, f)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			cfa := places[i] + uint64(w.machine.desc.AddressBits+7)/8
+			row, err := w.scannedRow(ctx, f, cfa)
+			if err != nil {
+				return nil, err
+			}
+			return w.afterReturn(f, pcs[i], cfa, row, cfi.Undefined), nil
 		}
 	}
 	return nil, nil
 }
 
 // returnAtSP takes the word at the stack pointer as the return address, if it
-// follows a call.
+// follows a call that may have led to f.
 func (w *walker) returnAtSP(ctx context.Context, f *frame) (*frame, bool) {
 	sp, err := f.value(uint64(w.machine.desc.SP))
 	if err != nil {
@@ -146,65 +178,26 @@ func (w *walker) returnAtSP(ctx context.Context, f *frame) (*frame, bool) {
 	if err != nil {
 		return nil, false
 	}
-	if after, err := w.afterCall(ctx, pc); err != nil || !after[0] {
+	sites, err := w.callSites(ctx, pc)
+	if err != nil || !sites[0].afterCall {
+		return nil, false
+	}
+	if may, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || !may {
 		return nil, false
 	}
 	// Nothing of the called code ran, so every register is as at the call.
-	return w.afterReturn(f, pc, sp+uint64(w.machine.desc.AddressBits+7)/8, cfi.SameValue), true
+	return w.afterReturn(f, pc, sp+uint64(w.machine.desc.AddressBits+7)/8, w.machine.returnRow, cfi.SameValue), true
 }
 
 // afterReturn is the caller whose return address is pc, the word below sp, and
-// whose stack pointer after the return is sp. Its other registers are as others
-// says.
-func (w *walker) afterReturn(f *frame, pc, sp uint64, others cfi.RuleKind) *frame {
-	f.source = &rowSource{row: w.machine.returnRow, by: ByScan, defaults: &ruleSet{other: others}}
+// whose stack pointer after the return is sp. Its other registers are as the row
+// and others say.
+func (w *walker) afterReturn(f *frame, pc, sp uint64, row *cfi.Row, others cfi.RuleKind) *frame {
+	f.source = &rowSource{row: row, by: ByScan, defaults: &ruleSet{other: others}}
 	f.cfa, f.cfaSpace, f.hasCFA = sp, locexpr.DefaultSpace, true
 	f.settle(0)
 	caller := w.frame(f.index + 1)
-	caller.callee, caller.pc, caller.found = f, pc, ByScan
+	caller.callee, caller.pc, caller.found, caller.restsOnGuess = f, pc, ByScan, f.isGuess()
 	w.place(caller)
 	return caller
-}
-
-// afterCall says of addresses whether each is in executable memory right after
-// a call instruction. What was said of the code of a module is remembered.
-func (w *walker) afterCall(ctx context.Context, pcs ...uint64) ([]bool, error) {
-	after := make([]bool, len(pcs))
-	req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
-	var asked []int
-	for i, pc := range pcs {
-		if _, executable := w.state.Mapped(pc - 1); !executable {
-			continue
-		}
-		if s := w.segmentAt(pc - 1); s != nil {
-			if known, ok := s.module.returns.Load(s.objectAddress(pc)); ok {
-				after[i] = known.(bool)
-				continue
-			}
-		}
-		length := uint64(w.machine.desc.MaxInstruction)
-		buf := make([]byte, length)
-		n, err := w.state.ReadMemory(locexpr.DefaultSpace, pc-length, buf)
-		if err != nil || n < len(buf) {
-			continue
-		}
-		req.PCs = append(req.PCs, pc)
-		req.Code = append(req.Code, buf...)
-		req.Offsets = append(req.Offsets, uint32(len(req.Code)))
-		asked = append(asked, i)
-	}
-	if len(asked) == 0 {
-		return after, nil
-	}
-	answer, err := w.machine.arch.ClassifyReturn(ctx, req)
-	if err != nil {
-		return nil, fmt.Errorf("checking return addresses: %w", err)
-	}
-	for k, i := range asked {
-		after[i] = answer.Classes[k] == sdk.AfterDirectCall || answer.Classes[k] == sdk.AfterIndirectCall
-		if s := w.segmentAt(pcs[i] - 1); s != nil && s.module.returned.Add(1) <= maxCachedRows {
-			s.module.returns.Store(s.objectAddress(pcs[i]), after[i])
-		}
-	}
-	return after, nil
 }

@@ -33,9 +33,15 @@ type machine struct {
 	// returnRow is the row of code of which nothing is known but that it has
 	// its return address right below its CFA.
 	returnRow *cfi.Row
-	order     locexpr.ByteOrder
-	watched   map[string]bool // names of functions that the plugin wants to be told about
-	dialects  sync.Map        // *locexpr.Dialect by name, of those that were asked for
+	// recordRow is such a row of code that keeps its caller's frame pointer in a
+	// frame record, keptRow that of code that leaves the frame pointer alone. Both
+	// are there where hasRecords.
+	recordRow, keptRow *cfi.Row
+	record             recordShape
+	hasRecords         bool
+	order              locexpr.ByteOrder
+	watched            map[string]bool // names of functions that the plugin wants to be told about
+	dialects           sync.Map        // *locexpr.Dialect by name, of those that were asked for
 }
 
 func newMachine(a *plugin.Arch) *machine {
@@ -60,12 +66,17 @@ func newMachine(a *plugin.Arch) *machine {
 	m.defaults = newRuleSet(m.desc.DefaultRules)
 	m.compiler = newCompiler(m)
 	m.returnRow = newReturnRow(m.desc)
+	if m.record, m.hasRecords = newRecordShape(m.desc); m.hasRecords {
+		saved := cfi.Rule{Kind: cfi.Offset, Offset: m.record.saved}
+		m.recordRow = newReturnRow(m.desc, cfi.RegisterRule{Column: uint64(m.desc.FP), Rule: saved})
+		m.keptRow = newReturnRow(m.desc, cfi.RegisterRule{Column: uint64(m.desc.FP), Rule: cfi.Rule{Kind: cfi.SameValue}})
+	}
 	return m
 }
 
-func newReturnRow(d *sdk.Description) *cfi.Row {
+func newReturnRow(d *sdk.Description, more ...cfi.RegisterRule) *cfi.Row {
 	back := cfi.Rule{Kind: cfi.Offset, Offset: -int64(d.AddressBits+7) / 8}
-	rules := []cfi.RegisterRule{{Column: uint64(d.PC), Rule: back}}
+	rules := append(more, cfi.RegisterRule{Column: uint64(d.PC), Rule: back})
 	if d.ReturnAddress != d.PC {
 		rules = append(rules, cfi.RegisterRule{Column: uint64(d.ReturnAddress), Rule: back})
 	}

@@ -76,7 +76,8 @@ type module struct {
 
 	lines lineSource // of the source module
 
-	read []readFunction // what was read from the code of whole functions; by address
+	read []readFunction        // what was read from the code of whole functions; by address
+	left map[uint64]*codeExits // where code goes on to; nil: it is not known
 
 	besideOnce sync.Once
 	companions atomic.Pointer[[]companion] // nil until they were looked for

@@ -22,6 +22,9 @@ const (
 	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
 )
 
+// IsGuess says whether frames that were found so are guesses.
+func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
+
 // StopReason says why a stack ends where it does.
 type StopReason string
 
@@ -51,6 +54,9 @@ type Stack struct {
 	Lanes   uint32
 	Frames  []Frame
 	Stopped Stopped
+	// EndAssumed says that the last frame is taken for the outermost one only
+	// because its return address is 0: no rule and no ABI says so.
+	EndAssumed bool
 	// Launchers continue the stack in the thread that launched this one, in the
 	// thread that launched that, and so on, as far as it is known.
 	Launchers []Launcher
@@ -76,6 +82,9 @@ type Frame struct {
 	CFASpace locexpr.AddressSpace
 	HasCFA   bool
 	FoundBy  FoundBy
+	// RestsOnGuess says that a frame further in is a guess: this one is right only
+	// if that one is.
+	RestsOnGuess bool
 	// Module holds the code; nil where PC is in none.
 	Module *target.Module
 	// ModuleOffset is PC as an ELF virtual address of Module.

@@ -44,7 +44,8 @@ type walker struct {
 	results   []Frame        // of the walk before, to be written over
 	segment   *moduleSegment // of the frame before; most frames stay in theirs
 	scratch   [8]byte
-	scan      []byte // what is searched for return addresses
+	scan      []byte   // what is searched for return addresses
+	chain     []uint64 // the CFAs of a chain of frame records that is believed
 
 	// A walk that goes round meets its checkpoint again; the checkpoint moves
 	// to the newest frame whenever the count of frames has doubled.
@@ -64,6 +65,7 @@ func (t *Target) walker() *walker { return &walker{target: t, code: t.index} }
 func (w *walker) start(state target.Target, th *thread, stack *Stack) {
 	w.state, w.thread, w.stack, w.sample = state, th, stack, nil
 	w.segment, w.checkpoint, w.doubled, w.walked = nil, nil, 2, 0
+	w.chain = w.chain[:0]
 	if w.machine != th.arch {
 		w.machine = th.arch
 		w.setMachine()
@@ -298,7 +300,7 @@ func (w *walker) add(f *frame) {
 	if w.sampling {
 		return
 	}
-	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found})
+	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, RestsOnGuess: f.restsOnGuess})
 	if f.module != nil {
 		out := &w.stack.Frames[f.index]
 		out.Module, out.ModuleOffset = f.module.Module, f.module.offset(f.lookup)+f.offset-f.lookup
@@ -453,9 +455,38 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}
 	}
 	if caller.pc == 0 {
-		return nil, Stopped{StopOutermost, "the return address is 0"}
+		return w.zeroReturn(ctx, f, caller)
 	}
 	return caller, Stopped{}
+}
+
+// zeroReturn goes on above a return address of 0. It ends a stack whose first
+// function was given it as its return address, as coroutines are. But where frames
+// lie above, something was written over the return address of a function that was
+// called.
+func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stopped) {
+	stop := Stopped{StopOutermost, "the return address is 0"}
+	column := f.source.row.ReturnAddress
+	i, indexed := w.index(column)
+	if s, err := f.findSaved(column, i, indexed); err != nil || s.kind != slotMemory {
+		return nil, stop // a rule says that it is 0, or the register of a first function
+	}
+	above, err := w.byFramePointer(ctx, caller)
+	if err != nil {
+		return nil, w.stopFor(err)
+	}
+	caller.forget()
+	overwritten := above != nil
+	if !overwritten {
+		if overwritten, err = w.hasStackAbove(ctx, f.cfa); err != nil {
+			return nil, w.stopFor(err)
+		}
+	}
+	if overwritten {
+		return caller, Stopped{}
+	}
+	w.stack.EndAssumed = true
+	return nil, stop
 }
 
 // guessed says whether a frame, or one that it was found through, is a guess
@@ -581,7 +612,7 @@ func (w *walker) recover(f *frame, source *rowSource) (*frame, error) {
 		return nil, nil
 	}
 	caller := w.frame(f.index + 1)
-	caller.callee, caller.found = f, source.by
+	caller.callee, caller.found, caller.restsOnGuess = f, source.by, f.isGuess()
 	bits, ok := w.bits(column, i, indexed)
 	if !ok || bits > 64 {
 		return nil, fmt.Errorf("return address: column %d is no register of at most 64 bits of %s", column, w.machine.desc.Name)

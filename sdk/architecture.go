@@ -304,6 +304,23 @@ type CodeRange struct {
 	// Exact says that PC is the next instruction to execute, not an address
 	// inside a call.
 	Exact bool
+	// Exits asks where the code at PC goes on to, in place of rows. An answer
+	// without Exits says that the plugin does not know.
+	Exits bool
+}
+
+// CodeExits are the ways in which the code that is reached from the PC of a
+// CodeRange, without leaving it and as if its calls returned, is left other than
+// by returning. They tell what a call of that PC may have led to.
+type CodeExits struct {
+	// Jumps are addresses outside the range that the code jumps to or runs on to.
+	Jumps []uint64
+	// Slots are addresses of words in memory to whose contents the code jumps, as
+	// entries of linkage tables do.
+	Slots []uint64
+	// Open says that the code may go on to other addresses too, such as that in a
+	// register.
+	Open bool
 }
 
 // FrameRulesAnswer has one entry for every function of the request, in order.
@@ -329,6 +346,8 @@ type FrameRules struct {
 	// for every PC of it, exact or not: nobody asks for another one. What is in
 	// neither has no row.
 	Complete bool
+	// Exits are there where the request asked for them and they are known.
+	Exits *CodeExits
 }
 
 // A RowGap is a range of PCs without a row.

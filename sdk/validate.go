@@ -309,8 +309,39 @@ func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) erro
 		if err == nil {
 			err = checkGaps(f, asked)
 		}
+		if err == nil {
+			err = checkExits(f.Exits, asked, lastAddress(d.AddressBits))
+		}
 		if err != nil {
 			return fmt.Errorf("FrameRulesAnswer.Functions[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkExits checks where code is left to. e may be nil.
+func checkExits(e *CodeExits, asked *CodeRange, last uint64) error {
+	if e == nil {
+		return nil
+	}
+	if !asked.Exits {
+		return fmt.Errorf("Exits: set, and were not asked for")
+	}
+	// Two for every byte of code are more than any code has.
+	if n := len(e.Jumps) + len(e.Slots); n > 2*len(asked.Code) {
+		return fmt.Errorf("Exits: %d, expected at most %d, two for every byte of the code", n, 2*len(asked.Code))
+	}
+	for i, a := range e.Jumps {
+		switch {
+		case a > last:
+			return fmt.Errorf("Exits.Jumps[%d]: %#x, expected at most %#x", i, a, last)
+		case a-asked.Start < uint64(len(asked.Code)):
+			return fmt.Errorf("Exits.Jumps[%d]: %#x, expected an address outside the code", i, a)
+		}
+	}
+	for i, a := range e.Slots {
+		if a > last {
+			return fmt.Errorf("Exits.Slots[%d]: %#x, expected at most %#x", i, a, last)
 		}
 	}
 	return nil

@@ -1,12 +1,14 @@
 package sdk
 
 import (
+	"slices"
+
 	"github.com/unwindd/unwindd/cfi"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
 func encodeFrameRulesRequest(r *FrameRulesRequest) *pb.FrameRulesRequest {
-	return &pb.FrameRulesRequest{
+	p := &pb.FrameRulesRequest{
 		Object:  r.Object,
 		Pcs:     column(r.Functions, func(c *CodeRange) uint64 { return c.PC }),
 		Starts:  column(r.Functions, func(c *CodeRange) uint64 { return c.Start }),
@@ -15,6 +17,10 @@ func encodeFrameRulesRequest(r *FrameRulesRequest) *pb.FrameRulesRequest {
 		Names:   blobs(r.Functions, func(c *CodeRange) string { return c.Name }),
 		Exact:   column(r.Functions, func(c *CodeRange) bool { return c.Exact }),
 	}
+	if slices.ContainsFunc(r.Functions, func(c CodeRange) bool { return c.Exits }) {
+		p.Exits = column(r.Functions, func(c *CodeRange) bool { return c.Exits })
+	}
+	return p
 }
 
 func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error) {
@@ -25,6 +31,9 @@ func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error
 	d.length("bounded", len(p.GetBounded()), n)
 	names := d.texts("names", p.GetNames(), n)
 	d.length("exact", len(p.GetExact()), n)
+	if len(p.GetExits()) > 0 {
+		d.length("exits", len(p.GetExits()), n)
+	}
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -36,6 +45,7 @@ func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error
 		r.Functions[i] = CodeRange{
 			PC: p.Pcs[i], Start: p.Starts[i], Code: code.next(),
 			Bounded: p.Bounded[i], Name: names.next(), Exact: p.Exact[i],
+			Exits: len(p.GetExits()) > 0 && p.Exits[i],
 		}
 	}
 	return r, nil
@@ -50,7 +60,54 @@ func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
 		Complete:    column(a.Functions, func(f *FrameRules) bool { return f.Complete }),
 		GapCounts:   column(a.Functions, func(f *FrameRules) uint32 { return uint32(len(f.Gaps)) }),
 		Gaps:        encodeRowGaps(flat(a.Functions, func(f *FrameRules) []RowGap { return f.Gaps })),
+		Exits:       encodeCodeExits(a.Functions),
 	}
+}
+
+// encodeCodeExits is nil where nothing is said of any function.
+func encodeCodeExits(functions []FrameRules) *pb.CodeExits {
+	if !slices.ContainsFunc(functions, func(f FrameRules) bool { return f.Exits != nil }) {
+		return nil
+	}
+	all := make([]CodeExits, len(functions))
+	for i := range functions {
+		if e := functions[i].Exits; e != nil {
+			all[i] = *e
+		}
+	}
+	return &pb.CodeExits{
+		Known:      column(functions, func(f *FrameRules) bool { return f.Exits != nil }),
+		Open:       column(all, func(e *CodeExits) bool { return e.Open }),
+		JumpCounts: column(all, func(e *CodeExits) uint32 { return uint32(len(e.Jumps)) }),
+		Jumps:      flat(all, func(e *CodeExits) []uint64 { return e.Jumps }),
+		SlotCounts: column(all, func(e *CodeExits) uint32 { return uint32(len(e.Slots)) }),
+		Slots:      flat(all, func(e *CodeExits) []uint64 { return e.Slots }),
+	}
+}
+
+// decodeCodeExits gives functions what is said of them.
+func decodeCodeExits(p *pb.CodeExits, functions []FrameRules) error {
+	if p == nil {
+		return nil
+	}
+	d, n := decoder{message: "CodeExits"}, len(functions)
+	d.length("known", len(p.GetKnown()), n)
+	d.length("open", len(p.GetOpen()), n)
+	d.length("jump_counts", len(p.GetJumpCounts()), n)
+	d.sum("jump_counts", p.GetJumpCounts(), len(p.GetJumps()))
+	d.length("slot_counts", len(p.GetSlotCounts()), n)
+	d.sum("slot_counts", p.GetSlotCounts(), len(p.GetSlots()))
+	if d.err != nil {
+		return d.err
+	}
+	jumps, slots := splitter[uint64]{p.GetJumps()}, splitter[uint64]{p.GetSlots()}
+	for i := range functions {
+		e := CodeExits{Jumps: jumps.next(p.JumpCounts[i]), Slots: slots.next(p.SlotCounts[i]), Open: p.Open[i]}
+		if p.Known[i] {
+			functions[i].Exits = &e
+		}
+	}
+	return nil
 }
 
 func encodeRowGaps(gaps []RowGap) *pb.RowGaps {
@@ -105,6 +162,10 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 			Rows: lists.next(p.RowCounts[i]), Reason: reasons.next(), Trampoline: p.Trampolines[i],
 			Complete: p.Complete[i], Gaps: gapLists.next(p.GapCounts[i]),
 		}
+	}
+	d.wrap("exits", decodeCodeExits(p.GetExits(), a.Functions))
+	if d.err != nil {
+		return nil, d.err
 	}
 	return a, nil
 }

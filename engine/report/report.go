@@ -75,6 +75,9 @@ type Thread struct {
 	LaneCount uint32    `json:"-"`
 	Launches  []*Launch `json:"-"`
 	StoppedIn int       `json:"-"`
+	// EndAssumed says that the last frame is taken for the outermost one only
+	// because its return address is 0.
+	EndAssumed bool `json:"-"`
 }
 
 // Stop is why a thread stopped. Why its stack ends is Stopped.
@@ -116,6 +119,7 @@ type Frame struct {
 	CFA            string                 `json:"cfa,omitempty"`
 	CFASpace       string                 `json:"cfa_space,omitempty"`
 	FoundBy        string                 `json:"found_by"`
+	RestsOnGuess   bool                   `json:"rests_on_guess,omitempty"` // a frame further in is a guess
 	Module         *int                   `json:"module,omitempty"`
 	ModuleOffset   string                 `json:"module_offset,omitempty"`
 	Function       string                 `json:"function,omitempty"`
@@ -201,7 +205,7 @@ func newThread(of *engine.Target, s *engine.Stack) Thread {
 	t := Thread{
 		ID: s.Thread.ID, Name: s.Thread.Name, Arch: s.Thread.Arch, Processor: s.Thread.Processor,
 		Crashed: s.Thread.Crashed, Frames: []Frame{}, Signal: s.Thread.Signal, LaneCount: s.Lanes,
-		Stopped: Stopped{string(s.Stopped.Reason), s.Stopped.Detail},
+		Stopped: Stopped{string(s.Stopped.Reason), s.Stopped.Detail}, EndAssumed: s.EndAssumed,
 	}
 	if s := s.Thread.Stop; s != nil {
 		t.Stop = &Stop{Reason: s.Reason}
@@ -232,7 +236,32 @@ func newThread(of *engine.Target, s *engine.Stack) Thread {
 		t.Frames = appendFrames(t.Frames, t.ID, f, spaceOfCFA(of, s.Thread, f))
 	}
 	t.join(of, s.Launchers)
+	t.qualify()
 	return t
+}
+
+// firstGuess is the first physical frame that is a guess; nil without one.
+func (t *Thread) firstGuess() *Frame {
+	for i := range t.Frames {
+		if f := &t.Frames[i]; !f.Inlined && engine.FoundBy(f.FoundBy).IsGuess() {
+			return f
+		}
+	}
+	return nil
+}
+
+// qualify says of a stack that ends in an outermost frame that it is complete only
+// if its guesses are right.
+func (t *Thread) qualify() {
+	if g := t.firstGuess(); g != nil && t.Stopped.Reason == string(engine.StopOutermost) {
+		t.Stopped.Detail += fmt.Sprintf(", if frame %d, a guess, and those after it are right", g.Index)
+	}
+}
+
+// isWhole says whether rules or the ABI say that the last frame is the outermost
+// one, and no frame is a guess.
+func (t *Thread) isWhole() bool {
+	return t.Stopped.Reason == string(engine.StopOutermost) && !t.EndAssumed && t.firstGuess() == nil
 }
 
 // spaceOfCFA is the name of the address space of a frame's CFA; "" where that is
@@ -264,7 +293,7 @@ func (t *Thread) join(of *engine.Target, launchers []engine.Launcher) {
 			t.Frames = appendFrames(t.Frames, l.Launch.Thread, f, spaceOfCFA(of, l.Thread, f))
 		}
 		if t.Stopped.Reason == string(engine.StopOutermost) && l.Stopped.Reason != "" {
-			t.Stopped = Stopped{string(l.Stopped.Reason), l.Stopped.Detail}
+			t.Stopped, t.EndAssumed = Stopped{string(l.Stopped.Reason), l.Stopped.Detail}, false
 			t.StoppedIn = i + 1
 		}
 	}
@@ -275,7 +304,7 @@ func (t *Thread) join(of *engine.Target, launchers []engine.Launcher) {
 // CFA, where that is not the default one.
 func appendFrames(dst []Frame, thread string, f *engine.Frame, cfaSpace string) []Frame {
 	physical := Frame{
-		Thread: thread, PC: address(f.PC), FoundBy: string(f.FoundBy), SignalFrame: f.SignalFrame,
+		Thread: thread, PC: address(f.PC), FoundBy: string(f.FoundBy), SignalFrame: f.SignalFrame, RestsOnGuess: f.RestsOnGuess,
 		Lanes: []Lanes{},
 	}
 	if f.Imprecise {

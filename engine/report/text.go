@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -138,7 +139,7 @@ func stackKey(t *Thread) string {
 		b.WriteByte('\n')
 	}
 	b.WriteString(t.Stopped.Reason)
-	if t.Stopped.Reason != "outermost" {
+	if !t.isWhole() {
 		b.WriteString(t.Stopped.Detail)
 	}
 	return b.String()
@@ -184,7 +185,7 @@ func (t *text) group(g *group) {
 		for ; next < end; next++ {
 			t.frame(&first.Frames[next], width)
 		}
-		if s := first.Stopped; first.StoppedIn == i && s.Reason != "outermost" {
+		if s := first.Stopped; first.StoppedIn == i && !first.isWhole() {
 			t.printf("  %s %s: %s\n", t.warn("stopped:"), s.Reason, s.Detail)
 		}
 		if i == len(first.Launches) {
@@ -352,11 +353,12 @@ func (t *text) frame(f *Frame, width int) {
 	if f.PCExact != nil && !*f.PCExact && !f.Inlined {
 		t.printf(" %s", t.warn("(PC not exact)"))
 	}
-	switch f.FoundBy {
-	case "scan", "frame-pointer":
-		if !f.Inlined {
-			t.printf(" %s", t.warn("(a guess, by "+f.FoundBy+")"))
-		}
+	switch {
+	case f.Inlined:
+	case engine.FoundBy(f.FoundBy).IsGuess():
+		t.printf(" %s", t.warn("(a guess, by "+f.FoundBy+")"))
+	case f.RestsOnGuess:
+		t.printf(" %s", t.warn("(rests on a guess)"))
 	}
 	t.scopeFrom(f.ScopeFrom)
 	t.printf("\n")

@@ -26,7 +26,11 @@ func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.Frame
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		answer.Functions[i] = frameRules(&req.Functions[i])
+		if r := &req.Functions[i]; r.Exits {
+			answer.Functions[i] = sdk.FrameRules{Exits: codeExits(r)}
+		} else {
+			answer.Functions[i] = frameRules(r)
+		}
 	}
 	return answer, nil
 }

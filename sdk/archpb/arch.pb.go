@@ -3400,15 +3400,17 @@ func (x *RowGaps) GetReasons() *Blobs {
 }
 
 type FrameRulesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Object        uint64                 `protobuf:"varint,2,opt,name=object,proto3" json:"object,omitempty"`
-	Pcs           []uint64               `protobuf:"varint,3,rep,packed,name=pcs,proto3" json:"pcs,omitempty"`
-	Starts        []uint64               `protobuf:"varint,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
-	Code          *Blobs                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
-	Bounded       []bool                 `protobuf:"varint,6,rep,packed,name=bounded,proto3" json:"bounded,omitempty"`
-	Names         *Blobs                 `protobuf:"bytes,7,opt,name=names,proto3" json:"names,omitempty"`
-	Exact         []bool                 `protobuf:"varint,8,rep,packed,name=exact,proto3" json:"exact,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Object  uint64                 `protobuf:"varint,2,opt,name=object,proto3" json:"object,omitempty"`
+	Pcs     []uint64               `protobuf:"varint,3,rep,packed,name=pcs,proto3" json:"pcs,omitempty"`
+	Starts  []uint64               `protobuf:"varint,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	Code    *Blobs                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	Bounded []bool                 `protobuf:"varint,6,rep,packed,name=bounded,proto3" json:"bounded,omitempty"`
+	Names   *Blobs                 `protobuf:"bytes,7,opt,name=names,proto3" json:"names,omitempty"`
+	Exact   []bool                 `protobuf:"varint,8,rep,packed,name=exact,proto3" json:"exact,omitempty"`
+	// Empty where none is asked for.
+	Exits         []bool `protobuf:"varint,9,rep,packed,name=exits,proto3" json:"exits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3499,23 +3501,118 @@ func (x *FrameRulesRequest) GetExact() []bool {
 	return nil
 }
 
+func (x *FrameRulesRequest) GetExits() []bool {
+	if x != nil {
+		return x.Exits
+	}
+	return nil
+}
+
+// Code i is left to jump_counts[i] of jumps and through slot_counts[i] of slots.
+// Where known[i] is false, nothing is said of it.
+type CodeExits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Known         []bool                 `protobuf:"varint,1,rep,packed,name=known,proto3" json:"known,omitempty"`
+	Open          []bool                 `protobuf:"varint,2,rep,packed,name=open,proto3" json:"open,omitempty"`
+	JumpCounts    []uint32               `protobuf:"varint,3,rep,packed,name=jump_counts,json=jumpCounts,proto3" json:"jump_counts,omitempty"`
+	Jumps         []uint64               `protobuf:"varint,4,rep,packed,name=jumps,proto3" json:"jumps,omitempty"`
+	SlotCounts    []uint32               `protobuf:"varint,5,rep,packed,name=slot_counts,json=slotCounts,proto3" json:"slot_counts,omitempty"`
+	Slots         []uint64               `protobuf:"varint,6,rep,packed,name=slots,proto3" json:"slots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CodeExits) Reset() {
+	*x = CodeExits{}
+	mi := &file_arch_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CodeExits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CodeExits) ProtoMessage() {}
+
+func (x *CodeExits) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
+func (*CodeExits) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *CodeExits) GetKnown() []bool {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+func (x *CodeExits) GetOpen() []bool {
+	if x != nil {
+		return x.Open
+	}
+	return nil
+}
+
+func (x *CodeExits) GetJumpCounts() []uint32 {
+	if x != nil {
+		return x.JumpCounts
+	}
+	return nil
+}
+
+func (x *CodeExits) GetJumps() []uint64 {
+	if x != nil {
+		return x.Jumps
+	}
+	return nil
+}
+
+func (x *CodeExits) GetSlotCounts() []uint32 {
+	if x != nil {
+		return x.SlotCounts
+	}
+	return nil
+}
+
+func (x *CodeExits) GetSlots() []uint64 {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
 // Function i has row_counts[i] of rows and gap_counts[i] of gaps.
 type FrameRulesAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RowCounts     []uint32               `protobuf:"varint,1,rep,packed,name=row_counts,json=rowCounts,proto3" json:"row_counts,omitempty"`
-	Rows          *Rows                  `protobuf:"bytes,2,opt,name=rows,proto3" json:"rows,omitempty"`
-	Reasons       *Blobs                 `protobuf:"bytes,3,opt,name=reasons,proto3" json:"reasons,omitempty"`
-	Trampolines   []bool                 `protobuf:"varint,4,rep,packed,name=trampolines,proto3" json:"trampolines,omitempty"`
-	Complete      []bool                 `protobuf:"varint,5,rep,packed,name=complete,proto3" json:"complete,omitempty"`
-	GapCounts     []uint32               `protobuf:"varint,6,rep,packed,name=gap_counts,json=gapCounts,proto3" json:"gap_counts,omitempty"`
-	Gaps          *RowGaps               `protobuf:"bytes,7,opt,name=gaps,proto3" json:"gaps,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	RowCounts   []uint32               `protobuf:"varint,1,rep,packed,name=row_counts,json=rowCounts,proto3" json:"row_counts,omitempty"`
+	Rows        *Rows                  `protobuf:"bytes,2,opt,name=rows,proto3" json:"rows,omitempty"`
+	Reasons     *Blobs                 `protobuf:"bytes,3,opt,name=reasons,proto3" json:"reasons,omitempty"`
+	Trampolines []bool                 `protobuf:"varint,4,rep,packed,name=trampolines,proto3" json:"trampolines,omitempty"`
+	Complete    []bool                 `protobuf:"varint,5,rep,packed,name=complete,proto3" json:"complete,omitempty"`
+	GapCounts   []uint32               `protobuf:"varint,6,rep,packed,name=gap_counts,json=gapCounts,proto3" json:"gap_counts,omitempty"`
+	Gaps        *RowGaps               `protobuf:"bytes,7,opt,name=gaps,proto3" json:"gaps,omitempty"`
+	// Absent where nothing is said of any function.
+	Exits         *CodeExits `protobuf:"bytes,8,opt,name=exits,proto3" json:"exits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3527,7 +3624,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3540,7 +3637,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -3592,6 +3689,13 @@ func (x *FrameRulesAnswer) GetGaps() *RowGaps {
 	return nil
 }
 
+func (x *FrameRulesAnswer) GetExits() *CodeExits {
+	if x != nil {
+		return x.Exits
+	}
+	return nil
+}
+
 type BindThreadsRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Session    uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -3609,7 +3713,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3725,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3738,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -3714,7 +3818,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3726,7 +3830,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3739,7 +3843,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -3844,7 +3948,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +3960,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +3973,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -3904,7 +4008,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3916,7 +4020,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3929,7 +4033,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -3969,7 +4073,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4085,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4098,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -4074,7 +4178,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4190,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4203,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -4179,7 +4283,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4295,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4308,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -4224,7 +4328,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4236,7 +4340,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4249,7 +4353,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -4276,7 +4380,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4288,7 +4392,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4301,7 +4405,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -4329,7 +4433,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4341,7 +4445,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4354,7 +4458,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -4389,7 +4493,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4401,7 +4505,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4414,7 +4518,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -4452,7 +4556,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4568,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4581,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReadMemoryRequest) GetSession() uint64 {
@@ -4532,7 +4636,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4544,7 +4648,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4557,7 +4661,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -4585,7 +4689,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +4701,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +4714,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReadRegistersRequest) GetSession() uint64 {
@@ -4643,7 +4747,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4655,7 +4759,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4668,7 +4772,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -4689,7 +4793,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4701,7 +4805,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4714,7 +4818,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReadSectionRequest) GetSession() uint64 {
@@ -4747,7 +4851,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4759,7 +4863,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4772,7 +4876,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -5037,7 +5141,7 @@ const file_arch_proto_rawDesc = "" +
 	"\aRowGaps\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x02 \x03(\x04R\x04ends\x120\n" +
-	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\"\xf9\x01\n" +
+	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\"\x8f\x02\n" +
 	"\x11FrameRulesRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x10\n" +
@@ -5046,7 +5150,17 @@ const file_arch_proto_rawDesc = "" +
 	"\x04code\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04code\x12\x18\n" +
 	"\abounded\x18\x06 \x03(\bR\abounded\x12,\n" +
 	"\x05names\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x14\n" +
-	"\x05exact\x18\b \x03(\bR\x05exact\"\x99\x02\n" +
+	"\x05exact\x18\b \x03(\bR\x05exact\x12\x14\n" +
+	"\x05exits\x18\t \x03(\bR\x05exits\"\xa3\x01\n" +
+	"\tCodeExits\x12\x14\n" +
+	"\x05known\x18\x01 \x03(\bR\x05known\x12\x12\n" +
+	"\x04open\x18\x02 \x03(\bR\x04open\x12\x1f\n" +
+	"\vjump_counts\x18\x03 \x03(\rR\n" +
+	"jumpCounts\x12\x14\n" +
+	"\x05jumps\x18\x04 \x03(\x04R\x05jumps\x12\x1f\n" +
+	"\vslot_counts\x18\x05 \x03(\rR\n" +
+	"slotCounts\x12\x14\n" +
+	"\x05slots\x18\x06 \x03(\x04R\x05slots\"\xcb\x02\n" +
 	"\x10FrameRulesAnswer\x12\x1d\n" +
 	"\n" +
 	"row_counts\x18\x01 \x03(\rR\trowCounts\x12)\n" +
@@ -5056,7 +5170,8 @@ const file_arch_proto_rawDesc = "" +
 	"\bcomplete\x18\x05 \x03(\bR\bcomplete\x12\x1d\n" +
 	"\n" +
 	"gap_counts\x18\x06 \x03(\rR\tgapCounts\x12,\n" +
-	"\x04gaps\x18\a \x01(\v2\x18.unwindd.arch.v1.RowGapsR\x04gaps\"\xb2\x02\n" +
+	"\x04gaps\x18\a \x01(\v2\x18.unwindd.arch.v1.RowGapsR\x04gaps\x120\n" +
+	"\x05exits\x18\b \x01(\v2\x1a.unwindd.arch.v1.CodeExitsR\x05exits\"\xb2\x02\n" +
 	"\x12BindThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\athreads\x18\x02 \x03(\x04R\athreads\x12>\n" +
@@ -5252,7 +5367,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v1.CFAKind
@@ -5301,142 +5416,144 @@ var file_arch_proto_goTypes = []any{
 	(*Variables)(nil),             // 44: unwindd.arch.v1.Variables
 	(*RowGaps)(nil),               // 45: unwindd.arch.v1.RowGaps
 	(*FrameRulesRequest)(nil),     // 46: unwindd.arch.v1.FrameRulesRequest
-	(*FrameRulesAnswer)(nil),      // 47: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 48: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 49: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 50: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 51: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 52: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 53: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 54: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 55: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 56: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 57: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 58: unwindd.arch.v1.DisassembleAnswer
-	(*ReadMemoryRequest)(nil),     // 59: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 60: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 61: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 62: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 63: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 64: unwindd.arch.v1.SectionPart
+	(*CodeExits)(nil),             // 47: unwindd.arch.v1.CodeExits
+	(*FrameRulesAnswer)(nil),      // 48: unwindd.arch.v1.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 49: unwindd.arch.v1.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 50: unwindd.arch.v1.BindThreadsAnswer
+	(*Widths)(nil),                // 51: unwindd.arch.v1.Widths
+	(*Maps)(nil),                  // 52: unwindd.arch.v1.Maps
+	(*MapRanges)(nil),             // 53: unwindd.arch.v1.MapRanges
+	(*TranslateRequest)(nil),      // 54: unwindd.arch.v1.TranslateRequest
+	(*TranslateAnswer)(nil),       // 55: unwindd.arch.v1.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 56: unwindd.arch.v1.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 57: unwindd.arch.v1.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 58: unwindd.arch.v1.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 59: unwindd.arch.v1.DisassembleAnswer
+	(*ReadMemoryRequest)(nil),     // 60: unwindd.arch.v1.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 61: unwindd.arch.v1.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 62: unwindd.arch.v1.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 63: unwindd.arch.v1.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 64: unwindd.arch.v1.ReadSectionRequest
+	(*SectionPart)(nil),           // 65: unwindd.arch.v1.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
-	0,  // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
-	12, // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
-	1,  // 2: unwindd.arch.v1.Rows.cfa_kinds:type_name -> unwindd.arch.v1.CFAKind
-	12, // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
-	14, // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
-	14, // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
-	19, // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
-	2,  // 7: unwindd.arch.v1.Description.byte_order:type_name -> unwindd.arch.v1.ByteOrder
-	20, // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
-	21, // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
-	22, // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
-	14, // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
-	15, // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
-	23, // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
-	24, // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
-	12, // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
-	18, // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
-	3,  // 17: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
-	4,  // 18: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
-	5,  // 19: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
-	6,  // 20: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
-	25, // 21: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
-	12, // 22: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
-	12, // 23: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
-	30, // 24: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	12, // 25: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
-	12, // 26: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
-	13, // 27: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	31, // 28: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
-	12, // 29: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	12, // 30: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	12, // 31: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	12, // 32: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
-	12, // 33: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12, // 34: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	12, // 35: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	12, // 36: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	12, // 37: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	34, // 38: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	35, // 39: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	33, // 40: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
-	12, // 41: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	12, // 42: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	38, // 43: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	37, // 44: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	15, // 45: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	39, // 46: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	14, // 47: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	40, // 48: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	41, // 49: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	42, // 50: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	43, // 51: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	44, // 52: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	12, // 53: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12, // 54: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	12, // 55: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	12, // 56: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	12, // 57: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
-	7,  // 58: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	12, // 59: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	12, // 60: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
-	8,  // 61: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	14, // 62: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	12, // 63: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	12, // 64: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	12, // 65: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	12, // 66: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
-	12, // 67: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	12, // 68: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	15, // 69: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	12, // 70: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	45, // 71: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
-	13, // 72: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	12, // 73: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	12, // 74: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	50, // 75: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	12, // 76: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	12, // 77: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	12, // 78: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	51, // 79: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	12, // 80: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	52, // 81: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	9,  // 82: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	12, // 83: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	10, // 84: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	12, // 85: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	13, // 86: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	16, // 87: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	26, // 88: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	28, // 89: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	32, // 90: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	46, // 91: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	48, // 92: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	53, // 93: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	55, // 94: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	57, // 95: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	59, // 96: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	61, // 97: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	63, // 98: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	17, // 99: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	27, // 100: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	29, // 101: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	36, // 102: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	47, // 103: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	49, // 104: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	54, // 105: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	56, // 106: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	58, // 107: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	60, // 108: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	62, // 109: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	64, // 110: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	99, // [99:111] is the sub-list for method output_type
-	87, // [87:99] is the sub-list for method input_type
-	87, // [87:87] is the sub-list for extension type_name
-	87, // [87:87] is the sub-list for extension extendee
-	0,  // [0:87] is the sub-list for field type_name
+	0,   // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
+	12,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
+	1,   // 2: unwindd.arch.v1.Rows.cfa_kinds:type_name -> unwindd.arch.v1.CFAKind
+	12,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
+	14,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
+	14,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
+	19,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
+	2,   // 7: unwindd.arch.v1.Description.byte_order:type_name -> unwindd.arch.v1.ByteOrder
+	20,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
+	21,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
+	22,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
+	14,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
+	15,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
+	23,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
+	24,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
+	12,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
+	18,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
+	3,   // 17: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
+	4,   // 18: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
+	5,   // 19: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
+	6,   // 20: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
+	25,  // 21: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
+	12,  // 22: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
+	12,  // 23: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
+	30,  // 24: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
+	12,  // 25: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
+	12,  // 26: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
+	13,  // 27: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	31,  // 28: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
+	12,  // 29: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
+	12,  // 30: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
+	12,  // 31: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
+	12,  // 32: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
+	12,  // 33: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	12,  // 34: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
+	12,  // 35: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
+	12,  // 36: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
+	12,  // 37: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
+	34,  // 38: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
+	35,  // 39: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
+	33,  // 40: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
+	12,  // 41: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
+	12,  // 42: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
+	38,  // 43: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
+	37,  // 44: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
+	15,  // 45: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
+	39,  // 46: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
+	14,  // 47: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
+	40,  // 48: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
+	41,  // 49: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
+	42,  // 50: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
+	43,  // 51: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
+	44,  // 52: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
+	12,  // 53: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	12,  // 54: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
+	12,  // 55: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
+	12,  // 56: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
+	12,  // 57: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
+	7,   // 58: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
+	12,  // 59: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
+	12,  // 60: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
+	8,   // 61: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
+	14,  // 62: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
+	12,  // 63: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
+	12,  // 64: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
+	12,  // 65: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
+	12,  // 66: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
+	12,  // 67: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	12,  // 68: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	15,  // 69: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	12,  // 70: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	45,  // 71: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
+	47,  // 72: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
+	13,  // 73: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	12,  // 74: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	12,  // 75: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	51,  // 76: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	12,  // 77: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	12,  // 78: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	12,  // 79: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	52,  // 80: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	12,  // 81: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	53,  // 82: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	9,   // 83: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
+	12,  // 84: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	10,  // 85: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
+	12,  // 86: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	13,  // 87: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	16,  // 88: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	26,  // 89: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	28,  // 90: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	32,  // 91: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	46,  // 92: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	49,  // 93: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	54,  // 94: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	56,  // 95: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	58,  // 96: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	60,  // 97: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	62,  // 98: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	64,  // 99: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	17,  // 100: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	27,  // 101: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	29,  // 102: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	36,  // 103: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	48,  // 104: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	50,  // 105: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	55,  // 106: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	57,  // 107: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	59,  // 108: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	61,  // 109: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	63,  // 110: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	65,  // 111: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	100, // [100:112] is the sub-list for method output_type
+	88,  // [88:100] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	88,  // [88:88] is the sub-list for extension extendee
+	0,   // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -5452,7 +5569,7 @@ func file_arch_proto_init() {
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[42].OneofWrappers = []any{
+	file_arch_proto_msgTypes[43].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
 	type x struct{}
@@ -5461,7 +5578,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   54,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

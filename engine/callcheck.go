@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file holds guessed return addresses against the calls before them.
+
+// maxFollowed is how many pieces of code are looked at to find out where a call
+// may have led. Jumps from function to function are rarely more than two.
+const maxFollowed = 16
+
+// A callSite is what the instruction before an address is.
+type callSite struct {
+	afterCall bool
+	direct    bool  // the call names its target
+	target    int64 // of a direct call, relative to the address after it
+}
+
+// callSites says of addresses whether each is in executable memory right after a
+// call instruction. What was said of the code of a module is remembered.
+func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]callSite, error) {
+	sites := make([]callSite, len(pcs))
+	req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
+	var asked []int
+	for i, pc := range pcs {
+		if _, executable := w.state.Mapped(pc - 1); !executable {
+			continue
+		}
+		if s := w.segmentAt(pc - 1); s != nil {
+			if known, ok := s.module.returns.Load(s.objectAddress(pc)); ok {
+				sites[i] = known.(callSite)
+				continue
+			}
+		}
+		length := uint64(w.machine.desc.MaxInstruction)
+		buf := make([]byte, length)
+		n, err := w.state.ReadMemory(locexpr.DefaultSpace, pc-length, buf)
+		if err != nil || n < len(buf) {
+			continue
+		}
+		req.PCs = append(req.PCs, pc)
+		req.Code = append(req.Code, buf...)
+		req.Offsets = append(req.Offsets, uint32(len(req.Code)))
+		asked = append(asked, i)
+	}
+	if len(asked) == 0 {
+		return sites, nil
+	}
+	answer, err := w.machine.arch.ClassifyReturn(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("checking return addresses: %w", err)
+	}
+	for k, i := range asked {
+		switch answer.Classes[k] {
+		case sdk.AfterDirectCall:
+			sites[i] = callSite{afterCall: true, direct: true, target: int64(answer.Targets[k] - pcs[i])}
+		case sdk.AfterIndirectCall:
+			sites[i] = callSite{afterCall: true}
+		}
+		if s := w.segmentAt(pcs[i] - 1); s != nil && s.module.returned.Add(1) <= maxCachedRows {
+			s.module.returns.Store(s.objectAddress(pcs[i]), sites[i])
+		}
+	}
+	return sites, nil
+}
+
+// mayHaveCalled says whether the call before pc may have led to f: not where it
+// names its target, and all that the target goes on to is known and is not f's
+// function. A frame whose PC is no code may have been any function.
+func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site callSite, f *frame) (bool, error) {
+	at := w.segmentAt(pc - 1)
+	if !site.direct || at == nil || at.module.Object == nil {
+		return true, nil // runtimes change the calls in the code that they make
+	}
+	if _, executable := w.state.Mapped(f.pc); !executable && f.callee != nil {
+		return true, nil
+	}
+	own := w.boundsOf(f)
+	waiting := []uint64{(pc + uint64(site.target)) & w.addresses}
+	for next := 0; next < len(waiting); next++ {
+		if next == maxFollowed {
+			return true, nil
+		}
+		at := waiting[next]
+		if at-own.start < own.end-own.start {
+			return true, nil
+		}
+		more, known, err := w.leadsTo(ctx, at, f)
+		if err != nil || !known {
+			return true, err
+		}
+		for _, address := range more {
+			if !contains(waiting, address) {
+				waiting = append(waiting, address)
+			}
+		}
+	}
+	return false, nil
+}
+
+func contains(list []uint64, address uint64) bool {
+	for _, a := range list {
+		if a == address {
+			return true
+		}
+	}
+	return false
+}
+
+// boundsOf are the addresses of the function of f, as far as they are known; of
+// others, its PC alone.
+func (w *walker) boundsOf(f *frame) codeBounds {
+	distance := f.offset - f.lookup
+	bounds := codeBounds{start: f.pc - distance, end: f.pc - distance + 1}
+	if f.module == nil || f.module.Object == nil {
+		return bounds
+	}
+	if b := f.module.boundsAt(f.lookup); b.known {
+		bounds.start -= f.lookup - b.start
+		bounds.end = bounds.start + b.end - b.start
+	}
+	return bounds
+}
+
+// leadsTo are the addresses that the code at an address goes on to without a
+// call. known is false where that is not known, or where the code is the same as
+// f's as far as anybody can say.
+func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (to []uint64, known bool, err error) {
+	at := w.segmentAt(address)
+	if at == nil || at.module.Object == nil || at.module.made != nil || at.module.arch == nil {
+		return nil, false, nil
+	}
+	e, err := at.module.exits(ctx, at.objectAddress(address))
+	if err != nil || e == nil || e.open {
+		return nil, false, err
+	}
+	if f.module == at.module && f.lookup-e.start < e.end-e.start {
+		return nil, false, nil
+	}
+	base := at.start - at.address
+	for _, a := range e.jumps {
+		to = append(to, a+base)
+	}
+	for _, slot := range e.slots {
+		// What is in a table that the dynamic linker filled in is where the jump led.
+		target, err := w.word(slot+base, w.machine.desc.AddressBits)
+		if err != nil || !at.module.isLinkageSlot(slot) {
+			return nil, false, nil //nolint:nilerr // then it is not known
+		}
+		to = append(to, target)
+	}
+	return to, true, nil
+}
