@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -95,7 +96,7 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site callSite, f 
 			return true, err
 		}
 		for _, address := range more {
-			if !contains(waiting, address) {
+			if !slices.Contains(waiting, address) {
 				waiting = append(waiting, address)
 			}
 		}
@@ -103,13 +104,53 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site callSite, f 
 	return false, nil
 }
 
-func contains(list []uint64, address uint64) bool {
-	for _, a := range list {
-		if a == address {
-			return true
-		}
+// mayHaveCaller says whether a frame that was guessed may be one by its own row: the
+// return address that call frame information finds must be one, of a call that may
+// have led to the frame. What is not known speaks for it.
+func (w *walker) mayHaveCaller(ctx context.Context, f *frame) (bool, error) {
+	if f.module == nil {
+		return true, nil
 	}
-	return false
+	source, err := w.target.row(ctx, f.module, f.offset, f.exact)
+	if err != nil || source.row == nil || source.by != ByCFI || source.signalFrame() {
+		return true, nil //nolint:nilerr // without a row nothing is known
+	}
+	f.source = source
+	caller, err := w.recover(f, source)
+	if err != nil || caller == nil {
+		return true, nil //nolint:nilerr // nor where memory or a register is missing
+	}
+	if _, executable := w.state.Mapped(caller.pc - 1); !executable {
+		return false, nil
+	}
+	if caller.exact || caller.module == nil || w.unkept(caller.pc-1) {
+		return true, nil
+	}
+	sites, err := w.callSites(ctx, caller.pc)
+	switch {
+	case err != nil:
+		return false, err
+	case sites[0].afterCall:
+		return w.mayHaveCalled(ctx, caller.pc, sites[0], f)
+	}
+	return w.isEnteredByReturn(caller) || !w.isReadable(caller.pc-1), nil
+}
+
+// isEnteredByReturn says whether the PC of a frame, which follows no call, is where
+// a function begins that is returned to: a signal trampoline, or what is below the
+// first function of a context.
+func (w *walker) isEnteredByReturn(f *frame) bool {
+	if f.module.Object == nil {
+		return true
+	}
+	b := f.module.boundsAt(f.offset)
+	return b.known && f.offset-b.start <= uint64(w.machine.desc.CallDistance)
+}
+
+// isReadable says whether the target has the byte at an address.
+func (w *walker) isReadable(address uint64) bool {
+	n, _ := w.state.ReadMemory(locexpr.DefaultSpace, address, w.scratch[:1])
+	return n == 1
 }
 
 // boundsOf are the addresses of the function of f, as far as they are known; of

@@ -131,8 +131,7 @@ func (w *walker) unkept(address uint64) bool {
 	if _, executable := w.state.Mapped(address); !executable {
 		return false
 	}
-	n, _ := w.state.ReadMemory(locexpr.DefaultSpace, address, w.scratch[:1])
-	return n == 0
+	return !w.isReadable(address)
 }
 
 // byScan takes the first word of the stack that is a return address of a call that
@@ -151,20 +150,32 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 		if !site.afterCall {
 			continue
 		}
-		may, err := w.mayHaveCalled(ctx, pcs[i], site, f)
-		if err != nil {
-			return nil, err
-		}
-		if may {
-			cfa := places[i] + uint64(w.machine.desc.AddressBits+7)/8
-			row, err := w.scannedRow(ctx, f, cfa)
-			if err != nil {
-				return nil, err
-			}
-			return w.afterReturn(f, pcs[i], cfa, row, cfi.Undefined), nil
+		caller, err := w.scanned(ctx, f, pcs[i], places[i], site)
+		if err != nil || caller != nil {
+			return caller, err
 		}
 	}
 	return nil, nil
+}
+
+// scanned is the frame of a return address that a scan found at a place of the
+// stack; nil where what is known of it and of its own caller speaks against it.
+func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64, site callSite) (*frame, error) {
+	if may, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || !may {
+		return nil, err
+	}
+	cfa := place + uint64(w.machine.desc.AddressBits+7)/8
+	row, err := w.scannedRow(ctx, f, cfa)
+	if err != nil {
+		return nil, err
+	}
+	caller := w.afterReturn(f, pc, cfa, row, cfi.Undefined)
+	if may, err := w.mayHaveCaller(ctx, caller); err != nil || !may {
+		f.forget()
+		return nil, err
+	}
+	caller.forget()
+	return caller, nil
 }
 
 // returnAtSP takes the word at the stack pointer as the return address, if it
