@@ -100,6 +100,7 @@ type rowSource struct {
 	complete  bool             // the row mentions every register that the function changes
 	injected  bool             // a signal handler made what it interrupted call the function
 	switches  string           // the row leads to another stack: why there is no caller where it cannot be read
+	entered   bool             // the function is entered at its start by a return, not called
 
 	fast     cfi.CompiledRow // row and defaults, where compiled
 	compiled bool
@@ -551,6 +552,11 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	}
 	for _, t := range m.tables {
 		row, fde, err := cfiRow(t, pc, lookup, exact)
+		if errors.Is(err, cfi.ErrNoFDE) && !exact {
+			if row, fde = m.enteredRow(ctx, t, pc); row != nil {
+				source.entered, err = true, nil
+			}
+		}
 		if fde != nil && !bounds.known {
 			bounds = codeBounds{start: fde.Start, end: fde.End, known: true}
 		}
@@ -577,6 +583,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if row := rowIn(m.below, lookup); row != nil {
 		source.row, source.by = row, ByObject
 		return source, nil
+	}
+	if source.outermost == "" && m.isAtEntryPoint(ctx, pc, exact) {
+		source.outermost = "the program begins there"
 	}
 	if source.outermost != "" {
 		return source, nil

@@ -219,10 +219,8 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 		switch {
 		case f.module == nil:
 			walked.offset, walked.code, walked.owner = f.pc, processCode, uint32(in.PID)
-		case f.source != nil && f.source.signalFrame():
-			walked.owner = uint32(f.module.ID)
 		default:
-			walked.owner, walked.back = uint32(f.module.ID), uint8(f.offset-f.lookup)
+			walked.owner, walked.back = uint32(f.module.ID), uint8(f.offset-f.named())
 		}
 		out.frames = append(out.frames, walked)
 	}

@@ -320,11 +320,7 @@ func (w *walker) finish(f *frame) {
 		out.SignalFrame = f.source.signalFrame()
 	}
 	if f.module != nil && !w.target.engine.options.NoSymbols {
-		lookup := f.lookup
-		if out.SignalFrame {
-			lookup = f.offset
-		}
-		out.Symbols = w.target.names(f.module, lookup)
+		out.Symbols = w.target.names(f.module, f.named())
 	}
 	if w.target.engine.options.Lanes {
 		var below []LaneGroup
@@ -336,6 +332,15 @@ func (w *walker) finish(f *frame) {
 	if w.target.engine.options.Registers {
 		out.Registers = f.registers()
 	}
+}
+
+// named is the address that a frame is named by: that of its call, or the PC of
+// code that is entered by returning to it.
+func (f *frame) named() uint64 {
+	if f.source != nil && (f.source.signalFrame() || f.source.entered) {
+		return f.offset
+	}
+	return f.lookup
 }
 
 // names are the functions at an address of a module's object, as the options
@@ -428,7 +433,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if source.row == nil {
 		return nil, Stopped{StopOutermost, source.outermost}
 	}
-	if source.signalFrame() {
+	if source.signalFrame() || source.entered {
 		f.exact = true
 	}
 	if _, sampled := w.state.(*Sample); source.switches != "" && sampled { // which has the bytes of one stack
@@ -454,6 +459,10 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if caller == nil {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}
 	}
+	if _, executable := w.state.Mapped(caller.pc); source.entered && !executable {
+		// Whatever put the function there gave it no return address.
+		return nil, Stopped{StopOutermost, "nothing called the function: it was returned to"}
+	}
 	if caller.pc == 0 {
 		return w.zeroReturn(ctx, f, caller)
 	}
@@ -471,6 +480,10 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 	if s, err := f.findSaved(column, i, indexed); err != nil || s.kind != slotMemory {
 		return nil, stop // a rule says that it is 0, or the register of a first function
 	}
+	if f.source.by == ByRules {
+		// The code was read as that of a function that was called.
+		stop = Stopped{StopNoRow, "the return address is 0"}
+	}
 	above, err := w.byFramePointer(ctx, caller)
 	if err != nil {
 		return nil, w.stopFor(err)
@@ -485,7 +498,7 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 	if overwritten {
 		return caller, Stopped{}
 	}
-	w.stack.EndAssumed = true
+	w.stack.EndAssumed = stop.Reason == StopOutermost
 	return nil, stop
 }
 

@@ -110,6 +110,18 @@ type Launch struct {
 	Problem string `json:"-"` // why it does not; in the text only
 }
 
+// label is what the text calls a module: its path, or, of one that has none because
+// the target does not tell it or because it is in no file, where it is.
+func (m *Module) label() string {
+	switch {
+	case m.Path != "":
+		return m.Path
+	case len(m.Segments) > 0:
+		return "module at " + m.Segments[0].Start
+	}
+	return fmt.Sprintf("module %d", m.ID)
+}
+
 // Frame is a physical frame or a call inlined into one. Index counts both.
 type Frame struct {
 	Index          int                    `json:"index"`

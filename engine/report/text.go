@@ -341,7 +341,7 @@ func (t *text) frame(f *Frame, width int) {
 		t.printf(" %s", t.place(position(f.File, f.Line, f.Column)))
 	} else if f.Module != nil {
 		if m := t.module(*f.Module); m != nil {
-			t.printf(" %s", t.faint("in "+path.Base(m.Path)))
+			t.printf(" %s", t.faint("in "+path.Base(m.label())))
 			if f.Function == "" {
 				t.printf("%s", t.faint("+"+f.ModuleOffset))
 			}
@@ -484,7 +484,7 @@ func (t *text) modules(all bool) {
 		if len(m.Segments) > 0 {
 			start = fmt.Sprintf("0x%016x ", parse(m.Segments[0].Start))
 		}
-		t.printf("  %s%s", start, m.Path)
+		t.printf("  %s%s", start, m.label())
 		if m.BuildID != "" {
 			t.printf(" %s", t.faint("build ID "+m.BuildID))
 		}

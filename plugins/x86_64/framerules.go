@@ -46,6 +46,9 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if rows := trampolineRows(r, at); rows != nil {
 		return sdk.FrameRules{Rows: rows, Trampoline: true}
 	}
+	if row, ok := deepestRow(r, at); ok {
+		return sdk.FrameRules{Rows: []cfi.Row{row}}
+	}
 	kind, _ := functionKind(r.Name)
 	if kind == sdk.OutermostFunction && r.Bounded {
 		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}
