@@ -93,44 +93,50 @@ func (w *walker) inSample(address uint64) bool {
 	return w.sample != nil && address-w.sample.StackStart < uint64(len(w.sample.Stack))
 }
 
-// isChained says whether the record of f is believed for the chain that it begins.
-// Interpreters and compilers at run time put code in memory of no module, and
-// enter it by jumps: the return addresses of such frames follow no call. But a
-// chain of records that ascends, stays in one stack, leads through such code only
-// and ends at a return address in a module, after a call and with call frame
-// information, is no coincidence.
-func (w *walker) isChained(ctx context.Context, f *frame) (bool, error) {
+// isChained says whether the record of f, which leads to caller, is believed for the
+// chain that it begins. Interpreters and compilers at run time put code in memory of
+// no module, and enter it by jumps: the return addresses of such frames follow no
+// call. But a chain of frames that ascends, stays in one stack, leads through such
+// code only and ends at a return address in a module, after a call and with call
+// frame information, is no coincidence. Frames of the chain that their code
+// describes need no record.
+//
+// Frames further out than f are written over.
+func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) {
 	if _, known := slices.BinarySearch(w.chain, f.cfa); known {
 		return true, nil
 	}
-	w.chain = w.chain[:0]
-	pointer, err := f.value(uint64(w.machine.desc.FP))
-	if err != nil {
-		return false, nil //nolint:nilerr // without a frame pointer there is no chain
-	}
-	above, err := f.value(uint64(w.machine.desc.SP))
-	if err != nil {
-		return false, nil //nolint:nilerr // nor without a stack
-	}
-	for len(w.chain) < maxRecords {
-		r, ok := w.readRecord(pointer, above)
-		if !ok {
+	w.chain = append(w.chain[:0], f.cfa)
+	for g := caller; len(w.chain) < maxRecords; {
+		if ends, err := w.endsChain(ctx, g); err != nil || ends {
+			return ends, err
+		}
+		next := w.nextOfChain(ctx, g)
+		if next == nil {
 			break
 		}
-		w.chain = append(w.chain, r.cfa)
-		switch ends, err := w.endsChain(ctx, r.pc); {
-		case err != nil:
-			return false, err
-		case ends:
-			return true, nil
-		case !w.isLooseCode(r.pc):
-			w.chain = w.chain[:0]
-			return false, nil
-		}
-		pointer, above = r.saved, r.cfa
+		w.chain = append(w.chain, g.cfa)
+		g = next
 	}
 	w.chain = w.chain[:0]
 	return false, nil
+}
+
+// nextOfChain is the caller of a frame of a chain; nil where the chain breaks.
+func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
+	if !w.isLooseCode(g.pc) {
+		return nil
+	}
+	source, err := w.findRow(ctx, g)
+	if err != nil {
+		source = w.machine.recordSource
+	}
+	g.source = source
+	next, err := w.recover(g, source)
+	if err != nil || next == nil || !g.hasCFA || g.cfa <= g.callee.cfa || !w.isOneStack(g.callee.cfa, g.cfa-1) {
+		return nil
+	}
+	return next
 }
 
 // isLooseCode says whether a return address is in executable memory that is of no
@@ -143,18 +149,17 @@ func (w *walker) isLooseCode(pc uint64) bool {
 	return s == nil || s.module.loose()
 }
 
-// endsChain says whether a return address is in a module, after a call, and in
-// code whose frames are described.
-func (w *walker) endsChain(ctx context.Context, pc uint64) (bool, error) {
-	s := w.segmentAt(pc - 1)
-	if s == nil || s.module.loose() {
+// endsChain says whether the PC of a frame is a return address in a module, after a
+// call and in code whose frames are described.
+func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
+	if f.module == nil || f.module.loose() {
 		return false, nil
 	}
-	sites, err := w.callSites(ctx, pc)
+	sites, err := w.callSites(ctx, f.pc)
 	if err != nil || !sites[0].afterCall {
 		return false, err
 	}
-	source, err := w.target.row(ctx, s.module, s.objectAddress(pc), false)
+	source, err := w.target.row(ctx, f.module, f.offset, false)
 	return err == nil && source.by == ByCFI, nil //nolint:nilerr // without a row it is no such code
 }
 

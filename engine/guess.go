@@ -88,11 +88,10 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 // or begins a chain of such frames: runtimes have frame pointers so that their
 // stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
-	row := w.machine.desc.FramePointer
-	if row == nil {
+	if w.machine.recordSource == nil {
 		return nil, nil
 	}
-	f.source = &rowSource{row: row, by: ByFramePointer, defaults: w.machine.defaults}
+	f.source = w.machine.recordSource
 	caller, err := w.recover(f, f.source)
 	if err != nil || caller == nil {
 		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
@@ -115,9 +114,12 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		return nil, nil
 	}
 	if w.isLooseCode(caller.pc) {
-		if chained, err := w.isChained(ctx, f); err != nil || chained {
-			return caller, err
+		chained, err := w.isChained(ctx, f, caller)
+		if err != nil || !chained {
+			return nil, err
 		}
+		caller.forget()
+		return caller, nil
 	}
 	return nil, nil
 }

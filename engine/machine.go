@@ -38,6 +38,7 @@ type machine struct {
 	// are there where hasRecords.
 	recordRow, keptRow *cfi.Row
 	record             recordShape
+	recordSource       *rowSource // the frame-pointer rule; nil where there is none
 	hasRecords         bool
 	order              locexpr.ByteOrder
 	watched            map[string]bool // names of functions that the plugin wants to be told about
@@ -66,6 +67,9 @@ func newMachine(a *plugin.Arch) *machine {
 	m.defaults = newRuleSet(m.desc.DefaultRules)
 	m.compiler = newCompiler(m)
 	m.returnRow = newReturnRow(m.desc)
+	if row := m.desc.FramePointer; row != nil {
+		m.recordSource = &rowSource{row: row, by: ByFramePointer, defaults: m.defaults}
+	}
 	if m.record, m.hasRecords = newRecordShape(m.desc); m.hasRecords {
 		saved := cfi.Rule{Kind: cfi.Offset, Offset: m.record.saved}
 		m.recordRow = newReturnRow(m.desc, cfi.RegisterRule{Column: uint64(m.desc.FP), Rule: saved})

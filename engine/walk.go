@@ -44,8 +44,9 @@ type walker struct {
 	results   []Frame        // of the walk before, to be written over
 	segment   *moduleSegment // of the frame before; most frames stay in theirs
 	scratch   [8]byte
-	scan      []byte   // what is searched for return addresses
-	chain     []uint64 // the CFAs of a chain of frame records that is believed
+	scan      []byte                // what is searched for return addresses
+	chain     []uint64              // the CFAs of a chain of frames that is believed
+	loose     map[rowKey]*rowSource // rows of code in no module
 
 	// A walk that goes round meets its checkpoint again; the checkpoint moves
 	// to the newest frame whenever the count of frames has doubled.
@@ -564,6 +565,32 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 	if f.module != nil {
 		return w.target.row(ctx, f.module, f.offset, f.exact)
 	}
+	key := rowKey{f.pc, f.exact}
+	s, known := w.loose[key]
+	if !known {
+		var err error
+		if s, err = w.looseRow(ctx, f); err != nil {
+			var none *noRow
+			if !errors.As(err, &none) {
+				return nil, err
+			}
+			s = &rowSource{none: none}
+		}
+		if w.loose == nil {
+			w.loose = map[rowKey]*rowSource{}
+		}
+		if len(w.loose) < maxCachedRows && !w.sampling {
+			w.loose[key] = s
+		}
+	}
+	if s.none != nil {
+		return nil, s.none
+	}
+	return s, nil
+}
+
+// looseRow reads the row of code that is in no module.
+func (w *walker) looseRow(ctx context.Context, f *frame) (*rowSource, error) {
 	if _, executable := w.state.Mapped(f.pc); !executable {
 		return nil, errNoCode
 	}

@@ -280,6 +280,8 @@ func pushedBefore(code []byte, end int) int64 {
 			case e.kind == effectPush && (e.src == gprNone || preserved>>e.src&1 == 0 || pushed > 0):
 				pushed += padding + int64(e.size)
 				padding = 0
+			case e.kind == effectPop:
+				pushed = max(0, pushed-int64(e.size)) // Java's compilers move words in memory so
 			case e.kind == effectAdd && e.dst == gprSP && e.imm == -8:
 				padding = 8 // keeps the stack aligned, if arguments follow
 			case e.kind >= effectCall && e.kind != effectBranch:

@@ -3,13 +3,19 @@ package x86_64
 // Operations of DWARF expressions (DWARF 5, 7.7.1).
 const (
 	opDeref      = 0x06
+	opConstu     = 0x10
 	opConsts     = 0x11
+	opDup        = 0x12
+	opDrop       = 0x13
+	opOver       = 0x14
 	opAnd        = 0x1a
 	opMinus      = 0x1c
 	opPlus       = 0x22
 	opPlusUconst = 0x23
 	opBra        = 0x28
 	opEq         = 0x29
+	opGe         = 0x2a
+	opLt         = 0x2d
 	opSkip       = 0x2f
 	opLit0       = 0x30
 	opBreg0      = 0x70

@@ -46,8 +46,10 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if rows := trampolineRows(r, at); rows != nil {
 		return sdk.FrameRules{Rows: rows, Trampoline: true}
 	}
-	if row, ok := deepestRow(r, at); ok {
-		return sdk.FrameRules{Rows: []cfi.Row{row}}
+	for _, known := range []func(*sdk.CodeRange, int) (cfi.Row, bool){deepestRow, interpreterRow} {
+		if row, ok := known(r, at); ok {
+			return sdk.FrameRules{Rows: []cfi.Row{row}}
+		}
 	}
 	kind, _ := functionKind(r.Name)
 	if kind == sdk.OutermostFunction && r.Bounded {

@@ -1,0 +1,137 @@
+package x86_64
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// The interpreter of HotSpot, Java's virtual machine, is made at run time, of a
+// piece of code for each bytecode. Its pieces jump to each other, so the code after
+// a call leads to no return. But two things that it does after calls, compiled code
+// does not. Its frame (frame_x86.hpp of OpenJDK) has at rbp a frame record, and
+// below it the stack pointer that the caller had: that is above the arguments,
+// which the caller moved when it is compiled code.
+
+const (
+	// senderSP is where the caller's stack pointer is, from rbp.
+	senderSP = -8
+	// maxRestore is how many instructions behind a call may come before the
+	// interpreter's registers are restored.
+	maxRestore = 64
+	// maxNative is how many instructions are followed behind the call of a native
+	// method.
+	maxNative = 1 << 10
+	// maxArguments is how far a caller may have moved its stack pointer.
+	maxArguments = 1 << 16
+)
+
+// interpreterRow is the row of a call in the interpreter.
+func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
+	if r.Exact || r.Bounded {
+		return row, false
+	}
+	// A bytecode that calls a method pushes an address to return to, which follows
+	// no call.
+	resume := at + 1
+	isCall := callBefore(r.Code[:resume]) >= sdk.AfterDirectCall
+	if !leadsTo(r.Code, resume, maxRestore, restoresBytecode) && !(isCall && leadsTo(r.Code, resume, maxNative, leavesInterpreter)) {
+		return row, false
+	}
+	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(resume), ReturnAddress: uint64(rip),
+		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rbp), Offset: 16}}
+	// What Java's code needs of its caller is in the frame.
+	for _, register := range calleeSaved {
+		rule := cfi.Rule{Kind: cfi.Undefined}
+		if register == rbp {
+			rule = cfi.Rule{Kind: cfi.Offset, Offset: -16}
+		}
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(register), Rule: rule})
+	}
+	row.Rules = append(row.Rules,
+		cfi.RegisterRule{Column: uint64(rsp), Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: callerSP()}},
+		cfi.RegisterRule{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
+	slices.SortFunc(row.Rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
+	return row, true
+}
+
+// callerSP is the stack pointer of the caller of an interpreted method: what the
+// frame says, if that is at or above the CFA and near it; else the CFA.
+func callerSP() []byte {
+	said := loaded(registerPlus(rbp, senderSP), 0)
+	expr := append(append(said, registerPlus(rbp, 16)...), opMinus)
+	expr = append(appendUleb(append(expr, opDup, opConstu), maxArguments), opLt, opOver, opLit0, opGe, opAnd)
+	// The stack holds how far it is above the CFA, and whether that may be.
+	return append(append(append(expr, opBra, 2, 0, opDrop, opLit0), registerPlus(rbp, 16)...), opPlus)
+}
+
+// leadsTo says whether code at an offset leads, within a number of instructions, to
+// some that are looked for.
+func leadsTo(code []byte, at, most int, found func([]byte) bool) bool {
+	seen := map[int]bool{}
+	for waiting := []int{at}; len(waiting) > 0 && len(seen) < most; {
+		at := waiting[0]
+		waiting = waiting[1:]
+		if !inside(at, code) || seen[at] {
+			continue
+		}
+		seen[at] = true
+		e, ok := readEffect(code[at:])
+		switch {
+		case !ok || e.kind == effectReturn || e.kind == effectStop:
+			continue
+		case found(code[at:]):
+			return true
+		case e.direct && e.kind != effectCall:
+			waiting = append(waiting, at+int(e.target))
+		}
+		if e.kind != effectJump {
+			waiting = append(waiting, at+int(e.length))
+		}
+	}
+	return false
+}
+
+// restoresBytecode says whether code loads the position in the bytecode into r13 and
+// the local variables into r14, from two words of the frame beside each other.
+func restoresBytecode(code []byte) bool {
+	position, rest, ok := nextEffect(code)
+	if !ok || position.kind != effectLoad || position.dst != gprR13 || position.mem.base != gprBP || position.mem.offset >= 0 {
+		return false
+	}
+	locals, _, ok := nextEffect(rest)
+	return ok && locals.kind == effectLoad && locals.dst == gprR14 && locals.mem.base == gprBP && locals.mem.offset == position.mem.offset+8
+}
+
+// leavesInterpreter says whether code takes down the frame of a method: it loads the
+// caller's stack pointer, and jumps to the return address that it pops.
+func leavesInterpreter(code []byte) bool {
+	sp, rest, ok := nextEffect(code)
+	if !ok || sp.kind != effectLoad || sp.mem.base != gprBP || sp.mem.offset != senderSP {
+		return false
+	}
+	leave, rest, ok := nextEffect(rest)
+	if !ok || leave.kind != effectLeave {
+		return false
+	}
+	back, rest, ok := nextEffect(rest)
+	if !ok || back.kind != effectPop || back.dst == gprNone {
+		return false
+	}
+	move, rest, ok := nextEffect(rest)
+	if !ok || move.kind != effectMove || move.dst != gprSP || move.src != sp.dst {
+		return false
+	}
+	jump, _, ok := nextEffect(rest)
+	return ok && jump.kind == effectJump && !jump.direct && !jump.hasMem && jump.dst == back.dst
+}
+
+// nextEffect reads an instruction, and returns the code after it.
+func nextEffect(code []byte) (e effect, rest []byte, ok bool) {
+	if e, ok = readEffect(code); !ok {
+		return e, nil, false
+	}
+	return e, code[e.length:], true
+}
