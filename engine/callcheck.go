@@ -104,36 +104,56 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site callSite, f 
 	return false, nil
 }
 
-// mayHaveCaller says whether a frame that was guessed may be one by its own row: the
-// return address that call frame information finds must be one, of a call that may
-// have led to the frame. What is not known speaks for it.
-func (w *walker) mayHaveCaller(ctx context.Context, f *frame) (bool, error) {
+// A verdict is what is known of a guessed frame.
+type verdict uint8
+
+const (
+	refuted   verdict = iota // something known speaks against it
+	possible                 // nothing does
+	confirmed                // its own caller is a return address of a call that may have led to it
+)
+
+// judgeByCaller judges a guessed frame by its own row: the return address that call
+// frame information finds must be one, of a call that may have led to the frame.
+func (w *walker) judgeByCaller(ctx context.Context, f *frame) (verdict, error) {
 	if f.module == nil {
-		return true, nil
+		return possible, nil
 	}
 	source, err := w.target.row(ctx, f.module, f.offset, f.exact)
-	if err != nil || source.row == nil || source.by != ByCFI || source.signalFrame() {
-		return true, nil //nolint:nilerr // without a row nothing is known
+	switch {
+	case err == nil && source.row == nil && source.outermost != "":
+		return confirmed, nil
+	case err != nil || source.row == nil || source.by != ByCFI || source.signalFrame():
+		return possible, nil //nolint:nilerr // without a row nothing is known
 	}
 	f.source = source
 	caller, err := w.recover(f, source)
-	if err != nil || caller == nil {
-		return true, nil //nolint:nilerr // nor where memory or a register is missing
-	}
-	if _, executable := w.state.Mapped(caller.pc - 1); !executable {
-		return false, nil
-	}
-	if caller.exact || caller.module == nil || w.unkept(caller.pc-1) {
-		return true, nil
-	}
-	sites, err := w.callSites(ctx, caller.pc)
 	switch {
 	case err != nil:
-		return false, err
-	case sites[0].afterCall:
-		return w.mayHaveCalled(ctx, caller.pc, sites[0], f)
+		return possible, nil //nolint:nilerr // nor where memory or a register is missing
+	case caller == nil:
+		return confirmed, nil // it is the outermost
 	}
-	return w.isEnteredByReturn(caller) || !w.isReadable(caller.pc-1), nil
+	if _, executable := w.state.Mapped(caller.pc - 1); !executable {
+		return refuted, nil
+	}
+	if caller.exact || caller.module == nil || !w.isReadable(caller.pc-1) {
+		return possible, nil
+	}
+	sites, err := w.callSites(ctx, caller.pc)
+	if err != nil {
+		return refuted, err
+	}
+	if !sites[0].afterCall {
+		if w.isEnteredByReturn(caller) {
+			return possible, nil
+		}
+		return refuted, nil
+	}
+	if may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || !may {
+		return refuted, err
+	}
+	return confirmed, nil
 }
 
 // isEnteredByReturn says whether the PC of a frame, which follows no call, is where

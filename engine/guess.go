@@ -136,8 +136,9 @@ func (w *walker) unkept(address uint64) bool {
 	return !w.isReadable(address)
 }
 
-// byScan takes the first word of the stack that is a return address of a call that
-// may have led to f.
+// byScan takes a word of the stack that is a return address of a call that may have
+// led to f: the first whose own caller is known to be one, else the first of whose
+// caller nothing is known.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	sp, err := f.value(uint64(w.machine.desc.SP))
 	if err != nil || w.machine.desc.StackAlign == 0 {
@@ -148,36 +149,49 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, site := range sites {
-		if !site.afterCall {
+	best, found := -1, refuted
+	for i := 0; i < len(sites) && found != confirmed; i++ {
+		if !sites[i].afterCall {
 			continue
 		}
-		caller, err := w.scanned(ctx, f, pcs[i], places[i], site)
-		if err != nil || caller != nil {
-			return caller, err
+		v, err := w.judgeScanned(ctx, f, pcs[i], places[i], sites[i])
+		if err != nil {
+			return nil, err
+		}
+		if v > found {
+			best, found = i, v
 		}
 	}
-	return nil, nil
+	if best < 0 {
+		return nil, nil
+	}
+	return w.scanned(ctx, f, pcs[best], places[best])
 }
 
 // scanned is the frame of a return address that a scan found at a place of the
-// stack; nil where what is known of it and of its own caller speaks against it.
-func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64, site callSite) (*frame, error) {
-	if may, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || !may {
-		return nil, err
-	}
+// stack.
+func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*frame, error) {
 	cfa := place + uint64(w.machine.desc.AddressBits+7)/8
 	row, err := w.scannedRow(ctx, f, cfa)
 	if err != nil {
 		return nil, err
 	}
-	caller := w.afterReturn(f, pc, cfa, row, cfi.Undefined)
-	if may, err := w.mayHaveCaller(ctx, caller); err != nil || !may {
-		f.forget()
-		return nil, err
+	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
+}
+
+// judgeScanned says what is known of a return address that a scan found: of the call
+// before it, and of the caller of its own frame.
+func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, site callSite) (verdict, error) {
+	if may, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || !may {
+		return refuted, err
 	}
-	caller.forget()
-	return caller, nil
+	caller, err := w.scanned(ctx, f, pc, place)
+	if err != nil {
+		return refuted, err
+	}
+	v, err := w.judgeByCaller(ctx, caller)
+	f.forget()
+	return v, err
 }
 
 // returnAtSP takes the word at the stack pointer as the return address, if it

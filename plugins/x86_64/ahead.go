@@ -174,7 +174,7 @@ func (f *flow) nearestReturn(entry int) (v view, reason string) {
 			case call >= 0:
 			case !found:
 				v, found = exit, true
-			case !sameCFA(v.cfa, exit.cfa) || !slices.EqualFunc(v.rules, exit.rules, sameRegisterRule):
+			case !sameCFA(v.cfa, exit.cfa) || !v.join(&exit):
 				return "the code ahead leads to returns with different frames"
 			}
 		}
@@ -203,6 +203,37 @@ func (f *flow) nearestReturn(entry int) (v view, reason string) {
 		return view{}, reason
 	}
 	return v, ""
+}
+
+// join makes v hold at another return too, whose CFA is the same. Code that does not
+// preserve registers, as that of Java's compilers, changes others on the way to each
+// return; such registers are undefined. ok is false where two places are named for
+// one register.
+func (v *view) join(other *view) (ok bool) {
+	var rules []cfi.RegisterRule
+	for i, j := 0, 0; i < len(v.rules) || j < len(other.rules); {
+		switch {
+		case j == len(other.rules) || i < len(v.rules) && v.rules[i].Column < other.rules[j].Column:
+			if v.rules[i].Rule.Kind != cfi.Undefined {
+				return false
+			}
+			rules = append(rules, v.rules[i])
+			i++
+		case i == len(v.rules) || other.rules[j].Column < v.rules[i].Column:
+			if other.rules[j].Rule.Kind != cfi.Undefined {
+				return false
+			}
+			rules = append(rules, other.rules[j])
+			j++
+		case !sameRegisterRule(v.rules[i], other.rules[j]):
+			return false
+		default:
+			rules = append(rules, v.rules[i])
+			i, j = i+1, j+1
+		}
+	}
+	v.rules = rules
+	return true
 }
 
 // mayCall says whether a function with this frame may call while its stack
