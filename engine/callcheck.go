@@ -113,27 +113,47 @@ const (
 	confirmed                // its own caller is a return address of a call that may have led to it
 )
 
-// judgeByCaller judges a guessed frame by its own row: the return address that call
-// frame information finds must be one, of a call that may have led to the frame.
-func (w *walker) judgeByCaller(ctx context.Context, f *frame) (verdict, error) {
-	if f.module == nil {
-		return possible, nil
+// judgeByCallers judges a guessed frame by the rows of its own code and of its
+// callers': the return addresses that call frame information finds must be such, of
+// calls that may have led to the frames. It ends where nothing is known.
+func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) {
+	v := possible
+	for range maxJudged {
+		if f.module == nil {
+			return v, nil
+		}
+		source, err := w.target.row(ctx, f.module, f.offset, f.exact)
+		switch {
+		case err == nil && source.row == nil && source.outermost != "":
+			return confirmed, nil
+		case err != nil || source.row == nil || source.by != ByCFI || source.signalFrame() || source.entered:
+			return v, nil //nolint:nilerr // without a row nothing is known
+		}
+		f.source = source
+		caller, err := w.recover(f, source)
+		switch {
+		case err != nil:
+			return v, nil //nolint:nilerr // nor where memory or a register is missing
+		case caller == nil:
+			return confirmed, nil // it is the outermost
+		}
+		next, err := w.judgeCaller(ctx, f, caller)
+		if err != nil || next != confirmed {
+			if next == refuted {
+				v = refuted
+			}
+			return v, err
+		}
+		v, f = confirmed, caller
 	}
-	source, err := w.target.row(ctx, f.module, f.offset, f.exact)
-	switch {
-	case err == nil && source.row == nil && source.outermost != "":
-		return confirmed, nil
-	case err != nil || source.row == nil || source.by != ByCFI || source.signalFrame():
-		return possible, nil //nolint:nilerr // without a row nothing is known
-	}
-	f.source = source
-	caller, err := w.recover(f, source)
-	switch {
-	case err != nil:
-		return possible, nil //nolint:nilerr // nor where memory or a register is missing
-	case caller == nil:
-		return confirmed, nil // it is the outermost
-	}
+	return v, nil
+}
+
+// maxJudged is how many callers of a guessed frame are looked at.
+const maxJudged = 32
+
+// judgeCaller judges the caller that call frame information gives a frame.
+func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, error) {
 	if _, executable := w.state.Mapped(caller.pc - 1); !executable {
 		return refuted, nil
 	}

@@ -68,7 +68,9 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 	}
 	f.forget()
 	caller, err := w.byFramePointer(ctx, f)
-	if caller == nil && err == nil {
+	var none *noRow
+	uncalled := errors.As(cause, &none) && none.uncalled
+	if caller == nil && err == nil && !uncalled {
 		f.forget()
 		caller, err = w.byScan(ctx, f)
 	}
@@ -180,7 +182,7 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 }
 
 // judgeScanned says what is known of a return address that a scan found: of the call
-// before it, and of the caller of its own frame.
+// before it, and of the callers of its own frame.
 func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, site callSite) (verdict, error) {
 	if may, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || !may {
 		return refuted, err
@@ -189,7 +191,7 @@ func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, s
 	if err != nil {
 		return refuted, err
 	}
-	v, err := w.judgeByCaller(ctx, caller)
+	v, err := w.judgeByCallers(ctx, caller)
 	f.forget()
 	return v, err
 }

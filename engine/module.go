@@ -132,7 +132,10 @@ func (s *rowSource) compile(m *machine) {
 
 // noRow says that no source has a row for an address; the text says what each
 // source answered.
-type noRow struct{ reasons []string }
+type noRow struct {
+	reasons  []string
+	uncalled bool // the code is not entered by calls
+}
 
 func (e *noRow) Error() string {
 	if len(e.reasons) == 0 {
@@ -491,7 +494,7 @@ func (m *module) row(ctx context.Context, pc uint64, exact bool) (*rowSource, er
 		return s, nil
 	}
 	if m.arch == nil {
-		return nil, &noRow{[]string{"the module is of another architecture than its thread"}}
+		return nil, &noRow{reasons: []string{"the module is of another architecture than its thread"}}
 	}
 	if err := m.open(ctx); err != nil {
 		return nil, err
@@ -611,6 +614,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if rules.Reason != "" {
 		none.reasons = append(none.reasons, "code: "+rules.Reason)
 	}
+	none.uncalled = rules.Uncalled
 	return nil, &none
 }
 
@@ -625,7 +629,7 @@ func (m *module) readRow(ctx context.Context, f *sdk.Function, pc, lookup uint64
 	if row := rowIn(rules.Rows, lookup); row != nil {
 		return &rowSource{row: row, by: ByRules, defaults: m.defaults}, nil
 	}
-	return nil, &noRow{[]string{"code: " + rules.Reason}}
+	return nil, &noRow{reasons: []string{"code: " + rules.Reason}}
 }
 
 // readSwitch reads the row of a function in which a stack begins or that goes on on

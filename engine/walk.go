@@ -607,7 +607,7 @@ func (w *walker) looseRow(ctx context.Context, f *frame) (*rowSource, error) {
 	code := make([]byte, lookup-start+codeWindow)
 	n, err := w.state.ReadMemory(locexpr.DefaultSpace, start, code)
 	if start+uint64(n) <= lookup {
-		return nil, &noRow{[]string{err.Error()}}
+		return nil, &noRow{reasons: []string{err.Error()}}
 	}
 	rules, err := askRules(ctx, w.machine, &view{target: w.target}, 0, sdk.CodeRange{
 		PC: lookup, Start: start, Code: code[:n], Exact: f.exact,
@@ -618,7 +618,7 @@ func (w *walker) looseRow(ctx context.Context, f *frame) (*rowSource, error) {
 	if row := rowIn(rules.Rows, lookup); row != nil {
 		return &rowSource{row: row, by: ByRules, defaults: w.machine.defaults}, nil
 	}
-	return nil, &noRow{[]string{"the PC is in no module", "code: " + rules.Reason}}
+	return nil, &noRow{reasons: []string{"the PC is in no module", "code: " + rules.Reason}, uncalled: rules.Uncalled}
 }
 
 // recover computes the CFA of f and the state of its caller. A caller of nil

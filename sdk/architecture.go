@@ -346,6 +346,10 @@ type FrameRules struct {
 	// for every PC of it, exact or not: nobody asks for another one. What is in
 	// neither has no row.
 	Complete bool
+	// Uncalled says that the code is entered and left in other ways than by calls
+	// and returns, as that of Haskell's compiler is: no word of the stack is a
+	// return address of it, and none is looked for.
+	Uncalled bool
 	// Exits are there where the request asked for them and they are known.
 	Exits *CodeExits
 }

@@ -52,7 +52,7 @@ func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error
 }
 
 func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
-	return &pb.FrameRulesAnswer{
+	p := &pb.FrameRulesAnswer{
 		RowCounts:   column(a.Functions, func(f *FrameRules) uint32 { return uint32(len(f.Rows)) }),
 		Rows:        encodeRows(flat(a.Functions, func(f *FrameRules) []cfi.Row { return f.Rows })),
 		Reasons:     blobs(a.Functions, func(f *FrameRules) string { return f.Reason }),
@@ -62,6 +62,10 @@ func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
 		Gaps:        encodeRowGaps(flat(a.Functions, func(f *FrameRules) []RowGap { return f.Gaps })),
 		Exits:       encodeCodeExits(a.Functions),
 	}
+	if slices.ContainsFunc(a.Functions, func(f FrameRules) bool { return f.Uncalled }) {
+		p.Uncalled = column(a.Functions, func(f *FrameRules) bool { return f.Uncalled })
+	}
+	return p
 }
 
 // encodeCodeExits is nil where nothing is said of any function.
@@ -142,6 +146,9 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 	d.length("complete", len(p.GetComplete()), n)
 	d.length("gap_counts", len(p.GetGapCounts()), n)
 	d.sum("gap_counts", p.GetGapCounts(), len(p.GetGaps().GetStarts()))
+	if len(p.GetUncalled()) > 0 {
+		d.length("uncalled", len(p.GetUncalled()), n)
+	}
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -161,6 +168,7 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 		a.Functions[i] = FrameRules{
 			Rows: lists.next(p.RowCounts[i]), Reason: reasons.next(), Trampoline: p.Trampolines[i],
 			Complete: p.Complete[i], Gaps: gapLists.next(p.GapCounts[i]),
+			Uncalled: len(p.GetUncalled()) > 0 && p.Uncalled[i],
 		}
 	}
 	d.wrap("exits", decodeCodeExits(p.GetExits(), a.Functions))

@@ -51,6 +51,9 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 			return sdk.FrameRules{Rows: []cfi.Row{row}}
 		}
 	}
+	if isUncalled(r, at) {
+		return sdk.FrameRules{Reason: "the code is not entered by calls: it goes on through a stack of its own", Uncalled: true}
+	}
 	kind, _ := functionKind(r.Name)
 	if kind == sdk.OutermostFunction && r.Bounded {
 		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}

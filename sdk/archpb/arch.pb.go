@@ -3605,7 +3605,9 @@ type FrameRulesAnswer struct {
 	GapCounts   []uint32               `protobuf:"varint,6,rep,packed,name=gap_counts,json=gapCounts,proto3" json:"gap_counts,omitempty"`
 	Gaps        *RowGaps               `protobuf:"bytes,7,opt,name=gaps,proto3" json:"gaps,omitempty"`
 	// Absent where nothing is said of any function.
-	Exits         *CodeExits `protobuf:"bytes,8,opt,name=exits,proto3" json:"exits,omitempty"`
+	Exits *CodeExits `protobuf:"bytes,8,opt,name=exits,proto3" json:"exits,omitempty"`
+	// Empty where it is true of none.
+	Uncalled      []bool `protobuf:"varint,9,rep,packed,name=uncalled,proto3" json:"uncalled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3692,6 +3694,13 @@ func (x *FrameRulesAnswer) GetGaps() *RowGaps {
 func (x *FrameRulesAnswer) GetExits() *CodeExits {
 	if x != nil {
 		return x.Exits
+	}
+	return nil
+}
+
+func (x *FrameRulesAnswer) GetUncalled() []bool {
+	if x != nil {
+		return x.Uncalled
 	}
 	return nil
 }
@@ -5160,7 +5169,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x05jumps\x18\x04 \x03(\x04R\x05jumps\x12\x1f\n" +
 	"\vslot_counts\x18\x05 \x03(\rR\n" +
 	"slotCounts\x12\x14\n" +
-	"\x05slots\x18\x06 \x03(\x04R\x05slots\"\xcb\x02\n" +
+	"\x05slots\x18\x06 \x03(\x04R\x05slots\"\xe7\x02\n" +
 	"\x10FrameRulesAnswer\x12\x1d\n" +
 	"\n" +
 	"row_counts\x18\x01 \x03(\rR\trowCounts\x12)\n" +
@@ -5171,7 +5180,8 @@ const file_arch_proto_rawDesc = "" +
 	"\n" +
 	"gap_counts\x18\x06 \x03(\rR\tgapCounts\x12,\n" +
 	"\x04gaps\x18\a \x01(\v2\x18.unwindd.arch.v1.RowGapsR\x04gaps\x120\n" +
-	"\x05exits\x18\b \x01(\v2\x1a.unwindd.arch.v1.CodeExitsR\x05exits\"\xb2\x02\n" +
+	"\x05exits\x18\b \x01(\v2\x1a.unwindd.arch.v1.CodeExitsR\x05exits\x12\x1a\n" +
+	"\buncalled\x18\t \x03(\bR\buncalled\"\xb2\x02\n" +
 	"\x12BindThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\athreads\x18\x02 \x03(\x04R\athreads\x12>\n" +
