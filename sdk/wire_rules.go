@@ -8,7 +8,7 @@ import (
 )
 
 func encodeFrameRulesRequest(r *FrameRulesRequest) *pb.FrameRulesRequest {
-	p := &pb.FrameRulesRequest{
+	return &pb.FrameRulesRequest{
 		Object:  r.Object,
 		Pcs:     column(r.Functions, func(c *CodeRange) uint64 { return c.PC }),
 		Starts:  column(r.Functions, func(c *CodeRange) uint64 { return c.Start }),
@@ -16,11 +16,8 @@ func encodeFrameRulesRequest(r *FrameRulesRequest) *pb.FrameRulesRequest {
 		Bounded: column(r.Functions, func(c *CodeRange) bool { return c.Bounded }),
 		Names:   blobs(r.Functions, func(c *CodeRange) string { return c.Name }),
 		Exact:   column(r.Functions, func(c *CodeRange) bool { return c.Exact }),
+		Exits:   column(r.Functions, func(c *CodeRange) bool { return c.Exits }),
 	}
-	if slices.ContainsFunc(r.Functions, func(c CodeRange) bool { return c.Exits }) {
-		p.Exits = column(r.Functions, func(c *CodeRange) bool { return c.Exits })
-	}
-	return p
 }
 
 func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error) {
@@ -31,9 +28,7 @@ func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error
 	d.length("bounded", len(p.GetBounded()), n)
 	names := d.texts("names", p.GetNames(), n)
 	d.length("exact", len(p.GetExact()), n)
-	if len(p.GetExits()) > 0 {
-		d.length("exits", len(p.GetExits()), n)
-	}
+	d.length("exits", len(p.GetExits()), n)
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -45,14 +40,14 @@ func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error
 		r.Functions[i] = CodeRange{
 			PC: p.Pcs[i], Start: p.Starts[i], Code: code.next(),
 			Bounded: p.Bounded[i], Name: names.next(), Exact: p.Exact[i],
-			Exits: len(p.GetExits()) > 0 && p.Exits[i],
+			Exits: p.Exits[i],
 		}
 	}
 	return r, nil
 }
 
 func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
-	p := &pb.FrameRulesAnswer{
+	return &pb.FrameRulesAnswer{
 		RowCounts:   column(a.Functions, func(f *FrameRules) uint32 { return uint32(len(f.Rows)) }),
 		Rows:        encodeRows(flat(a.Functions, func(f *FrameRules) []cfi.Row { return f.Rows })),
 		Reasons:     blobs(a.Functions, func(f *FrameRules) string { return f.Reason }),
@@ -61,11 +56,8 @@ func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
 		GapCounts:   column(a.Functions, func(f *FrameRules) uint32 { return uint32(len(f.Gaps)) }),
 		Gaps:        encodeRowGaps(flat(a.Functions, func(f *FrameRules) []RowGap { return f.Gaps })),
 		Exits:       encodeCodeExits(a.Functions),
+		Uncalled:    column(a.Functions, func(f *FrameRules) bool { return f.Uncalled }),
 	}
-	if slices.ContainsFunc(a.Functions, func(f FrameRules) bool { return f.Uncalled }) {
-		p.Uncalled = column(a.Functions, func(f *FrameRules) bool { return f.Uncalled })
-	}
-	return p
 }
 
 // encodeCodeExits is nil where nothing is said of any function.
@@ -146,9 +138,7 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 	d.length("complete", len(p.GetComplete()), n)
 	d.length("gap_counts", len(p.GetGapCounts()), n)
 	d.sum("gap_counts", p.GetGapCounts(), len(p.GetGaps().GetStarts()))
-	if len(p.GetUncalled()) > 0 {
-		d.length("uncalled", len(p.GetUncalled()), n)
-	}
+	d.length("uncalled", len(p.GetUncalled()), n)
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -168,7 +158,7 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 		a.Functions[i] = FrameRules{
 			Rows: lists.next(p.RowCounts[i]), Reason: reasons.next(), Trampoline: p.Trampolines[i],
 			Complete: p.Complete[i], Gaps: gapLists.next(p.GapCounts[i]),
-			Uncalled: len(p.GetUncalled()) > 0 && p.Uncalled[i],
+			Uncalled: p.Uncalled[i],
 		}
 	}
 	d.wrap("exits", decodeCodeExits(p.GetExits(), a.Functions))

@@ -3400,17 +3400,16 @@ func (x *RowGaps) GetReasons() *Blobs {
 }
 
 type FrameRulesRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Object  uint64                 `protobuf:"varint,2,opt,name=object,proto3" json:"object,omitempty"`
-	Pcs     []uint64               `protobuf:"varint,3,rep,packed,name=pcs,proto3" json:"pcs,omitempty"`
-	Starts  []uint64               `protobuf:"varint,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
-	Code    *Blobs                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
-	Bounded []bool                 `protobuf:"varint,6,rep,packed,name=bounded,proto3" json:"bounded,omitempty"`
-	Names   *Blobs                 `protobuf:"bytes,7,opt,name=names,proto3" json:"names,omitempty"`
-	Exact   []bool                 `protobuf:"varint,8,rep,packed,name=exact,proto3" json:"exact,omitempty"`
-	// Empty where none is asked for.
-	Exits         []bool `protobuf:"varint,9,rep,packed,name=exits,proto3" json:"exits,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Object        uint64                 `protobuf:"varint,2,opt,name=object,proto3" json:"object,omitempty"`
+	Pcs           []uint64               `protobuf:"varint,3,rep,packed,name=pcs,proto3" json:"pcs,omitempty"`
+	Starts        []uint64               `protobuf:"varint,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	Code          *Blobs                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	Bounded       []bool                 `protobuf:"varint,6,rep,packed,name=bounded,proto3" json:"bounded,omitempty"`
+	Names         *Blobs                 `protobuf:"bytes,7,opt,name=names,proto3" json:"names,omitempty"`
+	Exact         []bool                 `protobuf:"varint,8,rep,packed,name=exact,proto3" json:"exact,omitempty"`
+	Exits         []bool                 `protobuf:"varint,9,rep,packed,name=exits,proto3" json:"exits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3605,9 +3604,8 @@ type FrameRulesAnswer struct {
 	GapCounts   []uint32               `protobuf:"varint,6,rep,packed,name=gap_counts,json=gapCounts,proto3" json:"gap_counts,omitempty"`
 	Gaps        *RowGaps               `protobuf:"bytes,7,opt,name=gaps,proto3" json:"gaps,omitempty"`
 	// Absent where nothing is said of any function.
-	Exits *CodeExits `protobuf:"bytes,8,opt,name=exits,proto3" json:"exits,omitempty"`
-	// Empty where it is true of none.
-	Uncalled      []bool `protobuf:"varint,9,rep,packed,name=uncalled,proto3" json:"uncalled,omitempty"`
+	Exits         *CodeExits `protobuf:"bytes,8,opt,name=exits,proto3" json:"exits,omitempty"`
+	Uncalled      []bool     `protobuf:"varint,9,rep,packed,name=uncalled,proto3" json:"uncalled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
