@@ -15,6 +15,16 @@ import (
 // may have led. Jumps from function to function are rarely more than two.
 const maxFollowed = 16
 
+// maxChecks bounds the checks of the guesses of one stack. What is not checked is
+// taken for possible.
+const maxChecks = 1 << 16
+
+// mayCheck counts a check; false says that there were enough.
+func (w *walker) mayCheck() bool {
+	w.checked++
+	return w.checked <= maxChecks
+}
+
 // A callSite is what the instruction before an address is.
 type callSite struct {
 	afterCall bool
@@ -75,7 +85,7 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]callSite, erro
 // function. A frame whose PC is no code may have been any function.
 func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site callSite, f *frame) (bool, error) {
 	at := w.segmentAt(pc - 1)
-	if !site.direct || at == nil || at.module.Object == nil {
+	if !site.direct || at == nil || at.module.Object == nil || !w.mayCheck() {
 		return true, nil // runtimes change the calls in the code that they make
 	}
 	if _, executable := w.state.Mapped(f.pc); !executable && f.callee != nil {
@@ -119,7 +129,7 @@ const (
 func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) {
 	v := possible
 	for range maxJudged {
-		if f.module == nil {
+		if f.module == nil || !w.mayCheck() {
 			return v, nil
 		}
 		source, err := w.target.row(ctx, f.module, f.offset, f.exact)

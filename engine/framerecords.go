@@ -14,9 +14,9 @@ import (
 // frame pointers.
 
 const (
-	// maxRecords bounds how far a chain of frame records is followed. A thread of a
-	// Java machine whose stack ran over has some ten thousand frames.
-	maxRecords = 1 << 16
+	// maxRecords bounds how far the chains of frame records of a stack are followed. A
+	// thread of a virtual machine whose stack ran over has some ten thousand frames.
+	maxRecords = 1 << 14
 	// maxRecordStep is how far the next record of a chain may lie. A frame is
 	// rarely larger, and what lies further away may be on another stack.
 	maxRecordStep = 1 << 20
@@ -107,7 +107,7 @@ func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) 
 		return true, nil
 	}
 	w.chain = append(w.chain[:0], f.cfa)
-	for g := caller; len(w.chain) < maxRecords; {
+	for g := caller; w.chained < maxRecords; w.chained++ {
 		if ends, err := w.endsChain(ctx, g); err != nil || ends {
 			return ends, err
 		}

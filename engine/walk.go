@@ -46,6 +46,8 @@ type walker struct {
 	scratch   [8]byte
 	scan      []byte                // what is searched for return addresses
 	chain     []uint64              // the CFAs of a chain of frames that is believed
+	chained   int                   // how many frames of chains were looked at
+	checked   int                   // how many checks of guesses were made
 	loose     map[rowKey]*rowSource // rows of code in no module
 
 	// A walk that goes round meets its checkpoint again; the checkpoint moves
@@ -66,7 +68,7 @@ func (t *Target) walker() *walker { return &walker{target: t, code: t.index} }
 func (w *walker) start(state target.Target, th *thread, stack *Stack) {
 	w.state, w.thread, w.stack, w.sample = state, th, stack, nil
 	w.segment, w.checkpoint, w.doubled, w.walked = nil, nil, 2, 0
-	w.chain = w.chain[:0]
+	w.chain, w.chained, w.checked = w.chain[:0], 0, 0
 	if w.machine != th.arch {
 		w.machine = th.arch
 		w.setMachine()
