@@ -61,6 +61,16 @@ func TestEval(t *testing.T) {
 			`{"kind":"value","value":{"type":"generic","hex":"0x1"},"trace":[` +
 				`{"offset":0,"op":"DW_OP_lit1","stack":["0x1"]},{"offset":1,"op":"DW_OP_dup","stack":["0x1","0x1"]}]}`},
 
+		{"names of DWARF 6", []string{"--arch", "x86_64", "--expr", "DW_OP_composite; reg0; lit2; DW_OP_offset; piece 2", "--reg", "rax=0x1122334455667788", "--read", "16"}, 0,
+			`{"kind":"location","places":[{"storage":"composite","bit_offset":0,"parts":[` +
+				`{"bits":16,"places":[{"storage":"register","register":"rax","thread":"1","frame":0,"bit_offset":16}]}]}],"read":"6655"}`},
+		{"a branch that is not taken", []string{"--arch", "x86_64", "--expr", "lit0; bra 1000; lit7"}, 0,
+			`{"kind":"value","value":{"type":"generic","hex":"0x7"}}`},
+
+		{"a branch out of the expression", []string{"--arch", "x86_64", "--expr", "lit1; bra 1000; lit7"}, 1,
+			`{"error":{"kind":"ill-formed","offset":1,"op":"DW_OP_bra"}}`},
+		{"a lane beyond the lanes", []string{"--arch", "amdgpu", "--processor", "gfx90a", "--expr", "LLVM_push_lane", "--lane", "64"}, 1,
+			`{"error":{"kind":"ill-formed","offset":0,"op":"DW_OP_LLVM_push_lane"}}`},
 		{"an empty stack", []string{"--arch", "x86_64", "--expr", "lit1; plus"}, 1,
 			`{"error":{"kind":"ill-formed","offset":1,"op":"DW_OP_plus"}}`},
 		{"division by zero", []string{"--arch", "x86_64", "--expr", "lit1; lit0; div"}, 1,
@@ -96,6 +106,18 @@ func TestEval(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestEvalOfSharedParts is about four levels of a thousand uses each of what is
+// below.
+func TestEvalOfSharedParts(t *testing.T) {
+	expr := "regx SGPR3" + strings.Repeat("; LLVM_extend 32, 1000", 4)
+	for _, args := range [][]string{{}, {"--trace"}, {"--format", "json"}, {"--format", "json", "--trace"}} {
+		stdout, stderr, status := unwindd(t, append([]string{"eval", "--in-process", "--arch", "amdgpu", "--wave", "64", "--expr", expr}, args...)...)
+		if status != 0 || len(stdout) > 16<<20 || !strings.Contains(stdout, "999 parts more") && !strings.Contains(stdout, `"more_parts": 999`) {
+			t.Errorf("%v: status %d, %d bytes: %s", args, status, len(stdout), stderr)
+		}
 	}
 }
 
