@@ -273,13 +273,13 @@ func function(text string) (string, error) {
 func (b *exampleBuild) add(t *testing.T, e example, text string) {
 	t.Helper()
 	b.examples++
-	real := filepath.Join(t.TempDir(), "example.go")
-	if err := os.WriteFile(real, []byte(text), 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "example.go")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(b.root, b.dirs[len(b.dirs)-1], fmt.Sprintf("file%d.go", b.examples))
-	b.overlay[name] = real
-	b.where[real] = e.where
+	b.overlay[name] = file
+	b.where[file] = e.where
 }
 
 // run builds the packages, and returns what the compiler says of them.

@@ -59,10 +59,10 @@ func (d deadline) limit(ctx context.Context, used func() (time.Duration, error))
 // passed says in words what passed of a deadline when a context that limit made
 // ended.
 func (d deadline) passed(limited context.Context) string {
-	switch context.Cause(limited) { //nolint:errorlint // the very values
-	case errProcessorTime:
+	switch cause := context.Cause(limited); {
+	case errors.Is(cause, errProcessorTime):
 		return d.processor.String() + " of processor time"
-	case errClockTime:
+	case errors.Is(cause, errClockTime):
 		return d.processor.String()
 	}
 	return d.wall.String()

@@ -90,6 +90,9 @@ type condition struct {
 	arguments []argument
 }
 
+// ownSchedule is why calls of the scheduler have conditions.
+const ownSchedule = "its own processors, policy and priorities only"
+
 // conditions of the system calls of process pid that depend on their arguments.
 func conditions(pid uint32) []condition {
 	// A datagram carries its address with it, which needs no connect.
@@ -114,12 +117,12 @@ func conditions(pid uint32) []condition {
 		{"signals to itself only, and no typing into terminals", unix.EPERM, unix.SYS_IOCTL,
 			[]argument{{1, wholeWord, []uint32{setOwner, unix.SIOCSPGRP, unix.TIOCSTI, unix.TIOCLINUX}, true}}},
 		{"its own limits only", unix.EPERM, unix.SYS_PRLIMIT64, selfOrZero},
-		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETAFFINITY, selfOrZero},
-		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETATTR, selfOrZero},
-		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETSCHEDULER, selfOrZero},
-		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SCHED_SETPARAM, selfOrZero},
-		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_SETPRIORITY, ofProcess(unix.PRIO_PROCESS)},
-		{"its own processors, policy and priorities only", unix.EPERM, unix.SYS_IOPRIO_SET, ofProcess(ioprioProcess)},
+		{ownSchedule, unix.EPERM, unix.SYS_SCHED_SETAFFINITY, selfOrZero},
+		{ownSchedule, unix.EPERM, unix.SYS_SCHED_SETATTR, selfOrZero},
+		{ownSchedule, unix.EPERM, unix.SYS_SCHED_SETSCHEDULER, selfOrZero},
+		{ownSchedule, unix.EPERM, unix.SYS_SCHED_SETPARAM, selfOrZero},
+		{ownSchedule, unix.EPERM, unix.SYS_SETPRIORITY, ofProcess(unix.PRIO_PROCESS)},
+		{ownSchedule, unix.EPERM, unix.SYS_IOPRIO_SET, ofProcess(ioprioProcess)},
 		{"the addresses of its own locks only", unix.EPERM, unix.SYS_GET_ROBUST_LIST, selfOrZero},
 		{"memory that RLIMIT_DATA counts", unix.ENOMEM, unix.SYS_MMAP, []argument{
 			{3, unix.MAP_SHARED | unix.MAP_ANONYMOUS, []uint32{unix.MAP_SHARED | unix.MAP_ANONYMOUS}, true},
