@@ -43,7 +43,7 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	if l.total += n; l.total >= maxStderrTotal {
-		l.logger.Warn("the plugin wrote too much to standard error; the rest is dropped", "bytes", maxStderrTotal)
+		l.logger.Warn("the plugin wrote too much to standard output and error; the rest is dropped", "bytes", maxStderrTotal)
 		return n, nil
 	}
 	for len(p) > 0 {

@@ -37,7 +37,8 @@ type Options struct {
 	// Code is machine code of the architecture, whole functions, to read frames
 	// from. Without it the kit has only bytes that may be no code at all.
 	Code []byte
-	// Deadline is how long a call may take; 0 is five seconds, as in the engine.
+	// Deadline is how long a call may take by the clock; 0 is five seconds, which
+	// in the engine are of processor time.
 	Deadline time.Duration
 }
 
