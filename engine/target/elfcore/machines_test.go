@@ -49,7 +49,9 @@ func noArchitecture(machine uint16) (*sdk.Description, error) {
 // not know.
 func gdbPC(t *testing.T, core string) (pc uint64, ok bool) {
 	t.Helper()
-	out, _ := exec.Command(oracle.Tool(t, "gdb-multiarch"), "-nx", "-batch", "-ex", "core "+core, "-ex", `printf "pc=%#lx\n", $pc`).CombinedOutput()
+	cmd := exec.Command(oracle.Tool(t, "gdb-multiarch"), "-nx", "-batch", "-ex", "core "+core, "-ex", `printf "pc=%#lx\n", $pc`)
+	cmd.Dir = t.TempDir() // gdb 13 dies of cores of n32, and leaves one of its own
+	out, _ := cmd.CombinedOutput()
 	m := regexp.MustCompile(`(?m)^pc=(?:0x)?([0-9a-f]+)$`).FindSubmatch(out)
 	if m == nil {
 		return 0, false
