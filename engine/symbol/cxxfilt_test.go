@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"debug/dwarf"
 	"debug/elf"
 	"os"
 	"os/exec"
@@ -73,6 +74,37 @@ func compareNames(t *testing.T, path string, minimum int, of func(theirs string)
 	return differ, left
 }
 
+// equalBothTools holds names against both tools, each style against its own, and
+// those that stacks have against what both tools write alike.
+func equalBothTools(t *testing.T, what string, names []string, minimum int) {
+	t.Helper()
+	if len(names) < minimum {
+		t.Fatalf("%s has %d mangled names, expected %d or more", what, len(names), minimum)
+	}
+	llvm, gnu := cxxfilt(t, "llvm-cxxfilt-22", names), cxxfilt(t, "c++filt", names)
+	wrong, alike, own := 0, 0, 0
+	for i, name := range names {
+		type compared struct{ style, got, want string }
+		list := []compared{{"LLVM", DemangleLLVM(name), llvm[i]}, {"GNU", DemangleGNU(name), gnu[i]}}
+		stack := Demangle(name)
+		if llvm[i] == gnu[i] && llvm[i] != name {
+			alike++
+			list = append(list, compared{"stack", stack, llvm[i]})
+		}
+		if stack != llvm[i] {
+			own++
+		}
+		for _, c := range list {
+			if c.got != c.want {
+				if wrong++; wrong <= 5 {
+					t.Errorf("%s, %s:\n got %s\nwant %s", c.style, name, c.got, c.want)
+				}
+			}
+		}
+	}
+	t.Logf("%s: %d names, of which both tools write %d alike; %d wrong; stacks have %d otherwise than LLVM", what, len(names), alike, wrong, own)
+}
+
 func asItIs(name string) string { return name }
 
 var (
@@ -115,9 +147,55 @@ func libraryOf(t *testing.T, program, soname string) string {
 	return ""
 }
 
-func TestNamesOfLibstdcxxEqualLLVMs(t *testing.T) {
-	if differ, left := compareNames(t, libraryOf(t, "gdb", "libstdc++.so"), 3000, asItIs); differ > 0 || left > 0 {
-		t.Errorf("%d differ and %d were left as they are, want none", differ, left)
+func TestNamesOfLibstdcxxEqualBothTools(t *testing.T) {
+	path := libraryOf(t, "gdb", "libstdc++.so")
+	equalBothTools(t, path, mangledNames(t, path), 3000)
+}
+
+// All names of a program by two compilers: of its symbols, and of all functions in
+// its debug information, which have far more.
+func TestNamesOfProgramsEqualBothTools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles for a while")
+	}
+	source := oracle.Beside(t, "workloads/deepcpp.cpp")[0]
+	for _, compiler := range []string{"g++", "clang++-22"} {
+		out := filepath.Join(t.TempDir(), compiler)
+		cmd := exec.Command(oracle.Tool(t, compiler), "-std=c++17", "-O0", "-g", "-gdwarf-4", "-pthread", "-o", out, source)
+		if b, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
+		}
+		names := append(mangledNames(t, out), linkageNames(t, out)...)
+		slices.Sort(names)
+		equalBothTools(t, compiler, slices.Compact(names), 8000)
+	}
+}
+
+// linkageNames are those of debug information.
+func linkageNames(t *testing.T, path string) []string {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d, err := f.DWARF()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	r := d.Reader()
+	for {
+		e, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e == nil {
+			return names
+		}
+		if name, ok := e.Val(dwarf.AttrLinkageName).(string); ok && isMangled(name) {
+			names = append(names, name)
+		}
 	}
 }
 
@@ -174,18 +252,17 @@ fn main() {
 	}
 }
 
-// Names of a large library: what differs is told in docs/differences.md.
-func TestNamesOfLibLLVMEqualLLVMs(t *testing.T) {
+// Names of large libraries.
+func TestNamesOfLargeLibrariesEqualBothTools(t *testing.T) {
 	if os.Getenv("UNWINDD_PROOF") == "" {
 		t.Skip("takes a while: set UNWINDD_PROOF=1")
 	}
-	differ, left := compareNames(t, libraryOf(t, "llvm-symbolizer-22", "libLLVM"), 40000, asItIs)
-	if differ > 40 || left > 5 {
-		t.Errorf("%d differ and %d were left as they are, want 40 and 5 at most", differ, left)
-	}
+	path := libraryOf(t, "llvm-symbolizer-22", "libLLVM")
+	equalBothTools(t, path, mangledNames(t, path), 40000)
+	path = libraryOf(t, "clang-22", "libclang-cpp")
+	equalBothTools(t, path, mangledNames(t, path), 40000)
 }
 
-// The library gives the trait for the type of a parameter, or nothing.
 func TestQualifiedNamesInExpressions(t *testing.T) {
 	tests := []struct{ name, want string }{
 		{"_ZN4llvm4yaml7yamlizeIfEENSt9enable_ifIXsr16has_ScalarTraitsIT_EE5valueEvE4typeERNS0_2IOERS3_bRNS0_12EmptyContextE",
