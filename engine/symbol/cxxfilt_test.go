@@ -167,7 +167,7 @@ func TestNamesOfProgramsEqualBothTools(t *testing.T) {
 		}
 		names := append(mangledNames(t, out), linkageNames(t, out)...)
 		slices.Sort(names)
-		equalBothTools(t, compiler, slices.Compact(names), 8000)
+		equalBothTools(t, compiler, slices.Compact(names), 6000)
 	}
 }
 

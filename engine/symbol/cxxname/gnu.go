@@ -12,6 +12,9 @@ type gnuPrinter struct {
 	current   *node // the template around what is written
 	path      *step // what is being written
 	saved     map[*node]*scope
+	// buffered is how much binutils would have in their buffer, and flushes how
+	// often they would have emptied it.
+	buffered, flushes int
 	// pack is the element of packs that is written; -1: all of them.
 	pack int
 	// lambda is one more than the number of named template parameters of the lambda
@@ -63,14 +66,28 @@ func GNU(name string) (string, bool) {
 	return string(o.text), !o.failed && len(o.text) > 0
 }
 
+// gnuBuffer is how much binutils write before they empty their buffer. A comma
+// that nothing followed they take back only out of the buffer.
+const gnuBuffer = 255
+
+// fill notes that a text is written through the buffer.
+func (o *gnuPrinter) fill(size int) {
+	o.buffered += size
+	for ; o.buffered > gnuBuffer; o.buffered -= gnuBuffer {
+		o.flushes++
+	}
+}
+
 func (o *gnuPrinter) byte(c byte) {
 	o.final = c
+	o.fill(1)
 	o.output.byte(c)
 }
 
 func (o *gnuPrinter) string(s string) {
 	if s != "" && !o.failed {
 		o.final = s[len(s)-1]
+		o.fill(len(s))
 		o.output.string(s)
 	}
 }
@@ -239,11 +256,16 @@ func (o *gnuPrinter) list(list []*node) {
 	if len(list) == 1 {
 		return
 	}
+	if o.buffered >= gnuBuffer-1 {
+		o.buffered = 0
+		o.flushes++
+	}
 	o.string(", ")
-	at := len(o.text)
+	at, flushes := len(o.text), o.flushes
 	o.list(list[1:])
-	if len(o.text) == at && at >= 2 {
+	if len(o.text) == at && o.flushes == flushes && at >= 2 {
 		o.text = o.text[:at-2]
+		o.buffered -= 2
 	}
 }
 
