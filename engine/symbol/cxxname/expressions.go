@@ -22,7 +22,7 @@ func (p *parser) expression() *node {
 	if p.isGNU() && p.take("gs") {
 		return p.node(node{kind: kindGlobal, a: p.expression()})
 	}
-	if n := p.special2(); n != nil {
+	if n := p.keyword(); n != nil {
 		return n
 	}
 	if op := p.operator(); op != nil {
@@ -76,9 +76,9 @@ func (p *parser) leaf() *node {
 	return nil
 }
 
-// special2 reads an expression of two letters that is not an operator; nil where
+// keyword reads an expression of two letters that is not an operator; nil where
 // none is next.
-func (p *parser) special2() *node {
+func (p *parser) keyword() *node {
 	switch {
 	case p.take("il"):
 		return p.initializers(nil)

@@ -47,6 +47,19 @@ func (o *gnuPrinter) expression(n *node) {
 		o.byte(')')
 	case kindNew:
 		o.allocation(n)
+	case kindLiteral:
+		o.literal(n)
+	case kindGlobal:
+		o.string("::")
+		o.print(n.a)
+	default:
+		o.rareExpression(n)
+	}
+}
+
+// rareExpression writes the expressions that are rare.
+func (o *gnuPrinter) rareExpression(n *node) {
+	switch n.kind {
 	case kindDelete:
 		o.string(n.op.gnuSymbol())
 		o.subexpression(n.a)
@@ -60,11 +73,6 @@ func (o *gnuPrinter) expression(n *node) {
 	case kindThrow:
 		o.string("throw ")
 		o.subexpression(n.a)
-	case kindGlobal:
-		o.string("::")
-		o.print(n.a)
-	case kindLiteral:
-		o.literal(n)
 	case kindArgument:
 		if n.text != "" {
 			o.string(n.text)

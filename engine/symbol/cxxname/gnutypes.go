@@ -116,7 +116,7 @@ func (o *gnuPrinter) modifier(n *node) {
 	}
 }
 
-// list writes modifiers from the innermost on; those of a function itself only
+// writeModifiers writes modifiers from the innermost on; those of a function itself only
 // where suffix is set.
 func (o *gnuPrinter) writeModifiers(m *modifier, suffix bool) {
 	for ; m != nil && !o.failed; m = m.next {

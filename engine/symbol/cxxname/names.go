@@ -428,11 +428,10 @@ func (p *parser) substitution(prefix bool) *node {
 	if p.failed || index >= len(p.subs) {
 		return p.fail()
 	}
-	if n := p.subs[index]; p.reading != readABI {
-		return n
-	} else {
-		return p.rebind(n)
+	if p.reading == readABI {
+		return p.rebind(p.subs[index])
 	}
+	return p.subs[index]
 }
 
 // stdNames are the names that the abbreviations stand for, and of what they are

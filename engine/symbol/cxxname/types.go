@@ -286,7 +286,7 @@ func (p *parser) array() *node {
 	return n
 }
 
-// vendorQualified reads a qualifier of a vendor, a type without a name or a closure.
+// vendorQualified reads a type behind a qualifier of a vendor.
 func (p *parser) vendorQualified() *node {
 	if p.isGNU() {
 		p.at++
@@ -298,8 +298,7 @@ func (p *parser) vendorQualified() *node {
 		n.a = p.typ()
 		return n
 	}
-	n := p.qualifiedByVendor()
-	return n
+	return p.qualifiedByVendor()
 }
 
 // qualifiedByVendor reads qualifiers of vendors, then those of C++.
@@ -354,16 +353,17 @@ func (p *parser) typeS() *node {
 	return p.substitutable(n)
 }
 
+// elaborated are the words before names of types, by their letters.
+var elaborated = [256]string{'s': "struct", 'u': "union", 'e': "enum"}
+
 // typeT reads a template parameter, or one that is a template, with arguments.
 func (p *parser) typeT() *node {
-	for code, text := range map[byte]string{'s': "struct", 'u': "union", 'e': "enum"} {
-		if p.peek(1) == code {
-			p.at += 2
-			if p.isGNU() {
-				return p.fail()
-			}
-			return p.substitutable(p.node(node{kind: kindElaborated, text: text, a: p.anyName(nil)}))
+	if text := elaborated[p.peek(1)]; text != "" {
+		p.at += 2
+		if p.isGNU() {
+			return p.fail()
 		}
+		return p.substitutable(p.node(node{kind: kindElaborated, text: text, a: p.anyName(nil)}))
 	}
 	n := p.templateParameter()
 	if p.peek(0) != 'I' || p.noArguments {
