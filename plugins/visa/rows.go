@@ -294,7 +294,7 @@ func (f *function) functions(section, lanes uint32) []sdk.Function {
 		}
 	}
 	next := uint64(0)
-	if f.unfound {
+	if f.unfound && !f.unnamed {
 		// Of the rest it is not known whether it is a subroutine's.
 		next = min(f.size, shortestInstruction)
 		add(own, 0, next)
