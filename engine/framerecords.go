@@ -202,7 +202,7 @@ func (w *walker) scannedRow(ctx context.Context, f *frame, cfa uint64) (*cfi.Row
 // hasStackAbove says whether the memory right above an address looks like frames:
 // a word there is a return address.
 func (w *walker) hasStackAbove(ctx context.Context, address uint64) (bool, error) {
-	pcs, _ := w.stackWords(address, aboveBytes)
+	pcs, _, _ := w.stackWords(address, aboveBytes)
 	sites, err := w.callSites(ctx, pcs...)
 	return err == nil && slices.ContainsFunc(sites, func(s callSite) bool { return s.afterCall }), err
 }
@@ -211,8 +211,8 @@ func (w *walker) hasStackAbove(ctx context.Context, address uint64) (bool, error
 const aboveBytes = 1 << 10
 
 // stackWords are the words of the stack from an address on that lie in the code of
-// modules, and their places.
-func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64) {
+// modules, and their places; read is how many bytes there were.
+func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64, read int) {
 	word := uint64(w.machine.desc.AddressBits+7) / 8
 	step := uint64(max(w.machine.desc.StackAlign, 1))
 	from = (from + step - 1) / step * step
@@ -227,5 +227,5 @@ func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64) {
 			pcs, places = append(pcs, pc), append(places, from+at)
 		}
 	}
-	return pcs, places
+	return pcs, places, n
 }

@@ -146,7 +146,10 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	if err != nil || w.machine.desc.StackAlign == 0 {
 		return nil, nil //nolint:nilerr // without a stack pointer there is nothing to scan
 	}
-	pcs, places := w.stackWords(sp, scanBytes)
+	if !w.target.bounds.mayScan() {
+		return nil, nil
+	}
+	pcs, places, read := w.stackWords(sp, scanBytes)
 	sites, err := w.callSites(ctx, pcs...)
 	if err != nil {
 		return nil, err
@@ -165,6 +168,7 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 		}
 	}
 	if best < 0 {
+		w.target.bounds.scannedInVain(read)
 		return nil, nil
 	}
 	return w.scanned(ctx, f, pcs[best], places[best])

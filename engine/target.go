@@ -32,6 +32,7 @@ type Target struct {
 	// machines are the architectures of its threads, by name.
 	machines map[string]*machine
 	walkers  sync.Pool // of *walker
+	bounds   *bounds
 
 	bound sync.Once
 	tls   tlsBlocks
@@ -64,7 +65,7 @@ func (s *thread) lanes() uint32 {
 }
 
 func newTarget(e *Engine, state target.Target) *Target {
-	t := &Target{engine: e, number: targets.Add(1), state: state, finder: e.Finder(state.Info().Path), threads: map[*target.Thread]*thread{}}
+	t := &Target{engine: e, number: targets.Add(1), state: state, finder: e.Finder(state.Info().Path), threads: map[*target.Thread]*thread{}, bounds: newBounds(state)}
 	for _, m := range state.Modules() {
 		mod := t.newModule(m)
 		t.modules = append(t.modules, mod)
@@ -166,9 +167,12 @@ func (t *Target) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	w := t.walkers.Get().(*walker)
 	stack := &Stack{Thread: th, Frames: w.results[:0], Lanes: state.lanes()}
 	w.start(t.state, state, stack)
+	most := w.limit
+	w.limit = t.bounds.framesOf(most)
 	w.guarded(ctx)
 	w.results = stack.Frames
 	stack.Frames = slices.Clone(stack.Frames)
+	t.bounds.walked(stack, w.limit, most)
 	if s := th.Stop; s != nil && s.HasPCExact && !s.PCExact && len(stack.Frames) > 0 {
 		stack.Frames[0].Imprecise = true
 	}
@@ -219,7 +223,7 @@ func (t *Target) ModuleInfo(m *target.Module) ModuleInfo {
 // Problems are what went wrong with the target and with the plugins it uses,
 // each a sentence.
 func (t *Target) Problems() []string {
-	problems := append([]string(nil), t.state.Info().Problems...)
+	problems := append(append([]string(nil), t.state.Info().Problems...), t.bounds.problems()...)
 	seen := map[*plugin.Arch]bool{}
 	for _, th := range t.state.Threads() {
 		if s := t.threads[th]; s != nil && s.arch != nil && !seen[s.arch.arch] {

@@ -35,6 +35,7 @@ type walker struct {
 	// names are found later, and why one stops is told without its addresses,
 	// whose text would cost more than the walk.
 	sampling bool
+	limit    int // frames of the stack
 
 	addresses uint64 // the last address of the default space
 	compiles  bool   // compiled rows hold for this thread
@@ -69,6 +70,7 @@ func (w *walker) start(state target.Target, th *thread, stack *Stack) {
 	w.state, w.thread, w.stack, w.sample = state, th, stack, nil
 	w.segment, w.checkpoint, w.doubled, w.walked = nil, nil, 2, 0
 	w.chain, w.chained, w.checked = w.chain[:0], 0, 0
+	w.limit = w.target.engine.options.MaxFrames
 	if w.machine != th.arch {
 		w.machine = th.arch
 		w.setMachine()
@@ -217,7 +219,7 @@ func (w *walker) walk(ctx context.Context) {
 			w.stack.Stopped = stopped
 		case w.repeats(f):
 			return
-		case f.index+1 == w.target.engine.options.MaxFrames:
+		case f.index+1 == w.limit:
 			w.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}
 			return
 		case ctx.Err() != nil:

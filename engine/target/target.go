@@ -62,6 +62,14 @@ type Target interface {
 	Close() error
 }
 
+// Sized is a Target that has its memory in files, and knows how much: what is
+// done with all of its threads together is bounded by that.
+type Sized interface {
+	Target
+	// MemorySize is at most how many bytes of memory the target has.
+	MemorySize() uint64
+}
+
 // ScopedMemory is a Target with address spaces of which a group, a wave or a
 // lane has an instance of its own.
 type ScopedMemory interface {

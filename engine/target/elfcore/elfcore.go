@@ -200,6 +200,9 @@ func (c *Core) Modules() []*target.Module { return c.modules }
 // signal first.
 func (c *Core) Threads() []*target.Thread { return c.process.threads }
 
+// MemorySize is the size of the core, which has the stacks of all threads.
+func (c *Core) MemorySize() uint64 { return uint64(len(c.memory.data)) }
+
 // ReadMemory reads memory of the process, of which there is one address space:
 // the default one. It does not allocate unless it fails.
 func (c *Core) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {

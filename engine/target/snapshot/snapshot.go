@@ -73,6 +73,7 @@ type Snapshot struct {
 var (
 	_ target.ScopedMemory = (*Snapshot)(nil)
 	_ target.FileMemory   = (*Snapshot)(nil)
+	_ target.Sized        = (*Snapshot)(nil)
 )
 
 // Open maps a snapshot, reads its snapshot.json and opens the code objects of
@@ -227,6 +228,19 @@ func (s *Snapshot) FromFile(address uint64) (m *target.Module, n uint64) {
 		return nil, 1 // reading it gives the error
 	}
 	return m, max(n, 1)
+}
+
+// MemorySize is how many bytes the members have that pieces of memory are of, each
+// counted once.
+func (s *Snapshot) MemorySize() uint64 {
+	size, seen := uint64(0), map[*member]bool{}
+	for i := range s.memory.pieces {
+		if m := s.memory.pieces[i].member; m != nil && !seen[m] {
+			seen[m] = true
+			size += m.size()
+		}
+	}
+	return min(size, inflatedFloor+inflatedRatio*uint64(len(s.archive.data)))
 }
 
 // Close unmaps the snapshot and closes the code objects. Nothing that the
