@@ -22,14 +22,15 @@ type SymbolizerOptions struct {
 	// Package is a package (.dwp) that has the split units of the files; "":
 	// each file's is looked for beside it.
 	Package string
-	// Relocations are the relocation types of the machine of a relocatable
-	// object. Without them the debug information of such objects says little.
-	Relocations func(o *object.Object) ([]object.Relocation, error)
+	// Relocations are relocation types of the machine of a relocatable object,
+	// before those of its System V supplement; nil: none.
+	Relocations func(o *object.Object) []object.Relocation
 	// Formats are forms of files with code objects inside that are no ELF files;
 	// nil: none.
 	Formats object.Formats
-	// Warn, where it is not nil, is told of debug files that are there and could
-	// not be used, where no other was, a sentence at a time.
+	// Warn, where it is not nil, is told a sentence of each debug file that is there
+	// and could not be used, and of debug information that cannot be relocated. What it
+	// concerns is answered without.
 	Warn func(text string)
 	// Log, where it is not nil, is told what was looked for and where, a
 	// sentence at a time.
@@ -172,16 +173,24 @@ func hasDebugInfo(o *object.Object) bool {
 	return false
 }
 
+// relocate prepares a relocatable object, and says what cannot be relocated.
 func (s *Symbolizer) relocate(o *object.Object) {
-	if o.Type() != elf.ET_REL || s.options.Relocations == nil {
+	if o.Type() != elf.ET_REL {
 		return
 	}
-	table, err := s.options.Relocations(o)
-	if err != nil {
-		s.log("%s: its sections are not relocated: %v", o.Name(), err)
+	if s.options.Relocations != nil {
+		o.SetRelocations(s.options.Relocations(o))
+	}
+	if s.options.Warn == nil {
 		return
 	}
-	o.SetRelocations(table)
+	for _, name := range []string{".debug_info", ".debug_line"} {
+		if section := o.Section(name); section != nil {
+			if _, err := section.Data(); err != nil && !errors.Is(err, object.ErrNoData) {
+				s.options.Warn(err.Error())
+			}
+		}
+	}
 }
 
 // A SymbolFile is a code object whose addresses are symbolized. Addresses are

@@ -248,8 +248,13 @@ func withUnknownRelocations(t *testing.T, path string, from, to byte) string {
 // TestWhatCannotBeRelocatedIsAProblem has a file of whose sections with
 // addresses none can be relocated.
 func TestWhatCannotBeRelocatedIsAProblem(t *testing.T) {
-	path := withUnknownRelocations(t, assemble(t, "machines.s", "riscv64-linux-gnu"), 57, 250) // R_RISCV_32_PCREL
-	path = withUnknownRelocations(t, path, 2, 250)                                             // R_RISCV_64
+	path := withUnknownRelocations(t, assemble(t, "machines.s", "riscv64-linux-gnu"), 57, 250)                     // R_RISCV_32_PCREL
+	path = withUnknownRelocations(t, path, 2, 250)                                                                 // R_RISCV_64
+	unknown := withUnknownRelocations(t, compiledExpressions(t, "clang-22", "--target=riscv64-linux-gnu"), 1, 250) // R_RISCV_32
+	if _, stderr, _ := unwindd(t, "symbolize", "--obj", unknown, "0x0"); !strings.Contains(stderr, "section .debug_info (") ||
+		!strings.Contains(stderr, "relocation type 250 of machine 243 is not known") {
+		t.Errorf("symbolize: %q", stderr)
+	}
 	for _, what := range []string{"rows", "cfi", "expr"} {
 		stdout, stderr, status := unwindd(t, "dump", what, "--format", "json", "--in-process", path)
 		var d map[string][]any
