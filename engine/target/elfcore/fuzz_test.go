@@ -29,7 +29,29 @@ func FuzzCore(f *testing.F) {
 			}
 		}
 	}
+	gpu := little64()
+	gpu.parts = []part{{typ: 4, data: gpu.note(gpu.note(nil, coreOwner, ntPRSTATUS, gpu.status(1, 11, 0x100, 0)), gpuOwner, ntGPUCoreState, gpuNoteBytes(1, 1, 1))}}
+	f.Add(gpu.core())
+	for key, layouts := range statusLayouts {
+		b := builder{numbers: numbers{ordersOf(key.machine)[0], key.wide}, typ: 4, machine: key.machine}
+		b.parts = []part{{typ: 4, data: b.note(nil, coreOwner, ntPRSTATUS, make([]byte, layouts[0].size))}}
+		f.Add(b.core())
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		unread := &Core{path: "fuzz"}
+		if err := unread.open(data, Options{Describe: noArchitecture, Finder: object.Finder{Sysroot: files.root}}); err == nil {
+			for _, th := range unread.Threads() {
+				if th.Problem == "" && th.Unread == "" || th.HasPC && th.PC != unread.header.mask(th.PC) {
+					t.Errorf("%+v", th)
+				}
+			}
+			for _, s := range unread.memory.files {
+				if m, n := unread.FromFile(s.start); m != nil && n > s.size {
+					t.Errorf("%d bytes are of a file that has %d", n, s.size)
+				}
+			}
+			unread.Close()
+		}
 		c := &Core{path: "fuzz"}
 		describe := func(uint16) (*sdk.Description, error) {
 			n := numbers{binary.LittleEndian, len(data) > 4 && data[4] == 2}
