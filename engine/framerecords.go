@@ -160,7 +160,7 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 		return false, err
 	}
 	source, err := w.target.row(ctx, f.module, f.offset, false)
-	return err == nil && source.by == ByCFI, nil //nolint:nilerr // without a row it is no such code
+	return err == nil && source.by == ByCFI, nil
 }
 
 // isRecord says whether a value is that of a frame pointer of a frame above an

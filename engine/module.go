@@ -217,13 +217,13 @@ func (m *module) debugInfo() DebugInfo {
 	case m.debug.Object != nil || hasDebugInfo(m.Object):
 		return DebugInfoFound
 	}
-	for _, a := range m.debug.Unused() {
-		if a.Kind == object.Unreadable {
-			return DebugInfoUnreadable
-		}
-		return DebugInfoMismatch
+	switch unused := m.debug.Unused(); {
+	case len(unused) == 0:
+		return DebugInfoNone
+	case unused[0].Kind == object.Unreadable:
+		return DebugInfoUnreadable
 	}
-	return DebugInfoNone
+	return DebugInfoMismatch
 }
 
 func (m *module) problem(format string, args ...any) {

@@ -255,7 +255,7 @@ func (s *search) try(p place) *Object {
 		s.tried = append(s.tried, newAttempt(p, err))
 		return nil
 	}
-	reason := ""
+	var reason string
 	id := o.BuildID()
 	switch {
 	case o.DebugOnly():

@@ -393,7 +393,7 @@ func (p *parser) unresolvedType() *node {
 	case c == 'D':
 		return p.substitutable(p.decltype())
 	case c == 'S' && p.peek(1) != 't':
-		return p.substitution(false)
+		return p.substitution()
 	case p.reading == readABI:
 		return p.typ() // gcc writes any type here
 	}

@@ -39,7 +39,7 @@ func (p *parser) unscopedName(s *state) (n *node, isSub bool) {
 	case p.take("St"):
 		scope = p.name("std")
 	case p.peek(0) == 'S':
-		if n = p.substitution(false); n.kind != kindModule {
+		if n = p.substitution(); n.kind != kindModule {
 			return n, true
 		}
 		module = n
@@ -185,7 +185,7 @@ func (p *parser) scopes(s *state) *node {
 				if p.take("St") {
 					sub = p.name("std")
 				} else {
-					sub = p.substitution(true)
+					sub = p.substitution()
 				}
 				if sub.kind != kindModule {
 					if n != nil {
@@ -234,7 +234,7 @@ func (p *parser) prefix(substitutable bool) *node {
 		default:
 			var module *node
 			if c == 'S' {
-				sub := p.substitution(true)
+				sub := p.substitution()
 				if sub.kind != kindModule {
 					if n != nil {
 						return p.fail()
@@ -413,7 +413,7 @@ func (p *parser) unnamedNumber(n *node) {
 }
 
 // substitution reads a reference back or an abbreviation of std (5.1.10).
-func (p *parser) substitution(prefix bool) *node {
+func (p *parser) substitution() *node {
 	p.expect("S")
 	c := p.peek(0)
 	if isLower(c) {

@@ -197,7 +197,6 @@ func (p *parser) sequence() (n int, ok bool) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
-func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // A state is what tells how the function that a name names is written on.
 type state struct {

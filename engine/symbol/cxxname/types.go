@@ -329,7 +329,7 @@ func (p *parser) typeS() *node {
 	}
 	var n *node
 	if p.isGNU() {
-		n = p.substitution(false)
+		n = p.substitution()
 		if n.kind == kindModule {
 			var scope *node
 			n = p.unqualifiedName(nil, &scope, n)
