@@ -321,6 +321,7 @@ func (m *modules) addGroup(group []fileRange) {
 	isExe := m.isExecutable(group)
 	claimed := make([]bool, len(group))
 	placed := false
+	var buildID []byte // of what is placed
 	for i, r := range group {
 		if r.offset != 0 || claimed[i] {
 			continue
@@ -334,7 +335,7 @@ func (m *modules) addGroup(group []fileRange) {
 		}
 		m.add(name, &im, isExe, nil)
 		m.claim(&im, group, claimed)
-		placed = true
+		placed, buildID = true, im.buildID
 	}
 	if !isFile(name) {
 		return
@@ -377,9 +378,39 @@ func (m *modules) addGroup(group []fileRange) {
 		m.add(name, &im, isExe, &found)
 		m.claim(&im, group, claimed)
 	}
-	if !fits && (sure || known) {
+	if !fits && len(buildID) > 0 {
+		rest = m.addCopies(name, found.Object, buildID, rest)
+	}
+	if !fits && (sure || known) && len(rest) > 0 {
 		m.addMissing(rest, fmt.Sprintf("%s was not used: its segments are not what was mapped", found.Path))
 	}
+}
+
+// addCopies adds a module for each executable mapping that lies in one executable
+// segment of an object that is loaded elsewhere, and returns the other mappings. V8 maps
+// a part of its code once more, near the code that it compiles.
+func (m *modules) addCopies(name string, o *object.Object, buildID []byte, group []fileRange) (rest []fileRange) {
+	for _, r := range group {
+		p, ok := segmentWith(o, r)
+		if s := m.memory.segment(r.start); !ok || s == nil || s.flags&elf.PF_X == 0 {
+			rest = append(rest, r)
+			continue
+		}
+		p.Address += r.offset - p.Offset
+		p.Offset, p.FileSize, p.MemSize = r.offset, r.end-r.start, r.end-r.start
+		m.add(name, &image{bias: m.header.mask(r.start - p.Address), programs: []object.Program{p}, buildID: buildID}, false, nil)
+	}
+	return rest
+}
+
+// segmentWith is the executable segment that has a mapping's bytes.
+func segmentWith(o *object.Object, r fileRange) (object.Program, bool) {
+	for _, p := range loads(o.Programs()) {
+		if size := r.end - r.start; p.Flags&elf.PF_X != 0 && r.offset >= p.Offset && size <= p.FileSize && r.offset-p.Offset <= p.FileSize-size {
+			return p, true
+		}
+	}
+	return object.Program{}, false
 }
 
 // allNotELF says whether a search failed for the one reason that the file is no

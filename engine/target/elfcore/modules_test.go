@@ -307,6 +307,19 @@ func TestModulesOfNTFILE(t *testing.T) {
 				want:    []moduleView{{Path: "/lib/a.so", Code: "0x1000+0x1000 at 0x7f1000", Problem: true}},
 				problem: "its segments are not what was mapped; its addresses are counted from its first mapping, which is a guess",
 			},
+			"a part of the code is mapped once more": {
+				setup: func(w *world) {
+					w.load("/lib/a.so", lib("same-id"), at, kernelDump)
+					w.write("/lib/a.so", lib("same-id"))
+					w.ranges = append(w.ranges, fileRange{start: at + 0x8000, end: at + 0x8400, offset: 0x1400, path: "/lib/a.so"})
+					w.parts = append(w.parts, part{typ: elf.PT_LOAD, flags: elf.PF_R | elf.PF_X, address: at + 0x8000, size: 0x400})
+				},
+				want: []moduleView{
+					{Path: "/lib/a.so", BuildID: "same-id", Object: "file", Code: code(at)},
+					{Path: "/lib/a.so", BuildID: "same-id", Object: "file", Code: "0x1400+0x400 at 0x7f8000"},
+				},
+				text: text,
+			},
 			"header not dumped, and no file": {
 				setup:   func(w *world) { w.load("/lib/a.so", lib("same-id"), at, dump{}) },
 				want:    []moduleView{{Path: "/lib/a.so", Code: "0x1000+0x1000 at 0x7f1000", Problem: true}},
