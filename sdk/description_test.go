@@ -150,6 +150,7 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"Symbols[0]":                   func(d *Description) { d.Symbols = []string{"\xff"} },
 		"Relocations[1].Type":          func(d *Description) { d.Relocations[1].Type = 0 },
 		"Relocations[1].Kind":          func(d *Description) { d.Relocations[1].Kind = 9 },
+		"Relocations[1].Field":         func(d *Description) { d.Relocations[1].Field = 3 },
 		"Relocations[1].Size":          func(d *Description) { d.Relocations[1].Size = 3 },
 		"Dialects[0].Name":             func(d *Description) { d.Dialects[0].Name = "" },
 		"Dialects[1].Name":             func(d *Description) { d.Dialects = append(d.Dialects, d.Dialects[0]) },

@@ -47,7 +47,7 @@ func encodeDescription(d *Description) *pb.Description {
 		StackAlign:     d.StackAlign,
 		Symbols:        texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *object.Relocation) *pb.Relocation {
-			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind)}
+			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind), Field: pb.RelocationField(r.Field)}
 		}),
 		Dialects: column(d.Dialects, func(d *Dialect) *pb.Dialect {
 			return &pb.Dialect{
@@ -116,7 +116,8 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 			d.small("relocations.size", r.GetSize(), math.MaxUint8)
 			return object.Relocation{
 				Type: r.GetType(), Size: uint8(r.GetSize()),
-				Kind: enum(&d, "relocations.kind", r.GetKind(), object.RelocationRelative),
+				Kind:  enum(&d, "relocations.kind", r.GetKind(), object.RelocationRelativePA),
+				Field: enum(&d, "relocations.field", r.GetField(), object.FieldULEB128),
 			}
 		}),
 		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {

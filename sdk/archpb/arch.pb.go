@@ -368,9 +368,14 @@ func (SpaceScope) EnumDescriptor() ([]byte, []int) {
 type RelocationKind int32
 
 const (
-	RelocationKind_RELOCATION_NONE     RelocationKind = 0
-	RelocationKind_RELOCATION_ABSOLUTE RelocationKind = 1
-	RelocationKind_RELOCATION_RELATIVE RelocationKind = 2
+	RelocationKind_RELOCATION_NONE         RelocationKind = 0
+	RelocationKind_RELOCATION_ABSOLUTE     RelocationKind = 1
+	RelocationKind_RELOCATION_RELATIVE     RelocationKind = 2
+	RelocationKind_RELOCATION_SET          RelocationKind = 3
+	RelocationKind_RELOCATION_ADD          RelocationKind = 4
+	RelocationKind_RELOCATION_SUBTRACT     RelocationKind = 5
+	RelocationKind_RELOCATION_ADD_RELATIVE RelocationKind = 6
+	RelocationKind_RELOCATION_RELATIVE_PA  RelocationKind = 7
 )
 
 // Enum value maps for RelocationKind.
@@ -379,11 +384,21 @@ var (
 		0: "RELOCATION_NONE",
 		1: "RELOCATION_ABSOLUTE",
 		2: "RELOCATION_RELATIVE",
+		3: "RELOCATION_SET",
+		4: "RELOCATION_ADD",
+		5: "RELOCATION_SUBTRACT",
+		6: "RELOCATION_ADD_RELATIVE",
+		7: "RELOCATION_RELATIVE_PA",
 	}
 	RelocationKind_value = map[string]int32{
-		"RELOCATION_NONE":     0,
-		"RELOCATION_ABSOLUTE": 1,
-		"RELOCATION_RELATIVE": 2,
+		"RELOCATION_NONE":         0,
+		"RELOCATION_ABSOLUTE":     1,
+		"RELOCATION_RELATIVE":     2,
+		"RELOCATION_SET":          3,
+		"RELOCATION_ADD":          4,
+		"RELOCATION_SUBTRACT":     5,
+		"RELOCATION_ADD_RELATIVE": 6,
+		"RELOCATION_RELATIVE_PA":  7,
 	}
 )
 
@@ -412,6 +427,55 @@ func (x RelocationKind) Number() protoreflect.EnumNumber {
 // Deprecated: Use RelocationKind.Descriptor instead.
 func (RelocationKind) EnumDescriptor() ([]byte, []int) {
 	return file_arch_proto_rawDescGZIP(), []int{6}
+}
+
+type RelocationField int32
+
+const (
+	RelocationField_FIELD_BYTES   RelocationField = 0
+	RelocationField_FIELD_LOW6    RelocationField = 1
+	RelocationField_FIELD_ULEB128 RelocationField = 2
+)
+
+// Enum value maps for RelocationField.
+var (
+	RelocationField_name = map[int32]string{
+		0: "FIELD_BYTES",
+		1: "FIELD_LOW6",
+		2: "FIELD_ULEB128",
+	}
+	RelocationField_value = map[string]int32{
+		"FIELD_BYTES":   0,
+		"FIELD_LOW6":    1,
+		"FIELD_ULEB128": 2,
+	}
+)
+
+func (x RelocationField) Enum() *RelocationField {
+	p := new(RelocationField)
+	*p = x
+	return p
+}
+
+func (x RelocationField) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RelocationField) Descriptor() protoreflect.EnumDescriptor {
+	return file_arch_proto_enumTypes[7].Descriptor()
+}
+
+func (RelocationField) Type() protoreflect.EnumType {
+	return &file_arch_proto_enumTypes[7]
+}
+
+func (x RelocationField) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RelocationField.Descriptor instead.
+func (RelocationField) EnumDescriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{7}
 }
 
 type RowPriority int32
@@ -444,11 +508,11 @@ func (x RowPriority) String() string {
 }
 
 func (RowPriority) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[7].Descriptor()
+	return file_arch_proto_enumTypes[8].Descriptor()
 }
 
 func (RowPriority) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[7]
+	return &file_arch_proto_enumTypes[8]
 }
 
 func (x RowPriority) Number() protoreflect.EnumNumber {
@@ -457,7 +521,7 @@ func (x RowPriority) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RowPriority.Descriptor instead.
 func (RowPriority) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{7}
+	return file_arch_proto_rawDescGZIP(), []int{8}
 }
 
 type FunctionKind int32
@@ -505,11 +569,11 @@ func (x FunctionKind) String() string {
 }
 
 func (FunctionKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[8].Descriptor()
+	return file_arch_proto_enumTypes[9].Descriptor()
 }
 
 func (FunctionKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[8]
+	return &file_arch_proto_enumTypes[9]
 }
 
 func (x FunctionKind) Number() protoreflect.EnumNumber {
@@ -518,7 +582,7 @@ func (x FunctionKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FunctionKind.Descriptor instead.
 func (FunctionKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{9}
 }
 
 type MapKind int32
@@ -557,11 +621,11 @@ func (x MapKind) String() string {
 }
 
 func (MapKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[9].Descriptor()
+	return file_arch_proto_enumTypes[10].Descriptor()
 }
 
 func (MapKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[9]
+	return &file_arch_proto_enumTypes[10]
 }
 
 func (x MapKind) Number() protoreflect.EnumNumber {
@@ -570,7 +634,7 @@ func (x MapKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MapKind.Descriptor instead.
 func (MapKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 type ReturnClass int32
@@ -609,11 +673,11 @@ func (x ReturnClass) String() string {
 }
 
 func (ReturnClass) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[10].Descriptor()
+	return file_arch_proto_enumTypes[11].Descriptor()
 }
 
 func (ReturnClass) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[10]
+	return &file_arch_proto_enumTypes[11]
 }
 
 func (x ReturnClass) Number() protoreflect.EnumNumber {
@@ -622,7 +686,7 @@ func (x ReturnClass) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReturnClass.Descriptor instead.
 func (ReturnClass) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 // ArchitectureError is a detail of the status of a call that failed in the
@@ -1703,6 +1767,7 @@ type Relocation struct {
 	Type          uint32                 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
 	Size          uint32                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	Kind          RelocationKind         `protobuf:"varint,3,opt,name=kind,proto3,enum=unwindd.arch.v1.RelocationKind" json:"kind,omitempty"`
+	Field         RelocationField        `protobuf:"varint,4,opt,name=field,proto3,enum=unwindd.arch.v1.RelocationField" json:"field,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1756,6 +1821,13 @@ func (x *Relocation) GetKind() RelocationKind {
 		return x.Kind
 	}
 	return RelocationKind_RELOCATION_NONE
+}
+
+func (x *Relocation) GetField() RelocationField {
+	if x != nil {
+		return x.Field
+	}
+	return RelocationField_FIELD_BYTES
 }
 
 type Dialect struct {
@@ -5009,12 +5081,13 @@ const file_arch_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
 	"\x04bits\x18\x03 \x01(\rR\x04bits\x121\n" +
-	"\x05scope\x18\x04 \x01(\x0e2\x1b.unwindd.arch.v1.SpaceScopeR\x05scope\"i\n" +
+	"\x05scope\x18\x04 \x01(\x0e2\x1b.unwindd.arch.v1.SpaceScopeR\x05scope\"\xa1\x01\n" +
 	"\n" +
 	"Relocation\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\rR\x04type\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\rR\x04size\x123\n" +
-	"\x04kind\x18\x03 \x01(\x0e2\x1f.unwindd.arch.v1.RelocationKindR\x04kind\"`\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x1f.unwindd.arch.v1.RelocationKindR\x04kind\x126\n" +
+	"\x05field\x18\x04 \x01(\x0e2 .unwindd.arch.v1.RelocationFieldR\x05field\"`\n" +
 	"\aDialect\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12A\n" +
 	"\n" +
@@ -5316,11 +5389,21 @@ const file_arch_proto_rawDesc = "" +
 	"\n" +
 	"SCOPE_WAVE\x10\x03\x12\x0e\n" +
 	"\n" +
-	"SCOPE_LANE\x10\x04*W\n" +
+	"SCOPE_LANE\x10\x04*\xd1\x01\n" +
 	"\x0eRelocationKind\x12\x13\n" +
 	"\x0fRELOCATION_NONE\x10\x00\x12\x17\n" +
 	"\x13RELOCATION_ABSOLUTE\x10\x01\x12\x17\n" +
-	"\x13RELOCATION_RELATIVE\x10\x02*/\n" +
+	"\x13RELOCATION_RELATIVE\x10\x02\x12\x12\n" +
+	"\x0eRELOCATION_SET\x10\x03\x12\x12\n" +
+	"\x0eRELOCATION_ADD\x10\x04\x12\x17\n" +
+	"\x13RELOCATION_SUBTRACT\x10\x05\x12\x1b\n" +
+	"\x17RELOCATION_ADD_RELATIVE\x10\x06\x12\x1a\n" +
+	"\x16RELOCATION_RELATIVE_PA\x10\a*E\n" +
+	"\x0fRelocationField\x12\x0f\n" +
+	"\vFIELD_BYTES\x10\x00\x12\x0e\n" +
+	"\n" +
+	"FIELD_LOW6\x10\x01\x12\x11\n" +
+	"\rFIELD_ULEB128\x10\x02*/\n" +
 	"\vRowPriority\x12\r\n" +
 	"\tBELOW_CFI\x10\x00\x12\x11\n" +
 	"\rOVERRIDES_CFI\x10\x01*\xb7\x01\n" +
@@ -5374,7 +5457,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 	return file_arch_proto_rawDescData
 }
 
-var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
 var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
@@ -5384,184 +5467,186 @@ var file_arch_proto_goTypes = []any{
 	(RegisterSource)(0),           // 4: unwindd.arch.v1.RegisterSource
 	(SpaceScope)(0),               // 5: unwindd.arch.v1.SpaceScope
 	(RelocationKind)(0),           // 6: unwindd.arch.v1.RelocationKind
-	(RowPriority)(0),              // 7: unwindd.arch.v1.RowPriority
-	(FunctionKind)(0),             // 8: unwindd.arch.v1.FunctionKind
-	(MapKind)(0),                  // 9: unwindd.arch.v1.MapKind
-	(ReturnClass)(0),              // 10: unwindd.arch.v1.ReturnClass
-	(*ArchitectureError)(nil),     // 11: unwindd.arch.v1.ArchitectureError
-	(*Blobs)(nil),                 // 12: unwindd.arch.v1.Blobs
-	(*RegistersColumn)(nil),       // 13: unwindd.arch.v1.RegistersColumn
-	(*Rules)(nil),                 // 14: unwindd.arch.v1.Rules
-	(*Rows)(nil),                  // 15: unwindd.arch.v1.Rows
-	(*DescribeRequest)(nil),       // 16: unwindd.arch.v1.DescribeRequest
-	(*Description)(nil),           // 17: unwindd.arch.v1.Description
-	(*Processor)(nil),             // 18: unwindd.arch.v1.Processor
-	(*Recogniser)(nil),            // 19: unwindd.arch.v1.Recogniser
-	(*RegisterRange)(nil),         // 20: unwindd.arch.v1.RegisterRange
-	(*RegisterSet)(nil),           // 21: unwindd.arch.v1.RegisterSet
-	(*AddressSpace)(nil),          // 22: unwindd.arch.v1.AddressSpace
-	(*Relocation)(nil),            // 23: unwindd.arch.v1.Relocation
-	(*Dialect)(nil),               // 24: unwindd.arch.v1.Dialect
-	(*DialectOperation)(nil),      // 25: unwindd.arch.v1.DialectOperation
-	(*AttachRequest)(nil),         // 26: unwindd.arch.v1.AttachRequest
-	(*AttachAnswer)(nil),          // 27: unwindd.arch.v1.AttachAnswer
-	(*OpenTargetRequest)(nil),     // 28: unwindd.arch.v1.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 29: unwindd.arch.v1.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 30: unwindd.arch.v1.OpenTargetAnswer
-	(*Waves)(nil),                 // 31: unwindd.arch.v1.Waves
-	(*OpenObjectRequest)(nil),     // 32: unwindd.arch.v1.OpenObjectRequest
-	(*Companion)(nil),             // 33: unwindd.arch.v1.Companion
-	(*Sections)(nil),              // 34: unwindd.arch.v1.Sections
-	(*Symbols)(nil),               // 35: unwindd.arch.v1.Symbols
-	(*OpenObjectPart)(nil),        // 36: unwindd.arch.v1.OpenObjectPart
-	(*TableRows)(nil),             // 37: unwindd.arch.v1.TableRows
-	(*OpenObjectAnswer)(nil),      // 38: unwindd.arch.v1.OpenObjectAnswer
-	(*Overrides)(nil),             // 39: unwindd.arch.v1.Overrides
-	(*Nested)(nil),                // 40: unwindd.arch.v1.Nested
-	(*Tables)(nil),                // 41: unwindd.arch.v1.Tables
-	(*Functions)(nil),             // 42: unwindd.arch.v1.Functions
-	(*PositionMaps)(nil),          // 43: unwindd.arch.v1.PositionMaps
-	(*Variables)(nil),             // 44: unwindd.arch.v1.Variables
-	(*RowGaps)(nil),               // 45: unwindd.arch.v1.RowGaps
-	(*FrameRulesRequest)(nil),     // 46: unwindd.arch.v1.FrameRulesRequest
-	(*CodeExits)(nil),             // 47: unwindd.arch.v1.CodeExits
-	(*FrameRulesAnswer)(nil),      // 48: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 49: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 50: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 51: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 52: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 53: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 54: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 55: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 56: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 57: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 58: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 59: unwindd.arch.v1.DisassembleAnswer
-	(*ReadMemoryRequest)(nil),     // 60: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 61: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 62: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 63: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 64: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 65: unwindd.arch.v1.SectionPart
+	(RelocationField)(0),          // 7: unwindd.arch.v1.RelocationField
+	(RowPriority)(0),              // 8: unwindd.arch.v1.RowPriority
+	(FunctionKind)(0),             // 9: unwindd.arch.v1.FunctionKind
+	(MapKind)(0),                  // 10: unwindd.arch.v1.MapKind
+	(ReturnClass)(0),              // 11: unwindd.arch.v1.ReturnClass
+	(*ArchitectureError)(nil),     // 12: unwindd.arch.v1.ArchitectureError
+	(*Blobs)(nil),                 // 13: unwindd.arch.v1.Blobs
+	(*RegistersColumn)(nil),       // 14: unwindd.arch.v1.RegistersColumn
+	(*Rules)(nil),                 // 15: unwindd.arch.v1.Rules
+	(*Rows)(nil),                  // 16: unwindd.arch.v1.Rows
+	(*DescribeRequest)(nil),       // 17: unwindd.arch.v1.DescribeRequest
+	(*Description)(nil),           // 18: unwindd.arch.v1.Description
+	(*Processor)(nil),             // 19: unwindd.arch.v1.Processor
+	(*Recogniser)(nil),            // 20: unwindd.arch.v1.Recogniser
+	(*RegisterRange)(nil),         // 21: unwindd.arch.v1.RegisterRange
+	(*RegisterSet)(nil),           // 22: unwindd.arch.v1.RegisterSet
+	(*AddressSpace)(nil),          // 23: unwindd.arch.v1.AddressSpace
+	(*Relocation)(nil),            // 24: unwindd.arch.v1.Relocation
+	(*Dialect)(nil),               // 25: unwindd.arch.v1.Dialect
+	(*DialectOperation)(nil),      // 26: unwindd.arch.v1.DialectOperation
+	(*AttachRequest)(nil),         // 27: unwindd.arch.v1.AttachRequest
+	(*AttachAnswer)(nil),          // 28: unwindd.arch.v1.AttachAnswer
+	(*OpenTargetRequest)(nil),     // 29: unwindd.arch.v1.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 30: unwindd.arch.v1.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 31: unwindd.arch.v1.OpenTargetAnswer
+	(*Waves)(nil),                 // 32: unwindd.arch.v1.Waves
+	(*OpenObjectRequest)(nil),     // 33: unwindd.arch.v1.OpenObjectRequest
+	(*Companion)(nil),             // 34: unwindd.arch.v1.Companion
+	(*Sections)(nil),              // 35: unwindd.arch.v1.Sections
+	(*Symbols)(nil),               // 36: unwindd.arch.v1.Symbols
+	(*OpenObjectPart)(nil),        // 37: unwindd.arch.v1.OpenObjectPart
+	(*TableRows)(nil),             // 38: unwindd.arch.v1.TableRows
+	(*OpenObjectAnswer)(nil),      // 39: unwindd.arch.v1.OpenObjectAnswer
+	(*Overrides)(nil),             // 40: unwindd.arch.v1.Overrides
+	(*Nested)(nil),                // 41: unwindd.arch.v1.Nested
+	(*Tables)(nil),                // 42: unwindd.arch.v1.Tables
+	(*Functions)(nil),             // 43: unwindd.arch.v1.Functions
+	(*PositionMaps)(nil),          // 44: unwindd.arch.v1.PositionMaps
+	(*Variables)(nil),             // 45: unwindd.arch.v1.Variables
+	(*RowGaps)(nil),               // 46: unwindd.arch.v1.RowGaps
+	(*FrameRulesRequest)(nil),     // 47: unwindd.arch.v1.FrameRulesRequest
+	(*CodeExits)(nil),             // 48: unwindd.arch.v1.CodeExits
+	(*FrameRulesAnswer)(nil),      // 49: unwindd.arch.v1.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 50: unwindd.arch.v1.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 51: unwindd.arch.v1.BindThreadsAnswer
+	(*Widths)(nil),                // 52: unwindd.arch.v1.Widths
+	(*Maps)(nil),                  // 53: unwindd.arch.v1.Maps
+	(*MapRanges)(nil),             // 54: unwindd.arch.v1.MapRanges
+	(*TranslateRequest)(nil),      // 55: unwindd.arch.v1.TranslateRequest
+	(*TranslateAnswer)(nil),       // 56: unwindd.arch.v1.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 57: unwindd.arch.v1.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 58: unwindd.arch.v1.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 59: unwindd.arch.v1.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 60: unwindd.arch.v1.DisassembleAnswer
+	(*ReadMemoryRequest)(nil),     // 61: unwindd.arch.v1.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 62: unwindd.arch.v1.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 63: unwindd.arch.v1.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 64: unwindd.arch.v1.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 65: unwindd.arch.v1.ReadSectionRequest
+	(*SectionPart)(nil),           // 66: unwindd.arch.v1.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
-	12,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
+	13,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
 	1,   // 2: unwindd.arch.v1.Rows.cfa_kinds:type_name -> unwindd.arch.v1.CFAKind
-	12,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
-	14,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
-	14,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
-	19,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
+	13,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
+	15,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
+	15,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
+	20,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
 	2,   // 7: unwindd.arch.v1.Description.byte_order:type_name -> unwindd.arch.v1.ByteOrder
-	20,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
-	21,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
-	22,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
-	14,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
-	15,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
-	23,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
-	24,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
-	12,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
-	18,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
+	21,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
+	22,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
+	23,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
+	15,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
+	16,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
+	24,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
+	25,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
+	13,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
+	19,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
 	3,   // 17: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
 	4,   // 18: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
 	5,   // 19: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
 	6,   // 20: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
-	25,  // 21: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
-	12,  // 22: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
-	12,  // 23: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
-	30,  // 24: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	12,  // 25: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
-	12,  // 26: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
-	13,  // 27: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	31,  // 28: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
-	12,  // 29: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	12,  // 30: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	12,  // 31: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	12,  // 32: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
-	12,  // 33: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12,  // 34: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	12,  // 35: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	12,  // 36: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	12,  // 37: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	34,  // 38: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	35,  // 39: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	33,  // 40: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
-	12,  // 41: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	12,  // 42: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	38,  // 43: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	37,  // 44: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	15,  // 45: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	39,  // 46: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	14,  // 47: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	40,  // 48: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	41,  // 49: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	42,  // 50: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	43,  // 51: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	44,  // 52: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	12,  // 53: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	12,  // 54: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	12,  // 55: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	12,  // 56: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	12,  // 57: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
-	7,   // 58: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	12,  // 59: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	12,  // 60: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
-	8,   // 61: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	14,  // 62: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	12,  // 63: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	12,  // 64: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	12,  // 65: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	12,  // 66: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
-	12,  // 67: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	12,  // 68: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	15,  // 69: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	12,  // 70: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	45,  // 71: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
-	47,  // 72: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
-	13,  // 73: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	12,  // 74: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	12,  // 75: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	51,  // 76: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	12,  // 77: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	12,  // 78: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	12,  // 79: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	52,  // 80: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	12,  // 81: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	53,  // 82: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	9,   // 83: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	12,  // 84: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	10,  // 85: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	12,  // 86: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	13,  // 87: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	16,  // 88: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	26,  // 89: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	28,  // 90: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	32,  // 91: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	46,  // 92: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	49,  // 93: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	54,  // 94: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	56,  // 95: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	58,  // 96: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	60,  // 97: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	62,  // 98: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	64,  // 99: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	17,  // 100: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	27,  // 101: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	29,  // 102: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	36,  // 103: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	48,  // 104: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	50,  // 105: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	55,  // 106: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	57,  // 107: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	59,  // 108: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	61,  // 109: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	63,  // 110: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	65,  // 111: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	100, // [100:112] is the sub-list for method output_type
-	88,  // [88:100] is the sub-list for method input_type
-	88,  // [88:88] is the sub-list for extension type_name
-	88,  // [88:88] is the sub-list for extension extendee
-	0,   // [0:88] is the sub-list for field type_name
+	7,   // 21: unwindd.arch.v1.Relocation.field:type_name -> unwindd.arch.v1.RelocationField
+	26,  // 22: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
+	13,  // 23: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
+	13,  // 24: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
+	31,  // 25: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
+	13,  // 26: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
+	13,  // 27: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
+	14,  // 28: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	32,  // 29: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
+	13,  // 30: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
+	13,  // 31: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
+	13,  // 32: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
+	13,  // 33: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
+	13,  // 34: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	13,  // 35: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
+	13,  // 36: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
+	13,  // 37: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
+	13,  // 38: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
+	35,  // 39: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
+	36,  // 40: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
+	34,  // 41: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
+	13,  // 42: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
+	13,  // 43: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
+	39,  // 44: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
+	38,  // 45: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
+	16,  // 46: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
+	40,  // 47: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
+	15,  // 48: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
+	41,  // 49: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
+	42,  // 50: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
+	43,  // 51: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
+	44,  // 52: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
+	45,  // 53: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
+	13,  // 54: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	13,  // 55: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
+	13,  // 56: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
+	13,  // 57: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
+	13,  // 58: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
+	8,   // 59: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
+	13,  // 60: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
+	13,  // 61: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
+	9,   // 62: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
+	15,  // 63: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
+	13,  // 64: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
+	13,  // 65: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
+	13,  // 66: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
+	13,  // 67: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
+	13,  // 68: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	13,  // 69: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	16,  // 70: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	13,  // 71: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	46,  // 72: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
+	48,  // 73: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
+	14,  // 74: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	13,  // 75: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	13,  // 76: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	52,  // 77: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	13,  // 78: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	13,  // 79: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	13,  // 80: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	53,  // 81: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	13,  // 82: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	54,  // 83: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	10,  // 84: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
+	13,  // 85: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	11,  // 86: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
+	13,  // 87: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	14,  // 88: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	17,  // 89: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	27,  // 90: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	29,  // 91: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	33,  // 92: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	47,  // 93: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	50,  // 94: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	55,  // 95: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	57,  // 96: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	59,  // 97: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	61,  // 98: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	63,  // 99: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	65,  // 100: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	18,  // 101: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	28,  // 102: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	30,  // 103: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	37,  // 104: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	49,  // 105: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	51,  // 106: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	56,  // 107: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	58,  // 108: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	60,  // 109: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	62,  // 110: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	64,  // 111: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	66,  // 112: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	101, // [101:113] is the sub-list for method output_type
+	89,  // [89:101] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -5585,7 +5670,7 @@ func file_arch_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
-			NumEnums:      11,
+			NumEnums:      12,
 			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   2,
