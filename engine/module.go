@@ -539,9 +539,9 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 		case sdk.InjectedFunction:
 			source.injected = true
 		case sdk.OutermostFunction:
-			source.outermost = f.Name + " has no caller"
+			source.outermost = nameOf(f) + " has no caller"
 		case sdk.KernelFunction:
-			source.outermost = f.Name + " is a kernel"
+			source.outermost = nameOf(f) + " is a kernel"
 		}
 	}
 	if row := rowIn(m.above, lookup); row != nil {
@@ -616,6 +616,14 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	}
 	none.uncalled = rules.Uncalled
 	return nil, &none
+}
+
+// nameOf is a plugin's function in a sentence.
+func nameOf(f *sdk.Function) string {
+	if f.Name == "" {
+		return "the function"
+	}
+	return f.Name
 }
 
 // readRow reads the code of a function whose call frame information is not to be

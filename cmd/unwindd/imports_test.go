@@ -24,6 +24,7 @@ var floors = []string{
 	"plugins/amdgpu/isa",    // what code does, for the plugin
 	"engine/symbol/resolve", // joins its neighbours below into one source
 	"engine/symbol",
+	"engine/symbol/cxxname", // how names of C++ read, for all of them
 	"engine/target",
 	"engine/target/jsontext", // how its neighbours above read JSON
 	"sdk",

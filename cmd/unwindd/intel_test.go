@@ -118,10 +118,10 @@ func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
 		function string
 		stopped  string // the detail; "": not known, as code that calls might be in a subroutine
 	}{
-		{"an ELF file", "objects/k.elf", map[string][]byte{"objects/k.elf": elf}, []map[string]string{segment("", "0x20000")}, "beta", "kernel is a kernel"},
+		{"an ELF file", "objects/k.elf", map[string][]byte{"objects/k.elf": elf}, []map[string]string{segment("", "0x20000")}, "beta", "the function is a kernel"},
 		{"an ELF file with its stream", "objects/k.elf", map[string][]byte{"objects/k.elf": elf, "objects/k.dbg": stream}, []map[string]string{segment("", "0x20000")}, "beta", "beta is a kernel"},
-		{"a stream", "objects/k.dbg", map[string][]byte{"objects/k.dbg": stream}, []map[string]string{segment("", "0x20000")}, "", "beta is a kernel"},
-		{"a container", "two.dbg#beta", map[string][]byte{"two.dbg": read(files.container)}, []map[string]string{segment("", "0x20000")}, "beta", "kernel is a kernel"},
+		{"a stream", "objects/k.dbg", map[string][]byte{"objects/k.dbg": stream}, []map[string]string{segment("", "0x20000")}, "beta", "beta is a kernel"},
+		{"a container", "two.dbg#beta", map[string][]byte{"two.dbg": read(files.container)}, []map[string]string{segment("", "0x20000")}, "beta", "the function is a kernel"},
 		{"a zebin", "two.zebin", map[string][]byte{"two.zebin": read(files.zebin)},
 			[]map[string]string{segment(".text.alpha", "0x30000"), segment(".text.beta", "0x20000")}, "beta", ""},
 	} {

@@ -34,7 +34,7 @@ func TestProcessThatRarelyRunsKeepsItsDeadline(t *testing.T) {
 		}
 	})
 	began := time.Now()
-	got, err := obey(t, a, "burn 150ms")
+	got, err := obey(t, a, "burn 400ms")
 	took := time.Since(began)
 	close(done)
 	throttle.Wait()

@@ -32,7 +32,7 @@ def snapshot(name, debug_frame, word):
     document = {
         "format_version": 1,
         "modules": [{"path": "/x/deep.elf", "arch": "x86_64", "file": "modules/0.elf", "segments": segments}],
-        "threads": [{"id": str(i + 1), "arch": "x86_64", "registers": {"rip": "0x401010", "rsp": hex(STACK)}} for i in range(THREADS)],
+        "threads": [{"id": str(i + 1), "arch": "x86_64", "registers": {"rip": "0x401810", "rsp": hex(STACK)}} for i in range(THREADS)],
         "memory": [{"address": hex(STACK), "file": "memory/0.bin"}],
     }
     with zipfile.ZipFile(os.path.join(here, name), "w", zipfile.ZIP_DEFLATED) as z:
