@@ -19,6 +19,7 @@ type bounds struct {
 	limited bool // the target says how much memory it has
 	frames  atomic.Int64
 	scanned atomic.Int64 // bytes that may yet be searched in vain
+	checks  atomic.Int64 // steps that may yet be taken to check guesses
 
 	cut, unscanned atomic.Int64 // stacks, for the problems
 }
@@ -29,6 +30,8 @@ const (
 	frameFloor  = 1 << 16 // frames of any target
 	scanFloor   = 4 << 20 // bytes that any target may be searched for
 	scanRatio   = 4
+	checkFloor  = 1 << 22 // steps of any target
+	checkBytes  = 4       // of memory for a step more
 	maxByMemory = 1 << 50 // bytes, against overflow
 )
 
@@ -46,6 +49,7 @@ func newBounds(state target.Target) *bounds {
 	}
 	b.frames.Store(frames)
 	b.scanned.Store(scanFloor + scanRatio*size)
+	b.checks.Store(checkFloor + size/checkBytes)
 	return b
 }
 
@@ -82,6 +86,9 @@ func (b *bounds) mayScan() bool {
 // scannedInVain takes bytes that had no return address.
 func (b *bounds) scannedInVain(n int) { b.scanned.Add(-int64(n)) }
 
+// mayCheck takes a step to check a guess; false says that there were enough.
+func (b *bounds) mayCheck() bool { return !b.limited || b.checks.Add(-1) >= 0 }
+
 // problems say what was left out.
 func (b *bounds) problems() (list []string) {
 	if n := b.cut.Load(); n > 0 {
@@ -89,6 +96,9 @@ func (b *bounds) problems() (list []string) {
 	}
 	if n := b.unscanned.Load(); n > 0 {
 		list = append(list, fmt.Sprintf("%d stacks were not searched for a return address: the target's memory had been searched in vain %d times over", n, scanRatio))
+	}
+	if b.limited && b.checks.Load() < 0 {
+		list = append(list, "guesses were taken for possible without a check: their checks had taken more steps than the target's memory has words")
 	}
 	return list
 }

@@ -29,7 +29,7 @@ func openBounded(t *testing.T, path string, frames int) *Target {
 
 func problemsOfBounds(t *Target) (list []string) {
 	for _, p := range t.Problems() {
-		if strings.Contains(p, "stacks were") {
+		if strings.Contains(p, "stacks were") || strings.Contains(p, "guesses were") {
 			list = append(list, p)
 		}
 	}
@@ -105,5 +105,20 @@ func TestBoundsDoNotCutHonestTargets(t *testing.T) {
 	}
 	if walked < 3 {
 		t.Errorf("%d stacks", walked)
+	}
+}
+
+func TestChecksOfGuessesAreBounded(t *testing.T) {
+	target := openBounded(t, "testdata/bounds/vain.snapshot", 0)
+	target.bounds.checks.Store(1)
+	if !target.bounds.mayCheck() || len(problemsOfBounds(target)) > 0 {
+		t.Error("the last step is refused")
+	}
+	w := target.walker()
+	if w.mayCheck() {
+		t.Error("there is a step more")
+	}
+	if p := problemsOfBounds(target); len(p) != 1 || !strings.Contains(p[0], "without a check") {
+		t.Errorf("problems %q", p)
 	}
 }

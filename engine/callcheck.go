@@ -22,7 +22,7 @@ const maxChecks = 1 << 16
 // mayCheck counts a check; false says that there were enough.
 func (w *walker) mayCheck() bool {
 	w.checked++
-	return w.checked <= maxChecks
+	return w.checked <= maxChecks && w.target.bounds.mayCheck()
 }
 
 // A callSite is what the instruction before an address is.

@@ -107,7 +107,7 @@ func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) 
 		return true, nil
 	}
 	w.chain = append(w.chain[:0], f.cfa)
-	for g := caller; w.chained < maxRecords; w.chained++ {
+	for g := caller; w.chained < maxRecords && w.target.bounds.mayCheck(); w.chained++ {
 		if ends, err := w.endsChain(ctx, g); err != nil || ends {
 			return ends, err
 		}
