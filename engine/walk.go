@@ -441,7 +441,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if source.signalFrame() || source.entered {
 		f.exact = true
 	}
-	if _, sampled := w.state.(*Sample); source.switches != "" && sampled { // which has the bytes of one stack
+	if source.switches != "" && w.hasOneStack() {
 		return nil, Stopped{StopOutermost, source.switches}
 	}
 	caller, err := w.recover(f, source)
@@ -464,7 +464,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if caller == nil {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}
 	}
-	if _, executable := w.state.Mapped(caller.pc); source.entered && !executable {
+	if source.entered && !w.isCode(caller.pc) {
 		// Whatever put the function there gave it no return address.
 		return nil, Stopped{StopOutermost, "nothing called the function: it was returned to"}
 	}
@@ -472,6 +472,18 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		return w.zeroReturn(ctx, f, caller)
 	}
 	return caller, Stopped{}
+}
+
+// hasOneStack says whether the state is a sample, which has the bytes of one stack.
+func (w *walker) hasOneStack() bool {
+	_, is := w.state.(*Sample)
+	return is
+}
+
+// isCode says whether an address is in executable memory.
+func (w *walker) isCode(address uint64) bool {
+	_, executable := w.state.Mapped(address)
+	return executable
 }
 
 // zeroReturn goes on above a return address of 0. It ends a stack whose first
