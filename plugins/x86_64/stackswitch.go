@@ -142,7 +142,12 @@ func returnRules(m *executor, row *cfi.Row) bool {
 	if sp == nil {
 		return false
 	}
-	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: sp.plus(8).expression(nil)}
+	cfa := sp.plus(8)
+	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: cfa.expression(nil)}
+	if cfa.op == termPlus && cfa.a.equal(registerTerm(rsp)) {
+		// The stack pointer is on the first stack again.
+		row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa.n}
+	}
 	fp := cfi.Rule{Kind: cfi.Undefined}
 	if t := m.gpr[gprBP]; t != nil {
 		fp = termRule(t)
