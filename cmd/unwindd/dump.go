@@ -130,6 +130,29 @@ func (f *dumpExprFlags) bytes() error {
 	return err
 }
 
+// openDescribed opens a code object with the relocations of its architecture, and
+// returns the description of that; nil where there is none of its machine.
+func (g *globals) openDescribed(path string) (*object.Object, *sdk.Description, error) {
+	m, err := g.manager()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer m.Close()
+	o, err := openObject(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := describe(m, o)
+	if err != nil && !errors.Is(err, plugin.ErrNoArchitecture) {
+		_ = o.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if d != nil {
+		o.SetRelocations(d.Relocations)
+	}
+	return o, d, nil
+}
+
 // describe is the description of a code object's architecture.
 func describe(m *plugin.Manager, o *object.Object) (*sdk.Description, error) {
 	a, err := m.ForObject(o.Machine(), o.OSABI(), o.Flags(), nil)

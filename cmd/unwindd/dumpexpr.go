@@ -1,33 +1,19 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
 func (f *dumpExprFlags) file(path string) error {
-	m, err := f.manager()
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	o, err := openObject(path)
+	o, d, err := f.openDescribed(path)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	d, err := describe(m, o)
-	if err != nil && !errors.Is(err, plugin.ErrNoArchitecture) {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if d != nil {
-		o.SetRelocations(d.Relocations)
-	}
 	text, err := expressionText(d, o, f.dialect)
 	if err != nil {
 		return err

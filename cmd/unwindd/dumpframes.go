@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -65,23 +63,11 @@ rule is the default of the architecture.`,
 }
 
 func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writer) error) error {
-	m, err := f.manager()
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	o, err := openObject(path)
+	o, d, err := f.openDescribed(path)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	d, err := describe(m, o)
-	if err != nil && !errors.Is(err, plugin.ErrNoArchitecture) {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if d != nil {
-		o.SetRelocations(d.Relocations)
-	}
 	expression, err := expressionText(d, o, f.dialect)
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ import (
 //go:embed programs.sh
 var script string
 
-//go:embed pcs.py
-var gdbScript string
+// gdbScript prints the PCs of every thread; the command's tests have it.
+const gdbScript = "../../cmd/unwindd/testdata/subjects/gdb_pcs.py"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -225,12 +225,7 @@ func readOurs(unwindd, core string) (stacks map[string]*stack, exe string, guess
 }
 
 func readGDB(exe, core string) (map[string]*stack, error) {
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("pcs-%d.py", os.Getpid()))
-	if err := os.WriteFile(file, []byte(gdbScript), 0o600); err != nil {
-		return nil, err
-	}
-	defer os.Remove(file)
-	out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", exe, core, "-ex", "source "+file).Output()
+	out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", exe, core, "-ex", "source "+gdbScript).Output()
 	if err != nil {
 		return nil, fmt.Errorf("gdb: %w", err)
 	}
