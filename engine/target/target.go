@@ -32,14 +32,14 @@ var ErrNoMemory = errors.New("address is not in the target")
 // and finds none.
 var ErrNoArchitecture = errors.New("no architecture plugin")
 
-// MissingPlugin adds to an error that wraps ErrNoArchitecture what would read
+// MissingPlugin adds to an error that wraps ErrNoArchitecture what would be one for
 // the architecture of a name. Other errors it leaves as they are.
 func MissingPlugin(err error, name string) error {
 	if !errors.Is(err, ErrNoArchitecture) {
 		return err
 	}
-	return fmt.Errorf("%w; a plugin of %s, an executable named unwindd-arch-%s in one of the plugin directories (--plugin-dir, UNWINDD_PLUGIN_DIR), would read it",
-		err, name, name)
+	return fmt.Errorf("%w; an executable named unwindd-arch-%s in a plugin directory (--plugin-dir, UNWINDD_PLUGIN_DIR) would be one",
+		err, name)
 }
 
 // ErrEndOfStack says that the recorded bytes of a stack ran out.

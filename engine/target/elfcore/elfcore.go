@@ -153,7 +153,7 @@ func (c *Core) describe(options Options) (unread string) {
 		return ""
 	}
 	if !c.isGraphics() { // of which nothing is a register of a thread
-		c.problem("the process is of %s: of its threads only where they are is shown, as their registers cannot be read: %v",
+		c.problem("the process is of %s: only the PCs of its threads are shown, since nothing here reads their registers: %v",
 			c.header.arch(), target.MissingPlugin(err, c.header.arch()))
 	}
 	return fmt.Sprintf("the registers of %s cannot be read: %v", c.header.arch(), err)

@@ -221,7 +221,7 @@ func TestRegistersNeedTheRightArchitecture(t *testing.T) {
 		describe func(uint16) (*sdk.Description, error)
 		want     string
 	}{
-		"none":       {describe(nil), "the process is of x86_64: of its threads only where they are is shown, as their registers cannot be read: no architecture"},
+		"none":       {describe(nil), "the process is of x86_64: only the PCs of its threads are shown, since nothing here reads their registers: no architecture"},
 		"no options": {nil, "no architectures were given"},
 		"32-bit":     {describe(testDescription(numbers{b.order, false})), "the core is 64-bit, architecture test is 32-bit"},
 		"big-endian": {describe(testDescription(numbers{big32().order, true})), "byte order"},
