@@ -39,7 +39,7 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]callSite, erro
 	req := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
 	var asked []int
 	for i, pc := range pcs {
-		if _, executable := w.state.Mapped(pc - 1); !executable {
+		if !w.isCode(pc - 1) {
 			continue
 		}
 		if s := w.segmentAt(pc - 1); s != nil {
@@ -88,7 +88,7 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site callSite, f 
 	if !site.direct || at == nil || at.module.Object == nil || !w.mayCheck() {
 		return true, nil // runtimes change the calls in the code that they make
 	}
-	if _, executable := w.state.Mapped(f.pc); !executable && f.callee != nil {
+	if !w.isCode(f.pc) && f.callee != nil {
 		return true, nil
 	}
 	own := w.boundsOf(f)
@@ -164,7 +164,7 @@ const maxJudged = 32
 
 // judgeCaller judges the caller that call frame information gives a frame.
 func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, error) {
-	if _, executable := w.state.Mapped(caller.pc - 1); !executable {
+	if !w.isCode(caller.pc - 1) {
 		return refuted, nil
 	}
 	if caller.exact || caller.module == nil || !w.isReadable(caller.pc-1) {

@@ -142,7 +142,7 @@ func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
 // isLooseCode says whether a return address is in executable memory that is of no
 // code object.
 func (w *walker) isLooseCode(pc uint64) bool {
-	if _, executable := w.state.Mapped(pc - 1); !executable {
+	if !w.isCode(pc - 1) {
 		return false
 	}
 	s := w.segmentAt(pc - 1)

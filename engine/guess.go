@@ -132,7 +132,7 @@ func (w *walker) unkept(address uint64) bool {
 	if w.segmentAt(address) != nil {
 		return false
 	}
-	if _, executable := w.state.Mapped(address); !executable {
+	if !w.isCode(address) {
 		return false
 	}
 	return !w.isReadable(address)

@@ -534,7 +534,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 			if row != nil || err != nil {
 				return row, err
 			}
-			source.outermost = "a stack begins in " + f.Name
+			source.outermost = "a stack begins in " + nameOf(f)
 			return source, nil
 		case sdk.InjectedFunction:
 			source.injected = true
@@ -553,29 +553,8 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if m.made != nil {
 		bounds = codeBounds{m.made.Address, m.made.Address + m.made.Size, true, m.made.Name}
 	}
-	for _, t := range m.tables {
-		row, fde, err := cfiRow(t, pc, lookup, exact)
-		if errors.Is(err, cfi.ErrNoFDE) && !exact {
-			if row, fde = m.enteredRow(ctx, t, pc); row != nil {
-				source.entered, err = true, nil
-			}
-		}
-		if fde != nil && !bounds.known {
-			bounds = codeBounds{start: fde.Start, end: fde.End, known: true}
-		}
-		switch {
-		case err == nil:
-			source.row, source.by, source.dialect = row, ByCFI, m.dialects.ofCIE(fde.CIE)
-			return source, nil
-		case errors.Is(err, cfi.ErrNoFDE):
-		case errors.Is(err, errEmptyFDE):
-			none.reasons = append(none.reasons, err.Error())
-		default:
-			// One entry that cannot be read is no reason to stop: other
-			// sources may know the function.
-			m.problem("%s: %v", m.Object.Name(), err)
-			none.reasons = append(none.reasons, err.Error())
-		}
+	if m.findCFI(ctx, pc, lookup, exact, source, &bounds, &none) {
+		return source, nil
 	}
 	if m.sframe != nil && m.findSFrame(lookup, source, &bounds, &none) {
 		return source, nil
@@ -593,6 +572,41 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 	if source.outermost != "" {
 		return source, nil
 	}
+	return m.findByCode(ctx, pc, lookup, exact, source, bounds, &none)
+}
+
+// findCFI finds the row in call frame information. bounds gets the function of the
+// first FDE, and none why there is no row.
+func (m *module) findCFI(ctx context.Context, pc, lookup uint64, exact bool, source *rowSource, bounds *codeBounds, none *noRow) (found bool) {
+	for _, t := range m.tables {
+		row, fde, err := cfiRow(t, pc, lookup, exact)
+		if errors.Is(err, cfi.ErrNoFDE) && !exact {
+			if row, fde = m.enteredRow(ctx, t, pc); row != nil {
+				source.entered, err = true, nil
+			}
+		}
+		if fde != nil && !bounds.known {
+			*bounds = codeBounds{start: fde.Start, end: fde.End, known: true}
+		}
+		switch {
+		case err == nil:
+			source.row, source.by, source.dialect = row, ByCFI, m.dialects.ofCIE(fde.CIE)
+			return true
+		case errors.Is(err, cfi.ErrNoFDE):
+		case errors.Is(err, errEmptyFDE):
+			none.reasons = append(none.reasons, err.Error())
+		default:
+			// One entry that cannot be read is no reason to stop: other
+			// sources may know the function.
+			m.problem("%s: %v", m.Object.Name(), err)
+			none.reasons = append(none.reasons, err.Error())
+		}
+	}
+	return false
+}
+
+// findByCode finds the row by reading the code.
+func (m *module) findByCode(ctx context.Context, pc, lookup uint64, exact bool, source *rowSource, bounds codeBounds, none *noRow) (*rowSource, error) {
 	if row := m.rowRead(lookup); row != nil {
 		source.row, source.by, source.defaults, source.complete = row, ByRules, m.arch.defaults, true
 		return source, nil
@@ -615,7 +629,7 @@ func (m *module) find(ctx context.Context, pc uint64, exact bool) (*rowSource, e
 		none.reasons = append(none.reasons, "code: "+rules.Reason)
 	}
 	none.uncalled = rules.Uncalled
-	return nil, &none
+	return nil, none
 }
 
 // nameOf is a plugin's function in a sentence.
@@ -655,7 +669,7 @@ func (m *module) readSwitch(ctx context.Context, f *sdk.Function, pc, lookup uin
 	onThisStack := source.row.CFA.Kind == cfi.CFARegister && source.row.CFA.Register == uint64(m.arch.desc.SP)
 	switch {
 	case f.Kind == sdk.StackSwitchFunction && source.row.CFA.Kind == cfi.CFAExpression:
-		source.switches = "a stack begins in " + f.Name
+		source.switches = "a stack begins in " + nameOf(f)
 	case !onThisStack && !exact:
 		return nil, nil
 	}

@@ -607,7 +607,7 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*rowSource, error) {
 
 // looseRow reads the row of code that is in no module.
 func (w *walker) looseRow(ctx context.Context, f *frame) (*rowSource, error) {
-	if _, executable := w.state.Mapped(f.pc); !executable {
+	if !w.isCode(f.pc) {
 		return nil, errNoCode
 	}
 	lookup := f.pc
@@ -617,7 +617,7 @@ func (w *walker) looseRow(ctx context.Context, f *frame) (*rowSource, error) {
 	// Mappings are of whole pages, so code that is executable is there from its
 	// page's start on.
 	start := lookup &^ (codeWindow - 1)
-	if _, executable := w.state.Mapped(start - 1); executable && start > 0 {
+	if w.isCode(start-1) && start > 0 {
 		start -= codeWindow
 	}
 	code := make([]byte, lookup-start+codeWindow)
