@@ -14,4 +14,11 @@
 // used after Close. A file that is cut while it is mapped faults when it is
 // read: the methods of this package return ErrFileShrank then, and code that
 // reads returned bytes itself runs inside Guard.
+//
+// # Objects that are shared
+//
+// A Store has objects that are open, and gives the same Object to all who open the
+// same file, or the same bytes under the same name: what is made of them once serves
+// all. Each user closes what it opened; the last one unmaps the file. A Finder with a
+// Store opens by it.
 package object

@@ -23,7 +23,7 @@ const DebugDir = "/usr/lib/debug"
 // A file is taken when its build ID is that of the object, or, where one of
 // them has none, when its CRC-32 is that of .gnu_debuglink.
 func (f *Finder) FindDebug(o *Object) Found {
-	s := debugSearch{of: o, id: o.BuildID()}
+	s := debugSearch{search: search{store: f.Store}, of: o, id: o.BuildID()}
 	s.link, s.crc, s.linked = o.DebugLink()
 	if len(s.id) == 0 && !s.linked {
 		return Found{Problem: o.Name() + ": no separate debug file is named: the file has neither a build ID nor .gnu_debuglink"}
@@ -138,11 +138,11 @@ type debugSearch struct {
 // try opens a file and returns it where it is the object's debug file.
 func (s *debugSearch) try(p place) *Object {
 	for _, t := range s.tried {
-		if t.Path == p.path {
+		if t.Path == p.file {
 			return nil
 		}
 	}
-	o, err := open(p, nil)
+	o, err := s.store.openCode(p, nil)
 	if err != nil {
 		a := newAttempt(p, err)
 		if p.guess && errors.Is(err, ErrNotELF) {
@@ -151,10 +151,10 @@ func (s *debugSearch) try(p place) *Object {
 		s.tried = append(s.tried, a)
 		return nil
 	}
-	if s.of.mapping != nil && o.mapping.id == s.of.mapping.id {
-		s.tried = append(s.tried, Attempt{p.path, "is the file itself", Absent})
+	if s.of.mapping != nil && o.mapping.id.fileID == s.of.mapping.id.fileID {
+		s.tried = append(s.tried, Attempt{p.file, "is the file itself", Absent})
 	} else if a := s.unusable(o); a != nil {
-		a.Path = p.path
+		a.Path = p.file
 		if p.guess && !o.described() && len(o.Problems()) == 0 {
 			a.Kind = Absent
 		}

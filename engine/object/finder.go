@@ -2,7 +2,6 @@ package object
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +33,9 @@ type Finder struct {
 	Folders []string
 	// Formats are forms of code objects that are no ELF files; nil: none.
 	Formats Formats
+	// Store has the objects that are open, and takes those that the Finder opens;
+	// nil: the Finder opens each by itself.
+	Store *Store
 
 	folders map[string]*folderIndex // under foldersMu
 }
@@ -84,7 +86,7 @@ const deleted = " (deleted)"
 // none, the first that could not be checked. Exe is taken unchecked at once. An
 // empty buildID says that the target does not tell it.
 func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
-	s := search{formats: f.Formats, want: buildID}
+	s := search{store: f.Store, formats: f.Formats, want: buildID}
 	refused := ""
 	if isExe && f.Exe != "" {
 		if o := s.try(hostPlace(f.Exe)); o != nil || s.unchecked != nil {
@@ -133,7 +135,7 @@ func (f *Finder) ExeID() []byte {
 	if f.Exe == "" {
 		return nil
 	}
-	o, err := open(hostPlace(f.Exe), f.Formats)
+	o, err := f.Store.openCode(hostPlace(f.Exe), f.Formats)
 	if err != nil {
 		return nil
 	}
@@ -154,7 +156,7 @@ func (f *Finder) places(name string) []place {
 	list := f.filePlaces(name)
 	if file, entry, ok := cutNested(name); ok {
 		for _, p := range f.filePlaces(file) {
-			p.path, p.entry = p.path+"#"+entry, entry
+			p.entry = entry
 			list = append(list, p)
 		}
 	}
@@ -173,30 +175,18 @@ func (f *Finder) filePlaces(name string) []place {
 	return list
 }
 
-// A place is a file that may be there.
-type place struct {
-	path  string
-	open  func() (*Mapping, error)
-	entry string // the name of the code object in the file; "" for the file itself
-	guess bool   // nothing says that a file of this name is there for the target
-}
-
-// hostPlace is a path as the user gave it.
-func hostPlace(name string) place {
-	return place{path: name, open: func() (*Mapping, error) { return Map(name) }}
-}
-
 // rootPlace is a path of the target.
 func (f *Finder) rootPlace(name string) place {
-	return place{
-		path: strings.TrimSuffix(f.root(), "/") + absolute(name),
-		open: func() (*Mapping, error) { return mapUnder(f.root(), name) },
+	root := f.root()
+	if root == "/" {
+		return hostPlace(absolute(name))
 	}
+	return place{file: root + absolute(name), root: root, name: name}
 }
 
 // OpenNamed opens a file by its path in the target, as another file of the target
 // names it: beneath Sysroot.
-func (f *Finder) OpenNamed(name string) (*Object, error) { return openPlace(f.rootPlace(name), nil) }
+func (f *Finder) OpenNamed(name string) (*Object, error) { return f.Store.open(f.rootPlace(name), nil) }
 
 // OpenBeside opens a file by its path on this machine, one that was made of the
 // path of a file that the Finder opened. Beneath Sysroot symbolic links do not
@@ -204,21 +194,10 @@ func (f *Finder) OpenNamed(name string) (*Object, error) { return openPlace(f.ro
 func (f *Finder) OpenBeside(name string) (*Object, error) {
 	if f.root() != "/" {
 		if inTarget, isIn := f.inTarget(filepath.Dir(name)); isIn {
-			return openPlace(f.rootPlace(path.Join(inTarget, filepath.Base(name))), f.Formats)
+			return f.Store.open(f.rootPlace(path.Join(inTarget, filepath.Base(name))), f.Formats)
 		}
 	}
-	return openPlace(hostPlace(name), f.Formats)
-}
-
-func openPlace(p place, formats Formats) (*Object, error) {
-	m, err := p.open()
-	if err != nil {
-		return nil, err
-	}
-	if p.entry != "" {
-		return openEntry(m, p.path, p.entry, formats)
-	}
-	return openMappingWith(m, formats)
+	return f.Store.open(hostPlace(name), f.Formats)
 }
 
 // root is Sysroot with its default.
@@ -231,26 +210,23 @@ func (f *Finder) root() string {
 
 // A search looks at files one after another.
 type search struct {
+	store     *Store
 	formats   Formats
 	want      []byte // build ID; empty when not known
 	mustCheck bool   // take nothing unchecked
 	tried     []Attempt
-	seen      map[[2]string]bool // paths and entries that were tried
-	unchecked *Object            // the first file that could not be checked
-	why       string             // it could not be checked
+	seen      []place // that were tried
+	unchecked *Object // the first file that could not be checked
+	why       string  // it could not be checked
 }
 
 // try opens a file and returns it where its build ID is the right one.
 func (s *search) try(p place) *Object {
-	key := [2]string{p.path, p.entry}
-	if s.seen[key] {
+	if slices.ContainsFunc(s.seen, func(q place) bool { return q.file == p.file && q.entry == p.entry }) {
 		return nil
 	}
-	if s.seen == nil {
-		s.seen = map[[2]string]bool{}
-	}
-	s.seen[key] = true
-	o, err := open(p, s.formats)
+	s.seen = append(s.seen, p)
+	o, err := s.store.openCode(p, s.formats)
 	if err != nil {
 		s.tried = append(s.tried, newAttempt(p, err))
 		return nil
@@ -275,7 +251,7 @@ func (s *search) try(p place) *Object {
 			return nil
 		}
 	}
-	s.tried = append(s.tried, Attempt{p.path, reason, Mismatched})
+	s.tried = append(s.tried, Attempt{p.path(), reason, Mismatched})
 	_ = o.Close()
 	return nil
 }
@@ -286,7 +262,7 @@ func newAttempt(p place, err error) Attempt {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		kind = Absent
 	}
-	return Attempt{p.path, strings.TrimPrefix(short(err), p.path+": "), kind}
+	return Attempt{p.path(), strings.TrimPrefix(short(err), p.path()+": "), kind}
 }
 
 // found gives the result of a search that took o, or else what was unchecked.
@@ -320,16 +296,6 @@ func (s *search) listed() string {
 		fmt.Fprintf(&b, "%s (%s)", t.Path, t.Reason)
 	}
 	return b.String()
-}
-
-// open opens a code object, which a core is not.
-func open(p place, formats Formats) (*Object, error) {
-	o, err := openPlace(p, formats)
-	if err == nil && o.Type() == elf.ET_CORE {
-		_ = o.Close()
-		return nil, errors.New("is a core file")
-	}
-	return o, err
 }
 
 // short is an error without the path, which stands beside it.
@@ -378,7 +344,7 @@ func (f *Finder) folder(dir string) *folderIndex {
 			continue
 		}
 		file := filepath.Join(dir, entry.Name())
-		o, err := open(hostPlace(file), nil) // other forms have no build IDs
+		o, err := unshared.openCode(hostPlace(file), nil) // other forms have no build IDs
 		if err != nil {
 			continue
 		}

@@ -79,6 +79,7 @@ func isELF(data []byte) bool {
 
 func newForeign(name string, data []byte) *Object {
 	o := &Object{name: name, data: data, foreign: true, header: header{order: binary.LittleEndian}}
+	o.headerSize = o.sizeOfHeaders()
 	o.lazy()
 	return o
 }

@@ -16,10 +16,13 @@ const layoutGap = 1 << 12 // bytes
 // of. Section.Address says where each begins, and relocated contents have such
 // addresses; relocations have yet to be set. Everything else is as in the object,
 // which stays as it is, and whose file both share: closing what is laid out does
-// nothing. It is the object itself where there is nothing to tell apart.
+// nothing. It is the object itself where there is nothing to tell apart. It is made
+// once: all users of the object have the same one.
 //
 // Objects whose sections have the same sizes and alignments have the same layout.
-func (o *Object) LaidOut() (*Object, error) {
+func (o *Object) LaidOut() (*Object, error) { return o.laid() }
+
+func (o *Object) layOut() (*Object, error) {
 	if o.header.typ != elf.ET_REL {
 		return o, nil
 	}
@@ -65,6 +68,7 @@ func (o *Object) LaidOut() (*Object, error) {
 			next += layoutGap
 		}
 	}
+	o.laidAs.Store(laid)
 	return laid, nil
 }
 

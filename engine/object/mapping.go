@@ -21,7 +21,7 @@ type Mapping struct {
 	path     string
 	resolved string // path without symbolic links; "" when not known
 	data     []byte
-	id       fileID
+	id       identity
 
 	mu     sync.Mutex
 	closed bool
@@ -30,16 +30,25 @@ type Mapping struct {
 // A fileID tells files apart whatever their paths.
 type fileID struct{ device, inode uint64 }
 
+// An identity tells files apart, and what was in one file at different times: the
+// kernel sets ctime whenever contents change, and no program can set it back.
+type identity struct {
+	fileID
+	size         int64
+	mtime, ctime unix.Timespec
+}
+
+func identityOf(st *unix.Stat_t) identity {
+	//nolint:unconvert // the type of Dev depends on the machine
+	return identity{fileID{uint64(st.Dev), st.Ino}, st.Size, st.Mtim, st.Ctim}
+}
+
 // Map maps a regular file. Anything else (a directory, FIFO, device or socket)
 // gives ErrNotRegular without being opened for reading, an empty file ErrEmpty.
 func Map(path string) (*Mapping, error) {
 	// Opening a device may act on it, so what it is is asked first, and once
 	// more of the file that was opened.
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Stat(path, &st) }); err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	if err := checkRegular(path, &st); err != nil {
+	if _, err := identify(path); err != nil {
 		return nil, err
 	}
 	var fd int
@@ -48,6 +57,15 @@ func Map(path string) (*Mapping, error) {
 	}
 	defer closeFD(fd)
 	return mapFD(fd, path)
+}
+
+// identify gives the identity of the regular file at a path, without opening it.
+func identify(path string) (identity, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Stat(path, &st) }); err != nil {
+		return identity{}, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return identityOf(&st), checkRegular(path, &st)
 }
 
 // mapFD maps the file that fd is open on; path is its name in messages.
@@ -75,8 +93,7 @@ func mapFD(fd int, path string) (*Mapping, error) {
 	if err != nil {
 		resolved = ""
 	}
-	//nolint:unconvert // the type of Dev depends on the machine
-	m := &Mapping{path: path, resolved: resolved, data: data, id: fileID{uint64(st.Dev), st.Ino}}
+	m := &Mapping{path: path, resolved: resolved, data: data, id: identityOf(&st)}
 	addLive(m)
 	return m, nil
 }

@@ -43,7 +43,10 @@ func (o *Object) openMiniDebug() (mini *Object, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err)
 	}
-	return New(o.name+"("+miniDebugSection+")", b)
+	if mini, err = New(o.name+"("+miniDebugSection+")", b); err == nil {
+		o.made.Add(int64(len(b)) + int64(mini.MemorySize()))
+	}
+	return mini, err
 }
 
 func newXZ(r io.Reader, _ uint64) (io.ReadCloser, error) {

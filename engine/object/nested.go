@@ -480,5 +480,14 @@ func findEntry(file string, data []byte, path, name string, formats Formats) (*O
 	case len(found[0].Data) == 0:
 		return nil, fmt.Errorf("%s: %s has no bytes: it stands for the host's own code", path, found[0].Name)
 	}
-	return NewWith(path, found[0].Data, formats)
+	code := found[0].Data
+	if found[0].Packing == "" {
+		return NewWith(path, code, formats)
+	}
+	// The other code objects of what was unpacked are not kept.
+	o, err := NewWith(path, bytes.Clone(code), formats)
+	if err == nil {
+		o.made.Add(int64(len(code)))
+	}
+	return o, err
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // An Object is a code object: an ELF file of either class and byte order, or a
-// file in a form of its own that Formats recognise. It may be used concurrently,
-// but for SetRelocations and Close.
+// file in a form of its own that Formats recognise. It may be used concurrently by
+// several users, each of which closes it; see Close.
 type Object struct {
 	name    string
 	data    []byte
@@ -40,11 +40,19 @@ type Object struct {
 	indexes     map[uint32]*Section
 	indexesOnce sync.Once
 
-	relocations map[uint32]Relocation
+	relocations atomic.Pointer[relocations]
 	unpacked    atomic.Int64 // bytes made by decompressing and relocating
+	made        atomic.Int64 // bytes that are kept of them, and of copies
 
 	buildID func() []byte
 	mini    func() (*Object, error)
+	laid    func() (*Object, error)
+	laidAs  atomic.Pointer[Object] // what laid has made
+
+	headerSize uint64 // see sizeOfHeaders
+
+	uses   atomic.Int64
+	forget func() // takes it out of the Store that has it; nil where none does
 }
 
 // Open maps a file and reads its headers. Nothing else of the file is touched.
@@ -87,6 +95,8 @@ func New(name string, data []byte) (*Object, error) {
 
 // lazy prepares what is found out when it is first asked for.
 func (o *Object) lazy() {
+	o.uses.Store(1)
+	o.laid = sync.OnceValues(o.layOut)
 	o.buildID = sync.OnceValue(o.findBuildID)
 	o.mini = sync.OnceValues(o.openMiniDebug)
 }
@@ -125,6 +135,7 @@ func (o *Object) read() error {
 	o.byStart = slices.Clone(o.segments)
 	slices.SortStableFunc(o.byStart, func(a, b Segment) int { return cmp.Compare(a.Address, b.Address) })
 	o.debugOnly = o.codeIsElsewhere()
+	o.headerSize = o.sizeOfHeaders()
 	return nil
 }
 
@@ -198,14 +209,6 @@ func (o *Object) Path() string {
 		return ""
 	}
 	return o.mapping.path
-}
-
-// Close unmaps the file. Nothing that the object gave may be used any more.
-func (o *Object) Close() error {
-	if o.mapping == nil || o.laidOut {
-		return nil
-	}
-	return o.mapping.Close()
 }
 
 // Data returns all bytes of the file. They are read inside Guard.

@@ -8,24 +8,42 @@ import (
 	"slices"
 )
 
+// relocations are the types that SetRelocations gave.
+type relocations struct {
+	table  []Relocation
+	byType map[uint32]Relocation
+}
+
 // SetRelocations gives relocation types of the machine, which sections of a
 // relocatable object are relocated by, before those that its System V supplement
-// has. It forgets what Data has made so far, and must not run beside other
-// methods.
+// has. Of an object that has the same ones already it changes nothing, so that each
+// user of a shared object may give them; with others, what Data made so far is made
+// again when it is next asked for. What Data has given stays as it is.
 func (o *Object) SetRelocations(table []Relocation) {
-	o.relocations = make(map[uint32]Relocation, len(table))
-	for _, r := range table {
-		o.relocations[r.Type] = r
+	if o.header.typ != elf.ET_REL {
+		return // nothing is relocated
 	}
-	for _, s := range o.sections {
-		s.reset()
+	for {
+		old := o.relocations.Load()
+		if old != nil && slices.Equal(old.table, table) || old == nil && len(table) == 0 {
+			return
+		}
+		r := &relocations{slices.Clone(table), make(map[uint32]Relocation, len(table))}
+		for _, t := range table {
+			r.byType[t.Type] = t
+		}
+		if o.relocations.CompareAndSwap(old, r) {
+			o.unpacked.Store(0)
+			return
+		}
 	}
-	o.unpacked.Store(0)
 }
 
 // relocation describes a relocation type.
-func (o *Object) relocation(typ uint32) (Relocation, bool) {
-	r, ok := o.relocations[typ]
+func (o *Object) relocation(typ uint32, by *relocations) (r Relocation, ok bool) {
+	if by != nil {
+		r, ok = by.byType[typ]
+	}
 	if !ok {
 		r, ok = machineRelocations[elf.Machine(o.header.machine)][typ]
 	}
@@ -33,31 +51,32 @@ func (o *Object) relocation(typ uint32) (Relocation, bool) {
 }
 
 // relocate applies the relocations of a section of a relocatable object to its
-// contents. Owned says that b may be written to.
-func (s *Section) relocate(b []byte, owned bool) ([]byte, error) {
+// contents. Owned says that b may be written to, and whether what is returned is no
+// part of the file.
+func (s *Section) relocate(b []byte, owned bool, by *relocations) ([]byte, bool, error) {
 	o := s.object
 	if o.header.typ != elf.ET_REL || s.Flags&elf.SHF_EXECINSTR != 0 || !relocatable(s.Type) {
-		return b, nil
+		return b, owned, nil
 	}
 	var total uint64
 	for _, from := range o.relocated[uint32(s.Index)] {
 		// Many sections of relocations could be the same bytes.
 		limit := min(uint64(len(o.data)), maxRelocations)
 		if total += min(from.Size, limit+1); total > limit {
-			return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", from.Name, from.Index, from.Offset, limit)
+			return nil, false, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", from.Name, from.Index, from.Offset, limit)
 		}
 		if !owned {
 			if err := o.grow(uint64(len(b))); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			b = append([]byte(nil), b...)
 			owned = true
 		}
-		if err := s.applyAll(from, b); err != nil {
-			return nil, fmt.Errorf("relocations of section %s (%d): %w", from.Name, from.Index, err)
+		if err := s.applyAll(from, b, by); err != nil {
+			return nil, false, fmt.Errorf("relocations of section %s (%d): %w", from.Name, from.Index, err)
 		}
 	}
-	return b, nil
+	return b, owned, nil
 }
 
 // relocatable says whether contents of a type hold addresses. Tables of the
@@ -136,7 +155,7 @@ func (t *relocationTable) at(i int) relocationEntry {
 }
 
 // applyAll applies the relocations in section from to b, the contents of s.
-func (s *Section) applyAll(from *Section, b []byte) error {
+func (s *Section) applyAll(from *Section, b []byte, by *relocations) error {
 	o := s.object
 	h := &o.header
 	table, err := o.relocationTable(from)
@@ -149,7 +168,7 @@ func (s *Section) applyAll(from *Section, b []byte) error {
 	}
 	for i := range table.len() {
 		e := table.at(i)
-		r, ok := o.relocation(e.typ)
+		r, ok := o.relocation(e.typ, by)
 		if !ok {
 			return fmt.Errorf("offset %#x: relocation type %d of machine %d is not known", e.at, e.typ, h.machine)
 		}
@@ -236,6 +255,7 @@ func (o *Object) codeByName() map[string]int {
 
 func (s *Section) references() (list []Reference, err error) {
 	o := s.object
+	by := o.relocations.Load()
 	total := uint64(0)
 	var subtracted []Reference
 	for _, from := range o.relocated[uint32(s.Index)] {
@@ -260,7 +280,7 @@ func (s *Section) references() (list []Reference, err error) {
 			if section != 0 {
 				section = symbols.named(e.symbol, section)
 			}
-			switch r, _ := o.relocation(e.typ); {
+			switch r, _ := o.relocation(e.typ, by); {
 			case section == 0 || r.Kind == RelocationNone:
 			case r.Kind == RelocationSubtract:
 				subtracted = append(subtracted, Reference{e.place, section})

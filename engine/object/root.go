@@ -41,6 +41,22 @@ func mapUnder(root, name string) (*Mapping, error) {
 	return mapFD(fd, shown)
 }
 
+// identifyUnder gives the identity of the regular file that mapUnder maps, without
+// opening it.
+func identifyUnder(root, name, shown string) (identity, error) {
+	dir, err := openRoot(root)
+	if err != nil {
+		return identity{}, err
+	}
+	defer closeFD(dir)
+	fd, st, err := lookIn(dir, name, shown)
+	if err != nil {
+		return identity{}, err
+	}
+	closeFD(fd)
+	return identityOf(&st), nil
+}
+
 // Locate gives the path on this machine, and the size, of a regular file of a
 // target that is not empty, as if root were the root directory: neither ".." nor
 // symbolic links lead out of it. It does not open the file. "" is the root "/".

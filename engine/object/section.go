@@ -24,7 +24,9 @@ type Section struct {
 	object *Object
 	mu     sync.Mutex
 	done   bool
+	by     *relocations // that data was made by
 	data   []byte
+	kept   int // bytes of it that are no part of the file
 	err    error
 }
 
@@ -50,26 +52,37 @@ func (s *Section) raw() ([]byte, error) {
 func (s *Section) Data() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.done {
-		s.done = true
-		s.err = Guard(func() (err error) {
-			s.data, err = s.read()
-			return err
-		})
-		if s.err != nil {
-			s.data = nil
-			s.err = fmt.Errorf("%s: section %s (%d): %w", s.object.name, s.Name, s.Index, s.err)
-		}
+	by := s.object.relocations.Load()
+	if !s.done || s.by != by {
+		s.make(by)
 	}
 	return s.data, s.err
 }
 
-func (s *Section) read() ([]byte, error) {
-	b, err := s.raw()
-	if err != nil {
-		return nil, err
-	}
+// make makes the contents. The caller holds mu.
+func (s *Section) make(by *relocations) {
 	owned := false
+	before := s.kept
+	s.done, s.by = true, by
+	s.err = Guard(func() (err error) {
+		s.data, owned, err = s.read(by)
+		return err
+	})
+	if s.err != nil {
+		s.data = nil
+		s.err = fmt.Errorf("%s: section %s (%d): %w", s.object.name, s.Name, s.Index, s.err)
+	}
+	if s.kept = 0; owned {
+		s.kept = cap(s.data)
+	}
+	s.object.made.Add(int64(s.kept - before))
+}
+
+// read makes the contents; owned says that they are no part of the file.
+func (s *Section) read(by *relocations) (b []byte, owned bool, err error) {
+	if b, err = s.raw(); err != nil {
+		return nil, false, err
+	}
 	switch {
 	case s.Flags&elf.SHF_COMPRESSED != 0:
 		b, err = s.decompress(b)
@@ -79,14 +92,7 @@ func (s *Section) read() ([]byte, error) {
 		owned = true
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return s.relocate(b, owned)
-}
-
-// reset forgets the contents.
-func (s *Section) reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done, s.data, s.err = false, nil, nil
+	return s.relocate(b, owned, by)
 }

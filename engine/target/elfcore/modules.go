@@ -260,11 +260,12 @@ func (m *modules) addVDSO() {
 		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) is not in the core: its calls are not walked by its own rules", start)
 		return
 	}
-	o, err := object.New(vdsoPath, b)
+	o, err := m.finder.Store.Image(vdsoPath, b, nil)
 	if err != nil {
 		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR): %v", start, err)
 		return
 	}
+	m.objects = append(m.objects, o)
 	if reason := m.foreign(o); reason != "" {
 		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) is not used: %s", start, reason)
 		return

@@ -158,9 +158,9 @@ func (s *Snapshot) newMember(name string) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := object.NewWith
+	open := s.finder.Store.Image
 	if nested {
-		open = object.NewNestedWith
+		open = s.finder.Store.NestedImage
 	}
 	o, err := open(s.path+":"+name, data, s.finder.Formats)
 	if err != nil {

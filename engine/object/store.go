@@ -1,0 +1,281 @@
+package object
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"sync"
+	"time"
+)
+
+// A Store has code objects that are open. Whoever opens the same one gets the same
+// Object, which is closed when each has closed it. It may be used concurrently. A
+// nil Store shares nothing: each call opens an object of its own.
+//
+// Files are the same where path, device, inode, size, mtime and ctime are. Their
+// bytes are not compared, and no build ID is believed: it is what a file says of
+// itself. So a file that was replaced, written to or only touched is another object;
+// who has the old one open keeps that. A file of two paths is two objects, since
+// messages, and the search for files beside it, go by the path. A code object inside
+// a file is the same where the file and the name are.
+//
+// Comparing bytes could not make a changed file the same: the pages of a mapping are
+// those of its file, and so would be what they are compared with, while what was made
+// of them before stays as it was.
+//
+// Images, which are in no file, are the same where name and bytes are.
+//
+// All users of a Store give the same Formats, or nil.
+type Store struct {
+	mu     sync.Mutex
+	files  map[fileKey]*Object
+	images map[imageKey]*Object
+	seed   maphash.Seed
+}
+
+// NewStore makes an empty Store.
+func NewStore() *Store {
+	return &Store{files: map[fileKey]*Object{}, images: map[imageKey]*Object{}, seed: maphash.MakeSeed()}
+}
+
+// unshared opens each object anew.
+var unshared *Store
+
+// A fileKey says which object a file is, or an entry of it.
+type fileKey struct {
+	identity
+	path  string
+	entry string
+	// formats says that there were Formats by which the entry was found.
+	formats bool
+}
+
+// An imageKey says where an image is to be looked for: others may have the same key.
+type imageKey struct {
+	name string
+	size int
+	hash uint64
+}
+
+// maxSharedImage bounds the images that are copied to be shared.
+const maxSharedImage = 1 << 20 // bytes
+
+// Open opens the code object that a file is: an ELF file, or one of the formats. Of a
+// file that is open already it takes one system call.
+func (s *Store) Open(path string, formats Formats) (*Object, error) {
+	return s.open(hostPlace(path), formats)
+}
+
+// OpenNested opens what OpenNestedWith opens: an ELF file, or a code object inside a
+// file, FILE#NAME.
+func (s *Store) OpenNested(path string, formats Formats) (*Object, error) {
+	o, err := s.open(hostPlace(path), nil)
+	file, name, nested := cutNested(path)
+	switch {
+	case err == nil:
+		return o, nil
+	case errors.Is(err, ErrNotELF):
+		return OpenNestedWith(path, formats) // which says what the file is
+	case !nested || !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return s.open(place{file: file, entry: name}, formats)
+}
+
+// openCode opens a code object, which a core is not.
+func (s *Store) openCode(p place, formats Formats) (*Object, error) {
+	o, err := s.open(p, formats)
+	if err == nil && o.Type() == elf.ET_CORE {
+		_ = o.Close()
+		return nil, errors.New("is a core file")
+	}
+	return o, err
+}
+
+// open opens what is at a place.
+func (s *Store) open(p place, formats Formats) (*Object, error) {
+	if s != nil {
+		// What is there is asked by the way that the file would be opened: no
+		// link leads to the object of another file.
+		id, err := p.identify()
+		if err != nil {
+			return nil, err
+		}
+		if o := s.file(p.key(id, formats)); o != nil {
+			return o.as(formats)
+		}
+	}
+	m, err := p.mapFile()
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		time.Sleep(m.id.unsettled(time.Now()))
+	}
+	o, err := p.object(m, formats)
+	if err != nil || s == nil {
+		return o, err
+	}
+	return s.addFile(p.key(m.id, formats), o), nil
+}
+
+func (p *place) key(id identity, formats Formats) fileKey {
+	return fileKey{id, p.file, p.entry, p.entry != "" && formats != nil}
+}
+
+// file finds an open object, and adds a use of it.
+func (s *Store) file(key fileKey) *Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.files[key]; o != nil && o.retain() {
+		return o
+	}
+	return nil
+}
+
+// addFile adds an object that was opened. Where another goroutine has opened the
+// same one meanwhile it is that one.
+func (s *Store) addFile(key fileKey, o *Object) *Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := s.files[key]; first != nil && first.retain() {
+		_ = o.Close() // no other has it
+		return first
+	}
+	o.forget = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.files[key] == o {
+			delete(s.files, key)
+		}
+	}
+	s.files[key] = o
+	return o
+}
+
+// as gives an object to a user of some formats, and closes it where it is none of
+// them.
+func (o *Object) as(formats Formats) (*Object, error) {
+	if !o.foreign {
+		return o, nil
+	}
+	is, err := recognised(o.data, formats)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: %w", o.name, err)
+	case !is:
+		err = fmt.Errorf("%s: %w", o.name, ErrNotELF)
+	default:
+		return o, nil
+	}
+	_ = o.Close()
+	return nil, err
+}
+
+// tick is how far apart two changes of a file may be and have the same time: kernels
+// take it from a clock that goes on at the timer's interrupt, every 10 ms at most.
+const tick = 20 * time.Millisecond
+
+// unsettled is how long to wait before a file is read, so that every later change
+// gives it another time.
+func (id *identity) unsettled(now time.Time) time.Duration {
+	wait := time.Unix(id.ctime.Unix()).Add(tick).Sub(now)
+	if wait < 0 || wait > tick { // it is old, or another machine's clock is ahead
+		return 0
+	}
+	return wait
+}
+
+// Image opens a code object that is in no file, such as the vDSO of a core, of its
+// bytes, which are read inside Guard. The name is used in messages, and tells images
+// apart: the same bytes under another name are another object. Where the object is
+// shared it has a copy of the bytes. One of more than 1 MiB is the caller's alone
+// and keeps its bytes, as that of NewWith does.
+func (s *Store) Image(name string, data []byte, formats Formats) (*Object, error) {
+	if s == nil || len(data) > maxSharedImage {
+		return NewWith(name, data, formats)
+	}
+	if o, err := s.image(name, data); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	} else if o != nil {
+		return o.as(formats)
+	}
+	var own []byte
+	if err := Guard(func() error { own = bytes.Clone(data); return nil }); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	o, err := NewWith(name, own, formats)
+	if err != nil {
+		return nil, err
+	}
+	o.made.Add(int64(len(own)))
+	return s.addImage(o), nil
+}
+
+// NestedImage opens a code object inside an image: path is FILE#NAME, and the bytes
+// are those of FILE.
+func (s *Store) NestedImage(path string, data []byte, formats Formats) (*Object, error) {
+	o, err := NewNestedWith(path, data, formats)
+	if s == nil || err != nil {
+		return o, err
+	}
+	return s.Image(path, o.data, formats)
+}
+
+// image finds an open image with the same bytes, and adds a use of it.
+func (s *Store) image(name string, data []byte) (found *Object, err error) {
+	err = Guard(func() error {
+		o := s.imageLike(s.imageKey(name, data))
+		if o == nil {
+			return nil
+		}
+		same := false
+		defer func() {
+			if !same { // what is read may fault
+				_ = o.Close()
+			}
+		}()
+		if same = bytes.Equal(o.data, data); same {
+			found = o
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (s *Store) imageKey(name string, data []byte) imageKey {
+	return imageKey{name, len(data), maphash.Bytes(s.seed, data)}
+}
+
+// imageLike finds an open image that may have the same bytes, and adds a use of it.
+func (s *Store) imageLike(key imageKey) *Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.images[key]; o != nil && o.retain() {
+		return o
+	}
+	return nil
+}
+
+// addImage adds an image that has its own bytes.
+func (s *Store) addImage(o *Object) *Object {
+	key := s.imageKey(o.name, o.data)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// One with other bytes and the same hash gives its place away, and stays open.
+	if first := s.images[key]; first != nil && bytes.Equal(first.data, o.data) && first.retain() {
+		return first
+	}
+	o.forget = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.images[key] == o {
+			delete(s.images, key)
+		}
+	}
+	s.images[key] = o
+	return o
+}
