@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -100,7 +101,7 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 		// What is now at the path of a deleted file is another one, unless its
 		// build ID says otherwise.
 		s.mustCheck = clean != name
-		for _, p := range f.places(clean) {
+		for p := range f.places(clean) {
 			if o = s.try(p); o != nil {
 				return s.found(o, refused)
 			}
@@ -152,27 +153,34 @@ func (f *Finder) IsExe(id []byte, name string, buildID []byte) bool {
 
 // places are where a path of the target may be, but for Exe. It may be that of a
 // code object inside a file, as OpenNested takes it.
-func (f *Finder) places(name string) []place {
-	list := f.filePlaces(name)
-	if file, entry, ok := cutNested(name); ok {
-		for _, p := range f.filePlaces(file) {
-			p.entry = entry
-			list = append(list, p)
+func (f *Finder) places(name string) iter.Seq[place] {
+	return func(yield func(place) bool) {
+		if !f.eachPlace(name, "", yield) {
+			return
+		}
+		if file, entry, ok := cutNested(name); ok {
+			f.eachPlace(file, entry, yield)
 		}
 	}
-	return list
 }
 
-func (f *Finder) filePlaces(name string) []place {
-	list := []place{f.rootPlace(name)}
+// eachPlace yields where a file may be, until yield returns false, which it returns.
+func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
+	p := f.rootPlace(name)
+	p.entry = entry
+	if !yield(p) {
+		return false
+	}
 	base := path.Base(name)
 	if base == "/" || base == "." || base == ".." {
-		return list
+		return true
 	}
 	for _, dir := range f.Folders {
-		list = append(list, hostPlace(filepath.Join(dir, base)))
+		if !yield(place{file: filepath.Join(dir, base), entry: entry}) {
+			return false
+		}
 	}
-	return list
+	return true
 }
 
 // rootPlace is a path of the target.
@@ -215,17 +223,46 @@ type search struct {
 	want      []byte // build ID; empty when not known
 	mustCheck bool   // take nothing unchecked
 	tried     []Attempt
-	seen      []place // that were tried
-	unchecked *Object // the first file that could not be checked
-	why       string  // it could not be checked
+	seen      seenPlaces // that were tried
+	unchecked *Object    // the first file that could not be checked
+	why       string     // it could not be checked
+}
+
+// seenPlaces are files and entries. There are few, but for what folders hold.
+type seenPlaces struct {
+	count int
+	few   [4][2]string
+	more  map[[2]string]bool
+}
+
+// add adds a place, and says whether it was there.
+func (s *seenPlaces) add(file, entry string) bool {
+	key := [2]string{file, entry}
+	for i := range s.few[:s.count] {
+		if s.few[i] == key {
+			return true
+		}
+	}
+	if s.count < len(s.few) {
+		s.few[s.count] = key
+		s.count++
+		return false
+	}
+	if s.more[key] {
+		return true
+	}
+	if s.more == nil {
+		s.more = map[[2]string]bool{}
+	}
+	s.more[key] = true
+	return false
 }
 
 // try opens a file and returns it where its build ID is the right one.
 func (s *search) try(p place) *Object {
-	if slices.ContainsFunc(s.seen, func(q place) bool { return q.file == p.file && q.entry == p.entry }) {
+	if s.seen.add(p.file, p.entry) {
 		return nil
 	}
-	s.seen = append(s.seen, p)
 	o, err := s.store.openCode(p, s.formats)
 	if err != nil {
 		s.tried = append(s.tried, newAttempt(p, err))

@@ -19,7 +19,7 @@ const openFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCT
 // A Mapping is a regular file, mapped read-only.
 type Mapping struct {
 	path     string
-	resolved string // path without symbolic links; "" when not known
+	resolved string // path without symbolic links; "" when it was not asked for or is not known
 	data     []byte
 	id       identity
 
@@ -45,7 +45,10 @@ func identityOf(st *unix.Stat_t) identity {
 
 // Map maps a regular file. Anything else (a directory, FIFO, device or socket)
 // gives ErrNotRegular without being opened for reading, an empty file ErrEmpty.
-func Map(path string) (*Mapping, error) {
+func Map(path string) (*Mapping, error) { return mapPath(path, false) }
+
+// mapPath is Map. Where resolve is set the mapping knows its path without links.
+func mapPath(path string, resolve bool) (*Mapping, error) {
 	// Opening a device may act on it, so what it is is asked first, and once
 	// more of the file that was opened.
 	if _, err := identify(path); err != nil {
@@ -56,7 +59,7 @@ func Map(path string) (*Mapping, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer closeFD(fd)
-	return mapFD(fd, path)
+	return mapFD(fd, path, resolve)
 }
 
 // identify gives the identity of the regular file at a path, without opening it.
@@ -69,7 +72,7 @@ func identify(path string) (identity, error) {
 }
 
 // mapFD maps the file that fd is open on; path is its name in messages.
-func mapFD(fd int, path string) (*Mapping, error) {
+func mapFD(fd int, path string, resolve bool) (*Mapping, error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
@@ -88,12 +91,11 @@ func mapFD(fd int, path string) (*Mapping, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
 	}
-	// Debug files lie beside the file itself, not beside links to it.
-	resolved, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		resolved = ""
+	m := &Mapping{path: path, data: data, id: identityOf(&st)}
+	if resolve {
+		// Debug files lie beside the file itself, not beside links to it.
+		m.resolved, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	}
-	m := &Mapping{path: path, resolved: resolved, data: data, id: identityOf(&st)}
 	addLive(m)
 	return m, nil
 }

@@ -372,7 +372,7 @@ func OpenNested(path string) (*Object, error) { return OpenNestedWith(path, nil)
 // ELF files only; of other files the error says what can be named in them.
 func OpenNestedWith(path string, formats Formats) (*Object, error) {
 	file, name, ok := cutNested(path)
-	m, err := Map(path)
+	m, err := mapPath(path, true)
 	if err == nil || !ok || !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return nil, err
@@ -382,7 +382,7 @@ func OpenNestedWith(path string, formats Formats) (*Object, error) {
 		}
 		return openMapping(m)
 	}
-	if m, err = Map(file); err != nil {
+	if m, err = mapPath(file, true); err != nil {
 		return nil, err
 	}
 	return openEntry(m, path, name, formats)

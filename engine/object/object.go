@@ -58,7 +58,7 @@ type Object struct {
 // Open maps a file and reads its headers. Nothing else of the file is touched.
 // What is no ELF file gives ErrNotELF.
 func Open(path string) (*Object, error) {
-	m, err := Map(path)
+	m, err := mapPath(path, true)
 	if err != nil {
 		return nil, err
 	}

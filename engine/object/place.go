@@ -30,7 +30,7 @@ func (p *place) identify() (identity, error) {
 
 func (p *place) mapFile() (*Mapping, error) {
 	if p.root == "" {
-		return Map(p.file)
+		return mapPath(p.file, true)
 	}
 	return mapUnder(p.root, p.name)
 }

@@ -19,7 +19,7 @@ const maxLinks = 40
 // neither ".." nor symbolic links lead out of it. The root is a clean path.
 func mapUnder(root, name string) (*Mapping, error) {
 	if root == "/" {
-		return Map(absolute(name))
+		return mapPath(absolute(name), true)
 	}
 	dir, err := openRoot(root)
 	if err != nil {
@@ -38,7 +38,7 @@ func mapUnder(root, name string) (*Mapping, error) {
 		return nil, &fs.PathError{Op: "open", Path: shown, Err: err}
 	}
 	defer closeFD(fd)
-	return mapFD(fd, shown)
+	return mapFD(fd, shown, true)
 }
 
 // identifyUnder gives the identity of the regular file that mapUnder maps, without

@@ -33,12 +33,17 @@ type Store struct {
 	mu     sync.Mutex
 	files  map[fileKey]*Object
 	images map[imageKey]*Object
+	others map[fileKey]error // files that are no code objects, and why
 	seed   maphash.Seed
 }
 
+// maxOthers bounds the files that are known to be no code objects. Processes have
+// files of data mapped, and a core may not tell them from code.
+const maxOthers = 1 << 12
+
 // NewStore makes an empty Store.
 func NewStore() *Store {
-	return &Store{files: map[fileKey]*Object{}, images: map[imageKey]*Object{}, seed: maphash.MakeSeed()}
+	return &Store{files: map[fileKey]*Object{}, images: map[imageKey]*Object{}, others: map[fileKey]error{}, seed: maphash.MakeSeed()}
 }
 
 // unshared opens each object anew.
@@ -47,10 +52,9 @@ var unshared *Store
 // A fileKey says which object a file is, or an entry of it.
 type fileKey struct {
 	identity
-	path  string
-	entry string
-	// formats says that there were Formats by which the entry was found.
-	formats bool
+	path    string
+	entry   string
+	formats bool // there are Formats, by which the entry was found or the file is none
 }
 
 // An imageKey says where an image is to be looked for: others may have the same key.
@@ -104,7 +108,11 @@ func (s *Store) open(p place, formats Formats) (*Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if o := s.file(p.key(id, formats)); o != nil {
+		o, err := s.file(p.key(id, formats))
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
 			return o.as(formats)
 		}
 	}
@@ -115,30 +123,56 @@ func (s *Store) open(p place, formats Formats) (*Object, error) {
 	if s != nil {
 		time.Sleep(m.id.unsettled(time.Now()))
 	}
+	id := m.id
 	o, err := p.object(m, formats)
-	if err != nil || s == nil {
+	switch {
+	case s == nil:
 		return o, err
+	case err != nil:
+		if errors.Is(err, ErrNotELF) {
+			s.addOther(p.key(id, formats), err)
+		}
+		return nil, err
 	}
-	return s.addFile(p.key(m.id, formats), o), nil
+	return s.addFile(p.key(id, formats), o), nil
 }
 
 func (p *place) key(id identity, formats Formats) fileKey {
-	return fileKey{id, p.file, p.entry, p.entry != "" && formats != nil}
+	return fileKey{id, p.file, p.entry, formats != nil}
 }
 
-// file finds an open object, and adds a use of it.
-func (s *Store) file(key fileKey) *Object {
+// file finds an open object, and adds a use of it. The error says why the file is
+// none; neither is there where the file is not known.
+func (s *Store) file(key fileKey) (*Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.files[key]; o != nil && o.retain() {
-		return o
+	if o := s.files[key.ofObject()]; o != nil && o.retain() {
+		return o, nil
 	}
-	return nil
+	return nil, s.others[key]
+}
+
+// ofObject is the key of what a file is as a whole: an ELF file is one object whatever
+// the formats.
+func (k fileKey) ofObject() fileKey {
+	k.formats = k.formats && k.entry != ""
+	return k
+}
+
+// addOther adds a file that is no code object.
+func (s *Store) addOther(key fileKey, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.others) >= maxOthers {
+		clear(s.others)
+	}
+	s.others[key] = err
 }
 
 // addFile adds an object that was opened. Where another goroutine has opened the
 // same one meanwhile it is that one.
 func (s *Store) addFile(key fileKey, o *Object) *Object {
+	key = key.ofObject()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first := s.files[key]; first != nil && first.retain() {

@@ -39,7 +39,8 @@ func readFileNote(n numbers, data []byte) (f *fileRanges, problems []string) {
 		return f, problems
 	}
 	names := rest[count*uint64(3*size):]
-	paths := map[string]string{} // mappings of a file share its name
+	path := "" // mappings of a file, which follow one another, share its name
+	f.list = make([]fileRange, 0, count)
 	var bad int
 	var firstBad string
 	for i := range count {
@@ -49,10 +50,8 @@ func readFileNote(n numbers, data []byte) (f *fileRanges, problems []string) {
 			problems = append(problems, fmt.Sprintf("NT_FILE has names for %d of its %d mappings", i, count))
 			break
 		}
-		path, ok := paths[string(names[:end])]
-		if !ok {
+		if path != string(names[:end]) {
 			path = string(names[:end])
-			paths[path] = path
 		}
 		names = names[end+1:]
 		r := fileRange{start: n.word(record), end: n.word(record[size:]), path: path}

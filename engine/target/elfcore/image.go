@@ -1,9 +1,11 @@
 package elfcore
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -28,21 +30,27 @@ const (
 // image is a code object as it lies in the target's memory, seen by its ELF
 // header there.
 type image struct {
-	bias     uint64         // what is added to virtual addresses
-	headers  *object.Object // without its bytes; nil where the ELF header is not in the core
+	bias     uint64       // what is added to virtual addresses
+	headers  *imageHeader // nil where the ELF header is not in the core
 	programs []object.Program
 	buildID  []byte // nil where it has none or it is not in the core
 }
 
-// loads are the program headers of type PT_LOAD that have bytes in the file.
-func loads(programs []object.Program) []object.Program {
-	var list []object.Program
-	for _, p := range programs {
-		if p.Type == elf.PT_LOAD && p.FileSize > 0 {
-			list = append(list, p)
+// imageHeader is what the ELF header of an image says, but for its program headers.
+type imageHeader struct {
+	typ   elf.Type
+	entry uint64
+}
+
+// loads yields the program headers of type PT_LOAD that have bytes in the file.
+func loads(programs []object.Program) iter.Seq[*object.Program] {
+	return func(yield func(*object.Program) bool) {
+		for i := range programs {
+			if p := &programs[i]; p.Type == elf.PT_LOAD && p.FileSize > 0 && !yield(p) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // dynamic is where PT_DYNAMIC is; ok is false where there is none.
@@ -72,23 +80,14 @@ func (c *Core) imageAt(start uint64) (im image, ok bool) {
 	if n != c.header.numbers {
 		return im, false
 	}
-	size := n.pick(head, 28, 32) + uint64(n.order.Uint16(head[n.offset(42, 54):]))*uint64(n.order.Uint16(head[n.offset(44, 56):]))
-	if size > maxHeaders || size > c.headBudget {
+	header, programs, ok := c.imagePrograms(start, head)
+	if !ok {
 		return im, false
 	}
-	c.headBudget -= size
-	b := c.memory.readDumped(start, max(size, uint64(len(head))))
-	o, err := object.New(fmt.Sprintf("image at %#x", start), b)
-	if err != nil || o.Machine() != c.header.machine || len(o.Programs()) > maxImagePrograms {
-		return im, false
-	}
-	if t := o.Type(); t != elf.ET_EXEC && t != elf.ET_DYN {
-		return im, false
-	}
-	im = image{headers: o, programs: o.Programs()}
+	im = image{headers: header, programs: programs}
 	// The header is at the start of the file. Where a small file has several
 	// segments that begin in its first page, it is in the first of them.
-	for _, p := range loads(im.programs) {
+	for p := range loads(im.programs) {
 		if p.Offset < c.pageSize {
 			im.bias = c.header.mask(start - (p.Address - p.Offset))
 			im.buildID = c.imageBuildID(im.programs, im.bias)
@@ -96,6 +95,45 @@ func (c *Core) imageAt(start uint64) (im image, ok bool) {
 		}
 	}
 	return im, false
+}
+
+// imagePrograms reads the ELF header of an image, which is head, and the program
+// headers (System V gABI, ELF Header). ok is false where they are not there, or not
+// those of a code object of the core's machine.
+func (c *Core) imagePrograms(start uint64, head []byte) (header *imageHeader, programs []object.Program, ok bool) {
+	n := c.header.numbers
+	offset, stride := n.pick(head, 28, 32), uint64(n.order.Uint16(head[n.offset(42, 54):]))
+	count := uint64(n.order.Uint16(head[n.offset(44, 56):]))
+	typ := elf.Type(n.order.Uint16(head[16:]))
+	switch {
+	case n.order.Uint16(head[18:]) != c.header.machine, head[elf.EI_VERSION] != byte(elf.EV_CURRENT),
+		typ != elf.ET_EXEC && typ != elf.ET_DYN,
+		offset == 0 || offset > maxHeaders, count == 0 || count > maxImagePrograms, stride < n.programSize():
+		return nil, nil, false
+	}
+	size := offset + count*stride
+	if size > maxHeaders || size > c.headBudget {
+		return nil, nil, false
+	}
+	c.headBudget -= size
+	b := c.memory.readDumped(start, size)
+	if uint64(len(b)) < size {
+		return nil, nil, false
+	}
+	programs = make([]object.Program, count)
+	for i := range programs {
+		programs[i] = n.objectProgram(b[offset+uint64(i)*stride:])
+	}
+	return &imageHeader{typ, n.pick(head, 24, 24)}, programs, true
+}
+
+// objectProgram reads a program header of a code object.
+func (n numbers) objectProgram(b []byte) object.Program {
+	p := n.program(b)
+	return object.Program{
+		Type: p.typ, Flags: p.flags, Offset: p.offset, Address: p.address, PhysicalAddress: n.pick(b, 12, 24),
+		FileSize: p.fileSize, MemSize: p.memSize, Align: p.align,
+	}
 }
 
 // clearSections takes the section headers out of an ELF header: what lies in
@@ -129,7 +167,7 @@ func (c *Core) buildIDIn(address, size, align uint64) []byte {
 	notes, _ := appendNotes(nil, c.header.numbers, b, 0, align)
 	for _, nt := range notes {
 		if nt.owner == "GNU" && nt.typ == 3 && len(nt.data) > 0 && len(nt.data) <= 64 {
-			return nt.data
+			return bytes.Clone(nt.data)
 		}
 	}
 	return nil
@@ -149,13 +187,13 @@ func (c *Core) notedBuildID(file *object.Object, bias uint64) (id []byte, ok boo
 
 // sameImage says how the headers of a file differ from those of the image; ""
 // when they do not. It is asked where no build ID tells.
-func sameImage(im *object.Object, file *object.Object) string {
+func sameImage(im *image, file *object.Object) string {
 	switch {
-	case im.Type() != file.Type():
-		return fmt.Sprintf("it has type %v, the image in memory has %v", file.Type(), im.Type())
-	case im.Entry() != file.Entry():
-		return fmt.Sprintf("its entry point is %#x, that of the image in memory is %#x", file.Entry(), im.Entry())
-	case !slices.Equal(im.Programs(), file.Programs()):
+	case im.headers.typ != file.Type():
+		return fmt.Sprintf("it has type %v, the image in memory has %v", file.Type(), im.headers.typ)
+	case im.headers.entry != file.Entry():
+		return fmt.Sprintf("its entry point is %#x, that of the image in memory is %#x", file.Entry(), im.headers.entry)
+	case !slices.Equal(im.programs, file.Programs()):
 		return "its program headers are not those of the image in memory"
 	}
 	return ""
@@ -167,7 +205,7 @@ func sameImage(im *object.Object, file *object.Object) string {
 func (c *Core) rebuild(name string, im *image) (*object.Object, error) {
 	n := c.header.numbers
 	var size uint64
-	parts := loads(im.programs)
+	parts := slices.Collect(loads(im.programs))
 	for _, p := range parts {
 		end := p.Offset + p.FileSize
 		if end < p.Offset || end > maxImage {
@@ -206,12 +244,12 @@ var dynamicAddresses = []elf.DynTag{
 }
 
 // unrelocate turns addresses of PT_DYNAMIC back into virtual addresses.
-func unrelocate(n numbers, b []byte, bias uint64, parts []object.Program) {
+func unrelocate(n numbers, b []byte, bias uint64, parts []*object.Program) {
 	if bias == 0 {
 		return
 	}
 	inside := func(address uint64) bool {
-		return slices.ContainsFunc(parts, func(p object.Program) bool { return address-p.Address < p.MemSize })
+		return slices.ContainsFunc(parts, func(p *object.Program) bool { return address-p.Address < p.MemSize })
 	}
 	size := n.size()
 	for len(b) >= 2*size {

@@ -78,11 +78,9 @@ func (c *Core) findExecutable() (exe executable) {
 		return exe
 	}
 	if b := c.memory.readDumped(address, count*entry); uint64(len(b)) == count*entry {
+		exe.programs = make([]object.Program, 0, count)
 		for i := range count {
-			p := c.header.program(b[i*entry:])
-			exe.programs = append(exe.programs, object.Program{
-				Type: p.typ, Flags: p.flags, Offset: p.offset, Address: p.address, FileSize: p.fileSize, MemSize: p.memSize, Align: p.align,
-			})
+			exe.programs = append(exe.programs, c.header.objectProgram(b[i*entry:]))
 		}
 		exe.bias, exe.known = c.executableBias(exe.programs, address)
 		return exe

@@ -52,7 +52,7 @@ type memory struct {
 // newMemory makes the address space of the PT_LOADs. Where two overlap, the
 // one that starts first keeps the bytes that both claim.
 func newMemory(data []byte, h *coreHeader) (m *memory, problems []string) {
-	m = &memory{data: data}
+	m = &memory{data: data, segments: make([]segment, 0, len(h.programs))}
 	end := uint64(len(data))
 	var cut, wrapped int
 	var firstCut, firstWrapped string
@@ -214,8 +214,15 @@ func (m *memory) dumped(address, limit uint64) (n uint64) {
 	return min(n, limit)
 }
 
-// readDumped copies what the core itself has from address on.
+// readDumped returns what the core itself has from address on. The bytes are those of
+// the core where one segment has them: they are read inside object.Guard, and not kept.
 func (m *memory) readDumped(address, limit uint64) []byte {
+	if s := m.segment(address); s != nil {
+		if at := address - s.start; at < s.dumped && (limit <= s.dumped-at || s.dumped < s.size) {
+			n := min(limit, s.dumped-at)
+			return m.data[s.offset+at:][:n:n]
+		}
+	}
 	n := m.dumped(address, limit)
 	if n == 0 {
 		return nil
@@ -226,10 +233,10 @@ func (m *memory) readDumped(address, limit uint64) []byte {
 
 // addFiles adds memory that is read from a module's mapped file.
 func (m *memory) addFiles(of *target.Module, list []fileSegment) {
-	for _, f := range list {
-		f.module = of
-		m.added = append(m.added, f)
+	for i := range list {
+		list[i].module = of
 	}
+	m.added = append(m.added, list...)
 }
 
 // settle puts what was added in order. It is done when it is first needed, as
@@ -240,7 +247,11 @@ func (m *memory) settle() {
 	if len(m.added) == 0 {
 		return
 	}
-	m.files = append(m.files, m.added...)
+	if m.files == nil {
+		m.files = m.added
+	} else {
+		m.files = append(m.files, m.added...)
+	}
 	m.added = nil
 	slices.SortStableFunc(m.files, func(a, b fileSegment) int { return cmp.Compare(a.start, b.start) })
 	kept := m.files[:0]
@@ -263,8 +274,8 @@ func (m *memory) settle() {
 // its virtual addresses, cannot have changed: those that are mapped without the
 // right to write. ranges restricts them to what was mapped, when it is not nil.
 func fileSegments(o *object.Object, n numbers, bias uint64, path string, ranges *fileRanges) []fileSegment {
-	var list []fileSegment
 	data := o.Data()
+	list := make([]fileSegment, 0, len(o.Segments()))
 	for _, s := range o.Segments() {
 		if s.Flags&elf.PF_W != 0 || s.FileSize == 0 || s.Offset >= uint64(len(data)) {
 			continue

@@ -35,11 +35,11 @@ type modules struct {
 	*Core
 	exe      executable
 	links    []link
-	found    map[finderKey]object.Found // each file is opened once
-	dynamics map[uint64]bool            // where the PT_DYNAMIC of modules are
-	exeOwner *image                     // of the executable's module
-	full     bool                       // no more modules are added
-	fits     int                        // places that may still be compared
+	found    map[finderKey]*object.Found // each file is opened once
+	dynamics map[uint64]bool             // where the PT_DYNAMIC of modules are
+	exeOwner *image                      // of the executable's module
+	full     bool                        // no more modules are added
+	fits     int                         // places that may still be compared
 }
 
 // maxFound bounds the files that are looked for.
@@ -56,7 +56,7 @@ func (c *Core) findModules() {
 		}
 		return
 	}
-	m := &modules{Core: c, found: map[finderKey]object.Found{}, dynamics: map[uint64]bool{}, fits: maxFits}
+	m := &modules{Core: c, found: map[finderKey]*object.Found{}, dynamics: map[uint64]bool{}, fits: maxFits}
 	m.exe = c.findExecutable()
 	m.readLinks()
 	m.addVDSO()
@@ -116,14 +116,14 @@ func (m *modules) markExecutable() {
 // find opens a file of the target.
 func (m *modules) find(name string, buildID []byte, isExe bool) object.Found {
 	key := finderKey{name, string(buildID), isExe}
-	found, ok := m.found[key]
-	if !ok && len(m.found) >= maxFound {
+	if found := m.found[key]; found != nil {
+		return *found
+	}
+	if len(m.found) >= maxFound {
 		return object.Found{Problem: fmt.Sprintf("%s: not looked for, as the core names more than %d files", name, maxFound)}
 	}
-	if !ok {
-		found = m.Core.find(name, buildID, isExe)
-		m.found[key] = found
-	}
+	found := m.Core.find(name, buildID, isExe)
+	m.found[key] = &found
 	return found
 }
 
@@ -178,7 +178,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		// No build ID tells whether it is the file that was loaded; the headers
 		// in memory may tell that it is not.
 		id, noted := m.notedBuildID(found.Object, im.bias)
-		reason := sameImage(im.headers, found.Object)
+		reason := sameImage(im, found.Object)
 		if noted && !bytes.Equal(id, found.Object.BuildID()) {
 			reason = fmt.Sprintf("its build ID is %x, in memory %x is in that place", found.Object.BuildID(), id)
 		}
@@ -259,6 +259,9 @@ func (m *modules) addVDSO() {
 	if len(b) == 0 {
 		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) is not in the core: its calls are not walked by its own rules", start)
 		return
+	}
+	if m.finder.Store == nil {
+		b = bytes.Clone(b) // no copy is made to be shared
 	}
 	o, err := m.finder.Store.Image(vdsoPath, b, nil)
 	if err != nil {
@@ -406,9 +409,9 @@ func (m *modules) addCopies(name string, o *object.Object, buildID []byte, group
 
 // segmentWith is the executable segment that has a mapping's bytes.
 func segmentWith(o *object.Object, r fileRange) (object.Program, bool) {
-	for _, p := range loads(o.Programs()) {
+	for p := range loads(o.Programs()) {
 		if size := r.end - r.start; p.Flags&elf.PF_X != 0 && r.offset >= p.Offset && size <= p.FileSize && r.offset-p.Offset <= p.FileSize-size {
-			return p, true
+			return *p, true
 		}
 	}
 	return object.Program{}, false
@@ -476,8 +479,9 @@ func holds(group []fileRange, address uint64) bool {
 // data only, and where the core does not tell rights, as it has no program
 // header for the mapping.
 func (m *modules) mapped(name string, im *image) (count int, loaded bool) {
-	all := loads(im.programs)
-	for _, p := range all {
+	all := 0
+	for p := range loads(im.programs) {
+		all++
 		at := m.header.mask(p.Address + im.bias)
 		r := m.process.files.at(at)
 		if r == nil || r.path != name || r.offset+(at-r.start) != p.Offset {
@@ -488,7 +492,7 @@ func (m *modules) mapped(name string, im *image) (count int, loaded bool) {
 			loaded = true
 		}
 	}
-	return count, loaded || count > 0 && count == len(all)
+	return count, loaded || count > 0 && count == all
 }
 
 // claim marks the mappings that are of an image.
@@ -524,7 +528,7 @@ func (m *modules) fit(name string, o *object.Object, group []fileRange, claimed 
 		if s := m.memory.segment(r.start); claimed[i] || s != nil && s.flags&elf.PF_X == 0 {
 			continue
 		}
-		for _, p := range loads(o.Programs()) {
+		for p := range loads(o.Programs()) {
 			if m.fits--; m.fits <= 0 {
 				return best, ok
 			}
@@ -577,7 +581,7 @@ func (m *modules) addExecutable() {
 		return
 	}
 	im := image{bias: m.exe.bias, programs: m.exe.programs}
-	for _, p := range loads(m.exe.programs) {
+	for p := range loads(m.exe.programs) {
 		if p.Offset < m.pageSize {
 			if at, ok := m.imageAt(m.header.mask(p.Address - p.Offset + m.exe.bias)); ok && at.bias == m.exe.bias {
 				im = at

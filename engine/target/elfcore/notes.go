@@ -53,6 +53,7 @@ func readNotes(data []byte, h *coreHeader) (list []note, problems []string) {
 		kept = append(kept, s)
 	}
 	slices.SortStableFunc(kept, func(a, b span) int { return a.header - b.header })
+	list = make([]note, 0, min(16, len(data)/12)) // as many as a thread and its process have
 	for _, s := range kept {
 		align := h.programs[s.header].align
 		var problem string
@@ -93,7 +94,7 @@ func appendNotes(list []note, n numbers, b []byte, offset, align uint64) ([]note
 		if i := bytes.IndexByte(owner, 0); i >= 0 {
 			owner = owner[:i]
 		}
-		nt := note{owner: string(owner), typ: typ, offset: offset + at}
+		nt := note{owner: ownerName(owner), typ: typ, offset: offset + at}
 		if dataSize > 0 {
 			nt.data = b[start : start+dataSize : start+dataSize]
 		}
@@ -101,6 +102,16 @@ func appendNotes(list []note, n numbers, b []byte, offset, align uint64) ([]note
 		at = alignUp(start+dataSize, align)
 	}
 	return list, ""
+}
+
+// ownerName is the owner of a note. Those of nearly all notes take no memory.
+func ownerName(b []byte) string {
+	for _, known := range [...]string{coreOwner, "LINUX", "GNU"} {
+		if string(b) == known {
+			return known
+		}
+	}
+	return string(b)
 }
 
 func alignUp(n, align uint64) uint64 { return (n + align - 1) &^ (align - 1) }
