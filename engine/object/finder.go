@@ -130,6 +130,19 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	return Found{Problem: what + s.listed(), Tried: s.tried}
 }
 
+// HasCode says whether there is a code object at one of the paths that Find looks at
+// for a name, whatever its build ID. It is for the many names of which few are of
+// code: unlike Find it does not say what was tried.
+func (f *Finder) HasCode(name string) bool {
+	for p := range f.places(strings.TrimSuffix(name, deleted)) {
+		if o, err := f.Store.openCode(p, f.Formats); err == nil {
+			_ = o.Close()
+			return true
+		}
+	}
+	return false
+}
+
 // ExeID is the build ID of Exe; nil where there is none. Why Exe cannot be opened
 // is said where it is looked for.
 func (f *Finder) ExeID() []byte {
@@ -381,14 +394,9 @@ func (f *Finder) folder(dir string) *folderIndex {
 			continue
 		}
 		file := filepath.Join(dir, entry.Name())
-		o, err := unshared.openCode(hostPlace(file), nil) // other forms have no build IDs
-		if err != nil {
-			continue
+		if id := f.Store.buildID(hostPlace(file)); id != "" {
+			index.byID[id] = append(index.byID[id], file)
 		}
-		if id := o.BuildID(); len(id) > 0 {
-			index.byID[string(id)] = append(index.byID[string(id)], file)
-		}
-		_ = o.Close()
 	}
 	return index
 }

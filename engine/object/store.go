@@ -33,9 +33,13 @@ type Store struct {
 	mu     sync.Mutex
 	files  map[fileKey]*Object
 	images map[imageKey]*Object
-	others map[fileKey]error // files that are no code objects, and why
+	others map[fileKey]error   // files that are no code objects, and why
+	ids    map[identity]string // build IDs of files in folders; "" of what has none
 	seed   maphash.Seed
 }
+
+// maxIDs bounds the files in folders whose build IDs are known.
+const maxIDs = 1 << 14
 
 // maxOthers bounds the files that are known to be no code objects. Processes have
 // files of data mapped, and a core may not tell them from code.
@@ -43,7 +47,7 @@ const maxOthers = 1 << 12
 
 // NewStore makes an empty Store.
 func NewStore() *Store {
-	return &Store{files: map[fileKey]*Object{}, images: map[imageKey]*Object{}, others: map[fileKey]error{}, seed: maphash.MakeSeed()}
+	return &Store{files: map[fileKey]*Object{}, images: map[imageKey]*Object{}, others: map[fileKey]error{}, ids: map[identity]string{}, seed: maphash.MakeSeed()}
 }
 
 // unshared opens each object anew.
@@ -221,6 +225,39 @@ func (id *identity) unsettled(now time.Time) time.Duration {
 		return 0
 	}
 	return wait
+}
+
+// buildID is the build ID of the ELF file at a place, which is not kept open; "" where
+// it has none or there is no such file. Every target looks through the same folders.
+func (s *Store) buildID(p place) string {
+	var id identity
+	if s != nil {
+		var err error
+		if id, err = p.identify(); err != nil {
+			return ""
+		}
+		s.mu.Lock()
+		known, ok := s.ids[id]
+		s.mu.Unlock()
+		if ok {
+			return known
+		}
+	}
+	buildID := ""
+	if o, err := unshared.openCode(p, nil); err == nil { // other forms have no build IDs
+		buildID, id = string(o.BuildID()), o.mapping.id
+		_ = o.Close()
+	}
+	if s == nil || id.unsettled(time.Now()) > 0 {
+		return buildID
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ids) >= maxIDs {
+		clear(s.ids)
+	}
+	s.ids[id] = buildID
+	return buildID
 }
 
 // Image opens a code object that is in no file, such as the vDSO of a core, of its

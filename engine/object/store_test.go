@@ -396,6 +396,66 @@ func TestFindersShareWhatTheyFind(t *testing.T) {
 	}
 }
 
+// A folder is looked through once for each target; its files are not opened again.
+func TestStoresKnowTheBuildIDsOfFolders(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "renamed")
+	write(t, path, withBuildID([]byte{1, 1}, "first"))
+	write(t, filepath.Join(dir, "notes.txt"), []byte("no code"))
+	time.Sleep(2 * tick)
+	s := NewStore()
+	find := func(id ...byte) bool {
+		f := Finder{Sysroot: t.TempDir(), Folders: []string{dir}, Store: s}
+		found := f.Find("/bin/program", id, false)
+		if found.Object == nil {
+			return false
+		}
+		defer found.Object.Close()
+		return found.Checked && bytes.Equal(found.Object.BuildID(), id)
+	}
+	for range 2 {
+		if !find(1, 1) || find(2, 2) {
+			t.Error("the folder's file is not found by its build ID")
+		}
+	}
+	if len(s.ids) != 2 {
+		t.Errorf("%d build IDs are known, expected 2", len(s.ids))
+	}
+	write(t, path, withBuildID([]byte{2, 2}, "other"))
+	if find(1, 1) || !find(2, 2) {
+		t.Error("a file that was written to is found by its old build ID")
+	}
+}
+
+// Data that processes have mapped is looked at once.
+func TestStoresKnowWhatIsNoCode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	write(t, path, []byte("BOX data"))
+	s := NewStore()
+	f := Finder{Store: s}
+	for range 2 {
+		if f.HasCode(path) || f.HasCode(path+".none") {
+			t.Error("data is a code object")
+		}
+		_, err := s.Open(path, nil)
+		wantError(t, err, ErrNotELF, path)
+	}
+	if len(s.others) != 1 {
+		t.Errorf("%d files are known to be no code, expected 1", len(s.others))
+	}
+	if f.Formats = (boxes{}); !f.HasCode(path) {
+		t.Error("what the formats recognise is no code object")
+	}
+	f.Formats = nil
+	write(t, path, withBuildID(nil, "text"))
+	if !f.HasCode(path) {
+		t.Error("a file that was written to is still no code object")
+	}
+	if len(s.files) != 0 {
+		t.Errorf("%d objects are open, expected none", len(s.files))
+	}
+}
+
 // What is known by a path is not given to one that a link leads elsewhere.
 func TestStoresKeepPathsBeneathTheSysroot(t *testing.T) {
 	dir := t.TempDir()

@@ -36,6 +36,7 @@ type modules struct {
 	exe      executable
 	links    []link
 	found    map[finderKey]*object.Found // each file is opened once
+	hasCode  map[string]bool             // see mayHaveCode
 	dynamics map[uint64]bool             // where the PT_DYNAMIC of modules are
 	exeOwner *image                      // of the executable's module
 	full     bool                        // no more modules are added
@@ -125,6 +126,24 @@ func (m *modules) find(name string, buildID []byte, isExe bool) object.Found {
 	found := m.Core.find(name, buildID, isExe)
 	m.found[key] = &found
 	return found
+}
+
+// mayHaveCode says whether a mapped file is a code object. Where the core does not tell
+// rights, most mapped files are of data.
+func (m *modules) mayHaveCode(name string) bool {
+	has, ok := m.hasCode[name]
+	switch {
+	case ok:
+		return has
+	case len(m.hasCode) >= maxFound:
+		return true // find says that it is not looked for
+	}
+	has = m.finder.HasCode(name)
+	if m.hasCode == nil {
+		m.hasCode = map[string]bool{}
+	}
+	m.hasCode[name] = has
+	return has
 }
 
 // find opens a file of the target, which stays open as long as the core. A file
@@ -362,7 +381,7 @@ func (m *modules) addGroup(group []fileRange) {
 		rest = append(rest, r)
 	}
 	known := !placed && (isExe || m.isLinked(group))
-	if !sure && !may && !known {
+	if !sure && !known && (!may || !m.mayHaveCode(name)) {
 		return
 	}
 	found := m.find(name, nil, isExe)
