@@ -181,9 +181,10 @@ func (m *member) inflate(packed []byte) ([]byte, error) {
 	if err := m.archive.grow(size); err != nil {
 		return nil, err
 	}
-	// klauspost's reader, which is the faster one, takes the same input.
-	z := flate.NewReader(bytes.NewReader(packed))
-	defer z.Close()
+	z := inflaters.Get().(inflater)
+	if err := z.Reset(bytes.NewReader(packed), nil); err != nil {
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
 	out := make([]byte, size)
 	n, err := io.ReadFull(z, out)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
@@ -199,8 +200,22 @@ func (m *member) inflate(packed []byte) ([]byte, error) {
 	case err != io.EOF:
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}
+	// One that failed is not used again; nor does one keep the snapshot's bytes.
+	if z.Reset(bytes.NewReader(nil), nil) == nil {
+		inflaters.Put(z)
+	}
 	return out, nil
 }
+
+// An inflater is a reader of DEFLATE that can be used again.
+type inflater interface {
+	io.Reader
+	flate.Resetter
+}
+
+// inflaters keep the 40 KB that each needs, as snapshots have many small members.
+// klauspost's reader, which is the faster one, takes the same input.
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)).(inflater) }}
 
 // grow takes n bytes of what all members together may have.
 func (a *archive) grow(n uint64) error {
