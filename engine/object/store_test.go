@@ -604,3 +604,21 @@ func TestRelocationsThatAreGivenAgainChangeNothing(t *testing.T) {
 		t.Error("the section is not made again by other relocations")
 	}
 }
+
+func TestFilesAreWaitedForOnlyWhileTheirTimeMayStay(t *testing.T) {
+	changed := time.Unix(1e9, 5e8)
+	id := identity{}
+	id.ctime.Sec, id.ctime.Nsec = changed.Unix(), int64(changed.Nanosecond())
+	for after, want := range map[time.Duration]time.Duration{
+		0:                     tick,
+		tick / 4:              tick * 3 / 4,
+		tick:                  0,
+		time.Hour:             0,
+		-time.Millisecond:     0, // a clock that is ahead says nothing
+		-24 * 365 * time.Hour: 0,
+	} {
+		if got := id.unsettled(changed.Add(after)); got != want {
+			t.Errorf("%v after the change: %v, expected %v", after, got, want)
+		}
+	}
+}
