@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
@@ -85,7 +86,7 @@ type anAnswer struct {
 // textStart is where .text begins in the addresses that the module has inside.
 func textStart(w *waveTest) uint64 {
 	w.t.Helper()
-	for _, s := range w.target.modules[0].laid.Sections() {
+	for _, s := range w.target.Loaded()[0].Code.Sections() {
 		if s.Name == ".text" {
 			return s.Address
 		}
@@ -98,7 +99,7 @@ func textStart(w *waveTest) uint64 {
 func (w *waveTest) answers() (pcs []uint64, list []anAnswer) {
 	w.t.Helper()
 	start := textStart(w)
-	for pc := range w.target.modules[0].Object.Section(".text").Size / 2 {
+	for pc := range w.target.Loaded()[0].Object.Section(".text").Size / 2 {
 		for _, exact := range []bool{true, false}[:min(1+pc, 2)] {
 			pcs, list = append(pcs, 2*pc), append(list, w.answer(start+2*pc, exact))
 		}
@@ -108,14 +109,15 @@ func (w *waveTest) answers() (pcs []uint64, list []anAnswer) {
 
 func (w *waveTest) answer(pc uint64, exact bool) anAnswer {
 	w.t.Helper()
-	source, err := w.target.modules[0].row(context.Background(), pc, exact)
+	row, err := w.target.Loaded()[0].Row(context.Background(), pc, exact)
+	var none *code.NoRow
 	switch {
+	case errors.As(err, &none):
+		return anAnswer{Reason: none.Error()}
 	case err != nil:
 		w.t.Fatal(err)
-	case source.none != nil:
-		return anAnswer{Reason: source.none.Error()}
 	}
-	return anAnswer{Row: *source.row}
+	return anAnswer{Row: *row.Rules}
 }
 
 // forgetful is an architecture whose answers are of use for one PC each.
@@ -165,7 +167,7 @@ func TestRestartedPluginReadsCodeOfOpenObjects(t *testing.T) {
 	pcs, want := newWaveTest(t, code, amdgpu.New()).answers()
 	w := newWaveTestWith(t, code, plugin.Options{Self: self, Bundled: bundledAMDGPU})
 	w.answer(textStart(w), true)
-	arch := w.target.modules[0].arch.arch
+	arch := w.target.Loaded()[0].Code.Machine().Plugin
 	got := want[:0:0]
 	for i, pc := range pcs {
 		// There is a process where one was asked since the last was killed.

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -184,7 +185,6 @@ func newWaveTestWith(t *testing.T, c *waveCode, plugins plugin.Options) *waveTes
 		last:     1<<32 - 1,
 	}
 	w := &waveTest{t: t, code: c, state: s, target: e.Attach(s), random: rand.New(rand.NewPCG(6, 2))}
-	w.target.bound.Do(func() { w.target.bindAll(context.Background()) })
 	return w
 }
 
@@ -222,8 +222,14 @@ func (w *waveTest) shuffle() {
 
 func (w *waveTest) setPC(pc uint64) { copy(w.state.register[16], littleEndianBytes(pc, 8)) }
 
-// walker walks the wave as it is now, and keeps the walk.
-func (w *waveTest) walker() *walker {
+// A waveWalk is a stack with its frames.
+type waveWalk struct {
+	stack  *Stack
+	frames []walk.Activation
+}
+
+// walk walks the wave as it is now.
+func (w *waveTest) walk() waveWalk {
 	w.t.Helper()
 	th := w.state.thread
 	th.Registers = sdk.Registers{}
@@ -232,14 +238,14 @@ func (w *waveTest) walker() *walker {
 			th.Registers.Set(uint32(n), w.state.register[n])
 		}
 	}
-	s := w.target.threads[th]
-	w.target.bind(context.Background(), s.arch, s)
-	if s.failure != nil || s.binding.Problem != "" && len(w.state.missing) == 0 {
-		w.t.Fatal(s.failure, s.binding)
+	if err := w.target.Refresh(context.Background(), th); err != nil {
+		w.t.Fatal(err)
 	}
-	walk := newWalker(w.target, s)
-	walk.walk(context.Background())
-	return walk
+	stack, frames := w.target.Activations(context.Background(), th)
+	if len(frames) == 0 && len(w.state.missing) == 0 {
+		w.t.Fatal(stack.Stopped)
+	}
+	return waveWalk{stack, frames}
 }
 
 // flat says where the bits of a location are, as the reference does.
@@ -279,7 +285,7 @@ func flat(dst []refPart, l *locexpr.Location, at, n uint64) []refPart {
 
 // compare holds every register of a frame, where it is and what it holds,
 // against the reference.
-func (w *waveTest) compare(f *frame, want *refFrame, numbers []uint64) {
+func (w *waveTest) compare(f walk.Activation, want *refFrame, numbers []uint64) {
 	w.t.Helper()
 	w.counts.frames++
 	for _, n := range numbers {
@@ -287,9 +293,9 @@ func (w *waveTest) compare(f *frame, want *refFrame, numbers []uint64) {
 		wantParts := merge(want.place(n).slice(nil, 0, bits))
 		wantBytes, defined := w.state.read(wantParts)
 		where := func() string {
-			return fmt.Sprintf("%s, frame %d of %#x, register %d", filepath.Base(w.code.path), f.index, littleEndian(w.state.register[16]), n)
+			return fmt.Sprintf("%s, frame %d of %#x, register %d", filepath.Base(w.code.path), f.Index(), littleEndian(w.state.register[16]), n)
 		}
-		l, err := f.location(n)
+		l, err := f.Location(n)
 		if wantParts[0].kind == 'e' {
 			if w.counts.unknown++; err == nil {
 				w.t.Errorf("%s: %v, expected it not to be known", where(), l)
@@ -310,7 +316,7 @@ func (w *waveTest) compare(f *frame, want *refFrame, numbers []uint64) {
 			continue
 		}
 		got := make([]byte, (bits+7)/8)
-		err = l.Read(frameContext{frame: f}, got, bits)
+		err = l.Read(f.Context(), got, bits)
 		switch {
 		case !defined:
 			w.counts.undefined++
@@ -343,7 +349,7 @@ func (w *waveTest) everyPC() {
 				w.shuffle()
 				w.setPC(codeBase + pc)
 				w.counts.pcs++
-				walk := w.walker()
+				walk := w.walk()
 				want := newRefFrame(w.state.refState, nil, &rows[i])
 				got := &walk.stack.Frames[0]
 				if !got.HasCFA || got.CFASpace != 6 || got.CFA != want.cfa || got.PC != codeBase+pc || !got.Exact {
@@ -513,7 +519,7 @@ func (w *waveTest) makeChain(depth int, functions []listedRow, calls, kernel []u
 func (w *waveTest) walkChain(c *chain) {
 	w.t.Helper()
 	w.counts.stacks++
-	walk := w.walker()
+	walk := w.walk()
 	if walk.stack.Stopped.Reason != StopOutermost || len(walk.stack.Frames) != len(c.pcs) {
 		w.t.Fatalf("%s: %d frames, %v, expected %d: %#x", w.code.path, len(walk.stack.Frames), walk.stack.Stopped, len(c.pcs), c.pcs)
 	}
@@ -664,7 +670,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 					}
 				}
 			}
-			walk := w.walker()
+			walk := w.walk()
 			if reasons[walk.stack.Stopped.Reason]++; len(walk.stack.Frames) == len(c.pcs) {
 				whole++
 			} else if r := walk.stack.Stopped; r.Reason != StopNoMemory && !strings.HasSuffix(r.Detail, "in the target's registers") {
@@ -677,7 +683,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 				for _, n := range numbers {
 					want := merge(c.frames[j].place(n).slice(nil, 0, w.state.registerBits(n)))
 					value, ok := w.state.read(want)
-					l, err := walk.frames[j].location(n)
+					l, err := walk.frames[j].Location(n)
 					if err != nil {
 						lost++
 						continue
@@ -686,7 +692,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 						t.Fatalf("frame %d, register %d is at %s, expected %s", j, n, refText(got), refText(want))
 					}
 					got := make([]byte, len(value))
-					if err := l.Read(frameContext{frame: walk.frames[j]}, got, w.state.registerBits(n)); err != nil {
+					if err := l.Read(walk.frames[j].Context(), got, w.state.registerBits(n)); err != nil {
 						lost++
 					} else if found++; !ok || !bytes.Equal(got, value) {
 						t.Fatalf("frame %d, register %d is %x, expected %x", j, n, got, value)
@@ -733,7 +739,7 @@ func TestDialectsOfCIEs(t *testing.T) {
 		w.state.written[0x1000+3*4+uint64(i)] = b
 	}
 	copy(w.state.register[2600][4*4:], littleEndianBytes(codeBase>>32, 4))
-	walk := w.walker()
+	walk := w.walk()
 	if got, want := pcs(walk.stack), []uint64{codeBase, codeBase + 8, codeBase + 16}; !slices.Equal(got, want) || walk.stack.Stopped.Reason != StopOutermost {
 		t.Errorf("PCs %#x, %v, expected %#x", got, walk.stack.Stopped, want)
 	}
@@ -747,7 +753,7 @@ func TestFDEWithoutRulesIsNoInformation(t *testing.T) {
 	w := newWaveTest(t, c, amdgpu.New())
 	w.shuffle()
 	w.setPC(codeBase + c.fdes[0][0].start + 8)
-	stack := w.walker().stack
+	stack := w.walk().stack
 	if len(stack.Frames) != 2 || !stack.Frames[0].HasCFA || stack.Frames[1].FoundBy != ByRules || stack.Stopped.Reason != StopNoModule {
 		t.Errorf("%+v", *stack)
 	}
@@ -779,7 +785,7 @@ func TestCodeIsReadOncePerFunction(t *testing.T) {
 		for pc := rows[0].start; pc < rows[len(rows)-1].end; pc += 4 {
 			w.shuffle()
 			w.setPC(codeBase + pc)
-			if stack := w.walker().stack; len(stack.Frames) == 2 && stack.Frames[1].FoundBy == ByRules {
+			if stack := w.walk().stack; len(stack.Frames) == 2 && stack.Frames[1].FoundBy == ByRules {
 				walks++
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -210,28 +210,22 @@ func TestEveryExpressionOfAUnitIsInTheDialectOfItsProducer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tt, _, th := openDialect(t, file, c.answer)
-			err := tt.Evaluate(context.Background(), th, 0, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-				checkUnits(t, ctx.(surrounded).frame, [2]uint64{c.first, c.second})
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
+			_, frames := tt.Activations(context.Background(), th)
+			checkUnits(t, frames[0], [2]uint64{c.first, c.second})
 		})
 	}
 }
 
 // checkUnits evaluates the expressions of both units in a frame of the function,
 // which the first has.
-func checkUnits(t *testing.T, f *frame, units [2]uint64) {
+func checkUnits(t *testing.T, f walk.Activation, units [2]uint64) {
 	t.Helper()
-	reader := f.module.resolver().DWARF()
-	scopes, err := reader.Scopes(f.lookup)
+	reader := f.Module().Code.DWARF()
+	scopes, err := reader.Scopes(f.Lookup())
 	if err != nil || len(scopes) != 1 {
 		t.Fatalf("%d scopes, expected 1: %v", len(scopes), err)
 	}
 	function := scopes[0].Entry
-	u := f.unitContext(function, nil)
 	evaluated := 0
 	check := func(e dwarf.Entry, attribute dwarf.Attr, want uint64) {
 		t.Helper()
@@ -239,11 +233,11 @@ func checkUnits(t *testing.T, f *frame, units [2]uint64) {
 		if err != nil || !ok {
 			t.Fatalf("%s: %v", e, err)
 		}
-		exprs, err := l.At(f.lookup)
+		exprs, err := l.At(f.Lookup())
 		if err != nil || len(exprs) != 1 {
 			t.Fatalf("%s: %d expressions, expected 1: %v", e, len(exprs), err)
 		}
-		place, err := u.evaluate(l.Unit, exprs[0])
+		place, err := f.Evaluate(function, l.Unit, exprs[0])
 		if _, got, ok := place.MemoryAddress(); err != nil || !ok || got != want {
 			t.Errorf("%s in the unit at %#x: %s, expected the address %d: %v", e, l.Unit.Offset(), place, want, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/sdk"
@@ -27,7 +28,7 @@ type Expression struct {
 // nil: they go by number. An error is about one entry, and what follows it goes on.
 func Expressions(o *object.Object, d *sdk.Description) iter.Seq2[Expression, error] {
 	return func(yield func(Expression, error) bool) {
-		for _, t := range frameTables(o) {
+		for _, t := range code.FrameTables(o) {
 			if !yieldTable(t, d, yield) {
 				return
 			}
@@ -43,9 +44,9 @@ func Expressions(o *object.Object, d *sdk.Description) iter.Seq2[Expression, err
 	}
 }
 
-func yieldTable(t frameTable, d *sdk.Description, yield func(Expression, error) bool) bool {
-	if t.err != nil {
-		return yield(Expression{}, t.err)
+func yieldTable(t code.FrameTable, d *sdk.Description, yield func(Expression, error) bool) bool {
+	if t.Err != nil {
+		return yield(Expression{}, t.Err)
 	}
 	more := true
 	// An expression holds over several rows as a rule.
@@ -61,7 +62,7 @@ func yieldTable(t frameTable, d *sdk.Description, yield func(Expression, error) 
 		say := func(where string, expr []byte) {
 			if key := where + string(expr); more && !seen[key] {
 				seen[key] = true
-				more = yield(Expression{Section: t.section, Offset: fde.Offset, Where: where, Bytes: expr}, nil)
+				more = yield(Expression{Section: t.Section, Offset: fde.Offset, Where: where, Bytes: expr}, nil)
 			}
 		}
 		if row.CFA.Kind == cfi.CFAExpression {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -23,7 +24,7 @@ type CallFrameEntry struct {
 // the section's order. An error is about one entry, or the section.
 func SFrameEntries(o *object.Object) iter.Seq2[*cfi.SFrameFDE, error] {
 	return func(yield func(*cfi.SFrameFDE, error) bool) {
-		t, err := sframeTable(o)
+		t, err := code.SFrameTable(o)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -47,17 +48,17 @@ func SFrameEntries(o *object.Object) iter.Seq2[*cfi.SFrameFDE, error] {
 // or one section, and what follows it goes on.
 func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 	return func(yield func(CallFrameEntry, error) bool) {
-		tables := frameTables(o)
-		slices.SortStableFunc(tables, func(a, b frameTable) int { return a.index - b.index })
+		tables := code.FrameTables(o)
+		slices.SortStableFunc(tables, func(a, b code.FrameTable) int { return a.Index - b.Index })
 		for _, t := range tables {
-			e := CallFrameEntry{Section: t.section}
-			if t.err != nil {
-				if !yield(e, t.err) {
+			e := CallFrameEntry{Section: t.Section}
+			if t.Err != nil {
+				if !yield(e, t.Err) {
 					return
 				}
 				continue
 			}
-			e.Size = uint64(t.size)
+			e.Size = uint64(t.Size)
 			for entry, err := range t.Entries() {
 				e.Entry, e.Code = entry, ""
 				if f := entry.FDE; f != nil && f.Code != 0 && uint64(f.Code) < uint64(len(o.Sections())) {

@@ -25,11 +25,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -62,12 +64,18 @@ type Options struct {
 	Registers bool
 	// Lanes finds what the lanes of a wave do in every frame.
 	Lanes bool
+	// CacheBytes is about how much memory is kept for what was found out about code
+	// objects, beside those that targets have loaded; 0 is code.DefaultBytes.
+	CacheBytes uint64
 }
 
 // An Engine walks stacks. It may be used concurrently.
 type Engine struct {
 	options Options
 	plugins *plugin.Manager
+	store   *object.Store
+	library *code.Library
+	shared  *walk.Shared
 
 	mu      sync.Mutex
 	targets map[*Target]struct{}
@@ -85,7 +93,15 @@ func New(options Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{options: options, plugins: m, targets: map[*Target]struct{}{}}, nil
+	library := code.NewLibrary(m, options.CacheBytes)
+	return &Engine{
+		options: options, plugins: m, store: object.NewStore(), library: library, shared: walk.NewShared(library, options.walks()), targets: map[*Target]struct{}{},
+	}, nil
+}
+
+// walks are the options of walks.
+func (o *Options) walks() walk.Options {
+	return walk.Options{MaxFrames: o.MaxFrames, NoInlines: o.NoInlines, NoSymbols: o.NoSymbols, Registers: o.Registers, Lanes: o.Lanes}
 }
 
 // Close closes the targets that are still open and ends the plugins.
@@ -100,12 +116,16 @@ func (e *Engine) Close() error {
 	for _, t := range open {
 		errs = append(errs, t.Close())
 	}
+	e.library.Close()
 	e.plugins.Close()
 	return errors.Join(errs...)
 }
 
 // Plugins is the engine's plugin manager.
 func (e *Engine) Plugins() *plugin.Manager { return e.plugins }
+
+// Library holds the code objects that targets have loaded.
+func (e *Engine) Library() *code.Library { return e.library }
 
 // Finder says where the engine looks for the files of a target whose own file
 // is at path.
@@ -114,7 +134,8 @@ func (e *Engine) Finder(path string) object.Finder {
 		Sysroot:   e.options.Sysroot,
 		Exe:       e.options.Exe,
 		DebugDirs: e.options.DebugDirs,
-		Formats:   formats{e.plugins},
+		Formats:   code.NewFormats(e.plugins),
+		Store:     e.store,
 	}
 	if path != "" {
 		f.Folders = []string{filepath.Dir(path)}
@@ -200,7 +221,7 @@ func description(a *plugin.Arch, err error) (*sdk.Description, error) {
 
 // Attach walks a target that the caller made. Close closes it.
 func (e *Engine) Attach(state target.Target) *Target {
-	t := newTarget(e, state)
+	t := &Target{Process: e.shared.NewProcess(state, e.Finder(state.Info().Path)), engine: e}
 	e.mu.Lock()
 	e.targets[t] = struct{}{}
 	e.mu.Unlock()

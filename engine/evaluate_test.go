@@ -3,13 +3,14 @@ package engine
 import (
 	"context"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -145,7 +146,7 @@ func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
 	core := openCrash(t)
 	tried := 0
 	for _, m := range core.Modules() {
-		if m.Object == nil || programOf(m.Object, elf.PT_TLS) != nil {
+		if m.Object == nil || slices.ContainsFunc(m.Object.Programs(), func(p object.Program) bool { return p.Type == elf.PT_TLS }) {
 			continue
 		}
 		tried++
@@ -204,53 +205,4 @@ func TestAThreadWithoutPC(t *testing.T) {
 	if evaluated != 1 {
 		t.Errorf("%d evaluations, expected 1", evaluated)
 	}
-}
-
-// FuzzThreadLocal has the dynamic loader's list of modules, and how it is laid
-// out, from nowhere.
-func FuzzThreadLocal(f *testing.F) {
-	const base = 0x1000
-	word := binary.LittleEndian.AppendUint64
-	// A list of three entries, two of link_maps; the second vector is too old.
-	var list []byte
-	for _, v := range []uint64{base + 0x08, 3, 0, 0, 0, 1, base + 0x48, 2, base + 0x60, // to 0x48
-		1, 0x100, 7, 2, ^uint64(0), 9, // link_maps: ID, distance, PT_DYNAMIC
-		base + 0x80, 1, 0, 0x5000, 0, ^uint64(0), 0} { // the thread, its vector
-		list = word(list, v)
-	}
-	f.Add(uint64(base+0x78), uint32(64), uint32(128), []byte{0, 0, 0, 0, 0, 8, 0, 8, 0, 8, 0, 16}, list)
-	f.Add(uint64(base), uint32(8), uint32(8), make([]byte, 12), make([]byte, 64))
-	f.Fuzz(func(t *testing.T, pointer uint64, bits, element uint32, offsets, memory []byte) {
-		e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
-		state := &Synthetic{Arch: "x86_64", Memory: []Piece{{Address: base, Bytes: memory}}}
-		made := e.Attach(state)
-		made.bound.Do(func() { made.bindAll(context.Background()) })
-		w := newWalker(made, made.threads[state.Thread()])
-		l := &made.tls.layout
-		l.loaderGlobal = base
-		for i, field := range []*tlsField{&l.threadDTV, &l.generation, &l.block, &l.firstList, &l.listLength, &l.listNext,
-			&l.moduleSince, &l.moduleMap, &l.mapID, &l.mapDistance, &l.vector, &l.listModules} {
-			field.bits = bits
-			if field == &l.vector || field == &l.listModules {
-				field.bits = element
-			}
-			if i < len(offsets) {
-				field.offset = uint32(offsets[i])
-			}
-		}
-		err = w.listTLSModules()
-		if n := len(made.tls.modules); n >= maxTLSModules {
-			t.Errorf("%d modules, %v", n, err)
-		}
-		for i := range made.tls.modules[:min(len(made.tls.modules), 100)] {
-			// Any answer is right for such memory, but there is one.
-			if _, err := w.blockOf(&made.tls.modules[i], pointer); err != nil && err.Error() == "" {
-				t.Error("an error without a reason")
-			}
-		}
-	})
 }

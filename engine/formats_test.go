@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -278,7 +278,7 @@ func TestContainersThatTwoPluginsClaimAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	f := formats{m}
+	f := code.NewFormats(m)
 	if !f.Recognises([]byte("TOYC")) || f.Recognises([]byte("TOY")) || f.Recognises(nil) {
 		t.Error("what is recognised")
 	}
@@ -295,5 +295,3 @@ func (o *otherForeign) Describe(ctx context.Context) (*sdk.Description, error) {
 	d.Name = "other"
 	return d, err
 }
-
-var _ object.Formats = formats{}

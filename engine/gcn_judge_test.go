@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -139,7 +140,6 @@ func newGCNJudge(t testing.TB, o *gcnObject, arch sdk.Architecture) *gcnJudge {
 	}
 	j.layout()
 	j.target = e.Attach(j)
-	j.target.bound.Do(func() { j.target.bindAll(context.Background()) })
 	return j
 }
 
@@ -359,17 +359,18 @@ func (j *gcnJudge) look() {
 	j.walks++
 	j.refresh()
 	t := j.target
-	th := t.threads[j.thread]
-	t.bind(context.Background(), th.arch, th)
-	w := newWalker(t, th)
-	w.walk(context.Background())
+	if err := t.Refresh(context.Background(), j.thread); err != nil {
+		j.problem("%v", err)
+		return
+	}
+	stack, frames := t.Activations(context.Background(), j.thread)
 	depth := 0
 	if j.walked%gcnEach == 0 && j.first() {
 		if depth = 1; j.searched%4 == 0 {
 			depth = len(j.calls)
 		}
 	}
-	j.judge(w, depth)
+	j.judge(stack, frames, depth)
 }
 
 // first says whether registers are to be compared at the PC, in the innermost call.
@@ -396,14 +397,14 @@ func (j *gcnJudge) cause(what, why string, n int) {
 }
 
 // judge holds a walk against the calls, with the registers of so many callers.
-func (j *gcnJudge) judge(w *walker, search int) {
-	frames := w.stack.Frames
+func (j *gcnJudge) judge(stack *Stack, activations []walk.Activation, search int) {
+	frames := stack.Frames
 	depth := len(j.calls)
 	j.frames += depth + 1
 	for i := range depth + 1 {
 		if i == len(frames) {
 			j.unknown += depth + 1 - i
-			j.cause("return address", string(w.stack.Stopped.Reason)+", "+w.stack.Stopped.Detail, depth+1-i)
+			j.cause("return address", string(stack.Stopped.Reason)+", "+stack.Stopped.Detail, depth+1-i)
 			break
 		}
 		want := j.state.pc
@@ -432,21 +433,21 @@ func (j *gcnJudge) judge(w *walker, search int) {
 		j.problem("%d frames, expected %d; the one after the kernel's at %#x", len(frames), depth+1, frames[depth+1].PC)
 		return
 	}
-	if len(frames) == depth+1 && w.stack.Stopped.Reason != StopOutermost {
+	if len(frames) == depth+1 && stack.Stopped.Reason != StopOutermost {
 		j.unknown++
-		j.cause("end", string(w.stack.Stopped.Reason)+", "+w.stack.Stopped.Detail, 1)
+		j.cause("end", string(stack.Stopped.Reason)+", "+stack.Stopped.Detail, 1)
 	}
 	if search == 0 {
 		return
 	}
 	j.searched++
 	for i := 1; i < len(frames) && i <= search; i++ {
-		j.compare(w.frames[i], j.calls[depth-i])
+		j.compare(activations[i], j.calls[depth-i])
 	}
 }
 
 // compare holds the registers of a frame against those at the moment of its call.
-func (j *gcnJudge) compare(f *frame, c *gcnCall) {
+func (j *gcnJudge) compare(f walk.Activation, c *gcnCall) {
 	j.pairs++
 	var wrong, unknown bool
 	for i := range j.registers {
@@ -461,7 +462,7 @@ func (j *gcnJudge) compare(f *frame, c *gcnCall) {
 		if !good {
 			wrong = true
 			j.wrongRegisters++
-			j.problem("frame %d, called %s: register %d %s", f.index, j.object.code.functions[c.function], r.number, why)
+			j.problem("frame %d, called %s: register %d %s", f.Index(), j.object.code.functions[c.function], r.number, why)
 			continue
 		}
 		// What must be there: all of a scalar; the lanes of a vector register
@@ -517,20 +518,19 @@ func (j *gcnJudge) lostIn(c *gcnCall, r *gcnRegister) uint64 {
 // register holds one register of a frame against its value at the call: false
 // where it is wrong. missing are the lanes, or for scalars all bits, that are not
 // known, with the cause.
-func (j *gcnJudge) register(f *frame, c *gcnCall, r *gcnRegister) (good bool, missing uint64, why string) {
+func (j *gcnJudge) register(f walk.Activation, c *gcnCall, r *gcnRegister) (good bool, missing uint64, why string) {
 	want := c.registers[r.at:][:r.size]
-	s, err := f.find(r.number)
+	l, err := f.Location(r.number)
 	if err != nil {
 		return true, ^uint64(0), err.Error()
 	}
-	if s.kind == slotLive && s.bits == r.number {
+	if p := l.Place(0); l.NumPlaces() == 1 && p.Storage == locexpr.Register && p.Register == r.number && p.BitOffset == 0 {
 		got := j.live[r.at:][:r.size]
 		if !bytes.Equal(got, want) {
 			return false, 0, fmt.Sprintf("is where it was: %x, expected %x", got, want)
 		}
 		return true, 0, ""
 	}
-	l := f.walker.slotLocation(&s)
 	if p := l.Place(0); l.NumPlaces() == 1 && p.Storage == locexpr.Composite && p.BitOffset == 0 && r.file != gcnScalar {
 		if good, missing, ok := j.parts(p.Parts(), want); ok && good {
 			return true, missing, "is undefined"
@@ -541,7 +541,7 @@ func (j *gcnJudge) register(f *frame, c *gcnCall, r *gcnRegister) (good bool, mi
 		lane = 4
 	}
 	whole := make([]byte, r.size)
-	if err := l.Read(frameContext{frame: f}, whole, uint64(r.size)*8); err == nil {
+	if err := l.Read(f.Context(), whole, uint64(r.size)*8); err == nil {
 		if !bytes.Equal(whole, want) {
 			return false, 0, fmt.Sprintf("is %x, expected %x, at %v", whole, want, refText(merge(flat(nil, &l, 0, uint64(r.size)*8))))
 		}
@@ -551,7 +551,7 @@ func (j *gcnJudge) register(f *frame, c *gcnCall, r *gcnRegister) (good bool, mi
 		part, err := l.Offset(int64(i) * 8)
 		got := make([]byte, lane)
 		if err == nil {
-			err = part.Read(frameContext{frame: f}, got, uint64(lane)*8)
+			err = part.Read(f.Context(), got, uint64(lane)*8)
 		}
 		if err != nil {
 			missing |= 1 << (i / lane)

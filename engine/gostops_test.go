@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
 
@@ -96,7 +97,7 @@ func goStops(t *testing.T, program string, module *target.Module, addresses ...u
 			for number, text := range th.Registers {
 				s.Registers.Set(uint32(number), binary.LittleEndian.AppendUint64(nil, parse(t, text, 16)))
 			}
-			s.StackStart = s.register(x86_64.Description().SP)
+			s.StackStart = registerOf(s, x86_64.Description().SP)
 			if s.Stack, err = hex.DecodeString(th.Stack); err != nil {
 				t.Fatal(err)
 			}
@@ -125,18 +126,18 @@ func wholeModule(t *testing.T, path string) *target.Module {
 	return m
 }
 
-func (s *Sample) register(number uint32) uint64 {
+func registerOf(s *Sample, number uint32) uint64 {
 	v, _ := s.Registers.Uint64(number, x86_64.Description().ByteOrder)
 	return v
 }
 
-// savedReturns are those that the chain of frame pointers leads to.
-func (s *Sample) savedReturns() []uint64 {
-	return savedReturns(s.register(x86_64.Description().FP), s.StackStart, s.Stack)
+// savedReturnsOf are those that the chain of frame pointers leads to.
+func savedReturnsOf(s *Sample) []uint64 {
+	return savedReturns(registerOf(s, x86_64.Description().FP), s.StackStart, s.Stack)
 }
 
-// returns are the return addresses of a stack.
-func (s *Stack) returns() (list []uint64) {
+// returnsOf are the return addresses of a stack.
+func returnsOf(s *Stack) (list []uint64) {
 	for _, f := range s.Frames[1:] {
 		list = append(list, f.PC)
 	}
@@ -156,7 +157,7 @@ func TestGoStacksWhereTheyChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs gdb")
 	}
-	program := profileProgram(t, "gowork", 0)[0]
+	program := recorded.Program(t, "gowork", 0)[0]
 	for _, path := range []string{program, strippedProgram(t, "gowork")} {
 		t.Run(filepath.Base(path), func(t *testing.T) { walkGoStops(t, program, path) })
 	}
@@ -171,7 +172,7 @@ func walkGoStops(t *testing.T, program, path string) {
 	at := func(stop []*Sample, address uint64) (samples []*Sample, stacks []*Stack) {
 		t.Helper()
 		for _, s := range stop {
-			if s.register(x86_64.Description().PC) == address {
+			if registerOf(s, x86_64.Description().PC) == address {
 				samples, stacks = append(samples, s), append(stacks, e.Attach(s).Walk(t.Context(), s.Thread()))
 			}
 		}
@@ -184,8 +185,8 @@ func walkGoStops(t *testing.T, program, path string) {
 	samples, stacks := at(stops[0], p.returned)
 	made := 0
 	for i, s := range samples {
-		returns, stopped := stacks[i].returns(), stacks[i].Stopped
-		if s.register(0) == 0 {
+		returns, stopped := returnsOf(stacks[i]), stacks[i].Stopped
+		if registerOf(s, 0) == 0 {
 			if made++; len(returns) > 0 || stopped.Reason != StopOutermost {
 				t.Errorf("a new thread: %#x, %v", returns, stopped)
 			}
@@ -198,17 +199,17 @@ func walkGoStops(t *testing.T, program, path string) {
 	}
 
 	samples, stacks = at(stops[1], p.saving)
-	if returns, chain := stacks[0].returns(), samples[0].savedReturns(); len(returns) < 3 || !below(returns[1:], chain) {
+	if returns, chain := returnsOf(stacks[0]), savedReturnsOf(samples[0]); len(returns) < 3 || !below(returns[1:], chain) {
 		t.Errorf("before the stack is left: %#x, the frame pointers lead to %#x", returns, chain)
 	}
 
 	_, stacks = at(stops[2], p.switched)
-	if s := stacks[0]; len(s.Frames) != 1 || s.Stopped != (Stopped{StopOutermost, "a stack begins in runtime.mcall"}) {
-		t.Errorf("after the stack was left: %#x, %v", s.returns(), s.Stopped)
+	if s := stacks[0]; len(s.Frames) != 1 || s.Stopped != (Stopped{Reason: StopOutermost, Detail: "a stack begins in runtime.mcall"}) {
+		t.Errorf("after the stack was left: %#x, %v", returnsOf(s), s.Stopped)
 	}
 
 	samples, stacks = at(stops[3], p.interrupted)
-	returns, chain := stacks[0].returns(), samples[0].savedReturns()
+	returns, chain := returnsOf(stacks[0]), savedReturnsOf(samples[0])
 	if len(returns) < 3 || !stacks[0].Frames[1].Exact || stacks[0].Frames[2].Exact {
 		t.Fatalf("in code that a signal interrupted: %#x", returns)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -71,7 +72,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 		}
 		err = tg.Evaluate(context.Background(), th, 0, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			lane := c.want - 1
-			_, lanes, err := surrounded{ctx.(surrounded).frameContext, &Surroundings{Lane: &lane}}.Lane()
+			_, lanes, err := laneOf(ctx, lane)
 			if lanes != uint64(c.want) {
 				t.Errorf("%s: %d lanes in an evaluation", c.name, lanes)
 			}
@@ -84,4 +85,13 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 			t.Errorf("%s: %q", c.name, problems)
 		}
 	}
+}
+
+// laneOf is what a context says of its lane, were it another.
+func laneOf(ctx locexpr.Context, lane uint32) (current, lanes uint64, err error) {
+	other, ok := Surround(ctx, Surroundings{Lane: &lane})
+	if !ok {
+		return 0, 0, errors.New("no context of Evaluate")
+	}
+	return other.Lane()
 }

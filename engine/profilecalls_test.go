@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/recorded"
 )
 
 // A codeFile is an ELF file, as a check without a peer needs it: read by
@@ -598,9 +599,9 @@ func TestProfilesAreChainsOfCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("records programs")
 	}
-	for _, program := range profilePrograms {
-		t.Run(program.name, func(t *testing.T) {
-			p := profiled(t, profileRecording(t, program.name, profileSamples()))
+	for _, program := range recorded.Programs {
+		t.Run(program.Name, func(t *testing.T) {
+			p := profiled(t, recorded.Recording(t, program.Name, recorded.Samples()))
 			causes := checkCalls(t, p)
 			total, explained := 0, 0
 			for _, cause := range slices.SortedFunc(maps.Keys(causes), func(a, b string) int { return cmp.Or(cmp.Compare(causes[b], causes[a]), strings.Compare(a, b)) }) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/recorded"
 )
 
 // profileCase builds testdata/profile/cases.c and its library.
@@ -20,8 +21,8 @@ func profileCase(tb testing.TB) (program, library string) {
 	tb.Helper()
 	oracle.Tools(tb, "gcc")
 	const source = "testdata/profile/cases.c"
-	program = makeOnce(tb, "cases", func(path string) { command(tb, "gcc", "-O1", "-g", source, "-o", path, "-ldl") })
-	library = makeOnce(tb, "libcases.so", func(path string) {
+	program = recorded.Once(tb, "cases", func(path string) { command(tb, "gcc", "-O1", "-g", source, "-o", path, "-ldl") })
+	library = recorded.Once(tb, "libcases.so", func(path string) {
 		command(tb, "gcc", "-O1", "-g", "-shared", "-fPIC", "-DLIBRARY", source, "-o", path)
 	})
 	return program, library
@@ -54,7 +55,7 @@ func TestProfilesOfCasesEqualPerf(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "perf.data")
-			perfRecord(t, path, c.record, c.program...)
+			recorded.Perf(t, path, c.record, c.program...)
 			p := profiled(t, path)
 			if !slices.ContainsFunc(p.Modules, func(m ProfileModule) bool { return m.Path == c.sees }) {
 				t.Errorf("nothing of %s is in the profile", c.sees)
@@ -81,8 +82,8 @@ func TestProfilesOfCasesEqualPerf(t *testing.T) {
 func strippedProgram(tb testing.TB, name string) string {
 	tb.Helper()
 	oracle.Tools(tb, "strip")
-	from := profileProgram(tb, name, 0)[0]
-	return makeOnce(tb, name+"-stripped", func(path string) { command(tb, "strip", "-o", path, from) })
+	from := recorded.Program(tb, name, 0)[0]
+	return recorded.Once(tb, name+"-stripped", func(path string) { command(tb, "strip", "-o", path, from) })
 }
 
 // headlessProgram has no index of its call frame information.
@@ -90,7 +91,7 @@ func headlessProgram(tb testing.TB) string {
 	tb.Helper()
 	oracle.Tools(tb, "objcopy")
 	from := strippedProgram(tb, "deepcpp")
-	return makeOnce(tb, "deepcpp-headless", func(path string) {
+	return recorded.Once(tb, "deepcpp-headless", func(path string) {
 		command(tb, "objcopy", "--rename-section", ".eh_frame_hdr=.data.rel.ro.index", from, path)
 		// The segment of the same name says where it is, too.
 		data, err := os.ReadFile(path)
@@ -136,7 +137,7 @@ func plain(p *Profile) plainProfile {
 func TestProfilesDoNotDependOnHowManyWalk(t *testing.T) {
 	program, _ := profileCase(t)
 	path := filepath.Join(t.TempDir(), "perf.data")
-	perfRecord(t, path, []string{"-F", "4000", "-e", "cpu-clock", "--call-graph", "dwarf,8192"}, program, "children")
+	recorded.Perf(t, path, []string{"-F", "4000", "-e", "cpu-clock", "--call-graph", "dwarf,8192"}, program, "children")
 	var want plainProfile
 	for _, jobs := range []int{1, 2, 4, 8} {
 		p, err := newX86Engine(t, Options{}).Profile(t.Context(), path, ProfileOptions{Jobs: jobs})
@@ -163,7 +164,7 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 	path := filepath.Join(dir, "perf.data")
 	// On one CPU, records are in the order of time: of several, a cut would lose
 	// mappings of samples that it leaves.
-	perfRecord(t, path, []string{"-F", "1000", "-e", "cpu-clock", "--call-graph", "dwarf,2048"}, "taskset", "-c", "0", program, "children")
+	recorded.Perf(t, path, []string{"-F", "1000", "-e", "cpu-clock", "--call-graph", "dwarf,2048"}, "taskset", "-c", "0", program, "children")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -58,7 +59,7 @@ func TestGoStacksFollowFramePointers(t *testing.T) {
 
 func followFramePointers(t *testing.T, program string) {
 	t.Helper()
-	path := profileRecording(t, program, profileSamples())
+	path := recorded.Recording(t, program, recorded.Samples())
 	p := profiled(t, path)
 	raw := rawSampleOf(t, path)
 	causes, keys := map[string]int{}, sampleKeys{}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unwindd/unwindd/internal/recorded"
 )
 
 // anonymousMemory is what this process has in memory that is of no file, in KiB.
@@ -32,7 +34,7 @@ func TestAGigabyteNeedsLittleMemory(t *testing.T) {
 		t.Skip("UNWINDD_PROOF is not set")
 	}
 	path := filepath.Join(t.TempDir(), "perf.data")
-	perfRecord(t, path, []string{"-F", "4000", "-m", "64M", "-e", "cpu-clock", "--call-graph", "dwarf,65528"}, profileProgram(t, "deepcpp", 5.4)...)
+	recorded.Perf(t, path, []string{"-F", "4000", "-m", "64M", "-e", "cpu-clock", "--call-graph", "dwarf,65528"}, recorded.Program(t, "deepcpp", 5.4)...)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)

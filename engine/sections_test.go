@@ -224,14 +224,14 @@ func TestWhatFollowsASectionIsNotTheNextOne(t *testing.T) {
 	tt, _ := walkSections(t, x86_64.New(), s)
 	size := m.Object.Section(".text.first").Size
 	start := sectionPlaces["first"]
-	if tt.index.find(start+size-1) == nil || tt.index.find(start+size) != nil {
-		t.Errorf("segments at the end of a section of %#x bytes: %v %v", size, tt.index.find(start+size-1), tt.index.find(start+size))
+	if tt.Segment(start+size-1) == nil || tt.Segment(start+size) != nil {
+		t.Errorf("segments at the end of a section of %#x bytes: %v %v", size, tt.Segment(start+size-1), tt.Segment(start+size))
 	}
-	mod := tt.modules[0]
+	mod := tt.Loaded()[0]
 	for name, place := range sectionPlaces {
-		at := tt.index.find(place).objectAddress(place)
-		if got, ok := mod.Start(at); got != place || !ok || mod.offset(at) != 0 || mod.offset(at+1) != 1 {
-			t.Errorf("%s: %#x %v, offset %#x", name, got, ok, mod.offset(at))
+		at := tt.Segment(place).ObjectAddress(place)
+		if got, ok := mod.Start(at); got != place || !ok || mod.Code.Offset(at) != 0 || mod.Code.Offset(at+1) != 1 {
+			t.Errorf("%s: %#x %v, offset %#x", name, got, ok, mod.Code.Offset(at))
 		}
 	}
 	if m.Object.Type() != elf.ET_REL || m.Object.Section(".text.second").Address != 0 {

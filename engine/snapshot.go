@@ -10,9 +10,10 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -70,31 +71,27 @@ func (s *Snapshot) Write(w io.Writer) error {
 // which must not be walked by another goroutine meanwhile. The snapshot is of
 // use as long as the target is open.
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
-	options := t.engine.options
+	options := t.engine.options.walks()
 	options.NoSymbols, options.Registers = true, false
 	c := &collector{
-		recorder: recorder{Target: t.state, instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}},
+		recorder: recorder{Target: t.State(), instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}},
 		result: &Snapshot{describe: func(arch string) (*sdk.Description, error) {
 			return description(t.engine.plugins.Find(arch))
 		}},
 	}
 	if !o.AnyFile {
-		c.files, _ = t.state.(target.FileMemory)
+		c.files, _ = t.State().(target.FileMemory)
 	}
 	var state target.Target = &c.recorder
-	if scoped, ok := t.state.(target.ScopedMemory); ok {
+	if scoped, ok := t.State().(target.ScopedMemory); ok {
 		state = &scopedRecorder{&c.recorder, scoped}
 	}
-	c.walked = newTarget(&Engine{options: options, plugins: t.engine.plugins}, state)
-	defer func() {
-		for _, m := range c.walked.modules {
-			m.close()
-		}
-	}()
+	c.walked = t.engine.shared.Alone(options).NewProcess(state, t.engine.Finder(state.Info().Path))
+	defer c.walked.Close()
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
-	c.addModules(t.modules, o)
+	c.addModules(t.Loaded(), o)
 	c.addThreads()
 	c.addMemory()
 	return c.result, nil
@@ -103,7 +100,7 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 // collector collects a snapshot.
 type collector struct {
 	recorder
-	walked *Target // the target, of which the recorder keeps what is read
+	walked *walk.Process // the target, of which the recorder keeps what is read
 	result *Snapshot
 	kept   int // bytes of keptStacks
 }
@@ -130,12 +127,12 @@ func (c *collector) walk(ctx context.Context) error {
 		if first == nil {
 			first = s
 		}
-		isWalked = isWalked || s.isWalked()
+		isWalked = isWalked || s.IsWalked()
 		c.result.Frames += len(s.Frames)
 		c.keepFrames(s)
 	}
 	if !isWalked {
-		c.result.Unwalked = c.walked.notWalked(first)
+		c.result.Unwalked = c.walked.NotWalked(first)
 	}
 	return nil
 }
@@ -151,11 +148,10 @@ func boolInt(b bool) int {
 // next it is the frame's; a stack that goes on elsewhere, after a signal on a
 // stack of its own, is kept around its CFA.
 func (c *collector) keepFrames(s *Stack) {
-	th := c.walked.threads[s.Thread]
-	if th == nil || th.arch == nil {
+	view, ok := c.walked.View(s.Thread)
+	if !ok {
 		return
 	}
-	w := newWalker(c.walked, th)
 	left := min(keptStack, keptStacks-c.kept)
 	keep := func(space locexpr.AddressSpace, from, to uint64) {
 		if from > to {
@@ -167,7 +163,7 @@ func (c *collector) keepFrames(s *Stack) {
 		}
 		left -= int(to - from)
 		c.kept += int(to - from)
-		w.touch(space, from, to)
+		touch(view, space, from, to)
 	}
 	var space locexpr.AddressSpace
 	var last uint64
@@ -175,8 +171,8 @@ func (c *collector) keepFrames(s *Stack) {
 	if len(s.Frames) == 0 || !s.Frames[0].HasCFA || s.Frames[0].CFASpace == locexpr.DefaultSpace {
 		// The stack pointer of an architecture with several spaces is in the one of
 		// its CFAs.
-		sp, err := w.liveRegister(uint64(th.arch.desc.SP))
-		if known = err == nil && (len(s.Frames) > 0 && s.Frames[0].HasCFA || len(th.arch.desc.AddressSpaces) <= 1); known {
+		sp, err := view.StackPointer()
+		if known = err == nil && (len(s.Frames) > 0 && s.Frames[0].HasCFA || len(view.Machine().Description.AddressSpaces) <= 1); known {
 			last = sp
 		}
 	}
@@ -198,19 +194,19 @@ func (c *collector) keepFrames(s *Stack) {
 }
 
 // touch reads memory of a thread as far as it is there.
-func (w *walker) touch(space locexpr.AddressSpace, from, to uint64) {
+func touch(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) {
 	var buf [keptBeyond]byte
 	for from < to {
 		n := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
 		// What cannot be read was not there for the walk either.
-		_ = object.Guard(func() error { return w.readSpace(space, w.scope(), from, buf[:n]) })
+		_ = view.Read(space, from, buf[:n])
 		from += n
 	}
 }
 
 // addModules adds the code objects, and the code that is in none. modules are the
 // target's, which are open as long as the snapshot is of use.
-func (c *collector) addModules(modules []*module, o SnapshotOptions) {
+func (c *collector) addModules(modules []*code.Module, o SnapshotOptions) {
 	type place struct {
 		target.Segment
 		module int
@@ -273,12 +269,13 @@ func withheld(m *target.Module, file, memory bool) string {
 }
 
 // companions are the files that are kept with the code object of a module.
-func (c *collector) companions(m *module) (list []snapshot.Companion) {
-	for _, p := range m.openCompanions() {
+func (c *collector) companions(m *code.Module) (list []snapshot.Companion) {
+	companions, problems := m.Code.Companions()
+	for _, p := range problems {
 		c.problem("module %s: %s", m.Path, p)
 	}
-	for _, beside := range *m.companions.Load() {
-		list = append(list, snapshot.Companion{Suffix: beside.suffix, Data: beside.object.Data()})
+	for i := range companions {
+		list = append(list, snapshot.Companion{Suffix: companions[i].Suffix(), Data: companions[i].Data()})
 	}
 	return list
 }

@@ -159,6 +159,7 @@ func TestManyThreadsAreBoundInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
+	const maxBound = 1 << 14 // threads that a plugin is asked about in one call
 	s := newState(1)
 	for range 2*maxBound + 1 {
 		s.thread(0x1004, stackStart, 0, 0)

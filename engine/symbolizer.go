@@ -139,7 +139,7 @@ func (s *Symbolizer) newFile(o *object.Object) *SymbolFile {
 	f := &SymbolFile{Object: o}
 	finder := object.Finder{DebugDirs: s.options.DebugDirs}
 	s.relocate(o)
-	if hasDebugInfo(o) {
+	if o.HasDebugInfo() {
 		s.log("%s: it has debug information itself", o.Name())
 	} else {
 		found := finder.FindDebug(o)
@@ -162,15 +162,6 @@ func (s *Symbolizer) newFile(o *object.Object) *SymbolFile {
 	}
 	f.resolver = resolve.NewWith(o, f.Debug, dwarf.Options{Finder: &finder, Package: s.options.Package})
 	return f
-}
-
-func hasDebugInfo(o *object.Object) bool {
-	for _, name := range []string{".debug_info", ".zdebug_info"} {
-		if s := o.Section(name); s != nil && s.Type != elf.SHT_NOBITS && s.Size > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // relocate prepares a relocatable object, and says what cannot be relocated.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
@@ -163,8 +164,8 @@ func TestFDEsOfARelocatableObjectAreThoseOfTheirSection(t *testing.T) {
 				c.change(t, path)
 			}
 			o := openObject(t, path)
-			tables := frameTables(o)
-			if len(tables) != 1 || tables[0].err != nil || tables[0].section != c.section {
+			tables := code.FrameTables(o)
+			if len(tables) != 1 || tables[0].Err != nil || tables[0].Section != c.section {
 				t.Fatalf("tables %+v, expected one of %s", tables, c.section)
 			}
 			table := tables[0].Table
@@ -192,7 +193,7 @@ func TestFDEsOfARelocatableObjectAreThoseOfTheirSection(t *testing.T) {
 
 				// Loaded alone, it is found by address.
 				name := o.Sections()[s.Section].Name
-				loaded, err := loadedTables(o, []target.Segment{{Section: name, Size: s.Size, Start: 0x400000, Executable: true}, {Section: ".data", Start: 0x500000}})
+				loaded, err := code.LoadedTables(o, []target.Segment{{Section: name, Size: s.Size, Start: 0x400000, Executable: true}, {Section: ".data", Start: 0x500000}})
 				if err != nil || len(loaded) != 1 {
 					t.Fatalf("%d tables, %v", len(loaded), err)
 				}
@@ -227,7 +228,7 @@ func TestSectionsThatCannotBeToldApartAreNotGuessed(t *testing.T) {
 		{"one of three, without a name", []target.Segment{segment("")}, "could be what is loaded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tables, err := loadedTables(o, c.segments)
+			tables, err := code.LoadedTables(o, c.segments)
 			if len(tables) != 0 || err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%d tables, %v, expected an error that says %q", len(tables), err, c.says)
 			}
@@ -237,7 +238,7 @@ func TestSectionsThatCannotBeToldApartAreNotGuessed(t *testing.T) {
 
 func TestTheOnlySectionOfCodeNeedsNoName(t *testing.T) {
 	o := openObject(t, assemble(t, ".text\nf: .cfi_startproc\nnop\n.cfi_endproc\n", "-c"))
-	tables, err := loadedTables(o, []target.Segment{{Size: 1, Executable: true}})
+	tables, err := code.LoadedTables(o, []target.Segment{{Size: 1, Executable: true}})
 	if err != nil || len(tables) != 1 {
 		t.Fatalf("%d tables, %v", len(tables), err)
 	}

@@ -22,8 +22,8 @@ func TestNamesOfStreamsReachFrames(t *testing.T) {
 		for _, c := range readGenCode(t, filepath.Base(dir), dir) {
 			t.Run(c.name, func(t *testing.T) {
 				w := newGenWalk(t, c, genStream)
-				m := w.target.modules[0]
-				if err := m.open(context.Background()); err != nil {
+				m := w.target.Loaded()[0].Code
+				if err := m.Open(context.Background()); err != nil {
 					t.Fatal(err)
 				}
 				first := map[string]uint64{}
@@ -35,12 +35,12 @@ func TestNamesOfStreamsReachFrames(t *testing.T) {
 					if in.Function != c.assembly.Kernel {
 						called++
 					}
-					frames := w.target.names(m, in.Offset)
+					frames := m.Names(in.Offset, false)
 					got, want := fmt.Sprint(len(frames)), fmt.Sprintf("%s %#x", in.Function, first[in.Function])
 					if len(frames) == 1 {
 						got = fmt.Sprintf("%s %#x", frames[0].Function, frames[0].Start)
 					}
-					if len(frames) == 0 && m.function(in.Offset) != nil && in.Offset > 0 {
+					if len(frames) == 0 && m.FunctionAt(context.Background(), in.Offset) != nil && in.Offset > 0 {
 						unnamed++
 						continue
 					}
@@ -62,12 +62,12 @@ func TestFramesHaveNoMadeUpNames(t *testing.T) {
 	dir := filepath.Dir(oracle.Beside(t, "corpus/visa/skl-rec-O2/*.asm")[0])
 	for _, c := range readGenCode(t, "skl-rec-O2", dir) {
 		w := newGenWalk(t, c, genFrame)
-		m := w.target.modules[0]
-		if err := m.open(context.Background()); err != nil {
+		m := w.target.Loaded()[0].Code
+		if err := m.Open(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		for _, in := range c.assembly.Instructions {
-			if f := m.function(in.Offset); f != nil && f.Name != "" {
+			if f := m.FunctionAt(context.Background(), in.Offset); f != nil && f.Name != "" {
 				t.Errorf("%#x: %q", in.Offset, f.Name)
 			}
 		}

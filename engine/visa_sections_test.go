@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
@@ -120,7 +121,7 @@ func TestThreadsInZebinsAreInTheFunctionOfTheirSection(t *testing.T) {
 				return pcs
 			})
 			lines, kernels := 0, 0
-			o := tt.modules[0].Object
+			o := tt.Loaded()[0].Object
 			for i, th := range tt.Threads() {
 				p := places[i]
 				functions[p.name] = true
@@ -173,22 +174,22 @@ func TestCallFrameInformationOfZebinsIsThatOfTheSection(t *testing.T) {
 	found := 0
 	for name, path := range zebins(t) {
 		tt, starts := loadZebin(t, path, func(*object.Object, map[uint32]uint64) []uint64 { return nil })
-		m := tt.modules[0]
+		m := tt.Loaded()[0]
 		o := m.Object
 		o.SetRelocations(visa.Description().Relocations)
-		m.laid.SetRelocations(visa.Description().Relocations)
-		tables, err := m.loadedTables(m.laid)
+		laid, err := o.LaidOut()
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		for _, table := range tables {
+		laid.SetRelocations(visa.Description().Relocations)
+		for _, table := range code.FrameTables(laid) {
 			for f, err := range table.FDEs() {
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
 				start, ok := starts[f.Code]
-				at := tt.index.find(start).objectAddress(start) + m.offset(f.Start)
+				at := tt.Segment(start).ObjectAddress(start) + m.Code.Offset(f.Start)
 				if again, err := table.FDE(at); !ok || errors.Is(err, cfi.ErrNoFDE) || again.Offset != f.Offset {
 					t.Errorf("%s: FDE at %#x: of section %d, found by %#x: %v", name, f.Offset, f.Code, at, err)
 				}

@@ -16,9 +16,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
@@ -185,7 +187,7 @@ func newGenWalk(t *testing.T, c *genCode, beside genBeside) *genWalk {
 			t.Fatal(err)
 		}
 		m.Path, m.Segments[0].Section = c.dbg, ""
-		m.Object, err = object.NewWith(c.dbg, data, formats{e.plugins})
+		m.Object, err = object.NewWith(c.dbg, data, code.NewFormats(e.plugins))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +205,6 @@ func newGenWalk(t *testing.T, c *genCode, beside genBeside) *genWalk {
 		t: t, code: c, beside: beside, state: s, target: e.Attach(s),
 		seen: map[*genasm.Instruction]bool{}, counts: map[string]*genCounts{}, causes: map[string]string{},
 	}
-	w.target.bound.Do(func() { w.target.bindAll(context.Background()) })
 	return w
 }
 
@@ -271,15 +272,10 @@ func (w *genWalk) walk() {
 	th.Registers.Set(272, m.Address)
 	th.Registers.Set(288, m.Flags[:4])
 	th.Registers.Set(289, m.Flags[4:])
-	s := w.target.threads[th]
-	w.target.bind(context.Background(), s.arch, s)
-	if s.failure != nil || s.binding.Problem != "" {
-		w.t.Fatal(s.failure, s.binding)
+	if err := w.target.Refresh(context.Background(), th); err != nil {
+		w.t.Fatal(err)
 	}
-	walk := newWalker(w.target, s)
-	walk.walk(context.Background())
-
-	stack := walk.stack
+	stack, frames := w.target.Activations(context.Background(), th)
 	for i := range max(len(stack.Frames), len(m.Calls)+1) {
 		switch {
 		case i > len(m.Calls):
@@ -303,7 +299,7 @@ func (w *genWalk) walk() {
 			return
 		default:
 			w.count("return addresses", true, "")
-			w.registers(i, walk.frames[i], &m.Calls[len(m.Calls)-i])
+			w.registers(i, frames[i], &m.Calls[len(m.Calls)-i])
 		}
 		w.frameBase(i, &stack.Frames[i])
 	}
@@ -341,13 +337,13 @@ const genDescriptor = 32
 
 // registers holds the registers of a frame against what they were when it
 // called.
-func (w *genWalk) registers(i int, f *frame, call *genasm.Call) {
+func (w *genWalk) registers(i int, f walk.Activation, call *genasm.Call) {
 	m := w.machine
 	check := func(class, name string, number uint64, want []byte) {
-		l, err := f.location(number)
+		l, err := f.Location(number)
 		if err == nil {
 			got := make([]byte, len(want))
-			if err = l.Read(frameContext{frame: f}, got, uint64(len(got))*8); err == nil {
+			if err = l.Read(f.Context(), got, uint64(len(got))*8); err == nil {
 				if w.count(class, bytes.Equal(got, want), ""); !bytes.Equal(got, want) {
 					w.mistake("%s of frame %d is\n\t%x, expected\n\t%x", name, i, got, want)
 				}
@@ -421,17 +417,17 @@ func (w *genWalk) mayBeUnknown(class, cause string) bool {
 }
 
 // checkParts checks a register of which only some is known; false where none is.
-func (w *genWalk) checkParts(class, name string, f *frame, l locexpr.Location, want []byte) (some bool) {
+func (w *genWalk) checkParts(class, name string, f walk.Activation, l locexpr.Location, want []byte) (some bool) {
 	for at := 0; at+4 <= len(want); at += 4 {
 		part, err := l.Offset(int64(at) * 8)
 		got := make([]byte, 4)
-		if err != nil || part.Read(frameContext{frame: f}, got, 32) != nil {
+		if err != nil || part.Read(f.Context(), got, 32) != nil {
 			continue
 		}
 		some = true
 		if !bytes.Equal(got, want[at:at+4]) {
 			w.count(class, false, "")
-			w.mistake("byte %d of %s of frame %d is %x, expected %x", at, name, f.index, got, want[at:at+4])
+			w.mistake("byte %d of %s of frame %d is %x, expected %x", at, name, f.Index(), got, want[at:at+4])
 			return true
 		}
 	}

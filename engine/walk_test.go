@@ -67,6 +67,16 @@ func (a *toy) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindThreadsR
 	return sdk.DefaultBindThreads(toyDescription(nil), req), nil
 }
 
+// rowAt is the row among some that holds at an address; nil where none does.
+func rowAt(rows []cfi.Row, pc uint64) *cfi.Row {
+	for i := range rows {
+		if r := &rows[i]; pc >= r.Start && pc < r.End && r.CFA.Kind != cfi.NoCFA {
+			return r
+		}
+	}
+	return nil
+}
+
 func (a *toy) FrameRules(_ context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	answer := &sdk.FrameRulesAnswer{}
 	for _, f := range req.Functions {
@@ -74,7 +84,7 @@ func (a *toy) FrameRules(_ context.Context, _ sdk.Engine, req *sdk.FrameRulesReq
 			return nil, err
 		}
 		rules := sdk.FrameRules{Reason: "the code is of no known shape"}
-		if row := rowIn(a.rows, f.PC); row != nil {
+		if row := rowAt(a.rows, f.PC); row != nil {
 			rules = sdk.FrameRules{Rows: []cfi.Row{*row}}
 		}
 		answer.Functions = append(answer.Functions, rules)

@@ -1,0 +1,116 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// callFrames are the .eh_frame and .debug_frame of the object, and the
+// .debug_frame of its debug file. They are asked in this order.
+type callFrames struct{ object *Object }
+
+func newCallFrames(o *Object) RowSource {
+	tables, err := o.loadedTables(o.laid)
+	if err != nil {
+		o.problem("%v", err)
+	}
+	if o.debugLaid != nil {
+		// The .eh_frame of a debug file is the object's, without its bytes.
+		more, err := o.loadedTables(o.debugLaid)
+		if err != nil {
+			o.problem("%v", err)
+		}
+		for _, t := range more {
+			if t.Section == ".debug_frame" {
+				tables = append(tables, t)
+			}
+		}
+	}
+	for _, t := range tables {
+		if t.header != nil {
+			o.problem("%v; the index is built from the section itself", t.header)
+		}
+		if t.Err != nil {
+			o.problem("%v", t.Err)
+			continue
+		}
+		o.frames = append(o.frames, t)
+	}
+	if len(o.frames) == 0 {
+		return nil
+	}
+	return callFrames{o}
+}
+
+func (s callFrames) problems() (list []string) {
+	for _, t := range s.object.frames {
+		for _, err := range t.Problems() {
+			list = append(list, err.Error())
+		}
+	}
+	return list
+}
+
+// Row finds the row of the first FDE that has one. One entry that cannot be read
+// is no reason to stop: others may know the function.
+func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
+	none := &NoRow{}
+	for _, t := range s.object.frames {
+		found, fde, err := callFrameRow(t.Table, at)
+		isEntered := false
+		if errors.Is(err, cfi.ErrNoFDE) && !at.IsExact {
+			if found, fde = s.object.enteredRow(ctx, t.Table, at.PC); found != nil {
+				isEntered, err = true, nil
+			}
+		}
+		if fde != nil && !at.Bounds.IsKnown {
+			at.Bounds = Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
+		}
+		switch {
+		case err == nil:
+			return &Row{Rules: found, By: ByCFI, Dialect: s.object.dialects.ofCIE(fde.CIE), IsEntered: isEntered}, nil
+		case errors.Is(err, cfi.ErrNoFDE):
+		case errors.Is(err, errEmptyFDE):
+			none.Reasons = append(none.Reasons, err.Error())
+		default:
+			at.problem("%s: %v", s.object.File.Name(), err)
+			none.Reasons = append(none.Reasons, err.Error())
+		}
+	}
+	return nil, none
+}
+
+// errEmptyFDE says that an FDE is no information. Compilers write such FDEs for
+// accelerators: that nothing is said of a frame does not make it the outermost.
+var errEmptyFDE = errors.New("has no rule for the CFA")
+
+// callFrameRow finds the row of a table. A signal trampoline is entered by
+// returning to its first instruction, so the byte before it belongs to nobody:
+// an FDE with the augmentation S that starts exactly at the PC is taken although
+// the PC came as a return address.
+func callFrameRow(t *cfi.Table, at *Lookup) (*cfi.Row, *cfi.FDE, error) {
+	fde, err := t.FDE(at.Address)
+	if !at.IsExact && (err != nil || !fde.CIE.SignalFrame) {
+		if begins, beginsErr := t.FDE(at.PC); beginsErr == nil && begins.CIE.SignalFrame {
+			fde, err = begins, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	address := at.Address
+	if fde.CIE.SignalFrame {
+		address = at.PC
+	}
+	var row cfi.Row
+	if err := fde.RowAt(address, &row); err != nil {
+		return nil, fde, err
+	}
+	if !isCFA(&row) {
+		return nil, fde, fmt.Errorf("call frame information: the FDE at offset %#x, of %#x to %#x, %w", fde.Offset, fde.Start, fde.End, errEmptyFDE)
+	}
+	return &row, fde, nil
+}

@@ -1,0 +1,118 @@
+package code
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A CallSite is what the instruction before an address is.
+type CallSite struct {
+	IsAfterCall bool
+	IsDirect    bool  // the call names its target
+	Target      int64 // of a direct call, relative to the address after it
+}
+
+// siteCache remembers what was said of addresses.
+type siteCache struct {
+	mu    sync.RWMutex
+	known map[uint64]CallSite
+}
+
+const siteBytes = 48 // about what a CallSite takes in a map
+
+func (c *siteCache) find(address uint64) (CallSite, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, ok := c.known[address]
+	return s, ok
+}
+
+func (c *siteCache) add(address uint64, s CallSite) (bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[uint64]CallSite{}
+	}
+	if len(c.known) < maxKept {
+		c.known[address] = s
+		bytes = siteBytes
+	}
+	return bytes
+}
+
+func (c *siteCache) forget() (bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bytes = len(c.known) * siteBytes
+	c.known = nil
+	return bytes
+}
+
+// KnownSite is what was said of an address of the object before.
+func (o *Object) KnownSite(address uint64) (s CallSite, ok bool) { return o.sites.find(address) }
+
+// KeepSite remembers what was said of an address of the object.
+func (o *Object) KeepSite(address uint64, s CallSite) {
+	if n := o.sites.add(address, s); n > 0 {
+		o.grow(n)
+	}
+}
+
+// CodeBefore reads the code before an address of the object: as many bytes as
+// code has room for. It is false where not all of them are there.
+func (o *Object) CodeBefore(address uint64, code []byte) bool {
+	n, _ := o.readCode(address-uint64(len(code)), code)
+	return n == len(code)
+}
+
+// A Classifier asks a plugin about several addresses in one call.
+type Classifier struct {
+	request sdk.ClassifyReturnRequest
+}
+
+// Add asks about an address with the code before it.
+func (c *Classifier) Add(pc uint64, code []byte) {
+	if len(c.request.Offsets) == 0 {
+		c.request.Offsets = []uint32{0}
+	}
+	c.request.PCs = append(c.request.PCs, pc)
+	c.request.Code = append(c.request.Code, code...)
+	c.request.Offsets = append(c.request.Offsets, uint32(len(c.request.Code)))
+}
+
+// Ask returns what the instructions before the addresses are, in their order.
+func (c *Classifier) Ask(ctx context.Context, m *Machine) ([]CallSite, error) {
+	if len(c.request.PCs) == 0 {
+		return nil, nil
+	}
+	answer, err := m.Plugin.ClassifyReturn(ctx, &c.request)
+	if err != nil {
+		return nil, fmt.Errorf("checking return addresses: %w", err)
+	}
+	sites := make([]CallSite, len(c.request.PCs))
+	for i, pc := range c.request.PCs {
+		switch answer.Classes[i] {
+		case sdk.AfterDirectCall:
+			sites[i] = CallSite{IsAfterCall: true, IsDirect: true, Target: int64(answer.Targets[i] - pc)}
+		case sdk.AfterIndirectCall:
+			sites[i] = CallSite{IsAfterCall: true}
+		}
+	}
+	return sites, nil
+}
+
+// isAfterCall says whether a call of the object, which begins at an address or
+// behind it, ends right before pc.
+func (o *Object) isAfterCall(ctx context.Context, pc, begins uint64) bool {
+	code := make([]byte, min(uint64(o.machine.Description.MaxInstruction), pc-begins))
+	if !o.CodeBefore(pc, code) {
+		return false
+	}
+	var c Classifier
+	c.Add(pc, code)
+	sites, err := c.Ask(ctx, o.machine)
+	return err == nil && sites[0].IsAfterCall
+}

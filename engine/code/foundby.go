@@ -1,0 +1,20 @@
+package code
+
+// FoundBy says how a frame was found. A guess is never presented as a fact:
+// ByFramePointer and ByScan are guesses.
+type FoundBy string
+
+// The ways to find a frame.
+const (
+	ByContext      FoundBy = "context"       // the thread's own registers
+	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
+	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
+	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
+	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
+	ByScan         FoundBy = "scan"          // a word of the stack that follows a call
+	ByCallChain    FoundBy = "callchain"     // recorded by the kernel when the sample was taken
+	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
+)
+
+// IsGuess says whether frames that were found so are guesses.
+func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }

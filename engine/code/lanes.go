@@ -1,0 +1,113 @@
+package code
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// LaneAttributes are those of the functions and inlined calls at an address,
+// innermost first.
+type LaneAttributes struct {
+	Scopes     []LaneScope     // those with DW_AT_LLVM_lane_pc
+	Active     *dwarf.Location // DW_AT_LLVM_active_lane of the innermost that has one; nil: none has
+	Holder     *LaneScope      // which that is
+	Function   dwarf.Entry     // that all of them are in
+	Lanes      uint64          // DW_AT_LLVM_lanes of the innermost that has it; 0: none has
+	Iterations *dwarf.Location // DW_AT_LLVM_iterations, likewise
+}
+
+// A LaneScope is a function or inlined call with DW_AT_LLVM_lane_pc or
+// DW_AT_LLVM_active_lane.
+type LaneScope struct {
+	Entry    dwarf.Entry
+	Function dwarf.Entry     // that it is, or is in
+	Lanes    uint64          // DW_AT_LLVM_lanes; 0 where it is not said
+	PC       *dwarf.Location // DW_AT_LLVM_lane_pc; nil: it has none
+}
+
+// maxLaneAddresses bounds the addresses whose attributes an object remembers.
+const maxLaneAddresses = 1 << 12
+
+// LaneAttributes finds the lane attributes at an address of the object; nil where
+// no function is described.
+func (o *Object) LaneAttributes(address uint64) *LaneAttributes {
+	d := o.DWARF()
+	if d == nil {
+		return nil
+	}
+	o.mu.Lock()
+	known, ok := o.lanes[address]
+	isOpen := o.isOpen
+	o.mu.Unlock()
+	if ok || !isOpen {
+		return known
+	}
+	found, err := readLaneAttributes(d, address)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.problem("%s", err)
+	}
+	if o.lanes == nil {
+		o.lanes = map[uint64]*LaneAttributes{}
+	}
+	if len(o.lanes) < maxLaneAddresses {
+		o.lanes[address] = found
+	}
+	return found
+}
+
+func readLaneAttributes(d *dwarf.Reader, address uint64) (*LaneAttributes, error) {
+	scopes, err := d.Scopes(address)
+	if err != nil || len(scopes) == 0 {
+		return nil, err
+	}
+	a := &LaneAttributes{Function: scopes[len(scopes)-1].Entry}
+	for _, s := range scopes {
+		switch s.Tag() {
+		case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine, dwarf.TagEntryPoint:
+		default:
+			continue
+		}
+		l := LaneScope{Entry: s.Entry, Function: a.Function}
+		n, ok, err := s.Number(dwarf.AttrLLVMLanes)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if n <= 0 {
+				return nil, fmt.Errorf("%s: DW_AT_LLVM_lanes is %d, expected 1 or more", s.Entry, n)
+			}
+			l.Lanes = uint64(n)
+			if a.Lanes == 0 {
+				a.Lanes = l.Lanes
+			}
+		}
+		iterations, hasIterations, err := s.Location(dwarf.AttrLLVMIterations)
+		if err != nil {
+			return nil, err
+		}
+		if hasIterations && a.Iterations == nil {
+			a.Iterations = &iterations
+		}
+		pc, hasPC, err := s.Location(dwarf.AttrLLVMLanePC)
+		if err != nil {
+			return nil, err
+		}
+		if hasPC {
+			l.PC = &pc
+		}
+		active, hasActive, err := s.Location(dwarf.AttrLLVMActiveLane)
+		if err != nil {
+			return nil, err
+		}
+		if hasActive && a.Active == nil {
+			a.Active, a.Holder = &active, &l
+		}
+		if hasPC {
+			a.Scopes = append(a.Scopes, l)
+		}
+	}
+	return a, nil
+}

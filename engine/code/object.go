@@ -1,0 +1,408 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/symbol/resolve"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// An Object is a code object at work: its rows and names, and what its
+// architecture's plugin said of it. Its parts are made when they are first
+// needed. It may be used concurrently.
+//
+// Addresses are ELF virtual addresses, or those of a layout; see Offset.
+type Object struct {
+	// File is what was read; nil: the code is in no file.
+	File *object.Object
+
+	library   *Library
+	key       objectKey // under which it is shared; the zero key of one that is not
+	users     int       // modules; under the library's mu
+	used      atomic.Uint64
+	bytes     atomic.Int64 // about how much memory it keeps
+	fileBytes atomic.Int64 // how much of that is of its files
+	number    uint64       // of no other object of this process: plugins keep what they find in one
+	path      string
+	arch      string
+	processor string
+	finder    object.Finder
+	isLoose   bool // see IsLoose
+
+	laid       *object.Object // File, with the addresses that this object has inside
+	layProblem error          // why it has none
+
+	// Of an object that is one target's alone.
+	module       *Module
+	segments     []target.Segment
+	target       sdk.Engine
+	readMemory   func(address uint64, buf []byte) (int, error)
+	made         *Made
+	companion    func(suffix string) (path string, data []byte, err error)
+	sourceModule func() ([]byte, error)
+
+	sites siteCache
+	named nameCache
+
+	mu        sync.Mutex
+	machine   *Machine // nil until it is needed
+	isOpen    bool     // sources and the plugin's answer are there
+	sources   []RowSource
+	frames    []FrameTable   // of call frame information
+	functions []sdk.Function // about which the plugin said something, by start
+	tables    []sdk.RowTable // of the plugin
+	defaults  *RuleSet
+	special   map[*sdk.Function]*RuleSet // default rules of single functions
+	rows      map[rowKey]*Row
+	problems  []string
+
+	symbolsOnce sync.Once
+	symbols     *resolve.Resolver // nil without a file
+	debug       object.Found
+	debugLaid   *object.Object // the debug file, with the addresses of this object
+
+	dialects dialectList                // of its expressions
+	lanes    map[uint64]*LaneAttributes // by address
+
+	lines lineSource // of the source module
+
+	read []readFunction    // what was read from the code of whole functions; by address
+	left map[uint64]*Exits // where code goes on to; nil: it is not known
+
+	besideOnce sync.Once
+	companions atomic.Pointer[[]Companion] // nil until they were looked for
+}
+
+// IsLoose says whether it is code that is in no file, which only snapshots have
+// modules for. A scan takes it for no more than other targets' code without a
+// module.
+func (o *Object) IsLoose() bool { return o.isLoose }
+
+// Name is that of the object's file, with the file that it is in; without one it
+// is the path that the target has.
+func (o *Object) Name() string {
+	if o.File != nil {
+		return o.File.Name()
+	}
+	return o.path
+}
+
+// Sections are those of the file, with the addresses of this object; there are none
+// without a file.
+func (o *Object) Sections() []*object.Section {
+	if o.laid == nil {
+		return nil
+	}
+	return o.laid.Sections()
+}
+
+// Machine is the object's architecture; nil where no plugin has it.
+func (o *Object) Machine() *Machine {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.findMachine()
+}
+
+// findMachine is Machine for a caller that holds mu.
+func (o *Object) findMachine() *Machine {
+	if o.machine == nil {
+		o.machine, _ = o.library.Machine(o.arch) // what is asked of it says that there is none
+	}
+	return o.machine
+}
+
+// touch says that the object is used now.
+func (o *Object) touch() { o.used.Store(o.library.uses.Add(1)) }
+
+// grow says that the object keeps more memory, and makes room for it.
+func (o *Object) grow(bytes int) {
+	o.touch()
+	read := int64(o.readBytes())
+	more := int64(bytes) + read - o.fileBytes.Swap(read)
+	o.bytes.Add(more)
+	if o.library.bytes.Add(more) > int64(o.library.most) {
+		o.library.trim()
+	}
+}
+
+// readBytes is what was made of the file and of its debug file: sections that were
+// decompressed or relocated, and symbols.
+func (o *Object) readBytes() (n uint64) {
+	if o.File == nil {
+		return 0
+	}
+	o.mu.Lock()
+	debug := o.debug.Object
+	o.mu.Unlock()
+	if n = o.File.MemorySize(); debug != nil {
+		n += debug.MemorySize()
+	}
+	return n
+}
+
+// forgetFound forgets what can be found out again.
+func (o *Object) forgetFound() {
+	o.mu.Lock()
+	freed := len(o.rows)*rowBytes + len(o.left)*exitBytes
+	o.rows, o.left, o.lanes = map[rowKey]*Row{}, nil, nil
+	o.mu.Unlock()
+	freed += o.sites.forget() + o.named.forget()
+	o.bytes.Add(-int64(freed))
+	o.library.bytes.Add(-int64(freed))
+}
+
+// close closes the files of an object that nobody uses.
+func (o *Object) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.symbols != nil {
+		_ = o.symbols.Close()
+	}
+	if o.debug.Object != nil {
+		_ = o.debug.Object.Close()
+	}
+	if list := o.companions.Load(); list != nil {
+		for _, c := range *list {
+			_ = c.object.Close()
+		}
+	}
+	if o.File != nil {
+		_ = o.File.Close()
+	}
+	o.library.bytes.Add(-o.bytes.Swap(0))
+}
+
+// Problem adds a sentence about the object, once.
+func (o *Object) Problem(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.problem(format, args...)
+}
+
+// problem is Problem for a caller that holds mu.
+func (o *Object) problem(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, p := range o.problems {
+		if p == text {
+			return
+		}
+	}
+	o.problems = append(o.problems, text)
+}
+
+// resolver has what debug information and symbols say; nil without a file.
+func (o *Object) resolver() *resolve.Resolver {
+	o.symbolsOnce.Do(func() {
+		if o.File == nil {
+			return
+		}
+		debug := o.finder.FindDebug(o.File)
+		laid, err := o.laidLike(debug.Object)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.isLaid() && o.findMachine() != nil {
+			o.laid.SetRelocations(o.machine.Description.Relocations)
+			if laid != nil {
+				laid.SetRelocations(o.machine.Description.Relocations)
+			}
+		}
+		o.debug, o.debugLaid = debug, laid
+		o.symbols = resolve.NewWith(o.laid, laid, dwarf.Options{Finder: &o.finder})
+		if err != nil {
+			o.problem("%v", err)
+		}
+	})
+	return o.symbols
+}
+
+// OpenSymbols reads the symbols of the object and of its debug file, which
+// whoever asks for a row or a name needs.
+func (o *Object) OpenSymbols() {
+	if r := o.resolver(); r != nil {
+		r.Functions()
+	}
+}
+
+// DWARF is the debug information; nil where there is none.
+func (o *Object) DWARF() *dwarf.Reader {
+	if r := o.resolver(); r != nil {
+		return r.DWARF()
+	}
+	return nil
+}
+
+// UnitDialect is the dialect of the expressions of a unit of .debug_info.
+func (o *Object) UnitDialect(u dwarf.Unit) *locexpr.Dialect { return o.dialects.ofUnit(u) }
+
+// Open asks the plugin about the object, once. A plugin that fails is asked again
+// by who comes next.
+func (o *Object) Open(ctx context.Context) error {
+	o.resolver() // finds the debug file, whose .debug_frame counts too
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.open(ctx)
+}
+
+var errNoMachine = errors.New("the module is of another architecture than its thread")
+
+// open is Open for a caller that holds mu, and that has asked for the resolver.
+func (o *Object) open(ctx context.Context) error {
+	if o.isOpen {
+		return nil
+	}
+	machine := o.findMachine()
+	if machine == nil {
+		return &NoRow{Reasons: []string{errNoMachine.Error()}}
+	}
+	o.defaults = machine.Defaults
+	if o.File != nil {
+		if err := o.askPlugin(ctx); err != nil {
+			return err
+		}
+	}
+	o.openSources()
+	o.isOpen = true
+	return nil
+}
+
+// askPlugin asks the plugin about the object's file.
+func (o *Object) askPlugin(ctx context.Context) error {
+	o.File.SetRelocations(o.machine.Description.Relocations)
+	answer, err := o.machine.Plugin.OpenObject(ctx, objectEngine{o}, o.openRequest())
+	if err != nil {
+		return err
+	}
+	for _, p := range answer.Problems {
+		o.problem("%s", p)
+	}
+	if len(answer.Nested) > 0 && !o.File.IsELF() {
+		o.problem("%s holds %d code objects, of which the module does not name one, as FILE#%.200s: they are not used",
+			o.File.Name(), len(answer.Nested), answer.Nested[0].Name)
+	}
+	if o.dialects, err = newDialectList(o.machine, answer); err != nil {
+		return err
+	}
+	if answer.DefaultRules != nil {
+		o.defaults = NewRuleSet(answer.DefaultRules)
+	}
+	o.tables = answer.Tables
+	o.takeFunctions(answer.Functions)
+	o.takePositions(answer.PositionMaps)
+	o.special = map[*sdk.Function]*RuleSet{}
+	for i := range o.functions {
+		if f := &o.functions[i]; f.DefaultRules != nil {
+			o.special[f] = NewRuleSet(f.DefaultRules)
+		}
+	}
+	return nil
+}
+
+func (o *Object) openRequest() *sdk.OpenObjectRequest {
+	f := o.File
+	req := &sdk.OpenObjectRequest{
+		Object:  o.handle(),
+		Path:    o.path,
+		Machine: f.Machine(),
+		OSABI:   f.OSABI(),
+		Flags:   f.Flags(),
+
+		Processor: o.processor,
+	}
+	for _, p := range o.openCompanions() {
+		o.problem("%s", p)
+	}
+	for i, c := range *o.companions.Load() {
+		req.Companions = append(req.Companions, sdk.Companion{Suffix: c.suffix, Object: o.companionHandle(i)})
+	}
+	for _, s := range f.Sections() {
+		req.Sections = append(req.Sections, sdk.SectionInfo{
+			Name: s.Name, Type: uint32(s.Type), Flags: uint64(s.Flags), Address: s.Address, Size: s.Size,
+		})
+	}
+	req.Symbols = o.watchedSymbols()
+	return req
+}
+
+// watchedSymbols are the functions that the architecture named: a library has a
+// hundred thousand, and the plugin reads the symbol table itself if it wants all.
+// One without a size ends where the next function begins, so that is told too.
+func (o *Object) watchedSymbols() (list []sdk.SymbolInfo) {
+	if o.symbols == nil || len(o.machine.watched) == 0 {
+		return nil
+	}
+	isUnbounded, last := false, uint64(0)
+	for _, s := range o.symbols.Functions() {
+		switch {
+		case o.machine.watched[s.Name]:
+			isUnbounded, last = s.End == s.Start, s.Start
+		case isUnbounded && s.Start > last:
+			isUnbounded = false
+		default:
+			continue
+		}
+		list = append(list, sdk.SymbolInfo{Name: s.Name, Address: o.Offset(s.Start), Size: s.End - s.Start})
+	}
+	return list
+}
+
+// symbolAt is the function that the symbols, or the runtime that made the code,
+// have at an address.
+func (o *Object) symbolAt(address uint64) (symbol.Symbol, bool) {
+	switch {
+	case o.made != nil:
+		return o.made.Functions.Function(address)
+	case o.symbols != nil:
+		return o.symbols.Function(address)
+	}
+	return symbol.Symbol{}, false
+}
+
+// A Bounds is where a function lies, if something says so.
+type Bounds struct {
+	Start, End uint64
+	IsKnown    bool
+	Name       string
+}
+
+// BoundsAt are those of the function at an address: what call frame information
+// gives it, or else its symbol.
+func (o *Object) BoundsAt(address uint64) Bounds {
+	o.resolver()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bounds(address)
+}
+
+// bounds is BoundsAt for a caller that holds mu.
+func (o *Object) bounds(address uint64) Bounds {
+	for _, t := range o.frames {
+		if fde, err := t.FDE(address); err == nil {
+			return Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
+		}
+	}
+	if s, ok := o.symbolAt(address); ok && s.End > s.Start {
+		return Bounds{s.Start, s.End, true, s.Name}
+	}
+	return Bounds{}
+}
+
+// FunctionAt is what the plugin says about the function at an address; nil: nothing.
+func (o *Object) FunctionAt(ctx context.Context, address uint64) *sdk.Function {
+	if o.File == nil || o.Open(ctx) != nil {
+		return nil // a walk says why
+	}
+	return o.function(address)
+}
+
+// isCFA says whether a row has a rule for the CFA.
+func isCFA(row *cfi.Row) bool { return row.CFA.Kind != cfi.NoCFA }

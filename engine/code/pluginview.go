@@ -1,0 +1,92 @@
+package code
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file has what a plugin can ask while a call about a code object is under
+// way.
+
+// A handle, by which plugins name an object, has the number of the object and
+// above it the number of a companion; 0 is the object itself.
+const companionShift = 48
+
+func (o *Object) handle() uint64 { return o.number }
+
+// companionHandle is the handle of the companion of an index.
+func (o *Object) companionHandle(i int) uint64 { return uint64(i+1)<<companionShift | o.number }
+
+// Section reads a section of the code object of a handle, relocated and
+// decompressed, or for no name all of its file.
+func (l *Library) Section(handle uint64, name string) ([]byte, error) {
+	if o := l.numberedObject(handle & (1<<companionShift - 1)); o != nil {
+		if f := o.file(handle >> companionShift); f != nil {
+			return readSection(f, name)
+		}
+	}
+	return nil, fmt.Errorf("no code object %d", handle)
+}
+
+// file is the file of the object, or of one of its companions, by the number that
+// handles have.
+func (o *Object) file(companion uint64) *object.Object {
+	if companion == 0 {
+		return o.File
+	}
+	list := o.companions.Load()
+	if list == nil || companion > uint64(len(*list)) {
+		return nil
+	}
+	return (*list)[companion-1].object
+}
+
+// objectEngine is the engine as a plugin sees it in a call about an object. What
+// several targets share has no memory and no threads: an answer that depended on
+// those of one would be wrong for the next.
+type objectEngine struct{ object *Object }
+
+func (e objectEngine) ReadMemory(ctx context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
+	if e.object.target == nil {
+		return 0, fmt.Errorf("a code object is asked about without a target: %w", target.ErrNoMemory)
+	}
+	return e.object.target.ReadMemory(ctx, m, buf)
+}
+
+func (e objectEngine) ReadRegisters(ctx context.Context, thread uint64, numbers []uint32) (sdk.Registers, error) {
+	if e.object.target == nil {
+		return sdk.Registers{}, fmt.Errorf("thread %d: a code object is asked about without a target", thread)
+	}
+	return e.object.target.ReadRegisters(ctx, thread, numbers)
+}
+
+func (e objectEngine) ReadSection(_ context.Context, handle uint64, name string) ([]byte, error) {
+	return e.object.library.Section(handle, name)
+}
+
+// readSection reads a section of an object, or all of it.
+func readSection(o *object.Object, name string) (data []byte, err error) {
+	guarded := object.Guard(func() error {
+		if name == "" {
+			if data = o.Data(); len(data) > sdk.MaxFile {
+				data, err = nil, fmt.Errorf("%s: %w", o.Name(), tooLarge(data))
+			}
+		} else if s := o.Section(name); s != nil {
+			data, err = s.Data()
+		} else {
+			err = fmt.Errorf("%s: no section %s", o.Name(), name)
+		}
+		// The bytes leave the guard: a copy cannot fault later.
+		data = bytes.Clone(data)
+		return nil
+	})
+	if guarded != nil {
+		return nil, guarded
+	}
+	return data, err
+}

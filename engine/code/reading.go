@@ -1,0 +1,311 @@
+package code
+
+import (
+	"cmp"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file asks the plugin for rows that it finds by reading code.
+
+// maxFunctionCode bounds the code of a function that a plugin is asked to read.
+const maxFunctionCode = 1 << 20
+
+// CodeWindow is how much code is sent before and after a PC in a function
+// that nothing bounds: a page.
+const CodeWindow = 4096
+
+// codeReader finds rows by reading the code.
+type codeReader struct{ object *Object }
+
+func newCodeReader(o *Object) RowSource { return codeReader{o} }
+
+func (s codeReader) Row(ctx context.Context, at *Lookup) (*Row, error) {
+	o := s.object
+	if row := o.rowRead(at.Address); row != nil {
+		return &Row{Rules: row, By: ByRules, Defaults: o.machine.Defaults, IsComplete: true}, nil
+	}
+	rules, err := o.readFunction(ctx, at.PC, at.Address, at.IsExact, at.Bounds)
+	if err != nil {
+		return nil, err
+	}
+	address := at.Address
+	if rules.Trampoline {
+		address = at.PC
+	}
+	if row := rowIn(rules.Rows, address); row != nil {
+		found := &Row{Rules: row, By: ByRules}
+		if rules.Complete {
+			found.Defaults, found.IsComplete = o.machine.Defaults, true
+		}
+		return found, nil
+	}
+	none := &NoRow{IsUncalled: rules.Uncalled}
+	if rules.Reason != "" {
+		none.Reasons = []string{"code: " + rules.Reason}
+	}
+	return nil, none
+}
+
+// readRow reads the code of a function whose call frame information is not to be
+// believed. Of one that a signal handler returns to it says what holds after a
+// call, which is not how it was entered.
+func (o *Object) readRow(ctx context.Context, f *sdk.Function, pc, lookup uint64, isExact bool) (*Row, error) {
+	rules, err := o.readFunction(ctx, pc, lookup, isExact, Bounds{f.Start, f.End, true, f.Name})
+	if err != nil {
+		return nil, err
+	}
+	if row := rowIn(rules.Rows, lookup); row != nil {
+		return &Row{Rules: row, By: ByRules, Defaults: o.defaults}, nil
+	}
+	return nil, noRow("code: " + rules.Reason)
+}
+
+// A readFunction is a function that was read as a whole: it is not asked for again.
+type readFunction struct {
+	start, end uint64
+	rules      *sdk.FrameRules
+}
+
+// rowRead is the row at an address in a function that was read before, or nil.
+func (o *Object) rowRead(lookup uint64) *cfi.Row {
+	i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start > lookup })
+	if i > 0 && lookup < o.read[i-1].end {
+		return rowIn(o.read[i-1].rules.Rows, lookup)
+	}
+	return nil
+}
+
+// rulesRead is what was read of a function with these bounds, or nil. One that
+// another source bounds otherwise may have other gaps.
+func (o *Object) rulesRead(start, end uint64) *sdk.FrameRules {
+	i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start >= start })
+	if i < len(o.read) && o.read[i].start == start && o.read[i].end == end {
+		return o.read[i].rules
+	}
+	return nil
+}
+
+// keepRead keeps what was read of a function. One that was read for another address
+// of it has them already.
+func (o *Object) keepRead(f readFunction) {
+	i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start >= f.start })
+	if (i == len(o.read) || o.read[i].start >= f.end) && (i == 0 || o.read[i-1].end <= f.start) {
+		o.read = slices.Insert(o.read, i, f)
+	}
+}
+
+// boundsToRead are the bounds of the function at a lookup, as far as a symbol has
+// them. rules are the answer already where the return address is the first byte of
+// a trampoline: no call of that function pushed it.
+func (o *Object) boundsToRead(ctx context.Context, pc, lookup uint64, isExact bool) (b Bounds, rules *sdk.FrameRules, err error) {
+	if s, ok := o.symbolAt(pc); ok && !isExact && s.Start == pc && s.End > s.Start {
+		rules, err := o.readFunction(ctx, pc, pc, true, Bounds{s.Start, s.End, true, s.Name})
+		if err != nil || rules.Trampoline {
+			return b, rules, err
+		}
+	}
+	if s, ok := o.symbolAt(lookup); ok && s.End > s.Start {
+		b = Bounds{s.Start, s.End, true, s.Name}
+	}
+	return b, nil, nil
+}
+
+// readFunction asks the plugin for rows of the function at pc.
+func (o *Object) readFunction(ctx context.Context, pc, lookup uint64, isExact bool, bounds Bounds) (*sdk.FrameRules, error) {
+	if !bounds.IsKnown {
+		b, rules, err := o.boundsToRead(ctx, pc, lookup, isExact)
+		if rules != nil || err != nil {
+			return rules, err
+		}
+		bounds = b
+	}
+	window := bounds
+	if !bounds.IsKnown || bounds.End-bounds.Start > maxFunctionCode || lookup < bounds.Start {
+		window = o.codeWindow(pc)
+		bounds.IsKnown = false
+	}
+	if bounds.IsKnown {
+		if rules := o.rulesRead(window.Start, window.End); rules != nil {
+			return reasonedRules(rules, lookup), nil
+		}
+	}
+	code := make([]byte, window.End-window.Start)
+	n, err := o.readCode(window.Start, code)
+	if n == 0 {
+		return &sdk.FrameRules{Reason: err.Error()}, nil
+	}
+	base := o.base(window.Start)
+	asked := sdk.CodeRange{
+		PC: lookup - base, Start: window.Start - base, Code: code[:n],
+		Bounded: bounds.IsKnown && n == len(code), Name: window.Name, Exact: isExact,
+	}
+	rules, err := o.askRules(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	moveRules(rules, base)
+	if rules.Complete && asked.Bounded && !rules.Trampoline {
+		o.keepRead(readFunction{window.Start, window.End, rules})
+	}
+	return rules, nil
+}
+
+// moveRules adds to the addresses of rules where their section begins.
+func moveRules(rules *sdk.FrameRules, base uint64) {
+	for i := range rules.Rows {
+		row := &rules.Rows[i]
+		row.Start, row.End = row.Start+base, row.End+base
+	}
+	for i := range rules.Gaps {
+		g := &rules.Gaps[i]
+		g.Start, g.End = g.Start+base, g.End+base
+	}
+}
+
+// reasonedRules is what was read of a whole function, with the reason why an
+// address of it has no row, should it have none.
+func reasonedRules(rules *sdk.FrameRules, lookup uint64) *sdk.FrameRules {
+	r := *rules
+	r.Reason = cmp.Or(r.GapReason(lookup), "reading the function gave no row here")
+	return &r
+}
+
+// askRules asks for the rows of one function of the object. It is opened again
+// where the plugin does not know it any longer.
+func (o *Object) askRules(ctx context.Context, code sdk.CodeRange) (*sdk.FrameRules, error) {
+	e := objectEngine{o}
+	if o.File == nil {
+		return AskRules(ctx, o.machine, e, 0, code)
+	}
+	rules, err := AskRules(ctx, o.machine, e, o.handle(), code)
+	if !errors.Is(err, sdk.ErrObjectNotOpen) {
+		return rules, err
+	}
+	if _, err := o.machine.Plugin.OpenObject(ctx, e, o.openRequest()); err != nil {
+		return nil, err
+	}
+	if rules, err = AskRules(ctx, o.machine, e, o.handle(), code); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.File.Name(), err)
+	}
+	return rules, nil
+}
+
+// AskRules asks an architecture's plugin for the rows of one function, which come
+// by address. object is the handle of its code object; 0: it is in none.
+func AskRules(ctx context.Context, m *Machine, e sdk.Engine, object uint64, code sdk.CodeRange) (*sdk.FrameRules, error) {
+	answer, err := m.Plugin.FrameRules(ctx, e, &sdk.FrameRulesRequest{Object: object, Functions: []sdk.CodeRange{code}})
+	if err != nil {
+		return nil, err
+	}
+	rules := &answer.Functions[0]
+	sortRows(rules.Rows)
+	return rules, nil
+}
+
+// LooseRow asks for the row of code that is in no module.
+func LooseRow(ctx context.Context, m *Machine, e sdk.Engine, code sdk.CodeRange) (*Row, error) {
+	rules, err := AskRules(ctx, m, e, 0, code)
+	if err != nil {
+		return nil, err
+	}
+	if row := rowIn(rules.Rows, code.PC); row != nil {
+		return &Row{Rules: row, By: ByRules, Defaults: m.Defaults}, nil
+	}
+	return nil, &NoRow{Reasons: []string{"the PC is in no module", "code: " + rules.Reason}, IsUncalled: rules.Uncalled}
+}
+
+var errNotInSegments = errors.New("the code is not in the module's segments")
+
+// readCode reads code at an address of the object: what a runtime made, the
+// target's memory of an object that is the target's alone, and else the file.
+// Targets of accelerators have seldom any memory but that of their threads.
+func (o *Object) readCode(address uint64, buf []byte) (n int, err error) {
+	switch {
+	case o.made != nil:
+		return o.made.Read(address, buf)
+	case o.module != nil && o.readMemory != nil:
+		at, ok := o.module.Start(address)
+		if !ok {
+			err = errNotInSegments
+			break
+		}
+		n, err = o.readMemory(at, buf)
+	}
+	if n == 0 && o.File != nil {
+		n = o.readFile(address, buf)
+	}
+	if n < len(buf) && err == nil {
+		err = fmt.Errorf("%#x: %w", address+uint64(n), target.ErrNoMemory)
+	}
+	return n, err
+}
+
+// readFile reads code from the object's file.
+func (o *Object) readFile(address uint64, code []byte) int {
+	if !o.isLaid() {
+		n, _ := o.File.ReadAddress(code, address)
+		return n
+	}
+	for _, s := range o.laid.Sections() {
+		if s.Flags&elf.SHF_EXECINSTR == 0 || address-s.Address >= s.Size {
+			continue
+		}
+		if data, err := s.Data(); err == nil && address-s.Address < uint64(len(data)) {
+			return copy(code, data[address-s.Address:])
+		}
+	}
+	return 0
+}
+
+// codeWindow is the code around pc, within its section or segment.
+func (o *Object) codeWindow(pc uint64) Bounds {
+	w := Bounds{Start: 0, End: ^uint64(0)}
+	for s := range o.codeSegments() {
+		if pc-s.Address < s.Size {
+			w.Start, w.End = s.Address, s.Address+s.Size
+		}
+	}
+	if o.laid != nil {
+		for _, s := range o.laid.Sections() {
+			if s.Flags&elf.SHF_EXECINSTR != 0 && pc-s.Address < s.Size && s.Address >= w.Start && s.Address+s.Size <= w.End {
+				w = Bounds{Start: s.Address, End: s.Address + s.Size, Name: s.Name}
+			}
+		}
+	}
+	if pc-w.Start > CodeWindow {
+		w.Start = pc - CodeWindow
+	}
+	if w.End-pc > CodeWindow {
+		w.End = pc + CodeWindow
+	}
+	return w
+}
+
+// codeSegments are the executable segments: those of the module of an object that
+// is one target's alone, and else those of the file.
+func (o *Object) codeSegments() func(yield func(target.Segment) bool) {
+	return func(yield func(target.Segment) bool) {
+		if o.module != nil {
+			for _, s := range o.module.Placed {
+				if s.Executable && !yield(s) {
+					return
+				}
+			}
+			return
+		}
+		for _, s := range o.File.Segments() {
+			if s.Executable() && !yield(target.Segment{Address: s.Address, Size: s.MemSize, Executable: true}) {
+				return
+			}
+		}
+	}
+}

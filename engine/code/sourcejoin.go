@@ -1,0 +1,291 @@
+package code
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A sourceJoin finds by file and line which calls were inlined into a function.
+//
+// An IR that is not optimized has a function for each call that the compiler will
+// inline later. A position in one of them stands for each way of calls that leads
+// there. Only where there is one way, it is taken.
+type sourceJoin struct {
+	functions map[string]bool
+	sites     map[int][]joinSite    // by line
+	calls     map[string][]joinCall // by the function that calls
+	callers   map[string][]string   // by the function that is called
+	texts     map[string]string     // of files, by path
+
+	mu   sync.Mutex
+	work int                        // calls that may still be looked at
+	kept map[joinKey][]symbol.Frame // what chain found
+}
+
+// A joinKey is all that the calls at a position depend on.
+type joinKey struct {
+	function, file string
+	line, column   int
+}
+
+// A joinSite is a position that instructions of a function have. The last of the
+// frames is the function.
+type joinSite struct {
+	function string
+	frames   []symbol.Frame
+	key      string // equal for equal frames
+}
+
+// A joinCall is a call that may be inlined: the frames are those of its position.
+type joinCall struct {
+	callee string
+	frames []symbol.Frame
+	key    string
+}
+
+var errJoinSize = errors.New("too many inlined calls: they are not used")
+
+// newJoin indexes the positions of an IR.
+func newJoin(ir symbol.IR) (*sourceJoin, error) {
+	j := &sourceJoin{
+		functions: map[string]bool{}, sites: map[int][]joinSite{}, calls: map[string][]joinCall{},
+		callers: map[string][]string{}, texts: map[string]string{},
+		work: maxJoinWork, kept: map[joinKey][]symbol.Frame{},
+	}
+	budget := maxJoinFrames
+	seen := map[string]bool{}
+	for p := range ir.Positions() {
+		if budget -= len(p.Frames); budget < 0 {
+			return nil, errJoinSize
+		}
+		j.functions[p.Function] = true
+		if len(p.Frames) == 0 || p.Frames[0].Line == 0 || p.Frames[0].File == "" {
+			continue
+		}
+		key := p.Function + "\x00" + framesKey(p.Frames)
+		if !seen[key] {
+			seen[key] = true
+			line := p.Frames[0].Line
+			j.sites[line] = append(j.sites[line], joinSite{p.Function, p.Frames, framesKey(p.Frames[1:])})
+		}
+	}
+	clear(seen)
+	for c := range ir.Calls() {
+		if budget -= len(c.Frames); budget < 0 {
+			return nil, errJoinSize
+		}
+		key := c.Function + "\x00" + c.Callee + "\x00" + framesKey(c.Frames)
+		if c.NeverInlined || len(c.Frames) == 0 || seen[key] {
+			continue
+		}
+		seen[key] = true
+		j.calls[c.Function] = append(j.calls[c.Function], joinCall{c.Callee, c.Frames, framesKey(c.Frames)})
+		if pair := c.Function + "\x00" + c.Callee; !seen[pair] {
+			seen[pair] = true
+			j.callers[c.Callee] = append(j.callers[c.Callee], c.Function)
+		}
+	}
+	for _, f := range ir.Sources() {
+		if f.HasText {
+			j.texts[path.Clean(f.Path)] = f.Text
+		}
+	}
+	return j, nil
+}
+
+// framesKey is equal for frames of equal functions and positions.
+func framesKey(frames []symbol.Frame) string {
+	var b strings.Builder
+	for i := range frames {
+		f := &frames[i]
+		fmt.Fprintf(&b, "%s\x00%s\x00%s\x00%d\x00%d\x00", f.Function, f.LinkageName, f.File, f.Line, f.Column)
+	}
+	return b.String()
+}
+
+// text is the text of a file; "" where the IR has none.
+func (j *sourceJoin) text(file string) string {
+	if file == "" {
+		return ""
+	}
+	return j.texts[path.Clean(file)]
+}
+
+// root is the function of the IR that a physical one was made from.
+func (j *sourceJoin) root(f *symbol.Frame) string {
+	for _, name := range []string{f.LinkageName, f.Function, f.Name} {
+		if name != "" && j.functions[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// chain is the calls that were inlined where a physical function is at a
+// position, and the function; nil where none was, or that is not known. spent says
+// that nothing more is looked for.
+func (j *sourceJoin) chain(physical *symbol.Frame) (chain []symbol.Frame, spent bool) {
+	root := j.root(physical)
+	if root == "" {
+		return nil, false
+	}
+	key := joinKey{root, physical.File, physical.Line, physical.Column}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found, ok := j.kept[key]
+	if !ok {
+		found = j.find(&key)
+		if len(j.kept) < maxJoinKept {
+			j.kept[key] = found
+		}
+	}
+	if found != nil {
+		chain = j.join(slices.Clone(found), physical)
+	}
+	return chain, j.work < 0
+}
+
+// find finds a chain.
+func (j *sourceJoin) find(key *joinKey) (found []symbol.Frame) {
+	sites := j.at(key)
+	if len(sites) > maxJoinSites {
+		return nil
+	}
+	same := ""
+	for i := range sites {
+		s := &sites[i]
+		calls, ok := j.way(key.function, s.function)
+		if !ok {
+			return nil
+		}
+		if calls == nil && s.function != key.function {
+			continue // what is not called from there
+		}
+		chain := slices.Clone(s.frames)
+		k := s.function + "\x00" + s.key
+		for n := len(calls) - 1; n >= 0; n-- {
+			chain = append(chain, calls[n].frames...)
+			k += "\x00" + calls[n].callee + "\x00" + calls[n].key
+		}
+		if found != nil && k != same {
+			return nil
+		}
+		found, same = chain, k
+	}
+	if len(found) < 2 || !allPlaced(found) {
+		return nil
+	}
+	return found
+}
+
+// allPlaced says whether every frame of a chain has a function and a position.
+func allPlaced(chain []symbol.Frame) bool {
+	for i := range chain {
+		if chain[i].Function == "" || chain[i].File == "" || chain[i].Line == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// at are the sites of a position. Those of its column go before others of the
+// line: compilers move and merge columns.
+func (j *sourceJoin) at(key *joinKey) []joinSite {
+	var line, column []joinSite
+	file := path.Clean(key.file)
+	j.work -= len(j.sites[key.line])
+	if j.work < 0 {
+		return nil
+	}
+	for _, s := range j.sites[key.line] {
+		if path.Clean(s.frames[0].File) != file {
+			continue
+		}
+		line = append(line, s)
+		if key.column != 0 && s.frames[0].Column == key.column {
+			column = append(column, s)
+		}
+	}
+	if column != nil {
+		return column
+	}
+	return line
+}
+
+// way is the calls that lead from one function to another, the first one first.
+// There are none where no calls lead there; ok is false where several do.
+func (j *sourceJoin) way(from, to string) (calls []joinCall, ok bool) {
+	leads := map[string]bool{to: true}
+	for queue := []string{to}; len(queue) > 0; {
+		f := queue[0]
+		queue = queue[1:]
+		if j.work -= 1 + len(j.callers[f]); j.work < 0 {
+			return nil, false
+		}
+		for _, caller := range j.callers[f] {
+			if !leads[caller] {
+				leads[caller] = true
+				queue = append(queue, caller)
+			}
+		}
+	}
+	if !leads[from] {
+		return nil, true
+	}
+	for at := from; ; {
+		var next *joinCall
+		if j.work -= len(j.calls[at]); j.work < 0 {
+			return nil, false
+		}
+		for i := range j.calls[at] {
+			if c := &j.calls[at][i]; leads[c.callee] {
+				if next != nil {
+					return nil, false
+				}
+				next = c
+			}
+		}
+		switch {
+		case at == to:
+			return calls, next == nil // else it may have been inlined into itself
+		case next == nil, len(calls) == maxJoinPath:
+			return nil, false
+		}
+		calls = append(calls, *next)
+		at = next.callee
+	}
+}
+
+// join makes the frames of a chain: the position of the innermost one and the
+// name of the outermost one are the physical function's.
+func (j *sourceJoin) join(chain []symbol.Frame, physical *symbol.Frame) []symbol.Frame {
+	last := len(chain) - 1
+	for i := range chain {
+		chain[i].Inlined, chain[i].ScopeBySource = i < last, true
+		chain[i].Start, chain[i].HasStart = 0, false
+	}
+	first := &chain[0]
+	first.File, first.Line, first.Column = physical.File, physical.Line, physical.Column
+	first.Discriminator, first.CompDir, first.LineByAssembly = physical.Discriminator, physical.CompDir, physical.LineByAssembly
+	if physical.Source != "" {
+		first.Source = physical.Source
+	}
+	named := *physical
+	named.ScopeBySource, named.LineByAssembly = true, false
+	outer := &chain[last]
+	named.File, named.Line, named.Column = outer.File, outer.Line, outer.Column
+	named.Discriminator, named.CompDir, named.Source = outer.Discriminator, outer.CompDir, outer.Source
+	*outer = named
+	for i := range chain {
+		if chain[i].Source == "" {
+			chain[i].Source = j.text(chain[i].File)
+		}
+	}
+	return chain
+}

@@ -1,0 +1,71 @@
+package code
+
+import (
+	"context"
+	"debug/elf"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// This file finds the code where stacks begin, which nothing called.
+
+// maxEntryCode bounds the code between a program's entry point and its first call.
+const maxEntryCode = 64
+
+// beginnings are places that nothing called: the entry points of programs, and
+// functions of which the plugin says so. They have a row here where no other
+// source had one.
+type beginnings struct{ object *Object }
+
+func newBeginnings(o *Object) RowSource { return beginnings{o} }
+
+func (s beginnings) Row(ctx context.Context, at *Lookup) (*Row, error) {
+	if at.outermost == "" && s.object.isAtEntryPoint(ctx, at.PC, at.IsExact) {
+		return &Row{Outermost: "the program begins there"}, nil
+	}
+	if at.outermost != "" {
+		return &Row{}, nil
+	}
+	return nil, nil
+}
+
+// isAtEntryPoint says whether a PC is between the entry point of a program, or of a
+// dynamic linker, and the end of its first call: the kernel begins there, and no
+// code calls it. pc is an address of the object.
+func (o *Object) isAtEntryPoint(ctx context.Context, pc uint64, exact bool) bool {
+	if o.File == nil || !o.File.IsELF() || o.isLaid() {
+		return false
+	}
+	entry := o.File.Entry()
+	if typ := o.File.Type(); entry == 0 || typ != elf.ET_EXEC && typ != elf.ET_DYN || pc-entry > maxEntryCode {
+		return false
+	}
+	if pc == entry {
+		return exact
+	}
+	last := pc
+	if exact {
+		last++
+	}
+	for at := entry + 1; at < last; at++ {
+		if o.isAfterCall(ctx, at, entry) {
+			return false
+		}
+	}
+	return exact || o.isAfterCall(ctx, pc, entry)
+}
+
+// enteredRow is the row of a function that begins at pc, where no call ends: the
+// function is one that is returned to, such as the one below the first function of
+// a context.
+func (o *Object) enteredRow(ctx context.Context, t *cfi.Table, pc uint64) (*cfi.Row, *cfi.FDE) {
+	fde, err := t.FDE(pc)
+	if err != nil || fde.Start != pc || o.isAfterCall(ctx, pc, pc-min(pc, uint64(o.machine.Description.MaxInstruction))) {
+		return nil, nil
+	}
+	var row cfi.Row
+	if err := fde.RowAt(pc, &row); err != nil || !isCFA(&row) {
+		return nil, nil
+	}
+	return &row, fde
+}

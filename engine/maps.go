@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file makes modules of what Linux says that a process has mapped.
+
+// maxMapsLines bounds the lines of /proc/PID/maps: as many as vm.max_map_count
+// allows on large machines.
+const maxMapsLines = 1 << 20
+
+// A mapsLine is a line of /proc/PID/maps (proc_pid_maps(5)).
+type mapsLine struct {
+	start, end, offset uint64
+	isExecutable       bool
+	path               string // "" where there is none
+}
+
+// LoadMaps says that a target has the modules loaded that the text of
+// /proc/PID/maps lists, from now on; see walk.Process.SetModules. Their files are
+// looked for as those of other targets are. Problems say which files were not found
+// or do not fit; the error is that the text is no such list.
+//
+// A process that loads a library has another text: it is loaded again, and only
+// what is new costs anything.
+func (t *Target) LoadMaps(maps io.Reader, arch string) (problems []string, err error) {
+	lines, err := readMaps(maps)
+	if err != nil {
+		return nil, err
+	}
+	t.mapping.Lock()
+	defer t.mapping.Unlock()
+	modules := make([]*target.Module, 0, len(t.Modules()))
+	for _, group := range groupMaps(lines) {
+		m := t.mappedModule(group, arch)
+		if m == nil {
+			continue
+		}
+		if m.Problem != "" {
+			problems = append(problems, m.Problem)
+		}
+		m.ID = len(modules)
+		modules = append(modules, m)
+	}
+	t.SetModules(modules)
+	return problems, nil
+}
+
+// readMaps reads the lines.
+func readMaps(r io.Reader) (lines []mapsLine, err error) {
+	s := bufio.NewScanner(r)
+	for n := 1; s.Scan(); n++ {
+		if n > maxMapsLines {
+			return nil, fmt.Errorf("maps: more than %d lines", maxMapsLines)
+		}
+		line, err := parseMapsLine(s.Text())
+		if err != nil {
+			return nil, fmt.Errorf("maps, line %d: %w", n, err)
+		}
+		lines = append(lines, line)
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("maps: %w", err)
+	}
+	return lines, nil
+}
+
+// parseMapsLine reads START-END PERMISSIONS OFFSET DEVICE INODE PATH. The path is all
+// that follows, be there blanks in it.
+func parseMapsLine(text string) (l mapsLine, err error) {
+	rest := text
+	var fields [5]string
+	for i := range fields {
+		rest = strings.TrimLeft(rest, " ")
+		fields[i], rest, _ = strings.Cut(rest, " ")
+	}
+	first, last, ok := strings.Cut(fields[0], "-")
+	if !ok || len(fields[1]) < 4 {
+		return l, fmt.Errorf("%.200q, expected START-END PERMISSIONS OFFSET DEVICE INODE PATH", text)
+	}
+	for _, number := range []struct {
+		into *uint64
+		text string
+	}{{&l.start, first}, {&l.end, last}, {&l.offset, fields[2]}} {
+		if *number.into, err = strconv.ParseUint(number.text, 16, 64); err != nil {
+			return l, fmt.Errorf("%.200q: %w", text, err)
+		}
+	}
+	if l.end <= l.start {
+		return l, fmt.Errorf("%.200q ends where it begins or before", text)
+	}
+	l.isExecutable = fields[1][2] == 'x'
+	l.path = unescapePath(strings.TrimLeft(rest, " "))
+	return l, nil
+}
+
+// unescapePath gives back the line feeds that the kernel writes as \012.
+func unescapePath(path string) string { return strings.ReplaceAll(path, `\012`, "\n") }
+
+// groupMaps are the mappings of each file: those that follow one another up to one of
+// a lower offset, which is the file's once more.
+func groupMaps(lines []mapsLine) (groups [][]mapsLine) {
+	open := map[string]int{} // the last group of a path
+	for _, l := range lines {
+		if l.path == "" || strings.HasPrefix(l.path, "[") && l.path != object.VDSOName || strings.HasPrefix(l.path, "/dev/") || strings.HasPrefix(l.path, "anon_inode:") {
+			continue
+		}
+		i, ok := open[l.path]
+		if !ok || groups[i][len(groups[i])-1].offset > l.offset {
+			i = len(groups)
+			groups = append(groups, nil)
+			open[l.path] = i
+		}
+		groups[i] = append(groups[i], l)
+	}
+	return groups
+}
+
+// mappedModule is the module of a file with its mappings; nil where none of them is
+// code.
+func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
+	if !slices.ContainsFunc(group, func(l mapsLine) bool { return l.isExecutable }) {
+		return nil
+	}
+	m := &target.Module{Path: group[0].path, Arch: arch}
+	o, problem := t.mappedObject(m.Path)
+	m.Problem = problem
+	if o != nil {
+		m.Object, m.File, m.BuildID = o, o.Path(), o.BuildID()
+	}
+	for _, l := range group {
+		s := target.Segment{Address: l.offset, Size: l.end - l.start, Start: l.start, Executable: l.isExecutable}
+		if o != nil {
+			in, ok := o.SegmentForMapping(l.offset, s.Size, l.isExecutable)
+			if !ok {
+				m.Problem = cmp.Or(m.Problem, fmt.Sprintf("%s has no segment at the offset %#x, which is mapped at %#x: what is there is not known", m.Path, l.offset, l.start))
+				continue
+			}
+			s.Address = in.Address + l.offset - in.Offset
+		}
+		m.Segments = append(m.Segments, s)
+	}
+	return m
+}
+
+// mappedObject opens a mapped file. The target closes it.
+func (t *Target) mappedObject(path string) (o *object.Object, problem string) {
+	found := t.findMapped(path)
+	if found.Object == nil {
+		return nil, found.Problem
+	}
+	if i := slices.Index(t.mapped, found.Object); i >= 0 {
+		_ = found.Object.Close() // which the target has open already
+		return found.Object, found.Problem
+	}
+	t.mapped = append(t.mapped, found.Object)
+	return found.Object, found.Problem
+}
+
+// findMapped finds a mapped file. The vDSO is in none: this process has the one of
+// all processes of this machine.
+func (t *Target) findMapped(path string) object.Found {
+	finder := t.engine.Finder(t.Info().Path)
+	if path != object.VDSOName {
+		return finder.Find(path, nil, false)
+	}
+	image, err := object.OwnVDSO()
+	if err != nil {
+		return object.Found{Problem: fmt.Sprintf("%s: %v", path, err)}
+	}
+	o, err := t.engine.store.Image(path, image, finder.Formats)
+	if err != nil {
+		return object.Found{Problem: err.Error()}
+	}
+	return object.Found{Object: o, Problem: path + ": that of this process was taken"}
+}

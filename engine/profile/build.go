@@ -1,0 +1,347 @@
+package profile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// maxStops bounds the different reasons that are told with their details.
+const maxStops = 1 << 12
+
+// A profileBuilder puts walked batches together. Batches come in their order, so
+// what it makes does not depend on who walked them.
+type profileBuilder struct {
+	recording *recording
+	out       Profile
+	threads   map[Thread]uint32
+	last      Thread // of the sample before
+	lastIndex uint32
+	stops     map[walk.Stopped]uint32
+	modules   map[placement]int32
+	met       chan framePlace // modules whose names will be asked for; nil: none will
+	frames    map[walkedFrame]uint32
+	trails    [trailCount]trail
+	recent    [1 << recentBits]recentFrame
+	places    []framePlace
+	tree      stackTree
+	kernel    *perfdata.Space // what it had mapped, and functions that it made, at last
+	made      *perfdata.Space
+	damaged   int // samples that could not be read as a whole
+	damage    string
+}
+
+// framePlace is what a frame is named by.
+type framePlace struct {
+	module *code.Module
+	lookup uint64
+}
+
+// placement is a module at a place.
+type placement struct {
+	module *code.Module
+	bias   uint64
+	kernel *perfdata.Mapping
+}
+
+func newProfileBuilder(r *recording) *profileBuilder {
+	b := &profileBuilder{
+		recording: r,
+		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint32{}, modules: map[placement]int32{},
+		frames: map[walkedFrame]uint32{},
+	}
+	if r.file != nil {
+		b.out.Path = r.file.Path()
+		attrs := r.file.Attrs()
+		for i := range attrs {
+			b.out.Events = append(b.out.Events, profileEvent(&attrs[i], i))
+		}
+	}
+	b.out.Stacks = []Stack{{}}
+	b.tree.init()
+	return b
+}
+
+// The software events whose unit is nanoseconds (enum perf_sw_ids).
+const (
+	typeSoftware  = 1
+	softwareClock = 0 // cpu-clock
+	softwareTask  = 1 // task-clock
+)
+
+func profileEvent(a *perfdata.Attr, index int) Event {
+	e := Event{Name: a.Name, Unit: "count"}
+	if e.Name == "" {
+		e.Name = fmt.Sprintf("event %d", index)
+	}
+	if a.Type == typeSoftware && (a.Config == softwareClock || a.Config == softwareTask) {
+		e.Unit = "nanoseconds"
+	}
+	return e
+}
+
+// add adds the samples of a batch.
+func (b *profileBuilder) add(w *walkedBatch) {
+	b.kernel, b.made = w.kernel, w.made
+	for i := range w.samples {
+		s := &w.samples[i]
+		stack := b.stack(w, s)
+		b.out.Samples = append(b.out.Samples, Sample{
+			Event: int32(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
+		})
+		if s.problem != "" {
+			b.damaged++
+			if b.damage == "" {
+				b.damage = s.problem
+			}
+		}
+	}
+}
+
+func (b *profileBuilder) thread(s *walkedSample) uint32 {
+	t := Thread{PID: s.pid, TID: s.tid, Comm: s.comm}
+	if len(b.out.Threads) > 0 && t == b.last {
+		return b.lastIndex
+	}
+	index, ok := b.threads[t]
+	if !ok {
+		index = uint32(len(b.out.Threads))
+		b.threads[t] = index
+		b.out.Threads = append(b.out.Threads, t)
+	}
+	b.last, b.lastIndex = t, index
+	return index
+}
+
+func (b *profileBuilder) stop(s walk.Stopped) uint32 {
+	index, ok := b.stops[s]
+	if ok {
+		return index
+	}
+	if len(b.out.Stops) >= maxStops {
+		s.Detail = ""
+		if index, ok = b.stops[s]; ok {
+			return index
+		}
+	}
+	index = uint32(len(b.out.Stops))
+	b.stops[s] = index
+	b.out.Stops = append(b.out.Stops, s)
+	return index
+}
+
+// A trail is a stack from its outermost frame on. The next sample of a thread has
+// most of it again.
+type trail struct {
+	frames []walkedFrame
+	stacks []uint32
+}
+
+// trailCount is how many trails are kept: of as many threads as run at a time.
+const trailCount = 16
+
+// stack is the stack of a sample.
+func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
+	frames := w.frames[s.first : s.first+s.frames]
+	p := &b.trails[uint(s.tid)%trailCount]
+	depth := 0
+	for last := len(frames) - 1; depth < len(p.frames) && depth <= last && p.frames[depth] == frames[last-depth]; {
+		stack = p.stacks[depth]
+		depth++
+	}
+	p.frames, p.stacks = p.frames[:depth], p.stacks[:depth]
+	for i := len(frames) - 1 - depth; i >= 0; i-- {
+		f := &frames[i]
+		stack = b.push(Stack{Caller: stack, Frame: b.frame(f, s, w)})
+		p.frames, p.stacks = append(p.frames, *f), append(p.stacks, stack)
+	}
+	return stack
+}
+
+// push is the index of a stack.
+func (b *profileBuilder) push(s Stack) uint32 {
+	stack, slot := b.tree.find(s)
+	if stack == 0 {
+		stack = uint32(len(b.out.Stacks))
+		b.out.Stacks = append(b.out.Stacks, s)
+		b.tree.insert(slot, s, stack)
+	}
+	return stack
+}
+
+// frame is the index of a frame.
+func (b *profileBuilder) frame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
+	recent := &b.recent[f.pc*0x9e3779b97f4a7c15>>(64-recentBits)]
+	if recent.frame == *f && recent.known {
+		return recent.index
+	}
+	index, ok := b.frames[*f]
+	if !ok {
+		index = b.addFrame(f, s, w)
+	}
+	*recent = recentFrame{*f, index, true}
+	return index
+}
+
+// A recentFrame is a frame that was met: most are met again soon.
+type recentFrame struct {
+	frame walkedFrame
+	index uint32
+	known bool
+}
+
+const recentBits = 11
+
+func (b *profileBuilder) addFrame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
+	index := uint32(len(b.out.Frames))
+	b.frames[*f] = index
+	place := framePlace{lookup: f.lookup()}
+	out := Frame{PC: f.pc, Exact: f.exact, FoundBy: allFound[f.found], Module: -1, ModuleOffset: f.offset}
+	switch f.code {
+	case moduleCode:
+		place.module = b.recording.process.Module(uint64(f.owner))
+		out.ModuleOffset = place.module.Code.Offset(f.offset)
+		out.Module = b.module(placement{module: place.module, bias: f.pc - f.offset}, s.space, f)
+	case kernelCode:
+		out.Kernel = true
+		out.Module = b.kernelModule(f, w)
+	default:
+		out.PID = int(int32(f.owner))
+	}
+	b.places = append(b.places, place)
+	b.out.Frames = append(b.out.Frames, out)
+	return index
+}
+
+// module is the index of a module where a process had it.
+func (b *profileBuilder) module(p placement, space *codeSpace, f *walkedFrame) int32 {
+	index, ok := b.modules[p]
+	if ok {
+		return index
+	}
+	select {
+	case b.met <- framePlace{p.module, f.lookup()}:
+	default: // they are opened when they are asked
+	}
+	out := Module{Module: p.module.Module}
+	if at := space.code.Find(f.pc - uint64(f.back)); at != nil && at.Module == p.module {
+		if m := space.mapped[at.Start]; m != nil {
+			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
+		}
+	} else if len(p.module.Segments) == 1 { // of code that a runtime made
+		s := &p.module.Segments[0]
+		out.Start, out.End = s.Start, s.Start+s.Size
+	}
+	return b.addModule(p, out)
+}
+
+func (b *profileBuilder) addModule(p placement, m Module) int32 {
+	index := int32(len(b.out.Modules))
+	b.modules[p] = index
+	// The module's own segments are where a process had it.
+	own := *m.Module
+	own.ID = int(index)
+	own.Segments = slices.Clone(own.Segments)
+	if !m.Kernel {
+		for i := range own.Segments {
+			own.Segments[i].Start += p.bias
+		}
+	}
+	m.Module = &own
+	b.out.Modules = append(b.out.Modules, m)
+	return index
+}
+
+// kernelModule is what the kernel had mapped where a frame is; -1 where that is
+// not known.
+func (b *profileBuilder) kernelModule(f *walkedFrame, w *walkedBatch) int32 {
+	m := w.kernel.Find(f.lookup())
+	if m == nil {
+		return -1
+	}
+	key := placement{kernel: m}
+	if index, ok := b.modules[key]; ok {
+		return index
+	}
+	// perf writes the name of a symbol behind that of the kernel.
+	name, _, _ := strings.Cut(m.Path, "]")
+	if name != m.Path {
+		name += "]"
+	}
+	return b.addModule(key, Module{
+		Module: &target.Module{Path: name, BuildID: m.BuildID, Arch: b.recording.arch},
+		Start:  m.Start, End: m.End, Offset: m.Offset, Kernel: true,
+	})
+}
+
+// profile is what was built.
+func (b *profileBuilder) profile() *Profile {
+	r := b.recording
+	p := &b.out
+	if r.file != nil {
+		p.Problems = append(p.Problems, r.file.Problems()...)
+		_, p.Lost = r.file.Lost()
+	}
+	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
+		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)
+	}
+	slices.Sort(r.problems)
+	p.Problems = append(p.Problems, r.problems...)
+	if b.damaged > 0 {
+		p.Problems = append(p.Problems, fmt.Sprintf("%s: %d samples are damaged, the first: %s", p.Path, b.damaged, b.damage))
+	}
+	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
+		p.Problems = append(p.Problems, m.Plugin.Problems()...)
+	}
+	for placed, index := range b.modules {
+		if placed.module != nil {
+			p.Modules[index].Info = placed.module.Info()
+		}
+	}
+	return p
+}
+
+// A stackTree is a hash table of stacks.
+type stackTree struct {
+	slots []stackSlot
+	used  int
+}
+
+type stackSlot struct {
+	key   Stack
+	stack uint32 // 0: the slot is empty
+}
+
+func (t *stackTree) init() { t.slots = make([]stackSlot, 1<<12) }
+
+// find returns the index of a stack, or 0 and the slot where it belongs.
+func (t *stackTree) find(s Stack) (stack uint32, slot int) {
+	h := (uint64(s.Caller)<<32 | uint64(s.Frame)) * 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	for slot = int(h) & (len(t.slots) - 1); t.slots[slot].stack != 0; slot = (slot + 1) & (len(t.slots) - 1) {
+		if t.slots[slot].key == s {
+			return t.slots[slot].stack, slot
+		}
+	}
+	return 0, slot
+}
+
+func (t *stackTree) insert(slot int, s Stack, stack uint32) {
+	t.slots[slot] = stackSlot{s, stack}
+	if t.used++; 2*t.used < len(t.slots) {
+		return
+	}
+	old := t.slots
+	t.slots = make([]stackSlot, 2*len(old))
+	for _, o := range old {
+		if o.stack != 0 {
+			_, at := t.find(o.key)
+			t.slots[at] = o
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package profile
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+)
+
+// perfMap is the map of what the runtime of a process made; nil where there is
+// none. Like perf, it takes files of this user and of root only: everyone may
+// write to /tmp.
+func (r *recording) perfMap(pid int) *perfdata.PerfMap {
+	if m, ok := r.maps[pid]; ok {
+		return m
+	}
+	r.maps[pid] = nil
+	name := filepath.Join(r.root(), "tmp", fmt.Sprintf("perf-%d.map", pid))
+	if !ownFile(name) {
+		return nil
+	}
+	m, err := perfdata.OpenPerfMap(name)
+	if err != nil {
+		r.problem("%v", err)
+		return nil
+	}
+	for _, p := range m.Problems() {
+		r.problem("%s", p)
+	}
+	r.maps[pid] = m
+	return m
+}
+
+func (r *recording) root() string {
+	if r.maker.Sysroot == "" {
+		return "/"
+	}
+	return r.maker.Sysroot
+}
+
+// A jitDump is a dump with a module for each of its functions that a stack went
+// through.
+type jitDump struct {
+	file *perfdata.JITDump
+	mu   sync.Mutex
+	made map[*perfdata.JITFunction]*code.Segment
+}
+
+func (d *jitDump) close() {
+	if d != nil {
+		d.file.Close()
+	}
+}
+
+// dump opens a dump; nil where it cannot be read.
+func (r *recording) dump(name string) *jitDump {
+	if d, ok := r.dumps[name]; ok {
+		return d
+	}
+	r.dumps[name] = nil
+	file := filepath.Join(r.root(), name)
+	if !ownFile(file) {
+		r.problem("%s: it is neither this user's nor root's: it is not read", file)
+		return nil
+	}
+	j, err := perfdata.OpenJITDump(file)
+	if err != nil {
+		r.problem("%v", err)
+		return nil
+	}
+	for _, p := range j.Problems() {
+		r.problem("%s", p)
+	}
+	d := &jitDump{file: j, made: map[*perfdata.JITFunction]*code.Segment{}}
+	r.dumps[name] = d
+	return d
+}
+
+// segment is the code that was at an address at a time; nil where there was none.
+// It is a module by itself: what follows at the address is another one.
+func (d *jitDump) segment(r *recording, time, address uint64) *code.Segment {
+	f := d.file.Find(time, address)
+	if f == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.made[f]; s != nil {
+		return s
+	}
+	made := &madeFunction{f}
+	mod := r.process.AddModule(&target.Module{
+		Path: f.Name, Arch: r.arch,
+		Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
+	}, &code.Made{Functions: made, Read: made.read})
+	s := &code.Segment{Start: f.Address, End: f.Address + f.Size, Module: mod, Address: f.Address}
+	d.made[f] = s
+	return s
+}
+
+// A madeFunction is a function of a dump as a source of names and of functions.
+type madeFunction struct{ *perfdata.JITFunction }
+
+// read reads its code.
+func (f *madeFunction) read(address uint64, buf []byte) (int, error) {
+	at := address - f.Address
+	if at >= uint64(len(f.Code)) {
+		return 0, target.ErrNoMemory
+	}
+	n := copy(buf, f.Code[at:])
+	if n < len(buf) {
+		return n, target.ErrNoMemory
+	}
+	return n, nil
+}
+
+// Function is the function, whatever address of it is asked for.
+func (f *madeFunction) Function(uint64) (symbol.Symbol, bool) {
+	return symbol.Symbol{Name: f.Name, Start: f.Address, End: f.Address + f.Size}, true
+}
+
+// Frames appends what the runtime calls the function, and its line at an address.
+func (f *madeFunction) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	frame := symbol.Frame{Function: f.Name, Start: f.Address, HasStart: true}
+	for i := range f.Lines {
+		if l := &f.Lines[i]; l.Address <= address {
+			frame.File, frame.Line, frame.Column = l.File, int(l.Line), int(l.Column)
+		}
+	}
+	return append(dst, frame), nil
+}
+
+// A sampleCode is the code of the process of a sample: what it had mapped, and
+// what a runtime had made by then.
+type sampleCode struct {
+	space *codeSpace
+	made  madeCode
+}
+
+// at sets the code to that of a process at a time.
+func (c *sampleCode) at(space *codeSpace, time uint64) {
+	c.space, c.made.time, c.made.dump = space, time, nil
+	if space != nil {
+		c.made.dump = space.jit
+	}
+}
+
+// Segment is the segment of code at an address.
+func (c *sampleCode) Segment(address uint64) *code.Segment {
+	if at := c.space.code.Find(address); at != nil {
+		return at
+	}
+	return c.made.find(address)
+}
+
+// IsCode says whether there is code at an address, be it known or not.
+func (c *sampleCode) IsCode(address uint64) bool { return c.space.isCode(address) }
+
+// A madeCode finds code that a runtime made.
+type madeCode struct {
+	recording *recording
+	dump      *jitDump
+	time      uint64
+}
+
+func (c *madeCode) find(address uint64) *code.Segment {
+	if c.dump == nil {
+		return nil
+	}
+	return c.dump.segment(c.recording, c.time, address)
+}

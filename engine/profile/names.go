@@ -1,0 +1,162 @@
+package profile
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/kallsyms"
+)
+
+// openKernelNames reads the names of the kernel's functions; nil for no file.
+func openKernelNames(path string) (*kallsyms.Table, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // no names were asked for
+	}
+	return kallsyms.Open(path)
+}
+
+// nameChunk is how many frames are named at a time by a goroutine: neighbours are
+// of one unit.
+const nameChunk = 64
+
+// prepareNames opens the debug information of modules as they are met, while
+// samples are walked: unpacking that of a C library takes longer than naming all
+// its frames. wait ends it.
+func (b *profileBuilder) prepareNames() (wait func()) {
+	if b.recording.maker.Shared.Options().NoSymbols {
+		return func() {}
+	}
+	met := make(chan framePlace, 64)
+	b.met = met
+	var opening sync.WaitGroup
+	opening.Go(func() {
+		for p := range met {
+			p.names(b.recording)
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(met)
+		b.met = nil
+		opening.Wait()
+	})
+}
+
+// names are what the frame is called.
+func (p *framePlace) names(r *recording) []symbol.Frame {
+	return p.module.Names(p.lookup, r.maker.Shared.Options().NoInlines)
+}
+
+// name names the frames of modules, each once, by a number of goroutines, and
+// then the others.
+func (b *profileBuilder) name(jobs int, kernel *kallsyms.Table) {
+	frames := b.out.Frames
+	order := make([]uint32, 0, len(frames))
+	for i := range frames {
+		if b.places[i].module != nil {
+			order = append(order, uint32(i))
+		}
+	}
+	slices.SortFunc(order, func(i, j uint32) int {
+		p, q := &b.places[i], &b.places[j]
+		if p.module != q.module {
+			return cmp.Compare(p.module.ID, q.module.ID)
+		}
+		return cmp.Compare(p.lookup, q.lookup)
+	})
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(jobs, (len(order)+nameChunk-1)/nameChunk) {
+		workers.Go(func() {
+			for {
+				from := int(next.Add(nameChunk)) - nameChunk
+				if from >= len(order) {
+					return
+				}
+				for _, i := range order[from:min(from+nameChunk, len(order))] {
+					p := &b.places[i]
+					frames[i].Symbols = p.names(b.recording)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	moved := sync.OnceValues(func() (uint64, bool) { return b.kernelMoved(kernel) })
+	for i := range frames {
+		switch f := &frames[i]; {
+		case f.Kernel:
+			b.nameKernel(f, b.places[i].lookup, kernel, moved)
+		case f.Module < 0:
+			b.nameMade(f, b.places[i].lookup)
+		}
+	}
+}
+
+// nameMade names code of no module by what its runtime wrote.
+func (b *profileBuilder) nameMade(f *Frame, lookup uint64) {
+	if f.PID < 0 {
+		return
+	}
+	m := b.recording.perfMap(f.PID)
+	if m == nil {
+		return
+	}
+	if name, start, _, ok := m.Find(lookup); ok {
+		f.Symbols = []symbol.Frame{{Function: name, Start: start, HasStart: true}}
+	}
+}
+
+// nameKernel names code of the kernel. kernelMoved says how far that is from its
+// names.
+func (b *profileBuilder) nameKernel(f *Frame, lookup uint64, names *kallsyms.Table, kernelMoved func() (uint64, bool)) {
+	if m := b.made.Find(lookup); m != nil {
+		f.Symbols = []symbol.Frame{{Function: m.Path, Start: m.Start, HasStart: true}}
+		return
+	}
+	if names == nil {
+		return
+	}
+	moved, known := kernelMoved()
+	s, ok := names.Find(lookup - moved)
+	if at, found := names.Find(f.PC - moved); found && at.Start == f.PC-moved {
+		// Before a function of the kernel there is padding, and no call: it was
+		// interrupted at its first instruction.
+		s, ok = at, true
+	}
+	if !ok || !known || moved != 0 && s.Module != "" {
+		return // modules are loaded where there is room
+	}
+	f.Symbols = []symbol.Frame{{Function: s.Name, Start: s.Start + moved, HasStart: true}}
+}
+
+// kernelMoved is how far the kernel of the recording is from that of the names: it
+// begins at another address after each boot. perf says where one of its symbols
+// was.
+func (b *profileBuilder) kernelMoved(names *kallsyms.Table) (moved uint64, known bool) {
+	known = true
+	for m := range b.kernel.All() {
+		name, ok := strings.CutPrefix(m.Path, kernelName)
+		if !ok || name == "" {
+			continue
+		}
+		at, ok := names.Address(name)
+		if !ok {
+			b.recording.problem("%s has no symbol %s, by which the kernel's address would be known: the kernel's code is not named", names.Path(), name)
+			known = false
+		} else {
+			moved = m.Offset - at
+		}
+		break
+	}
+	return moved, known
+}
+
+// kernelName is how perf calls the kernel; the name of a symbol follows it.
+const kernelName = "[kernel.kallsyms]"

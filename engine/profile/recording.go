@@ -1,0 +1,223 @@
+package profile
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A recording is what the engine knows of the processes of a perf.data file.
+//
+// One Target holds the modules of all of them: an object is one module, however
+// many processes mapped it, wherever they did, so that its rows and names are
+// found once. The module's addresses are those of the object. Where a process has
+// it is said by the process' codeSpace.
+type recording struct {
+	maker   *Maker
+	file    *perfdata.File // nil: there are samples of accelerators only
+	process *walk.Process
+	arch    string // of its threads
+	// set are the registers of its samples; nil where there is no architecture.
+	set     *sdk.RegisterSet
+	finder  object.Finder
+	exeID   []byte                // the build ID of the finder's Exe
+	exeUsed bool                  // Exe was looked at
+	mapping sync.Mutex            // held while what a process has mapped is found
+	spaces  map[uint64]*codeSpace // by perfdata.Space.Code
+	objects map[objectKey]*code.Module
+	dumps   map[string]*jitDump
+	maps    map[int]*perfdata.PerfMap // of what a runtime made, by process
+	opened  []*object.Object
+
+	mu       sync.Mutex
+	problems []string
+}
+
+// objectKey tells files apart as the recording does.
+type objectKey struct{ path, buildID string }
+
+// machines are the ELF machines of what uname -m says.
+var machines = map[string]elf.Machine{
+	"x86_64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64,
+	"ppc64": elf.EM_PPC64, "s390x": elf.EM_S390, "loongarch64": elf.EM_LOONGARCH, "i686": elf.EM_386, "armv7l": elf.EM_ARM,
+}
+
+// newRecording finds the architecture of a recording.
+func (k *Maker) newRecording(f *perfdata.File) *recording {
+	r := &recording{
+		maker: k, file: f,
+		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{},
+		dumps: map[string]*jitDump{}, maps: map[int]*perfdata.PerfMap{},
+	}
+	if f == nil {
+		r.process = k.Shared.NewProcess(&walk.Sample{}, object.Finder{})
+		return r
+	}
+	r.finder = k.Finder(f.Path())
+	r.exeID = r.finder.ExeID()
+	name := f.Features().Arch
+	if name == "" {
+		name = hostMachine()
+		r.problem("%s does not say of what architecture it is: %s, as this machine, is taken", f.Path(), name)
+	}
+	r.arch = name
+	number, ok := machines[name]
+	if !ok {
+		r.problem("%s: the architecture %q is not known: its stacks are not walked", f.Path(), name)
+	} else if a, err := k.Plugins.ForMachine(uint16(number)); err != nil {
+		r.problem("%s: stacks are not walked: %v", f.Path(), err)
+	} else {
+		r.arch = a.Description().Name
+		r.set = a.Description().RegisterSet(sdk.PerfSample, "", 0)
+	}
+	r.process = k.Shared.NewProcess(&walk.Sample{Arch: r.arch}, r.finder)
+	return r
+}
+
+// startPlugin starts the plugin of a machine while other things are done. That it
+// cannot be started is said when it is needed.
+func (k *Maker) startPlugin(ctx context.Context, machine string) {
+	number, ok := machines[machine]
+	if !ok {
+		return
+	}
+	if a, err := k.Plugins.ForMachine(uint16(number)); err == nil {
+		go func() { _, _ = a.BindThreads(ctx, nothing{}, &sdk.BindThreadsRequest{}) }()
+	}
+}
+
+// nothing is the engine of a call that starts a plugin.
+type nothing struct{}
+
+var errNothing = errors.New("the call is about nothing")
+
+func (nothing) ReadMemory(context.Context, sdk.MemoryRange, []byte) (int, error) {
+	return 0, errNothing
+}
+func (nothing) ReadRegisters(context.Context, uint64, []uint32) (sdk.Registers, error) {
+	return sdk.Registers{}, errNothing
+}
+func (nothing) ReadSection(context.Context, uint64, string) ([]byte, error) { return nil, errNothing }
+
+// bind asks the plugin about the threads of the recording, which starts it.
+func (r *recording) bind(ctx context.Context) {
+	r.process.Bind(ctx)
+}
+
+func (r *recording) close() {
+	r.process.Close()
+	for _, o := range r.opened {
+		_ = o.Close()
+	}
+	for _, d := range r.dumps {
+		d.close()
+	}
+	for _, m := range r.maps {
+		if m != nil {
+			m.Close()
+		}
+	}
+}
+
+func (r *recording) problem(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.problems, text) {
+		r.problems = append(r.problems, text)
+	}
+}
+
+// segment is a mapping of a file as a segment of the file's module.
+func (r *recording) segment(m *perfdata.Mapping) code.Segment {
+	mod := r.module(m)
+	s := code.Segment{Start: m.Start, End: m.End, Module: mod, Address: m.Offset}
+	if mod.Object == nil {
+		return s
+	}
+	if in, ok := mod.Object.SegmentForMapping(m.Offset, m.End-m.Start, true); ok {
+		s.Address = in.Address + m.Offset - in.Offset
+		return s
+	}
+	r.problem("%s has no segment at the offset %#x, which was mapped at %#x: the code there is not known", mod.Path, m.Offset, m.Start)
+	return s
+}
+
+// module is the module of a mapped file.
+func (r *recording) module(m *perfdata.Mapping) *code.Module {
+	key := objectKey{m.Path, string(m.BuildID)}
+	if mod := r.objects[key]; mod != nil {
+		return mod
+	}
+	t := &target.Module{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}
+	found := r.find(m)
+	if t.Object = found.Object; t.Object != nil {
+		r.opened = append(r.opened, t.Object)
+		t.File = found.Path
+		if t.BuildID == nil {
+			t.BuildID = t.Object.BuildID()
+		}
+		for _, s := range t.Object.Segments() {
+			t.Segments = append(t.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: s.Address, Executable: s.Executable()})
+		}
+	}
+	t.Problem = found.Problem
+	mod := r.process.AddModule(t, nil)
+	r.objects[key] = mod
+	return mod
+}
+
+// find finds the file of a mapping.
+func (r *recording) find(m *perfdata.Mapping) object.Found {
+	if m.Path == object.VDSOName {
+		return r.findVDSO(m.BuildID)
+	}
+	isExe := r.finder.IsExe(r.exeID, m.Path, m.BuildID)
+	r.exeUsed = r.exeUsed || isExe
+	found := r.finder.Find(m.Path, m.BuildID, isExe)
+	if found.Object != nil && (!found.Object.IsELF() || elf.Machine(found.Object.Machine()) != r.machine()) && r.set != nil {
+		o := found.Object
+		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}
+		o.Close()
+	}
+	return found
+}
+
+func (r *recording) machine() elf.Machine {
+	if m, ok := machines[r.file.Features().Arch]; ok {
+		return m
+	}
+	return machines[hostMachine()]
+}
+
+// findVDSO takes the vDSO of this process: it is in no file, and the same for all
+// processes of a kernel.
+func (r *recording) findVDSO(buildID []byte) object.Found {
+	image, err := object.OwnVDSO()
+	if err != nil {
+		return object.Found{Problem: fmt.Sprintf("%s: %v", object.VDSOName, err)}
+	}
+	o, err := object.New(object.VDSOName, image)
+	if err != nil {
+		return object.Found{Problem: err.Error()}
+	}
+	switch {
+	case len(buildID) > 0 && bytes.Equal(buildID, o.BuildID()):
+		return object.Found{Object: o, Checked: true}
+	case len(buildID) > 0:
+		return object.Found{Problem: fmt.Sprintf("%s: the build ID is %x, that of this machine's is %x", object.VDSOName, buildID, o.BuildID())}
+	case r.file.Features().OSRelease == osRelease():
+		return object.Found{Object: o, Problem: "the recording does not tell its build ID: that of the same kernel release was taken"}
+	}
+	return object.Found{Problem: fmt.Sprintf("%s: it is that of Linux %s, and this is another", object.VDSOName, r.file.Features().OSRelease)}
+}

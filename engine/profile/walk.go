@@ -1,0 +1,375 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// walkedFrame is a frame of a walked sample: what tells it from other frames. It
+// has no pointers: there are millions.
+type walkedFrame struct {
+	pc uint64
+	// offset is pc as an address of the module.
+	offset uint64
+	// owner is the ID of the module; of code in none it is the process, and
+	// kernelOwner of the kernel's.
+	owner uint32
+	code  codeKind
+	found foundIndex
+	exact bool
+	// back is how far before offset the frame is named by.
+	back uint8
+}
+
+// codeKind says what the owner of a frame's code is.
+type codeKind uint8
+
+const (
+	moduleCode codeKind = iota
+	processCode
+	kernelCode
+)
+
+// foundIndex is a FoundBy, small.
+type foundIndex uint8
+
+var allFound = [...]code.FoundBy{code.ByCFI, code.ByContext, code.ByObject, code.ByRules, code.ByFramePointer, code.ByScan, code.ByCallChain, code.ByLaunch}
+
+func indexFound(f code.FoundBy) foundIndex {
+	for i := range allFound {
+		if allFound[i] == f {
+			return foundIndex(i)
+		}
+	}
+	return 0
+}
+
+func (f *walkedFrame) lookup() uint64 { return f.offset - uint64(f.back) }
+
+// walkedSample is a sample and the frames of its stack.
+type walkedSample struct {
+	event    int
+	pid, tid int
+	comm     string
+	time     uint64
+	weight   uint64
+	first    int // of its frames, in those of the batch, innermost first
+	kernel   int // how many of them are of the kernel
+	frames   int
+	stopped  walk.Stopped
+	space    *codeSpace
+	problem  string
+}
+
+// walkedBatch is what became of a perfdata.Batch.
+type walkedBatch struct {
+	sequence int
+	samples  []walkedSample
+	frames   []walkedFrame
+	kernel   *perfdata.Space
+	made     *perfdata.Space // functions that the kernel made
+}
+
+// sampler walks the samples of a recording. It belongs to one goroutine.
+type sampler struct {
+	recording *recording
+	desc      *sdk.Description // of the recording's architecture; nil where there is none
+	walker    *walk.Walker
+	sample    walk.Sample
+	code      sampleCode
+	mask      uint64 // of the registers in sample
+	// The space of the sample before.
+	version uint64
+	space   *codeSpace
+}
+
+func (r *recording) sampler() *sampler {
+	s := &sampler{recording: r, walker: r.process.Walker(), sample: walk.Sample{Arch: r.arch}}
+	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
+		s.desc = m.Description
+	}
+	s.code.made.recording = r
+	s.sample.Code = &s.code
+	return s
+}
+
+// walk walks the samples of a batch.
+func (s *sampler) walk(ctx context.Context, b *perfdata.Batch, out *walkedBatch) {
+	out.sequence, out.kernel, out.made = b.Sequence, b.Kernel, b.KernelSymbols
+	out.samples, out.frames = out.samples[:0], out.frames[:0]
+	for i := range b.Samples {
+		s.walkSample(ctx, &b.Samples[i], out)
+	}
+}
+
+func (s *sampler) walkSample(ctx context.Context, in *perfdata.Sample, out *walkedBatch) {
+	w := walkedSample{
+		event: in.Event, pid: in.PID, tid: in.TID, comm: in.Comm, time: in.Time, weight: in.Period,
+		first: len(out.frames), problem: in.Problem,
+	}
+	w.space = s.spaceOf(in.Space)
+	s.code.at(w.space, in.Time)
+	err := object.Guard(func() error {
+		s.kernelFrames(in, out)
+		w.kernel = len(out.frames) - w.first
+		w.stopped = s.userFrames(ctx, in, w.space, out)
+		return nil
+	})
+	if err != nil {
+		w.stopped = walk.Stopped{Reason: walk.StopNoMemory, Detail: err.Error()}
+	}
+	w.frames = len(out.frames) - w.first
+	out.samples = append(out.samples, w)
+}
+
+// spaceOf is the code of a version of a process; that of the sample before is
+// remembered.
+func (s *sampler) spaceOf(v *perfdata.Space) *codeSpace {
+	if v == nil {
+		return nil
+	}
+	if s.version != v.Code {
+		s.version, s.space = v.Code, s.recording.space(v)
+	}
+	return s.space
+}
+
+// kernelFrames are those that the kernel recorded of itself.
+func (s *sampler) kernelFrames(in *perfdata.Sample, out *walkedBatch) {
+	found := code.ByContext
+	for context, pc := range in.Chain.All() {
+		if context != perfdata.ContextKernel && context != perfdata.ContextHypervisor {
+			continue
+		}
+		s.kernelFrame(pc, found, out)
+		found = code.ByCallChain
+	}
+	if found == code.ByContext && (in.Mode == perfdata.ModeKernel || in.Mode == perfdata.ModeHypervisor) && in.IP != 0 {
+		s.kernelFrame(in.IP, found, out)
+	}
+}
+
+func (s *sampler) kernelFrame(pc uint64, found code.FoundBy, out *walkedBatch) {
+	f := walkedFrame{pc: pc, offset: pc, code: kernelCode, found: indexFound(found), exact: found == code.ByContext}
+	if !f.exact {
+		f.back = 1
+	}
+	out.frames = append(out.frames, f)
+}
+
+// Why the stack of a sample ends that is not walked.
+var (
+	stopNoUser    = walk.Stopped{Reason: walk.StopOutermost, Detail: "a thread of the kernel has no other frames"}
+	stopNoStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recording has neither registers nor a call chain of the thread"}
+	stopChain     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recorded call chain ends here"}
+	stopNoProcess = walk.Stopped{Reason: walk.StopNoModule, Detail: "nothing is known of the process"}
+	// The kernel copies them one after the other: the stack pointer may be the
+	// interrupted code's when the PC is not yet.
+	stopRestoring = walk.Stopped{Reason: walk.StopNoRow, Detail: "the kernel may have been giving back the registers that a signal saved"}
+	stop32        = walk.Stopped{Reason: walk.StopPluginFailed, Detail: "the registers are those of a 32-bit process"}
+	stopNoArch    = walk.Stopped{Reason: walk.StopPluginFailed, Detail: "there is no architecture whose registers these are"}
+)
+
+// userFrames are those of the thread: walked where its registers were recorded,
+// else what the kernel recorded of them.
+func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+	set := s.recording.set
+	switch {
+	case in.Registers.ABI == perfdata.RegistersNone:
+		return s.chainFrames(in, space, out)
+	case in.Registers.ABI == perfdata.Registers32:
+		s.topFrame(in, space, out)
+		return stop32
+	case set == nil:
+		s.topFrame(in, space, out)
+		return stopNoArch
+	case space == nil:
+		s.topFrame(in, space, out)
+		return stopNoProcess
+	}
+	if s.mask != in.Registers.Mask {
+		// Those of the same mask are written over the ones before.
+		s.mask = in.Registers.Mask
+		s.sample.Registers = sdk.Registers{}
+	}
+	set.DecodeSample(in.Registers.Mask, in.Registers.Values, &s.sample.Registers)
+	// The bytes of the stack begin at its pointer.
+	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
+	s.sample.Stack = in.Stack
+	count, stopped := s.walker.Trace(ctx, &s.sample)
+	if count > 1 && in.Mode == perfdata.ModeKernel && s.walker.Step(0).SignalFrame {
+		count, stopped = 1, stopRestoring
+	}
+	for i := range count {
+		f := s.walker.Step(i)
+		walked := walkedFrame{pc: f.PC, offset: f.Offset, found: indexFound(f.FoundBy), exact: f.Exact}
+		switch {
+		case f.Module == nil:
+			walked.offset, walked.code, walked.owner = f.PC, processCode, uint32(in.PID)
+		default:
+			walked.owner, walked.back = uint32(f.Module.ID), uint8(f.Offset-f.Named)
+		}
+		out.frames = append(out.frames, walked)
+	}
+	return stopped
+}
+
+// chainFrames are the thread's frames as the kernel found them.
+func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+	found := code.ByContext
+	for context, pc := range in.Chain.All() {
+		if context != perfdata.ContextUser {
+			continue
+		}
+		s.placeFrame(in, space, pc, found, out)
+		found = code.ByCallChain
+	}
+	switch {
+	case found == code.ByCallChain:
+		return stopChain
+	case in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown:
+		s.topFrame(in, space, out)
+		return stopNoStack
+	}
+	return stopNoUser
+}
+
+// topFrame is the frame that the thread was in, where that is all that is known.
+func (s *sampler) topFrame(in *perfdata.Sample, space *codeSpace, out *walkedBatch) {
+	if in.IP != 0 && in.Mode != perfdata.ModeKernel && in.Mode != perfdata.ModeHypervisor {
+		s.placeFrame(in, space, in.IP, code.ByContext, out)
+	}
+}
+
+// placeFrame finds the module of a frame that was not walked.
+func (s *sampler) placeFrame(in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
+	f := walkedFrame{pc: pc, offset: pc, code: processCode, owner: uint32(in.PID), found: indexFound(found), exact: found == code.ByContext}
+	if !f.exact {
+		f.back = 1
+	}
+	if space != nil {
+		if at := s.code.Segment(f.lookup()); at != nil {
+			f.code, f.owner, f.offset = moduleCode, uint32(at.Module.ID), at.ObjectAddress(pc)
+		}
+	}
+	out.frames = append(out.frames, f)
+}
+
+// walkAll walks all samples of the recording by a number of goroutines, beside the
+// one that reads. take gets the batches in their order, one at a time; what it
+// gets is valid during the call.
+func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatch)) error {
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	reader := r.file.Reader()
+	err := r.walkBatches(ctx, reader, jobs, take)
+	for _, p := range reader.Problems() {
+		r.problem("%s", p)
+	}
+	if errors.Is(err, object.ErrFileShrank) {
+		r.problem("%v: what follows is lost", err)
+		return nil
+	}
+	return err
+}
+
+func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jobs int, take func(*walkedBatch)) error {
+	// Batches are taken in their order, so those that are ready early wait: as
+	// many as there are tokens.
+	type ready struct {
+		batch  *perfdata.Batch
+		walked chan *walkedBatch
+	}
+	bound := make(chan struct{})
+	go func() {
+		defer close(bound)
+		r.bind(ctx)
+	}()
+	work := make(chan ready)
+	order := make(chan chan *walkedBatch, 2*jobs)
+	free := make(chan *walkedBatch, 4*jobs)
+	var failed error
+	go func() {
+		defer close(order)
+		defer close(work)
+		for {
+			b, err := reader.Next()
+			if err != nil {
+				failed = notEOF(err)
+				return
+			}
+			if failed = ctx.Err(); failed != nil {
+				return
+			}
+			next := ready{b, make(chan *walkedBatch, 1)}
+			order <- next.walked
+			work <- next
+		}
+	}()
+	var workers sync.WaitGroup
+	for range jobs {
+		workers.Go(func() {
+			var s *sampler
+			for next := range work {
+				var out *walkedBatch
+				select {
+				case out = <-free:
+				default:
+					out = &walkedBatch{}
+				}
+				if s == nil {
+					// A file that is cut is met again by the walk, which says so.
+					_ = object.Guard(func() error { r.prepare(next.batch); return nil })
+					<-bound
+					s = r.sampler()
+				}
+				s.walk(ctx, next.batch, out)
+				next.batch.Release()
+				next.walked <- out
+			}
+		})
+	}
+	for walked := range order {
+		out := <-walked
+		take(out)
+		select {
+		case free <- out:
+		default:
+		}
+	}
+	workers.Wait()
+	<-bound
+	return failed
+}
+
+// prepare opens the modules in which samples are, while the plugin starts.
+func (r *recording) prepare(b *perfdata.Batch) {
+	met := map[*code.Module]bool{}
+	for i := range b.Samples {
+		space := r.space(b.Samples[i].Space)
+		if space == nil {
+			continue
+		}
+		if at := space.code.Find(b.Samples[i].IP); at != nil && !met[at.Module] {
+			met[at.Module] = true
+			at.Module.Code.OpenSymbols()
+		}
+	}
+}
+
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

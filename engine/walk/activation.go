@@ -1,0 +1,71 @@
+package walk
+
+import (
+	"context"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// An Activation is a frame of a stack that can still be asked about its registers.
+type Activation struct{ frame *frame }
+
+// Activations walks the stack of a thread as Walk does, without launchers, and
+// gives its frames as well, the top one first.
+func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, []Activation) {
+	p.Bind(ctx)
+	stack := &Stack{Thread: th}
+	state := p.threads[th]
+	if state == nil {
+		stack.Stopped = Stopped{StopNoMemory, "the thread is not of this target"}
+		return stack, nil
+	}
+	stack.Lanes = state.lanes()
+	w := &walker{}
+	w.startThread(p, state, stack)
+	w.guarded(ctx)
+	list := make([]Activation, w.walked)
+	for i := range list {
+		list[i] = Activation{w.frames[i]}
+	}
+	return stack, list
+}
+
+// Refresh asks the plugin about a thread of which the target's state has changed. The
+// error is the plugin's.
+func (p *Process) Refresh(ctx context.Context, th *target.Thread) error {
+	p.Bind(ctx)
+	s := p.threads[th]
+	if s == nil || s.arch == nil {
+		return nil // a walk says why
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.bind(ctx, s.arch, s)
+	return s.failure
+}
+
+// Index is that of the frame in its stack.
+func (a Activation) Index() int { return a.frame.index }
+
+// Module holds the code; nil where the PC is in none.
+func (a Activation) Module() *code.Module { return a.frame.module }
+
+// Lookup is what debug information is looked up by: an address of the module's code
+// object, inside the call of a frame that has called.
+func (a Activation) Lookup() uint64 { return a.frame.lookup }
+
+// Location says where a register of the frame is (A.2.5.4.4.4). The error says that
+// this is not known.
+func (a Activation) Location(reg uint64) (locexpr.Location, error) { return a.frame.location(reg) }
+
+// Context is what expressions are evaluated in, and locations are read in.
+func (a Activation) Context() locexpr.Context { return frameContext{frame: a.frame} }
+
+// Evaluate evaluates an expression of a unit of debugging information. function is
+// the entry of the frame's function.
+func (a Activation) Evaluate(function dwarf.Entry, unit dwarf.Unit, expr []byte) (locexpr.Location, error) {
+	return a.frame.unitContext(function, nil).evaluate(unit, expr)
+}

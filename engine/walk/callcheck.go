@@ -1,0 +1,239 @@
+package walk
+
+import (
+	"context"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// This file holds guessed return addresses against the calls before them.
+
+// maxFollowed is how many pieces of code are looked at to find out where a call
+// may have led. Jumps from function to function are rarely more than two.
+const maxFollowed = 16
+
+// maxChecks bounds the checks of the guesses of one stack. What is not checked is
+// taken for possible.
+const maxChecks = 1 << 16
+
+// mayCheck counts a check; false says that there were enough.
+func (w *walker) mayCheck() bool {
+	w.checked++
+	return w.checked <= maxChecks && w.process.bounds.mayCheck()
+}
+
+// callSites says of addresses whether each is in executable memory right after a
+// call instruction. What was said of the code of a module is remembered.
+func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite, error) {
+	sites := make([]code.CallSite, len(pcs))
+	var asked []int
+	var unknown code.Classifier
+	before := make([]byte, w.machine.Description.MaxInstruction)
+	for i, pc := range pcs {
+		if !w.isCode(pc - 1) {
+			continue
+		}
+		s := w.segmentAt(pc - 1)
+		if s != nil {
+			if known, ok := s.Module.Code.KnownSite(s.ObjectAddress(pc)); ok {
+				sites[i] = known
+				continue
+			}
+		}
+		if w.codeBefore(s, pc, before) {
+			unknown.Add(pc, before)
+			asked = append(asked, i)
+		}
+	}
+	answers, err := unknown.Ask(ctx, w.machine.Machine)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range asked {
+		sites[i] = answers[k]
+		if s := w.segmentAt(pcs[i] - 1); s != nil {
+			s.Module.Code.KeepSite(s.ObjectAddress(pcs[i]), answers[k])
+		}
+	}
+	return sites, nil
+}
+
+// codeBefore reads the code before an address, which is in a segment or in none.
+// It is false where not all of it is there.
+func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
+	if s != nil {
+		return s.Module.Code.CodeBefore(s.ObjectAddress(pc), before)
+	}
+	n, err := w.memory.ReadMemory(locexpr.DefaultSpace, nil, pc-uint64(len(before)), before)
+	return err == nil && n == len(before)
+}
+
+// mayHaveCalled says whether the call before pc may have led to f: not where it
+// names its target, and all that the target goes on to is known and is not f's
+// function. A frame whose PC is no code may have been any function.
+func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSite, f *frame) (bool, error) {
+	at := w.segmentAt(pc - 1)
+	if !site.IsDirect || at == nil || at.Module.Object == nil || !w.mayCheck() {
+		return true, nil // runtimes change the calls in the code that they make
+	}
+	if !w.isCode(f.pc) && f.callee != nil {
+		return true, nil
+	}
+	own := w.boundsOf(f)
+	waiting := []uint64{(pc + uint64(site.Target)) & w.addresses}
+	for next := 0; next < len(waiting); next++ {
+		if next == maxFollowed {
+			return true, nil
+		}
+		at := waiting[next]
+		if at-own.Start < own.End-own.Start {
+			return true, nil
+		}
+		more, known, err := w.leadsTo(ctx, at, f)
+		if err != nil || !known {
+			return true, err
+		}
+		for _, address := range more {
+			if !slices.Contains(waiting, address) {
+				waiting = append(waiting, address)
+			}
+		}
+	}
+	return false, nil
+}
+
+// A verdict is what is known of a guessed frame.
+type verdict uint8
+
+const (
+	refuted   verdict = iota // something known speaks against it
+	possible                 // nothing does
+	confirmed                // its own caller is a return address of a call that may have led to it
+)
+
+// judgeByCallers judges a guessed frame by the rows of its own code and of its
+// callers': the return addresses that call frame information finds must be such, of
+// calls that may have led to the frames. It ends where nothing is known.
+func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) {
+	v := possible
+	for range maxJudged {
+		if f.module == nil || !w.mayCheck() {
+			return v, nil
+		}
+		source, err := w.row(ctx, f.module, f.offset, f.exact)
+		switch {
+		case err == nil && source.Rules == nil && source.Outermost != "":
+			return confirmed, nil
+		case err != nil || source.Rules == nil || source.By != code.ByCFI || source.IsSignalFrame() || source.IsEntered:
+			return v, nil //nolint:nilerr // without a row nothing is known
+		}
+		f.source = source
+		caller, err := w.recover(f, source)
+		switch {
+		case err != nil:
+			return v, nil //nolint:nilerr // nor where memory or a register is missing
+		case caller == nil:
+			return confirmed, nil // it is the outermost
+		}
+		next, err := w.judgeCaller(ctx, f, caller)
+		if err != nil || next != confirmed {
+			if next == refuted {
+				v = refuted
+			}
+			return v, err
+		}
+		v, f = confirmed, caller
+	}
+	return v, nil
+}
+
+// maxJudged is how many callers of a guessed frame are looked at.
+const maxJudged = 32
+
+// judgeCaller judges the caller that call frame information gives a frame.
+func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, error) {
+	if !w.isCode(caller.pc - 1) {
+		return refuted, nil
+	}
+	if caller.exact || caller.module == nil || !w.isReadable(caller.pc-1) {
+		return possible, nil
+	}
+	sites, err := w.callSites(ctx, caller.pc)
+	if err != nil {
+		return refuted, err
+	}
+	if !sites[0].IsAfterCall {
+		if w.isEnteredByReturn(caller) {
+			return possible, nil
+		}
+		return refuted, nil
+	}
+	if may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || !may {
+		return refuted, err
+	}
+	return confirmed, nil
+}
+
+// isEnteredByReturn says whether the PC of a frame, which follows no call, is where
+// a function begins that is returned to: a signal trampoline, or what is below the
+// first function of a context.
+func (w *walker) isEnteredByReturn(f *frame) bool {
+	if f.module.Object == nil {
+		return true
+	}
+	b := f.module.Code.BoundsAt(f.offset)
+	return b.IsKnown && f.offset-b.Start <= uint64(w.machine.Description.CallDistance)
+}
+
+// isReadable says whether the target has the byte at an address.
+func (w *walker) isReadable(address uint64) bool {
+	n, _ := w.memory.ReadMemory(locexpr.DefaultSpace, nil, address, w.scratch[:1])
+	return n == 1
+}
+
+// boundsOf are the addresses of the function of f, as far as they are known; of
+// others, its PC alone.
+func (w *walker) boundsOf(f *frame) code.Bounds {
+	distance := f.offset - f.lookup
+	bounds := code.Bounds{Start: f.pc - distance, End: f.pc - distance + 1}
+	if f.module == nil || f.module.Object == nil {
+		return bounds
+	}
+	if b := f.module.Code.BoundsAt(f.lookup); b.IsKnown {
+		bounds.Start -= f.lookup - b.Start
+		bounds.End = bounds.Start + b.End - b.Start
+	}
+	return bounds
+}
+
+// leadsTo are the addresses that the code at an address goes on to without a
+// call. known is false where that is not known, or where the code is the same as
+// f's as far as anybody can say.
+func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (to []uint64, known bool, err error) {
+	at := w.segmentAt(address)
+	if at == nil || at.Module.Object == nil {
+		return nil, false, nil
+	}
+	e, err := at.Module.Code.Exits(ctx, at.ObjectAddress(address))
+	if err != nil || e == nil || e.IsOpen {
+		return nil, false, err
+	}
+	if f.module != nil && f.module.Code == at.Module.Code && f.lookup-e.Start < e.End-e.Start {
+		return nil, false, nil
+	}
+	base := at.Start - at.Address
+	for _, a := range e.Jumps {
+		to = append(to, a+base)
+	}
+	for _, slot := range e.Slots {
+		// What is in a table that the dynamic linker filled in is where the jump led.
+		target, err := w.word(slot+base, w.machine.Description.AddressBits)
+		if err != nil || !at.Module.Code.IsLinkageSlot(slot) {
+			return nil, false, nil //nolint:nilerr // then it is not known
+		}
+		to = append(to, target)
+	}
+	return to, true, nil
+}

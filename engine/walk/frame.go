@@ -1,0 +1,514 @@
+package walk
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// slotKind says where a register of a frame is.
+type slotKind uint8
+
+const (
+	slotUndefined slotKind = iota // no recoverable value
+	slotLive                      // still in register bits of the thread
+	slotMemory                    // in the default address space at bits
+	slotValue                     // is bits, as large as an address
+	slotPlace                     // where place says
+)
+
+// slot is where a register of a frame is: a location (heterogeneous extension,
+// A.6.4.1), kept small for the forms that nearly every rule has.
+type slot struct {
+	kind  slotKind
+	bits  uint64
+	place *locexpr.Location
+}
+
+// placedRegister is a register with where it is, or why that is not known.
+type placedRegister struct {
+	register uint64
+	slot     slot
+	err      error
+}
+
+// frame is an activation while its stack is walked. It holds no registers:
+// where one is follows from the rows of the frames below.
+type frame struct {
+	walker *walker
+	callee *frame // nil in the top frame
+	index  int
+	pc     uint64
+	exact  bool
+	found  code.FoundBy
+
+	restsOnGuess bool // a frame further in is a guess
+
+	module *code.Module
+	offset uint64 // pc as an address of module's object
+	lookup uint64 // what rows and symbols are looked up by: inside the call, or offset
+
+	source   *code.Row // the row in force; nil until found
+	cfa      uint64    // an address of cfaSpace, where hasCFA
+	cfaSpace locexpr.AddressSpace
+	hasCFA   bool
+	compiled bool   // source's compiled row is in force, and gave the CFA
+	settled  bool   // CFA and call-site rules are in force: what the row says of the caller stays
+	same     uint16 // registers that its row and others below leave as they are: see settle
+
+	callSite []placedRegister // own registers that a call-site rule places
+	memo     []placedRegister // the caller's registers that were found by evaluation
+	entering []uint64         // registers whose place on entry is being found
+	listed   []slot           // the registers that are listed for frames; nil: none are
+}
+
+// isGuess says whether f is a guess, or rests on one.
+func (f *frame) isGuess() bool { return f.restsOnGuess || f.found.IsGuess() }
+
+// forget takes back what a row said.
+func (f *frame) forget() {
+	f.source, f.hasCFA, f.compiled, f.settled, f.same = nil, false, false, false, 0
+	f.callSite, f.memo = f.callSite[:0], f.memo[:0]
+}
+
+// frame is the context in which expressions of its row are evaluated.
+type frameContext struct {
+	locexpr.NoContext
+	*frame
+}
+
+// ThreadLanes is how many lanes the thread has.
+func (c frameContext) ThreadLanes() uint32 { return c.walker.thread.lanes() }
+
+// nowhere says whether the PC of the frame is not known: it is the top frame of
+// a thread whose PC the target does not say.
+func (f *frame) nowhere() bool { return f.walker.thread.noPC }
+
+// find says where register reg of this frame is.
+func (f *frame) find(reg uint64) (slot, error) {
+	if s, ok := f.held(reg); ok {
+		return s, nil
+	}
+	i, indexed := f.walker.index(reg)
+	return f.callee.findSaved(reg, i, indexed)
+}
+
+// held says where register reg of this frame is if no row below needs to be
+// asked.
+func (f *frame) held(reg uint64) (s slot, ok bool) {
+	for i := range f.callSite {
+		if f.callSite[i].register == reg {
+			return f.callSite[i].slot, true
+		}
+	}
+	return slot{kind: slotLive, bits: reg}, f.callee == nil
+}
+
+// findSaved says where the caller's register reg is, by this frame's row and,
+// as long as rows say that it is in a register, those of the frames below. i is
+// the register's index in compiled rows, where indexed.
+func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
+	for {
+		if f.compiled && indexed {
+			switch rule := f.source.Fast.Rule(i); rule.Kind() {
+			case cfi.Undefined:
+				return slot{}, nil
+			case cfi.Register:
+				if f.same>>i&1 != 0 {
+					f = f.spanStart()
+				} else if from := int(rule.Value()); from != i {
+					i, reg = from, f.walker.machine.Compiler.Columns()[from].Number
+				}
+			case cfi.Offset:
+				at, ok := displace(f.cfa, rule.Value(), ^uint64(0))
+				if !ok {
+					return f.evaluate(reg)
+				}
+				return slot{kind: slotMemory, bits: at}, nil
+			default: // ValOffset
+				v, ok := displace(f.cfa, rule.Value(), f.walker.addresses)
+				if !ok {
+					return f.evaluate(reg)
+				}
+				return slot{kind: slotValue, bits: v}, nil
+			}
+		} else {
+			if f.source == nil {
+				return slot{}, nil
+			}
+			switch rule := f.source.Defaults.Rule(f.source.Rules, reg); {
+			case rule.Kind == cfi.SameValue:
+			case rule.Kind == cfi.Register && f.sameSize(rule.Register, reg):
+				reg = rule.Register
+				i, indexed = f.walker.index(reg)
+			default:
+				return f.evaluate(reg)
+			}
+		}
+		if s, ok := f.held(reg); ok {
+			return s, nil
+		}
+		f = f.callee
+	}
+}
+
+// settle says that the CFA and the call-site rules of a frame are in force. same
+// is which registers its row leaves as they are, by index in compiled rows; the
+// frame keeps which of them every row of its span does.
+//
+// A register that no function of a deep stack touches would be looked for
+// through all of it by each frame. So frame n-1 stands for a span of the frames
+// up to it, as many as the lowest bit of n, and a span of which every row leaves
+// the register is skipped as one: the number of steps is logarithmic.
+func (f *frame) settle(same uint16) {
+	f.settled, f.same = true, same
+	at := f.callee
+	for size := 1; size < f.span() && f.same != 0; size *= 2 {
+		f.same &= at.same
+		at = at.spanStart().callee
+	}
+}
+
+// span is how many frames f.same is about: f and those below it.
+func (f *frame) span() int { return (f.index + 1) & -(f.index + 1) }
+
+// spanStart is the innermost frame of the span.
+func (f *frame) spanStart() *frame { return f.walker.frames[f.index+1-f.span()] }
+
+// displace is an address plus an offset; false where it leaves 0 to last.
+func displace(address uint64, offset int64, last uint64) (uint64, bool) {
+	sum := address + uint64(offset)
+	return sum, sum <= last && (sum < address) == (offset < 0)
+}
+
+// sameSize says whether registers may take each other's value (A.6.4.1).
+func (f *frame) sameSize(a, b uint64) bool {
+	c := frameContext{frame: f}
+	aBits, aKnown := c.RegisterBits(a)
+	bBits, bKnown := c.RegisterBits(b)
+	return aBits == bBits || !aKnown || !bKnown
+}
+
+// evaluate finds the caller's register reg by evaluating its rule. What a frame
+// that is settled says is kept: a register may be asked for in every frame
+// above, and an expression may ask for several.
+//
+// The rule of a vector register that is saved for some lanes names the register
+// itself, for the others, so that it is found through all frames further in
+// that save it too. Those are evaluated first, the innermost before the others,
+// for evaluations cannot be within each other as deep as a stack is.
+func (f *frame) evaluate(reg uint64) (slot, error) {
+	if p := f.remembered(reg); p != nil {
+		return p.slot, p.err
+	}
+	var inner []*frame
+	for g := f.callee; g != nil && g.settled && g.remembered(reg) == nil; g = g.callee {
+		if g.source == nil || g.source.Rules == nil {
+			break
+		}
+		if rule, _ := g.rule(reg); rule.Kind == cfi.Expression || rule.Kind == cfi.ValExpression {
+			inner = append(inner, g)
+		}
+	}
+	for i := len(inner) - 1; i >= 0; i-- {
+		_, _ = inner[i].evaluateRule(reg) // who asks for it gets the error
+	}
+	return f.evaluateRule(reg)
+}
+
+// remembered is what evaluate found before; nil if nothing.
+func (f *frame) remembered(reg uint64) *placedRegister {
+	for i := range f.memo {
+		if f.memo[i].register == reg {
+			return &f.memo[i]
+		}
+	}
+	return nil
+}
+
+func (f *frame) evaluateRule(reg uint64) (slot, error) {
+	var cfa locexpr.Location
+	if f.hasCFA {
+		cfa = f.cfaLocation()
+	}
+	var s slot
+	rule, ev := f.rule(reg)
+	l, err := rule.Location(ev, frameContext{frame: f}, reg, cfa)
+	if err == nil {
+		l = flattened(l)
+		s = f.walker.slotOf(&l)
+	}
+	if f.settled {
+		f.memo = append(f.memo, placedRegister{reg, s, err})
+	}
+	return s, err
+}
+
+// flattened is a location whose parts are no composites, where each of them
+// lies within one part of one. The lanes of a register that every frame of a
+// stack saves would else be composites of composites, as deep as the stack.
+func flattened(l locexpr.Location) locexpr.Location {
+	outer := l.Place(0)
+	if l.NumPlaces() != 1 || outer.Storage != locexpr.Composite {
+		return l
+	}
+	parts := outer.Parts()
+	var last locexpr.Place // the composite that the part before was of
+	var of []locexpr.Part
+	for i := range parts {
+		p := parts[i].Location.Place(0)
+		if parts[i].Location.NumPlaces() != 1 || p.Storage != locexpr.Composite {
+			continue
+		}
+		at := p.BitOffset
+		if p.BitOffset = 0; of == nil || !p.Equal(last) {
+			last, of = p, p.Parts()
+		}
+		j := 0
+		for j < len(of) && at >= of[j].Bits {
+			at -= of[j].Bits
+			j++
+		}
+		if j == len(of) || parts[i].Bits > of[j].Bits-at {
+			continue
+		}
+		if inner, err := of[j].Location.Offset(int64(at)); err == nil { //nolint:gosec // below the bits of a part
+			parts[i].Location = inner
+		}
+	}
+	// Made anew, it is as deep as its parts. The one that was selected from is as
+	// deep as what might have been.
+	flat, err := locexpr.CompositeLocation(parts).WithScope(outer.Scope).Offset(int64(outer.BitOffset)) //nolint:gosec // within the composite
+	if err != nil {
+		return l
+	}
+	return flat
+}
+
+// cfaLocation is the CFA of a frame that has one.
+func (f *frame) cfaLocation() locexpr.Location {
+	return locexpr.MemoryLocation(f.cfaSpace, f.cfa).WithScope(f.walker.scope())
+}
+
+// location says where register reg of this frame is (A.2.5.4.4.4).
+func (f *frame) location(reg uint64) (locexpr.Location, error) {
+	s, err := f.find(reg)
+	return f.walker.slotLocation(&s), err
+}
+
+// saved says where the caller's register reg is, by this frame's row.
+func (f *frame) saved(reg uint64) (locexpr.Location, error) {
+	i, indexed := f.walker.index(reg)
+	s, err := f.findSaved(reg, i, indexed)
+	return f.walker.slotLocation(&s), err
+}
+
+// slotLocation is a slot as a location description.
+func (w *walker) slotLocation(s *slot) locexpr.Location {
+	switch s.kind {
+	case slotLive:
+		return locexpr.RegisterLocation(s.bits, w.scope())
+	case slotMemory:
+		return locexpr.MemoryLocation(locexpr.DefaultSpace, s.bits)
+	case slotValue:
+		return locexpr.ImplicitUint64(s.bits, w.machine.Description.AddressBits, w.machine.Order)
+	case slotPlace:
+		return *s.place
+	}
+	return locexpr.UndefinedLocation()
+}
+
+// value reads register reg of this frame, which has at most 64 bits.
+func (f *frame) value(reg uint64) (uint64, error) {
+	bits, ok := f.walker.machine.RegisterBits(reg)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("%s has no register %d", f.walker.machine.Description.Name, reg)
+	case bits > 64:
+		return 0, fmt.Errorf("%s has %d bits, expected at most 64", f.walker.registerName(reg), bits)
+	}
+	s, err := f.find(reg)
+	if err != nil {
+		return 0, err
+	}
+	return f.read(&s, reg, bits)
+}
+
+// read reads register reg of this frame, which has bits bits, where it is.
+func (f *frame) read(s *slot, reg uint64, bits uint32) (uint64, error) {
+	w := f.walker
+	switch s.kind {
+	case slotLive:
+		return w.liveRegister(s.bits)
+	case slotMemory:
+		return w.word(s.bits, bits)
+	case slotValue:
+		return s.bits, nil
+	case slotUndefined:
+		return 0, fmt.Errorf("%s %w in frame %d", w.registerName(reg), code.ErrUndefined, f.index)
+	}
+	var buf [8]byte
+	if err := s.place.Read(frameContext{frame: f}, buf[:(bits+7)/8], uint64(bits)); err != nil {
+		return 0, err
+	}
+	return integer(buf[:(bits+7)/8], w.machine.Order), nil
+}
+
+// integer is the number in at most 8 bytes.
+func integer(b []byte, order locexpr.ByteOrder) uint64 {
+	if len(b) == 8 {
+		if order == locexpr.BigEndian {
+			return binary.BigEndian.Uint64(b)
+		}
+		return binary.LittleEndian.Uint64(b)
+	}
+	var full [8]byte
+	if order == locexpr.BigEndian {
+		copy(full[8-len(b):], b)
+		return binary.BigEndian.Uint64(full[:])
+	}
+	copy(full[:], b)
+	return binary.LittleEndian.Uint64(full[:])
+}
+
+// applyCallSite puts the row's call-site rules in force: where this frame's own
+// registers are while its call is in progress. They override what the callee's
+// row recovered, so the top frame, which is in no call, does not use them.
+func (f *frame) applyCallSite() error {
+	rules := f.source.Rules.CallSite
+	if f.callee == nil || len(rules) == 0 {
+		return nil
+	}
+	// All are evaluated before one takes effect: they hold side by side.
+	places := make([]placedRegister, len(rules))
+	for i, r := range rules {
+		l, err := r.Rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
+		if err != nil {
+			return err
+		}
+		places[i] = placedRegister{register: r.Column, slot: placeSlot(&l)}
+	}
+	f.callSite = append(f.callSite[:0], places...)
+	return nil
+}
+
+// evaluateRules finds the caller's registers whose rules are expressions, of
+// those that compiled rows answer for. A walk may come to need any of them far
+// above, where finding them all at once would be one evaluation within another
+// for every frame between. One that cannot be evaluated does not cost the
+// others.
+func (f *frame) evaluateRules() {
+	for i := range f.source.Rules.Rules {
+		r := &f.source.Rules.Rules[i]
+		if r.Rule.Kind != cfi.Expression && r.Rule.Kind != cfi.ValExpression {
+			continue
+		}
+		if _, indexed := f.walker.index(r.Column); indexed {
+			_, _ = f.evaluate(r.Column) // who asks for it gets the error
+		}
+	}
+}
+
+// slotOf is the slot of a register that is at a location.
+func (w *walker) slotOf(l *locexpr.Location) slot {
+	if v, bits, ok := l.ImplicitWord(w.machine.Order); ok && bits == w.machine.Description.AddressBits {
+		return slot{kind: slotValue, bits: v}
+	}
+	return placeSlot(l)
+}
+
+// placeSlot is the slot of a register that is at a location.
+func placeSlot(l *locexpr.Location) slot {
+	if l.IsUndefined() {
+		return slot{}
+	}
+	if space, address, ok := l.MemoryAddress(); ok && space == locexpr.DefaultSpace {
+		return slot{kind: slotMemory, bits: address}
+	}
+	place := *l // only this form lives on the heap
+	return slot{kind: slotPlace, place: &place}
+}
+
+// The evaluation context of a frame.
+
+func (c frameContext) Register(reg uint64) (locexpr.Location, error) { return c.location(reg) }
+func (c frameContext) RegisterValue(reg uint64) (uint64, error)      { return c.value(reg) }
+func (c frameContext) ByteOrder() locexpr.ByteOrder                  { return c.walker.machine.Order }
+func (c frameContext) Scope() locexpr.Scope                          { return c.walker.scope() }
+
+// ProgramLocation is in the top frame the PC, and in another the call, not the
+// return address, which may belong to something else (A.2.5.1).
+func (c frameContext) ProgramLocation() (uint64, error) {
+	if c.nowhere() {
+		return c.NoContext.ProgramLocation()
+	}
+	if c.exact {
+		return c.pc, nil
+	}
+	return c.pc - (c.offset - c.lookup), nil
+}
+
+func (c frameContext) CFA() (locexpr.Location, error) {
+	if !c.hasCFA {
+		return c.NoContext.CFA()
+	}
+	return c.cfaLocation(), nil
+}
+
+func (c frameContext) ReadMemory(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	return c.walker.readSpace(space, scope, address, dst)
+}
+
+func (c frameContext) WriteMemory(locexpr.AddressSpace, locexpr.Scope, uint64, []byte) error {
+	return errReadOnly
+}
+
+func (c frameContext) WriteRegister(uint64, locexpr.Scope, []byte, uint64, uint64) error {
+	return errReadOnly
+}
+
+// errReadOnly says that a target keeps state and cannot be changed.
+var errReadOnly = errors.New("the target is read-only")
+
+func (c frameContext) RegisterBits(reg uint64) (uint32, bool) {
+	bits, ok := c.walker.machine.RegisterBits(reg)
+	if !ok {
+		return 0, false
+	}
+	return c.walker.threadBits(uint32(reg), bits), true
+}
+
+func (c frameContext) SpaceBits(space locexpr.AddressSpace) (uint32, bool) {
+	s, ok := c.walker.machine.Description.Space(space)
+	return s.Bits, ok
+}
+
+// LargestSpaceBits is the address size of the largest space of the architecture.
+func (c frameContext) LargestSpaceBits() uint32 {
+	d := c.walker.machine.Description
+	bits := d.AddressBits
+	for i := range d.AddressSpaces {
+		bits = max(bits, d.AddressSpaces[i].Bits)
+	}
+	return bits
+}
+
+func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
+	bytes, ok := c.walker.thread.Registers.Get(uint32(reg))
+	if !ok || reg > uint64(^uint32(0)) {
+		return fmt.Errorf("%s is not in the target: %w", c.walker.registerName(reg), target.ErrNoMemory)
+	}
+	if bitOffset+bits < bits || bitOffset+bits > uint64(len(bytes))*8 {
+		return fmt.Errorf("bits %d to %d of %s, which has %d", bitOffset, bitOffset+bits, c.walker.registerName(reg), len(bytes)*8)
+	}
+	value, err := locexpr.ImplicitLocation(bytes).Offset(int64(bitOffset))
+	if err != nil {
+		return err
+	}
+	return value.Read(c, dst, bits)
+}

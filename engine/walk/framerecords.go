@@ -1,0 +1,232 @@
+package walk
+
+import (
+	"context"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A frame record is what a function with a frame pointer keeps: the caller's frame
+// pointer and, beside it, the return address. Records are linked by the saved
+// frame pointers.
+
+const (
+	// maxRecords bounds how far the chains of frame records of a stack are followed. A
+	// thread of a virtual machine whose stack ran over has some ten thousand frames.
+	maxRecords = 1 << 14
+	// maxRecordStep is how far the next record of a chain may lie. A frame is
+	// rarely larger, and what lies further away may be on another stack.
+	maxRecordStep = 1 << 20
+)
+
+// recordShape says where a frame record is: the CFA is base above the frame
+// pointer; the caller's frame pointer and the return address are at offsets from
+// the CFA.
+type recordShape struct {
+	base, saved, returns int64
+}
+
+// newRecordShape reads the shape from an architecture's frame-pointer rule. ok is
+// false where records are not two words of memory.
+func newRecordShape(d *sdk.Description) (s recordShape, ok bool) {
+	row := d.FramePointer
+	if row == nil || row.CFA.Kind != cfi.CFARegister || row.CFA.Register != uint64(d.FP) {
+		return s, false
+	}
+	saved, _ := row.Rule(uint64(d.FP))
+	returns, _ := row.Rule(row.ReturnAddress)
+	if saved.Kind != cfi.Offset || returns.Kind != cfi.Offset {
+		return s, false
+	}
+	return recordShape{row.CFA.Offset, saved.Offset, returns.Offset}, true
+}
+
+// A frameRecord is a frame record that was read.
+type frameRecord struct {
+	cfa   uint64 // of the function that keeps it
+	saved uint64 // the caller's frame pointer
+	pc    uint64 // the return address
+}
+
+// readRecord reads the record that a frame pointer is at. It lies above an address
+// of the stack, and all between is memory that holds no code.
+func (w *walker) readRecord(pointer, above uint64) (r frameRecord, ok bool) {
+	m := w.machine
+	r.cfa = pointer + uint64(m.record.base)
+	align := uint64(max(m.Description.StackAlign, 1))
+	if !m.hasRecords || pointer%align != 0 || pointer < above || r.cfa < pointer || !w.isOneStack(above, r.cfa-1) {
+		return r, false
+	}
+	var err error
+	if r.saved, err = w.word(r.cfa+uint64(m.record.saved), m.Description.AddressBits); err != nil {
+		return r, false
+	}
+	r.pc, err = w.word(r.cfa+uint64(m.record.returns), m.Description.AddressBits)
+	r.pc &^= w.thread.binding.ReturnAddressMask
+	return r, err == nil
+}
+
+// isOneStack says whether two addresses may be of one stack: everything between
+// them is memory without code.
+func (w *walker) isOneStack(from, to uint64) bool {
+	if to-from > maxRecordStep {
+		return false
+	}
+	for at := from; ; at = (at | (code.CodeWindow - 1)) + 1 {
+		if at > to || at < from {
+			return true
+		}
+		if w.inSample(at) {
+			continue
+		}
+		if mapped, executable := w.memory.Mapped(at); !mapped || executable {
+			return false
+		}
+	}
+}
+
+// inSample says whether an address is in the bytes of a stack that was recorded.
+func (w *walker) inSample(address uint64) bool {
+	return w.sample != nil && address-w.sample.StackStart < uint64(len(w.sample.Stack))
+}
+
+// isChained says whether the record of f, which leads to caller, is believed for the
+// chain that it begins. Interpreters and compilers at run time put code in memory of
+// no module, and enter it by jumps: the return addresses of such frames follow no
+// call. But a chain of frames that ascends, stays in one stack, leads through such
+// code only and ends at a return address in a module, after a call and with call
+// frame information, is no coincidence. Frames of the chain that their code
+// describes need no record.
+//
+// Frames further out than f are written over.
+func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) {
+	if _, known := slices.BinarySearch(w.chain, f.cfa); known {
+		return true, nil
+	}
+	w.chain = append(w.chain[:0], f.cfa)
+	for g := caller; w.chained < maxRecords && w.process.bounds.mayCheck(); w.chained++ {
+		if ends, err := w.endsChain(ctx, g); err != nil || ends {
+			return ends, err
+		}
+		next := w.nextOfChain(ctx, g)
+		if next == nil {
+			break
+		}
+		w.chain = append(w.chain, g.cfa)
+		g = next
+	}
+	w.chain = w.chain[:0]
+	return false, nil
+}
+
+// nextOfChain is the caller of a frame of a chain; nil where the chain breaks.
+func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
+	if !w.isLooseCode(g.pc) {
+		return nil
+	}
+	source, err := w.findRow(ctx, g)
+	if err != nil {
+		source = w.machine.recordSource
+	}
+	g.source = source
+	next, err := w.recover(g, source)
+	if err != nil || next == nil || !g.hasCFA || g.cfa <= g.callee.cfa || !w.isOneStack(g.callee.cfa, g.cfa-1) {
+		return nil
+	}
+	return next
+}
+
+// isLooseCode says whether a return address is in executable memory that is of no
+// code object.
+func (w *walker) isLooseCode(pc uint64) bool {
+	if !w.isCode(pc - 1) {
+		return false
+	}
+	s := w.segmentAt(pc - 1)
+	return s == nil || s.Module.Code.IsLoose()
+}
+
+// endsChain says whether the PC of a frame is a return address in a module, after a
+// call and in code whose frames are described.
+func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
+	if f.module == nil || f.module.Code.IsLoose() {
+		return false, nil
+	}
+	sites, err := w.callSites(ctx, f.pc)
+	if err != nil || !sites[0].IsAfterCall {
+		return false, err
+	}
+	source, err := w.row(ctx, f.module, f.offset, false)
+	return err == nil && source.By == code.ByCFI, nil
+}
+
+// isRecord says whether a value is that of a frame pointer of a frame above an
+// address: the record there has a return address.
+func (w *walker) isRecord(ctx context.Context, pointer, above uint64) (bool, error) {
+	r, ok := w.readRecord(pointer, above)
+	if !ok {
+		return false, nil
+	}
+	if w.isLooseCode(r.pc) {
+		return true, nil
+	}
+	sites, err := w.callSites(ctx, r.pc)
+	return err == nil && sites[0].IsAfterCall, err
+}
+
+// scannedRow is the row of a frame whose return address was found by scanning,
+// right below cfa. The stack pointer of the caller is known by it. Its frame
+// pointer is where the function kept it, if there is a frame record at the return
+// address; else the function left it alone, if it still points to a record above.
+func (w *walker) scannedRow(ctx context.Context, f *frame, cfa uint64) (*cfi.Row, error) {
+	m := w.machine
+	if !m.hasRecords {
+		return m.returnRow, nil
+	}
+	if saved, err := w.word(cfa+uint64(m.record.saved), m.Description.AddressBits); err == nil {
+		if ok, err := w.isRecord(ctx, saved, cfa); err != nil || ok {
+			return m.recordRow, err
+		}
+	}
+	if pointer, err := f.value(uint64(m.Description.FP)); err == nil {
+		if ok, err := w.isRecord(ctx, pointer, cfa); err != nil || ok {
+			return m.keptRow, err
+		}
+	}
+	return m.returnRow, nil
+}
+
+// hasStackAbove says whether the memory right above an address looks like frames:
+// a word there is a return address.
+func (w *walker) hasStackAbove(ctx context.Context, address uint64) (bool, error) {
+	pcs, _, _ := w.stackWords(address, aboveBytes)
+	sites, err := w.callSites(ctx, pcs...)
+	return err == nil && slices.ContainsFunc(sites, func(s code.CallSite) bool { return s.IsAfterCall }), err
+}
+
+// aboveBytes is how much of a stack is looked at to tell whether it goes on.
+const aboveBytes = 1 << 10
+
+// stackWords are the words of the stack from an address on that lie in the code of
+// modules, and their places; read is how many bytes there were.
+func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64, read int) {
+	word := uint64(w.machine.Description.AddressBits+7) / 8
+	step := uint64(max(w.machine.Description.StackAlign, 1))
+	from = (from + step - 1) / step * step
+	if w.scan == nil {
+		w.scan = make([]byte, scanBytes)
+	}
+	buf := w.scan[:length]
+	n, _ := w.memory.ReadMemory(locexpr.DefaultSpace, nil, from, buf)
+	for at := uint64(0); at+word <= uint64(n); at += step {
+		pc := integer(buf[at:at+word], w.machine.Order)
+		if m := w.segmentAt(pc - 1); m != nil && !m.Module.Code.IsLoose() {
+			pcs, places = append(pcs, pc), append(places, from+at)
+		}
+	}
+	return pcs, places, n
+}

@@ -1,0 +1,237 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// scanBytes is how much of a stack is searched for a return address. A frame
+// without call frame information is rarely larger, and the further the word,
+// the likelier it is a leftover.
+const scanBytes = 16 << 10
+
+// errNoCode says that a PC is not in executable memory.
+var errNoCode = errors.New("the PC is not in executable memory")
+
+// withoutRow goes on where no row is known, as far as that can be justified.
+func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
+	switch {
+	case errors.Is(err, errNoCode) && f.exact && f.callee == nil:
+		// A call through a bad pointer: the call pushed its return address, and
+		// not one instruction was executed since.
+		if caller, ok := w.returnAtSP(ctx, f); ok {
+			return caller, Stopped{}
+		}
+		return nil, Stopped{StopNoModule, err.Error()}
+	case errors.Is(err, errNoCode):
+		return w.afterBadReturn(ctx, f, err)
+	case isNoRow(err):
+		return w.guess(ctx, f, err)
+	}
+	return nil, w.stopFor(err)
+}
+
+// afterBadReturn goes on above a return address that is no code: something was
+// written over it. The frame pointer that was saved beside it may be whole.
+func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+	if f.callee != nil && !f.exact {
+		caller, err := w.byFramePointer(ctx, f)
+		switch {
+		case err != nil:
+			return nil, w.stopFor(err)
+		case caller != nil:
+			return caller, Stopped{}
+		}
+		f.forget()
+		if f.pc == 0 && !w.sampling {
+			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", f.callee.cfa)
+		}
+	}
+	return nil, Stopped{StopNoModule, cause.Error()}
+}
+
+func isNoRow(err error) bool {
+	var none *code.NoRow
+	return errors.As(err, &none)
+}
+
+// guess finds the caller by the frame-pointer convention, else by scanning.
+// Its result is marked as what it is.
+func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+	stop := Stopped{StopNoRow, cause.Error()}
+	if f.module == nil {
+		stop.Reason = StopNoModule
+	}
+	f.forget()
+	caller, err := w.byFramePointer(ctx, f)
+	var none *code.NoRow
+	uncalled := errors.As(cause, &none) && none.IsUncalled
+	if caller == nil && err == nil && !uncalled {
+		f.forget()
+		caller, err = w.byScan(ctx, f)
+	}
+	if err != nil {
+		return nil, w.stopFor(err)
+	}
+	if caller == nil {
+		f.forget()
+		return nil, stop
+	}
+	return caller, Stopped{}
+}
+
+// byFramePointer applies the architecture's frame-pointer rule. It is believed
+// when the frame lies above the stack pointer and the return address follows a
+// call that may have led to f, or is in code that a runtime made and nobody kept,
+// or begins a chain of such frames: runtimes have frame pointers so that their
+// stacks can be walked.
+func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
+	if w.machine.recordSource == nil {
+		return nil, nil
+	}
+	f.source = w.machine.recordSource
+	caller, err := w.recover(f, f.source)
+	if err != nil || caller == nil {
+		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
+	}
+	sp, err := f.value(uint64(w.machine.Description.SP))
+	if err != nil || f.cfa <= sp {
+		return nil, nil //nolint:nilerr // nor here
+	}
+	if w.unkept(caller.pc - 1) {
+		return caller, nil
+	}
+	sites, err := w.callSites(ctx, caller.pc)
+	if err != nil {
+		return nil, err
+	}
+	if sites[0].IsAfterCall {
+		if may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || may {
+			return caller, err
+		}
+		return nil, nil
+	}
+	if w.isLooseCode(caller.pc) {
+		chained, err := w.isChained(ctx, f, caller)
+		if err != nil || !chained {
+			return nil, err
+		}
+		caller.forget()
+		return caller, nil
+	}
+	return nil, nil
+}
+
+// unkept says whether an address is in executable memory of no module whose bytes
+// are not in the target.
+func (w *walker) unkept(address uint64) bool {
+	if w.segmentAt(address) != nil {
+		return false
+	}
+	if !w.isCode(address) {
+		return false
+	}
+	return !w.isReadable(address)
+}
+
+// byScan takes a word of the stack that is a return address of a call that may have
+// led to f: the first whose own caller is known to be one, else the first of whose
+// caller nothing is known.
+func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
+	sp, err := f.value(uint64(w.machine.Description.SP))
+	if err != nil || w.machine.Description.StackAlign == 0 {
+		return nil, nil //nolint:nilerr // without a stack pointer there is nothing to scan
+	}
+	if !w.process.bounds.mayScan() {
+		return nil, nil
+	}
+	pcs, places, read := w.stackWords(sp, scanBytes)
+	sites, err := w.callSites(ctx, pcs...)
+	if err != nil {
+		return nil, err
+	}
+	best, found := -1, refuted
+	for i := 0; i < len(sites) && found != confirmed; i++ {
+		if !sites[i].IsAfterCall {
+			continue
+		}
+		v, err := w.judgeScanned(ctx, f, pcs[i], places[i], sites[i])
+		if err != nil {
+			return nil, err
+		}
+		if v > found {
+			best, found = i, v
+		}
+	}
+	if best < 0 {
+		w.process.bounds.scannedInVain(read)
+		return nil, nil
+	}
+	return w.scanned(ctx, f, pcs[best], places[best])
+}
+
+// scanned is the frame of a return address that a scan found at a place of the
+// stack.
+func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*frame, error) {
+	cfa := place + uint64(w.machine.Description.AddressBits+7)/8
+	row, err := w.scannedRow(ctx, f, cfa)
+	if err != nil {
+		return nil, err
+	}
+	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
+}
+
+// judgeScanned says what is known of a return address that a scan found: of the call
+// before it, and of the callers of its own frame.
+func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, site code.CallSite) (verdict, error) {
+	if may, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || !may {
+		return refuted, err
+	}
+	caller, err := w.scanned(ctx, f, pc, place)
+	if err != nil {
+		return refuted, err
+	}
+	v, err := w.judgeByCallers(ctx, caller)
+	f.forget()
+	return v, err
+}
+
+// returnAtSP takes the word at the stack pointer as the return address, if it
+// follows a call that may have led to f.
+func (w *walker) returnAtSP(ctx context.Context, f *frame) (*frame, bool) {
+	sp, err := f.value(uint64(w.machine.Description.SP))
+	if err != nil {
+		return nil, false
+	}
+	pc, err := w.word(sp, w.machine.Description.AddressBits)
+	if err != nil {
+		return nil, false
+	}
+	sites, err := w.callSites(ctx, pc)
+	if err != nil || !sites[0].IsAfterCall {
+		return nil, false
+	}
+	if may, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || !may {
+		return nil, false
+	}
+	// Nothing of the called code ran, so every register is as at the call.
+	return w.afterReturn(f, pc, sp+uint64(w.machine.Description.AddressBits+7)/8, w.machine.returnRow, cfi.SameValue), true
+}
+
+// afterReturn is the caller whose return address is pc, the word below sp, and
+// whose stack pointer after the return is sp. Its other registers are as the row
+// and others say.
+func (w *walker) afterReturn(f *frame, pc, sp uint64, row *cfi.Row, others cfi.RuleKind) *frame {
+	f.source = &code.Row{Rules: row, By: code.ByScan, Defaults: code.AllColumns(others)}
+	f.cfa, f.cfaSpace, f.hasCFA = sp, locexpr.DefaultSpace, true
+	f.settle(0)
+	caller := w.frame(f.index + 1)
+	caller.callee, caller.pc, caller.found, caller.restsOnGuess = f, pc, code.ByScan, f.isGuess()
+	w.place(caller)
+	return caller
+}

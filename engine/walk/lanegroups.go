@@ -1,0 +1,444 @@
+package walk
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// LaneState says what a lane does in a frame.
+type LaneState string
+
+// The states.
+const (
+	LaneActive     LaneState = "active"       // it executes where its thread is
+	LaneInactive   LaneState = "inactive"     // it is in the function, and waits elsewhere in it
+	LaneNotOnEntry LaneState = "not-on-entry" // it did not call the function: the frame is none of its own
+	LaneUnknown    LaneState = "unknown"
+)
+
+// A LaneGroup is the lanes of a frame that are in one state at one place.
+type LaneGroup struct {
+	Lanes LaneSet
+	State LaneState
+	// PC is where the lanes are: the frame's own, or the logical one that
+	// DW_AT_LLVM_lane_pc gives to a lane that waits. HasPC is false where nothing
+	// describes that.
+	PC    uint64
+	HasPC bool
+	// ModuleOffset is PC as an ELF virtual address of its module.
+	ModuleOffset uint64
+	// Symbols are the functions at PC, innermost first; see Frame.Symbols.
+	Symbols []symbol.Frame
+}
+
+// A LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
+type LaneSet []uint64
+
+// Has says whether a lane is in the set.
+func (s LaneSet) Has(lane uint32) bool {
+	return int(lane/64) < len(s) && s[lane/64]>>(lane%64)&1 != 0
+}
+
+// Len is how many lanes are in the set.
+func (s LaneSet) Len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// add puts a lane into a set that has room for it.
+func (s LaneSet) add(lane uint32) { s[lane/64] |= 1 << (lane % 64) }
+
+// newLaneSet is an empty set with room for lanes lanes.
+func newLaneSet(lanes uint32) LaneSet { return make(LaneSet, (lanes+63)/64) }
+
+// String lists the lanes as ranges: "0-3,7".
+func (s LaneSet) String() string {
+	var b strings.Builder
+	for lane, end := uint32(0), uint32(len(s)*64); lane < end; lane++ {
+		if !s.Has(lane) {
+			continue
+		}
+		first := lane
+		for s.Has(lane + 1) {
+			lane++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.FormatUint(uint64(first), 10))
+		if lane > first {
+			b.WriteByte('-')
+			b.WriteString(strconv.FormatUint(uint64(lane), 10))
+		}
+	}
+	return b.String()
+}
+
+// laneAnswer is yes, no, or nothing that is known.
+type laneAnswer uint8
+
+const (
+	laneUnsaid laneAnswer = iota
+	laneNo
+	laneYes
+	laneAbsent // no, nor was it on entry to the function
+)
+
+// placeKind says what the debugging information says of a lane's place.
+type placeKind uint8
+
+const (
+	undescribed placeKind = iota // nothing
+	absent                       // the lane was not active on entry: the undefined location
+	placed                       // a program location
+)
+
+// lanePlace is where DW_AT_LLVM_lane_pc says that a lane is.
+type lanePlace struct {
+	kind placeKind
+	pc   uint64
+}
+
+// laneGroups finds what the lanes of a frame do. below are the groups of the
+// frame that it called.
+func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
+	b := f.walker.thread.binding
+	if b == nil || b.Lanes <= 1 {
+		return nil
+	}
+	mask := make([]laneAnswer, b.Lanes)
+	switch {
+	case f.callee != nil:
+		called(mask, below)
+		if entry, ok := f.callee.entryMask(b.Lanes); ok {
+			calling(mask, entry)
+		}
+	case !b.ActiveUnknown:
+		for lane := range mask {
+			mask[lane] = laneNo
+			if b.ActiveLanes == nil || lane/8 < len(b.ActiveLanes) && b.ActiveLanes[lane/8]>>(lane%8)&1 != 0 {
+				mask[lane] = laneYes
+			}
+		}
+	}
+	places, told := make([]lanePlace, b.Lanes), false
+	if d := f.attributes(); d != nil {
+		told = f.evaluateActive(d, mask)
+		f.evaluatePlaces(d, places)
+	}
+	if entry, ok := f.entryMask(b.Lanes); ok {
+		within(mask, entry, told)
+	}
+	return f.group(mask, places, told)
+}
+
+// entryMask is the lanes that were active when the frame's function was called:
+// the caller's execution mask, where the row in force says where it is kept. Of
+// one that call frame information leaves as it is nothing is known: compilers do
+// not describe what divergent code does to it. Rows from the code itself do.
+func (f *frame) entryMask(lanes uint32) (LaneSet, bool) {
+	if f.source == nil || f.source.Rules == nil || f.guessed() {
+		return nil, false
+	}
+	reg, ok := f.walker.machine.executionMask(lanes)
+	if !ok {
+		return nil, false
+	}
+	switch r, _ := f.source.Rules.Rule(reg); r.Kind {
+	case cfi.Undefined:
+		return nil, false
+	case cfi.Unspecified, cfi.SameValue:
+		if !f.source.IsComplete {
+			return nil, false
+		}
+	}
+	i, indexed := f.walker.index(reg)
+	s, err := f.findSaved(reg, i, indexed)
+	if err != nil {
+		return nil, false
+	}
+	v, err := f.read(&s, reg, lanes)
+	return LaneSet{v}, err == nil
+}
+
+// called sets what follows for the lanes of a frame from those of the frame that
+// it called: a lane that is in that one, executing or waiting, was active at the
+// call.
+func called(mask []laneAnswer, below []LaneGroup) {
+	for i := range below {
+		g := &below[i]
+		var a laneAnswer
+		switch {
+		case g.State == LaneActive, g.State == LaneInactive && g.HasPC:
+			a = laneYes
+		case g.State == LaneNotOnEntry:
+			a = laneNo
+		}
+		for lane := range mask {
+			if g.Lanes.Has(uint32(lane)) {
+				mask[lane] = a
+			}
+		}
+	}
+}
+
+// calling sets what the caller's execution mask says of the lanes of which
+// nothing is known from the function that it called.
+func calling(mask []laneAnswer, entry LaneSet) {
+	for lane := range mask {
+		switch {
+		case mask[lane] != laneUnsaid:
+		case entry.Has(uint32(lane)):
+			mask[lane] = laneYes
+		default:
+			mask[lane] = laneNo
+		}
+	}
+}
+
+// within leaves out the lanes that were not active on entry. Where such a lane
+// executes, the function has made more lanes active than called it, for an
+// operation of the whole wave, and which of them execute for themselves is known
+// only where DW_AT_LLVM_active_lane has told it.
+func within(mask []laneAnswer, entry LaneSet, told bool) {
+	whole := false
+	for lane, a := range mask {
+		whole = whole || a == laneYes && !entry.Has(uint32(lane))
+	}
+	for lane, a := range mask {
+		entered := entry.Has(uint32(lane))
+		switch {
+		case a == laneYes && entered:
+			if whole && !told {
+				mask[lane] = laneUnsaid
+			}
+		case a == laneYes && told: // a contradiction
+			mask[lane] = laneUnsaid
+		case !entered:
+			mask[lane] = laneAbsent
+		}
+	}
+}
+
+// group puts together the lanes that are in one state at one place. told says
+// that mask is what DW_AT_LLVM_active_lane gave, which a place does not overrule.
+func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []LaneGroup {
+	var groups []LaneGroup
+	for lane := range mask {
+		state, pc, hasPC := f.laneState(mask[lane], &places[lane], told)
+		i := 0
+		for ; i < len(groups); i++ {
+			if g := &groups[i]; g.State == state && g.HasPC == hasPC && g.PC == pc {
+				break
+			}
+		}
+		if i == len(groups) {
+			groups = append(groups, LaneGroup{Lanes: newLaneSet(uint32(len(mask))), State: state, PC: pc, HasPC: hasPC})
+		}
+		groups[i].Lanes.add(uint32(lane))
+	}
+	for i := range groups {
+		f.nameGroup(&groups[i])
+	}
+	return groups
+}
+
+// laneState joins what is known of a lane. Where DW_AT_LLVM_active_lane,
+// DW_AT_LLVM_lane_pc and call frame information contradict each other nothing is
+// known; the execution mask, which code may change for its own ends, gives way to
+// all of them.
+func (f *frame) laneState(active laneAnswer, place *lanePlace, told bool) (state LaneState, pc uint64, hasPC bool) {
+	switch {
+	case place.kind == undescribed && active == laneYes:
+		return LaneActive, f.pc, true
+	case place.kind == undescribed && active == laneNo:
+		return LaneInactive, 0, false
+	case place.kind == undescribed && active == laneAbsent:
+		return LaneNotOnEntry, 0, false
+	case place.kind == undescribed:
+		return LaneUnknown, 0, false
+	case place.kind == placed && place.pc == f.pc && active != laneNo && active != laneAbsent:
+		return LaneActive, f.pc, true
+	case told && active == laneYes, place.kind == placed && active == laneAbsent:
+		return LaneUnknown, 0, false
+	case place.kind == absent:
+		return LaneNotOnEntry, 0, false
+	}
+	return LaneInactive, place.pc, true
+}
+
+// nameGroup finds the functions where a group is. The lanes that execute are
+// where the frame is, inside its call if it has called something; a lane that
+// waits is about to go on at its place.
+func (f *frame) nameGroup(g *LaneGroup) {
+	if !g.HasPC {
+		return
+	}
+	if g.State == LaneActive {
+		out := &f.walker.stack.Frames[f.index]
+		g.ModuleOffset, g.Symbols = out.ModuleOffset, out.Symbols
+		return
+	}
+	s := f.walker.memory.Segment(g.PC)
+	if s == nil {
+		return
+	}
+	at := s.ObjectAddress(g.PC)
+	g.ModuleOffset = s.Module.Code.Offset(at)
+	if !f.walker.process.shared.options.NoSymbols {
+		g.Symbols = f.walker.process.names(s.Module, at)
+	}
+}
+
+// countOf is how many of a thread's lanes a scope's attributes are about.
+func countOf(s *code.LaneScope, lanes int) int {
+	if s.Lanes > 0 && s.Lanes < uint64(lanes) {
+		return int(s.Lanes)
+	}
+	return lanes
+}
+
+// evaluateActive puts DW_AT_LLVM_active_lane into mask. ok is false, and mask as
+// it was, where there is none for the PC, or where it cannot be evaluated.
+func (f *frame) evaluateActive(d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
+	if d.Active == nil {
+		return false
+	}
+	n := countOf(d.Holder, len(mask))
+	bytes := make([]byte, (n+7)/8)
+	found, err := f.evaluateLane(d.Holder, d.Active, nil, func(l locexpr.Location, c locexpr.Context) error {
+		return l.Read(c, bytes, uint64(n))
+	})
+	if err != nil {
+		f.laneProblem(d.Holder, "DW_AT_LLVM_active_lane", err)
+	}
+	if !found || err != nil {
+		return false
+	}
+	for lane := range mask {
+		switch {
+		case lane >= n:
+			mask[lane] = laneUnsaid
+		case bytes[lane/8]>>(lane%8)&1 != 0:
+			mask[lane] = laneYes
+		default:
+			mask[lane] = laneNo
+		}
+	}
+	return true
+}
+
+// evaluatePlaces finds the places of lanes by DW_AT_LLVM_lane_pc. A lane that was
+// not active when an inlined call began is where the function around it says.
+func (f *frame) evaluatePlaces(d *code.LaneAttributes, places []lanePlace) {
+	for i := range d.Scopes {
+		s := &d.Scopes[i]
+		if err := f.evaluateScope(s, places); err != nil {
+			f.laneProblem(s, "DW_AT_LLVM_lane_pc", err)
+			// A lane may be in this call, where the function around it has
+			// another place.
+			return
+		}
+	}
+}
+
+// evaluateScope evaluates DW_AT_LLVM_lane_pc of one scope, for the lanes that
+// are not placed yet.
+func (f *frame) evaluateScope(s *code.LaneScope, places []lanePlace) error {
+	n := countOf(s, len(places))
+	got := make([]lanePlace, len(places))
+	read := func(lane int) func(locexpr.Location, locexpr.Context) error {
+		return func(l locexpr.Location, c locexpr.Context) (err error) {
+			got[lane], err = f.readLanePlace(l, c, lane)
+			return err
+		}
+	}
+	found, err := f.evaluateLane(s, s.PC, nil, func(l locexpr.Location, c locexpr.Context) error {
+		for lane := range n {
+			if err := read(lane)(l, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, locexpr.ErrNoContext) {
+		// The expression asks for a lane: it has one result for each.
+		for lane := range n {
+			number := uint32(lane)
+			if found, err = f.evaluateLane(s, s.PC, &number, read(lane)); err != nil || !found {
+				break
+			}
+		}
+	}
+	if err != nil || !found {
+		return err
+	}
+	for lane := range n {
+		if places[lane].kind != placed {
+			places[lane] = got[lane]
+		}
+	}
+	return nil
+}
+
+// readLanePlace reads the element of a lane: a value of the generic type, or the
+// undefined location.
+func (f *frame) readLanePlace(l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
+	size := f.walker.machine.Description.AddressBits
+	if l.IsUndefined() {
+		return lanePlace{kind: absent}, nil
+	}
+	at, err := l.Offset(int64(lane) * int64(size))
+	if err != nil {
+		return lanePlace{}, fmt.Errorf("lane %d: %w", lane, err)
+	}
+	var b [8]byte
+	switch err := at.Read(c, b[:(size+7)/8], uint64(size)); {
+	case errors.Is(err, locexpr.ErrUndefined):
+		return lanePlace{kind: absent}, nil
+	case err != nil:
+		return lanePlace{}, fmt.Errorf("lane %d: %w", lane, err)
+	}
+	return lanePlace{placed, integer(b[:(size+7)/8], c.ByteOrder())}, nil
+}
+
+// errPlaces says that a location has other than one place.
+var errPlaces = errors.New("expected one single location description")
+
+// evaluateLane evaluates an attribute of a scope in the frame. found is false
+// where its location list has nothing for the frame's PC.
+func (f *frame) evaluateLane(s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
+	use func(locexpr.Location, locexpr.Context) error) (found bool, err error) {
+	exprs, err := attribute.At(f.lookup)
+	if err != nil || len(exprs) == 0 {
+		return false, err
+	}
+	if len(exprs) > 1 {
+		return false, fmt.Errorf("%d expressions for %#x: %w", len(exprs), f.lookup, errPlaces)
+	}
+	u := f.unitContext(s.Function, lane)
+	l, err := u.evaluate(attribute.Unit, exprs[0])
+	if err != nil {
+		return true, err
+	}
+	if l.NumPlaces() != 1 {
+		return true, fmt.Errorf("%d places: %w", l.NumPlaces(), errPlaces)
+	}
+	return true, use(l, u.context(attribute.Unit))
+}
+
+// laneProblem says that an attribute cannot be evaluated.
+func (f *frame) laneProblem(s *code.LaneScope, attribute string, err error) {
+	f.module.StateProblem("%s of %s %s: %s", attribute, s.Entry.Name(), s.Entry, err)
+}

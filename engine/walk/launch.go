@@ -1,0 +1,209 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// A Launcher is the thread that launched another one, with its stack where the
+// other one's continues in it.
+type Launcher struct {
+	// Launch is who launched and how that is known, as the target says.
+	*target.Launch
+	// Thread is the launcher where it is in the target; nil where it is not.
+	Thread *target.Thread
+	// Frames are the launcher's, innermost first: those recorded at the launch,
+	// whose FoundBy is code.ByLaunch, or those of the thread as it waits. They may be
+	// shared with other stacks. There are none where only the process is known.
+	Frames  []Frame
+	Stopped Stopped // why the launcher's stack ends; zero where it was recorded
+	// Problem is why there are no frames where there could be some; "" else.
+	Problem string
+}
+
+// maxLaunches bounds a chain of launches.
+const maxLaunches = 64
+
+// launchers are the threads of a target by ID, and the stacks of those that
+// launched others: many may have one launcher.
+type launchers struct {
+	once sync.Once
+	byID map[string]*target.Thread // nil where several threads have the ID
+
+	mu     sync.Mutex
+	stacks map[*target.Thread]*launcherStack
+}
+
+type launcherStack struct {
+	mu    sync.Mutex
+	stack *Stack // nil until it was walked to its end
+}
+
+// thread finds a launcher.
+func (l *launchers) thread(p *Process, id string) (*target.Thread, error) {
+	l.once.Do(func() {
+		l.byID = map[string]*target.Thread{}
+		for _, th := range p.Threads() {
+			if _, again := l.byID[th.ID]; again {
+				l.byID[th.ID] = nil
+				continue
+			}
+			l.byID[th.ID] = th
+		}
+	})
+	switch th, ok := l.byID[id]; {
+	case !ok:
+		return nil, fmt.Errorf("thread %s is not in the target", id)
+	case th == nil:
+		return nil, fmt.Errorf("several threads have the ID %s", id)
+	default:
+		return th, nil
+	}
+}
+
+// stack is the stack of a launcher as it is now.
+func (l *launchers) stack(ctx context.Context, p *Process, th *target.Thread) *Stack {
+	l.mu.Lock()
+	s := l.stacks[th]
+	if s == nil {
+		if l.stacks == nil {
+			l.stacks = map[*target.Thread]*launcherStack{}
+		}
+		s = &launcherStack{}
+		l.stacks[th] = s
+	}
+	l.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stack != nil {
+		return s.stack
+	}
+	stack := p.walkThread(ctx, th)
+	if ctx.Err() == nil {
+		s.stack = stack
+	}
+	return stack
+}
+
+// joinLaunchers continues a stack in the threads that launched it. A launch of
+// which only the queue is known says who launched, and no more.
+func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
+	if s.Thread.LaunchedBy == nil {
+		return
+	}
+	seen := map[string]bool{s.Thread.ID: true}
+	for th := s.Thread; th != nil && th.LaunchedBy != nil; {
+		l := Launcher{Launch: th.LaunchedBy}
+		id := l.Launch.Thread
+		var missing error
+		l.Thread, missing = p.launchers.thread(p, id)
+		switch {
+		case seen[id]:
+			l.Thread = nil
+			l.Problem = fmt.Sprintf("thread %s is in this stack already: the launches go round", id)
+		case len(s.Launchers) == maxLaunches:
+			l.Thread = nil
+			l.Problem = fmt.Sprintf("more than %d launches one after the other", maxLaunches)
+		case l.Evidence == target.LaunchQueue:
+			l.Thread = nil // whoever it is, that is no caller
+		case l.Evidence == target.LaunchRecorded && len(l.Launch.Frames) == 0:
+			l.Problem = "the stack of the launch was not kept"
+		case l.Evidence == target.LaunchRecorded:
+			l.Frames = p.recordedFrames(l.Launch.Frames)
+		case missing != nil:
+			l.Problem = missing.Error()
+		default:
+			stack := p.launchers.stack(ctx, p, l.Thread)
+			l.Frames, l.Stopped = stack.Frames, stack.Stopped
+		}
+		s.Launchers = append(s.Launchers, l)
+		if th = l.Thread; len(l.Frames) == 0 {
+			return
+		}
+		seen[id] = true
+	}
+}
+
+// recordedFrames are the frames of PCs that were recorded at a launch. Each is a
+// return address: the innermost one is that of the call that launched.
+func (p *Process) recordedFrames(pcs []uint64) []Frame {
+	frames := make([]Frame, min(len(pcs), p.shared.options.MaxFrames))
+	for i := range frames {
+		frames[i] = Frame{PC: pcs[i], FoundBy: code.ByLaunch}
+	}
+	// A file that shrinks costs the names.
+	_ = object.Guard(func() error {
+		for i := range frames {
+			p.placeRecorded(&frames[i])
+		}
+		return nil
+	})
+	return frames
+}
+
+// placeRecorded finds the module and the functions of a return address.
+func (p *Process) placeRecorded(f *Frame) {
+	distance := uint64(1)
+	if s := p.Segment(f.PC); s != nil {
+		if m := s.Module.Code.Machine(); m != nil {
+			distance = uint64(m.Description.CallDistance)
+		}
+	}
+	s := p.Segment(f.PC - distance)
+	if s == nil {
+		return
+	}
+	m, lookup := s.Module, s.ObjectAddress(f.PC-distance)
+	f.Module, f.ModuleOffset = m.Module, m.Code.Offset(lookup)+distance
+	if !p.shared.options.NoSymbols {
+		f.Symbols = p.names(m, lookup)
+	}
+}
+
+// Lane is the stack of one lane: the frames that it is in, each where it is. A
+// lane that waits has its logical PC; a frame in which its place is not described
+// has no Symbols. Frames that are none of its own are left out. ok is false where
+// all are: the thread has no such lane, it had nothing to do, or lanes were not
+// asked for.
+func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
+	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		g := groupOf(f.Lanes, lane)
+		if g == nil {
+			return nil, false
+		}
+		if g.State == LaneNotOnEntry {
+			continue
+		}
+		of := *f
+		only := *g
+		only.Lanes = newLaneSet(lane + 1)
+		only.Lanes.add(lane)
+		of.Lanes = []LaneGroup{only}
+		switch {
+		case g.State == LaneActive:
+		case g.HasPC:
+			of.PC, of.ModuleOffset, of.Symbols, of.Exact = g.PC, g.ModuleOffset, g.Symbols, true
+			of.Imprecise = false // the lane waits there
+		default:
+			of.Symbols = nil
+		}
+		one.Frames = append(one.Frames, of)
+	}
+	return one, len(one.Frames) > 0
+}
+
+func groupOf(groups []LaneGroup, lane uint32) *LaneGroup {
+	for i := range groups {
+		if groups[i].Lanes.Has(lane) {
+			return &groups[i]
+		}
+	}
+	return nil
+}

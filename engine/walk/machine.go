@@ -1,0 +1,85 @@
+package walk
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// maxGeneral bounds the registers that are listed for a frame.
+const maxGeneral = 1 << 12
+
+// listedRegister is a register that is listed for frames: one of at most 64 bits
+// that holds addresses and counts, or says something of each lane.
+type listedRegister struct {
+	number uint64
+	bits   uint32
+	lanes  uint32 // only threads of so many have it; 0: all
+}
+
+// machine is an architecture with what walks make of its description.
+type machine struct {
+	*code.Machine
+	general []listedRegister
+	// returnRow is the row of code of which nothing is known but that it has
+	// its return address right below its CFA.
+	returnRow *cfi.Row
+	// recordRow is such a row of code that keeps its caller's frame pointer in a
+	// frame record, keptRow that of code that leaves the frame pointer alone. Both
+	// are there where hasRecords.
+	recordRow, keptRow *cfi.Row
+	record             recordShape
+	recordSource       *code.Row // the frame-pointer rule; nil where there is none
+	hasRecords         bool
+}
+
+func newMachine(of *code.Machine) *machine {
+	m := &machine{Machine: of}
+	d := of.Description
+	for i := range d.Registers {
+		r := &d.Registers[i]
+		isMask := r.Class == sdk.Mask && r.Lanes > 0 && r.Bits <= 64
+		if !code.IsGeneral(r.Class, r.Bits) && !isMask {
+			continue
+		}
+		for n := uint32(0); n < r.Count && len(m.general) < maxGeneral; n++ {
+			m.general = append(m.general, listedRegister{uint64(r.First) + uint64(n), r.Bits, r.Lanes})
+		}
+	}
+	slices.SortFunc(m.general, func(a, b listedRegister) int { return cmp.Compare(a.number, b.number) })
+	m.returnRow = newReturnRow(d)
+	if row := d.FramePointer; row != nil {
+		m.recordSource = &code.Row{Rules: row, By: code.ByFramePointer, Defaults: of.Defaults}
+	}
+	if m.record, m.hasRecords = newRecordShape(d); m.hasRecords {
+		saved := cfi.Rule{Kind: cfi.Offset, Offset: m.record.saved}
+		m.recordRow = newReturnRow(d, cfi.RegisterRule{Column: uint64(d.FP), Rule: saved})
+		m.keptRow = newReturnRow(d, cfi.RegisterRule{Column: uint64(d.FP), Rule: cfi.Rule{Kind: cfi.SameValue}})
+	}
+	return m
+}
+
+func newReturnRow(d *sdk.Description, more ...cfi.RegisterRule) *cfi.Row {
+	back := cfi.Rule{Kind: cfi.Offset, Offset: -int64(d.AddressBits+7) / 8}
+	rules := append(more, cfi.RegisterRule{Column: uint64(d.PC), Rule: back})
+	if d.ReturnAddress != d.PC {
+		rules = append(rules, cfi.RegisterRule{Column: uint64(d.ReturnAddress), Rule: back})
+	}
+	rules = append(rules, cfi.RegisterRule{Column: uint64(d.SP), Rule: cfi.Rule{Kind: cfi.ValOffset}})
+	slices.SortFunc(rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
+	return &cfi.Row{Rules: rules, ReturnAddress: uint64(d.ReturnAddress)}
+}
+
+// executionMask is the register that says which lanes execute, of threads with a
+// number of lanes of at most 64.
+func (m *machine) executionMask(lanes uint32) (reg uint64, ok bool) {
+	for i := range m.Description.Registers {
+		if r := &m.Description.Registers[i]; r.Class == sdk.Mask && r.Lanes == lanes && r.Bits == lanes && lanes <= 64 {
+			return uint64(r.First), true
+		}
+	}
+	return 0, false
+}

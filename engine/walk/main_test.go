@@ -1,0 +1,27 @@
+package walk
+
+import (
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// newX86Process is a process of a target, whose architecture is in this process.
+func newX86Process(t testing.TB, state target.Target) *Process {
+	t.Helper()
+	plugins, err := plugin.NewManager(plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plugins.Close)
+	library := code.NewLibrary(plugins, 0)
+	t.Cleanup(library.Close)
+	p := NewShared(library, Options{MaxFrames: 4096}).NewProcess(state, object.Finder{})
+	t.Cleanup(p.Close)
+	return p
+}

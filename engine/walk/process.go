@@ -1,0 +1,379 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// Options says how stacks are walked.
+type Options struct {
+	// MaxFrames bounds the physical frames of a stack.
+	MaxFrames int
+	// NoInlines leaves out inlined calls: each frame has its containing
+	// function only, at the line table's position.
+	NoInlines bool
+	// NoSymbols leaves names and positions out altogether.
+	NoSymbols bool
+	// Registers keeps the general registers of every frame.
+	Registers bool
+	// Lanes finds what the lanes of a wave do in every frame.
+	Lanes bool
+}
+
+// Shared is what the walks of all processes share: code objects, architectures and
+// the memory of walkers.
+type Shared struct {
+	library  *code.Library
+	options  Options
+	isAlone  bool      // see Alone
+	machines sync.Map  // *machine by *code.Machine
+	walkers  sync.Pool // of *walker
+}
+
+// NewShared makes what processes share.
+func NewShared(library *code.Library, options Options) *Shared {
+	s := &Shared{library: library, options: options}
+	s.walkers.New = func() any { return &walker{} }
+	return s
+}
+
+// Alone is the same with other options, for processes that share no code object
+// with others: whatever a walk needs is read anew, of memory from the target.
+func (s *Shared) Alone(options Options) *Shared {
+	alone := NewShared(s.library, options)
+	alone.isAlone = true
+	return alone
+}
+
+// Options are how stacks are walked.
+func (s *Shared) Options() Options { return s.options }
+
+// Library holds the code objects.
+func (s *Shared) Library() *code.Library { return s.library }
+
+// machine is the architecture of a name.
+func (s *Shared) machine(name string) (*machine, error) {
+	of, err := s.library.Machine(name)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := s.machines.Load(of); ok {
+		return m.(*machine), nil
+	}
+	m, _ := s.machines.LoadOrStore(of, newMachine(of))
+	return m.(*machine), nil
+}
+
+// A Process is the threads, memory and code that stacks are walked in. It may be
+// used concurrently.
+type Process struct {
+	shared *Shared
+	state  target.Target
+	finder object.Finder
+	bounds *bounds
+
+	loading sync.Mutex // held while modules are added
+	loaded  atomic.Pointer[[]*code.Module]
+	all     []*code.Module // also those that are loaded no more
+	code    atomic.Pointer[code.Segments]
+	listed  []*target.Module // what Modules returns
+
+	bound    sync.Once
+	threads  map[*target.Thread]*thread
+	machines map[string]*machine // the architectures of its threads, by name
+
+	tls       tlsBlocks
+	launchers launchers
+}
+
+// NewProcess makes a process of a target, whose files the finder finds. Close
+// gives back its code objects; the target stays its owner's.
+func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process {
+	p := &Process{shared: s, state: state, finder: finder, bounds: newBounds(state)}
+	p.SetModules(state.Modules())
+	return p
+}
+
+// Close gives back the code objects. No walk may be under way.
+func (p *Process) Close() {
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	for _, m := range p.all {
+		m.Close()
+	}
+}
+
+// SetModules says which modules are loaded from now on. A walk that is under way
+// goes on with those of before, and stacks that were walked keep theirs: what is
+// not loaded any more is closed with the process.
+func (p *Process) SetModules(modules []*target.Module) {
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	list := make([]*code.Module, len(modules))
+	before := p.all
+	for i, m := range modules {
+		if list[i] = find(before, m); list[i] == nil {
+			list[i] = p.load(m, code.Loading{})
+		}
+	}
+	p.setLoaded(list)
+	p.listed = modules
+}
+
+// find is a module among those that were loaded before; nil where it is none.
+func find(before []*code.Module, m *target.Module) *code.Module {
+	for _, k := range before {
+		if k.Module == m || m.Object != nil && k.Object == m.Object && k.Path == m.Path && k.Arch == m.Arch && slices.Equal(k.Segments, m.Segments) {
+			return k
+		}
+	}
+	return nil
+}
+
+// load loads a module. The caller holds loading.
+func (p *Process) load(m *target.Module, o code.Loading) *code.Module {
+	o.Finder, o.Target = &p.finder, &view{p}
+	o.Processor, o.IsAlone = p.processorOf(m), p.shared.isAlone
+	o.ReadMemory = func(address uint64, buf []byte) (int, error) {
+		return p.state.ReadMemory(locexpr.DefaultSpace, address, buf)
+	}
+	loaded := p.shared.library.Load(m, o)
+	p.all = append(p.all, loaded)
+	return loaded
+}
+
+// AddModule adds a module whose place in the process is said elsewhere: that of
+// recordings, whose processes each have it where they mapped it. Its ID becomes its
+// index. made is code that a runtime made; nil: it is an object's.
+func (p *Process) AddModule(m *target.Module, made *code.Made) *code.Module {
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	m.ID = len(p.all)
+	return p.load(m, code.Loading{Made: made})
+}
+
+// Module is the one that AddModule gave an ID.
+func (p *Process) Module(id uint64) *code.Module {
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	if id >= uint64(len(p.all)) {
+		return nil
+	}
+	return p.all[id]
+}
+
+func (p *Process) setLoaded(list []*code.Module) {
+	segments := code.SegmentsOf(list)
+	p.code.Store(&segments)
+	p.loaded.Store(&list)
+}
+
+// processorOf is the processor that a module's code is for, where the module does
+// not say it: the one of all threads of its architecture.
+func (p *Process) processorOf(m *target.Module) string {
+	name, isFound := "", false
+	if m.Processor != "" {
+		return ""
+	}
+	for _, t := range p.state.Threads() {
+		switch {
+		case t.Arch != m.Arch:
+		case isFound && t.Processor != name:
+			return ""
+		default:
+			name, isFound = t.Processor, true
+		}
+	}
+	return name
+}
+
+// Info is what is known of the target as a whole.
+func (p *Process) Info() target.Info { return p.state.Info() }
+
+// Modules are the code objects loaded, as the target or SetModules lists them.
+func (p *Process) Modules() []*target.Module {
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	return p.listed
+}
+
+// Loaded are Modules with their code objects at work.
+func (p *Process) Loaded() []*code.Module { return *p.loaded.Load() }
+
+// Segment is the segment of code at an address; nil where there is none.
+func (p *Process) Segment(address uint64) *code.Segment { return p.code.Load().Find(address) }
+
+// Threads are in the target's own order.
+func (p *Process) Threads() []*target.Thread { return p.state.Threads() }
+
+// State is where the target's memory and registers come from.
+func (p *Process) State() target.Target { return p.state }
+
+// SpaceName is what the architecture of a thread, whose stack was walked, calls
+// an address space.
+func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) string {
+	if s := p.threads[th]; s != nil && s.arch != nil {
+		return s.arch.SpaceName(space)
+	}
+	return fmt.Sprintf("address space %d", space)
+}
+
+// ModuleInfo says what is known of a module of the process by now.
+func (p *Process) ModuleInfo(m *target.Module) code.Info {
+	p.loading.Lock()
+	all := p.all
+	p.loading.Unlock()
+	for _, loaded := range all {
+		if loaded.Module == m {
+			return loaded.Info()
+		}
+	}
+	return code.Info{}
+}
+
+// Problems are what went wrong with the target and with the plugins it uses,
+// each a sentence.
+func (p *Process) Problems() []string {
+	problems := append(append([]string(nil), p.state.Info().Problems...), p.bounds.problems()...)
+	seen := map[*plugin.Arch]bool{}
+	for _, th := range p.state.Threads() {
+		if s := p.threads[th]; s != nil && s.arch != nil && !seen[s.arch.Plugin] {
+			seen[s.arch.Plugin] = true
+			problems = append(problems, s.arch.Plugin.Problems()...)
+		}
+	}
+	return countEqual(problems)
+}
+
+// countEqual keeps the first of equal sentences and says how many there are.
+func countEqual(sentences []string) []string {
+	var out []string
+	count := map[string]int{}
+	for _, s := range sentences {
+		if count[s]++; count[s] == 1 {
+			out = append(out, s)
+		}
+	}
+	for i, s := range out {
+		if n := count[s]; n > 1 {
+			out[i] = fmt.Sprintf("%s (%d times)", s, n)
+		}
+	}
+	return out
+}
+
+// Stacks walks the threads of the target, in its order.
+func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] {
+	return func(yield func(*Stack) bool) {
+		for _, th := range p.state.Threads() {
+			if ctx.Err() != nil || !yield(p.Walk(ctx, th)) {
+				return
+			}
+		}
+	}
+}
+
+// Walk walks the stack of one thread of the target. There is always a stack:
+// what went wrong is its Stopped. Nothing that was found before is lost. The
+// stack of a thread that another one launched continues in its Launchers.
+func (p *Process) Walk(ctx context.Context, th *target.Thread) *Stack {
+	stack := p.walkThread(ctx, th)
+	p.joinLaunchers(ctx, stack)
+	return stack
+}
+
+// walkThread walks the stack of a thread alone.
+func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
+	p.Bind(ctx)
+	state := p.threads[th]
+	if state == nil {
+		return &Stack{Thread: th, Stopped: Stopped{StopNoMemory, "the thread is not of this target"}}
+	}
+	p.rebind(ctx, state)
+	p.countLanes(ctx, state)
+	w := p.shared.walkers.Get().(*walker)
+	stack := &Stack{Thread: th, Frames: w.results[:0], Lanes: state.lanes()}
+	w.startThread(p, state, stack)
+	most := w.limit
+	w.limit = p.bounds.framesOf(most)
+	w.guarded(ctx)
+	w.results = stack.Frames
+	stack.Frames = slices.Clone(stack.Frames)
+	p.bounds.walked(stack, w.limit, most)
+	if s := th.Stop; s != nil && s.HasPCExact && !s.PCExact && len(stack.Frames) > 0 {
+		stack.Frames[0].Imprecise = true
+	}
+	clear(w.results)
+	w.release()
+	p.shared.walkers.Put(w)
+	return stack
+}
+
+// guarded walks, and takes a file that shrinks for memory that is not there.
+func (w *walker) guarded(ctx context.Context) {
+	if err := object.Guard(func() error { w.walk(ctx); return nil }); err != nil {
+		w.stack.Stopped = Stopped{StopNoMemory, err.Error()}
+	}
+}
+
+// view is the process as a plugin sees it while a call about it is under way.
+type view struct{ process *Process }
+
+func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n int, err error) {
+	guarded := object.Guard(func() error {
+		n, err = v.read(m, buf)
+		return nil
+	})
+	if guarded != nil {
+		return 0, guarded
+	}
+	return n, err
+}
+
+func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
+	var th *target.Thread
+	if threads := v.process.state.Threads(); m.Thread < uint64(len(threads)) {
+		th = threads[m.Thread]
+	}
+	return readMemory(v.process.state, m.Space, th, m.Address, buf)
+}
+
+func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32) (sdk.Registers, error) {
+	threads := v.process.state.Threads()
+	if handle >= uint64(len(threads)) {
+		return sdk.Registers{}, fmt.Errorf("thread %d of a target with %d threads", handle, len(threads))
+	}
+	all := threads[handle].Registers
+	if len(numbers) == 0 {
+		return all, nil
+	}
+	var some sdk.Registers
+	for _, n := range numbers {
+		if value, ok := all.Get(n); ok {
+			some.Set(n, value)
+		}
+	}
+	return some, nil
+}
+
+func (v *view) ReadSection(_ context.Context, handle uint64, name string) ([]byte, error) {
+	return v.process.shared.library.Section(handle, name)
+}
+
+// names are the functions at an address of a module's object, as the options
+// want them.
+func (p *Process) names(m *code.Module, address uint64) []symbol.Frame {
+	return m.Names(address, p.shared.options.NoInlines)
+}

@@ -1,0 +1,107 @@
+package walk
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A Sample is a target made of what a profiler keeps of one moment: registers,
+// the bytes at the top of a stack, and the modules loaded. Attach walks it.
+//
+//	s := &engine.Sample{Arch: "x86_64", Registers: regs, StackStart: sp, Stack: bytes, Loaded: modules}
+//	stack := e.Attach(s).Walk(ctx, s.Thread())
+//
+// The samples of a stream are walked by a Walker of one Target, which keeps
+// what was found out about the modules:
+//
+//	process := e.Attach(&engine.Sample{Arch: "x86_64", Loaded: modules})
+//	w := process.Walker() // one for each goroutine
+//	for each sample s { stack := w.Walk(ctx, s) }
+type Sample struct {
+	Arch      string // of the thread and of its modules
+	ThreadID  string
+	Registers sdk.Registers
+	// Stack is the bytes from StackStart on, which nearly always is the stack
+	// pointer. A walk that leaves them ends with StopEndOfStack.
+	StackStart uint64
+	Stack      []byte
+	// Loaded are the modules; their code is read from their objects.
+	Loaded []*target.Module
+
+	// Code is the code of the sample's process, for samples of one Walker whose
+	// processes differ; nil: it is that of the Walker's.
+	Code SampleCode
+
+	threads []*target.Thread
+}
+
+// SampleCode is the code of the process of a sample.
+type SampleCode interface {
+	Code
+	// IsCode says whether there is code at an address, be it known or not.
+	IsCode(address uint64) bool
+}
+
+// Thread is the sample's one thread.
+func (s *Sample) Thread() *target.Thread { return s.Threads()[0] }
+
+// Info says that a sample has no file and died of nothing.
+func (s *Sample) Info() target.Info { return target.Info{Kind: "sample"} }
+
+// Modules are those of Loaded.
+func (s *Sample) Modules() []*target.Module { return s.Loaded }
+
+// Threads is the one thread.
+func (s *Sample) Threads() []*target.Thread {
+	if s.threads == nil {
+		s.threads = []*target.Thread{{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}}
+	}
+	return s.threads
+}
+
+// ReadMemory reads the stack's bytes, and what is read-only in the modules.
+func (s *Sample) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
+	if space != locexpr.DefaultSpace {
+		return 0, fmt.Errorf("address space %d: %w", space, target.ErrNoMemory)
+	}
+	if at := address - s.StackStart; at < uint64(len(s.Stack)) {
+		n := copy(buf, s.Stack[at:])
+		if n == len(buf) {
+			return n, nil
+		}
+		return n, fmt.Errorf("0x%x: %w", address+uint64(n), target.ErrEndOfStack)
+	}
+	for _, m := range s.Loaded {
+		if at, ok := m.Contains(address); ok && m.Object != nil {
+			n, err := m.Object.ReadAddress(buf, at)
+			if n < len(buf) {
+				return n, fmt.Errorf("0x%x: %w: %w", address+uint64(n), target.ErrNoMemory, err)
+			}
+			return n, nil
+		}
+	}
+	if s.isAboveStack(address) {
+		return 0, fmt.Errorf("0x%x: %w", address, target.ErrEndOfStack)
+	}
+	return 0, fmt.Errorf("0x%x: %w", address, target.ErrNoMemory)
+}
+
+// isAboveStack says whether an address is where the bytes of the stack were cut
+// off, rather than somewhere else.
+func (s *Sample) isAboveStack(address uint64) bool { return address-s.StackStart < 1<<30 }
+
+// Mapped says whether address is in the stack's bytes or in a module.
+func (s *Sample) Mapped(address uint64) (mapped, executable bool) {
+	for _, m := range s.Loaded {
+		if _, ok := m.Contains(address); ok {
+			return true, true
+		}
+	}
+	return address-s.StackStart < uint64(len(s.Stack)), false
+}
+
+// Close does nothing: the modules' objects are the caller's.
+func (s *Sample) Close() error { return nil }

@@ -1,0 +1,95 @@
+package walk
+
+import (
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// StopReason says why a stack ends where it does.
+type StopReason string
+
+// The reasons.
+const (
+	StopOutermost    StopReason = "outermost"     // nothing called the last frame: said by rules, the object or the ABI
+	StopEndOfStack   StopReason = "end-of-stack"  // the recorded bytes of the stack ran out
+	StopNoModule     StopReason = "no-module"     // the last frame's PC is in no code object
+	StopNoRow        StopReason = "no-row"        // no rule says how the last frame is left
+	StopNoProgress   StopReason = "no-progress"   // the next frame would be one that is there already
+	StopFrameLimit   StopReason = "frame-limit"   // as many frames as were asked for
+	StopPluginFailed StopReason = "plugin-failed" // the architecture's plugin gave no usable answer
+	StopNoMemory     StopReason = "no-memory"     // a saved register is at an address that is not in the target
+)
+
+// Stopped is why a stack ends, with what exactly was missing.
+type Stopped struct {
+	Reason StopReason
+	Detail string
+}
+
+// A Stack is the walked stack of one thread, innermost frame first.
+type Stack struct {
+	Thread *target.Thread
+	// Lanes is how many lanes the thread has: 1 of a CPU thread, 0 where that is
+	// not known.
+	Lanes   uint32
+	Frames  []Frame
+	Stopped Stopped
+	// EndAssumed says that the last frame is taken for the outermost one only
+	// because its return address is 0: no rule and no ABI says so.
+	EndAssumed bool
+	// Launchers continue the stack in the thread that launched this one, in the
+	// thread that launched that, and so on, as far as it is known.
+	Launchers []Launcher
+}
+
+// A Frame is one activation of a function: a physical frame. Calls that were
+// inlined into it are in Symbols.
+type Frame struct {
+	// PC is the address of the next instruction. In every frame but the top
+	// one and those next to a signal it is a return address (design of the
+	// walk: lookups use the byte before it).
+	PC uint64
+	// Exact says that PC is an instruction that was about to execute, not a
+	// return address.
+	Exact bool
+	// Imprecise says that the thread did not stop at PC, but at an instruction
+	// that it executed before: PC, and what is found by it, is where it would go
+	// on.
+	Imprecise bool
+	// CFA is the canonical frame address, in CFASpace. HasCFA is false where no
+	// row was found for the frame.
+	CFA      uint64
+	CFASpace locexpr.AddressSpace
+	HasCFA   bool
+	FoundBy  code.FoundBy
+	// RestsOnGuess says that a frame further in is a guess: this one is right only
+	// if that one is.
+	RestsOnGuess bool
+	// Module holds the code; nil where PC is in none.
+	Module *target.Module
+	// ModuleOffset is PC as an ELF virtual address of Module.
+	ModuleOffset uint64
+	// SignalFrame says that the frame is a signal trampoline.
+	SignalFrame bool
+	// Symbols are the functions at PC, innermost first; the last one is the
+	// function that the frame belongs to, those before it were inlined. Empty
+	// where nothing is known.
+	Symbols []symbol.Frame
+	// Registers are the frame's general registers that could be recovered,
+	// when Options.Registers asked for them.
+	Registers []RegisterValue
+	// Lanes are what the lanes of a wave do in the frame, when Options.Lanes
+	// asked for them: the groups in the order of their first lanes. A CPU
+	// thread has none.
+	Lanes []LaneGroup
+}
+
+// A RegisterValue is a general register of a frame.
+type RegisterValue struct {
+	Name   string
+	Number uint64
+	Bits   uint32
+	Value  uint64
+}

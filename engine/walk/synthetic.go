@@ -1,0 +1,84 @@
+package walk
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A Synthetic is a target that the caller made up: one process, one work-group,
+// one thread with a top frame. Only what is read needs to be given; anything
+// else is an error that says what is missing.
+type Synthetic struct {
+	Arch      string
+	Processor string
+	Lanes     uint32 // 0: the processor's
+	Registers sdk.Registers
+	Memory    []Piece
+
+	threads []*target.Thread
+}
+
+// A Piece is bytes at an address of an address space.
+type Piece struct {
+	Space   locexpr.AddressSpace
+	Address uint64
+	Bytes   []byte
+}
+
+var _ target.ScopedMemory = (*Synthetic)(nil)
+
+// Thread is the one thread.
+func (s *Synthetic) Thread() *target.Thread { return s.Threads()[0] }
+
+// Info says that nothing is known.
+func (s *Synthetic) Info() target.Info { return target.Info{Kind: "synthetic"} }
+
+// Modules is empty.
+func (s *Synthetic) Modules() []*target.Module { return nil }
+
+// Threads is the one thread.
+func (s *Synthetic) Threads() []*target.Thread {
+	if s.threads == nil {
+		s.threads = []*target.Thread{{ID: "1", Arch: s.Arch, Processor: s.Processor, Lanes: s.Lanes, Registers: s.Registers}}
+	}
+	return s.threads
+}
+
+// ReadMemory reads from the pieces, a later one before an earlier one.
+func (s *Synthetic) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
+	for n := range buf {
+		b, ok := s.byteAt(space, address+uint64(n))
+		if !ok {
+			return n, fmt.Errorf("memory of space %d at 0x%x was not given: %w", space, address+uint64(n), target.ErrNoMemory)
+		}
+		buf[n] = b
+	}
+	return len(buf), nil
+}
+
+func (s *Synthetic) byteAt(space locexpr.AddressSpace, address uint64) (byte, bool) {
+	for i := len(s.Memory) - 1; i >= 0; i-- {
+		if p := &s.Memory[i]; p.Space == space && address-p.Address < uint64(len(p.Bytes)) {
+			return p.Bytes[address-p.Address], true
+		}
+	}
+	return 0, false
+}
+
+// ReadScoped reads from the pieces: there is one instance of each space.
+func (s *Synthetic) ReadScoped(space locexpr.AddressSpace, _ *target.Thread, address uint64, buf []byte) (int, error) {
+	return s.ReadMemory(space, address, buf)
+}
+
+// Mapped says whether an address is in a piece of global memory. Nothing is
+// executable.
+func (s *Synthetic) Mapped(address uint64) (mapped, executable bool) {
+	_, mapped = s.byteAt(locexpr.DefaultSpace, address)
+	return mapped, false
+}
+
+// Close does nothing.
+func (s *Synthetic) Close() error { return nil }

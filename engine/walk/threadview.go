@@ -1,0 +1,41 @@
+package walk
+
+import (
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A ThreadView is the state of a thread as its walk sees it.
+type ThreadView struct{ walker *walker }
+
+// View is the state of a thread whose stack was walked; ok is false where no
+// architecture reads it.
+func (p *Process) View(th *target.Thread) (v *ThreadView, ok bool) {
+	s := p.threads[th]
+	if s == nil || s.arch == nil {
+		return nil, false
+	}
+	return &ThreadView{newWalker(p, s)}, true
+}
+
+// Machine is the thread's architecture.
+func (v *ThreadView) Machine() *code.Machine { return v.walker.machine.Machine }
+
+// StackPointer is that of the top frame; the error says that it is not known.
+func (v *ThreadView) StackPointer() (uint64, error) {
+	return v.walker.liveRegister(uint64(v.walker.machine.Description.SP))
+}
+
+// Read reads memory of an address space, by the thread's maps.
+func (v *ThreadView) Read(space locexpr.AddressSpace, address uint64, buf []byte) error {
+	var err error
+	if shrank := object.Guard(func() error {
+		err = v.walker.readSpace(space, v.walker.scope(), address, buf)
+		return nil
+	}); shrank != nil {
+		return shrank
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package walk
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file has what is known of threads that no architecture reads: where they
+// are, and what that is called.
+
+// unread is the stack of a thread that no architecture reads: the place where it
+// is, if the target says that.
+func (w *walker) unread() {
+	th := w.thread
+	w.stack.Stopped = Stopped{StopPluginFailed, th.Unread}
+	if !th.HasPC || w.sampling {
+		return
+	}
+	f := Frame{PC: th.PC, Exact: true, FoundBy: code.ByContext}
+	if s := w.segmentAt(th.PC); s != nil {
+		address := s.ObjectAddress(th.PC)
+		f.Module, f.ModuleOffset = s.Module.Module, s.Module.Code.Offset(address)
+		if !w.process.shared.options.NoSymbols {
+			f.Symbols = w.process.names(s.Module, address)
+		}
+	}
+	w.stack.Frames = append(w.stack.Frames, f)
+}
+
+// ErrNotWalked is wrapped by the error of Walked for a target that was read, and
+// in which nothing could be walked for lack of an architecture.
+var ErrNotWalked = errors.New("nothing in it could be walked")
+
+// Walked says whether there was anything to walk a target with: nil where one of
+// the stacks was walked. For a target that was read, and whose threads have no
+// architecture that reads them, so that no stack has a frame but the place where
+// its thread is, the error wraps ErrNotWalked. A core without threads could not
+// be read.
+func (p *Process) Walked(stacks []*Stack) error {
+	for _, s := range stacks {
+		if s.IsWalked() {
+			return nil
+		}
+	}
+	if len(stacks) == 0 {
+		return p.NotWalked(nil)
+	}
+	return p.NotWalked(stacks[0])
+}
+
+// IsWalked says whether there was an architecture to walk the stack. That it is
+// cut short, be it at once, is another thing.
+func (s *Stack) IsWalked() bool {
+	return s.Thread.Unread == "" && (len(s.Frames) > 0 || s.Stopped.Reason != StopPluginFailed)
+}
+
+// NotWalked is the error of Walked for a target whose first stack, like all
+// others, was not walked; nil: it has none.
+func (p *Process) NotWalked(first *Stack) error {
+	info := p.Info()
+	switch {
+	case first != nil:
+		return fmt.Errorf("%s: %w: %s", info.Path, ErrNotWalked, first.Stopped.Detail)
+	case info.Unread:
+		return fmt.Errorf("%s: %w: it has graphics processors alone, which nothing here reads", info.Path, ErrNotWalked)
+	case info.Kind == target.Snapshot || len(p.Threads()) > 0:
+		return nil // there was nothing to walk
+	}
+	if len(info.Problems) > 0 {
+		return fmt.Errorf("no threads: %s", info.Problems[0])
+	}
+	return fmt.Errorf("%s: no threads", info.Path)
+}

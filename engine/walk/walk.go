@@ -1,0 +1,757 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// walker walks one stack after the other. It keeps the memory for frames.
+type walker struct {
+	process *Process
+	memory  Memory
+	whole   targetMemory // that memory is, of a thread of the target
+	sampled sampleMemory // that memory is, of a sample
+	sample  *Sample      // nil: it is a target
+	thread  *thread
+	machine *machine
+	stack   *Stack
+	// Rows of CFI hold expressions in the dialect of their object, those of
+	// plugins in the canonical one. Objects may have a dialect of their own. The
+	// evaluation of one's rule may ask for registers that another's rule places,
+	// so all of them derive from one, and share its limits.
+	cfiEval, pluginEval *locexpr.Evaluator
+	dialectEvals        map[*locexpr.Dialect]*locexpr.Evaluator
+
+	// sampling says that many stacks are walked, of which only the way is wanted:
+	// names are found later, and why one stops is told without its addresses,
+	// whose text would cost more than the walk.
+	sampling bool
+	limit    int // frames of the stack
+
+	addresses uint64 // the last address of the default space
+	compiles  bool   // compiled rows hold for this thread
+	mapped    bool   // the thread's binding maps the default space
+	frames    []*frame
+	walked    int           // how many of them are those of the stack
+	results   []Frame       // of the walk before, to be written over
+	segment   *code.Segment // of the frame before; most frames stay in theirs
+	scratch   [8]byte
+	scan      []byte                 // what is searched for return addresses
+	chain     []uint64               // the CFAs of a chain of frames that is believed
+	chained   int                    // how many frames of chains were looked at
+	checked   int                    // how many checks of guesses were made
+	loose     map[looseKey]*looseRow // rows of code in no module
+
+	// A walk that goes round meets its checkpoint again; the checkpoint moves
+	// to the newest frame whenever the count of frames has doubled.
+	checkpoint *frame
+	doubled    int
+}
+
+// looseKey is an address of code in no module.
+type looseKey struct {
+	address uint64
+	exact   bool
+}
+
+// looseRow is the row there, or why there is none.
+type looseRow struct {
+	row  *code.Row
+	none *code.NoRow
+}
+
+func newWalker(p *Process, th *thread) *walker {
+	w := &walker{}
+	w.startThread(p, th, &Stack{Thread: th.Thread})
+	return w
+}
+
+// startThread makes the walker ready for a thread of a target.
+func (w *walker) startThread(p *Process, th *thread, stack *Stack) {
+	w.process = p
+	w.whole = targetMemory{p.state, *p.code.Load()}
+	w.memory, w.sample = &w.whole, nil
+	w.start(th, stack)
+}
+
+// startSample makes the walker ready for a sample of its process.
+func (w *walker) startSample(s *Sample, th *thread, stack *Stack) {
+	w.sampled = sampleMemory{s, s.Code}
+	if s.Code == nil {
+		w.sampled.code = w.process
+	}
+	w.memory, w.sample = &w.sampled, s
+	w.start(th, stack)
+}
+
+// release lets go of what the walk was of.
+func (w *walker) release() {
+	w.process, w.thread, w.stack, w.sample, w.segment = nil, nil, nil, nil, nil
+	w.whole, w.sampled = targetMemory{}, sampleMemory{}
+	clear(w.loose)
+}
+
+// start makes the walker ready for a thread whose memory is set.
+func (w *walker) start(th *thread, stack *Stack) {
+	w.thread, w.stack = th, stack
+	w.segment, w.checkpoint, w.doubled, w.walked = nil, nil, 2, 0
+	w.chain, w.chained, w.checked = w.chain[:0], 0, 0
+	w.limit = w.process.shared.options.MaxFrames
+	if w.machine != th.arch {
+		w.machine = th.arch
+		w.setMachine()
+	}
+	w.compiles, w.mapped = false, false
+	if w.machine == nil || w.machine.Compiler == nil || th.binding == nil {
+		return
+	}
+	w.compiles = true
+	for _, width := range th.binding.Widths {
+		for _, c := range w.machine.Compiler.Columns() {
+			if c.Number-uint64(width.First) < uint64(width.Count) && c.Bits != width.Bits {
+				w.compiles = false
+			}
+		}
+	}
+	if w.mapped = w.spaceMap(locexpr.DefaultSpace) != nil; w.mapped {
+		w.compiles = false
+	}
+}
+
+func (w *walker) setMachine() {
+	w.cfiEval, w.pluginEval, w.addresses = nil, nil, 0
+	w.dialectEvals = nil
+	if w.machine == nil {
+		return
+	}
+	w.cfiEval = &locexpr.Evaluator{
+		Dialect:     locexpr.DWARF5,
+		AddressBits: w.machine.Description.AddressBits,
+		Order:       w.machine.Order,
+		CFI:         true,
+	}
+	w.pluginEval = w.cfiEval.Derive()
+	w.pluginEval.Dialect = locexpr.Canonical
+	w.addresses = ^uint64(0) >> (64 - min(max(w.machine.Description.AddressBits, 1), 64))
+}
+
+// frame is the memory of the frame with an index, as new. It is the same for
+// every frame of that index.
+func (w *walker) frame(index int) *frame {
+	if index == len(w.frames) {
+		block := make([]frame, frameBlock)
+		for i := range block {
+			w.frames = append(w.frames, &block[i])
+		}
+	}
+	f := w.frames[index]
+	*f = frame{walker: w, index: index, callSite: f.callSite[:0], memo: f.memo[:0], entering: f.entering[:0]}
+	return f
+}
+
+// frameBlock is how many frames are allocated together: most stacks fit.
+const frameBlock = 32
+
+// index is that of a register in compiled rows.
+func (w *walker) index(reg uint64) (i int, ok bool) {
+	if w.machine.Compiler == nil {
+		return 0, false
+	}
+	return w.machine.Compiler.Index(reg)
+}
+
+// evaluator is the evaluator for the expressions of a row.
+func (w *walker) evaluator(source *code.Row) *locexpr.Evaluator {
+	switch {
+	case source.By != code.ByCFI:
+		return w.pluginEval
+	case source.Dialect == nil || source.Dialect == locexpr.DWARF5:
+		return w.cfiEval
+	}
+	ev := w.dialectEvals[source.Dialect]
+	if ev == nil {
+		if w.dialectEvals == nil {
+			w.dialectEvals = map[*locexpr.Dialect]*locexpr.Evaluator{}
+		}
+		ev = w.cfiEval.Derive()
+		ev.Dialect = source.Dialect
+		w.dialectEvals[source.Dialect] = ev
+	}
+	return ev
+}
+
+// rule is what the row of f says of a column, or the default, and the evaluator
+// for its expression: those of defaults are the plugin's.
+func (f *frame) rule(column uint64) (cfi.Rule, *locexpr.Evaluator) {
+	if r, ok := f.source.Rules.Rule(column); ok && r.Kind != cfi.Unspecified {
+		return r, f.walker.evaluator(f.source)
+	}
+	return f.source.Defaults.Column(column), f.walker.pluginEval
+}
+
+func (w *walker) scope() locexpr.Scope {
+	return locexpr.Scope{Thread: w.thread.Handle, Lane: -1}
+}
+
+func (w *walker) registerName(reg uint64) string {
+	if info, ok := w.machine.Description.Register(uint32(reg)); ok && reg <= uint64(^uint32(0)) {
+		return info.Name
+	}
+	return fmt.Sprintf("register %d", reg)
+}
+
+// liveRegister reads a register of the thread's top frame.
+func (w *walker) liveRegister(reg uint64) (uint64, error) {
+	bytes, ok := w.thread.Registers.Get(uint32(reg))
+	if !ok {
+		return 0, fmt.Errorf("%s %w in the target's registers", w.registerName(reg), code.ErrUndefined)
+	}
+	if len(bytes) > 8 {
+		bytes = bytes[:8]
+	}
+	return integer(bytes, w.machine.Order), nil
+}
+
+// word reads an integer from the default address space.
+func (w *walker) word(address uint64, bits uint32) (uint64, error) {
+	if s := w.sample; s != nil && bits == 64 && !w.mapped {
+		// Nearly every word that a walk reads is here.
+		if at := address - s.StackStart; at < uint64(len(s.Stack)) && uint64(len(s.Stack))-at >= 8 {
+			return integer(s.Stack[at:at+8], w.machine.Order), nil
+		}
+	}
+	b := w.scratch[:(bits+7)/8]
+	var err error
+	if w.mapped {
+		err = w.readSpace(locexpr.DefaultSpace, w.scope(), address, b)
+	} else {
+		_, err = w.memory.ReadMemory(locexpr.DefaultSpace, nil, address, b)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return integer(b, w.machine.Order), nil
+}
+
+// walk goes from the thread's registers to its outermost frame.
+func (w *walker) walk(ctx context.Context) {
+	f := w.top()
+	for f != nil {
+		w.add(f)
+		caller, stopped := w.step(ctx, f)
+		w.finish(f)
+		switch {
+		case caller == nil:
+			w.stack.Stopped = stopped
+		case w.repeats(f):
+			return
+		case f.index+1 == w.limit:
+			w.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}
+			return
+		case ctx.Err() != nil:
+			w.stack.Stopped = Stopped{StopFrameLimit, "the walk was interrupted: " + ctx.Err().Error()}
+			return
+		}
+		f = caller
+	}
+}
+
+// top is the frame of the thread's own registers; nil, with the stack's
+// reason, where there is none.
+func (w *walker) top() *frame {
+	th := w.thread
+	switch {
+	case th.Unread != "":
+		w.unread()
+		return nil
+	case th.Problem != "" && !th.noPC:
+		w.stack.Stopped = Stopped{StopNoMemory, th.Problem}
+		return nil
+	case w.machine == nil:
+		w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
+		return nil
+	}
+	f := w.frame(0)
+	f.exact, f.found = true, code.ByContext
+	switch {
+	case th.binding != nil && th.binding.Problem != "":
+		w.stack.Stopped = Stopped{StopNoMemory, th.binding.Problem}
+		return nil
+	case th.binding != nil:
+		f.pc = th.binding.PC
+	default:
+		// The plugin did not answer. The register that the description calls
+		// the PC still says where the thread is, and nothing more.
+		pc, err := w.liveRegister(uint64(w.machine.Description.PC))
+		if err != nil {
+			w.stack.Stopped = Stopped{StopPluginFailed, th.failure.Error()}
+			return nil
+		}
+		f.pc = pc
+	}
+	if !f.nowhere() {
+		w.place(f)
+	}
+	return f
+}
+
+// place finds the module of a frame.
+func (w *walker) place(f *frame) {
+	distance := uint64(w.machine.Description.CallDistance)
+	if f.exact {
+		distance = 0
+	}
+	if w.segment = w.segmentAt(f.pc - distance); w.segment != nil {
+		f.module, f.lookup = w.segment.Module, w.segment.ObjectAddress(f.pc-distance)
+		f.offset = f.lookup + distance
+		return
+	}
+	// A trampoline may be the first instruction of its module.
+	if w.segment = w.segmentAt(f.pc); w.segment != nil {
+		f.module, f.offset = w.segment.Module, w.segment.ObjectAddress(f.pc)
+		f.lookup = f.offset
+	}
+}
+
+// segmentAt finds a segment, first where the frame before was.
+func (w *walker) segmentAt(address uint64) *code.Segment {
+	if s := w.segment; s != nil && address >= s.Start && address < s.End {
+		return s
+	}
+	return w.memory.Segment(address)
+}
+
+// add makes the frame part of the result. What is found out about it later
+// goes in by finish, so a walk that is cut off keeps it.
+func (w *walker) add(f *frame) {
+	w.walked = f.index + 1
+	if w.sampling {
+		return
+	}
+	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, RestsOnGuess: f.restsOnGuess})
+	if f.module != nil {
+		out := &w.stack.Frames[f.index]
+		out.Module, out.ModuleOffset = f.module.Module, f.module.Code.Offset(f.lookup)+f.offset-f.lookup
+	}
+}
+
+func (w *walker) finish(f *frame) {
+	if w.sampling {
+		return
+	}
+	out := &w.stack.Frames[f.index]
+	out.Exact = f.exact
+	if f.hasCFA {
+		out.CFASpace, out.CFA, out.HasCFA = f.cfaSpace, f.cfa, true
+	}
+	if f.source != nil {
+		out.SignalFrame = f.source.IsSignalFrame()
+	}
+	if f.module != nil && !w.process.shared.options.NoSymbols {
+		out.Symbols = w.process.names(f.module, f.named())
+	}
+	if w.process.shared.options.Lanes {
+		var below []LaneGroup
+		if f.callee != nil {
+			below = w.stack.Frames[f.index-1].Lanes
+		}
+		out.Lanes = f.laneGroups(below)
+	}
+	if w.process.shared.options.Registers {
+		out.Registers = f.registers()
+	}
+}
+
+// named is the address that a frame is named by: that of its call, or the PC of
+// code that is entered by returning to it.
+func (f *frame) named() uint64 {
+	if f.source != nil && (f.source.IsSignalFrame() || f.source.IsEntered) {
+		return f.offset
+	}
+	return f.lookup
+}
+
+// registers are the general registers of a frame that have a value.
+func (f *frame) registers() []RegisterValue {
+	w := f.walker
+	lanes := w.thread.lanes()
+	var values []RegisterValue
+	f.listed = make([]slot, len(w.machine.general))
+	for i, r := range w.machine.general {
+		if r.lanes != 0 && r.lanes != lanes {
+			continue
+		}
+		s, err := f.list(i, r.number)
+		if err != nil || s.kind == slotUndefined {
+			continue
+		}
+		f.listed[i] = s
+		if v, err := f.read(&s, r.number, r.bits); err == nil {
+			values = append(values, RegisterValue{w.registerName(r.number), r.number, r.bits, v})
+		}
+	}
+	return values
+}
+
+// list is find for the register with index i of those that are listed. One that
+// the row of the next frame in leaves alone is where it was found for that one.
+func (f *frame) list(i int, reg uint64) (slot, error) {
+	if _, held := f.held(reg); !held && f.callee.listed != nil && !f.callee.compiled && f.callee.source != nil && f.callee.source.Rules != nil {
+		if rule, _ := f.callee.rule(reg); rule.Kind == cfi.SameValue {
+			return f.callee.listed[i], nil
+		}
+	}
+	return f.find(reg)
+}
+
+// repeats says whether the walk goes round: the same PC and CFA have been seen
+// before. The repeated frames are taken away again.
+func (w *walker) repeats(f *frame) bool {
+	if !f.hasCFA {
+		return false
+	}
+	if c := w.checkpoint; c != nil && sameActivation(c, f) {
+		period := f.index - c.index
+		first := 0
+		for !sameActivation(w.frames[first], w.frames[first+period]) {
+			first++
+		}
+		w.walked = first + period
+		if !w.sampling {
+			w.stack.Frames = w.stack.Frames[:w.walked]
+		}
+		w.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+period, first)}
+		return true
+	}
+	if w.checkpoint == nil || f.index == w.doubled {
+		w.checkpoint, w.doubled = f, 2*f.index+2
+	}
+	return false
+}
+
+// sameActivation compares frames by PC and CFA together: frames may share a
+// CFA, and the stack may grow either way.
+func sameActivation(a, b *frame) bool {
+	return a.pc == b.pc && a.cfa == b.cfa && a.cfaSpace == b.cfaSpace && a.hasCFA && b.hasCFA
+}
+
+// step finds the row of f and recovers its caller. Without a caller it says
+// why the stack ends.
+func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
+	if w.thread.binding == nil {
+		return nil, Stopped{StopPluginFailed, w.thread.failure.Error()}
+	}
+	source, err := w.findRow(ctx, f)
+	if err != nil {
+		return w.withoutRow(ctx, f, err)
+	}
+	f.source = source
+	if source.Rules == nil {
+		return nil, Stopped{StopOutermost, source.Outermost}
+	}
+	if source.IsSignalFrame() || source.IsEntered {
+		f.exact = true
+	}
+	if source.Switches != "" && w.hasOneStack() {
+		return nil, Stopped{StopOutermost, source.Switches}
+	}
+	caller, err := w.recover(f, source)
+	if source.Outermost != "" {
+		return nil, Stopped{StopOutermost, source.Outermost}
+	}
+	if err != nil {
+		if source.Switches != "" {
+			reason, _ := stopReason(err)
+			return nil, Stopped{reason, fmt.Sprintf("%s, and the way to the one that it was called on cannot be read: %v", source.Switches, err)}
+		}
+		if f.guessed() && errors.Is(err, code.ErrUndefined) {
+			return w.guess(ctx, f, err)
+		}
+		return nil, w.stopFor(err)
+	}
+	if caller == nil && source.Switches != "" {
+		return nil, Stopped{StopOutermost, source.Switches}
+	}
+	if caller == nil {
+		return nil, Stopped{StopOutermost, "the return address is undefined"}
+	}
+	if source.IsEntered && !w.isCode(caller.pc) {
+		// Whatever put the function there gave it no return address.
+		return nil, Stopped{StopOutermost, "nothing called the function: it was returned to"}
+	}
+	if caller.pc == 0 {
+		return w.zeroReturn(ctx, f, caller)
+	}
+	return caller, Stopped{}
+}
+
+// hasOneStack says whether what is walked is a sample, which has the bytes of one
+// stack.
+func (w *walker) hasOneStack() bool {
+	if w.sample != nil {
+		return true
+	}
+	_, is := w.process.state.(*Sample)
+	return is
+}
+
+// isCode says whether an address is in executable memory.
+func (w *walker) isCode(address uint64) bool {
+	_, executable := w.memory.Mapped(address)
+	return executable
+}
+
+// zeroReturn goes on above a return address of 0. It ends a stack whose first
+// function was given it as its return address, as coroutines are. But where frames
+// lie above, something was written over the return address of a function that was
+// called.
+func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stopped) {
+	stop := Stopped{StopOutermost, "the return address is 0"}
+	column := f.source.Rules.ReturnAddress
+	i, indexed := w.index(column)
+	if s, err := f.findSaved(column, i, indexed); err != nil || s.kind != slotMemory {
+		return nil, stop // a rule says that it is 0, or the register of a first function
+	}
+	if f.source.By == code.ByRules {
+		// The code was read as that of a function that was called.
+		stop = Stopped{StopNoRow, "the return address is 0"}
+	}
+	above, err := w.byFramePointer(ctx, caller)
+	if err != nil {
+		return nil, w.stopFor(err)
+	}
+	caller.forget()
+	overwritten := above != nil
+	if !overwritten {
+		if overwritten, err = w.hasStackAbove(ctx, f.cfa); err != nil {
+			return nil, w.stopFor(err)
+		}
+	}
+	if overwritten {
+		return caller, Stopped{}
+	}
+	w.stack.EndAssumed = stop.Reason == StopOutermost
+	return nil, stop
+}
+
+// guessed says whether a frame, or one that it was found through, is a guess
+// that left registers unknown.
+func (f *frame) guessed() bool {
+	for ; f != nil; f = f.callee {
+		if f.found == code.ByScan {
+			return true
+		}
+	}
+	return false
+}
+
+// stopFor sorts an error of a walk into the reasons of a stop.
+func (w *walker) stopFor(err error) Stopped {
+	if w.sampling {
+		return sampleStop(err)
+	}
+	reason, _ := stopReason(err)
+	return Stopped{reason, err.Error()}
+}
+
+// sampleStop leaves out what differs from sample to sample. Nearly all of them
+// end at the end of their bytes.
+func sampleStop(err error) Stopped {
+	if errors.Is(err, target.ErrEndOfStack) {
+		return Stopped{StopEndOfStack, target.ErrEndOfStack.Error()}
+	}
+	reason, general := stopReason(err)
+	return Stopped{reason, general.Error()}
+}
+
+// stopReason is the reason that an error is, and the error without its details,
+// where others have it too.
+func stopReason(err error) (reason StopReason, general error) {
+	var failure *plugin.Failure
+	switch {
+	case errors.As(err, &failure):
+		return StopPluginFailed, err
+	case errors.Is(err, target.ErrEndOfStack):
+		return StopEndOfStack, target.ErrEndOfStack
+	case errors.Is(err, target.ErrNoMemory):
+		return StopNoMemory, target.ErrNoMemory
+	case errors.Is(err, object.ErrFileShrank):
+		return StopNoMemory, object.ErrFileShrank
+	case errors.Is(err, code.ErrUndefined):
+		return StopNoRow, code.ErrUndefined
+	}
+	return StopNoRow, err
+}
+
+// in says what of a row an error is about.
+func (w *walker) in(part string, err error) error {
+	if w.sampling {
+		return err
+	}
+	return fmt.Errorf("%s: %w", part, err)
+}
+
+// findRow finds the row of a frame, in its module or in code that is in none.
+func (w *walker) findRow(ctx context.Context, f *frame) (*code.Row, error) {
+	if f.module != nil {
+		return w.row(ctx, f.module, f.offset, f.exact)
+	}
+	key := looseKey{f.pc, f.exact}
+	r, isKnown := w.loose[key]
+	if !isKnown {
+		row, err := w.looseRow(ctx, f)
+		r = &looseRow{row: row}
+		if err != nil && !errors.As(err, &r.none) {
+			return nil, err
+		}
+		if w.loose == nil {
+			w.loose = map[looseKey]*looseRow{}
+		}
+		if len(w.loose) < maxLooseRows && !w.sampling {
+			w.loose[key] = r
+		}
+	}
+	if r.none != nil {
+		return nil, r.none
+	}
+	return r.row, nil
+}
+
+// maxLooseRows bounds the rows of code in no module that are remembered.
+const maxLooseRows = 1 << 16
+
+// errOtherMachine says that code is not the thread's to execute.
+var errOtherMachine = &code.NoRow{Reasons: []string{"the module is of another architecture than its thread"}}
+
+// row finds the row in force at an address of a module.
+func (w *walker) row(ctx context.Context, m *code.Module, address uint64, isExact bool) (*code.Row, error) {
+	if m.Arch != w.machine.Description.Name {
+		return nil, errOtherMachine
+	}
+	return m.Row(ctx, address, isExact)
+}
+
+// looseRow reads the row of code that is in no module.
+func (w *walker) looseRow(ctx context.Context, f *frame) (*code.Row, error) {
+	if !w.isCode(f.pc) {
+		return nil, errNoCode
+	}
+	lookup := f.pc
+	if !f.exact {
+		lookup -= uint64(w.machine.Description.CallDistance)
+	}
+	// Mappings are of whole pages, so code that is executable is there from its
+	// page's start on.
+	start := lookup &^ (code.CodeWindow - 1)
+	if w.isCode(start-1) && start > 0 {
+		start -= code.CodeWindow
+	}
+	bytes := make([]byte, lookup-start+code.CodeWindow)
+	n, err := w.memory.ReadMemory(locexpr.DefaultSpace, nil, start, bytes)
+	if start+uint64(n) <= lookup {
+		return nil, &code.NoRow{Reasons: []string{err.Error()}}
+	}
+	return code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
+		PC: lookup, Start: start, Code: bytes[:n], Exact: f.exact,
+	})
+}
+
+// recover computes the CFA of f and the state of its caller. A caller of nil
+// without an error says that the return address is undefined: f is outermost.
+func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
+	if err := f.findCFA(source); err != nil {
+		f.cfaProblem(err)
+		return nil, w.in("CFA", err)
+	}
+	var column uint64
+	var i int
+	indexed := true
+	if f.compiled {
+		f.settle(source.Fast.Same)
+		i = int(source.Fast.Return)
+		column = w.machine.Compiler.Columns()[i].Number
+	} else {
+		if err := f.applyCallSite(); err != nil {
+			return nil, w.in("call site", err)
+		}
+		f.settle(0)
+		f.evaluateRules()
+		column = source.Rules.ReturnAddress
+		i, indexed = w.index(column)
+	}
+	s, err := f.findSaved(column, i, indexed)
+	if err != nil {
+		return nil, w.in("return address", err)
+	}
+	if s.kind == slotUndefined {
+		return nil, nil
+	}
+	caller := w.frame(f.index + 1)
+	caller.callee, caller.found, caller.restsOnGuess = f, source.By, f.isGuess()
+	bits, ok := w.bits(column, i, indexed)
+	if !ok || bits > 64 {
+		return nil, fmt.Errorf("return address: column %d is no register of at most 64 bits of %s", column, w.machine.Description.Name)
+	}
+	pc, err := caller.read(&s, column, bits)
+	if err != nil {
+		return nil, w.in("return address", err)
+	}
+	caller.pc = pc &^ w.thread.binding.ReturnAddressMask
+	caller.exact = source.IsSignalFrame() || source.IsInjected
+	w.place(caller)
+	return caller, nil
+}
+
+// cfaProblem says that the CFA of a frame cannot be evaluated.
+func (f *frame) cfaProblem(err error) {
+	if f.module != nil && f.source.By != code.ByFramePointer && f.source.By != code.ByScan {
+		f.module.CFAProblem(f.source, err)
+	}
+}
+
+// findCFA computes the CFA of a frame by its row.
+func (f *frame) findCFA(source *code.Row) error {
+	w := f.walker
+	if !source.IsCompiled || !w.compiles {
+		l, err := source.Rules.CFA.Location(w.evaluator(source), frameContext{frame: f})
+		if err != nil {
+			return err
+		}
+		f.cfaSpace, f.cfa, f.hasCFA = l.MemoryAddress()
+		return nil
+	}
+	i := int(source.Fast.Register)
+	column := &w.machine.Compiler.Columns()[i]
+	s, ok := f.held(column.Number)
+	if !ok {
+		var err error
+		if s, err = f.callee.findSaved(column.Number, i, true); err != nil {
+			return err
+		}
+	}
+	v, err := f.read(&s, column.Number, column.Bits)
+	if err != nil {
+		return err
+	}
+	f.cfa, f.cfaSpace = (v+uint64(int64(source.Fast.Offset)))&w.addresses, locexpr.DefaultSpace
+	f.hasCFA, f.compiled = true, true
+	return nil
+}
+
+// bits is the size of a register; i is its index in compiled rows, where
+// indexed.
+func (w *walker) bits(reg uint64, i int, indexed bool) (uint32, bool) {
+	if indexed {
+		return w.machine.Compiler.Columns()[i].Bits, true
+	}
+	return w.machine.RegisterBits(reg)
+}

@@ -1,0 +1,176 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// sampleMemory is the Memory of a sample.
+type sampleMemory struct {
+	sample *Sample
+	code   SampleCode
+}
+
+// ReadMemory reads the stack's bytes, and what is read-only in the modules. The
+// errors of a recording's samples, of which there are millions, have no text of
+// their own.
+func (m *sampleMemory) ReadMemory(space locexpr.AddressSpace, _ *target.Thread, address uint64, buf []byte) (n int, err error) {
+	s := m.sample
+	switch at := address - s.StackStart; {
+	case space != locexpr.DefaultSpace:
+		return 0, fmt.Errorf("address space %d: %w", space, target.ErrNoMemory)
+	case at < uint64(len(s.Stack)):
+		if n = copy(buf, s.Stack[at:]); n == len(buf) {
+			return n, nil
+		}
+		err = target.ErrEndOfStack
+	default:
+		n, err = m.readCode(address, buf)
+	}
+	if err != nil && s.Code == nil {
+		err = fmt.Errorf("0x%x: %w", address+uint64(n), err)
+	}
+	return n, err
+}
+
+// readCode reads the code of modules.
+func (m *sampleMemory) readCode(address uint64, buf []byte) (int, error) {
+	isAbove := m.sample.isAboveStack(address)
+	if m.sample.Code != nil && isAbove {
+		return 0, target.ErrEndOfStack
+	}
+	at := m.code.Segment(address)
+	if at == nil || at.Module.Code.IsLoose() {
+		if isAbove {
+			return 0, target.ErrEndOfStack
+		}
+		return 0, target.ErrNoMemory
+	}
+	return at.Module.ReadCode(at.ObjectAddress(address), buf)
+}
+
+func (m *sampleMemory) Mapped(address uint64) (mapped, executable bool) {
+	if m.code.IsCode(address) {
+		return true, true
+	}
+	return address-m.sample.StackStart < uint64(len(m.sample.Stack)), false
+}
+
+func (m *sampleMemory) Segment(address uint64) *code.Segment { return m.code.Segment(address) }
+
+// IsCode says whether there is code at an address.
+func (p *Process) IsCode(address uint64) bool { return p.Segment(address) != nil }
+
+// A Walker walks the stacks of the samples of one process, one after the other,
+// in memory that it keeps: once the rows of their code are known, a walk
+// without symbols allocates nothing but the text of an error that ends it. It
+// is not for concurrent use; a Target may have several.
+type Walker struct {
+	walker walker
+	sample target.Thread
+	thread thread
+	stack  Stack
+	plain  *machine // whose binding of one sample is that of the next but for the PC
+}
+
+// Walker makes a Walker for samples of the process. A Sample without
+// threads' state, which has an Arch and the modules, is enough of a target.
+func (p *Process) Walker() *Walker {
+	k := &Walker{walker: walker{process: p}}
+	k.thread.Thread = &k.sample
+	return k
+}
+
+// Walk walks the stack of a sample, whose modules are those of the target. The
+// Stack and what it refers to are valid until the next call.
+func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
+	p := k.walker.process
+	p.Bind(ctx)
+	k.stack = Stack{Thread: &k.sample, Frames: k.stack.Frames[:0]}
+	k.sample = target.Thread{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}
+	m := p.machines[s.Arch]
+	if m == nil {
+		k.stack.Stopped = Stopped{StopPluginFailed, fmt.Sprintf("the target has no thread of architecture %q", s.Arch)}
+		return &k.stack
+	}
+	if !k.bind(ctx, m, s) {
+		// Its lanes or its address spaces are its own: it is a target by itself.
+		alone := *s
+		alone.threads = nil
+		if alone.Loaded == nil {
+			alone.Loaded = p.Modules()
+		}
+		own := p.shared.NewProcess(&alone, p.finder)
+		defer own.Close()
+		return own.Walk(ctx, alone.Thread())
+	}
+	k.walker.startSample(s, &k.thread, &k.stack)
+	k.walker.guarded(ctx)
+	return &k.stack
+}
+
+// bind binds the sample's thread. A thread of one lane, whose PC is that of the
+// PC register and which has neither widths nor maps of its own, is bound as the
+// one before it: no call is made for each sample. It answers false where a
+// thread is not of this kind.
+func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
+	pc, ok := s.Registers.Uint64(m.Description.PC, m.Description.ByteOrder)
+	if ok && k.plain == m && pc <= k.walker.addresses {
+		k.thread.binding.PC = pc
+		return true
+	}
+	if k.thread.arch == m && errors.Is(k.thread.failure, context.DeadlineExceeded) {
+		return true // a plugin that hung would only cost its deadline once more
+	}
+	k.plain, k.thread.arch, k.thread.binding, k.thread.failure = nil, m, nil, nil
+	k.walker.process.bind(ctx, m, &k.thread)
+	b := k.thread.binding
+	if b == nil || b.Problem != "" {
+		return true // that is how the walk ends
+	}
+	if b.Lanes > 1 || b.ActiveUnknown || len(b.Widths) > 0 || len(b.Maps) > 0 || !ok || b.PC != pc {
+		return false
+	}
+	own := *b
+	k.plain, k.thread.binding = m, &own
+	return true
+}
+
+// A Step is a frame of a sample that was traced: its place, without names.
+type Step struct {
+	PC      uint64
+	Exact   bool // as in Frame
+	FoundBy code.FoundBy
+	Module  *code.Module // nil where PC is in none
+	// Offset is PC as an address of the module's code object, Named the one that the
+	// frame is named by.
+	Offset, Named uint64
+	// SignalFrame says that the frame is a signal trampoline.
+	SignalFrame bool
+	// IsEvaluated says that the frame's CFA was evaluated, not computed by a
+	// compiled row.
+	IsEvaluated bool
+}
+
+// Trace walks the stack of a sample, of which only the way is wanted: how many
+// frames it has, and why it ends, without the addresses of this sample. Step
+// returns the frames, until the next call.
+func (k *Walker) Trace(ctx context.Context, s *Sample) (frames int, stopped Stopped) {
+	k.walker.sampling = true
+	stack := k.Walk(ctx, s)
+	return k.walker.walked, stack.Stopped
+}
+
+// Step is the frame of an index, 0 being the top one.
+func (k *Walker) Step(i int) Step {
+	f := k.walker.frames[i]
+	return Step{
+		PC: f.pc, Exact: f.exact, FoundBy: f.found, Module: f.module, Offset: f.offset, Named: f.named(),
+		SignalFrame: f.source != nil && f.source.IsSignalFrame(), IsEvaluated: f.hasCFA && !f.compiled,
+	}
+}

@@ -1,0 +1,104 @@
+// Command sampler is a sampling profiler for x86-64 Linux: it stops a process 100
+// times a second, copies registers and the top of the stack, lets it go on, and
+// walks the sample by an engine.Walker. At the end it prints which functions were
+// met in most samples.
+//
+//	go run ./examples/sampler PID SECONDS
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+func main() {
+	var pid, seconds int
+	_, err := fmt.Sscan(strings.Join(os.Args[1:], " "), &pid, &seconds) // PID SECONDS
+	fail(err)
+	runtime.LockOSThread() // one thread traces
+	fail(unix.PtraceSeize(pid))
+	e, err := engine.New(engine.Options{NoSymbols: true, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	fail(err)
+	defer e.Close()
+	process := e.Attach(&engine.Sample{Arch: "x86_64"})
+	walker := process.Walker()
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	fail(err)
+	samples, in := 0, map[string]int{}
+	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		s := stop(pid, memory)
+		if samples%100 == 0 { // what was loaded since is found once a second
+			maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+			fail(err)
+			_, err = process.LoadMaps(bytes.NewReader(maps), "x86_64")
+			fail(err)
+		}
+		samples++
+		var addresses []uint64
+		for _, f := range walker.Walk(context.Background(), s).Frames {
+			if !f.Exact {
+				f.PC-- // a return address: the call is before it
+			}
+			addresses = append(addresses, f.PC)
+		}
+		for name := range names(process, addresses) {
+			in[name]++
+		}
+	}
+	most := func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), cmp.Compare(a, b)) }
+	for _, name := range slices.SortedFunc(maps.Keys(in), most) {
+		fmt.Printf("%5.1f%% %s\n", 100*float64(in[name])/float64(samples), name)
+	}
+}
+
+// names are the functions at addresses, each once.
+func names(process *engine.Target, addresses []uint64) map[string]bool {
+	met := map[string]bool{}
+	for _, frames := range process.Symbolize(context.Background(), addresses) {
+		for i := range frames {
+			met[frames[i].Function] = true
+		}
+	}
+	return met
+}
+
+// stop stops the process for as long as copying takes.
+func stop(pid int, memory *os.File) *engine.Sample {
+	fail(unix.PtraceInterrupt(pid))
+	_, err := unix.Wait4(pid, nil, unix.WALL, nil)
+	fail(err)
+	var r unix.PtraceRegs
+	fail(unix.PtraceGetRegs(pid, &r))
+	s := &engine.Sample{Arch: "x86_64", StackStart: r.Rsp, Stack: make([]byte, 64<<10)}
+	n, _ := memory.ReadAt(s.Stack, int64(r.Rsp))
+	fail(unix.PtraceCont(pid, 0))
+	s.Stack = s.Stack[:n]
+	// By DWARF number (System V ABI, AMD64, figure 3.36).
+	for number, v := range []uint64{r.Rax, r.Rdx, r.Rcx, r.Rbx, r.Rsi, r.Rdi, r.Rbp, r.Rsp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15, r.Rip} {
+		s.Registers.Set(uint32(number), binary.LittleEndian.AppendUint64(nil, v))
+	}
+	return s
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sampler:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,154 @@
+// Package recorded makes recordings of programs, for tests: each once, for all tests of
+// a process.
+package recorded
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// Programs are the programs that are recorded: C++, Rust, which is linked
+// by lld here, and Go. Each takes the seconds that it uses a processor for.
+var Programs = []struct {
+	Name  string
+	build []string // the output's path follows
+	args  func(seconds float64) []string
+}{
+	{"deepcpp", []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "deepcpp.cpp", "-o"},
+		func(s float64) []string { return []string{seconds(s / 2), "2"} }},
+	{"rustwork", []string{"rustc", "-O", "-g", "rustwork.rs", "-o"},
+		func(s float64) []string { return []string{seconds(s / 2)} }},
+	{"gowork", []string{"go", "build", "-o"}, func(s float64) []string { return []string{seconds(s)} }},
+	{"gowork without DWARF", []string{"go", "build", "-ldflags=-w", "-o"}, func(s float64) []string { return []string{seconds(s)} }},
+}
+
+func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
+
+// made is what tests make once and share.
+var made struct {
+	sync.Mutex
+	dir   string
+	files map[string]string // by what they are
+}
+
+// Once makes a file, whose path is given, unless it is there.
+func Once(tb testing.TB, name string, f func(path string)) string {
+	tb.Helper()
+	made.Lock()
+	defer made.Unlock()
+	if path := made.files[name]; path != "" {
+		return path
+	}
+	if made.dir == "" {
+		dir, err := os.MkdirTemp("", "recorded-")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		made.dir, made.files = dir, map[string]string{}
+	}
+	path := filepath.Join(made.dir, strings.ReplaceAll(name, "/", "-"))
+	f(path)
+	made.files[name] = path
+	return path
+}
+
+// Clean removes what was made.
+func Clean() {
+	made.Lock()
+	defer made.Unlock()
+	if made.dir != "" {
+		os.RemoveAll(made.dir)
+	}
+}
+
+// command runs a program in a folder.
+func command(tb testing.TB, dir string, args ...string) {
+	tb.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// folder is where the programs are: engine/testdata/profile.
+func folder(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for ; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
+		sources := filepath.Join(dir, "engine", "testdata", "profile")
+		if _, err := os.Stat(sources); err == nil {
+			return sources
+		}
+	}
+	tb.Fatal("no engine/testdata/profile above the working directory")
+	return ""
+}
+
+// Program builds one of Programs and returns its path and its
+// arguments for so many seconds.
+func Program(tb testing.TB, name string, seconds float64) []string {
+	tb.Helper()
+	for _, p := range Programs {
+		if p.Name != name {
+			continue
+		}
+		oracle.Tools(tb, p.build[0])
+		path := Once(tb, name, func(path string) {
+			args := append(append([]string(nil), p.build...), path)
+			if p.build[0] == "go" {
+				args = append(args, "./gowork")
+			}
+			command(tb, folder(tb), args...)
+		})
+		return append([]string{path}, p.args(seconds)...)
+	}
+	tb.Fatalf("there is no program %q", name)
+	return nil
+}
+
+// Samples is how many samples recordings for comparisons have at least.
+func Samples() int {
+	if os.Getenv("UNWINDD_PROOF") == "1" {
+		return 12_000
+	}
+	return 1_500
+}
+
+// Recording is a recording of one of Programs, with raw stacks and
+// at least so many samples.
+func Recording(tb testing.TB, name string, samples int) string {
+	tb.Helper()
+	const frequency = 3000
+	program := Program(tb, name, 1.1*float64(samples)/frequency)
+	return Once(tb, fmt.Sprintf("%s-%d.data", name, samples), func(path string) {
+		Perf(tb, path, []string{"-F", strconv.Itoa(frequency), "-e", "cpu-clock", "--call-graph", "dwarf,16384"}, program...)
+	})
+}
+
+// Perf records a program. The kernel may refuse it: perf_event_open needs
+// root, or perf_event_paranoid at 1 or below.
+func Perf(tb testing.TB, path string, args []string, program ...string) {
+	tb.Helper()
+	oracle.Tools(tb, "perf")
+	all := append([]string{"record", "-q", "-o", path}, args...)
+	all = append(append(all, "--"), program...)
+	cmd := exec.Command("perf", all...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		oracle.Missing(tb, "perf %s: %v\n%s\nperf cannot record here (it needs root, or kernel.perf_event_paranoid <= 1)", strings.Join(all, " "), err, &stderr)
+	}
+}
