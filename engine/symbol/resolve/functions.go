@@ -8,24 +8,48 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/gopclntab"
 )
 
+// Function returns the bounds of the function that holds an ELF virtual address.
+// The symbols are asked first, see symtab.Table.Function: of the sources the last
+// one that knows it is believed, and one that lists no functions is not opened.
+func (r *Resolver) Function(address uint64) (symbol.Symbol, bool) {
+	return r.functionAfter(-1, address)
+}
+
+// functionAfter is Function by the sources behind one of them.
+func (r *Resolver) functionAfter(after int, address uint64) (symbol.Symbol, bool) {
+	for i := len(r.sources) - 1; i > after; i-- {
+		if t := r.sources[i].functions(); t != nil {
+			if s, ok := t.Function(address); ok {
+				return s, true
+			}
+		}
+	}
+	return symbol.Symbol{}, false
+}
+
 // Functions returns all functions that the symbols name, by address, one name
-// for each, and those of the table of the Go runtime where the symbols do not have
-// them.
+// for each, and those of every other list, such as that of the Go runtime, whose
+// first function the symbols do not have.
 func (r *Resolver) Functions() []symbol.Symbol {
-	list := r.symbols().Functions()
-	t := r.golang()
-	if t == nil {
-		return list
+	var list []symbol.Symbol
+	for i := len(r.sources) - 1; i >= 0; i-- {
+		t := r.sources[i].functions()
+		if t == nil {
+			continue
+		}
+		start, ok := t.Start()
+		if !ok {
+			continue
+		}
+		if s, ok := r.functionAfter(i, start); ok && s.Start == start {
+			continue
+		}
+		list = append(list, t.Functions()...)
 	}
-	start, ok := t.Start()
-	if !ok {
-		return list
+	byAddress := func(a, b symbol.Symbol) int { return cmp.Compare(a.Start, b.Start) }
+	if !slices.IsSortedFunc(list, byAddress) {
+		slices.SortStableFunc(list, byAddress)
 	}
-	if s, ok := r.symbols().Function(start); ok && s.Start == start {
-		return list
-	}
-	list = append(list, t.Functions()...)
-	slices.SortStableFunc(list, func(a, b symbol.Symbol) int { return cmp.Compare(a.Start, b.Start) })
 	return list
 }
 

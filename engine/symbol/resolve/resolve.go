@@ -1,4 +1,5 @@
-// Package resolve puts together what DWARF and symbol tables say of an object.
+// Package resolve says what code of an object is called, by a list of sources of names:
+// DWARF, the table of the Go runtime, symbol tables. They are asked in that order.
 package resolve
 
 import (
@@ -17,12 +18,14 @@ import (
 // maxProblems bounds the list of problems.
 const maxProblems = 32
 
-// A Resolver answers from DWARF where an object has it, else from the table of
-// the Go runtime, else from its symbols.
+// A Resolver answers from the sources of names that an object has, the first one
+// that knows an address.
 // It implements symbol.Source and may be used concurrently.
 type Resolver struct {
 	o, debug *object.Object
 	options  dwarf.Options
+
+	sources []*source // in the order in which they are asked
 
 	symbols func() *symtab.Table
 	aliases func() *symtab.Aliases
@@ -48,14 +51,17 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r.aliases = sync.OnceValue(r.openAliases)
 	r.dwarf = sync.OnceValue(r.openDWARF)
 	r.golang = sync.OnceValue(r.openGo)
+	r.sources = []*source{
+		describing(r.dwarf), // of the debug file, else of the object
+		listing(r.golang),   // .gopclntab
+		listing(r.symbols),  // .symtab, .dynsym and MiniDebugInfo of both
+	}
 	return r
 }
 
 func (r *Resolver) openSymbols() *symtab.Table {
 	t, err := symtab.New(r.o, r.debug)
-	if err != nil {
-		r.problem(err.Error())
-	}
+	r.Note(err)
 	return t
 }
 
@@ -74,7 +80,7 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 		}
 		if !errors.Is(err, dwarf.ErrNoDebugInfo) {
 			r.damaged.Store(true)
-			r.problem(err.Error())
+			r.Note(err)
 		}
 	}
 	return nil
@@ -98,13 +104,20 @@ func (r *Resolver) Close() error {
 
 func (r *Resolver) openGo() *gopclntab.Table {
 	t, err := gopclntab.New(r.o)
-	if err != nil && !errors.Is(err, gopclntab.ErrNoTable) {
-		r.problem(err.Error())
+	if !errors.Is(err, gopclntab.ErrNoTable) {
+		r.Note(err)
 	}
 	return t
 }
 
-// problem notes a sentence once.
+// Note keeps an error among the Problems, once; nil is none. It is for errors of
+// DWARF that somebody asks directly.
+func (r *Resolver) Note(err error) {
+	if err != nil {
+		r.problem(err.Error())
+	}
+}
+
 func (r *Resolver) problem(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,45 +148,49 @@ func (r *Resolver) Problems() []string {
 	return append([]string(nil), r.problems...)
 }
 
-// Frames appends the frames at an ELF virtual address; see symbol.Source. DWARF
-// that cannot be read becomes a problem, and symbols answer: the error is
-// always nil.
+// Frames appends the frames at an ELF virtual address; see symbol.Source. They are
+// those of the first source that has some. What a source cannot read becomes a
+// problem, and the next one answers: the error is always nil.
 //
 // The physical function has its name from DWARF, but from its symbol where DWARF
 // has none or less of one, and where the compiler cut or cloned the function:
 // the symbol says that, and where the piece begins.
 func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
-	if d := r.dwarf(); d != nil {
+	for _, s := range r.sources {
+		names := s.names()
+		if names == nil {
+			continue
+		}
 		var err error
-		if dst, err = d.Frames(dst, address); err != nil {
+		if dst, err = names.Frames(dst, address); err != nil {
 			r.problem(err.Error())
 		}
-	}
-	if len(dst) == before {
-		if t := r.golang(); t != nil {
-			var err error
-			if dst, err = t.Frames(dst, address); err != nil {
-				r.problem(err.Error())
+		if len(dst) > before {
+			if s.isCompleted {
+				r.complete(dst[before:], address)
 			}
-			if len(dst) > before {
-				return dst, nil
-			}
+			break
 		}
-		return r.symbols().Frames(dst, address)
 	}
-	last := &dst[len(dst)-1]
+	return dst, nil
+}
+
+// complete gives the physical function, the last of the frames at an address, what
+// its symbol says better.
+func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
+	last := &frames[len(frames)-1]
 	if last.Inlined {
-		return dst, nil
+		return
 	}
 	s, ok := r.symbols().Function(address)
 	if !ok {
-		return dst, nil
+		return
 	}
-	if last.File == "" && len(dst) == before+1 {
+	if last.File == "" && len(frames) == 1 {
 		last.File = r.symbols().File(address)
 	}
-	if last.Function == "" || says(&s, last) {
+	if last.Function == "" || isFullerName(&s, last) {
 		last.Function, last.LinkageName = symtab.Names(s.Name)
 		last.Start, last.HasStart = s.Start, true
 	} else if !last.HasStart {
@@ -181,96 +198,6 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 	} else if last.LinkageName == "" && s.Start == last.Start && strings.HasSuffix(last.Function, "::"+s.Name) {
 		last.LinkageName = s.Name // C linkage inside a namespace
 	}
-	return dst, nil
-}
-
-// says tells whether the symbol at an address is a fuller name of the function
-// that DWARF has there. It is where the compiler cut a piece out of the
-// function or cloned it (f.cold, f.part.0, f.isra.0), and where DWARF has no
-// linkage name and the symbol is a mangled name of the same function: gcc
-// leaves the linkage names of static functions out.
-func says(s *symbol.Symbol, f *symbol.Frame) bool {
-	name := f.LinkageName
-	if name == "" {
-		name = f.Function
-	}
-	if rest, ok := strings.CutPrefix(s.Name, name); ok {
-		return strings.HasPrefix(rest, ".")
-	}
-	if f.LinkageName != "" {
-		// DWARF may have the unified constructor (C4) where the piece is of the
-		// complete or the base one.
-		whole, _, cut := strings.Cut(s.Name, ".")
-		return cut && symbol.Demangle(whole) == f.Function
-	}
-	if f.HasStart && f.Start != s.Start && !strings.Contains(s.Name, ".") {
-		return false
-	}
-	readable := symbol.Demangle(s.Name)
-	return readable != s.Name && contains(readable, plain(f.Function))
-}
-
-// plain is the last component of a function's qualified name, without template
-// arguments.
-func plain(name string) string {
-	depth, start, end := 0, 0, len(name)
-	for i := 0; i < len(name); i++ {
-		if depth == 0 && strings.HasPrefix(name[i:], "operator") && (i == 0 || !isWord(name[i-1])) {
-			return name[i:]
-		}
-		switch name[i] {
-		case '<':
-			if depth == 0 {
-				end = i
-			}
-			depth++
-		case '>':
-			depth--
-		case ':':
-			if depth == 0 {
-				start, end = i+1, len(name)
-			}
-		}
-	}
-	if start > end {
-		return name
-	}
-	return name[start:end]
-}
-
-// contains says whether a readable name has a component.
-func contains(readable, component string) bool {
-	if component == "" {
-		return false
-	}
-	for rest := readable; ; {
-		i := strings.Index(rest, component)
-		if i < 0 {
-			return false
-		}
-		end := i + len(component)
-		if (i == 0 || !isWord(rest[i-1])) && (end == len(rest) || !isWord(rest[end])) {
-			return true
-		}
-		rest = rest[end:]
-	}
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}
-
-// Function returns the bounds of the function that holds an ELF virtual
-// address, from the symbols, see symtab.Table.Function, else from the table of
-// the Go runtime.
-func (r *Resolver) Function(address uint64) (symbol.Symbol, bool) {
-	if s, ok := r.symbols().Function(address); ok {
-		return s, true
-	}
-	if t := r.golang(); t != nil {
-		return t.Function(address)
-	}
-	return symbol.Symbol{}, false
 }
 
 // DWARF is the reader of the object's debugging information; nil where it has

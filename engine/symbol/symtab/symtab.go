@@ -296,6 +296,15 @@ func (t *Table) Function(address uint64) (symbol.Symbol, bool) {
 	return e.symbol(), true
 }
 
+// Start is the ELF virtual address at which the first function begins; ok is false
+// where there is none.
+func (t *Table) Start() (address uint64, ok bool) {
+	if len(t.entries) == 0 {
+		return 0, false
+	}
+	return t.entries[0].start, true
+}
+
 // File returns the name that the table has a local function under (STT_FILE),
 // without its directory; "" where it has none.
 func (t *Table) File(address uint64) string {
