@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/fatih/color"
+
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // A Printer writes text: for people, and for programs that read lines. What comes
@@ -85,22 +83,13 @@ func (p *Printer) check() error {
 func isHarmless(a any) bool {
 	switch a := a.(type) {
 	case string:
-		return isPlain(a)
+		return escape.IsPlain(a)
 	case []byte:
-		return isPlain(a)
+		return escape.IsPlain(a)
 	case painted, int, int32, int64, uint8, uint16, uint32, uint64, float64, bool:
 		return true
 	}
 	return false
-}
-
-func isPlain[T string | []byte](s T) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // foreign is an argument whose text is escaped when it is made.
@@ -108,34 +97,7 @@ type foreign struct{ value any }
 
 // Format implements fmt.Formatter, for every verb.
 func (f foreign) Format(s fmt.State, verb rune) {
-	_, _ = io.WriteString(s, Escape(fmt.Sprintf(fmt.FormatString(s, verb), f.value)))
-}
-
-// Escape writes what is not printable in a text as Go does in a string: control
-// characters, line breaks and tabs among them, what changes the direction of text, and
-// bytes that are no UTF-8. Everything else, backslashes included, stays.
-func Escape(s string) string { return escape(s, "") }
-
-// escape is Escape with characters that stay besides.
-func escape(s, kept string) string {
-	if isPlain(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unicode.IsPrint(r) || strings.ContainsRune(kept, r):
-			b.WriteString(s[i : i+size])
-		default:
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		i += size
-	}
-	return b.String()
+	_, _ = io.WriteString(s, escape.Text(fmt.Sprintf(fmt.FormatString(s, verb), f.value)))
 }
 
 // painted is text that was escaped, in a colour.
@@ -143,7 +105,7 @@ type painted struct{ text string }
 
 // WithTabs is an argument of Printf in which tabs stay, as in a line of source or
 // one that a user wrote; everything else is escaped.
-func WithTabs(s string) any { return painted{escape(s, "\t")} }
+func WithTabs(s string) any { return painted{escape.Line(s)} }
 
 // Format implements fmt.Formatter, for every verb.
 func (p painted) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, p.text) }
@@ -154,11 +116,11 @@ type paint struct{ head, function, place, faint, warn func(string) painted }
 func newPaint(on bool) paint {
 	c := func(attributes ...color.Attribute) func(string) painted {
 		if !on {
-			return func(s string) painted { return painted{Escape(s)} }
+			return func(s string) painted { return painted{escape.Text(s)} }
 		}
 		p := color.New(attributes...)
 		p.EnableColor()
-		return func(s string) painted { return painted{p.Sprint(Escape(s))} }
+		return func(s string) painted { return painted{p.Sprint(escape.Text(s))} }
 	}
 	return paint{
 		head: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // A SymbolStyle is a form in which addresses' symbols are written.
@@ -220,7 +221,7 @@ func known(name string) string {
 	if name == "" {
 		return "??"
 	}
-	return Escape(name)
+	return escape.Text(name)
 }
 
 func (s *SymbolWriter) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
@@ -247,14 +248,14 @@ func (s *SymbolWriter) frame(dst []byte, f *symbol.Frame, inlined bool) []byte {
 	case f.Discriminator != 0:
 		dst = fmt.Appendf(dst, " (discriminator %d)", f.Discriminator)
 	}
-	return append(append(dst, '\n'), s.context(f, escapeSource)...)
+	return append(append(dst, '\n'), s.context(f, escape.Line)...)
 }
 
 // verbose appends all that is known of a frame.
 func (s *SymbolWriter) verbose(dst []byte, f *symbol.Frame, file string) []byte {
 	dst = fmt.Appendf(dst, "  Filename: %s\n", known(file))
 	if f.StartLine != 0 {
-		dst = fmt.Appendf(dst, "  Function start filename: %s\n  Function start line: %d\n", Escape(s.startFile(f)), f.StartLine)
+		dst = fmt.Appendf(dst, "  Function start filename: %s\n  Function start line: %d\n", escape.Text(s.startFile(f)), f.StartLine)
 	}
 	if f.HasStart && s.options.Style == StyleLLVM {
 		dst = fmt.Appendf(dst, "  Function start address: 0x%x\n", f.Start)
@@ -519,9 +520,6 @@ func (c *sourceFile) read(path string) string {
 	}
 	return c.text
 }
-
-// escapeSource escapes a line of source, in which tabs are usual.
-func escapeSource(line string) string { return escape(line, "\t") }
 
 // context is the lines of source around a frame's position, each with its
 // number, as written writes them; "" where none are asked for or the source is

@@ -1,0 +1,53 @@
+// Package escape makes text printable that comes from files and plugins, and so may
+// be any bytes. A line break becomes a backslash and an n, and what would begin a
+// colour on a terminal becomes \x1b.
+package escape
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text writes what is not printable in a text as Go does in a string: control
+// characters, line breaks and tabs among them, what changes the direction of text, and
+// bytes that are no UTF-8. Everything else, backslashes included, stays.
+func Text(s string) string { return text(s, "") }
+
+// Line is Text of a line in which tabs are usual, as those of a source file. They stay.
+func Line(s string) string { return text(s, "\t") }
+
+// text is Text with characters that stay besides.
+func text(s, kept string) string {
+	if IsPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r) || strings.ContainsRune(kept, r):
+			b.WriteString(s[i : i+size])
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// IsPlain says that a text is of printable ASCII characters alone, which nearly all
+// is: it is its own escaped form.
+func IsPlain[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
