@@ -17,6 +17,7 @@ var floors = []string{
 	"cmd",
 	"engine/service",
 	"engine/report",
+	"engine/symbolize",
 	"engine",
 	"engine/plugin",
 	"plugins",

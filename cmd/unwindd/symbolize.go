@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 // symbolizeFlags are the flags of `unwindd symbolize`.
@@ -152,22 +153,22 @@ var functionNames = map[string]report.FunctionNames{
 
 // symbolizerOptions say on standard error which debug files could not be used. The
 // tools that unwindd takes the place of say nothing of these.
-func (f *symbolizeFlags) symbolizerOptions() engine.SymbolizerOptions {
-	return engine.SymbolizerOptions{
+func (f *symbolizeFlags) symbolizerOptions() symbolize.Options {
+	return symbolize.Options{
 		DebugDirs: f.debugDirs, Package: f.dwp,
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 }
 
 // newSymbolSession opens nothing yet.
-func newSymbolSession(options engine.SymbolizerOptions, verbose bool) *symbolSession {
+func newSymbolSession(options symbolize.Options, verbose bool) *symbolSession {
 	options.Relocations, options.Formats = relocations, bundledFormats{}
 	log := func(string) {}
 	if verbose {
 		log = func(text string) { messages.Printf("unwindd: %s\n", text) }
 		options.Log = log
 	}
-	return &symbolSession{symbolizer: engine.NewSymbolizer(options), stderr: messages, log: log}
+	return &symbolSession{symbolizer: symbolize.New(options), stderr: messages, log: log}
 }
 
 // relocations are the relocation types of a relocatable object's machine, by

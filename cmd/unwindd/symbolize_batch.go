@@ -11,10 +11,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 // Questions that are there already are answered together, on all cores, in
@@ -34,7 +34,7 @@ const (
 type pending struct {
 	report.Answer
 	question question
-	file     *engine.SymbolFile // nil, and ir too: the answer is complete
+	file     *symbolize.File // nil, and ir too: the answer is complete
 	ir       symbol.IR
 	message  string // for standard error, before the answer
 	begin    int    // of the answer in the text of its part

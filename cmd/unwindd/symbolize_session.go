@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 // maxQuestion bounds a line of standard input, in bytes.
@@ -34,7 +35,7 @@ type symbolSession struct {
 	linkage   bool // functions have their linkage names
 	adjustVMA uint64
 
-	symbolizer *engine.Symbolizer
+	symbolizer *symbolize.Symbolizer
 	out        *bufio.Writer
 	stderr     *report.Printer
 	log        func(text string)
@@ -86,8 +87,8 @@ func (e *fileError) Unwrap() error { return e.err }
 func sayFile(name string, err error) string {
 	var number syscall.Errno
 	switch {
-	case errors.Is(err, engine.ErrNoBuildID):
-		return engine.ErrNoBuildID.Error()
+	case errors.Is(err, symbolize.ErrNoBuildID):
+		return symbolize.ErrNoBuildID.Error()
 	case errors.Is(err, syscall.ENOENT):
 		return "No such file or directory"
 	case errors.Is(err, syscall.EACCES):
@@ -300,7 +301,7 @@ func (s *symbolSession) faulted(p *pending) error {
 
 // open opens the file that a question is about: a code object, or one in an
 // intermediate representation.
-func (s *symbolSession) open(q *question) (*engine.SymbolFile, symbol.IR, error) {
+func (s *symbolSession) open(q *question) (*symbolize.File, symbol.IR, error) {
 	if q.buildID != nil {
 		f, err := s.symbolizer.OpenBuildID(q.buildID)
 		return f, nil, err
@@ -369,7 +370,7 @@ func (s *symbolSession) fill(p *pending, frames []symbol.Frame) {
 	case q.symbol != "": // variables are found by address only
 	case p.Kind == report.AnswerData:
 		d := f.Data(address)
-		p.Data = report.DataAnswer{Name: d.Name, Start: d.Start, Size: d.Size, File: d.DeclFile, Line: d.DeclLine}
+		p.Data = report.DataAnswer{Name: d.Name, Start: d.Start, Size: d.Size, File: d.File, Line: d.Line}
 	case p.Kind == report.AnswerFrame:
 		p.Locals = f.Locals(address)
 	case s.style == report.StyleAddr2line:

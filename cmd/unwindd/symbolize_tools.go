@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 // toolNamed is the tool that the executable is under a name that it was
@@ -129,7 +129,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 		return sayAsked(said)
 	}
 	o.Context = int64(min(context, 1<<31))
-	s := newSymbolSession(engine.SymbolizerOptions{DebugDirs: debugDirs, Package: dwp}, false)
+	s := newSymbolSession(symbolize.Options{DebugDirs: debugDirs, Package: dwp}, false)
 	defer s.symbolizer.Close()
 	if buildID != "" {
 		if s.buildID, err = hex.DecodeString(buildID); err != nil || len(s.buildID) == 0 {
@@ -232,7 +232,7 @@ func addr2line(args []string) int {
 	case said != "":
 		return sayAsked(said)
 	}
-	s := newSymbolSession(engine.SymbolizerOptions{}, false)
+	s := newSymbolSession(symbolize.Options{}, false)
 	defer s.symbolizer.Close()
 	a := &addr2lineSession{file: file, inlines: inlines, options: o}
 	if err := a.run(s.symbolizer, section, addresses); err != nil {
@@ -251,7 +251,7 @@ type addr2lineSession struct {
 	section *object.Section
 }
 
-func (s *addr2lineSession) run(symbolizer *engine.Symbolizer, section string, addresses []string) error {
+func (s *addr2lineSession) run(symbolizer *symbolize.Symbolizer, section string, addresses []string) error {
 	f, err := symbolizer.Open(s.file)
 	switch {
 	case err == nil:

@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"path"
@@ -211,4 +212,15 @@ func (s *debugSearch) refuse(o *Object) string {
 // described says whether the object has symbols of its own or debug information.
 func (o *Object) described() bool {
 	return o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
+}
+
+// HasDebugInfo says whether the object has debug information itself: .debug_info,
+// or .zdebug_info, with bytes in the file.
+func (o *Object) HasDebugInfo() bool {
+	for _, name := range []string{".debug_info", ".zdebug_info"} {
+		if s := o.Section(name); s != nil && s.Type != elf.SHT_NOBITS && s.Size > 0 {
+			return true
+		}
+	}
+	return false
 }

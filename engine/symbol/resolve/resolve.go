@@ -28,7 +28,6 @@ type Resolver struct {
 	sources []*source // in the order in which they are asked
 
 	symbols func() *symtab.Table
-	aliases func() *symtab.Aliases
 	dwarf   func() *dwarf.Reader    // gives nil where there is none
 	golang  func() *gopclntab.Table // likewise
 
@@ -48,7 +47,6 @@ func New(o, debug *object.Object) *Resolver { return NewWith(o, debug, dwarf.Opt
 func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r := &Resolver{o: o, debug: debug, options: options}
 	r.symbols = sync.OnceValue(r.openSymbols)
-	r.aliases = sync.OnceValue(r.openAliases)
 	r.dwarf = sync.OnceValue(r.openDWARF)
 	r.golang = sync.OnceValue(r.openGo)
 	r.sources = []*source{

@@ -109,7 +109,7 @@ func (c *collector) add(o *object.Object) error {
 		} else if !typed || len(sections) > 0 {
 			continue
 		}
-		if !typed && isMarker(s.Name) || s.Name == entryMarker && o.Machine() == machineIntelGT {
+		if !typed && IsMarker(s.Name) || s.Name == entryMarker && o.Machine() == machineIntelGT {
 			continue
 		}
 		if elf.Machine(o.Machine()) == elf.EM_ARM && typed {
@@ -127,9 +127,10 @@ func (c *collector) add(o *object.Object) error {
 	return err
 }
 
-// isMarker tells the symbols that mark kinds of code and data ($a, $d, $x on Arm
-// and RISC-V) and compilers' local labels from names of functions.
-func isMarker(name string) bool {
+// IsMarker says that a name, which is not empty, names no function: it is that of a
+// symbol that marks kinds of code and data ($a, $d, $x on Arm and RISC-V), or of a
+// compiler's local label.
+func IsMarker(name string) bool {
 	return name[0] == '$' || strings.HasPrefix(name, ".L")
 }
 

@@ -1,4 +1,4 @@
-package symtab
+package symbolize
 
 import (
 	"debug/elf"
@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-func aliasesOf(list ...alias) *Aliases {
-	t := &Aliases{all: list}
+func aliasesOf(list ...alias) *aliases {
+	t := &aliases{all: list}
 	for i := range t.all {
 		t.all[i].index = uint32(i)
 		if t.all[i].limit == 0 {
@@ -34,7 +34,7 @@ func label(name string, start uint64) alias {
 func TestChoicesOfOtherTools(t *testing.T) {
 	tests := []struct {
 		name      string
-		aliases   *Aliases
+		aliases   *aliases
 		address   uint64
 		llvm, gnu string
 	}{
@@ -53,10 +53,10 @@ func TestChoicesOfOtherTools(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			for n := range scanned { // by all symbols, then sorted
-				if got, _ := test.aliases.LLVM(test.address); got.Name != test.llvm {
+				if got, _ := test.aliases.chooseLLVM(test.address); got.Name != test.llvm {
 					t.Errorf("time %d: LLVM's is %q, want %q", n, got.Name, test.llvm)
 				}
-				if got, _ := test.aliases.GNU(0, test.address); got.Name != test.gnu {
+				if got, _ := test.aliases.chooseGNU(0, test.address); got.Name != test.gnu {
 					t.Errorf("time %d: GNU's is %q, want %q", n, got.Name, test.gnu)
 				}
 			}
@@ -65,7 +65,7 @@ func TestChoicesOfOtherTools(t *testing.T) {
 }
 
 func TestFindGivesRawNames(t *testing.T) {
-	found := aliasesOf(fn("_Z1fv", 0x10, 8), fn("_Z1gv", 0x20, 8)).Find("_Z1gv")
+	found := aliasesOf(fn("_Z1fv", 0x10, 8), fn("_Z1gv", 0x20, 8)).find("_Z1gv")
 	if len(found) != 1 || found[0].Start != 0x20 || found[0].Size != 8 {
 		t.Errorf("%+v", found)
 	}
@@ -89,7 +89,7 @@ func TestNamesEqualLLVMSymbolizerAndAddr2line(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	table, err := NewAliases(o)
+	table, err := newAliases(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +113,14 @@ func TestNamesEqualLLVMSymbolizerAndAddr2line(t *testing.T) {
 	gnu := ask("addr2line", "-fe", path)
 	equal, ended := 0, 0
 	for i, a := range addresses {
-		l, _ := table.LLVM(a)
+		l, _ := table.chooseLLVM(a)
 		if l.Name == "" {
 			l.Name = "??"
 		}
 		if l.Name != llvm[2*i] {
 			t.Errorf("%#x: LLVM's is %q, it says %q", a, l.Name, llvm[2*i])
 		}
-		g, ok := table.GNU(uint32(text.Index), a)
+		g, ok := table.chooseGNU(uint32(text.Index), a)
 		switch {
 		case g.Name == gnu[2*i]:
 			equal++

@@ -1,0 +1,91 @@
+package symbolize
+
+import (
+	"errors"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/resolve"
+)
+
+// A File is a code object whose addresses are symbolized. Addresses are
+// ELF virtual addresses of it; a caller that has a return address passes one
+// inside the call.
+type File struct {
+	Object *object.Object
+	Debug  *object.Object // its separate debug file; nil where there is none
+
+	resolver *resolve.Resolver
+	symbols  func() *aliases
+}
+
+// readSymbols reads the names that tools choose from: the symbols of the object
+// itself, of no separate debug file.
+func (f *File) readSymbols() *aliases {
+	t, err := newAliases(f.Object)
+	f.resolver.Note(err)
+	return t
+}
+
+func (f *File) close() error {
+	err := errors.Join(f.resolver.Close(), f.Object.Close())
+	if f.Debug != nil {
+		err = errors.Join(err, f.Debug.Close())
+	}
+	return err
+}
+
+// Problems are what was wrong so far with debug information or symbols.
+func (f *File) Problems() []string { return f.resolver.Problems() }
+
+// Frames returns the functions at an address, innermost first, with the names
+// that stacks have. There are none where nothing is known.
+func (f *File) Frames(address uint64) []symbol.Frame {
+	frames, _ := f.resolver.Frames(nil, address) // the error is always nil
+	return frames
+}
+
+// described appends what DWARF alone says of an address.
+func (f *File) described(dst []symbol.Frame, address uint64) []symbol.Frame {
+	d := f.resolver.DWARF()
+	if d == nil {
+		return dst
+	}
+	dst, err := d.Frames(dst, address)
+	f.resolver.Note(err)
+	return dst
+}
+
+// hasMore says whether names may be elsewhere than in DWARF and the object's own
+// symbols: in its debug file, in MiniDebugInfo or in the Go runtime's table.
+func (f *File) hasMore() bool {
+	if f.Debug != nil || f.Object.Section(".gnu_debugdata") != nil {
+		return true
+	}
+	return f.Object.Section(".gopclntab") != nil || f.Object.Section(".data.rel.ro.gopclntab") != nil
+}
+
+// rawNames gives frames of symbols the raw names that they have in the table.
+func rawNames(frames []symbol.Frame) []symbol.Frame {
+	for i := range frames {
+		if f := &frames[i]; f.LinkageName == "" {
+			f.LinkageName = f.Function
+		}
+	}
+	return frames
+}
+
+// Locals returns the variables and parameters of the function, or of the inlined
+// call, at an address; see dwarf.Reader.Locals. There are none without DWARF.
+func (f *File) Locals(address uint64) []symbol.Local {
+	d := f.resolver.DWARF()
+	if d == nil {
+		return nil
+	}
+	list, err := d.Locals(nil, address)
+	f.resolver.Note(err)
+	return list
+}
+
+// Lookup returns the symbols of a raw name, by address.
+func (f *File) Lookup(name string) []Named { return f.symbols().find(name) }

@@ -1,0 +1,199 @@
+// Package symbolize says what the code and data at addresses of a file are called, as
+// llvm-symbolizer and addr2line do:
+//
+//	s := symbolize.New(symbolize.Options{})
+//	defer s.Close()
+//	f, err := s.Open("server")
+//	if err != nil {
+//		return err
+//	}
+//	for _, frame := range f.FramesLLVM(nil, 0x401257, true) {
+//		fmt.Println(frame.LinkageName, frame.File, frame.Line)
+//	}
+//
+// Of the names that code has each tool takes its own: those are the two manners
+// (FramesLLVM, FramesGNU).
+package symbolize
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/symbol/resolve"
+)
+
+// Options say how a Symbolizer finds what belongs to a file.
+type Options struct {
+	// DebugDirs are searched for separate debug files, after /usr/lib/debug.
+	DebugDirs []string
+	// Package is a package (.dwp) that has the split units of the files; "":
+	// each file's is looked for beside it.
+	Package string
+	// Relocations are relocation types of the machine of a relocatable object,
+	// before those of its System V supplement; nil: none.
+	Relocations func(o *object.Object) []object.Relocation
+	// Formats are forms of files with code objects inside that are no ELF files;
+	// nil: none.
+	Formats object.Formats
+	// Warn, where it is not nil, is told a sentence of each debug file that is there
+	// and could not be used, and of debug information that cannot be relocated. What it
+	// concerns is answered without.
+	Warn func(text string)
+	// Log, where it is not nil, is told what was looked for and where, a
+	// sentence at a time.
+	Log func(text string)
+}
+
+// ErrNoBuildID says that no file with a build ID was found.
+var ErrNoBuildID = errors.New("could not find build ID")
+
+// A Symbolizer opens files and says what the code and data in them are called. It
+// starts no plugin, keeps the files that it opened, and may be used concurrently.
+type Symbolizer struct {
+	options Options
+
+	mu    sync.Mutex
+	files map[string]*opened // by path, or by "build-id:" and the ID
+}
+
+// opened is a file that was opened, or why it could not be.
+type opened struct {
+	file *File
+	err  error
+}
+
+// New makes a Symbolizer. It opens nothing yet.
+func New(options Options) *Symbolizer {
+	return &Symbolizer{options: options, files: map[string]*opened{}}
+}
+
+// Close closes the files; nothing that came out of them may be used any more.
+func (s *Symbolizer) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, f := range s.files {
+		if f.file != nil {
+			errs = append(errs, f.file.close())
+		}
+	}
+	s.files = map[string]*opened{}
+	return errors.Join(errs...)
+}
+
+// Open opens a code object. The second time it gives the same file, or the same
+// error.
+func (s *Symbolizer) Open(path string) (*File, error) {
+	return s.once(path, func() (*object.Object, error) { return object.OpenNestedWith(path, s.options.Formats) })
+}
+
+// OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build
+// ID. The error of an ID that no file has wraps ErrNoBuildID.
+func (s *Symbolizer) OpenBuildID(id []byte) (*File, error) {
+	return s.once("build-id:"+string(id), func() (*object.Object, error) { return s.findBuildID(id) })
+}
+
+func (s *Symbolizer) once(key string, open func() (*object.Object, error)) (*File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f, ok := s.files[key]; ok {
+		return f.file, f.err
+	}
+	f := &opened{}
+	s.files[key] = f
+	o, err := open()
+	if err != nil {
+		f.err = err
+		return nil, err
+	}
+	f.file = s.newFile(o)
+	return f.file, nil
+}
+
+func (s *Symbolizer) log(format string, args ...any) {
+	if s.options.Log != nil {
+		s.options.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
+	if len(id) > 1 {
+		for _, dir := range append([]string{object.DebugDir}, s.options.DebugDirs...) {
+			path := filepath.Join(dir, fmt.Sprintf(".build-id/%x/%x.debug", id[:1], id[1:]))
+			o, err := object.Open(path)
+			if err != nil {
+				s.log("build ID %x: %v", id, err)
+				continue
+			}
+			if bytes.Equal(o.BuildID(), id) {
+				s.log("build ID %x: %s", id, path)
+				return o, nil
+			}
+			s.log("build ID %x: %s has the build ID %x", id, path, o.BuildID())
+			_ = o.Close()
+		}
+	}
+	return nil, fmt.Errorf("build ID %x: %w", id, ErrNoBuildID)
+}
+
+// newFile takes an object and finds its debug file.
+func (s *Symbolizer) newFile(o *object.Object) *File {
+	finder := object.Finder{DebugDirs: s.options.DebugDirs}
+	s.relocate(o)
+	debug := s.findDebug(&finder, o)
+	f := &File{Object: o, Debug: debug}
+	f.resolver = resolve.NewWith(o, debug, dwarf.Options{Finder: &finder, Package: s.options.Package})
+	f.symbols = sync.OnceValue(f.readSymbols)
+	return f
+}
+
+// findDebug finds the separate debug file of an object without debug information
+// of its own; nil: there is none.
+func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.Object {
+	if o.HasDebugInfo() {
+		s.log("%s: it has debug information itself", o.Name())
+		return nil
+	}
+	found := finder.FindDebug(o)
+	for _, a := range found.Tried {
+		s.log("%s: debug file %s: %s", o.Name(), a.Path, a.Reason)
+	}
+	if found.Object != nil {
+		s.log("%s: debug file %s: taken", o.Name(), found.Path)
+		s.relocate(found.Object)
+		return found.Object
+	}
+	s.log("%s: it has no debug information, and no separate debug file was found", o.Name())
+	for _, a := range found.Unused() {
+		if s.options.Warn != nil {
+			s.options.Warn(fmt.Sprintf("%s: debug file %s was not used: %s", o.Name(), a.Path, a.Reason))
+		}
+	}
+	return nil
+}
+
+// relocate prepares a relocatable object, and says what cannot be relocated.
+func (s *Symbolizer) relocate(o *object.Object) {
+	if o.Type() != elf.ET_REL {
+		return
+	}
+	if s.options.Relocations != nil {
+		o.SetRelocations(s.options.Relocations(o))
+	}
+	if s.options.Warn == nil {
+		return
+	}
+	for _, name := range []string{".debug_info", ".debug_line"} {
+		if section := o.Section(name); section != nil {
+			if _, err := section.Data(); err != nil && !errors.Is(err, object.ErrNoData) {
+				s.options.Warn(err.Error())
+			}
+		}
+	}
+}
