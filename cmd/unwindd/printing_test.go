@@ -84,7 +84,7 @@ func (c *checked) pastThePrinter(f *ast.File) (wrong []string) {
 	}
 	inMemory := func(e ast.Expr) bool {
 		name := strings.TrimPrefix(typeOf(e), "*")
-		return name == "strings.Builder" || name == "bytes.Buffer" || name == "fmt.State" || strings.HasSuffix(name, "report.SymbolWriter")
+		return name == "strings.Builder" || name == "bytes.Buffer" || name == "fmt.State" || strings.HasSuffix(name, "symbolize.Writer")
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -147,7 +147,9 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 		"engine/report": {
 			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON",
 			"httpguard.go": "pages",
-			"symbols.go":   "answers, which TestAnswersAreEscaped looks at",
+		},
+		"engine/symbolize": {
+			"writer.go": "answers, which TestAnswersAreEscaped looks at",
 		},
 		"cmd/unwindd": {
 			"signals.go": "standard output and standard error themselves", "output.go": "bytes",

@@ -11,7 +11,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
@@ -88,14 +87,14 @@ func (f *symbolizeFlags) run(args []string) error {
 	if err := f.checkFormat("text", "json"); err != nil {
 		return err
 	}
-	style, err := chosen("output-style", f.style, map[string]report.SymbolStyle{
-		"llvm": report.StyleLLVM, "gnu": report.StyleAddr2line, "json": report.StyleJSON,
+	style, err := chosen("output-style", f.style, map[string]symbolize.Style{
+		"llvm": symbolize.StyleLLVM, "gnu": symbolize.StyleAddr2line, "json": symbolize.StyleJSON,
 	}, "llvm, gnu or json")
 	if err != nil {
 		return err
 	}
 	if f.format == "json" {
-		style = report.StyleJSON
+		style = symbolize.StyleJSON
 	}
 	functions, err := chosen("functions", f.functions, functionNames, "linkage, short or none")
 	if err != nil {
@@ -114,15 +113,15 @@ func (f *symbolizeFlags) run(args []string) error {
 	if err := checkFile("dwp", f.dwp); err != nil {
 		return err
 	}
-	options := report.SymbolOptions{
+	options := symbolize.WriterOptions{
 		Style: style, Functions: functions, Demangle: !f.noDemangle,
 		Pretty: f.pretty, Addresses: f.addresses, Context: f.context,
 	}
 	switch {
 	case f.baseNames:
-		options.Paths = report.BaseNames
+		options.Paths = symbolize.BaseNames
 	case f.relative:
-		options.Paths = report.RelativePaths
+		options.Paths = symbolize.RelativePaths
 	}
 	return f.write(func(w *writer) error {
 		s := newSymbolSession(f.symbolizerOptions(), f.verbose)
@@ -139,16 +138,16 @@ func (f *symbolizeFlags) run(args []string) error {
 			}
 			return err
 		}
-		s.hex = style == report.StyleAddr2line
-		s.linkage, s.adjustVMA = functions == report.LinkageNames, adjust
+		s.hex = style == symbolize.StyleAddr2line
+		s.linkage, s.adjustVMA = functions == symbolize.LinkageNames, adjust
 		s.out, s.options = bufio.NewWriterSize(w, outputBuffer), options
 		return s.run(args, os.Stdin)
 	})
 }
 
 // functionNames are the values of --functions.
-var functionNames = map[string]report.FunctionNames{
-	"linkage": report.LinkageNames, "short": report.ShortNames, "none": report.NoNames,
+var functionNames = map[string]symbolize.FunctionNames{
+	"linkage": symbolize.LinkageNames, "short": symbolize.ShortNames, "none": symbolize.NoNames,
 }
 
 // symbolizerOptions say on standard error which debug files could not be used. The

@@ -32,7 +32,7 @@ const (
 
 // A pending is a question on its way.
 type pending struct {
-	report.Answer
+	symbolize.Answer
 	question question
 	file     *symbolize.File // nil, and ir too: the answer is complete
 	ir       symbol.IR
@@ -45,7 +45,7 @@ type pending struct {
 type answering struct {
 	out     *bufio.Writer
 	stderr  *report.Printer
-	options report.SymbolOptions
+	options symbolize.WriterOptions
 	// prepare reads a question. It is called in the order of the questions.
 	prepare func(line string) pending
 	// fill looks one up that has a file. It is called concurrently, and may use
@@ -98,7 +98,7 @@ func (a *answering) lines(r io.Reader) error {
 
 // list answers a list of questions, in JSON as one list.
 func (a *answering) list(questions []string) error {
-	if a.options.Style == report.StyleJSON {
+	if a.options.Style == symbolize.StyleJSON {
 		return a.jsonList(questions)
 	}
 	for batch := range slices.Chunk(questions, batchSize()) {
@@ -110,7 +110,7 @@ func (a *answering) list(questions []string) error {
 }
 
 func (a *answering) jsonList(questions []string) error {
-	w := report.NewSymbolWriter(a.out, a.options)
+	w := symbolize.NewWriter(a.out, a.options)
 	w.BeginList()
 	for _, q := range questions {
 		p := a.prepare(q)
@@ -161,7 +161,7 @@ func (a *answering) batch(questions []string) error {
 	var others sync.WaitGroup
 	n := min(runtime.GOMAXPROCS(0), len(parts))
 	for len(a.workers) < n {
-		a.workers = append(a.workers, &worker{a, report.NewSymbolWriter(nil, a.options), nil})
+		a.workers = append(a.workers, &worker{a, symbolize.NewWriter(nil, a.options), nil})
 	}
 	for _, w := range a.workers[1:n] {
 		others.Go(func() { work(w) })
@@ -203,7 +203,7 @@ func (a *answering) write(part []pending, text []byte) error {
 // A worker answers the questions of one part after the other.
 type worker struct {
 	*answering
-	writer *report.SymbolWriter
+	writer *symbolize.Writer
 	frames []symbol.Frame
 }
 

@@ -31,7 +31,7 @@ type symbolSession struct {
 	buildID   []byte // likewise
 	inlines   bool
 	hex       bool // numbers are hexadecimal, with 0x or without
-	style     report.SymbolStyle
+	style     symbolize.Style
 	linkage   bool // functions have their linkage names
 	adjustVMA uint64
 
@@ -39,7 +39,7 @@ type symbolSession struct {
 	out        *bufio.Writer
 	stderr     *report.Printer
 	log        func(text string)
-	options    report.SymbolOptions
+	options    symbolize.WriterOptions
 	failed     map[string]bool // files that could not be opened, and were said so
 	// refused gives an error for a file that may not be read; nil: none is refused.
 	// The first such error is kept: nothing that was asked counts then.
@@ -56,8 +56,8 @@ func (s *symbolSession) run(questions []string, stdin io.Reader) error {
 	defer s.closeIRs()
 	if s.object != "" {
 		if _, _, err := s.open(&question{path: s.object}); err != nil {
-			if s.style == report.StyleJSON {
-				_ = report.NewSymbolWriter(s.out, s.options).Write(&report.Answer{Module: s.object, HasAddress: true, Error: sayFile(s.object, err)})
+			if s.style == symbolize.StyleJSON {
+				_ = symbolize.NewWriter(s.out, s.options).Write(&symbolize.Answer{Module: s.object, HasAddress: true, Error: sayFile(s.object, err)})
 				_ = s.out.Flush()
 			}
 			return &fileError{s.object, err}
@@ -110,7 +110,7 @@ func isDirectory(path string) bool {
 
 // A question is a line of the protocol.
 type question struct {
-	kind    report.AnswerKind
+	kind    symbolize.AnswerKind
 	module  string // as the answer names it
 	path    string
 	buildID []byte
@@ -130,7 +130,7 @@ func (s *symbolSession) parse(line string) (q question, err error) {
 	if line == "" {
 		return q, errNoQuestion
 	}
-	for prefix, kind := range map[string]report.AnswerKind{"CODE ": report.AnswerCode, "DATA ": report.AnswerData, "FRAME ": report.AnswerFrame} {
+	for prefix, kind := range map[string]symbolize.AnswerKind{"CODE ": symbolize.AnswerCode, "DATA ": symbolize.AnswerData, "FRAME ": symbolize.AnswerFrame} {
 		if rest, ok := strings.CutPrefix(line, prefix); ok {
 			line, q.kind = rest, kind
 			break
@@ -263,26 +263,26 @@ func (s *symbolSession) prepare(line string) pending {
 	line = strings.ReplaceAll(line, "\r", "")
 	q, err := s.parse(line)
 	if err != nil {
-		p := pending{Answer: report.Answer{Module: q.module, Frames: []symbol.Frame{{}}}}
+		p := pending{Answer: symbolize.Answer{Module: q.module, Frames: []symbol.Frame{{}}}}
 		if !errors.Is(err, errNoQuestion) {
 			p.message = s.message(line, err.Error())
 		}
 		return p
 	}
-	p := pending{Answer: report.Answer{Module: q.module, Kind: q.kind, Symbol: q.symbol, Address: q.address, HasAddress: q.symbol == ""}}
-	if q.symbol != "" && q.kind == report.AnswerCode {
-		p.Kind = report.AnswerNamed
+	p := pending{Answer: symbolize.Answer{Module: q.module, Kind: q.kind, Symbol: q.symbol, Address: q.address, HasAddress: q.symbol == ""}}
+	if q.symbol != "" && q.kind == symbolize.AnswerCode {
+		p.Kind = symbolize.AnswerNamed
 	}
 	f, ir, err := s.open(&q)
 	switch {
 	case err != nil && s.failed[q.module]:
 		// It was said the first time.
-		if !s.inlines && p.Kind == report.AnswerCode {
+		if !s.inlines && p.Kind == symbolize.AnswerCode {
 			p.Frames = []symbol.Frame{{}}
 		}
 	case err != nil:
 		s.failed[q.module] = true
-		if s.style == report.StyleJSON {
+		if s.style == symbolize.StyleJSON {
 			p.Error = sayFile(q.path, err)
 			break
 		}
@@ -357,7 +357,7 @@ func (s *symbolSession) fill(p *pending, frames []symbol.Frame) {
 	switch {
 	case p.ir != nil:
 		s.fillIR(p, frames)
-	case p.Kind == report.AnswerNamed:
+	case p.Kind == symbolize.AnswerNamed:
 		for _, named := range f.Lookup(q.symbol) {
 			at := named.Start
 			if q.offset < named.Size {
@@ -368,16 +368,15 @@ func (s *symbolSession) fill(p *pending, frames []symbol.Frame) {
 			}
 		}
 	case q.symbol != "": // variables are found by address only
-	case p.Kind == report.AnswerData:
-		d := f.Data(address)
-		p.Data = report.DataAnswer{Name: d.Name, Start: d.Start, Size: d.Size, File: d.File, Line: d.Line}
-	case p.Kind == report.AnswerFrame:
+	case p.Kind == symbolize.AnswerData:
+		p.Data = f.Data(address)
+	case p.Kind == symbolize.AnswerFrame:
 		p.Locals = f.Locals(address)
-	case s.style == report.StyleAddr2line:
+	case s.style == symbolize.StyleAddr2line:
 		p.Frames = f.FramesGNU(frames, address, s.inlines)
 	case s.inlines:
 		p.Frames = f.FramesLLVM(frames, address, s.linkage)
-	case s.style == report.StyleLLVMGNU, !s.linkage: // the innermost function
+	case s.style == symbolize.StyleLLVMGNU, !s.linkage: // the innermost function
 		p.Frames = f.FramesLLVM(frames, address, s.linkage)[:1]
 	default:
 		p.Frames = append(frames, outermost(f.FramesLLVM(frames, address, s.linkage)))
@@ -386,21 +385,21 @@ func (s *symbolSession) fill(p *pending, frames []symbol.Frame) {
 
 // fillIR looks up a position in an intermediate representation.
 func (s *symbolSession) fillIR(p *pending, frames []symbol.Frame) {
-	if p.Kind == report.AnswerNamed {
-		p.Kind = report.AnswerCode
+	if p.Kind == symbolize.AnswerNamed {
+		p.Kind = symbolize.AnswerCode
 	}
 	at, err := p.ir.Find(p.question.text, s.hex)
-	if p.Kind != report.AnswerCode {
+	if p.Kind != symbolize.AnswerCode {
 		err = fmt.Errorf("%s files have positions of code only", p.ir.Format())
 	}
 	switch {
-	case err != nil && s.style == report.StyleJSON:
+	case err != nil && s.style == symbolize.StyleJSON:
 		p.Error = err.Error()
 	case err != nil:
 		p.message = s.message(p.question.text, err.Error())
 	case s.inlines:
 		p.Frames = append(frames, at.Frames...)
-	case s.style == report.StyleAddr2line, !s.linkage: // the innermost function
+	case s.style == symbolize.StyleAddr2line, !s.linkage: // the innermost function
 		p.Frames = append(frames, at.Frames[0])
 	default:
 		p.Frames = append(frames, outermost(at.Frames))

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 func TestQuestions(t *testing.T) {
@@ -18,8 +18,8 @@ func TestQuestions(t *testing.T) {
 	}{
 		{free, "a 0x10", question{module: "a", path: "a", address: 16}, ""},
 		{free, `"a b" 16 rest`, question{module: "a b", path: "a b", address: 16}, ""},
-		{free, "DATA FILE:a 020", question{kind: report.AnswerData, module: "a", path: "a", address: 16}, ""},
-		{free, "FRAME BUILDID:ab 0b1", question{kind: report.AnswerFrame, module: "AB", buildID: []byte{0xab}, address: 1}, ""},
+		{free, "DATA FILE:a 020", question{kind: symbolize.AnswerData, module: "a", path: "a", address: 16}, ""},
+		{free, "FRAME BUILDID:ab 0b1", question{kind: symbolize.AnswerFrame, module: "AB", buildID: []byte{0xab}, address: 1}, ""},
 		{free, "a f+0x2", question{module: "a", path: "a", symbol: "f", offset: 2}, ""},
 		{free, "a", question{module: "a", path: "a"}, "no module offset has been specified"},
 		{free, "BUILDID:a 1", question{}, "wrong format of build-id"},

@@ -45,9 +45,9 @@ func llvmSymbolizer(args []string, gnu bool) int {
 		}
 		return exitInput
 	}
-	o := report.SymbolOptions{Demangle: !gnu}
+	o := symbolize.WriterOptions{Demangle: !gnu}
 	if gnu {
-		o.Style, o.Functions = report.StyleLLVMGNU, report.NoNames
+		o.Style, o.Functions = symbolize.StyleLLVMGNU, symbolize.NoNames
 	}
 	var file, buildID, dwp string
 	var debugDirs []string
@@ -55,7 +55,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	var ignored, said string
 	inlines := !gnu
 	functions := func(v string, given bool) error {
-		o.Functions = report.LinkageNames
+		o.Functions = symbolize.LinkageNames
 		if n, ok := functionNames[v]; ok && given {
 			o.Functions = n
 		}
@@ -70,8 +70,8 @@ func llvmSymbolizer(args []string, gnu bool) int {
 			flagOption('a', "addresses", func() { o.Addresses = true }),
 			flagOption(0, "print-address", func() { o.Addresses = true }),
 			numberOption("adjust-vma", &adjust),
-			flagOption('s', "basenames", func() { o.Paths = report.BaseNames }),
-			flagOption(0, "relativenames", func() { o.Paths = report.RelativePaths }),
+			flagOption('s', "basenames", func() { o.Paths = symbolize.BaseNames }),
+			flagOption(0, "relativenames", func() { o.Paths = symbolize.RelativePaths }),
 			textOption(0, "build-id", &buildID),
 			textOption(0, "dwp", &dwp),
 			{0, "debug-file-directory", needsArgument, func(v string, _ bool) error {
@@ -90,12 +90,12 @@ func llvmSymbolizer(args []string, gnu bool) int {
 			}},
 			flagOption(0, "no-inlines", func() { inlines = false }),
 			{0, "output-style", needsArgument, func(v string, _ bool) error {
-				o.Style = report.StyleLLVM
+				o.Style = symbolize.StyleLLVM
 				switch v {
 				case "GNU":
-					o.Style = report.StyleLLVMGNU
+					o.Style = symbolize.StyleLLVMGNU
 				case "JSON":
-					o.Style = report.StyleJSON
+					o.Style = symbolize.StyleJSON
 				}
 				return nil
 			}},
@@ -143,7 +143,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 		file = "a.out"
 	}
 	s.tool, s.object, s.inlines, s.hex = args[0], file, inlines, gnu
-	s.style, s.linkage, s.adjustVMA = o.Style, o.Functions == report.LinkageNames, adjust
+	s.style, s.linkage, s.adjustVMA = o.Style, o.Functions == symbolize.LinkageNames, adjust
 	s.out, s.options = bufio.NewWriterSize(stdout, outputBuffer), o
 	return s.finish(s.run(questions, os.Stdin))
 }
@@ -155,7 +155,7 @@ func (s *symbolSession) finish(err error) int {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &file):
-		if s.style != report.StyleJSON {
+		if s.style != symbolize.StyleJSON {
 			s.stderr.Printf("%s\n", s.message(file.name, sayFile(file.name, file.err)))
 		}
 	default:
@@ -187,7 +187,7 @@ describes what they do.
 // addr2line is addr2line of the GNU binutils.
 func addr2line(args []string) int {
 	tool := args[0]
-	o := report.SymbolOptions{Style: report.StyleAddr2line, Functions: report.NoNames}
+	o := symbolize.WriterOptions{Style: symbolize.StyleAddr2line, Functions: symbolize.NoNames}
 	file, section, ignored, said := "a.out", "", "", ""
 	inlines := false
 	set := optionSet{
@@ -209,11 +209,11 @@ func addr2line(args []string) int {
 			textOption('b', "target", &ignored),
 			{'C', "demangle", mayHaveArgument, func(string, bool) error { o.Demangle = true; return nil }},
 			textOption('e', "exe", &file),
-			flagOption('f', "functions", func() { o.Functions = report.LinkageNames }),
+			flagOption('f', "functions", func() { o.Functions = symbolize.LinkageNames }),
 			flagOption('i', "inlines", func() { inlines = true }),
 			textOption('j', "section", &section),
 			flagOption('p', "pretty-print", func() { o.Pretty = true }),
-			flagOption('s', "basenames", func() { o.Paths = report.BaseNames }),
+			flagOption('s', "basenames", func() { o.Paths = symbolize.BaseNames }),
 			flagOption('R', "recurse-limit", func() {}), flagOption(0, "recursion-limit", func() {}),
 			flagOption('r', "no-recurse-limit", func() {}), flagOption(0, "no-recursion-limit", func() {}),
 			flagOption('h', "help", func() { said = fmt.Sprintf(addr2lineHelp, tool) }),
@@ -246,7 +246,7 @@ func addr2line(args []string) int {
 type addr2lineSession struct {
 	file    string
 	inlines bool
-	options report.SymbolOptions
+	options symbolize.WriterOptions
 	// Addresses are offsets in the section, where one is given.
 	section *object.Section
 }
@@ -272,7 +272,7 @@ func (s *addr2lineSession) run(symbolizer *symbolize.Symbolizer, section string,
 	a := answering{
 		out: bufio.NewWriterSize(stdout, outputBuffer), stderr: messages, options: s.options, fill: s.fill,
 		prepare: func(text string) pending {
-			return pending{Answer: report.Answer{Module: s.file, Address: leadingHex(text), HasAddress: true}, file: f}
+			return pending{Answer: symbolize.Answer{Module: s.file, Address: leadingHex(text), HasAddress: true}, file: f}
 		},
 		failed: func(p *pending) error { return p.err },
 	}

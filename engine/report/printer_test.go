@@ -3,28 +3,9 @@ package report
 import (
 	"bytes"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 )
-
-// unprintable is what a text has that a terminal would obey; 0: nothing.
-func unprintable(text string) rune {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if !utf8.ValidString(line) {
-			return utf8.RuneError
-		}
-		for _, r := range line {
-			if !unicode.IsPrint(r) {
-				return r
-			}
-		}
-	}
-	return 0
-}
 
 type named string
 
@@ -76,55 +57,6 @@ func TestPrinterKeepsTheError(t *testing.T) {
 		p.Printf("%s", strings.Repeat("x", 1<<17))
 		if p.check() == nil || p.Flush() == nil {
 			t.Error("no error")
-		}
-	}
-}
-
-// fill puts a text into every string of a value.
-func fill(v reflect.Value, text string) {
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() {
-				fill(f, text)
-			}
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() != reflect.Uint8 {
-			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-			for i := range v.Len() {
-				fill(v.Index(i), text)
-			}
-		}
-	case reflect.Int, reflect.Int64:
-		v.SetInt(3)
-	case reflect.Uint64:
-		v.SetUint(3)
-	case reflect.Bool:
-		v.SetBool(true)
-	}
-}
-
-// TestAnswersAreEscaped: no string of an answer makes a line of its own, in any
-// style.
-func TestAnswersAreEscaped(t *testing.T) {
-	var a Answer
-	fill(reflect.ValueOf(&a).Elem(), "x\ny\x1b[31m\x9b\r\x7f\u202e\u2028")
-	for _, kind := range []AnswerKind{AnswerCode, AnswerNamed, AnswerData, AnswerFrame} {
-		a.Kind = kind
-		for _, style := range []SymbolStyle{StyleLLVM, StyleLLVMGNU, StyleAddr2line} {
-			for bits := range 1 << 5 {
-				o := SymbolOptions{
-					Style: style, Demangle: bits&1 != 0, Pretty: bits&2 != 0, Addresses: bits&4 != 0, Verbose: bits&8 != 0,
-					Context: int64(bits & 16), Paths: PathStyle(bits % 3), Functions: FunctionNames(bits / 3 % 3),
-				}
-				text := string(NewSymbolWriter(nil, o).Append(nil, &a))
-				if r := unprintable(text); r != 0 || strings.Contains(text, "\ny") && o.Context == 0 {
-					t.Errorf("kind %d, %+v: %q in %q", kind, o, r, text)
-				}
-			}
 		}
 	}
 }

@@ -99,6 +99,9 @@ func (r *Profile) sourcePage(o ServeOptions) http.Handler {
 // noPath is in no path of a file. A page has \uFFFD in its place.
 const noPath = "\x00"
 
+// maxSource bounds the bytes of a source file that a page shows.
+const maxSource = 64 << 20
+
 // readableSource is the path of a source file on this machine; with noPath at its
 // end where it is not a file that may be read.
 func readableSource(sysroot, name string) string {

@@ -1,0 +1,38 @@
+package symbolize
+
+import (
+	"encoding/binary"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+func (s *Writer) demangle(name string) string {
+	if !s.options.Demangle {
+		return name
+	}
+	n := s.readable.of(name)
+	if n.raw != name {
+		if n.raw, n.readable = name, ""; s.options.Style == StyleAddr2line {
+			n.readable = symbol.DemangleGNU(name)
+		} else {
+			n.readable = symbol.DemangleLLVM(name)
+		}
+	}
+	return n.readable
+}
+
+// readableNames are names that were demangled lately, in places by a few bytes of
+// them: the names of neighbouring addresses are mostly the same strings in
+// memory, which is seen at once.
+type readableNames [1 << 10]struct{ raw, readable string }
+
+// of is the place of a name.
+func (t *readableNames) of(name string) *struct{ raw, readable string } {
+	h := uint32(len(name))
+	if n := len(name); n >= 8 {
+		h ^= binary.LittleEndian.Uint32([]byte(name[n-8:])) * 0x9e3779b1
+		h ^= binary.LittleEndian.Uint32([]byte(name[n/2-2:])) * 0x85ebca77
+		h ^= binary.LittleEndian.Uint32([]byte(name[n/4:])) * 0xc2b2ae3d
+	}
+	return &t[h>>22]
+}
