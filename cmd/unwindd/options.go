@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 // Other tools' command lines are read as they read them: letters may be
@@ -209,7 +211,7 @@ func textOption(letter byte, long string, to *string) option {
 // numberOption is an option whose value is a number as C has them.
 func numberOption(long string, to *uint64) option {
 	return option{0, long, needsArgument, func(v string, _ bool) (err error) {
-		if *to, err = parseNumber(v); err != nil {
+		if *to, err = symbolize.ParseNumber(v); err != nil {
 			return fmt.Errorf("--%s=: expected a non-negative integer, but got '%s'", long, v)
 		}
 		return nil

@@ -149,12 +149,11 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"httpguard.go": "pages",
 		},
 		"engine/symbolize": {
-			"writer.go": "answers, which TestAnswersAreEscaped looks at",
+			"writer.go": "answers, which TestAnswersAreEscaped looks at", "batch.go": "likewise",
 		},
 		"cmd/unwindd": {
 			"signals.go": "standard output and standard error themselves", "output.go": "bytes",
 			"globals.go": "whether standard output is a terminal", "profile.go": "likewise", "snapshot.go": "bytes, and whether they go to standard output",
-			"symbolize_batch.go": "answers",
 		},
 	} {
 		c := checkPackage(t, path)

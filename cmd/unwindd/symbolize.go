@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -9,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
@@ -84,23 +83,11 @@ func chosen[T any](flag, name string, values map[string]T, expected string) (T, 
 }
 
 func (f *symbolizeFlags) run(args []string) error {
-	if err := f.checkFormat("text", "json"); err != nil {
-		return err
-	}
-	style, err := chosen("output-style", f.style, map[string]symbolize.Style{
-		"llvm": symbolize.StyleLLVM, "gnu": symbolize.StyleAddr2line, "json": symbolize.StyleJSON,
-	}, "llvm, gnu or json")
+	output, err := f.outputOptions()
 	if err != nil {
 		return err
 	}
-	if f.format == "json" {
-		style = symbolize.StyleJSON
-	}
-	functions, err := chosen("functions", f.functions, functionNames, "linkage, short or none")
-	if err != nil {
-		return err
-	}
-	adjust, err := parseNumber(f.adjustVMA)
+	adjust, err := symbolize.ParseNumber(f.adjustVMA)
 	if err != nil {
 		return usageError{fmt.Errorf("--adjust-vma %s: expected a number", f.adjustVMA)}
 	}
@@ -113,36 +100,43 @@ func (f *symbolizeFlags) run(args []string) error {
 	if err := checkFile("dwp", f.dwp); err != nil {
 		return err
 	}
-	options := symbolize.WriterOptions{
-		Style: style, Functions: functions, Demangle: !f.noDemangle,
-		Pretty: f.pretty, Addresses: f.addresses, Context: f.context,
+	return f.write(func(w *writer) error {
+		s := newSymbolSession(f.symbolizerOptions())
+		defer s.Symbolizer.Close()
+		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
+		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
+		s.IR, s.Log, s.Refuse = true, f.log(), f.refuse()
+		return s.Run(w, args, os.Stdin)
+	})
+}
+
+// outputOptions say what is written of an answer.
+func (f *symbolizeFlags) outputOptions() (o symbolize.WriterOptions, err error) {
+	if err := f.checkFormat("text", "json"); err != nil {
+		return o, err
+	}
+	o = symbolize.WriterOptions{Demangle: !f.noDemangle, Pretty: f.pretty, Addresses: f.addresses, Context: f.context}
+	if o.Style, err = chosen("output-style", f.style, symbolStyles, "llvm, gnu or json"); err != nil {
+		return o, err
+	}
+	if f.format == "json" {
+		o.Style = symbolize.StyleJSON
+	}
+	if o.Functions, err = chosen("functions", f.functions, functionNames, "linkage, short or none"); err != nil {
+		return o, err
 	}
 	switch {
 	case f.baseNames:
-		options.Paths = symbolize.BaseNames
+		o.Paths = symbolize.BaseNames
 	case f.relative:
-		options.Paths = symbolize.RelativePaths
+		o.Paths = symbolize.RelativePaths
 	}
-	return f.write(func(w *writer) error {
-		s := newSymbolSession(f.symbolizerOptions(), f.verbose)
-		defer s.symbolizer.Close()
-		s.tool, s.object, s.inlines, s.style = "unwindd", f.object, !f.noInlines, style
-		s.irs = map[string]*engine.IRFile{}
-		asked := map[string]error{}
-		s.refused = func(path string) error {
-			err, ok := asked[path]
-			if !ok {
-				f.reads(path)
-				err = f.notOverInput(f.output)
-				asked[path] = err
-			}
-			return err
-		}
-		s.hex = style == symbolize.StyleAddr2line
-		s.linkage, s.adjustVMA = functions == symbolize.LinkageNames, adjust
-		s.out, s.options = bufio.NewWriterSize(w, outputBuffer), options
-		return s.run(args, os.Stdin)
-	})
+	return o, nil
+}
+
+// symbolStyles are the values of --output-style.
+var symbolStyles = map[string]symbolize.Style{
+	"llvm": symbolize.StyleLLVM, "gnu": symbolize.StyleAddr2line, "json": symbolize.StyleJSON,
 }
 
 // functionNames are the values of --functions.
@@ -150,24 +144,51 @@ var functionNames = map[string]symbolize.FunctionNames{
 	"linkage": symbolize.LinkageNames, "short": symbolize.ShortNames, "none": symbolize.NoNames,
 }
 
+// refuse makes what refuses a file that the output is written over, and remembers
+// of each file whether it is one.
+func (f *symbolizeFlags) refuse() func(path string) error {
+	asked := map[string]error{}
+	return func(path string) error {
+		err, ok := asked[path]
+		if !ok {
+			f.reads(path)
+			err = f.notOverInput(f.output)
+			asked[path] = err
+		}
+		return err
+	}
+}
+
+// log is where what was looked for is told; nil: nowhere.
+func (f *symbolizeFlags) log() func(text string) {
+	if !f.verbose {
+		return nil
+	}
+	return func(text string) { messages.Printf("unwindd: %s\n", text) }
+}
+
 // symbolizerOptions say on standard error which debug files could not be used. The
 // tools that unwindd takes the place of say nothing of these.
 func (f *symbolizeFlags) symbolizerOptions() symbolize.Options {
 	return symbolize.Options{
-		DebugDirs: f.debugDirs, Package: f.dwp,
+		DebugDirs: f.debugDirs, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 }
 
-// newSymbolSession opens nothing yet.
-func newSymbolSession(options symbolize.Options, verbose bool) *symbolSession {
+// newSymbolizer opens nothing yet.
+func newSymbolizer(options symbolize.Options) *symbolize.Symbolizer {
 	options.Relocations, options.Formats = relocations, bundledFormats{}
-	log := func(string) {}
-	if verbose {
-		log = func(text string) { messages.Printf("unwindd: %s\n", text) }
-		options.Log = log
+	return symbolize.New(options)
+}
+
+// newSymbolSession says on standard error what is wrong with a question.
+func newSymbolSession(options symbolize.Options) *symbolize.Session {
+	return &symbolize.Session{
+		Symbolizer: newSymbolizer(options),
+		// A message has what was asked, in which tabs are usual.
+		Message: func(text string) { messages.Printf("%s\n", report.WithTabs(text)) },
 	}
-	return &symbolSession{symbolizer: symbolize.New(options), stderr: messages, log: log}
 }
 
 // relocations are the relocation types of a relocatable object's machine, by

@@ -1,25 +1,22 @@
-package main
+package symbolize
 
 import (
-	"strings"
 	"testing"
-
-	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 func TestQuestions(t *testing.T) {
-	free, bound := &symbolSession{}, &symbolSession{object: "obj"}
-	hex := &symbolSession{object: "obj", hex: true}
+	free, bound := &Session{}, &Session{Object: "obj"}
+	hex := &Session{Object: "obj", Hex: true}
 	tests := []struct {
-		session *symbolSession
+		session *Session
 		line    string
 		want    question
 		err     string
 	}{
 		{free, "a 0x10", question{module: "a", path: "a", address: 16}, ""},
 		{free, `"a b" 16 rest`, question{module: "a b", path: "a b", address: 16}, ""},
-		{free, "DATA FILE:a 020", question{kind: symbolize.AnswerData, module: "a", path: "a", address: 16}, ""},
-		{free, "FRAME BUILDID:ab 0b1", question{kind: symbolize.AnswerFrame, module: "AB", buildID: []byte{0xab}, address: 1}, ""},
+		{free, "DATA FILE:a 020", question{kind: AnswerData, module: "a", path: "a", address: 16}, ""},
+		{free, "FRAME BUILDID:ab 0b1", question{kind: AnswerFrame, module: "AB", buildID: []byte{0xab}, address: 1}, ""},
 		{free, "a f+0x2", question{module: "a", path: "a", symbol: "f", offset: 2}, ""},
 		{free, "a", question{module: "a", path: "a"}, "no module offset has been specified"},
 		{free, "BUILDID:a 1", question{}, "wrong format of build-id"},
@@ -47,25 +44,19 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-func TestWordsOfResponseFiles(t *testing.T) {
-	got := words(`-e "a b"  c\ d 'e "f' ` + "\n\t" + `g"h"i ""`)
-	want := []string{"-e", "a b", "c d", `e "f`, "ghi", ""}
-	if strings.Join(got, "|") != strings.Join(want, "|") || len(got) != len(want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 func FuzzQuestion(f *testing.F) {
-	for _, line := range strings.Split(questionsOfProtocol, "\n") {
+	for _, line := range []string{
+		"gcc 0xA", "CODE gcc 0xA", "DATA FILE:gcc 0", "FRAME BUILDID:abcd 0x12", `"with blank" 010`, "'open 1", "gcc entry+0x4", "+1",
+		"FILE:", "BUILDID:zz 1", "FILE:FILE:gcc 1", "gcc 1e", "0b101", "\r", " ",
+	} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		for _, s := range []*symbolSession{{}, {object: "obj"}, {object: "obj", hex: true}, {buildID: []byte{1}}} {
+		for _, s := range []*Session{{}, {Object: "obj"}, {Object: "obj", Hex: true}, {BuildID: []byte{1}}} {
 			q, err := s.parse(line)
 			if err == nil && q.path == "" && q.buildID == nil {
 				t.Errorf("%q names no file, and that is no error", line)
 			}
 		}
-		words(line)
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package symbolize
 
 import (
 	"bufio"
@@ -12,9 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbol"
-	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
 // Questions that are there already are answered together, on all cores, in
@@ -28,15 +26,17 @@ const (
 	maxFrames = 1024
 	// outputBuffer is how much is written at once, in bytes.
 	outputBuffer = 1 << 16
+	// maxQuestion bounds a line that is read, in bytes.
+	maxQuestion = 1 << 20
 )
 
 // A pending is a question on its way.
 type pending struct {
-	symbolize.Answer
+	Answer
 	question question
-	file     *symbolize.File // nil, and ir too: the answer is complete
+	file     *File // nil, and ir too: the answer is complete
 	ir       symbol.IR
-	message  string // for standard error, before the answer
+	message  string // said before the answer; "": nothing is
 	begin    int    // of the answer in the text of its part
 	err      error  // why it could not be looked up
 }
@@ -44,8 +44,9 @@ type pending struct {
 // answering is how a tool answers.
 type answering struct {
 	out     *bufio.Writer
-	stderr  *report.Printer
-	options symbolize.WriterOptions
+	options WriterOptions
+	// message, where it is not nil, is told what there is to say before an answer.
+	message func(text string)
 	// prepare reads a question. It is called in the order of the questions.
 	prepare func(line string) pending
 	// fill looks one up that has a file. It is called concurrently, and may use
@@ -62,6 +63,14 @@ type answering struct {
 }
 
 func batchSize() int { return min(batchOfCore*runtime.GOMAXPROCS(0), maxBatch) }
+
+// run answers the questions, or those that are read where there are none.
+func (a *answering) run(questions []string, in io.Reader) error {
+	if len(questions) > 0 {
+		return a.list(questions)
+	}
+	return a.lines(in)
+}
 
 // lines answers what is read, a question on each line.
 func (a *answering) lines(r io.Reader) error {
@@ -98,7 +107,7 @@ func (a *answering) lines(r io.Reader) error {
 
 // list answers a list of questions, in JSON as one list.
 func (a *answering) list(questions []string) error {
-	if a.options.Style == symbolize.StyleJSON {
+	if a.options.Style == StyleJSON {
 		return a.jsonList(questions)
 	}
 	for batch := range slices.Chunk(questions, batchSize()) {
@@ -110,7 +119,7 @@ func (a *answering) list(questions []string) error {
 }
 
 func (a *answering) jsonList(questions []string) error {
-	w := symbolize.NewWriter(a.out, a.options)
+	w := NewWriter(a.out, a.options)
 	w.BeginList()
 	for _, q := range questions {
 		p := a.prepare(q)
@@ -130,8 +139,8 @@ func (a *answering) jsonList(questions []string) error {
 
 // say says what there is to say before an answer.
 func (a *answering) say(p *pending) {
-	if p.message != "" {
-		a.stderr.Printf("%s\n", report.WithTabs(p.message)) // which has what was asked
+	if p.message != "" && a.message != nil {
+		a.message(p.message)
 	}
 }
 
@@ -161,7 +170,7 @@ func (a *answering) batch(questions []string) error {
 	var others sync.WaitGroup
 	n := min(runtime.GOMAXPROCS(0), len(parts))
 	for len(a.workers) < n {
-		a.workers = append(a.workers, &worker{a, symbolize.NewWriter(nil, a.options), nil})
+		a.workers = append(a.workers, &worker{a, NewWriter(nil, a.options), nil})
 	}
 	for _, w := range a.workers[1:n] {
 		others.Go(func() { work(w) })
@@ -203,7 +212,7 @@ func (a *answering) write(part []pending, text []byte) error {
 // A worker answers the questions of one part after the other.
 type worker struct {
 	*answering
-	writer *symbolize.Writer
+	writer *Writer
 	frames []symbol.Frame
 }
 

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/symbolize"
+)
+
+// llvmFlags are the options of llvm-symbolizer, or of llvm-addr2line.
+type llvmFlags struct {
+	name               string // of the tool
+	output             symbolize.WriterOptions
+	file, buildID, dwp string
+	debugDirs          []string
+	context, adjust    uint64
+	isGNU              bool   // it is llvm-addr2line
+	inlines            bool   // inlined calls are frames of their own
+	said               string // a help or a version that was asked for
+	unused             string // values of what does nothing
+	unusedNumber       uint64
+}
+
+// llvmSymbolizer is llvm-symbolizer, or llvm-addr2line.
+func llvmSymbolizer(args []string, gnu bool) int {
+	environment := "LLVM_SYMBOLIZER_OPTS"
+	f := &llvmFlags{name: "llvm-symbolizer", inlines: true, output: symbolize.WriterOptions{Demangle: true}}
+	if gnu {
+		environment = "LLVM_ADDR2LINE_OPTS"
+		f = &llvmFlags{name: "llvm-addr2line", isGNU: true, output: symbolize.WriterOptions{Style: symbolize.StyleLLVMGNU, Functions: symbolize.NoNames}}
+	}
+	set := optionSet{
+		letterValue: true,
+		unknown:     func(text string) error { return fmt.Errorf("error: unknown argument '%s'", text) },
+		missing:     func(text string) error { return fmt.Errorf("error: %s: missing argument", text) },
+		options:     slices.Concat(f.inputOptions(), f.outputOptions(), f.otherOptions()),
+	}
+	questions, err := set.parse(llvmWords(os.Getenv(environment), args[1:]))
+	switch {
+	case err != nil:
+		return failed(err)
+	case f.said != "":
+		return sayAsked(f.said)
+	}
+	s := newSymbolSession(symbolize.Options{DebugDirs: f.debugDirs, Package: f.dwp})
+	defer s.Symbolizer.Close()
+	s.Tool = args[0]
+	if err := f.set(s); err != nil {
+		return failed(err)
+	}
+	return finishLLVM(s, s.Run(stdout, questions, os.Stdin))
+}
+
+// llvmWords are the words of a command line, those of the environment before them.
+func llvmWords(environment string, args []string) []string {
+	list := append(words(environment), expand(args, 0)...)
+	list = slices.DeleteFunc(list, func(w string) bool { return w == "" })
+	for i, w := range list {
+		switch w {
+		case "-demangle=true": // as pprof has it
+			list[i] = "--demangle"
+		case "-demangle=false":
+			list[i] = "--no-demangle"
+		}
+	}
+	return list
+}
+
+// failed says what is wrong with a command line, and gives the exit status.
+func failed(err error) int {
+	for _, one := range joined(err) {
+		messages.Printf("%v\n", one)
+	}
+	return exitInput
+}
+
+// inputOptions say what is asked, and of which files.
+func (f *llvmFlags) inputOptions() []option {
+	return []option{
+		textOption('e', "obj", &f.file), textOption(0, "exe", &f.file),
+		textOption(0, "build-id", &f.buildID),
+		textOption(0, "dwp", &f.dwp),
+		{0, "debug-file-directory", needsArgument, func(v string, _ bool) error {
+			f.debugDirs = append(f.debugDirs, v)
+			return nil
+		}},
+		numberOption("adjust-vma", &f.adjust),
+		{'i', "inlines", noArgument, func(string, bool) error { f.inlines = true; return nil }},
+		{0, "inlining", mayHaveArgument, func(v string, given bool) error {
+			f.inlines = !given || v != "false"
+			return nil
+		}},
+		flagOption(0, "no-inlines", func() { f.inlines = false }),
+	}
+}
+
+// outputOptions say what is written of an answer.
+func (f *llvmFlags) outputOptions() []option {
+	o := &f.output
+	return []option{
+		flagOption('a', "addresses", func() { o.Addresses = true }),
+		flagOption(0, "print-address", func() { o.Addresses = true }),
+		flagOption('s', "basenames", func() { o.Paths = symbolize.BaseNames }),
+		flagOption(0, "relativenames", func() { o.Paths = symbolize.RelativePaths }),
+		flagOption('C', "demangle", func() { o.Demangle = true }),
+		flagOption(0, "no-demangle", func() { o.Demangle = false }),
+		{'f', "functions", mayHaveArgument, func(v string, given bool) error {
+			o.Functions = symbolize.LinkageNames
+			if n, ok := functionNames[v]; ok && given {
+				o.Functions = n
+			}
+			return nil
+		}},
+		{0, "output-style", needsArgument, func(v string, _ bool) error {
+			o.Style = symbolize.StyleLLVM
+			switch v {
+			case "GNU":
+				o.Style = symbolize.StyleLLVMGNU
+			case "JSON":
+				o.Style = symbolize.StyleJSON
+			}
+			return nil
+		}},
+		flagOption('p', "pretty-print", func() { o.Pretty = true }),
+		numberOption("print-source-context-lines", &f.context),
+		flagOption(0, "verbose", func() { o.Verbose = true }),
+	}
+}
+
+// otherOptions are help, version, and what does nothing: what concerns other
+// formats of files, and servers.
+func (f *llvmFlags) otherOptions() []option {
+	list := []option{
+		flagOption('h', "help", func() { f.said = llvmHelp(f.name) }),
+		flagOption('v', "version", func() { f.said = f.name + "\nunwindd\n" }),
+		numberOption("cache-size", &f.unusedNumber),
+	}
+	for _, name := range []string{"fallback-debug-path", "default-arch", "dsym-hint", "gsym-file-directory"} {
+		list = append(list, textOption(0, name, &f.unused))
+	}
+	for _, name := range []string{
+		"disable-gsym", "dia", "relative-address", "untag-addresses", "no-untag-addresses", "debuginfod", "no-debuginfod",
+	} {
+		list = append(list, flagOption(0, name, func() {}))
+	}
+	return list
+}
+
+// set gives a session what the options say.
+func (f *llvmFlags) set(s *symbolize.Session) (err error) {
+	if f.buildID != "" {
+		if s.BuildID, err = hex.DecodeString(f.buildID); err != nil || len(s.BuildID) == 0 {
+			return fmt.Errorf("--build-id=: expected a build ID, but got '%s'", f.buildID)
+		}
+		if f.file != "" {
+			return errors.New("error: cannot specify both --build-id and --obj")
+		}
+	}
+	if f.isGNU && f.file == "" && f.buildID == "" {
+		f.file = "a.out"
+	}
+	s.Object, s.Inlines, s.Hex, s.AdjustVMA = f.file, f.inlines, f.isGNU, f.adjust
+	s.Output = f.output
+	s.Output.Context = int64(min(f.context, 1<<31))
+	return nil
+}
+
+// finishLLVM says what went wrong in a session and gives the exit status. In JSON
+// the answer says that a file cannot be opened.
+func finishLLVM(s *symbolize.Session, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	var file *symbolize.FileError
+	if !errors.As(err, &file) || s.Output.Style != symbolize.StyleJSON {
+		messages.Printf("%s: error: %v\n", s.Tool, err)
+	}
+	return exitInput
+}
+
+func llvmHelp(name string) string {
+	return "USAGE: " + name + ` [options] addresses...
+
+This is unwindd. It takes the options of ` + name + `; "unwindd symbolize --help"
+describes what they do.
+`
+}

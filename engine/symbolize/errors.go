@@ -1,0 +1,49 @@
+package symbolize
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// A FileError is a file that cannot be opened. Its text is llvm-symbolizer's, where
+// that has a sentence for the reason.
+type FileError struct {
+	Name string // as the question has it
+	Err  error
+}
+
+// Error says which file, and why.
+func (e *FileError) Error() string { return fmt.Sprintf("'%s': %s", e.Name, reason(e.Name, e.Err)) }
+
+// Unwrap gives why the file cannot be opened.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// reason says why a file of a name cannot be opened, where llvm-symbolizer has a
+// sentence for it in its words.
+func reason(name string, err error) string {
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, ErrNoBuildID):
+		return ErrNoBuildID.Error()
+	case errors.Is(err, syscall.ENOENT):
+		return "No such file or directory"
+	case errors.Is(err, syscall.EACCES):
+		return "Permission denied"
+	case errors.Is(err, object.ErrNotRegular) && isDirectory(name):
+		return "Is a directory"
+	case errors.Is(err, object.ErrNotELF), errors.Is(err, object.ErrEmpty):
+		return "The file was not recognized as a valid object file"
+	case errors.As(err, &number):
+		return number.Error()
+	}
+	return err.Error()
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

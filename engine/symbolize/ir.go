@@ -1,0 +1,62 @@
+package symbolize
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// openIR opens a file in an intermediate representation; nil where it is none.
+func (s *Session) openIR(path string) (symbol.IR, error) {
+	if f, ok := s.irs[path]; ok {
+		return f, nil
+	}
+	f, err := engine.OpenIR(path)
+	if errors.Is(err, engine.ErrNotIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.irs[path] = f
+	if s.Log != nil {
+		for _, p := range f.Problems() {
+			s.Log(p)
+		}
+	}
+	return f, nil
+}
+
+func (s *Session) closeIRs() {
+	for _, f := range s.irs {
+		_ = f.Close()
+	}
+}
+
+// fillIR looks up a position in an intermediate representation.
+func (s *Session) fillIR(p *pending, frames []symbol.Frame) {
+	if p.Kind == AnswerNamed {
+		p.Kind = AnswerCode
+	}
+	at, err := p.ir.Find(p.question.text, s.Hex)
+	if p.Kind != AnswerCode {
+		err = fmt.Errorf("%s files have positions of code only", p.ir.Format())
+	}
+	switch {
+	case err != nil && s.Output.Style == StyleJSON:
+		p.Error = err.Error()
+	case err != nil:
+		p.message = s.message(p.question.text, err.Error())
+	case s.Inlines:
+		p.Frames = append(frames, at.Frames...)
+	case s.Output.Style == StyleAddr2line, !s.hasLinkageNames(): // the innermost function
+		p.Frames = append(frames, at.Frames[0])
+	default:
+		p.Frames = append(frames, outermost(at.Frames))
+	}
+	if p.Symbol != "" {
+		p.Symbol = p.question.text
+	}
+}

@@ -1,0 +1,154 @@
+package symbolize
+
+import (
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// A question is a line of the protocol.
+type question struct {
+	kind    AnswerKind
+	module  string // as the answer names it
+	path    string
+	buildID []byte
+	address uint64
+	symbol  string // instead of an address
+	offset  uint64 // in it
+	text    string // behind the name of the file
+}
+
+// errNoQuestion is the error of an empty line, which is answered without a word.
+var errNoQuestion = errors.New("")
+
+const blanks = " \n\r"
+
+// parse reads a line. With an error comes what was read so far.
+func (s *Session) parse(line string) (q question, err error) {
+	if line == "" {
+		return q, errNoQuestion
+	}
+	for prefix, kind := range map[string]AnswerKind{"CODE ": AnswerCode, "DATA ": AnswerData, "FRAME ": AnswerFrame} {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			line, q.kind = rest, kind
+			break
+		}
+	}
+	if line, err = s.parseFile(line, &q); err != nil {
+		return q, err
+	}
+	line = strings.TrimLeft(line, blanks)
+	if line == "" {
+		return q, errors.New("no module offset has been specified")
+	}
+	q.text = strings.TrimRight(line, blanks)
+	if end := strings.IndexAny(line, blanks); end >= 0 {
+		line = line[:end]
+	}
+	switch {
+	case s.Hex:
+		// Whatever is a hexadecimal number is one, like addr2line's.
+		digits := strings.TrimPrefix(strings.TrimPrefix(line, "0x"), "0X")
+		if q.address, err = strconv.ParseUint(digits, 16, 64); err == nil {
+			return q, nil
+		}
+		if line[0] >= '0' && line[0] <= '9' {
+			return q, errors.New("expected a number as module offset")
+		}
+	case line[0] >= '0' && line[0] <= '9':
+		if q.address, err = ParseNumber(line); err != nil {
+			return q, errors.New("expected a number as module offset")
+		}
+		return q, nil
+	}
+	q.symbol = line
+	if name, offset, ok := strings.Cut(line, "+"); ok && name != "" {
+		if n, err := ParseNumber(offset); err == nil {
+			q.symbol, q.offset = name, n
+		}
+	}
+	return q, nil
+}
+
+// parseFile reads the name of a file and gives the rest of the line.
+func (s *Session) parseFile(line string, q *question) (string, error) {
+	isFile, isID := false, false
+	for {
+		line = strings.TrimLeft(line, blanks)
+		rest, ok := strings.CutPrefix(line, "FILE:")
+		if !ok {
+			if rest, ok = strings.CutPrefix(line, "BUILDID:"); !ok {
+				break
+			}
+			if isID || isFile {
+				return "", errors.New("duplicate input file specification prefix")
+			}
+			line, isID = rest, true
+			continue
+		}
+		if isID || isFile {
+			return "", errors.New("duplicate input file specification prefix")
+		}
+		line, isFile = rest, true
+	}
+	if s.Object != "" || s.BuildID != nil {
+		if isFile || isID {
+			return "", errors.New("input file has already been specified")
+		}
+		q.path, q.module, q.buildID = s.Object, s.Object, s.BuildID
+		if s.BuildID != nil {
+			q.module = strings.ToUpper(hex.EncodeToString(s.BuildID))
+		}
+		return line, nil
+	}
+	name := ""
+	if line != "" && (line[0] == '"' || line[0] == '\'') {
+		if end := strings.IndexByte(line[1:], line[0]); end >= 0 {
+			name, line = line[1:1+end], line[2+end:]
+		}
+	} else {
+		end := strings.IndexAny(line, blanks)
+		if end < 0 {
+			end = len(line)
+		}
+		name, line = line[:end], line[end:]
+	}
+	switch {
+	case name == "" && isFile:
+		return "", errors.New("must be followed by an input file")
+	case name == "" && isID:
+		return "", errors.New("must be followed by a hash")
+	case name == "":
+		return "", errors.New("no input filename has been specified")
+	}
+	if isID {
+		id, err := hex.DecodeString(name)
+		if err != nil {
+			return "", errors.New("wrong format of build-id")
+		}
+		q.buildID, q.module = id, strings.ToUpper(name)
+		return line, nil
+	}
+	q.path, q.module = name, name
+	return line, nil
+}
+
+// ParseNumber reads a number as llvm-symbolizer does: as C has them, 0x and 0 for
+// bases 16 and 8, and 0b and 0o.
+func ParseNumber(text string) (uint64, error) {
+	base := 10
+	if len(text) > 1 && text[0] == '0' {
+		switch text[1] {
+		case 'x', 'X':
+			base, text = 16, text[2:]
+		case 'b', 'B':
+			base, text = 2, text[2:]
+		case 'o':
+			base, text = 8, text[2:]
+		default:
+			base, text = 8, text[1:]
+		}
+	}
+	return strconv.ParseUint(text, base, 64)
+}

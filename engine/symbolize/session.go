@@ -1,0 +1,191 @@
+package symbolize
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A Session answers questions about addresses, in the protocol of
+// llvm-symbolizer: each is "[CODE|DATA|FRAME] [FILE:|BUILDID:]NAME ADDRESS",
+// without the name where the session has a file.
+type Session struct {
+	Symbolizer *Symbolizer
+	Output     WriterOptions
+
+	Tool    string // the name that begins messages
+	Object  string // the file of all questions; "": every question names its own
+	BuildID []byte // of the file of all questions, instead of Object; nil: none
+	Inlines bool   // inlined calls are frames of their own
+	Hex     bool   // numbers are hexadecimal, with 0x or without
+	// AdjustVMA is subtracted from every address.
+	AdjustVMA uint64
+	// IR says that files in an intermediate representation are answered of, too.
+	// The tools whose protocol this is do not know them.
+	IR bool
+
+	// Message, where it is not nil, is told what is wrong with a question, a line
+	// without its end, when all answers before it are written.
+	Message func(text string)
+	// Log, where it is not nil, is told what was wrong in files, a sentence at a time.
+	Log func(text string)
+	// Refuse gives an error for a file that may not be read; nil: all may. The
+	// first such error ends the session in the end: nothing that was asked counts.
+	Refuse func(path string) error
+
+	refusal error           // the first of Refuse
+	failed  map[string]bool // files that could not be opened, and were said so
+	irs     map[string]*engine.IRFile
+}
+
+// Run answers the questions, or those that are read from in, one a line, where
+// there are none, and writes the answers to w. Of lines that are there already many
+// are answered together, on all cores; what is there is answered before more is
+// read.
+//
+// The error of an Object that cannot be opened is a FileError; in JSON its answer
+// was written.
+func (s *Session) Run(w io.Writer, questions []string, in io.Reader) error {
+	s.failed, s.irs, s.refusal = map[string]bool{}, map[string]*engine.IRFile{}, nil
+	defer s.closeIRs()
+	out := bufio.NewWriterSize(w, outputBuffer)
+	if s.Object != "" {
+		if _, _, err := s.open(&question{path: s.Object}); err != nil {
+			if s.Output.Style == StyleJSON {
+				_ = NewWriter(out, s.Output).Write(&Answer{Module: s.Object, HasAddress: true, Error: reason(s.Object, err)})
+				_ = out.Flush()
+			}
+			return &FileError{s.Object, err}
+		}
+	}
+	a := answering{out: out, message: s.Message, options: s.Output, prepare: s.prepare, fill: s.fill, failed: s.faulted}
+	err := a.run(questions, in)
+	return errors.Join(s.refusal, err)
+}
+
+// hasLinkageNames says that functions are written with the names that linkers have.
+func (s *Session) hasLinkageNames() bool { return s.Output.Functions == LinkageNames }
+
+// message is what is said about a question.
+func (s *Session) message(about string, text string) string {
+	return fmt.Sprintf("%s: error: '%s': %s", s.Tool, about, text)
+}
+
+// prepare reads a line, and opens the file that it is about.
+func (s *Session) prepare(line string) pending {
+	line = strings.ReplaceAll(line, "\r", "")
+	q, err := s.parse(line)
+	if err != nil {
+		p := pending{Answer: Answer{Module: q.module, Frames: []symbol.Frame{{}}}}
+		if !errors.Is(err, errNoQuestion) {
+			p.message = s.message(line, err.Error())
+		}
+		return p
+	}
+	p := pending{Answer: Answer{Module: q.module, Kind: q.kind, Symbol: q.symbol, Address: q.address, HasAddress: q.symbol == ""}}
+	if q.symbol != "" && q.kind == AnswerCode {
+		p.Kind = AnswerNamed
+	}
+	f, ir, err := s.open(&q)
+	switch {
+	case err != nil && s.failed[q.module]:
+		// It was said the first time.
+		if !s.Inlines && p.Kind == AnswerCode {
+			p.Frames = []symbol.Frame{{}}
+		}
+	case err != nil:
+		s.failed[q.module] = true
+		if s.Output.Style == StyleJSON {
+			p.Error = reason(q.path, err)
+			break
+		}
+		p.message = s.message(q.module, reason(q.path, err))
+	default:
+		p.file, p.ir, p.question = f, ir, q
+	}
+	return p
+}
+
+// faulted tells of a file that was cut while it was read.
+func (s *Session) faulted(p *pending) error {
+	p.message = s.message(p.Module, p.err.Error())
+	return nil
+}
+
+// open opens the file that a question is about: a code object, or one in an
+// intermediate representation.
+func (s *Session) open(q *question) (*File, symbol.IR, error) {
+	if q.buildID != nil {
+		f, err := s.Symbolizer.OpenBuildID(q.buildID)
+		return f, nil, err
+	}
+	if s.Refuse != nil {
+		if err := s.Refuse(q.path); err != nil {
+			s.refusal = cmp.Or(s.refusal, err)
+			return nil, nil, err
+		}
+	}
+	f, err := s.Symbolizer.Open(q.path)
+	if s.IR && errors.Is(err, object.ErrNotELF) {
+		ir, irErr := s.openIR(q.path)
+		switch {
+		case ir != nil:
+			return nil, ir, nil
+		case irErr != nil:
+			err = irErr
+		}
+	}
+	return f, nil, err
+}
+
+// fill looks up what was asked for.
+func (s *Session) fill(p *pending, frames []symbol.Frame) {
+	q, f := &p.question, p.file
+	address := q.address - s.AdjustVMA
+	switch {
+	case p.ir != nil:
+		s.fillIR(p, frames)
+	case p.Kind == AnswerNamed:
+		for _, named := range f.Lookup(q.symbol) {
+			at := named.Start
+			if q.offset < named.Size {
+				at += q.offset
+			}
+			if frame := outermost(f.FramesLLVM(frames, at, s.hasLinkageNames())); frame.File != "" {
+				p.Frames = append(p.Frames, frame)
+			}
+		}
+	case q.symbol != "": // variables are found by address only
+	case p.Kind == AnswerData:
+		p.Data = f.Data(address)
+	case p.Kind == AnswerFrame:
+		p.Locals = f.Locals(address)
+	case s.Output.Style == StyleAddr2line:
+		p.Frames = f.FramesGNU(frames, address, s.Inlines)
+	case s.Inlines:
+		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())
+	case s.Output.Style == StyleLLVMGNU, !s.hasLinkageNames(): // the innermost function
+		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())[:1]
+	default:
+		p.Frames = append(frames, outermost(f.FramesLLVM(frames, address, s.hasLinkageNames())))
+	}
+}
+
+// outermost joins the frames of an address into one: the function that holds
+// the code, at the position of the innermost.
+func outermost(frames []symbol.Frame) symbol.Frame {
+	frame, last := frames[0], &frames[len(frames)-1]
+	if last.HasStart || len(frames) > 1 {
+		frame.Function, frame.LinkageName, frame.Name = last.Function, last.LinkageName, last.Name
+		frame.Start, frame.HasStart = last.Start, last.HasStart
+	}
+	frame.Inlined = false
+	return frame
+}
