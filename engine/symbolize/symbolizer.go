@@ -1,18 +1,3 @@
-// Package symbolize says what the code and data at addresses of a file are called, as
-// llvm-symbolizer and addr2line do:
-//
-//	s := symbolize.New(symbolize.Options{})
-//	defer s.Close()
-//	f, err := s.Open("server")
-//	if err != nil {
-//		return err
-//	}
-//	for _, frame := range f.FramesLLVM(nil, 0x401257, true) {
-//		fmt.Println(frame.LinkageName, frame.File, frame.Line)
-//	}
-//
-// Of the names that code has each tool takes its own: those are the two manners
-// (FramesLLVM, FramesGNU).
 package symbolize
 
 import (
