@@ -127,6 +127,9 @@ func TestImportsThatAreRefused(t *testing.T) {
 		{"engine/target/elfcore", "engine/target", ""},
 		{"engine/symbol/resolve", "engine/symbol/dwarf", ""},
 		{"engine", "engine/plugin", ""},
+		{"engine", "engine/symbolize", "above"},
+		{"engine/symbolize", "engine", ""},
+		{"engine/symbolize", "engine/report", "above"},
 		{"plugins/x86_64/unwindd-arch-x86_64", "plugins/x86_64", ""},
 	} {
 		got := checkImport(c.pkg, floor(c.pkg), c.imported)

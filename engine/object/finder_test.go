@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -470,5 +471,27 @@ func TestAnObjectIsNotItsOwnDebugFile(t *testing.T) {
 	found := (&Finder{Folders: []string{dir}}).FindDebug(mustOpen(t, filepath.Join(dir, "prog")))
 	if found.Object != nil || !strings.Contains(found.Problem, "is the file itself") {
 		t.Errorf("found %q, problem %q", found.Path, found.Problem)
+	}
+}
+
+// Debug information counts where its bytes are in the file.
+func TestHasDebugInfo(t *testing.T) {
+	path := compile(t)
+	run(t, "strip", "-g", "-o", path+".stripped", path)
+	run(t, "objcopy", "--compress-debug-sections=zlib-gnu", path, path+".old")
+	empty := read(t, path)
+	f, err := elf.NewFile(bytes.NewReader(empty))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == ".debug_info" })
+	header := binary.LittleEndian.Uint64(empty[0x28:]) + uint64(info)*64 // of the section, by e_shoff
+	binary.LittleEndian.PutUint32(empty[header+4:], uint32(elf.SHT_NOBITS))
+	write(t, path+".empty", empty)
+	for suffix, want := range map[string]bool{"": true, ".old": true, ".stripped": false, ".empty": false} {
+		o := mustOpen(t, path+suffix)
+		if got := o.HasDebugInfo(); got != want {
+			t.Errorf("%s has debug information: %v, want %v", filepath.Base(o.Path()), got, want)
+		}
 	}
 }

@@ -71,29 +71,15 @@ func (s *Session) parse(line string) (q question, err error) {
 	return q, nil
 }
 
-// parseFile reads the name of a file and gives the rest of the line.
+// parseFile reads what says which file a question is about, and gives the rest of
+// the line.
 func (s *Session) parseFile(line string, q *question) (string, error) {
-	isFile, isID := false, false
-	for {
-		line = strings.TrimLeft(line, blanks)
-		rest, ok := strings.CutPrefix(line, "FILE:")
-		if !ok {
-			if rest, ok = strings.CutPrefix(line, "BUILDID:"); !ok {
-				break
-			}
-			if isID || isFile {
-				return "", errors.New("duplicate input file specification prefix")
-			}
-			line, isID = rest, true
-			continue
-		}
-		if isID || isFile {
-			return "", errors.New("duplicate input file specification prefix")
-		}
-		line, isFile = rest, true
+	prefix, line, err := cutPrefix(line)
+	if err != nil {
+		return "", err
 	}
 	if s.Object != "" || s.BuildID != nil {
-		if isFile || isID {
+		if prefix != "" {
 			return "", errors.New("input file has already been specified")
 		}
 		q.path, q.module, q.buildID = s.Object, s.Object, s.BuildID
@@ -102,27 +88,16 @@ func (s *Session) parseFile(line string, q *question) (string, error) {
 		}
 		return line, nil
 	}
-	name := ""
-	if line != "" && (line[0] == '"' || line[0] == '\'') {
-		if end := strings.IndexByte(line[1:], line[0]); end >= 0 {
-			name, line = line[1:1+end], line[2+end:]
-		}
-	} else {
-		end := strings.IndexAny(line, blanks)
-		if end < 0 {
-			end = len(line)
-		}
-		name, line = line[:end], line[end:]
-	}
+	name, line := cutName(line)
 	switch {
-	case name == "" && isFile:
+	case name == "" && prefix == filePrefix:
 		return "", errors.New("must be followed by an input file")
-	case name == "" && isID:
+	case name == "" && prefix == buildIDPrefix:
 		return "", errors.New("must be followed by a hash")
 	case name == "":
 		return "", errors.New("no input filename has been specified")
 	}
-	if isID {
+	if prefix == buildIDPrefix {
 		id, err := hex.DecodeString(name)
 		if err != nil {
 			return "", errors.New("wrong format of build-id")
@@ -132,6 +107,49 @@ func (s *Session) parseFile(line string, q *question) (string, error) {
 	}
 	q.path, q.module = name, name
 	return line, nil
+}
+
+// What may stand before the name of a file.
+const (
+	filePrefix    = "FILE:"
+	buildIDPrefix = "BUILDID:"
+)
+
+// cutPrefix reads the prefix of the name of a file, "" where there is none, and gives
+// the rest of the line.
+func cutPrefix(line string) (prefix, rest string, err error) {
+	for {
+		line = strings.TrimLeft(line, blanks)
+		found := ""
+		for _, p := range []string{filePrefix, buildIDPrefix} {
+			if strings.HasPrefix(line, p) {
+				found = p
+			}
+		}
+		switch {
+		case found == "":
+			return prefix, line, nil
+		case prefix != "":
+			return "", "", errors.New("duplicate input file specification prefix")
+		}
+		prefix, line = found, line[len(found):]
+	}
+}
+
+// cutName reads the name of a file, in quotes or up to a blank, and gives the rest of
+// the line. A quotation that does not end has no name.
+func cutName(line string) (name, rest string) {
+	if line != "" && (line[0] == '"' || line[0] == '\'') {
+		if end := strings.IndexByte(line[1:], line[0]); end >= 0 {
+			return line[1 : 1+end], line[2+end:]
+		}
+		return "", line
+	}
+	end := strings.IndexAny(line, blanks)
+	if end < 0 {
+		end = len(line)
+	}
+	return line[:end], line[end:]
 }
 
 // ParseNumber reads a number as llvm-symbolizer does: as C has them, 0x and 0 for
