@@ -29,7 +29,7 @@ type FunctionNames int
 const (
 	LinkageNames FunctionNames = iota // as linkers have them
 	ShortNames                        // DW_AT_name
-	NoNames
+	NoNames                           // none: lines alone
 )
 
 // PathStyle says how much of a file's path is written.
@@ -37,21 +37,21 @@ type PathStyle int
 
 // The paths.
 const (
-	AbsolutePaths PathStyle = iota
-	RelativePaths           // without the compilation directory
-	BaseNames
+	AbsolutePaths PathStyle = iota // as debug information has it, made absolute
+	RelativePaths                  // without the compilation directory
+	BaseNames                      // without any directory
 )
 
 // WriterOptions say what a Writer writes.
 type WriterOptions struct {
 	Style     Style
 	Functions FunctionNames
-	Demangle  bool
+	Demangle  bool // names are written as the source has them, in the tool's way
 	Paths     PathStyle
-	Pretty    bool // in one line; JSON indented
-	Addresses bool // the address first
-	Verbose   bool // all that is known of each frame
-	// Context is how many lines of source are written around each position.
+	Pretty    bool // a function and its line are one line; JSON is indented
+	Addresses bool // the address comes first
+	Verbose   bool // all that is known of each frame is written
+	// Context is how many lines of source are written around each position; 0: none.
 	Context int64
 }
 
