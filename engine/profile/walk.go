@@ -283,73 +283,90 @@ func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatc
 	return err
 }
 
+// A batchWalk walks the batches of a recording by several goroutines. Batches are
+// taken in their order, so those that are ready early wait: as many as order has
+// room for.
+type batchWalk struct {
+	recording *recording
+	work      chan batchToWalk
+	order     chan chan *walkedBatch
+	free      chan *walkedBatch // to be written over
+	bound     chan struct{}     // closed when the plugin has answered
+	failed    error             // why reading ended early; set when order is closed
+}
+
+// batchToWalk is a batch, and where it is expected when it is walked.
+type batchToWalk struct {
+	batch  *perfdata.Batch
+	walked chan *walkedBatch
+}
+
 func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jobs int, take func(*walkedBatch)) error {
-	// Batches are taken in their order, so those that are ready early wait: as
-	// many as there are tokens.
-	type ready struct {
-		batch  *perfdata.Batch
-		walked chan *walkedBatch
+	w := &batchWalk{
+		recording: r, work: make(chan batchToWalk), order: make(chan chan *walkedBatch, 2*jobs),
+		free: make(chan *walkedBatch, 4*jobs), bound: make(chan struct{}),
 	}
-	bound := make(chan struct{})
 	go func() {
-		defer close(bound)
+		defer close(w.bound)
 		r.bind(ctx)
 	}()
-	work := make(chan ready)
-	order := make(chan chan *walkedBatch, 2*jobs)
-	free := make(chan *walkedBatch, 4*jobs)
-	var failed error
-	go func() {
-		defer close(order)
-		defer close(work)
-		for {
-			b, err := reader.Next()
-			if err != nil {
-				failed = notEOF(err)
-				return
-			}
-			if failed = ctx.Err(); failed != nil {
-				return
-			}
-			next := ready{b, make(chan *walkedBatch, 1)}
-			order <- next.walked
-			work <- next
-		}
-	}()
+	go w.read(ctx, reader)
 	var workers sync.WaitGroup
 	for range jobs {
-		workers.Go(func() {
-			var s *sampler
-			for next := range work {
-				var out *walkedBatch
-				select {
-				case out = <-free:
-				default:
-					out = &walkedBatch{}
-				}
-				if s == nil {
-					// A file that is cut is met again by the walk, which says so.
-					_ = object.Guard(func() error { r.prepare(next.batch); return nil })
-					<-bound
-					s = r.sampler()
-				}
-				s.walk(ctx, next.batch, out)
-				next.batch.Release()
-				next.walked <- out
-			}
-		})
+		workers.Go(func() { w.walk(ctx) })
 	}
-	for walked := range order {
+	for walked := range w.order {
 		out := <-walked
 		take(out)
 		select {
-		case free <- out:
+		case w.free <- out:
 		default:
 		}
 	}
 	workers.Wait()
-	<-bound
-	return failed
+	<-w.bound
+	return w.failed
+}
+
+// read hands out the batches.
+func (w *batchWalk) read(ctx context.Context, reader *perfdata.Reader) {
+	defer close(w.order)
+	defer close(w.work)
+	for {
+		b, err := reader.Next()
+		if err != nil {
+			w.failed = notEOF(err)
+			return
+		}
+		if w.failed = ctx.Err(); w.failed != nil {
+			return
+		}
+		next := batchToWalk{b, make(chan *walkedBatch, 1)}
+		w.order <- next.walked
+		w.work <- next
+	}
+}
+
+// walk walks batches until there are no more. It is one of several goroutines.
+func (w *batchWalk) walk(ctx context.Context) {
+	var s *sampler
+	for next := range w.work {
+		var out *walkedBatch
+		select {
+		case out = <-w.free:
+		default:
+			out = &walkedBatch{}
+		}
+		if s == nil {
+			// A file that is cut is met again by the walk, which says so.
+			_ = object.Guard(func() error { w.recording.prepare(next.batch); return nil })
+			<-w.bound
+			s = w.recording.sampler()
+		}
+		s.walk(ctx, next.batch, out)
+		next.batch.Release()
+		next.walked <- out
+	}
 }
 
 // prepare opens the modules in which samples are, while the plugin starts.

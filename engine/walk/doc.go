@@ -5,4 +5,8 @@
 // sees of it is a Memory: of a target all that it has, of a Sample the registers
 // and stack bytes of one moment. A frame holds no registers: each is a location,
 // found through the rows of the frames further in when someone asks.
+//
+// The package is large because these are one thing: a frame's registers, its lanes,
+// the guesses that go on where there is no row, and the evaluation of expressions in
+// it all look at the frames further in, while the walk is under way.
 package walk

@@ -1,0 +1,9 @@
+// Package profile makes profiles of recordings: it walks the stacks of all samples of
+// a perf.data file, joins samples of accelerators to them, and puts equal stacks
+// together.
+//
+// One walk.Process holds the modules of all processes of a recording, by the
+// addresses of their objects, so that an object's rows and names are found once,
+// however many processes mapped it and wherever. What a process has mapped at a
+// time is a codeSpace beside it.
+package profile
