@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -27,7 +26,7 @@ type Description struct {
 	MaxInstruction uint32             // the longest instruction in bytes
 	StackAlign     uint32             // bytes; words of the stack that may hold a return address are this far apart
 	Symbols        []string           // names of functions that OpenObject wants to be told of, where an object has them
-	Relocations    []object.Relocation
+	Relocations    []Relocation
 	Dialects       []Dialect
 	Processors     []Processor // where processors differ in their lane counts
 	// Companions are what follows the last dot, and that dot (".dbg"), in the

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/object"
 )
 
 // testDescription is a small valid description that uses every field.
@@ -38,7 +37,7 @@ func testDescription() *Description {
 			ReturnAddress: 9,
 		},
 		CallDistance: 1, MaxInstruction: 4, StackAlign: 8,
-		Relocations: []object.Relocation{{Type: 0, Kind: object.RelocationNone}, {Type: 1, Size: 8, Kind: object.RelocationAbsolute}},
+		Relocations: []Relocation{{Type: 0, Kind: RelocationNone}, {Type: 1, Size: 8, Kind: RelocationAbsolute}},
 		Dialects:    []Dialect{{Name: "vendor", Operations: []DialectOperation{{Opcode: 0xe1, Name: "DW_OP_LLVM_offset"}, {Opcode: 0xe9, User: 2, Name: "DW_OP_LLVM_bit_offset"}}}},
 		Processors:  []Processor{{Lanes: []uint32{4}}, {Name: "chip1", Lanes: []uint32{8, 4}, FlagsMask: 0xff, Flags: 0x12}},
 	}

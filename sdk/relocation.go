@@ -1,27 +1,27 @@
 package sdk
 
-import "github.com/unwindd/unwindd/engine/object"
+import "github.com/unwindd/unwindd/sdk/reloc"
 
 // A Relocation describes one relocation type of a machine, as far as debug
 // sections use it.
-type Relocation = object.Relocation
+type Relocation = reloc.Entry
 
 // What a relocation computes: S is the symbol's value, A the addend, P the
-// place, and V what the place holds already. See object.RelocationKind.
+// place, and V what the place holds already. See reloc.Kind.
 const (
-	RelocationNone        = object.RelocationNone
-	RelocationAbsolute    = object.RelocationAbsolute    // S + A
-	RelocationRelative    = object.RelocationRelative    // S + A - P
-	RelocationSet         = object.RelocationSet         // S + A, low bits
-	RelocationAdd         = object.RelocationAdd         // V + S + A, low bits
-	RelocationSubtract    = object.RelocationSubtract    // V - S - A, low bits
-	RelocationAddRelative = object.RelocationAddRelative // V + S + A - P, low bits
-	RelocationRelativePA  = object.RelocationRelativePA  // S + A - P - 8
+	RelocationNone        = reloc.None
+	RelocationAbsolute    = reloc.Absolute    // S + A
+	RelocationRelative    = reloc.Relative    // S + A - P
+	RelocationSet         = reloc.Set         // S + A, low bits
+	RelocationAdd         = reloc.Add         // V + S + A, low bits
+	RelocationSubtract    = reloc.Subtract    // V - S - A, low bits
+	RelocationAddRelative = reloc.AddRelative // V + S + A - P, low bits
+	RelocationRelativePA  = reloc.RelativePA  // S + A - P - 8
 )
 
 // The forms of the field that a relocation writes.
 const (
-	FieldBytes   = object.FieldBytes   // whole bytes
-	FieldLow6    = object.FieldLow6    // the low six bits of a byte, whose others stay
-	FieldULEB128 = object.FieldULEB128 // an unsigned LEB128 number, whose length stays; its Size is 0
+	FieldBytes   = reloc.Bytes   // whole bytes
+	FieldLow6    = reloc.Low6    // the low six bits of a byte, whose others stay
+	FieldULEB128 = reloc.ULEB128 // an unsigned LEB128 number, whose length stays; its Size is 0
 )

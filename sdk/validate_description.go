@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -292,11 +291,11 @@ func (d *Description) checkRelocations() error {
 		}
 		seen[r.Type] = i
 		switch {
-		case r.Kind > object.RelocationRelativePA:
+		case r.Kind > RelocationRelativePA:
 			return fmt.Errorf("Relocations[%d].Kind: %d is not a kind", i, r.Kind)
-		case r.Field > object.FieldULEB128:
+		case r.Field > FieldULEB128:
 			return fmt.Errorf("Relocations[%d].Field: %d is not a form of fields", i, r.Field)
-		case r.Kind == object.RelocationNone, r.Field == object.FieldULEB128 && r.Size == 0:
+		case r.Kind == RelocationNone, r.Field == FieldULEB128 && r.Size == 0:
 		case !slices.Contains([]uint8{1, 2, 4, 8}, r.Size):
 			return fmt.Errorf("Relocations[%d].Size: %d, expected 1, 2, 4 or 8 bytes", i, r.Size)
 		}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/locexpr"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
@@ -46,7 +45,7 @@ func encodeDescription(d *Description) *pb.Description {
 		MaxInstruction: d.MaxInstruction,
 		StackAlign:     d.StackAlign,
 		Symbols:        texts(d.Symbols),
-		Relocations: column(d.Relocations, func(r *object.Relocation) *pb.Relocation {
+		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
 			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind), Field: pb.RelocationField(r.Field)}
 		}),
 		Dialects: column(d.Dialects, func(d *Dialect) *pb.Dialect {
@@ -111,13 +110,13 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		MaxInstruction: p.GetMaxInstruction(),
 		StackAlign:     p.GetStackAlign(),
 		Symbols:        d.textList("symbols", p.GetSymbols()),
-		Relocations: column(p.GetRelocations(), func(p **pb.Relocation) object.Relocation {
+		Relocations: column(p.GetRelocations(), func(p **pb.Relocation) Relocation {
 			r := *p
 			d.small("relocations.size", r.GetSize(), math.MaxUint8)
-			return object.Relocation{
+			return Relocation{
 				Type: r.GetType(), Size: uint8(r.GetSize()),
-				Kind:  enum(&d, "relocations.kind", r.GetKind(), object.RelocationRelativePA),
-				Field: enum(&d, "relocations.field", r.GetField(), object.FieldULEB128),
+				Kind:  enum(&d, "relocations.kind", r.GetKind(), RelocationRelativePA),
+				Field: enum(&d, "relocations.field", r.GetField(), FieldULEB128),
 			}
 		}),
 		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // symbolizeFlags are the flags of `unwindd symbolize`.
@@ -193,7 +194,7 @@ func newSymbolSession(options symbolize.Options) *symbolize.Session {
 
 // relocations are the relocation types of a relocatable object's machine, by
 // the descriptions that are built in.
-func relocations(o *object.Object) []object.Relocation {
+func relocations(o *object.Object) []sdk.Relocation {
 	for _, b := range bundled {
 		d := b.Description()
 		for _, r := range d.Recognises {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
 // A testFile is an ELF file made by hand.
@@ -312,15 +313,15 @@ func wantError(t testing.TB, err, target error, text string) {
 }
 
 // x86Relocations are the types that debug sections of x86-64 use.
-var x86Relocations = []Relocation{
-	{Type: uint32(elf.R_X86_64_NONE), Kind: RelocationNone},
-	{Type: uint32(elf.R_X86_64_64), Size: 8, Kind: RelocationAbsolute},
-	{Type: uint32(elf.R_X86_64_PC32), Size: 4, Kind: RelocationRelative},
-	{Type: uint32(elf.R_X86_64_32), Size: 4, Kind: RelocationAbsolute},
-	{Type: uint32(elf.R_X86_64_32S), Size: 4, Kind: RelocationAbsolute},
-	{Type: uint32(elf.R_X86_64_DTPOFF64), Size: 8, Kind: RelocationAbsolute},
-	{Type: uint32(elf.R_X86_64_DTPOFF32), Size: 4, Kind: RelocationAbsolute},
-	{Type: uint32(elf.R_X86_64_PC64), Size: 8, Kind: RelocationRelative},
+var x86Relocations = []reloc.Entry{
+	{Type: uint32(elf.R_X86_64_NONE), Kind: reloc.None},
+	{Type: uint32(elf.R_X86_64_64), Size: 8, Kind: reloc.Absolute},
+	{Type: uint32(elf.R_X86_64_PC32), Size: 4, Kind: reloc.Relative},
+	{Type: uint32(elf.R_X86_64_32), Size: 4, Kind: reloc.Absolute},
+	{Type: uint32(elf.R_X86_64_32S), Size: 4, Kind: reloc.Absolute},
+	{Type: uint32(elf.R_X86_64_DTPOFF64), Size: 8, Kind: reloc.Absolute},
+	{Type: uint32(elf.R_X86_64_DTPOFF32), Size: 4, Kind: reloc.Absolute},
+	{Type: uint32(elf.R_X86_64_PC64), Size: 8, Kind: reloc.Relative},
 }
 
 func onX86(t testing.TB) {

@@ -1,6 +1,10 @@
 package object
 
-import "debug/elf"
+import (
+	"debug/elf"
+
+	"github.com/unwindd/unwindd/sdk/reloc"
+)
 
 // Machines of which debug/elf has no name of its own.
 const (
@@ -13,7 +17,7 @@ const (
 // the System V ABI, whose numbers debug/elf has or the line beside them names.
 // What follows an opcode of thread-local storage (DTPREL, DTPOFF, LDO) is the
 // offset of a symbol in its block, which the symbol's value is before linking.
-var machineRelocations = tables(map[elf.Machine][]Relocation{
+var machineRelocations = tables(map[elf.Machine][]reloc.Entry{
 	elf.EM_386: {abs32(elf.R_386_32), rel32(elf.R_386_PC32), abs16(elf.R_386_16), abs8(elf.R_386_8), abs32(elf.R_386_TLS_LDO_32)},
 	elf.EM_68K: {abs32(1), abs16(2), abs8(3), rel32(4), abs32(31)}, // R_68K_32, _16, _8, _PC32, _TLS_LDO32
 	elf.EM_AARCH64: {
@@ -41,8 +45,8 @@ var machineRelocations = tables(map[elf.Machine][]Relocation{
 		abs32(elf.R_LARCH_32), abs64(elf.R_LARCH_64), rel32(elf.R_LARCH_32_PCREL), rel64(elf.R_LARCH_64_PCREL),
 		add(elf.R_LARCH_ADD8, 1), add(elf.R_LARCH_ADD16, 2), add(elf.R_LARCH_ADD32, 4), add(elf.R_LARCH_ADD64, 8),
 		subtract(elf.R_LARCH_SUB8, 1), subtract(elf.R_LARCH_SUB16, 2), subtract(elf.R_LARCH_SUB32, 4), subtract(elf.R_LARCH_SUB64, 8),
-		low(elf.R_LARCH_ADD6, RelocationAdd), low(elf.R_LARCH_SUB6, RelocationSubtract),
-		leb(elf.R_LARCH_ADD_ULEB128, RelocationAdd), leb(elf.R_LARCH_SUB_ULEB128, RelocationSubtract),
+		low(elf.R_LARCH_ADD6, reloc.Add), low(elf.R_LARCH_SUB6, reloc.Subtract),
+		leb(elf.R_LARCH_ADD_ULEB128, reloc.Add), leb(elf.R_LARCH_SUB_ULEB128, reloc.Subtract),
 		abs32(elf.R_LARCH_TLS_DTPREL32), abs64(elf.R_LARCH_TLS_DTPREL64),
 	},
 	elf.EM_MIPS: {
@@ -51,7 +55,7 @@ var machineRelocations = tables(map[elf.Machine][]Relocation{
 	},
 	elf.EM_MSP430: {abs32(1)}, // R_MSP430_32, the same in both numberings
 	elf.EM_PARISC: { // R_PARISC_DIR32, _SECREL32, _DIR64, _SECREL64, _PCREL32, _PCREL64
-		abs32(1), abs32(41), abs64(80), abs64(104), {9, 4, RelocationRelativePA, FieldBytes}, {72, 8, RelocationRelativePA, FieldBytes},
+		abs32(1), abs32(41), abs64(80), abs64(104), {Type: 9, Size: 4, Kind: reloc.RelativePA}, {Type: 72, Size: 8, Kind: reloc.RelativePA},
 	},
 	elf.EM_PPC: {
 		abs32(elf.R_PPC_ADDR32), abs32(elf.R_PPC_UADDR32), abs16(elf.R_PPC_ADDR16), rel32(elf.R_PPC_REL32),
@@ -67,8 +71,8 @@ var machineRelocations = tables(map[elf.Machine][]Relocation{
 		add(elf.R_RISCV_ADD8, 1), add(elf.R_RISCV_ADD16, 2), add(elf.R_RISCV_ADD32, 4), add(elf.R_RISCV_ADD64, 8),
 		subtract(elf.R_RISCV_SUB8, 1), subtract(elf.R_RISCV_SUB16, 2), subtract(elf.R_RISCV_SUB32, 4), subtract(elf.R_RISCV_SUB64, 8),
 		set(elf.R_RISCV_SET8, 1), set(elf.R_RISCV_SET16, 2), set(elf.R_RISCV_SET32, 4),
-		low(elf.R_RISCV_SET6, RelocationSet), low(elf.R_RISCV_SUB6, RelocationSubtract),
-		leb(60, RelocationSet), leb(61, RelocationSubtract), // R_RISCV_SET_ULEB128, _SUB_ULEB128
+		low(elf.R_RISCV_SET6, reloc.Set), low(elf.R_RISCV_SUB6, reloc.Subtract),
+		leb(60, reloc.Set), leb(61, reloc.Subtract), // R_RISCV_SET_ULEB128, _SUB_ULEB128
 		abs32(elf.R_RISCV_TLS_DTPREL32), abs64(elf.R_RISCV_TLS_DTPREL64),
 	},
 	elf.EM_S390: {
@@ -77,7 +81,7 @@ var machineRelocations = tables(map[elf.Machine][]Relocation{
 	},
 	// R_SH_DIR32, _REL32, _DIR16, _DIR8, _TLS_LDO_32. Assemblers leave the addend
 	// of the first two in the place.
-	elf.EM_SH:          {add(1, 4), {2, 4, RelocationAddRelative, FieldBytes}, abs16(33), abs8(34), abs32(146)},
+	elf.EM_SH:          {add(1, 4), {Type: 2, Size: 4, Kind: reloc.AddRelative}, abs16(33), abs8(34), abs32(146)},
 	elf.EM_SPARC:       sparc,
 	elf.EM_SPARC32PLUS: sparc,
 	elf.EM_SPARCV9:     sparc,
@@ -96,9 +100,9 @@ var machineRelocations = tables(map[elf.Machine][]Relocation{
 	},
 })
 
-var arc = []Relocation{abs8(1), abs16(2), abs32(4), rel32(49), abs32(67)} // R_ARC_8, _16, _32, _32_PCREL, _TLS_DTPOFF
+var arc = []reloc.Entry{abs8(1), abs16(2), abs32(4), rel32(49), abs32(67)} // R_ARC_8, _16, _32, _32_PCREL, _TLS_DTPOFF
 
-var sparc = []Relocation{
+var sparc = []reloc.Entry{
 	abs32(elf.R_SPARC_32), abs32(elf.R_SPARC_UA32), abs64(elf.R_SPARC_64), abs64(elf.R_SPARC_UA64),
 	abs16(elf.R_SPARC_16), abs16(elf.R_SPARC_UA16), abs8(elf.R_SPARC_8),
 	rel32(elf.R_SPARC_DISP32), rel64(elf.R_SPARC_DISP64), abs32(76), abs64(77), // R_SPARC_TLS_DTPOFF32, 64
@@ -106,10 +110,10 @@ var sparc = []Relocation{
 
 // tables indexes relocation types by number, and adds type 0, which is none on
 // every machine.
-func tables(lists map[elf.Machine][]Relocation) map[elf.Machine]map[uint32]Relocation {
-	all := make(map[elf.Machine]map[uint32]Relocation, len(lists))
+func tables(lists map[elf.Machine][]reloc.Entry) map[elf.Machine]map[uint32]reloc.Entry {
+	all := make(map[elf.Machine]map[uint32]reloc.Entry, len(lists))
 	for machine, list := range lists {
-		all[machine] = map[uint32]Relocation{0: none(0)}
+		all[machine] = map[uint32]reloc.Entry{0: none(0)}
 		for _, r := range list {
 			all[machine][r.Type] = r
 		}
@@ -117,43 +121,43 @@ func tables(lists map[elf.Machine][]Relocation) map[elf.Machine]map[uint32]Reloc
 	return all
 }
 
-func none(t uint32) Relocation { return Relocation{Type: t, Kind: RelocationNone} }
+func none(t uint32) reloc.Entry { return reloc.Entry{Type: t, Kind: reloc.None} }
 
-func abs8[T ~int | ~uint32](t T) Relocation {
-	return Relocation{uint32(t), 1, RelocationAbsolute, FieldBytes}
+func abs8[T ~int | ~uint32](t T) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 1, Kind: reloc.Absolute}
 }
-func abs16[T ~int | ~uint32](t T) Relocation {
-	return Relocation{uint32(t), 2, RelocationAbsolute, FieldBytes}
+func abs16[T ~int | ~uint32](t T) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 2, Kind: reloc.Absolute}
 }
-func abs32[T ~int | ~uint32](t T) Relocation {
-	return Relocation{uint32(t), 4, RelocationAbsolute, FieldBytes}
+func abs32[T ~int | ~uint32](t T) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 4, Kind: reloc.Absolute}
 }
-func abs64[T ~int | ~uint32](t T) Relocation {
-	return Relocation{uint32(t), 8, RelocationAbsolute, FieldBytes}
+func abs64[T ~int | ~uint32](t T) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 8, Kind: reloc.Absolute}
 }
-func rel32[T ~int | ~uint32](t T) Relocation {
-	return Relocation{uint32(t), 4, RelocationRelative, FieldBytes}
+func rel32[T ~int | ~uint32](t T) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 4, Kind: reloc.Relative}
 }
-func rel64[T ~int | ~uint32](t T) Relocation {
-	return Relocation{uint32(t), 8, RelocationRelative, FieldBytes}
-}
-
-func set[T ~int | ~uint32](t T, size uint8) Relocation {
-	return Relocation{uint32(t), size, RelocationSet, FieldBytes}
+func rel64[T ~int | ~uint32](t T) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 8, Kind: reloc.Relative}
 }
 
-func add[T ~int | ~uint32](t T, size uint8) Relocation {
-	return Relocation{uint32(t), size, RelocationAdd, FieldBytes}
+func set[T ~int | ~uint32](t T, size uint8) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: size, Kind: reloc.Set}
 }
 
-func subtract[T ~int | ~uint32](t T, size uint8) Relocation {
-	return Relocation{uint32(t), size, RelocationSubtract, FieldBytes}
+func add[T ~int | ~uint32](t T, size uint8) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: size, Kind: reloc.Add}
 }
 
-func low[T ~int | ~uint32](t T, kind RelocationKind) Relocation {
-	return Relocation{uint32(t), 1, kind, FieldLow6}
+func subtract[T ~int | ~uint32](t T, size uint8) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: size, Kind: reloc.Subtract}
 }
 
-func leb[T ~int | ~uint32](t T, kind RelocationKind) Relocation {
-	return Relocation{uint32(t), 0, kind, FieldULEB128}
+func low[T ~int | ~uint32](t T, kind reloc.Kind) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 1, Kind: kind, Field: reloc.Low6}
+}
+
+func leb[T ~int | ~uint32](t T, kind reloc.Kind) reloc.Entry {
+	return reloc.Entry{Type: uint32(t), Size: 0, Kind: kind, Field: reloc.ULEB128}
 }

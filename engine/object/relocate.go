@@ -6,12 +6,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
 // relocations are the types that SetRelocations gave.
 type relocations struct {
-	table  []Relocation
-	byType map[uint32]Relocation
+	table  []reloc.Entry
+	byType map[uint32]reloc.Entry
 }
 
 // SetRelocations gives relocation types of the machine, which sections of a
@@ -19,7 +21,7 @@ type relocations struct {
 // has. Of an object that has the same ones already it changes nothing, so that each
 // user of a shared object may give them; with others, what Data made so far is made
 // again when it is next asked for. What Data has given stays as it is.
-func (o *Object) SetRelocations(table []Relocation) {
+func (o *Object) SetRelocations(table []reloc.Entry) {
 	if o.header.typ != elf.ET_REL {
 		return // nothing is relocated
 	}
@@ -28,7 +30,7 @@ func (o *Object) SetRelocations(table []Relocation) {
 		if old != nil && slices.Equal(old.table, table) || old == nil && len(table) == 0 {
 			return
 		}
-		r := &relocations{slices.Clone(table), make(map[uint32]Relocation, len(table))}
+		r := &relocations{slices.Clone(table), make(map[uint32]reloc.Entry, len(table))}
 		for _, t := range table {
 			r.byType[t.Type] = t
 		}
@@ -40,7 +42,7 @@ func (o *Object) SetRelocations(table []Relocation) {
 }
 
 // relocation describes a relocation type.
-func (o *Object) relocation(typ uint32, by *relocations) (r Relocation, ok bool) {
+func (o *Object) relocation(typ uint32, by *relocations) (r reloc.Entry, ok bool) {
 	if by != nil {
 		r, ok = by.byType[typ]
 	}
@@ -172,7 +174,7 @@ func (s *Section) applyAll(from *Section, b []byte, by *relocations) error {
 		if !ok {
 			return fmt.Errorf("offset %#x: relocation type %d of machine %d is not known", e.at, e.typ, h.machine)
 		}
-		if r.Kind == RelocationNone {
+		if r.Kind == reloc.None {
 			continue
 		}
 		f, err := s.relocatedField(&e, &r, b)
@@ -191,10 +193,10 @@ func (s *Section) applyAll(from *Section, b []byte, by *relocations) error {
 }
 
 // relocatedField is the field of b, the contents of s, that a relocation is for.
-func (s *Section) relocatedField(e *relocationEntry, r *Relocation, b []byte) (relocatedField, error) {
+func (s *Section) relocatedField(e *relocationEntry, r *reloc.Entry, b []byte) (relocatedField, error) {
 	h := &s.object.header
 	size := uint64(r.Size)
-	if r.Field == FieldULEB128 {
+	if r.Field == reloc.ULEB128 {
 		rest, _ := slice(b, e.place, uint64(len(b))-min(e.place, uint64(len(b))))
 		if size = lengthLEB128(rest); size == 0 {
 			return relocatedField{}, fmt.Errorf("place %#x: no LEB128 number of at most %d bytes in the %d bytes of the section", e.place, maxLEB128, len(b))
@@ -281,8 +283,8 @@ func (s *Section) references() (list []Reference, err error) {
 				section = symbols.named(e.symbol, section)
 			}
 			switch r, _ := o.relocation(e.typ, by); {
-			case section == 0 || r.Kind == RelocationNone:
-			case r.Kind == RelocationSubtract:
+			case section == 0 || r.Kind == reloc.None:
+			case r.Kind == reloc.Subtract:
 				subtracted = append(subtracted, Reference{e.place, section})
 			default:
 				list = append(list, Reference{e.place, section})

@@ -3,6 +3,8 @@ package object
 import (
 	"fmt"
 	"math"
+
+	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
 // maxLEB128 bounds the bytes of a LEB128 number that is relocated: as many as
@@ -23,12 +25,12 @@ func lengthLEB128(b []byte) uint64 {
 // A relocatedField is what a relocation writes.
 type relocatedField struct {
 	fields
-	form RelocationField
+	form reloc.Field
 }
 
 // apply writes what a relocation computes of a symbol's value with its addend,
 // to which inPlace adds what the field holds.
-func (f relocatedField) apply(r *Relocation, value, place uint64, inPlace bool) error {
+func (f relocatedField) apply(r *reloc.Entry, value, place uint64, inPlace bool) error {
 	held, err := f.held(r)
 	if err != nil {
 		return err
@@ -37,30 +39,30 @@ func (f relocatedField) apply(r *Relocation, value, place uint64, inPlace bool) 
 		value += held
 	}
 	switch r.Kind {
-	case RelocationAbsolute:
+	case reloc.Absolute:
 		return f.putWhole(r.Size, value)
-	case RelocationRelative:
+	case reloc.Relative:
 		return f.putWhole(r.Size, value-place)
-	case RelocationRelativePA:
+	case reloc.RelativePA:
 		return f.putWhole(r.Size, value-place-8)
-	case RelocationSet:
+	case reloc.Set:
 		return f.putLow(r, value)
-	case RelocationAdd:
+	case reloc.Add:
 		return f.putLow(r, held+value)
-	case RelocationAddRelative:
+	case reloc.AddRelative:
 		return f.putLow(r, held+value-place)
-	case RelocationSubtract:
+	case reloc.Subtract:
 		return f.putLow(r, held-value)
 	}
 	return fmt.Errorf("kind %d is not known", r.Kind)
 }
 
 // held is what the field holds, of whole bytes sign-extended.
-func (f relocatedField) held(r *Relocation) (uint64, error) {
+func (f relocatedField) held(r *reloc.Entry) (uint64, error) {
 	switch f.form {
-	case FieldLow6:
+	case reloc.Low6:
 		return uint64(f.b[0] & low6), nil
-	case FieldULEB128:
+	case reloc.ULEB128:
 		value := uint64(0)
 		for i, b := range f.b {
 			value |= uint64(b&0x7f) << (7 * i)
@@ -70,15 +72,15 @@ func (f relocatedField) held(r *Relocation) (uint64, error) {
 	return f.signed(r.Size)
 }
 
-// low6 are the bits of FieldLow6.
+// low6 are the bits of reloc.Low6.
 const low6 = 0x3f
 
 // putLow writes the low bits of value.
-func (f relocatedField) putLow(r *Relocation, value uint64) error {
+func (f relocatedField) putLow(r *reloc.Entry, value uint64) error {
 	switch f.form {
-	case FieldLow6:
+	case reloc.Low6:
 		f.b[0] = f.b[0]&^low6 | byte(value)&low6
-	case FieldULEB128:
+	case reloc.ULEB128:
 		for i := range f.b {
 			f.b[i] = f.b[i]&0x80 | byte(value>>(7*i))&0x7f
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
 // chdr is a compression header.
@@ -313,24 +314,24 @@ func relocation(class elf.Class, order byteOrder, rel elf.SectionType, offset, s
 	return r.b
 }
 
-var testRelocations = []Relocation{
-	{Type: 0, Kind: RelocationNone},
-	{Type: 1, Size: 4, Kind: RelocationAbsolute},
-	{Type: 2, Size: 4, Kind: RelocationRelative},
-	{Type: 3, Size: 2, Kind: RelocationAbsolute},
-	{Type: 4, Size: 1, Kind: RelocationAbsolute},
-	{Type: 5, Size: 8, Kind: RelocationAbsolute},
-	{Type: 6, Size: 3, Kind: RelocationAbsolute},
+var testRelocations = []reloc.Entry{
+	{Type: 0, Kind: reloc.None},
+	{Type: 1, Size: 4, Kind: reloc.Absolute},
+	{Type: 2, Size: 4, Kind: reloc.Relative},
+	{Type: 3, Size: 2, Kind: reloc.Absolute},
+	{Type: 4, Size: 1, Kind: reloc.Absolute},
+	{Type: 5, Size: 8, Kind: reloc.Absolute},
+	{Type: 6, Size: 3, Kind: reloc.Absolute},
 	{Type: 7, Size: 4, Kind: 9},
-	{Type: 8, Size: 1, Kind: RelocationSet},
-	{Type: 9, Size: 2, Kind: RelocationAdd},
-	{Type: 10, Size: 2, Kind: RelocationSubtract},
-	{Type: 11, Size: 1, Kind: RelocationSubtract},
-	{Type: 12, Size: 1, Kind: RelocationSet, Field: FieldLow6},
-	{Type: 13, Size: 1, Kind: RelocationSubtract, Field: FieldLow6},
-	{Type: 14, Kind: RelocationSet, Field: FieldULEB128},
-	{Type: 15, Kind: RelocationSubtract, Field: FieldULEB128},
-	{Type: 16, Kind: RelocationAdd, Field: FieldULEB128},
+	{Type: 8, Size: 1, Kind: reloc.Set},
+	{Type: 9, Size: 2, Kind: reloc.Add},
+	{Type: 10, Size: 2, Kind: reloc.Subtract},
+	{Type: 11, Size: 1, Kind: reloc.Subtract},
+	{Type: 12, Size: 1, Kind: reloc.Set, Field: reloc.Low6},
+	{Type: 13, Size: 1, Kind: reloc.Subtract, Field: reloc.Low6},
+	{Type: 14, Kind: reloc.Set, Field: reloc.ULEB128},
+	{Type: 15, Kind: reloc.Subtract, Field: reloc.ULEB128},
+	{Type: 16, Kind: reloc.Add, Field: reloc.ULEB128},
 }
 
 // Symbol 1 is 0x1020, symbol 3 is 0x30: how linkers that shorten code are told
@@ -499,7 +500,7 @@ func TestNewRelocationsAreUsedByWhatWasReadBefore(t *testing.T) {
 	o := mustNew(t, b)
 	_, err := o.Section(".debug_info").Data()
 	wantError(t, err, nil, "relocation type 99 of machine 62 is not known")
-	o.SetRelocations([]Relocation{{Type: 99, Size: 4, Kind: RelocationAbsolute}})
+	o.SetRelocations([]reloc.Entry{{Type: 99, Size: 4, Kind: reloc.Absolute}})
 	if got, err := o.Section(".debug_info").Data(); err != nil || got[0] != 0x20 || got[1] != 0x10 {
 		t.Errorf("% x, %v", got, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/symbol/resolve"
+	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
 // Options say how a Symbolizer finds what belongs to a file.
@@ -22,7 +23,7 @@ type Options struct {
 	Package string
 	// Relocations are relocation types of the machine of a relocatable object,
 	// before those of its System V supplement; nil: none.
-	Relocations func(o *object.Object) []object.Relocation
+	Relocations func(o *object.Object) []reloc.Entry
 	// Formats are forms of files with code objects inside that are no ELF files;
 	// nil: none.
 	Formats object.Formats
