@@ -3,6 +3,9 @@ package cfi
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+
+	"github.com/unwindd/unwindd/internal/leb128"
 )
 
 // A reader reads forward in a section. The first failure is kept in err; from
@@ -94,69 +97,40 @@ func (r *reader) word(size int) uint64 {
 // uleb reads an unsigned LEB128 number (DWARF 5, 7.6). Padding is allowed;
 // bits past the 64th must be zero.
 func (r *reader) uleb() uint64 {
-	if r.pos < len(r.data) && r.data[r.pos] < 0x80 {
+	if r.pos < len(r.data) && r.data[r.pos] < leb128.More {
 		r.pos++
 		return uint64(r.data[r.pos-1])
 	}
-	var v uint64
-	start := r.pos
-	for shift := uint(0); ; shift += 7 {
-		if r.pos >= len(r.data) {
-			r.fail(ErrTruncated)
-			return 0
-		}
-		b := r.data[r.pos]
-		r.pos++
-		low := uint64(b & 0x7f)
-		if shift > 63 && low != 0 || shift == 63 && low > 1 {
-			r.pos = start
-			r.fail(ErrLEB128)
-			return 0
-		}
-		if shift <= 63 {
-			v |= low << shift
-		}
-		if b < 0x80 {
-			return v
-		}
+	v, next, err := leb128.Unsigned(r.data, r.pos)
+	if err != nil {
+		r.failLEB128(err)
+		return 0
 	}
+	r.pos = next
+	return v
 }
 
 // sleb reads a signed LEB128 number. Padding is allowed; bits past the 64th
 // must repeat the sign.
 func (r *reader) sleb() int64 {
-	var v int64
-	start := r.pos
-	for shift := uint(0); ; shift += 7 {
-		if r.pos >= len(r.data) {
-			r.fail(ErrTruncated)
-			return 0
-		}
-		b := r.data[r.pos]
-		r.pos++
-		low := int64(b & 0x7f)
-		switch {
-		case shift < 63:
-			v |= low << shift
-		case shift == 63: // bit 63, then six copies of it
-			if low != 0 && low != 0x7f {
-				r.pos = start
-				r.fail(ErrLEB128)
-				return 0
-			}
-			v |= low << 63
-		case low != v>>63&0x7f:
-			r.pos = start
-			r.fail(ErrLEB128)
-			return 0
-		}
-		if b < 0x80 {
-			if shift < 57 && b&0x40 != 0 {
-				v |= -1 << (shift + 7)
-			}
-			return v
-		}
+	v, next, err := leb128.Signed(r.data, r.pos)
+	if err != nil {
+		r.failLEB128(err)
+		return 0
 	}
+	r.pos = next
+	return v
+}
+
+// failLEB128 fails at the end of the data where a number is cut off, else at the
+// number.
+func (r *reader) failLEB128(err error) {
+	if errors.Is(err, leb128.ErrTruncated) {
+		r.pos = len(r.data)
+		r.fail(ErrTruncated)
+		return
+	}
+	r.fail(ErrLEB128)
 }
 
 // cstring reads a string that ends with a zero byte; of more than limit bytes

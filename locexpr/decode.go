@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+
+	"github.com/unwindd/unwindd/internal/leb128"
 )
 
 // OperandKind says how an operand is encoded, and what it means.
@@ -286,56 +288,18 @@ func signExtend(v uint64, n uint32) uint64 {
 	return uint64(int64(v<<shift) >> shift)
 }
 
-// longOperand is what the first byte of a LEB128 is at least when more follow.
-const longOperand = 0x80
-
-// shortSigned returns the signed LEB128 that b alone is.
-func shortSigned(b byte) uint64 { return uint64(int64(int8(b<<1) >> 1)) }
-
 // uleb reads an unsigned LEB128 of at most 64 significant bits (DWARF 5, 7.6).
 // It may be padded.
 func (d *Decoder) uleb(pos int) (value uint64, next int, err error) {
-	for shift := uint(0); pos < len(d.Expr); shift += 7 {
-		b := d.Expr[pos]
-		pos++
-		low := uint64(b & 0x7f)
-		if shift > 63 && low != 0 || shift == 63 && low > 1 {
-			return 0, 0, fmt.Errorf("unsigned LEB128 exceeds 64 bits")
-		}
-		if shift <= 63 {
-			value |= low << shift
-		}
-		if b < 0x80 {
-			return value, pos, nil
-		}
+	if pos < len(d.Expr) && d.Expr[pos] < leb128.More {
+		return uint64(d.Expr[pos]), pos + 1, nil
 	}
-	return 0, 0, fmt.Errorf("LEB128 is cut off")
+	return leb128.Unsigned(d.Expr, pos)
 }
 
 // sleb reads a signed LEB128 of at most 64 significant bits (DWARF 5, 7.6). It
 // may be padded.
 func (d *Decoder) sleb(pos int) (value uint64, next int, err error) {
-	for shift := uint(0); pos < len(d.Expr); shift += 7 {
-		b := d.Expr[pos]
-		pos++
-		low := uint64(b & 0x7f)
-		if shift < 63 {
-			value |= low << shift
-		} else {
-			// From bit 63 on there is room for the sign only.
-			if shift == 63 {
-				value |= low << 63
-			}
-			if sign := uint64(int64(value)>>63) & 0x7f; low != sign {
-				return 0, 0, fmt.Errorf("signed LEB128 exceeds 64 bits")
-			}
-		}
-		if b < 0x80 {
-			if shift < 57 {
-				value = signExtend(value, uint32(shift)+7)
-			}
-			return value, pos, nil
-		}
-	}
-	return 0, 0, fmt.Errorf("LEB128 is cut off")
+	v, next, err := leb128.Signed(d.Expr, pos)
+	return uint64(v), next, err
 }

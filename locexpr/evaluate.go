@@ -1,6 +1,10 @@
 package locexpr
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/internal/leb128"
+)
 
 // Limits bound what an expression may take. A member that is 0 has its default.
 type Limits struct {
@@ -317,11 +321,11 @@ func (ev *evaluation) operations() error {
 		case op.shape == opcodeOnly:
 			ev.in.Op, ev.in.Offset = op, pos
 			pos++
-		case op.shape == slebOnly && pos+1 < len(expr) && expr[pos+1] < longOperand:
+		case op.shape == slebOnly && pos+1 < len(expr) && expr[pos+1] < leb128.More:
 			ev.in.Op, ev.in.Offset = op, pos
-			ev.in.Operands[0] = shortSigned(expr[pos+1])
+			ev.in.Operands[0] = uint64(leb128.Byte(expr[pos+1]))
 			pos += 2
-		case op.shape == ulebOnly && pos+1 < len(expr) && expr[pos+1] < longOperand:
+		case op.shape == ulebOnly && pos+1 < len(expr) && expr[pos+1] < leb128.More:
 			ev.in.Op, ev.in.Offset = op, pos
 			ev.in.Operands[0] = uint64(expr[pos+1])
 			pos += 2

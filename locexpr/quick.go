@@ -1,5 +1,7 @@
 package locexpr
 
+import "github.com/unwindd/unwindd/internal/leb128"
+
 // quick says what an operation does where nothing but integers of the generic
 // type takes part, which is nearly always. quickly executes it then; the
 // operation's function does every case.
@@ -59,7 +61,7 @@ loop:
 			stack[n].kind = genericEntry
 			stack[n].value.word = op.number & mask
 			n++
-		case next >= len(expr) || expr[next] >= longOperand:
+		case next >= len(expr) || expr[next] >= leb128.More:
 			break loop
 		case op.quick == quickBreg && n < len(stack):
 			// Whom the context asks may count steps of its own.
@@ -70,7 +72,7 @@ loop:
 			}
 			steps = ev.e.steps + 1
 			stack[n].kind = addressEntry
-			stack[n].value.word = (v + shortSigned(expr[next])) & mask
+			stack[n].value.word = (v + uint64(leb128.Byte(expr[next]))) & mask
 			n++
 			next++
 		case op.quick == quickUconst && n >= 1 && n <= len(stack) && stack[n-1].kind <= addressEntry:

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/unwindd/unwindd/internal/leb128"
 )
 
 // Parse returns the bytes of an expression that is written as text:
@@ -350,7 +352,7 @@ func (e operandEncoding) expected() string {
 func (e operandEncoding) append(out []byte, v uint64, order ByteOrder) []byte {
 	switch {
 	case e.size == 0 && e.signed:
-		return appendSignedLEB(out, int64(v))
+		return leb128.AppendSigned(out, int64(v))
 	case e.size == 0:
 		return binary.AppendUvarint(out, v)
 	}
@@ -362,18 +364,6 @@ func (e operandEncoding) append(out []byte, v uint64, order ByteOrder) []byte {
 		out = append(out, byte(v>>shift))
 	}
 	return out
-}
-
-// appendSignedLEB appends v as a signed LEB128 (DWARF 5, 7.6).
-func appendSignedLEB(out []byte, v int64) []byte {
-	for {
-		low := byte(v & 0x7f)
-		v >>= 7
-		if sign := int64(low<<1) << 56 >> 63; v == sign {
-			return append(out, low)
-		}
-		out = append(out, low|0x80)
-	}
 }
 
 // parseNumber returns a decimal or 0x number, negative ones in two's complement.

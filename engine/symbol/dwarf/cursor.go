@@ -3,6 +3,8 @@ package dwarf
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/unwindd/unwindd/internal/leb128"
 )
 
 // A cursor reads a part of a section. A read past its end gives zeros, and the
@@ -85,6 +87,10 @@ func uintAt(b []byte, big bool) (v uint64) {
 
 // uleb reads an unsigned LEB128 number; bits past the 64th are dropped.
 func (c *cursor) uleb() uint64 {
+	if c.off < c.end && c.data[c.off] < leb128.More {
+		c.off++
+		return uint64(c.data[c.off-1])
+	}
 	if c.failed {
 		return 0
 	}
@@ -98,39 +104,24 @@ func (c *cursor) uleb() uint64 {
 }
 
 // ulebAt reads an unsigned LEB128 number at an offset, and returns where it
-// ends; 0 where it does not.
+// ends; 0 where it does not. Bits past the 64th are dropped.
 func ulebAt(b []byte, off uint64) (v, next uint64) {
-	for shift := uint(0); off < uint64(len(b)); shift += 7 {
-		x := b[off]
-		off++
-		if shift < 64 {
-			v |= uint64(x&0x7f) << shift
-		}
-		if x&0x80 == 0 {
-			return v, off
-		}
-	}
-	return 0, 0
+	v, end, _ := leb128.Unsigned(b, int(off))
+	return v, uint64(end)
 }
 
 // sleb reads a signed LEB128 number; bits past the 64th are dropped.
 func (c *cursor) sleb() int64 {
-	var v int64
-	for shift := uint(0); c.more(); shift += 7 {
-		x := c.data[c.off]
-		c.off++
-		if shift < 64 {
-			v |= int64(x&0x7f) << shift
-		}
-		if x&0x80 == 0 {
-			if x&0x40 != 0 && shift+7 < 64 {
-				v |= -1 << (shift + 7)
-			}
-			return v
-		}
+	if c.failed {
+		return 0
 	}
-	c.fail()
-	return 0
+	v, next, _ := leb128.Signed(c.data[:c.end], int(c.off))
+	if next == 0 {
+		c.fail()
+		return 0
+	}
+	c.off = uint64(next)
+	return v
 }
 
 // text reads a string that ends in a zero byte, without it.

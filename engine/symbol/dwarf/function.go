@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/unwindd/unwindd/internal/leb128"
 )
 
 // Bounds on the entries of one unit.
@@ -60,7 +62,7 @@ func (b *body) walk(off uint64) walk { return walk{body: b, info: b.bytes(), off
 func (w *walk) next() (a *abbrev, entry uint64, err error) {
 	entry = w.off
 	code := uint64(w.info[entry])
-	if code < 0x80 {
+	if code < leb128.More {
 		w.off++
 	} else if code, w.off = ulebAt(w.info, entry); w.off == 0 {
 		return nil, entry, w.wrong(entry, "the abbreviation of an entry does not end in the unit")

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -258,7 +259,7 @@ func appendOperand(out []byte, kind locexpr.OperandKind, n uint64) ([]byte, erro
 	case locexpr.ULEB:
 		return binary.AppendUvarint(out, n), nil
 	case locexpr.SLEB:
-		return appendSLEB(out, int64(n)), nil
+		return leb128.AppendSigned(out, int64(n)), nil
 	case locexpr.Unsigned1, locexpr.Signed1:
 		bits = 8
 	case locexpr.Unsigned2, locexpr.Signed2:
@@ -277,17 +278,6 @@ func appendOperand(out []byte, kind locexpr.OperandKind, n uint64) ([]byte, erro
 		out = append(out, byte(n>>i))
 	}
 	return out, nil
-}
-
-func appendSLEB(out []byte, n int64) []byte {
-	for {
-		b := byte(n & 0x7f)
-		n >>= 7
-		if n == 0 && b&0x40 == 0 || n == -1 && b&0x40 != 0 {
-			return append(out, b)
-		}
-		out = append(out, b|0x80)
-	}
 }
 
 // argument pushes one of the values once more.
