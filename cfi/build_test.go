@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
 // order is what binary.LittleEndian and binary.BigEndian are.
@@ -197,7 +199,7 @@ func (b *builder) fde(cie uint64, c cieSpec, f fdeSpec) uint64 {
 			out = append(out, f.raw...)
 		} else {
 			out = append(out, b.pointer(c.encoding, f.start, at+len(out), c.size(b), 0)...)
-			out = append(out, b.number(c.encoding&peFormat, f.size, c.size(b))...)
+			out = append(out, b.number(c.encoding&ehpe.FormatMask, f.size, c.size(b))...)
 		}
 		if strings.HasPrefix(c.augmentation, "z") {
 			out = cat(out, uleb(uint64(len(f.data))), f.data)
@@ -208,15 +210,15 @@ func (b *builder) fde(cie uint64, c cieSpec, f fdeSpec) uint64 {
 
 func (b *builder) number(format byte, v uint64, size int) []byte {
 	switch format {
-	case peULEB128:
+	case ehpe.ULEB128:
 		return uleb(v)
-	case peSLEB128:
+	case ehpe.SLEB128:
 		return sleb(int64(v))
-	case peUData2, peSData2:
+	case ehpe.UData2, ehpe.SData2:
 		size = 2
-	case peUData4, peSData4:
+	case ehpe.UData4, ehpe.SData4:
 		size = 4
-	case peUData8, peSData8:
+	case ehpe.UData8, ehpe.SData8:
 		size = 8
 	}
 	return b.word(nil, v, size)
@@ -225,21 +227,21 @@ func (b *builder) number(format byte, v uint64, size int) []byte {
 // pointer encodes an address at an offset of the section.
 func (b *builder) pointer(encoding byte, v uint64, at, size int, function uint64) []byte {
 	var out []byte
-	switch encoding & peApplication {
-	case pePCRel:
+	switch encoding & ehpe.ApplicationMask {
+	case ehpe.PCRel:
 		v -= b.Address + uint64(at)
-	case peTextRel:
+	case ehpe.TextRel:
 		v -= b.Text
-	case peDataRel:
+	case ehpe.DataRel:
 		v -= b.DataBase
-	case peFuncRel:
+	case ehpe.FuncRel:
 		v -= function
-	case peAligned:
+	case ehpe.Aligned:
 		for (b.Address+uint64(at)+uint64(len(out)))%uint64(size) != 0 {
 			out = append(out, 0xcc)
 		}
 	}
-	return append(out, b.number(encoding&peFormat, v, size)...)
+	return append(out, b.number(encoding&ehpe.FormatMask, v, size)...)
 }
 
 // text writes a row on one line: "1000-1010 7+8 3:c-16 16:c-8".

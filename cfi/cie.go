@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
 // A CIE is a Common Information Entry (DWARF 5, 6.4.1; LSB 5.0, 10.6.1.1). It
@@ -25,8 +27,8 @@ type CIE struct {
 	// B, AArch64).
 	BKey         bool
 	Personality  Pointer // augmentation P
-	LSDAEncoding uint8   // augmentation L; DW_EH_PE_omit (0xff) when there is none
-	FDEEncoding  uint8   // augmentation R; DW_EH_PE_absptr (0) when there is none
+	LSDAEncoding uint8   // augmentation L; DW_EH_PE_omit when there is none
+	FDEEncoding  uint8   // augmentation R; DW_EH_PE_absptr when there is none
 
 	table      *Table
 	sized      bool // augmentation z: FDEs have augmentation data
@@ -72,7 +74,7 @@ func (t *Table) cie(offset uint64) (*CIE, error) {
 
 func (t *Table) parseCIE(e entry) (*CIE, error) {
 	r := t.reader(e.pos, e.end)
-	c := &CIE{Offset: e.offset, AddressSize: t.section.AddressSize, LSDAEncoding: peOmit, table: t}
+	c := &CIE{Offset: e.offset, AddressSize: t.section.AddressSize, LSDAEncoding: ehpe.Omit, table: t}
 	c.Version = r.u8()
 	if r.err == nil && c.Version != 1 && c.Version != 3 && c.Version != 4 {
 		return nil, t.errorf(uint64(e.pos), ErrVersion, "CIE version %d, expected 1, 3 or 4", c.Version)
@@ -143,16 +145,16 @@ type layout struct {
 }
 
 func (t *Table) layout(c *CIE) (l layout) {
-	size, signed := fixedSize(c.FDEEncoding&peFormat, c.AddressSize)
-	application := c.FDEEncoding &^ peFormat
+	size, signed := fixedSize(c.FDEEncoding&ehpe.FormatMask, c.AddressSize)
+	application := c.FDEEncoding &^ ehpe.FormatMask
 	if size == 4 && (signed || c.AddressSize == 4) || size == 8 && c.AddressSize == 8 {
-		if c.SegmentSize == 0 && t.section.Code == nil && (application == 0 || application == pePCRel) {
-			l = layout{size: size, relative: application == pePCRel, mask: addressMask(c.AddressSize)}
+		if c.SegmentSize == 0 && t.section.Code == nil && (application == ehpe.Absolute || application == ehpe.PCRel) {
+			l = layout{size: size, relative: application == ehpe.PCRel, mask: addressMask(c.AddressSize)}
 		}
 	}
-	switch c.LSDAEncoding &^ (peFormat | peIndirect) {
-	case 0, pePCRel, peTextRel, peDataRel, peFuncRel:
-		l.lsda, _ = fixedSize(c.LSDAEncoding&peFormat, c.AddressSize)
+	switch c.LSDAEncoding &^ (ehpe.FormatMask | ehpe.Indirect) {
+	case ehpe.Absolute, ehpe.PCRel, ehpe.TextRel, ehpe.DataRel, ehpe.FuncRel:
+		l.lsda, _ = fixedSize(c.LSDAEncoding&ehpe.FormatMask, c.AddressSize)
 	}
 	return l
 }
@@ -170,12 +172,12 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 		switch letter {
 		case 'L':
 			c.LSDAEncoding = d.u8()
-			if d.err == nil && c.LSDAEncoding != peOmit && !validFormat(c.LSDAEncoding&peFormat) {
+			if d.err == nil && c.LSDAEncoding != ehpe.Omit && !validFormat(c.LSDAEncoding&ehpe.FormatMask) {
 				return t.errorf(at, ErrPointerEncoding, "%#x, of the LSDA", c.LSDAEncoding)
 			}
 		case 'P':
 			encoding := d.u8()
-			if d.err != nil || encoding == peOmit {
+			if d.err != nil || encoding == ehpe.Omit {
 				break
 			}
 			b := t.bases()
@@ -188,7 +190,7 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 			}
 		case 'R':
 			c.FDEEncoding = d.u8()
-			if d.err == nil && (c.FDEEncoding == peOmit || !validFormat(c.FDEEncoding&peFormat)) {
+			if d.err == nil && (c.FDEEncoding == ehpe.Omit || !validFormat(c.FDEEncoding&ehpe.FormatMask)) {
 				return t.errorf(at, ErrPointerEncoding, "%#x, of FDEs", c.FDEEncoding)
 			}
 		case 'S':

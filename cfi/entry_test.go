@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/unwindd/unwindd/internal/ehpe"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -23,14 +24,14 @@ func TestPointerEncodings(t *testing.T) {
 		format byte
 		max    uint64 // the largest address that the format can hold here
 	}{
-		{peAbsPtr, 0}, {peULEB128, 0}, {peUData2, 0xffff}, {peUData4, 0xffffffff}, {peUData8, 0},
-		{peSigned, 0}, {peSLEB128, 0}, {peSData2, 0x7fff}, {peSData4, 0x7fffffff}, {peSData8, 0},
+		{ehpe.AbsPtr, 0}, {ehpe.ULEB128, 0}, {ehpe.UData2, 0xffff}, {ehpe.UData4, 0xffffffff}, {ehpe.UData8, 0},
+		{ehpe.Signed, 0}, {ehpe.SLEB128, 0}, {ehpe.SData2, 0x7fff}, {ehpe.SData4, 0x7fffffff}, {ehpe.SData8, 0},
 	}
 	bases := []struct {
 		application byte
 		function    uint64
 	}{
-		{0, 0x5000}, {pePCRel, 0x2400}, {pePCRel, 0x1f00}, {peTextRel, 0x501234}, {peDataRel, 0x601234}, {peDataRel, 0x5ff000}, {peAligned, 0x123456789a},
+		{0, 0x5000}, {ehpe.PCRel, 0x2400}, {ehpe.PCRel, 0x1f00}, {ehpe.TextRel, 0x501234}, {ehpe.DataRel, 0x601234}, {ehpe.DataRel, 0x5ff000}, {ehpe.Aligned, 0x123456789a},
 	}
 	for _, size := range []int{4, 8} {
 		for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
@@ -38,14 +39,14 @@ func TestPointerEncodings(t *testing.T) {
 				for _, base := range bases {
 					encoding := f.format | base.application
 					start := base.function & addressMask(size)
-					if base.application == peAligned && f.format != peAbsPtr {
+					if base.application == ehpe.Aligned && f.format != ehpe.AbsPtr {
 						continue // refused, see TestPointersThatCannotBeRead
 					}
-					unsigned := f.max != 0 && f.max&(f.max+1) == 0 && (f.format == peUData2 || f.format == peUData4)
-					if unsigned && (base.function == 0x1f00 || base.function == 0x5ff000) && (size != 4 || f.format != peUData4) {
+					unsigned := f.max != 0 && f.max&(f.max+1) == 0 && (f.format == ehpe.UData2 || f.format == ehpe.UData4)
+					if unsigned && (base.function == 0x1f00 || base.function == 0x5ff000) && (size != 4 || f.format != ehpe.UData4) {
 						continue // before the base: a format without sign cannot say that
 					}
-					if f.format == peULEB128 && (base.function == 0x1f00 || base.function == 0x5ff000) {
+					if f.format == ehpe.ULEB128 && (base.function == 0x1f00 || base.function == 0x5ff000) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%#02x, size %d, %v, %#x", encoding, size, order, start), func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestPointerEncodings(t *testing.T) {
 }
 
 func TestIndirectInitialLocation(t *testing.T) {
-	c := cieSpec{augmentation: "zR", data: []byte{peIndirect | peUData4}, encoding: peIndirect | peUData4}
+	c := cieSpec{augmentation: "zR", data: []byte{ehpe.Indirect | ehpe.UData4}, encoding: ehpe.Indirect | ehpe.UData4}
 	b := ehFrame()
 	b.fde(b.cie(c), c, fdeSpec{start: 0x7000, size: 0x10})
 	var err error
@@ -112,7 +113,7 @@ func TestPersonalityAndLSDA(t *testing.T) {
 	}{
 		{"as gcc -fPIC writes them", 0x9b, 0x1b, Pointer{0x3000, true, true}, Pointer{0x4000, false, true}},
 		{"as gcc -fno-pic writes them", 0x03, 0x03, Pointer{0x3000, false, true}, Pointer{0x4000, false, true}},
-		{"relative to the function", 0x04, 0x40 | peSData4, Pointer{0x3000, false, true}, Pointer{0x4000, false, true}},
+		{"relative to the function", 0x04, 0x40 | ehpe.SData4, Pointer{0x3000, false, true}, Pointer{0x4000, false, true}},
 		{"aligned", 0x50, 0x50, Pointer{0x3000, false, true}, Pointer{0x4000, false, true}},
 		{"LSDA omitted", 0x00, 0xff, Pointer{0x3000, false, true}, Pointer{}},
 		{"both omitted", 0xff, 0xff, Pointer{}, Pointer{}},
@@ -122,16 +123,16 @@ func TestPersonalityAndLSDA(t *testing.T) {
 			b := ehFrame()
 			// The data is behind 8 bytes of head, version, "zPLR", factors, RA, length.
 			personality := []byte{tt.personality}
-			if tt.personality != peOmit {
+			if tt.personality != ehpe.Omit {
 				personality = append(personality, b.pointer(tt.personality, 0x3000, 8+1+5+3+1+1, 8, 0)...)
 			}
 			c := cieSpec{augmentation: "zPLR", data: cat(personality, int(tt.lsda), 0x1b), encoding: 0x1b, instructions: x86Initial}
 			cie := b.cie(c)
 			var lsda, null []byte
-			if tt.lsda != peOmit {
+			if tt.lsda != ehpe.Omit {
 				lsda = b.pointer(tt.lsda, 0x4000, len(b.Data)+8+8+1, 8, 0x1000)
-				null = b.number(tt.lsda&peFormat, 0, 8)
-				if tt.lsda == peAligned {
+				null = b.number(tt.lsda&ehpe.FormatMask, 0, 8)
+				if tt.lsda == ehpe.Aligned {
 					null = make([]byte, 16)
 				}
 			}
@@ -449,7 +450,7 @@ func TestBadEntries(t *testing.T) {
 			b.fde(b.cie(cieSpec{augmentation: "zP", data: []byte{0, 1, 2}}), good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrTruncated},
 		{name: "FDE encoding omitted", write: func(b *builder) {
-			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{peOmit}}), good, fdeSpec{start: 0x8000, size: 1})
+			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{ehpe.Omit}}), good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrPointerEncoding},
 		{name: "FDE encoding of no format", write: func(b *builder) {
 			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{0x05}}), good, fdeSpec{start: 0x8000, size: 1})
@@ -458,10 +459,10 @@ func TestBadEntries(t *testing.T) {
 			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{0x63}}), good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrPointerEncoding},
 		{name: "FDE encoding relative to the function", write: func(b *builder) {
-			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{peFuncRel}}), good, fdeSpec{start: 0x8000, size: 1})
+			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{ehpe.FuncRel}}), good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrPointerEncoding},
 		{name: "FDE encoding aligned, but not an address", write: func(b *builder) {
-			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{peAligned | peUData4}}), good, fdeSpec{start: 0x8000, size: 1})
+			b.fde(b.cie(cieSpec{augmentation: "zR", data: []byte{ehpe.Aligned | ehpe.UData4}}), good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrPointerEncoding},
 		{name: "LSDA encoding of no format", write: func(b *builder) {
 			b.fde(b.cie(cieSpec{augmentation: "zL", data: []byte{0x07}}), good, fdeSpec{start: 0x8000, size: 1})
@@ -604,7 +605,7 @@ func TestLEB128(t *testing.T) {
 }
 
 func TestRangeHasNoSign(t *testing.T) {
-	for encoding, size := range map[byte]uint64{peSData2: 0x9000, peSData4: 0x90000000, pePCRel | peSData2: 0xffff} {
+	for encoding, size := range map[byte]uint64{ehpe.SData2: 0x9000, ehpe.SData4: 0x90000000, ehpe.PCRel | ehpe.SData2: 0xffff} {
 		b := ehFrame()
 		c := cieSpec{augmentation: "zR", data: []byte{encoding}, encoding: encoding}
 		b.fde(b.cie(c), c, fdeSpec{start: 0x1000, size: size})
@@ -713,11 +714,11 @@ func TestOpenSectionEndsAtItsTerminatorOrAtNoEntry(t *testing.T) {
 // A pointer that is relative to an address that nobody knows costs what it
 // points to, and nothing else.
 func TestPointersRelativeToAnUnknownAddress(t *testing.T) {
-	for _, application := range []byte{peTextRel, peDataRel} {
+	for _, application := range []byte{ehpe.TextRel, ehpe.DataRel} {
 		b := ehFrame()
-		data, text := application|peUData4, application|peSData4
+		data, text := application|ehpe.UData4, application|ehpe.SData4
 		personality := cat(int(data), b.pointer(data, 0x700000, 0, 8, 0))
-		c := cieSpec{augmentation: "zPLR", data: cat(personality, int(data), int(peUData4)), encoding: peUData4, instructions: x86Initial}
+		c := cieSpec{augmentation: "zPLR", data: cat(personality, int(data), int(ehpe.UData4)), encoding: ehpe.UData4, instructions: x86Initial}
 		b.fde(b.cie(c), c, fdeSpec{start: 0x1000, size: 16, data: []byte{1, 2, 3, 4}})
 		c = cieSpec{augmentation: "zR", data: []byte{text}, encoding: text, instructions: x86Initial}
 		b.fde(b.cie(c), c, fdeSpec{start: 0x2000, size: 16})
@@ -880,7 +881,7 @@ func TestListingIsBoundedByTheSection(t *testing.T) {
 func TestAFaultWhileReadingIsRemembered(t *testing.T) {
 	b := ehFrame()
 	b.Data = make([]byte, 0, 256)
-	c := cieSpec{augmentation: "zR", data: []byte{peIndirect | peUData4}, encoding: peIndirect | peUData4, instructions: x86Initial}
+	c := cieSpec{augmentation: "zR", data: []byte{ehpe.Indirect | ehpe.UData4}, encoding: ehpe.Indirect | ehpe.UData4, instructions: x86Initial}
 	b.fde(b.cie(c), c, fdeSpec{start: 0x1000, size: 16})
 	b.Memory = func([]byte, uint64) (int, error) { panic("fault") }
 	table := b.table(t)

@@ -3,6 +3,8 @@ package cfi
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
 // An FDE is a Frame Description Entry: the call frame table of the code in
@@ -70,7 +72,7 @@ func (t *Table) parseFDE(e entry, f *FDE) error {
 		if r.bytes(n); r.err != nil {
 			return t.readError(&r, "augmentation data of an FDE")
 		}
-		if c.LSDAEncoding != peOmit && n > 0 {
+		if c.LSDAEncoding != ehpe.Omit && n > 0 {
 			d := t.reader(data, r.pos)
 			b := t.bases()
 			b.function, b.hasFunction = f.Start, true
@@ -136,7 +138,7 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 	default:
 		f.Start = start.Address
 	}
-	format := c.FDEEncoding & peFormat
+	format := c.FDEEncoding & ehpe.FormatMask
 	width, _ := fixedSize(format, c.AddressSize)
 	mask := addressMask(c.AddressSize)
 	dropped := t.tombstone(f.Start, mask)
@@ -151,7 +153,7 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 	} else {
 		// A null pointer relative to itself is a function at its own FDE, unless
 		// the section has not been given an address yet.
-		f.null = dropped || null && (c.FDEEncoding&peApplication != pePCRel || t.section.Address != 0)
+		f.null = dropped || null && (c.FDEEncoding&ehpe.ApplicationMask != ehpe.PCRel || t.section.Address != 0)
 	}
 
 	// The range has the format of the location and is relative to nothing; it

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
 // seeds are sections of every kind that the other tests write.
@@ -40,8 +42,8 @@ func seeds(f *testing.F, add func(b *builder)) {
 // seedsOfPointers are sections with every pointer encoding, and with what is odd
 // about CIEs and FDEs.
 func seedsOfPointers(add func(b *builder)) {
-	for _, encoding := range []byte{peAbsPtr, peULEB128, peUData2, peUData8, peSigned, peSLEB128, peSData2, peSData8,
-		peTextRel | peSData4, peDataRel | peSData4, pePCRel | peSData8, peAligned, peIndirect | peUData4, peFuncRel} {
+	for _, encoding := range []byte{ehpe.AbsPtr, ehpe.ULEB128, ehpe.UData2, ehpe.UData8, ehpe.Signed, ehpe.SLEB128, ehpe.SData2, ehpe.SData8,
+		ehpe.TextRel | ehpe.SData4, ehpe.DataRel | ehpe.SData4, ehpe.PCRel | ehpe.SData8, ehpe.Aligned, ehpe.Indirect | ehpe.UData4, ehpe.FuncRel} {
 		b := ehFrame()
 		c := cieSpec{augmentation: "zRL", data: []byte{encoding, encoding}, encoding: encoding, instructions: cat(x86Initial, 0x10, 3, 1, 0x50)}
 		cie := b.cie(c)
@@ -258,7 +260,7 @@ func FuzzHeader(f *testing.F) {
 				f.Add(writeHeader(b, h).Data, b.Data, b.Address)
 				h.pointer = 0x9b
 				f.Add(writeHeader(b, h).Data, b.Data, b.Address)
-				h.pointer, h.count = 0x1b, peOmit
+				h.pointer, h.count = 0x1b, ehpe.Omit
 				f.Add(writeHeader(b, h).Data, b.Data, b.Address)
 			}
 		}

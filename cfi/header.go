@@ -3,6 +3,8 @@ package cfi
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
 // A header is the search table of an .eh_frame_hdr (LSB 5.0, 10.6.2).
@@ -66,7 +68,7 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 	if version != 1 {
 		return nil, h.error(0, ErrVersion, "header version is not 1")
 	}
-	if pointerEncoding == peOmit {
+	if pointerEncoding == ehpe.Omit {
 		return nil, h.error(1, ErrHeader, "no pointer to .eh_frame")
 	}
 	b := bases{section: hdr.Address, text: t.section.Text, data: hdr.Address}
@@ -78,7 +80,7 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 	if p.Indirect || p.Address != t.section.Address&h.mask {
 		return nil, h.error(at, ErrHeaderMismatch, "the pointer to .eh_frame does not lead to it")
 	}
-	if countEncoding == peOmit || tableEncoding == peOmit {
+	if countEncoding == ehpe.Omit || tableEncoding == ehpe.Omit {
 		return nil, h.error(2, ErrNoSearchTable, "")
 	}
 	at = r.pos
@@ -89,13 +91,13 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 	if count.Indirect || count.Address == 0 {
 		return nil, h.error(at, ErrNoSearchTable, "it has no entries")
 	}
-	h.size, h.signed = fixedSize(tableEncoding&peFormat, t.section.AddressSize)
+	h.size, h.signed = fixedSize(tableEncoding&ehpe.FormatMask, t.section.AddressSize)
 	known := h.size != 0
-	switch tableEncoding & (peApplication | peIndirect) {
-	case 0:
-	case pePCRel, peDataRel:
+	switch tableEncoding & (ehpe.ApplicationMask | ehpe.Indirect) {
+	case ehpe.Absolute:
+	case ehpe.PCRel, ehpe.DataRel:
 		h.base = hdr.Address
-	case peTextRel:
+	case ehpe.TextRel:
 		h.base = t.section.Text
 	default:
 		known = false
@@ -135,7 +137,7 @@ func (h *header) number(at int) uint64 {
 	if h.signed {
 		v = extend(v, h.size)
 	}
-	if h.encoding&peApplication == pePCRel {
+	if h.encoding&ehpe.ApplicationMask == ehpe.PCRel {
 		v += uint64(at)
 	}
 	return (v + h.base) & h.mask

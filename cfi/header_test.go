@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
 // hdrSpec is an .eh_frame_hdr to write.
@@ -27,10 +29,10 @@ func writeHeader(b *builder, h hdrSpec) Section {
 		h.n = uint64(len(h.entries))
 	}
 	out := []byte{1, h.pointer, h.count, h.table}
-	if h.pointer != peOmit {
+	if h.pointer != ehpe.Omit {
 		out = append(out, w.pointer(h.pointer, h.frame, len(out), b.AddressSize, 0)...)
 	}
-	if h.count != peOmit {
+	if h.count != ehpe.Omit {
 		out = append(out, w.number(h.count, h.n, b.AddressSize)...)
 	}
 	for _, e := range h.entries {
@@ -113,12 +115,12 @@ func TestHeaderIsRefused(t *testing.T) {
 		{"cut in the pointer", Section{Name: ".eh_frame_hdr", Data: []byte{1, 0x1b, 3, 0x3b, 0}}, ErrTruncated},
 		{"cut in the table", short, ErrTruncated},
 		{"version", version, ErrVersion},
-		{"no pointer", with(func(h *hdrSpec) { h.pointer = peOmit }), ErrHeader},
+		{"no pointer", with(func(h *hdrSpec) { h.pointer = ehpe.Omit }), ErrHeader},
 		{"pointer of no format", with(func(h *hdrSpec) { h.pointer = 0x0f }), ErrPointerEncoding},
 		{"indirect pointer", with(func(h *hdrSpec) { h.pointer = 0x9b }), ErrHeaderMismatch},
 		{"pointer elsewhere", with(func(h *hdrSpec) { h.frame = 0x2008 }), ErrHeaderMismatch},
-		{"no count", with(func(h *hdrSpec) { h.count = peOmit }), ErrNoSearchTable},
-		{"no table", with(func(h *hdrSpec) { h.table = peOmit; h.entries = nil; h.n = 100 }), ErrNoSearchTable},
+		{"no count", with(func(h *hdrSpec) { h.count = ehpe.Omit }), ErrNoSearchTable},
+		{"no table", with(func(h *hdrSpec) { h.table = ehpe.Omit; h.entries = nil; h.n = 100 }), ErrNoSearchTable},
 		{"count 0", with(func(h *hdrSpec) { h.entries = nil }), ErrNoSearchTable},
 		{"count past the section", with(func(h *hdrSpec) { h.n = 101 }), ErrTruncated},
 		{"count that overflows", with(func(h *hdrSpec) { h.count = 0x04; h.n = 1 << 61 }), ErrTruncated},

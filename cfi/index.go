@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
+	"github.com/unwindd/unwindd/internal/leb128"
 )
 
 // An indexEntry says that PCs from start on, up to the next entry's start or
@@ -158,7 +161,7 @@ func (t *Table) quickData(c *CIE, e entry) bool {
 		return false
 	}
 	n := int(t.section.Data[at])
-	return n < 0x80 && n < e.end-at && (n == 0 || c.LSDAEncoding == peOmit || c.layout.lsda != 0 && c.layout.lsda <= n)
+	return n < leb128.More && n < e.end-at && (n == 0 || c.LSDAEncoding == ehpe.Omit || c.layout.lsda != 0 && c.layout.lsda <= n)
 }
 
 // finish sorts the entries, and gives every address to one of them.

@@ -39,49 +39,93 @@ type opcode struct {
 	apply    func(m *machine, o *operands) error
 }
 
+// The call frame instructions DW_CFA_* that have an operand in the low six bits of the
+// opcode. In every other opcode the high two bits are zero.
+const (
+	cfaHighBits   = 0xc0
+	cfaLowBits    = 0x3f
+	cfaAdvanceLoc = 0x40
+	cfaOffset     = 0x80
+	cfaRestore    = 0xc0
+)
+
+// The other call frame instructions.
+const (
+	cfaNop                        = 0x00
+	cfaSetLoc                     = 0x01
+	cfaAdvanceLoc1                = 0x02
+	cfaAdvanceLoc2                = 0x03
+	cfaAdvanceLoc4                = 0x04
+	cfaOffsetExtended             = 0x05
+	cfaRestoreExtended            = 0x06
+	cfaUndefined                  = 0x07
+	cfaSameValue                  = 0x08
+	cfaRegister                   = 0x09
+	cfaRememberState              = 0x0a
+	cfaRestoreState               = 0x0b
+	cfaDefCFA                     = 0x0c
+	cfaDefCFARegister             = 0x0d
+	cfaDefCFAOffset               = 0x0e
+	cfaDefCFAExpression           = 0x0f
+	cfaExpression                 = 0x10
+	cfaOffsetExtendedSF           = 0x11
+	cfaDefCFASF                   = 0x12
+	cfaDefCFAOffsetSF             = 0x13
+	cfaValOffset                  = 0x14
+	cfaValOffsetSF                = 0x15
+	cfaValExpression              = 0x16
+	cfaMIPSAdvanceLoc8            = 0x1d
+	cfaAARCH64NegateRAStateWithPC = 0x2c
+	cfaGNUWindowSave              = 0x2d
+	cfaGNUArgsSize                = 0x2e
+	cfaGNUNegativeOffsetExtended  = 0x2f
+	cfaLLVMDefAspaceCFA           = 0x30
+	cfaLLVMDefAspaceCFASF         = 0x31
+)
+
 // opcodes are the call frame instructions by their first byte: DWARF 5, table
 // 7.29; the extension, A.7.24; the GNU, SGI and LSB ones (LSB 5.0, 10.5.2); the
 // one of AArch64 (DWARF for the Arm 64-bit Architecture, 4.1). A nil
 // apply is an unknown instruction.
 var opcodes = [256]opcode{
-	0x00: {"DW_CFA_nop", kinds(), nop},
-	0x01: {"DW_CFA_set_loc", kinds(address), setLoc},
-	0x02: {"DW_CFA_advance_loc1", kinds(delta1), advanceLoc},
-	0x03: {"DW_CFA_advance_loc2", kinds(delta2), advanceLoc},
-	0x04: {"DW_CFA_advance_loc4", kinds(delta4), advanceLoc},
-	0x05: {"DW_CFA_offset_extended", kinds(register, factored), offsetRule},
-	0x06: {"DW_CFA_restore_extended", kinds(register), restore},
-	0x07: {"DW_CFA_undefined", kinds(register), undefined},
-	0x08: {"DW_CFA_same_value", kinds(register), sameValue},
-	0x09: {"DW_CFA_register", kinds(register, register), registerRule},
-	0x0a: {"DW_CFA_remember_state", kinds(), rememberState},
-	0x0b: {"DW_CFA_restore_state", kinds(), restoreState},
-	0x0c: {"DW_CFA_def_cfa", kinds(register, offset), defCFA},
-	0x0d: {"DW_CFA_def_cfa_register", kinds(register), defCFARegister},
-	0x0e: {"DW_CFA_def_cfa_offset", kinds(offset), defCFAOffset},
-	0x0f: {"DW_CFA_def_cfa_expression", kinds(block), defCFAExpression},
-	0x10: {"DW_CFA_expression", kinds(register, block), expression},
-	0x11: {"DW_CFA_offset_extended_sf", kinds(register, signedFactored), offsetRule},
-	0x12: {"DW_CFA_def_cfa_sf", kinds(register, signedFactored), defCFA},
-	0x13: {"DW_CFA_def_cfa_offset_sf", kinds(signedFactored), defCFAOffset},
-	0x14: {"DW_CFA_val_offset", kinds(register, factored), valOffset},
-	0x15: {"DW_CFA_val_offset_sf", kinds(register, signedFactored), valOffset},
-	0x16: {"DW_CFA_val_expression", kinds(register, block), valExpression},
-	0x1d: {"DW_CFA_MIPS_advance_loc8", kinds(delta8), advanceLoc},
-	0x2c: {"DW_CFA_AARCH64_negate_ra_state_with_pc", kinds(), windowSave},
-	0x2d: {"DW_CFA_GNU_window_save", kinds(), windowSave},
-	0x2e: {"DW_CFA_GNU_args_size", kinds(size), nop}, // matters to landing pads only
-	0x2f: {"DW_CFA_GNU_negative_offset_extended", kinds(register, factored), negativeOffset},
-	0x30: {"DW_CFA_LLVM_def_aspace_cfa", kinds(register, offset, space), defCFA},
-	0x31: {"DW_CFA_LLVM_def_aspace_cfa_sf", kinds(register, signedFactored, space), defCFA},
+	cfaNop:                        {"DW_CFA_nop", kinds(), nop},
+	cfaSetLoc:                     {"DW_CFA_set_loc", kinds(address), setLoc},
+	cfaAdvanceLoc1:                {"DW_CFA_advance_loc1", kinds(delta1), advanceLoc},
+	cfaAdvanceLoc2:                {"DW_CFA_advance_loc2", kinds(delta2), advanceLoc},
+	cfaAdvanceLoc4:                {"DW_CFA_advance_loc4", kinds(delta4), advanceLoc},
+	cfaOffsetExtended:             {"DW_CFA_offset_extended", kinds(register, factored), offsetRule},
+	cfaRestoreExtended:            {"DW_CFA_restore_extended", kinds(register), restore},
+	cfaUndefined:                  {"DW_CFA_undefined", kinds(register), undefined},
+	cfaSameValue:                  {"DW_CFA_same_value", kinds(register), sameValue},
+	cfaRegister:                   {"DW_CFA_register", kinds(register, register), registerRule},
+	cfaRememberState:              {"DW_CFA_remember_state", kinds(), rememberState},
+	cfaRestoreState:               {"DW_CFA_restore_state", kinds(), restoreState},
+	cfaDefCFA:                     {"DW_CFA_def_cfa", kinds(register, offset), defCFA},
+	cfaDefCFARegister:             {"DW_CFA_def_cfa_register", kinds(register), defCFARegister},
+	cfaDefCFAOffset:               {"DW_CFA_def_cfa_offset", kinds(offset), defCFAOffset},
+	cfaDefCFAExpression:           {"DW_CFA_def_cfa_expression", kinds(block), defCFAExpression},
+	cfaExpression:                 {"DW_CFA_expression", kinds(register, block), expression},
+	cfaOffsetExtendedSF:           {"DW_CFA_offset_extended_sf", kinds(register, signedFactored), offsetRule},
+	cfaDefCFASF:                   {"DW_CFA_def_cfa_sf", kinds(register, signedFactored), defCFA},
+	cfaDefCFAOffsetSF:             {"DW_CFA_def_cfa_offset_sf", kinds(signedFactored), defCFAOffset},
+	cfaValOffset:                  {"DW_CFA_val_offset", kinds(register, factored), valOffset},
+	cfaValOffsetSF:                {"DW_CFA_val_offset_sf", kinds(register, signedFactored), valOffset},
+	cfaValExpression:              {"DW_CFA_val_expression", kinds(register, block), valExpression},
+	cfaMIPSAdvanceLoc8:            {"DW_CFA_MIPS_advance_loc8", kinds(delta8), advanceLoc},
+	cfaAARCH64NegateRAStateWithPC: {"DW_CFA_AARCH64_negate_ra_state_with_pc", kinds(), windowSave},
+	cfaGNUWindowSave:              {"DW_CFA_GNU_window_save", kinds(), windowSave},
+	cfaGNUArgsSize:                {"DW_CFA_GNU_args_size", kinds(size), nop}, // matters to landing pads only
+	cfaGNUNegativeOffsetExtended:  {"DW_CFA_GNU_negative_offset_extended", kinds(register, factored), negativeOffset},
+	cfaLLVMDefAspaceCFA:           {"DW_CFA_LLVM_def_aspace_cfa", kinds(register, offset, space), defCFA},
+	cfaLLVMDefAspaceCFASF:         {"DW_CFA_LLVM_def_aspace_cfa_sf", kinds(register, signedFactored, space), defCFA},
 }
 
 // The instructions with an operand in the opcode.
 func init() {
-	for low := range 0x40 {
-		opcodes[0x40|low] = opcode{"DW_CFA_advance_loc", kinds(lowDelta), advanceLoc}
-		opcodes[0x80|low] = opcode{"DW_CFA_offset", kinds(lowRegister, factored), offsetRule}
-		opcodes[0xc0|low] = opcode{"DW_CFA_restore", kinds(lowRegister), restore}
+	for low := range cfaLowBits + 1 {
+		opcodes[cfaAdvanceLoc|low] = opcode{"DW_CFA_advance_loc", kinds(lowDelta), advanceLoc}
+		opcodes[cfaOffset|low] = opcode{"DW_CFA_offset", kinds(lowRegister, factored), offsetRule}
+		opcodes[cfaRestore|low] = opcode{"DW_CFA_restore", kinds(lowRegister), restore}
 	}
 }
 
@@ -100,7 +144,7 @@ func (m *machine) decode(code byte, op *opcode, o *operands) error {
 		case noOperand:
 			return r.err
 		case lowDelta:
-			v, ok = mulUnsigned(uint64(code&0x3f), m.cie.CodeAlignment)
+			v, ok = mulUnsigned(uint64(code&cfaLowBits), m.cie.CodeAlignment)
 		case delta1:
 			v, ok = mulUnsigned(uint64(r.u8()), m.cie.CodeAlignment)
 		case delta2:
@@ -115,7 +159,7 @@ func (m *machine) decode(code byte, op *opcode, o *operands) error {
 				return err
 			}
 		case lowRegister:
-			v = uint64(code & 0x3f)
+			v = uint64(code & cfaLowBits)
 		case register, space, size:
 			v = r.uleb()
 		case offset:

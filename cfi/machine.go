@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -100,27 +101,27 @@ func (m *machine) run() (more bool, err error) {
 	plain := m.cie.plain && m.initial != nil
 	for pos < len(data) {
 		code := data[pos]
-		if code == 0 { // nop, most of all padding
+		if code == cfaNop { // most of all padding
 			pos++
 			continue
 		}
 		if plain {
-			switch code >> 6 {
-			case 1: // advance_loc
-				if n := uint64(code&0x3f) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
+			switch code & cfaHighBits {
+			case cfaAdvanceLoc:
+				if n := uint64(code&cfaLowBits) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
 					m.location += n
 					m.r.pos = pos + 1
 					return true, nil
 				}
-			case 2: // offset
-				if pos+1 < len(data) && data[pos+1] < 0x80 && m.setOffset(code&0x3f, int64(data[pos+1])*m.cie.DataAlignment) {
+			case cfaOffset:
+				if pos+1 < len(data) && data[pos+1] < leb128.More && m.setOffset(code&cfaLowBits, int64(data[pos+1])*m.cie.DataAlignment) {
 					pos += 2
 					continue
 				}
 			case 0:
 				n := 0
 				switch code {
-				case 0x02: // advance_loc1
+				case cfaAdvanceLoc1:
 					if pos+1 < len(data) {
 						if n := uint64(data[pos+1]) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
 							m.location += n
@@ -128,19 +129,19 @@ func (m *machine) run() (more bool, err error) {
 							return true, nil
 						}
 					}
-				case 0x0e: // def_cfa_offset
-					if pos+1 < len(data) && data[pos+1] < 0x80 {
+				case cfaDefCFAOffset:
+					if pos+1 < len(data) && data[pos+1] < leb128.More {
 						n = m.setCFAOffset(2, uint64(data[pos+1]))
-					} else if pos+2 < len(data) && data[pos+2] < 0x80 {
-						n = m.setCFAOffset(3, uint64(data[pos+1]&0x7f)|uint64(data[pos+2])<<7)
+					} else if pos+2 < len(data) && data[pos+2] < leb128.More {
+						n = m.setCFAOffset(3, uint64(data[pos+1]&^leb128.More)|uint64(data[pos+2])<<7)
 					}
-				case 0x0d: // def_cfa_register
-					if pos+1 < len(data) && data[pos+1] < 0x80 && m.row.CFA.Kind == CFARegister {
+				case cfaDefCFARegister:
+					if pos+1 < len(data) && data[pos+1] < leb128.More && m.row.CFA.Kind == CFARegister {
 						m.row.CFA.Register = uint64(data[pos+1])
 						n = 2
 					}
-				case 0x0c: // def_cfa
-					if pos+2 < len(data) && data[pos+1]|data[pos+2] < 0x80 {
+				case cfaDefCFA:
+					if pos+2 < len(data) && data[pos+1]|data[pos+2] < leb128.More {
 						m.row.CFA = CFARule{Kind: CFARegister, Register: uint64(data[pos+1]), Offset: int64(data[pos+2])}
 						n = 3
 					}

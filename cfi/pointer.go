@@ -1,31 +1,6 @@
 package cfi
 
-// Pointer encodings (LSB 5.0, 10.5.1). The low four bits are the format, the
-// next three what the value is relative to.
-const (
-	peOmit = 0xff
-
-	peFormat  = 0x0f
-	peAbsPtr  = 0x00
-	peULEB128 = 0x01
-	peUData2  = 0x02
-	peUData4  = 0x03
-	peUData8  = 0x04
-	peSigned  = 0x08 // of the size of an address
-	peSLEB128 = 0x09
-	peSData2  = 0x0a
-	peSData4  = 0x0b
-	peSData8  = 0x0c
-
-	peApplication = 0x70
-	pePCRel       = 0x10
-	peTextRel     = 0x20
-	peDataRel     = 0x30
-	peFuncRel     = 0x40
-	peAligned     = 0x50
-
-	peIndirect = 0x80
-)
+import "github.com/unwindd/unwindd/internal/ehpe"
 
 // A Pointer is an encoded pointer of a CIE or FDE. The zero Pointer is none.
 type Pointer struct {
@@ -39,21 +14,21 @@ type Pointer struct {
 // the value, and whether it is signed; 0 when it does, or is not a format.
 func fixedSize(format byte, addressSize int) (size int, signed bool) {
 	switch format {
-	case peAbsPtr:
+	case ehpe.AbsPtr:
 		return addressSize, false
-	case peSigned:
+	case ehpe.Signed:
 		return addressSize, true
-	case peUData2:
+	case ehpe.UData2:
 		return 2, false
-	case peUData4:
+	case ehpe.UData4:
 		return 4, false
-	case peUData8:
+	case ehpe.UData8:
 		return 8, false
-	case peSData2:
+	case ehpe.SData2:
 		return 2, true
-	case peSData4:
+	case ehpe.SData4:
 		return 4, true
-	case peSData8:
+	case ehpe.SData8:
 		return 8, true
 	}
 	return 0, false
@@ -61,15 +36,15 @@ func fixedSize(format byte, addressSize int) (size int, signed bool) {
 
 func validFormat(format byte) bool {
 	size, _ := fixedSize(format, 8)
-	return size != 0 || format == peULEB128 || format == peSLEB128
+	return size != 0 || format == ehpe.ULEB128 || format == ehpe.SLEB128
 }
 
 // number reads the value of a format, sign-extended where the format is signed.
 func (r *reader) number(format byte, addressSize int) uint64 {
 	switch format {
-	case peULEB128:
+	case ehpe.ULEB128:
 		return r.uleb()
-	case peSLEB128:
+	case ehpe.SLEB128:
 		return uint64(r.sleb())
 	}
 	size, signed := fixedSize(format, addressSize)
@@ -99,30 +74,30 @@ type bases struct {
 // which stands for a null pointer whatever it is relative to. ErrPointerBase says
 // that the pointer was read, but is relative to what is not known.
 func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, null bool, err error) {
-	format := encoding & peFormat
-	if encoding == peOmit || !validFormat(format) {
+	format := encoding & ehpe.FormatMask
+	if encoding == ehpe.Omit || !validFormat(format) {
 		return p, false, ErrPointerEncoding
 	}
-	application := encoding & peApplication
+	application := encoding & ehpe.ApplicationMask
 	var base uint64
 	unknown := false
 	switch application {
-	case 0:
-	case pePCRel:
+	case ehpe.Absolute:
+	case ehpe.PCRel:
 		base = b.section + uint64(r.pos)
-	case peTextRel:
+	case ehpe.TextRel:
 		base = b.text
 		unknown = base == 0
-	case peDataRel:
+	case ehpe.DataRel:
 		base = b.data
 		unknown = base == 0
-	case peFuncRel:
+	case ehpe.FuncRel:
 		if !b.hasFunction {
 			return p, false, ErrPointerEncoding
 		}
 		base = b.function
-	case peAligned:
-		if format != peAbsPtr {
+	case ehpe.Aligned:
+		if format != ehpe.AbsPtr {
 			return p, false, ErrPointerEncoding
 		}
 		r.bytes(-(b.section + uint64(r.pos)) & uint64(addressSize-1))
@@ -137,5 +112,5 @@ func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, n
 	if unknown && v&mask != 0 {
 		return p, false, ErrPointerBase
 	}
-	return Pointer{Address: (base + v) & mask, Indirect: encoding&peIndirect != 0, Present: true}, v&mask == 0, nil
+	return Pointer{Address: (base + v) & mask, Indirect: encoding&ehpe.Indirect != 0, Present: true}, v&mask == 0, nil
 }

@@ -297,6 +297,13 @@ func (t *SFrame) start(r *reader) (address uint64, ok bool) {
 	return address, (v < 0) == (address < base)
 }
 
+// The info word of an FDE.
+const (
+	fdeSize    = 0x0f // of the start of an FRE: 1, 2 or 4 bytes
+	fdeRepeats = 0x10
+	fdeBKey    = 0x20
+)
+
 // parse reads the FDE with a number below t.count.
 func (t *SFrame) parse(i int, f *SFrameFDE) error {
 	at := t.fdes + i*t.size
@@ -314,11 +321,11 @@ func (t *SFrame) parse(i int, f *SFrameFDE) error {
 		return t.readError(&r, "an FDE")
 	}
 	f.Start, f.End = start, start+size
-	f.Repeats, f.BKey, f.wide = info&0x10 != 0, info&0x20 != 0, 1<<(info&0xf)
+	f.Repeats, f.BKey, f.wide = info&fdeRepeats != 0, info&fdeBKey != 0, 1<<(info&fdeSize)
 	switch {
 	case !ok || f.End < f.Start:
 		return t.errorf(f.Offset, ErrOverflow, "%#x bytes of code at %#x", size, start)
-	case info>>6 != 0 || f.BKey && !t.abi.signed || info&0xf > 2:
+	case info&^(fdeSize|fdeRepeats|fdeBKey) != 0 || f.BKey && !t.abi.signed || info&fdeSize > 2:
 		return t.errorf(f.Offset+16, ErrSFrame, "info word %#x of an FDE", info)
 	case f.Repeats && f.Block == 0 && sframeVersions[t.version].block:
 		return t.errorf(f.Offset+17, ErrSFrame, "repeated blocks of no size")

@@ -40,6 +40,16 @@ func (f *SFrameFDE) cursor() (c sframeCursor, err error) {
 	return c, err
 }
 
+// The info word of an FRE.
+const (
+	freFromSP     = 0x01 // the CFA counts from the stack pointer, else from the frame pointer
+	freCountShift = 1    // how many offsets there are
+	freCountMask  = 0xf
+	freSizeShift  = 5 // their size: 1, 2 or 4 bytes
+	freSizeMask   = 0x3
+	freSigned     = 0x80 // the return address is
+)
+
 // read makes next the next FRE.
 func (c *sframeCursor) read() error {
 	c.more = c.left > 0
@@ -51,8 +61,8 @@ func (c *sframeCursor) read() error {
 	e.at = r.pos
 	e.start = r.word(c.fde.wide)
 	e.info = r.u8()
-	e.count = int(e.info >> 1 & 0xf)
-	size := e.info >> 5 & 3
+	e.count = int(e.info >> freCountShift & freCountMask)
+	size := e.info >> freSizeShift & freSizeMask
 	if r.err == nil && (size > 2 || e.count > len(e.offsets)) {
 		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x of an FRE", e.info)
 	}
@@ -196,12 +206,12 @@ func (c *sframeCursor) fill(row *Row, base uint64) error {
 		row.Rules = append(row.Rules, RegisterRule{a.ra, Rule{Kind: Undefined}})
 		return nil
 	}
-	row.WindowSave = e.info&0x80 != 0
+	row.WindowSave = e.info&freSigned != 0
 	if row.WindowSave && !a.signed {
 		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x: a signed return address on %s", e.info, a.name)
 	}
 	row.CFA = CFARule{Kind: CFARegister, Register: a.fp, Offset: e.offsets[0]*a.scale + a.bias}
-	if e.info&1 != 0 {
+	if e.info&freFromSP != 0 {
 		row.CFA.Register = a.sp
 	}
 	row.Rules = append(row.Rules, a.rules...)

@@ -142,7 +142,7 @@ type VariableContext interface {
 type BaseContext interface {
 	Context
 	// EncodedBase returns the base of an application of a pointer encoding,
-	// DW_EH_PE_pcrel (0x10) to DW_EH_PE_funcrel (0x40). offset is that of the
+	// DW_EH_PE_pcrel to DW_EH_PE_funcrel. offset is that of the
 	// encoded address in the expression.
 	EncodedBase(application uint8, offset int) (uint64, error)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/unwindd/unwindd/internal/ehpe"
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
@@ -238,25 +239,25 @@ func (d *Decoder) encodedPointer(encoding byte, pos int) (value uint64, next int
 
 // encodedKind returns how a pointer encoding stores an address.
 func encodedKind(encoding byte) (OperandKind, error) {
-	if application := encoding & ehApplication; encoding != ehOmit && application <= 0x40 {
-		switch encoding & ehFormat {
-		case 0x00:
+	if application := encoding & ehpe.ApplicationMask; encoding != ehpe.Omit && application <= ehpe.FuncRel {
+		switch encoding & ehpe.FormatMask {
+		case ehpe.AbsPtr:
 			return Address, nil
-		case 0x01:
+		case ehpe.ULEB128:
 			return ULEB, nil
-		case 0x02:
+		case ehpe.UData2:
 			return Unsigned2, nil
-		case 0x03:
+		case ehpe.UData4:
 			return Unsigned4, nil
-		case 0x04:
+		case ehpe.UData8:
 			return Unsigned8, nil
-		case 0x09:
+		case ehpe.SLEB128:
 			return SLEB, nil
-		case 0x0a:
+		case ehpe.SData2:
 			return Signed2, nil
-		case 0x0b:
+		case ehpe.SData4:
 			return Signed4, nil
-		case 0x0c:
+		case ehpe.SData8:
 			return Signed8, nil
 		}
 	}

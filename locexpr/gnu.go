@@ -1,6 +1,10 @@
 package locexpr
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
+)
 
 // This file has the operations of GNU that no standard has taken over.
 
@@ -43,20 +47,12 @@ func opVariableValue(ev *evaluation) error {
 	return ev.pushValue(v)
 }
 
-// The parts of a pointer encoding (LSB 10.5.1).
-const (
-	ehFormat      = 0x0f
-	ehApplication = 0x70
-	ehIndirect    = 0x80
-	ehOmit        = 0xff
-)
-
 // opEncodedAddr pushes the location that an address in a pointer encoding
 // names.
 func opEncodedAddr(ev *evaluation) error {
 	encoding, address := uint8(ev.in.Operands[0]), ev.in.Operands[1]
 	base := ev.bias
-	if application := encoding & ehApplication; application != 0 {
+	if application := encoding & ehpe.ApplicationMask; application != 0 {
 		ctx, ok := ev.ctx.(BaseContext)
 		if !ok {
 			return noContext(fmt.Sprintf("base of encoding 0x%02x", encoding))
@@ -69,7 +65,7 @@ func opEncodedAddr(ev *evaluation) error {
 	if err := ev.pushAddress(address + base); err != nil {
 		return err
 	}
-	if encoding&ehIndirect != 0 {
+	if encoding&ehpe.Indirect != 0 {
 		return ev.deref(nil, ev.bits)
 	}
 	return nil

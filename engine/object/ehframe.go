@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+
+	"github.com/unwindd/unwindd/internal/ehpe"
 )
 
 // EHFrameHeader returns .eh_frame_hdr and its virtual address, by the section
@@ -121,23 +123,15 @@ func (o *Object) ehFramePointer(header []byte, address uint64) (uint64, error) {
 		return 0, fmt.Errorf("version %d, expected 1", header[0])
 	}
 	encoding := header[1]
-	const (
-		formMask, applyMask      = 0x0f, 0x70
-		absptr, udata2, udata4   = 0x00, 0x02, 0x03
-		udata8, sdata2, sdata4   = 0x04, 0x0a, 0x0b
-		sdata8                   = 0x0c
-		absolute, pcrel, datarel = 0x00, 0x10, 0x30
-		indirect                 = 0x80
-	)
 	var size uint8
-	switch encoding & formMask {
-	case absptr:
+	switch encoding & ehpe.FormatMask {
+	case ehpe.AbsPtr:
 		size = uint8(o.AddressSize())
-	case udata2, sdata2:
+	case ehpe.UData2, ehpe.SData2:
 		size = 2
-	case udata4, sdata4:
+	case ehpe.UData4, ehpe.SData4:
 		size = 4
-	case udata8, sdata8:
+	case ehpe.UData8, ehpe.SData8:
 		size = 8
 	default:
 		return 0, fmt.Errorf("eh_frame_ptr has encoding %#x", encoding)
@@ -150,23 +144,23 @@ func (o *Object) ehFramePointer(header []byte, address uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	switch encoding & formMask {
-	case udata2:
+	switch encoding & ehpe.FormatMask {
+	case ehpe.UData2:
 		value &= 0xffff
-	case udata4:
+	case ehpe.UData4:
 		value &= 0xffffffff
-	case absptr:
+	case ehpe.AbsPtr:
 		if size == 4 {
 			value &= 0xffffffff
 		}
 	}
 	switch {
-	case encoding&indirect != 0:
+	case encoding&ehpe.Indirect != 0:
 		return 0, fmt.Errorf("eh_frame_ptr has encoding %#x", encoding)
-	case encoding&applyMask == absolute:
-	case encoding&applyMask == pcrel:
+	case encoding&ehpe.ApplicationMask == ehpe.Absolute:
+	case encoding&ehpe.ApplicationMask == ehpe.PCRel:
 		value += address + 4
-	case encoding&applyMask == datarel:
+	case encoding&ehpe.ApplicationMask == ehpe.DataRel:
 		value += address
 	default:
 		return 0, fmt.Errorf("eh_frame_ptr has encoding %#x", encoding)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/internal/ehpe"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -60,27 +61,29 @@ type jsonInstruction struct {
 // Pointer encodings (LSB 5.0, 10.5.1).
 var (
 	pointerFormats = map[uint8]string{
-		0x00: "absptr", 0x01: "uleb128", 0x02: "udata2", 0x03: "udata4", 0x04: "udata8",
-		0x08: "signed", 0x09: "sleb128", 0x0a: "sdata2", 0x0b: "sdata4", 0x0c: "sdata8",
+		ehpe.AbsPtr: "absptr", ehpe.ULEB128: "uleb128", ehpe.UData2: "udata2", ehpe.UData4: "udata4", ehpe.UData8: "udata8",
+		ehpe.Signed: "signed", ehpe.SLEB128: "sleb128", ehpe.SData2: "sdata2", ehpe.SData4: "sdata4", ehpe.SData8: "sdata8",
 	}
-	pointerBases = map[uint8]string{0x10: "pcrel", 0x20: "textrel", 0x30: "datarel", 0x40: "funcrel", 0x50: "aligned"}
+	pointerBases = map[uint8]string{
+		ehpe.PCRel: "pcrel", ehpe.TextRel: "textrel", ehpe.DataRel: "datarel", ehpe.FuncRel: "funcrel", ehpe.Aligned: "aligned",
+	}
 )
 
 // pointerEncoding is an encoding in the names of the LSB.
 func pointerEncoding(e uint8) string {
-	if e == 0xff {
+	if e == ehpe.Omit {
 		return "DW_EH_PE_omit"
 	}
-	format, ok := pointerFormats[e&0x0f]
-	base, based := pointerBases[e&0x70]
-	if !ok || !based && e&0x70 != 0 {
+	format, ok := pointerFormats[e&ehpe.FormatMask]
+	base, based := pointerBases[e&ehpe.ApplicationMask]
+	if !ok || !based && e&ehpe.ApplicationMask != ehpe.Absolute {
 		return fmt.Sprintf("0x%02x", e)
 	}
 	s := "DW_EH_PE_" + format
 	if based {
 		s = "DW_EH_PE_" + base + "|" + s
 	}
-	if e&0x80 != 0 {
+	if e&ehpe.Indirect != 0 {
 		s = "DW_EH_PE_indirect|" + s
 	}
 	return s
@@ -110,7 +113,7 @@ func (c *CallFrames) entry(e engine.CallFrameEntry) jsonEntry {
 			FDEEncoding: pointerEncoding(i.FDEEncoding), Personality: pointer(i.Personality),
 			SignalFrame: i.SignalFrame, BKey: i.BKey,
 		}
-		if i.LSDAEncoding != 0xff {
+		if i.LSDAEncoding != ehpe.Omit {
 			out.LSDAEncoding = pointerEncoding(i.LSDAEncoding)
 		}
 	}
