@@ -64,7 +64,7 @@ type SFrame struct {
 	inPlace   bool         // the FDEs are sorted and disjoint: they are searched as they are
 	index     []indexEntry // else; offset is an FDE's number
 
-	problems
+	sectionProblems
 }
 
 // NewSFrame checks the header of an .sframe. Of s it uses Name, Data, Address,

@@ -50,7 +50,7 @@ type Table struct {
 	indexOnce sync.Once
 	indexes   []index // by code section; one where there is one address space
 
-	problems
+	sectionProblems
 }
 
 // cieSlots bounds the memory for CIEs that were read; which slot a CIE has

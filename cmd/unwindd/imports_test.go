@@ -39,7 +39,9 @@ var floors = []string{
 	"internal/escape",
 	"internal/recorded", // what tests need
 	"internal/oracle",   // likewise
+	"internal/ehpe",
 	"internal/leb128",
+	"internal/problems",
 	"internal/panics",
 }
 
@@ -53,7 +55,9 @@ var only = map[string][]string{
 	"internal/escape":     {},
 	"internal/oracle":     {},
 	"internal/recorded":   {"internal/oracle"},
+	"internal/ehpe":       {},
 	"internal/leb128":     {},
+	"internal/problems":   {},
 	"internal/panics":     {},
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/internal/problems"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -153,22 +154,18 @@ func hexExpr(b []byte) string { return ":" + hex.EncodeToString(b) }
 const maxListedProblems = 1000
 
 // problemList is the end of a list of entries.
-type problemList struct {
-	texts []string
-	more  int
-}
+type problemList struct{ problems.List[string] }
 
 func (p *problemList) add(err error) {
-	if len(p.texts) == maxListedProblems {
-		p.more++
-		return
+	if p.HasRoom(maxListedProblems) {
+		p.Keep(err.Error())
 	}
-	p.texts = append(p.texts, err.Error())
 }
 
 func (p *problemList) list() []string {
-	if p.more > 0 {
-		return append(p.texts, fmt.Sprintf("and %d more problems", p.more))
+	list := append([]string{}, p.Kept()...)
+	if n := p.Dropped(); n > 0 {
+		list = append(list, fmt.Sprintf("and %d more problems", n))
 	}
-	return append([]string{}, p.texts...)
+	return list
 }

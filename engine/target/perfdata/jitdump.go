@@ -35,7 +35,7 @@ type JITDump struct {
 	longest  []uint64       // the highest end of starts up to each
 	latest   map[uint64]int // by code index
 	closed   bool
-	problems problems
+	problems sentences
 }
 
 // A JITFunction is code that a runtime made, from Time on, until something else

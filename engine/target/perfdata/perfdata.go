@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/problems"
 )
 
 // ErrNotPerfData says that a file is no recording of perf.
@@ -34,33 +35,29 @@ type File struct {
 	areas    []area // the file, and what was compressed
 	runs     []run  // by time
 	maxRuns  int
-	problems problems
+	problems sentences
 	batches  sync.Pool
 }
 
-// problems are sentences, each once.
-type problems struct {
-	list     []string
-	silenced int
-}
+// sentences are what is wrong, each once.
+type sentences struct{ list problems.List[string] }
 
-func (p *problems) add(format string, args ...any) {
-	if len(p.list) >= maxProblems { // of a bad file there may be millions
-		p.silenced++
+func (p *sentences) add(format string, args ...any) {
+	if !p.list.HasRoom(maxProblems) {
 		return
 	}
-	if s := fmt.Sprintf(format, args...); !slices.Contains(p.list, s) {
-		p.list = append(p.list, s)
+	if s := fmt.Sprintf(format, args...); !slices.Contains(p.list.Kept(), s) {
+		p.list.Keep(s)
 	}
 }
 
-func (p *problems) all(path string) []string {
+func (p *sentences) all(path string) []string {
 	var all []string
-	for _, s := range p.list {
+	for _, s := range p.list.Kept() {
 		all = append(all, path+": "+s)
 	}
-	if p.silenced > 0 {
-		all = append(all, fmt.Sprintf("%s: %d more problems", path, p.silenced))
+	if n := p.list.Dropped(); n > 0 {
+		all = append(all, fmt.Sprintf("%s: %d more problems", path, n))
 	}
 	return all
 }

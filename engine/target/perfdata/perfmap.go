@@ -23,7 +23,7 @@ type PerfMap struct {
 	mapping  *object.Mapping
 	data     []byte
 	entries  []mapEntry // by start, without overlap
-	problems problems
+	problems sentences
 }
 
 type mapEntry struct {

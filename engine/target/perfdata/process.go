@@ -61,7 +61,7 @@ type state struct {
 	versions  uint64
 	batches   int
 	last      *thread // of the sample before
-	problems  problems
+	problems  sentences
 	// mappedHook sees every mapping, for tests.
 	mappedHook func(r *record, pid, tid int, m *Mapping)
 }
@@ -74,11 +74,9 @@ func newState(f *File) state {
 }
 
 func (s *state) problem(r *record, area uint8, format string, args ...any) {
-	if len(s.problems.list) >= maxProblems {
-		s.problems.silenced++
-		return
+	if s.problems.list.HasRoom(maxProblems) {
+		s.problems.add("%s: %v: %s", s.file.place(int(area), r.at), r.kind, fmt.Sprintf(format, args...))
 	}
-	s.problems.add("%s: %v: %s", s.file.place(int(area), r.at), r.kind, fmt.Sprintf(format, args...))
 }
 
 // text keeps a name once. Where there are too many it is empty.
