@@ -345,7 +345,7 @@ func (s *state) exit() view {
 		}
 	case sp.kind == contents:
 		v.cfa = cfi.CFARule{Kind: cfi.CFAExpression,
-			Expr: loaded(registerPlus(dwarfNumber[sp.base], int64(sp.off)), int64(sp.add)+8)}
+			Expr: loaded(dwarfNumber[sp.base], int64(sp.off), int64(sp.add)+8)}
 	default:
 		return view{}
 	}

@@ -48,13 +48,13 @@ func callBefore(code []byte) sdk.ReturnClass {
 	}
 	for length := 2; length <= min(len(code), maxInstruction); length++ {
 		e, ok := layout(code[len(code)-length:])
-		if !ok || e.length != length || e.kind != legacy || e.opcodeMap != 0 {
+		if !ok || e.length != length || e.kind != legacy || e.opcodeMap != mapOneByte {
 			continue
 		}
 		switch {
-		case e.opcode == 0xff && e.modRM>>3&7 == 2 && (!e.operand16 || e.rex&8 != 0):
+		case e.opcode == opGroup5 && e.modRMReg() == group5Call && (!e.operand16 || e.isWide()):
 			return sdk.AfterIndirectCall
-		case e.opcode == 0xe8:
+		case e.opcode == opCall:
 			class = sdk.AfterDirectCall
 		}
 	}

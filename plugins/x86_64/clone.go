@@ -13,20 +13,24 @@ import (
 // address on. C libraries end the call frame information before them; Go's says
 // that they are like any other instruction.
 //
-// isParent is an expression that is zero in the new thread.
-var clones = []struct{ code, isParent []byte }{
-	// mov $56,%eax; syscall: clone, given the new stack in rsi. As fork it is given
-	// none, and the stack is a copy of the one that was.
-	{[]byte{0xb8, 56, 0, 0, 0, 0x0f, 0x05}, append(append(registerPlus(rsp, 0), registerPlus(rsi, 0)...), opMinus)},
-	// mov $435,%eax; syscall: clone3, whose result is 0.
-	{[]byte{0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05}, registerPlus(rax, 0)},
+// isParent is the text of an expression that is zero in the new thread. clone is given
+// the new stack in rsi; as fork it is given none, and the stack is a copy of the one
+// that was. The result of clone3 is 0.
+var clones = []struct{ code, isParent string }{
+	{movEAXImm(sysClone) + bytesSyscall, registerText(rsp, 0) + "; " + registerText(rsi, 0) + "; minus"},
+	{movEAXImm(sysClone3) + bytesSyscall, registerText(rax, 0)},
 }
+
+const (
+	sysClone  = 56
+	sysClone3 = 435
+)
 
 // A shared instruction is one right after such a system call, executed by both
 // threads.
 type shared struct {
 	at, length int
-	isParent   []byte
+	isParent   string
 }
 
 // forNewThreads makes the return address 0 in a new thread, in those of rows that
@@ -35,7 +39,7 @@ func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
 	var list []shared
 	for _, c := range clones {
 		for at := 0; ; {
-			i := bytes.Index(code[at:], c.code)
+			i := bytes.Index(code[at:], []byte(c.code))
 			if i < 0 {
 				break
 			}
@@ -77,7 +81,7 @@ func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
 
 // sharedFrom are the instructions from an offset on that are executed with the
 // registers that there are at the offset, over branches.
-func sharedFrom(code []byte, at int, isParent []byte) (list []shared) {
+func sharedFrom(code []byte, at int, isParent string) (list []shared) {
 	const most = 16
 	waiting := []int{at}
 	for len(waiting) > 0 && len(list) < most {
@@ -103,14 +107,13 @@ func sharedFrom(code []byte, at int, isParent []byte) (list []shared) {
 
 // whenParent is a row's rules with a return address that is zero where isParent
 // is; ok is false where the row does not find it in the frame.
-func whenParent(row *cfi.Row, isParent []byte) (rules []cfi.RegisterRule, ok bool) {
+func whenParent(row *cfi.Row, isParent string) (rules []cfi.RegisterRule, ok bool) {
 	i := slices.IndexFunc(row.Rules, func(r cfi.RegisterRule) bool { return r.Column == row.ReturnAddress })
 	if i < 0 || row.Rules[i].Rule.Kind != cfi.Offset || row.CFA.Kind != cfi.CFARegister {
 		return nil, false
 	}
-	word := loaded(registerPlus(uint32(row.CFA.Register), row.CFA.Offset+row.Rules[i].Rule.Offset), 0)
-	expr := append(slices.Clone(isParent), opBra, 4, 0, opLit0, opSkip, byte(len(word)), 0)
+	word := wordText(uint32(row.CFA.Register), row.CFA.Offset+row.Rules[i].Rule.Offset)
 	rules = slices.Clone(row.Rules)
-	rules[i].Rule = cfi.Rule{Kind: cfi.ValExpression, Expr: append(expr, word...)}
+	rules[i].Rule = cfi.Rule{Kind: cfi.ValExpression, Expr: expression(chooseText(isParent, word, "lit0"))}
 	return rules, true
 }

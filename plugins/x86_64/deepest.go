@@ -1,7 +1,7 @@
 package x86_64
 
 import (
-	"bytes"
+	"encoding/binary"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
@@ -29,7 +29,7 @@ func deepestRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 // clearsFramePointer says whether rbp is set to 0 in code that runs on to its end.
 func clearsFramePointer(code []byte) bool {
 	for from := range code {
-		if !bytes.HasPrefix(code[from:], []byte{0x31, 0xed}) { // xor %ebp,%ebp; with REX.W, %rbp
+		if !hasPrefix(code[from:], bytesXorEBP) {
 			continue
 		}
 		at := from
@@ -62,14 +62,14 @@ func endsThread(code []byte) bool {
 			return true
 		case e.kind >= effectCall:
 			return false
-		case bytes.HasPrefix(rest, []byte{0x0f, 0x05}): // syscall
+		case hasPrefix(rest, bytesSyscall):
 			return number == sysExit || number == sysExitGroup
-		case bytes.HasPrefix(rest, []byte{0x31, 0xc0}): // xor %eax,%eax
+		case hasPrefix(rest, bytesXorEAX):
 			number = 0
-		case rest[0] == 0xb0 && len(rest) > 1 && number == 0: // mov $imm8,%al
+		case rest[0] == opMovALImm && len(rest) > 1 && number == 0:
 			number = int64(rest[1])
-		case rest[0] == 0xb8 && len(rest) > 4: // mov $imm32,%eax
-			number = int64(rest[1]) | int64(rest[2])<<8 | int64(rest[3])<<16 | int64(rest[4])<<24
+		case rest[0] == opMovEAXImm && len(rest) > 4:
+			number = int64(binary.LittleEndian.Uint32(rest[1:]))
 		case e.clobbers&(1<<gprAX) != 0 || e.dst == gprAX && e.kind != effectOther:
 			number = -1
 		}

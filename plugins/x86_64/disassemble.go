@@ -22,12 +22,12 @@ func decodeInst(code []byte) (inst x86asm.Inst, err error) {
 
 // named are instructions that the disassembler takes for others.
 var named = map[string]string{
-	"\xf3\x0f\x1e\xfa": "endbr64",
-	"\xf3\x0f\x1e\xfb": "endbr32",
-	"\xc5\xf8\x77":     "vzeroupper",
-	"\xc5\xfc\x77":     "vzeroall",
-	"\x0f\x01\xee":     "rdpkru",
-	"\x0f\x01\xef":     "wrpkru",
+	bytesEndbr64:    "endbr64",
+	bytesEndbr32:    "endbr32",
+	bytesVzeroupper: "vzeroupper",
+	bytesVzeroall:   "vzeroall",
+	bytesRdpkru:     "rdpkru",
+	bytesWrpkru:     "wrpkru",
 }
 
 // Disassemble writes instructions as GNU tools do (AT&T syntax). An instruction

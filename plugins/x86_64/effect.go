@@ -101,8 +101,8 @@ func readEffect(code []byte) (e effect, ok bool) {
 		return opaqueEffect(e, &at), true
 	}
 	e.read(&inst)
-	if at.kind == legacy && at.opcodeMap == 0 && at.opcode&^7 == 0xd8 && e.hasMem {
-		e.size = x87Stores[at.opcode&7][at.modRM>>3&7]
+	if at.kind == legacy && at.opcodeMap == mapOneByte && at.opcode&^7 == opX87 && e.hasMem {
+		e.size = x87Stores[at.opcode&7][at.modRMReg()]
 		e.hasMem = e.size > 0
 	}
 	return e, true
@@ -136,10 +136,16 @@ func opaqueEffect(e effect, at *encoding) effect {
 
 // isEndbr says whether code starts with endbr64 or endbr32.
 func isEndbr(code []byte) bool {
-	return len(code) >= 4 && code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && (code[3] == 0xfa || code[3] == 0xfb)
+	return hasPrefix(code, bytesEndbr64) || hasPrefix(code, bytesEndbr32)
 }
 
-// An operand's general register, and the bytes of it that are named.
+// hasPrefix says whether code begins with the bytes of an instruction.
+func hasPrefix(code []byte, instruction string) bool {
+	return len(code) >= len(instruction) && string(code[:len(instruction)]) == instruction
+}
+
+// general is an operand's general register, and the bytes of it that are named; ok is false for an
+// operand that is none.
 func general(a x86asm.Arg) (register uint8, size int, ok bool) {
 	r, isReg := a.(x86asm.Reg)
 	switch {
@@ -167,6 +173,7 @@ func full(a x86asm.Arg) (register uint8, ok bool) {
 	return r, ok && size == 8
 }
 
+// readMemory is an operand in memory; ok is false for one that is none.
 func readMemory(inst *x86asm.Inst, a x86asm.Arg) (m memory, ok bool) {
 	x, ok := a.(x86asm.Mem)
 	if !ok {
@@ -191,252 +198,6 @@ func readMemory(inst *x86asm.Inst, a x86asm.Arg) (m memory, ok bool) {
 		m.opaque = true
 	}
 	return m, true
-}
-
-// Operations by what they do beside writing their first operand.
-type operation uint8
-
-const (
-	readsFirst   operation = 1 << iota // the first operand is only read
-	writesSecond                       // the second operand is written too
-	endsFlow                           // nothing follows
-)
-
-var operations = map[x86asm.Op]operation{
-	x86asm.CMP: readsFirst, x86asm.TEST: readsFirst, x86asm.BT: readsFirst, x86asm.NOP: readsFirst,
-	x86asm.OUT: readsFirst, x86asm.VERR: readsFirst, x86asm.VERW: readsFirst, x86asm.LLDT: readsFirst,
-	x86asm.LTR: readsFirst, x86asm.LMSW: readsFirst, x86asm.WRFSBASE: readsFirst, x86asm.WRGSBASE: readsFirst,
-	x86asm.MUL: readsFirst, x86asm.DIV: readsFirst, x86asm.IDIV: readsFirst,
-	x86asm.PREFETCHNTA: readsFirst, x86asm.PREFETCHT0: readsFirst, x86asm.PREFETCHT1: readsFirst,
-	x86asm.PREFETCHT2: readsFirst, x86asm.PREFETCHW: readsFirst, x86asm.LDMXCSR: readsFirst,
-	x86asm.FXRSTOR: readsFirst, x86asm.FXRSTOR64: readsFirst, x86asm.FLDCW: readsFirst, x86asm.FLDENV: readsFirst,
-	x86asm.UCOMISS: readsFirst, x86asm.UCOMISD: readsFirst, x86asm.COMISS: readsFirst, x86asm.COMISD: readsFirst,
-
-	x86asm.XADD: writesSecond,
-
-	x86asm.HLT: endsFlow, x86asm.UD1: endsFlow, x86asm.UD2: endsFlow, x86asm.IRET: endsFlow, x86asm.IRETD: endsFlow,
-	x86asm.IRETQ: endsFlow, x86asm.SYSRET: endsFlow, x86asm.SYSEXIT: endsFlow, x86asm.LRET: endsFlow,
-	x86asm.LJMP: endsFlow, x86asm.LCALL: endsFlow, x86asm.RSM: endsFlow,
-}
-
-// implicit are the general registers that an operation writes without naming
-// them.
-var implicit = map[x86asm.Op]uint16{
-	x86asm.CPUID: 1<<gprAX | 1<<gprBX | 1<<gprCX | 1<<gprDX,
-	x86asm.MUL:   1<<gprAX | 1<<gprDX, x86asm.IMUL: 1<<gprAX | 1<<gprDX,
-	x86asm.DIV: 1<<gprAX | 1<<gprDX, x86asm.IDIV: 1<<gprAX | 1<<gprDX,
-	x86asm.CBW: 1 << gprAX, x86asm.CWDE: 1 << gprAX, x86asm.CDQE: 1 << gprAX,
-	x86asm.CWD: 1 << gprDX, x86asm.CDQ: 1 << gprDX, x86asm.CQO: 1 << gprDX,
-	x86asm.CMPXCHG: 1 << gprAX, x86asm.CMPXCHG8B: 1<<gprAX | 1<<gprDX, x86asm.CMPXCHG16B: 1<<gprAX | 1<<gprDX,
-	x86asm.RDTSC: 1<<gprAX | 1<<gprDX, x86asm.RDTSCP: 1<<gprAX | 1<<gprCX | 1<<gprDX,
-	x86asm.RDPMC: 1<<gprAX | 1<<gprDX, x86asm.RDMSR: 1<<gprAX | 1<<gprDX, x86asm.XGETBV: 1<<gprAX | 1<<gprDX,
-	x86asm.LAHF: 1 << gprAX, x86asm.XLATB: 1 << gprAX, x86asm.XBEGIN: 1 << gprAX,
-	x86asm.SYSCALL: 1<<gprAX | 1<<gprCX | 1<<gprR11, x86asm.SYSENTER: preserved ^ 0xffff, x86asm.INT: 1 << gprAX,
-	x86asm.LODSB: 1<<gprAX | 1<<gprSI, x86asm.LODSW: 1<<gprAX | 1<<gprSI,
-	x86asm.LODSD: 1<<gprAX | 1<<gprSI, x86asm.LODSQ: 1<<gprAX | 1<<gprSI,
-	x86asm.MOVSB: stringRegisters, x86asm.MOVSW: stringRegisters, x86asm.MOVSD: stringRegisters, x86asm.MOVSQ: stringRegisters,
-	x86asm.CMPSB: stringRegisters, x86asm.CMPSW: stringRegisters, x86asm.CMPSD: stringRegisters, x86asm.CMPSQ: stringRegisters,
-	x86asm.STOSB: stringRegisters, x86asm.STOSW: stringRegisters, x86asm.STOSD: stringRegisters, x86asm.STOSQ: stringRegisters,
-	x86asm.SCASB: stringRegisters, x86asm.SCASW: stringRegisters, x86asm.SCASD: stringRegisters, x86asm.SCASQ: stringRegisters,
-	x86asm.INSB: stringRegisters, x86asm.INSW: stringRegisters, x86asm.INSD: stringRegisters,
-	x86asm.OUTSB: stringRegisters, x86asm.OUTSW: stringRegisters, x86asm.OUTSD: stringRegisters,
-	x86asm.PCMPESTRI: 1 << gprCX, x86asm.PCMPISTRI: 1 << gprCX,
-}
-
-const stringRegisters = 1<<gprSI | 1<<gprDI | 1<<gprCX
-
-// read fills e from a decoded instruction.
-func (e *effect) read(inst *x86asm.Inst) {
-	first, second := inst.Args[0], inst.Args[1]
-	rel, isRel := first.(x86asm.Rel)
-	dst, dstSize, dstOK := general(first)
-	wide := dstOK && dstSize == 8
-	src, srcOK := full(second)
-	imm, immOK := second.(x86asm.Imm)
-	m, memFirst := readMemory(inst, first)
-	m2, memSecond := readMemory(inst, second)
-
-	e.clobbers = implicit[inst.Op]
-	e.size = 8
-	switch inst.Op {
-	case x86asm.CALL:
-		e.kind = effectCall
-		e.direct, e.target = isRel, int64(rel)+int64(inst.Len)
-		return
-	case x86asm.JMP:
-		e.kind = effectJump
-		e.direct, e.target = isRel, int64(rel)+int64(inst.Len)
-		e.dst, e.hasMem, e.mem = dst, memFirst, m
-		return
-	case x86asm.RET:
-		e.kind = effectReturn
-		return
-	case x86asm.PUSH:
-		e.kind = effectPush
-		if wide {
-			e.src = dst
-		}
-		e.hasMem, e.mem = memFirst, m
-		if inst.DataSize == 16 {
-			e.size, e.src, e.hasMem = 2, gprNone, false
-		}
-		return
-	case x86asm.POP:
-		e.kind = effectPop
-		if wide {
-			e.dst = dst
-		} else if dstOK {
-			e.clobbers |= 1 << dst
-		}
-		e.hasMem, e.mem = memFirst, m
-		if inst.DataSize == 16 {
-			e.size = 2
-		}
-		return
-	case x86asm.PUSHF, x86asm.PUSHFQ, x86asm.PUSHFD:
-		e.kind = effectPush
-		if inst.DataSize == 16 {
-			e.size = 2
-		}
-		return
-	case x86asm.POPF, x86asm.POPFQ, x86asm.POPFD:
-		e.kind = effectPop
-		if inst.DataSize == 16 {
-			e.size = 2
-		}
-		return
-	case x86asm.LEAVE:
-		e.kind = effectLeave
-		if inst.DataSize == 16 {
-			e.kind, e.clobbers = effectOther, 1<<gprSP|1<<gprBP
-		}
-		return
-	case x86asm.ENTER:
-		size, _ := first.(x86asm.Imm)
-		level, _ := second.(x86asm.Imm)
-		e.kind, e.imm = effectEnter, int64(size)&0xffff
-		if level != 0 || inst.DataSize == 16 {
-			e.kind, e.clobbers = effectOther, 1<<gprSP|1<<gprBP
-		}
-		return
-	case x86asm.INT:
-		if v, ok := first.(x86asm.Imm); ok && v == 3 {
-			e.kind = effectStop
-		}
-		return
-	case x86asm.NOP, x86asm.FNOP:
-		e.filler = true
-		return
-	case x86asm.MOV:
-		switch {
-		case wide && srcOK:
-			e.kind, e.dst, e.src = effectMove, dst, src
-			return
-		case wide && memSecond:
-			e.kind, e.dst, e.hasMem, e.mem = effectLoad, dst, true, m2
-			if m2.index != gprNone {
-				e.kind = effectTable
-			}
-			return
-		case memFirst && srcOK:
-			e.kind, e.src, e.hasMem, e.mem = effectStore, src, true, m
-			return
-		case dstOK && dstSize == 4 && memSecond && m2.index != gprNone:
-			e.kind, e.dst, e.hasMem, e.mem = effectTable, dst, true, m2
-			return
-		}
-	case x86asm.MOVSXD:
-		if wide && memSecond && m2.index != gprNone {
-			e.kind, e.dst, e.hasMem, e.mem = effectTable, dst, true, m2
-			return
-		}
-		if half, size, ok := general(second); wide && ok && size == 4 {
-			e.kind, e.dst, e.src = effectExtend, dst, half
-			return
-		}
-	case x86asm.CDQE:
-		e.kind, e.dst, e.src, e.clobbers = effectExtend, gprAX, gprAX, 0
-		return
-	case x86asm.LEA:
-		if wide && memSecond {
-			e.kind, e.dst, e.hasMem, e.mem = effectAddress, dst, true, m2
-			return
-		}
-	case x86asm.ADD, x86asm.SUB:
-		switch {
-		case wide && immOK:
-			e.kind, e.dst, e.imm = effectAdd, dst, int64(imm)
-			if inst.Op == x86asm.SUB {
-				e.imm = -e.imm
-			}
-			return
-		case wide && dst == gprSP:
-			e.kind, e.dst = effectAlign, dst
-			return
-		case wide && srcOK && inst.Op == x86asm.ADD:
-			e.kind, e.dst, e.src = effectSum, dst, src
-			return
-		}
-	case x86asm.INC, x86asm.DEC:
-		if wide {
-			e.kind, e.dst, e.imm = effectAdd, dst, 1
-			if inst.Op == x86asm.DEC {
-				e.imm = -1
-			}
-			return
-		}
-	case x86asm.AND:
-		if wide && dst == gprSP {
-			e.kind, e.dst = effectAlign, dst
-			return
-		}
-	case x86asm.XCHG:
-		if r, size, ok := general(second); ok && dstOK && r == dst && size == dstSize && size != 4 {
-			e.filler = true // xchg %ax,%ax
-			return
-		}
-		if wide && srcOK {
-			e.kind, e.dst, e.src = effectSwap, dst, src
-			return
-		}
-		for _, a := range inst.Args[:2] {
-			if r, _, ok := general(a); ok {
-				e.clobbers |= 1 << r
-			}
-			if mem, ok := readMemory(inst, a); ok {
-				e.write(inst, mem)
-			}
-		}
-		return
-	}
-	op := operations[inst.Op]
-	switch {
-	case op&endsFlow != 0:
-		e.kind = effectStop
-		return
-	case isRel: // jcc, loop, jrcxz, xbegin
-		e.kind, e.direct, e.target = effectBranch, true, int64(rel)+int64(inst.Len)
-		if inst.Op == x86asm.LOOP || inst.Op == x86asm.LOOPE || inst.Op == x86asm.LOOPNE {
-			e.clobbers |= 1 << gprCX
-		}
-		return
-	}
-	if inst.Op == x86asm.IMUL && second != nil {
-		e.clobbers = 0
-	}
-	if op&readsFirst == 0 {
-		if dstOK {
-			e.clobbers |= 1 << dst
-		}
-		if memFirst && implicit[inst.Op] != stringRegisters { // of those the registers say how much they write
-			e.write(inst, m)
-		}
-	}
-	if second != nil && (op&writesSecond != 0 || inst.Op == x86asm.MULX) {
-		if r, _, ok := general(second); ok {
-			e.clobbers |= 1 << r
-		}
-	}
 }
 
 // write notes that the instruction writes its operand in memory.

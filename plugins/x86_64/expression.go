@@ -1,63 +1,86 @@
 package x86_64
 
-// Operations of DWARF expressions (DWARF 5, 7.7.1).
-const (
-	opDeref      = 0x06
-	opConstu     = 0x10
-	opConsts     = 0x11
-	opDup        = 0x12
-	opDrop       = 0x13
-	opOver       = 0x14
-	opAnd        = 0x1a
-	opMinus      = 0x1c
-	opPlus       = 0x22
-	opPlusUconst = 0x23
-	opBra        = 0x28
-	opEq         = 0x29
-	opGe         = 0x2a
-	opLt         = 0x2d
-	opSkip       = 0x2f
-	opLit0       = 0x30
-	opBreg0      = 0x70
-	opBregx      = 0x92
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/unwindd/unwindd/locexpr"
 )
 
-// undefinedLocation is DW_OP_LLVM_undefined in the canonical dialect.
-var undefinedLocation = []byte{0xe9, 0x08}
+// maxAssembled bounds the expressions that are kept. Those of a program are few:
+// where registers are in a handful of frames.
+const maxAssembled = 4096
 
-// registerPlus is DW_OP_breg: the value of a general register plus offset.
-func registerPlus(register uint32, offset int64) []byte {
-	return appendSleb([]byte{opBreg0 + byte(register)}, offset)
-}
+// assembled are expressions by their texts.
+var assembled = struct {
+	sync.Mutex
+	byText map[string][]byte
+}{byText: map[string][]byte{}}
 
-// loaded appends the word at the address on the stack, plus n.
-func loaded(expr []byte, n int64) []byte {
-	expr = append(expr, opDeref)
-	switch {
-	case n > 0:
-		return appendUleb(append(expr, opPlusUconst), uint64(n))
-	case n < 0:
-		return append(appendSleb(append(expr, opConsts), n), opPlus)
+// expression assembles the text of an expression, in the canonical dialect. The
+// caller must not change what it returns.
+func expression(text string) []byte {
+	assembled.Lock()
+	defer assembled.Unlock()
+	expr, ok := assembled.byText[text]
+	if ok {
+		return expr
 	}
+	expr, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
+	if err != nil {
+		panic(fmt.Sprintf("%q: %v", text, err)) // no text is from outside
+	}
+	expr = slices.Clip(expr)
+	if len(assembled.byText) >= maxAssembled {
+		clear(assembled.byText)
+	}
+	assembled.byText[text] = expr
 	return expr
 }
 
-// appendSleb and appendUleb append LEB128 numbers (DWARF 5, 7.6).
-func appendSleb(b []byte, v int64) []byte {
-	for {
-		c := byte(v & 0x7f)
-		v >>= 7
-		if v == 0 && c&0x40 == 0 || v == -1 && c&0x40 != 0 {
-			return append(b, c)
-		}
-		b = append(b, c|0x80)
+// undefinedLocation is the text of a register that is nowhere.
+const undefinedLocation = "LLVM_undefined"
+
+// registerText is the text for a register's value plus offset.
+func registerText(register uint32, offset int64) string {
+	const withOpcode = 32 // registers have an opcode of their own
+	if register < withOpcode {
+		return "breg" + strconv.Itoa(int(register)) + " " + strconv.FormatInt(offset, 10)
 	}
+	return "bregx " + strconv.Itoa(int(register)) + " " + strconv.FormatInt(offset, 10)
 }
 
-func appendUleb(b []byte, v uint64) []byte {
-	for v >= 0x80 {
-		b = append(b, byte(v)|0x80)
-		v >>= 7
+// addText is the text that adds n to the top of the stack, behind other operations.
+func addText(n int64) string {
+	switch {
+	case n > 0:
+		return "; plus_uconst " + strconv.FormatInt(n, 10)
+	case n < 0:
+		return "; consts " + strconv.FormatInt(n, 10) + "; plus"
 	}
-	return append(b, byte(v))
+	return ""
+}
+
+// wordText is the text for the word in memory at a register plus offset.
+func wordText(register uint32, offset int64) string {
+	return registerText(register, offset) + "; deref"
+}
+
+// chooseText is the text for yes where that of condition gives a number other than
+// zero, else for no.
+func chooseText(condition, yes, no string) string {
+	const skipSize = 3
+	return fmt.Sprintf("%s; bra %d; %s; skip %d; %s", condition, len(expression(no))+skipSize, no, len(expression(yes)), yes)
+}
+
+// registerPlus is the expression for a register's value plus offset.
+func registerPlus(register uint32, offset int64) []byte {
+	return expression(registerText(register, offset))
+}
+
+// loaded is the expression for the word in memory at a register plus offset, plus n.
+func loaded(register uint32, offset, n int64) []byte {
+	return expression(wordText(register, offset) + addText(n))
 }

@@ -2,6 +2,7 @@ package x86_64
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -51,7 +52,7 @@ func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(register), Rule: rule})
 	}
 	row.Rules = append(row.Rules,
-		cfi.RegisterRule{Column: uint64(rsp), Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: callerSP()}},
+		cfi.RegisterRule{Column: uint64(rsp), Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: callerSP}},
 		cfi.RegisterRule{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
 	slices.SortFunc(row.Rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
 	return row, true
@@ -59,13 +60,13 @@ func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 
 // callerSP is the stack pointer of the caller of an interpreted method: what the
 // frame says, if that is at or above the CFA and near it; else the CFA.
-func callerSP() []byte {
-	said := loaded(registerPlus(rbp, senderSP), 0)
-	expr := append(append(said, registerPlus(rbp, 16)...), opMinus)
-	expr = append(appendUleb(append(expr, opDup, opConstu), maxArguments), opLt, opOver, opLit0, opGe, opAnd)
+var callerSP = func() []byte {
+	said, cfa := wordText(rbp, senderSP), registerText(rbp, 16)
+	above := fmt.Sprintf("%s; %s; minus", said, cfa)
 	// The stack holds how far it is above the CFA, and whether that may be.
-	return append(append(append(expr, opBra, 2, 0, opDrop, opLit0), registerPlus(rbp, 16)...), opPlus)
-}
+	isNear := fmt.Sprintf("dup; constu %d; lt; over; lit0; ge; and", maxArguments)
+	return expression(above + "; " + isNear + "; bra 2; drop; lit0; " + cfa + "; plus")
+}()
 
 // leadsTo says whether code at an offset leads, within a number of instructions, to
 // some that are looked for.

@@ -7,39 +7,61 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A stub is the code of an entry of a procedure linkage table: bytes, of which
-// those of wild are any.
+// A stub is the code of an entry of a procedure linkage table.
 type stub struct {
-	code string // hexadecimal digits; ? is any
-	// steps are how far above the stack pointer the CFA is, from an offset on.
-	steps []stubStep
+	cfa  int64 // how far above the stack pointer the CFA is at its beginning
+	code []stubInstruction
 	// header says that this is the first entry, whose jump goes through the word
 	// after the one that it pushes. (An entry for TLS descriptors looks the same
 	// but for that, and is called with less on the stack.)
 	header bool
 }
 
-type stubStep struct {
-	from int
-	cfa  int64
+// A stubInstruction begins with bytes, which any others may follow.
+type stubInstruction struct {
+	bytes  string
+	any    int
+	pushes bool
 }
+
+var (
+	endbr   = stubInstruction{bytes: bytesEndbr64}
+	pushR11 = stubInstruction{bytes: bytesPushR11, pushes: true}
+	pushRIP = stubInstruction{bytes: bytesPushRIP, any: 4, pushes: true}
+	pushImm = stubInstruction{bytes: bytesPushImm, any: 4, pushes: true}
+	movR11D = stubInstruction{bytes: bytesMovR11D, any: 4}
+	jump    = stubInstruction{bytes: bytesJump, any: 4}
+	bndJump = stubInstruction{bytes: bytesBnd + bytesJump, any: 4}
+
+	jumpRIP    = stubInstruction{bytes: bytesJumpRIP, any: 4}
+	bndJumpRIP = stubInstruction{bytes: bytesBnd + bytesJumpRIP, any: 4}
+)
 
 // The entries that linkers write (psABI 5.2; the forms for BND and IBT of GNU
 // ld, lld and mold). The index is pushed before the first entry is entered.
 var stubs = []stub{
-	{code: "ff35????????ff25????????", steps: []stubStep{{0, 16}, {6, 24}}, header: true},
-	{code: "ff35????????f2ff25????????", steps: []stubStep{{0, 16}, {6, 24}}, header: true},
-	{code: "f30f1efa4153ff35????????ff25????????", steps: []stubStep{{0, 8}, {6, 16}, {12, 24}}, header: true},
-	{code: "ff25????????68????????e9????????", steps: []stubStep{{0, 8}, {11, 16}}},
-	{code: "f30f1efa68????????f2e9????????", steps: []stubStep{{0, 8}, {9, 16}}},
-	{code: "f30f1efa68????????e9????????", steps: []stubStep{{0, 8}, {9, 16}}},
-	{code: "68????????f2e9????????", steps: []stubStep{{0, 8}, {5, 16}}},
-	{code: "f30f1efaf2ff25????????", steps: []stubStep{{0, 8}}},
-	{code: "f30f1efaff25????????", steps: []stubStep{{0, 8}}},
-	{code: "f30f1efa41bb????????ff25????????", steps: []stubStep{{0, 8}}},
-	{code: "41bb????????ff25????????", steps: []stubStep{{0, 8}}},
-	{code: "f2ff25????????", steps: []stubStep{{0, 8}}},
-	{code: "ff25????????", steps: []stubStep{{0, 8}}},
+	{cfa: 16, code: []stubInstruction{pushRIP, jumpRIP}, header: true},
+	{cfa: 16, code: []stubInstruction{pushRIP, bndJumpRIP}, header: true},
+	{cfa: 8, code: []stubInstruction{endbr, pushR11, pushRIP, jumpRIP}, header: true},
+	{cfa: 8, code: []stubInstruction{jumpRIP, pushImm, jump}},
+	{cfa: 8, code: []stubInstruction{endbr, pushImm, bndJump}},
+	{cfa: 8, code: []stubInstruction{endbr, pushImm, jump}},
+	{cfa: 8, code: []stubInstruction{pushImm, bndJump}},
+	{cfa: 8, code: []stubInstruction{endbr, bndJumpRIP}},
+	{cfa: 8, code: []stubInstruction{endbr, jumpRIP}},
+	{cfa: 8, code: []stubInstruction{endbr, movR11D, jumpRIP}},
+	{cfa: 8, code: []stubInstruction{movR11D, jumpRIP}},
+	{cfa: 8, code: []stubInstruction{bndJumpRIP}},
+	{cfa: 8, code: []stubInstruction{jumpRIP}},
+}
+
+func (i *stubInstruction) length() int { return len(i.bytes) + i.any }
+
+func (s *stub) length() (n int) {
+	for i := range s.code {
+		n += s.code[i].length()
+	}
+	return n
 }
 
 // pltRows returns the rows of the entry of a linkage table in which an
@@ -52,39 +74,44 @@ func pltRows(r *sdk.CodeRange, at int) []cfi.Row {
 	}
 	for i := range stubs {
 		s := &stubs[i]
-		length := len(s.code) / 2
-		for start := max(0, at-length+1); start <= at; start++ {
+		for start := max(0, at-s.length()+1); start <= at; start++ {
 			if (r.Start+uint64(start))%8 != 0 || !s.matches(r.Code[start:]) || !beginsAt(r.Code[start:], at-start) {
 				continue
 			}
 			if s.header && !s.isHeader(r.Code[start:]) {
 				return nil
 			}
-			var list rowList
-			for j, step := range s.steps {
-				end := length
-				if j+1 < len(s.steps) {
-					end = s.steps[j+1].from
-				}
-				base := r.Start + uint64(start)
-				list.add(base+uint64(step.from), base+uint64(end),
-					cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: step.cfa},
-					[]cfi.RegisterRule{{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}})
-			}
-			return list.rows
+			return s.rows(r.Start + uint64(start))
 		}
 	}
 	return nil
 }
 
-func (s *stub) matches(code []byte) bool {
-	if len(code) < len(s.code)/2 {
-		return false
+// rows are those of the entry at an address.
+func (s *stub) rows(address uint64) []cfi.Row {
+	var list rowList
+	cfa := s.cfa
+	for i := range s.code {
+		in := &s.code[i]
+		end := address + uint64(in.length())
+		list.add(address, end,
+			cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa},
+			[]cfi.RegisterRule{{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}})
+		if in.pushes {
+			cfa += 8
+		}
+		address = end
 	}
-	for i := 0; i < len(s.code); i += 2 {
-		if s.code[i] != '?' && code[i/2] != hexDigit(s.code[i])<<4|hexDigit(s.code[i+1]) {
+	return list.rows
+}
+
+func (s *stub) matches(code []byte) bool {
+	for i := range s.code {
+		in := &s.code[i]
+		if len(code) < in.length() || !hasPrefix(code, in.bytes) {
 			return false
 		}
+		code = code[in.length():]
 	}
 	return true
 }
@@ -103,23 +130,14 @@ func beginsAt(code []byte, offset int) bool {
 	return at == offset
 }
 
-func hexDigit(c byte) byte {
-	if c >= 'a' {
-		return c - 'a' + 10
-	}
-	return c - '0'
-}
-
-// isHeader says whether the jump goes through the word after the pushed one.
+// isHeader says whether the jump goes through the word after the pushed one. The push
+// and the jump are the last two instructions, and end with a displacement.
 func (s *stub) isHeader(code []byte) bool {
-	length := len(s.code) / 2
-	code = code[:length]
-	push := 2 // of the displacement
-	for code[push-2] != 0xff || code[push-1] != 0x35 {
-		push++
+	const displacement = 4
+	end := s.length()
+	pushEnd := end - s.code[len(s.code)-1].length()
+	through := func(end int) int64 {
+		return int64(end) + int64(int32(binary.LittleEndian.Uint32(code[end-displacement:])))
 	}
-	jump := length - 4
-	pushed := int64(push) + 4 + int64(int32(binary.LittleEndian.Uint32(code[push:])))
-	jumped := int64(length) + int64(int32(binary.LittleEndian.Uint32(code[jump:])))
-	return jumped == pushed+8
+	return through(end) == through(pushEnd)+8
 }

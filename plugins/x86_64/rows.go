@@ -66,7 +66,7 @@ func (s *state) view(order *[gprCount]uint8, atCall bool) view {
 			}
 			if r, offset, ok := reach(x.base, x.off); ok {
 				out.cfa = cfi.CFARule{Kind: cfi.CFAExpression,
-					Expr: loaded(registerPlus(dwarfNumber[r], offset), 8-int64(x.v.off))}
+					Expr: loaded(dwarfNumber[r], offset, 8-int64(x.v.off))}
 				break
 			}
 		}

@@ -143,7 +143,7 @@ func returnRules(m *executor, row *cfi.Row) bool {
 		return false
 	}
 	cfa := sp.plus(8)
-	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: cfa.expression(nil)}
+	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: expression(cfa.text())}
 	if cfa.op == termPlus && cfa.a.equal(registerTerm(rsp)) {
 		// The stack pointer is on the first stack again.
 		row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa.n}
@@ -185,9 +185,9 @@ func callerRules(fp, pc cfi.Rule) []cfi.RegisterRule {
 // termRule is the rule of a register whose value is a term.
 func termRule(t *term) cfi.Rule {
 	if t.op == termLoad {
-		return cfi.Rule{Kind: cfi.Expression, Expr: t.a.expression(nil)}
+		return cfi.Rule{Kind: cfi.Expression, Expr: expression(t.a.text())}
 	}
-	return cfi.Rule{Kind: cfi.ValExpression, Expr: t.expression(nil)}
+	return cfi.Rule{Kind: cfi.ValExpression, Expr: expression(t.text())}
 }
 
 // A saving is where a function has stored what it takes to go on in its caller:
@@ -266,14 +266,17 @@ func savedRules(m *executor, exact bool, row *cfi.Row) bool {
 	if first == nil || here == nil || now(c.pc) == nil || now(c.sp) == nil {
 		return false
 	}
-	leadsHere := choose(first.expression(nil),
-		append(registerTerm(rsp).expression(here.expression(nil)), opEq), []byte{opLit0})
-	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: choose(leadsHere, now(c.sp).load().expression(nil), registerPlus(rsp, 8))}
+	leadsHere := chooseText(first.text(), here.text()+"; "+registerText(rsp, 0)+"; eq", "lit0")
+	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression,
+		Expr: expression(chooseText(leadsHere, now(c.sp).load().text(), registerText(rsp, 8)))}
+	orNowhere := func(t *term) cfi.Rule {
+		return cfi.Rule{Kind: cfi.Expression, Expr: expression(chooseText(leadsHere, t.text(), undefinedLocation))}
+	}
 	fp := cfi.Rule{Kind: cfi.Undefined}
 	if t := now(c.fp); t != nil {
-		fp = cfi.Rule{Kind: cfi.Expression, Expr: choose(leadsHere, t.expression(nil), undefinedLocation)}
+		fp = orNowhere(t)
 	}
-	row.Rules = callerRules(fp, cfi.Rule{Kind: cfi.Expression, Expr: choose(leadsHere, now(c.pc).expression(nil), undefinedLocation)})
+	row.Rules = callerRules(fp, orNowhere(now(c.pc)))
 	return true
 }
 
@@ -290,12 +293,4 @@ func (t *term) firstLoad(part *term) *term {
 		return l
 	}
 	return t.b.firstLoad(part)
-}
-
-// choose is the expression of yes where that of condition gives a number other than
-// zero, else of no.
-func choose(condition, yes, no []byte) []byte {
-	skip := append([]byte{opSkip}, byte(len(yes)), byte(len(yes)>>8))
-	expr := append(append([]byte(nil), condition...), opBra, byte(len(no)+len(skip)), byte((len(no)+len(skip))>>8))
-	return append(append(append(expr, no...), skip...), yes...)
 }

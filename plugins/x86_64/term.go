@@ -1,6 +1,10 @@
 package x86_64
 
-import "golang.org/x/arch/x86/x86asm"
+import (
+	"fmt"
+
+	"golang.org/x/arch/x86/x86asm"
+)
 
 // A term is a value that is computed from registers and memory, as far as it can be
 // written as a DWARF expression. nil is a value that is not known.
@@ -103,26 +107,19 @@ func (t *term) with(old, by *term) *term {
 	return bounded(&term{op: t.op, n: t.n, a: a, b: b})
 }
 
-// expression appends the DWARF expression that computes t.
-func (t *term) expression(b []byte) []byte {
+// text is the text of the expression that computes t.
+func (t *term) text() string {
 	switch t.op {
 	case termRegister:
-		if t.reg < 32 {
-			return append(b, registerPlus(t.reg, 0)...)
-		}
-		return append(appendUleb(append(b, opBregx), uint64(t.reg)), 0)
+		return registerText(t.reg, 0)
 	case termPlus:
-		b = t.a.expression(b)
-		if t.n > 0 {
-			return appendUleb(append(b, opPlusUconst), uint64(t.n))
-		}
-		return append(appendSleb(append(b, opConsts), t.n), opPlus)
+		return t.a.text() + addText(t.n)
 	case termAnd:
-		return append(appendSleb(append(t.a.expression(b), opConsts), t.n), opAnd)
+		return fmt.Sprintf("%s; consts %d; and", t.a.text(), t.n)
 	case termMinus:
-		return append(t.b.expression(t.a.expression(b)), opMinus)
+		return t.a.text() + "; " + t.b.text() + "; minus"
 	}
-	return append(t.a.expression(b), opDeref)
+	return t.a.text() + "; deref"
 }
 
 // An executor executes instructions on terms.

@@ -1,19 +1,30 @@
 package x86_64
 
 import (
-	"bytes"
+	"encoding/binary"
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// The code that a signal handler returns to on Linux: rt_sigreturn is system
-// call 15.
-var trampolines = [][]byte{
-	{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}, // mov $15,%rax; syscall
-	{0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05},             // mov $15,%eax; syscall
+// sysRtSigreturn is the system call by which a signal handler returns on Linux.
+const sysRtSigreturn = 15
+
+// trampolines are the code that a signal handler returns to.
+var trampolines = []string{
+	movRAXImm(sysRtSigreturn) + bytesSyscall,
+	movEAXImm(sysRtSigreturn) + bytesSyscall,
 }
+
+// movRAXImm and movEAXImm are the instructions that load a number into rax.
+func movRAXImm(n uint32) string { return bytesMovRAX + imm32(n) }
+func movEAXImm(n uint32) string { return bytesMovEAX + imm32(n) }
+
+func imm32(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
+
+// savedRSP is where the kernel keeps rsp, from the ucontext; see sigcontext.
+const savedRSP = 160
 
 // sigcontext are the offsets from the ucontext at which the kernel keeps the
 // registers of what a signal interrupted: uc_mcontext begins at 40
@@ -22,7 +33,7 @@ var sigcontext = []struct {
 	register uint32
 	offset   int64
 }{
-	{rax, 144}, {rdx, 136}, {rcx, 152}, {rbx, 128}, {rsi, 112}, {rdi, 104}, {rbp, 120}, {rsp, 160},
+	{rax, 144}, {rdx, 136}, {rcx, 152}, {rbx, 128}, {rsi, 112}, {rdi, 104}, {rbp, 120}, {rsp, savedRSP},
 	{r8, 40}, {r9, 48}, {r10, 56}, {r11, 64}, {r12, 72}, {r13, 80}, {r14, 88}, {r15, 96},
 	{rip, 168}, {rflags, 176},
 }
@@ -40,11 +51,11 @@ func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 	start, first, length := -1, at, 0
 	for _, code := range trampolines {
 		for i := max(0, at-len(code)); i <= at; i++ {
-			if bytes.HasPrefix(r.Code[i:], code) && (i+len(code) > at || r.Exact && isFill(r.Code[at:])) {
+			if hasPrefix(r.Code[i:], code) && (i+len(code) > at || r.Exact && isFill(r.Code[at:])) {
 				start, first, length = i, i, len(code)
 			}
 		}
-		if start < 0 && !r.Exact && bytes.HasPrefix(r.Code[at+1:], code) && resumeAfter(r.Code[:at+1], at) < 0 {
+		if start < 0 && !r.Exact && hasPrefix(r.Code[at+1:], code) && resumeAfter(r.Code[:at+1], at) < 0 {
 			start, first, length = at+1, at, len(code)
 		}
 	}
@@ -58,7 +69,7 @@ func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 	row := cfi.Row{
 		Start:         r.Start + uint64(first),
 		End:           r.Start + uint64(end),
-		CFA:           cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(registerPlus(rsp, 160), 0)},
+		CFA:           cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(rsp, savedRSP, 0)},
 		ReturnAddress: uint64(rip),
 		SignalFrame:   true,
 	}
@@ -71,8 +82,8 @@ func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 
 // fills are what assemblers and linkers put between functions: nop in its forms,
 // int3, and int $3, which Go's assembler writes.
-var fills = []string{"\x90", "\x66\x90", "\x0f\x1f", "\x66\x0f\x1f", "\x66\x2e\x0f\x1f", "\x66\x66\x2e\x0f\x1f", "\xcc", "\xcd\x03"}
+var fills = []string{bytesNop, bytesNop2, bytesNopl, bytesNopw, bytesCsNopw, bytesDataCs, bytesInt3, bytesIntImm}
 
 func isFill(code []byte) bool {
-	return slices.ContainsFunc(fills, func(fill string) bool { return bytes.HasPrefix(code, []byte(fill)) })
+	return slices.ContainsFunc(fills, func(fill string) bool { return hasPrefix(code, fill) })
 }
