@@ -172,7 +172,7 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 		switch letter {
 		case 'L':
 			c.LSDAEncoding = d.u8()
-			if d.err == nil && c.LSDAEncoding != ehpe.Omit && !validFormat(c.LSDAEncoding&ehpe.FormatMask) {
+			if d.err == nil && c.LSDAEncoding != ehpe.Omit && !isValidFormat(c.LSDAEncoding&ehpe.FormatMask) {
 				return t.errorf(at, ErrPointerEncoding, "%#x, of the LSDA", c.LSDAEncoding)
 			}
 		case 'P':
@@ -190,7 +190,7 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 			}
 		case 'R':
 			c.FDEEncoding = d.u8()
-			if d.err == nil && (c.FDEEncoding == ehpe.Omit || !validFormat(c.FDEEncoding&ehpe.FormatMask)) {
+			if d.err == nil && (c.FDEEncoding == ehpe.Omit || !isValidFormat(c.FDEEncoding&ehpe.FormatMask)) {
 				return t.errorf(at, ErrPointerEncoding, "%#x, of FDEs", c.FDEEncoding)
 			}
 		case 'S':
@@ -217,7 +217,7 @@ func augmentation(s string) (letters string, known bool) {
 	letters = s
 	if i := strings.IndexByte(s, '['); i >= 0 {
 		letters = s[:i]
-		if !vendorParts(s[i:]) {
+		if !isVendorParts(s[i:]) {
 			return "", false
 		}
 	}
@@ -239,9 +239,9 @@ func augmentation(s string) (letters string, known bool) {
 	return letters, true
 }
 
-// vendorParts says whether s is a sequence of [vendor:vX.Y] or
+// isVendorParts says whether s is a sequence of [vendor:vX.Y] or
 // [vendor:vX.Y:options], not empty.
-func vendorParts(s string) bool {
+func isVendorParts(s string) bool {
 	for s != "" {
 		if s[0] != '[' {
 			return false
@@ -252,7 +252,7 @@ func vendorParts(s string) bool {
 		}
 		vendor, rest, ok := strings.Cut(s[1:end], ":v")
 		version, _, _ := strings.Cut(rest, ":")
-		if !ok || vendor == "" || strings.ContainsAny(vendor, "[:") || !semanticVersion(version) {
+		if !ok || vendor == "" || strings.ContainsAny(vendor, "[:") || !isSemanticVersion(version) {
 			return false
 		}
 		s = s[end+1:]
@@ -260,9 +260,9 @@ func vendorParts(s string) bool {
 	return true
 }
 
-// semanticVersion says whether s begins with X.Y. The document wants X.Y and
+// isSemanticVersion says whether s begins with X.Y. The document wants X.Y and
 // refers to semantic versioning, so X.Y.Z and pre-releases are accepted too.
-func semanticVersion(s string) bool {
+func isSemanticVersion(s string) bool {
 	major, rest, ok := strings.Cut(s, ".")
 	n := 0
 	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {

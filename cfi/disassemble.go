@@ -20,7 +20,7 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 		work := t.listWork()
 		data := t.section.Data
 		for offset := 0; offset < len(data); {
-			if rest := data[offset:]; len(rest) < 4 && allZero(rest) {
+			if rest := data[offset:]; len(rest) < 4 && isAllZero(rest) {
 				return // alignment
 			}
 			e, err := t.entryAt(uint64(offset))

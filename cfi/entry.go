@@ -96,7 +96,7 @@ func (t *Table) u32(b []byte) uint32 {
 func (t *Table) scan(yield func(entry, error) bool) {
 	data := t.section.Data
 	for offset := 0; offset < len(data); {
-		if rest := data[offset:]; len(rest) < 4 && allZero(rest) {
+		if rest := data[offset:]; len(rest) < 4 && isAllZero(rest) {
 			return // alignment
 		}
 		e, err := t.entryAt(uint64(offset))
@@ -113,7 +113,7 @@ func (t *Table) scan(yield func(entry, error) bool) {
 	}
 }
 
-func allZero(b []byte) bool {
+func isAllZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
 			return false

@@ -141,7 +141,7 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 	format := c.FDEEncoding & ehpe.FormatMask
 	width, _ := fixedSize(format, c.AddressSize)
 	mask := addressMask(c.AddressSize)
-	dropped := t.tombstone(f.Start, mask)
+	dropped := t.isTombstone(f.Start, mask)
 	if t.section.Code != nil {
 		// Sections of code begin at 0 here, and what was dropped has no
 		// relocation.
@@ -176,15 +176,15 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 	return nil
 }
 
-// tombstone says whether an initial location is what linkers write where the
+// isTombstone says whether an initial location is what linkers write where the
 // code was dropped: 0, -1 or -2. Only .debug_frame keeps such FDEs (those of
 // .eh_frame have a null pointer if they are kept at all).
-func (t *Table) tombstone(start, mask uint64) bool {
+func (t *Table) isTombstone(start, mask uint64) bool {
 	return !t.section.EH && (start == 0 || start >= mask-1)
 }
 
-// live says whether FDEs like f are found by address.
-func (f *FDE) live() bool {
+// isLive says whether FDEs like f are found by address.
+func (f *FDE) isLive() bool {
 	return !f.null && f.Start < f.End && f.Segment == 0
 }
 

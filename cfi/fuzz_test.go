@@ -114,7 +114,7 @@ func check(t *testing.T, table *Table) {
 		if err != nil || again.Start != f.Start || again.End != f.End {
 			t.Fatalf("FDE at %#x: %+v, then %+v, %v", f.Offset, f, again, err)
 		}
-		if f.live() {
+		if f.isLive() {
 			for _, pc := range []uint64{f.Start, f.End - 1} {
 				found, err := table.FDEIn(f.Code, pc)
 				if err != nil || pc < found.Start || pc >= found.End || found.Start < f.Start || found.Code != f.Code {
@@ -281,7 +281,7 @@ func FuzzHeader(f *testing.F) {
 		// Whatever the header says, an FDE that is found covers the PC, and one
 		// is found where the index finds one.
 		for fde, err := range without.FDEs() {
-			if err != nil || !fde.live() {
+			if err != nil || !fde.isLive() {
 				continue
 			}
 			for _, pc := range []uint64{fde.Start, fde.End - 1} {

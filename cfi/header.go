@@ -174,7 +174,7 @@ func (t *Table) findByHeader(h *header, pc uint64, f *FDE) (bool, error) {
 	if err := t.headerFDE(h, lo-1, start, address, f); err != nil {
 		return false, err
 	}
-	return f.live() && f.Start <= pc && pc < f.End, nil
+	return f.isLive() && f.Start <= pc && pc < f.End, nil
 }
 
 // headerFDE reads the FDE of an entry and compares the two.

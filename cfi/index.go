@@ -113,7 +113,7 @@ func (t *Table) buildIndex() {
 		}
 		// The CIE is nearly always that of the FDE before.
 		if c != nil && c.Offset == e.cieOffset {
-			if start, size, ok := t.quickBounds(c, e.pos, e.end); ok && size < math.MaxUint32 && t.quickData(c, e) {
+			if start, size, ok := t.quickBounds(c, e.pos, e.end); ok && size < math.MaxUint32 && t.hasQuickData(c, e) {
 				if size != 0 {
 					x.entries = append(x.entries, indexEntry{start, uint32(size), uint32(e.offset)})
 				}
@@ -125,7 +125,7 @@ func (t *Table) buildIndex() {
 			return true
 		}
 		c = f.CIE
-		if !f.live() {
+		if !f.isLive() {
 			return true
 		}
 		to := x
@@ -150,9 +150,9 @@ func (t *Table) buildIndex() {
 	}
 }
 
-// quickData says whether the augmentation data of an FDE can be read, as far as
+// hasQuickData says whether the augmentation data of an FDE can be read, as far as
 // that is seen at a glance.
-func (t *Table) quickData(c *CIE, e entry) bool {
+func (t *Table) hasQuickData(c *CIE, e entry) bool {
 	if !c.sized {
 		return true
 	}

@@ -34,7 +34,7 @@ func fixedSize(format byte, addressSize int) (size int, signed bool) {
 	return 0, false
 }
 
-func validFormat(format byte) bool {
+func isValidFormat(format byte) bool {
 	size, _ := fixedSize(format, 8)
 	return size != 0 || format == ehpe.ULEB128 || format == ehpe.SLEB128
 }
@@ -75,7 +75,7 @@ type bases struct {
 // that the pointer was read, but is relative to what is not known.
 func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, null bool, err error) {
 	format := encoding & ehpe.FormatMask
-	if encoding == ehpe.Omit || !validFormat(format) {
+	if encoding == ehpe.Omit || !isValidFormat(format) {
 		return p, false, ErrPointerEncoding
 	}
 	application := encoding & ehpe.ApplicationMask

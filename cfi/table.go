@@ -104,7 +104,7 @@ func (t *Table) FDEIn(code uint32, pc uint64) (*FDE, error) {
 }
 
 // find fills f, so that FDE is small enough to be inlined and its result may
-// live on the caller's stack.
+// isLive on the caller's stack.
 func (t *Table) find(pc uint64, f *FDE) error {
 	h := t.header.Load()
 	if h != nil {

@@ -129,7 +129,7 @@ func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
 	}
 	f := newFlow(code, start, true)
 	v, reason = f.nearestReturn(at)
-	if reason == "" && afterCall && !(v.mayCall(start.gpr[gprSP]) && v.dropsArguments(code, at)) {
+	if reason == "" && afterCall && !(v.mayCall(start.gpr[gprSP]) && v.hasDroppedArguments(code, at)) {
 		reason = "the call before does not return: what follows it has another frame"
 	}
 	return v, reason
@@ -167,14 +167,14 @@ func (f *flow) nearestReturn(entry int) (v view, reason string) {
 			// pointer too near the CFA cannot have returned: another function
 			// begins after it.
 			call := a.from
-			for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) && exit.dropsArguments(f.code, call+int(f.effect(call).length)) {
+			for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) && exit.hasDroppedArguments(f.code, call+int(f.effect(call).length)) {
 				call = before[call]
 			}
 			switch {
 			case call >= 0:
 			case !found:
 				v, found = exit, true
-			case !sameCFA(v.cfa, exit.cfa) || !v.join(&exit):
+			case !isSameCFA(v.cfa, exit.cfa) || !v.join(&exit):
 				return "the code ahead leads to returns with different frames"
 			}
 		}
@@ -225,7 +225,7 @@ func (v *view) join(other *view) (ok bool) {
 			}
 			rules = append(rules, other.rules[j])
 			j++
-		case !sameRegisterRule(v.rules[i], other.rules[j]):
+		case !isSameRegisterRule(v.rules[i], other.rules[j]):
 			return false
 		default:
 			rules = append(rules, v.rules[i])
@@ -247,17 +247,17 @@ func (v *view) mayCall(sp value) bool {
 	return v.cfa.Offset-int64(sp.off) >= 16
 }
 
-// dropsArguments says whether the call that returns at an offset may return as
+// hasDroppedArguments says whether the call that returns at an offset may return as
 // far as its arguments show. They do not matter to a frame that is found by the
 // frame pointer.
-func (v *view) dropsArguments(code []byte, at int) bool {
-	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || dropsArguments(code, at)
+func (v *view) hasDroppedArguments(code []byte, at int) bool {
+	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || hasDroppedArguments(code, at)
 }
 
-// dropsArguments says whether the code at an offset, where a call returns, takes
+// hasDroppedArguments says whether the code at an offset, where a call returns, takes
 // from the stack what was pushed for it right before. Where nothing does, the
 // call is one that does not return.
-func dropsArguments(code []byte, at int) bool {
+func hasDroppedArguments(code []byte, at int) bool {
 	pushed := pushedBefore(code, at)
 	if pushed == 0 {
 		return true

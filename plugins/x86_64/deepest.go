@@ -20,14 +20,14 @@ func deepestRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 		return row, false
 	}
 	end := resumeAfter(r.Code, at)
-	if end < 0 || !endsThread(r.Code[end:]) || !clearsFramePointer(r.Code[max(0, end-maxAround):end]) {
+	if end < 0 || !isEndOfThread(r.Code[end:]) || !hasClearedFramePointer(r.Code[max(0, end-maxAround):end]) {
 		return row, false
 	}
 	return outermostRow(r.Start+uint64(at), r.Start+uint64(max(end, at+1))), true
 }
 
-// clearsFramePointer says whether rbp is set to 0 in code that runs on to its end.
-func clearsFramePointer(code []byte) bool {
+// hasClearedFramePointer says whether rbp is set to 0 in code that runs on to its end.
+func hasClearedFramePointer(code []byte) bool {
 	for from := range code {
 		if !hasPrefix(code[from:], bytesXorEBP) {
 			continue
@@ -47,9 +47,9 @@ func clearsFramePointer(code []byte) bool {
 	return false
 }
 
-// endsThread says whether code runs on to the system call exit or exit_group, or to
+// isEndOfThread says whether code runs on to the system call exit or exit_group, or to
 // an instruction that a program may not execute.
-func endsThread(code []byte) bool {
+func isEndOfThread(code []byte) bool {
 	number := int64(-1) // in eax
 	for at := 0; at < min(len(code), maxAround); {
 		rest := code[at:]

@@ -68,7 +68,7 @@ func (x *exits) follow(at int) {
 		case effectBranch:
 			x.jump(at + int(e.target))
 		case effectCall:
-			if e.direct && inside(at+int(e.target), x.code) {
+			if e.direct && isInside(at+int(e.target), x.code) {
 				x.jump(at + int(e.target))
 			}
 			if next == len(x.code) && x.bounded {
@@ -80,12 +80,12 @@ func (x *exits) follow(at int) {
 	}
 }
 
-func inside(at int, code []byte) bool { return at >= 0 && at < len(code) }
+func isInside(at int, code []byte) bool { return at >= 0 && at < len(code) }
 
 // jump goes on at an offset, which may be outside the code.
 func (x *exits) jump(to int) {
 	switch {
-	case !inside(to, x.code):
+	case !isInside(to, x.code):
 		x.found.Jumps = append(x.found.Jumps, x.start+uint64(int64(to)))
 	case !x.seen[to]:
 		x.waiting = append(x.waiting, to)

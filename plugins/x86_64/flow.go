@@ -146,7 +146,7 @@ func (f *flow) resume() error {
 			switch {
 			case err != nil:
 				return err
-			case t.contradicted || !f.plausible(&a, &t):
+			case t.contradicted || !f.isPlausible(&a, &t):
 				f.doubtful[a.at] = true
 			default:
 				if err := f.follow(a); err != nil {
@@ -158,17 +158,17 @@ func (f *flow) resume() error {
 	return nil
 }
 
-// plausible says whether a region of which there is no evidence may follow its
+// isPlausible says whether a region of which there is no evidence may follow its
 // call. In a function that jumps through tables they may lead there: then its
 // frame must be that of the tables, or become it, as after a call whose
 // arguments were pushed. In others it must not follow a call whose arguments
 // stay where they are.
-func (f *flow) plausible(a *arrival, t *trial) bool {
+func (f *flow) isPlausible(a *arrival, t *trial) bool {
 	if t.confirmed {
 		return true
 	}
 	if len(f.tables) == 0 {
-		return dropsArguments(f.code, a.at)
+		return hasDroppedArguments(f.code, a.at)
 	}
 	table := f.tableState()
 	return table != nil && (t.level || a.st.gpr[gprSP] == table.gpr[gprSP])
@@ -261,7 +261,7 @@ func (f *flow) walk(a arrival) error {
 			return nil
 		case effectJump:
 			if !e.direct {
-				if f.throughTable(e, &st) {
+				if f.isThroughTable(e, &st) {
 					f.tables = append(f.tables, at)
 				}
 				return nil
@@ -358,7 +358,7 @@ func (f *flow) arrive(at int, st *state) bool {
 	}
 	both := join(old, st, f.initial)
 	if t != nil {
-		if f.lost(old, st, &both) {
+		if f.hasLost(old, st, &both) {
 			t.contradicted = true
 			return false
 		}
@@ -374,9 +374,9 @@ func (f *flow) arrive(at int, st *state) bool {
 	return true
 }
 
-// lost says whether joining two states loses what one of them knew of the
+// hasLost says whether joining two states loses what one of them knew of the
 // frame.
-func (f *flow) lost(a, b, both *state) bool {
+func (f *flow) hasLost(a, b, both *state) bool {
 	if f.initial {
 		// The preserved registers may hold anything by now.
 		return a.gpr[gprSP] != b.gpr[gprSP]

@@ -70,12 +70,12 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 		}
 	}
 	reason := ""
-	if r.Bounded && !linkage && calledAtStart(r.Name) {
+	if r.Bounded && !linkage && isCalledAtStart(r.Name) {
 		if len(r.Code) > maxCode {
 			reason = fmt.Sprintf("a function of %d bytes, of which %d at most are read", len(r.Code), maxCode)
 		} else if rows, err := functionRows(r.Start, r.Code, orderOf(kind)); err != nil {
 			reason = err.Error()
-		} else if covers(rows, r.PC) {
+		} else if hasRowAt(rows, r.PC) {
 			return sdk.FrameRules{Rows: forNewThreads(rows, r.Start, r.Code)}
 		} else {
 			reason = "reading the function from its start does not show its frame here"
@@ -100,11 +100,11 @@ func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
 	return &searchOrder
 }
 
-// calledAtStart says whether a function of that name begins with a return
+// isCalledAtStart says whether a function of that name begins with a return
 // address on the stack. Compilers name the unlikely part of a function, which a
 // jump enters in mid-frame, after the function; the dynamic linker's resolvers
 // are entered from the linkage table, with two words more on the stack.
-func calledAtStart(name string) bool {
+func isCalledAtStart(name string) bool {
 	return !strings.HasSuffix(name, ".cold") && !strings.Contains(name, ".cold.") &&
 		!strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&
 		!strings.HasPrefix(name, "_dl_tlsdesc_")

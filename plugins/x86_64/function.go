@@ -50,7 +50,7 @@ func (f *flow) tableState() *state {
 			continue
 		}
 		both := join(frame, s, f.initial)
-		if f.lost(frame, s, &both) {
+		if f.hasLost(frame, s, &both) {
 			return nil
 		}
 		frame = &both
@@ -126,9 +126,9 @@ func (f *flow) nextReached(at int) int {
 	return at
 }
 
-// throughTable says whether an indirect jump goes through a table of targets
+// isThroughTable says whether an indirect jump goes through a table of targets
 // in the function, rather than to another function.
-func (f *flow) throughTable(e *effect, s *state) bool {
+func (f *flow) isThroughTable(e *effect, s *state) bool {
 	if e.hasMem {
 		return e.mem.table
 	}

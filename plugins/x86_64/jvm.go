@@ -38,7 +38,7 @@ func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 	// no call.
 	resume := at + 1
 	isCall := callBefore(r.Code[:resume]) >= sdk.AfterDirectCall
-	if !leadsTo(r.Code, resume, maxRestore, restoresBytecode) && !(isCall && leadsTo(r.Code, resume, maxNative, leavesInterpreter)) {
+	if !mayLeadTo(r.Code, resume, maxRestore, isBytecodeRestore) && !(isCall && mayLeadTo(r.Code, resume, maxNative, isInterpreterExit)) {
 		return row, false
 	}
 	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(resume), ReturnAddress: uint64(rip),
@@ -68,14 +68,14 @@ var callerSP = func() []byte {
 	return expression(above + "; " + isNear + "; bra 2; drop; lit0; " + cfa + "; plus")
 }()
 
-// leadsTo says whether code at an offset leads, within a number of instructions, to
+// mayLeadTo says whether code at an offset leads, within a number of instructions, to
 // some that are looked for.
-func leadsTo(code []byte, at, most int, found func([]byte) bool) bool {
+func mayLeadTo(code []byte, at, most int, found func([]byte) bool) bool {
 	seen := map[int]bool{}
 	for waiting := []int{at}; len(waiting) > 0 && len(seen) < most; {
 		at := waiting[0]
 		waiting = waiting[1:]
-		if !inside(at, code) || seen[at] {
+		if !isInside(at, code) || seen[at] {
 			continue
 		}
 		seen[at] = true
@@ -95,9 +95,9 @@ func leadsTo(code []byte, at, most int, found func([]byte) bool) bool {
 	return false
 }
 
-// restoresBytecode says whether code loads the position in the bytecode into r13 and
+// isBytecodeRestore says whether code loads the position in the bytecode into r13 and
 // the local variables into r14, from two words of the frame beside each other.
-func restoresBytecode(code []byte) bool {
+func isBytecodeRestore(code []byte) bool {
 	position, rest, ok := nextEffect(code)
 	if !ok || position.kind != effectLoad || position.dst != gprR13 || position.mem.base != gprBP || position.mem.offset >= 0 {
 		return false
@@ -106,9 +106,9 @@ func restoresBytecode(code []byte) bool {
 	return ok && locals.kind == effectLoad && locals.dst == gprR14 && locals.mem.base == gprBP && locals.mem.offset == position.mem.offset+8
 }
 
-// leavesInterpreter says whether code takes down the frame of a method: it loads the
+// isInterpreterExit says whether code takes down the frame of a method: it loads the
 // caller's stack pointer, and jumps to the return address that it pops.
-func leavesInterpreter(code []byte) bool {
+func isInterpreterExit(code []byte) bool {
 	sp, rest, ok := nextEffect(code)
 	if !ok || sp.kind != effectLoad || sp.mem.base != gprBP || sp.mem.offset != senderSP {
 		return false

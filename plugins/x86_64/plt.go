@@ -75,7 +75,7 @@ func pltRows(r *sdk.CodeRange, at int) []cfi.Row {
 	for i := range stubs {
 		s := &stubs[i]
 		for start := max(0, at-s.length()+1); start <= at; start++ {
-			if (r.Start+uint64(start))%8 != 0 || !s.matches(r.Code[start:]) || !beginsAt(r.Code[start:], at-start) {
+			if (r.Start+uint64(start))%8 != 0 || !s.isAt(r.Code[start:]) || !isInstructionStart(r.Code[start:], at-start) {
 				continue
 			}
 			if s.header && !s.isHeader(r.Code[start:]) {
@@ -105,7 +105,7 @@ func (s *stub) rows(address uint64) []cfi.Row {
 	return list.rows
 }
 
-func (s *stub) matches(code []byte) bool {
+func (s *stub) isAt(code []byte) bool {
 	for i := range s.code {
 		in := &s.code[i]
 		if len(code) < in.length() || !hasPrefix(code, in.bytes) {
@@ -116,9 +116,9 @@ func (s *stub) matches(code []byte) bool {
 	return true
 }
 
-// beginsAt says whether an instruction begins at an offset of code that begins
+// isInstructionStart says whether an instruction begins at an offset of code that begins
 // with one.
-func beginsAt(code []byte, offset int) bool {
+func isInstructionStart(code []byte, offset int) bool {
 	at := 0
 	for at < offset {
 		e, ok := layout(code[at:])

@@ -37,75 +37,10 @@ func gprOf(register uint32) uint8 { return uint8(slices.Index(dwarfNumber[:], re
 // values. Rules that are the psABI's defaults are left out; registers that
 // cannot be recovered are undefined. Registers are asked in order.
 func (s *state) view(order *[gprCount]uint8, atCall bool) view {
-	var out view
-	holder := func(want value) (register uint8, ok bool) {
-		for _, r := range order {
-			if s.gpr[r] == want && (!atCall || preserved>>r&1 != 0) {
-				return r, true
-			}
-		}
-		return 0, false
-	}
-	// reach is the address of a slot as register plus offset.
-	reach := func(base uint8, off int32) (register uint8, offset int64, ok bool) {
-		for _, r := range order {
-			v := s.gpr[r]
-			if v.kind == address && v.base == base && (!atCall || preserved>>r&1 != 0) {
-				return r, int64(off) - int64(v.off), true
-			}
-		}
-		return 0, 0, false
-	}
-	if r, offset, ok := reach(gprSP, 8); ok {
-		out.cfa = cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfNumber[r]), Offset: offset}
-	} else {
-		for i := range s.slots {
-			x := &s.slots[i]
-			if x.v.kind != address || x.v.base != gprSP {
-				continue
-			}
-			if r, offset, ok := reach(x.base, x.off); ok {
-				out.cfa = cfi.CFARule{Kind: cfi.CFAExpression,
-					Expr: loaded(dwarfNumber[r], offset, 8-int64(x.v.off))}
-				break
-			}
-		}
-	}
+	l := look{s, order, atCall}
+	out := view{cfa: l.cfa()}
 	if out.cfa.Kind == cfi.NoCFA {
 		return out
-	}
-	// saved is the rule of a register that the stack holds. Of several places the
-	// one nearest to the CFA counts: that of the prologue. live leaves out what
-	// lies below the stack pointer.
-	saved := func(want value, live bool) (rule cfi.Rule, ok bool) {
-		for i := len(s.slots) - 1; i >= 0; i-- {
-			x := &s.slots[i]
-			if x.v != want || x.size != 8 {
-				continue
-			}
-			if sp := s.gpr[gprSP]; live && sp.kind == address && sp.base == x.base && x.off < sp.off {
-				continue
-			}
-			if x.base == gprSP {
-				return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - 8}, true
-			}
-			if r, offset, found := reach(x.base, x.off); found {
-				rule, ok = cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(dwarfNumber[r], offset)}, true
-			}
-		}
-		return rule, ok
-	}
-	rule := func(want value) (cfi.Rule, bool) {
-		if rule, ok := saved(want, true); ok {
-			return rule, true
-		}
-		if r, ok := holder(want); ok {
-			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfNumber[r])}, true
-		}
-		if rule, ok := saved(want, false); ok {
-			return rule, true
-		}
-		return cfi.Rule{Kind: cfi.Undefined}, false
 	}
 	for i, register := range calleeSaved {
 		r := gprOf(register)
@@ -114,16 +49,101 @@ func (s *state) view(order *[gprCount]uint8, atCall bool) view {
 			continue
 		}
 		var how cfi.Rule
-		how, out.found[i] = rule(entryValue(r))
+		how, out.found[i] = l.rule(entryValue(r))
 		out.rules = append(out.rules, cfi.RegisterRule{Column: uint64(register), Rule: how})
 	}
-	how, ok := rule(returnAddress)
+	how, ok := l.rule(returnAddress)
 	if !ok {
 		return view{}
 	}
 	out.found[len(calleeSaved)] = true
 	out.rules = append(out.rules, cfi.RegisterRule{Column: uint64(rip), Rule: how})
 	return out
+}
+
+// A look looks for values in a state; see view.
+type look struct {
+	s      *state
+	order  *[gprCount]uint8
+	atCall bool
+}
+
+// isKept says whether a register keeps its value for as long as the row holds.
+func (l *look) isKept(register uint8) bool { return !l.atCall || preserved>>register&1 != 0 }
+
+// holder is a register that holds a value.
+func (l *look) holder(want value) (register uint8, ok bool) {
+	for _, r := range l.order {
+		if l.s.gpr[r] == want && l.isKept(r) {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// reach is the address of a slot as register plus offset.
+func (l *look) reach(base uint8, off int32) (register uint8, offset int64, ok bool) {
+	for _, r := range l.order {
+		if v := l.s.gpr[r]; v.kind == address && v.base == base && l.isKept(r) {
+			return r, int64(off) - int64(v.off), true
+		}
+	}
+	return 0, 0, false
+}
+
+// cfa is the rule of the CFA: an address that a register holds, or else one that the
+// stack holds.
+func (l *look) cfa() cfi.CFARule {
+	if r, offset, ok := l.reach(gprSP, 8); ok {
+		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfNumber[r]), Offset: offset}
+	}
+	for i := range l.s.slots {
+		x := &l.s.slots[i]
+		if x.v.kind != address || x.v.base != gprSP {
+			continue
+		}
+		if r, offset, ok := l.reach(x.base, x.off); ok {
+			return cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(dwarfNumber[r], offset, 8-int64(x.v.off))}
+		}
+	}
+	return cfi.CFARule{}
+}
+
+// saved is the rule of a register that the stack holds. Of several places the
+// one nearest to the CFA counts: that of the prologue. live leaves out what
+// lies below the stack pointer.
+func (l *look) saved(want value, live bool) (rule cfi.Rule, ok bool) {
+	sp := l.s.gpr[gprSP]
+	for i := len(l.s.slots) - 1; i >= 0; i-- {
+		x := &l.s.slots[i]
+		if x.v != want || x.size != 8 {
+			continue
+		}
+		if live && sp.kind == address && sp.base == x.base && x.off < sp.off {
+			continue
+		}
+		if x.base == gprSP {
+			return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - 8}, true
+		}
+		if r, offset, found := l.reach(x.base, x.off); found {
+			rule, ok = cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(dwarfNumber[r], offset)}, true
+		}
+	}
+	return rule, ok
+}
+
+// rule is where a value is: on the stack, in a register, or below the stack pointer.
+func (l *look) rule(want value) (rule cfi.Rule, ok bool) {
+	if rule, ok := l.saved(want, true); ok {
+		return rule, true
+	}
+	if r, ok := l.holder(want); ok {
+		return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfNumber[r])}, true
+	}
+	if rule, ok := l.saved(want, false); ok {
+		return rule, true
+	}
+	return cfi.Rule{Kind: cfi.Undefined}, false
 }
 
 // returnAddress is the word that a call pushed.
@@ -147,7 +167,7 @@ type rowList struct{ rows []cfi.Row }
 func (l *rowList) add(start, end uint64, cfa cfi.CFARule, rules []cfi.RegisterRule) {
 	if n := len(l.rows); n > 0 {
 		last := &l.rows[n-1]
-		if last.End == start && sameCFA(last.CFA, cfa) && slices.EqualFunc(last.Rules, rules, sameRegisterRule) {
+		if last.End == start && isSameCFA(last.CFA, cfa) && slices.EqualFunc(last.Rules, rules, isSameRegisterRule) {
 			last.End = end
 			return
 		}
@@ -155,16 +175,16 @@ func (l *rowList) add(start, end uint64, cfa cfi.CFARule, rules []cfi.RegisterRu
 	l.rows = append(l.rows, cfi.Row{Start: start, End: end, CFA: cfa, Rules: rules, ReturnAddress: uint64(rip)})
 }
 
-func sameCFA(a, b cfi.CFARule) bool {
+func isSameCFA(a, b cfi.CFARule) bool {
 	return a.Kind == b.Kind && a.Register == b.Register && a.Offset == b.Offset && a.Space == b.Space && bytes.Equal(a.Expr, b.Expr)
 }
 
-func sameRegisterRule(a, b cfi.RegisterRule) bool {
+func isSameRegisterRule(a, b cfi.RegisterRule) bool {
 	return a.Column == b.Column && a.Rule.Kind == b.Rule.Kind && a.Rule.Register == b.Rule.Register &&
 		a.Rule.Offset == b.Rule.Offset && bytes.Equal(a.Rule.Expr, b.Rule.Expr)
 }
 
-// covers says whether a row holds for pc.
-func covers(rows []cfi.Row, pc uint64) bool {
+// hasRowAt says whether a row holds for pc.
+func hasRowAt(rows []cfi.Row, pc uint64) bool {
 	return slices.ContainsFunc(rows, func(r cfi.Row) bool { return pc >= r.Start && pc < r.End })
 }

@@ -22,7 +22,7 @@ import (
 // stack, below a return address there, of the size that its own has.
 func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 	rows, err := functionRows(r.Start, r.Code, &stackOrder)
-	if err != nil || foundByStack(rows, r.PC) {
+	if err != nil || isFoundByStack(rows, r.PC) {
 		return row, false
 	}
 	resume := at
@@ -50,8 +50,8 @@ func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 	return row, false
 }
 
-// foundByStack says whether a row at pc finds the frame by the stack pointer.
-func foundByStack(rows []cfi.Row, pc uint64) bool {
+// isFoundByStack says whether a row at pc finds the frame by the stack pointer.
+func isFoundByStack(rows []cfi.Row, pc uint64) bool {
 	return slices.ContainsFunc(rows, func(r cfi.Row) bool {
 		return pc >= r.Start && pc < r.End && r.CFA.Kind == cfi.CFARegister && r.CFA.Register == uint64(rsp)
 	})
@@ -203,7 +203,7 @@ func findSaving(m *executor) (c saving, ok bool) {
 	for _, x := range m.memory {
 		place := &c.fp
 		switch {
-		case x.v == nil || x.at.reads(entry):
+		case x.v == nil || x.at.hasPart(entry):
 			continue
 		case x.v.equal(entry.load()):
 			place = &c.pc
@@ -214,7 +214,7 @@ func findSaving(m *executor) (c saving, ok bool) {
 		}
 		*place = x.at
 	}
-	if c.pc == nil || c.sp == nil || c.pc.op != termPlus || !c.sp.reads(c.pc.a) {
+	if c.pc == nil || c.sp == nil || c.pc.op != termPlus || !c.sp.hasPart(c.pc.a) {
 		return c, false
 	}
 	c.owner = c.pc.a
@@ -253,7 +253,7 @@ func (c *saving) find(m *executor, exact bool) *term {
 func savedRules(m *executor, exact bool, row *cfi.Row) bool {
 	c, ok := findSaving(m)
 	sp := m.gpr[gprSP]
-	if !ok || sp == nil || !sp.reads(c.owner) {
+	if !ok || sp == nil || !sp.hasPart(c.owner) {
 		return false
 	}
 	owner := c.find(m, exact)
@@ -284,7 +284,7 @@ func savedRules(m *executor, exact bool, row *cfi.Row) bool {
 // of the way that t goes from it.
 func (t *term) firstLoad(part *term) *term {
 	switch {
-	case t == nil || !t.reads(part):
+	case t == nil || !t.hasPart(part):
 		return nil
 	case t.op == termLoad && (t.a.equal(part) || t.a.op == termPlus && t.a.a.equal(part)):
 		return t

@@ -120,7 +120,7 @@ func (s *state) store(a value, size int, v value, initial bool) {
 		v = value{}
 	}
 	from, to := s.overlapping(a, size)
-	keep := v.worthKeeping() || initial && (from < to || a == s.gpr[gprSP])
+	keep := v.isWorthKeeping() || initial && (from < to || a == s.gpr[gprSP])
 	if from == to && !keep {
 		return
 	}
@@ -154,9 +154,9 @@ func (s *state) forget(all bool) {
 	}
 }
 
-// worthKeeping says whether a frame may be recovered by v: what a register held
+// isWorthKeeping says whether a frame may be recovered by v: what a register held
 // at the start, an address of the frame, the return address.
-func (v value) worthKeeping() bool {
+func (v value) isWorthKeeping() bool {
 	switch v.kind {
 	case address:
 		return v.base == gprSP || v.base < firstFresh && v.off == 0 && preserved>>v.base&1 != 0
@@ -288,13 +288,49 @@ func (s *state) pop(n int, initial bool) value {
 // apply makes s the state after e. symbol is the one that e's instruction makes,
 // 0 where there are no more.
 func (s *state) apply(e *effect, symbol uint8, initial bool) {
-	clobber := func(mask uint16) {
-		for i := range s.gpr {
-			if mask>>i&1 != 0 {
-				s.gpr[i] = value{}
-			}
+	switch e.kind {
+	case effectPush, effectPop, effectLeave, effectEnter:
+		s.applyStack(e, initial)
+	case effectMove:
+		s.gpr[e.dst] = s.gpr[e.src]
+	case effectLoad:
+		s.gpr[e.dst] = s.load(s.locate(&e.mem), initial)
+	case effectStore:
+		s.store(s.locate(&e.mem), 8, s.gpr[e.src], initial)
+	case effectAddress:
+		s.gpr[e.dst] = s.addressOf(&e.mem)
+	case effectAdd:
+		s.gpr[e.dst] = s.gpr[e.dst].plus(e.imm)
+	case effectAlign:
+		if symbol == 0 {
+			s.gpr[e.dst] = value{}
+			break
+		}
+		s.renew(e.dst, symbol)
+	case effectSwap:
+		s.gpr[e.dst], s.gpr[e.src] = s.gpr[e.src], s.gpr[e.dst]
+	case effectTable:
+		s.gpr[e.dst] = entryIf(e.mem.table || s.isConstant(e.mem.base) || s.isConstant(e.mem.index))
+	case effectExtend:
+		s.gpr[e.dst] = entryIf(s.gpr[e.src].kind == tableEntry)
+	case effectSum:
+		s.gpr[e.dst] = entryIf(s.gpr[e.dst].kind == tableEntry || s.gpr[e.src].kind == tableEntry)
+	case effectCall:
+		s.clobber(^uint16(preserved))
+		s.expire(0)
+	case effectOther, effectBranch:
+		if e.hasMem {
+			s.store(s.locate(&e.mem), int(e.size), value{}, initial)
 		}
 	}
+	s.clobber(e.clobbers)
+	if e.dst == gprSP && (e.kind == effectAdd || e.kind == effectAddress || e.kind == effectMove) {
+		s.expire(redZone)
+	}
+}
+
+// applyStack applies what pushes and pops.
+func (s *state) applyStack(e *effect, initial bool) {
 	switch e.kind {
 	case effectPush:
 		var v value
@@ -314,54 +350,6 @@ func (s *state) apply(e *effect, symbol uint8, initial bool) {
 			s.store(s.locate(&e.mem), int(e.size), v, initial)
 		}
 		s.expire(redZone)
-	case effectMove:
-		s.gpr[e.dst] = s.gpr[e.src]
-	case effectLoad:
-		s.gpr[e.dst] = s.load(s.locate(&e.mem), initial)
-	case effectStore:
-		s.store(s.locate(&e.mem), 8, s.gpr[e.src], initial)
-	case effectAddress:
-		v := value{}
-		if !e.mem.opaque && e.mem.base != gprNone {
-			v = s.gpr[e.mem.base].plus(e.mem.offset)
-		}
-		if e.mem.rip {
-			v.kind = constant
-		}
-		if e.mem.base != gprNone && e.mem.index != gprNone &&
-			(s.gpr[e.mem.base].kind == tableEntry || s.gpr[e.mem.index].kind == tableEntry) {
-			v.kind = tableEntry // an entry relative to its table
-		}
-		s.gpr[e.dst] = v
-	case effectAdd:
-		s.gpr[e.dst] = s.gpr[e.dst].plus(e.imm)
-	case effectAlign:
-		if symbol == 0 {
-			s.gpr[e.dst] = value{}
-			break
-		}
-		s.renew(e.dst, symbol)
-	case effectSwap:
-		s.gpr[e.dst], s.gpr[e.src] = s.gpr[e.src], s.gpr[e.dst]
-	case effectTable:
-		of := func(r uint8) bool { return r != gprNone && s.gpr[r].kind == constant }
-		v := value{}
-		if e.mem.table || of(e.mem.base) || of(e.mem.index) {
-			v.kind = tableEntry
-		}
-		s.gpr[e.dst] = v
-	case effectExtend:
-		v := value{}
-		if s.gpr[e.src].kind == tableEntry {
-			v.kind = tableEntry
-		}
-		s.gpr[e.dst] = v
-	case effectSum:
-		v := value{}
-		if s.gpr[e.dst].kind == tableEntry || s.gpr[e.src].kind == tableEntry {
-			v.kind = tableEntry
-		}
-		s.gpr[e.dst] = v
 	case effectLeave:
 		s.gpr[gprSP] = s.gpr[gprBP]
 		s.gpr[gprBP] = s.pop(8, initial)
@@ -370,16 +358,41 @@ func (s *state) apply(e *effect, symbol uint8, initial bool) {
 		s.push(s.gpr[gprBP], 8, initial)
 		s.gpr[gprBP] = s.gpr[gprSP]
 		s.gpr[gprSP] = s.gpr[gprSP].plus(-e.imm)
-	case effectCall:
-		clobber(^uint16(preserved))
-		s.expire(0)
-	case effectOther, effectBranch:
-		if e.hasMem {
-			s.store(s.locate(&e.mem), int(e.size), value{}, initial)
+	}
+}
+
+// clobber forgets registers, a bit each.
+func (s *state) clobber(mask uint16) {
+	for i := range s.gpr {
+		if mask>>i&1 != 0 {
+			s.gpr[i] = value{}
 		}
 	}
-	clobber(e.clobbers)
-	if e.kind == effectAdd && e.dst == gprSP || e.kind == effectAddress && e.dst == gprSP || e.kind == effectMove && e.dst == gprSP {
-		s.expire(redZone)
+}
+
+// addressOf is the address of an operand in memory as lea computes it.
+func (s *state) addressOf(m *memory) (v value) {
+	if !m.opaque && m.base != gprNone {
+		v = s.gpr[m.base].plus(m.offset)
 	}
+	if m.rip {
+		v.kind = constant
+	}
+	if m.base != gprNone && m.index != gprNone &&
+		(s.gpr[m.base].kind == tableEntry || s.gpr[m.index].kind == tableEntry) {
+		v.kind = tableEntry // an entry relative to its table
+	}
+	return v
+}
+
+func (s *state) isConstant(register uint8) bool {
+	return register != gprNone && s.gpr[register].kind == constant
+}
+
+// entryIf is an entry of a table, or a value that is not known.
+func entryIf(isEntry bool) (v value) {
+	if isEntry {
+		v.kind = tableEntry
+	}
+	return v
 }

@@ -83,9 +83,9 @@ func (t *term) equal(o *term) bool {
 	return t.op == o.op && t.reg == o.reg && t.n == o.n && t.a.equal(o.a) && t.b.equal(o.b)
 }
 
-// reads says whether a term depends on a part.
-func (t *term) reads(part *term) bool {
-	return t != nil && (t.equal(part) || t.a.reads(part) || t.b.reads(part))
+// hasPart says whether a term depends on a part.
+func (t *term) hasPart(part *term) bool {
+	return t != nil && (t.equal(part) || t.a.hasPart(part) || t.b.hasPart(part))
 }
 
 // with is t with every part that is old replaced.
@@ -191,8 +191,6 @@ func (m *executor) execute(inst *x86asm.Inst, e *effect) {
 	dst, dstWide := full(inst.Args[0])
 	src, srcWide := full(inst.Args[1])
 	mem, toMemory := inst.Args[0].(x86asm.Mem)
-	from, fromMemory := inst.Args[1].(x86asm.Mem)
-	imm, isImm := inst.Args[1].(x86asm.Imm)
 	sp := &m.gpr[gprSP]
 	var v *term
 	switch {
@@ -202,58 +200,64 @@ func (m *executor) execute(inst *x86asm.Inst, e *effect) {
 		}
 		*sp = (*sp).plus(-8)
 		m.write(*sp, v)
-		return
 	case inst.Op == x86asm.POP:
 		v = m.read(*sp)
 		*sp = (*sp).plus(8)
 		if dstWide {
 			m.gpr[dst] = v
 		}
-		return
 	case inst.Op == x86asm.CALL:
 		for r := range m.gpr {
 			if preserved>>r&1 == 0 {
 				m.gpr[r] = nil
 			}
 		}
-		return
 	case toMemory && e.hasMem:
 		if srcWide && inst.Op == x86asm.MOV {
 			v = m.gpr[src]
 		}
 		m.write(m.address(mem), v)
-		return
-	case !dstWide:
-		m.clobber(e)
-		return
-	}
-	operand := func() *term {
-		switch {
-		case srcWide:
-			return m.gpr[src]
-		case fromMemory:
-			return m.read(m.address(from))
+	case dstWide:
+		if v, known := m.result(inst, dst); known {
+			m.gpr[dst] = v
+			return
 		}
-		return nil
-	}
-	switch {
-	case inst.Op == x86asm.MOV:
-		v = operand()
-	case inst.Op == x86asm.LEA && fromMemory:
-		v = m.address(from)
-	case inst.Op == x86asm.ADD && isImm:
-		v = m.gpr[dst].plus(int64(imm))
-	case inst.Op == x86asm.SUB && isImm:
-		v = m.gpr[dst].plus(-int64(imm))
-	case inst.Op == x86asm.SUB:
-		v = m.gpr[dst].minus(operand())
-	case inst.Op == x86asm.AND && isImm:
-		v = m.gpr[dst].and(int64(imm))
+		m.clobber(e)
 	default:
 		m.clobber(e)
-		return
 	}
-	m.gpr[dst] = v
+}
+
+// result is what an instruction that is known makes of its first operand, the whole register dst.
+func (m *executor) result(inst *x86asm.Inst, dst uint8) (v *term, ok bool) {
+	imm, isImm := inst.Args[1].(x86asm.Imm)
+	from, fromMemory := inst.Args[1].(x86asm.Mem)
+	switch {
+	case inst.Op == x86asm.MOV:
+		return m.operand(inst.Args[1]), true
+	case inst.Op == x86asm.LEA && fromMemory:
+		return m.address(from), true
+	case inst.Op == x86asm.ADD && isImm:
+		return m.gpr[dst].plus(int64(imm)), true
+	case inst.Op == x86asm.SUB && isImm:
+		return m.gpr[dst].plus(-int64(imm)), true
+	case inst.Op == x86asm.SUB:
+		return m.gpr[dst].minus(m.operand(inst.Args[1])), true
+	case inst.Op == x86asm.AND && isImm:
+		return m.gpr[dst].and(int64(imm)), true
+	}
+	return nil, false
+}
+
+// operand is the value of a register or of a word in memory.
+func (m *executor) operand(a x86asm.Arg) *term {
+	if r, ok := full(a); ok {
+		return m.gpr[r]
+	}
+	if at, ok := a.(x86asm.Mem); ok {
+		return m.read(m.address(at))
+	}
+	return nil
 }
 
 // clobber forgets the registers that an instruction may write.

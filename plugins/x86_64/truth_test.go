@@ -253,7 +253,7 @@ func unlikely(file *elf.File) map[uint64]bool {
 	parts := make(map[uint64]bool)
 	symbols, _ := file.Symbols()
 	for _, s := range symbols {
-		if !calledAtStart(s.Name) {
+		if !isCalledAtStart(s.Name) {
 			parts[s.Value] = true
 		}
 	}

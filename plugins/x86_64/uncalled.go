@@ -18,7 +18,7 @@ func isUncalled(r *sdk.CodeRange, at int) bool {
 			return false
 		}
 	}
-	return leadsTo(r.Code, at, maxUncalled, func(code []byte) bool {
+	return mayLeadTo(r.Code, at, maxUncalled, func(code []byte) bool {
 		e, ok := readEffect(code)
 		return ok && e.kind == effectJump && !e.direct && e.hasMem && !e.mem.opaque &&
 			(e.mem.base == gprBP || e.mem.base == gprBX && e.mem.offset == 0)

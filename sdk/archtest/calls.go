@@ -166,6 +166,27 @@ func (v *verifier) batches() {
 
 // garbage asks what makes no sense. An error is a good answer.
 func (v *verifier) garbage() {
+	v.garbageCode()
+	v.garbageThreads()
+	v.garbageReturns()
+	v.garbageAddresses()
+	v.garbageFiles()
+	for _, e := range []garbageSource{
+		{"nothing of which can be read", emptyEngine{}},
+		{"whose sections are noise", garbageEngine{noise(1000)}},
+	} {
+		v.garbageObject(e)
+		v.garbageTarget(e)
+	}
+}
+
+// A garbageSource is an engine that answers badly, as what is opened is named.
+type garbageSource struct {
+	name   string
+	engine sdk.Engine
+}
+
+func (v *verifier) garbageCode() {
 	v.frameRules("a function without code", &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{{}}})
 	v.frameRules("a PC outside its code", &sdk.FrameRulesRequest{Object: math.MaxUint64, Functions: []sdk.CodeRange{
 		{PC: 0, Start: 0x1000, Code: noise(16), Bounded: true},
@@ -175,7 +196,9 @@ func (v *verifier) garbage() {
 		{PC: math.MaxUint64, Start: math.MaxUint64 - 15, Code: noise(16), Exact: true},
 		{PC: math.MaxUint64 - 8, Start: math.MaxUint64 - 15, Code: make([]byte, 16), Bounded: true},
 	}})
+}
 
+func (v *verifier) garbageThreads() {
 	v.bindThreads("a thread without registers", &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, 1)})
 	var short, unknown sdk.Registers
 	for _, r := range v.desc.Registers {
@@ -187,7 +210,9 @@ func (v *verifier) garbage() {
 	v.bindThreads("a thread whose registers have no bytes", &sdk.BindThreadsRequest{Threads: []sdk.ThreadState{{Registers: short}}})
 	v.bindThreads("a thread with an unknown register and processor", &sdk.BindThreadsRequest{
 		Threads: []sdk.ThreadState{{Thread: math.MaxUint64, Registers: unknown, Processor: "no such processor"}}})
+}
 
+func (v *verifier) garbageReturns() {
 	v.classifyReturn("an address without code", &sdk.ClassifyReturnRequest{PCs: []uint64{0}, Offsets: []uint32{0, 0}})
 	v.classifyReturn("an address with more code than an instruction", &sdk.ClassifyReturnRequest{
 		PCs: []uint64{math.MaxUint64}, Offsets: []uint32{0, 1000}, Code: noise(1000)})
@@ -195,7 +220,9 @@ func (v *verifier) garbage() {
 	v.disassemble("no code", &sdk.DisassembleRequest{})
 	v.disassemble("noise at the end of the address space", &sdk.DisassembleRequest{
 		Address: math.MaxUint64 - 99, Code: noise(100), Processor: "no such processor"})
+}
 
+func (v *verifier) garbageAddresses() {
 	for _, req := range []*sdk.TranslateRequest{
 		{Space: math.MaxUint64, Address: math.MaxUint64, Thread: math.MaxUint64, Lane: -1},
 		{Expr: []byte{}, Lane: math.MaxInt32, Frame: math.MaxUint32},
@@ -205,45 +232,49 @@ func (v *verifier) garbage() {
 			return v.arch.Translate(ctx, emptyEngine{}, req)
 		}, func(a *sdk.TranslateAnswer) error { return a.Validate(v.desc, req) })
 	}
-	open := func(what string, e sdk.Engine, req *sdk.OpenObjectRequest) {
-		ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
-			return v.arch.OpenObject(ctx, e, req)
-		}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
-	}
+}
+
+func (v *verifier) openGarbage(what string, e sdk.Engine, req *sdk.OpenObjectRequest) {
+	ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+		return v.arch.OpenObject(ctx, e, req)
+	}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
+}
+
+func (v *verifier) garbageFiles() {
 	for _, r := range v.desc.Recognises {
 		if len(r.Magic) > 0 && r.ELFMachine == 0 {
 			file := append(slices.Clone(r.Magic), noise(1000)...)
-			open("a file of noise that begins as the plugin recognises it", garbageEngine{file}, &sdk.OpenObjectRequest{Object: 1, Path: "noise"})
-			open("a file of which only what the plugin recognises is there", garbageEngine{r.Magic}, &sdk.OpenObjectRequest{Object: 1})
+			v.openGarbage("a file of noise that begins as the plugin recognises it", garbageEngine{file}, &sdk.OpenObjectRequest{Object: 1, Path: "noise"})
+			v.openGarbage("a file of which only what the plugin recognises is there", garbageEngine{r.Magic}, &sdk.OpenObjectRequest{Object: 1})
 		}
 	}
-	for _, e := range []struct {
-		name   string
-		engine sdk.Engine
-	}{{"nothing of which can be read", emptyEngine{}}, {"whose sections are noise", garbageEngine{noise(1000)}}} {
-		req := &sdk.OpenObjectRequest{
-			Object: 1, Path: "\xff\x00", Machine: math.MaxUint16, Flags: math.MaxUint32,
-			Sections: []sdk.SectionInfo{{Name: ".text", Size: math.MaxUint64}, {Name: "", Address: math.MaxUint64, Size: 1}},
-			Symbols:  []sdk.SymbolInfo{{Address: math.MaxUint64, Size: math.MaxUint64}, {Name: "\xff"}},
-		}
-		for _, name := range v.desc.Symbols {
-			req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: name, Address: math.MaxUint64, Size: math.MaxUint64})
-		}
-		for i, suffix := range v.desc.Companions {
-			req.Companions = append(req.Companions, sdk.Companion{Suffix: suffix, Object: uint64(i) + 2})
-		}
-		open("an object "+e.name, e.engine, req)
+}
 
-		notes := &sdk.OpenTargetRequest{Notes: []sdk.Note{{}, {Owner: "\xff", Type: math.MaxUint32, Data: noise(100)}}}
-		for _, r := range v.desc.Recognises {
-			for n := range 40 {
-				notes.Notes = append(notes.Notes, sdk.Note{Owner: r.NoteOwner, Type: uint32(n), Data: noise(7 * n)})
-			}
-		}
-		ask(v, "OpenTarget", "notes of noise, of a target "+e.name, func(ctx context.Context) (*sdk.OpenTargetAnswer, error) {
-			return v.arch.OpenTarget(ctx, e.engine, notes)
-		}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, notes) })
+func (v *verifier) garbageObject(e garbageSource) {
+	req := &sdk.OpenObjectRequest{
+		Object: 1, Path: "\xff\x00", Machine: math.MaxUint16, Flags: math.MaxUint32,
+		Sections: []sdk.SectionInfo{{Name: ".text", Size: math.MaxUint64}, {Name: "", Address: math.MaxUint64, Size: 1}},
+		Symbols:  []sdk.SymbolInfo{{Address: math.MaxUint64, Size: math.MaxUint64}, {Name: "\xff"}},
 	}
+	for _, name := range v.desc.Symbols {
+		req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: name, Address: math.MaxUint64, Size: math.MaxUint64})
+	}
+	for i, suffix := range v.desc.Companions {
+		req.Companions = append(req.Companions, sdk.Companion{Suffix: suffix, Object: uint64(i) + 2})
+	}
+	v.openGarbage("an object "+e.name, e.engine, req)
+}
+
+func (v *verifier) garbageTarget(e garbageSource) {
+	notes := &sdk.OpenTargetRequest{Notes: []sdk.Note{{}, {Owner: "\xff", Type: math.MaxUint32, Data: noise(100)}}}
+	for _, r := range v.desc.Recognises {
+		for n := range 40 {
+			notes.Notes = append(notes.Notes, sdk.Note{Owner: r.NoteOwner, Type: uint32(n), Data: noise(7 * n)})
+		}
+	}
+	ask(v, "OpenTarget", "notes of noise, of a target "+e.name, func(ctx context.Context) (*sdk.OpenTargetAnswer, error) {
+		return v.arch.OpenTarget(ctx, e.engine, notes)
+	}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, notes) })
 }
 
 // concurrency asks the same from several sides at once.
