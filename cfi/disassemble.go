@@ -156,8 +156,8 @@ func (c *CIE) instructions(pos, end int, start uint64, yield func(Instruction, e
 	}
 }
 
-// advances says whether the instruction completes a row.
-func (in *Instruction) advances() bool {
+// isAdvance says whether the instruction completes a row.
+func (in *Instruction) isAdvance() bool {
 	return len(in.Operands) > 0 && in.Operands[0].Kind <= AddressOperand
 }
 
@@ -194,7 +194,7 @@ func (f *FDE) Advances(yield func(*Row) bool) error {
 		if err != nil {
 			break // the machine gives the error
 		}
-		if !in.advances() {
+		if !in.isAdvance() {
 			continue
 		}
 		if more, err := next(in.end, false); !more {
