@@ -19,8 +19,6 @@ const (
 	formReturn
 	formPush
 	formPop
-	formPushFlags
-	formPopFlags
 	formLeave
 	formEnter
 	formInterrupt
@@ -64,10 +62,8 @@ var operationGroups = []struct {
 	{operation{form: formCall}, []x86asm.Op{x86asm.CALL}},
 	{operation{form: formJump}, []x86asm.Op{x86asm.JMP}},
 	{operation{form: formReturn}, []x86asm.Op{x86asm.RET}},
-	{operation{form: formPush}, []x86asm.Op{x86asm.PUSH}},
-	{operation{form: formPop}, []x86asm.Op{x86asm.POP}},
-	{operation{form: formPushFlags}, []x86asm.Op{x86asm.PUSHF, x86asm.PUSHFQ, x86asm.PUSHFD}},
-	{operation{form: formPopFlags}, []x86asm.Op{x86asm.POPF, x86asm.POPFQ, x86asm.POPFD}},
+	{operation{form: formPush}, []x86asm.Op{x86asm.PUSH, x86asm.PUSHF, x86asm.PUSHFQ, x86asm.PUSHFD}},
+	{operation{form: formPop}, []x86asm.Op{x86asm.POP, x86asm.POPF, x86asm.POPFQ, x86asm.POPFD}},
 	{operation{form: formLeave}, []x86asm.Op{x86asm.LEAVE}},
 	{operation{form: formEnter}, []x86asm.Op{x86asm.ENTER}},
 	{operation{flags: endsFlow}, []x86asm.Op{
@@ -222,10 +218,6 @@ func (e *effect) readForm(f form, o *operands) (done bool) {
 		return readPush(e, o)
 	case formPop:
 		return readPop(e, o)
-	case formPushFlags:
-		return readPushFlags(e, o)
-	case formPopFlags:
-		return readPopFlags(e, o)
 	case formLeave:
 		return readLeave(e, o)
 	case formEnter:
@@ -293,22 +285,6 @@ func readPop(e *effect, o *operands) bool {
 		e.clobbers |= 1 << o.dst
 	}
 	e.mem, e.hasMem = o.to()
-	if o.is16() {
-		e.size = 2
-	}
-	return true
-}
-
-func readPushFlags(e *effect, o *operands) bool {
-	e.kind = effectPush
-	if o.is16() {
-		e.size = 2
-	}
-	return true
-}
-
-func readPopFlags(e *effect, o *operands) bool {
-	e.kind = effectPop
 	if o.is16() {
 		e.size = 2
 	}
