@@ -1,14 +1,11 @@
 package locexpr
 
 import (
-	"bufio"
-	"bytes"
 	"debug/dwarf"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -27,12 +24,9 @@ func compileLists(t *testing.T, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(oracle.Tool(t, "gcc"), append([]string{"-O2", "-g", "-o", "lists", source}, flags...)...)
-	cmd.Dir = t.TempDir()
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, msg)
-	}
-	return filepath.Join(cmd.Dir, "lists")
+	dir := t.TempDir()
+	oracle.With{Dir: dir}.Run(t, "gcc", append([]string{"-O2", "-g", "-o", "lists", source}, flags...)...)
+	return filepath.Join(dir, "lists")
 }
 
 // aList is a location list as another tool shows it.
@@ -54,10 +48,7 @@ var (
 // readelfLists reads what readelf shows of the lists of a file.
 func readelfLists(t *testing.T, path string) []aList {
 	t.Helper()
-	out, err := exec.Command(oracle.Tool(t, "readelf"), "-W", "--debug-dump=loc", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := oracle.Run(t, "readelf", "-W", "--debug-dump=loc", path)
 	number := func(s string) uint64 {
 		v, err := strconv.ParseUint(s, 16, 64)
 		if err != nil {
@@ -68,8 +59,8 @@ func readelfLists(t *testing.T, path string) []aList {
 	var lists []aList
 	var offset uint64
 	open := false
-	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
-		rest := s.Text()
+	for rest := range strings.Lines(text) {
+		rest = strings.TrimSuffix(rest, "\n")
 		if m := readelfLine.FindStringSubmatch(rest); m != nil {
 			if rest = m[2]; strings.HasSuffix(rest, "location view pair") {
 				continue

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -67,20 +66,14 @@ func (b deviceBuild) make(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(name string, args ...string) {
-		cmd := exec.Command(name, args...)
-		cmd.Dir = dir
-		if text, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, text)
-		}
-	}
+	inFolder := oracle.With{Dir: dir}
 	args := []string{"-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "--offload-arch=" + b.processor, "-nogpuinc"}
 	if filepath.Ext(source) == ".cl" {
 		args = []string{"-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + b.processor}
 	}
 	args = append(append(args, "-nogpulib", "-g", source), strings.Fields(b.flags)...)
 	if !b.cfi {
-		run("clang-22", append(args, "-o", b.name())...)
+		inFolder.Run(t, "clang-22", append(args, "-o", b.name())...)
 		return filepath.Join(dir, b.name())
 	}
 	lanes := "64"
@@ -91,9 +84,9 @@ func (b deviceBuild) make(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run("clang-22", append(args, "-S", "-o", "plain.s")...)
-	run("python3", inject, "plain.s", "cfi.s", lanes)
-	run("clang-22", "-target", "amdgcn-amd-amdhsa", "-mcpu="+b.processor, "-x", "assembler", "-o", b.name(), "cfi.s")
+	inFolder.Run(t, "clang-22", append(args, "-S", "-o", "plain.s")...)
+	inFolder.Run(t, "python3", inject, "plain.s", "cfi.s", lanes)
+	inFolder.Run(t, "clang-22", "-target", "amdgcn-amd-amdhsa", "-mcpu="+b.processor, "-x", "assembler", "-o", b.name(), "cfi.s")
 	return filepath.Join(dir, b.name())
 }
 
@@ -365,11 +358,7 @@ func hipProgram(t *testing.T, flags ...string) string {
 	}
 	dir := t.TempDir()
 	args := append([]string{"-x", "hip", "--offload-arch=gfx90a", "--offload-arch=gfx1100", "-nogpuinc", "-nogpulib", "-no-hip-rt", "-g", "-O2", "-o", "program"}, flags...)
-	cmd := exec.Command("clang-22", append(args, source)...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
+	oracle.With{Dir: dir}.Run(t, "clang-22", append(args, source)...)
 	return filepath.Join(dir, "program")
 }
 

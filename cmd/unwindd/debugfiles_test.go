@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,9 +16,7 @@ import (
 // objcopy runs binutils' objcopy.
 func objcopy(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(oracle.Tool(t, "objcopy"), args...).CombinedOutput(); err != nil {
-		t.Fatalf("objcopy %v: %v\n%s", args, err, out)
-	}
+	oracle.Run(t, "objcopy", args...)
 }
 
 // stripped is the crash example without its debug information, which is in a

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // goBlocks are the ```go blocks of a document.
@@ -139,14 +141,9 @@ func packagesByName(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	byName := map[string][]string{}
 	for _, pattern := range []string{"./...", "std"} {
-		cmd := exec.Command("go", "list", "-f", "{{.Name}} {{.ImportPath}}", pattern)
-		cmd.Dir = root
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s: %v", cmd, err)
-		}
+		out := oracle.With{Dir: root}.Run(t, "go", "list", "-f", "{{.Name}} {{.ImportPath}}", pattern)
 		found := map[string][]string{}
-		for line := range strings.Lines(string(out)) {
+		for line := range strings.Lines(out) {
 			name, path, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if pattern == "std" && (strings.Contains(path, "internal/") || strings.HasPrefix(path, "vendor/")) {
 				continue

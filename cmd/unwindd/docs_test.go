@@ -3,13 +3,14 @@ package main
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // shellBlocks are the ```sh blocks of a document, each with the text block that
@@ -90,16 +91,7 @@ func runDocumented(t *testing.T, root, self, line string) string {
 	if strings.HasPrefix(line, "go ") || strings.Contains(line, "./") {
 		dir = root
 	}
-	cmd := exec.Command("sh", "-c", line)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "NO_COLOR=1")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, stderr.String())
-	}
-	return string(out)
+	return oracle.With{Dir: dir, Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "NO_COLOR=1"}}.Run(t, "sh", "-c", line)
 }
 
 // subcommands are the commands of `unwindd plugin` and `unwindd dump` that text

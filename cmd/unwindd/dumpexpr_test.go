@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -55,16 +54,11 @@ int start(int argc) { struct node n = {0, argc}; int r = walk(&n, use); return r
 // compiledExpressions compiles expressionSource; the file is in a folder of its own.
 func compiledExpressions(t *testing.T, compiler ...string) string {
 	t.Helper()
-	oracle.Tools(t, compiler[0])
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "e.c"), []byte(expressionSource), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(compiler[0], append(compiler[1:], "-O2", "-g", "-c", "-o", "e.o", "e.c")...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	oracle.With{Dir: dir}.Run(t, compiler[0], append(compiler[1:], "-O2", "-g", "-c", "-o", "e.o", "e.c")...)
 	return filepath.Join(dir, "e.o")
 }
 
@@ -85,13 +79,10 @@ func operations(text string) string {
 // attribute, range and operations.
 func dwarfdumpExpressions(t *testing.T, path string) (list []string) {
 	t.Helper()
-	out, err := exec.Command(llvm(t, "dwarfdump"), "--debug-info", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := oracle.Run(t, llvm(t, "dwarfdump"), "--debug-info", path)
 	var entry uint64
 	attr := ""
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		line = strings.TrimRight(line, "\n")
 		if m := dwarfdumpEntry.FindStringSubmatch(line); m != nil {
 			entry, _ = strconv.ParseUint(m[1], 16, 64)

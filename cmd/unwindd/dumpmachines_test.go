@@ -146,13 +146,8 @@ func TestRowsOfSignedReturnAddresses(t *testing.T) {
 // TestRowsOfRelocatableFilesAreOfASection has two functions that both begin at
 // 0, each of a section of its own.
 func TestRowsOfRelocatableFilesAreOfASection(t *testing.T) {
-	oracle.Tools(t, "gcc")
 	path := filepath.Join(t.TempDir(), "a.o")
-	cmd := exec.Command("gcc", "-c", "-O1", "-ffunction-sections", "-x", "c", "-o", path, "-")
-	cmd.Stdin = strings.NewReader("int f(int x) { return 2 * x; }\nint g(int x) { return 3 * x; }\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	oracle.With{Input: "int f(int x) { return 2 * x; }\nint g(int x) { return 3 * x; }\n"}.Run(t, "gcc", "-c", "-O1", "-ffunction-sections", "-x", "c", "-o", path, "-")
 	var got []string
 	for _, f := range dumpJSON(t, path).FDEs {
 		got = append(got, f.Start+" "+f.Code)
@@ -222,9 +217,7 @@ func TestRowsWithoutCallFrameInformation(t *testing.T) {
 	if err := os.WriteFile(source, []byte("int x;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("gcc", "-c", "-o", path, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	oracle.Run(t, "gcc", "-c", "-o", path, source)
 	for _, what := range []string{"rows", "cfi"} {
 		out, err := command("dump", what, "--format", "json", path).Output()
 		var d map[string][]any

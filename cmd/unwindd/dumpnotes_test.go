@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -72,16 +71,13 @@ func TestNotesAsLLVMListsThem(t *testing.T) {
 	}
 	named := 0
 	for _, path := range files {
-		out, err := exec.Command(tool, "--notes", path).Output()
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+		out := oracle.Run(t, tool, "--notes", path)
 		d := dumpNotes(t, path)
 		if len(d.Problems) > 0 {
 			t.Errorf("%s: %q", path, d.Problems)
 		}
 		var want, got []string
-		for i, m := range noteLine.FindAllStringSubmatch(string(out), -1) {
+		for i, m := range noteLine.FindAllStringSubmatch(out, -1) {
 			theirs := m[3]
 			if theirs == "" {
 				theirs = "0x" + strings.TrimLeft(m[4], "0")
@@ -102,7 +98,7 @@ func TestNotesAsLLVMListsThem(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 || len(want) != len(d.Notes) {
 			t.Errorf("%s: %d notes, of llvm-readelf %d (-llvm +got)\n%s", path, len(d.Notes), len(want), diff)
 		}
-		if id := regexp.MustCompile(`Build ID: (\S+)`).FindStringSubmatch(string(out)); id != nil && d.BuildID != id[1] {
+		if id := regexp.MustCompile(`Build ID: (\S+)`).FindStringSubmatch(out); id != nil && d.BuildID != id[1] {
 			t.Errorf("%s: build ID %s, want %s", path, d.BuildID, id[1])
 		}
 	}
@@ -121,11 +117,8 @@ var llvmHeader = regexp.MustCompile(`(?s)ABI Version: +(\d+)\n.*Flags: +0x[0-9a-
 func TestMetadataFieldByField(t *testing.T) {
 	tool := llvm(t, "readelf")
 	for _, path := range codeObjects(t) {
-		out, err := exec.Command(tool, "--file-header", "--notes", path).Output()
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		_, text, _ := strings.Cut(string(out), "---\n")
+		out := oracle.Run(t, tool, "--file-header", "--notes", path)
+		_, text, _ := strings.Cut(out, "---\n")
 		text, _, ok := strings.Cut(text, "\n...")
 		var want any
 		if err := yaml.Unmarshal([]byte(text), &want); err != nil || !ok {
@@ -146,7 +139,7 @@ func TestMetadataFieldByField(t *testing.T) {
 		if diff := cmp.Diff(want, d.Notes[0].Contents); diff != "" {
 			t.Errorf("%s (-llvm +got)\n%s", path, diff)
 		}
-		head := llvmHeader.FindStringSubmatch(string(out))
+		head := llvmHeader.FindStringSubmatch(out)
 		if head == nil {
 			t.Fatalf("llvm-readelf prints\n%.1000s", out)
 		}
@@ -164,11 +157,7 @@ func TestMetadataFieldByField(t *testing.T) {
 func fatBinary(t *testing.T, bundle string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	oracle.Tools(t, "objcopy")
-	out, err := exec.Command("objcopy", "--add-section", ".hip_fatbin="+bundle, "../../examples/crash/server", path).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	oracle.Run(t, "objcopy", "--add-section", ".hip_fatbin="+bundle, "../../examples/crash/server", path)
 	return path
 }
 

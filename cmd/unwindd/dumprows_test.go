@@ -404,13 +404,9 @@ func library(t *testing.T, patterns ...string) string {
 // rustLibrary is a library of the Rust toolchain.
 func rustLibrary(t *testing.T, pattern string) string {
 	t.Helper()
-	oracle.Tools(t, "rustc")
-	root, err := exec.Command("rustc", "--print", "sysroot").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := oracle.Run(t, "rustc", "--print", "sysroot")
 	for _, dir := range []string{"lib/rustlib/x86_64-unknown-linux-gnu/lib", "lib", "lib/x86_64-linux-gnu"} {
-		if list, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), dir, pattern)); len(list) > 0 {
+		if list, _ := filepath.Glob(filepath.Join(strings.TrimSpace(root), dir, pattern)); len(list) > 0 {
 			return list[0]
 		}
 	}
@@ -443,21 +439,16 @@ func assemble(t *testing.T, name, target string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), target+".o")
 	args := append([]string{"-triple", target, "-filetype=obj", "-o", out, filepath.Join("testdata", "cfi", name)}, flags...)
-	if b, err := exec.Command(llvm(t, "mc"), args...).CombinedOutput(); err != nil {
-		t.Fatalf("llvm-mc: %v\n%s", err, b)
-	}
+	oracle.Run(t, llvm(t, "mc"), args...)
 	return out
 }
 
 // compileFrames builds a program with functions of many kinds.
 func compileFrames(t *testing.T, flags ...string) string {
 	t.Helper()
-	oracle.Tools(t, "gcc")
 	out := filepath.Join(t.TempDir(), "a.out")
 	args := append([]string{"-o", out, filepath.Join("..", "..", "cfi", "testdata", "frames.c")}, flags...)
-	if b, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, b)
-	}
+	oracle.Run(t, "gcc", args...)
 	return out
 }
 
@@ -469,9 +460,7 @@ func droppedCode(t *testing.T) string {
 // separateDebug is a file that holds what describes code, and no code.
 func separateDebug(t *testing.T) string {
 	path := droppedCode(t)
-	if b, err := exec.Command("objcopy", "--only-keep-debug", path, path+".debug").CombinedOutput(); err != nil {
-		t.Fatalf("objcopy: %v\n%s", err, b)
-	}
+	oracle.Run(t, "objcopy", "--only-keep-debug", path, path+".debug")
 	return path + ".debug"
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -192,11 +191,8 @@ func compareToGenX(t *testing.T, path, device string) *dumpedVISA {
 // compareTo does so for a platform whose registers have so many bytes.
 func compareTo(t *testing.T, path, platform string, register int) *dumpedVISA {
 	t.Helper()
-	out, err := exec.Command(oracle.Tool(t, "GenX_IR"), "-decodedbg", path, "-platform", platform).Output() // of Debian's libigc-tools
-	if err != nil {
-		t.Fatalf("GenX_IR: %v", err)
-	}
-	_, theirs, _ := strings.Cut(string(out), "\n") // the command line
+	out := oracle.Run(t, "GenX_IR", "-decodedbg", path, "-platform", platform) // of Debian's libigc-tools
+	_, theirs, _ := strings.Cut(out, "\n")                                     // the command line
 	v := dumpVISA(t, path)
 	if diff := cmp.Diff(strings.Split(theirs, "\n"), strings.Split(v.genxText(register), "\n")); diff != "" {
 		t.Errorf("%s (-GenX_IR +got):\n%s", path, diff)
@@ -296,12 +292,7 @@ func compileVISA(t *testing.T, source, device, options string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("ocloc", "compile", "-file", source, "-device", device, "-options", options)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir="+dir+"/dump/")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("ocloc for %s: %v\n%s", device, err, out)
-	}
+	oracle.With{Dir: dir, Env: []string{"IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + dir + "/dump/"}}.Run(t, "ocloc", "compile", "-file", source, "-device", device, "-options", options)
 	streams, _ := filepath.Glob(dir + "/dump/*.dbg")
 	if len(streams) == 0 {
 		t.Fatalf("ocloc wrote no stream of %s for %s", source, device)

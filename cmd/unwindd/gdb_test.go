@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,14 +15,10 @@ import (
 // gdbPCs asks gdb for the PCs of every thread of a core, by thread.
 func gdbPCs(t *testing.T, exe, core string) map[string][]string {
 	t.Helper()
-	oracle.Tools(t, "gdb")
 	script := filepath.Join("testdata", "subjects", "gdb_pcs.py")
-	out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source "+script, exe, core).Output()
-	if err != nil {
-		t.Fatalf("gdb: %v", err)
-	}
+	out := oracle.Run(t, "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source "+script, exe, core)
 	pcs := map[string][]string{}
-	for _, line := range strings.Split(string(out), "\n") {
+	for _, line := range strings.Split(out, "\n") {
 		if f := strings.Fields(line); len(f) > 2 && f[0] == "PCS" {
 			pcs[f[1]] = f[2:]
 		}
@@ -132,10 +127,8 @@ func TestFramesWithoutCFI(t *testing.T) {
 	oracle.Tools(t, "objcopy")
 	exe := build(t, "nocfi")
 	bare := filepath.Join(t.TempDir(), "nocfi")
-	if out, err := exec.Command("objcopy", "--remove-section=.debug_*", "--remove-section=.eh_frame",
-		"--remove-section=.eh_frame_hdr", exe, bare).CombinedOutput(); err != nil {
-		t.Fatalf("objcopy: %v\n%s", err, out)
-	}
+	oracle.Run(t, "objcopy", "--remove-section=.debug_*", "--remove-section=.eh_frame",
+		"--remove-section=.eh_frame_hdr", exe, bare)
 	core := crashCore(t, exe, "crash")
 	want := gdbPCs(t, exe, core)
 	got := stackJSON(t, core, "--exe", bare)

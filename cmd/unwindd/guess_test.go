@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -170,11 +169,8 @@ func TestWhereStacksBegin(t *testing.T) {
 			t.Run(fmt.Sprintf("%s stripped %v", c.subject, strip), func(t *testing.T) {
 				exe := build(t, c.subject)
 				if strip {
-					oracle.Tools(t, "strip")
 					exe = copied(t, exe, c.subject)
-					if out, err := exec.Command("strip", exe).CombinedOutput(); err != nil {
-						t.Fatalf("strip: %v\n%s", err, out)
-					}
+					oracle.Run(t, "strip", exe)
 				}
 				r := stackJSON(t, crashCore(t, exe))
 				if len(r.Threads) != len(c.last) {
@@ -204,9 +200,7 @@ var javaFrame = regexp.MustCompile(`^([JjvVC]) +(?:\[[^\]]*\+0x[0-9a-f]+\]|.*? @
 func TestJavaFramesEqualTheMachinesOwnTrace(t *testing.T) {
 	oracle.Tools(t, "java", "javac")
 	dir := t.TempDir()
-	if out, err := exec.Command("javac", "-nowarn", "-d", dir, "testdata/subjects/Frames.java").CombinedOutput(); err != nil {
-		t.Fatalf("javac: %v\n%s", err, out)
-	}
+	oracle.Run(t, "javac", "-nowarn", "-d", dir, "testdata/subjects/Frames.java")
 	for _, c := range []struct{ mode, rounds string }{
 		{"-Xint", "20"}, {"-XX:TieredStopAtLevel=1", "20000"}, {"-XX:-TieredCompilation", "40000"}, {"-Xmixed", "100000"},
 	} {

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const module = "github.com/unwindd/unwindd/"
@@ -73,11 +74,8 @@ func floor(pkg string) int {
 }
 
 func TestImportsGoDownward(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	out := oracle.Run(t, "go", "list", "-json=ImportPath,Imports", module+"...")
+	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var p struct {
 			ImportPath string
 			Imports    []string

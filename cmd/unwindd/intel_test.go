@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,14 +38,11 @@ func compileIntel(t *testing.T) intelFiles {
 		return found
 	}
 	for _, args := range [][]string{{"-out_dir", filepath.Join(dir, "debug")}, {"--format", "zebin", "-out_dir", filepath.Join(dir, "zebin")}} {
-		cmd := exec.Command("ocloc", append([]string{"compile", "-file", source, "-device", "tgllp", "-options", "-g"}, args...)...)
-		cmd.Dir = dir
+		ocloc := oracle.With{Dir: dir}
 		if args[0] == "-out_dir" {
-			cmd.Env = append(os.Environ(), "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir="+dir+"/")
+			ocloc.Env = []string{"IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + dir + "/"}
 		}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
+		ocloc.Run(t, "ocloc", append([]string{"compile", "-file", source, "-device", "tgllp", "-options", "-g"}, args...)...)
 	}
 	return intelFiles{container: one("debug/*.dbg")[0], zebin: one("zebin/*.bin")[0], elf: one("*_entry_*.elf")}
 }
@@ -168,12 +164,7 @@ func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("ocloc", "compile", "-file", source, "-device", "tgllp", "--format", "zebin", "-options", "-g", "-out_dir", filepath.Join(dir, "zebin"))
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir="+dir+"/")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
+	oracle.With{Dir: dir, Env: []string{"IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + dir + "/"}}.Run(t, "ocloc", "compile", "-file", source, "-device", "tgllp", "--format", "zebin", "-options", "-g", "-out_dir", filepath.Join(dir, "zebin"))
 	one := func(pattern string) []byte {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil || len(found) != 1 {

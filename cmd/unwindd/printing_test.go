@@ -12,11 +12,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // checked is a package with what its expressions mean.
@@ -29,15 +30,12 @@ type checked struct {
 // checkPackage type-checks a package of this module.
 func checkPackage(t *testing.T, path string) *checked {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", module+path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := oracle.Run(t, "go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", module+path)
 	exports := map[string]string{}
 	c := &checked{set: token.NewFileSet(), Info: types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
 	}}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var p struct {
 			ImportPath, Export, Dir string
 			GoFiles                 []string
@@ -192,12 +190,9 @@ func f(w io.Writer, b *bufio.Writer, s string) {
 	inMemory.WriteString(s)
 	fmt.Fprint(&inMemory, s)
 }`
-	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "fmt", "bufio").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := oracle.Run(t, "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "fmt", "bufio")
 	exports := map[string]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		exports[path] = file
 	}

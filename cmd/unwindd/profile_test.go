@@ -97,15 +97,11 @@ func (p *profileJSON) stacks(event string) (stacks, flat, cum map[string]uint64)
 }
 
 func TestProfileHasEverySampleOfTheRecording(t *testing.T) {
-	oracle.Tools(t, "perf")
 	p := readProfile(t, wordsRecording)
-	script, err := exec.Command("perf", "script", "-i", wordsRecording, "--no-inline", "-F", "comm,pid,tid,time,period,event").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := oracle.Run(t, "perf", "script", "-i", wordsRecording, "--no-inline", "-F", "comm,pid,tid,time,period,event")
 	line := regexp.MustCompile(`(?m)^ *(\S+) +(\d+)/(\d+) +(\d+)\.(\d{6}): +(\d+) +(\S+):`)
 	var want, got []string
-	for _, m := range line.FindAllStringSubmatch(string(script), -1) {
+	for _, m := range line.FindAllStringSubmatch(script, -1) {
 		want = append(want, strings.Join(m[1:], " "))
 	}
 	for _, s := range p.Samples {
@@ -172,14 +168,7 @@ func parseFolded(t testing.TB, text string) map[string]uint64 {
 // pprof runs `go tool pprof`; nothing is left out.
 func pprof(t testing.TB, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"tool", "pprof", "-symbolize=none", "-nodefraction=0", "-edgefraction=0", "-nodecount=10000"}, args...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go tool pprof %q: %v\n%s", args, err, stderr.String())
-	}
-	return string(out)
+	return oracle.Run(t, "go", append([]string{"tool", "pprof", "-symbolize=none", "-nodefraction=0", "-edgefraction=0", "-nodecount=10000"}, args...)...)
 }
 
 var topLine = regexp.MustCompile(`(?m)^ *(\d+)(?:ns)? +\S+% +\S+% +(\d+)(?:ns)? +\S+% +(.*?)(?: \((?:partial-)?inline\))?$`)
@@ -238,12 +227,9 @@ func TestPprofOfARecordingHasBuildIDsInlinedCallsAndLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes, err := exec.Command("readelf", "-n", "../../examples/profile/words").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	notes := oracle.Run(t, "readelf", "-n", "../../examples/profile/words")
 	m := p.Mapping[0]
-	if filepath.Base(m.File) != "words" || m.BuildID == "" || !strings.Contains(string(notes), "Build ID: "+m.BuildID) {
+	if filepath.Base(m.File) != "words" || m.BuildID == "" || !strings.Contains(notes, "Build ID: "+m.BuildID) {
 		t.Errorf("mapping %+v, expected that of words, with its build ID in\n%s", m, notes)
 	}
 	if !m.HasFunctions || !m.HasFilenames || !m.HasLineNumbers || !m.HasInlineFrames {

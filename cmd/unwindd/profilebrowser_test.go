@@ -88,16 +88,8 @@ func speedscopeRelease(t *testing.T) string {
 	t.Helper()
 	oracle.Tools(t, "npm", "tar")
 	dir := t.TempDir()
-	for _, c := range [][]string{
-		{"npm", "pack", "--silent", "speedscope@1.25.0"},
-		{"tar", "xzf", "speedscope-1.25.0.tgz"},
-	} {
-		cmd := exec.Command(c[0], c[1:]...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", c, err, out)
-		}
-	}
+	oracle.With{Dir: dir}.Run(t, "npm", "pack", "--silent", "speedscope@1.25.0")
+	oracle.With{Dir: dir}.Run(t, "tar", "xzf", "speedscope-1.25.0.tgz")
 	return filepath.Join(dir, "package", "dist", "release")
 }
 

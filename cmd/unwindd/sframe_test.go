@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,14 +70,10 @@ func withoutCFI(t *testing.T, exe string, version int) string {
 			t.Fatal(err)
 		}
 		// A removed section cannot be added by the same command.
-		if out, err := exec.Command("objcopy", append(args, exe, bare)...).CombinedOutput(); err != nil {
-			t.Fatalf("objcopy: %v\n%s", err, out)
-		}
+		oracle.Run(t, "objcopy", append(args, exe, bare)...)
 		args, exe = []string{"--add-section=.sframe=" + path}, bare
 	}
-	if out, err := exec.Command("objcopy", append(args, exe, bare)...).CombinedOutput(); err != nil {
-		t.Fatalf("objcopy: %v\n%s", err, out)
-	}
+	oracle.Run(t, "objcopy", append(args, exe, bare)...)
 	return bare
 }
 

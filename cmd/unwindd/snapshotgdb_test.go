@@ -149,11 +149,8 @@ func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
 	oracle.Tools(t, "clang", "ld.lld", "qemu-aarch64", "gdb-multiarch")
 	dir := t.TempDir()
 	exe, socket := filepath.Join(dir, "aarch64"), filepath.Join(dir, "gdb")
-	cc := exec.Command("clang", "--target=aarch64-linux-gnu", "-O1", "-g", "-ffreestanding", "-nostdlib", "-static",
+	oracle.Run(t, "clang", "--target=aarch64-linux-gnu", "-O1", "-g", "-ffreestanding", "-nostdlib", "-static",
 		"-fuse-ld=lld", "-Wl,--build-id=sha1", "-o", exe, filepath.Join("testdata", "subjects", "aarch64.c"))
-	if out, err := cc.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cc.Args, err, out)
-	}
 	qemu := exec.Command("qemu-aarch64", "-g", socket, exe)
 	if err := qemu.Start(); err != nil {
 		t.Fatal(err)

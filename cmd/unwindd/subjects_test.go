@@ -90,11 +90,7 @@ func build(t *testing.T, name string) string {
 	case "odd":
 		args = append(args, "../plugins/odd")
 	}
-	cmd := exec.Command(s.build[0], args...)
-	cmd.Dir = filepath.Join("testdata", "subjects")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
-	}
+	oracle.With{Dir: filepath.Join("testdata", "subjects")}.Run(t, s.build[0], args...)
 	built.paths[name] = out
 	return out
 }
@@ -162,9 +158,7 @@ func liveCore(t *testing.T, exe string, args ...string) string {
 	time.Sleep(100 * time.Millisecond)
 	core := filepath.Join(t.TempDir(), "core")
 	pid := fmt.Sprint(cmd.Process.Pid)
-	if out, err := exec.Command("gcore", "-o", core, pid).CombinedOutput(); err != nil {
-		t.Fatalf("gcore: %v\n%s", err, out)
-	}
+	oracle.Run(t, "gcore", "-o", core, pid)
 	return core + "." + pid
 }
 

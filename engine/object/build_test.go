@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -225,20 +224,6 @@ func withBuildID(id []byte, text string) []byte {
 	return f.bytes()
 }
 
-// run runs a program and returns its output.
-func run(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(oracle.Tool(t, name), args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, stderr.Bytes())
-	}
-	return string(out)
-}
-
 const testSource = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,7 +242,7 @@ func compile(t testing.TB, args ...string) string {
 	dir := t.TempDir()
 	source, out := filepath.Join(dir, "test.c"), filepath.Join(dir, "test.out")
 	write(t, source, []byte(testSource))
-	run(t, "gcc", append([]string{"-g", "-O1", "-o", out, source}, args...)...)
+	oracle.Run(t, "gcc", append([]string{"-g", "-O1", "-o", out, source}, args...)...)
 	return out
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 func link(t *testing.T, target, path string) {
@@ -282,8 +284,8 @@ func debugFixture(t *testing.T, buildID bool) (program, debug []byte) {
 	}
 	path := compile(t, args...)
 	dir := filepath.Dir(path)
-	run(t, "objcopy", "--only-keep-debug", path, filepath.Join(dir, "prog.debug"))
-	run(t, "objcopy", "--strip-all", "--add-gnu-debuglink="+filepath.Join(dir, "prog.debug"), path, filepath.Join(dir, "prog"))
+	oracle.Run(t, "objcopy", "--only-keep-debug", path, filepath.Join(dir, "prog.debug"))
+	oracle.Run(t, "objcopy", "--strip-all", "--add-gnu-debuglink="+filepath.Join(dir, "prog.debug"), path, filepath.Join(dir, "prog"))
 	return read(t, filepath.Join(dir, "prog")), read(t, filepath.Join(dir, "prog.debug"))
 }
 

@@ -358,7 +358,7 @@ func TestReadAddress(t *testing.T) {
 func TestADebugFileHasNoCode(t *testing.T) {
 	path := compile(t)
 	debug := path + ".debug"
-	run(t, "objcopy", "--only-keep-debug", path, debug)
+	oracle.Run(t, "objcopy", "--only-keep-debug", path, debug)
 	o, d := mustOpen(t, path), mustOpen(t, debug)
 	if o.DebugOnly() || !d.DebugOnly() {
 		t.Errorf("debug only: %v and %v, expected false and true", o.DebugOnly(), d.DebugOnly())
@@ -432,7 +432,7 @@ func TestMiniDebugInfoIsUnpacked(t *testing.T) {
 		t.Run("xz "+strings.Join(args, " "), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "inner")
 			write(t, path, inner)
-			check(t, []byte(run(t, "xz", append(args, "-c", path)...)))
+			check(t, []byte(oracle.Run(t, "xz", append(args, "-c", path)...)))
 		})
 	}
 }

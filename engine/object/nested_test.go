@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -334,7 +333,6 @@ func TestFinderFindsCodeObjectsInsideFiles(t *testing.T) {
 // TestFatBinariesAsLLVMListsThem holds the entries against those of
 // llvm-readobj. It lists plain bundles in a row, and of compressed ones the first.
 func TestFatBinariesAsLLVMListsThem(t *testing.T) {
-	tool := oracle.Tool(t, "llvm-readobj-22")
 	uri := regexp.MustCompile(`(?m)^(\S+)\tfile://.*#offset=(\d+)&size=(\d+)$`)
 	small := testBundle(bundleEntry{name: "hip-a", data: []byte("object")}, bundleEntry{name: "host-b"})
 	files := map[string][]byte{
@@ -353,12 +351,9 @@ func TestFatBinariesAsLLVMListsThem(t *testing.T) {
 		if err := os.WriteFile(path, hostFile(bundles), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command(tool, "--offloading", path).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, out)
-		}
+		out := oracle.Run(t, "llvm-readobj-22", "--offloading", path)
 		var want, got []string
-		for _, m := range uri.FindAllStringSubmatch(string(out), -1) {
+		for _, m := range uri.FindAllStringSubmatch(out, -1) {
 			want = append(want, strings.Join(m[1:], " "))
 		}
 		o, err := Open(path)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // collect gives notes as text, and errors.
@@ -172,7 +174,7 @@ func TestBuildIDIsFoundInSectionsAndSegments(t *testing.T) {
 
 func TestBuildIDIsThatOfReadelf(t *testing.T) {
 	path := compile(t, "-Wl,--build-id=sha1")
-	want := regexp.MustCompile(`Build ID: ([0-9a-f]+)`).FindStringSubmatch(run(t, "readelf", "-n", path))
+	want := regexp.MustCompile(`Build ID: ([0-9a-f]+)`).FindStringSubmatch(oracle.Run(t, "readelf", "-n", path))
 	if want == nil {
 		t.Fatal("readelf shows none")
 	}

@@ -227,7 +227,7 @@ func TestRelocatedSectionsAreThoseOfReadelf(t *testing.T) {
 					t.Error(err)
 					continue
 				}
-				if want := dumped(t, run(t, "readelf", "-z", "-R", s.Name, path)); !bytes.Equal(got, want) {
+				if want := dumped(t, oracle.Run(t, "readelf", "-z", "-R", s.Name, path)); !bytes.Equal(got, want) {
 					t.Errorf("%s differs:\n% x\nexpected\n% x", name, got, want)
 				}
 				n++

@@ -16,18 +16,7 @@ import (
 // compile compiles C, or skips where there is no compiler.
 func compile(t *testing.T, source string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(oracle.Tool(t, "gcc"), append([]string{"-x", "c", "-", "-x", "none"}, args...)...)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_, _ = stdin.Write([]byte(source))
-		stdin.Close()
-	}()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v: %s", err, out)
-	}
+	oracle.With{Input: source}.Run(t, "gcc", append([]string{"-x", "c", "-", "-x", "none"}, args...)...)
 }
 
 // TestSharedLibrariesStayReadable runs a program whose library, and that one's,

@@ -4,7 +4,6 @@ import (
 	"debug/dwarf"
 	"debug/elf"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -35,22 +34,6 @@ func mangledNames(t *testing.T, path string) []string {
 	return slices.Compact(names)
 }
 
-// cxxfilt gives what a tool makes of names.
-func cxxfilt(t *testing.T, tool string, names []string) []string {
-	t.Helper()
-	cmd := exec.Command(oracle.Tool(t, tool))
-	cmd.Stdin = strings.NewReader(strings.Join(names, "\n") + "\n")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v", tool, err)
-	}
-	list := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if len(list) != len(names) {
-		t.Fatalf("%s: %d answers to %d names", tool, len(list), len(names))
-	}
-	return list
-}
-
 // compareNames returns how many names differ from LLVM's, and how many were
 // left as they are.
 func compareNames(t *testing.T, path string, minimum int, of func(theirs string) string) (differ, left int) {
@@ -59,7 +42,7 @@ func compareNames(t *testing.T, path string, minimum int, of func(theirs string)
 	if len(names) < minimum {
 		t.Fatalf("%s has %d mangled names, expected %d or more", path, len(names), minimum)
 	}
-	for i, want := range cxxfilt(t, "llvm-cxxfilt-22", names) {
+	for i, want := range oracle.Filter(t, "llvm-cxxfilt-22", names) {
 		switch got := DemangleLLVM(names[i]); got {
 		case of(want):
 		case names[i]:
@@ -81,7 +64,7 @@ func equalBothTools(t *testing.T, what string, names []string, minimum int) {
 	if len(names) < minimum {
 		t.Fatalf("%s has %d mangled names, expected %d or more", what, len(names), minimum)
 	}
-	llvm, gnu := cxxfilt(t, "llvm-cxxfilt-22", names), cxxfilt(t, "c++filt", names)
+	llvm, gnu := oracle.Filter(t, "llvm-cxxfilt-22", names), oracle.Filter(t, "c++filt", names)
 	wrong, alike, own := 0, 0, 0
 	for i, name := range names {
 		type compared struct{ style, got, want string }
@@ -134,11 +117,8 @@ func readLegacy(name string) string {
 func libraryOf(t *testing.T, program, soname string) string {
 	t.Helper()
 	path := oracle.Tool(t, program)
-	out, err := exec.Command("ldd", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(string(out), "\n") {
+	out := oracle.Run(t, "ldd", path)
+	for _, line := range strings.Split(out, "\n") {
 		if fields := strings.Fields(line); len(fields) > 2 && strings.HasPrefix(fields[0], soname) {
 			return fields[2]
 		}
@@ -161,10 +141,7 @@ func TestNamesOfProgramsEqualBothTools(t *testing.T) {
 	source := oracle.Beside(t, "workloads/deepcpp.cpp")[0]
 	for _, compiler := range []string{"g++", "clang++-22"} {
 		out := filepath.Join(t.TempDir(), compiler)
-		cmd := exec.Command(oracle.Tool(t, compiler), "-std=c++17", "-O0", "-g", "-gdwarf-4", "-pthread", "-o", out, source)
-		if b, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
-		}
+		oracle.Run(t, compiler, "-std=c++17", "-O0", "-g", "-gdwarf-4", "-pthread", "-o", out, source)
 		names := append(mangledNames(t, out), linkageNames(t, out)...)
 		slices.Sort(names)
 		equalBothTools(t, compiler, slices.Compact(names), 6000)
@@ -235,12 +212,8 @@ fn main() {
 			if mangling == "legacy" {
 				args = append(args, "-Z", "unstable-options")
 			}
-			cmd := exec.Command(oracle.Tool(t, "rustc"), args...)
 			// Older compilers have v0, and newer ones legacy, for nightly only.
-			cmd.Env = append(os.Environ(), "RUSTC_BOOTSTRAP=1")
-			if b, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("rustc: %v\n%s", err, b)
-			}
+			oracle.With{Env: []string{"RUSTC_BOOTSTRAP=1"}}.Run(t, "rustc", args...)
 			of := asItIs
 			if mangling == "legacy" {
 				of = readLegacy
@@ -279,7 +252,7 @@ func TestQualifiedNamesInExpressions(t *testing.T) {
 			t.Errorf("Demangle(%q) = %q, want %q", test.name, got, test.want)
 		}
 	}
-	for i, theirs := range cxxfilt(t, "llvm-cxxfilt-22", names) {
+	for i, theirs := range oracle.Filter(t, "llvm-cxxfilt-22", names) {
 		if theirs != tests[i].want {
 			t.Errorf("llvm-cxxfilt says %q of %s, the table %q", theirs, names[i], tests[i].want)
 		}
@@ -292,8 +265,8 @@ func TestNamesThatLLVMDoesNotRead(t *testing.T) {
 		"_ZSt4swapIiENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS4_ESt18is_move_assignableIS4_EEE5valueEvE4typeERS4_SE_",
 		"_ZGTtNKSt11logic_error4whatEv",
 	}
-	gnu := cxxfilt(t, "c++filt", names)
-	for i, want := range cxxfilt(t, "llvm-cxxfilt-22", names) {
+	gnu := oracle.Filter(t, "c++filt", names)
+	for i, want := range oracle.Filter(t, "llvm-cxxfilt-22", names) {
 		if got := DemangleLLVM(names[i]); got != names[i] || want != names[i] {
 			t.Errorf("DemangleLLVM(%q) = %q, llvm-cxxfilt says %q", names[i], got, want)
 		}
@@ -333,7 +306,7 @@ func TestRustNames(t *testing.T) {
 	for _, test := range tests {
 		names, wants = append(names, test.name), append(wants, test.want)
 	}
-	for i, theirs := range cxxfilt(t, "llvm-cxxfilt-22", names) {
+	for i, theirs := range oracle.Filter(t, "llvm-cxxfilt-22", names) {
 		if theirs != wants[i] {
 			t.Errorf("llvm-cxxfilt says %q of %s, the table %q", theirs, names[i], wants[i])
 		}
@@ -343,7 +316,7 @@ func TestRustNames(t *testing.T) {
 // GNU style is that of binutils.
 func TestGNUStyleEqualsCxxfilt(t *testing.T) {
 	names := []string{"_Z1fi", "_ZSt4sortISt6vectorIS0_IiEEEvT_S3_", "_Z3foov.cold", "_Z3fooi.part.0.cold", "_ZTV3foo", "_ZStlsIcEvT_"}
-	for i, want := range cxxfilt(t, "c++filt", names) {
+	for i, want := range oracle.Filter(t, "c++filt", names) {
 		if got := DemangleGNU(names[i]); got != want {
 			t.Errorf("DemangleGNU(%q) = %q, c++filt says %q", names[i], got, want)
 		}
@@ -356,7 +329,7 @@ func TestConstructorsOfTypesWithoutANameEqualLLVMs(t *testing.T) {
 		"_ZZ1fvENUt_C1Ev", "_ZZN1A1BEvENUlvE_D2Ev", "_ZZN1A1BEvENUliE1_C2ERKS0_", "_ZN1AIN1BUt_EEC1Ev", "_ZN1BUt_C1IiEET_", "_ZN1BUt_5UnionD1Ev",
 		"_ZN13ImportProjectUt_D2Ev.cold", "_ZNSt5_C_Ul1xEv",
 	}
-	for i, want := range cxxfilt(t, "llvm-cxxfilt-22", names) {
+	for i, want := range oracle.Filter(t, "llvm-cxxfilt-22", names) {
 		if got := DemangleLLVM(names[i]); got != want {
 			t.Errorf("DemangleLLVM(%q) = %q, llvm-cxxfilt says %q", names[i], got, want)
 		}

@@ -3,7 +3,6 @@ package symbolize
 import (
 	"debug/elf"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,11 +76,7 @@ func TestNamesEqualLLVMSymbolizerAndAddr2line(t *testing.T) {
 	oracle.Tools(t, "gcc", "strip", "llvm-symbolizer-22", "addr2line")
 	dir := t.TempDir()
 	for _, command := range []string{`printf '#include <stdio.h>\nint main(){puts("x");}' | gcc -O2 -static -x c - -o program`, "strip -g program"} {
-		cmd := exec.Command("sh", "-c", command)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
+		oracle.With{Dir: dir}.Run(t, "sh", "-c", command)
 	}
 	path := filepath.Join(dir, "program")
 	o, err := object.Open(path)
@@ -101,13 +96,7 @@ func TestNamesEqualLLVMSymbolizerAndAddr2line(t *testing.T) {
 		fmt.Fprintf(&in, "%#x\n", a)
 	}
 	ask := func(tool string, args ...string) []string {
-		cmd := exec.Command(tool, args...)
-		cmd.Stdin = strings.NewReader(in.String())
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s: %v", tool, err)
-		}
-		return strings.Split(string(out), "\n")
+		return strings.Split(oracle.With{Input: in.String()}.Run(t, tool, args...), "\n")
 	}
 	llvm := ask("llvm-symbolizer-22", "-e", path, "--no-demangle", "--output-style=GNU")
 	gnu := ask("addr2line", "-fe", path)

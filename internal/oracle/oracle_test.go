@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +26,18 @@ func (e *end) Skipf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// ending runs a test and returns how it ends: "" if it goes to its last line.
+func ending(t *testing.T, test func(t testing.TB)) string {
+	e := &end{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(e)
+	}()
+	<-done
+	return e.how
+}
+
 func TestWhatIsMissingSkipsATestButFailsItInCI(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
@@ -34,20 +47,14 @@ func TestWhatIsMissingSkipsATestButFailsItInCI(t *testing.T) {
 	}{
 		{"", func(t testing.TB) { Tools(t, "go", "no-such-tool") }, "is skipped: no-such-tool is not installed"},
 		{"true", func(t testing.TB) { Tools(t, "go", "no-such-tool") }, "fails: no-such-tool is not installed"},
+		{"", func(t testing.TB) { Run(t, "no-such-tool") }, "is skipped: no-such-tool is not installed"},
 		{"", func(t testing.TB) { Beside(t, "corpus/*.none") }, "is skipped: shared/corpus/*.none is missing beside the checkout"},
 		{"true", func(t testing.TB) { Beside(t, "corpus/*.none") }, "fails: shared/corpus/*.none is missing beside the checkout"},
 		{"true", func(t testing.TB) { Tools(t, "go") }, ""},
 	} {
 		t.Setenv("CI", c.ci)
-		e := &end{TB: t}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			c.test(e)
-		}()
-		<-done
-		if e.how != c.want {
-			t.Errorf("the test %s, expected that it %s", e.how, c.want)
+		if how := ending(t, c.test); how != c.want {
+			t.Errorf("the test %s, expected that it %s", how, c.want)
 		}
 	}
 }
@@ -68,5 +75,37 @@ func TestBesideIsAboveTheFolderOfTheTest(t *testing.T) {
 	got := Beside(t, "corpus/*.ll", "corpus/*.co")
 	if len(got) != 2 || filepath.Base(got[0]) != "b.ll" || filepath.Base(got[1]) != "a.co" {
 		t.Error(got)
+	}
+}
+
+func TestRunReturnsWhatAToolPrintsOnItsStandardOutput(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("LC_ALL", "de_DE")
+	got := With{Dir: dir, Input: "input", Env: []string{"WORD=word"}}.Run(t, "sh", "-c", `pwd; cat; echo " $WORD $LC_ALL $1"; echo complaint >&2`, "sh", "argument")
+	if want := dir + "\ninput word C.UTF-8 argument\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestATestWhoseToolFailsShowsWhatTheToolPrinted(t *testing.T) {
+	how := ending(t, func(t testing.TB) { Run(t, "sh", "-c", "echo printed; echo complaint >&2; exit 3") })
+	for _, want := range []string{"fails: sh -c ", "exit status 3\ncomplaint\n\nprinted\n"} {
+		if !strings.Contains(how, want) {
+			t.Errorf("the test %s, expected %q in it", how, want)
+		}
+	}
+	// A path is of something that the test made: that it is missing is no reason to skip the test.
+	if how := ending(t, func(t testing.TB) { Run(t, filepath.Join(t.TempDir(), "program")) }); !strings.HasPrefix(how, "fails: ") {
+		t.Errorf("the test %s, expected that it fails", how)
+	}
+}
+
+func TestFilterHasAnAnswerToEachQuestion(t *testing.T) {
+	if got := Filter(t, "cat", []string{"one", "", "two"}); len(got) != 3 || got[0] != "one" || got[1] != "" || got[2] != "two" {
+		t.Errorf("%q", got)
+	}
+	how := ending(t, func(t testing.TB) { Filter(t, "uniq", []string{"one", "one", "two"}) })
+	if want := "fails: uniq gives 2 answers to 3 lines"; how != want {
+		t.Errorf("the test %s, expected that it %s", how, want)
 	}
 }

@@ -2,7 +2,6 @@ package archpb
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -23,7 +22,7 @@ func TestOtherLanguagesTakeTheProtocol(t *testing.T) {
 	generate := func(t *testing.T, args ...string) string {
 		t.Helper()
 		dir := t.TempDir()
-		run(t, dir, protoc, append([]string{"--proto_path=" + source, "arch.proto"}, args...)...)
+		oracle.With{Dir: dir}.Run(t, protoc, append([]string{"--proto_path=" + source, "arch.proto"}, args...)...)
 		return dir
 	}
 	for _, language := range []string{"cpp", "csharp", "java", "kotlin", "objc", "php", "python", "pyi", "ruby"} {
@@ -39,14 +38,14 @@ func TestOtherLanguagesTakeTheProtocol(t *testing.T) {
 		needFile(t, "/usr/include/protobuf-c/protobuf-c.h", "libprotobuf-c-dev")
 		oracle.Tools(t, "gcc", "protoc-c")
 		dir := t.TempDir()
-		run(t, dir, "protoc-c", "--proto_path="+source, "--c_out=.", "arch.proto")
+		oracle.With{Dir: dir}.Run(t, "protoc-c", "--proto_path="+source, "--c_out=.", "arch.proto")
 		compile(t, dir, "gcc", "plugin.c", "arch.pb-c.h")
 	})
 	t.Run("Python imports", func(t *testing.T) {
 		const python = "/usr/bin/python3" // Debian's, which has Debian's modules
 		needFile(t, python, "python3")
 		needFile(t, "/usr/lib/python3/dist-packages/google/protobuf", "python3-protobuf")
-		run(t, generate(t, "--python_out=."), python, "-c", "import arch_pb2; arch_pb2.TranslateRequest(expression=b'').HasField('expression') or exit(1)")
+		oracle.With{Dir: generate(t, "--python_out=.")}.Run(t, python, "-c", "import arch_pb2; arch_pb2.TranslateRequest(expression=b'').HasField('expression') or exit(1)")
 	})
 }
 
@@ -58,16 +57,7 @@ func compile(t *testing.T, dir, compiler, name, header string) {
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, compiler, "-fsyntax-only", name)
-}
-
-func run(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%.1000s", cmd, err, out)
-	}
+	oracle.With{Dir: dir}.Run(t, compiler, "-fsyntax-only", name)
 }
 
 // needFile says that a test needs a file of a Debian package.

@@ -1,8 +1,6 @@
 package cxxname
 
 import (
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
@@ -59,28 +57,12 @@ var cases = []struct{ what, name, llvm, gnu, abi string }{
 	{"enumerations", "_Z1fIL1A3EEvv", "void f<(A)3>()", "void f<(A)3>()", "="},
 }
 
-// cxxfilt gives what a tool makes of names.
-func cxxfilt(t *testing.T, tool string, names []string) []string {
-	t.Helper()
-	cmd := exec.Command(oracle.Tool(t, tool))
-	cmd.Stdin = strings.NewReader(strings.Join(names, "\n") + "\n")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v", tool, err)
-	}
-	list := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if len(list) != len(names) {
-		t.Fatalf("%s: %d answers to %d names", tool, len(list), len(names))
-	}
-	return list
-}
-
 func TestNamesOfEachClass(t *testing.T) {
 	var names []string
 	for _, c := range cases {
 		names = append(names, c.name)
 	}
-	llvm, gnu := cxxfilt(t, "llvm-cxxfilt-22", names), cxxfilt(t, "c++filt", names)
+	llvm, gnu := oracle.Filter(t, "llvm-cxxfilt-22", names), oracle.Filter(t, "c++filt", names)
 	for i, c := range cases {
 		if c.abi == "=" {
 			c.abi = c.llvm

@@ -21,7 +21,7 @@ func namesByDwarfdump(t *testing.T, path string) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
 	name, tag := "", ""
-	for line := range strings.Lines(run(t, "", "", "llvm-dwarfdump-22", "--debug-names", path)) {
+	for line := range strings.Lines(oracle.Run(t, "llvm-dwarfdump-22", "--debug-names", path)) {
 		line = strings.TrimSpace(line)
 		switch key, value, _ := strings.Cut(line, ": "); key {
 		case "String":
@@ -78,7 +78,7 @@ func TestNamesEqualDwarfdumps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(t, dir, "", "clang", "-c", "-O1", "-gdwarf-5", "-gdwarf64", "-gpubnames", "-ffreestanding", "-o", "o", source)
+		oracle.With{Dir: dir}.Run(t, "clang", "-c", "-O1", "-gdwarf-5", "-gdwarf64", "-gpubnames", "-ffreestanding", "-o", "o", source)
 		checkNames(t, filepath.Join(dir, "o"))
 	})
 	t.Run("big endian", func(t *testing.T) {

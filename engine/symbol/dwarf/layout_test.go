@@ -30,8 +30,8 @@ func TestSectionsOfARelocatableFileAreToldApart(t *testing.T) {
 			oracle.Tools(t, compiler[0], "ld.lld")
 			dir := t.TempDir()
 			args := append(compiler[1:], "-O2", "-c", "-ffunction-sections", "-o", "p.o", source)
-			run(t, dir, "", compiler[0], args...)
-			run(t, dir, "", "ld.lld", "-o", "p", "p.o")
+			oracle.With{Dir: dir}.Run(t, compiler[0], args...)
+			oracle.With{Dir: dir}.Run(t, "ld.lld", "-o", "p", "p.o")
 			f, err := elf.Open(filepath.Join(dir, "p"))
 			if err != nil {
 				t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,20 +18,6 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-// run runs a command in dir and returns its standard output.
-func run(t testing.TB, dir, input, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, stderr.String())
-	}
-	return string(out)
-}
 
 func openMapped(t testing.TB, path string) *Reader {
 	t.Helper()
@@ -151,9 +136,9 @@ func (s *subject) build(t testing.TB) (whole, path string) {
 	}
 	// The output goes before the sources: so go wants it.
 	args = slices.Insert(args, len(args)-len(s.sources), "-o", "p")
-	run(t, dir, "", s.command[0], args...)
+	oracle.With{Dir: dir}.Run(t, s.command[0], args...)
 	for _, c := range s.after {
-		run(t, dir, "", c[0], c[1:]...)
+		oracle.With{Dir: dir}.Run(t, c[0], c[1:]...)
 	}
 	whole = filepath.Join(dir, "p")
 	if s.file != "" {
@@ -199,7 +184,7 @@ func llvmFrames(t testing.TB, path string, addresses []uint64) [][]llvmFrame {
 	for _, a := range addresses {
 		fmt.Fprintf(&in, "%#x\n", a)
 	}
-	out := run(t, "", in.String(), "llvm-symbolizer-22", "--functions=short", "--output-style=JSON", "--obj="+path)
+	out := oracle.With{Input: in.String()}.Run(t, "llvm-symbolizer-22", "--functions=short", "--output-style=JSON", "--obj="+path)
 	var list [][]llvmFrame
 	for line := range strings.Lines(out) {
 		var answer struct{ Symbol []llvmFrame }

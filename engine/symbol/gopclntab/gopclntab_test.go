@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,11 +20,7 @@ import (
 func build(t testing.TB, env string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "program")
-	cmd := exec.Command("go", append(append([]string{"build", "-o", out}, flags...), "./testdata/program")...)
-	cmd.Env = append(os.Environ(), strings.Fields(env)...)
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %v: %v\n%s", flags, err, b)
-	}
+	oracle.With{Env: strings.Fields(env)}.Run(t, "go", append(append([]string{"build", "-o", out}, flags...), "./testdata/program")...)
 	return out
 }
 
@@ -122,13 +117,7 @@ func TestChainsOfStrippedProgramsEqualTheRuntimes(t *testing.T) {
 					fmt.Fprintln(&in, int64(a-base))
 				}
 			}
-			cmd := exec.Command(path)
-			cmd.Stdin = strings.NewReader(in.String())
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			answers := strings.Split(string(out), "\n\n")
+			answers := strings.Split(oracle.With{Input: in.String()}.Run(t, path), "\n\n")
 			if len(addresses) < 5000 || len(answers) != len(addresses)+1 {
 				t.Fatalf("%d answers to %d questions", len(answers)-1, len(addresses))
 			}
@@ -207,11 +196,8 @@ func checkAgainstGosym(t *testing.T, data []byte, text uint64) {
 }
 
 func TestTableOfGo115EqualsGosym(t *testing.T) {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(filepath.Join(strings.TrimSpace(string(root)), "src", "debug", "gosym", "testdata", "pcln115.gz"))
+	root := oracle.Run(t, "go", "env", "GOROOT")
+	f, err := os.Open(filepath.Join(strings.TrimSpace(root), "src", "debug", "gosym", "testdata", "pcln115.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

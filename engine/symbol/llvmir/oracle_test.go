@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,26 +16,12 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// run runs a command and returns its standard output.
-func run(t testing.TB, input []byte, name string, args ...string) []byte {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Stdin = strings.NewReader(string(input))
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, stderr.String())
-	}
-	return out
-}
-
 // A sample is a module that a compiler wrote.
 type sample struct {
 	name    string
 	version string // of the LLVM that reads it
 	text    []byte
-	bitcode func(testing.TB) []byte
+	bitcode func(testing.TB) string
 }
 
 var versions = []string{"14", "15", "22"}
@@ -44,12 +29,12 @@ var versions = []string{"14", "15", "22"}
 // rustLLVM is the LLVM that reads what rustc writes.
 func rustLLVM(t testing.TB) string {
 	t.Helper()
-	found := regexp.MustCompile(`LLVM version: (\d+)`).FindSubmatch(run(t, nil, "rustc", "-vV"))
+	found := regexp.MustCompile(`LLVM version: (\d+)`).FindStringSubmatch(oracle.Run(t, "rustc", "-vV"))
 	if found == nil {
 		t.Fatal("rustc -vV does not say which LLVM it has")
 	}
 	for _, v := range versions {
-		a, _ := strconv.Atoi(string(found[1]))
+		a, _ := strconv.Atoi(found[1])
 		if b, _ := strconv.Atoi(v); a <= b {
 			return v
 		}
@@ -75,9 +60,9 @@ func samples(t testing.TB) []sample {
 		add := func(name, version string, text []byte) {
 			s := sample{name: name, version: version, text: text}
 			var once sync.Once
-			var bitcode []byte
-			s.bitcode = func(t testing.TB) []byte {
-				once.Do(func() { bitcode = run(t, text, "llvm-as-"+version, "-o", "-") })
+			var bitcode string
+			s.bitcode = func(t testing.TB) string {
+				once.Do(func() { bitcode = oracle.With{Input: string(text)}.Run(t, "llvm-as-"+version, "-o", "-") })
 				return bitcode
 			}
 			compiled.list = append(compiled.list, s)
@@ -105,12 +90,12 @@ func samples(t testing.TB) []sample {
 				{"shapes.c", []string{"-O2", "-gembed-source", "-gdwarf-5"}},
 			} {
 				args := append([]string{"-g", "-S", "-emit-llvm", "-o", "-", "testdata/" + c.source}, c.flags...)
-				add(c.source+" by clang "+v+" "+strings.Join(c.flags, " "), v, run(t, nil, "clang-"+v, args...))
+				add(c.source+" by clang "+v+" "+strings.Join(c.flags, " "), v, []byte(oracle.Run(t, "clang-"+v, args...)))
 			}
 		}
 		for _, flags := range [][]string{{}, {"-O"}} {
 			out := filepath.Join(t.TempDir(), "shapes.ll")
-			run(t, nil, "rustc", append([]string{"-g", "--emit=llvm-ir", "-o", out, "testdata/shapes.rs"}, flags...)...)
+			oracle.Run(t, "rustc", append([]string{"-g", "--emit=llvm-ir", "-o", out, "testdata/shapes.rs"}, flags...)...)
 			text, err := os.ReadFile(out)
 			if err != nil {
 				t.Fatal(err)
@@ -152,7 +137,7 @@ func TestNodesEqualLLVMs(t *testing.T) {
 	kinds := map[string]int{}
 	eachSample(t, func(t *testing.T, s *sample, m *Module) {
 		var want []string
-		for _, line := range strings.Split(string(run(t, s.bitcode(t), "llvm-dis-"+s.version, "-o", "-")), "\n") {
+		for _, line := range strings.Split(oracle.With{Input: s.bitcode(t)}.Run(t, "llvm-dis-"+s.version, "-o", "-"), "\n") {
 			if strings.HasPrefix(line, "!") && strings.Contains(line, " = ") {
 				want = append(want, line)
 			}
@@ -241,7 +226,7 @@ func chainText(p *symbol.Position) string {
 func TestPositionsOfEveryInstructionEqualLLVMs(t *testing.T) {
 	located, inlined := 0, 0
 	eachSample(t, func(t *testing.T, s *sample, m *Module) {
-		want := annotated(string(run(t, s.bitcode(t), "llvm-dis-"+s.version, "--show-annotations", "-o", "-")))
+		want := annotated(oracle.With{Input: s.bitcode(t)}.Run(t, "llvm-dis-"+s.version, "--show-annotations", "-o", "-"))
 		got := map[string][]string{}
 		for _, f := range m.Functions() {
 			got[f.Name()] = []string{}
@@ -327,10 +312,8 @@ func TestPositionsEqualLineTables(t *testing.T) {
 			t.Skip("the format of its object files has no section for each function")
 		}
 		object := filepath.Join(t.TempDir(), "module.o")
-		if err := os.WriteFile(object, run(t, s.bitcode(t), "llc-"+s.version, "-O0", "--function-sections", "-filetype=obj", "-o", "-"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		sequences := lineTable(string(run(t, nil, "llvm-dwarfdump-"+s.version, "--debug-line", object)))
+		oracle.With{Input: s.bitcode(t)}.Run(t, "llc-"+s.version, "-O0", "--function-sections", "-filetype=obj", "-o", object)
+		sequences := lineTable(oracle.Run(t, "llvm-dwarfdump-"+s.version, "--debug-line", object))
 		var emitted []*Function
 		for i := range m.functions {
 			f := &m.functions[i]

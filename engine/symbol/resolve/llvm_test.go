@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,20 +14,6 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-// run runs a command in dir and returns its standard output.
-func run(t testing.TB, dir, input, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, stderr.String())
-	}
-	return string(out)
-}
 
 func open(t testing.TB, path string) *object.Object {
 	t.Helper()
@@ -64,7 +49,7 @@ func llvmChains(t testing.TB, path string, addresses []uint64) [][]symbol.Frame 
 	for _, a := range addresses {
 		fmt.Fprintf(&in, "%#x\n", a)
 	}
-	out := run(t, "", in.String(), "llvm-symbolizer-22", "--no-demangle", "--obj="+path)
+	out := oracle.With{Input: in.String()}.Run(t, "llvm-symbolizer-22", "--no-demangle", "--obj="+path)
 	blocks := strings.Split(strings.TrimRight(out, "\n"), "\n\n")
 	if len(blocks) != len(addresses) {
 		t.Fatalf("llvm-symbolizer gave %d answers, expected %d", len(blocks), len(addresses))
@@ -191,7 +176,7 @@ func compileShapes(t testing.TB, compiler string, flags ...string) string {
 	}
 	dir := t.TempDir()
 	args := append([]string{"-std=c++17", "-I", source, "-o", "shapes", filepath.Join(source, "shapes.cpp"), filepath.Join(source, "other.cpp")}, flags...)
-	run(t, dir, "", compiler, args...)
+	oracle.With{Dir: dir}.Run(t, compiler, args...)
 	return filepath.Join(dir, "shapes")
 }
 
@@ -231,8 +216,8 @@ func TestChainsFromSeparateDebugFileEqualLLVMSymbolizer(t *testing.T) {
 	oracle.Tools(t, "llvm-symbolizer-22", "objcopy")
 	path := compileShapes(t, "g++", "-O2", "-g")
 	dir := filepath.Dir(path)
-	run(t, dir, "", "objcopy", "--only-keep-debug", "shapes", "shapes.debug")
-	run(t, dir, "", "objcopy", "--strip-all", "shapes", "stripped")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "--only-keep-debug", "shapes", "shapes.debug")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "--strip-all", "shapes", "stripped")
 	// llvm-symbolizer reads no symbols from a debug file: it is asked of the whole.
 	classes := checkChains(t, path, open(t, filepath.Join(dir, "stripped")), open(t, filepath.Join(dir, "shapes.debug")))
 	t.Log(classes)
@@ -257,7 +242,7 @@ func TestNamesWithoutDWARFAreThoseOfAddr2line(t *testing.T) {
 	for _, a := range addresses {
 		fmt.Fprintf(&in, "%#x\n", a)
 	}
-	lines := strings.Split(run(t, "", in.String(), "addr2line", "-f", "-e", path), "\n")
+	lines := strings.Split(oracle.With{Input: in.String()}.Run(t, "addr2line", "-f", "-e", path), "\n")
 	equal, other := 0, 0
 	for i, a := range addresses {
 		want := symbol.StripVersion(lines[2*i])

@@ -167,7 +167,7 @@ func TestGoChainsEqualLLVMSymbolizer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run(t, dir, "", "go", "build", "-o", "small", ".")
+	oracle.With{Dir: dir}.Run(t, "go", "build", "-o", "small", ".")
 	classes := checkChains(t, dir+"/small", open(t, dir+"/small"), nil)
 	t.Log(classes)
 	if classes[same] != 2000 {

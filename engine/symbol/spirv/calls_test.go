@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // Calls are those of spirv-dis, with whether Function Control of the callee is
@@ -19,9 +21,9 @@ func TestCallsAreThoseOfTheDisassembly(t *testing.T) {
 __attribute__((noinline)) int kept(int x) { return used(x) * used(x - 1); }
 __kernel void k(__global int *p) { p[0] = kept(p[1]) + used(p[2]); }
 `))
-	run(t, "clang-15", "-cc1", "-triple", "spir64", "-O0", "-disable-O0-optnone", "-finclude-default-header", "-debug-info-kind=limited", "-dwarf-version=4",
+	oracle.Run(t, "clang-15", "-cc1", "-triple", "spir64", "-O0", "-disable-O0-optnone", "-finclude-default-header", "-debug-info-kind=limited", "-dwarf-version=4",
 		"-emit-llvm-bc", "-o", dir+"/k.bc", source)
-	run(t, "llvm-spirv-15", dir+"/k.bc", "-o", dir+"/k.spv")
+	oracle.Run(t, "llvm-spirv-15", dir+"/k.bc", "-o", dir+"/k.spv")
 	m := parse(t, "k.spv", read(t, dir+"/k.spv"))
 	var got []string
 	for c := range m.Calls() {
@@ -39,7 +41,7 @@ __kernel void k(__global int *p) { p[0] = kept(p[1]) + used(p[2]); }
 	function := regexp.MustCompile(`%(\S+) = OpFunction %\S+ (\S+)`)
 	call := regexp.MustCompile(`OpFunctionCall %\S+ %(\S+)`)
 	lines := map[string]int{"used": 2, "kept": 3}
-	text := strings.Split(run(t, "spirv-dis", dir+"/k.spv"), "\n")
+	text := strings.Split(oracle.Run(t, "spirv-dis", dir+"/k.spv"), "\n")
 	for _, pass := range []int{1, 2} {
 		for _, line := range text {
 			if f := function.FindStringSubmatch(line); f != nil {

@@ -30,26 +30,26 @@ func compiled(t testing.TB) map[string][]byte {
 			}
 			// The folder must not be part of what is compiled.
 			bitcode := filepath.Join(dir, "module.bc")
-			run(t, "clang-15", "-x", "cl", "-cl-std="+c.std, "-target", "spir64", "-g", level, "-Xclang", "-finclude-default-header",
+			oracle.Run(t, "clang-15", "-x", "cl", "-cl-std="+c.std, "-target", "spir64", "-g", level, "-Xclang", "-finclude-default-header",
 				"-ffile-prefix-map="+mustAbs(t, "testdata")+"=/src", "-emit-llvm", "-c", mustAbs(t, filepath.Join("testdata", c.name)), "-o", bitcode)
 			for _, version := range []string{"legacy", "ocl-100"} {
 				out := filepath.Join(dir, "module.spv")
-				run(t, "llvm-spirv-15", "--spirv-debug-info-version="+version, bitcode, "-o", out)
+				oracle.Run(t, "llvm-spirv-15", "--spirv-debug-info-version="+version, bitcode, "-o", out)
 				list[c.name+level+"."+version] = read(t, out)
 			}
 		}
 		if strings.HasSuffix(c.name, ".cl") {
 			out := filepath.Join(dir, "module.spv")
-			run(t, "clang-22", "-x", "cl", "-cl-std="+c.std, "-target", "spirv64", "-g", "-O0", "-mllvm", "--spirv-ext=+SPV_KHR_non_semantic_info",
+			oracle.Run(t, "clang-22", "-x", "cl", "-cl-std="+c.std, "-target", "spirv64", "-g", "-O0", "-mllvm", "--spirv-ext=+SPV_KHR_non_semantic_info",
 				"-mllvm", "--spv-emit-nonsemantic-debug-info", "-c", mustAbs(t, filepath.Join("testdata", c.name)), "-o", out)
 			list[c.name+"-O0.clang-22"] = read(t, out)
 		}
 	}
 	for _, name := range []string{"shader.comp", "calls.comp"} {
 		out := filepath.Join(dir, "module.spv")
-		run(t, "glslangValidator", "-V", "-gVS", filepath.Join("testdata", name), "-o", out)
+		oracle.Run(t, "glslangValidator", "-V", "-gVS", filepath.Join("testdata", name), "-o", out)
 		list[name] = read(t, out)
-		run(t, "glslangValidator", "-V", "-g", filepath.Join("testdata", name), "-o", out)
+		oracle.Run(t, "glslangValidator", "-V", "-g", filepath.Join("testdata", name), "-o", out)
 		list[name+".lines"] = read(t, out)
 	}
 	compilation = maps.Clone(list)
@@ -164,7 +164,7 @@ func TestRecordsAsSpirvDisPrintsThem(t *testing.T) {
 		patched += changed
 		in := filepath.Join(dir, "in.spv")
 		write(t, in, module(w, binary.LittleEndian))
-		text := run(t, "spirv-dis", "--raw-id", "--no-color", "--no-indent", in)
+		text := oracle.Run(t, "spirv-dis", "--raw-id", "--no-color", "--no-indent", in)
 		m := parse(t, name, module(w, binary.LittleEndian))
 		var expected []string
 		for _, line := range strings.Split(text, "\n") {

@@ -3,7 +3,6 @@ package spirv
 import (
 	"encoding/binary"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,26 +11,13 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// run runs a program and gives what it prints.
-func run(t testing.TB, program string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(oracle.Tool(t, program), args...)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, stderr.String())
-	}
-	return string(out)
-}
-
 // assemble is a module by spirv-as.
 func assemble(t testing.TB, text string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.spvasm"), filepath.Join(dir, "out.spv")
 	write(t, in, []byte(text))
-	run(t, "spirv-as", "--target-env", "spv1.4", "-o", out, in)
+	oracle.Run(t, "spirv-as", "--target-env", "spv1.4", "-o", out, in)
 	return read(t, out)
 }
 

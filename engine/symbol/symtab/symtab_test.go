@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -188,17 +187,6 @@ func TestFramesAreDemangled(t *testing.T) {
 	}
 }
 
-func run(t testing.TB, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
-	return string(out)
-}
-
 func openObject(t testing.TB, path string) *object.Object {
 	t.Helper()
 	o, err := object.Open(path)
@@ -245,7 +233,7 @@ func assembled(t testing.TB) (dir, path string) {
 	if err := os.WriteFile(filepath.Join(dir, "a.s"), []byte(assembly), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, "gcc", "-shared", "-nostdlib", "-o", "a.so", "a.s")
+	oracle.With{Dir: dir}.Run(t, "gcc", "-shared", "-nostdlib", "-o", "a.so", "a.s")
 	return dir, filepath.Join(dir, "a.so")
 }
 
@@ -259,8 +247,8 @@ func names(t *Table) string {
 
 func TestTablesOfAnObjectAndItsDebugFile(t *testing.T) {
 	dir, path := assembled(t)
-	run(t, dir, "objcopy", "--only-keep-debug", "a.so", "a.debug")
-	run(t, dir, "objcopy", "--strip-all", "a.so", "stripped.so")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "--only-keep-debug", "a.so", "a.debug")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "--strip-all", "a.so", "stripped.so")
 	all := "first+3 chosen+1 untyped+0 exported+1"
 	dynamic := "first+3 chosen+1 exported+1"
 	tests := []struct {
@@ -294,10 +282,10 @@ func TestTablesOfAnObjectAndItsDebugFile(t *testing.T) {
 func TestMiniDebugInfoGivesTheFunctionsThatDynsymLacks(t *testing.T) {
 	dir, _ := assembled(t)
 	oracle.Tools(t, "xz")
-	run(t, dir, "objcopy", "--strip-all", "a.so", "mini.so")
-	run(t, dir, "objcopy", "-S", "--keep-symbol=untyped", "--remove-section", ".data", "a.so", "minidebug")
-	run(t, dir, "xz", "-k", "minidebug")
-	run(t, dir, "objcopy", "--add-section", ".gnu_debugdata=minidebug.xz", "mini.so")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "--strip-all", "a.so", "mini.so")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "-S", "--keep-symbol=untyped", "--remove-section", ".data", "a.so", "minidebug")
+	oracle.With{Dir: dir}.Run(t, "xz", "-k", "minidebug")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "--add-section", ".gnu_debugdata=minidebug.xz", "mini.so")
 	table, err := New(openObject(t, filepath.Join(dir, "mini.so")))
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +300,7 @@ func TestADamagedMiniDebugInfoIsAnErrorAndTheRestIsRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte("no xz"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, "objcopy", "--add-section", ".gnu_debugdata=bad", "a.so", "bad.so")
+	oracle.With{Dir: dir}.Run(t, "objcopy", "--add-section", ".gnu_debugdata=bad", "a.so", "bad.so")
 	table, err := New(openObject(t, filepath.Join(dir, "bad.so")))
 	if err == nil || !strings.Contains(err.Error(), ".gnu_debugdata") {
 		t.Errorf("error %v, want one that names .gnu_debugdata", err)
@@ -382,11 +370,7 @@ func BenchmarkFunction(b *testing.B) {
 func TestTheEntryOfAKernelIsNoFunction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kernel.o")
 	source := ".text\n.type k, @function\nk: nop\n.type _entry, @function\n_entry: nop\n.size _entry, .-_entry\n.size k, .-k\n"
-	cmd := exec.Command(oracle.Tool(t, "gcc"), "-c", "-x", "assembler", "-o", path, "-")
-	cmd.Stdin = strings.NewReader(source)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	oracle.With{Input: source}.Run(t, "gcc", "-c", "-x", "assembler", "-o", path, "-")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

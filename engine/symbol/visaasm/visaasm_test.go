@@ -3,7 +3,6 @@ package visaasm
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -143,12 +142,7 @@ func TestIndexesAreThoseOfTheCompiler(t *testing.T) {
 	number := regexp.MustCompile(`(?m) +/// \$([0-9]+)$`)
 	for _, options := range []string{"-g -cl-opt-disable", "-g"} {
 		dir := t.TempDir()
-		cmd := exec.Command("ocloc", "compile", "-file", source, "-device", "tgllp", "-options", options, "-out_dir", filepath.Join(dir, "out"))
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir="+dir+"/")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
+		oracle.With{Dir: dir, Env: []string{"IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + dir + "/"}}.Run(t, "ocloc", "compile", "-file", source, "-device", "tgllp", "-options", options, "-out_dir", filepath.Join(dir, "out"))
 		files, err := filepath.Glob(filepath.Join(dir, "*.visaasm"))
 		if err != nil || len(files) == 0 {
 			t.Fatal(files, err)

@@ -23,15 +23,6 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-func run(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(oracle.Tool(t, name), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
 // amd64Description reads PC and SP of the x86-64 user_regs_struct.
 func amd64Description() *sdk.Description {
 	return &sdk.Description{
@@ -65,17 +56,17 @@ type subject struct {
 // start compiles and starts the subject in a directory of its own.
 func start(t *testing.T, threads int, filter string, library bool, flags ...string) *subject {
 	t.Helper()
-	if machine := strings.TrimSpace(run(t, "uname", "-m")); machine != "x86_64" {
+	if machine := strings.TrimSpace(oracle.Run(t, "uname", "-m")); machine != "x86_64" {
 		t.Skipf("the cores of this test are those of x86_64, this machine is %s", machine)
 	}
 	s := &subject{t: t, dir: t.TempDir()}
 	s.exe = filepath.Join(s.dir, "subject-of-a-long-name")
 	args := append([]string{"-O1", "-g", "-pthread", "-o", s.exe, "testdata/subject.c"}, flags...)
-	run(t, "gcc", args...)
+	oracle.Run(t, "gcc", args...)
 	command := []string{"-c", `ulimit -c unlimited; exec "$@"`, "sh", s.exe, strconv.Itoa(threads), filter}
 	if library {
 		path := filepath.Join(s.dir, "library.so")
-		run(t, "gcc", "-O1", "-g", "-shared", "-fPIC", "-o", path, "testdata/library.c")
+		oracle.Run(t, "gcc", "-O1", "-g", "-shared", "-fPIC", "-o", path, "testdata/library.c")
 		command = append(command, path)
 	}
 	s.cmd = exec.Command("sh", command...)
@@ -420,7 +411,7 @@ func TestRealCoreWithoutNTFILE(t *testing.T) {
 
 // The threads of a core are those that gdb sees, with its registers.
 func TestThreadsAreGDBs(t *testing.T) {
-	gdb := oracle.Tool(t, "gdb")
+	oracle.Tools(t, "gdb")
 	s := start(t, 20, "0x33", false)
 	gcorePath := s.gcore()
 	for producer, path := range map[string]string{"kernel": s.crash(), "gcore": gcorePath} {
@@ -436,12 +427,9 @@ end
 			if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, err := exec.Command(gdb, "-nx", "-batch", "-iex", "set debuginfod enabled off", s.exe, path, "-x", file).CombinedOutput()
-			if err != nil {
-				t.Fatalf("gdb: %v\n%s", err, out)
-			}
+			out := oracle.Run(t, "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", s.exe, path, "-x", file)
 			want := map[string][2]uint64{}
-			for _, m := range regexp.MustCompile(`(?m)^THREAD (\d+) (\d+) (\d+)`).FindAllStringSubmatch(string(out), -1) {
+			for _, m := range regexp.MustCompile(`(?m)^THREAD (\d+) (\d+) (\d+)`).FindAllStringSubmatch(out, -1) {
 				pc, _ := strconv.ParseUint(m[2], 10, 64)
 				sp, _ := strconv.ParseUint(m[3], 10, 64)
 				want[m[1]] = [2]uint64{pc, sp}
@@ -459,7 +447,7 @@ end
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			current := regexp.MustCompile(`(?m)^CURRENT (\d+)`).FindStringSubmatch(string(out))
+			current := regexp.MustCompile(`(?m)^CURRENT (\d+)`).FindStringSubmatch(out)
 			if current == nil || c.Threads()[0].ID != current[1] {
 				t.Errorf("the first thread is %s, gdb's is %v", c.Threads()[0].ID, current)
 			}
@@ -478,7 +466,7 @@ func TestModulesAreElfutils(t *testing.T) {
 		t.Run(producer, func(t *testing.T) {
 			want, got := map[uint64]string{}, map[uint64]string{}
 			line := regexp.MustCompile(`(?m)^0x([0-9a-f]+)\+0x[0-9a-f]+ ([0-9a-f]+)@`)
-			for _, m := range line.FindAllStringSubmatch(run(t, "eu-unstrip", "-n", "--core", path), -1) {
+			for _, m := range line.FindAllStringSubmatch(oracle.Run(t, "eu-unstrip", "-n", "--core", path), -1) {
 				start, _ := strconv.ParseUint(m[1], 16, 64)
 				want[start] = m[2]
 			}

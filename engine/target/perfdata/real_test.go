@@ -22,17 +22,6 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-func command(t testing.TB, name string, args ...string) []byte {
-	t.Helper()
-	c := exec.Command(oracle.Tool(t, name), args...)
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	if err := c.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.Bytes())
-	}
-	return stdout.Bytes()
-}
-
 var built struct {
 	sync.Mutex
 	path string
@@ -44,7 +33,7 @@ func work(t testing.TB) string {
 	defer built.Unlock()
 	if built.path == "" {
 		path := filepath.Join(buildDir, "work")
-		command(t, "g++", "-std=c++17", "-O1", "-pthread", "testdata/work.cpp", "-o", path)
+		oracle.Run(t, "g++", "-std=c++17", "-O1", "-pthread", "testdata/work.cpp", "-o", path)
 		built.path = path
 	}
 	return built.path
@@ -131,7 +120,7 @@ func perfSays(t testing.TB, path string, group bool) (samples []plainSample, mma
 	t.Helper()
 	var s *plainSample
 	interrupted := false // the registers are those of the interrupt
-	for line := range strings.Lines(string(command(t, "perf", "report", "-D", "--force", "-i", path))) {
+	for line := range strings.Lines(oracle.Run(t, "perf", "report", "-D", "--force", "-i", path)) {
 		line = strings.TrimRight(line, "\n")
 		if timeOfDump.MatchString(line) {
 			m := timeOfDump.FindStringSubmatch(line)
@@ -180,7 +169,7 @@ func perfSays(t testing.TB, path string, group bool) (samples []plainSample, mma
 		return samples, mmaps
 	}
 	i := 0
-	for line := range strings.Lines(string(command(t, "perf", "script", "--force", "--ns", "-G", "-F", "comm,pid,tid,time,period,event", "-i", path))) {
+	for line := range strings.Lines(oracle.Run(t, "perf", "script", "--force", "--ns", "-G", "-F", "comm,pid,tid,time,period,event", "-i", path)) {
 		m := scriptLine.FindStringSubmatch(line)
 		if m == nil {
 			t.Fatalf("perf script says %q", line)
@@ -416,7 +405,7 @@ func TestFeatures(t *testing.T) {
 	x := f.Features()
 	host, _ := os.Hostname()
 	if x.Hostname != host || x.CPUsOnline == 0 || x.CPUsAvailable < x.CPUsOnline || x.TotalMemory == 0 ||
-		x.Arch != strings.TrimSpace(string(command(t, "uname", "-m"))) || x.OSRelease != strings.TrimSpace(string(command(t, "uname", "-r"))) {
+		x.Arch != strings.TrimSpace(oracle.Run(t, "uname", "-m")) || x.OSRelease != strings.TrimSpace(oracle.Run(t, "uname", "-r")) {
 		t.Errorf("features: %+v", x)
 	}
 	if n := len(x.CmdLine); n < 5 || x.CmdLine[1] != "record" || x.CmdLine[n-1] != work(t) {
@@ -427,7 +416,7 @@ func TestFeatures(t *testing.T) {
 		t.Errorf("samples from %d to %d", x.FirstSample, x.LastSample)
 	}
 	want := map[string]string{}
-	for line := range strings.Lines(string(command(t, "perf", "buildid-list", "--force", "-i", path))) {
+	for line := range strings.Lines(oracle.Run(t, "perf", "buildid-list", "--force", "-i", path)) {
 		if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			want[name] = id
 		}

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 // The example of the documentation is a program, and makes a snapshot.
 func TestPythonWritesSnapshotsAsDocumented(t *testing.T) {
-	exe := oracle.Tool(t, "python3")
 	text, err := os.ReadFile("../../../docs/snapshot.md")
 	if err != nil {
 		t.Fatal(err)
@@ -26,11 +24,7 @@ func TestPythonWritesSnapshotsAsDocumented(t *testing.T) {
 	for _, compression := range []string{"ZIP_DEFLATED", "ZIP_STORED"} {
 		program := "stack = bytes(range(256)) * 16\n" + strings.ReplaceAll(strings.ReplaceAll(string(example[1]), "x86_64", "host"), "ZIP_DEFLATED", compression)
 		program = strings.ReplaceAll(strings.ReplaceAll(program, `"rip"`, `"pc"`), `"rsp"`, `"sp"`)
-		cmd := exec.Command(exe, "-c", program)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		oracle.With{Dir: dir}.Run(t, "python3", "-c", program)
 		s, err := Open(filepath.Join(dir, "crash.snapshot"), options())
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +45,6 @@ func TestPythonWritesSnapshotsAsDocumented(t *testing.T) {
 // Python writes some archives in other ways: to what it cannot seek in, sizes
 // follow the data, and large members have 64-bit headers.
 func TestPythonsOtherFormsAreRead(t *testing.T) {
-	exe := oracle.Tool(t, "python3")
 	path := filepath.Join(t.TempDir(), "stream.snapshot")
 	program := `
 import io, json, sys, zipfile
@@ -64,9 +57,7 @@ with open(sys.argv[1], "wb") as f, zipfile.ZipFile(Stream(f), "w", zipfile.ZIP_D
     z.writestr("snapshot.json", json.dumps({"format_version": 1, "threads": [{"id": "1", "name": "th\u00e9\U0001f600", "arch": "host", "registers": {"pc": "0x1"}}],
         "memory": [{"file": "memory/0.bin", "space": "global", "address": "0x1000"}]}, indent=2))
 `
-	if out, err := exec.Command(exe, "-c", program, path).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	oracle.Run(t, "python3", "-c", program, path)
 	s, err := Open(path, options())
 	if err != nil {
 		t.Fatal(err)

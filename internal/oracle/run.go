@@ -1,0 +1,60 @@
+package oracle
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// With is what a tool is run with, beside its arguments.
+type With struct {
+	Dir   string   // the folder that it runs in; "" is the test's
+	Input string   // what it reads on its standard input
+	Env   []string // variables ("NAME=value") beside the test's own
+}
+
+// shown bounds how much of a tool's output the failure of a test shows.
+const shown = 10000
+
+// Run runs a tool and returns what it prints on its standard output. A test whose
+// tool is missing is skipped (see Missing), unless the name is a path. One whose
+// tool fails ends, and shows what the tool printed: first its standard error, then
+// its standard output, where some compilers complain.
+func Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	return With{}.Run(t, name, args...)
+}
+
+// Run runs a tool as the function Run does.
+func (w With) Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	if filepath.Base(name) == name {
+		Tools(t, name)
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Dir = w.Dir
+	if w.Input != "" {
+		cmd.Stdin = strings.NewReader(w.Input)
+	}
+	// Tools say the same whatever language the machine is set to.
+	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C.UTF-8"), w.Env...)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%.*s\n%.*s", strings.Join(cmd.Args, " "), err, shown, stderr.String(), shown, stdout.String())
+	}
+	return stdout.String()
+}
+
+// Filter runs a tool that answers every line of its input with a line of its
+// output, and returns the answers.
+func Filter(t testing.TB, name string, questions []string) []string {
+	t.Helper()
+	out := With{Input: strings.Join(questions, "\n") + "\n"}.Run(t, name)
+	answers := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(answers) != len(questions) {
+		t.Fatalf("%s gives %d answers to %d lines", name, len(answers), len(questions))
+	}
+	return answers
+}
