@@ -48,7 +48,7 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 	}
 	top := ev.top()
 	if !top.takesPieces() {
-		l := Location{place: Place{Storage: Composite, Scope: ev.ctx.Scope(), detail: &detail{incomplete: true, depth: 1}}}
+		l := Location{place: Place{Storage: Composite, Scope: ev.ctx.Scope(), detail: &detail{isIncomplete: true, depth: 1}}}
 		if err := ev.pushLocation(&l); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 	// No stack operation copies an incomplete composite, so this entry is the
 	// only one that holds it.
 	d := top.location.place.detail
-	if d.open {
+	if d.isOpen {
 		d = d.extend()
 	}
 	if err := ev.countParts(d, 1, n, part.NumPlaces(), part.depth()); err != nil {
@@ -176,9 +176,9 @@ func (p *Place) left(m Machine, addressBits uint32) (n uint64, known bool) {
 	switch {
 	case !known:
 		return endless, false
-	case !size.memory && p.BitOffset > size.bits:
+	case !size.isMemory && p.BitOffset > size.bits:
 		return 0, true
-	case !size.memory:
+	case !size.isMemory:
 		return size.bits - p.BitOffset, true
 	}
 	address, carry := bits.Add64(p.Address, p.BitOffset/8, 0)
@@ -214,7 +214,7 @@ func opPieceEnd(ev *evaluation) error {
 	if !top.isIncomplete() {
 		return illFormedf("an incomplete composite location is needed, found %s", top.text(maxBriefText))
 	}
-	top.location.place.detail.incomplete = false
+	top.location.place.detail.isIncomplete = false
 	return nil
 }
 
@@ -276,7 +276,7 @@ func opSelectBitPiece(ev *evaluation) error {
 	// newComposite found all parts together to have below 2^64 bits.
 	for i := range d.parts {
 		which := 0
-		if mask.bit(uint64(i)) {
+		if mask.isSet(uint64(i)) {
 			which = 1
 		}
 		part := &d.parts[i]
@@ -363,11 +363,11 @@ func (ev *evaluation) popExtent(unit uint64, what string) (uint64, error) {
 		return 0, err
 	}
 	v, fits := i.uint64()
-	if i.generic {
+	if i.isGeneric {
 		signed, _ := i.int64()
 		fits = signed >= 0
 	}
-	if i.negative || i.generic && !fits {
+	if i.isNegative || i.isGeneric && !fits {
 		return 0, illFormedf("the %s of the overlay is negative", what)
 	}
 	high, n := bits.Mul64(v, unit)

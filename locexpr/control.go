@@ -25,7 +25,7 @@ func (ev *evaluation) branch() error {
 	if err != nil {
 		return illFormed{err}
 	}
-	if !ev.startsOK {
+	if !ev.hasStarts {
 		if err := ev.findStarts(); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (ev *evaluation) findStarts() error {
 		ev.starts[in.Offset/64] |= 1 << (in.Offset % 64)
 		count++
 	}
-	ev.startsOK = true
+	ev.hasStarts = true
 	return ev.charge(count / scannedOpsPerStep)
 }
 

@@ -12,11 +12,11 @@ type Operation struct {
 	Name     string         // "DW_OP_plus"
 	Operands [2]OperandKind // those not used are NoOperand, last
 
-	eval   func(*evaluation) error
-	number uint64 // N of DW_OP_lit<N>, DW_OP_reg<N>, DW_OP_breg<N>
-	noCFI  bool   // not allowed in call frame information (A.6.4.2)
-	shape  shape
-	quick  quick
+	eval            func(*evaluation) error
+	number          uint64 // N of DW_OP_lit<N>, DW_OP_reg<N>, DW_OP_breg<N>
+	isBarredFromCFI bool   // not allowed in call frame information (A.6.4.2)
+	shape           shape
+	quick           quick
 }
 
 // shape tells the operations that are decoded quickest from the others.

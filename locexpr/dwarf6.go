@@ -38,13 +38,13 @@ func (d *Dialect) lookupText(name string) (op *Operation, e Encoding, ok bool) {
 // (230524.1, 3.12). Unlike those that they start on their own it is complete: any
 // operation takes it as it is, and pieces may add to it later.
 func opComposite(ev *evaluation) error {
-	return ev.pushComposite(&detail{depth: 1, open: true})
+	return ev.pushComposite(&detail{depth: 1, isOpen: true})
 }
 
 // isOpen reports whether the entry is a composite that DW_OP_composite began.
 func (s *Entry) isOpen() bool {
 	return s != nil && s.kind == locationEntry && len(s.location.more) == 0 &&
-		s.location.place.Storage == Composite && s.location.place.detail.open
+		s.location.place.Storage == Composite && s.location.place.detail.isOpen
 }
 
 // takesPieces reports whether the entry is a composite to which the next piece is
@@ -55,10 +55,10 @@ func (s *Entry) takesPieces() bool { return s.isIncomplete() || s.isOpen() }
 // The first to be made of d continues its slice of parts, which d itself does not
 // reach; those after it have copies.
 func (d *detail) extend() *detail {
-	longer := &detail{bits: d.bits, parts: d.parts, depth: d.depth, open: true}
-	if d.extended {
+	longer := &detail{bits: d.bits, parts: d.parts, depth: d.depth, isOpen: true}
+	if d.isExtended {
 		longer.parts = slices.Clip(d.parts)
 	}
-	d.extended = true
+	d.isExtended = true
 	return longer
 }

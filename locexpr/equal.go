@@ -6,7 +6,7 @@ import "bytes"
 // storage, offset and scope, and for composites equal parts.
 func (l Location) Equal(o Location) bool {
 	var c comparison
-	return c.locations(&l, &o)
+	return c.equalLocations(&l, &o)
 }
 
 // Equal reports whether p and o are the same place: equal storage, offset and
@@ -14,7 +14,7 @@ func (l Location) Equal(o Location) bool {
 // storages have the same bits.
 func (p Place) Equal(o Place) bool {
 	var c comparison
-	return c.places(&p, &o)
+	return c.equalPlaces(&p, &o)
 }
 
 // A comparison compares locations. Composites may share parts, so that written
@@ -27,34 +27,34 @@ type comparison struct {
 	depth int
 }
 
-func (c *comparison) locations(l, o *Location) bool {
-	if len(l.more) != len(o.more) || !c.places(&l.place, &o.place) {
+func (c *comparison) equalLocations(l, o *Location) bool {
+	if len(l.more) != len(o.more) || !c.equalPlaces(&l.place, &o.place) {
 		return false
 	}
 	for i := range l.more {
-		if !c.places(&l.more[i], &o.more[i]) {
+		if !c.equalPlaces(&l.more[i], &o.more[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *comparison) places(p, o *Place) bool {
+func (c *comparison) equalPlaces(p, o *Place) bool {
 	a, b := *p, *o
 	a.detail, b.detail = nil, nil
-	return a == b && c.details(p.detail, o.detail)
+	return a == b && c.equalDetails(p.detail, o.detail)
 }
 
 // knownBytes is how many bytes are compared again rather than remembered.
 const knownBytes = 64
 
-func (c *comparison) details(a, b *detail) bool {
+func (c *comparison) equalDetails(a, b *detail) bool {
 	switch {
 	case a == b:
 		return true
 	case a == nil || b == nil:
 		return false
-	case a.bits != b.bits || a.incomplete != b.incomplete || a.entry != b.entry || a.offset != b.offset ||
+	case a.bits != b.bits || a.isIncomplete != b.isIncomplete || a.entry != b.entry || a.offset != b.offset ||
 		len(a.bytes) != len(b.bytes) || len(a.parts) != len(b.parts):
 		return false
 	}
@@ -74,7 +74,7 @@ func (c *comparison) details(a, b *detail) bool {
 	c.depth++
 	defer func() { c.depth-- }()
 	for i := range a.parts {
-		if a.parts[i].Bits != b.parts[i].Bits || !c.locations(&a.parts[i].Location, &b.parts[i].Location) {
+		if a.parts[i].Bits != b.parts[i].Bits || !c.equalLocations(&a.parts[i].Location, &b.parts[i].Location) {
 			return false
 		}
 	}

@@ -111,10 +111,10 @@ func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Ent
 	if want == ValueKind {
 		v, err := ev.resultValue()
 		result := ValueEntry(v)
-		result.uninit = ev.uninit
+		result.isUninit = ev.isUninit
 		return result, err
 	}
-	result := Entry{kind: locationEntry, uninit: ev.uninit}
+	result := Entry{kind: locationEntry, isUninit: ev.isUninit}
 	err = ev.resultLocation(&result.location)
 	return result, err
 }
@@ -226,23 +226,23 @@ func orDefault(limit, otherwise int) int {
 
 // evaluation is the state of one evaluation of an expression.
 type evaluation struct {
-	e        *Evaluator // has what is left of the limits
-	by       *Evaluator // whose settings are in force: e, or one that derives from it
-	ctx      Context
-	dec      Decoder
-	in       Instruction // the operation being executed
-	stack    []Entry     // entries n and up are free
-	n        int
-	bits     uint32 // of the generic type
-	mask     uint64 // its values
-	parts    int    // made so far
-	calls    int    // DW_OP_call* under way
-	uninit   bool
-	cfi      bool
-	bias     uint64
-	scratch  [8]byte
-	starts   []uint64 // one bit for each offset at which an operation starts, where known
-	startsOK bool     // starts belongs to this expression
+	e         *Evaluator // has what is left of the limits
+	by        *Evaluator // whose settings are in force: e, or one that derives from it
+	ctx       Context
+	dec       Decoder
+	in        Instruction // the operation being executed
+	stack     []Entry     // entries n and up are free
+	n         int
+	bits      uint32 // of the generic type
+	mask      uint64 // its values
+	parts     int    // made so far
+	calls     int    // DW_OP_call* under way
+	isUninit  bool
+	isCFI     bool
+	bias      uint64
+	scratch   [8]byte
+	starts    []uint64 // one bit for each offset at which an operation starts, where known
+	hasStarts bool     // starts belongs to this expression
 }
 
 func (ev *evaluation) start(expr []byte, ctx Context, initial []Entry) error {
@@ -253,10 +253,10 @@ func (ev *evaluation) start(expr []byte, ctx Context, initial []Entry) error {
 		ev.bits = 64
 	}
 	ev.mask = lowMask(ev.bits)
-	ev.parts, ev.calls, ev.uninit = 0, 0, false
-	ev.cfi = e.CFI
+	ev.parts, ev.calls, ev.isUninit = 0, 0, false
+	ev.isCFI = e.CFI
 	ev.bias = e.LoadBias
-	ev.startsOK = false
+	ev.hasStarts = false
 	ev.n = 0
 	ev.stack = ev.stack[:min(cap(ev.stack), e.Limits.depth())]
 	ev.in.Op = nil
@@ -290,7 +290,7 @@ func (ev *evaluation) execute() error {
 	}
 	// A.2.5.4.4.6: at the end an incomplete composite becomes complete.
 	if top := ev.top(); top.isIncomplete() {
-		top.location.place.detail.incomplete = false
+		top.location.place.detail.isIncomplete = false
 	}
 	return nil
 }
@@ -339,7 +339,7 @@ func (ev *evaluation) operations() error {
 		if ev.e.steps--; ev.e.steps < 0 {
 			return ev.fail(Evaluation, errSteps)
 		}
-		if ev.cfi && op.noCFI {
+		if ev.isCFI && op.isBarredFromCFI {
 			return ev.fail(IllFormed, ErrNotInCFI)
 		}
 		if err := op.eval(ev); err != nil {

@@ -10,10 +10,10 @@ import (
 // A floatFormat is a binary floating point format: a sign, a biased exponent,
 // and a significand, from the highest bit down, as IEEE 754 lays them out.
 type floatFormat struct {
-	width    uint32 // bits that have a meaning
-	exponent uint32 // bits of the exponent
-	digits   uint32 // bits of the significand, the integer bit included
-	explicit bool   // the integer bit is stored
+	width         uint32 // bits that have a meaning
+	exponent      uint32 // bits of the exponent
+	digits        uint32 // bits of the significand, the integer bit included
+	hasIntegerBit bool   // the integer bit is stored
 }
 
 var (
@@ -21,7 +21,7 @@ var (
 	brain    = &floatFormat{width: 16, exponent: 8, digits: 8}
 	single   = &floatFormat{width: 32, exponent: 8, digits: 24}
 	double   = &floatFormat{width: 64, exponent: 11, digits: 53}
-	extended = &floatFormat{width: 80, exponent: 15, digits: 64, explicit: true}
+	extended = &floatFormat{width: 80, exponent: 15, digits: 64, hasIntegerBit: true}
 	quad     = &floatFormat{width: 128, exponent: 15, digits: 113}
 )
 
@@ -123,7 +123,7 @@ func (f *floatFormat) number(v *Value) floatNumber {
 	}
 	all := v.unsigned()
 	stored := fraction
-	if f.explicit {
+	if f.hasIntegerBit {
 		stored++
 	}
 	significand := new(big.Int).And(all, lowBits(uint64(stored)))
@@ -140,7 +140,7 @@ func (f *floatFormat) number(v *Value) floatNumber {
 		return number64(math.Inf(1))
 	case exponent == 0:
 		exponent = 1
-	case !f.explicit:
+	case !f.hasIntegerBit:
 		significand.SetBit(significand, int(fraction), 1)
 	case significand.Bit(int(fraction)) == 0:
 		return number64(math.NaN()) // x87 has no such number
@@ -211,7 +211,7 @@ func (f *floatFormat) value(t *BaseType, n floatNumber) Value {
 // bit.
 func (f *floatFormat) assemble(t *BaseType, negative bool, exponent int, significand *big.Int) Value {
 	stored := uint64(f.digits)
-	if !f.explicit {
+	if !f.hasIntegerBit {
 		stored--
 	}
 	all := new(big.Int).Lsh(big.NewInt(int64(exponent)), uint(stored))

@@ -13,7 +13,7 @@ func opUninit(ev *evaluation) error {
 	if ev.in.Offset+1 != len(ev.dec.Expr) || ev.calls > 0 {
 		return illFormedf("it is not the last operation")
 	}
-	ev.uninit = true
+	ev.isUninit = true
 	return nil
 }
 

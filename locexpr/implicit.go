@@ -104,7 +104,7 @@ func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error
 	if find.pointer.Storage != ImplicitPointer {
 		return nil, nil
 	}
-	if find.other || find.covered != find.pointer.detail.bits || find.covered != uint64(n) {
+	if find.hasOther || find.covered != find.pointer.detail.bits || find.covered != uint64(n) {
 		return nil, fmt.Errorf("%w: %d bits that are not exactly the pointer are read", ErrImplicitPointer, n)
 	}
 	whole := Location{place: find.pointer}
@@ -115,9 +115,9 @@ func (ev *evaluation) implicitPointerAt(l *Location, n uint32) (*Location, error
 // pointerFinder looks through the bits that a read would take.
 type pointerFinder struct {
 	access
-	pointer Place  // the first implicit pointer met
-	covered uint64 // bits of it so far, ascending from 0
-	other   bool   // bits of something else, or of the pointer out of order
+	pointer  Place  // the first implicit pointer met
+	covered  uint64 // bits of it so far, ascending from 0
+	hasOther bool   // bits of something else, or of the pointer out of order
 }
 
 func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
@@ -134,12 +134,12 @@ func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
 		}
 		if f.pointer.Storage != ImplicitPointer {
 			f.pointer = *p
-			f.other = f.other || done != 0
+			f.hasOther = f.hasOther || done != 0
 		}
 		same := f.pointer.Space == p.Space && f.pointer.detail.entry == p.detail.entry &&
 			f.pointer.detail.offset == p.detail.offset && f.pointer.detail.bits == p.detail.bits
 		if !same || start != f.covered {
-			f.other = true
+			f.hasOther = true
 		}
 		f.covered += n
 	case Composite:
@@ -157,7 +157,7 @@ func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
 			}
 		}
 	default:
-		f.other = true
+		f.hasOther = true
 	}
 	return nil
 }

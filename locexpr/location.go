@@ -84,15 +84,15 @@ type Place struct {
 // detail is what the rarer storages hold. What it says is never changed once its
 // location is complete, so places share it.
 type detail struct {
-	bytes      []byte // Implicit: the value, in the byte order of the architecture
-	bits       uint64 // Implicit, ImplicitPointer, Composite: size of the storage
-	parts      []Part // Composite
-	depth      int    // Composite: how deep composites nest in it, itself included
-	incomplete bool   // Composite: DW_OP_piece may still add to it (A.2.5.4.4.6)
-	open       bool   // Composite: DW_OP_piece makes a longer one of it; see opComposite
-	extended   bool   // an open one: a longer one has its parts at the start of its own
-	entry      uint64 // ImplicitPointer: section offset of the debugging information entry
-	offset     int64  // ImplicitPointer: byte displacement
+	bytes        []byte // Implicit: the value, in the byte order of the architecture
+	bits         uint64 // Implicit, ImplicitPointer, Composite: size of the storage
+	parts        []Part // Composite
+	depth        int    // Composite: how deep composites nest in it, itself included
+	isIncomplete bool   // Composite: DW_OP_piece may still add to it (A.2.5.4.4.6)
+	isOpen       bool   // Composite: DW_OP_piece makes a longer one of it; see opComposite
+	isExtended   bool   // an open one: a longer one has its parts at the start of its own
+	entry        uint64 // ImplicitPointer: section offset of the debugging information entry
+	offset       int64  // ImplicitPointer: byte displacement
 }
 
 // A Part is a bit range of a composite: Bits bits of Location, in storage order.
@@ -296,7 +296,7 @@ func (p *Place) depth() int {
 // isIncomplete reports whether l is an incomplete composite location
 // description (A.2.5.4.4.6).
 func (l *Location) isIncomplete() bool {
-	return l.place.Storage == Composite && l.place.detail != nil && l.place.detail.incomplete
+	return l.place.Storage == Composite && l.place.detail != nil && l.place.detail.isIncomplete
 }
 
 // Parts returns the parts of a composite place, and nil for another one.
@@ -376,9 +376,9 @@ func (d displacement) String() string {
 // A storageSize is the size of a location storage. That of memory may exceed 64
 // bits when counted in bits, so memory has its last byte address.
 type storageSize struct {
-	memory bool
-	last   uint64 // memory: the last byte address
-	bits   uint64 // otherwise: the size
+	isMemory bool
+	last     uint64 // memory: the last byte address
+	bits     uint64 // otherwise: the size
 }
 
 // storageSize returns the size of a place's storage. That of a register, and of
@@ -387,12 +387,12 @@ type storageSize struct {
 func (p *Place) storageSize(m Machine, addressBits uint32) (size storageSize, known bool) {
 	switch {
 	case p.Storage == Memory && p.Space == DefaultSpace:
-		return storageSize{memory: true, last: lowMask(addressBits)}, true
+		return storageSize{isMemory: true, last: lowMask(addressBits)}, true
 	case p.Storage == Memory && m == nil:
-		return storageSize{memory: true, last: ^uint64(0)}, true
+		return storageSize{isMemory: true, last: ^uint64(0)}, true
 	case p.Storage == Memory:
 		bits, ok := m.SpaceBits(p.Space)
-		return storageSize{memory: true, last: lowMask(bits)}, ok
+		return storageSize{isMemory: true, last: lowMask(bits)}, ok
 	case p.Storage == Register && m == nil:
 		return storageSize{}, false
 	case p.Storage == Register:

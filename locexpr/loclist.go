@@ -148,7 +148,7 @@ func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (u
 				yield(ListEntry{}, err)
 				return
 			}
-			if s.spent() {
+			if s.overspends() {
 				yield(ListEntry{}, r.fail(Evaluation, fmt.Errorf("%w: the lists are read more often than their size makes believable", ErrLimit)))
 				return
 			}
@@ -163,8 +163,8 @@ func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (u
 	}
 }
 
-// spent takes an entry from the budget, and says whether there was none left.
-func (s *LocationLists) spent() bool {
+// overspends takes an entry from the budget, and says whether there was none left.
+func (s *LocationLists) overspends() bool {
 	if s.Budget == nil {
 		return false
 	}

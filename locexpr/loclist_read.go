@@ -5,12 +5,12 @@ import "fmt"
 // listReader reads the entries of one list.
 type listReader struct {
 	*LocationLists
-	addrx func(uint64) (uint64, error)
-	base  uint64
-	dead  bool    // base is that of code which the linker dropped
-	dec   Decoder // on the section, at the next entry
-	entry int     // where the current entry starts
-	max   uint64  // the highest address
+	addrx  func(uint64) (uint64, error)
+	base   uint64
+	isDead bool    // base is that of code which the linker dropped
+	dec    Decoder // on the section, at the next entry
+	entry  int     // where the current entry starts
+	max    uint64  // the highest address
 }
 
 func (r *listReader) start(offset uint64) error {
@@ -43,7 +43,7 @@ func (r *listReader) failf(format string, args ...any) error {
 // some give the one below.
 func (r *listReader) setBase(base uint64) {
 	r.base = base & r.max
-	r.dead = r.base == r.max || r.Format == DebugLoc && r.base == r.max-1
+	r.isDead = r.base == r.max || r.Format == DebugLoc && r.base == r.max-1
 }
 
 // next reads an entry into e, which is zero.
@@ -179,7 +179,7 @@ func (r *listReader) resolve(e *ListEntry, operands [2]uint64) error {
 	switch e.Kind {
 	case ListOffsetPair:
 		// Offsets may be negative ones, in two's complement.
-		e.Start, e.End, e.Dead = (r.base+a)&r.max, (r.base+b)&r.max, r.dead
+		e.Start, e.End, e.Dead = (r.base+a)&r.max, (r.base+b)&r.max, r.isDead
 	case ListStartLength, ListStartxLength:
 		e.Start, e.End, e.Dead = a, a+b, a == r.max
 		if !e.Dead && b > r.max-a {

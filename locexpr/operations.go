@@ -25,7 +25,7 @@ func op2(opcode byte, name string, a, b OperandKind, eval func(*evaluation) erro
 // notInCFI marks a row whose operation call frame information must not use
 // (A.6.4.2).
 func notInCFI(r row) row {
-	r.op.noCFI = true
+	r.op.isBarredFromCFI = true
 	return r
 }
 

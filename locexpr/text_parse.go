@@ -199,7 +199,7 @@ func (p *parser) operand(out []byte, op *Operation, kind OperandKind, depth int)
 	if err != nil {
 		return nil, err
 	}
-	if enc.block {
+	if enc.isBlock {
 		content, err := p.block(depth)
 		if err != nil {
 			return nil, err
@@ -299,19 +299,19 @@ func (p *parser) block(depth int) ([]byte, error) {
 // operandEncoding is how the number of an operand, or the length of a block, is
 // encoded.
 type operandEncoding struct {
-	size   int // bytes; 0: LEB128
-	signed bool
-	block  bool // bytes follow
+	size     int // bytes; 0: LEB128
+	isSigned bool
+	isBlock  bool // bytes follow
 }
 
 func (p *parser) encodingOf(kind OperandKind) (operandEncoding, error) {
 	switch kind {
 	case ULEB, SLEB, RegisterNum, TypeOffset:
-		return operandEncoding{signed: kind.isSigned()}, nil
+		return operandEncoding{isSigned: kind.isSigned()}, nil
 	case Block, Expression:
-		return operandEncoding{block: true}, nil
+		return operandEncoding{isBlock: true}, nil
 	case Block1:
-		return operandEncoding{block: true, size: 1}, nil
+		return operandEncoding{isBlock: true, size: 1}, nil
 	case Address:
 		if p.AddressSize < 1 || p.AddressSize > 8 {
 			return operandEncoding{}, fmt.Errorf("address size %d, 1 to 8 expected", p.AddressSize)
@@ -323,7 +323,7 @@ func (p *parser) encodingOf(kind OperandKind) (operandEncoding, error) {
 		}
 		return operandEncoding{size: p.OffsetSize}, nil
 	}
-	return operandEncoding{size: int(fixedSize[kind]), signed: kind.isSigned()}, nil
+	return operandEncoding{size: int(fixedSize[kind]), isSigned: kind.isSigned()}, nil
 }
 
 func (e operandEncoding) bits() uint32 {
@@ -335,7 +335,7 @@ func (e operandEncoding) bits() uint32 {
 
 // holds reports whether the operand can be v, which is not negative.
 func (e operandEncoding) holds(v uint64) bool {
-	if e.signed {
+	if e.isSigned {
 		return v <= lowMask(e.bits()-1)
 	}
 	return v <= lowMask(e.bits())
@@ -343,7 +343,7 @@ func (e operandEncoding) holds(v uint64) bool {
 
 // expected says which numbers the operand can be.
 func (e operandEncoding) expected() string {
-	if e.signed {
+	if e.isSigned {
 		return fmt.Sprintf("a number from %d to %d", int64(-1)<<(e.bits()-1), lowMask(e.bits()-1))
 	}
 	return fmt.Sprintf("a number from 0 to %d", lowMask(e.bits()))
@@ -351,7 +351,7 @@ func (e operandEncoding) expected() string {
 
 func (e operandEncoding) append(out []byte, v uint64, order ByteOrder) []byte {
 	switch {
-	case e.size == 0 && e.signed:
+	case e.size == 0 && e.isSigned:
 		return leb128.AppendSigned(out, int64(v))
 	case e.size == 0:
 		return binary.AppendUvarint(out, v)
@@ -369,7 +369,7 @@ func (e operandEncoding) append(out []byte, v uint64, order ByteOrder) []byte {
 // parseNumber returns a decimal or 0x number, negative ones in two's complement.
 func parseNumber(word string, e operandEncoding) (uint64, error) {
 	digits, negative := word, false
-	if e.signed && (word[0] == '-' || word[0] == '+') {
+	if e.isSigned && (word[0] == '-' || word[0] == '+') {
 		digits, negative = word[1:], word[0] == '-'
 	}
 	base := 10

@@ -645,11 +645,11 @@ func (ev *evaluation) reinterpret(v Value, to *BaseType) (Value, error) {
 
 // integer is what popIntegral returns: the value of an integral type.
 type integer struct {
-	word     uint64
-	size     uint32
-	negative bool // as the type has it; the generic type's signedness is the operation's to know
-	generic  bool
-	large    *Value // of more than 64 bits
+	word       uint64
+	size       uint32
+	isNegative bool // in a signed type; whether the generic type is signed depends on the operation
+	isGeneric  bool
+	large      *Value // of more than 64 bits
 }
 
 // popIntegral pops a value of an integral type.
@@ -664,7 +664,7 @@ func (ev *evaluation) popIntegral() (integer, error) {
 func (ev *evaluation) integralOf(s *Entry) (integer, error) {
 	switch s.kind {
 	case genericEntry, addressEntry:
-		return integer{word: s.value.word, size: ev.bits, generic: true}, nil
+		return integer{word: s.value.word, size: ev.bits, isGeneric: true}, nil
 	case valueEntry:
 		v := &s.value
 		switch {
@@ -680,22 +680,22 @@ func (ev *evaluation) integralOf(s *Entry) (integer, error) {
 		}
 		if v.typ.class() == signedClass {
 			if v.more != nil {
-				i.negative = v.Big().Sign() < 0
+				i.isNegative = v.Big().Sign() < 0
 			} else {
 				i.word = signExtend(v.word, v.bits)
-				i.negative = int64(i.word) < 0
+				i.isNegative = int64(i.word) < 0
 			}
 		}
 		return i, nil
 	}
 	address, err := ev.addressOf(&s.location)
-	return integer{word: address, size: ev.bits, generic: true}, err
+	return integer{word: address, size: ev.bits, isGeneric: true}, err
 }
 
 // uint64 returns an integer that is not negative and fits; ok is false for
 // others. The generic type counts as unsigned.
 func (i integer) uint64() (v uint64, ok bool) {
-	if i.negative {
+	if i.isNegative {
 		return 0, false
 	}
 	if i.large != nil && bits.Len64(i.word) != i.large.unsigned().BitLen() {
@@ -707,19 +707,19 @@ func (i integer) uint64() (v uint64, ok bool) {
 // int64 returns an integer that fits. The generic type counts as signed.
 func (i integer) int64() (v int64, ok bool) {
 	switch {
-	case i.generic:
+	case i.isGeneric:
 		return int64(signExtend(i.word, i.size)), true
 	case i.large != nil:
 		x := i.large.Big()
 		return x.Int64(), x.IsInt64()
-	case !i.negative && int64(i.word) < 0:
+	case !i.isNegative && int64(i.word) < 0:
 		return 0, false
 	}
 	return int64(i.word), true
 }
 
-// bit returns bit n of the number; n is below its size.
-func (i integer) bit(n uint64) bool {
+// isSet says whether bit n of the number is 1; n is below its size.
+func (i integer) isSet(n uint64) bool {
 	if i.large != nil {
 		return getBits(i.large.wide(), n, 1, LittleEndian) != 0
 	}

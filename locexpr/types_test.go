@@ -276,7 +276,7 @@ func TestFloatsAreRoundedOnce(t *testing.T) {
 					x := new(big.Int).SetUint64(rapid.Uint64().Draw(r, name))
 					x.Lsh(x, 64).Or(x, new(big.Int).SetUint64(rapid.Uint64().Draw(r, name+" low")))
 					x.Rsh(x, 128-uint(format.width))
-					if format.explicit { // no unnormal numbers
+					if format.hasIntegerBit { // no unnormal numbers
 						integer := uint(0)
 						if new(big.Int).Rsh(x, 64).Uint64()&0x7fff != 0 {
 							integer = 1
@@ -360,7 +360,7 @@ func checkNearest(r *rapid.T, format *floatFormat, typ *BaseType, exact *big.Rat
 
 // neighbour returns the next magnitude up or down; that of 0 is 0.
 func neighbour(format *floatFormat, m *big.Int, by int64) *big.Int {
-	if format.explicit { // take the integer bit out and put it in again
+	if format.hasIntegerBit { // take the integer bit out and put it in again
 		fraction := new(big.Int).And(m, lowBits(63))
 		m = new(big.Int).Rsh(m, 64)
 		m.Lsh(m, 63).Or(m, fraction)
@@ -369,7 +369,7 @@ func neighbour(format *floatFormat, m *big.Int, by int64) *big.Int {
 	if m.Sign() < 0 {
 		return new(big.Int)
 	}
-	if format.explicit {
+	if format.hasIntegerBit {
 		fraction := new(big.Int).And(m, lowBits(63))
 		exponent := new(big.Int).Rsh(m, 63)
 		m = new(big.Int).Lsh(exponent, 64)

@@ -351,7 +351,7 @@ const (
 // zero Entry is 0 of the generic type.
 type Entry struct {
 	kind     entryKind
-	uninit   bool // DW_OP_GNU_uninit
+	isUninit bool // DW_OP_GNU_uninit
 	value    Value
 	location Location
 }
@@ -372,7 +372,7 @@ func (e Entry) IsLocation() bool { return e.kind == locationEntry || e.kind == a
 
 // IsUninitialized reports whether the entry is the result of an expression that
 // says that the object is not initialized yet (DW_OP_GNU_uninit).
-func (e Entry) IsUninitialized() bool { return e.uninit }
+func (e Entry) IsUninitialized() bool { return e.isUninit }
 
 // Value returns the value that the entry holds, the zero Value when it is a
 // location description.
