@@ -251,10 +251,10 @@ func (p *parser) cast(op *operator) *node {
 		n.a = p.typ()
 		p.isConversion = was
 	} else {
-		was := p.noArguments
-		p.noArguments = true
+		was := p.hasNoArguments
+		p.hasNoArguments = true
 		n.a = p.typ()
-		p.noArguments = was
+		p.hasNoArguments = was
 	}
 	if n.flag = p.take("_"); n.flag {
 		n.list = p.expressions("E")
@@ -433,8 +433,8 @@ func (p *parser) unresolvedGNU() *node {
 	p.at += 2
 	var scope *node
 	c := p.peek(0)
-	if !p.oldScopes && (isDigit(c) || isLower(c) || c == 'C' || c == 'U' || c == 'L') {
-		p.triedScopes = true
+	if !p.hasOldScopes && (isDigit(c) || isLower(c) || c == 'C' || c == 'U' || c == 'L') {
+		p.hasTriedScopes = true
 		scope = p.prefix(false)
 		p.take("E")
 	} else {

@@ -26,7 +26,7 @@ type gnuPrinter struct {
 type modifier struct {
 	next      *modifier
 	of        *node
-	printed   bool
+	isPrinted bool
 	templates *scope
 }
 
@@ -53,9 +53,9 @@ func GNU(name string) (string, bool) {
 	}
 	p := newParser(name, readGNU)
 	n := p.mangled()
-	if n == nil && p.triedScopes {
+	if n == nil && p.hasTriedScopes {
 		p = newParser(name, readGNU)
-		p.oldScopes = true
+		p.hasOldScopes = true
 		n = p.mangled()
 	}
 	if n == nil {
@@ -311,7 +311,7 @@ func (o *gnuPrinter) encoding(n *node) {
 	o.print(n.b)
 	o.templates = templates
 	for i := len(pushed) - 1; i >= 0; i-- {
-		if m := pushed[i]; !m.printed {
+		if m := pushed[i]; !m.isPrinted {
 			o.byte(' ')
 			o.modifier(m.of)
 		}

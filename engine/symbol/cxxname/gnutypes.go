@@ -10,7 +10,7 @@ func (o *gnuPrinter) push(n *node) *modifier {
 func (o *gnuPrinter) modified(n, inner *node) {
 	m := o.push(n)
 	o.print(inner)
-	if !m.printed {
+	if !m.isPrinted {
 		o.modifier(n)
 	}
 	o.modifiers = m.next
@@ -20,7 +20,7 @@ func (o *gnuPrinter) modified(n, inner *node) {
 // qualifiers of arrays may be.
 func (o *gnuPrinter) isRepeated(n *node) bool {
 	for m := o.modifiers; m != nil; m = m.next {
-		if m.printed {
+		if m.isPrinted {
 			continue
 		}
 		switch m.of.kind {
@@ -120,10 +120,10 @@ func (o *gnuPrinter) modifier(n *node) {
 // where suffix is set.
 func (o *gnuPrinter) writeModifiers(m *modifier, suffix bool) {
 	for ; m != nil && !o.failed; m = m.next {
-		if m.printed || !suffix && m.of.kind == kindThis {
+		if m.isPrinted || !suffix && m.of.kind == kindThis {
 			continue
 		}
-		m.printed = true
+		m.isPrinted = true
 		held := o.templates
 		o.templates = m.templates
 		switch m.of.kind {
@@ -171,7 +171,7 @@ func (o *gnuPrinter) function(n *node) {
 		m := o.push(n)
 		o.print(n.a)
 		o.modifiers = m.next
-		if m.printed {
+		if m.isPrinted {
 			return
 		}
 		o.byte(' ')
@@ -183,7 +183,7 @@ func (o *gnuPrinter) function(n *node) {
 // declared.
 func (o *gnuPrinter) functionWith(n *node, m *modifier) {
 	brackets, space := false, false
-	for i := m; i != nil && !i.printed && !brackets; i = i.next {
+	for i := m; i != nil && !i.isPrinted && !brackets; i = i.next {
 		switch i.of.kind {
 		case kindPointer, kindReference, kindRvalue:
 			brackets = true
@@ -222,12 +222,12 @@ func (o *gnuPrinter) array(n *node) {
 		if k := m.of.kind; k != kindConst && k != kindVolatile && k != kindRestrict {
 			break
 		}
-		if !m.printed {
+		if !m.isPrinted {
 			moved := *m
 			moved.next = o.modifiers
 			o.modifiers = &moved
 			qualifiers = append(qualifiers, &moved)
-			m.printed = true
+			m.isPrinted = true
 		}
 	}
 	if len(qualifiers) > 3 {
@@ -236,7 +236,7 @@ func (o *gnuPrinter) array(n *node) {
 	}
 	o.print(n.b)
 	o.modifiers = held
-	if own.printed {
+	if own.isPrinted {
 		return
 	}
 	for i := len(qualifiers) - 1; i >= 0; i-- {
@@ -250,7 +250,7 @@ func (o *gnuPrinter) array(n *node) {
 func (o *gnuPrinter) arrayWith(n *node, m *modifier) {
 	space, brackets := true, false
 	for i := m; i != nil; i = i.next {
-		if i.printed {
+		if i.isPrinted {
 			continue
 		}
 		if i.of.kind == kindArray {

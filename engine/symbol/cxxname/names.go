@@ -484,7 +484,7 @@ func (p *parser) operatorName(s *state) *node {
 		return p.fail()
 	case op.kind == operatorCast:
 		return p.conversion(s)
-	case !p.isGNU() && (op.kind >= operatorNamedCast || op.unnamed):
+	case !p.isGNU() && (op.kind >= operatorNamedCast || op.isUnnamed):
 		return p.fail()
 	}
 	return p.node(node{kind: kindOperator, op: op})
@@ -515,10 +515,10 @@ func (p *parser) conversion(s *state) *node {
 		p.isConversion = was
 		return n
 	}
-	noArguments, isForward := p.noArguments, p.isForward
-	p.noArguments, p.isForward = true, isForward || s != nil
+	noArguments, isForward := p.hasNoArguments, p.isForward
+	p.hasNoArguments, p.isForward = true, isForward || s != nil
 	n := p.node(node{kind: kindConversion, a: p.typ()})
-	p.noArguments, p.isForward = noArguments, isForward
+	p.hasNoArguments, p.isForward = noArguments, isForward
 	if s != nil {
 		s.isConversion = true
 	}

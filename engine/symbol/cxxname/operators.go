@@ -52,8 +52,8 @@ type operator struct {
 	symbol string
 	kind   operatorKind
 	prec   precedence
-	// unnamed is set of . and .*, which cannot be functions.
-	unnamed bool
+	// isUnnamed is true of . and .*, which cannot be functions.
+	isUnnamed bool
 }
 
 // gnuSymbol is the operator as binutils write it in an expression.

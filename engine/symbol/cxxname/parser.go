@@ -25,21 +25,21 @@ type parser struct {
 
 	// Of LLVM's reading: what template parameters stand for, by level, and the
 	// arguments that are being read; see template.go.
-	levels      []*parameters
-	outer       *parameters
-	lambdaLevel int // where the parameters of a lambda are; -1 outside of one
-	forwards    []*node
-	isForward   bool // a parameter may refer to arguments that follow
-	noArguments bool // arguments after a type are not its own
-	isSymbolic  bool // parameters keep their mangled names
-	invented    [3]int
+	levels         []*parameters
+	outer          *parameters
+	lambdaLevel    int // where the parameters of a lambda are; -1 outside of one
+	forwards       []*node
+	isForward      bool // a parameter may refer to arguments that follow
+	hasNoArguments bool // arguments after a type are not its own
+	isSymbolic     bool // parameters keep their mangled names
+	invented       [3]int
 
 	// Of binutils' reading.
-	last         *node // the name that a constructor has
-	isExpression bool
-	isConversion bool
-	oldScopes    bool // sr is read as old compilers wrote it
-	triedScopes  bool
+	last           *node // the name that a constructor has
+	isExpression   bool
+	isConversion   bool
+	hasOldScopes   bool // sr is read as old compilers wrote it
+	hasTriedScopes bool
 }
 
 // A reading says whose reading of names is followed where tools differ.

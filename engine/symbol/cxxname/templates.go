@@ -199,8 +199,8 @@ func (p *parser) arguments(own bool) *node {
 		return n
 	}
 	if p.reading == readABI {
-		defer func(was bool) { p.noArguments = was }(p.noArguments)
-		p.noArguments = false
+		defer func(was bool) { p.hasNoArguments = was }(p.hasNoArguments)
+		p.hasNoArguments = false
 	}
 	if own {
 		p.outer = &parameters{}

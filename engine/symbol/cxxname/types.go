@@ -342,7 +342,7 @@ func (p *parser) typeS() *node {
 	}
 	n, isSub := p.unscopedName(nil)
 	switch {
-	case p.peek(0) == 'I' && (!isSub || !p.noArguments || p.reading == readABI):
+	case p.peek(0) == 'I' && (!isSub || !p.hasNoArguments || p.reading == readABI):
 		if !isSub {
 			p.substitutable(n)
 		}
@@ -366,7 +366,7 @@ func (p *parser) typeT() *node {
 		return p.substitutable(p.node(node{kind: kindElaborated, text: text, a: p.anyName(nil)}))
 	}
 	n := p.templateParameter()
-	if p.peek(0) != 'I' || p.noArguments {
+	if p.peek(0) != 'I' || p.hasNoArguments {
 		return p.substitutable(n)
 	}
 	if p.isGNU() && p.isConversion {

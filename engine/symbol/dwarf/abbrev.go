@@ -32,11 +32,11 @@ type abbrev struct {
 	// sibling is where the value of DW_AT_sibling is, counted from the first
 	// attribute's, in an abbreviation that has it as a reference of 4 bytes
 	// behind values of fixed sizes; -1 else.
-	sibling  int16
-	declared bool
-	children bool
-	code     bool // has DW_AT_low_pc or DW_AT_ranges
-	decl     bool // has DW_AT_declaration
+	sibling       int16
+	isDeclared    bool
+	hasChildren   bool
+	hasCode       bool // has DW_AT_low_pc or DW_AT_ranges
+	isDeclaration bool // has DW_AT_declaration
 }
 
 // A skip passes over one value of variable size, or over several of fixed size.
@@ -68,7 +68,7 @@ type abbrevTable struct {
 // find returns the declaration of a code; nil where there is none.
 func (t *abbrevTable) find(code uint64) *abbrev {
 	if code < uint64(len(t.dense)) {
-		if a := &t.dense[code]; a.declared {
+		if a := &t.dense[code]; a.isDeclared {
 			return a
 		}
 		return nil
@@ -85,7 +85,7 @@ type abbrevKey struct {
 // A format is what the sizes of forms depend on.
 type format struct {
 	version, addrSize, offsetSize uint8
-	big                           bool
+	isBigEndian                   bool
 }
 
 // An abbrevCache has the tables of a file that were read so far.
@@ -127,7 +127,7 @@ func wrongTable(off uint64, problem string) error {
 }
 
 func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error) {
-	c := at(f.abbrev, f.big, off, end)
+	c := at(f.abbrev, f.isBigEndian, off, end)
 	if !f.abbrevCache.spend(1) { // nothing is left, so that nothing is read for nothing
 		return nil, wrongTable(off, "the tables of different units overlap")
 	}
@@ -142,8 +142,8 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 			break
 		}
 		tag := c.uleb()
-		a := abbrev{tag: Tag(tag), declared: true, sibling: -1}
-		a.children = c.uint(1) != 0
+		a := abbrev{tag: Tag(tag), isDeclared: true, sibling: -1}
+		a.hasChildren = c.uint(1) != 0
 		firstSpec, firstSkip := len(specs), len(skips)
 		fixed := 0
 		for {
@@ -175,9 +175,9 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 					a.sibling = int16(fixed)
 				}
 			case AttrLowPC, AttrRanges:
-				a.code = true
+				a.hasCode = true
 			case AttrDeclaration:
-				a.decl = true
+				a.isDeclaration = true
 			}
 			specs = append(specs, s)
 			if kind == skipFixed {

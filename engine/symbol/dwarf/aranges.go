@@ -5,7 +5,7 @@ package dwarf
 // then nothing in it is believed.
 func (f *file) readAranges(yield func(unit uint64, s span)) bool {
 	for off := uint64(0); off < uint64(len(f.aranges)); {
-		c := at(f.aranges, f.big, off, uint64(len(f.aranges)))
+		c := at(f.aranges, f.isBigEndian, off, uint64(len(f.aranges)))
 		length, offsetSize := c.initialLength()
 		if c.failed || length > c.left() {
 			return false
@@ -23,7 +23,7 @@ func (f *file) readAranges(yield func(unit uint64, s span)) bool {
 		}
 		tuple := 2 * size
 		c.skip((tuple - (c.off-off)%tuple) % tuple)
-		for c.more() {
+		for c.hasMore() {
 			start, length := c.uint(int(size)), c.uint(int(size))
 			if c.failed {
 				return false
@@ -31,7 +31,7 @@ func (f *file) readAranges(yield func(unit uint64, s span)) bool {
 			if start == 0 && length == 0 {
 				break
 			}
-			if s := (span{start, start + length}); f.live(s) {
+			if s := (span{start, start + length}); f.isLive(s) {
 				yield(unit, s)
 			}
 		}

@@ -10,20 +10,20 @@ import (
 // A cursor reads a part of a section. A read past its end gives zeros, and the
 // cursor has failed from then on.
 type cursor struct {
-	data   []byte // the whole section
-	off    uint64 // of the next byte in the section
-	end    uint64 // at most len(data)
-	big    bool   // big endian
-	failed bool
+	data        []byte // the whole section
+	off         uint64 // of the next byte in the section
+	end         uint64 // at most len(data)
+	isBigEndian bool
+	failed      bool
 }
 
 // at returns a cursor on a section from off to end, which is cut to the section.
 func at(section []byte, big bool, off, end uint64) cursor {
 	end = min(end, uint64(len(section)))
-	return cursor{data: section, off: min(off, end), end: end, big: big, failed: off > end}
+	return cursor{data: section, off: min(off, end), end: end, isBigEndian: big, failed: off > end}
 }
 
-func (c *cursor) more() bool { return !c.failed && c.off < c.end }
+func (c *cursor) hasMore() bool { return !c.failed && c.off < c.end }
 
 // left is how many bytes follow.
 func (c *cursor) left() uint64 {
@@ -58,7 +58,7 @@ func (c *cursor) uint(size int) uint64 {
 	if c.skip(uint64(size)); c.failed {
 		return 0
 	}
-	return uintAt(c.data[from:c.off], c.big)
+	return uintAt(c.data[from:c.off], c.isBigEndian)
 }
 
 // uintAt reads an unsigned integer of len(b) bytes, at most 8.

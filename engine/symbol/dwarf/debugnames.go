@@ -88,7 +88,7 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	wrong := func(off uint64, format string, args ...any) (*nameIndex, uint64, error) {
 		return nil, 0, bad(".debug_names", off, format, args...)
 	}
-	c := at(data, f.big, off, uint64(len(data)))
+	c := at(data, f.isBigEndian, off, uint64(len(data)))
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return wrong(off, "length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -104,7 +104,7 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	c.skip(2) // padding
 	x = &nameIndex{
 		file: f, data: data[:end], offset: off,
-		format: format{version: 5, addrSize: 8, offsetSize: uint8(offsetSize), big: f.big},
+		format: format{version: 5, addrSize: 8, offsetSize: uint8(offsetSize), isBigEndian: f.isBigEndian},
 	}
 	x.units, x.types, x.foreign = c.uint(4), c.uint(4), c.uint(4)
 	x.buckets, x.names = c.uint(4), c.uint(4)
@@ -152,14 +152,14 @@ func (x *nameIndex) listed(i uint64) uint64 { return x.word(x.unitList, i, int(x
 // word is a number of a table.
 func (x *nameIndex) word(table, i uint64, size int) uint64 {
 	at := table + i*uint64(size)
-	return uintAt(x.data[at:at+uint64(size)], x.format.big)
+	return uintAt(x.data[at:at+uint64(size)], x.format.isBigEndian)
 }
 
 // readAbbrevs reads the abbreviations (DWARF 5, 6.1.1.4.7), which lie before the pool.
 func (x *nameIndex) readAbbrevs(off uint64) error {
 	x.abbrevs = make(map[uint64]*nameAbbrev)
-	c := at(x.data, x.format.big, off, x.pool)
-	for c.more() {
+	c := at(x.data, x.format.isBigEndian, off, x.pool)
+	for c.hasMore() {
 		entry := c.off
 		code := c.uleb()
 		if code == 0 {
@@ -314,7 +314,7 @@ func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 	if off >= size-x.pool {
 		return bad(".debug_names", x.pool, "a series of entries at %#x of a pool of %#x bytes", off, size-x.pool)
 	}
-	c := at(x.data, x.format.big, x.pool+off, size)
+	c := at(x.data, x.format.isBigEndian, x.pool+off, size)
 	for range maxNamed {
 		at := c.off
 		code := c.uleb()

@@ -50,7 +50,7 @@ func (c *contribution) place(s sect, off, otherwise uint64) (place, end uint64) 
 // A packageIndex is .debug_cu_index or .debug_tu_index (DWARF 5, 7.3.5.3).
 type packageIndex struct {
 	data             []byte
-	big              bool
+	isBigEndian      bool
 	section          string
 	columns          []sect
 	units, slots     uint64
@@ -77,7 +77,7 @@ func readPackageIndex(section string, data []byte, big bool) (*packageIndex, err
 		c.skip(2)
 		known = sectsV5
 	}
-	x := &packageIndex{data: data, big: big, section: section}
+	x := &packageIndex{data: data, isBigEndian: big, section: section}
 	columns := c.uint(4)
 	x.units, x.slots = c.uint(4), c.uint(4)
 	if c.failed || columns > maxColumns || x.slots&(x.slots-1) != 0 || x.units > x.slots {
@@ -112,13 +112,13 @@ func (x *packageIndex) find(id uint64) (*contribution, error) {
 		return nil, nil
 	}
 	mask := x.slots - 1
-	word := func(off uint64) uint64 { return uintAt(x.data[off:off+4], x.big) }
+	word := func(off uint64) uint64 { return uintAt(x.data[off:off+4], x.isBigEndian) }
 	for slot, step := id&mask, id>>32&mask|1; ; slot = (slot + step) & mask {
 		row := word(x.rows + 4*slot)
 		if row == 0 {
 			return nil, nil
 		}
-		if at := x.ids + 8*slot; uintAt(x.data[at:at+8], x.big) != id {
+		if at := x.ids + 8*slot; uintAt(x.data[at:at+8], x.isBigEndian) != id {
 			// The step is odd, so that every slot comes once.
 			if (slot+step)&mask == id&mask {
 				return nil, nil
@@ -174,13 +174,13 @@ func (r *Reader) readPackage(p *object.Object) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.reader = r; f.big != r.main.big {
+	if f.reader = r; f.isBigEndian != r.main.isBigEndian {
 		return nil, fmt.Errorf("%s: is of another byte order", f.name)
 	}
 	for i, section := range []string{".debug_cu_index", ".debug_tu_index"} {
 		data, err := sectionData(p, section)
 		if err == nil {
-			f.indexes[i], err = readPackageIndex(section, data, f.big)
+			f.indexes[i], err = readPackageIndex(section, data, f.isBigEndian)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
@@ -202,7 +202,7 @@ func (f *file) packaged(which int, id uint64, skeleton *unit) (*unit, error) {
 	u := &unit{unitHeader: unitHeader{file: f, part: part, skeleton: skeleton}}
 	s, info := sectInfo, f.info
 	if part.size[sectInfo] == 0 && part.size[sectTypes] != 0 {
-		s, u.types, info = sectTypes, true, f.typesData()
+		s, u.isInTypes, info = sectTypes, true, f.typesData()
 	}
 	off, end := part.place(s, 0, 0)
 	if end > uint64(len(info)) || off >= end {

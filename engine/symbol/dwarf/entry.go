@@ -56,9 +56,9 @@ func (e Entry) own(attr Attr) (value, bool, error) {
 	return value{}, false, nil
 }
 
-// ofInstance says whether an attribute is of an entry alone, and not of those
+// isOfInstance says whether an attribute is of an entry alone, and not of those
 // that it is an instance or completion of (DWARF 5, 2.13.2 and 3.3.8).
-func ofInstance(attr Attr) bool {
+func isOfInstance(attr Attr) bool {
 	switch attr {
 	case AttrSibling, AttrLowPC, AttrHighPC, AttrRanges, AttrEntryPC, AttrDeclaration, AttrInline, AttrAbstractOrigin, AttrSpecification,
 		AttrCallFile, AttrCallLine, AttrCallColumn, AttrLocation, AttrFrameBase:
@@ -72,7 +72,7 @@ func ofInstance(attr Attr) bool {
 func (e Entry) find(attr Attr) (value, Entry, bool, error) {
 	for range maxOrigins {
 		v, ok, err := e.own(attr)
-		if ok || err != nil || ofInstance(attr) {
+		if ok || err != nil || isOfInstance(attr) {
 			return v, e, ok, err
 		}
 		next, err := e.Origin()
@@ -185,7 +185,7 @@ func (e Entry) Block(attr Attr) (block []byte, ok bool, err error) {
 // Children are the entries directly inside this one.
 func (e Entry) Children() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if !e.abbrev.children {
+		if !e.abbrev.hasChildren {
 			return
 		}
 		w := e.b.walk(e.off)
@@ -213,14 +213,14 @@ func (e Entry) Children() iter.Seq2[Entry, error] {
 
 // passEntry passes over an entry and its children.
 func (w *walk) passEntry(a *abbrev, entry uint64) error {
-	if a.children {
+	if a.hasChildren {
 		if next := w.sibling(a); next != 0 {
 			w.off = next
 			return nil
 		}
 	}
 	err := w.pass(a, entry)
-	if err == nil && a.children {
+	if err == nil && a.hasChildren {
 		err = w.passChildren(entry)
 	}
 	return err
@@ -239,7 +239,7 @@ func (e Entry) Covers(address uint64) (bool, error) {
 
 // spans are the addresses of the entry's code.
 func (e Entry) spans() ([]span, error) {
-	if !e.abbrev.code {
+	if !e.abbrev.hasCode {
 		return nil, nil
 	}
 	c := e.b.cursor(e.off)
@@ -299,7 +299,7 @@ func (l *Location) At(address uint64) ([][]byte, error) {
 func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
 	f := b.file
 	order := locexpr.LittleEndian
-	if f.big {
+	if f.isBigEndian {
 		order = locexpr.BigEndian
 	}
 	lists := &locexpr.LocationLists{Section: ".debug_loc" + f.suffix, AddressSize: int(b.format.addrSize), OffsetSize: int(b.format.offsetSize), Order: order}
@@ -326,7 +326,7 @@ func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
 		return nil, 0, bad(lists.Section, b.loclistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
 	}
 	at := b.loclistsBase + v.n*size
-	return lists, b.loclistsBase + uintAt(lists.Data[at:at+size], f.big), nil
+	return lists, b.loclistsBase + uintAt(lists.Data[at:at+size], f.isBigEndian), nil
 }
 
 // Offset is where the unit's header stands in .debug_info of its file: what

@@ -46,7 +46,7 @@ func Expressions(o *object.Object, options Options) iter.Seq2[Expression, error]
 	return func(yield func(Expression, error) bool) {
 		x := &expressions{yield: yield, split: map[uint64]bool{}}
 		x.object(o, options)
-		if !x.any && !x.stopped {
+		if !x.hasUnits && !x.isStopped {
 			yield(Expression{}, fmt.Errorf("%s: %w", o.Name(), ErrNoDebugInfo))
 		}
 	}
@@ -62,11 +62,11 @@ func (r *Reader) Expressions() iter.Seq2[Expression, error] {
 
 // expressions goes over the units of an object.
 type expressions struct {
-	yield   func(Expression, error) bool
-	stopped bool
-	any     bool            // there are units
-	split   map[uint64]bool // split units that were shown, by ID
-	budget  map[*file]*int64
+	yield     func(Expression, error) bool
+	isStopped bool
+	hasUnits  bool            // there are units
+	split     map[uint64]bool // split units that were shown, by ID
+	budget    map[*file]*int64
 }
 
 // listRatio bounds the entries of location lists by the bytes of their section:
@@ -109,9 +109,9 @@ func (x *expressions) object(o *object.Object, options Options) {
 
 // problem says what went wrong.
 func (x *expressions) problem(err error) {
-	x.any = true
-	if !x.stopped {
-		x.stopped = !x.yield(Expression{}, err)
+	x.hasUnits = true
+	if !x.isStopped {
+		x.isStopped = !x.yield(Expression{}, err)
 	}
 }
 
@@ -133,7 +133,7 @@ func (x *expressions) units(f *file) {
 	}
 	for _, units := range [][]unit{types.units, f.units} {
 		for i := range units {
-			if x.stopped {
+			if x.isStopped {
 				return
 			}
 			x.unit(&units[i])
@@ -147,7 +147,7 @@ func (x *expressions) packaged(f *file) {
 	for i, section := range []string{".debug_cu_index", ".debug_tu_index"} {
 		data, err := sectionData(f.object, section)
 		if err == nil {
-			f.indexes[i], err = readPackageIndex(section, data, f.big)
+			f.indexes[i], err = readPackageIndex(section, data, f.isBigEndian)
 		}
 		if err != nil {
 			x.problem(fmt.Errorf("%s: %w", f.name, err))
@@ -166,7 +166,7 @@ func (x *expressions) packaged(f *file) {
 		return cmp.Or(cmp.Compare(a.section(), b.section()), cmp.Compare(a.offset, b.offset))
 	})
 	for _, u := range units {
-		if x.stopped {
+		if x.isStopped {
 			return
 		}
 		x.unit(u)
@@ -180,8 +180,8 @@ func (x *packageIndex) all() (ids []uint64) {
 	}
 	for slot := range x.slots {
 		at, row := x.ids+8*slot, x.rows+4*slot
-		if uintAt(x.data[row:row+4], x.big) != 0 {
-			ids = append(ids, uintAt(x.data[at:at+8], x.big))
+		if uintAt(x.data[row:row+4], x.isBigEndian) != 0 {
+			ids = append(ids, uintAt(x.data[at:at+8], x.isBigEndian))
 		}
 	}
 	return ids
@@ -189,7 +189,7 @@ func (x *packageIndex) all() (ids []uint64) {
 
 // unit goes over a unit, and over the split unit that it is the skeleton of.
 func (x *expressions) unit(u *unit) {
-	x.any = true
+	x.hasUnits = true
 	b, err := u.open()
 	if err == nil && b.file.suffix != "" && b.hasDwoID && x.split[b.dwoID] {
 		return
@@ -201,7 +201,7 @@ func (x *expressions) unit(u *unit) {
 		x.problem(fmt.Errorf("%s: %w", u.file.name, err))
 		return
 	}
-	if x.stopped || !b.isSplit() {
+	if x.isStopped || !b.isSplit() {
 		return
 	}
 	split, err := b.file.reader.splitOf(b)
@@ -239,7 +239,7 @@ func (x *expressions) entries(b *body) error {
 			if c.failed {
 				return b.wrong(entry, "the values of the entry do not end in the unit")
 			}
-			if x.value(b, e, a.specs[i].attr, &v); x.stopped {
+			if x.value(b, e, a.specs[i].attr, &v); x.isStopped {
 				return nil
 			}
 		}
@@ -253,7 +253,7 @@ func (x *expressions) value(b *body, e Expression, attr Attr, v *value) {
 	switch {
 	case b.isExpression(attr, v):
 		e.Attribute, e.Bytes = attr.String(), v.b
-		x.stopped = !x.yield(e, nil)
+		x.isStopped = !x.yield(e, nil)
 	case b.isLocationList(attr, v):
 		e.Attribute = attr.String()
 		x.list(b, e, v)
@@ -312,7 +312,7 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 		indexes.put(r, entry.Kind)
 		b.main().layout.apart(r)
 		e.Bytes, e.Range = entry.Expr, r
-		if x.stopped = !x.yield(e, nil); x.stopped {
+		if x.isStopped = !x.yield(e, nil); x.isStopped {
 			return
 		}
 	}

@@ -20,8 +20,8 @@ type unitRange struct {
 // A unitMap finds the units of an address.
 type unitMap struct {
 	ranges []unitRange // by start; of equal ones, by offset of the unit, the last one first
-	// complete says that the units themselves were asked, not only tables about them.
-	complete bool
+	// isComplete says that the units themselves were asked, not only tables about them.
+	isComplete bool
 }
 
 // Bounds on the search for the unit of an address where ranges overlap: how many
@@ -161,7 +161,7 @@ func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
 	if err == nil {
 		list, err = b.ownSpans(budget)
 	}
-	if err == nil && len(list) == 0 && b.children && b.tag != TagPartialUnit && !b.isSplit() {
+	if err == nil && len(list) == 0 && b.hasChildren && b.tag != TagPartialUnit && !b.isSplit() {
 		var x *functions
 		if x, err = b.functions.get(func() (*functions, error) { return b.findFunctions(false) }); err == nil {
 			list = x.where.spans()

@@ -86,7 +86,7 @@ func (f format) skipVariable(info []byte, off uint64, kind skipKind) uint64 {
 		}
 		return off + uint64(n) + 1
 	}
-	c := cursor{data: info, off: off, end: uint64(len(info)), big: f.big}
+	c := cursor{data: info, off: off, end: uint64(len(info)), isBigEndian: f.isBigEndian}
 	switch kind {
 	case skipBlock1:
 		c.skip(c.uint(1))

@@ -25,9 +25,9 @@ type function struct {
 
 // functions are those of a unit, by address.
 type functions struct {
-	list    []function
-	where   segments
-	skipped bool // some entries were not looked into
+	list       []function
+	where      segments
+	hasSkipped bool // some entries were not looked into
 }
 
 // An inlined is a DW_TAG_inlined_subroutine.
@@ -96,7 +96,7 @@ func (w *walk) sibling(a *abbrev) uint64 {
 	if at+4 > uint64(len(w.info)) {
 		return 0
 	}
-	to := w.offset + uintAt(w.info[at:at+4], w.format.big)
+	to := w.offset + uintAt(w.info[at:at+4], w.format.isBigEndian)
 	if to <= at || to > uint64(len(w.info)) {
 		return 0
 	}
@@ -141,10 +141,10 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 			continue
 		}
 		var next uint64
-		if a.children && !everything && canSkip(a) {
+		if a.hasChildren && !everything && canSkip(a) {
 			next = w.sibling(a)
 		}
-		if a.tag == TagSubprogram && a.code {
+		if a.tag == TagSubprogram && a.hasCode {
 			e := extent{}
 			c := w.cursor(w.off)
 			b.readExtent(&c, a, &e)
@@ -170,8 +170,8 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 		}
 		switch {
 		case next != 0:
-			w.off, x.skipped = next, true
-		case a.children:
+			w.off, x.hasSkipped = next, true
+		case a.hasChildren:
 			if depth++; depth > maxDepth {
 				return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}
@@ -264,7 +264,7 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 		case a.tag == TagInlinedSubroutine && hidden == 0:
 			self = int32(len(calls))
 			calls = append(calls, inlined{offset: uint32(entry - b.offset), parent: around})
-			if !a.code {
+			if !a.hasCode {
 				break
 			}
 			e := extent{}
@@ -276,7 +276,7 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 			for _, s := range list {
 				ranges = append(ranges, segment{s, self})
 			}
-		case len(stack) > 0 && hidden == 0 && a.children && canSkip(a):
+		case len(stack) > 0 && hidden == 0 && a.hasChildren && canSkip(a):
 			if next := w.sibling(a); next != 0 {
 				w.off = next
 				continue
@@ -288,7 +288,7 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 		if err := w.pass(a, entry); err != nil {
 			return nil, err
 		}
-		if a.children {
+		if a.hasChildren {
 			stack = append(stack, around)
 			if around = self; len(stack) > maxDepth {
 				return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)

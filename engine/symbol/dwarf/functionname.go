@@ -14,7 +14,7 @@ type functionName struct {
 	name              string // DW_AT_name
 	file              string // DW_AT_decl_file
 	line              int    // DW_AT_decl_line
-	implicit          bool   // the file's number is in the abbreviation
+	isFileImplicit    bool   // the file's number is in the abbreviation
 }
 
 const (
@@ -132,7 +132,7 @@ func (b *body) readEntry(off uint64, f func(Attr, value)) error {
 	}
 	for i := range a.specs {
 		s := &a.specs[i]
-		if s.kind == skipFixed && !ofDeclaration(s.attr) {
+		if s.kind == skipFixed && !isOfDeclaration(s.attr) {
 			c.skip(uint64(s.size))
 			continue
 		}
@@ -148,8 +148,8 @@ func (b *body) readEntry(off uint64, f func(Attr, value)) error {
 	return nil
 }
 
-// ofDeclaration says whether readEntry gives an attribute for certain.
-func ofDeclaration(attr Attr) bool {
+// isOfDeclaration says whether readEntry gives an attribute for certain.
+func isOfDeclaration(attr Attr) bool {
 	switch attr {
 	case AttrName, AttrLinkageName, AttrMIPSLinkageName, AttrAbstractOrigin, AttrSpecification, AttrSignature, AttrDeclFile, AttrDeclLine,
 		AttrCallFile, AttrCallLine, AttrCallColumn, AttrGNUDiscr, AttrLowPC:
@@ -192,7 +192,7 @@ func (r *Reader) nameOf(b *body, off uint64, d *decl) *functionName {
 // else the first name, qualified by where the last entry stands, which is the
 // declaration. What cannot be followed becomes a problem.
 func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
-	from, scopes := off, scoped(b.language)
+	from, scopes := off, hasScopedNames(b.language)
 	name := &functionName{}
 	var file, line value
 	for hops := 0; ; hops++ {
@@ -209,7 +209,7 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 		if d.file.form != 0 && file.form == 0 {
 			file = d.file
 			name.file = b.fileName(uint64(file.small())).path
-			name.implicit = file.form == formImplicit
+			name.isFileImplicit = file.form == formImplicit
 		}
 		if d.line.form != 0 && line.form == 0 {
 			line = d.line
@@ -296,9 +296,9 @@ func (b *body) reference(v *value) (*unit, uint64, error) {
 	return nil, 0, b.wrong(b.offset, "form %#x of a reference", uint16(v.form))
 }
 
-// scoped says whether functions of a language are named by what is around them
+// hasScopedNames says whether functions of a language are named by what is around them
 // (DWARF 5, table 7.17): C++ and its kin, and Rust.
-func scoped(language uint64) bool {
+func hasScopedNames(language uint64) bool {
 	switch language {
 	case langCPP, langCPP11, langCPP14, langCPP17, langCPP20, langCPP23, langObjCPP, langRust, langLLVMHIP:
 		return true

@@ -83,7 +83,7 @@ func FuzzInfo(f *testing.F) {
 		f.Add(s.info, s.abbrev, s.str, false)
 	}
 	f.Fuzz(func(_ *testing.T, info, abbrev, str []byte, big bool) {
-		if r := fuzzReader(sections{info: info, abbrev: abbrev, str: str, big: big}); r != nil {
+		if r := fuzzReader(sections{info: info, abbrev: abbrev, str: str, isBigEndian: big}); r != nil {
 			askAll(r, smallAddresses)
 		}
 	})
@@ -95,7 +95,7 @@ func FuzzLine(f *testing.F) {
 		f.Add(s.line, s.lineStr, s.str, false)
 	}
 	f.Fuzz(func(t *testing.T, line, lineStr, str []byte, big bool) {
-		file := &file{sections: sections{line: line, lineStr: lineStr, str: str, big: big}}
+		file := &file{sections: sections{line: line, lineStr: lineStr, str: str, isBigEndian: big}}
 		table, err := file.lineTableAt(0, 8)
 		if err != nil {
 			return
@@ -121,8 +121,8 @@ func FuzzRanges(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list, addr []byte, big bool) {
 		for _, version := range []uint8{4, 5} {
 			for _, size := range []uint8{2, 4, 8} {
-				file := &file{sections: sections{debugRanges: list, rnglists: list, addr: addr, aranges: list, big: big}}
-				b := &body{unit: &unit{unitHeader: unitHeader{file: file, format: format{version: version, addrSize: size, offsetSize: 4, big: big}}}}
+				file := &file{sections: sections{debugRanges: list, rnglists: list, addr: addr, aranges: list, isBigEndian: big}}
+				b := &body{unit: &unit{unitHeader: unitHeader{file: file, format: format{version: version, addrSize: size, offsetSize: 4, isBigEndian: big}}}}
 				budget := int64(1000)
 				var spans []span
 				if version == 4 {
@@ -205,7 +205,7 @@ func FuzzFrames(f *testing.F) {
 		for _, big := range []bool{false, true} {
 			r := fuzzReader(sections{
 				info: info, abbrev: abbrev, str: str, lineStr: lineStr, line: line, debugRanges: ranges,
-				rnglists: rnglists, addr: addr, strOffsets: strOffsets, aranges: aranges, big: big,
+				rnglists: rnglists, addr: addr, strOffsets: strOffsets, aranges: aranges, isBigEndian: big,
 			})
 			if r != nil {
 				askAll(r, smallAddresses)

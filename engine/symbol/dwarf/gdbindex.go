@@ -39,7 +39,7 @@ func (f *file) readGDBIndex(data []byte) []unitRange {
 		if n >= uint64(len(units)) {
 			return nil
 		}
-		if f.live(s) {
+		if f.isLive(s) {
 			list = append(list, unitRange{span: s, unit: units[n]})
 		}
 	}

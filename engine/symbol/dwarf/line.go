@@ -153,7 +153,7 @@ const maxFormats = 64 // content types of a file
 // versions before 5 do not repeat.
 func (f *file) readLineHeader(off uint64, addrSize uint8) (*lineHeader, error) {
 	h := &lineHeader{file: f, offset: off, addrSize: addrSize, maxOps: 1}
-	c := at(f.line, f.big, off, uint64(len(f.line)))
+	c := at(f.line, f.isBigEndian, off, uint64(len(f.line)))
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return nil, h.wrong("length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -242,7 +242,7 @@ const (
 )
 
 func (h *lineHeader) readFiles5(c *cursor) error {
-	format := format{version: 5, addrSize: h.addrSize, offsetSize: h.offsetSize, big: h.file.big}
+	format := format{version: 5, addrSize: h.addrSize, offsetSize: h.offsetSize, isBigEndian: h.file.isBigEndian}
 	for _, to := range []*[]lineFile{&h.dirs, &h.files} {
 		type entryFormat struct {
 			content uint64
@@ -352,7 +352,7 @@ type lineMachine struct {
 
 func (h *lineHeader) machine() lineMachine {
 	m := lineMachine{lineHeader: h}
-	m.c = cursor{data: h.file.line, off: h.program, end: h.end, big: h.file.big}
+	m.c = cursor{data: h.file.line, off: h.program, end: h.end, isBigEndian: h.file.isBigEndian}
 	m.reset()
 	return m
 }
@@ -526,7 +526,7 @@ func (t *lineTable) index() error {
 				return err
 			}
 		}
-		if rows > 0 && s.start != highest && t.file.live(s.span) {
+		if rows > 0 && s.start != highest && t.file.isLive(s.span) {
 			t.sequences = append(t.sequences, s)
 		} else {
 			t.checkpoints = t.checkpoints[:s.first]

@@ -161,7 +161,7 @@ func checkPositions(t *testing.T, table *lineTable, rows []rowText) {
 		if row.End || i+1 < len(rows) && !rows[i+1].End && rows[i+1].Address == row.Address {
 			continue
 		}
-		if i+1 < len(rows) && rows[i+1].End && rows[i+1].Address == row.Address || !table.file.live(span{row.Address, row.Address + 1}) || overlap[row.Address] {
+		if i+1 < len(rows) && rows[i+1].End && rows[i+1].Address == row.Address || !table.file.isLive(span{row.Address, row.Address + 1}) || overlap[row.Address] {
 			continue
 		}
 		got, ok := table.position(row.Address)
@@ -193,7 +193,7 @@ func TestEveryFunctionsRangesAreTheStandardLibrarys(t *testing.T) {
 			}
 			var want []span
 			for _, x := range ranges {
-				if s := (span{x[0], x[1]}); r.main.live(s) {
+				if s := (span{x[0], x[1]}); r.main.isLive(s) {
 					want = append(want, s)
 				}
 			}

@@ -26,7 +26,7 @@ func (b *body) spans(dst []span, e *extent, budget *int64) ([]span, error) {
 		} else {
 			high += low
 		}
-		if s := (span{low, high}); b.main().live(s) {
+		if s := (span{low, high}); b.main().isLive(s) {
 			dst = append(dst, s)
 		}
 	}
@@ -71,7 +71,7 @@ func (b *body) rangeAttr(dst []span, v *value, budget *int64) ([]span, error) {
 				return dst, bad(".debug_rnglists"+f.suffix, b.rnglistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
 			}
 			at := b.rnglistsBase + v.n*size
-			off = b.rnglistsBase + uintAt(f.rnglists[at:at+size], f.big)
+			off = b.rnglistsBase + uintAt(f.rnglists[at:at+size], f.isBigEndian)
 		} else {
 			off, _ = b.part.place(sectRnglists, off, 0)
 		}
@@ -94,7 +94,7 @@ func spend(budget *int64, section string, off uint64) error {
 // rangeList reads a list of .debug_ranges (DWARF 4, 2.17.3).
 func (b *body) rangeList(off uint64, list []span, budget *int64) ([]span, error) {
 	f := b.main()
-	c := at(f.debugRanges, f.big, off, uint64(len(f.debugRanges)))
+	c := at(f.debugRanges, f.isBigEndian, off, uint64(len(f.debugRanges)))
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	for {
@@ -111,7 +111,7 @@ func (b *body) rangeList(off uint64, list []span, budget *int64) ([]span, error)
 		case low == highest:
 			base = high
 		default:
-			if s := (span{base + low, base + high}); f.live(s) {
+			if s := (span{base + low, base + high}); f.isLive(s) {
 				list = append(list, s)
 			}
 		}
@@ -134,7 +134,7 @@ const (
 func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error) {
 	f := b.file
 	section := ".debug_rnglists" + f.suffix
-	c := at(f.rnglists, f.big, off, uint64(len(f.rnglists)))
+	c := at(f.rnglists, f.isBigEndian, off, uint64(len(f.rnglists)))
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	main := b.main()
@@ -185,7 +185,7 @@ func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error
 		if kind == rleEndOfList {
 			return list, nil
 		}
-		if main.live(s) {
+		if main.isLive(s) {
 			list = append(list, s)
 		}
 	}

@@ -163,7 +163,7 @@ func (r *Reader) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 		return dst, err
 	}
 	n := len(dst)
-	if dst, err = r.framesBy(m, dst, address); len(dst) > n || m.complete {
+	if dst, err = r.framesBy(m, dst, address); len(dst) > n || m.isComplete {
 		return dst, err
 	}
 	if m, err = r.whole.get(r.wholeMap); err != nil {
@@ -258,7 +258,7 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 			var f *function
 			if b, err = u.open(); err == nil {
 				if holder, f, err = r.functionAt(b, address); err == nil && f != nil {
-					scoped = holder.abbrevs.scoped()
+					scoped = holder.abbrevs.hasScopes()
 				}
 			}
 			return err == nil && f == nil
@@ -268,10 +268,10 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 	return scoped, err
 }
 
-// scoped says whether a table has entries of inlined calls or blocks.
-func (t *abbrevTable) scoped() bool {
+// hasScopes says whether a table has entries of inlined calls or blocks.
+func (t *abbrevTable) hasScopes() bool {
 	is := func(a *abbrev) bool {
-		return a.declared && (a.tag == TagInlinedSubroutine || a.tag == TagLexicalBlock)
+		return a.isDeclared && (a.tag == TagInlinedSubroutine || a.tag == TagLexicalBlock)
 	}
 	for i := range t.dense {
 		if is(&t.dense[i]) {
@@ -289,7 +289,7 @@ func (t *abbrevTable) scoped() bool {
 // give puts a function's name into a frame.
 func (n *functionName) give(f *symbol.Frame) {
 	f.Function, f.LinkageName, f.Name = n.readable, n.linkage, n.name
-	f.StartFile, f.StartLine, f.ImplicitStartFile = n.file, n.line, n.implicit
+	f.StartFile, f.StartLine, f.ImplicitStartFile = n.file, n.line, n.isFileImplicit
 }
 
 // give puts a file into a frame.
@@ -326,7 +326,7 @@ func (r *Reader) functionAt(b *body, address uint64) (*body, *function, error) {
 		return holder, nil, err
 	}
 	n := x.where.at(address)
-	if n < 0 && x.skipped {
+	if n < 0 && x.hasSkipped {
 		if x, err = holder.all.get(func() (*functions, error) { return holder.findFunctions(true) }); err != nil {
 			return holder, nil, err
 		}

@@ -43,7 +43,7 @@ func (r *Reader) describing(address uint64) (holder *body, found *function, err 
 		if found != nil {
 			return holder, found, nil
 		}
-		if m.complete {
+		if m.isComplete {
 			return nil, nil, err
 		}
 		if m, err = r.whole.get(r.wholeMap); err != nil {
@@ -180,7 +180,7 @@ func (e Entry) inherited(seen map[entryKey]bool, budget *int, depth int, yield f
 			if !yield(c, nil) {
 				return false
 			}
-		case c.Tag() == TagLexicalBlock && !c.abbrev.code:
+		case c.Tag() == TagLexicalBlock && !c.abbrev.hasCode:
 			if !c.inherited(seen, budget, depth+1, yield) {
 				return false
 			}
@@ -234,7 +234,7 @@ func (b *body) callSite(function, returnPC uint64) (Entry, error) {
 		if err := w.pass(a, entry); err != nil {
 			return Entry{}, err
 		}
-		if a.children {
+		if a.hasChildren {
 			if depth++; depth > maxDepth {
 				return Entry{}, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}

@@ -17,7 +17,7 @@ import (
 type sections struct {
 	info, abbrev, str, lineStr, line, debugRanges, rnglists, addr, strOffsets, aranges []byte
 
-	big bool // big endian
+	isBigEndian bool
 	// code are the address ranges that hold code, sorted; what lies outside is
 	// of code that the linker threw away. Empty where that is not known.
 	code []span
@@ -99,7 +99,7 @@ func (f *file) unitData(name string) ([]byte, error) {
 // openFile reads the sections of an object that every question needs.
 func openFile(o *object.Object, suffix string) (*file, error) {
 	f := &file{name: o.Name(), suffix: suffix, object: o, layout: newLayout(o)}
-	f.big, f.code = isBigEndian(o), codeSpans(o)
+	f.isBigEndian, f.code = isBigEndian(o), codeSpans(o)
 	s := &f.sections
 	for name, to := range map[string]*[]byte{
 		".debug_abbrev": &s.abbrev, ".debug_str": &s.str, ".debug_line_str": &s.lineStr,
@@ -175,8 +175,8 @@ func mergeSpans(list []span) []span {
 	return merged
 }
 
-// live says whether a range is of code that is in the object.
-func (s *sections) live(r span) bool {
+// isLive says whether a range is of code that is in the object.
+func (s *sections) isLive(r span) bool {
 	if r.start >= r.end {
 		return false
 	}

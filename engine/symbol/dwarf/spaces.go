@@ -81,7 +81,7 @@ func (b *body) lookInside(x *spaces, at int32) error {
 		}
 		s := space{offset: uint32(entry - b.offset), count: -1, tag: a.tag}
 		next := uint64(0)
-		if a.children {
+		if a.hasChildren {
 			next = w.sibling(a)
 		}
 		if next == 0 || isSpace(a.tag) {
@@ -89,7 +89,7 @@ func (b *body) lookInside(x *spaces, at int32) error {
 				return err
 			}
 		}
-		if !a.children {
+		if !a.hasChildren {
 			continue
 		}
 		s.first = uint32(w.off - b.offset)
@@ -119,14 +119,14 @@ func (w *walk) passChildren(entry uint64) error {
 			depth--
 			continue
 		}
-		if next := w.sibling(a); next != 0 && a.children {
+		if next := w.sibling(a); next != 0 && a.hasChildren {
 			w.off = next
 			continue
 		}
 		if err := w.pass(a, at); err != nil {
 			return err
 		}
-		if a.children {
+		if a.hasChildren {
 			if depth++; depth > maxDepth {
 				return w.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}

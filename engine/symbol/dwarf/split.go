@@ -89,9 +89,9 @@ func (u *unit) of(skeleton *unit) *unit {
 // A place is where a file may be.
 type place struct {
 	path string
-	// named says that the path is one of the target, as the debug information
+	// isOfTarget says that the path is one of the target, as the debug information
 	// has it; else it is one of this machine.
-	named bool
+	isOfTarget bool
 }
 
 // splitPaths are where a split file may be: where it was made, and beside the object.
@@ -120,7 +120,7 @@ func (r *Reader) openObject(p place) (*object.Object, error) {
 		finder = &object.Finder{}
 	}
 	open := finder.OpenBeside
-	if p.named {
+	if p.isOfTarget {
 		open = finder.OpenNamed
 	}
 	o, err := open(p.path)
@@ -159,7 +159,7 @@ func (r *Reader) openSplit(p place) (*file, error) {
 		if err != nil {
 			return nil, err
 		}
-		if f.reader = r; f.big != r.main.big {
+		if f.reader = r; f.isBigEndian != r.main.isBigEndian {
 			return nil, fmt.Errorf("%s: is of another byte order", f.name)
 		}
 		if f.units, err = f.unitHeaders(f.info, false); err != nil {

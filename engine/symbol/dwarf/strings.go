@@ -45,7 +45,7 @@ func (b *body) strx(index uint64) ([]byte, error) {
 	f, size := b.file, uint64(b.format.offsetSize)
 	if n := uint64(len(f.strOffsets)); index <= n && b.strOffsetsBase <= n {
 		if off := b.strOffsetsBase + index*size; off+size <= n {
-			return stringAt(".debug_str"+f.suffix, f.str, uintAt(f.strOffsets[off:off+size], f.big))
+			return stringAt(".debug_str"+f.suffix, f.str, uintAt(f.strOffsets[off:off+size], f.isBigEndian))
 		}
 	}
 	return nil, bad(".debug_str_offsets"+f.suffix, b.strOffsetsBase, "no string of index %d in a section of %#x bytes", index, len(f.strOffsets))

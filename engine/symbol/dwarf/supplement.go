@@ -33,7 +33,7 @@ func (f *file) readLink() (*link, error) {
 	if data, err = sectionData(f.object, ".debug_sup"); err != nil || len(data) == 0 {
 		return nil, err
 	}
-	supplementary, path, id, err := readSup(data, f.big)
+	supplementary, path, id, err := readSup(data, f.isBigEndian)
 	if err != nil || supplementary {
 		return nil, err
 	}

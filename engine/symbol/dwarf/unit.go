@@ -11,7 +11,7 @@ type unitHeader struct {
 	file      *file
 	format    format
 	kind      uint8  // DW_UT_*
-	types     bool   // in .debug_types
+	isInTypes bool   // in .debug_types
 	offset    uint64 // of the header in its section
 	first     uint64 // offset of its first entry
 	end       uint64
@@ -32,9 +32,9 @@ type unit struct {
 // A body is what a unit's first entry says, and what is made of its entries.
 type body struct {
 	*unit
-	abbrevs  *abbrevTable
-	tag      Tag
-	children bool
+	abbrevs     *abbrevTable
+	tag         Tag
+	hasChildren bool
 
 	language               uint64
 	name, compDir          string
@@ -63,7 +63,7 @@ type body struct {
 
 // bytes is the section that the unit is in, up to its end.
 func (u *unitHeader) bytes() []byte {
-	if u.types {
+	if u.isInTypes {
 		// Read before the unit was made.
 		return u.file.typesData()[:u.end]
 	}
@@ -72,14 +72,16 @@ func (u *unitHeader) bytes() []byte {
 
 // section is the name of the section that the unit is in.
 func (u *unitHeader) section() string {
-	if u.types {
+	if u.isInTypes {
 		return ".debug_types" + u.file.suffix
 	}
 	return ".debug_info" + u.file.suffix
 }
 
 // isType says whether the unit is a type unit.
-func (u *unitHeader) isType() bool { return u.types || u.kind == unitType || u.kind == unitSplitType }
+func (u *unitHeader) isType() bool {
+	return u.isInTypes || u.kind == unitType || u.kind == unitSplitType
+}
 
 // main is the file that has the unit's addresses.
 func (u *unitHeader) main() *file {
@@ -90,13 +92,13 @@ func (u *unitHeader) main() *file {
 }
 
 func (u *unitHeader) cursor(off uint64) cursor {
-	return cursor{data: u.bytes(), off: min(off, u.end), end: u.end, big: u.format.big, failed: off > u.end}
+	return cursor{data: u.bytes(), off: min(off, u.end), end: u.end, isBigEndian: u.format.isBigEndian, failed: off > u.end}
 }
 
 // unitHeaders walks the headers in .debug_info or .debug_types.
 func (f *file) unitHeaders(info []byte, types bool) (units []unit, err error) {
 	for off := uint64(0); off < uint64(len(info)); {
-		u := unitHeader{file: f, types: types}
+		u := unitHeader{file: f, isInTypes: types}
 		next, err := u.readHeader(info, off)
 		if err != nil {
 			return nil, err
@@ -114,7 +116,7 @@ func (f *file) unitHeaders(info []byte, types bool) (units []unit, err error) {
 func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error) {
 	f, size := u.file, uint64(len(info))
 	u.offset = off
-	c := at(info, f.big, off, size)
+	c := at(info, f.isBigEndian, off, size)
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return 0, u.wrong(off, "length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -139,7 +141,7 @@ func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error
 	} else {
 		u.abbrevOff = c.uint(offsetSize)
 		addrSize = c.uint(1)
-		if u.types {
+		if u.isInTypes {
 			u.kind = unitType
 		}
 	}
@@ -162,7 +164,7 @@ func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error
 	if u.abbrevOff > uint64(len(f.abbrev)) {
 		return 0, u.wrong(off, "abbreviations at %#x, expected less than the size %#x of .debug_abbrev", u.abbrevOff, len(f.abbrev))
 	}
-	u.format = format{version: uint8(version), addrSize: uint8(addrSize), offsetSize: uint8(offsetSize), big: f.big}
+	u.format = format{version: uint8(version), addrSize: uint8(addrSize), offsetSize: uint8(offsetSize), isBigEndian: f.isBigEndian}
 	u.first, u.end = c.off, end
 	return end, nil
 }
@@ -204,7 +206,7 @@ func (u *unit) readBody() (*body, error) {
 	if a == nil {
 		return nil, u.wrong(u.first, "abbreviation %d is not declared", code)
 	}
-	b.tag, b.children = a.tag, a.children
+	b.tag, b.hasChildren = a.tag, a.hasChildren
 	var name, compDir, dwoName, gnuDwoName value
 	for i := range a.specs {
 		v := u.format.value(&c, &a.specs[i])
@@ -300,7 +302,7 @@ func (b *body) addrx(index uint64) (uint64, error) {
 	f, size := b.main(), uint64(b.format.addrSize)
 	if n := uint64(len(f.addr)); index <= n && b.addrBase <= n {
 		if off := b.addrBase + index*size; off+size <= n {
-			return uintAt(f.addr[off:off+size], f.big), nil
+			return uintAt(f.addr[off:off+size], f.isBigEndian), nil
 		}
 	}
 	return 0, bad(".debug_addr", b.addrBase, "no address of index %d in a section of %#x bytes", index, len(f.addr))
@@ -315,7 +317,7 @@ func (b *body) address(v *value) (uint64, error) {
 		return b.addrx(v.n)
 	case formLLVMAddrxOff:
 		a, err := b.addrx(v.n)
-		return a + uintAt(v.b, b.format.big), err
+		return a + uintAt(v.b, b.format.isBigEndian), err
 	}
 	return 0, bad(b.section(), b.offset, "form %#x of an address", uint16(v.form))
 }

@@ -192,7 +192,7 @@ func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVari
 			}
 		}
 		next := uint64(0)
-		if a.children && a.tag != TagSubprogram && canSkip(a) {
+		if a.hasChildren && a.tag != TagSubprogram && canSkip(a) {
 			next = w.sibling(a)
 		}
 		if next != 0 {
@@ -202,7 +202,7 @@ func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVari
 		if err := w.pass(a, entry); err != nil {
 			return list, err
 		}
-		if a.children {
+		if a.hasChildren {
 			if depth++; depth > maxDepth {
 				return list, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}
@@ -240,7 +240,7 @@ func (e Entry) fixedAddress() (uint64, bool) {
 	if err != nil || !ok || !v.isBlock() || len(v.b) == 0 {
 		return 0, false
 	}
-	c := at(v.b, e.b.format.big, 1, uint64(len(v.b)))
+	c := at(v.b, e.b.format.isBigEndian, 1, uint64(len(v.b)))
 	var address uint64
 	switch v.b[0] {
 	case opAddr:
@@ -252,13 +252,13 @@ func (e Entry) fixedAddress() (uint64, bool) {
 	default:
 		return 0, false
 	}
-	if c.more() {
+	if c.hasMore() {
 		if c.uint(1) != opPlusUconst {
 			return 0, false
 		}
 		address += c.uleb()
 	}
-	return address, !c.failed && !c.more()
+	return address, !c.failed && !c.hasMore()
 }
 
 // Operations that say where variables are (DWARF 5, 7.7.1, table 7.9).
@@ -381,7 +381,7 @@ func (b *body) locals(dst []symbol.Local, function uint64) ([]symbol.Local, erro
 		if err := w.pass(a, entry); err != nil {
 			return dst, err
 		}
-		if a.children {
+		if a.hasChildren {
 			if len(stack) == maxDepth {
 				return dst, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}
@@ -465,8 +465,8 @@ func offsetOf(expr []byte, frame int) (int64, bool) {
 	}
 	c := at(expr, false, 1, uint64(len(expr)))
 	n := c.sleb()
-	if c.more() && c.uint(1) != opDeref {
+	if c.hasMore() && c.uint(1) != opDeref {
 		return 0, false
 	}
-	return n, !c.failed && !c.more()
+	return n, !c.failed && !c.hasMore()
 }

@@ -34,11 +34,11 @@ func (s *scanner) attributes() {
 	}
 }
 
-// neverInlined says whether the attributes of a function keep it from being
+// isNeverInlined says whether the attributes of a function keep it from being
 // inlined.
-func (f *Function) neverInlined() bool {
-	if f.noInline || f.group == 0 {
-		return f.noInline
+func (f *Function) isNeverInlined() bool {
+	if f.isNoInline || f.group == 0 {
+		return f.isNoInline
 	}
 	l := lexer{data: f.module.source}
 	return f.module.noInline[string(l.text(l.tokenAt(int(f.group))))]
@@ -60,7 +60,7 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 				if !ok {
 					continue
 				}
-				c := symbol.Call{Position: m.position(f, in.Index), Callee: name, NeverInlined: never || callee.neverInlined()}
+				c := symbol.Call{Position: m.position(f, in.Index), Callee: name, NeverInlined: never || callee.isNeverInlined()}
 				if !yield(c) {
 					return
 				}

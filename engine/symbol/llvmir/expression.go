@@ -101,24 +101,24 @@ const (
 
 // translator turns a DIExpression into operations.
 type translator struct {
-	fields []Field
-	pos    int
-	values int  // on the stack at the beginning
-	depth  int  // of the stack now
-	addr   bool // the value is where the variable is
-	typed  bool // the top entry is of an integral base type
-	out    []byte
-	stack  bool // it ends in DW_OP_stack_value
-	frag   *Fragment
+	fields       []Field
+	pos          int
+	values       int  // on the stack at the beginning
+	depth        int  // of the stack now
+	isAddress    bool // the value is where the variable is
+	isTyped      bool // the top entry is of an integral base type
+	out          []byte
+	isStackValue bool // it ends in DW_OP_stack_value
+	frag         *Fragment
 }
 
 // translate translates the expression of a record that has that many values.
 func translate(fields []Field, values int, address bool) (Expression, error) {
-	t := translator{fields: fields, values: values, depth: values, addr: address}
+	t := translator{fields: fields, values: values, depth: values, isAddress: address}
 	if err := t.operations(); err != nil {
 		return Expression{}, err
 	}
-	return Expression{t.out, t.addr && !t.stack, t.frag}, nil
+	return Expression{t.out, t.isAddress && !t.isStackValue, t.frag}, nil
 }
 
 // word is the name of the operation at the current position; "" where none is.
@@ -161,7 +161,7 @@ func (t *translator) operations() error {
 		if t.frag != nil {
 			return fmt.Errorf("%s behind a fragment, which ends an expression", op)
 		}
-		if t.stack && op != "DW_OP_LLVM_fragment" && op != "DW_OP_bit_piece" && op != "DW_OP_piece" && op != "DW_OP_LLVM_tag_offset" {
+		if t.isStackValue && op != "DW_OP_LLVM_fragment" && op != "DW_OP_bit_piece" && op != "DW_OP_piece" && op != "DW_OP_LLVM_tag_offset" {
 			return fmt.Errorf("%s behind DW_OP_stack_value", op)
 		}
 		if err := t.operation(op); err != nil {
@@ -222,9 +222,9 @@ func (t *translator) operation(op string) error {
 	} else if op != "DW_OP_deref" || !t.isMemory(t.pos) {
 		t.out = append(t.out, o.encoding.Opcode)
 	} else {
-		t.addr = true // the variable is in memory there, whatever its size
+		t.isAddress = true // the variable is in memory there, whatever its size
 	}
-	t.stack = op == "DW_OP_stack_value"
+	t.isStackValue = op == "DW_OP_stack_value"
 	t.depth += o.push - o.pop
 	return nil
 }
@@ -232,7 +232,7 @@ func (t *translator) operation(op string) error {
 // isMemory says whether a DW_OP_deref that the operations from next on follow is
 // the last one of a value, which is in memory then.
 func (t *translator) isMemory(next int) bool {
-	if t.addr {
+	if t.isAddress {
 		return false
 	}
 	if next == len(t.fields) {
@@ -349,17 +349,17 @@ func (t *translator) convert() error {
 		return err
 	}
 	t.out = binary.AppendUvarint(append(t.out, opConvert), symbol.IRTypeOffset(uint32(bits), uint8(encoding)))
-	t.typed = encoding != uint64(encodings["DW_ATE_float"])
+	t.isTyped = encoding != uint64(encodings["DW_ATE_float"])
 	return nil
 }
 
 // untype makes the top entry one of the generic type: the operations of a
 // DIExpression do not care about types, those of DWARF do.
 func (t *translator) untype(op string) {
-	if t.typed && op != "DW_OP_stack_value" {
+	if t.isTyped && op != "DW_OP_stack_value" {
 		t.out = append(t.out, opConvert, 0)
 	}
-	t.typed = false
+	t.isTyped = false
 }
 
 // offsetAndSize are the operands of an operation about a part of something.
@@ -401,9 +401,9 @@ func (t *translator) extractBits(op string) error {
 		return err
 	}
 	t.untype(op)
-	if t.addr {
+	if t.isAddress {
 		t.out = append(t.out, opDerefSize, byte((offset+size+7)/8))
-		t.addr = false
+		t.isAddress = false
 	}
 	if offset > 0 {
 		t.out = append(binary.AppendUvarint(append(t.out, opConstu), offset), opShr)
@@ -424,7 +424,7 @@ func (t *translator) end() error {
 	if t.depth == 0 {
 		return fmt.Errorf("there is no value")
 	}
-	if !t.addr && !t.stack {
+	if !t.isAddress && !t.isStackValue {
 		t.out = append(t.out, opStackValue)
 	}
 	if f := t.frag; f != nil {

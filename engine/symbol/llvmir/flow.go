@@ -14,7 +14,7 @@ import (
 // values are not says nothing.
 type flow struct {
 	f       *Function
-	known   bool      // where each block goes
+	isKnown bool      // where each block goes
 	preds   [][]int32 // blocks by block
 	results map[string]int32
 	left    *int // steps
@@ -60,7 +60,7 @@ func (w *flow) findPreds() {
 		}
 	}
 	w.preds = make([][]int32, len(f.blocks))
-	w.known = true
+	w.isKnown = true
 	for i := range f.blocks {
 		last := w.end(i) - 1
 		if last < f.blocks[i].first {
@@ -78,7 +78,7 @@ func (w *flow) findPreds() {
 			}
 			to, ok := names[unquote(at.text(t))]
 			if !ok {
-				w.known = false
+				w.isKnown = false
 				return
 			}
 			w.preds[to] = append(w.preds[to], int32(i))
@@ -160,7 +160,7 @@ func (w *flow) blockAt(in int32) int32 {
 
 // passes says whether every way to a block goes through another one.
 func (w *flow) passes(through, to int32) bool {
-	if through == 0 || !w.known {
+	if through == 0 || !w.isKnown {
 		return true
 	}
 	key := [2]int32{through, to}
@@ -244,7 +244,7 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 // meet is the state at the beginning of a block: what holds at the end of every
 // block before it.
 func (w *flow) meet(block int, out []int) int {
-	if block == 0 || !w.known {
+	if block == 0 || !w.isKnown {
 		return noState
 	}
 	state := unknownState

@@ -14,7 +14,7 @@ type Function struct {
 	dbg          uint32 // offset of the node behind !dbg; 0: none
 	end          uint32 // offset behind the body
 	group        uint32 // offset of the last group of attributes; 0: none
-	noInline     bool   // an attribute of its own says that it is not inlined
+	isNoInline   bool   // an attribute of its own says that it is not inlined
 	instructions []instruction
 	records      []record
 	blocks       []block
@@ -29,7 +29,7 @@ type instruction struct {
 // A record is a debug record, or a call of a debug intrinsic.
 type record struct {
 	kind   RecordKind
-	call   bool   // an intrinsic: the position is behind its !dbg
+	isCall bool   // an intrinsic: the position is behind its !dbg
 	start  uint32 // offset of its first byte
 	args   uint32 // offset of the "(" of its arguments
 	dbg    uint32 // as of an instruction; of intrinsics
@@ -144,7 +144,7 @@ func (s *scanner) header(f *Function) (next int32, ok bool) {
 		case t.kind == hashToken && named:
 			f.group = uint32(t.start)
 		case t.kind == wordToken && named && forbidsInlining(string(s.text(t))):
-			f.noInline = true
+			f.isNoInline = true
 		case t.kind == wordToken && named && isConstantWord(string(s.text(t))):
 			// A type and a constant, which may be structures both.
 			for range 2 {
@@ -219,18 +219,18 @@ type bodyScanner struct {
 	next int32 // the number of the next value or block without a name; -1: not known
 
 	// The instruction that is being read.
-	open       bool
-	start      int
-	opcode     string
-	ends       bool // its block
-	commas     int
-	callee     bool // the function that it calls is read
-	dbg        uint32
-	kind       RecordKind
-	isRecord   bool
-	args       int
-	terminated bool // the last instruction ended its block
-	stack      []byte
+	isOpen       bool
+	start        int
+	opcode       string
+	endsBlock    bool // its block
+	commas       int
+	hasCallee    bool // the function that it calls is read
+	dbg          uint32
+	kind         RecordKind
+	isRecord     bool
+	args         int
+	isTerminated bool // the last instruction ended its block
+	stack        []byte
 }
 
 // body reads instructions up to the bracket that ends the function.
@@ -270,7 +270,7 @@ func (b *bodyScanner) body() {
 		case t.kind == wordToken:
 			b.word(t)
 		case t.kind == nameToken && string(b.text(t)) == "!dbg":
-			if at := b.peek(); b.open && b.dbg == 0 && (at.kind == nodeToken || at.kind == nameToken || at.kind == bangToken) {
+			if at := b.peek(); b.isOpen && b.dbg == 0 && (at.kind == nodeToken || at.kind == nameToken || at.kind == bangToken) {
 				b.dbg = uint32(at.start)
 			}
 		case t.kind == globalToken:
@@ -331,10 +331,10 @@ func (b *bodyScanner) inBrackets(t token) (ends bool) {
 
 // begin starts an instruction.
 func (b *bodyScanner) begin(t token) {
-	if b.terminated {
+	if b.isTerminated {
 		b.block(token{}) // one that nothing names
 	}
-	*b = bodyScanner{scanner: b.scanner, f: b.f, next: b.next, stack: b.stack, open: true, start: t.start}
+	*b = bodyScanner{scanner: b.scanner, f: b.f, next: b.next, stack: b.stack, isOpen: true, start: t.start}
 }
 
 // result counts the value that an instruction defines.
@@ -347,7 +347,7 @@ func (b *bodyScanner) result(t token) {
 // block begins a basic block: at a label, or the one that has none.
 func (b *bodyScanner) block(label token) {
 	k := block{label: uint32(label.start), number: -1, first: int32(len(b.f.instructions)), record: int32(len(b.f.records))}
-	b.terminated = false
+	b.isTerminated = false
 	if n := len(b.f.blocks); label.end != 0 && n > 0 && b.f.blocks[n-1].label == 0 && n == 1 && k.first == 0 && k.record == 0 {
 		b.f.blocks = b.f.blocks[:0] // the entry block has a label
 		if b.next > 0 {
@@ -368,11 +368,11 @@ func (b *bodyScanner) block(label token) {
 
 // finish ends the instruction that is being read, before the offset end.
 func (b *bodyScanner) finish(end int) {
-	if !b.open {
+	if !b.isOpen {
 		return
 	}
-	b.open = false
-	b.terminated = b.ends
+	b.isOpen = false
+	b.isTerminated = b.endsBlock
 	switch {
 	case b.isRecord:
 		if b.args == 0 {
@@ -380,7 +380,7 @@ func (b *bodyScanner) finish(end int) {
 			return
 		}
 		b.f.records = append(b.f.records, record{
-			kind: b.kind, call: true, start: uint32(b.start), args: uint32(b.args), dbg: b.dbg, before: int32(len(b.f.instructions)),
+			kind: b.kind, isCall: true, start: uint32(b.start), args: uint32(b.args), dbg: b.dbg, before: int32(len(b.f.instructions)),
 		})
 	case b.opcode == "":
 		b.problem(b.start, "an instruction is expected")
@@ -392,7 +392,7 @@ func (b *bodyScanner) finish(end int) {
 // word reads a word that is not in brackets.
 func (b *bodyScanner) word(t token) {
 	word := string(b.text(t))
-	if b.open && b.opcode == "" {
+	if b.isOpen && b.opcode == "" {
 		b.setOpcode(word)
 		return
 	}
@@ -400,7 +400,7 @@ func (b *bodyScanner) word(t token) {
 	switch {
 	case word == "uselistorder", word == "uselistorder_bb":
 	case !known:
-		if !b.open {
+		if !b.isOpen {
 			b.problem(t.start, "an instruction is expected, found %s", shorten(b.text(t)))
 			b.skipLine()
 		}
@@ -415,7 +415,7 @@ func (b *bodyScanner) word(t token) {
 	}
 	b.finish(t.start)
 	if !known { // no instruction, and in no block
-		b.terminated = false
+		b.isTerminated = false
 	}
 	b.begin(t)
 	b.setOpcode(word)
@@ -423,7 +423,7 @@ func (b *bodyScanner) word(t token) {
 
 func (b *bodyScanner) setOpcode(word string) {
 	b.opcode = word
-	b.ends = opcodes[word]
+	b.endsBlock = opcodes[word]
 }
 
 // isConstant says whether an opcode, which is read, begins a constant expression:
@@ -444,10 +444,10 @@ func (b *bodyScanner) isConstant() bool {
 // global looks at the name of a global value: the first one of a call is what is
 // called.
 func (b *bodyScanner) global(t token) {
-	if !b.open || b.callee || b.opcode != "call" {
+	if !b.isOpen || b.hasCallee || b.opcode != "call" {
 		return
 	}
-	b.callee = true
+	b.hasCallee = true
 	name := strings.ReplaceAll(string(b.text(t)), `"`, "")
 	if rest, ok := strings.CutPrefix(name, intrinsicPrefix); ok && b.is(b.peek(), '(') {
 		// The intrinsics of old versions have the type in their name.

@@ -90,11 +90,11 @@ func (m *Module) Positions() iter.Seq[symbol.Position] {
 	}
 }
 
-// A resultPlace is where a result is defined. more says that other functions
+// A resultPlace is where a result is defined. hasMore says that other functions
 // have one of the same name.
 type resultPlace struct {
 	function, index int
-	more            bool
+	hasMore         bool
 }
 
 // findResults are the results of all functions.
@@ -109,7 +109,7 @@ func (m *Module) findResults() map[string]resultPlace {
 			if !ok {
 				place = resultPlace{function: i, index: in.Index}
 			}
-			place.more = ok
+			place.hasMore = ok
 			results[in.Result] = place
 		}
 	}
@@ -141,7 +141,7 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		switch {
 		case !ok:
 			return none, fmt.Errorf("no instruction has the result %s", text)
-		case place.more:
+		case place.hasMore:
 			return none, fmt.Errorf("several functions have a result %s: expected FUNCTION%s", text, text)
 		}
 		return m.at(&m.functions[place.function], place.index)

@@ -276,8 +276,8 @@ func (r *reader) fields(end byte, depth int) ([]Field, error) {
 	}
 }
 
-// atEnd says whether a token ends a member.
-func (r *reader) atEnd(t token) bool {
+// isAtEnd says whether a token ends a member.
+func (r *reader) isAtEnd(t token) bool {
 	if t.kind != otherToken {
 		return false
 	}
@@ -310,11 +310,11 @@ func (r *reader) value(depth int) (Value, error) {
 		return Value{Kind: RefValue, ID: id}, nil
 	case t.kind == metaString, t.kind == stringToken:
 		return Value{Kind: StringValue, Text: unquote(r.text(t))}, nil
-	case t.kind == endToken, r.atEnd(t):
+	case t.kind == endToken, r.isAtEnd(t):
 		return Value{}, r.wrong(t, "a value")
-	case t.kind == numberToken && r.atEnd(r.peek()):
+	case t.kind == numberToken && r.isAtEnd(r.peek()):
 		return Value{Kind: NumberValue, Text: string(r.text(t))}, nil
-	case t.kind == wordToken && r.atEnd(r.peek()):
+	case t.kind == wordToken && r.isAtEnd(r.peek()):
 		text := string(r.text(t))
 		if text == "null" {
 			return Value{}, nil
@@ -371,7 +371,7 @@ func (r *reader) skipValue(t token) (end int, err error) {
 			}
 		}
 		end = t.end
-		if p := r.peek(); len(stack) == 0 && r.atEnd(p) {
+		if p := r.peek(); len(stack) == 0 && r.isAtEnd(p) {
 			return end, nil
 		} else if p.kind == endToken {
 			return 0, r.wrong(p, "the end of a value")

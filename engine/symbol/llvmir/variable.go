@@ -53,7 +53,7 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	if err != nil {
 		return d, err
 	}
-	if rec.call {
+	if rec.isCall {
 		if rec.dbg != 0 {
 			d.Location = m.refAt(rec.dbg)
 		}

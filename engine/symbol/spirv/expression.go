@@ -26,7 +26,7 @@ type operation struct {
 	name     string
 	text     string // of the operation of locexpr; "": DW_OP_ and name
 	operands int
-	signed   bool // the last operand is
+	isSigned bool // the last operand is
 	how      way
 }
 
@@ -127,7 +127,7 @@ const maxOperations = 1 << 12
 // A fragmentRange is the part of a variable that an expression is about, in bits.
 type fragmentRange struct {
 	offset, size uint64
-	is           bool // false: it is about all of the variable
+	isPart       bool // else the expression is about all of the variable
 }
 
 // Expression translates a DebugExpression to locexpr.Canonical. What it is
@@ -138,14 +138,14 @@ type fragmentRange struct {
 // part of a variable gives a composite, whose other bits are undefined.
 func (m *Module) Expression(r *Record, address bool) (bytes []byte, memory bool, err error) {
 	e, err := m.expression(r, address)
-	return e.bytes, e.memory, err
+	return e.bytes, e.isInMemory, err
 }
 
 // An expression is a translated DebugExpression.
 type expression struct {
-	bytes  []byte
-	part   fragmentRange
-	memory bool
+	bytes      []byte
+	part       fragmentRange
+	isInMemory bool
 }
 
 func (m *Module) expression(r *Record, address bool) (e expression, err error) {
@@ -162,7 +162,7 @@ func (m *Module) expression(r *Record, address bool) (e expression, err error) {
 		if o == nil || o.Op != DebugOperation {
 			return e, fmt.Errorf("DebugExpression %%%d: %%%d, expected DebugOperation", r.ID, id)
 		}
-		if e.part.is {
+		if e.part.isPart {
 			return e, fmt.Errorf("DebugExpression %%%d: DebugOperation %%%d follows a Fragment, which ends an expression", r.ID, id)
 		}
 		word, err := m.operationText(o, &e.part)
@@ -173,8 +173,8 @@ func (m *Module) expression(r *Record, address bool) (e expression, err error) {
 			text = append(text, word)
 		}
 	}
-	text, e.memory = located(text, address)
-	if e.part.is {
+	text, e.isInMemory = located(text, address)
+	if e.part.isPart {
 		if e.part.offset > 0 {
 			// The undefined part in front comes first; what is described lies below it.
 			text = append(text, fmt.Sprintf("LLVM_undefined; bit_piece %d 0; over", e.part.offset))
@@ -246,7 +246,7 @@ func (m *Module) operationText(r *Record, part *fragmentRange) (string, error) {
 	}
 	text := o.text
 	for i, n := range numbers {
-		if o.signed && i == len(numbers)-1 {
+		if o.isSigned && i == len(numbers)-1 {
 			text += fmt.Sprintf(" %d", int32(uint32(n)))
 		} else {
 			text += fmt.Sprintf(" %d", n)

@@ -55,14 +55,14 @@ type Module struct {
 
 // A function is an OpFunction with what belongs to it.
 type function struct {
-	id         uint32
-	name       string
-	at         uint32 // the word of OpFunction
-	start, end uint32 // the words of its instructions
-	count      int    // of its instructions
-	line       lineState
-	marks      []walk
-	dontInline bool // its Function Control says so
+	id           uint32
+	name         string
+	at           uint32 // the word of OpFunction
+	start, end   uint32 // the words of its instructions
+	count        int    // of its instructions
+	line         lineState
+	marks        []walk
+	isDontInline bool // its Function Control says so
 }
 
 // Is tells whether data begins as a SPIR-V module does, in either byte order.
@@ -160,8 +160,8 @@ func (m *Module) literal(at, end uint32, what string) string {
 	return s
 }
 
-// valid says whether an ID is within the bound of the header.
-func (m *Module) valid(id uint32) bool { return id != 0 && id < m.bound }
+// isValid says whether an ID is within the bound of the header.
+func (m *Module) isValid(id uint32) bool { return id != 0 && id < m.bound }
 
 // scan reads every instruction once.
 func (m *Module) scan() {
@@ -195,8 +195,8 @@ var minimal = map[uint16]uint32{
 // A scanner is what a scan knows of the instructions before.
 type scanner struct {
 	*Module
-	open bool // a function
-	line lineState
+	isInFunction bool // a function
+	line         lineState
 }
 
 func (s *scanner) instruction(op uint16, at, end uint32) {
@@ -215,7 +215,7 @@ func (s *scanner) instruction(op uint16, at, end uint32) {
 			m.names[w[1]] = name
 		}
 	case opString:
-		if _, ok := m.strings[w[1]]; !ok && m.valid(w[1]) {
+		if _, ok := m.strings[w[1]]; !ok && m.isValid(w[1]) {
 			m.strings[w[1]] = m.literal(at+2, end, "OpString")
 		}
 	case opEntryPoint:
@@ -236,20 +236,20 @@ func (s *scanner) instruction(op uint16, at, end uint32) {
 		s.line = lineState{}
 	case opFunction:
 		s.endFunction(at)
-		m.functions = append(m.functions, function{id: w[2], at: at, start: end, line: s.line, dontInline: w[3]&controlDontInline != 0})
-		s.open = true
+		m.functions = append(m.functions, function{id: w[2], at: at, start: end, line: s.line, isDontInline: w[3]&controlDontInline != 0})
+		s.isInFunction = true
 		return
 	case opFunctionEnd:
-		if !s.open {
+		if !s.isInFunction {
 			m.problem(at, "OpFunctionEnd outside of a function")
 			break
 		}
 		f := &m.functions[len(m.functions)-1]
-		f.end, s.open, s.line = end, false, lineState{}
+		f.end, s.isInFunction, s.line = end, false, lineState{}
 		f.count++
 		return
 	}
-	if s.open {
+	if s.isInFunction {
 		m.functions[len(m.functions)-1].count++
 	}
 }
@@ -264,7 +264,7 @@ func (m *Module) importSet(id uint32, name string, at uint32) {
 	case set != nil && set.ReadAs != "":
 		m.problem(at, "the set %q is of a version that is not known, and read as %s", shorten(name), set.ReadAs)
 	}
-	if set != nil && m.valid(id) {
+	if set != nil && m.isValid(id) {
 		m.sets[id] = set
 	}
 }
@@ -279,16 +279,16 @@ func shorten(text string) string {
 
 // endFunction ends a function that has no OpFunctionEnd.
 func (s *scanner) endFunction(at uint32) {
-	if s.open {
+	if s.isInFunction {
 		f := &s.functions[len(s.functions)-1]
-		f.end, s.open = at, false
+		f.end, s.isInFunction = at, false
 		s.problem(at, "end of the function at word 0x%x, expected OpFunctionEnd before", f.at)
 	}
 }
 
 // define notes the instruction of a result.
 func (m *Module) define(id, at uint32) {
-	if !m.valid(id) {
+	if !m.isValid(id) {
 		m.problem(at, "result %%%d, expected an ID from 1 to the bound of %d", id, m.bound)
 		return
 	}

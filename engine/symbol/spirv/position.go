@@ -33,7 +33,7 @@ type step struct {
 // what holds before it.
 type walk struct {
 	step
-	open bool // a block
+	isInBlock bool // a block
 }
 
 // markEvery is how many instructions lie between two walks that are kept, from
@@ -60,10 +60,10 @@ func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
 		op, end := m.instruction(s.at)
 		s.op = op
 		if op == opLabel || op == opFunctionEnd {
-			if s.open { // the block ended with an instruction that is not known
+			if s.isInBlock { // the block ended with an instruction that is not known
 				s.place = place{}
 			}
-			s.open = op == opLabel
+			s.isInBlock = op == opLabel
 		}
 		said := s.step
 		if m.saysPlace(op, s.at) {
@@ -80,7 +80,7 @@ func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
 		case op == opExtInst || op == opExtInstWithForwardRefsKHR:
 			m.change(&s.place, s.at)
 		case terminators[op]:
-			s.place, s.open = place{}, false
+			s.place, s.isInBlock = place{}, false
 		}
 		s.at = end
 	}
@@ -171,7 +171,7 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 				if callee == nil {
 					return true
 				}
-				c := symbol.Call{Callee: callee.name, NeverInlined: callee.dontInline}
+				c := symbol.Call{Callee: callee.name, NeverInlined: callee.isDontInline}
 				c.Function, c.Instruction, c.Offset = f.name, s.index, uint64(s.at)
 				c.Frames, c.Scopes = m.frames(f, s.place)
 				more = yield(c)
@@ -212,7 +212,7 @@ func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []s
 		if m.find(scope) != nil {
 			first.File, first.Source = m.file(m.infos[m.byID[scope]].source)
 		}
-		if m.infos[m.byID[inlined]].cut {
+		if m.infos[m.byID[inlined]].isCut {
 			inlined = 0
 		} else {
 			inlined, _ = call.id("Inlined")

@@ -184,7 +184,7 @@ func (m *Module) checkReferences(r *Record) {
 		if !ok || p.Kind != Ref && p.Kind != EnumeratorPairs && !r.Set.Constants || m.isLiteral(r, p, word) {
 			continue
 		}
-		if !m.valid(word) {
+		if !m.isValid(word) {
 			m.problem(r.Offset, "%s: %s is %%%d, expected an ID from 1 to the bound of %d", r.Layout.Name, p.Name, word, m.bound)
 		} else if _, ok := m.defs[word]; !ok {
 			m.problem(r.Offset, "%s: %s is %%%d, which is not defined", r.Layout.Name, p.Name, word)

@@ -6,8 +6,8 @@ type scopeInfo struct {
 	source        uint32 // the file, as Module.file takes it; 0: unknown
 	discriminator uint64 // of the innermost DebugLexicalBlockDiscriminator
 	depth         int    // of a chain of calls; 0: not known yet
-	// cut says that what a DebugInlinedAt was inlined into is left out.
-	cut bool
+	// isCut says that what a DebugInlinedAt was inlined into is left out.
+	isCut bool
 }
 
 // resolveScopes follows the parents of every scope, and the calls that calls were
@@ -106,7 +106,7 @@ func (m *Module) resolveCalls(i int) {
 		}
 		if info.depth < 0 {
 			last := path[len(path)-1]
-			m.infos[last].cut = true
+			m.infos[last].isCut = true
 			r := &m.records[last]
 			m.problem(r.Offset, "DebugInlinedAt %%%d was inlined into itself, expected no cycle", r.ID)
 			break
@@ -125,7 +125,7 @@ func (m *Module) resolveCalls(i int) {
 		if depth == maxChain {
 			r := &m.records[path[n]]
 			m.problem(r.Offset, "DebugInlinedAt %%%d is inlined more than %d deep", r.ID, maxChain)
-			info.cut, depth = true, 0
+			info.isCut, depth = true, 0
 		}
 		depth++
 		info.depth = depth

@@ -12,16 +12,16 @@ type instance struct{ variable, inlined uint32 }
 // A change is a DebugDeclare or DebugValue in a function.
 type change struct {
 	instance
-	index   int // of the instruction
-	block   int
-	record  *Record
-	declare bool
-	value   uint32
-	indexes []uint32
-	part    fragmentRange
-	out     symbol.VariableRange
-	// gone says that the variable has no value from here on.
-	gone bool
+	index     int // of the instruction
+	block     int
+	record    *Record
+	isDeclare bool
+	value     uint32
+	indexes   []uint32
+	part      fragmentRange
+	out       symbol.VariableRange
+	// isGone says that the variable has no value from here on.
+	isGone bool
 }
 
 // Variables are the global and local variables, with where they are while
@@ -132,15 +132,15 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 	if m.find(inlined) == nil {
 		inlined = 0
 	}
-	c = change{instance: instance{id, inlined}, record: r, declare: r.Op == DebugDeclare, indexes: r.rest("Indexes")}
-	if c.declare {
+	c = change{instance: instance{id, inlined}, record: r, isDeclare: r.Op == DebugDeclare, indexes: r.rest("Indexes")}
+	if c.isDeclare {
 		c.value, _ = r.id("Variable")
 	} else {
 		c.value, _ = r.id("Value")
 	}
 	_, isRecord := m.byID[c.value]
 	_, defined := m.defs[c.value]
-	c.gone = isRecord || !defined || m.opcode(c.value) == opUndef
+	c.isGone = isRecord || !defined || m.opcode(c.value) == opUndef
 	c.out.Values = []string{idText(c.value)}
 	for _, w := range c.indexes {
 		text := idText(w)
@@ -152,8 +152,8 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 		c.out.Members = append(c.out.Members, text)
 	}
 	id, _ = r.id("Expression")
-	e := m.translate(id, c.declare)
-	c.out.Expression, c.out.Address, c.part, c.out.Problem = e.bytes, e.memory, e.part, e.problem
+	e := m.translate(id, c.isDeclare)
+	c.out.Expression, c.out.Address, c.part, c.out.Problem = e.bytes, e.isInMemory, e.part, e.problem
 	return c, true
 }
 
@@ -165,8 +165,8 @@ type translator struct {
 
 // applied is an expression that is applied to an address, or to a value.
 type applied struct {
-	id      uint32
-	address bool
+	id        uint32
+	isAddress bool
 }
 
 // A translation is an expression, or why there is none.
@@ -199,7 +199,7 @@ func (c *change) overlaps(d *change) bool {
 	if !slices.Equal(c.indexes[:n], d.indexes[:n]) {
 		return false
 	}
-	if !c.part.is || !d.part.is {
+	if !c.part.isPart || !d.part.isPart {
 		return true
 	}
 	return c.part.offset < d.part.offset+d.part.size && d.part.offset < c.part.offset+c.part.size
@@ -227,7 +227,7 @@ func (m *translator) functionVariables(f *function, ranges map[instance][]symbol
 	budget := maxFlow
 	for _, key := range order {
 		add := func(c *change, start, end int) {
-			if c.gone {
+			if c.isGone {
 				return
 			}
 			r := c.out
@@ -236,7 +236,7 @@ func (m *translator) functionVariables(f *function, ranges map[instance][]symbol
 		}
 		var values []int
 		for _, i := range byInstance[key] {
-			if c := &changes[i]; c.declare {
+			if c := &changes[i]; c.isDeclare {
 				add(c, c.index, f.count)
 			} else {
 				values = append(values, i)

@@ -78,13 +78,13 @@ func cutLine(data []byte) (line, rest []byte) {
 
 // A reader reads a text.
 type reader struct {
-	name   string
-	module *Module
-	unit   *Unit // nil before the first one
-	number int   // of the line
-	next   uint64
-	now    Position
-	known  bool // the last place is now
+	name    string
+	module  *Module
+	unit    *Unit // nil before the first one
+	number  int   // of the line
+	next    uint64
+	now     Position
+	isKnown bool // the last place is now
 }
 
 // Read reads a text; name is what problems call it. A unit in which something is
@@ -149,7 +149,7 @@ func (r *reader) fail(format string, args ...any) {
 // begin begins a unit.
 func (r *reader) begin() {
 	r.end()
-	r.unit, r.next, r.now, r.known = &Unit{}, 0, Position{}, false
+	r.unit, r.next, r.now, r.isKnown = &Unit{}, 0, Position{}, false
 }
 
 // end ends the unit.
@@ -199,7 +199,7 @@ func (r *reader) directive(line []byte) {
 			return
 		}
 		r.now = Position{Function: name, Entry: r.now.Function == ""}
-		r.known = false
+		r.isKnown = false
 	}
 }
 
@@ -242,7 +242,7 @@ func (r *reader) instruction(line []byte) {
 			return
 		}
 		if file != r.now.File {
-			r.now.File, r.now.Line, r.known = file, 0, false
+			r.now.File, r.now.Line, r.isKnown = file, 0, false
 		}
 	case "LOC":
 		text, _, _ := strings.Cut(strings.TrimSpace(string(rest[:min(len(rest), 32)])), " ")
@@ -252,11 +252,11 @@ func (r *reader) instruction(line []byte) {
 			return
 		}
 		if int(n) != r.now.Line {
-			r.now.Line, r.known = int(n), false
+			r.now.Line, r.isKnown = int(n), false
 		}
 	default:
-		if !r.known {
-			r.unit.places, r.known = append(r.unit.places, place{uint32(index), r.now}), true
+		if !r.isKnown {
+			r.unit.places, r.isKnown = append(r.unit.places, place{uint32(index), r.now}), true
 		}
 	}
 }
