@@ -47,7 +47,7 @@ func big32() *builder {
 // words appends words.
 func (n numbers) words(b []byte, values ...uint64) []byte {
 	for _, v := range values {
-		if n.wide {
+		if n.is64 {
 			b = appendOrder(n.order, b, 8, v)
 		} else {
 			b = appendOrder(n.order, b, 4, v)
@@ -76,7 +76,7 @@ func (b *builder) headerBytes(offsets, sizes []uint64, sections uint64) []byte {
 	h := make([]byte, 16)
 	copy(h, elf.ELFMAG)
 	h[elf.EI_CLASS], h[elf.EI_DATA], h[elf.EI_VERSION] = 1, 1, 1
-	if b.wide {
+	if b.is64 {
 		h[elf.EI_CLASS] = 2
 	}
 	if b.order == binary.ByteOrder(binary.BigEndian) {
@@ -101,11 +101,11 @@ func (b *builder) headerBytes(offsets, sizes []uint64, sections uint64) []byte {
 			memSize = uint64(len(p.data))
 		}
 		h = appendOrder(b.order, h, 4, uint64(p.typ))
-		if b.wide {
+		if b.is64 {
 			h = appendOrder(b.order, h, 4, uint64(p.flags))
 		}
 		h = b.words(h, offsets[i], p.address, 0, sizes[i], memSize)
-		if !b.wide {
+		if !b.is64 {
 			h = appendOrder(b.order, h, 4, uint64(p.flags))
 		}
 		h = b.words(h, p.align)

@@ -51,12 +51,12 @@ type Core struct {
 	imageBudget uint64 // bytes that may still be put together from memory
 	headBudget  uint64 // bytes of headers that may still be read from memory
 
-	modules  []*target.Module
-	objects  []*object.Object // to be closed
-	problems []string
-	silenced int  // problems beyond maxProblems
-	exeAsked bool // the executable was looked for
-	unread   bool // there is state that nothing here reads
+	modules     []*target.Module
+	objects     []*object.Object // to be closed
+	problems    []string
+	silenced    int  // problems beyond maxProblems
+	hasAskedExe bool // the executable was looked for
+	hasUnread   bool // there is state that nothing here reads
 }
 
 var _ target.FileMemory = (*Core)(nil)
@@ -126,7 +126,7 @@ func (c *Core) read(data []byte, options Options) error {
 		c.pageSize = size
 	}
 	c.findModules()
-	if c.finder.Exe != "" && !c.exeAsked {
+	if c.finder.Exe != "" && !c.hasAskedExe {
 		c.problem("%s was not used: nothing in the core is known to be of the executable", c.finder.Exe)
 	}
 	return nil
@@ -188,7 +188,7 @@ func (c *Core) Info() target.Info {
 		HasFaultAddress: c.process.hasFault,
 		Machine:         c.header.machine,
 		Problems:        c.problems,
-		Unread:          c.unread,
+		Unread:          c.hasUnread,
 		Notes:           c.process.unclaimed,
 	}
 }
@@ -232,7 +232,7 @@ func (c *Core) Mapped(address uint64) (mapped, executable bool) {
 		return true, s.flags&elf.PF_X != 0
 	}
 	if r := c.process.files.at(address); r != nil {
-		return true, r.executable
+		return true, r.isExecutable
 	}
 	return false, false
 }

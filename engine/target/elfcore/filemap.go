@@ -13,10 +13,10 @@ const maxFileRanges = 1 << 22
 
 // fileRange is a mapping of a file.
 type fileRange struct {
-	start, end uint64
-	offset     uint64 // in the file, in bytes
-	path       string
-	executable bool // by the code object, where the core has no program header for it
+	start, end   uint64
+	offset       uint64 // in the file, in bytes
+	path         string
+	isExecutable bool // by the code object, where the core has no program header for it
 }
 
 // fileRanges are the mappings of files, sorted by start, without overlap.

@@ -33,7 +33,7 @@ func FuzzCore(f *testing.F) {
 	gpu.parts = []part{{typ: 4, data: gpu.note(gpu.note(nil, coreOwner, ntPRSTATUS, gpu.status(1, 11, 0x100, 0)), gpuOwner, ntGPUCoreState, gpuNoteBytes(1, 1, 1))}}
 	f.Add(gpu.core())
 	for key, layouts := range statusLayouts {
-		b := builder{numbers: numbers{ordersOf(key.machine)[0], key.wide}, typ: 4, machine: key.machine}
+		b := builder{numbers: numbers{ordersOf(key.machine)[0], key.is64}, typ: 4, machine: key.machine}
 		b.parts = []part{{typ: 4, data: b.note(nil, coreOwner, ntPRSTATUS, make([]byte, layouts[0].size))}}
 		f.Add(b.core())
 	}

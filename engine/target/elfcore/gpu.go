@@ -68,12 +68,12 @@ func (c *Core) sayGraphics(notes []note) {
 		if isAlone {
 			reader = alone.reader
 		}
-		c.unread = true
+		c.hasUnread = true
 		c.problem("offset %#x: note NT_AMDGPU_CORE_STATE has the state of %s (%s), which this version does not read: no waves are shown; %s",
 			nt.offset, graphics[elf.EM_AMDGPU].what, gpuNote(nt.data), reader)
 	}
-	if isAlone && !c.unread {
-		c.unread = true
+	if isAlone && !c.hasUnread {
+		c.hasUnread = true
 		c.problem("the core is of %s, and has no state of theirs that this version knows; %s", alone.what, alone.reader)
 	}
 }

@@ -21,12 +21,12 @@ const maxPrograms = 1 << 22
 // numbers is how a core writes numbers.
 type numbers struct {
 	order binary.ByteOrder
-	wide  bool // ELFCLASS64
+	is64  bool // ELFCLASS64
 }
 
 // size is the size of an address and of a C long.
 func (n numbers) size() int {
-	if n.wide {
+	if n.is64 {
 		return 8
 	}
 	return 4
@@ -34,7 +34,7 @@ func (n numbers) size() int {
 
 // word reads an address or a C long at the start of b.
 func (n numbers) word(b []byte) uint64 {
-	if n.wide {
+	if n.is64 {
 		return n.order.Uint64(b)
 	}
 	return uint64(n.order.Uint32(b))
@@ -42,7 +42,7 @@ func (n numbers) word(b []byte) uint64 {
 
 // pick reads the word at an offset that depends on the class.
 func (n numbers) pick(b []byte, narrow, wide int) uint64 {
-	if n.wide {
+	if n.is64 {
 		return n.order.Uint64(b[wide:])
 	}
 	return uint64(n.order.Uint32(b[narrow:]))
@@ -50,7 +50,7 @@ func (n numbers) pick(b []byte, narrow, wide int) uint64 {
 
 // offset is the one of two offsets that fits the class.
 func (n numbers) offset(narrow, wide int) int {
-	if n.wide {
+	if n.is64 {
 		return wide
 	}
 	return narrow
@@ -58,7 +58,7 @@ func (n numbers) offset(narrow, wide int) int {
 
 // mask keeps an address in the address space.
 func (n numbers) mask(address uint64) uint64 {
-	if n.wide {
+	if n.is64 {
 		return address
 	}
 	return address & 0xffffffff
@@ -102,7 +102,7 @@ type coreHeader struct {
 // arch is what the architecture of the core's process is called.
 func (h *coreHeader) arch() string {
 	class := elf.ELFCLASS32
-	if h.wide {
+	if h.is64 {
 		class = elf.ELFCLASS64
 	}
 	return object.ArchName(h.machine, class, h.order)
@@ -156,7 +156,7 @@ func readHeader(data []byte) (h coreHeader, problems []string, err error) {
 	switch elf.Class(data[elf.EI_CLASS]) {
 	case elf.ELFCLASS32:
 	case elf.ELFCLASS64:
-		h.wide = true
+		h.is64 = true
 	default:
 		return h, nil, fmt.Errorf("%w: offset %#x: ELF class %d, expected 1 or 2", ErrNotCore, elf.EI_CLASS, data[elf.EI_CLASS])
 	}

@@ -100,7 +100,7 @@ func TestCoresOfBothClassesAndByteOrders(t *testing.T) {
 		{numbers: numbers{big32().order, true}, typ: elf.ET_CORE, machine: elf.EM_PPC64},
 		{numbers: numbers{little64().order, false}, typ: elf.ET_CORE, machine: elf.EM_386},
 	} {
-		t.Run(fmt.Sprintf("%v/%v", b.order, b.wide), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v/%v", b.order, b.is64), func(t *testing.T) {
 			c := openBytes(t, b.numbers, smallCore(b))
 			if diff := cmp.Diff("", problemsOf(c)); diff != "" {
 				t.Error(diff)

@@ -258,7 +258,7 @@ func unrelocate(n numbers, b []byte, bias uint64, parts []*object.Program) {
 			return
 		}
 		if slices.Contains(dynamicAddresses, tag) && !inside(value) && inside(n.mask(value-bias)) {
-			if n.wide {
+			if n.is64 {
 				n.order.PutUint64(b[size:], value-bias)
 			} else {
 				n.order.PutUint32(b[size:], uint32(value-bias))

@@ -27,7 +27,7 @@ type link struct {
 
 // executable is the main executable, as NT_AUXV tells.
 type executable struct {
-	known    bool
+	isKnown  bool
 	bias     uint64
 	programs []object.Program
 	file     object.Found // where memory does not have its program headers
@@ -82,7 +82,7 @@ func (c *Core) findExecutable() (exe executable) {
 		for i := range count {
 			exe.programs = append(exe.programs, c.header.objectProgram(b[i*entry:]))
 		}
-		exe.bias, exe.known = c.executableBias(exe.programs, address)
+		exe.bias, exe.isKnown = c.executableBias(exe.programs, address)
 		return exe
 	}
 	if c.process.files.at(address) != nil {
@@ -95,7 +95,7 @@ func (c *Core) findExecutable() (exe executable) {
 		return exe
 	}
 	exe.programs = o.Programs()
-	exe.bias, exe.known = c.header.mask(c.process.auxv[atEntry]-o.Entry()), c.process.auxv[atEntry] != 0
+	exe.bias, exe.isKnown = c.header.mask(c.process.auxv[atEntry]-o.Entry()), c.process.auxv[atEntry] != 0
 	return exe
 }
 
@@ -193,7 +193,7 @@ func (c *Core) links(exe *executable) (list []link) {
 
 // debugAddress is the value of DT_DEBUG; 0 where there is none.
 func (c *Core) debugAddress(exe *executable) uint64 {
-	if !exe.known {
+	if !exe.isKnown {
 		return 0
 	}
 	size := uint64(c.header.size())

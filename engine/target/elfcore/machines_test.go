@@ -146,7 +146,7 @@ func TestWherePRSTATUSHasThePC(t *testing.T) {
 	for key, layouts := range statusLayouts {
 		for _, l := range layouts {
 			for _, order := range ordersOf(key.machine) {
-				h := coreHeader{numbers: numbers{order, key.wide}, machine: uint16(key.machine)}
+				h := coreHeader{numbers: numbers{order, key.is64}, machine: uint16(key.machine)}
 				data := make([]byte, l.size)
 				word := max(l.bits+7, 32) / 8 / 4 * 4
 				for i, at := 0, l.pid&^7+h.offset(48, 80); at+word <= l.size; i, at = i+1, at+word {

@@ -39,7 +39,7 @@ type modules struct {
 	hasCode  map[string]bool             // see mayHaveCode
 	dynamics map[uint64]bool             // where the PT_DYNAMIC of modules are
 	exeOwner *image                      // of the executable's module
-	full     bool                        // no more modules are added
+	isFull   bool                        // no more modules are added
 	fits     int                         // places that may still be compared
 }
 
@@ -62,9 +62,9 @@ func (c *Core) findModules() {
 	m.readLinks()
 	m.addVDSO()
 	m.addFromFiles()
-	if !m.exe.known && m.exeOwner != nil {
+	if !m.exe.isKnown && m.exeOwner != nil {
 		// The file of the executable has the program headers that the core lacks.
-		m.exe = executable{known: true, bias: m.exeOwner.bias, programs: m.exeOwner.programs}
+		m.exe = executable{isKnown: true, bias: m.exeOwner.bias, programs: m.exeOwner.programs}
 		m.readLinks()
 	}
 	m.addExecutable()
@@ -108,7 +108,7 @@ func (m *modules) markExecutable() {
 			}
 			ranges := m.process.files.overlapping(s.Start, s.Size)
 			for i := range ranges {
-				ranges[i].executable = true
+				ranges[i].isExecutable = true
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (m *modules) mayHaveCode(name string) bool {
 // find opens a file of the target, which stays open as long as the core. A file
 // for another machine is not taken.
 func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
-	c.exeAsked = c.exeAsked || isExe
+	c.hasAskedExe = c.hasAskedExe || isExe
 	found := c.finder.Find(name, buildID, isExe)
 	if found.Object == nil {
 		return found
@@ -175,7 +175,7 @@ func (c *Core) foreign(o *object.Object) string {
 // add makes a module of an image. Its file is looked for unless it is known
 // already.
 func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
-	if m.full {
+	if m.isFull {
 		return
 	}
 	if at, ok := dynamic(m.header.numbers, im.programs, im.bias); ok {
@@ -232,8 +232,8 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 // register adds a module to the target.
 func (m *modules) register(mod *target.Module) {
 	if len(m.modules) >= maxModules {
-		if !m.full {
-			m.full = true
+		if !m.isFull {
+			m.isFull = true
 			m.problem("more than %d code objects are loaded: the others are left out, the first is %s", maxModules, mod.Path)
 		}
 		return
@@ -320,7 +320,7 @@ func (m *modules) addFromFiles() {
 		return
 	}
 	list := m.process.files.list
-	for len(list) > 0 && !m.full {
+	for len(list) > 0 && !m.isFull {
 		n := 1
 		for n < len(list) && list[n].path == list[0].path {
 			n++
@@ -386,7 +386,7 @@ func (m *modules) addGroup(group []fileRange) {
 	}
 	found := m.find(name, nil, isExe)
 	if found.Object == nil {
-		if sure && !allNotELF(found.Tried) || known {
+		if sure && !isNotELF(found.Tried) || known {
 			m.addMissing(rest, found.Problem)
 		}
 		return
@@ -436,9 +436,9 @@ func segmentWith(o *object.Object, r fileRange) (object.Program, bool) {
 	return object.Program{}, false
 }
 
-// allNotELF says whether a search failed for the one reason that the file is no
+// isNotELF says whether a search failed for the one reason that the file is no
 // ELF file.
-func allNotELF(tried []object.Attempt) bool {
+func isNotELF(tried []object.Attempt) bool {
 	for _, t := range tried {
 		if t.Reason == object.ErrNotELF.Error() {
 			return true
@@ -596,7 +596,7 @@ func (m *modules) addMissing(group []fileRange, problem string) {
 
 // addExecutable adds the main executable where NT_FILE did not tell it.
 func (m *modules) addExecutable() {
-	if !m.exe.known || m.exeOwner != nil {
+	if !m.exe.isKnown || m.exeOwner != nil {
 		return
 	}
 	im := image{bias: m.exe.bias, programs: m.exe.programs}
@@ -621,7 +621,7 @@ func (m *modules) addExecutable() {
 // addFromLinks adds what the dynamic loader has loaded and is not known yet.
 func (m *modules) addFromLinks() {
 	for _, l := range m.links {
-		if m.dynamics[l.dynamic] || m.full {
+		if m.dynamics[l.dynamic] || m.isFull {
 			continue
 		}
 		m.dynamics[l.dynamic] = true

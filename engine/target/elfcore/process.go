@@ -55,10 +55,10 @@ type process struct {
 // thread is a thread while its notes are read.
 type thread struct {
 	*target.Thread
-	lwp      int64
-	status   note
-	siginfo  []byte
-	debugger bool // NT_PRPSINFO came before it
+	lwp          int64
+	status       note
+	siginfo      []byte
+	isByDebugger bool // NT_PRPSINFO came before it
 }
 
 // readProcess reads the notes of a core. NT_PRSTATUS begins a thread, and the
@@ -76,7 +76,7 @@ func readProcess(h *coreHeader, notes []note, d *sdk.Description, unread string)
 		}
 		isStatus := nt.owner == coreOwner && nt.typ == ntPRSTATUS
 		if isStatus {
-			current = &thread{Thread: &target.Thread{}, status: nt, debugger: p.hasInfo && len(threads) == 0}
+			current = &thread{Thread: &target.Thread{}, status: nt, isByDebugger: p.hasInfo && len(threads) == 0}
 			if problem := h.readStatus(current); problem != "" {
 				problems = append(problems, problem)
 			}
@@ -146,7 +146,7 @@ func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]
 // of the record tells which.
 func (h *coreHeader) readInfo(data []byte) (pid int64, name string) {
 	at := h.offset(12, 24)
-	if !h.wide && len(data) >= 128 {
+	if !h.is64 && len(data) >= 128 {
 		at = 16
 	}
 	if len(data) < at+32 {
@@ -200,7 +200,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 	for i, t := range threads {
 		if i == 0 {
 			p.signal = t.Signal
-			if !dumps(h.machine, t.Signal) || t.debugger && t.Signal == sigTRAP {
+			if !dumps(h.machine, t.Signal) || t.isByDebugger && t.Signal == sigTRAP {
 				p.signal = 0
 			}
 			t.Crashed = p.signal != 0

@@ -23,7 +23,7 @@ type statusLayout struct {
 // statusKey is what tells an architecture's notes from others.
 type statusKey struct {
 	machine elf.Machine
-	wide    bool // ELFCLASS64
+	is64    bool // ELFCLASS64
 }
 
 // statusLayouts are by architecture, and there by the note's size. pr_reg is
@@ -53,7 +53,7 @@ var statusLayouts = map[statusKey][]statusLayout{
 	{elf.EM_SPARC32PLUS, false}: {{228, 24, 72 + 4*33, 32}},
 }
 
-func (h *coreHeader) statusKey() statusKey { return statusKey{elf.Machine(h.machine), h.wide} }
+func (h *coreHeader) statusKey() statusKey { return statusKey{elf.Machine(h.machine), h.is64} }
 
 // statusLayout is the layout of an NT_PRSTATUS of a size; ok is false where it
 // is not known. Then the offset of pr_pid is that of most architectures.

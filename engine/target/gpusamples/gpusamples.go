@@ -262,17 +262,17 @@ func (r *Reader) take() bool {
 	*s = Sample{
 		Line: r.lines.number, Event: event, Module: -1, Time: l.time.value, Weight: 1, Wave: l.wave,
 	}
-	if l.weight.given {
+	if l.weight.isGiven {
 		s.Weight = l.weight.value
 	}
-	if l.mask.given {
+	if l.mask.isGiven {
 		mask := l.mask.value
-		if l.lanes.given && l.lanes.value < 64 {
+		if l.lanes.isGiven && l.lanes.value < 64 {
 			mask &= 1<<l.lanes.value - 1
 		}
 		s.ActiveLanes, s.HasLanes = uint32(bits.OnesCount64(mask)), true //nolint:gosec // at most 64
 	}
-	if l.pc.given {
+	if l.pc.isGiven {
 		s.PC = l.pc.value
 		s.Module, s.Problem = f.moduleAt(s.PC)
 	} else {
@@ -291,7 +291,7 @@ func (r *Reader) launch(l *launchLine) (launch *Launch, index int) {
 		}
 		return nil, -1
 	}
-	if !l.pid.given {
+	if !l.pid.isGiven {
 		return nil, -1
 	}
 	frames := append(r.inline.Frames[:0], l.frames...)

@@ -85,7 +85,7 @@ func (f *File) addModule(r *jsontext.Reader) error {
 	}
 	l.ID = string(l.id)
 	if i, again := f.moduleIDs[l.ID]; again {
-		if i != several && sameModule(&f.modules[i], &l.Module) {
+		if i != several && isSameModule(&f.modules[i], &l.Module) {
 			return nil
 		}
 		f.moduleIDs[l.ID] = several
@@ -99,7 +99,7 @@ func (f *File) addModule(r *jsontext.Reader) error {
 	return nil
 }
 
-func sameModule(a, b *Module) bool {
+func isSameModule(a, b *Module) bool {
 	return a.Path == b.Path && bytes.Equal(a.BuildID, b.BuildID) && a.Arch == b.Arch && a.Processor == b.Processor &&
 		slices.Equal(a.Segments, b.Segments)
 }
@@ -117,7 +117,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 	}
 	launch := l.launch()
 	if i, again := f.launchIDs[string(l.id)]; again {
-		if i != several && sameLaunch(&f.launches[i], &launch) {
+		if i != several && isSameLaunch(&f.launches[i], &launch) {
 			return nil
 		}
 		f.launchIDs[string(l.id)] = several
@@ -148,7 +148,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 	return nil
 }
 
-func sameLaunch(a, b *Launch) bool {
+func isSameLaunch(a, b *Launch) bool {
 	return a.PID == b.PID && a.TID == b.TID && a.Comm == b.Comm && a.Time == b.Time && a.HasTime == b.HasTime && slices.Equal(a.Frames, b.Frames)
 }
 
@@ -163,7 +163,7 @@ func (f *File) keepPID(pid int) bool {
 
 // addSample counts a sample.
 func (f *File) addSample(l *sampleLine) error {
-	if l.launch.pid.given && !f.keepPID(int(l.launch.pid.value)) { //nolint:gosec // of 31 bits
+	if l.launch.pid.isGiven && !f.keepPID(int(l.launch.pid.value)) { //nolint:gosec // of 31 bits
 		return f.full()
 	}
 	i := f.eventOf(l)
@@ -180,7 +180,7 @@ func (f *File) addSample(l *sampleLine) error {
 	}
 	e := &f.events[i]
 	e.Samples++
-	if !l.mask.given {
+	if !l.mask.isGiven {
 		e.Lanes = false
 		e.without++
 	}
@@ -207,9 +207,9 @@ type place struct {
 // place makes the index of addresses.
 func (f *File) place() {
 	type edge struct {
-		at     uint64
-		module int32
-		enter  bool
+		at      uint64
+		module  int32
+		isStart bool
 	}
 	var edges []edge
 	for i := range f.modules {
@@ -228,7 +228,7 @@ func (f *File) place() {
 	count, sum := 0, int64(0)
 	for i := range edges {
 		e := &edges[i]
-		if e.enter {
+		if e.isStart {
 			count, sum = count+1, sum+int64(e.module)
 		} else {
 			count, sum = count-1, sum-int64(e.module)

@@ -79,8 +79,8 @@ func read[T any](r *jsontext.Reader, into *T, fields []jsontext.Field[T]) error 
 
 // optional is a number that may be absent.
 type optional struct {
-	value uint64
-	given bool
+	value   uint64
+	isGiven bool
 }
 
 // The setters of members.
@@ -302,7 +302,7 @@ func readSegments(r *jsontext.Reader, l *moduleLine) error {
 		if err := jsontext.Members(r, &s, segmentFields); err != nil {
 			return err
 		}
-		if !s.address.given || !s.size.given || !s.start.given {
+		if !s.address.isGiven || !s.size.isGiven || !s.start.isGiven {
 			return r.Fail(start, "expected address, size and start")
 		}
 		out := target.Segment{Section: s.section, Address: s.address.value, Size: s.size.value, Start: s.start.value}
@@ -335,15 +335,15 @@ func (l *sampleLine) read(r *jsontext.Reader) error {
 		return err
 	}
 	switch {
-	case l.pc.given && (l.offset.given || len(l.module) > 0):
+	case l.pc.isGiven && (l.offset.isGiven || len(l.module) > 0):
 		return errors.New("pc stands beside module or module_offset, expected one or the others")
-	case !l.pc.given && len(l.module) == 0:
+	case !l.pc.isGiven && len(l.module) == 0:
 		return errors.New("has neither pc nor module")
-	case !l.pc.given && !l.offset.given:
+	case !l.pc.isGiven && !l.offset.isGiven:
 		return errors.New("has a module, but no module_offset")
 	case !l.hasLaunchedBy:
 		return nil
-	case len(l.launch.id) > 0 && (l.launch.pid.given || l.launch.tid.given || l.launch.time.given || l.launch.hasFrames):
+	case len(l.launch.id) > 0 && (l.launch.pid.isGiven || l.launch.tid.isGiven || l.launch.time.isGiven || l.launch.hasFrames):
 		return errors.New("launched_by: launch stands beside other members, expected it alone")
 	case len(l.launch.id) > 0:
 		return nil
@@ -357,9 +357,9 @@ func (l *sampleLine) read(r *jsontext.Reader) error {
 // check says which member of a launch is missing.
 func (l *launchLine) check() error {
 	switch {
-	case !l.pid.given:
+	case !l.pid.isGiven:
 		return errors.New("has no pid")
-	case !l.tid.given:
+	case !l.tid.isGiven:
 		return errors.New("has no tid")
 	case !l.hasFrames:
 		return errors.New("has no frames")
@@ -371,7 +371,7 @@ func (l *launchLine) check() error {
 func (l *launchLine) launch() Launch {
 	return Launch{
 		PID: int(l.pid.value), TID: int(l.tid.value), //nolint:gosec // of 31 bits
-		Comm: string(l.comm), Time: l.time.value, HasTime: l.time.given, Frames: l.frames,
+		Comm: string(l.comm), Time: l.time.value, HasTime: l.time.isGiven, Frames: l.frames,
 	}
 }
 
@@ -389,7 +389,7 @@ func readFormat(r *jsontext.Reader) (*formatLine, error) {
 		return nil, err
 	}
 	switch {
-	case !l.version.given:
+	case !l.version.isGiven:
 		return nil, errors.New("has no format_version, expected 1")
 	case l.version.value != formatVersion:
 		return nil, fmt.Errorf("format_version is %s, expected %d", strconv.FormatUint(l.version.value, 10), formatVersion)

@@ -159,8 +159,8 @@ func newLayout(a *Attr) layout {
 	return l
 }
 
-// likes says whether the samples of two events have the same fields.
-func (a *Attr) likes(b *Attr) bool {
+// hasSameFields says whether the samples of two events have the same fields.
+func (a *Attr) hasSameFields(b *Attr) bool {
 	return a.SampleType == b.SampleType && a.ReadFormat == b.ReadFormat && a.Flags&FlagSampleIDAll == b.Flags&FlagSampleIDAll &&
 		a.BranchSampleType&branchHWIndex == b.BranchSampleType&branchHWIndex &&
 		a.SampleRegsUser == b.SampleRegsUser && a.SampleRegsIntr == b.SampleRegsIntr
@@ -171,9 +171,9 @@ type attrs struct {
 	list []Attr
 	ids  map[uint64]int
 	// common is where the fields are in all events; a member is -1 where they differ.
-	common layout
-	alike  bool // the samples of all events have the same fields
-	lost   int  // ids beyond maxIDs
+	common   layout
+	areAlike bool // the samples of all events have the same fields
+	lost     int  // ids beyond maxIDs
 }
 
 const (
@@ -186,7 +186,7 @@ func (a *attrs) add(attr Attr, order endian, ids []byte) error {
 		return fmt.Errorf("more than %d events", maxAttrs)
 	}
 	if len(a.list) == 0 {
-		a.common, a.alike = attr.layout, true
+		a.common, a.areAlike = attr.layout, true
 		a.ids = map[uint64]int{}
 	}
 	index := len(a.list)
@@ -199,7 +199,7 @@ func (a *attrs) add(attr Attr, order endian, ids []byte) error {
 			*p[0] = -1
 		}
 	}
-	a.alike = a.alike && a.list[0].likes(&attr)
+	a.areAlike = a.areAlike && a.list[0].hasSameFields(&attr)
 	a.addIDs(index, order, ids)
 	return nil
 }

@@ -34,16 +34,16 @@ func (e endian) u64(b []byte) uint64 {
 var errShort = errors.New("the bytes end before it")
 
 // fields reads fields one after the other. After the first that is not whole,
-// all are zero and short is true.
+// all are zero and isShort is true.
 type fields struct {
-	b     []byte
-	order endian
-	short bool
+	b       []byte
+	order   endian
+	isShort bool
 }
 
 func (f *fields) bytes(n uint64) []byte {
 	if n > uint64(len(f.b)) {
-		f.b, f.short = nil, true
+		f.b, f.isShort = nil, true
 		return nil
 	}
 	b := f.b[:n:n]
@@ -67,7 +67,7 @@ func (f *fields) u32() uint32 {
 
 func (f *fields) u64() uint64 {
 	if len(f.b) < 8 {
-		f.b, f.short = nil, true
+		f.b, f.isShort = nil, true
 		return 0
 	}
 	v := f.order.u64(f.b)

@@ -82,8 +82,8 @@ func (f *File) readFeature(number int, data []byte) error {
 		x.TotalMemory = d.u64()
 	case featureCmdLine:
 		x.CmdLine = nil
-		for n := d.u32(); n > 0 && !d.short && len(x.CmdLine) < maxStrings; n-- {
-			if s := d.text(); !d.short {
+		for n := d.u32(); n > 0 && !d.isShort && len(x.CmdLine) < maxStrings; n-- {
+			if s := d.text(); !d.isShort {
 				x.CmdLine = append(x.CmdLine, s)
 			}
 		}
@@ -97,7 +97,7 @@ func (f *File) readFeature(number int, data []byte) error {
 		d.u32() // version
 		x.ClockID, x.WallClock, x.Clock = d.u32(), d.u64(), d.u64()
 	}
-	if d.short {
+	if d.isShort {
 		return errShort
 	}
 	return nil
@@ -128,7 +128,7 @@ func (f *File) addBuildID(r *record) error {
 	d := fields{b: r.data[recordHeader:], order: f.order}
 	b := BuildID{PID: int(int32(d.u32())), Mode: Mode(r.misc & miscModeMask)}
 	id := d.bytes(24)
-	if d.short {
+	if d.isShort {
 		return fmt.Errorf("a build ID's record of %d bytes, expected 36 at least", len(r.data))
 	}
 	if len(f.features.BuildIDs) >= maxBuildIDs {
@@ -159,7 +159,7 @@ func (f *File) readEventDesc(d *fields) error {
 		ids := d.u32()
 		name := d.text()
 		list := d.bytes(8 * uint64(ids))
-		if d.short {
+		if d.isShort {
 			return fmt.Errorf("event %d of %d: %w", i, count, errShort)
 		}
 		if int(i) < len(f.attrs.list) {
@@ -184,7 +184,7 @@ func (f *File) updateEvent(r *record) {
 	d := fields{b: r.data[recordHeader:], order: f.order}
 	kind, id := d.u64(), d.u64()
 	index, ok := f.attrs.ids[id]
-	if name := text(d.b); kind == 2 && ok && !d.short && name != "" {
+	if name := text(d.b); kind == 2 && ok && !d.isShort && name != "" {
 		f.attrs.list[index].Name = name
 	}
 }

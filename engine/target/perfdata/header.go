@@ -64,8 +64,8 @@ func (f *File) readStart(data []byte) error {
 	}
 	switch size := f.order.u64(data[8:]); {
 	case size == pipeHeader:
-		f.pipe = true
-		f.areas = []area{{data: data, start: pipeHeader, pipe: true, order: f.order}}
+		f.isPipe = true
+		f.areas = []area{{data: data, start: pipeHeader, isPipe: true, order: f.order}}
 	case size < fileHeader:
 		return fmt.Errorf("%w: a header of %d bytes, expected %d, or %d of a pipe", ErrNotPerfData, size, fileHeader, pipeHeader)
 	case len(data) < fileHeader:

@@ -34,7 +34,7 @@ type JITDump struct {
 	starts   []int          // indexes of Functions, by address, then time
 	longest  []uint64       // the highest end of starts up to each
 	latest   map[uint64]int // by code index
-	closed   bool
+	isClosed bool
 	problems sentences
 }
 
@@ -164,7 +164,7 @@ func (j *JITDump) read(data []byte) error {
 // records reads the records. What describes a function stands before it.
 func (j *JITDump) records(data []byte, at uint64) {
 	p := jitParser{dump: j, files: map[string]string{}}
-	for at < uint64(len(data)) && !j.closed {
+	for at < uint64(len(data)) && !j.isClosed {
 		rest := data[at:]
 		if len(rest) < 16 {
 			j.problems.add("offset %#x: the file ends in the header of a record", at)
@@ -223,11 +223,11 @@ func (p *jitParser) record(id uint32, time uint64, body []byte) error {
 	case jitCodeDebugInfo:
 		return p.debugInfo(&d)
 	case jitCodeClose:
-		p.dump.closed = true
+		p.dump.isClosed = true
 	case jitCodeUnwinding:
 		size, header, mapped := d.u64(), d.u64(), d.u64()
 		table := d.bytes(size)
-		if d.short || header > size {
+		if d.isShort || header > size {
 			return fmt.Errorf("%d bytes of unwind information with a header of %d, in a record of %d", size, header, 16+len(body))
 		}
 		p.unwind = JITFunction{EHFrameHdr: table[:header:header], EHFrame: table[header:], Mapped: mapped}
@@ -258,13 +258,13 @@ func (p *jitParser) load(d *fields, time uint64) error {
 	start := d.u64()
 	f.Size, f.Index = d.u64(), d.u64()
 	name := bytes.IndexByte(d.b, 0)
-	if d.short || name < 0 {
+	if d.isShort || name < 0 {
 		return errors.New("a function whose name does not end in its record")
 	}
 	f.Name = string(clip(d.b[:name], maxPath))
 	d.b = d.b[name+1:]
 	if len(d.b) > 0 || f.Size == 0 {
-		if f.Code = d.bytes(f.Size); d.short {
+		if f.Code = d.bytes(f.Size); d.isShort {
 			return fmt.Errorf("function %q: its code of %d bytes goes beyond its record", f.Name, f.Size)
 		}
 	}
@@ -279,7 +279,7 @@ func (p *jitParser) move(d *fields, time uint64) error {
 	address, old := d.u64(), d.u64()
 	d.u64() // new_code_addr
 	size, index := d.u64(), d.u64()
-	if d.short {
+	if d.isShort {
 		return errors.New("a record of a move that is too short")
 	}
 	i, ok := p.dump.latest[index]
@@ -306,7 +306,7 @@ func (p *jitParser) move(d *fields, time uint64) error {
 // is that of the entry before (as perf reads it).
 func (p *jitParser) debugInfo(d *fields) error {
 	start, count := d.u64(), d.u64()
-	if d.short || count > uint64(len(d.b))/17 {
+	if d.isShort || count > uint64(len(d.b))/17 {
 		return fmt.Errorf("%d lines in %d bytes", count, len(d.b))
 	}
 	if p.total += int(count); p.total > maxJITLines {
@@ -316,7 +316,7 @@ func (p *jitParser) debugInfo(d *fields) error {
 	for range count {
 		l := JITLine{Address: d.u64(), Line: d.u32(), Column: d.u32()}
 		end := bytes.IndexByte(d.b, 0)
-		if d.short || end < 0 {
+		if d.isShort || end < 0 {
 			return fmt.Errorf("line %d of %d goes beyond its record", len(lines), count)
 		}
 		name := clip(d.b[:end], maxPath)

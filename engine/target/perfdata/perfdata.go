@@ -25,7 +25,7 @@ type File struct {
 	mapping  *object.Mapping // nil for bytes in memory
 	spill    *object.Mapping // of what was compressed; nil without
 	order    endian
-	pipe     bool
+	isPipe   bool
 	attrs    attrs
 	features Features
 	buildIDs map[string][]byte
@@ -157,7 +157,7 @@ func (f *File) scan(index int) {
 		if done {
 			return
 		}
-		if r.cut && r.kind != recordSample {
+		if r.isCut && r.kind != recordSample {
 			return // a sample is delivered with what it has
 		}
 		f.counts[r.kind]++

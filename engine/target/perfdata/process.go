@@ -15,11 +15,11 @@ const (
 
 // mappings are those of a process, or of the kernel, now.
 type mappings struct {
-	pid   int
-	root  *node
-	own   int // nodes that are counted in state.mapped
-	space *Space
-	code  bool // executable ones changed since space was made
+	pid        int
+	root       *node
+	own        int // nodes that are counted in state.mapped
+	space      *Space
+	hasNewCode bool // executable ones changed since space was made
 }
 
 // version returns the mappings as they are now.
@@ -27,10 +27,10 @@ func (m *mappings) version(s *state) *Space {
 	if m.space == nil || m.space.root != m.root {
 		s.versions++
 		v := &Space{PID: m.pid, ID: s.versions, Code: s.versions, root: m.root}
-		if m.space != nil && !m.code {
+		if m.space != nil && !m.hasNewCode {
 			v.Code = m.space.Code
 		}
-		m.space, m.code = v, false
+		m.space, m.hasNewCode = v, false
 	}
 	return m.space
 }
@@ -44,7 +44,7 @@ type thread struct {
 	pid, tid int
 	comm     string
 	process  *process
-	dead     bool
+	isDead   bool
 }
 
 // state is what the records up to now say of processes and of the kernel.
@@ -120,7 +120,7 @@ func (s *state) place(sample *Sample) {
 func (s *state) thread(pid, tid int) *thread {
 	t := s.threads[tid]
 	if t != nil && t.pid == pid {
-		t.dead = false
+		t.isDead = false
 		return t
 	}
 	if t != nil {
@@ -143,13 +143,13 @@ func (s *state) thread(pid, tid int) *thread {
 
 // end marks a thread as dead, and forgets those that have been for long.
 func (s *state) end(t *thread) {
-	if t.dead {
+	if t.isDead {
 		return
 	}
-	t.dead = true
+	t.isDead = true
 	s.dead = append(s.dead, t)
 	if len(s.dead) > maxDead {
-		if old := s.dead[0]; old.dead && s.threads[old.tid] == old {
+		if old := s.dead[0]; old.isDead && s.threads[old.tid] == old {
 			s.forget(old)
 		}
 		s.dead[0] = nil
@@ -170,8 +170,8 @@ func (s *state) forget(t *thread) {
 	}
 }
 
-// kernelRecord says whether a record changes what is known of the kernel.
-func (s *state) kernelRecord(r *record) bool {
+// changesKernel says whether a record changes what is known of the kernel.
+func (s *state) changesKernel(r *record) bool {
 	switch r.kind {
 	case recordKsymbol:
 		return true
@@ -199,7 +199,7 @@ func (s *state) apply(r *record, area uint8) {
 	case recordComm:
 		pid, tid := int(int32(d.u32())), int(int32(d.u32()))
 		name := s.text(clip(textBytes(d.b), maxComm))
-		if d.short {
+		if d.isShort {
 			break
 		}
 		if t := s.thread(pid, tid); t != nil {
@@ -210,16 +210,16 @@ func (s *state) apply(r *record, area uint8) {
 		}
 	case recordFork:
 		pid, ppid, tid, ptid := int(int32(d.u32())), int(int32(d.u32())), int(int32(d.u32())), int(int32(d.u32()))
-		if !d.short {
+		if !d.isShort {
 			s.fork(r, pid, ppid, tid, ptid)
 		}
 	case recordExit:
 		pid, _, tid := int(int32(d.u32())), d.u32(), int(int32(d.u32()))
-		if t := s.threads[tid]; !d.short && t != nil && t.pid == pid {
+		if t := s.threads[tid]; !d.isShort && t != nil && t.pid == pid {
 			s.end(t)
 		}
 	}
-	if d.short {
+	if d.isShort {
 		s.problem(r, area, "its %d bytes are too few", len(r.data))
 	}
 }
@@ -229,7 +229,7 @@ func clip(b []byte, most int) []byte { return b[:min(len(b), most)] }
 // fork makes a thread, with the name of the one that it comes from; of a new
 // process it has the mappings too.
 func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
-	if old := s.threads[tid]; old != nil && (pid != ppid || old.dead) {
+	if old := s.threads[tid]; old != nil && (pid != ppid || old.isDead) {
 		s.forget(old) // the number is used again
 	}
 	t := s.thread(pid, tid)
@@ -254,7 +254,7 @@ func (s *state) reset(m *mappings, root *node) {
 	s.mapped -= m.own
 	m.own = 0
 	if m.root != root {
-		m.root, m.code = root, true
+		m.root, m.hasNewCode = root, true
 	}
 }
 
@@ -266,7 +266,7 @@ func (s *state) add(m *mappings, what *Mapping) {
 	}
 	before := m.root.len()
 	root, code := m.root.insert(what)
-	m.root, m.code = root, m.code || code
+	m.root, m.hasNewCode = root, m.hasNewCode || code
 	s.count(m, root.len()-before)
 }
 
@@ -296,7 +296,7 @@ func (s *state) mmap(r *record, area uint8, d *fields) {
 	} else if r.misc&miscMmapData == 0 {
 		m.Prot, m.Executable = 4, true
 	}
-	if d.short {
+	if d.isShort {
 		return
 	}
 	path := textBytes(d.b)
@@ -336,7 +336,7 @@ func (s *state) ksymbol(r *record, area uint8, d *fields) {
 	start, size := d.u64(), uint64(d.u32())
 	d.u16() // type
 	flags := d.u16()
-	if d.short {
+	if d.isShort {
 		return
 	}
 	end := start + size
@@ -348,7 +348,7 @@ func (s *state) ksymbol(r *record, area uint8, d *fields) {
 	if flags&1 != 0 { // PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER
 		before := m.root.len()
 		below, rest, _ := m.root.clear(start, end)
-		m.root, m.code = merge(below, rest), true
+		m.root, m.hasNewCode = merge(below, rest), true
 		s.count(m, m.root.len()-before)
 		return
 	}

@@ -25,8 +25,8 @@ type cursor struct {
 	area    uint8
 }
 
-// before orders the cursors: by time, then as in the file.
-func (c *cursor) before(d *cursor) bool {
+// isBefore says which cursor comes first: by time, then as in the file.
+func (c *cursor) isBefore(d *cursor) bool {
 	if c.time != d.time {
 		return c.time < d.time
 	}
@@ -44,7 +44,7 @@ type Reader struct {
 	heap     []cursor // begun
 	held     record   // waits for the next batch
 	heldArea uint8
-	holds    bool
+	hasHeld  bool
 	current  record // of the reader, so that none is allocated for each sample
 	ahead    record
 	failed   error // what Next returns
@@ -95,7 +95,7 @@ func (r *Reader) Next() (*Batch, error) {
 		r.failed = err
 	} else if r.changed != nil {
 		r.failed = r.changed
-	} else if len(b.Samples) < batchSize && !r.holds {
+	} else if len(b.Samples) < batchSize && !r.hasHeld {
 		r.failed = io.EOF
 	}
 	if len(b.Samples) == 0 {
@@ -129,8 +129,8 @@ func (r *Reader) fill(b *Batch) {
 			b.Samples = b.Samples[:n+1] // which a fault does not reach
 			continue
 		}
-		if len(b.Samples) > 0 && r.state.kernelRecord(rec) {
-			r.held, r.heldArea, r.holds = *rec, area, true
+		if len(b.Samples) > 0 && r.state.changesKernel(rec) {
+			r.held, r.heldArea, r.hasHeld = *rec, area, true
 			break
 		}
 		r.state.apply(rec, area)
@@ -140,8 +140,8 @@ func (r *Reader) fill(b *Batch) {
 
 // next reads the next record of the kernel's types.
 func (r *Reader) next(rec *record) (area uint8, ok bool) {
-	if r.holds {
-		r.holds = false
+	if r.hasHeld {
+		r.hasHeld = false
 		*rec = r.held
 		r.held = record{}
 		return r.heldArea, true
@@ -202,7 +202,7 @@ func (r *Reader) push(c cursor) {
 	r.heap = append(r.heap, c)
 	for i := len(r.heap) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if !r.heap[i].before(&r.heap[parent]) {
+		if !r.heap[i].isBefore(&r.heap[parent]) {
 			break
 		}
 		r.heap[i], r.heap[parent] = r.heap[parent], r.heap[i]
@@ -215,7 +215,7 @@ func (r *Reader) sink() {
 	for i := 0; ; {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(r.heap); child++ {
-			if r.heap[child].before(&r.heap[least]) {
+			if r.heap[child].isBefore(&r.heap[least]) {
 				least = child
 			}
 		}

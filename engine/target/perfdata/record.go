@@ -58,21 +58,21 @@ const (
 )
 
 // A record is one of an area. data is the whole record with its header; it is
-// shorter than the header says where the area ends within it, and cut is true.
+// shorter than the header says where the area ends within it, and isCut is true.
 type record struct {
-	kind RecordType
-	misc uint16
-	cut  bool
-	at   uint64 // in its area
-	data []byte
+	kind  RecordType
+	misc  uint16
+	isCut bool
+	at    uint64 // in its area
+	data  []byte
 }
 
 // An area is bytes that hold records one after the other.
 type area struct {
-	data  []byte
-	start uint64 // where the records begin
-	pipe  bool   // tracing data follows its record
-	order endian
+	data   []byte
+	start  uint64 // where the records begin
+	isPipe bool   // tracing data follows its record
+	order  endian
 }
 
 const recordHeader = 8
@@ -95,7 +95,7 @@ func (a *area) next(at uint64, r *record) (next uint64, done bool, err error) {
 		return at, true, fmt.Errorf("a record (%v) of %d bytes, expected %d at least: what comes after it cannot be read", r.kind, length, recordHeader)
 	}
 	if length > uint64(len(rest)) {
-		r.data, r.cut = rest, true
+		r.data, r.isCut = rest, true
 		return size, false, fmt.Errorf("the file ends %d bytes into a record (%v) of %d bytes", len(rest), r.kind, length)
 	}
 	r.data = rest[:length:length]
@@ -104,7 +104,7 @@ func (a *area) next(at uint64, r *record) (next uint64, done bool, err error) {
 	switch {
 	case r.kind == recordAuxtrace && length >= 16:
 		follows = a.order.u64(rest[8:])
-	case r.kind == recordTracingData && a.pipe && length >= 12:
+	case r.kind == recordTracingData && a.isPipe && length >= 12:
 		follows = uint64(a.order.u32(rest[8:]))
 	}
 	if follows > size-next {

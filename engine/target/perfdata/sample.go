@@ -146,7 +146,7 @@ func (f *File) decode(r *record, s *Sample) {
 	switch {
 	case index >= 0:
 		a = &f.attrs.list[index]
-	case f.attrs.alike && len(f.attrs.list) > 0:
+	case f.attrs.areAlike && len(f.attrs.list) > 0:
 		a = &f.attrs.list[0]
 		s.Problem = reason
 	default:
@@ -159,10 +159,10 @@ func (f *File) decode(r *record, s *Sample) {
 	d := sampleFields{fields: fields{b: r.data[min(recordHeader, len(r.data)):], order: f.order}}
 	if field := d.sample(a, s); field != "" {
 		s.Problem = fmt.Sprintf("%s of the sample goes beyond its record of %d bytes", field, len(r.data))
-		if r.cut {
+		if r.isCut {
 			s.Problem = fmt.Sprintf("the file ends %d bytes into the sample, before its %s", len(r.data), field)
 		}
-	} else if s.Problem == "" && r.cut {
+	} else if s.Problem == "" && r.isCut {
 		s.Problem = fmt.Sprintf("the file ends %d bytes into the sample", len(r.data))
 	}
 	if d.excess > 0 && s.Problem == "" {
@@ -182,7 +182,7 @@ func (d *sampleFields) words(n uint64) []byte { return d.records(n, 8) }
 // records returns n times size bytes.
 func (d *sampleFields) records(n, size uint64) []byte {
 	if n > uint64(len(d.b))/size {
-		d.b, d.short = nil, true
+		d.b, d.isShort = nil, true
 		return nil
 	}
 	return d.bytes(n * size)
@@ -192,10 +192,10 @@ func (d *sampleFields) records(n, size uint64) []byte {
 // was no user mode.
 func (d *sampleFields) registers(mask uint64) Registers {
 	r := Registers{ABI: d.u64(), Mask: mask}
-	if r.ABI == RegistersNone || d.short {
+	if r.ABI == RegistersNone || d.isShort {
 		return Registers{}
 	}
-	if r.Values = d.words(uint64(bits.OnesCount64(mask))); d.short {
+	if r.Values = d.words(uint64(bits.OnesCount64(mask))); d.isShort {
 		return Registers{}
 	}
 	return r
@@ -228,7 +228,7 @@ func (d *sampleFields) skipRest(a *Attr) (short string) {
 	if t&SampleAux != 0 {
 		d.bytes(d.u64())
 	}
-	if d.short {
+	if d.isShort {
 		return "what comes after STACK_USER"
 	}
 	return ""
@@ -244,18 +244,18 @@ func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
 	if t&SampleIP != 0 {
 		s.IP = d.u64()
 	}
-	if d.short {
+	if d.isShort {
 		return "IP"
 	}
 	if t&SampleTID != 0 {
 		pid, tid := d.u32(), d.u32()
-		if d.short {
+		if d.isShort {
 			return "TID"
 		}
 		s.PID, s.TID = int(int32(pid)), int(int32(tid))
 	}
 	if t&SampleTime != 0 {
-		if s.Time = d.u64(); d.short {
+		if s.Time = d.u64(); d.isShort {
 			return "TIME"
 		}
 	}
@@ -270,30 +270,30 @@ func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
 	}
 	if t&SampleCPU != 0 {
 		cpu := d.u32()
-		if d.u32(); d.short {
+		if d.u32(); d.isShort {
 			return "CPU"
 		}
 		s.CPU = int(int32(cpu))
 	}
 	if t&SamplePeriod != 0 {
 		period := d.u64()
-		if d.short {
+		if d.isShort {
 			return "PERIOD"
 		}
 		s.Period = period
 	}
 	if t&SampleRead != 0 {
-		if d.skipRead(a.ReadFormat); d.short {
+		if d.skipRead(a.ReadFormat); d.isShort {
 			return "READ"
 		}
 	}
 	if t&SampleCallchain != 0 {
-		if s.Chain = (Chain{d.words(d.u64()), d.order}); d.short {
+		if s.Chain = (Chain{d.words(d.u64()), d.order}); d.isShort {
 			return "CALLCHAIN"
 		}
 	}
 	if t&SampleRaw != 0 {
-		if d.bytes(uint64(d.u32())); d.short {
+		if d.bytes(uint64(d.u32())); d.isShort {
 			return "RAW"
 		}
 	}
@@ -302,12 +302,12 @@ func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
 		if a.BranchSampleType&branchHWIndex != 0 {
 			d.u64()
 		}
-		if d.records(n, 24); d.short {
+		if d.records(n, 24); d.isShort {
 			return "BRANCH_STACK"
 		}
 	}
 	if t&SampleRegsUser != 0 {
-		if s.Registers = d.registers(a.SampleRegsUser); d.short {
+		if s.Registers = d.registers(a.SampleRegsUser); d.isShort {
 			return "REGS_USER"
 		}
 	}
@@ -315,13 +315,13 @@ func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
 		if size := d.u64(); size > 0 {
 			stack := d.bytes(size)
 			used := d.u64()
-			if used > uint64(len(stack)) && !d.short {
+			if used > uint64(len(stack)) && !d.isShort {
 				d.excess = used
 				used = 0
 			}
 			s.Stack = stack[:min(used, uint64(len(stack)))]
 		}
-		if d.short {
+		if d.isShort {
 			return "STACK_USER"
 		}
 	}

@@ -17,12 +17,12 @@ const maxArchs = 64
 
 // An arch is an architecture that the snapshot names.
 type arch struct {
-	desc    *sdk.Description              // nil: problem says why
-	problem string                        // that a thread of it has
-	missing error                         // problem, with what would read it
-	said    bool                          // missing is among the snapshot's problems
-	names   map[string][]sdk.RegisterInfo // by name and alias in lower case
-	byLanes bool                          // some registers are of threads with a lane count
+	desc           *sdk.Description              // nil: problem says why
+	problem        string                        // that a thread of it has
+	missing        error                         // problem, with what would read it
+	isSaid         bool                          // missing is among the snapshot's problems
+	names          map[string][]sdk.RegisterInfo // by name and alias in lower case
+	dependsOnLanes bool                          // some registers are of threads with a lane count
 }
 
 // archs are the architectures that the snapshot names.
@@ -98,7 +98,7 @@ func (a *arch) index() {
 					continue
 				}
 				a.names[name] = append(a.names[name], info)
-				a.byLanes = a.byLanes || info.Lanes != 0
+				a.dependsOnLanes = a.dependsOnLanes || info.Lanes != 0
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (a *arch) register(name, text []byte, lanes uint32) (info sdk.RegisterInfo,
 // concerned: as it says itself, as the widths of its vector registers say, or
 // as all threads of its processor have; 0 where none of these tells it.
 func (a *arch) lanes(r jsontext.Reader, t *threadEntry) (lanes uint32) {
-	if t.lanes != 0 || !a.byLanes {
+	if t.lanes != 0 || !a.dependsOnLanes {
 		return uint32(t.lanes)
 	}
 	r.At = t.registers

@@ -46,9 +46,9 @@ type archive struct {
 
 // A member is a file in the archive.
 type member struct {
-	archive *archive
-	header  *zip.File // of several with one name the first
-	again   bool      // there are several
+	archive    *archive
+	header     *zip.File // of several with one name the first
+	isRepeated bool      // there are several
 
 	once sync.Once
 	data []byte
@@ -81,7 +81,7 @@ func openArchive(data []byte) (*archive, error) {
 	a := &archive{data: data, members: make(map[string]*member, len(z.File))}
 	for _, f := range z.File {
 		if m := a.members[f.Name]; m != nil {
-			m.again = true
+			m.isRepeated = true
 			continue
 		}
 		a.members[f.Name] = &member{archive: a, header: f}
@@ -95,7 +95,7 @@ func (a *archive) member(name string) (*member, error) {
 	switch {
 	case m == nil:
 		return nil, fmt.Errorf("the archive has no member %q", jsontext.Clip(name))
-	case m.again:
+	case m.isRepeated:
 		return nil, fmt.Errorf("the archive has several members %q", jsontext.Clip(name))
 	}
 	if err := m.check(); err != nil {

@@ -53,7 +53,7 @@ type segmentEntry struct {
 type threadEntry struct {
 	id, name, arch, processor string
 	lanes                     uint64
-	crashed                   bool
+	hasCrashed                bool
 	signal                    int
 	stop                      *stopEntry
 	registers                 int // offset of the object with the registers; 0: none
@@ -63,11 +63,11 @@ type threadEntry struct {
 }
 
 type stopEntry struct {
-	reason              string
-	address             jsontext.Hex
-	trapID              uint32
-	hasTrapID           bool
-	pcExact, hasPCExact bool
+	reason                string
+	address               jsontext.Hex
+	trapID                uint32
+	hasTrapID             bool
+	isPCExact, hasPCExact bool
 }
 
 type spaceEntry struct {
@@ -138,7 +138,7 @@ var (
 		{Name: "arch", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.arch })},
 		{Name: "processor", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.processor })},
 		{Name: "lanes", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.lanes, err = r.Integer(math.MaxUint32); return }},
-		{Name: "crashed", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.crashed, err = r.Boolean(); return }},
+		{Name: "crashed", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.hasCrashed, err = r.Boolean(); return }},
 		{Name: "signal", Read: func(r *jsontext.Reader, t *threadEntry) error {
 			n, err := r.Integer(math.MaxInt32)
 			t.signal = int(n)
@@ -176,7 +176,7 @@ var (
 			return err
 		}},
 		{Name: "pc_exact", Read: func(r *jsontext.Reader, s *stopEntry) (err error) {
-			s.pcExact, err = r.Boolean()
+			s.isPCExact, err = r.Boolean()
 			s.hasPCExact = true
 			return
 		}},

@@ -179,7 +179,7 @@ func (s *Snapshot) project(t *target.Thread, members scopeMembers) (sc scope, ok
 	sc.members = members
 	who := &s.identities[t.Handle]
 	if members&waveBit != 0 {
-		if t.ID == "" || who.again {
+		if t.ID == "" || who.isRepeated {
 			return sc, false
 		}
 		sc.wave = t.ID

@@ -14,7 +14,7 @@ import (
 
 // identity is what of a thread tells its instances of address spaces.
 type identity struct {
-	again bool // another thread has its ID
+	isRepeated bool // another thread has its ID
 }
 
 // addThread adds a thread. An architecture that nobody knows, or a register
@@ -22,7 +22,7 @@ type identity struct {
 func (s *Snapshot) addThread(r *jsontext.Reader, e *threadEntry, registers *registerReader) error {
 	t := &target.Thread{
 		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
-		Crashed: e.crashed, Signal: e.signal,
+		Crashed: e.hasCrashed, Signal: e.signal,
 	}
 	problem := func(format string, args ...any) {
 		// The text is made for those that are kept alone: there may be a
@@ -48,8 +48,8 @@ func (s *Snapshot) addThread(r *jsontext.Reader, e *threadEntry, registers *regi
 	if a.desc == nil {
 		t.Unread = a.problem
 		// What is said of one thread holds for all of the architecture.
-		if !a.said {
-			a.said = true
+		if !a.isSaid {
+			a.isSaid = true
 			problem("%v", a.missing)
 		}
 	} else {
@@ -112,7 +112,7 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 		problem("stop.reason is %q, expected %s: why it stopped is left out", jsontext.Clip(e.reason), stopReasons())
 		return
 	}
-	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.pcExact, HasPCExact: e.hasPCExact}
+	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.isPCExact, HasPCExact: e.hasPCExact}
 	switch {
 	case !e.address.Given:
 	case e.address.Wrong != "":
@@ -196,10 +196,10 @@ func (s *Snapshot) finishThreads() {
 	for i := 1; i < len(order); i++ {
 		a, b := order[i-1], order[i]
 		if id := s.threads[a].ID; id != "" && id == s.threads[b].ID {
-			if !s.identities[a].again {
+			if !s.identities[a].isRepeated {
 				s.problem("%s: there are several with this id: none has memory of its own", threadName(s.threads[a]))
 			}
-			s.identities[a].again, s.identities[b].again = true, true
+			s.identities[a].isRepeated, s.identities[b].isRepeated = true, true
 		}
 	}
 }
