@@ -37,7 +37,7 @@ func openCache() descriptionCache {
 		return descriptionCache{}
 	}
 	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() || !ownedByUs(info) {
+	if err != nil || !info.IsDir() || !isOwnedByUs(info) {
 		return descriptionCache{}
 	}
 	if info.Mode().Perm() != 0o700 && os.Chmod(dir, 0o700) != nil {

@@ -41,14 +41,14 @@ type child struct {
 	exited chan struct{} // closed when the process is dead and state is set
 	silent chan struct{} // closed when standard error has been read to its end
 
-	mu     sync.Mutex
-	pid    int // 0: not started
-	dead   bool
-	killed bool   // by Kill, before it was dead
-	excess string // why watchMemory killed it; "": it did not
-	state  *os.ProcessState
-	said   execReport
-	read   chan struct{} // closed when said is complete
+	mu       sync.Mutex
+	pid      int // 0: not started
+	isDead   bool
+	isKilled bool   // by Kill, before it was dead
+	excess   string // why watchMemory killed it; "": it did not
+	state    *os.ProcessState
+	said     execReport
+	read     chan struct{} // closed when said is complete
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -123,7 +123,7 @@ func (c *child) watchMemory() {
 		case <-ticks.C:
 		}
 		c.mu.Lock()
-		if used := residentMemory(c.pid); !c.dead && used > c.memory {
+		if used := residentMemory(c.pid); !c.isDead && used > c.memory {
 			c.excess = fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", used>>20, c.memory>>20)
 			_ = killGroup(c.pid)
 			c.mu.Unlock()
@@ -164,10 +164,10 @@ func (c *child) sandbox() execReport {
 func (c *child) Kill(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dead {
+	if c.isDead {
 		return nil
 	}
-	c.killed = true
+	c.isKilled = true
 	if c.pid == 0 {
 		return nil
 	}
@@ -212,15 +212,15 @@ func (c *child) died() string {
 	return describeExit(c.state)
 }
 
-// killedByUs says that Kill ended the process: its end tells nothing about it.
-func (c *child) killedByUs() bool {
+// isKilledByUs says that Kill ended the process: its end tells nothing about it.
+func (c *child) isKilledByUs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state == nil {
-		return c.killed
+		return c.isKilled
 	}
 	ws, ok := c.state.Sys().(syscall.WaitStatus)
-	return c.killed && ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
+	return c.isKilled && ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
 }
 
 func describeExit(state *os.ProcessState) string {

@@ -27,7 +27,7 @@ func (c *child) live(started chan<- error) {
 	pid := c.cmd.Process.Pid
 	c.mu.Lock()
 	c.pid = pid
-	if c.killed {
+	if c.isKilled {
 		_ = killGroup(pid)
 	}
 	c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *child) live(started chan<- error) {
 	}
 	c.mu.Lock()
 	_ = killGroup(pid)
-	c.dead = true
+	c.isDead = true
 	c.mu.Unlock()
 
 	err := c.cmd.Wait()

@@ -16,14 +16,14 @@ func (c *child) live(started chan<- error) {
 	pid := c.cmd.Process.Pid
 	c.mu.Lock()
 	c.pid = pid
-	if c.killed {
+	if c.isKilled {
 		_ = killGroup(pid)
 	}
 	c.mu.Unlock()
 	started <- nil
 	_ = c.cmd.Wait() // an exit status that is not zero; it is in the state
 	c.mu.Lock()
-	c.dead, c.state = true, c.cmd.ProcessState
+	c.isDead, c.state = true, c.cmd.ProcessState
 	c.mu.Unlock()
 	close(c.exited)
 }

@@ -12,11 +12,11 @@ import (
 // that nobody recovered, or by a fatal error: what it was and the innermost
 // calls of the goroutine that it happened in.
 type crash struct {
-	what     string // "panic: boom"; "" until there is one
-	calls    []string
-	function string // whose position is expected next
-	inside   bool   // the goroutine's calls are being read
-	complete bool
+	what       string // "panic: boom"; "" until there is one
+	calls      []string
+	function   string // whose position is expected next
+	isInside   bool   // the goroutine's calls are being read
+	isComplete bool
 }
 
 // crashStarts are what the first line begins with. A signal in C code has its
@@ -32,20 +32,20 @@ var callPosition = regexp.MustCompile(`^\t(.+):(\d+)( \+0x[0-9a-f]+)?$`)
 // line takes a line of standard error.
 func (c *crash) line(s string) {
 	switch {
-	case c.complete:
+	case c.isComplete:
 	case c.what == "":
 		if crashStarts.MatchString(s) {
 			c.what = s
 		}
-	case !c.inside:
-		c.inside = goroutineStart.MatchString(s)
+	case !c.isInside:
+		c.isInside = goroutineStart.MatchString(s)
 	case s == "" || strings.HasPrefix(s, "created by "):
-		c.complete = true
+		c.isComplete = true
 	case strings.HasPrefix(s, "\t"):
 		if at := callPosition.FindStringSubmatch(s); at != nil && c.function != "" && !panics.IsRuntime(c.function) {
 			line, _ := strconv.Atoi(at[2]) // one too large is no line of a file
 			c.calls = append(c.calls, panics.Call(c.function, at[1], line))
-			c.complete = len(c.calls) == maxCrashCalls
+			c.isComplete = len(c.calls) == maxCrashCalls
 		}
 	default:
 		c.function = s

@@ -68,8 +68,8 @@ func (d deadline) passed(limited context.Context) string {
 	return d.wall.String()
 }
 
-// outOfTime says whether a context ended because of a deadline.
-func outOfTime(ctx context.Context) bool {
+// isOutOfTime says whether a context ended because of a deadline.
+func isOutOfTime(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 

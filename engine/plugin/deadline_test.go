@@ -119,19 +119,19 @@ func TestDeadlineWithoutAProcessorClockIsOfTheClock(t *testing.T) {
 	defer release()
 	began := time.Now()
 	<-ctx.Done()
-	if took := time.Since(began); took < d.processor || took >= d.wall || !outOfTime(ctx) || d.passed(ctx) != "20ms" {
-		t.Errorf("it ended after %v, out of time: %v, because of %s", took, outOfTime(ctx), d.passed(ctx))
+	if took := time.Since(began); took < d.processor || took >= d.wall || !isOutOfTime(ctx) || d.passed(ctx) != "20ms" {
+		t.Errorf("it ended after %v, out of time: %v, because of %s", took, isOutOfTime(ctx), d.passed(ctx))
 	}
 	ctx, release = d.limit(t.Context(), func() (time.Duration, error) { return 0, nil })
 	defer release()
 	began = time.Now()
 	<-ctx.Done()
-	if took := time.Since(began); took < d.wall || !outOfTime(ctx) || d.passed(ctx) != "200ms" {
-		t.Errorf("what sleeps ended after %v, out of time: %v, because of %s", took, outOfTime(ctx), d.passed(ctx))
+	if took := time.Since(began); took < d.wall || !isOutOfTime(ctx) || d.passed(ctx) != "200ms" {
+		t.Errorf("what sleeps ended after %v, out of time: %v, because of %s", took, isOutOfTime(ctx), d.passed(ctx))
 	}
 	ctx, release = d.limit(t.Context(), func() (time.Duration, error) { return 0, nil })
 	release()
-	if outOfTime(ctx) {
+	if isOutOfTime(ctx) {
 		t.Error("what was released is out of time")
 	}
 }

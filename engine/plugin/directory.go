@@ -86,7 +86,7 @@ func lockDirectory(path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !ownedByUs(info) {
+	if err == nil && !isOwnedByUs(info) {
 		err = fmt.Errorf("%s belongs to another user", path)
 	}
 	if err == nil {

@@ -55,7 +55,7 @@ func discover(dirs []string) ([]candidate, error) {
 
 func examine(name, path string) candidate {
 	c := candidate{name: name, path: path}
-	if !validName(name) {
+	if !isValidName(name) {
 		c.name = printable(clip(name))
 		c.problem = "its name has characters other than letters, digits, '.', '_', '+' and '-'"
 		return c
@@ -81,7 +81,7 @@ func examine(name, path string) candidate {
 	return c
 }
 
-func validName(s string) bool {
+func isValidName(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false
 	}

@@ -19,16 +19,16 @@ type eventLog struct {
 }
 
 type event struct {
-	text  string
-	death bool // of a process, so that a restart belongs to it
-	again bool // a process runs again
+	text      string
+	isDeath   bool // of a process, after which it may be restarted
+	isRestart bool // a process runs again
 }
 
 // add notes an event. text continues "plugin NAME".
 func (l *eventLog) add(text string) { l.note(event{text: text}) }
 
 // died notes the death of a process.
-func (l *eventLog) died(text string) { l.note(event{text: text, death: true}) }
+func (l *eventLog) died(text string) { l.note(event{text: text, isDeath: true}) }
 
 // once notes an event unless it has been noted.
 func (l *eventLog) once(text string) {
@@ -55,7 +55,7 @@ func (l *eventLog) restarted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.events {
-		l.events[i].again = l.events[i].death
+		l.events[i].isRestart = l.events[i].isDeath
 	}
 }
 
@@ -66,7 +66,7 @@ func (l *eventLog) list() []string {
 	var out []string
 	for _, e := range l.events {
 		s := fmt.Sprintf("plugin %s %s", l.plugin, e.text)
-		if e.again {
+		if e.isRestart {
 			s += "; restarted"
 		}
 		out = append(out, s)

@@ -51,7 +51,7 @@ func (e *execution) run(report func(missing []string)) error {
 	switch {
 	case filter == nil:
 		missing = append(missing, "seccomp: no filter is written for "+runtime.GOARCH)
-	case !seccompAvailable():
+	case !hasSeccomp():
 		missing = append(missing, "seccomp: this kernel has no filters")
 		filter = nil
 	}

@@ -27,7 +27,7 @@ func TestLateAlsoWhenTheProcessSawItsDeadlineFirst(t *testing.T) {
 		{"another error near the deadline", soon, context.Canceled, false},
 		{"no deadline", context.Background(), theirs, false},
 	} {
-		if got := late(c.ctx, c.err); got != c.want {
+		if got := isLate(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %v, expected %v", c.name, got, c.want)
 		}
 	}

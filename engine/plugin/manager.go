@@ -68,14 +68,14 @@ type Manager struct {
 
 // A plug is a plugin whose architecture may not be known yet.
 type plug struct {
-	name   string
-	origin string
-	vendor bool
+	name     string
+	origin   string
+	isVendor bool
 	// find finds the description, once; the error says why the plugin cannot be
 	// used.
 	find      func() (*Arch, error)
 	sha256    func() (string, error)
-	pinned    bool
+	isPinned  bool
 	transport transport // nil where there is only a problem
 }
 
@@ -121,7 +121,7 @@ func NewManager(o Options) (*Manager, error) {
 		m.plugins = append(m.plugins, inProcessPlug(arch))
 	}
 	for _, b := range o.Bundled {
-		if !validName(b.Name) || b.New == nil || b.Description == nil {
+		if !isValidName(b.Name) || b.New == nil || b.Description == nil {
 			return nil, fmt.Errorf("bundled plugin %q: expected a name, New and Description", b.Name)
 		}
 		m.plugins = append(m.plugins, bundledPlug(&o, b))
@@ -208,9 +208,9 @@ func describesItselfAs(ctx context.Context, arch sdk.Architecture, want *sdk.Des
 }
 
 func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
-	p := &plug{name: c.name, origin: c.path, vendor: true}
+	p := &plug{name: c.name, origin: c.path, isVendor: true}
 	pin, pinned := m.pinned[c.name]
-	p.pinned = pinned
+	p.isPinned = pinned
 	if c.problem != "" {
 		p.sha256 = func() (string, error) { return "", nil }
 		p.find = func() (*Arch, error) { return nil, fmt.Errorf("plugin %s: %s: %s", c.name, c.path, c.problem) }
@@ -267,7 +267,7 @@ func (m *Manager) archs() (found []*Arch, unusable []error) {
 	errs := make([]error, len(m.plugins))
 	var wg sync.WaitGroup
 	for i, p := range m.plugins {
-		if !p.vendor {
+		if !p.isVendor {
 			archs[i], errs[i] = p.find()
 			continue
 		}
@@ -362,7 +362,7 @@ func (m *Manager) List() []Status {
 	out := make([]Status, len(m.plugins))
 	for i, p := range m.plugins {
 		s := &out[i]
-		s.Name, s.Origin, s.Pinned = p.name, p.origin, p.pinned
+		s.Name, s.Origin, s.Pinned = p.name, p.origin, p.isPinned
 		if p.sha256 != nil {
 			s.SHA256, _ = p.sha256() // its error is the problem
 		}

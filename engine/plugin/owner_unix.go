@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownedByUs says whether a file belongs to this user.
-func ownedByUs(info os.FileInfo) bool {
+// isOwnedByUs says whether a file belongs to this user.
+func isOwnedByUs(info os.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }

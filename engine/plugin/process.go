@@ -45,15 +45,15 @@ type launch struct {
 
 // A process is a running plugin that has shaken hands.
 type process struct {
-	child  *child
-	client *goplugin.Client
-	arch   sdk.Architecture
-	log    *stderrLog
-	dir    *directory
-	conn   atomic.Pointer[grpc.ClientConn]
-	once   sync.Once
-	clock  processorClock
-	blamed bool // a call failed with it; guarded by the supervisor's mutex
+	child    *child
+	client   *goplugin.Client
+	arch     sdk.Architecture
+	log      *stderrLog
+	dir      *directory
+	conn     atomic.Pointer[grpc.ClientConn]
+	once     sync.Once
+	clock    processorClock
+	isBlamed bool // a call failed with it; guarded by the supervisor's mutex
 }
 
 // start starts the process, as a child that limit made ctx with, and connects to
@@ -139,7 +139,7 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 	switch {
 	case p.child.PID() == 0:
 		return fmt.Errorf("could not be started: %w", err)
-	case outOfTime(ctx):
+	case isOutOfTime(ctx):
 		p.child.waitSilent(pipeGrace)
 		return fmt.Errorf("did not start within %s%s", limit.passed(ctx), p.lastWords())
 	case ctx.Err() != nil:
@@ -155,7 +155,7 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 		return errors.New(clip(printable(said.Error)))
 	}
 	p.child.waitSilent(pipeGrace)
-	if dead && !p.child.killedByUs() {
+	if dead && !p.child.isKilledByUs() {
 		return fmt.Errorf("%s before it was ready%s", p.child.died(), p.lastWords())
 	}
 	message := "nothing"

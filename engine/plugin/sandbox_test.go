@@ -22,7 +22,7 @@ import (
 // needSandbox skips where the kernel cannot do what is tested; in CI it must.
 func needSandbox(t *testing.T) {
 	t.Helper()
-	if landlockABI() == 0 || seccompFilter(1) == nil || !seccompAvailable() {
+	if landlockABI() == 0 || seccompFilter(1) == nil || !hasSeccomp() {
 		oracle.Missing(t, "this kernel has no Landlock or no seccomp")
 	}
 }

@@ -68,10 +68,10 @@ var deniedCalls = []denial{
 
 // An argument is a test of the low 32 bits of one argument of a system call.
 type argument struct {
-	index  uint32
-	mask   uint32
-	values []uint32 // it passes when the masked argument is one of these
-	not    bool     // or, with not, none of these
+	index     uint32
+	mask      uint32
+	values    []uint32 // it passes when the masked argument is one of these
+	isNegated bool     // or, if isNegated, none of these
 }
 
 const wholeWord = ^uint32(0)
@@ -172,13 +172,13 @@ func seccompProgram(pid uint32) []bpf.Instruction {
 			// Each value jumps over the rest of the values and one return.
 			for i, v := range a.values {
 				rest := uint8(len(a.values) - i - 1)
-				if a.not {
+				if a.isNegated {
 					body = append(body, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: v, SkipTrue: 1}, deny(c.errno))
 				} else {
 					body = append(body, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: rest + 1})
 				}
 			}
-			if !a.not {
+			if !a.isNegated {
 				body = append(body, deny(c.errno))
 			}
 		}
@@ -202,9 +202,9 @@ func seccompFilter(pid uint32) []unix.SockFilter {
 	return filter
 }
 
-// seccompAvailable asks the kernel whether it can kill a process by a filter,
+// hasSeccomp asks the kernel whether it can kill a process by a filter,
 // which is newer than filters.
-func seccompAvailable() bool {
+func hasSeccomp() bool {
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0

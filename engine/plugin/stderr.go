@@ -27,7 +27,7 @@ type stderrLog struct {
 
 	mu    sync.Mutex
 	line  []byte
-	cut   bool // the rest of the line is dropped
+	isCut bool // the rest of the line is dropped
 	total int
 	last  []string // the last lines, plain text
 	size  int      // bytes of last
@@ -53,7 +53,7 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 			part = p[:end]
 		}
 		if room := maxStderrLine - len(l.line); len(part) > room {
-			part, l.cut = part[:room], true
+			part, l.isCut = part[:room], true
 		}
 		l.line = append(l.line, part...)
 		if end < 0 {
@@ -69,10 +69,10 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 // values; a stack among them is logged line by line.
 func (l *stderrLog) flush() {
 	line := strings.TrimRight(string(l.line), "\r")
-	if l.cut {
+	if l.isCut {
 		line += "..."
 	}
-	l.line, l.cut = l.line[:0], false
+	l.line, l.isCut = l.line[:0], false
 	l.crash.line(line)
 	if line == "" {
 		return

@@ -127,8 +127,8 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	if err != nil && status.Code(err) == codes.Unavailable && limited.Err() == nil && !p.child.waitExit(deathGrace) {
 		s.kill(p, "closed its connection and was killed")
 	}
-	dead := p.exited()
-	if dead || p.child.killedByUs() {
+	dead := p.hasExited()
+	if dead || p.child.isKilledByUs() {
 		<-p.child.exited
 		dead = true
 		s.retire(p) // while the call still counts as under way
@@ -144,7 +144,7 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 		return "", nonsenseFailure(s.launch.name, call, bad)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return "", fmt.Errorf("plugin %s: %s: %w", s.launch.name, call, ctx.Err())
-	case late(limited, err) && !dead:
+	case isLate(limited, err) && !dead:
 		took := s.callLimit.passed(limited)
 		if ctx.Err() != nil {
 			took = time.Since(began).Round(time.Millisecond).String() // the caller had less time left
@@ -165,9 +165,9 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
 }
 
-// late says whether a call ended because its time was over. The process knows
+// isLate says whether a call ended because its time was over. The process knows
 // the deadline too, and may say so a moment before it comes here.
-func late(ctx context.Context, err error) bool {
+func isLate(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
@@ -190,7 +190,7 @@ func (s *supervisor) acquire(ctx context.Context, call string) (*process, error)
 			s.mu.Unlock()
 			f.Call = call
 			return nil, &f
-		case p != nil && !p.exited():
+		case p != nil && !p.hasExited():
 			s.mu.Unlock()
 			return p, nil
 		case p != nil:
@@ -284,7 +284,7 @@ func (s *supervisor) launchChecked() (*process, error) {
 		err = fmt.Errorf("its description is nonsense: %s", clip(printable(bad.Error())))
 	case s.ctx.Err() != nil:
 		err = errClosed
-	case late(ctx, err):
+	case isLate(ctx, err):
 		err = fmt.Errorf("gave no description within %s of its start%s", s.launch.limit.passed(ctx), p.lastWords())
 	case p.child.waitExit(deathGrace):
 		err = fmt.Errorf("%s when asked for its description%s", p.child.died(), p.lastWords())
@@ -344,10 +344,10 @@ func (s *supervisor) failed(p *process, what string, counts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p != nil {
-		if p.blamed {
+		if p.isBlamed {
 			return
 		}
-		p.blamed = true
+		p.isBlamed = true
 	}
 	s.inARow += counts
 	s.unhealthy += counts
@@ -431,7 +431,7 @@ func (s *supervisor) rest() {
 func (s *supervisor) pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil || s.current.exited() {
+	if s.current == nil || s.current.hasExited() {
 		return 0
 	}
 	return s.current.child.PID()
@@ -445,8 +445,8 @@ func (s *supervisor) starts() uint64 {
 
 func (s *supervisor) problems() []string { return s.events.list() }
 
-// exited says whether the process is dead.
-func (p *process) exited() bool {
+// hasExited says whether the process is dead.
+func (p *process) hasExited() bool {
 	select {
 	case <-p.child.exited:
 		return true
