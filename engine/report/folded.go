@@ -21,7 +21,7 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 	f.ofFunction = make([]int32, len(r.functions))
 	for i := range r.functions {
 		name := r.functions[i].name
-		if r.functions[i].kernel {
+		if r.functions[i].isKernel {
 			name += "_[k]"
 		}
 		f.ofFunction[i] = f.name(name)

@@ -36,7 +36,7 @@ type function struct {
 	section, code string // code: see engine.CallFrameEntry
 	offset        uint64 // of the entry in its section
 	start, end    uint64
-	signalFrame   bool
+	isSignalFrame bool
 	rows          func(yield func(*cfi.Row) bool) error
 }
 
@@ -49,7 +49,7 @@ func (c *CallFrames) functions(one func(*function) error, problem func(error)) e
 		case e.FDE != nil:
 			f := function{
 				section: e.Section, code: e.Code, offset: e.Offset, start: e.FDE.Start, end: e.FDE.End,
-				signalFrame: e.FDE.CIE.SignalFrame, rows: e.FDE.Advances,
+				isSignalFrame: e.FDE.CIE.SignalFrame, rows: e.FDE.Advances,
 			}
 			if err := one(&f); err != nil {
 				return err

@@ -30,15 +30,15 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 			head += " of " + f.code
 		}
 		b.printf(separator+"%s", t.head(head))
-		if f.signalFrame {
+		if f.isSignalFrame {
 			b.printf("  signal frame")
 		}
 		b.printf("\n")
 		separator = "\n"
-		t.started = false
+		t.isStarted = false
 		return b.check()
 	}, func(*function) error {
-		if !t.started && len(t.rows) == 0 {
+		if !t.isStarted && len(t.rows) == 0 {
 			b.printf("  %s\n", t.faint("no rules"))
 		}
 		return t.flush()
@@ -54,9 +54,9 @@ type rowTable struct {
 	*CallFrames
 	*Printer
 	paint
-	rows    []*cfi.Row
-	columns map[uint64]bool // that any row mentions
-	started bool            // part of the FDE's rows is written
+	rows      []*cfi.Row
+	columns   map[uint64]bool // that any row mentions
+	isStarted bool            // part of the FDE's rows is written
 }
 
 func (t *rowTable) add(r *cfi.Row) error {
@@ -139,7 +139,7 @@ func (t *rowTable) flush() error {
 	for _, s := range below {
 		t.printf("  %s\n", s)
 	}
-	t.rows, t.started = t.rows[:0], true
+	t.rows, t.isStarted = t.rows[:0], true
 	clear(t.columns)
 	return t.check()
 }

@@ -241,7 +241,7 @@ func (d *IR) WriteJSON(w io.Writer) error {
 
 // WriteText writes the parts that are there, each below its name.
 func (d *IR) WriteText(w io.Writer) error {
-	t := &irText{Printer: NewPrinter(w), paint: newPaint(d.Color), lines: d.IR.Format() == "llvmir"}
+	t := &irText{Printer: NewPrinter(w), paint: newPaint(d.Color), hasLines: d.IR.Format() == "llvmir"}
 	for r := range d.IR.Records() {
 		t.part("records")
 		t.record(&r)
@@ -280,7 +280,7 @@ func (d *IR) WriteText(w io.Writer) error {
 type irText struct {
 	*Printer
 	paint
-	lines    bool // offsets are lines
+	hasLines bool // offsets count lines
 	current  string
 	function string
 }
@@ -288,7 +288,7 @@ type irText struct {
 // offset is where a record or an instruction is: the line of a text, or the word
 // of a module.
 func (t *irText) offset(n uint64) string {
-	if t.lines {
+	if t.hasLines {
 		return fmt.Sprintf("line %-5d", n)
 	}
 	return fmt.Sprintf("0x%06x", n)

@@ -72,7 +72,7 @@ func marshal(v any) (string, error) {
 
 // quoted is a string in JSON.
 func quoted(s string) string {
-	if plain(s) {
+	if isPlainJSON(s) {
 		return `"` + s + `"`
 	}
 	text, err := marshal(s)
@@ -82,9 +82,9 @@ func quoted(s string) string {
 	return text
 }
 
-// plain says whether a string needs no escapes in JSON. Names and rules of real
+// isPlainJSON says whether a string needs no escapes in JSON. Names and rules of real
 // files are.
-func plain(s string) bool {
+func isPlainJSON(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			return false

@@ -340,7 +340,7 @@ func (n *Notes) WriteText(w io.Writer) error {
 			}
 			b.printf("%s%s: %s\n", indent, name, x.Value)
 		}
-		if compound(j.Contents) {
+		if isCompound(j.Contents) {
 			writeTree(b, indent, indent, j.Contents)
 		}
 		return b.check()
@@ -370,7 +370,7 @@ func writeTree(b *Printer, lead, indent string, v any) {
 		for name, value := range v.Members() {
 			b.printf("%s%s:", lead, printable(name))
 			lead = indent
-			if compound(value) {
+			if isCompound(value) {
 				b.printf("\n")
 				writeTree(b, indent+"  ", indent+"  ", value)
 			} else {
@@ -379,7 +379,7 @@ func writeTree(b *Printer, lead, indent string, v any) {
 		}
 	case []any:
 		for _, value := range v {
-			if !compound(value) {
+			if !isCompound(value) {
 				value = scalar(value)
 			}
 			writeTree(b, lead+"- ", indent+"  ", value)
@@ -390,8 +390,8 @@ func writeTree(b *Printer, lead, indent string, v any) {
 	}
 }
 
-// compound says whether a value takes lines of its own.
-func compound(v any) bool {
+// isCompound says whether a value takes lines of its own.
+func isCompound(v any) bool {
 	switch v := v.(type) {
 	case Tree:
 		for range v.Members() {

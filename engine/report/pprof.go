@@ -56,13 +56,13 @@ func (r *Profile) pprof() *profile.Profile {
 	b.numberStacks()
 	// Waves may be sampled by a clock of their own.
 	first, last := uint64(math.MaxUint64), uint64(0)
-	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.waves(v.event) })
+	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.isOfWaves(v.event) })
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
-		if !r.asked(s) {
+		if !r.isAsked(s) {
 			continue
 		}
-		if !timed || !r.waves(s.Event) {
+		if !timed || !r.isOfWaves(s.Event) {
 			first, last = min(first, s.Time), max(last, s.Time)
 		}
 		b.sample(s)
@@ -144,7 +144,7 @@ func (b *pprofBuilder) numberStacks() {
 	var todo []uint32
 	for i := range b.r.p.Samples {
 		s := &b.r.p.Samples[i]
-		if !b.r.asked(s) {
+		if !b.r.isAsked(s) {
 			continue
 		}
 		todo = todo[:0]

@@ -28,9 +28,9 @@ type Profile struct {
 // A profileValue is a number that samples have: the weight of an event, or how
 // many lanes were active in its samples.
 type profileValue struct {
-	name, unit string
-	event      int32
-	lanes      bool
+	name, unit  string
+	event       int32
+	countsLanes bool
 }
 
 // unknownEvent names samples whose event is not known.
@@ -70,8 +70,8 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 			v.unit = p.Events[event].Unit
 		}
 		r.values = append(r.values, v)
-		if r.waves(event) {
-			r.values = append(r.values, profileValue{name: name + activeLanes, unit: "count", event: event, lanes: true})
+		if r.isOfWaves(event) {
+			r.values = append(r.values, profileValue{name: name + activeLanes, unit: "count", event: event, countsLanes: true})
 		}
 	}
 	r.nameFunctions()
@@ -82,7 +82,7 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 func (r *Profile) Events() []string {
 	var names []string
 	for _, v := range r.values {
-		if !v.lanes {
+		if !v.countsLanes {
 			names = append(names, v.name)
 		}
 	}
@@ -113,18 +113,18 @@ func (r *Profile) eventName(event int32) string {
 	return name
 }
 
-// waves says whether an event is of waves.
-func (r *Profile) waves(event int32) bool { return event >= 0 && r.p.Events[event].Lanes }
+// isOfWaves says whether an event is of waves.
+func (r *Profile) isOfWaves(event int32) bool { return event >= 0 && r.p.Events[event].Lanes }
 
-// asked says whether a sample is of an event that was asked for.
-func (r *Profile) asked(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
+// isAsked says whether a sample is of an event that was asked for.
+func (r *Profile) isAsked(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
 
 // of is what a sample has of a value.
 func (v *profileValue) of(s *engine.ProfileSample) uint64 {
 	switch {
 	case s.Event != v.event:
 		return 0
-	case v.lanes:
+	case v.countsLanes:
 		return uint64(s.ActiveLanes)
 	}
 	return s.Weight
@@ -141,12 +141,12 @@ func add(a, b uint64) uint64 {
 // A profileFunction is a function as a profile counts it. Where nothing is known
 // of an address, it stands for that address.
 type profileFunction struct {
-	name   string
-	module string // the module's path; "" for none
-	file   string // where it is declared, else where its code is from; "": unknown
-	line   int    // where it is declared; 0: unknown
-	kernel bool
-	known  bool // it has a name of its own
+	name     string
+	module   string // the module's path; "" for none
+	file     string // where it is declared, else where its code is from; "": unknown
+	line     int    // where it is declared; 0: unknown
+	isKernel bool
+	isNamed  bool // it has a name of its own
 }
 
 // nameFunctions finds the functions of all frames.
@@ -165,7 +165,7 @@ func (r *Profile) nameFunctions() {
 	}
 	for i := range r.p.Frames {
 		f := &r.p.Frames[i]
-		base := profileFunction{kernel: f.Kernel}
+		base := profileFunction{isKernel: f.Kernel}
 		if f.Module >= 0 {
 			base.module = oneLine(r.p.Modules[f.Module].Path)
 		}
@@ -176,8 +176,8 @@ func (r *Profile) nameFunctions() {
 		for j := range f.Symbols {
 			s := &f.Symbols[j]
 			fn := base
-			fn.name, fn.known = oneLine(s.Function), s.Function != ""
-			if !fn.known {
+			fn.name, fn.isNamed = oneLine(s.Function), s.Function != ""
+			if !fn.isNamed {
 				fn.name = unknownName(f, base.module)
 			}
 			if s.StartFile != "" {

@@ -68,10 +68,10 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 	n := 0
 	for i := range r.values {
 		v := &r.values[i]
-		if v.lanes {
+		if v.countsLanes {
 			continue
 		}
-		e := profileEventJSON{Name: v.name, Unit: v.unit, Lanes: r.waves(v.event)}
+		e := profileEventJSON{Name: v.name, Unit: v.unit, Lanes: r.isOfWaves(v.event)}
 		if err := nextJSON(b, n, e); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 	var line []byte
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
-		if !r.asked(s) {
+		if !r.isAsked(s) {
 			continue
 		}
 		line = line[:0]
@@ -161,7 +161,7 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 		line = strconv.AppendUint(line, s.Time, 10)
 		line = append(line, `,"weight":`...)
 		line = strconv.AppendUint(line, s.Weight, 10)
-		if r.waves(s.Event) {
+		if r.isOfWaves(s.Event) {
 			line = append(line, `,"active_lanes":`...)
 			line = strconv.AppendUint(line, uint64(s.ActiveLanes), 10)
 		}

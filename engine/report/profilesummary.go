@@ -66,7 +66,7 @@ func (t *summary) samples() {
 	processes, threads := map[int]bool{}, map[[2]int]bool{}
 	for i := range t.r.p.Samples {
 		s := &t.r.p.Samples[i]
-		if !t.r.asked(s) {
+		if !t.r.isAsked(s) {
 			continue
 		}
 		t.count++
@@ -85,7 +85,7 @@ func (t *summary) samples() {
 	var parts []string
 	for i, e := range perEvent {
 		v := &t.r.values[i]
-		if v.lanes {
+		if v.countsLanes {
 			continue
 		}
 		part := fmt.Sprintf("%d of %s", e.samples, v.name)
@@ -155,7 +155,7 @@ func (t *summary) stops() {
 	details := map[string]map[string]uint64{}
 	for i := range t.r.p.Samples {
 		s := &t.r.p.Samples[i]
-		if !t.r.asked(s) {
+		if !t.r.isAsked(s) {
 			continue
 		}
 		stop := &t.r.p.Stops[s.Stop]

@@ -24,12 +24,12 @@ const (
 // not shortened.
 func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &profileText{Printer: b, r: r, paint: newPaint(o.Color), whole: o.Verbose}
+	t := &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose}
 	t.nameLines()
 	first := true
 	for i := range r.values {
 		v := &r.values[i]
-		if v.lanes {
+		if v.countsLanes {
 			continue
 		}
 		if !first {
@@ -47,8 +47,8 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 type profileText struct {
 	*Printer
 	paint
-	r     *Profile
-	whole bool
+	r       *Profile
+	isWhole bool
 	// lines are what functions are called in the text, lineOf by function. What is
 	// not known is one line of a module.
 	lines  []profileFunction
@@ -59,8 +59,8 @@ func (t *profileText) nameLines() {
 	index := map[profileFunction]int32{}
 	t.lineOf = make([]int32, len(t.r.functions))
 	for i, f := range t.r.functions {
-		if !f.known {
-			f = profileFunction{name: "??", module: f.module, kernel: f.kernel}
+		if !f.isNamed {
+			f = profileFunction{name: "??", module: f.module, isKernel: f.isKernel}
 		}
 		n, ok := index[f]
 		if !ok {
@@ -99,12 +99,12 @@ type profileCount struct {
 // A callNode is a function called from where its parent is. Calls from within
 // its own calls are counted as it.
 type callNode struct {
-	line      int32 // index of lines; -1-n: the thread's name is names[n]
-	parent    int32
-	total     uint64
-	self      uint64
-	recursive bool
-	children  []int32
+	line        int32 // index of lines; -1-n: the thread's name is names[n]
+	parent      int32
+	total       uint64
+	self        uint64
+	isRecursive bool
+	children    []int32
 }
 
 type callKey struct{ parent, line int32 }
@@ -127,7 +127,7 @@ func (t *profileText) count(v *profileValue) *profileCount {
 		flat: make([]uint64, len(t.lines)), cum: make([]uint64, len(t.lines)),
 		nodes: make([]callNode, 1), child: map[callKey]int32{},
 	}
-	if t.r.waves(v.event) {
+	if t.r.isOfWaves(v.event) {
 		c.waves, c.lanes = make([]uint64, len(t.lines)), make([]uint64, len(t.lines))
 	}
 	// Samples of one stack are counted at once.
@@ -168,7 +168,7 @@ func (t *profileText) count(v *profileValue) *profileCount {
 				last = t.lineOf[functions[k]]
 				if seen[last] == n+1 {
 					node = at[last]
-					c.nodes[node].recursive = true
+					c.nodes[node].isRecursive = true
 					continue
 				}
 				node = c.under(node, last)
@@ -252,7 +252,7 @@ func compareLines(a, b *profileFunction) int {
 // none.
 func (t *profileText) function(f *profileFunction, file string) {
 	name := f.name
-	if !t.whole {
+	if !t.isWhole {
 		name = shortName(name)
 	}
 	t.printf("%s", t.paint.function(name))
@@ -326,7 +326,7 @@ func (t *profileText) tree(c *profileCount) {
 			f := &t.lines[n.line]
 			t.function(f, path.Base(f.file))
 		}
-		if n.recursive {
+		if n.isRecursive {
 			t.printf(" %s", t.faint("(recursive)"))
 		}
 		t.printf("\n")
@@ -394,7 +394,7 @@ func (a amounts) text(n uint64) string {
 
 // path is a path, a long one without its beginning.
 func (t *profileText) path(file string) string {
-	if t.whole || len(file) <= longPath {
+	if t.isWhole || len(file) <= longPath {
 		return file
 	}
 	tail := file[len(file)-longPath+len("..."):]

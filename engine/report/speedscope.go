@@ -82,7 +82,7 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, number []int32) {
 	stacks := make([]bool, len(r.p.Stacks))
 	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; r.asked(s) {
+		if s := &r.p.Samples[i]; r.isAsked(s) {
 			stacks[s.Stack] = true
 		}
 	}

@@ -31,7 +31,7 @@ type TextOptions struct {
 // folded into one.
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, report: r, oneLane: o.OneLane, paint: newPaint(o.Color)}
+	t := &text{Printer: b, report: r, hasOneLane: o.OneLane, paint: newPaint(o.Color)}
 	t.target()
 	for _, g := range fold(r.Threads, o.NoFold) {
 		t.group(g)
@@ -42,8 +42,8 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 
 type text struct {
 	*Printer
-	report  *Report
-	oneLane bool
+	report     *Report
+	hasOneLane bool
 	paint
 }
 
@@ -71,8 +71,8 @@ func (r *Report) signalName(number int) string {
 
 // group is threads whose stacks are equal.
 type group struct {
-	threads []*Thread
-	crashed bool
+	threads    []*Thread
+	hasCrashed bool
 }
 
 // fold puts the crashed threads first and threads with equal stacks together,
@@ -90,11 +90,11 @@ func fold(threads []Thread, never bool) []*group {
 				continue
 			}
 		}
-		g := &group{threads: []*Thread{t}, crashed: t.Crashed}
+		g := &group{threads: []*Thread{t}, hasCrashed: t.Crashed}
 		groups = append(groups, g)
 		seen[key] = g
 	}
-	sort.SliceStable(groups, func(i, j int) bool { return groups[i].crashed && !groups[j].crashed })
+	sort.SliceStable(groups, func(i, j int) bool { return groups[i].hasCrashed && !groups[j].hasCrashed })
 	return groups
 }
 
@@ -375,7 +375,7 @@ func (t *text) lanes(f *Frame, width int) {
 	}
 	for i := range f.Lanes {
 		l := &f.Lanes[i]
-		if t.oneLane && l.State == "active" {
+		if t.hasOneLane && l.State == "active" {
 			continue
 		}
 		t.printf("   %*s %s %-*s %s", width, "", t.faint("lanes"), longest, l.Lanes, laneStates[l.State])
