@@ -11,16 +11,16 @@ import (
 // A function is a kernel or a stack-call function, with what is known of its
 // frame. All offsets are in bytes from its first instruction.
 type function struct {
-	name    string
-	unnamed bool // its name is made up, for problems
-	kernel  bool
-	start   uint64 // address of its first instruction
-	size    uint64 // bytes
+	name      string
+	isUnnamed bool // its name is made up, for problems
+	isKernel  bool
+	start     uint64 // address of its first instruction
+	size      uint64 // bytes
 
-	abi  *abi   // nil: the function has no frame
-	unit uint64 // bytes that stack and frame pointers count; 0: unknown
-	torn bool   // what they count is said in two ways
-	grf  uint64 // bytes of a general register; 0: unknown
+	abi    *abi   // nil: the function has no frame
+	unit   uint64 // bytes that stack and frame pointers count; 0: unknown
+	isTorn bool   // what they count is said in two ways
+	grf    uint64 // bytes of a general register; 0: unknown
 
 	// The frame is in use from set on; the instruction that takes it down is at
 	// down or behind it, and ends at restored (0: unknown). A kernel's is never
@@ -36,7 +36,7 @@ type function struct {
 	subroutines              []subroutine // in order of their code
 	// There are subroutines whose code is not known: it may be anywhere that is not
 	// another one's.
-	unfound bool
+	hasUnfound bool
 }
 
 // saves are the registers that are saved from an offset on until the next saves.
@@ -49,7 +49,7 @@ type saves struct {
 type saved struct {
 	register uint32 // as DWARF numbers it
 	at       uint64
-	known    bool // whether that is known
+	isKnown  bool // at is known
 }
 
 // A subroutine is a part of a function that is called without a frame.
@@ -90,7 +90,7 @@ func (f *function) fromFrame(frame *stream.Frame) error {
 		return err
 	}
 	f.set, f.down = uint64(pointer.Start), uint64(pointer.End)
-	if !f.kernel {
+	if !f.isKernel {
 		if err := f.descriptorOf(frame); err != nil {
 			f.abi = nil
 			return err
@@ -198,7 +198,7 @@ func (f *function) registersOf(s *stream.Save) ([]saved, error) {
 		}
 		v := saved{register: generalRegister(uint32(uint64(r.Offset) / f.grf))}
 		if l := r.Location; l.Storage == stream.Memory && !l.Absolute && l.Offset >= 0 {
-			v.at, v.known = uint64(l.Offset), true
+			v.at, v.isKnown = uint64(l.Offset), true
 		}
 		list = append(list, v)
 	}
@@ -215,7 +215,7 @@ func (f *function) registersOf(s *stream.Save) ([]saved, error) {
 // the frame is taken down. size is that of the frame in bytes. What contradicts
 // what is known already is an error, and not known any more.
 func (f *function) readCode(code []byte, size uint64) error {
-	if f.abi == nil || f.kernel || f.set == f.down {
+	if f.abi == nil || f.isKernel || f.set == f.down {
 		return nil
 	}
 	facts := factsOf(code, f.abi, f.set, f.down)
@@ -247,12 +247,12 @@ const (
 // countsBy takes up a unit, where it is none that is known, that something says.
 func (f *function) countsBy(unit uint64, who string) error {
 	switch {
-	case unit == 0 || unit == f.unit || f.torn:
+	case unit == 0 || unit == f.unit || f.isTorn:
 	case f.unit == 0:
 		f.unit = unit
 	default:
 		was := f.unit
-		f.unit, f.torn = 0, true
+		f.unit, f.isTorn = 0, true
 		return fmt.Errorf("the frame pointer counts %d bytes by %s, elsewhere %d", unit, who, was)
 	}
 	return nil

@@ -184,12 +184,12 @@ func TestRowsThatAreNotThere(t *testing.T) {
 		t.Errorf("without a unit: %v", f.rows())
 	}
 	f, _ = functionOf(goodFrame())
-	if f.unfound = true; f.rows() != nil {
+	if f.hasUnfound = true; f.rows() != nil {
 		t.Errorf("with subroutines somewhere: %v", f.rows())
 	}
 	frame := goodFrame()
 	frame.CallerBEFP, frame.ReturnAddress, frame.CalleeSaves, frame.CE = nil, nil, nil, nil
-	f = &function{kernel: true, start: 0x1000, size: 512, unit: byteUnit}
+	f = &function{isKernel: true, start: 0x1000, size: 512, unit: byteUnit}
 	if err := f.fromFrame(frame); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestUnitsThatContradictAreNone(t *testing.T) {
 		}
 	}
 	o := &codeObject{req: &sdk.OpenObjectRequest{}, answer: &sdk.OpenObjectAnswer{}}
-	list := []function{{unit: byteUnit, grf: 64}, {}, {torn: true}}
+	list := []function{{unit: byteUnit, grf: 64}, {}, {isTorn: true}}
 	o.shareUnit(list)
 	if list[1].unit != byteUnit || list[1].grf != 64 || list[2].unit != 0 {
 		t.Errorf("%+v", list)
@@ -412,7 +412,7 @@ func TestRowsBesideTheNewestCallFrameInformation(t *testing.T) {
 // them.
 func TestOtherExpressionsAreNotTheCompilers(t *testing.T) {
 	good := pointerExpression(96, true)
-	want := address{register: 141, bit: 96, unit: 16, based: true}
+	want := address{register: 141, bit: 96, unit: 16, isBased: true}
 	if a, ok := addressOf(good); !ok || a != want {
 		t.Fatalf("%+v %v", a, ok)
 	}

@@ -42,11 +42,11 @@ const absentColumn = 144
 // A described function is one as call frame information describes it.
 type described struct {
 	function
-	dialect   frameDialect
-	section   uint32       // of a relocatable object
-	frame     stream.Frame // what the same compiler would write into a stream
-	rows      []cfi.Row    // of the FDE
-	outermost bool         // the return address is undefined
+	dialect     frameDialect
+	section     uint32       // of a relocatable object
+	frame       stream.Frame // what the same compiler would write into a stream
+	rows        []cfi.Row    // of the FDE
+	isOutermost bool         // the return address is undefined
 }
 
 // readFrames reads a table of call frame information. code returns the code at an
@@ -100,19 +100,19 @@ func describe(fde *cfi.FDE, code func(section uint32, start, size uint64) []byte
 		d.dialect = placedFrames
 	case absentColumn:
 		d.dialect = taggedFrames
-		if a, ok := addressOf(d.rows[0].CFA.Expr); ok && a.based {
+		if a, ok := addressOf(d.rows[0].CFA.Expr); ok && a.isBased {
 			d.dialect = basedFrames
 		}
 	default:
 		return nil, nil
 	}
 	if rule, _ := d.rows[0].Rule(column); rule.Kind == cfi.Undefined {
-		d.kernel, d.outermost = true, true
+		d.isKernel, d.isOutermost = true, true
 		return d, nil
 	} else if d.dialect != placedFrames && d.start == 0 && len(d.rows) == 1 && rule.Kind == cfi.Register {
 		// No frame is described at all, as in no other function, and it is the
 		// first in the code.
-		d.kernel = true
+		d.isKernel = true
 		return d, nil
 	}
 	return d, d.readRows(column, code(d.section, d.start, d.size))
@@ -180,7 +180,7 @@ func (d *described) pointerOf(r *cfi.Row, column uint64) (stream.Location, uint6
 	}
 	a, ok := addressOf(expr)
 	n, general := generalNumber(uint32(a.register)) //nolint:gosec // checked by addressOf
-	if !ok || !general || a.register > maxRegisterNumber || a.loaded || a.offset != 0 && d.dialect == placedFrames {
+	if !ok || !general || a.register > maxRegisterNumber || a.isLoaded || a.offset != 0 && d.dialect == placedFrames {
 		return stream.Location{}, 0, fmt.Errorf("row at %#x: the frame is not at a register's value", r.Start)
 	}
 	return stream.Location{Storage: stream.General, Register: uint16(n), Subregister: uint16(a.bit / 8)}, a.unit, nil //nolint:gosec // checked by addressOf
@@ -254,7 +254,7 @@ func (d *described) frameOffset(expr []byte) (at int32, ok bool) {
 		a, ok = addressOf(expr)
 		offset = a.offset
 		n, _ := generalIndex(d.abi.descriptor)
-		ok = ok && !a.loaded && a.register == uint64(r0+n) && a.bit/8 == d.abi.fp && a.unit == d.unit
+		ok = ok && !a.isLoaded && a.register == uint64(r0+n) && a.bit/8 == d.abi.fp && a.unit == d.unit
 	}
 	const most = 1<<30 - 1
 	return int32(min(offset, most)), ok && offset <= most //nolint:gosec // bounded
@@ -266,8 +266,8 @@ type address struct {
 	register, bit uint64
 	unit          uint64
 	offset        uint64
-	loaded        bool // the 32 bits there are an address in the same units
-	based         bool // the scratch space's base register is added; else a tag
+	isLoaded      bool // the 32 bits there are an address in the same units
+	isBased       bool // the scratch space's base register is added; else a tag
 }
 
 // maxRegisterNumber is the highest of a general register.
@@ -289,13 +289,13 @@ func addressOf(expr []byte) (a address, ok bool) {
 	}
 	a.unit = p.unit()
 	a.offset = p.plus()
-	a.based = p.space()
+	a.isBased = p.space()
 	if len(p.rest) > 0 {
-		a.loaded = true
+		a.isLoaded = true
 		p.expect("DW_OP_deref")
 		p.expectConstant(1<<32 - 1)
 		p.expect("DW_OP_and")
-		p.ok = p.ok && p.unit() == a.unit && p.space() == a.based
+		p.ok = p.ok && p.unit() == a.unit && p.space() == a.isBased
 	}
 	ok = p.ok && len(p.rest) == 0 && a.register <= maxRegisterNumber && a.bit%8 == 0 && a.bit < grf64
 	return a, ok

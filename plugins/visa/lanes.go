@@ -8,7 +8,7 @@ import (
 // findLanes finds how many lanes the kernel of each section has: where a Gen ELF
 // file says it, of its only kernel, in its debugging information.
 func (o *codeObject) findLanes() {
-	if o.relocatable() {
+	if o.isRelocatable() {
 		o.takeZeInfo()
 		return
 	}

@@ -61,15 +61,15 @@ type codeObject struct {
 
 // A codeSection is a section of code, with what is known of the functions in it.
 type codeSection struct {
-	index   uint32 // in the request; 0 where addresses are those of the whole object
-	name    string
-	start   uint64 // address
-	size    uint64
-	code    []byte // nil: it cannot be read
-	stream  *stream.Stream
-	lanes   uint32 // 0: unknown
-	kernel  bool   // it is known to begin with a kernel
-	entries []described
+	index    uint32 // in the request; 0 where addresses are those of the whole object
+	name     string
+	start    uint64 // address
+	size     uint64
+	code     []byte // nil: it cannot be read
+	stream   *stream.Stream
+	lanes    uint32 // 0: unknown
+	isKernel bool   // it is known to begin with a kernel
+	entries  []described
 }
 
 // problem reports what could not be read, or is wrong. The rest of the answer
@@ -140,8 +140,8 @@ func (o *codeObject) openELF() {
 	}
 }
 
-// relocatable says whether the file's sections all begin at address 0.
-func (o *codeObject) relocatable() bool { return o.req.Machine == machineIntelGT }
+// isRelocatable says whether the file's sections all begin at address 0.
+func (o *codeObject) isRelocatable() bool { return o.req.Machine == machineIntelGT }
 
 // findCode finds the sections of code.
 func (o *codeObject) findCode() {
@@ -155,12 +155,12 @@ func (o *codeObject) findCode() {
 			break
 		}
 		c := codeSection{name: s.Name, start: s.Address, size: s.Size, code: o.section(s.Name)}
-		c.kernel = !o.relocatable() // a zebin has functions in such sections, too
-		if o.relocatable() {
+		c.isKernel = !o.isRelocatable() // a zebin has functions in such sections, too
+		if o.isRelocatable() {
 			c.index = uint32(i) //nolint:gosec // ELF has no more sections
 		}
 		o.codes = append(o.codes, c)
-		if !o.relocatable() {
+		if !o.isRelocatable() {
 			break // the compiler writes one
 		}
 	}
@@ -207,7 +207,7 @@ func (o *codeObject) findStreams() {
 // kernel.
 func (o *codeObject) codeOf(s *stream.Stream) *codeSection {
 	for i := range o.codes {
-		if c := &o.codes[i]; c.stream == nil && endOf(s) <= c.size && (!o.relocatable() || c.name == zeCodePrefix+s.Objects[0].Name) {
+		if c := &o.codes[i]; c.stream == nil && endOf(s) <= c.size && (!o.isRelocatable() || c.name == zeCodePrefix+s.Objects[0].Name) {
 			return c
 		}
 	}
@@ -267,7 +267,7 @@ func (o *codeObject) codeIn(index uint32) *codeSection {
 // codeAt says which section of code the addresses of a section of a relocatable
 // file are in, by the section's relocations; nil where the file is none.
 func (o *codeObject) codeAt(name string) func(offset uint64) (section uint32, ok bool) {
-	if !o.relocatable() {
+	if !o.isRelocatable() {
 		return nil
 	}
 	in, codes := map[uint64]uint32{}, o.codesByName()
@@ -298,9 +298,9 @@ func (o *codeObject) describe(c *codeSection) {
 			o.answer.Functions = append(o.answer.Functions, named...)
 		}
 	}
-	if len(functions) == 0 && !bySymbols && c.kernel && c.code != nil && !callsInside(c.code, true) {
+	if len(functions) == 0 && !bySymbols && c.isKernel && c.code != nil && !callsInside(c.code, true) {
 		name, known := kernelName(c)
-		functions = []function{{name: name, unnamed: !known, kernel: true, start: c.start, size: c.size}}
+		functions = []function{{name: name, isUnnamed: !known, isKernel: true, start: c.start, size: c.size}}
 	}
 	var above, below []cfi.Row
 	var dialects [placedFrames + 1]bool
@@ -389,7 +389,7 @@ func overrideReason(dialects [placedFrames + 1]bool, byStream bool) string {
 
 // compare reports where call frame information is wrong about a function.
 func (o *codeObject) compare(f *function, e *described) {
-	if f.kernel && !e.outermost {
+	if f.isKernel && !e.isOutermost {
 		o.problem("kernel %s: call frame information gives it a caller, which it does not have", f.name)
 	}
 	if f.restored > f.down+restoreSize && e.abi != nil {
@@ -405,7 +405,7 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 	for i := range c.entries {
 		e := &c.entries[i]
 		name, known := o.nameOf(c, e)
-		e.name, e.unnamed = name, !known
+		e.name, e.isUnnamed = name, !known
 		s.Objects[i] = stream.Object{Name: e.name, Frame: e.frame}
 	}
 	frames := make([]stream.Frame, len(c.entries))
@@ -422,17 +422,17 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 	var list []function
 	for i := range c.entries {
 		e := &c.entries[i]
-		f := function{name: e.name, unnamed: e.unnamed, kernel: e.kernel, start: e.start, size: e.size, unit: e.unit, grf: e.grf}
+		f := function{name: e.name, isUnnamed: e.isUnnamed, isKernel: e.isKernel, start: e.start, size: e.size, unit: e.unit, grf: e.grf}
 		if e.abi != nil {
 			o.take(&f, c, &frames[i])
 		}
 		if code := c.bytes(f.start, f.size); code != nil && callsInside(code, false) {
-			f.unfound = true
+			f.hasUnfound = true
 			o.problem("function %s: calls subroutines, of which call frame information says nothing: its frames are unknown", f.name)
 		}
 		if n := len(list); n > 0 && f.start < list[n-1].end() {
 			o.problem("call frame information: functions overlap at %#x", f.start)
-			list[n-1].unfound = true
+			list[n-1].hasUnfound = true
 			continue
 		}
 		if o.functions++; o.functions > maxFunctions {
@@ -446,7 +446,7 @@ func (o *codeObject) describedFunctions(c *codeSection) []function {
 // nameOf is a name for a function of which call frame information tells: that of
 // a symbol, where there are symbols, else one that only problems have.
 func (o *codeObject) nameOf(c *codeSection, e *described) (name string, known bool) {
-	if e.kernel {
+	if e.isKernel {
 		return kernelName(c)
 	}
 	if list := o.namedIn(c); len(list) <= maxFunctions {
@@ -461,7 +461,7 @@ func (o *codeObject) nameOf(c *codeSection, e *described) (name string, known bo
 
 // namedIn are the functions in a section that the symbol table names.
 func (o *codeObject) namedIn(c *codeSection) []zeSymbol {
-	if !o.relocatable() {
+	if !o.isRelocatable() {
 		return nil
 	}
 	return o.symbols().functions[c.index]
@@ -506,7 +506,7 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 	var objects []*stream.Object // of the list
 	for k, i := range order {
 		object := &c.stream.Objects[i]
-		f := function{name: object.Name, kernel: object.RelocOffset == 0, start: c.start + uint64(object.RelocOffset), size: sizeOf(object)}
+		f := function{name: object.Name, isKernel: object.RelocOffset == 0, start: c.start + uint64(object.RelocOffset), size: sizeOf(object)}
 		limit := c.start + c.size
 		if k+1 < len(order) {
 			limit = min(limit, c.start+uint64(c.stream.Objects[order[k+1]].RelocOffset))
@@ -555,7 +555,7 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 func (c *codeSection) contradicted(list []function) (at uint64, ok bool) {
 	for i := range c.entries {
 		e := &c.entries[i]
-		if e.abi == nil && !e.kernel {
+		if e.abi == nil && !e.isKernel {
 			continue // newer compilers describe subroutines, too
 		}
 		j := slices.IndexFunc(list, func(f function) bool { return f.start == e.start })
@@ -563,7 +563,7 @@ func (c *codeSection) contradicted(list []function) (at uint64, ok bool) {
 			return e.start, true
 		}
 		f := &list[j]
-		if f.size != e.size || f.kernel != e.kernel || f.abi != nil && e.abi != nil && *f.abi != *e.abi {
+		if f.size != e.size || f.isKernel != e.isKernel || f.abi != nil && e.abi != nil && *f.abi != *e.abi {
 			return e.start, true
 		}
 	}
@@ -574,7 +574,7 @@ func (c *codeSection) contradicted(list []function) (at uint64, ok bool) {
 // registers of 64 bytes are of processors that count bytes, and so are offsets of
 // saves that were put right.
 func (o *codeObject) countingOf(f *function, raw, corrected *stream.Frame) {
-	right := putRight(raw.CalleeSaves, corrected.CalleeSaves) || putRight(raw.CallerSaves, corrected.CallerSaves)
+	right := isPutRight(raw.CalleeSaves, corrected.CalleeSaves) || isPutRight(raw.CallerSaves, corrected.CallerSaves)
 	if f.abi == nil || !right && f.grf != grf64/8 {
 		return
 	}
@@ -583,8 +583,8 @@ func (o *codeObject) countingOf(f *function, raw, corrected *stream.Frame) {
 	}
 }
 
-// putRight says whether an offset was put right.
-func putRight(raw, corrected []stream.Save) bool {
+// isPutRight says whether an offset was put right.
+func isPutRight(raw, corrected []stream.Save) bool {
 	for i := range raw {
 		for j := range raw[i].Registers {
 			is := &corrected[i].Registers[j].Location
@@ -627,7 +627,7 @@ func (o *codeObject) shareUnit(list []function) {
 		}
 	}
 	for i := range list {
-		if list[i].unit == 0 && !list[i].torn {
+		if list[i].unit == 0 && !list[i].isTorn {
 			list[i].unit = unit
 		}
 		if list[i].grf == 0 {

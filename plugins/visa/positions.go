@@ -54,18 +54,18 @@ func (f *function) findSubroutines(object *stream.Object, code []byte) (problems
 	m, encoded := indexMapOf(object), callsOf(code)
 	for i := range object.Subroutines {
 		if i == maxSubroutines {
-			f.unfound = true
+			f.hasUnfound = true
 			return append(problems, fmt.Sprintf("more than %d subroutines: the others are left out", maxSubroutines))
 		}
 		s, err := f.findSubroutine(&object.Subroutines[i], m, encoded)
 		if err != nil {
-			f.unfound = true
+			f.hasUnfound = true
 			problems = append(problems, fmt.Sprintf("subroutine %s: %v", object.Subroutines[i].Name, err))
 			continue
 		}
 		at := sort.Search(len(f.subroutines), func(i int) bool { return f.subroutines[i].start >= s.start })
 		if at < len(f.subroutines) && f.subroutines[at].start < s.end || at > 0 && f.subroutines[at-1].end > s.start {
-			f.unfound = true
+			f.hasUnfound = true
 			problems = append(problems, fmt.Sprintf("subroutine %s: its code, %#x to %#x, is another one's, too", s.name, s.start, s.end))
 			continue
 		}

@@ -62,7 +62,7 @@ func (f *function) cuts() []uint64 {
 // inFrameEnd is the offset up to which the frame is known to be in use.
 func (f *function) inFrameEnd() uint64 {
 	switch {
-	case f.kernel:
+	case f.isKernel:
 		return f.down
 	case f.restored != 0:
 		return f.restored
@@ -90,7 +90,7 @@ func (f *function) rowAt(at uint64) (row cfi.Row, ok bool) {
 		f.callSite(&row, at, inFrame)
 		return row, true
 	}
-	if f.unfound || f.abi == nil || f.unit == 0 {
+	if f.hasUnfound || f.abi == nil || f.unit == 0 {
 		return row, false
 	}
 	switch {
@@ -98,7 +98,7 @@ func (f *function) rowAt(at uint64) (row cfi.Row, ok bool) {
 		row.CFA = f.cfa(f.abi.fp)
 		f.frameRules(&row, at)
 		f.callSite(&row, at, inFrame)
-	case f.kernel:
+	case f.isKernel:
 		return row, false
 	case at < f.set, f.restored != 0 && at >= f.restored:
 		row.CFA = f.cfa(f.abi.sp)
@@ -154,7 +154,7 @@ func (f *function) cfa(at uint64) cfi.CFARule {
 
 // frameRules are the rules of a row in the frame.
 func (f *function) frameRules(row *cfi.Row, at uint64) {
-	if f.kernel {
+	if f.isKernel {
 		row.Rules = []cfi.RegisterRule{{Column: uint64(ip), Rule: cfi.Rule{Kind: cfi.Undefined}}}
 		return
 	}
@@ -214,7 +214,7 @@ func savedAt(at uint64) cfi.Rule {
 
 // rule is where the register is saved.
 func (s *saved) rule() cfi.Rule {
-	if !s.known {
+	if !s.isKnown {
 		return cfi.Rule{Kind: cfi.Undefined}
 	}
 	return savedAt(s.at)
@@ -277,13 +277,13 @@ const shortestInstruction = 8
 // subroutines, and what they leave of its own.
 func (f *function) functions(section, lanes uint32) []sdk.Function {
 	own := sdk.Function{Name: f.name, Section: section, Lanes: lanes, Kind: sdk.OrdinaryFunction}
-	if f.unnamed {
+	if f.isUnnamed {
 		own.Name = ""
 	}
 	switch {
-	case f.kernel && !f.unfound:
+	case f.isKernel && !f.hasUnfound:
 		own.Kind = sdk.KernelFunction
-	case !f.kernel:
+	case !f.isKernel:
 		own.DefaultRules = f.defaultRulesOf(false)
 	}
 	var list []sdk.Function
@@ -294,7 +294,7 @@ func (f *function) functions(section, lanes uint32) []sdk.Function {
 		}
 	}
 	next := uint64(0)
-	if f.unfound && !f.unnamed {
+	if f.hasUnfound && !f.isUnnamed {
 		// Of the rest it is not known whether it is a subroutine's.
 		next = min(f.size, shortestInstruction)
 		add(own, 0, next)

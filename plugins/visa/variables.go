@@ -32,7 +32,7 @@ const maxSpan = 16
 // argument; a kernel's are not in their registers before code put them there, so
 // they are described from the code of the first instruction on.
 func (v *variables) of(f *function, object *stream.Object) {
-	p := placesOf(indexMapOf(object), f.kernel)
+	p := placesOf(indexMapOf(object), f.isKernel)
 	absolute := false
 	for i := range object.Variables {
 		from := &object.Variables[i]
@@ -47,7 +47,7 @@ func (v *variables) of(f *function, object *stream.Object) {
 			if !ok {
 				continue
 			}
-			absolute = absolute || n.Location.Absolute && !f.kernel
+			absolute = absolute || n.Location.Absolute && !f.isKernel
 			if v.places++; v.places > maxPlaces {
 				v.object.problem("vISA stream: more than %d places of variables: the others are left out", maxPlaces)
 				return
@@ -125,7 +125,7 @@ func (f *function) place(l stream.Location) (expression, bool) {
 		switch {
 		case l.Offset < 0:
 			return nil, false
-		case l.Absolute && f.kernel:
+		case l.Absolute && f.isKernel:
 			return expression{}.constant(uint64(l.Offset)).inScratch(), true
 		case f.abi != nil && f.unit != 0:
 			return expression{}.framePointer(f.abi.descriptor, f.abi.fp, f.unit).plus(uint64(l.Offset)).inScratch(), true

@@ -12,7 +12,7 @@ func TestPlacesOfVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kernel := &function{kernel: true}
+	kernel := &function{isKernel: true}
 	called := &function{abi: a, unit: owordUnit, grf: 32}
 	const frame = "constu 141; constu 96; INTEL_regval_bits 32; lit16; mul; "
 	for _, c := range []struct {

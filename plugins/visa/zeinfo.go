@@ -32,12 +32,12 @@ type zeInfo struct {
 
 // A zeKernel is a kernel or function of .ze_info. Numbers that are not said are 0.
 type zeKernel struct {
-	name       string
-	lanes      uint32 // simd_size: channels of a hardware thread
-	registers  uint32 // grf_count
-	slm        uint64 // slm_size: bytes of shared local memory of a work-group
-	scratch    uint64 // bytes of the scratch space of a hardware thread, all slots
-	stackCalls bool   // has_stack_calls: there is a stack, and calls that put frames on it
+	name          string
+	lanes         uint32 // simd_size: channels of a hardware thread
+	registers     uint32 // grf_count
+	slm           uint64 // slm_size: bytes of shared local memory of a work-group
+	scratch       uint64 // bytes of the scratch space of a hardware thread, all slots
+	hasStackCalls bool   // has_stack_calls: there is a stack, and calls that put frames on it
 }
 
 // kernelOf is the kernel whose code is in a section, or nil.
@@ -104,7 +104,7 @@ func zeKernels(n *yaml.Node) (list []zeKernel, err error) {
 					"simd_size":       func(n *yaml.Node) (err error) { k.lanes, err = number[uint32](n, 32); return err },
 					"grf_count":       func(n *yaml.Node) (err error) { k.registers, err = number[uint32](n, 32); return err },
 					"slm_size":        func(n *yaml.Node) (err error) { k.slm, err = number[uint64](n, 64); return err },
-					"has_stack_calls": func(n *yaml.Node) (err error) { k.stackCalls, err = truth(n); return err },
+					"has_stack_calls": func(n *yaml.Node) (err error) { k.hasStackCalls, err = truth(n); return err },
 				})
 			},
 			"per_thread_memory_buffers": func(n *yaml.Node) (err error) { k.scratch, err = scratchSize(n); return err },

@@ -24,8 +24,8 @@ func TestZeInfoOfACompiler(t *testing.T) {
 	}
 	want := zeInfo{
 		kernels: []zeKernel{
-			{name: "alpha", lanes: 8, registers: 128, scratch: 131072, stackCalls: true},
-			{name: "beta", lanes: 8, registers: 128, slm: 1024, scratch: 131072, stackCalls: true},
+			{name: "alpha", lanes: 8, registers: 128, scratch: 131072, hasStackCalls: true},
+			{name: "beta", lanes: 8, registers: 128, slm: 1024, scratch: 131072, hasStackCalls: true},
 			{name: "Intel_Symbol_Table_Void_Program", lanes: 8, registers: 128},
 		},
 		functions: []zeKernel{{name: "rec", lanes: 8, registers: 128}},

@@ -24,7 +24,7 @@ func (o *codeObject) takeZeInfo() {
 	for i := range o.codes {
 		c := &o.codes[i]
 		k := z.kernelOf(c.name)
-		c.kernel = k != nil
+		c.isKernel = k != nil
 		switch {
 		case k == nil || k.lanes == 0:
 		case slices.Contains(simdSizes, k.lanes):
@@ -104,7 +104,7 @@ func (y *zeSymbol) code(codes map[string]uint32) uint32 {
 // else says more of them. A kernel is outermost only in code that calls none of
 // its own: in a subroutine it is not.
 func (o *codeObject) symbolFunctions(c *codeSection) []sdk.Function {
-	if !o.relocatable() {
+	if !o.isRelocatable() {
 		return nil
 	}
 	kernel, _ := kernelName(c)

@@ -24,7 +24,7 @@ func (s *Stream) Corrected() (frames []Frame, corrections []string) {
 	for i := range s.Objects {
 		o := &s.Objects[i]
 		frames = append(frames, o.Frame)
-		scaled = scaled && o.scaled()
+		scaled = scaled && o.isScaled()
 		if wrong < 0 && o.Frame.savesOutside() {
 			wrong = i
 		}
@@ -67,7 +67,7 @@ func (f *Frame) eachSave(change func(l *Location, bytes uint16)) {
 			s := &(*list)[i]
 			s.Registers = slices.Clone(s.Registers)
 			for j := range s.Registers {
-				if g := &s.Registers[j]; g.Location.relative() {
+				if g := &s.Registers[j]; g.Location.isRelative() {
 					change(&g.Location, g.Bytes)
 				}
 			}
@@ -75,8 +75,8 @@ func (f *Frame) eachSave(change func(l *Location, bytes uint16)) {
 	}
 }
 
-// relative says whether a location is in the frame.
-func (l Location) relative() bool { return l.Storage == Memory && !l.Absolute }
+// isRelative says whether a location is in the frame.
+func (l Location) isRelative() bool { return l.Storage == Memory && !l.Absolute }
 
 // savesOutside says whether the frame saves registers outside of itself.
 func (f *Frame) savesOutside() bool {
@@ -84,7 +84,7 @@ func (f *Frame) savesOutside() bool {
 		for i := range list {
 			for _, g := range list[i].Registers {
 				at := int64(g.Location.Offset)
-				if g.Location.relative() && (at < 0 || at+int64(g.Bytes) > int64(f.Size)) {
+				if g.Location.isRelative() && (at < 0 || at+int64(g.Bytes) > int64(f.Size)) {
 					return true
 				}
 			}
@@ -93,20 +93,20 @@ func (f *Frame) savesOutside() bool {
 	return false
 }
 
-// scaled says whether all offsets of the object's saves can be of a compiler
+// isScaled says whether all offsets of the object's saves can be of a compiler
 // that multiplies them.
-func (o *Object) scaled() bool {
+func (o *Object) isScaled() bool {
 	f := &o.Frame
 	for _, v := range o.Variables {
 		for _, i := range v.Intervals {
-			if i.Location.relative() && i.Location.Offset >= int32(f.Size) {
+			if i.Location.isRelative() && i.Location.Offset >= int32(f.Size) {
 				return false // the frame is larger than it says: a stream has 16 bits of its size
 			}
 		}
 	}
 	for _, list := range [][]Save{f.CalleeSaves, f.CallerSaves} {
 		for i := range list {
-			if !list[i].scaled(f.Size) {
+			if !list[i].isScaled(f.Size) {
 				return false
 			}
 		}
@@ -114,19 +114,19 @@ func (o *Object) scaled() bool {
 	return true
 }
 
-// scaled says whether the offsets of a save can be multiplied: put right they are
+// isScaled says whether the offsets of a save can be multiplied: put right they are
 // in the frame of so many bytes and beside each other, and each register that is
 // not the first which its instruction saves follows on another.
-func (s *Save) scaled(size uint16) bool {
+func (s *Save) isScaled(size uint16) bool {
 	saved := map[int32]uint16{} // the registers, by the offsets of the stream
 	taken := map[int32]bool{}
 	for _, g := range s.Registers {
-		if g.Location.relative() {
+		if g.Location.isRelative() {
 			saved[g.Location.Offset] = g.Offset
 		}
 	}
 	for _, g := range s.Registers {
-		if !g.Location.relative() {
+		if !g.Location.isRelative() {
 			continue
 		}
 		to := unscaled(g.Location.Offset, g.Bytes)

@@ -76,7 +76,7 @@ func Decode(b []byte) (*Stream, error) {
 	}
 	best := fits[0]
 	for _, r := range fits[1:] {
-		if r.better(best) {
+		if r.isBetter(best) {
 			best = r
 		}
 	}
@@ -127,8 +127,8 @@ func ambiguity(fits []*reading, best *reading) string {
 	return fmt.Sprintf("the stream can be read as layouts %s: read as %s, %s", strings.Join(names, " and "), best.stream.Layout, strings.Join(why, ", "))
 }
 
-// better says whether a reading makes more sense than another.
-func (r *reading) better(than *reading) bool {
+// isBetter says whether a reading makes more sense than another.
+func (r *reading) isBetter(than *reading) bool {
 	if (r.nonsense == nil) != (than.nonsense == nil) {
 		return r.nonsense == nil
 	}
