@@ -20,15 +20,15 @@ type Instruction struct {
 	Function string // the kernel, or what is called, that it is in
 	Op       string // "mov", "send.dc0"
 
-	noMask      bool   // it is executed whichever channels are enabled
-	predicate   string // the flag and how it is used: "", "f0.0", "~f0.0", "f0.0.any8h"
-	width       int    // channels; 0 where it has none
-	first       int    // the first of them
-	modifier    string // how it sets flags: "", "eq"
-	flag        string // that it sets
-	operands    []string
-	endOfThread bool
-	inStack     bool // its function is reached by stack calls
+	hasNoMask     bool   // it is executed whichever channels are enabled
+	predicate     string // the flag and how it is used: "", "f0.0", "~f0.0", "f0.0.any8h"
+	width         int    // channels; 0 where it has none
+	first         int    // the first of them
+	modifier      string // how it sets flags: "", "eq"
+	flag          string // that it sets
+	operands      []string
+	isEndOfThread bool
+	isStackCalled bool // its function is reached by stack calls
 }
 
 // An Assembly is the code of a kernel and of what it calls.
@@ -175,7 +175,7 @@ func (a *Assembly) nameFunctions() error {
 		if call := starts[i]; call != nil {
 			name, stack = names[i], call.StackCall()
 		}
-		in.Function, in.inStack = name, stack
+		in.Function, in.isStackCalled = name, stack
 	}
 	return nil
 }
@@ -205,13 +205,13 @@ func (in *Instruction) read() error {
 		if strings.Contains(group, "Compacted") {
 			in.Size = 8
 		}
-		in.endOfThread = in.endOfThread || strings.Contains(group, "EOT")
+		in.isEndOfThread = in.isEndOfThread || strings.Contains(group, "EOT")
 	}
 	code = strings.TrimSpace(optionGroup.ReplaceAllString(code, ""))
 	if inside, rest, ok := strings.Cut(code, ")"); ok && strings.HasPrefix(code, "(") {
 		for part := range strings.SplitSeq(inside[1:], "&") {
 			if part == "W" {
-				in.noMask = true
+				in.hasNoMask = true
 			} else {
 				in.predicate = part
 			}
@@ -240,15 +240,15 @@ func (in *Instruction) read() error {
 
 // An operand is an operand of an instruction.
 type operand struct {
-	file     string // "r", "acc", "a", "f", "null", "cr", "sr", "n", "imm", or "indirect"
-	register int
-	sub      int // in elements of the type
-	region   [3]int
-	regions  int // how many numbers the region has
-	kind     string
-	negated  bool
-	absolute bool
-	value    uint64 // of an immediate
+	file       string // "r", "acc", "a", "f", "null", "cr", "sr", "n", "imm", or "indirect"
+	register   int
+	sub        int // in elements of the type
+	region     [3]int
+	regions    int // how many numbers the region has
+	kind       string
+	isNegated  bool
+	isAbsolute bool
+	value      uint64 // of an immediate
 }
 
 var (
@@ -272,7 +272,7 @@ func (o *operand) size() int {
 	return max(integerTypes[o.kind], -integerTypes[o.kind])
 }
 
-func (o *operand) float() bool { _, ok := otherTypes[o.kind]; return ok }
+func (o *operand) isFloat() bool { _, ok := otherTypes[o.kind]; return ok }
 
 // parseOperand reads an operand.
 func parseOperand(s string) (*operand, error) {
@@ -305,7 +305,7 @@ func parseOperand(s string) (*operand, error) {
 			return nil, err
 		}
 	} else if m := registerOperand.FindStringSubmatch(s); m != nil {
-		o.negated, o.absolute, o.file, o.kind = m[1] != "", m[2] != "", m[3], m[7]
+		o.isNegated, o.isAbsolute, o.file, o.kind = m[1] != "", m[2] != "", m[3], m[7]
 		o.register, _ = strconv.Atoi(m[4])
 		o.sub, _ = strconv.Atoi(m[5])
 		if err := region(m[6]); err != nil {
@@ -314,7 +314,7 @@ func parseOperand(s string) (*operand, error) {
 	} else {
 		return nil, fmt.Errorf("%q is no operand that is known here", s)
 	}
-	if _, ok := integerTypes[o.kind]; !ok && !o.float() {
+	if _, ok := integerTypes[o.kind]; !ok && !o.isFloat() {
 		return nil, fmt.Errorf("%s: the type %q is not known here", s, o.kind)
 	}
 	return o, nil

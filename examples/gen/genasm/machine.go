@@ -242,7 +242,7 @@ func (t *Thread) ret(in *Instruction) error {
 	if ip := binary.LittleEndian.Uint32(register); ip != uint32(call.ReturnIP) || binary.LittleEndian.Uint32(register[4:]) != call.Mask {
 		return fmt.Errorf("returns to %#x instead of %#x", ip, call.ReturnIP)
 	}
-	if in.inStack {
+	if in.isStackCalled {
 		for _, b := range t.Kept() {
 			if was, is := b.Bytes(call.GRF), b.Bytes(t.GRF); !bytes.Equal(was, is) {
 				return fmt.Errorf("byte %d of the registers is %x, and was %x", b.First, is, was)
@@ -259,10 +259,10 @@ func (t *Thread) ret(in *Instruction) error {
 	return nil
 }
 
-// guarded says whether bytes of a file are those that frames are found by: the
+// isGuarded says whether bytes of a file are those that frames are found by: the
 // register of the frame and stack pointers, that of the headers of messages to
 // scratch memory, and the address of its surface.
-func (t *Thread) guarded(file string, first, count int) bool {
+func (t *Thread) isGuarded(file string, first, count int) bool {
 	overlaps := func(from, size int) bool { return first < from+size && from < first+count }
 	fp, stack := t.FramePointer()
 	switch {
@@ -306,7 +306,7 @@ func (t *Thread) place(o *operand, elements int) int {
 func (t *Thread) source(o *operand, i int) (uint64, bool) {
 	var v uint64
 	switch file := t.bytesOf(o.file); {
-	case o.absolute:
+	case o.isAbsolute:
 		return 0, false
 	case o.file == "imm":
 		v = o.value
@@ -346,7 +346,7 @@ func (t *Thread) value(in *Instruction, dst *operand, sources []*operand, i int)
 	var values []uint64
 	for _, o := range sources {
 		// Numbers that are no integers are only moved.
-		if (o.float() || dst.float()) && (in.Op != "mov" || o.kind != dst.kind || o.negated) {
+		if (o.isFloat() || dst.isFloat()) && (in.Op != "mov" || o.kind != dst.kind || o.isNegated) {
 			return 0, false
 		}
 		if o.kind == "v" || o.kind == "uv" || o.kind == "vf" {
@@ -356,7 +356,7 @@ func (t *Thread) value(in *Instruction, dst *operand, sources []*operand, i int)
 		if !ok {
 			return 0, false
 		}
-		if o.negated {
+		if o.isNegated {
 			if in.Op == "and" || in.Op == "or" {
 				v = ^v
 			} else {
@@ -370,7 +370,7 @@ func (t *Thread) value(in *Instruction, dst *operand, sources []*operand, i int)
 
 // enabled says whether channel i of an instruction is executed.
 func (t *Thread) enabled(in *Instruction, i int) (bool, error) {
-	if !in.noMask && t.Mask>>(in.first+i)&1 == 0 {
+	if !in.hasNoMask && t.Mask>>(in.first+i)&1 == 0 {
 		return false, nil
 	}
 	if in.predicate == "" || in.Op == "sel" {
@@ -428,7 +428,7 @@ func (t *Thread) calculate(in *Instruction) error {
 		}
 		v, ok := t.value(in, dst, sources, i)
 		if !ok {
-			if t.guarded(dst.file, at, size) {
+			if t.isGuarded(dst.file, at, size) {
 				return errGuarded
 			}
 			v = t.random.Uint64()
@@ -468,7 +468,7 @@ func (t *Thread) compare(in *Instruction, i int) {
 // send executes a message. Those that write or read the stack are executed;
 // others leave random bytes in the registers that they answer with.
 func (t *Thread) send(in *Instruction, op string) error {
-	if in.endOfThread {
+	if in.isEndOfThread {
 		return errEndOfThread
 	}
 	if op == "load" || op == "store" {
@@ -497,7 +497,7 @@ func (t *Thread) send(in *Instruction, op string) error {
 	if err != nil {
 		return err
 	}
-	if !in.noMask || in.predicate != "" {
+	if !in.hasNoMask || in.predicate != "" {
 		return errors.New("a block of scratch memory for some channels only")
 	}
 	if base := binary.LittleEndian.Uint32(header[5*4:]) &^ 0x3ff; base != t.surface {
@@ -560,7 +560,7 @@ func (t *Thread) forget(register string, count int) error {
 	if size > len(r) {
 		return errors.New("its answer is longer than the registers")
 	}
-	if t.guarded("r", len(t.GRF)-len(r), size) {
+	if t.isGuarded("r", len(t.GRF)-len(r), size) {
 		return errGuarded
 	}
 	t.some(r[:size])
@@ -591,7 +591,7 @@ func (t *Thread) loadStore(in *Instruction, op string) error {
 	}
 	var elements int
 	parts := strings.Split(in.Op, ".")
-	if n, err := fmt.Sscanf(parts[2], "d32x%dt", &elements); n != 1 || err != nil || parts[3] != "a32" || surface != "ss[a0.2" || in.width != 1 || !in.noMask || in.predicate != "" {
+	if n, err := fmt.Sscanf(parts[2], "d32x%dt", &elements); n != 1 || err != nil || parts[3] != "a32" || surface != "ss[a0.2" || in.width != 1 || !in.hasNoMask || in.predicate != "" {
 		return errors.New("a message to scratch memory that is not known here")
 	}
 	if at := binary.LittleEndian.Uint32(t.Address[2*4:]); at != t.surface>>4 {

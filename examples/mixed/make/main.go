@@ -158,9 +158,9 @@ type dispatch struct {
 // A stop is where a wave is: it executes the kernel from its beginning until the
 // next instruction is the n-th of a name. Each wave is a work-group.
 type stop struct {
-	name    string
-	n       int
-	crashed bool
+	name       string
+	n          int
+	hasCrashed bool
 }
 
 var dispatches = []dispatch{{
@@ -251,7 +251,7 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 			},
 			LaunchedBy: &target.Launch{Thread: launcher, Kind: "dispatch", Evidence: target.LaunchWaiting},
 		}
-		if d.stops[i].crashed {
+		if d.stops[i].hasCrashed {
 			th.Crashed, th.Signal = true, 11
 		}
 		s.Threads = append(s.Threads, th)

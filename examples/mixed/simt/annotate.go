@@ -41,12 +41,12 @@ type annotator struct {
 
 // A region is code that some lanes of those that come to it execute.
 type region struct {
-	index  int
-	parent *region
-	saved  string // the registers that hold the mask
-	after  bool   // its second part executes: the lanes of the first one are at its end
-	// inSecond says that it lies in the second part of its parent.
-	inSecond bool
+	index   int
+	parent  *region
+	saved   string // the registers that hold the mask
+	isAfter bool   // its second part executes: the lanes of the first one are at its end
+	// isInSecond says that it lies in the second part of its parent.
+	isInSecond bool
 }
 
 // A span of code, from label first to label last, in which lanes that do not
@@ -58,7 +58,7 @@ func procedure(r *region) string {
 	switch {
 	case r == nil:
 		return "divergent"
-	case r.after:
+	case r.isAfter:
 		return fmt.Sprintf("divergent_%d_else", r.index)
 	}
 	return fmt.Sprintf("divergent_%d_then", r.index)
@@ -105,7 +105,7 @@ func (a *annotator) code(kernel string) error {
 		}
 		if m := begin.FindStringSubmatch(line); m != nil {
 			r := &region{index: len(a.regions) + 1, parent: inside, saved: m[1]}
-			r.inSecond = inside != nil && inside.after
+			r.isInSecond = inside != nil && inside.isAfter
 			a.regions = append(a.regions, r)
 			a.out = append(a.out, fmt.Sprintf(".Lregion%d_start:", r.index), line)
 			mark()
@@ -115,7 +115,7 @@ func (a *annotator) code(kernel string) error {
 		if m := second.FindStringSubmatch(line); m != nil && inside != nil && m[1] == inside.saved {
 			a.out = append(a.out, line)
 			mark()
-			inside.after = true
+			inside.isAfter = true
 			continue
 		}
 		if m := finish.FindStringSubmatch(line); m != nil {
@@ -324,10 +324,10 @@ func (a *annotator) procedures() {
 		entry(abbrevVariable, saved, e)
 		outer := *r
 		for _, part := range []struct {
-			after bool
-			place int // of the address of the region's start or end
+			isAfter bool
+			place   int // of the address of the region's start or end
 		}{{false, 0}, {true, 1}} {
-			outer.after = part.after
+			outer.isAfter = part.isAfter
 			e = nil
 			e.callRef(a.around(r))
 			e.op(0xa1, a.addresses+2*(r.index-1)+part.place) // DW_OP_addrx
@@ -348,7 +348,7 @@ func (a *annotator) around(r *region) string {
 		return procedure(nil)
 	}
 	parent := *r.parent
-	parent.after = r.inSecond
+	parent.isAfter = r.isInSecond
 	return procedure(&parent)
 }
 
