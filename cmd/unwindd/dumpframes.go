@@ -83,7 +83,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	}
 	err = object.Guard(func() error {
 		return f.write(func(w *writer) error {
-			c.Color = w.terminal
+			c.Color = w.isTerminal
 			return write(c, w)
 		})
 	})

@@ -42,7 +42,7 @@ func (g *globals) dumpIR(format, path string) error {
 	}
 	return object.Guard(func() error {
 		return g.write(func(w *writer) error {
-			r := report.IR{File: path, IR: f.IR, Color: w.terminal}
+			r := report.IR{File: path, IR: f.IR, Color: w.isTerminal}
 			if g.format == "json" {
 				return r.WriteJSON(w)
 			}

@@ -68,7 +68,7 @@ func (g *globals) dumpNotes(path string) error {
 			if g.format == "json" {
 				return n.WriteJSON(w)
 			}
-			n.Color = w.terminal
+			n.Color = w.isTerminal
 			return n.WriteText(w)
 		})
 	})

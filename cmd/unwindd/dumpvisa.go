@@ -48,7 +48,7 @@ func (g *globals) dumpVISA(path string) error {
 		if g.format == "json" {
 			return v.WriteJSON(w)
 		}
-		v.Color = w.terminal
+		v.Color = w.isTerminal
 		return v.WriteText(w)
 	})
 }

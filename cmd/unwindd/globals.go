@@ -76,12 +76,12 @@ func (g *globals) checkFormat(formats ...string) error {
 // writer is where output goes, and whether that is a terminal.
 type writer struct {
 	io.Writer
-	terminal bool
-	file     *outputFile
+	isTerminal bool
+	file       *outputFile
 }
 
-// colors says whether a terminal is to be written to in colour.
-func colors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+// mayColor says whether a terminal is to be written to in colour.
+func mayColor() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
 // open begins the output, or another file that is written for it.
 func (g *globals) open(path string) (*writer, error) {
@@ -96,7 +96,7 @@ func (g *globals) open(path string) (*writer, error) {
 		return nil, err
 	}
 	if f.File == os.Stdout {
-		return &writer{stdout, term.IsTerminal(int(os.Stdout.Fd())) && colors(), f}, nil
+		return &writer{stdout, term.IsTerminal(int(os.Stdout.Fd())) && mayColor(), f}, nil
 	}
 	return &writer{f, false, f}, nil
 }

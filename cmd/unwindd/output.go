@@ -24,8 +24,8 @@ type outputFile struct {
 	path      string      // what the file is to be called
 	temporary string      // what it is called so far; "": it is written as it is
 	old       fs.FileInfo // of what is there; nil: nothing
-	private   bool        // only its owner may read it
-	inPlace   bool        // it cannot be renamed to path: what is there is written over
+	isPrivate bool        // only its owner may read it
+	isInPlace bool        // it cannot be renamed to path: what is there is written over
 }
 
 // temporaries are files that are not whole.
@@ -86,7 +86,7 @@ func createOutput(path string, private bool) (*outputFile, error) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 		return &outputFile{File: f, path: path}, err
 	}
-	o := &outputFile{path: linkTarget(path), private: private}
+	o := &outputFile{path: linkTarget(path), isPrivate: private}
 	mode := fs.FileMode(0o666)
 	if err == nil {
 		o.old = info
@@ -103,7 +103,7 @@ func createOutput(path string, private bool) (*outputFile, error) {
 	}
 	o.File, err = unfinished.create(filepath.Dir(o.path), mode)
 	if o.old != nil && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
-		o.inPlace = true
+		o.isInPlace = true
 		o.File, err = unfinished.create(os.TempDir(), 0o600)
 	}
 	if err != nil {
@@ -174,19 +174,19 @@ func (o *outputFile) end(f func() error) error {
 
 func (o *outputFile) commit() error {
 	err := o.Sync()
-	if o.old != nil && !o.private && !o.inPlace && err == nil {
+	if o.old != nil && !o.isPrivate && !o.isInPlace && err == nil {
 		if st, ok := o.old.Sys().(*syscall.Stat_t); ok {
 			_ = o.Chown(int(st.Uid), int(st.Gid)) // as far as that is allowed
 		}
 		err = o.Chmod(o.old.Mode().Perm())
 	}
-	if err == nil && !o.inPlace {
+	if err == nil && !o.isInPlace {
 		err = os.Rename(o.temporary, o.path)
 		if errors.Is(err, syscall.EBUSY) && o.old != nil { // something is mounted there
-			o.inPlace, err = true, nil
+			o.isInPlace, err = true, nil
 		}
 	}
-	if err == nil && o.inPlace {
+	if err == nil && o.isInPlace {
 		err = o.writeOver()
 	}
 	return errors.Join(err, o.Close())

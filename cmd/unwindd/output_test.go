@@ -291,7 +291,7 @@ func TestOutputInPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.inPlace = true // as in a folder that cannot be written
+	f.isInPlace = true // as in a folder that cannot be written
 	if _, err := io.WriteString(f, "short"); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	color := term.IsTerminal(int(os.Stderr.Fd())) && colors()
+	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
 	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 			}
 			return r.WriteFolded(w, events[0])
 		}
-		return r.WriteText(w, report.TextOptions{Color: w.terminal, Verbose: f.verbose})
+		return r.WriteText(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
 	})
 }
 

@@ -113,7 +113,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		if f.format == "json" {
 			return r.WriteJSON(w)
 		}
-		return r.WriteText(w, report.TextOptions{Color: w.terminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
+		return r.WriteText(w, report.TextOptions{Color: w.isTerminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
 	})
 	if err != nil {
 		return err
