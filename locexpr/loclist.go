@@ -95,7 +95,7 @@ type ListEntry struct {
 	Offset     uint64 // of the entry in the section
 	Kind       ListEntryKind
 	Start, End uint64 // of the range, the base address applied; both 0 of a default entry
-	Dead       bool   // the linker dropped the code that the range was for
+	IsDead     bool   // the linker dropped the code that the range was for
 	Expr       []byte // part of the section
 }
 
@@ -105,7 +105,7 @@ func (e *ListEntry) IsDefault() bool { return e.Kind == ListDefaultLocation }
 // Covers reports whether the address is in the entry's range. A range of no
 // bytes covers none.
 func (e *ListEntry) Covers(pc uint64) bool {
-	return !e.IsDefault() && !e.Dead && e.Start <= pc && pc < e.End
+	return !e.IsDefault() && !e.IsDead && e.Start <= pc && pc < e.End
 }
 
 // A ListError says what is wrong with a location list, or with an expression of

@@ -179,16 +179,16 @@ func (r *listReader) resolve(e *ListEntry, operands [2]uint64) error {
 	switch e.Kind {
 	case ListOffsetPair:
 		// Offsets may be negative ones, in two's complement.
-		e.Start, e.End, e.Dead = (r.base+a)&r.max, (r.base+b)&r.max, r.isDead
+		e.Start, e.End, e.IsDead = (r.base+a)&r.max, (r.base+b)&r.max, r.isDead
 	case ListStartLength, ListStartxLength:
-		e.Start, e.End, e.Dead = a, a+b, a == r.max
-		if !e.Dead && b > r.max-a {
+		e.Start, e.End, e.IsDead = a, a+b, a == r.max
+		if !e.IsDead && b > r.max-a {
 			return r.failf("%v: range of 0x%x bytes from 0x%x, the last address is 0x%x", e.Kind, b, a, r.max)
 		}
 	default:
-		e.Start, e.End, e.Dead = a, b, a == r.max
+		e.Start, e.End, e.IsDead = a, b, a == r.max
 	}
-	if e.End < e.Start && !e.Dead {
+	if e.End < e.Start && !e.IsDead {
 		return r.failf("%v: range ends at 0x%x, before its start 0x%x", e.Kind, e.End, e.Start)
 	}
 	return nil

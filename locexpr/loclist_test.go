@@ -41,7 +41,7 @@ func listText(s *LocationLists, offset, base uint64, addrx func(uint64) (uint64,
 			lines = append(lines, err.Error())
 		case e.IsDefault():
 			lines = append(lines, fmt.Sprintf("%d default %x", e.Offset, e.Expr))
-		case e.Dead:
+		case e.IsDead:
 			lines = append(lines, fmt.Sprintf("%d dead %x", e.Offset, e.Expr))
 		default:
 			lines = append(lines, fmt.Sprintf("%d 0x%x-0x%x %x", e.Offset, e.Start, e.End, e.Expr))
@@ -479,7 +479,7 @@ func FuzzLocationLists(f *testing.F) {
 			if count > 0 && e.Offset <= at || e.Offset < at || e.Offset+uint64(len(e.Expr)) > uint64(len(data)) {
 				t.Fatalf("entry %+v after 0x%x", e, at)
 			}
-			if !e.Dead && (e.Start > e.End || e.IsDefault() && e.End != 0) {
+			if !e.IsDead && (e.Start > e.End || e.IsDefault() && e.End != 0) {
 				t.Fatalf("entry %+v", e)
 			}
 			at = e.Offset

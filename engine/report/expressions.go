@@ -37,9 +37,9 @@ func newExpressionRange(r *dwarf.Range) *expressionRange {
 	switch {
 	case r == nil:
 		return nil
-	case r.Default:
+	case r.IsDefault:
 		return &expressionRange{Default: true}
-	case r.Dropped:
+	case r.IsDropped:
 		return &expressionRange{Dropped: true}
 	}
 	return &expressionRange{
@@ -53,9 +53,9 @@ func rangeText(r *dwarf.Range) string {
 	switch {
 	case r == nil:
 		return ""
-	case r.Default:
+	case r.IsDefault:
 		return "elsewhere  "
-	case r.Dropped:
+	case r.IsDropped:
 		return "dropped  "
 	}
 	text := rangeAddress(r.Start, r.StartIndex) + " to " + rangeAddress(r.End, r.EndIndex)

@@ -81,12 +81,12 @@ type jsonValueRange struct {
 }
 
 type jsonMacro struct {
-	ID    string `json:"id,omitempty"`
-	Name  string `json:"name"`
-	Value string `json:"value,omitempty"`
-	File  string `json:"file,omitempty"`
-	Line  int    `json:"line,omitempty"`
-	Undef bool   `json:"undef,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Name    string `json:"name"`
+	Value   string `json:"value,omitempty"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	IsUndef bool   `json:"undef,omitempty"`
 }
 
 type jsonSourceFile struct {
@@ -138,7 +138,7 @@ func scopeName(f *symbol.Frame) string {
 
 func jsonVariableOf(v *symbol.Variable) jsonIRVariable {
 	out := jsonIRVariable{
-		ID: v.ID, Name: v.Name, LinkageName: v.LinkageName, Type: v.Type, Global: v.Global, Argument: v.Argument,
+		ID: v.ID, Name: v.Name, LinkageName: v.LinkageName, Type: v.Type, Global: v.IsGlobal, Argument: v.Argument,
 		Function: v.Function, Scope: v.Scope, File: v.File, Line: v.Line, Column: v.Column, InlinedAt: v.InlinedAt,
 		Ranges: []jsonValueRange{},
 	}
@@ -158,7 +158,7 @@ func jsonVariableOf(v *symbol.Variable) jsonIRVariable {
 }
 
 func rangeKind(r *symbol.VariableRange) string {
-	if r.Address {
+	if r.IsAddress {
 		return "address"
 	}
 	return "value"
@@ -408,7 +408,7 @@ func (t *irText) variable(v *symbol.Variable) {
 		t.printf(" %s", printable(v.Type))
 	}
 	switch {
-	case v.Global:
+	case v.IsGlobal:
 		t.printf(", global")
 	case v.Argument != 0:
 		t.printf(", parameter %d of %s", v.Argument, printable(v.Function))
@@ -451,7 +451,7 @@ func (t *irText) macro(m *symbol.Macro) {
 		at = place(&symbol.Frame{File: m.File, Line: m.Line})
 	}
 	what := "#define"
-	if m.Undef {
+	if m.IsUndef {
 		what = "#undef"
 	}
 	t.printf("  %s %s", what, printable(m.Name))

@@ -43,7 +43,7 @@ func (fakeIR) Calls() iter.Seq[symbol.Call] { return func(func(symbol.Call) bool
 
 func (fakeIR) Variables() []symbol.Variable {
 	return []symbol.Variable{
-		{ID: "%20", Name: "v", LinkageName: "_v", Type: "int", File: "a.cl", Line: 1, Global: true, Ranges: []symbol.VariableRange{{Address: true, Values: []string{"%30"}}}},
+		{ID: "%20", Name: "v", LinkageName: "_v", Type: "int", File: "a.cl", Line: 1, IsGlobal: true, Ranges: []symbol.VariableRange{{IsAddress: true, Values: []string{"%30"}}}},
 		{ID: "%21", Type: "S", Line: 5, Column: 6, Scope: "%10", Function: "f", Argument: 1, InlinedAt: "%12", Ranges: []symbol.VariableRange{
 			{Function: "f", Start: 1, End: 3, Values: []string{"%31"}, Members: []string{"0", "2"}, Expression: []byte{0x06}},
 			{Function: "f", Start: 3, End: 4, Values: []string{"%32"}, Problem: "its expression is not there"},
@@ -57,7 +57,7 @@ func (fakeIR) Sources() []symbol.SourceFile {
 }
 
 func (fakeIR) Macros() []symbol.Macro {
-	return []symbol.Macro{{ID: "%40", Name: "M(x)", Value: "x", File: "a.cl", Line: 1}, {ID: "%41", Name: "M(x)", File: "a.cl", Line: 2, Undef: true}, {ID: "%42", Name: "D"}}
+	return []symbol.Macro{{ID: "%40", Name: "M(x)", Value: "x", File: "a.cl", Line: 1}, {ID: "%41", Name: "M(x)", File: "a.cl", Line: 2, IsUndef: true}, {ID: "%42", Name: "D"}}
 }
 
 func (fakeIR) Problems() []string { return []string{"k.spv: word 0x9: wrong"} }

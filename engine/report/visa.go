@@ -154,7 +154,7 @@ func locationOf(l *stream.Location) (j jsonLocation) {
 	switch {
 	case l.Storage != stream.Memory:
 		j.Register, j.Subregister = &l.Register, &l.Subregister
-	case l.Absolute:
+	case l.IsAbsolute:
 		j.Base, j.Offset = &absolute, &l.Offset
 	default:
 		j.Base, j.Offset = &beFP, &l.Offset
@@ -275,7 +275,7 @@ func grfBytes(g *stream.SavedRegister) string {
 func visaLocation(l *stream.Location) string {
 	names := map[stream.Storage]string{stream.Address: "a", stream.Flag: "f", stream.General: "r"}
 	switch {
-	case l.Storage == stream.Memory && l.Absolute:
+	case l.Storage == stream.Memory && l.IsAbsolute:
 		return fmt.Sprintf("absolute%+d", l.Offset)
 	case l.Storage == stream.Memory:
 		return fmt.Sprintf("be_fp%+d", l.Offset)

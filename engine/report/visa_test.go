@@ -35,7 +35,7 @@ func debugStream() *stream.Stream {
 					{Name: "A0", Intervals: []stream.Interval{{Start: 3, End: 3, Virtual: stream.Address, Location: stream.Location{Register: 1, Subregister: 2}}}},
 					{Name: "P1", Intervals: []stream.Interval{{Start: 3, End: 4, Virtual: stream.Flag, Location: stream.Location{Storage: stream.Flag, Register: 1, Subregister: 1}}}},
 					{Name: "V34", Intervals: []stream.Interval{
-						{Start: 0, End: 7, Virtual: stream.General, Location: stream.Location{Storage: stream.Memory, Absolute: true, Offset: 96}},
+						{Start: 0, End: 7, Virtual: stream.General, Location: stream.Location{Storage: stream.Memory, IsAbsolute: true, Offset: 96}},
 						{Start: 8, End: 9, Virtual: stream.General, Location: general(stream.NotAllocated, stream.NotAllocated)},
 					}},
 				},
@@ -56,7 +56,7 @@ func debugStream() *stream.Stream {
 					},
 					CallerSaves: []stream.Save{
 						{GenOffset: 288, Registers: []stream.SavedRegister{
-							{Offset: 3776, Bytes: 64, Location: stream.Location{Storage: stream.Memory, Absolute: true, Offset: 128}},
+							{Offset: 3776, Bytes: 64, Location: stream.Location{Storage: stream.Memory, IsAbsolute: true, Offset: 128}},
 						}},
 					},
 				},

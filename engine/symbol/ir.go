@@ -92,7 +92,7 @@ type Variable struct {
 	Scope       string
 	Function    string // the source's function that declares it; "" for a global one
 	Argument    int    // counted from 1; 0: it is no parameter
-	Global      bool
+	IsGlobal    bool
 	// InlinedAt is the ID of the record of the call that it was inlined with.
 	InlinedAt string
 	Ranges    []VariableRange
@@ -104,10 +104,10 @@ type VariableRange struct {
 	// Start and End are instructions of Function; End is the first one that is
 	// outside.
 	Start, End int
-	// Address says that the variable is in memory, where Expression leads; else
+	// IsAddress says that the variable is in memory, where Expression leads; else
 	// its value is known.
-	Address bool
-	Values  []string // of the IR: "%37", "i32 0"
+	IsAddress bool
+	Values    []string // of the IR: "%37", "i32 0"
 	// Members lead from the variable to the member of it that Values are of, as
 	// OpAccessChain does; none: all of it.
 	Members []string
@@ -130,12 +130,12 @@ type SourceFile struct {
 
 // A Macro is a definition of a macro, or its end.
 type Macro struct {
-	ID    string // of its record
-	Name  string // with the parameters of a macro that has them
-	Value string
-	File  string
-	Line  int  // 0: on the command line of the compiler
-	Undef bool // it ends here
+	ID      string // of its record
+	Name    string // with the parameters of a macro that has them
+	Value   string
+	File    string
+	Line    int  // 0: on the command line of the compiler
+	IsUndef bool // it ends here
 }
 
 // MaxIRTypeBits bounds the size of a type that IRTypeOffset stands for.

@@ -34,22 +34,22 @@ const (
 
 // A StopReason is a reason with what a Stop may have beside it.
 type StopReason struct {
-	Name    string
-	Address bool // an access is why
-	TrapID  bool
+	Name       string
+	HasAddress bool // an access is why
+	HasTrapID  bool
 }
 
 // StopReasons are all reasons.
 var StopReasons = []StopReason{
 	{Name: StopBreakpoint},
-	{Name: StopWatchpoint, Address: true},
+	{Name: StopWatchpoint, HasAddress: true},
 	{Name: StopSingleStep},
-	{Name: StopTrap, TrapID: true},
-	{Name: StopMemoryFault, Address: true},
-	{Name: StopAddressError, Address: true},
+	{Name: StopTrap, HasTrapID: true},
+	{Name: StopMemoryFault, HasAddress: true},
+	{Name: StopAddressError, HasAddress: true},
 	{Name: StopIllegalInstruction},
 	{Name: StopMathError},
-	{Name: StopECCError, Address: true},
+	{Name: StopECCError, HasAddress: true},
 	{Name: StopFatalHalt},
 }
 

@@ -145,7 +145,7 @@ func (f *function) descriptorOf(frame *stream.Frame) error {
 		what  string
 		where stream.Interval
 	}{{"the caller's frame pointer", caller}, {"the return address", back}} {
-		if l := i.where.Location; l.Storage != stream.Memory || l.Absolute || l.Offset < 0 {
+		if l := i.where.Location; l.Storage != stream.Memory || l.IsAbsolute || l.Offset < 0 {
 			return fmt.Errorf("%s is not saved in the frame", i.what)
 		}
 		f.set, f.down = max(f.set, uint64(i.where.Start)), min(f.down, uint64(i.where.End))
@@ -197,7 +197,7 @@ func (f *function) registersOf(s *stream.Save) ([]saved, error) {
 			return nil, fmt.Errorf("%d bytes at byte %d of the registers, expected one of %d of %d bytes", r.Bytes, r.Offset, f.abi.registers, f.grf)
 		}
 		v := saved{register: generalRegister(uint32(uint64(r.Offset) / f.grf))}
-		if l := r.Location; l.Storage == stream.Memory && !l.Absolute && l.Offset >= 0 {
+		if l := r.Location; l.Storage == stream.Memory && !l.IsAbsolute && l.Offset >= 0 {
 			v.at, v.isKnown = uint64(l.Offset), true
 		}
 		list = append(list, v)

@@ -136,7 +136,7 @@ func TestFramesThatCannotBe(t *testing.T) {
 		{"no return address", func(f *stream.Frame) { f.ReturnAddress = nil }, "the return address is nowhere"},
 		{"no caller's frame pointer", func(f *stream.Frame) { f.CallerBEFP = nil }, "the caller's frame pointer is nowhere"},
 		{"a return address in a register", func(f *stream.Frame) { f.ReturnAddress[0].Location = general(3, 0) }, "the return address is not saved in the frame"},
-		{"a return address at a fixed place", func(f *stream.Frame) { f.ReturnAddress[0].Location.Absolute = true }, "not saved in the frame"},
+		{"a return address at a fixed place", func(f *stream.Frame) { f.ReturnAddress[0].Location.IsAbsolute = true }, "not saved in the frame"},
 		{"not of one copy", func(f *stream.Frame) { f.ReturnAddress[0].Location.Offset = 20 }, "expected both in one copy"},
 		{"an end before the start", func(f *stream.Frame) { f.CallerBEFP[0].End = 79 }, "live from 0x50 to 0x4f"},
 		{"an end behind the function", func(f *stream.Frame) {

@@ -47,7 +47,7 @@ func (v *variables) of(f *function, object *stream.Object) {
 			if !ok {
 				continue
 			}
-			absolute = absolute || n.Location.Absolute && !f.isKernel
+			absolute = absolute || n.Location.IsAbsolute && !f.isKernel
 			if v.places++; v.places > maxPlaces {
 				v.object.problem("vISA stream: more than %d places of variables: the others are left out", maxPlaces)
 				return
@@ -125,7 +125,7 @@ func (f *function) place(l stream.Location) (expression, bool) {
 		switch {
 		case l.Offset < 0:
 			return nil, false
-		case l.Absolute && f.isKernel:
+		case l.IsAbsolute && f.isKernel:
 			return expression{}.constant(uint64(l.Offset)).inScratch(), true
 		case f.abi != nil && f.unit != 0:
 			return expression{}.framePointer(f.abi.descriptor, f.abi.fp, f.unit).plus(uint64(l.Offset)).inScratch(), true

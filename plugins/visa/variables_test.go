@@ -32,11 +32,11 @@ func TestPlacesOfVariables(t *testing.T) {
 		{"address", kernel, stream.Location{Storage: stream.Address, Subregister: 15}, "regx 272; LLVM_offset_uconst 30"},
 		{"an address register that there is not", kernel, stream.Location{Storage: stream.Address, Register: 1}, ""},
 		{"a part of it that there is not", kernel, stream.Location{Storage: stream.Address, Subregister: 16}, ""},
-		{"at a fixed place", kernel, stream.Location{Storage: stream.Memory, Absolute: true, Offset: 64}, "constu 64; lit9; LLVM_form_aspace_address"},
+		{"at a fixed place", kernel, stream.Location{Storage: stream.Memory, IsAbsolute: true, Offset: 64}, "constu 64; lit9; LLVM_form_aspace_address"},
 		{"in a frame", called, inFrame(64), frame + "constu 64; plus; lit9; LLVM_form_aspace_address"},
 		{"where a frame begins", called, inFrame(0), frame + "lit9; LLVM_form_aspace_address"},
 		// A leaf says absolute, and means its frame.
-		{"in the frame of a leaf", called, stream.Location{Storage: stream.Memory, Absolute: true, Offset: 64}, frame + "constu 64; plus; lit9; LLVM_form_aspace_address"},
+		{"in the frame of a leaf", called, stream.Location{Storage: stream.Memory, IsAbsolute: true, Offset: 64}, frame + "constu 64; plus; lit9; LLVM_form_aspace_address"},
 		{"in no frame", kernel, inFrame(64), ""},
 		{"in a frame of units that are not known", &function{abi: a}, inFrame(64), ""},
 		{"below a frame", called, inFrame(-4), ""},

@@ -31,9 +31,9 @@ type Range struct {
 	StartIndex, EndIndex *uint64
 	// Code is the section of a relocatable object that the addresses are of, where
 	// several have code; "" elsewhere.
-	Code    string
-	Default bool // wherever no other range of the list does (DW_LLE_default_location)
-	Dropped bool // the linker dropped the code
+	Code      string
+	IsDefault bool // wherever no other range of the list does (DW_LLE_default_location)
+	IsDropped bool // the linker dropped the code
 }
 
 // Expressions are the expressions that stand in entries of an object and in the
@@ -308,7 +308,7 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 			x.problem(fmt.Errorf("%s: entry at %#x: %s: %w", b.file.name, e.Entry, e.Attribute, err))
 			return
 		}
-		r := &Range{Start: entry.Start, End: entry.End, Default: entry.IsDefault(), Dropped: entry.Dead}
+		r := &Range{Start: entry.Start, End: entry.End, IsDefault: entry.IsDefault(), IsDropped: entry.IsDead}
 		indexes.put(r, entry.Kind)
 		b.main().layout.apart(r)
 		e.Bytes, e.Range = entry.Expr, r
@@ -320,7 +320,7 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 
 // apart takes the address of its section off a range.
 func (l *layout) apart(r *Range) {
-	if l == nil || len(l.sections) < 2 || r.Default || r.Dropped {
+	if l == nil || len(l.sections) < 2 || r.IsDefault || r.IsDropped {
 		return
 	}
 	for _, p := range l.sections {

@@ -249,7 +249,7 @@ func TestTheDocumentsExamplesOfEveryKind(t *testing.T) {
 		for _, spelling := range []string{"!MD", "!DI"} {
 			m := parse(t, "!0 = "+strings.Replace(e.text, "!MD", spelling, 1)+"\n!1 = !{}\n")
 			n, err := m.Node(0)
-			if err != nil || n.Kind != e.kind || n.ID != "!0" || n.Distinct != strings.HasPrefix(e.text, "distinct") {
+			if err != nil || n.Kind != e.kind || n.ID != "!0" || n.IsDistinct != strings.HasPrefix(e.text, "distinct") {
 				t.Errorf("%s: %s, %v", e.text, n.String(), err)
 			}
 			for name, want := range e.fields {

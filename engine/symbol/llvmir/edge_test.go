@@ -429,7 +429,7 @@ func TestSourcesMacrosAndTypes(t *testing.T) {
 	}
 	macros := []symbol.Macro{
 		{ID: "!6", Name: "MAX(a,b)", Value: "((a)>(b))", File: `/src/a\b.c`, Line: 3},
-		{ID: "!7", Name: "MAX", File: `/src/a\b.c`, Line: 4, Undef: true}, {ID: "!8", Name: "NDEBUG"},
+		{ID: "!7", Name: "MAX", File: `/src/a\b.c`, Line: 4, IsUndef: true}, {ID: "!8", Name: "NDEBUG"},
 	}
 	if diff := cmp.Diff(macros, m.Macros()); diff != "" {
 		t.Errorf("macros (-want +got):\n%s", diff)
@@ -465,7 +465,7 @@ func TestGlobalVariables(t *testing.T) {
 	for _, v := range m.Variables() {
 		text := v.Name + v.LinkageName
 		for _, r := range v.Ranges {
-			text += fmt.Sprintf(" %v %q %x %s", r.Address, r.Values, r.Expression, r.Problem)
+			text += fmt.Sprintf(" %v %q %x %s", r.IsAddress, r.Values, r.Expression, r.Problem)
 		}
 		got = append(got, text)
 	}

@@ -19,9 +19,9 @@ type Expression struct {
 	// of DW_OP_convert is what symbol.IRType takes. In DW_OP_entry_value register N
 	// stands for value N as it was on entry to the function.
 	Bytes []byte
-	// Address says that the result is where the variable is in memory; else it is
+	// IsAddress says that the result is where the variable is in memory; else it is
 	// an implicit location, of what the variable is.
-	Address bool
+	IsAddress bool
 	// Fragment says which bits of the variable are described; nil: all.
 	Fragment *Fragment
 }

@@ -134,8 +134,8 @@ func TestExpressionsAreEvaluated(t *testing.T) {
 	}
 	for _, test := range tests {
 		d := recordOf(t, test.record)
-		if d.Problem != "" || d.Fragment != nil || d.Address != test.address {
-			t.Errorf("%s: problem %q, fragment %v, address %v", test.record, d.Problem, d.Fragment, d.Address)
+		if d.Problem != "" || d.Fragment != nil || d.IsAddress != test.address {
+			t.Errorf("%s: problem %q, fragment %v, address %v", test.record, d.Problem, d.Fragment, d.IsAddress)
 			continue
 		}
 		l, err := evaluate(&d, test.values...)
@@ -253,8 +253,8 @@ func TestValuesThatAreNotKnown(t *testing.T) {
 		"i32 0": false, "i1 true": false, "ptr null": false, "ptr @f": false, "<2 x i32> <i32 1, i32 undef>": false,
 	} {
 		d := recordOf(t, "#dbg_value("+value+", !1, !DIExpression(), !2)")
-		if d.Killed != killed {
-			t.Errorf("%s: killed is %v", value, d.Killed)
+		if d.IsKilled != killed {
+			t.Errorf("%s: killed is %v", value, d.IsKilled)
 		}
 		if !killed && (len(d.Values) != 1 || d.Values[0] != value) {
 			t.Errorf("%s: values %q", value, d.Values)

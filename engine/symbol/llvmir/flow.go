@@ -110,7 +110,7 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 			continue
 		}
 		e := event{int32(d.Before), noState}
-		if own && !d.Killed && w.areComputed(d) {
+		if own && !d.IsKilled && w.areComputed(d) {
 			e.state = i
 		}
 		if d.Kind == DeclareRecord || d.Kind == DeclareValueRecord {

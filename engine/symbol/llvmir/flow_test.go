@@ -308,13 +308,13 @@ func walk(t *testing.T, f *Function, w *flow, claims map[int][]claim, spans map[
 					active = slices.DeleteFunc(active, func(a *DebugRecord) bool {
 						return a.Variable == d.Variable && a.inlinedAt == d.inlinedAt && a.Fragment.overlaps(d.Fragment)
 					})
-					if !d.Killed && !slices.ContainsFunc(d.names, func(name string) bool { _, ok := w.results[name]; return ok && !defined[name] }) {
+					if !d.IsKilled && !slices.ContainsFunc(d.names, func(name string) bool { _, ok := w.results[name]; return ok && !defined[name] }) {
 						active = append(active, d)
 					}
 				}
 				holds := map[claim]bool{}
 				for i := range records { // declarations hold once their values are there
-					if d := &records[i]; d.Kind == DeclareRecord && !d.Killed && !slices.ContainsFunc(d.names, func(name string) bool { _, ok := w.results[name]; return ok && !defined[name] }) {
+					if d := &records[i]; d.Kind == DeclareRecord && !d.IsKilled && !slices.ContainsFunc(d.names, func(name string) bool { _, ok := w.results[name]; return ok && !defined[name] }) {
 						holds[claim{variableKey{d.Variable, d.inlinedAt}, strings.Join(d.Values, " "), string(d.Operation)}] = true
 						if inScope(d, at) {
 							executed++

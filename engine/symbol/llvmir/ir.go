@@ -31,7 +31,7 @@ func (m *Module) Records() iter.Seq[symbol.Record] {
 				m.problem(int(n.Ref), "node %s: %v", n.ID, strings.TrimPrefix(err.Error(), m.name+": "))
 			}
 			r := symbol.Record{ID: n.ID, Kind: n.Kind, Offset: m.line(int(n.Ref))}
-			if n.Distinct {
+			if n.IsDistinct {
 				r.Operands = append(r.Operands, symbol.Operand{Name: "distinct", Value: true})
 			}
 			for i := range n.Fields {
@@ -64,7 +64,7 @@ func plain(v *Value) any {
 			return false
 		}
 	case NodeValue:
-		if v.Node.Kind == "MDTuple" && !v.Node.Distinct {
+		if v.Node.Kind == "MDTuple" && !v.Node.IsDistinct {
 			list := []any{}
 			for i := range v.Node.Fields {
 				list = append(list, plain(&v.Node.Fields[i].Value))
@@ -259,7 +259,7 @@ func (m *Module) Macros() []symbol.Macro {
 		}
 		name, value, line, kind := n.Field("name"), n.Field("value"), n.Field("line"), n.Field("type")
 		list = append(list, symbol.Macro{
-			ID: n.ID, Name: name.str(), Value: value.str(), File: files[n.Ref], Line: line.line(), Undef: kind.Text == "DW_MACINFO_undef",
+			ID: n.ID, Name: name.str(), Value: value.str(), File: files[n.Ref], Line: line.line(), IsUndef: kind.Text == "DW_MACINFO_undef",
 		})
 	}
 	return list

@@ -15,9 +15,9 @@ type Ref uint32
 
 // A Node is a metadata node.
 type Node struct {
-	ID       string // "!12", "!llvm.dbg.cu"; "" of one that stands where it is used
-	Ref      Ref
-	Distinct bool
+	ID         string // "!12", "!llvm.dbg.cu"; "" of one that stands where it is used
+	Ref        Ref
+	IsDistinct bool
 	// Kind is what LLVM calls the node today: "DISubprogram" also of an
 	// !MDSubprogram and of a tuple that begins with the tag of one. A tuple of
 	// something else is an "MDTuple", a string an "MDString".
@@ -132,7 +132,7 @@ func (v *Value) String() string {
 // String is the node as LLVM prints it.
 func (n *Node) String() string {
 	var b strings.Builder
-	if n.Distinct {
+	if n.IsDistinct {
 		b.WriteString("distinct ")
 	}
 	end := ")"
@@ -218,7 +218,7 @@ func (r *reader) node(depth int) (Node, error) {
 	for t.kind == wordToken {
 		switch string(r.text(t)) {
 		case "distinct":
-			n.Distinct = true
+			n.IsDistinct = true
 		case "metadata":
 		default:
 			return n, r.wrong(t, "a metadata node")

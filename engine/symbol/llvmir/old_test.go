@@ -87,7 +87,7 @@ func rangeTexts(m *Module) []string {
 	for _, v := range m.Variables() {
 		for _, r := range v.Ranges {
 			text := v.Name + " " + strings.Join(r.Values, " ")
-			if r.Address {
+			if r.IsAddress {
 				text += " address"
 			}
 			text += " {" + locexpr.FormatText(r.Expression, locexpr.TextOptions{Dialect: locexpr.Canonical}) + "}"

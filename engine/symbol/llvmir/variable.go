@@ -18,12 +18,12 @@ type DebugRecord struct {
 	Before int
 	Offset int      // in the text, bytes
 	Values []string // typed, as in the module: "ptr %3", "i32 0"
-	// Killed says that the values are not known, and nothing is of the variable
+	// IsKilled says that the values are not known, and nothing is of the variable
 	// from here on.
-	Killed    bool
+	IsKilled  bool
 	Variable  Ref  // the DILocalVariable, or the DILabel
 	Location  Ref  // whose scope and call the variable is of
-	Address   bool // see Expression.Address
+	IsAddress bool // see Expression.IsAddress
 	Fragment  *Fragment
 	Operation []byte // see Expression.Bytes
 	// Problem says why there is no Operation; "": there is one.
@@ -83,7 +83,7 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 		}
 		return d, nil
 	case DeclareRecord, AddrRecord:
-		d.Address = true
+		d.IsAddress = true
 	case ValueRecord, AssignRecord, DeclareValueRecord:
 	}
 	if len(args) < 2 {
@@ -103,14 +103,14 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	if len(fields) == 0 && d.Kind == ValueRecord && n.isIndirect() {
 		fields = []Field{{Value: Value{Kind: WordValue, Text: "DW_OP_deref"}}}
 	}
-	e, err := translate(fields, max(len(d.Values), 1), d.Address)
+	e, err := translate(fields, max(len(d.Values), 1), d.IsAddress)
 	switch {
 	case err != nil:
 		d.Problem = err.Error()
 	case offset != 0:
 		d.Problem = fmt.Sprintf("the value of a part at offset %d", offset)
 	default:
-		d.Operation, d.Fragment, d.Address = e.Bytes, e.Fragment, e.Address
+		d.Operation, d.Fragment, d.IsAddress = e.Bytes, e.Fragment, e.IsAddress
 	}
 	return d, nil
 }
@@ -131,13 +131,13 @@ func (d *DebugRecord) values(m *Module, v *Value) {
 			list = n.Fields
 		}
 	}
-	d.Killed = len(list) == 0
+	d.IsKilled = len(list) == 0
 	for i := range list {
 		text := list[i].Value.String()
 		_, value := splitTyped(text)
 		switch value {
 		case "undef", "poison", "":
-			d.Killed = true
+			d.IsKilled = true
 		}
 		if name, ok := strings.CutPrefix(value, "%"); ok {
 			d.names = append(d.names, unquote([]byte(name)))
@@ -260,7 +260,7 @@ func (m *Module) Variables() []symbol.Variable {
 			}
 		case n.Kind == "DIGlobalVariable":
 			v := m.variable(&n)
-			v.Global = true
+			v.IsGlobal = true
 			name := n.Field("linkageName")
 			v.LinkageName = name.str()
 			v.Ranges = globals[n.Ref]
@@ -295,10 +295,10 @@ func (m *Module) globalRanges() map[Ref][]symbol.VariableRange {
 	ranges := map[Ref][]symbol.VariableRange{}
 	attached := map[Ref]bool{}
 	add := func(variable Ref, fields []Field, values []string) {
-		r := symbol.VariableRange{Address: len(values) > 0, Values: values}
-		e, err := translate(fields, len(values), r.Address)
+		r := symbol.VariableRange{IsAddress: len(values) > 0, Values: values}
+		e, err := translate(fields, len(values), r.IsAddress)
 		if r.Expression = e.Bytes; err == nil {
-			r.Address = e.Address
+			r.IsAddress = e.IsAddress
 		}
 		if err != nil {
 			r.Problem = err.Error()
@@ -364,7 +364,7 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 		if err != nil {
 			m.problem(d.Offset, "%s", strings.TrimPrefix(err.Error(), m.name+": "))
 			// What was of its variable, or of any if it has none, may not be any more.
-			unread = append(unread, DebugRecord{Kind: ValueRecord, Before: d.Before, Variable: d.Variable, Killed: true})
+			unread = append(unread, DebugRecord{Kind: ValueRecord, Before: d.Before, Variable: d.Variable, IsKilled: true})
 			continue
 		}
 		if d.Variable != 0 && d.Kind != LabelRecord && d.Kind != UnknownRecord {
@@ -416,7 +416,7 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 			d := group[s.record]
 			tell(k, symbol.VariableRange{
 				Function: f.Name(), Start: int(s.start), End: int(s.end),
-				Address: d.Address, Values: d.Values, Expression: d.Operation, Problem: d.Problem,
+				IsAddress: d.IsAddress, Values: d.Values, Expression: d.Operation, Problem: d.Problem,
 			})
 		}
 	}
@@ -427,7 +427,7 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 func parts(group []*DebugRecord) []*Fragment {
 	var list []*Fragment
 	for _, d := range group {
-		if d.Killed {
+		if d.IsKilled {
 			continue
 		}
 		same := func(g *Fragment) bool {

@@ -145,7 +145,7 @@ func disassembled(m *Module, r *Record) string {
 			kind = l.Parameters[n-1].Kind
 		}
 		switch name, ok := r.Set.enumText(kind, uint64(word)); {
-		case kind == Ref || kind == EnumeratorPairs || r.Set.Constants:
+		case kind == Ref || kind == EnumeratorPairs || r.Set.HasConstants:
 			parts = append(parts, idText(word))
 		case ok:
 			parts = append(parts, strings.ReplaceAll(name, "FlagIsPublic", "FlagIsProtected|FlagIsPrivate"))

@@ -133,7 +133,7 @@ func (m *Module) fits(r *Record, l *Layout, more bool) bool {
 		return false
 	}
 	for i, p := range l.Parameters {
-		if i >= len(r.Operands) || p.Repeated {
+		if i >= len(r.Operands) || p.IsRepeated {
 			break
 		}
 		if !m.canBe(r, p, r.Operands[i]) {
@@ -145,7 +145,7 @@ func (m *Module) fits(r *Record, l *Layout, more bool) bool {
 
 // canBe says whether an operand can be that of a parameter.
 func (m *Module) canBe(r *Record, p Parameter, word uint32) bool {
-	if p.Kind != Ref && !r.Set.Constants {
+	if p.Kind != Ref && !r.Set.HasConstants {
 		return true // any literal can be
 	}
 	op, isRecord := m.recordOp(word)
@@ -181,7 +181,7 @@ func (m *Module) recordOp(id uint32) (Op, bool) {
 func (m *Module) checkReferences(r *Record) {
 	for i, word := range r.Operands {
 		p, ok := r.parameter(i)
-		if !ok || p.Kind != Ref && p.Kind != EnumeratorPairs && !r.Set.Constants || m.isLiteral(r, p, word) {
+		if !ok || p.Kind != Ref && p.Kind != EnumeratorPairs && !r.Set.HasConstants || m.isLiteral(r, p, word) {
 			continue
 		}
 		if !m.isValid(word) {
@@ -202,7 +202,7 @@ func (r *Record) parameter(i int) (p Parameter, ok bool) {
 	switch {
 	case i < len(ps):
 		return ps[i], true
-	case len(ps) > 0 && ps[len(ps)-1].Repeated:
+	case len(ps) > 0 && ps[len(ps)-1].IsRepeated:
 		return ps[len(ps)-1], true
 	}
 	return p, false
@@ -257,7 +257,7 @@ func (m *Module) number(r *Record, name string) (uint64, bool) {
 // isLiteral says whether an operand is a literal though the set has constants: the
 // LLVM/SPIR-V translator writes the numbers of arguments so.
 func (m *Module) isLiteral(r *Record, p Parameter, w uint32) bool {
-	if !r.Set.Constants || p.Kind != ArgumentNumber {
+	if !r.Set.HasConstants || p.Kind != ArgumentNumber {
 		return false
 	}
 	_, _, isConstant := m.constant(w)
@@ -266,7 +266,7 @@ func (m *Module) isLiteral(r *Record, p Parameter, w uint32) bool {
 }
 
 func (m *Module) numberOf(set *Set, w uint32) (uint64, bool) {
-	if !set.Constants {
+	if !set.HasConstants {
 		return uint64(w), true
 	}
 	v, _, ok := m.constant(w)
@@ -350,7 +350,7 @@ func (m *Module) operand(r *Record, p Parameter, w uint32) (value any, text stri
 	if kind == operationOperands || kind == ArgumentNumber {
 		kind = Number
 	}
-	if kind == Ref || kind == EnumeratorPairs || r.Set.Constants && !m.isLiteral(r, p, w) {
+	if kind == Ref || kind == EnumeratorPairs || r.Set.HasConstants && !m.isLiteral(r, p, w) {
 		if s, ok := m.strings[w]; ok {
 			return idText(w), s, true
 		}

@@ -267,7 +267,7 @@ func TestSetsAgree(t *testing.T) {
 		for _, v := range m.Variables() {
 			text := fmt.Sprintf("%s %s %d:%d %s %d", v.Type, v.Name, v.Line, v.Column, v.Function, v.Argument)
 			for _, r := range v.Ranges {
-				text += fmt.Sprintf(" %s %v", r.Function, r.Address)
+				text += fmt.Sprintf(" %s %v", r.Function, r.IsAddress)
 				if v.InlinedAt != "" {
 					text += " inlined at " + said(m, m.find(number(t, v.InlinedAt)))
 				}
@@ -286,7 +286,7 @@ func TestSetsAgree(t *testing.T) {
 		}
 		if diff := cmp.Diff([]symbol.Macro{
 			{Name: "LIMIT(x)", Value: "((x)+1)", File: "/src/scale.cl", Line: 1},
-			{Name: "LIMIT(x)", File: "/src/scale.cl", Line: 2, Undef: true},
+			{Name: "LIMIT(x)", File: "/src/scale.cl", Line: 2, IsUndef: true},
 		}, macros); diff != "" {
 			t.Errorf("%s: macros (-expected +read):\n%s", name, diff)
 		}
@@ -305,7 +305,7 @@ func TestTypeNames(t *testing.T) {
 	for i := range m.records {
 		r := &m.records[i]
 		if name := m.TypeName(r.ID); strings.HasPrefix(r.Layout.Name, "DebugType") && !strings.HasPrefix(r.Layout.Name, "DebugTypeTemplateP") {
-			got = append(got, fmt.Sprintf("%s %v", name, m.Opaque(r)))
+			got = append(got, fmt.Sprintf("%s %v", name, m.IsOpaque(r)))
 		}
 	}
 	expected := []string{

@@ -107,10 +107,10 @@ const (
 
 // A Parameter is what an instruction has at one place.
 type Parameter struct {
-	Name     string
-	Kind     Kind
-	Optional bool // it may be absent, with all that follow
-	Repeated bool // any number of them, none included
+	Name       string
+	Kind       Kind
+	IsOptional bool // it may be absent, with all that follow
+	IsRepeated bool // any number of them, none included
 }
 
 // A Layout is what operands an instruction of a set has.
@@ -127,7 +127,7 @@ func (l *Layout) find(name string) int {
 
 // required is how many operands there are at least.
 func (l *Layout) required() int {
-	n := slices.IndexFunc(l.Parameters, func(p Parameter) bool { return p.Optional || p.Repeated })
+	n := slices.IndexFunc(l.Parameters, func(p Parameter) bool { return p.IsOptional || p.IsRepeated })
 	if n < 0 {
 		return len(l.Parameters)
 	}
@@ -136,7 +136,7 @@ func (l *Layout) required() int {
 
 // most is how many operands there are at most; -1: any number.
 func (l *Layout) most() int {
-	if n := len(l.Parameters); n > 0 && l.Parameters[n-1].Repeated {
+	if n := len(l.Parameters); n > 0 && l.Parameters[n-1].IsRepeated {
 		return -1
 	}
 	return len(l.Parameters)
@@ -148,8 +148,8 @@ type Set struct {
 	// ReadAs is the known set whose tables stand in for a version that is not
 	// known; "": the set itself is known.
 	ReadAs string
-	// Constants says that numbers are not literals but IDs of constants.
-	Constants bool
+	// HasConstants says that numbers are not literals but IDs of constants.
+	HasConstants bool
 
 	layouts   map[Op]*Layout
 	others    map[Op][]*Layout // that producers write too, told by the operands
@@ -373,7 +373,7 @@ func cutVersion(name string) (family string, version uint64) {
 }
 
 func newSet(name string, constants bool, encodings map[uint32]encoding, tables [][]row, others []row) *Set {
-	s := &Set{Name: name, Constants: constants, layouts: map[Op]*Layout{}, others: map[Op][]*Layout{}, encodings: encodings}
+	s := &Set{Name: name, HasConstants: constants, layouts: map[Op]*Layout{}, others: map[Op][]*Layout{}, encodings: encodings}
 	for _, table := range tables {
 		for _, r := range table {
 			s.layouts[r.op] = r.layout()
@@ -395,7 +395,7 @@ func (r row) layout() *Layout {
 	l := &Layout{Op: r.op, Name: r.name}
 	for _, word := range strings.Fields(r.operands) {
 		name, kind, _ := strings.Cut(word, ":")
-		p := Parameter{Name: name, Optional: strings.HasSuffix(kind, "?"), Repeated: strings.HasSuffix(kind, "*")}
+		p := Parameter{Name: name, IsOptional: strings.HasSuffix(kind, "?"), IsRepeated: strings.HasSuffix(kind, "*")}
 		var ok bool
 		if p.Kind, ok = kindLetters[kind[0]]; !ok {
 			panic(fmt.Sprintf("spirv: %s: no kind %q", r.name, kind))

@@ -176,7 +176,7 @@ func (m *Module) Macros() []symbol.Macro {
 		case DebugMacroDef:
 			macro.Name, macro.Value = m.stringOf(r, "Name"), m.stringOf(r, "Value")
 		case DebugMacroUndef:
-			macro.Undef = true
+			macro.IsUndef = true
 			if d := m.target(r, "Macro"); d != nil && d.Op == DebugMacroDef {
 				macro.Name = m.stringOf(d, "Name")
 			}

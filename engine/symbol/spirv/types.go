@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Opaque says whether a record describes an opaque type of the source language:
+// IsOpaque says whether a record describes an opaque type of the source language:
 // a DebugTypeComposite without members, of a size that is DebugInfoNone, whose
 // name begins with @ (DebugInfo, 4.3).
-func (m *Module) Opaque(r *Record) bool {
+func (m *Module) IsOpaque(r *Record) bool {
 	if r.Op != DebugTypeComposite || len(r.rest("Members")) != 0 || !strings.HasPrefix(m.stringOf(r, "Name"), "@") {
 		return false
 	}
@@ -78,7 +78,7 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 	case DebugTypeEnum:
 		return named("enum")
 	case DebugTypeComposite:
-		if m.Opaque(r) {
+		if m.IsOpaque(r) {
 			return m.stringOf(r, "Name")[1:]
 		}
 		tag, _ := m.number(r, "Tag")

@@ -90,7 +90,7 @@ func (m *Module) variable(i int) symbol.Variable {
 // it is a constant, its value.
 func (m *Module) globalVariable(i int) symbol.Variable {
 	v := m.variable(i)
-	v.Global = true
+	v.IsGlobal = true
 	id, ok := m.records[i].id("Variable")
 	if _, defined := m.defs[id]; !ok || !defined {
 		return v
@@ -101,14 +101,14 @@ func (m *Module) globalVariable(i int) symbol.Variable {
 		case r.Op == DebugExpression: // its value, without anything to begin with
 			out := symbol.VariableRange{}
 			var err error
-			if out.Expression, out.Address, err = m.Expression(r, false); err != nil {
+			if out.Expression, out.IsAddress, err = m.Expression(r, false); err != nil {
 				out.Problem = err.Error()
 			}
 			v.Ranges = []symbol.VariableRange{out}
 		}
 		return v
 	}
-	v.Ranges = []symbol.VariableRange{{Address: m.opcode(id) == opVariable, Values: []string{idText(id)}}}
+	v.Ranges = []symbol.VariableRange{{IsAddress: m.opcode(id) == opVariable, Values: []string{idText(id)}}}
 	return v
 }
 
@@ -144,7 +144,7 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 	c.out.Values = []string{idText(c.value)}
 	for _, w := range c.indexes {
 		text := idText(w)
-		if r.Set.Constants || m.opcode(w) == opConstant {
+		if r.Set.HasConstants || m.opcode(w) == opConstant {
 			if v, _, ok := m.constant(w); ok {
 				text = constantText(v)
 			}
@@ -153,7 +153,7 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 	}
 	id, _ = r.id("Expression")
 	e := m.translate(id, c.isDeclare)
-	c.out.Expression, c.out.Address, c.part, c.out.Problem = e.bytes, e.isInMemory, e.part, e.problem
+	c.out.Expression, c.out.IsAddress, c.part, c.out.Problem = e.bytes, e.isInMemory, e.part, e.problem
 	return c, true
 }
 

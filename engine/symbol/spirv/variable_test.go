@@ -73,7 +73,7 @@ func rangesOf(m *Module) []string {
 	for _, v := range m.Variables() {
 		for _, r := range v.Ranges {
 			kind, value := "value", "constant"
-			if r.Address {
+			if r.IsAddress {
 				kind = "address"
 			}
 			if i, ok := index[r.Values[0]]; ok {

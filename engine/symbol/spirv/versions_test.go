@@ -98,7 +98,7 @@ func TestVersionsOfSets(t *testing.T) {
 func TestVersionsOfCompiledModules(t *testing.T) {
 	for name, data := range compiled(t) {
 		m := parse(t, name, data)
-		if len(m.records) == 0 || !m.records[0].Set.Constants {
+		if len(m.records) == 0 || !m.records[0].Set.HasConstants {
 			continue
 		}
 		for _, version := range []string{"101", "102", "200", "300"} {

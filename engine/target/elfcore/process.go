@@ -209,7 +209,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 			}
 			if reason, ok := target.StopOfSignal(h.machine, t.Signal); ok && p.hasFault {
 				t.Stop = &target.Stop{Reason: reason.Name}
-				if reason.Address {
+				if reason.HasAddress {
 					t.Stop.Address, t.Stop.HasAddress = p.fault, true
 				}
 			}

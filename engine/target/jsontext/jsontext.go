@@ -344,14 +344,14 @@ func (r *Reader) Identifier() (string, error) {
 
 // A Hex is a hexadecimal number of at most 64 bits that may be absent or wrong.
 type Hex struct {
-	Value uint64
-	Wrong string // why it cannot be used; "" when it can
-	Given bool
+	Value   uint64
+	Wrong   string // why it cannot be used; "" when it can
+	IsGiven bool
 }
 
 // Problem says why a number cannot be used; "" when it can.
 func (n Hex) Problem() string {
-	if !n.Given {
+	if !n.IsGiven {
 		return "is missing"
 	}
 	return n.Wrong
@@ -369,7 +369,7 @@ func (r *Reader) Hex() (Hex, error) {
 
 // ParseHex reads a hexadecimal number with its 0x.
 func ParseHex(text []byte) (n Hex) {
-	n.Given = true
+	n.IsGiven = true
 	digits, ok := HexDigits(text)
 	if !ok {
 		n.Wrong = fmt.Sprintf("is %q, expected 0x and hexadecimal digits", Clip(string(text)))

@@ -127,7 +127,7 @@ func openJIT(t testing.TB, data []byte) *JITDump {
 func TestJITDump(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		j := openJIT(t, jitDump(big))
-		if p := j.Problems(); len(p) > 0 || j.Machine != 62 || j.PID != 77 || j.Created != 1000 || j.ArchTimestamps || len(j.Functions) != 5 {
+		if p := j.Problems(); len(p) > 0 || j.Machine != 62 || j.PID != 77 || j.Created != 1000 || j.HasArchTimestamps || len(j.Functions) != 5 {
 			t.Fatalf("big endian %v: %q %+v", big, p, j)
 		}
 		f := j.Functions[0]

@@ -22,9 +22,9 @@ type JITDump struct {
 	Machine uint16 // ELF machine
 	PID     int
 	Created uint64 // time of the runtime's clock
-	// ArchTimestamps says that times are of a clock of the processor, not of one
+	// HasArchTimestamps says that times are of a clock of the processor, not of one
 	// that perf records with.
-	ArchTimestamps bool
+	HasArchTimestamps bool
 	// Functions are in the order of the file. One that was moved is there once for
 	// each place.
 	Functions []JITFunction
@@ -154,7 +154,7 @@ func (j *JITDump) read(data []byte) error {
 	d.u32() // padding
 	j.PID = int(int32(d.u32()))
 	j.Created = d.u64()
-	j.ArchTimestamps = d.u64()&1 != 0
+	j.HasArchTimestamps = d.u64()&1 != 0
 	j.latest = map[uint64]int{}
 	j.records(data, size)
 	j.index()

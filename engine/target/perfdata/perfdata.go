@@ -120,8 +120,8 @@ func (f *File) Close() error {
 // Path is that of Open.
 func (f *File) Path() string { return f.path }
 
-// BigEndian is the byte order of the file, and of Registers.Values and Stack.
-func (f *File) BigEndian() bool { return bool(f.order) }
+// IsBigEndian says whether the file is big endian, and so Registers.Values and Stack.
+func (f *File) IsBigEndian() bool { return bool(f.order) }
 
 // Attrs are the events that were recorded; Sample.Event is an index in it.
 func (f *File) Attrs() []Attr { return f.attrs.list }

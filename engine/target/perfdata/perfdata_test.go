@@ -68,7 +68,7 @@ func TestByteOrders(t *testing.T) {
 			everythingSample(b)
 			attr := everything()
 			f, samples, r := collect(t, b.bytes())
-			if p := append(f.Problems(), r.Problems()...); len(p) > 0 || f.BigEndian() != big {
+			if p := append(f.Problems(), r.Problems()...); len(p) > 0 || f.IsBigEndian() != big {
 				t.Fatalf("big endian %v: %q", big, p)
 			}
 			a := f.Attrs()[0]
@@ -312,7 +312,7 @@ func TestCompressedRecordsThatStraddle(t *testing.T) {
 			compress(t, b, story(newBuilder(false, simple())).records.Bytes(), kind, piece)
 			f, samples, _ := collect(t, b.bytes())
 			checkStory(t, samples)
-			if p := f.Problems(); len(p) > 0 || !samples[0].Compressed {
+			if p := f.Problems(); len(p) > 0 || !samples[0].IsCompressed {
 				t.Errorf("pieces of %d: %q", piece, p)
 			}
 		}

@@ -124,7 +124,7 @@ func (r *Reader) fill(b *Batch) {
 			n := len(b.Samples)
 			s := &b.Samples[:n+1][n]
 			r.file.decode(rec, s)
-			s.Compressed = area > 0
+			s.IsCompressed = area > 0
 			r.state.place(s)
 			b.Samples = b.Samples[:n+1] // which a fault does not reach
 			continue

@@ -44,8 +44,8 @@ type Sample struct {
 	// which nothing is known.
 	Space *Space
 	// Offset is that of the record, in the file or in what was compressed in it.
-	Offset     uint64
-	Compressed bool
+	Offset       uint64
+	IsCompressed bool
 	// Problem says what could not be read, and why.
 	Problem string
 }

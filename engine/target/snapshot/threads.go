@@ -114,17 +114,17 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 	}
 	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.isPCExact, HasPCExact: e.hasPCExact}
 	switch {
-	case !e.address.Given:
+	case !e.address.IsGiven:
 	case e.address.Wrong != "":
 		problem("stop.address %s", e.address.Wrong)
-	case !reason.Address:
+	case !reason.HasAddress:
 		problem("stop.address: the reason %s has none: it is left out", reason.Name)
 	default:
 		t.Stop.Address, t.Stop.HasAddress = e.address.Value, true
 	}
 	switch {
 	case !e.hasTrapID:
-	case !reason.TrapID:
+	case !reason.HasTrapID:
 		problem("stop.trap_id: the reason %s has none: it is left out", reason.Name)
 	default:
 		t.Stop.TrapID, t.Stop.HasTrapID = e.trapID, true

@@ -352,7 +352,7 @@ func stopTexts(t *target.Thread, out *threadText) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("%q is why it stopped, expected %s", jsontext.Clip(s.Reason), stopReasons())
-	case s.HasAddress && !reason.Address, s.HasTrapID && !reason.TrapID:
+	case s.HasAddress && !reason.HasAddress, s.HasTrapID && !reason.HasTrapID:
 		return fmt.Errorf("it stopped by %s, which has no address or trap ID", s.Reason)
 	case s.HasTrapID && s.TrapID > maxTrapID:
 		return fmt.Errorf("it stopped by trap %d, expected at most %d", s.TrapID, maxTrapID)

@@ -76,7 +76,7 @@ func (f *Frame) eachSave(change func(l *Location, bytes uint16)) {
 }
 
 // isRelative says whether a location is in the frame.
-func (l Location) isRelative() bool { return l.Storage == Memory && !l.Absolute }
+func (l Location) isRelative() bool { return l.Storage == Memory && !l.IsAbsolute }
 
 // savesOutside says whether the frame saves registers outside of itself.
 func (f *Frame) savesOutside() bool {

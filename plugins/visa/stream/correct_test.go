@@ -53,7 +53,7 @@ func TestCorrections(t *testing.T) {
 	callers := framed(256, 32)
 	callers.CallerSaves = framed(0, 32, 1024, 1056).CalleeSaves
 	elsewhere := framed(256, 32, 1024, 99999, 3)
-	elsewhere.CalleeSaves[0].Registers[1].Location.Absolute = true
+	elsewhere.CalleeSaves[0].Registers[1].Location.IsAbsolute = true
 	elsewhere.CalleeSaves[0].Registers[2].Location = Location{Storage: General, Register: 7, Subregister: 3}
 	behind := framed(256, 32, 3, 1025)
 	behind.CalleeSaves[0].Registers[0].Location = Location{Storage: General, Register: 7, Subregister: 3}
@@ -129,7 +129,7 @@ func TestFramesLargerThanTheySay(t *testing.T) {
 	for offset, unknown := range map[int32]bool{255: false, 256: true, 70000: true} {
 		s := &Stream{Objects: []Object{{Frame: framed(256, 32, 1024), Variables: []Variable{
 			{"V1", []Interval{
-				{0, 1, General, Location{Storage: Memory, Absolute: true, Offset: 99999}},
+				{0, 1, General, Location{Storage: Memory, IsAbsolute: true, Offset: 99999}},
 				{0, 1, General, Location{Storage: Memory, Offset: offset}},
 			}},
 		}}}}

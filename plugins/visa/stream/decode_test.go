@@ -106,7 +106,7 @@ func small(layout Layout) *Stream {
 			{16, 24, Flag, Location{Storage: Flag, Register: 1, Subregister: 1}},
 			{24, 32, General, Location{Storage: General, Register: 125, Subregister: 12}},
 			{32, 40, General, Location{Storage: Memory, Offset: -64}},
-			{40, 48, General, Location{Storage: Memory, Absolute: true, Offset: 1024}},
+			{40, 48, General, Location{Storage: Memory, IsAbsolute: true, Offset: 1024}},
 		}[from:to]
 	}
 	saves := func() []Save {

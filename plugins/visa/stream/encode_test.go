@@ -141,7 +141,7 @@ func (e *encoder) location(at string, l Location) {
 		return
 	}
 	v := uint32(l.Offset) & 0x7fffffff
-	if l.Absolute {
+	if l.IsAbsolute {
 		v |= 0x80000000
 	}
 	e.number("location", at+"offset", 4, v)

@@ -174,9 +174,9 @@ type Location struct {
 	// in it the value begins: in general registers in bytes, in address and flag
 	// registers in 16-bit words. Both are 0 for memory.
 	Register, Subregister uint16
-	// Absolute tells what Offset, in bytes, is relative to: the scratch space of
+	// IsAbsolute tells what Offset, in bytes, is relative to: the scratch space of
 	// the thread, or the frame pointer (BE_FP) of the frame. Both are 0 for
 	// registers.
-	Absolute bool
-	Offset   int32
+	IsAbsolute bool
+	Offset     int32
 }

@@ -21,7 +21,7 @@ func drawLocation(t *rapid.T, storages ...Storage) Location {
 	l := Location{Storage: rapid.SampledFrom(storages).Draw(t, "storage")}
 	switch {
 	case l.Storage == Memory:
-		l.Absolute = rapid.Bool().Draw(t, "absolute")
+		l.IsAbsolute = rapid.Bool().Draw(t, "absolute")
 		l.Offset = rapid.Int32Range(-1<<30, 1<<30-1).Draw(t, "offset")
 	case rapid.IntRange(0, 9).Draw(t, "allocated") == 0:
 		l.Register, l.Subregister = NotAllocated, NotAllocated

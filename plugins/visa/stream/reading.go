@@ -286,7 +286,7 @@ func (r *reading) interval(i *Interval) {
 func (r *reading) location(s Storage) Location {
 	if s == Memory {
 		v := r.u32("offset")
-		return Location{Storage: s, Absolute: v>>31 == 1, Offset: int32(v<<1) >> 1}
+		return Location{Storage: s, IsAbsolute: v>>31 == 1, Offset: int32(v<<1) >> 1}
 	}
 	at := r.at
 	l := Location{Storage: s, Register: r.u16("register"), Subregister: r.u16("subregister")}
