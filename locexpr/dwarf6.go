@@ -35,8 +35,9 @@ func (d *Dialect) lookupText(name string) (op *Operation, e Encoding, ok bool) {
 }
 
 // opComposite pushes an empty composite, to which the operations for pieces add
-// (230524.1, 3.12). Unlike those that they start on their own it is complete: any
-// operation takes it as it is, and pieces may add to it later.
+// (230524.1, 3.12). Unlike a composite that a piece starts, this one is
+// complete: any operation takes it as it is, and pieces may still add to it
+// later.
 func opComposite(ev *evaluation) error {
 	return ev.pushComposite(&detail{depth: 1, isOpen: true})
 }
@@ -51,9 +52,9 @@ func (s *Entry) isOpen() bool {
 // added, once the piece's location is off the stack.
 func (s *Entry) takesPieces() bool { return s.isIncomplete() || s.isOpen() }
 
-// extend returns d, which other locations may share, with room for another part.
-// The first to be made of d continues its slice of parts, which d itself does not
-// reach; those after it have copies.
+// extend returns a copy of d to which a part can be added. Other locations may
+// share d. The first copy shares the array of d's parts and adds behind them,
+// where d does not look; later copies get arrays of their own.
 func (d *detail) extend() *detail {
 	longer := &detail{bits: d.bits, parts: d.parts, depth: d.depth, isOpen: true}
 	if d.isExtended {

@@ -90,7 +90,7 @@ type detail struct {
 	depth        int    // Composite: how deep composites nest in it, itself included
 	isIncomplete bool   // Composite: DW_OP_piece may still add to it (A.2.5.4.4.6)
 	isOpen       bool   // Composite: DW_OP_piece makes a longer one of it; see opComposite
-	isExtended   bool   // an open one: a longer one has its parts at the start of its own
+	isExtended   bool   // isOpen, and the parts of a longer composite begin with these in the same array
 	entry        uint64 // ImplicitPointer: section offset of the debugging information entry
 	offset       int64  // ImplicitPointer: byte displacement
 }
