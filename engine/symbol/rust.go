@@ -27,8 +27,8 @@ var rustTypes = map[byte]string{
 	'y': "u64", 'z': "!", 'p': "_",
 }
 
-// A rustName is a name that is being read. What it fails at is kept, and all
-// that follows does nothing.
+// A rustName is a name that is being read. Once something cannot be read, failed
+// is set, and all that follows does nothing.
 type rustName struct {
 	text   string // after _R
 	at     int

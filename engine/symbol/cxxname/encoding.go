@@ -60,7 +60,7 @@ func (p *parser) isEncodingEnd() bool {
 	return c == 0 || c == 'E' || c == '.' || c == '_'
 }
 
-// encodingGNU is encoding as binutils read it.
+// encodingGNU reads what encoding does, as binutils do.
 func (p *parser) encodingGNU(top bool) *node {
 	name := p.anyName(nil)
 	if c := p.peek(0); c == 0 || c == 'E' || p.failed {

@@ -66,8 +66,8 @@ func GNU(name string) (string, bool) {
 	return string(o.text), !o.failed && len(o.text) > 0
 }
 
-// gnuBuffer is how much binutils write before they empty their buffer. A comma
-// that nothing followed they take back only out of the buffer.
+// gnuBuffer is how much binutils write before they empty their buffer. They take
+// back a comma that nothing followed only while it is still in the buffer.
 const gnuBuffer = 255
 
 // fill notes that a text is written through the buffer.
@@ -364,8 +364,8 @@ func (o *gnuPrinter) operator(op *operator) {
 	o.string(op.symbol)
 }
 
-// lookup is what a parameter stands for: a list where it is a pack; nil where that
-// is not known.
+// lookup returns what a template parameter stands for, which is a list for a
+// pack; nil where it is not known.
 func (o *gnuPrinter) lookup(n *node) *node {
 	if o.templates == nil {
 		o.fail()
@@ -378,7 +378,8 @@ func (o *gnuPrinter) lookup(n *node) *node {
 	return arguments.list[n.num]
 }
 
-// argument is lookup, but of a pack the element that is written.
+// argument returns what lookup does, but for a pack the element that is being
+// written.
 func (o *gnuPrinter) argument(n *node) *node {
 	a := o.lookup(n)
 	if a == nil || a.kind != kindArguments || o.pack < 0 {

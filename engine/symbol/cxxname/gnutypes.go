@@ -16,8 +16,8 @@ func (o *gnuPrinter) modified(n, inner *node) {
 	o.modifiers = m.next
 }
 
-// isRepeated says whether a qualifier is among those that wait to be written, which
-// qualifiers of arrays may be.
+// isRepeated says whether a qualifier is among those that wait to be written
+// already, as may happen with qualifiers of arrays.
 func (o *gnuPrinter) isRepeated(n *node) bool {
 	for m := o.modifiers; m != nil; m = m.next {
 		if m.isPrinted {
@@ -35,9 +35,9 @@ func (o *gnuPrinter) isRepeated(n *node) bool {
 	return false
 }
 
-// reference writes a reference. One to what a template parameter stands for may be
-// one to a reference. If the parameter was written before, that was perhaps among
-// other templates, which count here.
+// reference writes a reference. Where it refers to a template parameter, the
+// parameter may itself stand for a reference. A parameter that was written
+// before is looked up in the templates that were being written then.
 func (o *gnuPrinter) reference(n *node) {
 	templates := o.templates
 	defer func() { o.templates = templates }()

@@ -14,8 +14,8 @@ const (
 	maxSteps = 1 << 18
 )
 
-// An output is the text of a name that is being written. Where it would be too
-// long, that is kept, and nothing more is written.
+// An output is the text of a name that is being written. Once it would be too
+// long, failed is set, and nothing more is written.
 type output struct {
 	text   []byte
 	failed bool
@@ -44,7 +44,8 @@ func (o *output) last() byte {
 }
 
 // enter says whether a part is to be written; leave follows where it is. A part
-// that is in itself, which references to arguments that follow can make, is not.
+// that contains itself is not written: references to arguments that follow can
+// make such parts.
 func (o *output) enter(n *node) bool {
 	if n == nil || o.failed {
 		return false

@@ -9,8 +9,8 @@ const (
 	maxNodes = 1 << 16
 )
 
-// A parser reads a mangled name (Itanium C++ ABI, 5.1). Where it fails is kept,
-// and all that follows reads nothing.
+// A parser reads a mangled name (Itanium C++ ABI, 5.1). Once something cannot be
+// read, failed is set, and all that follows reads nothing.
 type parser struct {
 	reading reading
 	text    string
@@ -24,7 +24,7 @@ type parser struct {
 	subs    []*node
 
 	// Of LLVM's reading: what template parameters stand for, by level, and the
-	// arguments that are being read; see template.go.
+	// arguments that are being read; see templates.go.
 	levels         []*parameters
 	outer          *parameters
 	lambdaLevel    int // where the parameters of a lambda are; -1 outside of one
@@ -48,8 +48,9 @@ type reading uint8
 const (
 	readLLVM reading = iota
 	readGNU
-	// readABI is LLVM's, but that references back to template parameters have
-	// the meaning that the ABI gives them, and that what LLVM does not read is read.
+	// readABI is LLVM's reading with two differences: references back to template
+	// parameters have the meaning that the ABI gives them, and names that LLVM
+	// does not read are read.
 	readABI
 )
 
@@ -198,7 +199,7 @@ func (p *parser) sequence() (n int, ok bool) {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 
-// A state is what tells how the function that a name names is written on.
+// A state has what the name of a function tells about how its type is mangled.
 type state struct {
 	isConversion bool // constructors and destructors too: no result is written
 	hasArguments bool // ends with template arguments

@@ -54,9 +54,9 @@ func (p *parser) bound(index int, to *node, scope *parameters) *node {
 	return p.node(node{kind: kindForward, num: index, a: to, scope: scope, shape: to.shape})
 }
 
-// rebind gives a part of a name that is referred back to the parameters that are
-// in scope here, which its own are references to (ABI 5.1.10): a parameter of
-// another template at the same place is the same in a mangled name.
+// rebind copies a part of a name that is referred back to, and puts the template
+// parameters that are in scope here in the place of its own (ABI 5.1.10): a
+// mangled name writes the parameters at one place of two templates alike.
 func (p *parser) rebind(n *node) *node {
 	c := copier{p: p}
 	switch {
@@ -76,8 +76,8 @@ func (p *parser) rebind(n *node) *node {
 	return c.copy(n)
 }
 
-// mentions says whether a part has a template parameter; true too where it has
-// more parts than are looked at.
+// mentions says whether a part of a name has a template parameter in it. It is
+// also true where there are more parts than are looked at.
 func mentions(n *node, left *int) bool {
 	if n == nil || n.kind == kindEncoding || n.kind == kindLambda || n.kind == kindPack {
 		return false
@@ -380,7 +380,7 @@ func (p *parser) lambda() *node {
 	return n
 }
 
-// lambdaGNU is lambda as binutils read it.
+// lambdaGNU reads what lambda does, as binutils do.
 func (p *parser) lambdaGNU() *node {
 	n := p.node(node{kind: kindLambda})
 	for p.isDeclaration() && !p.failed {
@@ -392,7 +392,7 @@ func (p *parser) lambdaGNU() *node {
 	return n
 }
 
-// declarationGNU is declaration as binutils read it.
+// declarationGNU reads what declaration does, as binutils do.
 func (p *parser) declarationGNU() *node {
 	p.enter()
 	defer p.leave()

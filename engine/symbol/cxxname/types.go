@@ -206,7 +206,7 @@ func (p *parser) wrap(outer, inner, n *node) *node {
 	return outer
 }
 
-// qualifiedGNU is qualified as binutils read it.
+// qualifiedGNU reads what qualified does, as binutils do.
 func (p *parser) qualifiedGNU() *node {
 	outer, inner := p.qualifiersGNU(kindConst)
 	var n *node

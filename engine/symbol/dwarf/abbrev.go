@@ -128,7 +128,7 @@ func wrongTable(off uint64, problem string) error {
 
 func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error) {
 	c := at(f.abbrev, f.isBigEndian, off, end)
-	if !f.abbrevCache.spend(1) { // nothing is left, so that nothing is read for nothing
+	if !f.abbrevCache.spend(1) { // the budget is spent: nothing need be read to refuse it
 		return nil, wrongTable(off, "the tables of different units overlap")
 	}
 	tmp := abbrevPool.Get().(*abbrevScratch)

@@ -37,12 +37,12 @@ type contribution struct {
 	off, size [sectCount]uint64
 }
 
-// place returns the offset in a section of an offset in the unit's part of it,
-// and where that part ends. Outside of packages a section is one part, whose end
-// is otherwise.
-func (c *contribution) place(s sect, off, otherwise uint64) (place, end uint64) {
+// place returns the offset in a section that an offset in the unit's part of it
+// stands for, and where that part ends. Outside of packages the part is the
+// whole section, which ends at sectionEnd.
+func (c *contribution) place(s sect, off, sectionEnd uint64) (place, end uint64) {
 	if c == nil {
-		return off, otherwise
+		return off, sectionEnd
 	}
 	return c.off[s] + off, c.off[s] + c.size[s]
 }
@@ -192,8 +192,9 @@ func (r *Reader) readPackage(p *object.Object) (*file, error) {
 	return f, nil
 }
 
-// packaged returns the unit of a package that an index has; nil where it has
-// none. Which is 0 for compilation units, 1 for type units.
+// packaged returns the unit of a package that has an ID; nil where the index has
+// no such unit. which says which index that is: 0 of compilation units, 1 of
+// type units.
 func (f *file) packaged(which int, id uint64, skeleton *unit) (*unit, error) {
 	part, err := f.indexes[which].find(id)
 	if part == nil || err != nil {

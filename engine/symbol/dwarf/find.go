@@ -124,14 +124,14 @@ func (r *Reader) wholeMap() (*unitMap, error) {
 	return newUnitMap(list, true), nil
 }
 
-// openUnits reads the first entries of all units, on all cores. What is wrong
-// with one is told to who opens it.
+// openUnits reads the first entries of all units, on all cores. Errors are kept
+// with the units: open returns them to its callers.
 func (r *Reader) openUnits() {
 	const part = 64 // units that a worker takes at a time
 	units := r.main.units
 	var next atomic.Int64
 	work := func() {
-		_ = object.Guard(func() error { // a fault is told as above
+		_ = object.Guard(func() error { // a fault is kept as such an error, too
 			for {
 				end := next.Add(part)
 				if end-part >= int64(len(units)) {

@@ -42,7 +42,8 @@ type inlines struct {
 	where segments
 }
 
-// spend charges ranges that an index keeps.
+// keep counts ranges that an index keeps, and says whether they are not too many
+// yet.
 func (f *file) keep(n int) bool {
 	limit := int64(len(f.info))/4 + rangeSlack
 	return f.kept.Add(int64(n)) <= limit

@@ -26,7 +26,8 @@ type placed struct {
 // beginning of the next.
 const sectionGap = 16
 
-// newLayout lays out an object; nil where it is not relocatable, or laid out.
+// newLayout lays out an object; nil where it is not relocatable, or is laid out
+// already.
 func newLayout(o *object.Object) *layout {
 	if o.Type() != elf.ET_REL {
 		return nil

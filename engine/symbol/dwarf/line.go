@@ -18,8 +18,8 @@ type row struct {
 	discriminator uint32
 }
 
-// checkpointRows is how many rows of a program are run to find one: only every
-// so manyth row is kept.
+// checkpointRows is how many rows of a program are run at most to find one: of
+// so many rows one is kept.
 const checkpointRows = 32
 
 // A checkpoint is the state of a line number program after a row was appended.
@@ -444,8 +444,8 @@ func (m *lineMachine) step() (lineEvent, error) {
 	return lineEnd, nil
 }
 
-// standardLengths are how many operands the standard opcodes have; the last one
-// stands for those that are not known, which no length equals.
+// standardLengths has how many operands each standard opcode has. The last
+// element is for opcodes that are not known: no length equals it.
 var standardLengths = [...]byte{lnsCopy: 0, lnsAdvancePC: 1, lnsAdvanceLine: 1, lnsSetFile: 1, lnsSetColumn: 1, lnsNegateStmt: 0,
 	lnsSetBasicBlock: 0, lnsConstAddPC: 0, lnsFixedAdvancePC: 1, lnsSetPrologueEnd: 0, lnsSetEpilogueBegin: 0, lnsSetISA: 1, lnsSetISA + 1: 255}
 

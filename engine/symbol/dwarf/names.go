@@ -139,9 +139,10 @@ const (
 )
 
 // secondNumbers are the numbers that LLVM 22 gives to attributes of the
-// heterogeneous extension: it has others at those that the extension prints. An
-// entry that has one is read as if it had the first. What LLVM has at 0x3e08 to
-// 0x3e0e stands in entries of other tags than the extension's.
+// heterogeneous extension, because it uses the numbers that the extension prints
+// for other attributes. An entry that has an attribute under its second number
+// is read as if it had it under the first. What LLVM has at 0x3e08 to 0x3e0e
+// stands in entries of other tags than the extension's.
 var secondNumbers = map[Attr]Attr{
 	0x3e0f: AttrLLVMMemorySpace,
 	0x3e11: AttrLLVMLanes,

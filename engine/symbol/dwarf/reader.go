@@ -129,9 +129,9 @@ func (r *Reader) Problems() []string {
 
 // Frames appends the functions at an ELF virtual address, innermost first; see
 // symbol.Source. An address of a relocatable object is an offset in the first of
-// its sections of code that is large enough, as it is for llvm-symbolizer. Where a unit has only a line table (assembly, a split unit whose
-// file is missing) the one frame has a position and no name. An error names the
-// unit.
+// its sections of code that is large enough, as it is for llvm-symbolizer. Where
+// a unit has only a line table (assembly, a split unit whose file is missing)
+// the one frame has a position and no name. An error names the unit.
 func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
 	base := uint64(0)

@@ -84,8 +84,9 @@ func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error)
 	return scopes, nil
 }
 
-// inner returns the scope inside e that leads to the entry at target, or, when e
-// is that one or behind it, the block that holds an address.
+// inner returns the scope directly inside e that leads to the entry at the
+// offset target. Where e is that entry or lies behind it, inner returns the
+// block in e that holds an address.
 func inner(e Entry, address, target uint64) (Entry, error) {
 	var on Entry // the last scope that begins at or before target
 	for c, err := range e.Children() {
@@ -164,8 +165,9 @@ func (s Scope) Variables() iter.Seq2[Entry, error] {
 	}
 }
 
-// inherited yields the variables of an abstract instance that no concrete one was
-// seen of. Blocks in it that no concrete block is an instance of belong to it.
+// inherited yields those variables of an abstract instance of which no concrete
+// instance was seen. Blocks of the abstract instance that have no concrete
+// instance are looked into: what they declare belongs to it.
 func (e Entry) inherited(seen map[entryKey]bool, budget *int, depth int, yield func(Entry, error) bool) bool {
 	for c, err := range e.Children() {
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 // isSplit says whether the unit is the skeleton of a split one (DWARF 5, 3.1.2).
 func (b *body) isSplit() bool { return b.dwoName != "" && b.file.suffix == "" }
 
-// splitOf returns the split unit of a skeleton, and a unit that is none itself.
-// Where the split unit is not to be had, that is a problem, and what the skeleton
-// says is all there is.
+// splitOf returns the split unit of a skeleton; of a unit that is no skeleton,
+// the unit itself. Where the split unit cannot be found, it notes a problem and
+// returns the skeleton.
 func (r *Reader) splitOf(b *body) (*body, error) {
 	if !b.isSplit() {
 		return b, nil
@@ -78,8 +78,8 @@ func (f *file) splitUnit(u *unit, b *body) (*unit, error) {
 	return split, nil
 }
 
-// of returns a unit that has a skeleton's addresses. It is another than the one
-// in the file's list, which may be read without them.
+// of returns a copy of a unit that has a skeleton's addresses. The one in the
+// file's list stays as it is, since it may be read without them.
 func (u *unit) of(skeleton *unit) *unit {
 	h := u.unitHeader
 	h.skeleton = skeleton

@@ -11,8 +11,8 @@ import (
 // from being inlined. A function that is not optimized is not inlined either.
 func forbidsInlining(attribute string) bool { return attribute == "noinline" || attribute == "optnone" }
 
-// attributes looks at a group of attributes, of which "attributes" is read. What
-// it reads is read again, by who passes over brackets.
+// attributes looks at a group of attributes, behind the word "attributes". It
+// leaves the position as it was, so that its caller passes over the group.
 func (s *scanner) attributes() {
 	before := s.pos
 	defer func() { s.pos = before }()

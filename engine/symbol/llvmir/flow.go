@@ -8,10 +8,10 @@ import (
 
 // A flow follows what records say through the blocks of a function. A record
 // holds up to the next one of its variable, on every path: where paths with
-// different records meet, none holds. So it ends where one of its values is
-// computed again, in the next round of a loop: the first way there has no record.
-// That needs values that are computed on every way to the record; one whose
-// values are not says nothing.
+// different records meet, none holds. So a record ends where one of its values
+// is computed again in the next round of a loop: on the first way there it did
+// not hold yet. This works only for values that are computed on every way to the
+// record; a record with other values says nothing.
 type flow struct {
 	f       *Function
 	isKnown bool      // where each block goes

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// Read is Parse for who asks for a symbol.IR.
+// Read parses a module as Parse does, for callers that need a symbol.IR.
 func Read(path string, data []byte) (symbol.IR, error) {
 	m, err := Parse(path, data)
 	if err != nil {

@@ -285,8 +285,8 @@ func (n *Node) describe() {
 	}
 }
 
-// decisive is how many members tell layouts apart: modules that people wrote have
-// others wrong.
+// decisive is how many members are compared to tell layouts apart. Modules that
+// people wrote by hand have later members wrong.
 const decisive = 8
 
 // canHave tells layouts apart by the kinds of their first members.

@@ -257,7 +257,7 @@ func (m *Module) subprogram(f *Function) Ref {
 	return Ref(m.linked()[f.Name()])
 }
 
-// call is location of a call that others were inlined with. Those are kept.
+// call reads the location of a call that others were inlined with, and keeps it.
 func (m *Module) call(r Ref) (location, error) {
 	m.kept.Lock()
 	c, ok := m.calls[r]
@@ -272,13 +272,13 @@ func (m *Module) call(r Ref) (location, error) {
 	return c.location, c.err
 }
 
-// A keptCall is what call gives.
+// A keptCall is a result of call that is kept.
 type keptCall struct {
 	location
 	err error
 }
 
-// locationAt is location, or call for those that others were inlined with.
+// locationAt reads a location: with call where others were inlined with it.
 func (m *Module) locationAt(r Ref, depth int) (location, error) {
 	if depth > 0 {
 		return m.call(r)

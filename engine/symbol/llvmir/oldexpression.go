@@ -35,7 +35,8 @@ type oldOperation struct {
 	operands int
 }
 
-// operations of the members behind a local variable's, until LLVM 3.5.
+// addressOperations are the operations that LLVM until 3.5 wrote as further
+// members of a local variable, by their numbers.
 var addressOperations = map[uint64]oldOperation{1: {"DW_OP_plus", 1}, 2: {"DW_OP_deref", 0}}
 
 // describeExpression makes the node a DIExpression of numbers.
@@ -44,9 +45,9 @@ func (n *Node) describeExpression(numbers []Field) {
 	n.Fields, _ = operationsOf(numbers, operationNames())
 }
 
-// operationsOf gives operations that are written as numbers their names. A number
-// that is none is kept; whole says that there is no such number, and that none is
-// missing.
+// operationsOf gives operations that are written as numbers their names. A
+// number that stands for no operation is kept. whole says that every number
+// stands for one, and that no operand is missing.
 func operationsOf(numbers []Field, names map[uint64]oldOperation) (fields []Field, whole bool) {
 	whole = true
 	for i := 0; i < len(numbers); i++ {

@@ -132,8 +132,8 @@ func (w *typeWriter) array(n *Node) string {
 }
 
 // hasCountsAsBounds says whether the upper bounds of an array's subranges are
-// counts: LLVM 3.6 writes these where the document has the high values. The size
-// of the array tells it.
+// counts: LLVM 3.6 writes counts where the document has the highest indexes. The
+// size of the array tells which they are.
 func (w *typeWriter) hasCountsAsBounds(n *Node, counts []int64) bool {
 	base, arraySize := n.Field("baseType"), n.Field("size")
 	element, ok := w.valueNode(&base)

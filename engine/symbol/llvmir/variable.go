@@ -422,8 +422,8 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 	}
 }
 
-// parts are the fragments of a variable's records, but for those that end others
-// only.
+// parts are the fragments that a variable's records describe. Records that only
+// end others do not count.
 func parts(group []*DebugRecord) []*Fragment {
 	var list []*Fragment
 	for _, d := range group {

@@ -130,12 +130,13 @@ type fragmentRange struct {
 	isPart       bool // else the expression is about all of the variable
 }
 
-// Expression translates a DebugExpression to locexpr.Canonical. What it is
-// applied to is expected on the stack: the variable's address, where address says
-// so, or else its value. Its result is a location description, and in memory
-// where memory says so: a value ends in DW_OP_stack_value, and a DW_OP_deref that
-// a value's expression ends in says that the variable is there. An expression of a
-// part of a variable gives a composite, whose other bits are undefined.
+// Expression translates a DebugExpression to locexpr.Canonical. The result
+// expects on the stack what the expression is applied to: the variable's address
+// if address is true, else its value. It gives a location description, which is
+// in memory if memory is true: an expression that gives a value ends in
+// DW_OP_stack_value, and one of a value that ends in DW_OP_deref says that the
+// variable is in memory there. An expression of a part of a variable gives a
+// composite, whose other bits are undefined.
 func (m *Module) Expression(r *Record, address bool) (bytes []byte, memory bool, err error) {
 	e, err := m.expression(r, address)
 	return e.bytes, e.isInMemory, err

@@ -367,8 +367,8 @@ func (m *Module) mark() {
 	}
 }
 
-// first is the position of the first instruction of a function that is asked for:
-// is must be true of it and of all that follow.
+// first is the position of the first instruction of a function for which is
+// answers true. It must answer true for all that follow as well.
 func (m *Module) first(f *function, is func(step) bool) (p symbol.Position) {
 	from := f.begin()
 	if n := sort.Search(len(f.marks), func(i int) bool { return is(f.marks[i].step) }); n > 0 {

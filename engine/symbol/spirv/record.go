@@ -65,8 +65,9 @@ func (m *Module) checkRecords() {
 	m.describeFunctions()
 }
 
-// choose takes the layout that fits a record: the set's own, or one that producers
-// write too. An operand more than any has does not count where none fits whole.
+// choose takes the layout that fits a record: the set's own, or one that
+// producers write too. Where no layout fits, operands beyond those of a layout
+// are allowed.
 func (m *Module) choose(r *Record) {
 	for _, more := range []bool{false, true} {
 		if m.fits(r, r.Layout, more) {
@@ -125,9 +126,9 @@ func (m *Module) opcode(id uint32) uint16 {
 	return 0
 }
 
-// fits says whether a layout can be that of a record, by the number of operands
-// and by what those refer to that can be told from others. more says that there
-// may be further operands.
+// fits says whether a layout can be that of a record. It goes by the number of
+// operands, where more allows further ones, and by the kinds of what they refer
+// to, as far as these can be told apart.
 func (m *Module) fits(r *Record, l *Layout, more bool) bool {
 	if most := l.most(); len(r.Operands) < l.required() || !more && most >= 0 && len(r.Operands) > most {
 		return false
