@@ -32,8 +32,9 @@ var ErrNoMemory = errors.New("address is not in the target")
 // and finds none.
 var ErrNoArchitecture = errors.New("no architecture plugin")
 
-// MissingPlugin adds to an error that wraps ErrNoArchitecture what would be one for
-// the architecture of a name. Other errors it leaves as they are.
+// MissingPlugin adds to an error that wraps ErrNoArchitecture which executable
+// would be the plugin of the named architecture, and where it has to be. It
+// returns other errors as they are.
 func MissingPlugin(err error, name string) error {
 	if !errors.Is(err, ErrNoArchitecture) {
 		return err
@@ -62,8 +63,8 @@ type Target interface {
 	Close() error
 }
 
-// Sized is a Target that has its memory in files, and knows how much: what is
-// done with all of its threads together is bounded by that.
+// Sized is a Target whose memory lies in files, so that it knows how much there
+// is. The work on all of its threads together is bounded by that.
 type Sized interface {
 	Target
 	// MemorySize is at most how many bytes of memory the target has.

@@ -436,8 +436,8 @@ func segmentWith(o *object.Object, r fileRange) (object.Program, bool) {
 	return object.Program{}, false
 }
 
-// isNotELF says whether a search failed for the one reason that the file is no
-// ELF file.
+// isNotELF says whether a file was found that is no ELF file, among the files
+// that were tried.
 func isNotELF(tried []object.Attempt) bool {
 	for _, t := range tried {
 		if t.Reason == object.ErrNotELF.Error() {

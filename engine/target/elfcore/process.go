@@ -58,7 +58,7 @@ type thread struct {
 	lwp          int64
 	status       note
 	siginfo      []byte
-	isByDebugger bool // NT_PRPSINFO came before it
+	isByDebugger bool // a debugger wrote it: NT_PRPSINFO comes before its NT_PRSTATUS
 }
 
 // readProcess reads the notes of a core. NT_PRSTATUS begins a thread, and the
@@ -180,8 +180,9 @@ func (h *coreHeader) readAuxv(data []byte) map[uint64]uint64 {
 	return auxv
 }
 
-// finish says which thread crashed, and names threads and their problems. It
-// says why it is not known where a thread is that no architecture reads.
+// finish finds which thread crashed, and completes the threads' names and
+// problems. It returns why the PC of a thread that no architecture reads is not
+// known.
 //
 // The kernel writes the thread that took the fatal signal first, and the number
 // of that signal into pr_cursig of every thread: only the first one's says
@@ -193,9 +194,9 @@ func (h *coreHeader) readAuxv(data []byte) map[uint64]uint64 {
 // current thread's last stop signal into all pr_cursig: 0 after attaching (and
 // NT_SIGINFO with the SIGSTOP of the attaching), SIGINT after Ctrl-C, SIGTRAP at
 // a breakpoint, the fatal signal where the program has got it and would die of
-// it next. Only the last one is a crash. A SIGTRAP is one where the kernel wrote
-// the core; where a debugger did it is the debugger's. The kernel writes
-// NT_PRPSINFO behind the first NT_PRSTATUS, gdb before it.
+// it next. Only the last of these is a crash. A SIGTRAP is a crash where the
+// kernel wrote the core; where a debugger did, the signal is the debugger's. The
+// kernel writes NT_PRPSINFO behind the first NT_PRSTATUS, gdb before it.
 func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, unread string) (unplaced string) {
 	for i, t := range threads {
 		if i == 0 {

@@ -223,8 +223,8 @@ func (f *File) place() {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.module, b.module))
 	})
-	// Of those that are there at once, their number and the sum of their indices
-	// tell which it is where it is one.
+	// Counting the modules that are there, and adding up their indices, is
+	// enough: where there is only one, the sum is its index.
 	count, sum := 0, int64(0)
 	for i := range edges {
 		e := &edges[i]

@@ -154,8 +154,8 @@ func parseMapLine(line []byte) (e mapEntry, err error) {
 	return mapEntry{start, start + size, uint64(at), uint32(len(name))}, nil
 }
 
-// newest sorts entries by address and resolves overlaps: where several are, the
-// last of the list is. It takes n log n steps.
+// newest sorts entries by address and resolves overlaps: where several overlap,
+// the one that is last in the list is kept. It takes n log n steps.
 func newest(all []mapEntry) []mapEntry {
 	type edge struct {
 		at    uint64

@@ -226,8 +226,8 @@ func (s *state) apply(r *record, area uint8) {
 
 func clip(b []byte, most int) []byte { return b[:min(len(b), most)] }
 
-// fork makes a thread, with the name of the one that it comes from; of a new
-// process it has the mappings too.
+// fork adds a thread, with the name of the thread that made it. A new process
+// gets the mappings of its parent, too.
 func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
 	if old := s.threads[tid]; old != nil && (pid != ppid || old.isDead) {
 		s.forget(old) // the number is used again
@@ -242,7 +242,7 @@ func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
 	if pid == ppid {
 		return
 	}
-	var root *node // what perf made up of a process that runs has its own mappings, which follow
+	var root *node // for a process that was running already perf makes a fork up, and the mappings follow
 	if parent := s.processes[ppid]; parent != nil && r.misc&miscForkExec == 0 {
 		root = parent.root
 	}

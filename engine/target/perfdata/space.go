@@ -102,7 +102,7 @@ func (n *node) with(left, right *node) *node {
 	return &node{n.mapping, n.priority, left, right, left.len() + right.len() + 1}
 }
 
-// split parts the mappings that begin below an address from the others.
+// split separates the mappings that begin below an address from the others.
 func (n *node) split(address uint64) (below, rest *node) {
 	if n == nil {
 		return nil, nil

@@ -18,7 +18,7 @@ const maxArchs = 64
 // An arch is an architecture that the snapshot names.
 type arch struct {
 	desc           *sdk.Description              // nil: problem says why
-	problem        string                        // that a thread of it has
+	problem        string                        // of every thread of the architecture
 	missing        error                         // problem, with what would read it
 	isSaid         bool                          // missing is among the snapshot's problems
 	names          map[string][]sdk.RegisterInfo // by name and alias in lower case
@@ -30,7 +30,7 @@ type archs struct {
 	describe func(name string) (*sdk.Description, error)
 	byName   map[string]*arch
 	list     []*arch // in the order in which they are named
-	unasked  *arch   // what all beyond maxArchs are
+	unasked  *arch   // stands for all beyond maxArchs
 }
 
 const unreadable = "its registers cannot be read: "
@@ -154,9 +154,9 @@ func (a *arch) register(name, text []byte, lanes uint32) (info sdk.RegisterInfo,
 		first.Name, count)
 }
 
-// lanes is how many lanes a thread has, as far as its registers' names are
-// concerned: as it says itself, as the widths of its vector registers say, or
-// as all threads of its processor have; 0 where none of these tells it.
+// lanes returns how many lanes a thread has, by which its registers' names are
+// looked up: as the thread says itself, as the widths of its vector registers
+// say, or as all threads of its processor have; 0 where none of these says it.
 func (a *arch) lanes(r jsontext.Reader, t *threadEntry) (lanes uint32) {
 	if t.lanes != 0 || !a.dependsOnLanes {
 		return uint32(t.lanes)

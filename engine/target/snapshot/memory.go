@@ -15,8 +15,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// scopeMembers says which members a scope has. The narrower one is the higher
-// number.
+// scopeMembers says which members a scope has. The narrower of two scopes has
+// the higher number.
 type scopeMembers uint8
 
 const (
@@ -209,8 +209,8 @@ func (s *Snapshot) project(t *target.Thread, members scopeMembers) (sc scope, ok
 	return sc, true
 }
 
-// leaveOutAmbiguous leaves out pieces of a work-group that is not one: groups
-// of several dispatches have the same coordinates.
+// leaveOutAmbiguous leaves out the pieces of a work-group where several groups
+// are meant: groups of different dispatches may have the same coordinates.
 func (s *Snapshot) leaveOutAmbiguous(list []piece) []piece {
 	const unseen, several = -1, -2
 	owners := map[scope]int{}

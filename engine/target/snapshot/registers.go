@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// partBytes is what a vector register of which only the low part is known has
-// multiples of: the smallest vector register of the machines that have such
+// partBytes is the unit of the size of a vector register's low part, where only
+// that is known: the size of the smallest vector register on machines with such
 // parts (xmm of zmm).
 const partBytes = 16
 

@@ -95,7 +95,8 @@ func (s *Snapshot) addRegisters(r *jsontext.Reader, t *target.Thread, e *threadE
 	if pc := a.desc.PC; pc != sdk.NoRegister {
 		if _, ok := t.Registers.Get(pc); !ok {
 			info, _ := a.desc.Register(pc)
-			// The others are there to be read, so this is no problem of them.
+			// The other registers can be read all the same, so this is no problem
+			// of theirs.
 			problem("its registers have no program counter (%s)", info.Name)
 		}
 	}

@@ -538,7 +538,8 @@ func (w *writer) memory(c *Contents) error {
 	})
 }
 
-// givenBy is the memory that every reader gets from code objects.
+// givenBy is the memory that every reader gets from the code objects of these
+// modules.
 func givenBy(modules []Module) []fileSegment {
 	var known []*target.Module
 	for _, m := range modules {
@@ -549,7 +550,8 @@ func givenBy(modules []Module) []fileSegment {
 	return fileSegments(known)
 }
 
-// smallest is how many bytes are left out at least: a piece has some itself.
+// smallest is how many bytes are left out at least, because each further piece
+// takes some bytes itself.
 const smallest = 64
 
 // without returns the parts of a piece of the default space that code objects
