@@ -22,7 +22,7 @@ import (
 // memoryInterval is how often the memory of a process is looked at.
 const memoryInterval = 250 * time.Millisecond
 
-// unlimited is a limit that there is none.
+// unlimited is the value of a limit that allows everything.
 const unlimited = ^uint64(0)
 
 // maxReport bounds what is read of an execReport.

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes: a session of its own, so that a plugin has no terminal,
-// its group is its own, and the keys of the user's terminal reach unwindd
-// alone; and SIGKILL when the forking thread dies.
+// processAttributes gives a plugin a session of its own, so that it has no
+// terminal, has a process group of its own, and is not reached by the keys of
+// the user's terminal. The plugin gets SIGKILL when the thread that forked it
+// dies.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

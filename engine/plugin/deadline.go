@@ -12,8 +12,9 @@ import (
 // machine under load gives it the processor for a part of the time only.
 const wallFactor = 10
 
-// A deadline ends what a plugin does when both have passed on the clock and been
-// used of the processor: processor; and at the latest when wall has passed.
+// A deadline ends what a plugin does once it has used the processor for as long
+// as processor says and as much time has passed on the clock; and in any case
+// once wall has passed on the clock.
 type deadline struct{ processor, wall time.Duration }
 
 func deadlineOf(d time.Duration) deadline { return deadline{d, wallFactor * d} }
@@ -24,9 +25,9 @@ var (
 	errClockTime     = fmt.Errorf("the time is over, and processor time is not known: %w", context.DeadlineExceeded)
 )
 
-// limit returns a context that ends with the deadline. used says how much
-// processor time was used since; where it cannot, the time on the clock counts
-// instead. release must be called.
+// limit returns a context that ends with the deadline. used returns the
+// processor time that was used since; where it returns an error, the time on the
+// clock counts instead. release must be called.
 func (d deadline) limit(ctx context.Context, used func() (time.Duration, error)) (limited context.Context, release func()) {
 	limited, stop := context.WithTimeout(ctx, d.wall)
 	limited, cancel := context.WithCancelCause(limited)

@@ -27,8 +27,8 @@ type Options struct {
 	// `Self plugin serve NAME`, and all processes through `Self plugin exec`.
 	// Without it there are architectures of this process only.
 	Self string
-	// Dirs are searched for vendors' executables, unwindd-arch-NAME. No other
-	// place is.
+	// Dirs are the only places that are searched for vendors' executables,
+	// unwindd-arch-NAME.
 	Dirs []string
 	// Pins gives the SHA-256, in hex, that the executable of a vendor's plugin
 	// must have, by NAME. One with another hash is not started.
@@ -43,7 +43,7 @@ type Options struct {
 	// described itself, CallDeadline how much one of its calls may; 0: the
 	// defaults. A machine under load gives a process the processor for a part of
 	// the time: both end at ten times as much by the clock. Where a process's
-	// processor time is not known they are of the clock.
+	// processor time is not known, the time on the clock counts.
 	StartDeadline, CallDeadline time.Duration
 }
 

@@ -93,7 +93,8 @@ type condition struct {
 // ownSchedule is why calls of the scheduler have conditions.
 const ownSchedule = "its own processors, policy and priorities only"
 
-// conditions of the system calls of process pid that depend on their arguments.
+// conditions are those of system calls that process pid may make with some
+// arguments only.
 func conditions(pid uint32) []condition {
 	// A datagram carries its address with it, which needs no connect.
 	sockets := []argument{
@@ -102,7 +103,8 @@ func conditions(pid uint32) []condition {
 	}
 	self := []argument{{0, wholeWord, []uint32{pid}, false}}
 	selfOrZero := []argument{{0, wholeWord, []uint32{0, pid}, false}}
-	// A kind of number and a number: not those of a group or a user.
+	// The first argument says what the second one is the number of: a process,
+	// not a group or a user.
 	ofProcess := func(kind uint32) []argument {
 		return []argument{{0, wholeWord, []uint32{kind}, false}, {1, wholeWord, []uint32{0, pid}, false}}
 	}

@@ -22,18 +22,20 @@ const (
 	// healthyTime is how long a process has to live, and answer, for the
 	// failures before it to be forgotten.
 	healthyTime = time.Second
-	// maxInARow is how many failed starts and failed calls in a row make a
-	// plugin given up. A call is failed when the process died of it twice, or
-	// hung; the calls that fail with one process count as one.
+	// maxInARow is how many failed starts and failed calls in a row make a plugin
+	// given up. A call has failed when the process died of it twice, or hung. All
+	// calls that fail with the same process count as one.
 	maxInARow = 5
-	// hangCounts is how much one counts that was waited for to the end of the
-	// deadline by the clock: two of them cost the user more than five others.
+	// hangCounts is how many failures a call counts as that hung until the
+	// deadline on the clock: two of them cost the user more time than five
+	// others.
 	hangCounts = 3
-	// maxUnhealthy is the same where calls succeed in between, but no process
-	// lives for the healthy time: a plugin must not cost its deadline for ever.
+	// maxUnhealthy is how many failures make a plugin given up where calls
+	// succeed in between, but no process lives for healthyTime: a plugin must not
+	// cost its deadline again and again.
 	maxUnhealthy = 12
-	// deathGrace is how long the death of a process is waited for whose
-	// connection broke.
+	// deathGrace is how long to wait for the death of a process whose connection
+	// broke.
 	deathGrace = time.Second
 	// deadlineSkew is how much earlier than here a process may see a deadline.
 	deadlineSkew = 250 * time.Millisecond
@@ -337,9 +339,9 @@ func (s *supervisor) backOff() time.Duration {
 	return min(firstBackOff<<min(s.unhealthy, 16), maxBackOff)
 }
 
-// failed counts a failure, as so many, and gives the plugin up when there were
-// too many. p is the process that a call failed with, nil for a start. Calls under way end
-// together with their process, which failed once.
+// failed adds counts to the failures, and gives the plugin up when there were
+// too many. p is the process that a call failed with; nil for a failed start.
+// Calls that are under way in one process end together, and count once.
 func (s *supervisor) failed(p *process, what string, counts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
