@@ -128,8 +128,8 @@ func newValue(v locexpr.Value, order locexpr.ByteOrder) *Value {
 }
 
 // maxPlaces bounds the places of a location that are written out, those of parts
-// included. Composites may share parts, so that their places are exponentially
-// more than an evaluation made; that made a quarter as many at most.
+// included. It is four times what an evaluation makes at most; but composites
+// may share parts, and written out they can have exponentially more places.
 const maxPlaces = 1 << 14
 
 // bytesPerPlace is how many bytes of an implicit location count as a place.
@@ -141,7 +141,7 @@ type placeWriter struct {
 	left  int // of maxPlaces
 }
 
-// places also returns how many places there are more.
+// places also returns how many places are left out.
 func (w *placeWriter) places(l locexpr.Location) (list []Place, more int) {
 	for i := range l.NumPlaces() {
 		if w.left <= 0 && i > 0 {

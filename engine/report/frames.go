@@ -72,8 +72,9 @@ func (c *CallFrames) functions(one func(*function) error, problem func(error)) e
 	return nil
 }
 
-// rows calls begin, row for each of its rows, and end for every function. One
-// about which nothing is said has no rows.
+// rows goes over the functions: for each it calls begin, then row for each of
+// its rows, then end. A function whose one row has no rule at all counts as one
+// without rows.
 func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(*function) error, problem func(error)) error {
 	return c.functions(func(f *function) error {
 		if err := begin(f); err != nil {

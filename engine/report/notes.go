@@ -362,8 +362,8 @@ func (n *Notes) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-// writeTree writes a compound value, or text that scalar made, over several lines, as YAML does. The first line
-// begins with lead, the others with indent.
+// writeTree writes a compound value, or text that scalar made, over several
+// lines, as YAML does. The first line begins with lead, the others with indent.
 func writeTree(b *Printer, lead, indent string, v any) {
 	switch v := v.(type) {
 	case Tree:
@@ -417,8 +417,8 @@ func scalar(v any) string {
 	return fmt.Sprint(v)
 }
 
-// printable is text that does nothing to a terminal: quoted where it is not
-// plain.
+// printable returns text that does nothing to a terminal: s itself where it is
+// plain, else s in quotes.
 func printable(s string) string {
 	if s == "" || strings.TrimSpace(s) != s || !utf8.ValidString(s) {
 		return strconv.Quote(s)

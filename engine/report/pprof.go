@@ -82,9 +82,10 @@ type pprofBuilder struct {
 	functions map[profile.Function]*profile.Function
 	locations map[string]*profile.Location
 	byFrame   []*profile.Location
-	// stacks number stacks of locations from 1 on, canonical are those numbers of
-	// the profile's stacks: frames that differ in how they were found are one
-	// location. It is nil where no frames do.
+	// stacks has the numbers of stacks of locations, from 1 on, and canonical has
+	// that number for each stack of the profile. Two stacks get the same number
+	// where their frames differ only in how they were found, because such frames
+	// are one location. canonical is nil where no frames differ only in that.
 	stacks    map[pprofStack]uint32
 	canonical []uint32
 	samples   map[pprofSample]*profile.Sample

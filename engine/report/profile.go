@@ -89,8 +89,8 @@ func (r *Profile) Events() []string {
 	return names
 }
 
-// eventName is the name of an event, which no other has. It is "" of the unknown
-// one where all are known.
+// eventName is a name for an event that no other event has. The unknown event
+// (-1) has the name "" where no sample is of it.
 func (r *Profile) eventName(event int32) string {
 	if event < 0 {
 		for i := range r.p.Samples {

@@ -353,7 +353,7 @@ func mean(lanes, samples uint64) string {
 	return fmt.Sprintf("%.1f", float64(lanes)/float64(samples))
 }
 
-// percent is seven columns.
+// percent writes a part as a percentage of a total, seven columns wide.
 func percent(part, total uint64) string {
 	if total == 0 {
 		return "      -"

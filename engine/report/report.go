@@ -107,11 +107,12 @@ type Launch struct {
 	// continues in them.
 	Frame *int `json:"frame,omitempty"`
 
-	Problem string `json:"-"` // why it does not; in the text only
+	Problem string `json:"-"` // why the stack does not continue there; in the text only
 }
 
-// label is what the text calls a module: its path, or, of one that has none because
-// the target does not tell it or because it is in no file, where it is.
+// label is what the text calls a module: its path, or where it is loaded. A
+// module has no path where the target does not say it, or where the code is in
+// no file.
 func (m *Module) label() string {
 	switch {
 	case m.Path != "":
@@ -285,8 +286,8 @@ func spaceOfCFA(of *engine.Target, thread *target.Thread, f *engine.Frame) strin
 	return of.SpaceName(thread, f.CFASpace)
 }
 
-// join continues a stack in its launchers. One that ends where nothing called its
-// last frame goes on there, and so does what is said of its end.
+// join appends the frames of the launchers to a stack. Where the stack ends in
+// an outermost frame, its end is from then on that of the last launcher.
 func (t *Thread) join(of *engine.Target, launchers []engine.Launcher) {
 	for i := range launchers {
 		l := &launchers[i]
@@ -378,7 +379,8 @@ func newLanes(g *engine.LaneGroup) Lanes {
 	return l
 }
 
-// fromSourceModule is where a chain of frames is from that is a guess.
+// fromSourceModule marks a chain of inlined calls that was concluded from the
+// source module, which is a guess.
 const fromSourceModule = "source-module"
 
 // nameSources says where a position is from and where the calls that were inlined

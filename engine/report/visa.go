@@ -241,8 +241,8 @@ func (t visaText) intervals(width int, name, format string, list []stream.Interv
 	}
 }
 
-// saves writes what is saved from which offset on. Lists that are equal but for
-// their locations are written and corrected.
+// saves writes what is saved from which offset on. The lists written and
+// corrected are equal but for their locations.
 func (t visaText) saves(name string, written, corrected []stream.Save) {
 	for i := range written {
 		from := fmt.Sprintf("%s from 0x%x", name, written[i].GenOffset)
