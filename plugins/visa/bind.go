@@ -50,9 +50,9 @@ func generationOf(t *sdk.ThreadState) *generation {
 	return narrow
 }
 
-// lanesOf is how many lanes a thread has of which nobody says: as many as the
-// narrowest kernels of its processor, or as the lanes that are enabled need. It
-// may have more; what it has is known of the kernel.
+// lanesOf is how many lanes a thread has at least, where nobody says how many:
+// as many as the narrowest kernels of its processor have, or as many as the
+// enabled lanes need. The kernel says how many it really has.
 func lanesOf(g *generation, mask uint32) uint32 {
 	lanes := g.lanes[0]
 	for _, n := range g.lanes {

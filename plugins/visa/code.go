@@ -21,19 +21,23 @@ const (
 	opcodeAdd    = 0x40
 )
 
-// An encoding is where Gen instructions have what is read of them. All fields are
-// in the second and the third 32 bits.
+// An encoding says where the fields of Gen instructions are that are read here.
+// In instructions that are written in full they are in the second and the third
+// word of 32 bits.
 type encoding struct {
 	mov uint32 // opcode
 	grf uint64 // bytes of a general register
 
-	// The general register that an instruction writes, and the byte of it.
+	// writes returns the general register that an instruction writes, and the
+	// first byte of it that it writes.
 	writes func(w1 uint32) (register, at uint32, ok bool)
-	// The same for a send, which writes whole registers.
+	// sends does the same for a send, which writes whole registers.
 	sends func(w1 uint32) (register uint32, ok bool)
-	// The one that it reads first.
+	// reads returns the general register that an instruction reads first, and the
+	// byte of it.
 	reads func(w2 uint32) (register, at uint32, ok bool)
-	// Of a compacted one, the registers that it writes and reads first.
+	// short returns the registers that a compacted instruction writes and reads
+	// first.
 	short func(w0, w1 uint32) (to, from uint32)
 }
 
@@ -174,10 +178,11 @@ func (e *encoding) grow(code []byte, a *abi, number uint32, at uint64) uint64 {
 	return 0
 }
 
-// restored finds the instruction that takes the frame down: the only one from an
-// offset up to the return that writes the descriptor. Of a compacted copy it is not
-// read which bytes it writes, but it is from the register in which functions keep
-// the descriptor, the last one that they do not keep for their callers.
+// restored finds the instruction that takes the frame down: the only one that
+// writes the descriptor between an offset and the return. Which bytes a
+// compacted copy writes is not read. It is one if it copies the register in
+// which functions keep the descriptor, which is the last one that they do not
+// preserve for their callers.
 func (e *encoding) restored(code []byte, a *abi, number uint32, at uint64) (behind uint64) {
 	first := min(a.fp, a.ip)
 	for {

@@ -12,14 +12,14 @@ import (
 // frame. All offsets are in bytes from its first instruction.
 type function struct {
 	name      string
-	isUnnamed bool // its name is made up, for problems
+	isUnnamed bool // its name was made up for messages
 	isKernel  bool
 	start     uint64 // address of its first instruction
 	size      uint64 // bytes
 
 	abi    *abi   // nil: the function has no frame
 	unit   uint64 // bytes that stack and frame pointers count; 0: unknown
-	isTorn bool   // what they count is said in two ways
+	isTorn bool   // sources differ about unit
 	grf    uint64 // bytes of a general register; 0: unknown
 
 	// The frame is in use from set on; the instruction that takes it down is at
@@ -244,7 +244,8 @@ const (
 	owordUnit = 16
 )
 
-// countsBy takes up a unit, where it is none that is known, that something says.
+// countsBy notes the unit that stack and frame pointers count by some source; 0
+// is no unit. Where two sources differ, the unit is unknown from then on.
 func (f *function) countsBy(unit uint64, who string) error {
 	switch {
 	case unit == 0 || unit == f.unit || f.isTorn:

@@ -39,7 +39,7 @@ const restoreSize = 16
 // absentColumn is the return address column of older compilers, r128.
 const absentColumn = 144
 
-// A described function is one as call frame information describes it.
+// A described is a function as call frame information describes it.
 type described struct {
 	function
 	dialect     frameDialect
@@ -220,9 +220,9 @@ func (d *described) readSaves(first int) error {
 	return nil
 }
 
-// registerSize is that of general registers, by the distance at which those are
-// saved that follow each other; 0 where that does not tell. Where pointers count
-// OWORDs it is 32 bytes.
+// registerSize is the size of general registers. It is the distance between the
+// places where neighbouring registers are saved; 0 where no neighbours are.
+// Where pointers count OWORDs it is 32 bytes.
 func (d *described) registerSize(first, last int) uint64 {
 	if d.unit == owordUnit {
 		return grf32 / 8

@@ -329,7 +329,8 @@ func (o *codeObject) describe(c *codeSection) {
 	}
 }
 
-// bounded are the rows of a function, as far as an answer may have more.
+// bounded returns the rows of a function. Rows that would make the answer too
+// large are left out.
 func (o *codeObject) bounded(f *function) []cfi.Row {
 	rows := f.rows()
 	for i := range rows {
@@ -398,8 +399,8 @@ func (o *codeObject) compare(f *function, e *described) {
 	}
 }
 
-// describedFunctions are the functions of a section of which only call frame
-// information tells.
+// describedFunctions are the functions of a section that only call frame
+// information describes.
 func (o *codeObject) describedFunctions(c *codeSection) []function {
 	s := stream.Stream{Objects: make([]stream.Object, len(c.entries))}
 	for i := range c.entries {
@@ -570,9 +571,9 @@ func (c *codeSection) contradicted(list []function) (at uint64, ok bool) {
 	return 0, false
 }
 
-// countingOf takes up what frame pointers count where nothing else says it:
-// registers of 64 bytes are of processors that count bytes, and so are offsets of
-// saves that were put right.
+// countingOf concludes that frame pointers count bytes where nothing else says
+// what they count: where registers have 64 bytes, or where offsets of saves had
+// to be put right, because only processors that count bytes have either.
 func (o *codeObject) countingOf(f *function, raw, corrected *stream.Frame) {
 	right := isPutRight(raw.CalleeSaves, corrected.CalleeSaves) || isPutRight(raw.CallerSaves, corrected.CallerSaves)
 	if f.abi == nil || !right && f.grf != grf64/8 {
@@ -583,7 +584,7 @@ func (o *codeObject) countingOf(f *function, raw, corrected *stream.Frame) {
 	}
 }
 
-// isPutRight says whether an offset was put right.
+// isPutRight says whether the offset of any save was put right.
 func isPutRight(raw, corrected []stream.Save) bool {
 	for i := range raw {
 		for j := range raw[i].Registers {
@@ -596,10 +597,10 @@ func isPutRight(raw, corrected []stream.Save) bool {
 	return false
 }
 
-// shareUnit gives functions of which it is not known what their frame pointers
-// count what those of the others do: they run on one processor. Where two differ,
-// none is right; where nothing in the file tells, the target's word for the
-// processor does.
+// shareUnit gives the functions whose unit of frame pointers is unknown the unit
+// of the others, since all run on one processor. Where two differ, neither is
+// believed. Where nothing in the file tells the unit, the processor that the
+// target names does.
 func (o *codeObject) shareUnit(list []function) {
 	var unit, grf uint64
 	for i := range list {

@@ -112,9 +112,10 @@ func (f *function) rowAt(at uint64) (row cfi.Row, ok bool) {
 	return row, true
 }
 
-// outerReturns adds the rules of the registers with the return addresses of the
-// subroutines that may have called one: of those whose return address stays where
-// it is throughout. Nothing is known of the rest of these registers.
+// outerReturns adds the rules of registers that hold return addresses of the
+// subroutines which may have called s. Only those are added whose return address
+// stays in its register throughout. Nothing is known of the other bytes of these
+// registers.
 func (f *function) outerReturns(row *cfi.Row, s *subroutine) {
 	bytes := map[uint32][]uint64{}
 	for i := range f.subroutines {

@@ -93,8 +93,8 @@ func (f *Frame) savesOutside() bool {
 	return false
 }
 
-// isScaled says whether all offsets of the object's saves can be of a compiler
-// that multiplies them.
+// isScaled says whether a compiler that multiplies offsets can have written all
+// saves of the object.
 func (o *Object) isScaled() bool {
 	f := &o.Frame
 	for _, v := range o.Variables {
@@ -114,9 +114,10 @@ func (o *Object) isScaled() bool {
 	return true
 }
 
-// isScaled says whether the offsets of a save can be multiplied: put right they are
-// in the frame of so many bytes and beside each other, and each register that is
-// not the first which its instruction saves follows on another.
+// isScaled says whether the offsets of a save can have been multiplied. Then,
+// put right, they lie in the frame of size bytes and do not overlap, and each
+// register either is the first that its instruction saves or follows the one
+// before.
 func (s *Save) isScaled(size uint16) bool {
 	saved := map[int32]uint16{} // the registers, by the offsets of the stream
 	taken := map[int32]bool{}
@@ -142,8 +143,8 @@ func (s *Save) isScaled(size uint16) bool {
 	return true
 }
 
-// apart is how far apart two registers are that instructions of their own save
-// side by side, when multiplied.
+// apart is the multiplied distance between two neighbouring registers that are
+// saved by an instruction each.
 func apart(bytes uint16) int32 { return int32(bytes) * int32(bytes) / 2 }
 
 // unscaled is the offset in a frame of a save of so many bytes if it was
