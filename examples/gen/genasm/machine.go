@@ -450,8 +450,8 @@ func (t *Thread) calculate(in *Instruction) error {
 	return nil
 }
 
-// compare sets the flag of a channel: one way or the other, but that a value is
-// equal to itself.
+// compare sets the flag of a channel at random. Only for a value that is
+// compared with itself the result is known: they are equal.
 func (t *Thread) compare(in *Instruction, i int) {
 	half := slices.Index([]string{"f0.0", "f0.1", "f1.0", "f1.1"}, in.flag)
 	bit := 16*half + in.first + i

@@ -314,9 +314,9 @@ func (w *Wave) global(operands []string, offset uint64, lane int) (uint64, error
 	return base + uint64(low) + offset, err
 }
 
-// private is where a word of a lane is of which the private memory of the wave
-// is at a descriptor's address: the words of lanes alternate. The base counts
-// bytes of the wave, the offset bytes of the lane.
+// private is the address of a word of a lane's private memory. The wave's
+// private memory is at the address of a descriptor, and the words of its lanes
+// alternate. The base counts bytes of the wave, the offset bytes of the lane.
 func (w *Wave) private(operands []string, offset uint64, lane int) (uint64, error) {
 	file, first, count, ok := register(operands[1])
 	if operands[0] != "off" || !ok || file != 's' || count != 4 {
