@@ -18,7 +18,8 @@ type settings struct {
 	} `toml:"plugins"`
 }
 
-// settingTypes says what each setting is, for who wrote something else.
+// settingTypes describes the values of each setting, for the message to a user
+// who wrote another one.
 var settingTypes = map[string]string{
 	"plugins":      "a table with dirs and pins",
 	"plugins.dirs": "a list of strings",
@@ -54,7 +55,7 @@ func (g *globals) settings() (*settings, error) {
 	return nil, fmt.Errorf("%s: %w", g.config, err)
 }
 
-// unknownSetting is about a key that is not in settings.
+// unknownSetting is the error for a key that is no setting.
 func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	line, _ := e.Position()
 	key := e.Key()
@@ -65,8 +66,8 @@ func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	return fmt.Errorf("%s:%d: there is no setting %q, expected %s", g.config, line, strings.Join(key, "."), expected)
 }
 
-// wrongSetting is about a value of the wrong type, or text that is not TOML.
-// The decoder's own words for the first are Go's.
+// wrongSetting is the error for a value of the wrong type, or for text that is
+// not TOML. The decoder's own message about a type would name types of Go.
 func (g *globals) wrongSetting(e *toml.DecodeError) error {
 	line, column := e.Position()
 	message := strings.TrimPrefix(e.Error(), "toml: ")

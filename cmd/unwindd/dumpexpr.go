@@ -45,7 +45,7 @@ func (t *tally) add(err error) {
 	}
 }
 
-// failure is an error where nothing came of a file that has something.
+// failure is the error for a file of whose entries not one could be read.
 func (t *tally) failure(path, what string) error {
 	if t.failed == 0 || t.read > 0 {
 		return nil

@@ -117,8 +117,9 @@ func objectNames(d *sdk.Description, o *object.Object) sdk.Names {
 	return d.Names(lanes)
 }
 
-// registerNames names the columns of an object: those without a name go by
-// their number, on a machine that is not known as rN.
+// registerNames returns the function that names the columns of an object's rows.
+// A register without a name goes by its number, which is rN on a machine that is
+// not known.
 func registerNames(d *sdk.Description, o *object.Object) func(uint64) string {
 	if d == nil {
 		return func(n uint64) string { return fmt.Sprintf("r%d", n) }
@@ -149,9 +150,10 @@ func spaceNames(d *sdk.Description) func(locexpr.AddressSpace) string {
 	}
 }
 
-// expressionText writes the expressions of an object as text, in the dialect of
-// a name, or else in the first of the architecture's in which each can be
-// decoded: which is in force, the file does not say.
+// expressionText returns the function that writes an object's expressions as
+// text, in the dialect that name says. Where name is empty it tries the
+// architecture's dialects one after the other for each expression, since a file
+// does not say which it is in.
 func expressionText(d *sdk.Description, o *object.Object, name string) (func([]byte) string, error) {
 	options := locexpr.TextOptions{AddressSize: o.AddressSize(), Order: locexpr.LittleEndian}
 	if o.ByteOrder() == binary.BigEndian {

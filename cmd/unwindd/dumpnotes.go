@@ -74,8 +74,8 @@ func (g *globals) dumpNotes(path string) error {
 	})
 }
 
-// describeNotes says which architecture's an object is, as far as anything
-// describes that.
+// describeNotes finds the architecture and the processor that the object is for,
+// where an architecture claims it.
 func (g *globals) describeNotes(n *report.Notes) error {
 	m, err := g.manager()
 	if err != nil {
@@ -106,7 +106,7 @@ func decodeNote(n *object.Note) (any, error) {
 	}
 	m, err := amdgpu.DecodeMetadata(n.Data)
 	if err != nil {
-		return nil, err // not m, which would be a nil Map and no nil
+		return nil, err // m would be a nil map inside an interface, which is not nil
 	}
 	return m, nil
 }

@@ -53,8 +53,9 @@ func (g *globals) dumpVISA(path string) error {
 	})
 }
 
-// insteadOfStream says what a file is that is no stream, where it comes from the
-// same compiler: none of its other files holds the stream.
+// insteadOfStream says what a file is in the place of a stream, if the same
+// compiler wrote it. Users hand these over because none of them holds the
+// stream.
 func insteadOfStream(m *object.Mapping) string {
 	for magic, kind := range map[string]string{"\x7fELF": "an ELF file", "CTNI": "a container of ELF files"} {
 		var is bool

@@ -149,7 +149,8 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-// fail writes an expression that cannot be read as a result too.
+// fail returns the error for an expression that cannot be read. With --format
+// json it writes the error as the result, too.
 func (f *evalFlags) fail(err error) error {
 	if f.format != "json" {
 		return err
@@ -160,7 +161,8 @@ func (f *evalFlags) fail(err error) error {
 	return errors.Join(err, f.write(func(w *writer) error { return e.WriteJSON(w) }))
 }
 
-// lanes is how many lanes the thread has, as far as the flags say it.
+// lanes returns how many lanes the thread has by --wave and --processor; 0 where
+// neither says it.
 func (f *evalFlags) lanes(d *sdk.Description) (uint32, error) {
 	if f.wave != 0 && f.wave != 32 && f.wave != 64 {
 		return 0, fmt.Errorf("--wave %d: expected 32 or 64", f.wave)

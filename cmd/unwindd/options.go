@@ -64,7 +64,7 @@ func expand(args []string, depth int) []string {
 	return list
 }
 
-// words splits text at blanks, but those in quotes or after a backslash.
+// words splits text at blanks that are neither in quotes nor after a backslash.
 func words(text string) []string {
 	var list []string
 	var word strings.Builder

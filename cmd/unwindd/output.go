@@ -62,12 +62,13 @@ func (t *temporaries) create(dir string, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// end ends the time of a name, by what f does. A signal waits for it.
+// end calls f, which may rename the temporary file of a name, removes what is
+// left of it, and forgets the name. A signal waits for it.
 func (t *temporaries) end(name string, f func() error) error {
 	t.Lock()
 	defer t.Unlock()
 	err := f()
-	_ = os.Remove(name) // which fails where f gave it another name
+	_ = os.Remove(name) // this fails where f has renamed it
 	delete(t.names, name)
 	return err
 }
@@ -121,8 +122,8 @@ func isDescriptor(path string) bool {
 	return path == "/dev/stdout" || path == "/dev/stderr" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/")
 }
 
-// linkTarget is the file that a symbolic link leads to, whether there is one or
-// not; a path that is no link is its own.
+// linkTarget is the path that a symbolic link leads to, whether a file is there
+// or not. A path that is no link is returned as it is.
 func linkTarget(path string) string {
 	for range 40 { // as many as the kernel follows
 		to, err := os.Readlink(path)
@@ -130,8 +131,8 @@ func linkTarget(path string) string {
 			break
 		}
 		if !filepath.IsAbs(to) {
-			// The link's own folder may be reached by a link, and ".." is of where
-			// that leads.
+			// The link's own folder may be reached by another link. Then ".."
+			// counts from where that one leads.
 			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 			if err != nil {
 				return path
@@ -192,7 +193,8 @@ func (o *outputFile) commit() error {
 	return errors.Join(err, o.Close())
 }
 
-// writeOver writes what is whole over the file that is there.
+// writeOver copies the temporary file, which is whole by now, over the file that
+// is there.
 func (o *outputFile) writeOver() error {
 	if _, err := o.Seek(0, io.SeekStart); err != nil {
 		return err

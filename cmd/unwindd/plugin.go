@@ -59,7 +59,7 @@ func execPlugin(args []string) error {
 	return err
 }
 
-// manager starts nothing yet.
+// manager finds the plugins that the flags name. It starts none of them yet.
 func (g *globals) manager() (*plugin.Manager, error) {
 	if err := g.checkFormat("text", "json"); err != nil {
 		return nil, err

@@ -216,8 +216,8 @@ func (f *profileFlags) writeFolded(r *report.Profile, events []string) (err erro
 func (f *profileFlags) foldedNames(events []string) []string {
 	names := make([]string, len(events))
 	for i, event := range events {
-		// A name of a tracepoint is no path, and modifiers are no part of a name of a
-		// file everywhere.
+		// Names of events may have these characters in them (sched:sched_switch,
+		// cpu/cycles/u). The names of files cannot have them everywhere.
 		names[i] = f.output + "." + strings.Map(func(c rune) rune {
 			if c == '/' || c == '\\' || c == ':' {
 				return '-'

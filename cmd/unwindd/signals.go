@@ -9,7 +9,8 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 )
 
-// What a shell adds to the number of a signal that ended a command.
+// exitSignal is what a shell adds to the number of the signal that ended a
+// command, to make its exit status.
 const exitSignal = 128
 
 // watchSignals makes the signals that people and systems end commands with end
