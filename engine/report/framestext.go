@@ -75,27 +75,12 @@ func (t *rowTable) flush() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
-	columns := slices.Sorted(maps.Keys(t.columns))
-	folded := map[uint64]bool{}
-	var below []string
-	if len(columns) > tableColumns {
-		for _, kind := range []cfi.RuleKind{cfi.Undefined, cfi.SameValue} {
-			list := t.always(columns, kind)
-			for _, column := range list {
-				folded[column] = true
-			}
-			if len(list) > 0 {
-				below = append(below, t.rule(&cfi.Rule{Kind: kind}, hexExpr)+": "+t.ranges(list))
-			}
-		}
-	}
+	columns, below := t.foldColumns()
 	line := []string{"address", "CFA"}
 	at := map[uint64]int{}
 	for _, column := range columns {
-		if !folded[column] {
-			at[column] = len(line)
-			line = append(line, t.Register(column))
-		}
+		at[column] = len(line)
+		line = append(line, t.Register(column))
 	}
 	window := len(line)
 	for _, r := range t.rows {
@@ -142,6 +127,26 @@ func (t *rowTable) flush() error {
 	t.rows, t.isStarted = t.rows[:0], true
 	clear(t.columns)
 	return t.check()
+}
+
+// foldColumns returns the columns of the table, and the lines below it that stand
+// for those that a wide table leaves out.
+func (t *rowTable) foldColumns() (columns []uint64, below []string) {
+	columns = slices.Sorted(maps.Keys(t.columns))
+	if len(columns) <= tableColumns {
+		return columns, nil
+	}
+	folded := map[uint64]bool{}
+	for _, kind := range []cfi.RuleKind{cfi.Undefined, cfi.SameValue} {
+		list := t.always(columns, kind)
+		for _, column := range list {
+			folded[column] = true
+		}
+		if len(list) > 0 {
+			below = append(below, t.rule(&cfi.Rule{Kind: kind}, hexExpr)+": "+t.ranges(list))
+		}
+	}
+	return slices.DeleteFunc(columns, func(column uint64) bool { return folded[column] }), below
 }
 
 // align writes cells in columns, the first line faint.

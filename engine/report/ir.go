@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -89,11 +91,21 @@ type jsonMacro struct {
 	IsUndef bool   `json:"undef,omitempty"`
 }
 
+func jsonMacroOf(m *symbol.Macro) jsonMacro { return jsonMacro(*m) }
+
 type jsonSourceFile struct {
 	ID       string  `json:"id,omitempty"`
 	File     string  `json:"file"`
 	Checksum string  `json:"checksum,omitempty"`
 	Text     *string `json:"text,omitempty"`
+}
+
+func jsonSourceFileOf(s *symbol.SourceFile) jsonSourceFile {
+	j := jsonSourceFile{ID: s.ID, File: s.Path, Checksum: s.Checksum}
+	if s.HasText {
+		j.Text = &s.Text
+	}
+	return j
 }
 
 func jsonRecordOf(r *symbol.Record) jsonRecord {
@@ -173,70 +185,41 @@ func expressionOf(r *symbol.VariableRange) string {
 func (d *IR) WriteJSON(w io.Writer) error {
 	o := newOutput(w)
 	o.put(`{"file":`, quoted(d.File), `,"format":`, quoted(d.IR.Format()))
-	var failed error
-	comma := ""
-	begin := func(name string) {
-		o.put(`,"`, name, `":[`)
-		comma = ""
-	}
-	item := func(v any) bool {
-		text, err := marshal(v)
-		if err == nil {
-			o.put(comma, "\n ", text)
-			comma = ","
-			err = o.check()
-		}
-		failed = err
-		return err == nil
-	}
-	begin("records")
-	for r := range d.IR.Records() {
-		if !item(jsonRecordOf(&r)) {
-			return failed
+	for _, member := range []func() error{
+		func() error { return writeMember(o, "records", d.IR.Records(), jsonRecordOf) },
+		func() error { return writeMember(o, "positions", d.IR.Positions(), jsonPositionOf) },
+		func() error { return writeMember(o, "variables", slices.Values(d.IR.Variables()), jsonVariableOf) },
+		func() error { return writeMember(o, "macros", slices.Values(d.IR.Macros()), jsonMacroOf) },
+		func() error { return writeMember(o, "sources", slices.Values(d.IR.Sources()), jsonSourceFileOf) },
+		func() error {
+			return writeMember(o, "problems", slices.Values(d.IR.Problems()), func(p *string) string { return *p })
+		},
+	} {
+		if err := member(); err != nil {
+			return err
 		}
 	}
-	o.put("\n]")
-	begin("positions")
-	for p := range d.IR.Positions() {
-		if !item(jsonPositionOf(&p)) {
-			return failed
-		}
-	}
-	o.put("\n]")
-	begin("variables")
-	variables := d.IR.Variables()
-	for i := range variables {
-		if !item(jsonVariableOf(&variables[i])) {
-			return failed
-		}
-	}
-	o.put("\n]")
-	begin("macros")
-	for _, m := range d.IR.Macros() {
-		if !item(jsonMacro(m)) {
-			return failed
-		}
-	}
-	o.put("\n]")
-	begin("sources")
-	for _, s := range d.IR.Sources() {
-		j := jsonSourceFile{ID: s.ID, File: s.Path, Checksum: s.Checksum}
-		if s.HasText {
-			j.Text = &s.Text
-		}
-		if !item(j) {
-			return failed
-		}
-	}
-	o.put("\n]")
-	begin("problems")
-	for _, p := range d.IR.Problems() {
-		if !item(p) {
-			return failed
-		}
-	}
-	o.put("\n]}\n")
+	o.put("}\n")
 	return o.Flush()
+}
+
+// writeMember writes a member of an object that is a list, an element a line.
+func writeMember[T, J any](o output, name string, list iter.Seq[T], of func(*T) J) error {
+	o.put(`,"`, name, `":[`)
+	comma := ""
+	for x := range list {
+		text, err := marshal(of(&x))
+		if err != nil {
+			return err
+		}
+		o.put(comma, "\n ", text)
+		if err := o.check(); err != nil {
+			return err
+		}
+		comma = ","
+	}
+	o.put("\n]")
+	return nil
 }
 
 // WriteText writes the parts that are there, each below its name.

@@ -118,32 +118,11 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 // writeSamples writes a line for each sample, and numbers the frames by their
 // first appearance. It returns which they are.
 func (r *Profile) writeSamples(b output) (used []uint32, err error) {
-	threads := make([]string, len(r.p.Threads)) // what is said of a sample's thread
-	for i := range r.p.Threads {
-		if threads[i], err = threadMembers(&r.p.Threads[i]); err != nil {
-			return nil, err
-		}
+	w, err := newSampleWriter(r)
+	if err != nil {
+		return nil, err
 	}
-	stops := make([]string, len(r.p.Stops))
-	for i, s := range r.p.Stops {
-		if stops[i], err = stopMembers(s); err != nil {
-			return nil, err
-		}
-	}
-	events := make([]string, len(r.valueOf))
-	for i, v := range r.valueOf {
-		if v >= 0 {
-			if events[i], err = stringMember("event", r.values[v].name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	const unseen = -1
-	number := make([]int, len(r.p.Frames)) // of the innermost of a frame
-	for i := range number {
-		number[i] = unseen
-	}
-	next, n := 0, 0
+	n := 0
 	var line []byte
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
@@ -154,41 +133,87 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 		if n++; n > 1 {
 			line = append(line, ',')
 		}
-		line = append(line, "\n{"...)
-		line = append(line, events[s.Event+1]...)
-		line = append(line, threads[s.Thread]...)
-		line = append(line, `"time":`...)
-		line = strconv.AppendUint(line, s.Time, 10)
-		line = append(line, `,"weight":`...)
-		line = strconv.AppendUint(line, s.Weight, 10)
-		if r.isOfWaves(s.Event) {
-			line = append(line, `,"active_lanes":`...)
-			line = strconv.AppendUint(line, uint64(s.ActiveLanes), 10)
-		}
-		line = append(line, `,"frames":[`...)
-		for at := s.Stack; at != 0; at = r.p.Stacks[at].Caller {
-			frame := r.p.Stacks[at].Frame
-			count := max(1, len(r.p.Frames[frame].Symbols))
-			if number[frame] == unseen {
-				number[frame] = next
-				next += count
-				used = append(used, frame)
-			}
-			for j := range count {
-				if at != s.Stack || j > 0 {
-					line = append(line, ',')
-				}
-				line = strconv.AppendInt(line, int64(number[frame]+j), 10)
-			}
-		}
-		line = append(line, `],`...)
-		line = append(line, stops[s.Stop]...)
-		line = append(line, '}')
+		line = w.append(append(line, '\n'), s)
 		if _, err := b.Write(line); err != nil {
 			return nil, err
 		}
 	}
-	return used, nil
+	return w.used, nil
+}
+
+// A sampleWriter writes samples as JSON. What many samples have in common it has as
+// text: the members about an event, a thread, and why a stack ends.
+type sampleWriter struct {
+	*Profile
+	events, threads, stops []string
+	number                 []int // by frame: the number of its innermost function, or unseen
+	next                   int   // the number of the next frame that appears
+	used                   []uint32
+}
+
+const unseen = -1
+
+func newSampleWriter(r *Profile) (*sampleWriter, error) {
+	w := &sampleWriter{
+		Profile: r, events: make([]string, len(r.valueOf)), threads: make([]string, len(r.p.Threads)),
+		stops: make([]string, len(r.p.Stops)), number: make([]int, len(r.p.Frames)),
+	}
+	var err error
+	for i := range r.p.Threads {
+		if w.threads[i], err = threadMembers(&r.p.Threads[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i, s := range r.p.Stops {
+		if w.stops[i], err = stopMembers(s); err != nil {
+			return nil, err
+		}
+	}
+	for i, v := range r.valueOf {
+		if v >= 0 {
+			if w.events[i], err = stringMember("event", r.values[v].name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := range w.number {
+		w.number[i] = unseen
+	}
+	return w, nil
+}
+
+// append appends a sample.
+func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
+	line = append(line, '{')
+	line = append(line, w.events[s.Event+1]...)
+	line = append(line, w.threads[s.Thread]...)
+	line = append(line, `"time":`...)
+	line = strconv.AppendUint(line, s.Time, 10)
+	line = append(line, `,"weight":`...)
+	line = strconv.AppendUint(line, s.Weight, 10)
+	if w.isOfWaves(s.Event) {
+		line = append(line, `,"active_lanes":`...)
+		line = strconv.AppendUint(line, uint64(s.ActiveLanes), 10)
+	}
+	line = append(line, `,"frames":[`...)
+	for at := s.Stack; at != 0; at = w.p.Stacks[at].Caller {
+		frame := w.p.Stacks[at].Frame
+		count := max(1, len(w.p.Frames[frame].Symbols))
+		if w.number[frame] == unseen {
+			w.number[frame] = w.next
+			w.next += count
+			w.used = append(w.used, frame)
+		}
+		for j := range count {
+			if at != s.Stack || j > 0 {
+				line = append(line, ',')
+			}
+			line = strconv.AppendInt(line, int64(w.number[frame]+j), 10)
+		}
+	}
+	line = append(line, `],`...)
+	line = append(line, w.stops[s.Stop]...)
+	return append(line, '}')
 }
 
 // stringMember is a member of an object, with the comma behind it; "" where the

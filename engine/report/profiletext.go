@@ -130,36 +130,13 @@ func (t *profileText) count(v *profileValue) *profileCount {
 	if t.r.isOfWaves(v.event) {
 		c.waves, c.lanes = make([]uint64, len(t.lines)), make([]uint64, len(t.lines))
 	}
-	// Samples of one stack are counted at once.
-	type leaf struct {
-		name  int32
-		stack uint32
-	}
-	type sum struct{ weight, samples, lanes uint64 }
-	sums := map[leaf]sum{}
-	var leaves []leaf
-	names := t.names()
-	for i := range t.r.p.Samples {
-		s := &t.r.p.Samples[i]
-		if s.Event != v.event {
-			continue
-		}
-		c.samples++
-		c.total = add(c.total, v.of(s))
-		l := leaf{names[s.Thread], s.Stack}
-		of, ok := sums[l]
-		if !ok {
-			leaves = append(leaves, l)
-		}
-		sums[l] = sum{add(of.weight, v.of(s)), of.samples + 1, of.lanes + uint64(s.ActiveLanes)}
-	}
+	leaves := t.leaves(v, c)
 	seen := make([]int, len(t.lines)) // by the n-th leaf, from 1 on
 	at := make([]int32, len(t.lines)) // the node of a line that was seen
 	var frames []uint32
 	for n, l := range leaves {
-		weight := sums[l].weight
 		node := c.under(0, -1-l.name)
-		c.nodes[node].total = add(c.nodes[node].total, weight)
+		c.nodes[node].total = add(c.nodes[node].total, l.weight)
 		last := int32(-1)
 		frames = t.r.p.StackFrames(frames[:0], l.stack)
 		for j := len(frames) - 1; j >= 0; j-- {
@@ -173,20 +150,58 @@ func (t *profileText) count(v *profileValue) *profileCount {
 				}
 				node = c.under(node, last)
 				seen[last], at[last] = n+1, node
-				c.nodes[node].total = add(c.nodes[node].total, weight)
-				c.cum[last] = add(c.cum[last], weight)
+				c.nodes[node].total = add(c.nodes[node].total, l.weight)
+				c.cum[last] = add(c.cum[last], l.weight)
 			}
 		}
-		c.nodes[node].self = add(c.nodes[node].self, weight)
+		c.nodes[node].self = add(c.nodes[node].self, l.weight)
 		if last >= 0 {
-			c.flat[last] = add(c.flat[last], weight)
+			c.flat[last] = add(c.flat[last], l.weight)
 			if c.waves != nil {
-				c.waves[last] += sums[l].samples
-				c.lanes[last] += sums[l].lanes
+				c.waves[last] += l.samples
+				c.lanes[last] += l.lanes
 			}
 		}
 	}
 	return c
+}
+
+// A profileLeaf is the samples that threads of one name have of one stack.
+type profileLeaf struct {
+	name                   int32
+	stack                  uint32
+	weight, samples, lanes uint64
+}
+
+// leaves puts the samples of a value together, by the first of each, and counts
+// them.
+func (t *profileText) leaves(v *profileValue, c *profileCount) (leaves []profileLeaf) {
+	type key struct {
+		name  int32
+		stack uint32
+	}
+	known := map[key]int{}
+	names := t.names()
+	for i := range t.r.p.Samples {
+		s := &t.r.p.Samples[i]
+		if s.Event != v.event {
+			continue
+		}
+		c.samples++
+		c.total = add(c.total, v.of(s))
+		k := key{names[s.Thread], s.Stack}
+		n, ok := known[k]
+		if !ok {
+			n = len(leaves)
+			known[k] = n
+			leaves = append(leaves, profileLeaf{name: k.name, stack: k.stack})
+		}
+		l := &leaves[n]
+		l.weight = add(l.weight, v.of(s))
+		l.samples++
+		l.lanes += uint64(s.ActiveLanes)
+	}
+	return leaves
 }
 
 // names numbers the names of threads: threads of one name are one.
@@ -270,79 +285,95 @@ func (t *profileText) function(f *profileFunction, file string) {
 // below its caller, several are branches.
 func (t *profileText) tree(c *profileCount) {
 	t.printf("\n%s\n", t.head(" total    self  calls"))
-	least := max(uint64(float64(c.total)*treeShare), 1)
-	// open is what is still to be written, the next one last.
-	type item struct {
-		node   int32
-		indent string
-		branch string
-	}
-	var open []item
-	cut, cutWeight := 0, uint64(0)
-	push := func(node int32, indent string) {
-		children := c.nodes[node].children
-		slices.SortFunc(children, func(x, y int32) int {
-			a, b := &c.nodes[x], &c.nodes[y]
-			if order := cmp.Compare(b.total, a.total); order != 0 || a.line < 0 {
-				return cmp.Or(order, cmp.Compare(b.line, a.line))
-			}
-			return compareLines(&t.lines[a.line], &t.lines[b.line])
-		})
-		kept := len(children)
-		for kept > 0 && c.nodes[children[kept-1]].total < least {
-			kept--
-			cut++
-			cutWeight = add(cutWeight, c.nodes[children[kept]].total)
-		}
-		if kept == 1 {
-			open = append(open, item{children[0], indent, ""})
-			return
-		}
-		for i := kept - 1; i >= 0; i-- {
-			branch := "├ "
-			if i == kept-1 {
-				branch = "└ "
-			}
-			open = append(open, item{children[i], indent, branch})
-		}
-	}
-	push(0, "")
-	for len(open) > 0 {
-		it := open[len(open)-1]
-		open = open[:len(open)-1]
-		n := &c.nodes[it.node]
-		self := "       "
-		if n.self > 0 {
-			self = percent(n.self, c.total)
-		}
-		t.printf("%s %s  %s%s", percent(n.total, c.total)[1:], self, t.faint(it.indent), t.faint(it.branch))
-		if n.line < 0 {
-			name := "[unknown]"
-			if comm := t.r.p.Threads[-1-n.line].Comm; comm != "" {
-				name = strconv.Quote(comm)
-			}
-			t.printf("%s", t.head(name))
-		} else {
-			f := &t.lines[n.line]
-			t.function(f, path.Base(f.file))
-		}
-		if n.isRecursive {
-			t.printf(" %s", t.faint("(recursive)"))
-		}
-		t.printf("\n")
-		indent := it.indent
-		switch it.branch {
+	w := treeWriter{profileText: t, count: c, least: max(uint64(float64(c.total)*treeShare), 1)}
+	w.push(0, "")
+	for len(w.open) > 0 {
+		call := w.open[len(w.open)-1]
+		w.open = w.open[:len(w.open)-1]
+		w.write(call)
+		indent := call.indent
+		switch call.branch {
 		case "├ ":
 			indent += "│ "
 		case "└ ":
 			indent += "  "
 		}
-		push(it.node, indent)
+		w.push(call.node, indent)
 	}
-	if cut > 0 {
-		t.printf("%s          %s\n", percent(cutWeight, c.total)[1:],
-			t.faint(fmt.Sprintf("in %d calls below %s%%, which are left out", cut, strconv.FormatFloat(treeShare*100, 'g', -1, 64))))
+	if w.cut > 0 {
+		t.printf("%s          %s\n", percent(w.cutWeight, c.total)[1:],
+			t.faint(fmt.Sprintf("in %d calls below %s%%, which are left out", w.cut, strconv.FormatFloat(treeShare*100, 'g', -1, 64))))
 	}
+}
+
+// A treeWriter writes the calls of an event as a tree.
+type treeWriter struct {
+	*profileText
+	count     *profileCount
+	least     uint64         // the weight of a call that is written, at least
+	open      []indentedCall // what is still to be written, the next one last
+	cut       int            // calls that are left out
+	cutWeight uint64
+}
+
+// An indentedCall is a line of the tree.
+type indentedCall struct {
+	node           int32
+	indent, branch string
+}
+
+// push opens the calls below a node, the heaviest first.
+func (w *treeWriter) push(node int32, indent string) {
+	nodes := w.count.nodes
+	children := nodes[node].children
+	slices.SortFunc(children, func(x, y int32) int {
+		a, b := &nodes[x], &nodes[y]
+		if order := cmp.Compare(b.total, a.total); order != 0 || a.line < 0 {
+			return cmp.Or(order, cmp.Compare(b.line, a.line))
+		}
+		return compareLines(&w.lines[a.line], &w.lines[b.line])
+	})
+	kept := len(children)
+	for kept > 0 && nodes[children[kept-1]].total < w.least {
+		kept--
+		w.cut++
+		w.cutWeight = add(w.cutWeight, nodes[children[kept]].total)
+	}
+	if kept == 1 {
+		w.open = append(w.open, indentedCall{children[0], indent, ""})
+		return
+	}
+	for i := kept - 1; i >= 0; i-- {
+		branch := "├ "
+		if i == kept-1 {
+			branch = "└ "
+		}
+		w.open = append(w.open, indentedCall{children[i], indent, branch})
+	}
+}
+
+// write writes the line of a call.
+func (w *treeWriter) write(call indentedCall) {
+	n := &w.count.nodes[call.node]
+	self := "       "
+	if n.self > 0 {
+		self = percent(n.self, w.count.total)
+	}
+	w.printf("%s %s  %s%s", percent(n.total, w.count.total)[1:], self, w.faint(call.indent), w.faint(call.branch))
+	if n.line < 0 {
+		name := "[unknown]"
+		if comm := w.r.p.Threads[-1-n.line].Comm; comm != "" {
+			name = strconv.Quote(comm)
+		}
+		w.printf("%s", w.head(name))
+	} else {
+		f := &w.lines[n.line]
+		w.function(f, path.Base(f.file))
+	}
+	if n.isRecursive {
+		w.printf(" %s", w.faint("(recursive)"))
+	}
+	w.printf("\n")
 }
 
 // mean is how many lanes were active in a sample.
