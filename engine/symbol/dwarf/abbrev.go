@@ -127,98 +127,125 @@ func wrongTable(off uint64, problem string) error {
 }
 
 func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error) {
-	c := at(f.abbrev, f.isBigEndian, off, end)
 	if !f.abbrevCache.spend(1) { // the budget is spent: nothing need be read to refuse it
 		return nil, wrongTable(off, "the tables of different units overlap")
 	}
 	tmp := abbrevPool.Get().(*abbrevScratch)
 	defer abbrevPool.Put(tmp)
-	specs, skips, list := tmp.specs[:0], tmp.skips[:0], tmp.list[:0]
+	r := abbrevReader{cursor: at(f.abbrev, f.isBigEndian, off, end), format: format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
+	list := tmp.list[:0]
 	charged := off
 	for {
-		entry := c.off
-		code := c.uleb()
-		if code == 0 {
+		d, ok, err := r.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			break
 		}
-		tag := c.uleb()
-		a := abbrev{tag: Tag(tag), isDeclared: true, sibling: -1}
-		a.hasChildren = c.uint(1) != 0
-		firstSpec, firstSkip := len(specs), len(skips)
-		fixed := 0
-		for {
-			name, encoding := c.uleb(), c.uleb()
-			s := spec{attr: Attr(name), form: form(encoding)}
-			if s.form == formImplicit && encoding == uint64(formImplicit) {
-				s.implicit = c.sleb()
-			}
-			if name == 0 && encoding == 0 || c.failed {
-				break
-			}
-			if len(specs)-firstSpec == maxAttributes {
-				return nil, bad(".debug_abbrev", entry, "more than %d attributes", maxAttributes)
-			}
-			if name > 0xffff || encoding > 0xffff || tag > 0xffff {
-				return nil, bad(".debug_abbrev", entry, "tag %#x, attribute %#x, form %#x, expected less than 0x10000", tag, name, encoding)
-			}
-			kind, size, ok := format.skipOf(s.form)
-			if !ok {
-				return nil, bad(".debug_abbrev", entry, "form %#x of attribute %#x is not known", encoding, name)
-			}
-			s.kind, s.size = kind, size
-			if first, ok := secondNumbers[s.attr]; ok {
-				s.attr = first
-			}
-			switch s.attr {
-			case AttrSibling:
-				if s.form == formRef4 && len(skips) == firstSkip {
-					a.sibling = int16(fixed)
-				}
-			case AttrLowPC, AttrRanges:
-				a.hasCode = true
-			case AttrDeclaration:
-				a.isDeclaration = true
-			}
-			specs = append(specs, s)
-			if kind == skipFixed {
-				fixed += int(size)
-				continue
-			}
-			if fixed > 0 {
-				skips = append(skips, skip{skipFixed, uint16(fixed)})
-				fixed = 0
-			}
-			skips = append(skips, skip{kind, 0})
-		}
-		if fixed > 0 {
-			skips = append(skips, skip{skipFixed, uint16(fixed)})
-		}
-		if c.failed {
-			break
-		}
-		list = append(list, declaration{code, a, len(specs) - firstSpec, len(skips) - firstSkip})
-		if c.off-charged > abbrevCharge {
-			if !f.abbrevCache.spend(c.off - charged) {
+		list = append(list, d)
+		if r.off-charged > abbrevCharge {
+			if !f.abbrevCache.spend(r.off - charged) {
 				return nil, wrongTable(off, "the tables of different units overlap")
 			}
-			charged = c.off
+			charged = r.off
 		}
 	}
-	tmp.specs, tmp.skips, tmp.list = specs, skips, list
-	if c.failed {
+	tmp.specs, tmp.skips, tmp.list = r.specs, r.skips, list
+	if r.failed {
 		return nil, wrongTable(off, "it does not end in the section")
 	}
-	if !f.abbrevCache.spend(c.off - charged) {
+	if !f.abbrevCache.spend(r.off - charged) {
 		return nil, wrongTable(off, "the tables of different units overlap")
 	}
 	t := &abbrevTable{dense: make([]abbrev, 1, len(list)+1)}
-	specs, skips = slices.Clone(specs), slices.Clone(skips)
+	specs, skips := slices.Clone(r.specs), slices.Clone(r.skips)
 	for _, d := range list {
 		d.specs, specs = specs[:d.specCount:d.specCount], specs[d.specCount:]
 		d.skips, skips = skips[:d.skipCount:d.skipCount], skips[d.skipCount:]
 		t.add(d.code, d.abbrev)
 	}
 	return t, nil
+}
+
+// An abbrevReader reads the declarations of a table. It collects their attributes,
+// and the skips over them, one declaration's behind the other's.
+type abbrevReader struct {
+	cursor
+	format format
+	specs  []spec
+	skips  []skip
+}
+
+// next reads a declaration; ok is false at the end of the table, and where the
+// section ends before it.
+func (r *abbrevReader) next() (d declaration, ok bool, err error) {
+	entry := r.off
+	code := r.uleb()
+	if code == 0 {
+		return d, false, nil
+	}
+	tag := r.uleb()
+	a := abbrev{tag: Tag(tag), isDeclared: true, sibling: -1}
+	a.hasChildren = r.uint(1) != 0
+	firstSpec, firstSkip := len(r.specs), len(r.skips)
+	fixed := 0 // bytes of the values of fixed size that no skip passes over yet
+	for {
+		name, encoding := r.uleb(), r.uleb()
+		s := spec{attr: Attr(name), form: form(encoding)}
+		if s.form == formImplicit && encoding == uint64(formImplicit) {
+			s.implicit = r.sleb()
+		}
+		if name == 0 && encoding == 0 || r.failed {
+			break
+		}
+		if len(r.specs)-firstSpec == maxAttributes {
+			return d, false, bad(".debug_abbrev", entry, "more than %d attributes", maxAttributes)
+		}
+		if name > 0xffff || encoding > 0xffff || tag > 0xffff {
+			return d, false, bad(".debug_abbrev", entry, "tag %#x, attribute %#x, form %#x, expected less than 0x10000", tag, name, encoding)
+		}
+		if s.kind, s.size, ok = r.format.skipOf(s.form); !ok {
+			return d, false, bad(".debug_abbrev", entry, "form %#x of attribute %#x is not known", encoding, name)
+		}
+		if first, ok := secondNumbers[s.attr]; ok {
+			s.attr = first
+		}
+		a.note(&s, len(r.skips) == firstSkip, fixed)
+		r.specs = append(r.specs, s)
+		if s.kind == skipFixed {
+			fixed += int(s.size)
+			continue
+		}
+		r.skipFixed(fixed)
+		fixed = 0
+		r.skips = append(r.skips, skip{s.kind, 0})
+	}
+	r.skipFixed(fixed)
+	return declaration{code, a, len(r.specs) - firstSpec, len(r.skips) - firstSkip}, !r.failed, nil
+}
+
+// skipFixed adds a skip over values of fixed size, if there are any.
+func (r *abbrevReader) skipFixed(size int) {
+	if size > 0 {
+		r.skips = append(r.skips, skip{skipFixed, uint16(size)})
+	}
+}
+
+// note keeps what an attribute says of all entries with the abbreviation. Where all
+// attributes before it have fixed sizes, its value is so many bytes behind the
+// first one's.
+func (a *abbrev) note(s *spec, isFixed bool, distance int) {
+	switch s.attr {
+	case AttrSibling:
+		if s.form == formRef4 && isFixed {
+			a.sibling = int16(distance)
+		}
+	case AttrLowPC, AttrRanges:
+		a.hasCode = true
+	case AttrDeclaration:
+		a.isDeclaration = true
+	}
 }
 
 // abbrevCharge is how many bytes of a table are read before they are charged.

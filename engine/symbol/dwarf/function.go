@@ -146,23 +146,18 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 			next = w.sibling(a)
 		}
 		if a.tag == TagSubprogram && a.hasCode {
-			e := extent{}
-			c := w.cursor(w.off)
-			b.readExtent(&c, a, &e)
-			if c.failed {
+			e, behind := w.extent(a)
+			if behind == 0 {
 				return nil, b.wrong(entry, "the values of the entry do not end in the unit")
 			}
-			w.off = c.off
+			w.off = behind
 			if list, err = b.spans(list[:0], &e, &budget); err != nil {
 				return nil, err
 			}
 			if len(list) > 0 {
-				f := function{offset: uint32(entry - b.offset)}
-				f.entry, f.hasEntry = b.entryPC(&e, list)
-				for _, s := range list {
-					ranges = append(ranges, segment{s, int32(len(x.list))})
-				}
-				x.list = append(x.list, function{offset: f.offset, entry: f.entry, hasEntry: f.hasEntry})
+				ranges = appendSegments(ranges, list, int32(len(x.list)))
+				pc, hasEntry := b.entryPC(&e, list)
+				x.list = append(x.list, function{offset: uint32(entry - b.offset), entry: pc, hasEntry: hasEntry})
 			}
 		} else if next == 0 {
 			if err := w.pass(a, entry); err != nil {
@@ -187,6 +182,26 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 	}
 	x.where = flatten(ranges)
 	return x, nil
+}
+
+// appendSegments appends the ranges of a thing with a number.
+func appendSegments(ranges []segment, list []span, number int32) []segment {
+	for _, s := range list {
+		ranges = append(ranges, segment{s, number})
+	}
+	return ranges
+}
+
+// extent reads the values of the entry at w.off, and keeps those that say where
+// its code is. It returns the offset behind them; 0 where they do not end in the
+// unit.
+func (w *walk) extent(a *abbrev) (e extent, behind uint64) {
+	c := w.cursor(w.off)
+	w.readExtent(&c, a, &e)
+	if c.failed {
+		return e, 0
+	}
+	return e, c.off
 }
 
 // readExtent reads the values of an entry, and keeps those that say where its
@@ -268,15 +283,11 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 			if !a.hasCode {
 				break
 			}
-			e := extent{}
-			c := w.cursor(w.off)
-			b.readExtent(&c, a, &e)
+			e, _ := w.extent(a)
 			if list, err = b.spans(list[:0], &e, &budget); err != nil {
 				return nil, err
 			}
-			for _, s := range list {
-				ranges = append(ranges, segment{s, self})
-			}
+			ranges = appendSegments(ranges, list, self)
 		case len(stack) > 0 && hidden == 0 && a.hasChildren && canSkip(a):
 			if next := w.sibling(a); next != 0 {
 				w.off = next

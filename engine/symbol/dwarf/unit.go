@@ -207,24 +207,45 @@ func (u *unit) readBody() (*body, error) {
 		return nil, u.wrong(u.first, "abbreviation %d is not declared", code)
 	}
 	b.tag, b.hasChildren = a.tag, a.hasChildren
-	var name, compDir, dwoName, gnuDwoName value
+	names := b.readAttributes(&c, a)
+	if c.failed {
+		return nil, u.wrong(u.first, "the values of its first entry do not end in the unit")
+	}
+	if u.kind == unitSkeleton || u.kind == unitSplitCompile {
+		b.dwoID, b.hasDwoID = u.signature, true
+	}
+	if b.hasLow {
+		if b.base, err = b.address(&b.low); err != nil {
+			return nil, u.wrong(u.first, "%v", err)
+		}
+	}
+	b.setNames(&names)
+	return b, nil
+}
+
+// unitNames are the strings of a unit's first entry.
+type unitNames struct{ name, compDir, dwoName, gnuDwoName value }
+
+// readAttributes reads the values of a unit's first entry. The strings wait until
+// all bases are known.
+func (b *body) readAttributes(c *cursor, a *abbrev) (names unitNames) {
 	for i := range a.specs {
-		v := u.format.value(&c, &a.specs[i])
+		v := b.format.value(c, &a.specs[i])
 		switch a.specs[i].attr {
 		case AttrName:
-			name = v
+			names.name = v
 		case AttrCompDir:
-			compDir = v
+			names.compDir = v
 		case AttrDwoName:
-			dwoName = v
+			names.dwoName = v
 		case AttrGNUDwoName:
-			gnuDwoName = v
+			names.gnuDwoName = v
 		case AttrGNUDwoID:
 			b.dwoID, b.hasDwoID = v.n, true
 		case AttrLanguage:
 			b.language, _ = v.constant()
 		case AttrStmtList:
-			if u.skeleton == nil { // else the skeleton's table is meant
+			if b.skeleton == nil { // else the skeleton's table is meant
 				b.lineOff, b.hasLine = v.offset()
 			}
 		case AttrLowPC:
@@ -245,21 +266,16 @@ func (u *unit) readBody() (*body, error) {
 			b.rangesBase, _ = v.offset()
 		}
 	}
-	if c.failed {
-		return nil, u.wrong(u.first, "the values of its first entry do not end in the unit")
-	}
-	if u.kind == unitSkeleton || u.kind == unitSplitCompile {
-		b.dwoID, b.hasDwoID = u.signature, true
-	}
-	if b.hasLow {
-		if b.base, err = b.address(&b.low); err != nil {
-			return nil, u.wrong(u.first, "%v", err)
-		}
-	}
+	return names
+}
+
+// setNames reads the strings of the unit's first entry.
+func (b *body) setNames(names *unitNames) {
+	dwoName := &names.dwoName
 	if dwoName.form == 0 {
-		dwoName = gnuDwoName
+		dwoName = &names.gnuDwoName
 	}
-	for to, v := range map[*string]*value{&b.name: &name, &b.compDir: &compDir, &b.dwoName: &dwoName} {
+	for to, v := range map[*string]*value{&b.name: &names.name, &b.compDir: &names.compDir, &b.dwoName: dwoName} {
 		if v.form == 0 {
 			continue
 		}
@@ -268,7 +284,6 @@ func (u *unit) readBody() (*body, error) {
 			*to = copied(text)
 		}
 	}
-	return b, nil
 }
 
 // setDefaults sets the bases that a unit's first entry need not say: those of a
