@@ -460,64 +460,21 @@ func FormatRegister(info sdk.RegisterInfo, order sdk.ByteOrder, value []byte) (s
 	return text, nil
 }
 
-// memory writes the pieces, in the order of instances and addresses.
+// memory writes the pieces, in the order of instances and addresses. What code
+// objects give is left out.
 func (w *writer) memory(c *Contents) error {
-	ids := map[string]int{}
-	for _, t := range c.Threads {
-		ids[t.ID]++
+	names, err := w.instances(c)
+	if err != nil {
+		return err
 	}
-	names := make([]memoryText, len(c.Memory))
-	order := make([]int, len(c.Memory))
-	for i := range c.Memory {
-		m := &c.Memory[i]
-		order[i] = i
-		if len(m.Data) == 0 || m.Address+uint64(len(m.Data)) < m.Address || len(m.Data) > maxMember {
-			return fmt.Errorf("memory[%d]: %d bytes at address %#x", i, len(m.Data), m.Address)
-		}
-		if m.Space == locexpr.DefaultSpace {
-			continue
-		}
-		if m.Thread == nil || m.Thread.ID == "" || ids[m.Thread.ID] != 1 {
-			return fmt.Errorf("memory[%d]: address space %d, address %#x: of no thread, or of one whose ID is not its alone", i, m.Space, m.Address)
-		}
-		a := w.archs.find(m.Thread.Arch)
-		if a.desc == nil {
-			return fmt.Errorf("memory[%d]: %s", i, a.problem)
-		}
-		space, ok := a.desc.Space(m.Space)
-		if !ok || !waveBit.tells(space.Scope) {
-			return fmt.Errorf("memory[%d]: architecture %s has no address space %d that a thread has an instance of", i, a.desc.Name, m.Space)
-		}
-		names[i].Space, names[i].Scope = space.Name, &scopeText{m.Thread.ID}
-	}
-	instance := func(i int) (string, string) {
-		if s := names[i].Scope; s != nil {
-			return names[i].Space, s.Wave
-		}
-		return "", ""
-	}
-	compare := func(i, j int) int {
-		spaceI, waveI := instance(i)
-		spaceJ, waveJ := instance(j)
-		return cmp.Or(cmp.Compare(spaceI, spaceJ), cmp.Compare(waveI, waveJ))
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		return cmp.Or(compare(i, j), cmp.Compare(c.Memory[i].Address, c.Memory[j].Address))
-	})
-	var pieces []int
-	for k, i := range order {
-		if k > 0 {
-			before := &c.Memory[order[k-1]]
-			if compare(order[k-1], i) == 0 && c.Memory[i].Address-before.Address < uint64(len(before.Data)) {
-				return fmt.Errorf("memory[%d] and memory[%d] overlap at address %#x", order[k-1], i, c.Memory[i].Address)
-			}
-		}
-		pieces = append(pieces, i)
+	order, err := memoryOrder(c.Memory, names)
+	if err != nil {
+		return err
 	}
 	files := givenBy(c.Modules)
-	var left []int
+	var left []int // the piece that each part is of
 	var parts []Memory
-	for _, i := range pieces {
+	for _, i := range order {
 		if c.Memory[i].Space != locexpr.DefaultSpace {
 			left, parts = append(left, i), append(parts, c.Memory[i])
 			continue
@@ -536,6 +493,68 @@ func (w *writer) memory(c *Contents) error {
 		out.File, err = w.add("memory", ".bin", m.Data)
 		return out, err
 	})
+}
+
+// instances names the instance of an address space that each piece of memory is of.
+// A piece that no reader would take as it is meant is an error.
+func (w *writer) instances(c *Contents) ([]memoryText, error) {
+	ids := map[string]int{}
+	for _, t := range c.Threads {
+		ids[t.ID]++
+	}
+	names := make([]memoryText, len(c.Memory))
+	for i := range c.Memory {
+		m := &c.Memory[i]
+		if len(m.Data) == 0 || m.Address+uint64(len(m.Data)) < m.Address || len(m.Data) > maxMember {
+			return nil, fmt.Errorf("memory[%d]: %d bytes at address %#x", i, len(m.Data), m.Address)
+		}
+		if m.Space == locexpr.DefaultSpace {
+			continue
+		}
+		if m.Thread == nil || m.Thread.ID == "" || ids[m.Thread.ID] != 1 {
+			return nil, fmt.Errorf("memory[%d]: address space %d, address %#x: of no thread, or of one whose ID is not its alone", i, m.Space, m.Address)
+		}
+		a := w.archs.find(m.Thread.Arch)
+		if a.desc == nil {
+			return nil, fmt.Errorf("memory[%d]: %s", i, a.problem)
+		}
+		space, ok := a.desc.Space(m.Space)
+		if !ok || !waveBit.tells(space.Scope) {
+			return nil, fmt.Errorf("memory[%d]: architecture %s has no address space %d that a thread has an instance of", i, a.desc.Name, m.Space)
+		}
+		names[i].Space, names[i].Scope = space.Name, &scopeText{m.Thread.ID}
+	}
+	return names, nil
+}
+
+// memoryOrder returns the indexes of the pieces in the order of instances and
+// addresses. Pieces of one instance that overlap are an error.
+func memoryOrder(memory []Memory, names []memoryText) ([]int, error) {
+	instance := func(i int) (string, string) {
+		if s := names[i].Scope; s != nil {
+			return names[i].Space, s.Wave
+		}
+		return "", ""
+	}
+	compare := func(i, j int) int {
+		spaceI, waveI := instance(i)
+		spaceJ, waveJ := instance(j)
+		return cmp.Or(cmp.Compare(spaceI, spaceJ), cmp.Compare(waveI, waveJ))
+	}
+	order := make([]int, len(memory))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(compare(i, j), cmp.Compare(memory[i].Address, memory[j].Address))
+	})
+	for k := 1; k < len(order); k++ {
+		i, before := order[k], order[k-1]
+		if compare(before, i) == 0 && memory[i].Address-memory[before].Address < uint64(len(memory[before].Data)) {
+			return nil, fmt.Errorf("memory[%d] and memory[%d] overlap at address %#x", before, i, memory[i].Address)
+		}
+	}
+	return order, nil
 }
 
 // givenBy is the memory that every reader gets from the code objects of these
