@@ -135,11 +135,42 @@ func (a *annotator) code(kernel string) error {
 	return nil
 }
 
-// Numbers of DWARF.
+// Numbers of DWARF (DWARF 5, chapter 7), and after opLLVMUser those of the
+// heterogeneous extension (A.7.7.1).
 const (
 	tagVariable       = 0x34
 	tagBaseType       = 0x24
 	tagDwarfProcedure = 0x36
+
+	atLocation = 2
+	atName     = 3
+	atByteSize = 11
+	atEncoding = 62
+
+	formString    = 8
+	formData1     = 11
+	formSecOffset = 23
+	formExprloc   = 24
+
+	ateUnsigned = 7
+
+	lleEndOfList = 0
+	lleStartEnd  = 7
+
+	opRegx       = 0x90
+	opPiece      = 0x93
+	opCall4      = 0x99
+	opCallRef    = 0x9a
+	opStackValue = 0x9f
+	opAddrx      = 0xa1
+	opRegvalType = 0xa5
+	opDerefType  = 0xa6
+	opLLVMUser   = 0xe9
+
+	userUndefined      = 8
+	userPieceEnd       = 10
+	userExtend         = 11
+	userSelectBitPiece = 12
 
 	abbrevBaseType  = 100
 	abbrevProcedure = 101
@@ -165,58 +196,22 @@ func (a *annotator) entries(kernel string) error {
 		table, _, _ = strings.Cut(table, ".Ldebug_addr_end0")
 		a.addresses = strings.Count(table, ".quad")
 	}
-	var subprogram string // the abbreviation code of the kernel's entry
-	section, abbrev, isSubprogram, hasPC := "", "", false, false
-	var pendingAttributes, done bool
+	w := entryWriter{annotator: a, kernel: kernel}
+	section := ""
 	for i, line := range lines {
 		if strings.HasPrefix(line, "\t.section\t") {
 			section = strings.SplitN(strings.Trim(strings.Fields(line)[1], `"`), ",", 2)[0]
 		}
+		var err error
 		switch section {
 		case ".debug_abbrev":
-			switch {
-			case strings.Contains(line, "; Abbreviation Code"):
-				abbrev, isSubprogram, hasPC = strings.TrimSuffix(strings.Fields(line)[1], ";"), false, false
-			case strings.Contains(line, "; DW_TAG_subprogram"):
-				isSubprogram = true
-			case strings.Contains(line, "; DW_AT_low_pc"):
-				hasPC = true
-			case strings.Contains(line, "; EOM(1)") && isSubprogram && hasPC:
-				if subprogram != "" {
-					return fmt.Errorf("two kinds of functions: abbreviations %s and %s", subprogram, abbrev)
-				}
-				subprogram = abbrev
-				a.add(`.ascii "\212|"`, ".byte 11", `.ascii "\213|"`, ".byte 23") // lanes data1, lane_pc sec_offset
-			case strings.Contains(line, "; EOM(3)"):
-				a.abbreviations()
-			}
+			err = w.abbreviation(line)
 		case ".debug_info":
-			if m := entryLine.FindStringSubmatch(line); m != nil {
-				if pendingAttributes {
-					a.add(fmt.Sprintf(".byte %d", a.lanes), ".long .Llane_pc")
-					pendingAttributes, done = false, true
-				}
-				if m[1] == subprogram {
-					if done {
-						return fmt.Errorf("more functions than %s", kernel)
-					}
-					pendingAttributes = true
-				}
-				a.out = append(a.out, ".Lentry_"+m[2]+":")
-			}
-			if m := reference.FindStringSubmatch(line); m != nil {
-				offset, err := strconv.Atoi(m[1])
-				if err != nil {
-					return err
-				}
-				line = fmt.Sprintf("\t.long\t.Lentry_%x-.Lcu_begin0%s", offset, m[2])
-			}
-			if strings.Contains(line, "; End Of Children Mark") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], ".Ldebug_info_end0") {
-				if pendingAttributes {
-					return fmt.Errorf("%s has no children", kernel)
-				}
-				a.procedures()
-			}
+			isLast := i+1 < len(lines) && strings.HasPrefix(lines[i+1], ".Ldebug_info_end0")
+			line, err = w.entry(line, isLast)
+		}
+		if err != nil {
+			return err
 		}
 		if strings.HasPrefix(line, ".Ldebug_addr_end0") {
 			for _, r := range a.regions {
@@ -225,11 +220,79 @@ func (a *annotator) entries(kernel string) error {
 		}
 		a.out = append(a.out, line)
 	}
-	if !done {
+	if !w.isDone {
 		return fmt.Errorf("no entry of %s", kernel)
 	}
 	a.locationList()
 	return nil
+}
+
+// An entryWriter adds to abbreviations and entries as their lines pass.
+type entryWriter struct {
+	*annotator
+	kernel     string
+	subprogram string // the abbreviation code of the kernel's entry
+	isPending  bool   // the kernel's entry has begun, and lacks its attributes
+	isDone     bool
+
+	abbrev              string // the code of the abbreviation that is passing
+	isSubprogram, hasPC bool   // what it has
+}
+
+// abbreviation adds the attributes to the abbreviation of the kernel's entry, and
+// abbreviations to the end of the table.
+func (w *entryWriter) abbreviation(line string) error {
+	switch {
+	case strings.Contains(line, "; Abbreviation Code"):
+		w.abbrev, w.isSubprogram, w.hasPC = strings.TrimSuffix(strings.Fields(line)[1], ";"), false, false
+	case strings.Contains(line, "; DW_TAG_subprogram"):
+		w.isSubprogram = true
+	case strings.Contains(line, "; DW_AT_low_pc"):
+		w.hasPC = true
+	case strings.Contains(line, "; EOM(1)") && w.isSubprogram && w.hasPC:
+		if w.subprogram != "" {
+			return fmt.Errorf("two kinds of functions: abbreviations %s and %s", w.subprogram, w.abbrev)
+		}
+		w.subprogram = w.abbrev
+		// DW_AT_LLVM_lanes and DW_AT_LLVM_lane_pc in LEB128.
+		w.add(`.ascii "\212|"`, fmt.Sprintf(".byte %d", formData1), `.ascii "\213|"`, fmt.Sprintf(".byte %d", formSecOffset))
+	case strings.Contains(line, "; EOM(3)"):
+		w.abbreviations()
+	}
+	return nil
+}
+
+// entry adds the attributes to the kernel's entry, and the procedures behind the
+// last entry, which ends where isLast is set. It returns the line, with a label for
+// an offset.
+func (w *entryWriter) entry(line string, isLast bool) (string, error) {
+	if m := entryLine.FindStringSubmatch(line); m != nil {
+		if w.isPending {
+			w.add(fmt.Sprintf(".byte %d", w.lanes), ".long .Llane_pc")
+			w.isPending, w.isDone = false, true
+		}
+		if m[1] == w.subprogram {
+			if w.isDone {
+				return "", fmt.Errorf("more functions than %s", w.kernel)
+			}
+			w.isPending = true
+		}
+		w.out = append(w.out, ".Lentry_"+m[2]+":")
+	}
+	if m := reference.FindStringSubmatch(line); m != nil {
+		offset, err := strconv.Atoi(m[1])
+		if err != nil {
+			return "", err
+		}
+		line = fmt.Sprintf("\t.long\t.Lentry_%x-.Lcu_begin0%s", offset, m[2])
+	}
+	if strings.Contains(line, "; End Of Children Mark") && isLast {
+		if w.isPending {
+			return "", fmt.Errorf("%s has no children", w.kernel)
+		}
+		w.procedures()
+	}
+	return line, nil
 }
 
 func (a *annotator) add(lines ...string) {
@@ -245,9 +308,9 @@ func (a *annotator) abbreviations() {
 			a.add(fmt.Sprintf(".uleb128 %d", n))
 		}
 	}
-	abbrev(abbrevBaseType, tagBaseType, 3, 8, 62, 11, 11, 11) // name string, encoding data1, byte_size data1
-	abbrev(abbrevProcedure, tagDwarfProcedure, 3, 8, 2, 24)   // name string, location exprloc
-	abbrev(abbrevVariable, tagVariable, 3, 8, 2, 24)
+	abbrev(abbrevBaseType, tagBaseType, atName, formString, atEncoding, formData1, atByteSize, formData1)
+	abbrev(abbrevProcedure, tagDwarfProcedure, atName, formString, atLocation, formExprloc)
+	abbrev(abbrevVariable, tagVariable, atName, formString, atLocation, formExprloc)
 }
 
 // An expression is lines of assembly.
@@ -261,15 +324,15 @@ func (e *expression) op(opcode int, operands ...any) {
 }
 
 // user is an operation of the extension, DW_OP_LLVM_user.
-func (e *expression) user(operands ...any) { e.op(0xe9, operands...) }
+func (e *expression) user(operands ...any) { e.op(opLLVMUser, operands...) }
 
 func (e *expression) callRef(procedure string) {
-	*e = append(*e, ".byte 0x9a", ".long .Lprocedure_"+procedure)
+	*e = append(*e, fmt.Sprintf(".byte %#x", opCallRef), ".long .Lprocedure_"+procedure)
 }
 
 // call4 is DW_OP_call4.
 func (e *expression) call4(variable string) {
-	*e = append(*e, ".byte 0x99", ".long .Lprocedure_"+variable+"-.Lcu_begin0")
+	*e = append(*e, fmt.Sprintf(".byte %#x", opCall4), ".long .Lprocedure_"+variable+"-.Lcu_begin0")
 }
 
 func (a *annotator) mask() string { return ".Lmask_type-.Lcu_begin0" }
@@ -290,22 +353,22 @@ func (a *annotator) procedures() {
 	}
 	bytes := a.lanes / 8
 	a.out = append(a.out, ".Lmask_type:")
-	a.add(fmt.Sprintf(".uleb128 %d", abbrevBaseType), fmt.Sprintf(".asciz \"__uint_%d\"", a.lanes), ".byte 7", fmt.Sprintf(".byte %d", bytes))
+	a.add(fmt.Sprintf(".uleb128 %d", abbrevBaseType), fmt.Sprintf(".asciz \"__uint_%d\"", a.lanes), fmt.Sprintf(".byte %d", ateUnsigned), fmt.Sprintf(".byte %d", bytes))
 
 	exec := regExec64
 	if a.lanes == 32 {
 		exec = regExec32
 	}
 	var e expression
-	e.op(0x90, regPC)          // DW_OP_regx PC
-	e.user(11, 64, a.lanes)    // DW_OP_LLVM_extend
-	e.op(0xa5, exec, a.mask()) // DW_OP_regval_type EXEC
-	e.user(12, 64, a.lanes)    // DW_OP_LLVM_select_bit_piece
+	e.op(opRegx, regPC)
+	e.user(userExtend, 64, a.lanes)
+	e.op(opRegvalType, exec, a.mask())
+	e.user(userSelectBitPiece, 64, a.lanes)
 	entry(abbrevProcedure, "active_lane_pc", e)
 
 	e = nil
-	e.user(8) // DW_OP_LLVM_undefined
-	e.user(11, 64, a.lanes)
+	e.user(userUndefined)
+	e.user(userExtend, 64, a.lanes)
 	entry(abbrevProcedure, "divergent", e)
 
 	for _, r := range a.regions {
@@ -313,13 +376,13 @@ func (a *annotator) procedures() {
 		_, first, count, _ := register(r.saved)
 		e = nil
 		if count == 2 {
-			e.op(0x90, regSGPR0+first) // DW_OP_regx
-			e.op(0x93, 4)              // DW_OP_piece
-			e.op(0x90, regSGPR0+first+1)
-			e.op(0x93, 4)
-			e.user(10) // DW_OP_LLVM_piece_end
+			e.op(opRegx, regSGPR0+first)
+			e.op(opPiece, 4)
+			e.op(opRegx, regSGPR0+first+1)
+			e.op(opPiece, 4)
+			e.user(userPieceEnd)
 		} else {
-			e.op(0x90, regSGPR0+first)
+			e.op(opRegx, regSGPR0+first)
 		}
 		entry(abbrevVariable, saved, e)
 		outer := *r
@@ -330,12 +393,12 @@ func (a *annotator) procedures() {
 			outer.isAfter = part.isAfter
 			e = nil
 			e.callRef(a.around(r))
-			e.op(0xa1, a.addresses+2*(r.index-1)+part.place) // DW_OP_addrx
-			e.op(0x9f)                                       // DW_OP_stack_value
-			e.user(11, 64, a.lanes)
+			e.op(opAddrx, a.addresses+2*(r.index-1)+part.place)
+			e.op(opStackValue)
+			e.user(userExtend, 64, a.lanes)
 			e.call4(saved)
-			e = append(e, ".byte 0xa6", fmt.Sprintf(".byte %d", bytes), ".uleb128 "+a.mask()) // DW_OP_deref_type
-			e.user(12, 64, a.lanes)
+			e = append(e, fmt.Sprintf(".byte %#x", opDerefType), fmt.Sprintf(".byte %d", bytes), ".uleb128 "+a.mask())
+			e.user(userSelectBitPiece, 64, a.lanes)
 			entry(abbrevProcedure, procedure(&outer), e)
 		}
 	}
@@ -359,12 +422,12 @@ func (a *annotator) locationList() {
 	a.add(".short 5", ".byte 8", ".byte 0", ".long 0")
 	a.out = append(a.out, ".Llane_pc:")
 	for i, r := range a.ranges {
-		a.add(".byte 7", ".quad "+r.first, ".quad "+r.last) // DW_LLE_start_end
+		a.add(fmt.Sprintf(".byte %d", lleStartEnd), ".quad "+r.first, ".quad "+r.last)
 		var e expression
 		e.callRef(r.procedure)
 		e.callRef("active_lane_pc")
 		a.block(fmt.Sprintf("lane_range_%d", i), e)
 	}
-	a.add(".byte 0") // DW_LLE_end_of_list
+	a.add(fmt.Sprintf(".byte %d", lleEndOfList))
 	a.out = append(a.out, ".Llane_list_end:")
 }
