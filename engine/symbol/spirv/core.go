@@ -26,8 +26,17 @@ const (
 	opBranch                    = 249
 	opBranchConditional         = 250
 	opSwitch                    = 251
+	opKill                      = 252
+	opReturn                    = 253
+	opReturnValue               = 254
+	opUnreachable               = 255
 	opNoLine                    = 317
+	opTerminateInvocation       = 4416
 	opExtInstWithForwardRefsKHR = 4433
+	opIgnoreIntersectionKHR     = 4448
+	opTerminateRayKHR           = 4449
+	opAbortKHR                  = 5121
+	opEmitMeshTasksEXT          = 5294
 	decorationLinkageAttributes = 41
 	controlDontInline           = 2 // of Function Control
 )
@@ -35,9 +44,9 @@ const (
 // terminators end a block (SPIR-V, 2.2.5).
 var terminators = map[uint16]bool{
 	opBranch: true, opBranchConditional: true, opSwitch: true,
-	252: true, 253: true, 254: true, 255: true, // OpKill, OpReturn, OpReturnValue, OpUnreachable
-	4416: true, 4448: true, 4449: true, // OpTerminateInvocation, OpIgnoreIntersectionKHR, OpTerminateRayKHR
-	5121: true, 5294: true, // OpAbortKHR, OpEmitMeshTasksEXT
+	opKill: true, opReturn: true, opReturnValue: true, opUnreachable: true,
+	opTerminateInvocation: true, opIgnoreIntersectionKHR: true, opTerminateRayKHR: true,
+	opAbortKHR: true, opEmitMeshTasksEXT: true,
 }
 
 // typedResults are the instructions that have a result's type and its ID as
