@@ -100,13 +100,22 @@ func New(o *object.Object) (*Table, error) {
 	return nil, fmt.Errorf("%s: %w", o.Name(), ErrNoTable)
 }
 
+// Offsets in the header. Words of the size of a pointer follow it: how many functions
+// there are, and in later layouts where the parts of the table begin.
+const (
+	zeroesAt  = 4 // two bytes
+	quantumAt = 6 // the smallest size of an instruction
+	ptrSizeAt = 7 // the size of a pointer
+	wordsAt   = 8
+)
+
 // parse reads the header. Addresses of functions in the layouts of 1.18 and 1.20
 // count from textStart, which is not known yet.
 func parse(b []byte) (*Table, error) {
 	if len(b) < 16 {
 		return nil, fmt.Errorf("%d bytes, expected 16 or more", len(b))
 	}
-	t := &Table{quantum: uint64(b[6]), ptrSize: int(b[7])}
+	t := &Table{quantum: uint64(b[quantumAt]), ptrSize: int(b[ptrSizeAt])}
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		switch magic := order.Uint32(b); magic {
 		case magic12, magic116, magic118, magic120:
@@ -115,58 +124,61 @@ func parse(b []byte) (*Table, error) {
 	}
 	switch {
 	case t.order == nil:
-		return nil, fmt.Errorf("offset 0: magic number % x, expected one of Go 1.2, 1.16, 1.18 or 1.20", b[:4])
-	case b[4] != 0 || b[5] != 0 || t.quantum != 1 && t.quantum != 2 && t.quantum != 4:
-		return nil, fmt.Errorf("offset 4: % x, expected two zero bytes and an instruction size of 1, 2 or 4", b[4:7])
+		return nil, fmt.Errorf("offset 0: magic number % x, expected one of Go 1.2, 1.16, 1.18 or 1.20", b[:zeroesAt])
+	case b[zeroesAt] != 0 || b[zeroesAt+1] != 0 || t.quantum != 1 && t.quantum != 2 && t.quantum != 4:
+		return nil, fmt.Errorf("offset %d: % x, expected two zero bytes and an instruction size of 1, 2 or 4", zeroesAt, b[zeroesAt:ptrSizeAt])
 	case t.ptrSize != 4 && t.ptrSize != 8:
-		return nil, fmt.Errorf("offset 7: pointers of %d bytes, expected 4 or 8", t.ptrSize)
+		return nil, fmt.Errorf("offset %d: pointers of %d bytes, expected 4 or 8", ptrSizeAt, t.ptrSize)
 	}
 	t.field = t.ptrSize
 	if t.magic == magic118 || t.magic == magic120 {
 		t.field = 4
 	}
-	words := map[uint32]int{magic12: 1, magic116: 7, magic118: 8, magic120: 8}[t.magic]
-	if len(b) < 8+words*t.ptrSize {
-		return nil, fmt.Errorf("%d bytes, expected a header of %d", len(b), 8+words*t.ptrSize)
+	if err := t.readParts(b); err != nil {
+		return nil, err
 	}
-	word := func(n int) uint64 { return t.pointer(b[8+n*t.ptrSize:]) }
-	// from is the part of the table that begins where a word of the header says.
-	var wrong error
-	from := func(n int) []byte {
-		at := word(n)
-		if at > uint64(len(b)) {
-			wrong = fmt.Errorf("offset %#x: a part begins at %#x of %#x", 8+n*t.ptrSize, at, len(b))
-			return nil
-		}
-		return b[at:]
+	entries := t.entries()
+	n := t.pointer(b[wordsAt:])
+	if n > uint64(len(entries)/(2*t.field)) || uint64(len(entries)) < (2*n+1)*uint64(t.field) {
+		return nil, fmt.Errorf("offset %d: %d functions, which are not in the %d bytes of the table", wordsAt, n, len(entries))
+	}
+	t.nfunc = int(n)
+	if t.magic != magic12 {
+		return t, nil
+	}
+	end := (2*t.nfunc + 1) * t.field
+	if len(entries) < end+4 {
+		return nil, fmt.Errorf("%d bytes, expected the offset of the files after %d functions", len(b), t.nfunc)
+	}
+	at := t.order.Uint32(entries[end:])
+	if uint64(at) > uint64(len(b)) {
+		return nil, fmt.Errorf("the files begin at %#x of %#x", at, len(b))
+	}
+	t.files = b[at:]
+	return t, nil
+}
+
+// readParts finds the parts of the table by the words of the header.
+func (t *Table) readParts(b []byte) error {
+	words := map[uint32]int{magic12: 1, magic116: 7, magic118: 8, magic120: 8}[t.magic]
+	if len(b) < wordsAt+words*t.ptrSize {
+		return fmt.Errorf("%d bytes, expected a header of %d", len(b), wordsAt+words*t.ptrSize)
 	}
 	if t.magic == magic12 {
 		t.names, t.pctab, t.functab = b, b, b
-	} else {
-		first := words - 5
-		t.names, t.cutab, t.files, t.pctab, t.functab = from(first), from(first+1), from(first+2), from(first+3), from(first+4)
+		return nil
 	}
-	if wrong != nil {
-		return nil, wrong
-	}
-	entries := t.entries()
-	n := word(0)
-	if n > uint64(len(entries)/(2*t.field)) || uint64(len(entries)) < (2*n+1)*uint64(t.field) {
-		return nil, fmt.Errorf("offset 8: %d functions, which are not in the %d bytes of the table", n, len(entries))
-	}
-	t.nfunc = int(n)
-	if t.magic == magic12 {
-		end := (2*t.nfunc + 1) * t.field
-		if len(entries) < end+4 {
-			return nil, fmt.Errorf("%d bytes, expected the offset of the files after %d functions", len(b), t.nfunc)
+	// The last words of the header say where each part begins.
+	parts := []*[]byte{&t.names, &t.cutab, &t.files, &t.pctab, &t.functab}
+	for i, part := range parts {
+		word := wordsAt + (words-len(parts)+i)*t.ptrSize
+		at := t.pointer(b[word:])
+		if at > uint64(len(b)) {
+			return fmt.Errorf("offset %#x: a part begins at %#x of %#x", word, at, len(b))
 		}
-		at := t.order.Uint32(entries[end:])
-		if uint64(at) > uint64(len(b)) {
-			return nil, fmt.Errorf("the files begin at %#x of %#x", at, len(b))
-		}
-		t.files = b[at:]
+		*part = b[at:]
 	}
-	return t, nil
+	return nil
 }
 
 // entries is the table of functions: their starts, and where they are described.

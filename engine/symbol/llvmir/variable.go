@@ -103,6 +103,13 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	if len(fields) == 0 && d.Kind == ValueRecord && n.isIndirect() {
 		fields = []Field{{Value: Value{Kind: WordValue, Text: "DW_OP_deref"}}}
 	}
+	d.translate(fields, offset)
+	return d, nil
+}
+
+// translate translates the record's expression. The intrinsics of LLVM until 5 have
+// an offset beside it.
+func (d *DebugRecord) translate(fields []Field, offset int64) {
 	e, err := translate(fields, max(len(d.Values), 1), d.IsAddress)
 	switch {
 	case err != nil:
@@ -112,7 +119,6 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	default:
 		d.Operation, d.Fragment, d.IsAddress = e.Bytes, e.Fragment, e.IsAddress
 	}
-	return d, nil
 }
 
 // expressionOf are the operations of an expression. Some modules of LLVM 3.6 have
@@ -224,6 +230,8 @@ func intersect(a, b []span) []span {
 
 // A variableKey is a variable, as it was inlined with one call.
 type variableKey struct{ variable, inlinedAt Ref }
+
+func (d *DebugRecord) key() variableKey { return variableKey{d.Variable, d.inlinedAt} }
 
 // Variables are the variables that the module describes: global ones, and those
 // of functions with where they are while instructions in their scopes run.
@@ -359,43 +367,15 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 		tooMany()
 		return
 	}
-	var list, unread []DebugRecord
-	for d, err := range f.DebugRecords() {
-		if err != nil {
-			m.problem(d.Offset, "%s", strings.TrimPrefix(err.Error(), m.name+": "))
-			// What was of its variable, or of any if it has none, may not be any more.
-			unread = append(unread, DebugRecord{Kind: ValueRecord, Before: d.Before, Variable: d.Variable, IsKilled: true})
-			continue
-		}
-		if d.Variable != 0 && d.Kind != LabelRecord && d.Kind != UnknownRecord {
-			list = append(list, d)
-		}
-	}
+	groups, unread := f.recordGroups()
 	spans, complete := f.scopeSpans(left)
 	if !complete {
 		tooMany()
 		return
 	}
 	flow := newFlow(f, left)
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	key := func(i int) variableKey { return variableKey{list[i].Variable, list[i].inlinedAt} }
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := key(a), key(b)
-		return cmp.Or(cmp.Compare(x.variable, y.variable), cmp.Compare(x.inlinedAt, y.inlinedAt))
-	})
-	for len(order) > 0 {
-		k, n := key(order[0]), 1
-		for n < len(order) && key(order[n]) == k {
-			n++
-		}
-		group := make([]*DebugRecord, n)
-		for i := range group {
-			group[i] = &list[order[i]]
-		}
-		order = order[n:]
+	for _, group := range groups {
+		k := group[0].key()
 		for i := range unread {
 			if u := &unread[i]; u.Variable == 0 || u.Variable == k.variable {
 				group = append(group, u)
@@ -420,6 +400,35 @@ func (f *Function) ranges(left *int, tell func(variableKey, symbol.VariableRange
 			})
 		}
 	}
+}
+
+// recordGroups are the records of the function that say where variables are: those
+// of one variable together, in the function's order. unread end what was known
+// where a record cannot be read: of its variable, or of all if it has none.
+func (f *Function) recordGroups() (groups [][]*DebugRecord, unread []DebugRecord) {
+	var list []*DebugRecord
+	for d, err := range f.DebugRecords() {
+		if err != nil {
+			f.module.problem(d.Offset, "%s", strings.TrimPrefix(err.Error(), f.module.name+": "))
+			unread = append(unread, DebugRecord{Kind: ValueRecord, Before: d.Before, Variable: d.Variable, IsKilled: true})
+			continue
+		}
+		if d.Variable != 0 && d.Kind != LabelRecord && d.Kind != UnknownRecord {
+			list = append(list, &d)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *DebugRecord) int {
+		return cmp.Or(cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.inlinedAt, b.inlinedAt))
+	})
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].key() == list[0].key() {
+			n++
+		}
+		groups = append(groups, list[:n:n])
+		list = list[n:]
+	}
+	return groups, unread
 }
 
 // parts are the fragments that a variable's records describe. Records that only
