@@ -343,7 +343,7 @@ func (m *modules) addGroup(group []fileRange) {
 	name := group[0].path
 	isExe := m.isExecutable(group)
 	claimed := make([]bool, len(group))
-	placed := false
+	isPlaced := false
 	var buildID []byte // of what is placed
 	for i, r := range group {
 		if r.offset != 0 || claimed[i] {
@@ -358,15 +358,19 @@ func (m *modules) addGroup(group []fileRange) {
 		}
 		m.add(name, &im, isExe, nil)
 		m.claim(&im, group, claimed)
-		placed, buildID = true, im.buildID
+		isPlaced, buildID = true, im.buildID
 	}
-	if !isFile(name) {
-		return
+	if isFile(name) {
+		m.addRest(group, claimed, isExe, isPlaced, buildID)
 	}
+}
 
-	// What is left may still be code: its header was not dumped.
+// addRest adds the modules among the mappings of one path that no header in memory
+// has claimed. They may still be code, whose header was not dumped. isPlaced says
+// that another image of the file was found by its header, and had buildID.
+func (m *modules) addRest(group []fileRange, claimed []bool, isExe, isPlaced bool, buildID []byte) {
 	var rest []fileRange
-	sure, may := false, false
+	isCode, mayBeCode := false, false
 	for i, r := range group {
 		if claimed[i] {
 			continue
@@ -374,19 +378,20 @@ func (m *modules) addGroup(group []fileRange) {
 		s := m.memory.segment(r.start)
 		switch {
 		case s != nil && s.flags&elf.PF_X != 0:
-			sure = true
-		case s == nil && !placed:
-			may = true
+			isCode = true
+		case s == nil && !isPlaced:
+			mayBeCode = true
 		}
 		rest = append(rest, r)
 	}
-	known := !placed && (isExe || m.isLinked(group))
-	if !sure && !known && (!may || !m.mayHaveCode(name)) {
+	isKnown := !isPlaced && (isExe || m.isLinked(group))
+	if !isCode && !isKnown && (!mayBeCode || !m.mayHaveCode(name)) {
 		return
 	}
+	name := group[0].path
 	found := m.find(name, nil, isExe)
 	if found.Object == nil {
-		if sure && !isNotELF(found.Tried) || known {
+		if isCode && !isNotELF(found.Tried) || isKnown {
 			m.addMissing(rest, found.Problem)
 		}
 		return
@@ -404,7 +409,7 @@ func (m *modules) addGroup(group []fileRange) {
 	if !fits && len(buildID) > 0 {
 		rest = m.addCopies(name, found.Object, buildID, rest)
 	}
-	if !fits && (sure || known) && len(rest) > 0 {
+	if !fits && (isCode || isKnown) && len(rest) > 0 {
 		m.addMissing(rest, fmt.Sprintf("%s was not used: its segments are not what was mapped", found.Path))
 	}
 }

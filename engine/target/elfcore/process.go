@@ -238,15 +238,22 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 	return unplaced
 }
 
-// sigTRAP has the same number everywhere.
-const sigTRAP = 5
+// Signals that have the same number on every machine.
+const (
+	sigQUIT = 3
+	sigILL  = 4
+	sigTRAP = 5
+	sigABRT = 6
+	sigFPE  = 8
+	sigSEGV = 11
+)
 
 // dumps says whether the default action of a signal is to write a core
 // (signal(7)): SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV everywhere,
 // and SIGBUS, SIGSYS, SIGXCPU, SIGXFSZ under the numbers of the architecture.
 func dumps(machine uint16, signal int) bool {
 	switch signal {
-	case 3, 4, sigTRAP, 6, 8, 11:
+	case sigQUIT, sigILL, sigTRAP, sigABRT, sigFPE, sigSEGV:
 		return true
 	}
 	numbers := []int{7, 24, 25, 31}

@@ -331,6 +331,9 @@ func (s *state) mmap(r *record, area uint8, d *fields) {
 	}
 }
 
+// ksymbolUnregister is PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER.
+const ksymbolUnregister = 1
+
 // ksymbol reads KSYMBOL: a function that the kernel made, or took back.
 func (s *state) ksymbol(r *record, area uint8, d *fields) {
 	start, size := d.u64(), uint64(d.u32())
@@ -345,7 +348,7 @@ func (s *state) ksymbol(r *record, area uint8, d *fields) {
 		return
 	}
 	m := &s.symbols
-	if flags&1 != 0 { // PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER
+	if flags&ksymbolUnregister != 0 {
 		before := m.root.len()
 		below, rest, _ := m.root.clear(start, end)
 		m.root, m.hasNewCode = merge(below, rest), true
