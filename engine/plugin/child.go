@@ -110,6 +110,24 @@ func (c *child) Start(context.Context) error {
 	return nil
 }
 
+// begin starts the process, and sends the error of that, which may be nil. ok is
+// false where it failed. A process that was to be killed already is killed at once.
+func (c *child) begin(started chan<- error) (pid int, ok bool) {
+	if err := c.cmd.Start(); err != nil {
+		started <- err
+		return 0, false
+	}
+	pid = c.cmd.Process.Pid
+	c.mu.Lock()
+	c.pid = pid
+	if c.isKilled {
+		_ = killGroup(pid)
+	}
+	c.mu.Unlock()
+	started <- nil
+	return pid, true
+}
+
 // watchMemory kills the process when it has more memory than it may. Its rlimits
 // count what may be written only, when it is mapped: memory that was written
 // and then protected is beyond them.

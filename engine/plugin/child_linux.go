@@ -21,18 +21,10 @@ func processAttributes() *syscall.SysProcAttr {
 func (c *child) live(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := c.cmd.Start(); err != nil {
-		started <- err
+	pid, ok := c.begin(started)
+	if !ok {
 		return
 	}
-	pid := c.cmd.Process.Pid
-	c.mu.Lock()
-	c.pid = pid
-	if c.isKilled {
-		_ = killGroup(pid)
-	}
-	c.mu.Unlock()
-	started <- nil
 
 	// The process is left a zombie at first: as long as it is, its number and
 	// its group's belong to nobody else and can be killed.

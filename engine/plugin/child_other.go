@@ -9,18 +9,9 @@ func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Sets
 // live is the life of the process. Without Linux's signal for the parent's
 // death, a plugin ends when its connection does.
 func (c *child) live(started chan<- error) {
-	if err := c.cmd.Start(); err != nil {
-		started <- err
+	if _, ok := c.begin(started); !ok {
 		return
 	}
-	pid := c.cmd.Process.Pid
-	c.mu.Lock()
-	c.pid = pid
-	if c.isKilled {
-		_ = killGroup(pid)
-	}
-	c.mu.Unlock()
-	started <- nil
 	_ = c.cmd.Wait() // an exit status that is not zero; it is in the state
 	c.mu.Lock()
 	c.isDead, c.state = true, c.cmd.ProcessState
