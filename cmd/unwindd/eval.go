@@ -291,13 +291,8 @@ func (s *evalState) address(text string) (locexpr.AddressSpace, uint64, error) {
 	return space, address, nil
 }
 
-// evaluate evaluates the expression, and the object before it.
-func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, expr []byte) (*report.Evaluation, error) {
-	out := &report.Evaluation{}
-	if s.flags.trace {
-		out.Trace = []report.TraceStep{}
-	}
-	around := engine.Surroundings{}
+// surroundings is what the flags say of the lane, the iteration and the CFA.
+func (s *evalState) surroundings() (around engine.Surroundings, err error) {
 	if s.flags.lane >= 0 {
 		lane := uint32(s.flags.lane)
 		around.Lane = &lane
@@ -309,14 +304,26 @@ func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.T
 	if s.flags.cfa != "" {
 		space, address, err := s.address(s.flags.cfa)
 		if err != nil {
-			return out, usageError{fmt.Errorf("--cfa: %w", err)}
+			return around, usageError{fmt.Errorf("--cfa: %w", err)}
 		}
 		l := locexpr.MemoryLocation(space, address)
 		around.CFA = &l
 	}
+	return around, nil
+}
+
+// evaluate evaluates the expression, and the object before it.
+func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, expr []byte) (*report.Evaluation, error) {
+	out := &report.Evaluation{}
+	if s.flags.trace {
+		out.Trace = []report.TraceStep{}
+	}
+	around, err := s.surroundings()
+	if err != nil {
+		return out, err
+	}
 	var object []byte
 	if s.flags.object != "" {
-		var err error
 		if object, err = s.parse(s.flags.object); err != nil {
 			return out, usageError{fmt.Errorf("--object: %w", err)}
 		}
@@ -336,7 +343,7 @@ func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.T
 			return l, nil
 		}
 	}
-	err := t.Evaluate(ctx, th, s.flags.frame, around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
+	err = t.Evaluate(ctx, th, s.flags.frame, around, nil, func(c locexpr.Context, ev *locexpr.Evaluator) error {
 		objectOf = ev.Derive() // before there is a trace, which is not of the object
 		if s.flags.trace {
 			ev.Trace = func(step locexpr.Step) {

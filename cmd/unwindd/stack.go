@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,8 @@ of a wave do in each frame.`,
 	return cmd
 }
 
-func (f *stackFlags) run(cmd *cobra.Command, path string) error {
+// checkFlags refuses flags that have no meaning, before anything is walked.
+func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	if err := f.checkFormat("text", "json"); err != nil {
 		return err
 	}
@@ -66,7 +68,11 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
 		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
 	}
-	if err := f.check(); err != nil {
+	return f.check()
+}
+
+func (f *stackFlags) run(cmd *cobra.Command, path string) error {
+	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}
 	plugins, err := f.plugins()
@@ -90,18 +96,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	stacks := make([]*engine.Stack, 0, len(threads))
-	for _, th := range threads {
-		s := t.Walk(cmd.Context(), th)
-		if f.lane >= 0 {
-			one, ok := s.Lane(uint32(f.lane))
-			if !ok {
-				continue
-			}
-			s = one
-		}
-		stacks = append(stacks, s)
-	}
+	stacks := f.walk(cmd.Context(), t, threads)
 	if f.lane >= 0 && len(stacks) == 0 {
 		return fmt.Errorf("%s: no thread has a frame of a lane %d", path, f.lane)
 	}
@@ -119,6 +114,23 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	return t.Walked(stacks)
+}
+
+// walk walks the threads. With --lane it leaves out those that do not have that lane.
+func (f *stackFlags) walk(ctx context.Context, t *engine.Target, threads []*target.Thread) []*engine.Stack {
+	stacks := make([]*engine.Stack, 0, len(threads))
+	for _, th := range threads {
+		s := t.Walk(ctx, th)
+		if f.lane >= 0 {
+			one, ok := s.Lane(uint32(f.lane))
+			if !ok {
+				continue
+			}
+			s = one
+		}
+		stacks = append(stacks, s)
+	}
+	return stacks
 }
 
 // threads are the threads to print.
