@@ -159,43 +159,9 @@ func (a *access) readPlace(p *Place, skip uint64, dst []byte, at, n uint64) erro
 	}
 	switch p.Storage {
 	case Memory:
-		address, bit, count, err := a.memorySpan(p, skip, n)
-		if err != nil {
-			return err
-		}
-		if bit == 0 && at%8 == 0 {
-			target := dst[at/8 : at/8+count]
-			if err := a.m.ReadMemory(p.Space, p.Scope, address, target); err != nil {
-				return err
-			}
-			clearPadding(target, n, a.order)
-			return nil
-		}
-		whole := make([]byte, count)
-		if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
-			return err
-		}
-		copyBits(dst, at, whole, bit, n, a.order)
-		return nil
+		return a.readMemory(p, skip, dst, at, n)
 	case Register:
-		start, err := a.registerSpan(p, skip, n)
-		if err != nil {
-			return err
-		}
-		if at%8 == 0 {
-			target := dst[at/8 : at/8+byteCount(n)]
-			if err := a.m.ReadRegister(p.Register, p.Scope, target, start, n); err != nil {
-				return err
-			}
-			clearPadding(target, n, a.order)
-			return nil
-		}
-		value := make([]byte, byteCount(n))
-		if err := a.m.ReadRegister(p.Register, p.Scope, value, start, n); err != nil {
-			return err
-		}
-		copyBits(dst, at, value, 0, n, a.order)
-		return nil
+		return a.readRegister(p, skip, dst, at, n)
 	case Implicit:
 		start, err := p.span(skip, n)
 		if err != nil {
@@ -227,6 +193,50 @@ func (a *access) readPlace(p *Place, skip uint64, dst []byte, at, n uint64) erro
 		}
 	}
 	return ErrUndefined
+}
+
+// readMemory is readPlace for a Memory place.
+func (a *access) readMemory(p *Place, skip uint64, dst []byte, at, n uint64) error {
+	address, bit, count, err := a.memorySpan(p, skip, n)
+	if err != nil {
+		return err
+	}
+	if bit == 0 && at%8 == 0 {
+		target := dst[at/8 : at/8+count]
+		if err := a.m.ReadMemory(p.Space, p.Scope, address, target); err != nil {
+			return err
+		}
+		clearPadding(target, n, a.order)
+		return nil
+	}
+	whole := make([]byte, count)
+	if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
+		return err
+	}
+	copyBits(dst, at, whole, bit, n, a.order)
+	return nil
+}
+
+// readRegister is readPlace for a Register place.
+func (a *access) readRegister(p *Place, skip uint64, dst []byte, at, n uint64) error {
+	start, err := a.registerSpan(p, skip, n)
+	if err != nil {
+		return err
+	}
+	if at%8 == 0 {
+		target := dst[at/8 : at/8+byteCount(n)]
+		if err := a.m.ReadRegister(p.Register, p.Scope, target, start, n); err != nil {
+			return err
+		}
+		clearPadding(target, n, a.order)
+		return nil
+	}
+	value := make([]byte, byteCount(n))
+	if err := a.m.ReadRegister(p.Register, p.Scope, value, start, n); err != nil {
+		return err
+	}
+	copyBits(dst, at, value, 0, n, a.order)
+	return nil
 }
 
 // A partWalk goes through the parts of a composite that hold a range of bits.
