@@ -252,9 +252,7 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 		ranges = tmp.ranges[:0]
 		calls  = tmp.calls[:0]
 		list   = tmp.list[:0]
-		stack  = tmp.stack[:0] // the call around the entries of each depth
-		around = int32(-1)
-		hidden = 0 // the depth of a function inside this one; 0: not in one
+		at     = callStack{open: tmp.stack[:0], around: -1}
 		size   = uint64(len(w.info))
 	)
 	for w.off < size {
@@ -263,23 +261,16 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 			return nil, err
 		}
 		if a == nil {
-			if len(stack) == 0 {
+			if at.leave() {
 				break
-			}
-			around = stack[len(stack)-1]
-			if stack = stack[:len(stack)-1]; len(stack) == 0 {
-				break
-			}
-			if len(stack) < hidden {
-				hidden = 0
 			}
 			continue
 		}
-		self := around
+		self := at.around
 		switch {
-		case a.tag == TagInlinedSubroutine && hidden == 0:
+		case a.tag == TagInlinedSubroutine && at.hidden == 0:
 			self = int32(len(calls))
-			calls = append(calls, inlined{offset: uint32(entry - b.offset), parent: around})
+			calls = append(calls, inlined{offset: uint32(entry - b.offset), parent: at.around})
 			if !a.hasCode {
 				break
 			}
@@ -288,35 +279,55 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 				return nil, err
 			}
 			ranges = appendSegments(ranges, list, self)
-		case len(stack) > 0 && hidden == 0 && a.hasChildren && canSkip(a):
+		case len(at.open) > 0 && at.hidden == 0 && a.hasChildren && canSkip(a):
 			if next := w.sibling(a); next != 0 {
 				w.off = next
 				continue
 			}
 			if a.tag == TagSubprogram {
-				hidden = len(stack) + 1
+				at.hidden = len(at.open) + 1
 			}
 		}
 		if err := w.pass(a, entry); err != nil {
 			return nil, err
 		}
 		if a.hasChildren {
-			stack = append(stack, around)
-			if around = self; len(stack) > maxDepth {
+			at.open = append(at.open, at.around)
+			if at.around = self; len(at.open) > maxDepth {
 				return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}
 		}
-		if len(stack) == 0 {
+		if len(at.open) == 0 {
 			break
 		}
 	}
-	tmp.ranges, tmp.calls, tmp.list, tmp.stack = ranges, calls, list, stack
+	tmp.ranges, tmp.calls, tmp.list, tmp.stack = ranges, calls, list, at.open
 	if !b.file.keep(len(ranges) + len(calls)) {
 		return nil, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
 	x.list = slices.Clone(calls)
 	x.where = flatten(ranges)
 	return x, nil
+}
+
+// A callStack says which inlined call the next entry is in.
+type callStack struct {
+	open   []int32 // by depth: the call around the entries there
+	around int32   // the innermost call; -1: the function itself
+	hidden int     // the depth of a function inside this one; 0: the entry is in none
+}
+
+// leave ends an entry with children, and says whether that was the outermost one.
+func (s *callStack) leave() (isEnd bool) {
+	depth := len(s.open) - 1
+	if depth < 0 {
+		return true
+	}
+	s.around, s.open = s.open[depth], s.open[:depth]
+	if depth < s.hidden {
+		s.hidden = 0
+	}
+	return depth == 0
 }
 
 // A scratch is what looking for inlined calls needs for a while.

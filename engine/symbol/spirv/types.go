@@ -59,13 +59,7 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 	if r == nil {
 		return unknownType
 	}
-	base := func(operand string) string {
-		w, ok := r.id(operand)
-		if !ok {
-			return unknownType
-		}
-		return t.name(m, w)
-	}
+	base := func(operand string) string { return t.base(m, r, operand) }
 	named := func(otherwise string) string {
 		if s := m.stringOf(r, "Name"); s != "" {
 			return s
@@ -84,14 +78,7 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 		tag, _ := m.number(r, "Tag")
 		return named([]string{"class", "struct", "union", unknownType}[min(tag, 3)])
 	case DebugTypePointer:
-		flags, _ := m.number(r, "Flags")
-		switch {
-		case flags&flagLValueReference != 0:
-			return base("BaseType") + "&"
-		case flags&flagRValueReference != 0:
-			return base("BaseType") + "&&"
-		}
-		return base("BaseType") + "*"
+		return base("BaseType") + m.pointerMark(r)
 	case DebugTypeQualifier:
 		q, _ := m.number(r, "TypeQualifier")
 		word := []string{"const", "volatile", "restrict", "_Atomic", unknownType}[min(q, 4)]
@@ -113,14 +100,8 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 	case DebugTypeCooperativeMatrixKHR:
 		return fmt.Sprintf("coopmat<%s, %s, %s, %s, %s>", base("ComponentType"), m.enum(r, "Scope"), m.count(r, "Rows"), m.count(r, "Columns"), m.enum(r, "Use"))
 	case DebugTypeFunction:
-		var parameters []string
-		for _, w := range r.rest("ParameterTypes") {
-			if t.count > maxTypeParts {
-				break
-			}
-			parameters = append(parameters, t.name(m, w))
-		}
-		return base("ReturnType") + "(" + strings.Join(parameters, ", ") + ")"
+		parameters := t.parameters(m, r)
+		return base("ReturnType") + parameters
 	case DebugTypePtrToMember:
 		return base("MemberType") + " " + base("Parent") + "::*"
 	case DebugTypeTemplate:
@@ -129,6 +110,39 @@ func (t *typeNamer) whole(m *Module, id uint32) string {
 		return base("Type")
 	}
 	return unknownType
+}
+
+// base is the name of the type that an operand refers to.
+func (t *typeNamer) base(m *Module, r *Record, operand string) string {
+	w, ok := r.id(operand)
+	if !ok {
+		return unknownType
+	}
+	return t.name(m, w)
+}
+
+// parameters are those of the type of a function: "(int, float)".
+func (t *typeNamer) parameters(m *Module, r *Record) string {
+	var list []string
+	for _, w := range r.rest("ParameterTypes") {
+		if t.count > maxTypeParts {
+			break
+		}
+		list = append(list, t.name(m, w))
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}
+
+// pointerMark is what stands behind the type that a pointer or a reference is to.
+func (m *Module) pointerMark(r *Record) string {
+	flags, _ := m.number(r, "Flags")
+	switch {
+	case flags&flagLValueReference != 0:
+		return "&"
+	case flags&flagRValueReference != 0:
+		return "&&"
+	}
+	return "*"
 }
 
 // count is a number of things that a type has; unknownType where it is only known
