@@ -299,7 +299,6 @@ func fileType(o *object.Object) string {
 
 // WriteText writes the notes as text.
 func (n *Notes) WriteText(w io.Writer) error {
-	const indent = "    "
 	b := NewPrinter(w)
 	p := newPaint(n.Color)
 	where := ""
@@ -322,27 +321,7 @@ func (n *Notes) WriteText(w io.Writer) error {
 		} else {
 			head(j.Section)
 		}
-		kind := j.TypeName
-		if kind == "" {
-			kind = fmt.Sprintf("type %#x", j.Type)
-		}
-		b.printf("  0x%08x  %-8s  %-26s  %6d bytes\n", parse(j.Offset), printable(j.Owner), kind, j.Size)
-		switch {
-		case j.BuildID != "":
-			b.printf("%s%s\n", indent, j.BuildID)
-		case j.Text != "":
-			b.printf("%s%s\n", indent, printable(j.Text))
-		}
-		for _, x := range j.Properties {
-			name := x.Name
-			if name == "" {
-				name = "type " + x.Type
-			}
-			b.printf("%s%s: %s\n", indent, name, x.Value)
-		}
-		if isCompound(j.Contents) {
-			writeTree(b, indent, indent, j.Contents)
-		}
+		noteText(b, &j)
 		return b.check()
 	}, func(j jsonNested) error {
 		place := "offload bundle at " + j.Bundle
@@ -360,6 +339,32 @@ func (n *Notes) WriteText(w io.Writer) error {
 		return b.check()
 	}, n.Problem)
 	return b.Flush()
+}
+
+// noteText writes a note.
+func noteText(b *Printer, j *jsonNote) {
+	const indent = "    "
+	kind := j.TypeName
+	if kind == "" {
+		kind = fmt.Sprintf("type %#x", j.Type)
+	}
+	b.printf("  0x%08x  %-8s  %-26s  %6d bytes\n", parse(j.Offset), printable(j.Owner), kind, j.Size)
+	switch {
+	case j.BuildID != "":
+		b.printf("%s%s\n", indent, j.BuildID)
+	case j.Text != "":
+		b.printf("%s%s\n", indent, printable(j.Text))
+	}
+	for _, x := range j.Properties {
+		name := x.Name
+		if name == "" {
+			name = "type " + x.Type
+		}
+		b.printf("%s%s: %s\n", indent, name, x.Value)
+	}
+	if isCompound(j.Contents) {
+		writeTree(b, indent, indent, j.Contents)
+	}
 }
 
 // writeTree writes a compound value, or text that scalar made, over several

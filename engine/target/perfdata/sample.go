@@ -237,6 +237,14 @@ func (d *sampleFields) skipRest(a *Attr) (short string) {
 // sample reads the fields of a sample, and returns the name of the first that
 // the record does not have.
 func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
+	if short := d.numbers(a, s); short != "" {
+		return short
+	}
+	return d.lists(a, s)
+}
+
+// numbers reads the fields of a sample that are numbers, which come first.
+func (d *sampleFields) numbers(a *Attr, s *Sample) (short string) {
 	t := a.SampleType
 	if t&SampleIdentifier != 0 {
 		d.u64()
@@ -282,6 +290,12 @@ func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
 		}
 		s.Period = period
 	}
+	return ""
+}
+
+// lists reads the fields of a sample that have a size of their own.
+func (d *sampleFields) lists(a *Attr, s *Sample) (short string) {
+	t := a.SampleType
 	if t&SampleRead != 0 {
 		if d.skipRead(a.ReadFormat); d.isShort {
 			return "READ"
