@@ -38,7 +38,7 @@ func (ev *evaluation) callExpression(callee *Callee) error {
 	if ev.calls++; ev.e.nesting+ev.calls > ev.by.Limits.nesting() {
 		return fmt.Errorf("%w: more than %d evaluations within each other", ErrLimit, ev.by.Limits.nesting())
 	}
-	ctx, dec, in, starts, startsOK := ev.ctx, ev.dec, ev.in, ev.starts, ev.hasStarts
+	ctx, dec, in, starts, hasStarts := ev.ctx, ev.dec, ev.in, ev.starts, ev.hasStarts
 	ev.starts, ev.hasStarts = nil, false
 	ev.dec.Expr, ev.dec.pos = callee.Expr, 0
 	if callee.Context != nil {
@@ -51,7 +51,7 @@ func (ev *evaluation) callExpression(callee *Callee) error {
 		ev.dec.OffsetSize = callee.OffsetSize
 	}
 	err := ev.operations()
-	ev.ctx, ev.dec, ev.starts, ev.hasStarts = ctx, dec, starts, startsOK
+	ev.ctx, ev.dec, ev.starts, ev.hasStarts = ctx, dec, starts, hasStarts
 	ev.calls--
 	if err != nil {
 		ev.in = in

@@ -384,11 +384,11 @@ func (m *modules) addRest(group []fileRange, claimed []bool, isExe, isPlaced boo
 		}
 		rest = append(rest, r)
 	}
+	name := group[0].path
 	isKnown := !isPlaced && (isExe || m.isLinked(group))
 	if !isCode && !isKnown && (!mayBeCode || !m.mayHaveCode(name)) {
 		return
 	}
-	name := group[0].path
 	found := m.find(name, nil, isExe)
 	if found.Object == nil {
 		if isCode && !isNotELF(found.Tried) || isKnown {
