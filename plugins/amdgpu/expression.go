@@ -1,90 +1,61 @@
 package amdgpu
 
-// Operations of expressions, in the canonical dialect.
-const (
-	opConsts      = 0x11
-	opDup         = 0x12
-	opDrop        = 0x13
-	opOver        = 0x14
-	opPick        = 0x15
-	opSwap        = 0x16
-	opAnd         = 0x1a
-	opMinus       = 0x1c
-	opOr          = 0x21
-	opPlus        = 0x22
-	opPlusUconst  = 0x23
-	opShl         = 0x24
-	opShr         = 0x25
-	opBra         = 0x28
-	opSkip        = 0x2f
-	opLit0        = 0x30
-	opRegx        = 0x90
-	opPiece       = 0x93
-	opDerefSize   = 0x94
-	opStackValue  = 0x9f
-	opUser        = 0xe9
-	userForm      = 0x02 // DW_OP_LLVM_form_aspace_address
-	userOffset    = 0x04 // DW_OP_LLVM_offset
-	userOffsetBy  = 0x05 // DW_OP_LLVM_offset_uconst
-	userEntryReg  = 0x07 // DW_OP_LLVM_call_frame_entry_reg
-	userUndefined = 0x08 // DW_OP_LLVM_undefined
-	userSelect    = 0x0c // DW_OP_LLVM_select_bit_piece
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An expression is written operation by operation. depth is how many entries lie
-// above the CFA, which is there to begin with.
+// An expression is written as text, operation by operation, and assembled at the
+// end by locexpr. The CFA lies on the stack when it begins (DWARF 5, 6.4.1.10);
+// depth is how many entries lie above it.
 type expression struct {
-	code  []byte
+	text  []byte // "DW_OP_x operand; DW_OP_y; ": every operation ends with separator
 	depth int
 }
 
-func uleb(b []byte, v uint64) []byte {
-	for ; v >= 0x80; v >>= 7 {
-		b = append(b, byte(v)|0x80)
-	}
-	return append(b, byte(v))
+const separator = "; "
+
+// begin empties the expression.
+func (e *expression) begin() { e.text, e.depth = e.text[:0], 0 }
+
+// op writes operations, after which the stack has change more entries.
+func (e *expression) op(change int, text string) {
+	e.text = append(append(e.text, text...), separator...)
+	e.depth += change
 }
 
-func sleb(b []byte, v int64) []byte {
-	for {
-		c := byte(v) & 0x7f
-		v >>= 7
-		if v == 0 && c&0x40 == 0 || v == -1 && c&0x40 != 0 {
-			return append(b, c)
-		}
-		b = append(b, c|0x80)
-	}
-}
-
-// op writes an operation after which there are change more entries.
-func (e *expression) op(change int, code ...byte) {
-	e.code = append(e.code, code...)
+// opWith writes an operation with a number as its operand.
+func (e *expression) opWith(change int, name string, operand int64) {
+	e.text = append(append(e.text, name...), ' ')
+	e.text = append(strconv.AppendInt(e.text, operand, 10), separator...)
 	e.depth += change
 }
 
 // number pushes a constant.
 func (e *expression) number(n int64) {
 	if n >= 0 && n < 32 {
-		e.op(1, opLit0+byte(n))
+		e.text = strconv.AppendInt(append(e.text, "DW_OP_lit"...), n, 10)
+		e.op(1, "")
 		return
 	}
-	e.code = sleb(append(e.code, opConsts), n)
-	e.depth++
+	e.opWith(1, "DW_OP_consts", n)
 }
 
 // register pushes the location of a register.
-func (e *expression) register(dwarf uint64) {
-	e.code = uleb(append(e.code, opRegx), dwarf)
-	e.depth++
-}
+func (e *expression) register(dwarf uint32) { e.opWith(1, "DW_OP_regx", int64(dwarf)) }
 
 // cfa pushes the CFA once more.
 func (e *expression) cfa() {
 	if e.depth == 0 {
-		e.op(1, opDup)
+		e.op(1, "DW_OP_dup")
 		return
 	}
-	e.op(1, opPick, byte(e.depth))
+	e.opWith(1, "DW_OP_pick", int64(e.depth))
 }
 
 // offset moves a location by bytes.
@@ -92,20 +63,102 @@ func (e *expression) offset(n int64) {
 	switch {
 	case n == 0:
 	case n > 0:
-		e.code = uleb(append(e.code, opUser, userOffsetBy), uint64(n))
+		e.opWith(0, "DW_OP_LLVM_offset_uconst", n)
 	default:
 		e.number(n)
-		e.op(-1, opUser, userOffset)
+		e.op(-1, "DW_OP_LLVM_offset")
 	}
 }
 
 // value replaces a location by what it holds in a number of bytes.
-func (e *expression) value(bytes byte) { e.op(0, opDerefSize, bytes) }
+func (e *expression) value(bytes uint32) { e.opWith(0, "DW_OP_deref_size", int64(bytes)) }
 
 // piece adds a location to the composite below it, or begins one.
-func (e *expression) piece(bytes byte, first bool) {
-	e.op(0, opPiece, bytes)
+func (e *expression) piece(bytes uint32, first bool) {
+	e.opWith(0, "DW_OP_piece", int64(bytes))
 	if !first {
 		e.depth--
 	}
+}
+
+// An assembler turns the text of expressions into bytes. It has locexpr assemble
+// each operation once and keeps its bytes: the rows of all functions say the same
+// few hundred operations over and over, and an expression is the bytes of its
+// operations one after the other.
+type assembler struct {
+	mu         sync.RWMutex
+	operations map[string][]byte // by their text
+}
+
+// maxOperations is how many operations an assembler keeps. Operands come from the
+// code that is read, so there is no end to those that a hostile object can ask for.
+const maxOperations = 1 << 14
+
+// assembly is the assembler of all rows.
+var assembly assembler
+
+// assemble appends the bytes of a text of operations that end with separator.
+func (a *assembler) assemble(out, text []byte) []byte {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for len(text) > 0 {
+		n := bytes.IndexByte(text, separator[0])
+		code, isKnown := a.operations[string(text[:n])]
+		if !isKnown {
+			a.mu.RUnlock()
+			code = a.learn(string(text[:n]))
+			a.mu.RLock()
+		}
+		out, text = append(out, code...), text[n+len(separator):]
+	}
+	return out
+}
+
+// learn assembles an operation that was not asked for before.
+func (a *assembler) learn(operation string) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.operations == nil || len(a.operations) >= maxOperations {
+		a.operations = registerOperations()
+	}
+	code, isKnown := a.operations[operation]
+	if !isKnown {
+		code = parse(operation)
+		a.operations[operation] = code
+	}
+	return code
+}
+
+// registerOperations are the operations that push the location of a register, by
+// their text. They are most of what rows say, and assembling them all at once takes
+// the time of a few dozen that are assembled alone.
+func registerOperations() map[string][]byte {
+	var all expression
+	var texts []string
+	for _, r := range registerRanges() {
+		for i := range r.Count {
+			start := len(all.text)
+			all.register(r.First + i)
+			texts = append(texts, string(all.text[start:len(all.text)-len(separator)]))
+		}
+	}
+	code := parse(string(all.text))
+	operations := make(map[string][]byte, 2*len(texts))
+	for in, err := range locexpr.Decode(code, locexpr.Canonical, 8, locexpr.LittleEndian) {
+		if err != nil {
+			panic(fmt.Sprintf("amdgpu: what was assembled cannot be read: %v", err))
+		}
+		operations[texts[len(operations)]] = slices.Clip(code[in.Offset:][:in.Size])
+	}
+	return operations
+}
+
+// parse assembles a text of this package's own. That it cannot be assembled is a
+// mistake of this package, which no input causes.
+func parse(text string) []byte {
+	code, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
+	if err != nil {
+		panic(fmt.Sprintf("amdgpu: %v", err))
+	}
+	return code
 }

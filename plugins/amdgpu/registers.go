@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -79,4 +80,43 @@ func rangesByNumber() []sdk.RegisterRange {
 	ranges := registerRanges()
 	slices.SortFunc(ranges, func(a, b sdk.RegisterRange) int { return cmp.Compare(a.First, b.First) })
 	return ranges
+}
+
+const noColumn = ^uint32(0)
+
+// dwarfScalar is the DWARF number of a scalar register.
+func dwarfScalar(r isa.Reg) uint32 {
+	switch {
+	case r < 64:
+		return sgpr0 + uint32(r)
+	case r < namedScalars:
+		return sgpr64 + uint32(r) - 64
+	}
+	return noColumn
+}
+
+// dwarfHalf is the DWARF number of EXEC or VCC by one of their halves, and where in
+// it that is, in bytes.
+func dwarfHalf(r isa.Reg, lanes uint32) (column uint32, offset int64) {
+	columns := [2]uint32{vcc32, vcc64}
+	if r >= isa.ExecLo {
+		columns = [2]uint32{exec32, exec64}
+	}
+	return columns[lanes/wave64], int64(r&1) * 4
+}
+
+// dwarfVector is that of a vector register in waves of a size.
+func dwarfVector(p place, lanes uint32) uint32 {
+	i := uint32(p) //nolint:gosec // below vectors
+	switch {
+	case i >= agprs && lanes == wave64:
+		return agpr0w64 + i - agprs
+	case i >= agprs:
+		return agpr0w32 + i - agprs
+	case lanes == wave32:
+		return vgpr0w32 + i
+	case i < 256:
+		return vgpr0w64 + i
+	}
+	return noColumn
 }

@@ -1,0 +1,462 @@
+package amdgpu
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+)
+
+// A site is where 32 bits are: in a scalar register, or in a lane of a place; or
+// where the lanes of a vector register are: in the same lanes of a place, or of
+// the register itself. The zero site is nowhere.
+type site struct {
+	at   place
+	kind siteKind
+	reg  isa.Reg
+	lane uint8
+}
+
+type siteKind uint8
+
+const (
+	nowhere siteKind = iota
+	inScalar
+	inLane  // of vector registers: lane is 0
+	inFirst // in the first lane that was active on entry
+	itself  // of vector registers
+)
+
+// A rule is a rule of a row before it is written as one.
+type rule struct {
+	column uint32
+	kind   ruleKind
+	// scalarRule: the first; addressRule: the halves; vectorRule: those of the
+	// lanes that were active on entry, and of the others.
+	sites [2]site
+}
+
+type ruleKind uint8
+
+const (
+	undefinedRule ruleKind = iota
+	scalarRule             // at the site
+	addressRule            // 64 bits, at both sites
+	maskRule               // the union of the view's masks
+	vectorRule
+	pointerRule // the stack pointer that counts the bytes of a lane
+)
+
+// maxUnion is how many masks EXEC on entry may be put together from: one for every
+// condition around an instruction, in unoptimized code.
+const maxUnion = 8
+
+// A view is the frame as a state shows it.
+type view struct {
+	reason string // why there is no row; "" where there is one
+	cfa    site   // of the stack pointer on entry, plus add
+	add    uint32
+	rules  []rule            // by column
+	masks  [maxUnion][2]site // that are EXEC on entry together
+	bases  []base
+}
+
+// A base is where the address is that private places are relative to.
+type base struct {
+	symbol uint16
+	at     site
+	add    uint32
+}
+
+func (v *view) equal(o *view) bool {
+	return v.reason == o.reason && v.cfa == o.cfa && v.add == o.add && v.masks == o.masks && slices.Equal(v.rules, o.rules) && slices.Equal(v.bases, o.bases)
+}
+
+// Reasons why code has no row.
+const (
+	reasonReturn = "the code shows no register, lane or private memory that holds the return address here"
+	reasonCFA    = "the code shows nothing here from which the stack pointer on entry could be computed"
+)
+
+// A viewer describes frames. It keeps memory between two of them.
+type viewer struct {
+	*flow
+	now, before *evidence
+	anew        bool        // the next view is not that of the evidence before
+	touched     registerSet // what vectors was made from
+	vectors     []touchedVector
+
+	atCall *registerSet // what the call under way changes; nil: there is none
+	link   isa.Reg      // the pair that it puts its return address in
+	held   [scalars]site
+	ranks  [scalars]uint8
+	masks  [64][2]site
+	copied []uint16      // the vector registers that in and out have
+	in     [vectors]site // the best place that has a vector register's lanes
+	out    [vectors]site
+
+	maskRanks [64][2]uint8
+	buffer    []rule // of the next view
+	entryExec bool   // it is known where EXEC on entry is
+}
+
+// A touchedVector is a vector register that the function writes. lost says that
+// it need not keep it in the lanes that were active on entry.
+type touchedVector struct {
+	at     place
+	column uint32
+	lost   bool
+}
+
+// look takes up what a state shows, and says whether the view of it may be
+// another than that of the state before.
+func (x *viewer) look(in *isa.Inst, s *codeState) bool {
+	x.now, x.before = x.before, x.now
+	x.now.gather(s, x.lanes)
+	call := in.Flow == isa.Call || in.Flow == isa.IndirectCall
+	other := call || x.anew || x.touched != x.step.touched || !x.now.equal(x.before)
+	x.anew = call
+	if x.touched != x.step.touched {
+		x.findVectors()
+	}
+	return other
+}
+
+// findVectors lists the vector registers that are touched.
+func (x *viewer) findVectors() {
+	x.touched, x.vectors = x.step.touched, x.vectors[:0]
+	for word := range x.touched.in {
+		for set := x.touched.in[word] | x.touched.out[word]; set != 0; set &= set - 1 {
+			i := word*64 + bits.TrailingZeros64(set)
+			if column := dwarfVector(place(i), x.lanes); column != noColumn {
+				x.vectors = append(x.vectors, touchedVector{place(i), column, x.touched.vectorIn(i) && !preserved(column, x.processor)})
+			}
+		}
+	}
+}
+
+// endures says whether a register is, while the call is under way, what it was
+// before it: as far as the called function's rows need not be asked.
+func (x *viewer) endures(r isa.Reg) bool {
+	return x.atCall == nil || !x.atCall.scalar(r)
+}
+
+func (x *viewer) lanesEndure(p place) bool {
+	if x.atCall == nil || p.isPrivate() {
+		return true
+	}
+	return !x.atCall.vectorIn(int(p)) && !x.atCall.vectorOut(int(p))
+}
+
+// The ranks of sites, the best first.
+const (
+	rankOwn = iota
+	rankScalar
+	rankLane
+	rankPrivate
+	rankUniform  // any lane, of memory
+	rankFirst    // the lanes that were active on entry
+	rankLost     // a register, as far as the function called has not changed it yet
+	rankLostLane // a lane, likewise
+)
+
+// note takes up that a value is at a site. The lower the rank the better.
+func (x *viewer) note(v scalar, at site, rank uint8) {
+	switch v.kind {
+	case entryScalar:
+		if v.add == 0 && (x.held[v.id].kind == nowhere || rank < x.ranks[v.id]) {
+			x.held[v.id], x.ranks[v.id] = at, rank
+		}
+	case maskScalar:
+		if at.kind == inFirst {
+			return // which are those of such a mask
+		}
+		half := 0
+		if v.high {
+			half = 1
+		}
+		if m := &x.masks[v.id][half]; m.kind == nowhere || rank < x.maskRanks[v.id][half] {
+			*m, x.maskRanks[v.id][half] = at, rank
+		}
+	}
+}
+
+// view describes the frame before an instruction, which a call may be: then what
+// is said holds while the call is under way, too. It depends on nothing of the
+// state but the evidence.
+func (x *viewer) view(in *isa.Inst) view {
+	x.atCall = nil
+	if in.Flow == isa.Call || in.Flow == isa.IndirectCall {
+		changes := registerSet{}
+		if c, returns := x.effect(in); returns {
+			changes = *c
+		}
+		if in.Dst.Kind == isa.Scalar {
+			changes.addScalar(isa.Reg(in.Dst.Reg))
+			changes.addScalar(isa.Reg(in.Dst.Reg) + 1)
+		}
+		for _, r := range [...]isa.Reg{stackPointer, framePointer, isa.ExecLo, isa.ExecHi} {
+			changes.scalars[r/64] &^= 1 << (r % 64)
+		}
+		x.atCall, x.link = &changes, isa.Reg(in.Dst.Reg)
+	}
+	e := x.now
+	x.survey(e)
+	out := view{}
+	if out.cfa, out.add = x.findCFA(e); out.cfa.kind == nowhere {
+		out.reason = reasonCFA
+		return out
+	}
+	out.rules = x.buffer[:0]
+	exec, found := x.execRule(&out, e)
+	ra := rule{kind: addressRule, column: pc64, sites: [2]site{x.held[returnLow], x.held[returnHigh]}}
+	if !x.known(ra.sites[0]) || !x.known(ra.sites[1]) {
+		return view{reason: reasonReturn}
+	}
+	if found && exec.column < ra.column {
+		out.rules = append(out.rules, exec)
+	}
+	out.rules = append(out.rules, ra)
+	if found && exec.column > ra.column {
+		out.rules = append(out.rules, exec)
+	}
+	out.rules = x.scalarRules(out.rules, e)
+	out.rules = x.vectorRules(out.rules, e)
+	x.buffer = out.rules
+	out.bases = x.findBases(e, &out)
+	for _, at := range ra.sites {
+		if at.kind >= inLane && at.at.isPrivate() && at.at.base() != 0 &&
+			slices.ContainsFunc(out.bases, func(b base) bool { return b.symbol == at.at.base() && b.at.kind == nowhere }) {
+			return view{reason: reasonReturn}
+		}
+	}
+	return out
+}
+
+// known says whether a site can be told.
+func (x *viewer) known(at site) bool {
+	return at.kind != nowhere && (at.kind != inFirst || x.entryExec)
+}
+
+// survey finds out where everything is.
+func (x *viewer) survey(e *evidence) {
+	x.held, x.masks, x.maskRanks = [scalars]site{}, [64][2]site{}, [64][2]uint8{}
+	for _, id := range x.copied {
+		x.in[id], x.out[id] = site{}, site{}
+	}
+	x.copied = x.copied[:0]
+	for i := range e.scalars {
+		r, v := isa.Reg(i), e.scalars[i]
+		at := site{kind: inScalar, reg: r}
+		switch {
+		case x.atCall != nil && (r == x.link || r == x.link+1):
+			continue // has the return address of the call
+		case !x.endures(r):
+			x.note(v, at, rankLost)
+		case v.kind == entryScalar && isa.Reg(v.id) == r:
+			x.note(v, at, rankOwn)
+		default:
+			x.note(v, at, rankScalar)
+		}
+	}
+	for i := range e.lanes {
+		l := &e.lanes[i]
+		rank := uint8(rankLane)
+		switch {
+		case l.at.isPrivate():
+			rank = rankPrivate
+		case !x.lanesEndure(l.at):
+			rank = rankLostLane
+		}
+		x.note(l.v, l.site, max(rank, l.rank))
+	}
+	for i := range e.parts {
+		p := &e.parts[i]
+		better := func(m *[vectors]site, id uint16) {
+			// Private memory is better than registers, and what is nearer to the
+			// stack pointer on entry.
+			if id == noRegister || place(id) == p.at {
+				return
+			}
+			if old := &m[id]; old.kind == nowhere || p.at.isPrivate() && !old.at.isPrivate() {
+				*old = site{kind: inLane, at: p.at}
+				x.copied = append(x.copied, id)
+			}
+		}
+		better(&x.in, p.in)
+		better(&x.out, p.out)
+	}
+	// EXEC is its own best site.
+	if v := e.exec; v.kind == maskScalar && !v.high {
+		x.masks[v.id], x.maskRanks[v.id] = [2]site{{kind: inScalar, reg: isa.ExecLo}, {kind: inScalar, reg: isa.ExecHi}}, [2]uint8{}
+	}
+}
+
+// pointerOrder is the order in which registers are asked for the stack pointer on
+// entry: what stays the same longest first.
+var pointerOrder = [...]isa.Reg{framePointer, stackPointer, 34, 35}
+
+func (x *viewer) findCFA(e *evidence) (at site, add uint32) {
+	is := func(v *scalar) bool { return v.kind == entryScalar && isa.Reg(v.id) == stackPointer }
+	for _, r := range pointerOrder {
+		if v := &e.scalars[r]; is(v) && x.endures(r) {
+			return site{kind: inScalar, reg: r}, v.add
+		}
+	}
+	for i := range e.scalars {
+		r, v := isa.Reg(i), &e.scalars[i]
+		if is(v) && x.endures(r) && (x.atCall == nil || r != x.link && r != x.link+1) {
+			return site{kind: inScalar, reg: r}, v.add
+		}
+	}
+	for i := range e.lanes {
+		// In private memory it is found by the CFA.
+		if l := &e.lanes[i]; is(&l.v) && l.rank == rankLane && !l.at.isPrivate() {
+			return l.site, l.v.add
+		}
+	}
+	return site{}, 0
+}
+
+// findBases finds the addresses that the places of rules are relative to.
+func (x *viewer) findBases(e *evidence, v *view) []base {
+	if !e.based {
+		return nil
+	}
+	var list []base
+	need := func(p place) {
+		if !p.isPrivate() || p.base() == 0 || slices.ContainsFunc(list, func(b base) bool { return b.symbol == p.base() }) {
+			return
+		}
+		b := base{symbol: p.base()}
+		for i := range e.scalars {
+			if r, v := isa.Reg(i), &e.scalars[i]; v.kind == alignedScalar && v.id == b.symbol && x.endures(r) {
+				b.at, b.add = site{kind: inScalar, reg: r}, v.add
+				if r == framePointer {
+					break
+				}
+			}
+		}
+		list = append(list, b)
+	}
+	for i := range v.rules {
+		for _, at := range v.rules[i].sites {
+			need(at.at)
+		}
+	}
+	for _, m := range v.masks {
+		need(m[0].at)
+		need(m[1].at)
+	}
+	return list
+}
+
+// execRule says where EXEC on entry is; found is false where EXEC still is that.
+func (x *viewer) execRule(v *view, e *evidence) (r rule, found bool) {
+	r.column = exec64
+	if x.lanes == wave32 {
+		r.column = exec32
+	}
+	x.entryExec = true
+	if e.exec == entryMask {
+		return r, false
+	}
+	var usable, enduring uint64
+	for c := range e.masks.columns {
+		if m := &x.masks[c]; m[0].kind != nowhere && (x.lanes == wave32 || m[1].kind != nowhere) {
+			usable |= 1 << c
+			if r := &x.maskRanks[c]; r[0] < rankLost && r[1] < rankLost {
+				enduring |= 1 << c
+			}
+		}
+	}
+	list := e.masks.union(enduring)
+	if list == nil {
+		list = e.masks.union(usable)
+	}
+	if len(list) == 0 || len(list) > len(v.masks) {
+		x.entryExec = false
+		return r, true
+	}
+	for i, c := range list {
+		v.masks[i] = x.masks[c]
+	}
+	r.kind = maskRule
+	return r, true
+}
+
+// scalarRules say where the caller's scalar registers are. Of those that the
+// convention lets functions change it is enough whether this one does. The
+// condition codes have their columns between those of SGPR63 and 64.
+func (x *viewer) scalarRules(rules []rule, e *evidence) []rule {
+	for r := range isa.Reg(namedScalars) {
+		column := dwarfScalar(r)
+		if r == 64 {
+			rules = x.flagRules(rules)
+		}
+		switch {
+		case r == stackPointer:
+			if x.perLane {
+				rules = append(rules, rule{kind: pointerRule, column: column})
+			}
+		case r < returnLow && (x.perLane || r > resource+3):
+			if x.touched.scalar(r) {
+				rules = append(rules, rule{column: column})
+			}
+		case e.scalars[r] == entryOf(r) && x.held[r] == site{kind: inScalar, reg: r}:
+		case !x.known(x.held[r]):
+			rules = append(rules, rule{column: column})
+		default:
+			rules = append(rules, rule{kind: scalarRule, column: column, sites: [2]site{x.held[r]}})
+		}
+	}
+	return rules
+}
+
+// flagRules say that condition codes are lost.
+func (x *viewer) flagRules(rules []rule) []rule {
+	vcc := vcc64
+	if x.lanes == wave32 {
+		vcc = vcc32
+	}
+	rules = append(rules, rule{column: status})
+	if x.touched.scalar(isa.VCCLo) || x.touched.scalar(isa.VCCHi) {
+		rules = append(rules, rule{column: vcc})
+	}
+	return rules
+}
+
+// vectorRules say where the caller's vector registers are.
+func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
+	parts := e.parts
+	for i := range x.vectors {
+		t := &x.vectors[i]
+		ownIn, ownOut := true, true
+		for len(parts) > 0 && parts[0].at < t.at {
+			parts = parts[1:]
+		}
+		if len(parts) > 0 && parts[0].at == t.at {
+			ownIn, ownOut = place(parts[0].in) == t.at, place(parts[0].out) == t.at
+		}
+		endures := x.lanesEndure(t.at)
+		find := func(own bool, copied *site) site {
+			if own && (endures || copied.kind == nowhere) {
+				return site{kind: itself}
+			}
+			return *copied
+		}
+		r := rule{kind: vectorRule, column: t.column}
+		if !t.lost {
+			r.sites[0] = find(ownIn, &x.in[t.at])
+		}
+		r.sites[1] = find(ownOut, &x.out[t.at])
+		switch in, out := &r.sites[0], &r.sites[1]; {
+		case in.kind == itself && out.kind == itself:
+			continue
+		case in.kind == nowhere && out.kind == nowhere, !x.entryExec && *in != *out:
+			r = rule{column: t.column}
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
