@@ -19,6 +19,12 @@ const (
 	srcVector    = 256
 )
 
+// The numbers in VOP3P of what may follow v_mfma_ld_scale_b32 (gfx950).
+const (
+	scaledMFMA16x16 = 0x2d // v_mfma_scale_f32_16x16x128_f8f6f4
+	scaledMFMA32x32 = 0x2e // v_mfma_scale_f32_32x32x64_f8f6f4
+)
+
 // Decode reads the instruction at the beginning of code, whose address is pc
 // (for Target). The error is or wraps ErrTruncated or ErrUnknown; what follows an
 // unknown instruction is unknown, too, as is its length.
@@ -98,10 +104,10 @@ type decoder struct {
 // no if they ask for a word that the format does not have.
 func (d *decoder) lengthen() bool {
 	l, e, m := d.layout, &d.entry, d.target.machine
-	if e.flags&prefix != 0 { // with the matrix operation that it belongs to it is one
-		if next := d.words[2] >> 16; next == 0xd3ad || next == 0xd3ae {
-			d.words = words{d.words[2], d.words[3]}
-			d.entry = m.entry(vop3p, d.layout.op.of(&d.words))
+	if e.flags&prefix != 0 { // the matrix operation that it scales follows, and both are one instruction
+		next := words{d.words[2], d.words[3]}
+		if n := l.op.of(&next); m.byTop[next[0]>>23] == l && (n == scaledMFMA16x16 || n == scaledMFMA32x32) {
+			d.words, d.entry = next, m.entry(vop3p, n)
 			d.inst.Size = 16
 		}
 		return true

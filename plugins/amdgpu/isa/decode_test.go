@@ -273,19 +273,56 @@ func TestControl(t *testing.T) {
 // TestEveryOperationHasANumber finds operations that no generation has.
 func TestEveryOperationHasANumber(t *testing.T) {
 	have := [opCount + 1]bool{VCmp: true, VCmpx: true} // known by their format: see comparison
-	for _, tables := range operations {
-		for _, rows := range tables {
-			for i, r := range rows {
-				have[r.op] = true
-				if r.first > r.last || i > 0 && r.first <= rows[i-1].last {
-					t.Errorf("rows %#x to %#x are not in order", r.first, r.last)
-				}
+	for _, table := range tables {
+		for _, rows := range table {
+			for i := range rows {
+				have[rows[i].op] = true
 			}
 		}
 	}
 	for op, ok := range have {
 		if !ok {
 			t.Errorf("no generation has operation %d", op)
+		}
+	}
+}
+
+// TestTablesSayEachOperationOnce holds the tables to what makes them readable: there
+// is one row for all operations that write alike, and no number of a generation is
+// listed twice, or where its base or a shorter form says the same already.
+func TestTablesSayEachOperationOnce(t *testing.T) {
+	for _, table := range tables {
+		for f, rows := range table {
+			seen := map[entry]bool{}
+			for i := range rows {
+				e := rows[i].entry()
+				if seen[e] || rows[i].numbers == (numbers{}) {
+					t.Errorf("format %d: %+v has two rows, or no number", f, e)
+				}
+				seen[e] = true
+			}
+		}
+	}
+	for g := gfx9; g < generations; g++ {
+		var base, short machine
+		base.enter(lineage[g].base)
+		short.enter(g)
+		clear(short.entries[vop3])
+		short.inLongForm(lineage[g].family.vop1InVOP3)
+		listed := map[[2]uint32]bool{}
+		for _, table := range tables {
+			for f, rows := range table {
+				for i := range rows {
+					e := rows[i].entry()
+					rows[i].numbers.each(g, func(n uint32) {
+						key := [2]uint32{uint32(f), n}
+						if listed[key] || base.entries[f][n] == e || format(f) == vop3 && short.entries[vop3][n] != (entry{}) {
+							t.Errorf("generation %d, format %d: %#x is listed twice", g, f, n)
+						}
+						listed[key] = true
+					})
+				}
+			}
 		}
 	}
 }

@@ -1,16 +1,28 @@
 package isa
 
-// A row is what is known of operations whose numbers in a format run from first
-// to last.
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A row is a line of the tables: what an operation writes, and the numbers
+// that it has in its format. Operations that do not matter to frames are all called
+// Other, and those of them that write alike share a line.
 type row struct {
-	first, last uint16
-	op          Op    // or none
-	width       uint8 // registers written, of 32 bits each
-	bytes       uint8 // of memory that a lane loads or stores, for the operations that matter
-	flags       flags
+	op      Op    // or none
+	width   uint8 // registers written, of 32 bits each
+	bytes   uint8 // of memory that a lane loads or stores, for the operations that matter
+	flags   flags
+	numbers numbers
 }
 
-// none is the operation of rows that a generation takes away from its base's.
+// numbers are the numbers of an operation in hex, by the generation that gave them
+// to it: "06-09 2c" are 6 to 9 and 0x2c. A generation has its base's, too, but for
+// those that it lists on another line.
+type numbers [generations]string
+
+// none stands for operations of its base that a generation does not have.
 const none = opCount
 
 // flags say how an operation writes.
@@ -39,9 +51,10 @@ const (
 	eitherFile       // vector or accumulation registers are written
 	fromAGPR         // the source is an accumulation register
 	prefix           // it makes one of 16 bytes with the matrix operation that follows
+	short            // VOP3 has no form of it
 )
 
-// An entry is a row's, for one operation.
+// An entry is what a machine knows of one number of a format.
 type entry struct {
 	op           Op
 	width, bytes uint8
@@ -55,835 +68,87 @@ var opBits = [tableFormats]uint8{
 	vinterp: 7, vintrp: 2, ldsdir: 2, exp: 0, ds: 8, mubuf: 8, mtbuf: 4, mimg: 8, vsample: 8, flat: 8, scratch: 8, global: 8,
 }
 
-// operations are the operations of each generation, as public descriptions of
-// the instruction sets number them: all of a base's that differ from its own
-// are listed.
-var operations = [generations][tableFormats][]row{
-	gfx9: {
-		sop2: {
-			{0x00, 0x00, SAddU32, 1, 0, scalarDst | scc}, {0x01, 0x01, SSubU32, 1, 0, scalarDst | scc},
-			{0x02, 0x02, SAddI32, 1, 0, scalarDst | scc}, {0x03, 0x03, SSubI32, 1, 0, scalarDst | scc},
-			{0x04, 0x04, SAddcU32, 1, 0, scalarDst | scc}, {0x05, 0x05, SSubbU32, 1, 0, scalarDst | scc},
-			{0x06, 0x09, Other, 1, 0, scalarDst | scc}, {0x0a, 0x0a, SCselectB32, 1, 0, scalarDst}, {0x0b, 0x0b, SCselectB64, 2, 0, scalarDst},
-			{0x0c, 0x0c, SAndB32, 1, 0, scalarDst | scc}, {0x0d, 0x0d, SAndB64, 2, 0, scalarDst | scc}, {0x0e, 0x0e, SOrB32, 1, 0, scalarDst | scc},
-			{0x0f, 0x0f, SOrB64, 2, 0, scalarDst | scc}, {0x10, 0x10, SXorB32, 1, 0, scalarDst | scc}, {0x11, 0x11, SXorB64, 2, 0, scalarDst | scc},
-			{0x12, 0x12, SAndn2B32, 1, 0, scalarDst | scc}, {0x13, 0x13, SAndn2B64, 2, 0, scalarDst | scc},
-			{0x14, 0x14, SOrn2B32, 1, 0, scalarDst | scc}, {0x15, 0x15, SOrn2B64, 2, 0, scalarDst | scc},
-			{0x16, 0x16, SNandB32, 1, 0, scalarDst | scc}, {0x17, 0x17, SNandB64, 2, 0, scalarDst | scc},
-			{0x18, 0x18, SNorB32, 1, 0, scalarDst | scc}, {0x19, 0x19, SNorB64, 2, 0, scalarDst | scc},
-			{0x1a, 0x1a, SXnorB32, 1, 0, scalarDst | scc}, {0x1b, 0x1b, SXnorB64, 2, 0, scalarDst | scc},
-			{0x1c, 0x1c, SLshlB32, 1, 0, scalarDst | scc}, {0x1d, 0x1d, SLshlB64, 2, 0, scalarDst | scc},
-			{0x1e, 0x1e, SLshrB32, 1, 0, scalarDst | scc}, {0x1f, 0x1f, SLshrB64, 2, 0, scalarDst | scc},
-			{0x20, 0x20, SAshrI32, 1, 0, scalarDst | scc}, {0x21, 0x21, SAshrI64, 2, 0, scalarDst | scc}, {0x22, 0x22, Other, 1, 0, scalarDst},
-			{0x23, 0x23, Other, 2, 0, scalarDst}, {0x24, 0x24, SMulI32, 1, 0, scalarDst}, {0x25, 0x26, Other, 1, 0, scalarDst | scc},
-			{0x27, 0x28, Other, 2, 0, scalarDst | scc}, {0x29, 0x29, SFork, 0, 0, anyScalar | execDst}, {0x2a, 0x2a, Other, 1, 0, scalarDst | scc},
-			{0x2b, 0x2b, SRfe, 0, 0, 0}, {0x2c, 0x2d, Other, 1, 0, scalarDst}, {0x2e, 0x31, Other, 1, 0, scalarDst | scc},
-			{0x32, 0x34, Other, 1, 0, scalarDst},
-		},
-		sopk: {
-			{0x00, 0x00, SMovB32, 1, 0, scalarDst}, {0x01, 0x01, SCmovB32, 1, 0, scalarDst}, {0x02, 0x0d, Other, 0, 0, scc},
-			{0x0e, 0x0e, SAddI32, 1, 0, scalarDst | scc}, {0x0f, 0x0f, SMulI32, 1, 0, scalarDst}, {0x10, 0x10, SFork, 0, 0, anyScalar | execDst},
-			{0x11, 0x11, SGetreg, 1, 0, scalarDst}, {0x12, 0x12, SSetreg, 0, 0, 0}, {0x14, 0x14, SSetreg, 0, 0, literal},
-			{0x15, 0x15, SCall, 2, 0, scalarDst},
-		},
-		sop1: {
-			{0x00, 0x00, SMovB32, 1, 0, scalarDst}, {0x01, 0x01, SMovB64, 2, 0, scalarDst}, {0x02, 0x02, SCmovB32, 1, 0, scalarDst},
-			{0x03, 0x03, SCmovB64, 2, 0, scalarDst}, {0x04, 0x04, SNotB32, 1, 0, scalarDst | scc}, {0x05, 0x05, SNotB64, 2, 0, scalarDst | scc},
-			{0x06, 0x06, Other, 1, 0, scalarDst | scc}, {0x07, 0x07, Other, 2, 0, scalarDst | scc}, {0x08, 0x08, Other, 1, 0, scalarDst},
-			{0x09, 0x09, Other, 2, 0, scalarDst}, {0x0a, 0x0d, Other, 1, 0, scalarDst | scc}, {0x0e, 0x16, Other, 1, 0, scalarDst},
-			{0x17, 0x17, SSextI16, 1, 0, scalarDst}, {0x18, 0x18, Other, 1, 0, scalarDst}, {0x19, 0x19, Other, 2, 0, scalarDst},
-			{0x1a, 0x1a, Other, 1, 0, scalarDst}, {0x1b, 0x1b, Other, 2, 0, scalarDst}, {0x1c, 0x1c, SGetpc, 2, 0, scalarDst},
-			{0x1d, 0x1d, SSetpc, 0, 0, 0}, {0x1e, 0x1e, SSwappc, 2, 0, scalarDst}, {0x1f, 0x1f, SRfe, 0, 0, 0},
-			{0x20, 0x20, SAndSaveexec, 2, 0, execDst | scalarDst | scc}, {0x21, 0x21, SOrSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x22, 0x22, SXorSaveexec, 2, 0, execDst | scalarDst | scc}, {0x23, 0x23, SAndn2Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x24, 0x24, SOrn2Saveexec, 2, 0, execDst | scalarDst | scc}, {0x25, 0x25, SNandSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x26, 0x26, SNorSaveexec, 2, 0, execDst | scalarDst | scc}, {0x27, 0x27, SXnorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x28, 0x28, Other, 1, 0, scalarDst | scc}, {0x29, 0x29, Other, 2, 0, scalarDst | scc}, {0x2a, 0x2a, Other, 1, 0, scalarDst},
-			{0x2b, 0x2b, Other, 2, 0, scalarDst}, {0x2c, 0x2d, Other, 0, 0, anyScalar}, {0x2e, 0x2e, SFork, 0, 0, anyScalar | execDst},
-			{0x30, 0x30, Other, 1, 0, scalarDst | scc}, {0x32, 0x32, SSetGPRIdx, 0, 0, m0},
-			{0x33, 0x33, SAndn1Saveexec, 2, 0, execDst | scalarDst | scc}, {0x34, 0x34, SOrn1Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x35, 0x35, SAndn1Wrexec, 2, 0, execDst | scalarDst | scc}, {0x36, 0x36, SAndn2Wrexec, 2, 0, execDst | scalarDst | scc},
-			{0x37, 0x37, Other, 2, 0, scalarDst},
-		},
-		sopc: {
-			{0x00, 0x0f, Other, 0, 0, scc}, {0x10, 0x10, SSetVskip, 0, 0, scc}, {0x11, 0x11, SSetGPRIdx, 0, 0, m0}, {0x12, 0x13, Other, 0, 0, scc},
-		},
-		sopp: {
-			{0x00, 0x00, SNop, 0, 0, 0}, {0x01, 0x01, SEndpgm, 0, 0, 0}, {0x02, 0x02, SBranch, 0, 0, 0}, {0x03, 0x03, Other, 0, 0, 0},
-			{0x04, 0x04, SCbranchSCC0, 0, 0, 0}, {0x05, 0x05, SCbranchSCC1, 0, 0, 0}, {0x06, 0x06, SCbranchVCCZ, 0, 0, 0},
-			{0x07, 0x07, SCbranchVCCNZ, 0, 0, 0}, {0x08, 0x08, SCbranchEXECZ, 0, 0, 0}, {0x09, 0x09, SCbranchEXECNZ, 0, 0, 0},
-			{0x0a, 0x11, Other, 0, 0, 0}, {0x12, 0x12, STrap, 0, 0, 0}, {0x13, 0x16, Other, 0, 0, 0}, {0x17, 0x1a, SCbranchOther, 0, 0, 0},
-			{0x1b, 0x1b, SEndpgm, 0, 0, 0}, {0x1c, 0x1c, SGPRIdxOff, 0, 0, 0}, {0x1d, 0x1d, SSetGPRIdx, 0, 0, m0}, {0x1e, 0x1e, SEndpgm, 0, 0, 0},
-		},
-		smem: {
-			{0x00, 0x00, Other, 1, 0, scalarDst}, {0x01, 0x01, Other, 2, 0, scalarDst}, {0x02, 0x02, Other, 4, 0, scalarDst},
-			{0x03, 0x03, Other, 8, 0, scalarDst}, {0x04, 0x04, Other, 16, 0, scalarDst}, {0x05, 0x05, Other, 1, 0, scalarDst},
-			{0x06, 0x06, Other, 2, 0, scalarDst}, {0x07, 0x07, Other, 4, 0, scalarDst}, {0x08, 0x08, Other, 1, 0, scalarDst},
-			{0x09, 0x09, Other, 2, 0, scalarDst}, {0x0a, 0x0a, Other, 4, 0, scalarDst}, {0x0b, 0x0b, Other, 8, 0, scalarDst},
-			{0x0c, 0x0c, Other, 16, 0, scalarDst}, {0x10, 0x12, Other, 0, 0, 0}, {0x15, 0x1a, Other, 0, 0, 0}, {0x20, 0x23, Other, 0, 0, 0},
-			{0x24, 0x25, Other, 2, 0, scalarDst}, {0x26, 0x29, Other, 0, 0, 0}, {0x40, 0x40, Other, 1, 0, returns | scalarDst},
-			{0x41, 0x41, Other, 2, 0, returns | scalarDst}, {0x42, 0x4c, Other, 1, 0, returns | scalarDst},
-			{0x60, 0x60, Other, 2, 0, returns | scalarDst}, {0x61, 0x61, Other, 4, 0, returns | scalarDst},
-			{0x62, 0x6c, Other, 2, 0, returns | scalarDst}, {0x80, 0x80, Other, 1, 0, returns | scalarDst},
-			{0x81, 0x81, Other, 2, 0, returns | scalarDst}, {0x82, 0x8c, Other, 1, 0, returns | scalarDst},
-			{0xa0, 0xa0, Other, 2, 0, returns | scalarDst}, {0xa1, 0xa1, Other, 4, 0, returns | scalarDst},
-			{0xa2, 0xac, Other, 2, 0, returns | scalarDst},
-		},
-		vop2: {
-			{0x00, 0x16, Other, 1, 0, 0}, {0x17, 0x18, Other, 1, 0, literal}, {0x19, 0x1e, Other, 1, 0, vcc}, {0x1f, 0x23, Other, 1, 0, 0},
-			{0x24, 0x25, Other, 1, 0, literal}, {0x26, 0x36, Other, 1, 0, 0}, {0x3b, 0x3b, Other, 1, 0, 0}, {0x3d, 0x3d, Other, 1, 0, 0},
-		},
-		vop1: {
-			{0x00, 0x00, Other, 0, 0, 0}, {0x01, 0x01, VMovB32, 1, 0, 0}, {0x02, 0x02, VReadfirst, 1, 0, scalarDst}, {0x03, 0x03, Other, 1, 0, 0},
-			{0x04, 0x04, Other, 2, 0, 0}, {0x05, 0x08, Other, 1, 0, 0}, {0x0a, 0x0f, Other, 1, 0, 0}, {0x10, 0x10, Other, 2, 0, 0},
-			{0x11, 0x15, Other, 1, 0, 0}, {0x16, 0x1a, Other, 2, 0, 0}, {0x1b, 0x24, Other, 1, 0, 0}, {0x25, 0x26, Other, 2, 0, 0},
-			{0x27, 0x27, Other, 1, 0, 0}, {0x28, 0x28, Other, 2, 0, 0}, {0x29, 0x30, Other, 1, 0, 0}, {0x31, 0x32, Other, 2, 0, 0},
-			{0x33, 0x34, Other, 1, 0, 0}, {0x35, 0x35, Other, 0, 0, 0}, {0x37, 0x37, Other, 1, 0, 0}, {0x39, 0x4f, Other, 1, 0, 0},
-			{0x51, 0x51, Other, 1, 0, both},
-		},
-		vopc: {
-			{0x10, 0x10, Other, 0, 0, vcc}, {0x11, 0x11, Other, 0, 0, execDst | vcc}, {0x12, 0x12, Other, 0, 0, vcc},
-			{0x13, 0x13, Other, 0, 0, execDst | vcc}, {0x14, 0x14, Other, 0, 0, vcc}, {0x15, 0x15, Other, 0, 0, execDst | vcc},
-			{0x20, 0x2f, Other, 0, 0, vcc}, {0x30, 0x3f, Other, 0, 0, execDst | vcc}, {0x40, 0x4f, Other, 0, 0, vcc},
-			{0x50, 0x5f, Other, 0, 0, execDst | vcc}, {0x60, 0x6f, Other, 0, 0, vcc}, {0x70, 0x7f, Other, 0, 0, execDst | vcc},
-			{0xa0, 0xaf, Other, 0, 0, vcc}, {0xb0, 0xbf, Other, 0, 0, execDst | vcc}, {0xc0, 0xcf, Other, 0, 0, vcc},
-			{0xd0, 0xdf, Other, 0, 0, execDst | vcc}, {0xe0, 0xef, Other, 0, 0, vcc}, {0xf0, 0xff, Other, 0, 0, execDst | vcc},
-		},
-		vop3: {
-			{0x010, 0x010, Other, 0, 0, mask}, {0x011, 0x011, Other, 0, 0, execDst | mask}, {0x012, 0x012, Other, 0, 0, mask},
-			{0x013, 0x013, Other, 0, 0, execDst | mask}, {0x014, 0x014, Other, 0, 0, mask}, {0x015, 0x015, Other, 0, 0, execDst | mask},
-			{0x020, 0x02f, Other, 0, 0, mask}, {0x030, 0x03f, Other, 0, 0, execDst | mask}, {0x040, 0x04f, Other, 0, 0, mask},
-			{0x050, 0x05f, Other, 0, 0, execDst | mask}, {0x060, 0x06f, Other, 0, 0, mask}, {0x070, 0x07f, Other, 0, 0, execDst | mask},
-			{0x0a0, 0x0af, Other, 0, 0, mask}, {0x0b0, 0x0bf, Other, 0, 0, execDst | mask}, {0x0c0, 0x0cf, Other, 0, 0, mask},
-			{0x0d0, 0x0df, Other, 0, 0, execDst | mask}, {0x0e0, 0x0ef, Other, 0, 0, mask}, {0x0f0, 0x0ff, Other, 0, 0, execDst | mask},
-			{0x100, 0x116, Other, 1, 0, 0}, {0x119, 0x11e, Other, 1, 0, second}, {0x11f, 0x123, Other, 1, 0, 0}, {0x126, 0x136, Other, 1, 0, 0},
-			{0x13b, 0x13b, Other, 1, 0, 0}, {0x13d, 0x13d, Other, 1, 0, 0}, {0x140, 0x140, Other, 0, 0, 0}, {0x141, 0x141, VMovB32, 1, 0, 0},
-			{0x143, 0x143, Other, 1, 0, 0}, {0x144, 0x144, Other, 2, 0, 0}, {0x145, 0x148, Other, 1, 0, 0}, {0x14a, 0x14f, Other, 1, 0, 0},
-			{0x150, 0x150, Other, 2, 0, 0}, {0x151, 0x155, Other, 1, 0, 0}, {0x156, 0x15a, Other, 2, 0, 0}, {0x15b, 0x164, Other, 1, 0, 0},
-			{0x165, 0x166, Other, 2, 0, 0}, {0x167, 0x167, Other, 1, 0, 0}, {0x168, 0x168, Other, 2, 0, 0}, {0x169, 0x170, Other, 1, 0, 0},
-			{0x171, 0x172, Other, 2, 0, 0}, {0x173, 0x174, Other, 1, 0, 0}, {0x175, 0x175, Other, 0, 0, 0}, {0x177, 0x177, Other, 1, 0, 0},
-			{0x179, 0x18f, Other, 1, 0, 0}, {0x1c0, 0x1cb, Other, 1, 0, 0}, {0x1cc, 0x1cc, Other, 2, 0, 0}, {0x1cd, 0x1de, Other, 1, 0, 0},
-			{0x1df, 0x1df, Other, 2, 0, 0}, {0x1e0, 0x1e0, Other, 1, 0, second}, {0x1e1, 0x1e1, Other, 2, 0, second},
-			{0x1e2, 0x1e2, Other, 1, 0, 0}, {0x1e3, 0x1e3, Other, 2, 0, 0}, {0x1e4, 0x1e4, Other, 1, 0, 0}, {0x1e5, 0x1e6, Other, 2, 0, 0},
-			{0x1e7, 0x1e7, Other, 4, 0, 0}, {0x1e8, 0x1e9, Other, 2, 0, second}, {0x1ea, 0x207, Other, 1, 0, 0}, {0x270, 0x272, Other, 1, 0, 0},
-			{0x274, 0x277, Other, 1, 0, 0}, {0x280, 0x284, Other, 2, 0, 0}, {0x285, 0x288, Other, 1, 0, 0},
-			{0x289, 0x289, VReadlane, 1, 0, scalarDst}, {0x28a, 0x28a, VWritelane, 1, 0, allLanes}, {0x28b, 0x28d, Other, 1, 0, 0},
-			{0x28f, 0x292, Other, 2, 0, 0}, {0x293, 0x29a, Other, 1, 0, 0}, {0x29c, 0x2a0, Other, 1, 0, 0},
-		},
-		vop3p:  {{0x00, 0x12, Other, 1, 0, 0}, {0x20, 0x23, Other, 1, 0, 0}, {0x26, 0x2b, Other, 1, 0, 0}},
-		vintrp: {{0x00, 0x02, Other, 1, 0, 0}},
-		exp:    {{0x00, 0x00, Other, 0, 0, 0}},
-		ds: {
-			{0x00, 0x15, Other, 0, 0, 0}, {0x1d, 0x1f, Other, 0, 0, 0}, {0x20, 0x2d, Other, 1, 0, 0}, {0x2e, 0x2f, Other, 2, 0, 0},
-			{0x30, 0x36, Other, 1, 0, 0}, {0x37, 0x38, Other, 2, 0, 0}, {0x39, 0x3f, Other, 1, 0, 0}, {0x40, 0x55, Other, 0, 0, 0},
-			{0x56, 0x5b, Other, 1, 0, 0}, {0x60, 0x6d, Other, 2, 0, 0}, {0x6e, 0x6f, Other, 4, 0, 0}, {0x70, 0x73, Other, 2, 0, 0},
-			{0x76, 0x76, Other, 2, 0, 0}, {0x77, 0x78, Other, 4, 0, 0}, {0x7e, 0x7e, Other, 2, 0, 0}, {0x80, 0x8b, Other, 0, 0, 0},
-			{0x8d, 0x8d, Other, 0, 0, 0}, {0x92, 0x93, Other, 0, 0, 0}, {0x95, 0x95, Other, 0, 0, 0}, {0x98, 0x9d, Other, 0, 0, 0},
-			{0xb6, 0xb6, Other, 1, 0, 0}, {0xbd, 0xbf, Other, 1, 0, 0}, {0xc0, 0xcb, Other, 0, 0, 0}, {0xcd, 0xcd, Other, 0, 0, 0},
-			{0xd2, 0xd3, Other, 0, 0, 0}, {0xde, 0xdf, Other, 0, 0, 0}, {0xfe, 0xfe, Other, 3, 0, 0}, {0xff, 0xff, Other, 4, 0, 0},
-		},
-		mubuf: {
-			{0x00, 0x00, Other, 1, 0, lds}, {0x01, 0x01, Other, 2, 0, 0}, {0x02, 0x02, Other, 3, 0, 0}, {0x03, 0x03, Other, 4, 0, 0},
-			{0x04, 0x07, Other, 0, 0, 0}, {0x08, 0x09, Other, 1, 0, 0}, {0x0a, 0x0b, Other, 2, 0, 0}, {0x0c, 0x0f, Other, 0, 0, 0},
-			{0x10, 0x11, BufferLoad, 1, 1, lds}, {0x12, 0x13, BufferLoad, 1, 2, lds}, {0x14, 0x14, BufferLoad, 1, 4, lds},
-			{0x15, 0x15, BufferLoad, 2, 8, 0}, {0x16, 0x16, BufferLoad, 3, 12, 0}, {0x17, 0x17, BufferLoad, 4, 16, 0},
-			{0x18, 0x18, BufferStore, 0, 1, 0}, {0x19, 0x19, Other, 0, 0, 0}, {0x1a, 0x1a, BufferStore, 0, 2, 0}, {0x1b, 0x1b, Other, 0, 0, 0},
-			{0x1c, 0x1c, BufferStore, 0, 4, 0}, {0x1d, 0x1d, BufferStore, 0, 8, 0}, {0x1e, 0x1e, BufferStore, 0, 12, 0},
-			{0x1f, 0x1f, BufferStore, 0, 16, 0}, {0x20, 0x26, Other, 1, 0, 0}, {0x27, 0x27, Other, 0, 0, 0}, {0x3d, 0x3f, Other, 0, 0, 0},
-			{0x40, 0x40, Other, 1, 0, returns}, {0x41, 0x41, Other, 2, 0, returns}, {0x42, 0x4c, Other, 1, 0, returns},
-			{0x60, 0x60, Other, 2, 0, returns}, {0x61, 0x61, Other, 4, 0, returns}, {0x62, 0x6c, Other, 2, 0, returns},
-		},
-		mtbuf: {
-			{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x01, Other, 2, 0, 0}, {0x02, 0x02, Other, 3, 0, 0}, {0x03, 0x03, Other, 4, 0, 0},
-			{0x04, 0x07, Other, 0, 0, 0}, {0x08, 0x09, Other, 1, 0, 0}, {0x0a, 0x0b, Other, 2, 0, 0}, {0x0c, 0x0f, Other, 0, 0, 0},
-		},
-		mimg: {
-			{0x00, 0x05, Other, 1, 0, dmask}, {0x08, 0x0b, Other, 0, 0, 0}, {0x0e, 0x0e, Other, 1, 0, dmask}, {0x10, 0x10, Other, 1, 0, dmask},
-			{0x11, 0x11, Other, 2, 0, dmask}, {0x12, 0x1c, Other, 1, 0, dmask}, {0x20, 0x3f, Other, 1, 0, dmask}, {0x40, 0x42, Other, 1, 0, gather},
-			{0x44, 0x49, Other, 1, 0, gather}, {0x4c, 0x51, Other, 1, 0, gather}, {0x54, 0x59, Other, 1, 0, gather},
-			{0x5c, 0x5f, Other, 1, 0, gather}, {0x60, 0x60, Other, 1, 0, dmask}, {0x68, 0x6f, Other, 1, 0, dmask},
-		},
-		flat: {
-			{0x10, 0x14, Other, 1, 0, 0}, {0x15, 0x15, Other, 2, 0, 0}, {0x16, 0x16, Other, 3, 0, 0}, {0x17, 0x17, Other, 4, 0, 0},
-			{0x18, 0x1f, Other, 0, 0, 0}, {0x20, 0x25, Other, 1, 0, 0}, {0x40, 0x4c, Other, 1, 0, returns}, {0x60, 0x6c, Other, 2, 0, returns},
-		},
-		global: {
-			{0x10, 0x14, Other, 1, 0, lds}, {0x15, 0x15, Other, 2, 0, 0}, {0x16, 0x16, Other, 3, 0, 0}, {0x17, 0x17, Other, 4, 0, 0},
-			{0x18, 0x1f, Other, 0, 0, 0}, {0x20, 0x25, Other, 1, 0, 0}, {0x40, 0x4c, Other, 1, 0, returns}, {0x60, 0x6c, Other, 2, 0, returns},
-		},
-		scratch: {
-			{0x10, 0x11, ScratchLoad, 1, 1, lds}, {0x12, 0x13, ScratchLoad, 1, 2, lds}, {0x14, 0x14, ScratchLoad, 1, 4, lds},
-			{0x15, 0x15, ScratchLoad, 2, 8, 0}, {0x16, 0x16, ScratchLoad, 3, 12, 0}, {0x17, 0x17, ScratchLoad, 4, 16, 0},
-			{0x18, 0x18, ScratchStore, 0, 1, 0}, {0x19, 0x19, Other, 0, 0, 0}, {0x1a, 0x1a, ScratchStore, 0, 2, 0}, {0x1b, 0x1b, Other, 0, 0, 0},
-			{0x1c, 0x1c, ScratchStore, 0, 4, 0}, {0x1d, 0x1d, ScratchStore, 0, 8, 0}, {0x1e, 0x1e, ScratchStore, 0, 12, 0},
-			{0x1f, 0x1f, ScratchStore, 0, 16, 0}, {0x20, 0x25, Other, 1, 0, 0},
-		},
-	},
-	gfx908: {
-		vop2: {{0x37, 0x3a, Other, 1, 0, 0}, {0x3c, 0x3c, Other, 1, 0, 0}},
-		vop3: {{0x137, 0x13a, Other, 1, 0, 0}, {0x13c, 0x13c, Other, 1, 0, 0}},
-		vop3p: {
-			{0x40, 0x40, Other, 32, 0, agpr | allLanes}, {0x41, 0x41, Other, 16, 0, agpr | allLanes}, {0x42, 0x42, Other, 4, 0, agpr | allLanes},
-			{0x44, 0x44, Other, 16, 0, agpr | allLanes}, {0x45, 0x45, Other, 4, 0, agpr | allLanes}, {0x48, 0x48, Other, 32, 0, agpr | allLanes},
-			{0x49, 0x49, Other, 16, 0, agpr | allLanes}, {0x4a, 0x4a, Other, 4, 0, agpr | allLanes}, {0x4c, 0x4c, Other, 16, 0, agpr | allLanes},
-			{0x4d, 0x4d, Other, 4, 0, agpr | allLanes}, {0x50, 0x50, Other, 32, 0, agpr | allLanes}, {0x51, 0x51, Other, 16, 0, agpr | allLanes},
-			{0x52, 0x52, Other, 4, 0, agpr | allLanes}, {0x54, 0x54, Other, 16, 0, agpr | allLanes}, {0x55, 0x55, Other, 4, 0, agpr | allLanes},
-			{0x58, 0x58, VMovB32, 1, 0, fromAGPR}, {0x59, 0x59, VMovB32, 1, 0, agpr}, {0x68, 0x68, Other, 32, 0, agpr | allLanes},
-			{0x69, 0x69, Other, 16, 0, agpr | allLanes}, {0x6b, 0x6b, Other, 4, 0, agpr | allLanes}, {0x6c, 0x6c, Other, 16, 0, agpr | allLanes},
-			{0x6d, 0x6d, Other, 4, 0, agpr | allLanes},
-		},
-		mubuf:  {{0x4d, 0x4e, Other, 0, 0, 0}},
-		global: {{0x4d, 0x4e, Other, 0, 0, 0}},
-	},
-	gfx90a: {
-		vop2: {{0x04, 0x04, Other, 2, 0, 0}},
-		vop1: {{0x52, 0x52, VMovB32, 1, 0, agpr | fromAGPR}},
-		vop3: {{0x104, 0x104, Other, 2, 0, 0}, {0x270, 0x272, none, 0, 0, 0}, {0x274, 0x277, none, 0, 0, 0}, {0x2a1, 0x2a1, Other, 1, 0, 0}},
-		vop3p: {
-			{0x30, 0x33, Other, 2, 0, 0}, {0x40, 0x40, Other, 32, 0, eitherFile | allLanes}, {0x41, 0x41, Other, 16, 0, eitherFile | allLanes},
-			{0x42, 0x42, Other, 4, 0, eitherFile | allLanes}, {0x44, 0x44, Other, 16, 0, eitherFile | allLanes},
-			{0x45, 0x45, Other, 4, 0, eitherFile | allLanes}, {0x48, 0x48, Other, 32, 0, eitherFile | allLanes},
-			{0x49, 0x49, Other, 16, 0, eitherFile | allLanes}, {0x4a, 0x4a, Other, 4, 0, eitherFile | allLanes},
-			{0x4c, 0x4c, Other, 16, 0, eitherFile | allLanes}, {0x4d, 0x4d, Other, 4, 0, eitherFile | allLanes},
-			{0x50, 0x50, Other, 32, 0, eitherFile | allLanes}, {0x51, 0x51, Other, 16, 0, eitherFile | allLanes},
-			{0x52, 0x52, Other, 4, 0, eitherFile | allLanes}, {0x54, 0x54, Other, 16, 0, eitherFile | allLanes},
-			{0x55, 0x55, Other, 4, 0, eitherFile | allLanes}, {0x63, 0x63, Other, 32, 0, eitherFile | allLanes},
-			{0x64, 0x64, Other, 16, 0, eitherFile | allLanes}, {0x65, 0x65, Other, 4, 0, eitherFile | allLanes},
-			{0x66, 0x66, Other, 16, 0, eitherFile | allLanes}, {0x67, 0x67, Other, 4, 0, eitherFile | allLanes},
-			{0x68, 0x68, Other, 32, 0, eitherFile | allLanes}, {0x69, 0x69, Other, 16, 0, eitherFile | allLanes},
-			{0x6b, 0x6b, Other, 4, 0, eitherFile | allLanes}, {0x6c, 0x6c, Other, 16, 0, eitherFile | allLanes},
-			{0x6d, 0x6d, Other, 4, 0, eitherFile | allLanes}, {0x6e, 0x6e, Other, 8, 0, eitherFile | allLanes},
-			{0x6f, 0x6f, Other, 2, 0, eitherFile | allLanes},
-		},
-		vintrp: {{0x00, 0x02, none, 0, 0, 0}},
-		exp:    {{0x00, 0x00, none, 0, 0, 0}},
-		ds: {
-			{0x5c, 0x5c, Other, 0, 0, 0}, {0x7c, 0x7c, Other, 2, 0, 0}, {0x80, 0x8b, none, 0, 0, 0}, {0x8d, 0x8d, none, 0, 0, 0},
-			{0x92, 0x93, none, 0, 0, 0}, {0x95, 0x95, none, 0, 0, 0}, {0xbf, 0xcb, none, 0, 0, 0}, {0xcd, 0xcd, none, 0, 0, 0},
-			{0xd2, 0xd3, none, 0, 0, 0},
-		},
-		mubuf: {{0x28, 0x29, Other, 0, 0, 0}, {0x4d, 0x4e, Other, 1, 0, returns}, {0x4f, 0x51, Other, 2, 0, returns}},
-		mimg: {
-			{0x21, 0x42, none, 0, 0, 0}, {0x44, 0x49, none, 0, 0, 0}, {0x4c, 0x51, none, 0, 0, 0}, {0x54, 0x59, none, 0, 0, 0},
-			{0x5c, 0x60, none, 0, 0, 0}, {0x68, 0x6f, none, 0, 0, 0},
-		},
-		flat:   {{0x4f, 0x51, Other, 2, 0, returns}},
-		global: {{0x4d, 0x4e, Other, 1, 0, returns}, {0x4f, 0x51, Other, 2, 0, returns}},
-	},
-	gfx94: {
-		vop2: {{0x16, 0x16, none, 0, 0, 0}},
-		vop1: {{0x38, 0x38, VMovB64, 2, 0, 0}, {0x54, 0x55, Other, 1, 0, 0}, {0x56, 0x57, Other, 2, 0, 0}},
-		vop3: {
-			{0x116, 0x116, none, 0, 0, 0}, {0x178, 0x178, VMovB64, 2, 0, 0}, {0x194, 0x195, Other, 1, 0, 0}, {0x196, 0x197, Other, 2, 0, 0},
-			{0x1c0, 0x1c1, none, 0, 0, 0}, {0x208, 0x208, Other, 2, 0, 0}, {0x2a2, 0x2a5, Other, 1, 0, 0},
-		},
-		vop3p: {
-			{0x3e, 0x3e, Other, 4, 0, eitherFile | allLanes}, {0x3f, 0x3f, Other, 16, 0, eitherFile | allLanes}, {0x54, 0x55, none, 0, 0, 0},
-			{0x56, 0x56, Other, 16, 0, eitherFile | allLanes}, {0x57, 0x57, Other, 4, 0, eitherFile | allLanes},
-			{0x5d, 0x5d, Other, 32, 0, eitherFile | allLanes}, {0x5e, 0x5e, Other, 16, 0, eitherFile | allLanes},
-			{0x5f, 0x5f, Other, 4, 0, eitherFile | allLanes}, {0x60, 0x60, Other, 16, 0, eitherFile | allLanes},
-			{0x61, 0x62, Other, 4, 0, eitherFile | allLanes}, {0x63, 0x63, none, 0, 0, 0}, {0x65, 0x65, none, 0, 0, 0},
-			{0x66, 0x66, Other, 4, 0, eitherFile | allLanes}, {0x67, 0x67, none, 0, 0, 0}, {0x68, 0x68, Other, 16, 0, eitherFile | allLanes},
-			{0x69, 0x69, none, 0, 0, 0}, {0x6a, 0x6a, Other, 4, 0, eitherFile | allLanes}, {0x6b, 0x6b, none, 0, 0, 0}, {0x6d, 0x6d, none, 0, 0, 0},
-			{0x70, 0x73, Other, 4, 0, eitherFile | allLanes}, {0x74, 0x77, Other, 16, 0, eitherFile | allLanes},
-			{0x78, 0x7b, Other, 4, 0, eitherFile | allLanes}, {0x7c, 0x7f, Other, 16, 0, eitherFile | allLanes},
-		},
-		ds:    {{0x17, 0x18, Other, 0, 0, 0}, {0xb7, 0xb8, Other, 1, 0, 0}},
-		mubuf: {{0x3d, 0x3f, none, 0, 0, 0}},
-		mimg: {
-			{0x00, 0x05, none, 0, 0, 0}, {0x08, 0x0b, none, 0, 0, 0}, {0x0e, 0x0e, none, 0, 0, 0}, {0x10, 0x1c, none, 0, 0, 0},
-			{0x20, 0x20, none, 0, 0, 0},
-		},
-		flat:   {{0x4d, 0x4e, Other, 1, 0, returns}, {0x52, 0x52, Other, 1, 0, returns}},
-		global: {{0x10, 0x14, Other, 1, 0, 0}, {0x26, 0x2a, Other, 0, 0, 0}, {0x52, 0x52, Other, 1, 0, returns}},
-		scratch: {
-			{0x10, 0x11, ScratchLoad, 1, 1, 0}, {0x12, 0x13, ScratchLoad, 1, 2, 0}, {0x14, 0x14, ScratchLoad, 1, 4, 0},
-			{0x26, 0x2a, Other, 0, 0, 0},
-		},
-	},
-	gfx950: {
-		vop2: {{0x16, 0x16, Other, 1, 0, 0}},
-		vop1: {{0x58, 0x58, Other, 1, 0, 0}, {0x59, 0x5a, Other, 1, 0, both}, {0x5b, 0x5b, Other, 1, 0, 0}},
-		vop3: {
-			{0x116, 0x116, Other, 1, 0, 0}, {0x198, 0x198, Other, 1, 0, 0}, {0x199, 0x19a, Other, 1, 0, both}, {0x19b, 0x19b, Other, 1, 0, 0},
-			{0x233, 0x238, Other, 1, 0, 0}, {0x239, 0x23a, Other, 2, 0, 0}, {0x23b, 0x23e, Other, 1, 0, 0}, {0x23f, 0x23f, Other, 2, 0, 0},
-			{0x240, 0x251, Other, 1, 0, 0}, {0x252, 0x255, Other, 6, 0, 0}, {0x256, 0x257, Other, 32, 0, 0}, {0x258, 0x25f, Other, 6, 0, 0},
-			{0x260, 0x263, Other, 16, 0, 0}, {0x265, 0x26a, Other, 1, 0, 0}, {0x2a6, 0x2a9, Other, 1, 0, 0},
-		},
-		vop3p: {
-			{0x1a, 0x1c, Other, 1, 0, 0}, {0x2c, 0x2c, Other, 0, 0, prefix}, {0x2d, 0x2d, Other, 4, 0, eitherFile | allLanes},
-			{0x2e, 0x2e, Other, 16, 0, eitherFile | allLanes}, {0x35, 0x36, Other, 4, 0, eitherFile | allLanes},
-			{0x37, 0x38, Other, 16, 0, eitherFile | allLanes}, {0x39, 0x3d, Other, 4, 0, eitherFile | allLanes}, {0x3e, 0x3f, none, 0, 0, 0},
-			{0x43, 0x43, Other, 4, 0, eitherFile | allLanes}, {0x46, 0x47, Other, 16, 0, eitherFile | allLanes},
-			{0x4b, 0x4b, Other, 16, 0, eitherFile | allLanes}, {0x4e, 0x4f, Other, 16, 0, eitherFile | allLanes},
-			{0x53, 0x53, Other, 16, 0, eitherFile | allLanes}, {0x54, 0x54, Other, 4, 0, eitherFile | allLanes},
-			{0x55, 0x55, Other, 16, 0, eitherFile | allLanes}, {0x5a, 0x5a, Other, 4, 0, eitherFile | allLanes},
-			{0x5b, 0x5b, Other, 16, 0, eitherFile | allLanes},
-		},
-		ds:     {{0xe0, 0xe0, Other, 2, 0, allLanes}, {0xe1, 0xe1, Other, 3, 0, allLanes}, {0xe2, 0xe3, Other, 2, 0, allLanes}},
-		mubuf:  {{0x16, 0x16, BufferLoad, 3, 12, lds}, {0x17, 0x17, BufferLoad, 4, 16, lds}, {0x52, 0x52, Other, 1, 0, returns}},
-		global: {{0x7d, 0x7e, Other, 0, 0, 0}},
-	},
-	gfx10: {
-		sop2: {
-			{0x00, 0x00, SAddU32, 1, 0, scalarDst | scc}, {0x01, 0x01, SSubU32, 1, 0, scalarDst | scc},
-			{0x02, 0x02, SAddI32, 1, 0, scalarDst | scc}, {0x03, 0x03, SSubI32, 1, 0, scalarDst | scc},
-			{0x04, 0x04, SAddcU32, 1, 0, scalarDst | scc}, {0x05, 0x05, SSubbU32, 1, 0, scalarDst | scc},
-			{0x06, 0x09, Other, 1, 0, scalarDst | scc}, {0x0a, 0x0a, SCselectB32, 1, 0, scalarDst}, {0x0b, 0x0b, SCselectB64, 2, 0, scalarDst},
-			{0x0e, 0x0e, SAndB32, 1, 0, scalarDst | scc}, {0x0f, 0x0f, SAndB64, 2, 0, scalarDst | scc}, {0x10, 0x10, SOrB32, 1, 0, scalarDst | scc},
-			{0x11, 0x11, SOrB64, 2, 0, scalarDst | scc}, {0x12, 0x12, SXorB32, 1, 0, scalarDst | scc}, {0x13, 0x13, SXorB64, 2, 0, scalarDst | scc},
-			{0x14, 0x14, SAndn2B32, 1, 0, scalarDst | scc}, {0x15, 0x15, SAndn2B64, 2, 0, scalarDst | scc},
-			{0x16, 0x16, SOrn2B32, 1, 0, scalarDst | scc}, {0x17, 0x17, SOrn2B64, 2, 0, scalarDst | scc},
-			{0x18, 0x18, SNandB32, 1, 0, scalarDst | scc}, {0x19, 0x19, SNandB64, 2, 0, scalarDst | scc},
-			{0x1a, 0x1a, SNorB32, 1, 0, scalarDst | scc}, {0x1b, 0x1b, SNorB64, 2, 0, scalarDst | scc},
-			{0x1c, 0x1c, SXnorB32, 1, 0, scalarDst | scc}, {0x1d, 0x1d, SXnorB64, 2, 0, scalarDst | scc},
-			{0x1e, 0x1e, SLshlB32, 1, 0, scalarDst | scc}, {0x1f, 0x1f, SLshlB64, 2, 0, scalarDst | scc},
-			{0x20, 0x20, SLshrB32, 1, 0, scalarDst | scc}, {0x21, 0x21, SLshrB64, 2, 0, scalarDst | scc},
-			{0x22, 0x22, SAshrI32, 1, 0, scalarDst | scc}, {0x23, 0x23, SAshrI64, 2, 0, scalarDst | scc}, {0x24, 0x24, Other, 1, 0, scalarDst},
-			{0x25, 0x25, Other, 2, 0, scalarDst}, {0x26, 0x26, SMulI32, 1, 0, scalarDst}, {0x27, 0x28, Other, 1, 0, scalarDst | scc},
-			{0x29, 0x2a, Other, 2, 0, scalarDst | scc}, {0x2c, 0x2c, Other, 1, 0, scalarDst | scc}, {0x2e, 0x31, Other, 1, 0, scalarDst | scc},
-			{0x32, 0x36, Other, 1, 0, scalarDst},
-		},
-		sopk: {
-			{0x00, 0x00, SMovB32, 1, 0, scalarDst}, {0x01, 0x01, Other, 0, 0, 0}, {0x02, 0x02, SCmovB32, 1, 0, scalarDst},
-			{0x03, 0x0e, Other, 0, 0, scc}, {0x0f, 0x0f, SAddI32, 1, 0, scalarDst | scc}, {0x10, 0x10, SMulI32, 1, 0, scalarDst},
-			{0x12, 0x12, SGetreg, 1, 0, scalarDst}, {0x13, 0x13, SSetreg, 0, 0, 0}, {0x15, 0x15, SSetreg, 0, 0, literal},
-			{0x16, 0x16, SCall, 2, 0, scalarDst}, {0x17, 0x1a, Other, 0, 0, 0}, {0x1b, 0x1c, SCbranchOther, 1, 0, execDst | scalarDst},
-		},
-		sop1: {
-			{0x03, 0x03, SMovB32, 1, 0, scalarDst}, {0x04, 0x04, SMovB64, 2, 0, scalarDst}, {0x05, 0x05, SCmovB32, 1, 0, scalarDst},
-			{0x06, 0x06, SCmovB64, 2, 0, scalarDst}, {0x07, 0x07, SNotB32, 1, 0, scalarDst | scc}, {0x08, 0x08, SNotB64, 2, 0, scalarDst | scc},
-			{0x09, 0x09, Other, 1, 0, scalarDst | scc}, {0x0a, 0x0a, Other, 2, 0, scalarDst | scc}, {0x0b, 0x0b, Other, 1, 0, scalarDst},
-			{0x0c, 0x0c, Other, 2, 0, scalarDst}, {0x0d, 0x10, Other, 1, 0, scalarDst | scc}, {0x11, 0x19, Other, 1, 0, scalarDst},
-			{0x1a, 0x1a, SSextI16, 1, 0, scalarDst}, {0x1b, 0x1b, Other, 1, 0, scalarDst}, {0x1c, 0x1c, Other, 2, 0, scalarDst},
-			{0x1d, 0x1d, Other, 1, 0, scalarDst}, {0x1e, 0x1e, Other, 2, 0, scalarDst}, {0x1f, 0x1f, SGetpc, 2, 0, scalarDst},
-			{0x20, 0x20, SSetpc, 0, 0, 0}, {0x21, 0x21, SSwappc, 2, 0, scalarDst}, {0x22, 0x22, SRfe, 0, 0, 0},
-			{0x24, 0x24, SAndSaveexec, 2, 0, execDst | scalarDst | scc}, {0x25, 0x25, SOrSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x26, 0x26, SXorSaveexec, 2, 0, execDst | scalarDst | scc}, {0x27, 0x27, SAndn2Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x28, 0x28, SOrn2Saveexec, 2, 0, execDst | scalarDst | scc}, {0x29, 0x29, SNandSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2a, 0x2a, SNorSaveexec, 2, 0, execDst | scalarDst | scc}, {0x2b, 0x2b, SXnorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2c, 0x2c, Other, 1, 0, scalarDst | scc}, {0x2d, 0x2d, Other, 2, 0, scalarDst | scc}, {0x2e, 0x2e, Other, 1, 0, scalarDst},
-			{0x2f, 0x2f, Other, 2, 0, scalarDst}, {0x30, 0x31, Other, 0, 0, anyScalar}, {0x34, 0x34, Other, 1, 0, scalarDst | scc},
-			{0x37, 0x37, SAndn1Saveexec, 2, 0, execDst | scalarDst | scc}, {0x38, 0x38, SOrn1Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x39, 0x39, SAndn1Wrexec, 2, 0, execDst | scalarDst | scc}, {0x3a, 0x3a, SAndn2Wrexec, 2, 0, execDst | scalarDst | scc},
-			{0x3b, 0x3b, Other, 2, 0, scalarDst}, {0x3c, 0x3c, SAndSaveexec, 1, 0, execDst | scalarDst | scc},
-			{0x3d, 0x3d, SOrSaveexec, 1, 0, execDst | scalarDst | scc}, {0x3e, 0x3e, SXorSaveexec, 1, 0, execDst | scalarDst | scc},
-			{0x3f, 0x3f, SAndn2Saveexec, 1, 0, execDst | scalarDst | scc}, {0x40, 0x40, SOrn2Saveexec, 1, 0, execDst | scalarDst | scc},
-			{0x41, 0x41, SNandSaveexec, 1, 0, execDst | scalarDst | scc}, {0x42, 0x42, SNorSaveexec, 1, 0, execDst | scalarDst | scc},
-			{0x43, 0x43, SXnorSaveexec, 1, 0, execDst | scalarDst | scc}, {0x44, 0x44, SAndn1Saveexec, 1, 0, execDst | scalarDst | scc},
-			{0x45, 0x45, SOrn1Saveexec, 1, 0, execDst | scalarDst | scc}, {0x46, 0x46, SAndn1Wrexec, 1, 0, execDst | scalarDst | scc},
-			{0x47, 0x47, SAndn2Wrexec, 1, 0, execDst | scalarDst | scc}, {0x49, 0x49, Other, 1, 0, anyScalar | scalarDst},
-		},
-		sopc: {{0x00, 0x0f, Other, 0, 0, scc}, {0x12, 0x13, Other, 0, 0, scc}},
-		sopp: {
-			{0x00, 0x00, SNop, 0, 0, 0}, {0x01, 0x01, SEndpgm, 0, 0, 0}, {0x02, 0x02, SBranch, 0, 0, 0}, {0x03, 0x03, Other, 0, 0, 0},
-			{0x04, 0x04, SCbranchSCC0, 0, 0, 0}, {0x05, 0x05, SCbranchSCC1, 0, 0, 0}, {0x06, 0x06, SCbranchVCCZ, 0, 0, 0},
-			{0x07, 0x07, SCbranchVCCNZ, 0, 0, 0}, {0x08, 0x08, SCbranchEXECZ, 0, 0, 0}, {0x09, 0x09, SCbranchEXECNZ, 0, 0, 0},
-			{0x0a, 0x11, Other, 0, 0, 0}, {0x12, 0x12, STrap, 0, 0, 0}, {0x13, 0x16, Other, 0, 0, 0}, {0x17, 0x1a, SCbranchOther, 0, 0, 0},
-			{0x1b, 0x1b, SEndpgm, 0, 0, 0}, {0x1e, 0x1e, SEndpgm, 0, 0, 0}, {0x1f, 0x1f, SCodeEnd, 0, 0, 0}, {0x20, 0x25, Other, 0, 0, 0},
-			{0x28, 0x28, Other, 0, 0, 0},
-		},
-		smem: {
-			{0x00, 0x00, Other, 1, 0, scalarDst}, {0x01, 0x01, Other, 2, 0, scalarDst}, {0x02, 0x02, Other, 4, 0, scalarDst},
-			{0x03, 0x03, Other, 8, 0, scalarDst}, {0x04, 0x04, Other, 16, 0, scalarDst}, {0x05, 0x05, Other, 1, 0, scalarDst},
-			{0x06, 0x06, Other, 2, 0, scalarDst}, {0x07, 0x07, Other, 4, 0, scalarDst}, {0x08, 0x08, Other, 1, 0, scalarDst},
-			{0x09, 0x09, Other, 2, 0, scalarDst}, {0x0a, 0x0a, Other, 4, 0, scalarDst}, {0x0b, 0x0b, Other, 8, 0, scalarDst},
-			{0x0c, 0x0c, Other, 16, 0, scalarDst}, {0x10, 0x12, Other, 0, 0, 0}, {0x15, 0x1a, Other, 0, 0, 0}, {0x1f, 0x21, Other, 0, 0, 0},
-			{0x24, 0x25, Other, 2, 0, scalarDst}, {0x26, 0x29, Other, 0, 0, 0}, {0x2a, 0x2a, Other, 1, 0, scalarDst},
-			{0x40, 0x40, Other, 1, 0, returns | scalarDst}, {0x41, 0x41, Other, 2, 0, returns | scalarDst},
-			{0x42, 0x4c, Other, 1, 0, returns | scalarDst}, {0x60, 0x60, Other, 2, 0, returns | scalarDst},
-			{0x61, 0x61, Other, 4, 0, returns | scalarDst}, {0x62, 0x6c, Other, 2, 0, returns | scalarDst},
-			{0x80, 0x80, Other, 1, 0, returns | scalarDst}, {0x81, 0x81, Other, 2, 0, returns | scalarDst},
-			{0x82, 0x8c, Other, 1, 0, returns | scalarDst}, {0xa0, 0xa0, Other, 2, 0, returns | scalarDst},
-			{0xa1, 0xa1, Other, 4, 0, returns | scalarDst}, {0xa2, 0xac, Other, 2, 0, returns | scalarDst},
-		},
-		vop2: {
-			{0x01, 0x0d, Other, 1, 0, 0}, {0x0f, 0x14, Other, 1, 0, 0}, {0x16, 0x16, Other, 1, 0, 0}, {0x18, 0x18, Other, 1, 0, 0},
-			{0x1a, 0x1f, Other, 1, 0, 0}, {0x20, 0x21, Other, 1, 0, literal}, {0x25, 0x27, Other, 1, 0, 0}, {0x28, 0x2a, Other, 1, 0, vcc},
-			{0x2b, 0x2b, Other, 1, 0, 0}, {0x2c, 0x2d, Other, 1, 0, literal}, {0x2f, 0x2f, Other, 1, 0, 0}, {0x32, 0x36, Other, 1, 0, 0},
-			{0x37, 0x38, Other, 1, 0, literal}, {0x39, 0x3c, Other, 1, 0, 0},
-		},
-		vop1: {
-			{0x00, 0x00, Other, 0, 0, 0}, {0x01, 0x01, VMovB32, 1, 0, 0}, {0x02, 0x02, VReadfirst, 1, 0, scalarDst}, {0x03, 0x03, Other, 1, 0, 0},
-			{0x04, 0x04, Other, 2, 0, 0}, {0x05, 0x08, Other, 1, 0, 0}, {0x0a, 0x0f, Other, 1, 0, 0}, {0x10, 0x10, Other, 2, 0, 0},
-			{0x11, 0x15, Other, 1, 0, 0}, {0x16, 0x1a, Other, 2, 0, 0}, {0x1b, 0x1b, Other, 0, 0, 0}, {0x20, 0x25, Other, 1, 0, 0},
-			{0x27, 0x27, Other, 1, 0, 0}, {0x2a, 0x2b, Other, 1, 0, 0}, {0x2e, 0x2e, Other, 1, 0, 0}, {0x2f, 0x2f, Other, 2, 0, 0},
-			{0x31, 0x31, Other, 2, 0, 0}, {0x33, 0x33, Other, 1, 0, 0}, {0x34, 0x34, Other, 2, 0, 0}, {0x35, 0x3c, Other, 1, 0, 0},
-			{0x3d, 0x3e, Other, 2, 0, 0}, {0x3f, 0x40, Other, 1, 0, 0}, {0x41, 0x41, Other, 0, 0, 0}, {0x42, 0x42, Other, 1, 0, anyVector},
-			{0x43, 0x43, Other, 1, 0, 0}, {0x44, 0x44, Other, 1, 0, anyVector}, {0x48, 0x48, Other, 1, 0, anyVector}, {0x50, 0x64, Other, 1, 0, 0},
-			{0x65, 0x65, Other, 1, 0, both}, {0x68, 0x68, Other, 1, 0, anyVector | both},
-		},
-		vopc: {
-			{0x00, 0x0f, Other, 0, 0, vcc}, {0x10, 0x1f, Other, 0, 0, execDst}, {0x20, 0x2f, Other, 0, 0, vcc}, {0x30, 0x3f, Other, 0, 0, execDst},
-			{0x80, 0x8f, Other, 0, 0, vcc}, {0x90, 0x9f, Other, 0, 0, execDst}, {0xa0, 0xae, Other, 0, 0, vcc}, {0xb0, 0xbe, Other, 0, 0, execDst},
-			{0xc0, 0xcf, Other, 0, 0, vcc}, {0xd0, 0xdf, Other, 0, 0, execDst}, {0xe0, 0xef, Other, 0, 0, vcc}, {0xf0, 0xff, Other, 0, 0, execDst},
-		},
-		vop3: {
-			{0x000, 0x00f, Other, 0, 0, mask}, {0x010, 0x01f, Other, 0, 0, execDst}, {0x020, 0x02f, Other, 0, 0, mask},
-			{0x030, 0x03f, Other, 0, 0, execDst}, {0x080, 0x08f, Other, 0, 0, mask}, {0x090, 0x09f, Other, 0, 0, execDst},
-			{0x0a0, 0x0ae, Other, 0, 0, mask}, {0x0b0, 0x0be, Other, 0, 0, execDst}, {0x0c0, 0x0cf, Other, 0, 0, mask},
-			{0x0d0, 0x0df, Other, 0, 0, execDst}, {0x0e0, 0x0ef, Other, 0, 0, mask}, {0x0f0, 0x0ff, Other, 0, 0, execDst},
-			{0x101, 0x101, Other, 1, 0, 0}, {0x103, 0x10c, Other, 1, 0, 0}, {0x10f, 0x114, Other, 1, 0, 0}, {0x116, 0x116, Other, 1, 0, 0},
-			{0x118, 0x118, Other, 1, 0, 0}, {0x11a, 0x11f, Other, 1, 0, 0}, {0x125, 0x127, Other, 1, 0, 0}, {0x128, 0x12a, Other, 1, 0, second},
-			{0x12b, 0x12b, Other, 1, 0, 0}, {0x12f, 0x12f, Other, 1, 0, 0}, {0x132, 0x136, Other, 1, 0, 0}, {0x139, 0x13b, Other, 1, 0, 0},
-			{0x140, 0x14b, Other, 1, 0, 0}, {0x14c, 0x14c, Other, 2, 0, 0}, {0x14d, 0x15f, Other, 1, 0, 0}, {0x160, 0x160, Other, 2, 0, 0},
-			{0x164, 0x168, Other, 2, 0, 0}, {0x169, 0x16c, Other, 1, 0, 0}, {0x16d, 0x16d, Other, 1, 0, second},
-			{0x16e, 0x16e, Other, 2, 0, second}, {0x16f, 0x16f, Other, 1, 0, 0}, {0x170, 0x170, Other, 2, 0, 0}, {0x171, 0x171, Other, 1, 0, 0},
-			{0x172, 0x174, Other, 2, 0, 0}, {0x175, 0x175, Other, 4, 0, 0}, {0x176, 0x177, Other, 2, 0, second}, {0x178, 0x178, Other, 1, 0, 0},
-			{0x180, 0x180, Other, 0, 0, 0}, {0x181, 0x181, VMovB32, 1, 0, 0}, {0x183, 0x183, Other, 1, 0, 0}, {0x184, 0x184, Other, 2, 0, 0},
-			{0x185, 0x188, Other, 1, 0, 0}, {0x18a, 0x18f, Other, 1, 0, 0}, {0x190, 0x190, Other, 2, 0, 0}, {0x191, 0x195, Other, 1, 0, 0},
-			{0x196, 0x19a, Other, 2, 0, 0}, {0x19b, 0x19b, Other, 0, 0, 0}, {0x1a0, 0x1a5, Other, 1, 0, 0}, {0x1a7, 0x1a7, Other, 1, 0, 0},
-			{0x1aa, 0x1ab, Other, 1, 0, 0}, {0x1ae, 0x1ae, Other, 1, 0, 0}, {0x1af, 0x1af, Other, 2, 0, 0}, {0x1b1, 0x1b1, Other, 2, 0, 0},
-			{0x1b3, 0x1b3, Other, 1, 0, 0}, {0x1b4, 0x1b4, Other, 2, 0, 0}, {0x1b5, 0x1bc, Other, 1, 0, 0}, {0x1bd, 0x1be, Other, 2, 0, 0},
-			{0x1bf, 0x1c0, Other, 1, 0, 0}, {0x1c1, 0x1c1, Other, 0, 0, 0}, {0x1c2, 0x1c2, Other, 1, 0, anyVector}, {0x1c3, 0x1c3, Other, 1, 0, 0},
-			{0x1c4, 0x1c4, Other, 1, 0, anyVector}, {0x1c8, 0x1c8, Other, 1, 0, anyVector}, {0x1d0, 0x1e4, Other, 1, 0, 0},
-			{0x200, 0x202, Other, 1, 0, 0}, {0x2ff, 0x301, Other, 2, 0, 0}, {0x303, 0x305, Other, 1, 0, 0}, {0x307, 0x30e, Other, 1, 0, 0},
-			{0x30f, 0x310, Other, 1, 0, second}, {0x311, 0x314, Other, 1, 0, 0}, {0x319, 0x319, Other, 1, 0, second},
-			{0x340, 0x340, Other, 1, 0, 0}, {0x342, 0x347, Other, 1, 0, 0}, {0x34b, 0x34b, Other, 1, 0, 0}, {0x351, 0x35a, Other, 1, 0, 0},
-			{0x35e, 0x35f, Other, 1, 0, 0}, {0x360, 0x360, VReadlane, 1, 0, scalarDst}, {0x361, 0x361, VWritelane, 1, 0, allLanes},
-			{0x362, 0x366, Other, 1, 0, 0}, {0x368, 0x36b, Other, 1, 0, 0}, {0x36d, 0x36d, Other, 1, 0, 0}, {0x36f, 0x36f, Other, 1, 0, 0},
-			{0x371, 0x373, Other, 1, 0, 0}, {0x375, 0x378, Other, 1, 0, 0}, {0x37f, 0x37f, Other, 1, 0, 0},
-		},
-		vop3p:  {{0x00, 0x19, Other, 1, 0, 0}, {0x20, 0x22, Other, 1, 0, 0}},
-		vintrp: {{0x00, 0x02, Other, 1, 0, 0}},
-		exp:    {{0x00, 0x00, Other, 0, 0, 0}},
-		ds: {
-			{0x00, 0x15, Other, 0, 0, 0}, {0x18, 0x1f, Other, 0, 0, 0}, {0x20, 0x2d, Other, 1, 0, 0}, {0x2e, 0x2f, Other, 2, 0, 0},
-			{0x30, 0x36, Other, 1, 0, 0}, {0x37, 0x38, Other, 2, 0, 0}, {0x39, 0x3f, Other, 1, 0, 0}, {0x40, 0x53, Other, 0, 0, 0},
-			{0x55, 0x55, Other, 1, 0, 0}, {0x60, 0x6d, Other, 2, 0, 0}, {0x6e, 0x6f, Other, 4, 0, 0}, {0x70, 0x73, Other, 2, 0, 0},
-			{0x76, 0x76, Other, 2, 0, 0}, {0x77, 0x78, Other, 4, 0, 0}, {0x7e, 0x7e, Other, 2, 0, 0}, {0x80, 0x8b, Other, 0, 0, 0},
-			{0x8d, 0x8d, Other, 0, 0, 0}, {0x92, 0x93, Other, 0, 0, 0}, {0x95, 0x95, Other, 0, 0, 0}, {0xa0, 0xa1, Other, 0, 0, 0},
-			{0xa2, 0xa7, Other, 1, 0, 0}, {0xb0, 0xb0, Other, 0, 0, 0}, {0xb1, 0xb3, Other, 1, 0, 0}, {0xc0, 0xcb, Other, 0, 0, 0},
-			{0xcd, 0xcd, Other, 0, 0, 0}, {0xd2, 0xd3, Other, 0, 0, 0}, {0xde, 0xdf, Other, 0, 0, 0}, {0xfe, 0xfe, Other, 3, 0, 0},
-			{0xff, 0xff, Other, 4, 0, 0},
-		},
-		mubuf: {
-			{0x00, 0x00, Other, 1, 0, lds}, {0x01, 0x01, Other, 2, 0, 0}, {0x02, 0x02, Other, 3, 0, 0}, {0x03, 0x03, Other, 4, 0, 0},
-			{0x04, 0x07, Other, 0, 0, 0}, {0x08, 0x09, BufferLoad, 1, 1, lds}, {0x0a, 0x0b, BufferLoad, 1, 2, lds},
-			{0x0c, 0x0c, BufferLoad, 1, 4, lds}, {0x0d, 0x0d, BufferLoad, 2, 8, 0}, {0x0e, 0x0e, BufferLoad, 4, 16, 0},
-			{0x0f, 0x0f, BufferLoad, 3, 12, 0}, {0x18, 0x18, BufferStore, 0, 1, 0}, {0x19, 0x19, Other, 0, 0, 0},
-			{0x1a, 0x1a, BufferStore, 0, 2, 0}, {0x1b, 0x1b, Other, 0, 0, 0}, {0x1c, 0x1c, BufferStore, 0, 4, 0},
-			{0x1d, 0x1d, BufferStore, 0, 8, 0}, {0x1e, 0x1e, BufferStore, 0, 16, 0}, {0x1f, 0x1f, BufferStore, 0, 12, 0},
-			{0x20, 0x26, Other, 1, 0, 0}, {0x27, 0x27, Other, 0, 0, 0}, {0x30, 0x30, Other, 1, 0, returns}, {0x31, 0x31, Other, 2, 0, returns},
-			{0x32, 0x33, Other, 1, 0, returns}, {0x35, 0x3d, Other, 1, 0, returns}, {0x3e, 0x3e, Other, 2, 0, returns},
-			{0x3f, 0x40, Other, 1, 0, returns}, {0x50, 0x50, Other, 2, 0, returns}, {0x51, 0x51, Other, 4, 0, returns},
-			{0x52, 0x53, Other, 2, 0, returns}, {0x55, 0x5d, Other, 2, 0, returns}, {0x5e, 0x5e, Other, 4, 0, returns},
-			{0x5f, 0x60, Other, 2, 0, returns}, {0x71, 0x72, Other, 0, 0, 0}, {0x80, 0x81, Other, 1, 0, 0}, {0x82, 0x83, Other, 2, 0, 0},
-			{0x84, 0x87, Other, 0, 0, 0},
-		},
-		mtbuf: {
-			{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x01, Other, 2, 0, 0}, {0x02, 0x02, Other, 3, 0, 0}, {0x03, 0x03, Other, 4, 0, 0},
-			{0x04, 0x07, Other, 0, 0, 0}, {0x08, 0x09, Other, 1, 0, 0}, {0x0a, 0x0b, Other, 2, 0, 0}, {0x0c, 0x0f, Other, 0, 0, 0},
-		},
-		mimg: {
-			{0x00, 0x05, Other, 1, 0, dmask}, {0x08, 0x0b, Other, 0, 0, 0}, {0x0e, 0x0f, Other, 1, 0, dmask}, {0x10, 0x10, Other, 2, 0, dmask},
-			{0x11, 0x12, Other, 1, 0, dmask}, {0x14, 0x1c, Other, 1, 0, dmask}, {0x1d, 0x1d, Other, 2, 0, dmask}, {0x1e, 0x3f, Other, 1, 0, dmask},
-			{0x40, 0x41, Other, 1, 0, gather}, {0x44, 0x49, Other, 1, 0, gather}, {0x4c, 0x51, Other, 1, 0, gather},
-			{0x54, 0x59, Other, 1, 0, gather}, {0x5c, 0x5f, Other, 1, 0, gather}, {0x60, 0x60, Other, 1, 0, dmask},
-			{0x61, 0x61, Other, 1, 0, gather}, {0x68, 0x6f, Other, 1, 0, dmask}, {0x80, 0x80, Other, 1, 0, gather},
-			{0xa2, 0xa3, Other, 1, 0, dmask}, {0xaa, 0xab, Other, 1, 0, dmask}, {0xb2, 0xb3, Other, 1, 0, dmask}, {0xba, 0xbb, Other, 1, 0, dmask},
-			{0xe6, 0xe7, Other, 4, 0, 0}, {0xe8, 0xef, Other, 1, 0, dmask},
-		},
-		flat: {
-			{0x08, 0x0c, Other, 1, 0, 0}, {0x0d, 0x0d, Other, 2, 0, 0}, {0x0e, 0x0e, Other, 4, 0, 0}, {0x0f, 0x0f, Other, 3, 0, 0},
-			{0x18, 0x1f, Other, 0, 0, 0}, {0x20, 0x25, Other, 1, 0, 0}, {0x30, 0x33, Other, 1, 0, returns}, {0x35, 0x40, Other, 1, 0, returns},
-			{0x50, 0x53, Other, 2, 0, returns}, {0x55, 0x60, Other, 2, 0, returns},
-		},
-		global: {
-			{0x08, 0x0c, Other, 1, 0, lds}, {0x0d, 0x0d, Other, 2, 0, 0}, {0x0e, 0x0e, Other, 4, 0, 0}, {0x0f, 0x0f, Other, 3, 0, 0},
-			{0x18, 0x1f, Other, 0, 0, 0}, {0x20, 0x25, Other, 1, 0, 0}, {0x30, 0x33, Other, 1, 0, returns}, {0x35, 0x40, Other, 1, 0, returns},
-			{0x50, 0x53, Other, 2, 0, returns}, {0x55, 0x60, Other, 2, 0, returns},
-		},
-		scratch: {
-			{0x08, 0x09, ScratchLoad, 1, 1, lds}, {0x0a, 0x0b, ScratchLoad, 1, 2, lds}, {0x0c, 0x0c, ScratchLoad, 1, 4, lds},
-			{0x0d, 0x0d, ScratchLoad, 2, 8, 0}, {0x0e, 0x0e, ScratchLoad, 4, 16, 0}, {0x0f, 0x0f, ScratchLoad, 3, 12, 0},
-			{0x18, 0x18, ScratchStore, 0, 1, 0}, {0x19, 0x19, Other, 0, 0, 0}, {0x1a, 0x1a, ScratchStore, 0, 2, 0}, {0x1b, 0x1b, Other, 0, 0, 0},
-			{0x1c, 0x1c, ScratchStore, 0, 4, 0}, {0x1d, 0x1d, ScratchStore, 0, 8, 0}, {0x1e, 0x1e, ScratchStore, 0, 16, 0},
-			{0x1f, 0x1f, ScratchStore, 0, 12, 0}, {0x20, 0x25, Other, 1, 0, 0},
-		},
-	},
-	gfx103: {
-		smem: {
-			{0x05, 0x07, none, 0, 0, 0}, {0x10, 0x12, none, 0, 0, 0}, {0x15, 0x1a, none, 0, 0, 0}, {0x21, 0x21, none, 0, 0, 0},
-			{0x28, 0x2a, none, 0, 0, 0}, {0x40, 0x4c, none, 0, 0, 0}, {0x60, 0x6c, none, 0, 0, 0}, {0x80, 0x8c, none, 0, 0, 0},
-			{0xa0, 0xac, none, 0, 0, 0},
-		},
-		vop2: {{0x1f, 0x21, none, 0, 0, 0}},
-		vop3: {{0x11f, 0x11f, none, 0, 0, 0}, {0x141, 0x141, none, 0, 0, 0}, {0x16b, 0x16b, none, 0, 0, 0}},
-		ds: {
-			{0x80, 0x8b, none, 0, 0, 0}, {0x8d, 0x8d, none, 0, 0, 0}, {0x92, 0x93, none, 0, 0, 0}, {0x95, 0x95, none, 0, 0, 0},
-			{0xc0, 0xcb, none, 0, 0, 0}, {0xcd, 0xcd, none, 0, 0, 0}, {0xd2, 0xd3, none, 0, 0, 0},
-		},
-		mubuf:  {{0x34, 0x34, Other, 1, 0, returns}},
-		global: {{0x16, 0x16, Other, 1, 0, 0}, {0x17, 0x17, Other, 0, 0, 0}, {0x34, 0x34, Other, 1, 0, returns}},
-	},
-	gfx11: {
-		vopd:  {{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x02, Other, 1, 0, literal}, {0x03, 0x0d, Other, 1, 0, 0}},
-		vopdY: {{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x02, Other, 1, 0, literal}, {0x03, 0x0d, Other, 1, 0, 0}, {0x10, 0x12, Other, 1, 0, 0}},
-		sop2: {
-			{0x00, 0x00, SAddU32, 1, 0, scalarDst | scc}, {0x01, 0x01, SSubU32, 1, 0, scalarDst | scc},
-			{0x02, 0x02, SAddI32, 1, 0, scalarDst | scc}, {0x03, 0x03, SSubI32, 1, 0, scalarDst | scc},
-			{0x04, 0x04, SAddcU32, 1, 0, scalarDst | scc}, {0x05, 0x05, SSubbU32, 1, 0, scalarDst | scc},
-			{0x06, 0x06, Other, 1, 0, scalarDst | scc}, {0x08, 0x08, SLshlB32, 1, 0, scalarDst | scc},
-			{0x09, 0x09, SLshlB64, 2, 0, scalarDst | scc}, {0x0a, 0x0a, SLshrB32, 1, 0, scalarDst | scc},
-			{0x0b, 0x0b, SLshrB64, 2, 0, scalarDst | scc}, {0x0c, 0x0c, SAshrI32, 1, 0, scalarDst | scc},
-			{0x0d, 0x0d, SAshrI64, 2, 0, scalarDst | scc}, {0x0e, 0x15, Other, 1, 0, scalarDst | scc}, {0x16, 0x16, SAndB32, 1, 0, scalarDst | scc},
-			{0x17, 0x17, SAndB64, 2, 0, scalarDst | scc}, {0x18, 0x18, SOrB32, 1, 0, scalarDst | scc}, {0x19, 0x19, SOrB64, 2, 0, scalarDst | scc},
-			{0x1a, 0x1a, SXorB32, 1, 0, scalarDst | scc}, {0x1b, 0x1b, SXorB64, 2, 0, scalarDst | scc},
-			{0x1c, 0x1c, SNandB32, 1, 0, scalarDst | scc}, {0x1d, 0x1d, SNandB64, 2, 0, scalarDst | scc},
-			{0x1e, 0x1e, SNorB32, 1, 0, scalarDst | scc}, {0x1f, 0x1f, SNorB64, 2, 0, scalarDst | scc},
-			{0x20, 0x20, SXnorB32, 1, 0, scalarDst | scc}, {0x21, 0x21, SXnorB64, 2, 0, scalarDst | scc},
-			{0x22, 0x22, SAndn2B32, 1, 0, scalarDst | scc}, {0x23, 0x23, SAndn2B64, 2, 0, scalarDst | scc},
-			{0x24, 0x24, SOrn2B32, 1, 0, scalarDst | scc}, {0x25, 0x25, SOrn2B64, 2, 0, scalarDst | scc},
-			{0x26, 0x27, Other, 1, 0, scalarDst | scc}, {0x28, 0x29, Other, 2, 0, scalarDst | scc}, {0x2a, 0x2a, Other, 1, 0, scalarDst},
-			{0x2b, 0x2b, Other, 2, 0, scalarDst}, {0x2c, 0x2c, SMulI32, 1, 0, scalarDst}, {0x2d, 0x2e, Other, 1, 0, scalarDst},
-			{0x30, 0x30, SCselectB32, 1, 0, scalarDst}, {0x31, 0x31, SCselectB64, 2, 0, scalarDst}, {0x32, 0x35, Other, 1, 0, scalarDst},
-		},
-		sopk: {
-			{0x00, 0x00, SMovB32, 1, 0, scalarDst}, {0x01, 0x01, Other, 0, 0, 0}, {0x02, 0x02, SCmovB32, 1, 0, scalarDst},
-			{0x03, 0x0e, Other, 0, 0, scc}, {0x0f, 0x0f, SAddI32, 1, 0, scalarDst | scc}, {0x10, 0x10, SMulI32, 1, 0, scalarDst},
-			{0x11, 0x11, SGetreg, 1, 0, scalarDst}, {0x12, 0x12, SSetreg, 0, 0, 0}, {0x13, 0x13, SSetreg, 0, 0, literal},
-			{0x14, 0x14, SCall, 2, 0, scalarDst}, {0x16, 0x17, SCbranchOther, 1, 0, execDst | scalarDst}, {0x18, 0x1b, Other, 0, 0, 0},
-		},
-		sop1: {
-			{0x00, 0x00, SMovB32, 1, 0, scalarDst}, {0x01, 0x01, SMovB64, 2, 0, scalarDst}, {0x02, 0x02, SCmovB32, 1, 0, scalarDst},
-			{0x03, 0x03, SCmovB64, 2, 0, scalarDst}, {0x04, 0x04, Other, 1, 0, scalarDst}, {0x05, 0x05, Other, 2, 0, scalarDst},
-			{0x08, 0x0e, Other, 1, 0, scalarDst}, {0x0f, 0x0f, SSextI16, 1, 0, scalarDst}, {0x10, 0x10, Other, 1, 0, scalarDst},
-			{0x11, 0x11, Other, 2, 0, scalarDst}, {0x12, 0x12, Other, 1, 0, scalarDst}, {0x13, 0x14, Other, 2, 0, scalarDst},
-			{0x15, 0x1a, Other, 1, 0, scalarDst | scc}, {0x1b, 0x1b, Other, 2, 0, scalarDst | scc}, {0x1c, 0x1c, Other, 1, 0, scalarDst | scc},
-			{0x1d, 0x1d, Other, 2, 0, scalarDst | scc}, {0x1e, 0x1e, SNotB32, 1, 0, scalarDst | scc}, {0x1f, 0x1f, SNotB64, 2, 0, scalarDst | scc},
-			{0x20, 0x20, SAndSaveexec, 1, 0, execDst | scalarDst | scc}, {0x21, 0x21, SAndSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x22, 0x22, SOrSaveexec, 1, 0, execDst | scalarDst | scc}, {0x23, 0x23, SOrSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x24, 0x24, SXorSaveexec, 1, 0, execDst | scalarDst | scc}, {0x25, 0x25, SXorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x26, 0x26, SNandSaveexec, 1, 0, execDst | scalarDst | scc}, {0x27, 0x27, SNandSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x28, 0x28, SNorSaveexec, 1, 0, execDst | scalarDst | scc}, {0x29, 0x29, SNorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2a, 0x2a, SXnorSaveexec, 1, 0, execDst | scalarDst | scc}, {0x2b, 0x2b, SXnorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2c, 0x2c, SAndn1Saveexec, 1, 0, execDst | scalarDst | scc}, {0x2d, 0x2d, SAndn1Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2e, 0x2e, SOrn1Saveexec, 1, 0, execDst | scalarDst | scc}, {0x2f, 0x2f, SOrn1Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x30, 0x30, SAndn2Saveexec, 1, 0, execDst | scalarDst | scc}, {0x31, 0x31, SAndn2Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x32, 0x32, SOrn2Saveexec, 1, 0, execDst | scalarDst | scc}, {0x33, 0x33, SOrn2Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x34, 0x34, SAndn1Wrexec, 1, 0, execDst | scalarDst | scc}, {0x35, 0x35, SAndn1Wrexec, 2, 0, execDst | scalarDst | scc},
-			{0x36, 0x36, SAndn2Wrexec, 1, 0, execDst | scalarDst | scc}, {0x37, 0x37, SAndn2Wrexec, 2, 0, execDst | scalarDst | scc},
-			{0x40, 0x40, Other, 1, 0, scalarDst}, {0x41, 0x41, Other, 2, 0, scalarDst}, {0x42, 0x43, Other, 0, 0, anyScalar},
-			{0x44, 0x44, Other, 1, 0, anyScalar | scalarDst}, {0x47, 0x47, SGetpc, 2, 0, scalarDst}, {0x48, 0x48, SSetpc, 0, 0, 0},
-			{0x49, 0x49, SSwappc, 2, 0, scalarDst}, {0x4a, 0x4a, SRfe, 0, 0, 0}, {0x4c, 0x4c, Other, 1, 0, scalarDst},
-			{0x4d, 0x4d, Other, 2, 0, scalarDst},
-		},
-		sopc: {{0x00, 0x11, Other, 0, 0, scc}},
-		sopp: {
-			{0x00, 0x00, SNop, 0, 0, 0}, {0x01, 0x05, Other, 0, 0, 0}, {0x07, 0x0b, Other, 0, 0, 0}, {0x10, 0x10, STrap, 0, 0, 0},
-			{0x11, 0x12, Other, 0, 0, 0}, {0x1f, 0x1f, SCodeEnd, 0, 0, 0}, {0x20, 0x20, SBranch, 0, 0, 0}, {0x21, 0x21, SCbranchSCC0, 0, 0, 0},
-			{0x22, 0x22, SCbranchSCC1, 0, 0, 0}, {0x23, 0x23, SCbranchVCCZ, 0, 0, 0}, {0x24, 0x24, SCbranchVCCNZ, 0, 0, 0},
-			{0x25, 0x25, SCbranchEXECZ, 0, 0, 0}, {0x26, 0x26, SCbranchEXECNZ, 0, 0, 0}, {0x27, 0x2a, SCbranchOther, 0, 0, 0},
-			{0x30, 0x32, SEndpgm, 0, 0, 0}, {0x34, 0x3d, Other, 0, 0, 0},
-		},
-		smem: {
-			{0x00, 0x00, Other, 1, 0, scalarDst}, {0x01, 0x01, Other, 2, 0, scalarDst}, {0x02, 0x02, Other, 4, 0, scalarDst},
-			{0x03, 0x03, Other, 8, 0, scalarDst}, {0x04, 0x04, Other, 16, 0, scalarDst}, {0x08, 0x08, Other, 1, 0, scalarDst},
-			{0x09, 0x09, Other, 2, 0, scalarDst}, {0x0a, 0x0a, Other, 4, 0, scalarDst}, {0x0b, 0x0b, Other, 8, 0, scalarDst},
-			{0x0c, 0x0c, Other, 16, 0, scalarDst}, {0x20, 0x23, Other, 0, 0, 0},
-		},
-		vop2: {
-			{0x01, 0x0c, Other, 1, 0, 0}, {0x0f, 0x14, Other, 1, 0, 0}, {0x18, 0x1e, Other, 1, 0, 0}, {0x20, 0x22, Other, 1, 0, vcc},
-			{0x25, 0x27, Other, 1, 0, 0}, {0x2b, 0x2b, Other, 1, 0, 0}, {0x2c, 0x2d, Other, 1, 0, literal}, {0x2f, 0x2f, Other, 1, 0, 0},
-			{0x32, 0x36, Other, 1, 0, half}, {0x37, 0x38, Other, 1, 0, half | literal}, {0x39, 0x3b, Other, 1, 0, half},
-			{0x3c, 0x3c, Other, 1, 0, 0},
-		},
-		vop1: {
-			{0x00, 0x00, Other, 0, 0, 0}, {0x01, 0x01, VMovB32, 1, 0, 0}, {0x02, 0x02, VReadfirst, 1, 0, scalarDst}, {0x03, 0x03, Other, 1, 0, 0},
-			{0x04, 0x04, Other, 2, 0, 0}, {0x05, 0x08, Other, 1, 0, 0}, {0x0a, 0x0a, Other, 1, 0, half}, {0x0b, 0x0f, Other, 1, 0, 0},
-			{0x10, 0x10, Other, 2, 0, 0}, {0x11, 0x15, Other, 1, 0, 0}, {0x16, 0x1a, Other, 2, 0, 0}, {0x1b, 0x1b, Other, 0, 0, 0},
-			{0x1c, 0x1c, Other, 1, 0, half}, {0x20, 0x25, Other, 1, 0, 0}, {0x27, 0x27, Other, 1, 0, 0}, {0x2a, 0x2b, Other, 1, 0, 0},
-			{0x2e, 0x2e, Other, 1, 0, 0}, {0x2f, 0x2f, Other, 2, 0, 0}, {0x31, 0x31, Other, 2, 0, 0}, {0x33, 0x33, Other, 1, 0, 0},
-			{0x34, 0x34, Other, 2, 0, 0}, {0x35, 0x3c, Other, 1, 0, 0}, {0x3d, 0x3e, Other, 2, 0, 0}, {0x3f, 0x40, Other, 1, 0, 0},
-			{0x42, 0x42, Other, 1, 0, anyVector}, {0x43, 0x43, Other, 1, 0, 0}, {0x44, 0x44, Other, 1, 0, anyVector},
-			{0x48, 0x48, Other, 1, 0, anyVector}, {0x50, 0x64, Other, 1, 0, half}, {0x65, 0x65, Other, 1, 0, both},
-			{0x66, 0x66, Other, 1, 0, both | half}, {0x67, 0x67, Other, 1, 0, 0}, {0x68, 0x68, Other, 1, 0, anyVector | both},
-			{0x69, 0x69, Other, 1, 0, half}, {0x6a, 0x6b, Other, 1, 0, 0},
-		},
-		vopc: {
-			{0x00, 0x2f, Other, 0, 0, vcc}, {0x31, 0x36, Other, 0, 0, vcc}, {0x39, 0x3e, Other, 0, 0, vcc}, {0x40, 0x5f, Other, 0, 0, vcc},
-			{0x7d, 0x7f, Other, 0, 0, vcc}, {0x80, 0xaf, Other, 0, 0, execDst}, {0xb1, 0xb6, Other, 0, 0, execDst},
-			{0xb9, 0xbe, Other, 0, 0, execDst}, {0xc0, 0xdf, Other, 0, 0, execDst}, {0xfd, 0xff, Other, 0, 0, execDst},
-		},
-		vop3: {
-			{0x000, 0x02f, Other, 0, 0, mask}, {0x031, 0x036, Other, 0, 0, mask}, {0x039, 0x03e, Other, 0, 0, mask},
-			{0x040, 0x05f, Other, 0, 0, mask}, {0x07d, 0x07f, Other, 0, 0, mask}, {0x080, 0x0af, Other, 0, 0, execDst},
-			{0x0b1, 0x0b6, Other, 0, 0, execDst}, {0x0b9, 0x0be, Other, 0, 0, execDst}, {0x0c0, 0x0df, Other, 0, 0, execDst},
-			{0x0fd, 0x0ff, Other, 0, 0, execDst}, {0x101, 0x101, Other, 1, 0, 0}, {0x103, 0x10c, Other, 1, 0, 0}, {0x10f, 0x114, Other, 1, 0, 0},
-			{0x118, 0x11e, Other, 1, 0, 0}, {0x120, 0x122, Other, 1, 0, second}, {0x125, 0x127, Other, 1, 0, 0}, {0x12b, 0x12b, Other, 1, 0, 0},
-			{0x12f, 0x12f, Other, 1, 0, 0}, {0x132, 0x136, Other, 1, 0, 0}, {0x139, 0x13b, Other, 1, 0, 0}, {0x180, 0x180, Other, 0, 0, 0},
-			{0x181, 0x181, VMovB32, 1, 0, 0}, {0x183, 0x183, Other, 1, 0, 0}, {0x184, 0x184, Other, 2, 0, 0}, {0x185, 0x188, Other, 1, 0, 0},
-			{0x18a, 0x18f, Other, 1, 0, 0}, {0x190, 0x190, Other, 2, 0, 0}, {0x191, 0x195, Other, 1, 0, 0}, {0x196, 0x19a, Other, 2, 0, 0},
-			{0x19b, 0x19b, Other, 0, 0, 0}, {0x19c, 0x19c, Other, 1, 0, 0}, {0x1a0, 0x1a5, Other, 1, 0, 0}, {0x1a7, 0x1a7, Other, 1, 0, 0},
-			{0x1aa, 0x1ab, Other, 1, 0, 0}, {0x1ae, 0x1ae, Other, 1, 0, 0}, {0x1af, 0x1af, Other, 2, 0, 0}, {0x1b1, 0x1b1, Other, 2, 0, 0},
-			{0x1b3, 0x1b3, Other, 1, 0, 0}, {0x1b4, 0x1b4, Other, 2, 0, 0}, {0x1b5, 0x1bc, Other, 1, 0, 0}, {0x1bd, 0x1be, Other, 2, 0, 0},
-			{0x1bf, 0x1c0, Other, 1, 0, 0}, {0x1c2, 0x1c2, Other, 1, 0, anyVector}, {0x1c3, 0x1c3, Other, 1, 0, 0},
-			{0x1c4, 0x1c4, Other, 1, 0, anyVector}, {0x1c8, 0x1c8, Other, 1, 0, anyVector}, {0x1d0, 0x1e4, Other, 1, 0, 0},
-			{0x1e9, 0x1eb, Other, 1, 0, 0}, {0x209, 0x213, Other, 1, 0, 0}, {0x214, 0x214, Other, 2, 0, 0}, {0x215, 0x227, Other, 1, 0, 0},
-			{0x228, 0x228, Other, 2, 0, 0}, {0x237, 0x237, Other, 1, 0, 0}, {0x238, 0x238, Other, 2, 0, 0}, {0x239, 0x239, Other, 1, 0, 0},
-			{0x23a, 0x23b, Other, 2, 0, 0}, {0x23d, 0x23d, Other, 4, 0, 0}, {0x240, 0x241, Other, 1, 0, 0}, {0x244, 0x251, Other, 1, 0, 0},
-			{0x253, 0x267, Other, 1, 0, 0}, {0x2fc, 0x2fc, Other, 1, 0, second}, {0x2fd, 0x2ff, Other, 2, 0, second},
-			{0x300, 0x302, Other, 1, 0, second}, {0x303, 0x307, Other, 1, 0, 0}, {0x309, 0x30e, Other, 1, 0, 0}, {0x311, 0x313, Other, 1, 0, 0},
-			{0x31c, 0x326, Other, 1, 0, 0}, {0x327, 0x32b, Other, 2, 0, 0}, {0x32c, 0x32e, Other, 1, 0, 0}, {0x32f, 0x32f, Other, 2, 0, 0},
-			{0x338, 0x33a, Other, 1, 0, 0}, {0x33c, 0x33e, Other, 2, 0, 0}, {0x360, 0x360, VReadlane, 1, 0, scalarDst},
-			{0x361, 0x361, VWritelane, 1, 0, allLanes}, {0x362, 0x364, Other, 1, 0, 0},
-		},
-		vop3p:   {{0x00, 0x13, Other, 1, 0, 0}, {0x16, 0x1a, Other, 1, 0, 0}, {0x20, 0x22, Other, 1, 0, 0}, {0x40, 0x45, Other, 8, 0, allLanes}},
-		vinterp: {{0x00, 0x05, Other, 1, 0, 0}},
-		exp:     {{0x00, 0x00, Other, 0, 0, 0}},
-		ldsdir:  {{0x00, 0x01, Other, 1, 0, allLanes}},
-		ds: {
-			{0x00, 0x15, Other, 0, 0, 0}, {0x18, 0x1f, Other, 0, 0, 0}, {0x20, 0x2d, Other, 1, 0, 0}, {0x2e, 0x2f, Other, 2, 0, 0},
-			{0x30, 0x36, Other, 1, 0, 0}, {0x37, 0x38, Other, 2, 0, 0}, {0x39, 0x3f, Other, 1, 0, 0}, {0x40, 0x53, Other, 0, 0, 0},
-			{0x60, 0x6d, Other, 2, 0, 0}, {0x6e, 0x6f, Other, 4, 0, 0}, {0x70, 0x73, Other, 2, 0, 0}, {0x76, 0x76, Other, 2, 0, 0},
-			{0x77, 0x78, Other, 4, 0, 0}, {0x79, 0x79, Other, 1, 0, 0}, {0x7a, 0x7b, Other, 2, 0, 0}, {0x7e, 0x7e, Other, 2, 0, 0},
-			{0xa0, 0xa1, Other, 0, 0, 0}, {0xa2, 0xa7, Other, 1, 0, 0}, {0xad, 0xad, Other, 1, 0, both}, {0xb0, 0xb0, Other, 0, 0, 0},
-			{0xb1, 0xb3, Other, 1, 0, 0}, {0xde, 0xdf, Other, 0, 0, 0}, {0xfe, 0xfe, Other, 3, 0, 0}, {0xff, 0xff, Other, 4, 0, 0},
-		},
-		mubuf: {
-			{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x01, Other, 2, 0, 0}, {0x02, 0x02, Other, 3, 0, 0}, {0x03, 0x03, Other, 4, 0, 0},
-			{0x04, 0x07, Other, 0, 0, 0}, {0x08, 0x09, Other, 1, 0, 0}, {0x0a, 0x0b, Other, 2, 0, 0}, {0x0c, 0x0f, Other, 0, 0, 0},
-			{0x10, 0x11, BufferLoad, 1, 1, 0}, {0x12, 0x13, BufferLoad, 1, 2, 0}, {0x14, 0x14, BufferLoad, 1, 4, 0},
-			{0x15, 0x15, BufferLoad, 2, 8, 0}, {0x16, 0x16, BufferLoad, 3, 12, 0}, {0x17, 0x17, BufferLoad, 4, 16, 0},
-			{0x18, 0x18, BufferStore, 0, 1, 0}, {0x19, 0x19, BufferStore, 0, 2, 0}, {0x1a, 0x1a, BufferStore, 0, 4, 0},
-			{0x1b, 0x1b, BufferStore, 0, 8, 0}, {0x1c, 0x1c, BufferStore, 0, 12, 0}, {0x1d, 0x1d, BufferStore, 0, 16, 0},
-			{0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0}, {0x26, 0x26, Other, 1, 0, 0}, {0x27, 0x27, Other, 0, 0, 0},
-			{0x2b, 0x2c, Other, 0, 0, 0}, {0x33, 0x33, Other, 1, 0, returns}, {0x34, 0x34, Other, 2, 0, returns},
-			{0x35, 0x40, Other, 1, 0, returns}, {0x41, 0x41, Other, 2, 0, returns}, {0x42, 0x42, Other, 4, 0, returns},
-			{0x43, 0x4d, Other, 2, 0, returns}, {0x50, 0x50, Other, 2, 0, returns}, {0x51, 0x52, Other, 1, 0, returns},
-			{0x56, 0x56, Other, 1, 0, returns},
-		},
-		mtbuf: {
-			{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x01, Other, 2, 0, 0}, {0x02, 0x02, Other, 3, 0, 0}, {0x03, 0x03, Other, 4, 0, 0},
-			{0x04, 0x07, Other, 0, 0, 0}, {0x08, 0x09, Other, 1, 0, 0}, {0x0a, 0x0b, Other, 2, 0, 0}, {0x0c, 0x0f, Other, 0, 0, 0},
-		},
-		mimg: {
-			{0x00, 0x05, Other, 1, 0, dmask}, {0x06, 0x09, Other, 0, 0, 0}, {0x0a, 0x0a, Other, 1, 0, dmask}, {0x0b, 0x0b, Other, 2, 0, dmask},
-			{0x0c, 0x17, Other, 1, 0, dmask}, {0x18, 0x18, Other, 1, 0, gather}, {0x19, 0x1a, Other, 4, 0, 0}, {0x1b, 0x2e, Other, 1, 0, dmask},
-			{0x2f, 0x37, Other, 1, 0, gather}, {0x38, 0x3c, Other, 1, 0, dmask}, {0x40, 0x4b, Other, 1, 0, dmask}, {0x54, 0x56, Other, 1, 0, dmask},
-			{0x5f, 0x5f, Other, 1, 0, dmask}, {0x60, 0x65, Other, 1, 0, gather}, {0x90, 0x90, Other, 1, 0, gather},
-		},
-		flat: {
-			{0x10, 0x14, Other, 1, 0, 0}, {0x15, 0x15, Other, 2, 0, 0}, {0x16, 0x16, Other, 3, 0, 0}, {0x17, 0x17, Other, 4, 0, 0},
-			{0x18, 0x1d, Other, 0, 0, 0}, {0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0}, {0x33, 0x33, Other, 1, 0, returns},
-			{0x34, 0x34, Other, 0, 0, 0}, {0x35, 0x35, Other, 1, 0, returns}, {0x36, 0x36, Other, 0, 0, 0}, {0x38, 0x3c, Other, 1, 0, returns},
-			{0x3d, 0x3d, Other, 0, 0, 0}, {0x3e, 0x3f, Other, 1, 0, returns}, {0x40, 0x40, Other, 0, 0, 0}, {0x41, 0x41, Other, 2, 0, returns},
-			{0x42, 0x44, Other, 2, 0, 0}, {0x45, 0x4a, Other, 2, 0, returns}, {0x4b, 0x4b, Other, 2, 0, 0}, {0x4c, 0x4c, Other, 0, 0, 0},
-			{0x4d, 0x4d, Other, 2, 0, returns}, {0x50, 0x52, Other, 1, 0, returns}, {0x56, 0x56, Other, 0, 0, 0},
-		},
-		global: {
-			{0x10, 0x14, Other, 1, 0, 0}, {0x15, 0x15, Other, 2, 0, 0}, {0x16, 0x16, Other, 3, 0, 0}, {0x17, 0x17, Other, 4, 0, 0},
-			{0x18, 0x1d, Other, 0, 0, 0}, {0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0}, {0x28, 0x28, Other, 1, 0, 0},
-			{0x29, 0x29, Other, 0, 0, 0}, {0x33, 0x40, Other, 1, 0, returns}, {0x41, 0x4d, Other, 2, 0, returns},
-			{0x50, 0x52, Other, 1, 0, returns}, {0x56, 0x56, Other, 1, 0, returns},
-		},
-		scratch: {
-			{0x10, 0x11, ScratchLoad, 1, 1, 0}, {0x12, 0x13, ScratchLoad, 1, 2, 0}, {0x14, 0x14, ScratchLoad, 1, 4, 0},
-			{0x15, 0x15, ScratchLoad, 2, 8, 0}, {0x16, 0x16, ScratchLoad, 3, 12, 0}, {0x17, 0x17, ScratchLoad, 4, 16, 0},
-			{0x18, 0x18, ScratchStore, 0, 1, 0}, {0x19, 0x19, ScratchStore, 0, 2, 0}, {0x1a, 0x1a, ScratchStore, 0, 4, 0},
-			{0x1b, 0x1b, ScratchStore, 0, 8, 0}, {0x1c, 0x1c, ScratchStore, 0, 12, 0}, {0x1d, 0x1d, ScratchStore, 0, 16, 0},
-			{0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0},
-		},
-	},
-	gfx115: {
-		sop2: {{0x40, 0x44, Other, 1, 0, scalarDst}, {0x45, 0x46, Other, 1, 0, literal | scalarDst}, {0x47, 0x4e, Other, 1, 0, scalarDst}},
-		sop1: {{0x60, 0x6e, Other, 1, 0, scalarDst}},
-		sopc: {{0x41, 0x4e, Other, 0, 0, scc}, {0x51, 0x5e, Other, 0, 0, scc}},
-		flat: {
-			{0x33, 0x33, Other, 0, 0, 0}, {0x34, 0x34, Other, 1, 0, returns}, {0x36, 0x36, Other, 1, 0, returns}, {0x3a, 0x3a, Other, 1, 0, 0},
-			{0x3c, 0x3c, Other, 0, 0, 0}, {0x3e, 0x3e, Other, 0, 0, 0}, {0x42, 0x42, Other, 2, 0, returns}, {0x46, 0x46, Other, 0, 0, 0},
-			{0x4b, 0x4c, Other, 2, 0, returns}, {0x51, 0x51, Other, 1, 0, 0}, {0x56, 0x56, Other, 1, 0, returns},
-		},
-	},
-	gfx12: {
-		vopd:  {{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x02, Other, 1, 0, literal}, {0x03, 0x0d, Other, 1, 0, 0}},
-		vopdY: {{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x02, Other, 1, 0, literal}, {0x03, 0x0d, Other, 1, 0, 0}, {0x10, 0x12, Other, 1, 0, 0}},
-		sop2: {
-			{0x00, 0x00, SAddU32, 1, 0, scalarDst | scc}, {0x01, 0x01, SSubU32, 1, 0, scalarDst | scc},
-			{0x02, 0x02, SAddI32, 1, 0, scalarDst | scc}, {0x03, 0x03, SSubI32, 1, 0, scalarDst | scc},
-			{0x04, 0x04, SAddcU32, 1, 0, scalarDst | scc}, {0x05, 0x05, SSubbU32, 1, 0, scalarDst | scc},
-			{0x06, 0x06, Other, 1, 0, scalarDst | scc}, {0x08, 0x08, SLshlB32, 1, 0, scalarDst | scc},
-			{0x09, 0x09, SLshlB64, 2, 0, scalarDst | scc}, {0x0a, 0x0a, SLshrB32, 1, 0, scalarDst | scc},
-			{0x0b, 0x0b, SLshrB64, 2, 0, scalarDst | scc}, {0x0c, 0x0c, SAshrI32, 1, 0, scalarDst | scc},
-			{0x0d, 0x0d, SAshrI64, 2, 0, scalarDst | scc}, {0x0e, 0x15, Other, 1, 0, scalarDst | scc}, {0x16, 0x16, SAndB32, 1, 0, scalarDst | scc},
-			{0x17, 0x17, SAndB64, 2, 0, scalarDst | scc}, {0x18, 0x18, SOrB32, 1, 0, scalarDst | scc}, {0x19, 0x19, SOrB64, 2, 0, scalarDst | scc},
-			{0x1a, 0x1a, SXorB32, 1, 0, scalarDst | scc}, {0x1b, 0x1b, SXorB64, 2, 0, scalarDst | scc},
-			{0x1c, 0x1c, SNandB32, 1, 0, scalarDst | scc}, {0x1d, 0x1d, SNandB64, 2, 0, scalarDst | scc},
-			{0x1e, 0x1e, SNorB32, 1, 0, scalarDst | scc}, {0x1f, 0x1f, SNorB64, 2, 0, scalarDst | scc},
-			{0x20, 0x20, SXnorB32, 1, 0, scalarDst | scc}, {0x21, 0x21, SXnorB64, 2, 0, scalarDst | scc},
-			{0x22, 0x22, SAndn2B32, 1, 0, scalarDst | scc}, {0x23, 0x23, SAndn2B64, 2, 0, scalarDst | scc},
-			{0x24, 0x24, SOrn2B32, 1, 0, scalarDst | scc}, {0x25, 0x25, SOrn2B64, 2, 0, scalarDst | scc},
-			{0x26, 0x27, Other, 1, 0, scalarDst | scc}, {0x28, 0x29, Other, 2, 0, scalarDst | scc}, {0x2a, 0x2a, Other, 1, 0, scalarDst},
-			{0x2b, 0x2b, Other, 2, 0, scalarDst}, {0x2c, 0x2c, SMulI32, 1, 0, scalarDst}, {0x2d, 0x2e, Other, 1, 0, scalarDst},
-			{0x30, 0x30, SCselectB32, 1, 0, scalarDst}, {0x31, 0x31, SCselectB64, 2, 0, scalarDst}, {0x32, 0x35, Other, 1, 0, scalarDst},
-			{0x40, 0x44, Other, 1, 0, scalarDst}, {0x45, 0x46, Other, 1, 0, literal | scalarDst}, {0x47, 0x52, Other, 1, 0, scalarDst},
-			{0x53, 0x53, SAddU64, 2, 0, scalarDst}, {0x54, 0x54, SSubU64, 2, 0, scalarDst}, {0x55, 0x55, Other, 2, 0, scalarDst},
-		},
-		sopk: {
-			{0x00, 0x00, SMovB32, 1, 0, scalarDst}, {0x01, 0x01, Other, 0, 0, 0}, {0x02, 0x02, SCmovB32, 1, 0, scalarDst},
-			{0x0f, 0x0f, SAddI32, 1, 0, scalarDst | scc}, {0x10, 0x10, SMulI32, 1, 0, scalarDst}, {0x11, 0x11, SGetreg, 1, 0, scalarDst},
-			{0x12, 0x12, SSetreg, 0, 0, 0}, {0x13, 0x13, SSetreg, 0, 0, literal}, {0x14, 0x14, SCall, 2, 0, scalarDst},
-		},
-		sop1: {
-			{0x00, 0x00, SMovB32, 1, 0, scalarDst}, {0x01, 0x01, SMovB64, 2, 0, scalarDst}, {0x02, 0x02, SCmovB32, 1, 0, scalarDst},
-			{0x03, 0x03, SCmovB64, 2, 0, scalarDst}, {0x04, 0x04, Other, 1, 0, scalarDst}, {0x05, 0x05, Other, 2, 0, scalarDst},
-			{0x08, 0x0e, Other, 1, 0, scalarDst}, {0x0f, 0x0f, SSextI16, 1, 0, scalarDst}, {0x10, 0x10, Other, 1, 0, scalarDst},
-			{0x11, 0x11, Other, 2, 0, scalarDst}, {0x12, 0x12, Other, 1, 0, scalarDst}, {0x13, 0x14, Other, 2, 0, scalarDst},
-			{0x15, 0x1a, Other, 1, 0, scalarDst | scc}, {0x1b, 0x1b, Other, 2, 0, scalarDst | scc}, {0x1c, 0x1c, Other, 1, 0, scalarDst | scc},
-			{0x1d, 0x1d, Other, 2, 0, scalarDst | scc}, {0x1e, 0x1e, SNotB32, 1, 0, scalarDst | scc}, {0x1f, 0x1f, SNotB64, 2, 0, scalarDst | scc},
-			{0x20, 0x20, SAndSaveexec, 1, 0, execDst | scalarDst | scc}, {0x21, 0x21, SAndSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x22, 0x22, SOrSaveexec, 1, 0, execDst | scalarDst | scc}, {0x23, 0x23, SOrSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x24, 0x24, SXorSaveexec, 1, 0, execDst | scalarDst | scc}, {0x25, 0x25, SXorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x26, 0x26, SNandSaveexec, 1, 0, execDst | scalarDst | scc}, {0x27, 0x27, SNandSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x28, 0x28, SNorSaveexec, 1, 0, execDst | scalarDst | scc}, {0x29, 0x29, SNorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2a, 0x2a, SXnorSaveexec, 1, 0, execDst | scalarDst | scc}, {0x2b, 0x2b, SXnorSaveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2c, 0x2c, SAndn1Saveexec, 1, 0, execDst | scalarDst | scc}, {0x2d, 0x2d, SAndn1Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x2e, 0x2e, SOrn1Saveexec, 1, 0, execDst | scalarDst | scc}, {0x2f, 0x2f, SOrn1Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x30, 0x30, SAndn2Saveexec, 1, 0, execDst | scalarDst | scc}, {0x31, 0x31, SAndn2Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x32, 0x32, SOrn2Saveexec, 1, 0, execDst | scalarDst | scc}, {0x33, 0x33, SOrn2Saveexec, 2, 0, execDst | scalarDst | scc},
-			{0x34, 0x34, SAndn1Wrexec, 1, 0, execDst | scalarDst | scc}, {0x35, 0x35, SAndn1Wrexec, 2, 0, execDst | scalarDst | scc},
-			{0x36, 0x36, SAndn2Wrexec, 1, 0, execDst | scalarDst | scc}, {0x37, 0x37, SAndn2Wrexec, 2, 0, execDst | scalarDst | scc},
-			{0x40, 0x40, Other, 1, 0, scalarDst}, {0x41, 0x41, Other, 2, 0, scalarDst}, {0x42, 0x43, Other, 0, 0, anyScalar},
-			{0x44, 0x44, Other, 1, 0, anyScalar | scalarDst}, {0x47, 0x47, SGetpc, 2, 0, scalarDst}, {0x48, 0x48, SSetpc, 0, 0, 0},
-			{0x49, 0x49, SSwappc, 2, 0, scalarDst}, {0x4a, 0x4a, SRfe, 0, 0, 0}, {0x4c, 0x4c, Other, 1, 0, scalarDst},
-			{0x4d, 0x4d, Other, 2, 0, scalarDst}, {0x4e, 0x4e, Other, 0, 0, 0}, {0x4f, 0x4f, Other, 0, 0, scc},
-			{0x50, 0x50, Other, 1, 0, scalarDst}, {0x51, 0x52, Other, 0, 0, 0}, {0x53, 0x53, Other, 0, 0, scc}, {0x58, 0x58, Other, 0, 0, 0},
-			{0x60, 0x6e, Other, 1, 0, scalarDst},
-		},
-		sopc: {{0x00, 0x11, Other, 0, 0, scc}, {0x41, 0x4e, Other, 0, 0, scc}, {0x51, 0x5e, Other, 0, 0, scc}},
-		sopp: {
-			{0x00, 0x00, SNop, 0, 0, 0}, {0x01, 0x03, Other, 0, 0, 0}, {0x05, 0x05, Other, 0, 0, 0}, {0x07, 0x0b, Other, 0, 0, 0},
-			{0x10, 0x10, STrap, 0, 0, 0}, {0x11, 0x12, Other, 0, 0, 0}, {0x14, 0x14, Other, 0, 0, 0}, {0x15, 0x15, Other, 0, 0, scc},
-			{0x1f, 0x1f, SCodeEnd, 0, 0, 0}, {0x20, 0x20, SBranch, 0, 0, 0}, {0x21, 0x21, SCbranchSCC0, 0, 0, 0},
-			{0x22, 0x22, SCbranchSCC1, 0, 0, 0}, {0x23, 0x23, SCbranchVCCZ, 0, 0, 0}, {0x24, 0x24, SCbranchVCCNZ, 0, 0, 0},
-			{0x25, 0x25, SCbranchEXECZ, 0, 0, 0}, {0x26, 0x26, SCbranchEXECNZ, 0, 0, 0}, {0x30, 0x31, SEndpgm, 0, 0, 0},
-			{0x34, 0x3c, Other, 0, 0, 0}, {0x40, 0x44, Other, 0, 0, 0}, {0x46, 0x49, Other, 0, 0, 0},
-		},
-		smem: {
-			{0x00, 0x00, Other, 1, 0, scalarDst}, {0x01, 0x01, Other, 2, 0, scalarDst}, {0x02, 0x02, Other, 4, 0, scalarDst},
-			{0x03, 0x03, Other, 8, 0, scalarDst}, {0x04, 0x04, Other, 16, 0, scalarDst}, {0x05, 0x05, Other, 3, 0, scalarDst},
-			{0x08, 0x0b, Other, 1, 0, scalarDst}, {0x10, 0x10, Other, 1, 0, scalarDst}, {0x11, 0x11, Other, 2, 0, scalarDst},
-			{0x12, 0x12, Other, 4, 0, scalarDst}, {0x13, 0x13, Other, 8, 0, scalarDst}, {0x14, 0x14, Other, 16, 0, scalarDst},
-			{0x15, 0x15, Other, 3, 0, scalarDst}, {0x18, 0x1b, Other, 1, 0, scalarDst}, {0x21, 0x28, Other, 0, 0, 0},
-		},
-		vop2: {
-			{0x01, 0x01, Other, 1, 0, 0}, {0x02, 0x02, Other, 2, 0, 0}, {0x03, 0x05, Other, 1, 0, 0}, {0x06, 0x06, Other, 2, 0, 0},
-			{0x07, 0x0c, Other, 1, 0, 0}, {0x0d, 0x0e, Other, 2, 0, 0}, {0x11, 0x16, Other, 1, 0, 0}, {0x18, 0x1e, Other, 1, 0, 0},
-			{0x1f, 0x1f, Other, 2, 0, 0}, {0x20, 0x22, Other, 1, 0, vcc}, {0x25, 0x27, Other, 1, 0, 0}, {0x2b, 0x2b, Other, 1, 0, 0},
-			{0x2c, 0x2d, Other, 1, 0, literal}, {0x2f, 0x2f, Other, 1, 0, 0}, {0x30, 0x36, Other, 1, 0, half},
-			{0x37, 0x38, Other, 1, 0, half | literal}, {0x3b, 0x3b, Other, 1, 0, half}, {0x3c, 0x3c, Other, 1, 0, 0},
-		},
-		vop1: {
-			{0x00, 0x00, Other, 0, 0, 0}, {0x01, 0x01, VMovB32, 1, 0, 0}, {0x02, 0x02, VReadfirst, 1, 0, scalarDst}, {0x03, 0x03, Other, 1, 0, 0},
-			{0x04, 0x04, Other, 2, 0, 0}, {0x05, 0x08, Other, 1, 0, 0}, {0x0a, 0x0a, Other, 1, 0, half}, {0x0b, 0x0f, Other, 1, 0, 0},
-			{0x10, 0x10, Other, 2, 0, 0}, {0x11, 0x15, Other, 1, 0, 0}, {0x16, 0x1a, Other, 2, 0, 0}, {0x1b, 0x1b, Other, 0, 0, 0},
-			{0x1c, 0x1c, Other, 1, 0, half}, {0x20, 0x25, Other, 1, 0, 0}, {0x27, 0x27, Other, 1, 0, 0}, {0x2a, 0x2b, Other, 1, 0, 0},
-			{0x2e, 0x2e, Other, 1, 0, 0}, {0x2f, 0x2f, Other, 2, 0, 0}, {0x31, 0x31, Other, 2, 0, 0}, {0x33, 0x33, Other, 1, 0, 0},
-			{0x34, 0x34, Other, 2, 0, 0}, {0x35, 0x3c, Other, 1, 0, 0}, {0x3d, 0x3e, Other, 2, 0, 0}, {0x3f, 0x40, Other, 1, 0, 0},
-			{0x42, 0x42, Other, 1, 0, anyVector}, {0x43, 0x43, Other, 1, 0, 0}, {0x44, 0x44, Other, 1, 0, anyVector},
-			{0x48, 0x48, Other, 1, 0, anyVector}, {0x50, 0x64, Other, 1, 0, half}, {0x65, 0x65, Other, 1, 0, both},
-			{0x66, 0x66, Other, 1, 0, both | half}, {0x67, 0x67, Other, 1, 0, 0}, {0x68, 0x68, Other, 1, 0, anyVector | both},
-			{0x69, 0x69, Other, 1, 0, half}, {0x6a, 0x6d, Other, 1, 0, 0}, {0x6e, 0x6f, Other, 2, 0, 0},
-		},
-		vopc: {
-			{0x01, 0x0e, Other, 0, 0, vcc}, {0x11, 0x1e, Other, 0, 0, vcc}, {0x21, 0x2e, Other, 0, 0, vcc}, {0x31, 0x36, Other, 0, 0, vcc},
-			{0x39, 0x3e, Other, 0, 0, vcc}, {0x41, 0x46, Other, 0, 0, vcc}, {0x49, 0x4e, Other, 0, 0, vcc}, {0x51, 0x56, Other, 0, 0, vcc},
-			{0x59, 0x5e, Other, 0, 0, vcc}, {0x7d, 0x7f, Other, 0, 0, vcc}, {0x81, 0x8e, Other, 0, 0, execDst}, {0x91, 0x9e, Other, 0, 0, execDst},
-			{0xa1, 0xae, Other, 0, 0, execDst}, {0xb1, 0xb6, Other, 0, 0, execDst}, {0xb9, 0xbe, Other, 0, 0, execDst},
-			{0xc1, 0xc6, Other, 0, 0, execDst}, {0xc9, 0xce, Other, 0, 0, execDst}, {0xd1, 0xd6, Other, 0, 0, execDst},
-			{0xd9, 0xde, Other, 0, 0, execDst}, {0xfd, 0xff, Other, 0, 0, execDst},
-		},
-		vop3: {
-			{0x001, 0x00e, Other, 0, 0, mask}, {0x011, 0x01e, Other, 0, 0, mask}, {0x021, 0x02e, Other, 0, 0, mask},
-			{0x031, 0x036, Other, 0, 0, mask}, {0x039, 0x03e, Other, 0, 0, mask}, {0x041, 0x046, Other, 0, 0, mask},
-			{0x049, 0x04e, Other, 0, 0, mask}, {0x051, 0x056, Other, 0, 0, mask}, {0x059, 0x05e, Other, 0, 0, mask},
-			{0x07d, 0x07f, Other, 0, 0, mask}, {0x081, 0x08e, Other, 0, 0, execDst}, {0x091, 0x09e, Other, 0, 0, execDst},
-			{0x0a1, 0x0ae, Other, 0, 0, execDst}, {0x0b1, 0x0b6, Other, 0, 0, execDst}, {0x0b9, 0x0be, Other, 0, 0, execDst},
-			{0x0c1, 0x0c6, Other, 0, 0, execDst}, {0x0c9, 0x0ce, Other, 0, 0, execDst}, {0x0d1, 0x0d6, Other, 0, 0, execDst},
-			{0x0d9, 0x0de, Other, 0, 0, execDst}, {0x0fd, 0x0ff, Other, 0, 0, execDst}, {0x101, 0x101, Other, 1, 0, 0},
-			{0x102, 0x102, Other, 2, 0, 0}, {0x103, 0x105, Other, 1, 0, 0}, {0x106, 0x106, Other, 2, 0, 0}, {0x107, 0x10c, Other, 1, 0, 0},
-			{0x10d, 0x10e, Other, 2, 0, 0}, {0x111, 0x116, Other, 1, 0, 0}, {0x118, 0x11e, Other, 1, 0, 0}, {0x11f, 0x11f, Other, 2, 0, 0},
-			{0x120, 0x122, Other, 1, 0, second}, {0x125, 0x127, Other, 1, 0, 0}, {0x12b, 0x12b, Other, 1, 0, 0}, {0x12f, 0x136, Other, 1, 0, 0},
-			{0x13b, 0x13b, Other, 1, 0, 0}, {0x180, 0x180, Other, 0, 0, 0}, {0x181, 0x181, VMovB32, 1, 0, 0}, {0x183, 0x183, Other, 1, 0, 0},
-			{0x184, 0x184, Other, 2, 0, 0}, {0x185, 0x188, Other, 1, 0, 0}, {0x18a, 0x18f, Other, 1, 0, 0}, {0x190, 0x190, Other, 2, 0, 0},
-			{0x191, 0x195, Other, 1, 0, 0}, {0x196, 0x19a, Other, 2, 0, 0}, {0x19b, 0x19b, Other, 0, 0, 0}, {0x19c, 0x19c, Other, 1, 0, 0},
-			{0x1a0, 0x1a5, Other, 1, 0, 0}, {0x1a7, 0x1a7, Other, 1, 0, 0}, {0x1aa, 0x1ab, Other, 1, 0, 0}, {0x1ae, 0x1ae, Other, 1, 0, 0},
-			{0x1af, 0x1af, Other, 2, 0, 0}, {0x1b1, 0x1b1, Other, 2, 0, 0}, {0x1b3, 0x1b3, Other, 1, 0, 0}, {0x1b4, 0x1b4, Other, 2, 0, 0},
-			{0x1b5, 0x1bc, Other, 1, 0, 0}, {0x1bd, 0x1be, Other, 2, 0, 0}, {0x1bf, 0x1c0, Other, 1, 0, 0}, {0x1c2, 0x1c2, Other, 1, 0, anyVector},
-			{0x1c3, 0x1c3, Other, 1, 0, 0}, {0x1c4, 0x1c4, Other, 1, 0, anyVector}, {0x1c8, 0x1c8, Other, 1, 0, anyVector},
-			{0x1d0, 0x1e4, Other, 1, 0, 0}, {0x1e9, 0x1ed, Other, 1, 0, 0}, {0x1ee, 0x1ef, Other, 2, 0, 0}, {0x209, 0x213, Other, 1, 0, 0},
-			{0x214, 0x214, Other, 2, 0, 0}, {0x215, 0x218, Other, 1, 0, 0}, {0x21a, 0x21b, Other, 1, 0, 0}, {0x21d, 0x21e, Other, 1, 0, 0},
-			{0x220, 0x227, Other, 1, 0, 0}, {0x228, 0x228, Other, 2, 0, 0}, {0x229, 0x232, Other, 1, 0, 0}, {0x237, 0x237, Other, 1, 0, 0},
-			{0x238, 0x238, Other, 2, 0, 0}, {0x239, 0x239, Other, 1, 0, 0}, {0x23a, 0x23b, Other, 2, 0, 0}, {0x23d, 0x23d, Other, 4, 0, 0},
-			{0x240, 0x241, Other, 1, 0, 0}, {0x244, 0x248, Other, 1, 0, 0}, {0x24a, 0x24b, Other, 1, 0, 0}, {0x24d, 0x24e, Other, 1, 0, 0},
-			{0x250, 0x251, Other, 1, 0, 0}, {0x253, 0x25d, Other, 1, 0, 0}, {0x262, 0x26f, Other, 1, 0, 0}, {0x280, 0x289, Other, 1, 0, scalarDst},
-			{0x2fc, 0x2fc, Other, 1, 0, second}, {0x2fd, 0x2ff, Other, 2, 0, second}, {0x300, 0x302, Other, 1, 0, second},
-			{0x303, 0x307, Other, 1, 0, 0}, {0x309, 0x313, Other, 1, 0, 0}, {0x31c, 0x326, Other, 1, 0, 0}, {0x32b, 0x32b, Other, 2, 0, 0},
-			{0x32c, 0x32e, Other, 1, 0, 0}, {0x32f, 0x32f, Other, 2, 0, 0}, {0x338, 0x33a, Other, 1, 0, 0}, {0x33d, 0x33e, Other, 2, 0, 0},
-			{0x341, 0x342, Other, 2, 0, 0}, {0x360, 0x360, VReadlane, 1, 0, scalarDst}, {0x361, 0x361, VWritelane, 1, 0, allLanes},
-			{0x362, 0x36c, Other, 1, 0, 0},
-		},
-		vop3p: {
-			{0x00, 0x10, Other, 1, 0, 0}, {0x13, 0x13, Other, 1, 0, 0}, {0x16, 0x1e, Other, 1, 0, 0}, {0x20, 0x22, Other, 1, 0, 0},
-			{0x42, 0x42, Other, 4, 0, allLanes}, {0x57, 0x57, Other, 8, 0, allLanes},
-		},
-		vinterp: {{0x00, 0x05, Other, 1, 0, 0}},
-		exp:     {{0x00, 0x00, Other, 0, 0, 0}},
-		ldsdir:  {{0x00, 0x01, Other, 1, 0, allLanes}},
-		ds: {
-			{0x00, 0x10, Other, 0, 0, 0}, {0x12, 0x15, Other, 0, 0, 0}, {0x1e, 0x1f, Other, 0, 0, 0}, {0x20, 0x2d, Other, 1, 0, 0},
-			{0x2e, 0x2f, Other, 2, 0, 0}, {0x30, 0x30, Other, 1, 0, 0}, {0x32, 0x33, Other, 1, 0, 0}, {0x35, 0x36, Other, 1, 0, 0},
-			{0x37, 0x38, Other, 2, 0, 0}, {0x39, 0x3e, Other, 1, 0, 0}, {0x40, 0x50, Other, 0, 0, 0}, {0x52, 0x53, Other, 0, 0, 0},
-			{0x60, 0x6d, Other, 2, 0, 0}, {0x6e, 0x6f, Other, 4, 0, 0}, {0x70, 0x70, Other, 2, 0, 0}, {0x72, 0x73, Other, 2, 0, 0},
-			{0x76, 0x76, Other, 2, 0, 0}, {0x77, 0x78, Other, 4, 0, 0}, {0x79, 0x79, Other, 1, 0, 0}, {0x7e, 0x7e, Other, 2, 0, 0},
-			{0x98, 0x9b, Other, 0, 0, 0}, {0xa0, 0xa1, Other, 0, 0, 0}, {0xa2, 0xab, Other, 1, 0, 0}, {0xb0, 0xb0, Other, 0, 0, 0},
-			{0xb1, 0xb3, Other, 1, 0, 0}, {0xcd, 0xcd, Other, 1, 0, 0}, {0xde, 0xdf, Other, 0, 0, 0}, {0xe0, 0xe1, Other, 1, 0, both},
-			{0xe2, 0xe2, Other, 2, 0, both}, {0xfe, 0xfe, Other, 3, 0, 0}, {0xff, 0xff, Other, 4, 0, 0},
-		},
-		mubuf: {
-			{0x00, 0x00, Other, 1, 0, 0}, {0x01, 0x01, Other, 2, 0, 0}, {0x02, 0x02, Other, 3, 0, 0}, {0x03, 0x03, Other, 4, 0, 0},
-			{0x04, 0x07, Other, 0, 0, 0}, {0x08, 0x09, Other, 1, 0, 0}, {0x0a, 0x0b, Other, 2, 0, 0}, {0x0c, 0x0f, Other, 0, 0, 0},
-			{0x10, 0x11, BufferLoad, 1, 1, 0}, {0x12, 0x13, BufferLoad, 1, 2, 0}, {0x14, 0x14, BufferLoad, 1, 4, 0},
-			{0x15, 0x15, BufferLoad, 2, 8, 0}, {0x16, 0x16, BufferLoad, 3, 12, 0}, {0x17, 0x17, BufferLoad, 4, 16, 0},
-			{0x18, 0x18, BufferStore, 0, 1, 0}, {0x19, 0x19, BufferStore, 0, 2, 0}, {0x1a, 0x1a, BufferStore, 0, 4, 0},
-			{0x1b, 0x1b, BufferStore, 0, 8, 0}, {0x1c, 0x1c, BufferStore, 0, 12, 0}, {0x1d, 0x1d, BufferStore, 0, 16, 0},
-			{0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0}, {0x26, 0x26, Other, 1, 0, 0}, {0x27, 0x27, Other, 0, 0, 0},
-			{0x33, 0x33, Other, 1, 0, returns}, {0x34, 0x34, Other, 2, 0, returns}, {0x35, 0x40, Other, 1, 0, returns},
-			{0x41, 0x41, Other, 2, 0, returns}, {0x42, 0x42, Other, 4, 0, returns}, {0x43, 0x4d, Other, 2, 0, returns},
-			{0x50, 0x52, Other, 1, 0, returns}, {0x56, 0x56, Other, 1, 0, returns}, {0x59, 0x5a, Other, 1, 0, returns},
-			{0x80, 0x80, Other, 1, 0, 0}, {0x81, 0x81, Other, 2, 0, 0}, {0x82, 0x82, Other, 3, 0, 0}, {0x83, 0x83, Other, 4, 0, 0},
-			{0x84, 0x87, Other, 0, 0, 0}, {0x88, 0x89, Other, 1, 0, 0}, {0x8a, 0x8b, Other, 2, 0, 0}, {0x8c, 0x8f, Other, 0, 0, 0},
-		},
-		mimg: {
-			{0x00, 0x05, Other, 1, 0, dmask}, {0x06, 0x09, Other, 0, 0, 0}, {0x0a, 0x0a, Other, 1, 0, dmask}, {0x0b, 0x0b, Other, 2, 0, dmask},
-			{0x0c, 0x17, Other, 1, 0, dmask}, {0x19, 0x1a, Other, 4, 0, 0}, {0x80, 0x81, Other, 10, 0, both}, {0x82, 0x87, Other, 1, 0, dmask},
-		},
-		vsample: {
-			{0x18, 0x18, Other, 1, 0, gather}, {0x1b, 0x2e, Other, 1, 0, dmask}, {0x2f, 0x37, Other, 1, 0, gather},
-			{0x38, 0x3c, Other, 1, 0, dmask}, {0x40, 0x4b, Other, 1, 0, dmask}, {0x54, 0x56, Other, 1, 0, dmask}, {0x5f, 0x5f, Other, 1, 0, dmask},
-			{0x60, 0x65, Other, 1, 0, gather}, {0x90, 0x90, Other, 1, 0, gather},
-		},
-		flat: {
-			{0x10, 0x14, Other, 1, 0, 0}, {0x15, 0x15, Other, 2, 0, 0}, {0x16, 0x16, Other, 3, 0, 0}, {0x17, 0x17, Other, 4, 0, 0},
-			{0x18, 0x1d, Other, 0, 0, 0}, {0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0}, {0x33, 0x40, Other, 1, 0, returns},
-			{0x41, 0x4d, Other, 2, 0, returns}, {0x50, 0x52, Other, 1, 0, returns}, {0x56, 0x56, Other, 1, 0, returns},
-			{0x59, 0x5a, Other, 1, 0, returns},
-		},
-		global: {
-			{0x10, 0x14, Other, 1, 0, 0}, {0x15, 0x15, Other, 2, 0, 0}, {0x16, 0x16, Other, 3, 0, 0}, {0x17, 0x17, Other, 4, 0, 0},
-			{0x18, 0x1d, Other, 0, 0, 0}, {0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0}, {0x28, 0x28, Other, 1, 0, 0},
-			{0x29, 0x29, Other, 0, 0, 0}, {0x2b, 0x2c, Other, 0, 0, 0}, {0x33, 0x40, Other, 1, 0, returns}, {0x41, 0x4d, Other, 2, 0, returns},
-			{0x4f, 0x4f, Other, 0, 0, 0}, {0x50, 0x52, Other, 1, 0, returns}, {0x53, 0x53, Other, 32, 0, 0}, {0x54, 0x54, Other, 0, 0, 0},
-			{0x56, 0x56, Other, 1, 0, returns}, {0x57, 0x57, Other, 4, 0, allLanes}, {0x58, 0x58, Other, 2, 0, allLanes},
-			{0x59, 0x5a, Other, 1, 0, returns}, {0x73, 0x73, Other, 2, 0, returns},
-		},
-		scratch: {
-			{0x10, 0x11, ScratchLoad, 1, 1, 0}, {0x12, 0x13, ScratchLoad, 1, 2, 0}, {0x14, 0x14, ScratchLoad, 1, 4, 0},
-			{0x15, 0x15, ScratchLoad, 2, 8, 0}, {0x16, 0x16, ScratchLoad, 3, 12, 0}, {0x17, 0x17, ScratchLoad, 4, 16, 0},
-			{0x18, 0x18, ScratchStore, 0, 1, 0}, {0x19, 0x19, ScratchStore, 0, 2, 0}, {0x1a, 0x1a, ScratchStore, 0, 4, 0},
-			{0x1b, 0x1b, ScratchStore, 0, 8, 0}, {0x1c, 0x1c, ScratchStore, 0, 12, 0}, {0x1d, 0x1d, ScratchStore, 0, 16, 0},
-			{0x1e, 0x23, Other, 1, 0, 0}, {0x24, 0x25, Other, 0, 0, 0}, {0x53, 0x53, Other, 32, 0, 0}, {0x54, 0x54, Other, 0, 0, 0},
-		},
-	},
+// tables are the operations of each format, as public descriptions of the instruction
+// sets number them.
+var tables = [...]*[tableFormats][]row{&scalarOperations, &vectorOperations, &memoryOperations}
+
+// entry is what the row says of each of its numbers.
+func (r *row) entry() entry {
+	if r.op == none {
+		return entry{}
+	}
+	return entry{op: r.op, width: r.width, bytes: r.bytes, flags: r.flags | known}
 }
+
+// enter enters all operations of a generation.
+func (m *machine) enter(g generation) {
+	for f := range m.entries {
+		m.entries[f] = make([]entry, 1<<opBits[f])
+	}
+	if g != noGeneration {
+		m.lay(g)
+		m.inLongForm(lineage[g].family.vop1InVOP3)
+	}
+}
+
+// lay enters the operations that a generation lists over those of its base.
+func (m *machine) lay(g generation) {
+	if base := lineage[g].base; base != noGeneration {
+		m.lay(base)
+	}
+	for _, table := range tables {
+		for f, list := range table {
+			for i := range list {
+				e := list[i].entry()
+				list[i].numbers.each(g, func(n uint32) { m.entries[f][n] = e })
+			}
+		}
+	}
+}
+
+// each calls f with the numbers that a generation lists.
+func (n *numbers) each(g generation, f func(n uint32)) {
+	for run := range strings.FieldsSeq(n[g]) {
+		low, high, isRun := strings.Cut(run, "-")
+		if !isRun {
+			high = low
+		}
+		first, errFirst := strconv.ParseUint(low, 16, 16)
+		last, errLast := strconv.ParseUint(high, 16, 16)
+		if errFirst != nil || errLast != nil || first > last {
+			panic(fmt.Sprintf("isa: the tables number an operation %q", run)) // tests read all of them
+		}
+		for i := first; i <= last; i++ {
+			f(uint32(i))
+		}
+	}
+}
+
+// inLongForm enters the operations of VOPC, VOP2 and VOP1 under the numbers that they
+// have in VOP3. There a mask of lanes goes to registers that the instruction names,
+// not to VCC, and the registers are whole ones.
+func (m *machine) inLongForm(vop1First uint32) {
+	for _, from := range [...]struct {
+		format format
+		first  uint32 // what is added to its numbers
+		mask   flags  // says that the instruction names registers for the mask
+	}{{vopc, 0, mask}, {vop2, vop2InVOP3, second}, {vop1, vop1First, second}} {
+		for n, e := range m.entries[from.format] {
+			if e.flags&known == 0 || e.flags&short != 0 {
+				continue
+			}
+			e.flags &^= half
+			if e.flags&vcc != 0 {
+				e.flags = e.flags&^vcc | from.mask
+			}
+			m.entries[vop3][from.first+uint32(n)] = e //nolint:gosec // below 1<<8
+		}
+	}
+}
+
+// The numbers in VOP3 of the first operations of the other formats.
+const (
+	vop2InVOP3      = 0x100
+	vop1InVOP3Gfx9  = 0x140
+	vop1InVOP3Gfx10 = 0x180 // and later
+)

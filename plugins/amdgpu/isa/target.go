@@ -79,8 +79,9 @@ type machine struct {
 
 // family is where the differences are those of layouts.
 type family struct {
-	layouts   []layout
-	firstRegs map[uint32]Reg // of scalar registers whose numbers are not those of Reg
+	layouts    []layout
+	vop1InVOP3 uint32         // the number in VOP3 of VOP1's first operation
+	firstRegs  map[uint32]Reg // of scalar registers whose numbers are not those of Reg
 }
 
 // machines are the generations; each is made when it is first asked for.
@@ -92,12 +93,12 @@ var machines = func() (all [generations]func() *machine) {
 }()
 
 var (
-	family9 = &family{layouts9, map[uint32]Reg{
+	family9 = &family{layouts9, vop1InVOP3Gfx9, map[uint32]Reg{
 		102: FlatScratchLo, 103: FlatScratchHi, 104: XNACKMaskLo, 105: XNACKMaskHi,
 	}}
-	family10 = &family{layouts10, nil}
-	family11 = &family{layouts11, map[uint32]Reg{124: Null, 125: M0}}
-	family12 = &family{layouts12, family11.firstRegs}
+	family10 = &family{layouts10, vop1InVOP3Gfx10, nil}
+	family11 = &family{layouts11, vop1InVOP3Gfx10, map[uint32]Reg{124: Null, 125: M0}}
+	family12 = &family{layouts12, vop1InVOP3Gfx10, family11.firstRegs}
 )
 
 // lineage says which tables a generation has: its base's, and its own over them.
@@ -144,29 +145,8 @@ func newMachine(g generation) *machine {
 	for i, r := range fam.firstRegs {
 		m.scalars[i] = r
 	}
-	for f := range m.entries {
-		m.entries[f] = make([]entry, 1<<opBits[f])
-	}
-	m.lay(g)
+	m.enter(g)
 	return m
-}
-
-// lay puts a generation's rows over those of its base.
-func (m *machine) lay(g generation) {
-	if base := lineage[g].base; base != noGeneration {
-		m.lay(base)
-	}
-	for f, rows := range operations[g] {
-		for _, r := range rows {
-			e := entry{op: r.op, width: r.width, bytes: r.bytes, flags: r.flags | known}
-			if r.op == none {
-				e = entry{}
-			}
-			for op := r.first; op <= r.last; op++ {
-				m.entries[f][op] = e
-			}
-		}
-	}
 }
 
 // entry is the operation of a number in a format; unknown ones have no flag.
