@@ -173,41 +173,6 @@ var execOperands = [...]isa.Operand{
 	2: {Kind: isa.Scalar, Width: 2, Reg: uint16(isa.ExecLo)},
 }
 
-// A maskOperation is what an operation does to masks: logic, or to EXEC.
-type maskOperation struct {
-	t      truth
-	effect maskEffect
-}
-
-type maskEffect uint8
-
-const (
-	notMasks maskEffect = iota
-	combines            // D = A t B
-	inverts             // D = t A
-	saves               // D = EXEC, EXEC = A t EXEC
-	writes              // D = EXEC = A t EXEC
-)
-
-var maskOperations = [256]maskOperation{
-	isa.SAndB32: {truthAnd, combines}, isa.SAndB64: {truthAnd, combines},
-	isa.SOrB32: {truthOr, combines}, isa.SOrB64: {truthOr, combines},
-	isa.SXorB32: {truthXor, combines}, isa.SXorB64: {truthXor, combines},
-	isa.SAndn2B32: {truthAndn2, combines}, isa.SAndn2B64: {truthAndn2, combines},
-	isa.SOrn2B32: {truthOrn2, combines}, isa.SOrn2B64: {truthOrn2, combines},
-	isa.SNandB32: {truthAnd ^ truthOnes, combines}, isa.SNandB64: {truthAnd ^ truthOnes, combines},
-	isa.SNorB32: {truthOr ^ truthOnes, combines}, isa.SNorB64: {truthOr ^ truthOnes, combines},
-	isa.SXnorB32: {truthXor ^ truthOnes, combines}, isa.SXnorB64: {truthXor ^ truthOnes, combines},
-	isa.SNotB32: {truthA ^ truthOnes, inverts}, isa.SNotB64: {truthA ^ truthOnes, inverts},
-
-	isa.SAndSaveexec: {truthAnd, saves}, isa.SOrSaveexec: {truthOr, saves}, isa.SXorSaveexec: {truthXor, saves},
-	isa.SAndn2Saveexec: {truthAndn2, saves}, isa.SOrn2Saveexec: {truthOrn2, saves},
-	isa.SNandSaveexec: {truthAnd ^ truthOnes, saves}, isa.SNorSaveexec: {truthOr ^ truthOnes, saves},
-	isa.SXnorSaveexec:  {truthXor ^ truthOnes, saves},
-	isa.SAndn1Saveexec: {truthB &^ truthA, saves}, isa.SOrn1Saveexec: {truthB | (truthA ^ truthOnes), saves},
-	isa.SAndn1Wrexec: {truthB &^ truthA, writes}, isa.SAndn2Wrexec: {truthAndn2, writes},
-}
-
 // step makes the state that of after an instruction, which is no call.
 func (x *stepper) step(in *isa.Inst, pc uint64) {
 	s := x.s
@@ -445,7 +410,7 @@ func (x *stepper) maskStep(in *isa.Inst, o maskOperation, pc uint64) {
 	if in.Dst.Width == 2 {
 		exec = &execOperands[2]
 	}
-	if o.effect >= saves || in.Src[0].Reg == uint16(isa.ExecLo) || in.Src[1].Reg == uint16(isa.ExecLo) {
+	if o.effect.changesExec() || in.Src[0].Reg == uint16(isa.ExecLo) || in.Src[1].Reg == uint16(isa.ExecLo) {
 		s.exec(x.lanes)
 	}
 	switch o.effect {

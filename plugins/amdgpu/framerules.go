@@ -440,7 +440,7 @@ func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
 		if err != nil || in.Size == 0 {
 			break
 		}
-		if in.Writes.Exec() && maskOperations[in.Op].effect >= saves {
+		if in.Writes.Exec() && maskOperations[in.Op].effect.changesExec() {
 			votes[uint32(in.Dst.Width)*32]++
 		}
 		at += int(in.Size)

@@ -53,8 +53,15 @@ const (
 	truthAnd   truth = truthA & truthB
 	truthOr    truth = truthA | truthB
 	truthXor   truth = truthA ^ truthB
-	truthAndn2 truth = truthA &^ truthB
-	truthOrn2  truth = truthA | (truthB ^ truthOnes)
+	truthNotA  truth = truthA ^ truthOnes
+	truthNotB  truth = truthB ^ truthOnes
+	truthNand  truth = truthAnd ^ truthOnes
+	truthNor   truth = truthOr ^ truthOnes
+	truthXnor  truth = truthXor ^ truthOnes
+	truthAndn1 truth = truthNotA & truthB
+	truthAndn2 truth = truthA & truthNotB
+	truthOrn1  truth = truthNotA | truthB
+	truthOrn2  truth = truthA | truthNotB
 )
 
 // add makes a column from columns a and b: each lane has the bit of t, or that of
