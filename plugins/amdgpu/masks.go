@@ -5,6 +5,60 @@ import (
 	"slices"
 )
 
+// What a mask is, in two worked examples. A lane is of one of a few kinds, and a
+// tuple is a kind: the bits that such a lane has in the masks. Below, a line has the
+// bits of each mask after an instruction, a digit for each kind; a column of digits,
+// read downwards through the masks of a line, is a tuple.
+//
+// Worked example: the two ways of a condition (amd_h.gfx90a.co, _Z3reciPi)
+//
+// The comparison makes a condition: some lanes of EXEC. As long as nothing but
+// vector instructions may read it, it is not told apart from others.
+// s_and_saveexec reads it, and there are three kinds of lanes from then on: the
+// first was not active on entry, the second stays active, and the third waits.
+//
+//	1690 v_cmp_lt_i32_e32 vcc, 0, v40       | entry 01 | EXEC 01
+//	16a0 s_and_saveexec_b64 s[4:5], vcc     | entry 011 | EXEC 010 | s[4:5] 011
+//	16a4 s_xor_b64 s[34:35], exec, s[4:5]   | entry 011 | EXEC 010 | s[4:5] 011 | s[34:35] 001
+//
+// s[4:5] is EXEC on entry, bit for bit: both lines read 011. The instructions of the
+// first way overwrite s[4:5]. What remains is as good: a lane that was active on
+// entry is in EXEC or in s[34:35], and no other lane is in either.
+//
+//	16b0 s_getpc_b64 s[4:5]                 | entry 011 | EXEC 010 | s[34:35] 001
+//
+// The other way begins: the lanes that waited become active, and those that were
+// active wait in s[4:5]. At its end all are active again. EXEC reads as entry does,
+// and so it is again the very same mask.
+//
+//	1700 s_andn2_saveexec_b64 s[4:5], s[34:35] | entry 011 | EXEC 001 | s[4:5] 010
+//	1710 s_or_b64 exec, exec, s[4:5]        | entry 011 | EXEC 011 | s[4:5] 010
+//
+// Worked example: a loop that lanes leave one by one (gfx90a)
+//
+// s[8:9] collects the lanes that are done. At the beginning of the loop, 1004,
+// states of two ways meet: on the way in no lane is done, on the way back some are.
+// A lane is of a kind of either state, so there are as many kinds as in both: it
+// was not active on entry, it is in the loop, it is done.
+//
+//	1000 s_mov_b64 s[8:9], 0                | entry 011 | EXEC 010 | s[8:9] 001
+//	1004 v_cmp_eq_u32_e32 vcc, s10, v10     | entry 011 | EXEC 010 | s[8:9] 001
+//
+// The condition is a part of EXEC; or'ed into s[8:9] it makes a fourth kind, the
+// third below: a lane that is done just now, and is still active. s_andn2 takes it
+// out of EXEC, which makes it one like the lanes that were done before.
+//
+//	1008 s_or_b64 s[8:9], vcc, s[8:9]       | entry 0111 | EXEC 0110 | s[8:9] 0011
+//	100c s_andn2_b64 exec, exec, s[8:9]     | entry 011 | EXEC 010 | s[8:9] 001
+//
+// Where the branch is not taken EXEC is empty, and the kind with a bit in EXEC is
+// struck out. The two kinds that remain have in s[8:9] the bit that they had on
+// entry: the loop is left with all its lanes.
+//
+//	1010 s_cbranch_execnz at_1004           | entry 01 | EXEC 00 | s[8:9] 01
+//	1014 s_or_b64 exec, exec, s[8:9]        | entry 01 | EXEC 01 | s[8:9] 01
+//	1018 s_endpgm
+
 // masks is what is known of execution masks: not of their bits, but of how they
 // relate in any lane. A column is a mask; a tuple has a bit of each, and the
 // tuples are all that a lane may have. Whatever instructions do to masks they do

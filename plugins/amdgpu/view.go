@@ -7,6 +7,75 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
+// How a row comes out of a state, in two worked examples. The state follows the
+// values of the caller's registers to where the function keeps them; the row says, of
+// each of them, where that is. After each instruction stands what changes in the state
+// (s4 = s33: s4 holds what s33 held on entry), and after a colon the rule of the row
+// there, as rowwriter.go writes it.
+//
+// Worked example: a frame of buffer instructions (amd_h.gfx90a.co, _Z3reciPi)
+//
+// The stack pointer on entry is the CFA. It is in s32, and from the second instruction
+// on in s33, too, which is asked first because it stays as it is until the function ends.
+//
+//	1634 s_mov_b32 s4, s33 | s4 = s33 | CFA: SGPR32+0 in 6 | SGPR33: none
+//	1638 s_mov_b32 s33, s32 | s33 = s32 | CFA: SGPR33+0 in 6 | SGPR33: SGPR4
+//
+// All lanes become active, for v41 to be saved in all of them. EXEC on entry is
+// in s[6:7] meanwhile, and v41 is in its own register until something is written there.
+// 12 bytes of each lane are 12 times 64 of the wave.
+//
+//	163c s_or_saveexec_b64 s[6:7], -1 | entry 01 | EXEC 11 | s[6:7] 01 | EXEC: regx SGPR6; piece 4; regx SGPR7; piece 4
+//	1640 buffer_store_dword v41, off, s[0:3], s33 offset:12 | private[12] = v41 | VGPR41: none
+//	1648 s_mov_b64 exec, s[6:7] | entry 01 | EXEC 01 | EXEC: none
+//	164c v_writelane_b32 v41, s4, 4 | v41[4] = s33 | VGPR41: CFA+768 | SGPR33: SGPR4
+//
+// The lanes of v41 keep scalar registers. The return address stays where it was as
+// long as s30 and s31 hold it; a register is better than a lane (see rankScalar).
+//
+//	1654 v_writelane_b32 v41, s30, 0 | v41[0] = s30 | PC: regx SGPR30; piece 4; regx SGPR31; piece 4
+//
+// v40 is saved in the lanes that are active. Where it is written, it is written in
+// those lanes only: its row selects, lane by lane, between memory and the register.
+//
+//	165c buffer_store_dword v40, off, s[0:3], s33 offset:8 | private[8] = v40 in, unknown out | VGPR40: none
+//	1674 v_writelane_b32 v41, s31, 1 | v41[1] = s31
+//	167c v_mov_b32_e32 v40, v0 | v40 = v0 in, v40 out
+//	     | VGPR40: regx VGPR40; pick 1; offset_uconst 512; call_frame_entry_reg EXEC; deref_size 8; select_bit_piece 32 64
+//
+// After 16c8 there is a call. While it is under way s30 and s31 hold its own return
+// address: that of the function is in the lanes 0 and 1 of v41. s[4:5] may be lost
+// in it, too, so EXEC on entry is put together from two masks (see masks.go).
+//
+//	16c8 v_mov_b32_e32 v2, v43 | PC: regx VGPR41; piece 4; regx VGPR41; offset_uconst 4; piece 4
+//	     | entry 011 | EXEC 010 | s[34:35] 001
+//	     | EXEC: regx SGPR34; deref_size 4; regx EXEC; deref_size 4; or; stack_value; piece 4; regx SGPR35; deref_size 4; regx EXEC; offset_uconst 4; deref_size 4; or; stack_value; piece 4
+//
+// Worked example: a frame of scratch instructions (amd_k.gfx1100.co, mid)
+//
+// Here stack pointers count the bytes of one of 32 lanes: the CFA is 32 times s33,
+// and the caller's stack pointer is a lane's part of the CFA.
+//
+//	1644 s_mov_b32 s2, s33 | s2 = s33 | SGPR33: none
+//	1648 s_mov_b32 s33, s32 | s33 = s32 | SGPR33: SGPR2 | SGPR32: a lane's CFA
+//	     | CFA: regx SGPR33; deref_size 4; lit5; shl; lit6; form_aspace_address
+//
+// v8 is a register that functions may change, but not in lanes that they were not
+// entered with. It is saved in those, for which EXEC is inverted.
+//
+//	164c s_xor_saveexec_b32 s0, -1 | entry 01 | EXEC 10 | s0 01 | EXEC: regx SGPR0
+//	1650 scratch_store_b32 off, v8, s33 | private[0] = unknown in, v8 out
+//	1658 s_mov_b32 exec_lo, s0 | entry 01 | EXEC 01 | EXEC: none
+//	1664 v_writelane_b32 v8, s30, 0 | v8[0] = s30
+//	     | VGPR8: dup; undefined; call_frame_entry_reg EXEC; deref_size 4; select_bit_piece 32 32
+//
+// The stack pointer moves up by 16 bytes of a lane. What it was is still in s33.
+//
+//	166c s_add_i32 s32, s32, 16 | s32 = s32+16 | CFA: regx SGPR33; deref_size 4; lit5; shl; lit6; form_aspace_address
+//	168c v_writelane_b32 v8, s31, 1 | v8[1] = s31 | PC: regx VGPR8; piece 4; regx VGPR8; offset_uconst 4; piece 4
+//
+// After that there is a call, at 1694.
+
 // A site is where 32 bits are: in a scalar register, or in a lane of a place; or
 // where the lanes of a vector register are: in the same lanes of a place, or of
 // the register itself. The zero site is nowhere.
