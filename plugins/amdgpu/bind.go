@@ -40,7 +40,7 @@ func lanesOf(t *sdk.ThreadState) (lanes uint32, problem string) {
 		return usualLanes(t.Processor), ""
 	case lanes != wave32 && lanes != wave64:
 		return 0, fmt.Sprintf("a wave of %d lanes (%s), expected 32 or 64", lanes, why)
-	case p != nil && !p.runs(lanes):
+	case p != nil && !p.canRun(lanes):
 		return 0, fmt.Sprintf("a wave of %d lanes (%s), but those of %s have %d", lanes, why, p.name, p.lanes[0])
 	}
 	return lanes, ""
@@ -52,7 +52,7 @@ func lanesByRegisters(r *sdk.Registers) uint32 {
 	for _, files := range [][]registerFile{vectorFiles, maskFiles} {
 		var found [2]bool
 		for _, f := range files {
-			if holds(r, f.first, f.count) {
+			if hasValue(r, f.first, f.count) {
 				found[f.lanes/wave64] = true
 			}
 		}

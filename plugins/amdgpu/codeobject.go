@@ -114,7 +114,7 @@ func (o *codeObject) describe() {
 	f := o.readFrames()
 	o.answer.Dialect = f.dialect
 	switch {
-	case !o.describesAll(f):
+	case !o.isDescribedBy(f):
 		o.answer.DefaultRules = clobberRules(o.processor)
 	case o.processor != nil && o.processor.scratch == architectedScratch:
 		o.answer.DefaultRules = defaultRules(o.processor)
@@ -247,7 +247,7 @@ func (o *codeObject) findKernels(listed map[string]kernel) {
 		if k, ok := listed[d.name]; ok && k.lanes != 0 && k.lanes != f.Lanes {
 			o.problem("kernel %s: waves of %d lanes by its descriptor, of %d by the metadata", f.Name, f.Lanes, k.lanes)
 		}
-		if o.processor != nil && !o.processor.runs(f.Lanes) {
+		if o.processor != nil && !o.processor.canRun(f.Lanes) {
 			o.problem("kernel %s: waves of %d lanes, but those of %s have %d", f.Name, f.Lanes, o.processor.name, o.processor.lanes[0])
 		}
 		o.answer.Functions = append(o.answer.Functions, f)
@@ -363,15 +363,15 @@ func (f *frames) add(fde *cfi.FDE) {
 	f.full = append(f.full, span{fde.Start, fde.End})
 }
 
-// covers says whether there are rows of the code at an address.
-func (f *frames) covers(address uint64) bool {
+// hasRowsAt says whether there are rows of the code at an address.
+func (f *frames) hasRowsAt(address uint64) bool {
 	i, found := slices.BinarySearchFunc(f.full, address, func(r span, a uint64) int { return cmp.Compare(r.start, a) })
 	return found || i > 0 && address < f.full[i-1].end
 }
 
-// describesAll says whether call frame information describes every function but
+// isDescribedBy says whether call frame information describes every function but
 // kernels, which have no caller.
-func (o *codeObject) describesAll(f frames) bool {
+func (o *codeObject) isDescribedBy(f frames) bool {
 	if len(f.full) == 0 {
 		return false
 	}
@@ -385,7 +385,7 @@ func (o *codeObject) describesAll(f frames) bool {
 		}
 	}
 	for i := range o.functions {
-		if start := o.functions[i].start; !f.covers(start) && !kernel(start) {
+		if start := o.functions[i].start; !f.hasRowsAt(start) && !kernel(start) {
 			return false
 		}
 	}
@@ -401,13 +401,13 @@ func (v *dialectVotes) count(in *cfi.Instruction, err error) {
 	}
 	for i := range in.Operands {
 		if op := &in.Operands[i]; op.Kind == cfi.ExpressionOperand {
-			v.user = v.user && decodes(op.Expr, locexpr.LLVMUser)
-			v.legacy = v.legacy && decodes(op.Expr, locexpr.LLVMLegacy)
+			v.user = v.user && canDecode(op.Expr, locexpr.LLVMUser)
+			v.legacy = v.legacy && canDecode(op.Expr, locexpr.LLVMLegacy)
 		}
 	}
 }
 
-func decodes(expr []byte, dialect *locexpr.Dialect) bool {
+func canDecode(expr []byte, dialect *locexpr.Dialect) bool {
 	for _, err := range locexpr.Decode(expr, dialect, 8, locexpr.LittleEndian) {
 		if err != nil {
 			return false

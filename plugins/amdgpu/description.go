@@ -78,15 +78,15 @@ func defaultRules(p *processor) []cfi.RegisterRule {
 func clobberRules(p *processor) []cfi.RegisterRule {
 	rules := defaultRules(p)
 	for i := range rules {
-		if !preserved(uint32(rules[i].Column), p) {
+		if !isPreserved(uint32(rules[i].Column), p) {
 			rules[i].Rule = cfi.Rule{Kind: cfi.Undefined}
 		}
 	}
 	return rules
 }
 
-// preserved says whether functions leave a register as it was.
-func preserved(n uint32, p *processor) bool {
+// isPreserved says whether functions leave a register as it was.
+func isPreserved(n uint32, p *processor) bool {
 	in := func(first, count uint32) bool { return n-first < count }
 	striped := func(i uint32) bool { return i/8%2 == 0 }
 	switch {

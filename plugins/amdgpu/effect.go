@@ -24,12 +24,12 @@ type registerSet struct {
 	in, out [vectors / 64]uint64
 }
 
-func (r *registerSet) addScalar(i isa.Reg)   { r.scalars[i/64] |= 1 << (i % 64) }
-func (r *registerSet) scalar(i isa.Reg) bool { return r.scalars[i/64]>>(i%64)&1 != 0 }
-func (r *registerSet) addIn(i int)           { r.in[i/64] |= 1 << (i % 64) }
-func (r *registerSet) addOut(i int)          { r.out[i/64] |= 1 << (i % 64) }
-func (r *registerSet) vectorIn(i int) bool   { return r.in[i/64]>>(i%64)&1 != 0 }
-func (r *registerSet) vectorOut(i int) bool  { return r.out[i/64]>>(i%64)&1 != 0 }
+func (r *registerSet) addScalar(i isa.Reg)      { r.scalars[i/64] |= 1 << (i % 64) }
+func (r *registerSet) hasScalar(i isa.Reg) bool { return r.scalars[i/64]>>(i%64)&1 != 0 }
+func (r *registerSet) addIn(i int)              { r.in[i/64] |= 1 << (i % 64) }
+func (r *registerSet) addOut(i int)             { r.out[i/64] |= 1 << (i % 64) }
+func (r *registerSet) hasIn(i int) bool         { return r.in[i/64]>>(i%64)&1 != 0 }
+func (r *registerSet) hasOut(i int) bool        { return r.out[i/64]>>(i%64)&1 != 0 }
 
 // add adds all of another set, and says whether that changed anything.
 func (r *registerSet) add(o *registerSet) bool {
@@ -49,8 +49,8 @@ type machineMode struct {
 	target    isa.Target
 	processor *processor
 	lanes     uint32
-	// perLane: stack pointers count the bytes of a lane, not of the wave.
-	perLane bool
+	// isPerLane: stack pointers count the bytes of a lane, not of the wave.
+	isPerLane bool
 	// abi is what a function changes of which only the convention is known.
 	abi registerSet
 }
@@ -62,8 +62,8 @@ type stepper struct {
 	touched registerSet // whatever was written
 	// Private memory was reached by a stack pointer as one that counts a lane's
 	// bytes, or the wave's.
-	byLane, byWave bool
-	symbols        map[uint64]uint16 // of the instructions that align a pointer
+	isByLane, isByWave bool
+	symbols            map[uint64]uint16 // of the instructions that align a pointer
 }
 
 // operand is the value of 32 bits of an operand: the register with index i of it.
@@ -98,8 +98,8 @@ func (x *stepper) set(r isa.Reg, v scalar) {
 // maskWidth is how many scalar registers a mask has.
 func (x *stepper) maskWidth() uint8 { return uint8(x.lanes / 32) }
 
-// maskRegisters says whether an operand is registers that can hold a mask.
-func (x *stepper) maskRegisters(o *isa.Operand) bool {
+// canHoldMask says whether an operand is registers that can hold a mask.
+func (x *stepper) canHoldMask(o *isa.Operand) bool {
 	return o.Kind == isa.Scalar && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null
 }
 
@@ -107,7 +107,7 @@ func (x *stepper) maskRegisters(o *isa.Operand) bool {
 // constant.
 func (x *stepper) mask(o *isa.Operand) (column uint8, ok, sure bool) {
 	switch {
-	case x.maskRegisters(o):
+	case x.canHoldMask(o):
 		x.s.read(isa.Reg(o.Reg), x.lanes)
 		column, ok = x.s.mask(isa.Reg(o.Reg), x.lanes)
 		return column, ok, ok && x.s.scalars[o.Reg].kind == maskScalar
@@ -152,7 +152,7 @@ func (x *stepper) setMask(o *isa.Operand, column uint8, ok bool) {
 	for i := range o.Width {
 		x.set(isa.Reg(o.Reg)+isa.Reg(i), scalar{})
 	}
-	if ok && x.maskRegisters(o) {
+	if ok && x.canHoldMask(o) {
 		x.s.setMask(isa.Reg(o.Reg), column, x.lanes)
 	}
 }
@@ -181,14 +181,14 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 		x.maskStep(in, o, pc)
 		return
 	}
-	if s.indexed && in.Op >= isa.VReadlane && in.Writes.Vectors[0].Kind != isa.None {
+	if s.mayIndex && in.Op >= isa.VReadlane && in.Writes.Vectors[0].Kind != isa.None {
 		x.clobber(in)
 		return
 	}
 	switch in.Op {
 	case isa.SSetGPRIdx, isa.SGPRIdxOff:
 		x.clobber(in)
-		s.indexed = in.Op == isa.SSetGPRIdx
+		s.mayIndex = in.Op == isa.SSetGPRIdx
 	case isa.SMovB32, isa.SSextI16:
 		v := x.operand(&in.Src[0], 0)
 		if in.Op == isa.SSextI16 && v.kind != codeHigh {
@@ -261,7 +261,7 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 func (x *stepper) condition(in *isa.Inst, mask *isa.Operand) {
 	e := x.s.exec(x.lanes)
 	x.clobber(in)
-	if x.maskRegisters(mask) {
+	if x.canHoldMask(mask) {
 		x.s.setColumn(partScalar, isa.Reg(mask.Reg), e, x.lanes)
 	}
 }
@@ -270,7 +270,7 @@ func (x *stepper) condition(in *isa.Inst, mask *isa.Operand) {
 // result: carries, of which lanes that do not execute have none.
 func (x *stepper) carries(in *isa.Inst) (mask isa.Operand, ok bool) {
 	w := &in.Writes
-	if w.Vectors[0].Kind == isa.None || w.UnknownScalars {
+	if w.Vectors[0].Kind == isa.None || w.HasUnknownScalars {
 		return mask, false
 	}
 	w.EachScalar(func(r isa.Reg) {
@@ -279,30 +279,30 @@ func (x *stepper) carries(in *isa.Inst) (mask isa.Operand, ok bool) {
 		}
 		mask.Width++
 	})
-	return mask, mask.Width == x.maskWidth() && w.Scalar(isa.Reg(mask.Reg)+isa.Reg(mask.Width)-1)
+	return mask, mask.Width == x.maskWidth() && w.HasScalar(isa.Reg(mask.Reg)+isa.Reg(mask.Width)-1)
 }
 
 // clobber makes unknown what an instruction writes.
 func (x *stepper) clobber(in *isa.Inst) {
 	w := &in.Writes
-	if w.UnknownScalars {
+	if w.HasUnknownScalars {
 		for r := range isa.TTMP0 {
 			x.set(r, scalar{})
 		}
 	}
 	w.EachScalar(func(r isa.Reg) { x.set(r, scalar{}) })
-	if !w.UnknownVectors && w.Vectors[0].Kind == isa.None {
+	if !w.HasUnknownVectors && w.Vectors[0].Kind == isa.None {
 		return
 	}
-	r := x.written(w.AllLanes)
-	if w.UnknownVectors && w.Vectors[0].Kind == isa.None {
+	r := x.written(w.IsOfAllLanes)
+	if w.HasUnknownVectors && w.Vectors[0].Kind == isa.None {
 		for p := range place(vectors) {
 			x.write(p, vector{}, r)
 		}
 		return
 	}
 	for _, span := range &w.Vectors {
-		if span.Kind != isa.None && (w.UnknownVectors || x.s.indexed) {
+		if span.Kind != isa.None && (w.HasUnknownVectors || x.s.mayIndex) {
 			x.indexed(span, r)
 			continue
 		}
@@ -318,11 +318,11 @@ func (x *stepper) clobber(in *isa.Inst) {
 // vector registers of span: the elements of an array of the source, which lie side
 // by side, and which no compiler lets an index leave.
 func (x *stepper) indexed(span isa.Span, r extent) {
-	saves := x.s.savesVectors(x.machineMode)
+	saves := x.s.hasSavedVectors(x.machineMode)
 	first, last := int(span.First), int(span.First)+int(span.Count)-1
 	element := func(i int) bool {
 		p, ok := registerPlace(span.Kind, uint16(max(i, 0))) //nolint:gosec // not negative, and small
-		return ok && i >= 0 && !x.s.noElement(p, saves, x.machineMode)
+		return ok && i >= 0 && !x.s.isNoElement(p, saves, x.machineMode)
 	}
 	for n := 0; n < indexReach && element(first-1); n++ {
 		first--
@@ -337,42 +337,42 @@ func (x *stepper) indexed(span isa.Span, r extent) {
 	}
 }
 
-// savesVectors says that the function has saved a vector register that functions
+// hasSavedVectors says that the function has saved a vector register that functions
 // preserve, of which compilers save all that they use or, in functions of which
 // they know all callers, none. What is saved of inactive lanes only, or of all, may
 // be of any function.
-func (s *codeState) savesVectors(m *machineMode) bool {
+func (s *codeState) hasSavedVectors(m *machineMode) bool {
 	return slices.ContainsFunc(s.places, func(p stored) bool {
-		return p.at.isPrivate() && p.v.in.kind == entryPart && p.v.in != p.v.out && m.preservesVector(place(p.v.in.id))
+		return p.at.isPrivate() && p.v.in.kind == entryPart && p.v.in != p.v.out && m.isPreservedVector(place(p.v.in.id))
 	})
 }
 
-// noElement says that a vector register is no element of an array: one of its lanes
+// isNoElement says that a vector register is no element of an array: one of its lanes
 // has what the function must give back, as no other does, or it is preserved, in a
 // function that saves those that it uses, and not saved.
-func (s *codeState) noElement(p place, saves bool, m *machineMode) bool {
+func (s *codeState) isNoElement(p place, saves bool, m *machineMode) bool {
 	v := s.at(p)
 	elsewhere := func(has func(o *vector) bool) bool {
 		return slices.ContainsFunc(s.places, func(o stored) bool { return o.at != p && has(&o.v) })
 	}
-	if saves && m.preservesVector(p) && v.in == p.untouched().in && !elsewhere(func(o *vector) bool { return o.in == v.in }) {
+	if saves && m.isPreservedVector(p) && v.in == p.untouched().in && !elsewhere(func(o *vector) bool { return o.in == v.in }) {
 		return true
 	}
 	return slices.ContainsFunc(v.lanes, func(l laneValue) bool {
 		u := l.value()
-		return u.kind == entryScalar && u.add == 0 && m.givesBack(isa.Reg(u.id)) && !elsewhere(func(o *vector) bool {
+		return u.kind == entryScalar && u.add == 0 && m.isGivenBack(isa.Reg(u.id)) && !elsewhere(func(o *vector) bool {
 			return o.in == l.in || slices.ContainsFunc(o.lanes, func(other laneValue) bool { return other.in == l.in })
 		})
 	})
 }
 
-// givesBack says that a scalar register is at the end of every function what it
+// isGivenBack says that a scalar register is at the end of every function what it
 // was on entry, or that the function needs what it was to end.
-func (m *machineMode) givesBack(r isa.Reg) bool {
-	return r == returnLow || r == returnHigh || r == framePointer || !m.abi.scalar(r)
+func (m *machineMode) isGivenBack(r isa.Reg) bool {
+	return r == returnLow || r == returnHigh || r == framePointer || !m.abi.hasScalar(r)
 }
 
-func (m *machineMode) preservesVector(p place) bool { return !p.isPrivate() && !m.abi.vectorIn(int(p)) }
+func (m *machineMode) isPreservedVector(p place) bool { return !p.isPrivate() && !m.abi.hasIn(int(p)) }
 
 // indexReach is how far from the vector register that an instruction names the
 // one may be that it writes, where it adds an index. Elements of an array of the
@@ -385,7 +385,7 @@ func (x *stepper) written(all bool) extent {
 		return extent{mayIn: true, mayOut: true}
 	}
 	if bits, ok := x.s.constantExec(x.lanes); ok {
-		return extent{mayIn: true, mayOut: true, known: true, bits: bits}
+		return extent{mayIn: true, mayOut: true, isConstant: true, bits: bits}
 	}
 	return x.s.masks.extent(x.s.exec(x.lanes))
 }
@@ -410,7 +410,7 @@ func (x *stepper) maskStep(in *isa.Inst, o maskOperation, pc uint64) {
 	if in.Dst.Width == 2 {
 		exec = &execOperands[2]
 	}
-	if o.effect.changesExec() || in.Src[0].Reg == uint16(isa.ExecLo) || in.Src[1].Reg == uint16(isa.ExecLo) {
+	if o.effect.isIntoExec() || in.Src[0].Reg == uint16(isa.ExecLo) || in.Src[1].Reg == uint16(isa.ExecLo) {
 		s.exec(x.lanes)
 	}
 	switch o.effect {
@@ -515,7 +515,7 @@ func (x *stepper) sum(in *isa.Inst) scalar {
 // where one is active.
 func (x *stepper) first(v *vector) scalar {
 	r := x.written(false)
-	if r.known {
+	if r.isConstant {
 		return v.read(uint8(bits.TrailingZeros64(r.bits)) & 63) //nolint:gosec // at most 64
 	}
 	of := v.in
@@ -580,7 +580,7 @@ func (x *stepper) address(in *isa.Inst) (base uint16, offset int32, ok bool) {
 	if !wave {
 		register = &in.Base
 	}
-	if in.VAddr.Kind != isa.None || in.Indexed || register.Kind != isa.Scalar {
+	if in.VAddr.Kind != isa.None || in.IsIndexed || register.Kind != isa.Scalar {
 		return 0, 0, false
 	}
 	v := x.operand(register, 0)
@@ -603,11 +603,11 @@ func (x *stepper) address(in *isa.Inst) (base uint16, offset int32, ok bool) {
 		}
 	}
 	if wave {
-		x.byWave = true
+		x.isByWave = true
 	} else {
-		x.byLane = true
+		x.isByLane = true
 	}
-	if wave == x.perLane {
+	if wave == x.isPerLane {
 		return 0, 0, false
 	}
 	if wave {
@@ -693,7 +693,7 @@ func (x *stepper) call(in *isa.Inst, effect *registerSet) {
 	r := x.written(false)
 	x.clobber(in)
 	for i := range s.scalars {
-		if n := isa.Reg(i); effect.scalar(n) && !keptByAll(n) {
+		if n := isa.Reg(i); effect.hasScalar(n) && !isKeptByAll(n) {
 			x.set(n, scalar{})
 		}
 	}
@@ -702,10 +702,10 @@ func (x *stepper) call(in *isa.Inst, effect *registerSet) {
 	}
 	for i := range vectors {
 		lanes := extent{}
-		if effect.vectorIn(i) {
+		if effect.hasIn(i) {
 			lanes = extent{mayIn: r.mayIn, mayOut: r.mayOut}
 		}
-		if effect.vectorOut(i) {
+		if effect.hasOut(i) {
 			lanes.mayIn, lanes.mayOut = true, true
 		}
 		if lanes.mayIn || lanes.mayOut {
@@ -721,7 +721,7 @@ func (x *stepper) call(in *isa.Inst, effect *registerSet) {
 		return
 	}
 	top := int64(int32(sp.add)) //nolint:gosec // see address
-	if !x.perLane {
+	if !x.isPerLane {
 		top /= int64(x.lanes)
 	}
 	s.places = slices.DeleteFunc(s.places, func(p stored) bool {
@@ -729,7 +729,7 @@ func (x *stepper) call(in *isa.Inst, effect *registerSet) {
 	})
 }
 
-// keptByAll says of a scalar register that it is after any call what it was.
-func keptByAll(r isa.Reg) bool {
+// isKeptByAll says of a scalar register that it is after any call what it was.
+func isKeptByAll(r isa.Reg) bool {
 	return r == stackPointer || r == framePointer || r == isa.ExecLo || r == isa.ExecHi
 }

@@ -13,12 +13,12 @@ const namedScalars = 106
 // else, and most instructions change nothing of it: what is the view before such
 // an instruction is that after it.
 type evidence struct {
-	scalars [isa.VCCHi + 1]scalar // zero where they tell nothing
-	exec    scalar                // EXEC's low half
-	masks   masks                 // none while EXEC is what it was on entry
-	lanes   []laneEvidence        // by place and lane
-	parts   []partEvidence        // by place
-	based   bool                  // some place is relative to a stack pointer that the function aligned
+	scalars  [isa.VCCHi + 1]scalar // zero where they tell nothing
+	exec     scalar                // EXEC's low half
+	masks    masks                 // none while EXEC is what it was on entry
+	lanes    []laneEvidence        // by place and lane
+	parts    []partEvidence        // by place
+	hasBases bool                  // some place is relative to a stack pointer that the function aligned
 }
 
 // A laneEvidence is a value at a site that is a lane of a place. rank is how good
@@ -43,8 +43,8 @@ const noRegister = ^uint16(0)
 // entryMask is EXEC while it is what it was on entry.
 var entryMask = scalar{kind: maskScalar, id: entryColumn}
 
-// tells says whether a value is one of the caller's, or leads to one.
-func (e *evidence) tells(v *scalar) bool {
+// isOfCaller says whether a value is one of the caller's, or leads to one.
+func (e *evidence) isOfCaller(v *scalar) bool {
 	switch v.kind {
 	case entryScalar:
 		return v.add == 0 && v.id < namedScalars || isa.Reg(v.id) == stackPointer
@@ -60,14 +60,14 @@ func (e *evidence) tells(v *scalar) bool {
 // 32 lanes.
 func (e *evidence) gather(s *codeState, lanes uint32) {
 	e.exec = s.scalars[isa.ExecLo]
-	e.lanes, e.parts, e.based = e.lanes[:0], e.parts[:0], false
+	e.lanes, e.parts, e.hasBases = e.lanes[:0], e.parts[:0], false
 	e.masks = masks{tuples: e.masks.tuples[:0]}
 	if e.exec != entryMask {
 		e.masks.columns, e.masks.tuples = s.masks.columns, append(e.masks.tuples, s.masks.tuples...)
 	}
 	for i := range e.scalars {
 		e.scalars[i] = scalar{}
-		if v := &s.scalars[i]; e.tells(v) && (lanes == wave64 || isa.Reg(i) != isa.VCCHi) {
+		if v := &s.scalars[i]; e.isOfCaller(v) && (lanes == wave64 || isa.Reg(i) != isa.VCCHi) {
 			e.scalars[i] = *v
 		}
 	}
@@ -75,12 +75,12 @@ func (e *evidence) gather(s *codeState, lanes uint32) {
 		p, v := s.places[i].at, &s.places[i].v
 		known := len(e.lanes) + len(e.parts)
 		for k := range v.lanes {
-			if held := v.lanes[k].value(); e.tells(&held) {
+			if held := v.lanes[k].value(); e.isOfCaller(&held) {
 				e.lanes = append(e.lanes, laneEvidence{site{kind: inLane, at: p, lane: v.lanes[k].lane}, rankLane, held})
 			}
 		}
 		wholeIn, wholeOut := v.whole()
-		if v.in.kind == uniformPart && wholeIn && e.tells(&v.in.u) {
+		if v.in.kind == uniformPart && wholeIn && e.isOfCaller(&v.in.u) {
 			if v.in == v.out && len(v.lanes) == 0 {
 				e.lanes = append(e.lanes, laneEvidence{site{kind: inLane, at: p}, rankUniform, v.in.u})
 			}
@@ -96,7 +96,7 @@ func (e *evidence) gather(s *codeState, lanes uint32) {
 		if !p.isPrivate() || part.in != noRegister || part.out != noRegister {
 			e.parts = append(e.parts, part)
 		}
-		e.based = e.based || p.isPrivate() && p.base() != 0 && known != len(e.lanes)+len(e.parts)
+		e.hasBases = e.hasBases || p.isPrivate() && p.base() != 0 && known != len(e.lanes)+len(e.parts)
 	}
 }
 

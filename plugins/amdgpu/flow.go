@@ -47,13 +47,13 @@ func (c code) at(pc uint64) []byte {
 	return c[i].data[pc-c[i].start:]
 }
 
-// holds says whether some bytes are at an address.
-func (c code) holds(start uint64, data []byte) bool { return bytes.HasPrefix(c.at(start), data) }
+// hasCode says whether some bytes are at an address.
+func (c code) hasCode(start uint64, data []byte) bool { return bytes.HasPrefix(c.at(start), data) }
 
 // A summary is what a function does to those who call it.
 type summary struct {
-	returns bool        // a way to its end is known
-	changes registerSet // what it does not leave as it was
+	canReturn bool        // a way to its end is known
+	changes   registerSet // what it does not leave as it was
 }
 
 // A block is code that is entered at its first instruction only. Others may be
@@ -61,8 +61,8 @@ type summary struct {
 type block struct {
 	start, end uint64
 	before     *codeState
-	waiting    bool
-	leaves     bool // it ends with a jump out of the function
+	isWaiting  bool
+	hasExit    bool // it ends with a jump out of the function
 }
 
 // A flow follows a function from its first instruction over every branch, and
@@ -132,7 +132,7 @@ func (f *flow) run() error {
 	}
 	for len(f.queue) > 0 {
 		b := f.blocks[heap.Pop(&f.queue).(uint64)]
-		b.waiting = false
+		b.isWaiting = false
 		if err := f.walk(b); err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (f *flow) run() error {
 func (f *flow) leaveAll() error {
 	f.exits, f.tails = summary{}, map[uint64]*registerSet{}
 	for _, b := range f.blocks {
-		if !b.leaves {
+		if !b.hasExit {
 			continue
 		}
 		if err := f.visit(b, nil, func(uint64, *codeState) error { return nil }); err != nil {
@@ -240,8 +240,8 @@ func (f *flow) spend(s *codeState) {
 }
 
 func (f *flow) enqueue(b *block) {
-	if !b.waiting {
-		b.waiting = true
+	if !b.isWaiting {
+		b.isWaiting = true
 		heap.Push(&f.queue, b.start)
 	}
 }
@@ -289,7 +289,7 @@ func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState),
 				return nil
 			}
 		case isa.Indirect:
-			b.leaves = true
+			b.hasExit = true
 			return f.leave(&in, arrive)
 		default:
 			return nil
@@ -342,7 +342,7 @@ func (f *flow) codeAddress(o *isa.Operand) (uint64, bool) {
 func (f *flow) effect(in *isa.Inst) (changes *registerSet, returns bool) {
 	if target, ok := f.calls(in); ok {
 		if s := f.callee(target); s != nil {
-			return &s.changes, s.returns
+			return &s.changes, s.canReturn
 		}
 		return &unknownCallee, true
 	}
@@ -388,7 +388,7 @@ func (f *flow) leave(in *isa.Inst, arrive func(uint64, *codeState) error) error 
 	if low != entryOf(returnLow) || high != entryOf(returnHigh) {
 		f.step.call(in, &f.abi)
 	}
-	f.exits.returns = true
+	f.exits.canReturn = true
 	f.exits.changes.add(f.step.s.changes())
 	return nil
 }

@@ -68,17 +68,17 @@ type objectCode struct {
 	starts    []uint64 // of functions that symbols name, sorted
 	steps     int      // how many a function may take
 
-	mu     sync.Mutex
-	loaded bool
-	code   code
-	layout *layout // nil: not looked at yet
-	read   map[machineKey]*functions
-	failed map[uint64]string // functions that could not be followed, by their first instruction
+	mu       sync.Mutex
+	isLoaded bool
+	code     code
+	layout   *layout // nil: not looked at yet
+	read     map[machineKey]*functions
+	failed   map[uint64]string // functions that could not be followed, by their first instruction
 }
 
 type machineKey struct {
-	lanes   uint32
-	perLane bool
+	lanes     uint32
+	isPerLane bool
 }
 
 // remember keeps what FrameRules needs to know of an object, be it that there is
@@ -135,10 +135,10 @@ func (o *objects) touch(handle uint64) {
 // load reads the code of the object. In a relocatable object addresses are those
 // of a section: with several, they do not tell which.
 func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
-	if o.loaded || o.processor == nil {
+	if o.isLoaded || o.processor == nil {
 		return
 	}
-	o.loaded = true
+	o.isLoaded = true
 	o.read, o.failed = map[machineKey]*functions{}, map[uint64]string{}
 	left, seen := uint64(maxObjectCode), map[string]bool{}
 	for _, s := range o.sections {
@@ -148,7 +148,7 @@ func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
 		seen[s.Name] = true
 		data, err := e.ReadSection(ctx, handle, s.Name)
 		if ctx.Err() != nil {
-			o.loaded, o.code = false, nil // who asks next has more time
+			o.isLoaded, o.code = false, nil // who asks next has more time
 			return
 		}
 		if err != nil || uint64(len(data)) != s.Size || s.Address+s.Size < s.Address {
@@ -228,7 +228,7 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 		return nil, nil, unknownProcessor
 	}
 	end := r.Start + uint64(len(r.Code))
-	whole := o.code.holds(r.Start, r.Code)
+	whole := o.code.hasCode(r.Start, r.Code)
 	mode, err := o.mode(o.waveSize(r), o.processor.scratch == architectedScratch)
 	if err != nil {
 		return nil, nil, err.Error()
@@ -241,10 +241,10 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 		return nil, nil, reason
 	}
 	f, err := o.follow(r, entry, whole, mode)
-	if err == nil && f.step.byLane != f.step.byWave && f.step.byLane != mode.perLane {
+	if err == nil && f.step.isByLane != f.step.isByWave && f.step.isByLane != mode.isPerLane {
 		// Code for absolute flat scratch can be told to reach private memory by
 		// lane all the same.
-		if mode, err = o.mode(mode.lanes, !mode.perLane); err == nil {
+		if mode, err = o.mode(mode.lanes, !mode.isPerLane); err == nil {
 			f, err = o.follow(r, entry, whole, mode)
 		}
 	}
@@ -326,7 +326,7 @@ func (o *objectCode) fail(entry uint64, whole bool, reason string) string {
 func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
 	target, err := isa.NewTarget(o.processor.name, lanes)
 	return machineMode{
-		target: target, processor: o.processor, lanes: lanes, perLane: perLane, abi: convention(o.processor, perLane, lanes),
+		target: target, processor: o.processor, lanes: lanes, isPerLane: perLane, abi: convention(o.processor, perLane, lanes),
 	}, err
 }
 
@@ -341,7 +341,7 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 			mode.abi.out[i] |= o.layout.spoils.out[i] & mode.abi.in[i]
 		}
 	}
-	key := machineKey{mode.lanes, mode.perLane}
+	key := machineKey{mode.lanes, mode.isPerLane}
 	fs := o.read[key]
 	if fs == nil {
 		fs = newFunctions(mode, o.code)
@@ -372,7 +372,7 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 		return nil
 	}
 	var set registerSet
-	if o.layout.wild {
+	if o.layout.hasWildJumps {
 		set = fs.mode.abi
 		for i := range set.in {
 			set.in[i] &= o.layout.writes.in[i]
@@ -413,7 +413,7 @@ func (m *machineMode) jumped(set *registerSet) *registerSet {
 	s := *set
 	for i := range scalars {
 		r := isa.Reg(i)
-		if keptByAll(r) || r == returnLow || r == returnHigh || !m.perLane && r <= resource+3 {
+		if isKeptByAll(r) || r == returnLow || r == returnHigh || !m.isPerLane && r <= resource+3 {
 			s.scalars[i/64] &^= 1 << (i % 64)
 		}
 	}
@@ -440,7 +440,7 @@ func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
 		if err != nil || in.Size == 0 {
 			break
 		}
-		if in.Writes.Exec() && maskOperations[in.Op].effect.changesExec() {
+		if in.Writes.HasExec() && maskOperations[in.Op].effect.isIntoExec() {
 			votes[uint32(in.Dst.Width)*32]++
 		}
 		at += int(in.Size)
@@ -464,13 +464,13 @@ func convention(p *processor, perLane bool, lanes uint32) (c registerSet) {
 		switch {
 		case !perLane && r >= resource && r <= resource+3:
 		case r == isa.ExecLo || r == isa.ExecHi || r == isa.FlatScratchLo || r == isa.FlatScratchHi:
-		case column != noColumn && preserved(column, p):
+		case column != noColumn && isPreserved(column, p):
 		default:
 			c.addScalar(r)
 		}
 	}
 	for i := range vectors {
-		if column := dwarfVector(place(i), lanes); column != noColumn && !preserved(column, p) {
+		if column := dwarfVector(place(i), lanes); column != noColumn && !isPreserved(column, p) {
 			c.addIn(i)
 		}
 	}

@@ -54,7 +54,7 @@ func assemble(t testing.TB, processor, text string, options ...string) ([]byte, 
 // program is an object with some code at codeStart.
 func program(processor string, data []byte) *objectCode {
 	return &objectCode{
-		processor: processorNamed(processor), loaded: true, code: code{{codeStart, data}}, steps: maxSteps,
+		processor: processorNamed(processor), isLoaded: true, code: code{{codeStart, data}}, steps: maxSteps,
 		read: map[machineKey]*functions{}, failed: map[uint64]string{},
 	}
 }

@@ -22,9 +22,9 @@ var errCallees = errors.New("the function leads to more functions than any compi
 
 // A reading is a function while it is read together with those that it calls.
 type reading struct {
-	summary summary
-	callers []uint64
-	waiting bool
+	summary   summary
+	callers   []uint64
+	isWaiting bool
 }
 
 // read follows a function, and first all that it leads to and that are not known
@@ -36,8 +36,8 @@ func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 	readings := map[uint64]*reading{}
 	var queue []uint64
 	enqueue := func(at uint64, r *reading) {
-		if !r.waiting {
-			r.waiting = true
+		if !r.isWaiting {
+			r.isWaiting = true
 			queue = append(queue, at)
 		}
 	}
@@ -55,7 +55,7 @@ func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 		at := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
 		r := readings[at]
-		r.waiting = false
+		r.isWaiting = false
 		f := newFlow(&fs.mode, fs.code, at, steps, func(target uint64) *summary {
 			if s := fs.known[target]; s != nil {
 				return s
@@ -84,8 +84,8 @@ func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 		if at == entry {
 			last = f
 		}
-		if r.summary.changes.add(&f.exits.changes) || f.exits.returns && !r.summary.returns {
-			r.summary.returns = r.summary.returns || f.exits.returns
+		if r.summary.changes.add(&f.exits.changes) || f.exits.canReturn && !r.summary.canReturn {
+			r.summary.canReturn = r.summary.canReturn || f.exits.canReturn
 			for _, caller := range r.callers {
 				enqueue(caller, readings[caller])
 			}

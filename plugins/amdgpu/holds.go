@@ -6,8 +6,8 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// holds says whether r has a value for one of the count registers from first.
-func holds(r *sdk.Registers, first, count uint32) bool {
+// hasValue says whether r has a value for one of the count registers from first.
+func hasValue(r *sdk.Registers, first, count uint32) bool {
 	i, _ := slices.BinarySearch(r.Numbers, first)
 	for ; i < len(r.Numbers) && r.Numbers[i]-first < count; i++ {
 		if value, ok := r.Get(r.Numbers[i]); ok && len(value) > 0 {

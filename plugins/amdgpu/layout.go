@@ -9,10 +9,10 @@ import (
 
 // A layout is what the code of an object shows of where its functions are.
 type layout struct {
-	entries []uint64 // the addresses of code that it makes and does not jump to: what is called, sorted
-	jumps   []jump   // its branches, sorted by target
-	tails   []jump   // jumps to addresses that it makes, sorted by target: calls after which nothing is left to do
-	wild    bool     // there are jumps to other addresses, which are no returns
+	entries      []uint64 // the addresses of code that it makes and does not jump to: what is called, sorted
+	jumps        []jump   // its branches, sorted by target
+	tails        []jump   // jumps to addresses that it makes, sorted by target: calls after which nothing is left to do
+	hasWildJumps bool     // there are jumps to other addresses, which are no returns
 	// spoils are the accumulation registers to which code moves something in all
 	// lanes, active or not: LLVM does so with registers that hold scalars, and does
 	// not save what is in the lanes that a caller had inactive, but of those that
@@ -44,15 +44,15 @@ func sweep(c code, target isa.Target) *layout {
 				continue
 			}
 			at += int(in.Size)
-			if in.Writes.Exec() || in.Flow != isa.Next {
-				all = in.Flow == isa.Next && setsAll(&in)
+			if in.Writes.HasExec() || in.Flow != isa.Next {
+				all = in.Flow == isa.Next && hasAllLanesAfter(&in)
 			} else if p, ok := registerPlace(in.Dst.Kind, in.Dst.Reg); ok && all && in.Op == isa.VMovB32 && p >= agprs {
 				l.spoils.addOut(int(p))
 			}
 			if in.Op == isa.SSetGPRIdx || in.Op == isa.SGPRIdxOff {
 				indexed = in.Op == isa.SSetGPRIdx
 			}
-			l.write(&in, indexed || in.Writes.UnknownVectors)
+			l.write(&in, indexed || in.Writes.HasUnknownVectors)
 			l.instruction(&in, pc, made)
 		}
 		left -= min(len(s.data), left)
@@ -83,8 +83,8 @@ func (l *layout) write(in *isa.Inst, indexed bool) {
 	}
 }
 
-// setsAll says of an instruction that writes EXEC whether it has all lanes then.
-func setsAll(in *isa.Inst) bool {
+// hasAllLanesAfter says of an instruction that writes EXEC whether it has all lanes then.
+func hasAllLanesAfter(in *isa.Inst) bool {
 	ones := in.Src[0].Kind == isa.Constant && int32(in.Src[0].Value) == -1 //nolint:gosec // of as many bits as a mask has
 	switch in.Op {
 	case isa.SOrSaveexec, isa.SMovB32, isa.SMovB64:
@@ -124,10 +124,10 @@ func (l *layout) instruction(in *isa.Inst, pc uint64, made map[uint16]uint64) {
 		if at, ok := made[in.Src[0].Reg]; ok {
 			l.tails = append(l.tails, jump{at, pc})
 		} else if isa.Reg(in.Src[0].Reg) != returnLow {
-			l.wild = true
+			l.hasWildJumps = true
 		}
 		clear(made)
-	case in.Flow == isa.End || in.Writes.UnknownScalars:
+	case in.Flow == isa.End || in.Writes.HasUnknownScalars:
 		clear(made)
 	case in.Op != isa.SSextI16: // of the high half, on gfx12
 		in.Writes.EachScalar(func(r isa.Reg) {
@@ -179,16 +179,16 @@ func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64, steps
 	list = slices.Compact(list)
 	for i := len(list) - 1; i >= max(len(list)-maxOwners, 0); i-- {
 		f := newFlow(m, c, list[i], steps, nil)
-		if f.findBlocks() == nil && f.passes(pc) {
+		if f.findBlocks() == nil && f.hasInstructionAt(pc) {
 			return list[i], true
 		}
 	}
 	return 0, false
 }
 
-// passes says whether one of the blocks that were found has an instruction at an
+// hasInstructionAt says whether one of the blocks that were found has an instruction at an
 // address, or around it.
-func (f *flow) passes(address uint64) bool {
+func (f *flow) hasInstructionAt(address uint64) bool {
 	for start := range f.blocks {
 		if start > address {
 			continue

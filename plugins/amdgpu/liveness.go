@@ -26,10 +26,10 @@ type laneMove struct {
 
 // A laneBlock is a block by what it does to lanes.
 type laneBlock struct {
-	moves []laneMove
-	next  []uint64
-	all   bool     // it leads to code that is not known: everything may be read there
-	live  []uint64 // the lanes that are read after it begins, by keeper's number
+	moves      []laneMove
+	next       []uint64
+	mayReadAll bool     // it leads to code that is not known: everything may be read there
+	live       []uint64 // the lanes that are read after it begins, by keeper's number
 }
 
 // A liveness is which lanes are read later, of the keepers that matter.
@@ -127,7 +127,7 @@ func (f *flow) laneBlock(start uint64) (*laneBlock, error) {
 		case isa.CondBranch:
 			b.next = []uint64{in.Target, pc}
 		case isa.Indirect:
-			b.all = isa.Reg(in.Src[0].Reg) != returnLow
+			b.mayReadAll = isa.Reg(in.Src[0].Reg) != returnLow
 		}
 		return b, nil
 	}
@@ -189,7 +189,7 @@ func slot(in *isa.Inst) keeper {
 func (l *liveness) number() (more bool) {
 	for _, b := range slices.Backward(l.order) {
 		for _, m := range slices.Backward(b.moves) {
-			if m.src != noKeeper && !l.matters(m.src) && (m.dst == noKeeper || l.matters(m.dst)) {
+			if m.src != noKeeper && !l.isNumbered(m.src) && (m.dst == noKeeper || l.isNumbered(m.dst)) {
 				l.numbers[m.src], more = len(l.numbers), true
 			}
 		}
@@ -197,7 +197,7 @@ func (l *liveness) number() (more bool) {
 	return more
 }
 
-func (l *liveness) matters(k keeper) bool {
+func (l *liveness) isNumbered(k keeper) bool {
 	_, ok := l.numbers[k]
 	return ok
 }
@@ -205,7 +205,7 @@ func (l *liveness) matters(k keeper) bool {
 // choose leaves only the moves of the keepers that matter.
 func (l *liveness) choose() {
 	for _, b := range l.order {
-		b.moves = slices.DeleteFunc(b.moves, func(m laneMove) bool { return !l.matters(m.dst) && !l.matters(m.src) })
+		b.moves = slices.DeleteFunc(b.moves, func(m laneMove) bool { return !l.isNumbered(m.dst) && !l.isNumbered(m.src) })
 		b.live = make([]uint64, len(l.numbers))
 	}
 }
@@ -221,7 +221,7 @@ func (l *liveness) before(b *laneBlock, all map[uint64]needed) []uint64 {
 			}
 		}
 	}
-	if b.all {
+	if b.mayReadAll {
 		for i := range live {
 			live[i] = ^uint64(0)
 		}

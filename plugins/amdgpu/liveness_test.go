@@ -31,7 +31,7 @@ func followed(t *testing.T, text string, each func(n int, s *codeState)) {
 func masksAt(s *codeState, p place) (lanes uint64) {
 	v := s.at(p)
 	for i := range v.lanes {
-		if u := v.lanes[i].value(); u.columned() {
+		if u := v.lanes[i].value(); u.hasColumn() {
 			lanes |= 1 << v.lanes[i].lane
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	maskEffects            // how many there are
 )
 
-// changesExec says that EXEC gets the result.
-func (e maskEffect) changesExec() bool { return e == saves || e == writes }
+// isIntoExec says that EXEC gets the result.
+func (e maskEffect) isIntoExec() bool { return e == saves || e == writes }
 
 // maskTable has a row for each truth, with the operations that compute it by what
 // else they do. Which numbers these have, and which of them are of 32 and which of

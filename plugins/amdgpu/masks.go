@@ -134,7 +134,7 @@ func (m *masks) add(a, b uint8, t, other truth) (column uint8) {
 	slices.Sort(tuples)
 	m.tuples, m.columns = tuples, n+1
 	for c := range n {
-		if m.same(c, n) {
+		if m.isSame(c, n) {
 			m.drop(n)
 			return c
 		}
@@ -153,8 +153,8 @@ func (m *masks) any() (column uint8) {
 // some is a new column that has any lanes of another.
 func (m *masks) some(of uint8) (column uint8) { return m.add(of, of, truthZero, truthA) }
 
-// same says whether two masks are equal.
-func (m *masks) same(a, b uint8) bool {
+// isSame says whether two masks are equal.
+func (m *masks) isSame(a, b uint8) bool {
 	for _, x := range m.tuples {
 		if (x>>a^x>>b)&1 != 0 {
 			return false
@@ -224,7 +224,7 @@ func (m *masks) excess(exec uint8) uint8 {
 	m.work += int(m.columns) * len(m.tuples) / 16
 	seen := make([]uint64, len(m.tuples))
 	for c := uint8(1); c < m.columns; c++ {
-		part := exec != entryColumn && m.within(c, exec)
+		part := exec != entryColumn && m.isWithin(c, exec)
 		if c == exec || condition && !part {
 			continue
 		}
@@ -245,8 +245,8 @@ func (m *masks) excess(exec uint8) uint8 {
 	return best
 }
 
-// within says whether a mask has only lanes of another.
-func (m *masks) within(column, of uint8) bool {
+// isWithin says whether a mask has only lanes of another.
+func (m *masks) isWithin(column, of uint8) bool {
 	return !slices.ContainsFunc(m.tuples, func(x uint64) bool { return x>>column&1 != 0 && x>>of&1 == 0 })
 }
 
@@ -256,7 +256,7 @@ func (m *masks) within(column, of uint8) bool {
 // its number.
 type extent struct {
 	mayIn, mustIn, mayOut, mustOut bool
-	known                          bool
+	isConstant                     bool
 	bits                           uint64 // known: the lanes
 }
 

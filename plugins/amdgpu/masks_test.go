@@ -70,7 +70,7 @@ func (p *maskProgram) step(s *codeState, runs ...*concrete) {
 		ops = []isa.Op{isa.VCmp, isa.SAndSaveexec, isa.SXorB64, isa.SAndn2B64, isa.SAndn2Saveexec}
 	}
 	in.Op = ops[p.random.IntN(len(ops))]
-	if maskOperations[in.Op].effect.changesExec() && d == isa.ExecLo {
+	if maskOperations[in.Op].effect.isIntoExec() && d == isa.ExecLo {
 		return // no such instruction
 	}
 	choice := p.random.IntN(2) == 0

@@ -48,8 +48,8 @@ type processor struct {
 	*generation
 }
 
-// runs says whether the processor has waves of a size.
-func (p *processor) runs(lanes uint32) bool { return slices.Contains(p.lanes, lanes) }
+// canRun says whether the processor has waves of a size.
+func (p *processor) canRun(lanes uint32) bool { return slices.Contains(p.lanes, lanes) }
 
 // processors are those of gfx9 to gfx12 ("Processors"; "ELF Code Object",
 // e_flags).

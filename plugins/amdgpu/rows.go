@@ -16,7 +16,7 @@ type gap struct {
 // rows are the rows of what a flow reached between two addresses, and what has
 // none.
 func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
-	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, anew: true}
+	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	w := &writer{machineMode: f.machineMode}
 	var v view
 	starts := make([]uint64, 0, len(f.blocks))

@@ -19,7 +19,7 @@ func checkRows(t *testing.T, name string, o *objectCode, r *sdk.CodeRange) (rows
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := o.follow(r, r.Start, o.code.holds(r.Start, r.Code), mode)
+	f, err := o.follow(r, r.Start, o.code.hasCode(r.Start, r.Code), mode)
 	if err != nil {
 		t.Fatal(name, err)
 	}
@@ -154,7 +154,7 @@ func TestEvidenceChangesWithWhatTellsOfTheCaller(t *testing.T) {
 		text += s.text + "\n"
 	}
 	f, _ := followText(t, "gfx90a", text)
-	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, anew: true}
+	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	n := 0
 	err := f.visit(f.blocks[codeStart], func(_ uint64, in *isa.Inst, s *codeState) {
 		got, call := x.look(in, s), in.Flow == isa.IndirectCall

@@ -72,7 +72,7 @@ func (w *writer) assemble() []byte {
 
 // cfaRule is the address of private_wave that the stack pointer was on entry.
 func (w *writer) cfaRule() cfi.CFARule {
-	if w.v.cfa.kind == inScalar && w.v.cfa.reg < namedScalars && !w.perLane {
+	if w.v.cfa.kind == inScalar && w.v.cfa.reg < namedScalars && !w.isPerLane {
 		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfScalar(w.v.cfa.reg)), Offset: -int64(int32(w.v.add)), Space: privateWave} //nolint:gosec // signed
 	}
 	w.e.begin()
@@ -93,7 +93,7 @@ func (w *writer) address(at site, add int64) {
 		w.e.number(-add)
 		w.e.op(-1, "DW_OP_minus")
 	}
-	if w.perLane {
+	if w.isPerLane {
 		w.e.number(int64(bits.TrailingZeros32(w.lanes)))
 		w.e.op(-1, "DW_OP_shl")
 	}
@@ -176,8 +176,8 @@ func (w *writer) entryExec() {
 	w.e.value(w.lanes / 8)
 }
 
-// reachable says whether the address that a place is relative to is known.
-func (w *writer) reachable(p place) bool {
+// isReachable says whether the address that a place is relative to is known.
+func (w *writer) isReachable(p place) bool {
 	return !p.isPrivate() || p.base() == 0 ||
 		slices.ContainsFunc(w.v.bases, func(b base) bool { return b.symbol == p.base() && b.at.kind != nowhere })
 }
@@ -202,7 +202,7 @@ func (w *writer) rule(r *rule) cfi.Rule {
 		if at.kind == inScalar && at.reg < namedScalars {
 			return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfScalar(at.reg))}
 		}
-		if !w.reachable(at.at) {
+		if !w.isReachable(at.at) {
 			return undefined
 		}
 		if rule, ok := w.offsetRule(at.at, at.lane); ok && at.kind == inLane {
@@ -216,7 +216,7 @@ func (w *writer) rule(r *rule) cfi.Rule {
 		}
 	case maskRule:
 		for _, m := range w.v.masks {
-			if !w.reachable(m[0].at) || !w.reachable(m[1].at) {
+			if !w.isReachable(m[0].at) || !w.isReachable(m[1].at) {
 				return undefined
 			}
 		}
@@ -256,7 +256,7 @@ func (w *writer) maskRule() cfi.Rule {
 func (w *writer) vectorRule(r *rule) cfi.Rule {
 	in, out := r.sites[0], r.sites[1]
 	for _, s := range [...]*site{&in, &out} {
-		if s.kind == inLane && !w.reachable(s.at) {
+		if s.kind == inLane && !w.isReachable(s.at) {
 			*s = site{}
 		}
 	}

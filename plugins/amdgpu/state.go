@@ -12,10 +12,10 @@ const scalars = int(isa.SCC)
 
 // A codeState is what is known before an instruction.
 type codeState struct {
-	scalars [scalars]scalar
-	masks   masks    // what maskScalars are columns of
-	places  []stored // by place; those that are not as untouched says
-	indexed bool     // instructions may add an index to the vector registers that they name
+	scalars  [scalars]scalar
+	masks    masks    // what maskScalars are columns of
+	places   []stored // by place; those that are not as untouched says
+	mayIndex bool     // instructions may add an index to the vector registers that they name
 }
 
 type stored struct {
@@ -36,16 +36,16 @@ func entryState(lanes uint32) *codeState {
 // lose makes unknown what is in a set of registers.
 func (s *codeState) lose(set *registerSet) {
 	for r := range s.scalars {
-		if set.scalar(isa.Reg(r)) {
+		if set.hasScalar(isa.Reg(r)) {
 			s.scalars[r] = scalar{}
 		}
 	}
 	for i := range vectors {
 		v := s.at(place(i))
-		if set.vectorIn(i) {
+		if set.hasIn(i) {
 			v.in = part{}
 		}
-		if set.vectorOut(i) {
+		if set.hasOut(i) {
 			v.out = part{}
 		}
 		s.put(place(i), v)
@@ -60,7 +60,7 @@ func (s *codeState) clone() *codeState {
 }
 
 func (s *codeState) equal(o *codeState) bool {
-	return s.indexed == o.indexed && s.scalars == o.scalars && s.masks.equal(&o.masks) &&
+	return s.mayIndex == o.mayIndex && s.scalars == o.scalars && s.masks.equal(&o.masks) &&
 		slices.EqualFunc(s.places, o.places, func(a, b stored) bool { return a.at == b.at && a.v.equal(&b.v) })
 }
 
@@ -109,7 +109,7 @@ func (s *codeState) setMask(r isa.Reg, column uint8, lanes uint32) {
 func (s *codeState) setColumn(kind scalarKind, r isa.Reg, column uint8, lanes uint32) {
 	s.scalars[r] = scalar{kind: kind, id: uint16(column)}
 	if lanes == wave64 && int(r)+1 < scalars {
-		s.scalars[r+1] = scalar{kind: kind, id: uint16(column), high: true}
+		s.scalars[r+1] = scalar{kind: kind, id: uint16(column), isHigh: true}
 	}
 }
 
@@ -121,12 +121,12 @@ func (s *codeState) read(r isa.Reg, lanes uint32) {
 	if v.kind != partScalar {
 		return
 	}
-	if v.high {
+	if v.isHigh {
 		r--
 	}
 	if lanes == wave64 {
 		low, high := v, v
-		low.high, high.high = false, true
+		low.isHigh, high.isHigh = false, true
 		if s.scalars[r] != low || int(r)+1 >= scalars || s.scalars[r+1] != high {
 			return
 		}
@@ -150,7 +150,7 @@ func constantMask(v scalar) (t truth, ok bool) {
 // alike; high is the half where only that decides.
 func (m *masks) asColumn(v scalar, high bool) (column uint8, ok bool) {
 	if v.kind == maskScalar {
-		return uint8(v.id), v.high == high
+		return uint8(v.id), v.isHigh == high
 	}
 	if t, ok := constantMask(v); ok {
 		return m.constant(t), true
@@ -216,7 +216,7 @@ func (s *codeState) limit() {
 // a name which may come to mean something else.
 func (s *codeState) eachScalar(f func(scalar) scalar) {
 	renew := func(v *scalar) {
-		if v.named() {
+		if v.hasName() {
 			*v = f(*v)
 		}
 	}
@@ -246,7 +246,7 @@ func (s *codeState) eachScalar(f func(scalar) scalar) {
 // forget makes all unknown that is a column.
 func (s *codeState) forget(column uint8) {
 	s.eachScalar(func(v scalar) scalar {
-		if v.columned() && uint8(v.id) == column {
+		if v.hasColumn() && uint8(v.id) == column {
 			return scalar{}
 		}
 		return v
@@ -262,7 +262,7 @@ func (s *codeState) release(p place, lanes uint64) {
 	}
 	v := &s.places[i].v
 	masked := func(l laneValue) bool {
-		return lanes>>l.lane&1 == 0 && (l.in.kind == uniformPart && l.in.u.columned() || l.out.kind == uniformPart && l.out.u.columned())
+		return lanes>>l.lane&1 == 0 && (l.in.kind == uniformPart && l.in.u.hasColumn() || l.out.kind == uniformPart && l.out.u.hasColumn())
 	}
 	if !slices.ContainsFunc(v.lanes, masked) {
 		return
@@ -273,7 +273,7 @@ func (s *codeState) release(p place, lanes uint64) {
 			v.lanes[j].in, v.lanes[j].out = part{}, part{}
 		}
 	}
-	v.lanes = slices.DeleteFunc(v.lanes, v.usual)
+	v.lanes = slices.DeleteFunc(v.lanes, v.isUsual)
 }
 
 // mend makes unknown parts of what is not known any more.
@@ -291,8 +291,8 @@ func (s *codeState) mend() {
 			mend(&v.lanes[j].in)
 			mend(&v.lanes[j].out)
 		}
-		if slices.ContainsFunc(v.lanes, v.usual) {
-			v.lanes = slices.DeleteFunc(slices.Clone(v.lanes), v.usual)
+		if slices.ContainsFunc(v.lanes, v.isUsual) {
+			v.lanes = slices.DeleteFunc(slices.Clone(v.lanes), v.isUsual)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (s *codeState) collect() {
 		return number[c]
 	}
 	s.eachScalar(func(v scalar) scalar {
-		if v.columned() {
+		if v.hasColumn() {
 			v.id = uint16(note(uint8(v.id)))
 		}
 		return v
@@ -326,8 +326,8 @@ type joiner struct {
 
 // scalar is what a value is where it may be one of two.
 func (j *joiner) scalar(a, b scalar) scalar {
-	if a.kind == partScalar && b.kind == partScalar && a.high == b.high {
-		return j.column(partScalar, uint8(a.id), uint8(b.id), a.high)
+	if a.kind == partScalar && b.kind == partScalar && a.isHigh == b.isHigh {
+		return j.column(partScalar, uint8(a.id), uint8(b.id), a.isHigh)
 	}
 	if a.kind != maskScalar && b.kind != maskScalar {
 		if a == b && a.kind != partScalar {
@@ -335,7 +335,7 @@ func (j *joiner) scalar(a, b scalar) scalar {
 		}
 		return scalar{}
 	}
-	high := a.kind == maskScalar && a.high || b.kind == maskScalar && b.high
+	high := a.kind == maskScalar && a.isHigh || b.kind == maskScalar && b.isHigh
 	ca, okA := j.a.asColumn(a, high)
 	cb, okB := j.b.asColumn(b, high)
 	if !okA || !okB {
@@ -353,7 +353,7 @@ func (j *joiner) column(kind scalarKind, ca, cb uint8, high bool) scalar {
 		}
 		j.columns = append(j.columns, [2]uint8{ca, cb})
 	}
-	return scalar{kind: kind, id: uint16(i), high: high} //nolint:gosec // at most maxMasks
+	return scalar{kind: kind, id: uint16(i), isHigh: high} //nolint:gosec // at most maxMasks
 }
 
 func (j *joiner) part(a, b part) part {
@@ -377,7 +377,7 @@ func (j *joiner) vector(a, b *vector) vector {
 // join returns what holds in both states.
 func join(a, b *codeState) *codeState {
 	j := joiner{a: a.masks.clone(), b: b.masks.clone(), columns: [][2]uint8{{entryColumn, entryColumn}}}
-	out := &codeState{indexed: a.indexed || b.indexed}
+	out := &codeState{mayIndex: a.mayIndex || b.mayIndex}
 	for i := range out.scalars {
 		out.scalars[i] = j.scalar(a.scalars[i], b.scalars[i])
 	}

@@ -11,11 +11,11 @@ import (
 // A scalar is what is known of 32 bits: of a scalar register, or of what one lane
 // of a vector register holds.
 type scalar struct {
-	kind scalarKind
-	high bool   // maskScalar, partScalar: the lanes from 32 on
-	id   uint16 // entryScalar: an isa.Reg; alignedScalar: a symbol; maskScalar, partScalar: a column
-	add  uint32
-	at   uint64 // codeLow, codeHigh: an address
+	kind   scalarKind
+	isHigh bool   // maskScalar, partScalar: the lanes from 32 on
+	id     uint16 // entryScalar: an isa.Reg; alignedScalar: a symbol; maskScalar, partScalar: a column
+	add    uint32
+	at     uint64 // codeLow, codeHigh: an address
 }
 
 type scalarKind uint8
@@ -34,11 +34,11 @@ const (
 // entryOf is what a register held on entry.
 func entryOf(r isa.Reg) scalar { return scalar{kind: entryScalar, id: uint16(r)} }
 
-// named says that v is a mask or an address by a name that a state gave it.
-func (v *scalar) named() bool { return v.columned() || v.kind == alignedScalar }
+// hasName says that v is a mask or an address by a name that a state gave it.
+func (v *scalar) hasName() bool { return v.hasColumn() || v.kind == alignedScalar }
 
-// columned says that v's id is a column.
-func (v *scalar) columned() bool { return v.kind == maskScalar || v.kind == partScalar }
+// hasColumn says that v's id is a column.
+func (v *scalar) hasColumn() bool { return v.kind == maskScalar || v.kind == partScalar }
 
 // plus adds n.
 func (v scalar) plus(n uint32) scalar {
@@ -111,8 +111,8 @@ func (v *vector) whole() (in, out bool) {
 	return in, out
 }
 
-// usual says of a lane that it holds what in and out say: lanes has no such.
-func (v *vector) usual(l laneValue) bool { return l.in == v.in && l.out == v.out }
+// isUsual says of a lane that it holds what in and out say: lanes has no such.
+func (v *vector) isUsual(l laneValue) bool { return l.in == v.in && l.out == v.out }
 
 func (v *vector) equal(o *vector) bool {
 	return v.in == o.in && v.out == o.out && slices.Equal(v.lanes, o.lanes)
@@ -136,16 +136,16 @@ func (v *vector) read(n uint8) scalar {
 // withLane is v with another value in lane n.
 func (v vector) withLane(n uint8, value scalar) vector {
 	w := vector{in: scalarPart(value), out: scalarPart(value)}
-	return v.over(w, extent{known: true, bits: 1 << n})
+	return v.over(w, extent{isConstant: true, bits: 1 << n})
 }
 
 // over is v after w was written over it in the lanes of a mask of which r says
 // how far it reaches.
 func (v vector) over(w vector, r extent) vector {
 	switch {
-	case r.known && r.bits == 0 || !r.known && !r.mayIn && !r.mayOut:
+	case r.isConstant && r.bits == 0 || !r.isConstant && !r.mayIn && !r.mayOut:
 		return v
-	case !r.known && r.mustIn && r.mustOut:
+	case !r.isConstant && r.mustIn && r.mustOut:
 		return w
 	}
 	mixed := func(must, may bool, old, other part) part {
@@ -158,14 +158,14 @@ func (v vector) over(w vector, r extent) vector {
 		return old
 	}
 	out := vector{in: v.in, out: v.out}
-	if !r.known {
+	if !r.isConstant {
 		out.in, out.out = mixed(r.mustIn, r.mayIn, v.in, w.in), mixed(r.mustOut, r.mayOut, v.out, w.out)
 	}
 	out.lanes = mergeLanes(&v, &w, r.bits, &out, func(a, b laneValue) (in, out part) {
 		switch {
-		case r.known && r.bits>>a.lane&1 != 0:
+		case r.isConstant && r.bits>>a.lane&1 != 0:
 			return b.in, b.out
-		case r.known:
+		case r.isConstant:
 			return a.in, a.out
 		}
 		return mixed(r.mustIn, r.mayIn, a.in, b.in), mixed(r.mustOut, r.mayOut, a.out, b.out)

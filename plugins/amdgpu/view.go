@@ -151,7 +151,7 @@ const (
 type viewer struct {
 	*flow
 	now, before *evidence
-	anew        bool        // the next view is not that of the evidence before
+	isAnew      bool        // the next view is not that of the evidence before
 	touched     registerSet // what vectors was made from
 	vectors     []touchedVector
 
@@ -164,9 +164,9 @@ type viewer struct {
 	in     [vectors]site // the best place that has a vector register's lanes
 	out    [vectors]site
 
-	maskRanks [64][2]uint8
-	buffer    []rule // of the next view
-	entryExec bool   // it is known where EXEC on entry is
+	maskRanks        [64][2]uint8
+	buffer           []rule // of the next view
+	canTellEntryExec bool   // it is known where EXEC on entry is
 }
 
 // A touchedVector is a vector register that the function writes. lost says that
@@ -174,7 +174,7 @@ type viewer struct {
 type touchedVector struct {
 	at     place
 	column uint32
-	lost   bool
+	isLost bool
 }
 
 // look takes up what a state shows, and says whether the view of it may be
@@ -183,8 +183,8 @@ func (x *viewer) look(in *isa.Inst, s *codeState) bool {
 	x.now, x.before = x.before, x.now
 	x.now.gather(s, x.lanes)
 	call := in.Flow == isa.Call || in.Flow == isa.IndirectCall
-	other := call || x.anew || x.touched != x.step.touched || !x.now.equal(x.before)
-	x.anew = call
+	other := call || x.isAnew || x.touched != x.step.touched || !x.now.equal(x.before)
+	x.isAnew = call
 	if x.touched != x.step.touched {
 		x.findVectors()
 	}
@@ -198,23 +198,23 @@ func (x *viewer) findVectors() {
 		for set := x.touched.in[word] | x.touched.out[word]; set != 0; set &= set - 1 {
 			i := word*64 + bits.TrailingZeros64(set)
 			if column := dwarfVector(place(i), x.lanes); column != noColumn {
-				x.vectors = append(x.vectors, touchedVector{place(i), column, x.touched.vectorIn(i) && !preserved(column, x.processor)})
+				x.vectors = append(x.vectors, touchedVector{place(i), column, x.touched.hasIn(i) && !isPreserved(column, x.processor)})
 			}
 		}
 	}
 }
 
-// endures says whether a register is, while the call is under way, what it was
+// isKept says whether a register is, while the call is under way, what it was
 // before it: as far as the called function's rows need not be asked.
-func (x *viewer) endures(r isa.Reg) bool {
-	return x.atCall == nil || !x.atCall.scalar(r)
+func (x *viewer) isKept(r isa.Reg) bool {
+	return x.atCall == nil || !x.atCall.hasScalar(r)
 }
 
-func (x *viewer) lanesEndure(p place) bool {
+func (x *viewer) isKeptPlace(p place) bool {
 	if x.atCall == nil || p.isPrivate() {
 		return true
 	}
-	return !x.atCall.vectorIn(int(p)) && !x.atCall.vectorOut(int(p))
+	return !x.atCall.hasIn(int(p)) && !x.atCall.hasOut(int(p))
 }
 
 // The ranks of sites, the best first.
@@ -241,7 +241,7 @@ func (x *viewer) note(v scalar, at site, rank uint8) {
 			return // which are those of such a mask
 		}
 		half := 0
-		if v.high {
+		if v.isHigh {
 			half = 1
 		}
 		if m := &x.masks[v.id][half]; m.kind == nowhere || rank < x.maskRanks[v.id][half] {
@@ -279,7 +279,7 @@ func (x *viewer) view(in *isa.Inst) view {
 	out.rules = x.buffer[:0]
 	exec, found := x.execRule(&out, e)
 	ra := rule{kind: addressRule, column: pc64, sites: [2]site{x.held[returnLow], x.held[returnHigh]}}
-	if !x.known(ra.sites[0]) || !x.known(ra.sites[1]) {
+	if !x.canTell(ra.sites[0]) || !x.canTell(ra.sites[1]) {
 		return view{reason: reasonReturn}
 	}
 	if found && exec.column < ra.column {
@@ -302,9 +302,9 @@ func (x *viewer) view(in *isa.Inst) view {
 	return out
 }
 
-// known says whether a site can be told.
-func (x *viewer) known(at site) bool {
-	return at.kind != nowhere && (at.kind != inFirst || x.entryExec)
+// canTell says whether a site can be told.
+func (x *viewer) canTell(at site) bool {
+	return at.kind != nowhere && (at.kind != inFirst || x.canTellEntryExec)
 }
 
 // survey finds out where everything is.
@@ -320,7 +320,7 @@ func (x *viewer) survey(e *evidence) {
 		switch {
 		case x.atCall != nil && (r == x.link || r == x.link+1):
 			continue // has the return address of the call
-		case !x.endures(r):
+		case !x.isKept(r):
 			x.note(v, at, rankLost)
 		case v.kind == entryScalar && isa.Reg(v.id) == r:
 			x.note(v, at, rankOwn)
@@ -334,7 +334,7 @@ func (x *viewer) survey(e *evidence) {
 		switch {
 		case l.at.isPrivate():
 			rank = rankPrivate
-		case !x.lanesEndure(l.at):
+		case !x.isKeptPlace(l.at):
 			rank = rankLostLane
 		}
 		x.note(l.v, l.site, max(rank, l.rank))
@@ -356,7 +356,7 @@ func (x *viewer) survey(e *evidence) {
 		better(&x.out, p.out)
 	}
 	// EXEC is its own best site.
-	if v := e.exec; v.kind == maskScalar && !v.high {
+	if v := e.exec; v.kind == maskScalar && !v.isHigh {
 		x.masks[v.id], x.maskRanks[v.id] = [2]site{{kind: inScalar, reg: isa.ExecLo}, {kind: inScalar, reg: isa.ExecHi}}, [2]uint8{}
 	}
 }
@@ -368,13 +368,13 @@ var pointerOrder = [...]isa.Reg{framePointer, stackPointer, 34, 35}
 func (x *viewer) findCFA(e *evidence) (at site, add uint32) {
 	is := func(v *scalar) bool { return v.kind == entryScalar && isa.Reg(v.id) == stackPointer }
 	for _, r := range pointerOrder {
-		if v := &e.scalars[r]; is(v) && x.endures(r) {
+		if v := &e.scalars[r]; is(v) && x.isKept(r) {
 			return site{kind: inScalar, reg: r}, v.add
 		}
 	}
 	for i := range e.scalars {
 		r, v := isa.Reg(i), &e.scalars[i]
-		if is(v) && x.endures(r) && (x.atCall == nil || r != x.link && r != x.link+1) {
+		if is(v) && x.isKept(r) && (x.atCall == nil || r != x.link && r != x.link+1) {
 			return site{kind: inScalar, reg: r}, v.add
 		}
 	}
@@ -389,7 +389,7 @@ func (x *viewer) findCFA(e *evidence) (at site, add uint32) {
 
 // findBases finds the addresses that the places of rules are relative to.
 func (x *viewer) findBases(e *evidence, v *view) []base {
-	if !e.based {
+	if !e.hasBases {
 		return nil
 	}
 	var list []base
@@ -399,7 +399,7 @@ func (x *viewer) findBases(e *evidence, v *view) []base {
 		}
 		b := base{symbol: p.base()}
 		for i := range e.scalars {
-			if r, v := isa.Reg(i), &e.scalars[i]; v.kind == alignedScalar && v.id == b.symbol && x.endures(r) {
+			if r, v := isa.Reg(i), &e.scalars[i]; v.kind == alignedScalar && v.id == b.symbol && x.isKept(r) {
 				b.at, b.add = site{kind: inScalar, reg: r}, v.add
 				if r == framePointer {
 					break
@@ -426,7 +426,7 @@ func (x *viewer) execRule(v *view, e *evidence) (r rule, found bool) {
 	if x.lanes == wave32 {
 		r.column = exec32
 	}
-	x.entryExec = true
+	x.canTellEntryExec = true
 	if e.exec == entryMask {
 		return r, false
 	}
@@ -444,7 +444,7 @@ func (x *viewer) execRule(v *view, e *evidence) (r rule, found bool) {
 		list = e.masks.union(usable)
 	}
 	if len(list) == 0 || len(list) > len(v.masks) {
-		x.entryExec = false
+		x.canTellEntryExec = false
 		return r, true
 	}
 	for i, c := range list {
@@ -465,15 +465,15 @@ func (x *viewer) scalarRules(rules []rule, e *evidence) []rule {
 		}
 		switch {
 		case r == stackPointer:
-			if x.perLane {
+			if x.isPerLane {
 				rules = append(rules, rule{kind: pointerRule, column: column})
 			}
-		case r < returnLow && (x.perLane || r > resource+3):
-			if x.touched.scalar(r) {
+		case r < returnLow && (x.isPerLane || r > resource+3):
+			if x.touched.hasScalar(r) {
 				rules = append(rules, rule{column: column})
 			}
 		case e.scalars[r] == entryOf(r) && x.held[r] == site{kind: inScalar, reg: r}:
-		case !x.known(x.held[r]):
+		case !x.canTell(x.held[r]):
 			rules = append(rules, rule{column: column})
 		default:
 			rules = append(rules, rule{kind: scalarRule, column: column, sites: [2]site{x.held[r]}})
@@ -489,7 +489,7 @@ func (x *viewer) flagRules(rules []rule) []rule {
 		vcc = vcc32
 	}
 	rules = append(rules, rule{column: status})
-	if x.touched.scalar(isa.VCCLo) || x.touched.scalar(isa.VCCHi) {
+	if x.touched.hasScalar(isa.VCCLo) || x.touched.hasScalar(isa.VCCHi) {
 		rules = append(rules, rule{column: vcc})
 	}
 	return rules
@@ -507,7 +507,7 @@ func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
 		if len(parts) > 0 && parts[0].at == t.at {
 			ownIn, ownOut = place(parts[0].in) == t.at, place(parts[0].out) == t.at
 		}
-		endures := x.lanesEndure(t.at)
+		endures := x.isKeptPlace(t.at)
 		find := func(own bool, copied *site) site {
 			if own && (endures || copied.kind == nowhere) {
 				return site{kind: itself}
@@ -515,14 +515,14 @@ func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
 			return *copied
 		}
 		r := rule{kind: vectorRule, column: t.column}
-		if !t.lost {
+		if !t.isLost {
 			r.sites[0] = find(ownIn, &x.in[t.at])
 		}
 		r.sites[1] = find(ownOut, &x.out[t.at])
 		switch in, out := &r.sites[0], &r.sites[1]; {
 		case in.kind == itself && out.kind == itself:
 			continue
-		case in.kind == nowhere && out.kind == nowhere, !x.entryExec && *in != *out:
+		case in.kind == nowhere && out.kind == nowhere, !x.canTellEntryExec && *in != *out:
 			r = rule{column: t.column}
 		}
 		rules = append(rules, r)

@@ -8,15 +8,32 @@ import (
 
 // What the fields of sources say.
 const (
-	srcInline0   = 128 // to 192: the numbers 0 to 64
-	srcNegative1 = 193 // to 208: -1 to -16
-	srcDPP8      = 233 // eight lanes are named in a word that follows, with 234 too
-	srcFloats    = 240 // to 248
-	srcSDWA      = 249 // a word about parts of registers follows
-	srcDPP       = 250 // a word about lanes follows
-	srcSCC       = 253
-	srcLiteral   = 255
-	srcVector    = 256
+	srcInline0    = 128 // to 192: the numbers 0 to 64
+	srcNegative1  = 193 // to srcNegative16: -1 to -16
+	srcNegative16 = 208
+	srcDPP8       = 233 // a word follows that names eight lanes
+	srcDPP8FI     = 234 // likewise; lanes that are not active are read, too
+	srcFloats     = 240 // to 248
+	srcSDWA       = 249 // a word about parts of registers follows
+	srcDPP        = 250 // a word about lanes follows
+	srcSCC        = 253
+	srcLiteral    = 255
+	srcVector     = 256
+)
+
+// The bits of a field that name a register.
+const (
+	scalarBits = 0x7f // a scalar register, in a field that has eight bits for vector registers
+	wholeBits  = 0x7f // a vector register, where the eighth bit says which half of it is meant
+	hwregBits  = 0x3f // a hardware register, in the constant of s_setreg and s_getreg
+)
+
+// Fields of words that no layout has, for few operations have them.
+var (
+	sdwaScalar    = field{8, 7}  // of the word that srcSDWA asks for: where a comparison writes,
+	sdwaHasScalar = field{15, 1} // if it does not write VCC
+	vop3InputMods = field{8, 8}  // of VOP3: absolute values, halves of registers, and clamping
+	vop3FloatMods = field{59, 5} // of VOP3: the result's factor, and negation
 )
 
 // The numbers in VOP3P of what may follow v_mfma_ld_scale_b32 (gfx950).
@@ -73,7 +90,7 @@ func (t Target) Decode(code []byte, pc uint64) (Inst, error) {
 	}
 	d := decoder{target: t, layout: l, format: f, entry: e, words: w}
 	d.inst.Op, d.inst.Size = e.op, l.size
-	if d.format >= vop2 && d.format <= vop3 && e.flags&(mask|scalarDst) != 0 && l.dst.of(&w) > 0x7f {
+	if d.format >= vop2 && d.format <= vop3 && e.flags&(mask|scalarDst) != 0 && l.dst.of(&w) > scalarBits {
 		return Inst{}, fmt.Errorf("%#08x %#08x at %#x writes no register: %w", w[0], w[1], pc, ErrUnknown)
 	}
 	if !d.lengthen() {
@@ -116,14 +133,14 @@ func (d *decoder) lengthen() bool {
 	first := l.sources[0].of(&d.words)
 	switch {
 	case d.format == vop1 && e.width == 0 && e.flags == known: // it has no source: whether a word follows is not known
-		if first == srcLiteral || first >= srcDPP8 && first <= srcDPP8+1 || first == srcSDWA || first == srcDPP {
+		if first == srcLiteral || first == srcDPP8 || first == srcDPP8FI || first == srcSDWA || first == srcDPP {
 			return false
 		}
 	case d.format >= ds: // its source is data, in registers
 		if l.soffset.bits == 8 && l.soffset.of(&d.words) == srcLiteral {
 			return false
 		}
-	case l.lanes && first == srcDPP, l.lanes && m.dpp8 && (first == srcDPP8 || first == srcDPP8+1), l.lanes && m.sdwa && first == srcSDWA:
+	case l.canHaveLanes && first == srcDPP, l.canHaveLanes && m.hasDPP8 && (first == srcDPP8 || first == srcDPP8FI), l.canHaveLanes && m.hasSDWA && first == srcSDWA:
 		if d.lanes = first; follows { // both cannot follow
 			return false
 		}
@@ -132,7 +149,7 @@ func (d *decoder) lengthen() bool {
 		if e.op != SSetGPRIdx { // whose second is eight bits of its own
 			asks = asks || l.sources[1].of(&d.words) == srcLiteral || l.sources[2].of(&d.words) == srcLiteral
 		}
-		if asks && !l.literals {
+		if asks && !l.canHaveLiteral {
 			return false
 		}
 		follows = follows || asks
@@ -219,7 +236,7 @@ func (d *decoder) operands() {
 func (d *decoder) vectorOperands(width uint8) {
 	in, l, w := &d.inst, d.layout, &d.words
 	if in.Op == VMovB32 || in.Op == VMovB64 {
-		modified := d.format == vop3 && (w[0]>>8&0xff != 0 || w[1]>>27 != 0)
+		modified := d.format == vop3 && (vop3InputMods.of(w) != 0 || vop3FloatMods.of(w) != 0)
 		if d.lanes != 0 || modified {
 			in.Op = Other
 			return
@@ -233,7 +250,7 @@ func (d *decoder) vectorOperands(width uint8) {
 		in.Src[1] = d.source(l.sources[1].of(w), 1)
 	}
 	if d.entry.flags&scalarDst != 0 {
-		in.Dst = d.scalar(l.dst.of(w)&0x7f, width)
+		in.Dst = d.scalar(l.dst.of(w)&scalarBits, width)
 		return
 	}
 	in.Dst = Operand{Kind: d.kind(), Width: width, Reg: uint16(l.dst.of(w))}
@@ -245,7 +262,7 @@ func (d *decoder) kind() Kind {
 	switch {
 	case d.entry.flags&agpr != 0:
 		return AGPR
-	case (d.entry.flags&eitherFile != 0 || d.format >= ds && d.target.machine.unified) && d.layout.accumulate.of(&d.words) != 0:
+	case (d.entry.flags&eitherFile != 0 || d.format >= ds && d.target.machine.isUnified) && d.layout.accumulate.of(&d.words) != 0:
 		return AGPR
 	}
 	return VGPR
@@ -273,11 +290,11 @@ func (d *decoder) buffer() {
 		return
 	}
 	d.data()
-	in.Indexed = l.index.of(w) != 0
+	in.IsIndexed = l.index.of(w) != 0
 	if n := uint8(l.hasVAddr.of(w) + l.index.of(w)); n != 0 {
 		in.VAddr = Operand{Kind: VGPR, Width: n, Reg: uint16(l.vaddr.of(w))}
 	}
-	in.Base = d.scalar(l.base.of(w)<<l.baseShift&0x7f, 4)
+	in.Base = d.scalar(l.base.of(w)<<l.baseShift&scalarBits, 4)
 	in.SOffset = d.source(l.soffset.of(w), 1)
 	in.Offset = int32(l.offset.of(w))
 }
@@ -285,7 +302,7 @@ func (d *decoder) buffer() {
 // scratch sets the operands of a load from private memory, or of a store.
 func (d *decoder) scratch() {
 	in, l, w, m := &d.inst, d.layout, &d.words, d.target.machine
-	if d.entry.flags&lds != 0 && m.scratchLDS && l.toLDS.of(w) != 0 {
+	if d.entry.flags&lds != 0 && m.hasScratchToLDS && l.toLDS.of(w) != 0 {
 		in.Op = Other
 		return
 	}
@@ -297,7 +314,7 @@ func (d *decoder) scratch() {
 	}
 	if l.hasVAddr.bits != 0 { // a bit of its own says so
 		vaddr = l.hasVAddr.of(w) != 0
-	} else if m.vaddrBit {
+	} else if m.hasVAddrBit {
 		vaddr = l.toLDS.of(w) != 0
 	}
 	if vaddr {
@@ -312,7 +329,7 @@ func (d *decoder) scalar(n uint32, width uint8) Operand {
 		return Operand{}
 	}
 	m := d.target.machine
-	if n &= 0x7f; m.scalars[n] != Null {
+	if n &= scalarBits; m.scalars[n] != Null {
 		n = aligned(n, width)
 	}
 	return Operand{Kind: Scalar, Width: width, Reg: uint16(m.scalars[n])}
@@ -343,7 +360,7 @@ func (d *decoder) source(n uint32, width uint8) Operand {
 		}
 	case n < srcNegative1:
 		o.Value = int64(n) - srcInline0
-	case n <= srcNegative1+15:
+	case n <= srcNegative16:
 		o.Value = srcNegative1 - 1 - int64(n)
 	case n >= srcFloats && n < srcSDWA && width == 2:
 		o.Value = int64(math.Float64bits(floats[n-srcFloats]))
@@ -351,7 +368,7 @@ func (d *decoder) source(n uint32, width uint8) Operand {
 		o.Value = int64(int32(math.Float32bits(float32(floats[n-srcFloats]))))
 	case n == srcSCC:
 		return Operand{Kind: Scalar, Width: 1, Reg: uint16(SCC)}
-	case n == srcLiteral && d.layout.literals, n == srcLiteral && d.format == sopk:
+	case n == srcLiteral && d.layout.canHaveLiteral, n == srcLiteral && d.format == sopk:
 		o.Value = int64(int32(d.literal))
 		if width == 2 && d.inst.Op != SAshrI64 {
 			o.Value = int64(d.literal)
@@ -388,85 +405,107 @@ func (d *decoder) comparison(lanes uint8) {
 
 // writes sets what the instruction writes.
 func (d *decoder) writes() {
-	in, l, w, e := &d.inst, d.layout, &d.words, d.entry
-	out, m := &in.Writes, d.target.machine
 	lanes := uint8(2) // scalar registers of a mask of lanes
-	if d.target.wave32 {
+	if d.target.isWave32 {
 		lanes = 1
 	}
 	d.comparison(lanes)
-	out.AllLanes = e.flags&allLanes != 0
-	out.UnknownScalars = e.flags&anyScalar != 0
-	out.UnknownVectors = e.flags&anyVector != 0
+	d.writeNamed(lanes)
+	if d.hasResult() {
+		d.writeResult(lanes)
+		d.writeSecondResult(lanes)
+	}
+	if r := d.inst.Src[1].Value & hwregBits; d.inst.Op == SSetreg && d.target.machine.hasHardwareScratch && r >= hwScratchLo && r <= hwXNACKMask {
+		d.inst.Writes.add(FlatScratchLo + Reg(r-hwScratchLo))
+	}
+}
+
+// writeNamed adds what the operation writes wherever its operands are: SCC, M0, VCC
+// and EXEC, and whole files of registers.
+func (d *decoder) writeNamed(lanes uint8) {
+	e, out := d.entry, &d.inst.Writes
+	out.IsOfAllLanes = e.flags&allLanes != 0
+	out.HasUnknownScalars = e.flags&anyScalar != 0
+	out.HasUnknownVectors = e.flags&anyVector != 0
 	if e.flags&scc != 0 {
 		out.add(SCC)
 	}
 	if e.flags&m0 != 0 {
 		out.add(M0)
 	}
-	switch {
+	switch sdwa := (words{d.literal}); {
 	case e.flags&vcc == 0:
-	case d.format == vopc && d.lanes == srcSDWA && m.sdwaScalar && d.literal>>15&1 != 0:
-		d.writeScalars(d.literal>>8&0x7f, lanes)
+	case d.format == vopc && d.lanes == srcSDWA && d.target.machine.hasSDWAScalar && sdwaHasScalar.of(&sdwa) != 0:
+		d.writeScalars(sdwaScalar.of(&sdwa), lanes)
 	default:
 		out.addRun(VCCLo, lanes)
 	}
-	if e.flags&execDst != 0 {
-		n := lanes
-		if d.format <= sopp { // of the width of its operands, but for those that split a wave
-			n = 2
-			if d.format == sop1 && e.width == 1 {
-				n = 1
-			}
-		}
-		out.addRun(ExecLo, n)
-	}
-	if e.flags&returns != 0 && l.returns.bits != 0 && l.returns.of(w) == 0 {
+	if e.flags&execDst == 0 {
 		return
 	}
-	if e.flags&lds != 0 && l.toLDS.bits != 0 && l.toLDS.of(w) != 0 && !(d.format == scratch && !m.scratchLDS) {
-		return
-	}
-	dst := l.dst.of(w)
 	switch {
-	case e.flags&anyScalar != 0 && in.Op == Other: // from this one on
-		d.writeScalars(dst&0x7f, 2)
-	case e.flags&mask != 0:
-		d.writeScalars(dst&0x7f, lanes)
-	case e.flags&scalarDst != 0:
-		d.writeScalars(dst&0x7f, e.width)
-	case e.width != 0:
-		if e.flags&half != 0 && d.format != vop3 {
-			dst &= 0x7f
-		}
-		out.addVectors(d.kind(), uint16(dst), d.vectorWidth())
+	case d.format > sopp:
+	case d.format == sop1 && e.width == 1: // scalar operations write as much of EXEC as they have operands
+		lanes = 1
+	default: // also those that split a wave, which have none
+		lanes = 2
 	}
+	out.addRun(ExecLo, lanes)
+}
+
+// hasResult says whether the instruction writes registers that it names. An atomic
+// operation may return nothing, and a load may go to LDS.
+func (d *decoder) hasResult() bool {
+	e, l, w := d.entry, d.layout, &d.words
+	if e.flags&returns != 0 && l.returns.bits != 0 && l.returns.of(w) == 0 {
+		return false
+	}
+	mayGoToLDS := e.flags&lds != 0 && (d.format != scratch || d.target.machine.hasScratchToLDS)
+	return !mayGoToLDS || l.toLDS.bits == 0 || l.toLDS.of(w) == 0
+}
+
+// writeResult adds the registers of the result.
+func (d *decoder) writeResult(lanes uint8) {
+	e, dst := d.entry, d.layout.dst.of(&d.words)
+	switch {
+	case e.flags&anyScalar != 0 && d.inst.Op == Other: // from this one on
+		d.writeScalars(dst, 2)
+	case e.flags&mask != 0:
+		d.writeScalars(dst, lanes)
+	case e.flags&scalarDst != 0:
+		d.writeScalars(dst, e.width)
+	case e.width != 0:
+		d.inst.Writes.addVectors(d.kind(), d.whole(dst), d.vectorWidth())
+	}
+}
+
+// writeSecondResult adds registers that are written besides the result.
+func (d *decoder) writeSecondResult(lanes uint8) {
+	e, l, w, out := d.entry, d.layout, &d.words, &d.inst.Writes
 	switch {
 	case e.flags&second != 0:
 		d.writeScalars(l.second.of(w), lanes)
-	case d.format == vopd: // the lowest bit is the other one's than dst's
-		out.addVectors(VGPR, uint16(l.second.of(w)<<1|^dst&1), 1)
+	case d.format == vopd: // one operation writes an even register, the other an odd one
+		out.addVectors(VGPR, uint16(l.second.of(w)<<1|^l.dst.of(w)&1), 1)
 	case e.flags&both == 0:
 	case d.format == mimg:
 		out.addVectors(VGPR, uint16(l.third.of(w)), 3)
 		out.addVectors(VGPR, uint16(l.last3.of(w)), 3)
 	default:
-		third := l.third.of(w)
-		if e.flags&half != 0 && d.format != vop3 {
-			third &= 0x7f
-		}
-		out.addVectors(VGPR, uint16(third), 1)
-	}
-	if in.Op == SSetreg && m.hwScratch {
-		// Of hardware registers, those that are scalar registers on gfx9.
-		if r := in.Src[1].Value & 0x3f; r >= hwScratchLo && r <= hwXNACKMask {
-			out.add(FlatScratchLo + Reg(r-hwScratchLo))
-		}
+		out.addVectors(VGPR, d.whole(l.third.of(w)), 1)
 	}
 }
 
-// Hardware registers from gfx10 on that are in the order of FlatScratchLo and
-// those after it.
+// whole is the vector register of a field, which may name a half of it.
+func (d *decoder) whole(n uint32) uint16 {
+	if d.entry.flags&half != 0 && d.format != vop3 {
+		n &= wholeBits
+	}
+	return uint16(n)
+}
+
+// Hardware registers from gfx10 on that are scalar registers on gfx9: FlatScratchLo and
+// those after it, in this order.
 const (
 	hwScratchLo = 20
 	hwXNACKMask = 22
@@ -485,7 +524,7 @@ func (d *decoder) vectorWidth() uint8 {
 	if e.flags&(gather|dmask) != 0 && l.packed.of(w) != 0 {
 		n = (n + 1) / 2
 	}
-	if !d.target.machine.unified && l.status.of(w)|l.warning.of(w) != 0 {
+	if !d.target.machine.isUnified && l.status.of(w)|l.warning.of(w) != 0 {
 		n++
 	}
 	return n
@@ -497,12 +536,12 @@ var ones = [16]uint8{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}
 // writeScalars adds scalar registers from a field's value on.
 func (d *decoder) writeScalars(n uint32, width uint8) {
 	m := d.target.machine
-	if m.scalars[n&0x7f] == Null {
+	if m.scalars[n&scalarBits] == Null {
 		return
 	}
-	n = aligned(n&0x7f, width)
+	n = aligned(n&scalarBits, width)
 	for i := range uint32(width) {
-		if n+i > 0x7f {
+		if n+i > scalarBits {
 			break
 		}
 		d.inst.Writes.add(m.scalars[n+i])

@@ -148,7 +148,7 @@ func TestWrites(t *testing.T) {
 		{name: "image_bvh_dual_intersect_ray v[0:9], [v[0:1], v[11:12], v[3:5], v[6:8], v[9:10]]", processor: "gfx1200", lanes: 32, words: []uint32{0xd3e00010, 0x09000000, 0x06030b00}, vectors: []Span{{VGPR, 10, 0}, {VGPR, 3, 3}, {VGPR, 3, 6}}},
 	} {
 		in := decode(t, c.processor, c.lanes, c.words...)
-		want := Writes{AllLanes: c.all}
+		want := Writes{IsOfAllLanes: c.all}
 		copy(want.Vectors[:], c.vectors)
 		got := in.Writes
 		if list := scalars(&got); !slices.Equal(list, c.scalars) {
@@ -161,19 +161,19 @@ func TestWrites(t *testing.T) {
 		if int(in.Size) != 4*len(c.words) {
 			t.Errorf("%s: %d bytes", c.name, in.Size)
 		}
-		if exec := slices.Contains(c.scalars, ExecLo); in.Writes.Exec() != exec {
-			t.Errorf("%s: writes EXEC: %t", c.name, in.Writes.Exec())
+		if exec := slices.Contains(c.scalars, ExecLo); in.Writes.HasExec() != exec {
+			t.Errorf("%s: writes EXEC: %t", c.name, in.Writes.HasExec())
 		}
 	}
 }
 
 func TestWritesThatOnlyTheMachineKnows(t *testing.T) {
 	in := decode(t, "gfx90a", 64, 0xbe842c00) // s_movreld_b32 s4, s0
-	if !in.Writes.UnknownScalars || !in.Writes.Scalar(77) || in.Writes.Scalar(ExecLo) || in.Writes.Scalar(SCC) || !in.Writes.Scalar(FlatScratchHi) || !slices.Equal(scalars(&in.Writes), []Reg{4, 5}) {
+	if !in.Writes.HasUnknownScalars || !in.Writes.HasScalar(77) || in.Writes.HasScalar(ExecLo) || in.Writes.HasScalar(SCC) || !in.Writes.HasScalar(FlatScratchHi) || !slices.Equal(scalars(&in.Writes), []Reg{4, 5}) {
 		t.Errorf("s_movreld_b32: %+v", in.Writes)
 	}
 	in = decode(t, "gfx1030", 32, 0x7e088501) // v_movreld_b32_e32 v4, v1
-	if !in.Writes.UnknownVectors || !in.Writes.Vector(VGPR, 200) {
+	if !in.Writes.HasUnknownVectors || !in.Writes.HasVector(VGPR, 200) {
 		t.Errorf("v_movreld_b32: %+v", in.Writes)
 	}
 }
@@ -215,7 +215,7 @@ func TestOperands(t *testing.T) {
 		{"v_mov_b32_e64 v0, v1, which an omod changes", "gfx90a", 64, []uint32{0xd1410000, 0x08000101}, Inst{Op: Other}},
 		{"v_mov_b32_dpp v0, v1 row_shr:1", "gfx90a", 64, []uint32{0x7e0002fa, 0xff011101}, Inst{Op: Other}},
 		{"buffer_store_dword v5, off, s[0:3], s32 offset:4", "gfx90a", 64, []uint32{0xe0700004, 0x20000500}, Inst{Op: BufferStore, Bytes: 4, Src: [2]Operand{vgprs(5, 1)}, Base: sgprs(0, 4), SOffset: sgprs(32, 1), Offset: 4}},
-		{"buffer_load_dword v5, v[9:10], s[4:7], s33 idxen offen offset:4095", "gfx900", 64, []uint32{0xe0503fff, 0x21010509}, Inst{Op: BufferLoad, Bytes: 4, Dst: vgprs(5, 1), VAddr: vgprs(9, 2), Base: sgprs(4, 4), SOffset: sgprs(33, 1), Offset: 4095, Indexed: true}},
+		{"buffer_load_dword v5, v[9:10], s[4:7], s33 idxen offen offset:4095", "gfx900", 64, []uint32{0xe0503fff, 0x21010509}, Inst{Op: BufferLoad, Bytes: 4, Dst: vgprs(5, 1), VAddr: vgprs(9, 2), Base: sgprs(4, 4), SOffset: sgprs(33, 1), Offset: 4095, IsIndexed: true}},
 		{"buffer_store_b32 v5, off, s[0:3], s32 offset:4", "gfx1200", 32, []uint32{0xc4068020, 0x00800005, 0x00000400}, Inst{Op: BufferStore, Bytes: 4, Src: [2]Operand{vgprs(5, 1)}, Base: sgprs(0, 4), SOffset: sgprs(32, 1), Offset: 4}},
 		{"scratch_load_dword v5, v1, off offset:-4", "gfx900", 64, []uint32{0xdc505ffc, 0x057f0001}, Inst{Op: ScratchLoad, Bytes: 4, Dst: vgprs(5, 1), VAddr: vgprs(1, 1), Offset: -4}},
 		{"scratch_load_dword v5, v3, s2 offset:-8", "gfx942", 64, []uint32{0xdc507ff8, 0x05020003}, Inst{Op: ScratchLoad, Bytes: 4, Dst: vgprs(5, 1), VAddr: vgprs(3, 1), Base: sgprs(2, 1), Offset: -8}},

@@ -73,12 +73,11 @@ type layout struct {
 	// Addresses of memory.
 	vaddr, hasVAddr, index field // for buffers hasVAddr is offen
 	base, soffset, offset  field
-	signed                 bool  // offset is
 	baseShift              uint8 // base counts 1<<baseShift registers
 	// Lengths: a source that asks for a literal, or for a word about lanes; how
 	// many words of addresses follow.
-	literals, lanes bool
-	addresses       field
+	canHaveLiteral, canHaveLanes bool
+	addresses                    field
 }
 
 var scalarSources = [3]field{{0, 8}, {8, 8}}
@@ -88,14 +87,14 @@ var vop3Sources = [3]field{{32, 9}, {41, 9}, {50, 9}}
 
 // The layouts that all generations share.
 var common = []layout{
-	{first: 0x100, last: 0x15f, format: sop2, size: 4, op: field{23, 7}, sources: scalarSources, dst: field{16, 7}, literals: true},
+	{first: 0x100, last: 0x15f, format: sop2, size: 4, op: field{23, 7}, sources: scalarSources, dst: field{16, 7}, canHaveLiteral: true},
 	{first: 0x160, last: 0x17c, format: sopk, size: 4, op: field{23, 5}, dst: field{16, 7}},
-	{first: 0x17d, last: 0x17d, format: sop1, size: 4, op: field{8, 8}, sources: [3]field{{0, 8}}, dst: field{16, 7}, literals: true},
-	{first: 0x17e, last: 0x17e, format: sopc, size: 4, op: field{16, 7}, sources: scalarSources, literals: true},
+	{first: 0x17d, last: 0x17d, format: sop1, size: 4, op: field{8, 8}, sources: [3]field{{0, 8}}, dst: field{16, 7}, canHaveLiteral: true},
+	{first: 0x17e, last: 0x17e, format: sopc, size: 4, op: field{16, 7}, sources: scalarSources, canHaveLiteral: true},
 	{first: 0x17f, last: 0x17f, format: sopp, size: 4, op: field{16, 7}},
-	{first: 0x000, last: 0x0f7, format: vop2, size: 4, op: field{25, 6}, sources: [3]field{{0, 9}}, dst: field{17, 8}, literals: true, lanes: true},
-	{first: 0x0f8, last: 0x0fb, format: vopc, size: 4, op: field{17, 8}, sources: [3]field{{0, 9}}, literals: true, lanes: true},
-	{first: 0x0fc, last: 0x0ff, format: vop1, size: 4, op: field{9, 8}, sources: [3]field{{0, 9}}, dst: field{17, 8}, third: field{0, 8}, literals: true, lanes: true},
+	{first: 0x000, last: 0x0f7, format: vop2, size: 4, op: field{25, 6}, sources: [3]field{{0, 9}}, dst: field{17, 8}, canHaveLiteral: true, canHaveLanes: true},
+	{first: 0x0f8, last: 0x0fb, format: vopc, size: 4, op: field{17, 8}, sources: [3]field{{0, 9}}, canHaveLiteral: true, canHaveLanes: true},
+	{first: 0x0fc, last: 0x0ff, format: vop1, size: 4, op: field{9, 8}, sources: [3]field{{0, 9}}, dst: field{17, 8}, third: field{0, 8}, canHaveLiteral: true, canHaveLanes: true},
 }
 
 var layouts9 = []layout{
@@ -107,7 +106,7 @@ var layouts9 = []layout{
 	{first: 0x1b0, last: 0x1b7, format: ds, size: 8, op: field{17, 8}, dst: field{56, 8}, accumulate: field{25, 1}},
 	{
 		first: 0x1b8, last: 0x1bf, format: flat, size: 8, op: field{18, 7}, segment: field{14, 2}, sources: [3]field{{40, 8}}, dst: field{56, 8},
-		accumulate: field{55, 1}, returns: field{16, 1}, toLDS: field{13, 1}, vaddr: field{32, 8}, base: field{48, 7}, offset: field{0, 13}, signed: true,
+		accumulate: field{55, 1}, returns: field{16, 1}, toLDS: field{13, 1}, vaddr: field{32, 8}, base: field{48, 7}, offset: field{0, 13},
 	},
 	{
 		first: 0x1c0, last: 0x1c7, format: mubuf, size: 8, op: field{18, 7}, sources: [3]field{{40, 8}}, dst: field{40, 8}, accumulate: field{55, 1},
@@ -123,12 +122,12 @@ var layouts9 = []layout{
 
 var layouts10 = []layout{
 	{first: 0x190, last: 0x197, format: vintrp, size: 4, op: field{16, 2}, dst: field{18, 8}},
-	{first: 0x198, last: 0x198, format: vop3p, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}, literals: true},
-	{first: 0x1a8, last: 0x1af, format: vop3, size: 8, op: field{16, 10}, sources: vop3Sources, dst: field{0, 8}, second: field{8, 7}, third: field{32, 8}, literals: true},
+	{first: 0x198, last: 0x198, format: vop3p, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}, canHaveLiteral: true},
+	{first: 0x1a8, last: 0x1af, format: vop3, size: 8, op: field{16, 10}, sources: vop3Sources, dst: field{0, 8}, second: field{8, 7}, third: field{32, 8}, canHaveLiteral: true},
 	{first: 0x1b0, last: 0x1b7, format: ds, size: 8, op: field{18, 8}, dst: field{56, 8}},
 	{
 		first: 0x1b8, last: 0x1bf, format: flat, size: 8, op: field{18, 7}, segment: field{14, 2}, sources: [3]field{{40, 8}}, dst: field{56, 8},
-		returns: field{16, 1}, toLDS: field{13, 1}, vaddr: field{32, 8}, base: field{48, 7}, offset: field{0, 12}, signed: true,
+		returns: field{16, 1}, toLDS: field{13, 1}, vaddr: field{32, 8}, base: field{48, 7}, offset: field{0, 12},
 	},
 	{
 		first: 0x1c0, last: 0x1c7, format: mubuf, size: 8, op: field{18, 8}, sources: [3]field{{40, 8}}, dst: field{40, 8}, returns: field{14, 1},
@@ -145,15 +144,15 @@ var layouts10 = []layout{
 }
 
 var layouts11 = []layout{
-	{first: 0x190, last: 0x197, format: vopd, size: 8, op: field{22, 4}, opHigh: field{17, 5}, sources: [3]field{{0, 9}, {32, 9}}, dst: field{56, 8}, second: field{49, 7}, literals: true},
-	{first: 0x198, last: 0x198, format: vop3p, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}, literals: true, lanes: true},
+	{first: 0x190, last: 0x197, format: vopd, size: 8, op: field{22, 4}, opHigh: field{17, 5}, sources: [3]field{{0, 9}, {32, 9}}, dst: field{56, 8}, second: field{49, 7}, canHaveLiteral: true},
+	{first: 0x198, last: 0x198, format: vop3p, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}, canHaveLiteral: true, canHaveLanes: true},
 	{first: 0x19a, last: 0x19b, format: vinterp, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}},
 	{first: 0x19c, last: 0x19d, format: ldsdir, size: 4, op: field{20, 2}, dst: field{0, 8}},
-	{first: 0x1a8, last: 0x1af, format: vop3, size: 8, op: field{16, 10}, sources: vop3Sources, dst: field{0, 8}, second: field{8, 7}, third: field{32, 8}, literals: true, lanes: true},
+	{first: 0x1a8, last: 0x1af, format: vop3, size: 8, op: field{16, 10}, sources: vop3Sources, dst: field{0, 8}, second: field{8, 7}, third: field{32, 8}, canHaveLiteral: true, canHaveLanes: true},
 	{first: 0x1b0, last: 0x1b7, format: ds, size: 8, op: field{18, 8}, dst: field{56, 8}, third: field{32, 8}},
 	{
 		first: 0x1b8, last: 0x1bf, format: flat, size: 8, op: field{18, 7}, segment: field{16, 2}, sources: [3]field{{40, 8}}, dst: field{56, 8},
-		returns: field{14, 1}, vaddr: field{32, 8}, hasVAddr: field{55, 1}, base: field{48, 7}, offset: field{0, 13}, signed: true,
+		returns: field{14, 1}, vaddr: field{32, 8}, hasVAddr: field{55, 1}, base: field{48, 7}, offset: field{0, 13},
 	},
 	{
 		first: 0x1c0, last: 0x1c7, format: mubuf, size: 8, op: field{18, 8}, sources: [3]field{{40, 8}}, dst: field{40, 8}, returns: field{14, 1},
@@ -173,15 +172,15 @@ var layouts12 = []layout{
 		first: 0x188, last: 0x18f, format: mubuf, size: 12, op: field{14, 8}, sources: [3]field{{32, 8}}, dst: field{32, 8}, returns: field{52, 1},
 		status: field{22, 1}, vaddr: field{64, 8}, hasVAddr: field{62, 1}, index: field{63, 1}, base: field{41, 9}, soffset: field{0, 7}, offset: field{72, 24},
 	},
-	{first: 0x190, last: 0x197, format: vopd, size: 8, op: field{22, 4}, opHigh: field{17, 5}, sources: [3]field{{0, 9}, {32, 9}}, dst: field{56, 8}, second: field{49, 7}, literals: true},
-	{first: 0x198, last: 0x198, format: vop3p, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}, literals: true, lanes: true},
+	{first: 0x190, last: 0x197, format: vopd, size: 8, op: field{22, 4}, opHigh: field{17, 5}, sources: [3]field{{0, 9}, {32, 9}}, dst: field{56, 8}, second: field{49, 7}, canHaveLiteral: true},
+	{first: 0x198, last: 0x198, format: vop3p, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}, canHaveLiteral: true, canHaveLanes: true},
 	{first: 0x19a, last: 0x19b, format: vinterp, size: 8, op: field{16, 5}, sources: vop3Sources, dst: field{0, 8}},
 	{first: 0x19c, last: 0x19d, format: ldsdir, size: 4, op: field{20, 2}, dst: field{0, 8}},
 	{
 		first: 0x1a0, last: 0x1a7, format: mimg, size: 12, op: field{14, 8}, dst: field{32, 8}, third: field{80, 8}, last3: field{88, 8}, status: field{55, 1},
 		packed: field{5, 1}, components: field{22, 4},
 	},
-	{first: 0x1a8, last: 0x1af, format: vop3, size: 8, op: field{16, 10}, sources: vop3Sources, dst: field{0, 8}, second: field{8, 7}, third: field{32, 8}, literals: true, lanes: true},
+	{first: 0x1a8, last: 0x1af, format: vop3, size: 8, op: field{16, 10}, sources: vop3Sources, dst: field{0, 8}, second: field{8, 7}, third: field{32, 8}, canHaveLiteral: true, canHaveLanes: true},
 	{first: 0x1b0, last: 0x1b7, format: ds, size: 8, op: field{18, 8}, dst: field{56, 8}, third: field{32, 8}},
 	{
 		first: 0x1c8, last: 0x1cf, format: vsample, size: 12, op: field{14, 8}, dst: field{32, 8}, status: field{3, 1}, warning: field{40, 1},
@@ -189,7 +188,7 @@ var layouts12 = []layout{
 	},
 	{
 		first: 0x1d8, last: 0x1df, format: flat, size: 12, op: field{14, 8}, segment: field{24, 2}, sources: [3]field{{55, 8}}, dst: field{32, 8},
-		returns: field{52, 1}, vaddr: field{64, 8}, hasVAddr: field{49, 1}, base: field{0, 7}, offset: field{72, 24}, signed: true,
+		returns: field{52, 1}, vaddr: field{64, 8}, hasVAddr: field{49, 1}, base: field{0, 7}, offset: field{72, 24},
 	},
 	{first: 0x1e8, last: 0x1ef, format: smem, size: 8, op: field{13, 6}, dst: field{6, 7}},
 	{first: 0x1f0, last: 0x1f7, format: exp, size: 8},

@@ -75,24 +75,24 @@ type Span struct {
 type Writes struct {
 	Scalars [3]uint64 // bit r%64 of word r/64 stands for Reg r
 	Vectors [3]Span   // a span at the end of a file may run past it
-	// AllLanes: the vectors are written in lanes that EXEC does not name, too
+	// IsOfAllLanes: the vectors are written in lanes that EXEC does not name, too
 	// (matrix operations, v_writelane).
-	AllLanes bool
-	// UnknownScalars and UnknownVectors: the registers are found at run time (M0
+	IsOfAllLanes bool
+	// HasUnknownScalars and UnknownVectors: the registers are found at run time (M0
 	// is an index), so any of that file may be written; of the scalar ones all but
 	// M0, EXEC and SCC, unless they are named.
-	UnknownScalars, UnknownVectors bool
+	HasUnknownScalars, HasUnknownVectors bool
 }
 
-// Scalar says whether a scalar register is among the writes.
-func (w *Writes) Scalar(r Reg) bool {
-	return w.UnknownScalars && (r < M0 || r > ExecHi) && r != SCC || w.Scalars[r/64%3]>>(r%64)&1 != 0
+// HasScalar says whether a scalar register is among the writes.
+func (w *Writes) HasScalar(r Reg) bool {
+	return w.HasUnknownScalars && (r < M0 || r > ExecHi) && r != SCC || w.Scalars[r/64%3]>>(r%64)&1 != 0
 }
 
-// Vector says whether a vector register (VGPR) or accumulation register (AGPR)
+// HasVector says whether a vector register (VGPR) or accumulation register (AGPR)
 // is among the writes.
-func (w *Writes) Vector(k Kind, index uint16) bool {
-	if w.UnknownVectors {
+func (w *Writes) HasVector(k Kind, index uint16) bool {
+	if w.HasUnknownVectors {
 		return true
 	}
 	for _, s := range &w.Vectors {
@@ -103,8 +103,8 @@ func (w *Writes) Vector(k Kind, index uint16) bool {
 	return false
 }
 
-// Exec says whether EXEC is among the writes, whole or in part.
-func (w *Writes) Exec() bool { return w.Scalars[1]>>(ExecLo-64)&3 != 0 }
+// HasExec says whether EXEC is among the writes, whole or in part.
+func (w *Writes) HasExec() bool { return w.Scalars[1]>>(ExecLo-64)&3 != 0 }
 
 // EachScalar calls f for every scalar register that is named among the writes.
 func (w *Writes) EachScalar(f func(Reg)) {
@@ -148,9 +148,9 @@ type Inst struct {
 	// (either may be None) and Offset, which may be negative.
 	VAddr, Base, SOffset Operand
 	Offset               int32
-	// Indexed is a buffer operation with idxen: VAddr has an index, before the
+	// IsIndexed is a buffer operation with idxen: VAddr has an index, before the
 	// offset if there is one; its address is more than a sum.
-	Indexed bool
+	IsIndexed bool
 
 	Writes Writes
 }

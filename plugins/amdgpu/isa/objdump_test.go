@@ -164,7 +164,7 @@ func (c *checker) check(code []byte, l *listed) {
 			k, regs := registers(c.processor, d)
 			for _, r := range regs {
 				c.written++
-				if k == Scalar && !in.Writes.Scalar(Reg(r)) || k != Scalar && !in.Writes.Vector(k, r) {
+				if k == Scalar && !in.Writes.HasScalar(Reg(r)) || k != Scalar && !in.Writes.HasVector(k, r) {
 					fail("%s is written, not among %+v", d, in.Writes)
 				}
 			}
@@ -446,7 +446,7 @@ func (c *checker) offset(in *Inst, l *listed) string {
 	if int64(in.Offset) != want {
 		return fmt.Sprintf("offset %d, expected %d", in.Offset, want)
 	}
-	if in.Indexed != strings.Contains(l.text, " idxen") {
+	if in.IsIndexed != strings.Contains(l.text, " idxen") {
 		return "an index"
 	}
 	size := map[string]uint8{
@@ -644,7 +644,7 @@ func sample(r *rand.Rand, m *machine, formats []uint16) []byte {
 	if r.IntN(6) == 0 {
 		w[1] = w[1]&^0x1ff | special[r.IntN(len(special))]
 	}
-	if m.sdwa && w[0]&0x1ff == srcSDWA { // of vector registers
+	if m.hasSDWA && w[0]&0x1ff == srcSDWA { // of vector registers
 		w[1] &^= 1<<23 | 1<<31
 	}
 	if l := m.byTop[w[0]>>23]; l.soffset.bits == 8 { // a register, or zero
@@ -774,7 +774,7 @@ func TestRandomCode(t *testing.T) {
 					}
 				case strings.Contains(l.text, "/*Invalid"), l.mnemonic == "v_illegal", err != nil && strings.Contains(err.Error(), "writes no register"):
 					invalid++
-				case !m.unified && strings.HasPrefix(s.processor, "gfx90") && strings.Contains(l.text, "atomic") && code[3]>>2 == 0xdc>>2 && code[6]>>7 != 0:
+				case !m.isUnified && strings.HasPrefix(s.processor, "gfx90") && strings.Contains(l.text, "atomic") && code[3]>>2 == 0xdc>>2 && code[6]>>7 != 0:
 					invalid++ // that bit is of the next generation
 				case strings.HasPrefix(s.processor, "gfx12") && strings.HasPrefix(l.mnemonic, "v_") && code[3]>>2 == 0xd0>>2:
 					invalid++

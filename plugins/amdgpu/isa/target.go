@@ -27,8 +27,8 @@ const (
 // A Target is what decides how code is decoded. The zero Target decodes
 // nothing.
 type Target struct {
-	machine *machine
-	wave32  bool
+	machine  *machine
+	isWave32 bool
 }
 
 // NewTarget is the target of a processor by name ("gfx90a", "gfx9-generic";
@@ -42,7 +42,7 @@ func NewTarget(processor string, lanes uint32) (Target, error) {
 	if lanes != 64 && (lanes != 32 || g < gfx10) {
 		return Target{}, fmt.Errorf("waves of %d lanes on %s", lanes, processor)
 	}
-	return Target{machine: machines[g](), wave32: lanes == 32}, nil
+	return Target{machine: machines[g](), isWave32: lanes == 32}, nil
 }
 
 // processors are those of NewTarget.
@@ -65,17 +65,24 @@ type machine struct {
 	entries [tableFormats][]entry
 	scalars [128]Reg // what fields of scalar registers stand for
 
-	unified    bool // loads and stores may use accumulation registers; there is no status of loads
-	sdwa, dpp8 bool // the words about parts of registers, and about eight lanes, exist
-	sdwaScalar bool // a comparison with such a word may name where it writes
-	hwScratch  bool // FLAT_SCRATCH is a hardware register
+	isUnified          bool // loads and stores may use accumulation registers; there is no status of loads
+	hasSDWA, hasDPP8   bool // the words about parts of registers, and about eight lanes, exist
+	hasSDWAScalar      bool // a comparison with such a word may name where it writes
+	hasHardwareScratch bool // FLAT_SCRATCH is a hardware register
 
 	// Of SCRATCH: which bases are none; with noBase and no bit that says so there is
 	// a vector register of addresses.
 	noBase, noAddress uint32
-	vaddrBit          bool // the bit of LDS says that there is one
-	scratchLDS        bool // the bit of LDS says that a load goes there
+	hasVAddrBit       bool // the bit of LDS says that there is one
+	hasScratchToLDS   bool // the bit of LDS says that a load goes there
 }
+
+// What the field of a base says where there is none.
+const (
+	offGfx9   = 0x7f
+	nullGfx10 = 0x7d // the number of Null, as it is of M0 from gfx11 on
+	nullGfx11 = 0x7c // the number of Null
+)
 
 // family is where the differences are those of layouts.
 type family struct {
@@ -97,7 +104,7 @@ var (
 		102: FlatScratchLo, 103: FlatScratchHi, 104: XNACKMaskLo, 105: XNACKMaskHi,
 	}}
 	family10 = &family{layouts10, vop1InVOP3Gfx10, nil}
-	family11 = &family{layouts11, vop1InVOP3Gfx10, map[uint32]Reg{124: Null, 125: M0}}
+	family11 = &family{layouts11, vop1InVOP3Gfx10, map[uint32]Reg{nullGfx11: Null, nullGfx10: M0}}
 	family12 = &family{layouts12, vop1InVOP3Gfx10, family11.firstRegs}
 )
 
@@ -121,16 +128,16 @@ var lineage = [generations]struct {
 func newMachine(g generation) *machine {
 	fam := lineage[g].family
 	m := &machine{
-		unified: g >= gfx90a && g <= gfx950,
-		sdwa:    g < gfx11, sdwaScalar: g < gfx10, dpp8: g >= gfx10,
-		hwScratch: g >= gfx10,
-		noBase:    0x7f, noAddress: 0x7f, vaddrBit: g == gfx94 || g == gfx950, scratchLDS: g < gfx94 || g >= gfx10,
+		isUnified: g >= gfx90a && g <= gfx950,
+		hasSDWA:   g < gfx11, hasSDWAScalar: g < gfx10, hasDPP8: g >= gfx10,
+		hasHardwareScratch: g >= gfx10,
+		noBase:             offGfx9, noAddress: offGfx9, hasVAddrBit: g == gfx94 || g == gfx950, hasScratchToLDS: g < gfx94 || g >= gfx10,
 	}
 	switch {
 	case g >= gfx11:
-		m.noBase, m.noAddress = 0x7c, 0x7c
+		m.noBase, m.noAddress = nullGfx11, nullGfx11
 	case g >= gfx10:
-		m.noBase = 0x7d
+		m.noBase = nullGfx10
 	}
 	for _, layouts := range [][]layout{common, fam.layouts} {
 		for i := range layouts {
