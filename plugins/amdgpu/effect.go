@@ -98,19 +98,20 @@ func (x *stepper) set(r isa.Reg, v scalar) {
 // maskWidth is how many scalar registers a mask has.
 func (x *stepper) maskWidth() uint8 { return uint8(x.lanes / 32) }
 
-// canHoldMask says whether an operand is registers that can hold a mask.
+// canHoldMask says whether an operand is scalar registers, as many as a mask needs.
 func (x *stepper) canHoldMask(o *isa.Operand) bool {
 	return o.Kind == isa.Scalar && o.Width == x.maskWidth() && int(o.Reg)+int(o.Width) <= scalars && isa.Reg(o.Reg) != isa.Null
 }
 
-// mask is the column of an operand that is a mask. sure says that it is no
-// constant.
-func (x *stepper) mask(o *isa.Operand) (column uint8, ok, sure bool) {
+// mask is the column of an operand that is a mask. isMask is false where none is known;
+// isOwn is false where the operand is a constant, which only stands for a mask beside
+// one that is known to be one.
+func (x *stepper) mask(o *isa.Operand) (column uint8, isMask, isOwn bool) {
 	switch {
 	case x.canHoldMask(o):
 		x.s.read(isa.Reg(o.Reg), x.lanes)
-		column, ok = x.s.mask(isa.Reg(o.Reg), x.lanes)
-		return column, ok, ok && x.s.scalars[o.Reg].kind == maskScalar
+		column, isMask = x.s.mask(isa.Reg(o.Reg), x.lanes)
+		return column, isMask, isMask && x.s.scalars[o.Reg].kind == maskScalar
 	case o.Kind == isa.Constant:
 		v := o.Value
 		if x.lanes == wave32 {
@@ -126,15 +127,15 @@ func (x *stepper) mask(o *isa.Operand) (column uint8, ok, sure bool) {
 	return 0, false, false
 }
 
-// combine makes the mask that an operation makes of two operands: in every lane
-// what t says, or what other says. ok is false where neither is a mask that is
-// known; one that is not may have any lanes.
+// combine makes the mask that an operation makes of two operands: every lane has the
+// bit that t says, or the one that other says. ok is false where neither operand is
+// known to be a mask. Where only one is, the other is a mask that may have any lanes.
 func (x *stepper) combine(a, b *isa.Operand, t, other truth) (column uint8, ok bool) {
-	ca, okA, sureA := x.mask(a)
-	cb, okB, sureB := x.mask(b)
+	ca, okA, isOwnA := x.mask(a)
+	cb, okB, isOwnB := x.mask(b)
 	m := &x.s.masks
 	switch {
-	case !sureA && !sureB:
+	case !isOwnA && !isOwnB:
 		return 0, false
 	case !okA:
 		ca = m.any()
@@ -173,7 +174,8 @@ var execOperands = [...]isa.Operand{
 	2: {Kind: isa.Scalar, Width: 2, Reg: uint16(isa.ExecLo)},
 }
 
-// step makes the state that of after an instruction, which is no call.
+// step makes of the state before an instruction that after it. Calls have their own
+// (see call).
 func (x *stepper) step(in *isa.Inst, pc uint64) {
 	s := x.s
 	s.limit()
@@ -185,10 +187,23 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 		x.clobber(in)
 		return
 	}
+	if x.scalarStep(in, pc) || x.vectorStep(in) {
+		return
+	}
+	if mask, ok := x.carries(in); ok {
+		x.condition(in, &mask)
+		return
+	}
+	x.clobber(in)
+}
+
+// scalarStep applies an operation on scalar registers. It answers false where it does
+// not know the operation, and has not applied it.
+func (x *stepper) scalarStep(in *isa.Inst, pc uint64) (isApplied bool) {
 	switch in.Op {
 	case isa.SSetGPRIdx, isa.SGPRIdxOff:
 		x.clobber(in)
-		s.mayIndex = in.Op == isa.SSetGPRIdx
+		x.s.mayIndex = in.Op == isa.SSetGPRIdx
 	case isa.SMovB32, isa.SSextI16:
 		v := x.operand(&in.Src[0], 0)
 		if in.Op == isa.SSextI16 && v.kind != codeHigh {
@@ -219,26 +234,26 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 		x.clobber(in)
 		next := pc + uint64(in.Size)
 		x.setResult(in, scalar{kind: codeLow, at: next}, scalar{kind: codeHigh, at: next})
+	default:
+		return false
+	}
+	return true
+}
+
+// vectorStep does the same with an operation on vector registers or private memory.
+func (x *stepper) vectorStep(in *isa.Inst) (isApplied bool) {
+	switch in.Op {
 	case isa.VCmp:
 		x.condition(in, &in.Dst)
 	case isa.VCmpx:
-		column := s.masks.some(s.exec(x.lanes))
+		column := x.s.masks.some(x.s.exec(x.lanes))
 		x.clobber(in)
 		x.setMask(&in.Dst, column, true)
 		x.setMask(&execOperands[x.maskWidth()], column, true)
 	case isa.VWritelane:
 		x.writelane(in)
 	case isa.VReadlane, isa.VReadfirst:
-		var v scalar
-		if p, ok := registerPlace(in.Src[0].Kind, in.Src[0].Reg); ok {
-			held := s.at(p)
-			switch {
-			case in.Op == isa.VReadfirst:
-				v = x.first(&held)
-			case in.Src[1].Kind == isa.Constant:
-				v = held.read(uint8(uint64(in.Src[1].Value) % uint64(x.lanes)))
-			}
-		}
+		v := x.readlane(in)
 		x.clobber(in)
 		x.setResult(in, v)
 	case isa.VMovB32, isa.VMovB64:
@@ -248,12 +263,25 @@ func (x *stepper) step(in *isa.Inst, pc uint64) {
 	case isa.BufferLoad, isa.ScratchLoad:
 		x.load(in)
 	default:
-		if mask, ok := x.carries(in); ok {
-			x.condition(in, &mask)
-			return
-		}
-		x.clobber(in)
+		return false
 	}
+	return true
+}
+
+// readlane is what the lane holds that an instruction reads.
+func (x *stepper) readlane(in *isa.Inst) scalar {
+	p, ok := registerPlace(in.Src[0].Kind, in.Src[0].Reg)
+	if !ok {
+		return scalar{}
+	}
+	held := x.s.at(p)
+	switch {
+	case in.Op == isa.VReadfirst:
+		return x.first(&held)
+	case in.Src[1].Kind == isa.Constant:
+		return held.read(uint8(uint64(in.Src[1].Value) % uint64(x.lanes)))
+	}
+	return scalar{}
 }
 
 // condition applies an instruction that says of each lane that executes whether it
@@ -337,19 +365,20 @@ func (x *stepper) indexed(span isa.Span, r extent) {
 	}
 }
 
-// hasSavedVectors says that the function has saved a vector register that functions
-// preserve, of which compilers save all that they use or, in functions of which
-// they know all callers, none. What is saved of inactive lanes only, or of all, may
-// be of any function.
+// hasSavedVectors says whether the function has saved a vector register that the
+// convention preserves. Compilers save either all of these that a function uses or, where
+// they know all callers, none. A register that is saved in its inactive lanes only, or
+// in all lanes, tells nothing: any function may do that.
 func (s *codeState) hasSavedVectors(m *machineMode) bool {
 	return slices.ContainsFunc(s.places, func(p stored) bool {
 		return p.at.isPrivate() && p.v.in.kind == entryPart && p.v.in != p.v.out && m.isPreservedVector(place(p.v.in.id))
 	})
 }
 
-// isNoElement says that a vector register is no element of an array: one of its lanes
-// has what the function must give back, as no other does, or it is preserved, in a
-// function that saves those that it uses, and not saved.
+// isNoElement says whether a vector register is certain to be no element of an array.
+// It is none where one of its lanes holds the only copy of a value that the function
+// must give back. It is none either where the convention preserves it and the function,
+// which saves such registers (saves), has not saved it.
 func (s *codeState) isNoElement(p place, saves bool, m *machineMode) bool {
 	v := s.at(p)
 	elsewhere := func(has func(o *vector) bool) bool {
@@ -366,8 +395,8 @@ func (s *codeState) isNoElement(p place, saves bool, m *machineMode) bool {
 	})
 }
 
-// isGivenBack says that a scalar register is at the end of every function what it
-// was on entry, or that the function needs what it was to end.
+// isGivenBack says whether a scalar register holds at the end of every function what it
+// held on entry, or holds on entry what the function needs to return.
 func (m *machineMode) isGivenBack(r isa.Reg) bool {
 	return r == returnLow || r == returnHigh || r == framePointer || !m.abi.hasScalar(r)
 }
@@ -437,8 +466,8 @@ func (x *stepper) maskStep(in *isa.Inst, o maskOperation, pc uint64) {
 	}
 }
 
-// aligned is the result of an operation that aligns a stack pointer: something
-// that has no other name.
+// aligned is the result of an operation that aligns a stack pointer. How far that moves
+// it is not known, so the result gets a symbol of its own, one for each instruction.
 func (x *stepper) aligned(in *isa.Inst, pc uint64) scalar {
 	if in.Op != isa.SAndB32 {
 		return scalar{}
@@ -460,7 +489,7 @@ func (x *stepper) aligned(in *isa.Inst, pc uint64) scalar {
 		symbol = uint16(len(x.symbols) + 1)
 		x.symbols[pc] = symbol
 	}
-	// What has the name from an earlier time round is another address.
+	// What has the symbol from an earlier round of a loop is another address.
 	x.s.eachScalar(func(v scalar) scalar {
 		if v.kind == alignedScalar && v.id == symbol {
 			return scalar{}
@@ -544,7 +573,7 @@ func (x *stepper) writelane(in *isa.Inst) {
 	x.s.put(p, x.s.at(p).withLane(uint8(uint64(in.Src[1].Value)%uint64(x.lanes)), x.operand(&in.Src[0], 0)))
 }
 
-// content is what register i of an operand holds in every lane.
+// content is what register i of an operand holds, lane by lane.
 func (x *stepper) content(o *isa.Operand, i uint16) vector {
 	if p, ok := registerPlace(o.Kind, o.Reg+i); ok {
 		return x.s.at(p)
@@ -655,8 +684,8 @@ func (x *stepper) load(in *isa.Inst) {
 	}
 }
 
-// release forgets the masks in lanes that are not read after an instruction that
-// moved lanes.
+// release forgets, after an instruction that moved lanes, the masks in those lanes that
+// nothing reads any more.
 func (x *stepper) release(in *isa.Inst, n needed) {
 	s := x.s
 	release := func(o *isa.Operand, lanes uint64) {
@@ -682,7 +711,7 @@ func (x *stepper) release(in *isa.Inst, n needed) {
 	}
 }
 
-// call makes the state that of after a call of a function that changes what
+// call makes of the state before a call that after it, where the function changes what
 // effect says and returns. The convention makes every function return with EXEC,
 // the stack and frame pointers and the resource of private memory as they were,
 // and private memory above the stack pointer is the function's to use.
@@ -729,7 +758,7 @@ func (x *stepper) call(in *isa.Inst, effect *registerSet) {
 	})
 }
 
-// isKeptByAll says of a scalar register that it is after any call what it was.
+// isKeptByAll says whether a scalar register holds after any call what it held before.
 func isKeptByAll(r isa.Reg) bool {
 	return r == stackPointer || r == framePointer || r == isa.ExecLo || r == isa.ExecHi
 }

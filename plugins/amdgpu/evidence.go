@@ -9,30 +9,29 @@ import (
 // namedScalars is how many scalar registers rows can name one by one.
 const namedScalars = 106
 
-// Evidence is all that a state shows of the frame. Views are made from nothing
-// else, and most instructions change nothing of it: what is the view before such
-// an instruction is that after it.
+// Evidence is all of a state that a view is made from. Most instructions change none of
+// it, and then the view after the instruction is the view before it.
 type evidence struct {
-	scalars  [isa.VCCHi + 1]scalar // zero where they tell nothing
+	scalars  [isa.VCCHi + 1]scalar // zero where the value is not of the caller
 	exec     scalar                // EXEC's low half
-	masks    masks                 // none while EXEC is what it was on entry
+	masks    masks                 // empty while EXEC is what it was on entry
 	lanes    []laneEvidence        // by place and lane
 	parts    []partEvidence        // by place
 	hasBases bool                  // some place is relative to a stack pointer that the function aligned
 }
 
-// A laneEvidence is a value at a site that is a lane of a place. rank is how good
-// that is at best: rankLane for one lane, rankUniform for any of all, rankFirst for
-// any of those that were active on entry.
+// A laneEvidence is a value in lanes of a place. rank is the best rank that the site
+// can have: rankLane where one lane has the value, rankUniform where all have it, and
+// rankFirst where all have it that were active on entry.
 type laneEvidence struct {
 	site
 	rank uint8
 	v    scalar
 }
 
-// A partEvidence says whose lanes that were active on entry, and whose others, a
-// place has: those of a vector register or of none. Every vector register that
-// states have is there, and private memory that has some.
+// A partEvidence says which vector register's lanes a place has, or noRegister: in for the
+// lanes that were active on entry, out for the others. Every vector register that the
+// state says something of is listed, and private memory that has lanes of one.
 type partEvidence struct {
 	at      place
 	in, out uint16
@@ -43,7 +42,7 @@ const noRegister = ^uint16(0)
 // entryMask is EXEC while it is what it was on entry.
 var entryMask = scalar{kind: maskScalar, id: entryColumn}
 
-// isOfCaller says whether a value is one of the caller's, or leads to one.
+// isOfCaller says whether a value is one of the caller's, or helps to find one.
 func (e *evidence) isOfCaller(v *scalar) bool {
 	switch v.kind {
 	case entryScalar:
@@ -56,8 +55,8 @@ func (e *evidence) isOfCaller(v *scalar) bool {
 	return false
 }
 
-// gather takes the evidence from a state. VCC's high half has no number in waves of
-// 32 lanes.
+// gather collects the evidence of a state. VCC's high half is left out in waves of 32
+// lanes, where it has no DWARF number.
 func (e *evidence) gather(s *codeState, lanes uint32) {
 	e.exec = s.scalars[isa.ExecLo]
 	e.lanes, e.parts, e.hasBases = e.lanes[:0], e.parts[:0], false

@@ -59,24 +59,24 @@ import (
 //	1014 s_or_b64 exec, exec, s[8:9]        | entry 01 | EXEC 01 | s[8:9] 01
 //	1018 s_endpgm
 
-// masks is what is known of execution masks: not of their bits, but of how they
-// relate in any lane. A column is a mask; a tuple has a bit of each, and the
-// tuples are all that a lane may have. Whatever instructions do to masks they do
-// lane by lane, so the tuples after an instruction follow from those before, and
-// where ways meet a lane has a tuple of either. That EXEC is what it was on entry
-// less what a loop or a condition took, and where the rest is kept, is seen in
-// the tuples without a thought about the form of the code.
+// masks is what is known of execution masks: not which bits they have, but how they
+// relate to each other in any one lane. A column is a mask. A tuple has a bit for each
+// column, and the tuples are all the combinations of bits that a lane may have.
+// Instructions change masks lane by lane, so the tuples after an instruction follow
+// from those before it; where two ways meet, a lane has a tuple of one or the other.
+// The tuples then show whether EXEC lacks lanes that it had on entry, and which masks
+// keep these, whatever form loops and conditions have in the code.
 type masks struct {
 	columns uint8
-	kept    uint8    // how many columns there were when those that are nowhere were forgotten
+	kept    uint8    // how many columns remained when masks that no register holds were last forgotten
 	tuples  []uint64 // sorted; bit c is column c's
-	work    int      // what finding masks to forget took, in steps of a flow
+	work    int      // how many steps of a flow it took to find masks to forget
 }
 
 const (
 	entryColumn = 0 // EXEC on entry to the function
-	// maxTuples is how many tuples are kept: masks that nothing reads any more, but
-	// of which that is not seen, double them.
+	// maxTuples is how many tuples are kept. A mask that nothing reads any more may
+	// double them, where that is not seen.
 	maxTuples = 1 << 10
 	// maxMasks is how many masks are kept between two instructions. An instruction
 	// makes eight at most, constants among them, and where two states join there are
@@ -95,8 +95,8 @@ func (m *masks) equal(o *masks) bool {
 	return m.columns == o.columns && slices.Equal(m.tuples, o.tuples)
 }
 
-// A truth is a mask's bit by those of two others: bit 2a+b of it. With choice
-// besides, the bit may also be as choice says.
+// A truth is a truth table: a mask that is made of masks a and b has in a lane the bit
+// 2a+b of it, where a and b are the bits of the lane in these masks.
 type truth uint8
 
 const (
@@ -118,8 +118,8 @@ const (
 	truthOrn2  truth = truthA | truthNotB
 )
 
-// add makes a column from columns a and b: each lane has the bit of t, or that of
-// other. The answer is an equal column where there is one already.
+// add makes a column of columns a and b: each lane has the bit that t says, or the one
+// that other says. Where an equal column exists already, that one is the answer.
 func (m *masks) add(a, b uint8, t, other truth) (column uint8) {
 	n := m.columns
 	tuples := make([]uint64, 0, 2*len(m.tuples))
@@ -183,8 +183,8 @@ func (m *masks) keep(list []uint8) {
 	m.columns, m.kept = uint8(len(list)), uint8(len(list)) //nolint:gosec // at most 64
 }
 
-// project is the tuples with only the columns of list, in its order. Most are
-// neighbours that remain neighbours.
+// project returns the tuples with only the columns of list, in its order. Most columns
+// are neighbours that remain neighbours, so bits are moved in runs.
 func project(tuples []uint64, list []uint8) []uint64 {
 	type run struct {
 		from, to uint8
@@ -209,16 +209,16 @@ func project(tuples []uint64, list []uint8) []uint64 {
 	return slices.Compact(sorted(out))
 }
 
-// only leaves the tuples in which a column's bit is bit: what holds where a
-// branch was taken because the mask is empty.
+// only keeps the tuples in which a column has a certain bit: where a branch was taken
+// because a mask is empty, no lane has its bit.
 func (m *masks) only(column uint8, bit uint64) {
 	m.tuples = slices.DeleteFunc(m.tuples, func(x uint64) bool { return x>>column&1 != bit })
 }
 
-// excess is a column to forget, other than EXEC's on entry and exec's, which EXEC
-// is in; 0 if there is none. Conditions are the first: what is a part of EXEC says
-// nothing of the lanes that wait. Of several it is the one without which there
-// are the fewest tuples, and of those alike the one that is known for longer.
+// excess chooses a column to forget, which is neither EXEC on entry nor exec, the column
+// of EXEC; 0 if there is none. Conditions are chosen first: they are a part of EXEC, and
+// say nothing of the lanes that wait. Of several columns it chooses the one without which
+// the fewest tuples remain, and of equally good ones the oldest.
 func (m *masks) excess(exec uint8) uint8 {
 	best, fewest, condition := uint8(0), len(m.tuples)+1, false
 	m.work += int(m.columns) * len(m.tuples) / 16
@@ -250,14 +250,13 @@ func (m *masks) isWithin(column, of uint8) bool {
 	return !slices.ContainsFunc(m.tuples, func(x uint64) bool { return x>>column&1 != 0 && x>>of&1 == 0 })
 }
 
-// An extent says of a mask which lanes it has, of those that were active on entry
-// (in) and of the others (out): may, whether it may have one; must, whether it
-// has all. Of a mask that is a known constant neither is known, but each lane by
-// its number.
+// An extent says how far a mask reaches among the lanes that were active on entry (in)
+// and among the others (out): it may have some of them, or must have all of them. Of a
+// constant, the lanes are known by number instead.
 type extent struct {
 	mayIn, mustIn, mayOut, mustOut bool
 	isConstant                     bool
-	bits                           uint64 // known: the lanes
+	bits                           uint64 // isConstant: the lanes
 }
 
 func (m *masks) extent(column uint8) extent {
@@ -273,8 +272,8 @@ func (m *masks) extent(column uint8) extent {
 	return r
 }
 
-// union finds columns that together are EXEC on entry, none of which could be
-// left out, among those that usable has; nil if there are none.
+// union finds columns, among those whose bits usable has, that together have exactly the
+// lanes of EXEC on entry. None of them could be left out. It returns nil if there are none.
 func (m *masks) union(usable uint64) []uint8 {
 	var within []uint8
 	for c := range m.columns {

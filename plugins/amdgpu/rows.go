@@ -13,8 +13,8 @@ type gap struct {
 	reason     string
 }
 
-// rows are the rows of what a flow reached between two addresses, and what has
-// none.
+// rows finds the rows of the code between two addresses that a flow reached, and the
+// gaps between them. A viewer finds the view of each state, and a writer writes it.
 func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	w := &writer{machineMode: f.machineMode}
@@ -36,7 +36,7 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 				return
 			}
 			next := min(pc+uint64(in.Size), end)
-			// A view that is not described anew and has a row is the last row's.
+			// Where look finds nothing new the view is that of the last row.
 			other := x.look(in, s)
 			if other {
 				v = x.view(in)
@@ -52,7 +52,7 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 			}
 			rows = append(rows, w.row(pc, next, &v))
 			if other {
-				w.before, x.buffer = v, w.before.rules // of which there are two
+				w.before, x.buffer = v, w.before.rules // the memory of two views takes turns
 			}
 		}, func(uint64, *codeState) error { return nil })
 		if err != nil {

@@ -7,41 +7,41 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A writer writes views as rows.
+// A writer writes views as rows. A rule that is no plain register or offset is an
+// expression, which is written as text (see expression).
 type writer struct {
 	*machineMode
-	v    *view
-	e    expression
-	tail expression
-	code []byte // of the expression that is assembled
-	room []byte // for the bytes of expressions: many lie in one piece of memory
-	// before is the view of the last row, and last what it was written as.
+	v    *view      // that is written
+	e    expression // that is written
+	tail expression // the end of an expression that has a branch over it
+	code []byte     // the bytes of the last expression
+	room []byte     // where the bytes of expressions stay; many share one piece of memory
+	// before is the view of the last row, and last is that row.
 	before view
 	last   cfi.Row
 }
 
-// row is the row of a view. What is as in the last row is not written again: rows
-// share it.
+// row writes the row of a view. It shares with the last row what is the same there.
 func (w *writer) row(start, end uint64, v *view) cfi.Row {
 	w.v = v
-	based := slices.Equal(v.bases, w.before.bases)
+	sameBases := slices.Equal(v.bases, w.before.bases)
 	row := cfi.Row{Start: start, End: end, ReturnAddress: uint64(pc64), CFA: w.last.CFA, Rules: w.last.Rules}
-	if !based || v.cfa != w.before.cfa || v.add != w.before.add {
+	if !sameBases || v.cfa != w.before.cfa || v.add != w.before.add {
 		row.CFA = w.cfaRule()
 	}
-	if !based || v.masks != w.before.masks || !slices.Equal(v.rules, w.before.rules) {
-		row.Rules = w.rules(based)
+	if !sameBases || v.masks != w.before.masks || !slices.Equal(v.rules, w.before.rules) {
+		row.Rules = w.rules(sameBases)
 	}
 	w.last = row
 	return row
 }
 
-// rules are the rules of a row. based says that the places of the last row's are
-// relative to the same addresses.
-func (w *writer) rules(based bool) []cfi.RegisterRule {
+// rules writes the rules of a row. Where the bases of the places differ from those of
+// the last row (sameBases is false), none of its rules can be shared.
+func (w *writer) rules(sameBases bool) []cfi.RegisterRule {
 	rules := make([]cfi.RegisterRule, 0, len(w.v.rules))
 	written, old := w.last.Rules, w.before.rules
-	if !based {
+	if !sameBases {
 		written, old = nil, nil
 	}
 	for i := range w.v.rules {
@@ -70,7 +70,8 @@ func (w *writer) assemble() []byte {
 	return slices.Clip(w.room[start:])
 }
 
-// cfaRule is the address of private_wave that the stack pointer was on entry.
+// cfaRule writes the rule of the CFA: the address in private_wave that the stack pointer
+// held on entry.
 func (w *writer) cfaRule() cfi.CFARule {
 	if w.v.cfa.kind == inScalar && w.v.cfa.reg < namedScalars && !w.isPerLane {
 		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfScalar(w.v.cfa.reg)), Offset: -int64(int32(w.v.add)), Space: privateWave} //nolint:gosec // signed
@@ -80,8 +81,8 @@ func (w *writer) cfaRule() cfi.CFARule {
 	return cfi.CFARule{Kind: cfi.CFAExpression, Expr: w.assemble()}
 }
 
-// address pushes the location in private_wave of a pointer at a site, plus add in
-// its units.
+// address pushes the location in private_wave that a pointer leads to. The pointer is at
+// a site, and add is added to it, in the units that it counts in.
 func (w *writer) address(at site, add int64) {
 	w.site(at)
 	w.e.value(4)
@@ -176,14 +177,14 @@ func (w *writer) entryExec() {
 	w.e.value(w.lanes / 8)
 }
 
-// isReachable says whether the address that a place is relative to is known.
+// isReachable says whether the view has the address that a place is relative to.
 func (w *writer) isReachable(p place) bool {
 	return !p.isPrivate() || p.base() == 0 ||
 		slices.ContainsFunc(w.v.bases, func(b base) bool { return b.symbol == p.base() && b.at.kind != nowhere })
 }
 
-// offsetRule is the rule of what lies at a distance from the CFA; ok is false
-// where it does not.
+// offsetRule is the rule of what lies at a constant distance from the CFA. ok is false
+// where the place is elsewhere.
 func (w *writer) offsetRule(p place, lane uint8) (r cfi.Rule, ok bool) {
 	if !p.isPrivate() || p.base() != 0 {
 		return cfi.Rule{}, false
@@ -229,7 +230,7 @@ func (w *writer) rule(r *rule) cfi.Rule {
 	return cfi.Rule{Kind: cfi.Expression, Expr: w.assemble()}
 }
 
-// maskRule writes the union of masks, half by half.
+// maskRule writes EXEC on entry as the union of masks, half by half.
 func (w *writer) maskRule() cfi.Rule {
 	masks := &w.v.masks
 	halves := int(w.lanes / 32)

@@ -8,8 +8,8 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// A scalar is what is known of 32 bits: of a scalar register, or of what one lane
-// of a vector register holds.
+// A scalar is what is known of 32 bits, which a scalar register holds, or one lane of a
+// vector register.
 type scalar struct {
 	kind   scalarKind
 	isHigh bool   // maskScalar, partScalar: the lanes from 32 on
@@ -28,16 +28,16 @@ const (
 	codeLow                   // the low half of the address at, to which add was added
 	codeHigh                  // the high half
 	maskScalar                // half of a mask, or a whole one of 32 lanes
-	partScalar                // the same of a condition: some lanes of a mask. It becomes a mask when it is read
+	partScalar                // half of a condition, or a whole one: it has some lanes of mask id, and becomes a mask when it is read
 )
 
 // entryOf is what a register held on entry.
 func entryOf(r isa.Reg) scalar { return scalar{kind: entryScalar, id: uint16(r)} }
 
-// hasName says that v is a mask or an address by a name that a state gave it.
+// hasName says whether v's id is a name that a state gave: a column or a symbol.
 func (v *scalar) hasName() bool { return v.hasColumn() || v.kind == alignedScalar }
 
-// hasColumn says that v's id is a column.
+// hasColumn says whether v's id is a column.
 func (v *scalar) hasColumn() bool { return v.kind == maskScalar || v.kind == partScalar }
 
 // plus adds n.
@@ -56,8 +56,8 @@ func (v scalar) plus(n uint32) scalar {
 	return scalar{}
 }
 
-// A part is what the lanes of a vector register hold that were active on entry,
-// or the others: every lane its own.
+// A part is what some lanes of a vector register hold: those that were active on entry,
+// or the others.
 type part struct {
 	kind partKind
 	id   uint16 // entryPart: a vector register
@@ -72,12 +72,12 @@ const (
 	uniformPart          // u, in every lane
 )
 
-// A vector is what is known of a vector register, or of as many bytes of private
-// memory: of the lanes that were active on entry to the function, of the others,
-// and apart from both of those lanes that an instruction wrote by number.
+// A vector is what is known of a vector register, or of 4 bytes of every lane's private
+// memory: in is what the lanes hold that were active on entry to the function, out what
+// the others hold. Lanes that an instruction wrote by number are listed apart.
 type vector struct {
 	in, out part
-	lanes   []laneValue // by lane; those that are not as in and out say. Never changed, only replaced
+	lanes   []laneValue // the lanes that hold something else, sorted; the list is replaced, never changed
 }
 
 // A laneValue is what one lane holds: in if it was active on entry, out if not.
@@ -94,7 +94,7 @@ func scalarPart(v scalar) part {
 	return part{kind: uniformPart, u: v}
 }
 
-// value is what the lane holds, whether it was active or not; not known otherwise.
+// value is what the lane holds, if that does not depend on whether it was active on entry.
 func (l *laneValue) value() scalar {
 	if l.in == l.out && l.in.kind == uniformPart {
 		return l.in.u
@@ -102,7 +102,7 @@ func (l *laneValue) value() scalar {
 	return scalar{}
 }
 
-// whole says of both parts of v whether they hold for all their lanes.
+// whole says of in and of out whether all of their lanes hold that.
 func (v *vector) whole() (in, out bool) {
 	in, out = true, true
 	for i := range v.lanes {
@@ -111,7 +111,7 @@ func (v *vector) whole() (in, out bool) {
 	return in, out
 }
 
-// isUsual says of a lane that it holds what in and out say: lanes has no such.
+// isUsual says whether a lane holds what in and out say. Such lanes are not listed.
 func (v *vector) isUsual(l laneValue) bool { return l.in == v.in && l.out == v.out }
 
 func (v *vector) equal(o *vector) bool {
@@ -139,8 +139,7 @@ func (v vector) withLane(n uint8, value scalar) vector {
 	return v.over(w, extent{isConstant: true, bits: 1 << n})
 }
 
-// over is v after w was written over it in the lanes of a mask of which r says
-// how far it reaches.
+// over is v after w was written over it in the lanes of a mask. r says which those are.
 func (v vector) over(w vector, r extent) vector {
 	switch {
 	case r.isConstant && r.bits == 0 || !r.isConstant && !r.mayIn && !r.mayOut:
@@ -173,8 +172,8 @@ func (v vector) over(w vector, r extent) vector {
 	return out
 }
 
-// mergeLanes are the lanes that v or w has, and those of more: those of what
-// merge makes of them that are not as def says.
+// mergeLanes merges the lanes that v or w lists, and those of more, one by one. It
+// returns the lanes that then hold something else than def says.
 func mergeLanes(v, w *vector, more uint64, def *vector, merge func(a, b laneValue) (in, out part)) []laneValue {
 	which := more
 	for i := range v.lanes {
@@ -217,7 +216,7 @@ const (
 	privateBit = 1 << 48
 )
 
-// register is the place of an operand's register.
+// registerPlace is the place of an operand's register.
 func registerPlace(kind isa.Kind, index uint16) (p place, ok bool) {
 	switch {
 	case kind == isa.VGPR && index < agprs:
@@ -238,7 +237,7 @@ func (p place) isPrivate() bool { return p&privateBit != 0 }
 func (p place) base() uint16    { return uint16(p >> 32) }
 func (p place) offset() int32   { return int32(uint32(p) ^ 1<<31) }
 
-// untouched is what a place holds of which nothing was said.
+// untouched is what a place holds that the function has not written.
 func (p place) untouched() vector {
 	if p.isPrivate() {
 		return vector{}

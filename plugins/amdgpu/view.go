@@ -76,9 +76,9 @@ import (
 //
 // After that there is a call, at 1694.
 
-// A site is where 32 bits are: in a scalar register, or in a lane of a place; or
-// where the lanes of a vector register are: in the same lanes of a place, or of
-// the register itself. The zero site is nowhere.
+// A site says where something of the caller's is. 32 bits are in a scalar register or in a
+// lane of a place. The lanes of a vector register are in the same lanes of a place, or
+// still in the register itself. The zero site is nowhere.
 type site struct {
 	at   place
 	kind siteKind
@@ -91,17 +91,19 @@ type siteKind uint8
 const (
 	nowhere siteKind = iota
 	inScalar
-	inLane  // of vector registers: lane is 0
-	inFirst // in the first lane that was active on entry
-	itself  // of vector registers
+	inLane  // for the lanes of a vector register, lane is 0
+	inFirst // in the first lane of the place that was active on entry
+	itself  // for vector registers only
 )
 
-// A rule is a rule of a row before it is written as one.
+// A rule says where one register of the caller's is, before a writer writes it as a
+// rule of a row.
 type rule struct {
 	column uint32
 	kind   ruleKind
-	// scalarRule: the first; addressRule: the halves; vectorRule: those of the
-	// lanes that were active on entry, and of the others.
+	// A scalarRule has one site, an addressRule the sites of its low and its high half.
+	// A vectorRule has the site of the lanes that were active on entry, and that of the
+	// others.
 	sites [2]site
 }
 
@@ -109,11 +111,11 @@ type ruleKind uint8
 
 const (
 	undefinedRule ruleKind = iota
-	scalarRule             // at the site
-	addressRule            // 64 bits, at both sites
-	maskRule               // the union of the view's masks
+	scalarRule             // 32 bits are at the first site
+	addressRule            // 64 bits are at both sites
+	maskRule               // EXEC on entry is the union of the view's masks
 	vectorRule
-	pointerRule // the stack pointer that counts the bytes of a lane
+	pointerRule // the stack pointer, which counts the bytes of a lane, follows from the CFA
 )
 
 // maxUnion is how many masks EXEC on entry may be put together from: one for every
@@ -122,18 +124,19 @@ const maxUnion = 8
 
 // A view is the frame as a state shows it.
 type view struct {
-	reason string // why there is no row; "" where there is one
-	cfa    site   // of the stack pointer on entry, plus add
-	add    uint32
-	rules  []rule            // by column
-	masks  [maxUnion][2]site // that are EXEC on entry together
-	bases  []base
+	reason string            // why there is no row; "" where there is one
+	cfa    site              // where the stack pointer on entry is, plus add
+	add    uint32            //
+	rules  []rule            // sorted by column
+	masks  [maxUnion][2]site // where the masks are that together are EXEC on entry, by halves
+	bases  []base            // of the places of rules and masks
 }
 
-// A base is where the address is that private places are relative to.
+// A base says where an address is that places are relative to: a stack pointer that the
+// function aligned.
 type base struct {
-	symbol uint16
-	at     site
+	symbol uint16 // of the address
+	at     site   // where the address is, plus add
 	add    uint32
 }
 
@@ -147,38 +150,41 @@ const (
 	reasonCFA    = "the code shows nothing here from which the stack pointer on entry could be computed"
 )
 
-// A viewer describes frames. It keeps memory between two of them.
+// A viewer finds the view of one state after another, and uses its memory again.
 type viewer struct {
 	*flow
 	now, before *evidence
-	isAnew      bool        // the next view is not that of the evidence before
-	touched     registerSet // what vectors was made from
+	isAnew      bool        // the last view does not hold for the next state, even if its evidence is equal
+	touched     registerSet // the registers that vectors lists
 	vectors     []touchedVector
 
-	atCall *registerSet // what the call under way changes; nil: there is none
-	link   isa.Reg      // the pair that it puts its return address in
-	held   [scalars]site
-	ranks  [scalars]uint8
-	masks  [64][2]site
-	copied []uint16      // the vector registers that in and out have
-	in     [vectors]site // the best place that has a vector register's lanes
-	out    [vectors]site
+	atCall *registerSet // what the call under way changes; nil where there is none
+	link   isa.Reg      // the pair in which the call puts its return address
 
-	maskRanks        [64][2]uint8
-	buffer           []rule // of the next view
-	canTellEntryExec bool   // it is known where EXEC on entry is
+	// What survey finds: the best site of each scalar register of the caller's, of each
+	// mask by halves, and of each vector register's lanes that were active on entry (in)
+	// and of its other lanes (out). copied lists the vector registers that in or out has.
+	held      [scalars]site
+	ranks     [scalars]uint8
+	masks     [64][2]site
+	maskRanks [64][2]uint8
+	in, out   [vectors]site
+	copied    []uint16
+
+	buffer           []rule // the memory for the next view
+	canTellEntryExec bool   // the view says where EXEC on entry is
 }
 
-// A touchedVector is a vector register that the function writes. lost says that
-// it need not keep it in the lanes that were active on entry.
+// A touchedVector is a vector register that the function writes. isLost says whether
+// the function may change the lanes that were active on entry.
 type touchedVector struct {
 	at     place
 	column uint32
 	isLost bool
 }
 
-// look takes up what a state shows, and says whether the view of it may be
-// another than that of the state before.
+// look gathers what a state shows. It reports whether the view of this state may differ
+// from the view of the state before.
 func (x *viewer) look(in *isa.Inst, s *codeState) bool {
 	x.now, x.before = x.before, x.now
 	x.now.gather(s, x.lanes)
@@ -191,7 +197,7 @@ func (x *viewer) look(in *isa.Inst, s *codeState) bool {
 	return other
 }
 
-// findVectors lists the vector registers that are touched.
+// findVectors lists the vector registers that the function writes.
 func (x *viewer) findVectors() {
 	x.touched, x.vectors = x.step.touched, x.vectors[:0]
 	for word := range x.touched.in {
@@ -204,8 +210,8 @@ func (x *viewer) findVectors() {
 	}
 }
 
-// isKept says whether a register is, while the call is under way, what it was
-// before it: as far as the called function's rows need not be asked.
+// isKept says whether a scalar register holds during the call, if there is one, what it
+// held before it. Of others only the rows of the called function could tell.
 func (x *viewer) isKept(r isa.Reg) bool {
 	return x.atCall == nil || !x.atCall.hasScalar(r)
 }
@@ -217,19 +223,20 @@ func (x *viewer) isKeptPlace(p place) bool {
 	return !x.atCall.hasIn(int(p)) && !x.atCall.hasOut(int(p))
 }
 
-// The ranks of sites, the best first.
+// The ranks of sites. Where several sites have the same value the row names the one
+// with the lowest rank.
 const (
-	rankOwn = iota
-	rankScalar
-	rankLane
-	rankPrivate
-	rankUniform  // any lane, of memory
-	rankFirst    // the lanes that were active on entry
-	rankLost     // a register, as far as the function called has not changed it yet
-	rankLostLane // a lane, likewise
+	rankOwn      = iota // the register that had the value on entry
+	rankScalar          // another scalar register
+	rankLane            // a lane of a vector register
+	rankPrivate         // a lane of private memory
+	rankUniform         // all lanes of private memory
+	rankFirst           // all lanes that were active on entry
+	rankLost            // a scalar register that the called function may have changed already
+	rankLostLane        // a lane that it may have changed
 )
 
-// note takes up that a value is at a site. The lower the rank the better.
+// note records that a value is at a site.
 func (x *viewer) note(v scalar, at site, rank uint8) {
 	switch v.kind {
 	case entryScalar:
@@ -238,7 +245,7 @@ func (x *viewer) note(v scalar, at site, rank uint8) {
 		}
 	case maskScalar:
 		if at.kind == inFirst {
-			return // which are those of such a mask
+			return // to read it, one must know the mask already
 		}
 		half := 0
 		if v.isHigh {
@@ -250,9 +257,8 @@ func (x *viewer) note(v scalar, at site, rank uint8) {
 	}
 }
 
-// view describes the frame before an instruction, which a call may be: then what
-// is said holds while the call is under way, too. It depends on nothing of the
-// state but the evidence.
+// view finds the view before an instruction. If that is a call the view holds during the
+// call, too. Of the state it reads nothing but the evidence.
 func (x *viewer) view(in *isa.Inst) view {
 	x.atCall = nil
 	if in.Flow == isa.Call || in.Flow == isa.IndirectCall {
@@ -302,12 +308,12 @@ func (x *viewer) view(in *isa.Inst) view {
 	return out
 }
 
-// canTell says whether a site can be told.
+// canTell says whether a row can say where a site is.
 func (x *viewer) canTell(at site) bool {
 	return at.kind != nowhere && (at.kind != inFirst || x.canTellEntryExec)
 }
 
-// survey finds out where everything is.
+// survey finds the best site of every register of the caller's.
 func (x *viewer) survey(e *evidence) {
 	x.held, x.masks, x.maskRanks = [scalars]site{}, [64][2]site{}, [64][2]uint8{}
 	for _, id := range x.copied {
@@ -319,7 +325,7 @@ func (x *viewer) survey(e *evidence) {
 		at := site{kind: inScalar, reg: r}
 		switch {
 		case x.atCall != nil && (r == x.link || r == x.link+1):
-			continue // has the return address of the call
+			continue // the register has the return address of the call
 		case !x.isKept(r):
 			x.note(v, at, rankLost)
 		case v.kind == entryScalar && isa.Reg(v.id) == r:
@@ -342,8 +348,8 @@ func (x *viewer) survey(e *evidence) {
 	for i := range e.parts {
 		p := &e.parts[i]
 		better := func(m *[vectors]site, id uint16) {
-			// Private memory is better than registers, and what is nearer to the
-			// stack pointer on entry.
+			// Private memory is better than registers. Of two places there the first
+			// is better, which is nearer to the stack pointer on entry.
 			if id == noRegister || place(id) == p.at {
 				return
 			}
@@ -361,8 +367,8 @@ func (x *viewer) survey(e *evidence) {
 	}
 }
 
-// pointerOrder is the order in which registers are asked for the stack pointer on
-// entry: what stays the same longest first.
+// pointerOrder is the order in which registers are asked for the stack pointer on entry.
+// Those that keep it for longest are first, so that many instructions share a row.
 var pointerOrder = [...]isa.Reg{framePointer, stackPointer, 34, 35}
 
 func (x *viewer) findCFA(e *evidence) (at site, add uint32) {
@@ -387,7 +393,7 @@ func (x *viewer) findCFA(e *evidence) (at site, add uint32) {
 	return site{}, 0
 }
 
-// findBases finds the addresses that the places of rules are relative to.
+// findBases finds where the addresses are that the places of rules are relative to.
 func (x *viewer) findBases(e *evidence, v *view) []base {
 	if !e.hasBases {
 		return nil
@@ -420,8 +426,8 @@ func (x *viewer) findBases(e *evidence, v *view) []base {
 	return list
 }
 
-// execRule says where EXEC on entry is; found is false where EXEC still is that.
-func (x *viewer) execRule(v *view, e *evidence) (r rule, found bool) {
+// execRule says where EXEC on entry is. isNeeded is false where EXEC still is what it was.
+func (x *viewer) execRule(v *view, e *evidence) (r rule, isNeeded bool) {
 	r.column = exec64
 	if x.lanes == wave32 {
 		r.column = exec32
@@ -454,9 +460,9 @@ func (x *viewer) execRule(v *view, e *evidence) (r rule, found bool) {
 	return r, true
 }
 
-// scalarRules say where the caller's scalar registers are. Of those that the
-// convention lets functions change it is enough whether this one does. The
-// condition codes have their columns between those of SGPR63 and 64.
+// scalarRules adds the rules of the caller's scalar registers. Those that the convention
+// lets functions change are lost as soon as the function writes them anywhere. The
+// columns of the condition codes lie between those of SGPR63 and SGPR64.
 func (x *viewer) scalarRules(rules []rule, e *evidence) []rule {
 	for r := range isa.Reg(namedScalars) {
 		column := dwarfScalar(r)
@@ -482,7 +488,7 @@ func (x *viewer) scalarRules(rules []rule, e *evidence) []rule {
 	return rules
 }
 
-// flagRules say that condition codes are lost.
+// flagRules adds the rules of the condition codes, which are lost.
 func (x *viewer) flagRules(rules []rule) []rule {
 	vcc := vcc64
 	if x.lanes == wave32 {
@@ -495,7 +501,7 @@ func (x *viewer) flagRules(rules []rule) []rule {
 	return rules
 }
 
-// vectorRules say where the caller's vector registers are.
+// vectorRules adds the rules of the caller's vector registers.
 func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
 	parts := e.parts
 	for i := range x.vectors {
