@@ -363,7 +363,7 @@ func TestProcessorTable(t *testing.T) {
 		if got := p.lanes[0]; got != usualLanes(p.name) || old != (got == 64) {
 			t.Errorf("%s: waves of %d", p.name, got)
 		}
-		if (p.sgprs == 102) != old || p.agprs != 0 && !old || p.agprs == 0 && p.aligned && p.vgprs != 1024 {
+		if (p.sgprs == 102) != old || p.agprs != 0 && !old || p.agprs == 0 && p.hasAlignedTuples && p.vgprs != 1024 {
 			t.Errorf("%s: %d SGPRs, %d VGPRs, %d AGPRs", p.name, p.sgprs, p.vgprs, p.agprs)
 		}
 		for _, lanes := range p.lanes {

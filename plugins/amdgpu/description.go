@@ -103,9 +103,9 @@ func isPreserved(n uint32, p *processor) bool {
 		i := n - vgpr0w64
 		return i >= 40 && !striped(i)
 	case in(agpr0w32, 256):
-		return n-agpr0w32 >= 32 && p != nil && p.aligned
+		return n-agpr0w32 >= 32 && p != nil && p.hasAlignedTuples
 	case in(agpr0w64, 256):
-		return n-agpr0w64 >= 32 && p != nil && p.aligned
+		return n-agpr0w64 >= 32 && p != nil && p.hasAlignedTuples
 	case in(vgpr0w32, 512), in(vgpr512, 512), n == vcc32, n == vcc64, n == status:
 		return false
 	}

@@ -52,12 +52,12 @@ func (c code) hasCode(start uint64, data []byte) bool { return bytes.HasPrefix(c
 
 // A summary is what a function does to those who call it.
 type summary struct {
-	canReturn bool        // a way to its end is known
-	changes   registerSet // what it does not leave as it was
+	canReturn bool        // a way from its beginning to its end is known
+	changes   registerSet // the registers that it may change
 }
 
-// A block is code that is entered at its first instruction only. Others may be
-// found in it later; then it ends before them.
+// A block is code that is entered at its first instruction only. Where a later branch
+// leads into it, it ends there and another block begins.
 type block struct {
 	start, end uint64
 	before     *codeState
@@ -70,18 +70,18 @@ type block struct {
 type flow struct {
 	*machineMode
 	code    code
-	steps   *int                         // what is left
-	callee  func(target uint64) *summary // nil: not known
+	steps   *int                         // how many steps are left
+	callee  func(target uint64) *summary // what a function does; nil where that is not known
 	entry   uint64
 	blocks  map[uint64]*block
 	queue   addressHeap
 	step    stepper
 	weight  int
 	exits   summary
-	entered *registerSet            // what may not be as the caller had it, on entry; nil: nothing
-	tails   map[uint64]*registerSet // what is not as it was on entry where it jumps to other functions, by these; at the end
-	needed  map[uint64]needed       // by instructions that move lanes
-	unknown uint64                  // the address of an instruction that could not be read; 0: none
+	entered *registerSet            // registers that may have changed between the call and the entry; nil: none
+	tails   map[uint64]*registerSet // by functions that it jumps to: what has changed there. Known at the end
+	needed  map[uint64]needed       // by the addresses of instructions that move lanes
+	unknown uint64                  // the address of an instruction that could not be read; 0: there is none
 }
 
 type addressHeap []uint64
@@ -140,8 +140,8 @@ func (f *flow) run() error {
 	return f.leaveAll()
 }
 
-// leaveAll finds the exits anew from what is known at the end. On the way there,
-// when masks were forgotten for others, less may have been known.
+// leaveAll finds the exits anew from the states at the end. Earlier states may have known
+// less, because masks were forgotten to make room for others.
 func (f *flow) leaveAll() error {
 	f.exits, f.tails = summary{}, map[uint64]*registerSet{}
 	for _, b := range f.blocks {
@@ -155,8 +155,8 @@ func (f *flow) leaveAll() error {
 	return nil
 }
 
-// findBlocks finds where branches lead, so that few blocks are found while they
-// are walked already.
+// findBlocks finds where branches lead before any block is walked. Few blocks need to be
+// divided later.
 func (f *flow) findBlocks() error {
 	seen := map[uint64]bool{}
 	waiting := []uint64{f.entry}
@@ -194,7 +194,7 @@ func (f *flow) findBlocks() error {
 	return nil
 }
 
-// arrive joins a state into that before a block.
+// arrive joins a state into the state before a block.
 func (f *flow) arrive(pc uint64, s *codeState) error {
 	s.limit()
 	s.collect()
@@ -206,7 +206,7 @@ func (f *flow) arrive(pc uint64, s *codeState) error {
 		}
 		b = &block{start: pc, end: pc}
 		f.blocks[pc] = b
-		// What runs on into it, has passed it.
+		// A block that contains the address has been walked past it.
 		for _, o := range f.blocks {
 			if o.start < pc && pc < o.end && o.before != nil {
 				f.enqueue(o)
@@ -231,8 +231,8 @@ func (f *flow) arrive(pc uint64, s *codeState) error {
 	return nil
 }
 
-// spend counts an instruction as so many steps as it may take where the state
-// before it has many masks.
+// spend counts the steps of an instruction: one, and more where the state before it has
+// many tuples.
 func (f *flow) spend(s *codeState) {
 	n := len(s.masks.tuples)
 	*f.steps -= 1 + n*n>>14 + s.masks.work
@@ -249,9 +249,9 @@ func (f *flow) enqueue(b *block) {
 // walk follows a block to the blocks that it leads to.
 func (f *flow) walk(b *block) error { return f.visit(b, nil, f.arrive) }
 
-// visit goes through the instructions of a block, and calls each with the state
-// before each of them, if it is not nil. arrive gets the states after the block,
-// and where they lead.
+// visit goes through the instructions of a block. It calls each, if it is not nil, with
+// every instruction and the state before it, and arrive with every address that the block
+// leads to and the state there.
 func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState), arrive func(pc uint64, s *codeState) error) error {
 	s := b.before.clone()
 	f.step.s = s
@@ -298,8 +298,8 @@ func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState),
 	}
 }
 
-// branch follows both ways of a conditional branch. Where it is taken because
-// EXEC is empty, or goes on because it is, EXEC is known there.
+// branch follows both ways of a conditional branch. If the branch asks whether EXEC is
+// empty, EXEC is known to be empty on one of the ways.
 func (f *flow) branch(in *isa.Inst, next uint64, arrive func(uint64, *codeState) error) error {
 	s := f.step.s
 	f.step.clobber(in)
@@ -349,9 +349,9 @@ func (f *flow) effect(in *isa.Inst) (changes *registerSet, returns bool) {
 	return &f.abi, true
 }
 
-// unknownCallee is a function that is called directly and cannot be read: it may
-// change anything, for compilers know what such functions leave alone beyond the
-// convention, and functions that are only called directly may keep less of it.
+// unknownCallee is what a function may change that is called directly and cannot be read:
+// all registers, and of vector registers the active lanes. Where all calls of a function are direct, compilers let it change what the
+// convention preserves, and its callers keep values in whatever else it leaves alone.
 var unknownCallee = func() (all registerSet) {
 	for i := range all.scalars {
 		all.scalars[i] = ^uint64(0)
@@ -393,7 +393,7 @@ func (f *flow) leave(in *isa.Inst, arrive func(uint64, *codeState) error) error 
 	return nil
 }
 
-// changes is what is not as it was on entry.
+// changes are the registers that do not hold what they held on entry.
 func (s *codeState) changes() *registerSet {
 	var c registerSet
 	for i, v := range s.scalars {
@@ -418,8 +418,8 @@ func (s *codeState) changes() *registerSet {
 	return &c
 }
 
-// callees are the addresses of code that a function makes, and what it calls:
-// not all that it may call, nor only that.
+// callees are the targets of calls and the addresses of code that instructions compute.
+// The function may call others besides, and need not call all of them.
 func (f *flow) callees() []uint64 {
 	var list []uint64
 	type pair struct {

@@ -46,14 +46,14 @@ func (a architecture) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.Fra
 type objects struct {
 	mu       sync.Mutex
 	byHandle map[uint64]*objectCode
-	handles  []uint64 // what was asked about last, last
+	handles  []uint64 // in the order in which they were asked about
 }
 
 // unknownProcessor is why code cannot be read.
 const unknownProcessor = "which processor the code is for is not known"
 
 // maxObjects is how many objects are remembered, maxObjectCode how many bytes of
-// code of one. That which nobody has asked about for longest is forgotten first.
+// code of one. The object that nobody asked about for longest is forgotten first.
 const (
 	maxObjects    = 1 << 10
 	maxObjectCode = 64 << 20
@@ -81,8 +81,7 @@ type machineKey struct {
 	isPerLane bool
 }
 
-// remember keeps what FrameRules needs to know of an object, be it that there is
-// nothing to know.
+// remember keeps what FrameRules needs to know of an object.
 func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span) {
 	c := &objectCode{steps: maxSteps}
 	if req.Machine == machine {
@@ -124,7 +123,7 @@ func (o *objects) find(handle uint64) *objectCode {
 	return c
 }
 
-// touch makes an object the last that is forgotten.
+// touch records that an object was asked about just now.
 func (o *objects) touch(handle uint64) {
 	if i := slices.Index(o.handles, handle); i >= 0 {
 		o.handles = slices.Delete(o.handles, i, i+1)
@@ -132,8 +131,8 @@ func (o *objects) touch(handle uint64) {
 	o.handles = append(o.handles, handle)
 }
 
-// load reads the code of the object. In a relocatable object addresses are those
-// of a section: with several, they do not tell which.
+// load reads the code of the object. In a relocatable object addresses count from the
+// beginning of a section. If several sections overlap for this reason, no code is read.
 func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
 	if o.isLoaded || o.processor == nil {
 		return
@@ -148,7 +147,7 @@ func (o *objectCode) load(ctx context.Context, e sdk.Engine, handle uint64) {
 		seen[s.Name] = true
 		data, err := e.ReadSection(ctx, handle, s.Name)
 		if ctx.Err() != nil {
-			o.isLoaded, o.code = false, nil // who asks next has more time
+			o.isLoaded, o.code = false, nil // the next call may have more time
 			return
 		}
 		if err != nil || uint64(len(data)) != s.Size || s.Address+s.Size < s.Address {
@@ -188,8 +187,8 @@ func (o *objectCode) frameRules(ctx context.Context, e sdk.Engine, handle uint64
 	return rules
 }
 
-// fillGaps are all parts of [start, end) that no row covers, sorted as rows and
-// gaps are. What is in no gap either has the reason.
+// fillGaps returns all parts of [start, end) that no row covers. Rows and gaps are sorted.
+// reason is that of the parts which no gap covers either.
 func fillGaps(rows []cfi.Row, gaps []gap, start, end uint64, reason string) (filled []sdk.RowGap) {
 	add := func(start, end uint64, reason string) {
 		if start >= end {
@@ -221,8 +220,8 @@ func fillGaps(rows []cfi.Row, gaps []gap, start, end uint64, reason string) (fil
 	return filled
 }
 
-// function is the rows of a function, the gaps that are known between them, and
-// why what is in neither has no row.
+// function finds the rows of a function and the gaps between them. The reason is that of
+// code which is in neither.
 func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 	if o.processor == nil {
 		return nil, nil, unknownProcessor
@@ -242,8 +241,8 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 	}
 	f, err := o.follow(r, entry, whole, mode)
 	if err == nil && f.step.isByLane != f.step.isByWave && f.step.isByLane != mode.isPerLane {
-		// Code for absolute flat scratch can be told to reach private memory by
-		// lane all the same.
+		// Compilers have an option that makes code for absolute flat scratch reach
+		// private memory by lane.
 		if mode, err = o.mode(mode.lanes, !mode.isPerLane); err == nil {
 			f, err = o.follow(r, entry, whole, mode)
 		}
@@ -264,8 +263,8 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 	return rows, gaps, "the code of the function does not lead here"
 }
 
-// overlap says whether a branch leads into the middle of an instruction. The
-// bytes that follow are then in two blocks, of which a row could tell but one.
+// overlap is an error where a branch leads into the middle of an instruction. The bytes
+// that follow are then in two blocks with two states, and a row can describe only one.
 func (f *flow) overlap() error {
 	blocks := make([]*block, 0, len(f.blocks))
 	for _, b := range f.blocks {
@@ -282,9 +281,9 @@ func (f *flow) overlap() error {
 	return nil
 }
 
-// entry is the first instruction of the function that code is of. That of a part
-// of one, which branches of another part lead to, and of code without bounds, is
-// where something called leads there.
+// entry is the first instruction of the function that code belongs to. Code that is only a
+// part of a function, or has no known bounds, belongs to the function from which branches
+// lead there.
 func (o *objectCode) entry(r *sdk.CodeRange, whole bool, mode *machineMode) (entry uint64, reason string) {
 	const unknown = "where the function begins is not known"
 	if !whole {
@@ -322,7 +321,7 @@ func (o *objectCode) fail(entry uint64, whole bool, reason string) string {
 	return reason
 }
 
-// mode is what instructions do in waves of a size.
+// mode is the mode in which waves of a size execute the object's code.
 func (o *objectCode) mode(lanes uint32, perLane bool) (machineMode, error) {
 	target, err := isa.NewTarget(o.processor.name, lanes)
 	return machineMode{
@@ -364,9 +363,9 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 	return f, nil
 }
 
-// entered is what a function does not find on entry as its caller had it, because
-// it may be entered from another function that jumps to it, in the place of a call
-// and a return; nil if none does.
+// entered are the registers that may have changed between the call and the entry of a
+// function, because another function jumps to it, which is a call and a return in one.
+// It is nil where no function does.
 func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, steps *int) *registerSet {
 	if o.layout == nil {
 		return nil
@@ -407,8 +406,8 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 	return fs.mode.jumped(&set)
 }
 
-// jumped is what of a set may have changed where one function jumps to another:
-// not what the other needs to return.
+// jumped are the registers of a set that may have changed where one function jumps to
+// another. What the other function needs to return has not.
 func (m *machineMode) jumped(set *registerSet) *registerSet {
 	s := *set
 	for i := range scalars {
@@ -420,8 +419,8 @@ func (m *machineMode) jumped(set *registerSet) *registerSet {
 	return &s
 }
 
-// waveSize is how many lanes the waves have that execute a function: what its
-// masks have, else those of the object's kernels.
+// waveSize is how many lanes the waves have that execute a function: as many as its
+// masks have or, where it has none, as the object's kernels say.
 func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
 	lanes := o.processor.lanes[0]
 	if len(o.processor.lanes) == 1 {
@@ -454,9 +453,9 @@ func (o *objectCode) waveSize(r *sdk.CodeRange) uint32 {
 	return lanes
 }
 
-// convention is what a function may change of which nothing else is known
-// ("Non-Kernel Functions"). The resource of private memory, where there is one,
-// is reserved in all functions that need it.
+// convention is what any function may change, by the calling convention ("Non-Kernel
+// Functions"). Where private memory has a resource, the functions that need it reserve
+// its registers.
 func convention(p *processor, perLane bool, lanes uint32) (c registerSet) {
 	for i := range scalars {
 		r := isa.Reg(i)

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// functions are those of an object, as far as they were read.
+// functions are the functions of an object that were read.
 type functions struct {
 	mode    machineMode
 	code    code
 	known   map[uint64]*summary
-	tails   map[uint64]map[uint64]*registerSet // flow.tails of those that jump to others
-	visited int                                // how many were followed, over all times
+	tails   map[uint64]map[uint64]*registerSet // flow.tails, by functions that jump to others
+	visited int                                // how many times a function was followed
 }
 
 func newFunctions(mode machineMode, c code) *functions {
@@ -27,11 +27,10 @@ type reading struct {
 	isWaiting bool
 }
 
-// read follows a function, and first all that it leads to and that are not known
-// yet. What a call does is what the called function is found to do; functions that
-// call each other are followed until nothing new is found, beginning with none of
-// them known to return, so that what is said of them at the end is the least that
-// is true.
+// read follows a function, after those that it calls and that are not known yet. A call
+// does what the called function is found to do. Functions that call each other are
+// followed until nothing new is found. At first none of them is known to return, so that
+// in the end they change no more than the code shows.
 func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 	readings := map[uint64]*reading{}
 	var queue []uint64
@@ -97,9 +96,9 @@ func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 	return last, nil
 }
 
-// order is the functions that are not known and that one leads to, called ones
-// before those that call them, as far as that is seen without following them.
-// The function itself is the last.
+// order lists a function, last, after the functions that it leads to and that are not
+// known yet. Called functions come before their callers, as far as the code shows that
+// without being followed.
 func (fs *functions) order(entry uint64, steps *int) ([]uint64, error) {
 	type visit struct {
 		at      uint64
@@ -142,8 +141,8 @@ func (fs *functions) order(entry uint64, steps *int) ([]uint64, error) {
 	return slices.Clip(order), nil
 }
 
-// alone follows a function and no other. On entry registers are as the caller had
-// them, but for those of entered.
+// alone follows a function and no other. On entry registers hold what the caller left in
+// them, except those of entered.
 func (fs *functions) alone(entry uint64, steps *int, entered *registerSet) (*flow, error) {
 	f := newFlow(&fs.mode, fs.code, entry, steps, func(target uint64) *summary { return fs.known[target] })
 	f.entered = entered

@@ -9,14 +9,13 @@ import (
 
 // A layout is what the code of an object shows of where its functions are.
 type layout struct {
-	entries      []uint64 // the addresses of code that it makes and does not jump to: what is called, sorted
-	jumps        []jump   // its branches, sorted by target
-	tails        []jump   // jumps to addresses that it makes, sorted by target: calls after which nothing is left to do
-	hasWildJumps bool     // there are jumps to other addresses, which are no returns
-	// spoils are the accumulation registers to which code moves something in all
-	// lanes, active or not: LLVM does so with registers that hold scalars, and does
-	// not save what is in the lanes that a caller had inactive, but of those that
-	// functions preserve.
+	entries      []uint64 // the addresses that instructions compute and do not jump to: functions that are called, sorted
+	jumps        []jump   // the branches, sorted by target
+	tails        []jump   // the jumps to computed addresses, sorted by target: calls that are the last thing a function does
+	hasWildJumps bool     // some jump leads to an address that is not known, and is no return
+	// spoils are the accumulation registers that code writes in all lanes, active or
+	// not. LLVM does so with registers that hold scalars. Unless the convention
+	// preserves such a register, LLVM does not save the lanes that the caller had inactive.
 	spoils registerSet
 	// writes are the vector registers that code writes.
 	writes registerSet
@@ -27,8 +26,8 @@ type jump struct{ target, source uint64 }
 // maxSwept is how much code of an object is searched for functions.
 const maxSwept = 16 << 20
 
-// sweep reads code from one end to the other. What is no instruction, between
-// functions, is passed over word by word.
+// sweep reads code from one end to the other. Between functions it skips, word by word,
+// what is no instruction.
 func sweep(c code, target isa.Target) *layout {
 	l := &layout{}
 	left := maxSwept
@@ -52,8 +51,8 @@ func sweep(c code, target isa.Target) *layout {
 			if in.Op == isa.SSetGPRIdx || in.Op == isa.SGPRIdxOff {
 				indexed = in.Op == isa.SSetGPRIdx
 			}
-			l.write(&in, indexed || in.Writes.HasUnknownVectors)
-			l.instruction(&in, pc, made)
+			l.noteWrites(&in, indexed || in.Writes.HasUnknownVectors)
+			l.note(&in, pc, made)
 		}
 		left -= min(len(s.data), left)
 	}
@@ -67,9 +66,9 @@ func sweep(c code, target isa.Target) *layout {
 	return l
 }
 
-// write takes up which vector registers an instruction writes, where an index is
-// added to them those around them, too.
-func (l *layout) write(in *isa.Inst, indexed bool) {
+// noteWrites records the vector registers that an instruction writes. Where an index is
+// added to these it records those around them, too.
+func (l *layout) noteWrites(in *isa.Inst, indexed bool) {
 	for _, span := range &in.Writes.Vectors {
 		first, end := int(span.First), int(span.First)+int(span.Count)
 		if indexed {
@@ -83,7 +82,7 @@ func (l *layout) write(in *isa.Inst, indexed bool) {
 	}
 }
 
-// hasAllLanesAfter says of an instruction that writes EXEC whether it has all lanes then.
+// hasAllLanesAfter says whether EXEC has all lanes after an instruction that writes it.
 func hasAllLanesAfter(in *isa.Inst) bool {
 	ones := in.Src[0].Kind == isa.Constant && int32(in.Src[0].Value) == -1 //nolint:gosec // of as many bits as a mask has
 	switch in.Op {
@@ -93,9 +92,9 @@ func hasAllLanesAfter(in *isa.Inst) bool {
 	return false
 }
 
-// instruction takes up one instruction. made has the addresses that are being
-// made, by their registers.
-func (l *layout) instruction(in *isa.Inst, pc uint64, made map[uint16]uint64) {
+// note records what an instruction shows. made has the addresses that instructions are
+// computing, by the registers that hold them.
+func (l *layout) note(in *isa.Inst, pc uint64, made map[uint16]uint64) {
 	constant := in.Src[1].Kind == isa.Constant
 	switch {
 	case in.Op == isa.SGetpc:
@@ -137,7 +136,7 @@ func (l *layout) instruction(in *isa.Inst, pc uint64, made map[uint16]uint64) {
 	}
 }
 
-// jumpsTo are those of a list, sorted by target, that lead to an address.
+// jumpsTo are the jumps of a list that lead to an address. The list is sorted by target.
 func jumpsTo(list []jump, target uint64) []jump {
 	compare := func(j jump, a uint64) int { return cmp.Compare(j.target, a) }
 	first, _ := slices.BinarySearchFunc(list, target, compare)

@@ -6,8 +6,8 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// A keeper is where lanes keep values of 32 bits by their numbers: a vector
-// register by its place, or private memory by the words of the instructions that
+// A keeper is something whose lanes keep values: a vector register, by its place, or 4
+// bytes of private memory, by the base register and the offset of the instructions that
 // reach it.
 type keeper uint64
 
@@ -16,23 +16,24 @@ const (
 	memoryBit keeper = 1 << 63
 )
 
-// A laneMove is an instruction that copies all lanes of one keeper to another, or
-// reads or writes some of one.
+// A laneMove is an instruction that copies all lanes of one keeper to another, or that
+// reads or writes lanes of a single keeper.
 type laneMove struct {
 	pc       uint64
 	dst, src keeper
-	lanes    uint64 // where one is none: those that are read, or written
+	lanes    uint64 // which lanes are read or written, where dst or src is noKeeper
 }
 
-// A laneBlock is a block by what it does to lanes.
+// A laneBlock is what a block does to lanes.
 type laneBlock struct {
 	moves      []laneMove
 	next       []uint64
 	mayReadAll bool     // it leads to code that is not known: everything may be read there
-	live       []uint64 // the lanes that are read after it begins, by keeper's number
+	live       []uint64 // which lanes are read after the block begins, by the keeper's number
 }
 
-// A liveness is which lanes are read later, of the keepers that matter.
+// A liveness finds which lanes of a keeper are read later. It numbers the keepers of which
+// lanes are read by number at all.
 type liveness struct {
 	blocks  map[uint64]*laneBlock
 	order   []*laneBlock // by address
@@ -45,11 +46,11 @@ const (
 )
 
 // findNeeded finds which lanes of the keepers of an instruction are read after it.
-// Unoptimized code keeps each mask in a lane of its own and never writes that lane
-// again, so that masks which nothing reads any more would double the combinations
-// of all others. What an address is, is not known yet: memory is told apart by the
-// register and the offset of the instruction. That may be wrong, and costs then
-// what a mask would have said, for masks are all that is forgotten for it.
+// Unoptimized code keeps each mask in a lane of its own and never writes that lane again.
+// Without this, masks that nothing reads any more would double the tuples. Addresses are
+// not known yet, so keepers in memory are told apart by registers and offsets only. Where
+// that is wrong a mask is forgotten too early, and the rows know less; they say nothing
+// wrong.
 func (f *flow) findNeeded() error {
 	l := liveness{blocks: map[uint64]*laneBlock{}, numbers: map[keeper]int{}}
 	moves := 0
@@ -97,7 +98,7 @@ func (f *flow) findNeeded() error {
 	return nil
 }
 
-// A needed is which lanes of two keepers are read later.
+// A needed says which lanes of the keepers of a move are read after it.
 type needed struct{ dst, src uint64 }
 
 // laneBlock reads a block.
@@ -133,8 +134,8 @@ func (f *flow) laneBlock(start uint64) (*laneBlock, error) {
 	}
 }
 
-// laneMoveOf is what an instruction does to lanes; of one that does nothing both
-// keepers are none.
+// laneMoveOf is what an instruction does to lanes. If it does nothing both keepers are
+// noKeeper.
 func laneMoveOf(in *isa.Inst, lanes uint32) laneMove {
 	m := laneMove{dst: noKeeper, src: noKeeper, lanes: ^uint64(0)}
 	register := func(o *isa.Operand) keeper {
@@ -184,8 +185,8 @@ func slot(in *isa.Inst) keeper {
 	return memoryBit | keeper(base.Reg)<<32 | keeper(uint32(in.Offset)) //nolint:gosec // its bits
 }
 
-// number numbers the keepers whose lanes are read by number somewhere, or moved to
-// where they are. It answers whether there may be more.
+// number numbers the keepers whose lanes some instruction reads by number, and those from
+// which lanes are moved to such a keeper. It answers whether it has to be called again.
 func (l *liveness) number() (more bool) {
 	for _, b := range slices.Backward(l.order) {
 		for _, m := range slices.Backward(b.moves) {
@@ -202,7 +203,7 @@ func (l *liveness) isNumbered(k keeper) bool {
 	return ok
 }
 
-// choose leaves only the moves of the keepers that matter.
+// choose removes the moves between keepers that have no number.
 func (l *liveness) choose() {
 	for _, b := range l.order {
 		b.moves = slices.DeleteFunc(b.moves, func(m laneMove) bool { return !l.isNumbered(m.dst) && !l.isNumbered(m.src) })
@@ -210,8 +211,8 @@ func (l *liveness) choose() {
 	}
 }
 
-// before is which lanes are read after a block begins. For each of its moves, all
-// gets those of its keepers that are read after it.
+// before finds which lanes are read after a block begins. If all is not nil, it gets for
+// each move of the block the lanes that are read after that.
 func (l *liveness) before(b *laneBlock, all map[uint64]needed) []uint64 {
 	live := make([]uint64, len(l.numbers))
 	for _, n := range b.next {

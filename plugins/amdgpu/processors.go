@@ -18,12 +18,12 @@ const (
 
 // A generation is what processors have in common.
 type generation struct {
-	lanes   []uint32 // wave sizes, the usual one first
-	scratch scratchMethod
-	sgprs   uint32 // how many scalar registers an instruction can name, VCC not counted
-	vgprs   uint32 // how many vector registers a wave can have
-	agprs   uint32 // how many accumulation registers besides
-	aligned bool   // tuples of vector registers begin at even ones
+	lanes            []uint32 // wave sizes, the usual one first
+	scratch          scratchMethod
+	sgprs            uint32 // how many scalar registers an instruction can name, VCC not counted
+	vgprs            uint32 // how many vector registers a wave can have
+	agprs            uint32 // how many accumulation registers besides
+	hasAlignedTuples bool   // tuples of vector registers begin at even ones
 }
 
 var (
@@ -33,12 +33,12 @@ var (
 
 	gfx9   = &generation{lanes: only64, scratch: absoluteScratch, sgprs: 102, vgprs: 256}
 	gfx908 = &generation{lanes: only64, scratch: absoluteScratch, sgprs: 102, vgprs: 256, agprs: 256}
-	gfx90a = &generation{lanes: only64, scratch: absoluteScratch, sgprs: 102, vgprs: 256, agprs: 256, aligned: true}
-	gfx94  = &generation{lanes: only64, scratch: architectedScratch, sgprs: 102, vgprs: 256, agprs: 256, aligned: true}
+	gfx90a = &generation{lanes: only64, scratch: absoluteScratch, sgprs: 102, vgprs: 256, agprs: 256, hasAlignedTuples: true}
+	gfx94  = &generation{lanes: only64, scratch: architectedScratch, sgprs: 102, vgprs: 256, agprs: 256, hasAlignedTuples: true}
 	gfx10  = &generation{lanes: mostly32, scratch: absoluteScratch, sgprs: 106, vgprs: 256}
 	gfx11  = &generation{lanes: mostly32, scratch: architectedScratch, sgprs: 106, vgprs: 256}
 	gfx12  = gfx11
-	gfx125 = &generation{lanes: only32, scratch: architectedScratch, sgprs: 106, vgprs: 1024, aligned: true}
+	gfx125 = &generation{lanes: only32, scratch: architectedScratch, sgprs: 106, vgprs: 1024, hasAlignedTuples: true}
 )
 
 // A processor is one that compilers know by name.

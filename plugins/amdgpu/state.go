@@ -14,7 +14,7 @@ const scalars = int(isa.SCC)
 type codeState struct {
 	scalars  [scalars]scalar
 	masks    masks    // what maskScalars are columns of
-	places   []stored // by place; those that are not as untouched says
+	places   []stored // the places that the function has written, sorted
 	mayIndex bool     // instructions may add an index to the vector registers that they name
 }
 
@@ -33,7 +33,7 @@ func entryState(lanes uint32) *codeState {
 	return s
 }
 
-// lose makes unknown what is in a set of registers.
+// lose forgets what a set of registers holds.
 func (s *codeState) lose(set *registerSet) {
 	for r := range s.scalars {
 		if set.hasScalar(isa.Reg(r)) {
@@ -105,7 +105,7 @@ func (s *codeState) setMask(r isa.Reg, column uint8, lanes uint32) {
 	s.setColumn(maskScalar, r, column, lanes)
 }
 
-// setColumn does the same with a mask, or a condition: some lanes of a mask.
+// setColumn does the same with a mask or with a condition, which has some lanes of a mask.
 func (s *codeState) setColumn(kind scalarKind, r isa.Reg, column uint8, lanes uint32) {
 	s.scalars[r] = scalar{kind: kind, id: uint16(column)}
 	if lanes == wave64 && int(r)+1 < scalars {
@@ -113,9 +113,9 @@ func (s *codeState) setColumn(kind scalarKind, r isa.Reg, column uint8, lanes ui
 	}
 }
 
-// read makes a condition in a register a mask. Few conditions are read by anything
-// but instructions of vector registers, and as masks they would have to be told
-// apart from all others.
+// read turns a condition that a register holds into a mask. Few conditions are read by
+// other instructions than those of vector registers. If all of them were masks, each
+// would double the tuples.
 func (s *codeState) read(r isa.Reg, lanes uint32) {
 	v := s.scalars[r]
 	if v.kind != partScalar {
@@ -134,7 +134,7 @@ func (s *codeState) read(r isa.Reg, lanes uint32) {
 	s.setMask(r, s.masks.some(uint8(v.id)), lanes)
 }
 
-// constantMask is the truth of 32 bits that are all alike.
+// constantMask is the truth of a constant whose 32 bits are all alike.
 func constantMask(v scalar) (t truth, ok bool) {
 	switch {
 	case v.kind != constantScalar:
@@ -146,8 +146,9 @@ func constantMask(v scalar) (t truth, ok bool) {
 	return 0, false
 }
 
-// asColumn is the column of a value of 32 bits that is half of a mask, or all
-// alike; high is the half where only that decides.
+// asColumn is the column of a value of 32 bits: half of a mask, or a constant whose bits
+// are all alike, which is either half. ok is false where it is not the half that is asked
+// for.
 func (m *masks) asColumn(v scalar, high bool) (column uint8, ok bool) {
 	if v.kind == maskScalar {
 		return uint8(v.id), v.isHigh == high
@@ -158,8 +159,8 @@ func (m *masks) asColumn(v scalar, high bool) (column uint8, ok bool) {
 	return 0, false
 }
 
-// mask is the column of a mask in a register or a pair; ok is false where it is
-// none that is known.
+// mask is the column of the mask in a register or a pair. ok is false where none is known
+// to be there.
 func (s *codeState) mask(r isa.Reg, lanes uint32) (column uint8, ok bool) {
 	if column, ok = s.masks.asColumn(s.scalars[r], false); !ok || lanes == wave32 {
 		return column, ok
@@ -182,8 +183,8 @@ func (s *codeState) exec(lanes uint32) uint8 {
 	return column
 }
 
-// constantExec is EXEC where it is a constant of which some lanes are in and
-// others not: what compilers set to reach lanes by their numbers.
+// constantExec is EXEC where it is a constant that has some lanes and not others.
+// Compilers set it to reach lanes by their numbers.
 func (s *codeState) constantExec(lanes uint32) (mask uint64, ok bool) {
 	low, high := s.scalars[isa.ExecLo], s.scalars[isa.ExecHi]
 	if low.kind != constantScalar || lanes == wave64 && high.kind != constantScalar {
@@ -196,8 +197,8 @@ func (s *codeState) constantExec(lanes uint32) (mask uint64, ok bool) {
 	return mask, mask != 0 && mask != ^uint64(0)>>(64-lanes)
 }
 
-// limit forgets masks that there is no room for, EXEC last. Between two calls
-// of it columns keep their numbers.
+// limit forgets masks that there is no room for. It forgets EXEC last. Columns keep their
+// numbers from one call of limit to the next.
 func (s *codeState) limit() {
 	if s.masks.columns > s.masks.kept+4 || len(s.masks.tuples) > maxTuples {
 		s.collect()
@@ -212,8 +213,8 @@ func (s *codeState) limit() {
 	}
 }
 
-// eachScalar puts what f makes of it in the place of every value of 32 bits that has
-// a name which may come to mean something else.
+// eachScalar replaces every value of 32 bits that has a name (see hasName) by what f
+// makes of it.
 func (s *codeState) eachScalar(f func(scalar) scalar) {
 	renew := func(v *scalar) {
 		if v.hasName() {
@@ -243,7 +244,7 @@ func (s *codeState) eachScalar(f func(scalar) scalar) {
 	}
 }
 
-// forget makes all unknown that is a column.
+// forget makes unknown whatever holds the mask or condition of a column.
 func (s *codeState) forget(column uint8) {
 	s.eachScalar(func(v scalar) scalar {
 		if v.hasColumn() && uint8(v.id) == column {
@@ -254,7 +255,7 @@ func (s *codeState) forget(column uint8) {
 	s.mend()
 }
 
-// release forgets the masks that a place has in other lanes than some.
+// release forgets the masks that a place has in lanes, but for some lanes.
 func (s *codeState) release(p place, lanes uint64) {
 	i, found := s.find(p)
 	if !found {
@@ -276,7 +277,7 @@ func (s *codeState) release(p place, lanes uint64) {
 	v.lanes = slices.DeleteFunc(v.lanes, v.isUsual)
 }
 
-// mend makes unknown parts of what is not known any more.
+// mend makes a part unknown whose value has become unknown.
 func (s *codeState) mend() {
 	mend := func(p *part) {
 		if p.kind == uniformPart && p.u.kind == unknownScalar {
@@ -297,8 +298,8 @@ func (s *codeState) mend() {
 	}
 }
 
-// collect forgets masks that are nowhere, and numbers the others in the order of
-// the places in which they are.
+// collect forgets the columns that nothing holds, and numbers the others in the order in
+// which the registers and places that hold them come.
 func (s *codeState) collect() {
 	var number [64]uint8
 	list := append(make([]uint8, 0, len(number)), entryColumn)
@@ -318,13 +319,14 @@ func (s *codeState) collect() {
 	s.masks.keep(list)
 }
 
-// A joiner joins two states.
+// A joiner joins two states. columns lists the columns of the joined state, each as a
+// column of a and one of b.
 type joiner struct {
-	a, b    masks // with columns for the constants that meet masks
+	a, b    masks // of both states, and besides the constants that meet masks
 	columns [][2]uint8
 }
 
-// scalar is what a value is where it may be one of two.
+// scalar is what is known of a value that may be a or b.
 func (j *joiner) scalar(a, b scalar) scalar {
 	if a.kind == partScalar && b.kind == partScalar && a.isHigh == b.isHigh {
 		return j.column(partScalar, uint8(a.id), uint8(b.id), a.isHigh)
@@ -344,7 +346,7 @@ func (j *joiner) scalar(a, b scalar) scalar {
 	return j.column(maskScalar, ca, cb, high)
 }
 
-// column is the value by a column of each state.
+// column is the value of a joined column, which is ca in one state and cb in the other.
 func (j *joiner) column(kind scalarKind, ca, cb uint8, high bool) scalar {
 	i := slices.Index(j.columns, [2]uint8{ca, cb})
 	if i < 0 {

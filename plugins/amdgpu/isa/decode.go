@@ -105,7 +105,7 @@ func (t Target) Decode(code []byte, pc uint64) (Inst, error) {
 	return d.inst, nil
 }
 
-// A decoder is an instruction on its way.
+// A decoder decodes one instruction.
 type decoder struct {
 	target  Target
 	layout  *layout
@@ -117,8 +117,8 @@ type decoder struct {
 	inst    Inst
 }
 
-// lengthen adds what the sources, and the number of addresses, ask for. It says
-// no if they ask for a word that the format does not have.
+// lengthen adds to the size the words that the sources and the addresses ask for. It
+// answers false if they ask for a word that the format cannot have.
 func (d *decoder) lengthen() bool {
 	l, e, m := d.layout, &d.entry, d.target.machine
 	if e.flags&prefix != 0 { // the matrix operation that it scales follows, and both are one instruction
@@ -162,7 +162,7 @@ func (d *decoder) lengthen() bool {
 	return true
 }
 
-// control says where it goes.
+// control sets where the instruction leads.
 func (d *decoder) control(pc uint64) {
 	d.inst.Flow = flows[d.inst.Op]
 	switch d.inst.Flow {
@@ -172,7 +172,7 @@ func (d *decoder) control(pc uint64) {
 	}
 }
 
-// operands sets those of the operations that matter.
+// operands sets the operands of the operations that matter.
 func (d *decoder) operands() {
 	in, l, w := &d.inst, d.layout, &d.words
 	if in.Op == Other {
@@ -232,7 +232,7 @@ func (d *decoder) operands() {
 	}
 }
 
-// vectorOperands are those of moves and of single lanes.
+// vectorOperands sets the operands of moves and of operations on single lanes.
 func (d *decoder) vectorOperands(width uint8) {
 	in, l, w := &d.inst, d.layout, &d.words
 	if in.Op == VMovB32 || in.Op == VMovB64 {
@@ -256,7 +256,7 @@ func (d *decoder) vectorOperands(width uint8) {
 	in.Dst = Operand{Kind: d.kind(), Width: width, Reg: uint16(l.dst.of(w))}
 }
 
-// kind is that of the registers that a vector operation writes, or a memory
+// kind is the kind of the registers that a vector operation writes, or that a memory
 // operation loads or stores.
 func (d *decoder) kind() Kind {
 	switch {
@@ -335,8 +335,8 @@ func (d *decoder) scalar(n uint32, width uint8) Operand {
 	return Operand{Kind: Scalar, Width: width, Reg: uint16(m.scalars[n])}
 }
 
-// aligned is the field's value that processors take: pairs of scalar registers
-// begin at even ones, longer runs at multiples of four.
+// aligned rounds a field's value as processors do: pairs of scalar registers begin at even
+// ones, longer runs at multiples of four.
 func aligned(n uint32, width uint8) uint32 {
 	switch width {
 	case 1:
@@ -382,9 +382,9 @@ func (d *decoder) source(n uint32, width uint8) Operand {
 // floats are the inline numbers with a fraction.
 var floats = [9]float64{0.5, -0.5, 1, -1, 2, -2, 4, -4, 1 / (2 * math.Pi)}
 
-// comparison sets the operation and the result of a comparison of vectors, which
-// are all that is encoded in vopc, and all of vop3 that writes nothing but a mask.
-// Those that move or leave out lanes are not looked into.
+// comparison sets the operation and the result of a comparison of vectors. All operations
+// of VOPC are comparisons, and so are those of VOP3 that write nothing but a mask.
+// Comparisons that move or leave out lanes remain Other.
 func (d *decoder) comparison(lanes uint8) {
 	in, e := &d.inst, d.entry
 	if in.Op != Other || d.lanes != 0 || d.format != vopc && (d.format != vop3 || e.flags&(mask|execDst) == 0) {
@@ -530,7 +530,7 @@ func (d *decoder) vectorWidth() uint8 {
 	return n
 }
 
-// ones counts those of four bits.
+// ones counts the bits that are set among four.
 var ones = [16]uint8{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}
 
 // writeScalars adds scalar registers from a field's value on.

@@ -34,12 +34,11 @@ const (
 	tableFormats
 )
 
-// A field is a run of bits of an instruction, which lies in one word of 32. The
-// zero field is none: no instruction has its operation there.
+// A field is a run of bits of an instruction, within one word of 32 bits. The zero field
+// stands for none.
 type field struct{ at, bits uint8 }
 
-// words is an instruction as words of 32 bits. Those that it does not have are
-// zero.
+// words is an instruction as words of 32 bits. Words after its end are zero.
 type words [5]uint32
 
 func (f field) of(w *words) uint32 { return w[f.at/32] >> (f.at % 32) & (1<<f.bits - 1) }
@@ -49,8 +48,8 @@ func (f field) signed(w *words) int32 {
 	return int32(f.of(w)<<(32-f.bits)) >> (32 - f.bits)
 }
 
-// A layout is where the fields of a format lie. first and last are what the
-// upper nine bits of its first word may be.
+// A layout says where the fields of a format lie. The upper nine bits of the first word
+// are from first to last in instructions of the format.
 type layout struct {
 	first, last uint16
 	format      format
@@ -60,10 +59,10 @@ type layout struct {
 	segment     field // of flat
 	sources     [3]field
 	dst         field
-	second      field // of what writes a mask of lanes besides
-	third       field // of what writes vector registers besides: src0, or an address
-	last3       field // the same once more, with third both of three registers
-	accumulate  field // dst is an accumulation register
+	second      field // where operations with the flag second write their mask of lanes
+	third       field // where operations with the flag both write: src0, or an address
+	last3       field // where they write besides; third and last3 are then three registers each
+	accumulate  field // says that dst is an accumulation register
 	returns     field // an atomic returns what was in memory
 	status      field // a load returns a status in one register more; either bit of two
 	warning     field
@@ -74,15 +73,15 @@ type layout struct {
 	vaddr, hasVAddr, index field // for buffers hasVAddr is offen
 	base, soffset, offset  field
 	baseShift              uint8 // base counts 1<<baseShift registers
-	// Lengths: a source that asks for a literal, or for a word about lanes; how
-	// many words of addresses follow.
+	// What follows the layout's own words: a literal or a word about lanes, where a source
+	// asks for it, and as many words of addresses as the field says.
 	canHaveLiteral, canHaveLanes bool
 	addresses                    field
 }
 
 var scalarSources = [3]field{{0, 8}, {8, 8}}
 
-// vop3Sources are those of VOP3 and its kin.
+// vop3Sources are the sources of VOP3, VOP3P and VINTERP.
 var vop3Sources = [3]field{{32, 9}, {41, 9}, {50, 9}}
 
 // The layouts that all generations share.

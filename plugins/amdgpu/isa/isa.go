@@ -16,8 +16,8 @@ var (
 	ErrUnknown   = errors.New("no such instruction")      // the target has none in that encoding
 )
 
-// A Reg is a scalar register: the number that instructions have for it, of
-// gfx9 where generations differ, so that a register has one number on all.
+// A Reg is a scalar register, by the number that instructions have for it. Where
+// generations differ it is gfx9's, so that a register has one number on all of them.
 type Reg uint8
 
 // Scalar registers. s0 to s105 are 0 to 105; gfx9 has them to s101.
@@ -68,19 +68,19 @@ type Span struct {
 	First uint16
 }
 
-// Writes is what an instruction may write, no matter which lanes are active:
-// nothing outside of it changes, hardware registers that are no operands (MODE)
-// and what a trap handler does aside. It is a bound, not a promise: a
-// conditional move has its destination among the writes.
+// Writes is what an instruction may write, whichever lanes are active. Nothing else
+// changes, except hardware registers that are no operands (MODE) and what a trap handler
+// does. The instruction need not write all of it: a conditional move may leave its
+// destination as it is.
 type Writes struct {
 	Scalars [3]uint64 // bit r%64 of word r/64 stands for Reg r
 	Vectors [3]Span   // a span at the end of a file may run past it
-	// IsOfAllLanes: the vectors are written in lanes that EXEC does not name, too
-	// (matrix operations, v_writelane).
+	// IsOfAllLanes says that the vectors are also written in lanes that EXEC does not
+	// name (matrix operations, v_writelane).
 	IsOfAllLanes bool
-	// HasUnknownScalars and UnknownVectors: the registers are found at run time (M0
-	// is an index), so any of that file may be written; of the scalar ones all but
-	// M0, EXEC and SCC, unless they are named.
+	// HasUnknownScalars and HasUnknownVectors say that M0 is an index of the registers:
+	// any register of the file may be written. Of the scalar registers M0, EXEC and SCC
+	// are excepted, unless they are named.
 	HasUnknownScalars, HasUnknownVectors bool
 }
 
@@ -130,8 +130,8 @@ const (
 	Fork                     // somewhere that a stack of the machine's keeps (gfx9's s_cbranch_join and its kind)
 )
 
-// An Inst is an instruction. Which of its operands are set is said at its Op;
-// those of Other are not. For memory operations (BufferLoad to ScratchStore)
+// An Inst is an instruction. Its Op says which of its operands are set; those of Other
+// are not. For memory operations (BufferLoad to ScratchStore)
 // Dst is the data loaded, or Src[0] the data stored, without the status that
 // some loads write after it.
 type Inst struct {
@@ -148,8 +148,8 @@ type Inst struct {
 	// (either may be None) and Offset, which may be negative.
 	VAddr, Base, SOffset Operand
 	Offset               int32
-	// IsIndexed is a buffer operation with idxen: VAddr has an index, before the
-	// offset if there is one; its address is more than a sum.
+	// IsIndexed says that a buffer operation has idxen: VAddr begins with an index, and
+	// the address is not just the sum of its parts.
 	IsIndexed bool
 
 	Writes Writes

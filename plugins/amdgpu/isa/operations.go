@@ -30,27 +30,27 @@ type flags uint32
 
 const (
 	known      flags = 1 << iota
-	scalarDst        // what is written are scalar registers, not vector registers
-	mask             // what is written is a mask of lanes
-	second           // a mask of lanes is written besides
-	both             // vector registers are written besides: sources that are swapped or updated
-	scc              // SCC is written
-	vcc              // VCC is written
-	execDst          // EXEC is written
-	m0               // M0 is written
+	scalarDst        // the result goes to scalar registers, not vector registers
+	mask             // the result is a mask of lanes
+	second           // it writes a mask of lanes besides the result
+	both             // it writes vector registers besides the result: sources that it swaps or updates
+	scc              // it writes SCC
+	vcc              // it writes VCC
+	execDst          // it writes EXEC
+	m0               // it writes M0
 	literal          // a literal follows, whatever the sources are
-	half             // seven bits name the vector register, the eighth its half
-	allLanes         // no matter what EXEC is
-	anyScalar        // any scalar register may be written
-	anyVector        // any vector register may be written
+	half             // seven bits name the vector register, the eighth says which half of it
+	allLanes         // it writes all lanes, whatever EXEC is
+	anyScalar        // it may write any scalar register
+	anyVector        // it may write any vector register
 	returns          // it writes only if the instruction says that it returns a value
 	lds              // it writes nothing if the instruction says that LDS gets the data
-	dmask            // an image load: as many registers as components
-	gather           // an image load of four components
-	agpr             // accumulation registers are written
-	eitherFile       // vector or accumulation registers are written
+	dmask            // an image load, which writes as many registers as components
+	gather           // an image load, which writes four components
+	agpr             // the result goes to accumulation registers
+	eitherFile       // a bit of the instruction says whether it goes to accumulation registers
 	fromAGPR         // the source is an accumulation register
-	prefix           // it makes one of 16 bytes with the matrix operation that follows
+	prefix           // it is one instruction of 16 bytes with the matrix operation that follows
 	short            // VOP3 has no form of it
 )
 
@@ -61,8 +61,8 @@ type entry struct {
 	flags        flags
 }
 
-// opBits is how many bits a format's operation has, in the generation where they
-// are the most.
+// opBits is how many bits number a format's operations, in the generation where these are
+// the most.
 var opBits = [tableFormats]uint8{
 	sop2: 7, sopk: 5, sop1: 8, sopc: 7, sopp: 7, smem: 8, vop2: 6, vop1: 8, vopc: 8, vop3: 10, vop3p: 7, vopd: 4, vopdY: 5,
 	vinterp: 7, vintrp: 2, ldsdir: 2, exp: 0, ds: 8, mubuf: 8, mtbuf: 4, mimg: 8, vsample: 8, flat: 8, scratch: 8, global: 8,

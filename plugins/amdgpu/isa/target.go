@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A generation is what processors whose code is encoded alike have in common.
+// A generation is a group of processors whose code is encoded alike.
 type generation uint8
 
 const (
@@ -24,8 +24,8 @@ const (
 	generations
 )
 
-// A Target is what decides how code is decoded. The zero Target decodes
-// nothing.
+// A Target says for which processors and which waves code is decoded. The zero Target
+// decodes nothing.
 type Target struct {
 	machine  *machine
 	isWave32 bool
@@ -45,7 +45,7 @@ func NewTarget(processor string, lanes uint32) (Target, error) {
 	return Target{machine: machines[g](), isWave32: lanes == 32}, nil
 }
 
-// processors are those of NewTarget.
+// processors are the generations of the processors that NewTarget knows.
 var processors = map[string]generation{
 	"gfx900": gfx9, "gfx902": gfx9, "gfx904": gfx9, "gfx906": gfx9, "gfx909": gfx9, "gfx90c": gfx9, "gfx9-generic": gfx9,
 	"gfx908": gfx908,
@@ -59,7 +59,7 @@ var processors = map[string]generation{
 	"gfx1200": gfx12, "gfx1201": gfx12, "gfx12-generic": gfx12,
 }
 
-// A machine is a generation in the form that decodes.
+// A machine is a generation, laid out for decoding.
 type machine struct {
 	byTop   [512]*layout // by the upper nine bits of the first word
 	entries [tableFormats][]entry
@@ -70,11 +70,11 @@ type machine struct {
 	hasSDWAScalar      bool // a comparison with such a word may name where it writes
 	hasHardwareScratch bool // FLAT_SCRATCH is a hardware register
 
-	// Of SCRATCH: which bases are none; with noBase and no bit that says so there is
-	// a vector register of addresses.
+	// Two bases of SCRATCH stand for none. With noBase an instruction has a vector
+	// register of addresses, unless a bit of it says otherwise; with noAddress it has not.
 	noBase, noAddress uint32
-	hasVAddrBit       bool // the bit of LDS says that there is one
-	hasScratchToLDS   bool // the bit of LDS says that a load goes there
+	hasVAddrBit       bool // SCRATCH: the bit that is LDS's elsewhere says that there is a register of addresses
+	hasScratchToLDS   bool // SCRATCH: the bit of LDS says that a load goes there
 }
 
 // What the field of a base says where there is none.
@@ -84,14 +84,14 @@ const (
 	nullGfx11 = 0x7c // the number of Null
 )
 
-// family is where the differences are those of layouts.
+// A family is all generations that encode the fields of instructions alike.
 type family struct {
 	layouts    []layout
 	vop1InVOP3 uint32         // the number in VOP3 of VOP1's first operation
-	firstRegs  map[uint32]Reg // of scalar registers whose numbers are not those of Reg
+	firstRegs  map[uint32]Reg // the numbers of scalar registers that differ from their Reg
 }
 
-// machines are the generations; each is made when it is first asked for.
+// machines makes the machine of each generation when it is first asked for.
 var machines = func() (all [generations]func() *machine) {
 	for g := range all {
 		all[g] = sync.OnceValue(func() *machine { return newMachine(generation(g)) })
@@ -108,7 +108,8 @@ var (
 	family12 = &family{layouts12, vop1InVOP3Gfx10, family11.firstRegs}
 )
 
-// lineage says which tables a generation has: its base's, and its own over them.
+// lineage says which generation's operations a generation has, too, unless the tables
+// list others for it, and of which family it is.
 var lineage = [generations]struct {
 	base   generation
 	family *family
@@ -156,7 +157,7 @@ func newMachine(g generation) *machine {
 	return m
 }
 
-// entry is the operation of a number in a format; unknown ones have no flag.
+// entry is the operation that has a number in a format. It has no flag if there is none.
 func (m *machine) entry(f format, op uint32) entry {
 	if f >= tableFormats || op >= uint32(len(m.entries[f])) {
 		return entry{}
