@@ -27,49 +27,59 @@ type reading struct {
 	isWaiting bool
 }
 
+// A reader reads functions that call each other.
+type reader struct {
+	*functions
+	readings map[uint64]*reading
+	queue    []uint64 // the functions to follow, the last one first
+}
+
+// enqueue has a function followed once more.
+func (r *reader) enqueue(at uint64) {
+	if !r.readings[at].isWaiting {
+		r.readings[at].isWaiting = true
+		r.queue = append(r.queue, at)
+	}
+}
+
+// callee is what a called function is found to do so far.
+func (r *reader) callee(target, caller uint64) *summary {
+	if s := r.known[target]; s != nil {
+		return s
+	}
+	callee := r.readings[target]
+	if callee == nil {
+		callee = &reading{}
+		r.readings[target] = callee
+		r.enqueue(target)
+	}
+	if !slices.Contains(callee.callers, caller) {
+		callee.callers = append(callee.callers, caller)
+	}
+	return &callee.summary
+}
+
 // read follows a function, after those that it calls and that are not known yet. A call
 // does what the called function is found to do. Functions that call each other are
 // followed until nothing new is found. At first none of them is known to return, so that
 // in the end they change no more than the code shows.
 func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
-	readings := map[uint64]*reading{}
-	var queue []uint64
-	enqueue := func(at uint64, r *reading) {
-		if !r.isWaiting {
-			r.isWaiting = true
-			queue = append(queue, at)
-		}
-	}
 	order, err := fs.order(entry, steps)
 	if err != nil {
 		return nil, err
 	}
-	for i := len(order) - 1; i >= 0; i-- {
-		r := &reading{}
-		readings[order[i]] = r
-		enqueue(order[i], r) // the last of the queue is followed first
+	r := &reader{functions: fs, readings: map[uint64]*reading{}}
+	for _, at := range slices.Backward(order) {
+		r.readings[at] = &reading{}
+		r.enqueue(at)
 	}
 	var last *flow
-	for len(queue) > 0 {
-		at := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		r := readings[at]
-		r.isWaiting = false
-		f := newFlow(&fs.mode, fs.code, at, steps, func(target uint64) *summary {
-			if s := fs.known[target]; s != nil {
-				return s
-			}
-			callee := readings[target]
-			if callee == nil {
-				callee = &reading{}
-				readings[target] = callee
-				enqueue(target, callee)
-			}
-			if !slices.Contains(callee.callers, at) {
-				callee.callers = append(callee.callers, at)
-			}
-			return &callee.summary
-		})
+	for len(r.queue) > 0 {
+		at := r.queue[len(r.queue)-1]
+		r.queue = r.queue[:len(r.queue)-1]
+		now := r.readings[at]
+		now.isWaiting = false
+		f := newFlow(&fs.mode, fs.code, at, steps, func(target uint64) *summary { return r.callee(target, at) })
 		fs.visited++
 		if err := f.run(); err != nil {
 			return nil, err
@@ -77,21 +87,21 @@ func (fs *functions) read(entry uint64, steps *int) (*flow, error) {
 		if len(f.tails) > 0 {
 			fs.tails[at] = f.tails
 		}
-		if len(readings) > maxCallee {
+		if len(r.readings) > maxCallee {
 			return nil, errCallees
 		}
 		if at == entry {
 			last = f
 		}
-		if r.summary.changes.add(&f.exits.changes) || f.exits.canReturn && !r.summary.canReturn {
-			r.summary.canReturn = r.summary.canReturn || f.exits.canReturn
-			for _, caller := range r.callers {
-				enqueue(caller, readings[caller])
+		if now.summary.changes.add(&f.exits.changes) || f.exits.canReturn && !now.summary.canReturn {
+			now.summary.canReturn = now.summary.canReturn || f.exits.canReturn
+			for _, caller := range now.callers {
+				r.enqueue(caller)
 			}
 		}
 	}
-	for at, r := range readings {
-		fs.known[at] = &r.summary
+	for at, done := range r.readings {
+		fs.known[at] = &done.summary
 	}
 	return last, nil
 }
