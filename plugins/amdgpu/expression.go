@@ -99,19 +99,29 @@ var assembly assembler
 
 // assemble appends the bytes of a text of operations that end with separator.
 func (a *assembler) assemble(out, text []byte) []byte {
+	for {
+		if out, text = a.assembleKnown(out, text); len(text) == 0 {
+			return out
+		}
+		n := bytes.IndexByte(text, separator[0])
+		out, text = append(out, a.learn(string(text[:n]))...), text[n+len(separator):]
+	}
+}
+
+// assembleKnown does the same up to an operation that was not asked for before, and
+// returns the text from there on.
+func (a *assembler) assembleKnown(out, text []byte) (_, rest []byte) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	for len(text) > 0 {
 		n := bytes.IndexByte(text, separator[0])
 		code, isKnown := a.operations[string(text[:n])]
 		if !isKnown {
-			a.mu.RUnlock()
-			code = a.learn(string(text[:n]))
-			a.mu.RLock()
+			break
 		}
 		out, text = append(out, code...), text[n+len(separator):]
 	}
-	return out
+	return out, text
 }
 
 // learn assembles an operation that was not asked for before.
