@@ -87,7 +87,7 @@ func (e *expression) piece(bytes uint32, first bool) {
 // operations one after the other.
 type assembler struct {
 	mu         sync.RWMutex
-	operations map[string][]byte // by their text
+	operations map[string][]byte // by their text; whole expressions, too
 }
 
 // maxOperations is how many operations an assembler keeps. Operands come from the
@@ -122,6 +122,23 @@ func (a *assembler) assembleKnown(out, text []byte) (_, rest []byte) {
 		out, text = append(out, code...), text[n+len(separator):]
 	}
 	return out, text
+}
+
+// expression is the bytes of a whole text. They are kept, too, and shared by all rows
+// that say the same, so nobody may change them.
+func (a *assembler) expression(text []byte) []byte {
+	a.mu.RLock()
+	code, isKnown := a.operations[string(text)]
+	a.mu.RUnlock()
+	if !isKnown {
+		code = slices.Clip(a.assemble(nil, text))
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.operations) < maxOperations {
+			a.operations[string(text)] = code
+		}
+	}
+	return code
 }
 
 // learn assembles an operation that was not asked for before.

@@ -14,8 +14,6 @@ type writer struct {
 	v    *view      // that is written
 	e    expression // that is written
 	tail expression // the end of an expression that has a branch over it
-	code []byte     // the bytes of the last expression
-	room []byte     // where the bytes of expressions stay; many share one piece of memory
 	// before is the view of the last row, and last is that row.
 	before view
 	last   cfi.Row
@@ -59,16 +57,7 @@ func (w *writer) rules(sameBases bool) []cfi.RegisterRule {
 }
 
 // assemble returns the bytes of the expression that was written.
-func (w *writer) assemble() []byte {
-	const piece = 1 << 10
-	w.code = assembly.assemble(w.code[:0], w.e.text)
-	if n := len(w.code); n > cap(w.room)-len(w.room) {
-		w.room = make([]byte, 0, max(n, piece))
-	}
-	start := len(w.room)
-	w.room = append(w.room, w.code...)
-	return slices.Clip(w.room[start:])
-}
+func (w *writer) assemble() []byte { return assembly.expression(w.e.text) }
 
 // cfaRule writes the rule of the CFA: the address in private_wave that the stack pointer
 // held on entry.
