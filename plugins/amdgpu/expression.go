@@ -97,8 +97,8 @@ const maxOperations = 1 << 14
 // assembly is the assembler of all rows.
 var assembly assembler
 
-// assemble appends the bytes of a text of operations that end with separator.
-func (a *assembler) assemble(out, text []byte) []byte {
+// assemble returns the bytes of a text of operations that end with separator.
+func (a *assembler) assemble(text []byte) (out []byte) {
 	for {
 		if out, text = a.assembleKnown(out, text); len(text) == 0 {
 			return out
@@ -108,7 +108,7 @@ func (a *assembler) assemble(out, text []byte) []byte {
 	}
 }
 
-// assembleKnown does the same up to an operation that was not asked for before, and
+// assembleKnown appends them to out, up to an operation that was not asked for before, and
 // returns the text from there on.
 func (a *assembler) assembleKnown(out, text []byte) (_, rest []byte) {
 	a.mu.RLock()
@@ -131,7 +131,7 @@ func (a *assembler) expression(text []byte) []byte {
 	code, isKnown := a.operations[string(text)]
 	a.mu.RUnlock()
 	if !isKnown {
-		code = slices.Clip(a.assemble(nil, text))
+		code = slices.Clip(a.assemble(text))
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if len(a.operations) < maxOperations {

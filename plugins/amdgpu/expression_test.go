@@ -31,7 +31,7 @@ func TestExpressionsAreAssembledByLocexpr(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if got := a.assemble(nil, e.text); !bytes.Equal(got, want) {
+				if got := a.assemble(e.text); !bytes.Equal(got, want) {
 					t.Errorf("%s: %x, expected %x", e.text, got, want)
 				}
 			}
@@ -52,7 +52,7 @@ func TestAssemblerForgetsOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := a.assemble(nil, []byte("DW_OP_consts -77; ")); !bytes.Equal(got, want) || len(a.operations) >= maxOperations {
+	if got := a.assemble([]byte("DW_OP_consts -77; ")); !bytes.Equal(got, want) || len(a.operations) >= maxOperations {
 		t.Errorf("%x, expected %x, with %d operations", got, want, len(a.operations))
 	}
 }

@@ -152,7 +152,7 @@ func (w *writer) first(p place) {
 	w.e.op(-1, "DW_OP_swap; DW_OP_lit2; DW_OP_shl; DW_OP_LLVM_offset") // 4 bytes a lane
 	w.tail.text, w.e.text, w.e.depth = w.e.text, text, depth
 	w.e.op(0, "DW_OP_dup; DW_OP_bra 6; DW_OP_drop; DW_OP_LLVM_undefined")
-	w.e.opWith(0, "DW_OP_skip", int64(len(assembly.assemble(nil, w.tail.text))))
+	w.e.opWith(0, "DW_OP_skip", int64(len(assembly.assemble(w.tail.text))))
 	w.e.text = append(w.e.text, w.tail.text...)
 }
 
