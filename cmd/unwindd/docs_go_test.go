@@ -118,20 +118,47 @@ func examplesOfMarkdown(path string) ([]example, error) {
 // looksLikeGo tells code in a comment from diagrams and commands.
 var looksLikeGo = regexp.MustCompile(`(?m):=|^func `)
 
-// examplesOfPackage are the blocks of Go code in a file's package comment.
+// examplesOfPackage are the blocks of Go code in the comments of a file: that of the
+// package and those of its declarations.
 func examplesOfPackage(path string) ([]example, error) {
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, path, nil, parser.PackageClauseOnly|parser.ParseComments)
-	if err != nil || f.Doc == nil {
+	f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+	if err != nil {
 		return nil, err
 	}
 	var list []example
-	for _, block := range new(comment.Parser).Parse(f.Doc.Text()).Content {
-		if code, ok := block.(*comment.Code); ok && looksLikeGo.MatchString(code.Text) {
-			list = append(list, example{fset.Position(f.Doc.Pos()).String(), code.Text})
+	for _, doc := range docsOf(f) {
+		for _, block := range new(comment.Parser).Parse(doc.Text()).Content {
+			if code, ok := block.(*comment.Code); ok && looksLikeGo.MatchString(code.Text) {
+				list = append(list, example{fset.Position(doc.Pos()).String(), code.Text})
+			}
 		}
 	}
 	return list, nil
+}
+
+// docsOf are the documentation comments of a file.
+func docsOf(f *ast.File) (list []*ast.CommentGroup) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		var doc *ast.CommentGroup
+		switch n := n.(type) {
+		case *ast.File:
+			doc = n.Doc
+		case *ast.GenDecl:
+			doc = n.Doc
+		case *ast.FuncDecl:
+			doc = n.Doc
+		case *ast.TypeSpec:
+			doc = n.Doc
+		case *ast.BlockStmt:
+			return false
+		}
+		if doc != nil {
+			list = append(list, doc)
+		}
+		return true
+	})
+	return list
 }
 
 // packagesByName are the import paths of the packages that a fragment may name:

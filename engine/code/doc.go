@@ -6,11 +6,14 @@
 // targets have loaded is one Object, told by its file, so that its rows, its
 // names and what its architecture's plugin said of it are found out once:
 //
-//	library := code.NewLibrary(plugins, code.DefaultBytes)
-//	m := library.Load(module, code.Loading{})
-//	defer m.Close()
-//	row, err := m.Row(ctx, address, exact)
-//	names := m.Names(address, false)
+//	func show(ctx context.Context, plugins *plugin.Manager, m *target.Module, address uint64) {
+//		library := code.NewLibrary(plugins, code.DefaultBytes)
+//		defer library.Close()
+//		loaded := library.Load(m, code.Loading{})
+//		defer loaded.Close()
+//		row, err := loaded.Row(ctx, address, true)
+//		fmt.Println(row, err, loaded.Names(address, false))
+//	}
 //
 // # Sources
 //

@@ -9,17 +9,18 @@ import (
 )
 
 // A Sample is a target made of what a profiler keeps of one moment: registers,
-// the bytes at the top of a stack, and the modules loaded. Attach walks it.
+// the bytes at the top of a stack, and the modules loaded. Attach walks it. The
+// samples of a stream are walked by a Walker of one Target, which keeps what was
+// found out about the modules:
 //
-//	s := &engine.Sample{Arch: "x86_64", Registers: regs, StackStart: sp, Stack: bytes, Loaded: modules}
-//	stack := e.Attach(s).Walk(ctx, s.Thread())
-//
-// The samples of a stream are walked by a Walker of one Target, which keeps
-// what was found out about the modules:
-//
-//	process := e.Attach(&engine.Sample{Arch: "x86_64", Loaded: modules})
-//	w := process.Walker() // one for each goroutine
-//	for each sample s { stack := w.Walk(ctx, s) }
+//	func walkAll(ctx context.Context, e *engine.Engine, modules []*target.Module, samples []*engine.Sample) {
+//		process := e.Attach(&engine.Sample{Arch: "x86_64", Loaded: modules})
+//		w := process.Walker() // one for each goroutine
+//		for _, s := range samples {
+//			stack := w.Walk(ctx, s)
+//			fmt.Println(len(stack.Frames), stack.Stopped)
+//		}
+//	}
 type Sample struct {
 	Arch      string // of the thread and of its modules
 	ThreadID  string
