@@ -1,17 +1,15 @@
-// Command sampler is a sampling profiler for x86-64 Linux: it stops a process 100
-// times a second, copies registers and the top of the stack, lets it go on, and
-// walks the sample by an engine.Walker. At the end it prints which functions were
-// met in most samples.
+// Command sampler is a sampling profiler for x86-64 Linux: 100 times a second it copies
+// registers and the top of the stack of a process, and walks them by an engine.Walker.
 //
 //	go run ./examples/sampler PID SECONDS
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"log"
 	"maps"
 	"os"
 	"runtime"
@@ -40,36 +38,34 @@ func main() {
 	walker := process.Walker()
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	fail(err)
-	samples, in := 0, map[string]int{}
-	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	in := map[string]int{} // in how many samples a function is
+	for n := range 100 * seconds {
 		s := stop(pid, memory)
-		if samples%100 == 0 { // what was loaded since is found once a second
-			maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+		if n%100 == 0 { // what was loaded since is found once a second
+			maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 			fail(err)
-			_, err = process.LoadMaps(bytes.NewReader(maps), "x86_64")
-			fail(err)
+			_, err = process.LoadMaps(maps, "x86_64")
+			fail(errors.Join(err, maps.Close()))
 		}
-		samples++
-		var addresses []uint64
-		for _, f := range walker.Walk(context.Background(), s).Frames {
-			if !f.Exact {
-				f.PC-- // a return address: the call is before it
-			}
-			addresses = append(addresses, f.PC)
-		}
-		for name := range names(process, addresses) {
+		for name := range names(process, walker.Walk(context.Background(), s)) {
 			in[name]++
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	most := func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), cmp.Compare(a, b)) }
-	for _, name := range slices.SortedFunc(maps.Keys(in), most) {
-		fmt.Printf("%5.1f%% %s\n", 100*float64(in[name])/float64(samples), name)
+	for _, name := range slices.SortedFunc(maps.Keys(in), func(a, b string) int { return in[b] - in[a] }) {
+		fmt.Printf("%5.1f%% %s\n", float64(in[name])/float64(seconds), name)
 	}
 }
 
-// names are the functions at addresses, each once.
-func names(process *engine.Target, addresses []uint64) map[string]bool {
-	met := map[string]bool{}
+// names are the functions of a stack, each once.
+func names(process *engine.Target, stack *engine.Stack) map[string]bool {
+	met, addresses := map[string]bool{}, []uint64{}
+	for _, f := range stack.Frames {
+		if !f.Exact {
+			f.PC-- // a return address: the call is before it
+		}
+		addresses = append(addresses, f.PC)
+	}
 	for _, frames := range process.Symbolize(context.Background(), addresses) {
 		for i := range frames {
 			met[frames[i].Function] = true
@@ -98,7 +94,6 @@ func stop(pid int, memory *os.File) *engine.Sample {
 
 func fail(err error) {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "sampler:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
