@@ -12,41 +12,60 @@ import (
 // This file names what walks and profiles give, and what is asked with, so that
 // who uses an Engine imports one package.
 
-// What package walk makes of a thread or a sample.
 type (
-	Stack         = walk.Stack
-	Frame         = walk.Frame
+	// A Stack is the walked stack of one thread; see walk.Stack.
+	Stack = walk.Stack
+	// A Frame is one activation of a function; see walk.Frame.
+	Frame = walk.Frame
+	// A RegisterValue is a general register of a frame.
 	RegisterValue = walk.RegisterValue
-	Stopped       = walk.Stopped
-	StopReason    = walk.StopReason
-	Launcher      = walk.Launcher
-	LaneGroup     = walk.LaneGroup
-	LaneSet       = walk.LaneSet
-	LaneState     = walk.LaneState
-	Sample        = walk.Sample
-	Walker        = walk.Walker
-	Synthetic     = walk.Synthetic
-	Piece         = walk.Piece
-	Surroundings  = walk.Surroundings
-)
+	// Stopped is why a stack ends; see walk.Stopped.
+	Stopped = walk.Stopped
+	// StopReason says why a stack ends where it does.
+	StopReason = walk.StopReason
+	// A Launcher is the thread that launched another one; see walk.Launcher.
+	Launcher = walk.Launcher
+	// A LaneGroup is the lanes of a frame that are in one state at one place.
+	LaneGroup = walk.LaneGroup
+	// A LaneSet is a set of lanes.
+	LaneSet = walk.LaneSet
+	// LaneState says what a lane does in a frame.
+	LaneState = walk.LaneState
+	// A Sample is what a profiler keeps of one moment; see walk.Sample.
+	Sample = walk.Sample
+	// A Walker walks samples, one after the other; see walk.Walker.
+	Walker = walk.Walker
+	// A Synthetic is a target that the caller made up; see walk.Synthetic.
+	Synthetic = walk.Synthetic
+	// A Piece is bytes at an address of a Synthetic.
+	Piece = walk.Piece
+	// Surroundings are what an evaluation has beside its frame; see
+	// walk.Surroundings.
+	Surroundings = walk.Surroundings
 
-// What package code found out.
-type (
-	FoundBy    = code.FoundBy
+	// FoundBy says how a frame was found; see code.FoundBy.
+	FoundBy = code.FoundBy
+	// ModuleInfo is what was found out about a module; see code.Info.
 	ModuleInfo = code.Info
-	DebugInfo  = code.DebugInfo
-)
+	// DebugInfo says what came of looking for debug information.
+	DebugInfo = code.DebugInfo
 
-// What package profile makes of a recording.
-type (
-	Profile        = profile.Profile
+	// A Profile is the stacks of all samples of a recording; see profile.Profile.
+	Profile = profile.Profile
+	// ProfileOptions say how a recording is walked.
 	ProfileOptions = profile.Options
-	ProfileEvent   = profile.Event
-	ProfileThread  = profile.Thread
-	ProfileSample  = profile.Sample
-	ProfileStack   = profile.Stack
-	ProfileFrame   = profile.Frame
-	ProfileModule  = profile.Module
+	// A ProfileEvent is what was sampled.
+	ProfileEvent = profile.Event
+	// A ProfileThread is a thread under one name.
+	ProfileThread = profile.Thread
+	// A ProfileSample is one moment of one thread.
+	ProfileSample = profile.Sample
+	// A ProfileStack is a frame and who called it.
+	ProfileStack = profile.Stack
+	// A ProfileFrame is a physical frame at one address.
+	ProfileFrame = profile.Frame
+	// A ProfileModule is a code object where a process had it mapped.
+	ProfileModule = profile.Module
 )
 
 // How a frame was found; see code.FoundBy.

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -95,7 +94,7 @@ func (u *callingUnit) callEntry(ctx locexpr.Context, ref locexpr.EntryRef) (call
 func TestCallsOfEntries(t *testing.T) {
 	object := filepath.Join(t.TempDir(), "calls.o")
 	oracle.Tools(t, "as")
-	run(t, exec.Command("as", "-o", object, "testdata/calls/calls.s"))
+	oracle.Run(t, "as", "-o", object, "testdata/calls/calls.s")
 	info := readDebugInfo(t, object)
 	named := map[string]*die{}
 	for _, x := range info.dies {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -137,8 +136,8 @@ func assembleLanes(t *testing.T, code string, outer, inner []laneAttribute) stri
 	if err := os.WriteFile(source, []byte(code+abbrev.String()+info.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run(t, exec.Command("clang", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-c", source, "-o", object))
-	run(t, exec.Command("ld.lld", "-shared", object, "-o", file))
+	oracle.Run(t, "clang", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-c", source, "-o", object)
+	oracle.Run(t, "ld.lld", "-shared", object, "-o", file)
 	return file
 }
 

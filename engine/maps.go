@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -38,9 +39,9 @@ func (t *Target) LoadMaps(maps io.Reader, arch string) (problems []string, err e
 	if err != nil {
 		return nil, err
 	}
-	t.mapping.Lock()
-	defer t.mapping.Unlock()
-	modules := make([]*target.Module, 0, len(t.Modules()))
+	t.maps.mu.Lock()
+	defer t.maps.mu.Unlock()
+	var modules []*target.Module
 	for _, group := range groupMaps(lines) {
 		m := t.mappedModule(group, arch)
 		if m == nil {
@@ -49,11 +50,44 @@ func (t *Target) LoadMaps(maps io.Reader, arch string) (problems []string, err e
 		if m.Problem != "" {
 			problems = append(problems, m.Problem)
 		}
-		m.ID = len(modules)
-		modules = append(modules, m)
+		modules = append(modules, t.maps.add(m))
 	}
 	t.SetModules(modules)
 	return problems, nil
+}
+
+// mapsModules are the modules that LoadMaps has made for a target.
+type mapsModules struct {
+	mu      sync.Mutex
+	all     []*target.Module
+	objects []*object.Object // of them, each once
+}
+
+// add keeps a module, whose ID becomes its index, or gives the equal one that is there.
+func (l *mapsModules) add(m *target.Module) *target.Module {
+	for _, known := range l.all {
+		if known.Path == m.Path && known.Arch == m.Arch && known.Object == m.Object && slices.Equal(known.Segments, m.Segments) {
+			return known
+		}
+	}
+	m.ID = len(l.all)
+	l.all = append(l.all, m)
+	return m
+}
+
+// keep keeps an object open, once.
+func (l *mapsModules) keep(o *object.Object) {
+	if slices.Contains(l.objects, o) {
+		_ = o.Close() // it is open already
+		return
+	}
+	l.objects = append(l.objects, o)
+}
+
+func (l *mapsModules) close() {
+	for _, o := range l.objects {
+		_ = o.Close()
+	}
 }
 
 // readMaps reads the lines.
@@ -133,9 +167,11 @@ func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
 		return nil
 	}
 	m := &target.Module{Path: group[0].path, Arch: arch}
-	o, problem := t.mappedObject(m.Path)
-	m.Problem = problem
+	found := t.findMapped(m.Path)
+	m.Problem = found.Problem
+	o := found.Object
 	if o != nil {
+		t.maps.keep(o)
 		m.Object, m.File, m.BuildID = o, o.Path(), o.BuildID()
 	}
 	for _, l := range group {
@@ -151,20 +187,6 @@ func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
 		m.Segments = append(m.Segments, s)
 	}
 	return m
-}
-
-// mappedObject opens a mapped file. The target closes it.
-func (t *Target) mappedObject(path string) (o *object.Object, problem string) {
-	found := t.findMapped(path)
-	if found.Object == nil {
-		return nil, found.Problem
-	}
-	if i := slices.Index(t.mapped, found.Object); i >= 0 {
-		_ = found.Object.Close() // which the target has open already
-		return found.Object, found.Problem
-	}
-	t.mapped = append(t.mapped, found.Object)
-	return found.Object, found.Problem
 }
 
 // findMapped finds a mapped file. The vDSO is in none: this process has the one of

@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -33,18 +30,6 @@ func TestMain(m *testing.M) {
 	status := m.Run()
 	recorded.Clean()
 	os.Exit(status)
-}
-
-// command runs a program and returns what it prints.
-func command(tb testing.TB, args ...string) []byte {
-	tb.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		tb.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, &stderr)
-	}
-	return stdout.Bytes()
 }
 
 // profiled is the profile of a recording, without symbols.

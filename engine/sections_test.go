@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -81,7 +82,7 @@ func compileSections(t *testing.T, flags ...string) string {
 	if err := os.WriteFile(in, []byte(three), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runTool(t, "gcc", append([]string{"-c", "-O1", "-g", "-fno-optimize-sibling-calls", "-ffunction-sections", "-o", out, in}, flags...)...)
+	oracle.Run(t, "gcc", append([]string{"-c", "-O1", "-g", "-fno-optimize-sibling-calls", "-ffunction-sections", "-o", out, in}, flags...)...)
 	return out
 }
 
@@ -134,8 +135,8 @@ func TestSectionsOfARelocatableObjectAreLoadedApart(t *testing.T) {
 	t.Run("separate debug file", func(t *testing.T) {
 		path := compileSections(t, "-fno-asynchronous-unwind-tables")
 		debug := filepath.Join(filepath.Dir(path), "three.debug")
-		runTool(t, "objcopy", "--only-keep-debug", path, debug)
-		runTool(t, "objcopy", "--strip-debug", "--add-gnu-debuglink="+debug, path)
+		oracle.Run(t, "objcopy", "--only-keep-debug", path, debug)
+		oracle.Run(t, "objcopy", "--strip-debug", "--add-gnu-debuglink="+debug, path)
 		s, m := sectionsState(t, path)
 		tt, stack := walkSections(t, x86_64.New(), s)
 		if info := tt.ModuleInfo(m); info.DebugFile != debug {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,15 +38,8 @@ func assemble(t *testing.T, text string, args ...string) string {
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runTool(t, "gcc", append([]string{"-o", out, in}, args...)...)
+	oracle.Run(t, "gcc", append([]string{"-o", out, in}, args...)...)
 	return out
-}
-
-func runTool(t *testing.T, name string, args ...string) {
-	t.Helper()
-	if out, err := exec.Command(oracle.Tool(t, name), args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-	}
 }
 
 func openObject(t *testing.T, path string) *object.Object {
@@ -134,7 +126,7 @@ func relocatable(t *testing.T, flags ...string) string {
 	if err := os.WriteFile(in, []byte(groups), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runTool(t, "g++", append([]string{"-c", "-O1", "-g", "-ffunction-sections", "-o", out, in}, flags...)...)
+	oracle.Run(t, "g++", append([]string{"-c", "-O1", "-g", "-ffunction-sections", "-o", out, in}, flags...)...)
 	return out
 }
 
@@ -144,7 +136,7 @@ func TestFDEsOfARelocatableObjectAreThoseOfTheirSection(t *testing.T) {
 	debugFrame := []string{"-fno-exceptions", "-fno-asynchronous-unwind-tables"}
 	compress := func(kind string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
-			runTool(t, "objcopy", "--compress-debug-sections="+kind, path)
+			oracle.Run(t, "objcopy", "--compress-debug-sections="+kind, path)
 		}
 	}
 	for _, c := range []struct {

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"sync"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/walk"
 )
@@ -15,8 +13,7 @@ type Target struct {
 	*walk.Process
 	engine *Engine
 
-	mapping sync.Mutex       // held while maps are loaded
-	mapped  []*object.Object // that LoadMaps opened
+	maps mapsModules // that LoadMaps made
 }
 
 // Close closes the target and the files it mapped.
@@ -25,9 +22,7 @@ func (t *Target) Close() error {
 	delete(t.engine.targets, t)
 	t.engine.mu.Unlock()
 	t.Process.Close()
-	for _, o := range t.mapped {
-		_ = o.Close()
-	}
+	t.maps.close()
 	return t.State().Close()
 }
 

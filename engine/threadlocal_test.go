@@ -41,7 +41,7 @@ func compileC(t *testing.T, source, out string, flags ...string) string {
 	if _, err := os.Stat(source); err != nil { // a cached result is of these files
 		t.Fatal(err)
 	}
-	run(t, exec.Command("gcc", append([]string{"-g", "-gdwarf-5", "-O1", "-pthread", source, "-o", out}, flags...)...))
+	oracle.Run(t, "gcc", append([]string{"-g", "-gdwarf-5", "-O1", "-pthread", source, "-o", out}, flags...)...)
 	return out
 }
 

@@ -94,7 +94,7 @@ func TestVariablesEqualGDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		exe := filepath.Join(t.TempDir(), p.name)
-		run(t, exec.Command("g++", "-std=c++17", "-O2", "-g", "-gdwarf-5", "-DNDEBUG", "-pthread", source, "-o", exe))
+		oracle.Run(t, "g++", "-std=c++17", "-O2", "-g", "-gdwarf-5", "-DNDEBUG", "-pthread", source, "-o", exe)
 		core := variablesCore(t, exe, p.fails)
 		c := comparison{t: t, exe: exe, tally: tally{}}
 		c.compare(core, gdbVariables(t, exe, core))
@@ -126,13 +126,6 @@ func TestVariablesEqualGDB(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
-}
-
 // variablesCore runs a program until it waits, or until it fails, and takes its
 // core.
 func variablesCore(t *testing.T, exe string, fails bool) string {
@@ -141,8 +134,8 @@ func variablesCore(t *testing.T, exe string, fails bool) string {
 	// Few arenas and small stacks keep the core small.
 	limits := `ulimit -c unlimited -s 512; export MALLOC_ARENA_MAX=1; exec "$0" "$@"`
 	if fails {
-		run(t, exec.Command("bash", "-c", limits, "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off",
-			"-ex", "run", "-ex", "generate-core-file "+core, exe))
+		oracle.Run(t, "bash", "-c", limits, "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off",
+			"-ex", "run", "-ex", "generate-core-file "+core, exe)
 		return core
 	}
 	cmd := exec.Command("bash", "-c", limits, exe)
@@ -162,7 +155,7 @@ func variablesCore(t *testing.T, exe string, fails bool) string {
 	}
 	time.Sleep(100 * time.Millisecond)
 	pid := strconv.Itoa(cmd.Process.Pid)
-	run(t, exec.Command("gcore", "-o", core, pid))
+	oracle.Run(t, "gcore", "-o", core, pid)
 	return core + "." + pid
 }
 

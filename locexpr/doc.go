@@ -33,4 +33,10 @@
 // substring of reading all of it. DW_OP_piece and DW_OP_bit_piece alone count from
 // the least significant bit of a register or value (DWARF 5, 2.6.1.2). A size that is no multiple of 8 leaves the
 // bits of the last byte that it does not use zero.
+//
+// # Size
+//
+// The package is large because it holds every operation of the documents once: in the
+// table that decodes it, in the evaluation, and in the text form; and because values and
+// locations, which all operations make and take, keep their insides to themselves.
 package locexpr

@@ -18,6 +18,9 @@
 // An answer may be shorter than its request only where its comment says so. An
 // error ends what needed the answer, with that error as its reason; everything
 // else goes on. Whatever a plugin answers is validated before it is used.
+//
+// The package is large because every message has a Go form, a form on the wire, and the
+// checks that both sides make; archpb is generated.
 package sdk
 
 import (

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -187,5 +188,43 @@ func TestNamesAreFoundOnce(t *testing.T) {
 		}
 	}); n > 0 {
 		t.Errorf("%g allocations", n)
+	}
+}
+
+// TestACutFileIsAnErrorForAllWhoShareIt cuts a file that is mapped, and asks twice: the
+// first fault must not leave the object locked.
+func TestACutFileIsAnErrorForAllWhoShareIt(t *testing.T) {
+	data, err := os.ReadFile(crash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cut")
+	if err := os.WriteFile(path, data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, store := newLibrary(t, 0, x86_64.New()), object.NewStore()
+	m := l.Load(moduleOf(t, store, path), Loading{})
+	defer m.Close()
+	address := m.Object.Entry() + 0x100
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 3 {
+			var row *Row
+			err := object.Guard(func() (err error) { row, err = m.Row(t.Context(), address, true); return err })
+			if row != nil || err == nil {
+				t.Errorf("row %+v of a file without bytes, %v", row, err)
+			}
+			m.AllNames(t.Context(), address, false)
+			m.Info()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the object stays locked")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
@@ -99,7 +100,8 @@ func (o *Object) AllNames(ctx context.Context, address uint64, isPhysical bool) 
 	if frames, known := o.named.find(nameKey{address, isPhysical}); known {
 		return frames
 	}
-	_ = o.Open(ctx) // what the plugin does not say is not known
+	// What the plugin does not say is not known, nor what is in a file that is cut.
+	_ = object.Guard(func() error { return o.Open(ctx) })
 	return o.Names(address, isPhysical)
 }
 

@@ -118,25 +118,29 @@ func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, e
 // keptRow finds a row among those that the object remembers, or finds it out.
 func (o *Object) keptRow(ctx context.Context, key rowKey) (*Row, error) {
 	o.resolver() // finds the debug file, whose .debug_frame counts too
-	o.mu.Lock()
-	r, known := o.rows[key]
-	if known {
-		o.mu.Unlock()
-		return r, nil
-	}
-	r, err := o.newRow(ctx, key)
-	isKept := err == nil && len(o.rows) < maxKept
-	if isKept {
-		if o.rows == nil {
-			o.rows = map[rowKey]*Row{}
-		}
-		o.rows[key] = r
-	}
-	o.mu.Unlock()
-	if isKept {
+	r, isAdded, err := o.rememberedRow(ctx, key)
+	if isAdded {
 		o.grow(rowBytes)
 	}
 	return r, err
+}
+
+// rememberedRow is the row that the object remembers; isAdded says that it does so
+// from now on. A file that is cut faults here: the lock is given back all the same.
+func (o *Object) rememberedRow(ctx context.Context, key rowKey) (r *Row, isAdded bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r, ok := o.rows[key]; ok {
+		return r, false, nil
+	}
+	if r, err = o.newRow(ctx, key); err != nil || len(o.rows) >= maxKept {
+		return r, false, err
+	}
+	if o.rows == nil {
+		o.rows = map[rowKey]*Row{}
+	}
+	o.rows[key] = r
+	return r, true, nil
 }
 
 // newRow finds out a row. That there is none is an answer too: none is set.

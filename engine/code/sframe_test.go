@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,10 +23,7 @@ func withSFrame(t *testing.T, flags ...string) string {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "a.out")
-	args := append([]string{"-O1", "-Wa,--gsframe", source, "-o", out}, flags...)
-	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, text)
-	}
+	oracle.Run(t, "gcc", append([]string{"-O1", "-Wa,--gsframe", source, "-o", out}, flags...)...)
 	return out
 }
 

@@ -21,4 +21,10 @@
 // same file, or the same bytes under the same name: what is made of them once serves
 // all. Each user closes what it opened; the last one unmaps the file. A Finder with a
 // Store opens by it.
+//
+// # Size
+//
+// The package is large because each of the ways to an object (a file, a part of one, an
+// image, a debug file) ends in the same headers, sections and symbols, of which each
+// looks at parts that no other package needs.
 package object

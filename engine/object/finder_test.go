@@ -479,8 +479,8 @@ func TestAnObjectIsNotItsOwnDebugFile(t *testing.T) {
 // Debug information counts where its bytes are in the file.
 func TestHasDebugInfo(t *testing.T) {
 	path := compile(t)
-	run(t, "strip", "-g", "-o", path+".stripped", path)
-	run(t, "objcopy", "--compress-debug-sections=zlib-gnu", path, path+".old")
+	oracle.Run(t, "strip", "-g", "-o", path+".stripped", path)
+	oracle.Run(t, "objcopy", "--compress-debug-sections=zlib-gnu", path, path+".old")
 	empty := read(t, path)
 	f, err := elf.NewFile(bytes.NewReader(empty))
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // heapOf is how much of the heap several objects of a kind keep, each.
@@ -35,7 +37,7 @@ func heapOf(t *testing.T, open func() *Object) (bytes uint64, size uint64) {
 func TestMemorySizeIsWhatTheHeapSays(t *testing.T) {
 	dir := t.TempDir()
 	compressed, relocatable := compile(t, "-gz=zlib"), compile(t, "-c", "-ffunction-sections")
-	run(t, "objcopy", "--only-keep-debug", compressed, filepath.Join(dir, "debug"))
+	oracle.Run(t, "objcopy", "--only-keep-debug", compressed, filepath.Join(dir, "debug"))
 	open := func(path string) func() *Object {
 		return func() *Object {
 			o, err := Open(path)
@@ -100,7 +102,7 @@ func readAll(o *Object) {
 // libraryOf is the path of a library as the compiler finds it.
 func libraryOf(t *testing.T, name string) string {
 	t.Helper()
-	path := run(t, "g++", "-print-file-name="+name)
+	path := oracle.Run(t, "g++", "-print-file-name="+name)
 	resolved, err := filepath.EvalSymlinks(path[:len(path)-1])
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 		if !m.Executable {
 			continue
 		}
-		if noFile(m.Path) {
+		if hasNoFile(m.Path) {
 			s.anonymous = append(s.anonymous, m)
 			continue
 		}
@@ -71,9 +71,9 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 	return s
 }
 
-// noFile says whether a mapping has no file behind it: what the kernel calls by
+// hasNoFile says whether a mapping has no file behind it: what the kernel calls by
 // a name of its own, and files that are memory.
-func noFile(name string) bool {
+func hasNoFile(name string) bool {
 	return name == "" || strings.HasPrefix(name, "//anon") || strings.HasPrefix(name, "[") && name != object.VDSOName ||
 		strings.HasPrefix(name, "anon_inode:") || strings.HasPrefix(name, "/memfd:") || strings.HasPrefix(name, "/dev/zero") ||
 		strings.HasPrefix(name, "/SYSV")

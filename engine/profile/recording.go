@@ -61,7 +61,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 		dumps: map[string]*jitDump{}, maps: map[int]*perfdata.PerfMap{},
 	}
 	if f == nil {
-		r.process = k.Shared.NewProcess(&walk.Sample{}, object.Finder{})
+		r.process = k.Shared.NewProcess(&walk.Sample{}, k.Finder(""))
 		return r
 	}
 	r.finder = k.Finder(f.Path())
@@ -81,7 +81,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 		r.arch = a.Description().Name
 		r.set = a.Description().RegisterSet(sdk.PerfSample, "", 0)
 	}
-	r.process = k.Shared.NewProcess(&walk.Sample{Arch: r.arch}, r.finder)
+	r.process = k.Shared.NewProcess(&walk.Sample{Arch: r.arch}, k.Finder(""))
 	return r
 }
 

@@ -236,6 +236,8 @@ func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walked
 	switch {
 	case found == code.ByCallChain:
 		return stopChain
+	case in.Problem != "": // the record is cut, and its registers are missing
+		return stopNoStack
 	case in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown:
 		s.topFrame(in, space, out)
 		return stopNoStack

@@ -1,5 +1,9 @@
 // Package report says what a walk found: as text for people, as JSON for
 // programs.
+//
+// The package is large because each kind of report (stacks, profiles, call frame
+// information, evaluations, notes, intermediate representations, debug streams) has its
+// texts and its JSON side by side, all through one Printer.
 package report
 
 import (

@@ -112,7 +112,7 @@ func (w *walker) frameAt(ctx context.Context, index int) (*frame, error) {
 	if f == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoFrame, w.stack.Stopped.Detail)
 	}
-	if f.nowhere() {
+	if f.isNowhere() {
 		if index > 0 {
 			return nil, fmt.Errorf("%w: %d, the target does not say the thread's PC", ErrNoFrame, index)
 		}

@@ -85,9 +85,9 @@ type frameContext struct {
 // ThreadLanes is how many lanes the thread has.
 func (c frameContext) ThreadLanes() uint32 { return c.walker.thread.lanes() }
 
-// nowhere says whether the PC of the frame is not known: it is the top frame of
+// isNowhere says whether the PC of the frame is not known: it is the top frame of
 // a thread whose PC the target does not say.
-func (f *frame) nowhere() bool { return f.walker.thread.noPC }
+func (f *frame) isNowhere() bool { return f.walker.thread.noPC }
 
 // find says where register reg of this frame is.
 func (f *frame) find(reg uint64) (slot, error) {
@@ -143,7 +143,7 @@ func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
 			}
 			switch rule := f.source.Defaults.Rule(f.source.Rules, reg); {
 			case rule.Kind == cfi.SameValue:
-			case rule.Kind == cfi.Register && f.sameSize(rule.Register, reg):
+			case rule.Kind == cfi.Register && f.hasSameSize(rule.Register, reg):
 				reg = rule.Register
 				i, indexed = f.walker.index(reg)
 			default:
@@ -186,8 +186,8 @@ func displace(address uint64, offset int64, last uint64) (uint64, bool) {
 	return sum, sum <= last && (sum < address) == (offset < 0)
 }
 
-// sameSize says whether registers may take each other's value (A.6.4.1).
-func (f *frame) sameSize(a, b uint64) bool {
+// hasSameSize says whether registers may take each other's value (A.6.4.1).
+func (f *frame) hasSameSize(a, b uint64) bool {
 	c := frameContext{frame: f}
 	aBits, aKnown := c.RegisterBits(a)
 	bBits, bKnown := c.RegisterBits(b)
@@ -444,7 +444,7 @@ func (c frameContext) Scope() locexpr.Scope                          { return c.
 // ProgramLocation is in the top frame the PC, and in another the call, not the
 // return address, which may belong to something else (A.2.5.1).
 func (c frameContext) ProgramLocation() (uint64, error) {
-	if c.nowhere() {
+	if c.isNowhere() {
 		return c.NoContext.ProgramLocation()
 	}
 	if c.exact {

@@ -103,7 +103,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if err != nil || f.cfa <= sp {
 		return nil, nil //nolint:nilerr // nor here
 	}
-	if w.unkept(caller.pc - 1) {
+	if w.isUnkept(caller.pc - 1) {
 		return caller, nil
 	}
 	sites, err := w.callSites(ctx, caller.pc)
@@ -127,9 +127,9 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	return nil, nil
 }
 
-// unkept says whether an address is in executable memory of no module whose bytes
+// isUnkept says whether an address is in executable memory of no module whose bytes
 // are not in the target.
-func (w *walker) unkept(address uint64) bool {
+func (w *walker) isUnkept(address uint64) bool {
 	if w.segmentAt(address) != nil {
 		return false
 	}

@@ -148,7 +148,7 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 // one that call frame information leaves as it is nothing is known: compilers do
 // not describe what divergent code does to it. Rows from the code itself do.
 func (f *frame) entryMask(lanes uint32) (LaneSet, bool) {
-	if f.source == nil || f.source.Rules == nil || f.guessed() {
+	if f.source == nil || f.source.Rules == nil || f.isGuessed() {
 		return nil, false
 	}
 	reg, ok := f.walker.machine.executionMask(lanes)

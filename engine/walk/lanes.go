@@ -40,7 +40,7 @@ func (c surrounded) Iteration() (iteration, iterations uint64, err error) {
 // attributes are the lane attributes of the functions at the frame's PC; nil
 // without debugging information.
 func (f *frame) attributes() *code.LaneAttributes {
-	if f.module == nil || f.nowhere() {
+	if f.module == nil || f.isNowhere() {
 		return nil
 	}
 	return f.module.Code.LaneAttributes(f.lookup)

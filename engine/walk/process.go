@@ -115,31 +115,25 @@ func (p *Process) Close() {
 	}
 }
 
-// SetModules says which modules are loaded from now on. A walk that is under way
-// goes on with those of before, and stacks that were walked keep theirs: what is
-// not loaded any more is closed with the process.
+// SetModules says which modules are loaded from now on; those that were loaded
+// before are the same pointers. A walk that is under way goes on with the modules of
+// before, and stacks that were walked keep theirs: what is not loaded any more is
+// closed with the process.
 func (p *Process) SetModules(modules []*target.Module) {
 	p.loading.Lock()
 	defer p.loading.Unlock()
+	known := make(map[*target.Module]*code.Module, len(p.all))
+	for _, m := range p.all {
+		known[m.Module] = m
+	}
 	list := make([]*code.Module, len(modules))
-	before := p.all
 	for i, m := range modules {
-		if list[i] = find(before, m); list[i] == nil {
+		if list[i] = known[m]; list[i] == nil {
 			list[i] = p.load(m, code.Loading{})
 		}
 	}
 	p.setLoaded(list)
 	p.listed = modules
-}
-
-// find is a module among those that were loaded before; nil where it is none.
-func find(before []*code.Module, m *target.Module) *code.Module {
-	for _, k := range before {
-		if k.Module == m || m.Object != nil && k.Object == m.Object && k.Path == m.Path && k.Arch == m.Arch && slices.Equal(k.Segments, m.Segments) {
-			return k
-		}
-	}
-	return nil
 }
 
 // load loads a module. The caller holds loading.

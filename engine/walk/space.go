@@ -124,13 +124,6 @@ func rangeAt(m *sdk.SpaceMap, address uint64) *sdk.MapRange {
 
 func (w *walker) spaceName(space locexpr.AddressSpace) string { return w.machine.SpaceName(space) }
 
-func (m *machine) spaceName(space locexpr.AddressSpace) string {
-	if s, ok := m.Description.Space(space); ok {
-		return s.Name
-	}
-	return fmt.Sprintf("address space %d", space)
-}
-
 // threadBits is the size of a register in this thread, by default bits.
 func (w *walker) threadBits(number, bits uint32) uint32 {
 	if w.thread.binding != nil {

@@ -298,7 +298,7 @@ func (w *walker) top() *frame {
 		}
 		f.pc = pc
 	}
-	if !f.nowhere() {
+	if !f.isNowhere() {
 		w.place(f)
 	}
 	return f
@@ -419,10 +419,10 @@ func (w *walker) repeats(f *frame) bool {
 	if !f.hasCFA {
 		return false
 	}
-	if c := w.checkpoint; c != nil && sameActivation(c, f) {
+	if c := w.checkpoint; c != nil && isSameActivation(c, f) {
 		period := f.index - c.index
 		first := 0
-		for !sameActivation(w.frames[first], w.frames[first+period]) {
+		for !isSameActivation(w.frames[first], w.frames[first+period]) {
 			first++
 		}
 		w.walked = first + period
@@ -440,7 +440,7 @@ func (w *walker) repeats(f *frame) bool {
 
 // sameActivation compares frames by PC and CFA together: frames may share a
 // CFA, and the stack may grow either way.
-func sameActivation(a, b *frame) bool {
+func isSameActivation(a, b *frame) bool {
 	return a.pc == b.pc && a.cfa == b.cfa && a.cfaSpace == b.cfaSpace && a.hasCFA && b.hasCFA
 }
 
@@ -473,7 +473,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 			reason, _ := stopReason(err)
 			return nil, Stopped{reason, fmt.Sprintf("%s, and the way to the one that it was called on cannot be read: %v", source.Switches, err)}
 		}
-		if f.guessed() && errors.Is(err, code.ErrUndefined) {
+		if f.isGuessed() && errors.Is(err, code.ErrUndefined) {
 			return w.guess(ctx, f, err)
 		}
 		return nil, w.stopFor(err)
@@ -543,9 +543,9 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 	return nil, stop
 }
 
-// guessed says whether a frame, or one that it was found through, is a guess
+// isGuessed says whether a frame, or one that it was found through, is a guess
 // that left registers unknown.
-func (f *frame) guessed() bool {
+func (f *frame) isGuessed() bool {
 	for ; f != nil; f = f.callee {
 		if f.found == code.ByScan {
 			return true

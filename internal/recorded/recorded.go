@@ -70,16 +70,6 @@ func Clean() {
 	}
 }
 
-// command runs a program in a folder.
-func command(tb testing.TB, dir string, args ...string) {
-	tb.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
 // folder is where the programs are: engine/testdata/profile.
 func folder(tb testing.TB) string {
 	tb.Helper()
@@ -111,7 +101,7 @@ func Program(tb testing.TB, name string, seconds float64) []string {
 			if p.build[0] == "go" {
 				args = append(args, "./gowork")
 			}
-			command(tb, folder(tb), args...)
+			oracle.With{Dir: folder(tb)}.Run(tb, args[0], args[1:]...)
 		})
 		return append([]string{path}, p.args(seconds)...)
 	}

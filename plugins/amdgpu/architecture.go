@@ -5,6 +5,10 @@
 // A thread is a wave of 32 or 64 lanes. Its vector registers are as wide as it
 // is, so DWARF has a number of its own for each of them at each wave size
 // ("Register Identifier").
+//
+// The package is large because it reads code: what is known at a place (masks, values,
+// holds, states) is one model, which the flow, the effects of operations and the rows
+// share.
 package amdgpu
 
 import (

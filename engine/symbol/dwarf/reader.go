@@ -9,6 +9,9 @@
 //
 // Split units (DWARF 5, 7.3.2) are read from their files or packages, and what a
 // supplementary file has (7.3.6; .gnu_debugaltlink) from there.
+//
+// The package is large because DWARF is: units, entries, line numbers, lists, indexes,
+// split units and types refer to one another by offsets that only the Reader resolves.
 package dwarf
 
 import (
