@@ -69,7 +69,7 @@ func (p *Process) IsCode(address uint64) bool { return p.Segment(address) != nil
 // A Walker walks the stacks of the samples of one process, one after the other,
 // in memory that it keeps: once the rows of their code are known, a walk
 // without symbols allocates nothing but the text of an error that ends it. It
-// is not for concurrent use; a Target may have several.
+// is not for concurrent use; a Process may have several.
 type Walker struct {
 	walker walker
 	sample target.Thread
