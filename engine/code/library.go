@@ -28,7 +28,7 @@ const DefaultBytes = 1 << 30
 type Library struct {
 	plugins *plugin.Manager
 	most    uint64 // bytes
-	rows    rowCache
+	rows    *rowCache
 	numbers atomic.Uint64
 	uses    atomic.Uint64 // counts; see Object.used
 	bytes   atomic.Int64  // of all objects
@@ -51,7 +51,7 @@ type objectKey struct {
 // 0 is DefaultBytes. Beyond that the least used are forgotten.
 func NewLibrary(plugins *plugin.Manager, bytes uint64) *Library {
 	return &Library{
-		plugins: plugins, most: cmp.Or(bytes, DefaultBytes),
+		plugins: plugins, most: cmp.Or(bytes, DefaultBytes), rows: new(rowCache),
 		machines: map[string]*Machine{}, objects: map[objectKey]*Object{}, numbered: map[uint64]*Object{},
 	}
 }
@@ -158,7 +158,7 @@ func (l *Library) newObject(m *target.Module, o *Loading) *Object {
 // newObjectLocked makes an object with one user.
 func (l *Library) newObjectLocked(m *target.Module, load *Loading) *Object {
 	o := &Object{
-		File: m.Object, library: l, number: l.numbers.Add(1), users: 1,
+		File: m.Object, library: l, cached: l.rows, number: l.numbers.Add(1), users: 1,
 		path: m.Path, arch: m.Arch, processor: cmp.Or(m.Processor, load.Processor),
 		isLoose: m.Object == nil && m.Path == "" && len(m.BuildID) == 0,
 	}

@@ -27,6 +27,7 @@ type Object struct {
 	File *object.Object
 
 	library   *Library
+	cached    *rowCache // the library's
 	key       objectKey // under which it is shared; the zero key of one that is not
 	users     int       // modules; under the library's mu
 	used      atomic.Uint64

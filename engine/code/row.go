@@ -96,7 +96,7 @@ func noRow(reason string) *NoRow { return &NoRow{Reasons: []string{reason}} }
 func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, error) {
 	m.look()
 	o, key := m.Code, rowKey{address, isExact}
-	slot := o.library.rows.slot(o.number, key)
+	slot := o.cached.slot(o.number, key)
 	r := slot.Load()
 	if r == nil || r.key != key || r.object != o {
 		var err error

@@ -26,19 +26,10 @@ const (
 //
 // A look-up takes 15 ns of processor time, in the object 54 ns. A cache for each
 // walk, without atomic operations, took 12 ns, and would be filled by each.
-type rowCache struct {
-	slots atomic.Pointer[[rowSlots]atomic.Pointer[Row]]
-}
+type rowCache [rowSlots]atomic.Pointer[Row]
 
 func (c *rowCache) slot(object uint64, key rowKey) *atomic.Pointer[Row] {
-	slots := c.slots.Load()
-	if slots == nil {
-		slots = new([rowSlots]atomic.Pointer[Row])
-		if !c.slots.CompareAndSwap(nil, slots) {
-			slots = c.slots.Load()
-		}
-	}
-	return &slots[rowSlot(object, key)]
+	return &c[rowSlot(object, key)]
 }
 
 // rowSlot is the slot of an address. Addresses of call sites are spread over

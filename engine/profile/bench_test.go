@@ -165,7 +165,7 @@ func TestWalkingSamplesAllocatesNothing(t *testing.T) {
 // hasExpressions says whether a row of the walked frames was evaluated.
 func hasExpressions(w *walk.Walker, frames int) bool {
 	for i := range frames {
-		if s := w.Step(i); s.IsEvaluated {
+		if w.IsEvaluated(i) {
 			return true
 		}
 	}

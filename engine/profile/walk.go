@@ -86,7 +86,8 @@ type sampler struct {
 	walker    *walk.Walker
 	sample    walk.Sample
 	code      sampleCode
-	mask      uint64 // of the registers in sample
+	steps     []walk.Step // of the sample before, to be written over
+	mask      uint64      // of the registers in sample
 	// The space of the sample before.
 	version uint64
 	space   *codeSpace
@@ -205,18 +206,19 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 	// The bytes of the stack begin at its pointer.
 	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
 	s.sample.Stack = in.Stack
-	count, stopped := s.walker.Trace(ctx, &s.sample)
-	if count > 1 && in.Mode == perfdata.ModeKernel && s.walker.Step(0).SignalFrame {
-		count, stopped = 1, stopRestoring
+	steps, stopped := s.walker.Trace(ctx, &s.sample, s.steps[:0])
+	s.steps = steps
+	if len(steps) > 1 && in.Mode == perfdata.ModeKernel && s.walker.IsSignalFrame(0) {
+		steps, stopped = steps[:1], stopRestoring
 	}
-	for i := range count {
-		f := s.walker.Step(i)
+	for i := range steps {
+		f := &steps[i]
 		walked := walkedFrame{pc: f.PC, offset: f.Offset, found: indexFound(f.FoundBy), exact: f.Exact}
 		switch {
 		case f.Module == nil:
 			walked.offset, walked.code, walked.owner = f.PC, processCode, uint32(in.PID)
 		default:
-			walked.owner, walked.back = uint32(f.Module.ID), uint8(f.Offset-f.Named)
+			walked.owner, walked.back = uint32(f.Module.ID), f.Back
 		}
 		out.frames = append(out.frames, walked)
 	}

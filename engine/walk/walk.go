@@ -44,6 +44,7 @@ type walker struct {
 	walked    int           // how many of them are those of the stack
 	results   []Frame       // of the walk before, to be written over
 	segment   *code.Segment // of the frame before; most frames stay in theirs
+	native    *code.Module  // of the thread's architecture: the one whose row was asked for last
 	scratch   [8]byte
 	scan      []byte                 // what is searched for return addresses
 	chain     []uint64               // the CFAs of a chain of frames that is believed
@@ -103,7 +104,7 @@ func (w *walker) release() {
 // start makes the walker ready for a thread whose memory is set.
 func (w *walker) start(th *thread, stack *Stack) {
 	w.thread, w.stack = th, stack
-	w.segment, w.checkpoint, w.doubled, w.walked = nil, nil, 2, 0
+	w.segment, w.native, w.checkpoint, w.doubled, w.walked = nil, nil, nil, 2, 0
 	w.chain, w.chained, w.checked = w.chain[:0], 0, 0
 	w.limit = w.process.shared.options.MaxFrames
 	if w.machine != th.arch {
@@ -634,8 +635,11 @@ var errOtherMachine = &code.NoRow{Reasons: []string{"the module is of another ar
 
 // row finds the row in force at an address of a module.
 func (w *walker) row(ctx context.Context, m *code.Module, address uint64, isExact bool) (*code.Row, error) {
-	if m.Arch != w.machine.Description.Name {
-		return nil, errOtherMachine
+	if m != w.native {
+		if m.Arch != w.machine.Description.Name {
+			return nil, errOtherMachine
+		}
+		w.native = m
 	}
 	return m.Row(ctx, address, isExact)
 }

@@ -143,34 +143,40 @@ func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
 
 // A Step is a frame of a sample that was traced: its place, without names.
 type Step struct {
-	PC      uint64
-	Exact   bool // as in Frame
-	FoundBy code.FoundBy
+	PC uint64
+	// Offset is PC as an address of the module's code object; Back is how far before
+	// it the frame is named by.
+	Offset  uint64
 	Module  *code.Module // nil where PC is in none
-	// Offset is PC as an address of the module's code object, Named the one that the
-	// frame is named by.
-	Offset, Named uint64
-	// SignalFrame says that the frame is a signal trampoline.
-	SignalFrame bool
-	// IsEvaluated says that the frame's CFA was evaluated, not computed by a
-	// compiled row.
-	IsEvaluated bool
+	FoundBy code.FoundBy
+	Back    uint8
+	Exact   bool // as in Frame
 }
 
-// Trace walks the stack of a sample, of which only the way is wanted: how many
-// frames it has, and why it ends, without the addresses of this sample. Step
-// returns the frames, until the next call.
-func (k *Walker) Trace(ctx context.Context, s *Sample) (frames int, stopped Stopped) {
+// Trace walks the stack of a sample, of which only the way is wanted: it appends the
+// frames, innermost first, and says why the stack ends, without the addresses of this
+// sample.
+func (k *Walker) Trace(ctx context.Context, s *Sample, steps []Step) ([]Step, Stopped) {
 	k.walker.sampling = true
 	stack := k.Walk(ctx, s)
-	return k.walker.walked, stack.Stopped
+	for _, f := range k.walker.frames[:k.walker.walked] {
+		steps = append(steps, Step{
+			PC: f.pc, Offset: f.offset, Module: f.module, FoundBy: f.found, Back: uint8(f.offset - f.named()), Exact: f.exact,
+		})
+	}
+	return steps, stack.Stopped
 }
 
-// Step is the frame of an index, 0 being the top one.
-func (k *Walker) Step(i int) Step {
+// IsSignalFrame says whether a frame of the sample that was traced last is a signal
+// trampoline, 0 being the top one.
+func (k *Walker) IsSignalFrame(i int) bool {
 	f := k.walker.frames[i]
-	return Step{
-		PC: f.pc, Exact: f.exact, FoundBy: f.found, Module: f.module, Offset: f.offset, Named: f.named(),
-		SignalFrame: f.source != nil && f.source.IsSignalFrame(), IsEvaluated: f.hasCFA && !f.compiled,
-	}
+	return f.source != nil && f.source.IsSignalFrame()
+}
+
+// IsEvaluated says whether the CFA of a frame of the sample that was traced last was
+// evaluated, and not computed by a compiled row.
+func (k *Walker) IsEvaluated(i int) bool {
+	f := k.walker.frames[i]
+	return f.hasCFA && !f.compiled
 }
