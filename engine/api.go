@@ -6,7 +6,6 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/profile"
 	"github.com/unwindd/unwindd/engine/walk"
-	"github.com/unwindd/unwindd/locexpr"
 )
 
 // This file names what walks and profiles give, and what is asked with, so that
@@ -116,12 +115,6 @@ var (
 	// and in which nothing could be walked for lack of an architecture.
 	ErrNotWalked = walk.ErrNotWalked
 )
-
-// Surround is a context like ctx, which is one that Evaluate gave, with other
-// surroundings; see walk.Surround.
-func Surround(ctx locexpr.Context, s Surroundings) (other locexpr.Context, ok bool) {
-	return walk.Surround(ctx, s)
-}
 
 // Profile walks the stacks of all samples of a perf.data file, and joins samples
 // of accelerators to them. The path may be "" where there are such. What went

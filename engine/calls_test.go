@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"debug/dwarf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,107 +10,49 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	entry "github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// callingUnit evaluates entries of a unit, as a reader of debugging information
-// does.
-type callingUnit struct {
-	info *debugInfo
-	unit *unit
-	ev   *locexpr.Evaluator
-}
-
-func (u *callingUnit) surroundings() engine.Surroundings {
-	return engine.Surroundings{
-		CallEntry: u.callEntry,
-		BaseType:  func(offset uint64) (*locexpr.BaseType, error) { return u.info.baseType(u.unit, offset) },
-		VariableValue: func(ctx locexpr.Context, entry uint64) (locexpr.Value, error) {
-			x, err := u.die(entry)
-			if err != nil {
-				return locexpr.Value{}, err
-			}
-			typ, err := u.info.baseType(x.unit, uint64(x.Val(dwarf.AttrType).(dwarf.Offset)-x.unit.offset))
-			if err != nil {
-				return locexpr.Value{}, err
-			}
-			l, err := u.ev.Location(x.Val(dwarf.AttrLocation).([]byte), ctx)
-			if err != nil {
-				return locexpr.Value{}, err
-			}
-			b := make([]byte, typ.Bits/8)
-			if err := l.Read(ctx, b, uint64(typ.Bits)); err != nil {
-				return locexpr.Value{}, err
-			}
-			return locexpr.ValueOf(typ, b, locexpr.LittleEndian)
-		},
-		Object: func(locexpr.Context) (locexpr.Location, error) {
-			return locexpr.MemoryLocation(locexpr.DefaultSpace, 0xb0b), nil
-		},
-	}
-}
-
-func (u *callingUnit) die(offset uint64) (*die, error) {
-	if x := u.info.dies[dwarf.Offset(offset)]; x != nil {
-		return x, nil
-	}
-	return nil, fmt.Errorf("no entry at %#x", offset)
-}
-
-func (u *callingUnit) callEntry(ctx locexpr.Context, ref locexpr.EntryRef) (callee locexpr.Callee, err error) {
-	if ref.InUnit {
-		ref.Offset += uint64(u.unit.offset)
-	}
-	x, err := u.die(ref.Offset)
-	if err != nil {
-		return callee, err
-	}
-	if x.unit != u.unit {
-		other := &callingUnit{u.info, x.unit, u.ev}
-		ctx, _ = engine.Surround(ctx, other.surroundings())
-		callee.Context = ctx
-	}
-	switch v := x.Val(dwarf.AttrLocation).(type) {
-	case []byte:
-		callee.Kind, callee.Expr = locexpr.CalleeExpression, v
-		return callee, nil
-	case int64:
-		callee.Kind = locexpr.CalleeLocation
-		callee.Location, err = u.ev.EvaluateList(&u.info.lists, uint64(v), x.unit.base, ctx)
-		return callee, err
-	}
-	if v, ok := x.Val(dwarf.AttrConstValue).([]byte); ok {
-		callee.Kind, callee.Location = locexpr.CalleeLocation, locexpr.ImplicitLocation(v)
-	}
-	return callee, nil
-}
-
 // TestCallsOfEntries evaluates the variables of testdata/calls/calls.s.
 func TestCallsOfEntries(t *testing.T) {
-	object := filepath.Join(t.TempDir(), "calls.o")
-	oracle.Tools(t, "as")
-	oracle.Run(t, "as", "-o", object, "testdata/calls/calls.s")
-	info := readDebugInfo(t, object)
-	named := map[string]*die{}
-	for _, x := range info.dies {
-		named[info.name(x)] = x
+	oracle.Tools(t, "as", "ld")
+	dir := t.TempDir()
+	oracle.Run(t, "as", "-o", filepath.Join(dir, "calls.o"), "testdata/calls/calls.s")
+	path := filepath.Join(dir, "calls")
+	oracle.Run(t, "ld", "-e", "0x1000", "-Ttext=0x1000", "-o", path, filepath.Join(dir, "calls.o"))
+	file, err := object.Open(path)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer file.Close()
+	module := &target.Module{Path: path, Arch: "x86_64", Object: file, File: path, Segments: []target.Segment{
+		{Address: 0x1000, Size: 0x100, Start: 0x1000, Executable: true},
+	}}
 
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	at := func(pc uint64) *engine.Synthetic {
-		s := &engine.Synthetic{Arch: "x86_64", Memory: []engine.Piece{{Address: 0x7010, Bytes: []byte{0xfe, 0xff, 1, 2}}}}
+	at := func(pc uint64) walk.Activation {
+		s := &engine.Sample{Arch: "x86_64", ThreadID: "1", Loaded: []*target.Module{module}, StackStart: 0x7000, Stack: make([]byte, 0x40)}
+		copy(s.Stack[0x10:], []byte{0xfe, 0xff, 1, 2})
 		s.Registers.Set(16, binary.LittleEndian.AppendUint64(nil, pc))    // rip
 		s.Registers.Set(3, make([]byte, 8))                               // rbx
 		s.Registers.Set(7, binary.LittleEndian.AppendUint64(nil, 0x7000)) // rsp
-		return s
+		tg := e.Attach(s)
+		_, frames := tg.Activations(context.Background(), tg.Threads()[0])
+		return frames[0].With(engine.Surroundings{Object: func(locexpr.Context) (locexpr.Location, error) {
+			return locexpr.MemoryLocation(locexpr.DefaultSpace, 0xb0b), nil
+		}})
 	}
 	for _, c := range []struct {
 		name string
@@ -136,26 +77,16 @@ func TestCallsOfEntries(t *testing.T) {
 		{name: "circle", err: locexpr.ErrLimit},
 		{name: "list_in_a_circle", err: locexpr.ErrLimit},
 		{name: "underflow", err: locexpr.ErrStackUnderflow},
-		{name: "no_entry", says: "no entry at 0x1"},
+		{name: "no_entry", says: "an entry is expected"},
 	} {
 		t.Run(fmt.Sprintf("%s at %#x", c.name, c.pc), func(t *testing.T) {
-			x := named[c.name]
-			if x == nil {
-				t.Fatal("there is no such entry")
-			}
 			if c.pc == 0 {
 				c.pc = 0x1008
 			}
-			state := at(c.pc)
-			u := &callingUnit{info: info, unit: x.unit}
-			var got string
-			err := e.Attach(state).Evaluate(context.Background(), state.Thread(), 0, u.surroundings(), locexpr.DWARF5,
-				func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-					u.ev = ev
-					l, err := ev.Location(x.Val(dwarf.AttrLocation).([]byte), ctx)
-					got = callResult(ctx, l)
-					return err
-				})
+			frame := at(c.pc)
+			function, variable := entryNamed(t, frame, c.name)
+			l, err := frame.Locate(function, variable)
+			got := callResult(frame.UnitContext(function, variable.Unit()), l)
 			switch {
 			case c.says != "":
 				if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -170,6 +101,29 @@ func TestCallsOfEntries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// entryNamed is the function of a frame, and an entry of its unit.
+func entryNamed(t *testing.T, frame walk.Activation, name string) (function, named entry.Entry) {
+	t.Helper()
+	scopes, err := frame.Module().Code.DWARF().Scopes(frame.Lookup())
+	if err != nil || len(scopes) != 1 {
+		t.Fatalf("%d scopes: %v", len(scopes), err)
+	}
+	root, err := scopes[0].Unit().Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range root.Children() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Name() == name {
+			return scopes[0].Entry, e
+		}
+	}
+	t.Fatalf("there is no entry %s", name)
+	return function, named
 }
 
 // callResult is a location in short: an implicit one as its contents, a number

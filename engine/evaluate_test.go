@@ -112,23 +112,6 @@ func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 	}
 }
 
-func TestEncodedAddressesCountFromTheBaseGiven(t *testing.T) {
-	core := openCrash(t)
-	s := Surroundings{EncodedBase: func(application uint8, offset int) (uint64, error) {
-		return uint64(application)<<8 + uint64(offset), nil
-	}}
-	err := core.Evaluate(context.Background(), core.Threads()[0], 0, s, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-		l, err := ev.Location([]byte{0xf1, 0x1b, 5, 0, 0, 0}, ctx) // DW_EH_PE_pcrel|DW_EH_PE_sdata4, 5
-		if _, address, _ := l.MemoryAddress(); address != 0x1000+2+5 {
-			t.Errorf("%v, expected 0x1007", l)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 func TestTheLargestSpaceBoundsComposites(t *testing.T) {
 	core := openCrash(t)
 	err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {

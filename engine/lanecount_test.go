@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -70,9 +69,9 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 				t.Errorf("%s: %d lanes, want %d", c.name, stack.Lanes, c.want)
 			}
 		}
-		err = tg.Evaluate(context.Background(), th, 0, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-			lane := c.want - 1
-			_, lanes, err := laneOf(ctx, lane)
+		lane := c.want - 1
+		err = tg.Evaluate(context.Background(), th, 0, Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
+			_, lanes, err := ctx.Lane()
 			if lanes != uint64(c.want) {
 				t.Errorf("%s: %d lanes in an evaluation", c.name, lanes)
 			}
@@ -85,13 +84,4 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 			t.Errorf("%s: %q", c.name, problems)
 		}
 	}
-}
-
-// laneOf is what a context says of its lane, were it another.
-func laneOf(ctx locexpr.Context, lane uint32) (current, lanes uint64, err error) {
-	other, ok := Surround(ctx, Surroundings{Lane: &lane})
-	if !ok {
-		return 0, 0, errors.New("no context of Evaluate")
-	}
-	return other.Lane()
 }

@@ -34,8 +34,7 @@ type unit struct {
 // with the trees that debug/dwarf does not keep.
 type debugInfo struct {
 	dies      map[dwarf.Offset]*die
-	functions []*die          // that have code
-	callSites map[uint64]*die // by return address
+	functions []*die // that have code
 	lists     locexpr.LocationLists
 }
 
@@ -50,7 +49,7 @@ func readDebugInfo(t *testing.T, path string) *debugInfo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &debugInfo{dies: map[dwarf.Offset]*die{}, callSites: map[uint64]*die{}}
+	d := &debugInfo{dies: map[dwarf.Offset]*die{}}
 	if s := f.Section(".debug_loclists"); s != nil {
 		bytes, err := s.Data()
 		if err != nil {
@@ -83,11 +82,6 @@ func readDebugInfo(t *testing.T, path string) *debugInfo {
 		case dwarf.TagCompileUnit, dwarf.TagSubprogram, dwarf.TagInlinedSubroutine, dwarf.TagLexDwarfBlock:
 			if x.ranges, err = data.Ranges(e); err != nil {
 				t.Fatal(err)
-			}
-		case dwarf.TagCallSite:
-			tail, _ := e.Val(dwarf.AttrCallTailCall).(bool)
-			if pc, ok := e.Val(dwarf.AttrCallReturnPC).(uint64); ok && !tail {
-				d.callSites[pc] = x
 			}
 		}
 		if e.Tag == dwarf.TagSubprogram && len(x.ranges) > 0 {
@@ -133,14 +127,6 @@ func (x *die) covers(pc uint64) bool {
 	return false
 }
 
-// entry is the low end of a function.
-func (x *die) entry() uint64 {
-	if pc, ok := x.Val(dwarf.AttrLowpc).(uint64); ok {
-		return pc
-	}
-	return x.ranges[0][0]
-}
-
 func (d *debugInfo) reference(x *die, attr dwarf.Attr) *die {
 	if offset, ok := x.Val(attr).(dwarf.Offset); ok {
 		return d.dies[offset]
@@ -160,12 +146,6 @@ func (d *debugInfo) chain(x *die) []*die {
 		x = next
 	}
 	return out
-}
-
-// root is what all instances of an entry have in common.
-func (d *debugInfo) root(x *die) *die {
-	c := d.chain(x)
-	return c[len(c)-1]
 }
 
 func (d *debugInfo) attribute(x *die, attr dwarf.Attr) any {
@@ -303,59 +283,4 @@ func (d *debugInfo) pointer(x *die) *die {
 		}
 	}
 	return nil
-}
-
-// baseType is the base type at an offset of a unit.
-func (d *debugInfo) baseType(u *unit, offset uint64) (*locexpr.BaseType, error) {
-	x := d.dies[u.offset+dwarf.Offset(offset)]
-	if x == nil || x.Tag != dwarf.TagBaseType {
-		return nil, fmt.Errorf("no base type at offset %#x of the unit at %#x", offset, u.offset)
-	}
-	encoding, _ := x.Val(dwarf.AttrEncoding).(int64)
-	size, _ := x.Val(dwarf.AttrByteSize).(int64)
-	name, _ := x.Val(dwarf.AttrName).(string)
-	return &locexpr.BaseType{Name: name, Encoding: uint8(encoding), Bits: uint32(size) * 8}, nil
-}
-
-// tailCallsItself says whether a function may call itself by tail calls, or
-// calls something unknown by one: its frames then say nothing about the call
-// that they came from.
-func (d *debugInfo) tailCallsItself(f *die) bool {
-	start := d.root(f)
-	bodies := map[*die][]*die{}
-	for _, g := range d.functions {
-		bodies[d.root(g)] = append(bodies[d.root(g)], g)
-	}
-	seen := map[*die]bool{}
-	queue := []*die{start}
-	for len(queue) > 0 {
-		g := queue[0]
-		queue = queue[1:]
-		for _, body := range bodies[g] {
-			for _, site := range tailCalls(body, nil) {
-				callee := d.reference(site, dwarf.AttrCallOrigin)
-				if callee == nil {
-					return true
-				}
-				if callee = d.root(callee); callee == start {
-					return true
-				}
-				if !seen[callee] {
-					seen[callee] = true
-					queue = append(queue, callee)
-				}
-			}
-		}
-	}
-	return false
-}
-
-func tailCalls(x *die, out []*die) []*die {
-	for _, c := range x.children {
-		if tail, _ := c.Val(dwarf.AttrCallTailCall).(bool); c.Tag == dwarf.TagCallSite && tail {
-			out = append(out, c)
-		}
-		out = tailCalls(c, out)
-	}
-	return out
 }

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"debug/dwarf"
 	"encoding/binary"
@@ -21,8 +20,11 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	entry "github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -249,6 +251,10 @@ type activation struct {
 	thread *target.Thread
 	index  int
 	frames []engine.Frame
+	held   []walk.Activation // the frames that can be asked
+
+	function *die        // the frame's; nil where that is not the program's
+	entry    entry.Entry // the same, as the engine reads it
 }
 
 func (a *activation) frame() *engine.Frame { return &a.frames[a.index] }
@@ -262,16 +268,33 @@ func (a *activation) lookup() uint64 {
 	return f.ModuleOffset - 1
 }
 
-// function is the frame's function, nil where that is not the program's.
-func (a *activation) function() *die {
-	if m := a.frame().Module; m == nil || m.Path != a.exe {
+// functionOf is the function of a frame, nil where that is not the program's.
+func (a *activation) functionOf(index int) *die {
+	at := activation{comparison: a.comparison, index: index, frames: a.frames}
+	if m := at.frame().Module; m == nil || m.Path != a.exe {
 		return nil
 	}
-	return a.info.function(a.lookup())
+	return a.info.function(at.lookup())
+}
+
+// find finds the function, and its entry as the engine reads it.
+func (a *activation) find() error {
+	if a.function = a.functionOf(a.index); a.function == nil {
+		return errors.New("the frame is in no function")
+	}
+	scopes, err := a.held[a.index].Module().Code.DWARF().Scopes(a.held[a.index].Lookup())
+	if err != nil {
+		return err
+	}
+	if len(scopes) == 0 || scopes[len(scopes)-1].Offset() != uint64(a.function.Offset) {
+		return fmt.Errorf("the engine has other scopes: %v", scopes)
+	}
+	a.entry = scopes[len(scopes)-1].Entry
+	return nil
 }
 
 func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
-	stack := c.core.Walk(context.Background(), th)
+	stack, held := c.core.Activations(context.Background(), th)
 	index := 0
 	var group []gdbFrame // inlined calls come before the frame that they are in
 	for _, f := range gdb {
@@ -288,7 +311,7 @@ func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
 			c.t.Errorf("thread %s: gdb has a frame %d at %s, the stack ended: %s", th.ID, index, f.PC, stack.Stopped.Detail)
 			return
 		}
-		a := &activation{c, th, index, stack.Frames}
+		a := &activation{comparison: c, thread: th, index: index, frames: stack.Frames, held: held}
 		if pc := fmt.Sprintf("0x%x", a.frame().PC); pc != f.PC {
 			c.t.Errorf("thread %s: frame %d is at %s, gdb has %s", th.ID, index, pc, f.PC)
 			return
@@ -303,19 +326,18 @@ func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
 
 // compare compares a frame and the calls inlined into it.
 func (a *activation) compare(gdb []gdbFrame) {
-	fn := a.function()
-	if fn == nil {
-		a.t.Errorf("thread %s: frame %d at %#x is in no function", a.thread.ID, a.index, a.frame().PC)
+	if err := a.find(); err != nil {
+		a.t.Errorf("thread %s: frame %d at %#x: %v", a.thread.ID, a.index, a.frame().PC, err)
 		return
 	}
-	levels := a.info.levels(fn, a.lookup())
+	levels := a.info.levels(a.function, a.lookup())
 	if len(levels) != len(gdb) {
 		a.t.Errorf("thread %s frame %d at %#x: %d calls in it, gdb has %d", a.thread.ID, a.index, a.lookup(), len(levels), len(gdb))
 		return
 	}
-	err := a.evaluate(func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
+	err := object.Guard(func() error {
 		for i := range levels {
-			a.level(ctx, ev, &gdb[i], levels[i])
+			a.level(&gdb[i], levels[i])
 		}
 		return nil
 	})
@@ -332,7 +354,8 @@ type variableKey struct {
 	ordinal int
 }
 
-func (a *activation) level(ctx locexpr.Context, ev *locexpr.Evaluator, gdb *gdbFrame, scopes []scope) {
+func (a *activation) level(gdb *gdbFrame, scopes []scope) {
+	ctx := a.held[a.index].UnitContext(a.entry, a.entry.Unit())
 	ours := map[variableKey]*die{}
 	for _, s := range scopes {
 		for _, x := range s.variables {
@@ -357,7 +380,7 @@ func (a *activation) level(ctx locexpr.Context, ev *locexpr.Evaluator, gdb *gdbF
 			a.t.Errorf("%s: only gdb has %+v", a.where(gdb), *g)
 			continue
 		}
-		location, l, err := a.location(ctx, ev, x)
+		location, l, err := a.location(x)
 		outcome, problem := a.variable(ctx, x, location, l, err, g)
 		a.tally[class{outcome, location}]++
 		switch outcome {
@@ -377,122 +400,6 @@ func (a *activation) where(gdb *gdbFrame) string {
 	return fmt.Sprintf("thread %s frame %d at %#x, %s", a.thread.ID, a.index, a.lookup(), gdb.Function)
 }
 
-// evaluate calls f with the frame's context.
-func (a *activation) evaluate(f func(locexpr.Context, *locexpr.Evaluator) error) error {
-	fn := a.function()
-	if fn == nil {
-		return errors.New("the frame is not the program's")
-	}
-	s := engine.Surroundings{
-		FrameBase: func(ctx locexpr.Context) (locexpr.Location, error) {
-			expr, ok := fn.Val(dwarf.AttrFrameBase).([]byte)
-			if !ok {
-				return locexpr.Location{}, errors.New("the function has no DW_AT_frame_base")
-			}
-			ev := locexpr.Evaluator{AddressBits: 64}
-			return ev.Location(expr, ctx)
-		},
-		EntryValue: func(expr []byte) (locexpr.Value, error) {
-			reg, typ, ok := registerOf(expr)
-			return a.atCall(fn, typ, func(p *die) bool {
-				block, _ := p.Val(dwarf.AttrLocation).([]byte)
-				at, _, isRegister := registerOf(block)
-				return bytes.Equal(block, expr) || ok && isRegister && at == reg
-			})
-		},
-		ParameterValue: func(offset uint64) (locexpr.Value, error) {
-			wanted := a.info.dies[fn.unit.offset+dwarf.Offset(offset)]
-			return a.atCall(fn, 0, func(p *die) bool {
-				return a.info.reference(p, dwarf.AttrCallParameter) == wanted && wanted != nil
-			})
-		},
-		EntryLocation: func(ctx locexpr.Context, entry uint64) (locexpr.Location, error) {
-			x := a.info.dies[dwarf.Offset(entry)]
-			if x == nil {
-				return locexpr.Location{}, fmt.Errorf("no entry at %#x", entry)
-			}
-			ev := a.evaluator()
-			_, l, err := a.location(ctx, &ev, x)
-			return l, err
-		},
-		BaseType: func(offset uint64) (*locexpr.BaseType, error) { return a.info.baseType(fn.unit, offset) },
-	}
-	return a.core.Evaluate(context.Background(), a.thread, a.index, s, locexpr.DWARF5, f)
-}
-
-func (a *activation) evaluator() locexpr.Evaluator {
-	f := a.frame()
-	return locexpr.Evaluator{AddressBits: 64, LoadBias: f.PC - f.ModuleOffset}
-}
-
-// errNoCallValue says why a value at the call is not known.
-var errNoCallValue = errors.New("the value at the call is not known")
-
-// atCall evaluates what the caller's call site says about a parameter (DWARF
-// 5, 3.4.1), once it is certain that the call was one of fn. The value gets the
-// type at offset typ of the unit, unless that is 0 or it has one.
-func (a *activation) atCall(fn *die, typ uint64, matches func(*die) bool) (locexpr.Value, error) {
-	if a.index+1 >= len(a.frames) {
-		return locexpr.Value{}, fmt.Errorf("%w: no caller", errNoCallValue)
-	}
-	caller := &activation{a.comparison, a.thread, a.index + 1, a.frames}
-	if caller.function() == nil {
-		return locexpr.Value{}, fmt.Errorf("%w: the caller is not the program's", errNoCallValue)
-	}
-	site := a.info.callSites[caller.frame().ModuleOffset]
-	if site == nil {
-		return locexpr.Value{}, fmt.Errorf("%w: no call site", errNoCallValue)
-	}
-	if err := caller.calls(site, fn); err != nil {
-		return locexpr.Value{}, err
-	}
-	if a.info.tailCallsItself(fn) {
-		return locexpr.Value{}, fmt.Errorf("%w: the function may tail-call itself", errNoCallValue)
-	}
-	for _, p := range site.children {
-		if p.Tag != dwarf.TagCallSiteParameter || !matches(p) {
-			continue
-		}
-		expr, ok := p.Val(dwarf.AttrCallValue).([]byte)
-		if !ok {
-			break
-		}
-		var v locexpr.Value
-		err := caller.evaluate(func(ctx locexpr.Context, ev *locexpr.Evaluator) (err error) {
-			v, err = ev.Value(expr, ctx)
-			if err == nil && typ != 0 && v.Type() == nil {
-				const convert = 0xa8 // DW_OP_convert
-				v, err = ev.Value(binary.AppendUvarint(append(bytes.Clone(expr), convert), typ), ctx)
-			}
-			return err
-		})
-		return v, err
-	}
-	return locexpr.Value{}, fmt.Errorf("%w: the call site does not say", errNoCallValue)
-}
-
-// calls checks that a call site of the frame calls fn: what it calls may have
-// gone on to another function by a tail call.
-func (a *activation) calls(site, fn *die) error {
-	if callee := a.info.reference(site, dwarf.AttrCallOrigin); callee != nil {
-		if a.info.root(callee) != a.info.root(fn) {
-			return fmt.Errorf("%w: the call site calls another function", errNoCallValue)
-		}
-		return nil
-	}
-	expr, ok := site.Val(dwarf.AttrCallTarget).([]byte)
-	if !ok {
-		return fmt.Errorf("%w: the call site does not say what it calls", errNoCallValue)
-	}
-	return a.evaluate(func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-		v, err := ev.Value(expr, ctx)
-		if err == nil && v.Uint64() != fn.entry()+ev.LoadBias {
-			err = fmt.Errorf("%w: the call site calls another function", errNoCallValue)
-		}
-		return err
-	})
-}
-
 // expressions are those of a variable's location that are in force.
 func (a *activation) expressions(x *die) [][]byte {
 	switch v := a.info.attribute(x, dwarf.AttrLocation).(type) {
@@ -509,52 +416,19 @@ func (a *activation) expressions(x *die) [][]byte {
 }
 
 // location is where a variable is, and the class of that.
-func (a *activation) location(ctx locexpr.Context, ev *locexpr.Evaluator, x *die) (class string, l locexpr.Location, err error) {
+func (a *activation) location(x *die) (class string, l locexpr.Location, err error) {
 	class = optimizedOut
 	for _, expr := range a.expressions(x) {
 		class = classOf(expr)
 	}
-	switch v := a.info.attribute(x, dwarf.AttrLocation).(type) {
-	case []byte:
-		l, err = ev.Location(v, ctx)
-		return class, l, err
-	case int64:
-		l, err = ev.EvaluateList(&a.info.lists, uint64(v), x.unit.base, ctx)
-		return class, l, err
+	if a.info.attribute(x, dwarf.AttrLocation) == nil && a.info.attribute(x, dwarf.AttrConstValue) != nil {
+		class = "DW_AT_const_value"
 	}
-	class = "DW_AT_const_value"
-	switch v := a.info.attribute(x, dwarf.AttrConstValue).(type) {
-	case int64:
-		return class, locexpr.ImplicitUint64(uint64(v), 64, locexpr.LittleEndian), nil
-	case []byte:
-		return class, locexpr.ImplicitLocation(v), nil
-	case string:
-		return class, locexpr.ImplicitLocation(append([]byte(v), 0)), nil
+	variable, err := a.entry.Unit().Entry(uint64(x.Offset))
+	if err == nil {
+		l, err = a.held[a.index].Locate(a.entry, variable)
 	}
-	return optimizedOut, l, nil
-}
-
-// registerOf is the register that an expression of one operation names, and the
-// offset of the type that it reads it as, 0 where it does not say.
-func registerOf(expr []byte) (reg, typ uint64, ok bool) {
-	n := 0
-	for in, err := range locexpr.Decode(expr, locexpr.DWARF5, 8, locexpr.LittleEndian) {
-		if err != nil {
-			return 0, 0, false
-		}
-		switch name := in.Op.Name; {
-		case name == "DW_OP_regx":
-			reg = in.Operands[0]
-		case name == "DW_OP_regval_type":
-			reg, typ = in.Operands[0], in.Operands[1]
-		case strings.HasPrefix(name, "DW_OP_reg"):
-			reg, _ = strconv.ParseUint(strings.TrimPrefix(name, "DW_OP_reg"), 10, 64)
-		default:
-			return 0, 0, false
-		}
-		n++
-	}
-	return reg, typ, n == 1
+	return class, l, err
 }
 
 // locationClasses are the classes of expressions. An expression is of the last
@@ -692,7 +566,7 @@ func compareLeaf(ctx locexpr.Context, l locexpr.Location, leaf gdbLeaf) (outcome
 // compiler then knew that this one does not change it (-fipa-ra); the rules of
 // the callee do not say so.
 func (a *activation) readsClobbered(x *die) bool {
-	if a.index == 0 || (&activation{a.comparison, a.thread, a.index - 1, a.frames}).function() == nil {
+	if a.index == 0 || a.functionOf(a.index-1) == nil {
 		return false
 	}
 	for _, expr := range a.expressions(x) {
@@ -720,13 +594,13 @@ func (a *activation) readsClobbered(x *die) bool {
 // isVisitAt says whether l is right for the parameter at of visit in
 // exchange.cpp, which is how many calls of visit there are around this one.
 func (a *activation) isVisitAt(x *die, ctx locexpr.Context, l locexpr.Location) bool {
-	fn := a.function()
+	fn := a.function
 	if a.info.name(fn) != "visit" || a.info.name(x) != "at" {
 		return false
 	}
 	outer := uint64(0)
 	for i := a.index + 1; i < len(a.frames); i++ {
-		if (&activation{a.comparison, a.thread, i, a.frames}).function() == fn {
+		if a.functionOf(i) == fn {
 			outer++
 		}
 	}

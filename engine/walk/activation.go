@@ -10,7 +10,10 @@ import (
 )
 
 // An Activation is a frame of a stack that can still be asked about its registers.
-type Activation struct{ frame *frame }
+type Activation struct {
+	frame  *frame
+	around Surroundings
+}
 
 // Activations walks the stack of a thread as Walk does, without launchers, and
 // gives its frames as well, the top one first.
@@ -28,7 +31,7 @@ func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, [
 	w.guarded(ctx)
 	list := make([]Activation, w.walked)
 	for i := range list {
-		list[i] = Activation{w.frames[i]}
+		list[i] = Activation{frame: w.frames[i]}
 	}
 	return stack, list
 }
@@ -64,8 +67,44 @@ func (a Activation) Location(reg uint64) (locexpr.Location, error) { return a.fr
 // Context is what expressions are evaluated in, and locations are read in.
 func (a Activation) Context() locexpr.Context { return frameContext{frame: a.frame} }
 
+// With is the frame with surroundings, such as a lane. Their Module does not count:
+// it is the frame's.
+func (a Activation) With(s Surroundings) Activation {
+	s.Module = nil
+	return Activation{a.frame, s}
+}
+
+func (a Activation) unitContext(function dwarf.Entry) *unitContext {
+	u := a.frame.unitContext(function, a.around.Lane)
+	u.around = a.around
+	return u
+}
+
 // Evaluate evaluates an expression of a unit of debugging information. function is
-// the entry of the frame's function.
+// the entry of the frame's function; of the zero Entry nothing is known. What the
+// function was given when it was called (DW_OP_entry_value) is found in the frames
+// further out. What is evaluated refers to the target's files, which may be cut
+// while they are read: call it inside object.Guard.
 func (a Activation) Evaluate(function dwarf.Entry, unit dwarf.Unit, expr []byte) (locexpr.Location, error) {
-	return a.frame.unitContext(function, nil).evaluate(unit, expr)
+	return a.unitContext(function).evaluate(unit, expr)
+}
+
+// Locate says where a variable, a parameter or a constant is by its entry, in a
+// frame of a function. It is the undefined location where it was optimized out, and
+// an implicit one of a DW_AT_const_value. Guard as Evaluate does.
+func (a Activation) Locate(function, variable dwarf.Entry) (locexpr.Location, error) {
+	return a.unitContext(function).locate(variable)
+}
+
+// UnitContext is what locations that the expressions of a unit gave are read in:
+// their implicit pointers point to entries. Guard as Evaluate does.
+func (a Activation) UnitContext(function dwarf.Entry, unit dwarf.Unit) locexpr.Context {
+	return a.unitContext(function).context(unit)
+}
+
+// AtEntry is what the frame's function was given as a formal parameter when it was
+// called, whatever it has done with it since. The error wraps ErrNoCallValue where
+// that is not known. Guard as Evaluate does.
+func (a Activation) AtEntry(function, parameter dwarf.Entry) (locexpr.Value, error) {
+	return a.unitContext(function).atEntry(parameter)
 }

@@ -14,7 +14,9 @@ import (
 
 // Surroundings are the context elements of an evaluation that a frame does not
 // have by itself (heterogeneous extension, A.2.5.1). Those that are nil are not
-// specified, and an operation that needs one fails.
+// specified, and an operation that needs one fails. What a unit of debugging
+// information gives, such as a frame base, is specified where one is: see
+// Activation.
 type Surroundings struct {
 	// Module is the module whose debugging information the expression is from:
 	// its addresses and thread-local storage are meant. nil: the module that the
@@ -28,30 +30,6 @@ type Surroundings struct {
 	Object func(locexpr.Context) (locexpr.Location, error)
 	// CFA is the frame's CFA where no row says it.
 	CFA *locexpr.Location
-	// FrameBase evaluates DW_AT_frame_base of the frame's function.
-	FrameBase func(locexpr.Context) (locexpr.Location, error)
-	// Addrx is an entry of the unit's part of .debug_addr.
-	Addrx func(index uint64) (uint64, error)
-	// EntryValue finds what a register or expression was at the call.
-	EntryValue func(expr []byte) (locexpr.Value, error)
-	// ParameterValue finds what the call gave to the formal parameter at an
-	// offset of the compilation unit.
-	ParameterValue func(offset uint64) (locexpr.Value, error)
-	// EntryLocation evaluates the location of the debugging information entry
-	// at an offset of .debug_info, to which an implicit pointer points.
-	EntryLocation func(ctx locexpr.Context, entry uint64) (locexpr.Location, error)
-	// BaseType is the base type at an offset of the compilation unit.
-	BaseType func(offset uint64) (*locexpr.BaseType, error)
-	// CallEntry finds what DW_OP_call* does with a debugging information entry.
-	// ctx is the context of the caller.
-	CallEntry func(ctx locexpr.Context, ref locexpr.EntryRef) (locexpr.Callee, error)
-	// VariableValue reads the variable that the debugging information entry at
-	// an offset of .debug_info describes, for DW_OP_GNU_variable_value.
-	VariableValue func(ctx locexpr.Context, entry uint64) (locexpr.Value, error)
-	// EncodedBase is what an application of a pointer encoding counts from, for
-	// DW_OP_GNU_encoded_addr: DW_EH_PE_pcrel (0x10) to DW_EH_PE_funcrel (0x40).
-	// offset is that of the encoded address in the expression.
-	EncodedBase func(application uint8, offset int) (uint64, error)
 }
 
 // ErrNoFrame says that a stack has fewer frames than were asked for.
@@ -93,17 +71,6 @@ func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s 
 		}
 		return f(surrounded{frameContext{frame: fr}, &s}, ev)
 	})
-}
-
-// Surround is a context like ctx, which is one that Evaluate gave, with other
-// surroundings: those of another compilation unit of the same module, for
-// locexpr.Callee. ok is false where ctx is of another kind.
-func Surround(ctx locexpr.Context, s Surroundings) (other locexpr.Context, ok bool) {
-	c, ok := ctx.(surrounded)
-	if !ok {
-		return nil, false
-	}
-	return surrounded{c.frameContext, &s}, true
 }
 
 // frameAt walks to a frame and finds its row, if there is one.
@@ -165,74 +132,11 @@ func (c surrounded) CFA() (locexpr.Location, error) {
 	return c.frameContext.CFA()
 }
 
-func (c surrounded) FrameBase() (locexpr.Location, error) {
-	if c.s.FrameBase == nil {
-		return c.frameContext.FrameBase()
-	}
-	return c.s.FrameBase(c)
-}
-
 func (c surrounded) Object() (locexpr.Location, error) {
 	if c.s.Object == nil {
 		return c.frameContext.Object()
 	}
 	return c.s.Object(c)
-}
-
-func (c surrounded) Addrx(index uint64) (uint64, error) {
-	if c.s.Addrx == nil {
-		return c.frameContext.Addrx(index)
-	}
-	return c.s.Addrx(index)
-}
-
-func (c surrounded) EntryValue(expr []byte) (locexpr.Value, error) {
-	if c.s.EntryValue == nil {
-		return c.frameContext.EntryValue(expr)
-	}
-	return c.s.EntryValue(expr)
-}
-
-func (c surrounded) ParameterValue(offset uint64) (locexpr.Value, error) {
-	if c.s.ParameterValue == nil {
-		return c.frameContext.ParameterValue(offset)
-	}
-	return c.s.ParameterValue(offset)
-}
-
-func (c surrounded) EntryLocation(entry uint64) (locexpr.Location, error) {
-	if c.s.EntryLocation == nil {
-		return c.frameContext.EntryLocation(entry)
-	}
-	return c.s.EntryLocation(c, entry)
-}
-
-func (c surrounded) BaseType(offset uint64) (*locexpr.BaseType, error) {
-	if c.s.BaseType == nil {
-		return c.frameContext.BaseType(offset)
-	}
-	return c.s.BaseType(offset)
-}
-
-func (c surrounded) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
-	if c.s.CallEntry == nil {
-		return c.frameContext.CallEntry(ref)
-	}
-	return c.s.CallEntry(c, ref)
-}
-
-func (c surrounded) VariableValue(entry uint64) (locexpr.Value, error) {
-	if c.s.VariableValue == nil {
-		return c.frameContext.VariableValue(entry)
-	}
-	return c.s.VariableValue(c, entry)
-}
-
-func (c surrounded) EncodedBase(application uint8, offset int) (uint64, error) {
-	if c.s.EncodedBase == nil {
-		return c.frameContext.EncodedBase(application, offset)
-	}
-	return c.s.EncodedBase(application, offset)
 }
 
 // TLS is the location of an offset in the block that the thread has of the

@@ -12,19 +12,23 @@ import (
 type unitContext struct {
 	frame    *frame
 	function dwarf.Entry // whose frame it is
-	lane     *uint32     // nil: none is current
+	around   Surroundings
 	ev       *locexpr.Evaluator
+
+	call *call // that the frame is in, or why it is not known; nil until it is looked for
 }
 
+// unitContext is for the expressions of a frame whose function is given. lane is
+// the current one; nil: none is.
 func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
-	u := &unitContext{frame: f, function: function, lane: lane, ev: f.walker.pluginEval.Derive()}
+	u := &unitContext{frame: f, function: function, around: Surroundings{Lane: lane}, ev: f.walker.pluginEval.Derive()}
 	u.ev.CFI = false
 	u.ev.LoadBias = f.pc - f.offset
 	return u
 }
 
 // in calls f with the evaluator as a unit's expressions need it.
-func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) (locexpr.Location, error)) (locexpr.Location, error) {
+func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) error {
 	dialect, offsetSize := u.ev.Dialect, u.ev.OffsetSize
 	u.ev.Dialect, u.ev.OffsetSize = u.frame.module.Code.UnitDialect(unit), unit.OffsetSize()
 	defer func() { u.ev.Dialect, u.ev.OffsetSize = dialect, offsetSize }()
@@ -32,25 +36,53 @@ func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) (locexpr
 }
 
 // evaluate evaluates an expression of a unit.
-func (u *unitContext) evaluate(unit dwarf.Unit, expr []byte) (locexpr.Location, error) {
-	return u.in(unit, func(ev *locexpr.Evaluator) (locexpr.Location, error) {
-		return ev.Location(expr, u.context(unit))
+func (u *unitContext) evaluate(unit dwarf.Unit, expr []byte) (l locexpr.Location, err error) {
+	err = u.in(unit, func(ev *locexpr.Evaluator) error {
+		l, err = ev.Location(expr, u.context(unit))
+		return err
 	})
+	return l, err
+}
+
+// value evaluates an expression of a unit as a value.
+func (u *unitContext) value(unit dwarf.Unit, expr []byte, initial ...locexpr.Entry) (v locexpr.Value, err error) {
+	err = u.in(unit, func(ev *locexpr.Evaluator) error {
+		v, err = ev.Value(expr, u.context(unit), initial...)
+		return err
+	})
+	return v, err
 }
 
 // context is that of an expression of a unit.
-func (u *unitContext) context(unit dwarf.Unit) locexpr.Context {
-	return surrounded{frameContext{frame: u.frame}, &Surroundings{
-		Lane:      u.lane,
-		FrameBase: func(locexpr.Context) (locexpr.Location, error) { return u.frameBase() },
-		Addrx:     unit.Addrx,
-		BaseType:  unit.BaseType,
-		CallEntry: func(_ locexpr.Context, ref locexpr.EntryRef) (locexpr.Callee, error) { return u.callEntry(unit, ref) },
-	}}
+func (u *unitContext) context(unit dwarf.Unit) inUnit {
+	return inUnit{surrounded{frameContext{frame: u.frame}, &u.around}, u, unit}
 }
 
-// frameBase evaluates DW_AT_frame_base of the function (DWARF 5, 3.3.5).
-func (u *unitContext) frameBase() (locexpr.Location, error) {
+// inUnit is the context of the expressions of a unit in a frame.
+type inUnit struct {
+	surrounded
+	u    *unitContext
+	unit dwarf.Unit
+}
+
+var _ interface {
+	locexpr.EntryContext
+	locexpr.ParameterContext
+	locexpr.VariableContext
+} = inUnit{}
+
+// Addrx is an entry of the unit's part of .debug_addr.
+func (c inUnit) Addrx(index uint64) (uint64, error) { return c.unit.Addrx(index) }
+
+// BaseType is the base type at an offset of the unit.
+func (c inUnit) BaseType(offset uint64) (*locexpr.BaseType, error) { return c.unit.BaseType(offset) }
+
+// FrameBase evaluates DW_AT_frame_base of the function (DWARF 5, 3.3.5).
+func (c inUnit) FrameBase() (locexpr.Location, error) {
+	u := c.u
+	if u.function.IsZero() {
+		return c.surrounded.FrameBase()
+	}
 	l, ok, err := u.function.Location(dwarf.AttrFrameBase)
 	if err != nil {
 		return locexpr.Location{}, err
@@ -68,30 +100,44 @@ func (u *unitContext) frameBase() (locexpr.Location, error) {
 	return u.evaluate(l.Unit, exprs[0])
 }
 
-// callEntry is what DW_OP_call* does with an entry (A.2.5.4.2): the expression of
-// a DW_AT_location runs on the caller's stack, a location list is evaluated.
-func (u *unitContext) callEntry(unit dwarf.Unit, ref locexpr.EntryRef) (locexpr.Callee, error) {
+// CallEntry is what DW_OP_call* does with an entry (A.2.5.4.2): the expression of
+// a DW_AT_location runs on the caller's stack and with its object, a location list
+// is evaluated. Where there is neither, a DW_AT_const_value is the result.
+func (c inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 	offset := ref.Offset
 	if ref.InUnit {
-		offset += unit.Offset()
+		offset += c.unit.Offset()
 	}
-	entry, err := unit.Entry(offset)
+	entry, err := c.unit.Entry(offset)
 	if err != nil {
 		return locexpr.Callee{}, locexpr.IllFormedError(err)
 	}
 	l, ok, err := entry.Location(dwarf.AttrLocation)
-	if err != nil || !ok {
-		return locexpr.Callee{Kind: locexpr.NoEffect}, err
-	}
-	c := u.context(l.Unit)
-	if l.Lists == nil {
+	switch {
+	case err != nil:
+		return locexpr.Callee{}, err
+	case !ok:
+		value, hasValue, err := c.u.constant(entry)
+		if err != nil || !hasValue {
+			return locexpr.Callee{Kind: locexpr.NoEffect}, err
+		}
+		return locexpr.Callee{Kind: locexpr.CalleeLocation, Location: value}, nil
+	case l.Lists == nil:
 		return locexpr.Callee{
-			Kind: locexpr.CalleeExpression, Expr: l.Expr, Context: c,
-			Dialect: u.frame.module.Code.UnitDialect(l.Unit), OffsetSize: l.Unit.OffsetSize(),
+			Kind: locexpr.CalleeExpression, Expr: l.Expr, Context: inUnit{c.surrounded, c.u, l.Unit},
+			Dialect: c.u.frame.module.Code.UnitDialect(l.Unit), OffsetSize: l.Unit.OffsetSize(),
 		}, nil
 	}
-	place, err := u.in(l.Unit, func(ev *locexpr.Evaluator) (locexpr.Location, error) {
-		return ev.EvaluateList(l.Lists, l.Offset, l.Base, c)
-	})
+	place, err := c.u.place(&l)
 	return locexpr.Callee{Kind: locexpr.CalleeLocation, Location: place}, err
+}
+
+// EntryLocation is where what an implicit pointer points to is: what the entry at an
+// offset of .debug_info describes (DWARF 5, 2.6.1.1.4).
+func (c inUnit) EntryLocation(offset uint64) (locexpr.Location, error) {
+	entry, err := c.unit.Entry(offset)
+	if err != nil {
+		return locexpr.Location{}, locexpr.IllFormedError(err)
+	}
+	return c.u.locate(entry)
 }

@@ -104,6 +104,9 @@ const (
 	AttrAddrBase         Attr = 0x73
 	AttrRnglistsBase     Attr = 0x74
 	AttrDwoName          Attr = 0x76
+	AttrCallAllCalls     Attr = 0x7a
+	AttrCallAllSources   Attr = 0x7b // DW_AT_call_all_source_calls
+	AttrCallAllTailCalls Attr = 0x7c
 	AttrCallReturnPC     Attr = 0x7d
 	AttrCallValue        Attr = 0x7e
 	AttrCallOrigin       Attr = 0x7f
@@ -121,6 +124,10 @@ const (
 	AttrGNUCallData     Attr = 0x2112 // DW_AT_GNU_call_site_data_value
 	AttrGNUCallTarget   Attr = 0x2113
 	AttrGNUCallClob     Attr = 0x2114 // DW_AT_GNU_call_site_target_clobbered
+	AttrGNUTailCall     Attr = 0x2115
+	AttrGNUAllTailCalls Attr = 0x2116 // DW_AT_GNU_all_tail_call_sites
+	AttrGNUAllCalls     Attr = 0x2117 // DW_AT_GNU_all_call_sites
+	AttrGNUAllSources   Attr = 0x2118 // DW_AT_GNU_all_source_call_sites
 	AttrGNUDwoName      Attr = 0x2130
 	AttrGNUDwoID        Attr = 0x2131
 	AttrGNURangesBase   Attr = 0x2132

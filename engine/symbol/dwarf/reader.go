@@ -39,6 +39,7 @@ type Reader struct {
 
 	dwp       lazy[*file]
 	variables lazy[[]placedVariable]
+	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
 
 	mu       sync.Mutex
 	problems []string

@@ -277,6 +277,15 @@ const (
 // maxTypes bounds the types that are followed for a size.
 const maxTypes = 64
 
+// Size is the size of the entry's DW_AT_type, in bytes; false where it is not told.
+func (e Entry) Size() (uint64, bool) {
+	t, err := e.Type()
+	if err != nil || t.IsZero() {
+		return 0, false
+	}
+	return t.size(0)
+}
+
 // size is the size of a type, in bytes (DWARF 5, 5.1 to 5.17); false where it is not told.
 func (e Entry) size(depth int) (uint64, bool) {
 	if depth > maxTypes {

@@ -1,5 +1,7 @@
 # Debugging information whose expressions call each other. All its numbers are
 # known to the assembler, so nothing is relocated.
+	.text	# to be linked at 0x1000
+	.skip 0x100, 0x90
 	.section .debug_abbrev,"",@progbits
 	.uleb128 1, 0x11	# 1: DW_TAG_compile_unit, with children
 	.byte 1
@@ -22,6 +24,9 @@
 	.uleb128 7, 0x34	# 7
 	.byte 0
 	.uleb128 0x03, 0x08, 0x02, 0x18, 0x49, 0x13, 0, 0	# DW_AT_type ref4
+	.uleb128 9, 0x2e	# 9: DW_TAG_subprogram
+	.byte 0
+	.uleb128 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0	# DW_AT_low_pc addr, DW_AT_high_pc data8
 	.uleb128 8, 0x24	# 8: DW_TAG_base_type
 	.byte 0
 	.uleb128 0x03, 0x08, 0x3e, 0x0b, 0x0b, 0x0b, 0, 0	# DW_AT_encoding, DW_AT_byte_size data1
@@ -46,6 +51,9 @@
 	.byte 1, 8	# DW_UT_compile, addresses of 8 bytes
 	.long 0
 	.uleb128 1
+	.8byte 0x1000, 0x100
+	.uleb128 9
+	.asciz "function"
 	.8byte 0x1000, 0x100
 	entry 6, double	# DW_OP_dup; DW_OP_plus
 	.byte 0x12, 0x22

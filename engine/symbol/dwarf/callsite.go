@@ -1,0 +1,346 @@
+package dwarf
+
+import (
+	"iter"
+	"slices"
+)
+
+// A CallSite is a DW_TAG_call_site (DWARF 5, 3.4) or a DW_TAG_GNU_call_site, which
+// gcc and clang write for DWARF 4. The zero CallSite is none.
+type CallSite struct{ Entry }
+
+// callAttributes are the attributes of call sites and their parameters. Those of
+// GNU's form have the same meanings and other numbers.
+type callAttributes struct{ returnPC, tailCall, callee, target, parameter, value, data Attr }
+
+var (
+	standardCall = callAttributes{
+		AttrCallReturnPC, AttrCallTailCall, AttrCallOrigin, AttrCallTarget, AttrCallParameter, AttrCallValue, AttrCallDataValue,
+	}
+	gnuCall = callAttributes{
+		AttrLowPC, AttrGNUTailCall, AttrAbstractOrigin, AttrGNUCallTarget, AttrAbstractOrigin, AttrGNUCallValue, AttrGNUCallData,
+	}
+)
+
+func (e Entry) callAttributes() *callAttributes {
+	if e.Tag() == TagGNUCallSite || e.Tag() == TagGNUCallSiteParam {
+		return &gnuCall
+	}
+	return &standardCall
+}
+
+// IsTailCall says whether the call leaves the function for good. What it calls
+// returns to where the function would have.
+func (s CallSite) IsTailCall() (bool, error) { return s.hasFlag(s.callAttributes().tailCall) }
+
+// Callee is the function that is called; the zero Entry where that is not said.
+func (s CallSite) Callee() (Entry, error) { return s.Reference(s.callAttributes().callee) }
+
+// Target is the expression of the address that is called.
+func (s CallSite) Target() (l Location, ok bool, err error) {
+	return s.Location(s.callAttributes().target)
+}
+
+// A CallParameter is what a call passes: a DW_TAG_call_site_parameter (DWARF 5,
+// 3.4.2) or a DW_TAG_GNU_call_site_parameter.
+type CallParameter struct{ Entry }
+
+// Parameters are those that a call site describes.
+func (s CallSite) Parameters() iter.Seq2[CallParameter, error] {
+	return func(yield func(CallParameter, error) bool) {
+		for c, err := range s.Children() {
+			if err == nil && c.Tag() != TagCallSiteParameter && c.Tag() != TagGNUCallSiteParam {
+				continue
+			}
+			if !yield(CallParameter{c}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Parameter is the formal parameter; the zero Entry where that is not said.
+func (p CallParameter) Parameter() (Entry, error) {
+	return p.Reference(p.callAttributes().parameter)
+}
+
+// Value is the expression of what is passed, in the frame of the caller.
+func (p CallParameter) Value() (l Location, ok bool, err error) {
+	return p.Location(p.callAttributes().value)
+}
+
+// DataValue is the expression of what stands in memory where the passed value
+// points to.
+func (p CallParameter) DataValue() (l Location, ok bool, err error) {
+	return p.Location(p.callAttributes().data)
+}
+
+// hasFlag says whether the entry itself has a flag that is set.
+func (e Entry) hasFlag(attr Attr) (bool, error) {
+	v, ok, err := e.own(attr)
+	return ok && v.n != 0, err
+}
+
+// CallSite returns the call site of a call by its return address, an address of
+// the object; the zero CallSite where there is none. Tail calls return nowhere:
+// the address after one, which gcc writes, may be that of another call's function.
+func (r *Reader) CallSite(returnPC uint64) (site CallSite, err error) {
+	if returnPC == 0 {
+		return CallSite{}, nil
+	}
+	err = r.protect(func() error {
+		b, f, err := r.describing(returnPC - 1)
+		if err != nil || f == nil {
+			return err
+		}
+		return b.callSites(b.offset+uint64(f.offset), func(s CallSite) (bool, error) {
+			pc, ok, err := s.Address(s.callAttributes().returnPC)
+			if err != nil || !ok || pc != returnPC {
+				return true, nil //nolint:nilerr // an address that cannot be read is not the one
+			}
+			isTail, err := s.IsTailCall()
+			if err == nil && !isTail {
+				site = s
+			}
+			return isTail, err
+		})
+	})
+	return site, err
+}
+
+// TailCalls are the call sites by which a function with code leaves for another
+// one, those of blocks and inlined calls in it too. areAll is false where the
+// function may have others: nothing says that those of all its calls, or of all its
+// tail calls, are there (DWARF 5, 3.3.1.6).
+func (e Entry) TailCalls() (list []CallSite, areAll bool, err error) {
+	for _, attr := range []Attr{
+		AttrCallAllCalls, AttrCallAllTailCalls, AttrCallAllSources, AttrGNUAllCalls, AttrGNUAllTailCalls, AttrGNUAllSources,
+	} {
+		n, ok, err := e.Number(attr)
+		if err != nil {
+			return nil, false, err
+		}
+		areAll = areAll || ok && n != 0
+	}
+	err = e.b.callSites(e.off, func(s CallSite) (bool, error) {
+		isTail, err := s.IsTailCall()
+		if isTail {
+			list = append(list, s)
+		}
+		return true, err
+	})
+	return list, areAll, err
+}
+
+// callSites calls f with the call sites inside a function, until it returns false.
+// Those of functions inside it are theirs.
+func (b *body) callSites(function uint64, f func(CallSite) (bool, error)) error {
+	w := b.walk(function)
+	for depth := 0; w.off < b.end; {
+		a, entry, err := w.next()
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			if depth--; depth <= 0 {
+				return nil
+			}
+			continue
+		}
+		if a.tag == TagCallSite || a.tag == TagGNUCallSite {
+			if more, err := f(CallSite{Entry{b, entry, a}}); !more || err != nil {
+				return err
+			}
+		}
+		if a.tag == TagSubprogram && depth > 0 {
+			if err := w.passEntry(a, entry); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.pass(a, entry); err != nil {
+			return err
+		}
+		if a.hasChildren {
+			if depth++; depth > maxDepth {
+				return b.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Is says whether two entries are the same one.
+func (e Entry) Is(other Entry) bool {
+	return !e.IsZero() && !other.IsZero() && e.b.unit == other.b.unit && e.off == other.off
+}
+
+// Root is what all instances and completions of an entry lead to: the entry itself
+// where it is none.
+func (e Entry) Root() (Entry, error) {
+	for range maxOrigins {
+		next, err := e.Origin()
+		if err != nil || next.IsZero() {
+			return e, err
+		}
+		e = next
+	}
+	return e, e.b.wrong(e.off, "the entry is an instance of instances more than %d deep", maxOrigins)
+}
+
+// LinkageName is what linkers call a function that other units may call: its
+// DW_AT_linkage_name, or without one its name, as of C. It is "" for others.
+func (e Entry) LinkageName() string {
+	if n, ok, err := e.Number(AttrExternal); err != nil || !ok || n == 0 {
+		return ""
+	}
+	for _, attr := range []Attr{AttrLinkageName, AttrMIPSLinkageName} {
+		if name, ok, err := e.Text(attr); ok && err == nil {
+			return name
+		}
+	}
+	return e.Name()
+}
+
+// EntryPC is where a function with code is entered: an address of the object.
+func (e Entry) EntryPC() (pc uint64, ok bool, err error) {
+	if !e.abbrev.hasCode {
+		return 0, false, nil
+	}
+	c := e.b.cursor(e.off)
+	c.uleb()
+	var x extent
+	if e.b.readExtent(&c, e.abbrev, &x); c.failed {
+		return 0, false, e.b.wrong(e.off, "the values of the entry do not end in the unit")
+	}
+	list, err := e.spans()
+	if err != nil {
+		return 0, false, err
+	}
+	pc, ok = e.b.entryPC(&x, list)
+	return pc, ok, nil
+}
+
+// maxNamedBytes bounds the debug information in which functions of other units are
+// looked for by their linkage names.
+const maxNamedBytes = 1 << 30
+
+// Instances are the functions with code that have the entry's root: an inlined
+// function's own code, and the copies that gcc makes for some of the calls
+// (*.constprop.0, *.part.0). They are looked for in the units of the root and of
+// near, an entry that refers to it: link-time optimization puts them there.
+func (e Entry) Instances(near Entry) (list []Entry, err error) {
+	root, err := e.Root()
+	if err != nil {
+		return nil, err
+	}
+	if list, err = root.b.instancesOf(root, nil); err == nil && near.b != root.b {
+		list, err = near.b.instancesOf(root, list)
+	}
+	return list, err
+}
+
+// instancesOf appends those of one unit.
+func (b *body) instancesOf(root Entry, list []Entry) ([]Entry, error) {
+	x, err := b.all.get(func() (*functions, error) { return b.findFunctions(true) })
+	if err != nil {
+		return nil, err
+	}
+	for i := range x.list {
+		e, err := b.entryAt(b.offset + uint64(x.list[i].offset))
+		if err != nil {
+			return nil, err
+		}
+		own, err := e.Root()
+		if err != nil {
+			return nil, err
+		}
+		if own.Is(root) {
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+// Bodies are the functions with code that the callee of a call site may be: the
+// instances of its entry, and functions of other units of its linkage name. There
+// are none of a function that the object does not have. areAll is false where there
+// is too much debug information to look for others.
+func (r *Reader) Bodies(site CallSite, callee Entry) (list []Entry, areAll bool, err error) {
+	err = r.protect(func() error {
+		if list, err = callee.Instances(site.Entry); err != nil {
+			return err
+		}
+		root, err := callee.Root()
+		if err != nil {
+			return err
+		}
+		name := root.LinkageName()
+		if areAll = name == "" || len(r.main.info) <= maxNamedBytes; name == "" || !areAll {
+			return nil
+		}
+		named, err := r.linkage.get(r.findLinkage)
+		if err != nil {
+			return err
+		}
+		for _, k := range named[name] {
+			b, err := k.unit.open()
+			if err != nil {
+				return err
+			}
+			e, err := b.entryAt(k.off)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(list, e.Is) {
+				list = append(list, e)
+			}
+		}
+		return nil
+	})
+	return list, areAll, err
+}
+
+// findLinkage finds the functions with code of all units by their linkage names. A
+// unit that cannot be read is a problem.
+func (r *Reader) findLinkage() (map[string][]entryKey, error) {
+	named := map[string][]entryKey{}
+	for i := range r.main.units {
+		u := &r.main.units[i]
+		if u.isType() {
+			continue
+		}
+		if err := r.addLinkage(named, u); err != nil {
+			r.failedUnit(u, err)
+		}
+	}
+	return named, nil
+}
+
+func (r *Reader) addLinkage(named map[string][]entryKey, u *unit) error {
+	b, err := u.open()
+	if err != nil {
+		return err
+	}
+	if b, err = r.splitOf(b); err != nil {
+		return err
+	}
+	x, err := b.functions.get(func() (*functions, error) { return b.findFunctions(false) })
+	if err != nil {
+		return err
+	}
+	for i := range x.list {
+		off := b.offset + uint64(x.list[i].offset)
+		e, err := b.entryAt(off)
+		if err != nil {
+			return err
+		}
+		if name := e.LinkageName(); name != "" {
+			named[name] = append(named[name], entryKey{b.unit, off})
+		}
+	}
+	return nil
+}

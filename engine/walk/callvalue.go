@@ -1,0 +1,400 @@
+package walk
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// This file finds what a function was given when it was called, by the call site
+// that the caller's debugging information has (DWARF 5, 2.5.1.7 and 3.4).
+
+// ErrNoCallValue says that it is not known what a frame's function was given when it
+// was called.
+var ErrNoCallValue = errors.New("the value at the call is not known")
+
+func noCallValue(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrNoCallValue, fmt.Sprintf(format, args...))
+}
+
+// A call is the call that a frame's function is in.
+type call struct {
+	caller *unitContext
+	site   dwarf.CallSite
+	err    error // why it is not known
+}
+
+// findCall finds the call that the frame is in, once.
+func (u *unitContext) findCall() (*call, error) {
+	if u.call == nil {
+		u.call = &call{}
+		u.call.err = u.call.find(u)
+	}
+	return u.call, u.call.err
+}
+
+// find looks for the call site at the caller's return address. The frames of a
+// stack that is still being walked have no callers yet.
+func (c *call) find(u *unitContext) error {
+	f := u.frame
+	if f.index+1 >= f.walker.walked {
+		return noCallValue("there is no frame of a caller")
+	}
+	caller := f.walker.frames[f.index+1]
+	switch {
+	case u.function.IsZero():
+		return noCallValue("the function is not described")
+	case caller.isGuess():
+		return noCallValue("the caller is a guess")
+	case caller.exact:
+		return noCallValue("the function was not called, it was put between two instructions of frame %d", caller.index)
+	case caller.module == nil || caller.module.Code.DWARF() == nil:
+		return noCallValue("the caller has no debugging information")
+	}
+	reader := caller.module.Code.DWARF()
+	site, err := reader.CallSite(caller.offset)
+	if err != nil {
+		return err
+	}
+	if site.IsZero() {
+		return noCallValue("the caller has no call site with the return address %#x", caller.offset)
+	}
+	scopes, err := reader.Scopes(caller.lookup)
+	if err != nil {
+		return err
+	}
+	c.caller, c.site = caller.unitContext(scopes[len(scopes)-1].Entry, u.around.Lane), site
+	callee, err := c.check(u)
+	if err != nil {
+		return err
+	}
+	return u.checkTailCalls(callee)
+}
+
+// check checks that the call is one of the frame's function, and returns the callee
+// as the call site names it, or the zero Entry. A function that is called may have
+// gone on to another one by a tail call, which was then given other values.
+func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
+	if callee, err = c.site.Callee(); err != nil {
+		return callee, err
+	}
+	if !callee.IsZero() {
+		same, err := isSameFunction(callee, u.function)
+		if err == nil && !same {
+			err = noCallValue("the call is one of another function, the %s", callee)
+		}
+		return callee, err
+	}
+	target, ok, err := c.site.Target()
+	if err != nil {
+		return callee, err
+	}
+	entry, hasEntry, err := u.function.EntryPC()
+	if err != nil {
+		return callee, err
+	}
+	if !ok || !hasEntry {
+		return callee, noCallValue("the call site does not say what it calls")
+	}
+	v, err := c.caller.value(target.Unit, target.Expr)
+	if err != nil {
+		return callee, err
+	}
+	if address := (entry + u.ev.LoadBias) & u.frame.walker.addresses; v.Uint64() != address {
+		return callee, noCallValue("the call is one of %#x, the function is at %#x", v.Uint64(), address)
+	}
+	return callee, nil
+}
+
+// isSameFunction says whether two entries are of one function: they have the same
+// root, or other units know both by the same name.
+func isSameFunction(a, b dwarf.Entry) (bool, error) {
+	x, err := a.Root()
+	if err != nil {
+		return false, err
+	}
+	y, err := b.Root()
+	if err != nil || x.Is(y) {
+		return err == nil, err
+	}
+	name := a.LinkageName()
+	return name != "" && (name == b.LinkageName() || name == y.LinkageName()), nil
+}
+
+// maxTailCallers bounds the functions that are looked at for tail calls that lead
+// back to a frame's function.
+const maxTailCallers = 1 << 8
+
+// checkTailCalls checks that the function, once called, is not left by tail calls
+// that lead to it again: it would then have been given other values than those of
+// the call. A tail call whose target is not known may lead anywhere. One of a
+// function that the module has not, or that is not described, is taken for one that
+// does not lead back.
+func (u *unitContext) checkTailCalls(callee dwarf.Entry) error {
+	reader := u.frame.module.Code.DWARF()
+	waiting := []dwarf.Entry{u.function}
+	if !callee.IsZero() && !callee.Is(u.function) {
+		// Which of the copies of the function was called is not said.
+		instances, err := u.function.Instances(u.function)
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, instances...)
+	}
+	for next := 0; next < len(waiting); next++ {
+		if next == maxTailCallers {
+			return noCallValue("more than %d functions may have called it by tail calls", maxTailCallers)
+		}
+		body := waiting[next]
+		sites, areAll, err := body.TailCalls()
+		if err != nil {
+			return err
+		}
+		if !areAll {
+			return noCallValue("the %s may have tail calls that are not described", body)
+		}
+		for _, site := range sites {
+			callee, err := site.Callee()
+			if err != nil {
+				return err
+			}
+			if callee.IsZero() {
+				return noCallValue("a tail call of the %s may lead back to the function", body)
+			}
+			same, err := isSameFunction(callee, u.function)
+			if err != nil {
+				return err
+			}
+			if same {
+				return noCallValue("tail calls of the %s lead back to the function", body)
+			}
+			bodies, areAll, err := reader.Bodies(site, callee)
+			if err != nil {
+				return err
+			}
+			if !areAll {
+				return noCallValue("a tail call of the %s may lead back to the function", body)
+			}
+			waiting = appendNew(waiting, bodies)
+		}
+	}
+	return nil
+}
+
+// appendNew appends the entries that are not in a list.
+func appendNew(list, more []dwarf.Entry) []dwarf.Entry {
+next:
+	for _, e := range more {
+		for _, known := range list {
+			if e.Is(known) {
+				continue next
+			}
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// parameter evaluates, in the caller, what the call passes in the first parameter
+// that fits. isData asks for what stands where the passed value points to.
+func (u *unitContext) parameter(isData bool, fits func(*call, dwarf.CallParameter) (bool, error)) (v locexpr.Value, err error) {
+	c, err := u.findCall()
+	if err != nil {
+		return v, err
+	}
+	for p, err := range c.site.Parameters() {
+		if err != nil {
+			return v, err
+		}
+		if ok, err := fits(c, p); err != nil || !ok {
+			if err != nil {
+				return v, err
+			}
+			continue
+		}
+		l, ok, err := p.Value()
+		if isData {
+			l, ok, err = p.DataValue()
+		}
+		if err != nil {
+			return v, err
+		}
+		if !ok {
+			break
+		}
+		return c.caller.value(l.Unit, l.Expr)
+	}
+	return v, noCallValue("the call site %s does not say it", c.site)
+}
+
+// An entryPlace is what an expression names that is about a register: the
+// register itself, the sum of its value and an offset, or the memory there.
+type entryPlace struct {
+	register uint64
+	offset   int64
+	isSum    bool
+	data     uint64 // bytes of memory; 0: not the memory
+	typ      uint64 // offset of the base type that it is read as; 0: none
+}
+
+// placeOf reads an expression of one of these forms; ok is false for another one.
+func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bool) {
+	n := 0
+	dialect := u.frame.module.Code.UnitDialect(unit)
+	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
+		if err != nil || in.Op == nil {
+			return p, false
+		}
+		n++
+		switch kind, reg := operationKind(in); {
+		case n == 1 && kind == "reg":
+			p.register = reg
+		case n == 1 && kind == "regval_type":
+			p.register, p.typ = reg, in.Operands[1]
+		case n == 1 && kind == "breg":
+			p.register, p.isSum, p.offset = reg, true, int64(in.Operands[0])
+			if in.Op.Operands[1] != locexpr.NoOperand { // DW_OP_bregx
+				p.offset = int64(in.Operands[1])
+			}
+		case n == 2 && p.isSum && p.offset == 0 && kind == "deref":
+			p.isSum, p.data = false, uint64(unit.AddressSize())
+		case n == 2 && p.isSum && p.offset == 0 && kind == "deref_size":
+			p.isSum, p.data = false, in.Operands[0]
+		default:
+			return p, false
+		}
+	}
+	return p, n > 0
+}
+
+// operationKind is the kind of an operation about a register, and which one, by its
+// name: "reg" of DW_OP_reg5, DW_OP_regx.
+func operationKind(in locexpr.Instruction) (kind string, register uint64) {
+	kind = strings.TrimPrefix(strings.TrimPrefix(in.Op.Name, "DW_OP_"), "GNU_")
+	switch kind {
+	case "regx", "bregx":
+		return kind[:len(kind)-1], in.Operands[0]
+	case "regval_type":
+		return kind, in.Operands[0]
+	}
+	name := strings.TrimRight(kind, "0123456789")
+	if register, err := strconv.ParseUint(kind[len(name):], 10, 8); err == nil {
+		return name, register
+	}
+	return kind, 0
+}
+
+// EntryValue is what the function was given in a register, or in memory that a
+// register pointed to, by DW_OP_entry_value (DWARF 5, 2.5.1.7).
+func (c inUnit) EntryValue(block []byte) (locexpr.Value, error) {
+	u := c.u
+	want, isPlace := u.placeOf(c.unit, block)
+	v, err := u.parameter(want.data != 0, func(in *call, p dwarf.CallParameter) (bool, error) {
+		l, ok, err := p.Location(dwarf.AttrLocation)
+		if err != nil || !ok || l.Lists != nil {
+			return false, err
+		}
+		if bytes.Equal(l.Expr, block) {
+			return true, nil
+		}
+		at, isRegister := in.caller.placeOf(l.Unit, l.Expr)
+		return isPlace && isRegister && !at.isSum && at.data == 0 && at.register == want.register, nil
+	})
+	if err != nil {
+		return v, err
+	}
+	return u.shape(c.unit, v, &want)
+}
+
+// shape makes the value of a parameter that of the expression which asks for it.
+func (u *unitContext) shape(unit dwarf.Unit, v locexpr.Value, want *entryPlace) (locexpr.Value, error) {
+	switch {
+	case want.isSum && v.Type() == nil:
+		return locexpr.GenericValue((v.Uint64() + uint64(want.offset)) & u.frame.walker.addresses), nil
+	case want.isSum && want.offset != 0:
+		return v, noCallValue("the register has a value of type %v", v.Type())
+	case want.data > 0 && want.data < 8 && v.Type() == nil:
+		return locexpr.GenericValue(v.Uint64() & (1<<(8*want.data) - 1)), nil
+	case want.typ != 0 && v.Type() == nil:
+		const convert = 0xa8 // DW_OP_convert
+		return u.value(unit, binary.AppendUvarint([]byte{convert}, want.typ), locexpr.ValueEntry(v))
+	}
+	return v, nil
+}
+
+// ParameterValue is what the call passed in the formal parameter at an offset of the
+// unit, by DW_OP_GNU_parameter_ref: of one that the function has no place for.
+func (c inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
+	entry, err := c.unit.Entry(c.unit.Offset() + offset)
+	if err != nil {
+		return locexpr.Value{}, locexpr.IllFormedError(err)
+	}
+	root, err := entry.Root()
+	if err != nil {
+		return locexpr.Value{}, err
+	}
+	return c.u.parameter(false, func(_ *call, p dwarf.CallParameter) (bool, error) {
+		formal, err := p.Parameter()
+		if err != nil || formal.IsZero() {
+			return false, err
+		}
+		own, err := formal.Root()
+		return own.Is(root), err
+	})
+}
+
+// atEntry is what the call passed in a formal parameter of the function, by where
+// the parameter is when the function is entered: a register, or memory of the
+// caller's frame.
+func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error) {
+	entry, ok, err := u.function.EntryPC()
+	if err != nil {
+		return v, err
+	}
+	l, hasPlace, err := parameter.Location(dwarf.AttrLocation)
+	if err != nil {
+		return v, err
+	}
+	if !ok || !hasPlace {
+		return v, noCallValue("the %s has no location", parameter)
+	}
+	exprs, err := l.At(entry)
+	if err != nil {
+		return v, err
+	}
+	if len(exprs) != 1 {
+		return v, noCallValue("the %s has %d locations where the function is entered", parameter, len(exprs))
+	}
+	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && !p.isSum && p.data == 0 {
+		return u.context(l.Unit).EntryValue(exprs[0])
+	}
+	place, err := u.evaluate(l.Unit, exprs[0])
+	if err != nil {
+		return v, err
+	}
+	space, address, ok := place.MemoryAddress()
+	if !ok {
+		return v, noCallValue("the %s is in no register and no memory where the function is entered", parameter)
+	}
+	return u.parameter(false, func(c *call, p dwarf.CallParameter) (bool, error) {
+		l, ok, err := p.Location(dwarf.AttrLocation)
+		if err != nil || !ok || l.Lists != nil {
+			return false, err
+		}
+		if at, ok := c.caller.placeOf(l.Unit, l.Expr); !ok || !at.isSum {
+			return false, nil
+		}
+		there, err := c.caller.evaluate(l.Unit, l.Expr)
+		if err != nil {
+			return false, nil //nolint:nilerr // another parameter may be the one
+		}
+		inSpace, at, ok := there.MemoryAddress()
+		return ok && inSpace == space && at == address, nil
+	})
+}

@@ -1,0 +1,172 @@
+package walk
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// This file finds variables by their entries of debugging information.
+
+// place evaluates an expression or a location list.
+func (u *unitContext) place(l *dwarf.Location) (place locexpr.Location, err error) {
+	if l.Lists == nil {
+		return u.evaluate(l.Unit, l.Expr)
+	}
+	err = u.in(l.Unit, func(ev *locexpr.Evaluator) error {
+		place, err = ev.EvaluateList(l.Lists, l.Offset, l.Base, u.context(l.Unit))
+		return err
+	})
+	return place, err
+}
+
+// maxOrigins bounds the entries that are followed from a variable to what it is an
+// instance or a completion of.
+const maxOrigins = 16
+
+// locate says where a variable, a parameter or a constant is: by its
+// DW_AT_location, or that of what it is an instance of, which is then the same in
+// all (DWARF 5, 3.3.8.2), or by its DW_AT_const_value. One that was optimized out
+// is at the undefined location.
+func (u *unitContext) locate(variable dwarf.Entry) (locexpr.Location, error) {
+	for e, n := variable, 0; !e.IsZero() && n < maxOrigins; n++ {
+		l, ok, err := e.Location(dwarf.AttrLocation)
+		if err != nil {
+			return locexpr.Location{}, err
+		}
+		if ok {
+			return u.place(&l)
+		}
+		if e, err = e.Origin(); err != nil {
+			return locexpr.Location{}, err
+		}
+	}
+	value, ok, err := u.constant(variable)
+	if err != nil || !ok {
+		return locexpr.UndefinedLocation(), err
+	}
+	return value, nil
+}
+
+// constant is a DW_AT_const_value as an implicit location.
+func (u *unitContext) constant(e dwarf.Entry) (l locexpr.Location, ok bool, err error) {
+	if block, ok, err := e.Block(dwarf.AttrConstValue); ok || err != nil {
+		return locexpr.ImplicitLocation(block), ok, err
+	}
+	if n, ok, err := e.Number(dwarf.AttrConstValue); ok || err != nil {
+		return u.integer(n, e), ok, err
+	}
+	if !e.Has(dwarf.AttrConstValue) {
+		return l, false, nil
+	}
+	text, ok, err := e.Text(dwarf.AttrConstValue)
+	return locexpr.ImplicitLocation(append([]byte(text), 0)), ok, err
+}
+
+// maxConstant bounds the size of an integer, in bytes.
+const maxConstant = 16
+
+// integer is a constant of the size of the entry's type.
+func (u *unitContext) integer(n int64, e dwarf.Entry) locexpr.Location {
+	size, ok := e.Size()
+	if !ok || size == 0 || size > maxConstant {
+		size = 8
+	}
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(n >> min(8*i, 63))
+	}
+	if u.frame.walker.machine.Order == locexpr.BigEndian {
+		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+			b[i], b[j] = b[j], b[i]
+		}
+	}
+	return locexpr.ImplicitLocation(b)
+}
+
+// VariableValue is the value of the variable at an offset of .debug_info.
+func (c inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
+	entry, err := c.unit.Entry(offset)
+	if err != nil {
+		return locexpr.Value{}, locexpr.IllFormedError(err)
+	}
+	if entry, err = c.u.concrete(entry); err != nil {
+		return locexpr.Value{}, err
+	}
+	l, err := c.u.locate(entry)
+	if err != nil {
+		return locexpr.Value{}, err
+	}
+	size, typ, err := c.u.valueType(entry)
+	if err != nil {
+		return locexpr.Value{}, err
+	}
+	b := make([]byte, size)
+	if err := l.Read(c, b, 8*size); err != nil {
+		return locexpr.Value{}, err
+	}
+	if typ == nil {
+		return locexpr.GenericValue(integer(b, c.ByteOrder())), nil
+	}
+	return locexpr.ValueOf(typ, b, c.ByteOrder())
+}
+
+// concrete is the variable around the frame's PC that is an instance of an abstract
+// one, which gcc names in the bounds of arrays in inlined functions.
+func (u *unitContext) concrete(e dwarf.Entry) (dwarf.Entry, error) {
+	if e.Has(dwarf.AttrLocation) || e.Has(dwarf.AttrConstValue) {
+		return e, nil
+	}
+	scopes, err := u.frame.module.Code.DWARF().Scopes(u.frame.lookup)
+	if err != nil {
+		return e, err
+	}
+	root, err := e.Root()
+	if err != nil {
+		return e, err
+	}
+	for _, s := range scopes {
+		for v, err := range s.Variables() {
+			if err != nil {
+				return e, err
+			}
+			if own, err := v.Root(); err == nil && own.Is(root) {
+				return v, nil
+			}
+		}
+	}
+	return e, nil
+}
+
+// errNoValueType says that a variable has no type that the stack of an evaluation
+// can have.
+var errNoValueType = errors.New("expected a base type, an enumeration or a pointer")
+
+// valueType is the size of a variable in bytes, and its base type: nil, which is the
+// generic type, of a pointer, and of an enumeration that is no larger than that.
+func (u *unitContext) valueType(variable dwarf.Entry) (size uint64, typ *locexpr.BaseType, err error) {
+	t, err := variable.Type()
+	for n := 0; err == nil && !t.IsZero() && n < maxOrigins; n++ {
+		switch t.Tag() {
+		case dwarf.TagBaseType:
+			typ, err := t.BaseType()
+			if err != nil {
+				return 0, nil, err
+			}
+			return (typ.Size() + 7) / 8, typ, nil
+		case dwarf.TagPointerType, dwarf.TagReferenceType, dwarf.TagRvalueReference, dwarf.TagEnumerationType:
+			size, ok := variable.Size()
+			if !ok || size == 0 || size*8 > uint64(u.frame.walker.machine.Description.AddressBits) {
+				return 0, nil, locexpr.IllFormedError(fmt.Errorf("type of the %s: %d bytes: %w", variable, size, errNoValueType))
+			}
+			return size, nil, nil
+		}
+		t, err = t.Type()
+	}
+	if err == nil {
+		err = locexpr.IllFormedError(fmt.Errorf("type of the %s: %w", variable, errNoValueType))
+	}
+	return 0, nil, err
+}
