@@ -64,6 +64,12 @@ type gdbVariable struct {
 	gdbValue
 	Target *gdbValue // what it points to, of a pointer whose bytes are zeros
 	Error  string
+	Entry  *gdbEntry // what it was when the function was called, of a parameter
+}
+
+type gdbEntry struct {
+	gdbValue
+	Error string
 }
 
 // gdbValue is the bytes of a value. Where some are not there, it has the parts
@@ -161,7 +167,7 @@ func variablesCore(t *testing.T, exe string, fails bool) string {
 	return core + "." + pid
 }
 
-func gdbVariables(t *testing.T, exe, core string) []gdbThread {
+func gdbVariables(t *testing.T, exe, core string, environment ...string) []gdbThread {
 	t.Helper()
 	script := filepath.Join(variablesDir, "variables.py")
 	if _, err := os.Stat(script); err != nil {
@@ -169,7 +175,7 @@ func gdbVariables(t *testing.T, exe, core string) []gdbThread {
 	}
 	out := filepath.Join(t.TempDir(), "variables.json")
 	cmd := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source "+script, exe, core)
-	cmd.Env = append(os.Environ(), "VARIABLES="+out)
+	cmd.Env = append(append(os.Environ(), "VARIABLES="+out), environment...)
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("gdb: %v\n%s", err, text)

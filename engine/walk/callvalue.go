@@ -228,9 +228,22 @@ func (u *unitContext) parameter(isData bool, fits func(*call, dwarf.CallParamete
 		if !ok {
 			break
 		}
-		return c.caller.value(l.Unit, l.Expr)
+		return c.caller.passed(l.Unit, l.Expr)
 	}
 	return v, noCallValue("the call site %s does not say it", c.site)
+}
+
+// passed evaluates a DW_AT_call_value in the caller. Clang writes a register location
+// there for what the register holds.
+func (u *unitContext) passed(unit dwarf.Unit, expr []byte) (v locexpr.Value, err error) {
+	if p, ok := u.placeOf(unit, expr); !ok || !p.isRegister() {
+		return u.value(unit, expr)
+	}
+	err = u.in(unit, func(ev *locexpr.Evaluator) error {
+		v, err = ev.EntryValue(expr, u.context(unit))
+		return err
+	})
+	return v, err
 }
 
 // An entryPlace is what an expression names that is about a register: the
@@ -242,6 +255,9 @@ type entryPlace struct {
 	data     uint64 // bytes of memory; 0: not the memory
 	typ      uint64 // offset of the base type that it is read as; 0: none
 }
+
+// isRegister says whether it is a register itself.
+func (p *entryPlace) isRegister() bool { return !p.isSum && p.data == 0 }
 
 // placeOf reads an expression of one of these forms; ok is false for another one.
 func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bool) {
@@ -303,8 +319,8 @@ func (c inUnit) EntryValue(block []byte) (locexpr.Value, error) {
 		if bytes.Equal(l.Expr, block) {
 			return true, nil
 		}
-		at, isRegister := in.caller.placeOf(l.Unit, l.Expr)
-		return isPlace && isRegister && !at.isSum && at.data == 0 && at.register == want.register, nil
+		at, ok := in.caller.placeOf(l.Unit, l.Expr)
+		return isPlace && ok && at.isRegister() && at.register == want.register, nil
 	})
 	if err != nil {
 		return v, err
@@ -371,7 +387,7 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 	if len(exprs) != 1 {
 		return v, noCallValue("the %s has %d locations where the function is entered", parameter, len(exprs))
 	}
-	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && !p.isSum && p.data == 0 {
+	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && p.isRegister() {
 		return u.context(l.Unit).EntryValue(exprs[0])
 	}
 	place, err := u.evaluate(l.Unit, exprs[0])

@@ -97,6 +97,15 @@ func (c inUnit) FrameBase() (locexpr.Location, error) {
 	if len(exprs) != 1 {
 		return locexpr.Location{}, fmt.Errorf("DW_AT_frame_base of the %s has %d expressions here, expected 1", u.function, len(exprs))
 	}
+	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && p.isRegister() {
+		// It is what the register holds: in a frame further out the location of
+		// the register is where a callee saved it, or implicit.
+		address, err := u.frame.value(p.register)
+		if err != nil {
+			return locexpr.Location{}, err
+		}
+		return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(c.Scope()), nil
+	}
 	return u.evaluate(l.Unit, exprs[0])
 }
 

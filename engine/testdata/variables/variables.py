@@ -1,5 +1,7 @@
 # Run by gdb on a core: writes, as JSON, the raw bytes of every variable and
-# parameter of every frame of every thread whose function is the program's own.
+# parameter of every frame of every thread whose function is the program's own, and
+# of parameters also what they were when the function was called. With LIBRARIES set
+# other functions that are described count too.
 #   gdb -batch -ex "source variables.py" PROGRAM CORE    (VARIABLES: the output)
 import gdb, json, os
 
@@ -65,6 +67,15 @@ def describe(symbol, frame):
     return v
 
 
+def at_entry(symbol, frame):
+    """What a parameter was when the function was called."""
+    frame.select()
+    try:
+        return parts(gdb.parse_and_eval(symbol.name + "@entry"))
+    except (gdb.error, RuntimeError, OverflowError) as e:
+        return {"error": str(e)}
+
+
 def variables(frame):
     try:
         block = frame.block()
@@ -74,7 +85,10 @@ def variables(frame):
     while block is not None and not block.is_static and not block.is_global:
         for symbol in block:
             if symbol.is_variable or symbol.is_argument:
-                out.append(describe(symbol, frame))
+                v = describe(symbol, frame)
+                if symbol.is_argument and frame.type() != gdb.INLINE_FRAME:
+                    v["entry"] = at_entry(symbol, frame)
+                out.append(v)
         if block.function is not None:
             break
         block = block.superblock
@@ -89,7 +103,8 @@ for thread in sorted(gdb.selected_inferior().threads(), key=lambda t: t.num):
         kind = {gdb.INLINE_FRAME: "inline", gdb.TAILCALL_FRAME: "tailcall"}.get(frame.type(), "normal")
         f = {"kind": kind, "pc": "0x%x" % frame.pc(), "function": frame.name() or ""}
         function = frame.function()
-        f["own"] = function is not None and os.path.realpath(function.symtab.objfile.filename) == program
+        f["own"] = function is not None and (
+            "LIBRARIES" in os.environ or os.path.realpath(function.symtab.objfile.filename) == program)
         f["variables"] = variables(frame) if f["own"] else []
         frames.append(f)
         try:
