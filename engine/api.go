@@ -41,6 +41,11 @@ type (
 	// Surroundings are what an evaluation has beside its frame; see
 	// walk.Surroundings.
 	Surroundings = walk.Surroundings
+	// An Activation is a frame that can still be asked about its registers; see
+	// walk.Activation.
+	Activation = walk.Activation
+	// A Line is an instruction that Disassemble shows; see walk.Line.
+	Line = walk.Line
 
 	// FoundBy says how a frame was found; see code.FoundBy.
 	FoundBy = code.FoundBy
@@ -111,6 +116,9 @@ const (
 var (
 	// ErrNoFrame says that a stack has fewer frames than were asked for.
 	ErrNoFrame = walk.ErrNoFrame
+	// ErrNoCallValue is wrapped by the error of an Activation about what a function
+	// was given, where that is not known.
+	ErrNoCallValue = walk.ErrNoCallValue
 	// ErrNotWalked is wrapped by the error of Walked for a target that was read,
 	// and in which nothing could be walked for lack of an architecture.
 	ErrNotWalked = walk.ErrNotWalked

@@ -535,7 +535,7 @@ func compareValue(ctx locexpr.Context, l locexpr.Location, err error, size int64
 	case g.absent() && (err != nil || size == 0):
 		return neither, ""
 	case g.Bytes == nil && err == nil:
-		return "only we have a value", fmt.Sprintf("%x, %v, gdb has of it %+v", buf, l, g.Leaves)
+		return onlyWe, fmt.Sprintf("%x, %v, gdb has of it %+v", buf, l, g.Leaves)
 	case g.Bytes == nil:
 		for _, leaf := range g.Leaves {
 			if outcome, problem := compareLeaf(ctx, l, leaf); outcome != equal {
@@ -575,7 +575,13 @@ func (a *activation) readsClobbered(x *die) bool {
 	if a.index == 0 || a.functionOf(a.index-1) == nil {
 		return false
 	}
-	for _, expr := range a.expressions(x) {
+	return useClobbered(a.expressions(x))
+}
+
+// useClobbered says whether one of several expressions reads a register that calls
+// may change.
+func useClobbered(exprs [][]byte) bool {
+	for _, expr := range exprs {
 		for in, err := range locexpr.Decode(expr, locexpr.DWARF5, 8, locexpr.LittleEndian) {
 			if err != nil {
 				return false

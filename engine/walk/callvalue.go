@@ -102,7 +102,7 @@ func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
 	if !ok || !hasEntry {
 		return callee, noCallValue("the call site does not say what it calls")
 	}
-	v, err := c.caller.value(target.Unit, target.Expr)
+	v, err := c.caller.passed(target.Unit, target.Expr)
 	if err != nil {
 		return callee, err
 	}
@@ -233,8 +233,8 @@ func (u *unitContext) parameter(isData bool, fits func(*call, dwarf.CallParamete
 	return v, noCallValue("the call site %s does not say it", c.site)
 }
 
-// passed evaluates a DW_AT_call_value in the caller. Clang writes a register location
-// there for what the register holds.
+// passed evaluates a DW_AT_call_value or DW_AT_call_target in the caller. Clang writes
+// a register location there for what the register holds.
 func (u *unitContext) passed(unit dwarf.Unit, expr []byte) (v locexpr.Value, err error) {
 	if p, ok := u.placeOf(unit, expr); !ok || !p.isRegister() {
 		return u.value(unit, expr)

@@ -84,7 +84,7 @@ def variables(frame):
     out = []
     while block is not None and not block.is_static and not block.is_global:
         for symbol in block:
-            if symbol.is_variable or symbol.is_argument:
+            if (symbol.is_variable or symbol.is_argument) and symbol.type.name != "__CORE_ADDR":  # that of labels
                 v = describe(symbol, frame)
                 if symbol.is_argument and frame.type() != gdb.INLINE_FRAME:
                     v["entry"] = at_entry(symbol, frame)

@@ -1,0 +1,168 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// disassembled are functions of libc: small ones, large ones with jump tables, and
+// such that end with a call.
+var disassembled = []string{"qsort_r", "malloc", "getenv", "vfprintf", "strtod", "abort", "raise", "getaddrinfo", "regexec"}
+
+// objdumpLine is an instruction as objdump writes it: its address, its bytes, its text.
+var objdumpLine = regexp.MustCompile(`^\s*([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*(?:\t(.*))?$`)
+
+// sampleOf is a target that has one file loaded, and no memory.
+func sampleOf(t *testing.T, arch, path string) (*engine.Target, *object.Object) {
+	t.Helper()
+	file, err := object.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	m := &target.Module{Path: path, Arch: arch, Object: file, File: path}
+	for _, s := range file.Segments() {
+		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
+	}
+	var r sdk.Registers
+	r.Set(16, binary.LittleEndian.AppendUint64(nil, loadedAt)) // rip
+	return e.Attach(&engine.Sample{Arch: arch, ThreadID: "1", Registers: r, Loaded: []*target.Module{m}}), file
+}
+
+// TestDisassembleEqualsObjdump holds every instruction of functions of libc against
+// objdump: all of a function at once, and those around each instruction.
+func TestDisassembleEqualsObjdump(t *testing.T) {
+	oracle.Tools(t, "objdump")
+	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
+	tg, _ := sampleOf(t, "x86_64", libc)
+	th := tg.Threads()[0]
+	instructions := 0
+	for _, name := range disassembled {
+		want := objdump(t, libc, name)
+		if len(want) < 3 {
+			t.Fatalf("%s: %d instructions", name, len(want))
+		}
+		got, err := tg.Disassemble(context.Background(), th, want[0].Address, 0, len(want)-1)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if problem := sameLines(got, want, 0); problem != "" {
+			t.Errorf("%s: %s", name, problem)
+		}
+		for i := range want {
+			first, last := max(0, i-3), min(len(want), i+3)
+			got, err := tg.Disassemble(context.Background(), th, want[i].Address, 3, 2)
+			if err != nil {
+				t.Fatalf("%s at %#x: %v", name, want[i].Address, err)
+			}
+			if problem := sameLines(got, want[first:last], i-first); problem != "" {
+				t.Errorf("%s at %#x: %s", name, want[i].Address, problem)
+			}
+		}
+		// The return address of a call that ends the function is behind it.
+		if tail := want[len(want)-1]; strings.HasPrefix(tail.Text, "call") {
+			after := tail.Address + uint64(len(tail.Bytes))
+			got, err := tg.Disassemble(context.Background(), th, after, 1, 0)
+			if err != nil || got[0].Address != tail.Address && got[0].Address != after {
+				t.Errorf("%s: behind its last call: %v, %v", name, got, err)
+			}
+		}
+		instructions += len(want)
+	}
+	t.Logf("%d instructions", instructions)
+	if instructions < 2000 {
+		t.Errorf("%d instructions, expected 2,000 or more", instructions)
+	}
+}
+
+// objdump are the instructions of a function, at the addresses that it is loaded at.
+func objdump(t *testing.T, path, function string) (lines []engine.Line) {
+	t.Helper()
+	out, err := exec.Command("objdump", "-d", "-w", "--disassemble="+function, path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		m := objdumpLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil {
+			continue
+		}
+		address, err := strconv.ParseUint(m[1], 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, err := hex.DecodeString(strings.ReplaceAll(m[2], " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, engine.Line{Address: loadedAt + address, Bytes: code, Text: m[3]})
+	}
+	return lines
+}
+
+// sameLines compares addresses and bytes. at is the index of the one asked for.
+func sameLines(got, want []engine.Line, at int) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d instructions, objdump has %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i].Address != want[i].Address || !bytes.Equal(got[i].Bytes, want[i].Bytes) || got[i].IsAt != (i == at) || got[i].Text == "" {
+			return fmt.Sprintf("%#x % x %s (at: %v), objdump has %#x % x %s", got[i].Address, got[i].Bytes, got[i].Text, got[i].IsAt,
+				want[i].Address, want[i].Bytes, want[i].Text)
+		}
+	}
+	return ""
+}
+
+// TestDisassembleWithoutCode asks where nothing is, far from any code, and an
+// architecture that does not disassemble.
+func TestDisassembleWithoutCode(t *testing.T) {
+	oracle.Tools(t, "objdump")
+	tg, _ := sampleOf(t, "x86_64", "/lib/x86_64-linux-gnu/libc.so.6")
+	for _, address := range []uint64{0, 16, ^uint64(0), loadedAt + 1<<40} {
+		if lines, err := tg.Disassemble(context.Background(), tg.Threads()[0], address, 1<<30, 1<<30); !errors.Is(err, target.ErrNoMemory) {
+			t.Errorf("%#x: %v, %v, expected %v", address, lines, err, target.ErrNoMemory)
+		}
+	}
+	if _, err := tg.Disassemble(context.Background(), &target.Thread{}, loadedAt, 0, 0); err == nil {
+		t.Error("no error of a thread of no target")
+	}
+	state := &engine.Synthetic{Arch: "amdgpu", Processor: "gfx90a", Memory: []engine.Piece{{Address: 0x1000, Bytes: make([]byte, 64)}}}
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{amdgpu.New(), x86_64.New()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.Attach(state).Disassemble(context.Background(), state.Thread(), 0x1000, 0, 4); !errors.Is(err, sdk.ErrNotImplemented) {
+		t.Errorf("amdgpu: %v, expected %v", err, sdk.ErrNotImplemented)
+	}
+	// Code that is in no module is read from memory, from the address on.
+	loose := &engine.Synthetic{Arch: "x86_64", Memory: []engine.Piece{{Address: 0x1000, Bytes: []byte{0x90, 0x55, 0xc3}}}}
+	lines, err := e.Attach(loose).Disassemble(context.Background(), loose.Thread(), 0x1001, 5, 5)
+	if err != nil || len(lines) != 2 || lines[0].Address != 0x1001 || !lines[0].IsAt || len(lines[1].Bytes) != 1 {
+		t.Errorf("loose code: %v, %v", lines, err)
+	}
+}
