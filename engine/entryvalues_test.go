@@ -66,6 +66,23 @@ func TestEntryValuesEqualGDB(t *testing.T) {
 		}
 	}
 	total.log(t, "all")
+	same, values, explained := 0, 0, 0
+	for class, n := range total {
+		switch class.outcome {
+		case equal, equalInPart:
+			same += n
+			if class.location == "parameter at entry" {
+				values += n
+			}
+		case neither, otherOne:
+		default:
+			explained += n
+		}
+	}
+	t.Logf("%d have the same value, %d of them at entry, %d differ as docs/differences.md says", same, values, explained)
+	if same < 3000 || values < 800 || explained*8 > same {
+		t.Errorf("expected 3,000, 800, and an eighth at most")
+	}
 }
 
 // entryComparison compares one core.
@@ -210,6 +227,7 @@ func (c *entryComparison) count(outcome, what string, gdb *gdbFrame, g *gdbVaria
 const (
 	tailCalled = "differs: only gdb follows a chain of tail calls"
 	needsData  = "differs: gdb has no value of a reference whose object the call site does not say"
+	missesTail = "differs: gdb does not see that tail calls lead back to the function"
 	zerosAfter = "differs: gdb has zeros behind the last piece"
 	isWide     = "differs: gdb has no value of a parameter in a vector register"
 	otherOne   = "gdb takes another variable of the name"
@@ -241,7 +259,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 	outcome, problem = compareValue(ctx, l, err, int64(size), theirs)
 	switch {
 	case outcome == onlyGDB && errors.Is(err, walk.ErrNoCallValue):
-		return place.explained(onlyGDB, problem)
+		return place.explained(gdb, onlyGDB, problem)
 	case outcome == onlyGDB && f.Index() > 0 && readsClobbered(f, v):
 		return callClobbered, ""
 	case outcome == onlyGDB && isCutAtPieces(ctx, l, theirs):
@@ -283,11 +301,17 @@ func isCutAtPieces(ctx locexpr.Context, l locexpr.Location, g *gdbValue) bool {
 	return true
 }
 
-// explained sorts out what only gdb has of a call: it follows tail calls from the
-// caller to the function where there is only one way, and shows frames for them.
-func (p *gdbPlace) explained(outcome, problem string) (string, string) {
-	if len(p.outer) > 0 && p.outer[0].Kind == "tailcall" {
+// explained sorts out what only gdb has of a call. It follows tail calls from the
+// caller to the function where there is only one way, and shows frames for them. It
+// does not read the call sites of tail calls that have no return address, as clang
+// writes them for DWARF 5: of even in entries.c, which is called with 2 and fails when
+// it has called itself with 0, it says 2.
+func (p *gdbPlace) explained(gdb *gdbFrame, outcome, problem string) (string, string) {
+	switch {
+	case len(p.outer) > 0 && p.outer[0].Kind == "tailcall":
 		return tailCalled, ""
+	case gdb.Function == "even" && strings.Contains(problem, "lead back"):
+		return missesTail, ""
 	}
 	return outcome, problem
 }
@@ -348,7 +372,7 @@ func atEntry(f walk.Activation, v entry.Entry, gdb *gdbFrame, g *gdbVariable, pl
 	case err != nil && theirs == "":
 		return neither, ""
 	case err != nil:
-		return place.explained(onlyGDB, fmt.Sprintf("%s: %v", theirs, err))
+		return place.explained(gdb, onlyGDB, fmt.Sprintf("%s: %v", theirs, err))
 	}
 	b := value.Bytes(locexpr.LittleEndian)
 	own := hex.EncodeToString(b[:min(len(b), int(g.Size))])

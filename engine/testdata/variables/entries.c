@@ -85,9 +85,31 @@ NOINLINE long odd(long n, long x) {
 	return even(n - 1, x + 2);
 }
 
+/* Calls with values that are still there after the call. */
+NOINLINE long begin(long flag) {
+	long r = even(2, flag);
+	return r + flag;
+}
+
+NOINLINE long landed(long a, long b) {
+	sink = b;
+	long r = begin(a + 1);
+	return r + a;
+}
+
+NOINLINE long relay(long a, long b) {
+	sink = a;
+	return landed(b * 3, 7);
+}
+
+NOINLINE long depart(long flag) {
+	long r = relay(flag, 5);
+	return r + flag;
+}
+
 NOINLINE long deeper(long depth, long unused, int flag) {
 	if (depth == 0) {
-		long r = even(counter & 2, flag);
+		long r = depart(flag);
 		return r + 1;
 	}
 	long r = deeper(depth - 1, depth * 3, flag + 1);
