@@ -148,7 +148,7 @@ func (u *unitContext) checkTailCalls(callee dwarf.Entry) error {
 		waiting = append(waiting, instances...)
 	}
 	for next := 0; next < len(waiting); next++ {
-		if next == maxTailCallers {
+		if len(waiting) > maxTailCallers {
 			return noCallValue("more than %d functions may have called it by tail calls", maxTailCallers)
 		}
 		body := waiting[next]
@@ -178,10 +178,12 @@ func (u *unitContext) checkTailCalls(callee dwarf.Entry) error {
 			if err != nil {
 				return err
 			}
-			if !areAll {
+			if !areAll || len(bodies) > maxTailCallers {
 				return noCallValue("a tail call of the %s may lead back to the function", body)
 			}
-			waiting = appendNew(waiting, bodies)
+			if waiting = appendNew(waiting, bodies); len(waiting) > maxTailCallers {
+				break
+			}
 		}
 	}
 	return nil

@@ -245,24 +245,41 @@ func (e Entry) Instances(near Entry) (list []Entry, err error) {
 
 // instancesOf appends those of one unit.
 func (b *body) instancesOf(root Entry, list []Entry) ([]Entry, error) {
+	found, err := b.instances.get(b.findInstances)
+	if err != nil {
+		return nil, err
+	}
+	for _, off := range found[entryKey{root.b.unit, root.off}] {
+		e, err := b.entryAt(off)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// findInstances finds the functions of the unit that have code by their roots.
+func (b *body) findInstances() (map[entryKey][]uint64, error) {
 	x, err := b.all.get(func() (*functions, error) { return b.findFunctions(true) })
 	if err != nil {
 		return nil, err
 	}
+	found := make(map[entryKey][]uint64, len(x.list))
 	for i := range x.list {
-		e, err := b.entryAt(b.offset + uint64(x.list[i].offset))
+		off := b.offset + uint64(x.list[i].offset)
+		e, err := b.entryAt(off)
 		if err != nil {
 			return nil, err
 		}
-		own, err := e.Root()
+		root, err := e.Root()
 		if err != nil {
 			return nil, err
 		}
-		if own.Is(root) {
-			list = append(list, e)
-		}
+		k := entryKey{root.b.unit, root.off}
+		found[k] = append(found[k], off)
 	}
-	return list, nil
+	return found, nil
 }
 
 // Bodies are the functions with code that the callee of a call site may be: the

@@ -26,7 +26,10 @@ func askAll(r *Reader, addresses []uint64) {
 		frames, _ = r.Frames(frames[:0], a)
 		_ = object.Guard(func() error {
 			askScopes(r, a)
-			_, err := r.CallSite(a)
+			site, err := r.CallSite(a)
+			if err == nil && !site.IsZero() {
+				askCall(r, site)
+			}
 			return err
 		})
 	}
@@ -41,6 +44,28 @@ func askAll(r *Reader, addresses []uint64) {
 		}
 	}
 	r.Problems()
+}
+
+// askCall reads what a call site says.
+func askCall(r *Reader, site CallSite) {
+	_, _, _ = site.Target()
+	for p, err := range site.Parameters() {
+		if err != nil {
+			break
+		}
+		_, _ = p.Parameter()
+		_, _, _ = p.Value()
+		_, _, _ = p.DataValue()
+	}
+	callee, err := site.Callee()
+	if err != nil || callee.IsZero() {
+		return
+	}
+	bodies, _, _ := r.Bodies(site, callee)
+	for _, b := range bodies {
+		_, _, _ = b.TailCalls()
+		_, _, _ = b.EntryPC()
+	}
 }
 
 // askScopes reads what there is at an address.

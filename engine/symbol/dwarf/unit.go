@@ -53,8 +53,9 @@ type body struct {
 	hasLow, hasHigh        bool
 	hasRanges              bool
 
-	functions lazy[*functions] // found without looking into what cannot hold code
-	all       lazy[*functions] // found by looking at every entry
+	functions lazy[*functions]            // found without looking into what cannot hold code
+	all       lazy[*functions]            // found by looking at every entry
+	instances lazy[map[entryKey][]uint64] // functions with code, by root
 	lines     lazy[*lineTable]
 	fileNames lazy[*fileNames]
 	spaces    spaces
