@@ -69,7 +69,6 @@ def describe(symbol, frame):
 
 def at_entry(symbol, frame):
     """What a parameter was when the function was called."""
-    frame.select()
     try:
         return parts(gdb.parse_and_eval(symbol.name + "@entry"))
     except (gdb.error, RuntimeError, OverflowError) as e:
@@ -81,6 +80,7 @@ def variables(frame):
         block = frame.block()
     except RuntimeError:
         return []
+    frame.select()  # what implicit pointers point to is found in the selected one
     out = []
     while block is not None and not block.is_static and not block.is_global:
         for symbol in block:
