@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,7 +55,7 @@ func TestEntryValuesEqualGDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		exe := filepath.Join(t.TempDir(), "program")
-		run(t, exec.Command(b.command[0], append(b.command[1:], source, "-o", exe)...))
+		oracle.Run(t, b.command[0], append(b.command[1:], source, "-o", exe)...)
 		core := variablesCore(t, exe, b.fails)
 		c := entryComparison{t: t, build: b.name, tally: tally{}}
 		c.compare(core, gdbVariables(t, exe, core, "LIBRARIES=1"))
