@@ -539,7 +539,7 @@ func (f *codeFile) listing(tb testing.TB, start, end uint64) []string {
 	}
 	var lines []string
 	out := oracle.Run(tb, "objdump", "-d", "--no-show-raw-insn", fmt.Sprintf("--start-address=%#x", start), fmt.Sprintf("--stop-address=%#x", end), path)
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		if _, instruction, ok := strings.Cut(line, ":\t"); ok {
 			lines = append(lines, strings.TrimSpace(instruction))
 		}
