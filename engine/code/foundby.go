@@ -18,3 +18,21 @@ const (
 
 // IsGuess says whether frames that were found so are guesses.
 func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
+
+// A FoundIndex is a FoundBy in a byte: profiles have millions.
+type FoundIndex uint8
+
+var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch}
+
+// Index is the FoundBy in a byte.
+func (b FoundBy) Index() FoundIndex {
+	for i := range allFound {
+		if allFound[i] == b {
+			return FoundIndex(i)
+		}
+	}
+	return 0
+}
+
+// FoundBy is what the byte stands for.
+func (i FoundIndex) FoundBy() FoundBy { return allFound[i] }

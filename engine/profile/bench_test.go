@@ -43,7 +43,7 @@ func BenchmarkProfileWalk(b *testing.B) {
 				s.walkSample(context.Background(), in, out)
 				for i := range out.frames {
 					frame := &out.frames[i]
-					if frame.code == moduleCode {
+					if frame.Kind == walk.ModuleCode {
 						lookups++
 					}
 				}

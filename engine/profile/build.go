@@ -25,7 +25,7 @@ type profileBuilder struct {
 	stops     map[walk.Stopped]uint32
 	modules   map[placement]int32
 	met       chan framePlace // modules whose names will be asked for; nil: none will
-	frames    map[walkedFrame]uint32
+	frames    map[walk.Step]uint32
 	trails    [trailCount]trail
 	recent    [1 << recentBits]recentFrame
 	places    []framePlace
@@ -53,7 +53,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 	b := &profileBuilder{
 		recording: r,
 		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint32{}, modules: map[placement]int32{},
-		frames: map[walkedFrame]uint32{},
+		frames: map[walk.Step]uint32{},
 	}
 	if r.file != nil {
 		b.out.Path = r.file.Path()
@@ -138,7 +138,7 @@ func (b *profileBuilder) stop(s walk.Stopped) uint32 {
 // A trail is a stack from its outermost frame on. The next sample of a thread has
 // most of it again.
 type trail struct {
-	frames []walkedFrame
+	frames []walk.Step
 	stacks []uint32
 }
 
@@ -175,8 +175,8 @@ func (b *profileBuilder) push(s Stack) uint32 {
 }
 
 // frame is the index of a frame.
-func (b *profileBuilder) frame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
-	recent := &b.recent[f.pc*0x9e3779b97f4a7c15>>(64-recentBits)]
+func (b *profileBuilder) frame(f *walk.Step, s *walkedSample, w *walkedBatch) uint32 {
+	recent := &b.recent[f.PC*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if recent.frame == *f && recent.known {
 		return recent.index
 	}
@@ -190,28 +190,28 @@ func (b *profileBuilder) frame(f *walkedFrame, s *walkedSample, w *walkedBatch) 
 
 // A recentFrame is a frame that was met: most are met again soon.
 type recentFrame struct {
-	frame walkedFrame
+	frame walk.Step
 	index uint32
 	known bool
 }
 
 const recentBits = 11
 
-func (b *profileBuilder) addFrame(f *walkedFrame, s *walkedSample, w *walkedBatch) uint32 {
+func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch) uint32 {
 	index := uint32(len(b.out.Frames))
 	b.frames[*f] = index
-	place := framePlace{lookup: f.lookup()}
-	out := Frame{PC: f.pc, Exact: f.exact, FoundBy: allFound[f.found], Module: -1, ModuleOffset: f.offset}
-	switch f.code {
-	case moduleCode:
-		place.module = b.recording.process.Module(uint64(f.owner))
-		out.ModuleOffset = place.module.Code.Offset(f.offset)
-		out.Module = b.module(placement{module: place.module, bias: f.pc - f.offset}, s.space, f)
-	case kernelCode:
+	place := framePlace{lookup: f.Named()}
+	out := Frame{PC: f.PC, Exact: f.Exact, FoundBy: f.Found.FoundBy(), Module: -1, ModuleOffset: f.Offset}
+	switch f.Kind {
+	case walk.ModuleCode:
+		place.module = b.recording.process.Module(uint64(f.Owner))
+		out.ModuleOffset = place.module.Code.Offset(f.Offset)
+		out.Module = b.module(placement{module: place.module, bias: f.PC - f.Offset}, s.space, f)
+	case walk.KernelCode:
 		out.Kernel = true
 		out.Module = b.kernelModule(f, w)
 	default:
-		out.PID = int(int32(f.owner))
+		out.PID = int(int32(f.Owner))
 	}
 	b.places = append(b.places, place)
 	b.out.Frames = append(b.out.Frames, out)
@@ -219,17 +219,17 @@ func (b *profileBuilder) addFrame(f *walkedFrame, s *walkedSample, w *walkedBatc
 }
 
 // module is the index of a module where a process had it.
-func (b *profileBuilder) module(p placement, space *codeSpace, f *walkedFrame) int32 {
+func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int32 {
 	index, ok := b.modules[p]
 	if ok {
 		return index
 	}
 	select {
-	case b.met <- framePlace{p.module, f.lookup()}:
+	case b.met <- framePlace{p.module, f.Named()}:
 	default: // they are opened when they are asked
 	}
 	out := Module{Module: p.module.Module}
-	if at := space.code.Find(f.pc - uint64(f.back)); at != nil && at.Module == p.module {
+	if at := space.code.Find(f.PC - uint64(f.Back)); at != nil && at.Module == p.module {
 		if m := space.mapped[at.Start]; m != nil {
 			out.Start, out.End, out.Offset = m.Start, m.End, m.Offset
 		}
@@ -259,8 +259,8 @@ func (b *profileBuilder) addModule(p placement, m Module) int32 {
 
 // kernelModule is what the kernel had mapped where a frame is; -1 where that is
 // not known.
-func (b *profileBuilder) kernelModule(f *walkedFrame, w *walkedBatch) int32 {
-	m := w.kernel.Find(f.lookup())
+func (b *profileBuilder) kernelModule(f *walk.Step, w *walkedBatch) int32 {
+	m := w.kernel.Find(f.Named())
 	if m == nil {
 		return -1
 	}

@@ -209,8 +209,8 @@ func (j *gpuJoin) comm(l *gpusamples.Launch) string {
 
 // wave is the frame of a wave: where its PC is. Where that is not known, problem
 // says why.
-func (j *gpuJoin) wave(s *gpusamples.Sample) (f walkedFrame, problem string) {
-	f = walkedFrame{pc: s.PC, offset: s.PC, owner: noProcess, code: processCode, found: indexFound(code.ByContext), exact: true}
+func (j *gpuJoin) wave(s *gpusamples.Sample) (f walk.Step, problem string) {
+	f = walk.Step{PC: s.PC, Offset: s.PC, Owner: noProcess, Kind: walk.ProcessCode, Found: code.ByContext.Index(), Exact: true}
 	if s.Module < 0 {
 		if s.HasOffset {
 			return f, s.Problem
@@ -221,12 +221,12 @@ func (j *gpuJoin) wave(s *gpusamples.Sample) (f walkedFrame, problem string) {
 	var in *target.Segment
 	switch {
 	case m.anywhere:
-		f.pc, f.offset = s.Offset, s.Offset
+		f.PC, f.Offset = s.Offset, s.Offset
 	case s.HasOffset:
 		if in, problem = m.segmentOf(s.Offset); in == nil {
 			return f, problem
 		}
-		f.pc = in.Start + s.Offset - m.Code.Offset(in.Address)
+		f.PC = in.Start + s.Offset - m.Code.Offset(in.Address)
 	default:
 		i := slices.IndexFunc(m.Placed, func(seg target.Segment) bool { return seg.Executable && s.PC-seg.Start < seg.Size })
 		if i < 0 {
@@ -235,9 +235,9 @@ func (j *gpuJoin) wave(s *gpusamples.Sample) (f walkedFrame, problem string) {
 		in = &m.Placed[i]
 	}
 	if in != nil {
-		f.offset = f.pc - in.Start + in.Address
+		f.Offset = f.PC - in.Start + in.Address
 	}
-	f.owner, f.code = uint32(m.ID), moduleCode
+	f.Owner, f.Kind = uint32(m.ID), walk.ModuleCode
 	j.b.placeGPUModule(m.Module, &f, in)
 	return f, ""
 }
@@ -262,8 +262,8 @@ func (m *gpuModule) segmentOf(offset uint64) (in *target.Segment, problem string
 }
 
 // placeGPUModule adds the place of a module to the profile.
-func (b *profileBuilder) placeGPUModule(m *code.Module, f *walkedFrame, in *target.Segment) {
-	key := placement{module: m, bias: f.pc - f.offset}
+func (b *profileBuilder) placeGPUModule(m *code.Module, f *walk.Step, in *target.Segment) {
+	key := placement{module: m, bias: f.PC - f.Offset}
 	if _, ok := b.modules[key]; ok {
 		return
 	}
@@ -408,7 +408,7 @@ func (j *gpuJoin) pushLaunch(l *gpusamples.Launch, most int) (stack uint32) {
 
 // push is the stack of a frame, which is of the code of a process, on its
 // caller's stack.
-func (j *gpuJoin) push(caller uint32, f *walkedFrame, space *codeSpace) uint32 {
+func (j *gpuJoin) push(caller uint32, f *walk.Step, space *codeSpace) uint32 {
 	return j.b.push(Stack{Caller: caller, Frame: j.b.frame(f, &walkedSample{space: space}, &j.batch)})
 }
 

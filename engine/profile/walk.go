@@ -14,47 +14,6 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// walkedFrame is a frame of a walked sample: what tells it from other frames. It
-// has no pointers: there are millions.
-type walkedFrame struct {
-	pc uint64
-	// offset is pc as an address of the module.
-	offset uint64
-	// owner is the ID of the module; of code in none it is the process, and
-	// kernelOwner of the kernel's.
-	owner uint32
-	code  codeKind
-	found foundIndex
-	exact bool
-	// back is how far before offset the frame is named by.
-	back uint8
-}
-
-// codeKind says what the owner of a frame's code is.
-type codeKind uint8
-
-const (
-	moduleCode codeKind = iota
-	processCode
-	kernelCode
-)
-
-// foundIndex is a FoundBy, small.
-type foundIndex uint8
-
-var allFound = [...]code.FoundBy{code.ByCFI, code.ByContext, code.ByObject, code.ByRules, code.ByFramePointer, code.ByScan, code.ByCallChain, code.ByLaunch}
-
-func indexFound(f code.FoundBy) foundIndex {
-	for i := range allFound {
-		if allFound[i] == f {
-			return foundIndex(i)
-		}
-	}
-	return 0
-}
-
-func (f *walkedFrame) lookup() uint64 { return f.offset - uint64(f.back) }
-
 // walkedSample is a sample and the frames of its stack.
 type walkedSample struct {
 	event    int
@@ -74,7 +33,7 @@ type walkedSample struct {
 type walkedBatch struct {
 	sequence int
 	samples  []walkedSample
-	frames   []walkedFrame
+	frames   []walk.Step
 	kernel   *perfdata.Space
 	made     *perfdata.Space // functions that the kernel made
 }
@@ -86,8 +45,7 @@ type sampler struct {
 	walker    *walk.Walker
 	sample    walk.Sample
 	code      sampleCode
-	steps     []walk.Step // of the sample before, to be written over
-	mask      uint64      // of the registers in sample
+	mask      uint64 // of the registers in sample
 	// The space of the sample before.
 	version uint64
 	space   *codeSpace
@@ -160,9 +118,9 @@ func (s *sampler) kernelFrames(in *perfdata.Sample, out *walkedBatch) {
 }
 
 func (s *sampler) kernelFrame(pc uint64, found code.FoundBy, out *walkedBatch) {
-	f := walkedFrame{pc: pc, offset: pc, code: kernelCode, found: indexFound(found), exact: found == code.ByContext}
-	if !f.exact {
-		f.back = 1
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.KernelCode, Found: found.Index(), Exact: found == code.ByContext}
+	if !f.Exact {
+		f.Back = 1
 	}
 	out.frames = append(out.frames, f)
 }
@@ -206,21 +164,11 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 	// The bytes of the stack begin at its pointer.
 	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
 	s.sample.Stack = in.Stack
-	steps, stopped := s.walker.Trace(ctx, &s.sample, s.steps[:0])
-	s.steps = steps
-	if len(steps) > 1 && in.Mode == perfdata.ModeKernel && s.walker.IsSignalFrame(0) {
-		steps, stopped = steps[:1], stopRestoring
-	}
-	for i := range steps {
-		f := &steps[i]
-		walked := walkedFrame{pc: f.PC, offset: f.Offset, found: indexFound(f.FoundBy), exact: f.Exact}
-		switch {
-		case f.Module == nil:
-			walked.offset, walked.code, walked.owner = f.PC, processCode, uint32(in.PID)
-		default:
-			walked.owner, walked.back = uint32(f.Module.ID), f.Back
-		}
-		out.frames = append(out.frames, walked)
+	first := len(out.frames)
+	var stopped walk.Stopped
+	out.frames, stopped = s.walker.Trace(ctx, &s.sample, uint32(in.PID), out.frames)
+	if len(out.frames) > first+1 && in.Mode == perfdata.ModeKernel && s.walker.IsSignalFrame(0) {
+		out.frames, stopped = out.frames[:first+1], stopRestoring
 	}
 	return stopped
 }
@@ -256,13 +204,13 @@ func (s *sampler) topFrame(in *perfdata.Sample, space *codeSpace, out *walkedBat
 
 // placeFrame finds the module of a frame that was not walked.
 func (s *sampler) placeFrame(in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
-	f := walkedFrame{pc: pc, offset: pc, code: processCode, owner: uint32(in.PID), found: indexFound(found), exact: found == code.ByContext}
-	if !f.exact {
-		f.back = 1
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(in.PID), Found: found.Index(), Exact: found == code.ByContext}
+	if !f.Exact {
+		f.Back = 1
 	}
 	if space != nil {
-		if at := s.code.Segment(f.lookup()); at != nil {
-			f.code, f.owner, f.offset = moduleCode, uint32(at.Module.ID), at.ObjectAddress(pc)
+		if at := s.code.Segment(f.Named()); at != nil {
+			f.Kind, f.Owner, f.Offset = walk.ModuleCode, uint32(at.Module.ID), at.ObjectAddress(pc)
 		}
 	}
 	out.frames = append(out.frames, f)

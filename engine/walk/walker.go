@@ -141,28 +141,48 @@ func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
 	return true
 }
 
-// A Step is a frame of a sample that was traced: its place, without names.
+// A Step is a frame of a sample that was traced: what tells it from other frames. It
+// has no pointers: a recording has millions.
 type Step struct {
 	PC uint64
-	// Offset is PC as an address of the module's code object; Back is how far before
-	// it the frame is named by.
-	Offset  uint64
-	Module  *code.Module // nil where PC is in none
-	FoundBy code.FoundBy
-	Back    uint8
-	Exact   bool // as in Frame
+	// Offset is PC as an address of the module's code object; of code in no module it
+	// is PC.
+	Offset uint64
+	// Owner is the ID of the module; of other code it is what Trace was told.
+	Owner uint32
+	Kind  CodeKind
+	Found code.FoundIndex
+	Exact bool  // as in Frame
+	Back  uint8 // how far before Offset the frame is named by
 }
+
+// Named is the address that the frame is named by.
+func (s *Step) Named() uint64 { return s.Offset - uint64(s.Back) }
+
+// CodeKind says what the Owner of a Step is.
+type CodeKind uint8
+
+// The kinds of code.
+const (
+	ModuleCode  CodeKind = iota // a module's
+	ProcessCode                 // of no module of a process
+	KernelCode                  // the kernel's, whose frames are recorded, not walked
+)
 
 // Trace walks the stack of a sample, of which only the way is wanted: it appends the
 // frames, innermost first, and says why the stack ends, without the addresses of this
-// sample.
-func (k *Walker) Trace(ctx context.Context, s *Sample, steps []Step) ([]Step, Stopped) {
+// sample. owner is the Owner of code in no module.
+func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Step) ([]Step, Stopped) {
 	k.walker.sampling = true
 	stack := k.Walk(ctx, s)
 	for _, f := range k.walker.frames[:k.walker.walked] {
-		steps = append(steps, Step{
-			PC: f.pc, Offset: f.offset, Module: f.module, FoundBy: f.found, Back: uint8(f.offset - f.named()), Exact: f.exact,
-		})
+		step := Step{PC: f.pc, Offset: f.offset, Found: f.found.Index(), Exact: f.exact}
+		if f.module == nil {
+			step.Offset, step.Kind, step.Owner = f.pc, ProcessCode, owner
+		} else {
+			step.Owner, step.Back = uint32(f.module.ID), uint8(f.offset-f.named())
+		}
+		steps = append(steps, step)
 	}
 	return steps, stack.Stopped
 }
