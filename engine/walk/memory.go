@@ -29,6 +29,9 @@ type targetMemory struct {
 }
 
 func (m *targetMemory) ReadMemory(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+	if space == locexpr.DefaultSpace { // nearly always
+		return m.state.ReadMemory(space, address, buf)
+	}
 	return readMemory(m.state, space, th, address, buf)
 }
 
