@@ -69,6 +69,9 @@ func (c *call) find(u *unitContext) error {
 	if err != nil {
 		return err
 	}
+	if len(scopes) == 0 {
+		return noCallValue("the caller's function is not described")
+	}
 	c.caller, c.site = caller.unitContext(scopes[len(scopes)-1].Entry, u.around.Lane), site
 	callee, err := c.check(u)
 	if err != nil {
