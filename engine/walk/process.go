@@ -81,6 +81,7 @@ func (s *Shared) machine(name string) (*machine, error) {
 type Process struct {
 	shared *Shared
 	state  target.Target
+	list   []*target.Thread // the target's
 	finder object.Finder
 	bounds *bounds
 
@@ -101,7 +102,7 @@ type Process struct {
 // NewProcess makes a process of a target, whose files the finder finds. Close
 // gives back its code objects; the target stays its owner's.
 func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process {
-	p := &Process{shared: s, state: state, finder: finder, bounds: newBounds(state)}
+	p := &Process{shared: s, state: state, list: state.Threads(), finder: finder, bounds: newBounds(state)}
 	p.SetModules(state.Modules())
 	return p
 }
@@ -181,7 +182,7 @@ func (p *Process) processorOf(m *target.Module) string {
 	if m.Processor != "" {
 		return ""
 	}
-	for _, t := range p.state.Threads() {
+	for _, t := range p.list {
 		switch {
 		case t.Arch != m.Arch:
 		case isFound && t.Processor != name:
@@ -210,7 +211,7 @@ func (p *Process) Loaded() []*code.Module { return *p.loaded.Load() }
 func (p *Process) Segment(address uint64) *code.Segment { return p.code.Load().Find(address) }
 
 // Threads are in the target's own order.
-func (p *Process) Threads() []*target.Thread { return p.state.Threads() }
+func (p *Process) Threads() []*target.Thread { return p.list }
 
 // State is where the target's memory and registers come from.
 func (p *Process) State() target.Target { return p.state }
@@ -242,7 +243,7 @@ func (p *Process) ModuleInfo(m *target.Module) code.Info {
 func (p *Process) Problems() []string {
 	problems := append(append([]string(nil), p.state.Info().Problems...), p.bounds.problems()...)
 	seen := map[*plugin.Arch]bool{}
-	for _, th := range p.state.Threads() {
+	for _, th := range p.list {
 		if s := p.threads[th]; s != nil && s.arch != nil && !seen[s.arch.Plugin] {
 			seen[s.arch.Plugin] = true
 			problems = append(problems, s.arch.Plugin.Problems()...)
@@ -271,7 +272,7 @@ func countEqual(sentences []string) []string {
 // Stacks walks the threads of the target, in its order.
 func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] {
 	return func(yield func(*Stack) bool) {
-		for _, th := range p.state.Threads() {
+		for _, th := range p.list {
 			if ctx.Err() != nil || !yield(p.Walk(ctx, th)) {
 				return
 			}
@@ -338,14 +339,14 @@ func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n i
 
 func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
 	var th *target.Thread
-	if threads := v.process.state.Threads(); m.Thread < uint64(len(threads)) {
+	if threads := v.process.list; m.Thread < uint64(len(threads)) {
 		th = threads[m.Thread]
 	}
 	return readMemory(v.process.state, m.Space, th, m.Address, buf)
 }
 
 func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32) (sdk.Registers, error) {
-	threads := v.process.state.Threads()
+	threads := v.process.list
 	if handle >= uint64(len(threads)) {
 		return sdk.Registers{}, fmt.Errorf("thread %d of a target with %d threads", handle, len(threads))
 	}

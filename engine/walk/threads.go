@@ -39,7 +39,7 @@ func (p *Process) bindAll(ctx context.Context) {
 	p.machines = map[string]*machine{}
 	p.threads = map[*target.Thread]*thread{}
 	batches := map[*machine][]*thread{}
-	for _, th := range p.state.Threads() {
+	for _, th := range p.list {
 		s := &thread{Thread: th}
 		p.threads[th] = s
 		if th.Unread != "" {
