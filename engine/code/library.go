@@ -107,31 +107,33 @@ type FunctionSource interface {
 
 // Load takes a module of a target. Close gives it back.
 func (l *Library) Load(m *target.Module, o Loading) *Module {
-	loaded := &Module{Module: m}
-	if !isShared(m, &o) {
-		loaded.Code = l.newObject(m, &o)
-		loaded.place()
-		return loaded
-	}
-	key := objectKey{m.Object, m.Arch, cmp.Or(m.Processor, o.Processor), m.Path, ""}
-	if o.Finder != nil {
-		key.folders = strings.Join(o.Finder.Folders, "\x00")
-	}
-	l.mu.Lock()
-	shared := l.objects[key]
-	if shared != nil {
-		shared.users++
-		l.mu.Unlock()
-	} else {
-		shared = l.newObjectLocked(m, &o)
-		shared.key = key
-		l.objects[key] = shared
-		l.mu.Unlock()
-	}
-	shared.touch()
-	loaded.Code = shared
+	loaded := &Module{Module: m, Code: l.object(m, &o)}
+	loaded.Code.touch()
 	loaded.place()
 	return loaded
+}
+
+// object is the code object of a module, with one user more.
+func (l *Library) object(m *target.Module, load *Loading) *Object {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !isShared(m, load) {
+		o := l.newObject(m, load)
+		o.target, o.companion, o.sourceModule, o.segments = load.Target, m.Companion, m.SourceModule, m.Segments
+		o.readMemory, o.made = load.ReadMemory, load.Made
+		return o
+	}
+	key := objectKey{m.Object, m.Arch, cmp.Or(m.Processor, load.Processor), m.Path, ""}
+	if load.Finder != nil {
+		key.folders = strings.Join(load.Finder.Folders, "\x00")
+	}
+	if o := l.objects[key]; o != nil {
+		o.users++
+		return o
+	}
+	o := l.newObject(m, load)
+	o.key, l.objects[key] = key, o
+	return o
 }
 
 // isShared says whether all that is known of a module's code is in its file.
@@ -149,14 +151,8 @@ func hasOwnCode(o *object.Object) bool {
 	return !slices.ContainsFunc(o.Segments(), func(s object.Segment) bool { return s.Executable() && s.FileSize < s.MemSize })
 }
 
-func (l *Library) newObject(m *target.Module, o *Loading) *Object {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.newObjectLocked(m, o)
-}
-
-// newObjectLocked makes an object with one user.
-func (l *Library) newObjectLocked(m *target.Module, load *Loading) *Object {
+// newObject makes an object with one user. The caller holds mu.
+func (l *Library) newObject(m *target.Module, load *Loading) *Object {
 	o := &Object{
 		File: m.Object, library: l, cached: l.rows, number: l.numbers.Add(1), users: 1,
 		path: m.Path, arch: m.Arch, processor: cmp.Or(m.Processor, load.Processor),
@@ -167,11 +163,6 @@ func (l *Library) newObjectLocked(m *target.Module, load *Loading) *Object {
 	}
 	if o.File != nil {
 		o.File.Retain()
-	}
-	if !isShared(m, load) {
-		o.target, o.companion, o.sourceModule, o.segments = load.Target, m.Companion, m.SourceModule, m.Segments
-		o.readMemory = load.ReadMemory
-		o.made = load.Made
 	}
 	o.lay()
 	l.numbered[o.number] = o

@@ -2,7 +2,6 @@ package code
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -254,7 +253,8 @@ func (o *Object) Open(ctx context.Context) error {
 	return o.open(ctx)
 }
 
-var errNoMachine = errors.New("the module is of another architecture than its thread")
+// ErrOtherMachine says that code is not the thread's to execute.
+var ErrOtherMachine = noRow("the module is of another architecture than its thread")
 
 // open is Open for a caller that holds mu, and that has asked for the resolver.
 func (o *Object) open(ctx context.Context) error {
@@ -263,7 +263,7 @@ func (o *Object) open(ctx context.Context) error {
 	}
 	machine := o.findMachine()
 	if machine == nil {
-		return &NoRow{Reasons: []string{errNoMachine.Error()}}
+		return ErrOtherMachine
 	}
 	o.defaults = machine.Defaults
 	if o.File != nil {

@@ -108,7 +108,7 @@ func (at *Lookup) complete(r *Row) *Row {
 
 // openSources makes the sources of the object.
 func (o *Object) openSources() {
-	o.sources = nil
+	o.sources, o.frames = nil, nil // a file that was cut may have ended this before
 	for _, open := range rowSources {
 		if s := open(o); s != nil {
 			o.sources = append(o.sources, s)

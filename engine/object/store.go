@@ -183,15 +183,21 @@ func (s *Store) addFile(key fileKey, o *Object) *Object {
 		_ = o.Close() // no other has it
 		return first
 	}
+	keep(s, s.files, key, o)
+	return o
+}
+
+// keep puts an object into one of the store's maps, which its last Close takes it out
+// of. The caller holds mu.
+func keep[K comparable](s *Store, in map[K]*Object, key K, o *Object) {
 	o.forget = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.files[key] == o {
-			delete(s.files, key)
+		if in[key] == o {
+			delete(in, key)
 		}
 	}
-	s.files[key] = o
-	return o
+	in[key] = o
 }
 
 // as gives an object to a user of some formats, and closes it where it is none of
@@ -340,13 +346,6 @@ func (s *Store) addImage(o *Object) *Object {
 	if first := s.images[key]; first != nil && bytes.Equal(first.data, o.data) && first.retain() {
 		return first
 	}
-	o.forget = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.images[key] == o {
-			delete(s.images, key)
-		}
-	}
-	s.images[key] = o
+	keep(s, s.images, key, o)
 	return o
 }

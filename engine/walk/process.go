@@ -90,6 +90,8 @@ type Process struct {
 	all     []*code.Module // also those that are loaded no more
 	code    atomic.Pointer[code.Segments]
 	listed  []*target.Module // what Modules returns
+	// processors are those of the threads, by architecture; nil until one is asked for.
+	processors map[string]string
 
 	bound    sync.Once
 	threads  map[*target.Thread]*thread
@@ -176,22 +178,23 @@ func (p *Process) setLoaded(list []*code.Module) {
 }
 
 // processorOf is the processor that a module's code is for, where the module does
-// not say it: the one of all threads of its architecture.
+// not say it: the one of all threads of its architecture; "" where they are of
+// several.
 func (p *Process) processorOf(m *target.Module) string {
-	name, isFound := "", false
 	if m.Processor != "" {
 		return ""
 	}
-	for _, t := range p.list {
-		switch {
-		case t.Arch != m.Arch:
-		case isFound && t.Processor != name:
-			return ""
-		default:
-			name, isFound = t.Processor, true
+	if p.processors == nil { // a process may have a million threads, and a hundred modules
+		p.processors = map[string]string{}
+		for _, t := range p.list {
+			if name, isMet := p.processors[t.Arch]; isMet && name != t.Processor {
+				p.processors[t.Arch] = ""
+			} else {
+				p.processors[t.Arch] = t.Processor
+			}
 		}
 	}
-	return name
+	return p.processors[m.Arch]
 }
 
 // Info is what is known of the target as a whole.

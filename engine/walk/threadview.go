@@ -30,12 +30,5 @@ func (v *ThreadView) StackPointer() (uint64, error) {
 
 // Read reads memory of an address space, by the thread's maps.
 func (v *ThreadView) Read(space locexpr.AddressSpace, address uint64, buf []byte) error {
-	var err error
-	if shrank := object.Guard(func() error {
-		err = v.walker.readSpace(space, v.walker.scope(), address, buf)
-		return nil
-	}); shrank != nil {
-		return shrank
-	}
-	return err
+	return object.Guard(func() error { return v.walker.readSpace(space, v.walker.scope(), address, buf) })
 }

@@ -630,14 +630,11 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*code.Row, error) {
 // maxLooseRows bounds the rows of code in no module that are remembered.
 const maxLooseRows = 1 << 16
 
-// errOtherMachine says that code is not the thread's to execute.
-var errOtherMachine = &code.NoRow{Reasons: []string{"the module is of another architecture than its thread"}}
-
 // row finds the row in force at an address of a module.
 func (w *walker) row(ctx context.Context, m *code.Module, address uint64, isExact bool) (*code.Row, error) {
 	if m != w.native {
 		if m.Arch != w.machine.Description.Name {
-			return nil, errOtherMachine
+			return nil, code.ErrOtherMachine
 		}
 		w.native = m
 	}

@@ -89,7 +89,13 @@ func (p *Process) Walker() *Walker {
 // Walk walks the stack of a sample, whose modules are those of the target. The
 // Stack and what it refers to are valid until the next call.
 func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
+	k.walker.sampling = false
+	return k.walk(ctx, s)
+}
+
+func (k *Walker) walk(ctx context.Context, s *Sample) *Stack {
 	p := k.walker.process
+	k.walker.walked = 0 // also where the sample is not walked here
 	p.Bind(ctx)
 	k.stack = Stack{Thread: &k.sample, Frames: k.stack.Frames[:0]}
 	k.sample = target.Thread{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}
@@ -174,7 +180,7 @@ const (
 // sample. owner is the Owner of code in no module.
 func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Step) ([]Step, Stopped) {
 	k.walker.sampling = true
-	stack := k.Walk(ctx, s)
+	stack := k.walk(ctx, s)
 	for _, f := range k.walker.frames[:k.walker.walked] {
 		step := Step{PC: f.pc, Offset: f.offset, Found: f.found.Index(), Exact: f.exact}
 		if f.module == nil {
