@@ -121,7 +121,8 @@ func (d *Decoder) next(in *Instruction) error {
 		return fmt.Errorf("operation expected at the end of the expression")
 	}
 	opcode := d.Expr[pos]
-	op := &d.Dialect.operations[opcode]
+	tables := d.Dialect.tables()
+	op := &tables.operations[opcode]
 	in.Op = op
 	if op.Name == "" {
 		in.Op = nil
@@ -133,7 +134,7 @@ func (d *Decoder) next(in *Instruction) error {
 		if err != nil {
 			return err
 		}
-		op = d.Dialect.user[number]
+		op = tables.user[number]
 		in.Op = op
 		if op == nil {
 			return fmt.Errorf("opcode 0x%02x 0x%x is no operation of dialect %s", opcode, number, d.Dialect.Name)

@@ -2,8 +2,11 @@ package locexpr
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // An Operation is one operation of DWARF expressions: what it is called, what
@@ -44,9 +47,35 @@ func (o *Operation) findShape() shape {
 // A Dialect says which opcode stands for which operation. Opcodes of vendors
 // collide, so the dialect in force belongs to a code object.
 type Dialect struct {
-	Name       string
+	Name  string
+	make  func(*tables)          // fills the tables; they are made when they are first needed
+	ready atomic.Pointer[tables] // nil: not needed yet
+}
+
+// tables are the operations of a dialect.
+type tables struct {
 	operations [256]Operation        // by opcode; without a name where there is none
 	user       map[uint64]*Operation // by the number that follows userOperation's opcode
+}
+
+// tables are those of the dialect. Most programs need none of the built-in
+// dialects but one.
+func (d *Dialect) tables() *tables {
+	if t := d.ready.Load(); t != nil {
+		return t
+	}
+	return d.fill()
+}
+
+func (d *Dialect) fill() *tables {
+	t := &tables{user: map[uint64]*Operation{}}
+	if d.make != nil {
+		d.make(t)
+	}
+	if !d.ready.CompareAndSwap(nil, t) {
+		return d.ready.Load() // another goroutine was first
+	}
+	return t
 }
 
 // An Encoding gives an operation, by its name, an opcode of a dialect.
@@ -73,7 +102,7 @@ const (
 )
 
 // byName has every operation that the evaluator knows.
-var byName = func() map[string]*Operation {
+var byName = sync.OnceValue(func() map[string]*Operation {
 	m := map[string]*Operation{}
 	add := func(op Operation) { m[op.Name] = &op }
 	for _, table := range [][]row{standardRows(), gnuRows} {
@@ -85,32 +114,35 @@ var byName = func() map[string]*Operation {
 		add(vendorRows[i].op)
 	}
 	return m
-}()
+})
 
 // DWARF5 is the dialect of DWARF 2 to 5: the standard operations, and GNU's.
-var DWARF5 = mustExtend(&Dialect{}, "dwarf5", standardRows(), gnuRows)
+var DWARF5 = &Dialect{Name: "dwarf5", make: func(t *tables) {
+	t.add(standardRows())
+	t.add(gnuRows)
+}}
 
 // Canonical is the dialect in which expressions cross the wire between the
 // engine and plugins. It has every operation: those of DWARF5, and those of the
 // other dialects as DW_OP_LLVM_user (A.7.7.1) with numbers that never change.
-var Canonical = mustExtend(DWARF5, "canonical", vendorEncodings(func(v *vendorRow) (byte, uint64) { return opLLVMUser, v.canonical }))
+var Canonical = vendorDialect("canonical", func(v *vendorRow) (byte, uint64) { return opLLVMUser, v.canonical })
 
 // LLVMUser is the dialect of compilers that write the heterogeneous extension
 // by its published encoding, DW_OP_LLVM_user (A.7.7.1). The operations whose
 // numbers are not published are not in it.
-var LLVMUser = mustExtend(DWARF5, "llvm-user", vendorEncodings(func(v *vendorRow) (byte, uint64) {
+var LLVMUser = vendorDialect("llvm-user", func(v *vendorRow) (byte, uint64) {
 	if v.llvmUser == 0 {
 		return 0, 0
 	}
 	return opLLVMUser, v.llvmUser
-}))
+})
 
 // LLVMLegacy is the dialect of compilers that write the heterogeneous extension
 // in opcodes of one byte, as they did before there was DW_OP_LLVM_user.
-var LLVMLegacy = mustExtend(DWARF5, "llvm-legacy", vendorEncodings(func(v *vendorRow) (byte, uint64) { return v.llvmLegacy, 0 }))
+var LLVMLegacy = vendorDialect("llvm-legacy", func(v *vendorRow) (byte, uint64) { return v.llvmLegacy, 0 })
 
 // Intel is the dialect of Intel's graphics compiler.
-var Intel = mustExtend(DWARF5, "intel", vendorEncodings(func(v *vendorRow) (byte, uint64) { return v.intel, 0 }))
+var Intel = vendorDialect("intel", func(v *vendorRow) (byte, uint64) { return v.intel, 0 })
 
 // Dialects are the dialects that are built in.
 var Dialects = []*Dialect{DWARF5, Canonical, LLVMUser, LLVMLegacy, Intel}
@@ -126,37 +158,40 @@ func DialectByName(name string) (d *Dialect, ok bool) {
 	return nil, false
 }
 
-// mustExtend builds a dialect from this package's own tables.
-func mustExtend(base *Dialect, name string, tables ...[]row) *Dialect {
-	d := base.clone(name)
-	for _, table := range tables {
-		for i := range table {
-			op := byName[table[i].op.Name]
-			if op == nil {
-				panic("locexpr: no operation " + table[i].op.Name)
-			}
-			d.set(table[i].opcode, table[i].user, op)
+// vendorDialect is DWARF5 with those operations of vendors that encoding gives an
+// opcode.
+func vendorDialect(name string, encoding func(*vendorRow) (opcode byte, user uint64)) *Dialect {
+	return &Dialect{Name: name, make: func(t *tables) {
+		t.copy(DWARF5.tables())
+		t.add(vendorEncodings(encoding))
+	}}
+}
+
+// add adds rows of this package's own.
+func (t *tables) add(rows []row) {
+	for i := range rows {
+		op := byName()[rows[i].op.Name]
+		if op == nil {
+			panic("locexpr: no operation " + rows[i].op.Name)
 		}
+		t.set(rows[i].opcode, rows[i].user, op)
 	}
-	return d
 }
 
-func (d *Dialect) clone(name string) *Dialect {
-	c := &Dialect{Name: name, operations: d.operations, user: make(map[uint64]*Operation, len(d.user))}
-	for number, op := range d.user {
-		c.user[number] = op
-	}
-	return c
+// copy makes t what from is.
+func (t *tables) copy(from *tables) {
+	t.operations = from.operations
+	t.user = maps.Clone(from.user)
 }
 
-func (d *Dialect) set(opcode byte, user uint64, op *Operation) {
+func (t *tables) set(opcode byte, user uint64, op *Operation) {
 	if user == 0 {
-		d.operations[opcode] = *op
-		d.operations[opcode].shape = op.findShape()
+		t.operations[opcode] = *op
+		t.operations[opcode].shape = op.findShape()
 		return
 	}
-	d.operations[opcode] = userOperation
-	d.user[user] = op
+	t.operations[opcode] = userOperation
+	t.user[user] = op
 }
 
 // Extend returns a dialect that is d with vendor operations added. An encoding
@@ -165,7 +200,8 @@ func (d *Dialect) set(opcode byte, user uint64, op *Operation) {
 // to vendors (0xe0 to 0xff), gives one opcode two meanings, or uses a prefix
 // other than that of DW_OP_LLVM_user, 0xe9.
 func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
-	c := d.clone(name)
+	c := &tables{}
+	c.copy(d.tables())
 	if slices.ContainsFunc(encodings, func(e Encoding) bool { return e.Opcode == opLLVMUser && e.User == 0 }) {
 		clear(c.user) // without the prefix nothing reaches them
 	}
@@ -175,7 +211,7 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 	}
 	seen := map[key]string{}
 	for _, e := range encodings {
-		op := byName[e.Name]
+		op := byName()[e.Name]
 		switch {
 		case op == nil:
 			return nil, fmt.Errorf("dialect %s: opcode 0x%02x: no operation is called %q", name, e.Opcode, e.Name)
@@ -194,7 +230,9 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 	if other, ok := seen[key{opLLVMUser, 0}]; ok && len(c.user) > 0 {
 		return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and a prefix", name, opLLVMUser, other)
 	}
-	return c, nil
+	extended := &Dialect{Name: name}
+	extended.ready.Store(c)
+	return extended, nil
 }
 
 // Lookup returns the operation of a name and its encoding in d; ok is false
@@ -206,12 +244,13 @@ func (d *Dialect) Lookup(name string) (op *Operation, e Encoding, ok bool) {
 		full := strings.ToLower(op.Name)
 		return full == name || full == "dw_op_"+name
 	}
-	for opcode := range d.operations {
-		if op := &d.operations[opcode]; op.eval != nil && matches(op) {
+	t := d.tables()
+	for opcode := range t.operations {
+		if op := &t.operations[opcode]; op.eval != nil && matches(op) {
 			return op, Encoding{Opcode: byte(opcode), Name: op.Name}, true
 		}
 	}
-	for number, candidate := range d.user {
+	for number, candidate := range t.user {
 		if matches(candidate) && (!ok || number < e.User) {
 			op, e, ok = candidate, Encoding{Opcode: opLLVMUser, User: number, Name: candidate.Name}, true
 		}

@@ -51,10 +51,10 @@ func TestEveryOpcodeHasARow(t *testing.T) {
 				t.Errorf("dialect %s: 0x%02x 0x%x: %s has no row", d, opcode, number, op.Name)
 			}
 		}
-		for opcode := range d.operations {
-			check(opcode, 0, &d.operations[opcode])
+		for opcode := range d.tables().operations {
+			check(opcode, 0, &d.tables().operations[opcode])
 		}
-		for number, op := range d.user {
+		for number, op := range d.tables().user {
 			check(opLLVMUser, number, op)
 		}
 	}

@@ -297,7 +297,7 @@ func (ev *evaluation) execute() error {
 
 // operations executes the operations of an expression, or of one that it calls.
 func (ev *evaluation) operations() error {
-	expr, operations := ev.dec.Expr, &ev.dec.Dialect.operations
+	expr, operations := ev.dec.Expr, &ev.dec.Dialect.tables().operations
 	traced := ev.by.Trace != nil
 	// The position is kept in a variable, so that the next operation is looked
 	// up while this one is still executing.

@@ -381,7 +381,7 @@ func TestDialectByName(t *testing.T) {
 // TestTheWireHasEveryOperation keeps the canonical dialect complete, and its
 // numbers apart.
 func TestTheWireHasEveryOperation(t *testing.T) {
-	for name := range byName {
+	for name := range byName() {
 		if _, _, ok := Canonical.Lookup(name); !ok {
 			t.Errorf("%s has no canonical encoding", name)
 		}

@@ -39,7 +39,7 @@ const (
 // variables. Nothing here is traced. All of it is allowed in call frame
 // information.
 func (ev *evaluation) quickly(pos int) (int, error) {
-	expr, operations := ev.dec.Expr, &ev.dec.Dialect.operations
+	expr, operations := ev.dec.Expr, &ev.dec.Dialect.tables().operations
 	stack, n, steps, mask := ev.stack, ev.n, ev.e.steps, ev.mask
 loop:
 	for pos < len(expr) && steps > 0 {

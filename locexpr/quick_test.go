@@ -29,8 +29,8 @@ func (c steppingContext) RegisterValue(reg uint64) (uint64, error) {
 // without one are two ways to the same.
 func TestQuickOperationsDoWhatTheOperationsDo(t *testing.T) {
 	var names []string
-	for i := range DWARF5.operations {
-		if op := &DWARF5.operations[i]; op.quick != notQuick {
+	for i := range DWARF5.tables().operations {
+		if op := &DWARF5.tables().operations[i]; op.quick != notQuick {
 			names = append(names, op.Name)
 		}
 	}

@@ -257,13 +257,13 @@ func encodings(t testing.TB, d *Dialect) []Encoding {
 			all = append(all, e)
 		}
 	}
-	for i := range d.operations {
-		if op := &d.operations[i]; op.Name != "" && !op.isPrefix() {
+	for i := range d.tables().operations {
+		if op := &d.tables().operations[i]; op.Name != "" && !op.isPrefix() {
 			add(op)
 		}
 	}
-	for _, number := range slices.Sorted(maps.Keys(d.user)) {
-		add(d.user[number])
+	for _, number := range slices.Sorted(maps.Keys(d.tables().user)) {
+		add(d.tables().user[number])
 	}
 	if len(all) < 100 {
 		t.Fatalf("dialect %s: only %d operations", d, len(all))

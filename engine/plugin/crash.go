@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/unwindd/unwindd/internal/panics"
 )
@@ -21,28 +22,33 @@ type crash struct {
 
 // crashStarts are what the first line begins with. A signal in C code has its
 // name there.
-var crashStarts = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
+var crashStarts = onDemand(`^(panic: |fatal error: |SIG[A-Z]+: )`)
 
 // goroutineStart is the line before a goroutine's calls.
-var goroutineStart = regexp.MustCompile(`^goroutine \d+ .*\[.*\]:$`)
+var goroutineStart = onDemand(`^goroutine \d+ .*\[.*\]:$`)
 
 // callPosition is the line after a call.
-var callPosition = regexp.MustCompile(`^\t(.+):(\d+)( \+0x[0-9a-f]+)?$`)
+var callPosition = onDemand(`^\t(.+):(\d+)( \+0x[0-9a-f]+)?$`)
+
+// onDemand compiles an expression when it is first used.
+func onDemand(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // line takes a line of standard error.
 func (c *crash) line(s string) {
 	switch {
 	case c.isComplete:
 	case c.what == "":
-		if crashStarts.MatchString(s) {
+		if crashStarts().MatchString(s) {
 			c.what = s
 		}
 	case !c.isInside:
-		c.isInside = goroutineStart.MatchString(s)
+		c.isInside = goroutineStart().MatchString(s)
 	case s == "" || strings.HasPrefix(s, "created by "):
 		c.isComplete = true
 	case strings.HasPrefix(s, "\t"):
-		if at := callPosition.FindStringSubmatch(s); at != nil && c.function != "" && !panics.IsRuntime(c.function) {
+		if at := callPosition().FindStringSubmatch(s); at != nil && c.function != "" && !panics.IsRuntime(c.function) {
 			line, _ := strconv.Atoi(at[2]) // one too large is no line of a file
 			c.calls = append(c.calls, panics.Call(c.function, at[1], line))
 			c.isComplete = len(c.calls) == maxCrashCalls

@@ -10,6 +10,7 @@ package x86_64
 
 import (
 	"context"
+	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -26,8 +27,8 @@ func (architecture) Describe(context.Context) (*sdk.Description, error) { return
 // BindThreads gives each thread its rip and one lane. A thread without rip has
 // a problem.
 func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
-	return sdk.DefaultBindThreads(bindDescription, req), nil
+	return sdk.DefaultBindThreads(bindDescription(), req), nil
 }
 
 // bindDescription is read only.
-var bindDescription = Description()
+var bindDescription = sync.OnceValue(Description)

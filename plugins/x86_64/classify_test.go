@@ -20,7 +20,7 @@ func classify(t *testing.T, pc uint64, before []byte) (sdk.ReturnClass, uint64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := answer.Validate(bindDescription, req); err != nil {
+	if err := answer.Validate(bindDescription(), req); err != nil {
 		t.Fatal(err)
 	}
 	return answer.Classes[0], answer.Targets[0]

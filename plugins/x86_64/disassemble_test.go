@@ -16,7 +16,7 @@ func disassembleAll(t *testing.T, address uint64, code []byte) []sdk.Instruction
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := answer.Validate(bindDescription, req); err != nil {
+	if err := answer.Validate(bindDescription(), req); err != nil {
 		t.Fatal(err)
 	}
 	return answer.Instructions

@@ -69,7 +69,7 @@ func rowText(base uint64, r *cfi.Row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d-%d ", r.Start-base, r.End-base)
 	name := func(column uint64) string {
-		info, _ := bindDescription.Register(uint32(column))
+		info, _ := bindDescription().Register(uint32(column))
 		return info.Name
 	}
 	if r.CFA.Kind == cfi.CFARegister {
@@ -113,7 +113,7 @@ func ask(t *testing.T, r sdk.CodeRange) sdk.FrameRules {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := answer.Validate(bindDescription, req); err != nil {
+	if err := answer.Validate(bindDescription(), req); err != nil {
 		t.Fatal(err)
 	}
 	return answer.Functions[0]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
@@ -52,7 +53,7 @@ func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(register), Rule: rule})
 	}
 	row.Rules = append(row.Rules,
-		cfi.RegisterRule{Column: uint64(rsp), Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: callerSP}},
+		cfi.RegisterRule{Column: uint64(rsp), Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: callerSP()}},
 		cfi.RegisterRule{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
 	slices.SortFunc(row.Rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
 	return row, true
@@ -60,13 +61,13 @@ func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 
 // callerSP is the stack pointer of the caller of an interpreted method: what the
 // frame says, if that is at or above the CFA and near it; else the CFA.
-var callerSP = func() []byte {
+var callerSP = sync.OnceValue(func() []byte {
 	said, cfa := wordText(rbp, senderSP), registerText(rbp, 16)
 	above := fmt.Sprintf("%s; %s; minus", said, cfa)
 	// The stack holds how far it is above the CFA, and whether that may be.
 	isNear := fmt.Sprintf("dup; constu %d; lt; over; lit0; ge; and", maxArguments)
 	return expression(above + "; " + isNear + "; bra 2; drop; lit0; " + cfa + "; plus")
-}()
+})
 
 // mayLeadTo says whether code at an offset leads, within a number of instructions, to
 // some that are looked for.

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A Function is a function that the module defines.
@@ -73,9 +74,8 @@ const (
 
 // opcodes are the words that begin an instruction, or follow "%x =". The value
 // says of those that end a block.
-var opcodes = map[string]bool{}
-
-func init() {
+var opcodes = sync.OnceValue(func() map[string]bool {
+	opcodes := map[string]bool{}
 	for _, word := range strings.Fields(`
 		fneg add fadd sub fsub mul fmul udiv sdiv fdiv urem srem frem shl lshr ashr and or xor
 		extractelement insertelement shufflevector extractvalue insertvalue
@@ -88,12 +88,15 @@ func init() {
 	for _, word := range strings.Fields("ret br switch indirectbr invoke callbr resume catchswitch catchret cleanupret unreachable") {
 		opcodes[word] = true
 	}
-}
+	return opcodes
+})
 
 // constantFlags are the words that may stand between the opcode of a constant
 // expression and its bracket.
-var constantFlags = wordSet(`nuw nsw exact disjoint nneg inbounds nusw inrange samesign
+var constantFlags = sync.OnceValue(func() map[string]bool {
+	return wordSet(`nuw nsw exact disjoint nneg inbounds nusw inrange samesign
 	eq ne ugt uge ult ule sgt sge slt sle oeq ogt oge olt ole one ord ueq une uno true false`)
+})
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
@@ -396,7 +399,7 @@ func (b *bodyScanner) word(t token) {
 		b.setOpcode(word)
 		return
 	}
-	ends, known := opcodes[word]
+	ends, known := opcodes()[word]
 	switch {
 	case word == "uselistorder", word == "uselistorder_bb":
 	case !known:
@@ -423,7 +426,7 @@ func (b *bodyScanner) word(t token) {
 
 func (b *bodyScanner) setOpcode(word string) {
 	b.opcode = word
-	b.endsBlock = opcodes[word]
+	b.endsBlock = opcodes()[word]
 }
 
 // isConstant says whether an opcode, which is read, begins a constant expression:
@@ -435,7 +438,7 @@ func (b *bodyScanner) isConstant() bool {
 		if at.is(t, '(') {
 			return true
 		}
-		if t.kind != wordToken || !constantFlags[string(at.text(t))] {
+		if t.kind != wordToken || !constantFlags()[string(at.text(t))] {
 			return false
 		}
 	}

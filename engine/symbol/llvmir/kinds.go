@@ -3,6 +3,7 @@ package llvmir
 import (
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A Kind is a kind of specialized node.
@@ -11,47 +12,45 @@ type Kind struct {
 	Was  string // "MDSubprogram", in LLVM 3.7; "" of kinds that came later
 	// Tags are the DWARF tags of its descriptors in the forms before that.
 	Tags []uint64
-	// Fields are those that the document and its examples name; a node may have
-	// others.
-	Fields []string
+	// Fields are those that the document and its examples name, with blanks between;
+	// a node may have others.
+	Fields string
 }
 
 // Kinds are the kinds that this package gives a meaning, those of the document
 // (LLVM r232566, "LangRef: Specialized Metadata Nodes") first. Nodes of other
 // kinds are kept with their fields.
 var Kinds = []Kind{
-	{"DICompileUnit", "MDCompileUnit", []uint64{0x11}, words("language file producer isOptimized flags runtimeVersion splitDebugFilename emissionKind enums retainedTypes subprograms globals imports")},
-	{"DIFile", "MDFile", []uint64{0x29}, words("filename directory")},
-	{"DILocation", "MDLocation", nil, words("line column scope inlinedAt")},
-	{"DIBasicType", "MDBasicType", []uint64{0x24}, words("tag name size align encoding")},
-	{"DIDerivedType", "MDDerivedType", []uint64{0x05, 0x0d, 0x0f, 0x10, 0x16, 0x1c, 0x1f, 0x26, 0x35, 0x37, 0x42}, words("tag name scope file line baseType size align offset flags extraData")},
-	{"DICompositeType", "MDCompositeType", []uint64{0x01, 0x02, 0x04, 0x13, 0x17}, words("tag name scope file line size align offset flags baseType elements runtimeLang vtableHolder templateParams identifier")},
-	{"DISubroutineType", "MDSubroutineType", []uint64{0x15}, words("types flags")},
-	{"DISubrange", "MDSubrange", []uint64{0x21}, words("count lowerBound")},
-	{"DIEnumerator", "MDEnumerator", []uint64{0x28}, words("name value")},
-	{"DITemplateTypeParameter", "MDTemplateTypeParameter", nil, words("name type")},
-	{"DITemplateValueParameter", "MDTemplateValueParameter", nil, words("tag name type value")},
-	{"DINamespace", "MDNamespace", nil, words("name scope file line")},
-	{"DIGlobalVariable", "MDGlobalVariable", []uint64{0x34}, words("name linkageName scope file line type isLocal isDefinition variable declaration")},
-	{"DISubprogram", "MDSubprogram", []uint64{0x2e}, words("name linkageName scope file line type isLocal isDefinition scopeLine containingType virtuality virtualIndex flags isOptimized function templateParams declaration variables")},
-	{"DILexicalBlock", "MDLexicalBlock", []uint64{0x0b}, words("scope file line column")},
-	{"DILexicalBlockFile", "MDLexicalBlockFile", nil, words("scope file discriminator")},
-	{"DILocalVariable", "MDLocalVariable", []uint64{0x100, 0x101}, words("tag name arg scope file line type flags expression")},
-	{"DIExpression", "MDExpression", []uint64{tagExpression}, nil},
-	{"DIObjCProperty", "MDObjCProperty", nil, words("name file line setter getter attributes type")},
-	{"DIImportedEntity", "MDImportedEntity", nil, words("tag name scope entity line")},
+	{"DICompileUnit", "MDCompileUnit", []uint64{0x11}, "language file producer isOptimized flags runtimeVersion splitDebugFilename emissionKind enums retainedTypes subprograms globals imports"},
+	{"DIFile", "MDFile", []uint64{0x29}, "filename directory"},
+	{"DILocation", "MDLocation", nil, "line column scope inlinedAt"},
+	{"DIBasicType", "MDBasicType", []uint64{0x24}, "tag name size align encoding"},
+	{"DIDerivedType", "MDDerivedType", []uint64{0x05, 0x0d, 0x0f, 0x10, 0x16, 0x1c, 0x1f, 0x26, 0x35, 0x37, 0x42}, "tag name scope file line baseType size align offset flags extraData"},
+	{"DICompositeType", "MDCompositeType", []uint64{0x01, 0x02, 0x04, 0x13, 0x17}, "tag name scope file line size align offset flags baseType elements runtimeLang vtableHolder templateParams identifier"},
+	{"DISubroutineType", "MDSubroutineType", []uint64{0x15}, "types flags"},
+	{"DISubrange", "MDSubrange", []uint64{0x21}, "count lowerBound"},
+	{"DIEnumerator", "MDEnumerator", []uint64{0x28}, "name value"},
+	{"DITemplateTypeParameter", "MDTemplateTypeParameter", nil, "name type"},
+	{"DITemplateValueParameter", "MDTemplateValueParameter", nil, "tag name type value"},
+	{"DINamespace", "MDNamespace", nil, "name scope file line"},
+	{"DIGlobalVariable", "MDGlobalVariable", []uint64{0x34}, "name linkageName scope file line type isLocal isDefinition variable declaration"},
+	{"DISubprogram", "MDSubprogram", []uint64{0x2e}, "name linkageName scope file line type isLocal isDefinition scopeLine containingType virtuality virtualIndex flags isOptimized function templateParams declaration variables"},
+	{"DILexicalBlock", "MDLexicalBlock", []uint64{0x0b}, "scope file line column"},
+	{"DILexicalBlockFile", "MDLexicalBlockFile", nil, "scope file discriminator"},
+	{"DILocalVariable", "MDLocalVariable", []uint64{0x100, 0x101}, "tag name arg scope file line type flags expression"},
+	{"DIExpression", "MDExpression", []uint64{tagExpression}, ""},
+	{"DIObjCProperty", "MDObjCProperty", nil, "name file line setter getter attributes type"},
+	{"DIImportedEntity", "MDImportedEntity", nil, "tag name scope entity line"},
 
-	{"DIGlobalVariableExpression", "", nil, words("var expr")},
-	{"DIArgList", "", nil, nil},
-	{"DILabel", "", nil, words("scope name file line column")},
-	{"DIMacro", "", nil, words("type line name value")},
-	{"DIMacroFile", "", nil, words("type line file nodes")},
+	{"DIGlobalVariableExpression", "", nil, "var expr"},
+	{"DIArgList", "", nil, ""},
+	{"DILabel", "", nil, "scope name file line column"},
+	{"DIMacro", "", nil, "type line name value"},
+	{"DIMacroFile", "", nil, "type line file nodes"},
 }
 
-func words(text string) []string { return strings.Fields(text) }
-
 // renamed has today's names of kinds by those of LLVM 3.7.
-var renamed = func() map[string]string {
+var renamed = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for _, k := range Kinds {
 		if k.Was != "" {
@@ -59,11 +58,11 @@ var renamed = func() map[string]string {
 		}
 	}
 	return names
-}()
+})
 
 // kindOf is what a kind is called today.
 func kindOf(name string) string {
-	if today, ok := renamed[name]; ok {
+	if today, ok := renamed()[name]; ok {
 		return today
 	}
 	return name
@@ -96,13 +95,29 @@ type member struct {
 // A layout says what the members of a descriptor are.
 type layout struct {
 	kind     string
-	header   []member // of the string
-	operands []member // behind it
-	plain    []member // behind the tag, where there is no string
+	header   *members // of the string
+	operands *members // behind it
+	plain    *members // behind the tag, where there is no string
 }
 
-// members makes a list of members: NAME or NAME:KIND.
-func members(text string) []member {
+// members are a list of members, as text: NAME or NAME:KIND. It is read when it is
+// first needed: most programs never see a module of these forms.
+type members struct {
+	text string
+	once sync.Once
+	read []member
+}
+
+// list are the members; nil of none.
+func (m *members) list() []member {
+	if m == nil {
+		return nil
+	}
+	m.once.Do(func() { m.read = readMembers(m.text) })
+	return m.read
+}
+
+func readMembers(text string) []member {
 	var list []member
 	for _, word := range strings.Fields(text) {
 		name, kind, _ := strings.Cut(word, ":")
@@ -123,46 +138,47 @@ const (
 var (
 	compileUnit = layout{
 		"DICompileUnit",
-		members("language:int producer:text isOptimized:bool flags:text runtimeVersion:int splitDebugFilename:text emissionKind:int"),
-		members("file enums retainedTypes subprograms globals imports"),
-		members("file language:int producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text emissionKind:int"),
+		&members{text: "language:int producer:text isOptimized:bool flags:text runtimeVersion:int splitDebugFilename:text emissionKind:int"},
+		&members{text: "file enums retainedTypes subprograms globals imports"},
+		&members{text: "file language:int producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text emissionKind:int"},
 	}
-	file     = layout{"DIFile", nil, members("file"), members("file:node")}
+	file     = layout{"DIFile", nil, &members{text: "file"}, &members{text: "file:node"}}
 	variable = layout{
 		"DIGlobalVariable",
-		members("name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool"),
-		members("scope file type variable:any declaration"),
+		&members{text: "name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool"},
+		&members{text: "scope file type variable:any declaration"},
 		nil,
 	}
 	subprogram = layout{
 		"DISubprogram",
-		members("name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool virtuality:int virtualIndex:int flags:int isOptimized:bool scopeLine:int"),
-		members("file scope type containingType function:any templateParams declaration variables"),
-		members("file scope name:text displayName:text linkageName:text line:int type isLocal:bool isDefinition:bool virtuality:int virtualIndex:int containingType flags:int isOptimized:bool function:any templateParams declaration variables scopeLine:int"),
+		&members{text: "name:text displayName:text linkageName:text line:int isLocal:bool isDefinition:bool virtuality:int virtualIndex:int flags:int isOptimized:bool scopeLine:int"},
+		&members{text: "file scope type containingType function:any templateParams declaration variables"},
+		&members{text: "file scope name:text displayName:text linkageName:text line:int type isLocal:bool isDefinition:bool virtuality:int virtualIndex:int containingType flags:int isOptimized:bool function:any templateParams declaration variables scopeLine:int"},
 	}
 	lexicalBlock = layout{
 		"DILexicalBlock",
-		members("line:int column:int uniqueID:int"), members("file scope"),
-		members("file scope:node line:int column:int uniqueID:int"),
+		&members{text: "line:int column:int uniqueID:int"}, &members{text: "file scope"},
+		&members{text: "file scope:node line:int column:int uniqueID:int"},
 	}
-	lexicalBlockFile = layout{"DILexicalBlockFile", members("discriminator:int"), members("file scope"), members("file scope:node discriminator:int")}
-	basicType        = layout{"DIBasicType", members(typeHeader + " encoding:encoding"), members("file scope"), members(typePlain + "encoding:encoding")}
-	derivedType      = layout{"DIDerivedType", members(typeHeader), members("file scope baseType extraData:any"), members(typePlain + "baseType extraData:any")}
+	lexicalBlockFile = layout{"DILexicalBlockFile", &members{text: "discriminator:int"}, &members{text: "file scope"}, &members{text: "file scope:node discriminator:int"}}
+	basicType        = layout{"DIBasicType", &members{text: typeHeader + " encoding:encoding"}, &members{text: "file scope"}, &members{text: typePlain + "encoding:encoding"}}
+	derivedType      = layout{"DIDerivedType", &members{text: typeHeader}, &members{text: "file scope baseType extraData:any"}, &members{text: typePlain + "baseType extraData:any"}}
+	compositeHeader  = &members{text: typeHeader + " runtimeLang:int"}
 	compositeType    = layout{
-		"DICompositeType", members(typeHeader + " runtimeLang:int"),
-		members("file scope baseType elements vtableHolder templateParams identifier:text"),
-		members(typePlain + "baseType elements runtimeLang:int vtableHolder templateParams identifier:text"),
+		"DICompositeType", compositeHeader,
+		&members{text: "file scope baseType elements vtableHolder templateParams identifier:text"},
+		&members{text: typePlain + "baseType elements runtimeLang:int vtableHolder templateParams identifier:text"},
 	}
 	subroutineType = layout{
-		"DISubroutineType", compositeType.header,
-		members("file scope baseType types vtableHolder templateParams identifier:text"),
-		members(typePlain + "baseType types runtimeLang:int vtableHolder templateParams identifier:text"),
+		"DISubroutineType", compositeHeader,
+		&members{text: "file scope baseType types vtableHolder templateParams identifier:text"},
+		&members{text: typePlain + "baseType types runtimeLang:int vtableHolder templateParams identifier:text"},
 	}
-	subrange      = layout{"DISubrange", members("lowerBound:int upperBound:int"), nil, nil}
-	enumerator    = layout{"DIEnumerator", members("name:text value:int"), nil, nil}
+	subrange      = layout{"DISubrange", &members{text: "lowerBound:int upperBound:int"}, nil, nil}
+	enumerator    = layout{"DIEnumerator", &members{text: "name:text value:int"}, nil, nil}
 	localVariable = layout{
-		"DILocalVariable", members("name:text line:line+arg flags:int"), members("scope file type inlinedAt"),
-		members("scope name:text file line:line+arg type flags:int inlinedAt"),
+		"DILocalVariable", &members{text: "name:text line:line+arg flags:int"}, &members{text: "scope file type inlinedAt"},
+		&members{text: "scope name:text file line:line+arg type flags:int inlinedAt"},
 	}
 )
 
@@ -185,25 +201,25 @@ const (
 // other members. The kinds of the members tell them apart.
 var olderLayouts = map[uint64][]*layout{
 	0x11: {
-		{kind: "DICompileUnit", plain: members("language:int file:node producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text")},
-		{kind: "DICompileUnit", plain: members("_ language:int filename:text directory:text producer:text isMain:bool isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals")},
+		{kind: "DICompileUnit", plain: &members{text: "language:int file:node producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text"}},
+		{kind: "DICompileUnit", plain: &members{text: "_ language:int filename:text directory:text producer:text isMain:bool isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals"}},
 	},
-	0x29: {{kind: "DIFile", plain: members("filename:text directory:text")}},
-	0x34: {{kind: "DIGlobalVariable", plain: members("_ scope name:text displayName:text linkageName:text file line:int type isLocal:bool isDefinition:bool variable:any declaration")}},
-	0x2e: {{kind: "DISubprogram", plain: members("_ " + oldSubprogram)}, {kind: "DISubprogram", plain: members(oldSubprogram)}},
-	0x0b: {{kind: "DILexicalBlock", plain: members("scope:node line:int column:int file uniqueID:int")}},
-	0x24: {{kind: "DIBasicType", plain: members(oldTypePlain + "encoding:encoding")}},
+	0x29: {{kind: "DIFile", plain: &members{text: "filename:text directory:text"}}},
+	0x34: {{kind: "DIGlobalVariable", plain: &members{text: "_ scope name:text displayName:text linkageName:text file line:int type isLocal:bool isDefinition:bool variable:any declaration"}}},
+	0x2e: {{kind: "DISubprogram", plain: &members{text: "_ " + oldSubprogram}}, {kind: "DISubprogram", plain: &members{text: oldSubprogram}}},
+	0x0b: {{kind: "DILexicalBlock", plain: &members{text: "scope:node line:int column:int file uniqueID:int"}}},
+	0x24: {{kind: "DIBasicType", plain: &members{text: oldTypePlain + "encoding:encoding"}}},
 	0x05: {&oldDerived}, 0x0d: {&oldDerived}, 0x0f: {&oldDerived}, 0x10: {&oldDerived}, 0x16: {&oldDerived}, 0x1f: {&oldDerived},
 	0x26: {&oldDerived}, 0x35: {&oldDerived}, 0x37: {&oldDerived}, 0x42: {&oldDerived}, 0x1c: {&oldDerived},
 	0x01: {&oldComposite}, 0x02: {&oldComposite}, 0x04: {&oldComposite}, 0x13: {&oldComposite}, 0x17: {&oldComposite},
-	0x15: {{kind: "DISubroutineType", plain: members(oldTypePlain + "baseType types runtimeLang:int vtableHolder templateParams")}},
+	0x15: {{kind: "DISubroutineType", plain: &members{text: oldTypePlain + "baseType types runtimeLang:int vtableHolder templateParams"}}},
 }
 
 var (
-	oldDerived   = layout{kind: "DIDerivedType", plain: members(oldTypePlain + "baseType extraData:any")}
-	oldComposite = layout{kind: "DICompositeType", plain: members(oldTypePlain + "baseType elements runtimeLang:int vtableHolder templateParams")}
+	oldDerived   = layout{kind: "DIDerivedType", plain: &members{text: oldTypePlain + "baseType extraData:any"}}
+	oldComposite = layout{kind: "DICompositeType", plain: &members{text: oldTypePlain + "baseType elements runtimeLang:int vtableHolder templateParams"}}
 	// block35 is the lexical block of LLVM 3.5, which has a member more.
-	block35 = layout{kind: "DILexicalBlock", plain: members("file scope:node line:int column:int discriminator:int uniqueID:int")}
+	block35 = layout{kind: "DILexicalBlock", plain: &members{text: "file scope:node line:int column:int discriminator:int uniqueID:int"}}
 )
 
 // plainLayouts are the layouts that a descriptor of a tag and so many members may
@@ -213,7 +229,7 @@ func plainLayouts(tag uint64, count int) []*layout {
 	switch l := layouts[tag]; {
 	case l == &lexicalBlock && count < fewestOfBlock:
 		list = append(list, &lexicalBlockFile)
-	case l == &lexicalBlock && count == len(block35.plain):
+	case l == &lexicalBlock && count == len(block35.plain.list()):
 		list = append(list, &block35)
 	case l != nil && l.plain != nil:
 		list = append(list, l)
@@ -277,9 +293,9 @@ func (n *Node) describe() {
 		if !l.canHave(operands) {
 			continue
 		}
-		n.name(l, tag, l.plain, operands)
-		if l == &localVariable && len(operands) > len(l.plain) {
-			n.describeAddress(len(operands) - len(l.plain))
+		n.name(l, tag, l.plain.list(), operands)
+		if plain := l.plain.list(); l == &localVariable && len(operands) > len(plain) {
+			n.describeAddress(len(operands) - len(plain))
 		}
 		return
 	}
@@ -291,14 +307,15 @@ const decisive = 8
 
 // canHave tells layouts apart by the kinds of their first members.
 func (l *layout) canHave(operands []Field) bool {
-	for i := range min(len(operands), len(l.plain), decisive) {
+	plain := l.plain.list()
+	for i := range min(len(operands), len(plain), decisive) {
 		v := &operands[i].Value
-		if !l.plain[i].canBe(v) {
+		if !plain[i].canBe(v) {
 			return false
 		}
 		// A string and null are the name and the file of before LLVM 3.3, not the
 		// identifier of a scope and no name.
-		if i > 0 && l.plain[i].kind == textMember && v.Kind == NullValue && l.plain[i-1].kind == asIs && operands[i-1].Value.Kind == StringValue {
+		if i > 0 && plain[i].kind == textMember && v.Kind == NullValue && plain[i-1].kind == asIs && operands[i-1].Value.Kind == StringValue {
 			return false
 		}
 	}
@@ -332,13 +349,17 @@ func (n *Node) describeHeader(parts []string) {
 	}
 	l := layouts[tag]
 	header := make([]Field, len(parts)-1)
-	if l == &lexicalBlock && len(header) < len(lexicalBlock.header) {
+	if l == &lexicalBlock && len(header) < len(lexicalBlock.header.list()) {
 		l = &lexicalBlockFile
+	}
+	var known []member
+	if l != nil {
+		known = l.header.list()
 	}
 	for i, part := range parts[1:] {
 		v := Value{Kind: NumberValue, Text: part}
-		isKnown := l != nil && i < len(l.header)
-		if isKnown && l.header[i].kind == textMember || !isKnown && !isInteger(part) {
+		isKnown := i < len(known)
+		if isKnown && known[i].kind == textMember || !isKnown && !isInteger(part) {
 			v.Kind = StringValue
 		}
 		header[i] = Field{Value: v}
@@ -352,9 +373,9 @@ func (n *Node) describeHeader(parts []string) {
 	}
 	operands := n.Fields[1:]
 	n.Fields = nil
-	n.name(l, tag, l.header, header)
+	n.name(l, tag, known, header)
 	fields := n.Fields
-	n.name(l, 0, l.operands, operands)
+	n.name(l, 0, l.operands.list(), operands)
 	n.Fields = append(fields, n.Fields...)
 }
 

@@ -135,7 +135,7 @@ func (s *Set) enumText(k Kind, v uint64) (name string, ok bool) {
 		e, ok := s.encodings[uint32(v)]
 		return e.name, ok && v>>32 == 0
 	case Operation:
-		if v < uint64(len(operations)) {
+		if operations := operations(); v < uint64(len(operations)) {
 			return operations[v].name, true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/locexpr"
@@ -33,7 +34,7 @@ type operation struct {
 // operations are by number. DebugInfo ends with Constu, OpenCL.DebugInfo.100 and
 // NonSemantic.Shader.DebugInfo.100 with Fragment; the rest are the LLVM/SPIR-V
 // translator's.
-var operations = func() []operation {
+var operations = sync.OnceValue(func() []operation {
 	list := []operation{
 		{"Deref", "deref", 0, false, direct},
 		{"Plus", "plus", 0, false, direct},
@@ -119,7 +120,7 @@ var operations = func() []operation {
 		operation{"ImplicitPointerTag", "", 1, false, refused},
 		operation{"TagOffset", "", 1, false, ignored},
 	)
-}()
+})
 
 // maxOperations bounds the operations of an expression.
 const maxOperations = 1 << 12
@@ -216,6 +217,7 @@ var errNotInModule = errors.New("it refers to what a module does not have")
 // operationText is a DebugOperation as text of locexpr.
 func (m *Module) operationText(r *Record, part *fragmentRange) (string, error) {
 	code, ok := m.number(r, "OpCode")
+	operations := operations()
 	if !ok || code >= uint64(len(operations)) {
 		return "", fmt.Errorf("operation %d, expected 0 to %d", code, len(operations)-1)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // An Op is the number of an instruction in a set of debug information
@@ -302,8 +303,8 @@ var older200Rows = []row{
 }
 
 // Sets are the sets that are read, the versions of one from its oldest to its
-// newest.
-var Sets = func() []*Set {
+// newest. They are made when they are first asked for.
+var Sets = sync.OnceValue(func() []*Set {
 	shader := [][]row{debugInfoRows, openCLRows, shaderRows}
 	shader101 := append(slices.Clip(shader), shader101Rows)
 	return []*Set{
@@ -314,7 +315,7 @@ var Sets = func() []*Set {
 		newSet("NonSemantic.Shader.DebugInfo.101", true, openCLEncodings, shader101, translatorRows),
 		newSet("NonSemantic.Shader.DebugInfo.200", true, openCLEncodings, append(slices.Clip(shader101), shader200Rows), append(slices.Clip(translatorRows), older200Rows...)),
 	}
-}()
+})
 
 // formerNames are names that sets had before they were published.
 var formerNames = map[string]string{
@@ -328,7 +329,7 @@ var formerNames = map[string]string{
 // another kind.
 func setByName(name string) *Set {
 	var before, newest *Set
-	for _, s := range Sets {
+	for _, s := range Sets() {
 		family, known := cutVersion(s.Name)
 		rest, isVersion := strings.CutPrefix(name, family)
 		switch {
@@ -354,8 +355,9 @@ func setByName(name string) *Set {
 
 // setNames lists the sets that are read.
 func setNames() string {
-	names := make([]string, len(Sets))
-	for i, s := range Sets {
+	sets := Sets()
+	names := make([]string, len(sets))
+	for i, s := range sets {
 		names[i] = s.Name
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]

@@ -332,6 +332,7 @@ func TestFragmentsAreParts(t *testing.T) {
 
 // Every operation is either translated or refused with a reason.
 func TestEveryOperation(t *testing.T) {
+	operations := operations()
 	if len(operations) != 168 {
 		t.Errorf("%d operations, expected 0 to 167", len(operations))
 	}
