@@ -2,12 +2,16 @@ package object
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/unwindd/unwindd/internal/inflate"
 )
 
 // The values of ch_type.
@@ -16,36 +20,102 @@ const (
 	compressZSTD = 2
 )
 
-// decompress unpacks the contents of a section with SHF_COMPRESSED, which
-// begin with an Elf32_Chdr or Elf64_Chdr.
-func (s *Section) decompress(b []byte) ([]byte, error) {
+// packing says how the contents of a section are packed, given its bytes; size is
+// what they unpack to. It is nil where they are not.
+func (s *Section) packing(b []byte) (packed []byte, size uint64, open openPacked, err error) {
+	switch {
+	case s.Flags&elf.SHF_COMPRESSED != 0:
+		return s.compressed(b)
+	case strings.HasPrefix(s.Name, ".zdebug_"):
+		return s.compressedGNU(b)
+	}
+	return nil, 0, nil, nil
+}
+
+// compressed reads the Elf32_Chdr or Elf64_Chdr that the bytes of a section with
+// SHF_COMPRESSED begin with.
+func (s *Section) compressed(b []byte) (packed []byte, size uint64, open openPacked, err error) {
 	h := &s.object.header
 	headerSize := 12
 	if h.wide {
 		headerSize = 24
 	}
 	if len(b) < headerSize {
-		return nil, fmt.Errorf("offset %#x: compression header cut: %d bytes, expected %d", s.Offset, len(b), headerSize)
+		return nil, 0, nil, fmt.Errorf("offset %#x: compression header cut: %d bytes, expected %d", s.Offset, len(b), headerSize)
 	}
 	f := fields{b[:headerSize], h.order, h.wide}
 	kind, size := f.u32(0), f.word(4, 8)
 	switch kind {
 	case compressZLIB:
-		return s.unpack(b[headerSize:], size, newZLIB)
+		return b[headerSize:], size, openZLIB, nil
 	case compressZSTD:
-		return s.unpack(b[headerSize:], size, newZSTD)
+		return b[headerSize:], size, openZSTD, nil
 	}
-	return nil, fmt.Errorf("offset %#x: compression type %d, expected 1 (zlib) or 2 (zstd)", s.Offset, kind)
+	return nil, 0, nil, fmt.Errorf("offset %#x: compression type %d, expected 1 (zlib) or 2 (zstd)", s.Offset, kind)
 }
 
-// decompressGNU unpacks a .zdebug_ section: "ZLIB", the size in 8 bytes (big
-// endian in every file), and a zlib stream.
-func (s *Section) decompressGNU(b []byte) ([]byte, error) {
+// compressedGNU reads the header of a .zdebug_ section: "ZLIB", and the size in 8
+// bytes (big endian in every file). A zlib stream follows.
+func (s *Section) compressedGNU(b []byte) (packed []byte, size uint64, open openPacked, err error) {
 	const headerSize = 12
 	if len(b) < headerSize || string(b[:4]) != "ZLIB" {
-		return nil, fmt.Errorf("offset %#x: expected \"ZLIB\" and a size", s.Offset)
+		return nil, 0, nil, fmt.Errorf("offset %#x: expected \"ZLIB\" and a size", s.Offset)
 	}
-	return s.unpack(b[headerSize:], binary.BigEndian.Uint64(b[4:]), newZLIB)
+	return b[headerSize:], binary.BigEndian.Uint64(b[4:]), openZLIB, nil
+}
+
+// A stream unpacks something, as far as is asked.
+type stream interface {
+	// Extend makes at least want bytes of out, of which it has made n before, and
+	// returns how many there are: fewer where the stream has ended. want is at most
+	// the length of out.
+	Extend(out []byte, n, want int) (int, error)
+	// Finish checks that the stream ends with out, and its checksum.
+	Finish(out []byte) error
+}
+
+// An openPacked opens a stream of size bytes. It runs on the goroutine that reads, so
+// that Guard covers it.
+type openPacked func(packed []byte, size uint64) (stream, error)
+
+func openZLIB(packed []byte, _ uint64) (stream, error) { return inflate.New(packed) }
+
+func openZSTD(packed []byte, size uint64) (stream, error) {
+	r, err := newZSTD(bytes.NewReader(packed), size)
+	if err != nil {
+		return nil, err
+	}
+	return &readStream{r}, nil
+}
+
+// A readStream is a stream of what a reader gives.
+type readStream struct{ io.ReadCloser }
+
+func (r *readStream) Extend(out []byte, n, want int) (int, error) {
+	for n < want {
+		more, err := r.Read(out[n:])
+		n += more
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (r *readStream) Finish([]byte) error {
+	defer r.Close()
+	// The checksum is looked at when the end of the stream is read.
+	var more [1]byte
+	switch n, err := io.ReadFull(r, more[:]); {
+	case n != 0:
+		return inflate.ErrMore
+	case err != io.EOF:
+		return err
+	}
+	return nil
 }
 
 // An unpacker makes a reader of the unpacked form of r. It runs on the
@@ -65,19 +135,6 @@ func newZSTD(r io.Reader, size uint64) (io.ReadCloser, error) {
 		return nil, err
 	}
 	return d.IOReadCloser(), nil
-}
-
-// unpack makes exactly size bytes of packed.
-func (s *Section) unpack(packed []byte, size uint64, open unpacker) ([]byte, error) {
-	err := s.object.grow(size)
-	var b []byte
-	if err == nil {
-		b, err = unpack(bytes.NewReader(packed), size, open)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("offset %#x: %w", s.Offset, err)
-	}
-	return b, nil
 }
 
 // unpack makes exactly size bytes of what r has. The caller has bounded size.

@@ -37,8 +37,13 @@ func (o *Object) openMiniDebug() (mini *Object, err error) {
 		if err != nil {
 			return fmt.Errorf("offset %#x: %w", s.Offset, err)
 		}
-		b, err = s.unpack(packed, size, newXZ)
-		return err
+		if err = o.grow(size); err == nil {
+			b, err = unpack(bytes.NewReader(packed), size, newXZ)
+		}
+		if err != nil {
+			return fmt.Errorf("offset %#x: %w", s.Offset, err)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err)

@@ -3,7 +3,6 @@ package object
 import (
 	"debug/elf"
 	"fmt"
-	"strings"
 	"sync"
 )
 
@@ -21,13 +20,14 @@ type Section struct {
 	Align     uint64
 	EntrySize uint64
 
-	object *Object
-	mu     sync.Mutex
-	done   bool
-	by     *relocations // that data was made by
-	data   []byte
-	kept   int // bytes of it that are no part of the file
-	err    error
+	object   *Object
+	mu       sync.Mutex
+	done     bool
+	by       *relocations // that data was made by
+	data     []byte
+	kept     int // bytes of it that are no part of the file
+	err      error
+	contents *Contents // once somebody asked for them
 }
 
 // raw returns the section's bytes as they are in the file.
@@ -52,6 +52,14 @@ func (s *Section) raw() ([]byte, error) {
 func (s *Section) Data() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.all()
+}
+
+// all is Data. The caller holds mu.
+func (s *Section) all() ([]byte, error) {
+	if s.contents != nil && s.contents.stream != nil {
+		return s.contents.whole()
+	}
 	by := s.object.relocations.Load()
 	if !s.done || s.by != by {
 		s.make(by)
@@ -70,7 +78,7 @@ func (s *Section) make(by *relocations) {
 	})
 	if s.err != nil {
 		s.data = nil
-		s.err = fmt.Errorf("%s: section %s (%d): %w", s.object.name, s.Name, s.Index, s.err)
+		s.err = s.failed(s.err)
 	}
 	if s.kept = 0; owned {
 		s.kept = cap(s.data)
@@ -83,16 +91,18 @@ func (s *Section) read(by *relocations) (b []byte, owned bool, err error) {
 	if b, err = s.raw(); err != nil {
 		return nil, false, err
 	}
-	switch {
-	case s.Flags&elf.SHF_COMPRESSED != 0:
-		b, err = s.decompress(b)
-		owned = true
-	case strings.HasPrefix(s.Name, ".zdebug_"):
-		b, err = s.decompressGNU(b)
+	packed, size, open, err := s.packing(b)
+	if err == nil && open != nil {
+		b, err = s.unpack(packed, size, open)
 		owned = true
 	}
 	if err != nil {
 		return nil, false, err
 	}
 	return s.relocate(b, owned, by)
+}
+
+// failed says which section an error is of.
+func (s *Section) failed(err error) error {
+	return fmt.Errorf("%s: section %s (%d): %w", s.object.name, s.Name, s.Index, err)
 }

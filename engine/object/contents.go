@@ -1,0 +1,185 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/internal/inflate"
+)
+
+// Contents are what Section.Data returns, unpacked as far as somebody needs them: to
+// know one function of a library takes a few units of its debug information, and the
+// parts of sections before them. They may be used concurrently.
+//
+// The checksum of a stream is looked at when its end was reached, so that what was
+// needed before may be damaged.
+type Contents struct {
+	section *Section
+	data    []byte       // of the whole size
+	ready   atomic.Int64 // bytes of it that are there
+
+	mu     sync.Mutex
+	stream stream // nil: all of it was there from the beginning
+	err    error
+}
+
+// Contents are the section's contents. Those that are not packed, or that relocations
+// change, are there as a whole. The errors are those of Data.
+func (s *Section) Contents() (*Contents, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contents != nil && (s.contents.stream != nil || s.by == s.object.relocations.Load()) {
+		return s.contents, nil
+	}
+	c, err := s.begin()
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	if c == nil {
+		data, err := s.all()
+		if err != nil {
+			return nil, err
+		}
+		c = &Contents{section: s, data: data}
+		c.ready.Store(int64(len(data)))
+	}
+	s.contents = c
+	return c, nil
+}
+
+// begin opens the stream of a section that can be unpacked piece by piece; nil where
+// it cannot, or was unpacked before. The caller holds mu.
+func (s *Section) begin() (c *Contents, err error) {
+	if s.done || len(s.object.relocated) > 0 {
+		return nil, nil
+	}
+	err = Guard(func() error {
+		b, err := s.raw()
+		if err != nil {
+			return err
+		}
+		packed, size, open, err := s.packing(b)
+		if err != nil || open == nil || size == 0 || size > plausibleSize(packed) {
+			return err
+		}
+		if err := s.object.grow(size); err != nil {
+			return fmt.Errorf("offset %#x: %w", s.Offset, err)
+		}
+		stream, err := open(packed, size)
+		if err != nil {
+			return fmt.Errorf("offset %#x: decompressing: %w", s.Offset, err)
+		}
+		c = &Contents{section: s, data: make([]byte, size), stream: stream}
+		return nil
+	})
+	return c, err
+}
+
+// Bytes are as many bytes as the section has, of which those that Need was asked for
+// may be read. They are read inside Guard.
+func (c *Contents) Bytes() []byte { return c.data }
+
+// Ready is how many bytes are there.
+func (c *Contents) Ready() uint64 {
+	if c == nil {
+		return math.MaxUint64
+	}
+	return uint64(c.ready.Load())
+}
+
+// Need sees to it that the bytes up to, not including, end are there, or all where
+// there are fewer. Of nil Contents all are.
+func (c *Contents) Need(end uint64) error {
+	if c == nil || end <= uint64(c.ready.Load()) {
+		return nil
+	}
+	return c.extend(end)
+}
+
+// leastStep is how many bytes are unpacked at once at least.
+const leastStep = 16 << 10
+
+func (c *Contents) extend(end uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	have, size := int(c.ready.Load()), len(c.data)
+	want := int(min(end, uint64(size)))
+	if c.err != nil || want <= have {
+		return c.err
+	}
+	want = min(max(want, have+leastStep), size)
+	err := Guard(func() error {
+		n, err := c.stream.Extend(c.data, have, want)
+		switch {
+		case err != nil:
+		case n < want:
+			return fmt.Errorf("decompressed to %d bytes, expected %d", n, size)
+		case n == size:
+			err = c.stream.Finish(c.data)
+		}
+		if err != nil {
+			return unpackError(err, size)
+		}
+		c.ready.Store(int64(n))
+		c.section.object.made.Add(int64(n - have))
+		return nil
+	})
+	if err != nil {
+		c.err = c.section.failed(fmt.Errorf("offset %#x: %w", c.section.Offset, err))
+	}
+	return c.err
+}
+
+// whole is all of the contents.
+func (c *Contents) whole() ([]byte, error) {
+	if err := c.Need(uint64(len(c.data))); err != nil {
+		return nil, err
+	}
+	return c.data, nil
+}
+
+// plausibleSize is how much is allocated before it is known that the packed bytes give
+// as much: writers of debug information get to a third or a tenth.
+func plausibleSize(packed []byte) uint64 { return 64<<10 + 16*uint64(len(packed)) }
+
+// unpack makes exactly size bytes.
+func (s *Section) unpack(packed []byte, size uint64, open openPacked) ([]byte, error) {
+	err := s.object.grow(size)
+	if err != nil {
+		return nil, fmt.Errorf("offset %#x: %w", s.Offset, err)
+	}
+	r, err := open(packed, size)
+	if err != nil {
+		return nil, fmt.Errorf("offset %#x: decompressing: %w", s.Offset, err)
+	}
+	out := make([]byte, min(size, plausibleSize(packed)))
+	n := 0
+	for {
+		if n, err = r.Extend(out, n, len(out)); err == nil && n < len(out) {
+			return nil, fmt.Errorf("offset %#x: decompressed to %d bytes, expected %d", s.Offset, n, size)
+		}
+		if err != nil || uint64(n) == size {
+			break
+		}
+		grown := make([]byte, min(2*uint64(len(out)), size))
+		copy(grown, out)
+		out = grown
+	}
+	if err == nil {
+		err = r.Finish(out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offset %#x: %w", s.Offset, unpackError(err, int(size)))
+	}
+	return out, nil
+}
+
+func unpackError(err error, size int) error {
+	if errors.Is(err, inflate.ErrMore) {
+		return fmt.Errorf("decompressed to more than the %d bytes that were expected", size)
+	}
+	return fmt.Errorf("decompressing: %w", err)
+}
