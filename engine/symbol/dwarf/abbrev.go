@@ -1,6 +1,7 @@
 package dwarf
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -119,8 +120,35 @@ func (f *file) abbrevs(off, end uint64, format format) (*abbrevTable, error) {
 		c.tables[key] = t
 	}
 	c.mu.Unlock()
-	return t.get(func() (*abbrevTable, error) { return f.readAbbrevs(off, end, format) })
+	return t.get(func() (*abbrevTable, error) { return f.needAbbrevs(off, end, format) })
 }
+
+// needAbbrevs reads a table in as much of the section as holds it.
+func (f *file) needAbbrevs(off, end uint64, format format) (*abbrevTable, error) {
+	for window := uint64(leastWindow); ; window *= 8 {
+		limit := end
+		if f.rest.abbrev != nil && window < end-min(off, end) {
+			limit = off + window
+		}
+		if err := f.rest.abbrev.Need(limit); err != nil {
+			return nil, err
+		}
+		t, err := f.readAbbrevs(off, limit, format)
+		if !errors.Is(err, errCut) {
+			return t, err
+		}
+		if limit == end {
+			return nil, wrongTable(off, err.Error())
+		}
+	}
+}
+
+// leastWindow is how much of a section is read at first, where it is not known how long
+// something in it is.
+const leastWindow = 16 << 10
+
+// errCut says that a table ends behind what was read.
+var errCut = errors.New("it does not end in the section")
 
 func wrongTable(off uint64, problem string) error {
 	return &FormatError{".debug_abbrev", off, fmt.Sprintf("table at %#x", off), problem}
@@ -153,7 +181,7 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 	}
 	tmp.specs, tmp.skips, tmp.list = r.specs, r.skips, list
 	if r.failed {
-		return nil, wrongTable(off, "it does not end in the section")
+		return nil, errCut
 	}
 	if !f.abbrevCache.spend(r.off - charged) {
 		return nil, wrongTable(off, "the tables of different units overlap")

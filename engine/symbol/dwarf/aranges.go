@@ -2,8 +2,11 @@ package dwarf
 
 // readAranges reads .debug_aranges (DWARF 5, 6.1.2): the ranges by offset of
 // their unit's header. It reports false where the table is not what it must be:
-// then nothing in it is believed.
-func (f *file) readAranges(yield func(unit uint64, s span)) bool {
+// then nothing in it is believed. isChecked says that its units must be there.
+func (f *file) readAranges(isChecked bool, yield func(unit uint64, s span)) bool {
+	if f.rest.aranges.Need(uint64(len(f.aranges))) != nil {
+		return false
+	}
 	for off := uint64(0); off < uint64(len(f.aranges)); {
 		c := at(f.aranges, f.isBigEndian, off, uint64(len(f.aranges)))
 		length, offsetSize := c.initialLength()
@@ -18,8 +21,10 @@ func (f *file) readAranges(yield func(unit uint64, s span)) bool {
 		if c.failed || version != 2 || selector != 0 || size != 4 && size != 8 {
 			return false
 		}
-		if u := unitIn(f.units, unit); u == nil || u.offset != unit || u.isType() {
-			return false
+		if isChecked {
+			if u := f.unitAt(unit); u == nil || u.offset != unit || u.isType() {
+				return false
+			}
 		}
 		tuple := 2 * size
 		c.skip((tuple - (c.off-off)%tuple) % tuple)

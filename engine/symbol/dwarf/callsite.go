@@ -325,8 +325,7 @@ func (r *Reader) Bodies(site CallSite, callee Entry) (list []Entry, areAll bool,
 // unit that cannot be read is a problem.
 func (r *Reader) findLinkage() (map[string][]entryKey, error) {
 	named := map[string][]entryKey{}
-	for i := range r.main.units {
-		u := &r.main.units[i]
+	for _, u := range r.main.everyUnit() {
 		if u.isType() {
 			continue
 		}

@@ -139,6 +139,9 @@ func (c *cursor) text() []byte {
 	return b
 }
 
+// maxInitialLength is how many bytes initialLength reads at most.
+const maxInitialLength = 12
+
 // initialLength reads the length that begins a unit or a table, and the size of
 // offsets in it (DWARF 5, 7.2.2 and 7.4).
 func (c *cursor) initialLength() (length uint64, offsetSize int) {

@@ -136,7 +136,7 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	}
 	for i := range x.units + x.types {
 		at := x.listed(i)
-		if u := unitIn(f.units, at); u == nil || u.offset != at || u.isType() != (i >= x.units) {
+		if u := f.unitAt(at); u == nil || u.offset != at || u.isType() != (i >= x.units) {
 			return wrong(x.unitList+i*size, "a unit at %#x, where there is none of that kind", at)
 		}
 	}
@@ -259,6 +259,9 @@ func (x *nameIndex) find(name string, f func(off uint64) bool) error {
 func (x *nameIndex) isNamed(i uint64, name string) bool {
 	off, str := x.word(x.strings, i, int(x.format.offsetSize)), x.file.str
 	n := uint64(len(name))
+	if off < uint64(len(str)) && x.file.rest.str.Need(off+n+1) != nil {
+		return false
+	}
 	return off < uint64(len(str)) && uint64(len(str))-off > n && string(str[off:off+n]) == name && str[off+n] == 0
 }
 
@@ -386,7 +389,7 @@ func (x *nameIndex) unitOf(values *[idxDieOffset + 1]value) (*body, error) {
 	if n >= limit {
 		return nil, bad(".debug_names", x.offset, "unit %d, expected less than %d", n, limit)
 	}
-	b, err := unitIn(x.file.units, x.listed(n)).open()
+	b, err := x.file.unitAt(x.listed(n)).open()
 	if err != nil {
 		return nil, err
 	}
@@ -406,7 +409,7 @@ func (x *nameIndex) foreignUnit(i uint64, cu *value) (*body, error) {
 	if cu.form == 0 || cu.n >= x.units {
 		return nil, nil
 	}
-	skeleton, err := unitIn(x.file.units, x.listed(cu.n)).open()
+	skeleton, err := x.file.unitAt(x.listed(cu.n)).open()
 	if err != nil {
 		return nil, err
 	}

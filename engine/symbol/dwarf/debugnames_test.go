@@ -207,8 +207,8 @@ func twoUnits(t testing.TB) (r *Reader, units []uint64, dies [2]uint64) {
 		return die{tagVariable, []attr{name(n), {atDeclLine, fData1, uint64(7)}, {atLoc, fExprloc, append(expr{opAddr}, words(8, address)...)}}, nil}
 	}
 	r = handmade(t, sections{}, unitDie(variable("first", 0x5000)), unitDie(sub(append(at64(0x1800, 16), name("f"))...), variable("second", 0x6000)))
-	for i := range r.main.units {
-		units = append(units, r.main.units[i].offset)
+	for _, u := range r.main.everyUnit() {
+		units = append(units, u.offset)
 	}
 	list, err := r.findVariables()
 	if err != nil || len(list) != 2 {

@@ -90,7 +90,7 @@ func TestGDBIndexIsUsedWhereItProvesRight(t *testing.T) {
 	r := openReader(t, "testdata/small4")
 	size := uint64(len(r.main.info))
 	ranges := r.main.readGDBIndex(gdbIndex(size))
-	if len(ranges) != 1 || ranges[0].unit != &r.main.units[0] || ranges[0].span != (span{0x4000b0, 0x400154}) {
+	if len(ranges) != 1 || ranges[0].unit != r.main.unitAt(0).offset || ranges[0].span != (span{0x4000b0, 0x400154}) {
 		t.Errorf("ranges %+v, want those of the unit", ranges)
 	}
 	for name, data := range map[string][]byte{

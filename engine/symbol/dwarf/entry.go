@@ -364,7 +364,7 @@ func (u Unit) Augmentation() string {
 func (u Unit) Entry(off uint64) (Entry, error) {
 	b := u.b
 	if off < b.offset || off >= b.end {
-		other := unitIn(b.file.units, off)
+		other := b.file.unitAt(off)
 		if other == nil {
 			return Entry{}, b.wrong(b.offset, "no unit has the offset %#x", off)
 		}

@@ -117,8 +117,7 @@ func (x *expressions) problem(err error) {
 
 // file reads the headers of a file's units and goes over them.
 func (x *expressions) file(f *file) {
-	var err error
-	if f.units, err = f.unitHeaders(f.info, false); err != nil {
+	if _, err := f.allUnits(); err != nil {
 		x.problem(fmt.Errorf("%s: %w", f.name, err))
 	}
 	x.units(f)
@@ -131,12 +130,12 @@ func (x *expressions) units(f *file) {
 	if err != nil {
 		x.problem(fmt.Errorf("%s: %w", f.name, err))
 	}
-	for _, units := range [][]unit{types.units, f.units} {
-		for i := range units {
+	for _, units := range [][]*unit{types.units, f.everyUnit()} {
+		for _, u := range units {
 			if x.isStopped {
 				return
 			}
-			x.unit(&units[i])
+			x.unit(u)
 		}
 	}
 }

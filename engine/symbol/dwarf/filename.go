@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
 
 // fileNames are the files of a unit, made as they are asked for.
@@ -95,15 +97,16 @@ type sourceKey struct {
 func (h *lineHeader) sourceText(f *lineFile) string {
 	v := &f.source
 	var section []byte
+	var rest *object.Contents
 	switch v.form {
 	case formString:
 		return copied(v.b)
 	case formLineStrp:
-		section = h.file.lineStr
+		section, rest = h.file.lineStr, h.file.rest.lineStr
 	case formStrp:
-		section = h.file.str
+		section, rest = h.file.str, h.file.rest.str
 	}
-	if v.n >= uint64(len(section)) {
+	if v.n >= uint64(len(section)) || rest.Need(uint64(len(section))) != nil {
 		return ""
 	}
 	c := &h.file.sources

@@ -14,7 +14,7 @@ import (
 type unitRange struct {
 	span
 	maxEnd uint64 // the largest end up to here
-	unit   *unit
+	unit   uint64 // the offset of its header
 }
 
 // A unitMap finds the units of an address.
@@ -31,9 +31,9 @@ const (
 	maxSteps      = 1 << 14
 )
 
-// candidates calls f with the units that claim an address, the one whose range
-// begins nearest first, until f returns false.
-func (m *unitMap) candidates(address uint64, f func(*unit) bool) {
+// candidates calls yield with the units that claim an address, the one whose range
+// begins nearest first, until it returns false.
+func (f *file) candidates(m *unitMap, address uint64, yield func(*unit) bool) {
 	list := m.ranges
 	i := sort.Search(len(list), func(i int) bool { return list[i].start > address })
 	seen := 0
@@ -43,7 +43,8 @@ func (m *unitMap) candidates(address uint64, f func(*unit) bool) {
 			continue
 		}
 		seen++
-		if !f(list[i].unit) {
+		// A table that was believed so far may name what is no unit.
+		if u := f.unitAt(list[i].unit); u != nil && u.offset == list[i].unit && !u.isType() && !yield(u) {
 			return
 		}
 	}
@@ -54,7 +55,7 @@ func newUnitMap(ranges []unitRange, complete bool) *unitMap {
 		if a.start != b.start {
 			return compare(a.start, b.start)
 		}
-		return compare(b.unit.offset, a.unit.offset)
+		return compare(b.unit, a.unit)
 	})
 	var end uint64
 	for i := range ranges {
@@ -62,6 +63,42 @@ func newUnitMap(ranges []unitRange, complete bool) *unitMap {
 		ranges[i].maxEnd = end
 	}
 	return &unitMap{slices.Clip(ranges), complete}
+}
+
+// maps calls f with what finds the units of an address, as long as that is not found:
+// first what reads the least. It returns the error that the last one gave.
+func (r *Reader) maps(f func(m *unitMap) (isFound bool, err error)) error {
+	for _, next := range []struct {
+		m    *lazy[*unitMap]
+		make func() (*unitMap, error)
+	}{{&r.early, r.earlyMap}, {&r.quick, r.quickMap}, {&r.whole, r.wholeMap}} {
+		m, err := next.m.get(next.make)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			continue
+		}
+		isFound, err := f(m)
+		if isFound {
+			return nil
+		}
+		if m.isComplete {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlyMap is .debug_aranges as it is, where .debug_info is unpacked by need: no more
+// of it than up to the unit that describes an address. nil: there is no such table.
+func (r *Reader) earlyMap() (*unitMap, error) {
+	if f := r.main; f.rest.info != nil {
+		if tables := f.arangesRanges(false); len(tables) > 0 {
+			return newUnitMap(tables, false), nil
+		}
+	}
+	return nil, nil
 }
 
 // quickMap takes the units' ranges from an index of the file, and asks those
@@ -72,18 +109,20 @@ func (r *Reader) quickMap() (*unitMap, error) {
 	f := r.main
 	tables := f.gdbIndexRanges()
 	if tables == nil {
-		tables = f.arangesRanges()
+		tables = f.arangesRanges(true)
 	}
 	if tables == nil {
 		return r.whole.get(r.wholeMap)
 	}
-	known := make(map[*unit]bool, len(f.units))
+	f.unpackUnits()
+	units := f.everyUnit()
+	known := make(map[uint64]bool, len(units))
 	for i := range tables {
 		known[tables[i].unit] = true
 	}
 	budget := r.rangeBudget()
-	for i := range f.units {
-		if u := &f.units[i]; !known[u] {
+	for _, u := range units {
+		if !known[u.offset] {
 			tables = append(tables, r.rangesOf(u, &budget)...)
 		}
 	}
@@ -91,15 +130,11 @@ func (r *Reader) quickMap() (*unitMap, error) {
 }
 
 // arangesRanges are the ranges in .debug_aranges; nil where there is no table that
-// can be used.
-func (f *file) arangesRanges() []unitRange {
+// can be used. isChecked says that each must be of a unit.
+func (f *file) arangesRanges(isChecked bool) []unitRange {
 	var list []unitRange
-	var last *unit
-	ok := f.readAranges(func(off uint64, s span) {
-		if last == nil || last.offset != off {
-			last = unitIn(f.units, off)
-		}
-		list = append(list, unitRange{span: s, unit: last})
+	ok := f.readAranges(isChecked, func(off uint64, s span) {
+		list = append(list, unitRange{span: s, unit: off})
 	})
 	if !ok {
 		return nil
@@ -117,18 +152,31 @@ func (r *Reader) rangeBudget() int64 {
 func (r *Reader) wholeMap() (*unitMap, error) {
 	r.openUnits()
 	budget := r.rangeBudget()
-	list := r.main.arangesRanges()
-	for i := range r.main.units {
-		list = append(list, r.rangesOf(&r.main.units[i], &budget)...)
+	list := r.main.arangesRanges(true)
+	for _, u := range r.main.everyUnit() {
+		list = append(list, r.rangesOf(u, &budget)...)
 	}
 	return newUnitMap(list, true), nil
+}
+
+// unpackUnits unpacks what the first entries of all units need, several sections at
+// once. What fails is told where it is needed.
+func (f *file) unpackUnits() {
+	var workers sync.WaitGroup
+	for _, rest := range []*object.Contents{f.rest.info, f.rest.abbrev, f.rest.str, f.rest.rnglists, f.rest.debugRanges} {
+		if rest != nil && rest.Ready() < uint64(len(rest.Bytes())) {
+			workers.Go(func() { _ = rest.Need(uint64(len(rest.Bytes()))) })
+		}
+	}
+	workers.Wait()
 }
 
 // openUnits reads the first entries of all units, on all cores. Errors are kept
 // with the units: open returns them to its callers.
 func (r *Reader) openUnits() {
 	const part = 64 // units that a worker takes at a time
-	units := r.main.units
+	r.main.unpackUnits()
+	units := r.main.everyUnit()
 	var next atomic.Int64
 	work := func() {
 		_ = object.Guard(func() error { // a fault is kept as such an error, too
@@ -173,7 +221,7 @@ func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
 	}
 	ranges := make([]unitRange, len(list))
 	for i, s := range list {
-		ranges[i] = unitRange{span: s, unit: u}
+		ranges[i] = unitRange{span: s, unit: u.offset}
 	}
 	return ranges
 }

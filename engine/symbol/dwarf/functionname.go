@@ -277,7 +277,7 @@ func (b *body) reference(v *value) (*unit, uint64, error) {
 		}
 		return nil, 0, b.wrong(b.offset, "reference to %#x, which is not in the unit", v.n)
 	case formRefAddr:
-		if u := unitIn(b.file.units, v.n); u != nil && v.n >= u.first {
+		if u := b.file.unitAt(v.n); u != nil && v.n >= u.first {
 			return u, v.n, nil
 		}
 		return nil, 0, b.wrong(b.offset, "reference to %#x, which is in no unit", v.n)
@@ -288,7 +288,7 @@ func (b *body) reference(v *value) (*unit, uint64, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if u := unitIn(s.units, v.n); u != nil && v.n >= u.first {
+		if u := s.unitAt(v.n); u != nil && v.n >= u.first {
 			return u, v.n, nil
 		}
 		return nil, 0, b.wrong(b.offset, "reference to %#x of %s, which is in no unit", v.n, s.name)

@@ -23,10 +23,10 @@ func (f *file) readGDBIndex(data []byte) []unitRange {
 	if c.failed || version < 4 || version > 9 || cus > tus || tus > addresses || addresses > symbols || symbols > uint64(len(data)) {
 		return nil
 	}
-	units := make([]*unit, 0, min((tus-cus)/16, uint64(len(f.units))))
+	units := make([]*unit, 0, min((tus-cus)/16, uint64(len(f.everyUnit()))))
 	for c = at(data, false, cus, tus); c.left() >= 16; {
 		off, length := c.uint(8), c.uint(8)
-		u := unitIn(f.units, off)
+		u := f.unitAt(off)
 		if u == nil || u.offset != off || u.end != off+length {
 			return nil // of another state of the file
 		}
@@ -40,7 +40,7 @@ func (f *file) readGDBIndex(data []byte) []unitRange {
 			return nil
 		}
 		if f.isLive(s) {
-			list = append(list, unitRange{span: s, unit: units[n]})
+			list = append(list, unitRange{span: s, unit: units[n].offset})
 		}
 	}
 	return list

@@ -153,6 +153,9 @@ const maxFormats = 64 // content types of a file
 // versions before 5 do not repeat.
 func (f *file) readLineHeader(off uint64, addrSize uint8) (*lineHeader, error) {
 	h := &lineHeader{file: f, offset: off, addrSize: addrSize, maxOps: 1}
+	if err := f.rest.line.Need(off + maxInitialLength); err != nil {
+		return nil, err
+	}
 	c := at(f.line, f.isBigEndian, off, uint64(len(f.line)))
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
@@ -163,6 +166,9 @@ func (f *file) readLineHeader(off uint64, addrSize uint8) (*lineHeader, error) {
 	}
 	c.end = c.off + length
 	h.end, h.offsetSize = c.end, uint8(offsetSize)
+	if err := f.rest.line.Need(h.end); err != nil {
+		return nil, err
+	}
 	h.version = uint16(c.uint(2))
 	if h.version < 2 || h.version > 5 {
 		return nil, h.wrong("version %d, expected 2 to 5", h.version)
@@ -307,15 +313,15 @@ func (h *lineHeader) lineText(v *value) ([]byte, error) {
 	case formString:
 		return v.b, nil
 	case formLineStrp:
-		return stringAt(".debug_line_str"+f.suffix, f.lineStr, v.n)
+		return stringAt(".debug_line_str"+f.suffix, f.lineStr, f.rest.lineStr, v.n)
 	case formStrp:
-		return stringAt(".debug_str"+f.suffix, f.str, v.n)
+		return stringAt(".debug_str"+f.suffix, f.str, f.rest.str, v.n)
 	case formStrpSup, formGNUStrpAlt:
 		s, err := f.supplement()
 		if err != nil {
 			return nil, err
 		}
-		return stringAt(".debug_str", s.str, v.n)
+		return stringAt(".debug_str", s.str, s.rest.str, v.n)
 	}
 	return nil, h.wrong("form %#x of a file name", uint16(v.form))
 }

@@ -116,7 +116,7 @@ func TestEveryRowOfEveryLineTableIsTheStandardLibrarys(t *testing.T) {
 				}
 				want = append(want, row)
 			}
-			b, err := unitIn(r.main.units, uint64(e.Offset)).open()
+			b, err := r.main.unitAt(uint64(e.Offset)).open()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +226,7 @@ func TestEveryFunctionsRangesAreTheStandardLibrarys(t *testing.T) {
 
 func mustOpen(t *testing.T, r *Reader, off uint64) *body {
 	t.Helper()
-	b, err := unitIn(r.main.units, off).open()
+	b, err := r.main.unitAt(off).open()
 	if err != nil {
 		t.Fatal(err)
 	}

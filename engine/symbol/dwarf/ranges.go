@@ -1,6 +1,10 @@
 package dwarf
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
 
 func compare(a, b uint64) int { return cmp.Compare(a, b) }
 
@@ -71,6 +75,9 @@ func (b *body) rangeAttr(dst []span, v *value, budget *int64) ([]span, error) {
 				return dst, bad(".debug_rnglists"+f.suffix, b.rnglistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
 			}
 			at := b.rnglistsBase + v.n*size
+			if err := f.rest.rnglists.Need(at + size); err != nil {
+				return dst, err
+			}
 			off = b.rnglistsBase + uintAt(f.rnglists[at:at+size], f.isBigEndian)
 		} else {
 			off, _ = b.part.place(sectRnglists, off, 0)
@@ -91,23 +98,56 @@ func spend(budget *int64, section string, off uint64) error {
 	return nil
 }
 
+// needList reads a list at an offset of a section that is unpacked by need: read gets
+// how much of it is there, and says whether the list ends in that.
+func needList(data []byte, rest *object.Contents, off uint64, read func(end uint64) (isCut bool, err error)) error {
+	size := uint64(len(data))
+	for window := uint64(leastWindow); ; window *= 8 {
+		end := size
+		if window < size-min(off, size) {
+			end = off + window
+		}
+		if err := rest.Need(end); err != nil {
+			return err
+		}
+		if isCut, err := read(end); !isCut || end == size {
+			return err
+		}
+	}
+}
+
 // rangeList reads a list of .debug_ranges (DWARF 4, 2.17.3).
 func (b *body) rangeList(off uint64, list []span, budget *int64) ([]span, error) {
+	f, before := b.main(), len(list)
+	if f.rest.debugRanges == nil {
+		list, _, err := b.rangeListUpTo(off, uint64(len(f.debugRanges)), list, budget)
+		return list, err
+	}
+	err := needList(f.debugRanges, f.rest.debugRanges, off, func(end uint64) (isCut bool, err error) {
+		list, isCut, err = b.rangeListUpTo(off, end, list[:before], budget)
+		return isCut, err
+	})
+	return list, err
+}
+
+// rangeListUpTo reads a list in the first end bytes of the section. isCut says that it
+// does not end in them.
+func (b *body) rangeListUpTo(off, end uint64, list []span, budget *int64) (_ []span, isCut bool, err error) {
 	f := b.main()
-	c := at(f.debugRanges, f.isBigEndian, off, uint64(len(f.debugRanges)))
+	c := at(f.debugRanges, f.isBigEndian, off, end)
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	for {
 		low, high := c.uint(size), c.uint(size)
 		if c.failed {
-			return list, bad(".debug_ranges", off, "the list does not end in the %#x bytes of the section", len(f.debugRanges))
+			return list, true, bad(".debug_ranges", off, "the list does not end in the %#x bytes of the section", len(f.debugRanges))
 		}
 		if err := spend(budget, ".debug_ranges", off); err != nil {
-			return list, err
+			return list, false, err
 		}
 		switch {
 		case low == 0 && high == 0:
-			return list, nil
+			return list, false, nil
 		case low == highest:
 			base = high
 		default:
@@ -132,9 +172,24 @@ const (
 
 // rangeList5 reads a list of .debug_rnglists (DWARF 5, 2.17.3).
 func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error) {
+	f, before := b.file, len(list)
+	if f.rest.rnglists == nil {
+		list, _, err := b.rangeList5UpTo(off, uint64(len(f.rnglists)), list, budget)
+		return list, err
+	}
+	err := needList(f.rnglists, f.rest.rnglists, off, func(end uint64) (isCut bool, err error) {
+		list, isCut, err = b.rangeList5UpTo(off, end, list[:before], budget)
+		return isCut, err
+	})
+	return list, err
+}
+
+// rangeList5UpTo reads a list in the first end bytes of the section. isCut says that it
+// does not end in them.
+func (b *body) rangeList5UpTo(off, end uint64, list []span, budget *int64) (_ []span, isCut bool, err error) {
 	f := b.file
 	section := ".debug_rnglists" + f.suffix
-	c := at(f.rnglists, f.isBigEndian, off, uint64(len(f.rnglists)))
+	c := at(f.rnglists, f.isBigEndian, off, end)
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	main := b.main()
@@ -171,19 +226,19 @@ func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error
 			s.start = c.uint(size)
 			s.end = s.start + c.uleb()
 		default:
-			return list, bad(section, off, "entry kind %#x, expected 0 to 7", kind)
+			return list, false, bad(section, off, "entry kind %#x, expected 0 to 7", kind)
 		}
 		if c.failed {
-			return list, bad(section, off, "the list does not end in the %#x bytes of the section", len(f.rnglists))
+			return list, true, bad(section, off, "the list does not end in the %#x bytes of the section", len(f.rnglists))
 		}
 		if failed != nil {
-			return list, bad(section, off, "%v", failed)
+			return list, false, bad(section, off, "%v", failed)
 		}
 		if err := spend(budget, section, off); err != nil {
-			return list, err
+			return list, false, err
 		}
 		if kind == rleEndOfList {
-			return list, nil
+			return list, false, nil
 		}
 		if main.isLive(s) {
 			list = append(list, s)

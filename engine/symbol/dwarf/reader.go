@@ -34,6 +34,7 @@ type Reader struct {
 	options Options
 	names   nameCache
 
+	early lazy[*unitMap]
 	quick lazy[*unitMap]
 	whole lazy[*unitMap]
 
@@ -81,12 +82,19 @@ func NewWith(o *object.Object, options Options) (*Reader, error) {
 func newReader(f *file) (*Reader, error) {
 	r := &Reader{main: f}
 	f.reader = r
-	err := r.protect(func() (err error) {
-		f.units, err = f.unitHeaders(f.info, false)
-		if err == nil && len(f.units) == 0 {
-			err = bad(".debug_info", 0, "a unit is expected")
+	err := r.protect(func() error {
+		end := uint64(len(f.info))
+		if f.rest.info != nil {
+			end = 1 // the others when they are needed
 		}
-		return err
+		x := f.unitsUpTo(end)
+		if x.err == nil && len(x.list) == 0 && x.next < uint64(len(f.info)) {
+			x = f.unitsUpTo(uint64(len(f.info)))
+		}
+		if x.err == nil && len(x.list) == 0 {
+			return bad(".debug_info", 0, "a unit is expected")
+		}
+		return x.err
 	})
 	if err != nil {
 		return nil, err
@@ -162,18 +170,12 @@ func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 }
 
 func (r *Reader) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
-	m, err := r.quick.get(r.quickMap)
-	if err != nil {
-		return dst, err
-	}
 	n := len(dst)
-	if dst, err = r.framesBy(m, dst, address); len(dst) > n || m.isComplete {
-		return dst, err
-	}
-	if m, err = r.whole.get(r.wholeMap); err != nil {
-		return dst, err
-	}
-	return r.framesBy(m, dst, address)
+	err := r.maps(func(m *unitMap) (isFound bool, err error) {
+		dst, err = r.framesBy(m, dst, address)
+		return len(dst) > n, err
+	})
+	return dst, err
 }
 
 // framesBy asks the units that a map names. A unit that knows the function goes
@@ -181,7 +183,7 @@ func (r *Reader) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	var failed error
 	n := len(dst)
-	m.candidates(address, func(u *unit) bool {
+	r.main.candidates(m, address, func(u *unit) bool {
 		b, err := u.open()
 		if err == nil {
 			dst, err = r.chain(dst, b, address)
@@ -257,7 +259,7 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 		if err != nil {
 			return err
 		}
-		m.candidates(address, func(u *unit) bool {
+		r.main.candidates(m, address, func(u *unit) bool {
 			var b, holder *body
 			var f *function
 			if b, err = u.open(); err == nil {

@@ -25,12 +25,8 @@ func (r *Reader) Scopes(address uint64) (scopes []Scope, err error) {
 
 // describing finds the function at an address, and the unit that describes it.
 func (r *Reader) describing(address uint64) (holder *body, found *function, err error) {
-	m, err := r.quick.get(r.quickMap)
-	if err != nil {
-		return nil, nil, err
-	}
-	for {
-		m.candidates(address, func(u *unit) bool {
+	err = r.maps(func(m *unitMap) (isFound bool, err error) {
+		r.main.candidates(m, address, func(u *unit) bool {
 			b, e := u.open()
 			if e == nil {
 				holder, found, e = r.functionAt(b, address)
@@ -40,16 +36,12 @@ func (r *Reader) describing(address uint64) (holder *body, found *function, err 
 			}
 			return found == nil
 		})
-		if found != nil {
-			return holder, found, nil
-		}
-		if m.isComplete {
-			return nil, nil, err
-		}
-		if m, err = r.whole.get(r.wholeMap); err != nil {
-			return nil, nil, err
-		}
+		return found != nil, err
+	})
+	if found == nil {
+		return nil, nil, err
 	}
+	return holder, found, nil
 }
 
 // scopesIn descends from a function to the innermost inlined call at an address,

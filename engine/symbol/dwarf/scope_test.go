@@ -143,8 +143,8 @@ func TestCallSitesAreFoundByReturnAddress(t *testing.T) {
 			_, path := s.build(t)
 			r := openMapped(t, path)
 			found := 0
-			for i := range r.main.units {
-				b, err := r.main.units[i].open()
+			for _, u := range r.main.everyUnit() {
+				b, err := u.open()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -23,10 +23,17 @@ type sections struct {
 	code []span
 }
 
+// rests unpack what sections do not have yet; nil of those that are there as a whole.
+// A part of a section is read after Need was asked for it.
+type rests struct {
+	info, abbrev, str, lineStr, line, debugRanges, rnglists, addr, strOffsets, aranges *object.Contents
+}
+
 // A file has debug information: the object itself, a split file or package of
 // it (DWARF 5, 7.3.2 and 7.3.5), or a supplementary file (7.3.6).
 type file struct {
 	sections
+	rest   rests
 	name   string
 	suffix string // of the names of sections: ".dwo" or ""
 	object *object.Object
@@ -34,7 +41,7 @@ type file struct {
 
 	reader *Reader
 
-	units    []unit            // of .debug_info, by offset; none in a package
+	units    unitList          // of .debug_info; none in a package
 	indexes  [2]*packageIndex  // of a package: .debug_cu_index, .debug_tu_index
 	types    lazy[typeSection] // .debug_types
 	loc      lazy[[]byte]      // .debug_loc
@@ -100,21 +107,48 @@ func (f *file) unitData(name string) ([]byte, error) {
 func openFile(o *object.Object, suffix string) (*file, error) {
 	f := &file{name: o.Name(), suffix: suffix, object: o, layout: newLayout(o)}
 	f.isBigEndian, f.code = isBigEndian(o), codeSpans(o)
-	s := &f.sections
-	for name, to := range map[string]*[]byte{
-		".debug_abbrev": &s.abbrev, ".debug_str": &s.str, ".debug_line_str": &s.lineStr,
-		".debug_line": &s.line, ".debug_ranges": &s.debugRanges, ".debug_rnglists": &s.rnglists,
-		".debug_addr": &s.addr, ".debug_str_offsets": &s.strOffsets, ".debug_aranges": &s.aranges,
+	s, r := &f.sections, &f.rest
+	for _, x := range []struct {
+		name string
+		data *[]byte
+		rest **object.Contents
+	}{
+		{".debug_info", &s.info, &r.info}, {".debug_abbrev", &s.abbrev, &r.abbrev}, {".debug_str", &s.str, &r.str},
+		{".debug_line_str", &s.lineStr, &r.lineStr}, {".debug_line", &s.line, &r.line},
+		{".debug_ranges", &s.debugRanges, &r.debugRanges}, {".debug_rnglists", &s.rnglists, &r.rnglists},
+		{".debug_addr", &s.addr, &r.addr}, {".debug_str_offsets", &s.strOffsets, &r.strOffsets},
+		{".debug_aranges", &s.aranges, &r.aranges},
 	} {
-		data, err := f.read(name)
+		var err error
+		if *x.rest, err = f.contents(x.name); err == nil && *x.rest != nil {
+			*x.data = (*x.rest).Bytes()
+			continue
+		}
+		if err == nil {
+			*x.data, err = f.read(x.name)
+		}
 		if err != nil {
 			return nil, err
 		}
-		*to = data
 	}
-	var err error
-	s.info, err = f.read(".debug_info")
-	return f, err
+	return f, nil
+}
+
+// contents are those of a section that is unpacked by need; nil of one that read reads.
+func (f *file) contents(name string) (*object.Contents, error) {
+	o := f.object
+	if o.Type() == elf.ET_REL || f.suffix != "" {
+		return nil, nil
+	}
+	s := o.Section(name)
+	if s == nil || name == ".debug_info" && slices.ContainsFunc(o.Sections()[s.Index+1:], func(other *object.Section) bool { return other.Name == name }) {
+		return nil, nil
+	}
+	c, err := s.Contents()
+	if errors.Is(err, object.ErrNoData) || err == nil && c.Ready() == uint64(len(c.Bytes())) {
+		return nil, nil // read has it
+	}
+	return c, err
 }
 
 func isBigEndian(o *object.Object) bool { return o.ByteOrder().String() == "BigEndian" }

@@ -49,8 +49,8 @@ func (r *Reader) findSplit(b *body) (*unit, error) {
 			tried = append(tried, err.Error())
 			continue
 		}
-		for i := range f.units {
-			if u := &f.units[i]; !u.isType() {
+		for _, u := range f.everyUnit() {
+			if !u.isType() {
 				split, err := f.splitUnit(u, b)
 				if err != nil {
 					return nil, err
@@ -162,7 +162,7 @@ func (r *Reader) openSplit(p place) (*file, error) {
 		if f.reader = r; f.isBigEndian != r.main.isBigEndian {
 			return nil, fmt.Errorf("%s: is of another byte order", f.name)
 		}
-		if f.units, err = f.unitHeaders(f.info, false); err != nil {
+		if _, err = f.allUnits(); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		return f, nil

@@ -1,22 +1,39 @@
 package dwarf
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
 
 // maxString bounds one string of a string section.
 const maxString = 1 << 20
 
 // stringAt returns the string at an offset of a string section.
-func stringAt(section string, data []byte, off uint64) ([]byte, error) {
+func stringAt(section string, data []byte, rest *object.Contents, off uint64) ([]byte, error) {
 	if off >= uint64(len(data)) {
 		return nil, bad(section, off, "a string is expected, the section has %#x bytes", len(data))
 	}
-	rest := data[off:]
-	n := bytes.IndexByte(rest[:min(len(rest), maxString)], 0)
-	if n < 0 {
-		return nil, bad(section, off, "the string does not end within %#x bytes", min(len(rest), maxString))
+	limit := min(uint64(len(data)), off+maxString)
+	for window := uint64(leastString); ; window *= 16 {
+		end := limit
+		if rest != nil {
+			if err := rest.Need(off + window); err != nil {
+				return nil, err
+			}
+			end = min(limit, rest.Ready())
+		}
+		if n := bytes.IndexByte(data[off:end], 0); n >= 0 {
+			return data[off : off+uint64(n)], nil
+		}
+		if end == limit {
+			return nil, bad(section, off, "the string does not end within %#x bytes", limit-off)
+		}
 	}
-	return rest[:n], nil
 }
+
+// leastString is how many bytes of a string are read at first.
+const leastString = 256
 
 // text gives a value of class string. What it returns is part of a section.
 func (b *body) text(v *value) ([]byte, error) {
@@ -25,9 +42,9 @@ func (b *body) text(v *value) ([]byte, error) {
 	case formString:
 		return v.b, nil
 	case formStrp:
-		return stringAt(".debug_str"+f.suffix, f.str, v.n)
+		return stringAt(".debug_str"+f.suffix, f.str, f.rest.str, v.n)
 	case formLineStrp:
-		return stringAt(".debug_line_str"+f.suffix, f.lineStr, v.n)
+		return stringAt(".debug_line_str"+f.suffix, f.lineStr, f.rest.lineStr, v.n)
 	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
 		return b.strx(v.n)
 	case formStrpSup, formGNUStrpAlt:
@@ -35,7 +52,7 @@ func (b *body) text(v *value) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return stringAt(".debug_str", s.str, v.n)
+		return stringAt(".debug_str", s.str, s.rest.str, v.n)
 	}
 	return nil, bad(b.section(), b.offset, "form %#x of a string", uint16(v.form))
 }
@@ -45,7 +62,10 @@ func (b *body) strx(index uint64) ([]byte, error) {
 	f, size := b.file, uint64(b.format.offsetSize)
 	if n := uint64(len(f.strOffsets)); index <= n && b.strOffsetsBase <= n {
 		if off := b.strOffsetsBase + index*size; off+size <= n {
-			return stringAt(".debug_str"+f.suffix, f.str, uintAt(f.strOffsets[off:off+size], f.isBigEndian))
+			if err := f.rest.strOffsets.Need(off + size); err != nil {
+				return nil, err
+			}
+			return stringAt(".debug_str"+f.suffix, f.str, f.rest.str, uintAt(f.strOffsets[off:off+size], f.isBigEndian))
 		}
 	}
 	return nil, bad(".debug_str_offsets"+f.suffix, b.strOffsetsBase, "no string of index %d in a section of %#x bytes", index, len(f.strOffsets))

@@ -106,8 +106,10 @@ func (f *file) openLinked(l *link, p place) (*file, error) {
 		return nil, err
 	}
 	s.reader = f.reader
-	if s.units, err = s.unitHeaders(s.info, false); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name, err)
+	if s.rest.info == nil { // else they are read by need
+		if _, err = s.allUnits(); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
 	}
 	return s, nil
 }

@@ -3,7 +3,7 @@ package dwarf
 // A typeSection is .debug_types (DWARF 4, 7.5.1).
 type typeSection struct {
 	data  []byte
-	units []unit
+	units []*unit
 }
 
 func (f *file) typeSection() (typeSection, error) {
@@ -11,7 +11,7 @@ func (f *file) typeSection() (typeSection, error) {
 		if t.data, err = f.read(".debug_types"); err != nil || f.indexes[1] != nil {
 			return t, err
 		}
-		t.units, err = f.unitHeaders(t.data, true)
+		t.units, err = f.typeUnits(t.data)
 		return t, err
 	})
 }
@@ -47,9 +47,9 @@ func (f *file) typeUnit(signature uint64) (*unit, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, list := range [][]unit{f.units, t.units} {
-			for i := range list {
-				if u := &list[i]; u.isType() {
+		for _, list := range [][]*unit{f.everyUnit(), t.units} {
+			for _, u := range list {
+				if u.isType() {
 					table[u.signature] = u
 				}
 			}

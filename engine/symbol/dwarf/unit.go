@@ -3,7 +3,6 @@ package dwarf
 import (
 	"fmt"
 	"math"
-	"sort"
 )
 
 // A unitHeader is the header of a unit (DWARF 5, 7.5.1).
@@ -96,22 +95,6 @@ func (u *unitHeader) cursor(off uint64) cursor {
 	return cursor{data: u.bytes(), off: min(off, u.end), end: u.end, isBigEndian: u.format.isBigEndian, failed: off > u.end}
 }
 
-// unitHeaders walks the headers in .debug_info or .debug_types.
-func (f *file) unitHeaders(info []byte, types bool) (units []unit, err error) {
-	for off := uint64(0); off < uint64(len(info)); {
-		u := unitHeader{file: f, isInTypes: types}
-		next, err := u.readHeader(info, off)
-		if err != nil {
-			return nil, err
-		}
-		if u.end != 0 {
-			units = append(units, unit{unitHeader: u})
-		}
-		off = next
-	}
-	return units, nil
-}
-
 // readHeader reads the header at an offset of a section, and returns where the
 // next one is. Padding leaves u as it was.
 func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error) {
@@ -170,16 +153,6 @@ func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error
 	return end, nil
 }
 
-// unitIn returns the unit among some, sorted, that holds an offset; nil where
-// none does.
-func unitIn(units []unit, off uint64) *unit {
-	i := sort.Search(len(units), func(i int) bool { return units[i].offset > off })
-	if i == 0 || off >= units[i-1].end {
-		return nil
-	}
-	return &units[i-1]
-}
-
 // open reads the unit's first entry, once.
 func (u *unit) open() (*body, error) { return u.body.get(u.readBody) }
 
@@ -189,6 +162,11 @@ func (u *unitHeader) wrong(off uint64, format string, args ...any) error {
 
 func (u *unit) readBody() (*body, error) {
 	b := &body{unit: u}
+	if !u.isInTypes {
+		if err := u.file.rest.info.Need(u.end); err != nil {
+			return nil, err
+		}
+	}
 	abbrevOff, abbrevEnd := u.part.place(sectAbbrev, u.abbrevOff, uint64(len(u.file.abbrev)))
 	var err error
 	if b.abbrevs, err = u.file.abbrevs(abbrevOff, abbrevEnd, u.format); err != nil {
@@ -318,6 +296,9 @@ func (b *body) addrx(index uint64) (uint64, error) {
 	f, size := b.main(), uint64(b.format.addrSize)
 	if n := uint64(len(f.addr)); index <= n && b.addrBase <= n {
 		if off := b.addrBase + index*size; off+size <= n {
+			if err := f.rest.addr.Need(off + size); err != nil {
+				return 0, err
+			}
 			return uintAt(f.addr[off:off+size], f.isBigEndian), nil
 		}
 	}

@@ -139,8 +139,7 @@ func (v *Variable) describe() error {
 // a problem.
 func (r *Reader) findVariables() ([]placedVariable, error) {
 	var list []placedVariable
-	for i := range r.main.units {
-		u := &r.main.units[i]
+	for i, u := range r.main.everyUnit() {
 		if u.isType() {
 			continue
 		}
