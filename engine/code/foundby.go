@@ -26,6 +26,9 @@ var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer,
 
 // Index is the FoundBy in a byte.
 func (b FoundBy) Index() FoundIndex {
+	if b == ByCFI { // which nearly all are
+		return 0
+	}
 	for i := range allFound {
 		if allFound[i] == b {
 			return FoundIndex(i)

@@ -115,6 +115,18 @@ func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, e
 	return r, nil
 }
 
+// KnownRow is the row at an address, as Row finds it, where the cache has it and
+// nothing is wrong with it; nil where Row is to be asked.
+func (m *Module) KnownRow(address uint64, isExact bool) *Row {
+	o, key := m.Code, rowKey{address, isExact}
+	r := o.cached.slot(o.number, key).Load()
+	if r == nil || r.key != key || r.object != o || r.problems != nil || r.none != nil {
+		return nil
+	}
+	m.look()
+	return r
+}
+
 // keptRow finds a row among those that the object remembers, or finds it out.
 func (o *Object) keptRow(ctx context.Context, key rowKey) (*Row, error) {
 	o.resolver() // finds the debug file, whose .debug_frame counts too

@@ -165,11 +165,9 @@ func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
 
 // push is the index of a stack.
 func (b *profileBuilder) push(s Stack) uint32 {
-	stack, slot := b.tree.find(s)
-	if stack == 0 {
-		stack = uint32(len(b.out.Stacks))
-		b.out.Stacks = append(b.out.Stacks, s)
-		b.tree.insert(slot, s, stack)
+	stack, isNew := b.tree.push(s)
+	if isNew {
+		b.out.Stacks = append(roomFor(b.out.Stacks), s)
 	}
 	return stack
 }
@@ -304,44 +302,4 @@ func (b *profileBuilder) profile() *Profile {
 		}
 	}
 	return p
-}
-
-// A stackTree is a hash table of stacks.
-type stackTree struct {
-	slots []stackSlot
-	used  int
-}
-
-type stackSlot struct {
-	key   Stack
-	stack uint32 // 0: the slot is empty
-}
-
-func (t *stackTree) init() { t.slots = make([]stackSlot, 1<<12) }
-
-// find returns the index of a stack, or 0 and the slot where it belongs.
-func (t *stackTree) find(s Stack) (stack uint32, slot int) {
-	h := (uint64(s.Caller)<<32 | uint64(s.Frame)) * 0x9e3779b97f4a7c15
-	h ^= h >> 32
-	for slot = int(h) & (len(t.slots) - 1); t.slots[slot].stack != 0; slot = (slot + 1) & (len(t.slots) - 1) {
-		if t.slots[slot].key == s {
-			return t.slots[slot].stack, slot
-		}
-	}
-	return 0, slot
-}
-
-func (t *stackTree) insert(slot int, s Stack, stack uint32) {
-	t.slots[slot] = stackSlot{s, stack}
-	if t.used++; 2*t.used < len(t.slots) {
-		return
-	}
-	old := t.slots
-	t.slots = make([]stackSlot, 2*len(old))
-	for _, o := range old {
-		if o.stack != 0 {
-			_, at := t.find(o.key)
-			t.slots[at] = o
-		}
-	}
 }

@@ -58,6 +58,7 @@ type frame struct {
 	cfaSpace locexpr.AddressSpace
 	hasCFA   bool
 	compiled bool   // source's compiled row is in force, and gave the CFA
+	isPlain  bool   // source is neither a signal's nor entered by a return; false: ask it
 	settled  bool   // CFA and call-site rules are in force: what the row says of the caller stays
 	same     uint16 // registers that its row and others below leave as they are: see settle
 
@@ -72,7 +73,7 @@ func (f *frame) isGuess() bool { return f.restsOnGuess || f.found.IsGuess() }
 
 // forget takes back what a row said.
 func (f *frame) forget() {
-	f.source, f.hasCFA, f.compiled, f.settled, f.same = nil, false, false, false, 0
+	f.source, f.hasCFA, f.compiled, f.isPlain, f.settled, f.same = nil, false, false, false, false, 0
 	f.callSite, f.memo = f.callSite[:0], f.memo[:0]
 }
 

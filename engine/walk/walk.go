@@ -51,6 +51,7 @@ type walker struct {
 	chained   int                    // how many frames of chains were looked at
 	checked   int                    // how many checks of guesses were made
 	loose     map[looseKey]*looseRow // rows of code in no module
+	fast      fastState
 
 	// A walk that goes round meets its checkpoint again; the checkpoint moves
 	// to the newest frame whenever the count of frames has doubled.
@@ -131,6 +132,7 @@ func (w *walker) start(th *thread, stack *Stack) {
 func (w *walker) setMachine() {
 	w.cfiEval, w.pluginEval, w.addresses = nil, nil, 0
 	w.dialectEvals = nil
+	w.setFast()
 	if w.machine == nil {
 		return
 	}
@@ -151,6 +153,7 @@ func (w *walker) frame(index int) *frame {
 	if index == len(w.frames) {
 		block := make([]frame, frameBlock)
 		for i := range block {
+			block[i].walker, block[i].index = w, index+i
 			w.frames = append(w.frames, &block[i])
 		}
 	}
@@ -246,7 +249,13 @@ func (w *walker) word(address uint64, bits uint32) (uint64, error) {
 // walk goes from the thread's registers to its outermost frame.
 func (w *walker) walk(ctx context.Context) {
 	f := w.top()
+	isFast := w.sampling && w.sample != nil && w.compiles && w.fast.isUsable
 	for f != nil {
+		if isFast {
+			if f = w.goFast(ctx, f); f == nil {
+				return
+			}
+		}
 		w.add(f)
 		caller, stopped := w.step(ctx, f)
 		w.finish(f)
@@ -375,7 +384,7 @@ func (w *walker) finish(f *frame) {
 // named is the address that a frame is named by: that of its call, or the PC of
 // code that is entered by returning to it.
 func (f *frame) named() uint64 {
-	if f.source != nil && (f.source.IsSignalFrame() || f.source.IsEntered) {
+	if !f.isPlain && f.source != nil && (f.source.IsSignalFrame() || f.source.IsEntered) {
 		return f.offset
 	}
 	return f.lookup
@@ -730,16 +739,7 @@ func (f *frame) findCFA(source *code.Row) error {
 		f.cfaSpace, f.cfa, f.hasCFA = l.MemoryAddress()
 		return nil
 	}
-	i := int(source.Fast.Register)
-	column := &w.machine.Compiler.Columns()[i]
-	s, ok := f.held(column.Number)
-	if !ok {
-		var err error
-		if s, err = f.callee.findSaved(column.Number, i, true); err != nil {
-			return err
-		}
-	}
-	v, err := f.read(&s, column.Number, column.Bits)
+	v, err := f.compiledValue(int(source.Fast.Register))
 	if err != nil {
 		return err
 	}

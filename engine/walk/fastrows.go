@@ -1,0 +1,191 @@
+package walk
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// This file has the way of nearly every frame of a sample: from a row that is a
+// register and an offset to a return address in the bytes of the stack. It does what
+// step does for such a row, and leaves every other frame to it.
+
+// A fastRow is what a walk needs of a row of that form.
+type fastRow struct {
+	module *code.Module
+	key    uint64 // the address in the module, and whether it is about to execute
+	row    *code.Row
+	cfa    int32 // added to the register
+	back   int32 // the return address is here, from the CFA on
+	sp     int32 // the caller's stack pointer is so far from the CFA, where hasSP
+	same   uint16
+	// register is the index of the column that the CFA counts from.
+	register uint8
+	hasSP    bool
+}
+
+// fastSlots is the size of a walker's cache of rows, 160 KiB: it stays in a core's
+// second cache, which the rows themselves, ten times as large, do not. What misses is
+// looked for in the cache that walks share.
+const (
+	fastSlotBits = 12
+	fastSlots    = 1 << fastSlotBits
+)
+
+// fastState is what a walker keeps for it.
+type fastState struct {
+	rows     *[fastSlots]fastRow
+	isUsable bool  // rows of this machine may be of the form
+	sp       uint8 // the index of the stack pointer in compiled rows
+}
+
+// setFast makes the walker's cache ready for its machine.
+func (w *walker) setFast() {
+	w.fast.isUsable = false
+	if w.machine == nil || w.machine.Compiler == nil {
+		return
+	}
+	sp, ok := w.machine.Compiler.Index(uint64(w.machine.Description.SP))
+	if w.fast.sp, w.fast.isUsable = uint8(sp), ok; !ok {
+		return
+	}
+	if w.fast.rows != nil {
+		clear(w.fast.rows[:])
+	}
+}
+
+// fastRow is the row in force in a frame, where it has the form and is known.
+func (w *walker) fastRow(f *frame) *fastRow {
+	key := f.offset << 1
+	if f.exact {
+		key++
+	}
+	slot := &w.fast.rows[(key+uint64(f.module.ID)<<40)*0x9e3779b97f4a7c15>>(64-fastSlotBits)]
+	if slot.module == f.module && slot.key == key {
+		return slot
+	}
+	if f.offset>>63 != 0 || f.module != w.native && f.module.Arch != w.machine.Description.Name {
+		return nil
+	}
+	row := f.module.KnownRow(f.offset, f.exact)
+	if row == nil {
+		return nil
+	}
+	if r, ok := w.newFastRow(row); ok {
+		r.module, r.key = f.module, key
+		*slot = r
+		return slot
+	}
+	return nil
+}
+
+func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
+	compiled := &row.Fast
+	columns := w.machine.Compiler.Columns()
+	if !row.IsCompiled || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
+		return r, false
+	}
+	back := compiled.Rule(int(compiled.Return))
+	if back.Kind() != cfi.Offset || columns[compiled.Return].Bits != 64 {
+		return r, false
+	}
+	r = fastRow{row: row, cfa: compiled.Offset, back: int32(back.Value()), same: compiled.Same, register: compiled.Register}
+	if sp := compiled.Rule(int(w.fast.sp)); sp.Kind() == cfi.ValOffset {
+		r.sp, r.hasSP = int32(sp.Value()), true
+	}
+	return r, true
+}
+
+// goFast walks from a frame on as long as rows have the form. It returns the frame
+// that it could not go on from; nil where the walk has ended.
+func (w *walker) goFast(ctx context.Context, f *frame) *frame {
+	if w.fast.rows == nil {
+		w.fast.rows = new([fastSlots]fastRow)
+	}
+	stack, start := w.sample.Stack, w.sample.StackStart
+	mask := ^w.thread.binding.ReturnAddressMask
+	distance := uint64(w.machine.Description.CallDistance)
+	var sp uint64 // of f, where it is known
+	isSPKnown := false
+	for f.module != nil && f.index+1 != w.limit {
+		r := w.fastRow(f)
+		if r == nil {
+			return f
+		}
+		w.walked = f.index + 1
+		v := sp
+		if !isSPKnown || r.register != w.fast.sp {
+			var err error
+			if v, err = f.compiledValue(int(r.register)); err != nil {
+				return f
+			}
+		}
+		cfa := (v + uint64(int64(r.cfa))) & w.addresses
+		at, ok := displace(cfa, int64(r.back), ^uint64(0))
+		from := at - start
+		if !ok || from >= uint64(len(stack)) || uint64(len(stack))-from < 8 {
+			return f
+		}
+		pc := binary.LittleEndian.Uint64(stack[from:])
+		if w.machine.Order == locexpr.BigEndian {
+			pc = binary.BigEndian.Uint64(stack[from:])
+		}
+		if pc &= mask; pc == 0 {
+			return f
+		}
+		f.source, f.cfa, f.cfaSpace, f.hasCFA, f.compiled, f.isPlain = r.row, cfa, locexpr.DefaultSpace, true, true, true
+		f.settle(r.same)
+		caller := w.nextFrame(f)
+		caller.pc, caller.found, caller.restsOnGuess = pc, r.row.By, f.isGuess()
+		if s := w.segment; s != nil && pc-distance-s.Start < s.End-s.Start {
+			caller.module, caller.lookup = s.Module, s.ObjectAddress(pc-distance)
+			caller.offset = caller.lookup + distance
+		} else {
+			w.place(caller)
+		}
+		if w.repeats(f) {
+			return nil
+		}
+		isSPKnown = false
+		if r.hasSP {
+			sp, isSPKnown = displace(cfa, int64(r.sp), w.addresses)
+		}
+		f = caller
+		if f.index&63 == 0 && ctx.Err() != nil {
+			return f
+		}
+	}
+	return f
+}
+
+// compiledValue is the register with an index in compiled rows.
+func (f *frame) compiledValue(i int) (uint64, error) {
+	column := &f.walker.machine.Compiler.Columns()[i]
+	s, ok := f.held(column.Number)
+	if !ok {
+		var err error
+		if s, err = f.callee.findSaved(column.Number, i, true); err != nil {
+			return 0, err
+		}
+	}
+	return f.read(&s, column.Number, column.Bits)
+}
+
+// nextFrame is the memory of the frame that called f, which has its callee and
+// nothing else.
+func (w *walker) nextFrame(f *frame) *frame {
+	if f.index+1 == len(w.frames) {
+		w.frame(f.index + 1)
+	}
+	n := w.frames[f.index+1]
+	n.callee, n.exact, n.module, n.offset, n.lookup = f, false, nil, 0, 0
+	n.source, n.cfa, n.cfaSpace, n.hasCFA, n.compiled, n.settled, n.isPlain, n.same = nil, 0, locexpr.DefaultSpace, false, false, false, false, 0
+	n.callSite, n.memo, n.entering = n.callSite[:0], n.memo[:0], n.entering[:0]
+	if n.listed != nil {
+		n.listed = nil
+	}
+	return n
+}
