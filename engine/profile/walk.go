@@ -45,7 +45,7 @@ type sampler struct {
 	walker    *walk.Walker
 	sample    walk.Sample
 	code      sampleCode
-	mask      uint64 // of the registers in sample
+	registers registerReader
 	// The space of the sample before.
 	version uint64
 	space   *codeSpace
@@ -155,12 +155,7 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 		s.topFrame(in, space, out)
 		return stopNoProcess
 	}
-	if s.mask != in.Registers.Mask {
-		// Those of the same mask are written over the ones before.
-		s.mask = in.Registers.Mask
-		s.sample.Registers = sdk.Registers{}
-	}
-	set.DecodeSample(in.Registers.Mask, in.Registers.Values, &s.sample.Registers)
+	s.sample.Registers = *s.registers.read(set, &in.Registers)
 	// The bytes of the stack begin at its pointer.
 	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
 	s.sample.Stack = in.Stack
@@ -262,6 +257,9 @@ func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jo
 		defer close(w.bound)
 		r.bind(ctx)
 	}()
+	if jobs == 1 {
+		return w.walkInTurn(ctx, reader, take)
+	}
 	go w.read(ctx, reader)
 	var workers sync.WaitGroup
 	for range jobs {
@@ -278,6 +276,38 @@ func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jo
 	workers.Wait()
 	<-w.bound
 	return w.failed
+}
+
+// walkInTurn reads, walks and takes one batch after the other, which are in the
+// processor's cache when they are taken.
+func (w *batchWalk) walkInTurn(ctx context.Context, reader *perfdata.Reader, take func(*walkedBatch)) error {
+	var s *sampler
+	out := &walkedBatch{}
+	for {
+		b, err := reader.Next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			<-w.bound
+			return notEOF(err)
+		}
+		if s == nil {
+			s = w.sampler(b)
+		}
+		s.walk(ctx, b, out)
+		b.Release()
+		take(out)
+	}
+}
+
+// sampler makes a sampler when the plugin has answered. While it starts, what its
+// first batch needs is opened.
+func (w *batchWalk) sampler(b *perfdata.Batch) *sampler {
+	// A file that is cut is met again by the walk, which says so.
+	_ = object.Guard(func() error { w.recording.prepare(b); return nil })
+	<-w.bound
+	return w.recording.sampler()
 }
 
 // read hands out the batches.
@@ -310,10 +340,7 @@ func (w *batchWalk) walk(ctx context.Context) {
 			out = &walkedBatch{}
 		}
 		if s == nil {
-			// A file that is cut is met again by the walk, which says so.
-			_ = object.Guard(func() error { w.recording.prepare(next.batch); return nil })
-			<-w.bound
-			s = w.recording.sampler()
+			s = w.sampler(next.batch)
 		}
 		s.walk(ctx, next.batch, out)
 		next.batch.Release()

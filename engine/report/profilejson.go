@@ -146,17 +146,20 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 type sampleWriter struct {
 	*Profile
 	events, threads, stops []string
-	number                 []int // by frame: the number of its innermost function, or unseen
-	next                   int   // the number of the next frame that appears
+	numbers                []byte       // of the frames that appeared, each with a comma before it
+	number                 []numberText // by frame: its functions' numbers in numbers, innermost first
+	next                   int          // the number of the next frame that appears
 	used                   []uint32
 }
 
-const unseen = -1
+// A numberText is a part of sampleWriter.numbers; one without an end is of a frame that
+// has not appeared.
+type numberText struct{ start, end int }
 
 func newSampleWriter(r *Profile) (*sampleWriter, error) {
 	w := &sampleWriter{
 		Profile: r, events: make([]string, len(r.valueOf)), threads: make([]string, len(r.p.Threads)),
-		stops: make([]string, len(r.p.Stops)), number: make([]int, len(r.p.Frames)),
+		stops: make([]string, len(r.p.Stops)), number: make([]numberText, len(r.p.Frames)),
 	}
 	var err error
 	for i := range r.p.Threads {
@@ -176,9 +179,6 @@ func newSampleWriter(r *Profile) (*sampleWriter, error) {
 			}
 		}
 	}
-	for i := range w.number {
-		w.number[i] = unseen
-	}
 	return w, nil
 }
 
@@ -196,24 +196,32 @@ func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
 		line = strconv.AppendUint(line, uint64(s.ActiveLanes), 10)
 	}
 	line = append(line, `,"frames":[`...)
-	for at := s.Stack; at != 0; at = w.p.Stacks[at].Caller {
-		frame := w.p.Stacks[at].Frame
-		count := max(1, len(w.p.Frames[frame].Symbols))
-		if w.number[frame] == unseen {
-			w.number[frame] = w.next
-			w.next += count
-			w.used = append(w.used, frame)
+	comma := 1 // that the first number goes without
+	for at := s.Stack; at != 0; {
+		stack := &w.p.Stacks[at]
+		n := w.number[stack.Frame]
+		if n.end == 0 {
+			n = w.appear(stack.Frame)
 		}
-		for j := range count {
-			if at != s.Stack || j > 0 {
-				line = append(line, ',')
-			}
-			line = strconv.AppendInt(line, int64(w.number[frame]+j), 10)
-		}
+		line = append(line, w.numbers[n.start+comma:n.end]...)
+		at, comma = stack.Caller, 0
 	}
 	line = append(line, `],`...)
 	line = append(line, w.stops[s.Stop]...)
 	return append(line, '}')
+}
+
+// appear numbers the functions of a frame.
+func (w *sampleWriter) appear(frame uint32) numberText {
+	n := numberText{start: len(w.numbers)}
+	for range max(1, len(w.p.Frames[frame].Symbols)) {
+		w.numbers = strconv.AppendInt(append(w.numbers, ','), int64(w.next), 10)
+		w.next++
+	}
+	n.end = len(w.numbers)
+	w.number[frame] = n
+	w.used = append(w.used, frame)
+	return n
 }
 
 // stringMember is a member of an object, with the comma behind it; "" where the

@@ -28,7 +28,10 @@ type SummaryOptions struct {
 // and what went wrong.
 func (r *Profile) WriteSummary(w io.Writer, o SummaryOptions) error {
 	b := NewPrinter(w)
-	t := &summary{Printer: b, paint: newPaint(o.Color), r: r, perStack: make([]uint64, len(r.p.Stacks))}
+	t := &summary{
+		Printer: b, paint: newPaint(o.Color), r: r,
+		perStack: make([]uint64, len(r.p.Stacks)), perFrame: make([]uint64, len(r.p.Frames)), perStop: make([]uint64, len(r.p.Stops)),
+	}
 	t.samples()
 	t.frames()
 	t.stops()
@@ -57,13 +60,15 @@ type summary struct {
 	r        *Profile
 	count    uint64
 	perStack []uint64 // how many samples have the stack, or one that goes on from it
+	perFrame []uint64 // how often samples have the frame
+	perStop  []uint64 // how many samples end so
 }
 
 // samples says how many there are.
 func (t *summary) samples() {
 	type amount struct{ samples, weight uint64 }
 	perEvent := make([]amount, len(t.r.values))
-	processes, threads := map[int]bool{}, map[[2]int]bool{}
+	sampled := make([]bool, len(t.r.p.Threads))
 	for i := range t.r.p.Samples {
 		s := &t.r.p.Samples[i]
 		if !t.r.isAsked(s) {
@@ -71,16 +76,24 @@ func (t *summary) samples() {
 		}
 		t.count++
 		t.perStack[s.Stack]++
+		t.perStop[s.Stop]++
 		e := &perEvent[t.r.valueOf[s.Event+1]]
 		e.samples++
 		e.weight = add(e.weight, s.Weight)
-		th := &t.r.p.Threads[s.Thread]
-		processes[th.PID] = true
-		threads[[2]int{th.PID, th.TID}] = true
+		sampled[s.Thread] = true
+	}
+	processes, threads := map[int]bool{}, map[[2]int]bool{}
+	for i := range t.r.p.Threads {
+		if th := &t.r.p.Threads[i]; sampled[i] {
+			processes[th.PID] = true
+			threads[[2]int{th.PID, th.TID}] = true
+		}
 	}
 	// A caller comes before those that it called.
 	for i := len(t.perStack) - 1; i > 0; i-- {
-		t.perStack[t.r.p.Stacks[i].Caller] += t.perStack[i]
+		stack := t.r.p.Stacks[i]
+		t.perStack[stack.Caller] += t.perStack[i]
+		t.perFrame[stack.Frame] += t.perStack[i]
 	}
 	var parts []string
 	for i, e := range perEvent {
@@ -121,11 +134,11 @@ func plural(n int, one, many string) string {
 func (t *summary) frames() {
 	by := map[string]uint64{}
 	var all, inlined uint64
-	for i, n := range t.perStack {
-		if i == 0 || n == 0 {
+	for i, n := range t.perFrame {
+		if n == 0 {
 			continue
 		}
-		f := &t.r.p.Frames[t.r.p.Stacks[i].Frame]
+		f := &t.r.p.Frames[i]
 		by[string(f.FoundBy)] += n
 		all += n
 		inlined += n * uint64(max(len(f.Symbols), 1)-1)
@@ -153,18 +166,17 @@ func (t *summary) frames() {
 func (t *summary) stops() {
 	reasons := map[string]uint64{}
 	details := map[string]map[string]uint64{}
-	for i := range t.r.p.Samples {
-		s := &t.r.p.Samples[i]
-		if !t.r.isAsked(s) {
+	for i, n := range t.perStop {
+		if n == 0 {
 			continue
 		}
-		stop := &t.r.p.Stops[s.Stop]
+		stop := &t.r.p.Stops[i]
 		reason := string(stop.Reason)
-		reasons[reason]++
+		reasons[reason] += n
 		if details[reason] == nil {
 			details[reason] = map[string]uint64{}
 		}
-		details[reason][stop.Detail]++
+		details[reason][stop.Detail] += n
 	}
 	if len(reasons) == 0 {
 		return
@@ -194,12 +206,12 @@ func (t *summary) unnamed() {
 	by := map[string]uint64{}
 	why := map[string]string{}
 	var all uint64
-	for i, n := range t.perStack {
-		if i == 0 || n == 0 {
+	for i, n := range t.perFrame {
+		if n == 0 {
 			continue
 		}
 		all += n
-		f := &t.r.p.Frames[t.r.p.Stacks[i].Frame]
+		f := &t.r.p.Frames[i]
 		if len(f.Symbols) > 0 && f.Symbols[len(f.Symbols)-1].Function != "" {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 
 // batchSize is how many samples a batch has: enough that handing one over costs
 // nothing, few enough that those in flight are small.
-const batchSize = 256
+const batchSize = 64
 
 // A run is a part of an area in which time does not go back.
 type run struct {
