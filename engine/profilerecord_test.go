@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		case "exec":
 			err = plugin.ExecMain(os.Args[3:])
 		case "serve":
-			err = plugin.ServeMain(os.Args[3], bundledAMDGPU)
+			err = plugin.ServeMain(os.Args[3:], bundledAMDGPU)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

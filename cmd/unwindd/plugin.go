@@ -38,8 +38,9 @@ func newPlugin(g *globals) *cobra.Command {
 		&cobra.Command{
 			Use:   "serve NAME",
 			Short: "Be the plugin of a bundled architecture (unwindd starts this itself)",
-			Args:  usageArgs(cobra.ExactArgs(1)),
-			RunE:  func(_ *cobra.Command, args []string) error { return plugin.ServeMain(args[0], bundled) },
+			// Its flags are the engine's and its own process's affair.
+			DisableFlagParsing: true,
+			RunE:               func(_ *cobra.Command, args []string) error { return servePlugin(args) },
 		},
 		&cobra.Command{
 			Use:                "exec [--socket-dir DIR] -- PATH [ARGS...]",
@@ -51,8 +52,12 @@ func newPlugin(g *globals) *cobra.Command {
 	return cmd
 }
 
-func execPlugin(args []string) error {
-	err := plugin.ExecMain(args)
+func servePlugin(args []string) error { return asUsage(plugin.ServeMain(args, bundled)) }
+
+func execPlugin(args []string) error { return asUsage(plugin.ExecMain(args)) }
+
+// asUsage makes a usageError of an error that is one.
+func asUsage(err error) error {
 	if errors.Is(err, plugin.ErrUsage) {
 		return usageError{err}
 	}

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,7 +31,9 @@ const maxReport = 64 << 10
 // A child is the process of a plugin. It implements runner.Runner, through
 // which go-plugin starts and stops what it speaks to.
 type child struct {
-	cmd       *exec.Cmd
+	command   []string // what is executed, with its arguments
+	env       []string
+	isBundled bool // command is this project's own, which confines itself
 	socketDir string
 	memory    uint64 // bytes that it may have
 	stdout    *os.File
@@ -44,9 +46,10 @@ type child struct {
 	mu       sync.Mutex
 	pid      int // 0: not started
 	isDead   bool
-	isKilled bool   // by Kill, before it was dead
-	excess   string // why watchMemory killed it; "": it did not
-	state    *os.ProcessState
+	isKilled bool                // by Kill, before it was dead
+	excess   string              // why watchMemory killed it; "": it did not
+	state    *syscall.WaitStatus // how it ended
+	open     []string            // what of the sandbox this side could not close
 	said     execReport
 	read     chan struct{} // closed when said is complete
 }
@@ -57,27 +60,31 @@ func newChild(memory uint64) *child {
 	return &child{memory: memory, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
 }
 
-// prepare makes the command `self plugin exec ... -- command...`. Its
-// environment is env and nothing of this process's: what a plugin needs to know
-// is in its requests.
-func (c *child) prepare(self, socketDir, sha256 string, command, env []string) {
-	args := []string{"plugin", "exec", "--report-fd", "3", "--parent", strconv.Itoa(os.Getpid()), "--socket-dir", socketDir}
-	if sha256 != "" {
-		args = append(args, "--sha256", sha256)
+// reportFD is the descriptor that a child reports to.
+const reportFD = 3
+
+// prepare says what is executed: a vendor's command as `self plugin exec ... --
+// command...`, a bundled one as it is. Its environment is env and nothing of this
+// process's: what a plugin needs to know is in its requests.
+func (c *child) prepare(l *launch, socketDir string, env []string) {
+	report := []string{"--report-fd", strconv.Itoa(reportFD)}
+	c.env, c.socketDir, c.isBundled = env, socketDir, l.isBundled
+	if l.isBundled {
+		c.command = slices.Concat([]string{l.self}, l.command, report)
+		return
 	}
-	args = append(append(args, "--"), command...)
-	cmd := exec.Command(self, args...)
-	cmd.Env = env
-	cmd.Dir = "/"
-	cmd.SysProcAttr = processAttributes()
-	c.cmd, c.socketDir = cmd, socketDir
+	args := slices.Concat([]string{l.self, "plugin", "exec"}, report, []string{"--parent", strconv.Itoa(os.Getpid()), "--socket-dir", socketDir})
+	if l.sha256 != "" {
+		args = append(args, "--sha256", l.sha256)
+	}
+	c.command = append(append(args, "--"), l.command...)
 }
 
 // Start starts the process. The goroutine that forks stays on its thread until
 // the process is dead, because the signal for the parent's death is sent when
 // the forking thread ends, not the process.
 func (c *child) Start(context.Context) error {
-	ends := make([]*os.File, 0, 6)
+	ends := make([]*os.File, 0, 7)
 	closeAll := func() {
 		for _, f := range ends {
 			f.Close()
@@ -91,17 +98,22 @@ func (c *child) Start(context.Context) error {
 		}
 		ends = append(ends, r, w)
 	}
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		closeAll()
+		return err
+	}
+	ends = append(ends, nothing)
 	c.stdout, c.stderr, c.report = ends[0], ends[2], ends[4]
-	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = ends[1], ends[3], []*os.File{ends[5]}
 
 	started := make(chan error)
-	go c.live(started)
+	go c.live([]uintptr{nothing.Fd(), ends[1].Fd(), ends[3].Fd(), ends[5].Fd()}, started)
 	if err := <-started; err != nil {
 		closeAll()
 		return err
 	}
-	for _, w := range []*os.File{ends[1], ends[3], ends[5]} {
-		w.Close()
+	for _, f := range []*os.File{ends[1], ends[3], ends[5], nothing} {
+		f.Close()
 	}
 	go c.readReport()
 	if c.memory < unlimited {
@@ -110,22 +122,35 @@ func (c *child) Start(context.Context) error {
 	return nil
 }
 
-// begin starts the process, and sends the error of that, which may be nil. ok is
-// false where it failed. A process that was to be killed already is killed at once.
-func (c *child) begin(started chan<- error) (pid int, ok bool) {
-	if err := c.cmd.Start(); err != nil {
-		started <- err
-		return 0, false
+// begin starts the process with descriptors of this one's as its first ones. A
+// process that was to be killed already is killed at once.
+func (c *child) begin(files []uintptr) (pid int, err error) {
+	pid, err = syscall.ForkExec(c.command[0], c.command, &syscall.ProcAttr{Dir: "/", Env: c.env, Files: files, Sys: processAttributes()})
+	if err != nil {
+		return 0, &os.PathError{Op: "fork/exec", Path: c.command[0], Err: err}
 	}
-	pid = c.cmd.Process.Pid
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.pid = pid
 	if c.isKilled {
 		_ = killGroup(pid)
 	}
+	return pid, nil
+}
+
+// reap waits for the end of the process and takes it from the system.
+func (c *child) reap(pid int) {
+	var state syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &state, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	c.mu.Lock()
+	c.isDead, c.state = true, &state
 	c.mu.Unlock()
-	started <- nil
-	return pid, true
+	close(c.exited)
 }
 
 // watchMemory kills the process when it has more memory than it may. Its rlimits
@@ -151,7 +176,7 @@ func (c *child) watchMemory() {
 	}
 }
 
-// readReport reads what `plugin exec` says until it has become the plugin.
+// readReport reads what the process says of its sandbox until it is in it.
 func (c *child) readReport() {
 	defer close(c.read)
 	defer c.report.Close()
@@ -165,11 +190,12 @@ func (c *child) readReport() {
 		}
 	}
 	c.mu.Lock()
+	said.Missing = append(said.Missing, c.open...)
 	c.said = said
 	c.mu.Unlock()
 }
 
-// sandbox is what `plugin exec` reported, waited for until the exec.
+// sandbox is what was reported, waited for until the process is confined.
 func (c *child) sandbox() execReport {
 	<-c.read
 	c.mu.Lock()
@@ -237,18 +263,17 @@ func (c *child) isKilledByUs() bool {
 	if c.state == nil {
 		return c.isKilled
 	}
-	ws, ok := c.state.Sys().(syscall.WaitStatus)
-	return c.isKilled && ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
+	return c.isKilled && c.state.Signaled() && c.state.Signal() == syscall.SIGKILL
 }
 
-func describeExit(state *os.ProcessState) string {
-	if state == nil {
+func describeExit(state *syscall.WaitStatus) string {
+	switch {
+	case state == nil:
 		return "ended in an unknown way"
+	case state.Signaled():
+		return fmt.Sprintf("was killed by signal %d (%s)", int(state.Signal()), state.Signal())
 	}
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return fmt.Sprintf("was killed by signal %d (%s)", int(ws.Signal()), ws.Signal())
-	}
-	return fmt.Sprintf("exited with status %d", state.ExitCode())
+	return fmt.Sprintf("exited with status %d", state.ExitStatus())
 }
 
 // lastReader closes end when what it reads has ended.
@@ -291,7 +316,7 @@ func (c *child) waitExit(d time.Duration) bool {
 
 func (c *child) Stdout() io.ReadCloser           { return c.stdout }
 func (c *child) Stderr() io.ReadCloser           { return &lastReader{File: c.stderr, end: c.silent} }
-func (c *child) Name() string                    { return c.cmd.Path }
+func (c *child) Name() string                    { return c.command[0] }
 func (c *child) Diagnose(context.Context) string { return "" }
 
 // ID is the process id in decimal; "" before the start, which go-plugin takes

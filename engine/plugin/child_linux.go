@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 
@@ -17,12 +19,41 @@ func processAttributes() *syscall.SysProcAttr {
 }
 
 // live is the life of the process: it is started, ends and is reaped on one
-// thread.
-func (c *child) live(started chan<- error) {
+// thread. That ends with it: what a thread gave up to confine a child it does not
+// get back.
+func (c *child) live(files []uintptr, started chan<- error) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	pid, ok := c.begin(started)
-	if !ok {
+	if unix.Gettid() == os.Getpid() {
+		// The process's first thread cannot end, and stands for the process where
+		// others ask about it. This one waits until another has taken over.
+		taken := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(taken)
+			c.liveHere(files, started)
+		}()
+		<-taken
+		runtime.UnlockOSThread()
+		return
+	}
+	c.liveHere(files, started)
+}
+
+func (c *child) liveHere(files []uintptr, started chan<- error) {
+	isApart := false
+	if c.isBundled {
+		var err error
+		if isApart, err = c.confineThread(); err != nil {
+			started <- err
+			return
+		}
+	}
+	pid, err := c.begin(files)
+	if isApart {
+		closeDescriptors() // which would keep pipes open
+	}
+	started <- err
+	if err != nil {
 		return
 	}
 
@@ -38,13 +69,56 @@ func (c *child) live(started chan<- error) {
 	_ = killGroup(pid)
 	c.isDead = true
 	c.mu.Unlock()
+	c.reap(pid)
+}
 
-	err := c.cmd.Wait()
-	_ = err // an exit status that is not zero; it is in the state
-	c.mu.Lock()
-	c.state = c.cmd.ProcessState
-	c.mu.Unlock()
-	close(c.exited)
+// confineThread takes from this thread, and so from the process that it forks and
+// every thread of that, what the process could not take from all of its own
+// threads: the files of the user and other processes (Landlock), capabilities and
+// new privileges. No descriptor but those that begin is told reaches the process,
+// because the thread has descriptors of its own from here on, if isApart is true.
+// The rest confineSelf takes.
+func (c *child) confineThread() (isApart bool, err error) {
+	paths, err := pathsOf(c.command[0])
+	if err != nil {
+		return false, err
+	}
+	if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+		c.open = append(c.open, fmt.Sprintf("descriptors: %v", err))
+	} else {
+		isApart = true
+		if err := closeOnExec(); err != nil {
+			c.open = append(c.open, fmt.Sprintf("descriptors: %v", err))
+		}
+	}
+	if err := dropCapabilities(); err != nil {
+		c.open = append(c.open, fmt.Sprintf("capabilities: %v", err))
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return isApart, fmt.Errorf("no_new_privs: %w", err)
+	}
+	c.open = append(c.open, applyLandlock(paths, c.socketDir, auditArch != 0 && hasSeccomp())...)
+	return isApart, nil
+}
+
+// closeDescriptors closes all descriptors of this thread, which has its own, but
+// standard error, where the runtime would say why it crashed.
+func closeDescriptors() {
+	for _, r := range [][2]uint{{0, 1}, {3, lastDescriptor}} {
+		if unix.CloseRange(r[0], r[1], 0) != nil {
+			_ = eachDescriptor(func(fd int) { unix.Close(fd) })
+		}
+	}
+}
+
+// pathsOf is what an executable needs of the file system.
+func pathsOf(path string) ([]pathRule, error) {
+	file, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return pluginPaths(path, file), nil
 }
 
 func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }

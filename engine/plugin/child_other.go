@@ -2,21 +2,24 @@
 
 package plugin
 
-import "syscall"
+import (
+	"runtime"
+	"syscall"
+)
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // live is the life of the process. Without Linux's signal for the parent's
 // death, a plugin ends when its connection does.
-func (c *child) live(started chan<- error) {
-	if _, ok := c.begin(started); !ok {
-		return
+func (c *child) live(files []uintptr, started chan<- error) {
+	if c.isBundled {
+		c.open = append(c.open, "the sandbox: there is none on "+runtime.GOOS)
 	}
-	_ = c.cmd.Wait() // an exit status that is not zero; it is in the state
-	c.mu.Lock()
-	c.isDead, c.state = true, c.cmd.ProcessState
-	c.mu.Unlock()
-	close(c.exited)
+	pid, err := c.begin(files)
+	started <- err
+	if err == nil {
+		c.reap(pid)
+	}
 }
 
 func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }

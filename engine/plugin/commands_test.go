@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -78,6 +79,32 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 			}
 		}
 		return said(strings.Join(files, " "), req)
+	},
+
+	// So many threads at once each read a file.
+	"on-threads": func(argument string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		number, path, _ := strings.Cut(argument, " ")
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, err
+		}
+		var ready, done sync.WaitGroup
+		ready.Add(n)
+		done.Add(n)
+		results := make([]string, n)
+		for i := range n {
+			go func() {
+				runtime.LockOSThread()
+				ready.Done()
+				ready.Wait()
+				answer, _ := tried(func(path string) error { _, err := os.ReadFile(path); return err })(path, req)
+				results[i] = answer.Instructions[0].Text
+				done.Done()
+				select {} // for who looks at the process's threads
+			}()
+		}
+		done.Wait()
+		return said(strings.Join(results, " "), req)
 	},
 
 	"read":   tried(func(path string) error { _, err := os.ReadFile(path); return err }),

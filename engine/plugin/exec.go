@@ -51,9 +51,8 @@ func ExecMain(args []string) error {
 	}
 	out := io.Writer(os.Stderr)
 	if e.reportFD > 0 {
-		out = os.NewFile(uintptr(e.reportFD), "report")
-		if out.(*os.File) == nil {
-			return fmt.Errorf("plugin exec: %w: --report-fd %d is no descriptor", ErrUsage, e.reportFD)
+		if out, err = reportFile(e.reportFD); err != nil {
+			return fmt.Errorf("plugin exec: %w", err)
 		}
 	}
 	report := func(r execReport) {
@@ -73,6 +72,15 @@ func ExecMain(args []string) error {
 		report(execReport{Error: err.Error()})
 	}
 	return fmt.Errorf("plugin exec: %w", err)
+}
+
+// reportFile is what reports are written to.
+func reportFile(fd int) (*os.File, error) {
+	f := os.NewFile(uintptr(fd), "report")
+	if fd < reportFD || f == nil {
+		return nil, fmt.Errorf("%w: --report-fd %d is no descriptor, expected 3 or more", ErrUsage, fd)
+	}
+	return f, nil
 }
 
 func parseExecution(args []string) (*execution, error) {

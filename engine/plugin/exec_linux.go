@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -61,7 +62,7 @@ func (e *execution) run(report func(missing []string)) error {
 	}
 	env := os.Environ()
 	if filter != nil {
-		if err := applySeccomp(filter); err != nil {
+		if err := applySeccomp(filter, 0); err != nil {
 			return fmt.Errorf("seccomp: %w", err)
 		}
 	}
@@ -118,21 +119,29 @@ func (e *execution) open() (file *os.File, script bool, err error) {
 	return file, n == 2 && magic == [2]byte{'#', '!'}, nil
 }
 
+// lastDescriptor is as large as a descriptor can be.
+const lastDescriptor = ^uint(0) >> 33
+
 // closeOnExec marks all descriptors but the standard three, so that nothing
 // that unwindd inherited from its own parent reaches a plugin.
 func closeOnExec() error {
-	err := unix.CloseRange(3, ^uint(0)>>33, unix.CLOSE_RANGE_CLOEXEC)
+	err := unix.CloseRange(3, lastDescriptor, unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil {
 		return nil
 	}
-	entries, err := os.ReadDir("/proc/self/fd")
+	return eachDescriptor(func(fd int) { unix.CloseOnExec(fd) })
+}
+
+// eachDescriptor calls f with every descriptor of this thread but the standard
+// three.
+func eachDescriptor(f func(fd int)) error {
+	entries, err := os.ReadDir("/proc/thread-self/fd")
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		var fd int
-		if _, err := fmt.Sscan(entry.Name(), &fd); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			f(fd)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		case "exec":
 			err = ExecMain(os.Args[3:])
 		case "serve":
-			err = ServeMain(os.Args[3], testBundled())
+			err = ServeMain(os.Args[3:], testBundled())
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 			withoutMain(os.Args[2], os.Args[3:])
 		case "try":
 			tryMain(os.Args[2])
+			return
+		case "problems":
+			problemsMain(os.Args[2])
 			return
 		}
 		fmt.Fprintf(os.Stderr, "no such command: %q\n", os.Args[1])

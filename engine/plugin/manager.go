@@ -24,7 +24,7 @@ const (
 // Options says which architectures there are.
 type Options struct {
 	// Self is the path of an unwindd executable: bundled plugins are started as
-	// `Self plugin serve NAME`, and all processes through `Self plugin exec`.
+	// `Self plugin serve NAME`, and vendors' through `Self plugin exec`.
 	// Without it there are architectures of this process only.
 	Self string
 	// Dirs are the only places that are searched for vendors' executables,
@@ -173,7 +173,7 @@ func bundledPlug(o *Options, b Bundled) *plug {
 		return d, nil
 	})
 	l := launch{
-		name: b.Name, self: o.Self, command: []string{o.Self, "plugin", "serve", b.Name},
+		name: b.Name, self: o.Self, command: []string{"plugin", "serve", b.Name}, isBundled: true,
 		memory: dataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
 	}
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) error {

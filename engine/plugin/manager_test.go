@@ -378,7 +378,7 @@ func TestUnusableOptions(t *testing.T) {
 	if _, err := m.Find("x"); !errors.Is(err, ErrNoArchitecture) || !strings.Contains(err.Error(), "the description that is compiled in") {
 		t.Errorf("got %v", err)
 	}
-	if err := ServeMain("none", testBundled()); !errors.Is(err, ErrUsage) {
+	if err := ServeMain([]string{"none"}, testBundled()); !errors.Is(err, ErrUsage) {
 		t.Errorf("got %v", err)
 	}
 }

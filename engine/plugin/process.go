@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -35,12 +36,15 @@ const (
 // A launch says how the process of a plugin is started.
 type launch struct {
 	name    string
-	self    string   // `self plugin exec` starts it
-	sha256  string   // of the executable; "": not checked
-	command []string // what is executed, with its arguments
-	memory  uint64   // bytes that it may have
-	limit   deadline // until it has described itself
-	logger  hclog.Logger
+	self    string   // the executable of unwindd
+	sha256  string   // of a vendor's executable; "": not checked
+	command []string // what is executed, with its arguments; of a bundled plugin the arguments of self
+	// isBundled says that the plugin is in self, which confines itself. A vendor's
+	// is started by `self plugin exec`.
+	isBundled bool
+	memory    uint64   // bytes that it may have
+	limit     deadline // until it has described itself
+	logger    hclog.Logger
 }
 
 // A process is a running plugin that has shaken hands.
@@ -63,7 +67,7 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 	if l.self == "" {
 		return nil, errors.New("could not be started: Options.Self, the unwindd executable that sandboxes it, is not set")
 	}
-	secure, certificates, err := newTLS()
+	secure, certificates, err := l.security()
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +93,7 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 			grpc.WithChainStreamInterceptor(p.keepConnection),
 		},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socketDir string) (runner.Runner, error) {
-			p.child.prepare(l.self, socketDir, l.sha256, l.command, append(spec.Env, certificates...))
+			p.child.prepare(l, socketDir, append(spec.Env, certificates...))
 			return p.child, nil
 		},
 	})
@@ -104,6 +108,16 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 	err = p.explain(ctx, err, l.limit)
 	p.stop()
 	return nil, err
+}
+
+// security is how the connection is secured. That to a bundled plugin, which is the
+// engine's own code, is not encrypted where the system says which process is at the
+// other end: its socket is in a directory of this user's alone.
+func (l *launch) security() (*tls.Config, []string, error) {
+	if l.isBundled && knowsPeers {
+		return nil, nil, nil
+	}
+	return newTLS()
 }
 
 // connect makes the one connection, checks its peer and asks for the

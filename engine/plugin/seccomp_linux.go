@@ -212,12 +212,16 @@ func hasSeccomp() bool {
 	return errno == 0
 }
 
-// applySeccomp puts a filter on this thread. It needs no_new_privs.
-func applySeccomp(filter []unix.SockFilter) error {
+// applySeccomp puts a filter on this thread, with SECCOMP_FILTER_FLAG_TSYNC among
+// flags on all threads of the process. It needs no_new_privs.
+func applySeccomp(filter []unix.SockFilter, flags uintptr) error {
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
-	if errno != 0 {
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	switch {
+	case errno != 0:
 		return fmt.Errorf("set the filter: %w", errno)
+	case thread != 0:
+		return fmt.Errorf("set the filter: thread %d has another one", thread)
 	}
 	return nil
 }

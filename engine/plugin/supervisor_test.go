@@ -284,7 +284,7 @@ func TestErrorsOfThePluginAreItsOwn(t *testing.T) {
 }
 
 func TestPluginThatMakesItsOwnCertificate(t *testing.T) {
-	a := testArchOf(t, ownIdentity, Options{})
+	a := vendorArchOf(t, ownIdentity, Options{})
 	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -1,0 +1,32 @@
+package plugin
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// confineSelf takes from this process, a bundled plugin that child.confineThread's
+// thread has forked, what a process can take from all of its threads at once: the
+// rlimits and the system calls of plugins. It is done before anything is read that
+// somebody else has made. What the system lacks is missing.
+func confineSelf() (missing []string, err error) {
+	for _, l := range resourceLimits {
+		if err := l.apply(); err != nil {
+			missing = append(missing, fmt.Sprintf("rlimit %s: %v", l.name, err))
+		}
+	}
+	filter := seccompFilter(uint32(os.Getpid()))
+	switch {
+	case filter == nil:
+		return append(missing, "seccomp: no filter is written for "+runtime.GOARCH), nil
+	case !hasSeccomp():
+		return append(missing, "seccomp: this kernel has no filters"), nil
+	}
+	if err := applySeccomp(filter, unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
+		return missing, fmt.Errorf("seccomp: %w", err)
+	}
+	return missing, nil
+}
