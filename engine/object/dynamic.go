@@ -59,20 +59,20 @@ func (o *Object) GlobalOffsetTable() (address uint64, ok bool) {
 	return 0, false
 }
 
-// appendDynamicSymbols appends the symbols that PT_DYNAMIC leads to. The number
+// eachDynamicSymbol yields the symbols that PT_DYNAMIC leads to. The number
 // of symbols is not in the dynamic section; a hash table tells it.
-func (o *Object) appendDynamicSymbols(list []Symbol) ([]Symbol, error) {
+func (o *Object) eachDynamicSymbol(yield func(*Symbol)) error {
 	h := &o.header
 	tags, err := o.dynamicTags()
 	if err != nil {
-		return list, err
+		return err
 	}
 	symtab, ok := tags[elf.DT_SYMTAB]
 	if !ok {
-		return list, nil
+		return nil
 	}
 	if size, ok := tags[elf.DT_SYMENT]; ok && size != uint64(h.symbolSize()) {
-		return list, fmt.Errorf("PT_DYNAMIC: symbols of %d bytes, expected %d", size, h.symbolSize())
+		return fmt.Errorf("PT_DYNAMIC: symbols of %d bytes, expected %d", size, h.symbolSize())
 	}
 	var n uint64
 	if hash, ok := tags[elf.DT_HASH]; ok {
@@ -83,18 +83,18 @@ func (o *Object) appendDynamicSymbols(list []Symbol) ([]Symbol, error) {
 		err = fmt.Errorf("expected DT_HASH or DT_GNU_HASH beside DT_SYMTAB")
 	}
 	if err != nil {
-		return list, fmt.Errorf("PT_DYNAMIC: %w", err)
+		return fmt.Errorf("PT_DYNAMIC: %w", err)
 	}
 	all := o.fileFrom(symtab)
 	table, ok := entries(all, 0, n, uint64(h.symbolSize()))
 	if !ok {
-		return list, fmt.Errorf("PT_DYNAMIC: %d symbols at address %#x are not in the file", n, symtab)
+		return fmt.Errorf("PT_DYNAMIC: %d symbols at address %#x are not in the file", n, symtab)
 	}
 	names, ok := slice(o.fileFrom(tags[elf.DT_STRTAB]), 0, tags[elf.DT_STRSZ])
 	if !ok {
-		return list, fmt.Errorf("PT_DYNAMIC: string table at address %#x, size %#x is not in the file", tags[elf.DT_STRTAB], tags[elf.DT_STRSZ])
+		return fmt.Errorf("PT_DYNAMIC: string table at address %#x, size %#x is not in the file", tags[elf.DT_STRTAB], tags[elf.DT_STRSZ])
 	}
-	return o.appendSymbolTable(list, table, names, nil, true)
+	return o.eachInTable(table, names, nil, true, yield)
 }
 
 // countHash returns nchain, which is the number of symbols.

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // A Symbol is an entry of a symbol table.
@@ -31,7 +32,29 @@ func (s *Symbol) Defined() bool { return s.Section != uint32(elf.SHN_UNDEF) }
 // object without symbols has none and no error; with an error come the symbols
 // that could be read. Nothing is kept: the caller does.
 func (o *Object) Symbols() ([]Symbol, error) {
-	var list []Symbol
+	list := slices.Grow([]Symbol(nil), o.SymbolCount())
+	err := o.EachSymbol(func(s *Symbol) { list = append(list, *s) })
+	return list, err
+}
+
+// SymbolCount is how many symbols EachSymbol is going to give, for who makes room for
+// them: about, and no more than the file is large enough for.
+func (o *Object) SymbolCount() int {
+	count := uint64(0)
+	for _, s := range o.sections {
+		if s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM {
+			count += min(s.Size, uint64(len(o.data))) / uint64(o.header.symbolSize())
+		}
+	}
+	return int(min(count, maxSymbolRoom))
+}
+
+// maxSymbolRoom bounds what is allocated for symbols before they were seen.
+const maxSymbolRoom = 1 << 16
+
+// EachSymbol calls yield with what Symbols returns, one after the other. Each symbol is
+// valid until the next call.
+func (o *Object) EachSymbol(yield func(*Symbol)) error {
 	var problems []error
 	err := Guard(func() error {
 		var tables int
@@ -45,16 +68,14 @@ func (o *Object) Symbols() ([]Symbol, error) {
 					continue
 				}
 				tables++
-				var err error
-				if list, err = o.appendSymbols(list, s, dynamic); err != nil && !errors.Is(err, ErrNoData) {
+				if err := o.eachInSection(s, dynamic, yield); err != nil && !errors.Is(err, ErrNoData) {
 					problems = append(problems, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err))
 				}
 				break // of a type there is at most one
 			}
 		}
 		if tables == 0 && len(o.sections) == 0 {
-			var err error
-			if list, err = o.appendDynamicSymbols(list); err != nil {
+			if err := o.eachDynamicSymbol(yield); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", o.name, err))
 			}
 		}
@@ -63,7 +84,7 @@ func (o *Object) Symbols() ([]Symbol, error) {
 	if err != nil {
 		problems = append(problems, fmt.Errorf("%s: symbols: %w", o.name, err))
 	}
-	return list, errors.Join(problems...)
+	return errors.Join(problems...)
 }
 
 // symbolSize is the size of an Elf32_Sym or Elf64_Sym.
@@ -90,43 +111,41 @@ func (h *header) symbol(b []byte) rawSymbol {
 	return rawSymbol{f.u32(0), b[12], b[13], f.u16(14), uint64(f.u32(4)), uint64(f.u32(8))}
 }
 
-// appendSymbols appends the symbols of a symbol table section.
-func (o *Object) appendSymbols(list []Symbol, s *Section, dynamic bool) ([]Symbol, error) {
+// eachInSection yields the symbols of a symbol table section.
+func (o *Object) eachInSection(s *Section, dynamic bool, yield func(*Symbol)) error {
 	b, err := s.raw()
 	if err != nil {
-		return list, err
+		return err
 	}
 	if size := o.header.symbolSize(); s.EntrySize != 0 && s.EntrySize != uint64(size) {
-		return list, fmt.Errorf("entries of %d bytes, expected %d", s.EntrySize, size)
+		return fmt.Errorf("entries of %d bytes, expected %d", s.EntrySize, size)
 	}
 	if uint64(s.Link) >= uint64(len(o.sections)) {
-		return list, fmt.Errorf("string table is section %d of %d", s.Link, len(o.sections))
+		return fmt.Errorf("string table is section %d of %d", s.Link, len(o.sections))
 	}
 	names, err := o.sections[s.Link].raw()
 	if err != nil {
-		return list, fmt.Errorf("string table, section %s (%d): %w", o.sections[s.Link].Name, s.Link, err)
+		return fmt.Errorf("string table, section %s (%d): %w", o.sections[s.Link].Name, s.Link, err)
 	}
-	return o.appendSymbolTable(list, b, names, o.extendedIndexes(s), dynamic)
+	return o.eachInTable(b, names, o.extendedIndexes(s), dynamic, yield)
 }
 
-// appendSymbolTable appends the symbols in b.
-func (o *Object) appendSymbolTable(list []Symbol, b, names, indexes []byte, dynamic bool) ([]Symbol, error) {
+// eachInTable yields the symbols in b.
+func (o *Object) eachInTable(b, names, indexes []byte, dynamic bool, yield func(*Symbol)) error {
 	h := &o.header
 	size := h.symbolSize()
 	n := len(b) / size
 	if n == 0 {
-		return list, nil
+		return nil
 	}
 	if n > maxSymbols {
-		return list, fmt.Errorf("%d symbols, expected at most %d", n, maxSymbols)
+		return fmt.Errorf("%d symbols, expected at most %d", n, maxSymbols)
 	}
 	if len(names) > maxSymbolNames {
-		return list, fmt.Errorf("string table of %d bytes, expected at most %d", len(names), maxSymbolNames)
+		return fmt.Errorf("string table of %d bytes, expected at most %d", len(names), maxSymbolNames)
 	}
 	strings := newStringTable(names)
-	if room := cap(list) - len(list); room < n {
-		list = append(make([]Symbol, 0, len(list)+n), list...)
-	}
+	var symbol Symbol
 	var bad, firstBad int
 	for i := 1; i < n; i++ { // the first one is the null symbol
 		raw := h.symbol(b[i*size : i*size+size])
@@ -138,7 +157,7 @@ func (o *Object) appendSymbolTable(list []Symbol, b, names, indexes []byte, dyna
 			bad++
 			continue
 		}
-		list = append(list, Symbol{
+		symbol = Symbol{
 			Name:    name,
 			Address: raw.value,
 			Size:    raw.size,
@@ -147,15 +166,16 @@ func (o *Object) appendSymbolTable(list []Symbol, b, names, indexes []byte, dyna
 			Binding: elf.ST_BIND(raw.info),
 			Other:   raw.other,
 			Dynamic: dynamic,
-		})
+		}
+		yield(&symbol)
 	}
 	switch {
 	case bad > 0:
-		return list, fmt.Errorf("names of %d symbols (the first is symbol %d) are not in the %d bytes of the string table", bad, firstBad, len(names))
+		return fmt.Errorf("names of %d symbols (the first is symbol %d) are not in the %d bytes of the string table", bad, firstBad, len(names))
 	case len(b)%size != 0:
-		return list, fmt.Errorf("symbol table has %d bytes, expected a multiple of %d", len(b), size)
+		return fmt.Errorf("symbol table has %d bytes, expected a multiple of %d", len(b), size)
 	}
-	return list, nil
+	return nil
 }
 
 // sectionIndex resolves SHN_XINDEX by the table of SHT_SYMTAB_SHNDX.

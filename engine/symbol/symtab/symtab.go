@@ -79,17 +79,16 @@ type candidate struct {
 type collector struct{ list []candidate }
 
 func (c *collector) add(o *object.Object) error {
-	symbols, err := o.Symbols()
 	sections := o.Sections()
+	c.list = slices.Grow(c.list, o.SymbolCount())
 	file := ""
-	for i := range symbols {
-		s := &symbols[i]
+	return o.EachSymbol(func(s *object.Symbol) {
 		if s.Type == elf.STT_FILE {
 			file = s.Name
 		}
 		typed := s.Type == elf.STT_FUNC || s.Type == elf.STT_GNU_IFUNC
 		if !typed && s.Type != elf.STT_NOTYPE || s.Name == "" || !s.Defined() || s.Section == uint32(elf.SHN_ABS) || s.Section == uint32(elf.SHN_COMMON) {
-			continue
+			return
 		}
 		x := candidate{start: s.Address, name: s.Name, binding: s.Binding, typed: typed}
 		if s.Binding == elf.STB_LOCAL && !s.Dynamic {
@@ -98,7 +97,7 @@ func (c *collector) add(o *object.Object) error {
 		if uint64(s.Section) < uint64(len(sections)) {
 			in := sections[s.Section]
 			if in.Flags&elf.SHF_EXECINSTR == 0 {
-				continue
+				return
 			}
 			if o.Type() == elf.ET_REL {
 				x.start += in.Address
@@ -107,24 +106,23 @@ func (c *collector) add(o *object.Object) error {
 				x.limit = in.Address + in.Size
 			}
 		} else if !typed || len(sections) > 0 {
-			continue
+			return
 		}
 		if !typed && IsMarker(s.Name) || s.Name == entryMarker && o.Machine() == machineIntelGT {
-			continue
+			return
 		}
 		if elf.Machine(o.Machine()) == elf.EM_ARM && typed {
 			x.start &^= 1 // the bit says Thumb
 		}
 		if s.Size > ^x.start {
-			continue
+			return
 		}
 		x.end = x.start + s.Size
 		if x.limit > x.start {
 			x.end = min(x.end, x.limit)
 		}
 		c.list = append(c.list, x)
-	}
-	return err
+	})
 }
 
 // IsMarker says that a name, which is not empty, names no function: it is that of a
@@ -149,7 +147,7 @@ func better(a, b *candidate) int {
 		cmp.Compare(underscores(a.name), underscores(b.name)),
 		boolean(b.binding != elf.STB_WEAK, a.binding != elf.STB_WEAK),
 		cmp.Compare(len(a.name), len(b.name)),
-		cmp.Compare(a.name, b.name),
+		strings.Compare(a.name, b.name),
 	)
 }
 
@@ -163,20 +161,61 @@ func boolean(a, b bool) int {
 	return -1
 }
 
-func underscores(name string) int { return len(name) - len(strings.TrimLeft(name, "_")) }
+func underscores(name string) (n int) {
+	for n < len(name) && name[n] == '_' {
+		n++
+	}
+	return n
+}
 
-// build makes a table of symbols, which it sorts.
-func build(list []candidate) *Table {
-	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), boolean(b.start != b.end, a.start != a.end), better(&a, &b))
+// A place is where a candidate begins, and which one it is.
+type place struct {
+	start uint64
+	index int32
+}
+
+// inOrder sorts candidates by address, and of equal addresses the better ones first.
+// Most addresses have one: it sorts places, which are small, by them alone.
+func inOrder(list []candidate) []place {
+	order := make([]place, len(list))
+	for i := range list {
+		order[i] = place{list[i].start, int32(i)}
+	}
+	slices.SortFunc(order, func(a, b place) int {
+		if a.start != b.start {
+			return cmp.Compare(a.start, b.start)
+		}
+		return cmp.Compare(a.index, b.index)
 	})
-	t := &Table{}
+	for i := 0; i < len(order); {
+		j := i + 1
+		for j < len(order) && order[j].start == order[i].start {
+			j++
+		}
+		if j > i+1 {
+			slices.SortStableFunc(order[i:j], func(x, y place) int {
+				a, b := &list[x.index], &list[y.index]
+				if sized := boolean(b.start != b.end, a.start != a.end); sized != 0 {
+					return sized
+				}
+				return better(a, b)
+			})
+		}
+		i = j
+	}
+	return order
+}
+
+// build makes a table of symbols.
+func build(list []candidate) *Table {
+	order := inOrder(list)
+	t := &Table{entries: make([]entry, 0, len(list))}
 	// Of functions that begin at the same address the best one stays, and
 	// others only for what they hold beyond it.
-	var limits []uint64 // by entry: the end of its section
-	var covered uint64  // the largest end of a function with a size so far
-	for i := range list {
-		s := &list[i]
+	limits := make([]uint64, 0, len(list)) // by entry: the end of its section
+	var covered uint64                     // the largest end of a function with a size so far
+	for _, at := range order {
+		s := &list[at.index]
 		sized := s.end > s.start
 		if n := len(t.entries); n > 0 {
 			if last := &t.entries[n-1]; last.start == s.start && (!sized || s.end <= last.end) {
@@ -190,7 +229,7 @@ func build(list []candidate) *Table {
 		t.entries = append(t.entries, entry{start: s.start, end: s.end, name: s.name, file: s.file, sized: sized})
 		limits = append(limits, s.limit)
 	}
-	t.entries = slices.Clip(t.entries)
+	t.entries = slices.Clone(t.entries)
 	for i := range t.entries {
 		e := &t.entries[i]
 		if e.sized {
