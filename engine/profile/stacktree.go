@@ -23,22 +23,29 @@ const maxSiblings = 16
 
 func (t *stackTree) init() { t.nodes = make([]stackNode, 1, 1<<12) }
 
-// push is the number of a stack; isNew says that it was not known.
+// push is the number of a stack; isNew says that it was not known. The stack that was
+// asked for last comes first in its list: it is likely to be met again.
 func (t *stackTree) push(s Stack) (stack uint32, isNew bool) {
-	stack = uint32(len(t.nodes))
-	end := &t.nodes[s.Caller].first
-	for n := 0; *end != 0; n++ {
-		if n == maxSiblings {
-			return t.pushWide(s)
+	first := t.nodes[s.Caller].first
+	before := uint32(0)
+	n := 0
+	for at := first; at != 0; n++ {
+		node := &t.nodes[at]
+		if node.frame == s.Frame {
+			if before != 0 {
+				t.nodes[before].next = node.next
+				node.next, t.nodes[s.Caller].first = first, at
+			}
+			return at, false
 		}
-		at := &t.nodes[*end]
-		if at.frame == s.Frame {
-			return *end, false
-		}
-		end = &at.next
+		before, at = at, node.next
 	}
-	*end = stack
-	t.add(s)
+	if n == maxSiblings {
+		return t.pushWide(s)
+	}
+	stack = uint32(len(t.nodes))
+	t.nodes[s.Caller].first = stack
+	t.add(s, first)
 	return stack, true
 }
 
@@ -52,11 +59,13 @@ func (t *stackTree) pushWide(s Stack) (stack uint32, isNew bool) {
 	}
 	stack = uint32(len(t.nodes))
 	t.wide[s] = stack
-	t.add(s)
+	t.add(s, 0)
 	return stack, true
 }
 
-func (t *stackTree) add(s Stack) { t.nodes = append(roomFor(t.nodes), stackNode{frame: s.Frame}) }
+func (t *stackTree) add(s Stack, next uint32) {
+	t.nodes = append(roomFor(t.nodes), stackNode{frame: s.Frame, next: next})
+}
 
 // roomFor is a list that has room for one more. It grows by the factor two, which
 // copies less than append does.

@@ -2,7 +2,6 @@ package walk
 
 import (
 	"context"
-	"encoding/binary"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
@@ -106,7 +105,7 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		w.fast.rows = new([fastSlots]fastRow)
 	}
 	stack, start := w.sample.Stack, w.sample.StackStart
-	mask := ^w.thread.binding.ReturnAddressMask
+	order, mask := w.machine.Order, ^w.thread.binding.ReturnAddressMask
 	distance := uint64(w.machine.Description.CallDistance)
 	var sp uint64 // of f, where it is known
 	isSPKnown := false
@@ -129,11 +128,8 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		if !ok || from >= uint64(len(stack)) || uint64(len(stack))-from < 8 {
 			return f
 		}
-		pc := binary.LittleEndian.Uint64(stack[from:])
-		if w.machine.Order == locexpr.BigEndian {
-			pc = binary.BigEndian.Uint64(stack[from:])
-		}
-		if pc &= mask; pc == 0 {
+		pc := integer(stack[from:from+8:from+8], order) & mask
+		if pc == 0 {
 			return f
 		}
 		f.source, f.cfa, f.cfaSpace, f.hasCFA, f.compiled, f.isPlain = r.row, cfa, locexpr.DefaultSpace, true, true, true

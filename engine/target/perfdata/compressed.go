@@ -71,7 +71,7 @@ func (f *File) unpack() {
 		return
 	}
 	f.spill = m
-	f.areas = append(f.areas, area{data: m.Data(), order: f.order})
+	f.areas = append(f.areas, area{data: m.Data(), order: f.order, mapping: m})
 	f.scan(1)
 }
 

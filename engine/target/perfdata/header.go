@@ -65,7 +65,7 @@ func (f *File) readStart(data []byte) error {
 	switch size := f.order.u64(data[8:]); {
 	case size == pipeHeader:
 		f.isPipe = true
-		f.areas = []area{{data: data, start: pipeHeader, isPipe: true, order: f.order}}
+		f.areas = []area{{data: data, start: pipeHeader, isPipe: true, order: f.order, mapping: f.mapping}}
 	case size < fileHeader:
 		return fmt.Errorf("%w: a header of %d bytes, expected %d, or %d of a pipe", ErrNotPerfData, size, fileHeader, pipeHeader)
 	case len(data) < fileHeader:
@@ -107,7 +107,7 @@ func (f *File) readHeader(data []byte) error {
 	}
 	end := min(records.offset, uint64(len(data)))
 	end += min(records.size, uint64(len(data))-end)
-	f.areas = []area{{data: data[:end:end], start: records.offset, order: f.order}}
+	f.areas = []area{{data: data[:end:end], start: records.offset, order: f.order, mapping: f.mapping}}
 	if complete {
 		f.readFeatures(data, section{offset: end}, &present)
 	}

@@ -149,6 +149,7 @@ func (f *File) scan(index int) {
 	var r record
 	open := false // the last run can be continued
 	last := uint64(0)
+	held := pages{mapping: a.mapping}
 	for at := a.start; ; {
 		next, done, err := a.next(at, &r)
 		if err != nil {
@@ -157,6 +158,7 @@ func (f *File) scan(index int) {
 		if done {
 			return
 		}
+		held.pass(&r)
 		if r.isCut && r.kind != recordSample {
 			return // a sample is delivered with what it has
 		}

@@ -47,14 +47,19 @@ type Reader struct {
 	hasHeld  bool
 	current  record // of the reader, so that none is allocated for each sample
 	ahead    record
-	failed   error // what Next returns
-	changed  error // the records are not those that were scanned
+	failed   error   // what Next returns
+	pages    []pages // by area
+	changed  error   // the records are not those that were scanned
 	state    state
 }
 
 // Reader makes a reader that begins at the first sample.
 func (f *File) Reader() *Reader {
-	return &Reader{file: f, runs: f.runs, state: newState(f)}
+	r := &Reader{file: f, runs: f.runs, state: newState(f)}
+	for i := range f.areas {
+		r.pages = append(r.pages, pages{mapping: f.areas[i].mapping})
+	}
+	return r
 }
 
 // A Batch is a number of samples that come one after the other.
@@ -162,6 +167,7 @@ func (r *Reader) next(rec *record) (area uint8, ok bool) {
 		r.change(top)
 		return 0, false
 	}
+	r.pages[area].pass(rec)
 	top.at = next
 	if !r.advance(a, top) {
 		last := len(r.heap) - 1

@@ -1,6 +1,10 @@
 package perfdata
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
 
 // A RecordType is the type of a record: the kernel's (enum perf_event_type) and,
 // from 64 on, those of perf (enum perf_user_event_type).
@@ -73,6 +77,8 @@ type area struct {
 	start  uint64 // where the records begin
 	isPipe bool   // tracing data follows its record
 	order  endian
+
+	mapping *object.Mapping // that data is of; nil: it is no file
 }
 
 const recordHeader = 8
