@@ -1,8 +1,10 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -96,45 +98,107 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	stacks := f.walk(cmd.Context(), t, threads)
-	if f.lane >= 0 && len(stacks) == 0 {
-		return fmt.Errorf("%s: no thread has a frame of a lane %d", path, f.lane)
-	}
-	r := report.New(t, stacks)
-	for i := range r.Modules {
-		f.reads(r.Modules[i].File, r.Modules[i].DebugFile)
+	seen := &walked{target: t}
+	stacks := seen.over(t.StacksOf(cmd.Context(), threads))
+	if f.lane >= 0 {
+		next, stop := iter.Pull(ofLane(stacks, uint32(f.lane))) //nolint:gosec // checked
+		defer stop()
+		first, ok := next()
+		if !ok {
+			return fmt.Errorf("%s: no thread has a frame of a lane %d", path, f.lane)
+		}
+		stacks = pulled(first, next)
 	}
 	err = f.write(func(w *writer) error {
-		if f.format == "json" {
-			return r.WriteJSON(w)
+		if err := f.report(w, report.NewStacks(t, stacks)); err != nil {
+			return err
 		}
-		return r.WriteText(w, report.TextOptions{Color: w.isTerminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
+		return f.notOverFiles(t)
 	})
 	if err != nil {
 		return err
 	}
-	return t.Walked(stacks)
+	return seen.err()
 }
 
-// walk walks the threads. With --lane it leaves out those that do not have that lane.
-func (f *stackFlags) walk(ctx context.Context, t *engine.Target, threads []*target.Thread) []*engine.Stack {
-	stacks := make([]*engine.Stack, 0, len(threads))
-	for _, th := range threads {
-		s := t.Walk(ctx, th)
-		if f.lane >= 0 {
-			one, ok := s.Lane(uint32(f.lane))
-			if !ok {
-				continue
+// ofLane are the stacks of one lane, without those of threads that do not have it.
+func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s := range stacks {
+			if one, ok := s.Lane(lane); ok && !yield(one) {
+				return
 			}
-			s = one
 		}
-		stacks = append(stacks, s)
 	}
-	return stacks
 }
 
-// threads are the threads to print.
+// pulled are stacks of which the first one was asked for before.
+func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s, ok := first, true; ok && yield(s); {
+			s, ok = next()
+		}
+	}
+}
+
+// report writes the stacks while they are walked.
+func (f *stackFlags) report(w *writer, stacks *report.Stacks) error {
+	if f.format == "json" {
+		return stacks.WriteJSON(w)
+	}
+	return stacks.WriteText(w, report.TextOptions{Color: w.isTerminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
+}
+
+// notOverFiles refuses an output that would take the place of a file that walking
+// turned out to need.
+func (f *stackFlags) notOverFiles(t *engine.Target) error {
+	for _, m := range t.Modules() {
+		f.reads(m.File, t.ModuleInfo(m).DebugFile)
+	}
+	if f.output == "" {
+		return nil
+	}
+	return f.notOverInput(f.output)
+}
+
+// walked notes what the exit status depends on, of stacks that go by.
+type walked struct {
+	target   *engine.Target
+	first    *engine.Stack // as far as it is needed
+	isWalked bool          // one of them was
+}
+
+// over passes stacks on.
+func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s := range stacks {
+			if k.first == nil {
+				k.first = &engine.Stack{Thread: s.Thread, Stopped: s.Stopped}
+			}
+			k.isWalked = k.isWalked || s.IsWalked()
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// err says that nothing could be walked.
+func (k *walked) err() error {
+	if k.isWalked {
+		return nil
+	}
+	return k.target.NotWalked(k.first)
+}
+
+// threads are the threads to print. Where each is printed by itself, as text, those
+// that crashed are the first.
 func (f *stackFlags) threads(t *engine.Target) ([]*target.Thread, error) {
+	if f.thread == "" && f.noFold && f.format == "text" {
+		list := slices.Clone(t.Threads())
+		slices.SortStableFunc(list, func(a, b *target.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
+		return list, nil
+	}
 	if f.thread == "" {
 		return t.Threads(), nil
 	}
@@ -144,4 +208,12 @@ func (f *stackFlags) threads(t *engine.Target) ([]*target.Thread, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, f.thread, len(t.Threads()))
+}
+
+// isLast is 0 of a thread that crashed, and 1 of others.
+func isLast(th *target.Thread) int {
+	if th.Crashed {
+		return 0
+	}
+	return 1
 }

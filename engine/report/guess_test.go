@@ -14,7 +14,7 @@ import (
 
 // endings are stacks that end in an outermost frame: one is complete, one has a
 // guess, one ends where its return address is 0.
-func endings() *Report {
+func endings() *given {
 	bare := &target.Module{ID: 4}
 	frame := func(pc uint64, found engine.FoundBy, rests bool, names ...string) engine.Frame {
 		f := engine.Frame{PC: pc, FoundBy: found, RestsOnGuess: rests, Module: bare, ModuleOffset: pc - 0x7000}
@@ -24,11 +24,10 @@ func endings() *Report {
 		return f
 	}
 	outermost := engine.Stopped{Reason: engine.StopOutermost, Detail: "_start has no caller"}
-	r := &Report{
+	return &given{Head{
 		Target:  Target{Kind: "elf-core", Path: "core", Problems: []string{}},
 		Modules: []Module{{ID: 4, Problem: "not found", Segments: []Segment{{Start: "0x7000", Size: "0x1000", Address: "0x0"}}}},
-	}
-	for _, s := range []*engine.Stack{
+	}, []*engine.Stack{
 		{Thread: &target.Thread{ID: "1"}, Stopped: outermost, Frames: []engine.Frame{
 			frame(0x7010, engine.ByContext, false, "f"), frame(0x7020, engine.ByCFI, false, "_start")}},
 		{Thread: &target.Thread{ID: "2"}, Stopped: outermost, Frames: []engine.Frame{
@@ -36,10 +35,7 @@ func endings() *Report {
 			frame(0x7020, engine.ByCFI, true, "inner", "_start")}},
 		{Thread: &target.Thread{ID: "3"}, EndAssumed: true, Stopped: engine.Stopped{Reason: engine.StopOutermost, Detail: "the return address is 0"},
 			Frames: []engine.Frame{frame(0x7010, engine.ByContext, false)}},
-	} {
-		r.Threads = append(r.Threads, newThread(&engine.Target{}, s))
-	}
-	return r
+	}}
 }
 
 func TestStacksWithGuessesDoNotReadAsComplete(t *testing.T) {

@@ -42,15 +42,11 @@ func waveStack(id string) *engine.Stack {
 	}
 }
 
-func reportOf(stacks ...*engine.Stack) *Report {
-	r := &Report{Target: Target{Kind: "snapshot", Path: "s", Problems: []string{}}, Modules: []Module{}, Threads: []Thread{}}
-	for _, s := range stacks {
-		r.Threads = append(r.Threads, newThread(nil, s))
-	}
-	return r
+func reportOf(stacks ...*engine.Stack) *given {
+	return &given{Head{Target: Target{Kind: "snapshot", Path: "s", Problems: []string{}}, Modules: []Module{}}, stacks}
 }
 
-func stackText(t *testing.T, r *Report, o TextOptions) string {
+func stackText(t *testing.T, r *given, o TextOptions) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := r.WriteText(&b, o); err != nil {

@@ -45,15 +45,11 @@ func stacks() []*engine.Stack {
 	return []*engine.Stack{park("10"), park("11"), crash, park("13")}
 }
 
-func testReport() *Report {
-	r := &Report{
+func testReport() *given {
+	return &given{Head{
 		Target:  Target{Kind: "elf-core", Path: "core", Signal: 11, FaultAddress: "0x0", Problems: []string{"core: cut at 4096 bytes"}},
 		Modules: []Module{{ID: 3, Path: libm.Path, Arch: "x86_64", Problem: "not found", Segments: []Segment{}}},
-	}
-	for _, s := range stacks() {
-		r.Threads = append(r.Threads, newThread(&engine.Target{}, s))
-	}
-	return r
+	}, stacks()}
 }
 
 func TestTextPutsTheCrashFirstAndFoldsEqualStacks(t *testing.T) {
@@ -160,19 +156,18 @@ func TestFramesOfSourceModulesAreMarked(t *testing.T) {
 		{Function: "inner", File: "a.cl", Line: 7, Inlined: true, LineByAssembly: true, ScopeBySource: true},
 		{Function: "k", File: "a.cl", Line: 3, ScopeBySource: true},
 	}
-	r := &Report{Target: Target{Kind: "snapshot", Path: "k.snapshot", Problems: []string{}}}
-	r.Threads = append(r.Threads, newThread(&engine.Target{}, &engine.Stack{
+	r := reportOf(&engine.Stack{
 		Thread: &target.Thread{ID: "w", Arch: "visa"}, Lanes: 2,
 		Frames: []engine.Frame{{PC: 0x10, FoundBy: engine.ByContext, Symbols: chain, Lanes: []engine.LaneGroup{
 			{Lanes: engine.LaneSet{2}, State: engine.LaneInactive, PC: 0x20, HasPC: true, Symbols: chain},
 		}}},
 		Stopped: engine.Stopped{Reason: engine.StopOutermost},
-	}))
+	})
 	var b bytes.Buffer
 	if err := r.WriteText(&b, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `snapshot k.snapshot
+	const want = `snapshot s
 
 thread w
   #0 inlined            inner a.cl:7 (a guess, by source module)

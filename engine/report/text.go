@@ -2,15 +2,12 @@ package report
 
 import (
 	"fmt"
-	"io"
-	"maps"
 	"path"
-	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -27,31 +24,28 @@ type TextOptions struct {
 	Verbose bool
 }
 
-// WriteText writes a report for people: the crashed thread first, equal stacks
-// folded into one.
-func (r *Report) WriteText(w io.Writer, o TextOptions) error {
-	b := NewPrinter(w)
-	t := &text{Printer: b, report: r, hasOneLane: o.OneLane, paint: newPaint(o.Color)}
-	t.target()
-	for _, g := range fold(r.Threads, o.NoFold) {
-		t.group(g)
-	}
-	t.modules(o.Verbose)
-	return b.Flush()
-}
-
 type text struct {
 	*Printer
-	report     *Report
+	about      Head
+	modulesOf  map[int]*Module // of about, by ID
 	hasOneLane bool
+	space      spaceNames
 	paint
 }
 
+// setHead says what is known of the target by now.
+func (t *text) setHead(h Head) {
+	t.about, t.modulesOf = h, make(map[int]*Module, len(h.Modules))
+	for i := range h.Modules {
+		t.modulesOf[h.Modules[i].ID] = &h.Modules[i]
+	}
+}
+
 func (t *text) target() {
-	of := &t.report.Target
+	of := &t.about.Target
 	line := of.Kind + " " + of.Path
 	if of.Signal != 0 {
-		line += ": " + t.report.signalName(of.Signal)
+		line += ": " + t.about.signalName(of.Signal)
 		if of.FaultAddress != "" {
 			line += " at address " + of.FaultAddress
 		}
@@ -62,381 +56,367 @@ func (t *text) target() {
 	}
 }
 
-func (r *Report) signalName(number int) string {
-	if name := target.SignalName(r.machine, number); name != "" {
+func (h *Head) signalName(number int) string {
+	if name := target.SignalName(h.machine, number); name != "" {
 		return fmt.Sprintf("signal %d (%s)", number, name)
 	}
 	return fmt.Sprintf("signal %d", number)
-}
-
-// group is threads whose stacks are equal.
-type group struct {
-	threads    []*Thread
-	hasCrashed bool
-}
-
-// fold puts the crashed threads first and threads with equal stacks together,
-// in the order of the first of them.
-func fold(threads []Thread, never bool) []*group {
-	var groups []*group
-	seen := map[string]*group{}
-	for i := range threads {
-		t := &threads[i]
-		key := ""
-		if !never {
-			key = stackKey(t)
-			if g := seen[key]; g != nil {
-				g.threads = append(g.threads, t)
-				continue
-			}
-		}
-		g := &group{threads: []*Thread{t}, hasCrashed: t.Crashed}
-		groups = append(groups, g)
-		seen[key] = g
-	}
-	sort.SliceStable(groups, func(i, j int) bool { return groups[i].hasCrashed && !groups[j].hasCrashed })
-	return groups
-}
-
-// stackKey is equal for stacks that print the same.
-func stackKey(t *Thread) string {
-	var b strings.Builder
-	if t.Crashed {
-		// A crash of a CPU thread is one of its own; many waves may have one.
-		b.WriteString("crashed " + strconv.Itoa(t.Signal) + "\n")
-		if t.Wave == nil {
-			b.WriteString(t.ID)
-		}
-	}
-	if s := t.Stop; s != nil {
-		// Equal waves access each its own address.
-		b.WriteString(s.name() + s.precision() + "\n")
-	}
-	for i := range t.Frames {
-		f := &t.Frames[i]
-		b.WriteString(f.PC)
-		b.WriteString(f.FoundBy)
-		b.WriteString(f.Function)
-		if len(f.Registers) > 0 {
-			// Registers make a stack its own.
-			names := slices.Sorted(maps.Keys(f.Registers))
-			for _, name := range names {
-				b.WriteString(name + f.Registers[name])
-			}
-			b.WriteString(f.CFA)
-		}
-		for j := range f.Lanes {
-			l := &f.Lanes[j]
-			b.WriteString(" " + l.Lanes + l.State + l.PC)
-		}
-		b.WriteByte('\n')
-	}
-	for _, l := range t.Launches {
-		b.WriteString(l.Thread + " " + l.Kind + " " + l.Evidence + " " + l.Problem)
-		if l.Frame != nil {
-			b.WriteString(strconv.Itoa(*l.Frame))
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteString(t.Stopped.Reason)
-	if !t.isWhole() {
-		b.WriteString(t.Stopped.Detail)
-	}
-	return b.String()
 }
 
 // maxListed is how many threads of a folded stack are named.
 const maxListed = 16
 
 func (t *text) group(g *group) {
-	first := g.threads[0]
-	var line string
-	switch {
-	case len(g.threads) == 1:
-		line = "thread " + first.ID
+	t.printf("\n%s\n", t.head(t.threads(g)))
+	t.identity(g)
+	t.stop(g.threads)
+	first := g.first
+	count := countLines(first.Frames)
+	for i := range first.Launchers {
+		count += countLines(first.Launchers[i].Frames)
+	}
+	width := len(strconv.Itoa(count))
+	next := t.frames(first.Frames, 0, width)
+	t.end(g, 0)
+	for i := range first.Launchers {
+		l := &first.Launchers[i]
+		t.launch(l)
+		next = t.frames(l.Frames, next, width)
+		t.end(g, i+1)
+	}
+}
+
+// end says why a stack ends, if it does so in its n-th launcher, or in the thread
+// itself.
+func (t *text) end(g *group, n int) {
+	if e := &g.ending; e.launch == n && !e.isWhole() {
+		t.printf("  %s %s: %s\n", t.warn("stopped:"), e.Reason, e.detail())
+	}
+}
+
+// threads names the threads of a group.
+func (t *text) threads(g *group) string {
+	first := g.first.Thread
+	if len(g.threads) == 1 {
+		line := "thread " + first.ID
 		if first.Name != "" {
 			line += " " + strconv.Quote(first.Name)
 		}
-		line += t.report.crash(first)
-	default:
-		ids := make([]string, 0, maxListed+1)
-		for i, th := range g.threads {
-			if i == maxListed {
-				ids = append(ids, fmt.Sprintf("and %d more", len(g.threads)-i))
-				break
-			}
-			ids = append(ids, th.ID)
-		}
-		line = fmt.Sprintf("%d threads%s: %s", len(g.threads), t.report.crash(first), strings.Join(ids, " "))
+		return line + t.about.crash(first)
 	}
-	t.printf("\n%s\n", t.head(line))
-	t.identity(g.threads)
-	t.stop(g.threads)
-	width := len(strconv.Itoa(len(first.Frames)))
-	next := 0
-	for i := 0; ; i++ {
-		end := len(first.Frames)
-		for _, l := range first.Launches[i:] {
-			if l.Frame != nil {
-				end = *l.Frame
-				break
-			}
+	ids := make([]string, 0, maxListed+1)
+	for i, th := range g.threads {
+		if i == maxListed {
+			ids = append(ids, fmt.Sprintf("and %d more", len(g.threads)-i))
+			break
 		}
-		for ; next < end; next++ {
-			t.frame(&first.Frames[next], width)
-		}
-		if s := first.Stopped; first.StoppedIn == i && !first.isWhole() {
-			t.printf("  %s %s: %s\n", t.warn("stopped:"), s.Reason, s.Detail)
-		}
-		if i == len(first.Launches) {
-			return
-		}
-		t.launch(first.Launches[i])
+		ids = append(ids, th.ID)
 	}
+	return fmt.Sprintf("%d threads%s: %s", len(g.threads), t.about.crash(first), strings.Join(ids, " "))
 }
 
 // crash says that a thread crashed; of a wave, which may have another reason than
 // its process, also how.
-func (r *Report) crash(t *Thread) string {
+func (h *Head) crash(t *target.Thread) string {
 	switch {
 	case !t.Crashed:
 		return ""
 	case t.Wave != nil && t.Signal != 0:
-		return ", crashed by " + r.signalName(t.Signal)
+		return ", crashed by " + h.signalName(t.Signal)
 	}
 	return ", crashed"
 }
 
 // stop says why threads stopped, which is one reason for all of them.
-func (t *text) stop(threads []*Thread) {
-	s := threads[0].Stop
+func (t *text) stop(threads []member) {
+	th := threads[0]
+	s := th.Stop
 	if s == nil {
 		return
 	}
-	if th := threads[0]; th.Wave == nil && th.Crashed && s.precision() == "" && s.Address == t.report.Target.FaultAddress {
-		if reason, ok := target.StopOfSignal(t.report.machine, th.Signal); ok && reason.Name == s.Reason {
+	if th.Wave == nil && th.Crashed && !isImprecise(s) && addressOf(s) == t.about.Target.FaultAddress {
+		if reason, ok := target.StopOfSignal(t.about.machine, th.Signal); ok && reason.Name == s.Reason {
 			return // the target's signal says as much
 		}
 	}
-	line := "stopped by " + s.name()
-	first, last, n := "", "", 0
-	seen := map[string]bool{}
+	line := "stopped by " + stopName(s)
+	seen := map[uint64]bool{}
+	first, last := ^uint64(0), uint64(0)
 	for _, th := range threads {
-		a := th.Stop.Address
-		if a == "" || seen[a] {
-			continue
-		}
-		seen[a] = true
-		if n++; n == 1 || parse(a) < parse(first) {
-			first = a
-		}
-		if n == 1 || parse(a) > parse(last) {
-			last = a
+		if a := th.Stop.Address; th.Stop.HasAddress {
+			seen[a] = true
+			first, last = min(first, a), max(last, a)
 		}
 	}
 	switch {
-	case n == 1:
-		line += " at address " + first
-	case n > 1:
-		line += fmt.Sprintf(" at %d addresses from %s to %s", n, first, last)
+	case len(seen) == 1:
+		line += " at address " + address(first)
+	case len(seen) > 1:
+		line += fmt.Sprintf(" at %d addresses from %#x to %#x", len(seen), first, last)
 	}
-	t.printf("  %s\n", t.warn(line+s.precision()))
+	if isImprecise(s) {
+		line += ", PC not exact"
+	}
+	t.printf("  %s\n", t.warn(line))
 }
 
-// name is what stopped a thread, as the text says it.
-func (s *Stop) name() string {
+// addressOf is what a thread accessed when it stopped; "" where that is not known.
+func addressOf(s *target.Stop) string {
+	if !s.HasAddress {
+		return ""
+	}
+	return address(s.Address)
+}
+
+// stopName is what stopped a thread, as the text says it.
+func stopName(s *target.Stop) string {
 	name := strings.ReplaceAll(s.Reason, "-", " ")
-	if s.TrapID != nil {
-		name += " " + strconv.FormatUint(uint64(*s.TrapID), 10)
+	if s.HasTrapID {
+		name += " " + strconv.FormatUint(uint64(s.TrapID), 10)
 	}
 	return name
 }
 
-// precision says that the PC is not where a thread stopped.
-func (s *Stop) precision() string {
-	if s.PCExact != nil && !*s.PCExact {
-		return ", PC not exact"
-	}
-	return ""
-}
-
 // launch says that the frames of a launcher follow, or why there are none.
-func (t *text) launch(l *Launch) {
-	switch {
+func (t *text) launch(l *engine.Launcher) {
+	switch by := "launched by thread " + l.Launch.Thread; {
 	case l.Problem != "":
-		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", whose stack is not known: "+l.Problem))
-	case l.Frame == nil: // only the process is known
-	case l.Evidence == "recorded":
-		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", from"))
+		t.printf("  %s\n", t.faint(by+", whose stack is not known: "+l.Problem))
+	case len(l.Frames) == 0: // only the process is known
+	case l.Evidence == target.LaunchRecorded:
+		t.printf("  %s\n", t.faint(by+", from"))
 	default:
-		t.printf("  %s\n", t.faint("launched by thread "+l.Thread+", which waits in"))
+		t.printf("  %s\n", t.faint(by+", which waits in"))
 	}
 }
 
 // identity says which wave a thread is and what launched it: of several threads,
 // what they have in common.
-func (t *text) identity(threads []*Thread) {
-	parts := identity(threads[0])
-	for _, th := range threads[1:] {
-		if len(parts) == 0 {
-			return
+func (t *text) identity(g *group) {
+	var parts []string
+	for _, f := range facts {
+		value := f.of(&g.threads[0])
+		for i := 1; i < len(g.threads) && value != ""; i++ {
+			if f.of(&g.threads[i]) != value {
+				value = ""
+			}
 		}
-		other := identity(th)
-		parts = slices.DeleteFunc(parts, func(p string) bool { return !slices.Contains(other, p) })
+		if value != "" {
+			parts = append(parts, f.name+" "+value)
+		}
+	}
+	// Where the stack goes on in the launcher's, the lines above it say so.
+	if l := g.first.Launchers; len(l) == 0 || len(l[0].Frames) == 0 && l[0].Problem == "" {
+		if by := g.first.Thread.LaunchedBy; by != nil {
+			kind := ""
+			if by.Kind != "" {
+				kind = by.Kind + ", "
+			}
+			parts = append(parts, fmt.Sprintf("launched by thread %s (%s%s)", by.Thread, kind, by.Evidence))
+		}
 	}
 	if len(parts) > 0 {
 		t.printf("  %s\n", t.faint(strings.Join(parts, ", ")))
 	}
 }
 
-func identity(th *Thread) (parts []string) {
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+value)
+// facts are what the text says of waves, each by its name; "" where it is not known.
+var facts = []struct {
+	name string
+	of   func(*member) string
+}{
+	{"kernel", ofWave(func(_ *member, w *target.Wave) string { return w.Kernel })},
+	{"agent", ofWave(func(_ *member, w *target.Wave) string { return w.Agent })},
+	{"queue", ofWave(func(_ *member, w *target.Wave) string { return w.Queue })},
+	{"dispatch", ofWave(func(_ *member, w *target.Wave) string { return w.Dispatch })},
+	{"group", ofWave(func(_ *member, w *target.Wave) string {
+		if !w.HasGroup {
+			return ""
 		}
-	}
-	if w := th.Wave; w != nil {
-		add("kernel", w.Kernel)
-		add("agent", w.Agent)
-		add("queue", w.Queue)
-		add("dispatch", w.Dispatch)
-		if g := w.Group; g != nil {
-			add("group", fmt.Sprintf("(%d,%d,%d)", g[0], g[1], g[2]))
+		return fmt.Sprintf("(%d,%d,%d)", w.Group[0], w.Group[1], w.Group[2])
+	})},
+	{"wave", ofWave(func(_ *member, w *target.Wave) string {
+		if !w.HasInGroup {
+			return ""
 		}
-		if n := w.InGroup; n != nil {
-			add("wave", strconv.FormatUint(uint64(*n), 10))
-			if th.LaneCount > 1 {
-				add("lane 0 is work-item", strconv.FormatUint(uint64(*n)*uint64(th.LaneCount), 10))
-			}
+		return strconv.FormatUint(uint64(w.InGroup), 10)
+	})},
+	{"lane 0 is work-item", ofWave(func(m *member, w *target.Wave) string {
+		if !w.HasInGroup || m.lanes <= 1 {
+			return ""
 		}
-	}
-	if l := th.LaunchedBy; l != nil && l.Frame == nil && l.Problem == "" {
-		kind := ""
-		if l.Kind != "" {
-			kind = l.Kind + ", "
-		}
-		add("launched by thread", fmt.Sprintf("%s (%s%s)", l.Thread, kind, l.Evidence))
-	}
-	return parts
+		return strconv.FormatUint(uint64(w.InGroup)*uint64(m.lanes), 10)
+	})},
 }
 
-func (t *text) frame(f *Frame, width int) {
-	t.printf("  #%-*d ", width, f.Index)
-	if f.Inlined {
-		t.printf("%s", t.faint(fmt.Sprintf("%-18s ", "inlined")))
-	} else {
-		t.printf("%-18s ", fmt.Sprintf("0x%016x", parse(f.PC)))
-	}
-	switch {
-	case f.Function == "":
-		t.printf("%s", t.function("??"))
-	case f.Inlined || f.FunctionOffset == "":
-		t.printf("%s", t.function(f.Function))
-	case strings.HasPrefix(f.FunctionOffset, "-"):
-		t.printf("%s%s", t.function(f.Function), f.FunctionOffset)
-	default:
-		t.printf("%s+%s", t.function(f.Function), f.FunctionOffset)
-	}
-	if f.Line > 0 {
-		t.printf(" %s", t.place(position(f.File, f.Line, f.Column)))
-	} else if f.Module != nil {
-		if m := t.module(*f.Module); m != nil {
-			t.printf(" %s", t.faint("in "+path.Base(m.label())))
-			if f.Function == "" {
-				t.printf("%s", t.faint("+"+f.ModuleOffset))
-			}
+// ofWave is a fact about threads that are waves.
+func ofWave(f func(*member, *target.Wave) string) func(*member) string {
+	return func(m *member) string {
+		if m.Wave == nil {
+			return ""
 		}
+		return f(m, m.Wave)
 	}
+}
+
+// frames writes physical frames and the calls inlined into them, of which the first
+// has an index, and returns that of the next.
+func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
+	for i := range frames {
+		f := &frames[i]
+		for j := range max(len(f.Symbols)-1, 0) {
+			t.printf("  #%-*d %s", width, index, t.faint(fmt.Sprintf("%-18s ", "inlined")))
+			s := &f.Symbols[j]
+			t.place(f, s, "")
+			t.scopeFrom(s)
+			t.printf("\n")
+			index++
+		}
+		t.physical(f, index, width)
+		index++
+	}
+	return index
+}
+
+func countLines(frames []engine.Frame) (n int) {
+	for i := range frames {
+		n += lines(&frames[i])
+	}
+	return n
+}
+
+// physical writes a physical frame.
+func (t *text) physical(f *engine.Frame, index, width int) {
+	t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
+	s := &symbol.Frame{}
+	if n := len(f.Symbols); n > 0 {
+		s = &f.Symbols[n-1]
+	}
+	t.place(f, s, functionOffset(f, s))
 	if f.SignalFrame {
 		t.printf(" %s", t.head("<signal handler called>"))
 	}
-	if f.PCExact != nil && !*f.PCExact && !f.Inlined {
+	if f.Imprecise {
 		t.printf(" %s", t.warn("(PC not exact)"))
 	}
 	switch {
-	case f.Inlined:
-	case engine.FoundBy(f.FoundBy).IsGuess():
-		t.printf(" %s", t.warn("(a guess, by "+f.FoundBy+")"))
+	case f.FoundBy.IsGuess():
+		t.printf(" %s", t.warn("(a guess, by "+string(f.FoundBy)+")"))
 	case f.RestsOnGuess:
 		t.printf(" %s", t.warn("(rests on a guess)"))
 	}
-	t.scopeFrom(f.ScopeFrom)
+	t.scopeFrom(s)
 	t.printf("\n")
-	t.lanes(f, width)
-	t.registers(f)
+	t.lanes(f.Lanes, width)
+	t.registers(f.Registers)
+}
+
+// functionOffset is how far a frame is into its function, with its sign; "" where
+// that is not known.
+func functionOffset(f *engine.Frame, s *symbol.Frame) string {
+	switch {
+	case s.Function == "" || !s.HasStart:
+		return ""
+	case f.ModuleOffset < s.Start:
+		return offset(f.ModuleOffset, s.Start)
+	}
+	return "+" + offset(f.ModuleOffset, s.Start)
+}
+
+// place writes the function at a frame, how far into it the frame is, and its
+// position. Without a position it says in which module that is.
+func (t *text) place(f *engine.Frame, s *symbol.Frame, offset string) {
+	name := s.Function
+	if name == "" {
+		name = "??"
+	}
+	t.printf("%s%s", t.function(name), offset)
+	switch {
+	case s.Line > 0:
+		t.printf(" %s", t.paint.place(position(s.File, s.Line, s.Column)))
+	case f.Module != nil:
+		m := t.modulesOf[f.Module.ID]
+		if m == nil {
+			return
+		}
+		t.printf(" %s", t.faint("in "+path.Base(m.label())))
+		if s.Function == "" {
+			t.printf("%s", t.faint("+"+address(f.ModuleOffset)))
+		}
+	}
 }
 
 // lanes says what the lanes of a frame do. Those that execute are where the frame
 // is, so their place is not said again.
-func (t *text) lanes(f *Frame, width int) {
+func (t *text) lanes(groups []engine.LaneGroup, width int) {
 	longest := 0
-	for i := range f.Lanes {
-		longest = max(longest, len(f.Lanes[i].Lanes))
+	for i := range groups {
+		longest = max(longest, len(groups[i].Lanes.String()))
 	}
-	for i := range f.Lanes {
-		l := &f.Lanes[i]
-		if t.hasOneLane && l.State == "active" {
+	for i := range groups {
+		g := &groups[i]
+		if t.hasOneLane && g.State == engine.LaneActive {
 			continue
 		}
-		t.printf("   %*s %s %-*s %s", width, "", t.faint("lanes"), longest, l.Lanes, laneStates[l.State])
-		if l.State != "active" {
-			t.lanePlace(l)
+		t.printf("   %*s %s %-*s %s", width, "", t.faint("lanes"), longest, g.Lanes.String(), laneStates[g.State])
+		if g.State != engine.LaneActive {
+			t.lanePlace(g)
 		}
 		t.printf("\n")
 	}
 }
 
 // laneStates are the states as the text says them.
-var laneStates = map[string]string{
-	"active": "active", "inactive": "inactive", "not-on-entry": "not active on entry", "unknown": "unknown",
+var laneStates = map[engine.LaneState]string{
+	engine.LaneActive: "active", engine.LaneInactive: "inactive", engine.LaneNotOnEntry: "not active on entry", engine.LaneUnknown: "unknown",
 }
 
 // lanePlace says where lanes are, where that is described.
-func (t *text) lanePlace(l *Lanes) {
-	if l.PC == "" {
+func (t *text) lanePlace(g *engine.LaneGroup) {
+	if !g.HasPC {
 		return
 	}
-	t.printf(" at %s", l.PC)
-	if len(l.Frames) == 0 {
+	t.printf(" at %s", address(g.PC))
+	if len(g.Symbols) == 0 {
 		t.printf(" %s", t.function("??"))
 	}
-	for i := range l.Frames {
-		f := &l.Frames[i]
+	for i := range g.Symbols {
+		s := &g.Symbols[i]
 		if i > 0 {
 			t.printf(", in")
 		}
-		name := f.Function
+		name := s.Function
 		if name == "" {
 			name = "??"
 		}
 		t.printf(" %s", t.function(name))
-		if f.Line > 0 {
-			t.printf(" %s", t.place(position(f.File, f.Line, f.Column)))
+		if s.Line > 0 {
+			t.printf(" %s", t.paint.place(position(s.File, s.Line, s.Column)))
 		}
-		t.scopeFrom(f.ScopeFrom)
+		t.scopeFrom(s)
 	}
 }
 
 // scopeFrom marks a frame of a chain that is a guess.
-func (t *text) scopeFrom(from string) {
-	if from == fromSourceModule {
+func (t *text) scopeFrom(s *symbol.Frame) {
+	if s.ScopeBySource {
 		t.printf(" %s", t.warn("(a guess, by source module)"))
 	}
 }
 
 // registers writes a frame's registers in columns, in the order of their
 // numbers.
-func (t *text) registers(f *Frame) {
+func (t *text) registers(list []engine.RegisterValue) {
 	names, digits := 3, 0
-	for _, r := range f.Listed {
+	for _, r := range list {
 		names, digits = max(names, len(r.Name)), max(digits, int(r.Bits+3)/4)
 	}
-	for i, r := range f.Listed {
+	for i, r := range list {
 		if i%4 == 0 {
 			t.printf("      ")
 		}
 		value := fmt.Sprintf("0x%0*x", int(r.Bits+3)/4, r.Value)
-		last := i%4 == 3 || i == len(f.Listed)-1
+		last := i%4 == 3 || i == len(list)-1
 		if last {
 			t.printf("  %-*s %s\n", names, r.Name, value)
 		} else {
@@ -458,21 +438,12 @@ func position(file string, line, column int) string {
 	return s
 }
 
-func (t *text) module(id int) *Module {
-	for i := range t.report.Modules {
-		if t.report.Modules[i].ID == id {
-			return &t.report.Modules[i]
-		}
-	}
-	return nil
-}
-
 // modules lists the modules: those about which there is something to say, or
 // all.
 func (t *text) modules(all bool) {
 	headed := false
-	for i := range t.report.Modules {
-		m := &t.report.Modules[i]
+	for i := range t.about.Modules {
+		m := &t.about.Modules[i]
 		if m.Problem == "" && !all {
 			continue
 		}

@@ -43,7 +43,7 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.thread.ID = "w"
-			r := &Report{Modules: []Module{}, Threads: []Thread{newThread(&engine.Target{}, &engine.Stack{Thread: &tt.thread, Stopped: engine.Stopped{Reason: engine.StopOutermost}})}}
+			r := reportOf(&engine.Stack{Thread: &tt.thread, Stopped: engine.Stopped{Reason: engine.StopOutermost}})
 			var b bytes.Buffer
 			if err := r.WriteText(&b, TextOptions{}); err != nil {
 				t.Fatal(err)
@@ -78,18 +78,17 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 }
 
 // stoppedWaves are waves with one stack that stopped in ways of their own.
-func stoppedWaves(stops ...*target.Stop) *Report {
-	r := &Report{Modules: []Module{}}
+func stoppedWaves(stops ...*target.Stop) *given {
+	r := reportOf()
 	for i, s := range stops {
-		stack := &engine.Stack{
+		r.stacks = append(r.stacks, &engine.Stack{
 			Thread: &target.Thread{ID: fmt.Sprint("w", i), Wave: &target.Wave{}, Stop: s},
 			Frames: []engine.Frame{{
 				PC: 0x10, FoundBy: engine.ByContext, Imprecise: s != nil && s.HasPCExact && !s.PCExact,
 				Symbols: []symbol.Frame{{Function: "inlined"}, {Function: "kernel"}},
 			}, {PC: 0x20, FoundBy: engine.ByCFI}},
 			Stopped: engine.Stopped{Reason: engine.StopOutermost},
-		}
-		r.Threads = append(r.Threads, newThread(&engine.Target{}, stack))
+		})
 	}
 	return r
 }
@@ -143,7 +142,7 @@ func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
 	r := stoppedWaves(&target.Stop{Reason: target.StopMemoryFault, HasPCExact: true}, &target.Stop{Reason: target.StopMemoryFault, PCExact: true, HasPCExact: true})
 	for i, want := range []string{"[false,false,null]", "[null,null,null]"} { // the calls inlined into it have its PC
 		var marks []*bool
-		for _, f := range r.Threads[i].Frames {
+		for _, f := range r.read(t).Threads[i].Frames {
 			marks = append(marks, f.PCExact)
 		}
 		if got, _ := json.Marshal(marks); string(got) != want {
@@ -184,7 +183,8 @@ func TestTheFaultOfAProcessStandsWithItsSignal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.thread.ID = "1"
-			r := &Report{Target: Target{Signal: 11, FaultAddress: c.fault}, Threads: []Thread{newThread(&engine.Target{}, &engine.Stack{Thread: &c.thread})}}
+			r := reportOf(&engine.Stack{Thread: &c.thread})
+			r.Target = Target{Signal: 11, FaultAddress: c.fault}
 			var b bytes.Buffer
 			if err := r.WriteText(&b, TextOptions{}); err != nil {
 				t.Fatal(err)

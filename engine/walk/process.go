@@ -272,10 +272,15 @@ func countEqual(sentences []string) []string {
 	return out
 }
 
-// Stacks walks the threads of the target, in its order.
-func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] {
+// Stacks walks the threads of the target, in its order, each when it is asked for.
+func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] { return p.StacksOf(ctx, p.list) }
+
+// StacksOf walks threads of the target, in the order given, each when it is asked
+// for. A stack belongs to whoever gets it: nothing of it is kept here, but what many
+// share (names of functions, stacks of launchers). It ends early when ctx does.
+func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*Stack] {
 	return func(yield func(*Stack) bool) {
-		for _, th := range p.list {
+		for _, th := range threads {
 			if ctx.Err() != nil || !yield(p.Walk(ctx, th)) {
 				return
 			}

@@ -1,0 +1,224 @@
+package report
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// A group is threads whose stacks are equal.
+type group struct {
+	first   *engine.Stack
+	ending  ending // of first
+	threads []member
+}
+
+// A member is a thread of a group.
+type member struct {
+	*target.Thread
+	lanes uint32
+}
+
+// An ending is how a stack ends, its launchers included.
+type ending struct {
+	engine.Stopped
+	assumed  bool // see engine.Stack.EndAssumed
+	launch   int  // whose end it is: 0: the thread's own, n: that of the n-th launcher
+	hasGuess bool
+	guess    int // the index of the first frame that is a guess, where hasGuess
+}
+
+// endingOf is how a stack ends. Where it ends in an outermost frame, its end is that
+// of the last launcher in which it goes on.
+func endingOf(s *engine.Stack) ending {
+	e := ending{Stopped: s.Stopped, assumed: s.EndAssumed}
+	index := e.findGuess(s.Frames, 0)
+	for i := range s.Launchers {
+		l := &s.Launchers[i]
+		index = e.findGuess(l.Frames, index)
+		if e.Reason == engine.StopOutermost && l.Stopped.Reason != "" {
+			e.Stopped, e.assumed, e.launch = l.Stopped, false, i+1
+		}
+	}
+	return e
+}
+
+// findGuess looks for a guess in frames of which the first has an index, and returns
+// that of the next.
+func (e *ending) findGuess(frames []engine.Frame, index int) (next int) {
+	for i := range frames {
+		index += lines(&frames[i])
+		if !e.hasGuess && frames[i].FoundBy.IsGuess() {
+			e.hasGuess, e.guess = true, index-1
+		}
+	}
+	return index
+}
+
+// lines is how many frames of a report a physical one is: itself and the calls that
+// were inlined into it.
+func lines(f *engine.Frame) int { return max(len(f.Symbols), 1) }
+
+// isWhole says whether rules or the ABI say that the last frame is the outermost
+// one, and no frame is a guess.
+func (e *ending) isWhole() bool {
+	return e.Reason == engine.StopOutermost && !e.assumed && !e.hasGuess
+}
+
+// detail says of a stack that ends in an outermost frame too that it is complete only
+// if its guesses are right.
+func (e *ending) detail() string {
+	if e.hasGuess && e.Reason == engine.StopOutermost {
+		return e.Detail + fmt.Sprintf(", if frame %d, a guess, and those after it are right", e.guess)
+	}
+	return e.Detail
+}
+
+func newGroup(s *engine.Stack) *group {
+	return &group{first: s, ending: endingOf(s), threads: []member{{s.Thread, s.Lanes}}}
+}
+
+// A stackFolder puts equal stacks together as they come. Of each kind it keeps the first.
+type stackFolder struct {
+	groups []*group
+	seen   map[uint64][]*group // by hash
+	hash   maphash.Hash        // whose seed nobody knows, so that no file has stacks of one hash
+}
+
+func newStackFolder() *stackFolder { return &stackFolder{seen: map[uint64][]*group{}} }
+
+func (f *stackFolder) add(s *engine.Stack) {
+	e := endingOf(s)
+	key := f.sum(s, &e)
+	for _, g := range f.seen[key] {
+		if g.isEqual(s, &e) {
+			g.threads = append(g.threads, member{s.Thread, s.Lanes})
+			return
+		}
+	}
+	g := &group{first: s, ending: e, threads: []member{{s.Thread, s.Lanes}}}
+	f.groups = append(f.groups, g)
+	f.seen[key] = append(f.seen[key], g)
+}
+
+// ordered are the groups in the order of their first threads, crashed ones first.
+func (f *stackFolder) ordered() []*group {
+	slices.SortStableFunc(f.groups, func(a, b *group) int {
+		switch {
+		case a.first.Thread.Crashed == b.first.Thread.Crashed:
+			return 0
+		case a.first.Thread.Crashed:
+			return -1
+		}
+		return 1
+	})
+	return f.groups
+}
+
+// sum is equal for equal stacks.
+func (f *stackFolder) sum(s *engine.Stack, e *ending) uint64 {
+	f.hash.Reset()
+	f.hashFrames(s.Frames)
+	for i := range s.Launchers {
+		f.hashFrames(s.Launchers[i].Frames)
+	}
+	f.hash.WriteString(string(e.Reason))
+	if s.Thread.Crashed {
+		f.hash.WriteByte(1)
+		if s.Thread.Wave == nil {
+			f.hash.WriteString(s.Thread.ID)
+		}
+	}
+	return f.hash.Sum64()
+}
+
+func (f *stackFolder) hashFrames(frames []engine.Frame) {
+	var b [8]byte
+	for i := range frames {
+		binary.LittleEndian.PutUint64(b[:], frames[i].PC)
+		f.hash.Write(b[:])
+		for _, r := range frames[i].Registers {
+			binary.LittleEndian.PutUint64(b[:], r.Value)
+			f.hash.Write(b[:])
+		}
+	}
+}
+
+// isEqual says whether a stack prints as those of the group do, but for what is its
+// thread's own.
+func (g *group) isEqual(s *engine.Stack, e *ending) bool {
+	a, b := g.first, s
+	return isEqualStop(a.Thread, b.Thread) &&
+		g.ending.Reason == e.Reason && g.ending.launch == e.launch && g.ending.isWhole() == e.isWhole() &&
+		(e.isWhole() || g.ending.Detail == e.Detail) &&
+		isEqualFrames(a.Frames, b.Frames) &&
+		slices.EqualFunc(a.Launchers, b.Launchers, isEqualLauncher)
+}
+
+// isEqualStop compares why threads stopped. A crash of a CPU thread is one of its
+// own; many waves may have one. Equal waves access each its own address.
+func isEqualStop(a, b *target.Thread) bool {
+	if a.Crashed != b.Crashed || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && a.ID != b.ID) {
+		return false
+	}
+	if a.Stop == nil || b.Stop == nil {
+		return a.Stop == b.Stop
+	}
+	return a.Stop.Reason == b.Stop.Reason && a.Stop.HasTrapID == b.Stop.HasTrapID && a.Stop.TrapID == b.Stop.TrapID &&
+		isImprecise(a.Stop) == isImprecise(b.Stop)
+}
+
+// isImprecise says that the PC is known not to be where a thread stopped.
+func isImprecise(s *target.Stop) bool { return s.HasPCExact && !s.PCExact }
+
+func isEqualFrames(a, b []engine.Frame) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if len(a) == 0 || &a[0] == &b[0] { // waves share their launcher's
+		return true
+	}
+	for i := range a {
+		if !isEqualFrame(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isEqualFrame(a, b *engine.Frame) bool {
+	return a.PC == b.PC && a.FoundBy == b.FoundBy && isEqualChain(a.Symbols, b.Symbols) &&
+		len(a.Registers) == len(b.Registers) && (len(a.Registers) == 0 || a.CFA == b.CFA) &&
+		slices.EqualFunc(a.Registers, b.Registers, func(x, y engine.RegisterValue) bool {
+			return x.Number == y.Number && x.Value == y.Value
+		}) &&
+		slices.EqualFunc(a.Lanes, b.Lanes, func(x, y engine.LaneGroup) bool {
+			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes)
+		})
+}
+
+// isEqualChain compares inlined calls, which are shared by the frames at one PC.
+func isEqualChain(a, b []symbol.Frame) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if len(a) == 0 || &a[0] == &b[0] {
+		return true
+	}
+	for i := range a {
+		if a[i].Function != b[i].Function {
+			return false
+		}
+	}
+	return true
+}
+
+func isEqualLauncher(a, b engine.Launcher) bool {
+	return a.Launch.Thread == b.Launch.Thread && a.Kind == b.Kind && a.Evidence == b.Evidence && a.Problem == b.Problem &&
+		isEqualFrames(a.Frames, b.Frames)
+}

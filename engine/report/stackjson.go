@@ -1,0 +1,407 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// maxHeld is how much JSON of threads waits for what is said of the target.
+const maxHeld = 4 << 20
+
+// WriteJSON writes a Report, as encoding/json writes it with an indent of one blank,
+// while the stacks come. What is said of the target and its modules is complete when
+// all were walked. The stacks of most targets are held until then, and stand at the
+// end; where there is more, what is said of the target stands behind them.
+func (s *Stacks) WriteJSON(w io.Writer) error {
+	held := &holder{w: w}
+	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space}
+	j.depth = 1
+	j.open("[")
+	var err error
+	for stack := range s.each {
+		j.thread(stack)
+		if err = j.check(); err != nil {
+			break
+		}
+	}
+	j.close("]")
+	if err := j.Flush(); err != nil {
+		return err
+	}
+	head, err := headJSON(s.head())
+	if err != nil {
+		return err
+	}
+	if held.isWritten {
+		_, err = io.WriteString(w, ",\n"+head+"\n}\n")
+		return err
+	}
+	for _, part := range []string{"{\n", head, ",\n" + threadsMember, held.b.String(), "\n}\n"} {
+		if _, err := io.WriteString(w, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const threadsMember = " \"threads\": "
+
+// headJSON is the members of a Report before its threads.
+func headJSON(h Head) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(h); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n"), "\n}\n"), nil
+}
+
+// A holder keeps the list of threads until it is too much.
+type holder struct {
+	w         io.Writer
+	b         bytes.Buffer
+	isWritten bool
+}
+
+func (h *holder) Write(p []byte) (int, error) {
+	if !h.isWritten && h.b.Len()+len(p) <= maxHeld {
+		return h.b.Write(p)
+	}
+	if !h.isWritten {
+		h.isWritten = true
+		if _, err := io.WriteString(h.w, "{\n"+threadsMember); err != nil {
+			return 0, err
+		}
+		if _, err := h.w.Write(h.b.Bytes()); err != nil {
+			return 0, err
+		}
+		h.b = bytes.Buffer{}
+	}
+	return h.w.Write(p)
+}
+
+// indented writes JSON as encoding/json does with an indent of one blank.
+type indented struct {
+	output
+	depth   int
+	isBegun bool // the object or list has a member
+}
+
+// blanks are a line break and the deepest indent that there is.
+const blanks = "\n                "
+
+func (j *indented) open(bracket string) {
+	j.put(bracket)
+	j.depth++
+	j.isBegun = false
+}
+
+func (j *indented) close(bracket string) {
+	j.depth--
+	if j.isBegun {
+		j.put(blanks[:1+j.depth])
+	}
+	j.put(bracket)
+	j.isBegun = true
+}
+
+// next begins an element of a list.
+func (j *indented) next() {
+	if j.isBegun {
+		j.put(",")
+	}
+	j.isBegun = true
+	j.put(blanks[:1+j.depth])
+}
+
+// member begins a member, whose name is the program's own.
+func (j *indented) member(name string) {
+	j.next()
+	j.put(`"`, name, `": `)
+}
+
+func (j *indented) text(s string) {
+	if isPlainJSON(s) {
+		j.put(`"`, s, `"`)
+		return
+	}
+	j.put(quoted(s))
+}
+
+// textMember writes a member that is left out where it is "".
+func (j *indented) textMember(name, value string) {
+	if value != "" {
+		j.member(name)
+		j.text(value)
+	}
+}
+
+func (j *indented) hexMember(name string, value uint64) {
+	j.member(name)
+	j.put(`"0x`)
+	_, _ = j.Write(strconv.AppendUint(j.AvailableBuffer(), value, 16))
+	j.put(`"`)
+}
+
+func (j *indented) number(n int) {
+	_, _ = j.Write(strconv.AppendInt(j.AvailableBuffer(), int64(n), 10))
+}
+
+func (j *indented) numberMember(name string, n int) {
+	j.member(name)
+	j.number(n)
+}
+
+func (j *indented) boolMember(name string, value bool) {
+	j.member(name)
+	if value {
+		j.put("true")
+	} else {
+		j.put("false")
+	}
+}
+
+// trueMember writes a member that is left out where it is false.
+func (j *indented) trueMember(name string, value bool) {
+	if value {
+		j.boolMember(name, true)
+	}
+}
+
+// stackJSON writes the threads of a Report.
+type stackJSON struct {
+	indented
+	space spaceNames
+	index int // of the frame that is written next
+}
+
+// thread writes a stack as a Thread.
+func (j *stackJSON) thread(s *engine.Stack) {
+	j.next()
+	j.open("{")
+	th := s.Thread
+	j.member("id")
+	j.text(th.ID)
+	j.textMember("name", th.Name)
+	j.textMember("arch", th.Arch)
+	j.textMember("processor", th.Processor)
+	j.boolMember("crashed", th.Crashed)
+	j.stop(th.Stop)
+	j.wave(th.Wave)
+	j.launch(s)
+	j.member("frames")
+	j.open("[")
+	j.index = 0
+	for i := range s.Frames {
+		j.frame(th, th.ID, &s.Frames[i])
+	}
+	for i := range s.Launchers {
+		l := &s.Launchers[i]
+		for k := range l.Frames {
+			j.frame(l.Thread, l.Launch.Thread, &l.Frames[k])
+		}
+	}
+	j.close("]")
+	j.member("stopped")
+	j.open("{")
+	e := endingOf(s)
+	j.member("reason")
+	j.text(string(e.Reason))
+	j.textMember("detail", e.detail())
+	j.close("}")
+	j.close("}")
+}
+
+func (j *stackJSON) stop(s *target.Stop) {
+	if s == nil {
+		return
+	}
+	j.member("stop")
+	j.open("{")
+	j.member("reason")
+	j.text(s.Reason)
+	if s.HasAddress {
+		j.hexMember("address", s.Address)
+	}
+	if s.HasTrapID {
+		j.numberMember("trap_id", int(s.TrapID))
+	}
+	if s.HasPCExact {
+		j.boolMember("pc_exact", s.PCExact)
+	}
+	j.close("}")
+}
+
+func (j *stackJSON) wave(w *target.Wave) {
+	if w == nil {
+		return
+	}
+	j.member("wave")
+	j.open("{")
+	j.textMember("agent", w.Agent)
+	j.textMember("queue", w.Queue)
+	j.textMember("dispatch", w.Dispatch)
+	j.textMember("kernel", w.Kernel)
+	if w.HasGroup {
+		j.member("group")
+		j.open("[")
+		for _, n := range w.Group {
+			j.next()
+			j.number(int(n))
+		}
+		j.close("]")
+	}
+	if w.HasInGroup {
+		j.numberMember("in_group", int(w.InGroup))
+	}
+	j.close("}")
+}
+
+// launch says what launched the thread, and where the stack goes on in it.
+func (j *stackJSON) launch(s *engine.Stack) {
+	l := s.Thread.LaunchedBy
+	if l == nil {
+		return
+	}
+	j.member("launched_by")
+	j.open("{")
+	j.member("thread")
+	j.text(l.Thread)
+	j.textMember("kind", l.Kind)
+	j.member("evidence")
+	j.text(l.Evidence)
+	if len(s.Launchers) > 0 && len(s.Launchers[0].Frames) > 0 {
+		j.numberMember("frame", countLines(s.Frames))
+	}
+	j.close("}")
+}
+
+// frame writes the calls inlined into a physical frame, innermost first, and the
+// frame itself. of is the thread as the target has it, and id what it is called.
+func (j *stackJSON) frame(of *target.Thread, id string, f *engine.Frame) {
+	space := j.space.ofCFA(of, f)
+	for i := range max(len(f.Symbols)-1, 0) {
+		j.place(id, space, f, &f.Symbols[i], true)
+	}
+	s := &symbol.Frame{}
+	if n := len(f.Symbols); n > 0 {
+		s = &f.Symbols[n-1]
+	}
+	j.place(id, space, f, s, false)
+}
+
+// place writes a function at a physical frame.
+func (j *stackJSON) place(id, space string, f *engine.Frame, s *symbol.Frame, isInlined bool) {
+	j.next()
+	j.open("{")
+	j.numberMember("index", j.index)
+	j.index++
+	j.member("thread")
+	j.text(id)
+	j.hexMember("pc", f.PC)
+	if f.Imprecise {
+		j.boolMember("pc_exact", false)
+	}
+	if f.HasCFA {
+		j.hexMember("cfa", f.CFA)
+		j.textMember("cfa_space", space)
+	}
+	j.member("found_by")
+	j.text(string(f.FoundBy))
+	j.trueMember("rests_on_guess", f.RestsOnGuess)
+	if f.Module != nil {
+		j.numberMember("module", f.Module.ID)
+		j.hexMember("module_offset", f.ModuleOffset)
+	}
+	j.textMember("function", s.Function)
+	j.textMember("linkage_name", s.LinkageName)
+	if s.HasStart && !isInlined {
+		j.textMember("function_offset", offset(f.ModuleOffset, s.Start))
+	}
+	j.position(s)
+	j.boolMember("inlined", isInlined)
+	j.boolMember("signal_frame", f.SignalFrame && !isInlined)
+	if !isInlined {
+		j.registers(f.Registers)
+	}
+	j.member("lanes")
+	j.open("[")
+	for i := 0; i < len(f.Lanes) && !isInlined; i++ {
+		j.lanes(&f.Lanes[i])
+	}
+	j.close("]")
+	j.close("}")
+}
+
+// position writes where a function is.
+func (j *stackJSON) position(s *symbol.Frame) {
+	j.textMember("file", s.File)
+	if s.Line != 0 {
+		j.numberMember("line", s.Line)
+	}
+	if s.Column != 0 {
+		j.numberMember("column", s.Column)
+	}
+	line, scope := nameSources(s)
+	j.textMember("line_from", line)
+	j.textMember("scope_from", scope)
+}
+
+// registers writes registers in the order of their names.
+func (j *stackJSON) registers(list []engine.RegisterValue) {
+	if len(list) == 0 {
+		return
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b engine.RegisterValue) int { return strings.Compare(a.Name, b.Name) })
+	j.member("registers")
+	j.open("{")
+	for i, r := range list {
+		if i+1 < len(list) && list[i+1].Name == r.Name {
+			continue // two of one name: the last one
+		}
+		j.next()
+		j.text(r.Name)
+		j.put(`: "0x`)
+		_, _ = j.Write(strconv.AppendUint(j.AvailableBuffer(), r.Value, 16))
+		j.put(`"`)
+	}
+	j.close("}")
+}
+
+// lanes writes a group of lanes as Lanes.
+func (j *stackJSON) lanes(g *engine.LaneGroup) {
+	j.next()
+	j.open("{")
+	j.member("lanes")
+	j.text(g.Lanes.String())
+	j.member("state")
+	j.text(string(g.State))
+	if g.HasPC {
+		j.hexMember("pc", g.PC)
+	}
+	j.member("frames")
+	j.open("[")
+	for i := range g.Symbols {
+		s := &g.Symbols[i]
+		j.next()
+		j.open("{")
+		j.textMember("function", s.Function)
+		j.textMember("linkage_name", s.LinkageName)
+		j.position(s)
+		j.boolMember("inlined", i < len(g.Symbols)-1)
+		j.close("}")
+	}
+	j.close("]")
+	j.close("}")
+}

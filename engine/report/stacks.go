@@ -1,0 +1,97 @@
+package report
+
+import (
+	"io"
+	"iter"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// Stacks are the stacks of a target, to be written while they are walked: of those
+// that were written only what is left to say is kept.
+type Stacks struct {
+	each  iter.Seq[*engine.Stack]
+	head  func() Head
+	space spaceNames
+}
+
+// Head is what is said of a target beside its stacks. Some of it is found out by
+// walking them.
+type Head struct {
+	Target  Target   `json:"target"`
+	Modules []Module `json:"modules"`
+
+	machine uint16 // the ELF machine of the process, whose signals these are
+}
+
+// NewStacks makes the report of stacks of a target, which each yields once. None is
+// asked for before one of the Write methods.
+func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
+	return &Stacks{each: each, head: func() Head { return NewHead(t) }, space: t.SpaceName}
+}
+
+// NewHead is what is known of a target by now.
+func NewHead(t *engine.Target) Head {
+	info := t.Info()
+	h := Head{
+		Target:  Target{Kind: string(info.Kind), Path: info.Path, Signal: info.Signal, Problems: t.Problems()},
+		Modules: []Module{},
+		machine: info.Machine,
+	}
+	if info.HasFaultAddress {
+		h.Target.FaultAddress = address(info.FaultAddress)
+	}
+	if h.Target.Problems == nil {
+		h.Target.Problems = []string{}
+	}
+	for _, m := range t.Modules() {
+		h.Modules = append(h.Modules, newModule(m, t.ModuleInfo(m)))
+	}
+	return h
+}
+
+// WriteText writes the stacks for people. Equal stacks are folded into one, the
+// crashed thread's first, when all have come: what is kept is one stack of each
+// kind, and whose it is. With NoFold each is written when it comes, so the crashed
+// thread's is to be the first; problems that only walking shows stand at the end.
+func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
+	b := NewPrinter(w)
+	t := &text{Printer: b, hasOneLane: o.OneLane, paint: newPaint(o.Color), space: s.space}
+	if o.NoFold {
+		t.oneByOne(s)
+	} else {
+		f := newStackFolder()
+		for stack := range s.each {
+			f.add(stack)
+		}
+		t.setHead(s.head())
+		t.target()
+		for _, g := range f.ordered() {
+			t.group(g)
+		}
+	}
+	t.modules(o.Verbose)
+	return b.Flush()
+}
+
+// oneByOne writes each stack when it comes.
+func (t *text) oneByOne(s *Stacks) {
+	t.setHead(s.head())
+	t.target()
+	for stack := range s.each {
+		t.group(newGroup(stack))
+		if t.check() != nil {
+			return // Flush gives it
+		}
+	}
+	known := map[string]bool{}
+	for _, p := range t.about.Target.Problems {
+		known[p] = true
+	}
+	t.setHead(s.head())
+	for _, p := range t.about.Target.Problems {
+		if !known[p] {
+			t.printf("\n%s %s\n", t.warn("problem:"), p)
+		}
+	}
+}
