@@ -26,7 +26,7 @@ func mangledNames(t *testing.T, path string) []string {
 	dynamic, _ := f.DynamicSymbols()
 	var names []string
 	for _, s := range append(static, dynamic...) {
-		if name := StripVersion(s.Name); isMangled(name) && !strings.ContainsAny(name, "\n@") {
+		if name := StripVersion(s.Name); IsMangled(name) && !strings.ContainsAny(name, "\n@") {
 			names = append(names, name)
 		}
 	}
@@ -170,7 +170,7 @@ func linkageNames(t *testing.T, path string) []string {
 		if e == nil {
 			return names
 		}
-		if name, ok := e.Val(dwarf.AttrLinkageName).(string); ok && isMangled(name) {
+		if name, ok := e.Val(dwarf.AttrLinkageName).(string); ok && IsMangled(name) {
 			names = append(names, name)
 		}
 	}

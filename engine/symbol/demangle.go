@@ -57,14 +57,15 @@ func DemangleGNU(name string) string { return demangle(name, namesGNU, cxxname.G
 
 func demangle(name string, cache *nameCache, cpp func(name string) (string, bool)) string {
 	name = StripVersion(name)
-	if !isMangled(name) || len(name) > maxMangled {
+	if !IsMangled(name) || len(name) > maxMangled {
 		return name
 	}
 	return cache.get(name, func(name string) string { return demangleOnce(name, cpp) })
 }
 
-// isMangled tells by the prefixes that LLVM's demanglers accept on ELF.
-func isMangled(name string) bool {
+// IsMangled says whether a name looks mangled, by the prefixes that LLVM's demanglers
+// accept on ELF.
+func IsMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z")
 }
 

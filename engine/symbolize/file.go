@@ -45,13 +45,14 @@ func (f *File) Frames(address uint64) []symbol.Frame {
 	return frames
 }
 
-// described appends what DWARF alone says of an address.
+// described appends what DWARF alone says of an address. Function is "" of a name that
+// looks mangled: each tool demangles it in its own way.
 func (f *File) described(dst []symbol.Frame, address uint64) []symbol.Frame {
 	d := f.resolver.DWARF()
 	if d == nil {
 		return dst
 	}
-	dst, err := d.Frames(dst, address)
+	dst, err := d.RawFrames(dst, address)
 	f.resolver.Note(err)
 	return dst
 }

@@ -4,13 +4,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
 // A functionName is what symbol.Frame has of a function.
 type functionName struct {
+	// readable is the function's name; linkage is its linkage name, where that is
+	// another one. Of one that looks mangled readable is "" until it is asked for.
 	readable, linkage string
+	demangled         atomic.Pointer[string]
 	name              string // DW_AT_name
 	file              string // DW_AT_decl_file
 	line              int    // DW_AT_decl_line
@@ -65,6 +69,24 @@ func (c *nameCache) put(k entryKey, name *functionName) {
 	}
 	s.names[k] = name
 	s.bytes += size
+}
+
+// names are the function's readable name, and its linkage name, "" where that is the
+// same.
+func (n *functionName) names() (readable, linkage string) {
+	if n.readable != "" || n.linkage == "" {
+		return n.readable, n.linkage
+	}
+	text := n.demangled.Load()
+	if text == nil {
+		made := symbol.Demangle(n.linkage)
+		text = &made
+		n.demangled.Store(text)
+	}
+	if *text == n.linkage {
+		return *text, ""
+	}
+	return *text, n.linkage
 }
 
 // A decl is what an entry says of a function's name.
@@ -241,8 +263,8 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 	switch {
 	case name.linkage != "":
 		name.linkage = symbol.StripVersion(name.linkage)
-		if name.readable = symbol.Demangle(name.linkage); name.readable == name.linkage {
-			name.linkage = ""
+		if !symbol.IsMangled(name.linkage) {
+			name.readable, name.linkage = name.linkage, ""
 		}
 	case name.name != "" && scopes:
 		name.readable = b.qualify(name.name, off)

@@ -145,6 +145,19 @@ func (r *Reader) Problems() []string {
 // a unit has only a line table (assembly, a split unit whose file is missing)
 // the one frame has a position and no name. An error names the unit.
 func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	return r.framesAt(dst, address, (*functionName).give)
+}
+
+// RawFrames is Frames for who demangles names in a way of its own: Function is "" of a
+// function whose linkage name looks mangled.
+func (r *Reader) RawFrames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	return r.framesAt(dst, address, (*functionName).giveRaw)
+}
+
+// A naming puts a function's name into a frame.
+type naming func(n *functionName, f *symbol.Frame)
+
+func (r *Reader) framesAt(dst []symbol.Frame, address uint64, give naming) ([]symbol.Frame, error) {
 	before := len(dst)
 	base := uint64(0)
 	if l := r.main.layout; l != nil {
@@ -155,7 +168,7 @@ func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 		base = section.start
 	}
 	err := r.protect(func() (err error) {
-		dst, err = r.frames(dst, address+base)
+		dst, err = r.frames(dst, address+base, give)
 		return err
 	})
 	if err != nil {
@@ -169,10 +182,10 @@ func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 	return dst, nil
 }
 
-func (r *Reader) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (r *Reader) frames(dst []symbol.Frame, address uint64, give naming) ([]symbol.Frame, error) {
 	n := len(dst)
 	err := r.maps(func(m *unitMap) (isFound bool, err error) {
-		dst, err = r.framesBy(m, dst, address)
+		dst, err = r.framesBy(m, dst, address, give)
 		return len(dst) > n, err
 	})
 	return dst, err
@@ -180,13 +193,13 @@ func (r *Reader) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 
 // framesBy asks the units that a map names. A unit that knows the function goes
 // before one that has only a line.
-func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, give naming) ([]symbol.Frame, error) {
 	var failed error
 	n := len(dst)
 	r.main.candidates(m, address, func(u *unit) bool {
 		b, err := u.open()
 		if err == nil {
-			dst, err = r.chain(dst, b, address)
+			dst, err = r.chain(dst, b, address, give)
 		}
 		if err != nil {
 			failed = err
@@ -200,7 +213,7 @@ func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64) ([]sym
 }
 
 // chain appends the frames of one unit.
-func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Frame, error) {
+func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, give naming) ([]symbol.Frame, error) {
 	place := symbol.Frame{}
 	known := r.place(&place, b, address)
 	holder, f, err := r.functionAt(b, address)
@@ -225,7 +238,7 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Fr
 		}
 		inner := &dst[len(dst)-1]
 		inner.Inlined = true
-		call.name.give(inner)
+		give(call.name, inner)
 		if call.low.form != 0 {
 			inner.Start, err = holder.address(&call.low)
 			inner.HasStart = err == nil
@@ -239,7 +252,7 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64) ([]symbol.Fr
 	}
 	last := &dst[len(dst)-1]
 	last.Start, last.HasStart = f.entry, f.hasEntry
-	name.give(last)
+	give(name, last)
 	return dst, nil
 }
 
@@ -294,6 +307,11 @@ func (t *abbrevTable) hasScopes() bool {
 
 // give puts a function's name into a frame.
 func (n *functionName) give(f *symbol.Frame) {
+	n.giveRaw(f)
+	f.Function, f.LinkageName = n.names()
+}
+
+func (n *functionName) giveRaw(f *symbol.Frame) {
 	f.Function, f.LinkageName, f.Name = n.readable, n.linkage, n.name
 	f.StartFile, f.StartLine, f.ImplicitStartFile = n.file, n.line, n.isFileImplicit
 }
