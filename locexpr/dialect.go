@@ -56,6 +56,9 @@ type Dialect struct {
 type tables struct {
 	operations [256]Operation        // by opcode; without a name where there is none
 	user       map[uint64]*Operation // by the number that follows userOperation's opcode
+
+	namedOnce sync.Once
+	named     map[string]namedOperation // for Lookup
 }
 
 // tables are those of the dialect. Most programs need none of the built-in
@@ -239,21 +242,44 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 // when d has none. Where several encodings stand for the operation it is the
 // lowest. The case of the name does not matter, nor does a missing "DW_OP_".
 func (d *Dialect) Lookup(name string) (op *Operation, e Encoding, ok bool) {
-	name = strings.ToLower(name)
-	matches := func(op *Operation) bool {
-		full := strings.ToLower(op.Name)
-		return full == name || full == "dw_op_"+name
-	}
 	t := d.tables()
+	t.namedOnce.Do(t.indexNames)
+	n, ok := t.named[name]
+	if !ok { // spelled in another way
+		n, ok = t.named[strings.ToLower(name)]
+	}
+	return n.operation, n.encoding, ok
+}
+
+// A namedOperation is an operation of a dialect.
+type namedOperation struct {
+	operation *Operation
+	encoding  Encoding
+}
+
+// indexNames sets named: each operation in lower case, and as it is spelled, both with
+// "DW_OP_" and without. Of several the first stays.
+func (t *tables) indexNames() {
+	const prefix = "dw_op_"
+	t.named = make(map[string]namedOperation, 4*len(t.operations))
+	add := func(op *Operation, e Encoding) {
+		e.Name = op.Name
+		full := strings.ToLower(op.Name)
+		short := strings.TrimPrefix(full, prefix)
+		for _, key := range []string{full, short} {
+			if _, ok := t.named[key]; !ok {
+				t.named[key] = namedOperation{op, e}
+			}
+		}
+		t.named[op.Name] = t.named[full]
+		t.named[op.Name[len(full)-len(short):]] = t.named[short]
+	}
 	for opcode := range t.operations {
-		if op := &t.operations[opcode]; op.eval != nil && matches(op) {
-			return op, Encoding{Opcode: byte(opcode), Name: op.Name}, true
+		if op := &t.operations[opcode]; op.eval != nil {
+			add(op, Encoding{Opcode: byte(opcode)})
 		}
 	}
-	for number, candidate := range t.user {
-		if matches(candidate) && (!ok || number < e.User) {
-			op, e, ok = candidate, Encoding{Opcode: opLLVMUser, User: number, Name: candidate.Name}, true
-		}
+	for _, number := range slices.Sorted(maps.Keys(t.user)) {
+		add(t.user[number], Encoding{Opcode: opLLVMUser, User: number})
 	}
-	return op, e, ok
 }
