@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/trie"
 )
 
 // maxStops bounds the different reasons that are told with their details.
@@ -29,7 +30,7 @@ type profileBuilder struct {
 	trails    [trailCount]trail
 	recent    [1 << recentBits]recentFrame
 	places    []framePlace
-	tree      stackTree
+	tree      *trie.Trie      // of out.Stacks
 	kernel    *perfdata.Space // what it had mapped, and functions that it made, at last
 	made      *perfdata.Space
 	damaged   int // samples that could not be read as a whole
@@ -53,7 +54,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 	b := &profileBuilder{
 		recording: r,
 		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint32{}, modules: map[placement]int32{},
-		frames: map[walk.Step]uint32{},
+		frames: map[walk.Step]uint32{}, tree: trie.New(),
 	}
 	if r.file != nil {
 		b.out.Path = r.file.Path()
@@ -63,7 +64,6 @@ func newProfileBuilder(r *recording) *profileBuilder {
 		}
 	}
 	b.out.Stacks = []Stack{{}}
-	b.tree.init()
 	return b
 }
 
@@ -165,9 +165,9 @@ func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
 
 // push is the index of a stack.
 func (b *profileBuilder) push(s Stack) uint32 {
-	stack, isNew := b.tree.push(s)
+	stack, isNew := b.tree.Child(s.Caller, s.Frame)
 	if isNew {
-		b.out.Stacks = append(roomFor(b.out.Stacks), s)
+		b.out.Stacks = append(trie.Grown(b.out.Stacks), s)
 	}
 	return stack
 }

@@ -1,11 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/unwindd/unwindd/internal/escape"
+	"github.com/unwindd/unwindd/internal/trie"
 )
 
 // WriteFolded writes the stacks of one event, a line for each, in the form that
@@ -16,9 +20,47 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 	if at < 0 {
 		return fmt.Errorf("%s: no event %s", r.p.Path, event)
 	}
-	v := &r.values[at]
-	f := folder{r: r, names: map[string]int32{}, child: map[foldedKey]int32{}, nodes: make([]foldedNode, 1), known: map[foldedStack]int32{}}
-	f.ofFunction = make([]int32, len(r.functions))
+	f := newFolder(r)
+	f.addSamples(&r.values[at])
+	f.findChildren()
+	f.rankTexts()
+	b := newOutput(w)
+	f.write(b)
+	return b.Flush()
+}
+
+// A folder puts stacks of equal names together: a tree of names, those of threads
+// first.
+type folder struct {
+	r          *Profile
+	texts      []string // of names
+	names      map[string]uint32
+	ofFunction []uint32 // names
+	tree       *trie.Trie
+	nodes      []foldedNode // of the tree
+	known      []foldedStack
+	missing    []uint32
+
+	// first and children list what goes on from a node n: children[first[n]:first[n+1]].
+	first, children []uint32
+	last, inner     []int32 // by name: the order of the text that ends a stack with it, and of one that goes on
+	isPrefix        []bool  // by name: a text that ends a stack with it may begin another
+}
+
+// A foldedNode is a name after others.
+type foldedNode struct {
+	parent, name uint32
+	count        uint64 // of the stacks that end here
+}
+
+// A foldedStack is the node of a stack under the name of a thread.
+type foldedStack struct{ root, node uint32 }
+
+func newFolder(r *Profile) *folder {
+	f := &folder{
+		r: r, names: map[string]uint32{}, tree: trie.New(), nodes: make([]foldedNode, 1),
+		ofFunction: make([]uint32, len(r.functions)), known: make([]foldedStack, len(r.p.Stacks)),
+	}
 	for i := range r.functions {
 		name := r.functions[i].name
 		if r.functions[i].isKernel {
@@ -26,54 +68,47 @@ func (r *Profile) WriteFolded(w io.Writer, event string) error {
 		}
 		f.ofFunction[i] = f.name(name)
 	}
-	for i := range r.p.Samples {
-		s := &r.p.Samples[i]
+	return f
+}
+
+// addSamples adds the samples of a value's event, those of one thread's name after the
+// other: what is known of stacks is known under one name.
+func (f *folder) addSamples(v *profileValue) {
+	var roots [][]uint32 // samples
+	nodes := map[uint32]int{}
+	for i := range f.r.p.Samples {
+		s := &f.r.p.Samples[i]
 		if s.Event != v.event {
 			continue
 		}
-		node := f.stack(f.under(0, f.name(r.comm(s))), s.Stack)
-		f.nodes[node].count = add(f.nodes[node].count, v.of(s))
+		root := f.under(0, f.name(f.r.comm(s)))
+		at, ok := nodes[root]
+		if !ok {
+			at = len(roots)
+			nodes[root] = at
+			roots = append(roots, nil)
+		}
+		roots[at] = append(roots[at], uint32(i))
 	}
-	b := NewPrinter(w)
-	f.write(b)
-	return b.Flush()
-}
-
-// folder puts stacks of equal names together.
-type folder struct {
-	r          *Profile
-	texts      []string
-	names      map[string]int32
-	ofFunction []int32
-	child      map[foldedKey]int32
-	nodes      []foldedNode
-	known      map[foldedStack]int32
-	missing    []uint32
-}
-
-// A foldedStack is a stack under the name of a thread.
-type foldedStack struct {
-	root  int32
-	stack uint32
-}
-
-type foldedKey struct{ parent, name int32 }
-
-type foldedNode struct {
-	name     int32
-	children []int32
-	count    uint64 // of the stacks that end here
+	for _, samples := range roots {
+		root := f.under(0, f.name(f.r.comm(&f.r.p.Samples[samples[0]])))
+		for _, i := range samples {
+			s := &f.r.p.Samples[i]
+			n := &f.nodes[f.stack(root, s.Stack)]
+			n.count = add(n.count, v.of(s))
+		}
+	}
 }
 
 // name is the number of a name in a line, where ";" stands between names.
-func (f *folder) name(text string) int32 {
+func (f *folder) name(text string) uint32 {
 	text = strings.ReplaceAll(text, ";", ":")
 	if text == "" {
 		text = "[unknown]"
 	}
 	i, ok := f.names[text]
 	if !ok {
-		i = int32(len(f.texts))
+		i = uint32(len(f.texts))
 		f.names[text] = i
 		f.texts = append(f.texts, text)
 	}
@@ -82,82 +117,146 @@ func (f *folder) name(text string) int32 {
 
 // stack is the node of a stack under a thread's name. Samples share their callers,
 // so most of it is known.
-func (f *folder) stack(root int32, stack uint32) int32 {
+func (f *folder) stack(root, stack uint32) uint32 {
 	f.missing = f.missing[:0]
 	node := root
 	for n := stack; n != 0; n = f.r.p.Stacks[n].Caller {
-		if at, ok := f.known[foldedStack{root, n}]; ok {
-			node = at
+		if k := f.known[n]; k.root == root {
+			node = k.node
 			break
 		}
 		f.missing = append(f.missing, n)
 	}
-	for i := len(f.missing) - 1; i >= 0; i-- {
-		functions := f.r.functionOf[f.r.p.Stacks[f.missing[i]].Frame]
+	for _, n := range slices.Backward(f.missing) {
+		functions := f.r.functionOf[f.r.p.Stacks[n].Frame]
 		for k := len(functions) - 1; k >= 0; k-- {
 			node = f.under(node, f.ofFunction[functions[k]])
 		}
-		f.known[foldedStack{root, f.missing[i]}] = node
+		f.known[n] = foldedStack{root, node}
 	}
 	return node
 }
 
-func (f *folder) under(parent, name int32) int32 {
-	key := foldedKey{parent, name}
-	n, ok := f.child[key]
-	if !ok {
-		n = int32(len(f.nodes))
-		f.child[key] = n
-		f.nodes = append(f.nodes, foldedNode{name: name})
-		f.nodes[parent].children = append(f.nodes[parent].children, n)
+func (f *folder) under(parent, name uint32) uint32 {
+	n, isNew := f.tree.Child(parent, name)
+	if isNew {
+		f.nodes = append(trie.Grown(f.nodes), foldedNode{parent: parent, name: name})
 	}
 	return n
 }
 
-// An entry is what follows a stack in lines: the end of one, or a name with what
-// is under it. Entries in the order of their texts give lines in theirs.
-type foldedEntry struct {
-	text string
-	node int32 // 0: the line ends
+// findChildren lists what goes on from each node.
+func (f *folder) findChildren() {
+	f.first = make([]uint32, len(f.nodes)+1)
+	for _, n := range f.nodes[1:] {
+		f.first[n.parent+1]++
+	}
+	for i := 1; i < len(f.first); i++ {
+		f.first[i] += f.first[i-1]
+	}
+	f.children = make([]uint32, len(f.nodes)-1)
+	next := slices.Clone(f.first)
+	for i, n := range f.nodes[1:] {
+		f.children[next[n.parent]] = uint32(i) + 1
+		next[n.parent]++
+	}
 }
 
-func (f *folder) entries(node int32) []foldedEntry {
-	var list []foldedEntry
-	for _, c := range f.nodes[node].children {
+// rankTexts puts what may follow a stack in a line in the order of bytes: each name
+// with what is between it and the next name, or the sum of the weights.
+func (f *folder) rankTexts() {
+	type ranked struct {
+		text string
+		rank *int32
+	}
+	f.last, f.inner, f.isPrefix = make([]int32, len(f.texts)), make([]int32, len(f.texts)), make([]bool, len(f.texts))
+	list := make([]ranked, 0, 2*len(f.texts))
+	for i, text := range f.texts {
+		list = append(list, ranked{text + " ", &f.last[i]}, ranked{text + ";", &f.inner[i]})
+	}
+	slices.SortFunc(list, func(a, b ranked) int { return strings.Compare(a.text, b.text) })
+	for i, r := range list {
+		*r.rank = int32(i)
+	}
+	for i, text := range f.texts {
+		// What begins with it follows it. A sum may come before that or behind it.
+		at := int(f.last[i]) + 1
+		f.isPrefix[i] = at < len(list) && strings.HasPrefix(list[at].text, text+" ")
+	}
+}
+
+// A foldedEntry is what follows a stack in lines: the end of one, or a name with what
+// is under it. Entries in the order of their texts give lines in theirs.
+type foldedEntry struct {
+	node   uint32
+	rank   int32
+	isLast bool // the line ends
+}
+
+// entries appends what follows the stack of a node, in its order.
+func (f *folder) entries(list []foldedEntry, node uint32) []foldedEntry {
+	from := len(list)
+	isRanked := true
+	for _, c := range f.children[f.first[node]:f.first[node+1]] {
 		n := &f.nodes[c]
 		if n.count > 0 {
-			list = append(list, foldedEntry{f.texts[n.name] + " " + strconv.FormatUint(n.count, 10), 0})
+			list = append(list, foldedEntry{c, f.last[n.name], true})
+			isRanked = isRanked && !f.isPrefix[n.name]
 		}
-		if len(n.children) > 0 {
-			list = append(list, foldedEntry{f.texts[n.name] + ";", c})
+		if f.first[c] < f.first[c+1] {
+			list = append(list, foldedEntry{c, f.inner[n.name], false})
 		}
 	}
-	slices.SortFunc(list, func(a, b foldedEntry) int { return strings.Compare(a.text, b.text) })
+	switch own := list[from:]; {
+	case len(own) < 2:
+	case isRanked:
+		slices.SortFunc(own, func(a, b foldedEntry) int { return cmp.Compare(a.rank, b.rank) })
+	default:
+		slices.SortFunc(own, func(a, b foldedEntry) int { return strings.Compare(f.entryText(a), f.entryText(b)) })
+	}
 	return list
+}
+
+// entryText is what an entry adds to a line.
+func (f *folder) entryText(e foldedEntry) string {
+	n := &f.nodes[e.node]
+	if e.isLast {
+		return f.texts[n.name] + " " + strconv.FormatUint(n.count, 10)
+	}
+	return f.texts[n.name] + ";"
 }
 
 // write writes the lines. Stacks may be as deep as --max-stack says, so what is
 // open is kept in a list.
-func (f *folder) write(b *Printer) {
-	var prefix []byte
-	type level struct {
-		entries []foldedEntry
-		length  int // of the prefix
+func (f *folder) write(b output) {
+	for i, text := range f.texts {
+		f.texts[i] = escape.Text(text)
 	}
-	open := []level{{entries: f.entries(0)}}
+	type level struct {
+		next, end int // of its entries
+		length    int // of the line before them
+	}
+	var line []byte
+	entries := f.entries(nil, 0)
+	open := []level{{end: len(entries)}}
 	for len(open) > 0 {
 		top := &open[len(open)-1]
-		if len(top.entries) == 0 {
+		if top.next == top.end {
 			open = open[:len(open)-1]
 			continue
 		}
-		e := top.entries[0]
-		top.entries = top.entries[1:]
-		prefix = append(prefix[:top.length], e.text...)
-		if e.node != 0 {
-			open = append(open, level{f.entries(e.node), len(prefix)})
+		e := entries[top.next]
+		top.next++
+		n := &f.nodes[e.node]
+		line = append(line[:top.length], f.texts[n.name]...)
+		if e.isLast {
+			line = strconv.AppendUint(append(line, ' '), n.count, 10)
+			_, _ = b.Write(append(line, '\n'))
 			continue
 		}
-		b.printf("%s\n", prefix)
+		line = append(line, ';')
+		from := top.end
+		entries = f.entries(entries[:from], e.node)
+		open = append(open, level{from, len(entries), len(line)})
 	}
 }
