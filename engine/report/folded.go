@@ -57,8 +57,12 @@ type foldedNode struct {
 type foldedStack struct{ root, node uint32 }
 
 func newFolder(r *Profile) *folder {
+	room := len(r.p.Threads)
+	for _, s := range r.p.Stacks[1:] {
+		room += len(r.functionOf[s.Frame])
+	}
 	f := &folder{
-		r: r, names: map[string]uint32{}, tree: trie.New(), nodes: make([]foldedNode, 1),
+		r: r, names: map[string]uint32{}, tree: trie.New(room), nodes: make([]foldedNode, 1, 1+min(room, trie.MaxRoom)),
 		ofFunction: make([]uint32, len(r.functions)), known: make([]foldedStack, len(r.p.Stacks)),
 	}
 	for i := range r.functions {

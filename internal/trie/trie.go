@@ -29,8 +29,12 @@ type edge struct{ parent, label uint32 }
 // those that call from hundreds are few.
 const maxSiblings = 16
 
-// New makes a tree that has a root.
-func New() *Trie { return &Trie{nodes: make([]node, 1, 1<<12)} }
+// New makes a tree that has a root, with room for a number of nodes. What of that is not
+// used costs addresses, not memory.
+func New(room int) *Trie { return &Trie{nodes: make([]node, 1, 1+min(room, MaxRoom))} }
+
+// MaxRoom bounds the room that is made for nodes before there are any.
+const MaxRoom = 1 << 22
 
 // Len is how many nodes there are, the root included.
 func (t *Trie) Len() int { return len(t.nodes) }

@@ -9,7 +9,7 @@ import (
 func TestTrieIsAMap(t *testing.T) {
 	for _, labels := range []int{2, maxSiblings, maxSiblings + 1, 1000} {
 		r := rand.New(rand.NewPCG(1, uint64(labels)))
-		tree, known := New(), map[[2]uint32]uint32{}
+		tree, known := New(10), map[[2]uint32]uint32{}
 		at := uint32(0)
 		for range 20_000 {
 			if r.IntN(8) == 0 {

@@ -133,6 +133,9 @@ func (f *File) Features() *Features { return &f.features }
 // compressed included.
 func (f *File) Counts() map[RecordType]uint64 { return f.counts }
 
+// Samples is how many SAMPLE records the recording has.
+func (f *File) Samples() uint64 { return f.counts[recordSample] }
+
 // Lost says how many records the kernel could not write, and how many samples
 // were lost, as far as that is told (LOST and LOST_SAMPLES). perf counts in
 // samples what was lost for want of space, too: the two are not to be added.
