@@ -193,14 +193,14 @@ func firstBytes(path string) (head string) {
 func (e *Engine) openCore(path string) (target.Target, error) {
 	return orNil(elfcore.Open(path, elfcore.Options{
 		Finder:   e.Finder(path),
-		Describe: func(machine uint16) (*sdk.Description, error) { return description(e.plugins.ForMachine(machine)) },
+		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
 	}))
 }
 
 func (e *Engine) openSnapshot(path string) (target.Target, error) {
 	return orNil(snapshot.Open(path, snapshot.Options{
 		Finder:   e.Finder(path),
-		Describe: func(arch string) (*sdk.Description, error) { return description(e.plugins.Find(arch)) },
+		Describe: func(arch string) (*sdk.Description, error) { return prepared(e.plugins.Find(arch)) },
 	}))
 }
 
@@ -210,6 +210,15 @@ func orNil[T target.Target](t T, err error) (target.Target, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// prepared is description for a target that is being opened: while its files are
+// read the plugin starts.
+func prepared(a *plugin.Arch, err error) (*sdk.Description, error) {
+	if err == nil {
+		a.Prepare()
+	}
+	return description(a, err)
 }
 
 func description(a *plugin.Arch, err error) (*sdk.Description, error) {

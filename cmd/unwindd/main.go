@@ -30,14 +30,23 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
+// pluginProcess is what a process does that the engine has started for a plugin;
+// nil: it is another. Such processes are many and short, and need nothing of what a
+// command for people does.
+func pluginProcess(args []string) func(args []string) error {
+	const started = "--report-fd"
+	switch {
+	case len(args) > 4 && args[0] == "plugin" && args[1] == "serve" && args[3] == started:
+		return servePlugin
+	case len(args) > 4 && args[0] == "plugin" && args[1] == "exec" && args[2] == started:
+		return execPlugin
+	}
+	return nil
+}
+
 // run is the whole command; it returns the exit status.
 func run(args []string) int {
-	watchSignals()
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(messageWriter{})
-	err := root.ExecuteContext(context.Background())
+	err := execute(args)
 	var usage usageError
 	switch {
 	case err == nil:
@@ -52,6 +61,19 @@ func run(args []string) int {
 		return exitUnwalked
 	}
 	return exitInput
+}
+
+func execute(args []string) error {
+	if process := pluginProcess(args); process != nil {
+		return process(args[2:])
+	}
+	collectLate()
+	watchSignals()
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(messageWriter{})
+	return root.ExecuteContext(context.Background())
 }
 
 func newRoot() *cobra.Command {

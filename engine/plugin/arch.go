@@ -20,7 +20,20 @@ type Arch struct {
 	origin    string // "bundled", "in-process", or the path of the executable
 	desc      *sdk.Description
 	transport transport
+	valid     func() error // of desc, where that has not been validated yet
 }
+
+// check says what is wrong with the description.
+func (a *Arch) check() error {
+	if a.valid == nil {
+		return nil
+	}
+	return a.valid()
+}
+
+// Prepare begins to start the process, where there is one and none runs, for calls
+// that are about to come. It waits for nothing; what goes wrong the first call says.
+func (a *Arch) Prepare() { a.transport.prepare() }
 
 // Name is the architecture's name, the `arch` of the output.
 func (a *Arch) Name() string { return a.desc.Name }

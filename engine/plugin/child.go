@@ -31,7 +31,8 @@ const maxReport = 64 << 10
 // A child is the process of a plugin. It implements runner.Runner, through
 // which go-plugin starts and stops what it speaks to.
 type child struct {
-	command   []string // what is executed, with its arguments
+	path      string   // of what is executed
+	command   []string // its name and arguments
 	env       []string
 	isBundled bool // command is this project's own, which confines itself
 	socketDir string
@@ -69,6 +70,9 @@ const reportFD = 3
 func (c *child) prepare(l *launch, socketDir string, env []string) {
 	report := []string{"--report-fd", strconv.Itoa(reportFD)}
 	c.env, c.socketDir, c.isBundled = env, socketDir, l.isBundled
+	if c.path = l.self; l.isThis {
+		c.path = thisExecutable
+	}
 	if l.isBundled {
 		c.command = slices.Concat([]string{l.self}, l.command, report)
 		return
@@ -125,9 +129,9 @@ func (c *child) Start(context.Context) error {
 // begin starts the process with descriptors of this one's as its first ones. A
 // process that was to be killed already is killed at once.
 func (c *child) begin(files []uintptr) (pid int, err error) {
-	pid, err = syscall.ForkExec(c.command[0], c.command, &syscall.ProcAttr{Dir: "/", Env: c.env, Files: files, Sys: processAttributes()})
+	pid, err = syscall.ForkExec(c.path, c.command, &syscall.ProcAttr{Dir: "/", Env: c.env, Files: files, Sys: processAttributes()})
 	if err != nil {
-		return 0, &os.PathError{Op: "fork/exec", Path: c.command[0], Err: err}
+		return 0, &os.PathError{Op: "fork/exec", Path: c.path, Err: err}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,7 +320,7 @@ func (c *child) waitExit(d time.Duration) bool {
 
 func (c *child) Stdout() io.ReadCloser           { return c.stdout }
 func (c *child) Stderr() io.ReadCloser           { return &lastReader{File: c.stderr, end: c.silent} }
-func (c *child) Name() string                    { return c.command[0] }
+func (c *child) Name() string                    { return c.path }
 func (c *child) Diagnose(context.Context) string { return "" }
 
 // ID is the process id in decimal; "" before the start, which go-plugin takes

@@ -5,10 +5,16 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// thisExecutable is a path of the file that this process executes, and of no other
+// that is put in its place.
+const thisExecutable = "/proc/self/exe"
 
 // processAttributes gives a plugin a session of its own, so that it has no
 // terminal, has a process group of its own, and is not reached by the keys of
@@ -79,7 +85,7 @@ func (c *child) liveHere(files []uintptr, started chan<- error) {
 // because the thread has descriptors of its own from here on, if isApart is true.
 // The rest confineSelf takes.
 func (c *child) confineThread() (isApart bool, err error) {
-	paths, err := pathsOf(c.command[0])
+	paths, err := pathsOf(c.path)
 	if err != nil {
 		return false, err
 	}
@@ -111,14 +117,31 @@ func closeDescriptors() {
 	}
 }
 
-// pathsOf is what an executable needs of the file system.
+// pathsOf is what an executable of this project needs of the file system. Its
+// libraries are the C library's, which lie with the dynamic loader: where that is
+// in a directory of the system, there is no need to look for them.
 func pathsOf(path string) ([]pathRule, error) {
 	file, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	loader, script := interpreterOf(file)
+	switch {
+	case loader == "":
+		return []pathRule{{path, executeFile}}, nil
+	case !script && isOfSystem(loader):
+		return []pathRule{{path, executeFile}, {loader, executeFile}}, nil
+	}
 	return pluginPaths(path, file), nil
+}
+
+// isOfSystem says whether a file is in one of the directories that are open to
+// every plugin.
+func isOfSystem(path string) bool {
+	return slices.ContainsFunc(systemPaths, func(r pathRule) bool {
+		return r.rights == readTree && strings.HasPrefix(path, r.path+"/")
+	})
 }
 
 func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }

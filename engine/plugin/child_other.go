@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// thisExecutable is not known here.
+const thisExecutable = ""
+
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // live is the life of the process. Without Linux's signal for the parent's

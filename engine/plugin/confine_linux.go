@@ -3,16 +3,27 @@ package plugin
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// nameSelf gives the process, which was executed as thisExecutable, the name that
+// lists of processes show.
+func nameSelf() {
+	if name, err := unix.BytePtrFromString(filepath.Base(os.Args[0])); err == nil && unix.Gettid() == os.Getpid() {
+		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
+	}
+}
 
 // confineSelf takes from this process, a bundled plugin that child.confineThread's
 // thread has forked, what a process can take from all of its threads at once: the
 // rlimits and the system calls of plugins. It is done before anything is read that
 // somebody else has made. What the system lacks is missing.
 func confineSelf() (missing []string, err error) {
+	nameSelf()
 	for _, l := range resourceLimits {
 		if err := l.apply(); err != nil {
 			missing = append(missing, fmt.Sprintf("rlimit %s: %v", l.name, err))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,13 @@ type directory struct {
 
 // directoryBases are where directories are made, in order of preference.
 func directoryBases() []string {
-	return []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"}
+	var bases []string
+	for _, base := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"} {
+		if base != "" && !slices.Contains(bases, base) {
+			bases = append(bases, base)
+		}
+	}
+	return bases
 }
 
 var sweepOnce sync.Once
@@ -43,9 +50,6 @@ func newDirectory() (*directory, error) {
 	})
 	var errs []error
 	for _, base := range directoryBases() {
-		if base == "" {
-			continue
-		}
 		if len(base) > maxSocketBase {
 			errs = append(errs, fmt.Errorf("%s: longer than %d bytes, too long for Unix sockets inside", base, maxSocketBase))
 			continue
@@ -116,9 +120,6 @@ func (d *directory) remove() {
 // sweep removes directories of this user whose owners are dead. It takes only
 // what newDirectory made: anybody may write to a directory for temporary files.
 func sweep(base string) {
-	if base == "" {
-		return
-	}
 	f, err := os.Open(base)
 	if err != nil {
 		return

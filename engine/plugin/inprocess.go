@@ -15,6 +15,7 @@ type transport interface {
 	// do calls f with the architecture. f returns a *nonsense for an answer
 	// that cannot be. Errors are *Failure, or wrap the context's.
 	do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error
+	prepare()           // for do
 	pid() int           // of the running process; 0: none
 	starts() uint64     // how often a process was started
 	problems() []string // so far
@@ -49,6 +50,7 @@ func (p *inProcess) do(ctx context.Context, call string, f func(context.Context,
 	return &Failure{Plugin: p.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
 }
 
+func (p *inProcess) prepare()           {}
 func (p *inProcess) pid() int           { return 0 }
 func (p *inProcess) starts() uint64     { return 0 }
 func (p *inProcess) problems() []string { return nil }

@@ -298,6 +298,21 @@ func self(t testing.TB) string {
 	return path
 }
 
+// copyOfSelf is another executable than the test binary, with the same in it: one
+// that is asked what it is.
+func copyOfSelf(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "unwindd")
+	if err := os.WriteFile(path, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // manager makes a Manager that is closed with the test.
 func manager(t *testing.T, o Options) *Manager {
 	t.Helper()

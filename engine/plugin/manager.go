@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,8 +53,9 @@ type Bundled struct {
 	Name string
 	New  func() sdk.Architecture
 	// Description is the same as New().Describe answers. It is compiled in, so
-	// that a process is started only when a call needs it; what the process
-	// then answers must be equal.
+	// that a process is started only when a call needs it. What the process then
+	// answers must be equal: it is asked where Self is another executable than
+	// this process's.
 	Description func() *sdk.Description
 }
 
@@ -162,36 +164,47 @@ func inProcessPlug(arch sdk.Architecture) *plug {
 
 func bundledPlug(o *Options, b Bundled) *plug {
 	p := &plug{name: b.Name, origin: originBundled}
-	description := sync.OnceValues(func() (*sdk.Description, error) {
-		d := b.Description()
-		if d == nil {
-			return nil, fmt.Errorf("plugin %s: no description is compiled in", b.Name)
-		}
-		if err := d.Validate(); err != nil {
-			return nil, fmt.Errorf("plugin %s: the description that is compiled in: %w", b.Name, err)
-		}
-		return d, nil
-	})
+	description := sync.OnceValue(b.Description)
 	l := launch{
 		name: b.Name, self: o.Self, command: []string{"plugin", "serve", b.Name}, isBundled: true,
 		memory: dataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
 	}
+	l.isThis = isThisExecutable(o.Self)
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) error {
-		want, err := description()
-		if err != nil {
-			return err
+		if l.isThis {
+			return nil // the same code describes it
 		}
-		return describesItselfAs(ctx, arch, want, "the one compiled in")
+		return describesItselfAs(ctx, arch, description(), "the one compiled in")
 	})
 	p.transport = s
 	p.find = sync.OnceValues(func() (*Arch, error) {
-		d, err := description()
-		if err != nil {
-			return nil, err
+		d := description()
+		if d == nil {
+			return nil, fmt.Errorf("plugin %s: no description is compiled in", b.Name)
 		}
-		return &Arch{plugin: b.Name, origin: p.origin, desc: d, transport: s}, nil
+		valid := sync.OnceValue(func() error {
+			if err := d.Validate(); err != nil {
+				return fmt.Errorf("plugin %s: the description that is compiled in: %w", b.Name, err)
+			}
+			return nil
+		})
+		return &Arch{plugin: b.Name, origin: p.origin, desc: d, transport: s, valid: valid}, nil
 	})
 	return p
+}
+
+// isThisExecutable says whether a path names the file that this process executes,
+// where the system can execute that again whatever becomes of its path.
+func isThisExecutable(path string) bool {
+	if thisExecutable == "" {
+		return false
+	}
+	named, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	this, err := os.Stat(thisExecutable)
+	return err == nil && os.SameFile(named, this)
 }
 
 // describesItselfAs checks that a process that just started is what it is
@@ -261,7 +274,8 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 }
 
 // archs finds all architectures, vendors' in parallel where they have to be
-// started for it, and why others cannot be used.
+// started for it, and why others cannot be used. The descriptions of bundled ones
+// are not validated yet.
 func (m *Manager) archs() (found []*Arch, unusable []error) {
 	archs := make([]*Arch, len(m.plugins))
 	errs := make([]error, len(m.plugins))
@@ -288,6 +302,13 @@ func (m *Manager) archs() (found []*Arch, unusable []error) {
 func (m *Manager) choose(what string, claims func(*Arch) bool) (*Arch, error) {
 	found, unusable := m.archs()
 	found = slices.DeleteFunc(found, func(a *Arch) bool { return !claims(a) })
+	found = slices.DeleteFunc(found, func(a *Arch) bool {
+		err := a.check()
+		if err != nil {
+			unusable = append(unusable, err)
+		}
+		return err != nil
+	})
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -334,9 +355,11 @@ func (m *Manager) Find(name string) (*Arch, error) {
 // Descriptions are those of all architectures that can be used.
 func (m *Manager) Descriptions() []*sdk.Description {
 	found, _ := m.archs()
-	out := make([]*sdk.Description, len(found))
-	for i, a := range found {
-		out[i] = a.desc
+	out := make([]*sdk.Description, 0, len(found))
+	for _, a := range found {
+		if a.check() == nil {
+			out = append(out, a.desc)
+		}
 	}
 	return out
 }
@@ -366,7 +389,11 @@ func (m *Manager) List() []Status {
 		if p.sha256 != nil {
 			s.SHA256, _ = p.sha256() // its error is the problem
 		}
-		if a, err := p.find(); err != nil {
+		a, err := p.find()
+		if err == nil {
+			err = a.check()
+		}
+		if err != nil {
 			s.Problem = err.Error()
 		} else {
 			s.Description = a.desc

@@ -42,6 +42,7 @@ type launch struct {
 	// isBundled says that the plugin is in self, which confines itself. A vendor's
 	// is started by `self plugin exec`.
 	isBundled bool
+	isThis    bool     // self is the executable of this process
 	memory    uint64   // bytes that it may have
 	limit     deadline // until it has described itself
 	logger    hclog.Logger

@@ -200,13 +200,7 @@ func (s *supervisor) acquire(ctx context.Context, call string) (*process, error)
 			s.retire(p)
 			continue
 		}
-		st := s.starting
-		if st == nil {
-			st = &starting{done: make(chan struct{})}
-			s.starting = st
-			s.tasks.Add(1)
-			go s.start(st)
-		}
+		st := s.begun()
 		s.mu.Unlock()
 		select {
 		case <-st.done:
@@ -217,6 +211,26 @@ func (s *supervisor) acquire(ctx context.Context, call string) (*process, error)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("plugin %s: %s: waiting for its start: %w", s.launch.name, call, ctx.Err())
 		}
+	}
+}
+
+// begun is the start that is under way, begun now where there is none. The mutex is
+// held.
+func (s *supervisor) begun() *starting {
+	if s.starting == nil {
+		s.starting = &starting{done: make(chan struct{})}
+		s.tasks.Add(1)
+		go s.start(s.starting)
+	}
+	return s.starting
+}
+
+// prepare begins a start where a call would.
+func (s *supervisor) prepare() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() == nil && s.givenUp == nil && s.current == nil {
+		s.begun()
 	}
 }
 

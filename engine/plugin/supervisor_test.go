@@ -78,6 +78,9 @@ func TestStartFailuresSayWhatHappened(t *testing.T) {
 				o.StartDeadline = time.Second
 			case hangsDescribing:
 				o.StartDeadline = 4 * time.Second // of which the start needs some
+				o.Self = copyOfSelf(t)
+			case wrongSelf, badSelf, diesDescribing:
+				o.Self = copyOfSelf(t)
 			}
 			if c.mode == badSelf {
 				// Only the process lies.
@@ -399,7 +402,7 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 }
 
 func TestNoiseOnStandardErrorIsBounded(t *testing.T) {
-	a := testArchOf(t, noisy, Options{})
+	a := testArchOf(t, noisy, Options{Self: copyOfSelf(t)})
 	if _, err := obey(t, a, "echo x"); err != nil {
 		t.Fatal(err)
 	}
