@@ -32,6 +32,7 @@ type Object struct {
 	used      atomic.Uint64
 	bytes     atomic.Int64 // about how much memory it keeps
 	fileBytes atomic.Int64 // how much of that is of its files
+	readSize  atomic.Int64 // of functions in read
 	number    uint64       // of no other object of this process: plugins keep what they find in one
 	path      string
 	arch      string
@@ -136,16 +137,22 @@ func (o *Object) grow(bytes int) {
 }
 
 // readBytes is what was made of the file and of its debug file: sections that were
-// decompressed or relocated, and symbols.
+// decompressed or relocated, symbols, indexes of debug information, and functions
+// whose code was read.
 func (o *Object) readBytes() (n uint64) {
+	n = uint64(o.readSize.Load())
 	if o.File == nil {
-		return 0
+		return n
 	}
 	o.mu.Lock()
-	debug := o.debug.Object
+	debug, symbols := o.debug.Object, o.symbols
 	o.mu.Unlock()
-	if n = o.File.MemorySize(); debug != nil {
+	n += o.File.MemorySize()
+	if debug != nil {
 		n += debug.MemorySize()
+	}
+	if symbols != nil {
+		n += symbols.MemorySize()
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"unsafe"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/target"
@@ -100,7 +101,18 @@ func (o *Object) keepRead(f readFunction) {
 	i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start >= f.start })
 	if (i == len(o.read) || o.read[i].start >= f.end) && (i == 0 || o.read[i-1].end <= f.start) {
 		o.read = slices.Insert(o.read, i, f)
+		o.readSize.Add(int64(f.memorySize()))
 	}
+}
+
+// memorySize is about how many bytes a function that was read takes.
+func (f *readFunction) memorySize() int {
+	size := int(unsafe.Sizeof(*f)+unsafe.Sizeof(*f.rules)) + len(f.rules.Gaps)*int(unsafe.Sizeof(sdk.RowGap{}))
+	for i := range f.rules.Rows {
+		r := &f.rules.Rows[i]
+		size += int(unsafe.Sizeof(*r)) + (len(r.Rules)+len(r.CallSite))*int(unsafe.Sizeof(cfi.RegisterRule{}))
+	}
+	return size
 }
 
 // boundsToRead are the bounds of the function at a lookup, as far as a symbol has

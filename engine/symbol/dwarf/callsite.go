@@ -355,6 +355,10 @@ func (r *Reader) addLinkage(named map[string][]entryKey, u *unit) error {
 			return err
 		}
 		if name := e.LinkageName(); name != "" {
+			if named[name] == nil {
+				r.main.keeps(len(name) + 64)
+			}
+			r.main.keeps(sizeOf[entryKey](1))
 			named[name] = append(named[name], entryKey{b.unit, off})
 		}
 	}

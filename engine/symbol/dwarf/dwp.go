@@ -189,6 +189,7 @@ func (r *Reader) readPackage(p *object.Object) (*file, error) {
 	if f.indexes[0] == nil {
 		return nil, fmt.Errorf("%s: has no .debug_cu_index", f.name)
 	}
+	r.kept.Add(int64(p.MemorySize())) // unpacked by now
 	return f, nil
 }
 

@@ -31,13 +31,16 @@ func (b *body) fileName(number uint64) *fileName {
 		return &noFile
 	}
 	cache, _ := b.fileNames.get(func() (*fileNames, error) {
+		b.file.keeps(sizeOf[*fileName](len(t.files)))
 		return &fileNames{make([]atomic.Pointer[fileName], len(t.files))}, nil
 	})
 	if name := cache.names[number].Load(); name != nil {
 		return name
 	}
 	name := t.fileName(number, b.compDir)
-	cache.names[number].Store(name)
+	if cache.names[number].Swap(name) == nil {
+		b.file.keeps(sizeOf[fileName](1) + len(name.path))
+	}
 	return name
 }
 

@@ -65,6 +65,12 @@ func newUnitMap(ranges []unitRange, complete bool) *unitMap {
 	return &unitMap{slices.Clip(ranges), complete}
 }
 
+// mapOf is newUnitMap of the units of a Reader, which keeps it.
+func (r *Reader) mapOf(ranges []unitRange, complete bool) *unitMap {
+	r.main.keeps(sizeOf[unitRange](len(ranges)))
+	return newUnitMap(ranges, complete)
+}
+
 // maps calls f with what finds the units of an address, as long as that is not found:
 // first what reads the least. It returns the error that the last one gave.
 func (r *Reader) maps(f func(m *unitMap) (isFound bool, err error)) error {
@@ -95,7 +101,7 @@ func (r *Reader) maps(f func(m *unitMap) (isFound bool, err error)) error {
 func (r *Reader) earlyMap() (*unitMap, error) {
 	if f := r.main; f.rest.info != nil {
 		if tables := f.arangesRanges(false); len(tables) > 0 {
-			return newUnitMap(tables, false), nil
+			return r.mapOf(tables, false), nil
 		}
 	}
 	return nil, nil
@@ -126,7 +132,7 @@ func (r *Reader) quickMap() (*unitMap, error) {
 			tables = append(tables, r.rangesOf(u, &budget)...)
 		}
 	}
-	return newUnitMap(tables, false), nil
+	return r.mapOf(tables, false), nil
 }
 
 // arangesRanges are the ranges in .debug_aranges; nil where there is no table that
@@ -156,7 +162,7 @@ func (r *Reader) wholeMap() (*unitMap, error) {
 	for _, u := range r.main.everyUnit() {
 		list = append(list, r.rangesOf(u, &budget)...)
 	}
-	return newUnitMap(list, true), nil
+	return r.mapOf(list, true), nil
 }
 
 // unpackUnits unpacks what the first entries of all units need, several sections at

@@ -181,6 +181,7 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
 	}
 	x.where = flatten(ranges)
+	b.file.keeps(sizeOf[function](cap(x.list)) + x.where.memorySize())
 	return x, nil
 }
 
@@ -307,6 +308,7 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 	}
 	x.list = slices.Clone(calls)
 	x.where = flatten(ranges)
+	b.file.keeps(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
 	return x, nil
 }
 

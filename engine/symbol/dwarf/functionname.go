@@ -65,10 +65,15 @@ func (c *nameCache) put(k entryKey, name *functionName) {
 	defer s.mu.Unlock()
 	size := len(name.readable) + len(name.linkage) + len(name.name)
 	if s.names == nil || len(s.names) >= maxNames || s.bytes+size > maxNameBytes {
+		k.unit.file.keeps(-s.bytes - len(s.names)*nameBytes)
 		s.names, s.bytes = make(map[entryKey]*functionName), 0
+	}
+	if s.names[k] != nil { // two that looked at the same time
+		return
 	}
 	s.names[k] = name
 	s.bytes += size
+	k.unit.file.keeps(name.memorySize())
 }
 
 // names are the function's readable name, and its linkage name, "" where that is the

@@ -126,6 +126,7 @@ func (f *file) lineTableAt(off uint64, addrSize uint8) (*lineTable, error) {
 		if err := t.index(); err != nil {
 			return nil, err
 		}
+		f.keeps(t.memorySize())
 		return t, nil
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -41,6 +42,9 @@ type Reader struct {
 	dwp       lazy[*file]
 	variables lazy[[]placedVariable]
 	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
+
+	kept          atomic.Int64 // see MemorySize
+	supplementary atomic.Pointer[object.Object]
 
 	mu       sync.Mutex
 	problems []string

@@ -104,6 +104,7 @@ func (b *body) lookInside(x *spaces, at int32) error {
 			x.list = append(x.list, s)
 		}
 	}
+	b.file.keeps(sizeOf[space](len(x.list) - from))
 	x.list[at].inside, x.list[at].count = int32(from), int32(len(x.list)-from)
 	return nil
 }

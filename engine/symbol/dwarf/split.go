@@ -162,6 +162,7 @@ func (r *Reader) openSplit(p place) (*file, error) {
 		if f.reader = r; f.isBigEndian != r.main.isBigEndian {
 			return nil, fmt.Errorf("%s: is of another byte order", f.name)
 		}
+		r.kept.Add(int64(o.MemorySize())) // unpacked by now
 		if _, err = f.allUnits(); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}

@@ -106,6 +106,7 @@ func (f *file) openLinked(l *link, p place) (*file, error) {
 		return nil, err
 	}
 	s.reader = f.reader
+	s.reader.supplementary.Store(o)
 	if s.rest.info == nil { // else they are read by need
 		if _, err = s.allUnits(); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)

@@ -163,7 +163,9 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 	slices.SortFunc(list, func(a, b placedVariable) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order), cmp.Compare(b.off, a.off))
 	})
-	return slices.Clip(list), nil
+	list = slices.Clip(list)
+	r.main.keeps(sizeOf[placedVariable](len(list)))
+	return list, nil
 }
 
 // appendVariables appends the variables of a unit. Types are not looked into where

@@ -33,6 +33,8 @@ type Resolver struct {
 
 	damaged atomic.Bool // there is DWARF that cannot be read
 
+	table atomic.Pointer[symtab.Table] // once it is read
+
 	mu       sync.Mutex
 	reader   *dwarf.Reader // once it is open
 	problems []string
@@ -60,7 +62,23 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 func (r *Resolver) openSymbols() *symtab.Table {
 	t, err := symtab.New(r.o, r.debug)
 	r.Note(err)
+	r.table.Store(t)
 	return t
+}
+
+// MemorySize is about how many bytes are kept of what was read so far; what sections
+// were unpacked to is the objects'.
+func (r *Resolver) MemorySize() (size uint64) {
+	if t := r.table.Load(); t != nil {
+		size = t.MemorySize()
+	}
+	r.mu.Lock()
+	d := r.reader
+	r.mu.Unlock()
+	if d != nil {
+		size += d.MemorySize()
+	}
+	return size
 }
 
 // openDWARF takes the debug file's DWARF, else the object's own.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unsafe"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -25,6 +26,7 @@ import (
 // this package malloc.)
 type Table struct {
 	entries []entry
+	names   int // bytes of them
 }
 
 // An entry is a function, or one of several sizes that begin at the same address.
@@ -247,7 +249,15 @@ func build(list []candidate) *Table {
 		e.end = max(e.end, e.start)
 	}
 	t.link()
+	for i := range t.entries {
+		t.names += len(t.entries[i].name) + 1
+	}
 	return t
+}
+
+// MemorySize is about how many bytes the table keeps.
+func (t *Table) MemorySize() uint64 {
+	return uint64(cap(t.entries))*uint64(unsafe.Sizeof(entry{})) + uint64(t.names)
 }
 
 // link sets outer. Entries that begin together have growing ends, so the chain
