@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // pack packs by the standard library; level -1 is its default, 0 stores, -2 has codes
@@ -125,7 +127,7 @@ func TestDamageIsRefused(t *testing.T) {
 	for name, data := range samples() {
 		for _, level := range []int{-2, 0, 6} {
 			packed := pack(t, data, level)
-			for range 200 {
+			for range 60 {
 				damaged := bytes.Clone(packed)
 				for range 1 + random.IntN(3) {
 					damaged[random.IntN(len(damaged))] ^= 1 << random.IntN(8)
@@ -165,10 +167,10 @@ func compare(t *testing.T, name string, packed []byte, size int) {
 func TestDebugSections(t *testing.T) {
 	files, _ := filepath.Glob("/usr/lib/debug/.build-id/*/*.debug")
 	if len(files) == 0 {
-		t.Skip("no separate debug files in /usr/lib/debug/.build-id")
+		oracle.Missing(t, "no separate debug files in /usr/lib/debug/.build-id")
 	}
-	if len(files) > 8 && os.Getenv("UNWINDD_PROOF") == "" {
-		files = files[:8]
+	if len(files) > 2 && os.Getenv("UNWINDD_PROOF") == "" {
+		files = files[:2]
 	}
 	count := 0
 	for _, name := range files {
@@ -177,7 +179,7 @@ func TestDebugSections(t *testing.T) {
 			continue
 		}
 		for _, s := range f.Sections {
-			if s.Flags&elf.SHF_COMPRESSED == 0 || s.FileSize > 16<<20 {
+			if s.Flags&elf.SHF_COMPRESSED == 0 || s.FileSize > 4<<20 {
 				continue
 			}
 			want, err := s.Data()
