@@ -3,40 +3,35 @@ package report
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"io"
 	"math"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/unwindd/unwindd/engine"
 )
-
-// WritePprof writes the profile in pprof's form, compressed by gzip.
-func (r *Profile) WritePprof(w io.Writer) error {
-	p := r.pprof()
-	if err := p.CheckValid(); err != nil {
-		return err
-	}
-	// profile.Profile.Write compresses too, in three times the time.
-	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	if err != nil {
-		return err
-	}
-	if err := p.WriteUncompressed(z); err != nil {
-		return err
-	}
-	return z.Close()
-}
 
 // pprof is the profile in the form of profile.proto: a sample type for every
 // event, and one more for the active lanes of waves. Samples with equal stacks
 // of one thread are one. An address that is not exact is that of the byte before
 // a return address, which is in the call, as profile.proto has it.
 func (r *Profile) pprof() *profile.Profile {
+	b := r.newPprof()
+	b.out.Sample = make([]*profile.Sample, len(b.list))
+	for i, x := range b.list {
+		out := &profile.Sample{Value: b.valuesOf(i), Location: make([]*profile.Location, 0, b.depth(x.stack))}
+		for n := x.stack; n != 0; n = r.p.Stacks[n].Caller {
+			out.Location = append(out.Location, b.byFrame[r.p.Stacks[n].Frame])
+		}
+		b.label(out, &r.p.Threads[x.thread])
+		b.out.Sample[i] = out
+	}
+	return b.out
+}
+
+// newPprof makes all of the profile but its samples, of which it makes a list.
+func (r *Profile) newPprof() *pprofBuilder {
 	b := &pprofBuilder{
 		r: r, out: &profile.Profile{},
 		mappings:  make([]*profile.Mapping, len(r.p.Modules)),
@@ -44,7 +39,7 @@ func (r *Profile) pprof() *profile.Profile {
 		locations: map[string]*profile.Location{},
 		byFrame:   make([]*profile.Location, len(r.p.Frames)),
 		stacks:    map[pprofStack]uint32{},
-		samples:   map[pprofSample]*profile.Sample{},
+		samples:   map[pprofSample]int{},
 	}
 	for i := range r.values {
 		v := &r.values[i]
@@ -72,7 +67,7 @@ func (r *Profile) pprof() *profile.Profile {
 	}
 	b.period()
 	b.mainFirst()
-	return b.out
+	return b
 }
 
 type pprofBuilder struct {
@@ -88,7 +83,11 @@ type pprofBuilder struct {
 	// are one location. canonical is nil where no frames differ only in that.
 	stacks    map[pprofStack]uint32
 	canonical []uint32
-	samples   map[pprofSample]*profile.Sample
+	// list are the samples, each the first of those that are one, and values has the
+	// sums of their values, as many for each as the profile has. samples finds them.
+	list    []pprofSample
+	values  []int64
+	samples map[pprofSample]int
 }
 
 type pprofStack struct {
@@ -100,24 +99,31 @@ type pprofSample struct{ stack, thread uint32 }
 
 func (b *pprofBuilder) sample(s *engine.ProfileSample) {
 	key := pprofSample{b.stack(s.Stack), s.Thread}
-	out := b.samples[key]
-	if out == nil {
-		out = &profile.Sample{Value: make([]int64, len(b.r.values))}
-		depth := 0
-		for n := s.Stack; n != 0; n = b.r.p.Stacks[n].Caller {
-			depth++
-		}
-		out.Location = make([]*profile.Location, 0, depth)
-		for n := s.Stack; n != 0; n = b.r.p.Stacks[n].Caller {
-			out.Location = append(out.Location, b.byFrame[b.r.p.Stacks[n].Frame])
-		}
-		b.label(out, &b.r.p.Threads[s.Thread])
-		b.samples[key] = out
-		b.out.Sample = append(b.out.Sample, out)
+	i, ok := b.samples[key]
+	if !ok {
+		i = len(b.list)
+		b.samples[key] = i
+		b.list = append(b.list, pprofSample{s.Stack, s.Thread})
+		b.values = append(b.values, make([]int64, len(b.r.values))...)
 	}
-	for i := range b.r.values {
-		out.Value[i] = int64(min(add(uint64(out.Value[i]), b.r.values[i].of(s)), math.MaxInt64))
+	values := b.valuesOf(i)
+	for j := range values {
+		values[j] = int64(min(add(uint64(values[j]), b.r.values[j].of(s)), math.MaxInt64))
 	}
+}
+
+// valuesOf are the values of a sample of the list.
+func (b *pprofBuilder) valuesOf(i int) []int64 {
+	n := len(b.r.values)
+	return b.values[n*i : n*(i+1) : n*(i+1)]
+}
+
+// depth is how many frames a stack has.
+func (b *pprofBuilder) depth(stack uint32) (n int) {
+	for ; stack != 0; stack = b.r.p.Stacks[stack].Caller {
+		n++
+	}
+	return n
 }
 
 // label says which thread a sample is of, by the labels of perf_data_converter.
@@ -282,9 +288,20 @@ func (b *pprofBuilder) mapping(module int32) *profile.Mapping {
 // wants it: of the files that are no libraries the one that most frames are of.
 func (b *pprofBuilder) mainFirst() {
 	frames := map[*profile.Mapping]int{}
-	for _, s := range b.out.Sample {
-		for _, l := range s.Location {
-			frames[l.Mapping]++
+	perStack := make([]int, len(b.r.p.Stacks))
+	for _, s := range b.list {
+		perStack[s.stack]++
+	}
+	// A caller comes before those that it called.
+	perFrame := make([]int, len(b.r.p.Frames))
+	for i := len(perStack) - 1; i > 0; i-- {
+		s := b.r.p.Stacks[i]
+		perStack[s.Caller] += perStack[i]
+		perFrame[s.Frame] += perStack[i]
+	}
+	for i, n := range perFrame {
+		if n > 0 {
+			frames[b.byFrame[i].Mapping] += n
 		}
 	}
 	main := 0
