@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -715,6 +716,9 @@ func TestFormsOfRandomProfilesAgree(t *testing.T) {
 		if err := out.CheckValid(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
+		if !bytes.Equal(uncompressedPprof(t, p), libraryPprof(t, out)) {
+			t.Errorf("seed %d: pprof is written in other bytes than by the library", seed)
+		}
 		seen := map[string]bool{}
 		for _, s := range out.Sample {
 			key := fmt.Sprint(s.NumLabel, s.Label)
@@ -762,6 +766,34 @@ func TestFormsOfRandomProfilesAgree(t *testing.T) {
 }
 
 // randomRecording has few names, so that they come again in every way.
+// uncompressedPprof is what WritePprof writes, before it is compressed.
+func uncompressedPprof(t *testing.T, p *Profile) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := p.WritePprof(&b); err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// libraryPprof is what the library of pprof writes of the same profile.
+func libraryPprof(t *testing.T, p *profile.Profile) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := p.WriteUncompressed(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 func randomRecording(random *rand.Rand) *recording {
 	names := []string{"f", "g", "f (.cold)", "", "a;b\n", "\xff", "<T as U>::f", "f(", "ü"}
 	name := func() string { return names[random.IntN(len(names))] }
