@@ -18,9 +18,8 @@ type Activation struct {
 // Activations walks the stack of a thread as Walk does, without launchers, and
 // gives its frames as well, the top one first.
 func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, []Activation) {
-	p.Bind(ctx)
 	stack := &Stack{Thread: th}
-	state := p.threads[th]
+	state := p.stateOf(ctx, th)
 	if state == nil {
 		stack.Stopped = Stopped{StopNoMemory, "the thread is not of this target"}
 		return stack, nil
@@ -39,8 +38,7 @@ func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, [
 // Refresh asks the plugin about a thread of which the target's state has changed. The
 // error is the plugin's.
 func (p *Process) Refresh(ctx context.Context, th *target.Thread) error {
-	p.Bind(ctx)
-	s := p.threads[th]
+	s := p.stateOf(ctx, th)
 	if s == nil || s.arch == nil {
 		return nil // a walk says why
 	}

@@ -38,8 +38,7 @@ const (
 // wraps sdk.ErrNotImplemented of an architecture that does not disassemble, and
 // target.ErrNoMemory where there is no code.
 func (p *Process) Disassemble(ctx context.Context, th *target.Thread, address uint64, before, after int) (lines []Line, err error) {
-	p.Bind(ctx)
-	s := p.threads[th]
+	s := p.stateOf(ctx, th)
 	switch {
 	case s == nil:
 		return nil, errors.New("the thread is not of this target")

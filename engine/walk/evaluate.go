@@ -42,8 +42,7 @@ var ErrNoFrame = errors.New("no such frame")
 // the program location is then a context element that is not specified.
 func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
-	p.Bind(ctx)
-	state := p.threads[th]
+	state := p.stateOf(ctx, th)
 	if state == nil {
 		return fmt.Errorf("the thread is not of this target")
 	}

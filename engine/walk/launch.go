@@ -29,14 +29,20 @@ type Launcher struct {
 // maxLaunches bounds a chain of launches.
 const maxLaunches = 64
 
-// launchers are the threads of a target by ID, and the stacks of those that
-// launched others: many may have one launcher.
+// launchers are the threads of a target that launched others, by ID, and their
+// stacks: many may have one launcher.
 type launchers struct {
 	once sync.Once
-	byID map[string]*target.Thread // nil where several threads have the ID
+	byID map[string]launcher
 
 	mu     sync.Mutex
 	stacks map[*target.Thread]*launcherStack
+}
+
+// A launcher is a thread whose ID others name as that of their launcher.
+type launcher struct {
+	thread *target.Thread // nil: no thread of the target has the ID
+	isMany bool           // several have it
 }
 
 type launcherStack struct {
@@ -47,22 +53,25 @@ type launcherStack struct {
 // thread finds a launcher.
 func (l *launchers) thread(p *Process, id string) (*target.Thread, error) {
 	l.once.Do(func() {
-		l.byID = map[string]*target.Thread{}
-		for _, th := range p.Threads() {
-			if _, again := l.byID[th.ID]; again {
-				l.byID[th.ID] = nil
-				continue
+		l.byID = map[string]launcher{}
+		for _, th := range p.list {
+			if th.LaunchedBy != nil {
+				l.byID[th.LaunchedBy.Thread] = launcher{}
 			}
-			l.byID[th.ID] = th
+		}
+		for _, th := range p.list {
+			if of, isOne := l.byID[th.ID]; isOne {
+				l.byID[th.ID] = launcher{th, of.thread != nil}
+			}
 		}
 	})
-	switch th, ok := l.byID[id]; {
-	case !ok:
-		return nil, fmt.Errorf("thread %s is not in the target", id)
-	case th == nil:
+	switch of := l.byID[id]; {
+	case of.isMany:
 		return nil, fmt.Errorf("several threads have the ID %s", id)
+	case of.thread == nil:
+		return nil, fmt.Errorf("thread %s is not in the target", id)
 	default:
-		return th, nil
+		return of.thread, nil
 	}
 }
 

@@ -94,8 +94,9 @@ type Process struct {
 	processors map[string]string
 
 	bound    sync.Once
-	threads  map[*target.Thread]*thread
 	machines map[string]*machine // the architectures of its threads, by name
+	missing  map[string]error    // why there is none, by name
+	threads  threadStates
 
 	tls       tlsBlocks
 	launchers launchers
@@ -222,8 +223,8 @@ func (p *Process) State() target.Target { return p.state }
 // SpaceName is what the architecture of a thread, whose stack was walked, calls
 // an address space.
 func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) string {
-	if s := p.threads[th]; s != nil && s.arch != nil {
-		return s.arch.SpaceName(space)
+	if m := p.machineOf(th); m != nil {
+		return m.SpaceName(space)
 	}
 	return fmt.Sprintf("address space %d", space)
 }
@@ -247,9 +248,9 @@ func (p *Process) Problems() []string {
 	problems := append(append([]string(nil), p.state.Info().Problems...), p.bounds.problems()...)
 	seen := map[*plugin.Arch]bool{}
 	for _, th := range p.list {
-		if s := p.threads[th]; s != nil && s.arch != nil && !seen[s.arch.Plugin] {
-			seen[s.arch.Plugin] = true
-			problems = append(problems, s.arch.Plugin.Problems()...)
+		if m := p.machineOf(th); m != nil && !seen[m.Plugin] {
+			seen[m.Plugin] = true
+			problems = append(problems, m.Plugin.Problems()...)
 		}
 	}
 	return countEqual(problems)
@@ -280,10 +281,13 @@ func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] { return p.Stacks
 // share (names of functions, stacks of launchers). It ends early when ctx does.
 func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*Stack] {
 	return func(yield func(*Stack) bool) {
+		k := p.newPassage(threads)
 		for _, th := range threads {
+			k.begin(th)
 			if ctx.Err() != nil || !yield(p.Walk(ctx, th)) {
 				return
 			}
+			k.end(th)
 		}
 	}
 }
@@ -299,8 +303,7 @@ func (p *Process) Walk(ctx context.Context, th *target.Thread) *Stack {
 
 // walkThread walks the stack of a thread alone.
 func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
-	p.Bind(ctx)
-	state := p.threads[th]
+	state := p.stateOf(ctx, th)
 	if state == nil {
 		return &Stack{Thread: th, Stopped: Stopped{StopNoMemory, "the thread is not of this target"}}
 	}

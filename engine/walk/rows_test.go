@@ -164,7 +164,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			state.set(randomRegisters(random))
 			tt.Bind(t.Context())
-			w := newWalker(tt, tt.threads[state.thread])
+			w := newWalker(tt, tt.stateOf(t.Context(), state.thread))
 			ev := &locexpr.Evaluator{Dialect: locexpr.DWARF5, AddressBits: 64, CFI: true}
 			sources := make([]*code.Row, len(rows))
 			reasons := map[string]int{}
@@ -187,7 +187,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 			// from walks a state with a row in force, and depth-1 others above it.
 			from := func(at, depth int, next func() int) {
 				state.set(randomRegisters(random))
-				w.startThread(tt, tt.threads[state.thread], &Stack{})
+				w.startThread(tt, tt.stateOf(t.Context(), state.thread), &Stack{})
 				f := w.frame(0)
 				ref := &reference{state: state, desc: desc, ev: ev, defaults: w.machine.Defaults}
 				for row := at; f != nil && depth > 0; depth-- {

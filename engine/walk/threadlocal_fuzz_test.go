@@ -23,7 +23,7 @@ func FuzzThreadLocal(f *testing.F) {
 		state := &Synthetic{Arch: "x86_64", Memory: []Piece{{Address: base, Bytes: memory}}}
 		made := newX86Process(t, state)
 		made.Bind(t.Context())
-		w := newWalker(made, made.threads[state.Thread()])
+		w := newWalker(made, made.stateOf(t.Context(), state.Thread()))
 		l := &made.tls.layout
 		l.loaderGlobal = base
 		for i, field := range []*tlsField{&l.threadDTV, &l.generation, &l.block, &l.firstList, &l.listLength, &l.listNext,

@@ -3,7 +3,6 @@ package walk
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/target"
@@ -31,45 +30,184 @@ func (s *thread) lanes() uint32 {
 	return s.binding.Lanes
 }
 
-// Bind asks the plugins about all threads of the target, once, a batch for each
-// architecture.
-func (p *Process) Bind(ctx context.Context) { p.bound.Do(func() { p.bindAll(ctx) }) }
+// threadStates are the threads of a process with what plugins said of them, a batch
+// at a time: a process may have a million waves.
+type threadStates struct {
+	once    sync.Once
+	index   map[*target.Thread]int // where handles are no indices; nil: they are
+	batches []threadBatch
+}
 
-func (p *Process) bindAll(ctx context.Context) {
-	p.machines = map[string]*machine{}
-	p.threads = map[*target.Thread]*thread{}
-	batches := map[*machine][]*thread{}
-	for _, th := range p.list {
-		s := &thread{Thread: th}
-		p.threads[th] = s
-		if th.Unread != "" {
-			s.failure = errors.New(th.Unread)
-			continue
-		}
-		m := p.machines[th.Arch]
-		if m == nil {
-			var err error
-			if m, err = p.shared.machine(th.Arch); err != nil {
-				s.failure = err
+// A threadBatch is threads that plugins are asked about together.
+type threadBatch struct {
+	mu     sync.Mutex
+	states []thread        // nil until one is asked for, and when they were released
+	alone  map[int]*thread // those that were asked for after that
+	isPast bool            // the states were released
+}
+
+// maxBound is how many threads a plugin is asked about in one call, which has a
+// deadline.
+const maxBound = 1 << 12
+
+// Bind finds the architectures of the threads, once. Their plugins are asked about a
+// thread when its stack is walked.
+func (p *Process) Bind(context.Context) {
+	p.bound.Do(func() {
+		p.machines, p.missing = map[string]*machine{}, map[string]error{}
+		for _, th := range p.list {
+			if th.Unread != "" || p.machines[th.Arch] != nil || p.missing[th.Arch] != nil {
+				continue
+			}
+			m, err := p.shared.machine(th.Arch)
+			if err != nil {
+				p.missing[th.Arch] = err
 				continue
 			}
 			p.machines[th.Arch] = m
 		}
-		s.arch = m
-		if th.Problem == "" {
-			batches[m] = append(batches[m], s)
+	})
+}
+
+// machineOf is the architecture of a thread; nil where there is none that reads it,
+// and before Bind.
+func (p *Process) machineOf(th *target.Thread) *machine {
+	if th.Unread != "" {
+		return nil
+	}
+	return p.machines[th.Arch]
+}
+
+// indexOf is the index of a thread in the target's list.
+func (p *Process) indexOf(th *target.Thread) (i int, ok bool) {
+	t := &p.threads
+	t.once.Do(func() {
+		t.batches = make([]threadBatch, (len(p.list)+maxBound-1)/maxBound)
+		for i, th := range p.list {
+			if th.Handle != uint64(i) {
+				t.index = make(map[*target.Thread]int, len(p.list))
+				break
+			}
+		}
+		for i := 0; t.index != nil && i < len(p.list); i++ {
+			t.index[p.list[i]] = i
+		}
+	})
+	if t.index != nil {
+		i, ok = t.index[th]
+		return i, ok
+	}
+	if th.Handle >= uint64(len(p.list)) || p.list[th.Handle] != th {
+		return 0, false
+	}
+	return int(th.Handle), true
+}
+
+// stateOf is a thread with what its plugin says of it; nil of a thread that is not of
+// the process.
+func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
+	p.Bind(ctx)
+	i, ok := p.indexOf(th)
+	if !ok {
+		return nil
+	}
+	b := &p.threads.batches[i/maxBound]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isPast && len(b.alone) < maxAlone {
+		if b.alone[i] == nil {
+			if b.alone == nil {
+				b.alone = map[int]*thread{}
+			}
+			alone := make([]thread, 1)
+			p.bindBatch(ctx, alone, p.list[i:i+1])
+			b.alone[i] = &alone[0]
+		}
+		return b.alone[i]
+	}
+	if b.states == nil {
+		first := i / maxBound * maxBound
+		list := p.list[first:min(first+maxBound, len(p.list))]
+		b.states, b.alone, b.isPast = make([]thread, len(list)), nil, false
+		p.bindBatch(ctx, b.states, list)
+	}
+	return &b.states[i%maxBound]
+}
+
+// maxAlone is how many threads of a batch that was released are asked about one by
+// one.
+const maxAlone = 64
+
+// A passage goes over threads once, and releases each batch behind it.
+type passage struct {
+	process *Process
+	left    []int // how many threads of each batch it has yet to walk
+	isBegun []bool
+}
+
+func (p *Process) newPassage(threads []*target.Thread) *passage {
+	k := &passage{process: p}
+	if len(threads) <= maxBound {
+		return k // the next one may find them bound
+	}
+	for _, th := range threads {
+		if i, ok := p.indexOf(th); ok {
+			if k.left == nil {
+				k.left, k.isBegun = make([]int, len(p.threads.batches)), make([]bool, len(p.threads.batches))
+			}
+			k.left[i/maxBound]++
+		}
+	}
+	return k
+}
+
+// begin makes that the batch of a thread is asked about as a whole.
+func (k *passage) begin(th *target.Thread) {
+	i, ok := k.process.indexOf(th)
+	if k.left == nil || !ok || k.isBegun[i/maxBound] {
+		return
+	}
+	k.isBegun[i/maxBound] = true
+	b := &k.process.threads.batches[i/maxBound]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isPast = false
+}
+
+// end forgets what plugins said of a batch whose last thread was walked.
+func (k *passage) end(th *target.Thread) {
+	i, ok := k.process.indexOf(th)
+	if k.left == nil || !ok {
+		return
+	}
+	if k.left[i/maxBound]--; k.left[i/maxBound] > 0 {
+		return
+	}
+	b := &k.process.threads.batches[i/maxBound]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.states, b.alone, b.isPast = nil, nil, true
+}
+
+// bindBatch asks the plugins about threads, one call for each architecture.
+func (p *Process) bindBatch(ctx context.Context, states []thread, list []*target.Thread) {
+	batches := map[*machine][]*thread{}
+	for i, th := range list {
+		s := &states[i]
+		s.Thread, s.arch = th, p.machineOf(th)
+		switch {
+		case th.Unread != "":
+			s.failure = errors.New(th.Unread)
+		case s.arch == nil:
+			s.failure = p.missing[th.Arch]
+		case th.Problem == "":
+			batches[s.arch] = append(batches[s.arch], s)
 		}
 	}
 	for m, batch := range batches {
-		for part := range slices.Chunk(batch, maxBound) {
-			p.bind(ctx, m, part...)
-		}
+		p.bind(ctx, m, batch...)
 	}
 }
-
-// maxBound is how many threads a plugin is asked about in one call, which has a
-// deadline: a process may have a million waves.
-const maxBound = 1 << 14
 
 // bind asks about threads in one call.
 func (p *Process) bind(ctx context.Context, m *machine, batch ...*thread) {

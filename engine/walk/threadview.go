@@ -1,6 +1,8 @@
 package walk
 
 import (
+	"context"
+
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -13,7 +15,7 @@ type ThreadView struct{ walker *walker }
 // View is the state of a thread whose stack was walked; ok is false where no
 // architecture reads it.
 func (p *Process) View(th *target.Thread) (v *ThreadView, ok bool) {
-	s := p.threads[th]
+	s := p.stateOf(context.Background(), th)
 	if s == nil || s.arch == nil {
 		return nil, false
 	}
