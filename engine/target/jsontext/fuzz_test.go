@@ -2,10 +2,35 @@ package jsontext
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf8"
 )
+
+// readSlowly reads a text of which a byte is in memory at a time, but for what is
+// needed at once.
+func readSlowly(text string) error {
+	r := NewStream(iotest.OneByteReader(strings.NewReader(text)), 1<<30)
+	raw, err := r.Raw()
+	if err == nil {
+		err = r.End()
+	}
+	if r.Err() != nil {
+		return r.Err()
+	}
+	if err == nil {
+		again := raw.Reader()
+		if err := again.Skip(); err != nil {
+			return err
+		}
+		if string(raw.Data) != strings.Trim(text, " \t\r\n") || again.End() != nil {
+			return fmt.Errorf("%q was read as %q", text, raw.Data)
+		}
+	}
+	return err
+}
 
 // FuzzJSON holds the reader of JSON against the standard library's.
 func FuzzJSON(f *testing.F) {
@@ -20,6 +45,9 @@ func FuzzJSON(f *testing.F) {
 		err := r.Skip()
 		if err == nil {
 			err = r.End()
+		}
+		if got := readSlowly(text); fmt.Sprint(got) != fmt.Sprint(err) {
+			t.Fatalf("%q: %v, byte by byte: %v", text, err, got)
 		}
 		if err != nil && strings.Contains(err.Error(), "nest deeper") {
 			return

@@ -8,10 +8,12 @@
 package jsontext
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -25,16 +27,21 @@ const MaxText = 1 << 16
 // maxInterned bounds the strings that a Reader keeps.
 const maxInterned = 1 << 16
 
-// A Reader reads one JSON text without building it: a text of 256 MiB may
-// describe a million waves, and what of it is kept is decided value by value.
+// A Reader reads one JSON text without building it: a text may describe a million
+// waves, and what of it is kept is decided value by value. The text is Data, or of a
+// Reader that NewStream made what of it is in memory.
 type Reader struct {
 	Data []byte
 	At   int // offset in Data of what is read next
 	// Interned are strings that were read, so that those that many values share are
 	// kept once; nil keeps none.
 	Interned map[string]string
+	// Made is how many bytes the strings have that Name made.
+	Made uint64
 
-	depth int
+	depth  int
+	start  int // offset in the text of Data[0]
+	stream *stream
 }
 
 // An Error says where a JSON text is not what was expected.
@@ -52,7 +59,10 @@ func (e *Error) Error() string {
 	return where + ": " + e.Reason
 }
 
-// Fail is an error about what stands at an offset.
+// Offset is that in the text of what is read next.
+func (r *Reader) Offset() int { return r.start + r.At }
+
+// Fail is an error about what stands at an offset in the text.
 func (r *Reader) Fail(at int, format string, args ...any) error {
 	return &Error{Offset: at, Reason: fmt.Sprintf(format, args...)}
 }
@@ -68,15 +78,19 @@ func Within(err error, step string) error {
 
 // Next skips white space and returns the first byte after it; 0 at the end.
 func (r *Reader) Next() byte {
-	for r.At < len(r.Data) {
-		switch c := r.Data[r.At]; c {
-		case ' ', '\t', '\n', '\r':
-			r.At++
-		default:
-			return c
+	for {
+		for r.At < len(r.Data) {
+			switch c := r.Data[r.At]; c {
+			case ' ', '\t', '\n', '\r':
+				r.At++
+			default:
+				return c
+			}
+		}
+		if !r.more() {
+			return 0
 		}
 	}
-	return 0
 }
 
 // Unexpected is the error for a value that is not of the kind expected.
@@ -100,7 +114,7 @@ func (r *Reader) Unexpected(want string) error {
 	default:
 		found = fmt.Sprintf("found %q", c)
 	}
-	return r.Fail(r.At, "%s, expected %s", found, want)
+	return r.Fail(r.Offset(), "%s, expected %s", found, want)
 }
 
 // End says that nothing but white space may follow.
@@ -117,7 +131,7 @@ func (r *Reader) enter(open byte, want string) error {
 		return r.Unexpected(want)
 	}
 	if r.depth++; r.depth > MaxDepth {
-		return r.Fail(r.At, "values nest deeper than %d", MaxDepth)
+		return r.Fail(r.Offset(), "values nest deeper than %d", MaxDepth)
 	}
 	r.At++
 	return nil
@@ -192,38 +206,80 @@ func (r *Reader) Text() ([]byte, error) {
 	if r.Next() != '"' {
 		return nil, r.Unexpected("a string")
 	}
-	start := r.At
 	plain := true
-	for i := start + 1; i < len(r.Data); i++ {
-		switch c := r.Data[i]; {
-		case c == '"':
-			r.At = i + 1
-			if plain {
-				return r.Data[start+1 : i], nil
+	for n := 1; ; { // bytes of the string
+		text := r.Data[r.At:]
+		for ; n < len(text); n++ {
+			if n = plainTo(text, n); n == len(text) {
+				break
 			}
-			// Escapes and bytes that are no UTF-8 are rare enough for the
-			// standard library's decoder.
-			var s string
-			if err := json.Unmarshal(r.Data[start:i+1], &s); err != nil {
-				return nil, r.Fail(start, "a string cannot be read: %v", err)
+			switch c := text[n]; {
+			case c == '"':
+				r.At += n + 1
+				if plain {
+					return text[1:n], nil
+				}
+				return r.unescape(text[:n+1])
+			case c == '\\':
+				plain = false
+				n++
+			case c < 0x20:
+				return nil, r.Fail(r.Offset()+n, "control character %#x in a string", c)
+			case c >= utf8.RuneSelf:
+				plain = false
 			}
-			return []byte(s), nil
-		case c == '\\':
-			plain = false
-			i++
-		case c < 0x20:
-			return nil, r.Fail(i, "control character %#x in a string", c)
-		case c >= utf8.RuneSelf:
-			plain = false
+		}
+		if !r.more() {
+			return nil, r.Fail(r.start+len(r.Data), "the text ends within a string")
 		}
 	}
-	return nil, r.Fail(len(r.Data), "the text ends within a string")
+}
+
+// plainTo is where the first byte from n on may be that is neither plain nor of a
+// text's last few: nearly all strings are plain, eight bytes at a time.
+func plainTo(text []byte, n int) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; len(text)-n >= 8; n += 8 {
+		x := binary.LittleEndian.Uint64(text[n:])
+		quote, escape := x^'"'*ones, x^'\\'*ones
+		// The lowest bit that is set is of a byte of 0x80 or more, of one below
+		// 0x20, of a quotation mark or of a backslash.
+		if odd := (x | (x-0x20*ones)&^x | (quote-ones)&^quote | (escape-ones)&^escape) & high; odd != 0 {
+			return n + bits.TrailingZeros64(odd)/8
+		}
+	}
+	return n
+}
+
+// unescape reads a string that was just read and is not plain. Escapes and bytes that
+// are no UTF-8 are rare enough for the standard library's decoder.
+func (r *Reader) unescape(text []byte) ([]byte, error) {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, r.Fail(r.Offset()-len(text), "a string cannot be read: %v", err)
+	}
+	return []byte(s), nil
 }
 
 // Number reads the bytes of a number (RFC 8259, 6).
 func (r *Reader) Number() ([]byte, error) {
 	if c := r.Next(); c != '-' && (c < '0' || c > '9') {
 		return nil, r.Unexpected("a number")
+	}
+	for end := r.At; ; end++ { // all of it is needed at once
+		if end == len(r.Data) {
+			n := end - r.At
+			if !r.more() {
+				break
+			}
+			end = r.At + n
+		}
+		if !isOfNumber(r.Data[end]) {
+			break
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, err // it may go on
 	}
 	start, i := r.At, r.At
 	digits := func() bool {
@@ -252,10 +308,15 @@ func (r *Reader) Number() ([]byte, error) {
 		ok = digits()
 	}
 	if !ok {
-		return nil, r.Fail(i, "expected a digit")
+		return nil, r.Fail(r.start+i, "expected a digit")
 	}
 	r.At = i
 	return r.Data[start:i], nil
+}
+
+// isOfNumber says whether a byte may be in a number.
+func isOfNumber(c byte) bool {
+	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c|0x20 == 'e'
 }
 
 // Integer reads a whole number from 0 to most.
@@ -266,7 +327,7 @@ func (r *Reader) Integer(most uint64) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(string(b), 10, 64)
 	if err != nil || n > most {
-		return 0, r.Fail(r.At-len(b), "%s, expected a whole number from 0 to %d", Clip(string(b)), most)
+		return 0, r.Fail(r.Offset()-len(b), "%s, expected a whole number from 0 to %d", Clip(string(b)), most)
 	}
 	return n, nil
 }
@@ -274,6 +335,8 @@ func (r *Reader) Integer(most uint64) (uint64, error) {
 // Word reads one of the bare words true, false and null.
 func (r *Reader) Word(want string) bool {
 	r.Next()
+	for len(r.Data)-r.At < len(want) && r.more() {
+	}
 	if len(r.Data)-r.At < len(want) || string(r.Data[r.At:r.At+len(want)]) != want {
 		return false
 	}
@@ -311,7 +374,8 @@ func (r *Reader) Skip() (err error) {
 
 // Name reads a string that many values share.
 func (r *Reader) Name() (string, error) {
-	at := r.At
+	r.Next()
+	at := r.Offset()
 	b, err := r.Text()
 	if err != nil {
 		return "", err
@@ -323,6 +387,7 @@ func (r *Reader) Name() (string, error) {
 		return s, nil
 	}
 	s := string(b)
+	r.Made += uint64(len(s))
 	if r.Interned != nil && len(r.Interned) < maxInterned {
 		r.Interned[s] = s
 	}
@@ -397,7 +462,7 @@ func HexDigits(text []byte) ([]byte, bool) {
 
 // Group reads the three coordinates of a work-group.
 func (r *Reader) Group() (g [3]uint32, err error) {
-	at, n := r.At, 0
+	at, n := r.Offset(), 0
 	err = r.Array(func(i int) error {
 		v, err := r.Integer(math.MaxUint32)
 		if err != nil {
@@ -432,7 +497,7 @@ func Members[T any](r *Reader, into *T, fields []Field[T]) error {
 				continue
 			}
 			if seen&(1<<i) != 0 {
-				return r.Fail(r.At, "the member is given twice")
+				return r.Fail(r.Offset(), "the member is given twice")
 			}
 			seen |= 1 << i
 			if r.Word("null") {
@@ -448,7 +513,7 @@ func Members[T any](r *Reader, into *T, fields []Field[T]) error {
 func List[T any](r *Reader, into *[]T, most int, fields []Field[T]) error {
 	return r.Array(func(i int) error {
 		if i >= most {
-			return r.Fail(r.At, "the list has more than %d elements", most)
+			return r.Fail(r.Offset(), "the list has more than %d elements", most)
 		}
 		var element T
 		if err := Members(r, &element, fields); err != nil {

@@ -157,11 +157,11 @@ func (a *arch) register(name, text []byte, lanes uint32) (info sdk.RegisterInfo,
 // lanes returns how many lanes a thread has, by which its registers' names are
 // looked up: as the thread says itself, as the widths of its vector registers
 // say, or as all threads of its processor have; 0 where none of these says it.
-func (a *arch) lanes(r jsontext.Reader, t *threadEntry) (lanes uint32) {
+func (a *arch) lanes(t *threadEntry) (lanes uint32) {
 	if t.lanes != 0 || !a.dependsOnLanes {
 		return uint32(t.lanes)
 	}
-	r.At = t.registers
+	r := t.registers.Reader()
 	// What is wrong with the object is found when its registers are read.
 	several := false
 	_ = r.Object(func(name []byte) error {

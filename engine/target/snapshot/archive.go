@@ -91,6 +91,16 @@ func openArchive(data []byte) (*archive, error) {
 
 // member finds a member that can be read, as far as its headers say.
 func (a *archive) member(name string) (*member, error) {
+	if m := a.members[name]; m != nil && !m.isRepeated && m.size() > maxMember {
+		return nil, m.fail(fmt.Errorf("has %d bytes, expected at most %d", m.size(), uint64(maxMember)))
+	}
+	return a.find(name)
+}
+
+// document finds the member that is read as a stream, and may have any size.
+func (a *archive) document() (*member, error) { return a.find(documentName) }
+
+func (a *archive) find(name string) (*member, error) {
 	m := a.members[name]
 	switch {
 	case m == nil:
@@ -99,7 +109,7 @@ func (a *archive) member(name string) (*member, error) {
 		return nil, fmt.Errorf("the archive has several members %q", jsontext.Clip(name))
 	}
 	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("member %q: %w", jsontext.Clip(name), err)
+		return nil, m.fail(err)
 	}
 	return m, nil
 }
@@ -115,8 +125,6 @@ func (m *member) check() error {
 	switch {
 	case h.Flags&1 != 0:
 		return errors.New("is encrypted")
-	case size > maxMember:
-		return fmt.Errorf("has %d bytes, expected at most %d", size, uint64(maxMember))
 	case packed > uint64(len(m.archive.data)):
 		return fmt.Errorf("has %d bytes in a file of %d", packed, len(m.archive.data))
 	case h.Method == zip.Store && packed != size:
@@ -136,34 +144,30 @@ func (m *member) bytes() ([]byte, error) {
 		err := object.Guard(func() (err error) { m.data, err = m.read(); return })
 		if err != nil {
 			m.data = nil
-			m.err = fmt.Errorf("member %q: %w", jsontext.Clip(m.header.Name), err)
+			m.err = m.fail(err)
 		}
 	})
 	return m.data, m.err
 }
 
-// borrow returns the member's bytes without keeping them.
-func (m *member) borrow() ([]byte, error) {
-	data, err := m.read()
+// packed returns the member's bytes as they are in the file, and where.
+func (m *member) packed() (data []byte, at int64, err error) {
+	at, err = m.header.DataOffset()
 	if err != nil {
-		return nil, fmt.Errorf("member %q: %w", jsontext.Clip(m.header.Name), err)
-	}
-	if m.header.Method == zip.Deflate {
-		m.archive.shrink(uint64(len(data)))
-	}
-	return data, nil
-}
-
-func (m *member) read() ([]byte, error) {
-	at, err := m.header.DataOffset()
-	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	packed := m.header.CompressedSize64
 	if at < 0 || uint64(at) > uint64(len(m.archive.data)) || packed > uint64(len(m.archive.data))-uint64(at) {
-		return nil, fmt.Errorf("offset %#x: %d bytes reach past the file's end at %#x", at, packed, len(m.archive.data))
+		return nil, 0, fmt.Errorf("offset %#x: %d bytes reach past the file's end at %#x", at, packed, len(m.archive.data))
 	}
-	data := m.archive.data[at:][:packed:packed]
+	return m.archive.data[at:][:packed:packed], at, nil
+}
+
+func (m *member) read() ([]byte, error) {
+	data, at, err := m.packed()
+	if err != nil {
+		return nil, err
+	}
 	if m.header.Method == zip.Deflate {
 		if data, err = m.inflate(data); err != nil {
 			return nil, fmt.Errorf("offset %#x: %w", at, err)
@@ -217,9 +221,15 @@ type inflater interface {
 // klauspost's reader, which is the faster one, takes the same input.
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)).(inflater) }}
 
+// limit is how much may be made of the file: of its members that are decompressed,
+// and of what snapshot.json describes.
+func (a *archive) limit() uint64 {
+	return min(inflatedFloor+inflatedRatio*uint64(len(a.data)), maxInflated, math.MaxInt/2)
+}
+
 // grow takes n bytes of what all members together may have.
 func (a *archive) grow(n uint64) error {
-	limit := min(inflatedFloor+inflatedRatio*uint64(len(a.data)), maxInflated, math.MaxInt/2)
+	limit := a.limit()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n > limit-a.inflated {
@@ -230,9 +240,50 @@ func (a *archive) grow(n uint64) error {
 	return nil
 }
 
-// shrink gives back n bytes.
-func (a *archive) shrink(n uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.inflated -= n
+// A memberStream is a member that is decompressed as it is read. Its size and its sum
+// are checked at its end: what was read before may be wrong.
+type memberStream struct {
+	member *member
+	at     int64 // offset of the member's bytes
+	from   io.Reader
+	size   uint64 // bytes so far
+	sum    uint32 // of them
+}
+
+// stream reads the member from its beginning.
+func (m *member) stream() (*memberStream, error) {
+	data, at, err := m.packed()
+	if err != nil {
+		return nil, m.fail(err)
+	}
+	s := &memberStream{member: m, at: at, from: bytes.NewReader(data)}
+	if m.header.Method == zip.Deflate {
+		s.from = flate.NewReader(s.from)
+	}
+	return s, nil
+}
+
+// fail says of which member an error is.
+func (m *member) fail(err error) error {
+	return fmt.Errorf("member %q: %w", jsontext.Clip(m.header.Name), err)
+}
+
+// Read implements io.Reader.
+func (s *memberStream) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	s.size, s.sum = s.size+uint64(n), crc32.Update(s.sum, crc32.IEEETable, p[:n]) //nolint:gosec // n is not negative
+	want := s.member.size()
+	switch {
+	case s.size > want:
+		err = fmt.Errorf("decompressed to more than the %d bytes that were expected", want)
+	case errors.Is(err, io.EOF) && s.size < want:
+		err = fmt.Errorf("decompressed to %d bytes, expected %d", s.size, want)
+	case errors.Is(err, io.EOF) && s.sum != s.member.header.CRC32:
+		err = fmt.Errorf("CRC-32 is %#x, expected %#x", s.sum, s.member.header.CRC32)
+	case err == nil || errors.Is(err, io.EOF):
+		return n, err
+	default:
+		err = fmt.Errorf("decompressing: %w", err)
+	}
+	return n, s.member.fail(fmt.Errorf("offset %#x: %w", s.at, err))
 }

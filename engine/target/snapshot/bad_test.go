@@ -58,6 +58,24 @@ func slow(t *testing.T) {
 	}
 }
 
+// longNames are threads with a long name each, no two alike.
+func longNames(n, size int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"name":"%0*d"},`, size, i)
+	}
+	return b.String()
+}
+
+// launches are threads that were launched by as many frames each, no two alike.
+func launches(n, frames int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"launched_by":{"evidence":"recorded","frames":[%s"%#x"]}},`, strings.Repeat(`"0x1",`, frames-1), i)
+	}
+	return b.String()
+}
+
 func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"nothing", ``, "offset 0x0: the text ends, expected an object"},
@@ -94,6 +112,10 @@ func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 		{"many registers", `{"format_version":1,"threads":[{"arch":"host","registers":{` + strings.Repeat(`"pc":"0x1",`, 1<<16) + `"pc":"0x1"}}]}`, "more than 65536 registers"},
 		{"many modules", `{"format_version":1,"modules":[` + strings.Repeat(`{},`, maxModules) + `{}]}`, "modules[16384]: the list has more than 16384 elements"},
 		{"many threads", `{"format_version":1,"threads":[` + strings.Repeat(`{},`, maxThreads) + `{}]}`, "threads[1048576]: the list has more than 1048576 elements"},
+		{"threads that compress to nothing", `{"format_version":1,"threads":[` + strings.Repeat(`{},`, 1<<18) + `{}]}`, "what is described takes more than "},
+		{"pieces that compress to nothing", `{"format_version":1,"memory":[` + strings.Repeat(`{},`, 1<<18) + `{}]}`, "what is described takes more than "},
+		{"names that compress to nothing", `{"format_version":1,"threads":[` + longNames(1500, jsontext.MaxText) + `{}]}`, "what is described takes more than "},
+		{"frames that compress to nothing", `{"format_version":1,"threads":[` + launches(1500, maxFrames/8) + `{}]}`, "what is described takes more than "},
 		{"many pieces", `{"format_version":1,"memory":[` + strings.Repeat(`{},`, maxPieces) + `{}]}`, "memory[1048576]: the list has more than 1048576 elements"},
 		{"many segments", `{"format_version":1,"modules":[{"segments":[` + strings.Repeat(`{},`, maxSegments) + `{}]}]}`, "modules[0].segments[262144]: the list has more than 262144 elements"},
 		{"many segments of several", `{"format_version":1,"modules":[` + strings.Repeat(`{"segments":[`+strings.Repeat(`{},`, maxSegments/4)+`{}]},`, 4) + `{}]}`, "the modules have more than 262144 segments"},
@@ -102,7 +124,9 @@ func TestDocumentsThatCannotBeReadAreErrors(t *testing.T) {
 			if len(tt.text) > 2<<20 {
 				slow(t)
 			}
-			s, err := Open(write(t, archiveOf(t, file{documentName, []byte(tt.text), false})), options())
+			// What the whole file has bytes for is bounded by number.
+			isStored := strings.Contains(tt.want, "1048576")
+			s, err := Open(write(t, archiveOf(t, file{documentName, []byte(tt.text), isStored})), options())
 			if err == nil {
 				s.Close()
 			}
@@ -358,7 +382,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 	t.Run("a document that is too large", func(t *testing.T) {
 		data := archiveOf(t, file{documentName, bytes.Repeat([]byte(" "), 1<<20), false})
-		directory(data, documentName, func(h []byte) { binary.LittleEndian.PutUint32(h[24:], maxDocument+1) })
+		directory(data, documentName, func(h []byte) { binary.LittleEndian.PutUint32(h[24:], 1<<30+1) })
 		directory(data, documentName, func(h []byte) { binary.LittleEndian.PutUint32(h[20:], uint32(len(data))) })
 		_, err := Open(write(t, data), options())
 		if err == nil || !strings.Contains(err.Error(), "bytes") {

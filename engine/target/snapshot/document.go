@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// The bounds of the lists of a snapshot. With those of a text of 256 MiB they
-// bound the memory that reading it takes.
+// The bounds of the lists of a snapshot. What all of it takes is bounded by the size
+// of the file: see keeper.
 const (
 	maxModules  = 1 << 14
 	maxSegments = 1 << 18 // of all modules
@@ -32,9 +32,11 @@ type document struct {
 	modules  []moduleEntry
 	segments int // of all modules
 	pieces   []pieceEntry
-	// thread takes the threads one after the other: of a million of them both
-	// forms are not kept.
-	thread func(r *jsontext.Reader, t *threadEntry) error
+	// thread takes the threads one after the other, and keeps nothing of the entry: of
+	// a million of them both forms are not kept.
+	thread  func(t *threadEntry) error
+	keeper  *keeper
+	version string // the text of format_version; "": there is none
 }
 
 type moduleEntry struct {
@@ -56,7 +58,7 @@ type threadEntry struct {
 	hasCrashed                bool
 	signal                    int
 	stop                      *stopEntry
-	registers                 int // offset of the object with the registers; 0: none
+	registers                 jsontext.Raw // the object with them; without Data: none
 	spaces                    []spaceEntry
 	wave                      *waveEntry
 	launch                    *launchEntry
@@ -93,26 +95,40 @@ type pieceEntry struct {
 // the same; a test compares them.
 var (
 	documentFields = []jsontext.Field[document]{
-		{Name: "format_version", Read: func(r *jsontext.Reader, _ *document) error { return r.Skip() }}, // readVersion has read it
+		{Name: "format_version", Read: func(r *jsontext.Reader, d *document) error {
+			raw, err := r.Raw()
+			d.version = string(raw.Data)
+			return err
+		}},
 		{Name: "modules", Read: func(r *jsontext.Reader, d *document) error {
 			return r.Array(func(i int) error {
 				if i >= maxModules {
-					return r.Fail(r.At, "the list has more than %d elements", maxModules)
+					return r.Fail(r.Offset(), "the list has more than %d elements", maxModules)
 				}
 				var m moduleEntry
 				if err := jsontext.Members(r, &m, moduleFields); err != nil {
 					return err
 				}
 				if d.segments += len(m.segments); d.segments > maxSegments {
-					return r.Fail(r.At, "the modules have more than %d segments", maxSegments)
+					return r.Fail(r.Offset(), "the modules have more than %d segments", maxSegments)
 				}
 				d.modules = append(d.modules, m)
-				return nil
+				return d.keeper.keep(r, moduleBytes+len(m.segments)*segmentBytes+len(m.buildID))
 			})
 		}},
 		{Name: "threads", Read: readThreads},
 		{Name: "memory", Read: func(r *jsontext.Reader, d *document) error {
-			return jsontext.List(r, &d.pieces, maxPieces, pieceFields)
+			return r.Array(func(i int) error {
+				if i >= maxPieces {
+					return r.Fail(r.Offset(), "the list has more than %d elements", maxPieces)
+				}
+				var p pieceEntry
+				if err := jsontext.Members(r, &p, pieceFields); err != nil {
+					return err
+				}
+				d.pieces = append(d.pieces, p)
+				return d.keeper.keep(r, pieceBytes)
+			})
 		}},
 	}
 	moduleFields = []jsontext.Field[moduleEntry]{
@@ -133,7 +149,7 @@ var (
 		{Name: "start", Read: jsontext.SetHex(func(s *segmentEntry) *jsontext.Hex { return &s.start })},
 	}
 	threadFields = []jsontext.Field[threadEntry]{
-		{Name: "id", Read: jsontext.SetID(func(t *threadEntry) *string { return &t.id })},
+		{Name: "id", Read: readOwnID},
 		{Name: "name", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.name })},
 		{Name: "arch", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.arch })},
 		{Name: "processor", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.processor })},
@@ -154,8 +170,9 @@ var (
 			if r.Next() != '{' {
 				return r.Unexpected("an object")
 			}
-			t.registers = r.At
-			return r.Skip()
+			var err error
+			t.registers, err = r.Raw()
+			return err
 		}},
 		{Name: "spaces", Read: readSpaces},
 		{Name: "wave", Read: func(r *jsontext.Reader, t *threadEntry) error {
@@ -225,62 +242,103 @@ var (
 	}
 )
 
-// readDocument reads snapshot.json, and hands each of its threads to thread.
-func readDocument(data []byte, thread func(r *jsontext.Reader, t *threadEntry) error) (*document, error) {
-	if err := readVersion(data); err != nil {
-		return nil, err
+// readDocument reads snapshot.json as a stream, and hands each of its threads to
+// thread.
+func readDocument(m *member, thread func(t *threadEntry) error, k *keeper) (*document, error) {
+	d := &document{thread: thread, keeper: k}
+	err := readStream(m, k, func(r *jsontext.Reader) error {
+		r.Interned = map[string]string{}
+		return jsontext.Members(r, d, documentFields)
+	})
+	if err == nil {
+		err = checkVersion(d.version)
 	}
-	r := &jsontext.Reader{Data: data, Interned: map[string]string{}}
-	d := &document{thread: thread}
-	if err := jsontext.Members(r, d, documentFields); err != nil {
+	if err != nil {
+		// What was read before the end may have been wrong, or of another version.
+		if first := readVersion(m, k); first != nil {
+			err = first
+		}
 		return nil, err
 	}
 	return d, nil
 }
 
-// readVersion reads the whole text for its version alone: of another version
-// nothing else is expected to be as it is here.
-func readVersion(data []byte) error {
-	r := jsontext.Reader{Data: data}
-	version, found := "", false
-	err := r.Object(func(name []byte) error {
-		start := r.At
-		if r.Next() != 0 {
-			start = r.At
-		}
-		if err := r.Skip(); err != nil {
-			return err
-		}
-		if string(name) == "format_version" {
-			version, found = string(data[start:r.At]), true
-		}
-		return nil
-	})
-	if err == nil {
+// readStream reads the whole text of a member. That the member cannot be read comes
+// before what is wrong with the text.
+func readStream(m *member, k *keeper, read func(r *jsontext.Reader) error) error {
+	from, err := m.stream()
+	if err != nil {
+		return err
+	}
+	r := jsontext.NewStream(from, int(min(maxValue, k.limit))) //nolint:gosec // at most maxValue
+	if err = read(r); err == nil {
 		err = r.End()
 	}
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		return errors.New("has no format_version, expected 1")
-	case version != strconv.Itoa(formatVersion):
-		return fmt.Errorf("format_version is %s, expected %d", jsontext.Clip(version), formatVersion)
+	var failed *jsontext.Error
+	if broken := r.Err(); broken != nil && !errors.As(broken, &failed) {
+		return broken
+	} else if broken != nil {
+		err = broken
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", documentName, err)
 	}
 	return nil
+}
+
+// readVersion reads the whole text for its version alone: of another version
+// nothing else is expected to be as it is here.
+func readVersion(m *member, k *keeper) error {
+	version := ""
+	err := readStream(m, k, func(r *jsontext.Reader) error {
+		return r.Object(func(name []byte) error {
+			if string(name) != "format_version" {
+				return r.Skip()
+			}
+			raw, err := r.Raw()
+			version = string(raw.Data)
+			return err
+		})
+	})
+	if err == nil {
+		err = checkVersion(version)
+	}
+	return err
+}
+
+func checkVersion(version string) error {
+	switch version {
+	case strconv.Itoa(formatVersion):
+		return nil
+	case "":
+		return fmt.Errorf("%s: has no format_version, expected %d", documentName, formatVersion)
+	}
+	return fmt.Errorf("%s: format_version is %s, expected %d", documentName, jsontext.Clip(version), formatVersion)
+}
+
+// readOwnID reads the ID of a thread, which no other has.
+func readOwnID(r *jsontext.Reader, t *threadEntry) (err error) {
+	shared := r.Interned
+	r.Interned = nil
+	t.id, err = r.Identifier()
+	r.Interned = shared
+	return err
 }
 
 // readThreads reads the threads.
 func readThreads(r *jsontext.Reader, d *document) error {
 	return r.Array(func(i int) error {
 		if i >= maxThreads {
-			return r.Fail(r.At, "the list has more than %d elements", maxThreads)
+			return r.Fail(r.Offset(), "the list has more than %d elements", maxThreads)
 		}
 		var t threadEntry
 		if err := jsontext.Members(r, &t, threadFields); err != nil {
 			return err
 		}
-		return d.thread(r, &t)
+		if err := d.thread(&t); err != nil {
+			return err
+		}
+		return d.keeper.keep(r, 0)
 	})
 }
 
@@ -302,7 +360,7 @@ func readBuildID(r *jsontext.Reader, m *moduleEntry) error {
 func readSpaces(r *jsontext.Reader, t *threadEntry) error {
 	return r.Object(func(name []byte) error {
 		if len(t.spaces) >= maxSpaces {
-			return r.Fail(r.At, "more than %d address spaces", maxSpaces)
+			return r.Fail(r.Offset(), "more than %d address spaces", maxSpaces)
 		}
 		s := spaceEntry{name: jsontext.Clip(string(name))}
 		if err := jsontext.Members(r, &s, spaceFields); err != nil {
@@ -316,7 +374,7 @@ func readSpaces(r *jsontext.Reader, t *threadEntry) error {
 func readLaunchFrames(r *jsontext.Reader, l *launchEntry) error {
 	return r.Array(func(i int) error {
 		if i >= maxFrames {
-			return r.Fail(r.At, "the list has more than %d elements", maxFrames)
+			return r.Fail(r.Offset(), "the list has more than %d elements", maxFrames)
 		}
 		n, err := r.Hex()
 		if err != nil {

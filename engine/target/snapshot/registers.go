@@ -102,19 +102,19 @@ type value struct {
 type registerReader struct {
 	values []value
 	data   []byte
+	key    []byte // of a layout
 }
 
 // read reads an object of registers by name. It returns what is wrong with
 // single ones, which are left out, as sentences without a subject.
-func (p *registerReader) read(r jsontext.Reader, a *arch, t *threadEntry) (sdk.Registers, []string, error) {
+func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err error) {
 	p.values, p.data = p.values[:0], p.data[:0]
-	var problems []string
-	lanes := a.lanes(r, t)
-	r.At = t.registers
+	lanes := a.lanes(t)
+	r := t.registers.Reader()
 	count := 0
-	err := r.Object(func(name []byte) error {
+	err = r.Object(func(name []byte) error {
 		if count++; count > sdk.MaxRegisters {
-			return r.Fail(r.At, "more than %d registers", sdk.MaxRegisters)
+			return r.Fail(r.Offset(), "more than %d registers", sdk.MaxRegisters)
 		}
 		text, err := r.Text()
 		if err != nil {
@@ -135,13 +135,12 @@ func (p *registerReader) read(r jsontext.Reader, a *arch, t *threadEntry) (sdk.R
 		return nil
 	})
 	if err != nil {
-		return sdk.Registers{}, nil, err
+		return nil, err
 	}
 	if len(p.data) > math.MaxUint32 {
-		return sdk.Registers{}, nil, r.Fail(t.registers, "the registers have %d bytes", len(p.data))
+		return nil, r.Fail(t.registers.Offset, "the registers have %d bytes", len(p.data))
 	}
-	problems = append(problems, p.sort(a.desc)...)
-	return p.pack(), problems, nil
+	return append(problems, p.sort(a.desc)...), nil
 }
 
 // sort puts the values in the order of their numbers. A register that is given
@@ -172,23 +171,4 @@ func (p *registerReader) sort(d *sdk.Description) (problems []string) {
 	}
 	p.values = kept
 	return problems
-}
-
-// pack makes registers that share nothing with p.
-func (p *registerReader) pack() sdk.Registers {
-	size := 0
-	for _, v := range p.values {
-		size += v.to - v.from
-	}
-	out := sdk.Registers{
-		Numbers: make([]uint32, len(p.values)),
-		Offsets: make([]uint32, len(p.values)+1),
-		Data:    make([]byte, 0, size),
-	}
-	for i, v := range p.values {
-		out.Numbers[i] = v.number
-		out.Data = append(out.Data, p.data[v.from:v.to]...)
-		out.Offsets[i+1] = uint32(len(out.Data))
-	}
-	return out
 }

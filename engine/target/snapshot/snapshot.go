@@ -16,7 +16,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/target/jsontext"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -28,8 +27,8 @@ var ErrNotSnapshot = errors.New("not a snapshot")
 // documentName is the member that makes a ZIP file a snapshot.
 const documentName = "snapshot.json"
 
-// maxDocument is the size of snapshot.json.
-const maxDocument = 256 << 20
+// maxValue is the size of one value of snapshot.json: all registers of a thread.
+const maxValue = 256 << 20
 
 // maxProblems bounds the sentences about what is wrong with a snapshot.
 const maxProblems = 100
@@ -119,21 +118,14 @@ func (s *Snapshot) read(data []byte) (err error) {
 	if s.archive.members[documentName] == nil {
 		return fmt.Errorf("%w: the file is a ZIP file without a member %s", ErrNotSnapshot, documentName)
 	}
-	m, err := s.archive.member(documentName)
+	m, err := s.archive.document()
 	if err != nil {
 		return err
 	}
-	if m.size() > maxDocument {
-		return fmt.Errorf("%s has %d bytes, expected at most %d", documentName, m.size(), maxDocument)
-	}
-	text, err := m.borrow()
+	keeper := newKeeper(s.archive.limit())
+	d, err := readDocument(m, func(t *threadEntry) error { return s.addThread(t, keeper) }, keeper)
 	if err != nil {
 		return err
-	}
-	var registers registerReader
-	d, err := readDocument(text, func(r *jsontext.Reader, t *threadEntry) error { return s.addThread(r, t, &registers) })
-	if err != nil {
-		return fmt.Errorf("%s: %w", documentName, err)
 	}
 	s.finishThreads()
 	s.addModules(d)

@@ -19,8 +19,10 @@ type identity struct {
 
 // addThread adds a thread. An architecture that nobody knows, or a register
 // that it does not have, costs only what depends on it.
-func (s *Snapshot) addThread(r *jsontext.Reader, e *threadEntry, registers *registerReader) error {
-	t := &target.Thread{
+func (s *Snapshot) addThread(e *threadEntry, k *keeper) error {
+	k.kept += uint64(threadBytes + len(e.spaces)*spaceBytes) //nolint:gosec // a size
+	t := &k.threads.take(1)[0]
+	*t = target.Thread{
 		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
 		Crashed: e.hasCrashed, Signal: e.signal,
 	}
@@ -40,9 +42,12 @@ func (s *Snapshot) addThread(r *jsontext.Reader, e *threadEntry, registers *regi
 		e.lanes = 0
 	}
 	t.Lanes = uint32(e.lanes)
-	t.Wave = e.wave
+	if e.wave != nil {
+		t.Wave = &k.waves.take(1)[0]
+		*t.Wave = *e.wave
+	}
 	addStop(t, e.stop, problem)
-	s.addLaunch(t, e.launch, problem)
+	addLaunch(t, e.launch, k, problem)
 
 	a := s.archs.find(e.arch)
 	if a.desc == nil {
@@ -53,7 +58,7 @@ func (s *Snapshot) addThread(r *jsontext.Reader, e *threadEntry, registers *regi
 			problem("%v", a.missing)
 		}
 	} else {
-		if err := s.addRegisters(r, t, e, a, registers, problem); err != nil {
+		if err := s.addRegisters(t, e, a, k, problem); err != nil {
 			return err
 		}
 		addSpaces(t, e, a, problem)
@@ -77,18 +82,16 @@ func threadName(t *target.Thread) string {
 	return fmt.Sprintf("thread %q", jsontext.Clip(t.ID))
 }
 
-func (s *Snapshot) addRegisters(r *jsontext.Reader, t *target.Thread, e *threadEntry, a *arch, registers *registerReader,
-	problem func(string, ...any)) error {
-	if e.registers == 0 {
+func (s *Snapshot) addRegisters(t *target.Thread, e *threadEntry, a *arch, k *keeper, problem func(string, ...any)) error {
+	if e.registers.Data == nil {
 		t.Problem = "the snapshot has no registers of it"
 		return nil
 	}
-	var problems []string
-	var err error
-	t.Registers, problems, err = registers.read(*r, a, e)
+	problems, err := k.registers.read(a, e)
 	if err != nil {
 		return jsontext.Within(err, ".registers")
 	}
+	t.Registers = k.pack(&k.registers)
 	for _, p := range problems {
 		problem("%s", p)
 	}
@@ -143,7 +146,7 @@ func stopReasons() string {
 }
 
 // addLaunch says who launched a thread.
-func (s *Snapshot) addLaunch(t *target.Thread, l *launchEntry, problem func(string, ...any)) {
+func addLaunch(t *target.Thread, l *launchEntry, k *keeper, problem func(string, ...any)) {
 	if l == nil {
 		return
 	}
@@ -158,7 +161,7 @@ func (s *Snapshot) addLaunch(t *target.Thread, l *launchEntry, problem func(stri
 			jsontext.Clip(l.evidence), target.LaunchRecorded, target.LaunchWaiting, target.LaunchQueue)
 		return
 	}
-	t.LaunchedBy = &target.Launch{Thread: l.thread, Kind: l.kind, Evidence: l.evidence, Frames: l.frames}
+	t.LaunchedBy = k.launch(l)
 }
 
 // addSpaces says where a thread's instances of address spaces begin.

@@ -64,6 +64,9 @@ const (
 	mostDense  = inflatedFloor / 2
 )
 
+// maxText is the size of snapshot.json as it is written: it is in memory as a whole.
+const maxText = 256 << 20
+
 // maxWritten bounds the members of a snapshot, so that its directory stays
 // within maxDirectory.
 const maxWritten = 1 << 19
@@ -121,8 +124,8 @@ func (w *writer) write(c *Contents) error {
 		return err
 	}
 	w.text.WriteString("}\n")
-	if w.text.Len() > maxDocument {
-		return fmt.Errorf("%s would have %d bytes, expected at most %d", documentName, w.text.Len(), maxDocument)
+	if w.text.Len() > maxText {
+		return fmt.Errorf("%s would have %d bytes, expected at most %d", documentName, w.text.Len(), maxText)
 	}
 	if err := w.store(documentName, w.text.Bytes()); err != nil {
 		return err
@@ -152,8 +155,8 @@ func writeList[T any](w *writer, name string, elements []T, element func(i int, 
 		first = false
 		w.text.WriteByte('\n')
 		w.text.Write(b)
-		if w.text.Len() > maxDocument {
-			return fmt.Errorf("%s[%d]: %s would have more than %d bytes", name, i, documentName, maxDocument)
+		if w.text.Len() > maxText {
+			return fmt.Errorf("%s[%d]: %s would have more than %d bytes", name, i, documentName, maxText)
 		}
 	}
 	w.text.WriteByte(']')
