@@ -152,16 +152,16 @@ func (f *File) scan(index int) {
 	var r record
 	open := false // the last run can be continued
 	last := uint64(0)
-	held := pages{mapping: a.mapping}
+	s := newScanner(a)
+	defer s.close()
 	for at := a.start; ; {
-		next, done, err := a.next(at, &r)
+		next, done, err := s.next(at, &r)
 		if err != nil {
 			f.problems.add("%s: %v", f.place(index, at), err)
 		}
 		if done {
 			return
 		}
-		held.pass(&r)
 		if r.isCut && r.kind != recordSample {
 			return // a sample is delivered with what it has
 		}
