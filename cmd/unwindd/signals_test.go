@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -47,7 +48,12 @@ func startWaiting(t *testing.T, args ...string) *running {
 	}
 	r.Cmd.Stdout = w
 	if r.stdin, err = r.StdinPipe(); err == nil {
+		// A shell lets what it runs in the background ignore signals, which is
+		// inherited, but for those that this process has a handler for.
+		handled := make(chan os.Signal, 1)
+		signal.Notify(handled, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 		err = r.Start()
+		signal.Stop(handled)
 	}
 	w.Close()
 	if err != nil {
@@ -96,7 +102,9 @@ func (r *running) ends(t *testing.T, s syscall.Signal) {
 	if err := r.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
+	given := time.AfterFunc(30*time.Second, func() { _ = r.Process.Kill() })
 	_ = r.Wait()
+	given.Stop()
 	if d := time.Since(sent); d > 3*time.Second {
 		t.Errorf("ended %v after %v", d, s)
 	}
