@@ -161,8 +161,12 @@ func TestASupplementaryFileMustBeTheOneThatIsNamed(t *testing.T) {
 			s = &subjects[i]
 		}
 	}
-	_, path := s.build(t)
-	common := filepath.Join(filepath.Dir(path), "common")
+	_, built := s.build(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(built))); err != nil {
+		t.Fatal(err)
+	}
+	path, common := filepath.Join(dir, filepath.Base(built)), filepath.Join(dir, "common")
 	addresses := textAddresses(t, path, 400)
 	for _, test := range []struct {
 		name    string

@@ -115,34 +115,31 @@ func other(target string, version int) []string {
 	return []string{"clang", "--target=" + target, "-O2", fmt.Sprintf("-gdwarf-%d", version), "-ffreestanding", "-nostdlib", "-static", "-fuse-ld=lld"}
 }
 
-// build returns the path of the program, and of the form of it to read.
+// build returns the path of the program, and of the form of it to read. Nobody may
+// change them: all tests share them.
 func (s *subject) build(t testing.TB) (whole, path string) {
 	t.Helper()
-	oracle.Tools(t, s.command[0])
-	for _, c := range s.after {
-		oracle.Tools(t, c[0])
-	}
-	dir := t.TempDir()
 	args := append([]string(nil), s.command[1:]...)
 	if strings.HasSuffix(s.sources[0], ".cpp") {
 		args = append(args, "-std=c++17")
 	}
+	// The output goes before the sources: so go wants it.
+	args = append(args, "-o", "p")
+	var folders []string
 	for _, source := range s.sources {
 		path, err := filepath.Abs(filepath.Join("testdata", source))
 		if err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, path)
+		if folder := filepath.Dir(path); !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
 	}
-	// The output goes before the sources: so go wants it.
-	args = slices.Insert(args, len(args)-len(s.sources), "-o", "p")
-	oracle.With{Dir: dir}.Run(t, s.command[0], args...)
-	for _, c := range s.after {
-		oracle.With{Dir: dir}.Run(t, c[0], c[1:]...)
-	}
-	whole = filepath.Join(dir, "p")
+	commands := append([][]string{append(s.command[:1:1], args...)}, s.after...)
+	whole = filepath.Join(oracle.Build{Sources: folders, Commands: commands}.Make(t), "p")
 	if s.file != "" {
-		return whole, filepath.Join(dir, s.file)
+		return whole, filepath.Join(filepath.Dir(whole), s.file)
 	}
 	return whole, whole
 }

@@ -166,17 +166,15 @@ func chainText(frames []symbol.Frame) string {
 	return b.String()
 }
 
-// compileShapes compiles testdata and returns the executable.
+// compileShapes compiles testdata and returns the executable, which tests share.
 func compileShapes(t testing.TB, compiler string, flags ...string) string {
 	t.Helper()
-	oracle.Tools(t, compiler)
 	source, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	args := append([]string{"-std=c++17", "-I", source, "-o", "shapes", filepath.Join(source, "shapes.cpp"), filepath.Join(source, "other.cpp")}, flags...)
-	oracle.With{Dir: dir}.Run(t, compiler, args...)
+	command := []string{compiler, "-std=c++17", "-I", source, "-o", "shapes", filepath.Join(source, "shapes.cpp"), filepath.Join(source, "other.cpp")}
+	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{append(command, flags...)}}.Make(t)
 	return filepath.Join(dir, "shapes")
 }
 
