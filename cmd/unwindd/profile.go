@@ -111,6 +111,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	r.Jobs = f.jobs
 	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
 	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
 		return err

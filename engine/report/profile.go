@@ -15,6 +15,10 @@ import (
 // written: WriteText, WriteJSON, WritePprof, WriteFolded, WriteSpeedscope.
 // Equal profiles give equal bytes.
 type Profile struct {
+	// Jobs is how many goroutines make the text of samples; 0: one for each CPU. What
+	// is written does not depend on it.
+	Jobs int
+
 	p      *engine.Profile
 	values []profileValue
 	// valueOf is the value that an event's weights are in, by event, from event -1

@@ -122,23 +122,22 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n := 0
-	var line []byte
-	for i := range r.p.Samples {
-		s := &r.p.Samples[i]
-		if !r.isAsked(s) {
-			continue
+	comma := false
+	err = inOrder(r.Jobs, len(r.p.Samples), func(text []byte, from, to int) []byte {
+		for i := from; i < to; i++ {
+			if s := &r.p.Samples[i]; r.isAsked(s) {
+				text = w.append(append(text, ",\n"...), s)
+			}
 		}
-		line = line[:0]
-		if n++; n > 1 {
-			line = append(line, ',')
+		return text
+	}, func(text []byte) error {
+		if !comma && len(text) > 0 {
+			text, comma = text[1:], true // of the first
 		}
-		line = w.append(append(line, '\n'), s)
-		if _, err := b.Write(line); err != nil {
-			return nil, err
-		}
-	}
-	return w.used, nil
+		_, err := b.Write(text)
+		return err
+	})
+	return w.used, err
 }
 
 // A sampleWriter writes samples as JSON. What many samples have in common it has as
@@ -146,15 +145,33 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 type sampleWriter struct {
 	*Profile
 	events, threads, stops []string
-	numbers                []byte       // of the frames that appeared, each with a comma before it
+	numbers                []byte       // of the frames that appear, each with a comma before it
 	number                 []numberText // by frame: its functions' numbers in numbers, innermost first
 	next                   int          // the number of the next frame that appears
 	used                   []uint32
 }
 
 // A numberText is a part of sampleWriter.numbers; one without an end is of a frame that
-// has not appeared.
+// does not appear.
 type numberText struct{ start, end int }
+
+// appear numbers the frames of all samples.
+func (w *sampleWriter) appear() {
+	seen := make([]bool, len(w.p.Stacks))
+	for i := range w.p.Samples {
+		s := &w.p.Samples[i]
+		if !w.isAsked(s) {
+			continue
+		}
+		// What was seen has callers that were.
+		for at := s.Stack; at != 0 && !seen[at]; at = w.p.Stacks[at].Caller {
+			seen[at] = true
+			if frame := w.p.Stacks[at].Frame; w.number[frame].end == 0 {
+				w.appearFrame(frame)
+			}
+		}
+	}
+}
 
 func newSampleWriter(r *Profile) (*sampleWriter, error) {
 	w := &sampleWriter{
@@ -179,6 +196,7 @@ func newSampleWriter(r *Profile) (*sampleWriter, error) {
 			}
 		}
 	}
+	w.appear()
 	return w, nil
 }
 
@@ -200,9 +218,6 @@ func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
 	for at := s.Stack; at != 0; {
 		stack := &w.p.Stacks[at]
 		n := w.number[stack.Frame]
-		if n.end == 0 {
-			n = w.appear(stack.Frame)
-		}
 		line = append(line, w.numbers[n.start+comma:n.end]...)
 		at, comma = stack.Caller, 0
 	}
@@ -211,8 +226,8 @@ func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
 	return append(line, '}')
 }
 
-// appear numbers the functions of a frame.
-func (w *sampleWriter) appear(frame uint32) numberText {
+// appearFrame numbers the functions of a frame.
+func (w *sampleWriter) appearFrame(frame uint32) {
 	n := numberText{start: len(w.numbers)}
 	for range max(1, len(w.p.Frames[frame].Symbols)) {
 		w.numbers = strconv.AppendInt(append(w.numbers, ','), int64(w.next), 10)
@@ -221,7 +236,6 @@ func (w *sampleWriter) appear(frame uint32) numberText {
 	n.end = len(w.numbers)
 	w.number[frame] = n
 	w.used = append(w.used, frame)
-	return n
 }
 
 // stringMember is a member of an object, with the comma behind it; "" where the

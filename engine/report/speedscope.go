@@ -47,7 +47,7 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 			weights[key] = add(weights[key], r.values[v].of(s))
 		}
 	}
-	frames, number := r.speedscopeFrames()
+	frames, numbers := r.speedscopeFrames()
 	head, err := json.Marshal(map[string]string{
 		"$schema": speedscopeSchema, "exporter": "unwindd", "name": path.Base(oneLine(r.p.Path)),
 	})
@@ -70,16 +70,16 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 				b.put(",")
 			}
 			n++
-			r.writeSpeedscopeProfile(b, key, samples[key], weights[key], number)
+			r.writeSpeedscopeProfile(b, key, samples[key], weights[key], numbers)
 		}
 	}
 	b.put("]}\n")
 	return b.Flush()
 }
 
-// speedscopeFrames are the functions that samples have, and the number of each
-// function among them.
-func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, number []int32) {
+// speedscopeFrames are the functions that samples have, and the numbers of frames'
+// functions among them.
+func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, numbers *speedscopeNumbers) {
 	stacks := make([]bool, len(r.p.Stacks))
 	for i := range r.p.Samples {
 		if s := &r.p.Samples[i]; r.isAsked(s) {
@@ -97,23 +97,39 @@ func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, number []int32) 
 			used[f] = true
 		}
 	}
-	number = make([]int32, len(r.functions))
+	number := make([]int, len(r.functions))
 	for i := range r.functions {
 		if !used[i] {
 			continue
 		}
 		f := &r.functions[i]
-		number[i] = int32(len(frames))
+		number[i] = len(frames)
 		frame := speedscopeFrame{Name: f.name, File: f.file, Line: f.line}
 		if frame.File == "" {
 			frame.File = f.module
 		}
 		frames = append(frames, frame)
 	}
-	return frames, number
+	numbers = &speedscopeNumbers{of: make([]numberText, len(r.functionOf))}
+	for i, functions := range r.functionOf {
+		n := numberText{start: len(numbers.text)}
+		for _, f := range slices.Backward(functions) {
+			numbers.text = strconv.AppendInt(append(numbers.text, ','), int64(number[f]), 10)
+		}
+		n.end = len(numbers.text)
+		numbers.of[i] = n
+	}
+	return frames, numbers
 }
 
-func (r *Profile) writeSpeedscopeProfile(b output, key speedscopeKey, samples []int32, end uint64, number []int32) {
+// speedscopeNumbers are the numbers of each frame's functions, outermost first, as they
+// are written, each with a comma before it.
+type speedscopeNumbers struct {
+	text []byte
+	of   []numberText
+}
+
+func (r *Profile) writeSpeedscopeProfile(b output, key speedscopeKey, samples []int32, end uint64, numbers *speedscopeNumbers) {
 	v, t := &r.values[key.value], &r.p.Threads[key.thread]
 	name := oneLine(t.Comm)
 	if name == "" {
@@ -131,28 +147,30 @@ func (r *Profile) writeSpeedscopeProfile(b output, key speedscopeKey, samples []
 	}
 	quoted, _ := json.Marshal(name) // a string always can be
 	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", quoted, unit, end)
-	var frames []uint32
-	var line []byte
-	for n, i := range samples {
-		line = line[:0]
-		if n > 0 {
-			line = append(line, ',')
-		}
-		line = append(line, '[')
-		frames = r.p.StackFrames(frames[:0], r.p.Samples[i].Stack)
-		comma := false
-		for j := len(frames) - 1; j >= 0; j-- {
-			functions := r.functionOf[frames[j]]
-			for k := len(functions) - 1; k >= 0; k-- {
-				if comma {
-					line = append(line, ',')
-				}
-				comma = true
-				line = strconv.AppendInt(line, int64(number[functions[k]]), 10)
+	comma := false
+	// An error stays in the output.
+	_ = inOrder(r.Jobs, len(samples), func(text []byte, from, to int) []byte {
+		var frames []uint32
+		for _, i := range samples[from:to] {
+			text = append(text, ",["...)
+			frames = r.p.StackFrames(frames[:0], r.p.Samples[i].Stack)
+			comma := 1 // that the first number goes without
+			for _, frame := range slices.Backward(frames) {
+				n := numbers.of[frame]
+				text = append(text, numbers.text[n.start+comma:n.end]...)
+				comma = 0
 			}
+			text = append(text, ']')
 		}
-		_, _ = b.Write(append(line, ']'))
-	}
+		return text
+	}, func(text []byte) error {
+		if !comma && len(text) > 0 {
+			text, comma = text[1:], true
+		}
+		_, err := b.Write(text)
+		return err
+	})
+	var line []byte
 	b.put("],\"weights\":[")
 	for n, i := range samples {
 		line = line[:0]
