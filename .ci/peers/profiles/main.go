@@ -1,9 +1,10 @@
-// Command profiles runs unwindd profile beside perf script on the same
-// recordings, in turn, and compares times and memory.
+// Command profiles runs unwindd profile beside perf script and a program that walks by
+// framehop on the same recordings, in turn, and compares times and memory; and itself in
+// several ways: two goroutines beside one, names beside addresses alone.
 //
-// Without arguments it builds a C++, a Rust and a Go program and records each, at
-// least 10,000 samples with 16 KiB of stack; else the arguments are recordings.
-// PEERS_ROUNDS is how many rounds there are.
+// Without arguments it builds a C++, a Rust and a Go program and records each, about
+// 1,000 and 10,000 samples with 16 KiB of stack, and the C++ program to 100,000; else
+// the arguments are recordings. PEERS_ROUNDS is how many rounds there are.
 package main
 
 import (
@@ -11,23 +12,30 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// programs are recorded. Their arguments are seconds of a processor.
+// programs are recorded. The first of their arguments is seconds, in which they use
+// two processors, or one.
 var programs = []struct {
-	name   string
-	build  []string // the output's path follows
-	source string
-	args   []string
+	name       string
+	build      []string // the output's path follows
+	source     string
+	processors float64
+	args       []string // behind the seconds
+	most       int      // samples
 }{
-	{"deepcpp", []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "-o"}, "deepcpp.cpp", []string{"2.1", "2"}},
-	{"rustwork", []string{"rustc", "-O", "-g", "-o"}, "rustwork.rs", []string{"2.1"}},
-	{"gowork", []string{"go", "build", "-o"}, "./gowork", []string{"4.2"}},
+	{"deepcpp", []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "-o"}, "deepcpp.cpp", 2, []string{"2"}, 100_000},
+	{"rustwork", []string{"rustc", "-O", "-g", "-o"}, "rustwork.rs", 2, nil, 10_000},
+	{"gowork", []string{"go", "build", "-o"}, "./gowork", 1, nil, 10_000},
 }
+
+// frequency is how many samples are taken in a second of a processor.
+const frequency = 3000
 
 const sources = "../../engine/testdata/profile"
 
@@ -53,7 +61,7 @@ func run() error {
 	}
 	defer os.RemoveAll(dir)
 	unwindd := filepath.Join(dir, "unwindd")
-	if err := command("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd"); err != nil {
+	if err := execute("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd"); err != nil {
 		return err
 	}
 	recordings := os.Args[1:]
@@ -62,8 +70,11 @@ func run() error {
 			return err
 		}
 	}
+	if framehopProgram() == "" {
+		fmt.Println("framehop is left out: neither UNWINDD_PEER_FRAMEHOP names a program nor is there a framehop-perf")
+	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "recording\tMB\tsamples\twhat\ttool\ttime\tCPU\tmemory\twith mapped files\ttime /perf\tCPU /perf\tmemory /perf\t")
+	fmt.Fprintln(w, "recording\tMB\tsamples\twhat\ttool\ttime\tCPU\tmedian\tmemory\twith mapped files\ttime /peer\tCPU /peer\tmemory /peer\t")
 	for _, path := range recordings {
 		if err := compare(w, unwindd, path, rounds); err != nil {
 			return err
@@ -76,21 +87,24 @@ func run() error {
 func record(dir string) (recordings []string, err error) {
 	for _, p := range programs {
 		program := filepath.Join(dir, p.name)
-		if err := command(sources, p.build[0], append(append([]string(nil), p.build[1:]...), program, p.source)...); err != nil {
+		if err := execute(sources, p.build[0], append(append([]string(nil), p.build[1:]...), program, p.source)...); err != nil {
 			return nil, err
 		}
-		path := program + ".data"
-		args := append([]string{"record", "-q", "-F", "3000", "-e", "cpu-clock", "--call-graph", "dwarf,16384", "-o", path, "--", program}, p.args...)
-		if err := command(".", "perf", args...); err != nil {
-			return nil, err
+		for samples := 1000; samples <= p.most; samples *= 10 {
+			path := fmt.Sprintf("%s-%d.data", program, samples)
+			seconds := strconv.FormatFloat(1.05*float64(samples)/frequency/p.processors, 'f', 3, 64)
+			args := []string{"record", "-q", "-F", strconv.Itoa(frequency), "-e", "cpu-clock", "--call-graph", "dwarf,16384", "-o", path, "--", program, seconds}
+			if err := execute(".", "perf", append(args, p.args...)...); err != nil {
+				return nil, err
+			}
+			recordings = append(recordings, path)
 		}
-		recordings = append(recordings, path)
 	}
 	return recordings, nil
 }
 
-// command runs a command, whose output is shown where it fails.
-func command(dir, name string, args ...string) error {
+// execute runs a command, whose output is shown where it fails.
+func execute(dir, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -99,13 +113,55 @@ func command(dir, name string, args ...string) error {
 	return nil
 }
 
-// A job is the same work by both tools.
+// A job is the same work by two tools, or in two ways by one.
 type job struct {
-	what         string
-	ours, theirs []string
+	what string
+	runs [2]command // the second is what the first is compared with
 }
 
-// compare runs both tools in turn and prints the smallest of each.
+// A command is one of the two, and how it is called in the table.
+type command struct {
+	name string
+	argv []string
+}
+
+// jobs are what is done with a recording.
+func jobs(unwindd, path string) []job {
+	ours := func(name string, args ...string) command {
+		return command{name, append([]string{unwindd, "profile", path, "-o", os.DevNull}, args...)}
+	}
+	perf := func(args ...string) command {
+		return command{"perf", append([]string{"perf", "script", "--force", "--no-inline", "-i", path, "--max-stack", "1024"}, args...)}
+	}
+	addresses := ours("unwindd -j 1", "-j", "1", "--symbols=false", "--format", "json")
+	list := []job{
+		{"addresses", [2]command{addresses, perf("-F", "ip")}},
+		{"addresses", [2]command{ours("unwindd -j 2", "-j", "2", "--symbols=false", "--format", "json"), addresses}},
+		{"names", [2]command{ours("unwindd, pprof", "--format", "pprof"), perf()}},
+		{"names", [2]command{ours("unwindd, folded", "-j", "1", "--format", "folded"), addresses}},
+		{"names", [2]command{ours("unwindd, speedscope", "-j", "1", "--format", "speedscope"), addresses}},
+	}
+	if framehop := framehopProgram(); framehop != "" {
+		list = append(list, job{"addresses", [2]command{addresses, {"framehop", []string{framehop, "-a", path}}}})
+	}
+	return list
+}
+
+// framehopProgram is a program that walks a recording by framehop: that in
+// UNWINDD_PEER_FRAMEHOP, else framehop-perf; "" where neither is there.
+func framehopProgram() string {
+	name := os.Getenv("UNWINDD_PEER_FRAMEHOP")
+	if name == "" {
+		name = "framehop-perf"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// compare runs both tools of each job in turn and prints the smallest of each.
 func compare(w *tabwriter.Writer, unwindd, path string, rounds int) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -115,31 +171,28 @@ func compare(w *tabwriter.Writer, unwindd, path string, rounds int) error {
 	if err != nil {
 		return fmt.Errorf("perf script -F tid -i %s: %w", path, err)
 	}
-	perf := []string{"perf", "script", "--force", "--no-inline", "-i", path}
-	ours := []string{unwindd, "profile", path, "-o", os.DevNull}
-	for _, j := range []job{
-		{"addresses", append(ours[:len(ours):len(ours)], "-j", "1", "--symbols=false", "--format", "json"),
-			append(perf[:len(perf):len(perf)], "-F", "ip", "--max-stack", "1024")},
-		{"names", append(ours[:len(ours):len(ours)], "--format", "pprof"), append(perf[:len(perf):len(perf)], "--max-stack", "1024")},
-	} {
+	for _, j := range jobs(unwindd, path) {
 		var best [2]*cost
+		var processor [2][]time.Duration
 		for range rounds {
-			for i, argv := range [][]string{j.ours, j.theirs} {
-				c, err := measure(argv)
+			for i := range j.runs {
+				c, err := measure(j.runs[i].argv)
 				if err != nil {
 					return err
 				}
+				processor[i] = append(processor[i], c.cpu)
 				if b := best[i]; b != nil {
 					c = &cost{min(b.wall, c.wall), min(b.cpu, c.cpu), max(b.own, c.own), max(b.all, c.all)}
 				}
 				best[i] = c
 			}
 		}
-		for i, name := range []string{"unwindd", "perf"} {
+		for i, r := range j.runs {
 			c, peer := best[i], best[1]
-			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%.3f s\t%.3f s\t%d MiB\t%d MiB\t%.2f\t%.2f\t%.2f\t\n", strings.TrimSuffix(filepath.Base(path), ".data"), info.Size()/1e6,
-				strings.Count(string(samples), "\n"), j.what, name, c.wall.Seconds(), c.cpu.Seconds(), c.own/1024, c.all/1024,
-				c.wall.Seconds()/peer.wall.Seconds(), c.cpu.Seconds()/peer.cpu.Seconds(), float64(c.own)/float64(peer.own))
+			slices.Sort(processor[i])
+			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%.3f s\t%.3f s\t%.3f s\t%d MiB\t%d MiB\t%.2f\t%.2f\t%.2f\t\n", strings.TrimSuffix(filepath.Base(path), ".data"), info.Size()/1e6,
+				strings.Count(string(samples), "\n"), j.what, r.name, c.wall.Seconds(), c.cpu.Seconds(), processor[i][len(processor[i])/2].Seconds(), c.own/1024, c.all/1024,
+				c.wall.Seconds()/peer.wall.Seconds(), c.cpu.Seconds()/peer.cpu.Seconds(), float64(c.all)/float64(max(peer.all, 1)))
 		}
 	}
 	return nil
