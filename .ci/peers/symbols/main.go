@@ -2,17 +2,21 @@
 // addresses, in turn, and compares times, memory and outputs.
 //
 // PEERS_SYMBOLS is the file whose addresses are asked for; without it a C++ program
-// is generated. PEERS_ROUNDS is how many rounds there are.
+// is generated. A copy of it with debug sections that zlib packed is asked about, too.
+// PEERS_ROUNDS is how many rounds there are, and UNWINDD_PEER_GIMLI gimli's addr2line,
+// which is addr2line-gimli on the path else.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,19 +66,42 @@ func run() error {
 			return err
 		}
 	}
+	packed := filepath.Join(dir, "packed")
+	if err := command(".", "objcopy", "--compress-debug-sections=zlib", file, packed); err != nil {
+		return err
+	}
+	for _, file := range []string{file, packed} {
+		if err := compareFile(dir, unwindd, file, rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareFile runs the tools with addresses of a file.
+func compareFile(dir, unwindd, file string, rounds int) error {
 	text, info, err := sections(file)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: .debug_info %.1f MB, .text %.1f MB\n\n", file, float64(info)/1e6, float64(text.Size)/1e6)
+	fmt.Printf("%s: .debug_info %.1f MB, .text %.1f MB\n", file, float64(info)/1e6, float64(text.Size)/1e6)
 	tools := []tool{
 		{"unwindd", []string{unwindd, "symbolize", "--obj", file}, 100_000, false, afterEmptyLines},
 		{"llvm-symbolizer-22", []string{"llvm-symbolizer-22", "--obj=" + file}, 100_000, false, afterEmptyLines},
+		{"gimli's addr2line", []string{cmp.Or(os.Getenv("UNWINDD_PEER_GIMLI"), "addr2line-gimli"), "-afiC", "-e", file}, 100_000, false, afterAddresses},
 		{"addr2line", []string{"addr2line", "-afiC", "-e", file}, 100_000, false, afterAddresses},
 		{"eu-addr2line", []string{"eu-addr2line", "-afiC", "-e", file}, 1_000, true, afterAddresses},
 	}
+	tools = slices.DeleteFunc(tools, func(t tool) bool {
+		_, err := exec.LookPath(t.argv[0])
+		if err != nil {
+			fmt.Printf("without %s: %v\n", t.name, err)
+		}
+		return err != nil
+	})
+	fmt.Println()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "addresses\ttool\ttime\tCPU\tmemory\ttime /llvm\tCPU /llvm\tmemory /llvm\tlines that differ\t")
+	fmt.Fprintln(w, "addresses\ttool\ttime\tCPU\tmedian\tmemory\tours: time /its\tCPU /its\tmemory /its\tlines that differ\t")
 	for _, n := range []int{1, 1_000, 100_000} {
 		inputs := []string{}
 		for variant := range singles {
@@ -93,6 +120,7 @@ func run() error {
 			return err
 		}
 	}
+	fmt.Println()
 	return nil
 }
 
@@ -137,8 +165,14 @@ func addresses(text elf.SectionHeader, n, variant int) []byte {
 // A cost is what a run took: the smallest of the rounds.
 type cost struct {
 	wall, cpu time.Duration
-	memory    int64 // KiB
+	cpus      []time.Duration // of all rounds
+	memory    int64           // KiB
 	output    string
+}
+
+// median is that of the times of the processors.
+func (c *cost) median() time.Duration {
+	return slices.Sorted(slices.Values(c.cpus))[len(c.cpus)/2]
 }
 
 // compare runs the tools in turn with n addresses from each input.
@@ -146,24 +180,26 @@ func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []s
 	costs := make([]*cost, len(tools))
 	for round := range rounds {
 		for i, t := range tools {
-			if _, err := exec.LookPath(t.argv[0]); err != nil && i > 1 || n > t.most || t.once && round > 0 {
+			if n > t.most || t.once && round > 0 {
 				continue
 			}
 			c, err := measureAll(t.argv, inputs, output)
 			if err != nil {
 				return err
 			}
+			c.cpus = []time.Duration{c.cpu}
 			if old := costs[i]; old != nil {
 				if old.output != c.output {
 					return fmt.Errorf("%s: the output of two runs differs", t.name)
 				}
+				c.cpus = append(old.cpus, c.cpu)
 				c.wall, c.cpu, c.memory = min(c.wall, old.wall), min(c.cpu, old.cpu), min(c.memory, old.memory)
 			}
 			costs[i] = c
 		}
 	}
-	llvm := costs[1]
-	ours := tools[0].innermost(costs[0].output)
+	us := costs[0]
+	ours := tools[0].innermost(us.output)
 	for i, t := range tools {
 		c := costs[i]
 		if c == nil {
@@ -171,13 +207,13 @@ func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []s
 		}
 		differ := "-"
 		switch {
-		case i == 1:
-			differ = count(lines(costs[0].output), lines(c.output)) + " of all"
-		case i > 1:
+		case i > 0 && strings.HasPrefix(t.name, "llvm-symbolizer"):
+			differ = count(lines(us.output), lines(c.output)) + " of all"
+		case i > 0:
 			differ = count(ours, t.innermost(c.output)) + " innermost"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%.3f s\t%.3f s\t%.0f MiB\t%.2f\t%.2f\t%.2f\t%s\t\n", n, t.name, c.wall.Seconds(), c.cpu.Seconds(), float64(c.memory)/1024,
-			c.wall.Seconds()/llvm.wall.Seconds(), c.cpu.Seconds()/llvm.cpu.Seconds(), float64(c.memory)/float64(llvm.memory), differ)
+		fmt.Fprintf(w, "%d\t%s\t%.3f s\t%.3f s\t%.3f s\t%.0f MiB\t%.2f\t%.2f\t%.2f\t%s\t\n", n, t.name, c.wall.Seconds(), c.cpu.Seconds(), c.median().Seconds(),
+			float64(c.memory)/1024, us.wall.Seconds()/c.wall.Seconds(), us.cpu.Seconds()/c.cpu.Seconds(), float64(us.memory)/float64(c.memory), differ)
 	}
 	return nil
 }
