@@ -33,6 +33,9 @@ type Description struct {
 	// names of files that OpenObject wants to be told of, where they lie beside a
 	// code object with otherwise the same name. Recognises must match them too.
 	Companions []string
+	// NoEngine says that the architecture asks nothing of the engine while it answers:
+	// its methods are given none, and no connection is made for it.
+	NoEngine bool
 }
 
 // NoRegister stands for a register that an architecture does not have.

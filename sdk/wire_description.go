@@ -44,6 +44,7 @@ func encodeDescription(d *Description) *pb.Description {
 		CallDistance:   d.CallDistance,
 		MaxInstruction: d.MaxInstruction,
 		StackAlign:     d.StackAlign,
+		NoEngine:       d.NoEngine,
 		Symbols:        texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
 			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind), Field: pb.RelocationField(r.Field)}
@@ -109,6 +110,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		CallDistance:   p.GetCallDistance(),
 		MaxInstruction: p.GetMaxInstruction(),
 		StackAlign:     p.GetStackAlign(),
+		NoEngine:       p.GetNoEngine(),
 		Symbols:        d.textList("symbols", p.GetSymbols()),
 		Relocations: column(p.GetRelocations(), func(p **pb.Relocation) Relocation {
 			r := *p

@@ -91,24 +91,32 @@ func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, re
 	return valid, nil
 }
 
+// engine is what calls of the architecture are given as their engine.
+func (a *Arch) engine(e sdk.Engine) sdk.Engine {
+	if a.desc.NoEngine {
+		return nil
+	}
+	return e
+}
+
 // OpenTarget asks what a vendor's own dump format holds.
 func (a *Arch) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
 	return ask(ctx, a, "OpenTarget", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
-		return arch.OpenTarget(ctx, e, req)
+		return arch.OpenTarget(ctx, a.engine(e), req)
 	})
 }
 
 // OpenObject asks what is special about a code object.
 func (a *Arch) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	return ask(ctx, a, "OpenObject", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
-		return arch.OpenObject(ctx, e, req)
+		return arch.OpenObject(ctx, a.engine(e), req)
 	})
 }
 
 // FrameRules asks for rows of functions that have none.
 func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	return ask(ctx, a, "FrameRules", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.FrameRulesAnswer, error) {
-		return arch.FrameRules(ctx, e, req)
+		return arch.FrameRules(ctx, a.engine(e), req)
 	})
 }
 
@@ -116,7 +124,7 @@ func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRules
 // the answer that follows from its description.
 func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	return ask(ctx, a, "BindThreads", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
-		return sdk.BindThreads(ctx, arch, e, req)
+		return sdk.BindThreads(ctx, arch, a.engine(e), req)
 	})
 }
 
@@ -124,7 +132,7 @@ func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThrea
 // an opaque range.
 func (a *Arch) Translate(ctx context.Context, e sdk.Engine, req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {
 	return ask(ctx, a, "Translate", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.TranslateAnswer, error) {
-		return arch.Translate(ctx, e, req)
+		return arch.Translate(ctx, a.engine(e), req)
 	})
 }
 

@@ -84,10 +84,11 @@ const (
 	diesDescribing  mode = "dies-describing"
 	noisy           mode = "noisy"        // on standard error
 	ownIdentity     mode = "own-identity" // makes its certificate, as go-plugin does
+	alone           mode = "alone"        // says that it asks nothing of the engine
 )
 
 var allModes = []mode{good, other, exits, hangs, garbage, silent, shakesAndHangs, wrongSocket, wrongNetwork, otherVersion,
-	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy, ownIdentity}
+	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy, ownIdentity, alone}
 
 func testBundled() []Bundled {
 	var b []Bundled
@@ -124,7 +125,7 @@ func testDescription(m mode) *sdk.Description {
 		PC: 9, SP: 8, FP: 7, ReturnAddress: 9,
 		AddressSpaces: []sdk.AddressSpace{{Number: 0, Name: "global", Bits: 64}},
 		DefaultRules:  []cfi.RegisterRule{{Column: 0, Rule: cfi.Rule{Kind: cfi.SameValue}}},
-		CallDistance:  1, MaxInstruction: 4, StackAlign: 8,
+		CallDistance:  1, MaxInstruction: 4, StackAlign: 8, NoEngine: m == alone,
 	}
 }
 

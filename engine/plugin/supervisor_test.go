@@ -286,6 +286,23 @@ func TestErrorsOfThePluginAreItsOwn(t *testing.T) {
 	}
 }
 
+// TestNoEngineIsOfferedWhereNoneIsAsked: an architecture that asks nothing of the
+// engine is given none, and no connection is made for it.
+func TestNoEngineIsOfferedWhereNoneIsAsked(t *testing.T) {
+	req := functionNamed("memory")
+	for _, md := range []mode{good, alone} {
+		a := testArchOf(t, md, Options{})
+		answer, err := a.FrameRules(t.Context(), memory("live"), req)
+		var f *Failure
+		switch {
+		case md == good && (err != nil || answer.Functions[0].Reason != "4 bytes: live"):
+			t.Errorf("%s: %+v, %v", md, answer, err)
+		case md == alone && (!errors.As(err, &f) || !strings.Contains(f.Reason, "the caller offers no engine")):
+			t.Errorf("%s: %+v, %v", md, answer, err)
+		}
+	}
+}
+
 func TestPluginThatMakesItsOwnCertificate(t *testing.T) {
 	a := vendorArchOf(t, ownIdentity, Options{})
 	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {

@@ -33,6 +33,7 @@ func Description() *sdk.Description {
 		StackAlign:     8,
 		Symbols:        watchedSymbols(),
 		Relocations:    relocations(),
+		NoEngine:       true,
 	}
 }
 

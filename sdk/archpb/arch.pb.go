@@ -1162,8 +1162,10 @@ type Description struct {
 	Symbols        *Blobs          `protobuf:"bytes,20,opt,name=symbols,proto3" json:"symbols,omitempty"`
 	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	Companions     []string        `protobuf:"bytes,22,rep,name=companions,proto3" json:"companions,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Its calls ask nothing of the engine: there is no Attach, and no session.
+	NoEngine      bool `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Description) Reset() {
@@ -1348,6 +1350,13 @@ func (x *Description) GetCompanions() []string {
 		return x.Companions
 	}
 	return nil
+}
+
+func (x *Description) GetNoEngine() bool {
+	if x != nil {
+		return x.NoEngine
+	}
+	return false
 }
 
 type Processor struct {
@@ -5009,7 +5018,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\xdf\a\n" +
+	"\x0fDescribeRequest\"\xfc\a\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -5041,7 +5050,8 @@ const file_arch_proto_rawDesc = "" +
 	"processors\x12\x1e\n" +
 	"\n" +
 	"companions\x18\x16 \x03(\tR\n" +
-	"companions\"j\n" +
+	"companions\x12\x1b\n" +
+	"\tno_engine\x18\x17 \x01(\bR\bnoEngine\"j\n" +
 	"\tProcessor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
