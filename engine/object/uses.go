@@ -1,5 +1,7 @@
 package object
 
+import "unsafe"
+
 // Retain adds a use of the object, which is open, and returns it: it stays open until
 // Close was called once more. It may be called concurrently. An object that LaidOut
 // made has no uses of its own: it is open as long as the one that it was made of.
@@ -48,5 +50,17 @@ func (o *Object) release() bool {
 		if o.uses.CompareAndSwap(n, n-1) {
 			return n == 1
 		}
+	}
+}
+
+// GiveBack takes the pages of a part of the mapped file out of this process, as
+// Mapping.GiveBack does. Bytes that lie elsewhere stay as they are.
+func (o *Object) GiveBack(part []byte) {
+	if o == nil || o.mapping == nil || len(part) == 0 {
+		return
+	}
+	at, start := uintptr(unsafe.Pointer(unsafe.SliceData(part))), o.mapping.start()
+	if at >= start && at-start < uintptr(len(o.mapping.data)) {
+		o.mapping.GiveBack(uint64(at-start), uint64(at-start)+uint64(len(part)))
 	}
 }

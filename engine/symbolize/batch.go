@@ -3,6 +3,7 @@ package symbolize
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,10 @@ import (
 // pieces; the answers come in the order of the questions.
 const (
 	batchPart = 32
+	// restParts is how many parts pages of a mapped file stay in memory for, as long
+	// as that was not so maxRests times: who asks about more needs them again.
+	restParts = 4
+	maxRests  = 16
 	// maxBatch bounds the memory, in questions: batchOfCore for each core.
 	batchOfCore = 512
 	maxBatch    = 16 * batchOfCore
@@ -37,8 +42,10 @@ type pending struct {
 	file     *File // nil, and ir too: the answer is complete
 	ir       symbol.IR
 	message  string // said before the answer; "": nothing is
-	begin    int    // of the answer in the text of its part
 	err      error  // why it could not be looked up
+
+	text       []byte // of the part that it is in
+	begin, end int    // of the answer in that
 }
 
 // answering is how a tool answers.
@@ -59,7 +66,9 @@ type answering struct {
 	// What is used again for every batch.
 	workers []*worker
 	pending []pending
+	order   []int32  // in which they are looked up
 	texts   [][]byte // of the parts
+	rests   atomic.Int32
 }
 
 func batchSize() int { return min(batchOfCore*runtime.GOMAXPROCS(0), maxBatch) }
@@ -151,13 +160,33 @@ func (a *answering) lookUp(p *pending, frames []symbol.Frame) {
 	}
 }
 
+// inOrder sorts the questions of a batch by file and address: neighbours are of one
+// unit of debug information, so that little of it is in use at a time.
+func (a *answering) inOrder() [][]int32 {
+	a.order = a.order[:0]
+	files := map[*File]int{}
+	for i := range a.pending {
+		a.order = append(a.order, int32(i))
+		if f := a.pending[i].file; files[f] == 0 {
+			files[f] = len(files) + 1
+		}
+	}
+	if len(a.pending) > batchPart {
+		slices.SortFunc(a.order, func(i, j int32) int {
+			p, q := &a.pending[i], &a.pending[j]
+			return cmp.Or(cmp.Compare(files[p.file], files[q.file]), cmp.Compare(p.Address, q.Address), cmp.Compare(i, j))
+		})
+	}
+	return slices.Collect(slices.Chunk(a.order, batchPart))
+}
+
 // batch answers questions, and writes the answers.
 func (a *answering) batch(questions []string) error {
 	a.pending = a.pending[:0]
 	for _, q := range questions {
 		a.pending = append(a.pending, a.prepare(q))
 	}
-	parts := slices.Collect(slices.Chunk(a.pending, batchPart))
+	parts := a.inOrder()
 	for len(a.texts) < len(parts) {
 		a.texts = append(a.texts, nil)
 	}
@@ -165,6 +194,9 @@ func (a *answering) batch(questions []string) error {
 	work := func(w *worker) {
 		for i := next.Add(1) - 1; i < int64(len(parts)); i = next.Add(1) - 1 {
 			a.texts[i] = w.part(a.texts[i][:0], parts[i])
+			if i%restParts == restParts-1 && a.rests.Add(1) <= maxRests {
+				w.rest(parts[i])
+			}
 		}
 	}
 	var others sync.WaitGroup
@@ -177,26 +209,17 @@ func (a *answering) batch(questions []string) error {
 	}
 	work(a.workers[0])
 	others.Wait()
-	for i, part := range parts {
-		if err := a.write(part, a.texts[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.write()
 }
 
-// write writes the answers of a part and what is said before them.
-func (a *answering) write(part []pending, text []byte) error {
-	written := 0
-	for i := range part {
-		p := &part[i]
-		if p.err == nil && p.message == "" {
-			continue
-		}
-		_, _ = a.out.Write(text[written:p.begin]) // the error stays for Flush
-		written = p.begin
-		if err := a.out.Flush(); err != nil {
-			return err
+// write writes the answers of a batch and what is said before them.
+func (a *answering) write() error {
+	for i := range a.pending {
+		p := &a.pending[i]
+		if p.err != nil || p.message != "" {
+			if err := a.out.Flush(); err != nil {
+				return err
+			}
 		}
 		if p.err != nil {
 			if err := a.failed(p); err != nil {
@@ -204,9 +227,11 @@ func (a *answering) write(part []pending, text []byte) error {
 			}
 		}
 		a.say(p)
+		if _, err := a.out.Write(p.text[p.begin:p.end]); err != nil {
+			return err
+		}
 	}
-	_, err := a.out.Write(text[written:])
-	return err
+	return nil
 }
 
 // A worker answers the questions of one part after the other.
@@ -217,16 +242,26 @@ type worker struct {
 }
 
 // part looks questions up and appends the text of their answers.
-func (w *worker) part(text []byte, part []pending) []byte {
-	for i := range part {
-		p := &part[i]
+func (w *worker) part(text []byte, part []int32) []byte {
+	for _, i := range part {
+		p := &w.pending[i]
 		w.lookUp(p, w.frames[:0])
 		if cap(p.Frames) > cap(w.frames) && cap(p.Frames) <= maxFrames {
 			w.frames = p.Frames
 		}
 		p.begin = len(text)
 		text = w.writer.Append(text, &p.Answer)
-		p.Frames = nil
+		p.end, p.Frames = len(text), nil
+	}
+	for _, i := range part {
+		w.pending[i].text = text
 	}
 	return text
+}
+
+// rest gives back what the questions of a part had to be read of their file.
+func (w *worker) rest(part []int32) {
+	if f := w.pending[part[0]].file; f != nil {
+		f.resolver.Rest()
+	}
 }

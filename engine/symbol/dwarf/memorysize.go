@@ -14,6 +14,20 @@ func (r *Reader) MemorySize() uint64 {
 	return size
 }
 
+// leastRested is the size of sections that Rest gives back, in bytes.
+const leastRested = 1 << 20
+
+// Rest gives back the pages of large sections that lie in the mapped file: whoever asks
+// about addresses in their order does not come back to most of them.
+func (r *Reader) Rest() {
+	f := r.main
+	for _, section := range [][]byte{f.info, f.line, f.str, f.rnglists, f.debugRanges} {
+		if len(section) >= leastRested {
+			f.object.GiveBack(section)
+		}
+	}
+}
+
 // keeps says that the Reader keeps so many bytes more.
 func (f *file) keeps(bytes int) {
 	if f.reader != nil {

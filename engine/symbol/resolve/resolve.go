@@ -216,6 +216,17 @@ func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
 	}
 }
 
+// Rest gives back the memory of what lies in the mapped file and was read so far. It is
+// read again as it is needed.
+func (r *Resolver) Rest() {
+	r.mu.Lock()
+	d := r.reader
+	r.mu.Unlock()
+	if d != nil {
+		d.Rest()
+	}
+}
+
 // DWARF is the reader of the object's debugging information; nil where it has
 // none.
 func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }

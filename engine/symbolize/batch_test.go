@@ -1,0 +1,49 @@
+package symbolize
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Many questions at once, of several files, some of them wrong, are answered in their
+// order, as each alone is.
+func TestAnswersComeInTheOrderOfTheQuestions(t *testing.T) {
+	files := []string{"../symbol/dwarf/testdata/small5", "../symbol/dwarf/testdata/small4", "testdata/none", "../symbol/dwarf/testdata/small2"}
+	random := rand.New(rand.NewPCG(1, 2))
+	var questions []string
+	for range 700 {
+		q := fmt.Sprintf("%s %#x", files[random.IntN(len(files))], 0x400080+random.Uint64N(0x120))
+		if random.IntN(20) == 0 {
+			q = "not a question"
+		}
+		questions = append(questions, q)
+	}
+	for _, style := range []Style{StyleLLVM, StyleLLVMGNU, StyleJSON} {
+		// What is said of a file that cannot be opened is said once in a session.
+		ask := func(in string) string {
+			s := New(Options{})
+			defer s.Close()
+			session := Session{Symbolizer: s, Inlines: true, Output: WriterOptions{Style: style, Demangle: true}}
+			var out bytes.Buffer
+			if err := session.Run(&out, nil, strings.NewReader(in)); err != nil {
+				t.Fatal(err)
+			}
+			return out.String()
+		}
+		var want strings.Builder
+		asked := questions
+		if style == StyleJSON { // which tells the error of a file once
+			asked = slices.DeleteFunc(slices.Clone(questions), func(q string) bool { return !strings.HasPrefix(q, "../") })
+		}
+		for _, q := range asked {
+			want.WriteString(ask(q + "\n"))
+		}
+		if got := ask(strings.Join(asked, "\n") + "\n"); got != want.String() {
+			t.Errorf("style %d: %d bytes of answers are not those of each question alone, %d bytes", style, len(got), want.Len())
+		}
+	}
+}
