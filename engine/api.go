@@ -16,6 +16,8 @@ type (
 	Stack = walk.Stack
 	// A Frame is one activation of a function; see walk.Frame.
 	Frame = walk.Frame
+	// FrameDetails are what is found out about a frame where Options ask for it.
+	FrameDetails = walk.FrameDetails
 	// A RegisterValue is a general register of a frame.
 	RegisterValue = walk.RegisterValue
 	// Stopped is why a stack ends; see walk.Stopped.

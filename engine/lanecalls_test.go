@@ -290,7 +290,7 @@ func TestLanesThroughCalls(t *testing.T) {
 			var got []string
 			for i := range s.Frames {
 				var groups []string
-				for _, g := range s.Frames[i].Lanes {
+				for _, g := range s.Frames[i].Lanes() {
 					text := fmt.Sprintf("%s %s", g.Lanes, g.State)
 					if g.HasPC {
 						text += " " + places[g.PC-loadedAt-start]
@@ -317,10 +317,10 @@ func TestStackOfOneLane(t *testing.T) {
 	unknown := engine.LaneGroup{Lanes: engine.LaneSet{0b1000}, State: engine.LaneInactive}
 	absent := engine.LaneGroup{Lanes: engine.LaneSet{0b1100}, State: engine.LaneNotOnEntry}
 	s := &engine.Stack{Frames: []engine.Frame{
-		{PC: 0x10, Lanes: []engine.LaneGroup{active, absent}},
-		{PC: 0x20, Lanes: []engine.LaneGroup{active, waits, unknown}},
+		{PC: 0x10, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{active, absent}}},
+		{PC: 0x20, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{active, waits, unknown}}},
 	}}
-	s.Frames[1].Lanes[0].PC = 0x20
+	s.Frames[1].Lanes()[0].PC = 0x20
 	for lane, want := range []string{"0x10 0x20", "0x10 0x20", "0x14", "0x20 unplaced"} {
 		one, ok := s.Lane(uint32(lane))
 		if !ok {
@@ -329,10 +329,10 @@ func TestStackOfOneLane(t *testing.T) {
 		var got []string
 		for _, f := range one.Frames {
 			got = append(got, fmt.Sprintf("%#x", f.PC))
-			if len(f.Lanes) != 1 || f.Lanes[0].Lanes.String() != fmt.Sprint(lane) {
-				t.Errorf("lane %d: %v", lane, f.Lanes)
+			if len(f.Lanes()) != 1 || f.Lanes()[0].Lanes.String() != fmt.Sprint(lane) {
+				t.Errorf("lane %d: %v", lane, f.Lanes())
 			}
-			if !f.Lanes[0].HasPC {
+			if !f.Lanes()[0].HasPC {
 				got = append(got, "unplaced")
 			}
 		}

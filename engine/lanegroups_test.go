@@ -194,7 +194,7 @@ func TestLanesOfDivergentCodeAreWhereTheyLeftIt(t *testing.T) {
 func laneOf(t *testing.T, f *engine.Frame, lane uint32) engine.LaneGroup {
 	t.Helper()
 	var found []engine.LaneGroup
-	for _, g := range f.Lanes {
+	for _, g := range f.Lanes() {
 		if g.Lanes.Has(lane) {
 			found = append(found, g)
 		}

@@ -68,11 +68,11 @@ func TestAFrameIsMarkedWhereItsThreadStoppedBefore(t *testing.T) {
 
 // A lane that waits elsewhere did not stop at the frame's PC, nor before it.
 func TestOnlyLanesThatExecuteAreWhereTheirWaveStopped(t *testing.T) {
-	s := &Stack{Frames: []Frame{{PC: 0x10, Imprecise: true, Lanes: []LaneGroup{
+	s := &Stack{Frames: []Frame{{PC: 0x10, Imprecise: true, Details: &FrameDetails{Lanes: []LaneGroup{
 		{Lanes: LaneSet{1}, State: LaneActive, PC: 0x10, HasPC: true},
 		{Lanes: LaneSet{2}, State: LaneInactive, PC: 0x14, HasPC: true},
 		{Lanes: LaneSet{4}, State: LaneInactive},
-	}}}}
+	}}}}}
 	for lane, want := range []bool{true, false, true} {
 		if one, ok := s.Lane(uint32(lane)); !ok || one.Frames[0].Imprecise != want {
 			t.Errorf("lane %d: %v %+v, expected %v", lane, ok, one, want)

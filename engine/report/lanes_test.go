@@ -25,13 +25,13 @@ func waveStack(id string) *engine.Stack {
 	return &engine.Stack{
 		Thread: &target.Thread{ID: id, Arch: "amdgpu", LaunchedBy: launch, Wave: &target.Wave{Wave: inGroup, HasInGroup: true}},
 		Lanes:  4,
-		Frames: []engine.Frame{{PC: 0x7f0016b4, ModuleOffset: 0x16b4, Exact: true, FoundBy: engine.ByContext, Symbols: inlined, Lanes: []engine.LaneGroup{
+		Frames: []engine.Frame{{PC: 0x7f0016b4, ModuleOffset: 0x16b4, Exact: true, FoundBy: engine.ByContext, Symbols: inlined, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{
 			{Lanes: engine.LaneSet{1}, State: engine.LaneActive, PC: 0x7f0016b4, HasPC: true, Symbols: inlined},
 			{Lanes: engine.LaneSet{2}, State: engine.LaneInactive, PC: 0x7f0016c4, HasPC: true, Symbols: []symbol.Frame{
 				{Function: "repair", File: "grade.cl", Line: 11, Column: 2, Inlined: true}, kernel}},
 			{Lanes: engine.LaneSet{4}, State: engine.LaneInactive},
 			{Lanes: engine.LaneSet{8}, State: engine.LaneNotOnEntry},
-		}}},
+		}}}},
 		Stopped: engine.Stopped{Reason: engine.StopOutermost, Detail: "grade is a kernel"},
 		Launchers: []engine.Launcher{{
 			Launch: launch,
@@ -134,7 +134,7 @@ func TestWavesThatAreEqualAreOneStack(t *testing.T) {
 		s.Thread.Wave.InGroup = uint32(i)
 		switch i {
 		case 5:
-			s.Frames[0].Lanes[0].Lanes = engine.LaneSet{3}
+			s.Frames[0].Lanes()[0].Lanes = engine.LaneSet{3}
 		case 6:
 			s.Launchers[0].Launch = &target.Launch{Thread: "8", Evidence: target.LaunchWaiting}
 			s.Thread.LaunchedBy = s.Launchers[0].Launch

@@ -158,9 +158,9 @@ func TestFramesOfSourceModulesAreMarked(t *testing.T) {
 	}
 	r := reportOf(&engine.Stack{
 		Thread: &target.Thread{ID: "w", Arch: "visa"}, Lanes: 2,
-		Frames: []engine.Frame{{PC: 0x10, FoundBy: engine.ByContext, Symbols: chain, Lanes: []engine.LaneGroup{
+		Frames: []engine.Frame{{PC: 0x10, FoundBy: engine.ByContext, Symbols: chain, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{
 			{Lanes: engine.LaneSet{2}, State: engine.LaneInactive, PC: 0x20, HasPC: true, Symbols: chain},
-		}}},
+		}}}},
 		Stopped: engine.Stopped{Reason: engine.StopOutermost},
 	})
 	var b bytes.Buffer

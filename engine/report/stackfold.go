@@ -142,7 +142,7 @@ func (f *stackFolder) hashFrames(frames []engine.Frame) {
 	for i := range frames {
 		binary.LittleEndian.PutUint64(b[:], frames[i].PC)
 		f.hash.Write(b[:])
-		for _, r := range frames[i].Registers {
+		for _, r := range frames[i].Registers() {
 			binary.LittleEndian.PutUint64(b[:], r.Value)
 			f.hash.Write(b[:])
 		}
@@ -193,11 +193,11 @@ func isEqualFrames(a, b []engine.Frame) bool {
 
 func isEqualFrame(a, b *engine.Frame) bool {
 	return a.PC == b.PC && a.FoundBy == b.FoundBy && isEqualChain(a.Symbols, b.Symbols) &&
-		len(a.Registers) == len(b.Registers) && (len(a.Registers) == 0 || a.CFA == b.CFA) &&
-		slices.EqualFunc(a.Registers, b.Registers, func(x, y engine.RegisterValue) bool {
+		(len(a.Registers()) == 0 || a.CFA == b.CFA) &&
+		slices.EqualFunc(a.Registers(), b.Registers(), func(x, y engine.RegisterValue) bool {
 			return x.Number == y.Number && x.Value == y.Value
 		}) &&
-		slices.EqualFunc(a.Lanes, b.Lanes, func(x, y engine.LaneGroup) bool {
+		slices.EqualFunc(a.Lanes(), b.Lanes(), func(x, y engine.LaneGroup) bool {
 			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes)
 		})
 }

@@ -332,12 +332,14 @@ func (j *stackJSON) place(id, space string, f *engine.Frame, s *symbol.Frame, is
 	j.boolMember("inlined", isInlined)
 	j.boolMember("signal_frame", f.SignalFrame && !isInlined)
 	if !isInlined {
-		j.registers(f.Registers)
+		j.registers(f.Registers())
 	}
 	j.member("lanes")
 	j.open("[")
-	for i := 0; i < len(f.Lanes) && !isInlined; i++ {
-		j.lanes(&f.Lanes[i])
+	if groups := f.Lanes(); !isInlined {
+		for i := range groups {
+			j.lanes(&groups[i])
+		}
 	}
 	j.close("]")
 	j.close("}")

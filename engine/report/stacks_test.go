@@ -64,8 +64,8 @@ func everything() *engine.Stack {
 			{Function: "in", LinkageName: "_in", File: "a b.c", Line: 1, Column: 2, LineByAssembly: true, ScopeBySource: true},
 			{Function: "out", Start: 0x21, HasStart: true},
 		},
-		Registers: []engine.RegisterValue{{Name: "s10", Number: 1, Bits: 32, Value: 5}, {Name: "s1", Number: 2, Bits: 32}},
-	}, engine.Frame{FoundBy: engine.ByCFI, Lanes: []engine.LaneGroup{{Lanes: engine.LaneSet{7}, State: engine.LaneUnknown}}})
+		Details: &engine.FrameDetails{Registers: []engine.RegisterValue{{Name: "s10", Number: 1, Bits: 32, Value: 5}, {Name: "s1", Number: 2, Bits: 32}}},
+	}, engine.Frame{FoundBy: engine.ByCFI, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{{Lanes: engine.LaneSet{7}, State: engine.LaneUnknown}}}})
 	return s
 }
 
@@ -209,28 +209,32 @@ func TestTextOneByOneIsWrittenAsItComes(t *testing.T) {
 func TestOnlyEqualStacksAreFolded(t *testing.T) {
 	crashed := func(s *engine.Stack) { s.Thread.Crashed = true }
 	for name, change := range map[string]func(*engine.Stack){
-		"nothing":                 nil,
-		"thread":                  func(s *engine.Stack) { s.Thread.ID, s.Thread.Name = "other", "name" },
-		"crash":                   crashed,
-		"signal":                  func(s *engine.Stack) { crashed(s); s.Thread.Signal = 6 },
-		"stop":                    func(s *engine.Stack) { s.Thread.Stop = &target.Stop{Reason: target.StopTrap} },
-		"PC":                      func(s *engine.Stack) { s.Frames[0].PC++ },
-		"how it was found":        func(s *engine.Stack) { s.Frames[0].FoundBy = engine.ByCFI },
-		"an inlined call":         func(s *engine.Stack) { s.Frames[0].Symbols = s.Frames[0].Symbols[1:] },
-		"a function":              func(s *engine.Stack) { s.Frames[0].Symbols = []symbol.Frame{{Function: "repair"}, {Function: "other"}} },
-		"a frame more":            func(s *engine.Stack) { s.Frames = append(s.Frames, engine.Frame{}) },
-		"lanes":                   func(s *engine.Stack) { s.Frames[0].Lanes[0].Lanes = engine.LaneSet{3} },
-		"what lanes do":           func(s *engine.Stack) { s.Frames[0].Lanes[2].State = engine.LaneUnknown },
-		"where lanes are":         func(s *engine.Stack) { s.Frames[0].Lanes[1].PC++ },
-		"a register":              func(s *engine.Stack) { s.Frames[0].Registers = []engine.RegisterValue{{Name: "s0"}} },
-		"the launcher":            func(s *engine.Stack) { s.Launchers[0].Launch = &target.Launch{Thread: "8"} },
-		"the launcher's frames":   func(s *engine.Stack) { s.Launchers[0].Frames = append(s.Launchers[0].Frames, engine.Frame{}) },
-		"the launcher's problem":  func(s *engine.Stack) { s.Launchers[0].Problem = "p" },
-		"the end":                 func(s *engine.Stack) { s.Launchers[0].Stopped.Reason = engine.StopNoModule },
-		"why it ends":             func(s *engine.Stack) { s.Launchers[0].Stopped.Detail = "other" },
-		"whose end it is":         func(s *engine.Stack) { s.Stopped = s.Launchers[0].Stopped },
-		"no launcher":             func(s *engine.Stack) { s.Launchers = nil },
-		"registers are its own":   func(s *engine.Stack) { s.Frames[0].Registers = []engine.RegisterValue{{Name: "s0", Value: 1}} },
+		"nothing":          nil,
+		"thread":           func(s *engine.Stack) { s.Thread.ID, s.Thread.Name = "other", "name" },
+		"crash":            crashed,
+		"signal":           func(s *engine.Stack) { crashed(s); s.Thread.Signal = 6 },
+		"stop":             func(s *engine.Stack) { s.Thread.Stop = &target.Stop{Reason: target.StopTrap} },
+		"PC":               func(s *engine.Stack) { s.Frames[0].PC++ },
+		"how it was found": func(s *engine.Stack) { s.Frames[0].FoundBy = engine.ByCFI },
+		"an inlined call":  func(s *engine.Stack) { s.Frames[0].Symbols = s.Frames[0].Symbols[1:] },
+		"a function":       func(s *engine.Stack) { s.Frames[0].Symbols = []symbol.Frame{{Function: "repair"}, {Function: "other"}} },
+		"a frame more":     func(s *engine.Stack) { s.Frames = append(s.Frames, engine.Frame{}) },
+		"lanes":            func(s *engine.Stack) { s.Frames[0].Lanes()[0].Lanes = engine.LaneSet{3} },
+		"what lanes do":    func(s *engine.Stack) { s.Frames[0].Lanes()[2].State = engine.LaneUnknown },
+		"where lanes are":  func(s *engine.Stack) { s.Frames[0].Lanes()[1].PC++ },
+		"a register": func(s *engine.Stack) {
+			s.Frames[0].Details = &engine.FrameDetails{Registers: []engine.RegisterValue{{Name: "s0"}}, Lanes: s.Frames[0].Lanes()}
+		},
+		"the launcher":           func(s *engine.Stack) { s.Launchers[0].Launch = &target.Launch{Thread: "8"} },
+		"the launcher's frames":  func(s *engine.Stack) { s.Launchers[0].Frames = append(s.Launchers[0].Frames, engine.Frame{}) },
+		"the launcher's problem": func(s *engine.Stack) { s.Launchers[0].Problem = "p" },
+		"the end":                func(s *engine.Stack) { s.Launchers[0].Stopped.Reason = engine.StopNoModule },
+		"why it ends":            func(s *engine.Stack) { s.Launchers[0].Stopped.Detail = "other" },
+		"whose end it is":        func(s *engine.Stack) { s.Stopped = s.Launchers[0].Stopped },
+		"no launcher":            func(s *engine.Stack) { s.Launchers = nil },
+		"registers are its own": func(s *engine.Stack) {
+			s.Frames[0].Details = &engine.FrameDetails{Registers: []engine.RegisterValue{{Name: "s0", Value: 1}}, Lanes: s.Frames[0].Lanes()}
+		},
 		"an end that is assumed":  func(s *engine.Stack) { s.Launchers, s.EndAssumed = nil, true },
 		"an end that rests on it": func(s *engine.Stack) { s.Launchers, s.Frames[0].FoundBy = nil, engine.ByScan },
 	} {

@@ -307,8 +307,8 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 	}
 	t.scopeFrom(s)
 	t.printf("\n")
-	t.lanes(f.Lanes, width)
-	t.registers(f.Registers)
+	t.lanes(f.Lanes(), width)
+	t.registers(f.Registers())
 }
 
 // functionOffset is how far a frame is into its function, with its sign; "" where

@@ -37,7 +37,13 @@ type launchers struct {
 
 	mu     sync.Mutex
 	stacks map[*target.Thread]*launcherStack
+	// recorded are the frames of launches that were recorded. Waves that were launched
+	// together have one.
+	recorded map[*target.Launch][]Frame
 }
+
+// maxRecorded bounds the launches whose frames are kept for the next wave.
+const maxRecorded = 64
 
 // A launcher is a thread whose ID others name as that of their launcher.
 type launcher struct {
@@ -123,7 +129,7 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 		case l.Evidence == target.LaunchRecorded && len(l.Launch.Frames) == 0:
 			l.Problem = "the stack of the launch was not kept"
 		case l.Evidence == target.LaunchRecorded:
-			l.Frames = p.recordedFrames(l.Launch.Frames)
+			l.Frames = p.launchFrames(l.Launch)
 		case missing != nil:
 			l.Problem = missing.Error()
 		default:
@@ -136,6 +142,25 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 		}
 		seen[id] = true
 	}
+}
+
+// launchFrames are the frames of a launch that was recorded.
+func (p *Process) launchFrames(l *target.Launch) []Frame {
+	of := &p.launchers
+	of.mu.Lock()
+	frames, isKnown := of.recorded[l]
+	of.mu.Unlock()
+	if isKnown {
+		return frames
+	}
+	frames = p.recordedFrames(l.Frames)
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.recorded == nil || len(of.recorded) == maxRecorded {
+		of.recorded = map[*target.Launch][]Frame{}
+	}
+	of.recorded[l] = frames
+	return frames
 }
 
 // recordedFrames are the frames of PCs that were recorded at a launch. Each is a
@@ -183,7 +208,7 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 	one = &Stack{Thread: s.Thread, Lanes: s.Lanes, Stopped: s.Stopped, Launchers: s.Launchers}
 	for i := range s.Frames {
 		f := &s.Frames[i]
-		g := groupOf(f.Lanes, lane)
+		g := groupOf(f.Lanes(), lane)
 		if g == nil {
 			return nil, false
 		}
@@ -194,7 +219,7 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 		only := *g
 		only.Lanes = newLaneSet(lane + 1)
 		only.Lanes.add(lane)
-		of.Lanes = []LaneGroup{only}
+		of.Details = &FrameDetails{f.Registers(), []LaneGroup{only}}
 		switch {
 		case g.State == LaneActive:
 		case g.HasPC:

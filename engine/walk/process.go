@@ -176,6 +176,9 @@ func (p *Process) setLoaded(list []*code.Module) {
 	segments := code.SegmentsOf(list)
 	p.code.Store(&segments)
 	p.loaded.Store(&list)
+	p.launchers.mu.Lock()
+	p.launchers.recorded = nil // they may be elsewhere now
+	p.launchers.mu.Unlock()
 }
 
 // processorOf is the processor that a module's code is for, where the module does

@@ -45,12 +45,30 @@ type Stack struct {
 }
 
 // A Frame is one activation of a function: a physical frame. Calls that were
-// inlined into it are in Symbols.
+// inlined into it are in Symbols. It is small, since stacks may be kept by the hundred
+// thousand.
 type Frame struct {
 	// PC is the address of the next instruction. In every frame but the top
 	// one and those next to a signal it is a return address (design of the
 	// walk: lookups use the byte before it).
 	PC uint64
+	// CFA is the canonical frame address, in CFASpace. HasCFA is false where no
+	// row was found for the frame.
+	CFA      uint64
+	CFASpace locexpr.AddressSpace
+	// Module holds the code; nil where PC is in none.
+	Module *target.Module
+	// ModuleOffset is PC as an ELF virtual address of Module.
+	ModuleOffset uint64
+	FoundBy      code.FoundBy
+	// Symbols are the functions at PC, innermost first; the last one is the
+	// function that the frame belongs to, those before it were inlined. Empty
+	// where nothing is known. All frames at one PC of a code object share them:
+	// nobody changes them.
+	Symbols []symbol.Frame
+	// Details are what Options asked for beside; nil: nothing.
+	Details *FrameDetails
+	HasCFA  bool
 	// Exact says that PC is an instruction that was about to execute, not a
 	// return address.
 	Exact bool
@@ -58,32 +76,37 @@ type Frame struct {
 	// that it executed before: PC, and what is found by it, is where it would go
 	// on.
 	Imprecise bool
-	// CFA is the canonical frame address, in CFASpace. HasCFA is false where no
-	// row was found for the frame.
-	CFA      uint64
-	CFASpace locexpr.AddressSpace
-	HasCFA   bool
-	FoundBy  code.FoundBy
 	// RestsOnGuess says that a frame further in is a guess: this one is right only
 	// if that one is.
 	RestsOnGuess bool
-	// Module holds the code; nil where PC is in none.
-	Module *target.Module
-	// ModuleOffset is PC as an ELF virtual address of Module.
-	ModuleOffset uint64
 	// SignalFrame says that the frame is a signal trampoline.
 	SignalFrame bool
-	// Symbols are the functions at PC, innermost first; the last one is the
-	// function that the frame belongs to, those before it were inlined. Empty
-	// where nothing is known.
-	Symbols []symbol.Frame
-	// Registers are the frame's general registers that could be recovered,
-	// when Options.Registers asked for them.
+}
+
+// FrameDetails are what is found out about a frame where Options ask for it.
+type FrameDetails struct {
+	// Registers are the frame's general registers that could be recovered, by
+	// number (Options.Registers).
 	Registers []RegisterValue
-	// Lanes are what the lanes of a wave do in the frame, when Options.Lanes
-	// asked for them: the groups in the order of their first lanes. A CPU
-	// thread has none.
+	// Lanes are what the lanes of a wave do in the frame: the groups in the order of
+	// their first lanes (Options.Lanes). A CPU thread has none.
 	Lanes []LaneGroup
+}
+
+// Registers are those of the frame's details.
+func (f *Frame) Registers() []RegisterValue {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.Registers
+}
+
+// Lanes are those of the frame's details.
+func (f *Frame) Lanes() []LaneGroup {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.Lanes
 }
 
 // A RegisterValue is a general register of a frame.

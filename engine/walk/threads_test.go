@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
@@ -56,7 +57,7 @@ type many struct {
 	threads []*target.Thread
 }
 
-func (m *many) Threads() []*target.Thread            { return m.threads }
+func (m *many) Threads() []*target.Thread           { return m.threads }
 func (m *many) Mapped(uint64) (mapped, isCode bool) { return true, false }
 
 // held is how many threads' answers are kept.
@@ -143,5 +144,12 @@ func TestThreadsOfOtherTargetsAreNotWalked(t *testing.T) {
 		if s := p.Walk(t.Context(), th); len(s.Frames) == 0 {
 			t.Errorf("handle %d: %+v", th.Handle, s)
 		}
+	}
+}
+
+// Stacks may be kept by the hundred thousand.
+func TestFramesAreSmall(t *testing.T) {
+	if n := unsafe.Sizeof(Frame{}); n > 96 {
+		t.Errorf("a frame has %d bytes, expected at most 96", n)
 	}
 }

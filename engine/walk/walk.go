@@ -369,15 +369,19 @@ func (w *walker) finish(f *frame) {
 	if f.module != nil && !w.process.shared.options.NoSymbols {
 		out.Symbols = w.process.names(f.module, f.named())
 	}
+	var d FrameDetails
 	if w.process.shared.options.Lanes {
 		var below []LaneGroup
 		if f.callee != nil {
-			below = w.stack.Frames[f.index-1].Lanes
+			below = w.stack.Frames[f.index-1].Lanes()
 		}
-		out.Lanes = f.laneGroups(below)
+		d.Lanes = f.laneGroups(below)
 	}
 	if w.process.shared.options.Registers {
-		out.Registers = f.registers()
+		d.Registers = f.registers()
+	}
+	if d.Lanes != nil || d.Registers != nil {
+		out.Details = &FrameDetails{d.Registers, d.Lanes}
 	}
 }
 
