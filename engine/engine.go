@@ -94,6 +94,9 @@ func New(options Options) (*Engine, error) {
 		return nil, err
 	}
 	library := code.NewLibrary(m, options.CacheBytes)
+	if options.NoSymbols {
+		library.ExpectNoNames()
+	}
 	return &Engine{
 		options: options, plugins: m, store: object.NewStore(), library: library, shared: walk.NewShared(library, options.walks()), targets: map[*Target]struct{}{},
 	}, nil

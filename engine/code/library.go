@@ -38,7 +38,12 @@ type Library struct {
 	machines map[string]*Machine
 	objects  map[objectKey]*Object
 	numbered map[uint64]*Object // by number, while they are open
+	noNames  atomic.Bool        // see ExpectNoNames
 }
+
+// ExpectNoNames says that names will hardly be asked for, and so symbols are not read for
+// them in advance.
+func (l *Library) ExpectNoNames() { l.noNames.Store(true) }
 
 // objectKey tells shared code objects apart. A Store gives one pointer for one
 // file.

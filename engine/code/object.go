@@ -72,6 +72,9 @@ type Object struct {
 	debug       object.Found
 	debugLaid   *object.Object // the debug file, with the addresses of this object
 
+	watchedOnce sync.Once
+	watchedList []sdk.SymbolInfo // see watchedSymbols
+
 	dialects dialectList                // of its expressions
 	lanes    map[uint64]*LaneAttributes // by address
 
@@ -232,11 +235,19 @@ func (o *Object) resolver() *resolve.Resolver {
 	return o.symbols
 }
 
-// OpenSymbols reads the symbols of the object and of its debug file, which
-// whoever asks for a row or a name needs.
+// OpenSymbols finds the debug file, and reads the symbols of both: all where names will
+// be asked for, else those that the plugin is told about. Whoever asks for a row or a
+// name needs them.
 func (o *Object) OpenSymbols() {
-	if r := o.resolver(); r != nil {
+	r := o.resolver()
+	switch {
+	case r == nil:
+	case !o.library.noNames.Load():
 		r.Functions()
+	default:
+		if m := o.Machine(); m != nil {
+			o.watchedSymbols(m)
+		}
 	}
 }
 
@@ -337,30 +348,45 @@ func (o *Object) openRequest() *sdk.OpenObjectRequest {
 			Name: s.Name, Type: uint32(s.Type), Flags: uint64(s.Flags), Address: s.Address, Size: s.Size,
 		})
 	}
-	req.Symbols = o.watchedSymbols()
+	req.Symbols = o.watchedSymbols(o.machine)
 	return req
 }
 
 // watchedSymbols are the functions that the architecture named: a library has a
 // hundred thousand, and the plugin reads the symbol table itself if it wants all.
 // One without a size ends where the next function begins, so that is told too.
-func (o *Object) watchedSymbols() (list []sdk.SymbolInfo) {
-	if o.symbols == nil || len(o.machine.watched) == 0 {
+func (o *Object) watchedSymbols(m *Machine) []sdk.SymbolInfo {
+	if o.symbols == nil || len(m.watched) == 0 {
 		return nil
 	}
-	isUnbounded, last := false, uint64(0)
-	for _, s := range o.symbols.Functions() {
-		switch {
-		case o.machine.watched[s.Name]:
-			isUnbounded, last = s.End == s.Start, s.Start
-		case isUnbounded && s.Start > last:
-			isUnbounded = false
-		default:
-			continue
+	o.watchedOnce.Do(func() {
+		if o.library.noNames.Load() {
+			if list, ok := o.symbols.Named(m.watched); ok {
+				for _, s := range list {
+					o.watchedList = append(o.watchedList, o.symbolInfo(&s))
+				}
+				return
+			}
 		}
-		list = append(list, sdk.SymbolInfo{Name: s.Name, Address: o.Offset(s.Start), Size: s.End - s.Start})
-	}
-	return list
+		isUnbounded, last := false, uint64(0)
+		for _, s := range o.symbols.Functions() {
+			switch {
+			case m.watched[s.Name]:
+				isUnbounded, last = s.End == s.Start, s.Start
+			case isUnbounded && s.Start > last:
+				isUnbounded = false
+			default:
+				continue
+			}
+			o.watchedList = append(o.watchedList, o.symbolInfo(&s))
+		}
+	})
+	return o.watchedList
+}
+
+// symbolInfo is what the plugin is told of a function.
+func (o *Object) symbolInfo(s *symbol.Symbol) sdk.SymbolInfo {
+	return sdk.SymbolInfo{Name: s.Name, Address: o.Offset(s.Start), Size: s.End - s.Start}
 }
 
 // symbolAt is the function that the symbols, or the runtime that made the code,

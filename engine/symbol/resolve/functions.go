@@ -6,6 +6,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/gopclntab"
+	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
 // Function returns the bounds of the function that holds an ELF virtual address.
@@ -51,6 +52,15 @@ func (r *Resolver) Functions() []symbol.Symbol {
 		slices.SortStableFunc(list, byAddress)
 	}
 	return list
+}
+
+// Named returns those of Functions that have one of some names. ok is false where
+// Functions is to be asked: it knows more than the symbols do.
+func (r *Resolver) Named(names map[string]bool) (list []symbol.Symbol, ok bool) {
+	if r.golang() != nil {
+		return nil, false
+	}
+	return symtab.Named(names, r.o, r.debug)
 }
 
 // Depth is how deep the stack of a Go function is at an ELF virtual address; see

@@ -52,6 +52,12 @@ type entry struct {
 // With an error comes a table of what could be read.
 func New(objects ...*object.Object) (*Table, error) {
 	c := collector{}
+	err := c.addAll(objects)
+	return build(c.list), err
+}
+
+// addAll adds the symbols of objects; nil ones are left out.
+func (c *collector) addAll(objects []*object.Object) error {
 	var failed []error
 	for _, o := range objects {
 		if o == nil {
@@ -66,7 +72,7 @@ func New(objects ...*object.Object) (*Table, error) {
 			failed = append(failed, err)
 		}
 	}
-	return build(c.list), errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
 // A candidate is a symbol that may become an entry.
@@ -78,11 +84,16 @@ type candidate struct {
 	typed      bool
 }
 
-type collector struct{ list []candidate }
+type collector struct {
+	list []candidate
+	keep func(*candidate) bool // nil: all are kept
+}
 
 func (c *collector) add(o *object.Object) error {
 	sections := o.Sections()
-	c.list = slices.Grow(c.list, o.SymbolCount())
+	if c.keep == nil {
+		c.list = slices.Grow(c.list, o.SymbolCount())
+	}
 	file := ""
 	return o.EachSymbol(func(s *object.Symbol) {
 		if s.Type == elf.STT_FILE {
@@ -123,7 +134,9 @@ func (c *collector) add(o *object.Object) error {
 		if x.limit > x.start {
 			x.end = min(x.end, x.limit)
 		}
-		c.list = append(c.list, x)
+		if c.keep == nil || c.keep(&x) {
+			c.list = append(c.list, x)
+		}
 	})
 }
 
