@@ -59,6 +59,9 @@ func sampleOf(t *testing.T, path string) *engine.Target {
 // TestDisassembleEqualsObjdump holds every instruction of functions of libc against
 // objdump: all of a function at once, and those around each instruction.
 func TestDisassembleEqualsObjdump(t *testing.T) {
+	if testing.Short() {
+		t.Skip("decodes functions around each of their instructions")
+	}
 	oracle.Tools(t, "objdump")
 	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
 	tg := sampleOf(t, libc)

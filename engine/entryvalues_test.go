@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,12 +48,7 @@ func TestEntryValuesEqualGDB(t *testing.T) {
 	oracle.Tools(t, "gcc", "g++", "clang", "clang++", "gdb", "gcore")
 	total := tally{}
 	for _, b := range entryBuilds {
-		source := filepath.Join(variablesDir, b.source)
-		if _, err := os.Stat(source); err != nil { // a cached result is of these files
-			t.Fatal(err)
-		}
-		exe := filepath.Join(t.TempDir(), "program")
-		oracle.Run(t, b.command[0], append(b.command[1:], source, "-o", exe)...)
+		exe := variablesProgram(t, b.source, b.command)
 		core := variablesCore(t, exe, b.fails)
 		c := entryComparison{t: t, build: b.name, tally: tally{}}
 		c.compare(core, gdbVariables(t, exe, core, "LIBRARIES=1"))

@@ -159,6 +159,9 @@ func TestProfilesDoNotDependOnHowManyWalk(t *testing.T) {
 // TestCutRecordingsSayWhatIsReadable cuts a recording at many lengths, and gives
 // records sizes that cannot be. What is left is told as it was, with a problem.
 func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a recording at every cut")
+	}
 	program, _ := profileCase(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "perf.data")

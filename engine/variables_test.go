@@ -97,12 +97,7 @@ func TestVariablesEqualGDB(t *testing.T) {
 	oracle.Tools(t, "g++", "gdb", "gcore")
 	total := tally{}
 	for _, p := range variablePrograms {
-		source := filepath.Join(variablesDir, p.name+".cpp")
-		if _, err := os.Stat(source); err != nil { // a cached result is of these files
-			t.Fatal(err)
-		}
-		exe := filepath.Join(t.TempDir(), p.name)
-		oracle.Run(t, "g++", "-std=c++17", "-O2", "-g", "-gdwarf-5", "-DNDEBUG", "-pthread", source, "-o", exe)
+		exe := variablesProgram(t, p.name+".cpp", []string{"g++", "-std=c++17", "-O2", "-g", "-gdwarf-5", "-DNDEBUG", "-pthread"})
 		core := variablesCore(t, exe, p.fails)
 		c := comparison{t: t, exe: exe, tally: tally{}}
 		c.compare(core, gdbVariables(t, exe, core))
@@ -132,6 +127,17 @@ func TestVariablesEqualGDB(t *testing.T) {
 	if explained*100 > pairs {
 		t.Errorf("%d of %d pairs differ, expected at most 1%%", explained, pairs)
 	}
+}
+
+// variablesProgram compiles a source of variablesDir.
+func variablesProgram(t *testing.T, source string, command []string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(variablesDir, source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command = append(command[:len(command):len(command)], path, "-o", "program")
+	return filepath.Join(oracle.Build{Sources: []string{path}, Commands: [][]string{command}}.Make(t), "program")
 }
 
 // variablesCore runs a program until it waits, or until it fails, and takes its

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,20 +19,16 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// compileZebin compiles a source into a zebin.
+// compileZebin compiles a source into a zebin, which tests share.
 func compileZebin(t *testing.T, processor, source string) string {
 	t.Helper()
-	oracle.Tools(t, "ocloc")
 	source, err := filepath.Abs(source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	cmd := exec.Command("ocloc", "compile", "-file", source, "-device", processor, "--format", "zebin", "-options", "-g", "-out_dir", dir)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
+	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{
+		{"ocloc", "compile", "-file", source, "-device", processor, "--format", "zebin", "-options", "-g", "-out_dir", "."},
+	}}.Make(t)
 	found, err := filepath.Glob(filepath.Join(dir, "*.bin"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%q, %v", found, err)

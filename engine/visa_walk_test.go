@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -40,7 +39,7 @@ var genLevels = []struct{ name, option string }{{"O0", "-cl-opt-disable"}, {"O2"
 var genSources = []string{"rec", "k"}
 
 // compileGen compiles a source, and answers the folder of what the compiler dumps
-// of its kernels.
+// of its kernels, which tests share.
 func compileGen(t *testing.T, processor, source, option string, environment ...string) string {
 	t.Helper()
 	oracle.Tools(t, "ocloc")
@@ -48,15 +47,11 @@ func compileGen(t *testing.T, processor, source, option string, environment ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	cmd := exec.Command("ocloc", "compile", "-file", path, "-device", processor, "-options", strings.TrimSpace("-g "+option), "-out_dir", filepath.Join(dir, "out"))
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir="+dir+"/")
-	cmd.Env = append(cmd.Env, environment...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
-	return dir
+	return oracle.Build{
+		Sources: []string{path}, Env: append([]string{"IGC_ShaderDumpEnable=1"}, environment...),
+		Commands: [][]string{{"sh", "-c", `IGC_DumpToCustomDir="$PWD/" exec "$0" "$@"`,
+			"ocloc", "compile", "-file", path, "-device", processor, "-options", strings.TrimSpace("-g " + option), "-out_dir", "out"}},
+	}.Make(t)
 }
 
 // A genCode is one kernel's code: the assembly with the files beside it.

@@ -27,7 +27,7 @@ import (
 func BenchmarkProfileWalk(b *testing.B) {
 	for _, program := range recorded.Programs {
 		b.Run(program.Name, func(b *testing.B) {
-			f, err := perfdata.Open(recorded.Recording(b, program.Name, 12_000))
+			f, err := perfdata.Open(recorded.Recording(b, program.Name, recorded.BenchmarkSamples()))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -4,6 +4,7 @@ package recorded
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,15 +21,15 @@ import (
 // by lld here, and Go. Each takes the seconds that it uses a processor for.
 var Programs = []struct {
 	Name  string
-	build []string // the output's path follows
+	build []string // the source is last
 	args  func(seconds float64) []string
 }{
-	{"deepcpp", []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "deepcpp.cpp", "-o"},
+	{"deepcpp", []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "-o", "program", "deepcpp.cpp"},
 		func(s float64) []string { return []string{seconds(s / 2), "2"} }},
-	{"rustwork", []string{"rustc", "-O", "-g", "rustwork.rs", "-o"},
+	{"rustwork", []string{"rustc", "-O", "-g", "-o", "program", "rustwork.rs"},
 		func(s float64) []string { return []string{seconds(s / 2)} }},
-	{"gowork", []string{"go", "build", "-o"}, func(s float64) []string { return []string{seconds(s)} }},
-	{"gowork without DWARF", []string{"go", "build", "-ldflags=-w", "-o"}, func(s float64) []string { return []string{seconds(s)} }},
+	{"gowork", []string{"go", "build", "-o", "program", "gowork/main.go"}, func(s float64) []string { return []string{seconds(s)} }},
+	{"gowork without DWARF", []string{"go", "build", "-ldflags=-w", "-o", "program", "gowork/main.go"}, func(s float64) []string { return []string{seconds(s)} }},
 }
 
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
@@ -95,15 +96,10 @@ func Program(tb testing.TB, name string, seconds float64) []string {
 		if p.Name != name {
 			continue
 		}
-		oracle.Tools(tb, p.build[0])
-		path := Once(tb, name, func(path string) {
-			args := append(append([]string(nil), p.build...), path)
-			if p.build[0] == "go" {
-				args = append(args, "./gowork")
-			}
-			oracle.With{Dir: folder(tb)}.Run(tb, args[0], args[1:]...)
-		})
-		return append([]string{path}, p.args(seconds)...)
+		last := len(p.build) - 1
+		source := filepath.Join(folder(tb), p.build[last])
+		dir := oracle.Build{Sources: []string{source}, Commands: [][]string{append(p.build[:last:last], source)}}.Make(tb)
+		return append([]string{filepath.Join(dir, "program")}, p.args(seconds)...)
 	}
 	tb.Fatalf("there is no program %q", name)
 	return nil
@@ -115,6 +111,15 @@ func Samples() int {
 		return 12_000
 	}
 	return 1_500
+}
+
+// BenchmarkSamples is how many samples recordings for benchmarks have at least:
+// those of tests do to see that a benchmark runs (-benchtime 1x).
+func BenchmarkSamples() int {
+	if f := flag.Lookup("test.benchtime"); f != nil && f.Value.String() == "1x" {
+		return Samples()
+	}
+	return 12_000
 }
 
 // Recording is a recording of one of Programs, with raw stacks and
