@@ -16,13 +16,19 @@ install: ## unwindd into GOBIN
 test: ## the tests
 	$(GO) test ./...
 
-# The race detector's run time waits a second at the end of every process for
-# races to come, and the tests start processes by the hundred.
-race: ## the tests under the race detector, but for large comparisons
-	GORACE=atexit_sleep_ms=0 $(GO) test -race -short -timeout 20m ./...
+# Packages that start goroutines are tested whole under the race detector, but for
+# large comparisons. Of the others, the tests in which goroutines share something.
+# The race detector's run time waits a second at the end of every process for races
+# to come, and the tests start processes by the hundred.
+RACE_WHOLE = ./engine ./engine/plugin ./engine/profile ./engine/report ./engine/symbol/dwarf ./engine/symbolize ./sdk/...
+RACE_SHARED = ./cfi ./cmd/unwindd ./engine/code ./engine/object ./engine/symbol ./engine/symbol/llvmir ./engine/symbol/resolve \
+	./engine/target/elfcore ./engine/target/snapshot ./internal/oracle ./locexpr ./plugins/amdgpu
+RACE_TESTS = Concurrent|Shared|Share|AtOnce|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqual|Profile
+race: ## the tests of what runs concurrently under the race detector
+	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
+	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m -run '$(RACE_TESTS)' $(RACE_SHARED)
 
-lint: ## vet and golangci-lint
-	$(GO) vet ./...
+lint: ## golangci-lint, which vets
 	test -x $(GOLANGCI) || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	$(GOLANGCI) run ./...
 

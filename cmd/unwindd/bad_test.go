@@ -199,6 +199,9 @@ func TestPluginsThatMisbehave(t *testing.T) {
 		{"mute", "none", []string{"mute"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
+			if c.mode == "hang" {
+				long(t)
+			}
 			t.Parallel()
 			dir := t.TempDir()
 			oddPlugin(t, dir, c.mode)

@@ -59,22 +59,20 @@ func deviceBuilds() (list []deviceBuild) {
 	)
 }
 
-// make compiles the object in a folder, which is another one than the source's.
-func (b deviceBuild) make(t *testing.T, dir string) string {
+// commands compile the object in another folder than the source's.
+func (b deviceBuild) commands(t *testing.T) [][]string {
 	t.Helper()
 	source, err := filepath.Abs(b.source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inFolder := oracle.With{Dir: dir}
-	args := []string{"-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "--offload-arch=" + b.processor, "-nogpuinc"}
+	compile := []string{"clang-22", "-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "--offload-arch=" + b.processor, "-nogpuinc"}
 	if filepath.Ext(source) == ".cl" {
-		args = []string{"-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + b.processor}
+		compile = []string{"clang-22", "-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + b.processor}
 	}
-	args = append(append(args, "-nogpulib", "-g", source), strings.Fields(b.flags)...)
+	compile = append(append(compile, "-nogpulib", "-g", source), strings.Fields(b.flags)...)
 	if !b.cfi {
-		inFolder.Run(t, "clang-22", append(args, "-o", b.name())...)
-		return filepath.Join(dir, b.name())
+		return [][]string{append(compile, "-o", b.name())}
 	}
 	lanes := "64"
 	if strings.HasPrefix(b.processor, "gfx1") {
@@ -84,29 +82,34 @@ func (b deviceBuild) make(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inFolder.Run(t, "clang-22", append(args, "-S", "-o", "plain.s")...)
-	inFolder.Run(t, "python3", inject, "plain.s", "cfi.s", lanes)
-	inFolder.Run(t, "clang-22", "-target", "amdgcn-amd-amdhsa", "-mcpu="+b.processor, "-x", "assembler", "-o", b.name(), "cfi.s")
-	return filepath.Join(dir, b.name())
+	return [][]string{
+		append(compile, "-S", "-o", "plain.s"),
+		{"python3", inject, "plain.s", "cfi.s", lanes},
+		{"clang-22", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + b.processor, "-x", "assembler", "-o", b.name(), "cfi.s"},
+	}
 }
 
-// compiled are the objects of deviceBuilds once they are made.
-var compiled []string
-
-// compiledCodeObjects makes the objects of deviceBuilds, once.
-func compiledCodeObjects(t *testing.T) []string {
+// compiledCodeObjects makes the objects of deviceBuilds.
+func compiledCodeObjects(t *testing.T) (files []string) {
 	t.Helper()
-	oracle.Tools(t, "clang-22", "ld.lld-22", "python3")
-	built.Lock()
-	defer built.Unlock()
-	if compiled == nil {
-		var files []string
-		for _, b := range deviceBuilds() {
-			files = append(files, b.make(t, builtFolder(t)))
-		}
-		compiled = files
+	oracle.Tools(t, "ld.lld-22")
+	sources, err := filepath.Abs("../../plugins/amdgpu/testdata")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return slices.Clone(compiled)
+	shapes, err := filepath.Abs(filepath.Dir(hipShapes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := oracle.Build{Sources: []string{sources, shapes}}
+	for _, b := range deviceBuilds() {
+		build.Commands = append(build.Commands, b.commands(t)...)
+	}
+	dir := build.Make(t)
+	for _, b := range deviceBuilds() {
+		files = append(files, filepath.Join(dir, b.name()))
+	}
+	return files
 }
 
 // codeObjects are those of AMDGPU in the tree, those that are compiled here, and

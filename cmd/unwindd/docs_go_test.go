@@ -36,6 +36,7 @@ type example struct {
 // one, or else statements of a function that has ctx and returns an error, where
 // variables of the outermost block need not be used.
 func TestGoExamplesCompile(t *testing.T) {
+	long(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```\n(?:\n```\n(.*?)```)?"
 // TestDocumentedCommands runs every command of the README and of docs/. Where
 // a document shows what a command prints, it must print that.
 func TestDocumentedCommands(t *testing.T) {
+	long(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

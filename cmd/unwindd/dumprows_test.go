@@ -51,7 +51,7 @@ func proof(t *testing.T) {
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("takes long under the race detector: run without -short")
+		t.Skip("takes long: run without -short")
 	}
 }
 

@@ -287,12 +287,12 @@ func TestVISAStreamsCompiledAfresh(t *testing.T) {
 // its debug streams. Beside each is the assembly.
 func compileVISA(t *testing.T, source, device, options string) []string {
 	t.Helper()
-	dir := t.TempDir()
 	source, err := filepath.Abs("../../plugins/visa/stream/testdata/" + source + ".cl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	oracle.With{Dir: dir, Env: []string{"IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + dir + "/dump/"}}.Run(t, "ocloc", "compile", "-file", source, "-device", device, "-options", options)
+	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{{"sh", "-c", `IGC_ShaderDumpEnable=1 IGC_DumpToCustomDir="$PWD/dump/" exec "$0" "$@"`,
+		"ocloc", "compile", "-file", source, "-device", device, "-options", options}}}.Make(t)
 	streams, _ := filepath.Glob(dir + "/dump/*.dbg")
 	if len(streams) == 0 {
 		t.Fatalf("ocloc wrote no stream of %s for %s", source, device)

@@ -28,7 +28,11 @@ func compileIntel(t *testing.T) intelFiles {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	ocloc := []string{"ocloc", "compile", "-file", source, "-device", "tgllp", "-options", "-g", "-out_dir"}
+	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{
+		append([]string{"sh", "-c", `IGC_ShaderDumpEnable=1 IGC_DumpToCustomDir="$PWD/" exec "$0" "$@"`}, append(ocloc, "debug")...),
+		append(ocloc, "zebin", "--format", "zebin"),
+	}}.Make(t)
 	one := func(pattern string) []string {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil || len(found) == 0 {
@@ -36,13 +40,6 @@ func compileIntel(t *testing.T) intelFiles {
 		}
 		slices.Sort(found)
 		return found
-	}
-	for _, args := range [][]string{{"-out_dir", filepath.Join(dir, "debug")}, {"--format", "zebin", "-out_dir", filepath.Join(dir, "zebin")}} {
-		ocloc := oracle.With{Dir: dir}
-		if args[0] == "-out_dir" {
-			ocloc.Env = []string{"IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + dir + "/"}
-		}
-		ocloc.Run(t, "ocloc", append([]string{"compile", "-file", source, "-device", "tgllp", "-options", "-g"}, args...)...)
 	}
 	return intelFiles{container: one("debug/*.dbg")[0], zebin: one("zebin/*.bin")[0], elf: one("*_entry_*.elf")}
 }

@@ -39,11 +39,5 @@ func TestMain(m *testing.M) {
 	os.Setenv("MALLOC_ARENA_MAX", "1") // keeps cores small
 	status := m.Run()
 	os.RemoveAll(cache)
-	if symbolizePrograms != "" {
-		os.RemoveAll(symbolizePrograms)
-	}
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
 	os.Exit(status)
 }

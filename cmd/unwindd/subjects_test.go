@@ -9,8 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +31,6 @@ var subjects = map[string]subject{
 	"gostripped":  {build: []string{"go", "build", "-ldflags=-s -w", "-o"}},
 	"cgosubject":  {build: []string{"go", "build", "-o"}},
 	"cgostripped": {build: []string{"go", "build", "-ldflags=-s -w", "-o"}},
-	"odd":         {build: []string{"go", "build", "-o"}},
 	"rustsubject": {build: []string{"rustc", "-C", "opt-level=2", "-g", "-C", "panic=abort", "rustsubject.rs", "-o"}},
 	"plugged":     {build: []string{"gcc", "-O2", "-g", "plugged.c", "-ldl", "-o"}},
 	"plug":        {build: []string{"gcc", "-O2", "-g", "-shared", "-fPIC", "plug.c", "-o"}},
@@ -49,50 +48,31 @@ var subjects = map[string]subject{
 	},
 }
 
-var built struct {
-	sync.Mutex
-	dir   string
-	paths map[string]string
-}
-
-// builtFolder is the folder of what is built once for all tests, which TestMain
-// removes. The caller holds the lock of built.
-func builtFolder(t *testing.T) string {
-	t.Helper()
-	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "unwindd-subjects-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.dir, built.paths = dir, map[string]string{}
-	}
-	return built.dir
-}
-
-// build compiles a subject once and returns its executable.
+// build compiles a subject once and returns its executable, which tests share.
 func build(t *testing.T, name string) string {
 	t.Helper()
-	s := subjects[name]
-	oracle.Tools(t, s.build[0])
-	built.Lock()
-	defer built.Unlock()
-	if p := built.paths[name]; p != "" {
-		return p
+	sources, err := filepath.Abs(filepath.Join("testdata", "subjects"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	out := filepath.Join(builtFolder(t), name)
-	args := append(append([]string(nil), s.build[1:]...), out)
+	command := append(append([]string(nil), subjects[name].build...), name)
+	for i, arg := range command {
+		if slices.Contains([]string{".c", ".cpp", ".rs"}, filepath.Ext(arg)) {
+			command[i] = filepath.Join(sources, arg)
+		}
+	}
 	switch name {
 	case "gosubject", "gostripped":
-		args = append(args, "./gosubject")
+		command = append(command, filepath.Join(sources, "gosubject", "main.go"))
 	case "cgosubject", "cgostripped":
 		oracle.Tools(t, "gcc")
-		args = append(args, "./cgosubject")
-	case "odd":
-		args = append(args, "../plugins/odd")
+		command = append(command, filepath.Join(sources, "cgosubject", "main.go"))
+	case "odd": // it is made of this module
+		odd := filepath.Join(t.TempDir(), name)
+		oracle.Run(t, "go", "build", "-o", odd, "./testdata/plugins/odd")
+		return odd
 	}
-	oracle.With{Dir: filepath.Join("testdata", "subjects")}.Run(t, s.build[0], args...)
-	built.paths[name] = out
-	return out
+	return filepath.Join(oracle.Build{Sources: []string{sources}, Commands: [][]string{command}}.Make(t), name)
 }
 
 // limited is a subject with stacks of a megabyte, which keeps cores small, and

@@ -58,49 +58,23 @@ func runTool(t *testing.T, dir, tool, stdin string, args ...string) toolRun {
 	return toolRun{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// symbolizePrograms is the folder that symbolizeSubjects made; TestMain removes it.
-var symbolizePrograms string
-
-// symbolizeSubjects are the builds of testdata/symbolize, made once in one folder.
+// symbolizeSubjects are the builds of testdata/symbolize, in one folder.
 func symbolizeSubjects(t *testing.T) string {
 	t.Helper()
-	if symbolizePrograms != "" {
-		return symbolizePrograms
-	}
-	oracle.Tools(t, "g++", "clang++", "strip")
 	source, err := filepath.Abs("testdata/symbolize/subject.cc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "unwindd-subjects-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() && symbolizePrograms == "" {
-			os.RemoveAll(dir)
-		}
-	})
-	for _, command := range []string{
-		"g++ -O2 -g -o gcc " + source,
-		"g++ -O0 -gdwarf-4 -o plain " + source,
-		"clang++ -O2 -g -fdebug-info-for-profiling -o clang " + source,
-		"strip -g -o symbols gcc",
-		"strip -o stripped gcc",
-		"cp gcc with\\ blank",
-		"mkdir folder",
-	} {
-		cmd := exec.Command("sh", "-c", command)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "empty"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	symbolizePrograms = dir
-	return dir
+	return oracle.Build{Sources: []string{source}, Commands: [][]string{
+		{"g++", "-O2", "-g", "-o", "gcc", source},
+		{"g++", "-O0", "-gdwarf-4", "-o", "plain", source},
+		{"clang++", "-O2", "-g", "-fdebug-info-for-profiling", "-o", "clang", source},
+		{"strip", "-g", "-o", "symbols", "gcc"},
+		{"strip", "-o", "stripped", "gcc"},
+		{"cp", "gcc", "with blank"},
+		{"mkdir", "folder"},
+		{"touch", "empty"},
+	}}.Make(t)
 }
 
 // addressesOfText are addresses in a file's .text, every step bytes.
