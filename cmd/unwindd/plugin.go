@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -40,7 +41,12 @@ func newPlugin(g *globals) *cobra.Command {
 			Short: "Be the plugin of a bundled architecture (unwindd starts this itself)",
 			// Its flags are the engine's and its own process's affair.
 			DisableFlagParsing: true,
-			RunE:               func(_ *cobra.Command, args []string) error { return servePlugin(args) },
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+					return cmd.Help()
+				}
+				return servePlugin(args)
+			},
 		},
 		&cobra.Command{
 			Use:                "exec [--socket-dir DIR] -- PATH [ARGS...]",
