@@ -10,12 +10,15 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"debug/elf"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,7 +170,8 @@ type cost struct {
 	wall, cpu time.Duration
 	cpus      []time.Duration // of all rounds
 	memory    int64           // KiB
-	output    string
+	output    string          // the file that has it
+	sum       [sha256.Size]byte
 }
 
 // median is that of the times of the processors.
@@ -183,13 +187,13 @@ func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []s
 			if n > t.most || t.once && round > 0 {
 				continue
 			}
-			c, err := measureAll(t.argv, inputs, output)
+			c, err := measureAll(t.argv, inputs, fmt.Sprintf("%s-%d", output, i))
 			if err != nil {
 				return err
 			}
 			c.cpus = []time.Duration{c.cpu}
 			if old := costs[i]; old != nil {
-				if old.output != c.output {
+				if old.sum != c.sum {
 					return fmt.Errorf("%s: the output of two runs differs", t.name)
 				}
 				c.cpus = append(old.cpus, c.cpu)
@@ -199,52 +203,76 @@ func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []s
 		}
 	}
 	us := costs[0]
-	ours := tools[0].innermost(us.output)
+	output, err := us.read()
+	if err != nil {
+		return err
+	}
+	ours, all := tools[0].innermost(output), lines(output)
 	for i, t := range tools {
 		c := costs[i]
 		if c == nil {
 			continue
 		}
+		output, err := c.read()
+		if err != nil {
+			return err
+		}
 		differ := "-"
 		switch {
 		case i > 0 && strings.HasPrefix(t.name, "llvm-symbolizer"):
-			differ = count(lines(us.output), lines(c.output)) + " of all"
+			differ = count(all, lines(output)) + " of all"
 		case i > 0:
-			differ = count(ours, t.innermost(c.output)) + " innermost"
+			differ = count(ours, t.innermost(output)) + " innermost"
 		}
 		fmt.Fprintf(w, "%d\t%s\t%.3f s\t%.3f s\t%.3f s\t%.0f MiB\t%.2f\t%.2f\t%.2f\t%s\t\n", n, t.name, c.wall.Seconds(), c.cpu.Seconds(), c.median().Seconds(),
 			float64(c.memory)/1024, us.wall.Seconds()/c.wall.Seconds(), us.cpu.Seconds()/c.cpu.Seconds(), float64(us.memory)/float64(c.memory), differ)
 	}
+	// The memory of a child counts what this process had when it started it.
+	all, ours = nil, nil
+	debug.FreeOSMemory()
 	return nil
 }
 
-// measureAll gives the mean of the times, the largest memory and all output.
+// read is the output.
+func (c *cost) read() (string, error) {
+	text, err := os.ReadFile(c.output)
+	return string(text), err
+}
+
+// measureAll gives the mean of the times, the largest memory and all output, in a file.
 func measureAll(argv []string, inputs []string, output string) (*cost, error) {
-	all := &cost{}
+	all := &cost{output: output}
+	out, err := os.Create(output)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
 	for _, input := range inputs {
-		c, err := measure(argv, input, output)
+		c, err := measure(argv, input, out)
 		if err != nil {
 			return nil, err
 		}
 		all.wall += c.wall / time.Duration(len(inputs))
 		all.cpu += c.cpu / time.Duration(len(inputs))
 		all.memory = max(all.memory, c.memory)
-		all.output += c.output
 	}
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, out); err != nil {
+		return nil, err
+	}
+	hash.Sum(all.sum[:0])
 	return all, nil
 }
 
-func measure(argv []string, input, output string) (*cost, error) {
+func measure(argv []string, input string, out *os.File) (*cost, error) {
 	in, err := os.Open(input)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	out, err := os.Create(output)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout = in, out
 	began := time.Now()
@@ -253,9 +281,7 @@ func measure(argv []string, input, output string) (*cost, error) {
 	}
 	c := &cost{wall: time.Since(began), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	c.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
-	text, err := os.ReadFile(output)
-	c.output = string(text)
-	return c, err
+	return c, nil
 }
 
 func lines(text string) []string { return strings.Split(text, "\n") }
