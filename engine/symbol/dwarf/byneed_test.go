@@ -1,7 +1,6 @@
 package dwarf
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,36 +15,16 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// manyUnits compiles a program of many units, and packs its debug sections.
+// manyUnits is a program of many units, and copies whose debug sections are packed.
 func manyUnits(t testing.TB) (whole string, packed []string) {
 	t.Helper()
 	oracle.Tools(t, "gcc", "llvm-objcopy-22")
-	const units, functions = 24, 40
-	dir := t.TempDir()
-	args := []string{"-g", "-O1", "-finline-functions", "-o", "whole"}
-	for i := range units {
-		var b strings.Builder
-		fmt.Fprintf(&b, "struct s%d { int field%d[%d]; };\n", i, i, i+1)
-		for j := range functions {
-			fmt.Fprintf(&b, "static inline int inner_%d_%d(struct s%d *p, int n) { return p->field%d[n %% %d] + n * %d; }\n", i, j, i, i, i+1, j)
-			fmt.Fprintf(&b, "__attribute__((noinline)) int outer_%d_%d(struct s%d *p, int n) {\n  int sum = 0;\n  for (int i = 0; i < n; i++)\n    sum += inner_%d_%d(p, i) ^ %d;\n  return sum;\n}\n", i, j, i, i, j, i*j)
-		}
-		if i == 0 {
-			b.WriteString("int main(void) { return 0; }\n")
-		}
-		name := fmt.Sprintf("unit%d.c", i)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, name)
+	script, err := filepath.Abs("testdata/units.sh")
+	if err != nil {
+		t.Fatal(err)
 	}
-	in := oracle.With{Dir: dir}
-	in.Run(t, "gcc", args...)
-	for _, kind := range []string{"zlib", "zstd"} {
-		in.Run(t, "llvm-objcopy-22", "--compress-debug-sections="+kind, "whole", kind)
-		packed = append(packed, filepath.Join(dir, kind))
-	}
-	return filepath.Join(dir, "whole"), packed
+	dir := oracle.Build{Sources: []string{script}, Commands: [][]string{{"sh", script}}}.Make(t)
+	return filepath.Join(dir, "whole"), []string{filepath.Join(dir, "zlib"), filepath.Join(dir, "zstd")}
 }
 
 // What sections are packed by makes no difference to what is found, in whichever order
