@@ -76,7 +76,7 @@ func TestThreadsAreAskedAboutByBatches(t *testing.T) {
 		arch.calls, arch.threads = 0, 0
 		i, most := 0, 0
 		for s := range p.StacksOf(t.Context(), threads) {
-			if s.Thread != threads[i] || len(s.Frames) == 0 || s.Frames[0].PC != uint64(threads[i].Handle)|1<<24 {
+			if s.Thread != threads[i] || len(s.Frames) == 0 || s.Frames[0].PC != threads[i].Handle|1<<24 {
 				t.Fatalf("stack %d is of thread %s: %+v", i, s.Thread.ID, s.Frames)
 			}
 			i++

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/locexpr"
@@ -75,6 +77,27 @@ func exercise(t *testing.T, data []byte) {
 	}
 }
 
+// sameDocument compares what archives give whose document is stored in one and
+// compressed in the other.
+func sameDocument(t *testing.T, archives ...[]byte) {
+	var said [2]string
+	for i, data := range archives {
+		s := &Snapshot{path: "fuzz"}
+		if err := s.open(data, options()); err != nil {
+			said[i] = err.Error()
+		} else {
+			for _, th := range s.Threads() {
+				said[i] += fmt.Sprintf("%s %x %v\n", th.ID, th.Registers, th.LaunchedBy != nil)
+			}
+			said[i] += strings.Join(s.Info().Problems, "\n")
+		}
+		s.Close()
+	}
+	if said[0] != said[1] {
+		t.Errorf("stored: %s\ncompressed: %s", said[0], said[1])
+	}
+}
+
 // FuzzSnapshot reads arbitrary bytes as an archive.
 func FuzzSnapshot(f *testing.F) {
 	d, files := full()
@@ -98,6 +121,8 @@ func FuzzDocument(f *testing.F) {
 	f.Add(`{"format_version":1,"modules":[{"file":"modules/app","arch":"host","segments":[{"address":"0x0","size":"0xffff","start":"0x1"}]}]}`)
 	f.Add(`{"a":[true,false,null,-1.5e+3,"\u00e9\ud83d\ude00\\",{}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		exercise(t, archiveOf(t, append([]file{{documentName, []byte(text), true}}, files...)...))
+		stored := archiveOf(t, append([]file{{documentName, []byte(text), true}}, files...)...)
+		exercise(t, stored)
+		sameDocument(t, stored, archiveOf(t, append([]file{{documentName, []byte(text), false}}, files...)...))
 	})
 }
