@@ -153,3 +153,29 @@ func TestFramesAreSmall(t *testing.T) {
 		t.Errorf("a frame has %d bytes, expected at most 96", n)
 	}
 }
+
+// Frames that were recorded at a launch are one list for all that it launched.
+func TestRecordedFramesAreShared(t *testing.T) {
+	p, _ := crowd(t, 10, "")
+	launches := []*target.Launch{
+		{Thread: "0", Evidence: target.LaunchRecorded, Frames: []uint64{0x10, 0x20}},
+		{Thread: "0", Evidence: target.LaunchRecorded, Frames: []uint64{0x10, 0x30}},
+	}
+	for i, th := range p.Threads()[1:] {
+		th.LaunchedBy = launches[i%2]
+	}
+	var first [2][]Frame
+	for s := range p.StacksOf(t.Context(), p.Threads()[1:]) {
+		k := int(s.Thread.Handle-1) % 2
+		frames := s.Launchers[0].Frames
+		if len(frames) != 2 || frames[1].PC != launches[k].Frames[1] {
+			t.Fatalf("thread %s: %+v", s.Thread.ID, frames)
+		}
+		if first[k] == nil {
+			first[k] = frames
+		}
+		if &frames[0] != &first[k][0] {
+			t.Errorf("thread %s has frames of its own", s.Thread.ID)
+		}
+	}
+}
