@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const crashDir = "../../examples/crash"
@@ -151,13 +155,28 @@ func TestExecutableWithoutBuildID(t *testing.T) {
 	mustSay(t, stdout, "many_saves", "could not be checked")
 }
 
+// odd is the misbehaving plugin once it is built: of this module, of which Go keeps all
+// but what it links.
+var odd struct {
+	sync.Mutex
+	file []byte
+}
+
 // oddPlugin makes the misbehaving plugin under a name.
 func oddPlugin(t *testing.T, dir, mode string) {
 	t.Helper()
-	b, err := os.ReadFile(build(t, "odd"))
-	if err != nil {
-		t.Fatal(err)
+	odd.Lock()
+	defer odd.Unlock()
+	if odd.file == nil {
+		path := filepath.Join(t.TempDir(), "odd")
+		oracle.Run(t, "go", "build", "-o", path, "./testdata/plugins/odd")
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		odd.file = b
 	}
+	b := slices.Clone(odd.file)
 	// What a plugin says of itself is cached by the hash of its file.
 	b = append(b, mode...)
 	if err := os.WriteFile(filepath.Join(dir, "unwindd-arch-"+mode), b, 0o755); err != nil {

@@ -67,10 +67,6 @@ func build(t *testing.T, name string) string {
 	case "cgosubject", "cgostripped":
 		oracle.Tools(t, "gcc")
 		command = append(command, filepath.Join(sources, "cgosubject", "main.go"))
-	case "odd": // it is made of this module
-		odd := filepath.Join(t.TempDir(), name)
-		oracle.Run(t, "go", "build", "-o", odd, "./testdata/plugins/odd")
-		return odd
 	}
 	return filepath.Join(oracle.Build{Sources: []string{sources}, Commands: [][]string{command}}.Make(t), name)
 }
