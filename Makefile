@@ -20,8 +20,8 @@ test: ## the tests
 # large comparisons. Of the others, the tests in which goroutines share something.
 # The race detector's run time waits a second at the end of every process for races
 # to come, and the tests start processes by the hundred.
-RACE_WHOLE = ./engine ./engine/plugin ./engine/profile ./engine/report ./engine/symbol/dwarf ./engine/symbolize ./sdk/...
-RACE_SHARED = ./cfi ./cmd/unwindd ./engine/code ./engine/object ./engine/symbol ./engine/symbol/llvmir ./engine/symbol/resolve \
+RACE_WHOLE = ./engine ./engine/plugin ./engine/profile ./engine/symbol/dwarf ./engine/symbolize ./sdk ./sdk/archtest
+RACE_SHARED = ./cfi ./cmd/unwindd ./engine/code ./engine/object ./engine/report ./engine/symbol ./engine/symbol/llvmir ./engine/symbol/resolve \
 	./engine/target/elfcore ./engine/target/snapshot ./internal/oracle ./locexpr ./plugins/amdgpu
 RACE_TESTS = Concurrent|Shared|Share|AtOnce|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqual|Profile
 race: ## the tests of what runs concurrently under the race detector
