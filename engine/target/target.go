@@ -90,6 +90,14 @@ type FileMemory interface {
 	FromFile(address uint64) (m *Module, n uint64)
 }
 
+// Paged is a Target that maps a file of which each stack needs pages of its own.
+type Paged interface {
+	Target
+	// ReleasePages gives back the memory of what was read. It may be read again, and
+	// while this runs.
+	ReleasePages()
+}
+
 // Info is what is known of a target as a whole.
 type Info struct {
 	Kind   Kind

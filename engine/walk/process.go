@@ -285,15 +285,23 @@ func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] { return p.Stacks
 func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*Stack] {
 	return func(yield func(*Stack) bool) {
 		k := p.newPassage(threads)
-		for _, th := range threads {
+		paged, _ := p.state.(target.Paged)
+		for i, th := range threads {
 			k.begin(th)
 			if ctx.Err() != nil || !yield(p.Walk(ctx, th)) {
 				return
 			}
 			k.end(th)
+			if paged != nil && i%releaseEvery == releaseEvery-1 {
+				paged.ReleasePages()
+			}
 		}
 	}
 }
+
+// releaseEvery is after how many stacks the pages that they are on are given back. Each
+// has 64 KiB or more, since the kernel maps what lies around a page too.
+const releaseEvery = 256
 
 // Walk walks the stack of one thread of the target. There is always a stack:
 // what went wrong is its Stopped. Nothing that was found before is lost. The

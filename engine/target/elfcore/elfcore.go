@@ -59,7 +59,10 @@ type Core struct {
 	hasUnread   bool // there is state that nothing here reads
 }
 
-var _ target.FileMemory = (*Core)(nil)
+var (
+	_ target.FileMemory = (*Core)(nil)
+	_ target.Paged      = (*Core)(nil)
+)
 
 // Open maps a core, reads its notes, and opens the files of the code that was
 // loaded. The error for a file that is no core wraps ErrNotCore and says what
