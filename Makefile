@@ -23,7 +23,7 @@ test: ## the tests
 RACE_WHOLE = ./engine ./engine/plugin ./engine/profile ./engine/symbol/dwarf ./engine/symbolize ./sdk ./sdk/archtest
 RACE_SHARED = ./cfi ./cmd/unwindd ./engine/code ./engine/object ./engine/report ./engine/symbol ./engine/symbol/llvmir ./engine/symbol/resolve \
 	./engine/target/elfcore ./engine/target/snapshot ./internal/oracle ./locexpr ./plugins/amdgpu
-RACE_TESTS = Concurrent|Shared|Share|AtOnce|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PagesAreServed|NumberOfGoroutines
+RACE_TESTS = AsFarAs|Concurrent|Shared|Share|AtOnce|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PagesAreServed|NumberOfGoroutines
 race: ## the tests of what runs concurrently under the race detector
 	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
 	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m -run '$(RACE_TESTS)' $(RACE_SHARED)

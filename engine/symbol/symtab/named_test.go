@@ -67,7 +67,7 @@ func TestNamedAreThoseOfTheTable(t *testing.T) {
 			t.Errorf("%s: %d functions, the table has %d of these names", path, len(got), len(want))
 		}
 	}
-	if answered < 3 || found < 100 {
+	if answered == 0 || !testing.Short() && (answered < 3 || found < 100) {
 		t.Errorf("%d functions in %d files, expected more", found, answered)
 	}
 }
