@@ -12,10 +12,11 @@ type pages struct {
 	passed  uint64          // bytes, since pages were given back
 }
 
-// pass says that a record was read. What was read before is given back from time to
-// time; a sample that is walked still gets its pages again.
-func (p *pages) pass(r *record) {
-	if p.passed += uint64(len(r.data)); p.passed < keptBytes || p.mapping == nil {
+// pass says that a record of some size was read. What was read before is given back from
+// time to time; a sample that is walked still gets its pages again. Bytes that nobody looked
+// at count, too: the kernel maps what lies around those that somebody did.
+func (p *pages) pass(size uint64) {
+	if p.passed += size; p.passed < keptBytes || p.mapping == nil {
 		return
 	}
 	p.passed = 0

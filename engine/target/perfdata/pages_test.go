@@ -35,6 +35,9 @@ func TestPagesAreGivenBack(t *testing.T) {
 	b.records.Grow(3 * keptBytes)
 	for i := range samples {
 		b.add(recordSample, uint16(ModeUser), uint64(100), 0x1000+i, uint32(1), uint32(1), 1+i, uint64(len(stack)), stack, uint64(len(stack)))
+		if i%2 == 0 { // to read a small record maps pages of what lies around it
+			b.add(recordLost, 0, append([]any{uint64(100), uint64(1)}, tail(1, 1, 1+i)...)...)
+		}
 	}
 	path := filepath.Join(t.TempDir(), "perf.data")
 	if err := os.WriteFile(path, b.bytes(), 0o600); err != nil {

@@ -167,7 +167,7 @@ func (r *Reader) next(rec *record) (area uint8, ok bool) {
 		r.change(top)
 		return 0, false
 	}
-	r.pages[area].pass(rec)
+	r.pages[area].pass(uint64(len(rec.data)))
 	top.at = next
 	if !r.advance(a, top) {
 		last := len(r.heap) - 1

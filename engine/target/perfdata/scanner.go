@@ -46,13 +46,14 @@ func (s *scanner) close() {
 func (s *scanner) next(at uint64, r *record) (next uint64, done bool, err error) {
 	if s.isLarge && s.file != nil {
 		if next, ok := s.sample(at, r); ok {
+			s.held.pass(next - at)
 			return next, false, nil
 		}
 	}
 	if next, done, err = s.area.next(at, r); done {
 		return next, done, err
 	}
-	s.held.pass(r)
+	s.held.pass(next - at)
 	if r.kind == recordSample {
 		s.isLarge = len(r.data) >= largeSample
 	}
