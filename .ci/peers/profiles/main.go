@@ -17,6 +17,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 // programs are recorded. The first of their arguments is seconds, in which they use
@@ -47,21 +49,17 @@ func main() {
 }
 
 func run() error {
-	rounds := 5
-	if text := os.Getenv("PEERS_ROUNDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("PEERS_ROUNDS %q: expected a number from 1", text)
-		}
-		rounds = n
+	rounds, err := cost.Rounds(5)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "profiles-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	unwindd := filepath.Join(dir, "unwindd")
-	if err := execute("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd"); err != nil {
+	unwindd, err := cost.Build(dir)
+	if err != nil {
 		return err
 	}
 	recordings := os.Args[1:]
@@ -87,30 +85,20 @@ func run() error {
 func record(dir string) (recordings []string, err error) {
 	for _, p := range programs {
 		program := filepath.Join(dir, p.name)
-		if err := execute(sources, p.build[0], append(append([]string(nil), p.build[1:]...), program, p.source)...); err != nil {
+		if err := cost.Run(sources, p.build[0], append(append([]string(nil), p.build[1:]...), program, p.source)...); err != nil {
 			return nil, err
 		}
 		for samples := 1000; samples <= p.most; samples *= 10 {
 			path := fmt.Sprintf("%s-%d.data", program, samples)
 			seconds := strconv.FormatFloat(1.05*float64(samples)/frequency/p.processors, 'f', 3, 64)
 			args := []string{"record", "-q", "-F", strconv.Itoa(frequency), "-e", "cpu-clock", "--call-graph", "dwarf,16384", "-o", path, "--", program, seconds}
-			if err := execute(".", "perf", append(args, p.args...)...); err != nil {
+			if err := cost.Run(".", "perf", append(args, p.args...)...); err != nil {
 				return nil, err
 			}
 			recordings = append(recordings, path)
 		}
 	}
 	return recordings, nil
-}
-
-// execute runs a command, whose output is shown where it fails.
-func execute(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return nil
 }
 
 // A job is the same work by two tools, or in two ways by one.
@@ -172,78 +160,25 @@ func compare(w *tabwriter.Writer, unwindd, path string, rounds int) error {
 		return fmt.Errorf("perf script -F tid -i %s: %w", path, err)
 	}
 	for _, j := range jobs(unwindd, path) {
-		var best [2]*cost
+		var best [2]*cost.Cost
 		var processor [2][]time.Duration
 		for range rounds {
 			for i := range j.runs {
-				c, err := measure(j.runs[i].argv)
+				c, err := cost.Of(j.runs[i].argv)
 				if err != nil {
 					return err
 				}
-				processor[i] = append(processor[i], c.cpu)
-				if b := best[i]; b != nil {
-					c = &cost{min(b.wall, c.wall), min(b.cpu, c.cpu), max(b.own, c.own), max(b.all, c.all)}
-				}
-				best[i] = c
+				processor[i] = append(processor[i], c.CPU)
+				best[i] = c.Best(best[i])
 			}
 		}
 		for i, r := range j.runs {
 			c, peer := best[i], best[1]
 			slices.Sort(processor[i])
 			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%.3f s\t%.3f s\t%.3f s\t%d MiB\t%d MiB\t%.2f\t%.2f\t%.2f\t\n", strings.TrimSuffix(filepath.Base(path), ".data"), info.Size()/1e6,
-				strings.Count(string(samples), "\n"), j.what, r.name, c.wall.Seconds(), c.cpu.Seconds(), processor[i][len(processor[i])/2].Seconds(), c.own/1024, c.all/1024,
-				c.wall.Seconds()/peer.wall.Seconds(), c.cpu.Seconds()/peer.cpu.Seconds(), float64(c.all)/float64(max(peer.all, 1)))
+				strings.Count(string(samples), "\n"), j.what, r.name, c.Wall.Seconds(), c.CPU.Seconds(), processor[i][len(processor[i])/2].Seconds(), c.Own/1024, c.All/1024,
+				c.Wall.Seconds()/peer.Wall.Seconds(), c.CPU.Seconds()/peer.CPU.Seconds(), float64(c.All)/float64(max(peer.All, 1)))
 		}
 	}
 	return nil
-}
-
-// A cost is what a run took.
-type cost struct {
-	wall, cpu time.Duration
-	own, all  int64 // KiB: without and with the pages of mapped files
-}
-
-// measure runs a command without its output. Memory is the largest that the
-// kernel says while it runs (RssAnon, and VmHWM in /proc/PID/status), its
-// children's apart.
-func measure(argv []string) (*cost, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &cost{}
-	done, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		status := fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-			text, _ := os.ReadFile(status) // it may have ended
-			c.own, c.all = max(c.own, kib(text, "RssAnon:")), max(c.all, kib(text, "VmHWM:"))
-		}
-	}()
-	err := cmd.Wait()
-	c.wall = time.Since(began)
-	close(done)
-	<-watched
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmd, err)
-	}
-	c.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return c, nil
-}
-
-// kib is a number of /proc/PID/status; 0 where it has none.
-func kib(status []byte, name string) (n int64) {
-	if _, rest, ok := strings.Cut(string(status), "\n"+name); ok {
-		// What is no number is 0.
-		_, _ = fmt.Sscan(rest, &n)
-	}
-	return n
 }

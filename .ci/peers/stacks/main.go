@@ -10,12 +10,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"text/tabwriter"
-	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 func main() {
@@ -33,21 +32,17 @@ func run(args []string) error {
 		}
 		return writeKind(args[2], args[0], n)
 	}
-	rounds := 3
-	if text := os.Getenv("PEERS_ROUNDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("PEERS_ROUNDS %q: expected a number from 1", text)
-		}
-		rounds = n
+	rounds, err := cost.Rounds(3)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "stacks-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	unwindd := filepath.Join(dir, "unwindd")
-	if err := command("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd"); err != nil {
+	unwindd, err := cost.Build(dir)
+	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -80,27 +75,24 @@ type job struct {
 // compare runs the jobs in turn and prints the smallest cost of each, beside that of
 // the last one if it is gdb's.
 func compare(w *tabwriter.Writer, input string, jobs []job, rounds int) error {
-	best := make([]*cost, len(jobs))
+	best := make([]*cost.Cost, len(jobs))
 	for range rounds {
 		for i, j := range jobs {
-			c, err := measure(j.argv)
+			c, err := cost.Of(j.argv)
 			if err != nil {
 				return err
 			}
-			if b := best[i]; b != nil {
-				c = &cost{min(b.wall, c.wall), min(b.cpu, c.cpu), max(b.own, c.own), max(b.all, c.all)}
-			}
-			best[i] = c
+			best[i] = c.Best(best[i])
 		}
 	}
 	last := len(jobs) - 1
 	for i, j := range jobs {
 		c, ratios := best[i], "\t"
 		if peer := best[last]; jobs[last].tool == "gdb" {
-			ratios = fmt.Sprintf("%.3f\t%.2f", c.cpu.Seconds()/peer.cpu.Seconds(), float64(c.own)/float64(peer.own))
+			ratios = fmt.Sprintf("%.3f\t%.2f", c.CPU.Seconds()/peer.CPU.Seconds(), float64(c.Own)/float64(peer.Own))
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f s\t%.2f s\t%d MiB\t%d MiB\t%s\t\n", input, j.what, j.tool,
-			c.wall.Seconds(), c.cpu.Seconds(), c.own/1024, c.all/1024, ratios)
+			c.Wall.Seconds(), c.CPU.Seconds(), c.Own/1024, c.All/1024, ratios)
 	}
 	return nil
 }
@@ -108,7 +100,7 @@ func compare(w *tabwriter.Writer, input string, jobs []job, rounds int) error {
 // threads compares cores.
 func threads(w *tabwriter.Writer, dir, unwindd string, rounds int) error {
 	program := filepath.Join(dir, "threads")
-	if err := command(".", "g++", "-std=c++17", "-O2", "-g", "-pthread", "-o", program, "stacks/testdata/threads.cpp"); err != nil {
+	if err := cost.Run(".", "g++", "-std=c++17", "-O2", "-g", "-pthread", "-o", program, "stacks/testdata/threads.cpp"); err != nil {
 		return err
 	}
 	for _, n := range []int{20, 200, 2000} {
@@ -117,7 +109,7 @@ func threads(w *tabwriter.Writer, dir, unwindd string, rounds int) error {
 			return err
 		}
 		// It ends by a signal.
-		_ = command(folder, "sh", "-c", fmt.Sprintf("ulimit -c unlimited; exec %s %d", program, n))
+		_ = cost.Run(folder, "sh", "-c", fmt.Sprintf("ulimit -c unlimited; exec %s %d", program, n))
 		cores, err := filepath.Glob(filepath.Join(folder, "core*"))
 		if err != nil || len(cores) != 1 {
 			return fmt.Errorf("%d threads left %d files core* in their folder, expected one: see /proc/sys/kernel/core_pattern", n, len(cores))
@@ -161,63 +153,4 @@ func waves(w *tabwriter.Writer, dir, unwindd string, rounds int) error {
 		}
 	}
 	return nil
-}
-
-// command runs a command, whose output is shown where it fails.
-func command(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return nil
-}
-
-// A cost is what a run took.
-type cost struct {
-	wall, cpu time.Duration
-	own, all  int64 // KiB: without and with the pages of mapped files
-}
-
-// measure runs a command without its output. Memory is the largest that the kernel
-// says while it runs (RssAnon, and VmHWM in /proc/PID/status), its children's apart.
-func measure(argv []string) (*cost, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &cost{}
-	done, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		status := fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-			text, _ := os.ReadFile(status) // it may have ended
-			c.own, c.all = max(c.own, kib(text, "RssAnon:")), max(c.all, kib(text, "VmHWM:"))
-		}
-	}()
-	err := cmd.Wait()
-	c.wall = time.Since(began)
-	close(done)
-	<-watched
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmd, err)
-	}
-	c.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return c, nil
-}
-
-// kib is a number of /proc/PID/status; 0 where it has none.
-func kib(status []byte, name string) (n int64) {
-	if _, rest, ok := strings.Cut(string(status), "\n"+name); ok {
-		// What is no number is 0.
-		_, _ = fmt.Sscan(rest, &n)
-	}
-	return n
 }

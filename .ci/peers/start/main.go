@@ -16,10 +16,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 // crash is the program whose core and whose addresses are asked for.
@@ -44,13 +45,9 @@ func main() {
 }
 
 func run() error {
-	rounds := 20
-	if text := os.Getenv("PEERS_ROUNDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("PEERS_ROUNDS %q: expected a number from 1", text)
-		}
-		rounds = n
+	rounds, err := cost.Rounds(20)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "start-")
 	if err != nil {
@@ -78,7 +75,7 @@ func run() error {
 // sizes builds the command, as it is and without symbols, and prints how large it is.
 func sizes(unwindd string) error {
 	for _, flags := range []string{"-s", ""} {
-		if err := command("../..", "go", "build", "-ldflags="+flags, "-o", unwindd, "./cmd/unwindd"); err != nil {
+		if err := cost.Run("../..", "go", "build", "-ldflags="+flags, "-o", unwindd, "./cmd/unwindd"); err != nil {
 			return err
 		}
 		info, err := os.Stat(unwindd)
@@ -98,10 +95,10 @@ func subject(dir string) (program, core string, err error) {
 	if err := os.WriteFile(source, []byte(crash), 0o600); err != nil {
 		return "", "", err
 	}
-	if err := command(dir, "gcc", "-g", "-O1", "-fno-inline", "-o", program, source); err != nil {
+	if err := cost.Run(dir, "gcc", "-g", "-O1", "-fno-inline", "-o", program, source); err != nil {
 		return "", "", err
 	}
-	return program, core, command(dir, "gdb", "-batch", "-nx", "-ex", "run", "-ex", "generate-core-file "+core, program)
+	return program, core, cost.Run(dir, "gdb", "-batch", "-nx", "-ex", "run", "-ex", "generate-core-file "+core, program)
 }
 
 // addressOf is the address of a function, in hexadecimal with 0x before it.
@@ -216,14 +213,4 @@ func once(r row) (figure, error) {
 		return figure{}, fmt.Errorf("%s: %w: %s", strings.Join(r.argv, " "), err, said.String())
 	}
 	return figure{cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), wall}, nil
-}
-
-// command runs a command in a directory.
-func command(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", name, err, out)
-	}
-	return nil
 }

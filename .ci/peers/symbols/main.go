@@ -25,6 +25,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 // A tool is a symbolizer that reads addresses from standard input.
@@ -46,21 +48,17 @@ func main() {
 }
 
 func run() error {
-	rounds := 3
-	if text := os.Getenv("PEERS_ROUNDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("PEERS_ROUNDS %q: expected a number from 1", text)
-		}
-		rounds = n
+	rounds, err := cost.Rounds(3)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "symbols-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	unwindd := filepath.Join(dir, "unwindd")
-	if err := command("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd"); err != nil {
+	unwindd, err := cost.Build(dir)
+	if err != nil {
 		return err
 	}
 	file := os.Getenv("PEERS_SYMBOLS")
@@ -70,7 +68,7 @@ func run() error {
 		}
 	}
 	packed := filepath.Join(dir, "packed")
-	if err := command(".", "objcopy", "--compress-debug-sections=zlib", file, packed); err != nil {
+	if err := cost.Run(".", "objcopy", "--compress-debug-sections=zlib", file, packed); err != nil {
 		return err
 	}
 	for _, file := range []string{file, packed} {
@@ -127,16 +125,6 @@ func compareFile(dir, unwindd, file string, rounds int) error {
 	return nil
 }
 
-// command runs a command, whose output is shown where it fails.
-func command(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return nil
-}
-
 // sections gives .text, and the size of .debug_info.
 func sections(file string) (text elf.SectionHeader, info uint64, err error) {
 	f, err := elf.Open(file)
@@ -165,8 +153,8 @@ func addresses(text elf.SectionHeader, n, variant int) []byte {
 	return b.Bytes()
 }
 
-// A cost is what a run took: the smallest of the rounds.
-type cost struct {
+// A taken is what a run took: the smallest of the rounds.
+type taken struct {
 	wall, cpu time.Duration
 	cpus      []time.Duration // of all rounds
 	memory    int64           // KiB
@@ -175,13 +163,13 @@ type cost struct {
 }
 
 // median is that of the times of the processors.
-func (c *cost) median() time.Duration {
+func (c *taken) median() time.Duration {
 	return slices.Sorted(slices.Values(c.cpus))[len(c.cpus)/2]
 }
 
 // compare runs the tools in turn with n addresses from each input.
 func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []string, rounds int) error {
-	costs := make([]*cost, len(tools))
+	costs := make([]*taken, len(tools))
 	for round := range rounds {
 		for i, t := range tools {
 			if n > t.most || t.once && round > 0 {
@@ -234,14 +222,14 @@ func compare(w *tabwriter.Writer, output string, tools []tool, n int, inputs []s
 }
 
 // read is the output.
-func (c *cost) read() (string, error) {
+func (c *taken) read() (string, error) {
 	text, err := os.ReadFile(c.output)
 	return string(text), err
 }
 
 // measureAll gives the mean of the times, the largest memory and all output, in a file.
-func measureAll(argv []string, inputs []string, output string) (*cost, error) {
-	all := &cost{output: output}
+func measureAll(argv []string, inputs []string, output string) (*taken, error) {
+	all := &taken{output: output}
 	out, err := os.Create(output)
 	if err != nil {
 		return nil, err
@@ -267,7 +255,7 @@ func measureAll(argv []string, inputs []string, output string) (*cost, error) {
 	return all, nil
 }
 
-func measure(argv []string, input string, out *os.File) (*cost, error) {
+func measure(argv []string, input string, out *os.File) (*taken, error) {
 	in, err := os.Open(input)
 	if err != nil {
 		return nil, err
@@ -279,7 +267,7 @@ func measure(argv []string, input string, out *os.File) (*cost, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%s: %w", cmd, err)
 	}
-	c := &cost{wall: time.Since(began), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	c := &taken{wall: time.Since(began), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	c.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
 	return c, nil
 }

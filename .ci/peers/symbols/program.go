@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 // translationUnits is how many files the generated program has.
@@ -101,7 +103,7 @@ func generated() (string, error) {
 	for range runtime.NumCPU() {
 		wait.Go(func() {
 			for n := range units {
-				failed[n] = command(dir, "g++", "-std=c++17", "-O2", "-g", "-c", fmt.Sprintf("unit%d.cc", n))
+				failed[n] = cost.Run(dir, "g++", "-std=c++17", "-O2", "-g", "-c", fmt.Sprintf("unit%d.cc", n))
 			}
 		})
 	}
@@ -125,7 +127,7 @@ func generated() (string, error) {
 	if err := os.WriteFile(filepath.Join(dir, "main.cc"), main, 0o600); err != nil {
 		return "", err
 	}
-	if err := command(dir, "g++", objects...); err != nil {
+	if err := cost.Run(dir, "g++", objects...); err != nil {
 		return "", err
 	}
 	return program, os.Rename(program+".new", program)
