@@ -67,6 +67,17 @@ func TestABuildThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestABuildIsMadeWhereThereIsNoCache(t *testing.T) {
+	for _, folder := range []string{"", "/dev/null/cache"} {
+		t.Setenv("HOME", "")
+		t.Setenv("XDG_CACHE_HOME", folder)
+		dir := Build{Commands: [][]string{{"touch", "a"}}}.Make(t)
+		if _, err := os.Stat(filepath.Join(dir, "a")); err != nil {
+			t.Errorf("cache %q: %v", folder, err)
+		}
+	}
+}
+
 func TestBuildsThatNobodyAsksForAreRemoved(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	touch := func(name string) Build { return Build{Commands: [][]string{{"touch", name}}} }
