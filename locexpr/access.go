@@ -252,9 +252,15 @@ type partWalk struct {
 	n    uint64 // bits that the part holds
 }
 
-// walk starts at the n bits from bit start of a composite.
+// walk starts at the n bits from bit start of a composite. Those that have a part for
+// each lane are read lane by lane, so parts of one size before start are not looked at.
 func (p *Place) walk(start, n uint64) partWalk {
-	return partWalk{parts: p.detail.parts, start: start, left: n}
+	parts := p.detail.parts
+	if each := p.detail.each; each > 0 {
+		before := min(start/each, uint64(len(parts)))
+		parts, start = parts[before:], start-before*each
+	}
+	return partWalk{parts: parts, start: start, left: n}
 }
 
 // next goes to the next part; false at the end.

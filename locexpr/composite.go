@@ -224,7 +224,7 @@ func (ev *evaluation) newComposite(count, n uint64, places, depth int) (*detail,
 	if count == 0 || n == 0 {
 		return nil, illFormedf("%d parts of %d bits", count, n)
 	}
-	d := &detail{depth: 1}
+	d := &detail{depth: 1, each: n}
 	if err := ev.countParts(d, count, n, places, depth); err != nil {
 		return nil, err
 	}

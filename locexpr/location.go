@@ -87,6 +87,7 @@ type detail struct {
 	bytes        []byte // Implicit: the value, in the byte order of the architecture
 	bits         uint64 // Implicit, ImplicitPointer, Composite: size of the storage
 	parts        []Part // Composite
+	each         uint64 // Composite: how many bits each part has, where all have as many; 0: not known
 	depth        int    // Composite: how deep composites nest in it, itself included
 	isIncomplete bool   // Composite: DW_OP_piece may still add to it (A.2.5.4.4.6)
 	isOpen       bool   // Composite: DW_OP_piece makes a longer one of it; see opComposite
