@@ -104,6 +104,17 @@ func TestSelectBitPieceEqualsItsDefinitionByPieces(t *testing.T) {
 			r.Fatalf("got %v\nwant %v", got, want)
 		}
 		sameBits(r, w.m, got, want, size*count)
+
+		// A lane, or any other bits of it.
+		from := rapid.Uint64Range(0, size*count-1).Draw(r, "from")
+		n := rapid.Uint64Range(1, size*count-from).Draw(r, "bits")
+		if got, err = got.Offset(int64(from)); err == nil {
+			want, err = want.Offset(int64(from))
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+		sameBits(r, w.m, got, want, n)
 	})
 }
 
