@@ -72,15 +72,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 	d := decoder{message: "Description"}
 	description := &Description{
 		Name: d.text("name", p.GetName()), Version: d.text("version", p.GetVersion()),
-		Recognises: column(p.GetRecognises(), func(p **pb.Recogniser) Recogniser {
-			r := *p
-			d.small("recognises.elf_machine", r.GetElfMachine(), math.MaxUint16)
-			return Recogniser{
-				ELFMachine: uint16(r.GetElfMachine()), OSABI: r.GetOsAbi(),
-				FlagsMask: r.GetFlagsMask(), Flags: r.GetFlags(),
-				Magic: nonEmpty(r.GetMagic()), NoteOwner: r.GetNoteOwner(),
-			}
-		}),
+		Recognises:  column(p.GetRecognises(), d.recogniser),
 		ByteOrder:   enum(&d, "byte_order", p.GetByteOrder(), BigEndian),
 		AddressBits: p.GetAddressBits(),
 		Registers: column(p.GetRegisters(), func(p **pb.RegisterRange) RegisterRange {
@@ -112,24 +104,9 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		StackAlign:     p.GetStackAlign(),
 		NoEngine:       p.GetNoEngine(),
 		Symbols:        d.textList("symbols", p.GetSymbols()),
-		Relocations: column(p.GetRelocations(), func(p **pb.Relocation) Relocation {
-			r := *p
-			d.small("relocations.size", r.GetSize(), math.MaxUint8)
-			return Relocation{
-				Type: r.GetType(), Size: uint8(r.GetSize()),
-				Kind:  enum(&d, "relocations.kind", r.GetKind(), RelocationRelativePA),
-				Field: enum(&d, "relocations.field", r.GetField(), FieldULEB128),
-			}
-		}),
+		Relocations:    column(p.GetRelocations(), d.relocation),
 		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {
-			return Dialect{
-				Name: (*p).GetName(),
-				Operations: column((*p).GetOperations(), func(p **pb.DialectOperation) DialectOperation {
-					o := *p
-					d.small("dialects.operations.opcode", o.GetOpcode(), math.MaxUint8)
-					return DialectOperation{Opcode: byte(o.GetOpcode()), User: o.GetUser(), Name: o.GetName()}
-				}),
-			}
+			return Dialect{Name: (*p).GetName(), Operations: column((*p).GetOperations(), d.dialectOperation)}
 		}),
 		Processors: column(p.GetProcessors(), func(p **pb.Processor) Processor {
 			return Processor{Name: (*p).GetName(), Lanes: (*p).GetLanes(), FlagsMask: (*p).GetFlagsMask(), Flags: (*p).GetFlags()}
@@ -152,6 +129,32 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		return nil, d.err
 	}
 	return description, nil
+}
+
+func (d *decoder) recogniser(p **pb.Recogniser) Recogniser {
+	r := *p
+	d.small("recognises.elf_machine", r.GetElfMachine(), math.MaxUint16)
+	return Recogniser{
+		ELFMachine: uint16(r.GetElfMachine()), OSABI: r.GetOsAbi(),
+		FlagsMask: r.GetFlagsMask(), Flags: r.GetFlags(),
+		Magic: nonEmpty(r.GetMagic()), NoteOwner: r.GetNoteOwner(),
+	}
+}
+
+func (d *decoder) relocation(p **pb.Relocation) Relocation {
+	r := *p
+	d.small("relocations.size", r.GetSize(), math.MaxUint8)
+	return Relocation{
+		Type: r.GetType(), Size: uint8(r.GetSize()),
+		Kind:  enum(d, "relocations.kind", r.GetKind(), RelocationRelativePA),
+		Field: enum(d, "relocations.field", r.GetField(), FieldULEB128),
+	}
+}
+
+func (d *decoder) dialectOperation(p **pb.DialectOperation) DialectOperation {
+	o := *p
+	d.small("dialects.operations.opcode", o.GetOpcode(), math.MaxUint8)
+	return DialectOperation{Opcode: byte(o.GetOpcode()), User: o.GetUser(), Name: o.GetName()}
 }
 
 func decodeFields(d *decoder, s *pb.RegisterSet) []RegisterField {

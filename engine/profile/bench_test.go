@@ -27,14 +27,7 @@ import (
 func BenchmarkProfileWalk(b *testing.B) {
 	for _, program := range recorded.Programs {
 		b.Run(program.Name, func(b *testing.B) {
-			f, err := perfdata.Open(recorded.Recording(b, program.Name, recorded.BenchmarkSamples()))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer f.Close()
-			r := newX86Maker(b).newRecording(f)
-			defer r.close()
-			r.bind(context.Background())
+			f, r := openProgram(b, program.Name, recorded.BenchmarkSamples())
 			s, out := r.sampler(), &walkedBatch{}
 			samples := allSamples(b, f)
 			library, lookups := r.maker.Shared.Library(), 0
@@ -115,6 +108,20 @@ func allSamples(tb testing.TB, f *perfdata.File) (all []*perfdata.Sample) {
 	}
 }
 
+// openProgram opens the recording of a program of recorded.Programs, to be walked.
+func openProgram(tb testing.TB, name string, samples int) (*perfdata.File, *recording) {
+	tb.Helper()
+	f, err := perfdata.Open(recorded.Recording(tb, name, samples))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { f.Close() })
+	r := newX86Maker(tb).newRecording(f)
+	tb.Cleanup(r.close)
+	r.bind(context.Background())
+	return f, r
+}
+
 // TestWalkingSamplesAllocatesNothing walks the samples of recordings again: what a
 // walk needs is there then. Only the evaluation of an expression, of which the
 // rows of linkage tables are made, may allocate.
@@ -123,14 +130,7 @@ func TestWalkingSamplesAllocatesNothing(t *testing.T) {
 		t.Skip("records programs")
 	}
 	for _, program := range recorded.Programs {
-		f, err := perfdata.Open(recorded.Recording(t, program.Name, recorded.Samples()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		r := newX86Maker(t).newRecording(f)
-		defer r.close()
-		r.bind(context.Background())
+		f, r := openProgram(t, program.Name, recorded.Samples())
 		s, out := r.sampler(), &walkedBatch{}
 		var samples []*perfdata.Sample
 		for _, in := range allSamples(t, f) {

@@ -18,14 +18,7 @@ func TestTraceIsTheWayOfWalk(t *testing.T) {
 		t.Skip("records programs")
 	}
 	for _, program := range recorded.Programs {
-		f, err := perfdata.Open(recorded.Recording(t, program.Name, recorded.Samples()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		r := newX86Maker(t).newRecording(f)
-		defer r.close()
-		r.bind(context.Background())
+		f, r := openProgram(t, program.Name, recorded.Samples())
 		s, whole := r.sampler(), r.process.Walker()
 		frames, failed := 0, 0
 		for i, in := range allSamples(t, f) {

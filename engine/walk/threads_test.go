@@ -7,9 +7,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -40,16 +37,7 @@ func crowd(t *testing.T, n int, launcher string) (*Process, *asked) {
 		state.threads = append(state.threads, th)
 	}
 	arch := &asked{Architecture: x86_64.New()}
-	plugins, err := plugin.NewManager(plugin.Options{InProcess: []sdk.Architecture{arch}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(plugins.Close)
-	library := code.NewLibrary(plugins, 0)
-	t.Cleanup(library.Close)
-	p := NewShared(library, Options{MaxFrames: 8}).NewProcess(state, object.Finder{})
-	t.Cleanup(p.Close)
-	return p, arch
+	return newProcess(t, arch, Options{MaxFrames: 8}, state), arch
 }
 
 type many struct {

@@ -124,23 +124,15 @@ func (f *file) abbrevs(off, end uint64, format format) (*abbrevTable, error) {
 }
 
 // needAbbrevs reads a table in as much of the section as holds it.
-func (f *file) needAbbrevs(off, end uint64, format format) (*abbrevTable, error) {
-	for window := uint64(leastWindow); ; window *= 8 {
-		limit := end
-		if f.rest.abbrev != nil && window < end-min(off, end) {
-			limit = off + window
-		}
-		if err := f.rest.abbrev.Need(limit); err != nil {
-			return nil, err
-		}
-		t, err := f.readAbbrevs(off, limit, format)
-		if !errors.Is(err, errCut) {
-			return t, err
-		}
-		if limit == end {
-			return nil, wrongTable(off, err.Error())
-		}
+func (f *file) needAbbrevs(off, end uint64, format format) (t *abbrevTable, err error) {
+	err = needList(f.rest.abbrev, off, end, func(end uint64) (isCut bool, err error) {
+		t, err = f.readAbbrevs(off, end, format)
+		return errors.Is(err, errCut), err
+	})
+	if errors.Is(err, errCut) {
+		return nil, wrongTable(off, err.Error())
 	}
+	return t, err
 }
 
 // leastWindow is how much of a section is read at first, where it is not known how long

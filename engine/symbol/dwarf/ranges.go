@@ -98,13 +98,13 @@ func spend(budget *int64, section string, off uint64) error {
 	return nil
 }
 
-// needList reads a list at an offset of a section that is unpacked by need: read gets
-// how much of it is there, and says whether the list ends in that.
-func needList(data []byte, rest *object.Contents, off uint64, read func(end uint64) (isCut bool, err error)) error {
-	size := uint64(len(data))
+// needList reads a list at an offset of the first size bytes of a section: read gets how
+// much of it is there, and says whether the list is cut there. rest is of a section that
+// is unpacked by need.
+func needList(rest *object.Contents, off, size uint64, read func(end uint64) (isCut bool, err error)) error {
 	for window := uint64(leastWindow); ; window *= 8 {
 		end := size
-		if window < size-min(off, size) {
+		if rest != nil && window < size-min(off, size) {
 			end = off + window
 		}
 		if err := rest.Need(end); err != nil {
@@ -119,11 +119,7 @@ func needList(data []byte, rest *object.Contents, off uint64, read func(end uint
 // rangeList reads a list of .debug_ranges (DWARF 4, 2.17.3).
 func (b *body) rangeList(off uint64, list []span, budget *int64) ([]span, error) {
 	f, before := b.main(), len(list)
-	if f.rest.debugRanges == nil {
-		list, _, err := b.rangeListUpTo(off, uint64(len(f.debugRanges)), list, budget)
-		return list, err
-	}
-	err := needList(f.debugRanges, f.rest.debugRanges, off, func(end uint64) (isCut bool, err error) {
+	err := needList(f.rest.debugRanges, off, uint64(len(f.debugRanges)), func(end uint64) (isCut bool, err error) {
 		list, isCut, err = b.rangeListUpTo(off, end, list[:before], budget)
 		return isCut, err
 	})
@@ -173,11 +169,7 @@ const (
 // rangeList5 reads a list of .debug_rnglists (DWARF 5, 2.17.3).
 func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error) {
 	f, before := b.file, len(list)
-	if f.rest.rnglists == nil {
-		list, _, err := b.rangeList5UpTo(off, uint64(len(f.rnglists)), list, budget)
-		return list, err
-	}
-	err := needList(f.rnglists, f.rest.rnglists, off, func(end uint64) (isCut bool, err error) {
+	err := needList(f.rest.rnglists, off, uint64(len(f.rnglists)), func(end uint64) (isCut bool, err error) {
 		list, isCut, err = b.rangeList5UpTo(off, end, list[:before], budget)
 		return isCut, err
 	})

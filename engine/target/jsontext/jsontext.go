@@ -511,6 +511,14 @@ func Members[T any](r *Reader, into *T, fields []Field[T]) error {
 
 // List reads an array of at most a number of elements.
 func List[T any](r *Reader, into *[]T, most int, fields []Field[T]) error {
+	return Each(r, most, fields, func(element *T) error {
+		*into = append(*into, *element)
+		return nil
+	})
+}
+
+// Each reads a list of at most so many objects, and gives each away when it was read.
+func Each[T any](r *Reader, most int, fields []Field[T], use func(element *T) error) error {
 	return r.Array(func(i int) error {
 		if i >= most {
 			return r.Fail(r.Offset(), "the list has more than %d elements", most)
@@ -519,8 +527,7 @@ func List[T any](r *Reader, into *[]T, most int, fields []Field[T]) error {
 		if err := Members(r, &element, fields); err != nil {
 			return err
 		}
-		*into = append(*into, element)
-		return nil
+		return use(&element)
 	})
 }
 

@@ -101,32 +101,18 @@ var (
 			return err
 		}},
 		{Name: "modules", Read: func(r *jsontext.Reader, d *document) error {
-			return r.Array(func(i int) error {
-				if i >= maxModules {
-					return r.Fail(r.Offset(), "the list has more than %d elements", maxModules)
-				}
-				var m moduleEntry
-				if err := jsontext.Members(r, &m, moduleFields); err != nil {
-					return err
-				}
+			return jsontext.Each(r, maxModules, moduleFields, func(m *moduleEntry) error {
 				if d.segments += len(m.segments); d.segments > maxSegments {
 					return r.Fail(r.Offset(), "the modules have more than %d segments", maxSegments)
 				}
-				d.modules = append(d.modules, m)
+				d.modules = append(d.modules, *m)
 				return d.keeper.keep(r, moduleBytes+len(m.segments)*segmentBytes+len(m.buildID))
 			})
 		}},
 		{Name: "threads", Read: readThreads},
 		{Name: "memory", Read: func(r *jsontext.Reader, d *document) error {
-			return r.Array(func(i int) error {
-				if i >= maxPieces {
-					return r.Fail(r.Offset(), "the list has more than %d elements", maxPieces)
-				}
-				var p pieceEntry
-				if err := jsontext.Members(r, &p, pieceFields); err != nil {
-					return err
-				}
-				d.pieces = append(d.pieces, p)
+			return jsontext.Each(r, maxPieces, pieceFields, func(p *pieceEntry) error {
+				d.pieces = append(d.pieces, *p)
 				return d.keeper.keep(r, pieceBytes)
 			})
 		}},
@@ -327,15 +313,8 @@ func readOwnID(r *jsontext.Reader, t *threadEntry) (err error) {
 
 // readThreads reads the threads.
 func readThreads(r *jsontext.Reader, d *document) error {
-	return r.Array(func(i int) error {
-		if i >= maxThreads {
-			return r.Fail(r.Offset(), "the list has more than %d elements", maxThreads)
-		}
-		var t threadEntry
-		if err := jsontext.Members(r, &t, threadFields); err != nil {
-			return err
-		}
-		if err := d.thread(&t); err != nil {
+	return jsontext.Each(r, maxThreads, threadFields, func(t *threadEntry) error {
+		if err := d.thread(t); err != nil {
 			return err
 		}
 		return d.keeper.keep(r, 0)

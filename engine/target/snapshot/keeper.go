@@ -44,7 +44,10 @@ const maxShared = 1 << 16
 type layout struct{ numbers, offsets []uint32 }
 
 func newKeeper(limit uint64) *keeper {
-	return &keeper{limit: limit, layouts: map[string]layout{}, launches: map[uint64]*target.Launch{}, seed: maphash.MakeSeed()}
+	return &keeper{
+		limit: limit, threads: slab[target.Thread]{size: 256}, waves: slab[target.Wave]{size: 256}, data: slab[byte]{size: 64 << 10},
+		layouts: map[string]layout{}, launches: map[uint64]*target.Launch{}, seed: maphash.MakeSeed(),
+	}
 }
 
 // keep counts n bytes. The error says that there are too many, the strings that the
@@ -58,32 +61,21 @@ func (k *keeper) keep(r *jsontext.Reader, n int) error {
 }
 
 // A slab is memory that is taken piece by piece. It is freed as a whole.
-type slab[T any] struct{ free []T }
-
-// slabSize is how many elements a slab makes at once, at least.
-const slabSize = 256
+type slab[T any] struct {
+	size int // elements that are made at once
+	free []T
+}
 
 func (s *slab[T]) take(n int) []T {
 	if n > len(s.free) {
-		if n > slabSize/4 {
+		if n > s.size/4 {
 			return make([]T, n)
 		}
-		s.free = make([]T, slabSize)
+		s.free = make([]T, s.size)
 	}
 	taken := s.free[:n:n]
 	s.free = s.free[n:]
 	return taken
-}
-
-// dataSlab is how many bytes of registers are made at once.
-const dataSlab = 64 << 10
-
-// bytes are n bytes of memory.
-func (k *keeper) bytes(n int) []byte {
-	if n > len(k.data.free) && n <= dataSlab/4 {
-		k.data.free = make([]byte, dataSlab)
-	}
-	return k.data.take(n)
 }
 
 // pack makes registers of values of a reader. Threads with the same registers share
@@ -96,7 +88,7 @@ func (k *keeper) pack(p *registerReader) sdk.Registers {
 		p.key = binary.LittleEndian.AppendUint32(p.key, uint32(v.to-v.from)) //nolint:gosec // checked
 		size += v.to - v.from
 	}
-	data := k.bytes(size)
+	data := k.data.take(size)
 	at := 0
 	for _, v := range p.values {
 		at += copy(data[at:], p.data[v.from:v.to])
