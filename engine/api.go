@@ -18,6 +18,8 @@ type (
 	Frame = walk.Frame
 	// FrameDetails are what is found out about a frame where Options ask for it.
 	FrameDetails = walk.FrameDetails
+	// A Variable is a variable of a frame with its value; see walk.Variable.
+	Variable = walk.Variable
 	// A RegisterValue is a general register of a frame.
 	RegisterValue = walk.RegisterValue
 	// Stopped is why a stack ends; see walk.Stopped.

@@ -31,6 +31,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -64,6 +65,8 @@ type Options struct {
 	Registers bool
 	// Lanes finds what the lanes of a wave do in every frame.
 	Lanes bool
+	// Locals reads the variables of every frame within limits; nil: none are.
+	Locals *value.Limits
 	// CacheBytes is about how much memory is kept for what was found out about code
 	// objects, beside those that targets have loaded; 0 is code.DefaultBytes.
 	CacheBytes uint64
@@ -104,7 +107,7 @@ func New(options Options) (*Engine, error) {
 
 // walks are the options of walks.
 func (o *Options) walks() walk.Options {
-	return walk.Options{MaxFrames: o.MaxFrames, NoInlines: o.NoInlines, NoSymbols: o.NoSymbols, Registers: o.Registers, Lanes: o.Lanes}
+	return walk.Options{MaxFrames: o.MaxFrames, NoInlines: o.NoInlines, NoSymbols: o.NoSymbols, Registers: o.Registers, Lanes: o.Lanes, Locals: o.Locals}
 }
 
 // Close closes the targets that are still open and ends the plugins.

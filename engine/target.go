@@ -26,6 +26,9 @@ func (t *Target) Close() error {
 	return t.State().Close()
 }
 
+// HasLocals says whether the variables of frames are read.
+func (t *Target) HasLocals() bool { return t.engine.options.Locals != nil }
+
 // Symbolize returns the functions at addresses of the target, innermost first, one
 // list for each address: of a return address the caller passes one inside the call.
 // A list is empty where nothing is known. The lists are shared: nobody changes

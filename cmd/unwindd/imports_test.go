@@ -23,6 +23,7 @@ var floors = []string{
 	"engine/profile",
 	"engine/walk",
 	"engine/code",
+	"engine/value",
 	"engine/plugin",
 	"plugins",
 	"plugins/visa/stream",   // what compilers write, for the plugin and for dump
@@ -52,6 +53,7 @@ var floors = []string{
 var only = map[string][]string{
 	"sdk":                 {"cfi", "locexpr", "internal/panics", "sdk"},
 	"sdk/reloc":           {},
+	"engine/value":        {"engine/symbol/dwarf", "locexpr"},
 	"plugins":             {"sdk", "cfi", "locexpr", "plugins"},
 	"plugins/visa/stream": {},
 	"plugins/amdgpu/isa":  {},

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -25,6 +26,8 @@ type stackFlags struct {
 	maxFrames int
 	noInlines bool
 	noFold    bool
+	locals    bool
+	limits    value.Limits
 }
 
 func newStack(g *globals) *cobra.Command {
@@ -53,6 +56,10 @@ of a wave do in each frame.`,
 	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
 	flags.BoolVar(&f.lanes, "lanes", false, "print what the lanes of waves do in every frame")
 	flags.IntVar(&f.lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	flags.BoolVar(&f.locals, "locals", false, "print the variables of every frame")
+	flags.IntVar(&f.limits.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
+	flags.IntVar(&f.limits.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
+	flags.BoolVar(&f.limits.Raw, "raw", false, "print containers as their implementation is")
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
@@ -70,6 +77,12 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
 		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
 	}
+	if f.limits.Depth < 1 || f.limits.Depth > value.MaxDepth {
+		return usageError{fmt.Errorf("--depth %d: expected 1 to %d", f.limits.Depth, value.MaxDepth)}
+	}
+	if f.limits.Elements < 1 || f.limits.Elements > value.MaxElements {
+		return usageError{fmt.Errorf("--elements %d: expected 1 to %d", f.limits.Elements, value.MaxElements)}
+	}
 	return f.check()
 }
 
@@ -81,11 +94,15 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Options{
+	options := engine.Options{
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs,
 		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
 		Lanes: f.lanes || f.lane >= 0 || f.format == "json",
-	})
+	}
+	if f.locals {
+		options.Locals = &f.limits
+	}
+	e, err := engine.New(options)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,9 @@ type Object struct {
 	sites siteCache
 	named nameCache
 
+	variables variableCache
+	data      dataSymbols
+
 	mu        sync.Mutex
 	machine   *Machine // nil until it is needed
 	isOpen    bool     // sources and the plugin's answer are there

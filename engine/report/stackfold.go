@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"reflect"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine"
@@ -146,6 +147,11 @@ func (f *stackFolder) hashFrames(frames []engine.Frame) {
 			binary.LittleEndian.PutUint64(b[:], r.Value)
 			f.hash.Write(b[:])
 		}
+		for _, list := range frames[i].Locals() {
+			for k := range list {
+				f.hash.WriteString(list[k].Text)
+			}
+		}
 	}
 }
 
@@ -197,6 +203,7 @@ func isEqualFrame(a, b *engine.Frame) bool {
 		slices.EqualFunc(a.Registers(), b.Registers(), func(x, y engine.RegisterValue) bool {
 			return x.Number == y.Number && x.Value == y.Value
 		}) &&
+		(len(a.Locals()) == 0 && len(b.Locals()) == 0 || reflect.DeepEqual(a.Locals(), b.Locals())) &&
 		slices.EqualFunc(a.Lanes(), b.Lanes(), func(x, y engine.LaneGroup) bool {
 			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes)
 		})

@@ -11,6 +11,8 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // maxHeld is how much JSON of threads waits for what is said of the target.
@@ -22,7 +24,7 @@ const maxHeld = 4 << 20
 // end; where there is more, what is said of the target stands behind them.
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	held := &holder{w: w}
-	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space}
+	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space, hasLocals: s.hasLocals}
 	j.depth = 1
 	j.open("[")
 	var err error
@@ -98,7 +100,7 @@ type indented struct {
 }
 
 // blanks are a line break and the deepest indent that there is.
-const blanks = "\n                "
+var blanks = "\n" + strings.Repeat(" ", 32+2*value.MaxDepth)
 
 func (j *indented) open(bracket string) {
 	j.put(bracket)
@@ -181,8 +183,9 @@ func (j *indented) trueMember(name string, value bool) {
 // stackJSON writes the threads of a Report.
 type stackJSON struct {
 	indented
-	space spaceNames
-	index int // of the frame that is written next
+	space     spaceNames
+	hasLocals bool // variables were asked for
+	index     int  // of the frame that is written next
 }
 
 // thread writes a stack as a Thread.
@@ -291,17 +294,17 @@ func (j *stackJSON) launch(s *engine.Stack) {
 func (j *stackJSON) frame(of *target.Thread, id string, f *engine.Frame) {
 	space := j.space.ofCFA(of, f)
 	for i := range max(len(f.Symbols)-1, 0) {
-		j.place(id, space, f, &f.Symbols[i], true)
+		j.place(of, id, space, f, i)
 	}
-	s := &symbol.Frame{}
-	if n := len(f.Symbols); n > 0 {
-		s = &f.Symbols[n-1]
-	}
-	j.place(id, space, f, s, false)
+	j.place(of, id, space, f, max(len(f.Symbols)-1, 0))
 }
 
-// place writes a function at a physical frame.
-func (j *stackJSON) place(id, space string, f *engine.Frame, s *symbol.Frame, isInlined bool) {
+// place writes a function at a physical frame, by its index among those there.
+func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, level int) {
+	s, isInlined := &symbol.Frame{}, level+1 < len(f.Symbols)
+	if level < len(f.Symbols) {
+		s = &f.Symbols[level]
+	}
 	j.next()
 	j.open("{")
 	j.numberMember("index", j.index)
@@ -334,6 +337,7 @@ func (j *stackJSON) place(id, space string, f *engine.Frame, s *symbol.Frame, is
 	if !isInlined {
 		j.registers(f.Registers())
 	}
+	j.locals(f, level, func(space locexpr.AddressSpace) string { return j.space(of, space) })
 	j.member("lanes")
 	j.open("[")
 	if groups := f.Lanes(); !isInlined {

@@ -13,6 +13,8 @@ type Stacks struct {
 	each  iter.Seq[*engine.Stack]
 	head  func() Head
 	space spaceNames
+
+	hasLocals bool
 }
 
 // Head is what is said of a target beside its stacks. Some of it is found out by
@@ -27,7 +29,7 @@ type Head struct {
 // NewStacks makes the report of stacks of a target, which each yields once. None is
 // asked for before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
-	return &Stacks{each: each, head: func() Head { return NewHead(t) }, space: t.SpaceName}
+	return &Stacks{each: each, head: func() Head { return NewHead(t) }, space: t.SpaceName, hasLocals: t.HasLocals()}
 }
 
 // NewHead is what is known of a target by now.
@@ -56,7 +58,7 @@ func NewHead(t *engine.Target) Head {
 // thread's is to be the first; problems that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, hasOneLane: o.OneLane, paint: newPaint(o.Color), space: s.space}
+	t := &text{Printer: b, hasOneLane: o.OneLane, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space}
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {

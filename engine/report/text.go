@@ -28,6 +28,7 @@ type text struct {
 	*Printer
 	about      Head
 	modulesOf  map[int]*Module // of about, by ID
+	isVerbose  bool            // variables with their types
 	hasOneLane bool
 	space      spaceNames
 	paint
@@ -270,6 +271,7 @@ func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 			t.place(f, s, "")
 			t.scopeFrom(s)
 			t.printf("\n")
+			t.locals(f, j)
 			index++
 		}
 		t.physical(f, index, width)
@@ -309,6 +311,7 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 	t.printf("\n")
 	t.lanes(f.Lanes(), width)
 	t.registers(f.Registers())
+	t.locals(f, max(len(f.Symbols)-1, 0))
 }
 
 // functionOffset is how far a frame is into its function, with its sign; "" where

@@ -219,7 +219,10 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 		only := *g
 		only.Lanes = newLaneSet(lane + 1)
 		only.Lanes.add(lane)
-		of.Details = &FrameDetails{f.Registers(), []LaneGroup{only}}
+		of.Details = &FrameDetails{Registers: f.Registers(), Lanes: []LaneGroup{only}}
+		if g.State == LaneActive {
+			of.Details.Locals = ofLane(f.Locals(), lane)
+		}
 		switch {
 		case g.State == LaneActive:
 		case g.HasPC:

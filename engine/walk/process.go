@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -30,6 +31,8 @@ type Options struct {
 	Registers bool
 	// Lanes finds what the lanes of a wave do in every frame.
 	Lanes bool
+	// Locals reads the variables of every frame within limits; nil: none are.
+	Locals *value.Limits
 }
 
 // Shared is what the walks of all processes share: code objects, architectures and
@@ -326,6 +329,7 @@ func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	most := w.limit
 	w.limit = p.bounds.framesOf(most)
 	w.guarded(ctx)
+	w.readLocals(ctx)
 	w.results = stack.Frames
 	stack.Frames = slices.Clone(stack.Frames)
 	p.bounds.walked(stack, w.limit, most)

@@ -4,6 +4,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -91,6 +92,25 @@ type FrameDetails struct {
 	// Lanes are what the lanes of a wave do in the frame: the groups in the order of
 	// their first lanes (Options.Lanes). A CPU thread has none.
 	Lanes []LaneGroup
+	// Locals are the variables in scope, by the function in Symbols that has them
+	// (Options.Locals). A function that is not described has none.
+	Locals [][]Variable
+}
+
+// A Variable is a variable of a frame with its value.
+type Variable struct {
+	value.Variable
+	// Lanes are those of a wave whose value this is; nil of a CPU thread, and where no
+	// lane is known to be there.
+	Lanes LaneSet
+}
+
+// Locals are those of the frame's details.
+func (f *Frame) Locals() [][]Variable {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.Locals
 }
 
 // Registers are those of the frame's details.

@@ -370,7 +370,7 @@ func (w *walker) finish(f *frame) {
 		out.Symbols = w.process.names(f.module, f.named())
 	}
 	var d FrameDetails
-	if w.process.shared.options.Lanes {
+	if w.process.shared.options.Lanes || w.process.shared.options.Locals != nil {
 		var below []LaneGroup
 		if f.callee != nil {
 			below = w.stack.Frames[f.index-1].Lanes()
@@ -381,7 +381,7 @@ func (w *walker) finish(f *frame) {
 		d.Registers = f.registers()
 	}
 	if d.Lanes != nil || d.Registers != nil {
-		out.Details = &FrameDetails{d.Registers, d.Lanes}
+		out.Details = &FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
 	}
 }
 

@@ -345,6 +345,10 @@ func (u Unit) OffsetSize() int { return int(u.b.format.offsetSize) }
 // Language is DW_AT_language (DWARF 5, table 7.17); 0 where it is not said.
 func (u Unit) Language() uint64 { return u.b.language }
 
+// HasScopedNames says whether the unit's language names things by the namespaces and
+// classes around them.
+func (u Unit) HasScopedNames() bool { return hasScopedNames(u.b.language) }
+
 // Root is the unit's first entry.
 func (u Unit) Root() (Entry, error) { return u.b.entryAt(u.b.first) }
 

@@ -327,7 +327,7 @@ func (b *body) reference(v *value) (*unit, uint64, error) {
 // (DWARF 5, table 7.17): C++ and its kin, and Rust.
 func hasScopedNames(language uint64) bool {
 	switch language {
-	case langCPP, langCPP11, langCPP14, langCPP17, langCPP20, langCPP23, langObjCPP, langRust, langLLVMHIP:
+	case langCPP, langCPP03, langCPP11, langCPP14, langCPP17, langCPP20, langCPP23, langObjCPP, LangRust, langLLVMHIP:
 		return true
 	}
 	return false

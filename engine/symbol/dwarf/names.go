@@ -14,28 +14,50 @@ const (
 	TagEnumerationType   Tag = 0x04
 	TagFormalParameter   Tag = 0x05
 	TagLexicalBlock      Tag = 0x0b
+	TagMember            Tag = 0x0d
 	TagPointerType       Tag = 0x0f
 	TagReferenceType     Tag = 0x10
+	TagStringType        Tag = 0x12
 	TagStructureType     Tag = 0x13
 	TagSubroutineType    Tag = 0x15
 	TagTypedef           Tag = 0x16
 	TagUnionType         Tag = 0x17
+	TagUnspecifiedParams Tag = 0x18 // DW_TAG_unspecified_parameters
+	TagVariant           Tag = 0x19
+	TagInheritance       Tag = 0x1c
 	TagInlinedSubroutine Tag = 0x1d
 	TagPtrToMember       Tag = 0x1f
 	TagSubrangeType      Tag = 0x21
 	TagBaseType          Tag = 0x24
 	TagConstType         Tag = 0x26
 	TagConstant          Tag = 0x27
+	TagEnumerator        Tag = 0x28
+	TagPackedType        Tag = 0x2d
 	TagSubprogram        Tag = 0x2e
+	TagTemplateType      Tag = 0x2f // DW_TAG_template_type_parameter
+	TagTemplateValue     Tag = 0x30 // DW_TAG_template_value_parameter
+	TagVariantPart       Tag = 0x33
 	TagVariable          Tag = 0x34
 	TagVolatileType      Tag = 0x35
+	TagRestrictType      Tag = 0x37
+	TagInterfaceType     Tag = 0x38
 	TagNamespace         Tag = 0x39
+	TagUnspecifiedType   Tag = 0x3b
 	TagPartialUnit       Tag = 0x3c
+	TagSharedType        Tag = 0x40
 	TagRvalueReference   Tag = 0x42
+	TagTemplateAlias     Tag = 0x43
+	TagCoarrayType       Tag = 0x44
+	TagGenericSubrange   Tag = 0x45
+	TagDynamicType       Tag = 0x46
+	TagAtomicType        Tag = 0x47
 	TagCallSite          Tag = 0x48
 	TagCallSiteParameter Tag = 0x49
+	TagImmutableType     Tag = 0x4b
 	TagGNUCallSite       Tag = 0x4109
+	TagGNUTemplatePack   Tag = 0x4107 // DW_TAG_GNU_template_parameter_pack
 	TagGNUCallSiteParam  Tag = 0x410a
+	TagLLVMPtrauthType   Tag = 0x4300
 )
 
 // An Attr is an attribute of a debugging information entry (DWARF 5, 7.5.4,
@@ -53,14 +75,18 @@ const (
 	AttrLocation         Attr = 0x02
 	AttrName             Attr = 0x03
 	AttrByteSize         Attr = 0x0b
+	AttrBitOffset        Attr = 0x0c
 	AttrBitSize          Attr = 0x0d
 	AttrStmtList         Attr = 0x10
 	AttrLowPC            Attr = 0x11
 	AttrHighPC           Attr = 0x12
 	AttrLanguage         Attr = 0x13
+	AttrDiscr            Attr = 0x15
+	AttrDiscrValue       Attr = 0x16
 	AttrStringLength     Attr = 0x19
 	AttrCompDir          Attr = 0x1b
 	AttrConstValue       Attr = 0x1c
+	AttrContainingType   Attr = 0x1d
 	AttrInline           Attr = 0x20
 	AttrProducer         Attr = 0x25
 	AttrLowerBound       Attr = 0x22
@@ -77,6 +103,7 @@ const (
 	AttrDeclFile         Attr = 0x3a
 	AttrDeclLine         Attr = 0x3b
 	AttrDeclaration      Attr = 0x3c
+	AttrDiscrList        Attr = 0x3d
 	AttrEncoding         Attr = 0x3e
 	AttrExternal         Attr = 0x3f
 	AttrFrameBase        Attr = 0x40
@@ -85,6 +112,7 @@ const (
 	AttrStaticLink       Attr = 0x48
 	AttrType             Attr = 0x49
 	AttrUseLocation      Attr = 0x4a
+	AttrVirtuality       Attr = 0x4c
 	AttrVtableElemLoc    Attr = 0x4d
 	AttrAllocated        Attr = 0x4e
 	AttrAssociated       Attr = 0x4f
@@ -95,9 +123,11 @@ const (
 	AttrCallColumn       Attr = 0x57
 	AttrCallFile         Attr = 0x58
 	AttrCallLine         Attr = 0x59
+	AttrObjectPointer    Attr = 0x64
 	AttrEndianity        Attr = 0x65
 	AttrSignature        Attr = 0x69
 	AttrDataBitOffset    Attr = 0x6b
+	AttrEnumClass        Attr = 0x6d
 	AttrLinkageName      Attr = 0x6e
 	AttrRank             Attr = 0x71
 	AttrStrOffsetsBase   Attr = 0x72
@@ -120,6 +150,7 @@ const (
 	AttrLoclistsBase     Attr = 0x8c
 
 	AttrMIPSLinkageName Attr = 0x2007
+	AttrGNUVector       Attr = 0x2107
 	AttrGNUCallValue    Attr = 0x2111
 	AttrGNUCallData     Attr = 0x2112 // DW_AT_GNU_call_site_data_value
 	AttrGNUCallTarget   Attr = 0x2113
@@ -133,6 +164,11 @@ const (
 	AttrGNURangesBase   Attr = 0x2132
 	AttrGNUAddrBase     Attr = 0x2133
 	AttrGNUDiscr        Attr = 0x2136 // DW_AT_GNU_discriminator
+
+	AttrGoKind Attr = 0x2900
+	AttrGoKey  Attr = 0x2901
+	AttrGoElem Attr = 0x2902
+	AttrGoType Attr = 0x2904 // DW_AT_go_runtime_type
 
 	AttrLLVMTagOffset    Attr = 0x3e03
 	AttrLLVMActiveLane   Attr = 0x3e08
@@ -246,14 +282,34 @@ const (
 )
 
 // Languages (DWARF 5, 7.12, table 7.17, and the heterogeneous extension, A.7.12).
+// LangGo and LangRust are those whose values are written in their own manner.
 const (
-	langCPP     = 0x0004
-	langObjCPP  = 0x0011
-	langCPP11   = 0x001a
-	langRust    = 0x001c
-	langCPP14   = 0x0021
-	langCPP17   = 0x002a
-	langCPP20   = 0x002b
-	langCPP23   = 0x003a
-	langLLVMHIP = 0x8100
+	langAda83     = 0x0003
+	langCPP       = 0x0004
+	langCobol74   = 0x0005
+	langCobol85   = 0x0006
+	langFortran77 = 0x0007
+	langFortran90 = 0x0008
+	langPascal83  = 0x0009
+	langModula2   = 0x000a
+	langAda95     = 0x000d
+	langFortran95 = 0x000e
+	langPLI       = 0x000f
+	langObjCPP    = 0x0011
+	LangGo        = 0x0016
+	langModula3   = 0x0017
+	langCPP03     = 0x0019
+	langCPP11     = 0x001a
+	LangRust      = 0x001c
+	langJulia     = 0x001f
+	langCPP14     = 0x0021
+	langFortran03 = 0x0022
+	langFortran08 = 0x0023
+	langCPP17     = 0x002a
+	langCPP20     = 0x002b
+	langFortran18 = 0x002d
+	langAda2005   = 0x002e
+	langAda2012   = 0x002f
+	langCPP23     = 0x003a
+	langLLVMHIP   = 0x8100
 )

@@ -42,6 +42,7 @@ type Reader struct {
 	dwp       lazy[*file]
 	variables lazy[[]placedVariable]
 	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
+	defined   lazy[definitions]
 
 	kept          atomic.Int64 // see MemorySize
 	supplementary atomic.Pointer[object.Object]

@@ -58,6 +58,7 @@ type body struct {
 	lines     lazy[*lineTable]
 	fileNames lazy[*fileNames]
 	spaces    spaces
+	types     typeTable
 	split     lazy[*unit]
 }
 

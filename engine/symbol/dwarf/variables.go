@@ -264,15 +264,17 @@ func (e Entry) fixedAddress() (uint64, bool) {
 
 // Operations that say where variables are (DWARF 5, 7.7.1, table 7.9).
 const (
-	opAddr         = 0x03
-	opDeref        = 0x06
-	opPlusUconst   = 0x23
-	opReg0         = 0x50
-	opReg31        = 0x6f
-	opBreg0        = 0x70
-	opFbreg        = 0x91
-	opAddrx        = 0xa1
-	opGNUAddrIndex = 0xfb
+	opAddr              = 0x03
+	opDeref             = 0x06
+	opPlusUconst        = 0x23
+	opReg0              = 0x50
+	opReg31             = 0x6f
+	opBreg0             = 0x70
+	opFbreg             = 0x91
+	opFormTLSAddress    = 0x9b
+	opAddrx             = 0xa1
+	opGNUPushTLSAddress = 0xe0
+	opGNUAddrIndex      = 0xfb
 )
 
 // maxTypes bounds the types that are followed for a size.

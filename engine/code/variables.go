@@ -1,0 +1,161 @@
+package code
+
+import (
+	"cmp"
+	"debug/elf"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// Variables are the variables, parameters and constants that are in scope at an
+// address.
+type Variables struct {
+	Function dwarf.Entry // that the address is in
+	Levels   int         // the function, and the calls that are inlined at the address
+	List     []ScopedVariable
+	Problem  string // why some are missing; "" if none are
+}
+
+// A ScopedVariable is a variable of a function or of an inlined call.
+type ScopedVariable struct {
+	dwarf.Entry
+	// Level is how many inlined calls lie further in than the one that has it.
+	Level       int
+	IsParameter bool
+	IsShadowed  bool // a block further in has another one of its name
+}
+
+// maxVariables bounds the variables in scope at one address.
+const maxVariables = 1 << 12
+
+// variableCache remembers the variables at addresses.
+type variableCache struct {
+	mu    sync.Mutex
+	known map[uint64]*Variables
+}
+
+// Variables are those in scope at an address of the object; nil where no function is
+// described. They are shared: nobody changes them.
+func (o *Object) Variables(address uint64) *Variables {
+	d := o.DWARF()
+	if d == nil {
+		return nil
+	}
+	c := &o.variables
+	c.mu.Lock()
+	found, ok := c.known[address]
+	c.mu.Unlock()
+	if ok {
+		return found
+	}
+	found = readVariables(d, address)
+	c.mu.Lock()
+	if c.known == nil || len(c.known) >= maxKept {
+		c.known = map[uint64]*Variables{}
+	}
+	c.known[address] = found
+	c.mu.Unlock()
+	if found != nil {
+		o.grow(variableBytes * (1 + len(found.List)))
+	}
+	return found
+}
+
+// variableBytes is about what a ScopedVariable takes.
+const variableBytes = 48
+
+func readVariables(d *dwarf.Reader, address uint64) *Variables {
+	scopes, err := d.Scopes(address)
+	if err != nil {
+		return &Variables{Problem: err.Error()}
+	}
+	if len(scopes) == 0 {
+		return nil
+	}
+	v := &Variables{Function: scopes[len(scopes)-1].Entry}
+	seen := map[string]bool{}
+	for _, s := range scopes {
+		for e, err := range s.Variables() {
+			if err != nil {
+				v.Problem = err.Error()
+				break
+			}
+			if len(v.List) == maxVariables {
+				v.Problem = "there are more variables than are listed"
+				break
+			}
+			name := e.Name()
+			v.List = append(v.List, ScopedVariable{e, v.Levels, e.Tag() == dwarf.TagFormalParameter, name != "" && seen[name]})
+		}
+		for i := range v.List {
+			seen[v.List[i].Name()] = true
+		}
+		if s.Tag() != dwarf.TagLexicalBlock {
+			v.Levels++
+			clear(seen)
+		}
+	}
+	slices.SortStableFunc(v.List, func(a, b ScopedVariable) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(isSecond(a.IsParameter), isSecond(b.IsParameter)))
+	})
+	return v
+}
+
+func isSecond(isFirst bool) int {
+	if isFirst {
+		return 0
+	}
+	return 1
+}
+
+// dataSymbols are the symbols of data of an object, by address.
+type dataSymbols struct {
+	once sync.Once
+	list []dataSymbol
+}
+
+type dataSymbol struct {
+	start, size uint64
+	name        string
+}
+
+// DataSymbol is the variable that the symbol tables have at an address, demangled, and
+// how far behind its start that is; "" where there is none.
+func (o *Object) DataSymbol(address uint64) (name string, offset uint64) {
+	o.data.once.Do(o.findData)
+	list := o.data.list
+	i := sort.Search(len(list), func(i int) bool { return list[i].start > address }) - 1
+	if i < 0 || address-list[i].start >= max(list[i].size, 1) {
+		return "", 0
+	}
+	return symbol.Demangle(symbol.StripVersion(list[i].name)), address - list[i].start
+}
+
+func (o *Object) findData() {
+	o.resolver()
+	o.mu.Lock()
+	objects := []*object.Object{o.laid, o.debugLaid}
+	o.mu.Unlock()
+	for _, from := range objects {
+		if from == nil {
+			continue
+		}
+		err := from.EachSymbol(func(s *object.Symbol) {
+			if s.Type == elf.STT_OBJECT && s.Defined() && s.Name != "" {
+				o.data.list = append(o.data.list, dataSymbol{s.Address, s.Size, s.Name})
+			}
+		})
+		if err != nil {
+			o.Problem("symbols of data: %v", err)
+		}
+	}
+	slices.SortStableFunc(o.data.list, func(a, b dataSymbol) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.size, b.size))
+	})
+	o.grow(len(o.data.list) * variableBytes)
+}

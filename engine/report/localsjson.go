@@ -1,0 +1,85 @@
+package report
+
+import (
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// locals writes the variables of a function of a frame as a list of Variable. space is
+// what the architecture calls an address space.
+func (j *stackJSON) locals(f *engine.Frame, level int, space func(locexpr.AddressSpace) string) {
+	if !j.hasLocals {
+		return
+	}
+	j.member("locals")
+	j.open("[")
+	if list := f.Locals(); level < len(list) {
+		for i := range list[level] {
+			v := &list[level][i]
+			j.next()
+			j.open("{")
+			j.member("name")
+			j.text(v.Name)
+			j.member("kind")
+			j.text(string(v.Kind))
+			j.variable(&v.Variable, space)
+			if v.Lanes != nil {
+				j.textMember("lanes", v.Lanes.String())
+			}
+			j.close("}")
+		}
+	}
+	j.close("]")
+}
+
+// variable writes the members of a Variable behind its name and kind.
+func (j *indented) variable(v *value.Variable, space func(locexpr.AddressSpace) string) {
+	if v.Line > 0 {
+		j.numberMember("line", v.Line)
+	}
+	j.trueMember("artificial", v.IsArtificial)
+	j.trueMember("shadowed", v.IsShadowed)
+	j.value(&v.Value, space)
+	j.textMember("location", v.Location)
+}
+
+// value writes the members of a Value behind its name.
+func (j *indented) value(v *value.Value, space func(locexpr.AddressSpace) string) {
+	j.textMember("type", v.Type)
+	if v.HasText {
+		j.member("value")
+		j.text(v.Text)
+	}
+	j.member("status")
+	j.text(string(v.Status))
+	j.textMember("problem", v.Problem)
+	if v.HasAddress {
+		j.hexMember("address", v.Address)
+		if v.Space != locexpr.DefaultSpace {
+			j.textMember("address_space", space(v.Space))
+		}
+	}
+	if len(v.Children) > 0 {
+		j.member("children")
+		j.open("[")
+		for i := range v.Children {
+			c := &v.Children[i]
+			j.next()
+			j.open("{")
+			j.member("name")
+			j.text(c.Name)
+			j.textMember("kind", string(c.Role))
+			j.value(c, space)
+			j.close("}")
+		}
+		j.close("]")
+	}
+	if v.More > 0 {
+		j.member("more")
+		j.put(strconv.FormatUint(v.More, 10))
+	}
+	j.trueMember("deep", v.IsDeep)
+}

@@ -1,0 +1,239 @@
+package dwarf
+
+import "hash/maphash"
+
+// This file finds the definitions of types and of variables by their names, in all
+// units: those that other units declare, and globals that are asked for.
+
+// definitions are the entries that define a type or a variable, by a hash of their
+// names. They are found where they may be declared: in units, namespaces, classes.
+type definitions struct {
+	seed      maphash.Seed
+	types     map[uint64][]entryKey
+	variables map[uint64][]entryKey
+}
+
+// maxDefinitions bounds the definitions of one name that are looked at.
+const maxDefinitions = 1 << 10
+
+func (d *definitions) hash(name []byte) uint64 { return maphash.Bytes(d.seed, name) }
+
+// definitionOf is the definition of a type that an entry declares: it has its name,
+// and stands in namespaces and classes of the same names. The zero Entry is none.
+func (r *Reader) definitionOf(declaration Entry) Entry {
+	name := declaration.Name()
+	if name == "" {
+		return Entry{}
+	}
+	known, err := r.defined.get(r.findDefinitions)
+	if err != nil {
+		return Entry{}
+	}
+	full := declaration.QualifiedName()
+	for _, e := range known.entries(known.types, name) {
+		if e.QualifiedName() == full && isSameKind(e.Tag(), declaration.Tag()) {
+			return e
+		}
+	}
+	return Entry{}
+}
+
+// isSameKind says whether a declaration may be completed by a definition: a class may
+// be declared as a structure.
+func isSameKind(a, b Tag) bool {
+	return a == b || kindOfTag[a] == KindStructure && kindOfTag[b] == KindStructure
+}
+
+// Globals are the variables that a name means, outside of functions or inside them
+// where they are static: the name itself, or with the namespaces and classes around it.
+func (r *Reader) Globals(name string) (list []Entry, err error) {
+	err = r.protect(func() error {
+		known, err := r.defined.get(r.findDefinitions)
+		if err != nil {
+			return err
+		}
+		for _, e := range known.entries(known.variables, lastName(name)) {
+			if e.Name() == name || e.QualifiedName() == name {
+				list = append(list, e)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// TypesNamed are the definitions of types of a name, with the namespaces and classes
+// around it.
+func (r *Reader) TypesNamed(name string) (list []Entry, err error) {
+	err = r.protect(func() error {
+		known, err := r.defined.get(r.findDefinitions)
+		if err != nil {
+			return err
+		}
+		for _, e := range known.entries(known.types, lastName(name)) {
+			if e.Name() == name || e.QualifiedName() == name {
+				list = append(list, e)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// lastName is what follows the last :: of a name that is not in brackets.
+func lastName(name string) string {
+	depth, from := 0, 0
+	for i := 0; i < len(name); i++ {
+		switch name[i] {
+		case '<', '(', '[', '{':
+			depth++
+		case '>', ')', ']', '}':
+			depth--
+		case ':':
+			if depth == 0 && i+1 < len(name) && name[i+1] == ':' {
+				from = i + 2
+			}
+		}
+	}
+	return name[from:]
+}
+
+// entries are the entries of a name.
+func (d *definitions) entries(of map[uint64][]entryKey, name string) (list []Entry) {
+	for _, k := range of[d.hash([]byte(name))] {
+		b, err := k.unit.open()
+		if err != nil {
+			continue
+		}
+		if e, err := b.entryAt(k.off); err == nil && e.Name() == name {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// findDefinitions looks at the entries of every unit outside functions, and at the
+// variables inside functions that have a fixed address. A unit that cannot be read is a
+// problem.
+func (r *Reader) findDefinitions() (definitions, error) {
+	d := definitions{maphash.MakeSeed(), map[uint64][]entryKey{}, map[uint64][]entryKey{}}
+	units := r.main.everyUnit()
+	if t, err := r.main.typeSection(); err == nil {
+		units = append(units[:len(units):len(units)], t.units...)
+	}
+	if s, err := r.main.supplement(); err == nil && s != nil {
+		units = append(units[:len(units):len(units)], s.everyUnit()...)
+	}
+	for _, u := range units {
+		b, err := u.open()
+		if err == nil && u.file == r.main {
+			b, err = r.splitOf(b)
+		}
+		if err == nil {
+			err = b.define(&d)
+		}
+		if err != nil {
+			r.failedUnit(u, err)
+		}
+	}
+	size := 0
+	for _, m := range []map[uint64][]entryKey{d.types, d.variables} {
+		for _, list := range m {
+			size += 48 + sizeOf[entryKey](len(list))
+		}
+	}
+	r.main.keeps(size)
+	return d, nil
+}
+
+// define adds the definitions of a unit.
+func (b *body) define(d *definitions) error {
+	if b.first >= b.end {
+		return nil
+	}
+	w := b.walk(b.first)
+	for depth := 0; w.off < b.end; {
+		a, entry, err := w.next()
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			if depth--; depth <= 0 {
+				break
+			}
+			continue
+		}
+		e := Entry{b, entry, a}
+		kind, isType := kindOfTag[a.tag]
+		switch {
+		case a.tag == TagVariable:
+			d.add(d.variables, e, false)
+		case isType && kind != KindPointer && kind != KindQualified && kind != KindArray && kind != KindSubroutine:
+			d.add(d.types, e, true)
+		}
+		if a.hasChildren && a.tag != TagSubprogram && a.tag != TagLexicalBlock && a.tag != TagInlinedSubroutine && !isSpace(a.tag) && a.tag != b.tag {
+			if err := w.passEntry(a, entry); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.pass(a, entry); err != nil {
+			return err
+		}
+		if a.hasChildren {
+			if depth++; depth > maxDepth {
+				return b.wrong(entry, "entry nested deeper than %d", maxDepth)
+			}
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// add adds an entry that has a name and is no declaration. Of variables, only those of
+// one address.
+func (d *definitions) add(to map[uint64][]entryKey, e Entry, isType bool) {
+	if isDeclaration, err := e.hasFlag(AttrDeclaration); isDeclaration || err != nil {
+		return
+	}
+	if !isType && !e.IsStatic() {
+		return
+	}
+	v, at, ok, err := e.find(AttrName)
+	if err != nil || !ok {
+		return
+	}
+	name, err := at.b.text(&v)
+	if err != nil || len(name) == 0 {
+		return
+	}
+	key := d.hash(name)
+	if len(to[key]) < maxDefinitions {
+		to[key] = append(to[key], entryKey{e.b.unit, e.off})
+	}
+}
+
+// IsStatic says whether a variable has one place for all frames, or a constant as its
+// value outside of functions.
+func (e Entry) IsStatic() bool {
+	if _, ok := e.fixedAddress(); ok {
+		return true
+	}
+	v, ok, err := e.own(AttrLocation)
+	if err != nil {
+		return false
+	}
+	if !ok {
+		return e.Has(AttrConstValue) && e.Has(AttrExternal)
+	}
+	if !v.isBlock() || len(v.b) == 0 {
+		return false
+	}
+	switch last := v.b[len(v.b)-1]; last { // thread-local storage
+	case opFormTLSAddress, opGNUPushTLSAddress:
+		return true
+	}
+	return false
+}

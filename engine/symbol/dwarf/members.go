@@ -1,0 +1,308 @@
+package dwarf
+
+// Parts are what a structure, a class or a union consists of.
+type Parts struct {
+	// Members are base classes, data members and variant parts in the order of the file.
+	Members []Member
+	// Statics are the declarations of static data members.
+	Statics []Entry
+	// Types are the types that are declared inside, by name.
+	Types []Entry
+	// Arguments are the template's arguments: DW_TAG_template_type_parameter and
+	// DW_TAG_template_value_parameter, those of packs too.
+	Arguments []Entry
+}
+
+// MemberRole says what a Member is.
+type MemberRole uint8
+
+// The roles of members.
+const (
+	DataMember  MemberRole = iota
+	BaseClass              // DW_TAG_inheritance
+	VariantPart            // DW_TAG_variant_part: Variants say which members there are
+)
+
+// A Member is a data member, a base class or a variant part (DWARF 5, 5.7).
+type Member struct {
+	Entry
+	Role MemberRole
+	Name string // "" of one without
+	// Bits is the offset in bits from the start of the type; meant where At is nil.
+	Bits int64
+	// At is the expression of the member's place, which is evaluated with the address
+	// of the object on the stack: that of a virtual base class.
+	At *Location
+	// FieldBits is the size of a bit field in bits; 0: it is none.
+	FieldBits    uint64
+	IsArtificial bool
+
+	// Of a variant part: the member that says which variant is there, nil where none
+	// does, and the variants.
+	Discriminant *Member
+	Variants     []Variant
+}
+
+// A Variant is the members of an object of which the discriminant has one of its
+// values (DWARF 5, 5.7.10).
+type Variant struct {
+	Ranges  []DiscriminantRange // none: it is the default
+	Members []Member
+}
+
+// A DiscriminantRange is values from First to Last, both included.
+type DiscriminantRange struct{ First, Last uint64 }
+
+// maxMembers bounds the members of a type, those of variants included.
+const maxMembers = 1 << 16
+
+// Parts reads what a structure, a class or a union consists of.
+func (t *Type) Parts() (*Parts, error) {
+	if t.IsZero() {
+		return &Parts{}, nil
+	}
+	return t.parts.get(func() (*Parts, error) {
+		p := &Parts{}
+		budget := maxMembers
+		err := p.read(t.Entry, &budget)
+		t.b.file.keeps(sizeOf[Member](maxMembers - budget))
+		return p, err
+	})
+}
+
+// read appends what stands in an entry.
+func (p *Parts) read(e Entry, budget *int) error {
+	for c, err := range e.Children() {
+		if err != nil {
+			return err
+		}
+		if *budget--; *budget < 0 {
+			return e.b.wrong(e.off, "the type has more than %d members", maxMembers)
+		}
+		switch c.Tag() {
+		case TagMember:
+			isStatic, err := c.isStaticMember()
+			if err != nil {
+				return err
+			}
+			if isStatic {
+				p.Statics = append(p.Statics, c)
+				continue
+			}
+			if err := p.add(c, DataMember); err != nil {
+				return err
+			}
+		case TagInheritance:
+			if err := p.add(c, BaseClass); err != nil {
+				return err
+			}
+		case TagVariable: // of DWARF 5: a static member
+			p.Statics = append(p.Statics, c)
+		case TagTemplateType, TagTemplateValue:
+			p.Arguments = append(p.Arguments, c)
+		case TagGNUTemplatePack:
+			for a, err := range c.Children() {
+				if err != nil {
+					return err
+				}
+				if *budget--; *budget < 0 {
+					break
+				}
+				p.Arguments = append(p.Arguments, a)
+			}
+		case TagVariantPart:
+			m, err := c.variantPart(budget)
+			if err != nil {
+				return err
+			}
+			p.Members = append(p.Members, m)
+		default:
+			if _, isType := kindOfTag[c.Tag()]; isType && c.Name() != "" {
+				p.Types = append(p.Types, c)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Parts) add(c Entry, role MemberRole) error {
+	m, err := c.member(role)
+	if err == nil {
+		p.Members = append(p.Members, m)
+	}
+	return err
+}
+
+// isStaticMember says whether a DW_TAG_member is one that no object has: before DWARF
+// 5 they are declarations that are external.
+func (e Entry) isStaticMember() (bool, error) {
+	isExternal, err := e.hasFlag(AttrExternal)
+	if err != nil {
+		return false, err
+	}
+	isDeclaration, err := e.hasFlag(AttrDeclaration)
+	return isExternal && isDeclaration, err
+}
+
+// member reads where a member is (DWARF 5, 5.7.6).
+func (e Entry) member(role MemberRole) (m Member, err error) {
+	m = Member{Entry: e, Role: role, Name: e.Name()}
+	if m.IsArtificial, err = e.hasFlag(AttrArtificial); err != nil {
+		return m, err
+	}
+	v, ok, err := e.own(AttrDataMemberLoc)
+	if err != nil {
+		return m, err
+	}
+	if ok {
+		m.place(&v)
+	}
+	return m, m.readField()
+}
+
+// place sets the place from a DW_AT_data_member_location. DWARF 2 writes a constant as
+// the operation that adds it.
+func (m *Member) place(v *value) {
+	if n, ok := v.constant(); ok {
+		m.Bits = int64(n) * 8
+		return
+	}
+	if !v.isBlock() {
+		return
+	}
+	if c := at(v.b, m.b.format.isBigEndian, 0, uint64(len(v.b))); c.uint(1) == opPlusUconst {
+		if n := c.uleb(); !c.failed && !c.hasMore() {
+			m.Bits = int64(n) * 8
+			return
+		}
+	}
+	m.At = &Location{Unit: Unit{m.b}, Expr: v.b}
+}
+
+// readField reads the place of a bit field: DW_AT_data_bit_offset, which counts from
+// the start of the type, or DW_AT_bit_offset of DWARF 2 and 3, which counts from the
+// most significant bit of the storage unit.
+func (m *Member) readField() error {
+	size, ok, err := m.Number(AttrBitSize)
+	if err != nil || !ok || size <= 0 {
+		return err
+	}
+	m.FieldBits = uint64(size)
+	if n, ok, err := m.Number(AttrDataBitOffset); ok || err != nil {
+		m.Bits = n
+		return err
+	}
+	n, ok, err := m.Number(AttrBitOffset)
+	if !ok || err != nil {
+		return err
+	}
+	if v, ok, err := m.own(AttrBitOffset); ok && err == nil {
+		switch v.form { // it is negative of a field that begins before its unit
+		case formData1:
+			n = int64(int8(v.n))
+		case formData2:
+			n = int64(int16(v.n))
+		}
+	}
+	if m.b.format.isBigEndian {
+		m.Bits += n
+		return nil
+	}
+	unit, ok, err := m.Number(AttrByteSize)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		bytes, _ := m.Size()
+		unit = int64(bytes)
+	}
+	m.Bits += unit*8 - n - size
+	return nil
+}
+
+// variantPart reads a DW_TAG_variant_part.
+func (e Entry) variantPart(budget *int) (m Member, err error) {
+	m = Member{Entry: e, Role: VariantPart}
+	if v, ok, err := e.own(AttrDiscr); ok && err == nil {
+		at, err := e.b.follow(&v)
+		if err != nil {
+			return m, err
+		}
+		discriminant, err := at.member(DataMember)
+		if err != nil {
+			return m, err
+		}
+		m.Discriminant = &discriminant
+	}
+	for c, err := range e.Children() {
+		if err != nil {
+			return m, err
+		}
+		if c.Tag() != TagVariant {
+			continue
+		}
+		v := Variant{}
+		if v.Ranges, err = c.discriminants(); err != nil {
+			return m, err
+		}
+		var inside Parts
+		if *budget--; *budget < 0 {
+			return m, e.b.wrong(e.off, "the type has more than %d members", maxMembers)
+		}
+		if err := inside.read(c, budget); err != nil {
+			return m, err
+		}
+		v.Members = inside.Members
+		m.Variants = append(m.Variants, v)
+	}
+	return m, nil
+}
+
+// discriminants are the values of a variant: DW_AT_discr_value, or the list of
+// DW_AT_discr_list (DWARF 5, 7.9).
+func (e Entry) discriminants() (list []DiscriminantRange, err error) {
+	v, ok, err := e.own(AttrDiscrValue)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		n, isNumber := v.constant()
+		if v.form == formData16 && len(v.b) == 16 { // of 16 bytes the low half tells them apart
+			n, isNumber = uintAt(v.b[:8], e.b.format.isBigEndian), true
+		}
+		if isNumber {
+			list = append(list, DiscriminantRange{n, n})
+		}
+		return list, nil
+	}
+	if v, ok, err = e.own(AttrDiscrList); !ok || err != nil || !v.isBlock() {
+		return nil, err
+	}
+	for c := at(v.b, e.b.format.isBigEndian, 0, uint64(len(v.b))); c.hasMore(); {
+		isRange := c.uint(1) == 1
+		first := c.uleb()
+		last := first
+		if isRange {
+			last = c.uleb()
+		}
+		if c.failed {
+			return nil, e.b.wrong(e.off, "DW_AT_discr_list ends within an entry")
+		}
+		list = append(list, DiscriminantRange{first, last})
+	}
+	return list, nil
+}
+
+// Holds says whether the variant is the one of a discriminant of so many bits.
+func (v *Variant) Holds(discriminant uint64, bits uint64) bool {
+	mask := ^uint64(0)
+	if bits < 64 {
+		mask = 1<<bits - 1
+	}
+	for _, r := range v.Ranges {
+		if r.First&mask <= discriminant&mask && discriminant&mask <= r.Last&mask {
+			return true
+		}
+	}
+	return false
+}

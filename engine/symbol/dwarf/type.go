@@ -1,0 +1,350 @@
+package dwarf
+
+import (
+	"sync"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A TypeKind says what kind of type an entry describes (DWARF 5, chapter 5).
+type TypeKind uint8
+
+// The kinds of types.
+const (
+	KindUnknown         TypeKind = iota // an entry that is none of the others
+	KindVoid                            // no entry
+	KindBase                            // DW_TAG_base_type
+	KindPointer                         // DW_TAG_pointer_type
+	KindReference                       // DW_TAG_reference_type
+	KindRvalueReference                 // DW_TAG_rvalue_reference_type
+	KindMemberPointer                   // DW_TAG_ptr_to_member_type
+	KindArray                           // DW_TAG_array_type
+	KindStructure                       // DW_TAG_structure_type, DW_TAG_class_type, DW_TAG_interface_type
+	KindUnion                           // DW_TAG_union_type
+	KindEnumeration                     // DW_TAG_enumeration_type
+	KindSubroutine                      // DW_TAG_subroutine_type
+	KindNamed                           // another name of a type: DW_TAG_typedef, DW_TAG_template_alias
+	KindQualified                       // DW_TAG_const_type and its kin
+	KindString                          // DW_TAG_string_type
+	KindUnspecified                     // DW_TAG_unspecified_type, such as that of nullptr
+	KindSubrange                        // DW_TAG_subrange_type, a range of another type
+)
+
+var kindOfTag = map[Tag]TypeKind{
+	TagBaseType: KindBase, TagPointerType: KindPointer, TagReferenceType: KindReference, TagRvalueReference: KindRvalueReference,
+	TagPtrToMember: KindMemberPointer, TagArrayType: KindArray, TagCoarrayType: KindArray,
+	TagStructureType: KindStructure, TagClassType: KindStructure, TagInterfaceType: KindStructure, TagUnionType: KindUnion,
+	TagEnumerationType: KindEnumeration, TagSubroutineType: KindSubroutine, TagTypedef: KindNamed, TagTemplateAlias: KindNamed,
+	TagConstType: KindQualified, TagVolatileType: KindQualified, TagRestrictType: KindQualified, TagAtomicType: KindQualified,
+	TagImmutableType: KindQualified, TagPackedType: KindQualified, TagSharedType: KindQualified, TagDynamicType: KindQualified,
+	TagLLVMPtrauthType: KindQualified, TagStringType: KindString, TagUnspecifiedType: KindUnspecified,
+	TagSubrangeType: KindSubrange, TagGenericSubrange: KindSubrange,
+}
+
+// A Type is a type as its entry describes it. What it consists of is read when it is
+// asked for. Types of one entry are the same pointer, as long as their unit keeps
+// them. Their methods read the file: see Entry.
+type Type struct {
+	// Entry is the definition: of a declaration that another unit or a type unit
+	// completes, the entry there. It is the zero Entry of void.
+	Entry
+	Kind TypeKind
+	// Name is DW_AT_name; "" of a type without one.
+	Name string
+	// Size is in bytes; IsSized is false where nothing says it.
+	Size    uint64
+	IsSized bool
+	// IsDeclaration says that it is not known what the type consists of.
+	IsDeclaration bool
+	// Base is set of a base type.
+	Base *locexpr.BaseType
+	// Space is the address space that a pointer or a reference points into, by
+	// DW_AT_LLVM_address_space or DW_AT_address_class (heterogeneous extension, A.5.3).
+	Space locexpr.AddressSpace
+
+	element    lazy[*Type]
+	parts      lazy[*Parts]
+	dimensions lazy[[]Dimension]
+	values     lazy[[]Enumerator]
+	spelled    lazy[string]
+}
+
+var void = &Type{Kind: KindVoid, Name: "void"}
+
+// typeBytes is about what a type takes, with what is made of it.
+const typeBytes = 512
+
+// maxTypesKept bounds the types that a unit keeps; what is beyond is read again.
+const maxTypesKept = 1 << 14
+
+// A typeTable is the types of a unit that were asked for.
+type typeTable struct {
+	mu   sync.Mutex
+	list map[uint64]*Type // by offset
+}
+
+// AsType reads the entry as a type; of the zero Entry it is void.
+func (e Entry) AsType() (*Type, error) {
+	if e.IsZero() {
+		return void, nil
+	}
+	table := &e.b.types
+	table.mu.Lock()
+	t := table.list[e.off]
+	table.mu.Unlock()
+	if t != nil {
+		return t, nil
+	}
+	t, err := e.readType()
+	if err != nil {
+		return nil, err
+	}
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	if known := table.list[e.off]; known != nil {
+		return known, nil
+	}
+	if table.list == nil || len(table.list) >= maxTypesKept {
+		e.b.file.keeps(-len(table.list) * typeBytes)
+		table.list = map[uint64]*Type{}
+	}
+	e.b.file.keeps(typeBytes)
+	table.list[e.off] = t
+	return t, nil
+}
+
+// ValueType is the type that DW_AT_type of a variable, a member or another type says.
+func (e Entry) ValueType() (*Type, error) {
+	t, err := e.Type()
+	if err != nil {
+		return nil, err
+	}
+	return t.AsType()
+}
+
+func (e Entry) readType() (*Type, error) {
+	e, isDeclaration, err := e.definition()
+	if err != nil {
+		return nil, err
+	}
+	t := &Type{Entry: e, Kind: kindOfTag[e.Tag()], Name: e.Name(), IsDeclaration: isDeclaration}
+	switch t.Kind {
+	case KindBase:
+		if t.Base, err = e.BaseType(); err != nil {
+			return nil, err
+		}
+	case KindPointer, KindReference, KindRvalueReference:
+		for _, attr := range []Attr{AttrLLVMAddressSpace, AttrAddressClass} {
+			n, ok, err := e.Number(attr)
+			if err != nil {
+				return nil, err
+			}
+			if ok && n > 0 {
+				t.Space = locexpr.AddressSpace(n)
+				break
+			}
+		}
+	}
+	t.Size, t.IsSized = e.size(0)
+	return t, nil
+}
+
+// definition is the entry that says what a declared type consists of; isDeclaration is
+// true where there is none.
+func (e Entry) definition() (found Entry, isDeclaration bool, err error) {
+	declared, err := e.hasFlag(AttrDeclaration)
+	if err != nil || !declared {
+		return e, false, err
+	}
+	if _, ok, err := e.own(AttrSignature); ok || err != nil {
+		if err != nil {
+			return e, true, err
+		}
+		unit, err := e.Reference(AttrSignature)
+		if err != nil || unit.IsZero() {
+			return e, true, nil //nolint:nilerr // the type unit is not there: that is what is said of it
+		}
+		return unit, false, nil
+	}
+	if found := e.b.file.reader.definitionOf(e); !found.IsZero() {
+		return found, false, nil
+	}
+	return e, true, nil
+}
+
+// Element is the type that a pointer points to, an array is of, a name stands for, or
+// that is qualified; of a subroutine it is what is returned, of an enumeration its
+// integer type. Where none is said it is void.
+func (t *Type) Element() (*Type, error) {
+	if t.IsZero() {
+		return void, nil
+	}
+	return t.element.get(t.ValueType)
+}
+
+// maxSeenThrough bounds the names and qualifiers that are seen through.
+const maxSeenThrough = 64
+
+// Plain is the type without its names and qualifiers.
+func (t *Type) Plain() (*Type, error) {
+	for range maxSeenThrough {
+		if t.Kind != KindNamed && t.Kind != KindQualified && (t.Kind != KindSubrange || t.IsSized && t.Base != nil) {
+			return t, nil
+		}
+		next, err := t.Element()
+		if err != nil {
+			return t, err
+		}
+		t = next
+	}
+	return t, t.b.wrong(t.off, "the type is a name of names more than %d deep", maxSeenThrough)
+}
+
+// An Enumerator is a value of an enumeration with its name (DWARF 5, 5.7).
+type Enumerator struct {
+	Name  string
+	Value uint64 // in two's complement where it is negative
+}
+
+// maxEnumerators bounds the enumerators that are read.
+const maxEnumerators = 1 << 16
+
+// Enumerators are those of an enumeration, in the order of the file.
+func (t *Type) Enumerators() ([]Enumerator, error) {
+	return t.values.get(func() (list []Enumerator, err error) {
+		for c, err := range t.Children() {
+			if err != nil {
+				return list, err
+			}
+			if c.Tag() != TagEnumerator {
+				continue
+			}
+			n, ok, err := c.Number(AttrConstValue)
+			if err != nil {
+				return list, err
+			}
+			if ok && len(list) < maxEnumerators {
+				list = append(list, Enumerator{c.Name(), uint64(n)})
+			}
+		}
+		t.b.file.keeps(sizeOf[Enumerator](len(list)))
+		return list, nil
+	})
+}
+
+// A Bound is a number that a type says: as a constant, or as what is found in the
+// frame or the object that has the type (DWARF 5, 2.19).
+type Bound struct {
+	IsKnown  bool // Value is the number
+	Value    int64
+	Location *Location // an expression or a list that gives it; nil: none
+	Variable Entry     // whose value it is; zero: none
+}
+
+// HasValue says whether anything is said of the bound.
+func (b *Bound) HasValue() bool { return b.IsKnown || b.Location != nil || !b.Variable.IsZero() }
+
+// bound reads an attribute as a Bound.
+func (e Entry) bound(attr Attr) (b Bound, err error) {
+	v, at, ok, err := e.find(attr)
+	if !ok || err != nil {
+		return b, err
+	}
+	if n, ok := v.constant(); ok {
+		b.Value, b.IsKnown = signedOf(&v, n), true
+		return b, nil
+	}
+	if isReference(v.form) {
+		b.Variable, err = at.b.follow(&v)
+		return b, err
+	}
+	l, ok, err := e.Location(attr)
+	if ok && err == nil {
+		b.Location = &l
+	}
+	return b, err
+}
+
+// signedOf reads a constant of 4 bytes of which all bits are set as -1: gcc writes the
+// upper bound of an array without elements so.
+func signedOf(v *value, n uint64) int64 {
+	if v.form == formData4 && n == 1<<32-1 {
+		return -1
+	}
+	return int64(n)
+}
+
+func isReference(f form) bool {
+	switch f {
+	case formRef1, formRef2, formRef4, formRef8, formRefUdata, formRefAddr, formRefSig8, formRefSup4, formRefSup8, formGNURefAlt:
+		return true
+	}
+	return false
+}
+
+// A Dimension is one of an array (DWARF 5, 5.5 and 5.13).
+type Dimension struct {
+	Lower  Bound // where it is not said it is what the language has
+	Upper  Bound
+	Count  Bound // number of elements; else it follows from the bounds
+	Stride Bound // of DW_AT_byte_stride, in bytes
+}
+
+// maxDimensions bounds the dimensions of an array.
+const maxDimensions = 64
+
+// Dimensions are those of an array, the outermost first.
+func (t *Type) Dimensions() ([]Dimension, error) {
+	return t.dimensions.get(func() (list []Dimension, err error) {
+		for c, err := range t.Children() {
+			if err != nil {
+				return nil, err
+			}
+			if c.Tag() != TagSubrangeType && c.Tag() != TagEnumerationType && c.Tag() != TagGenericSubrange {
+				continue
+			}
+			if len(list) == maxDimensions {
+				return nil, t.b.wrong(t.off, "the array has more than %d dimensions", maxDimensions)
+			}
+			var d Dimension
+			for _, x := range []struct {
+				to   *Bound
+				attr Attr
+			}{{&d.Lower, AttrLowerBound}, {&d.Upper, AttrUpperBound}, {&d.Count, AttrCount}, {&d.Stride, AttrByteStride}} {
+				if *x.to, err = c.bound(x.attr); err != nil {
+					return nil, err
+				}
+			}
+			if !d.Lower.HasValue() {
+				d.Lower = Bound{IsKnown: true, Value: defaultLowerBound(t.b.language)}
+			}
+			list = append(list, d)
+		}
+		return list, nil
+	})
+}
+
+// defaultLowerBound is that of a language (DWARF 5, table 7.17).
+func defaultLowerBound(language uint64) int64 {
+	switch language {
+	case langCobol74, langCobol85, langFortran77, langFortran90, langFortran95, langFortran03, langFortran08, langFortran18,
+		langPascal83, langModula2, langModula3, langAda83, langAda95, langAda2005, langAda2012, langPLI, langJulia:
+		return 1
+	}
+	return 0
+}
+
+// IsVector says whether an array is a vector of the hardware (DW_AT_GNU_vector).
+func (t *Type) IsVector() bool {
+	is, err := t.hasFlag(AttrGNUVector)
+	return is && err == nil
+}
+
+// Bound is a property of the type that an object of it may say: DW_AT_data_location,
+// DW_AT_allocated, DW_AT_associated, DW_AT_byte_size, DW_AT_string_length.
+func (t *Type) Bound(attr Attr) (Bound, error) {
+	if t.IsZero() {
+		return Bound{}, nil
+	}
+	return t.bound(attr)
+}

@@ -1,0 +1,266 @@
+package dwarf
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// This file spells types as their languages write them.
+
+// QualifiedName is the entry's name with the namespaces and classes around it. Those
+// that a function is around count from the function on.
+func (e Entry) QualifiedName() string {
+	name := e.Name()
+	at := e
+	if v, ok, err := e.own(AttrSpecification); ok && err == nil {
+		if to, err := e.b.follow(&v); err == nil {
+			at = to // a definition outside its class stands where it is declared
+		}
+	}
+	if !hasScopedNames(at.b.language) {
+		return name
+	}
+	list, tags, err := at.b.spacesAround(uint32(at.off - at.b.offset))
+	if err != nil {
+		return name
+	}
+	parts := []string{name}
+	size := len(name)
+	for i := len(list) - 1; i >= 0; i-- {
+		switch tags[i] {
+		case TagSubprogram, TagInlinedSubroutine, TagLexicalBlock:
+			i = 0
+			continue
+		}
+		text := at.b.nameOfSpace(at.b.offset+uint64(list[i]), tags[i])
+		if text == "" {
+			continue
+		}
+		if size += len(text) + 2; size > maxName {
+			break
+		}
+		parts = append(parts, text)
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, "::")
+}
+
+const (
+	maxSpelled   = 32   // types within one another that are spelled
+	maxSpelling  = 4096 // bytes of it
+	maxArguments = 64   // of a function
+)
+
+// String is the type as its language writes it.
+func (t *Type) String() string {
+	if t.IsZero() {
+		return t.Name
+	}
+	name, _ := t.spelled.get(func() (string, error) {
+		s := speller{isRust: t.b.language == LangRust, isC: !hasScopedNames(t.b.language)}
+		text := s.spell(t, "", 0)
+		if len(text) > maxSpelling {
+			text = text[:maxSpelling] + "..."
+		}
+		t.b.file.keeps(len(text))
+		return text, nil
+	})
+	return name
+}
+
+// A speller spells one type.
+type speller struct{ isRust, isC bool }
+
+// typeWords are the keywords of types that may have no name.
+var typeWords = map[Tag]string{
+	TagStructureType: "struct", TagClassType: "class", TagUnionType: "union", TagEnumerationType: "enum", TagInterfaceType: "interface",
+}
+
+// qualifiers are the keywords of qualified types. Others are not shown.
+var qualifiers = map[Tag]string{
+	TagConstType: "const", TagVolatileType: "volatile", TagRestrictType: "restrict", TagAtomicType: "_Atomic",
+}
+
+// spell is the type of something that a declarator declares, as C writes it: the
+// declarator of a pointer to what is declared is "*".
+func (s *speller) spell(t *Type, declarator string, depth int) string {
+	if depth > maxSpelled || len(declarator) > maxSpelling {
+		return "..."
+	}
+	if t.IsZero() {
+		if t.Name != "void" {
+			return joined(t.Name, declarator)
+		}
+		return joined("void", declarator)
+	}
+	if t.Name != "" && t.Kind != KindQualified {
+		name := t.QualifiedName()
+		if word := typeWords[t.Tag()]; word != "" && s.isC && t.b.language != LangGo {
+			name = word + " " + name
+		}
+		return joined(name, declarator)
+	}
+	switch t.Kind {
+	case KindPointer:
+		return s.spellElement(t, "*"+declarator, depth)
+	case KindReference:
+		return s.spellElement(t, "&"+declarator, depth)
+	case KindRvalueReference:
+		return s.spellElement(t, "&&"+declarator, depth)
+	case KindMemberPointer:
+		return s.spellElement(t, s.containing(t, depth)+"::*"+declarator, depth)
+	case KindQualified:
+		return s.spellQualified(t, declarator, depth)
+	case KindArray:
+		return s.spellArray(t, declarator, depth)
+	case KindSubroutine:
+		return s.spellElement(t, bracketed(declarator)+s.arguments(t, depth), depth)
+	case KindStructure, KindUnion, KindEnumeration:
+		return joined(typeWords[t.Tag()]+" {...}", declarator)
+	}
+	e, err := t.Element()
+	if err != nil || e.Kind == KindVoid {
+		return joined("<unnamed type>", declarator)
+	}
+	return s.spell(e, declarator, depth+1)
+}
+
+// joined puts a declarator behind a name.
+func joined(name, declarator string) string {
+	if declarator == "" {
+		return name
+	}
+	return name + " " + declarator
+}
+
+// bracketed sets a declarator of a pointer in brackets.
+func bracketed(declarator string) string {
+	if declarator == "" || declarator[0] == '[' || declarator[0] == '(' {
+		return declarator
+	}
+	return "(" + declarator + ")"
+}
+
+func (s *speller) spellElement(t *Type, declarator string, depth int) string {
+	e, err := t.Element()
+	if err != nil {
+		return joined("<unreadable type>", declarator)
+	}
+	return s.spell(e, declarator, depth+1)
+}
+
+func (s *speller) containing(t *Type, depth int) string {
+	c, err := t.Reference(AttrContainingType)
+	if err != nil || c.IsZero() {
+		return ""
+	}
+	of, err := c.AsType()
+	if err != nil {
+		return ""
+	}
+	return s.spell(of, "", depth+1)
+}
+
+// spellQualified writes a qualifier before the type, and behind the star of a pointer.
+func (s *speller) spellQualified(t *Type, declarator string, depth int) string {
+	word := qualifiers[t.Tag()]
+	e, err := t.Element()
+	if err != nil || word == "" {
+		return s.spellElement(t, declarator, depth)
+	}
+	inner := e
+	for range maxSeenThrough {
+		if inner.Kind != KindQualified {
+			break
+		}
+		if inner, err = inner.Element(); err != nil {
+			break
+		}
+	}
+	switch inner.Kind {
+	case KindPointer, KindMemberPointer, KindReference, KindRvalueReference:
+		if inner.Name == "" {
+			return s.spell(e, joinedBefore(word, declarator), depth+1)
+		}
+	}
+	return word + " " + s.spell(e, declarator, depth+1)
+}
+
+// joinedBefore is a qualifier of a pointer, behind its star.
+func joinedBefore(word, declarator string) string {
+	if declarator == "" || declarator[0] == '[' || declarator[0] == ')' {
+		return " " + word + declarator
+	}
+	return " " + word + " " + strings.TrimPrefix(declarator, " ")
+}
+
+func (s *speller) spellArray(t *Type, declarator string, depth int) string {
+	dimensions, err := t.Dimensions()
+	if err != nil {
+		return joined("<unreadable type>", declarator)
+	}
+	if s.isRust {
+		text := s.spellElement(t, "", depth)
+		for i := len(dimensions) - 1; i >= 0; i-- {
+			if n, ok := dimensions[i].Elements(); ok {
+				text = "[" + text + "; " + strconv.FormatUint(n, 10) + "]"
+			} else {
+				text = "[" + text + "]"
+			}
+		}
+		return text
+	}
+	if t.IsVector() {
+		for i := range dimensions {
+			n, _ := dimensions[i].Elements()
+			declarator = " __attribute__ ((vector_size(" + strconv.FormatUint(n, 10) + ")))" + declarator
+		}
+		return strings.Replace(s.spellElement(t, declarator, depth), "  ", " ", 1)
+	}
+	text := bracketed(declarator)
+	for i := range dimensions {
+		text += "["
+		if n, ok := dimensions[i].Elements(); ok {
+			text += strconv.FormatUint(n, 10)
+		}
+		text += "]"
+	}
+	return s.spellElement(t, text, depth)
+}
+
+// Elements is how many elements the dimension has; false where the type alone does not
+// say it.
+func (d *Dimension) Elements() (uint64, bool) {
+	switch {
+	case d.Count.IsKnown && d.Count.Value >= 0:
+		return uint64(d.Count.Value), true
+	case d.Upper.IsKnown && d.Lower.IsKnown && d.Upper.Value >= d.Lower.Value-1:
+		return uint64(d.Upper.Value-d.Lower.Value) + 1, true
+	}
+	return 0, false
+}
+
+// arguments are those of a function type.
+func (s *speller) arguments(t *Type, depth int) string {
+	var list []string
+	for c, err := range t.Children() {
+		if err != nil || len(list) == maxArguments {
+			break
+		}
+		switch c.Tag() {
+		case TagFormalParameter:
+			e, err := c.ValueType()
+			if err != nil {
+				return "(...)"
+			}
+			list = append(list, s.spell(e, "", depth+1))
+		case TagUnspecifiedParams:
+			list = append(list, "...")
+		}
+	}
+	if len(list) == 0 {
+		return "(void)"
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}

@@ -1,0 +1,218 @@
+package value
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// An extent is a dimension of an array as the object has it.
+type extent struct {
+	lower  int64
+	count  uint64
+	stride uint64 // bytes from one element to the next; 0: they follow one another
+}
+
+// array reads an array.
+func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	dimensions, err := t.Dimensions()
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	element, err := t.Element()
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	extents := make([]extent, len(dimensions))
+	for i := range dimensions {
+		if extents[i], err = r.extent(&dimensions[i], l); err != nil {
+			v.fail(fmt.Errorf("bounds of the array: %w", err))
+			return
+		}
+	}
+	if len(extents) == 0 {
+		extents = []extent{{}} // nothing is said of how many elements there are
+	}
+	size, isSized := element.Size, element.IsSized
+	if !isSized {
+		v.fail(fmt.Errorf("elements of the array: %w", errNoSize))
+		return
+	}
+	if stride, ok, err := t.Number(dwarf.AttrByteStride); err == nil && ok && stride > 0 {
+		size = uint64(stride)
+	}
+	r.elements(v, element, l, extents, size, depth)
+}
+
+// extent is a dimension, about an object.
+func (r *Reader) extent(d *dwarf.Dimension, object locexpr.Location) (x extent, err error) {
+	if x.lower, err = r.bound(&d.Lower, object); err != nil {
+		return x, err
+	}
+	if d.Stride.HasValue() {
+		stride, err := r.bound(&d.Stride, object)
+		if err != nil {
+			return x, err
+		}
+		x.stride = uint64(stride)
+	}
+	if d.Count.HasValue() {
+		n, err := r.bound(&d.Count, object)
+		x.count = uint64(max(n, 0))
+		return x, err
+	}
+	if !d.Upper.HasValue() {
+		return x, nil // a flexible array
+	}
+	upper, err := r.bound(&d.Upper, object)
+	if err == nil && upper >= x.lower {
+		x.count = uint64(upper-x.lower) + 1
+	}
+	return x, err
+}
+
+// elements reads the elements of an array with dimensions. size is that of an element,
+// in bytes.
+func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents []extent, size uint64, depth int) {
+	x := extents[0]
+	inner := size
+	for _, y := range extents[1:] {
+		high, low := bits.Mul64(inner, y.count)
+		if high != 0 || low > 1<<56 {
+			v.fail(fmt.Errorf("an array of more than 2^56 bytes"))
+			return
+		}
+		inner = low
+	}
+	if x.stride != 0 {
+		inner = x.stride
+	}
+	v.shape = array
+	plain, err := t.Plain()
+	if err == nil && len(extents) == 1 && r.isCharacter(plain) && plain.Size == inner && x.count > 0 {
+		r.characters(v, plain, l, x.count)
+		return
+	}
+	if x.count > 0 && depth+1 >= r.limits.Depth && !isSimple(plain) {
+		v.IsDeep = true
+		return
+	}
+	n := min(x.count, uint64(r.limits.Elements))
+	for i := range n {
+		at, err := offset(l, i, inner)
+		name := fmt.Sprintf("[%d]", x.lower+int64(i))
+		var child Value
+		switch {
+		case err != nil:
+			child = Value{Name: name, Type: t.String()}
+			child.fail(err)
+		case len(extents) > 1:
+			child = Value{Name: name, Status: OK, Type: t.String()}
+			if r.left--; r.left < 0 {
+				child.fail(errTooMany)
+			} else {
+				r.elements(&child, t, at, extents[1:], size, depth)
+			}
+		default:
+			child = r.read(name, t, at, depth+1)
+		}
+		v.Children = append(v.Children, child)
+		if r.left < 0 {
+			n = i + 1
+			break
+		}
+		if i >= maxFailures && allFailed(v.Children) {
+			n = i + 1
+			break
+		}
+	}
+	v.More = x.count - n
+	v.setStatus()
+}
+
+// maxFailures is after how many elements that cannot be read the rest is not tried.
+const maxFailures = 16
+
+func allFailed(list []Value) bool {
+	for i := range list {
+		if list[i].Status != Failed {
+			return false
+		}
+	}
+	return true
+}
+
+// offset is the location of the element with an index.
+func offset(l locexpr.Location, index, size uint64) (locexpr.Location, error) {
+	high, low := bits.Mul64(index, size)
+	if high != 0 || low > 1<<59 {
+		return l, fmt.Errorf("element %d of %d bytes: %w", index, size, locexpr.ErrOutOfBounds)
+	}
+	return l.Offset(int64(low * 8))
+}
+
+// isSimple says whether values of a type have no parts.
+func isSimple(t *dwarf.Type) bool {
+	switch t.Kind {
+	case dwarf.KindStructure, dwarf.KindUnion, dwarf.KindArray:
+		return false
+	}
+	return true
+}
+
+// characters reads an array of characters as a string. Characters 0 at its end are not
+// part of it.
+func (r *Reader) characters(v *Value, t *dwarf.Type, l locexpr.Location, count uint64) {
+	n := min(count, uint64(r.limits.Elements))
+	b, err := r.bytes(l, n*t.Size)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	codes := make([]rune, n)
+	end := 0
+	for i := range codes {
+		codes[i] = rune(integer(b[uint64(i)*t.Size:uint64(i+1)*t.Size], r.ctx.ByteOrder()))
+		if codes[i] != 0 {
+			end = i + 1
+		}
+	}
+	text := quoted(codes[:end], t.Base)
+	if n < count && end == len(codes) {
+		text += "..."
+	}
+	v.shape = scalar
+	v.setText(text)
+}
+
+// fortranString reads a value of a DW_TAG_string_type (DWARF 5, 5.11).
+func (r *Reader) fortranString(v *Value, t *dwarf.Type, l locexpr.Location) {
+	size := t.Size
+	if b, err := t.Bound(dwarf.AttrStringLength); err == nil && b.HasValue() {
+		n, err := r.bound(&b, l)
+		if err != nil {
+			v.fail(err)
+			return
+		}
+		size = uint64(max(n, 0))
+	}
+	n := min(size, uint64(r.limits.Elements))
+	b, err := r.bytes(l, n)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	codes := make([]rune, len(b))
+	for i := range b {
+		codes[i] = rune(b[i])
+	}
+	text := quoted(codes, &locexpr.BaseType{Bits: 8})
+	if n < size {
+		text += "..."
+	}
+	v.setText(text)
+}

@@ -1,0 +1,199 @@
+package value
+
+import (
+	"errors"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// object reads a structure, a class or a union.
+func (r *Reader) object(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	if t.IsDeclaration {
+		v.fail(errors.New("the type is declared only: nothing says what it consists of"))
+		return
+	}
+	v.shape = structure
+	if !r.limits.Raw && r.prettyForm(v, t, l, depth) {
+		return
+	}
+	parts, err := t.Parts()
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	if len(parts.Members) > 0 && depth+1 >= r.limits.Depth {
+		v.IsDeep = true
+		return
+	}
+	r.members(v, parts.Members, l, depth)
+	v.setStatus()
+}
+
+// members reads members, and of variant parts those that are there.
+func (r *Reader) members(v *Value, list []dwarf.Member, l locexpr.Location, depth int) {
+	for i := range list {
+		if r.left < 0 {
+			v.More += uint64(len(list) - i)
+			return
+		}
+		m := &list[i]
+		if m.Role == dwarf.VariantPart {
+			r.variant(v, m, l, depth)
+			continue
+		}
+		v.Children = append(v.Children, r.member(m, l, depth))
+	}
+}
+
+// member reads a member of an object.
+func (r *Reader) member(m *dwarf.Member, l locexpr.Location, depth int) Value {
+	t, err := m.ValueType()
+	if err != nil {
+		child := Value{Name: m.Name}
+		child.fail(err)
+		return child
+	}
+	at, err := r.memberLocation(m, l)
+	if err != nil {
+		child := Value{Name: m.Name, Type: t.String()}
+		child.fail(err)
+		return child
+	}
+	switch {
+	case m.FieldBits > 0:
+		return r.field(m, t, at)
+	case m.Role == dwarf.BaseClass: // its members are the object's own
+		child := r.read("", t, at, depth)
+		child.Name, child.Role = child.Type, Base
+		return child
+	case m.Name == "": // those of an unnamed structure or union likewise
+		return r.read("", t, at, depth)
+	}
+	return r.read(m.Name, t, at, depth+1)
+}
+
+// memberLocation is where a member of an object is (DWARF 5, 5.7.6).
+func (r *Reader) memberLocation(m *dwarf.Member, object locexpr.Location) (locexpr.Location, error) {
+	if m.At == nil {
+		return object.Offset(m.Bits)
+	}
+	return r.frame.Evaluate(m.At, object, locexpr.LocationEntry(object))
+}
+
+// field reads a bit field.
+func (r *Reader) field(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
+	v := Value{Name: m.Name, Type: t.String(), Status: OK}
+	r.left--
+	if m.FieldBits > 64 {
+		v.fail(errNoSize)
+		return v
+	}
+	plain, err := t.Plain()
+	if err != nil {
+		v.fail(err)
+		return v
+	}
+	b := make([]byte, 8)
+	if err := l.Read(r.ctx, b[:(m.FieldBits+7)/8], m.FieldBits); err != nil {
+		v.fail(err)
+		return v
+	}
+	n := integer(b[:(m.FieldBits+7)/8], r.ctx.ByteOrder())
+	if pad := m.FieldBits % 8; r.ctx.ByteOrder() == locexpr.BigEndian && pad != 0 {
+		n >>= 8 - pad // a stream of bits ends in zeros
+	}
+	if plain.Kind == dwarf.KindEnumeration {
+		r.fieldOfEnumeration(&v, plain, n, m.FieldBits)
+		return v
+	}
+	if plain.Base == nil {
+		v.fail(errNoSize)
+		return v
+	}
+	if isSigned(plain.Base) {
+		shift := 64 - m.FieldBits
+		n = uint64(int64(n<<shift) >> shift)
+	}
+	v.setText(r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
+	return v
+}
+
+func isSigned(t *locexpr.BaseType) bool {
+	return t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar
+}
+
+func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
+	list, err := t.Enumerators()
+	if err != nil || !t.IsSized || t.Size == 0 || t.Size > 8 {
+		v.fail(errors.Join(err, errNoSize))
+		return
+	}
+	signed := false
+	if e, err := t.Element(); err == nil {
+		if e, err = e.Plain(); err == nil && e.Base != nil {
+			signed = isSigned(e.Base)
+		}
+	}
+	if shift := 64 - bits; signed {
+		n = uint64(int64(n<<shift) >> shift)
+	}
+	v.setText(enumText(t, list, n, signed))
+}
+
+// variant reads the members of the variant that is there, by the discriminant (DWARF
+// 5, 5.7.10).
+func (r *Reader) variant(v *Value, m *dwarf.Member, l locexpr.Location, depth int) {
+	chosen, err := r.chosenVariant(m, l)
+	if err != nil {
+		child := Value{Name: "<variant>", Role: Variant}
+		child.fail(err)
+		v.Children = append(v.Children, child)
+		return
+	}
+	if chosen == nil {
+		return
+	}
+	from := len(v.Children)
+	r.members(v, chosen.Members, l, depth)
+	for i := from; i < len(v.Children); i++ {
+		v.Children[i].Role = Variant
+	}
+}
+
+// chosenVariant is the variant that is there; nil where none is.
+func (r *Reader) chosenVariant(m *dwarf.Member, l locexpr.Location) (*dwarf.Variant, error) {
+	if m.Discriminant == nil {
+		if len(m.Variants) == 1 {
+			return &m.Variants[0], nil
+		}
+		return nil, errors.New("nothing says which variant is there")
+	}
+	t, err := m.Discriminant.ValueType()
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.memberLocation(m.Discriminant, l)
+	if err != nil {
+		return nil, err
+	}
+	size := min(t.Size, 8)
+	if !t.IsSized || size == 0 {
+		return nil, errNoSize
+	}
+	b, err := r.bytes(at, size)
+	if err != nil {
+		return nil, err
+	}
+	n := integer(b, r.ctx.ByteOrder())
+	var other *dwarf.Variant
+	for i := range m.Variants {
+		x := &m.Variants[i]
+		if len(x.Ranges) == 0 {
+			other = x
+		} else if x.Holds(n, size*8) {
+			return x, nil
+		}
+	}
+	return other, nil
+}

@@ -1,0 +1,338 @@
+package value
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// pointer reads a pointer. One of which only the target is left is followed.
+func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	if target, ok := r.implicitTarget(t, l); ok {
+		r.implicit(v, t, target, depth)
+		return
+	}
+	address, err := r.address(t, l)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	text := fmt.Sprintf("%#x", address)
+	if address == 0 {
+		text = "0x0"
+	}
+	element, err := t.Element()
+	if err == nil {
+		element, err = element.Plain()
+	}
+	if err != nil {
+		v.setText(text)
+		return
+	}
+	switch {
+	case element.Kind == dwarf.KindSubroutine || t.Space == locexpr.DefaultSpace && address != 0 && !r.isCharacter(element):
+		if name, offset := r.frame.Symbol(address); name != "" {
+			text += " " + symbolText(name, offset)
+		}
+	case address != 0 && r.isCharacter(element):
+		if s, ok := r.terminated(element, r.memory(t, address)); ok {
+			text += " " + s
+		}
+	}
+	v.setText(text)
+	if r.followsPointers() && address != 0 && element.Kind != dwarf.KindSubroutine && element.Kind != dwarf.KindVoid {
+		r.follow(v, t, address, depth)
+	}
+}
+
+// followsPointers says whether users of a language expect to see what a pointer points
+// to.
+func (r *Reader) followsPointers() bool {
+	return !r.limits.Raw && (r.language == dwarf.LangGo || r.language == dwarf.LangRust)
+}
+
+// follow reads what a pointer points to, as its child.
+func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
+	element, err := t.Element()
+	if err != nil {
+		return
+	}
+	if depth+1 >= r.limits.Depth {
+		v.IsDeep = true
+		return
+	}
+	if !r.visit(address, element) {
+		return
+	}
+	defer r.leave()
+	child := r.read("*", element, r.memory(t, address), depth+1)
+	child.Role = Pointee
+	v.shape = wrapped
+	v.Children = append(v.Children, child)
+}
+
+// memory is what a pointer points to.
+func (r *Reader) memory(t *dwarf.Type, address uint64) locexpr.Location {
+	return locexpr.MemoryLocation(t.Space, address).WithScope(r.ctx.Scope())
+}
+
+// address reads a pointer or a reference.
+func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
+	size := t.Size
+	if !t.IsSized {
+		size = uint64(r.frame.AddressBits()+7) / 8
+	}
+	if size == 0 || size > 8 {
+		return 0, fmt.Errorf("a pointer of %d bytes: %w", size, errNoSize)
+	}
+	b, err := r.bytes(l, size)
+	if err != nil {
+		return 0, err
+	}
+	return integer(b, r.ctx.ByteOrder()), nil
+}
+
+// implicitTarget is where a pointer that was optimized away points to, where that is
+// all that is left of it (DW_OP_implicit_pointer; heterogeneous extension,
+// A.2.5.4.4.5).
+func (r *Reader) implicitTarget(t *dwarf.Type, l locexpr.Location) (locexpr.Location, bool) {
+	p := wholePart(l, t.Size*8).Place(0)
+	entry, displacement, ok := p.ImplicitPointer()
+	if !ok || p.BitOffset != 0 {
+		return locexpr.Location{}, false
+	}
+	ctx, ok := r.ctx.(locexpr.EntryContext)
+	if !ok {
+		return locexpr.Location{}, false
+	}
+	target, err := ctx.EntryLocation(entry)
+	if err != nil {
+		return locexpr.UndefinedLocation(), true
+	}
+	if target, err = target.Offset(displacement * 8); err != nil {
+		return locexpr.UndefinedLocation(), true
+	}
+	return target, true
+}
+
+// wholePart is the part of a composite that bits of it are, where they are the whole
+// of one.
+func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
+	for range 8 {
+		p := l.Place(0)
+		if l.NumPlaces() != 1 || p.Storage != locexpr.Composite {
+			return l
+		}
+		at := p.BitOffset
+		found := false
+		for _, part := range p.Parts() {
+			if at == 0 && part.Bits >= bits {
+				l, found = part.Location, true
+				break
+			}
+			if at < part.Bits {
+				inner, err := part.Location.Offset(int64(at))
+				if err != nil {
+					return l
+				}
+				l, found = inner, part.Bits-at >= bits
+				break
+			}
+			at -= part.Bits
+		}
+		if !found {
+			return l
+		}
+	}
+	return l
+}
+
+// implicit reads what an implicit pointer points to, as its child.
+func (r *Reader) implicit(v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
+	v.setText("<implicit pointer>")
+	element, err := t.Element()
+	if err != nil || depth+1 >= r.limits.Depth {
+		v.IsDeep = err == nil
+		return
+	}
+	child := r.read("*", element, target, depth+1)
+	child.Role = Pointee
+	v.Children = append(v.Children, child)
+	v.shape = wrapped
+}
+
+// reference reads what a reference refers to: the value is that.
+func (r *Reader) reference(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	target, ok := r.implicitTarget(t, l)
+	element, err := t.Element()
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	if !ok {
+		address, err := r.address(t, l)
+		if err != nil {
+			v.fail(err)
+			return
+		}
+		if address == 0 {
+			v.setText("<null reference>")
+			return
+		}
+		if !r.visit(address, element) {
+			v.setText(fmt.Sprintf("@%#x", address))
+			return
+		}
+		defer r.leave()
+		target = r.memory(t, address)
+	}
+	typ, name := v.Type, v.Name
+	*v = r.read(name, element, target, depth)
+	v.Type = typ
+}
+
+// memberPointer reads a pointer to a member: of data it is an offset, of a function
+// its address and what is added to this (Itanium C++ ABI, 2.3).
+func (r *Reader) memberPointer(v *Value, t *dwarf.Type, l locexpr.Location) {
+	b, err := r.bytes(l, t.Size)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	order := r.ctx.ByteOrder()
+	if t.Size <= 8 {
+		n := integer(b, order)
+		if n == ^uint64(0)>>(64-8*t.Size) {
+			v.setText("NULL")
+			return
+		}
+		v.setText(r.memberName(t, n))
+		return
+	}
+	half := t.Size / 2
+	if half > 8 {
+		v.fail(errNoSize)
+		return
+	}
+	address, adjustment := integer(b[:half], order), integer(b[half:2*half], order)
+	text := "NULL"
+	switch {
+	case address&1 != 0:
+		text = fmt.Sprintf("&virtual table offset %d", address-1)
+	case address != 0:
+		text = r.symbolText(address)
+	}
+	if adjustment != 0 {
+		text += fmt.Sprintf(", this adjustment %d", int64(adjustment))
+	}
+	v.setText(text)
+}
+
+// memberName is the member at an offset of the class that a pointer to a member is of.
+func (r *Reader) memberName(t *dwarf.Type, offset uint64) string {
+	number := fmt.Sprintf("%d", offset)
+	e, err := t.Reference(dwarf.AttrContainingType)
+	if err != nil || e.IsZero() {
+		return number
+	}
+	class, err := e.AsType()
+	if err != nil {
+		return number
+	}
+	parts, err := class.Parts()
+	if err != nil {
+		return number
+	}
+	for i := range parts.Members {
+		m := &parts.Members[i]
+		if m.Role == dwarf.DataMember && m.FieldBits == 0 && m.At == nil && m.Bits == int64(offset)*8 && m.Name != "" {
+			return "&" + class.String() + "::" + m.Name
+		}
+	}
+	return number
+}
+
+// symbolText is an address with what is there.
+func (r *Reader) symbolText(address uint64) string {
+	text := fmt.Sprintf("%#x", address)
+	if name, offset := r.frame.Symbol(address); name != "" {
+		text += " " + symbolText(name, offset)
+	}
+	return text
+}
+
+func symbolText(name string, offset uint64) string {
+	if offset == 0 {
+		return "<" + name + ">"
+	}
+	return fmt.Sprintf("<%s+%d>", name, offset)
+}
+
+// isCharacter says whether a type is one of characters that strings consist of.
+func (r *Reader) isCharacter(t *dwarf.Type) bool {
+	if t.Kind != dwarf.KindBase || t.Base == nil || t.Base.Elements > 0 || !r.hasCharacters() {
+		return false
+	}
+	switch t.Base.Encoding {
+	case locexpr.EncodingSignedChar, locexpr.EncodingUnsignedChar:
+		return t.Base.Bits == 8
+	case locexpr.EncodingUTF:
+		return t.Base.Bits == 8 || t.Base.Bits == 16 || t.Base.Bits == 32
+	}
+	return strings.HasPrefix(t.Base.Name, "wchar_t")
+}
+
+// terminated reads a string that ends in a character 0.
+func (r *Reader) terminated(t *dwarf.Type, l locexpr.Location) (string, bool) {
+	size := t.Size
+	var codes []rune
+	// Memory is read piece by piece: the string may lie before what is not there.
+	const piece = 16
+	for len(codes) < r.limits.Elements {
+		at, err := l.Offset(int64(uint64(len(codes)) * size * 8))
+		if err != nil {
+			break
+		}
+		b, err := r.bytes(at, piece*size)
+		n := piece
+		if err != nil {
+			if b, err = r.bytes(at, size); err != nil {
+				if len(codes) == 0 {
+					return "", false
+				}
+				return quoted(codes, t.Base) + "...", true
+			}
+			n = 1
+		}
+		for i := range n {
+			c := rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.ctx.ByteOrder()))
+			if c == 0 {
+				return quoted(codes, t.Base), true
+			}
+			if codes = append(codes, c); len(codes) == r.limits.Elements {
+				break
+			}
+		}
+	}
+	return quoted(codes, t.Base) + "...", true
+}
+
+// quoted is a string in quotes.
+func quoted(codes []rune, t *locexpr.BaseType) string {
+	var b strings.Builder
+	b.WriteString(charPrefix(t))
+	b.WriteByte('"')
+	wasNumber := false
+	for _, c := range codes {
+		s := escaped(c, t.Bits, '"')
+		if wasNumber && len(s) == 1 && s[0] >= '0' && s[0] <= '9' {
+			s = fmt.Sprintf(`\%03o`, s[0]) // it would be read as part of the number before
+		}
+		b.WriteString(s)
+		wasNumber = len(s) == 4 && s[0] == '\\' && s[1] <= '3'
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,223 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A Frame is what variables are read in: a frame of a stack, or a module of which only
+// the globals are there.
+type Frame interface {
+	// Locate says where a variable, a parameter or a constant is. It is the undefined
+	// location where it was optimized out.
+	Locate(variable dwarf.Entry) (locexpr.Location, error)
+	// Context is what locations that expressions of a unit gave are read in.
+	Context(unit dwarf.Unit) locexpr.Context
+	// Evaluate evaluates an expression or a location list about an object, such as a
+	// DW_AT_data_member_location: initial is what is on the stack before.
+	Evaluate(l *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (locexpr.Location, error)
+	// Number is what an expression gives as an integer.
+	Number(l *dwarf.Location, object locexpr.Location) (int64, error)
+	// VariableNumber is the integer that a variable holds.
+	VariableNumber(variable dwarf.Entry) (int64, error)
+	// Symbol is the function or the variable at an address, and how far behind its
+	// start that is; "" where nothing is known.
+	Symbol(address uint64) (name string, offset uint64)
+	// AddressBits is the size of an address of the default space.
+	AddressBits() uint32
+}
+
+// A Reader reads the values of variables in a frame.
+type Reader struct {
+	frame    Frame
+	limits   Limits
+	language uint64
+	ctx      locexpr.Context
+
+	left    int     // values that may still be made
+	visited []visit // what is being read, the outermost first
+}
+
+// A visit is an object that is being read: one that it leads back to is not read again.
+type visit struct {
+	address uint64
+	t       *dwarf.Type
+}
+
+// NewReader makes a Reader for variables that functions of a language have: a
+// DW_AT_language.
+func NewReader(frame Frame, language uint64, limits Limits) *Reader {
+	if limits.Depth <= 0 {
+		limits.Depth = DefaultLimits.Depth
+	}
+	if limits.Elements <= 0 {
+		limits.Elements = DefaultLimits.Elements
+	}
+	limits.Depth, limits.Elements = min(limits.Depth, MaxDepth), min(limits.Elements, MaxElements)
+	return &Reader{frame: frame, limits: limits, language: language}
+}
+
+// Variable reads a variable, by its entry. It always gives one: what went wrong is its
+// Status.
+func (r *Reader) Variable(e dwarf.Entry) Variable {
+	v := Variable{Value: Value{Name: e.Name()}, Language: r.language}
+	r.left, r.visited = maxValues, r.visited[:0]
+	r.ctx = r.frame.Context(e.Unit())
+	t, err := e.ValueType()
+	if err != nil {
+		v.fail(err)
+		return v
+	}
+	l, err := r.frame.Locate(e)
+	if err != nil {
+		v.Type = t.String()
+		v.fail(err)
+		return v
+	}
+	if !l.IsUndefined() {
+		v.Location = l.String()
+	}
+	value := r.read(v.Name, t, l, 0)
+	v.Value = value
+	return v
+}
+
+// Read reads a value of a type at a location that an expression of a unit gave.
+func (r *Reader) Read(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) Value {
+	r.left, r.visited = maxValues, r.visited[:0]
+	r.ctx = r.frame.Context(unit)
+	return r.read(name, t, l, 0)
+}
+
+// fail sets the status of a value that cannot be read.
+func (v *Value) fail(err error) {
+	if isOptimizedOut(err) {
+		v.Status = OptimizedOut
+		return
+	}
+	v.Status, v.Problem = Failed, err.Error()
+}
+
+// isOptimizedOut says whether an error means that the program has no longer what is
+// asked for: nothing describes it, or it is behind the end of what does, as padding of
+// a structure in registers is.
+func isOptimizedOut(err error) bool {
+	return errors.Is(err, locexpr.ErrUndefined) || errors.Is(err, locexpr.ErrOutOfBounds)
+}
+
+// errTooMany says that a variable has more values than are read.
+var errTooMany = fmt.Errorf("more than %d values", maxValues)
+
+// read reads a value of a type.
+func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
+	v := Value{Name: name, Type: t.String(), Status: OK}
+	if space, address, ok := l.MemoryAddress(); ok {
+		v.Space, v.Address, v.HasAddress = space, address, true
+	}
+	if r.left--; r.left < 0 {
+		v.fail(errTooMany)
+		return v
+	}
+	plain, err := t.Plain()
+	if err != nil {
+		v.fail(err)
+		return v
+	}
+	if l, err = r.dataLocation(plain, l); err != nil {
+		v.fail(err)
+		return v
+	}
+	if l.IsUndefined() {
+		v.Status = OptimizedOut
+		return v
+	}
+	switch plain.Kind {
+	case dwarf.KindVoid:
+		v.fail(errors.New("the type is void"))
+	case dwarf.KindBase, dwarf.KindSubrange:
+		r.base(&v, plain, l)
+	case dwarf.KindEnumeration:
+		r.enumeration(&v, plain, l)
+	case dwarf.KindPointer, dwarf.KindUnspecified:
+		r.pointer(&v, plain, l, depth)
+	case dwarf.KindReference, dwarf.KindRvalueReference:
+		r.reference(&v, plain, l, depth)
+	case dwarf.KindMemberPointer:
+		r.memberPointer(&v, plain, l)
+	case dwarf.KindArray:
+		r.array(&v, plain, l, depth)
+	case dwarf.KindString:
+		r.fortranString(&v, plain, l)
+	case dwarf.KindStructure, dwarf.KindUnion:
+		r.object(&v, plain, l, depth)
+	case dwarf.KindSubroutine:
+		v.setText(r.symbolText(v.Address))
+	default:
+		v.fail(fmt.Errorf("%s: tag %#x is not one of a type", plain.Entry, uint16(plain.Tag())))
+	}
+	return v
+}
+
+func (v *Value) setText(text string) { v.Text, v.HasText = text, true }
+
+// dataLocation is where the data of an object is, which may be elsewhere than its
+// descriptor: DW_AT_data_location (DWARF 5, 5.18.1). An array that is not allocated or
+// associated has none.
+func (r *Reader) dataLocation(t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
+	if t.Kind != dwarf.KindArray && t.Kind != dwarf.KindString {
+		return l, nil
+	}
+	for _, attr := range []dwarf.Attr{dwarf.AttrAllocated, dwarf.AttrAssociated} {
+		b, err := t.Bound(attr)
+		if err != nil || !b.HasValue() {
+			continue
+		}
+		if n, err := r.bound(&b, l); err == nil && n == 0 {
+			return l, fmt.Errorf("the array has no elements yet: %s is 0", attr)
+		}
+	}
+	b, err := t.Bound(dwarf.AttrDataLocation)
+	if err != nil || b.Location == nil {
+		return l, err
+	}
+	return r.frame.Evaluate(b.Location, l)
+}
+
+// bound is a number that a type says, about an object.
+func (r *Reader) bound(b *dwarf.Bound, object locexpr.Location) (int64, error) {
+	switch {
+	case b.IsKnown:
+		return b.Value, nil
+	case b.Location != nil:
+		return r.frame.Number(b.Location, object)
+	case !b.Variable.IsZero():
+		return r.frame.VariableNumber(b.Variable)
+	}
+	return 0, errors.New("it is not said")
+}
+
+// bytes reads the bytes of a value.
+func (r *Reader) bytes(l locexpr.Location, size uint64) ([]byte, error) {
+	const maxBytes = 1 << 20
+	if size > maxBytes {
+		return nil, fmt.Errorf("%d bytes, at most %d are read", size, maxBytes)
+	}
+	b := make([]byte, size)
+	return b, l.Read(r.ctx, b, size*8)
+}
+
+// visit says that an object is being read; false where it already is.
+func (r *Reader) visit(address uint64, t *dwarf.Type) bool {
+	for _, v := range r.visited {
+		if v.address == address && v.t == t {
+			return false
+		}
+	}
+	r.visited = append(r.visited, visit{address, t})
+	return true
+}
+
+func (r *Reader) leave() { r.visited = r.visited[:len(r.visited)-1] }

@@ -1,0 +1,340 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// errNoSize says that a type does not say how large its values are.
+var errNoSize = errors.New("the size of the type is not known")
+
+// base reads a value of a base type.
+func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
+	number, err := r.number(t, l)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	v.setText(r.baseText(t.Base, number))
+}
+
+// number reads an integer, a floating point number or what else a base type has.
+func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error) {
+	if t.Base == nil {
+		return locexpr.Value{}, errNoSize
+	}
+	typ := *t.Base
+	if size := uint64(typ.Size()); size != t.Size*8 && typ.Elements == 0 && t.IsSized && t.Size <= 64 && size > t.Size*8 {
+		return locexpr.Value{}, fmt.Errorf("a base type of %d bits in %d bytes", size, t.Size)
+	}
+	b, err := r.bytes(l, (typ.Size()+7)/8)
+	if err != nil {
+		return locexpr.Value{}, err
+	}
+	return locexpr.ValueOf(&typ, b, r.ctx.ByteOrder())
+}
+
+// baseText is the text of a value of a base type.
+func (r *Reader) baseText(t *locexpr.BaseType, n locexpr.Value) string {
+	switch t.Encoding {
+	case locexpr.EncodingBoolean:
+		switch n.Big().Cmp(big.NewInt(0)) {
+		case 0:
+			return "false"
+		default:
+			if n.Uint64() == 1 {
+				return "true"
+			}
+		}
+		return n.Big().String()
+	case locexpr.EncodingFloat:
+		return floatText(t, n)
+	case locexpr.EncodingComplexFloat:
+		return complexText(t, n)
+	case locexpr.EncodingSignedChar, locexpr.EncodingUnsignedChar:
+		if t.Bits == 8 && r.hasCharacters() {
+			return charText(t, n)
+		}
+	case locexpr.EncodingUTF, locexpr.EncodingUCS, locexpr.EncodingASCII:
+		return charText(t, n)
+	case locexpr.EncodingSigned, locexpr.EncodingUnsigned:
+		if t.Name == "wchar_t" {
+			return charText(t, n)
+		}
+	case locexpr.EncodingAddress:
+		return fmt.Sprintf("%#x", n.Uint64())
+	}
+	return n.Big().String()
+}
+
+// hasCharacters says whether integers of a byte may be characters in the language.
+func (r *Reader) hasCharacters() bool {
+	return r.language != dwarf.LangRust && r.language != dwarf.LangGo
+}
+
+// floatText is a floating point number, as short as reads back.
+func floatText(t *locexpr.BaseType, n locexpr.Value) string {
+	switch t.Bits {
+	case 32:
+		return shortest(float64(math.Float32frombits(uint32(n.Uint64()))), 32)
+	case 64:
+		return shortest(math.Float64frombits(n.Uint64()), 64)
+	}
+	if strings.Contains(t.Name, "long double") && t.Bits == 128 {
+		return extendedText(n.Big())
+	}
+	if f, ok := n.Float64(); ok && t.Bits <= 16 {
+		return shortest(f, 32)
+	}
+	if t.Bits == 80 || t.Bits == 96 {
+		return extendedText(n.Big())
+	}
+	if t.Bits == 128 {
+		return wideText(n.Big(), 15, 112, false)
+	}
+	return n.Hex()
+}
+
+func shortest(f float64, bits int) string {
+	switch {
+	case math.IsNaN(f):
+		if math.Signbit(f) {
+			return "-nan"
+		}
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	text := strconv.FormatFloat(f, 'g', -1, bits)
+	if abs := math.Abs(f); abs >= 1e-5 && abs < 1e17 {
+		text = strconv.FormatFloat(f, 'f', -1, bits)
+	}
+	return text
+}
+
+// extendedText is a number of x87's extended format, in its low 80 bits.
+func extendedText(n *big.Int) string { return wideText(n, 15, 64, true) }
+
+// wideText is a number of a format with so many bits of exponent and fraction. Where
+// the integer bit is stored it is part of the fraction.
+func wideText(n *big.Int, exponentBits, fractionBits uint, hasInteger bool) string {
+	if n.Sign() < 0 {
+		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), 128))
+	}
+	fraction := new(big.Int).And(n, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), fractionBits), big.NewInt(1)))
+	rest := new(big.Int).Rsh(n, fractionBits).Uint64()
+	exponent := int(rest & (1<<exponentBits - 1))
+	sign := ""
+	if rest>>exponentBits&1 != 0 {
+		sign = "-"
+	}
+	top := 1<<exponentBits - 1
+	bias := top / 2
+	precision := fractionBits
+	if !hasInteger {
+		precision++
+	}
+	switch {
+	case exponent == top:
+		below := new(big.Int).Set(fraction)
+		if hasInteger {
+			below.SetBit(below, int(fractionBits-1), 0)
+		}
+		if below.Sign() == 0 {
+			return sign + "inf"
+		}
+		return sign + "nan"
+	case exponent == 0:
+		exponent = 1
+	case !hasInteger:
+		fraction.SetBit(fraction, int(fractionBits), 1)
+	}
+	f := new(big.Float).SetPrec(precision).SetInt(fraction)
+	f.SetMantExp(f, exponent-bias-int(precision-1))
+	text := f.Text('g', -1)
+	if e := f.MantExp(nil); e > -16 && e < 56 {
+		text = f.Text('f', -1)
+	}
+	return sign + text
+}
+
+// complexText is a complex number: two floating point numbers of half its size.
+func complexText(t *locexpr.BaseType, n locexpr.Value) string {
+	bits := uint(t.Bits / 2)
+	half := &locexpr.BaseType{Name: strings.TrimPrefix(t.Name, "complex "), Encoding: locexpr.EncodingFloat, Bits: uint32(bits)}
+	all := n.Big()
+	low := locexpr.BigValue(half, all)
+	high := locexpr.BigValue(half, new(big.Int).Rsh(all, bits))
+	return floatText(half, low) + " + " + floatText(half, high) + "i"
+}
+
+// charText is a character: its number, and what it looks like.
+func charText(t *locexpr.BaseType, n locexpr.Value) string {
+	number := n.Big()
+	code := new(big.Int).And(number, big.NewInt(1<<32-1)).Uint64()
+	if t.Bits == 8 {
+		code &= 0xff
+	}
+	return number.String() + " " + charPrefix(t) + "'" + escaped(rune(code), t.Bits, '\'') + "'"
+}
+
+// charPrefix is what the language writes before a character of the type.
+func charPrefix(t *locexpr.BaseType) string {
+	switch {
+	case strings.HasPrefix(t.Name, "wchar"):
+		return "L"
+	case t.Name == "char16_t":
+		return "u"
+	case t.Name == "char32_t":
+		return "U"
+	case t.Name == "char8_t":
+		return "u8"
+	}
+	return ""
+}
+
+// escapes are the characters that have an escape of their own.
+var escapes = map[rune]string{
+	'\a': `\a`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\v': `\v`, 0x1b: `\033`, '\\': `\\`,
+}
+
+// escaped is a character as it stands in quotes.
+func escaped(c rune, bits uint32, quote rune) string {
+	if s, ok := escapes[c]; ok {
+		return s
+	}
+	switch {
+	case c == quote:
+		return `\` + string(c)
+	case c < utf8.RuneSelf && unicode.IsPrint(c):
+		return string(c)
+	case bits == 8 || c < 0x80:
+		return fmt.Sprintf(`\%03o`, uint8(c))
+	case utf8.ValidRune(c) && unicode.IsPrint(c):
+		return string(c)
+	case c > 0xffff || c < 0:
+		return fmt.Sprintf(`\U%08x`, uint32(c))
+	}
+	return fmt.Sprintf(`\u%04x`, uint32(c))
+}
+
+// enumeration reads a value of an enumeration.
+func (r *Reader) enumeration(v *Value, t *dwarf.Type, l locexpr.Location) {
+	n, isSigned, err := r.enumNumber(t, l)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	list, err := t.Enumerators()
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	v.setText(enumText(t, list, n, isSigned))
+}
+
+// enumNumber is the number of an enumeration's value, extended as its type says.
+func (r *Reader) enumNumber(t *dwarf.Type, l locexpr.Location) (n uint64, isSigned bool, err error) {
+	if !t.IsSized || t.Size == 0 || t.Size > 8 {
+		return 0, false, errNoSize
+	}
+	b, err := r.bytes(l, t.Size)
+	if err != nil {
+		return 0, false, err
+	}
+	n = integer(b, r.ctx.ByteOrder())
+	if e, err := t.Element(); err == nil {
+		if e, err = e.Plain(); err == nil && e.Base != nil {
+			isSigned = e.Base.Encoding == locexpr.EncodingSigned || e.Base.Encoding == locexpr.EncodingSignedChar
+		}
+	}
+	if shift := 64 - 8*t.Size; isSigned {
+		n = uint64(int64(n<<shift) >> shift)
+	}
+	return n, isSigned, nil
+}
+
+// integer is the number in at most 8 bytes.
+func integer(b []byte, order locexpr.ByteOrder) (n uint64) {
+	for i := range b {
+		if order == locexpr.BigEndian {
+			n = n<<8 | uint64(b[i])
+		} else {
+			n |= uint64(b[i]) << (8 * i)
+		}
+	}
+	return n
+}
+
+// enumText is the name of a value, or the flags that it consists of.
+func enumText(t *dwarf.Type, list []dwarf.Enumerator, n uint64, isSigned bool) string {
+	mask := ^uint64(0) >> (64 - 8*t.Size)
+	for _, e := range list {
+		if e.Value&mask == n&mask {
+			return enumName(t, e.Name)
+		}
+	}
+	number := strconv.FormatUint(n, 10)
+	if isSigned {
+		number = strconv.FormatInt(int64(n), 10)
+	}
+	if n == 0 || !areFlags(list, mask) {
+		return number
+	}
+	var parts []string
+	rest := n & mask
+	for _, e := range list {
+		if e.Value&mask != 0 && rest&e.Value&mask == e.Value&mask {
+			parts = append(parts, enumName(t, e.Name))
+			rest &^= e.Value
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("(unknown: %#x)", rest)
+	}
+	if rest != 0 {
+		parts = append(parts, fmt.Sprintf("unknown: %#x", rest))
+	}
+	return "(" + strings.Join(parts, " | ") + ")"
+}
+
+// enumName is an enumerator as the language writes it: that of an enum class has its
+// class before it, and so have those of other enumerations of C++.
+func enumName(t *dwarf.Type, name string) string {
+	full := t.QualifiedName()
+	if isClass, ok, err := t.Number(dwarf.AttrEnumClass); err == nil && ok && isClass != 0 {
+		return full + "::" + name
+	}
+	if !t.Unit().HasScopedNames() {
+		return name
+	}
+	if outer := strings.TrimSuffix(full, t.Name); outer != full || t.Name == "" {
+		return outer + name
+	}
+	return name
+}
+
+// areFlags says whether the values of an enumeration are made to be combined: no two
+// of them have a bit in common.
+func areFlags(list []dwarf.Enumerator, mask uint64) bool {
+	var all uint64
+	for _, e := range list {
+		n := e.Value & mask
+		if all&n != 0 && all&n != n {
+			return false
+		}
+		all |= n
+	}
+	return len(list) > 0
+}

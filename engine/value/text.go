@@ -1,0 +1,276 @@
+package value
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// A manner is how a language writes values.
+type manner struct {
+	open, close           string // around members
+	openArray, closeArray string
+	equals                string // between a member's name and its value
+	hasTypes              bool   // a structure's type stands before it
+}
+
+var (
+	mannerOfC    = &manner{open: "{", close: "}", openArray: "{", closeArray: "}", equals: " = "}
+	mannerOfRust = &manner{open: " {", close: "}", openArray: "[", closeArray: "]", equals: ": ", hasTypes: true}
+	mannerOfGo   = &manner{open: " {", close: "}", openArray: "[", closeArray: "]", equals: ": ", hasTypes: true}
+)
+
+func mannerOf(language uint64) *manner {
+	switch language {
+	case dwarf.LangRust:
+		return mannerOfRust
+	case dwarf.LangGo:
+		return mannerOfGo
+	}
+	return mannerOfC
+}
+
+const (
+	// maxLine bounds the text of a value, in bytes.
+	maxLine = 1 << 14
+	// repeats is from how many equal elements on they are written once.
+	repeats = 10
+)
+
+// Line is the value in one line, in the manner of a language, which is a DW_AT_language.
+func (v *Value) Line(language uint64) string {
+	w := lineWriter{manner: mannerOf(language)}
+	w.value(v)
+	if w.Len() > maxLine {
+		return w.String()[:maxLine] + "..."
+	}
+	return w.String()
+}
+
+// A lineWriter writes a value in one line.
+type lineWriter struct {
+	strings.Builder
+	*manner
+}
+
+func (w *lineWriter) isFull() bool { return w.Len() > maxLine }
+
+func (w *lineWriter) value(v *Value) {
+	switch v.Status {
+	case OptimizedOut:
+		w.WriteString("<optimized out>")
+		return
+	case Failed:
+		w.WriteString("<" + v.Problem + ">")
+		return
+	}
+	if w.isFull() {
+		return
+	}
+	if v.HasText {
+		w.WriteString(v.Text)
+	}
+	if len(v.Children) == 0 && !v.IsDeep && v.More == 0 {
+		if !v.HasText {
+			w.empty(v)
+		}
+		return
+	}
+	if v.HasText {
+		w.WriteByte(' ')
+	}
+	switch v.shape {
+	case wrapped:
+		w.wrapped(v)
+	case array:
+		w.list(v, w.openArray, w.closeArray)
+	case associated:
+		w.entries(v)
+	default:
+		w.structure(v)
+	}
+}
+
+// empty writes an object without members, or an array without elements.
+func (w *lineWriter) empty(v *Value) {
+	switch {
+	case v.shape == array:
+		w.WriteString(w.openArray + w.closeArray)
+	case w.hasTypes:
+		w.WriteString(shortName(v.Type))
+	default:
+		w.WriteString(w.open + w.close)
+	}
+}
+
+// wrapped writes what stands for the whole: what a pointer points to.
+func (w *lineWriter) wrapped(v *Value) {
+	if v.IsDeep || len(v.Children) == 0 {
+		w.WriteString("{...}")
+		return
+	}
+	if v.HasText {
+		w.WriteString("-> ")
+	}
+	w.value(&v.Children[0])
+}
+
+// list writes elements, of equal ones that follow each other the first.
+func (w *lineWriter) list(v *Value, open, closing string) {
+	w.WriteString(open)
+	for i := 0; i < len(v.Children); {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		if w.isFull() {
+			break
+		}
+		from := w.Len()
+		w.value(&v.Children[i])
+		text := w.String()[from:]
+		n := 1
+		for i+n < len(v.Children) && w.isSame(&v.Children[i+n], text) {
+			n++
+		}
+		if n < repeats {
+			i++
+			continue
+		}
+		fmt.Fprintf(w, " <repeats %d times>", n)
+		i += n
+	}
+	w.rest(v)
+	w.WriteString(closing)
+}
+
+// isSame says whether a value's text is a given one.
+func (w *lineWriter) isSame(v *Value, text string) bool {
+	if v.HasText && len(v.Children) == 0 && v.Status == OK {
+		return v.Text == text
+	}
+	other := lineWriter{manner: w.manner}
+	other.value(v)
+	return other.String() == text
+}
+
+// rest says that there is more than is written.
+func (w *lineWriter) rest(v *Value) {
+	switch {
+	case v.IsDeep:
+		w.WriteString("...")
+	case v.More > 0:
+		w.WriteString("...")
+	}
+}
+
+// entries writes the entries of a map: each has a key and a value.
+func (w *lineWriter) entries(v *Value) {
+	w.WriteString("{")
+	for i := range v.Children {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		if w.isFull() {
+			break
+		}
+		e := &v.Children[i]
+		if len(e.Children) != 2 {
+			w.value(e)
+			continue
+		}
+		w.WriteByte('[')
+		w.value(&e.Children[0])
+		w.WriteString("] = ")
+		w.value(&e.Children[1])
+	}
+	w.rest(v)
+	w.WriteString("}")
+}
+
+// structure writes an object with its members.
+func (w *lineWriter) structure(v *Value) {
+	if w.hasTypes && len(v.Children) == 1 && v.Children[0].Role == Variant {
+		w.variant(&v.Children[0])
+		return
+	}
+	if w.hasTypes && !v.HasText && v.Role != Variant {
+		w.WriteString(shortName(v.Type))
+	}
+	if isTuple(v.Children) {
+		w.tuple(v)
+		return
+	}
+	w.WriteString(strings.TrimLeft(w.open, " "))
+	for i := range v.Children {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		if w.isFull() {
+			break
+		}
+		c := &v.Children[i]
+		switch {
+		case c.Role == Base:
+			w.WriteString("<" + c.Name + ">" + w.equals)
+		case c.Name != "":
+			w.WriteString(c.Name + w.equals)
+		}
+		w.value(c)
+	}
+	w.rest(v)
+	w.WriteString(w.close)
+}
+
+// variant writes a variant of a Rust enum: its name, and its members if it has some.
+func (w *lineWriter) variant(v *Value) {
+	w.WriteString(v.Name)
+	switch {
+	case v.Status != OK && v.Status != Partial:
+		w.value(v)
+	case len(v.Children) == 0 && !v.IsDeep:
+	case isTuple(v.Children):
+		w.tuple(v)
+	default:
+		w.WriteByte(' ')
+		w.structure(v)
+	}
+}
+
+// tuple writes members that have numbers for names.
+func (w *lineWriter) tuple(v *Value) {
+	w.WriteByte('(')
+	for i := range v.Children {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		w.value(&v.Children[i])
+	}
+	w.rest(v)
+	w.WriteByte(')')
+}
+
+// isTuple says whether members are numbered, as rustc names those of tuples.
+func isTuple(list []Value) bool {
+	for i := range list {
+		if list[i].Name != fmt.Sprintf("__%d", i) {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// shortName is a type's name without the namespaces around it and without its
+// arguments. That of a tuple is none.
+func shortName(name string) string {
+	if strings.HasPrefix(name, "(") {
+		return ""
+	}
+	if i := strings.IndexByte(name, '<'); i > 0 {
+		name = name[:i]
+	}
+	if i := strings.LastIndex(name, "::"); i >= 0 {
+		name = name[i+2:]
+	}
+	return name
+}

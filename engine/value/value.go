@@ -1,0 +1,140 @@
+package value
+
+import "github.com/unwindd/unwindd/locexpr"
+
+// Status says what is known of a value.
+type Status string
+
+// What is known of a value.
+const (
+	OK           Status = "ok"
+	OptimizedOut Status = "optimized-out" // the debugging information says that nothing has it
+	Partial      Status = "partial"       // some of what it consists of is not known
+	Failed       Status = "error"         // Problem says what went wrong
+)
+
+// Role says what a value is in the one that it is part of.
+type Role string
+
+// The roles of values.
+const (
+	Plain   Role = ""        // a member or an element
+	Base    Role = "base"    // a base class, whose name is its type's
+	Variant Role = "variant" // the variant that is there, of a Rust enum
+	Pointee Role = "pointee" // what a pointer or a reference points to
+	Entry   Role = "entry"   // an entry of a map: its children are the key and the value
+)
+
+// A Value is what a variable holds, or a part of that.
+type Value struct {
+	Name string
+	Role Role
+	// Type is the type as its language writes it.
+	Type string
+	// Text is the value of what has no parts: a number, an enumerator, an address, a
+	// string in quotes. Of a container it is a summary. HasText is false where there is
+	// none.
+	Text    string
+	HasText bool
+	Status  Status
+	// Problem says why Status is not OK, where there is more to say.
+	Problem string
+	// Address is where the value is, in Space; meant where HasAddress.
+	Address    uint64
+	Space      locexpr.AddressSpace
+	HasAddress bool
+	// Children are the members, elements or entries, as far as the limits allow. More
+	// is how many there are beyond; IsDeep says that they lie too deep.
+	Children []Value
+	More     uint64
+	IsDeep   bool
+
+	shape shape
+}
+
+// shape says how children are written.
+type shape uint8
+
+const (
+	scalar     shape = iota
+	structure        // {a = 1, b = 2}
+	array            // {1, 2}
+	wrapped          // the one child stands for the whole
+	associated       // {[key] = value}
+)
+
+// A VariableKind says what a Variable is.
+type VariableKind string
+
+// The kinds of variables.
+const (
+	Parameter VariableKind = "parameter"
+	Local     VariableKind = "local"
+	Static    VariableKind = "static"   // in a function, at one place for all its frames
+	Constant  VariableKind = "constant" // DW_TAG_constant, or a variable that is only a value
+	Global    VariableKind = "global"
+)
+
+// A Variable is a variable, a parameter or a constant with its value.
+type Variable struct {
+	Value
+	Kind VariableKind
+	// Line is where it is declared; 0: unknown.
+	Line int
+	// Language is that of the function that has it, a DW_AT_language.
+	Language uint64
+	// IsArtificial says that the compiler made it, as it does this.
+	IsArtificial bool
+	// IsShadowed says that a variable of its name, in a block further in, hides it.
+	IsShadowed bool
+	// Location is the location description as text; "" where there is none.
+	Location string
+}
+
+// Limits bound what is read of a variable.
+type Limits struct {
+	Depth    int  // values within one another
+	Elements int  // elements of an array or a container, and characters of a string
+	Raw      bool // containers as their implementation is
+}
+
+// DefaultLimits are those that a user who says nothing gets.
+var DefaultLimits = Limits{Depth: 4, Elements: 200}
+
+// maxValues bounds the values of one variable, all its parts counted.
+const maxValues = 1 << 14
+
+// The largest of each limit.
+const (
+	MaxDepth    = 64
+	MaxElements = 1 << 20
+)
+
+// setStatus sets the status of a value that consists of its children.
+func (v *Value) setStatus() {
+	known, unknown := 0, 0
+	for i := range v.Children {
+		switch v.Children[i].Status {
+		case OK:
+			known++
+		case Partial:
+			known++
+			unknown++
+		default:
+			unknown++
+		}
+	}
+	switch {
+	case unknown == 0:
+		v.Status = OK
+	case known > 0:
+		v.Status = Partial
+	default:
+		v.Status, v.Problem = v.Children[0].Status, v.Children[0].Problem
+		for i := range v.Children {
+			if v.Children[i].Status != v.Status {
+				v.Status, v.Problem = Partial, ""
+			}
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// This file reads the variables of frames.
+
+// readLocals reads the variables of the frames of a stack that was walked. What a
+// function was given when it was called is found in the frames further out, so all of
+// them must be there.
+func (w *walker) readLocals(ctx context.Context) {
+	limits := w.process.shared.options.Locals
+	if limits == nil {
+		return
+	}
+	for i := range min(w.walked, len(w.stack.Frames)) {
+		if ctx.Err() != nil {
+			return
+		}
+		f := w.frames[i]
+		if f.module == nil {
+			continue
+		}
+		var list [][]Variable
+		err := object.Guard(func() error { list = f.locals(*limits); return nil })
+		if err != nil {
+			f.module.StateProblem("variables of the frame at %#x: %v", f.offset, err)
+		}
+		if list == nil {
+			continue
+		}
+		out := &w.stack.Frames[i]
+		if out.Details == nil {
+			out.Details = &FrameDetails{}
+		}
+		out.Details.Locals = list
+	}
+}
+
+// locals are the variables of a frame by the function that has them; nil where none is
+// described.
+func (f *frame) locals(limits value.Limits) [][]Variable {
+	scope := f.module.Code.Variables(f.lookup)
+	if scope == nil {
+		return nil
+	}
+	if scope.Problem != "" {
+		f.module.StateProblem("variables of the frame at %#x: %s", f.offset, scope.Problem)
+	}
+	if len(scope.List) == 0 {
+		return nil
+	}
+	levels := scope.Levels
+	if f.walker.process.shared.options.NoInlines {
+		levels = 1
+	}
+	list := make([][]Variable, levels)
+	lanes := f.activeLanes()
+	call := &call{err: errNotSought}
+	for i := range scope.List {
+		s := &scope.List[i]
+		level := min(s.Level, levels-1)
+		if lanes == nil {
+			list[level] = append(list[level], Variable{Variable: f.variable(scope, s, limits, nil, &call)})
+			continue
+		}
+		list[level] = f.laneVariables(list[level], scope, s, limits, lanes)
+	}
+	return list
+}
+
+// errNotSought says that the call of a frame was not looked for.
+var errNotSought = errors.New("not looked for")
+
+// activeLanes are the lanes of a wave that are at the frame's PC; nil of a CPU thread,
+// and where none is known to be.
+func (f *frame) activeLanes() LaneSet {
+	groups := f.walker.stack.Frames[f.index].Lanes()
+	for i := range groups {
+		if groups[i].State == LaneActive {
+			return groups[i].Lanes
+		}
+	}
+	return nil
+}
+
+// laneVariables appends a variable for each group of lanes that have the same value.
+func (f *frame) laneVariables(list []Variable, scope *code.Variables, s *code.ScopedVariable, limits value.Limits, lanes LaneSet) []Variable {
+	from := len(list)
+	sought := &call{err: errNotSought}
+next:
+	for lane := range uint32(len(lanes) * 64) {
+		if !lanes.Has(lane) {
+			continue
+		}
+		v := f.variable(scope, s, limits, &lane, &sought)
+		for i := range list[from:] {
+			if known := &list[from+i]; reflect.DeepEqual(known.Value, v.Value) {
+				known.Lanes.add(lane)
+				continue next
+			}
+		}
+		of := make(LaneSet, len(lanes))
+		of.add(lane)
+		list = append(list, Variable{v, of})
+	}
+	return list
+}
+
+// ofLane are the variables that a lane has.
+func ofLane(levels [][]Variable, lane uint32) [][]Variable {
+	of := make([][]Variable, len(levels))
+	for i, list := range levels {
+		for _, v := range list {
+			if v.Lanes == nil || v.Lanes.Has(lane) {
+				v.Lanes = nil
+				of[i] = append(of[i], v)
+			}
+		}
+	}
+	return of
+}
+
+// variable reads a variable; lane is the current one, nil if none is. What is found
+// out about the call that the frame is in stays in found.
+func (f *frame) variable(scope *code.Variables, s *code.ScopedVariable, limits value.Limits, lane *uint32, found **call) value.Variable {
+	u := f.unitContext(scope.Function, lane)
+	if (*found).err != errNotSought { //nolint:errorlint // it is never wrapped
+		u.call = *found
+	}
+	r := value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits)
+	v := r.Variable(s.Entry)
+	if u.call != nil {
+		*found = u.call
+	}
+	v.Kind = kindOf(s)
+	if line, ok, err := s.Number(dwarf.AttrDeclLine); ok && err == nil && line > 0 {
+		v.Line = int(line)
+	}
+	if n, ok, err := s.Number(dwarf.AttrArtificial); ok && err == nil {
+		v.IsArtificial = n != 0
+	}
+	v.IsShadowed = s.IsShadowed
+	return v
+}
+
+// kindOf says what kind of variable an entry describes.
+func kindOf(s *code.ScopedVariable) value.VariableKind {
+	switch {
+	case s.IsParameter:
+		return value.Parameter
+	case s.Tag() == dwarf.TagConstant:
+		return value.Constant
+	case s.IsStatic():
+		return value.Static
+	}
+	return value.Local
+}
+
+// localsFrame is a frame as package value sees it.
+type localsFrame struct{ u *unitContext }
+
+// Locate is where a variable is. What the frame has no longer is undefined.
+func (l localsFrame) Locate(variable dwarf.Entry) (locexpr.Location, error) {
+	at, err := l.u.locate(variable)
+	return at, unknown(err)
+}
+
+// unknown says of an error that means that the program does not keep something any
+// more that it is undefined.
+func unknown(err error) error {
+	if err != nil && (errors.Is(err, ErrNoCallValue) || errors.Is(err, code.ErrUndefined)) {
+		return fmt.Errorf("%w: %w", locexpr.ErrUndefined, err)
+	}
+	return err
+}
+
+func (l localsFrame) Context(unit dwarf.Unit) locexpr.Context { return l.u.context(unit) }
+
+func (l localsFrame) AddressBits() uint32 { return l.u.frame.walker.machine.Description.AddressBits }
+
+// about calls f with an object as the current one.
+func (l localsFrame) about(object locexpr.Location, f func() error) error {
+	before := l.u.around.Object
+	l.u.around.Object = func(locexpr.Context) (locexpr.Location, error) { return object, nil }
+	defer func() { l.u.around.Object = before }()
+	return f()
+}
+
+// Evaluate evaluates an expression or a location list about an object.
+func (l localsFrame) Evaluate(at *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (place locexpr.Location, err error) {
+	err = l.about(object, func() error {
+		if at.Lists != nil {
+			place, err = l.u.place(at)
+			return err
+		}
+		return l.u.in(at.Unit, func(ev *locexpr.Evaluator) error {
+			place, err = ev.Location(at.Expr, l.u.context(at.Unit), initial...)
+			return err
+		})
+	})
+	return place, unknown(err)
+}
+
+// Number is what an expression gives as an integer: its value, or what stands at the
+// location that it gives.
+func (l localsFrame) Number(at *dwarf.Location, object locexpr.Location) (n int64, err error) {
+	err = l.about(object, func() error {
+		exprs, err := at.At(l.u.frame.lookup)
+		if err != nil {
+			return err
+		}
+		if len(exprs) != 1 {
+			return fmt.Errorf("%d expressions here: %w", len(exprs), locexpr.ErrUndefined)
+		}
+		v, err := l.u.value(at.Unit, exprs[0])
+		n = int64(v.Uint64())
+		return err
+	})
+	return n, unknown(err)
+}
+
+// VariableNumber is the integer that a variable holds.
+func (l localsFrame) VariableNumber(variable dwarf.Entry) (int64, error) {
+	v, err := l.u.context(variable.Unit()).VariableValue(variable.Offset())
+	if err != nil {
+		return 0, unknown(err)
+	}
+	if t := v.Type(); t != nil && t.Bits < 64 && (t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar) {
+		shift := 64 - t.Bits
+		return int64(v.Uint64()<<shift) >> shift, nil
+	}
+	return int64(v.Uint64()), nil
+}
+
+// Symbol is the function or the variable at an address.
+func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
+	p := l.u.frame.walker.process
+	if s := p.Segment(address); s != nil {
+		at := s.ObjectAddress(address)
+		if frames := s.Module.Names(at, true); len(frames) > 0 {
+			if f := &frames[len(frames)-1]; f.HasStart && f.Start <= at {
+				return f.Function, at - f.Start
+			}
+		}
+	}
+	for _, m := range p.Loaded() {
+		if at, ok := objectAddress(m, address); ok {
+			return m.Code.DataSymbol(at)
+		}
+	}
+	return "", 0
+}
+
+// objectAddress is an address of the target as one of a module's code object.
+func objectAddress(m *code.Module, address uint64) (uint64, bool) {
+	for i := range m.Placed {
+		if s := &m.Placed[i]; address-s.Start < s.Size {
+			return address - s.Start + s.Address, true
+		}
+	}
+	return 0, false
+}
+
+// A GlobalVariable is a variable that is in no frame, with the module that has it.
+type GlobalVariable struct {
+	value.Variable
+	Module *target.Module
+}
+
+// Globals reads the variables of a name, of all modules that have debug information.
+// That of thread-local storage is the given thread's.
+func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) ([]GlobalVariable, error) {
+	state := p.stateOf(ctx, th)
+	if state == nil || state.arch == nil {
+		return nil, errors.New("the thread is none of this target, or its architecture is not known")
+	}
+	w := newWalker(p, p.withoutPC(ctx, state))
+	var list []GlobalVariable
+	var failed []error
+	for _, m := range p.Loaded() {
+		if m.Arch != th.Arch {
+			continue
+		}
+		err := object.Guard(func() error {
+			d := m.Code.DWARF()
+			if d == nil {
+				return nil
+			}
+			entries, err := d.Globals(name)
+			for _, e := range entries {
+				list = append(list, GlobalVariable{w.global(m, e, limits), m.Module})
+			}
+			return err
+		})
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", m.Path, err))
+		}
+	}
+	return list, errors.Join(failed...)
+}
+
+// global reads a variable of a module in no frame.
+func (w *walker) global(m *code.Module, e dwarf.Entry, limits value.Limits) value.Variable {
+	f := &frame{walker: w, module: m, pc: loadBias(m.Module)}
+	u := f.unitContext(dwarf.Entry{}, nil)
+	u.around.Module = m.Module
+	v := value.NewReader(localsFrame{u}, e.Unit().Language(), limits).Variable(e)
+	v.Name, v.Kind = e.QualifiedName(), value.Global
+	if line, ok, err := e.Number(dwarf.AttrDeclLine); ok && err == nil && line > 0 {
+		v.Line = int(line)
+	}
+	return v
+}
