@@ -21,13 +21,47 @@ type Variables struct {
 	Problem  string // why some are missing; "" if none are
 }
 
-// A ScopedVariable is a variable of a function or of an inlined call.
+// A ScopedVariable is a variable of a function or of an inlined call, with what is the
+// same of it in all frames.
 type ScopedVariable struct {
 	dwarf.Entry
+	Name string
 	// Level is how many inlined calls lie further in than the one that has it.
-	Level       int
-	IsParameter bool
-	IsShadowed  bool // a block further in has another one of its name
+	Level        int
+	Line         int // DW_AT_decl_line; 0: unknown
+	IsParameter  bool
+	IsStatic     bool // it has one place for all frames
+	IsArtificial bool // DW_AT_artificial
+	IsShadowed   bool // a block further in has another one of its name
+
+	Type *dwarf.Type // nil: it cannot be read
+	// Location is where it is, by its own DW_AT_location or that of what it is an
+	// instance of; nil: it has none.
+	Location *dwarf.Location
+	Problem  error // why Type or Location cannot be read
+}
+
+// NewScopedVariable is a variable that is in no function.
+func NewScopedVariable(e dwarf.Entry) *ScopedVariable {
+	v := &ScopedVariable{Entry: e, Name: e.Name()}
+	v.describe()
+	return v
+}
+
+// describe finds out what is the same in all frames.
+func (v *ScopedVariable) describe() {
+	v.IsParameter, v.IsStatic = v.Tag() == dwarf.TagFormalParameter, v.Entry.IsStatic()
+	if line, ok, err := v.Number(dwarf.AttrDeclLine); ok && err == nil && line > 0 {
+		v.Line = int(line)
+	}
+	if n, ok, err := v.Number(dwarf.AttrArtificial); ok && err == nil {
+		v.IsArtificial = n != 0
+	}
+	if v.Type, v.Problem = v.ValueType(); v.Problem != nil {
+		v.Type = nil
+		return
+	}
+	v.Location, v.Problem = v.Placed()
 }
 
 // maxVariables bounds the variables in scope at one address.
@@ -67,7 +101,7 @@ func (o *Object) Variables(address uint64) *Variables {
 }
 
 // variableBytes is about what a ScopedVariable takes.
-const variableBytes = 48
+const variableBytes = 256
 
 func readVariables(d *dwarf.Reader, address uint64) *Variables {
 	scopes, err := d.Scopes(address)
@@ -89,11 +123,15 @@ func readVariables(d *dwarf.Reader, address uint64) *Variables {
 				v.Problem = "there are more variables than are listed"
 				break
 			}
-			name := e.Name()
-			v.List = append(v.List, ScopedVariable{e, v.Levels, e.Tag() == dwarf.TagFormalParameter, name != "" && seen[name]})
+			found := ScopedVariable{Entry: e, Name: e.Name(), Level: v.Levels}
+			found.IsShadowed = seen[found.Name]
+			found.describe()
+			v.List = append(v.List, found)
 		}
 		for i := range v.List {
-			seen[v.List[i].Name()] = true
+			if name := v.List[i].Name; name != "" {
+				seen[name] = true
+			}
 		}
 		if s.Tag() != dwarf.TagLexicalBlock {
 			v.Levels++
@@ -157,5 +195,8 @@ func (o *Object) findData() {
 	slices.SortStableFunc(o.data.list, func(a, b dataSymbol) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.size, b.size))
 	})
-	o.grow(len(o.data.list) * variableBytes)
+	o.grow(len(o.data.list) * symbolBytes)
 }
+
+// symbolBytes is about what a dataSymbol takes.
+const symbolBytes = 48

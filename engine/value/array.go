@@ -37,8 +37,11 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if len(extents) == 0 {
 		extents = []extent{{}} // nothing is said of how many elements there are
 	}
-	size, isSized := element.Size, element.IsSized
-	if !isSized {
+	if plain, err := element.Plain(); err == nil && plain.IsDeclaration {
+		element = plain.Complete()
+	}
+	size := element.Size
+	if !element.IsSized {
 		v.fail(fmt.Errorf("elements of the array: %w", errNoSize))
 		return
 	}

@@ -2,6 +2,7 @@ package value
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
@@ -9,7 +10,7 @@ import (
 
 // object reads a structure, a class or a union.
 func (r *Reader) object(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
-	if t.IsDeclaration {
+	if t = t.Complete(); t.IsDeclaration {
 		v.fail(errors.New("the type is declared only: nothing says what it consists of"))
 		return
 	}
@@ -48,10 +49,11 @@ func (r *Reader) members(v *Value, list []dwarf.Member, l locexpr.Location, dept
 
 // member reads a member of an object.
 func (r *Reader) member(m *dwarf.Member, l locexpr.Location, depth int) Value {
-	t, err := m.ValueType()
-	if err != nil {
+	t := m.Type
+	if t == nil {
+		_, err := m.ValueType()
 		child := Value{Name: m.Name}
-		child.fail(err)
+		child.fail(fmt.Errorf("type of the member: %w", err))
 		return child
 	}
 	at, err := r.memberLocation(m, l)

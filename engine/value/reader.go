@@ -11,9 +11,6 @@ import (
 // A Frame is what variables are read in: a frame of a stack, or a module of which only
 // the globals are there.
 type Frame interface {
-	// Locate says where a variable, a parameter or a constant is. It is the undefined
-	// location where it was optimized out.
-	Locate(variable dwarf.Entry) (locexpr.Location, error)
 	// Context is what locations that expressions of a unit gave are read in.
 	Context(unit dwarf.Unit) locexpr.Context
 	// Evaluate evaluates an expression or a location list about an object, such as a
@@ -60,28 +57,22 @@ func NewReader(frame Frame, language uint64, limits Limits) *Reader {
 	return &Reader{frame: frame, limits: limits, language: language}
 }
 
-// Variable reads a variable, by its entry. It always gives one: what went wrong is its
-// Status.
-func (r *Reader) Variable(e dwarf.Entry) Variable {
-	v := Variable{Value: Value{Name: e.Name()}, Language: r.language}
-	r.left, r.visited = maxValues, r.visited[:0]
-	r.ctx = r.frame.Context(e.Unit())
-	t, err := e.ValueType()
+// Variable reads a variable of a type, which an expression of a unit says is at l; err
+// says why that is not known. It always gives one: what went wrong is its Status.
+func (r *Reader) Variable(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) Variable {
+	v := Variable{Language: r.language}
 	if err != nil {
-		v.fail(err)
-		return v
-	}
-	l, err := r.frame.Locate(e)
-	if err != nil {
-		v.Type = t.String()
+		v.Name = name
+		if t != nil {
+			v.Type = t.String()
+		}
 		v.fail(err)
 		return v
 	}
 	if !l.IsUndefined() {
 		v.Location = l.String()
 	}
-	value := r.read(v.Name, t, l, 0)
-	v.Value = value
+	v.Value = r.Read(unit, name, t, l)
 	return v
 }
 

@@ -313,7 +313,7 @@ func operationKind(in locexpr.Instruction) (kind string, register uint64) {
 
 // EntryValue is what the function was given in a register, or in memory that a
 // register pointed to, by DW_OP_entry_value (DWARF 5, 2.5.1.7).
-func (c inUnit) EntryValue(block []byte) (locexpr.Value, error) {
+func (c *inUnit) EntryValue(block []byte) (locexpr.Value, error) {
 	u := c.u
 	want, isPlace := u.placeOf(c.unit, block)
 	v, err := u.parameter(want.data != 0, func(in *call, p dwarf.CallParameter) (bool, error) {
@@ -351,7 +351,7 @@ func (u *unitContext) shape(unit dwarf.Unit, v locexpr.Value, want *entryPlace) 
 
 // ParameterValue is what the call passed in the formal parameter at an offset of the
 // unit, by DW_OP_GNU_parameter_ref: of one that the function has no place for.
-func (c inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
+func (c *inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(c.unit.Offset() + offset)
 	if err != nil {
 		return locexpr.Value{}, locexpr.IllFormedError(err)

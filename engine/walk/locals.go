@@ -67,21 +67,17 @@ func (f *frame) locals(limits value.Limits) [][]Variable {
 	}
 	list := make([][]Variable, levels)
 	lanes := f.activeLanes()
-	call := &call{err: errNotSought}
-	for i := range scope.List {
-		s := &scope.List[i]
-		level := min(s.Level, levels-1)
-		if lanes == nil {
-			list[level] = append(list[level], Variable{Variable: f.variable(scope, s, limits, nil, &call)})
-			continue
+	if lanes == nil {
+		r := f.newReader(scope, limits, nil)
+		for i := range scope.List {
+			level := min(scope.List[i].Level, levels-1)
+			list[level] = append(list[level], Variable{Variable: r.read(&scope.List[i])})
 		}
-		list[level] = f.laneVariables(list[level], scope, s, limits, lanes)
+		return list
 	}
+	f.laneLocals(list, scope, limits, lanes)
 	return list
 }
-
-// errNotSought says that the call of a frame was not looked for.
-var errNotSought = errors.New("not looked for")
 
 // activeLanes are the lanes of a wave that are at the frame's PC; nil of a CPU thread,
 // and where none is known to be.
@@ -95,27 +91,34 @@ func (f *frame) activeLanes() LaneSet {
 	return nil
 }
 
-// laneVariables appends a variable for each group of lanes that have the same value.
-func (f *frame) laneVariables(list []Variable, scope *code.Variables, s *code.ScopedVariable, limits value.Limits, lanes LaneSet) []Variable {
-	from := len(list)
-	sought := &call{err: errNotSought}
-next:
+// laneLocals reads the variables lane by lane: one for each group of lanes that have
+// the same value.
+func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits value.Limits, lanes LaneSet) {
+	var readers []*localsReader
+	var which []uint32
 	for lane := range uint32(len(lanes) * 64) {
-		if !lanes.Has(lane) {
-			continue
+		if lanes.Has(lane) {
+			which = append(which, lane)
+			readers = append(readers, f.newReader(scope, limits, &lane))
 		}
-		v := f.variable(scope, s, limits, &lane, &sought)
-		for i := range list[from:] {
-			if known := &list[from+i]; reflect.DeepEqual(known.Value, v.Value) {
-				known.Lanes.add(lane)
-				continue next
-			}
-		}
-		of := make(LaneSet, len(lanes))
-		of.add(lane)
-		list = append(list, Variable{v, of})
 	}
-	return list
+	for i := range scope.List {
+		level := min(scope.List[i].Level, len(list)-1)
+		from := len(list[level])
+	next:
+		for k, lane := range which {
+			v := readers[k].read(&scope.List[i])
+			for n := range list[level][from:] {
+				if known := &list[level][from+n]; reflect.DeepEqual(known.Value, v.Value) {
+					known.Lanes.add(lane)
+					continue next
+				}
+			}
+			of := make(LaneSet, len(lanes))
+			of.add(lane)
+			list[level] = append(list[level], Variable{v, of})
+		}
+	}
 }
 
 // ofLane are the variables that a lane has.
@@ -132,26 +135,26 @@ func ofLane(levels [][]Variable, lane uint32) [][]Variable {
 	return of
 }
 
-// variable reads a variable; lane is the current one, nil if none is. What is found
-// out about the call that the frame is in stays in found.
-func (f *frame) variable(scope *code.Variables, s *code.ScopedVariable, limits value.Limits, lane *uint32, found **call) value.Variable {
+// A localsReader reads the variables of a frame, of a wave as one lane has them.
+type localsReader struct {
+	u      *unitContext
+	reader *value.Reader
+}
+
+func (f *frame) newReader(scope *code.Variables, limits value.Limits, lane *uint32) *localsReader {
 	u := f.unitContext(scope.Function, lane)
-	if (*found).err != errNotSought { //nolint:errorlint // it is never wrapped
-		u.call = *found
+	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits)}
+}
+
+// read reads a variable.
+func (r *localsReader) read(s *code.ScopedVariable) value.Variable {
+	var l locexpr.Location
+	err := s.Problem
+	if err == nil {
+		l, err = r.u.locateAt(s.Entry, s.Location)
 	}
-	r := value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits)
-	v := r.Variable(s.Entry)
-	if u.call != nil {
-		*found = u.call
-	}
-	v.Kind = kindOf(s)
-	if line, ok, err := s.Number(dwarf.AttrDeclLine); ok && err == nil && line > 0 {
-		v.Line = int(line)
-	}
-	if n, ok, err := s.Number(dwarf.AttrArtificial); ok && err == nil {
-		v.IsArtificial = n != 0
-	}
-	v.IsShadowed = s.IsShadowed
+	v := r.reader.Variable(s.Unit(), s.Name, s.Type, l, unknown(err))
+	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
 	return v
 }
 
@@ -162,7 +165,7 @@ func kindOf(s *code.ScopedVariable) value.VariableKind {
 		return value.Parameter
 	case s.Tag() == dwarf.TagConstant:
 		return value.Constant
-	case s.IsStatic():
+	case s.IsStatic:
 		return value.Static
 	}
 	return value.Local
@@ -170,12 +173,6 @@ func kindOf(s *code.ScopedVariable) value.VariableKind {
 
 // localsFrame is a frame as package value sees it.
 type localsFrame struct{ u *unitContext }
-
-// Locate is where a variable is. What the frame has no longer is undefined.
-func (l localsFrame) Locate(variable dwarf.Entry) (locexpr.Location, error) {
-	at, err := l.u.locate(variable)
-	return at, unknown(err)
-}
 
 // unknown says of an error that means that the program does not keep something any
 // more that it is undefined.
@@ -316,10 +313,8 @@ func (w *walker) global(m *code.Module, e dwarf.Entry, limits value.Limits) valu
 	f := &frame{walker: w, module: m, pc: loadBias(m.Module)}
 	u := f.unitContext(dwarf.Entry{}, nil)
 	u.around.Module = m.Module
-	v := value.NewReader(localsFrame{u}, e.Unit().Language(), limits).Variable(e)
+	r := &localsReader{u, value.NewReader(localsFrame{u}, e.Unit().Language(), limits)}
+	v := r.read(code.NewScopedVariable(e))
 	v.Name, v.Kind = e.QualifiedName(), value.Global
-	if line, ok, err := e.Number(dwarf.AttrDeclLine); ok && err == nil && line > 0 {
-		v.Line = int(line)
-	}
 	return v
 }

@@ -15,7 +15,9 @@ type unitContext struct {
 	around   Surroundings
 	ev       *locexpr.Evaluator
 
-	call *call // that the frame is in, or why it is not known; nil until it is looked for
+	call *call             // that the frame is in, or why it is not known; nil until it is looked for
+	base *locexpr.Location // DW_AT_frame_base, which no expression changes; nil until it is asked for
+	last *inUnit           // what context returned last
 }
 
 // unitContext is for the expressions of a frame whose function is given. lane is
@@ -54,8 +56,11 @@ func (u *unitContext) value(unit dwarf.Unit, expr []byte, initial ...locexpr.Ent
 }
 
 // context is that of an expression of a unit.
-func (u *unitContext) context(unit dwarf.Unit) inUnit {
-	return inUnit{surrounded{frameContext{frame: u.frame}, &u.around}, u, unit}
+func (u *unitContext) context(unit dwarf.Unit) *inUnit {
+	if u.last == nil || u.last.unit != unit {
+		u.last = &inUnit{surrounded{frameContext{frame: u.frame}, &u.around}, u, unit}
+	}
+	return u.last
 }
 
 // inUnit is the context of the expressions of a unit in a frame.
@@ -69,20 +74,32 @@ var _ interface {
 	locexpr.EntryContext
 	locexpr.ParameterContext
 	locexpr.VariableContext
-} = inUnit{}
+} = (*inUnit)(nil)
 
 // Addrx is an entry of the unit's part of .debug_addr.
-func (c inUnit) Addrx(index uint64) (uint64, error) { return c.unit.Addrx(index) }
+func (c *inUnit) Addrx(index uint64) (uint64, error) { return c.unit.Addrx(index) }
 
 // BaseType is the base type at an offset of the unit.
-func (c inUnit) BaseType(offset uint64) (*locexpr.BaseType, error) { return c.unit.BaseType(offset) }
+func (c *inUnit) BaseType(offset uint64) (*locexpr.BaseType, error) { return c.unit.BaseType(offset) }
 
 // FrameBase evaluates DW_AT_frame_base of the function (DWARF 5, 3.3.5).
-func (c inUnit) FrameBase() (locexpr.Location, error) {
+func (c *inUnit) FrameBase() (locexpr.Location, error) {
 	u := c.u
 	if u.function.IsZero() {
 		return c.surrounded.FrameBase()
 	}
+	if u.base != nil {
+		return *u.base, nil
+	}
+	base, err := c.findFrameBase()
+	if err == nil {
+		u.base = &base
+	}
+	return base, err
+}
+
+func (c *inUnit) findFrameBase() (locexpr.Location, error) {
+	u := c.u
 	l, ok, err := u.function.Location(dwarf.AttrFrameBase)
 	if err != nil {
 		return locexpr.Location{}, err
@@ -112,7 +129,7 @@ func (c inUnit) FrameBase() (locexpr.Location, error) {
 // CallEntry is what DW_OP_call* does with an entry (A.2.5.4.2): the expression of
 // a DW_AT_location runs on the caller's stack and with its object, a location list
 // is evaluated. Where there is neither, a DW_AT_const_value is the result.
-func (c inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
+func (c *inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 	offset := ref.Offset
 	if ref.InUnit {
 		offset += c.unit.Offset()
@@ -133,7 +150,7 @@ func (c inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 		return locexpr.Callee{Kind: locexpr.CalleeLocation, Location: value}, nil
 	case l.Lists == nil:
 		return locexpr.Callee{
-			Kind: locexpr.CalleeExpression, Expr: l.Expr, Context: inUnit{c.surrounded, c.u, l.Unit},
+			Kind: locexpr.CalleeExpression, Expr: l.Expr, Context: &inUnit{c.surrounded, c.u, l.Unit},
 			Dialect: c.u.frame.module.Code.UnitDialect(l.Unit), OffsetSize: l.Unit.OffsetSize(),
 		}, nil
 	}
@@ -143,7 +160,7 @@ func (c inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 
 // EntryLocation is where what an implicit pointer points to is: what the entry at an
 // offset of .debug_info describes (DWARF 5, 2.6.1.1.4).
-func (c inUnit) EntryLocation(offset uint64) (locexpr.Location, error) {
+func (c *inUnit) EntryLocation(offset uint64) (locexpr.Location, error) {
 	entry, err := c.unit.Entry(offset)
 	if err != nil {
 		return locexpr.Location{}, locexpr.IllFormedError(err)

@@ -31,17 +31,18 @@ const maxOrigins = 16
 // all (DWARF 5, 3.3.8.2), or by its DW_AT_const_value. One that was optimized out
 // is at the undefined location.
 func (u *unitContext) locate(variable dwarf.Entry) (locexpr.Location, error) {
-	for e, n := variable, 0; !e.IsZero() && n < maxOrigins; n++ {
-		l, ok, err := e.Location(dwarf.AttrLocation)
-		if err != nil {
-			return locexpr.Location{}, err
-		}
-		if ok {
-			return u.place(&l)
-		}
-		if e, err = e.Origin(); err != nil {
-			return locexpr.Location{}, err
-		}
+	l, err := variable.Placed()
+	if err != nil {
+		return locexpr.Location{}, err
+	}
+	return u.locateAt(variable, l)
+}
+
+// locateAt is locate of a variable whose DW_AT_location, or that of what it is an
+// instance of, is l; nil: it has none.
+func (u *unitContext) locateAt(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
+	if l != nil {
+		return u.place(l)
 	}
 	value, ok, err := u.constant(variable)
 	if err != nil || !ok {
@@ -87,7 +88,7 @@ func (u *unitContext) integer(n int64, e dwarf.Entry) locexpr.Location {
 }
 
 // VariableValue is the value of the variable at an offset of .debug_info.
-func (c inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
+func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(offset)
 	if err != nil {
 		return locexpr.Value{}, locexpr.IllFormedError(err)

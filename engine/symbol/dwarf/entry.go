@@ -287,6 +287,24 @@ func (e Entry) Location(attr Attr) (l Location, ok bool, err error) {
 	return l, err == nil, err
 }
 
+// Placed is the DW_AT_location of a variable, or that of what it is an instance of, which
+// is then the same in all (DWARF 5, 3.3.8.2); nil where there is none.
+func (e Entry) Placed() (*Location, error) {
+	for n := 0; !e.IsZero() && n < maxOrigins; n++ {
+		l, ok, err := e.Location(AttrLocation)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return &l, nil
+		}
+		if e, err = e.Origin(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
 // At returns the expressions that hold at an address of the object.
 func (l *Location) At(address uint64) ([][]byte, error) {
 	if l.Lists == nil {

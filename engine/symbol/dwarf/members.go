@@ -37,6 +37,9 @@ type Member struct {
 	FieldBits    uint64
 	IsArtificial bool
 
+	// Type is the member's; nil where it cannot be read, which ValueType says.
+	Type *Type
+
 	// Of a variant part: the member that says which variant is there, nil where none
 	// does, and the variants.
 	Discriminant *Member
@@ -147,6 +150,7 @@ func (e Entry) isStaticMember() (bool, error) {
 // member reads where a member is (DWARF 5, 5.7.6).
 func (e Entry) member(role MemberRole) (m Member, err error) {
 	m = Member{Entry: e, Role: role, Name: e.Name()}
+	m.Type, _ = e.ValueType() // who reads the member gets the error
 	if m.IsArtificial, err = e.hasFlag(AttrArtificial); err != nil {
 		return m, err
 	}

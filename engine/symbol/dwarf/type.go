@@ -45,8 +45,8 @@ var kindOfTag = map[Tag]TypeKind{
 // asked for. Types of one entry are the same pointer, as long as their unit keeps
 // them. Their methods read the file: see Entry.
 type Type struct {
-	// Entry is the definition: of a declaration that another unit or a type unit
-	// completes, the entry there. It is the zero Entry of void.
+	// Entry describes the type; that of void is zero. Of a declaration that a type unit
+	// completes it is the entry there.
 	Entry
 	Kind TypeKind
 	// Name is DW_AT_name; "" of a type without one.
@@ -54,7 +54,8 @@ type Type struct {
 	// Size is in bytes; IsSized is false where nothing says it.
 	Size    uint64
 	IsSized bool
-	// IsDeclaration says that it is not known what the type consists of.
+	// IsDeclaration says that the entry does not say what the type consists of: see
+	// Complete.
 	IsDeclaration bool
 	// Base is set of a base type.
 	Base *locexpr.BaseType
@@ -63,6 +64,7 @@ type Type struct {
 	Space locexpr.AddressSpace
 
 	element    lazy[*Type]
+	complete   lazy[*Type]
 	parts      lazy[*Parts]
 	dimensions lazy[[]Dimension]
 	values     lazy[[]Enumerator]
@@ -123,9 +125,14 @@ func (e Entry) ValueType() (*Type, error) {
 }
 
 func (e Entry) readType() (*Type, error) {
-	e, isDeclaration, err := e.definition()
+	isDeclaration, err := e.hasFlag(AttrDeclaration)
 	if err != nil {
 		return nil, err
+	}
+	if isDeclaration {
+		if unit, ok := e.inTypeUnit(); ok {
+			return unit.AsType()
+		}
 	}
 	t := &Type{Entry: e, Kind: kindOfTag[e.Tag()], Name: e.Name(), IsDeclaration: isDeclaration}
 	switch t.Kind {
@@ -149,27 +156,34 @@ func (e Entry) readType() (*Type, error) {
 	return t, nil
 }
 
-// definition is the entry that says what a declared type consists of; isDeclaration is
-// true where there is none.
-func (e Entry) definition() (found Entry, isDeclaration bool, err error) {
-	declared, err := e.hasFlag(AttrDeclaration)
-	if err != nil || !declared {
-		return e, false, err
+// inTypeUnit is the type that a declaration has in a type unit (DW_AT_signature).
+func (e Entry) inTypeUnit() (Entry, bool) {
+	v, ok, err := e.own(AttrSignature)
+	if !ok || err != nil {
+		return Entry{}, false
 	}
-	if _, ok, err := e.own(AttrSignature); ok || err != nil {
-		if err != nil {
-			return e, true, err
+	t, err := e.b.follow(&v)
+	return t, err == nil
+}
+
+// Complete is the definition of a declared type, which may be in another unit. To find
+// it the units are looked through, once. Of a type that nothing defines, and of one that
+// is complete, it is the type itself.
+func (t *Type) Complete() *Type {
+	if !t.IsDeclaration {
+		return t
+	}
+	complete, err := t.complete.get(func() (*Type, error) {
+		found := t.b.file.reader.definitionOf(t.Entry)
+		if found.IsZero() {
+			return t, nil
 		}
-		unit, err := e.Reference(AttrSignature)
-		if err != nil || unit.IsZero() {
-			return e, true, nil //nolint:nilerr // the type unit is not there: that is what is said of it
-		}
-		return unit, false, nil
+		return found.AsType()
+	})
+	if err != nil {
+		return t
 	}
-	if found := e.b.file.reader.definitionOf(e); !found.IsZero() {
-		return found, false, nil
-	}
-	return e, true, nil
+	return complete
 }
 
 // Element is the type that a pointer points to, an array is of, a name stands for, or
