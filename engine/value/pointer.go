@@ -67,7 +67,7 @@ func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
 		return
 	}
 	defer r.leave()
-	child := r.read("*", element, r.memory(t, address), depth+1)
+	child := r.remember("*", element, r.memory(t, address), depth+1)
 	child.Role = Pointee
 	v.shape = wrapped
 	v.Children = append(v.Children, child)
@@ -189,7 +189,7 @@ func (r *Reader) reference(v *Value, t *dwarf.Type, l locexpr.Location, depth in
 		target = r.memory(t, address)
 	}
 	typ, name := v.Type, v.Name
-	*v = r.read(name, element, target, depth)
+	*v = r.remember(name, element, target, depth)
 	v.Type = typ
 }
 

@@ -34,8 +34,10 @@ type Reader struct {
 	language uint64
 	ctx      locexpr.Context
 
+	cache   *Cache
 	left    int     // values that may still be made
 	visited []visit // what is being read, the outermost first
+	isOwn   bool    // what was read depends on the frame, or on what it was reached through
 }
 
 // A visit is an object that is being read: one that it leads back to is not read again.
@@ -45,8 +47,8 @@ type visit struct {
 }
 
 // NewReader makes a Reader for variables that functions of a language have: a
-// DW_AT_language.
-func NewReader(frame Frame, language uint64, limits Limits) *Reader {
+// DW_AT_language. Readers of one cache have the same limits.
+func NewReader(frame Frame, language uint64, limits Limits, cache *Cache) *Reader {
 	if limits.Depth <= 0 {
 		limits.Depth = DefaultLimits.Depth
 	}
@@ -54,7 +56,7 @@ func NewReader(frame Frame, language uint64, limits Limits) *Reader {
 		limits.Elements = DefaultLimits.Elements
 	}
 	limits.Depth, limits.Elements = min(limits.Depth, MaxDepth), min(limits.Elements, MaxElements)
-	return &Reader{frame: frame, limits: limits, language: language}
+	return &Reader{frame: frame, limits: limits, language: language, cache: cache}
 }
 
 // Variable reads a variable of a type, which an expression of a unit says is at l; err
@@ -126,6 +128,10 @@ func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int)
 		return v
 	}
 	switch plain.Kind {
+	case dwarf.KindStructure, dwarf.KindUnion:
+		r.object(&v, plain, l, depth)
+	case dwarf.KindArray:
+		r.array(&v, plain, l, depth)
 	case dwarf.KindVoid:
 		v.fail(errors.New("the type is void"))
 	case dwarf.KindBase, dwarf.KindSubrange:
@@ -138,12 +144,8 @@ func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int)
 		r.reference(&v, plain, l, depth)
 	case dwarf.KindMemberPointer:
 		r.memberPointer(&v, plain, l)
-	case dwarf.KindArray:
-		r.array(&v, plain, l, depth)
 	case dwarf.KindString:
 		r.fortranString(&v, plain, l)
-	case dwarf.KindStructure, dwarf.KindUnion:
-		r.object(&v, plain, l, depth)
 	case dwarf.KindSubroutine:
 		v.setText(r.symbolText(v.Address))
 	default:
@@ -183,8 +185,10 @@ func (r *Reader) bound(b *dwarf.Bound, object locexpr.Location) (int64, error) {
 	case b.IsKnown:
 		return b.Value, nil
 	case b.Location != nil:
+		r.isOwn = true
 		return r.frame.Number(b.Location, object)
 	case !b.Variable.IsZero():
+		r.isOwn = true
 		return r.frame.VariableNumber(b.Variable)
 	}
 	return 0, errors.New("it is not said")
@@ -204,6 +208,7 @@ func (r *Reader) bytes(l locexpr.Location, size uint64) ([]byte, error) {
 func (r *Reader) visit(address uint64, t *dwarf.Type) bool {
 	for _, v := range r.visited {
 		if v.address == address && v.t == t {
+			r.isOwn = true
 			return false
 		}
 	}

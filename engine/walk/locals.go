@@ -143,7 +143,7 @@ type localsReader struct {
 
 func (f *frame) newReader(scope *code.Variables, limits value.Limits, lane *uint32) *localsReader {
 	u := f.unitContext(scope.Function, lane)
-	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits)}
+	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, f.walker.process.values)}
 }
 
 // read reads a variable.
@@ -313,7 +313,7 @@ func (w *walker) global(m *code.Module, e dwarf.Entry, limits value.Limits) valu
 	f := &frame{walker: w, module: m, pc: loadBias(m.Module)}
 	u := f.unitContext(dwarf.Entry{}, nil)
 	u.around.Module = m.Module
-	r := &localsReader{u, value.NewReader(localsFrame{u}, e.Unit().Language(), limits)}
+	r := &localsReader{u, value.NewReader(localsFrame{u}, e.Unit().Language(), limits, nil)}
 	v := r.read(code.NewScopedVariable(e))
 	v.Name, v.Kind = e.QualifiedName(), value.Global
 	return v

@@ -101,6 +101,7 @@ type Process struct {
 	missing  map[string]error    // why there is none, by name
 	threads  threadStates
 
+	values    *value.Cache // nil: variables are not read
 	tls       tlsBlocks
 	launchers launchers
 }
@@ -109,6 +110,9 @@ type Process struct {
 // gives back its code objects; the target stays its owner's.
 func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process {
 	p := &Process{shared: s, state: state, list: state.Threads(), finder: finder, bounds: newBounds(state)}
+	if s.options.Locals != nil {
+		p.values = value.NewCache()
+	}
 	p.SetModules(state.Modules())
 	return p
 }

@@ -1,0 +1,75 @@
+package value
+
+import (
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A Cache remembers what objects in memory hold, for all frames of a target whose
+// memory does not change: a recursion passes one object to every frame, and threads
+// share what they work on. It may be used concurrently. nil is a Cache that remembers
+// nothing.
+type Cache struct {
+	mu     sync.Mutex
+	known  map[objectKey]remembered
+	values int // that known has
+}
+
+// An objectKey is an object of a type, read with so many levels left.
+type objectKey struct {
+	t       *dwarf.Type
+	address uint64
+	levels  int
+}
+
+type remembered struct {
+	Value
+	values int // it and all that is in it
+}
+
+// maxRemembered bounds the values that a Cache remembers.
+const maxRemembered = 1 << 17
+
+// NewCache makes a Cache.
+func NewCache() *Cache { return &Cache{known: map[objectKey]remembered{}} }
+
+func (c *Cache) find(key objectKey) (remembered, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.known[key]
+	return v, ok
+}
+
+func (c *Cache) add(key objectKey, v remembered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.values += v.values; c.values > maxRemembered {
+		c.known, c.values = map[objectKey]remembered{}, v.values
+	}
+	c.known[key] = v
+}
+
+// remember reads what a pointer or a reference leads to through the cache. What depends
+// on the frame, or on what it was reached through, is read anew.
+func (r *Reader) remember(name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
+	space, address, ok := l.MemoryAddress()
+	if r.cache == nil || !ok || space != locexpr.DefaultSpace || l.Place(0).Scope.Lane >= 0 {
+		return r.read(name, t, l, depth)
+	}
+	key := objectKey{t, address, r.limits.Depth - depth}
+	if known, ok := r.cache.find(key); ok && known.values <= r.left {
+		r.left -= known.values
+		known.Name = name
+		return known.Value
+	}
+	left, before := r.left, r.isOwn
+	r.isOwn = false
+	v := r.read(name, t, l, depth)
+	if !r.isOwn && r.left >= 0 {
+		r.cache.add(key, remembered{v, left - r.left})
+	}
+	r.isOwn = r.isOwn || before
+	return v
+}
