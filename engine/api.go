@@ -20,6 +20,8 @@ type (
 	FrameDetails = walk.FrameDetails
 	// A Variable is a variable of a frame with its value; see walk.Variable.
 	Variable = walk.Variable
+	// A GlobalVariable is a variable that is in no frame; see walk.GlobalVariable.
+	GlobalVariable = walk.GlobalVariable
 	// A RegisterValue is a general register of a frame.
 	RegisterValue = walk.RegisterValue
 	// Stopped is why a stack ends; see walk.Stopped.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -27,6 +29,7 @@ type stackFlags struct {
 	noInlines bool
 	noFold    bool
 	locals    bool
+	variables []string
 	limits    value.Limits
 }
 
@@ -57,6 +60,7 @@ of a wave do in each frame.`,
 	flags.BoolVar(&f.lanes, "lanes", false, "print what the lanes of waves do in every frame")
 	flags.IntVar(&f.lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&f.locals, "locals", false, "print the variables of every frame")
+	flags.StringArrayVar(&f.variables, "globals", nil, "print the variable `NAME` of the target")
 	flags.IntVar(&f.limits.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
 	flags.IntVar(&f.limits.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
 	flags.BoolVar(&f.limits.Raw, "raw", false, "print containers as their implementation is")
@@ -111,7 +115,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	threads, err := f.threads(t)
+	threads, err := f.selected(t)
 	if err != nil {
 		return err
 	}
@@ -126,8 +130,12 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		}
 		stacks = pulled(first, next)
 	}
+	printed := report.NewStacks(t, stacks)
+	if printed.Globals, err = f.readGlobals(cmd.Context(), t); err != nil {
+		return err
+	}
 	err = f.write(func(w *writer) error {
-		if err := f.report(w, report.NewStacks(t, stacks)); err != nil {
+		if err := f.report(w, printed); err != nil {
 			return err
 		}
 		return f.notOverFiles(t)
@@ -136,6 +144,32 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	return seen.err()
+}
+
+// readGlobals reads the variables that were asked for by name, those of threads as the
+// first thread has them that crashed. One that nothing has is a mistake of the user's.
+func (f *stackFlags) readGlobals(ctx context.Context, t *engine.Target) (list []report.Global, err error) {
+	threads := t.Threads()
+	if len(f.variables) == 0 || len(threads) == 0 {
+		return nil, nil
+	}
+	thread := threads[0]
+	for _, th := range threads {
+		if th.Crashed || th.ID == f.thread {
+			thread = th
+			break
+		}
+	}
+	for _, name := range f.variables {
+		found, err := t.Globals(ctx, thread, name, f.limits)
+		if len(found) == 0 {
+			return nil, errors.Join(fmt.Errorf("%s: no variable %s in the debug information of its modules", t.Info().Path, name), err)
+		}
+		for _, g := range found {
+			list = append(list, report.Global{GlobalVariable: g, Thread: thread})
+		}
+	}
+	return list, nil
 }
 
 // ofLane are the stacks of one lane, without those of threads that do not have it.
@@ -208,9 +242,9 @@ func (k *walked) err() error {
 	return k.target.NotWalked(k.first)
 }
 
-// threads are the threads to print. Where each is printed by itself, as text, those
+// selected are the threads to print. Where each is printed by itself, as text, those
 // that crashed are the first.
-func (f *stackFlags) threads(t *engine.Target) ([]*target.Thread, error) {
+func (f *stackFlags) selected(t *engine.Target) ([]*target.Thread, error) {
 	if f.thread == "" && f.noFold && f.format == "text" {
 		list := slices.Clone(t.Threads())
 		slices.SortStableFunc(list, func(a, b *target.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })

@@ -23,6 +23,8 @@ type Report struct {
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 	Threads []Thread `json:"threads"`
+	// Globals are the variables that were asked for by name; see Stacks.Globals.
+	Globals []Variable `json:"globals,omitempty"`
 }
 
 // Target is what was opened.
@@ -135,7 +137,30 @@ type Frame struct {
 	Inlined        bool              `json:"inlined"`
 	SignalFrame    bool              `json:"signal_frame"`
 	Registers      map[string]string `json:"registers,omitempty"`
-	Lanes          []Lanes           `json:"lanes"` // of the physical frame of a wave
+	Locals         *[]Variable       `json:"locals,omitempty"` // the variables in scope; nil: nobody asked
+	Lanes          []Lanes           `json:"lanes"`            // of the physical frame of a wave
+}
+
+// Variable is a variable with its value, or a part of one: a member, an element, what a
+// pointer points to.
+type Variable struct {
+	Name         string     `json:"name"`
+	Kind         string     `json:"kind,omitempty"`   // of a variable: parameter, local, static, constant, global; of a part: base, variant, pointee, entry
+	Module       *int       `json:"module,omitempty"` // of a global
+	Line         int        `json:"line,omitempty"`
+	Artificial   bool       `json:"artificial,omitempty"`
+	Shadowed     bool       `json:"shadowed,omitempty"`
+	Type         string     `json:"type,omitempty"`
+	Value        *string    `json:"value,omitempty"` // of what has no parts; of a container a summary
+	Status       string     `json:"status"`
+	Problem      string     `json:"problem,omitempty"`
+	Address      string     `json:"address,omitempty"`
+	AddressSpace string     `json:"address_space,omitempty"` // where it is not the default one
+	Children     []Variable `json:"children,omitempty"`
+	More         uint64     `json:"more,omitempty"` // children that the limits left out
+	Deep         bool       `json:"deep,omitempty"` // children lie deeper than the limit
+	Location     string     `json:"location,omitempty"`
+	Lanes        string     `json:"lanes,omitempty"` // of a wave: which have this value
 }
 
 // Lanes is lanes of a frame that are in one state at one place.

@@ -42,11 +42,15 @@ func (s *Stacks) WriteJSON(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if held.isWritten {
-		_, err = io.WriteString(w, ",\n"+head+"\n}\n")
+	globals, err := globalsJSON(s.Globals, s.space)
+	if err != nil {
 		return err
 	}
-	for _, part := range []string{"{\n", head, ",\n" + threadsMember, held.b.String(), "\n}\n"} {
+	if held.isWritten {
+		_, err = io.WriteString(w, ",\n"+head+globals+"\n}\n")
+		return err
+	}
+	for _, part := range []string{"{\n", head, ",\n" + threadsMember, held.b.String(), globals, "\n}\n"} {
 		if _, err := io.WriteString(w, part); err != nil {
 			return err
 		}

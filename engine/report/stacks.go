@@ -15,6 +15,9 @@ type Stacks struct {
 	space spaceNames
 
 	hasLocals bool
+
+	// Globals are variables that were asked for by name: they stand beside the stacks.
+	Globals []Global
 }
 
 // Head is what is said of a target beside its stacks. Some of it is found out by
@@ -68,6 +71,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 		}
 		t.setHead(s.head())
 		t.target()
+		t.globals(s.Globals)
 		for _, g := range f.ordered() {
 			t.group(g)
 		}
@@ -80,6 +84,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 func (t *text) oneByOne(s *Stacks) {
 	t.setHead(s.head())
 	t.target()
+	t.globals(s.Globals)
 	for stack := range s.each {
 		t.group(newGroup(stack))
 		if t.check() != nil {

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A Global is a variable of a target that was asked for by its name.
+type Global struct {
+	engine.GlobalVariable
+	Thread *target.Thread // in which it was read
+}
+
+// globalsText writes globals below what is said of the target.
+func (t *text) globals(list []Global) {
+	if len(list) == 0 {
+		return
+	}
+	t.printf("\n%s\n", t.head("globals"))
+	for i := range list {
+		g := &list[i]
+		t.printf("  %s = %s", g.Name, g.Value.Line(g.Language))
+		if m := t.modulesOf[g.Module.ID]; m != nil && hasOthers(list, g.Name) {
+			t.printf(" %s", t.faint("in "+m.label()))
+		}
+		if t.isVerbose {
+			t.printf(" %s", t.faint(about(&engine.Variable{Variable: g.Variable})))
+		}
+		t.printf("\n")
+	}
+}
+
+// hasOthers says whether several variables have a name.
+func hasOthers(list []Global, name string) bool {
+	n := 0
+	for i := range list {
+		if list[i].Name == name {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// globalsJSON is the member of a Report; "" where nobody asked.
+func globalsJSON(list []Global, names spaceNames) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	var b bytes.Buffer
+	j := &indented{output: newOutput(&b), depth: 1}
+	j.member("globals")
+	j.open("[")
+	for i := range list {
+		g := &list[i]
+		j.next()
+		j.open("{")
+		j.member("name")
+		j.text(g.Name)
+		j.member("kind")
+		j.text(string(g.Kind))
+		j.numberMember("module", g.Module.ID)
+		j.variable(&g.Variable, func(space locexpr.AddressSpace) string { return names(g.Thread, space) })
+		j.close("}")
+	}
+	j.close("]")
+	err := j.Flush()
+	return ",\n" + strings.TrimPrefix(b.String(), "\n"), err
+}
