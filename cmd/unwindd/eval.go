@@ -39,22 +39,28 @@ type evalFlags struct {
 	kind      string
 	read      uint64
 	trace     bool
+	variable  string
+	limitFlags
 }
 
 func newEval(g *globals) *cobra.Command {
 	f := &evalFlags{globals: g}
 	cmd := &cobra.Command{
-		Use:   "eval --arch ARCH --expr TEXT",
-		Short: "Evaluate a DWARF expression",
+		Use:   "eval --arch ARCH --expr TEXT | --var NAME",
+		Short: "Evaluate a DWARF expression, or a variable",
 		Long: `Evaluate a DWARF expression, in a frame of a snapshot or in a state that the
 command line gives: one process, one thread, its top frame. Only what is read
 needs to be given.
 
 The expression is text: operations separated by ";", each with its operands.
-Registers and address spaces are names or numbers.`,
+Registers and address spaces are names or numbers.
+
+With --var it is a variable of the frame, by its name in the source, or a part of
+it.`,
 		Example: `  unwindd eval --arch x86_64 --expr 'DW_OP_breg7 8' --reg rsp=0x7ffc0000
   unwindd eval --arch x86_64 --expr 'bregx rbp, -24; deref' --reg rbp=0x1018 --mem global:0x1000=2a00000000000000 --kind value
-  unwindd eval --arch amdgpu --expr 'regx v3; LLVM_offset_uconst 20' --wave 32 --trace`,
+  unwindd eval --arch amdgpu --expr 'regx v3; LLVM_offset_uconst 20' --wave 32 --trace
+  unwindd eval --snapshot crash.snapshot --frame 2 --var 'list->next[0].name'`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -75,6 +81,8 @@ Registers and address spaces are names or numbers.`,
 	flags.StringVar(&f.kind, "kind", "", "the result is a `KIND`: value or location")
 	flags.Uint64Var(&f.read, "read", 0, "also read `BITS` bits of the location")
 	flags.BoolVar(&f.trace, "trace", false, "say what is on the stack after each operation")
+	flags.StringVar(&f.variable, "var", "", "print a variable of the frame, or a part of it, such as `a.b[3]`")
+	f.addLimits(flags)
 	return cmd
 }
 
@@ -82,7 +90,13 @@ func (f *evalFlags) check(cmd *cobra.Command) error {
 	if err := f.checkFormat("text", "json"); err != nil {
 		return err
 	}
+	if f.variable != "" {
+		if err := f.checkVariable(cmd); err != nil {
+			return err
+		}
+	}
 	switch {
+	case f.variable != "":
 	case f.arch == "":
 		return usageError{errors.New("--arch is missing")}
 	case !cmd.Flags().Changed("expr"):
@@ -108,6 +122,9 @@ func (f *evalFlags) check(cmd *cobra.Command) error {
 func (f *evalFlags) run(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
+	}
+	if f.variable != "" {
+		return f.runVariable(cmd)
 	}
 	plugins, err := f.plugins()
 	if err != nil {
@@ -202,15 +219,14 @@ func (s *evalState) open(e *engine.Engine, lanes uint32) (*engine.Target, *targe
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, th := range t.Threads() {
-		if s.flags.thread == "" || th.ID == s.flags.thread {
-			if th.Lanes != 0 {
-				s.names = s.d.Names(th.Lanes)
-			}
-			return t, th, nil
-		}
+	th, err := s.flags.findThread(t)
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil, nil, fmt.Errorf("%s: no thread %s among its %d", s.flags.snapshot, s.flags.thread, len(t.Threads()))
+	if th.Lanes != 0 {
+		s.names = s.d.Names(th.Lanes)
+	}
+	return t, th, nil
 }
 
 func (s *evalState) synthetic(e *engine.Engine, lanes uint32) (*engine.Target, *target.Thread, error) {

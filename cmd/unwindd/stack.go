@@ -13,7 +13,6 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -30,7 +29,7 @@ type stackFlags struct {
 	noFold    bool
 	locals    bool
 	variables []string
-	limits    value.Limits
+	limitFlags
 }
 
 func newStack(g *globals) *cobra.Command {
@@ -61,9 +60,7 @@ of a wave do in each frame.`,
 	flags.IntVar(&f.lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&f.locals, "locals", false, "print the variables of every frame")
 	flags.StringArrayVar(&f.variables, "globals", nil, "print the variable `NAME` of the target")
-	flags.IntVar(&f.limits.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
-	flags.IntVar(&f.limits.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
-	flags.BoolVar(&f.limits.Raw, "raw", false, "print containers as their implementation is")
+	f.addLimits(flags)
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
@@ -81,11 +78,8 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
 		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
 	}
-	if f.limits.Depth < 1 || f.limits.Depth > value.MaxDepth {
-		return usageError{fmt.Errorf("--depth %d: expected 1 to %d", f.limits.Depth, value.MaxDepth)}
-	}
-	if f.limits.Elements < 1 || f.limits.Elements > value.MaxElements {
-		return usageError{fmt.Errorf("--elements %d: expected 1 to %d", f.limits.Elements, value.MaxElements)}
+	if err := f.checkLimits(); err != nil {
+		return err
 	}
 	return f.check()
 }
@@ -104,7 +98,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		Lanes: f.lanes || f.lane >= 0 || f.format == "json",
 	}
 	if f.locals {
-		options.Locals = &f.limits
+		options.Locals = &f.Limits
 	}
 	e, err := engine.New(options)
 	if err != nil {
@@ -161,7 +155,7 @@ func (f *stackFlags) readGlobals(ctx context.Context, t *engine.Target) (list []
 		}
 	}
 	for _, name := range f.variables {
-		found, err := t.Globals(ctx, thread, name, f.limits)
+		found, err := t.Globals(ctx, thread, name, f.Limits)
 		if len(found) == 0 {
 			return nil, errors.Join(fmt.Errorf("%s: no variable %s in the debug information of its modules", t.Info().Path, name), err)
 		}

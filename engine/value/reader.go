@@ -80,9 +80,14 @@ func (r *Reader) Variable(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr
 
 // Read reads a value of a type at a location that an expression of a unit gave.
 func (r *Reader) Read(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) Value {
-	r.left, r.visited = maxValues, r.visited[:0]
-	r.ctx = r.frame.Context(unit)
+	r.begin(unit)
 	return r.read(name, t, l, 0)
+}
+
+// begin makes the Reader ready for a variable.
+func (r *Reader) begin(unit dwarf.Unit) {
+	r.left, r.visited, r.isOwn = maxValues, r.visited[:0], false
+	r.ctx = r.frame.Context(unit)
 }
 
 // fail sets the status of a value that cannot be read.

@@ -171,6 +171,73 @@ func kindOf(s *code.ScopedVariable) value.VariableKind {
 	return value.Local
 }
 
+// Select reads a variable, or a part of one, in a physical frame of a thread, 0 being
+// the top one: of the innermost function there that has it, else a global of the target.
+// lane is the current lane; nil: none is.
+func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, err error) {
+	_, frames := p.Activations(ctx, th)
+	if index >= len(frames) {
+		return v, fmt.Errorf("%w: %d, the stack has %d", ErrNoFrame, index, len(frames))
+	}
+	found := false
+	guarded := object.Guard(func() error {
+		v, found, err = frames[index].frame.selected(lane, path, limits)
+		return nil
+	})
+	if guarded != nil || err != nil || found {
+		return v, errors.Join(guarded, err)
+	}
+	return p.selectGlobal(ctx, th, path, limits)
+}
+
+// selected reads a part of a variable of the frame.
+func (f *frame) selected(lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
+	if f.module == nil {
+		return v, false, nil
+	}
+	scope := f.module.Code.Variables(f.lookup)
+	if scope == nil {
+		return v, false, nil
+	}
+	for i := range scope.List {
+		if s := &scope.List[i]; s.Name == path.Name && !s.IsShadowed {
+			v, err = f.newReader(scope, limits, lane).selected(s, path)
+			return v, true, err
+		}
+	}
+	return v, false, nil
+}
+
+// selected reads a part of a variable.
+func (r *localsReader) selected(s *code.ScopedVariable, path value.Path) (v value.Variable, err error) {
+	v = value.Variable{Kind: kindOf(s), Line: s.Line, Language: s.Unit().Language(), IsArtificial: s.IsArtificial}
+	if s.Problem != nil {
+		return v, s.Problem
+	}
+	l, err := r.u.locateAt(s.Entry, s.Location)
+	if err != nil {
+		return v, err
+	}
+	if v.Value, l, err = r.reader.Select(s.Unit(), path, s.Type, l); err == nil && !l.IsUndefined() {
+		v.Location = l.String()
+	}
+	return v, err
+}
+
+// selectGlobal reads a part of a global of the target.
+func (p *Process) selectGlobal(ctx context.Context, th *target.Thread, path value.Path, limits value.Limits) (v value.Variable, err error) {
+	err = p.eachGlobal(ctx, th, path.Name, func(w *walker, m *code.Module, e dwarf.Entry) (isEnough bool, err error) {
+		r := w.globalReader(m, e, limits)
+		v, err = r.selected(code.NewScopedVariable(e), path)
+		v.Kind = value.Global
+		return true, err
+	})
+	if err == nil && v.Kind == "" {
+		err = fmt.Errorf("no variable %s in the frame, and no global of that name", path.Name)
+	}
+	return v, err
+}
+
 // localsFrame is a frame as package value sees it.
 type localsFrame struct{ u *unitContext }
 
@@ -278,16 +345,30 @@ type GlobalVariable struct {
 
 // Globals reads the variables of a name, of all modules that have debug information.
 // That of thread-local storage is the given thread's.
-func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) ([]GlobalVariable, error) {
+func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) (list []GlobalVariable, err error) {
+	err = p.eachGlobal(ctx, th, name, func(w *walker, m *code.Module, e dwarf.Entry) (bool, error) {
+		r := w.globalReader(m, e, limits)
+		v := r.read(code.NewScopedVariable(e))
+		v.Name, v.Kind = e.QualifiedName(), value.Global
+		list = append(list, GlobalVariable{v, m.Module})
+		return false, nil
+	})
+	return list, err
+}
+
+// eachGlobal calls one with the variables of a name, of all modules that have debug
+// information, until it has had enough.
+func (p *Process) eachGlobal(ctx context.Context, th *target.Thread, name string, one func(*walker, *code.Module, dwarf.Entry) (bool, error)) error {
 	state := p.stateOf(ctx, th)
 	if state == nil || state.arch == nil {
-		return nil, errors.New("the thread is none of this target, or its architecture is not known")
+		return errors.New("the thread is none of this target, or its architecture is not known")
 	}
+	p.rebind(ctx, state)
 	w := newWalker(p, p.withoutPC(ctx, state))
-	var list []GlobalVariable
 	var failed []error
+	isEnough := false
 	for _, m := range p.Loaded() {
-		if m.Arch != th.Arch {
+		if m.Arch != th.Arch || isEnough {
 			continue
 		}
 		err := object.Guard(func() error {
@@ -297,7 +378,11 @@ func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, l
 			}
 			entries, err := d.Globals(name)
 			for _, e := range entries {
-				list = append(list, GlobalVariable{w.global(m, e, limits), m.Module})
+				if isEnough {
+					break
+				}
+				enough, e := one(w, m, e)
+				isEnough, err = enough, errors.Join(err, e)
 			}
 			return err
 		})
@@ -305,16 +390,13 @@ func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, l
 			failed = append(failed, fmt.Errorf("%s: %w", m.Path, err))
 		}
 	}
-	return list, errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
-// global reads a variable of a module in no frame.
-func (w *walker) global(m *code.Module, e dwarf.Entry, limits value.Limits) value.Variable {
+// globalReader reads variables of a module that are in no frame.
+func (w *walker) globalReader(m *code.Module, e dwarf.Entry, limits value.Limits) *localsReader {
 	f := &frame{walker: w, module: m, pc: loadBias(m.Module)}
 	u := f.unitContext(dwarf.Entry{}, nil)
 	u.around.Module = m.Module
-	r := &localsReader{u, value.NewReader(localsFrame{u}, e.Unit().Language(), limits, nil)}
-	v := r.read(code.NewScopedVariable(e))
-	v.Name, v.Kind = e.QualifiedName(), value.Global
-	return v
+	return &localsReader{u, value.NewReader(localsFrame{u}, e.Unit().Language(), limits, nil)}
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
+)
+
+// limitFlags bound what is printed of variables.
+type limitFlags struct{ value.Limits }
+
+func (f *limitFlags) addLimits(flags *pflag.FlagSet) {
+	flags.IntVar(&f.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
+	flags.IntVar(&f.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
+	flags.BoolVar(&f.Raw, "raw", false, "print containers as their implementation is")
+}
+
+func (f *limitFlags) checkLimits() error {
+	if f.Depth < 1 || f.Depth > value.MaxDepth {
+		return usageError{fmt.Errorf("--depth %d: expected 1 to %d", f.Depth, value.MaxDepth)}
+	}
+	if f.Elements < 1 || f.Elements > value.MaxElements {
+		return usageError{fmt.Errorf("--elements %d: expected 1 to %d", f.Elements, value.MaxElements)}
+	}
+	return nil
+}
+
+// checkVariable refuses flags that do not go with --var.
+func (f *evalFlags) checkVariable(cmd *cobra.Command) error {
+	switch {
+	case f.snapshot == "":
+		return usageError{errors.New("--var needs --snapshot")}
+	case cmd.Flags().Changed("expr"):
+		return usageError{errors.New("--var does not go with --expr")}
+	}
+	return f.checkLimits()
+}
+
+// runVariable prints a variable of a frame, or a part of one.
+func (f *evalFlags) runVariable(cmd *cobra.Command) error {
+	path, err := value.ParsePath(f.variable)
+	if err != nil {
+		return usageError{fmt.Errorf("--var: %w", err)}
+	}
+	plugins, err := f.plugins()
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Options{Plugins: plugins})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	t, err := e.Open(f.snapshot)
+	if err != nil {
+		return err
+	}
+	th, err := f.findThread(t)
+	if err != nil {
+		return err
+	}
+	var lane *uint32
+	if f.lane >= 0 {
+		n := uint32(f.lane) //nolint:gosec // checked
+		lane = &n
+	}
+	v, err := t.Select(cmd.Context(), th, f.frame, lane, path, f.Limits)
+	if err != nil {
+		return fmt.Errorf("--var %s: %w", f.variable, err)
+	}
+	printed := report.OneVariable{Variable: v, Thread: th, Space: t.SpaceName}
+	return f.write(func(w *writer) error {
+		if f.format == "json" {
+			return printed.WriteJSON(w)
+		}
+		return printed.WriteText(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
+	})
+}
+
+// findThread is the thread that --thread names, or the first.
+func (f *evalFlags) findThread(t *engine.Target) (*target.Thread, error) {
+	for _, th := range t.Threads() {
+		if f.thread == "" || th.ID == f.thread {
+			return th, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no thread %s among its %d", f.snapshot, f.thread, len(t.Threads()))
+}

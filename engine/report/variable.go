@@ -1,0 +1,44 @@
+package report
+
+import (
+	"io"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// OneVariable is a variable that was asked for, or a part of one.
+type OneVariable struct {
+	value.Variable
+	Thread *target.Thread
+	// Space is what the architecture of a thread calls an address space.
+	Space func(thread *target.Thread, space locexpr.AddressSpace) string
+}
+
+// WriteText writes the value in one line.
+func (o *OneVariable) WriteText(w io.Writer, options TextOptions) error {
+	b := NewPrinter(w)
+	t := &text{Printer: b, paint: newPaint(options.Color)}
+	t.printf("%s = %s", o.Name, o.Value.Line(o.Language))
+	if options.Verbose {
+		t.printf(" %s", t.faint(about(&engine.Variable{Variable: o.Variable})))
+	}
+	t.printf("\n")
+	return b.Flush()
+}
+
+// WriteJSON writes a Variable.
+func (o *OneVariable) WriteJSON(w io.Writer) error {
+	j := &indented{output: newOutput(w)}
+	j.open("{")
+	j.member("name")
+	j.text(o.Name)
+	j.member("kind")
+	j.text(string(o.Kind))
+	j.variable(&o.Variable, func(space locexpr.AddressSpace) string { return o.Space(o.Thread, space) })
+	j.close("}")
+	j.put("\n")
+	return j.Flush()
+}

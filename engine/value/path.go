@@ -1,0 +1,344 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A Path is a variable or a part of one, as a user writes it: "a", "a.b[3]", "p->next",
+// "*p", "**argv", "ns::global.x".
+type Path struct {
+	Name  string // of the variable
+	steps []step
+	text  string
+}
+
+// A step leads from an object to a part of it. Of the zero step it is what a pointer
+// points to.
+type step struct {
+	member  string
+	index   int64
+	isIndex bool
+}
+
+// maxSteps bounds the steps of a Path.
+const maxSteps = 256
+
+// ParsePath reads a Path.
+func ParsePath(text string) (Path, error) {
+	p := Path{text: text}
+	rest := strings.TrimSpace(text)
+	stars := 0
+	for strings.HasPrefix(rest, "*") {
+		stars++
+		rest = strings.TrimSpace(rest[1:])
+	}
+	p.Name, rest = cutName(rest)
+	if p.Name == "" {
+		return p, fmt.Errorf("%q: expected the name of a variable", text)
+	}
+	for rest != "" {
+		var s step
+		var err error
+		if s, rest, err = cutStep(rest); err != nil {
+			return p, fmt.Errorf("%q: %w", text, err)
+		}
+		p.steps = append(p.steps, s)
+	}
+	for range stars {
+		p.steps = append(p.steps, step{})
+	}
+	if len(p.steps) > maxSteps {
+		return p, fmt.Errorf("%d steps, expected at most %d", len(p.steps), maxSteps)
+	}
+	return p, nil
+}
+
+// cutName cuts the name of a variable off, which may have namespaces, and template
+// arguments, before it.
+func cutName(text string) (name, rest string) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '<' || c == '(':
+			depth++
+		case c == '>' || c == ')':
+			depth--
+		case depth <= 0 && (c == '.' || c == '[' || c == '-' && strings.HasPrefix(text[i:], "->")):
+			return text[:i], text[i:]
+		}
+	}
+	return text, ""
+}
+
+// cutStep cuts ".member", "->member" or "[index]" off.
+func cutStep(text string) (s step, rest string, err error) {
+	if strings.HasPrefix(text, "[") {
+		number, rest, ok := strings.Cut(text[1:], "]")
+		if !ok {
+			return s, "", errors.New("expected ]")
+		}
+		s.isIndex = true
+		if s.index, err = strconv.ParseInt(strings.TrimSpace(number), 0, 64); err != nil {
+			return s, "", fmt.Errorf("index %q: expected a number", number)
+		}
+		return s, rest, nil
+	}
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "->"), ".")
+	s.member, rest = cutName(text)
+	if s.member == "" {
+		return s, "", errors.New("expected the name of a member")
+	}
+	return s, rest, nil
+}
+
+// String is the text that the path was read from.
+func (p Path) String() string { return p.text }
+
+// Select reads the part of a variable that a path names. The variable is of a type, and
+// is at a location that an expression of a unit gave.
+func (r *Reader) Select(unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Location) (Value, locexpr.Location, error) {
+	r.begin(unit)
+	for i, s := range p.steps {
+		plain, at, err := r.referred(t, l)
+		if err != nil {
+			return Value{}, l, err
+		}
+		next, place, err := r.stepTo(plain, at, s)
+		if errors.Is(err, errNoStep) { // of a container, whose elements only its form knows
+			v, err := r.selectForm(t, at, p.steps[i:])
+			v.Name = p.text
+			return v, locexpr.UndefinedLocation(), err
+		}
+		if err != nil {
+			return Value{}, l, err
+		}
+		t, l = next, place
+	}
+	return r.read(p.text, t, l, 0), l, nil
+}
+
+// referred is the object that a reference refers to, or the object itself.
+func (r *Reader) referred(t *dwarf.Type, l locexpr.Location) (*dwarf.Type, locexpr.Location, error) {
+	plain, err := t.Plain()
+	if err != nil {
+		return nil, l, err
+	}
+	if plain.Kind != dwarf.KindReference && plain.Kind != dwarf.KindRvalueReference {
+		return plain.Complete(), l, nil
+	}
+	target, err := r.target(plain, l)
+	if err != nil {
+		return nil, l, err
+	}
+	element, err := plain.Element()
+	if err != nil {
+		return nil, l, err
+	}
+	return r.referred(element, target)
+}
+
+// target is what a pointer or a reference leads to.
+func (r *Reader) target(t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
+	if target, ok := r.implicitTarget(t, l); ok {
+		return target, nil
+	}
+	address, err := r.address(t, l)
+	if err != nil {
+		return l, err
+	}
+	return r.memory(t, address), nil
+}
+
+// errNoStep says that an object has no such part.
+var errNoStep = errors.New("no such part")
+
+// stepTo goes from an object to a part of it.
+func (r *Reader) stepTo(t *dwarf.Type, l locexpr.Location, s step) (*dwarf.Type, locexpr.Location, error) {
+	switch {
+	case s.isIndex && t.Kind == dwarf.KindArray:
+		return r.elementAt(t, l, s.index)
+	case t.Kind == dwarf.KindPointer && (s.isIndex || s == step{}):
+		element, err := t.Element()
+		if err != nil {
+			return nil, l, err
+		}
+		target, err := r.target(t, l)
+		if err == nil && s.index != 0 {
+			target, err = displaced(target, s.index, element.Size)
+		}
+		return element, target, err
+	case s.member != "" && t.Kind == dwarf.KindPointer:
+		element, err := t.Element()
+		if err != nil {
+			return nil, l, err
+		}
+		target, err := r.target(t, l)
+		if err != nil {
+			return nil, l, err
+		}
+		plain, at, err := r.referred(element, target)
+		if err != nil {
+			return nil, l, err
+		}
+		return r.stepTo(plain, at, s)
+	case s.member != "":
+		m, at, err := r.memberNamed(t, l, s.member, 0)
+		if err != nil {
+			return nil, l, err
+		}
+		if m == nil {
+			return nil, l, fmt.Errorf("%s of a %s: %w", s.member, t, errNoStep)
+		}
+		return m.Type, at, nil
+	}
+	return nil, l, fmt.Errorf("[%d] of a %s: %w", s.index, t, errNoStep)
+}
+
+// displaced is the location of the element with an index from a pointer on.
+func displaced(l locexpr.Location, index int64, size uint64) (locexpr.Location, error) {
+	if index >= 0 {
+		return offset(l, uint64(index), size)
+	}
+	if size > 1<<32 || -index > 1<<24 {
+		return l, fmt.Errorf("element %d of %d bytes: %w", index, size, locexpr.ErrOutOfBounds)
+	}
+	return l.Offset(index * int64(size) * 8)
+}
+
+// elementAt is the element of an array with an index, of its outermost dimension.
+func (r *Reader) elementAt(t *dwarf.Type, l locexpr.Location, index int64) (*dwarf.Type, locexpr.Location, error) {
+	dimensions, err := t.Dimensions()
+	if err != nil {
+		return nil, l, err
+	}
+	element, err := t.Element()
+	if err != nil {
+		return nil, l, err
+	}
+	if len(dimensions) != 1 {
+		return nil, l, fmt.Errorf("[%d] of a %s: %w", index, t, errNoStep)
+	}
+	x, err := r.extent(&dimensions[0], l)
+	if err != nil {
+		return nil, l, err
+	}
+	if x.count > 0 && (index < x.lower || uint64(index-x.lower) >= x.count) {
+		return nil, l, fmt.Errorf("[%d] of a %s: expected %d to %d", index, t, x.lower, x.lower+int64(x.count)-1)
+	}
+	size := element.Size
+	if x.stride != 0 {
+		size = x.stride
+	}
+	at, err := offset(l, uint64(index-x.lower), size)
+	return element, at, err
+}
+
+// maxBases bounds how deep base classes are looked into.
+const maxBases = 32
+
+// memberNamed is a member of an object, of its base classes or of an unnamed one; nil
+// where there is none.
+func (r *Reader) memberNamed(t *dwarf.Type, l locexpr.Location, name string, depth int) (*dwarf.Member, locexpr.Location, error) {
+	parts, err := t.Parts()
+	if err != nil || depth > maxBases {
+		return nil, l, err
+	}
+	for i := range parts.Members {
+		m := &parts.Members[i]
+		if m.Role == dwarf.VariantPart {
+			chosen, err := r.chosenVariant(m, l)
+			if err != nil || chosen == nil {
+				continue
+			}
+			for k := range chosen.Members {
+				if c := &chosen.Members[k]; c.Name == name {
+					at, err := r.memberLocation(c, l)
+					return c, at, err
+				}
+			}
+			continue
+		}
+		isInner := m.Role == dwarf.BaseClass || m.Name == ""
+		if m.Name != name && !isInner || m.Type == nil {
+			continue
+		}
+		at, err := r.memberLocation(m, l)
+		if err != nil {
+			return nil, l, err
+		}
+		if m.Name == name && m.Role == dwarf.DataMember {
+			if m.FieldBits > 0 {
+				return nil, l, fmt.Errorf("%s is a bit field: %w", name, errNoStep)
+			}
+			return m, at, nil
+		}
+		plain, err := m.Type.Plain()
+		if err != nil {
+			return nil, l, err
+		}
+		if found, at, err := r.memberNamed(plain.Complete(), at, name, depth+1); found != nil || err != nil {
+			return found, at, err
+		}
+	}
+	return nil, l, nil
+}
+
+// selectForm reads an object whole and takes the part of it that steps name.
+func (r *Reader) selectForm(t *dwarf.Type, l locexpr.Location, steps []step) (Value, error) {
+	limits := r.limits
+	defer func() { r.limits = limits }()
+	r.limits.Depth = min(limits.Depth+len(steps), MaxDepth)
+	for _, s := range steps {
+		if s.isIndex && s.index >= int64(r.limits.Elements) {
+			r.limits.Elements = int(min(s.index, MaxElements-1)) + 1
+		}
+	}
+	v := r.read("", t, l, 0)
+	for _, s := range steps {
+		next := v.part(s)
+		if next == nil {
+			if v.Status == Failed {
+				return v, errors.New(v.Problem)
+			}
+			return v, fmt.Errorf("a %s has no part %s", v.Type, s)
+		}
+		v = *next
+	}
+	return v, nil
+}
+
+// part is the child that a step names; nil where there is none.
+func (v *Value) part(s step) *Value {
+	name := s.String()
+	for i := range v.Children {
+		c := &v.Children[i]
+		if c.Name == name || s.member != "" && c.Name == s.member || (s == step{}) && c.Role == Pointee {
+			return c
+		}
+	}
+	for i := range v.Children {
+		if c := &v.Children[i]; c.Role == Base || c.Role == Variant || c.Role == Pointee || c.Name == "" {
+			if found := c.part(s); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// String is the step as a user writes it.
+func (s step) String() string {
+	switch {
+	case s.isIndex:
+		return fmt.Sprintf("[%d]", s.index)
+	case s.member != "":
+		return "." + s.member
+	}
+	return "*"
+}
