@@ -96,8 +96,8 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 	}
 	v.shape = array
 	plain, err := t.Plain()
-	if err == nil && len(extents) == 1 && r.isCharacter(plain) && plain.Size == inner && x.count > 0 {
-		r.characters(v, plain, l, x.count)
+	if character := r.character(t); err == nil && len(extents) == 1 && character != nil && inner == character.Size()/8 && x.count > 0 {
+		r.characters(v, character, l, x.count)
 		return
 	}
 	if x.count > 0 && depth+1 >= r.limits.Depth && !isSimple(plain) {
@@ -169,9 +169,9 @@ func isSimple(t *dwarf.Type) bool {
 
 // characters reads an array of characters as a string. Characters 0 at its end are not
 // part of it.
-func (r *Reader) characters(v *Value, t *dwarf.Type, l locexpr.Location, count uint64) {
-	n := min(count, uint64(r.limits.Elements))
-	b, err := r.bytes(l, n*t.Size)
+func (r *Reader) characters(v *Value, t *locexpr.BaseType, l locexpr.Location, count uint64) {
+	n, size := min(count, uint64(r.limits.Elements)), t.Size()/8
+	b, err := r.bytes(l, n*size)
 	if err != nil {
 		v.fail(err)
 		return
@@ -179,12 +179,12 @@ func (r *Reader) characters(v *Value, t *dwarf.Type, l locexpr.Location, count u
 	codes := make([]rune, n)
 	end := 0
 	for i := range codes {
-		codes[i] = rune(integer(b[uint64(i)*t.Size:uint64(i+1)*t.Size], r.ctx.ByteOrder()))
+		codes[i] = rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.ctx.ByteOrder()))
 		if codes[i] != 0 {
 			end = i + 1
 		}
 	}
-	text := quoted(codes[:end], t.Base)
+	text := quoted(codes[:end], t)
 	if n < count && end == len(codes) {
 		text += "..."
 	}

@@ -24,21 +24,23 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 		text = "0x0"
 	}
 	element, err := t.Element()
-	if err == nil {
-		element, err = element.Plain()
-	}
 	if err != nil {
 		v.setText(text)
 		return
 	}
+	character := r.character(element)
+	if element, err = element.Plain(); err != nil {
+		v.setText(text)
+		return
+	}
 	switch {
-	case element.Kind == dwarf.KindSubroutine || t.Space == locexpr.DefaultSpace && address != 0 && !r.isCharacter(element):
+	case address != 0 && character != nil:
+		if s, ok := r.terminated(character, r.memory(t, address)); ok {
+			text += " " + s
+		}
+	case element.Kind == dwarf.KindSubroutine || t.Space == locexpr.DefaultSpace && address != 0:
 		if name, offset := r.frame.Symbol(address); name != "" {
 			text += " " + symbolText(name, offset)
-		}
-	case address != 0 && r.isCharacter(element):
-		if s, ok := r.terminated(element, r.memory(t, address)); ok {
-			text += " " + s
 		}
 	}
 	v.setText(text)
@@ -270,23 +272,32 @@ func symbolText(name string, offset uint64) string {
 	return fmt.Sprintf("<%s+%d>", name, offset)
 }
 
-// isCharacter says whether a type is one of characters that strings consist of.
-func (r *Reader) isCharacter(t *dwarf.Type) bool {
-	if t.Kind != dwarf.KindBase || t.Base == nil || t.Base.Elements > 0 || !r.hasCharacters() {
-		return false
+// character is the type of characters that strings consist of, which a type is or is a
+// name of; nil of another one.
+func (r *Reader) character(t *dwarf.Type) *locexpr.BaseType {
+	base := named(t)
+	if base == nil || base.Elements > 0 || !r.hasCharacters() {
+		return nil
 	}
-	switch t.Base.Encoding {
+	switch base.Encoding {
 	case locexpr.EncodingSignedChar, locexpr.EncodingUnsignedChar:
-		return t.Base.Bits == 8
+		if base.Bits == 8 {
+			return base
+		}
 	case locexpr.EncodingUTF:
-		return t.Base.Bits == 8 || t.Base.Bits == 16 || t.Base.Bits == 32
+		if base.Bits == 8 || base.Bits == 16 || base.Bits == 32 {
+			return base
+		}
 	}
-	return strings.HasPrefix(t.Base.Name, "wchar_t")
+	if isCharacterName(base.Name) && base.Bits%8 == 0 && base.Bits <= 32 {
+		return base
+	}
+	return nil
 }
 
 // terminated reads a string that ends in a character 0.
-func (r *Reader) terminated(t *dwarf.Type, l locexpr.Location) (string, bool) {
-	size := t.Size
+func (r *Reader) terminated(t *locexpr.BaseType, l locexpr.Location) (string, bool) {
+	size := t.Size() / 8
 	var codes []rune
 	// Memory is read piece by piece: the string may lie before what is not there.
 	const piece = 16
@@ -302,21 +313,21 @@ func (r *Reader) terminated(t *dwarf.Type, l locexpr.Location) (string, bool) {
 				if len(codes) == 0 {
 					return "", false
 				}
-				return quoted(codes, t.Base) + "...", true
+				return quoted(codes, t) + "...", true
 			}
 			n = 1
 		}
 		for i := range n {
 			c := rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.ctx.ByteOrder()))
 			if c == 0 {
-				return quoted(codes, t.Base), true
+				return quoted(codes, t), true
 			}
 			if codes = append(codes, c); len(codes) == r.limits.Elements {
 				break
 			}
 		}
 	}
-	return quoted(codes, t.Base) + "...", true
+	return quoted(codes, t) + "...", true
 }
 
 // quoted is a string in quotes.

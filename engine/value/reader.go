@@ -140,7 +140,7 @@ func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int)
 	case dwarf.KindVoid:
 		v.fail(errors.New("the type is void"))
 	case dwarf.KindBase, dwarf.KindSubrange:
-		r.base(&v, plain, l)
+		r.base(&v, t, l)
 	case dwarf.KindEnumeration:
 		r.enumeration(&v, plain, l)
 	case dwarf.KindPointer, dwarf.KindUnspecified:

@@ -17,15 +17,60 @@ import (
 // errNoSize says that a type does not say how large its values are.
 var errNoSize = errors.New("the size of the type is not known")
 
-// base reads a value of a base type.
+// base reads a value of a base type, which t is or is a name of.
 func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
-	number, err := r.number(t, l)
+	base := named(t)
+	plain, err := t.Plain()
+	if err != nil || base == nil {
+		v.fail(errors.Join(errNoSize, err))
+		return
+	}
+	number, err := r.number(plain, l)
 	if err != nil {
 		v.fail(err)
 		return
 	}
-	v.setText(r.baseText(t.Base, number))
+	v.setText(r.baseText(base, number))
 }
+
+// isCharacterName says whether a type of such a name has characters. In C they are
+// names of integers.
+func isCharacterName(name string) bool {
+	switch name {
+	case "wchar_t", "char8_t", "char16_t", "char32_t":
+		return true
+	}
+	return false
+}
+
+// named is the base type that a type is or is a name of: of characters with the name
+// that says so. It is nil of other types.
+func named(t *dwarf.Type) *locexpr.BaseType {
+	name := ""
+	for range maxNames {
+		switch {
+		case t.Base != nil && name != "":
+			base := *t.Base
+			base.Name = name
+			return &base
+		case t.Base != nil:
+			return t.Base
+		case t.Kind != dwarf.KindNamed && t.Kind != dwarf.KindQualified && t.Kind != dwarf.KindSubrange:
+			return nil
+		case isCharacterName(t.Name):
+			name = t.Name
+		}
+		next, err := t.Element()
+		if err != nil {
+			return nil
+		}
+		t = next
+	}
+	return nil
+}
+
+// maxNames bounds the names of names.
+const maxNames = 64
 
 // number reads an integer, a floating point number or what else a base type has.
 func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error) {
@@ -67,7 +112,7 @@ func (r *Reader) baseText(t *locexpr.BaseType, n locexpr.Value) string {
 	case locexpr.EncodingUTF, locexpr.EncodingUCS, locexpr.EncodingASCII:
 		return charText(t, n)
 	case locexpr.EncodingSigned, locexpr.EncodingUnsigned:
-		if t.Name == "wchar_t" {
+		if isCharacterName(t.Name) {
 			return charText(t, n)
 		}
 	case locexpr.EncodingAddress:

@@ -125,14 +125,12 @@ func (e Entry) ValueType() (*Type, error) {
 }
 
 func (e Entry) readType() (*Type, error) {
+	if unit, ok := e.inTypeUnit(); ok {
+		return unit.AsType()
+	}
 	isDeclaration, err := e.hasFlag(AttrDeclaration)
 	if err != nil {
 		return nil, err
-	}
-	if isDeclaration {
-		if unit, ok := e.inTypeUnit(); ok {
-			return unit.AsType()
-		}
 	}
 	t := &Type{Entry: e, Kind: kindOfTag[e.Tag()], Name: e.Name(), IsDeclaration: isDeclaration}
 	switch t.Kind {
@@ -156,14 +154,15 @@ func (e Entry) readType() (*Type, error) {
 	return t, nil
 }
 
-// inTypeUnit is the type that a declaration has in a type unit (DW_AT_signature).
+// inTypeUnit is the type in a type unit that an entry stands for (DW_AT_signature). One
+// that is missing leaves the entry, which says next to nothing.
 func (e Entry) inTypeUnit() (Entry, bool) {
 	v, ok, err := e.own(AttrSignature)
 	if !ok || err != nil {
 		return Entry{}, false
 	}
 	t, err := e.b.follow(&v)
-	return t, err == nil
+	return t, err == nil && !t.Is(e) && !t.Has(AttrSignature)
 }
 
 // Complete is the definition of a declared type, which may be in another unit. To find
