@@ -60,7 +60,8 @@ type Result struct {
 	Summaries map[string]int  // summaries of pretty forms that differ
 }
 
-func newResult() *Result {
+// NewResult is a result of nothing.
+func NewResult() *Result {
 	return &Result{Variables: map[Outcome]int{}, Values: map[Outcome]int{}, Classes: map[string]int{},
 		Texts: map[string]int{}, Types: map[string]int{}, Summaries: map[string]int{}}
 }
@@ -97,7 +98,7 @@ type comparison struct {
 
 // Compare compares the values of a core.
 func Compare(ours *Document, theirs *Peer) *Result {
-	c := &comparison{Result: newResult()}
+	c := &comparison{Result: NewResult()}
 	threads := map[string]*Thread{}
 	for i := range ours.Threads {
 		threads[ours.Threads[i].ID] = &ours.Threads[i]

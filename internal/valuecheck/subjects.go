@@ -140,6 +140,26 @@ func libcxx(dir string) []*Subject {
 	return all
 }
 
+// Libcxx22 are the same with LLVM 22's library, if root is a folder that Debian's
+// libc++-22-dev and libc++abi-22-dev were unpacked in: they cannot be installed
+// beside the ones of LLVM 14.
+func Libcxx22(dir, root string) []*Subject {
+	if root == "" {
+		return nil
+	}
+	lib := filepath.Join(root, "usr", "lib", "llvm-22")
+	source := filepath.Join(dir, "containers.cpp")
+	var all []*Subject
+	for _, level := range []string{"-O0", "-O2"} {
+		all = append(all, &Subject{
+			Name: "containers clang-22 libc++ 22 " + level, Sources: []string{source}, Containers: "containers gcc " + level + " DWARF 5",
+			Commands: [][]string{{"clang++-22", "-w", level, "-g", "-std=c++17", "-nostdinc++", "-isystem", filepath.Join(lib, "include", "c++", "v1"),
+				"-nostdlib++", source, filepath.Join(lib, "lib", "libc++.a"), filepath.Join(lib, "lib", "libc++abi.a"), "-o", "program"}},
+		})
+	}
+	return all
+}
+
 func rust(dir, workloads string) []*Subject {
 	var all []*Subject
 	for _, p := range []struct {
