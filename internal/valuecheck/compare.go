@@ -295,7 +295,10 @@ func (c *comparison) node(path string, n *Node, v *Value) {
 	default:
 		c.leaf(path, n, v)
 	}
-	if v != nil && n.Type != "" && v.Type != n.Type {
+	if v != nil && n == c.variable && n.Address != "" && v.Address != "" && n.Address != v.Address && !strings.HasSuffix(n.Code, "ref") {
+		c.count(Wrong, path+" address", &Node{Type: n.Type, Text: n.Address}, &Value{Value: v.Address})
+	}
+	if v != nil && n.Type != "" && v.Type != n.Type && !strings.HasSuffix(path, "&") {
 		c.Types[fmt.Sprintf("%q, theirs %q", v.Type, n.Type)]++
 	}
 }
@@ -397,26 +400,28 @@ func (c *comparison) synthetic(path string, n *Node, v *Value) {
 	c.node(path+"*", target, v)
 }
 
-// reference compares a reference: its address, where we print one, and what is there.
+// reference compares what a reference leads to. Its address is compared where we
+// print that alone.
 func (c *comparison) reference(path string, n *Node, v *Value) {
-	if word := strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(v.Value+" ", " ", 2)[0], "@"), ":"); strings.HasPrefix(word, "0x") && n.Bytes != "" {
-		if !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, word) {
+	if word, ok := strings.CutPrefix(v.Value, "@"); ok && len(v.Children) == 0 {
+		if n.Bytes != "" && !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, strings.TrimSuffix(word, ":")) {
 			c.count(Wrong, path, &Node{Type: n.Type, Text: "address " + n.Bytes}, v)
 			return
 		}
-		if len(v.Children) == 0 {
-			c.count(Equal, path, n, v)
-			return
-		}
+		c.count(Equal, path, n, v)
+		return
 	}
 	if len(n.Children) == 0 {
 		c.count(Cut, path, n, v)
 		return
 	}
-	target := n.Children[0]
-	if len(v.Children) == 1 && (v.Children[0].Name == "*" || v.Children[0].Name == "&" || v.Children[0].Name == "") && v.Children[0].Kind != "base" {
-		c.node(path+"&", target, v.Children[0])
+	if n.Bytes != "" && v.Address != "" && !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, v.Address) {
+		c.count(Wrong, path, &Node{Type: n.Type, Text: "address " + n.Bytes}, &Value{Value: v.Address})
 		return
+	}
+	target := n.Children[0]
+	if len(v.Children) == 1 && v.Children[0].Kind == "pointee" {
+		v = v.Children[0]
 	}
 	c.node(path+"&", target, v)
 }

@@ -47,6 +47,9 @@ func echoes(nodes []*Node) []*Value {
 	var all []*Value
 	for _, n := range nodes {
 		v := &Value{Name: n.Name, Type: n.Type, Value: n.Text, Status: "ok", Kind: n.Kind, Line: n.Line, Children: echoes(n.Children)}
+		if strings.HasSuffix(n.Code, "ref") && len(v.Children) == 1 {
+			v.Children[0].Kind = "pointee"
+		}
 		if n.Code == "array" {
 			v.More = n.Elements - len(v.Children)
 		}

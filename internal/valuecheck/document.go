@@ -47,6 +47,7 @@ type Value struct {
 	Lanes      string   `json:"lanes"`
 	Children   []*Value `json:"children"`
 	More       int      `json:"more"`
+	Deep       bool     `json:"deep"` // there are parts that lie too deep
 }
 
 // ReadDocument reads the JSON of `unwindd stack`.

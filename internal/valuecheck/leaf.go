@@ -33,6 +33,8 @@ func judgeLeaf(n *Node, text string) bool {
 		return isPointer(n, data, text)
 	case "text":
 		return isText(n, data, text)
+	case "methodptr":
+		return isMethod(n, data, text)
 	}
 	return sameText(n.Text, text)
 }
@@ -184,6 +186,19 @@ func isPointer(n *Node, data []byte, text string) bool {
 	}
 	theirs, ours := literal(n.Text), literal(rest)
 	return theirs == "" || ours == "" || sameLiteral(theirs, ours)
+}
+
+// isMethod compares pointers to member functions (Itanium C++ ABI, 2.3): an address,
+// or the offset of a virtual function in its table and one.
+func isMethod(n *Node, data []byte, text string) bool {
+	pointer := binary.LittleEndian.Uint64(data)
+	switch {
+	case pointer == 0:
+		return text == "NULL" || text == "0x0"
+	case pointer&1 != 0:
+		return text == n.Text || strings.HasPrefix(text, fmt.Sprintf("&virtual table offset %d", pointer-1))
+	}
+	return isPointer(n, data[:8], text)
 }
 
 // literal is what follows the first quotation mark in a text, that included.

@@ -25,7 +25,6 @@ func delveValues(exe, path string) (*valuecheck.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer group.Close()
 	target := group.Selected
 	peer := &valuecheck.Peer{}
 	for _, thread := range target.ThreadList() {

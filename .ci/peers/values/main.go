@@ -33,7 +33,7 @@ var (
 	only    = flag.String("run", "", "only programs whose `name` matches this expression")
 	details = flag.Int("details", 5, "how many `differences` of each kind are listed of a program")
 	keep    = flag.String("json", "", "a `file` that gets every difference, one JSON object a line")
-	binary  = flag.String("unwindd", "", "the `executable`; built if there is none")
+	command = flag.String("unwindd", "", "the `executable`; built if there is none")
 )
 
 func main() {
@@ -60,7 +60,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	w := &work{unwindd: *binary, cores: cmp.Or(os.Getenv("VALUES_CORES"), temp), total: valuecheck.NewResult()}
+	w := &work{unwindd: *command, cores: cmp.Or(os.Getenv("VALUES_CORES"), temp), total: valuecheck.NewResult()}
 	if w.unwindd == "" {
 		w.unwindd = filepath.Join(temp, "unwindd")
 		if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-o", w.unwindd, "./cmd/unwindd").CombinedOutput(); err != nil {
