@@ -198,6 +198,9 @@ func isMethod(n *Node, data []byte, text string) bool {
 	case pointer&1 != 0:
 		return text == n.Text || strings.HasPrefix(text, fmt.Sprintf("&virtual table offset %d", pointer-1))
 	}
+	if _, rest, ok := strings.Cut(text, ")) 0x"); ok {
+		text = "0x" + rest // behind the type, in gdb's manner
+	}
 	return isPointer(n, data[:8], text)
 }
 

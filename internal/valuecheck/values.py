@@ -228,8 +228,8 @@ def place(symbol, frame, block):
         return ""
     text = gdb.execute("info address " + symbol.name, to_string=True)
     pc = frame.pc() - (0 if frame.level() == 0 else 1)
-    for line in re.split(r"\n(?=  Range )", text):
-        m = re.match(r"  Range (0x[0-9a-f]+)-(0x[0-9a-f]+): (.*)", line, re.S)
+    for line in re.split(r"\n(?=  (?:Base|Range) )", text):
+        m = re.match(r"  (?:Base address \S+ +)?Range (0x[0-9a-f]+)-(0x[0-9a-f]+): (.*)", line, re.S)
         if m and int(m[1], 16) <= pc < int(m[2], 16):
             return m[3].strip()
     return "" if "multi-location" in text else text.strip()
