@@ -126,6 +126,9 @@ func TestWhatGDBSaysIsEqualToItself(t *testing.T) {
 
 // other is another value that looks alike: its first digit, or a character, differs.
 func other(text string) string {
+	if kind, number, ok := strings.Cut(text, ")) 0x"); ok {
+		return kind + ")) " + other("0x"+number) // a pointer to a member function
+	}
 	if number := strings.TrimPrefix(strings.TrimPrefix(text, "-"), "0x"); number != "" && number[0] >= '0' && number[0] <= '9' {
 		i := len(text) - len(number)
 		return text[:i] + string('1'+(text[i]-'0'+1)%9) + text[i+1:]

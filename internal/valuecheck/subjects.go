@@ -191,7 +191,7 @@ func installed() []*Subject {
 const pythonProgram = `
 import threading, time, re, sys
 def g(n, m):
-    if n: return sorted([n, n - 1], key=lambda k: g(n - 1, {"k": k}) if k == n else k)
+    if n: return sorted([n, n - 1], key=lambda k: g(n - 1, m) if k == n else k)
     if m is None: print("ready", flush=True)
     time.sleep(1000)
 class C:
