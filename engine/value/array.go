@@ -13,6 +13,8 @@ type extent struct {
 	lower  int64
 	count  uint64
 	stride uint64 // bytes from one element to the next; 0: they follow one another
+
+	isVector bool // of the hardware: its elements are numbers, even if they are bytes
 }
 
 // array reads an array.
@@ -33,6 +35,7 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 			v.fail(fmt.Errorf("bounds of the array: %w", err))
 			return
 		}
+		extents[i].isVector = t.IsVector()
 	}
 	if len(extents) == 0 {
 		extents = []extent{{}} // nothing is said of how many elements there are
@@ -96,7 +99,7 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 	}
 	v.shape = array
 	plain, err := t.Plain()
-	if character := r.character(t); err == nil && len(extents) == 1 && character != nil && inner == character.Size()/8 && x.count > 0 {
+	if character := r.character(t); err == nil && len(extents) == 1 && !x.isVector && character != nil && inner == character.Size()/8 && x.count > 0 {
 		r.characters(v, character, l, x.count)
 		return
 	}
