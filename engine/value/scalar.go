@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode"
@@ -371,15 +372,22 @@ func enumName(t *dwarf.Type, name string) string {
 }
 
 // areFlags says whether the values of an enumeration are made to be combined: no two
-// of them have a bit in common.
+// of them have a bit in common, and the bits of each are neighbours, as are those of
+// a field of several bits.
 func areFlags(list []dwarf.Enumerator, mask uint64) bool {
 	var all uint64
 	for _, e := range list {
 		n := e.Value & mask
-		if all&n != 0 && all&n != n {
+		if all&n != 0 && all&n != n || n != 0 && !isField(n) {
 			return false
 		}
 		all |= n
 	}
 	return len(list) > 0
+}
+
+// isField says whether the bits of a number are neighbours.
+func isField(n uint64) bool {
+	n >>= bits.TrailingZeros64(n)
+	return n&(n+1) == 0
 }
