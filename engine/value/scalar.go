@@ -218,7 +218,11 @@ func wideText(n *big.Int, exponentBits, fractionBits uint, hasInteger bool) stri
 // complexText is a complex number: two floating point numbers of half its size.
 func complexText(t *locexpr.BaseType, n locexpr.Value) string {
 	bits := uint(t.Bits / 2)
-	half := &locexpr.BaseType{Name: strings.TrimPrefix(t.Name, "complex "), Encoding: locexpr.EncodingFloat, Bits: uint32(bits)}
+	name := strings.TrimPrefix(t.Name, "complex ")
+	if name == "complex" && bits == 128 {
+		name = "long double" // clang calls every complex type so
+	}
+	half := &locexpr.BaseType{Name: name, Encoding: locexpr.EncodingFloat, Bits: uint32(bits)}
 	all := n.Big()
 	low := locexpr.BigValue(half, all)
 	high := locexpr.BigValue(half, new(big.Int).Rsh(all, bits))
