@@ -82,11 +82,27 @@ func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error
 	if size := uint64(typ.Size()); size != t.Size*8 && typ.Elements == 0 && t.IsSized && t.Size <= 64 && size > t.Size*8 {
 		return locexpr.Value{}, fmt.Errorf("a base type of %d bits in %d bytes", size, t.Size)
 	}
-	b, err := r.bytes(l, (typ.Size()+7)/8)
+	size := (typ.Size() + 7) / 8
+	b, err := r.bytes(l, min(size, meaningfulBytes(&typ)))
 	if err != nil {
 		return locexpr.Value{}, err
 	}
+	b = append(b, make([]byte, size-uint64(len(b)))...)
 	return locexpr.ValueOf(&typ, b, r.ctx.ByteOrder())
+}
+
+// meaningfulBytes is how many of a number's bytes say something. Those behind the ten of
+// x87's extended format do not: a compiler leaves them out of DW_OP_piece.
+func meaningfulBytes(t *locexpr.BaseType) uint64 {
+	if isExtended(t) {
+		return 10
+	}
+	return 1 << 32
+}
+
+// isExtended says whether a number is of x87's extended format, with padding or without.
+func isExtended(t *locexpr.BaseType) bool {
+	return t.Encoding == locexpr.EncodingFloat && (t.Bits == 80 || t.Bits == 96 || t.Bits == 128 && strings.Contains(t.Name, "long double"))
 }
 
 // baseText is the text of a value of a base type.
@@ -135,14 +151,11 @@ func floatText(t *locexpr.BaseType, n locexpr.Value) string {
 	case 64:
 		return shortest(math.Float64frombits(n.Uint64()), 64)
 	}
-	if strings.Contains(t.Name, "long double") && t.Bits == 128 {
+	if isExtended(t) {
 		return extendedText(n.Big())
 	}
 	if f, ok := n.Float64(); ok && t.Bits <= 16 {
 		return shortest(f, 32)
-	}
-	if t.Bits == 80 || t.Bits == 96 {
-		return extendedText(n.Big())
 	}
 	if t.Bits == 128 {
 		return wideText(n.Big(), 15, 112, false)
