@@ -21,6 +21,7 @@ var floors = []string{
 	"engine/symbolize",
 	"engine",
 	"engine/profile",
+	"engine/goroutine",
 	"engine/walk",
 	"engine/code",
 	"engine/value",

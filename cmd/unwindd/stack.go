@@ -22,6 +22,7 @@ type stackFlags struct {
 	targetFlags
 	thread    string
 	registers bool
+	goroutine bool
 	lanes     bool
 	lane      int
 	maxFrames int
@@ -48,6 +49,7 @@ of a wave do in each frame.`,
 		Example: `  unwindd stack core
   unwindd stack core --exe ./server --thread 4711
   unwindd stack --thread w0 --lane 5 crash.snapshot
+  unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
@@ -56,6 +58,7 @@ of a wave do in each frame.`,
 	f.add(flags)
 	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
 	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
+	flags.BoolVar(&f.goroutine, "goroutines", false, "print the goroutines of Go programs too")
 	flags.BoolVar(&f.lanes, "lanes", false, "print what the lanes of waves do in every frame")
 	flags.IntVar(&f.lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
 	flags.BoolVar(&f.locals, "locals", false, "print the variables of every frame")
@@ -108,6 +111,9 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	t, err := e.Open(path)
 	if err != nil {
 		return err
+	}
+	if f.goroutine {
+		t = t.WithGoroutines(cmd.Context())
 	}
 	threads, err := f.selected(t)
 	if err != nil {

@@ -69,8 +69,12 @@ type Thread struct {
 	Stop       *Stop   `json:"stop,omitempty"`        // why the thread stopped; nil where nothing is known
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
-	Frames     []Frame `json:"frames"`
-	Stopped    Stopped `json:"stopped"`
+	// Goroutine is the goroutine that the thread is; Executes the ID of the one that
+	// a thread of the operating system executes.
+	Goroutine *Goroutine `json:"goroutine,omitempty"`
+	Executes  string     `json:"executes,omitempty"`
+	Frames    []Frame    `json:"frames"`
+	Stopped   Stopped    `json:"stopped"`
 }
 
 // Stop is why a thread stopped. Why its stack ends is Stopped.

@@ -132,7 +132,7 @@ func (f *stackFolder) sum(s *engine.Stack, e *ending) uint64 {
 	if s.Thread.Crashed {
 		f.hash.WriteByte(1)
 		if s.Thread.Wave == nil {
-			f.hash.WriteString(s.Thread.ID)
+			f.hash.WriteString(executor(s.Thread))
 		}
 	}
 	return f.hash.Sum64()
@@ -159,7 +159,7 @@ func (f *stackFolder) hashFrames(frames []engine.Frame) {
 // thread's own.
 func (g *group) isEqual(s *engine.Stack, e *ending) bool {
 	a, b := g.first, s
-	return isEqualStop(a.Thread, b.Thread) &&
+	return isEqualStop(a.Thread, b.Thread) && isEqualGoroutine(a.Thread, b.Thread) &&
 		g.ending.Reason == e.Reason && g.ending.launch == e.launch && g.ending.isWhole() == e.isWhole() &&
 		(e.isWhole() || g.ending.Detail == e.Detail) &&
 		isEqualFrames(a.Frames, b.Frames) &&
@@ -169,7 +169,7 @@ func (g *group) isEqual(s *engine.Stack, e *ending) bool {
 // isEqualStop compares why threads stopped. A crash of a CPU thread is one of its
 // own; many waves may have one. Equal waves access each its own address.
 func isEqualStop(a, b *target.Thread) bool {
-	if a.Crashed != b.Crashed || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && a.ID != b.ID) {
+	if a.Crashed != b.Crashed || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
 		return false
 	}
 	if a.Stop == nil || b.Stop == nil {

@@ -206,6 +206,7 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.stop(th.Stop)
 	j.wave(th.Wave)
 	j.launch(s)
+	j.goroutine(th)
 	j.member("frames")
 	j.open("[")
 	j.index = 0

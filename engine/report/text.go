@@ -70,6 +70,7 @@ const maxListed = 16
 func (t *text) group(g *group) {
 	t.printf("\n%s\n", t.head(t.threads(g)))
 	t.identity(g)
+	t.creator(g)
 	t.stop(g.threads)
 	first := g.first
 	count := countLines(first.Frames)
@@ -98,10 +99,16 @@ func (t *text) end(g *group, n int) {
 // threads names the threads of a group.
 func (t *text) threads(g *group) string {
 	first := g.first.Thread
+	if line := t.goroutines(g); line != "" {
+		return line
+	}
 	if len(g.threads) == 1 {
 		line := "thread " + first.ID
 		if first.Name != "" {
 			line += " " + strconv.Quote(first.Name)
+		}
+		if e := first.Executes; e != nil {
+			line += ", executes " + e.Name
 		}
 		return line + t.about.crash(first)
 	}

@@ -225,6 +225,9 @@ type Thread struct {
 	// PC is where a thread is that no architecture reads, if HasPC.
 	PC    uint64
 	HasPC bool
+	// IsInCall says that the PC among Registers is a return address: the thread was
+	// put aside while it called something that is not among its frames.
+	IsInCall bool
 	// Lanes is how many lanes the target says that the thread has; 0 where it
 	// does not say it.
 	Lanes uint32
@@ -235,6 +238,9 @@ type Thread struct {
 	Wave *Wave
 	// LaunchedBy is where the thread was launched; nil where nothing is known.
 	LaunchedBy *Launch
+	// Goroutine is the goroutine that the thread is, Executes the one that a thread
+	// of an operating system executes; nil: none.
+	Goroutine, Executes *Goroutine
 }
 
 // A Wave is the identity of a wave. What is empty is not known.

@@ -291,7 +291,7 @@ func (w *walker) top() *frame {
 		return nil
 	}
 	f := w.frame(0)
-	f.exact, f.found = true, code.ByContext
+	f.exact, f.found = !th.IsInCall, code.ByContext
 	switch {
 	case th.binding != nil && th.binding.Problem != "":
 		w.stack.Stopped = Stopped{StopNoMemory, th.binding.Problem}

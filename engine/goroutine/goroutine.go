@@ -1,0 +1,257 @@
+package goroutine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A maker makes threads of the goroutines of one runtime.
+type maker struct {
+	*runtime
+	ctx     context.Context
+	threads map[string]*target.Thread // those of the operating system, by ID
+	prefix  string                    // of names
+	places  map[placeKey]*target.CodePlace
+	starts  map[uint64]bool // whether a function begins at an address
+
+	// The registers of a goroutine that waits, and of one that left for a system call
+	// or C.
+	parked, away registerSet
+
+	slab []made
+}
+
+// made is a goroutine with its thread. They are allocated by the thousand.
+type made struct {
+	thread    target.Thread
+	goroutine target.Goroutine
+}
+
+// slabSize is how many goroutines are allocated together, where there are so many.
+const slabSize = 1 << 10
+
+// A placeKey is a place in the code: a function's start, or a return address.
+type placeKey struct {
+	pc       uint64
+	isReturn bool
+}
+
+func newMaker(ctx context.Context, r *runtime, threads map[string]*target.Thread, prefix string) *maker {
+	return &maker{
+		runtime: r, ctx: ctx, threads: threads, prefix: prefix,
+		places: map[placeKey]*target.CodePlace{}, starts: map[uint64]bool{},
+		parked: newRegisterSet(r.description, r.g.pc, r.g.sp, r.g.fp, r.g.lr),
+		away:   newRegisterSet(r.description, r.g.syscallPC, r.g.syscallSP, r.g.syscallFP, field{}),
+	}
+}
+
+// all makes a thread of each goroutine that has not ended.
+func (k *maker) all() (list []*target.Thread) {
+	addresses := k.addresses()
+	paged, _ := k.state.(target.Paged)
+	buf := make([]byte, k.g.size)
+	missing := 0
+	for i, address := range addresses {
+		if _, err := k.read(address, buf); err != nil {
+			if missing++; missing == 1 {
+				k.problem("goroutine at %#x: %v", address, err)
+			}
+			continue
+		}
+		if th := k.thread(address, buf, len(addresses)-i); th != nil {
+			list = append(list, th)
+		}
+		if paged != nil && i%releaseEvery == releaseEvery-1 {
+			paged.ReleasePages()
+		}
+	}
+	if missing > 1 {
+		k.problem("%d goroutines in all are not in the target", missing)
+	}
+	return list
+}
+
+// releaseEvery is after how many goroutines the pages that they are on are given back.
+const releaseEvery = 1 << 14
+
+// hasEnded says whether a state is that of a goroutine that is none any more, or not
+// yet: the runtime keeps its memory for the next one.
+func hasEnded(state string) bool { return strings.HasPrefix(state, "dead") }
+
+// thread makes a thread of a goroutine, of which left are yet to come; nil where it
+// has ended.
+func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
+	status := k.get(b, k.g.status)
+	state := k.stateName(status &^ k.scan)
+	if hasEnded(state) {
+		return nil
+	}
+	th, g := k.next(left)
+	g.ID, g.State, g.IsScanned = k.get(b, k.g.id), state, status&k.scan != 0
+	g.Name = k.prefix + "goroutine " + strconv.FormatUint(g.ID, 10)
+	if state == "waiting" {
+		g.WaitReason = k.reason(k.get(b, k.g.waitReason))
+	}
+	g.WaitSince, g.Parent, g.IsLocked = k.get(b, k.g.waitSince), k.get(b, k.g.parent), k.get(b, k.g.lockedTo) != 0
+	// Assembly made the first one.
+	if pc := k.get(b, k.g.creator); pc != 0 && g.ID != 1 {
+		g.CreatedBy = k.place(pc, true)
+	}
+	if pc := k.get(b, k.g.start); pc != 0 {
+		g.StartedAt = k.place(pc, false)
+		g.IsSystem = isSystem(g.StartedAt.Function)
+	}
+	th.ID, th.Arch, th.Goroutine = g.Name, k.module.Arch, g
+	if g.StartedAt != nil {
+		th.Name = g.StartedAt.Function
+	}
+	k.findState(th, address, b)
+	return th
+}
+
+// next is the memory of the next goroutine.
+func (k *maker) next(left int) (*target.Thread, *target.Goroutine) {
+	if len(k.slab) == 0 {
+		k.slab = make([]made, min(left, slabSize))
+	}
+	m := &k.slab[0]
+	k.slab = k.slab[1:]
+	return &m.thread, &m.goroutine
+}
+
+// isSystem says whether the runtime made a goroutine for itself, by the function that
+// it began with: all of the runtime's but those that execute the program's functions
+// (isSystemGoroutine in src/runtime/traceback.go).
+func isSystem(function string) bool {
+	switch function {
+	case "runtime.main", "runtime.corostart", "runtime.handleAsyncEvent":
+		return false
+	}
+	return strings.HasPrefix(function, "runtime.")
+}
+
+// place names a place, once.
+func (k *maker) place(pc uint64, isReturn bool) *target.CodePlace {
+	key := placeKey{pc, isReturn}
+	at := k.places[key]
+	if at == nil {
+		lookup := pc
+		if isReturn {
+			lookup -= uint64(k.description.CallDistance)
+		}
+		at = k.names(k.ctx, pc, lookup)
+		k.places[key] = at
+	}
+	return at
+}
+
+// isStart says whether a function begins at an address, which is no return address
+// then: a goroutine that was created and not executed yet is there.
+func (k *maker) isStart(pc uint64) bool {
+	is, ok := k.starts[pc]
+	if !ok {
+		if s := k.process.Segment(pc); s != nil {
+			at := s.ObjectAddress(pc)
+			frames := s.Module.AllNames(k.ctx, at, true)
+			is = len(frames) > 0 && frames[0].HasStart && frames[0].Start == at
+		}
+		k.starts[pc] = is
+	}
+	return is
+}
+
+// findState finds where a goroutine is: one that a thread executes is where the
+// thread is, and others are where they were put aside.
+func (k *maker) findState(th *target.Thread, address uint64, b []byte) {
+	g := th.Goroutine
+	m := k.machineAt(k.get(b, k.g.machine))
+	var by *target.Thread
+	if m.using == address {
+		g.Thread = m.thread
+		by = k.threads[m.thread]
+	}
+	isAway := k.get(b, k.g.syscallSP) != 0
+	switch {
+	case by != nil && (g.State == "running" && !isAway || k.isExecuted(by, b)):
+		th.Registers, th.Crashed, th.Signal, th.Stop = by.Registers, by.Crashed, by.Signal, by.Stop
+		th.Problem, th.Unread, th.PC, th.HasPC = by.Problem, by.Unread, by.PC, by.HasPC
+	case isAway:
+		// As (*unwinder).initAt of src/runtime/traceback.go prefers them.
+		k.setRegisters(th, b, &k.away)
+	case g.State == "running":
+		th.Problem = fmt.Sprintf("thread %s, which executes it, is not in the target", cmp.Or(g.Thread, "?"))
+	default:
+		k.setRegisters(th, b, &k.parked)
+	}
+}
+
+// isExecuted says whether the stack of a thread leads to the goroutine that it
+// executes. It does not while the thread is about to go on with it; in C, whose way
+// back is not known, its frames may be guesses.
+func (k *maker) isExecuted(by *target.Thread, b []byte) bool {
+	low, high := k.get(b, k.g.stackLow), k.get(b, k.g.stackHigh)
+	if sp, ok := by.Registers.Uint64(k.description.SP, k.description.ByteOrder); ok && sp > low && sp <= high {
+		return true
+	}
+	for _, f := range k.process.Walk(k.ctx, by).Frames {
+		if f.RestsOnGuess || f.FoundBy.IsGuess() {
+			return false
+		}
+		if f.HasCFA && f.CFA > low && f.CFA <= high {
+			return true
+		}
+	}
+	return false
+}
+
+// A registerSet says where of a goroutine its registers are, in the order of their
+// numbers.
+type registerSet struct {
+	pc               field
+	from             []field
+	numbers, offsets []uint32 // as sdk.Registers has them
+}
+
+// newRegisterSet leaves out registers that the version of Go does not keep.
+func newRegisterSet(d *sdk.Description, pc, sp, fp, lr field) (s registerSet) {
+	if d.ReturnAddress == d.PC {
+		lr = field{}
+	}
+	type place struct {
+		register uint32
+		from     field
+	}
+	places := []place{{d.PC, pc}, {d.SP, sp}, {d.FP, fp}, {d.ReturnAddress, lr}}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.register, b.register) })
+	s.pc, s.offsets = pc, []uint32{0}
+	for i, p := range places {
+		if p.from.size == 0 || p.register == sdk.NoRegister {
+			continue
+		}
+		s.from, s.numbers = append(s.from, p.from), append(s.numbers, p.register)
+		s.offsets = append(s.offsets, s.offsets[len(s.offsets)-1]+uint32(places[i].from.size)) //nolint:gosec // at most 8
+	}
+	return s
+}
+
+// setRegisters gives a thread the registers of a goroutine that was put aside.
+func (k *maker) setRegisters(th *target.Thread, b []byte, from *registerSet) {
+	pc := k.get(b, from.pc)
+	if pc == 0 {
+		th.Problem = "where the goroutine goes on is not known: its PC is 0"
+		return
+	}
+	th.IsInCall = !k.isStart(pc)
+	data := make([]byte, 0, from.offsets[len(from.numbers)])
+	for _, f := range from.from {
+		data = append(data, b[f.offset:f.offset+f.size]...)
+	}
+	th.Registers = sdk.Registers{Numbers: from.numbers, Offsets: from.offsets, Data: data}
+}

@@ -1,0 +1,315 @@
+package goroutine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// A field is where a member is in its struct, in bytes. The zero field is one that
+// the version of Go does not have.
+type field struct{ offset, size uint64 }
+
+// A layout is what DWARF says of the runtime that a code object holds. Addresses are
+// ELF virtual addresses of the object.
+type layout struct {
+	pointer uint64 // the size of one, in bytes
+
+	// The list of goroutines: a pointer to its first element and their number.
+	list, length uint64
+	// reasons is the array of the texts of wait reasons, and how many there are.
+	reasons, reasonCount uint64
+
+	g    goroutineLayout
+	m    machineLayout
+	scan uint64            // the bit of a state that says that the stack is being scanned
+	name map[uint64]string // of states, by number
+}
+
+// goroutineLayout is runtime.g, whose registers are in its runtime.gobuf.
+type goroutineLayout struct {
+	size                                      uint64
+	id, status, waitReason, waitSince         field
+	pc, sp, fp, lr                            field // where a parked one goes on
+	syscallPC, syscallSP, syscallFP           field // where one left for a system call or C
+	stackLow, stackHigh                       field
+	machine, lockedTo, parent, creator, start field
+}
+
+// machineLayout is runtime.m, a thread of the operating system.
+type machineLayout struct {
+	size          uint64
+	thread, using field // its LWP, and the goroutine that it executes
+}
+
+// A wanted member is one of a struct of the runtime; a path goes into its members.
+type wanted struct {
+	path       string
+	to         *field
+	isRequired bool
+}
+
+func (l *goroutineLayout) wanted() []wanted {
+	return []wanted{
+		{"goid", &l.id, true},
+		{"atomicstatus", &l.status, true},
+		{"sched.pc", &l.pc, true},
+		{"sched.sp", &l.sp, true},
+		{"sched.bp", &l.fp, false},
+		{"sched.lr", &l.lr, false},
+		{"syscallpc", &l.syscallPC, false},
+		{"syscallsp", &l.syscallSP, false},
+		{"syscallbp", &l.syscallFP, false}, // Go 1.23
+		{"stack.lo", &l.stackLow, true},
+		{"stack.hi", &l.stackHigh, true},
+		{"waitreason", &l.waitReason, false},
+		{"waitsince", &l.waitSince, false},
+		{"m", &l.machine, true},
+		{"lockedm", &l.lockedTo, false},
+		{"parentGoid", &l.parent, false}, // Go 1.21
+		{"gopc", &l.creator, false},
+		{"startpc", &l.start, false},
+	}
+}
+
+func (l *machineLayout) wanted() []wanted {
+	return []wanted{{"procid", &l.thread, true}, {"curg", &l.using, true}}
+}
+
+// errNoRuntime says that debug information does not describe Go's runtime.
+var errNoRuntime = errors.New("its debug information has no unit of Go's runtime")
+
+// readLayout reads what DWARF says of the runtime. It runs inside object.Guard.
+func readLayout(d *dwarf.Reader) (*layout, error) {
+	units, err := d.UnitsNamed("runtime")
+	if err != nil {
+		return nil, err
+	}
+	err = errNoRuntime
+	for _, u := range units {
+		// C may have a file of that name.
+		var l *layout
+		if l, err = readUnit(u); err == nil {
+			return l, nil
+		}
+	}
+	return nil, err
+}
+
+// readUnit reads the unit of the package runtime.
+func readUnit(u dwarf.Unit) (*layout, error) {
+	root, err := u.Root()
+	if err != nil {
+		return nil, err
+	}
+	l := &layout{pointer: uint64(u.AddressSize()), name: map[uint64]string{}}
+	if l.pointer != 4 && l.pointer != 8 {
+		return nil, fmt.Errorf("addresses of %d bytes, expected 4 or 8", l.pointer)
+	}
+	variables := map[string]dwarf.Entry{}
+	for e, err := range root.Children() {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Tag() {
+		case dwarf.TagVariable:
+			switch name := e.Name(); name {
+			case "runtime.allgptr", "runtime.allglen", "runtime.waitReasonStrings":
+				variables[name] = e
+			}
+		case dwarf.TagConstant:
+			l.addConstant(e)
+		}
+	}
+	if err := l.readVariables(variables); err != nil {
+		return nil, err
+	}
+	if l.scan == 0 {
+		l.scan = 0x1000 // runtime._Gscan, of all versions so far
+	}
+	return l, nil
+}
+
+// addConstant takes the number of a state: runtime._Gwaiting is that of "waiting".
+// Some also have the bit of the garbage collector.
+func (l *layout) addConstant(e dwarf.Entry) {
+	state, ok := strings.CutPrefix(e.Name(), "runtime._G")
+	if !ok {
+		return
+	}
+	n, ok, err := e.Number(dwarf.AttrConstValue)
+	switch {
+	case !ok || err != nil:
+	case state == "scan":
+		l.scan = uint64(n)
+	case !strings.HasPrefix(state, "scan"):
+		l.name[uint64(n)] = state
+	}
+}
+
+// readVariables finds the list of goroutines and the types that it leads to.
+func (l *layout) readVariables(variables map[string]dwarf.Entry) (err error) {
+	// They are the list that runtime.allgs is, for who reads it while it grows.
+	list := variables["runtime.allgptr"]
+	if l.list, err = addressOf("runtime.allgptr", list); err != nil {
+		return err
+	}
+	if l.length, err = addressOf("runtime.allglen", variables["runtime.allglen"]); err != nil {
+		return err
+	}
+	goroutine, err := pointee(list, 2)
+	if err != nil {
+		return err
+	}
+	members, err := readStruct(goroutine, &l.g.size, l.g.wanted())
+	if err != nil {
+		return err
+	}
+	machine, err := pointee(members["m"], 1)
+	if err != nil {
+		return err
+	}
+	if _, err := readStruct(machine, &l.m.size, l.m.wanted()); err != nil {
+		return err
+	}
+	l.readReasons(variables["runtime.waitReasonStrings"])
+	return nil
+}
+
+// addressOf is where a variable is.
+func addressOf(name string, e dwarf.Entry) (uint64, error) {
+	if e.IsZero() {
+		return 0, fmt.Errorf("its debug information has no variable %s", name)
+	}
+	address, ok := e.StaticAddress()
+	if !ok {
+		return 0, fmt.Errorf("%v: %s has no address", e, name)
+	}
+	return address, nil
+}
+
+// readReasons finds the texts of wait reasons, without which they are numbers.
+func (l *layout) readReasons(e dwarf.Entry) {
+	if e.IsZero() {
+		return
+	}
+	size, ok := e.Size()
+	if address, isStatic := e.StaticAddress(); ok && isStatic {
+		l.reasons, l.reasonCount = address, min(size/(2*l.pointer), maxReasons)
+	}
+}
+
+// maxReasons bounds the texts of wait reasons. Go 1.26 has 42.
+const maxReasons = 1 << 10
+
+// maxStruct bounds the size of a struct of the runtime, in bytes. Go 1.26 has
+// runtime.m of 2 KiB.
+const maxStruct = 1 << 16
+
+// maxSteps bounds how many types are passed through on the way to one.
+const maxSteps = 16
+
+// plainType is the type of a variable or member, without the names that typedefs and
+// qualifiers give it.
+func plainType(e dwarf.Entry) (dwarf.Entry, error) {
+	t, err := e.Type()
+	for range maxSteps {
+		if err != nil || t.IsZero() {
+			break
+		}
+		switch t.Tag() {
+		case dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType:
+			t, err = t.Type()
+		default:
+			return t, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%v: its type is not found", e)
+	}
+	return t, err
+}
+
+// pointee is what a variable or member points at, after so many pointers.
+func pointee(e dwarf.Entry, pointers int) (t dwarf.Entry, err error) {
+	for range pointers {
+		if t, err = plainType(e); err != nil {
+			return t, err
+		}
+		if t.Tag() != dwarf.TagPointerType {
+			return t, fmt.Errorf("%v: expected a pointer, found tag %#x", t, uint16(t.Tag()))
+		}
+		e = t
+	}
+	return plainType(e)
+}
+
+// member is a member of a struct.
+func member(t dwarf.Entry, name string) (dwarf.Entry, error) {
+	if t.Tag() != dwarf.TagStructureType {
+		return t, fmt.Errorf("%v: expected a struct with a member %s, found tag %#x", t, name, uint16(t.Tag()))
+	}
+	for e, err := range t.Children() {
+		if err != nil {
+			return e, err
+		}
+		if e.Tag() == dwarf.TagMember && e.Name() == name {
+			return e, nil
+		}
+	}
+	return dwarf.Entry{}, fmt.Errorf("%v: %s has no member %s", t, t.Name(), name)
+}
+
+// readStruct finds the members that are wanted of a struct, and its size. It returns
+// the entries of those that are its own, by path.
+func readStruct(t dwarf.Entry, size *uint64, list []wanted) (members map[string]dwarf.Entry, err error) {
+	n, ok, err := t.Number(dwarf.AttrByteSize)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok || n <= 0 || n > maxStruct:
+		return nil, fmt.Errorf("%v: %s has %d bytes, expected 1 to %d", t, t.Name(), n, maxStruct)
+	}
+	*size = uint64(n)
+	members = map[string]dwarf.Entry{}
+	for _, w := range list {
+		e, at, err := findMember(t, w.path)
+		if err == nil && (at.size > 8 || at.offset > *size || at.size > *size-at.offset) {
+			err = fmt.Errorf("%v: member %s has %d bytes at %#x of %#x", t, w.path, at.size, at.offset, *size)
+		}
+		switch {
+		case err == nil:
+			members[w.path], *w.to = e, at
+		case w.isRequired:
+			return nil, err
+		}
+	}
+	return members, nil
+}
+
+// findMember finds a member by a path through the members of members, and its place.
+func findMember(t dwarf.Entry, path string) (e dwarf.Entry, at field, err error) {
+	for name := range strings.SplitSeq(path, ".") {
+		if !e.IsZero() {
+			if t, err = plainType(e); err != nil {
+				return e, at, err
+			}
+		}
+		if e, err = member(t, name); err != nil {
+			return e, at, err
+		}
+		n, ok, err := e.Number(dwarf.AttrDataMemberLoc)
+		if err != nil || !ok || n < 0 || n > maxStruct {
+			return e, at, fmt.Errorf("%v: expected a constant DW_AT_data_member_location of %s", e, path)
+		}
+		at.offset += uint64(n)
+	}
+	size, ok := e.Size()
+	if !ok || size == 0 {
+		return e, at, fmt.Errorf("%v: the size of %s is not known", e, path)
+	}
+	at.size = size
+	return e, at, nil
+}

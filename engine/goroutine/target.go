@@ -1,0 +1,86 @@
+package goroutine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// Of is the target of a process with its goroutines behind its threads. Both say
+// which thread executes which goroutine. It reads from the process's own target, and
+// closing it does nothing. What of the goroutines cannot be read is among the
+// problems of its Info.
+func Of(ctx context.Context, p *walk.Process) target.Target {
+	own := p.State()
+	t := &withGoroutines{Target: own, threads: slices.Clone(own.Threads())}
+	byID := make(map[string]*target.Thread, len(t.threads))
+	index := make(map[string]int, len(t.threads))
+	for i, th := range t.threads {
+		byID[th.ID], index[th.ID] = th, i
+	}
+	runtimes, problems := findRuntimes(p)
+	for i, r := range runtimes {
+		prefix := ""
+		if i > 0 {
+			prefix = r.name() + " " // each runtime counts from 1
+		}
+		for _, th := range newMaker(ctx, r, byID, prefix).all() {
+			th.Handle = uint64(len(t.threads))
+			t.threads = append(t.threads, th)
+			if at, ok := index[th.Goroutine.Thread]; ok {
+				executing := *t.threads[at]
+				executing.Executes = th.Goroutine
+				t.threads[at] = &executing
+			}
+		}
+		problems = append(problems, r.problems...)
+	}
+	t.info = own.Info()
+	t.info.Problems = append(slices.Clone(t.info.Problems), problems...)
+	if sized, ok := own.(target.Sized); ok {
+		return &sizedWithGoroutines{*t, sized}
+	}
+	return t
+}
+
+// withGoroutines is a target with more threads.
+type withGoroutines struct {
+	target.Target
+	threads []*target.Thread
+	info    target.Info
+}
+
+func (t *withGoroutines) Info() target.Info         { return t.info }
+func (t *withGoroutines) Threads() []*target.Thread { return t.threads }
+func (t *withGoroutines) Close() error              { return nil }
+
+func (t *withGoroutines) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
+	if s, ok := t.Target.(target.ScopedMemory); ok && th.Goroutine == nil {
+		return s.ReadScoped(space, th, address, buf)
+	}
+	return t.Target.ReadMemory(space, address, buf)
+}
+
+func (t *withGoroutines) FromFile(address uint64) (m *target.Module, n uint64) {
+	if f, ok := t.Target.(target.FileMemory); ok {
+		return f.FromFile(address)
+	}
+	return nil, max(-address, 1)
+}
+
+func (t *withGoroutines) ReleasePages() {
+	if p, ok := t.Target.(target.Paged); ok {
+		p.ReleasePages()
+	}
+}
+
+// sizedWithGoroutines is one that knows how much memory it has.
+type sizedWithGoroutines struct {
+	withGoroutines
+	sized target.Sized
+}
+
+func (t *sizedWithGoroutines) MemorySize() uint64 { return t.sized.MemorySize() }
