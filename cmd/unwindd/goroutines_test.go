@@ -1,0 +1,344 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// goToolchains are versions of Go whose runtimes keep goroutines in different ways:
+// without and with atomic types, without and with the goroutine's parent, the frame
+// pointer of a system call, DWARF 4 and 5. The last one is the test's own.
+var goToolchains = []string{"go1.19.13", "go1.21.13", "go1.23.4", "local"}
+
+// buildGoroutines compiles the subject with a version of Go.
+func buildGoroutines(t *testing.T, toolchain string, flags ...string) string {
+	t.Helper()
+	oracle.Tools(t, "go")
+	find := exec.Command("go", "version")
+	find.Env = append(os.Environ(), "GOTOOLCHAIN="+toolchain)
+	if out, err := find.CombinedOutput(); err != nil {
+		oracle.Missing(t, "%s cannot be had: %v\n%s", toolchain, err, out)
+	}
+	source, err := filepath.Abs(filepath.Join("testdata", "subjects", "goroutines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := append([]string{"go", "build", "-o", "goroutines"}, flags...)
+	command = append(command, filepath.Join(source, "main.go"))
+	dir := oracle.Build{Sources: []string{source}, Env: []string{"GOTOOLCHAIN=" + toolchain}, Commands: [][]string{command}}.Make(t)
+	return filepath.Join(dir, "goroutines")
+}
+
+// A printedGoroutine is a goroutine as a traceback of Go's runtime or Delve prints it.
+type printedGoroutine struct {
+	ID        uint64
+	State     string
+	Frames    []printedFrame
+	Elided    bool // frames behind these are left out
+	CreatedBy string
+	Thread    string
+}
+
+// A printedFrame is a frame, or a call that was inlined, which has neither PC nor FP.
+type printedFrame struct {
+	Function, Position string
+	PC, FP             uint64
+}
+
+var (
+	goroutineHead = regexp.MustCompile(`^goroutine (\d+)(?: gp=\S+ m=\S+(?: mp=\S+)?)? \[(.*)\]:$`)
+	goroutineAt   = regexp.MustCompile(`^\t(\S+:\d+)(?: \+0x[0-9a-f]+)?(?: fp=(0x[0-9a-f]+) sp=0x[0-9a-f]+ pc=(0x[0-9a-f]+))?$`)
+)
+
+// readTraceback reads what Go's runtime prints when a program crashes.
+func readTraceback(t *testing.T, said string) map[uint64]*printedGoroutine {
+	t.Helper()
+	all := map[uint64]*printedGoroutine{}
+	var g *printedGoroutine
+	function, isCreator := "", false
+	for line := range strings.Lines(said) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := goroutineHead.FindStringSubmatch(line); m != nil {
+			id, _ := strconv.ParseUint(m[1], 10, 64)
+			g = &printedGoroutine{ID: id, State: m[2]}
+			if all[id] == nil {
+				all[id] = g // what a thread says of itself later is known already
+			}
+			continue
+		}
+		switch m := goroutineAt.FindStringSubmatch(line); {
+		case g == nil:
+		case line == "" || strings.HasPrefix(line, "-----"):
+			g = nil
+		case strings.Contains(line, "frames elided"):
+			g.Elided = true
+		case m != nil && isCreator:
+			g.CreatedBy = function + " " + m[1]
+		case m != nil && !g.Elided:
+			pc, _ := strconv.ParseUint(m[3], 0, 64)
+			fp, _ := strconv.ParseUint(m[2], 0, 64)
+			g.Frames = append(g.Frames, printedFrame{function, m[1], pc, fp})
+		default:
+			function, isCreator = strings.CutPrefix(line, "created by ")
+			if isCreator {
+				function, _, _ = strings.Cut(function, " in goroutine")
+			} else if strings.HasPrefix(function, "panic(") {
+				function = "runtime.gopanic" // as the runtime shortens it
+			} else if i := strings.LastIndexByte(function, '('); i > 0 {
+				function = function[:i]
+			}
+		}
+	}
+	return all
+}
+
+// printedFrames are the frames of a thread in the same form. Go's linker adds the ABI
+// to names.
+func printedFrames(th *report.Thread) (list []printedFrame) {
+	for i := range th.Frames {
+		f := &th.Frames[i]
+		p := printedFrame{Function: strings.TrimSuffix(f.Function, ".abi0"), Position: fmt.Sprintf("%s:%d", f.File, f.Line)}
+		if !f.Inlined {
+			p.PC, _ = strconv.ParseUint(f.PC, 0, 64)
+			p.FP, _ = strconv.ParseUint(f.CFA, 0, 64)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// TestGoroutinesEqualTheCrashsTraceback compares every goroutine that a program prints
+// as it dies, and all of its frames, with those of the core.
+func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
+	for _, toolchain := range goToolchains {
+		t.Run(toolchain, func(t *testing.T) {
+			core, said := crash(t, buildGoroutines(t, toolchain), "panic", "10")
+			compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), 40, toolchain == "go1.19.13")
+		})
+	}
+}
+
+func compareTraceback(t *testing.T, r *report.Report, want map[uint64]*printedGoroutine, least int, isOld bool) {
+	t.Helper()
+	if len(r.Target.Problems) > 0 {
+		t.Errorf("problems: %q", r.Target.Problems)
+	}
+	found := 0
+	for i := range r.Threads {
+		th := &r.Threads[i]
+		if th.Goroutine == nil {
+			continue
+		}
+		w := want[th.Goroutine.ID]
+		if w == nil {
+			t.Errorf("%s is not in the traceback: %+v", th.ID, th.Goroutine)
+			continue
+		}
+		found++
+		compareGoroutine(t, th, w, isOld)
+	}
+	if found != len(want) || found < least {
+		t.Errorf("%d goroutines, the traceback has %d, expected %d or more", found, len(want), least)
+	}
+}
+
+func compareGoroutine(t *testing.T, th *report.Thread, w *printedGoroutine, isOld bool) {
+	t.Helper()
+	g := th.Goroutine
+	state := g.State
+	if g.WaitReason != "" {
+		state = g.WaitReason
+	}
+	if g.Scanned {
+		state += " (scan)"
+	}
+	if g.Locked {
+		state += ", locked to thread"
+	}
+	if state != w.State {
+		t.Errorf("%s: %q, the traceback says %q", th.ID, state, w.State)
+	}
+	creator := ""
+	if c := g.CreatedBy; c != nil {
+		creator = fmt.Sprintf("%s %s:%d", c.Function, c.File, c.Line)
+	}
+	if creator != w.CreatedBy {
+		t.Errorf("%s: created by %q, the traceback says %q", th.ID, creator, w.CreatedBy)
+	}
+	got := printedFrames(th)
+	if g.Thread != "" {
+		// The thread went on from where the goroutine said that it leaves.
+		if len(got) < len(w.Frames) {
+			t.Errorf("%s: %d frames, the traceback has %d", th.ID, len(got), len(w.Frames))
+			return
+		}
+		got = got[len(got)-len(w.Frames):]
+		got[0].PC, got[0].Position, got[0].Function = w.Frames[0].PC, w.Frames[0].Position, w.Frames[0].Function
+	} else if w.Elided {
+		got = got[:min(len(got), len(w.Frames))]
+	}
+	for i := 1; i < min(len(got), len(w.Frames)); i++ {
+		// Before Go 1.21 the runtime takes the PC that it interrupted for a return
+		// address, and prints the line of the instruction before it.
+		if w.Frames[i-1].Function == "runtime.asyncPreempt" && isOld {
+			got[i].Position = w.Frames[i].Position
+		}
+	}
+	if diff := cmp.Diff(w.Frames, got); diff != "" {
+		t.Errorf("%s [%s], stopped %v (-runtime +unwindd):\n%s", th.ID, state, th.Stopped, diff)
+	}
+}
+
+// buildDelve installs the version of Delve that the comparison is with.
+func buildDelve(t *testing.T) string {
+	t.Helper()
+	oracle.Tools(t, "go")
+	dir := t.TempDir()
+	install := exec.Command("go", "install", "github.com/go-delve/delve/cmd/dlv@v1.27.2")
+	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=")
+	if out, err := install.CombinedOutput(); err != nil {
+		oracle.Missing(t, "Delve cannot be had: %v\n%s", err, out)
+	}
+	return filepath.Join(dir, "dlv")
+}
+
+var (
+	delveHead  = regexp.MustCompile(`^[* ] Goroutine (\d+) - User: .*?(?: \(thread (\d+)\))?(?: \[(.*?)(?: \d+)?\])?$`)
+	delveFrame = regexp.MustCompile(`^\t *\d+  (0x[0-9a-f]+) in (.*)$`)
+	delveAt    = regexp.MustCompile(`^\t +at (\S+:\d+)$`)
+	colors     = regexp.MustCompile("\x1b\\[[0-9;]*m")
+)
+
+// readDelve reads what Delve says of the goroutines of a core. A frame's PC is that of
+// the frame that it was inlined into.
+func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGoroutine {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("goroutines -t 100000\nexit\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Delve shortens paths of the folder that it runs in.
+	out := oracle.With{Dir: filepath.Dir(script)}.Run(t, delve, "core", exe, core, "--init", script, "--allow-non-terminal-interactive=true")
+	all := map[uint64]*printedGoroutine{}
+	var g *printedGoroutine
+	for line := range strings.Lines(colors.ReplaceAllString(out, "")) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := delveHead.FindStringSubmatch(line); m != nil {
+			id, _ := strconv.ParseUint(m[1], 10, 64)
+			g = &printedGoroutine{ID: id, State: m[3], Thread: m[2]}
+			all[id] = g
+		} else if m := delveFrame.FindStringSubmatch(line); m != nil && g != nil {
+			pc, _ := strconv.ParseUint(m[1], 0, 64)
+			g.Frames = append(g.Frames, printedFrame{Function: m[2], PC: pc})
+		} else if m := delveAt.FindStringSubmatch(line); m != nil && g != nil && len(g.Frames) > 0 {
+			g.Frames[len(g.Frames)-1].Position = m[1]
+		}
+	}
+	return all
+}
+
+// TestGoroutinesEqualDelves compares all goroutines of a core, and all of their
+// frames, with Delve's.
+func TestGoroutinesEqualDelves(t *testing.T) {
+	delve := buildDelve(t)
+	exe := buildGoroutines(t, "local")
+	core := liveCore(t, exe, "wait", "10000")
+	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 10_030)
+}
+
+// delveClasses count where Delve is known to be wrong.
+type delveClasses struct {
+	// Delve takes the PC of a goroutine that waits for the instruction that it
+	// executes next, and prints its line. It is a return address, as the runtime's
+	// own traceback knows.
+	callTop int
+	// Delve takes the PC at which a signal interrupted a goroutine for a return address.
+	interrupted int
+	// Delve does not know the state _Gdeadextra of Go 1.26: such a goroutine waits to
+	// be used by a thread of C.
+	dead int
+}
+
+// sortOut takes what Delve is known to have wrong from what differs.
+func (c *delveClasses) sortOut(w *printedGoroutine, got []printedFrame) {
+	for i := range min(len(got), len(w.Frames)) {
+		if got[i].Position == w.Frames[i].Position {
+			continue
+		}
+		switch {
+		case i == 0 && w.Thread == "":
+			c.callTop++
+		case i > 0 && w.Frames[i-1].Function == "runtime.asyncPreempt":
+			c.interrupted++
+		default:
+			continue
+		}
+		got[i].Position = w.Frames[i].Position
+	}
+}
+
+func compareDelve(t *testing.T, r *report.Report, want map[uint64]*printedGoroutine, least int) {
+	t.Helper()
+	found, frames, differ := 0, 0, 0
+	var classes delveClasses
+	for i := range r.Threads {
+		th := &r.Threads[i]
+		if th.Goroutine == nil {
+			continue
+		}
+		w := want[th.Goroutine.ID]
+		if w == nil {
+			t.Errorf("Delve does not list %s", th.ID)
+			continue
+		}
+		found++
+		delete(want, th.Goroutine.ID)
+		got := physicalPCs(printedFrames(th))
+		frames += len(got)
+		classes.sortOut(w, got)
+		if th.Goroutine.WaitReason != w.State || th.Goroutine.Thread != w.Thread {
+			t.Errorf("%s: [%s] in thread %q, Delve says [%s] in thread %q", th.ID, th.Goroutine.WaitReason, th.Goroutine.Thread, w.State, w.Thread)
+		}
+		if diff := cmp.Diff(w.Frames, got); diff != "" {
+			if differ++; differ < 20 {
+				t.Errorf("%s (-Delve +unwindd):\n%s", th.ID, diff)
+			}
+		}
+	}
+	for id, w := range want {
+		if len(w.Frames) == 1 && w.Frames[0].Function == "runtime.goexit" {
+			classes.dead++
+			continue
+		}
+		t.Errorf("goroutine %d is Delve's alone: %+v", id, w)
+	}
+	t.Logf("%d goroutines with %d frames, %d goroutines differ; where Delve is wrong: %+v", found, frames, differ, classes)
+	if found < least {
+		t.Errorf("%d goroutines, expected %d or more", found, least)
+	}
+}
+
+// physicalPCs gives calls that were inlined the PC of their physical frame, as Delve
+// does, which does not print FPs.
+func physicalPCs(list []printedFrame) []printedFrame {
+	pc := uint64(0)
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i].FP = 0
+		if list[i].PC == 0 {
+			list[i].PC = pc
+		}
+		pc = list[i].PC
+	}
+	return list
+}
