@@ -21,23 +21,23 @@ import (
 // pointer of a system call, DWARF 4 and 5. The last one is the test's own.
 var goToolchains = []string{"go1.19.13", "go1.21.13", "go1.23.4", "local"}
 
-// buildGoroutines compiles the subject with a version of Go.
-func buildGoroutines(t *testing.T, toolchain string, flags ...string) string {
+// buildGoroutines compiles a subject, goroutines or cgoroutines, with a version of Go.
+func buildGoroutines(t *testing.T, subject, toolchain string, flags ...string) string {
 	t.Helper()
-	oracle.Tools(t, "go")
+	oracle.Tools(t, "go", "gcc")
 	find := exec.Command("go", "version")
 	find.Env = append(os.Environ(), "GOTOOLCHAIN="+toolchain)
 	if out, err := find.CombinedOutput(); err != nil {
 		oracle.Missing(t, "%s cannot be had: %v\n%s", toolchain, err, out)
 	}
-	source, err := filepath.Abs(filepath.Join("testdata", "subjects", "goroutines"))
+	source, err := filepath.Abs(filepath.Join("testdata", "subjects", subject))
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := append([]string{"go", "build", "-o", "goroutines"}, flags...)
+	command := append([]string{"go", "build", "-o", subject}, flags...)
 	command = append(command, filepath.Join(source, "main.go"))
 	dir := oracle.Build{Sources: []string{source}, Env: []string{"GOTOOLCHAIN=" + toolchain}, Commands: [][]string{command}}.Make(t)
-	return filepath.Join(dir, "goroutines")
+	return filepath.Join(dir, subject)
 }
 
 // A printedGoroutine is a goroutine as a traceback of Go's runtime or Delve prints it.
@@ -72,13 +72,14 @@ func readTraceback(t *testing.T, said string) map[uint64]*printedGoroutine {
 		if m := goroutineHead.FindStringSubmatch(line); m != nil {
 			id, _ := strconv.ParseUint(m[1], 10, 64)
 			g = &printedGoroutine{ID: id, State: m[2]}
-			if all[id] == nil {
-				all[id] = g // what a thread says of itself later is known already
+			// Goroutine 0 is the stack of a thread that schedules goroutines.
+			if id > 0 && (all[id] == nil || len(all[id].Frames) == 0) {
+				all[id] = g // of one that executes in another thread the stack follows, if at all
 			}
 			continue
 		}
 		switch m := goroutineAt.FindStringSubmatch(line); {
-		case g == nil:
+		case g == nil || strings.Contains(line, "stack unavailable"):
 		case line == "" || strings.HasPrefix(line, "-----"):
 			g = nil
 		case strings.Contains(line, "frames elided"):
@@ -104,11 +105,11 @@ func readTraceback(t *testing.T, said string) map[uint64]*printedGoroutine {
 }
 
 // printedFrames are the frames of a thread in the same form. Go's linker adds the ABI
-// to names.
+// to names, and DWARF a folder to what was generated.
 func printedFrames(th *report.Thread) (list []printedFrame) {
 	for i := range th.Frames {
 		f := &th.Frames[i]
-		p := printedFrame{Function: strings.TrimSuffix(f.Function, ".abi0"), Position: fmt.Sprintf("%s:%d", f.File, f.Line)}
+		p := printedFrame{Function: strings.TrimSuffix(f.Function, ".abi0"), Position: fmt.Sprintf("%s:%d", strings.TrimPrefix(f.File, "./"), f.Line)}
 		if !f.Inlined {
 			p.PC, _ = strconv.ParseUint(f.PC, 0, 64)
 			p.FP, _ = strconv.ParseUint(f.CFA, 0, 64)
@@ -121,11 +122,19 @@ func printedFrames(th *report.Thread) (list []printedFrame) {
 // TestGoroutinesEqualTheCrashsTraceback compares every goroutine that a program prints
 // as it dies, and all of its frames, with those of the core.
 func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
-	for _, toolchain := range goToolchains {
-		t.Run(toolchain, func(t *testing.T) {
-			core, said := crash(t, buildGoroutines(t, toolchain), "panic", "10")
-			compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), 40, toolchain == "go1.19.13")
-		})
+	for _, c := range []struct {
+		subject string
+		args    []string
+		least   int
+	}{
+		{"goroutines", []string{"panic", "10"}, 40}, {"cgoroutines", []string{"fault"}, 6}, {"cgoroutines", []string{"go"}, 6},
+	} {
+		for _, toolchain := range goToolchains {
+			t.Run(c.subject+"-"+c.args[0]+"-"+toolchain, func(t *testing.T) {
+				core, said := crash(t, buildGoroutines(t, c.subject, toolchain), c.args...)
+				compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), c.least, toolchain == "go1.19.13")
+			})
+		}
 	}
 }
 
@@ -182,6 +191,9 @@ func compareGoroutine(t *testing.T, th *report.Thread, w *printedGoroutine, isOl
 		if len(got) < len(w.Frames) {
 			t.Errorf("%s: %d frames, the traceback has %d", th.ID, len(got), len(w.Frames))
 			return
+		}
+		if len(w.Frames) == 0 {
+			return // it "runs on another thread", and that said nothing
 		}
 		got = got[len(got)-len(w.Frames):]
 		got[0].PC, got[0].Position, got[0].Function = w.Frames[0].PC, w.Frames[0].Position, w.Frames[0].Function
@@ -252,7 +264,7 @@ func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGorouti
 // frames, with Delve's.
 func TestGoroutinesEqualDelves(t *testing.T) {
 	delve := buildDelve(t)
-	exe := buildGoroutines(t, "local")
+	exe := buildGoroutines(t, "goroutines", "local")
 	core := liveCore(t, exe, "wait", "10000")
 	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 10_030)
 }
@@ -304,7 +316,7 @@ func compareDelve(t *testing.T, r *report.Report, want map[uint64]*printedGorout
 		}
 		found++
 		delete(want, th.Goroutine.ID)
-		got := physicalPCs(printedFrames(th))
+		got := pcsOfCallers(printedFrames(th))
 		frames += len(got)
 		classes.sortOut(w, got)
 		if th.Goroutine.WaitReason != w.State || th.Goroutine.Thread != w.Thread {
@@ -329,9 +341,9 @@ func compareDelve(t *testing.T, r *report.Report, want map[uint64]*printedGorout
 	}
 }
 
-// physicalPCs gives calls that were inlined the PC of their physical frame, as Delve
+// pcsOfCallers gives calls that were inlined the PC of their physical frame, as Delve
 // does, which does not print FPs.
-func physicalPCs(list []printedFrame) []printedFrame {
+func pcsOfCallers(list []printedFrame) []printedFrame {
 	pc := uint64(0)
 	for i := len(list) - 1; i >= 0; i-- {
 		list[i].FP = 0
