@@ -237,10 +237,10 @@ var (
 func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGoroutine {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("goroutines -t 100000\nexit\n"), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte("goroutines -t 1100\nexit\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Delve shortens paths of the folder that it runs in.
+	// Delve makes room for so many frames of each, and shortens paths of the folder that it runs in.
 	out := oracle.With{Dir: filepath.Dir(script)}.Run(t, delve, "core", exe, core, "--init", script, "--allow-non-terminal-interactive=true")
 	all := map[uint64]*printedGoroutine{}
 	var g *printedGoroutine
@@ -265,7 +265,7 @@ func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGorouti
 func TestGoroutinesEqualDelves(t *testing.T) {
 	delve := buildDelve(t)
 	exe := buildGoroutines(t, "goroutines", "local")
-	core := liveCore(t, exe, "wait", "10000")
+	core := crashCore(t, exe, "abort", "10000")
 	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 10_030)
 }
 

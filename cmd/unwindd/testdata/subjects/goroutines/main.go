@@ -1,6 +1,7 @@
 // Goroutines is a Go program whose goroutines are in every state that a core can
 // have. Its first argument says how it ends: wait prints a line and waits for a signal,
-// panic fails in a goroutine. The second is how many goroutines receive from a
+// panic fails in a goroutine, abort has the kernel end it while goroutines execute,
+// without a word of the runtime. The second is how many goroutines receive from a
 // channel. It compiles with Go 1.19.
 package main
 
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 var (
@@ -134,5 +136,15 @@ func main() {
 		go receive(&ready)
 		panic("done")
 	}
+	if len(os.Args) > 1 && os.Args[1] == "abort" {
+		abort()
+	}
 	<-never
+}
+
+// abort takes the runtime's handler of a signal away, and sends it.
+func abort() {
+	var byDefault [4]uint64 // struct sigaction of the kernel
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGABRT), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
 }
