@@ -18,6 +18,8 @@ type maker struct {
 	ctx     context.Context
 	threads map[string]*target.Thread // those of the operating system, by ID
 	prefix  string                    // of names
+	states  map[target.GoroutineState]*target.GoroutineState
+	origins map[[2]uint64]*target.GoroutineOrigin // by the addresses of creator and start
 	places  map[placeKey]*target.CodePlace
 	starts  map[uint64]bool // whether a function begins at an address
 
@@ -46,6 +48,7 @@ type placeKey struct {
 func newMaker(ctx context.Context, r *runtime, threads map[string]*target.Thread, prefix string) *maker {
 	return &maker{
 		runtime: r, ctx: ctx, threads: threads, prefix: prefix,
+		states: map[target.GoroutineState]*target.GoroutineState{}, origins: map[[2]uint64]*target.GoroutineOrigin{},
 		places: map[placeKey]*target.CodePlace{}, starts: map[uint64]bool{},
 		parked: newRegisterSet(r.description, r.g.pc, r.g.sp, r.g.fp, r.g.lr),
 		away:   newRegisterSet(r.description, r.g.syscallPC, r.g.syscallSP, r.g.syscallFP, field{}),
@@ -94,26 +97,51 @@ func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 		return nil
 	}
 	th, g := k.next(left)
-	g.ID, g.State, g.IsScanned = k.get(b, k.g.id), state, status&k.scan != 0
-	g.Name = k.prefix + "goroutine " + strconv.FormatUint(g.ID, 10)
+	doing := target.GoroutineState{State: state, IsScanned: status&k.scan != 0, IsLocked: k.get(b, k.g.lockedTo) != 0}
 	if state == "waiting" {
-		g.WaitReason = k.reason(k.get(b, k.g.waitReason))
+		doing.WaitReason = k.reason(k.get(b, k.g.waitReason))
 	}
-	g.WaitSince, g.Parent, g.IsLocked = k.get(b, k.g.waitSince), k.get(b, k.g.parent), k.get(b, k.g.lockedTo) != 0
-	// Assembly made the first one.
-	if pc := k.get(b, k.g.creator); pc != 0 && g.ID != 1 {
-		g.CreatedBy = k.place(pc, true)
+	g.ID, g.GoroutineState = k.get(b, k.g.id), shared(k.states, doing)
+	from := [2]uint64{k.get(b, k.g.creator), k.get(b, k.g.start)}
+	if g.ID == 1 {
+		from[0] = 0 // assembly made the first one
 	}
-	if pc := k.get(b, k.g.start); pc != 0 {
-		g.StartedAt = k.place(pc, false)
-		g.IsSystem = isSystem(g.StartedAt.Function)
-	}
-	th.ID, th.Arch, th.Goroutine = g.Name, k.module.Arch, g
+	g.GoroutineOrigin = k.origin(from)
+	g.WaitSince, g.Parent = k.get(b, k.g.waitSince), k.get(b, k.g.parent)
+	th.ID, th.Arch, th.Goroutine = k.prefix+"goroutine "+strconv.FormatUint(g.ID, 10), k.module.Arch, g
 	if g.StartedAt != nil {
 		th.Name = g.StartedAt.Function
 	}
 	k.findState(th, address, b)
 	return th
+}
+
+// shared is the one of all that are equal.
+func shared[T comparable](all map[T]*T, value T) *T {
+	one := all[value]
+	if one == nil {
+		one = &value
+		all[value] = one
+	}
+	return one
+}
+
+// origin is where goroutines of a go statement and of a first function come from.
+func (k *maker) origin(from [2]uint64) *target.GoroutineOrigin {
+	o := k.origins[from]
+	if o != nil {
+		return o
+	}
+	o = &target.GoroutineOrigin{}
+	if from[0] != 0 {
+		o.CreatedBy = k.place(from[0], true)
+	}
+	if from[1] != 0 {
+		o.StartedAt = k.place(from[1], false)
+		o.IsSystem = isSystem(o.StartedAt.Function)
+	}
+	k.origins[from] = o
+	return o
 }
 
 // next is the memory of the next goroutine.

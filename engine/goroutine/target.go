@@ -32,7 +32,7 @@ func Of(ctx context.Context, p *walk.Process) target.Target {
 			t.threads = append(t.threads, th)
 			if at, ok := index[th.Goroutine.Thread]; ok {
 				executing := *t.threads[at]
-				executing.Executes = th.Goroutine
+				executing.Executes = th
 				t.threads[at] = &executing
 			}
 		}

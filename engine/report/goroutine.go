@@ -35,7 +35,7 @@ type CodePlace struct {
 // goroutine writes the goroutine that a thread is, or which one it executes.
 func (j *stackJSON) goroutine(th *target.Thread) {
 	if e := th.Executes; e != nil {
-		j.textMember("executes", e.Name)
+		j.textMember("executes", e.ID)
 	}
 	g := th.Goroutine
 	if g == nil {
@@ -85,10 +85,10 @@ func (j *stackJSON) codePlace(name string, at *target.CodePlace) {
 // goroutineOf is the goroutine that a thread is, or that it executes; nil where there
 // is none.
 func goroutineOf(th *target.Thread) *target.Goroutine {
-	if th.Goroutine != nil {
-		return th.Goroutine
+	if th.Goroutine == nil && th.Executes != nil {
+		th = th.Executes
 	}
-	return th.Executes
+	return th.Goroutine
 }
 
 // isEqualGoroutine says whether the text says the same of the goroutines of two
@@ -98,7 +98,7 @@ func isEqualGoroutine(a, b *target.Thread) bool {
 	if x == nil || y == nil || x == y {
 		return x == y
 	}
-	return describe(x) == describe(y) && x.CreatedBy == y.CreatedBy
+	return *x.GoroutineState == *y.GoroutineState && x.CreatedBy == y.CreatedBy && x.IsSystem == y.IsSystem
 }
 
 // describe is what a goroutine does, as Go's own tracebacks say it.
@@ -140,7 +140,7 @@ func (t *text) goroutines(g *group) string {
 			threads = append(threads, th.ID)
 		default:
 			state = " [" + describe(x) + "]"
-			list = append(list, strings.TrimPrefix(x.Name, "goroutine "))
+			list = append(list, strings.TrimPrefix(th.ID, "goroutine "))
 		}
 	}
 	if len(list) == 0 {
@@ -174,10 +174,7 @@ func firstOf(list []string) []string {
 // creator says which go statement created the goroutines of a group, and by which
 // goroutine, where that is one.
 func (t *text) creator(g *group) {
-	first := g.first.Thread.Goroutine
-	if first == nil {
-		first = g.first.Thread.Executes
-	}
+	first := goroutineOf(g.first.Thread)
 	if first == nil || first.CreatedBy == nil {
 		return
 	}

@@ -108,7 +108,7 @@ func (t *text) threads(g *group) string {
 			line += " " + strconv.Quote(first.Name)
 		}
 		if e := first.Executes; e != nil {
-			line += ", executes " + e.Name
+			line += ", executes " + e.ID
 		}
 		return line + t.about.crash(first)
 	}

@@ -238,9 +238,11 @@ type Thread struct {
 	Wave *Wave
 	// LaunchedBy is where the thread was launched; nil where nothing is known.
 	LaunchedBy *Launch
-	// Goroutine is the goroutine that the thread is, Executes the one that a thread
-	// of an operating system executes; nil: none.
-	Goroutine, Executes *Goroutine
+	// Goroutine is the goroutine that the thread is; nil: it is none.
+	Goroutine *Goroutine
+	// Executes is the thread of the goroutine that a thread of an operating system
+	// executes; nil: none.
+	Executes *Thread
 }
 
 // A Wave is the identity of a wave. What is empty is not known.
