@@ -19,7 +19,9 @@ const DebugDir = "/usr/lib/debug"
 // for the name in .gnu_debuglink beside the object, in .debug beside it, and
 // under the debug directories at the object's path; then in Folders and in
 // DebugDirs themselves, by that name and by build ID. An object with a build ID but no .gnu_debuglink is
-// looked for as if its name with ".debug" were the link.
+// looked for as if its name with ".debug" were the link. An object in a directory that
+// systems merge with one of /usr is looked for as if it were in the other one too. Last,
+// Remote is asked for an object that has no debug information itself.
 //
 // A file is taken when its build ID is that of the object, or, where one of
 // them has none, when its CRC-32 is that of .gnu_debuglink.
@@ -43,6 +45,9 @@ func (f *Finder) FindDebug(o *Object) Found {
 					return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
 				}
 			}
+		}
+		if found := s.fetch(f); found != nil {
+			return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
 		}
 	}
 	return Found{Problem: o.Name() + ": no separate debug file" + s.listed(), Tried: s.tried}
@@ -72,19 +77,11 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 		inDebugDirs(fmt.Sprintf(".build-id/%x/%x.debug", s.id[:1], s.id[1:]))
 	}
 	named := len(list)
-	var files []string
-	if m := s.of.mapping; m != nil {
-		files = append(files, m.path)
-		if m.resolved != "" && m.resolved != m.path {
-			files = append(files, m.resolved)
-		}
-	}
-	for _, file := range files {
-		name := s.link
+	for _, file := range s.files() {
+		dir, name := filepath.Dir(file), s.link
 		if !s.linked {
 			name = filepath.Base(file) + ".debug"
 		}
-		dir := filepath.Dir(file)
 		inTarget, isIn := f.inTarget(dir)
 		if isIn {
 			list = append(list, f.rootPlace(path.Join(inTarget, name)), f.rootPlace(path.Join(inTarget, ".debug", name)))
@@ -94,14 +91,54 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 		if filepath.IsAbs(inTarget) {
 			inDebugDirs(path.Join(inTarget, name))
 		}
-		for _, folder := range f.flat() {
-			list = append(list, hostPlace(filepath.Join(folder, name)))
+		if other, ok := otherUsr(inTarget); ok {
+			if isIn {
+				list = append(list, f.rootPlace(path.Join(other, name)), f.rootPlace(path.Join(other, ".debug", name)))
+			}
+			inDebugDirs(path.Join(other, name))
 		}
+		list = append(list, f.flatPlaces(name)...)
+	}
+	if s.of.mapping == nil && s.linked { // an image, which lies nowhere
+		list = append(list, f.flatPlaces(s.link)...)
 	}
 	for i := named; i < len(list); i++ {
 		list[i].guess = !s.linked
 	}
 	return list
+}
+
+// flatPlaces are where a file of a name may be in flat directories.
+func (f *Finder) flatPlaces(name string) (list []place) {
+	for _, folder := range f.flat() {
+		list = append(list, hostPlace(filepath.Join(folder, name)))
+	}
+	return list
+}
+
+// files are the paths of the object; none where it is in no file.
+func (s *debugSearch) files() []string {
+	m := s.of.mapping
+	switch {
+	case m == nil:
+		return nil
+	case m.resolved == "" || m.resolved == m.path:
+		return []string{m.path}
+	}
+	return []string{m.path, m.resolved}
+}
+
+// fetch asks the Finder's Remote for the debug file.
+func (s *debugSearch) fetch(f *Finder) *Object {
+	if s.of.HasDebugInfo() {
+		return nil
+	}
+	file, tried := f.fetch(RemoteDebuginfo, s.id, "")
+	s.tried = append(s.tried, tried...)
+	if file == "" {
+		return nil
+	}
+	return s.try(hostPlace(file))
 }
 
 // inTarget returns the path in the target of a directory; isIn says whether it

@@ -37,6 +37,9 @@ type Finder struct {
 	// Store has the objects that are open, and takes those that the Finder opens;
 	// nil: the Finder opens each by itself.
 	Store *Store
+	// Remote has files that are not on this machine, and is asked for what has a
+	// build ID when no place here has it; nil: nobody is asked.
+	Remote Remote
 
 	folders map[string]*folderIndex // under foldersMu
 }
@@ -82,10 +85,11 @@ const maxFolderEntries = 1000
 const deleted = " (deleted)"
 
 // Find opens the file that is path in the target. It looks at Exe (where isExe),
-// at the path under Sysroot, in Folders for the base name, and in Folders for
-// the build ID. The first file whose build ID matches is taken; where there is
-// none, the first that could not be checked. Exe is taken unchecked at once. An
-// empty buildID says that the target does not tell it.
+// at the path under Sysroot (where that begins with a directory that systems merge with
+// one of /usr, or with that one, at the other one too), in Folders for the base name, in
+// Folders for the build ID, and asks Remote for the build ID. The first file whose build
+// ID matches is taken; where there is none, the first that could not be checked. Exe is
+// taken unchecked at once. An empty buildID says that the target does not tell it.
 func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	s := search{store: f.Store, formats: f.Formats, want: buildID}
 	refused := ""
@@ -116,6 +120,9 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 				}
 			}
 		}
+	}
+	if o = s.fetch(f); o != nil {
+		return s.found(o, refused)
 	}
 	if s.unchecked != nil {
 		return s.found(nil, refused)
@@ -183,6 +190,13 @@ func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
 	p.entry = entry
 	if !yield(p) {
 		return false
+	}
+	if other, ok := otherUsr(name); ok {
+		p := f.rootPlace(other)
+		p.entry, p.guess = entry, true
+		if !yield(p) {
+			return false
+		}
 	}
 	base := path.Base(name)
 	if base == "/" || base == "." || base == ".." {
@@ -278,7 +292,9 @@ func (s *search) try(p place) *Object {
 	}
 	o, err := s.store.openCode(p, s.formats)
 	if err != nil {
-		s.tried = append(s.tried, newAttempt(p, err))
+		if a := newAttempt(p, err); !p.guess || a.Kind != Absent {
+			s.tried = append(s.tried, a)
+		}
 		return nil
 	}
 	var reason string
@@ -290,7 +306,7 @@ func (s *search) try(p place) *Object {
 		if bytes.Equal(id, s.want) {
 			return o
 		}
-		reason = fmt.Sprintf("build ID is %x, expected %x", id, s.want)
+		reason = otherID(id, s.want)
 	default:
 		reason = "its build ID could not be checked: the target does not tell it"
 		if len(s.want) > 0 {
@@ -304,6 +320,25 @@ func (s *search) try(p place) *Object {
 	s.tried = append(s.tried, Attempt{p.path(), reason, Mismatched})
 	_ = o.Close()
 	return nil
+}
+
+// otherID says that a build ID is not the expected one; "" where it is.
+func otherID(id, want []byte) string {
+	if bytes.Equal(id, want) {
+		return ""
+	}
+	return fmt.Sprintf("build ID is %x, expected %x", id, want)
+}
+
+// fetch asks the Finder's Remote for the file.
+func (s *search) fetch(f *Finder) *Object {
+	file, tried := f.fetch(RemoteExecutable, s.want, "")
+	s.tried = append(s.tried, tried...)
+	if file == "" {
+		return nil
+	}
+	s.mustCheck = true
+	return s.try(hostPlace(file))
 }
 
 // newAttempt is a file that could not be opened.

@@ -180,6 +180,10 @@ func TestFilesAreFoundInTheirOrder(t *testing.T) {
 		{"a directory", map[string][]byte{"root/bin/a/b": nil}, "/bin/a", nil, false, "", false, "root/bin/a (not a regular file)", 2},
 		{"the root", nil, "/", id, false, "", false, "not a regular file", 1},
 		{"no path at all", nil, "", nil, false, "", false, "no file", 0},
+		{"/usr/lib for /lib", map[string][]byte{"root/usr/lib/x/a": right}, "/lib/x/a", id, false, "root/usr/lib/x/a", true, "", 1},
+		{"/bin for /usr/bin", map[string][]byte{"root/bin/a": right}, "/usr/bin/a", id, false, "root/bin/a", true, "", 1},
+		{"/sbin and /usr/sbin that are two", map[string][]byte{"root/sbin/a": wrong, "root/usr/sbin/a": right}, "/sbin/a", id, false, "root/usr/sbin/a", true, "", 1},
+		{"a directory that only begins as /lib", map[string][]byte{"root/usr/library/a": right}, "/library/a", id, false, "", false, "/library/a: no file with build ID", 2},
 		{"a deleted file", map[string][]byte{"root/bin/a": right}, "/bin/a (deleted)", id, false, "root/bin/a", true, "", 0},
 		{"a deleted file that cannot be checked", map[string][]byte{"root/bin/a": right}, "/bin/a (deleted)", nil, false, "", false, "does not tell it", 2},
 	}
@@ -341,6 +345,8 @@ func TestSeparateDebugFilesAreFound(t *testing.T) {
 		{"flat in a debug directory by name", program, map[string][]byte{"debug/prog.debug": debug}, "debug/prog.debug", ""},
 		{"flat in a debug directory by build ID", program, map[string][]byte{"debug/x": debug}, "debug/x", ""},
 		{"flat in a debug directory by CRC", plainProgram, map[string][]byte{"debug/prog.debug": plainDebug}, "debug/prog.debug", ""},
+		{"by path, without the /usr of the program's", program, map[string][]byte{"root/usr/lib/debug/bin/usr/prog.debug": debug, "debug/usr/bin/prog.debug": debug}, "debug/usr/bin/prog.debug", ""},
+		{"beside, in the other directory", program, map[string][]byte{"root/usr/bin/.debug/prog.debug": debug}, "root/usr/bin/.debug/prog.debug", ""},
 		{"by CRC", plainProgram, map[string][]byte{"root/bin/prog.debug": plainDebug}, "root/bin/prog.debug", ""},
 		{"a CRC that does not match", plainProgram, map[string][]byte{"root/bin/prog.debug": append(bytes.Clone(plainDebug), 0)}, "",
 			fmt.Sprintf("root/bin/prog.debug (CRC-32 is %08x, expected %08x)", crc32.ChecksumIEEE(append(bytes.Clone(plainDebug), 0)), crc32.ChecksumIEEE(plainDebug))},
@@ -496,4 +502,104 @@ func TestHasDebugInfo(t *testing.T) {
 			t.Errorf("%s has debug information: %v, want %v", filepath.Base(o.Path()), got, want)
 		}
 	}
+}
+
+// A remote answers with files of this machine.
+type remote map[string]string // paths by kind and build ID, in hex
+
+func (r remote) Fetch(f RemoteFile) (string, []Attempt) {
+	key := fmt.Sprintf("%s %x", f.Kind, f.BuildID)
+	if path, ok := r[key]; ok {
+		r[key+" asked"] = path
+		return path, nil
+	}
+	r[key+" asked"] = ""
+	return "", []Attempt{{"http://remote/" + key, "not there", Absent}}
+}
+
+// TestRemoteIsAskedLast: only for what has a build ID and was found nowhere.
+func TestRemoteIsAskedLast(t *testing.T) {
+	dir := t.TempDir()
+	id, other := []byte{0xaa, 0xbb, 0xcc}, []byte{0x11, 0x22}
+	write(t, filepath.Join(dir, "root/bin/here"), withBuildID(id, "here"))
+	write(t, filepath.Join(dir, "root/bin/without"), withBuildID(nil, "without"))
+	write(t, filepath.Join(dir, "cache/right"), withBuildID(id, "remote"))
+	write(t, filepath.Join(dir, "cache/wrong"), withBuildID(other, "wrong"))
+	right, wrong := filepath.Join(dir, "cache/right"), filepath.Join(dir, "cache/wrong")
+	for _, c := range []struct {
+		name, path string
+		id         []byte
+		remote     remote
+		want       string // text of what is found; "": nothing
+		isAsked    bool
+		problem    string
+	}{
+		{"here", "/bin/here", id, remote{"executable aabbcc": right}, "here", false, ""},
+		{"there", "/bin/gone", id, remote{"executable aabbcc": right}, "remote", true, ""},
+		{"there, for one that cannot be checked here", "/bin/without", id, remote{"executable aabbcc": right}, "remote", true, ""},
+		{"nowhere, and one that cannot be checked here", "/bin/without", id, remote{}, "without", true, "could not be checked"},
+		{"wrong", "/bin/gone", id, remote{"executable aabbcc": wrong}, "", true, "build ID is 1122, expected aabbcc"},
+		{"nowhere", "/bin/gone", id, remote{}, "", true, "http://remote/executable aabbcc (not there)"},
+		{"no build ID", "/bin/gone", nil, remote{}, "", false, "no file"},
+	} {
+		f := Finder{Sysroot: filepath.Join(dir, "root"), Remote: c.remote}
+		found := f.Find(c.path, c.id, false)
+		text := ""
+		if found.Object != nil {
+			text = textOf(t, found.Object)
+			found.Object.Close()
+		}
+		_, isAsked := c.remote["executable aabbcc asked"]
+		if text != c.want || isAsked != c.isAsked || !strings.Contains(found.Problem, c.problem) || found.Checked != (text == "here" || text == "remote") {
+			t.Errorf("%s: found %q, checked %v, asked %v, problem %q", c.name, text, found.Checked, isAsked, found.Problem)
+		}
+	}
+}
+
+func TestRemoteIsAskedForDebugFiles(t *testing.T) {
+	program, debug := debugFixture(t, true)
+	id := mustNew(t, program).BuildID()
+	key := fmt.Sprintf("debuginfo %x", id)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "root/bin/prog"), program)
+	write(t, filepath.Join(dir, "cache/debug"), debug)
+	write(t, filepath.Join(dir, "cache/other"), bytes.ReplaceAll(debug, id, bytes.Repeat([]byte{7}, len(id))))
+	o := mustOpen(t, filepath.Join(dir, "root/bin/prog"))
+	f := Finder{Sysroot: filepath.Join(dir, "root"), Remote: remote{key: filepath.Join(dir, "cache/debug")}}
+	found := f.FindDebug(o)
+	if found.Object == nil || !found.Checked {
+		t.Fatal(found.Problem)
+	}
+	found.Object.Close()
+	if o, tried := f.FetchDebug(id); o == nil {
+		t.Errorf("by its ID: %v", tried)
+	} else {
+		o.Close()
+	}
+	f.Remote = remote{key: filepath.Join(dir, "cache/other")}
+	if found := f.FindDebug(o); found.Object != nil || len(found.Unused()) != 1 || found.Unused()[0].Kind != Mismatched {
+		t.Errorf("another's: %+v", found)
+	}
+	if o, tried := f.FetchDebug(id); o != nil || len(tried) != 1 || tried[0].Kind != Mismatched {
+		t.Errorf("another's, by its ID: %v", tried)
+	}
+	asked := remote{key: filepath.Join(dir, "cache/debug")}
+	f.Remote = asked
+	whole := mustOpen(t, compile(t))
+	if found := f.FindDebug(whole); found.Object != nil || len(asked) != 1 {
+		t.Errorf("asked for what has debug information itself: %+v", found)
+	}
+}
+
+// An image has no path, but its link has a name.
+func TestDebugFilesOfImagesAreFoundByTheirLink(t *testing.T) {
+	program, debug := debugFixture(t, false)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "prog.debug"), debug)
+	f := Finder{Sysroot: t.TempDir(), DebugDirs: []string{dir}}
+	found := f.FindDebug(mustNew(t, program))
+	if found.Object == nil {
+		t.Fatal(found.Problem)
+	}
+	found.Object.Close()
 }

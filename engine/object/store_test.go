@@ -462,7 +462,7 @@ func TestStoresKeepPathsBeneathTheSysroot(t *testing.T) {
 	dir := t.TempDir()
 	root, outside := filepath.Join(dir, "root"), filepath.Join(dir, "outside")
 	write(t, filepath.Join(outside, "lib.so"), withBuildID([]byte{1}, "outside"))
-	write(t, filepath.Join(root, "usr/lib/lib.so"), withBuildID([]byte{2}, "inside"))
+	write(t, filepath.Join(root, "opt/lib/lib.so"), withBuildID([]byte{2}, "inside"))
 	link(t, outside, filepath.Join(root, "lib"))
 	s := NewStore()
 	// The user opens by this path the file that the link leads to.
@@ -478,7 +478,7 @@ func TestStoresKeepPathsBeneathTheSysroot(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "lib")); err != nil {
 		t.Fatal(err)
 	}
-	link(t, "usr/lib", filepath.Join(root, "lib"))
+	link(t, "opt/lib", filepath.Join(root, "lib"))
 	found := f.Find("/lib/lib.so", nil, false)
 	if found.Object == nil || textOf(t, found.Object) != "inside" {
 		t.Fatal(found.Problem)
