@@ -54,6 +54,9 @@ type Options struct {
 	Exe string
 	// DebugDirs are searched for separate debug files.
 	DebugDirs []string
+	// Remote is asked for files that are not on this machine, as a
+	// debuginfod.Client is one; nil: nobody is asked.
+	Remote object.Remote
 	// MaxFrames bounds the physical frames of a stack; 0 is DefaultMaxFrames.
 	MaxFrames int
 	// NoInlines leaves out inlined calls: each frame has its containing
@@ -142,6 +145,7 @@ func (e *Engine) Finder(path string) object.Finder {
 		DebugDirs: e.options.DebugDirs,
 		Formats:   code.NewFormats(e.plugins),
 		Store:     e.store,
+		Remote:    e.options.Remote,
 	}
 	if path != "" {
 		f.Folders = []string{filepath.Dir(path)}

@@ -146,15 +146,25 @@ func (g *globals) plugins() (plugin.Options, error) {
 	return o, nil
 }
 
+// log is where what was looked for is told; nil: nowhere.
+func (g *globals) log() func(text string) {
+	if !g.verbose {
+		return nil
+	}
+	return func(text string) { messages.Printf("unwindd: %s\n", text) }
+}
+
 // targetFlags say where the files of a target are.
 type targetFlags struct {
 	exe       string
 	sysroot   string
 	debugDirs []string
+	debuginfodFlags
 }
 
 func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
 	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	f.debuginfodFlags.add(flags)
 }

@@ -35,6 +35,7 @@ var floors = []string{
 	"engine/target",
 	"engine/target/jsontext", // how its neighbours above read JSON
 	"sdk",
+	"engine/debuginfod", // files of other machines
 	"engine/object",
 	"cfi",
 	"locexpr",

@@ -95,8 +95,13 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		}
 		defer listener.Close()
 	}
+	remote, end, err := f.remote(f.log())
+	if err != nil {
+		return err
+	}
+	defer end()
 	e, err := engine.New(engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs,
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
 		MaxFrames: f.maxStack, NoSymbols: !f.symbols,
 	})
 	if err != nil {

@@ -72,7 +72,12 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs})
+	remote, end, err := f.remote(f.log())
+	if err != nil {
+		return err
+	}
+	defer end()
+	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote})
 	if err != nil {
 		return err
 	}

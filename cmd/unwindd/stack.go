@@ -95,8 +95,13 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	remote, end, err := f.remote(f.log())
+	if err != nil {
+		return err
+	}
+	defer end()
 	options := engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs,
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
 		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
 		Lanes: f.lanes || f.lane >= 0 || f.format == "json",
 	}

@@ -29,7 +29,8 @@ type symbolizeFlags struct {
 	context    int64
 	adjustVMA  string
 	debugDirs  []string
-	dwp        string
+	debuginfodFlags
+	dwp string
 }
 
 func newSymbolize(g *globals) *cobra.Command {
@@ -70,6 +71,7 @@ and what addr2line does under the name addr2line, with their options.`,
 	flags.Int64Var(&f.context, "print-source-context-lines", 0, "print `N` lines of source around each line")
 	flags.StringVar(&f.adjustVMA, "adjust-vma", "0", "subtract `OFFSET` from addresses")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	f.debuginfodFlags.add(flags)
 	flags.StringVar(&f.dwp, "dwp", "", "read split units from the package `FILE`")
 	return cmd
 }
@@ -101,8 +103,13 @@ func (f *symbolizeFlags) run(args []string) error {
 	if err := checkFile("dwp", f.dwp); err != nil {
 		return err
 	}
+	remote, end, err := f.remote(f.log())
+	if err != nil {
+		return err
+	}
+	defer end()
 	return f.write(func(w *writer) error {
-		s := newSymbolSession(f.symbolizerOptions())
+		s := newSymbolSession(f.symbolizerOptions(remote))
 		defer s.Symbolizer.Close()
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
 		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
@@ -160,19 +167,11 @@ func (f *symbolizeFlags) refuse() func(path string) error {
 	}
 }
 
-// log is where what was looked for is told; nil: nowhere.
-func (f *symbolizeFlags) log() func(text string) {
-	if !f.verbose {
-		return nil
-	}
-	return func(text string) { messages.Printf("unwindd: %s\n", text) }
-}
-
 // symbolizerOptions say on standard error which debug files could not be used. The
 // tools that unwindd takes the place of say nothing of these.
-func (f *symbolizeFlags) symbolizerOptions() symbolize.Options {
+func (f *symbolizeFlags) symbolizerOptions(remote object.Remote) symbolize.Options {
 	return symbolize.Options{
-		DebugDirs: f.debugDirs, Package: f.dwp, Log: f.log(),
+		DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 }

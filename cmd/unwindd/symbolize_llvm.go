@@ -16,12 +16,14 @@ type llvmFlags struct {
 	output             symbolize.WriterOptions
 	file, buildID, dwp string
 	debugDirs          []string
-	context, adjust    uint64
-	isGNU              bool   // it is llvm-addr2line
-	inlines            bool   // inlined calls are frames of their own
-	said               string // a help or a version that was asked for
-	unused             string // values of what does nothing
-	unusedNumber       uint64
+	debuginfodFlags
+	isLocal         bool // no server is asked
+	context, adjust uint64
+	isGNU           bool   // it is llvm-addr2line
+	inlines         bool   // inlined calls are frames of their own
+	said            string // a help or a version that was asked for
+	unused          string // values of what does nothing
+	unusedNumber    uint64
 }
 
 // llvmSymbolizer is llvm-symbolizer, or llvm-addr2line.
@@ -45,7 +47,15 @@ func llvmSymbolizer(args []string, gnu bool) int {
 	case f.said != "":
 		return sayAsked(f.said)
 	}
-	s := newSymbolSession(symbolize.Options{DebugDirs: f.debugDirs, Package: f.dwp})
+	if f.isLocal {
+		f.servers = []string{""}
+	}
+	remote, end, err := f.remote(nil)
+	if err != nil {
+		return failed(err)
+	}
+	defer end()
+	s := newSymbolSession(symbolize.Options{DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp})
 	defer s.Symbolizer.Close()
 	s.Tool = args[0]
 	if err := f.set(s); err != nil {
@@ -137,12 +147,14 @@ func (f *llvmFlags) otherOptions() []option {
 		flagOption('h', "help", func() { f.said = llvmHelp(f.name) }),
 		flagOption('v', "version", func() { f.said = f.name + "\nunwindd\n" }),
 		numberOption("cache-size", &f.unusedNumber),
+		flagOption(0, "debuginfod", func() { f.isLocal = false }), // asks those of DEBUGINFOD_URLS, as without
+		flagOption(0, "no-debuginfod", func() { f.isLocal = true }),
 	}
 	for _, name := range []string{"fallback-debug-path", "default-arch", "dsym-hint", "gsym-file-directory"} {
 		list = append(list, textOption(0, name, &f.unused))
 	}
 	for _, name := range []string{
-		"disable-gsym", "dia", "relative-address", "untag-addresses", "no-untag-addresses", "debuginfod", "no-debuginfod",
+		"disable-gsym", "dia", "relative-address", "untag-addresses", "no-untag-addresses",
 	} {
 		list = append(list, flagOption(0, name, func() {}))
 	}

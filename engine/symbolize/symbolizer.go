@@ -18,6 +18,9 @@ import (
 type Options struct {
 	// DebugDirs are searched for separate debug files, after /usr/lib/debug.
 	DebugDirs []string
+	// Remote is asked for files of debug information, and for build IDs, that are not on
+	// this machine; nil: nobody is asked.
+	Remote object.Remote
 	// Package is a package (.dwp) that has the split units of the files; "":
 	// each file's is looked for beside it.
 	Package string
@@ -80,7 +83,7 @@ func (s *Symbolizer) Open(path string) (*File, error) {
 }
 
 // OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build
-// ID. The error of an ID that no file has wraps ErrNoBuildID.
+// ID, or else the debug information that Remote has of it. The error of an ID that no file has wraps ErrNoBuildID.
 func (s *Symbolizer) OpenBuildID(id []byte) (*File, error) {
 	return s.once("build-id:"+string(id), func() (*object.Object, error) { return s.findBuildID(id) })
 }
@@ -125,12 +128,21 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 			_ = o.Close()
 		}
 	}
+	finder := object.Finder{Remote: s.options.Remote}
+	o, tried := finder.FetchDebug(id)
+	for _, a := range tried {
+		s.log("build ID %x: %s: %s", id, a.Path, a.Reason)
+	}
+	if o != nil {
+		s.log("build ID %x: %s", id, o.Path())
+		return o, nil
+	}
 	return nil, fmt.Errorf("build ID %x: %w", id, ErrNoBuildID)
 }
 
 // newFile takes an object and finds its debug file.
 func (s *Symbolizer) newFile(o *object.Object) *File {
-	finder := object.Finder{DebugDirs: s.options.DebugDirs}
+	finder := object.Finder{DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
 	s.relocate(o)
 	debug := s.findDebug(&finder, o)
 	f := &File{Object: o, Debug: debug}

@@ -71,6 +71,11 @@ func (f *file) supplement() (*file, error) {
 			}
 			tried = append(tried, err.Error())
 		}
+		s, more := f.fetchLinked(l)
+		if s != nil {
+			return s, nil
+		}
+		tried = append(tried, more...)
 		return nil, fmt.Errorf("no supplementary file (%s): %s", l.section, strings.Join(tried, "; "))
 	})
 }
@@ -98,6 +103,11 @@ func (f *file) openLinked(l *link, p place) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.useLinked(l, o)
+}
+
+// useLinked takes an object for the supplementary file, where it is that.
+func (f *file) useLinked(l *link, o *object.Object) (*file, error) {
 	if err := checkLinked(l, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name(), err)
 	}
@@ -111,6 +121,27 @@ func (f *file) openLinked(l *link, p place) (*file, error) {
 		if _, err = s.allUnits(); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
+	}
+	return s, nil
+}
+
+// fetchLinked asks the finder's Remote for a supplementary file. The checksum in
+// .debug_sup is the build ID of the file too, where that has one.
+func (f *file) fetchLinked(l *link) (s *file, tried []string) {
+	finder := f.reader.options.Finder
+	if finder == nil {
+		return nil, nil
+	}
+	o, attempts := finder.FetchDebug(l.id)
+	for _, a := range attempts {
+		tried = append(tried, a.Path+": "+a.Reason)
+	}
+	if o == nil {
+		return nil, tried
+	}
+	s, err := f.useLinked(l, f.reader.keepOpen(o))
+	if err != nil {
+		return nil, append(tried, err.Error())
 	}
 	return s, nil
 }

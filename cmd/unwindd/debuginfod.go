@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/unwindd/unwindd/engine/debuginfod"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/escape"
+)
+
+// debuginfodFlags say which servers are asked for files that are not on this machine.
+type debuginfodFlags struct{ servers []string }
+
+func (f *debuginfodFlags) add(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.servers, "debuginfod", nil,
+		"ask the debuginfod server at `URL` for files that are not here; may be repeated (default $DEBUGINFOD_URLS; '' asks none)")
+}
+
+// remote asks the servers that the flags name, else those of DEBUGINFOD_URLS; nil where
+// neither names one. log, where it is not nil, is told what is asked. close ends it.
+func (f *debuginfodFlags) remote(log func(text string)) (remote object.Remote, end func(), err error) {
+	o, wrong := debuginfod.FromEnvironment(os.Getenv)
+	if len(f.servers) > 0 {
+		o.URLs = nil
+		for _, text := range f.servers {
+			if text == "" {
+				continue
+			}
+			u, err := debuginfod.ParseURL(text)
+			if err != nil {
+				return nil, nil, usageError{fmt.Errorf("--debuginfod: %w", err)}
+			}
+			o.URLs = append(o.URLs, u)
+		}
+	} else if wrong != nil {
+		complain(wrong)
+	}
+	if len(o.URLs) == 0 {
+		return nil, func() {}, nil
+	}
+	o.Log = log
+	if isShown := term.IsTerminal(int(os.Stderr.Fd())) || os.Getenv("DEBUGINFOD_PROGRESS") != ""; isShown {
+		o.Progress = (&downloads{}).show
+	}
+	c := debuginfod.New(o)
+	return c, c.Close, nil
+}
+
+// downloads shows how far a transfer is, one at a time.
+type downloads struct {
+	mu    sync.Mutex
+	shown *debuginfod.Transfer // as it began; nil: none
+	since time.Time
+	bar   *progressbar.ProgressBar // nil as long as it has not taken long
+}
+
+// unshown is how long a transfer takes that is worth a line.
+const unshown = 300 * time.Millisecond
+
+func (d *downloads) show(t debuginfod.Transfer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.shown == nil && !t.Done:
+		d.shown, d.since = &t, time.Now()
+		return
+	case d.shown == nil || !isSame(&d.shown.RemoteFile, &t.RemoteFile):
+		return
+	}
+	if d.bar == nil && !t.Done && time.Since(d.since) > unshown {
+		size := t.Size
+		if size == 0 {
+			size = -1
+		}
+		d.bar = progressbar.NewOptions64(size,
+			progressbar.OptionSetWriter(stderr), progressbar.OptionSetDescription(transferName(&t)),
+			progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(20), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish(), progressbar.OptionSetSpinnerChangeInterval(0))
+	}
+	if d.bar != nil {
+		_ = d.bar.Set64(t.Bytes)
+	}
+	if t.Done {
+		if d.bar != nil {
+			_ = d.bar.Clear()
+		}
+		d.shown, d.bar = nil, nil
+	}
+}
+
+func isSame(a, b *object.RemoteFile) bool {
+	return a.Kind == b.Kind && slices.Equal(a.BuildID, b.BuildID) && a.Source == b.Source
+}
+
+// transferName is what a transfer is called: parts of it are foreign.
+func transferName(t *debuginfod.Transfer) string {
+	name := t.Source
+	if name == "" {
+		name = fmt.Sprintf("%s of %.8x", t.Kind, t.BuildID)
+	}
+	return escape.Text(fmt.Sprintf("%s: %s", t.Server, name))
+}

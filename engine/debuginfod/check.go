@@ -1,0 +1,57 @@
+package debuginfod
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// check says what is wrong with a file that was asked for; nil: nothing. A code object
+// has the build ID, and all the bytes that its headers name. Of a source file nothing
+// is known but its size, which the download checks.
+func check(path string, f object.RemoteFile) error {
+	if f.Kind == object.RemoteSource {
+		info, err := os.Stat(path)
+		if err == nil && info.Size() > maxSource {
+			err = fmt.Errorf("it has %d bytes, expected at most %d of a source file", info.Size(), maxSource)
+		}
+		return err
+	}
+	o, err := object.Open(path)
+	if err != nil {
+		return fmt.Errorf("what came is no code object: %w", withoutPath(err))
+	}
+	defer o.Close()
+	if id := o.BuildID(); !bytes.Equal(id, f.BuildID) {
+		return wrongError{fmt.Errorf("build ID is %x, expected %x", id, f.BuildID)}
+	}
+	return isWhole(o)
+}
+
+// isWhole says which part of a code object its file does not have. Program headers of a
+// file of debug information say where things were in the one that it was made from.
+func isWhole(o *object.Object) error {
+	if problems := o.Problems(); len(problems) > 0 {
+		return fmt.Errorf("it is damaged: %s", problems[0])
+	}
+	size := uint64(len(o.Data()))
+	for _, s := range o.Sections() {
+		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL && (s.Offset > size || s.Size > size-s.Offset) {
+			return fmt.Errorf("it is cut: section %s (%d): offset %#x: size %#x is not in the %d bytes of the file", s.Name, s.Index, s.Offset, s.Size, size)
+		}
+	}
+	return nil
+}
+
+// withoutPath is an error without the path of the file, which has a name for a moment
+// only.
+func withoutPath(err error) error {
+	if e, ok := err.(*fs.PathError); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,282 @@
+package debuginfod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+const (
+	maxHeader    = 64 << 10  // bytes of an answer's headers
+	maxRedirects = 10        // of a request
+	leastBytes   = 100 << 10 // that a server has to send in Options.Timeout
+)
+
+// newHTTP makes what requests are sent by.
+func newHTTP(o *Options) *http.Client {
+	dialer := net.Dialer{Timeout: o.Timeout}
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		MaxResponseHeaderBytes: maxHeader, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second,
+		TLSHandshakeTimeout: o.Timeout,
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		first, last := via[0].URL, via[len(via)-1].URL
+		switch {
+		case len(via) >= maxRedirects:
+			return fmt.Errorf("%w more than %d times", errRedirect, maxRedirects)
+		case r.URL.Scheme != "http" && r.URL.Scheme != "https":
+			return fmt.Errorf("%w to %s:, expected http: or https:", errRedirect, r.URL.Scheme)
+		case last.Scheme == "https" && r.URL.Scheme == "http":
+			return fmt.Errorf("%w from https: to http:", errRedirect)
+		case r.URL.Host != first.Host:
+			for name := range o.Headers {
+				r.Header.Del(name)
+			}
+		}
+		return nil
+	}}
+}
+
+// download writes a server's file to one that is open, and returns when it was modified;
+// the zero time where that is not told.
+func (c *Client) download(ctx context.Context, s *server, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
+	u := fileURL(s.url, f)
+	c.log("%s: asking", u.Redacted())
+	if u.Scheme == "file" {
+		return c.copyFile(u.Path, f, to)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := newWatch(c.options.Timeout, cancel)
+	defer w.stop()
+	r, err := c.request(ctx, u)
+	if err != nil {
+		return time.Time{}, err
+	}
+	answer, err := c.http.Do(r) //nolint:gosec // the user named the server
+	if errors.Is(err, errRedirect) {
+		return time.Time{}, reasonOf(ctx, err)
+	} else if err != nil {
+		return time.Time{}, &laterError{reasonOf(ctx, err), isSilent(ctx, err)}
+	}
+	defer answer.Body.Close()
+	size, err := c.sizeOf(answer, f)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t := &transfer{Transfer: Transfer{RemoteFile: f, Server: s.url.Host, Size: max(size, 0)}, client: c, watch: w}
+	n, err := t.copy(to, answer.Body, c.maxSize(f))
+	var tooLarge *sizeError
+	switch {
+	case errors.As(err, &tooLarge):
+		return time.Time{}, err
+	case err != nil:
+		return time.Time{}, &laterError{fmt.Errorf("the answer was cut after %d bytes: %w", n, reasonOf(ctx, err)), isSilent(ctx, err)}
+	case size >= 0 && n != size:
+		return time.Time{}, &laterError{fmt.Errorf("the answer has %d bytes, expected %d", n, size), false}
+	case n == 0:
+		return time.Time{}, errors.New("the answer is empty")
+	}
+	if modified, err = http.ParseTime(answer.Header.Get("Last-Modified")); err != nil {
+		return time.Time{}, nil //nolint:nilerr // it is not told
+	}
+	return modified, nil
+}
+
+func (c *Client) request(ctx context.Context, u *url.URL) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range c.options.Headers {
+		r.Header[name] = values
+	}
+	if r.Header.Get("User-Agent") == "" {
+		r.Header.Set("User-Agent", "unwindd")
+	}
+	if c.options.MaxSize != DefaultMaxSize {
+		r.Header.Set("X-Debuginfod-Maxsize", strconv.FormatInt(c.options.MaxSize, 10))
+	}
+	return r, nil
+}
+
+func (c *Client) maxSize(f object.RemoteFile) int64 {
+	if f.Kind == object.RemoteSource {
+		return min(c.options.MaxSize, maxSource)
+	}
+	return c.options.MaxSize
+}
+
+// A sizeError says that a file is larger than wanted.
+type sizeError struct{ size, most int64 }
+
+func (e *sizeError) Error() string {
+	if e.size < 0 {
+		return fmt.Sprintf("the file has more than %d bytes", e.most)
+	}
+	return fmt.Sprintf("the file has %d bytes, expected at most %d", e.size, e.most)
+}
+
+// sizeOf looks at the status and headers of an answer, and returns how many bytes the
+// file has; -1 where that is not told.
+func (c *Client) sizeOf(answer *http.Response, f object.RemoteFile) (int64, error) {
+	switch status := answer.StatusCode; {
+	case status == http.StatusOK:
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return 0, errAbsent
+	case status == http.StatusNotAcceptable: // debuginfod(8): X-DEBUGINFOD-MAXSIZE
+		return 0, &sizeError{-1, c.options.MaxSize}
+	case status >= 500:
+		return 0, &laterError{fmt.Errorf("the server answers %d %s", status, http.StatusText(status)), false}
+	default:
+		return 0, fmt.Errorf("the server answers %d %s", status, http.StatusText(status))
+	}
+	size := answer.ContentLength
+	if told, err := strconv.ParseInt(answer.Header.Get("X-Debuginfod-Size"), 10, 64); err == nil && told >= 0 {
+		size = told
+	}
+	if size > c.maxSize(f) {
+		return 0, &sizeError{size, c.maxSize(f)}
+	}
+	endsByClosing := answer.ContentLength < 0 && len(answer.TransferEncoding) == 0 && answer.ProtoMajor == 1 && !answer.Uncompressed
+	if size < 0 && endsByClosing && f.Kind == object.RemoteSource {
+		return 0, errors.New("the answer says nowhere how long it is, so a part cannot be told from the whole")
+	}
+	return size, nil
+}
+
+// copyFile copies the file at the path of a file: URL.
+func (c *Client) copyFile(path string, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
+	from, err := os.OpenFile(filepath.FromSlash(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return time.Time{}, errAbsent
+	} else if err != nil {
+		return time.Time{}, withoutPath(err)
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	switch most := c.maxSize(f); {
+	case err != nil:
+		return time.Time{}, withoutPath(err)
+	case !info.Mode().IsRegular():
+		return time.Time{}, object.ErrNotRegular
+	case info.Size() > most:
+		return time.Time{}, &sizeError{info.Size(), most}
+	case info.Size() == 0:
+		return time.Time{}, object.ErrEmpty
+	}
+	t := &transfer{Transfer: Transfer{RemoteFile: f, Server: "file:", Size: info.Size()}, client: c}
+	n, err := t.copy(to, from, c.maxSize(f))
+	if err == nil && n != info.Size() {
+		err = fmt.Errorf("%d bytes were read, expected %d", n, info.Size())
+	}
+	return info.ModTime(), err
+}
+
+// A transfer copies an answer into a file.
+type transfer struct {
+	Transfer
+	client *Client
+	watch  *watch // nil: none
+}
+
+// copy copies until the end, and not more than most bytes.
+func (t *transfer) copy(to io.Writer, from io.Reader, most int64) (n int64, err error) {
+	buffer := make([]byte, 64<<10)
+	t.report(false)
+	defer t.report(true)
+	for {
+		read, err := from.Read(buffer)
+		if t.Bytes += int64(read); t.Bytes > most {
+			return t.Bytes, &sizeError{-1, most}
+		}
+		if read > 0 {
+			t.watch.has(read)
+			if _, err := to.Write(buffer[:read]); err != nil {
+				return t.Bytes, withoutPath(err)
+			}
+			t.report(false)
+		}
+		if errors.Is(err, io.EOF) {
+			return t.Bytes, nil
+		} else if err != nil {
+			return t.Bytes, err
+		}
+	}
+}
+
+func (t *transfer) report(done bool) {
+	if t.client.options.Progress != nil {
+		t.Done = done
+		t.client.options.Progress(t.Transfer)
+	}
+}
+
+// errSlow says that a server sent too little in its time.
+var errSlow = errors.New("too slow")
+
+// A watch ends a request when too little has come for a time.
+type watch struct {
+	timer *time.Timer
+	after time.Duration
+	bytes int // since the timer was set
+}
+
+func newWatch(after time.Duration, cancel context.CancelCauseFunc) *watch {
+	if after <= 0 {
+		return nil
+	}
+	because := fmt.Errorf("%w: less than %d bytes came in %v (DEBUGINFOD_TIMEOUT)", errSlow, leastBytes, after)
+	return &watch{timer: time.AfterFunc(after, func() { cancel(because) }), after: after}
+}
+
+func (w *watch) stop() {
+	if w != nil {
+		w.timer.Stop()
+	}
+}
+
+// has notes that bytes came.
+func (w *watch) has(bytes int) {
+	if w == nil {
+		return
+	}
+	if w.bytes += bytes; w.bytes >= leastBytes {
+		w.bytes = 0
+		w.timer.Reset(w.after)
+	}
+}
+
+// reasonOf is why a request failed: what ended it, or what the network said.
+func reasonOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err // without the URL, which stands beside it
+	}
+	return err
+}
+
+// isSilent says whether a server did not answer, so that asking it for other files would
+// take as long.
+func isSilent(ctx context.Context, err error) bool {
+	var operation *net.OpError
+	var name *net.DNSError
+	return errors.Is(context.Cause(ctx), errSlow) || errors.As(err, &name) ||
+		errors.As(err, &operation) && operation.Op == "dial"
+}

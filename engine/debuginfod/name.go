@@ -1,0 +1,118 @@
+package debuginfod
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// Bounds of what is asked for, as elfutils' clients have them.
+const (
+	maxID   = 63   // bytes of a build ID
+	maxPath = 4095 // bytes of a source file's path
+)
+
+// maxName bounds the names of files; a part of a file has temporaryLen bytes more.
+const (
+	maxName      = 255
+	temporaryLen = len(".XXXXXX")
+)
+
+// A fileName is where a file is in the cache: a directory, and in it one name for each
+// rule that clients have for it, the first of which is the one that is given out.
+type fileName struct {
+	dir   string
+	names []string
+}
+
+func (n *fileName) path() string { return path.Join(n.dir, n.names[0]) }
+
+// cacheName gives the place of a file in the cache. What it is made of comes from
+// files, so it refuses what would be a path of its own.
+func cacheName(f object.RemoteFile) (fileName, error) {
+	if len(f.BuildID) == 0 || len(f.BuildID) > maxID {
+		return fileName{}, fmt.Errorf("build ID has %d bytes, expected 1 to %d", len(f.BuildID), maxID)
+	}
+	n := fileName{dir: hex.EncodeToString(f.BuildID)}
+	switch f.Kind {
+	case object.RemoteDebuginfo, object.RemoteExecutable:
+		n.names = []string{string(f.Kind)}
+		return n, nil
+	case object.RemoteSource:
+	default:
+		return fileName{}, fmt.Errorf("%q is nothing that servers have", f.Kind)
+	}
+	switch {
+	case !strings.HasPrefix(f.Source, "/"):
+		return fileName{}, errors.New("the path of the source file is not absolute")
+	case len(f.Source) > maxPath || strings.ContainsRune(f.Source, 0):
+		return fileName{}, fmt.Errorf("the path of the source file has %d bytes, expected at most %d without a NUL", len(f.Source), maxPath)
+	}
+	if name := "source" + escaped(f.Source); len(name) <= maxName-temporaryLen {
+		n.names = append(n.names, name)
+	}
+	n.names = append(n.names, "source-"+hashed(f.Source))
+	return n, nil
+}
+
+// escaped is a path in a file's name as clients of elfutils 0.179 to 0.191 write it.
+func escaped(path string) string {
+	return strings.NewReplacer("/", "##", "#", "#_").Replace(path)
+}
+
+// keptOfPath is how much of the end of a path hashed keeps: names have at most half the
+// bytes that file systems allow.
+const keptOfPath = maxName/2 - len("01234567-") - 1
+
+// hashed is a path in a file's name as clients of elfutils 0.192 and later write it: a
+// hash (djb2), and the end of the path with all but plain characters replaced.
+func hashed(path string) string {
+	hash := uint32(5381)
+	for i := range len(path) {
+		hash = hash*33 + uint32(int8(path[i])) //nolint:gosec // char has a sign on most machines
+	}
+	b := []byte(path[max(0, len(path)-keptOfPath):])
+	for i, c := range b {
+		if !isPlain(c) {
+			b[i] = '#'
+		}
+	}
+	return fmt.Sprintf("%08x-%s", hash, b)
+}
+
+func isPlain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
+}
+
+// fileURL is where a server has a file (debuginfod(8), WEBAPI): /buildid/ID/KIND, of a
+// source file followed by its path, of which all but plain characters are escaped.
+func fileURL(server *url.URL, f object.RemoteFile) *url.URL {
+	u := *server
+	tail := fmt.Sprintf("/buildid/%x/%s", f.BuildID, f.Kind)
+	raw := strings.TrimSuffix(u.EscapedPath(), "/") + tail
+	u.Path = strings.TrimSuffix(u.Path, "/") + tail
+	if f.Kind == object.RemoteSource {
+		u.Path += f.Source
+		raw += percent(f.Source)
+	}
+	u.RawPath = raw
+	return &u
+}
+
+// percent escapes a path as curl does.
+func percent(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		if c := path[i]; isPlain(c) || c == '/' || c == '~' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
