@@ -579,3 +579,12 @@ func TestPasswordsAreNotTold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func mustParse(t testing.TB, text string) *url.URL {
+	t.Helper()
+	u, err := ParseURL(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
