@@ -5,6 +5,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/profile"
+	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -18,6 +19,8 @@ type (
 	Frame = walk.Frame
 	// FrameDetails are what is found out about a frame where Options ask for it.
 	FrameDetails = walk.FrameDetails
+	// SourceLines are lines of a source file; see source.Lines.
+	SourceLines = source.Lines
 	// A Variable is a variable of a frame with its value; see walk.Variable.
 	Variable = walk.Variable
 	// A GlobalVariable is a variable that is in no frame; see walk.GlobalVariable.

@@ -28,6 +28,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
@@ -70,6 +71,9 @@ type Options struct {
 	Lanes bool
 	// Locals reads the variables of every frame within limits; nil: none are.
 	Locals *value.Limits
+	// SourceLines is how many lines of source Target.Source gives, at most
+	// source.MaxLines; 0: none.
+	SourceLines int
 	// CacheBytes is about how much memory is kept for what was found out about code
 	// objects, beside those that targets have loaded; 0 is code.DefaultBytes.
 	CacheBytes uint64
@@ -241,6 +245,10 @@ func description(a *plugin.Arch, err error) (*sdk.Description, error) {
 // Attach walks a target that the caller made. Close closes it.
 func (e *Engine) Attach(state target.Target) *Target {
 	t := &Target{Process: e.shared.NewProcess(state, e.Finder(state.Info().Path)), engine: e}
+	t.sources = sync.OnceValue(func() *source.Files {
+		finder := e.Finder(state.Info().Path)
+		return source.New(&finder)
+	})
 	e.mu.Lock()
 	e.targets[t] = struct{}{}
 	e.mu.Unlock()

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/walk"
 )
@@ -13,7 +14,8 @@ type Target struct {
 	*walk.Process
 	engine *Engine
 
-	maps mapsModules // that LoadMaps made
+	maps    mapsModules // that LoadMaps made
+	sources func() *source.Files
 }
 
 // Close closes the target and the files it mapped.
@@ -28,6 +30,25 @@ func (t *Target) Close() error {
 
 // HasLocals says whether the variables of frames are read.
 func (t *Target) HasLocals() bool { return t.engine.options.Locals != nil }
+
+// HasSource says whether lines of source are asked for.
+func (t *Target) HasSource() bool { return t.engine.options.SourceLines > 0 }
+
+// Source gives the lines around that of a function at a frame, one of its Symbols: about
+// Options.SourceLines of them. The error says why there are none.
+func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
+	p := source.PlaceOf(s)
+	if f.Module != nil {
+		p.BuildID, p.Object = f.Module.BuildID, f.Module.Path
+		if o := t.CodeObject(f.Module); o != nil {
+			p.Modified = o.ModTime()
+			if len(p.BuildID) == 0 {
+				p.BuildID = o.BuildID()
+			}
+		}
+	}
+	return t.sources().Lines(p, t.engine.options.SourceLines)
+}
 
 // Symbolize returns the functions at addresses of the target, innermost first, one
 // list for each address: of a return address the caller passes one inside the call.

@@ -29,6 +29,7 @@ var floors = []string{
 	"plugins",
 	"plugins/visa/stream",   // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",    // what code does, for the plugin
+	"engine/source",         // the text of source files
 	"engine/symbol/resolve", // joins its neighbours below into one source
 	"engine/symbol",
 	"engine/symbol/cxxname", // how names of C++ read, for all of them

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -30,6 +31,7 @@ type stackFlags struct {
 	noFold    bool
 	locals    bool
 	variables []string
+	source    int
 	limitFlags
 }
 
@@ -64,6 +66,7 @@ of a wave do in each frame.`,
 	flags.BoolVar(&f.locals, "locals", false, "print the variables of every frame")
 	flags.StringArrayVar(&f.variables, "globals", nil, "print the variable `NAME` of the target")
 	f.addLimits(flags)
+	flags.IntVar(&f.source, "source", 0, "print `N` lines of source around the line of every frame")
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
@@ -80,6 +83,9 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	}
 	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
 		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
+	}
+	if f.source < 0 || f.source > source.MaxLines || f.source == 0 && cmd.Flags().Changed("source") {
+		return usageError{fmt.Errorf("--source %d: expected 1 to %d", f.source, source.MaxLines)}
 	}
 	if err := f.checkLimits(); err != nil {
 		return err
@@ -103,7 +109,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	options := engine.Options{
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
 		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
-		Lanes: f.lanes || f.lane >= 0 || f.format == "json",
+		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
 	}
 	if f.locals {
 		options.Locals = &f.Limits

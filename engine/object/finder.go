@@ -223,6 +223,13 @@ func (f *Finder) rootPlace(name string) place {
 // names it: beneath Sysroot.
 func (f *Finder) OpenNamed(name string) (*Object, error) { return f.Store.open(f.rootPlace(name), nil) }
 
+// MapNamed maps a file that is no code object by its path in the target, as debug
+// information names its source files: beneath Sysroot.
+func (f *Finder) MapNamed(name string) (*Mapping, error) {
+	p := f.rootPlace(name)
+	return p.mapFile()
+}
+
 // OpenBeside opens a file by its path on this machine, one that was made of the
 // path of a file that the Finder opened. Beneath Sysroot symbolic links do not
 // lead out of it.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -134,6 +135,9 @@ func retry(call func() error) error {
 // Data returns the bytes of the file, as long as they were when it was mapped.
 // They are read inside Guard.
 func (m *Mapping) Data() []byte { return m.data }
+
+// ModTime is when the file was written to last, as it was mapped.
+func (m *Mapping) ModTime() time.Time { return time.Unix(m.id.mtime.Unix()) }
 
 // Path returns the path that the file was opened by.
 func (m *Mapping) Path() string { return m.path }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // An Object is a code object: an ELF file of either class and byte order, or a
@@ -209,6 +210,15 @@ func (o *Object) Path() string {
 		return ""
 	}
 	return o.mapping.path
+}
+
+// ModTime is when the file that the object is, or is in, was written to last; the zero
+// time for bytes in memory.
+func (o *Object) ModTime() time.Time {
+	if o.mapping == nil {
+		return time.Time{}
+	}
+	return o.mapping.ModTime()
 }
 
 // Data returns all bytes of the file. They are read inside Guard.

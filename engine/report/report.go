@@ -138,6 +138,7 @@ type Frame struct {
 	Column         int               `json:"column,omitempty"`
 	LineFrom       string            `json:"line_from,omitempty"`  // see nameSources
 	ScopeFrom      string            `json:"scope_from,omitempty"` // likewise
+	Source         *Source           `json:"source,omitempty"`     // where it was asked for and is there
 	Inlined        bool              `json:"inlined"`
 	SignalFrame    bool              `json:"signal_frame"`
 	Registers      map[string]string `json:"registers,omitempty"`
@@ -165,6 +166,13 @@ type Variable struct {
 	Deep         bool       `json:"deep,omitempty"` // children lie deeper than the limit
 	Location     string     `json:"location,omitempty"`
 	Lanes        string     `json:"lanes,omitempty"` // of a wave: which have this value
+}
+
+// Source is lines around that of a frame.
+type Source struct {
+	First   int      `json:"first"` // the number of the first line
+	Lines   []string `json:"lines"`
+	Warning string   `json:"warning,omitempty"` // why they may not be those that were compiled
 }
 
 // Lanes is lanes of a frame that are in one state at one place.

@@ -24,7 +24,7 @@ const maxHeld = 4 << 20
 // end; where there is more, what is said of the target stands behind them.
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	held := &holder{w: w}
-	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space, hasLocals: s.hasLocals}
+	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space, hasLocals: s.hasLocals, source: s.source}
 	j.depth = 1
 	j.open("[")
 	var err error
@@ -189,7 +189,8 @@ type stackJSON struct {
 	indented
 	space     spaceNames
 	hasLocals bool // variables were asked for
-	index     int  // of the frame that is written next
+	source    sourceOf
+	index     int // of the frame that is written next
 }
 
 // thread writes a stack as a Thread.
@@ -337,6 +338,7 @@ func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, 
 		j.textMember("function_offset", offset(f.ModuleOffset, s.Start))
 	}
 	j.position(s)
+	j.sourceLines(f, s)
 	j.boolMember("inlined", isInlined)
 	j.boolMember("signal_frame", f.SignalFrame && !isInlined)
 	if !isInlined {

@@ -15,6 +15,7 @@ type Stacks struct {
 	space spaceNames
 
 	hasLocals bool
+	source    sourceOf
 
 	// Globals are variables that were asked for by name: they stand beside the stacks.
 	Globals []Global
@@ -32,7 +33,11 @@ type Head struct {
 // NewStacks makes the report of stacks of a target, which each yields once. None is
 // asked for before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
-	return &Stacks{each: each, head: func() Head { return NewHead(t) }, space: t.SpaceName, hasLocals: t.HasLocals()}
+	s := &Stacks{each: each, head: func() Head { return NewHead(t) }, space: t.SpaceName, hasLocals: t.HasLocals()}
+	if t.HasSource() {
+		s.source = t.Source
+	}
+	return s
 }
 
 // NewHead is what is known of a target by now.
@@ -61,7 +66,7 @@ func NewHead(t *engine.Target) Head {
 // thread's is to be the first; problems that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, hasOneLane: o.OneLane, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space}
+	t := &text{Printer: b, hasOneLane: o.OneLane, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space, source: s.source}
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {

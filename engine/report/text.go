@@ -31,6 +31,8 @@ type text struct {
 	isVerbose  bool            // variables with their types
 	hasOneLane bool
 	space      spaceNames
+	source     sourceOf
+	saidOf     map[string]bool // what was said of source files
 	paint
 }
 
@@ -278,6 +280,7 @@ func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 			t.place(f, s, "")
 			t.scopeFrom(s)
 			t.printf("\n")
+			t.sourceLines(f, s)
 			t.locals(f, j)
 			index++
 		}
@@ -316,6 +319,7 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 	}
 	t.scopeFrom(s)
 	t.printf("\n")
+	t.sourceLines(f, s)
 	t.lanes(f.Lanes(), width)
 	t.registers(f.Registers())
 	t.locals(f, max(len(f.Symbols)-1, 0))

@@ -34,6 +34,9 @@ type Frame struct {
 	// Source is the text of File, where the line table holds it
 	// (DW_LNCT_LLVM_source) or the source module that gave the frame; "" else.
 	Source string
+	// SourceMD5 is the MD5 of File's bytes, where the line table has it
+	// (DW_LNCT_MD5); "" else.
+	SourceMD5 string
 	// LineByAssembly says that File and Line are those of the assembly that the
 	// code was made from: its debug information has none.
 	LineByAssembly bool

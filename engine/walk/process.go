@@ -252,6 +252,19 @@ func (p *Process) ModuleInfo(m *target.Module) code.Info {
 	return code.Info{}
 }
 
+// CodeObject is the code object of a module of the process, as it is in its file; nil
+// where there is none. It is open as long as the process.
+func (p *Process) CodeObject(m *target.Module) *object.Object {
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	for _, loaded := range p.all {
+		if loaded.Module == m {
+			return loaded.Code.File
+		}
+	}
+	return nil
+}
+
 // Problems are what went wrong with the target and with the plugins it uses,
 // each a sentence.
 func (p *Process) Problems() []string {

@@ -20,6 +20,7 @@ type fileName struct {
 	path    string
 	compDir string // the directory that the path was made absolute with; "" where it was as it is
 	source  string // its text, where the line table holds it
+	md5     string // of its bytes, likewise
 }
 
 var noFile fileName
@@ -39,7 +40,7 @@ func (b *body) fileName(number uint64) *fileName {
 	}
 	name := t.fileName(number, b.compDir)
 	if cache.names[number].Swap(name) == nil {
-		b.file.keeps(sizeOf[fileName](1) + len(name.path))
+		b.file.keeps(sizeOf[fileName](1) + len(name.path) + len(name.md5))
 	}
 	return name
 }
@@ -53,7 +54,7 @@ func (t *lineTable) fileName(number uint64, compDir string) *fileName {
 	}
 	f := &t.files[number]
 	name := t.pathText(f)
-	n := &fileName{path: name, source: t.sourceText(f)}
+	n := &fileName{path: name, source: t.sourceText(f), md5: copied(f.md5)}
 	if name == "" || isAbsolute(name) {
 		return n
 	}

@@ -322,7 +322,9 @@ func (n *functionName) giveRaw(f *symbol.Frame) {
 }
 
 // give puts a file into a frame.
-func (n *fileName) give(f *symbol.Frame) { f.File, f.CompDir, f.Source = n.path, n.compDir, n.source }
+func (n *fileName) give(f *symbol.Frame) {
+	f.File, f.CompDir, f.Source, f.SourceMD5 = n.path, n.compDir, n.source, n.md5
+}
 
 // place sets the position of an address by the line table. What is wrong with the
 // table becomes a problem: names can be told without positions.

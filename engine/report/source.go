@@ -1,0 +1,103 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A sourceOf gives the lines around that of a function at a frame; nil: none are asked for.
+type sourceOf func(f *engine.Frame, s *symbol.Frame) (engine.SourceLines, error)
+
+// tabWidth is how far apart terminals have tabs.
+const tabWidth = 8
+
+// sourceLines writes the lines around that of a function at a frame. Why there are none,
+// and why they may be wrong, is said once.
+func (t *text) sourceLines(f *engine.Frame, s *symbol.Frame) {
+	if t.source == nil || s.Line < 1 || s.File == "" {
+		return
+	}
+	l, err := t.source(f, s)
+	if err != nil {
+		if t.isNew(err.Error()) {
+			t.printf(localsIndent+"%s\n", t.faint("no source: "+err.Error()))
+		}
+		return
+	}
+	if l.Warning != "" && t.isNew(l.Warning) {
+		t.printf(localsIndent+"%s %s\n", t.warn("warning:"), l.Warning)
+	}
+	width := len(strconv.Itoa(l.First + len(l.Text) - 1))
+	for i, line := range l.Text {
+		number := fmt.Sprintf("%*d", width, l.First+i)
+		if l.First+i == s.Line {
+			t.printf("      > %s", t.head(number))
+		} else {
+			t.printf(localsIndent+"%s", t.faint(number))
+		}
+		if line != "" {
+			t.printf("  %s", expand(line))
+		}
+		t.printf("\n")
+	}
+}
+
+// isNew says whether something is said of source files for the first time.
+func (t *text) isNew(said string) bool {
+	if t.saidOf[said] {
+		return false
+	}
+	if t.saidOf == nil {
+		t.saidOf = map[string]bool{}
+	}
+	t.saidOf[said] = true
+	return true
+}
+
+// expand puts blanks in the place of tabs.
+func expand(line string) string {
+	if !strings.Contains(line, "\t") {
+		return line
+	}
+	var b strings.Builder
+	for at := 0; line != ""; {
+		part, rest, isTab := strings.Cut(line, "\t")
+		b.WriteString(part)
+		at += utf8.RuneCountInString(part)
+		if isTab {
+			n := tabWidth - at%tabWidth
+			b.WriteString(strings.Repeat(" ", n))
+			at += n
+		}
+		line = rest
+	}
+	return b.String()
+}
+
+// sourceLines writes the lines around that of a function at a frame.
+func (j *stackJSON) sourceLines(f *engine.Frame, s *symbol.Frame) {
+	if j.source == nil || s.Line < 1 || s.File == "" {
+		return
+	}
+	l, err := j.source(f, s)
+	if err != nil {
+		return
+	}
+	j.member("source")
+	j.open("{")
+	j.numberMember("first", l.First)
+	j.member("lines")
+	j.open("[")
+	for _, line := range l.Text {
+		j.next()
+		j.text(line)
+	}
+	j.close("]")
+	j.textMember("warning", l.Warning)
+	j.close("}")
+}
