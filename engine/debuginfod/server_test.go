@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,16 +21,16 @@ import (
 
 // A realServer is elfutils' server of one directory of files.
 type realServer struct {
-	at  string
-	cmd *exec.Cmd
-	id  []byte            // of a program that it has
-	has map[string][]byte // what it has of that, by kind, and by the path of a source file
+	at      string
+	process *os.Process
+	id      []byte            // of a program that it has
+	has     map[string][]byte // what it has of that, by kind, and by the path of a source file
 }
 
 // startServer starts elfutils' server, and waits until it has the program.
 func startServer(t *testing.T, junk int) *realServer {
 	t.Helper()
-	oracle.Tools(t, "debuginfod", "gcc", "objcopy")
+	oracle.Tools(t, "gcc", "objcopy")
 	dir := t.TempDir()
 	s := &realServer{has: map[string][]byte{}}
 	source := filepath.Join(dir, "src", "a #b%c++.c")
@@ -55,41 +54,16 @@ func startServer(t *testing.T, junk int) *realServer {
 	}
 	s.id = o.BuildID()
 	o.Close()
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
+	var paths []string
+	for _, of := range s.files() {
+		paths = append(paths, strings.TrimPrefix(fileURL(mustParse(t, "http://host"), of).String(), "http://host/"))
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	s.at = "http://127.0.0.1:" + port
-	s.cmd = exec.Command("debuginfod", "-F", "-p", port, "-d", filepath.Join(dir, "db"), "-t0", "-g0", "-c1", served)
-	s.cmd.Env = append(os.Environ(), "DEBUGINFOD_URLS=", "DEBUGINFOD_CACHE_PATH="+filepath.Join(dir, "upstream"))
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.kill(); _ = s.cmd.Wait() })
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		ready := 0
-		for _, of := range s.files() {
-			r, err := http.Get(fileURL(mustParse(t, s.at), of).String())
-			if err == nil {
-				r.Body.Close()
-				if r.StatusCode == http.StatusOK {
-					ready++
-				}
-			}
-		}
-		http.DefaultClient.CloseIdleConnections()
-		if ready == 3 {
-			return s
-		}
-		if time.Now().After(end) {
-			t.Fatal("debuginfod does not have the program")
-		}
-	}
+	d := oracle.StartDebuginfod(t, served, paths...)
+	s.at, s.process = d.URL, d.Process
+	return s
 }
 
-func (s *realServer) kill() { _ = s.cmd.Process.Kill() }
+func (s *realServer) kill() { _ = s.process.Kill() }
 
 // files are what it has.
 func (s *realServer) files() (list []object.RemoteFile) {
@@ -220,7 +194,7 @@ func TestARealServerThatIsKilled(t *testing.T) {
 // TestARealServerThatIsStopped accepts connections and says nothing.
 func TestARealServerThatIsStopped(t *testing.T) {
 	s := startServer(t, 0)
-	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	second := startServer(t, 0)
