@@ -91,6 +91,7 @@ const (
 	ByScan         = code.ByScan
 	ByCallChain    = code.ByCallChain
 	ByLaunch       = code.ByLaunch
+	ByCallSite     = code.ByCallSite
 )
 
 // Why a stack ends; see walk.StopReason.

@@ -114,7 +114,10 @@ func New(options Options) (*Engine, error) {
 
 // walks are the options of walks.
 func (o *Options) walks() walk.Options {
-	return walk.Options{MaxFrames: o.MaxFrames, NoInlines: o.NoInlines, NoSymbols: o.NoSymbols, Registers: o.Registers, Lanes: o.Lanes, Locals: o.Locals}
+	return walk.Options{
+		MaxFrames: o.MaxFrames, NoInlines: o.NoInlines, NoSymbols: o.NoSymbols, Registers: o.Registers, Lanes: o.Lanes, Locals: o.Locals,
+		TailCalls: !o.NoSymbols,
+	}
 }
 
 // Close closes the targets that are still open and ends the plugins.

@@ -14,6 +14,7 @@ const (
 	ByScan         FoundBy = "scan"          // a word of the stack that follows a call
 	ByCallChain    FoundBy = "callchain"     // recorded by the kernel when the sample was taken
 	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
+	ByCallSite     FoundBy = "call-site"     // left by a tail call; its caller's call site and its own say so
 )
 
 // IsGuess says whether frames that were found so are guesses.
@@ -22,7 +23,7 @@ func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
 // A FoundIndex is a FoundBy in a byte: profiles have millions.
 type FoundIndex uint8
 
-var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch}
+var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch, ByCallSite}
 
 // Index is the FoundBy in a byte.
 func (b FoundBy) Index() FoundIndex {

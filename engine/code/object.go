@@ -52,8 +52,9 @@ type Object struct {
 	companion    func(suffix string) (path string, data []byte, err error)
 	sourceModule func() ([]byte, error)
 
-	sites siteCache
-	named nameCache
+	sites  siteCache
+	named  nameCache
+	called callCache
 
 	variables variableCache
 	data      dataSymbols
@@ -169,7 +170,7 @@ func (o *Object) forgetFound() {
 	freed := len(o.rows)*rowBytes + len(o.left)*exitBytes
 	o.rows, o.left, o.lanes = map[rowKey]*Row{}, nil, nil
 	o.mu.Unlock()
-	freed += o.sites.forget() + o.named.forget()
+	freed += o.sites.forget() + o.named.forget() + o.called.forget()
 	o.bytes.Add(-int64(freed))
 	o.library.bytes.Add(-int64(freed))
 }

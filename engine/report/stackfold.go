@@ -57,12 +57,13 @@ func (e *ending) findGuess(frames []engine.Frame, index int) (next int) {
 		if !e.hasGuess && frames[i].FoundBy.IsGuess() {
 			e.hasGuess, e.guess = true, index-1
 		}
+		index += countLines(frames[i].TailCallers())
 	}
 	return index
 }
 
-// lines is how many frames of a report a physical one is: itself and the calls that
-// were inlined into it.
+// lines is how many frames of a report one is: itself and the calls that were inlined
+// into it.
 func lines(f *engine.Frame) int { return max(len(f.Symbols), 1) }
 
 // isWhole says whether rules or the ABI say that the last frame is the outermost
@@ -206,7 +207,8 @@ func isEqualFrame(a, b *engine.Frame) bool {
 		(len(a.Locals()) == 0 && len(b.Locals()) == 0 || reflect.DeepEqual(a.Locals(), b.Locals())) &&
 		slices.EqualFunc(a.Lanes(), b.Lanes(), func(x, y engine.LaneGroup) bool {
 			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes)
-		})
+		}) &&
+		isEqualFrames(a.TailCallers(), b.TailCallers())
 }
 
 // isEqualChain compares inlined calls, which are shared by the frames at one PC.

@@ -295,14 +295,18 @@ func (j *stackJSON) launch(s *engine.Stack) {
 	j.close("}")
 }
 
-// frame writes the calls inlined into a physical frame, innermost first, and the
-// frame itself. of is the thread as the target has it, and id what it is called.
+// frame writes the calls inlined into a frame, innermost first, the frame itself, and the
+// functions that called its own by tail calls. of is the thread as the target has it, and id what it is called.
 func (j *stackJSON) frame(of *target.Thread, id string, f *engine.Frame) {
 	space := j.space.ofCFA(of, f)
 	for i := range max(len(f.Symbols)-1, 0) {
 		j.place(of, id, space, f, i)
 	}
 	j.place(of, id, space, f, max(len(f.Symbols)-1, 0))
+	callers := f.TailCallers()
+	for i := range callers {
+		j.frame(of, id, &callers[i])
+	}
 }
 
 // place writes a function at a physical frame, by its index among those there.

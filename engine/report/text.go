@@ -269,8 +269,8 @@ func ofWave(f func(*member, *target.Wave) string) func(*member) string {
 	}
 }
 
-// frames writes physical frames and the calls inlined into them, of which the first
-// has an index, and returns that of the next.
+// frames writes frames, the calls inlined into them and the functions that were left by
+// tail calls, of which the first has an index, and returns that of the next.
 func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 	for i := range frames {
 		f := &frames[i]
@@ -285,19 +285,19 @@ func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 			index++
 		}
 		t.physical(f, index, width)
-		index++
+		index = t.frames(f.TailCallers(), index+1, width)
 	}
 	return index
 }
 
 func countLines(frames []engine.Frame) (n int) {
 	for i := range frames {
-		n += lines(&frames[i])
+		n += lines(&frames[i]) + countLines(frames[i].TailCallers())
 	}
 	return n
 }
 
-// physical writes a physical frame.
+// physical writes a frame that is no inlined call.
 func (t *text) physical(f *engine.Frame, index, width int) {
 	t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
 	s := &symbol.Frame{}
@@ -312,6 +312,8 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 		t.printf(" %s", t.warn("(PC not exact)"))
 	}
 	switch {
+	case f.FoundBy == engine.ByCallSite:
+		t.printf(" %s", t.faint("(left by a tail call)"))
 	case f.FoundBy.IsGuess():
 		t.printf(" %s", t.warn("(a guess, by "+string(f.FoundBy)+")"))
 	case f.RestsOnGuess:

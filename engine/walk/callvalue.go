@@ -39,17 +39,36 @@ func (u *unitContext) findCall() (*call, error) {
 	return u.call, u.call.err
 }
 
-// find looks for the call site at the caller's return address. The frames of a
-// stack that is still being walked have no callers yet.
+// find looks for the call site at the caller's return address, or that of the tail call
+// by which the caller was left. The frames of a stack that is still being walked have no
+// callers yet.
 func (c *call) find(u *unitContext) error {
+	if u.function.IsZero() {
+		return noCallValue("the function is not described")
+	}
+	if tail := u.frame.tailCaller(); tail != nil {
+		c.caller, c.site = tail.unitContext(tail.tail.Function, u.around.Lane), tail.tail.Site
+	} else if err := c.findReturn(u); err != nil {
+		return err
+	}
+	callee, err := c.check(u)
+	if err != nil {
+		return err
+	}
+	return u.checkTailCalls(callee)
+}
+
+// findReturn looks for the call site at the return address of the physical caller.
+func (c *call) findReturn(u *unitContext) error {
 	f := u.frame
+	if f.of != nil {
+		f = f.of
+	}
 	if f.index+1 >= f.walker.walked {
 		return noCallValue("there is no frame of a caller")
 	}
 	caller := f.walker.frames[f.index+1]
 	switch {
-	case u.function.IsZero():
-		return noCallValue("the function is not described")
 	case caller.isGuess():
 		return noCallValue("the caller is a guess")
 	case caller.exact:
@@ -73,11 +92,7 @@ func (c *call) find(u *unitContext) error {
 		return noCallValue("the caller's function is not described")
 	}
 	c.caller, c.site = caller.unitContext(scopes[len(scopes)-1].Entry, u.around.Lane), site
-	callee, err := c.check(u)
-	if err != nil {
-		return err
-	}
-	return u.checkTailCalls(callee)
+	return nil
 }
 
 // check checks that the call is one of the frame's function, and returns the callee

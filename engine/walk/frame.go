@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -66,6 +67,11 @@ type frame struct {
 	memo     []placedRegister // the caller's registers that were found by evaluation
 	entering []uint64         // registers whose place on entry is being found
 	listed   []slot           // the registers that are listed for frames; nil: none are
+
+	tails []*frame // of functions that called its own by tail calls, innermost first
+	// Of a frame of tails:
+	of   *frame         // the physical frame that it is one of; nil: it is physical
+	tail dwarf.TailCall // how it was left
 }
 
 // isGuess says whether f is a guess, or rests on one.

@@ -33,6 +33,8 @@ type Options struct {
 	Lanes bool
 	// Locals reads the variables of every frame within limits; nil: none are.
 	Locals *value.Limits
+	// TailCalls finds the functions that were left by tail calls, of threads of targets.
+	TailCalls bool
 }
 
 // Shared is what the walks of all processes share: code objects, architectures and
@@ -346,6 +348,7 @@ func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	most := w.limit
 	w.limit = p.bounds.framesOf(most)
 	w.guarded(ctx)
+	w.findTailCallers(ctx)
 	w.readLocals(ctx)
 	w.results = stack.Frames
 	stack.Frames = slices.Clone(stack.Frames)

@@ -95,6 +95,11 @@ type FrameDetails struct {
 	// Locals are the variables in scope, by the function in Symbols that has them
 	// (Options.Locals). A function that is not described has none.
 	Locals [][]Variable
+	// TailCallers are the functions that called the frame's by tail calls, innermost
+	// first, where call sites leave only one way from its caller to it. They have no
+	// physical frame any more: PC is the address behind the tail call, FoundBy is
+	// ByCallSite, and there is no CFA.
+	TailCallers []Frame
 }
 
 // A Variable is a variable of a frame with its value.
@@ -119,6 +124,14 @@ func (f *Frame) Registers() []RegisterValue {
 		return nil
 	}
 	return f.Details.Registers
+}
+
+// TailCallers are those of the frame's details.
+func (f *Frame) TailCallers() []Frame {
+	if f.Details == nil {
+		return nil
+	}
+	return f.Details.TailCallers
 }
 
 // Lanes are those of the frame's details.

@@ -63,6 +63,14 @@ func (r *Resolver) Named(names map[string]bool) (list []symbol.Symbol, ok bool) 
 	return symtab.Named(names, r.o, r.debug)
 }
 
+// Globals are the functions by the names that other files call them by. They are read
+// anew each time.
+func (r *Resolver) Globals() *symtab.Globals {
+	g, err := symtab.NewGlobals(r.o, r.debug)
+	r.Note(err)
+	return g
+}
+
 // Depth is how deep the stack of a Go function is at an ELF virtual address; see
 // gopclntab.Table.Depth.
 func (r *Resolver) Depth(address uint64) (d gopclntab.Depth, ok bool, err error) {

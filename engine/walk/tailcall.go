@@ -1,0 +1,225 @@
+package walk
+
+import (
+	"context"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file finds the functions that were left by tail calls between a frame and its
+// caller (DWARF 5, 3.4): the caller's call site is one of another function, from which
+// tail calls lead to the frame's in one way only. They have no physical frame.
+
+// findTailCallers finds, for every frame of the stack, the functions that called it by
+// tail calls. What cannot be read adds none.
+func (w *walker) findTailCallers(ctx context.Context) {
+	if !w.process.shared.options.TailCalls || w.machine == nil || w.thread.lanes() > 1 {
+		return
+	}
+	for i := range max(w.walked-1, 0) {
+		f, caller := w.frames[i], w.frames[i+1]
+		err := object.Guard(func() (err error) {
+			f.tails, err = w.tailCallers(ctx, f, caller)
+			return err
+		})
+		if err != nil || ctx.Err() != nil {
+			f.tails = nil
+			continue
+		}
+		if len(f.tails) == 0 || w.sampling {
+			continue
+		}
+		out := &w.stack.Frames[i]
+		if out.Details == nil {
+			out.Details = &FrameDetails{}
+		}
+		for _, t := range f.tails {
+			out.Details.TailCallers = append(out.Details.TailCallers, t.result())
+		}
+	}
+}
+
+// tailCallers are the frames of functions that called f by tail calls, innermost first.
+func (w *walker) tailCallers(ctx context.Context, f, caller *frame) ([]*frame, error) {
+	if f.module == nil || caller.module == nil || caller.isGuess() || caller.exact || f.index+1 != caller.index {
+		return nil, nil
+	}
+	call, err := caller.module.Code.Call(caller.offset)
+	if err != nil || call.Site.IsZero() || f.module.Code.DWARF() == nil {
+		return nil, err
+	}
+	function, err := f.module.Code.DWARF().Function(f.lookup)
+	if err != nil || function.IsZero() {
+		return nil, err
+	}
+	if !call.Callee.IsZero() {
+		if same, err := isSameFunction(call.Callee, function); err != nil || same {
+			return nil, err
+		}
+	}
+	to, ok, err := function.EntryPC()
+	if err != nil || !ok {
+		return nil, err
+	}
+	from, ok, err := w.entered(ctx, f, caller, &call)
+	if err != nil || !ok || from == to {
+		return nil, err
+	}
+	chain := f.module.Code.TailCalls(from, to)
+	tails := make([]*frame, 0, len(chain))
+	for _, t := range slices.Backward(chain) {
+		tail, err := w.tailFrame(ctx, f, t)
+		if err != nil || tail == nil {
+			return nil, err
+		}
+		tails = append(tails, tail)
+	}
+	return tails, nil
+}
+
+// entered is where the call of caller entered the module of f: an address of its object.
+// ok is false where that is not known, or where it is another module.
+func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call) (at uint64, ok bool, err error) {
+	pc, ok, err := w.calledAddress(ctx, caller, call)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	for range maxFollowed {
+		s := w.segmentAt(pc)
+		if s == nil {
+			return 0, false, nil
+		}
+		at = s.ObjectAddress(pc)
+		if s.Module == f.module {
+			if e, err := f.module.Code.DWARF().FunctionFrom(at); err != nil || !e.IsZero() {
+				return at, err == nil, err
+			}
+		}
+		// It may be an entry of a linkage table, which jumps on.
+		next, isKnown, err := w.leadsTo(ctx, pc, f)
+		if err != nil || !isKnown || len(next) != 1 {
+			return 0, false, err
+		}
+		pc = next[0]
+	}
+	return 0, false, nil
+}
+
+// calledAddress is what the call of a frame called: by its instruction where that names
+// it, else by its DW_AT_call_target, or by the callee if the object has one code of it.
+func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Call) (pc uint64, ok bool, err error) {
+	sites, err := w.callSites(ctx, caller.pc)
+	switch {
+	case err != nil || !sites[0].IsAfterCall:
+		return 0, false, err
+	case sites[0].IsDirect:
+		return (caller.pc + uint64(sites[0].Target)) & w.addresses, true, nil
+	}
+	target, ok, err := call.Site.Target()
+	if err != nil {
+		return 0, false, err
+	}
+	if ok {
+		function, err := caller.module.Code.DWARF().Function(caller.lookup)
+		if err != nil {
+			return 0, false, err
+		}
+		v, err := caller.unitContext(function, nil).passed(target.Unit, target.Expr)
+		if err != nil {
+			return 0, false, nil //nolint:nilerr // the register may be lost
+		}
+		return v.Uint64() & w.addresses, true, nil
+	}
+	if call.Callee.IsZero() {
+		return 0, false, nil
+	}
+	bodies, err := call.Callee.Instances(call.Site.Entry)
+	if err != nil || len(bodies) != 1 {
+		return 0, false, err
+	}
+	at, ok, err := bodies[0].EntryPC()
+	return (at + caller.pc - caller.offset) & w.addresses, ok, err
+}
+
+// tailFrame is the frame of a function that was left by a tail call before f was there;
+// nil where it is not known which address that is. Its registers are those that f's caller
+// has again: a function restores what it must preserve before it is left. Where its frame
+// was is not known.
+func (w *walker) tailFrame(ctx context.Context, f *frame, t dwarf.TailCall) (*frame, error) {
+	at, after, ok, err := t.Site.PC()
+	if err != nil || !ok {
+		return nil, err
+	}
+	d := w.machine.Description
+	tail := &frame{walker: w, callee: f, of: f, index: f.index, found: code.ByCallSite, module: f.module, tail: t}
+	if after == 0 { // clang says where the instruction is, gcc where it ends
+		if after, err = w.instructionEnd(ctx, f.module, at); err != nil {
+			return nil, err
+		}
+	}
+	tail.offset, tail.lookup = after, after-uint64(d.CallDistance)
+	start, ok := f.module.Start(tail.lookup)
+	if !ok {
+		return nil, nil
+	}
+	tail.pc = start + uint64(d.CallDistance)
+	tail.callSite = []placedRegister{{register: uint64(d.PC), slot: slot{kind: slotValue, bits: tail.pc}}}
+	for _, lost := range []uint32{d.SP, d.ReturnAddress} {
+		if lost != d.PC {
+			tail.callSite = append(tail.callSite, placedRegister{register: uint64(lost)})
+		}
+	}
+	return tail, nil
+}
+
+// instructionEnd is where an instruction at an address of a module's object ends.
+func (w *walker) instructionEnd(ctx context.Context, m *code.Module, at uint64) (uint64, error) {
+	address, ok := m.Start(at)
+	if !ok {
+		return 0, target.ErrNoMemory
+	}
+	d := disassembly{Process: w.process, thread: w.thread, segment: w.segmentAt(address), address: address}
+	lines, err := d.lines(ctx, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	return at + uint64(len(lines[0].Bytes)), nil
+}
+
+// tailCaller is the frame of the function that called that of f by a tail call; nil where
+// none did.
+func (f *frame) tailCaller() *frame {
+	list := f.tails
+	if f.of != nil {
+		list = f.of.tails[slices.Index(f.of.tails, f)+1:]
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
+// result is the frame as part of a Stack.
+func (f *frame) result() Frame {
+	out := Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, Module: f.module.Module}
+	out.ModuleOffset = f.module.Code.Offset(f.lookup) + f.offset - f.lookup
+	if w := f.walker; !w.process.shared.options.NoSymbols {
+		out.Symbols = w.process.names(f.module, f.lookup)
+	}
+	return out
+}
+
+// TailCallers are the frames of functions that were left by tail calls between the frame
+// and its caller, innermost first, as Frame.TailCallers has them. They are no physical
+// frames: of their registers those that calls preserve are known, and they have no CFA.
+func (a Activation) TailCallers() []Activation {
+	list := make([]Activation, len(a.frame.tails))
+	for i, t := range a.frame.tails {
+		list[i] = Activation{frame: t}
+	}
+	return list
+}
