@@ -102,25 +102,73 @@ func (c *entryComparison) compare(core string, gdb []gdbThread) {
 		stack, frames := tg.Activations(context.Background(), threads[gdb[i].ID])
 		index := 0
 		var group []*gdbFrame // inlined calls come before the frame that they are in
+		var tails tailsOfFrame
 		for k := range gdb[i].Frames {
 			f := &gdb[i].Frames[k]
 			group = append(group, f)
 			if f.Kind == "inline" {
 				continue
 			}
-			if f.Kind != "tailcall" {
-				place := &gdbPlace{outer: gdb[i].Frames[k+1:]}
-				if index >= len(frames) || fmt.Sprintf("%#x", stack.Frames[index].PC) != f.PC {
-					c.t.Errorf("%s thread %s: frame %d, gdb has one at %s", c.build, gdb[i].ID, index, f.PC)
-					break
+			place := &gdbPlace{outer: gdb[i].Frames[k+1:]}
+			if f.Kind == "tailcall" {
+				if a, ok := tails.next(f.PC); !ok {
+					c.count(onlyGDBsTail, "frame", f, &gdbVariable{}, "")
+				} else if c.count(equal, "frame", f, &gdbVariable{}, ""); f.Own {
+					c.tail(a, group, place)
 				}
-				if f.Own {
-					c.frame(frames[index], group, place)
-				}
-				index++
+				group = nil
+				continue
 			}
+			c.tally[class{onlyOurTail, "frame"}] += len(tails.frames)
+			if index >= len(frames) || fmt.Sprintf("%#x", stack.Frames[index].PC) != f.PC {
+				c.t.Errorf("%s thread %s: frame %d, gdb has one at %s", c.build, gdb[i].ID, index, f.PC)
+				break
+			}
+			tails = tailsOfFrame{stack.Frames[index].TailCallers(), frames[index].TailCallers()}
+			place.hasTail = len(tails.frames) > 0
+			if f.Own {
+				c.frame(frames[index], group, place)
+			}
+			index++
 			group = nil
 		}
+	}
+}
+
+// tailsOfFrame are the functions that called that of a frame by tail calls.
+type tailsOfFrame struct {
+	frames      []engine.Frame
+	activations []walk.Activation
+}
+
+// next takes the next one, which must have a PC.
+func (l *tailsOfFrame) next(pc string) (a walk.Activation, ok bool) {
+	if len(l.frames) == 0 || fmt.Sprintf("%#x", l.frames[0].PC) != pc {
+		return a, false
+	}
+	a = l.activations[0]
+	l.frames, l.activations = l.frames[1:], l.activations[1:]
+	return a, true
+}
+
+// tail compares a frame of a function that was left by a tail call. gdb takes a call
+// inlined there for the function itself, and has none for that.
+func (c *entryComparison) tail(a walk.Activation, gdb []*gdbFrame, place *gdbPlace) {
+	levels := 0
+	err := object.Guard(func() error {
+		scopes, err := a.Module().Code.DWARF().Scopes(a.Lookup())
+		for _, s := range scopes {
+			if s.Tag() != entry.TagLexicalBlock {
+				levels++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		c.t.Errorf("%s at %s: %v", c.build, gdb[0].PC, err)
+	}
+	if levels == len(gdb) {
+		c.frame(a, gdb, place)
 	}
 }
 
@@ -170,6 +218,7 @@ func (c *entryComparison) frame(f walk.Activation, gdb []*gdbFrame, place *gdbPl
 type gdbPlace struct {
 	function   entry.Entry
 	isPhysical bool       // it is the function itself, not a call inlined into it
+	hasTail    bool       // we know what called it by a tail call
 	outer      []gdbFrame // gdb's frames further out
 }
 
@@ -209,7 +258,7 @@ func (c *entryComparison) level(f walk.Activation, ours map[variableKey]entry.En
 func (c *entryComparison) count(outcome, what string, gdb *gdbFrame, g *gdbVariable, problem string) {
 	c.tally[class{outcome, what}]++
 	switch outcome {
-	case onlyGDB, onlyWe, differs, "ill-formed", "gdb failed":
+	case onlyGDB, onlyWe, onlyGDBsTail, differs, "ill-formed", "gdb failed":
 		c.t.Errorf("%s: %s %s: %s %s (line %d) %s: %s", c.build, gdb.Function, gdb.PC, what, g.Name, g.Line, outcome, problem)
 	}
 }
@@ -217,13 +266,15 @@ func (c *entryComparison) count(outcome, what string, gdb *gdbFrame, g *gdbVaria
 // The outcomes that docs/differences.md explains, beside those of
 // TestVariablesEqualGDB.
 const (
-	tailCalled = "differs: only gdb follows a chain of tail calls"
-	needsData  = "differs: gdb has no value of a reference whose object the call site does not say"
-	missesTail = "differs: gdb does not see that tail calls lead back to the function"
-	zerosAfter = "differs: gdb has zeros behind the last piece"
-	isWide     = "differs: gdb has no value of a parameter in a vector register"
-	otherOne   = "gdb takes another variable of the name"
-	onlyWe     = "only we have a value"
+	onlyGDBsTail = "only gdb has a frame of a function that was left by a tail call"
+	throughTail  = "differs: only we follow the tail calls"
+	onlyOurTail  = "differs: only we have a frame of a function that was left by a tail call"
+	needsData    = "differs: gdb has no value of a reference whose object the call site does not say"
+	missesTail   = "differs: gdb does not see that tail calls lead back to the function"
+	zerosAfter   = "differs: gdb has zeros behind the last piece"
+	isWide       = "differs: gdb has no value of a parameter in a vector register"
+	otherOne     = "gdb takes another variable of the name"
+	onlyWe       = "only we have a value"
 )
 
 // variable compares a variable.
@@ -293,16 +344,11 @@ func isCutAtPieces(ctx locexpr.Context, l locexpr.Location, g *gdbValue) bool {
 	return true
 }
 
-// explained sorts out what only gdb has of a call. It follows tail calls from the
-// caller to the function where there is only one way, and shows frames for them. It
-// does not read the call sites of tail calls that have no return address, as clang
-// writes them for DWARF 5: of even in entries.c, which is called with 2 and fails when
-// it has called itself with 0, it says 2.
+// explained sorts out what only gdb has of a call. It does not read the call sites of
+// tail calls that have no return address, as clang writes them for DWARF 5: of even in
+// entries.c, which is called with 2 and fails when it has called itself with 0, it says 2.
 func (p *gdbPlace) explained(gdb *gdbFrame, outcome, problem string) (string, string) {
-	switch {
-	case len(p.outer) > 0 && p.outer[0].Kind == "tailcall":
-		return tailCalled, ""
-	case gdb.Function == "even" && strings.Contains(problem, "lead back"):
+	if gdb.Function == "even" && strings.Contains(problem, "lead back") {
 		return missesTail, ""
 	}
 	return outcome, problem
@@ -373,6 +419,8 @@ func atEntry(f walk.Activation, v entry.Entry, gdb *gdbFrame, g *gdbVariable, pl
 		return needsData, "" // a reference stays what it was
 	case theirs == "" && strings.Contains(g.Entry.Error, "integers of more than 8 bytes"):
 		return isWide, ""
+	case theirs == "" && place.hasTail:
+		return throughTail, ""
 	case theirs == "":
 		return onlyWe, fmt.Sprintf("%s, now it is %s: gdb: %s", own, now, g.Entry.Error)
 	case own == theirs:

@@ -309,15 +309,21 @@ func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
 	stack, held := c.core.Activations(context.Background(), th)
 	index := 0
 	var group []gdbFrame // inlined calls come before the frame that they are in
+	var tails tailsOfFrame
 	for _, f := range gdb {
 		group = append(group, f)
 		switch f.Kind {
 		case "inline":
 			continue
 		case "tailcall":
-			// gdb adds the function that a tail call left. It has no frame.
+			if _, ok := tails.next(f.PC); !ok {
+				c.t.Errorf("thread %s: only gdb has a frame at %s that was left by a tail call", th.ID, f.PC)
+			}
 			group = nil
 			continue
+		}
+		if n := len(tails.frames); n > 0 {
+			c.t.Errorf("thread %s: only we have %d frames that were left by tail calls before %s", th.ID, n, f.PC)
 		}
 		if index >= len(stack.Frames) {
 			c.t.Errorf("thread %s: gdb has a frame %d at %s, the stack ended: %s", th.ID, index, f.PC, stack.Stopped.Detail)
@@ -331,6 +337,7 @@ func (c *comparison) thread(th *target.Thread, gdb []gdbFrame) {
 		if f.Own {
 			a.compare(group)
 		}
+		tails = tailsOfFrame{stack.Frames[index].TailCallers(), held[index].TailCallers()}
 		group = nil
 		index++
 	}

@@ -3,7 +3,9 @@ package code
 import (
 	"context"
 	"slices"
+	"strings"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -91,5 +93,19 @@ func (o *Object) IsLinkageSlot(address uint64) bool {
 	return slices.ContainsFunc(linkageSlots, func(name string) bool {
 		s := o.File.Section(name)
 		return s != nil && address-s.Address < s.Size
+	})
+}
+
+// linkageCode begins the names of the sections whose code jumps to where a linkage slot
+// says: .plt, .plt.got, .plt.sec.
+const linkageCode = ".plt"
+
+// IsLinkageCode says whether an address of the object is in one of them.
+func (o *Object) IsLinkageCode(address uint64) bool {
+	if o.isLaid() || o.File == nil {
+		return false
+	}
+	return slices.ContainsFunc(o.File.Sections(), func(s *object.Section) bool {
+		return strings.HasPrefix(s.Name, linkageCode) && address-s.Address < s.Size
 	})
 }

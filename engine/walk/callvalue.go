@@ -47,7 +47,7 @@ func (c *call) find(u *unitContext) error {
 		return noCallValue("the function is not described")
 	}
 	if tail := u.frame.tailCaller(); tail != nil {
-		c.caller, c.site = tail.unitContext(tail.tail.Function, u.around.Lane), tail.tail.Site
+		c.caller, c.site = tail.unitContext(tail.tail.from.body, u.around.Lane), tail.tail.site
 	} else if err := c.findReturn(u); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func (c *call) findReturn(u *unitContext) error {
 // as the call site names it, or the zero Entry. A function that is called may have
 // gone on to another one by a tail call, which was then given other values.
 func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
-	if callee, err = c.site.Callee(); err != nil {
-		return callee, err
+	if callee, err = c.site.Callee(); err != nil || u.frame.isCalled {
+		return dwarf.Entry{}, err
 	}
 	if !callee.IsZero() {
 		same, err := isSameFunction(callee, u.function)

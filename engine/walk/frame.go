@@ -7,7 +7,6 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -68,10 +67,13 @@ type frame struct {
 	entering []uint64         // registers whose place on entry is being found
 	listed   []slot           // the registers that are listed for frames; nil: none are
 
-	tails []*frame // of functions that called its own by tail calls, innermost first
+	// isCalled says that the physical caller's call entered the frame's function by its
+	// address, whatever the call site calls it.
+	isCalled bool
+	tails    []*frame // of functions that called its own by tail calls, innermost first
 	// Of a frame of tails:
-	of   *frame         // the physical frame that it is one of; nil: it is physical
-	tail dwarf.TailCall // how it was left
+	of   *frame   // the physical frame that it is one of; nil: it is physical
+	tail tailCall // how it was left
 }
 
 // isGuess says whether f is a guess, or rests on one.

@@ -105,6 +105,7 @@ type Process struct {
 
 	values    *value.Cache // nil: variables are not read
 	tls       tlsBlocks
+	tails     tailChains
 	launchers launchers
 }
 
@@ -185,6 +186,7 @@ func (p *Process) setLoaded(list []*code.Module) {
 	segments := code.SegmentsOf(list)
 	p.code.Store(&segments)
 	p.loaded.Store(&list)
+	p.tails.forget()
 	p.launchers.mu.Lock()
 	p.launchers.recorded = nil // they may be elsewhere now
 	p.launchers.mu.Unlock()

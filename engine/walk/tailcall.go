@@ -6,7 +6,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -61,52 +60,59 @@ func (w *walker) tailCallers(ctx context.Context, f, caller *frame) ([]*frame, e
 			return nil, err
 		}
 	}
-	to, ok, err := function.EntryPC()
+	to, ok, err := functionOf(f.module, function)
 	if err != nil || !ok {
 		return nil, err
 	}
-	from, ok, err := w.entered(ctx, f, caller, &call)
-	if err != nil || !ok || from == to {
+	from, err := w.entered(ctx, f, caller, &call)
+	if err != nil || from.module == nil || from.entry == to.entry {
+		f.isCalled = err == nil && from.module != nil
 		return nil, err
 	}
-	chain := f.module.Code.TailCalls(from, to)
+	chain := w.process.tailChain(from, to)
 	tails := make([]*frame, 0, len(chain))
 	for _, t := range slices.Backward(chain) {
 		tail, err := w.tailFrame(ctx, f, t)
 		if err != nil || tail == nil {
 			return nil, err
 		}
+		tail.isCalled = len(tails)+1 == len(chain)
 		tails = append(tails, tail)
 	}
 	return tails, nil
 }
 
-// entered is where the call of caller entered the module of f: an address of its object.
-// ok is false where that is not known, or where it is another module.
-func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call) (at uint64, ok bool, err error) {
+// entered is the function that the call of caller, which led to f, entered; of no module
+// where that is not known.
+func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call) (e tailFunction, err error) {
 	pc, ok, err := w.calledAddress(ctx, caller, call)
 	if err != nil || !ok {
-		return 0, false, err
+		return e, err
 	}
 	for range maxFollowed {
 		s := w.segmentAt(pc)
 		if s == nil {
-			return 0, false, nil
+			return e, nil
 		}
-		at = s.ObjectAddress(pc)
-		if s.Module == f.module {
-			if e, err := f.module.Code.DWARF().FunctionFrom(at); err != nil || !e.IsZero() {
-				return at, err == nil, err
+		at, o := s.ObjectAddress(pc), s.Module.Code
+		if !o.IsLinkageCode(at) {
+			d := o.DWARF()
+			if d == nil {
+				return e, nil
 			}
+			body, err := d.FunctionFrom(at)
+			if err != nil || body.IsZero() {
+				return e, err
+			}
+			return tailFunction{s.Module, body, pc}, nil
 		}
-		// It may be an entry of a linkage table, which jumps on.
 		next, isKnown, err := w.leadsTo(ctx, pc, f)
 		if err != nil || !isKnown || len(next) != 1 {
-			return 0, false, err
+			return e, err
 		}
 		pc = next[0]
 	}
-	return 0, false, nil
+	return e, nil
 }
 
 // calledAddress is what the call of a frame called: by its instruction where that names
@@ -149,20 +155,20 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 // nil where it is not known which address that is. Its registers are those that f's caller
 // has again: a function restores what it must preserve before it is left. Where its frame
 // was is not known.
-func (w *walker) tailFrame(ctx context.Context, f *frame, t dwarf.TailCall) (*frame, error) {
-	at, after, ok, err := t.Site.PC()
+func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, error) {
+	at, after, ok, err := t.site.PC()
 	if err != nil || !ok {
 		return nil, err
 	}
 	d := w.machine.Description
-	tail := &frame{walker: w, callee: f, of: f, index: f.index, found: code.ByCallSite, module: f.module, tail: t}
+	tail := &frame{walker: w, callee: f, of: f, index: f.index, found: code.ByCallSite, module: t.from.module, tail: t}
 	if after == 0 { // clang says where the instruction is, gcc where it ends
-		if after, err = w.instructionEnd(ctx, f.module, at); err != nil {
+		if after, err = w.instructionEnd(ctx, t.from.module, at); err != nil {
 			return nil, err
 		}
 	}
 	tail.offset, tail.lookup = after, after-uint64(d.CallDistance)
-	start, ok := f.module.Start(tail.lookup)
+	start, ok := tail.module.Start(tail.lookup)
 	if !ok {
 		return nil, nil
 	}

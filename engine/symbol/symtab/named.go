@@ -2,6 +2,7 @@ package symtab
 
 import (
 	"debug/elf"
+	"errors"
 	"hash/maphash"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -44,36 +45,48 @@ func Named(names map[string]bool, objects ...*object.Object) (list []symbol.Symb
 // A Globals says where functions are by the names that other files call them by: those of
 // symbols that are not local. It keeps no names.
 type Globals struct {
-	seed      maphash.Seed
-	addresses map[uint64]uint64 // by the hash of the name
-	several   map[uint64]bool   // hashes of names that several functions have
+	seed  maphash.Seed
+	known map[uint64]globalFunction // by the hash of the name
 }
 
-// NewGlobals reads the symbols of objects, which are as for New. With an error come those
-// that could be read.
+type globalFunction struct {
+	address   uint64
+	isDynamic bool // other code objects call it by the name, too
+	isUnsure  bool // several functions have the name, or one that the program chooses
+}
+
+// NewGlobals reads the symbols of objects, which are as for New but for .gnu_debugdata,
+// whose symbols are local. With an error come those that could be read.
 func NewGlobals(objects ...*object.Object) (*Globals, error) {
-	g := &Globals{maphash.MakeSeed(), map[uint64]uint64{}, map[uint64]bool{}}
+	g := &Globals{maphash.MakeSeed(), map[uint64]globalFunction{}}
 	read := collector{keep: func(x *candidate) bool {
 		if x.binding == elf.STB_LOCAL {
 			return false
 		}
 		key := maphash.String(g.seed, symbol.StripVersion(x.name))
-		if address, isThere := g.addresses[key]; isThere && address != x.start {
-			g.several[key] = true
+		old, isThere := g.known[key]
+		g.known[key] = globalFunction{
+			x.start, x.dynamic || old.isDynamic,
+			x.indirect || old.isUnsure || isThere && old.address != x.start,
 		}
-		g.addresses[key] = x.start
 		return false
 	}}
-	return g, read.addAll(objects)
+	var failed []error
+	for _, o := range objects {
+		if o != nil {
+			failed = append(failed, read.add(o))
+		}
+	}
+	return g, errors.Join(failed...)
 }
 
-// Address is where the function of a name is; ok is false where there is none, or where
-// several have the name.
-func (g *Globals) Address(name string) (address uint64, ok bool) {
-	key := maphash.String(g.seed, name)
-	address, ok = g.addresses[key]
-	return address, ok && !g.several[key]
+// Address is where the function of a name is. isDynamic says that other code objects call
+// it by the name, too. isSure is false where several have the name, or where the program
+// chooses one when it starts (STT_GNU_IFUNC).
+func (g *Globals) Address(name string) (address uint64, isDynamic, isSure, ok bool) {
+	x, ok := g.known[maphash.String(g.seed, name)]
+	return x.address, x.isDynamic, !x.isUnsure, ok
 }
 
 // MemorySize is about how many bytes it takes.
-func (g *Globals) MemorySize() int { return 40 * (len(g.addresses) + len(g.several)) }
+func (g *Globals) MemorySize() int { return 48 * len(g.known) }

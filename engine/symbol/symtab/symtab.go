@@ -82,6 +82,8 @@ type candidate struct {
 	name, file string
 	binding    elf.SymBind
 	typed      bool
+	dynamic    bool // of .dynsym
+	indirect   bool // STT_GNU_IFUNC: what chooses the function
 }
 
 type collector struct {
@@ -103,7 +105,7 @@ func (c *collector) add(o *object.Object) error {
 		if !typed && s.Type != elf.STT_NOTYPE || s.Name == "" || !s.Defined() || s.Section == uint32(elf.SHN_ABS) || s.Section == uint32(elf.SHN_COMMON) {
 			return
 		}
-		x := candidate{start: s.Address, name: s.Name, binding: s.Binding, typed: typed}
+		x := candidate{start: s.Address, name: s.Name, binding: s.Binding, typed: typed, dynamic: s.Dynamic, indirect: s.Type == elf.STT_GNU_IFUNC}
 		if s.Binding == elf.STB_LOCAL && !s.Dynamic {
 			x.file = file
 		}

@@ -1,0 +1,42 @@
+package dwarf
+
+// This file has what the functions that were left by tail calls are found by (DWARF 5,
+// 3.4).
+
+// Function is the function with code at an address of the object; the zero Entry
+// where none is known.
+func (r *Reader) Function(address uint64) (e Entry, err error) {
+	err = r.protect(func() error {
+		b, f, err := r.describing(address)
+		if err == nil && f != nil {
+			e, err = b.entryAt(b.offset + uint64(f.offset))
+		}
+		return err
+	})
+	return e, err
+}
+
+// FunctionFrom is the function that is entered at an address of the object; the zero
+// Entry where none is.
+func (r *Reader) FunctionFrom(address uint64) (Entry, error) {
+	e, err := r.Function(address)
+	if err != nil || e.IsZero() {
+		return Entry{}, err
+	}
+	if pc, ok, err := e.EntryPC(); err != nil || !ok || pc != address {
+		return Entry{}, err
+	}
+	return e, nil
+}
+
+// PC is where the tail call is in the object: after is the address behind it, as gcc
+// writes it (DW_AT_call_return_pc, DW_AT_low_pc of GNU's form), and at that of the
+// instruction, as clang writes it (DW_AT_call_pc). One that is not said is 0; ok is
+// false where neither is.
+func (s CallSite) PC() (at, after uint64, ok bool, err error) {
+	after, _, err = s.Address(s.callAttributes().returnPC)
+	if err == nil && s.Tag() != TagGNUCallSite {
+		at, _, err = s.Address(AttrCallPC)
+	}
+	return at, after, at != 0 || after != 0, err
+}

@@ -1,0 +1,280 @@
+package walk
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// This file finds the functions that a function was reached through by tail calls
+// (DWARF 5, 3.4), where there is only one way.
+
+// errNoTailChain says that no way of tail calls from one function to another is known,
+// or that there are several.
+var errNoTailChain = errors.New("there is not one way of tail calls to the function")
+
+// A tailFunction is a function with code.
+type tailFunction struct {
+	module *code.Module
+	body   dwarf.Entry
+	entry  uint64 // where it is entered
+}
+
+// A tailCall is a tail call by which a function was left for the next one.
+type tailCall struct {
+	from tailFunction
+	site dwarf.CallSite
+}
+
+// tailChains are the ways of tail calls that were looked for, by the addresses of the
+// first and the last function.
+type tailChains struct {
+	mu    sync.Mutex
+	known map[[2]uint64][]tailCall
+}
+
+// maxTailChains bounds the ways that are remembered.
+const maxTailChains = 1 << 16
+
+func (c *tailChains) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = nil
+}
+
+// tailChain is the one way by which tail calls lead from one function to another, the
+// first call first. There is none where both are one, or where not every tail call of
+// every function that may be on a way is known, or where there is another way, be it
+// longer or in circles. Tail calls of the last function that are not known are taken for
+// such that do not lead back to it.
+func (p *Process) tailChain(from, to tailFunction) []tailCall {
+	c, key := &p.tails, [2]uint64{from.entry, to.entry}
+	c.mu.Lock()
+	chain, isKnown := c.known[key]
+	c.mu.Unlock()
+	if isKnown {
+		return chain
+	}
+	g := tailGraph{process: p}
+	chain, err := g.chain(from, to)
+	if err != nil {
+		chain = nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[[2]uint64][]tailCall{}
+	}
+	if len(c.known) < maxTailChains {
+		c.known[key] = chain
+	}
+	return chain
+}
+
+// functionOf makes a tailFunction of a function; false where it has no entry.
+func functionOf(m *code.Module, body dwarf.Entry) (f tailFunction, ok bool, err error) {
+	at, ok, err := body.EntryPC()
+	if err != nil || !ok {
+		return f, false, err
+	}
+	entry, ok := m.Start(at)
+	return tailFunction{m, body, entry}, ok, nil
+}
+
+// maxTailFunctions bounds the functions that are looked at for one way.
+const maxTailFunctions = 1 << 8
+
+// A tailGraph is functions with the tail calls that lead from one to another. The first
+// one is where the way leads.
+type tailGraph struct {
+	process *Process
+	list    []tailNode
+}
+
+type tailNode struct {
+	tailFunction
+	calls []tailEdge
+	leads bool // to the end of the way
+}
+
+type tailEdge struct {
+	site dwarf.CallSite
+	to   int // index of the callee
+}
+
+func (e tailEdge) is(other tailEdge) bool { return e.to == other.to && e.site.Is(other.site.Entry) }
+
+func (g *tailGraph) chain(from, to tailFunction) ([]tailCall, error) {
+	last, err := g.node(to)
+	if err != nil {
+		return nil, err
+	}
+	first, err := g.node(from)
+	if err != nil || first == last {
+		return nil, err
+	}
+	for i := first; i < len(g.list); i++ {
+		if err := g.expand(i); err != nil {
+			return nil, err
+		}
+	}
+	if g.isCircle(last) {
+		return nil, errNoTailChain
+	}
+	return g.only(first)
+}
+
+// node is the index of a function, which is added where it is new. Linkers make one code
+// of several functions.
+func (g *tailGraph) node(f tailFunction) (int, error) {
+	for i := range g.list {
+		if g.list[i].entry == f.entry {
+			return i, nil
+		}
+	}
+	if len(g.list) == maxTailFunctions {
+		return 0, errNoTailChain
+	}
+	g.list = append(g.list, tailNode{tailFunction: f})
+	return len(g.list) - 1, nil
+}
+
+// expand finds the tail calls of a function. The error says that not all are known; the
+// others are there.
+func (g *tailGraph) expand(index int) error {
+	from := g.list[index].tailFunction
+	sites, areAll, err := from.body.TailCalls()
+	if err == nil && !areAll {
+		err = errNoTailChain
+	}
+	for _, site := range sites {
+		callees, unknown := g.callees(from.module, site)
+		for _, callee := range callees {
+			to, full := g.node(callee)
+			if full != nil {
+				unknown = full
+				continue
+			}
+			edge := tailEdge{site, to}
+			if !slices.ContainsFunc(g.list[index].calls, edge.is) {
+				g.list[index].calls = append(g.list[index].calls, edge)
+			}
+		}
+		if err == nil {
+			err = unknown
+		}
+	}
+	return err
+}
+
+// callees are the functions that a tail call of a module may lead to: the instances of
+// its callee in its unit, and those of its name. The error says that there may be others.
+func (g *tailGraph) callees(m *code.Module, site dwarf.CallSite) (list []tailFunction, err error) {
+	callee, err := site.Callee()
+	if err != nil || callee.IsZero() {
+		return nil, errors.Join(err, errNoTailChain)
+	}
+	bodies, err := callee.Instances(site.Entry)
+	if err != nil {
+		return nil, err
+	}
+	for _, body := range bodies {
+		f, ok, err := functionOf(m, body)
+		if err != nil || !ok {
+			return list, errors.Join(err, errNoTailChain)
+		}
+		list = append(list, f)
+	}
+	if name := callee.LinkageName(); name != "" {
+		if list, err = g.named(m, name, list); err != nil {
+			return list, err
+		}
+	}
+	if len(list) == 0 {
+		err = errNoTailChain
+	}
+	return list, err
+}
+
+// named appends the functions that a module may call by a linkage name: its own, and
+// those that other modules give to all.
+func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]tailFunction, error) {
+	for _, other := range g.process.Loaded() {
+		globals := other.Code.Globals()
+		if globals == nil {
+			continue
+		}
+		at, isDynamic, isSure, ok := globals.Address(name)
+		if !ok || other != m && !isDynamic {
+			continue
+		}
+		d := other.Code.DWARF()
+		if !isSure || d == nil {
+			return list, errNoTailChain // what it does is not described
+		}
+		body, err := d.FunctionFrom(at)
+		if err != nil || body.IsZero() {
+			return list, errors.Join(err, errNoTailChain)
+		}
+		f, ok, err := functionOf(other, body)
+		if err != nil || !ok {
+			return list, errors.Join(err, errNoTailChain)
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// isCircle says whether tail calls lead from a function to it again, as far as they are
+// known.
+func (g *tailGraph) isCircle(index int) bool {
+	circle := tailGraph{process: g.process, list: []tailNode{{tailFunction: g.list[index].tailFunction}}}
+	for i := 0; i < len(circle.list); i++ {
+		_ = circle.expand(i) // what is not known counts as what does not lead back
+		for _, c := range circle.list[i].calls {
+			if c.to == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// only follows the one way from a function to the end.
+func (g *tailGraph) only(from int) (chain []tailCall, err error) {
+	g.findLeading()
+	for at := from; at != 0; {
+		n := &g.list[at]
+		ways := 0
+		for _, c := range n.calls {
+			if g.list[c.to].leads {
+				ways++
+				at = c.to
+				chain = append(chain, tailCall{n.tailFunction, c.site})
+			}
+		}
+		if ways != 1 || len(chain) > len(g.list) {
+			return nil, errNoTailChain
+		}
+	}
+	return chain, nil
+}
+
+// findLeading marks the functions from which tail calls lead to the end of the way.
+func (g *tailGraph) findLeading() {
+	g.list[0].leads = true
+	for isNew := true; isNew; {
+		isNew = false
+		for i := range g.list {
+			n := &g.list[i]
+			for _, c := range n.calls {
+				if g.list[c.to].leads && !n.leads {
+					n.leads, isNew = true, true
+				}
+			}
+		}
+	}
+}
