@@ -16,9 +16,11 @@ type Call struct {
 // callCache remembers what debug information says of calls, and where functions are by
 // their names.
 type callCache struct {
-	mu     sync.RWMutex
-	calls  map[uint64]Call // by return address
-	byName *symtab.Globals // nil until they are needed
+	mu    sync.RWMutex
+	calls map[uint64]Call // by return address
+	// Where functions are by their names: all, and those that other code objects see;
+	// nil until they are needed.
+	named, exported *symtab.Addresses
 }
 
 const callBytes = 100 // about what a Call takes in a map
@@ -60,33 +62,40 @@ func (o *Object) Call(returnPC uint64) (Call, error) {
 	return call, nil
 }
 
-// Globals are where the object has functions, by the names that other files call them
-// by; nil of one without a file.
-func (o *Object) Globals() *symtab.Globals {
+// Named are where the object has functions, by their names in its symbol tables;
+// isExported leaves out those that other code objects do not see. It is nil of one without
+// a file.
+func (o *Object) Named(isExported bool) *symtab.Addresses {
 	r, c := o.resolver(), &o.called
 	if r == nil {
 		return nil
 	}
+	kept := &c.named
+	if isExported {
+		kept = &c.exported
+	}
 	c.mu.Lock()
-	g, isNew := c.byName, c.byName == nil
+	a, isNew := *kept, *kept == nil
 	if isNew {
-		g = r.Globals()
-		c.byName = g
+		a = r.Addresses(isExported)
+		*kept = a
 	}
 	c.mu.Unlock()
 	if isNew {
-		o.grow(g.MemorySize())
+		o.grow(a.MemorySize())
 	}
-	return g
+	return a
 }
 
 func (c *callCache) forget() (bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	bytes = len(c.calls) * callBytes
-	if c.byName != nil {
-		bytes += c.byName.MemorySize()
+	for _, a := range []*symtab.Addresses{c.named, c.exported} {
+		if a != nil {
+			bytes += a.MemorySize()
+		}
 	}
-	c.calls, c.byName = nil, nil
+	c.calls, c.named, c.exported = nil, nil, nil
 	return bytes
 }

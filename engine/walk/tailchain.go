@@ -203,12 +203,12 @@ func (g *tailGraph) callees(m *code.Module, site dwarf.CallSite) (list []tailFun
 // those that other modules give to all.
 func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]tailFunction, error) {
 	for _, other := range g.process.Loaded() {
-		globals := other.Code.Globals()
-		if globals == nil {
+		addresses := other.Code.Named(other != m)
+		if addresses == nil {
 			continue
 		}
-		at, isDynamic, isSure, ok := globals.Address(name)
-		if !ok || other != m && !isDynamic {
+		at, isSure, ok := addresses.Of(name)
+		if !ok {
 			continue
 		}
 		d := other.Code.DWARF()

@@ -63,12 +63,12 @@ func (r *Resolver) Named(names map[string]bool) (list []symbol.Symbol, ok bool) 
 	return symtab.Named(names, r.o, r.debug)
 }
 
-// Globals are the functions by the names that other files call them by. They are read
-// anew each time.
-func (r *Resolver) Globals() *symtab.Globals {
-	g, err := symtab.NewGlobals(r.o, r.debug)
+// Addresses are where functions are by their names in the symbol tables; isExported leaves
+// out those that other code objects do not see. They are read anew each time.
+func (r *Resolver) Addresses(isExported bool) *symtab.Addresses {
+	a, err := symtab.NewAddresses(isExported, r.o, r.debug)
 	r.Note(err)
-	return g
+	return a
 }
 
 // Depth is how deep the stack of a Go function is at an ELF virtual address; see

@@ -42,32 +42,27 @@ func Named(names map[string]bool, objects ...*object.Object) (list []symbol.Symb
 	return list, true
 }
 
-// A Globals says where functions are by the names that other files call them by: those of
-// symbols that are not local. It keeps no names.
-type Globals struct {
+// Addresses says where functions are by their names in the symbol tables. It keeps no
+// names.
+type Addresses struct {
 	seed  maphash.Seed
-	known map[uint64]globalFunction // by the hash of the name
+	known map[uint64]namedAddress // by the hash of the name
 }
 
-type globalFunction struct {
-	address   uint64
-	isDynamic bool // other code objects call it by the name, too
-	isUnsure  bool // several functions have the name, or one that the program chooses
+type namedAddress struct {
+	address  uint64
+	isLocal  bool // a function of one source file has the name, or a hidden one
+	isUnsure bool // several functions have it, or one that the program chooses
 }
 
-// NewGlobals reads the symbols of objects, which are as for New but for .gnu_debugdata,
-// whose symbols are local. With an error come those that could be read.
-func NewGlobals(objects ...*object.Object) (*Globals, error) {
-	g := &Globals{maphash.MakeSeed(), map[uint64]globalFunction{}}
+// NewAddresses reads the symbols of objects, which are as for New but for .gnu_debugdata.
+// isExported leaves out those that other code objects do not see. With an error come
+// those that could be read.
+func NewAddresses(isExported bool, objects ...*object.Object) (*Addresses, error) {
+	a := &Addresses{maphash.MakeSeed(), map[uint64]namedAddress{}}
 	read := collector{keep: func(x *candidate) bool {
-		if x.binding == elf.STB_LOCAL {
-			return false
-		}
-		key := maphash.String(g.seed, symbol.StripVersion(x.name))
-		old, isThere := g.known[key]
-		g.known[key] = globalFunction{
-			x.start, x.dynamic || old.isDynamic,
-			x.indirect || old.isUnsure || isThere && old.address != x.start,
+		if x.dynamic || !isExported {
+			a.add(x)
 		}
 		return false
 	}}
@@ -77,16 +72,30 @@ func NewGlobals(objects ...*object.Object) (*Globals, error) {
 			failed = append(failed, read.add(o))
 		}
 	}
-	return g, errors.Join(failed...)
+	return a, errors.Join(failed...)
 }
 
-// Address is where the function of a name is. isDynamic says that other code objects call
-// it by the name, too. isSure is false where several have the name, or where the program
-// chooses one when it starts (STT_GNU_IFUNC).
-func (g *Globals) Address(name string) (address uint64, isDynamic, isSure, ok bool) {
-	x, ok := g.known[maphash.String(g.seed, name)]
-	return x.address, x.isDynamic, !x.isUnsure, ok
+// add adds a symbol. One that is not local is meant where others of its name are.
+func (a *Addresses) add(x *candidate) {
+	key := maphash.String(a.seed, symbol.StripVersion(x.name))
+	isLocal := x.binding == elf.STB_LOCAL
+	old, isThere := a.known[key]
+	switch {
+	case isThere && isLocal && !old.isLocal:
+	case isThere && isLocal == old.isLocal:
+		old.isUnsure = old.isUnsure || x.indirect || old.address != x.start
+		a.known[key] = old
+	default:
+		a.known[key] = namedAddress{x.start, isLocal, x.indirect}
+	}
+}
+
+// Of is where the function of a name is. isSure is false where several have the name, or
+// where the program chooses one when it starts (STT_GNU_IFUNC).
+func (a *Addresses) Of(name string) (address uint64, isSure, ok bool) {
+	x, ok := a.known[maphash.String(a.seed, name)]
+	return x.address, !x.isUnsure, ok
 }
 
 // MemorySize is about how many bytes it takes.
-func (g *Globals) MemorySize() int { return 48 * len(g.known) }
+func (a *Addresses) MemorySize() int { return 48 * len(a.known) }
