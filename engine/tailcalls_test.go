@@ -156,6 +156,36 @@ type tailStack [][]int
 // there are none, they are the same, none was found, or others were.
 type tailCount struct{ none, same, missed, wrong int }
 
+// TestFunctionsOfSeveralWaysAreNoFrames has functions to which several ways of tail calls
+// lead. gdb shows what all ways have in common, and a way that may have gone in circles.
+func TestFunctionsOfSeveralWaysAreNoFrames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program and runs gdb")
+	}
+	oracle.Tools(t, "gcc", "gdb")
+	exe := variablesProgram(t, "ways.c", []string{"gcc", "-O2", "-g", "-gdwarf-5"})
+	core := variablesCore(t, exe, true)
+	want := []string{"last", "by_two_ways", "landing", "in_circles", "target", "by_pointer", "main"}
+	gdbs := []string{"last", "join", "by_two_ways", "landing", "ping", "in_circles", "target", "by_pointer", "main"}
+	var ours, theirs []string
+	for _, names := range ourNames(t, core) {
+		for _, f := range names {
+			ours = append(ours, strings.TrimSuffix(f.name, ".cold"))
+		}
+	}
+	for _, f := range gdbVariables(t, exe, core)[0].Frames {
+		theirs = append(theirs, f.Function)
+	}
+	begin := slices.Index(ours, "last")
+	if end := slices.Index(ours, "main"); begin < 0 || !slices.Equal(ours[begin:end+1], want) {
+		t.Errorf("%q, expected %q", ours, want)
+	}
+	begin = slices.Index(theirs, "last")
+	if end := slices.Index(theirs, "main"); begin < 0 || !slices.Equal(theirs[begin:end+1], gdbs) {
+		t.Errorf("gdb has %q, expected %q", theirs, gdbs)
+	}
+}
+
 func (c *tailCount) add(o *tailCount) {
 	c.none += o.none
 	c.same += o.same
@@ -281,8 +311,14 @@ func (s *tailStack) add(function string, isTail bool) {
 	*last = append(*last, n)
 }
 
-// ourTails are the stacks of a core.
-func ourTails(t *testing.T, core string) map[string]tailStack {
+// A tailFrame is a frame by its function.
+type tailFrame struct {
+	name   string
+	isTail bool // the function was left by a tail call
+}
+
+// ourNames are the frames of a core by threads, without inlined calls.
+func ourNames(t *testing.T, core string) map[string][]tailFrame {
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -292,17 +328,28 @@ func ourTails(t *testing.T, core string) map[string]tailStack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stacks := map[string]tailStack{}
+	names := map[string][]tailFrame{}
 	for s := range tg.Stacks(context.Background()) {
-		var stack tailStack
 		for i := range s.Frames {
 			for _, f := range append([]engine.Frame{s.Frames[i]}, s.Frames[i].TailCallers()...) {
 				if n := len(f.Symbols); n > 0 {
-					stack.add(f.Symbols[n-1].Function, f.FoundBy == engine.ByCallSite)
+					names[s.Thread.ID] = append(names[s.Thread.ID], tailFrame{f.Symbols[n-1].Function, f.FoundBy == engine.ByCallSite})
 				}
 			}
 		}
-		stacks[s.Thread.ID] = stack
+	}
+	return names
+}
+
+// ourTails are the stacks of a core.
+func ourTails(t *testing.T, core string) map[string]tailStack {
+	stacks := map[string]tailStack{}
+	for id, names := range ourNames(t, core) {
+		var stack tailStack
+		for _, f := range names {
+			stack.add(f.name, f.isTail)
+		}
+		stacks[id] = stack
 	}
 	return stacks
 }

@@ -106,6 +106,19 @@ type stack struct {
 	stopped string
 }
 
+// leaveOutTailCalls leaves out the functions that were left by tail calls, which eu-stack
+// does not have.
+func (s *stack) leaveOutTailCalls() {
+	n := 0
+	for i, by := range s.found {
+		if by != "call-site" {
+			s.pcs[n], s.found[n], s.text[n] = s.pcs[i], by, s.text[i]
+			n++
+		}
+	}
+	s.pcs, s.found, s.text = s.pcs[:n], s.found[:n], s.text[:n]
+}
+
 // verdict is how our stacks compare with those of a peer: equal, with frames
 // beyond the peer's last, with frames missing, or with other PCs.
 type verdict struct{ equal, longer, shorter, other int }
@@ -127,6 +140,9 @@ func compare(w *tabwriter.Writer, details *bytes.Buffer, unwindd, name, core str
 		times[i] = time.Since(begin)
 	}
 	byGDB := judge(details, name, "gdb", ours, gdb)
+	for _, s := range ours {
+		s.leaveOutTailCalls()
+	}
 	byEU := judge(details, name, "eu-stack", ours, eu)
 	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2fs\t%.2fs\t%.2fs\n", name, len(ours),
 		byGDB.equal, byGDB.longer, byGDB.shorter, byGDB.other, byEU.equal, byEU.longer, byEU.shorter, byEU.other, guesses,
