@@ -47,7 +47,8 @@ func (c *call) find(u *unitContext) error {
 		return noCallValue("the function is not described")
 	}
 	if tail := u.frame.tailCaller(); tail != nil {
-		c.caller, c.site = tail.unitContext(tail.tail.from.body, u.around.Lane), tail.tail.site
+		by := tail.called.tail
+		c.caller, c.site = tail.unitContext(by.from.body, u.around.Lane), by.site
 	} else if err := c.findReturn(u); err != nil {
 		return err
 	}
@@ -60,10 +61,7 @@ func (c *call) find(u *unitContext) error {
 
 // findReturn looks for the call site at the return address of the physical caller.
 func (c *call) findReturn(u *unitContext) error {
-	f := u.frame
-	if f.of != nil {
-		f = f.of
-	}
+	f := u.frame.physical()
 	if f.index+1 >= f.walker.walked {
 		return noCallValue("there is no frame of a caller")
 	}
@@ -99,7 +97,7 @@ func (c *call) findReturn(u *unitContext) error {
 // as the call site names it, or the zero Entry. A function that is called may have
 // gone on to another one by a tail call, which was then given other values.
 func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
-	if callee, err = c.site.Callee(); err != nil || u.frame.isCalled {
+	if callee, err = c.site.Callee(); err != nil || u.frame.called.isByAddress() {
 		return dwarf.Entry{}, err
 	}
 	if !callee.IsZero() {

@@ -67,13 +67,7 @@ type frame struct {
 	entering []uint64         // registers whose place on entry is being found
 	listed   []slot           // the registers that are listed for frames; nil: none are
 
-	// isCalled says that the physical caller's call entered the frame's function by its
-	// address, whatever the call site calls it.
-	isCalled bool
-	tails    []*frame // of functions that called its own by tail calls, innermost first
-	// Of a frame of tails:
-	of   *frame   // the physical frame that it is one of; nil: it is physical
-	tail tailCall // how it was left
+	called *calledBy // what is known of how its function was called; nil: nothing
 }
 
 // isGuess says whether f is a guess, or rests on one.

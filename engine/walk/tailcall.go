@@ -13,6 +13,28 @@ import (
 // caller (DWARF 5, 3.4): the caller's call site is one of another function, from which
 // tail calls lead to the frame's in one way only. They have no physical frame.
 
+// calledBy is what call sites say of how the function of a frame was called.
+type calledBy struct {
+	// byAddress says that the physical caller's call entered the function by its
+	// address, whatever the call site calls it.
+	byAddress bool
+	tails     []*frame // of functions that called its own by tail calls, innermost first
+	// Of a frame of tails:
+	of   *frame   // the physical frame that it is one of; nil: it is physical
+	tail tailCall // how it was left
+}
+
+func (c *calledBy) isByAddress() bool { return c != nil && c.byAddress }
+
+// physical is the frame itself, or where its function was left by a tail call, the next
+// physical frame further in.
+func (f *frame) physical() *frame {
+	if f.called != nil && f.called.of != nil {
+		return f.called.of
+	}
+	return f
+}
+
 // findTailCallers finds, for every frame of the stack, the functions that called it by
 // tail calls. What cannot be read adds none.
 func (w *walker) findTailCallers(ctx context.Context) {
@@ -20,30 +42,43 @@ func (w *walker) findTailCallers(ctx context.Context) {
 		return
 	}
 	for i := range max(w.walked-1, 0) {
-		f, caller := w.frames[i], w.frames[i+1]
+		f := w.frames[i]
 		err := object.Guard(func() (err error) {
-			f.tails, err = w.tailCallers(ctx, f, caller)
+			if f.called, err = w.calledBy(ctx, f, w.frames[i+1]); err == nil && f.called != nil {
+				w.addTailCallers(&w.stack.Frames[i], f.called.tails)
+			}
 			return err
 		})
 		if err != nil || ctx.Err() != nil {
-			f.tails = nil
-			continue
-		}
-		if len(f.tails) == 0 || w.sampling {
-			continue
-		}
-		out := &w.stack.Frames[i]
-		if out.Details == nil {
-			out.Details = &FrameDetails{}
-		}
-		for _, t := range f.tails {
-			out.Details.TailCallers = append(out.Details.TailCallers, t.result())
+			f.called = nil
 		}
 	}
 }
 
-// tailCallers are the frames of functions that called f by tail calls, innermost first.
-func (w *walker) tailCallers(ctx context.Context, f, caller *frame) ([]*frame, error) {
+// addTailCallers adds the frames of functions that were left by tail calls to the result.
+func (w *walker) addTailCallers(to *Frame, tails []*frame) {
+	if len(tails) == 0 {
+		return
+	}
+	list := make([]Frame, len(tails))
+	for i, f := range tails {
+		list[i] = Frame{
+			PC: f.pc, FoundBy: f.found, Module: f.module.Module,
+			ModuleOffset: f.module.Code.Offset(f.lookup) + f.offset - f.lookup,
+		}
+		if !w.process.shared.options.NoSymbols {
+			list[i].Symbols = w.process.names(f.module, f.lookup)
+		}
+	}
+	if to.Details == nil {
+		to.Details = &FrameDetails{}
+	}
+	to.Details.TailCallers = list
+}
+
+// calledBy is how caller called the function of f, where that is not what its call site
+// says at once; nil otherwise.
+func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, error) {
 	if f.module == nil || caller.module == nil || caller.isGuess() || caller.exact || f.index+1 != caller.index {
 		return nil, nil
 	}
@@ -65,21 +100,23 @@ func (w *walker) tailCallers(ctx context.Context, f, caller *frame) ([]*frame, e
 		return nil, err
 	}
 	from, err := w.entered(ctx, f, caller, &call)
-	if err != nil || from.module == nil || from.entry == to.entry {
-		f.isCalled = err == nil && from.module != nil
+	if err != nil || from.module == nil {
 		return nil, err
 	}
+	if from.entry == to.entry {
+		return &calledBy{byAddress: true}, nil
+	}
+	by := &calledBy{}
 	chain := w.process.tailChain(from, to)
-	tails := make([]*frame, 0, len(chain))
-	for _, t := range slices.Backward(chain) {
+	for i, t := range slices.Backward(chain) {
 		tail, err := w.tailFrame(ctx, f, t)
 		if err != nil || tail == nil {
 			return nil, err
 		}
-		tail.isCalled = len(tails)+1 == len(chain)
-		tails = append(tails, tail)
+		tail.called.byAddress = i == 0
+		by.tails = append(by.tails, tail)
 	}
-	return tails, nil
+	return by, nil
 }
 
 // entered is the function that the call of caller, which led to f, entered; of no module
@@ -161,7 +198,10 @@ func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, e
 		return nil, err
 	}
 	d := w.machine.Description
-	tail := &frame{walker: w, callee: f, of: f, index: f.index, found: code.ByCallSite, module: t.from.module, tail: t}
+	tail := &frame{
+		walker: w, callee: f, index: f.index, found: code.ByCallSite, module: t.from.module,
+		called: &calledBy{of: f, tail: t},
+	}
 	if after == 0 { // clang says where the instruction is, gcc where it ends
 		if after, err = w.instructionEnd(ctx, t.from.module, at); err != nil {
 			return nil, err
@@ -199,9 +239,12 @@ func (w *walker) instructionEnd(ctx context.Context, m *code.Module, at uint64) 
 // tailCaller is the frame of the function that called that of f by a tail call; nil where
 // none did.
 func (f *frame) tailCaller() *frame {
-	list := f.tails
-	if f.of != nil {
-		list = f.of.tails[slices.Index(f.of.tails, f)+1:]
+	if f.called == nil {
+		return nil
+	}
+	list := f.called.tails
+	if of := f.called.of; of != nil {
+		list = of.called.tails[slices.Index(of.called.tails, f)+1:]
 	}
 	if len(list) == 0 {
 		return nil
@@ -209,22 +252,15 @@ func (f *frame) tailCaller() *frame {
 	return list[0]
 }
 
-// result is the frame as part of a Stack.
-func (f *frame) result() Frame {
-	out := Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, Module: f.module.Module}
-	out.ModuleOffset = f.module.Code.Offset(f.lookup) + f.offset - f.lookup
-	if w := f.walker; !w.process.shared.options.NoSymbols {
-		out.Symbols = w.process.names(f.module, f.lookup)
-	}
-	return out
-}
-
 // TailCallers are the frames of functions that were left by tail calls between the frame
 // and its caller, innermost first, as Frame.TailCallers has them. They are no physical
 // frames: of their registers those that calls preserve are known, and they have no CFA.
 func (a Activation) TailCallers() []Activation {
-	list := make([]Activation, len(a.frame.tails))
-	for i, t := range a.frame.tails {
+	if a.frame.called == nil {
+		return nil
+	}
+	list := make([]Activation, len(a.frame.called.tails))
+	for i, t := range a.frame.called.tails {
 		list[i] = Activation{frame: t}
 	}
 	return list
