@@ -124,6 +124,9 @@ func readVariables(d *dwarf.Reader, address uint64) *Variables {
 				break
 			}
 			found := ScopedVariable{Entry: e, Name: e.Name(), Level: v.Levels}
+			if found.Name == "" {
+				continue // a compiler's own, such as the length of an array, or a parameter that nobody can refer to
+			}
 			found.IsShadowed = seen[found.Name]
 			found.describe()
 			v.List = append(v.List, found)
