@@ -82,7 +82,7 @@ func (r *Reader) memory(t *dwarf.Type, address uint64) locexpr.Location {
 
 // address reads a pointer or a reference.
 func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
-	size := t.Size
+	size := PointerSize(t, r.ctx)
 	if !t.IsSized {
 		size = uint64(r.frame.AddressBits()+7) / 8
 	}
@@ -94,6 +94,17 @@ func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
 		return 0, err
 	}
 	return integer(b, r.ctx.ByteOrder()), nil
+}
+
+// PointerSize is the size of a pointer or a reference in bytes. Where its type does not
+// say it, addresses of its space may be smaller than those of the default one.
+func PointerSize(t *dwarf.Type, m locexpr.Machine) uint64 {
+	if t.Space != locexpr.DefaultSpace && !t.Has(dwarf.AttrByteSize) {
+		if bits, ok := m.SpaceBits(t.Space); ok {
+			return uint64(bits+7) / 8
+		}
+	}
+	return t.Size
 }
 
 // implicitTarget is where a pointer that was optimized away points to, where that is

@@ -42,7 +42,7 @@ func (u *unitContext) locate(variable dwarf.Entry) (locexpr.Location, error) {
 // instance of, is l; nil: it has none.
 func (u *unitContext) locateAt(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
 	if l != nil {
-		return u.place(l)
+		return u.variableLocation(variable, l)
 	}
 	value, ok, err := u.constant(variable)
 	if err != nil || !ok {

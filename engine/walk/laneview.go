@@ -1,0 +1,528 @@
+package walk
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file reads locations of variables as compilers write them that do not know the
+// heterogeneous extension: as if each lane were a thread. LLVM does so for AMDGPU.
+//
+//   - A vector register stands for the lane's part of it.
+//   - The frame base is a register that counts bytes of the wave's private memory, or of
+//     a lane's; offsets from it count bytes of a lane's.
+//   - DW_OP_constu SPACE, DW_OP_swap, DW_OP_xderef at the end says what address space the
+//     variable was declared in. Clang writes it for a variable that optimizers have put
+//     into a register, and for its constant value, too, where it means nothing.
+//
+// To the letter, DW_OP_xderef takes what the variable holds for its address. What has an
+// operation of the extension is read to the letter.
+
+// laneView is a frame as its lanes see it.
+type laneView struct {
+	*unitContext
+	lanes uint32
+	stack locexpr.AddressSpace // of a lane's private memory
+	wave  locexpr.AddressSpace // of the wave's, which holds it
+	ratio uint64               // how many times larger that is
+}
+
+// laneView is the view of the frame's lanes; false where threads of the architecture
+// have none, or no memory of a lane's own.
+func (u *unitContext) laneView() (v laneView, ok bool) {
+	b := u.frame.walker.thread.binding
+	if b == nil || b.Lanes <= 1 {
+		return v, false
+	}
+	for i := range b.Maps {
+		for _, r := range b.Maps[i].Ranges {
+			if r.Kind == sdk.InterleavedMap && r.Element > 0 && r.Stride >= uint64(r.Element) {
+				return laneView{u, b.Lanes, b.Maps[i].Space, r.Into, r.Stride / uint64(r.Element)}, true
+			}
+		}
+	}
+	return v, false
+}
+
+// laneOp is an operation, with its kind: "lit" of DW_OP_lit5.
+type laneOp struct {
+	locexpr.Instruction
+	kind     string
+	register uint64 // or the N of DW_OP_litN
+	bytes    []byte
+}
+
+// add is what a DW_OP_breg* adds to the register's contents.
+func (o *laneOp) add() int64 {
+	if o.Op.Operands[1] != locexpr.NoOperand {
+		return int64(o.Operands[1])
+	}
+	return int64(o.Operands[0])
+}
+
+// constant is the number that an operation pushes.
+func (o *laneOp) constant() (uint64, bool) {
+	switch o.kind {
+	case "lit":
+		return o.register, true
+	case "constu", "const1u", "const2u", "const4u", "const8u":
+		return o.Operands[0], true
+	}
+	return 0, false
+}
+
+// maxLaneOps bounds the operations of an expression that is read as lanes see it.
+const maxLaneOps = 512
+
+// laneOps are the operations of an expression; false where one is of an extension, or
+// jumps, or cannot be decoded.
+func (u *unitContext) laneOps(unit dwarf.Unit, expr []byte) (ops []laneOp, ok bool) {
+	dialect := u.frame.module.Code.UnitDialect(unit)
+	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
+		if err != nil || in.Op == nil || len(ops) == maxLaneOps || in.Op.Operands[0] == locexpr.Branch ||
+			strings.HasPrefix(in.Op.Name, "DW_OP_LLVM_") || strings.HasPrefix(in.Op.Name, "DW_OP_INTEL_") {
+			return nil, false
+		}
+		kind, register := operationKind(in)
+		ops = append(ops, laneOp{in, kind, register, expr[in.Offset:][:in.Size]})
+	}
+	return ops, true
+}
+
+// A lanePiece is a piece of a variable: operations without those that say what kind of
+// location they give.
+type lanePiece struct {
+	ops      []laneOp
+	bits     uint64 // 0: not known
+	space    locexpr.AddressSpace
+	hasSpace bool // DW_OP_xderef says space
+	isValue  bool // DW_OP_stack_value
+}
+
+// lanePieces takes an expression apart. bits is the size of the variable; 0: not known.
+func lanePieces(ops []laneOp, bits uint64) (pieces []lanePiece) {
+	from := 0
+	for i := range ops {
+		if ops[i].kind == "piece" || ops[i].kind == "bit_piece" {
+			size := ops[i].Operands[0]
+			if ops[i].kind == "piece" {
+				size *= 8
+			}
+			pieces = append(pieces, newLanePiece(ops[from:i], size))
+			from = i + 1
+		}
+	}
+	if from == 0 {
+		return []lanePiece{newLanePiece(ops, bits)}
+	}
+	return pieces
+}
+
+func newLanePiece(ops []laneOp, bits uint64) lanePiece {
+	p := lanePiece{bits: bits}
+	if n := len(ops); n > 0 && ops[n-1].kind == "stack_value" {
+		p.isValue, ops = true, ops[:n-1]
+	}
+	if n := len(ops); n >= 3 && ops[n-1].kind == "xderef" && ops[n-2].kind == "swap" {
+		if space, ok := ops[n-3].constant(); ok {
+			p.space, p.hasSpace, ops = locexpr.AddressSpace(space), true, ops[:n-3]
+		}
+	}
+	p.ops = ops
+	return p
+}
+
+// isPlain says whether a piece is nothing that lanes see in a way of their own.
+func (v *laneView) isPlain(p *lanePiece) bool {
+	if p.hasSpace {
+		return false
+	}
+	for i := range p.ops {
+		switch p.ops[i].kind {
+		case "reg", "breg", "fbreg":
+			return false
+		}
+	}
+	return true
+}
+
+// errLaneView says that nothing tells what an expression means.
+var errLaneView = errors.New("the compiler does not say where this is")
+
+// place is where a variable of a size in bits (0: not known) is, by an expression; ok is
+// false for one that is to be read to the letter.
+func (v *laneView) place(unit dwarf.Unit, expr []byte, bits uint64, isPointer bool) (l locexpr.Location, ok bool, err error) {
+	ops, ok := v.laneOps(unit, expr)
+	if !ok || len(ops) == 0 {
+		return l, false, nil
+	}
+	pieces := lanePieces(ops, bits)
+	if plain := len(pieces) == 1 && v.isPlain(&pieces[0]); plain {
+		return l, false, nil
+	}
+	if len(pieces) == 1 && ops[len(ops)-1].kind != "piece" && ops[len(ops)-1].kind != "bit_piece" {
+		l, err = v.piece(unit, &pieces[0], isPointer)
+		return l, true, err
+	}
+	parts := make([]locexpr.Part, len(pieces))
+	for i := range pieces {
+		p := &pieces[i]
+		parts[i].Bits = p.bits
+		if len(p.ops) == 0 {
+			continue // this part is nowhere
+		}
+		if parts[i].Location, err = v.piece(unit, p, false); err != nil {
+			return l, true, err
+		}
+	}
+	return locexpr.CompositeLocation(parts), true, nil
+}
+
+// piece is where a piece of a variable is.
+func (v *laneView) piece(unit dwarf.Unit, p *lanePiece, isPointer bool) (locexpr.Location, error) {
+	first := &p.ops[0]
+	switch {
+	case p.isValue:
+		return v.value(unit, p)
+	case len(p.ops) == 1 && first.kind == "reg":
+		return v.register(unit, first.register)
+	case len(p.ops) == 1 && (first.kind == "addr" || first.kind == "addrx"):
+		return v.static(unit, p)
+	case first.kind == "fbreg" || first.kind == "breg" && v.isFrameBase(first.register):
+		return v.onStack(p, isPointer)
+	case len(p.ops) == 1 && first.kind == "breg" && p.hasSpace:
+		return v.inRegister(unit, p, first)
+	}
+	return locexpr.Location{}, fmt.Errorf("%w: %s", errLaneView, p)
+}
+
+// String is the operations of the piece, without operands.
+func (p *lanePiece) String() string {
+	var names []string
+	for i := range p.ops {
+		names = append(names, p.ops[i].Op.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// laneBits is the size of a lane's part of a register; 0: it is none of lanes.
+func (v *laneView) laneBits(reg uint64) uint64 {
+	info, ok := v.frame.walker.machine.Description.Register(uint32(reg))
+	if !ok || reg > uint64(^uint32(0)) || info.Class != sdk.Vector {
+		return 0
+	}
+	bits := v.frame.walker.threadBits(uint32(reg), info.Bits)
+	if bits%v.lanes != 0 {
+		return 0
+	}
+	return uint64(bits / v.lanes)
+}
+
+// register is where a register of the frame is, of one of lanes the current lane's part.
+func (v *laneView) register(unit dwarf.Unit, reg uint64) (locexpr.Location, error) {
+	bits := v.laneBits(reg)
+	if bits == 0 {
+		return v.context(unit).Register(reg)
+	}
+	lane, _, err := v.laneNumber()
+	if err != nil {
+		return locexpr.Location{}, err
+	}
+	l, err := v.frame.location(reg)
+	if err != nil || l.IsUndefined() {
+		return l, err
+	}
+	return l.Offset(int64(bits * lane))
+}
+
+// laneNumber is the current lane.
+func (v *laneView) laneNumber() (lane, lanes uint64, err error) {
+	return surrounded{frameContext{frame: v.frame}, &v.around}.Lane()
+}
+
+// static is a variable at an address that the linker gave it.
+func (v *laneView) static(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
+	if !p.hasSpace {
+		return v.evaluate(unit, p.ops[0].bytes)
+	}
+	// An address of another space is not moved with the code object.
+	first := &p.ops[0]
+	address := first.Operands[0]
+	if first.kind == "addrx" {
+		var err error
+		if address, err = unit.Addrx(address); err != nil {
+			return locexpr.Location{}, err
+		}
+	}
+	return v.memory(p.space, address), nil
+}
+
+// memory is memory of the current lane, its group or its wave.
+func (v *laneView) memory(space locexpr.AddressSpace, address uint64) locexpr.Location {
+	c := surrounded{frameContext{frame: v.frame}, &v.around}
+	return locexpr.MemoryLocation(space, address).WithScope(c.Scope())
+}
+
+// inRegister is a variable in a register, or where the address in it leads: what is
+// larger than the register, or at a distance from the address, is in memory.
+func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (locexpr.Location, error) {
+	bits := v.laneBits(o.register)
+	isVector := bits != 0
+	if !isVector {
+		n, _ := v.frame.walker.machine.RegisterBits(o.register)
+		bits = uint64(n)
+	}
+	if o.add() == 0 && p.bits > 0 && p.bits <= bits {
+		return v.register(unit, o.register)
+	}
+	if !isVector || p.bits == 0 {
+		// Whether such an address counts bytes of the wave's memory is not said.
+		return locexpr.Location{}, fmt.Errorf("%w: an address in %s", errLaneView, v.frame.walker.registerName(o.register))
+	}
+	l, err := v.register(unit, o.register)
+	if err != nil || l.IsUndefined() {
+		return l, err
+	}
+	address, err := v.read(&l, bits)
+	if err != nil {
+		return l, err
+	}
+	return v.memory(v.stack, (address+uint64(o.add()))&(1<<bits-1)), nil
+}
+
+// read is an integer of at most 64 bits at a location.
+func (v *laneView) read(l *locexpr.Location, bits uint64) (uint64, error) {
+	var b [8]byte
+	c := surrounded{frameContext{frame: v.frame}, &v.around}
+	if err := l.Read(c, b[:(bits+7)/8], bits); err != nil {
+		return 0, err
+	}
+	return integer(b[:(bits+7)/8], c.ByteOrder()), nil
+}
+
+// onStack is a variable at a distance from the frame base, or where the address there
+// leads.
+func (v *laneView) onStack(p *lanePiece, isPointer bool) (locexpr.Location, error) {
+	base, err := v.base()
+	if err != nil {
+		return locexpr.Location{}, err
+	}
+	first := &p.ops[0]
+	address := base + uint64(first.add())
+	switch {
+	case len(p.ops) == 1 && first.kind == "breg" && isPointer && p.bits < uint64(v.frame.walker.machine.Description.AddressBits):
+		// LLVM writes the same for a variable there and for a pointer to it.
+		return locexpr.Location{}, fmt.Errorf("%w: at %#x, or that is what it holds", errLaneView, address)
+	case len(p.ops) == 1:
+		return v.memory(v.stack, address), nil
+	case len(p.ops) == 2 && p.ops[1].kind == "deref":
+		info, _ := v.frame.walker.machine.Description.Space(v.stack)
+		at := v.memory(v.stack, address)
+		if address, err = v.read(&at, uint64(info.Bits)); err != nil {
+			return at, err
+		}
+		return v.memory(v.stack, address), nil
+	}
+	return locexpr.Location{}, fmt.Errorf("%w: %s", errLaneView, p)
+}
+
+// baseRegister is the register that DW_AT_frame_base of the function names.
+func (v *laneView) baseRegister() (reg uint64, ok bool) {
+	if v.function.IsZero() {
+		return 0, false
+	}
+	l, ok, err := v.function.Location(dwarf.AttrFrameBase)
+	if err != nil || !ok {
+		return 0, false
+	}
+	exprs, err := l.At(v.frame.lookup)
+	if err != nil || len(exprs) != 1 {
+		return 0, false
+	}
+	p, ok := v.placeOf(l.Unit, exprs[0])
+	return p.register, ok && p.isRegister()
+}
+
+func (v *laneView) isFrameBase(reg uint64) bool {
+	base, ok := v.baseRegister()
+	return ok && base == reg
+}
+
+// errNoBase says that the register of the frame base does not hold it.
+var errNoBase = errors.New("the frame's base is not set up here")
+
+// base is the frame base as an address of a lane's private memory. The function takes
+// it from the stack pointer when it was called, which is the CFA, and may round it up:
+// a register that holds less is still, or again, its caller's.
+func (v *laneView) base() (uint64, error) {
+	f := v.frame
+	reg, ok := v.baseRegister()
+	if !ok {
+		return 0, fmt.Errorf("DW_AT_frame_base of the %s: %w", v.function, locexpr.ErrNoContext)
+	}
+	ratio := v.ratio
+	if f.source != nil && f.source.Defaults.Column(uint64(f.walker.machine.Description.SP)).Kind == cfi.ValOffsetPerLane {
+		ratio = 1 // stack pointers count the bytes of a lane
+	}
+	base, err := f.value(reg)
+	if err != nil {
+		return 0, err
+	}
+	base = base / ratio
+	if !f.hasCFA || f.cfaSpace != v.wave && f.cfaSpace != v.stack {
+		return base, nil
+	}
+	cfa := f.cfa
+	if f.cfaSpace == v.wave {
+		cfa /= v.ratio
+	}
+	if base < cfa || base > cfa && base&-base <= base-cfa {
+		return 0, fmt.Errorf("%w: %s has %#x, the CFA is %#x", errNoBase, f.walker.registerName(reg), base, cfa)
+	}
+	return base, nil
+}
+
+// value is a variable of which only the value is left. Registers of 32 bits take part in
+// computations of 64: how they are extended, nothing says, so that it must not matter.
+func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
+	bits := p.bits
+	if bits == 0 || bits > 64 {
+		bits = 64
+	}
+	var first locexpr.Location
+	for i, isSigned := range [...]bool{false, true} {
+		expr, isExtended, err := v.computation(unit, p, isSigned)
+		if err != nil {
+			return first, err
+		}
+		l, err := v.evaluate(unit, expr)
+		if err != nil {
+			return l, err
+		}
+		if i == 0 {
+			if first = l; !isExtended {
+				return l, nil
+			}
+			continue
+		}
+		a, err := v.read(&first, bits)
+		if err != nil {
+			return l, err
+		}
+		b, err := v.read(&l, bits)
+		if err != nil {
+			return l, err
+		}
+		if a != b {
+			return l, fmt.Errorf("%w: the sign of a register counts in %s", errLaneView, p)
+		}
+	}
+	return first, nil
+}
+
+// stackValue is DW_OP_stack_value.
+const stackValue = 0x9f
+
+// computation is the expression of a value, with the contents of registers in it.
+func (v *laneView) computation(unit dwarf.Unit, p *lanePiece, isSigned bool) (expr []byte, isExtended bool, err error) {
+	for i := range p.ops {
+		o := &p.ops[i]
+		var n uint64
+		switch o.kind {
+		case "fbreg":
+			n, err = v.base()
+		case "breg":
+			if v.isFrameBase(o.register) {
+				n, err = v.base()
+				break
+			}
+			isExtended = true
+			n, err = v.contents(unit, o.register, isSigned)
+		case "deref", "deref_size", "deref_type", "xderef", "xderef_size", "xderef_type":
+			return nil, false, fmt.Errorf("%w: %s", errLaneView, p)
+		default:
+			expr = append(expr, o.bytes...)
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		expr = v.appendConstant(expr, n+uint64(o.add()))
+	}
+	return append(expr, stackValue), isExtended, nil
+}
+
+// contents is what a register holds for the current lane, extended to 64 bits.
+func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64, error) {
+	bits := v.laneBits(reg)
+	if bits == 0 {
+		n, _ := v.frame.walker.machine.RegisterBits(reg)
+		bits = uint64(n)
+	}
+	if bits == 0 || bits > 64 {
+		return 0, fmt.Errorf("%w: the value of %s, of %d bits", errLaneView, v.frame.walker.registerName(reg), bits)
+	}
+	l, err := v.register(unit, reg)
+	if err != nil {
+		return 0, err
+	}
+	n, err := v.read(&l, bits)
+	if isSigned {
+		n = uint64(int64(n<<(64-bits)) >> (64 - bits))
+	}
+	return n, err
+}
+
+// appendConstant appends a DW_OP_const8u.
+func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
+	const const8u = 0x0e
+	expr = append(expr, const8u)
+	if v.frame.walker.machine.Order == locexpr.BigEndian {
+		return binary.BigEndian.AppendUint64(expr, n)
+	}
+	return binary.LittleEndian.AppendUint64(expr, n)
+}
+
+// variableLocation evaluates the DW_AT_location of a variable, as the lanes of its
+// function see it where that is how it is written.
+func (u *unitContext) variableLocation(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
+	v, ok := u.laneView()
+	if !ok {
+		return u.place(l)
+	}
+	exprs, err := l.At(u.frame.lookup)
+	if err != nil || len(exprs) != 1 {
+		return u.place(l)
+	}
+	bits, isPointer := u.sizeOf(variable)
+	at, ok, err := v.place(l.Unit, exprs[0], bits, isPointer)
+	if !ok {
+		return u.place(l)
+	}
+	return at, err
+}
+
+// sizeOf is the size of a variable in bits; 0: it is not known. isPointer says that it
+// is a pointer or a reference.
+func (u *unitContext) sizeOf(variable dwarf.Entry) (bits uint64, isPointer bool) {
+	t, err := variable.ValueType()
+	if err == nil {
+		t, err = t.Plain()
+	}
+	if err != nil || !t.IsSized || t.Size > 1<<32 {
+		return 0, false
+	}
+	switch t.Kind {
+	case dwarf.KindPointer, dwarf.KindReference, dwarf.KindRvalueReference:
+		return 8 * value.PointerSize(t, frameContext{frame: u.frame}), true
+	}
+	return 8 * t.Size, false
+}
