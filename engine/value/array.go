@@ -103,7 +103,7 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 		r.characters(v, character, l, x.count)
 		return
 	}
-	if x.count > 0 && depth+1 >= r.limits.Depth && !isSimple(plain) {
+	if x.count > 0 && depth+1 >= r.limits.Depth && !r.isLeaf(t) {
 		v.IsDeep = true
 		return
 	}

@@ -15,9 +15,6 @@ func (r *Reader) object(v *Value, t *dwarf.Type, l locexpr.Location, depth int) 
 		return
 	}
 	v.shape = structure
-	if !r.limits.Raw && r.prettyForm(v, t, l, depth) {
-		return
-	}
 	parts, err := t.Parts()
 	if err != nil {
 		v.fail(err)

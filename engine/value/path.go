@@ -26,8 +26,8 @@ type step struct {
 	isIndex bool
 }
 
-// maxSteps bounds the steps of a Path.
-const maxSteps = 256
+// maxPathSteps bounds the steps of a Path.
+const maxPathSteps = 256
 
 // ParsePath reads a Path.
 func ParsePath(text string) (Path, error) {
@@ -53,8 +53,8 @@ func ParsePath(text string) (Path, error) {
 	for range stars {
 		p.steps = append(p.steps, step{})
 	}
-	if len(p.steps) > maxSteps {
-		return p, fmt.Errorf("%d steps, expected at most %d", len(p.steps), maxSteps)
+	if len(p.steps) > maxPathSteps {
+		return p, fmt.Errorf("%d steps, expected at most %d", len(p.steps), maxPathSteps)
 	}
 	return p, nil
 }
@@ -238,9 +238,6 @@ func (r *Reader) elementAt(t *dwarf.Type, l locexpr.Location, index int64) (*dwa
 	at, err := offset(l, uint64(index-x.lower), size)
 	return element, at, err
 }
-
-// maxBases bounds how deep base classes are looked into.
-const maxBases = 32
 
 // memberNamed is a member of an object, of its base classes or of an unnamed one; nil
 // where there is none.

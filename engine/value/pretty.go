@@ -1,11 +1,165 @@
 package value
 
 import (
+	"errors"
+	"os"
+	"strings"
+	"unicode/utf8"
+
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// prettyForm reads an object as what its type stands for, where a table knows it.
-func (r *Reader) prettyForm(v *Value, t *dwarf.Type, l locexpr.Location, depth int) bool {
+// prettyForm reads an object as what its type stands for, where a table knows it. It is
+// false where none does.
+func (r *Reader) prettyForm(v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
+	for _, f := range formsOf(t, plain) {
+		before := *v
+		x := run{r: r, form: f, object: l, slots: make([]operand, f.slots), depth: depth, v: v}
+		err := x.do(0)
+		if errors.Is(err, errOtherForm) {
+			*v = before
+			continue
+		}
+		x.finish(before, plain, err)
+		return true
+	}
 	return false
 }
+
+// finish sets the status of what was read.
+func (r *run) finish(before Value, plain *dwarf.Type, err error) {
+	if r.isWhole {
+		return
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	} else if err == nil && r.isCounted && !r.v.IsDeep && r.found < r.expected {
+		err = r.broken("%d elements are there of %d", r.found, r.expected)
+	}
+	if err == nil {
+		r.v.setStatus()
+		return
+	}
+	if r.hasBegun {
+		r.v.More = 0
+		if r.isCounted && r.expected > uint64(len(r.v.Children)) {
+			r.v.More = r.expected - uint64(len(r.v.Children))
+		}
+		r.v.Status, r.v.Problem = Partial, err.Error()
+		return
+	}
+	// Nothing is sure: the object is shown as it is.
+	*r.v = before
+	r.r.raw(r.v, plain, plain, r.object, r.depth)
+	if !isOptimizedOut(err) {
+		r.v.Status, r.v.Problem = Failed, err.Error()
+	}
+}
+
+// formsOf are the forms for objects of a type, by its own name or by the name of the
+// type that it stands for.
+func formsOf(t, plain *dwarf.Type) []*boundForm {
+	for range maxBases {
+		if t.IsZero() {
+			return nil
+		}
+		list, _ := t.Remember(func() any { return findForms(t, plain) }).([]*boundForm)
+		if list != nil || t == plain {
+			return list
+		}
+		var err error
+		if t, err = t.Element(); err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// findForms looks a type up in the tables.
+func findForms(t, plain *dwarf.Type) []*boundForm {
+	if t.Kind == dwarf.KindBase || t.Kind == dwarf.KindEnumeration || t.Kind == dwarf.KindArray || plain.IsDeclaration {
+		return nil
+	}
+	table := tables()[languageOf(t.Unit())]
+	if table == nil {
+		return nil
+	}
+	var list []*boundForm
+	for _, f := range table.matching(formName(t)) {
+		if b, err := bind(f, t, plain); err == nil {
+			list = append(list, b)
+		} else if debugBind {
+			println(t.String(), err.Error())
+		}
+	}
+	return list
+}
+
+// goKinds are the kinds of types of Go that are told by their kind, and not by their
+// name (the constants of package internal/abi).
+var goKinds = map[int64]string{18: "chan", 19: "func", 20: "interface", 21: "map", 23: "slice", 24: "string"}
+
+// formName is a type's name as patterns have it: without the namespaces that say which
+// version of the library it is.
+func formName(t *dwarf.Type) string {
+	if t.Unit().Language() == dwarf.LangGo {
+		if n, ok, err := t.Number(dwarf.AttrGoKind); ok && err == nil {
+			return goKinds[n]
+		}
+		return ""
+	}
+	if t.Kind != dwarf.KindStructure && t.Kind != dwarf.KindUnion && t.Kind != dwarf.KindPointer {
+		return ""
+	}
+	if t.Name == "" {
+		return ""
+	}
+	return withoutVersion(t.QualifiedName())
+}
+
+// withoutVersion leaves out the inline namespaces of the C++ library, such as __1 and
+// __cxx11: those behind std:: whose names begin with two underscores. Names of detail
+// are none that stand in the tables.
+func withoutVersion(name string) string {
+	rest, ok := strings.CutPrefix(name, "std::")
+	for ok && strings.HasPrefix(rest, "__") {
+		i := strings.Index(rest, "::")
+		if j := strings.IndexByte(rest, '<'); i < 0 || j >= 0 && j < i {
+			break
+		}
+		rest = rest[i+2:]
+	}
+	if !ok {
+		return name
+	}
+	return "std::" + rest
+}
+
+// isLeaf says whether values of a type have no parts: numbers, and strings.
+func (r *Reader) isLeaf(t *dwarf.Type) bool {
+	plain, err := t.Plain()
+	if err != nil || isSimple(plain) {
+		return true
+	}
+	if r.limits.Raw {
+		return false
+	}
+	forms := formsOf(t, plain)
+	return len(forms) > 0 && forms[0].isText
+}
+
+// wholeRunes leaves out a character of UTF-8 that is cut off.
+func wholeRunes(b []byte) []byte {
+	for i := len(b) - 1; i >= 0 && i >= len(b)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				return b[:i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+var debugBind = os.Getenv("DEBUGBIND") != ""

@@ -36,6 +36,8 @@ type Reader struct {
 
 	cache   *Cache
 	left    int     // values that may still be made
+	steps   int     // places of containers that may still be looked at
+	word    [8]byte // a number that is being read
 	visited []visit // what is being read, the outermost first
 	isOwn   bool    // what was read depends on the frame, or on what it was reached through
 }
@@ -86,7 +88,7 @@ func (r *Reader) Read(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Loc
 
 // begin makes the Reader ready for a variable.
 func (r *Reader) begin(unit dwarf.Unit) {
-	r.left, r.visited, r.isOwn = maxValues, r.visited[:0], false
+	r.left, r.steps, r.visited, r.isOwn = maxValues, maxSteps, r.visited[:0], false
 	r.ctx = r.frame.Context(unit)
 }
 
@@ -132,31 +134,38 @@ func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int)
 		v.Status = OptimizedOut
 		return v
 	}
+	if r.limits.Raw || !r.prettyForm(&v, t, plain, l, depth) {
+		r.raw(&v, t, plain, l, depth)
+	}
+	return v
+}
+
+// raw reads a value as its type is built.
+func (r *Reader) raw(v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) {
 	switch plain.Kind {
 	case dwarf.KindStructure, dwarf.KindUnion:
-		r.object(&v, plain, l, depth)
+		r.object(v, plain, l, depth)
 	case dwarf.KindArray:
-		r.array(&v, plain, l, depth)
+		r.array(v, plain, l, depth)
 	case dwarf.KindVoid:
 		v.fail(errors.New("the type is void"))
 	case dwarf.KindBase, dwarf.KindSubrange:
-		r.base(&v, t, l)
+		r.base(v, t, l)
 	case dwarf.KindEnumeration:
-		r.enumeration(&v, plain, l)
+		r.enumeration(v, plain, l)
 	case dwarf.KindPointer, dwarf.KindUnspecified:
-		r.pointer(&v, plain, l, depth)
+		r.pointer(v, plain, l, depth)
 	case dwarf.KindReference, dwarf.KindRvalueReference:
-		r.reference(&v, plain, l, depth)
+		r.reference(v, plain, l, depth)
 	case dwarf.KindMemberPointer:
-		r.memberPointer(&v, plain, l)
+		r.memberPointer(v, plain, l)
 	case dwarf.KindString:
-		r.fortranString(&v, plain, l)
+		r.fortranString(v, plain, l)
 	case dwarf.KindSubroutine:
 		v.setText(r.symbolText(v.Address))
 	default:
 		v.fail(fmt.Errorf("%s: tag %#x is not one of a type", plain.Entry, uint16(plain.Tag())))
 	}
-	return v
 }
 
 func (v *Value) setText(text string) { v.Text, v.HasText = text, true }

@@ -147,6 +147,7 @@ const (
 	AttrCallTargetClob   Attr = 0x84
 	AttrCallDataLocation Attr = 0x85
 	AttrCallDataValue    Attr = 0x86
+	AttrAlignment        Attr = 0x88
 	AttrLoclistsBase     Attr = 0x8c
 
 	AttrMIPSLinkageName Attr = 0x2007

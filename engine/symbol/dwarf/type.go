@@ -69,6 +69,7 @@ type Type struct {
 	dimensions lazy[[]Dimension]
 	values     lazy[[]Enumerator]
 	spelled    lazy[string]
+	remembered lazy[any]
 }
 
 var void = &Type{Kind: KindVoid, Name: "void"}
@@ -183,6 +184,16 @@ func (t *Type) Complete() *Type {
 		return t
 	}
 	return complete
+}
+
+// Remember returns what a function made of the type when it was called first: it is
+// called once, and what it gives is kept as long as the type is.
+func (t *Type) Remember(compute func() any) any {
+	if t.IsZero() {
+		return nil
+	}
+	kept, _ := t.remembered.get(func() (any, error) { return compute(), nil })
+	return kept
 }
 
 // Element is the type that a pointer points to, an array is of, a name stands for, or

@@ -1,0 +1,611 @@
+package value
+
+import (
+	"errors"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// This file computes: the operators and functions of expressions of forms.
+
+func (b *binder) unary(e *expr) (*bound, error) {
+	x, err := b.expr(e.args[0])
+	if err != nil {
+		return nil, err
+	}
+	switch e.text {
+	case "*":
+		return deref(x)
+	case "&":
+		return addressOf(x)
+	}
+	if x, err = loaded(x); err != nil {
+		return nil, err
+	}
+	var compute func(n uint64) uint64
+	switch e.text {
+	case "!":
+		compute = func(n uint64) uint64 { return truth(n == 0) }
+	case "-":
+		compute = func(n uint64) uint64 { return -n }
+	default:
+		compute = func(n uint64) uint64 { return ^n }
+	}
+	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
+		o, err := x.eval(r)
+		return operand{n: compute(o.n)}, err
+	}}, nil
+}
+
+// addressOf is the address of a place in memory.
+func addressOf(x *bound) (*bound, error) {
+	if x.class != classPlace {
+		return nil, notBound("the address of what is no object")
+	}
+	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
+		o, err := x.eval(r)
+		if err != nil {
+			return o, err
+		}
+		_, address, ok := o.l.MemoryAddress()
+		if !ok {
+			return o, errNoAddress
+		}
+		return operand{n: address}, nil
+	}}, nil
+}
+
+// errNoAddress says that an object is not in memory as a whole.
+var errNoAddress = errors.New("the object is not in memory")
+
+func truth(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var errDivision = errors.New("a division by 0")
+
+func (b *binder) binary(e *expr) (*bound, error) {
+	x, err := b.number(e.args[0])
+	if err != nil {
+		return nil, err
+	}
+	y, err := b.number(e.args[1])
+	if err != nil {
+		return nil, err
+	}
+	op := e.text
+	if op == "&&" || op == "||" {
+		return &bound{class: classNumber, eval: func(r *run) (operand, error) {
+			o, err := x.eval(r)
+			if err != nil || (o.n != 0) == (op == "||") {
+				return operand{n: truth(o.n != 0)}, err
+			}
+			o, err = y.eval(r)
+			return operand{n: truth(o.n != 0)}, err
+		}}, nil
+	}
+	signed := isSignedNumber(x) || isSignedNumber(y)
+	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
+		m, err := x.eval(r)
+		if err != nil {
+			return m, err
+		}
+		n, err := y.eval(r)
+		if err != nil {
+			return n, err
+		}
+		value, err := calculate(op, m.n, n.n, signed)
+		return operand{n: value}, err
+	}}, nil
+}
+
+func isSignedNumber(x *bound) bool {
+	return x.t != nil && x.t.Base != nil && isSigned(x.t.Base)
+}
+
+func calculate(op string, a, b uint64, signed bool) (uint64, error) {
+	switch op {
+	case "+":
+		return a + b, nil
+	case "-":
+		return a - b, nil
+	case "*":
+		return a * b, nil
+	case "/", "%":
+		if b == 0 {
+			return 0, errDivision
+		}
+		if op == "/" {
+			return a / b, nil
+		}
+		return a % b, nil
+	case "&":
+		return a & b, nil
+	case "|":
+		return a | b, nil
+	case "^":
+		return a ^ b, nil
+	case "<<":
+		return a << min(b, 64), nil
+	case ">>":
+		return a >> min(b, 64), nil
+	case "==":
+		return truth(a == b), nil
+	case "!=":
+		return truth(a != b), nil
+	}
+	if signed { // an order of which 0 is in the middle
+		a, b = a^1<<63, b^1<<63
+	}
+	switch op {
+	case "<":
+		return truth(a < b), nil
+	case "<=":
+		return truth(a <= b), nil
+	case ">":
+		return truth(a > b), nil
+	}
+	return truth(a >= b), nil
+}
+
+// builtins are the functions of expressions.
+var builtins map[string]func(b *binder, args []*expr) (*bound, error)
+
+func init() {
+	builtins = map[string]func(b *binder, args []*expr) (*bound, error){
+		"sizeof": (*binder).callSizeof, "arg": (*binder).callArg, "nested": (*binder).callNested,
+		"typeof": (*binder).callTypeof, "element": (*binder).callElement, "at": (*binder).callAt, "cast": (*binder).callCast,
+		"after": (*binder).callAfter, "word": (*binder).callWord, "byte": (*binder).callByte,
+		"either": (*binder).callEither, "choose": (*binder).callChoose,
+		"key": (*binder).callGoKey, "elem": (*binder).callGoElem,
+		"symboltype": (*binder).callSymbolType, "gotype": (*binder).callGoType, "vtabletype": (*binder).callVtableType,
+	}
+}
+
+func wantArgs(args []*expr, low, high int) error {
+	if len(args) < low || len(args) > high {
+		return errors.New("a function has another number of arguments")
+	}
+	return nil
+}
+
+// typeArg binds an argument that is a type, or an object whose type is meant.
+func (b *binder) typeArg(e *expr) (*dwarf.Type, error) {
+	x, err := b.expr(e)
+	if err == nil && x.t == nil {
+		err = notBound("only an object says which type it is")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.t, nil
+}
+
+func typeOf(t *dwarf.Type) *bound { return &bound{class: classType, t: t} }
+
+// sizeof(T) is the size of a type, or of an object's type, in bytes.
+func (b *binder) callSizeof(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	t, err := b.typeArg(args[0])
+	if err != nil {
+		return nil, err
+	}
+	n, err := sizeOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return constantOf(n), nil
+}
+
+// typeof(x) is the type of an object.
+func (b *binder) callTypeof(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	t, err := b.typeArg(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return typeOf(t), nil
+}
+
+// element(T) is what a pointer of the type points to, or an array is of.
+func (b *binder) callElement(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	t, err := b.typeArg(args[0])
+	if err != nil {
+		return nil, err
+	}
+	plain, err := t.Plain()
+	if err != nil {
+		return nil, err
+	}
+	if plain.Kind == dwarf.KindArray {
+		t, err = plain.Element()
+	} else {
+		t, err = pointee(plain)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return typeOf(t), nil
+}
+
+// arg(n) is the n-th argument of the object's template, arg(n, T) that of another
+// type's. Where n is found in the object, so is the type.
+func (b *binder) callArg(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 2); err != nil {
+		return nil, err
+	}
+	of := b.plain
+	if len(args) == 2 {
+		t, err := b.typeArg(args[1])
+		if err != nil {
+			return nil, err
+		}
+		if of, err = t.Plain(); err != nil {
+			return nil, err
+		}
+	}
+	parts, err := of.Parts()
+	if err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if n.isConstant {
+		t, err := templateArgument(parts, n.constant)
+		if err != nil {
+			return nil, err
+		}
+		return typeOf(t), nil
+	}
+	return &bound{class: classType, eval: func(r *run) (operand, error) {
+		o, err := n.eval(r)
+		if err != nil {
+			return o, err
+		}
+		t, err := templateArgument(parts, o.n)
+		return operand{t: t}, err
+	}}, nil
+}
+
+func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateType {
+		return nil, notBound("argument %d of the template is no type", n)
+	}
+	return parts.Arguments[n].ValueType()
+}
+
+// nested(name) is a type that is declared in the object's class or a base of it,
+// nested(name, T) in another.
+func (b *binder) callNested(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 2); err != nil {
+		return nil, err
+	}
+	of := b.plain
+	if len(args) == 2 {
+		t, err := b.typeArg(args[1])
+		if err != nil {
+			return nil, err
+		}
+		of = t
+	}
+	t, err := nestedType(of, args[0].text, 0)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return nil, notBound("%s has no type %s", of, args[0].text)
+	}
+	return typeOf(t), nil
+}
+
+func nestedType(t *dwarf.Type, name string, depth int) (*dwarf.Type, error) {
+	plain, err := t.Plain()
+	if err != nil || depth > maxBases {
+		return nil, err
+	}
+	parts, err := plain.Parts()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range parts.Types {
+		if e.Name() == name {
+			return e.AsType()
+		}
+	}
+	for i := range parts.Members {
+		if m := &parts.Members[i]; m.Role == dwarf.BaseClass {
+			base, err := m.ValueType()
+			if err != nil {
+				return nil, err
+			}
+			if found, err := nestedType(base, name, depth+1); found != nil || err != nil {
+				return found, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// at(address, T) is the object of a type at an address.
+func (b *binder) callAt(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 2, 2); err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.expr(args[1])
+	if err != nil {
+		return nil, err
+	}
+	return retyped(&bound{class: classPlace, eval: at(n)}, t), nil
+}
+
+// cast(x, T) is what is at the place x as an object of type T, or the number x as one of
+// type T.
+func (b *binder) callCast(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 2, 2); err != nil {
+		return nil, err
+	}
+	x, err := b.expr(args[0])
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.expr(args[1])
+	if err != nil {
+		return nil, err
+	}
+	if x.class == classType {
+		return nil, notBound("a type is cast")
+	}
+	return retyped(x, t), nil
+}
+
+// retyped is a place or a number with another type, which the object may say.
+func retyped(x, t *bound) *bound {
+	y := *x
+	y.t, y.field = t.t, nil
+	if t.t != nil || t.eval == nil {
+		return &y
+	}
+	y.eval = func(r *run) (operand, error) {
+		o, err := x.eval(r)
+		if err != nil {
+			return o, err
+		}
+		of, err := t.eval(r)
+		o.t = of.t
+		return o, err
+	}
+	return &y
+}
+
+// after(x, T) is the object of type T that follows the object x, aligned as members are.
+func (b *binder) callAfter(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 2, 2); err != nil {
+		return nil, err
+	}
+	x, err := b.expr(args[0])
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.typeArg(args[1])
+	if err != nil {
+		return nil, err
+	}
+	if x.class != classPlace || x.t == nil {
+		return nil, notBound("what is no object is followed by none")
+	}
+	size, err := dataSize(x.t)
+	if err != nil {
+		return nil, err
+	}
+	align := alignment(t, 0)
+	size = (size + align - 1) &^ (align - 1)
+	return &bound{class: classPlace, t: t, eval: moved(x, int64(size*8))}, nil
+}
+
+// dataSize is the size of what a structure holds: none of one without data.
+func dataSize(t *dwarf.Type) (uint64, error) {
+	if isEmpty(t, 0) {
+		return 0, nil
+	}
+	n, err := sizeOf(t)
+	if err == nil && n > 1<<32 {
+		err = notBound("%s is too large", t)
+	}
+	return n, err
+}
+
+// alignment is what objects of a type are aligned to: what is said of the type, else
+// that of its members, or its size.
+func alignment(t *dwarf.Type, depth int) uint64 {
+	plain, err := t.Plain()
+	if err != nil || plain.IsZero() || depth > maxBases {
+		return 1
+	}
+	if n, ok, err := plain.Number(dwarf.AttrAlignment); ok && err == nil && n > 0 && n <= 1<<16 && n&(n-1) == 0 {
+		return uint64(n)
+	}
+	switch plain.Kind {
+	case dwarf.KindArray:
+		if e, err := plain.Element(); err == nil {
+			return alignment(e, depth+1)
+		}
+	case dwarf.KindStructure, dwarf.KindUnion:
+		parts, err := plain.Parts()
+		most := uint64(1)
+		if err != nil {
+			return most
+		}
+		for i := range parts.Members {
+			if of, err := parts.Members[i].ValueType(); err == nil {
+				most = max(most, alignment(of, depth+1))
+			}
+		}
+		return most
+	}
+	n, err := sizeOf(plain)
+	if err != nil || n == 0 || n&(n-1) != 0 {
+		return 1
+	}
+	if plain.Unit().AddressSize() == 4 {
+		return min(n, 4)
+	}
+	return min(n, 16)
+}
+
+// word(address) is the word at an address, byte(address) the byte.
+func (b *binder) callWord(args []*expr) (*bound, error) { return b.unsigned(args, b.wordSize()) }
+
+func (b *binder) callByte(args []*expr) (*bound, error) { return b.unsigned(args, 1) }
+
+func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
+		o, err := n.eval(r)
+		if err != nil {
+			return o, err
+		}
+		value, err := r.load(r.memory(o.n), size)
+		return operand{n: value}, err
+	}}, nil
+}
+
+// either(x, y...) is the first of its arguments that the type has.
+func (b *binder) callEither(args []*expr) (x *bound, err error) {
+	err = wantArgs(args, 1, len(args))
+	for _, a := range args {
+		if x, err = b.expr(a); err == nil {
+			return x, nil
+		}
+	}
+	return nil, err
+}
+
+// choose(c, x, y) is x where c holds, else y: numbers.
+func (b *binder) callChoose(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 3, 3); err != nil {
+		return nil, err
+	}
+	var list [3]*bound
+	for i := range list {
+		var err error
+		if list[i], err = b.number(args[i]); err != nil {
+			return nil, err
+		}
+	}
+	return &bound{class: classNumber, t: list[1].t, eval: func(r *run) (operand, error) {
+		o, err := list[0].eval(r)
+		if err != nil {
+			return o, err
+		}
+		if o.n != 0 {
+			return list[1].eval(r)
+		}
+		return list[2].eval(r)
+	}}, nil
+}
+
+// key() and elem() are the types that Go says of a map, a channel or a slice.
+func (b *binder) callGoKey([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoKey) }
+
+func (b *binder) callGoElem([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoElem) }
+
+func (b *binder) referenced(attr dwarf.Attr) (*bound, error) {
+	e, err := b.t.Reference(attr)
+	if err != nil {
+		return nil, err
+	}
+	if e.IsZero() {
+		return nil, notBound("%s has no %s", b.t, attr)
+	}
+	t, err := e.AsType()
+	if err != nil {
+		return nil, err
+	}
+	return typeOf(t), nil
+}
+
+// leaves are the members of one name of all base classes, by the number that is the
+// first argument of the class's template.
+func (b *binder) leaves(name string) ([]*bound, error) {
+	this := &bound{class: classPlace, t: b.plain, eval: func(r *run) (operand, error) { return operand{l: r.object}, nil }}
+	var list []leaf
+	if err := collectLeaves(&list, this, name, 0); err != nil {
+		return nil, err
+	}
+	out := make([]*bound, len(list))
+	for _, x := range list {
+		if x.index >= uint64(len(out)) || out[x.index] != nil {
+			return nil, notBound("the members %s have no order", name)
+		}
+		out[x.index] = x.b
+	}
+	return out, nil
+}
+
+type leaf struct {
+	index uint64
+	b     *bound
+}
+
+// maxLeaves bounds the members of one name of base classes.
+const maxLeaves = 256
+
+func collectLeaves(list *[]leaf, x *bound, name string, depth int) error {
+	plain, err := x.t.Plain()
+	if err != nil {
+		return err
+	}
+	parts, err := plain.Parts()
+	if err != nil {
+		return err
+	}
+	if depth > maxLeaves || len(*list) > maxLeaves {
+		return notBound("more than %d members %s", maxLeaves, name)
+	}
+	for i := range parts.Members {
+		m := &parts.Members[i]
+		if m.At != nil || m.Role == dwarf.VariantPart {
+			continue
+		}
+		y, err := part(x, m, m.Bits)
+		if err != nil {
+			return err
+		}
+		switch {
+		case m.Role == dwarf.BaseClass:
+			err = collectLeaves(list, y, name, depth+1)
+		case m.Name == name && len(parts.Arguments) > 0:
+			n, ok, numberErr := parts.Arguments[0].Number(dwarf.AttrConstValue)
+			if !ok || numberErr != nil {
+				return notBound("the members %s have no order", name)
+			}
+			*list = append(*list, leaf{uint64(n), y})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package value
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// This file reads the tables of forms: what objects of the libraries' types stand for.
+// docs/values.md says how a table is written.
+
+//go:embed tables/*.forms
+var tableFiles embed.FS
+
+// A form says how objects of types are shown whose names match a pattern.
+type form struct {
+	name     string   // of the first pattern, without arguments: what problems call it
+	patterns []string // of types' names
+	clauses  []clause
+	isText   bool // a string is what it shows
+}
+
+// A clauseOp says what a clause does.
+type clauseOp uint8
+
+const (
+	opWhen   clauseOp = iota // the form is for objects of which this holds
+	opLet                    // names what an expression gives
+	opCheck                  // what holds of every object that was made
+	opCount                  // the number of elements
+	opText                   // the summary
+	opString                 // the object is a string
+	opUTF8                   // the object is a string of UTF-8
+	opIf                     // what follows is only where this holds
+	opFor                    // what follows is for each number below one
+	opFollow                 // what follows is for each node of a chain
+	opTree                   // what follows is for each node of a binary tree, in order
+	opBTree                  // what follows is for each place in the nodes of a B-tree, in order
+	opItem                   // an element
+	opEntry                  // a key and a value
+	opMember                 // a named part
+	opWhole                  // what stands for the object
+	opLeaves                 // members of one name of all base classes
+)
+
+// A clause is a line of a form.
+type clause struct {
+	op    clauseOp
+	name  string // of the variable, or of the part
+	index string // of the variable that counts the places in a node of a B-tree
+	text  string // why a check fails
+	exprs []*expr
+	parts []textPart // of a summary
+}
+
+// A textPart is a text, or an expression whose value stands there.
+type textPart struct {
+	text  string
+	expr  *expr
+	isHex bool
+	// isCount says that the number is followed by the word for elements.
+	isCount bool
+	isName  bool // the name of the type stands there
+}
+
+// A table is the forms of the types of a language's libraries.
+type table struct {
+	byName map[string][]*form // by the pattern's name, without arguments
+	loose  []*form            // whose patterns begin with what is no name
+}
+
+var tables = sync.OnceValue(func() map[string]*table {
+	all := map[string]*table{}
+	files, err := tableFiles.ReadDir("tables")
+	if err != nil {
+		panic(err) // the tables are part of the executable
+	}
+	for _, f := range files {
+		text, err := tableFiles.ReadFile("tables/" + f.Name())
+		if err == nil {
+			err = readTable(all, string(text))
+		}
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", f.Name(), err)) // a test reads them all
+		}
+	}
+	return all
+})
+
+// languageOf is what the tables call the language of a unit.
+func languageOf(u dwarf.Unit) string {
+	switch u.Language() {
+	case dwarf.LangRust:
+		return "rust"
+	case dwarf.LangGo:
+		return "go"
+	}
+	if u.HasScopedNames() {
+		return "c++"
+	}
+	return ""
+}
+
+// readTable adds the forms of a file to those that are known.
+func readTable(all map[string]*table, text string) error {
+	var t *table
+	var current *form
+	for i, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		rest = strings.TrimSpace(rest)
+		var err error
+		switch {
+		case word == "":
+		case word == "language":
+			if t = all[rest]; t == nil {
+				t = &table{byName: map[string][]*form{}}
+				all[rest] = t
+			}
+		case t == nil:
+			err = fmt.Errorf("%q before the language", word)
+		case word == "form":
+			current = t.add(rest)
+		case current == nil:
+			err = fmt.Errorf("%q before the first form", word)
+		default:
+			err = current.add(word, rest)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// add begins a form for patterns that bars part.
+func (t *table) add(patterns string) *form {
+	f := &form{}
+	for p := range strings.SplitSeq(patterns, " | ") {
+		p = strings.TrimSpace(p)
+		f.patterns = append(f.patterns, p)
+		name := withoutArguments(p)
+		if f.name == "" {
+			f.name = name
+		}
+		if !isWord(p[0]) {
+			t.loose = append(t.loose, f)
+			continue
+		}
+		t.byName[name] = append(t.byName[name], f)
+	}
+	return f
+}
+
+// withoutArguments is a type's name without those of the template.
+func withoutArguments(name string) string {
+	if i := strings.IndexByte(name, '<'); i > 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// add adds a clause.
+func (f *form) add(word, rest string) (err error) {
+	c := clause{}
+	switch word {
+	case "when":
+		c.op, c.exprs, err = opWhen, nil, c.one(rest)
+	case "let":
+		c.op = opLet
+		name, value, _ := strings.Cut(rest, "=")
+		c.name, err = strings.TrimSpace(name), c.one(value)
+	case "check":
+		c.op = opCheck
+		condition, reason, _ := strings.Cut(rest, " : ")
+		c.text, err = strings.TrimSpace(reason), c.one(condition)
+	case "count":
+		c.op, err = opCount, c.one(rest)
+	case "text":
+		c.op = opText
+		err = c.summary(rest)
+	case "string", "utf8":
+		c.op, f.isText = opString, true
+		if word == "utf8" {
+			c.op = opUTF8
+		}
+		c.exprs, err = wanted(rest, 2)
+	case "if":
+		c.op, err = opIf, c.one(rest)
+	case "for":
+		c.op = opFor
+		name, below, _ := strings.Cut(rest, "<")
+		c.name, err = strings.TrimSpace(name), c.one(below)
+	case "follow":
+		c.op = opFollow
+		err = c.keywords(rest, "=", " while ", " next ")
+	case "tree":
+		c.op = opTree
+		err = c.keywords(rest, "=", " parent ", " left ", " right ")
+	case "btree":
+		c.op = opBTree
+		if err = c.keywords(rest, "=", " height ", " size ", " child "); err == nil {
+			c.name, c.index, _ = strings.Cut(c.name, " ")
+		}
+	case "item":
+		c.op, err = opItem, c.one(rest)
+	case "entry":
+		c.op = opEntry
+		c.exprs, err = wanted(rest, 2)
+	case "member":
+		c.op = opMember
+		name, value, _ := strings.Cut(rest, "=")
+		c.name, err = strings.TrimSpace(name), c.one(value)
+	case "whole":
+		c.op, err = opWhole, c.one(rest)
+	case "leaves":
+		c.op, c.name = opLeaves, rest
+	default:
+		err = fmt.Errorf("%q is no clause of a form", word)
+	}
+	f.clauses = append(f.clauses, c)
+	return err
+}
+
+// one sets the expression of a clause that has one.
+func (c *clause) one(text string) error {
+	e, err := parseExpr(text)
+	c.exprs = []*expr{e}
+	return err
+}
+
+// wanted parses so many expressions.
+func wanted(text string, n int) ([]*expr, error) {
+	list, err := parseExprs(text)
+	if err == nil && len(list) != n {
+		err = fmt.Errorf("%q: %d expressions, %d are expected", text, len(list), n)
+	}
+	return list, err
+}
+
+// keywords parses a name and expressions that words part.
+func (c *clause) keywords(text string, words ...string) error {
+	name, rest, ok := strings.Cut(text, words[0])
+	c.name = strings.TrimSpace(name)
+	for i := range words {
+		if !ok {
+			return fmt.Errorf("%q: %q is missing", text, words[i])
+		}
+		var part string
+		if i+1 < len(words) {
+			part, rest, ok = strings.Cut(rest, words[i+1])
+		} else {
+			part = rest
+		}
+		e, err := parseExpr(part)
+		if err != nil {
+			return err
+		}
+		c.exprs = append(c.exprs, e)
+	}
+	return nil
+}
+
+// summary parses a text in quotes, in which expressions stand in braces, and the
+// condition behind it.
+func (c *clause) summary(text string) error {
+	end := strings.LastIndexByte(text, '"')
+	if end < 1 || text[0] != '"' {
+		return fmt.Errorf("%q where a text in quotes is expected", text)
+	}
+	if condition := strings.TrimSpace(text[end+1:]); condition != "" {
+		condition, ok := strings.CutPrefix(condition, "if ")
+		if !ok {
+			return fmt.Errorf("%q behind a text", condition)
+		}
+		if err := c.one(condition); err != nil {
+			return err
+		}
+	}
+	for rest := text[1:end]; rest != ""; {
+		plain, after, hasExpr := strings.Cut(rest, "{")
+		if plain != "" {
+			c.parts = append(c.parts, textPart{text: plain})
+		}
+		if !hasExpr {
+			break
+		}
+		inside, after, ok := strings.Cut(after, "}")
+		if !ok {
+			return fmt.Errorf("%q: a brace is not closed", text)
+		}
+		rest = after
+		if inside == "name" {
+			c.parts = append(c.parts, textPart{isName: true})
+			continue
+		}
+		inside, isHex := strings.CutSuffix(inside, ":x")
+		inside, isCount := strings.CutSuffix(inside, ":elements")
+		e, err := parseExpr(inside)
+		if err != nil {
+			return err
+		}
+		c.parts = append(c.parts, textPart{expr: e, isHex: isHex, isCount: isCount})
+	}
+	return nil
+}
+
+// matching are the forms of a type's name, in the order of the table.
+func (t *table) matching(name string) (list []*form) {
+	if name == "" {
+		return nil
+	}
+	candidates := t.loose
+	if isWord(name[0]) {
+		candidates = t.byName[withoutArguments(name)]
+	}
+	for _, f := range candidates {
+		for _, p := range f.patterns {
+			if matches(p, name) {
+				list = append(list, f)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// matches says whether a name is one of a pattern, in which * stands for anything. That
+// of a template whose name has no arguments is one of every pattern.
+func matches(pattern, name string) bool {
+	if !strings.Contains(name, "<") && isWord(name[0]) {
+		pattern = withoutArguments(pattern)
+	}
+	first, rest, isOpen := strings.Cut(pattern, "*")
+	name, ok := strings.CutPrefix(name, first)
+	if !ok || !isOpen {
+		return ok && name == ""
+	}
+	for {
+		part, after, hasMore := strings.Cut(rest, "*")
+		if !hasMore {
+			return strings.HasSuffix(name, part)
+		}
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name, rest = name[i+len(part):], after
+	}
+}
