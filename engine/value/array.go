@@ -98,8 +98,7 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 		inner = x.stride
 	}
 	v.shape = array
-	plain, err := t.Plain()
-	if character := r.character(t); err == nil && len(extents) == 1 && !x.isVector && character != nil && inner == character.Size()/8 && x.count > 0 {
+	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == character.Size()/8 && x.count > 0 {
 		r.characters(v, character, l, x.count)
 		return
 	}

@@ -101,7 +101,7 @@ func (b *binder) declare(name string, of *bound) int {
 	slot := b.slots
 	b.slots++
 	v := *of
-	if of.class != classType && !of.isConstant {
+	if (of.class != classType || of.eval != nil) && !of.isConstant {
 		v.eval = func(r *run) (operand, error) { return r.slots[slot], nil }
 	}
 	b.scope = append(b.scope, variable{name, slot, &v})
@@ -132,15 +132,13 @@ func (b *binder) clause(c *clause) (bc boundClause, err error) {
 		bc.slot = b.declare(c.name, bc.exprs[0])
 		bc.indexSlot = b.declare(c.index, plainNumber)
 		return bc, b.numbers(&bc, exprs[2:]...)
-	case opLet:
+	case opLet, opPlace:
 		x, err := b.expr(exprs[0])
+		if err == nil && c.op == opLet && x.class == classPlace {
+			x, err = loaded(x)
+		}
 		if err != nil {
 			return bc, err
-		}
-		if x.class == classPlace {
-			if n, err := loaded(x); err == nil {
-				x = n
-			}
 		}
 		bc.exprs = append(bc.exprs, x)
 		bc.slot = b.declare(c.name, x)
@@ -155,7 +153,7 @@ func (b *binder) clause(c *clause) (bc boundClause, err error) {
 	case opString, opUTF8:
 		return bc, b.numbers(&bc, exprs...)
 	case opLeaves:
-		bc.leaves, err = b.leaves(c.name)
+		bc.leaves, err = leaves(b.this(), c.name)
 		return bc, err
 	}
 	for _, e := range exprs { // places and numbers
@@ -263,14 +261,18 @@ func (b *binder) name(name string) (*bound, error) {
 			return b.scope[i].b, nil
 		}
 	}
-	this := &bound{class: classPlace, t: b.plain, eval: func(r *run) (operand, error) { return operand{l: r.object}, nil }}
 	switch name {
 	case "this":
-		return this, nil
+		return b.this(), nil
 	case "wordsize":
 		return constantOf(b.wordSize()), nil
 	}
-	return member(this, name)
+	return member(b.this(), name)
+}
+
+// this is the object.
+func (b *binder) this() *bound {
+	return &bound{class: classPlace, t: b.plain, eval: func(r *run) (operand, error) { return operand{l: r.object}, nil }}
 }
 
 func (b *binder) wordSize() uint64 { return uint64(b.t.Unit().AddressSize()) }

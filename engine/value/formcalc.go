@@ -2,6 +2,7 @@ package value
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
@@ -160,7 +161,7 @@ func init() {
 		"typeof": (*binder).callTypeof, "element": (*binder).callElement, "at": (*binder).callAt, "cast": (*binder).callCast,
 		"after": (*binder).callAfter, "word": (*binder).callWord, "byte": (*binder).callByte,
 		"either": (*binder).callEither, "choose": (*binder).callChoose,
-		"key": (*binder).callGoKey, "elem": (*binder).callGoElem,
+		"leaf": (*binder).callLeaf, "key": (*binder).callGoKey, "elem": (*binder).callGoElem,
 		"symboltype": (*binder).callSymbolType, "gotype": (*binder).callGoType, "vtabletype": (*binder).callVtableType,
 	}
 }
@@ -275,6 +276,9 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 			return o, err
 		}
 		t, err := templateArgument(parts, o.n)
+		if errors.Is(err, errNotBound) {
+			err = fmt.Errorf("nothing says what its type %d is", o.n)
+		}
 		return operand{t: t}, err
 	}}, nil
 }
@@ -394,40 +398,40 @@ func retyped(x, t *bound) *bound {
 }
 
 // after(x, T) is the object of type T that follows the object x, aligned as members are.
+// after(x, T, U...) is the first member of a structure that follows x, which has members
+// of the other types too.
 func (b *binder) callAfter(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 2, 2); err != nil {
+	if err := wantArgs(args, 2, len(args)); err != nil {
 		return nil, err
 	}
 	x, err := b.expr(args[0])
 	if err != nil {
 		return nil, err
 	}
-	t, err := b.typeArg(args[1])
-	if err != nil {
-		return nil, err
-	}
 	if x.class != classPlace || x.t == nil {
 		return nil, notBound("what is no object is followed by none")
 	}
-	size, err := dataSize(x.t)
+	size, err := sizeOf(x.t)
 	if err != nil {
 		return nil, err
 	}
-	align := alignment(t, 0)
+	if size > 1<<32 {
+		return nil, notBound("%s is too large", x.t)
+	}
+	var first *dwarf.Type
+	align := uint64(1)
+	for _, a := range args[1:] {
+		t, err := b.typeArg(a)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = t
+		}
+		align = max(align, alignment(t, 0))
+	}
 	size = (size + align - 1) &^ (align - 1)
-	return &bound{class: classPlace, t: t, eval: moved(x, int64(size*8))}, nil
-}
-
-// dataSize is the size of what a structure holds: none of one without data.
-func dataSize(t *dwarf.Type) (uint64, error) {
-	if isEmpty(t, 0) {
-		return 0, nil
-	}
-	n, err := sizeOf(t)
-	if err == nil && n > 1<<32 {
-		err = notBound("%s is too large", t)
-	}
-	return n, err
+	return &bound{class: classPlace, t: first, eval: moved(x, int64(size*8))}, nil
 }
 
 // alignment is what objects of a type are aligned to: what is said of the type, else
@@ -546,13 +550,37 @@ func (b *binder) referenced(attr dwarf.Attr) (*bound, error) {
 	return typeOf(t), nil
 }
 
+// leaf(x, name, n) is the member of a name that the n-th base class of x has.
+func (b *binder) callLeaf(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 3, 3); err != nil {
+		return nil, err
+	}
+	x, err := b.expr(args[0])
+	if err != nil {
+		return nil, err
+	}
+	list, err := leaves(x, args[1].text)
+	if err != nil {
+		return nil, err
+	}
+	if args[2].n >= uint64(len(list)) {
+		return nil, notBound("%d members %s", len(list), args[1].text)
+	}
+	return list[args[2].n], nil
+}
+
 // leaves are the members of one name of all base classes, by the number that is the
 // first argument of the class's template.
-func (b *binder) leaves(name string) ([]*bound, error) {
-	this := &bound{class: classPlace, t: b.plain, eval: func(r *run) (operand, error) { return operand{l: r.object}, nil }}
+func leaves(x *bound, name string) ([]*bound, error) {
+	if x.class != classPlace || x.t == nil {
+		return nil, notBound("what is no object has no base classes")
+	}
 	var list []leaf
-	if err := collectLeaves(&list, this, name, 0); err != nil {
+	if err := collectLeaves(&list, x, name, 0); err != nil {
 		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, notBound("no members %s", name)
 	}
 	out := make([]*bound, len(list))
 	for _, x := range list {

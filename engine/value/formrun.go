@@ -42,11 +42,11 @@ var (
 type brokenError struct{ form, reason string }
 
 func (e *brokenError) Error() string {
-	return "no " + e.form + ", or not made yet: " + e.reason
+	return "not a valid " + e.form + ": " + e.reason
 }
 
 func (r *run) broken(format string, args ...any) error {
-	return &brokenError{r.form.name, fmt.Sprintf(format, args...)}
+	return &brokenError{r.form.name, fmt.Errorf(format, args...).Error()}
 }
 
 // maxSteps bounds the places that are looked at for one variable: slots of hash tables,
@@ -128,7 +128,7 @@ func (r *run) do(i int) error {
 // one executes a clause that is not repeated.
 func (r *run) one(c *boundClause) (err error) {
 	switch c.op {
-	case opLet:
+	case opLet, opPlace:
 		if x := c.exprs[0]; x.class != classType || x.eval != nil {
 			r.slots[c.slot], err = x.eval(r)
 		}

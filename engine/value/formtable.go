@@ -28,7 +28,8 @@ type clauseOp uint8
 
 const (
 	opWhen   clauseOp = iota // the form is for objects of which this holds
-	opLet                    // names what an expression gives
+	opLet                    // names a number or a type
+	opPlace                  // names an object
 	opCheck                  // what holds of every object that was made
 	opCount                  // the number of elements
 	opText                   // the summary
@@ -168,9 +169,11 @@ func (f *form) add(word, rest string) (err error) {
 	c := clause{}
 	switch word {
 	case "when":
-		c.op, c.exprs, err = opWhen, nil, c.one(rest)
-	case "let":
-		c.op = opLet
+		c.op, err = opWhen, c.one(rest)
+	case "let", "place":
+		if c.op = opLet; word == "place" {
+			c.op = opPlace
+		}
 		name, value, _ := strings.Cut(rest, "=")
 		c.name, err = strings.TrimSpace(name), c.one(value)
 	case "check":

@@ -52,9 +52,13 @@ func (r *run) finish(before Value, plain *dwarf.Type, err error) {
 	// Nothing is sure: the object is shown as it is.
 	*r.v = before
 	r.r.raw(r.v, plain, plain, r.object, r.depth)
-	if !isOptimizedOut(err) {
-		r.v.Status, r.v.Problem = Failed, err.Error()
+	if isOptimizedOut(err) {
+		return
 	}
+	if b := new(brokenError); !errors.As(err, &b) {
+		err = r.broken("%w", err)
+	}
+	r.v.Status, r.v.Problem = Failed, err.Error()
 }
 
 // formsOf are the forms for objects of a type, by its own name or by the name of the

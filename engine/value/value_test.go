@@ -86,8 +86,8 @@ func (m *image) read(e dwarf.Entry, limits Limits) Variable {
 // said is a variable with what a source file says of it.
 var said = regexp.MustCompile(`// ([^=]*)= (.*)$`)
 
-// wanted are the variables of a source file with what is printed of them.
-func wanted(t *testing.T, path string) map[string]string {
+// saidIn are the variables of a source file with what is printed of them.
+func saidIn(t *testing.T, path string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestValuesOfGlobals(t *testing.T) {
 		{"globals.c", [][]string{{"gcc", "-g"}, {"gcc", "-gdwarf-4"}, {"gcc", "-gdwarf-3", "-gstrict-dwarf"}, {"clang", "-g", "-gdwarf-5"}, {"clang", "-gdwarf-4"}, {"gcc", "-g", "-O2"}}},
 		{"globals.cpp", [][]string{{"g++", "-g", "-std=c++20"}, {"g++", "-gdwarf-4", "-fdebug-types-section", "-std=c++20"}, {"clang++", "-gdwarf-5", "-std=c++20"}}},
 	} {
-		want := wanted(t, filepath.Join("testdata", c.source))
+		want := saidIn(t, filepath.Join("testdata", c.source))
 		for _, command := range c.commands {
 			t.Run(strings.Join(command, " "), func(t *testing.T) {
 				source, err := filepath.Abs(filepath.Join("testdata", c.source))
