@@ -151,9 +151,12 @@ func (b *binder) clause(c *clause) (bc boundClause, err error) {
 		}
 		return bc, b.summary(&bc)
 	case opString, opUTF8:
-		return bc, b.numbers(&bc, exprs...)
+		return bc, b.text(&bc, exprs)
 	case opLeaves:
-		bc.leaves, err = leaves(b.this(), c.name)
+		x, err := b.expr(exprs[0])
+		if err == nil {
+			bc.leaves, err = leaves(x, c.name)
+		}
 		return bc, err
 	}
 	for _, e := range exprs { // places and numbers
@@ -179,6 +182,34 @@ func (b *binder) numbers(bc *boundClause, exprs ...*expr) error {
 		bc.exprs = append(bc.exprs, x)
 	}
 	return nil
+}
+
+// text binds the characters of a string, which are an array or what a pointer points to,
+// and how many they are.
+func (b *binder) text(bc *boundClause, exprs []*expr) error {
+	x, err := b.expr(exprs[0])
+	if err != nil {
+		return err
+	}
+	if x.t == nil {
+		return notBound("nothing says what its characters are")
+	}
+	plain, err := x.t.Plain()
+	if err != nil {
+		return err
+	}
+	if x.class == classPlace && plain.Kind == dwarf.KindArray {
+		y := *x
+		x = &y
+		x.t, err = plain.Element()
+	} else {
+		x, err = deref(x)
+	}
+	if err != nil {
+		return err
+	}
+	bc.exprs = append(bc.exprs, x)
+	return b.numbers(bc, exprs[1])
 }
 
 func (b *binder) summary(bc *boundClause) error {

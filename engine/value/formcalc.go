@@ -159,7 +159,7 @@ func init() {
 	builtins = map[string]func(b *binder, args []*expr) (*bound, error){
 		"sizeof": (*binder).callSizeof, "arg": (*binder).callArg, "nested": (*binder).callNested,
 		"typeof": (*binder).callTypeof, "element": (*binder).callElement, "at": (*binder).callAt, "cast": (*binder).callCast,
-		"after": (*binder).callAfter, "word": (*binder).callWord, "byte": (*binder).callByte,
+		"after": (*binder).callAfter, "derived": (*binder).callDerived, "word": (*binder).callWord, "byte": (*binder).callByte,
 		"either": (*binder).callEither, "choose": (*binder).callChoose,
 		"leaf": (*binder).callLeaf, "key": (*binder).callGoKey, "elem": (*binder).callGoElem,
 		"symboltype": (*binder).callSymbolType, "gotype": (*binder).callGoType, "vtabletype": (*binder).callVtableType,
@@ -397,10 +397,48 @@ func retyped(x, t *bound) *bound {
 	return &y
 }
 
+// derived(x, T, U...) is the first member that a class has beside its base x, of those
+// that it has of types T, U...: it may stand in the padding at the end of the base.
+func (b *binder) callDerived(args []*expr) (*bound, error) { return b.behind(args, dataSize) }
+
+// dataSize is the size of what a structure holds, without the padding behind it.
+func dataSize(t *dwarf.Type) (uint64, error) {
+	plain, err := t.Plain()
+	if err != nil {
+		return 0, err
+	}
+	if plain.Kind != dwarf.KindStructure {
+		return sizeOf(plain)
+	}
+	parts, err := plain.Parts()
+	if err != nil {
+		return 0, err
+	}
+	end := uint64(0)
+	for i := range parts.Members {
+		m := &parts.Members[i]
+		of, err := m.ValueType()
+		if err != nil {
+			return 0, err
+		}
+		size, err := sizeOf(of)
+		if err != nil {
+			return 0, err
+		}
+		if m.Bits < 0 || m.At != nil || m.FieldBits > 0 {
+			return 0, notBound("%s has no size of its own", plain)
+		}
+		end = max(end, uint64(m.Bits)/8+size)
+	}
+	return end, nil
+}
+
 // after(x, T) is the object of type T that follows the object x, aligned as members are.
 // after(x, T, U...) is the first member of a structure that follows x, which has members
 // of the other types too.
-func (b *binder) callAfter(args []*expr) (*bound, error) {
+func (b *binder) callAfter(args []*expr) (*bound, error) { return b.behind(args, sizeOf) }
+
+func (b *binder) behind(args []*expr, sizeOf func(*dwarf.Type) (uint64, error)) (*bound, error) {
 	if err := wantArgs(args, 2, len(args)); err != nil {
 		return nil, err
 	}

@@ -550,7 +550,7 @@ func (r *run) summary(c *boundClause) error {
 
 // text reads a string.
 func (r *run) text(c *boundClause) error {
-	pointer, err := r.number(c.exprs[0])
+	o, err := c.exprs[0].eval(r)
 	if err != nil {
 		return err
 	}
@@ -561,48 +561,33 @@ func (r *run) text(c *boundClause) error {
 	if count > 1<<48 {
 		return r.broken("it would have %d characters", count)
 	}
-	if c.op == opUTF8 {
-		return r.utf8(pointer, count)
-	}
-	element, err := pointee(c.exprs[0].t)
+	element, err := c.exprs[0].t.Plain()
 	if err != nil {
-		return err
-	}
-	if element, err = element.Plain(); err != nil {
 		return err
 	}
 	if element.Base == nil || element.Size == 0 || element.Size > 4 {
 		return notBound("%s is no character", element)
 	}
 	n := min(count, uint64(r.r.limits.Elements))
-	b, err := r.r.bytes(r.memory(pointer), n*element.Size)
-	if err != nil && n > 0 {
-		return err
+	var b []byte
+	if n > 0 {
+		if b, err = r.r.bytes(o.l, n*element.Size); err != nil {
+			return err
+		}
 	}
-	codes := make([]rune, n)
-	for i := range codes {
-		codes[i] = rune(integer(b[uint64(i)*element.Size:uint64(i+1)*element.Size], r.r.ctx.ByteOrder()))
+	text := ""
+	if c.op == opUTF8 {
+		if n < count {
+			b = wholeRunes(b)
+		}
+		text = strconv.Quote(string(b))
+	} else {
+		codes := make([]rune, n)
+		for i := range codes {
+			codes[i] = rune(integer(b[uint64(i)*element.Size:uint64(i+1)*element.Size], r.r.ctx.ByteOrder()))
+		}
+		text = quoted(codes, element.Base)
 	}
-	text := quoted(codes, element.Base)
-	if n < count {
-		text += "..."
-	}
-	r.v.shape = scalar
-	r.v.setText(text)
-	return nil
-}
-
-// utf8 reads a string of UTF-8.
-func (r *run) utf8(pointer, count uint64) error {
-	n := min(count, uint64(r.r.limits.Elements))
-	b, err := r.r.bytes(r.memory(pointer), n)
-	if err != nil && n > 0 {
-		return err
-	}
-	if n < count {
-		b = wholeRunes(b)
-	}
-	text := strconv.Quote(string(b))
 	if n < count {
 		text += "..."
 	}

@@ -220,7 +220,9 @@ func (f *form) add(word, rest string) (err error) {
 	case "whole":
 		c.op, err = opWhole, c.one(rest)
 	case "leaves":
-		c.op, c.name = opLeaves, rest
+		c.op = opLeaves
+		name, of, _ := strings.Cut(rest, " of ")
+		c.name, err = name, c.one(of)
 	default:
 		err = fmt.Errorf("%q is no clause of a form", word)
 	}
