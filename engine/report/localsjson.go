@@ -43,7 +43,7 @@ func (j *indented) variable(v *value.Variable, space func(locexpr.AddressSpace) 
 	j.trueMember("artificial", v.IsArtificial)
 	j.trueMember("shadowed", v.IsShadowed)
 	j.value(&v.Value, space)
-	j.textMember("location", v.Location)
+	j.textMember("location", v.Location())
 }
 
 // value writes the members of a Value behind its name.

@@ -42,8 +42,8 @@ func about(v *engine.Variable) string {
 	if v.Type != "" {
 		parts = append(parts, v.Type)
 	}
-	if v.Location != "" {
-		parts = append(parts, "at "+v.Location)
+	if at := v.Location(); at != "" {
+		parts = append(parts, "at "+at)
 	}
 	if v.Problem != "" && v.Status != "error" {
 		parts = append(parts, v.Problem)

@@ -95,6 +95,7 @@ type stackFolder struct {
 func newStackFolder() *stackFolder { return &stackFolder{seen: map[uint64][]*group{}} }
 
 func (f *stackFolder) add(s *engine.Stack) {
+	shortenLocals(s)
 	e := endingOf(s)
 	key := f.sum(s, &e)
 	for _, g := range f.seen[key] {
@@ -106,6 +107,18 @@ func (f *stackFolder) add(s *engine.Stack) {
 	g := &group{first: s, ending: e, threads: []member{{s.Thread, s.Lanes}}}
 	f.groups = append(f.groups, g)
 	f.seen[key] = append(f.seen[key], g)
+}
+
+// shortenLocals leaves of variables what is printed of them: a stack is kept until all
+// have come.
+func shortenLocals(s *engine.Stack) {
+	for i := range s.Frames {
+		for _, list := range s.Frames[i].Locals() {
+			for k := range list {
+				list[k].Value = list[k].Value.Short(list[k].Language)
+			}
+		}
+	}
 }
 
 // ordered are the groups in the order of their first threads, crashed ones first.

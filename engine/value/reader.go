@@ -73,9 +73,7 @@ func (r *Reader) Variable(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr
 		v.fail(err)
 		return v
 	}
-	if !l.IsUndefined() {
-		v.Location = l.String()
-	}
+	v.Place = l
 	v.Value = r.Read(unit, name, t, l)
 	return v
 }

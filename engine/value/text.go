@@ -48,6 +48,12 @@ func (v *Value) Line(language uint64) string {
 	return w.String()
 }
 
+// Short is the value with its Line for a text, and without its parts: what is left of
+// it where only that will be printed.
+func (v *Value) Short(language uint64) Value {
+	return Value{Name: v.Name, Type: v.Type, Text: v.Line(language), HasText: true, Status: OK, Problem: v.Problem}
+}
+
 // A lineWriter writes a value in one line.
 type lineWriter struct {
 	strings.Builder

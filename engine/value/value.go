@@ -87,8 +87,16 @@ type Variable struct {
 	IsArtificial bool
 	// IsShadowed says that a variable of its name, in a block further in, hides it.
 	IsShadowed bool
-	// Location is the location description as text; "" where there is none.
-	Location string
+	// Place is where it is; the undefined location where it is nowhere.
+	Place locexpr.Location
+}
+
+// Location is Place as text; "" where the variable is nowhere.
+func (v *Variable) Location() string {
+	if v.Place.IsUndefined() {
+		return ""
+	}
+	return v.Place.String()
 }
 
 // Limits bound what is read of a variable.

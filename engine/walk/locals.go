@@ -218,9 +218,7 @@ func (r *localsReader) selected(s *code.ScopedVariable, path value.Path) (v valu
 	if err != nil {
 		return v, err
 	}
-	if v.Value, l, err = r.reader.Select(s.Unit(), path, s.Type, l); err == nil && !l.IsUndefined() {
-		v.Location = l.String()
-	}
+	v.Value, v.Place, err = r.reader.Select(s.Unit(), path, s.Type, l)
 	return v, err
 }
 
