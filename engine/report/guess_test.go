@@ -24,10 +24,10 @@ func endings() *given {
 		return f
 	}
 	outermost := engine.Stopped{Reason: engine.StopOutermost, Detail: "_start has no caller"}
-	return &given{Head{
+	return &given{Head: Head{
 		Target:  Target{Kind: "elf-core", Path: "core", Problems: []string{}},
 		Modules: []Module{{ID: 4, Problem: "not found", Segments: []Segment{{Start: "0x7000", Size: "0x1000", Address: "0x0"}}}},
-	}, []*engine.Stack{
+	}, stacks: []*engine.Stack{
 		{Thread: &target.Thread{ID: "1"}, Stopped: outermost, Frames: []engine.Frame{
 			frame(0x7010, engine.ByContext, false, "f"), frame(0x7020, engine.ByCFI, false, "_start")}},
 		{Thread: &target.Thread{ID: "2"}, Stopped: outermost, Frames: []engine.Frame{

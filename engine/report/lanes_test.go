@@ -43,7 +43,7 @@ func waveStack(id string) *engine.Stack {
 }
 
 func reportOf(stacks ...*engine.Stack) *given {
-	return &given{Head{Target: Target{Kind: "snapshot", Path: "s", Problems: []string{}}, Modules: []Module{}}, stacks}
+	return &given{Head: Head{Target: Target{Kind: "snapshot", Path: "s", Problems: []string{}}, Modules: []Module{}}, stacks: stacks}
 }
 
 func stackText(t *testing.T, r *given, o TextOptions) string {

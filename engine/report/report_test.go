@@ -46,10 +46,10 @@ func stacks() []*engine.Stack {
 }
 
 func testReport() *given {
-	return &given{Head{
+	return &given{Head: Head{
 		Target:  Target{Kind: "elf-core", Path: "core", Signal: 11, FaultAddress: "0x0", Problems: []string{"core: cut at 4096 bytes"}},
 		Modules: []Module{{ID: 3, Path: libm.Path, Arch: "x86_64", Problem: "not found", Segments: []Segment{}}},
-	}, stacks()}
+	}, stacks: stacks()}
 }
 
 func TestTextPutsTheCrashFirstAndFoldsEqualStacks(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -22,7 +23,9 @@ import (
 // given are stacks that a test made, and what is said of their target.
 type given struct {
 	Head
-	stacks []*engine.Stack
+	stacks    []*engine.Stack
+	hasLocals bool
+	globals   []Global
 }
 
 func (g *given) report() *Stacks {
@@ -30,7 +33,20 @@ func (g *given) report() *Stacks {
 		each:  slices.Values(g.stacks),
 		head:  func() Head { return g.Head },
 		space: func(_ *target.Thread, space locexpr.AddressSpace) string { return fmt.Sprint("space ", space) },
+
+		hasLocals: g.hasLocals, Globals: g.globals,
 	}
+}
+
+// withVariables is a report that variables were asked for.
+func withVariables() *given {
+	g := reportOf(everything())
+	g.hasLocals = true
+	f := localsFrame()
+	v := f.Locals()[0][0].Variable
+	v.Kind = value.Global
+	g.globals = []Global{{GlobalVariable: engine.GlobalVariable{Variable: v, Module: libm}}}
+	return g
 }
 
 func (g *given) WriteText(w io.Writer, o TextOptions) error { return g.report().WriteText(w, o) }
@@ -65,8 +81,25 @@ func everything() *engine.Stack {
 			{Function: "out", Start: 0x21, HasStart: true},
 		},
 		Details: &engine.FrameDetails{Registers: []engine.RegisterValue{{Name: "s10", Number: 1, Bits: 32, Value: 5}, {Name: "s1", Number: 2, Bits: 32}}},
-	}, engine.Frame{FoundBy: engine.ByCFI, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{{Lanes: engine.LaneSet{7}, State: engine.LaneUnknown}}}})
+	}, localsFrame(), engine.Frame{FoundBy: engine.ByCFI, Details: &engine.FrameDetails{Lanes: []engine.LaneGroup{{Lanes: engine.LaneSet{7}, State: engine.LaneUnknown}}}})
 	return s
+}
+
+// localsFrame is a frame with all that variables can have.
+func localsFrame() engine.Frame {
+	inner := value.Value{Name: "", Role: value.Base, Type: "B", Status: value.Partial, Children: []value.Value{{Name: "x", Status: value.OptimizedOut}}, More: 1 << 63}
+	point := value.Value{
+		Name: "p", Type: "struct <p>", Text: "\"é\"", HasText: true, Status: value.Failed, Problem: "a problem", Address: 1, Space: 5, HasAddress: true,
+		Children: []value.Value{inner}, IsDeep: true,
+	}
+	x := value.Value{Name: "x", Status: value.OK, HasText: true, HasAddress: true}
+	return engine.Frame{FoundBy: engine.ByCFI, Symbols: []symbol.Frame{{Function: "in"}, {Function: "out"}}, Details: &engine.FrameDetails{Locals: [][]engine.Variable{
+		{
+			{Variable: value.Variable{Value: point, Kind: value.Parameter, Line: 3, IsArtificial: true, IsShadowed: true, Place: locexpr.MemoryLocation(0, 16)}, Lanes: engine.LaneSet{7}},
+			{Variable: value.Variable{Value: x, Kind: value.Static}},
+		},
+		{},
+	}}}
 }
 
 // The JSON is what encoding/json writes of a Report, byte for byte: indent, escapes,
@@ -76,6 +109,7 @@ func TestJSONIsThatOfAReport(t *testing.T) {
 		"nothing":     {Head: Head{Target: Target{Problems: []string{}}, Modules: []Module{}}},
 		"a crash":     testReport(),
 		"waves":       reportOf(waveStack("w"), everything(), waveStack("x")),
+		"variables":   withVariables(),
 		"guesses":     endings(),
 		"no launcher": reportOf(&engine.Stack{Thread: &target.Thread{Wave: &target.Wave{}, LaunchedBy: &target.Launch{}}}),
 	} {
