@@ -3,6 +3,7 @@ package debuginfod
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -50,7 +51,7 @@ func isWhole(o *object.Object) error {
 // withoutPath is an error without the path of the file, which has a name for a moment
 // only.
 func withoutPath(err error) error {
-	if e, ok := err.(*fs.PathError); ok {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err
 	}
 	return err

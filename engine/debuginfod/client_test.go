@@ -277,10 +277,15 @@ func TestWrongAnswersAreRefusedAndNotKept(t *testing.T) {
 		{"headers without end", raw("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 10<<20)), code, object.Unreadable, "headers exceeded"},
 		{"a negative length", raw("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), code, object.Unreadable, "bad Content-Length"},
 		{"a length beyond all files", raw("HTTP/1.1 200 OK\r\nContent-Length: 9000000000000000000\r\n\r\n"), code, object.Unreadable, "expected at most"},
-		{"part of a file", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(206); _, _ = w.Write(data) }, code, object.Unreadable, "206"},
-		{"a redirection to itself", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, 302) }, code, object.Unreadable, "redirects more than 10 times"},
-		{"a redirection to a file", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) }, source, object.Unreadable, "redirects to file:"},
-		{"a redirection to nowhere", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, code, object.Unreadable, "302"},
+		{"part of a file", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = w.Write(data)
+		}, code, object.Unreadable, "206"},
+		{"a redirection to itself", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, code, object.Unreadable, "redirects more than 10 times"},
+		{"a redirection to a file", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		}, source, object.Unreadable, "redirects to file:"},
+		{"a redirection to nowhere", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }, code, object.Unreadable, "302"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at, _ := serve(t, c.handle)

@@ -91,7 +91,7 @@ func (c *Client) download(ctx context.Context, s *server, f object.RemoteFile, t
 		return time.Time{}, errors.New("the answer is empty")
 	}
 	if modified, err = http.ParseTime(answer.Header.Get("Last-Modified")); err != nil {
-		return time.Time{}, nil //nolint:nilerr // it is not told
+		return time.Time{}, nil // it is not told
 	}
 	return modified, nil
 }

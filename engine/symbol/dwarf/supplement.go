@@ -125,11 +125,11 @@ func (f *file) useLinked(l *link, o *object.Object) (*file, error) {
 	return s, nil
 }
 
-// fetchLinked asks the finder's Remote for a supplementary file. The checksum in
-// .debug_sup is the build ID of the file too, where that has one.
+// fetchLinked asks the finder's Remote for a supplementary file. That of .debug_sup has a
+// checksum and no build ID, which is what a Remote has files by.
 func (f *file) fetchLinked(l *link) (s *file, tried []string) {
 	finder := f.reader.options.Finder
-	if finder == nil {
+	if finder == nil || l.section != ".gnu_debugaltlink" {
 		return nil, nil
 	}
 	o, attempts := finder.FetchDebug(l.id)
