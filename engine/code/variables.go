@@ -112,8 +112,9 @@ func readVariables(d *dwarf.Reader, address uint64) *Variables {
 		return nil
 	}
 	v := &Variables{Function: scopes[len(scopes)-1].Entry}
-	seen := map[string]bool{}
+	level := newVariableLevel()
 	for _, s := range scopes {
+		from := len(v.List)
 		for e, err := range s.Variables() {
 			if err != nil {
 				v.Problem = err.Error()
@@ -127,24 +128,46 @@ func readVariables(d *dwarf.Reader, address uint64) *Variables {
 			if found.Name == "" {
 				continue // a compiler's own, such as the length of an array, or a parameter that nobody can refer to
 			}
-			found.IsShadowed = seen[found.Name]
 			found.describe()
-			v.List = append(v.List, found)
-		}
-		for i := range v.List {
-			if name := v.List[i].Name; name != "" {
-				seen[name] = true
+			if level.lists(&found) {
+				v.List = append(v.List, found)
 			}
+		}
+		for i := range v.List[from:] {
+			level.names[v.List[from+i].Name] = true
 		}
 		if s.Tag() != dwarf.TagLexicalBlock {
 			v.Levels++
-			clear(seen)
+			level = newVariableLevel()
 		}
 	}
 	slices.SortStableFunc(v.List, func(a, b ScopedVariable) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(isSecond(a.IsParameter), isSecond(b.IsParameter)))
 	})
 	return v
+}
+
+// A variableLevel is the variables of a function or of an inlined call that were met.
+type variableLevel struct {
+	names map[string]bool      // in blocks further in
+	roots map[dwarf.Entry]bool // that they are instances of
+}
+
+func newVariableLevel() variableLevel {
+	return variableLevel{map[string]bool{}, map[dwarf.Entry]bool{}}
+}
+
+// lists says whether a variable is to be listed, and whether it is shadowed. gcc writes
+// one that is gone once more, as an instance of the same variable without a place.
+func (l *variableLevel) lists(v *ScopedVariable) bool {
+	v.IsShadowed = l.names[v.Name]
+	root, err := v.Root()
+	if err != nil {
+		return true
+	}
+	isKnown := l.roots[root]
+	l.roots[root] = true
+	return !isKnown || v.Location != nil || v.Has(dwarf.AttrConstValue)
 }
 
 func isSecond(isFirst bool) int {
