@@ -137,6 +137,12 @@ func TestACoreOfAnotherMachine(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
+		var plain any
+		_ = json.Unmarshal([]byte(out), &plain)
+		schema := closedSchema(t, "stack.schema.json")
+		for _, wrong := range checkSchema(schema, "stack", plain, schema) {
+			t.Error(wrong)
+		}
 		text, _ := os.ReadFile("testdata/subjects/faraway.c")
 		lines := strings.Split(string(text), "\n")
 		shown := 0

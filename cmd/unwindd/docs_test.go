@@ -92,7 +92,7 @@ func runDocumented(t *testing.T, root, self, line string) string {
 	if strings.HasPrefix(line, "go ") || strings.Contains(line, "./") {
 		dir = root
 	}
-	return oracle.With{Dir: dir, Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "NO_COLOR=1"}}.Run(t, "sh", "-c", line)
+	return oracle.With{Dir: dir, Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "NO_COLOR=1", "XDG_CACHE_HOME=" + cacheDir}}.Run(t, "sh", "-c", line)
 }
 
 // subcommands are the commands of `unwindd plugin` and `unwindd dump` that text

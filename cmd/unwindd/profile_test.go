@@ -327,15 +327,7 @@ func TestProfileWithoutSymbolsHasAddresses(t *testing.T) {
 // TestProfileIsAsItsSchemaHasIt reads the JSON by docs/profile.schema.json, which
 // has every member that is written.
 func TestProfileIsAsItsSchemaHasIt(t *testing.T) {
-	b, err := os.ReadFile("../../docs/profile.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := map[string]any{}
-	if err := json.Unmarshal(b, &schema); err != nil {
-		t.Fatal(err)
-	}
-	closeSchema(schema)
+	schema := closedSchema(t, "profile.schema.json")
 	for _, args := range [][]string{{}, {"--symbols=false"}, {"--max-stack", "2"}} {
 		out, _ := runProfile(t, append(args, wordsRecording, "--format", "json")...)
 		var p any
@@ -346,6 +338,22 @@ func TestProfileIsAsItsSchemaHasIt(t *testing.T) {
 			t.Error(wrong)
 		}
 	}
+}
+
+// closedSchema reads a schema of docs/, and makes it refuse members that it does not
+// describe.
+func closedSchema(t *testing.T, name string) map[string]any {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := map[string]any{}
+	if err := json.Unmarshal(b, &schema); err != nil {
+		t.Fatal(err)
+	}
+	closeSchema(schema)
+	return schema
 }
 
 // closeSchema makes a schema refuse members that it does not describe.

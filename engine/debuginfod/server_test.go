@@ -171,6 +171,33 @@ func TestTheCacheIsSharedWithElfutils(t *testing.T) {
 	}
 }
 
+// TestWhatElfutilsKeptAndIsWrong: debuginfod-find keeps any answer. What it kept is not
+// used, and is replaced where another server has the right file.
+func TestWhatElfutilsKeptAndIsWrong(t *testing.T) {
+	s := startServer(t, 0)
+	of := object.RemoteFile{Kind: object.RemoteDebuginfo, BuildID: s.id}
+	wrong, _ := serve(t, says([]byte("<html>Sign in</html>")))
+	f := newClient(t, nil, s.at)
+	path, err := find(t, f.cache, wrong, of)
+	if b, _ := os.ReadFile(path); err != nil || string(b) != "<html>Sign in</html>" {
+		t.Errorf("debuginfod-find does not take it: %q %v", b, err)
+	}
+	f.gets(of, s.bytes(of))
+	if path, err = find(t, f.cache, wrong, of); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(path); !bytes.Equal(b, s.bytes(of)) {
+		t.Errorf("debuginfod-find has %d bytes", len(b))
+	}
+	// It takes any error for an answer, too.
+	broken, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	of.Kind = object.RemoteExecutable
+	if _, err := find(t, f.cache, broken, of); err == nil {
+		t.Error("debuginfod-find takes it")
+	}
+	f.holds("debuginfo", "executable (none)")
+}
+
 // TestARealServerThatIsKilled in the middle of an answer: what came of it is not kept.
 func TestARealServerThatIsKilled(t *testing.T) {
 	s := startServer(t, 64<<20)
