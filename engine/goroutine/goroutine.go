@@ -17,17 +17,21 @@ type maker struct {
 	*runtime
 	ctx     context.Context
 	threads map[string]*target.Thread // those of the operating system, by ID
-	prefix  string                    // of names
-	states  map[target.GoroutineState]*target.GoroutineState
-	origins map[[2]uint64]*target.GoroutineOrigin // by the addresses of creator and start
-	places  map[placeKey]*target.CodePlace
-	starts  map[uint64]bool // whether a function begins at an address
+	// executes are the threads of goroutines whose registers are those of one of threads,
+	// by its ID.
+	executes map[string]*target.Thread
+	suffix   string // of names
+	states   map[target.GoroutineState]*target.GoroutineState
+	origins  map[[2]uint64]*target.GoroutineOrigin // by the addresses of creator and start
+	places   map[placeKey]*target.CodePlace
+	starts   map[uint64]bool // whether a function begins at an address
 
 	// The registers of a goroutine that waits, and of one that left for a system call
 	// or C.
 	parked, away registerSet
 
-	slab []made
+	stackless int // elements of the list
+	slab      []made
 }
 
 // made is a goroutine with its thread. They are allocated by the thousand.
@@ -45,9 +49,9 @@ type placeKey struct {
 	isReturn bool
 }
 
-func newMaker(ctx context.Context, r *runtime, threads map[string]*target.Thread, prefix string) *maker {
+func newMaker(ctx context.Context, r *runtime, threads, executes map[string]*target.Thread) *maker {
 	return &maker{
-		runtime: r, ctx: ctx, threads: threads, prefix: prefix,
+		runtime: r, ctx: ctx, threads: threads, executes: executes,
 		states: map[target.GoroutineState]*target.GoroutineState{}, origins: map[[2]uint64]*target.GoroutineOrigin{},
 		places: map[placeKey]*target.CodePlace{}, starts: map[uint64]bool{},
 		parked: newRegisterSet(r.description, r.g.pc, r.g.sp, r.g.fp, r.g.lr),
@@ -78,6 +82,9 @@ func (k *maker) all() (list []*target.Thread) {
 	if missing > 1 {
 		k.problem("%d goroutines in all are not in the target", missing)
 	}
+	if k.stackless > 0 {
+		k.problem("%d elements of runtime.allgs are no goroutines: they have no stack", k.stackless)
+	}
 	return list
 }
 
@@ -89,11 +96,15 @@ const releaseEvery = 1 << 14
 func hasEnded(state string) bool { return strings.HasPrefix(state, "dead") }
 
 // thread makes a thread of a goroutine, of which left are yet to come; nil where it
-// has ended.
+// has ended, or is none: the runtime lists a goroutine once it has a stack.
 func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 	status := k.get(b, k.g.status)
 	state := k.stateName(status &^ k.scan)
 	if hasEnded(state) {
+		return nil
+	}
+	if k.get(b, k.g.stackLow) >= k.get(b, k.g.stackHigh) {
+		k.stackless++
 		return nil
 	}
 	th, g := k.next(left)
@@ -108,7 +119,7 @@ func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 	}
 	g.GoroutineOrigin = k.origin(from)
 	g.WaitSince, g.Parent = k.get(b, k.g.waitSince), k.get(b, k.g.parent)
-	th.ID, th.Arch, th.Goroutine = k.prefix+"goroutine "+strconv.FormatUint(g.ID, 10), k.module.Arch, g
+	th.ID, th.Arch, th.Goroutine = "goroutine "+strconv.FormatUint(g.ID, 10)+k.suffix, k.module.Arch, g
 	if g.StartedAt != nil {
 		th.Name = g.StartedAt.Function
 	}
@@ -210,6 +221,7 @@ func (k *maker) findState(th *target.Thread, address uint64, b []byte) {
 	case by != nil && (g.State == "running" && !isAway || k.isExecuted(by, b)):
 		th.Registers, th.Crashed, th.Signal, th.Stop = by.Registers, by.Crashed, by.Signal, by.Stop
 		th.Problem, th.Unread, th.PC, th.HasPC = by.Problem, by.Unread, by.PC, by.HasPC
+		k.executes[by.ID] = th
 	case isAway:
 		// As (*unwinder).initAt of src/runtime/traceback.go prefers them.
 		k.setRegisters(th, b, &k.away)

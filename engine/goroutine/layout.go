@@ -17,8 +17,9 @@ type field struct{ offset, size uint64 }
 type layout struct {
 	pointer uint64 // the size of one, in bytes
 
-	// The list of goroutines: a pointer to its first element and their number.
-	list, length uint64
+	// The list of goroutines: a pointer to its first element, their number, and where
+	// the slice that they are of has its length; 0: unknown.
+	list, length, sliceLength uint64
 	// reasons is the array of the texts of wait reasons, and how many there are.
 	reasons, reasonCount uint64
 
@@ -116,7 +117,7 @@ func readUnit(u dwarf.Unit) (*layout, error) {
 		switch e.Tag() {
 		case dwarf.TagVariable:
 			switch name := e.Name(); name {
-			case "runtime.allgptr", "runtime.allglen", "runtime.waitReasonStrings":
+			case "runtime.allgs", "runtime.allgptr", "runtime.allglen", "runtime.waitReasonStrings":
 				variables[name] = e
 			}
 		case dwarf.TagConstant:
@@ -158,6 +159,9 @@ func (l *layout) readVariables(variables map[string]dwarf.Entry) (err error) {
 	}
 	if l.length, err = addressOf("runtime.allglen", variables["runtime.allglen"]); err != nil {
 		return err
+	}
+	if slice, err := addressOf("runtime.allgs", variables["runtime.allgs"]); err == nil {
+		l.sliceLength = slice + l.pointer
 	}
 	goroutine, err := pointee(list, 2)
 	if err != nil {

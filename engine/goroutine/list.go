@@ -27,11 +27,14 @@ func (r *runtime) addresses() []uint64 {
 		return nil
 	}
 	most := uint64(maxGoroutines)
+	if n, err := r.variable(r.sliceLength); r.sliceLength != 0 && err == nil {
+		most = min(most, n) // what a goroutine adds is there before the number says so
+	}
 	if sized, ok := r.state.(target.Sized); ok {
 		most = min(most, sized.MemorySize()/r.g.size) // no two share memory
 	}
 	if count > most {
-		r.problem("runtime.allglen is %d, and the target has room for %d goroutines: no more are listed", count, most)
+		r.problem("runtime.allglen is %d, expected at most %d: no more goroutines are listed", count, most)
 		count = most
 	}
 	addresses := r.pointers(list, count)

@@ -85,8 +85,16 @@ func newRuntime(p *walk.Process, m *code.Module) (*runtime, error) {
 	return r, nil
 }
 
-// name is what tells the runtime's goroutines from another one's.
-func (r *runtime) name() string { return filepath.Base(r.module.Path) }
+// name is what tells the runtime's goroutines from those of the others.
+func (r *runtime) name(all []*runtime) string {
+	name := filepath.Base(r.module.Path)
+	for _, other := range all {
+		if other != r && filepath.Base(other.module.Path) == name && len(r.module.Segments) > 0 {
+			return fmt.Sprintf("%s at %#x", name, r.module.Segments[0].Start)
+		}
+	}
+	return name
+}
 
 func (r *runtime) problem(format string, args ...any) {
 	r.problems = append(r.problems, r.module.Path+": "+fmt.Sprintf(format, args...))

@@ -17,26 +17,28 @@ func Of(ctx context.Context, p *walk.Process) target.Target {
 	own := p.State()
 	t := &withGoroutines{Target: own, threads: slices.Clone(own.Threads())}
 	byID := make(map[string]*target.Thread, len(t.threads))
-	index := make(map[string]int, len(t.threads))
-	for i, th := range t.threads {
-		byID[th.ID], index[th.ID] = th, i
+	for _, th := range t.threads {
+		byID[th.ID] = th
 	}
 	runtimes, problems := findRuntimes(p)
-	for i, r := range runtimes {
-		prefix := ""
-		if i > 0 {
-			prefix = r.name() + " " // each runtime counts from 1
+	executes := map[string]*target.Thread{} // the goroutines that threads execute, by the threads' IDs
+	for _, r := range runtimes {
+		k := newMaker(ctx, r, byID, executes)
+		if len(runtimes) > 1 {
+			k.suffix = " of " + r.name(runtimes) // each counts from 1
 		}
-		for _, th := range newMaker(ctx, r, byID, prefix).all() {
+		for _, th := range k.all() {
 			th.Handle = uint64(len(t.threads))
 			t.threads = append(t.threads, th)
-			if at, ok := index[th.Goroutine.Thread]; ok {
-				executing := *t.threads[at]
-				executing.Executes = th
-				t.threads[at] = &executing
-			}
 		}
 		problems = append(problems, r.problems...)
+	}
+	for i, th := range t.threads {
+		if g := executes[th.ID]; g != nil && th.Goroutine == nil {
+			executing := *th
+			executing.Executes = g
+			t.threads[i] = &executing
+		}
 	}
 	t.info = own.Info()
 	t.info.Problems = append(slices.Clone(t.info.Problems), problems...)
