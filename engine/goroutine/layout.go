@@ -130,7 +130,16 @@ func readUnit(u dwarf.Unit) (*layout, error) {
 	if l.scan == 0 {
 		l.scan = 0x1000 // runtime._Gscan, of all versions so far
 	}
+	if len(l.name) == 0 {
+		l.name = knownStates
+	}
 	return l, nil
+}
+
+// knownStates are the numbers of src/runtime/runtime2.go, which no version from Go 1.5
+// to 1.26 has changed, for debug information without constants.
+var knownStates = map[uint64]string{
+	0: "idle", 1: "runnable", 2: "running", 3: "syscall", 4: "waiting", 6: "dead", 8: "copystack", 9: "preempted",
 }
 
 // addConstant takes the number of a state: runtime._Gwaiting is that of "waiting".
