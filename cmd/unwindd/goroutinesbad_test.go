@@ -4,16 +4,25 @@ import (
 	"debug/dwarf"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -286,5 +295,59 @@ func TestGoroutinesNeedDWARF(t *testing.T) {
 		if plain := stackJSON(t, core); len(r.Threads) != len(plain.Threads) || len(r.Threads) == 0 || len(r.Threads[0].Frames) < 3 {
 			t.Errorf("%s: %d threads, without --goroutines %d", c.subject, len(r.Threads), len(plain.Threads))
 		}
+	}
+}
+
+// TestGoroutinesOfASnapshot makes a snapshot that has all memory of a core.
+func TestGoroutinesOfASnapshot(t *testing.T) {
+	core := crashCore(t, buildGoroutines(t, "goroutines", "local"), "abort", "10")
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	tg, err := e.Open(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := tg.Snapshot(t.Context(), engine.SnapshotOptions{Files: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string) string {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), name)
+		f, err := os.Create(path)
+		if err == nil {
+			err = errors.Join(s.Write(f), f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	stacksOnly := stackJSON(t, "--goroutines", write("stacks.snapshot"))
+	if problems := strings.Join(stacksOnly.Target.Problems, "\n"); !strings.Contains(problems, "its goroutines are not listed: runtime.allgptr: ") {
+		t.Errorf("without the runtime's memory: problems %q", problems)
+	}
+	f, err := elf.Open(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s.Contents.Memory = nil
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
+			continue
+		}
+		data, err := io.ReadAll(p.Open())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Contents.Memory = append(s.Contents.Memory, snapshot.Memory{Address: p.Vaddr, Data: data})
+	}
+	want, got := stackJSON(t, "--goroutines", core), stackJSON(t, "--goroutines", write("whole.snapshot"))
+	if diff := cmp.Diff(want.Threads, got.Threads, cmpopts.IgnoreFields(report.Thread{}, "Stop")); diff != "" || len(got.Threads) < 40 {
+		t.Errorf("%d threads (-core +snapshot):\n%s", len(got.Threads), diff)
 	}
 }
