@@ -69,10 +69,10 @@ type Thread struct {
 	Stop       *Stop   `json:"stop,omitempty"`        // why the thread stopped; nil where nothing is known
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
-	// Goroutine is the goroutine that the thread is; Executes the ID of the one that
-	// a thread of the operating system executes.
-	Goroutine *Goroutine `json:"goroutine,omitempty"`
+	// Executes is the ID of the goroutine that a thread of the operating system executes,
+	// Goroutine what a thread is that is one.
 	Executes  string     `json:"executes,omitempty"`
+	Goroutine *Goroutine `json:"goroutine,omitempty"`
 	Frames    []Frame    `json:"frames"`
 	Stopped   Stopped    `json:"stopped"`
 }
