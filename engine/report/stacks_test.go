@@ -111,6 +111,7 @@ func TestJSONIsThatOfAReport(t *testing.T) {
 		"waves":       reportOf(waveStack("w"), everything(), waveStack("x")),
 		"variables":   withVariables(),
 		"guesses":     endings(),
+		"goroutines":  goroutineStacks(),
 		"no launcher": reportOf(&engine.Stack{Thread: &target.Thread{Wave: &target.Wave{}, LaunchedBy: &target.Launch{}}}),
 	} {
 		t.Run(name, func(t *testing.T) {
