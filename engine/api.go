@@ -50,6 +50,8 @@ type (
 	// Surroundings are what an evaluation has beside its frame; see
 	// walk.Surroundings.
 	Surroundings = walk.Surroundings
+	// InUnit says which unit an expression is of; see walk.InUnit.
+	InUnit = walk.InUnit
 	// An Activation is a frame that can still be asked about its registers; see
 	// walk.Activation.
 	Activation = walk.Activation

@@ -39,6 +39,8 @@ type evalFlags struct {
 	kind      string
 	read      uint64
 	trace     bool
+	unit      string
+	stack     []string
 	variable  string
 	limitFlags
 }
@@ -60,7 +62,8 @@ it.`,
 		Example: `  unwindd eval --arch x86_64 --expr 'DW_OP_breg7 8' --reg rsp=0x7ffc0000
   unwindd eval --arch x86_64 --expr 'bregx rbp, -24; deref' --reg rbp=0x1018 --mem global:0x1000=2a00000000000000 --kind value
   unwindd eval --arch amdgpu --expr 'regx v3; LLVM_offset_uconst 20' --wave 32 --trace
-  unwindd eval --snapshot crash.snapshot --frame 2 --var 'list->next[0].name'`,
+  unwindd eval --snapshot crash.snapshot --frame 2 --var 'list->next[0].name'
+  unwindd eval --arch x86_64 --unit ./server:0x2d --expr 'fbreg -24' --reg rip=0x1139 --reg rbp=0x7ffc0000`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -80,6 +83,8 @@ it.`,
 	flags.Uint32Var(&f.wave, "wave", 0, "lanes of the thread: 32 or 64 (by processor)")
 	flags.StringVar(&f.kind, "kind", "", "the result is a `KIND`: value or location")
 	flags.Uint64Var(&f.read, "read", 0, "also read `BITS` bits of the location")
+	flags.StringVar(&f.unit, "unit", "", "the expression is of the unit at `FILE:OFFSET` of .debug_info")
+	flags.StringArrayVar(&f.stack, "stack", nil, "a `VALUE` on the stack before the expression, the bottom first; may be repeated")
 	flags.BoolVar(&f.trace, "trace", false, "say what is on the stack after each operation")
 	flags.StringVar(&f.variable, "var", "", "print a variable of the frame, or a part of it, such as `a.b[3]`")
 	f.addLimits(flags)
@@ -145,15 +150,28 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 		return usageError{err}
 	}
 	s := &evalState{flags: f, d: d, names: d.Names(lanes), order: locexpr.ByteOrder(d.ByteOrder)}
-	expr, err := s.parse(f.expr)
-	if err != nil {
-		return f.fail(fmt.Errorf("--expr: %w", err))
+	if s.stack, err = s.parseStack(); err != nil {
+		return usageError{err}
+	}
+	if f.unit != "" {
+		if s.unit, err = parseUnit(f.unit); err != nil {
+			return usageError{err}
+		}
+		f.reads(s.unit.path)
+		if err := errors.Join(f.notOverInput(f.output), s.unit.open(s, e)); err != nil {
+			return err
+		}
+		defer s.unit.module.Object.Close()
 	}
 	t, th, err := s.open(e, lanes)
 	if err != nil {
 		return err
 	}
-	result, evalErr := s.evaluate(cmd.Context(), t, th, expr)
+	result, err := s.evaluateText(cmd.Context(), t, th)
+	if result == nil {
+		return err
+	}
+	evalErr := err
 	err = f.write(func(w *writer) error {
 		if f.format == "json" {
 			return result.WriteJSON(w) // which has the error
@@ -204,10 +222,37 @@ type evalState struct {
 	d     *sdk.Description
 	names sdk.Names
 	order locexpr.ByteOrder
+	unit  *unitFlag       // nil: none
+	stack []locexpr.Entry // before the expression
 }
 
-func (s *evalState) parse(text string) ([]byte, error) {
-	return locexpr.Parse(text, textOptions(s.d, locexpr.Canonical, s.names))
+// parse reads an expression in the canonical dialect. Offsets in it are as large as those
+// of the unit.
+func (s *evalState) parse(text string, in *engine.InUnit) ([]byte, error) {
+	options := textOptions(s.d, locexpr.Canonical, s.names)
+	if in != nil {
+		options.AddressSize, options.OffsetSize = in.Unit.AddressSize(), in.Unit.OffsetSize()
+	}
+	return locexpr.Parse(text, options)
+}
+
+// evaluateText evaluates the expression of the command line. There is no result where it
+// was not evaluated.
+func (s *evalState) evaluateText(ctx context.Context, t *engine.Target, th *target.Thread) (*report.Evaluation, error) {
+	around, err := s.surroundings()
+	if err != nil {
+		return nil, err
+	}
+	if s.unit != nil {
+		if err := s.unit.surround(t, &around); err != nil {
+			return nil, err
+		}
+	}
+	expr, err := s.parse(s.flags.expr, around.Unit)
+	if err != nil {
+		return nil, s.flags.fail(fmt.Errorf("--expr: %w", err))
+	}
+	return s.evaluate(ctx, t, th, around, expr)
 }
 
 // open gives the thread to evaluate in.
@@ -231,6 +276,9 @@ func (s *evalState) open(e *engine.Engine, lanes uint32) (*engine.Target, *targe
 
 func (s *evalState) synthetic(e *engine.Engine, lanes uint32) (*engine.Target, *target.Thread, error) {
 	state := &engine.Synthetic{Arch: s.d.Name, Processor: s.flags.processor, Lanes: lanes}
+	if s.unit != nil {
+		state.Loaded = []*target.Module{s.unit.module}
+	}
 	for _, text := range s.flags.registers {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
@@ -329,18 +377,15 @@ func (s *evalState) surroundings() (around engine.Surroundings, err error) {
 }
 
 // evaluate evaluates the expression, and the object before it.
-func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, expr []byte) (*report.Evaluation, error) {
+func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.Thread, around engine.Surroundings, expr []byte) (*report.Evaluation, error) {
 	out := &report.Evaluation{}
 	if s.flags.trace {
 		out.Trace = []report.TraceStep{}
 	}
-	around, err := s.surroundings()
-	if err != nil {
-		return out, err
-	}
 	var object []byte
+	var err error
 	if s.flags.object != "" {
-		if object, err = s.parse(s.flags.object); err != nil {
+		if object, err = s.parse(s.flags.object, around.Unit); err != nil {
 			return out, usageError{fmt.Errorf("--object: %w", err)}
 		}
 	}
@@ -368,7 +413,7 @@ func (s *evalState) evaluate(ctx context.Context, t *engine.Target, th *target.T
 			ev.Names = s.names
 		}
 		kind := map[string]locexpr.Kind{"": locexpr.AnyKind, "value": locexpr.ValueKind, "location": locexpr.LocationKind}[s.flags.kind]
-		result, err := ev.Evaluate(expr, c, kind)
+		result, err := ev.Evaluate(expr, c, kind, s.stack...)
 		if err != nil {
 			return err
 		}

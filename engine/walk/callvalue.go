@@ -153,7 +153,7 @@ const maxTailCallers = 1 << 8
 // function that the module has not, or that is not described, is taken for one that
 // does not lead back.
 func (u *unitContext) checkTailCalls(callee dwarf.Entry) error {
-	reader := u.frame.module.Code.DWARF()
+	reader := u.code.DWARF()
 	waiting := []dwarf.Entry{u.function}
 	if !callee.IsZero() && !callee.Is(u.function) {
 		// Which of the copies of the function was called is not said.
@@ -280,7 +280,7 @@ func (p *entryPlace) isRegister() bool { return !p.isSum && p.data == 0 }
 // placeOf reads an expression of one of these forms; ok is false for another one.
 func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bool) {
 	n := 0
-	dialect := u.frame.module.Code.UnitDialect(unit)
+	dialect := u.code.UnitDialect(unit)
 	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
 		if err != nil || in.Op == nil {
 			return p, false

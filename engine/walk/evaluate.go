@@ -7,7 +7,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -30,6 +32,19 @@ type Surroundings struct {
 	Object func(locexpr.Context) (locexpr.Location, error)
 	// CFA is the frame's CFA where no row says it.
 	CFA *locexpr.Location
+	// Unit is the unit of debugging information that the expression is of; nil: none.
+	// An Activation is told the unit where it evaluates.
+	Unit *InUnit
+}
+
+// InUnit says what an expression is of.
+type InUnit struct {
+	Code *code.Object // that has the unit's debugging information
+	Unit dwarf.Unit
+	// Function is whose frame base it uses. Of the zero Entry it is the function of
+	// Code that the frame's PC is in, where that is in Surroundings.Module, or in the
+	// module that Code is of.
+	Function dwarf.Entry
 }
 
 // ErrNoFrame says that a stack has fewer frames than were asked for.
@@ -53,6 +68,9 @@ func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s 
 	p.countLanes(ctx, state)
 	w := newWalker(p, p.withoutPC(ctx, state))
 	return object.Guard(func() error {
+		if s.Unit != nil {
+			return w.evaluateInUnit(ctx, index, &s, dialect, f)
+		}
 		fr, err := w.frameAt(ctx, index)
 		if err != nil {
 			return err
@@ -70,6 +88,52 @@ func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s 
 		}
 		return f(surrounded{frameContext{frame: fr}, &s}, ev)
 	})
+}
+
+// evaluateInUnit is Evaluate for an expression of a unit. What the frame's function was
+// given is found in the frames further out.
+func (w *walker) evaluateInUnit(ctx context.Context, index int, s *Surroundings, dialect *locexpr.Dialect,
+	f func(locexpr.Context, *locexpr.Evaluator) error) error {
+	in := s.Unit
+	if err := in.Code.Open(ctx); err != nil { // the dialect of its expressions
+		return err
+	}
+	fr, err := w.walkedFrame(ctx, index)
+	if err != nil {
+		return err
+	}
+	u := fr.unitContext(in.Function, nil)
+	isOwn := fr.module != nil && (fr.module.Code == in.Code || fr.module.Module == s.Module)
+	if u.function.IsZero() && isOwn {
+		if u.function, err = in.Code.DWARF().Function(fr.lookup); err != nil {
+			return err
+		}
+	}
+	u.code, u.around = in.Code, *s
+	switch {
+	case s.Module != nil:
+		u.ev.LoadBias = loadBias(s.Module)
+	case !isOwn:
+		u.ev.LoadBias = 0
+	}
+	u.ev.OffsetSize = in.Unit.OffsetSize()
+	if dialect != nil {
+		u.ev.Dialect = dialect
+	}
+	return f(u.context(in.Unit), u.ev)
+}
+
+// walkedFrame is a frame of the stack, of which all were walked where the thread has a PC.
+func (w *walker) walkedFrame(ctx context.Context, index int) (*frame, error) {
+	if w.thread.noPC {
+		return w.frameAt(ctx, index)
+	}
+	w.walk(ctx)
+	if index >= w.walked {
+		return nil, fmt.Errorf("%w: %d, the stack has %d: %s", ErrNoFrame, index, w.walked, w.stack.Stopped.Detail)
+	}
+	w.findTailCallers(ctx)
+	return w.frames[index], nil
 }
 
 // frameAt walks to a frame and finds its row, if there is one.

@@ -85,7 +85,7 @@ const maxLaneOps = 512
 // laneOps are the operations of an expression; false where one is of an extension, or
 // jumps, or cannot be decoded.
 func (u *unitContext) laneOps(unit dwarf.Unit, expr []byte) (ops []laneOp, ok bool) {
-	dialect := u.frame.module.Code.UnitDialect(unit)
+	dialect := u.code.UnitDialect(unit)
 	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
 		if err != nil || in.Op == nil || len(ops) == maxLaneOps || in.Op.Operands[0] == locexpr.Branch ||
 			strings.HasPrefix(in.Op.Name, "DW_OP_LLVM_") || strings.HasPrefix(in.Op.Name, "DW_OP_INTEL_") {

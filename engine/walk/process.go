@@ -350,7 +350,9 @@ func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	most := w.limit
 	w.limit = p.bounds.framesOf(most)
 	w.guarded(ctx)
-	w.findTailCallers(ctx)
+	if p.shared.options.TailCalls {
+		w.findTailCallers(ctx)
+	}
 	w.readLocals(ctx)
 	w.results = stack.Frames
 	stack.Frames = slices.Clone(stack.Frames)

@@ -17,6 +17,7 @@ type Synthetic struct {
 	Lanes     uint32 // 0: the processor's
 	Registers sdk.Registers
 	Memory    []Piece
+	Loaded    []*target.Module // whose objects are the caller's
 
 	threads []*target.Thread
 }
@@ -36,8 +37,8 @@ func (s *Synthetic) Thread() *target.Thread { return s.Threads()[0] }
 // Info says that nothing is known.
 func (s *Synthetic) Info() target.Info { return target.Info{Kind: "synthetic"} }
 
-// Modules is empty.
-func (s *Synthetic) Modules() []*target.Module { return nil }
+// Modules are those of Loaded.
+func (s *Synthetic) Modules() []*target.Module { return s.Loaded }
 
 // Threads is the one thread.
 func (s *Synthetic) Threads() []*target.Thread {
@@ -73,12 +74,19 @@ func (s *Synthetic) ReadScoped(space locexpr.AddressSpace, _ *target.Thread, add
 	return s.ReadMemory(space, address, buf)
 }
 
-// Mapped says whether an address is in a piece of global memory. Nothing is
-// executable.
+// Mapped says whether an address is in a piece of global memory, or in a module.
+// Code is in modules.
 func (s *Synthetic) Mapped(address uint64) (mapped, executable bool) {
+	for _, m := range s.Loaded {
+		for i := range m.Segments {
+			if at := &m.Segments[i]; address-at.Start < at.Size {
+				return true, at.HoldsCode(m.Object)
+			}
+		}
+	}
 	_, mapped = s.byteAt(locexpr.DefaultSpace, address)
 	return mapped, false
 }
 
-// Close does nothing.
+// Close does nothing: the modules' objects are the caller's.
 func (s *Synthetic) Close() error { return nil }

@@ -38,7 +38,7 @@ func (f *frame) physical() *frame {
 // findTailCallers finds, for every frame of the stack, the functions that called it by
 // tail calls. What cannot be read adds none.
 func (w *walker) findTailCallers(ctx context.Context) {
-	if !w.process.shared.options.TailCalls || w.machine == nil || w.thread.lanes() > 1 {
+	if w.machine == nil || w.thread.lanes() > 1 {
 		return
 	}
 	for i := range max(w.walked-1, 0) {

@@ -3,6 +3,7 @@ package walk
 import (
 	"fmt"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -11,7 +12,8 @@ import (
 // that are within one another share an evaluator, and so its limits.
 type unitContext struct {
 	frame    *frame
-	function dwarf.Entry // whose frame it is
+	code     *code.Object // whose debugging information it is
+	function dwarf.Entry  // whose frame it is
 	around   Surroundings
 	ev       *locexpr.Evaluator
 
@@ -25,6 +27,9 @@ type unitContext struct {
 func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
 	u := &unitContext{frame: f, function: function, around: Surroundings{Lane: lane}, ev: f.walker.pluginEval.Derive()}
 	u.ev.CFI = false
+	if f.module != nil {
+		u.code = f.module.Code
+	}
 	u.ev.LoadBias = f.pc - f.offset
 	return u
 }
@@ -32,7 +37,7 @@ func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
 // in calls f with the evaluator as a unit's expressions need it.
 func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) error {
 	dialect, offsetSize := u.ev.Dialect, u.ev.OffsetSize
-	u.ev.Dialect, u.ev.OffsetSize = u.frame.module.Code.UnitDialect(unit), unit.OffsetSize()
+	u.ev.Dialect, u.ev.OffsetSize = u.code.UnitDialect(unit), unit.OffsetSize()
 	defer func() { u.ev.Dialect, u.ev.OffsetSize = dialect, offsetSize }()
 	return f(u.ev)
 }
@@ -151,7 +156,7 @@ func (c *inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 	case l.Lists == nil:
 		return locexpr.Callee{
 			Kind: locexpr.CalleeExpression, Expr: l.Expr, Context: &inUnit{c.surrounded, c.u, l.Unit},
-			Dialect: c.u.frame.module.Code.UnitDialect(l.Unit), OffsetSize: l.Unit.OffsetSize(),
+			Dialect: c.u.code.UnitDialect(l.Unit), OffsetSize: l.Unit.OffsetSize(),
 		}, nil
 	}
 	place, err := c.u.place(&l)

@@ -117,10 +117,10 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 // concrete is the variable around the frame's PC that is an instance of an abstract
 // one, which gcc names in the bounds of arrays in inlined functions.
 func (u *unitContext) concrete(e dwarf.Entry) (dwarf.Entry, error) {
-	if e.Has(dwarf.AttrLocation) || e.Has(dwarf.AttrConstValue) {
+	if e.Has(dwarf.AttrLocation) || e.Has(dwarf.AttrConstValue) || u.frame.module == nil {
 		return e, nil
 	}
-	scopes, err := u.frame.module.Code.DWARF().Scopes(u.frame.lookup)
+	scopes, err := u.code.DWARF().Scopes(u.frame.lookup)
 	if err != nil {
 		return e, err
 	}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// A unitFlag is what --unit says: a file, and an offset in its .debug_info.
+type unitFlag struct {
+	path   string
+	offset uint64
+	module *target.Module // of the file; nil until it is open
+}
+
+// parseUnit reads FILE:OFFSET.
+func parseUnit(text string) (*unitFlag, error) {
+	at := strings.LastIndexByte(text, ':')
+	if at <= 0 {
+		return nil, fmt.Errorf("--unit %s: expected FILE:OFFSET", text)
+	}
+	offset, err := strconv.ParseUint(text[at+1:], 0, 64)
+	if err != nil {
+		return nil, fmt.Errorf("--unit %s: offset %q: expected a decimal number, or hex with 0x", text, text[at+1:])
+	}
+	return &unitFlag{path: text[:at], offset: offset}, nil
+}
+
+// open opens the file as a module where its own addresses say.
+func (u *unitFlag) open(s *evalState, e *engine.Engine) error {
+	o, err := openObject(u.path)
+	if err != nil {
+		return fmt.Errorf("--unit: %w", err)
+	}
+	a, err := e.Plugins().ForMachine(o.Machine())
+	if err == nil && a.Description().Name != s.d.Name {
+		err = fmt.Errorf("%s: is of %s, expected %s", u.path, a.Description().Name, s.d.Name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("--unit: %w", err), o.Close())
+	}
+	u.module = &target.Module{
+		Path: u.path, File: u.path, Object: o, BuildID: o.BuildID(), Arch: s.d.Name, Processor: s.flags.processor,
+	}
+	for _, p := range o.Segments() {
+		u.module.Segments = append(u.module.Segments, target.Segment{
+			Address: p.Address, Start: p.Address, Size: p.MemSize, Executable: p.Executable(),
+		})
+	}
+	return nil
+}
+
+// surround says in which unit the expression is, and for a snapshot which of its modules
+// that is about.
+func (u *unitFlag) surround(t *engine.Target, around *engine.Surroundings) error {
+	loaded := t.Loaded()
+	isOwn := len(loaded) == 1 && loaded[0].Module == u.module
+	var own *code.Module
+	if isOwn {
+		own = loaded[0]
+	} else {
+		for _, m := range t.Modules() {
+			if u.isOf(m) {
+				around.Module = m
+			}
+		}
+		if around.Module == nil {
+			return fmt.Errorf("--unit: %s is the file of no module of %s, by build ID and by path", u.path, t.Info().Path)
+		}
+		own = t.AddModule(u.module, nil)
+	}
+	in := &engine.InUnit{Code: own.Code}
+	around.Unit = in
+	return object.Guard(func() (err error) {
+		d := in.Code.DWARF()
+		if d == nil {
+			own.Names(0, false) // a module has problems once its names were asked for
+			why := append(own.Info().Problems, u.path+": has no debugging information in .debug_info")
+			return fmt.Errorf("--unit: %s", why[0])
+		}
+		if in.Unit, in.Function, err = d.UnitAt(u.offset); err != nil {
+			return fmt.Errorf("--unit: %w", err)
+		}
+		return nil
+	})
+}
+
+// isOf says whether the file is that of a module, or has its debugging information.
+func (u *unitFlag) isOf(m *target.Module) bool {
+	if len(m.BuildID) > 0 {
+		return bytes.Equal(m.BuildID, u.module.BuildID)
+	}
+	own, theirs := regularFile(u.path), regularFile(m.File)
+	return own != nil && theirs != nil && os.SameFile(own, theirs)
+}
+
+// parseStack reads what is on the stack before the expression, the bottom first.
+func (s *evalState) parseStack() ([]locexpr.Entry, error) {
+	var list []locexpr.Entry
+	for _, text := range s.flags.stack {
+		v, err := strconv.ParseUint(text, 0, 64)
+		if err != nil || v > ^uint64(0)>>(64-s.d.AddressBits) {
+			return nil, fmt.Errorf("--stack %s: expected a number of %d bits, decimal, or hex with 0x", text, s.d.AddressBits)
+		}
+		list = append(list, locexpr.ValueEntry(locexpr.GenericValue(v)))
+	}
+	return list, nil
+}
