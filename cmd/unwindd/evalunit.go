@@ -62,21 +62,20 @@ func (u *unitFlag) open(s *evalState, e *engine.Engine) error {
 // surround says in which unit the expression is, and for a snapshot which of its modules
 // that is about.
 func (u *unitFlag) surround(t *engine.Target, around *engine.Surroundings) error {
-	loaded := t.Loaded()
-	isOwn := len(loaded) == 1 && loaded[0].Module == u.module
 	var own *code.Module
-	if isOwn {
-		own = loaded[0]
-	} else {
-		for _, m := range t.Modules() {
-			if u.isOf(m) {
-				around.Module = m
+	for _, m := range t.Loaded() {
+		switch {
+		case m.Module == u.module:
+			own = m
+		case u.isOf(m.Module):
+			around.Module = m.Module
+			if own = m; !u.isReadFor(m) {
+				own = t.AddModule(u.module, nil)
 			}
 		}
-		if around.Module == nil {
-			return fmt.Errorf("--unit: %s is the file of no module of %s, by build ID and by path", u.path, t.Info().Path)
-		}
-		own = t.AddModule(u.module, nil)
+	}
+	if own == nil {
+		return fmt.Errorf("--unit: %s is the file of no module of %s, by build ID and by path", u.path, t.Info().Path)
 	}
 	in := &engine.InUnit{Code: own.Code}
 	around.Unit = in
@@ -99,8 +98,25 @@ func (u *unitFlag) isOf(m *target.Module) bool {
 	if len(m.BuildID) > 0 {
 		return bytes.Equal(m.BuildID, u.module.BuildID)
 	}
-	own, theirs := regularFile(u.path), regularFile(m.File)
-	return own != nil && theirs != nil && os.SameFile(own, theirs)
+	return isSameFile(u.path, m.File)
+}
+
+// isReadFor says whether the debugging information of a module is read from the file.
+func (u *unitFlag) isReadFor(m *code.Module) bool {
+	if m.Code.DWARF() == nil {
+		return false
+	}
+	m.Names(0, false) // a module knows its debug file once its names were asked for
+	if debug := m.Info().DebugFile; debug != "" {
+		return isSameFile(u.path, debug)
+	}
+	return isSameFile(u.path, m.Module.File)
+}
+
+// isSameFile says whether two paths are of one file.
+func isSameFile(a, b string) bool {
+	x, y := regularFile(a), regularFile(b)
+	return x != nil && y != nil && os.SameFile(x, y)
 }
 
 // parseStack reads what is on the stack before the expression, the bottom first.
