@@ -128,23 +128,25 @@ const maxInherited = 1 << 16
 // last.
 func (s Scope) Variables() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		v, isInstance, err := s.own(AttrAbstractOrigin)
+		if err != nil {
+			isInstance = false
+		}
 		seen := make(map[entryKey]bool)
+		budget := maxInherited
 		for c, err := range s.Children() {
 			if err != nil {
 				yield(Entry{}, err)
 				return
 			}
-			if v, ok, err := c.own(AttrAbstractOrigin); ok && err == nil {
-				if u, off, err := c.b.reference(&v); err == nil {
-					seen[entryKey{u, off}] = true
-				}
+			if isInstance {
+				c.instances(seen, &budget, 0)
 			}
 			if c.isVariable() && !yield(c, nil) {
 				return
 			}
 		}
-		v, ok, err := s.own(AttrAbstractOrigin)
-		if !ok || err != nil {
+		if !isInstance {
 			return
 		}
 		origin, err := s.b.follow(&v)
@@ -152,8 +154,34 @@ func (s Scope) Variables() iter.Seq2[Entry, error] {
 			yield(Entry{}, err)
 			return
 		}
-		budget := maxInherited
 		origin.inherited(seen, &budget, 0, yield)
+	}
+}
+
+// instances adds the entry of an abstract instance that e is a concrete instance of.
+// clang says that of variables alone, not of the blocks that they are in.
+func (e Entry) instances(seen map[entryKey]bool, budget *int, depth int) {
+	if *budget--; *budget < 0 || depth > maxOrigins {
+		return
+	}
+	v, ok, err := e.own(AttrAbstractOrigin)
+	if err != nil {
+		return
+	}
+	if ok {
+		if u, off, err := e.b.reference(&v); err == nil {
+			seen[entryKey{u, off}] = true
+		}
+		return
+	}
+	if e.Tag() != TagLexicalBlock {
+		return
+	}
+	for c, err := range e.Children() {
+		if err != nil {
+			return
+		}
+		c.instances(seen, budget, depth+1)
 	}
 }
 
