@@ -121,13 +121,20 @@ def tree(name, value, depth, bits=None):
     return node
 
 
+def base(value, field):
+    """A base class of a value. gdb finds it by its name, that of lambdas is none."""
+    if field.name or value.address is None:
+        return value[field]
+    return (value.address.cast(gdb.lookup_type("char").pointer()) + field.bitpos // 8).cast(field.type.pointer()).dereference()
+
+
 def members(value, t, depth):
     out = []
     for i, field in enumerate(t.fields()):
         if not hasattr(field, "bitpos"):
             continue  # static
         if field.is_base_class:
-            child = tree(str(field.type), value[field], depth + 1)
+            child = tree(str(field.type), base(value, field), depth + 1)
             child["kind"] = "base"
         else:
             child = tree(field.name or "", value[field], depth + 1, field.bitsize)
