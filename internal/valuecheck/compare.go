@@ -254,6 +254,9 @@ func (c *comparison) each(path string, n *Node, f func(path string, leaf *Node))
 		return
 	}
 	for _, child := range n.Children {
+		if child.isDiscriminant() {
+			continue
+		}
 		c.each(join(path, child.Name), child, f)
 	}
 }
@@ -338,8 +341,8 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 			mine, ours[child.Name] = same[0], same[1:]
 		}
 		switch {
-		case mine == nil && child.Artificial && child.Name == "":
-			continue // the discriminant of an enum
+		case mine == nil && child.isDiscriminant():
+			continue
 		case mine == nil && (v.More > 0 || v.Value == "..."):
 			c.each(join(path, child.Name), child, func(path string, leaf *Node) { c.count(Cut, path, leaf, v) })
 			continue

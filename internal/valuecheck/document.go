@@ -118,3 +118,6 @@ func (v *Value) shown() string {
 	}
 	return fmt.Sprintf("{%d parts}", len(v.Children))
 }
+
+// isDiscriminant says whether a part says which variant of an enum is there.
+func (n *Node) isDiscriminant() bool { return n.Artificial && n.Name == "" }

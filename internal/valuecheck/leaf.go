@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -70,6 +72,11 @@ func isInteger(n *Node, data []byte, text string) bool {
 
 // sameCharacter compares two literals of characters, whatever is escaped in them.
 func sameCharacter(a, b string) bool {
+	if hex, ok := strings.CutPrefix(a, `'\u{`); ok { // Rust's
+		if x, err := strconv.ParseUint(strings.TrimSuffix(hex, "}'"), 16, 32); err == nil && unicode.IsPrint(rune(x)) {
+			a = "'" + string(rune(x)) + "'"
+		}
+	}
 	x, okX := unquote(strings.TrimLeft(a, "uUL8"), '\'')
 	y, okY := unquote(strings.TrimLeft(b, "uUL8"), '\'')
 	return okX && okY && string(x) == string(y)
@@ -235,12 +242,83 @@ func isText(n *Node, data []byte, text string) bool {
 		return false
 	}
 	if n.Width > 1 {
-		return sameLiteral(strings.TrimLeft(n.Text, "uUL"), strings.TrimLeft(text, "uUL"))
+		return isWideText(n.Width, data, text)
 	}
 	if len(got) > len(data) || string(got) != string(data[:len(got)]) {
 		return false
 	}
 	return cut || strings.Trim(string(data[len(got):]), "\x00") == ""
+}
+
+// isWideText compares the code units of an array of wide characters.
+func isWideText(width int, data []byte, text string) bool {
+	cut := strings.HasSuffix(text, "...")
+	got, ok := unquoteWide(strings.TrimSuffix(strings.TrimLeft(text, "uUL"), "..."))
+	if !ok {
+		return false
+	}
+	if width == 2 {
+		var units []rune
+		for _, r := range got {
+			if r1, r2 := utf16.EncodeRune(r); r > 0xffff {
+				units = append(units, r1, r2)
+			} else {
+				units = append(units, r)
+			}
+		}
+		got = units
+	}
+	for i := range len(data) / width {
+		unit := integer(data[i*width:(i+1)*width], 0, false).Int64()
+		switch {
+		case i < len(got):
+			if int64(uint32(got[i])) != unit {
+				return false
+			}
+		case cut:
+			return true
+		case unit != 0:
+			return false
+		}
+	}
+	return len(got) <= len(data)/width
+}
+
+// unquoteWide reads a literal: the characters between quotation marks.
+func unquoteWide(text string) (out []rune, ok bool) {
+	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
+		return nil, false
+	}
+	for text = text[1 : len(text)-1]; text != ""; {
+		if text[0] == '\\' && len(text) > 1 {
+			r, n, ok := unescapeWide(text[1:])
+			if !ok {
+				return nil, false
+			}
+			out, text = append(out, r), text[1+n:]
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text)
+		out, text = append(out, r), text[n:]
+	}
+	return out, true
+}
+
+// unescapeWide reads what follows a backslash as one character.
+func unescapeWide(text string) (r rune, length int, ok bool) {
+	if text[0] == 'u' || text[0] == 'U' {
+		digits := map[byte]int{'u': 4, 'U': 8}[text[0]]
+		if len(text) <= digits {
+			return 0, 0, false
+		}
+		x, err := strconv.ParseUint(text[1:1+digits], 16, 32)
+		return rune(uint32(x)), 1 + digits, err == nil
+	}
+	b, n, ok := unescape(text)
+	if !ok || len(b) == 0 {
+		return 0, 0, false
+	}
+	return rune(b[0]), n, true
 }
 
 // unquote reads a literal of C: the bytes between quotation marks.
