@@ -99,8 +99,18 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 	}
 	v.shape = array
 	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == character.Size()/8 && x.count > 0 {
-		r.characters(v, character, l, x.count)
-		return
+		err := r.characters(v, character, l, x.count)
+		if err == nil {
+			return
+		}
+		if v.fail(err); !isOptimizedOut(err) {
+			return
+		}
+		defer func() {
+			if v.Status == OptimizedOut { // else some of them are there
+				v.Children, v.More = nil, 0
+			}
+		}()
 	}
 	if x.count > 0 && depth+1 >= r.limits.Depth && !r.isLeaf(t) {
 		v.IsDeep = true
@@ -170,13 +180,12 @@ func isSimple(t *dwarf.Type) bool {
 }
 
 // characters reads an array of characters as a string. Characters 0 at its end are not
-// part of it.
-func (r *Reader) characters(v *Value, t *locexpr.BaseType, l locexpr.Location, count uint64) {
+// part of it. Where one of them cannot be read v stays as it is.
+func (r *Reader) characters(v *Value, t *locexpr.BaseType, l locexpr.Location, count uint64) error {
 	n, size := min(count, uint64(r.limits.Elements)), t.Size()/8
 	b, err := r.bytes(l, n*size)
 	if err != nil {
-		v.fail(err)
-		return
+		return err
 	}
 	codes := make([]rune, n)
 	end := 0
@@ -192,6 +201,7 @@ func (r *Reader) characters(v *Value, t *locexpr.BaseType, l locexpr.Location, c
 	}
 	v.shape = scalar
 	v.setText(text)
+	return nil
 }
 
 // fortranString reads a value of a DW_TAG_string_type (DWARF 5, 5.11).

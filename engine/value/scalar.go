@@ -26,6 +26,10 @@ func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
 		v.fail(errors.Join(errNoSize, err))
 		return
 	}
+	if plain.IsSized && plain.Size == 0 {
+		v.setText(plain.Name) // (), the one value of Rust's type of that name
+		return
+	}
 	number, err := r.number(plain, l)
 	if err != nil {
 		v.fail(err)
