@@ -286,7 +286,7 @@ func escaped(c rune, bits uint32, quote rune) string {
 		return `\` + string(c)
 	case c < utf8.RuneSelf && unicode.IsPrint(c):
 		return string(c)
-	case bits == 8 || c < 0x80:
+	case bits == 8 || c >= 0 && c < utf8.RuneSelf:
 		return fmt.Sprintf(`\%03o`, uint8(c))
 	case utf8.ValidRune(c) && unicode.IsPrint(c):
 		return string(c)

@@ -103,6 +103,9 @@ func (s *speller) spell(t *Type, declarator string, depth int) string {
 	}
 	switch t.Kind {
 	case KindPointer:
+		if s.isRust { // what rustc does not name is inside others, and whether it may be written is not said
+			return joined("*mut "+s.spellElement(t, "", depth), declarator)
+		}
 		return s.spellElement(t, "*"+declarator, depth)
 	case KindReference:
 		return s.spellElement(t, "&"+declarator, depth)
