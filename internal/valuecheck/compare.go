@@ -89,11 +89,12 @@ func (r *Result) Add(other *Result) {
 // comparison is one core at work.
 type comparison struct {
 	*Result
-	where    string
-	variable *Node // the one that is being compared
-	location string
-	inner    bool // the frame is in a call
-	worst    int  // index in Outcomes of what a part of the variable is
+	where        string
+	variable     *Node // the one that is being compared
+	location     string
+	inner        bool // the frame is in a call
+	isLengthLost bool // of an array of the frame
+	worst        int  // index in Outcomes of what a part of the variable is
 }
 
 // Compare compares the values of a core.
@@ -181,6 +182,7 @@ func keyed[T any](all []T, of func(T) (string, int)) (keys []variableKey, by map
 // level compares the variables of a frame.
 func (c *comparison) level(ours []*Value, theirs []*Node) {
 	ourKeys, mine := keyed(ours, func(v *Value) (string, int) { return v.Name, v.Line })
+	c.isLengthLost = lostLengths(theirs, c.inner)
 	keys, by := keyed(theirs, func(n *Node) (string, int) { return n.Name, n.Line })
 	for _, key := range keys {
 		n, v := by[key], mine[key]
@@ -358,6 +360,10 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 
 // elements compares the elements of an array.
 func (c *comparison) elements(path string, n *Node, v *Value) {
+	if v.Value != "" && len(v.Children) == 0 { // a text, of which the peer does not have all
+		c.count(OnlyWe, path, n, v)
+		return
+	}
 	ours := map[string]*Value{}
 	for _, child := range v.Children {
 		ours[child.Name] = child

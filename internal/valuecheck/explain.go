@@ -10,16 +10,42 @@ const (
 	// A register that calls may change has no rule in the callee's rows: its
 	// value in the caller is not known, but gdb takes the callee's.
 	clobbered = "only gdb reads registers that calls may change"
+	// Then an array has as many elements as such a register says, or, if its
+	// length is nowhere, no end.
+	lostLength = "only gdb has an array without its length"
+	// In split DWARF gcc writes the offset of a thread-local variable as an address,
+	// which gdb takes for an offset, or does not read (DW_OP_constx).
+	threadLocal = "gcc writes no offset of a thread-local variable"
 )
 
 // volatile finds registers that calls may change (System V psABI, 3.2.1) in what
 // gdb says of a variable's place.
 var volatile = regexp.MustCompile(`\$(rax|rdx|rcx|rsi|rdi|r8|r9|r10|r11|xmm[0-9]+|ymm[0-9]+|st[0-9]?)\b`)
 
+// lengths finds what clang calls the lengths of arrays that are variables.
+var lengths = regexp.MustCompile(`^__vla_expr`)
+
 // explain says why a value differs, where that is known.
 func (c *comparison) explain(o Outcome, n *Node, v *Value) string {
-	if place := c.variable.Place; o == Miss && c.inner && !strings.Contains(place, "entry_value") && volatile.MatchString(place) {
+	place := c.variable.Place
+	switch {
+	case o == Miss && c.inner && !strings.Contains(place, "entry_value") && volatile.MatchString(place):
 		return clobbered
+	case o == Miss && c.variable.Code == "array" && c.isLengthLost:
+		return lostLength
+	case o == Miss && v != nil && strings.Contains(v.Problem, "its segment PT_TLS has"):
+		return threadLocal
 	}
 	return ""
+}
+
+// lostLengths says whether the length of an array of a frame is in a register that
+// calls may change, or nowhere.
+func lostLengths(theirs []*Node, isInner bool) bool {
+	for _, n := range theirs {
+		if lengths.MatchString(n.Name) && (n.Optimized || isInner && volatile.MatchString(n.Place)) {
+			return true
+		}
+	}
+	return false
 }

@@ -178,16 +178,24 @@ def visualize(node, value, depth):
     return True
 
 
+def needs_frame(symbol):
+    """Whether a variable is in a frame; gdb does not know of some that are of a thread."""
+    try:
+        return symbol.needs_frame
+    except gdb.error:
+        return False
+
+
 def describe(symbol, frame, level):
     global nodes
     nodes = 0
     v = {"name": symbol.name}
     try:
-        v = tree(symbol.name, symbol.value(frame) if symbol.needs_frame or frame else symbol.value(), 1)
+        v = tree(symbol.name, symbol.value(frame) if frame or needs_frame(symbol) else symbol.value(), 1)
     except (gdb.error, RuntimeError, OverflowError) as e:
         v["error"] = "%s: %s" % (type(e).__name__, e)
     v.update(line=symbol.line, kind="parameter" if symbol.is_argument else "local", storage=CLASSES.get(symbol.addr_class, ""),
-             static=symbol.addr_class == gdb.SYMBOL_LOC_STATIC or not symbol.needs_frame and symbol.addr_class == gdb.SYMBOL_LOC_COMPUTED, block=level)
+             static=symbol.addr_class == gdb.SYMBOL_LOC_STATIC or not needs_frame(symbol) and symbol.addr_class == gdb.SYMBOL_LOC_COMPUTED, block=level)
     return v
 
 

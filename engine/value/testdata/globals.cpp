@@ -23,6 +23,7 @@ int target = 11;
 int &reference = target;                    // = 11
 bool no = false;                            // = false
 char8_t utf = u8'x';                        // = 120 u8'x'
+char32_t beyond[2] = {U'\f', char32_t(0x80000006)}; // = U"\f\U80000006"
 decltype(nullptr) null = nullptr;           // = 0x0
 int sum::*member = &sum::c;                 // = &sum::c
 int sum::*no_member = nullptr;              // = NULL
