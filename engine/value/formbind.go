@@ -47,6 +47,7 @@ type boundForm struct {
 	name    string // of the type, without its arguments
 	clauses []boundClause
 	slots   int // variables
+	shape   shape
 }
 
 // A boundClause is a clause for the objects of one type.
@@ -83,7 +84,7 @@ func notBound(format string, args ...any) error {
 // bind binds a form to a type.
 func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 	b := &binder{t: t, plain: plain}
-	out := &boundForm{form: f, name: withoutArguments(formName(t))}
+	out := &boundForm{form: f, shape: structure, name: withoutArguments(formName(t))}
 	for i := range f.clauses {
 		c := &f.clauses[i]
 		bc, err := b.clause(c)
@@ -91,6 +92,12 @@ func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 			return nil, err
 		}
 		out.clauses = append(out.clauses, bc)
+		switch c.op {
+		case opItem, opLeaves:
+			out.shape = array
+		case opEntry:
+			out.shape = associated
+		}
 	}
 	out.slots = b.slots
 	return out, nil

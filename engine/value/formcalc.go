@@ -264,6 +264,9 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 		return nil, err
 	}
 	if n.isConstant {
+		if number, ok := templateNumber(parts, n.constant); ok {
+			return constantOf(number), nil
+		}
 		t, err := templateArgument(parts, n.constant)
 		if err != nil {
 			return nil, err
@@ -281,6 +284,15 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 		}
 		return operand{t: t}, err
 	}}, nil
+}
+
+// templateNumber is an argument that is a number.
+func templateNumber(parts *dwarf.Parts, n uint64) (uint64, bool) {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateValue {
+		return 0, false
+	}
+	number, ok, err := parts.Arguments[n].Number(dwarf.AttrConstValue)
+	return uint64(number), ok && err == nil
 }
 
 func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
@@ -650,6 +662,9 @@ func collectLeaves(list *[]leaf, x *bound, name string, depth int) error {
 	if depth > maxLeaves || len(*list) > maxLeaves {
 		return notBound("more than %d members %s", maxLeaves, name)
 	}
+	before := len(*list)
+	index, hasIndex := templateNumber(parts, 0)
+	var base *bound
 	for i := range parts.Members {
 		m := &parts.Members[i]
 		if m.At != nil || m.Role == dwarf.VariantPart {
@@ -661,17 +676,19 @@ func collectLeaves(list *[]leaf, x *bound, name string, depth int) error {
 		}
 		switch {
 		case m.Role == dwarf.BaseClass:
+			base = y
 			err = collectLeaves(list, y, name, depth+1)
-		case m.Name == name && len(parts.Arguments) > 0:
-			n, ok, numberErr := parts.Arguments[0].Number(dwarf.AttrConstValue)
-			if !ok || numberErr != nil {
-				return notBound("the members %s have no order", name)
-			}
-			*list = append(*list, leaf{uint64(n), y})
+		case m.Name == name && hasIndex:
+			*list = append(*list, leaf{index, y})
+		case m.Name == name:
+			return notBound("the members %s have no order", name)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if len(*list) == before && hasIndex && base != nil && len(parts.Members) == 1 {
+		*list = append(*list, leaf{index, base}) // the class is the base of its place, because it is empty
 	}
 	return nil
 }

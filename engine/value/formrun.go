@@ -157,7 +157,6 @@ func (r *run) one(c *boundClause) (err error) {
 	case opString, opUTF8:
 		return r.text(c)
 	case opLeaves:
-		r.v.shape = array
 		for i, x := range c.leaves {
 			r.hasBegun = true
 			if err := r.emit("["+strconv.Itoa(i)+"]", Plain, x); err != nil {
@@ -166,12 +165,10 @@ func (r *run) one(c *boundClause) (err error) {
 		}
 		return nil
 	case opItem:
-		r.v.shape = array
 		return r.emit("["+strconv.FormatUint(r.found, 10)+"]", Plain, c.exprs[0])
 	case opEntry:
 		return r.entry(c)
 	case opMember:
-		r.v.shape = structure
 		return r.emit(c.name, Plain, c.exprs[0])
 	case opWhole:
 		return r.whole(c)
@@ -438,7 +435,6 @@ func (r *Reader) numberValue(v *Value, t *dwarf.Type, n uint64) {
 
 // entry reads a key and a value.
 func (r *run) entry(c *boundClause) error {
-	r.v.shape = associated
 	at := r.found
 	if full, err := r.isFull(); full || err != nil {
 		return err

@@ -16,6 +16,7 @@ func (r *Reader) prettyForm(v *Value, t, plain *dwarf.Type, l locexpr.Location, 
 	for _, f := range formsOf(t, plain) {
 		before := *v
 		x := run{r: r, form: f, object: l, slots: make([]operand, f.slots), depth: depth, v: v}
+		v.shape = f.shape
 		err := x.do(0)
 		if errors.Is(err, errOtherForm) {
 			*v = before
