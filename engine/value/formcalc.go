@@ -162,7 +162,7 @@ func init() {
 		"after": (*binder).callAfter, "derived": (*binder).callDerived, "word": (*binder).callWord, "byte": (*binder).callByte,
 		"either": (*binder).callEither, "choose": (*binder).callChoose,
 		"leaf": (*binder).callLeaf, "key": (*binder).callGoKey, "elem": (*binder).callGoElem,
-		"symboltype": (*binder).callSymbolType, "gotype": (*binder).callGoType, "vtabletype": (*binder).callVtableType,
+		"classarg": (*binder).callClassArg, "gotype": (*binder).callGoType, "godata": (*binder).callGoData, "vtabletype": (*binder).callVtableType,
 	}
 }
 

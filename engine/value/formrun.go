@@ -509,6 +509,9 @@ func (r *run) summary(c *boundClause) error {
 		case p.isName:
 			b.WriteString(r.form.name)
 			continue
+		case p.isType:
+			b.WriteString(r.v.Type)
+			continue
 		case x == nil:
 			b.WriteString(p.text)
 			continue
@@ -526,6 +529,8 @@ func (r *run) summary(c *boundClause) error {
 			return r.broken("nothing says which type it holds")
 		case x.class == classType:
 			b.WriteString(o.t.String())
+		case p.isCode:
+			b.WriteString(r.symbol(o.n))
 		case p.isHex:
 			fmt.Fprintf(&b, "%#x", o.n)
 		case isSignedNumber(x):
@@ -542,6 +547,18 @@ func (r *run) summary(c *boundClause) error {
 	}
 	r.v.setText(b.String())
 	return nil
+}
+
+// symbol is the name of a function, or its address.
+func (r *run) symbol(address uint64) string {
+	name, offset := r.r.frame.Symbol(address)
+	switch {
+	case name == "":
+		return fmt.Sprintf("%#x", address)
+	case offset != 0:
+		return fmt.Sprintf("%s+%d", name, offset)
+	}
+	return name
 }
 
 // text reads a string.

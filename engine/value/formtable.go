@@ -65,6 +65,8 @@ type textPart struct {
 	// isCount says that the number is followed by the word for elements.
 	isCount bool
 	isName  bool // the name of the type stands there
+	isType  bool // the whole type stands there
+	isCode  bool // the number is an address, whose symbol stands there
 }
 
 // A table is the forms of the types of a language's libraries.
@@ -302,13 +304,18 @@ func (c *clause) summary(text string) error {
 			c.parts = append(c.parts, textPart{isName: true})
 			continue
 		}
+		if inside == "typename" {
+			c.parts = append(c.parts, textPart{isType: true})
+			continue
+		}
+		inside, isCode := strings.CutSuffix(inside, ":symbol")
 		inside, isHex := strings.CutSuffix(inside, ":x")
 		inside, isCount := strings.CutSuffix(inside, ":elements")
 		e, err := parseExpr(inside)
 		if err != nil {
 			return err
 		}
-		c.parts = append(c.parts, textPart{expr: e, isHex: isHex, isCount: isCount})
+		c.parts = append(c.parts, textPart{expr: e, isHex: isHex, isCount: isCount, isCode: isCode})
 	}
 	return nil
 }

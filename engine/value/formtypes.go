@@ -1,18 +1,198 @@
 package value
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// This file finds types that only an object says: by the function or the table of
-// functions that it points to.
+// This file finds types that only an object says: by the function, the table of
+// functions or the descriptor of a type that it points to.
 
-var errNoDynamic = errors.New("no type")
+// classarg(f, "name") is the first argument of the class template of a name that the
+// function f is a member of. Of other functions the form is not.
+func (b *binder) callClassArg(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 2, 2); err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	name := args[1].text
+	return &bound{class: classType, eval: func(r *run) (operand, error) {
+		o, err := n.eval(r)
+		if err != nil {
+			return o, err
+		}
+		t, err := r.classArgument(o.n, name)
+		return operand{t: t}, err
+	}}, nil
+}
 
-func (b *binder) callSymbolType(args []*expr) (*bound, error) { return nil, errNoDynamic }
-func (b *binder) callGoType(args []*expr) (*bound, error)     { return nil, errNoDynamic }
-func (b *binder) callVtableType(args []*expr) (*bound, error) { return nil, errNoDynamic }
+func (r *run) classArgument(function uint64, name string) (*dwarf.Type, error) {
+	d, at := r.r.frame.Module(function)
+	if d == nil {
+		return nil, errOtherForm
+	}
+	scopes, err := d.Scopes(at)
+	if err != nil || len(scopes) == 0 {
+		return nil, errOtherForm
+	}
+	class, err := scopes[len(scopes)-1].Around()
+	if err != nil || class.IsZero() || withoutArguments(class.Name()) != name {
+		return nil, errOtherForm
+	}
+	t, err := class.AsType()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := t.Parts()
+	if err != nil {
+		return nil, err
+	}
+	return templateArgument(parts, 0)
+}
 
-var _ dwarf.Tag
+// vtabletype(address) is the type that a table of functions of a Rust trait is for.
+func (b *binder) callVtableType(args []*expr) (*bound, error) {
+	return b.typeBehind(args, func(r *run, address uint64) (*dwarf.Type, error) {
+		d, at := r.r.frame.Module(address)
+		if d == nil {
+			return nil, fmt.Errorf("no table of functions is known at %#x", address)
+		}
+		e := d.ImplementedBy(at)
+		if e.IsZero() {
+			return nil, fmt.Errorf("no table of functions is known at %#x", address)
+		}
+		return e.AsType()
+	})
+}
+
+// gotype(address) is the type that the descriptor of a type of Go's runtime is of.
+func (b *binder) callGoType(args []*expr) (*bound, error) {
+	return b.typeBehind(args, func(r *run, address uint64) (*dwarf.Type, error) {
+		d, at := r.r.frame.Module(address)
+		if d == nil {
+			return nil, fmt.Errorf("no type is known at %#x", address)
+		}
+		e := d.GoType(address - r.goTypes(d))
+		if e.IsZero() {
+			e = d.GoType(at) // older versions write the address
+		}
+		if e.IsZero() {
+			return nil, fmt.Errorf("no type is known at %#x", address)
+		}
+		return e.AsType()
+	})
+}
+
+func (b *binder) typeBehind(args []*expr, find func(*run, uint64) (*dwarf.Type, error)) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return &bound{class: classType, eval: func(r *run) (operand, error) {
+		o, err := n.eval(r)
+		if err != nil {
+			return o, err
+		}
+		t, err := find(r, o.n)
+		return operand{t: t}, err
+	}}, nil
+}
+
+// goTypes is where the descriptors of types begin that DW_AT_go_runtime_type counts
+// from: moduledata.types of Go's runtime.
+func (r *run) goTypes(d *dwarf.Reader) uint64 {
+	if r.r.goTypes != 0 {
+		return r.r.goTypes
+	}
+	list, err := d.Globals("runtime.firstmoduledata")
+	if err != nil || len(list) == 0 {
+		return 0
+	}
+	t, err := list[0].ValueType()
+	if err != nil {
+		return 0
+	}
+	l, err := r.r.frame.Locate(list[0])
+	if err != nil {
+		return 0
+	}
+	m, bits, err := findMember(t, "types", 0)
+	if err != nil || m == nil {
+		return 0
+	}
+	if l, err = l.Offset(bits); err != nil {
+		return 0
+	}
+	r.r.goTypes, _ = r.load(l, 8)
+	return r.r.goTypes
+}
+
+// godata(x, T) is the object of type T that an interface holds: the word x itself where
+// values of the type are pointers, else what x points to.
+func (b *binder) callGoData(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 2, 2); err != nil {
+		return nil, err
+	}
+	x, err := b.expr(args[0])
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.expr(args[1])
+	if err != nil {
+		return nil, err
+	}
+	word, err := loaded(x)
+	if err != nil || t.eval == nil {
+		return nil, notBound("what an interface holds is a word of a type")
+	}
+	return &bound{class: classPlace, eval: func(r *run) (operand, error) {
+		of, err := t.eval(r)
+		if err != nil {
+			return of, err
+		}
+		o, err := x.eval(r)
+		if err == nil && !isPointerShaped(of.t, 0) {
+			if o, err = word.eval(r); err == nil {
+				o.l = r.memory(o.n)
+			}
+		}
+		o.t = of.t
+		return o, err
+	}}, nil
+}
+
+// isPointerShaped says whether values of a Go type are one pointer: pointers, maps,
+// channels, functions, and what has only one of them.
+func isPointerShaped(t *dwarf.Type, depth int) bool {
+	plain, err := t.Plain()
+	if err != nil || depth > maxBases {
+		return false
+	}
+	switch plain.Kind {
+	case dwarf.KindPointer, dwarf.KindSubroutine:
+		return true
+	case dwarf.KindStructure:
+		parts, err := plain.Parts()
+		if err != nil || len(parts.Members) != 1 {
+			return false
+		}
+		of, err := parts.Members[0].ValueType()
+		return err == nil && isPointerShaped(of, depth+1)
+	case dwarf.KindArray:
+		dimensions, err := plain.Dimensions()
+		if err != nil || len(dimensions) != 1 {
+			return false
+		}
+		n, ok := dimensions[0].Elements()
+		e, err := plain.Element()
+		return err == nil && ok && n == 1 && isPointerShaped(e, depth+1)
+	}
+	return false
+}

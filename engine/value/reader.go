@@ -23,6 +23,9 @@ type Frame interface {
 	// Symbol is the function or the variable at an address, and how far behind its
 	// start that is; "" where nothing is known.
 	Symbol(address uint64) (name string, offset uint64)
+	// Module is the debug information of the module that has an address, and the address
+	// in its code object; nil where there is none.
+	Module(address uint64) (*dwarf.Reader, uint64)
 	// AddressBits is the size of an address of the default space.
 	AddressBits() uint32
 }
@@ -38,6 +41,7 @@ type Reader struct {
 	left    int     // values that may still be made
 	steps   int     // places of containers that may still be looked at
 	word    [8]byte // a number that is being read
+	goTypes uint64  // where the types of a Go program begin; 0: not looked for
 	visited []visit // what is being read, the outermost first
 	isOwn   bool    // what was read depends on the frame, or on what it was reached through
 }

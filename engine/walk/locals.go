@@ -325,6 +325,17 @@ func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 	return "", 0
 }
 
+// Module is the debug information of the module that has an address, and the address in
+// it; nil where there is none.
+func (l localsFrame) Module(address uint64) (*dwarf.Reader, uint64) {
+	for _, m := range l.u.frame.walker.process.Loaded() {
+		if at, ok := objectAddress(m, address); ok {
+			return m.Code.DWARF(), at
+		}
+	}
+	return nil, 0
+}
+
 // objectAddress is an address of the target as one of a module's code object.
 func objectAddress(m *code.Module, address uint64) (uint64, bool) {
 	for i := range m.Placed {

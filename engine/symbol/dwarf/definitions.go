@@ -1,6 +1,9 @@
 package dwarf
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"strings"
+)
 
 // This file finds the definitions of types and of variables by their names, in all
 // units: those that other units declare, and globals that are asked for.
@@ -11,6 +14,8 @@ type definitions struct {
 	seed      maphash.Seed
 	types     map[uint64][]entryKey
 	variables map[uint64][]entryKey
+	goTypes   map[uint64]entryKey // types of Go, by DW_AT_go_runtime_type
+	vtables   map[uint64]entryKey // tables of functions of Rust's traits, by address
 }
 
 // maxDefinitions bounds the definitions of one name that are looked at.
@@ -116,7 +121,7 @@ func (d *definitions) entries(of map[uint64][]entryKey, name string) (list []Ent
 // variables inside functions that have a fixed address. A unit that cannot be read is a
 // problem.
 func (r *Reader) findDefinitions() (definitions, error) {
-	d := definitions{maphash.MakeSeed(), map[uint64][]entryKey{}, map[uint64][]entryKey{}}
+	d := definitions{maphash.MakeSeed(), map[uint64][]entryKey{}, map[uint64][]entryKey{}, map[uint64]entryKey{}, map[uint64]entryKey{}}
 	units := r.main.everyUnit()
 	if t, err := r.main.typeSection(); err == nil {
 		units = append(units[:len(units):len(units)], t.units...)
@@ -142,8 +147,75 @@ func (r *Reader) findDefinitions() (definitions, error) {
 			size += 48 + sizeOf[entryKey](len(list))
 		}
 	}
+	size += (len(d.goTypes) + len(d.vtables)) * 48
 	r.main.keeps(size)
 	return d, nil
+}
+
+// addDynamic adds an entry that says which type an object at run time has.
+func (d *definitions) addDynamic(e Entry, isType bool) {
+	switch {
+	case isType && e.b.language == LangGo:
+		v, ok, err := e.own(AttrGoType)
+		if err != nil || !ok {
+			return
+		}
+		n, isConstant := v.constant()
+		if v.isAddress() {
+			n, err = e.b.address(&v)
+			isConstant = err == nil
+		}
+		if isConstant && n != 0 {
+			d.goTypes[n] = entryKey{e.b.unit, e.off}
+		}
+	case e.Tag() == TagVariable && e.b.language == LangRust:
+		if at, ok := e.fixedAddress(); ok && strings.HasSuffix(e.Name(), "{vtable}") {
+			d.vtables[at] = entryKey{e.b.unit, e.off}
+		}
+	}
+}
+
+// GoType is the type that Go's runtime knows by a number, which is that of
+// DW_AT_go_runtime_type; the zero Entry is none.
+func (r *Reader) GoType(n uint64) Entry {
+	return r.dynamic(func(d *definitions) (entryKey, bool) { k, ok := d.goTypes[n]; return k, ok })
+}
+
+// ImplementedBy is the type that a table of functions of a Rust trait is for, by the
+// table's address: DW_AT_containing_type of the table's type. The zero Entry is none.
+func (r *Reader) ImplementedBy(vtable uint64) Entry {
+	table := r.dynamic(func(d *definitions) (entryKey, bool) { k, ok := d.vtables[vtable]; return k, ok })
+	if table.IsZero() {
+		return table
+	}
+	t, err := table.Type()
+	if err != nil || t.IsZero() {
+		return Entry{}
+	}
+	if t, err = t.Reference(AttrContainingType); err != nil {
+		return Entry{}
+	}
+	return t
+}
+
+func (r *Reader) dynamic(find func(*definitions) (entryKey, bool)) Entry {
+	known, err := r.defined.get(r.findDefinitions)
+	if err != nil {
+		return Entry{}
+	}
+	k, ok := find(&known)
+	if !ok {
+		return Entry{}
+	}
+	b, err := k.unit.open()
+	if err != nil {
+		return Entry{}
+	}
+	e, err := b.entryAt(k.off)
+	if err != nil {
+		return Entry{}
+	}
+	return e
 }
 
 // define adds the definitions of a unit.
@@ -165,6 +237,7 @@ func (b *body) define(d *definitions) error {
 		}
 		e := Entry{b, entry, a}
 		kind, isType := kindOfTag[a.tag]
+		d.addDynamic(e, isType)
 		switch {
 		case a.tag == TagVariable:
 			d.add(d.variables, e, false)

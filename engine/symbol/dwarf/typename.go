@@ -46,6 +46,26 @@ func (e Entry) QualifiedName() string {
 	return strings.Join(parts, "::")
 }
 
+// Around is the class or the namespace that the entry, or the declaration that it
+// completes or is an instance of, stands in; the zero Entry where it stands in none.
+func (e Entry) Around() (Entry, error) {
+	for range maxOrigins {
+		next, err := e.Origin()
+		if err != nil {
+			return Entry{}, err
+		}
+		if next.IsZero() {
+			break
+		}
+		e = next
+	}
+	list, tags, err := e.b.spacesAround(uint32(e.off - e.b.offset))
+	if err != nil || len(list) == 0 || !isSpace(tags[len(tags)-1]) {
+		return Entry{}, err
+	}
+	return e.b.entryAt(e.b.offset + uint64(list[len(list)-1]))
+}
+
 const (
 	maxSpelled   = 32   // types within one another that are spelled
 	maxSpelling  = 4096 // bytes of it
