@@ -198,6 +198,13 @@ func (b *binder) text(bc *boundClause, exprs []*expr) error {
 	if err != nil {
 		return err
 	}
+	if bc.op == opUTF8 { // of bytes
+		if x, err = loaded(x); err != nil {
+			return err
+		}
+		bc.exprs = append(bc.exprs, &bound{class: classPlace, eval: at(x)})
+		return b.numbers(bc, exprs[1])
+	}
 	if x.t == nil {
 		return notBound("nothing says what its characters are")
 	}
@@ -380,7 +387,17 @@ func findMember(t *dwarf.Type, name string, depth int) (*dwarf.Member, int64, er
 	}
 	for i := range parts.Members {
 		m := &parts.Members[i]
-		if m.At != nil || m.Role == dwarf.VariantPart || m.Role == dwarf.DataMember && m.Name != "" {
+		if m.Role == dwarf.VariantPart { // the variant is a member of its own name
+			for j := range m.Variants {
+				for k := range m.Variants[j].Members {
+					if m := &m.Variants[j].Members[k]; m.Name == name && m.At == nil {
+						return m, m.Bits, nil
+					}
+				}
+			}
+			continue
+		}
+		if m.At != nil || m.Role == dwarf.DataMember && m.Name != "" {
 			continue
 		}
 		of, err := m.ValueType()

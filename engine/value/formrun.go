@@ -574,17 +574,20 @@ func (r *run) text(c *boundClause) error {
 	if count > 1<<48 {
 		return r.broken("it would have %d characters", count)
 	}
-	element, err := c.exprs[0].t.Plain()
-	if err != nil {
-		return err
-	}
-	if element.Base == nil || element.Size == 0 || element.Size > 4 {
-		return notBound("%s is no character", element)
+	size := uint64(1)
+	var element *dwarf.Type
+	if c.op != opUTF8 {
+		if element, err = c.exprs[0].t.Plain(); err != nil {
+			return err
+		}
+		if size = element.Size; element.Base == nil || size == 0 || size > 4 {
+			return notBound("%s is no character", element)
+		}
 	}
 	n := min(count, uint64(r.r.limits.Elements))
 	var b []byte
 	if n > 0 {
-		if b, err = r.r.bytes(o.l, n*element.Size); err != nil {
+		if b, err = r.r.bytes(o.l, n*size); err != nil {
 			return err
 		}
 	}
@@ -597,7 +600,7 @@ func (r *run) text(c *boundClause) error {
 	} else {
 		codes := make([]rune, n)
 		for i := range codes {
-			codes[i] = rune(integer(b[uint64(i)*element.Size:uint64(i+1)*element.Size], r.r.ctx.ByteOrder()))
+			codes[i] = rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.r.ctx.ByteOrder()))
 		}
 		text = quoted(codes, element.Base)
 	}

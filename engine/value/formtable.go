@@ -146,6 +146,13 @@ func (t *table) add(patterns string) *form {
 		p = strings.TrimSpace(p)
 		f.patterns = append(f.patterns, p)
 		name := withoutArguments(p)
+		if i := strings.IndexByte(name, '*'); i > 0 { // names that begin alike
+			t.loose = append(t.loose, f)
+			if f.name == "" {
+				f.name = name[:i]
+			}
+			continue
+		}
 		if f.name == "" {
 			f.name = name
 		}
@@ -326,8 +333,8 @@ func (t *table) matching(name string) (list []*form) {
 		return nil
 	}
 	candidates := t.loose
-	if isWord(name[0]) {
-		candidates = t.byName[withoutArguments(name)]
+	if known := t.byName[withoutArguments(name)]; known != nil {
+		candidates = known
 	}
 	for _, f := range candidates {
 		for _, p := range f.patterns {
