@@ -118,7 +118,12 @@ type gcnJudge struct {
 
 func newGCNJudge(t testing.TB, o *gcnObject, arch sdk.Architecture) *gcnJudge {
 	t.Helper()
-	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{arch}}, NoSymbols: true})
+	return newGCNJudgeWith(t, o, Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{arch}}, NoSymbols: true})
+}
+
+func newGCNJudgeWith(t testing.TB, o *gcnObject, options Options) *gcnJudge {
+	t.Helper()
+	e, err := New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,10 +230,11 @@ func (j *gcnJudge) ReadMemory(_ locexpr.AddressSpace, address uint64, _ []byte) 
 }
 
 func (j *gcnJudge) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
-	if space != 6 || th != j.thread || address >= uint64(len(j.state.scratch)) {
+	memory := map[locexpr.AddressSpace][]byte{3: j.state.local, 6: j.state.scratch}[space]
+	if th != j.thread || address >= uint64(len(memory)) {
 		return 0, fmt.Errorf("space %d, %#x: %w", space, address, target.ErrNoMemory)
 	}
-	n := copy(buf, j.state.scratch[address:])
+	n := copy(buf, memory[address:])
 	if n < len(buf) {
 		return n, fmt.Errorf("%#x: %w", address, target.ErrNoMemory)
 	}

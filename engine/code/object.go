@@ -298,6 +298,17 @@ func (o *Object) open(ctx context.Context) error {
 	return nil
 }
 
+// DefaultRule is the rule of a register that neither a row nor the plugin's answer about
+// a function mentions.
+func (o *Object) DefaultRule(register uint64) cfi.Rule {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.defaults == nil {
+		return cfi.Rule{}
+	}
+	return o.defaults.Column(register)
+}
+
 // askPlugin asks the plugin about the object's file.
 func (o *Object) askPlugin(ctx context.Context) error {
 	o.File.SetRelocations(o.machine.Description.Relocations)

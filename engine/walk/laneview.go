@@ -369,7 +369,7 @@ func (v *laneView) base() (uint64, error) {
 		return 0, fmt.Errorf("DW_AT_frame_base of the %s: %w", v.function, locexpr.ErrNoContext)
 	}
 	ratio := v.ratio
-	if f.source != nil && f.source.Defaults.Column(uint64(f.walker.machine.Description.SP)).Kind == cfi.ValOffsetPerLane {
+	if f.module.Code.DefaultRule(uint64(f.walker.machine.Description.SP)).Kind == cfi.ValOffsetPerLane {
 		ratio = 1 // stack pointers count the bytes of a lane
 	}
 	base, err := f.value(reg)

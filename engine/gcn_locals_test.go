@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// probed are the variables of testdata/lanes/probe.cl by their numbers: a member of
+// one, or an element, follows a dot.
+var probed = map[uint32]string{
+	1: "a", 2: "b", 3: "c", 4: "d", 5: "e", 6: "f", 7: "out", 8: "n", 9: "back",
+	10: "x", 11: "y", 12: "color", 13: "p.a", 14: "p.b", 15: "o.v", 16: "v.[0]", 17: "v.[3]", 18: "z",
+	20: "words.[2]", 21: "words.[7]", 22: "l.words.[5]", 23: "shared", 30: "made.words.[3]", 31: "made.words.[23]",
+	40: "here", 41: "below", 50: "doubled", 51: "inner", 54: "best",
+	60: "id", 61: "uniform", 62: "n", 63: "out", 64: "sum", 65: "odd", 66: "left", 67: "fixed.[3]",
+}
+
+// probeCounts are values by lanes: equal to the truth, wrong, and not known, with the
+// causes of these; by which frame it was and how it was compiled.
+type probeCounts struct {
+	mutex sync.Mutex
+	of    map[string]*probeCount
+}
+
+type probeCount struct {
+	equal, wrong, unknown int
+	causes                map[string]int
+}
+
+func (c *probeCounts) count(of string) *probeCount {
+	if c.of == nil {
+		c.of = map[string]*probeCount{}
+	}
+	if c.of[of] == nil {
+		c.of[of] = &probeCount{causes: map[string]int{}}
+	}
+	return c.of[of]
+}
+
+func (c *probeCount) cause(n int, format string, args ...any) {
+	c.causes[gcnNumbers.ReplaceAllString(fmt.Sprintf(format, args...), "N")] += n
+}
+
+func (c *probeCounts) judge(t *testing.T) {
+	for _, of := range slices.Sorted(maps.Keys(c.of)) {
+		p := c.of[of]
+		t.Logf("%s: %d values of lanes are equal, %d wrong, %d unknown", of, p.equal, p.wrong, p.unknown)
+		for _, cause := range slices.Sorted(maps.Keys(p.causes)) {
+			t.Logf("%9d × %s", p.causes[cause], cause)
+		}
+		if p.wrong > 0 || strings.HasSuffix(of, "-O0") && p.unknown*10 > p.equal || p.equal == 0 {
+			t.Errorf("%s: some are wrong, or more are not known than expected", of)
+		}
+	}
+	if len(c.of) == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+// A prober executes a kernel, and holds variables against what probe is given.
+type prober struct {
+	*gcnJudge
+	*probeCounts
+	t     *testing.T
+	entry uint64 // of probe
+	level string
+}
+
+// TestVariablesOfLanesAreWhatProgramsHave executes programs that give their variables
+// to a function, whose arguments are where the calling convention says. Each lane's
+// value of the caller's variable must be that.
+func TestVariablesOfLanesAreWhatProgramsHave(t *testing.T) {
+	needGCN(t)
+	var counts probeCounts
+	t.Cleanup(func() { counts.judge(t) })
+	library := gcnLibraryFile(t)
+	for _, p := range gcnProcessors {
+		for i, level := range gcnLevels {
+			if !gcnProof() && i%2 != 0 {
+				continue
+			}
+			t.Run(p.name+" "+level, func(t *testing.T) {
+				t.Parallel()
+				out := filepath.Join(t.TempDir(), "k.co")
+				gcnCompile(t, p, out, []string{"testdata/lanes/probe.cl", library}, level, "-g")
+				o := openGCN(t, p, out)
+				pr := &prober{newGCNLocals(t, o), &counts, t, codeBase + o.symbols["probe"], level}
+				for _, k := range o.kernels {
+					s, err := o.launch(k, rand.New(rand.NewPCG(1, 2)), p.lanes-7)
+					if err != nil {
+						t.Fatal(err)
+					}
+					pr.run(s)
+				}
+			})
+		}
+	}
+}
+
+// newGCNLocals makes a judge whose walks read variables.
+func newGCNLocals(t *testing.T, o *gcnObject) *gcnJudge {
+	t.Helper()
+	return newGCNJudgeWith(t, o, Options{
+		Plugins: plugin.Options{InProcess: []sdk.Architecture{amdgpu.New()}},
+		Locals:  &value.Limits{Depth: 6, Elements: 64},
+	})
+}
+
+func (p *prober) run(s *gcnState) {
+	p.start(s)
+	for !s.ended && s.steps < gcnSteps {
+		if n := len(p.calls); s.pc == p.entry && n > 0 {
+			// The call has changed the return address alone, so that what its caller had
+			// right before it is known too.
+			s.pc = p.calls[n-1].back - 4
+			p.probe("top", 0)
+			s.pc = p.entry
+			p.probe("caller", 1)
+		}
+		if err := s.step(); err != nil {
+			p.t.Error(err)
+			return
+		}
+	}
+}
+
+// probe holds a variable of a frame against the arguments.
+func (p *prober) probe(which string, index int) {
+	s := p.state
+	var lanes []int
+	_ = s.active(func(lane int) error { lanes = append(lanes, lane); return nil })
+	if len(lanes) == 0 {
+		return
+	}
+	p.refresh()
+	ctx := context.Background()
+	if err := p.target.Refresh(ctx, p.thread); err != nil {
+		p.t.Error(err)
+		return
+	}
+	stack := p.target.Walk(ctx, p.thread)
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	c := p.count(which + " " + p.level)
+	if len(stack.Frames) <= index {
+		c.unknown += len(lanes)
+		c.cause(len(lanes), "%s", stack.Stopped.Detail)
+		return
+	}
+	tag := s.vector[lanes[0]]
+	name := probed[tag]
+	if name == "" {
+		p.t.Errorf("no variable has number %d", tag)
+		return
+	}
+	for _, lane := range lanes {
+		truth := uint64(s.vector[s.lanes+lane]) | uint64(s.vector[2*s.lanes+lane])<<32
+		v, why := laneValue(stack.Frames[index].Locals(), name, uint32(lane)) //nolint:gosec // small
+		switch {
+		case v == nil:
+			c.unknown++
+			c.cause(1, "%s: %s", name, why)
+		case !isSame(v, truth):
+			if c.wrong++; c.wrong < 20 {
+				p.t.Errorf("%s frame of %s, lane %d: %s %s = %s, expected %#x", which, p.object.path, lane, name, v.Type, v.Text, truth)
+			}
+		default:
+			c.equal++
+		}
+	}
+}
+
+// laneValue is the value that a lane has of a variable, which no other one hides.
+func laneValue(levels [][]walk.Variable, path string, lane uint32) (*value.Value, string) {
+	parts := strings.Split(path, ".")
+	for _, list := range levels {
+		for i := range list {
+			v := &list[i]
+			if v.Name != parts[0] || v.IsShadowed || v.Lanes != nil && !v.Lanes.Has(lane) {
+				continue
+			}
+			return memberValue(&v.Value, parts[1:])
+		}
+	}
+	return nil, "not in scope"
+}
+
+func memberValue(v *value.Value, path []string) (*value.Value, string) {
+	for _, name := range path {
+		i := slices.IndexFunc(v.Children, func(c value.Value) bool { return c.Name == name })
+		if i < 0 {
+			break
+		}
+		v = &v.Children[i]
+	}
+	if v.Status != value.OK {
+		return nil, fmt.Sprint(v.Status, " ", v.Problem)
+	}
+	return v, ""
+}
+
+// isSame says whether a value is the one that a register has.
+func isSame(v *value.Value, bits uint64) bool {
+	text, _, _ := strings.Cut(v.Text, " ")
+	switch v.Type {
+	case "float":
+		f, err := strconv.ParseFloat(text, 32)
+		return err == nil && math.Float32bits(float32(f)) == uint32(bits) //nolint:gosec // the lower half
+	case "bool":
+		return text == strconv.FormatBool(bits != 0)
+	case "enum color", "color":
+		return text == map[uint64]string{1: "RED", 2: "GREEN", 7: "BLUE"}[bits]
+	case "long", "ulong", "unsigned long":
+	default:
+		if !strings.HasSuffix(v.Type, "*") {
+			bits = uint64(int64(int32(uint32(bits)))) //nolint:gosec // as INT converts it
+		}
+	}
+	if n, err := strconv.ParseUint(text, 0, 64); err == nil {
+		return n == bits || n == bits&math.MaxUint32 && n>>32 == 0
+	}
+	n, err := strconv.ParseInt(text, 0, 64)
+	return err == nil && uint64(n) == bits //nolint:gosec // the bits
+}
