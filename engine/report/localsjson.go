@@ -17,22 +17,27 @@ func (j *stackJSON) locals(f *engine.Frame, level int, space func(locexpr.Addres
 	j.member("locals")
 	j.open("[")
 	if list := f.Locals(); level < len(list) {
-		for i := range list[level] {
-			v := &list[level][i]
-			j.next()
-			j.open("{")
-			j.member("name")
-			j.text(v.Name)
-			j.member("kind")
-			j.text(string(v.Kind))
-			j.variable(&v.Variable, space)
-			if v.Lanes != nil {
-				j.textMember("lanes", v.Lanes.String())
-			}
-			j.close("}")
-		}
+		j.variables(list[level], space)
 	}
 	j.close("]")
+}
+
+// variables writes variables as a list of Variable.
+func (j *stackJSON) variables(list []engine.Variable, space func(locexpr.AddressSpace) string) {
+	for i := range list {
+		v := &list[i]
+		j.next()
+		j.open("{")
+		j.member("name")
+		j.text(v.Name)
+		j.member("kind")
+		j.text(string(v.Kind))
+		j.variable(&v.Variable, space)
+		if v.Lanes != nil {
+			j.textMember("lanes", v.Lanes.String())
+		}
+		j.close("}")
+	}
 }
 
 // variable writes the members of a Variable behind its name and kind.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
@@ -9,30 +10,98 @@ import (
 // localsIndent stands before the variables of a frame.
 const localsIndent = "        "
 
-// locals writes the variables of a function of a frame, one in a line.
+// locals writes the variables of a function of a frame.
 func (t *text) locals(f *engine.Frame, level int) {
 	list := f.Locals()
 	if level >= len(list) {
 		return
 	}
-	for i := range list[level] {
-		v := &list[level][i]
-		name := v.Name
-		if name == "" {
-			name = "<unnamed " + string(v.Kind) + ">"
+	var all engine.LaneSet
+	groups := f.Lanes()
+	for i := range groups {
+		if groups[i].State == engine.LaneActive {
+			all = groups[i].Lanes
 		}
-		t.printf(localsIndent+"%s", name)
-		if v.Lanes != nil {
-			t.printf(" %s", t.faint("lanes "+v.Lanes.String()))
+	}
+	t.variables(list[level], all)
+}
+
+// waiting writes the variables of lanes that wait at places of their own.
+func (t *text) waiting(groups []engine.LaneGroup, width int) {
+	for i := range groups {
+		g := &groups[i]
+		for level, list := range g.Locals {
+			if len(list) == 0 {
+				continue
+			}
+			name := "??"
+			if level < len(g.Symbols) && g.Symbols[level].Function != "" {
+				name = g.Symbols[level].Function
+			}
+			t.printf("   %*s %s %s have in %s\n", width, "", t.faint("lanes"), g.Lanes, t.function(name))
+			t.variables(list, g.Lanes)
 		}
-		t.printf(" = %s", v.Value.Line(v.Language))
-		if v.IsShadowed {
-			t.printf(" %s", t.faint("(shadowed)"))
+	}
+}
+
+// variables writes variables. Where lanes differ they are several of one name; all are
+// the lanes that the list is about.
+func (t *text) variables(list []engine.Variable, all engine.LaneSet) {
+	for len(list) > 0 {
+		n := sameVariable(list)
+		if !t.laneTable(list[:n]) {
+			for i := range n {
+				t.variable(&list[i], all)
+			}
 		}
-		if t.isVerbose {
-			t.printf(" %s", t.faint(about(v)))
+		list = list[n:]
+	}
+}
+
+// sameVariable is how many at the front are one variable, as lanes have it.
+func sameVariable(list []engine.Variable) (n int) {
+	first := &list[0]
+	seen := slices.Clone(first.Lanes)
+	for n = 1; n < len(list); n++ {
+		v := &list[n]
+		if v.Lanes == nil || len(v.Lanes) != len(seen) || v.Name != first.Name || v.Line != first.Line || v.IsShadowed != first.IsShadowed {
+			return n
 		}
-		t.printf("\n")
+		for i := range seen {
+			if seen[i]&v.Lanes[i] != 0 {
+				return n
+			}
+			seen[i] |= v.Lanes[i]
+		}
+	}
+	return n
+}
+
+// variable writes a variable in a line.
+func (t *text) variable(v *engine.Variable, all engine.LaneSet) {
+	t.printf(localsIndent+"%s", variableName(v))
+	if v.Lanes != nil && !slices.Equal(v.Lanes, all) {
+		t.printf(" %s", t.faint("lanes "+v.Lanes.String()))
+	}
+	t.printf(" = %s", v.Value.Line(v.Language))
+	t.remarks(v)
+	t.printf("\n")
+}
+
+func variableName(v *engine.Variable) string {
+	if v.Name == "" {
+		return "<unnamed " + string(v.Kind) + ">"
+	}
+	return v.Name
+}
+
+// remarks writes what is said of a variable behind its value.
+func (t *text) remarks(v *engine.Variable) {
+	if v.IsShadowed {
+		t.printf(" %s", t.faint("(shadowed)"))
+	}
+	if t.isVerbose {
+		t.printf(" %s", t.faint(about(v)))
 	}
 }
 

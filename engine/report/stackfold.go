@@ -219,7 +219,8 @@ func isEqualFrame(a, b *engine.Frame) bool {
 		}) &&
 		(len(a.Locals()) == 0 && len(b.Locals()) == 0 || reflect.DeepEqual(a.Locals(), b.Locals())) &&
 		slices.EqualFunc(a.Lanes(), b.Lanes(), func(x, y engine.LaneGroup) bool {
-			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes)
+			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes) &&
+				(len(x.Locals) == 0 && len(y.Locals) == 0 || reflect.DeepEqual(x.Locals, y.Locals))
 		}) &&
 		isEqualFrames(a.TailCallers(), b.TailCallers())
 }

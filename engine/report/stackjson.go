@@ -348,12 +348,13 @@ func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, 
 	if !isInlined {
 		j.registers(f.Registers())
 	}
-	j.locals(f, level, func(space locexpr.AddressSpace) string { return j.space(of, space) })
+	spaceName := func(space locexpr.AddressSpace) string { return j.space(of, space) }
+	j.locals(f, level, spaceName)
 	j.member("lanes")
 	j.open("[")
 	if groups := f.Lanes(); !isInlined {
 		for i := range groups {
-			j.lanes(&groups[i])
+			j.lanes(&groups[i], spaceName)
 		}
 	}
 	j.close("]")
@@ -396,8 +397,9 @@ func (j *stackJSON) registers(list []engine.RegisterValue) {
 	j.close("}")
 }
 
-// lanes writes a group of lanes as Lanes.
-func (j *stackJSON) lanes(g *engine.LaneGroup) {
+// lanes writes a group of lanes as Lanes. The variables of lanes that execute are the
+// frame's; those of others stand where these are.
+func (j *stackJSON) lanes(g *engine.LaneGroup, space func(locexpr.AddressSpace) string) {
 	j.next()
 	j.open("{")
 	j.member("lanes")
@@ -417,6 +419,12 @@ func (j *stackJSON) lanes(g *engine.LaneGroup) {
 		j.textMember("linkage_name", s.LinkageName)
 		j.position(s)
 		j.boolMember("inlined", i < len(g.Symbols)-1)
+		if i < len(g.Locals) {
+			j.member("locals")
+			j.open("[")
+			j.variables(g.Locals[i], space)
+			j.close("]")
+		}
 		j.close("}")
 	}
 	j.close("]")

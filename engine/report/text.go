@@ -325,6 +325,7 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 	t.lanes(f.Lanes(), width)
 	t.registers(f.Registers())
 	t.locals(f, max(len(f.Symbols)-1, 0))
+	t.waiting(f.Lanes(), width)
 }
 
 // functionOffset is how far a frame is into its function, with its sign; "" where

@@ -146,3 +146,18 @@ func (v *Value) setStatus() {
 		}
 	}
 }
+
+// Equal says whether two values are the same in everything that is written of them.
+func (v *Value) Equal(o *Value) bool {
+	if v.Text != o.Text || v.HasText != o.HasText || v.Status != o.Status || v.Problem != o.Problem ||
+		v.Name != o.Name || v.Role != o.Role || v.Type != o.Type || v.More != o.More || v.IsDeep != o.IsDeep || v.shape != o.shape ||
+		v.HasAddress != o.HasAddress || v.Address != o.Address || v.Space != o.Space || len(v.Children) != len(o.Children) {
+		return false
+	}
+	for i := range v.Children {
+		if !v.Children[i].Equal(&o.Children[i]) {
+			return false
+		}
+	}
+	return true
+}

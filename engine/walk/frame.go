@@ -67,6 +67,8 @@ type frame struct {
 	entering []uint64         // registers whose place on entry is being found
 	listed   []slot           // the registers that are listed for frames; nil: none are
 
+	place *frame // of a frame as lanes see it that wait in it: the frame where its PC is; else nil
+
 	called *calledBy // what is known of how its function was called; nil: nothing
 }
 

@@ -3,6 +3,7 @@ package walk
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -38,6 +39,9 @@ type LaneGroup struct {
 	ModuleOffset uint64
 	// Symbols are the functions at PC, innermost first; see Frame.Symbols.
 	Symbols []symbol.Frame
+	// Locals are the variables at PC, of lanes that wait there; see FrameDetails. Those
+	// of lanes that execute are the frame's.
+	Locals [][]Variable
 }
 
 // A LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
@@ -55,6 +59,21 @@ func (s LaneSet) Len() (n int) {
 	}
 	return n
 }
+
+// All are the lanes of the set, the lowest first.
+func (s LaneSet) All() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i, word := range s {
+			for ; word != 0; word &= word - 1 {
+				if !yield(uint32(i*64 + bits.TrailingZeros64(word))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s LaneSet) clone() LaneSet { return append(LaneSet(nil), s...) }
 
 // add puts a lane into a set that has room for it.
 func (s LaneSet) add(lane uint32) { s[lane/64] |= 1 << (lane % 64) }

@@ -15,6 +15,7 @@ func (c surrounded) Lane() (lane, lanes uint64, err error) {
 	if c.s.Lane == nil {
 		return c.frameContext.NoContext.Lane()
 	}
+	c.walker.laneUsed = true
 	lanes = uint64(c.ThreadLanes())
 	if d := c.attributes(); d != nil && d.Lanes != 0 {
 		lanes = d.Lanes

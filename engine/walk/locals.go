@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
@@ -33,10 +32,11 @@ func (w *walker) readLocals(ctx context.Context) {
 			continue
 		}
 		var list [][]Variable
-		err := object.Guard(func() error { list = f.locals(*limits); return nil })
+		err := object.Guard(func() error { list = f.localsOf(*limits, f.activeLanes()); return nil })
 		if err != nil {
 			f.module.StateProblem("variables of the frame at %#x: %v", f.offset, err)
 		}
+		f.readWaiting(*limits)
 		if list == nil {
 			continue
 		}
@@ -48,9 +48,9 @@ func (w *walker) readLocals(ctx context.Context) {
 	}
 }
 
-// locals are the variables of a frame by the function that has them; nil where none is
-// described.
-func (f *frame) locals(limits value.Limits) [][]Variable {
+// localsOf are the variables of a frame by the function that has them; nil where none is
+// described. lanes are those that they are read for; nil: none.
+func (f *frame) localsOf(limits value.Limits, lanes LaneSet) [][]Variable {
 	scope := f.module.Code.Variables(f.lookup)
 	if scope == nil {
 		return nil
@@ -66,7 +66,6 @@ func (f *frame) locals(limits value.Limits) [][]Variable {
 		levels = 1
 	}
 	list := make([][]Variable, levels)
-	lanes := f.activeLanes()
 	if lanes == nil {
 		r := f.newReader(scope, limits, nil)
 		for i := range scope.List {
@@ -89,36 +88,6 @@ func (f *frame) activeLanes() LaneSet {
 		}
 	}
 	return nil
-}
-
-// laneLocals reads the variables lane by lane: one for each group of lanes that have
-// the same value.
-func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits value.Limits, lanes LaneSet) {
-	var readers []*localsReader
-	var which []uint32
-	for lane := range uint32(len(lanes) * 64) {
-		if lanes.Has(lane) {
-			which = append(which, lane)
-			readers = append(readers, f.newReader(scope, limits, &lane))
-		}
-	}
-	for i := range scope.List {
-		level := min(scope.List[i].Level, len(list)-1)
-		from := len(list[level])
-	next:
-		for k, lane := range which {
-			v := readers[k].read(&scope.List[i])
-			for n := range list[level][from:] {
-				if known := &list[level][from+n]; reflect.DeepEqual(known.Value, v.Value) {
-					known.Lanes.add(lane)
-					continue next
-				}
-			}
-			of := make(LaneSet, len(lanes))
-			of.add(lane)
-			list[level] = append(list[level], Variable{v, of})
-		}
-	}
 }
 
 // ofLane are the variables that a lane has.
@@ -151,6 +120,7 @@ func (r *localsReader) read(s *code.ScopedVariable) value.Variable {
 	var l locexpr.Location
 	err := s.Problem
 	if err == nil {
+		r.u.isSameThere = r.u.isAlikeAt(s.Location)
 		l, err = r.u.locateAt(s.Entry, s.Location)
 	}
 	v := r.reader.Variable(s.Unit(), s.Name, s.Type, l, unknown(err))

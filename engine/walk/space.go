@@ -41,6 +41,7 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 		case sdk.IdentityMap:
 			err = w.readMapped(r.Into, scope, r.Base+at, dst[:n], depth+1)
 		case sdk.InterleavedMap:
+			w.laneUsed = true
 			if scope.Lane < 0 {
 				return fmt.Errorf("address %#x of %s belongs to a lane: %w", address, w.spaceName(space), locexpr.ErrNoContext)
 			}
@@ -53,6 +54,7 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 		case sdk.RegisterMap:
 			n, err = w.readRegisterBytes(r, at, dst[:n])
 		case sdk.OpaqueMap:
+			w.laneUsed = true
 			err = w.readTranslated(space, scope, address, dst[:n])
 		}
 		if err != nil {

@@ -17,6 +17,10 @@ type unitContext struct {
 	around   Surroundings
 	ev       *locexpr.Evaluator
 
+	// isSameThere says that the variable that is read is described alike where lanes wait
+	// and where the frame's PC is.
+	isSameThere bool
+
 	call *call             // that the frame is in, or why it is not known; nil until it is looked for
 	base *locexpr.Location // DW_AT_frame_base, which no expression changes; nil until it is asked for
 	last *inUnit           // what context returned last
@@ -80,6 +84,22 @@ var _ interface {
 	locexpr.ParameterContext
 	locexpr.VariableContext
 } = (*inUnit)(nil)
+
+// Register is where a register of the frame is.
+func (c *inUnit) Register(reg uint64) (locexpr.Location, error) {
+	if err := c.u.isKept(reg); err != nil {
+		return locexpr.Location{}, err
+	}
+	return c.surrounded.Register(reg)
+}
+
+// RegisterValue is what a register of the frame holds.
+func (c *inUnit) RegisterValue(reg uint64) (uint64, error) {
+	if err := c.u.isKept(reg); err != nil {
+		return 0, err
+	}
+	return c.surrounded.RegisterValue(reg)
+}
 
 // Addrx is an entry of the unit's part of .debug_addr.
 func (c *inUnit) Addrx(index uint64) (uint64, error) { return c.unit.Addrx(index) }

@@ -46,6 +46,7 @@ type walker struct {
 	segment   *code.Segment // of the frame before; most frames stay in theirs
 	native    *code.Module  // of the thread's architecture: the one whose row was asked for last
 	scratch   [8]byte
+	laneUsed  bool                   // what was evaluated or read depends on the current lane
 	scan      []byte                 // what is searched for return addresses
 	chain     []uint64               // the CFAs of a chain of frames that is believed
 	chained   int                    // how many frames of chains were looked at
