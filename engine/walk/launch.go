@@ -220,9 +220,11 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 		only.Lanes = newLaneSet(lane + 1)
 		only.Lanes.add(lane)
 		of.Details = &FrameDetails{Registers: f.Registers(), Lanes: []LaneGroup{only}}
-		if g.State == LaneActive {
-			of.Details.Locals = ofLane(f.Locals(), lane)
+		locals := f.Locals()
+		if g.State != LaneActive {
+			locals = g.Locals
 		}
+		of.Details.Locals, of.Details.Lanes[0].Locals = ofLane(locals, lane), nil
 		switch {
 		case g.State == LaneActive:
 		case g.HasPC:

@@ -92,6 +92,9 @@ func (f *frame) activeLanes() LaneSet {
 
 // ofLane are the variables that a lane has.
 func ofLane(levels [][]Variable, lane uint32) [][]Variable {
+	if levels == nil {
+		return nil
+	}
 	of := make([][]Variable, len(levels))
 	for i, list := range levels {
 		for _, v := range list {
