@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // This file finds types that only an object says: by the function, the table of
@@ -119,7 +120,11 @@ func (r *run) goTypes(d *dwarf.Reader) uint64 {
 	if err != nil {
 		return 0
 	}
-	l, err := r.r.frame.Locate(list[0])
+	at, err := list[0].Placed()
+	if err != nil || at == nil {
+		return 0
+	}
+	l, err := r.r.frame.Evaluate(at, locexpr.UndefinedLocation())
 	if err != nil {
 		return 0
 	}

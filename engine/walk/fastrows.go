@@ -181,8 +181,8 @@ func (w *walker) nextFrame(f *frame) *frame {
 	n.callee, n.exact, n.module, n.offset, n.lookup = f, false, nil, 0, 0
 	n.source, n.cfa, n.cfaSpace, n.hasCFA, n.compiled, n.settled, n.isPlain, n.same = nil, 0, locexpr.DefaultSpace, false, false, false, false, 0
 	n.callSite, n.memo, n.entering = n.callSite[:0], n.memo[:0], n.entering[:0]
-	if n.listed != nil || n.called != nil {
-		n.listed, n.called = nil, nil
+	if n.listed != nil || n.called != nil || n.place != nil {
+		n.listed, n.called, n.place = nil, nil, nil
 	}
 	return n
 }
