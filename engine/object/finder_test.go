@@ -539,6 +539,7 @@ func TestRemoteIsAskedLast(t *testing.T) {
 		{"there, for one that cannot be checked here", "/bin/without", id, remote{"executable aabbcc": right}, "remote", true, ""},
 		{"nowhere, and one that cannot be checked here", "/bin/without", id, remote{}, "without", true, "could not be checked"},
 		{"wrong", "/bin/gone", id, remote{"executable aabbcc": wrong}, "", true, "build ID is 1122, expected aabbcc"},
+		{"without a build ID", "/bin/gone", id, remote{"executable aabbcc": filepath.Join(dir, "root/bin/without")}, "", true, "the file has none, expected aabbcc"},
 		{"nowhere", "/bin/gone", id, remote{}, "", true, "http://remote/executable aabbcc (not there)"},
 		{"no build ID", "/bin/gone", nil, remote{}, "", false, "no file"},
 	} {
