@@ -75,10 +75,16 @@ func (f *evalFlags) runVariable(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("--var %s: %w", f.variable, err)
 	}
+	if v.Status == value.Failed {
+		err = fmt.Errorf("--var %s: %s", f.variable, v.Problem)
+	}
 	printed := report.OneVariable{Variable: v, Thread: th, Space: t.SpaceName}
 	return f.write(func(w *writer) error {
-		if f.format == "json" {
-			return printed.WriteJSON(w)
+		switch {
+		case f.format == "json": // which has the error
+			return errors.Join(err, printed.WriteJSON(w))
+		case err != nil:
+			return err
 		}
 		return printed.WriteText(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
 	})
