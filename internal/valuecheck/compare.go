@@ -94,6 +94,7 @@ type comparison struct {
 	location     string
 	inner        bool // the frame is in a call
 	isLengthLost bool // of an array of the frame
+	isLoose      bool // the cores are of two programs that hold the same; see CompareContents
 	worst        int  // index in Outcomes of what a part of the variable is
 }
 
@@ -114,6 +115,38 @@ func Compare(ours *Document, theirs *Peer) *Result {
 	}
 	c.where, c.inner = "globals", false
 	c.level(ours.Globals, theirs.Globals)
+	return c.Result
+}
+
+// CompareContents compares variables of two programs that were made of the same source
+// with other libraries: by their names and lines, and of pointers only whether they
+// are null.
+func CompareContents(ours *Document, theirs *Peer) *Result {
+	c := &comparison{Result: NewResult(), where: "by name", isLoose: true}
+	type key struct {
+		name string
+		line int
+	}
+	mine := map[key]*Value{}
+	for _, t := range ours.Threads {
+		for _, f := range t.Frames {
+			for _, v := range f.Locals {
+				mine[key{v.Name, v.Line}] = v
+			}
+		}
+	}
+	for _, t := range theirs.Threads {
+		for _, f := range t.Frames {
+			c.Frames++
+			for _, n := range f.Variables {
+				if v := mine[key{n.Name, n.Line}]; v != nil && n.Line > 0 && f.Own {
+					c.begin(n, v)
+					c.node(n.Name, n, v)
+					c.end()
+				}
+			}
+		}
+	}
 	return c.Result
 }
 
@@ -273,6 +306,8 @@ func join(path, name string) string {
 // node compares a value.
 func (c *comparison) node(path string, n *Node, v *Value) {
 	switch {
+	case c.isLoose && (v != nil && v.Status == "optimized-out" || !n.Pretty && strings.HasPrefix(n.Type, "std::") && n.Code == "struct" && !strings.HasPrefix(n.Type, "std::array")):
+		c.count(Neither, path, n, v) // it is of this program alone
 	case v == nil || v.Status == "optimized-out" || v.Status == "error" || v.Status == "partial" && len(v.Children) == 0:
 		c.each(path, n, func(path string, leaf *Node) {
 			if leaf.Optimized || leaf.Error != "" {
@@ -300,7 +335,7 @@ func (c *comparison) node(path string, n *Node, v *Value) {
 	default:
 		c.leaf(path, n, v)
 	}
-	if v != nil && n == c.variable && n.Address != "" && v.Address != "" && n.Address != v.Address && !strings.HasSuffix(n.Code, "ref") {
+	if v != nil && n == c.variable && !c.isLoose && n.Address != "" && v.Address != "" && n.Address != v.Address && !strings.HasSuffix(n.Code, "ref") {
 		c.count(Wrong, path+" address", &Node{Type: n.Type, Text: n.Address}, &Value{Value: v.Address})
 	}
 	if v != nil && n.Type != "" && v.Type != n.Type && !strings.HasSuffix(path, "&") {
@@ -311,6 +346,14 @@ func (c *comparison) node(path string, n *Node, v *Value) {
 func (c *comparison) leaf(path string, n *Node, v *Value) {
 	if v.Value == "" && v.More > 0 {
 		c.count(Cut, path, n, v)
+		return
+	}
+	if c.isLoose && n.Code == "ptr" {
+		if isNull := strings.Trim(n.Bytes, "0") == ""; isNull == (v.Value == "0x0") {
+			c.count(Equal, path, n, v)
+		} else {
+			c.count(Wrong, path, n, v)
+		}
 		return
 	}
 	if !judgeLeaf(n, v.Value) {
@@ -325,6 +368,10 @@ func (c *comparison) leaf(path string, n *Node, v *Value) {
 
 // members compares the members of a class, and its bases.
 func (c *comparison) members(path string, n *Node, v *Value) {
+	if len(n.Children) == 1 && n.Children[0].Name == "_M_elems" && n.Children[0].Code == "array" && isElement(v) {
+		c.elements(path, n.Children[0], v) // std::array, of which gdb has no form
+		return
+	}
 	ours, bases := map[string][]*Value{}, []*Value{}
 	for _, child := range v.Children {
 		if child.Kind == "base" {
@@ -357,6 +404,9 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 		}
 	}
 }
+
+// isElement says whether the parts of a value are elements.
+func isElement(v *Value) bool { return len(v.Children) > 0 && v.Children[0].Name == "[0]" }
 
 // elements compares the elements of an array.
 func (c *comparison) elements(path string, n *Node, v *Value) {
@@ -424,7 +474,7 @@ func (c *comparison) reference(path string, n *Node, v *Value) {
 		c.count(Cut, path, n, v)
 		return
 	}
-	if n.Bytes != "" && v.Address != "" && !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, v.Address) {
+	if n.Bytes != "" && v.Address != "" && !c.isLoose && !judgeLeaf(&Node{Code: "ptr", Bytes: n.Bytes}, v.Address) {
 		c.count(Wrong, path, &Node{Type: n.Type, Text: "address " + n.Bytes}, &Value{Value: v.Address})
 		return
 	}

@@ -13,6 +13,8 @@ const (
 	// Then an array has as many elements as such a register says, or, if its
 	// length is nowhere, no end.
 	lostLength = "only gdb has an array without its length"
+	// See onlyTheirs.
+	noForm = "only gdb has a form of the type"
 	// In split DWARF gcc writes the offset of a thread-local variable as an address,
 	// which gdb takes for an offset, or does not read (DW_OP_constx).
 	threadLocal = "gcc writes no offset of a thread-local variable"

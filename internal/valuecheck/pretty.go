@@ -2,35 +2,70 @@ package valuecheck
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
+// onlyTheirs finds the types of which only gdb has a form: places in containers, whose
+// form is what is there, and sets of bits.
+var onlyTheirs = regexp.MustCompile(`_iterator|^std::bitset`)
+
 // pretty compares a value as a pretty printer shows it: its summary and its parts.
 func (c *comparison) pretty(path string, n *Node, v *Value) {
+	if onlyTheirs.MatchString(n.Type) && v.Value == "" {
+		c.Classes[noForm]++
+		c.count(Explained, path, n, v)
+		return
+	}
 	if n.Text != "" || v.Value != "" {
 		c.summary(path, n, v)
 	}
-	if n.Hint == "string" {
-		return
-	}
-	if n.Hint == "map" {
+	switch {
+	case n.Hint == "string":
+	case n.Hint == "map":
 		c.entries(path, n, v)
-		return
+	default:
+		c.parts(path, n, v)
 	}
-	for i, child := range n.Children {
-		if i >= len(v.Children) {
-			if v.More > 0 {
-				c.each(join(path, child.Name), child, func(path string, leaf *Node) { c.count(Cut, path, leaf, v) })
-			} else {
-				c.node(join(path, child.Name), child, nil)
-			}
-			continue
+}
+
+// parts compares the parts that two forms have, in their order.
+func (c *comparison) parts(path string, n *Node, v *Value) {
+	theirs, ours := n.Children, v.Children
+	if c.isLoose && strings.Contains(n.Type, "unordered_") {
+		theirs, ours = sorted(theirs, (*Node).shown), sorted(ours, (*Value).shown)
+	}
+	for i, child := range theirs {
+		if child.Code == "python" { // a bit of a std::vector<bool>
+			child.Text = strings.ToLower(child.Text)
 		}
-		c.node(join(path, child.Name), child, v.Children[i])
+		switch {
+		case i < len(ours):
+			c.node(join(path, child.Name), child, within(n, child, ours[i]))
+		case v.More > 0:
+			c.each(join(path, child.Name), child, func(path string, leaf *Node) { c.count(Cut, path, leaf, v) })
+		default:
+			c.node(join(path, child.Name), child, nil)
+		}
 	}
-	for i := len(n.Children); i < len(v.Children) && !n.Cut; i++ {
-		c.count(Extra, join(path, v.Children[i].Name), &Node{Type: v.Children[i].Type}, v.Children[i])
+	for i := len(theirs); i < len(ours) && !n.Cut; i++ {
+		c.count(Extra, join(path, ours[i].Name), &Node{Type: ours[i].Type}, ours[i])
 	}
+}
+
+// within is what a std::variant holds of ours where it is in a std::optional: there
+// gdb shows no variant.
+func within(n, child *Node, v *Value) *Value {
+	if strings.HasPrefix(n.Text, "std::optional") && strings.HasPrefix(v.Value, "std::variant") && !strings.HasPrefix(child.Text, "std::variant") && len(v.Children) == 1 {
+		return v.Children[0]
+	}
+	return v
+}
+
+// sorted sorts parts of a container whose order is its implementation's.
+func sorted[T any](list []T, text func(T) string) []T {
+	return slices.SortedFunc(slices.Values(list), func(a, b T) int { return strings.Compare(text(a), text(b)) })
 }
 
 // summary compares the line that stands for a value. That of a text is its
@@ -47,23 +82,30 @@ func (c *comparison) summary(path string, n *Node, v *Value) {
 	if n.Text == v.Value {
 		return
 	}
-	c.Summaries[fmt.Sprintf("%q, theirs %q", generic(v.Value), generic(n.Text))]++
+	theirs, ours := bare(n.Text), bare(v.Value)
+	if c.isLoose {
+		theirs, _, _ = strings.Cut(theirs, ", capacity")
+		ours, _, _ = strings.Cut(ours, ", capacity")
+	}
+	if theirs != ours && digits.ReplaceAllString(theirs, "N") == digits.ReplaceAllString(ours, "N") {
+		c.count(Wrong, path+" summary", n, v)
+		return
+	}
+	c.Summaries[fmt.Sprintf("%q, theirs %q", digits.ReplaceAllString(ours, "N"), digits.ReplaceAllString(theirs, "N"))]++
 }
 
-// generic takes the arguments of templates, addresses and numbers out of a line.
-func generic(text string) string {
+var digits = regexp.MustCompile(`\d+`)
+
+// bare is a line without the arguments of templates and versions of namespaces.
+func bare(text string) string {
 	var out strings.Builder
 	depth := 0
-	for _, r := range text {
+	for _, r := range strings.ReplaceAll(text, "std::__cxx11::", "std::") {
 		switch {
 		case r == '<':
 			depth++
 		case r == '>' && depth > 0:
 			depth--
-		case depth == 0 && r >= '0' && r <= '9':
-			if s := out.String(); !strings.HasSuffix(s, "N") {
-				out.WriteByte('N')
-			}
 		case depth == 0:
 			out.WriteRune(r)
 		}
@@ -73,20 +115,32 @@ func generic(text string) string {
 
 // entries compares the keys and values of a map, in the order of the memory.
 func (c *comparison) entries(path string, n *Node, v *Value) {
-	for i := 0; i+1 < len(n.Children); i += 2 {
-		key, value := n.Children[i], n.Children[i+1]
-		at := fmt.Sprintf("%s[%s]", path, key.shown())
-		if i/2 >= len(v.Children) {
+	theirs, ours := slices.Collect(slices.Chunk(n.Children, 2)), v.Children
+	if c.isLoose && strings.Contains(n.Type, "unordered_") {
+		if n.Cut {
+			c.count(Cut, path, n, v)
+			return // other elements come first
+		}
+		theirs = sorted(theirs, func(e []*Node) string { return e[0].shown() + e[1].shown() })
+		ours = sorted(ours, func(e *Value) string { return e.Children[0].shown() + e.Children[1].shown() })
+	}
+	for i, e := range theirs {
+		key, value := e[0], e[1]
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if i >= len(ours) {
 			if v.More == 0 {
-				c.node(at, value, nil)
+				c.node(at+".key", key, nil)
+				c.node(at+".value", value, nil)
 			}
 			continue
 		}
-		entry := v.Children[i/2]
-		if len(key.Children) == 0 {
-			c.leaf(at+" key", key, &Value{Value: strings.TrimSuffix(strings.TrimPrefix(entry.Name, "["), "]"), Type: key.Type})
+		entry := ours[i]
+		if entry.Kind != "entry" || len(entry.Children) != 2 {
+			c.count(Wrong, at, &Node{Type: n.Type, Text: "an entry"}, entry)
+			continue
 		}
-		c.node(at, value, entry)
+		c.node(at+".key", key, entry.Children[0])
+		c.node(at+".value", value, entry.Children[1])
 	}
 	for i := len(n.Children) / 2; i < len(v.Children) && !n.Cut; i++ {
 		c.count(Extra, join(path, v.Children[i].Name), &Node{Type: v.Children[i].Type}, v.Children[i])

@@ -144,6 +144,24 @@ def members(value, t, depth):
     return out
 
 
+def summary_of(summary, hint):
+    """What a pretty printer says in a line; texts are in quotes."""
+    if summary is None:
+        return ""
+    if isinstance(summary, gdb.Value):
+        return summary.format_string()
+    if isinstance(summary, str):
+        return json.dumps(summary, ensure_ascii=False) if hint == "string" else summary
+    if not hasattr(summary, "address"):
+        return str(summary)
+    if summary.length == 0:
+        return '""'
+    if summary.length < 0 or summary.type.code != gdb.TYPE_CODE_ARRAY or summary.type.target().sizeof != 1:
+        return summary.value().format_string(format="s")
+    data = bytes(gdb.selected_inferior().read_memory(summary.address, summary.length))
+    return '"' + "".join(chr(b) if 0x20 <= b < 0x7f and b not in b'"\\' else "\\%03o" % b for b in data) + '"'
+
+
 def visualize(node, value, depth):
     """Whether gdb has a pretty printer for a value, which then made the node."""
     printer = gdb.default_visualizer(value)
@@ -153,14 +171,7 @@ def visualize(node, value, depth):
     node["hint"] = hint or ""
     node["pretty"] = True
     if hasattr(printer, "to_string"):
-        summary = printer.to_string()
-        if isinstance(summary, gdb.Value):
-            summary = summary.format_string()
-        elif summary is not None and not isinstance(summary, str):
-            summary = summary.value().format_string(format="s") if hasattr(summary, "value") else str(summary)
-        elif hint == "string" and summary is not None:
-            summary = json.dumps(summary)
-        node["text"] = summary if summary is not None else ""
+        node["text"] = summary_of(printer.to_string(), hint)
     children, more = [], 0
     limit = 2 * ELEMENTS if hint == "map" else ELEMENTS
     if hasattr(printer, "children") and depth <= DEPTH:

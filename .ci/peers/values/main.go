@@ -52,6 +52,7 @@ type work struct {
 	details bytes.Buffer
 	all     *json.Encoder
 	total   *valuecheck.Result
+	pretty  map[string]*valuecheck.Peer // what gdb's pretty printers said of a program
 }
 
 func run() error {
@@ -60,7 +61,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	w := &work{unwindd: *command, cores: cmp.Or(os.Getenv("VALUES_CORES"), temp), total: valuecheck.NewResult()}
+	w := &work{unwindd: *command, cores: cmp.Or(os.Getenv("VALUES_CORES"), temp), total: valuecheck.NewResult(), pretty: map[string]*valuecheck.Peer{}}
 	if w.unwindd == "" {
 		w.unwindd = filepath.Join(temp, "unwindd")
 		if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-o", w.unwindd, "./cmd/unwindd").CombinedOutput(); err != nil {
@@ -131,12 +132,29 @@ func (w *work) subject(s *valuecheck.Subject) error {
 		name := s.Name
 		if pretty {
 			name += ", pretty"
+			w.pretty[s.Name] = peer
 		}
-		w.row(name, r, mine, time.Since(begin))
-		w.differences(name, r)
-		w.total.Add(r)
+		w.add(name, r, mine, time.Since(begin))
 	}
+	if s.Containers == "" {
+		return nil
+	}
+	peer := w.pretty[s.Containers]
+	if peer == nil {
+		return fmt.Errorf("its contents were not compared: the program %q was not", s.Containers)
+	}
+	ours, err := w.ours(s, core, true)
+	if err != nil {
+		return err
+	}
+	w.add(s.Name+", pretty", valuecheck.CompareContents(ours, peer), 0, 0)
 	return nil
+}
+
+func (w *work) add(name string, r *valuecheck.Result, mine, peer time.Duration) {
+	w.row(name, r, mine, peer)
+	w.differences(name, r)
+	w.total.Add(r)
 }
 
 // core builds a program and takes its core, unless they are kept.
