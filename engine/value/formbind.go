@@ -3,6 +3,7 @@ package value
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
@@ -84,7 +85,7 @@ func notBound(format string, args ...any) error {
 // bind binds a form to a type.
 func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 	b := &binder{t: t, plain: plain}
-	out := &boundForm{form: f, shape: structure, name: withoutArguments(formName(t))}
+	out := &boundForm{form: f, shape: structure, name: shownName(t)}
 	for i := range f.clauses {
 		c := &f.clauses[i]
 		bc, err := b.clause(c)
@@ -101,6 +102,16 @@ func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 	}
 	out.slots = b.slots
 	return out, nil
+}
+
+// shownName is what summaries call a type: its name without arguments, of Rust without
+// the modules around it.
+func shownName(t *dwarf.Type) string {
+	name := withoutArguments(formName(t))
+	if i := strings.LastIndex(name, "::"); i >= 0 && t.Unit().Language() == dwarf.LangRust {
+		name = name[i+2:]
+	}
+	return name
 }
 
 // declare makes a variable.

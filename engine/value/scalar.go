@@ -22,6 +22,10 @@ var errNoSize = errors.New("the size of the type is not known")
 func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
 	base := named(t)
 	plain, err := t.Plain()
+	if err == nil && plain.IsSized && plain.Size == 0 {
+		v.setText(plain.Name)
+		return
+	}
 	if err != nil || base == nil {
 		v.fail(errors.Join(errNoSize, err))
 		return

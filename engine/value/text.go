@@ -11,14 +11,26 @@ import (
 type manner struct {
 	open, close           string // around members
 	openArray, closeArray string
+	openMap, closeMap     string // around entries
+	openKey, closeKey     string // around the key of an entry
 	equals                string // between a member's name and its value
+	is                    string // between a summary and what it is of
 	hasTypes              bool   // a structure's type stands before it
 }
 
 var (
-	mannerOfC    = &manner{open: "{", close: "}", openArray: "{", closeArray: "}", equals: " = "}
-	mannerOfRust = &manner{open: " {", close: "}", openArray: "[", closeArray: "]", equals: ": ", hasTypes: true}
-	mannerOfGo   = &manner{open: " {", close: "}", openArray: "[", closeArray: "]", equals: ": ", hasTypes: true}
+	mannerOfC = &manner{
+		open: "{", close: "}", openArray: "{", closeArray: "}", openMap: "{", closeMap: "}", openKey: "[", closeKey: "] = ",
+		equals: " = ", is: " = ",
+	}
+	mannerOfRust = &manner{
+		open: " {", close: "}", openArray: "[", closeArray: "]", openMap: "{", closeMap: "}", closeKey: ": ",
+		equals: ": ", is: " = ", hasTypes: true,
+	}
+	mannerOfGo = &manner{
+		open: " {", close: "}", openArray: "[", closeArray: "]", openMap: "[", closeMap: "]", closeKey: ": ",
+		equals: ": ", is: ", ", hasTypes: true,
+	}
 )
 
 func mannerOf(language uint64) *manner {
@@ -83,8 +95,12 @@ func (w *lineWriter) value(v *Value) {
 		}
 		return
 	}
-	if v.HasText {
+	switch {
+	case !v.HasText:
+	case v.shape == scalar, v.shape == wrapped && (w.manner == mannerOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == Pointee):
 		w.WriteByte(' ')
+	default:
+		w.WriteString(w.is)
 	}
 	switch v.shape {
 	case wrapped:
@@ -116,7 +132,7 @@ func (w *lineWriter) wrapped(v *Value) {
 		w.WriteString("{...}")
 		return
 	}
-	if v.HasText {
+	if v.HasText && v.Children[0].Role == Pointee {
 		w.WriteString("-> ")
 	}
 	w.value(&v.Children[0])
@@ -160,9 +176,14 @@ func (w *lineWriter) isSame(v *Value, text string) bool {
 	return other.String() == text
 }
 
-// rest says that there is more than is written.
+// rest says that there is more than is written, or why there is no more.
 func (w *lineWriter) rest(v *Value) {
 	switch {
+	case v.Status == Partial && v.Problem != "":
+		if len(v.Children) > 0 {
+			w.WriteString(", ")
+		}
+		w.WriteString("<" + v.Problem + ">")
 	case v.IsDeep:
 		w.WriteString("...")
 	case v.More > 0:
@@ -172,7 +193,7 @@ func (w *lineWriter) rest(v *Value) {
 
 // entries writes the entries of a map: each has a key and a value.
 func (w *lineWriter) entries(v *Value) {
-	w.WriteString("{")
+	w.WriteString(w.openMap)
 	for i := range v.Children {
 		if i > 0 {
 			w.WriteString(", ")
@@ -185,13 +206,13 @@ func (w *lineWriter) entries(v *Value) {
 			w.value(e)
 			continue
 		}
-		w.WriteByte('[')
+		w.WriteString(w.openKey)
 		w.value(&e.Children[0])
-		w.WriteString("] = ")
+		w.WriteString(w.closeKey)
 		w.value(&e.Children[1])
 	}
 	w.rest(v)
-	w.WriteString("}")
+	w.WriteString(w.closeMap)
 }
 
 // structure writes an object with its members.
@@ -200,22 +221,33 @@ func (w *lineWriter) structure(v *Value) {
 		w.variant(&v.Children[0])
 		return
 	}
+	name := ""
 	if w.hasTypes && !v.HasText && v.Role != Variant {
-		w.WriteString(shortName(v.Type))
+		name = shortName(v.Type)
 	}
+	w.WriteString(name)
 	if isTuple(v.Children) {
 		w.tuple(v)
 		return
 	}
-	w.WriteString(strings.TrimLeft(w.open, " "))
+	if name == "" {
+		w.WriteString(strings.TrimLeft(w.open, " "))
+	} else {
+		w.WriteString(w.open)
+	}
+	isFirst := true
 	for i := range v.Children {
-		if i > 0 {
+		c := &v.Children[i]
+		if c.Role == Base && c.isEmpty() {
+			continue
+		}
+		if !isFirst {
 			w.WriteString(", ")
 		}
+		isFirst = false
 		if w.isFull() {
 			break
 		}
-		c := &v.Children[i]
 		switch {
 		case c.Role == Base:
 			w.WriteString("<" + c.Name + ">" + w.equals)
@@ -226,6 +258,19 @@ func (w *lineWriter) structure(v *Value) {
 	}
 	w.rest(v)
 	w.WriteString(w.close)
+}
+
+// isEmpty says whether a value has nothing that could be shown.
+func (v *Value) isEmpty() bool {
+	if v.HasText || v.IsDeep || v.More > 0 || v.Status != OK {
+		return false
+	}
+	for i := range v.Children {
+		if v.Children[i].Role != Base || !v.Children[i].isEmpty() {
+			return false
+		}
+	}
+	return true
 }
 
 // variant writes a variant of a Rust enum: its name, and its members if it has some.

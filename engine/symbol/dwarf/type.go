@@ -136,6 +136,9 @@ func (e Entry) readType() (*Type, error) {
 	t := &Type{Entry: e, Kind: kindOfTag[e.Tag()], Name: e.Name(), IsDeclaration: isDeclaration}
 	switch t.Kind {
 	case KindBase:
+		if size, ok := e.size(0); ok && size == 0 {
+			break // as that of Rust's () is: it has no values to be told apart
+		}
 		if t.Base, err = e.BaseType(); err != nil {
 			return nil, err
 		}
