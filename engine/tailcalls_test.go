@@ -96,7 +96,8 @@ int main(void) {
 `
 
 // writeTailProgram writes the units of a program whose functions call each other at
-// random: by calls, by tail calls, by pointers, mostly forwards, some back.
+// random: by calls, by tail calls, by pointers, mostly forwards, some back. Of an odd seed
+// functions call near ones only.
 func writeTailProgram(t *testing.T, dir string, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	const count = tailUnits * tailFunctions
@@ -111,10 +112,13 @@ func writeTailProgram(t *testing.T, dir string, seed uint64) {
 				continue
 			}
 			fmt.Fprintf(&b, "NOINLINE long f%d(struct run *t, long a) {\n\tENTER(%d);\n\tif (t->n > 60) CALL(stop);\n", i, i)
-			ways := 1 + r.IntN(10)/6
+			ways, spread := 1+r.IntN(10)/6, 12
+			if seed%2 != 0 {
+				ways, spread = 1+r.IntN(10)/8, 3 // several ways lead to most functions
+			}
 			fmt.Fprintf(&b, "\tswitch (t->script[t->at++] %% %d) {\n", ways)
 			for way := range ways {
-				to := i + 1 + r.IntN(12)
+				to := i + 1 + r.IntN(spread)
 				if r.IntN(12) == 0 {
 					to = r.IntN(count)
 				}
@@ -122,11 +126,11 @@ func writeTailProgram(t *testing.T, dir string, seed uint64) {
 				switch kind := r.IntN(20); {
 				case to >= count:
 					b.WriteString("CALL(stop);\n")
-				case kind < 10:
+				case kind < 10 || kind < 14 && spread == 3:
 					fmt.Fprintf(&b, "return f%d(t, a * 3 + %d);\n", to, way)
-				case kind == 10:
+				case kind == 10 && seed%2 == 0: // where it leads nobody knows
 					fmt.Fprintf(&b, "return table[%d](t, a);\n", to)
-				case kind == 11:
+				case kind == 10 || kind == 11:
 					fmt.Fprintf(&b, "CALL(table[%d]);\n", to)
 				default:
 					fmt.Fprintf(&b, "CALL(f%d);\n", to)
@@ -153,8 +157,8 @@ func writeTailProgram(t *testing.T, dir string, seed uint64) {
 type tailStack [][]int
 
 // A tailCount counts physical frames by those that called their function by tail calls:
-// there are none, they are the same, none was found, or others were.
-type tailCount struct{ none, same, missed, wrong int }
+// there are none, they are the same, none was found, only some, or others were.
+type tailCount struct{ none, same, missed, parts, wrong int }
 
 // TestFunctionsOfSeveralWaysAreNoFrames has functions to which several ways of tail calls
 // lead. gdb shows what all ways have in common, and a way that may have gone in circles.
@@ -190,18 +194,26 @@ func (c *tailCount) add(o *tailCount) {
 	c.none += o.none
 	c.same += o.same
 	c.missed += o.missed
+	c.parts += o.parts
 	c.wrong += o.wrong
 }
 
-// compare compares stacks with what is true, by threads. isJudge says that the test fails
-// where they differ.
-func (c *tailCount) compare(t *testing.T, truth, stacks map[string]tailStack, isJudge bool) {
+// isPart says whether functions are some of others, in their order.
+func isPart(some, all []int) bool {
+	for _, n := range all {
+		if len(some) > 0 && some[0] == n {
+			some = some[1:]
+		}
+	}
+	return len(some) == 0
+}
+
+// compare compares stacks with what is true, by threads.
+func (c *tailCount) compare(t *testing.T, truth, stacks map[string]tailStack) {
 	for id, want := range truth {
 		got := stacks[id]
 		if len(got) != len(want) {
-			if isJudge {
-				t.Errorf("thread %s: %v, expected %v", id, got, want)
-			}
+			t.Errorf("thread %s: %v, expected %v", id, got, want)
 			continue
 		}
 		for i := range want {
@@ -212,11 +224,10 @@ func (c *tailCount) compare(t *testing.T, truth, stacks map[string]tailStack, is
 				c.same++
 			case len(got[i]) == 1 && got[i][0] == want[i][0]:
 				c.missed++
+			case isPart(got[i], want[i]):
+				c.parts++
 			default:
 				c.wrong++
-				if isJudge {
-					t.Errorf("thread %s, frame %d: %v, expected %v", id, i, got[i], want[i])
-				}
 			}
 		}
 	}
@@ -241,13 +252,16 @@ func TestTailCallersAreThoseThatCalled(t *testing.T) {
 			"-Wl,--unresolved-symbols=ignore-in-shared-libs", "-L"+dir, "-lunit2", "-Wl,-rpath,"+dir, "-o", exe)...)
 		core, truth := tailCore(t, exe)
 		var own, theirs tailCount
-		own.compare(t, truth, ourTails(t, core), true)
-		theirs.compare(t, truth, gdbTails(t, exe, core), false)
+		own.compare(t, truth, ourTails(t, core))
+		theirs.compare(t, truth, gdbTails(t, exe, core))
 		t.Logf("%v: ours %+v, gdb's %+v", build, own, theirs)
 		ours.add(&own)
 		gdbs.add(&theirs)
 	}
 	t.Logf("all: ours %+v, gdb's %+v", ours, gdbs)
+	if ours.parts+ours.wrong > 0 {
+		t.Errorf("%d frames have other functions than called theirs", ours.parts+ours.wrong)
+	}
 	if ours.same < 500 || ours.same < gdbs.same {
 		t.Errorf("expected 500 that are the same, and as many as gdb has")
 	}
