@@ -41,7 +41,8 @@ func (w *walker) findTailCallers(ctx context.Context) {
 	if w.machine == nil || w.thread.lanes() > 1 {
 		return
 	}
-	for i := range max(w.walked-1, 0) {
+	// What a frame was given, such as what it calls, is found through those further out.
+	for i := w.walked - 2; i >= 0; i-- {
 		f := w.frames[i]
 		err := object.Guard(func() (err error) {
 			if f.called, err = w.calledBy(ctx, f, w.frames[i+1]); err == nil && f.called != nil {
