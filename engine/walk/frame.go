@@ -511,6 +511,10 @@ func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitO
 	if bitOffset+bits < bits || bitOffset+bits > uint64(len(bytes))*8 {
 		return fmt.Errorf("bits %d to %d of %s, which has %d", bitOffset, bitOffset+bits, c.walker.registerName(reg), len(bytes)*8)
 	}
+	if bitOffset%8 == 0 && bits%8 == 0 {
+		copy(dst, bytes[bitOffset/8:][:bits/8])
+		return nil
+	}
 	value, err := locexpr.ImplicitLocation(bytes).Offset(int64(bitOffset))
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // This file reads the variables of waves, as each lane has them.
@@ -29,30 +31,105 @@ func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits valu
 // laneVariable appends the values of a variable. r reads those of lane.
 func (f *frame) laneVariable(list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
 	from, last := len(list), len(list)
+	at, text := r.laneLocator(s)
+	var known laneBytes
 next:
-	for at := range lanes.All() {
-		*lane = at
+	for n := range lanes.All() {
+		*lane = n
 		r.u.forgetLane()
 		f.walker.laneUsed = false
-		v := r.read(s)
+		l, err := at()
+		same, isKnown := known.find(r, s, l, err)
+		if isKnown {
+			list[from+same].Lanes.add(n)
+			continue
+		}
+		v := r.readAt(s, l, err, text)
 		if !f.walker.laneUsed && len(list) == from {
 			return append(list, Variable{v, lanes.clone()})
 		}
-		if last < len(list) && list[last].Equal(&v.Value) { // that of the lane before, mostly
-			list[last].Lanes.add(at)
-			continue
-		}
 		for last = from; last < len(list); last++ {
 			if list[last].Equal(&v.Value) {
-				list[last].Lanes.add(at)
+				list[last].Lanes.add(n)
 				continue next
 			}
 		}
+		known.add(len(list) - from)
 		of := make(LaneSet, len(lanes))
-		of.add(at)
+		of.add(n)
 		list = append(list, Variable{v, of})
 	}
 	return list
+}
+
+// laneLocator returns what says where the current lane has a variable, and the text of
+// that where it is one for all lanes.
+func (r *localsReader) laneLocator(s *code.ScopedVariable) (at func() (locexpr.Location, error), text string) {
+	fails := func(err error) (func() (locexpr.Location, error), string) {
+		return func() (locexpr.Location, error) { return locexpr.Location{}, err }, ""
+	}
+	if s.Problem != nil {
+		return fails(s.Problem)
+	}
+	r.u.isSameThere = r.u.isAlikeAt(s.Location)
+	if s.Location != nil {
+		if v, plan, ok, err := r.u.variablePlan(s.Entry, s.Location); err != nil {
+			return fails(err)
+		} else if ok {
+			if plan.isFixed() {
+				text = plan.String()
+			}
+			return func() (locexpr.Location, error) { return plan.of(&v) }, text
+		}
+	}
+	return func() (locexpr.Location, error) { return r.u.locateAt(s.Entry, s.Location) }, ""
+}
+
+// laneBytes are the values of a variable that is a number or an address, by their bytes:
+// what many lanes have is read, and written as text, once.
+type laneBytes struct {
+	now    uint64
+	isRead bool // now is the value that was looked for
+	space  locexpr.AddressSpace
+	where  uint64 // where in memory it is, of space
+	list   []knownBytes
+}
+
+type knownBytes struct {
+	bytes, where uint64
+	space        locexpr.AddressSpace
+	index        int
+}
+
+// find looks for the value at a location among those that are known.
+func (b *laneBytes) find(r *localsReader, s *code.ScopedVariable, l locexpr.Location, err error) (index int, ok bool) {
+	b.isRead = false
+	if err != nil || s.Type == nil || !s.Type.IsSized || s.Type.Size == 0 || s.Type.Size > 8 {
+		return 0, false
+	}
+	plain, err := s.Type.Plain()
+	if err != nil || plain.Kind != dwarf.KindBase && plain.Kind != dwarf.KindEnumeration {
+		return 0, false
+	}
+	var buf [8]byte
+	if l.Read(r.u.context(s.Unit()), buf[:plain.Size], 8*plain.Size) != nil {
+		return 0, false
+	}
+	b.now, b.isRead = binary.LittleEndian.Uint64(buf[:]), true
+	b.space, b.where, _ = l.MemoryAddress()
+	for i := len(b.list) - 1; i >= 0; i-- {
+		if k := &b.list[i]; k.bytes == b.now && k.where == b.where && k.space == b.space {
+			return k.index, true
+		}
+	}
+	return 0, false
+}
+
+// add says that the value that was looked for last is the one of an index.
+func (b *laneBytes) add(index int) {
+	if b.isRead {
+		b.list = append(b.list, knownBytes{b.now, b.where, b.space, index})
+	}
 }
 
 // forgetLane takes back what was found for the lane before.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -157,41 +158,122 @@ func (v *laneView) isPlain(p *lanePiece) bool {
 // errLaneView says that nothing tells what an expression means.
 var errLaneView = errors.New("the compiler does not say where this is")
 
-// place is where a variable of a size in bits (0: not known) is, by an expression; ok is
+// A lanePlan is where a variable is, for each lane: pieces, or one that is the whole.
+type lanePlan struct {
+	parts       []lanePart
+	isComposite bool
+}
+
+// A lanePart is where a piece of a variable is.
+type lanePart struct {
+	bits   uint64
+	at     locexpr.Location // lane 0's, or all lanes'
+	stride uint64           // bits from a lane's to the next one's
+	find   func() (locexpr.Location, error)
+}
+
+// plan is where a variable of a size in bits (0: not known) is, by an expression; ok is
 // false for one that is to be read to the letter.
-func (v *laneView) place(unit dwarf.Unit, expr []byte, bits uint64, isPointer bool) (l locexpr.Location, ok bool, err error) {
+func (v *laneView) plan(unit dwarf.Unit, expr []byte, bits uint64, isPointer bool) (plan lanePlan, ok bool, err error) {
 	ops, ok := v.laneOps(unit, expr)
 	if !ok || len(ops) == 0 {
-		return l, false, nil
+		return plan, false, nil
 	}
+	last := ops[len(ops)-1].kind
+	plan.isComposite = last == "piece" || last == "bit_piece"
 	pieces := lanePieces(ops, bits)
-	if plain := len(pieces) == 1 && v.isPlain(&pieces[0]); plain {
-		return l, false, nil
+	if !plan.isComposite && (len(pieces) > 1 || v.isPlain(&pieces[0])) {
+		return plan, false, nil
 	}
-	if len(pieces) == 1 && ops[len(ops)-1].kind != "piece" && ops[len(ops)-1].kind != "bit_piece" {
-		l, err = v.piece(unit, &pieces[0], isPointer)
-		return l, true, err
-	}
-	parts := make([]locexpr.Part, len(pieces))
+	plan.parts = make([]lanePart, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
-		parts[i].Bits = p.bits
-		if len(p.ops) == 0 {
-			continue // this part is nowhere
+		if len(p.ops) > 0 {
+			if plan.parts[i], err = v.piece(unit, p, isPointer && !plan.isComposite); err != nil {
+				return plan, true, err
+			}
 		}
-		if parts[i].Location, err = v.piece(unit, p, false); err != nil {
-			return l, true, err
-		}
+		plan.parts[i].bits = p.bits
 	}
-	return locexpr.CompositeLocation(parts), true, nil
+	return plan, true, nil
+}
+
+// String says where all lanes have the variable.
+func (p *lanePlan) String() string {
+	if !p.isComposite {
+		return p.parts[0].String()
+	}
+	var b strings.Builder
+	b.WriteString("composite {")
+	for i := range p.parts {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%d: %s", p.parts[i].bits, &p.parts[i])
+	}
+	return b.String() + "}"
+}
+
+func (p *lanePart) String() string {
+	switch {
+	case p.find != nil:
+		return ""
+	case p.stride > 0 && !p.at.IsUndefined():
+		return fmt.Sprintf("%s +%d bits a lane", p.at, p.stride)
+	}
+	return p.at.String()
+}
+
+// isFixed says whether the plan says where the variable is without an evaluation for
+// each lane.
+func (p *lanePlan) isFixed() bool {
+	return !slices.ContainsFunc(p.parts, func(part lanePart) bool { return part.find != nil })
+}
+
+// of is where the current lane has the variable.
+func (p *lanePlan) of(v *laneView) (locexpr.Location, error) {
+	if !p.isComposite {
+		return p.parts[0].of(v)
+	}
+	parts := make([]locexpr.Part, len(p.parts))
+	for i := range p.parts {
+		l, err := p.parts[i].of(v)
+		if err != nil {
+			return l, err
+		}
+		parts[i] = locexpr.Part{Bits: p.parts[i].bits, Location: l}
+	}
+	return locexpr.CompositeLocation(parts), nil
+}
+
+func (p *lanePart) of(v *laneView) (locexpr.Location, error) {
+	switch {
+	case p.find != nil:
+		return p.find()
+	case p.stride > 0:
+		lane, _, err := v.laneNumber()
+		if err != nil || p.at.IsUndefined() {
+			return p.at, err
+		}
+		return p.at.Offset(int64(p.stride * lane))
+	case p.at.Place(0).Storage == locexpr.Memory:
+		return p.at.WithScope(v.scope()), nil
+	}
+	return p.at, nil
+}
+
+// scope is that of what the current lane has.
+func (v *laneView) scope() locexpr.Scope {
+	c := surrounded{frameContext{frame: v.frame}, &v.around}
+	return c.Scope()
 }
 
 // piece is where a piece of a variable is.
-func (v *laneView) piece(unit dwarf.Unit, p *lanePiece, isPointer bool) (locexpr.Location, error) {
+func (v *laneView) piece(unit dwarf.Unit, p *lanePiece, isPointer bool) (lanePart, error) {
 	first := &p.ops[0]
 	switch {
 	case p.isValue:
-		return v.value(unit, p)
+		return lanePart{find: func() (locexpr.Location, error) { return v.value(unit, p) }}, nil
 	case len(p.ops) == 1 && first.kind == "reg":
 		return v.register(unit, first.register)
 	case len(p.ops) == 1 && (first.kind == "addr" || first.kind == "addrx"):
@@ -201,7 +283,7 @@ func (v *laneView) piece(unit dwarf.Unit, p *lanePiece, isPointer bool) (locexpr
 	case len(p.ops) == 1 && first.kind == "breg" && p.hasSpace:
 		return v.inRegister(unit, p, first)
 	}
-	return locexpr.Location{}, fmt.Errorf("%w: %s", errLaneView, p)
+	return lanePart{}, fmt.Errorf("%w: %s", errLaneView, p)
 }
 
 // String is the operations of the piece, without operands.
@@ -226,21 +308,14 @@ func (v *laneView) laneBits(reg uint64) uint64 {
 	return uint64(bits / v.lanes)
 }
 
-// register is where a register of the frame is, of one of lanes the current lane's part.
-func (v *laneView) register(unit dwarf.Unit, reg uint64) (locexpr.Location, error) {
-	bits := v.laneBits(reg)
-	if bits == 0 {
-		return v.context(unit).Register(reg)
+// register is where a register of the frame is: of one of lanes, the lane's part.
+func (v *laneView) register(unit dwarf.Unit, reg uint64) (part lanePart, err error) {
+	if part.stride = v.laneBits(reg); part.stride == 0 {
+		part.at, err = v.context(unit).Register(reg)
+		return part, err
 	}
-	lane, _, err := v.laneNumber()
-	if err != nil {
-		return locexpr.Location{}, err
-	}
-	l, err := v.frame.location(reg)
-	if err != nil || l.IsUndefined() {
-		return l, err
-	}
-	return l.Offset(int64(bits * lane))
+	part.at, err = v.frame.location(reg)
+	return part, err
 }
 
 // laneNumber is the current lane.
@@ -249,31 +324,26 @@ func (v *laneView) laneNumber() (lane, lanes uint64, err error) {
 }
 
 // static is a variable at an address that the linker gave it.
-func (v *laneView) static(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
+func (v *laneView) static(unit dwarf.Unit, p *lanePiece) (part lanePart, err error) {
 	if !p.hasSpace {
-		return v.evaluate(unit, p.ops[0].bytes)
+		part.at, err = v.evaluate(unit, p.ops[0].bytes)
+		return part, err
 	}
 	// An address of another space is not moved with the code object.
 	first := &p.ops[0]
 	address := first.Operands[0]
 	if first.kind == "addrx" {
-		var err error
 		if address, err = unit.Addrx(address); err != nil {
-			return locexpr.Location{}, err
+			return part, err
 		}
 	}
-	return v.memory(p.space, address), nil
-}
-
-// memory is memory of the current lane, its group or its wave.
-func (v *laneView) memory(space locexpr.AddressSpace, address uint64) locexpr.Location {
-	c := surrounded{frameContext{frame: v.frame}, &v.around}
-	return locexpr.MemoryLocation(space, address).WithScope(c.Scope())
+	part.at = locexpr.MemoryLocation(p.space, address)
+	return part, nil
 }
 
 // inRegister is a variable in a register, or where the address in it leads: what is
 // larger than the register, or at a distance from the address, is in memory.
-func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (locexpr.Location, error) {
+func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (part lanePart, err error) {
 	bits := v.laneBits(o.register)
 	isVector := bits != 0
 	if !isVector {
@@ -283,19 +353,20 @@ func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (locexpr
 	if o.add() == 0 && p.bits > 0 && p.bits <= bits {
 		return v.register(unit, o.register)
 	}
-	if !isVector || p.bits == 0 {
+	if !isVector || p.bits == 0 || bits > 32 {
 		// Whether such an address counts bytes of the wave's memory is not said.
-		return locexpr.Location{}, fmt.Errorf("%w: an address in %s", errLaneView, v.frame.walker.registerName(o.register))
+		return part, fmt.Errorf("%w: an address in %s", errLaneView, v.frame.walker.registerName(o.register))
 	}
-	l, err := v.register(unit, o.register)
-	if err != nil || l.IsUndefined() {
-		return l, err
+	part.find = func() (locexpr.Location, error) {
+		address, err := v.contents(unit, o.register, false)
+		return v.memory(v.stack, (address+uint64(o.add()))&(1<<bits-1)), err
 	}
-	address, err := v.read(&l, bits)
-	if err != nil {
-		return l, err
-	}
-	return v.memory(v.stack, (address+uint64(o.add()))&(1<<bits-1)), nil
+	return part, nil
+}
+
+// memory is memory of the current lane.
+func (v *laneView) memory(space locexpr.AddressSpace, address uint64) locexpr.Location {
+	return locexpr.MemoryLocation(space, address).WithScope(v.scope())
 }
 
 // read is an integer of at most 64 bits at a location.
@@ -310,28 +381,30 @@ func (v *laneView) read(l *locexpr.Location, bits uint64) (uint64, error) {
 
 // onStack is a variable at a distance from the frame base, or where the address there
 // leads.
-func (v *laneView) onStack(p *lanePiece, isPointer bool) (locexpr.Location, error) {
+func (v *laneView) onStack(p *lanePiece, isPointer bool) (part lanePart, err error) {
 	base, err := v.base()
 	if err != nil {
-		return locexpr.Location{}, err
+		return part, err
 	}
 	first := &p.ops[0]
 	address := base + uint64(first.add())
 	switch {
 	case len(p.ops) == 1 && first.kind == "breg" && isPointer && p.bits < uint64(v.frame.walker.machine.Description.AddressBits):
 		// LLVM writes the same for a variable there and for a pointer to it.
-		return locexpr.Location{}, fmt.Errorf("%w: at %#x, or that is what it holds", errLaneView, address)
+		return part, fmt.Errorf("%w: at %#x, or that is what it holds", errLaneView, address)
 	case len(p.ops) == 1:
-		return v.memory(v.stack, address), nil
+		part.at = locexpr.MemoryLocation(v.stack, address)
+		return part, nil
 	case len(p.ops) == 2 && p.ops[1].kind == "deref":
 		info, _ := v.frame.walker.machine.Description.Space(v.stack)
-		at := v.memory(v.stack, address)
-		if address, err = v.read(&at, uint64(info.Bits)); err != nil {
-			return at, err
+		part.find = func() (locexpr.Location, error) {
+			at := v.memory(v.stack, address)
+			to, err := v.read(&at, uint64(info.Bits))
+			return v.memory(v.stack, to), err
 		}
-		return v.memory(v.stack, address), nil
+		return part, nil
 	}
-	return locexpr.Location{}, fmt.Errorf("%w: %s", errLaneView, p)
+	return part, fmt.Errorf("%w: %s", errLaneView, p)
 }
 
 // baseRegister is the register that DW_AT_frame_base of the function names.
@@ -470,7 +543,11 @@ func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64,
 	if bits == 0 || bits > 64 {
 		return 0, fmt.Errorf("%w: the value of %s, of %d bits", errLaneView, v.frame.walker.registerName(reg), bits)
 	}
-	l, err := v.register(unit, reg)
+	part, err := v.register(unit, reg)
+	if err != nil {
+		return 0, err
+	}
+	l, err := part.of(v)
 	if err != nil {
 		return 0, err
 	}
@@ -491,23 +568,32 @@ func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(expr, n)
 }
 
-// variableLocation evaluates the DW_AT_location of a variable, as the lanes of its
-// function see it where that is how it is written.
-func (u *unitContext) variableLocation(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
-	v, ok := u.laneView()
-	if !ok {
-		return u.place(l)
+// variablePlan is where a variable is that is described as the lanes of its function see
+// it; ok is false where it is not.
+func (u *unitContext) variablePlan(variable dwarf.Entry, l *dwarf.Location) (v laneView, plan lanePlan, ok bool, err error) {
+	if v, ok = u.laneView(); !ok {
+		return v, plan, false, nil
 	}
 	exprs, err := l.At(u.frame.lookup)
 	if err != nil || len(exprs) != 1 {
-		return u.place(l)
+		return v, plan, false, nil //nolint:nilerr // the evaluation says it
 	}
 	bits, isPointer := u.sizeOf(variable)
-	at, ok, err := v.place(l.Unit, exprs[0], bits, isPointer)
-	if !ok {
+	plan, ok, err = v.plan(l.Unit, exprs[0], bits, isPointer)
+	return v, plan, ok, err
+}
+
+// variableLocation evaluates the DW_AT_location of a variable, as the lanes of its
+// function see it where that is how it is written.
+func (u *unitContext) variableLocation(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
+	v, plan, ok, err := u.variablePlan(variable, l)
+	switch {
+	case !ok:
 		return u.place(l)
+	case err != nil:
+		return locexpr.Location{}, err
 	}
-	return at, err
+	return plan.of(&v)
 }
 
 // sizeOf is the size of a variable in bits; 0: it is not known. isPointer says that it
