@@ -57,7 +57,6 @@ func (m *image) Symbol(uint64) (string, uint64)        { return "", 0 }
 func (m *image) AddressBits() uint32                   { return 64 }
 func (m *image) Module(uint64) (*dwarf.Reader, uint64) { return nil, 0 }
 
-
 func (m *image) Evaluate(l *dwarf.Location, _ locexpr.Location, initial ...locexpr.Entry) (locexpr.Location, error) {
 	e := locexpr.Evaluator{}
 	return e.Location(l.Expr, m.Context(l.Unit), initial...)

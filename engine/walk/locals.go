@@ -129,15 +129,11 @@ func (r *localsReader) read(s *code.ScopedVariable) value.Variable {
 	return r.readAt(s, l, err, "")
 }
 
-// readAt reads a variable where it is; err says why that is not known. text is the
-// location's; "": that is not known yet.
-func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err error, text string) value.Variable {
-	var v value.Variable
-	if err == nil && text != "" {
-		v.Value, v.Language, v.Location = r.reader.Read(s.Unit(), s.Name, s.Type, l), r.u.function.Unit().Language(), text
-	} else {
-		v = r.reader.Variable(s.Unit(), s.Name, s.Type, l, unknown(err))
-	}
+// readAt reads a variable where it is; err says why that is not known. where is the text
+// of its location for all lanes; "": there is none.
+func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err error, where string) value.Variable {
+	v := r.reader.Variable(s.Unit(), s.Name, s.Type, l, unknown(err))
+	v.Where = where
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
 	return v
 }
