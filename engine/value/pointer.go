@@ -2,7 +2,6 @@ package value
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
@@ -343,18 +342,24 @@ func (r *Reader) terminated(t *locexpr.BaseType, l locexpr.Location) (string, bo
 
 // quoted is a string in quotes.
 func quoted(codes []rune, t *locexpr.BaseType) string {
-	var b strings.Builder
-	b.WriteString(charPrefix(t))
-	b.WriteByte('"')
+	b := make([]byte, 0, len(codes)+8)
+	b = append(b, charPrefix(t)...)
+	b = append(b, '"')
 	wasNumber := false
 	for _, c := range codes {
+		if isPlain := c >= ' ' && c < 0x7f && c != '"' && c != '\\'; isPlain && !(wasNumber && c >= '0' && c <= '9') {
+			b, wasNumber = append(b, byte(c)), false
+			continue
+		}
 		s := escaped(c, t.Bits, '"')
 		if wasNumber && len(s) == 1 && s[0] >= '0' && s[0] <= '9' {
-			s = fmt.Sprintf(`\%03o`, s[0]) // it would be read as part of the number before
+			s = octal(s[0]) // it would be read as part of the number before
 		}
-		b.WriteString(s)
+		b = append(b, s...)
 		wasNumber = len(s) == 4 && s[0] == '\\' && s[1] <= '3'
 	}
-	b.WriteByte('"')
-	return b.String()
+	return string(append(b, '"'))
 }
+
+// octal is a byte by its number.
+func octal(c byte) string { return string([]byte{'\\', '0' + c>>6, '0' + c>>3&7, '0' + c&7}) }

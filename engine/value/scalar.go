@@ -291,7 +291,7 @@ func escaped(c rune, bits uint32, quote rune) string {
 	case c < utf8.RuneSelf && unicode.IsPrint(c):
 		return string(c)
 	case bits == 8 || c >= 0 && c < utf8.RuneSelf:
-		return fmt.Sprintf(`\%03o`, uint8(c))
+		return octal(uint8(c))
 	case utf8.ValidRune(c) && unicode.IsPrint(c):
 		return string(c)
 	case c > 0xffff || c < 0:

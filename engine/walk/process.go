@@ -310,14 +310,25 @@ func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.S
 	return func(yield func(*Stack) bool) {
 		k := p.newPassage(threads)
 		paged, _ := p.state.(target.Paged)
-		for i, th := range threads {
-			k.begin(th)
-			if ctx.Err() != nil || !yield(p.Walk(ctx, th)) {
-				return
+		n := 0
+		pass := func(th *target.Thread, stack *Stack) bool {
+			if ctx.Err() != nil || !yield(stack) {
+				return false
 			}
 			k.end(th)
-			if paged != nil && i%releaseEvery == releaseEvery-1 {
+			if n++; paged != nil && n%releaseEvery == 0 {
 				paged.ReleasePages()
+			}
+			return true
+		}
+		if p.shared.options.Locals != nil {
+			p.walkAhead(ctx, threads, k, pass)
+			return
+		}
+		for _, th := range threads {
+			k.begin(th)
+			if !pass(th, p.Walk(ctx, th)) {
+				return
 			}
 		}
 	}
