@@ -24,8 +24,13 @@ type Unit struct{ b *body }
 // IsZero says whether the entry is none.
 func (e Entry) IsZero() bool { return e.b == nil }
 
-// Tag is what the entry describes.
-func (e Entry) Tag() Tag { return e.abbrev.tag }
+// Tag is what the entry describes; 0 of the zero Entry.
+func (e Entry) Tag() Tag {
+	if e.abbrev == nil {
+		return 0
+	}
+	return e.abbrev.tag
+}
 
 // Offset is where the entry stands in .debug_info of its file.
 func (e Entry) Offset() uint64 { return e.off }
@@ -182,10 +187,10 @@ func (e Entry) Block(attr Attr) (block []byte, ok bool, err error) {
 	return v.b, v.isBlock() || v.form == formData16, nil
 }
 
-// Children are the entries directly inside this one.
+// Children are the entries directly inside this one; the zero Entry has none.
 func (e Entry) Children() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if !e.abbrev.hasChildren {
+		if e.IsZero() || !e.abbrev.hasChildren {
 			return
 		}
 		w := e.b.walk(e.off)

@@ -254,7 +254,9 @@ func (t *Type) Enumerators() ([]Enumerator, error) {
 				list = append(list, Enumerator{c.Name(), uint64(n)})
 			}
 		}
-		t.b.file.keeps(sizeOf[Enumerator](len(list)))
+		if !t.IsZero() {
+			t.b.file.keeps(sizeOf[Enumerator](len(list)))
+		}
 		return list, nil
 	})
 }

@@ -1,0 +1,109 @@
+package value
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// damagedProgram is a program with variables of many types.
+func damagedProgram(t testing.TB, name string, command ...string) []byte {
+	t.Helper()
+	source, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{append(command, "-no-pie", source, "-o", "program")}}.Make(t)
+	b, err := os.ReadFile(filepath.Join(dir, "program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// readAll reads every global of a file, and prints it.
+func readAll(file []byte) (longest time.Duration) {
+	o, err := object.New("damaged", file)
+	if err != nil {
+		return 0
+	}
+	defer o.Close()
+	d, err := dwarf.New(o)
+	if err != nil {
+		return 0
+	}
+	m := &image{object: o}
+	for _, name := range []string{
+		"list", "matrix", "nested", "bits", "flexible", "last", "text", "wide_text", "both", "color", "huge", "z", "four", "point", "packed",
+		"total", "member", "reference", "outer::k", "outer::shorts", "outer::h", "names", "numbers", "table", "tree", "all",
+	} {
+		list, _ := d.Globals(name)
+		for _, e := range list {
+			begin := time.Now()
+			_ = object.Guard(func() error {
+				for _, limits := range []Limits{{}, {Raw: true, Depth: MaxDepth, Elements: MaxElements}} {
+					v := m.read(e, limits)
+					v.Value.Line(e.Unit().Language())
+				}
+				return nil
+			})
+			longest = max(longest, time.Since(begin))
+		}
+	}
+	return longest
+}
+
+// damage changes bytes of the debug information of a file: each patch is where, in
+// 1/65536 of a section, and what.
+func damage(file []byte, patches []byte) []byte {
+	file = append([]byte(nil), file...)
+	o, err := object.New("whole", append([]byte(nil), file...))
+	if err != nil {
+		return file
+	}
+	defer o.Close()
+	for _, name := range []string{".debug_info", ".debug_abbrev", ".data"} {
+		s := o.Section(name)
+		if s == nil || s.Size == 0 {
+			continue
+		}
+		for i := 0; i+4 <= len(patches); i += 4 {
+			if int(patches[i])%3 != map[string]int{".debug_info": 0, ".debug_abbrev": 1, ".data": 2}[name] {
+				continue
+			}
+			at := (uint64(patches[i+1])<<8 | uint64(patches[i+2])) * s.Size >> 16
+			file[s.Offset+at] = patches[i+3]
+		}
+	}
+	return file
+}
+
+// FuzzDamaged reads variables of programs whose debug information lies: nothing panics,
+// and no variable takes long.
+func FuzzDamaged(f *testing.F) {
+	c := damagedProgram(f, "globals.c", "gcc", "-g")
+	cpp := damagedProgram(f, "globals.cpp", "g++", "-g", "-std=c++20")
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		patches := make([]byte, 4*(1+r.IntN(6)))
+		for i := range patches {
+			patches[i] = byte(r.Uint32())
+		}
+		f.Add(patches, r.IntN(2) == 0)
+	}
+	f.Fuzz(func(t *testing.T, patches []byte, isC bool) {
+		file := cpp
+		if isC {
+			file = c
+		}
+		if longest := readAll(damage(file, patches)); longest > 10*time.Second {
+			t.Errorf("a variable took %v", longest)
+		}
+	})
+}
