@@ -203,6 +203,10 @@ func TestACoreOfAnotherMachine(t *testing.T) {
 		out, _ := f.with(t, cache, nil, "stack", "--in-process", to, "--sysroot", f.root, "--debuginfod", f.server.URL)
 		mustSay(t, out, f.source+":13:", f.source+":25:")
 	})
+	t.Run("eval", func(t *testing.T) {
+		out, _ := f.with(t, t.TempDir(), nil, "eval", "--in-process", "--snapshot", f.core, "--sysroot", f.root, "--debuginfod", f.server.URL, "--frame", "2", "--var", "one.height")
+		mustSay(t, out, "one.height = 2")
+	})
 	t.Run("a server that is gone", func(t *testing.T) {
 		_ = f.server.Process.Kill()
 		out, _ := f.with(t, t.TempDir(), []string{"DEBUGINFOD_RETRY_LIMIT=0"}, asks...)

@@ -23,6 +23,7 @@ import (
 // evalFlags are the flags of `unwindd eval`.
 type evalFlags struct {
 	*globals
+	targetFlags
 	arch      string
 	expr      string
 	snapshot  string
@@ -68,6 +69,7 @@ it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
+	f.add(flags)
 	flags.StringVar(&f.arch, "arch", "", "the architecture `A`")
 	flags.StringVar(&f.expr, "expr", "", "the expression, as `TEXT`")
 	flags.StringVar(&f.snapshot, "snapshot", "", "take the state from the snapshot `F`")
@@ -124,6 +126,26 @@ func (f *evalFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// newEngine makes an engine that finds files as the flags say. end closes it.
+func (f *evalFlags) newEngine(o engine.Options) (e *engine.Engine, end func(), err error) {
+	if err := f.targetFlags.check(); err != nil {
+		return nil, nil, err
+	}
+	if o.Plugins, err = f.plugins(); err != nil {
+		return nil, nil, err
+	}
+	remote, hangUp, err := f.remote(f.log())
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Sysroot, o.Exe, o.DebugDirs, o.Remote = f.sysroot, f.exe, f.debugDirs, remote
+	if e, err = engine.New(o); err != nil {
+		hangUp()
+		return nil, nil, err
+	}
+	return e, func() { _ = e.Close(); hangUp() }, nil
+}
+
 func (f *evalFlags) run(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
@@ -131,15 +153,11 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 	if f.variable != "" {
 		return f.runVariable(cmd)
 	}
-	plugins, err := f.plugins()
+	e, end, err := f.newEngine(engine.Options{NoSymbols: true})
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Options{Plugins: plugins, NoSymbols: true})
-	if err != nil {
-		return err
-	}
-	defer e.Close()
+	defer end()
 	a, err := e.Plugins().Find(f.arch)
 	if err != nil {
 		return err

@@ -49,15 +49,11 @@ func (f *evalFlags) runVariable(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--var: %w", err)}
 	}
-	plugins, err := f.plugins()
+	e, end, err := f.newEngine(engine.Options{})
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Options{Plugins: plugins})
-	if err != nil {
-		return err
-	}
-	defer e.Close()
+	defer end()
 	t, err := e.Open(f.snapshot)
 	if err != nil {
 		return err
