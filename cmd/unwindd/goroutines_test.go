@@ -144,10 +144,19 @@ func compareTraceback(t *testing.T, r *report.Report, want map[uint64]*printedGo
 		t.Errorf("problems: %q", r.Target.Problems)
 	}
 	found := 0
+	executed := map[string]*report.Thread{} // by the goroutine's ID
+	for i := range r.Threads {
+		if id := r.Threads[i].Executes; id != "" {
+			executed[id] = &r.Threads[i]
+		}
+	}
 	for i := range r.Threads {
 		th := &r.Threads[i]
 		if th.Goroutine == nil {
 			continue
+		}
+		if by := executed[th.ID]; (by == nil) != (th.Goroutine.Thread == "") || by != nil && (by.ID != th.Goroutine.Thread || !cmp.Equal(printedFrames(by), printedFrames(th))) {
+			t.Errorf("%s is executed by %+v, and by what it says itself by %q", th.ID, by, th.Goroutine.Thread)
 		}
 		w := want[th.Goroutine.ID]
 		if w == nil {

@@ -280,6 +280,56 @@ func TestGoroutineStates(t *testing.T) {
 	}
 }
 
+// TestOnlyGoroutinesThatWaitAreInACall moves a goroutine to the first instruction of a
+// function, where one is that was not executed yet, and right before which another
+// function ends.
+func TestOnlyGoroutinesThatWaitAreInACall(t *testing.T) {
+	m, with := openGoroutines(t)
+	waiting := goroutinesOf(with(&patched{}))
+	i := slices.IndexFunc(waiting, func(th *target.Thread) bool { return th.Goroutine.WaitReason == "chan send" })
+	if i < 0 {
+		t.Fatal("no goroutine sends")
+	}
+	id := waiting[i].Goroutine.ID
+	top := func(p *patched) *engine.Frame {
+		tg := with(p)
+		list := goroutinesOf(tg)
+		i := slices.IndexFunc(list, func(th *target.Thread) bool { return th.Goroutine.ID == id })
+		return &tg.Walk(t.Context(), list[i]).Frames[0]
+	}
+	if f := top(&patched{}); f.Exact || f.Symbols[0].Function != "runtime.gopark" {
+		t.Errorf("a goroutine that waits is at %+v, which is exact: %v", f.Symbols, f.Exact)
+	}
+	f, err := elf.Open(buildGoroutines(t, "goroutines", "local"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[uint64]bool{}
+	for _, s := range symbols {
+		ends[s.Value+s.Size] = s.Size > 0 && elf.ST_TYPE(s.Info) == elf.STT_FUNC
+	}
+	tried := 0
+	for _, s := range symbols {
+		if !strings.HasPrefix(s.Name, "runtime.") || !ends[s.Value] || elf.ST_TYPE(s.Info) != elf.STT_FUNC {
+			continue
+		}
+		tried++
+		p := &patched{bytes: map[uint64]byte{}}
+		p.put(m.goroutine(t, id)+m.pc, s.Value, 8)
+		if f := top(p); !f.Exact || len(f.Symbols) == 0 || f.Symbols[len(f.Symbols)-1].Start != s.Value {
+			t.Errorf("a goroutine at the start of %s is at %+v, which is exact: %v", s.Name, f.Symbols, f.Exact)
+		}
+	}
+	if tried == 0 {
+		t.Error("no function begins where another one ends")
+	}
+}
+
 // TestGoroutinesNeedDWARF has programs whose goroutines cannot be found. Their
 // threads are shown, and why there is no more.
 func TestGoroutinesNeedDWARF(t *testing.T) {
