@@ -72,6 +72,7 @@ type goMemory struct {
 	count, size     uint64
 	status, id      uint64 // offsets in runtime.g
 	pc, sp, machine uint64
+	since           uint64
 }
 
 func readGoMemory(t *testing.T, exe string, state target.Target) *goMemory {
@@ -108,7 +109,7 @@ func readGoMemory(t *testing.T, exe string, state target.Target) *goMemory {
 		}
 		g := typ.(*dwarf.StructType)
 		at := func(name string) uint64 { n, _ := offset(g, name); return uint64(n) }
-		m.size, m.status, m.id, m.machine = uint64(g.ByteSize), at("atomicstatus"), at("goid"), at("m")
+		m.size, m.status, m.id, m.machine, m.since = uint64(g.ByteSize), at("atomicstatus"), at("goid"), at("m"), at("waitsince")
 		_, sched := offset(g, "sched")
 		gobuf := sched.Type.(*dwarf.TypedefType).Type.(*dwarf.StructType)
 		pc, _ := offset(gobuf, "pc")
@@ -276,6 +277,33 @@ func TestGoroutineStates(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("state %#x: %q, expected %q", c.status, got, c.want)
+		}
+	}
+}
+
+// TestHowLongGoroutinesWait has one that the garbage collector found waiting five minutes
+// before it ran last.
+func TestHowLongGoroutinesWait(t *testing.T) {
+	m, with := openGoroutines(t)
+	last := uint64(0)
+	for _, th := range goroutinesOf(with(&patched{})) {
+		g := th.Goroutine
+		last = max(last, g.WaitSince)
+		if g.WaitAtLeast > 60e9 || g.WaitSince == 0 && g.WaitAtLeast != 0 || g.WaitSince != 0 && g.State != "waiting" && g.State != "syscall" {
+			t.Errorf("%s [%s] waits since %d, at least %d", th.ID, g.State, g.WaitSince, g.WaitAtLeast)
+		}
+	}
+	if last == 0 {
+		t.Fatal("the garbage collector found no goroutine waiting")
+	}
+	for _, status := range []uint64{4, 1} {
+		p := &patched{bytes: map[uint64]byte{}}
+		first := goroutinesOf(with(&patched{}))[3].Goroutine.ID
+		p.put(m.goroutine(t, first)+m.since, last-300e9, 8)
+		p.put(m.goroutine(t, first)+m.status, status, 4)
+		g := goroutinesOf(with(p))[3].Goroutine
+		if minutes := g.WaitAtLeast / 60e9; minutes != 5 && status == 4 || status != 4 && g.WaitSince+g.WaitAtLeast != 0 {
+			t.Errorf("goroutine %d [%s] waits since %d, at least %d", g.ID, g.State, g.WaitSince, g.WaitAtLeast)
 		}
 	}
 }

@@ -82,10 +82,25 @@ func (k *maker) all() (list []*target.Thread) {
 	if missing > 1 {
 		k.problem("%d goroutines in all are not in the target", missing)
 	}
+	k.setWaits(list)
 	if k.stackless > 0 {
 		k.problem("%d elements of runtime.allgs are no goroutines: they have no stack", k.stackless)
 	}
 	return list
+}
+
+// setWaits says how long goroutines have waited at least: until the latest time that
+// the runtime noted anywhere. What time it was is not in a core.
+func (k *maker) setWaits(list []*target.Thread) {
+	latest := k.latestTime()
+	for _, th := range list {
+		latest = max(latest, th.Goroutine.WaitSince)
+	}
+	for _, th := range list {
+		if g := th.Goroutine; g.WaitSince != 0 {
+			g.WaitAtLeast = latest - g.WaitSince
+		}
+	}
 }
 
 // releaseEvery is after how many goroutines the pages that they are on are given back.
@@ -118,7 +133,9 @@ func (k *maker) thread(address uint64, b []byte, left int) *target.Thread {
 		from[0] = 0 // assembly made the first one
 	}
 	g.GoroutineOrigin = k.origin(from)
-	g.WaitSince, g.Parent = k.get(b, k.g.waitSince), k.get(b, k.g.parent)
+	if g.Parent = k.get(b, k.g.parent); state == "waiting" || state == "syscall" {
+		g.WaitSince = k.get(b, k.g.waitSince) // of others it is that of the time before
+	}
 	th.ID, th.Arch, th.Goroutine = "goroutine "+strconv.FormatUint(g.ID, 10)+k.suffix, k.module.Arch, g
 	if g.StartedAt != nil {
 		th.Name = g.StartedAt.Function

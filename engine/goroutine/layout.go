@@ -23,6 +23,9 @@ type layout struct {
 	// reasons is the array of the texts of wait reasons, and how many there are.
 	reasons, reasonCount uint64
 
+	// times is where the runtime notes when it did something last.
+	times []uint64
+
 	g    goroutineLayout
 	m    machineLayout
 	scan uint64            // the bit of a state that says that the stack is being scanned
@@ -117,7 +120,7 @@ func readUnit(u dwarf.Unit) (*layout, error) {
 		switch e.Tag() {
 		case dwarf.TagVariable:
 			switch name := e.Name(); name {
-			case "runtime.allgs", "runtime.allgptr", "runtime.allglen", "runtime.waitReasonStrings":
+			case "runtime.sched", "runtime.memstats", "runtime.allgs", "runtime.allgptr", "runtime.allglen", "runtime.waitReasonStrings":
 				variables[name] = e
 			}
 		case dwarf.TagConstant:
@@ -188,7 +191,24 @@ func (l *layout) readVariables(variables map[string]dwarf.Entry) (err error) {
 		return err
 	}
 	l.readReasons(variables["runtime.waitReasonStrings"])
+	l.addTime(variables["runtime.sched"], "lastpoll")
+	l.addTime(variables["runtime.memstats"], "last_gc_nanotime")
 	return nil
+}
+
+// addTime takes a member of a variable for a time, where this version has it.
+func (l *layout) addTime(e dwarf.Entry, name string) {
+	address, err := addressOf("", e)
+	if err != nil {
+		return
+	}
+	t, err := plainType(e)
+	if err != nil {
+		return
+	}
+	if _, at, err := findMember(t, name); err == nil && at.size == 8 {
+		l.times = append(l.times, address+at.offset)
+	}
 }
 
 // addressOf is where a variable is.

@@ -130,6 +130,20 @@ func (r *runtime) variable(objectAddress uint64) (uint64, error) {
 	return r.word(address)
 }
 
+// latestTime is the latest of the times that the runtime noted, in nanoseconds of its
+// clock; 0 where none is in the target.
+func (r *runtime) latestTime() (latest uint64) {
+	b := make([]byte, 8)
+	for _, at := range r.times {
+		if address, ok := r.module.Start(at); ok {
+			if _, err := r.read(address, b); err == nil {
+				latest = max(latest, r.number(b))
+			}
+		}
+	}
+	return latest
+}
+
 // number is the number in up to 8 bytes.
 func (r *runtime) number(b []byte) (n uint64) {
 	switch len(b) {

@@ -2,9 +2,9 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/unwindd/unwindd/engine/target"
 )
@@ -14,14 +14,15 @@ type Goroutine struct {
 	ID         uint64     `json:"id"`
 	State      string     `json:"state"`
 	WaitReason string     `json:"wait_reason,omitempty"`
-	WaitSince  uint64     `json:"wait_since,omitempty"` // nanoseconds of the runtime's clock
-	Thread     string     `json:"thread,omitempty"`     // that executes it
-	System     bool       `json:"system,omitempty"`     // the runtime made it for itself
-	Locked     bool       `json:"locked,omitempty"`     // no other thread may execute it
-	Scanned    bool       `json:"scanned,omitempty"`    // the garbage collector is scanning its stack
-	Parent     uint64     `json:"parent,omitempty"`     // the goroutine that created it
-	CreatedBy  *CodePlace `json:"created_by,omitempty"` // the go statement
-	StartedAt  *CodePlace `json:"started_at,omitempty"` // the function that it calls
+	WaitSince  uint64     `json:"wait_since,omitempty"`    // nanoseconds of the runtime's clock
+	WaitLeast  uint64     `json:"wait_at_least,omitempty"` // nanoseconds that it waited at least
+	Thread     string     `json:"thread,omitempty"`        // that the runtime has given it to
+	System     bool       `json:"system,omitempty"`        // the runtime made it for itself
+	Locked     bool       `json:"locked,omitempty"`        // no other thread may execute it
+	Scanned    bool       `json:"scanned,omitempty"`       // the garbage collector is scanning its stack
+	Parent     uint64     `json:"parent,omitempty"`        // the goroutine that created it
+	CreatedBy  *CodePlace `json:"created_by,omitempty"`    // the go statement
+	StartedAt  *CodePlace `json:"started_at,omitempty"`    // the function that it calls
 }
 
 // CodePlace is a place in the code.
@@ -49,6 +50,9 @@ func (j *stackJSON) goroutine(th *target.Thread) {
 	j.textMember("wait_reason", g.WaitReason)
 	if g.WaitSince != 0 {
 		j.uintMember("wait_since", g.WaitSince)
+	}
+	if g.WaitAtLeast != 0 {
+		j.uintMember("wait_at_least", g.WaitAtLeast)
 	}
 	j.textMember("thread", g.Thread)
 	j.trueMember("system", g.IsSystem)
@@ -101,14 +105,21 @@ func isEqualGoroutine(a, b *target.Thread) bool {
 	return *x.GoroutineState == *y.GoroutineState && x.CreatedBy == y.CreatedBy && x.IsSystem == y.IsSystem
 }
 
-// describe is what a goroutine does, as Go's own tracebacks say it.
-func describe(g *target.Goroutine) string {
+// describe is what a goroutine does, and for how many minutes at least, as Go's own
+// tracebacks say it.
+func describe(g *target.Goroutine, minutes uint64) string {
 	text := g.State
 	if g.WaitReason != "" {
 		text = g.WaitReason
 	}
 	if g.IsScanned {
 		text += " (scan)"
+	}
+	switch {
+	case minutes == 1:
+		text += ", at least 1 minute"
+	case minutes > 1:
+		text += fmt.Sprintf(", at least %d minutes", minutes)
 	}
 	if g.IsLocked {
 		text += ", locked to thread"
@@ -131,44 +142,58 @@ func executor(th *target.Thread) string {
 // goroutines names the goroutines of a group, and the threads that execute them; ""
 // where there are none.
 func (t *text) goroutines(g *group) string {
-	var threads, list []string
-	state := ""
+	var threads, list idList
+	var first *target.Goroutine
+	var thread *target.Thread
+	minutes := ^uint64(0)
 	for i := range g.threads {
 		th := g.threads[i].Thread
-		switch x := th.Goroutine; {
-		case x == nil:
-			threads = append(threads, th.ID)
-		default:
-			state = " [" + describe(x) + "]"
-			list = append(list, strings.TrimPrefix(th.ID, "goroutine "))
+		if th.Goroutine == nil {
+			thread = th
+			threads.add(th.ID)
+			continue
 		}
+		first = th.Goroutine
+		minutes = min(minutes, first.WaitAtLeast/uint64(time.Minute))
+		list.add(strings.TrimPrefix(th.ID, "goroutine "))
 	}
-	if len(list) == 0 {
+	if first == nil {
 		return ""
 	}
-	line := "goroutine " + list[0] + state
-	if len(list) > 1 {
-		line = fmt.Sprintf("%d goroutines%s: %s", len(list), state, strings.Join(firstOf(list), " "))
+	state := " [" + describe(first, minutes) + "]"
+	line := "goroutine " + list.String() + state
+	if list.count > 1 {
+		line = fmt.Sprintf("%d goroutines%s: %s", list.count, state, list.String())
 	}
 	switch {
-	case len(threads) == 1:
-		line += ", thread " + threads[0]
-		i := slices.IndexFunc(g.threads, func(m member) bool { return m.Goroutine == nil })
-		if name := g.threads[i].Name; name != "" {
-			line += " " + strconv.Quote(name)
-		}
-	case len(threads) > 1:
-		line += fmt.Sprintf(", %d threads: %s", len(threads), strings.Join(firstOf(threads), " "))
+	case threads.count == 1 && thread.Name != "":
+		line += ", thread " + thread.ID + " " + strconv.Quote(thread.Name)
+	case threads.count == 1:
+		line += ", thread " + thread.ID
+	case threads.count > 1:
+		line += fmt.Sprintf(", %d threads: %s", threads.count, threads.String())
 	}
 	return line + t.about.crash(g.first.Thread)
 }
 
-// firstOf are the first names of a list, and how many more there are.
-func firstOf(list []string) []string {
-	if len(list) <= maxListed {
-		return list
+// An idList is the first IDs of threads, and how many there are.
+type idList struct {
+	first []string
+	count int
+}
+
+func (l *idList) add(id string) {
+	if l.count++; l.count <= maxListed {
+		l.first = append(l.first, id)
 	}
-	return append(slices.Clone(list[:maxListed]), fmt.Sprintf("and %d more", len(list)-maxListed))
+}
+
+func (l *idList) String() string {
+	text := strings.Join(l.first, " ")
+	if l.count > maxListed {
+		text += fmt.Sprintf(" and %d more", l.count-maxListed)
+	}
+	return text
 }
 
 // creator says which go statement created the goroutines of a group, and by which

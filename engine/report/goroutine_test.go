@@ -26,7 +26,7 @@ func goroutineStacks() *given {
 	scanned, locked := waits, waits
 	scanned.IsScanned, locked.IsLocked = true, true
 	stack := func(id uint64, state target.GoroutineState, origin *target.GoroutineOrigin, parent uint64, pc uint64) *engine.Stack {
-		g := &target.Goroutine{ID: id, GoroutineState: &state, GoroutineOrigin: origin, Parent: parent, WaitSince: id * 1e9}
+		g := &target.Goroutine{ID: id, GoroutineState: &state, GoroutineOrigin: origin, Parent: parent, WaitSince: id * 1e9, WaitAtLeast: id * 30e9}
 		return &engine.Stack{
 			Thread:  &target.Thread{ID: fmt.Sprint("goroutine ", id), Name: "main.work", Goroutine: g},
 			Frames:  []engine.Frame{{PC: pc, FoundBy: engine.ByContext}},
@@ -48,7 +48,7 @@ func TestGoroutinesAreWrittenAsTheyAre(t *testing.T) {
 		t.Errorf("%+v", threads[:3])
 	}
 	at := &CodePlace{PC: "0x401", Function: "main.main", File: "/a/b.go", Line: 7}
-	waits := &Goroutine{ID: 5, State: "waiting", WaitReason: "chan \u202e receive", WaitSince: 5e9, Parent: 1, CreatedBy: at, StartedAt: &CodePlace{PC: "0x402", Function: "main.work"}}
+	waits := &Goroutine{ID: 5, State: "waiting", WaitReason: "chan \u202e receive", WaitSince: 5e9, WaitLeast: 150e9, Parent: 1, CreatedBy: at, StartedAt: &CodePlace{PC: "0x402", Function: "main.work"}}
 	if d := cmp.Diff(waits, threads[3].Goroutine); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -71,11 +71,11 @@ func TestTextOfGoroutines(t *testing.T) {
 		"snapshot s",
 		`goroutine 1 [running], thread 4711 "server", crashed`,
 		"thread 4712",
-		`3 goroutines [chan \u202e receive]: 5 6 7`, "created by main.main at /a/b.go:7",
-		`goroutine 8 [chan \u202e receive (scan)]`, "created by main.main in goroutine 1 at /a/b.go:7",
-		`goroutine 9 [chan \u202e receive, locked to thread]`, "created by main.main in goroutine 1 at /a/b.go:7",
-		`goroutine 10 [chan \u202e receive, system]`, "created by main.main in goroutine 1 at /a/b.go:7",
-		`goroutine 11 [chan \u202e receive]`, "created by 0x403",
+		`3 goroutines [chan \u202e receive, at least 2 minutes]: 5 6 7`, "created by main.main at /a/b.go:7",
+		`goroutine 8 [chan \u202e receive (scan), at least 4 minutes]`, "created by main.main in goroutine 1 at /a/b.go:7",
+		`goroutine 9 [chan \u202e receive, at least 4 minutes, locked to thread]`, "created by main.main in goroutine 1 at /a/b.go:7",
+		`goroutine 10 [chan \u202e receive, at least 5 minutes, system]`, "created by main.main in goroutine 1 at /a/b.go:7",
+		`goroutine 11 [chan \u202e receive, at least 5 minutes]`, "created by 0x403",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s\n%s", d, b.String())

@@ -114,15 +114,11 @@ func (t *text) threads(g *group) string {
 		}
 		return line + t.about.crash(first)
 	}
-	ids := make([]string, 0, maxListed+1)
-	for i, th := range g.threads {
-		if i == maxListed {
-			ids = append(ids, fmt.Sprintf("and %d more", len(g.threads)-i))
-			break
-		}
-		ids = append(ids, th.ID)
+	var ids idList
+	for _, th := range g.threads {
+		ids.add(th.ID)
 	}
-	return fmt.Sprintf("%d threads%s: %s", len(g.threads), t.about.crash(first), strings.Join(ids, " "))
+	return fmt.Sprintf("%d threads%s: %s", ids.count, t.about.crash(first), ids.String())
 }
 
 // crash says that a thread crashed; of a wave, which may have another reason than

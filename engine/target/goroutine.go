@@ -9,6 +9,9 @@ type Goroutine struct {
 	// WaitSince is when the garbage collector found it waiting first, in
 	// nanoseconds of the clock that the runtime uses; 0: it did not.
 	WaitSince uint64
+	// WaitAtLeast is for how long it has waited at least, in nanoseconds: until the
+	// last time that is in the target. It may have been longer.
+	WaitAtLeast uint64
 	// Thread is the ID of the thread that executes it; "" where none does.
 	Thread string
 	// Parent is the ID of the goroutine that created it; 0: unknown.
