@@ -272,8 +272,9 @@ func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGorouti
 // TestGoroutinesEqualDelves compares all goroutines of a core, and all of their
 // frames, with Delve's.
 func TestGoroutinesEqualDelves(t *testing.T) {
-	delve := buildDelve(t)
+	long(t)
 	exe := buildGoroutines(t, "goroutines", "local")
+	delve := buildDelve(t)
 	core := crashCore(t, exe, "abort", "10000")
 	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 10_030)
 }
