@@ -241,6 +241,11 @@ func TestEvalInAUnitOfAFrame(t *testing.T) {
 	if !slices.ContainsFunc(frames, func(f report.Frame) bool { return f.Function == "left" && f.FoundBy == "call-site" }) {
 		t.Fatal("no frame of left, which was left by a tail call")
 	}
+	for _, f := range crashed(t, stackJSON(t, core, "--locals")).Frames {
+		if f.Function == "left" && (f.Locals == nil || len(*f.Locals) != 1 || (*f.Locals)[0].Value == nil || *(*f.Locals)[0].Value != "11") {
+			t.Errorf("variables of left, which was called with 11: %+v", f.Locals)
+		}
+	}
 	taken, _ := takeSnapshot(t, core)
 	for _, target := range []string{core, taken} {
 		// fill was called with 10 and called left with 11, which called last with 33.

@@ -95,7 +95,7 @@ type stackFolder struct {
 func newStackFolder() *stackFolder { return &stackFolder{seen: map[uint64][]*group{}} }
 
 func (f *stackFolder) add(s *engine.Stack) {
-	shortenLocals(s)
+	shortenLocals(s.Frames)
 	e := endingOf(s)
 	key := f.sum(s, &e)
 	for _, g := range f.seen[key] {
@@ -111,13 +111,14 @@ func (f *stackFolder) add(s *engine.Stack) {
 
 // shortenLocals leaves of variables what is printed of them: a stack is kept until all
 // have come.
-func shortenLocals(s *engine.Stack) {
-	for i := range s.Frames {
-		for _, list := range s.Frames[i].Locals() {
+func shortenLocals(frames []engine.Frame) {
+	for i := range frames {
+		for _, list := range frames[i].Locals() {
 			for k := range list {
 				list[k].Value = list[k].Value.Short(list[k].Language)
 			}
 		}
+		shortenLocals(frames[i].TailCallers())
 	}
 }
 
@@ -166,6 +167,7 @@ func (f *stackFolder) hashFrames(frames []engine.Frame) {
 				f.hash.WriteString(list[k].Text)
 			}
 		}
+		f.hashFrames(frames[i].TailCallers())
 	}
 }
 

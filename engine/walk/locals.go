@@ -37,14 +37,33 @@ func (w *walker) readLocals(ctx context.Context) {
 			f.module.StateProblem("variables of the frame at %#x: %v", f.offset, err)
 		}
 		f.readWaiting(*limits)
-		if list == nil {
-			continue
+		w.stack.Frames[i].setLocals(list)
+		if err := object.Guard(func() error { f.readTailLocals(*limits); return nil }); err != nil {
+			f.module.StateProblem("variables of functions that called that at %#x by tail calls: %v", f.offset, err)
 		}
-		out := &w.stack.Frames[i]
-		if out.Details == nil {
-			out.Details = &FrameDetails{}
-		}
-		out.Details.Locals = list
+	}
+}
+
+// setLocals keeps the variables of a frame; nil: there are none.
+func (f *Frame) setLocals(list [][]Variable) {
+	if list == nil {
+		return
+	}
+	if f.Details == nil {
+		f.Details = &FrameDetails{}
+	}
+	f.Details.Locals = list
+}
+
+// readTailLocals reads the variables of the functions that called that of a frame by tail
+// calls: what they were given is all that is left of most.
+func (f *frame) readTailLocals(limits value.Limits) {
+	if f.called == nil {
+		return
+	}
+	out := f.walker.stack.Frames[f.index].TailCallers()
+	for i, tail := range f.called.tails {
+		out[i].setLocals(tail.localsOf(limits, nil))
 	}
 }
 

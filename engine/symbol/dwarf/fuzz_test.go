@@ -49,6 +49,7 @@ func askAll(r *Reader, addresses []uint64) {
 // askCall reads what a call site says.
 func askCall(r *Reader, site CallSite) {
 	_, _, _ = site.Target()
+	_, _, _, _ = site.PC()
 	for p, err := range site.Parameters() {
 		if err != nil {
 			break
@@ -70,6 +71,10 @@ func askCall(r *Reader, site CallSite) {
 
 // askScopes reads what there is at an address.
 func askScopes(r *Reader, address uint64) {
+	_, _ = r.Function(address)
+	_, _ = r.FunctionFrom(address)
+	unit, _, _ := r.UnitAt(address)
+	_ = unit.b != nil && unit.String() == ""
 	scopes, _ := r.Scopes(address)
 	for _, s := range scopes {
 		n := 0
