@@ -372,6 +372,10 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 		c.elements(path, n.Children[0], v) // std::array, of which gdb has no form
 		return
 	}
+	if len(n.Children) > 0 && len(v.Children) > 0 && isForm(n, v) {
+		c.count(OnlyWe, path, n, v)
+		return
+	}
 	ours, bases := map[string][]*Value{}, []*Value{}
 	for _, child := range v.Children {
 		if child.Kind == "base" {

@@ -11,6 +11,21 @@ import (
 // form is what is there, and sets of bits.
 var onlyTheirs = regexp.MustCompile(`_iterator|^std::bitset`)
 
+// isForm says whether a value of ours is in a form, where the peer's is as its
+// implementation is: it has no part of the same name.
+func isForm(n *Node, v *Value) bool {
+	names := map[string]bool{}
+	for _, child := range n.Children {
+		names[child.Name] = true
+	}
+	for _, child := range v.Children {
+		if names[child.Name] || child.Kind == "base" || child.Kind == "variant" {
+			return false
+		}
+	}
+	return v.Value != "" || v.Children[0].Name == "value" || isElement(v)
+}
+
 // pretty compares a value as a pretty printer shows it: its summary and its parts.
 func (c *comparison) pretty(path string, n *Node, v *Value) {
 	if onlyTheirs.MatchString(n.Type) && v.Value == "" {

@@ -15,6 +15,7 @@ type Subject struct {
 	Wait       string // what is to be waited for before gcore: a line that begins so, or seconds; "" if it fails by itself
 	Libraries  bool   // the functions of libraries count
 	Globals    []string
+	Go         bool   // it is written in Go: delve is the peer
 	Pretty     bool   // its pretty forms are compared, too
 	Containers string // the subject whose pretty forms it must equal, where no debugger of ours has printers
 }
@@ -83,7 +84,23 @@ func Subjects(dir, workloads string) []*Subject {
 	}
 	all = append(all, libcxx(dir)...)
 	all = append(all, rust(dir, workloads)...)
+	all = append(all, golang(dir)...)
 	return append(all, installed()...)
+}
+
+// golang are programs in Go, optimized and not.
+func golang(dir string) []*Subject {
+	source := filepath.Join(dir, "govalues", "main.go")
+	var all []*Subject
+	for _, level := range []struct{ name, flags string }{{"-N -l", "-gcflags=all=-N -l"}, {"optimized", "-gcflags="}} {
+		for _, version := range []struct{ name, env string }{{"DWARF 5", "GOEXPERIMENT=dwarf5"}, {"DWARF 4", "GOEXPERIMENT=nodwarf5"}} {
+			all = append(all, &Subject{
+				Name: "govalues " + level.name + " " + version.name, Sources: []string{source}, Wait: "ready", Go: true,
+				Commands: [][]string{{"env", version.env, "go", "build", level.flags, "-o", "program", source}},
+			})
+		}
+	}
+	return all
 }
 
 func (p program) subjects() []*Subject {

@@ -156,7 +156,7 @@ def summary_of(summary, hint):
         return str(summary)
     if summary.length == 0:
         return '""'
-    if summary.length < 0 or summary.type.code != gdb.TYPE_CODE_ARRAY or summary.type.target().sizeof != 1:
+    if summary.length < 0 or summary.type.target().sizeof != 1:
         return summary.value().format_string(format="s")
     data = bytes(gdb.selected_inferior().read_memory(summary.address, summary.length))
     return '"' + "".join(chr(b) if 0x20 <= b < 0x7f and b not in b'"\\' else "\\%03o" % b for b in data) + '"'

@@ -114,7 +114,7 @@ func (w *work) subject(s *valuecheck.Subject) error {
 		return err
 	}
 	for _, pretty := range []bool{false, true} {
-		if pretty && !s.Pretty {
+		if pretty && !s.Pretty && !s.Go || !pretty && s.Go {
 			continue
 		}
 		begin := time.Now()
@@ -124,13 +124,17 @@ func (w *work) subject(s *valuecheck.Subject) error {
 		}
 		mine := time.Since(begin)
 		begin = time.Now()
-		peer, err := s.GDB(exe, core, pretty)
+		read := func() (*valuecheck.Peer, error) { return s.GDB(exe, core, pretty) }
+		if s.Go {
+			read = func() (*valuecheck.Peer, error) { return delveValues(exe, core) }
+		}
+		peer, err := read()
 		if err != nil {
 			return err
 		}
 		r := valuecheck.Compare(ours, peer)
 		name := s.Name
-		if pretty {
+		if pretty && !s.Go {
 			name += ", pretty"
 			w.pretty[s.Name] = peer
 		}

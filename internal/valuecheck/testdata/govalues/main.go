@@ -1,13 +1,11 @@
-// Go's types, in frames of calls, and a fault at the end.
+// Go's types, in frames of calls, and a loop without an end.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -44,14 +42,13 @@ type stack[T any] struct {
 var (
 	globalMap   = map[string]int{"a": 1}
 	globalPoint = point{3, 4}
-	null        *int
 	sink        any
 )
 
 func (p point) area(depth int) float64 {
 	local := depth + p.X
 	keep(&local)
-	return fault(float64(local), p)
+	return spin(float64(local), p)
 }
 
 func (c *circle) area(depth int) float64 { return c.r }
@@ -60,11 +57,13 @@ func (c *circle) area(depth int) float64 { return c.r }
 func keep(a ...any) { sink = a }
 
 //go:noinline
-func fault(x float64, at point) float64 {
+func spin(x float64, at point) float64 {
 	here := x + float64(at.Y)
 	keep(&here)
-	*null = 5
-	return here
+	fmt.Println("ready")
+	for {
+		here++
+	}
 }
 
 func inlined(s shape, n int) float64 {
@@ -204,11 +203,7 @@ func scalars(flag bool, c color) float64 {
 }
 
 func main() {
-	debug.SetTraceback("crash")
 	runtime.LockOSThread()
 	keep(globalMap, globalPoint, red)
-	if len(os.Args) > 1 {
-		select {}
-	}
 	fmt.Println(scalars(true, green))
 }
