@@ -320,12 +320,24 @@ func (c *comparison) node(path string, n *Node, v *Value) {
 		c.count(OnlyWe, path, n, v)
 	case n.Cut && len(n.Children) == 0:
 		c.count(Cut, path, n, v)
+	case n.Code == "escaped":
+		if len(v.Children) == 1 {
+			c.node(path, n.Children[0], v.Children[0])
+		} else {
+			c.node(path, n.Children[0], nil)
+		}
 	case n.Pretty:
 		c.pretty(path, n, v)
+	case n.Code == "func":
+		c.function(path, n, v)
 	case n.Synthetic:
 		c.synthetic(path, n, v)
 	case strings.HasSuffix(n.Code, "ref"):
 		c.reference(path, n, v)
+	case n.Code == "interface":
+		c.dynamic(path, n, v)
+	case n.Code == "chan":
+		c.channel(path, n, v)
 	case n.Code == "struct" || n.Code == "union":
 		c.members(path, n, v)
 	case n.Code == "array":
@@ -487,4 +499,45 @@ func (c *comparison) reference(path string, n *Node, v *Value) {
 		v = v.Children[0]
 	}
 	c.node(path+"&", target, v)
+}
+
+// function compares a value of a Go function: delve says its name, or nothing of nil.
+func (c *comparison) function(path string, n *Node, v *Value) {
+	if isNil := n.Text == ""; isNil && (v.Value == "nil" || v.Value == "0x0") || !isNil && strings.Contains(v.Value, n.Text) {
+		c.count(Equal, path, n, v)
+	} else {
+		c.count(Wrong, path, n, v)
+	}
+}
+
+// dynamic compares what an interface of Go holds.
+func (c *comparison) dynamic(path string, n *Node, v *Value) {
+	isNil := len(n.Children) == 0 || n.Children[0].Code == "struct" && n.Children[0].Type == "void" || n.Children[0].Code == "interface" && len(n.Children[0].Children) == 0
+	switch {
+	case isNil && len(v.Children) == 0 && strings.Contains(v.Value, "nil"):
+		c.count(Equal, path, n, v)
+	case !isNil && len(v.Children) == 1:
+		c.node(path+".data", n.Children[0], v.Children[0])
+	case !isNil && len(v.Children) == 0 && v.Deep:
+		c.count(Cut, path, n, v)
+	default:
+		c.count(Wrong, path, n, v)
+	}
+}
+
+// channel compares a channel of Go by how many elements it has, of how many.
+func (c *comparison) channel(path string, n *Node, v *Value) {
+	field := map[string]string{}
+	for _, child := range n.Children {
+		field[child.Name] = child.Text
+	}
+	want := field["qcount"] + "/" + field["dataqsiz"]
+	if len(n.Children) == 0 {
+		want = "nil"
+	}
+	if strings.HasSuffix(v.Value, want) {
+		c.count(Equal, path, n, v)
+	} else {
+		c.count(Wrong, path, &Node{Type: n.Type, Text: want}, v)
+	}
 }

@@ -71,6 +71,9 @@ func delveVariables(scope *proc.EvalScope) []*valuecheck.Node {
 			n := delveNode(v.Name, v)
 			n.Kind, n.Line = read.kind, int(v.DeclLine)
 			n.Place = v.LocationExpr.String()
+			if v.Flags&proc.VariableEscaped != 0 { // what the debug information has is a pointer of this name
+				n = &valuecheck.Node{Name: "&" + n.Name, Code: "escaped", Kind: n.Kind, Line: n.Line, Place: n.Place, Type: "*" + n.Type, Children: []*valuecheck.Node{n}}
+			}
 			all = append(all, n)
 		}
 	}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/valuecheck"
+)
+
+// valuesPackage is where the programs are.
+const valuesPackage = "../../internal/valuecheck/testdata"
+
+// TestValuesEqualGDB compares the values of all variables of all frames with gdb's,
+// down to what has no parts, in programs with every type of C and C++, the containers of
+// its library and the types of Rust. `.ci/peers` does the same with more compilers, levels
+// and forms of debug information.
+func TestValuesEqualGDB(t *testing.T) {
+	long(t)
+	for _, c := range []struct {
+		name  string
+		known int // values that gdb knows, at least
+	}{
+		{"types gcc -O2 DWARF 5", 430},
+		{"types gcc -O2 type units 4", 430},
+		{"types clang-22 -O0 DWARF 4", 460},
+		{"types clang-14 -O0 DWARF 5", 460},
+		{"classes gcc -O0 DWARF 5", 190},
+		{"classes clang-22 -O2 DWARF 5", 160},
+		{"classes gcc -O2 dwz of two", 170},
+		{"containers gcc -O0 DWARF 5", 2000},
+		{"containers clang-14 libc++ -O0", 1600},
+		{"enums rustc -O0 DWARF 5", 1400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := valuesOf(t, c.name)
+			for _, p := range r.Pairs {
+				switch p.Outcome {
+				case valuecheck.Wrong, valuecheck.NoFrame, valuecheck.Extra:
+					t.Error(p)
+				case valuecheck.Miss:
+					t.Log(p)
+				}
+			}
+			known, equal := r.Known(), r.Values[valuecheck.Equal]
+			t.Logf("%d frames, variables %v, values %v, explained %v", r.Frames, r.Variables, r.Values, r.Classes)
+			if known < c.known || equal*100 < known*98 {
+				t.Errorf("%d of %d values that gdb knows are equal, expected 98 of 100, of %d or more", equal, known, c.known)
+			}
+			if explained := r.Values[valuecheck.Explained]; explained*100 > known*5 {
+				t.Errorf("%d values differ as docs/differences.md says, of %d, expected at most 5 of 100", explained, known)
+			}
+		})
+	}
+}
+
+// valuesOf compares the values of a program, raw and, where it has containers, in
+// pretty forms.
+func valuesOf(t *testing.T, name string) *valuecheck.Result {
+	t.Helper()
+	s := valuesSubject(t, name)
+	oracle.Tools(t, "gdb")
+	exe, core := valuesCore(t, s)
+	r := valuecheck.NewResult()
+	compare := func(pretty bool) {
+		peer, err := s.GDB(exe, core, pretty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Add(valuecheck.Compare(ourValues(t, s, core, pretty), peer))
+	}
+	compare(false)
+	if s.Pretty {
+		compare(true)
+	}
+	if s.Containers != "" {
+		same := valuesSubject(t, s.Containers)
+		exe, gnu := valuesCore(t, same)
+		peer, err := same.GDB(exe, gnu, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Add(valuecheck.CompareContents(ourValues(t, s, core, true), peer))
+	}
+	return r
+}
+
+func ourValues(t *testing.T, s *valuecheck.Subject, core string, pretty bool) *valuecheck.Document {
+	t.Helper()
+	stdout, stderr, status := unwindd(t, s.Arguments(core, pretty)...)
+	if status != exitDone {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	d, err := valuecheck.ReadDocument([]byte(stdout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func valuesSubject(t *testing.T, name string) *valuecheck.Subject {
+	t.Helper()
+	dir, err := filepath.Abs(valuesPackage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range valuecheck.Subjects(dir, dir) {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("there is no program %q", name)
+	return nil
+}
+
+func valuesCore(t *testing.T, s *valuecheck.Subject) (exe, core string) {
+	t.Helper()
+	if pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err != nil || strings.ContainsAny(string(pattern), "|/%") {
+		oracle.Missing(t, "kernel.core_pattern is %q, expected a plain name", pattern)
+	}
+	exe, core, err := s.Core(oracle.Build{Sources: s.Sources, Commands: s.Commands}.Make(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe, core
+}
