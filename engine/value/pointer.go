@@ -43,7 +43,9 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 		}
 	}
 	v.setText(text)
-	if r.followsPointers() && address != 0 && element.Kind != dwarf.KindSubroutine && element.Kind != dwarf.KindVoid {
+	// A function of Go is an object, which a pointer may point to as to others.
+	isCode := element.Kind == dwarf.KindSubroutine && r.language != dwarf.LangGo
+	if r.followsPointers() && address != 0 && !isCode && element.Kind != dwarf.KindVoid {
 		r.follow(v, t, address, depth)
 	}
 }
