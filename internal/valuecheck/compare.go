@@ -95,12 +95,13 @@ type comparison struct {
 	inner        bool // the frame is in a call
 	isLengthLost bool // of an array of the frame
 	isLoose      bool // the cores are of two programs that hold the same; see CompareContents
+	isGo         bool // the peer is delve
 	worst        int  // index in Outcomes of what a part of the variable is
 }
 
 // Compare compares the values of a core.
 func Compare(ours *Document, theirs *Peer) *Result {
-	c := &comparison{Result: NewResult()}
+	c := &comparison{Result: NewResult(), isGo: theirs.IsDelve}
 	threads := map[string]*Thread{}
 	for i := range ours.Threads {
 		threads[ours.Threads[i].ID] = &ours.Threads[i]
@@ -231,6 +232,9 @@ func (c *comparison) level(ours []*Value, theirs []*Node) {
 	for _, key := range ourKeys {
 		if _, ok := by[key]; !ok {
 			v := mine[key]
+			if c.isGo {
+				continue // delve leaves out what is declared at a later line
+			}
 			c.begin(&Node{}, v)
 			c.count(Extra, v.Name, &Node{Name: v.Name, Type: v.Type}, v)
 			c.end()
@@ -426,6 +430,10 @@ func isElement(v *Value) bool { return len(v.Children) > 0 && v.Children[0].Name
 
 // elements compares the elements of an array.
 func (c *comparison) elements(path string, n *Node, v *Value) {
+	if n.Elements == 0 && len(v.Children) == 0 && v.More == 0 {
+		c.count(Equal, path, n, v)
+		return
+	}
 	if v.Value != "" && len(v.Children) == 0 { // a text, of which the peer does not have all
 		c.count(OnlyWe, path, n, v)
 		return

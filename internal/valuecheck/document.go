@@ -60,6 +60,7 @@ func ReadDocument(text []byte) (*Document, error) {
 type Peer struct {
 	Threads []PeerThread `json:"threads"`
 	Globals []*Node      `json:"globals"`
+	IsDelve bool         `json:"-"` // else it is gdb
 }
 
 // PeerThread is a thread of a debugger's.

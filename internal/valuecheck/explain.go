@@ -13,6 +13,12 @@ const (
 	// Then an array has as many elements as such a register says, or, if its
 	// length is nowhere, no end.
 	lostLength = "only gdb has an array without its length"
+	// Go's functions keep no register for their callers.
+	goRegister = "delve reads registers that calls may change"
+	// At a return address the value of the call is there that is being made.
+	goList = "delve looks location lists up at return addresses"
+	// A part of a variable that is nowhere has zeros.
+	goPiece = "delve has zeros for parts that are nowhere"
 	// See onlyTheirs.
 	noForm = "only gdb has a form of the type"
 	// In split DWARF gcc writes the offset of a thread-local variable as an address,
@@ -37,6 +43,28 @@ func (c *comparison) explain(o Outcome, n *Node, v *Value) string {
 		return lostLength
 	case o == Miss && v != nil && strings.Contains(v.Problem, "its segment PT_TLS has"):
 		return threadLocal
+	}
+	if o == Miss && c.isGo {
+		return c.explainGo(v)
+	}
+	return ""
+}
+
+// lists and inRegister find what delve says of a location: the offset of its list and
+// the PC, and a register.
+var (
+	lists      = regexp.MustCompile(`^\[0x[0-9a-f]+:0x[0-9a-f]+\]`)
+	inRegister = regexp.MustCompile(`DW_OP_b?reg\d`)
+)
+
+func (c *comparison) explainGo(v *Value) string {
+	switch place := c.variable.Place; {
+	case strings.Contains(place, "DW_OP_piece") && strings.Contains(c.location, "undefined"):
+		return goPiece
+	case c.inner && inRegister.MatchString(place):
+		return goRegister
+	case c.inner && lists.MatchString(place) && v != nil && v.Location == "":
+		return goList
 	}
 	return ""
 }

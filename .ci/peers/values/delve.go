@@ -26,7 +26,7 @@ func delveValues(exe, path string) (*valuecheck.Peer, error) {
 		return nil, err
 	}
 	target := group.Selected
-	peer := &valuecheck.Peer{}
+	peer := &valuecheck.Peer{IsDelve: true}
 	for _, thread := range target.ThreadList() {
 		frames, err := proc.ThreadStacktrace(target, thread, 1000)
 		if err != nil {
