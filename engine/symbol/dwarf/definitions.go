@@ -155,7 +155,7 @@ func (r *Reader) findDefinitions() (definitions, error) {
 // addDynamic adds an entry that says which type an object at run time has.
 func (d *definitions) addDynamic(e Entry, isType bool) {
 	switch {
-	case isType && e.b.language == LangGo:
+	case isType && e.b.languageOf() == LangGo:
 		v, ok, err := e.own(AttrGoType)
 		if err != nil || !ok {
 			return
@@ -168,7 +168,7 @@ func (d *definitions) addDynamic(e Entry, isType bool) {
 		if isConstant && n != 0 {
 			d.goTypes[n] = entryKey{e.b.unit, e.off}
 		}
-	case e.Tag() == TagVariable && e.b.language == LangRust:
+	case e.Tag() == TagVariable && e.b.languageOf() == LangRust:
 		if at, ok := e.fixedAddress(); ok && strings.HasSuffix(e.Name(), "{vtable}") {
 			d.vtables[at] = entryKey{e.b.unit, e.off}
 		}

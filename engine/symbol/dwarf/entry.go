@@ -365,12 +365,13 @@ func (u Unit) AddressSize() int { return int(u.b.format.addrSize) }
 // OffsetSize is the size of an offset, in bytes: 4 or 8.
 func (u Unit) OffsetSize() int { return int(u.b.format.offsetSize) }
 
-// Language is DW_AT_language (DWARF 5, table 7.17); 0 where it is not said.
-func (u Unit) Language() uint64 { return u.b.language }
+// Language is DW_AT_language (DWARF 5, table 7.17), of a partial unit that says none that
+// of a unit that imports it; 0 where it is not said.
+func (u Unit) Language() uint64 { return u.b.languageOf() }
 
 // HasScopedNames says whether the unit's language names things by the namespaces and
 // classes around them.
-func (u Unit) HasScopedNames() bool { return hasScopedNames(u.b.language) }
+func (u Unit) HasScopedNames() bool { return hasScopedNames(u.b.languageOf()) }
 
 // Root is the unit's first entry.
 func (u Unit) Root() (Entry, error) { return u.b.entryAt(u.b.first) }

@@ -44,6 +44,7 @@ const (
 	TagNamespace         Tag = 0x39
 	TagUnspecifiedType   Tag = 0x3b
 	TagPartialUnit       Tag = 0x3c
+	TagImportedUnit      Tag = 0x3d
 	TagSharedType        Tag = 0x40
 	TagRvalueReference   Tag = 0x42
 	TagTemplateAlias     Tag = 0x43
@@ -83,6 +84,7 @@ const (
 	AttrLanguage         Attr = 0x13
 	AttrDiscr            Attr = 0x15
 	AttrDiscrValue       Attr = 0x16
+	AttrImport           Attr = 0x18
 	AttrStringLength     Attr = 0x19
 	AttrCompDir          Attr = 0x1b
 	AttrConstValue       Attr = 0x1c

@@ -43,6 +43,7 @@ type Reader struct {
 	variables lazy[[]placedVariable]
 	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
 	defined   lazy[definitions]
+	imports   lazy[map[*unit]uint64] // languages of units that others import
 
 	kept          atomic.Int64 // see MemorySize
 	supplementary atomic.Pointer[object.Object]

@@ -345,7 +345,7 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 				}
 			}
 			if !d.Lower.HasValue() {
-				d.Lower = Bound{IsKnown: true, Value: defaultLowerBound(t.b.language)}
+				d.Lower = Bound{IsKnown: true, Value: defaultLowerBound(t.b.languageOf())}
 			}
 			list = append(list, d)
 		}

@@ -18,7 +18,7 @@ func (e Entry) QualifiedName() string {
 			at = to // a definition outside its class stands where it is declared
 		}
 	}
-	if !hasScopedNames(at.b.language) {
+	if !hasScopedNames(at.b.languageOf()) {
 		return name
 	}
 	list, tags, err := at.b.spacesAround(uint32(at.off - at.b.offset))
@@ -78,7 +78,7 @@ func (t *Type) String() string {
 		return t.Name
 	}
 	name, _ := t.spelled.get(func() (string, error) {
-		s := speller{isRust: t.b.language == LangRust, isC: !hasScopedNames(t.b.language)}
+		s := speller{isRust: t.b.languageOf() == LangRust, isC: !hasScopedNames(t.b.languageOf())}
 		text := s.spell(t, "", 0)
 		if len(text) > maxSpelling {
 			text = text[:maxSpelling] + "..."
@@ -116,7 +116,7 @@ func (s *speller) spell(t *Type, declarator string, depth int) string {
 	}
 	if t.Name != "" && t.Kind != KindQualified {
 		name := t.QualifiedName()
-		if word := typeWords[t.Tag()]; word != "" && s.isC && t.b.language != LangGo {
+		if word := typeWords[t.Tag()]; word != "" && s.isC && t.b.languageOf() != LangGo {
 			name = word + " " + name
 		}
 		return joined(name, declarator)

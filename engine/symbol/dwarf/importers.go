@@ -1,0 +1,65 @@
+package dwarf
+
+// This file finds the languages of units that do not say theirs: dwz moves what units
+// share to partial units (DWARF 5, 3.1.1), and leaves DW_AT_language where it was.
+
+// languageOf is the language that a unit's entries are written in: that of its first
+// importer where it says none.
+func (b *body) languageOf() uint64 {
+	if b.language != 0 || b.tag != TagPartialUnit {
+		return b.language
+	}
+	r := b.file.reader
+	known, _ := r.imports.get(r.findImports)
+	return known[b.unit]
+}
+
+// maxImports bounds the imports of a unit that are followed.
+const maxImports = 1 << 12
+
+// findImports finds the units that other units import, with the language of the first.
+// Those that cannot be read are left out: whoever needs them finds out why.
+func (r *Reader) findImports() (map[*unit]uint64, error) {
+	known := map[*unit]uint64{}
+	for _, u := range r.main.everyUnit() {
+		if b, err := u.open(); err == nil && b.language != 0 {
+			b.imports(known, b.language)
+		}
+	}
+	r.main.keeps(16 * len(known))
+	return known, nil
+}
+
+// imports adds the units that a unit imports: DW_TAG_imported_unit comes before its
+// other entries, but for base types.
+func (b *body) imports(known map[*unit]uint64, language uint64) {
+	root, err := b.entryAt(b.first)
+	if err != nil {
+		return
+	}
+	n := 0
+	for e, err := range root.Children() {
+		isImport := err == nil && e.Tag() == TagImportedUnit
+		if n++; err != nil || !isImport && e.Tag() != TagBaseType || n > maxImports {
+			return
+		}
+		if !isImport {
+			continue
+		}
+		v, ok, err := e.own(AttrImport)
+		if err != nil || !ok {
+			continue
+		}
+		u, _, err := b.reference(&v)
+		if err != nil {
+			continue
+		}
+		if _, ok := known[u]; ok {
+			continue
+		}
+		known[u] = language
+		if to, err := u.open(); err == nil {
+			to.imports(known, language)
+		}
+	}
+}
