@@ -223,11 +223,13 @@ func (b *binder) text(bc *boundClause, exprs []*expr) error {
 	if err != nil {
 		return err
 	}
-	if x.class == classPlace && plain.Kind == dwarf.KindArray {
+	switch {
+	case x.class == classPlace && plain.Kind == dwarf.KindArray:
 		y := *x
 		x = &y
 		x.t, err = plain.Element()
-	} else {
+	case x.class == classPlace && plain.Kind == dwarf.KindBase: // the first of them
+	default:
 		x, err = deref(x)
 	}
 	if err != nil {

@@ -161,7 +161,7 @@ func init() {
 		"typeof": (*binder).callTypeof, "element": (*binder).callElement, "at": (*binder).callAt, "cast": (*binder).callCast,
 		"after": (*binder).callAfter, "derived": (*binder).callDerived, "word": (*binder).callWord, "byte": (*binder).callByte,
 		"either": (*binder).callEither, "choose": (*binder).callChoose,
-		"leaf": (*binder).callLeaf, "key": (*binder).callGoKey, "elem": (*binder).callGoElem,
+		"args": (*binder).callArgs, "leaf": (*binder).callLeaf, "key": (*binder).callGoKey, "elem": (*binder).callGoElem,
 		"classarg": (*binder).callClassArg, "gotype": (*binder).callGoType, "godata": (*binder).callGoData, "vtabletype": (*binder).callVtableType,
 	}
 }
@@ -300,6 +300,18 @@ func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
 		return nil, notBound("argument %d of the template is no type", n)
 	}
 	return parts.Arguments[n].ValueType()
+}
+
+// args() is the number of arguments of the object's template.
+func (b *binder) callArgs(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 0, 0); err != nil {
+		return nil, err
+	}
+	parts, err := b.plain.Parts()
+	if err != nil {
+		return nil, err
+	}
+	return constantOf(uint64(len(parts.Arguments))), nil
 }
 
 // nested(name) is a type that is declared in the object's class or a base of it,

@@ -1,6 +1,7 @@
 package dwarf
 
 import (
+	"fmt"
 	"hash/maphash"
 	"strings"
 )
@@ -36,11 +37,62 @@ func (r *Reader) definitionOf(declaration Entry) Entry {
 	}
 	full := declaration.QualifiedName()
 	for _, e := range known.entries(known.types, name) {
-		if e.QualifiedName() == full && isSameKind(e.Tag(), declaration.Tag()) {
+		if e.QualifiedName() == full && isSameKind(e.Tag(), declaration.Tag()) && e.hasArgumentsOf(declaration) {
 			return e
 		}
 	}
 	return Entry{}
+}
+
+// hasArgumentsOf says whether two entries of one name, and the classes around them, are
+// of templates with the same arguments. Names have them, unless clang was asked for
+// simple ones (-gsimple-template-names).
+func (e Entry) hasArgumentsOf(other Entry) bool {
+	for range maxOrigins {
+		if e.IsZero() || other.IsZero() {
+			break
+		}
+		if !strings.Contains(e.Name(), "<") && e.templateArguments(0) != other.templateArguments(0) {
+			return false
+		}
+		var err, otherErr error
+		e, err = e.Around()
+		other, otherErr = other.Around()
+		if err != nil || otherErr != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// templateArguments are the arguments of a template, as text.
+func (e Entry) templateArguments(depth int) string {
+	var b strings.Builder
+	if depth > maxTypes {
+		return "..."
+	}
+	for c, err := range e.Children() {
+		if err != nil {
+			break
+		}
+		switch c.Tag() {
+		case TagTemplateType:
+			if t, err := c.ValueType(); err == nil && !t.IsZero() {
+				b.WriteString(t.String())
+				b.WriteString("<" + t.templateArguments(depth+1) + ">")
+			}
+			b.WriteByte(',')
+		case TagTemplateValue:
+			n, _, _ := c.Number(AttrConstValue)
+			fmt.Fprintf(&b, "%d,", n)
+		case TagGNUTemplatePack:
+			b.WriteString(c.templateArguments(depth + 1))
+		}
+		if b.Len() > maxName {
+			break
+		}
+	}
+	return b.String()
 }
 
 // isSameKind says whether a declaration may be completed by a definition: a class may
