@@ -87,18 +87,13 @@ type Variable struct {
 	IsArtificial bool
 	// IsShadowed says that a variable of its name, in a block further in, hides it.
 	IsShadowed bool
-	// Place is where it is; the undefined location where it is nowhere. Where says it for
-	// all lanes of a wave; "" where there is no such text.
+	// Place is where it is; the undefined location where it is nowhere.
 	Place locexpr.Location
-	Where string
 }
 
 // Location is where the variable is, as text; "" where it is nowhere.
 func (v *Variable) Location() string {
-	switch {
-	case v.Where != "":
-		return v.Where
-	case v.Place.IsUndefined():
+	if v.Place.IsUndefined() {
 		return ""
 	}
 	return v.Place.String()

@@ -31,7 +31,7 @@ func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits valu
 // laneVariable appends the values of a variable. r reads those of lane.
 func (f *frame) laneVariable(list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
 	from, last := len(list), len(list)
-	at, text := r.laneLocator(s)
+	at := r.laneLocator(s)
 	var known laneBytes
 next:
 	for n := range lanes.All() {
@@ -44,7 +44,7 @@ next:
 			list[from+same].Lanes.add(n)
 			continue
 		}
-		v := r.readAt(s, l, err, text)
+		v := r.readAt(s, l, err)
 		if !f.walker.laneUsed && len(list) == from {
 			return append(list, Variable{v, lanes.clone()})
 		}
@@ -62,11 +62,10 @@ next:
 	return list
 }
 
-// laneLocator returns what says where the current lane has a variable, and the text of
-// that where it is one for all lanes.
-func (r *localsReader) laneLocator(s *code.ScopedVariable) (at func() (locexpr.Location, error), text string) {
-	fails := func(err error) (func() (locexpr.Location, error), string) {
-		return func() (locexpr.Location, error) { return locexpr.Location{}, err }, ""
+// laneLocator returns what says where the current lane has a variable.
+func (r *localsReader) laneLocator(s *code.ScopedVariable) func() (locexpr.Location, error) {
+	fails := func(err error) func() (locexpr.Location, error) {
+		return func() (locexpr.Location, error) { return locexpr.Location{}, err }
 	}
 	if s.Problem != nil {
 		return fails(s.Problem)
@@ -76,13 +75,10 @@ func (r *localsReader) laneLocator(s *code.ScopedVariable) (at func() (locexpr.L
 		if v, plan, ok, err := r.u.variablePlan(s.Entry, s.Location); err != nil {
 			return fails(err)
 		} else if ok {
-			if plan.isFixed() {
-				text = plan.String()
-			}
-			return func() (locexpr.Location, error) { return plan.of(&v) }, text
+			return func() (locexpr.Location, error) { return plan.of(&v) }
 		}
 	}
-	return func() (locexpr.Location, error) { return r.u.locateAt(s.Entry, s.Location) }, ""
+	return func() (locexpr.Location, error) { return r.u.locateAt(s.Entry, s.Location) }
 }
 
 // laneBytes are the values of a variable that is a number or an address, by their bytes:

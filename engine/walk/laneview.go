@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -196,38 +195,6 @@ func (v *laneView) plan(unit dwarf.Unit, expr []byte, bits uint64, isPointer boo
 		plan.parts[i].bits = p.bits
 	}
 	return plan, true, nil
-}
-
-// String says where all lanes have the variable.
-func (p *lanePlan) String() string {
-	if !p.isComposite {
-		return p.parts[0].String()
-	}
-	var b strings.Builder
-	b.WriteString("composite {")
-	for i := range p.parts {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "%d: %s", p.parts[i].bits, &p.parts[i])
-	}
-	return b.String() + "}"
-}
-
-func (p *lanePart) String() string {
-	switch {
-	case p.find != nil:
-		return ""
-	case p.stride > 0 && !p.at.IsUndefined():
-		return fmt.Sprintf("%s +%d bits a lane", p.at, p.stride)
-	}
-	return p.at.String()
-}
-
-// isFixed says whether the plan says where the variable is without an evaluation for
-// each lane.
-func (p *lanePlan) isFixed() bool {
-	return !slices.ContainsFunc(p.parts, func(part lanePart) bool { return part.find != nil })
 }
 
 // of is where the current lane has the variable.

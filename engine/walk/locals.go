@@ -145,14 +145,12 @@ func (r *localsReader) read(s *code.ScopedVariable) value.Variable {
 		r.u.isSameThere = r.u.isAlikeAt(s.Location)
 		l, err = r.u.locateAt(s.Entry, s.Location)
 	}
-	return r.readAt(s, l, err, "")
+	return r.readAt(s, l, err)
 }
 
-// readAt reads a variable where it is; err says why that is not known. where is the text
-// of its location for all lanes; "": there is none.
-func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err error, where string) value.Variable {
+// readAt reads a variable where it is; err says why that is not known.
+func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err error) value.Variable {
 	v := r.reader.Variable(s.Unit(), s.Name, s.Type, l, unknown(err))
-	v.Where = where
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
 	return v
 }
