@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"reflect"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine"
@@ -219,12 +218,18 @@ func isEqualFrame(a, b *engine.Frame) bool {
 		slices.EqualFunc(a.Registers(), b.Registers(), func(x, y engine.RegisterValue) bool {
 			return x.Number == y.Number && x.Value == y.Value
 		}) &&
-		(len(a.Locals()) == 0 && len(b.Locals()) == 0 || reflect.DeepEqual(a.Locals(), b.Locals())) &&
+		slices.EqualFunc(a.Locals(), b.Locals(), isEqualLocals) &&
 		slices.EqualFunc(a.Lanes(), b.Lanes(), func(x, y engine.LaneGroup) bool {
-			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes) &&
-				(len(x.Locals) == 0 && len(y.Locals) == 0 || reflect.DeepEqual(x.Locals, y.Locals))
+			return x.State == y.State && x.HasPC == y.HasPC && x.PC == y.PC && slices.Equal(x.Lanes, y.Lanes) && slices.EqualFunc(x.Locals, y.Locals, isEqualLocals)
 		}) &&
 		isEqualFrames(a.TailCallers(), b.TailCallers())
+}
+
+// isEqualLocals compares variables of a function, but for which thread's they are.
+func isEqualLocals(a, b []engine.Variable) bool {
+	return slices.EqualFunc(a, b, func(x, y engine.Variable) bool {
+		return x.Kind == y.Kind && x.Line == y.Line && x.IsShadowed == y.IsShadowed && slices.Equal(x.Lanes, y.Lanes) && x.Equal(&y.Value)
+	})
 }
 
 // isEqualChain compares inlined calls, which are shared by the frames at one PC.
