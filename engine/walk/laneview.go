@@ -401,7 +401,8 @@ var errNoBase = errors.New("the frame's base is not set up here")
 
 // base is the frame base as an address of a lane's private memory. The function takes
 // it from the stack pointer when it was called, which is the CFA, and may round it up:
-// a register that holds less is still, or again, its caller's.
+// a register that holds less is still, or again, its caller's. Where nothing says the CFA
+// it must be that of a kernel.
 func (v *laneView) base() (uint64, error) {
 	f := v.frame
 	reg, ok := v.baseRegister()
@@ -417,12 +418,12 @@ func (v *laneView) base() (uint64, error) {
 		return 0, err
 	}
 	base = base / ratio
-	if !f.hasCFA || f.cfaSpace != v.wave && f.cfaSpace != v.stack {
-		return base, nil
-	}
-	cfa := f.cfa
-	if f.cfaSpace == v.wave {
-		cfa /= v.ratio
+	var cfa uint64 // of a kernel, whose frame is the stack's first, at 0
+	switch {
+	case f.hasCFA && f.cfaSpace == v.wave:
+		cfa = f.cfa / v.ratio
+	case f.hasCFA && f.cfaSpace == v.stack:
+		cfa = f.cfa
 	}
 	if base < cfa || base > cfa && base&-base <= base-cfa {
 		return 0, fmt.Errorf("%w: %s has %#x, the CFA is %#x", errNoBase, f.walker.registerName(reg), base, cfa)
