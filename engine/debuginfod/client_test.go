@@ -420,7 +420,7 @@ func TestSlowServers(t *testing.T) {
 		f := newClient(t, func(o *Options) { o.Timeout = 200 * time.Millisecond }, at)
 		start := time.Now()
 		f.refuses(object.RemoteFile{Kind: object.RemoteDebuginfo, BuildID: id}, object.Unreadable, "(DEBUGINFOD_TIMEOUT)")
-		if took := time.Since(start); took > 3*time.Second {
+		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%s: it took %v", name, took)
 		}
 		f.refuses(object.RemoteFile{Kind: object.RemoteExecutable, BuildID: id}, object.Unreadable, "not asked again, since it did not answer")
@@ -430,15 +430,16 @@ func TestSlowServers(t *testing.T) {
 		f.holds()
 	}
 	// One that sends enough in its time may take any time, but for DEBUGINFOD_MAXTIME.
+	const parts = 20
 	at, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		for range 8 {
+		for range parts {
 			_, _ = w.Write(make([]byte, leastBytes))
 			w.(http.Flusher).Flush()
 			time.Sleep(100 * time.Millisecond)
 		}
 	})
-	f := newClient(t, func(o *Options) { o.Timeout = 400 * time.Millisecond }, at)
-	f.gets(object.RemoteFile{Kind: object.RemoteSource, BuildID: id, Source: "/a"}, make([]byte, 8*leastBytes))
+	f := newClient(t, func(o *Options) { o.Timeout = 1500 * time.Millisecond }, at)
+	f.gets(object.RemoteFile{Kind: object.RemoteSource, BuildID: id, Source: "/a"}, make([]byte, parts*leastBytes))
 	f = newClient(t, func(o *Options) { o.MaxTime = 300 * time.Millisecond; o.Retries = 5 }, at)
 	f.refuses(object.RemoteFile{Kind: object.RemoteSource, BuildID: id, Source: "/a"}, object.Unreadable, "(DEBUGINFOD_MAXTIME)")
 	f.holds()
@@ -452,7 +453,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 	start := time.Now()
 	_, tried := f.Fetch(object.RemoteFile{Kind: object.RemoteExecutable, BuildID: id})
 	if len(tried) != 2 || !strings.Contains(tried[0].Reason, "not asked again") || !strings.Contains(tried[0].Reason, "refused") ||
-		!strings.Contains(tried[1].Reason, "not asked again") || time.Since(start) > time.Second {
+		!strings.Contains(tried[1].Reason, "not asked again") || time.Since(start) > 5*time.Second {
 		t.Errorf("%v after %v", tried, time.Since(start))
 	}
 }
