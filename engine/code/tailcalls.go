@@ -62,13 +62,14 @@ func (o *Object) Call(returnPC uint64) (Call, error) {
 	return call, nil
 }
 
-// Named are where the object has functions, by their names in its symbol tables;
-// isExported leaves out those that other code objects do not see. It is nil of one without
-// a file.
-func (o *Object) Named(isExported bool) *symtab.Addresses {
+// Named is where the object has the function of a name in its symbol tables; isExported
+// leaves out those that other code objects do not see. isSure is false where several
+// have the name, or where the program chooses one when it starts. It is called inside
+// object.Guard.
+func (o *Object) Named(name string, isExported bool) (address uint64, isSure, ok bool) {
 	r, c := o.resolver(), &o.called
-	if r == nil {
-		return nil
+	if r == nil || isExported && !o.File.MayExport(name) {
+		return 0, false, false
 	}
 	kept := &c.named
 	if isExported {
@@ -84,7 +85,7 @@ func (o *Object) Named(isExported bool) *symtab.Addresses {
 	if isNew {
 		o.grow(a.MemorySize())
 	}
-	return a
+	return a.Of(name)
 }
 
 func (c *callCache) forget() (bytes int) {

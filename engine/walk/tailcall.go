@@ -83,16 +83,28 @@ func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, err
 	if f.module == nil || caller.module == nil || caller.isGuess() || caller.exact || f.index+1 != caller.index {
 		return nil, nil
 	}
+	pair := framePair{f.pc, caller.pc, f.exact}
+	if w.process.tails.isPlain(pair) {
+		return nil, nil
+	}
 	call, err := caller.module.Code.Call(caller.offset)
-	if err != nil || call.Site.IsZero() || f.module.Code.DWARF() == nil {
+	if err != nil {
 		return nil, err
+	}
+	if call.Site.IsZero() || f.module.Code.DWARF() == nil {
+		w.process.tails.addPlain(pair)
+		return nil, nil
 	}
 	function, err := f.module.Code.DWARF().Function(f.lookup)
 	if err != nil || function.IsZero() {
 		return nil, err
 	}
 	if !call.Callee.IsZero() {
-		if same, err := isSameFunction(call.Callee, function); err != nil || same {
+		same, err := isSameFunction(call.Callee, function)
+		if err == nil && same {
+			w.process.tails.addPlain(pair)
+		}
+		if err != nil || same {
 			return nil, err
 		}
 	}

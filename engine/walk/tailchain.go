@@ -32,8 +32,35 @@ type tailCall struct {
 // tailChains are the ways of tail calls that were looked for, by the addresses of the
 // first and the last function.
 type tailChains struct {
-	mu    sync.Mutex
+	mu    sync.RWMutex
 	known map[[2]uint64][]tailCall
+	plain map[framePair]struct{}
+}
+
+// A framePair is a frame and its caller, by their PCs.
+type framePair struct {
+	pc, caller uint64
+	isExact    bool // the frame's PC is
+}
+
+// isPlain says whether it is known that debug information has no tail call between
+// frames, whatever the state of the target.
+func (c *tailChains) isPlain(p framePair) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, is := c.plain[p]
+	return is
+}
+
+func (c *tailChains) addPlain(p framePair) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plain == nil {
+		c.plain = map[framePair]struct{}{}
+	}
+	if len(c.plain) < maxTailChains {
+		c.plain[p] = struct{}{}
+	}
 }
 
 // maxTailChains bounds the ways that are remembered.
@@ -42,7 +69,7 @@ const maxTailChains = 1 << 16
 func (c *tailChains) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known = nil
+	c.known, c.plain = nil, nil
 }
 
 // tailChain is the one way by which tail calls lead from one function to another, the
@@ -203,11 +230,10 @@ func (g *tailGraph) callees(m *code.Module, site dwarf.CallSite) (list []tailFun
 // those that other modules give to all.
 func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]tailFunction, error) {
 	for _, other := range g.process.Loaded() {
-		addresses := other.Code.Named(other != m)
-		if addresses == nil {
-			continue
+		if other == m && len(list) > 0 {
+			continue // its unit has it
 		}
-		at, isSure, ok := addresses.Of(name)
+		at, isSure, ok := other.Code.Named(name, other != m)
 		if !ok {
 			continue
 		}

@@ -66,7 +66,11 @@ func (r *Resolver) Named(names map[string]bool) (list []symbol.Symbol, ok bool) 
 // Addresses are where functions are by their names in the symbol tables; isExported leaves
 // out those that other code objects do not see. They are read anew each time.
 func (r *Resolver) Addresses(isExported bool) *symtab.Addresses {
-	a, err := symtab.NewAddresses(isExported, r.o, r.debug)
+	debug := r.debug
+	if isExported {
+		debug = nil // .dynsym is the object's
+	}
+	a, err := symtab.NewAddresses(isExported, r.o, debug)
 	r.Note(err)
 	return a
 }
