@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	serverCore    = "../../examples/crash/server.core"
+	serverCore   = "../../examples/crash/server.core"
 	mixedCapture = "../../examples/mixed/mixed.snapshot"
 )
 

@@ -591,7 +591,7 @@ func (r *run) text(c *boundClause) error {
 			return err
 		}
 	}
-	text := ""
+	var text string
 	if c.op == opUTF8 {
 		if n < count {
 			b = wholeRunes(b)

@@ -87,7 +87,7 @@ func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error
 		return locexpr.Value{}, errNoSize
 	}
 	typ := *t.Base
-	if size := uint64(typ.Size()); size != t.Size*8 && typ.Elements == 0 && t.IsSized && t.Size <= 64 && size > t.Size*8 {
+	if size := typ.Size(); size != t.Size*8 && typ.Elements == 0 && t.IsSized && t.Size <= 64 && size > t.Size*8 {
 		return locexpr.Value{}, fmt.Errorf("a base type of %d bits in %d bytes", size, t.Size)
 	}
 	size := (typ.Size() + 7) / 8

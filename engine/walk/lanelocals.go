@@ -30,7 +30,7 @@ func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits valu
 
 // laneVariable appends the values of a variable. r reads those of lane.
 func (f *frame) laneVariable(list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
-	from, last := len(list), len(list)
+	from := len(list)
 	at := r.laneLocator(s)
 	var known laneBytes
 next:
@@ -48,7 +48,7 @@ next:
 		if !f.walker.laneUsed && len(list) == from {
 			return append(list, Variable{v, lanes.clone()})
 		}
-		for last = from; last < len(list); last++ {
+		for last := from; last < len(list); last++ {
 			if list[last].Equal(&v.Value) {
 				list[last].Lanes.add(n)
 				continue next
