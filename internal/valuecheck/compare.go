@@ -388,7 +388,7 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 		c.elements(path, n.Children[0], v) // std::array, of which gdb has no form
 		return
 	}
-	if len(n.Children) > 0 && len(v.Children) > 0 && isForm(n, v) {
+	if len(n.Children) > 0 && isForm(n, v) {
 		c.count(OnlyWe, path, n, v)
 		return
 	}

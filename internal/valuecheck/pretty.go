@@ -14,6 +14,9 @@ var onlyTheirs = regexp.MustCompile(`_iterator|^std::bitset`)
 // isForm says whether a value of ours is in a form, where the peer's is as its
 // implementation is: it has no part of the same name.
 func isForm(n *Node, v *Value) bool {
+	if len(v.Children) == 0 {
+		return v.Value != "" && literal(v.Value) == v.Value
+	}
 	names := map[string]bool{}
 	for _, child := range n.Children {
 		names[child.Name] = true
@@ -48,6 +51,12 @@ func (c *comparison) pretty(path string, n *Node, v *Value) {
 // parts compares the parts that two forms have, in their order.
 func (c *comparison) parts(path string, n *Node, v *Value) {
 	theirs, ours := n.Children, v.Children
+	if isWhole(n) { // of Rust: what it wraps, with counts that our summary has
+		theirs = c.counts(path, n, v)
+		if len(ours) == 0 {
+			ours = []*Value{v}
+		}
+	}
 	if c.isLoose && strings.Contains(n.Type, "unordered_") {
 		theirs, ours = sorted(theirs, (*Node).shown), sorted(ours, (*Value).shown)
 	}
@@ -67,6 +76,27 @@ func (c *comparison) parts(path string, n *Node, v *Value) {
 	for i := len(theirs); i < len(ours) && !n.Cut; i++ {
 		c.count(Extra, join(path, ours[i].Name), &Node{Type: ours[i].Type}, ours[i])
 	}
+}
+
+// isWhole says whether the form of a type of Rust has what it wraps as its part.
+func isWhole(n *Node) bool { return len(n.Children) > 0 && n.Children[0].Name == "value" }
+
+// counts compares the counts that gdb has as parts, which stand in our summary, and
+// returns the other parts.
+func (c *comparison) counts(path string, n *Node, v *Value) (rest []*Node) {
+	for _, child := range n.Children {
+		switch {
+		case len(v.Children) == 0 && literal(v.Value) == v.Value && v.Value != "":
+			c.count(OnlyWe, join(path, child.Name), child, v) // gdb has the first byte of a text
+		case child.Name == "value" || child.Name == "borrow":
+			rest = append(rest, child)
+		case strings.Contains(v.Value, child.Name+"="+child.Text):
+			c.count(Equal, join(path, child.Name), child, v)
+		default:
+			c.count(Wrong, join(path, child.Name), child, v)
+		}
+	}
+	return rest
 }
 
 // within is what a std::variant holds of ours where it is in a std::optional: there
