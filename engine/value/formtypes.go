@@ -55,16 +55,18 @@ func (r *run) classArgument(function uint64, name string) (*dwarf.Type, error) {
 	return templateArgument(parts, 0)
 }
 
-// vtabletype(address) is the type that a table of functions of a Rust trait is for.
+// vtabletype(address) is the type that a table of functions of a Rust trait is for. Of
+// one that is not described, such as the standard library's own, the object is shown as
+// it is.
 func (b *binder) callVtableType(args []*expr) (*bound, error) {
 	return b.typeBehind(args, func(r *run, address uint64) (*dwarf.Type, error) {
 		d, at := r.r.frame.Module(address)
 		if d == nil {
-			return nil, fmt.Errorf("no table of functions is known at %#x", address)
+			return nil, errOtherForm
 		}
 		e := d.ImplementedBy(at)
 		if e.IsZero() {
-			return nil, fmt.Errorf("no table of functions is known at %#x", address)
+			return nil, errOtherForm
 		}
 		return e.AsType()
 	})

@@ -52,8 +52,7 @@ func (c *comparison) pretty(path string, n *Node, v *Value) {
 func (c *comparison) parts(path string, n *Node, v *Value) {
 	theirs, ours := n.Children, v.Children
 	if isWhole(n) { // of Rust: what it wraps, with counts that our summary has
-		theirs = c.counts(path, n, v)
-		if len(ours) == 0 {
+		if theirs = c.counts(path, n, v); len(ours) == 0 && len(theirs) > 0 {
 			ours = []*Value{v}
 		}
 	}
@@ -88,7 +87,7 @@ func (c *comparison) counts(path string, n *Node, v *Value) (rest []*Node) {
 		switch {
 		case len(v.Children) == 0 && literal(v.Value) == v.Value && v.Value != "":
 			c.count(OnlyWe, join(path, child.Name), child, v) // gdb has the first byte of a text
-		case child.Name == "value" || child.Name == "borrow":
+		case child.Name == "value":
 			rest = append(rest, child)
 		case strings.Contains(v.Value, child.Name+"="+child.Text):
 			c.count(Equal, join(path, child.Name), child, v)
