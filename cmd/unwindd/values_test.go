@@ -20,35 +20,35 @@ const valuesPackage = "../../internal/valuecheck/testdata"
 func TestValuesEqualGDB(t *testing.T) {
 	long(t)
 	for _, c := range []struct {
-		name  string
-		known int // values that gdb knows, at least
+		name   string
+		known  int // values that gdb knows, at least
+		missed int // of these, as docs/differences.md says
 	}{
-		{"types gcc -O2 DWARF 5", 430},
-		{"types gcc -O2 type units 4", 430},
-		{"types clang-22 -O0 DWARF 4", 460},
-		{"types clang-14 -O0 DWARF 5", 460},
-		{"classes gcc -O0 DWARF 5", 190},
-		{"classes clang-22 -O2 DWARF 5", 160},
-		{"classes gcc -O2 dwz of two", 170},
-		{"containers gcc -O0 DWARF 5", 2000},
-		{"containers clang-14 libc++ -O0", 1600},
-		{"enums rustc -O0 DWARF 5", 1400},
+		{"types gcc -O2 type units 4", 430, 1},
+		{"types clang-22 -O2 DWARF 5", 420, 0},
+		{"types clang-14 -O0 DWARF 4", 460, 0},
+		{"classes gcc -O0 DWARF 5", 190, 0},
+		{"classes gcc -O2 dwz of two", 170, 1},
+		{"containers gcc -O0 DWARF 5", 2000, 0},
+		{"containers clang-14 libc++ -O0", 1600, 0},
+		{"enums rustc -O0 DWARF 5", 1400, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			r := valuesOf(t, c.name)
 			for _, p := range r.Pairs {
 				switch p.Outcome {
 				case valuecheck.Wrong, valuecheck.NoFrame, valuecheck.Extra:
 					t.Error(p)
 				case valuecheck.Miss:
-					t.Log(p)
+					if c.missed--; c.missed < 0 {
+						t.Error(p)
+					}
 				}
 			}
-			known, equal := r.Known(), r.Values[valuecheck.Equal]
+			known := r.Known()
 			t.Logf("%d frames, variables %v, values %v, explained %v", r.Frames, r.Variables, r.Values, r.Classes)
-			if known < c.known || equal*100 < known*98 {
-				t.Errorf("%d of %d values that gdb knows are equal, expected 98 of 100, of %d or more", equal, known, c.known)
+			if known < c.known {
+				t.Errorf("gdb knows %d values, expected %d or more", known, c.known)
 			}
 			if explained := r.Values[valuecheck.Explained]; explained*100 > known*5 {
 				t.Errorf("%d values differ as docs/differences.md says, of %d, expected at most 5 of 100", explained, known)
