@@ -46,6 +46,7 @@ type operand struct {
 type boundForm struct {
 	*form
 	name    string // of the type, without its arguments
+	short   string // the type as people write it
 	clauses []boundClause
 	slots   int // variables
 	shape   shape
@@ -85,7 +86,7 @@ func notBound(format string, args ...any) error {
 // bind binds a form to a type.
 func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 	b := &binder{t: t, plain: plain}
-	out := &boundForm{form: f, shape: structure, name: shownName(t)}
+	out := &boundForm{form: f, shape: structure, name: shownName(t), short: typeText(t)}
 	for i := range f.clauses {
 		c := &f.clauses[i]
 		bc, err := b.clause(c)

@@ -512,12 +512,15 @@ func (r *run) summary(c *boundClause) error {
 		case p.isType:
 			b.WriteString(r.v.Type)
 			continue
+		case p.isShort:
+			b.WriteString(r.form.short)
+			continue
 		case x == nil:
 			b.WriteString(p.text)
 			continue
 		}
 		if x.class == classType && x.eval == nil {
-			b.WriteString(x.t.String())
+			b.WriteString(typeText(x.t))
 			continue
 		}
 		o, err := x.eval(r)
@@ -528,7 +531,7 @@ func (r *run) summary(c *boundClause) error {
 		case x.class == classType && o.t == nil:
 			return r.broken("nothing says which type it holds")
 		case x.class == classType:
-			b.WriteString(o.t.String())
+			b.WriteString(typeText(o.t))
 		case p.isCode:
 			b.WriteString(r.symbol(o.n))
 		case p.isHex:

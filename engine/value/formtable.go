@@ -66,6 +66,7 @@ type textPart struct {
 	isCount bool
 	isName  bool // the name of the type stands there
 	isType  bool // the whole type stands there
+	isShort bool // the whole type as people write it
 	isCode  bool // the number is an address, whose symbol stands there
 }
 
@@ -313,6 +314,10 @@ func (c *clause) summary(text string) error {
 		}
 		if inside == "typename" {
 			c.parts = append(c.parts, textPart{isType: true})
+			continue
+		}
+		if inside == "shorttype" {
+			c.parts = append(c.parts, textPart{isShort: true})
 			continue
 		}
 		inside, isCode := strings.CutSuffix(inside, ":symbol")
