@@ -85,6 +85,7 @@ var containerBuilds = []containerBuild{
 	},
 	{
 		name: "rust -O", source: "containers.rs", command: []string{"rustc", "--edition", "2021", "-g", "-O"}, isOptimized: true,
+		other:     map[string]string{"sequences slice": "*const [i32](size=2) = [2, 3]"}, // as rustc says
 		functions: []string{"texts", "sequences", "associative", "others"},
 	},
 	{name: "go", source: "main.go", command: []string{"go", "build", "-gcflags=all=-N -l"}, functions: []string{"others"}},
