@@ -1,14 +1,19 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
+	"debug/elf"
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -92,7 +97,7 @@ var containerBuilds = []containerBuild{
 }
 
 // make makes the program and its cores.
-func (b *containerBuild) make(t *testing.T) string {
+func (b *containerBuild) make(t testing.TB) string {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join(containersDir, b.source))
 	if err != nil {
@@ -305,5 +310,129 @@ func TestContainersAreShownAsByGdb(t *testing.T) {
 	t.Logf("%d are equal, %d gdb leaves as they are", equal, different)
 	if equal < 100 {
 		t.Errorf("%d are equal", equal)
+	}
+}
+
+// damaged is a core in which words of the heap were changed: some to other words of it,
+// some at random.
+func damaged(t *testing.T, core string, random *rand.Rand) string {
+	t.Helper()
+	b, err := os.ReadFile(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 || p.Filesz < 8 || p.Vaddr > 0x7e0000000000 {
+			continue // the stack is left as it is, so that the frames are found
+		}
+		data := b[p.Off : p.Off+p.Filesz]
+		word := func() []byte { return data[random.IntN(len(data)/8)*8:][:8] }
+		for range len(data) / 200 {
+			to := word()
+			switch random.IntN(4) {
+			case 0:
+				copy(to, word())
+			case 1:
+				clear(to)
+			case 2:
+				binary.LittleEndian.PutUint64(to, p.Vaddr+uint64(random.IntN(len(data)))&^7)
+			default:
+				to[random.IntN(8)] ^= 1 << random.IntN(8)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "core")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestDamagedContainersAreReadInBounds reads the containers of cores whose heap is
+// damaged.
+func TestDamagedContainersAreReadInBounds(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, i := range []int{0, 8, 10, 12} {
+		b := &containerBuilds[i]
+		t.Run(b.name, func(t *testing.T) {
+			oracle.Tools(t, b.command[0])
+			dir := b.make(t)
+			broken, rounds := 0, 3
+			if b.name == "go" { // whose heap is large
+				rounds = 1
+			}
+			for range rounds {
+				for _, function := range b.functions {
+					core := damaged(t, filepath.Join(dir, function+".core"), random)
+					from := time.Now()
+					for _, v := range localsOf(t, core, function, value.Limits{Depth: 8, Elements: 2000}) {
+						if v.Status != value.OK {
+							broken++
+						}
+						_ = v.Value.Line(v.Language)
+					}
+					if took := time.Since(from); took > 20*time.Second {
+						t.Errorf("%s took %v", function, took)
+					}
+					os.Remove(core)
+				}
+			}
+			t.Logf("%d variables are not whole", broken)
+			if broken == 0 {
+				t.Error("nothing was damaged")
+			}
+		})
+	}
+}
+
+// TestUnmadeContainersAreNone stops a program before its containers are made, on a stack
+// that something else was on before.
+func TestUnmadeContainersAreNone(t *testing.T) {
+	b := containerBuilds[0]
+	b.functions = []string{"unmade"}
+	list := localsOf(t, filepath.Join(b.make(t), "unmade.core"), "unmade", value.DefaultLimits)
+	for _, name := range []string{"v", "s", "m", "u", "l", "d", "p", "w", "o", "a", "b", "t"} {
+		v, ok := list[name]
+		if !ok || v.Status == value.OK || !strings.HasPrefix(v.Problem, "not a valid std::") {
+			t.Errorf("%s = %s (%s)", name, v.Value.Line(v.Language), v.Status)
+		}
+		if len(v.Children) == 0 {
+			t.Errorf("%s: its members are not there", name)
+		}
+	}
+}
+
+// BenchmarkContainers reads the containers of a frame, as what they stand for and as
+// they are.
+func BenchmarkContainers(b *testing.B) {
+	for _, limits := range []value.Limits{{}, {Raw: true}} {
+		name := "forms"
+		if limits.Raw {
+			name = "raw"
+		}
+		b.Run(name, func(b *testing.B) {
+			build := &containerBuilds[0]
+			core := filepath.Join(build.make(b), "associative.core")
+			e, err := engine.New(engine.Options{Locals: &limits, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			for b.Loop() {
+				tg, err := e.Open(core)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for stack := range tg.Stacks(context.Background()) {
+					for i := range stack.Frames {
+						_ = stack.Frames[i].Locals()
+					}
+				}
+			}
+		})
 	}
 }
