@@ -35,7 +35,7 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 			v.fail(fmt.Errorf("bounds of the array: %w", err))
 			return
 		}
-		extents[i].isVector = t.IsVector()
+		extents[i].isVector = t.IsVector
 	}
 	if len(extents) == 0 {
 		extents = []extent{{}} // nothing is said of how many elements there are
@@ -48,8 +48,8 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 		v.fail(fmt.Errorf("elements of the array: %w", errNoSize))
 		return
 	}
-	if stride, ok, err := t.Number(dwarf.AttrByteStride); err == nil && ok && stride > 0 {
-		size = uint64(stride)
+	if t.Stride > 0 {
+		size = t.Stride
 	}
 	r.elements(v, element, l, extents, size, depth)
 }

@@ -18,10 +18,7 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 		v.fail(err)
 		return
 	}
-	text := fmt.Sprintf("%#x", address)
-	if address == 0 {
-		text = "0x0"
-	}
+	text := hex(address)
 	element, err := t.Element()
 	if err != nil {
 		v.setText(text)
@@ -270,7 +267,7 @@ func (r *Reader) memberName(t *dwarf.Type, offset uint64) string {
 
 // symbolText is an address with what is there.
 func (r *Reader) symbolText(address uint64) string {
-	text := fmt.Sprintf("%#x", address)
+	text := hex(address)
 	if name, offset := r.frame.Symbol(address); name != "" {
 		text += " " + symbolText(name, offset)
 	}

@@ -176,7 +176,7 @@ func (v *Value) setText(text string) { v.Text, v.HasText = text, true }
 // descriptor: DW_AT_data_location (DWARF 5, 5.18.1). An array that is not allocated or
 // associated has none.
 func (r *Reader) dataLocation(t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
-	if t.Kind != dwarf.KindArray && t.Kind != dwarf.KindString {
+	if !t.IsDescribed {
 		return l, nil
 	}
 	for _, attr := range []dwarf.Attr{dwarf.AttrAllocated, dwarf.AttrAssociated} {

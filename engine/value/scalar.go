@@ -117,15 +117,9 @@ func isExtended(t *locexpr.BaseType) bool {
 func (r *Reader) baseText(t *locexpr.BaseType, n locexpr.Value) string {
 	switch t.Encoding {
 	case locexpr.EncodingBoolean:
-		switch n.Big().Cmp(big.NewInt(0)) {
-		case 0:
-			return "false"
-		default:
-			if n.Uint64() == 1 {
-				return "true"
-			}
+		if n.Bits() <= 64 && n.Uint64() <= 1 {
+			return strconv.FormatBool(n.Uint64() == 1)
 		}
-		return n.Big().String()
 	case locexpr.EncodingFloat:
 		return floatText(t, n)
 	case locexpr.EncodingComplexFloat:
@@ -141,9 +135,26 @@ func (r *Reader) baseText(t *locexpr.BaseType, n locexpr.Value) string {
 			return charText(t, n)
 		}
 	case locexpr.EncodingAddress:
-		return fmt.Sprintf("%#x", n.Uint64())
+		return hex(n.Uint64())
 	}
-	return n.Big().String()
+	return decimal(t, n)
+}
+
+// decimal is a number of an integral type.
+func decimal(t *locexpr.BaseType, n locexpr.Value) string {
+	switch bits := n.Bits(); {
+	case bits == 0 || bits > 64:
+		return n.Big().String()
+	case isSigned(t):
+		return strconv.FormatInt(int64(n.Uint64()<<(64-bits))>>(64-bits), 10)
+	}
+	return strconv.FormatUint(n.Uint64(), 10)
+}
+
+// hex is a number as addresses are written.
+func hex(n uint64) string {
+	var b [18]byte
+	return string(strconv.AppendUint(append(b[:0], "0x"...), n, 16))
 }
 
 // hasCharacters says whether integers of a byte may be characters in the language.

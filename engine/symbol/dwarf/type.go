@@ -59,6 +59,12 @@ type Type struct {
 	IsDeclaration bool
 	// Base is set of a base type.
 	Base *locexpr.BaseType
+	// Of an array: IsVector says that it is a vector of the hardware (DW_AT_GNU_vector),
+	// Stride is DW_AT_byte_stride, in bytes (0: there is none), and IsDescribed says that
+	// the object is a descriptor of the array: it has DW_AT_data_location,
+	// DW_AT_allocated or DW_AT_associated (DWARF 5, 5.18).
+	IsVector, IsDescribed bool
+	Stride                uint64
 	// Space is the address space that a pointer or a reference points into, by
 	// DW_AT_LLVM_address_space or DW_AT_address_class (heterogeneous extension, A.5.3).
 	Space locexpr.AddressSpace
@@ -154,8 +160,22 @@ func (e Entry) readType() (*Type, error) {
 			}
 		}
 	}
+	if t.Kind == KindArray || t.Kind == KindString {
+		t.readArray()
+	}
 	t.Size, t.IsSized = e.size(0)
 	return t, nil
+}
+
+// readArray reads what there may be of an array beside its dimensions.
+func (t *Type) readArray() {
+	if is, err := t.hasFlag(AttrGNUVector); err == nil {
+		t.IsVector = is
+	}
+	if n, ok, err := t.Number(AttrByteStride); err == nil && ok && n > 0 {
+		t.Stride = uint64(n)
+	}
+	t.IsDescribed = t.Has(AttrDataLocation) || t.Has(AttrAllocated) || t.Has(AttrAssociated)
 }
 
 // inTypeUnit is the type in a type unit that an entry stands for (DW_AT_signature). One
@@ -361,12 +381,6 @@ func defaultLowerBound(language uint64) int64 {
 		return 1
 	}
 	return 0
-}
-
-// IsVector says whether an array is a vector of the hardware (DW_AT_GNU_vector).
-func (t *Type) IsVector() bool {
-	is, err := t.hasFlag(AttrGNUVector)
-	return is && err == nil
 }
 
 // Bound is a property of the type that an object of it may say: DW_AT_data_location,

@@ -234,7 +234,7 @@ func (s *speller) spellArray(t *Type, declarator string, depth int) string {
 		}
 		return text
 	}
-	if t.IsVector() {
+	if t.IsVector {
 		for i := range dimensions {
 			n, _ := dimensions[i].Elements()
 			declarator = " __attribute__ ((vector_size(" + strconv.FormatUint(n, 10) + ")))" + declarator
