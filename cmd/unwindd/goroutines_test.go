@@ -364,3 +364,20 @@ func pcsOfCallers(list []printedFrame) []printedFrame {
 	}
 	return list
 }
+
+// TestOneGoroutineByItsID has a goroutine and the thread that executes one by their IDs.
+func TestOneGoroutineByItsID(t *testing.T) {
+	core := crashCore(t, buildGoroutines(t, "goroutines", "local"), "abort", "10")
+	for _, th := range stackJSON(t, "--goroutines", core).Threads {
+		if th.Goroutine == nil && th.Executes == "" {
+			continue
+		}
+		r := stackJSON(t, "--goroutines", "--thread", th.ID, core)
+		if diff := cmp.Diff([]report.Thread{th}, r.Threads); diff != "" {
+			t.Errorf("--thread %q (-among all +alone):\n%s", th.ID, diff)
+		}
+	}
+	if _, stderr, status := unwindd(t, "stack", "--thread", "goroutine 1", core); status != 1 || !strings.Contains(stderr, "no thread goroutine 1 among its") {
+		t.Errorf("without --goroutines: status %d, %q", status, stderr)
+	}
+}
