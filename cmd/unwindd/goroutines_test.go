@@ -381,3 +381,32 @@ func TestOneGoroutineByItsID(t *testing.T) {
 		t.Errorf("without --goroutines: status %d, %q", status, stderr)
 	}
 }
+
+// TestGoroutinesOfSeveralRuntimes has a program of C with two libraries, each of which
+// brings a runtime of Go with goroutines that count from 1.
+func TestGoroutinesOfSeveralRuntimes(t *testing.T) {
+	oracle.Tools(t, "go", "gcc")
+	sources, err := filepath.Abs(filepath.Join("testdata", "subjects", "goshared"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := oracle.Build{Sources: []string{sources}, Commands: [][]string{
+		{"go", "build", "-buildmode=c-shared", "-o", "libone.so", filepath.Join(sources, "lib.go")},
+		{"go", "build", "-buildmode=c-shared", "-o", "libtwo.so", filepath.Join(sources, "lib.go")},
+		{"gcc", "-g", filepath.Join(sources, "main.c"), "-ldl", "-o", "goshared"},
+	}}.Make(t)
+	core := crashCore(t, filepath.Join(dir, "goshared"), filepath.Join(dir, "libone.so"), filepath.Join(dir, "libtwo.so"))
+	waiting, ids := map[string]int{}, map[string]bool{}
+	for _, th := range stackJSON(t, "--goroutines", core).Threads {
+		if ids[th.ID] {
+			t.Errorf("two threads are %q", th.ID)
+		}
+		ids[th.ID] = true
+		if _, library, _ := strings.Cut(th.ID, " of "); th.Goroutine != nil && th.Name == "main.Begin.func1" {
+			waiting[library]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"libone.so": 3, "libtwo.so": 3}, waiting); diff != "" {
+		t.Errorf("goroutines that wait (-want +got):\n%s", diff)
+	}
+}
