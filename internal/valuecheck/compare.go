@@ -314,7 +314,7 @@ func (c *comparison) node(path string, n *Node, v *Value) {
 		c.count(Neither, path, n, v) // it is of this program alone
 	case v == nil || v.Status == "optimized-out" || v.Status == "error" || v.Status == "partial" && len(v.Children) == 0:
 		c.each(path, n, func(path string, leaf *Node) {
-			if leaf.Optimized || leaf.Error != "" {
+			if leaf.Optimized || leaf.Error != "" || leaf.Text == "()" {
 				c.count(Neither, path, leaf, v)
 			} else {
 				c.count(Miss, path, leaf, v)
@@ -411,6 +411,10 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 		}
 		switch {
 		case mine == nil && child.isDiscriminant():
+			continue
+		case mine == nil && len(n.Children) > 2 && n.Children[0].isDiscriminant() && v.variant() != "":
+			c.Classes[gdbVariants]++
+			c.count(Explained, join(path, child.Name), child, v)
 			continue
 		case mine == nil && (v.More > 0 || v.Value == "..."):
 			c.each(join(path, child.Name), child, func(path string, leaf *Node) { c.count(Cut, path, leaf, v) })

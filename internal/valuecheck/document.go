@@ -122,3 +122,11 @@ func (v *Value) shown() string {
 
 // isDiscriminant says whether a part says which variant of an enum is there.
 func (n *Node) isDiscriminant() bool { return n.Artificial && n.Name == "" }
+
+// variant is the name of the variant of an enum; "" of what is none.
+func (v *Value) variant() string {
+	if len(v.Children) == 1 && v.Children[0].Kind == "variant" {
+		return v.Children[0].Name
+	}
+	return ""
+}

@@ -19,6 +19,8 @@ const (
 	goList = "delve looks location lists up at return addresses"
 	// A part of a variable that is nowhere has zeros.
 	goPiece = "delve has zeros for parts that are nowhere"
+	// What says the variant of an enum in pieces may itself be nowhere in memory.
+	gdbVariants = "gdb has all variants of an enum that is in pieces"
 	// See onlyTheirs.
 	noForm = "only gdb has a form of the type"
 	// In split DWARF gcc writes the offset of a thread-local variable as an address,

@@ -9,7 +9,7 @@ import (
 
 // onlyTheirs finds the types of which only gdb has a form: places in containers, whose
 // form is what is there, and sets of bits.
-var onlyTheirs = regexp.MustCompile(`_iterator|^std::bitset`)
+var onlyTheirs = regexp.MustCompile(`iterator$|_iterator|^std::bitset`)
 
 // isForm says whether a value of ours is in a form, where the peer's is as its
 // implementation is: it has no part of the same name.
