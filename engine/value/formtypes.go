@@ -1,8 +1,6 @@
 package value
 
 import (
-	"fmt"
-
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -62,7 +60,7 @@ func (b *binder) callVtableType(args []*expr) (*bound, error) {
 	return b.typeBehind(args, func(r *run, address uint64) (*dwarf.Type, error) {
 		d, at := r.r.frame.Module(address)
 		if d == nil {
-			return nil, errOtherForm
+			return nil, errOtherForm // the table is that of a module that says nothing of it
 		}
 		e := d.ImplementedBy(at)
 		if e.IsZero() {
@@ -77,14 +75,14 @@ func (b *binder) callGoType(args []*expr) (*bound, error) {
 	return b.typeBehind(args, func(r *run, address uint64) (*dwarf.Type, error) {
 		d, at := r.r.frame.Module(address)
 		if d == nil {
-			return nil, fmt.Errorf("no type is known at %#x", address)
+			return nil, errOtherForm
 		}
 		e := d.GoType(address - r.goTypes(d))
 		if e.IsZero() {
 			e = d.GoType(at) // older versions write the address
 		}
 		if e.IsZero() {
-			return nil, fmt.Errorf("no type is known at %#x", address)
+			return nil, errOtherForm
 		}
 		return e.AsType()
 	})

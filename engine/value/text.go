@@ -314,8 +314,11 @@ func isTuple(list []Value) bool {
 // shortName is a type's name without the namespaces around it and without its
 // arguments. That of a tuple is none.
 func shortName(name string) string {
-	if strings.HasPrefix(name, "(") {
+	switch {
+	case strings.HasPrefix(name, "("):
 		return ""
+	case strings.IndexAny(name, "&*[") == 0: // of a pointer with a length, or of a type of Go
+		return name
 	}
 	if i := strings.IndexByte(name, '<'); i > 0 {
 		name = name[:i]
