@@ -25,7 +25,7 @@ import (
 var probed = map[uint32]string{
 	1: "a", 2: "b", 3: "c", 4: "d", 5: "e", 6: "f", 7: "out", 8: "n", 9: "back",
 	10: "x", 11: "y", 12: "color", 13: "p.a", 14: "p.b", 15: "o.v", 16: "v.[0]", 17: "v.[3]", 18: "z",
-	20: "words.[2]", 21: "words.[7]", 22: "l.words.[5]", 23: "shared", 30: "made.words.[3]", 31: "made.words.[23]",
+	20: "words.[2]", 21: "words.[7]", 22: "l.words.[5]", 23: "shared", 24: "own", 30: "made.words.[3]", 31: "made.words.[23]",
 	40: "here", 41: "below", 50: "doubled", 51: "inner", 54: "best",
 	60: "id", 61: "uniform", 62: "n", 63: "out", 64: "sum", 65: "odd", 66: "left", 67: "fixed.[3]",
 }

@@ -101,6 +101,7 @@ type genState struct {
 	thread *target.Thread
 	module *target.Module
 	stack  []byte
+	filled bool // there is memory everywhere: genPattern of each address
 }
 
 func (s *genState) Info() target.Info         { return target.Info{Kind: target.Snapshot} }
@@ -113,7 +114,12 @@ func (s *genState) Mapped(a uint64) (mapped, executable bool) {
 }
 
 func (s *genState) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
-	if space != locexpr.DefaultSpace || address-genScratch >= uint64(len(s.stack)) {
+	if outside := address-genScratch >= uint64(len(s.stack)); outside && s.filled && space == locexpr.DefaultSpace {
+		for i := range buf {
+			buf[i] = genPattern(int(address) + i) //nolint:gosec // any number
+		}
+		return len(buf), nil
+	} else if space != locexpr.DefaultSpace || outside {
 		return 0, fmt.Errorf("%#x: %w", address, target.ErrNoMemory)
 	}
 	n := copy(buf, s.stack[address-genScratch:])
@@ -160,7 +166,12 @@ func (b genBeside) String() string {
 // newGenWalk is a walk of threads in the code of a kernel.
 func newGenWalk(t *testing.T, c *genCode, beside genBeside) *genWalk {
 	t.Helper()
-	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{visa.New()}}, NoSymbols: true})
+	return newGenWalkWith(t, c, beside, Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{visa.New()}}, NoSymbols: true})
+}
+
+func newGenWalkWith(t *testing.T, c *genCode, beside genBeside, o Options) *genWalk {
+	t.Helper()
+	e, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,12 +262,10 @@ func (w *genWalk) mistake(format string, args ...any) {
 	}
 }
 
-// walk walks the thread as it is, and holds the stack against its calls.
-func (w *genWalk) walk() {
+// refresh gives the target the registers that the thread has.
+func (w *genWalk) refresh() {
 	w.t.Helper()
-	w.stacks++
-	m := w.machine
-	th := w.state.thread
+	m, th := w.machine, w.state.thread
 	th.Registers = sdk.Registers{}
 	th.Registers.Set(0, littleEndianBytes(m.IP(), 4))
 	th.Registers.Set(1, littleEndianBytes(uint64(m.Mask), 4))
@@ -270,6 +279,14 @@ func (w *genWalk) walk() {
 	if err := w.target.Refresh(context.Background(), th); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// walk walks the thread as it is, and holds the stack against its calls.
+func (w *genWalk) walk() {
+	w.t.Helper()
+	w.stacks++
+	w.refresh()
+	m, th := w.machine, w.state.thread
 	stack, frames := w.target.Activations(context.Background(), th)
 	for i := range max(len(stack.Frames), len(m.Calls)+1) {
 		switch {

@@ -1,6 +1,8 @@
 package locexpr
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 )
@@ -134,7 +136,8 @@ func (e *ListError) Unwrap() error {
 // the entries that have an expression. base is the base address of the unit;
 // entries of the list may change it for those after them. addrx returns an
 // address of the unit's part of .debug_addr; it may be nil where there is none.
-// An error, which is a *ListError, ends the list.
+// An error, which is a *ListError, ends the list, but for a range that ends before it
+// starts: Intel's compiler writes such ones among others.
 func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (uint64, error)) iter.Seq2[ListEntry, error] {
 	return func(yield func(ListEntry, error) bool) {
 		r := listReader{LocationLists: s, base: base, addrx: addrx}
@@ -145,8 +148,10 @@ func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (u
 		for range maxListEntries {
 			var e ListEntry
 			if err := r.next(&e); err != nil {
-				yield(ListEntry{}, err)
-				return
+				if !yield(ListEntry{}, err) || !errors.Is(err, errInverted) {
+					return
+				}
+				continue
 			}
 			if s.overspends() {
 				yield(ListEntry{}, r.fail(Evaluation, fmt.Errorf("%w: the lists are read more often than their size makes believable", ErrLimit)))
@@ -174,7 +179,8 @@ func (s *LocationLists) overspends() bool {
 
 // At returns the expressions of the entries of a list that match a program
 // location (A.2.5.5): all those whose range covers pc, since ranges may overlap,
-// and default entries where no range does. pc is an address as the list has
+// and default entries where no range does. A range that ends before it starts is an error
+// where nothing else matches. pc is an address as the list has
 // them, without a load bias; of a frame that is not the top one it is that of
 // the call, not the return address. See Entries for the rest. Where nothing
 // matches, and there is no error, the object is not available.
@@ -193,11 +199,16 @@ func (s *LocationLists) At(offset, pc, base uint64, addrx func(index uint64) (ui
 // matches also returns how many entries it read.
 func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uint64, error)) (matches []ListEntry, read int, err error) {
 	var covering, defaults []ListEntry
+	var inverted error
 	for e, err := range s.Entries(offset, base, addrx) {
-		if err != nil {
+		read++
+		switch {
+		case errors.Is(err, errInverted):
+			inverted = cmp.Or(inverted, err)
+			continue
+		case err != nil:
 			return nil, read, err
 		}
-		read++
 		switch {
 		case e.IsDefault():
 			defaults = append(defaults, e)
@@ -208,10 +219,13 @@ func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uin
 			return nil, read, &ListError{Evaluation, s.Section, e.Offset, fmt.Errorf("%w: more than %d entries match", ErrLimit, maxListMatches)}
 		}
 	}
-	if len(covering) == 0 {
+	switch {
+	case len(covering) > 0:
+		return covering, read, nil
+	case len(defaults) > 0:
 		return defaults, read, nil
 	}
-	return covering, read, nil
+	return nil, read, inverted
 }
 
 // EvaluateList evaluates the location list at an offset of the section

@@ -1,6 +1,9 @@
 package locexpr
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // listReader reads the entries of one list.
 type listReader struct {
@@ -189,10 +192,13 @@ func (r *listReader) resolve(e *ListEntry, operands [2]uint64) error {
 		e.Start, e.End, e.IsDead = a, b, a == r.max
 	}
 	if e.End < e.Start && !e.IsDead {
-		return r.failf("%v: range ends at 0x%x, before its start 0x%x", e.Kind, e.End, e.Start)
+		return r.failf("%v: range ends at 0x%x, %w 0x%x", e.Kind, e.End, errInverted, e.Start)
 	}
 	return nil
 }
+
+// errInverted is what is wrong with a range whose end is below its start.
+var errInverted = errors.New("before its start")
 
 // address returns an address of the unit's part of .debug_addr.
 func (r *listReader) address(index uint64) (uint64, error) {

@@ -147,6 +147,7 @@ var listCases = []struct {
 	{name: "an expression of any length", bytes: "05 ffffffffffffffffff01", want: "sec: offset 0x0: DW_LLE_default_location: expression of 18446744073709551615 bytes, 0 are left"},
 	{name: "a length cut off", bytes: "05", want: "sec: offset 0x0: DW_LLE_default_location: length of the expression: operand 1: LEB128 is cut off"},
 	{name: "a range that ends before it starts", bytes: "04 02 01 00 00", want: "sec: offset 0x0: DW_LLE_offset_pair: range ends at 0x101, before its start 0x102"},
+	{name: "one behind a range that ends before it starts", bytes: "04 02 01 00  04 02 03 00  00", want: lines("sec: offset 0x0: DW_LLE_offset_pair: range ends at 0x101, before its start 0x102", "4 0x102-0x103 ")},
 	{name: "a range past the last address", bytes: "08 00ffffffffffffff 8002 00 00", want: "sec: offset 0x0: DW_LLE_start_length: range of 0x100 bytes from 0xffffffffffffff00, the last address is 0xffffffffffffffff"},
 	{name: "an address index", bytes: "03 04 01 00 00", want: "sec: offset 0x0: address index 4: .debug_addr has 4 entries"},
 	{name: "an index of a base address", bytes: "01 04 00", want: "sec: offset 0x0: address index 4: .debug_addr has 4 entries"},
@@ -216,6 +217,10 @@ func TestAtGivesAllEntriesThatMatch(t *testing.T) {
 	s := LocationLists{Data: unhex(t, strings.ReplaceAll(matchingList, "|", ""))}
 	noDefault := LocationLists{Data: unhex(t, "04 00 10 01 50 00")}
 	dropped := LocationLists{Data: unhex(t, "06 ffffffffffffffff 04 01 10 01 50 00")}
+	inverted := LocationLists{Data: unhex(t, "04 20 10 01 51 04 00 10 01 50 00")}
+	if _, err := inverted.At(0, 0x110, 0x100, nil); !errors.Is(err, errInverted) {
+		t.Errorf("nothing matches but a range that ends before it starts: %v", err)
+	}
 	for _, c := range []struct {
 		section string
 		s       *LocationLists
@@ -229,6 +234,7 @@ func TestAtGivesAllEntriesThatMatch(t *testing.T) {
 		{"A.2.5.5: before every range", &s, 0xff, []string{"52"}},
 		{"DWARF 5, 2.6.2: a range of no bytes", &s, 0x130, []string{"52"}},
 		{"code that the linker dropped", &dropped, 5, nil},
+		{"behind a range that ends before it starts", &inverted, 0x108, []string{"50"}},
 		{"A.2.5.5: no entry matches", &noDefault, 0x110, nil},
 	} {
 		exprs, err := c.s.At(0, c.pc, 0x100, nil)

@@ -85,8 +85,10 @@ NOINLINE int memory(int n, global int *out, local int *shared)
 	INT(21, words[7]);
 	INT(22, l.words[5]);
 	LONG(23, shared);
+	private int *own = &words[opaque(n) & 3];
+	LONG(24, own);
 	shared[n & 7] = words[1];
-	return words[n & 7] + l.words[n & 15] + shared[1];
+	return words[n & 7] + l.words[n & 15] + shared[1] + *own;
 }
 
 NOINLINE int down(int n, global int *out)
