@@ -21,6 +21,19 @@ type Variables struct {
 	Problem  string // why some are missing; "" if none are
 }
 
+// AlikeFrom is how many variables of List, from an index on, are of one function or
+// inlined call; with isOne they are all of one.
+func (v *Variables) AlikeFrom(index int, isOne bool) int {
+	if isOne {
+		return len(v.List) - index
+	}
+	n := index
+	for n < len(v.List) && v.List[n].Level == v.List[index].Level {
+		n++
+	}
+	return n - index
+}
+
 // A ScopedVariable is a variable of a function or of an inlined call, with what is the
 // same of it in all frames.
 type ScopedVariable struct {

@@ -30,6 +30,9 @@ func (r *Reader) object(v *Value, t *dwarf.Type, l locexpr.Location, depth int) 
 
 // members reads members, and of variant parts those that are there.
 func (r *Reader) members(v *Value, list []dwarf.Member, l locexpr.Location, depth int) {
+	if v.Children == nil && len(list) > 0 {
+		v.Children = make([]Value, 0, len(list))
+	}
 	for i := range list {
 		if r.left < 0 {
 			v.More += uint64(len(list) - i)

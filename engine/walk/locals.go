@@ -89,6 +89,9 @@ func (f *frame) localsOf(limits value.Limits, lanes LaneSet) [][]Variable {
 		r := f.newReader(scope, limits, nil)
 		for i := range scope.List {
 			level := min(scope.List[i].Level, levels-1)
+			if list[level] == nil {
+				list[level] = make([]Variable, 0, scope.AlikeFrom(i, levels == 1))
+			}
 			list[level] = append(list[level], Variable{Variable: r.read(&scope.List[i])})
 		}
 		return list
