@@ -22,7 +22,7 @@ test: ## the tests
 # The race detector's run time waits a second at the end of every process for races
 # to come, and the tests start processes by the hundred.
 RACE_WHOLE = ./engine ./engine/debuginfod ./engine/plugin ./engine/profile ./engine/symbol/dwarf ./engine/symbolize ./sdk ./sdk/archtest
-RACE_SHARED = ./cfi ./cmd/unwindd ./engine/code ./engine/object ./engine/report ./engine/symbol ./engine/symbol/llvmir ./engine/symbol/resolve \
+RACE_SHARED = ./cfi ./cmd/unwindd ./engine/code ./engine/object ./engine/report ./engine/symbol ./engine/symbol/llvmir ./engine/symbol/resolve ./engine/walk \
 	./engine/target/elfcore ./engine/target/snapshot ./internal/oracle ./locexpr ./plugins/amdgpu
 RACE_TESTS = AsFarAs|Concurrent|Shared|Share|AtOnce|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PagesAreServed|NumberOfGoroutines
 race: ## the tests of what runs concurrently under the race detector
