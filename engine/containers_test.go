@@ -36,7 +36,6 @@ type containerBuild struct {
 	name      string
 	source    string
 	command   []string // that makes the program x
-	needs     []string // tools
 	functions []string
 	// isOptimized says that variables may be optimized out, or not be described.
 	isOptimized bool

@@ -234,3 +234,18 @@ func (v *Value) count() int {
 	}
 	return n
 }
+
+func BenchmarkBind(b *testing.B) {
+	types := containerTypes(b, "containers.cc", "g++", "-std=c++17", "-g", "-O0")
+	bound := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		bound = 0
+		for _, t := range types {
+			if plain, err := t.Plain(); err == nil {
+				bound += len(findForms(plain, plain))
+			}
+		}
+	}
+	b.ReportMetric(float64(bound), "forms")
+}

@@ -175,69 +175,57 @@ func withoutArguments(name string) string {
 }
 
 // add adds a clause.
-func (f *form) add(word, rest string) (err error) {
-	c := clause{}
-	switch word {
-	case "when":
-		c.op, err = opWhen, c.one(rest)
-	case "let", "place":
-		if c.op = opLet; word == "place" {
-			c.op = opPlace
-		}
-		name, value, _ := strings.Cut(rest, "=")
-		c.name, err = strings.TrimSpace(name), c.one(value)
-	case "check":
-		c.op = opCheck
-		condition, reason, _ := strings.Cut(rest, " : ")
-		c.text, err = strings.TrimSpace(reason), c.one(condition)
-	case "count":
-		c.op, err = opCount, c.one(rest)
-	case "text":
-		c.op = opText
-		err = c.summary(rest)
-	case "string", "utf8":
-		c.op, f.isText = opString, true
-		if word == "utf8" {
-			c.op = opUTF8
-		}
-		c.exprs, err = wanted(rest, 2)
-	case "if":
-		c.op, err = opIf, c.one(rest)
-	case "for":
-		c.op = opFor
-		name, below, _ := strings.Cut(rest, "<")
-		c.name, err = strings.TrimSpace(name), c.one(below)
-	case "follow":
-		c.op = opFollow
-		err = c.keywords(rest, "=", " while ", " next ")
-	case "tree":
-		c.op = opTree
-		err = c.keywords(rest, "=", " parent ", " left ", " right ")
-	case "btree":
-		c.op = opBTree
-		if err = c.keywords(rest, "=", " height ", " size ", " child "); err == nil {
-			c.name, c.index, _ = strings.Cut(c.name, " ")
-		}
-	case "item":
-		c.op, err = opItem, c.one(rest)
-	case "entry":
-		c.op = opEntry
-		c.exprs, err = wanted(rest, 2)
-	case "member":
-		c.op = opMember
-		name, value, _ := strings.Cut(rest, "=")
-		c.name, err = strings.TrimSpace(name), c.one(value)
-	case "whole":
-		c.op, err = opWhole, c.one(rest)
-	case "leaves":
-		c.op = opLeaves
-		name, of, _ := strings.Cut(rest, " of ")
-		c.name, err = name, c.one(of)
-	default:
-		err = fmt.Errorf("%q is no clause of a form", word)
+func (f *form) add(word, rest string) error {
+	how, ok := clauseWords[word]
+	if !ok {
+		return fmt.Errorf("%q is no clause of a form", word)
 	}
+	c := clause{op: how.op}
+	err := how.parse(&c, rest)
+	f.isText = f.isText || c.op == opString || c.op == opUTF8
 	f.clauses = append(f.clauses, c)
 	return err
+}
+
+// clauseWords are the words that clauses begin with, and how the rest is read.
+var clauseWords = map[string]struct {
+	op    clauseOp
+	parse func(c *clause, rest string) error
+}{
+	"when":   {opWhen, (*clause).one},
+	"let":    {opLet, nameAnd("=")},
+	"place":  {opPlace, nameAnd("=")},
+	"check":  {opCheck, (*clause).condition},
+	"count":  {opCount, (*clause).one},
+	"text":   {opText, (*clause).summary},
+	"string": {opString, (*clause).two},
+	"utf8":   {opUTF8, (*clause).two},
+	"if":     {opIf, (*clause).one},
+	"for":    {opFor, nameAnd("<")},
+	"follow": {opFollow, keywords("=", " while ", " next ")},
+	"tree":   {opTree, keywords("=", " parent ", " left ", " right ")},
+	"btree":  {opBTree, keywords("=", " height ", " size ", " child ")},
+	"item":   {opItem, (*clause).one},
+	"entry":  {opEntry, (*clause).two},
+	"member": {opMember, nameAnd("=")},
+	"whole":  {opWhole, (*clause).one},
+	"leaves": {opLeaves, nameAnd(" of ")},
+}
+
+// nameAnd reads a name and an expression that something parts.
+func nameAnd(between string) func(c *clause, rest string) error {
+	return func(c *clause, rest string) error {
+		name, value, _ := strings.Cut(rest, between)
+		c.name = strings.TrimSpace(name)
+		return c.one(value)
+	}
+}
+
+// condition reads a condition and the reason why it may not hold.
+func (c *clause) condition(rest string) error {
+	condition, reason, _ := strings.Cut(rest, " : ")
+	c.text = strings.TrimSpace(reason)
+	return c.one(condition)
 }
 
 // one sets the expression of a clause that has one.
@@ -247,36 +235,37 @@ func (c *clause) one(text string) error {
 	return err
 }
 
-// wanted parses so many expressions.
-func wanted(text string, n int) ([]*expr, error) {
-	list, err := parseExprs(text)
-	if err == nil && len(list) != n {
-		err = fmt.Errorf("%q: %d expressions, %d are expected", text, len(list), n)
+// two parses two expressions.
+func (c *clause) two(text string) (err error) {
+	c.exprs, err = parseExprs(text)
+	if err == nil && len(c.exprs) != 2 {
+		err = fmt.Errorf("%q: %d expressions, 2 are expected", text, len(c.exprs))
 	}
-	return list, err
+	return err
 }
 
-// keywords parses a name and expressions that words part.
-func (c *clause) keywords(text string, words ...string) error {
-	name, rest, ok := strings.Cut(text, words[0])
-	c.name = strings.TrimSpace(name)
-	for i := range words {
-		if !ok {
-			return fmt.Errorf("%q: %q is missing", text, words[i])
+// keywords reads a name, or that of a node and of a place in it, and expressions that
+// words part.
+func keywords(words ...string) func(c *clause, rest string) error {
+	return func(c *clause, text string) error {
+		name, rest, ok := strings.Cut(text, words[0])
+		c.name, c.index, _ = strings.Cut(strings.TrimSpace(name), " ")
+		for i := range words {
+			if !ok {
+				return fmt.Errorf("%q: %q is missing", text, words[i])
+			}
+			part := rest
+			if i+1 < len(words) {
+				part, rest, ok = strings.Cut(rest, words[i+1])
+			}
+			e, err := parseExpr(part)
+			if err != nil {
+				return err
+			}
+			c.exprs = append(c.exprs, e)
 		}
-		var part string
-		if i+1 < len(words) {
-			part, rest, ok = strings.Cut(rest, words[i+1])
-		} else {
-			part = rest
-		}
-		e, err := parseExpr(part)
-		if err != nil {
-			return err
-		}
-		c.exprs = append(c.exprs, e)
+		return nil
 	}
-	return nil
 }
 
 // summary parses a text in quotes, in which expressions stand in braces, and the

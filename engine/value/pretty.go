@@ -2,7 +2,6 @@ package value
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -62,6 +61,9 @@ func (r *run) finish(before Value, plain *dwarf.Type, err error) {
 	r.v.Status, r.v.Problem = Failed, err.Error()
 }
 
+// formBytes is about what a boundForm takes.
+const formBytes = 4096
+
 // formsOf are the forms for objects of a type, by its own name or by the name of the
 // type that it stands for.
 func formsOf(t, plain *dwarf.Type) []*boundForm {
@@ -69,7 +71,10 @@ func formsOf(t, plain *dwarf.Type) []*boundForm {
 		if t.IsZero() {
 			return nil
 		}
-		list, _ := t.Remember(func() any { return findForms(t, plain) }).([]*boundForm)
+		list, _ := t.Remember(func() (any, int) {
+			list := findForms(t, plain)
+			return list, len(list) * formBytes
+		}).([]*boundForm)
 		if list != nil || t == plain {
 			return list
 		}
@@ -94,8 +99,6 @@ func findForms(t, plain *dwarf.Type) []*boundForm {
 	for _, f := range table.matching(formName(t)) {
 		if b, err := bind(f, t, plain); err == nil {
 			list = append(list, b)
-		} else if debugBind {
-			println(t.String(), err.Error())
 		}
 	}
 	return list
@@ -166,5 +169,3 @@ func wholeRunes(b []byte) []byte {
 	}
 	return b
 }
-
-var debugBind = os.Getenv("DEBUGBIND") != ""

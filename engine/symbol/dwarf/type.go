@@ -210,12 +210,17 @@ func (t *Type) Complete() *Type {
 }
 
 // Remember returns what a function made of the type when it was called first: it is
-// called once, and what it gives is kept as long as the type is.
-func (t *Type) Remember(compute func() any) any {
+// called once, and what it gives is kept as long as the type is. size is about what that
+// takes, in bytes.
+func (t *Type) Remember(compute func() (made any, size int)) any {
 	if t.IsZero() {
 		return nil
 	}
-	kept, _ := t.remembered.get(func() (any, error) { return compute(), nil })
+	kept, _ := t.remembered.get(func() (any, error) {
+		made, size := compute()
+		t.b.file.keeps(size)
+		return made, nil
+	})
 	return kept
 }
 
