@@ -1,0 +1,357 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// This file has the functions of expressions of forms.
+
+// builtins are the functions of expressions.
+var builtins map[string]func(b *binder, args []*expr) (*bound, error)
+
+func init() {
+	builtins = map[string]func(b *binder, args []*expr) (*bound, error){
+		"sizeof": (*binder).callSizeof, "arg": (*binder).callArg, "nested": (*binder).callNested,
+		"typeof": (*binder).callTypeof, "element": (*binder).callElement, "at": (*binder).callAt, "cast": (*binder).callCast,
+		"after": (*binder).callAfter, "derived": (*binder).callDerived, "word": (*binder).callWord, "byte": (*binder).callByte,
+		"either": (*binder).callEither, "choose": (*binder).callChoose,
+		"args": (*binder).callArgs, "leaf": (*binder).callLeaf, "key": (*binder).callGoKey, "elem": (*binder).callGoElem,
+		"classarg": (*binder).callClassArg, "gotype": (*binder).callGoType, "godata": (*binder).callGoData, "vtabletype": (*binder).callVtableType,
+	}
+}
+
+func wantArgs(args []*expr, low, high int) error {
+	if len(args) < low || len(args) > high {
+		return errors.New("a function has another number of arguments")
+	}
+	return nil
+}
+
+// typeArg binds an argument that is a type, or an object whose type is meant.
+func (b *binder) typeArg(e *expr) (*dwarf.Type, error) {
+	x, err := b.expr(e)
+	if err == nil && x.t == nil {
+		err = notBound("only an object says which type it is")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.t, nil
+}
+
+func typeOf(t *dwarf.Type) *bound { return &bound{class: classType, t: t} }
+
+// sizeof(T) is the size of a type, or of an object's type, in bytes.
+func (b *binder) callSizeof(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	t, err := b.typeArg(args[0])
+	if err != nil {
+		return nil, err
+	}
+	n, err := sizeOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return constantOf(n), nil
+}
+
+// typeof(x) is the type of an object.
+func (b *binder) callTypeof(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	t, err := b.typeArg(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return typeOf(t), nil
+}
+
+// element(T) is what a pointer of the type points to, or an array is of.
+func (b *binder) callElement(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	t, err := b.typeArg(args[0])
+	if err != nil {
+		return nil, err
+	}
+	plain, err := t.Plain()
+	if err != nil {
+		return nil, err
+	}
+	if plain.Kind == dwarf.KindArray {
+		t, err = plain.Element()
+	} else {
+		t, err = pointee(plain)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return typeOf(t), nil
+}
+
+// arg(n) is the n-th argument of the object's template, arg(n, T) that of another
+// type's. Where n is found in the object, so is the type.
+func (b *binder) callArg(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 2); err != nil {
+		return nil, err
+	}
+	of := b.plain
+	if len(args) == 2 {
+		t, err := b.typeArg(args[1])
+		if err != nil {
+			return nil, err
+		}
+		if of, err = t.Plain(); err != nil {
+			return nil, err
+		}
+	}
+	parts, err := of.Parts()
+	if err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if n.isConstant {
+		if number, ok := templateNumber(parts, n.constant); ok {
+			return constantOf(number), nil
+		}
+		t, err := templateArgument(parts, n.constant)
+		if err != nil {
+			return nil, err
+		}
+		return typeOf(t), nil
+	}
+	return &bound{class: classType, eval: func(r *run) (operand, error) {
+		o, err := n.eval(r)
+		if err != nil {
+			return o, err
+		}
+		t, err := templateArgument(parts, o.n)
+		if errors.Is(err, errNotBound) {
+			err = fmt.Errorf("nothing says what its type %d is", o.n)
+		}
+		return operand{t: t}, err
+	}}, nil
+}
+
+// templateNumber is an argument that is a number.
+func templateNumber(parts *dwarf.Parts, n uint64) (uint64, bool) {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateValue {
+		return 0, false
+	}
+	number, ok, err := parts.Arguments[n].Number(dwarf.AttrConstValue)
+	return uint64(number), ok && err == nil
+}
+
+func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateType {
+		return nil, notBound("argument %d of the template is no type", n)
+	}
+	return parts.Arguments[n].ValueType()
+}
+
+// args() is the number of arguments of the object's template.
+func (b *binder) callArgs(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 0, 0); err != nil {
+		return nil, err
+	}
+	parts, err := b.plain.Parts()
+	if err != nil {
+		return nil, err
+	}
+	return constantOf(uint64(len(parts.Arguments))), nil
+}
+
+// nested(name) is a type that is declared in the object's class or a base of it,
+// nested(name, T) in another.
+func (b *binder) callNested(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 1, 2); err != nil {
+		return nil, err
+	}
+	of := b.plain
+	if len(args) == 2 {
+		t, err := b.typeArg(args[1])
+		if err != nil {
+			return nil, err
+		}
+		of = t
+	}
+	t, err := nestedType(of, args[0].text, 0)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return nil, notBound("%s has no type %s", of, args[0].text)
+	}
+	return typeOf(t), nil
+}
+
+func nestedType(t *dwarf.Type, name string, depth int) (*dwarf.Type, error) {
+	plain, err := t.Plain()
+	if err != nil || depth > maxBases {
+		return nil, err
+	}
+	parts, err := plain.Parts()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range parts.Types {
+		if e.Name() == name {
+			return e.AsType()
+		}
+	}
+	for i := range parts.Members {
+		if m := &parts.Members[i]; m.Role == dwarf.BaseClass {
+			base, err := m.ValueType()
+			if err != nil {
+				return nil, err
+			}
+			if found, err := nestedType(base, name, depth+1); found != nil || err != nil {
+				return found, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// at(address, T) is the object of a type at an address.
+func (b *binder) callAt(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 2, 2); err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.expr(args[1])
+	if err != nil {
+		return nil, err
+	}
+	return retyped(&bound{class: classPlace, eval: at(n)}, t), nil
+}
+
+// cast(x, T) is what is at the place x as an object of type T, or the number x as one of
+// type T.
+func (b *binder) callCast(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 2, 2); err != nil {
+		return nil, err
+	}
+	x, err := b.expr(args[0])
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.expr(args[1])
+	if err != nil {
+		return nil, err
+	}
+	if x.class == classType {
+		return nil, notBound("a type is cast")
+	}
+	return retyped(x, t), nil
+}
+
+// retyped is a place or a number with another type, which the object may say.
+func retyped(x, t *bound) *bound {
+	y := *x
+	y.t, y.field = t.t, nil
+	if t.t != nil || t.eval == nil {
+		return &y
+	}
+	y.eval = func(r *run) (operand, error) {
+		o, err := x.eval(r)
+		if err != nil {
+			return o, err
+		}
+		of, err := t.eval(r)
+		o.t = of.t
+		return o, err
+	}
+	return &y
+}
+
+// word(address) is the word at an address, byte(address) the byte.
+func (b *binder) callWord(args []*expr) (*bound, error) { return b.unsigned(args, b.wordSize()) }
+
+func (b *binder) callByte(args []*expr) (*bound, error) { return b.unsigned(args, 1) }
+
+func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
+	if err := wantArgs(args, 1, 1); err != nil {
+		return nil, err
+	}
+	n, err := b.number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
+		o, err := n.eval(r)
+		if err != nil {
+			return o, err
+		}
+		value, err := r.load(r.memory(o.n), size)
+		return operand{n: value}, err
+	}}, nil
+}
+
+// either(x, y...) is the first of its arguments that the type has.
+func (b *binder) callEither(args []*expr) (x *bound, err error) {
+	err = wantArgs(args, 1, len(args))
+	for _, a := range args {
+		if x, err = b.expr(a); err == nil {
+			return x, nil
+		}
+	}
+	return nil, err
+}
+
+// choose(c, x, y) is x where c holds, else y: numbers.
+func (b *binder) callChoose(args []*expr) (*bound, error) {
+	if err := wantArgs(args, 3, 3); err != nil {
+		return nil, err
+	}
+	var list [3]*bound
+	for i := range list {
+		var err error
+		if list[i], err = b.number(args[i]); err != nil {
+			return nil, err
+		}
+	}
+	return &bound{class: classNumber, t: list[1].t, eval: func(r *run) (operand, error) {
+		o, err := list[0].eval(r)
+		if err != nil {
+			return o, err
+		}
+		if o.n != 0 {
+			return list[1].eval(r)
+		}
+		return list[2].eval(r)
+	}}, nil
+}
+
+// key() and elem() are the types that Go says of a map, a channel or a slice.
+func (b *binder) callGoKey([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoKey) }
+
+func (b *binder) callGoElem([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoElem) }
+
+func (b *binder) referenced(attr dwarf.Attr) (*bound, error) {
+	e, err := b.t.Reference(attr)
+	if err != nil {
+		return nil, err
+	}
+	if e.IsZero() {
+		return nil, notBound("%s has no %s", b.t, attr)
+	}
+	t, err := e.AsType()
+	if err != nil {
+		return nil, err
+	}
+	return typeOf(t), nil
+}
