@@ -435,3 +435,60 @@ func BenchmarkContainers(b *testing.B) {
 		})
 	}
 }
+
+var (
+	literal      = regexp.MustCompile(`"(?:\\.|[^"\\])*"|\b\d+(?:\.\d+)?\b`)
+	noLiteral    = regexp.MustCompile(`len: \d+, cap: \d+|\[\d+\]`)
+	wholeLiteral = regexp.MustCompile(`^(?:"(?:\\.|[^"\\])*"|\d+(?:\.\d+)?)$`)
+)
+
+// literals are the numbers and strings that a value consists of.
+func literals(v *value.Value) (list []string) {
+	if len(v.Children) == 0 && wholeLiteral.MatchString(v.Text) {
+		list = append(list, v.Text)
+	}
+	for i := range v.Children {
+		list = append(list, literals(&v.Children[i])...)
+	}
+	return list
+}
+
+// TestGoValuesAreThoseOfDelve compares the numbers and strings of every variable, in
+// their order, with what Delve prints.
+func TestGoValuesAreThoseOfDelve(t *testing.T) {
+	oracle.Tools(t, "go", "dlv")
+	b := &containerBuilds[12]
+	dir := b.make(t)
+	core := filepath.Join(dir, "others.core")
+	list := localsOf(t, core, "others", value.Limits{Depth: 8, Elements: 64})
+	// Of large arrays and maps it prints another part, and of channels how they are built.
+	names := []string{
+		"text", "empty", "slice", "nilSlice", "points", "bytes", "nested", "small", "nilMap", "emptyMap", "deleted", "named", "structs",
+		"err", "noError", "number", "pointer", "object", "direct", "mapped", "pt", "array", "both", "duration",
+	}
+	var script strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&script, "print \"begin %s\"\nprint %s\n", name, name)
+	}
+	commands := filepath.Join(t.TempDir(), "commands")
+	if err := os.WriteFile(commands, []byte(script.String()+"exit\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := oracle.Run(t, "dlv", "core", filepath.Join(dir, "x"), core, "--check-go-version=false", "--init", commands, "--allow-non-terminal-interactive=true")
+	if !strings.Contains(out, "héllo") {
+		oracle.Missing(t, "this version of Delve does not read what this version of Go writes: %.300s", out)
+	}
+	equal := 0
+	for _, name := range names {
+		_, text, _ := strings.Cut(out, `"begin `+name+`"`)
+		text, _, _ = strings.Cut(text, `"begin `)
+		v, ok := list[name]
+		want := literal.FindAllString(noLiteral.ReplaceAllString(text, ""), -1)
+		if got := literals(&v.Value); !ok || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, Delve has %q (%s)", name, got, want, text)
+			continue
+		}
+		equal++
+	}
+	t.Logf("%d of %d are equal", equal, len(names))
+}
