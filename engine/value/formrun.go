@@ -44,7 +44,7 @@ func (e *brokenError) Error() string {
 }
 
 func (r *run) broken(format string, args ...any) error {
-	return &brokenError{r.form.name, fmt.Errorf(format, args...).Error()}
+	return &brokenError{r.form.name, fmt.Sprintf(format, args...)}
 }
 
 // maxSteps bounds the places that are looked at for one variable: slots of hash tables,

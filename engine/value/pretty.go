@@ -2,6 +2,7 @@ package value
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -52,11 +53,11 @@ func (r *run) finish(before Value, plain *dwarf.Type, err error) {
 	// Nothing is sure: the object is shown as it is.
 	*r.v = before
 	r.r.raw(r.v, plain, plain, r.object, r.depth)
-	if isOptimizedOut(err) {
+	if isOptimizedOut(err) || errors.Is(err, errNoAddress) {
 		return
 	}
-	if b := new(brokenError); !errors.As(err, &b) {
-		err = r.broken("%w", err)
+	if b := new(brokenError); !errors.As(err, &b) { // such as memory that the target does not have
+		err = fmt.Errorf("%s: %w", r.form.name, err)
 	}
 	r.v.Status, r.v.Problem = Failed, err.Error()
 }
