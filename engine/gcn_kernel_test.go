@@ -53,6 +53,11 @@ func gcnCompile(t testing.TB, p gcnProcessor, out string, sources []string, opti
 
 // tryGCNCompile does the same where the compiler may refuse.
 func tryGCNCompile(p gcnProcessor, out string, sources []string, options ...string) error {
+	return gcnCompileBy("clang-22", p, out, sources, options...)
+}
+
+// gcnCompileBy compiles with one of the compilers.
+func gcnCompileBy(clang string, p gcnProcessor, out string, sources []string, options ...string) error {
 	var args []string
 	if strings.HasSuffix(sources[0], ".hip") {
 		args = append(args, "-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "--offload-arch="+p.name, "-nogpuinc")
@@ -64,7 +69,7 @@ func tryGCNCompile(p gcnProcessor, out string, sources []string, options ...stri
 	}
 	args = append(args, "-nogpulib", "-w", "-o", out)
 	args = append(args, options...)
-	cmd := exec.Command("clang-22", append(args, sources...)...)
+	cmd := exec.Command(clang, append(args, sources...)...)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w\n%s", cmd.Args, err, text)
 	}

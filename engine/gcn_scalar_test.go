@@ -517,7 +517,7 @@ func (in *gcnInstruction) scalarOther() (func(*gcnState) error, error) {
 	n := map[string]int{
 		"s_cselect_b32": 3, "s_cselect_b64": 3, "s_getpc_b64": 1, "s_setpc_b64": 1, "s_swappc_b64": 2, "s_branch": 1, "s_endpgm": 0,
 		"s_cbranch_scc0": 1, "s_cbranch_scc1": 1, "s_cbranch_vccz": 1, "s_cbranch_vccnz": 1, "s_cbranch_execz": 1, "s_cbranch_execnz": 1,
-		"s_setreg_b32": 2, "s_setreg_imm32_b32": 2, "s_bitset0_b32": 2, "s_bitset1_b32": 2, "s_bitcmp0_b32": 2, "s_bitcmp1_b32": 2,
+		"s_setreg_b32": 2, "s_getreg_b32": 2, "s_setreg_imm32_b32": 2, "s_bitset0_b32": 2, "s_bitset1_b32": 2, "s_bitcmp0_b32": 2, "s_bitcmp1_b32": 2,
 		"s_set_gpr_idx_on": 2, "s_set_gpr_idx_off": 0, "s_cmovk_i32": 2, "s_cmov_b32": 2,
 	}
 	want, ok := n[in.name]
@@ -592,6 +592,8 @@ func (in *gcnInstruction) scalarOther() (func(*gcnState) error, error) {
 		return branch(func(s *gcnState) bool { return s.exec() != 0 })
 	case "s_endpgm":
 		return func(s *gcnState) error { s.ended = true; return nil }, nil
+	case "s_getreg_b32":
+		return in.getRegister()
 	case "s_setreg_b32", "s_setreg_imm32_b32":
 		return in.setRegister()
 	case "s_bitset0_b32", "s_bitset1_b32":
@@ -652,6 +654,19 @@ func (in *gcnInstruction) scalarOther() (func(*gcnState) error, error) {
 		return func(s *gcnState) error { s.gprIndex = ""; return nil }, nil
 	}
 	return nil, errGCNUnknown
+}
+
+// getRegister reads where the apertures of flat addresses are, which older compilers ask
+// the hardware for: the upper 16 bits of an address of private or of local memory.
+func (in *gcnInstruction) getRegister() (func(*gcnState) error, error) {
+	o := in.operands
+	aperture, ok := map[string]uint64{
+		"hwreg(HW_REG_SH_MEM_BASES, 0, 16)": gcnPrivateAperture, "hwreg(HW_REG_SH_MEM_BASES, 16, 16)": gcnSharedAperture,
+	}[o[1].text]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", o[1].text, errGCNUnknown)
+	}
+	return func(s *gcnState) error { return s.writeScalar(&o[0], aperture>>48, 32) }, nil
 }
 
 // setRegister writes a register of the hardware. Only that of private memory is

@@ -80,10 +80,7 @@ func (r *Reader) memory(t *dwarf.Type, address uint64) locexpr.Location {
 
 // address reads a pointer or a reference.
 func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
-	size := PointerSize(t, r.ctx)
-	if !t.IsSized {
-		size = uint64(r.frame.AddressBits()+7) / 8
-	}
+	size := PointerSize(t, r.frame)
 	if size == 0 || size > 8 {
 		return 0, fmt.Errorf("a pointer of %d bytes: %w", size, errNoSize)
 	}
@@ -94,15 +91,13 @@ func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
 	return integer(b, r.ctx.ByteOrder()), nil
 }
 
-// PointerSize is the size of a pointer or a reference in bytes. Where its type does not
-// say it, addresses of its space may be smaller than those of the default one.
-func PointerSize(t *dwarf.Type, m locexpr.Machine) uint64 {
-	if t.Space != locexpr.DefaultSpace && !t.Has(dwarf.AttrByteSize) {
-		if bits, ok := m.SpaceBits(t.Space); ok {
-			return uint64(bits+7) / 8
-		}
+// PointerSize is the size of a pointer or a reference in bytes; 0: it is not known. Where
+// its type does not say it, it is that of an address of its space.
+func PointerSize(t *dwarf.Type, f Frame) uint64 {
+	if t.IsSized && (t.Space == locexpr.DefaultSpace || t.Has(dwarf.AttrByteSize)) {
+		return t.Size
 	}
-	return t.Size
+	return uint64(f.AddressBits(t.Space)+7) / 8
 }
 
 // implicitTarget is where a pointer that was optimized away points to, where that is

@@ -26,8 +26,8 @@ type Frame interface {
 	// Module is the debug information of the module that has an address, and the address
 	// in its code object; nil where there is none.
 	Module(address uint64) (*dwarf.Reader, uint64)
-	// AddressBits is the size of an address of the default space.
-	AddressBits() uint32
+	// AddressBits is the size of an address of a space; 0: it is not known.
+	AddressBits(space locexpr.AddressSpace) uint32
 }
 
 // A Reader reads the values of variables in a frame.

@@ -171,13 +171,15 @@ type lanePart struct {
 	find   func() (locexpr.Location, error)
 }
 
-// plan is where a variable of a size in bits (0: not known) is, by an expression; ok is
-// false for one that is to be read to the letter.
-func (v *laneView) plan(unit dwarf.Unit, expr []byte, bits uint64, isPointer bool) (plan lanePlan, ok bool, err error) {
+// plan is where a variable is, by an expression; ok is false for one that is to be read to
+// the letter.
+func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (plan lanePlan, ok bool, err error) {
 	ops, ok := v.laneOps(unit, expr)
 	if !ok || len(ops) == 0 {
 		return plan, false, nil
 	}
+	v.hasOwnSpaces = v.areSpacesOwn(unit, ops)
+	bits, isPointer := v.sizeOf(variable)
 	last := ops[len(ops)-1].kind
 	plan.isComposite = last == "piece" || last == "bit_piece"
 	pieces := lanePieces(ops, bits)
@@ -195,6 +197,25 @@ func (v *laneView) plan(unit dwarf.Unit, expr []byte, bits uint64, isPointer boo
 		plan.parts[i].bits = p.bits
 	}
 	return plan, true, nil
+}
+
+// areSpacesOwn says whether a unit numbers address spaces in a way of its own: its
+// variables are in private memory, by the language, and in another space, by an
+// expression. LLVM did so for AMDGPU before version 22. What space a pointer of such a
+// unit is of, and so its size, is not known.
+func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
+	if unit.Language() != dwarf.LangOpenCL {
+		return false
+	}
+	for i, p := range lanePieces(ops, 0) {
+		if i == 0 && len(p.ops) == 1 && (p.ops[0].kind == "addr" || p.ops[0].kind == "addrx") {
+			return false // no variable of a lane
+		}
+		if p.hasSpace {
+			return p.space != v.stack
+		}
+	}
+	return false
 }
 
 // of is where the current lane has the variable.
@@ -356,6 +377,8 @@ func (v *laneView) onStack(p *lanePiece, isPointer bool) (part lanePart, err err
 	first := &p.ops[0]
 	address := base + uint64(first.add())
 	switch {
+	case isPointer && p.bits == 0:
+		return part, fmt.Errorf("%w: a pointer of a size that is not known", errLaneView)
 	case len(p.ops) == 1 && first.kind == "breg" && isPointer && p.bits < uint64(v.frame.walker.machine.Description.AddressBits):
 		// LLVM writes the same for a variable there and for a pointer to it.
 		return part, fmt.Errorf("%w: at %#x, or that is what it holds", errLaneView, address)
@@ -546,8 +569,7 @@ func (u *unitContext) variablePlan(variable dwarf.Entry, l *dwarf.Location) (v l
 	if err != nil || len(exprs) != 1 {
 		return v, plan, false, nil //nolint:nilerr // the evaluation says it
 	}
-	bits, isPointer := u.sizeOf(variable)
-	plan, ok, err = v.plan(l.Unit, exprs[0], bits, isPointer)
+	plan, ok, err = v.plan(variable, l.Unit, exprs[0])
 	return v, plan, ok, err
 }
 
@@ -576,7 +598,7 @@ func (u *unitContext) sizeOf(variable dwarf.Entry) (bits uint64, isPointer bool)
 	}
 	switch t.Kind {
 	case dwarf.KindPointer, dwarf.KindReference, dwarf.KindRvalueReference:
-		return 8 * value.PointerSize(t, frameContext{frame: u.frame}), true
+		return 8 * value.PointerSize(t, localsFrame{u}), true
 	}
 	return 8 * t.Size, false
 }

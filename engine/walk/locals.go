@@ -250,7 +250,19 @@ func unknown(err error) error {
 
 func (l localsFrame) Context(unit dwarf.Unit) locexpr.Context { return l.u.context(unit) }
 
-func (l localsFrame) AddressBits() uint32 { return l.u.frame.walker.machine.Description.AddressBits }
+// AddressBits is the size of an address. Spaces that the architecture does not have are
+// as large as the default one.
+func (l localsFrame) AddressBits(space locexpr.AddressSpace) uint32 {
+	d := l.u.frame.walker.machine.Description
+	info, ok := d.Space(space)
+	switch {
+	case space == locexpr.DefaultSpace || !ok:
+		return d.AddressBits
+	case l.u.hasOwnSpaces:
+		return 0
+	}
+	return info.Bits
+}
 
 // about calls f with an object as the current one.
 func (l localsFrame) about(object locexpr.Location, f func() error) error {

@@ -20,6 +20,8 @@ type unitContext struct {
 	// isSameThere says that the variable that is read is described alike where lanes wait
 	// and where the frame's PC is.
 	isSameThere bool
+	// hasOwnSpaces says that the compiler numbers address spaces in a way of its own.
+	hasOwnSpaces bool
 
 	call *call             // that the frame is in, or why it is not known; nil until it is looked for
 	base *locexpr.Location // DW_AT_frame_base, which no expression changes; nil until it is asked for

@@ -285,7 +285,8 @@ const (
 )
 
 // Languages (DWARF 5, 7.12, table 7.17, and the heterogeneous extension, A.7.12).
-// LangGo and LangRust are those whose values are written in their own manner.
+// LangGo and LangRust are those whose values are written in their own manner; variables
+// of LangOpenCL are in private memory where nothing else is said.
 const (
 	langAda83     = 0x0003
 	langCPP       = 0x0004
@@ -299,6 +300,7 @@ const (
 	langFortran95 = 0x000e
 	langPLI       = 0x000f
 	langObjCPP    = 0x0011
+	LangOpenCL    = 0x0015
 	LangGo        = 0x0016
 	langModula3   = 0x0017
 	langCPP03     = 0x0019
