@@ -100,7 +100,7 @@ func (g *genPlace) execute(in *locexpr.Instruction) (jump int, err error) {
 	name := in.Op.Name
 	for _, kind := range []string{"DW_OP_lit", "DW_OP_reg"} {
 		if n, err := fmt.Sscanf(name, kind+"%d", &small); n == 1 && err == nil {
-			if name = kind; kind == "DW_OP_lit" {
+			if kind == "DW_OP_lit" {
 				push(small)
 				return 0, nil
 			}

@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// TestVariablesOfLanesWhereverTheyAre executes the kernel instruction by instruction: each
+// lane, where it executes or waits, has the values that its work-item has, or none.
+func TestVariablesOfLanesWhereverTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		processor string
+		lanes     int
+		vectors   uint32
+	}{{"gfx90a", 64, 2560}, {"gfx1030", 32, 1536}} {
+		t.Run(fmt.Sprintf("wave%d", c.lanes), func(t *testing.T) {
+			d := newDivergent(t, c.processor, c.lanes)
+			e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{amdgpu.New()}}, Locals: &value.Limits{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			d.engine = e
+			random := rand.New(rand.NewSource(2))
+			known := map[engine.LaneState]map[string]int{engine.LaneActive: {}, engine.LaneInactive: {}}
+			for range 6 {
+				worn := make([]uint32, c.lanes)
+				for i := range worn {
+					worn[i] = uint32(random.Intn(30))
+				}
+				w := d.wave(random.Uint64()&(^uint64(0)>>(64-c.lanes)), func(lane int) uint32 { return worn[lane] })
+				for done := false; !done; {
+					r := d.registers(w)
+					for i := range 16 {
+						r.Set(c.vectors+uint32(i), w.Vector(i))
+					}
+					tg, s := d.walk(r)
+					for lane := range uint32(c.lanes) {
+						g := laneOf(t, &s.Frames[0], lane)
+						one, ok := s.Lane(lane)
+						if !ok {
+							continue
+						}
+						want := map[string]string{"w": fmt.Sprint(worn[lane]), "id": fmt.Sprint(lane), "wear": fmt.Sprint(worn[lane])}
+						for _, list := range one.Frames[0].Locals() {
+							for _, v := range list {
+								if v.Type != "int" || v.Status == value.OptimizedOut {
+									continue
+								}
+								if known[g.State] == nil || v.Text != want[v.Name] {
+									t.Fatalf("at %#x, lane %d, %s at %#x: %s = %s (%s %s), expected %s", w.PC, lane, g.State, g.PC, v.Name, v.Text, v.Status, v.Problem, want[v.Name])
+								}
+								known[g.State][v.Name]++
+							}
+						}
+					}
+					tg.Close()
+					if done, err = w.Step(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			t.Log(known)
+			if known[engine.LaneActive]["w"] == 0 || known[engine.LaneInactive]["w"] == 0 || known[engine.LaneInactive]["wear"] == 0 {
+				t.Errorf("expected values of lanes that execute and of others: %v", known)
+			}
+		})
+	}
+}
