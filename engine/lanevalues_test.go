@@ -49,7 +49,11 @@ func TestVariablesOfLanesWhereverTheyAre(t *testing.T) {
 							continue
 						}
 						want := map[string]string{"w": fmt.Sprint(worn[lane]), "id": fmt.Sprint(lane), "wear": fmt.Sprint(worn[lane])}
-						for _, list := range one.Frames[0].Locals() {
+						levels := one.Frames[0].Locals()
+						if g.HasPC && len(levels) != len(g.Symbols) {
+							t.Fatalf("at %#x, lane %d, %s at %#x, in %v: variables of %d functions", w.PC, lane, g.State, g.PC, names(g.Symbols), len(levels))
+						}
+						for _, list := range levels {
 							for _, v := range list {
 								if v.Type != "int" || v.Status == value.OptimizedOut {
 									continue
