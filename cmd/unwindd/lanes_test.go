@@ -127,3 +127,27 @@ func TestWavesOfCodeWithoutRulesHaveCallers(t *testing.T) {
 		t.Errorf("rows of inspect.co: %v, expected three functions without rules\n%s", err, rows)
 	}
 }
+
+// TestVariableOfALane prints variables of lanes that are at several places in one frame.
+func TestVariableOfALane(t *testing.T) {
+	for _, c := range []struct {
+		thread, frame, lane, name string
+		code                      int
+		out                       string
+	}{
+		{"w0", "0", "24", "wear", 0, "wear = 27\n"},
+		{"w0", "0", "16", "wear", 0, "wear = 18\n"},
+		{"w0", "0", "0", "wear", 0, "wear = <optimized out>\n"}, // the kernel's parameter: the lane is in no inlined call
+		{"w0", "0", "0", "w", 0, "w = 0\n"},
+		{"w2", "1", "50", "front", 0, "front = 21\n"},
+		{"w2", "0", "50", "left", 1, "where lane 50 is in frame 0 is not known"},
+		{"w2", "0", "0", "left", 1, "lane 0 did not call the function of frame 0"},
+		{"w2", "0", "64", "left", 1, "lane 64 of a thread with 64"},
+	} {
+		cmd := command("eval", "--in-process", "--snapshot", mixed, "--thread", c.thread, "--frame", c.frame, "--lane", c.lane, "--var", c.name)
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.out) {
+			t.Errorf("%+v: exit %d\n%s", c, code, out)
+		}
+	}
+}

@@ -170,6 +170,29 @@ func (f *frame) waitingAt(pc uint64) (*frame, bool) {
 	return &waiting, true
 }
 
+// laneFrame is a frame where a lane is in it.
+func laneFrame(frames []Activation, index int, lane uint32) (*frame, error) {
+	var groups []LaneGroup
+	for i := range index + 1 {
+		groups = frames[i].frame.laneGroups(groups)
+	}
+	f := frames[index].frame
+	g := groupOf(groups, lane)
+	switch {
+	case groups == nil || g != nil && g.State == LaneActive:
+		return f, nil
+	case g == nil:
+		return nil, fmt.Errorf("lane %d of a thread with %d", lane, f.walker.thread.lanes())
+	case g.State == LaneNotOnEntry:
+		return nil, fmt.Errorf("lane %d did not call the function of frame %d", lane, index)
+	case g.HasPC:
+		if waiting, ok := f.waitingAt(g.PC); ok {
+			return waiting, nil
+		}
+	}
+	return nil, fmt.Errorf("where lane %d is in frame %d is not known", lane, index)
+}
+
 // errNotKept says that nothing tells whether a register has what it had for lanes that
 // wait, and will have when they go on.
 var errNotKept = errors.New("the lanes that execute may have changed it")

@@ -181,7 +181,13 @@ func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane
 	}
 	found := false
 	guarded := object.Guard(func() error {
-		v, found, err = frames[index].frame.selected(lane, path, limits)
+		f := frames[index].frame
+		if lane != nil {
+			if f, err = laneFrame(frames, index, *lane); err != nil {
+				return nil
+			}
+		}
+		v, found, err = f.selected(lane, path, limits)
 		return nil
 	})
 	if guarded != nil || err != nil || found {
@@ -214,6 +220,7 @@ func (r *localsReader) selected(s *code.ScopedVariable, path value.Path) (v valu
 	if s.Problem != nil {
 		return v, s.Problem
 	}
+	r.u.isSameThere = r.u.isAlikeAt(s.Location)
 	l, err := r.u.locateAt(s.Entry, s.Location)
 	if err != nil {
 		return v, err
