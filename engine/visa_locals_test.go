@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/code"
@@ -267,5 +268,52 @@ func (w *genWalk) variable(v *walk.Variable, s *code.ScopedVariable, lookup uint
 			return
 		}
 		total.equal++
+	}
+}
+
+// TestVariablesOfGenStreams is about code without debug information: of the variables that
+// the vISA stream has, their places are known, and the bytes there.
+func TestVariablesOfGenStreams(t *testing.T) {
+	dir := filepath.Dir(oracle.Beside(t, "corpus/visa/tgllp-rec-O2/*.asm")[0])
+	c := readGenCode(t, filepath.Base(dir), dir)[0]
+	w := newGenWalkWith(t, c, genStream, Options{
+		Plugins: plugin.Options{InProcess: []sdk.Architecture{visa.New()}}, Locals: &value.Limits{},
+	})
+	w.machine = genasm.New(c.assembly, genBase, genDepth, rand.New(rand.NewPCG(7, 3)))
+	w.state.stack, w.state.filled = w.machine.Scratch, true
+	equal := 0
+	if err := w.machine.Run(func() bool {
+		w.refresh()
+		f := &w.target.Walk(context.Background(), w.state.thread).Frames[0]
+		for _, list := range f.Locals() {
+			for _, v := range list {
+				p := v.Place.Place(0)
+				if v.Status != value.OK || p.Storage != locexpr.Register && p.Storage != locexpr.Composite {
+					continue
+				}
+				at := p.BitOffset / 8
+				if p.Storage == locexpr.Composite {
+					p = p.Parts()[0].Location.Place(0)
+					at += p.BitOffset / 8
+				}
+				if p.Register < 16 || p.Register >= 16+128 {
+					continue
+				}
+				first := (int(p.Register)-16)*w.machine.RegisterSize + int(at) //nolint:gosec // small
+				want := fmt.Sprintf("%08x", binary.LittleEndian.Uint32(w.machine.GRF[first:]))
+				if got, _, _ := strings.Cut(v.Text, " "); got != want || v.Type != "" {
+					t.Errorf("%#x: %s %s = %s, expected %s", f.ModuleOffset, v.Type, v.Name, v.Text, want)
+					return false
+				}
+				equal++
+			}
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(equal, "values")
+	if equal < 1000 {
+		t.Errorf("%d values of variables in registers", equal)
 	}
 }

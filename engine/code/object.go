@@ -67,6 +67,7 @@ type Object struct {
 	functions []sdk.Function // about which the plugin said something, by start
 	tables    []sdk.RowTable // of the plugin
 	defaults  *RuleSet
+	placed    []sdk.Variable             // that the plugin describes, by address of the object
 	special   map[*sdk.Function]*RuleSet // default rules of single functions
 	rows      map[rowKey]*Row
 	problems  []string
@@ -332,6 +333,7 @@ func (o *Object) askPlugin(ctx context.Context) error {
 	o.tables = answer.Tables
 	o.takeFunctions(answer.Functions)
 	o.takePositions(answer.PositionMaps)
+	o.takeVariables(answer.Variables)
 	o.special = map[*sdk.Function]*RuleSet{}
 	for i := range o.functions {
 		if f := &o.functions[i]; f.DefaultRules != nil {

@@ -72,7 +72,7 @@ func (f *frame) readTailLocals(limits value.Limits) {
 func (f *frame) localsOf(limits value.Limits, lanes LaneSet) [][]Variable {
 	scope := f.module.Code.Variables(f.lookup)
 	if scope == nil {
-		return nil
+		return f.pluginLocals()
 	}
 	if scope.Problem != "" {
 		f.module.StateProblem("variables of the frame at %#x: %s", f.offset, scope.Problem)

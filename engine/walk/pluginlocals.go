@@ -1,0 +1,59 @@
+package walk
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// This file reads the variables that a plugin describes, where debug information
+// describes none.
+
+// maxPluginBytes is how many bytes of such a variable are read: nothing says how large it
+// is.
+const maxPluginBytes = 32
+
+// pluginLocals are the variables that the plugin describes; nil where it does not.
+func (f *frame) pluginLocals() [][]Variable {
+	known := f.module.Code.PluginVariables(f.lookup)
+	if len(known) == 0 || f.place != nil {
+		return nil
+	}
+	list := make([]Variable, len(known))
+	c := frameContext{frame: f}
+	for i := range known {
+		v := &list[i]
+		v.Name, v.Kind = known[i].Name, value.Local
+		l, err := f.walker.pluginEval.Location(known[i].Expr, c)
+		if err == nil {
+			v.Place = l
+			err = words(&v.Value, &l, c)
+		}
+		v.Fail(unknown(err))
+	}
+	return [][]Variable{list}
+}
+
+// words sets a value to the bytes that are at a location, as far as there are some, in
+// words of 32 bits.
+func words(v *value.Value, l *locexpr.Location, c locexpr.Context) error {
+	var text []string
+	for at := int64(0); at < maxPluginBytes; at += 4 {
+		var b [4]byte
+		part, err := l.Offset(8 * at)
+		if err == nil {
+			err = part.Read(c, b[:], 32)
+		}
+		if err != nil && at == 0 {
+			return err
+		}
+		if err != nil {
+			break
+		}
+		text = append(text, fmt.Sprintf("%08x", integer(b[:], c.ByteOrder())))
+	}
+	v.Text, v.HasText, v.Status = strings.Join(text, " "), true, value.OK
+	return nil
+}
