@@ -181,19 +181,24 @@ func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane
 	}
 	found := false
 	guarded := object.Guard(func() error {
-		f := frames[index].frame
-		if lane != nil {
-			if f, err = laneFrame(frames, index, *lane); err != nil {
-				return nil
-			}
-		}
-		v, found, err = f.selected(lane, path, limits)
+		v, found, err = selectIn(frames, index, lane, path, limits)
 		return nil
 	})
 	if guarded != nil || err != nil || found {
 		return v, errors.Join(guarded, err)
 	}
 	return p.selectGlobal(ctx, th, path, limits)
+}
+
+// selectIn reads a part of a variable in a frame, where the lane is in it.
+func selectIn(frames []Activation, index int, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
+	f := frames[index].frame
+	if lane != nil {
+		if f, err = laneFrame(frames, index, *lane); err != nil {
+			return v, false, err
+		}
+	}
+	return f.selected(lane, path, limits)
 }
 
 // selected reads a part of a variable of the frame.

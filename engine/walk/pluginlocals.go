@@ -2,7 +2,6 @@ package walk
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
@@ -39,21 +38,23 @@ func (f *frame) pluginLocals() [][]Variable {
 // words sets a value to the bytes that are at a location, as far as there are some, in
 // words of 32 bits.
 func words(v *value.Value, l *locexpr.Location, c locexpr.Context) error {
-	var text []string
-	for at := int64(0); at < maxPluginBytes; at += 4 {
+	word := func(at int64) (string, error) {
 		var b [4]byte
 		part, err := l.Offset(8 * at)
 		if err == nil {
 			err = part.Read(c, b[:], 32)
 		}
-		if err != nil && at == 0 {
-			return err
-		}
-		if err != nil {
-			break
-		}
-		text = append(text, fmt.Sprintf("%08x", integer(b[:], c.ByteOrder())))
+		return fmt.Sprintf("%08x", integer(b[:], c.ByteOrder())), err
 	}
-	v.Text, v.HasText, v.Status = strings.Join(text, " "), true, value.OK
+	text, err := word(0)
+	if err != nil {
+		return err
+	}
+	for at := int64(4); at < maxPluginBytes; at += 4 {
+		if more, failed := word(at); failed == nil { // else the place has ended
+			text += " " + more
+		}
+	}
+	v.Text, v.HasText, v.Status = text, true, value.OK
 	return nil
 }
