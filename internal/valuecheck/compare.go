@@ -388,6 +388,10 @@ func (c *comparison) members(path string, n *Node, v *Value) {
 		c.elements(path, n.Children[0], v) // std::array, of which gdb has no form
 		return
 	}
+	if len(n.Children) == 1 && !hasPart(v, n.Children[0].Name) && n.Children[0].Kind != "base" {
+		c.node(join(path, n.Children[0].Name), n.Children[0], v) // our form is what it wraps
+		return
+	}
 	if len(n.Children) > 0 && isForm(n, v) {
 		c.count(OnlyWe, path, n, v)
 		return

@@ -21,6 +21,8 @@ const (
 	goPiece = "delve has zeros for parts that are nowhere"
 	// What says the variant of an enum in pieces may itself be nowhere in memory.
 	gdbVariants = "gdb has all variants of an enum that is in pieces"
+	// Before it is constructed, and when it was destroyed, a container has any bytes.
+	notValid = "only gdb has elements of what is no container"
 	// See onlyTheirs.
 	noForm = "only gdb has a form of the type"
 	// In split DWARF gcc writes the offset of a thread-local variable as an address,
@@ -41,6 +43,8 @@ func (c *comparison) explain(o Outcome, n *Node, v *Value) string {
 	switch {
 	case o == Miss && c.inner && !strings.Contains(place, "entry_value") && volatile.MatchString(place):
 		return clobbered
+	case o == Miss && v != nil && strings.HasPrefix(v.Problem, "not a valid "):
+		return notValid
 	case o == Miss && c.variable.Code == "array" && c.isLengthLost:
 		return lostLength
 	case o == Miss && v != nil && strings.Contains(v.Problem, "its segment PT_TLS has"):

@@ -11,11 +11,22 @@ import (
 // form is what is there, and sets of bits.
 var onlyTheirs = regexp.MustCompile(`iterator$|_iterator|^std::bitset`)
 
+// hasPart says whether a value has a part of a name, or may have it: what is left out
+// is not known.
+func hasPart(v *Value, name string) bool {
+	for _, child := range v.Children {
+		if child.Name == name {
+			return true
+		}
+	}
+	return v.Deep || v.More > 0 || len(v.Children) == 0 && v.Value == ""
+}
+
 // isForm says whether a value of ours is in a form, where the peer's is as its
 // implementation is: it has no part of the same name.
 func isForm(n *Node, v *Value) bool {
 	if len(v.Children) == 0 {
-		return v.Value != "" && literal(v.Value) == v.Value
+		return v.Value != ""
 	}
 	names := map[string]bool{}
 	for _, child := range n.Children {

@@ -2,6 +2,7 @@ package valuecheck
 
 import (
 	"bufio"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -83,7 +84,10 @@ func (s *Subject) GDB(exe, core string, pretty bool) (*Peer, error) {
 		return nil, err
 	}
 	args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, printers()...)
-	cmd := exec.Command("gdb", append(args, "-ex", "source "+source, exe, core)...)
+	// A pretty printer may go round in what is no map any more.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "gdb", append(args, "-ex", "source "+source, exe, core)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "VALUES="+out, "GLOBALS="+strings.Join(s.Globals, " "))
 	for name, set := range map[string]bool{"PRETTY": pretty, "LIBRARIES": s.Libraries} {
 		if set {

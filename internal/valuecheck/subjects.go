@@ -61,7 +61,7 @@ type program struct {
 	args      []string
 	wait      string
 	globals   []string
-	pretty    bool
+	pretty    bool // of a program that waits without optimization alone: else gdb goes round in maps that are none
 	levels    []string
 	every     bool // with every form; else with DWARF 5 alone
 }
@@ -77,8 +77,8 @@ func Subjects(dir, workloads string) []*Subject {
 		{source: filepath.Join(dir, "classes.cpp"), language: "c++", levels: levels, every: true,
 			globals: []string{"outer::inner::deep", "outer::inner::level", "global_int", "shapes::v1::Shape::count"}},
 		{source: filepath.Join(dir, "containers.cpp"), language: "c++", levels: []string{"-O0", "-O2"}, pretty: true},
-		{source: filepath.Join(workloads, "mtcore.cpp"), language: "c++", levels: levels, args: []string{"wait", "8"}, wait: "ready", libraries: "-pthread"},
-		{source: filepath.Join(workloads, "deepcpp.cpp"), language: "c++", levels: levels, args: []string{"60", "2"}, wait: "1", libraries: "-pthread"},
+		{source: filepath.Join(workloads, "mtcore.cpp"), language: "c++", levels: levels, pretty: true, args: []string{"wait", "8"}, wait: "ready", libraries: "-pthread"},
+		{source: filepath.Join(workloads, "deepcpp.cpp"), language: "c++", levels: levels, pretty: true, args: []string{"60", "2"}, wait: "1", libraries: "-pthread"},
 	} {
 		all = append(all, p.subjects()...)
 	}
@@ -139,7 +139,7 @@ func (p program) subject(compiler, driver, level string, f form) *Subject {
 	command = append(append(command, strings.Fields(f.flags+" "+p.libraries)...), p.source, "-o", "program")
 	return &Subject{
 		Name: strings.Join([]string{name, compiler, level, f.name}, " "), Sources: []string{p.source},
-		Commands: append([][]string{command}, f.after...), Args: p.args, Wait: p.wait, Globals: p.globals, Pretty: p.pretty,
+		Commands: append([][]string{command}, f.after...), Args: p.args, Wait: p.wait, Globals: p.globals, Pretty: p.pretty && (p.wait == "" || level == "-O0"),
 	}
 }
 
@@ -183,13 +183,13 @@ func rust(dir, workloads string) []*Subject {
 		source, wait string
 		args         []string
 		pretty       bool
-	}{{filepath.Join(dir, "enums.rs"), "", nil, true}, {filepath.Join(workloads, "rustwork.rs"), "1", []string{"60"}, false}} {
+	}{{filepath.Join(dir, "enums.rs"), "", nil, true}, {filepath.Join(workloads, "rustwork.rs"), "1", []string{"60"}, true}} {
 		for _, level := range []string{"0", "1", "2"} {
 			for _, version := range []string{"4", "5"} {
 				all = append(all, &Subject{
 					Name: strings.TrimSuffix(filepath.Base(p.source), ".rs") + " rustc -O" + level + " DWARF " + version, Sources: []string{p.source},
 					Commands: [][]string{{"rustc", "-g", "-C", "opt-level=" + level, "-C", "dwarf-version=" + version, p.source, "-o", "program"}},
-					Args:     p.args, Wait: p.wait, Pretty: p.pretty,
+					Args:     p.args, Wait: p.wait, Pretty: p.pretty && (p.wait == "" || level == "0"),
 				})
 			}
 		}
