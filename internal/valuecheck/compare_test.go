@@ -103,8 +103,11 @@ func TestWhatGDBSaysIsEqualToItself(t *testing.T) {
 				t.Errorf("%v, types that differ %v, texts %v: expected 200 equal values or more, and no differences", r.Values, r.Types, r.Texts)
 			}
 			t.Logf("%d frames, variables %v, values %v", r.Frames, r.Variables, r.Values)
-			changed := 0
+			changed, n := 0, 0
 			d.leaves(func(v *Value) {
+				if n++; n%4 != 0 {
+					return // a quarter of them, of every kind
+				}
 				was := v.Value
 				for _, c := range []struct {
 					value, status string

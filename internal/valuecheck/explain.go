@@ -38,7 +38,7 @@ var volatile = regexp.MustCompile(`\$(rax|rdx|rcx|rsi|rdi|r8|r9|r10|r11|xmm[0-9]
 var lengths = regexp.MustCompile(`^__vla_expr`)
 
 // explain says why a value differs, where that is known.
-func (c *comparison) explain(o Outcome, n *Node, v *Value) string {
+func (c *comparison) explain(o Outcome, v *Value) string {
 	place := c.variable.Place
 	switch {
 	case o == Miss && c.inner && !strings.Contains(place, "entry_value") && volatile.MatchString(place):

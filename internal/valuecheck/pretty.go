@@ -43,8 +43,7 @@ func isForm(n *Node, v *Value) bool {
 // pretty compares a value as a pretty printer shows it: its summary and its parts.
 func (c *comparison) pretty(path string, n *Node, v *Value) {
 	if onlyTheirs.MatchString(n.Type) && v.Value == "" {
-		c.Classes[noForm]++
-		c.count(Explained, path, n, v)
+		c.explained(noForm, path, n, v)
 		return
 	}
 	if n.Text != "" || v.Value != "" {

@@ -2,6 +2,7 @@ package valuecheck
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -36,7 +37,8 @@ func (s *Subject) Core(made, dir string) (exe, core string, err error) {
 		out, err := cmd.CombinedOutput()
 		found, _ := filepath.Glob(filepath.Join(dir, "core*"))
 		if len(found) == 0 {
-			return "", "", fmt.Errorf("no core (is /proc/sys/kernel/core_pattern `core`?): %v\n%s", err, out)
+			err = cmp.Or(err, errors.New("it did not fail"))
+			return "", "", fmt.Errorf("no core (is /proc/sys/kernel/core_pattern `core`?): %w\n%s", err, out)
 		}
 		return exe, found[0], nil
 	}
@@ -61,7 +63,8 @@ func (s *Subject) copied(cmd *exec.Cmd) (core string, err error) {
 	if seconds, err := strconv.ParseFloat(s.Wait, 64); err == nil {
 		pause = time.Duration(seconds * float64(time.Second))
 	} else if line, err := bufio.NewReader(stdout).ReadString('\n'); !strings.HasPrefix(line, s.Wait) {
-		return "", fmt.Errorf("it printed %q, expected %s: %v", line, s.Wait, err)
+		err = cmp.Or(err, errors.New("another line"))
+		return "", fmt.Errorf("it printed %q, expected %s: %w", line, s.Wait, err)
 	}
 	time.Sleep(pause)
 	pid := strconv.Itoa(cmd.Process.Pid)
