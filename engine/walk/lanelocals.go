@@ -28,6 +28,10 @@ func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits valu
 	}
 }
 
+// maxLaneValues is among how many values of other lanes a lane's is looked for. No
+// hardware has threads of as many lanes; a plugin may say so.
+const maxLaneValues = 256
+
 // laneVariable appends the values of a variable. r reads those of lane.
 func (f *frame) laneVariable(list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
 	from := len(list)
@@ -48,7 +52,7 @@ next:
 		if !f.walker.laneUsed && len(list) == from {
 			return append(list, Variable{v, lanes.clone()})
 		}
-		for last := from; last < len(list); last++ {
+		for last := max(from, len(list)-maxLaneValues); last < len(list); last++ {
 			if list[last].Equal(&v.Value) {
 				list[last].Lanes.add(n)
 				continue next
@@ -113,7 +117,7 @@ func (b *laneBytes) find(r *localsReader, s *code.ScopedVariable, l locexpr.Loca
 	}
 	b.now, b.isRead = binary.LittleEndian.Uint64(buf[:]), true
 	b.space, b.where, _ = l.MemoryAddress()
-	for i := len(b.list) - 1; i >= 0; i-- {
+	for i := len(b.list) - 1; i >= max(0, len(b.list)-maxLaneValues); i-- {
 		if k := &b.list[i]; k.bytes == b.now && k.where == b.where && k.space == b.space {
 			return k.index, true
 		}

@@ -79,6 +79,9 @@ func (o *laneOp) constant() (uint64, bool) {
 	return 0, false
 }
 
+// maxPieceBits bounds the size of a piece. No compiler's is as large.
+const maxPieceBits = 1 << 32
+
 // maxLaneOps bounds the operations of an expression that is read as lanes see it.
 const maxLaneOps = 512
 
@@ -112,9 +115,9 @@ func lanePieces(ops []laneOp, bits uint64) (pieces []lanePiece) {
 	from := 0
 	for i := range ops {
 		if ops[i].kind == "piece" || ops[i].kind == "bit_piece" {
-			size := ops[i].Operands[0]
+			size := min(ops[i].Operands[0], maxPieceBits)
 			if ops[i].kind == "piece" {
-				size *= 8
+				size = min(8*size, maxPieceBits)
 			}
 			pieces = append(pieces, newLanePiece(ops[from:i], size))
 			from = i + 1
