@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -257,4 +259,39 @@ func isSame(v *value.Value, bits uint64) bool {
 	}
 	n, err := strconv.ParseInt(text, 0, 64)
 	return err == nil && uint64(n) == bits //nolint:gosec // the bits
+}
+
+// TestVariablesOfLanesByTheExtension is about locations with operations of the
+// heterogeneous extension, which are read to the letter. The compiler's own are made such
+// ones: an address space is said by DW_OP_LLVM_form_aspace_address. The frame base of this
+// processor counts the bytes of a lane, so that the rest means the same.
+func TestVariablesOfLanesByTheExtension(t *testing.T) {
+	needGCN(t)
+	p := gcnProcessors[3]
+	out := filepath.Join(t.TempDir(), "k.co")
+	gcnCompile(t, p, out, []string{"testdata/lanes/probe.cl", gcnLibraryFile(t)}, "-O0", "-g")
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lit5, swap, xderef = 0x35, 0x16, 0x18
+	n := bytes.Count(b, []byte{lit5, swap, xderef})
+	b = bytes.ReplaceAll(b, []byte{lit5, swap, xderef}, []byte{lit5, llvmUser, 2})
+	if err := os.WriteFile(out, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var counts probeCounts
+	o := openGCN(t, p, out)
+	pr := &prober{newGCNLocals(t, o), &counts, t, codeBase + o.symbols["probe"], "-O0"}
+	for _, k := range o.kernels {
+		s, err := o.launch(k, rand.New(rand.NewPCG(1, 2)), p.lanes-7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pr.run(s)
+	}
+	counts.judge(t)
+	if n < 20 {
+		t.Errorf("%d locations were changed", n)
+	}
 }
