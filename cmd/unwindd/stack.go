@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/target"
@@ -106,15 +108,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer end()
-	options := engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
-		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
-		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
-	}
-	if f.locals {
-		options.Locals = &f.Limits
-	}
-	e, err := engine.New(options)
+	e, err := engine.New(f.options(plugins, remote))
 	if err != nil {
 		return err
 	}
@@ -126,6 +120,24 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	if f.goroutine {
 		t = t.WithGoroutines(cmd.Context())
 	}
+	return f.print(cmd, t)
+}
+
+// options are those of the engine.
+func (f *stackFlags) options(plugins plugin.Options, remote object.Remote) engine.Options {
+	options := engine.Options{
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
+		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
+		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
+	}
+	if f.locals {
+		options.Locals = &f.Limits
+	}
+	return options
+}
+
+// print prints what the flags select of a target.
+func (f *stackFlags) print(cmd *cobra.Command, t *engine.Target) error {
 	threads, err := f.selected(t)
 	if err != nil {
 		return err
@@ -137,7 +149,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		defer stop()
 		first, ok := next()
 		if !ok {
-			return fmt.Errorf("%s: no thread has a frame of a lane %d", path, f.lane)
+			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, f.lane)
 		}
 		stacks = pulled(first, next)
 	}

@@ -56,11 +56,9 @@ func mayHave(data []byte, order binary.ByteOrder, wordSize uint64, name string) 
 func inFilter(filter []byte, order binary.ByteOrder, hash uint32, wordSize uint64, shift uint32) bool {
 	bits := uint32(wordSize * 8)
 	at := uint64(hash/bits) % (uint64(len(filter)) / wordSize) * wordSize
-	word := uint64(0)
+	word := uint64(order.Uint32(filter[at:]))
 	if wordSize == 8 {
 		word = order.Uint64(filter[at:])
-	} else {
-		word = uint64(order.Uint32(filter[at:]))
 	}
 	return word>>(hash%bits)&1 != 0 && word>>(hash>>(shift&31)%bits)&1 != 0
 }

@@ -1,6 +1,7 @@
 package value
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -85,17 +86,10 @@ func (r *Reader) extent(d *dwarf.Dimension, object locexpr.Location) (x extent, 
 // in bytes.
 func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents []extent, size uint64, depth int) {
 	x := extents[0]
-	inner := size
-	for _, y := range extents[1:] {
-		high, low := bits.Mul64(inner, y.count)
-		if high != 0 || low > 1<<56 {
-			v.fail(fmt.Errorf("an array of more than 2^56 bytes"))
-			return
-		}
-		inner = low
-	}
-	if x.stride != 0 {
-		inner = x.stride
+	inner, err := distance(extents, size)
+	if err != nil {
+		v.fail(err)
+		return
 	}
 	v.shape = array
 	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == character.Size()/8 && x.count > 0 {
@@ -136,17 +130,29 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 			child = r.read(name, t, at, depth+1)
 		}
 		v.Children = append(v.Children, child)
-		if r.left < 0 {
-			n = i + 1
-			break
-		}
-		if i >= maxFailures && allFailed(v.Children) {
+		if r.left < 0 || i >= maxFailures && allFailed(v.Children) {
 			n = i + 1
 			break
 		}
 	}
 	v.More = x.count - n
 	v.setStatus()
+}
+
+// distance is that of elements of the outermost dimension from one to the next, in
+// bytes; size is that of an element of the innermost.
+func distance(extents []extent, size uint64) (uint64, error) {
+	if extents[0].stride != 0 {
+		return extents[0].stride, nil
+	}
+	for _, x := range extents[1:] {
+		high, low := bits.Mul64(size, x.count)
+		if high != 0 || low > 1<<56 {
+			return 0, errors.New("an array of more than 2^56 bytes")
+		}
+		size = low
+	}
+	return size, nil
 }
 
 // maxFailures is after how many elements that cannot be read the rest is not tried.
