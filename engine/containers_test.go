@@ -260,6 +260,7 @@ var unlikeGdb = map[string]string{
 	"f0": "functions have no printer", "f1": "functions have no printer", "f2": "functions have no printer",
 	"large":   "a string of one character is written once",
 	"l1000":   "equal elements of lists are written again and again",
+	"path":    "a path has its parts beside its text",
 	"ref":     "references as objects have no printer",
 	"adouble": "an atomic floating point number makes the printer fail",
 }

@@ -73,6 +73,7 @@ func TestPatternsMatchNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"std::__cxx11::list<int>": "std::list<int>", "std::__1::map<int, int>": "std::map<int, int>", "std::__debug::vector<int>": "std::vector<int>",
 		"std::chrono::__x": "std::chrono::__x", "stdx::__1::a": "stdx::__1::a", "std::__x": "std::__x", "std::list<std::__1::a>": "std::list<std::__1::a>",
+		"std::filesystem::__cxx11::path": "std::filesystem::path", "std::__1::__fs::filesystem::path": "std::filesystem::path",
 	} {
 		if got := withoutVersion(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

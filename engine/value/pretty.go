@@ -128,21 +128,24 @@ func formName(t *dwarf.Type) string {
 }
 
 // withoutVersion leaves out the inline namespaces of the C++ library, such as __1 and
-// __cxx11: those behind std:: whose names begin with two underscores. Names of detail
+// __cxx11: those inside std:: whose names begin with two underscores. Names of detail
 // are none that stand in the tables.
 func withoutVersion(name string) string {
-	rest, ok := strings.CutPrefix(name, "std::")
-	for ok && strings.HasPrefix(rest, "__") {
-		i := strings.Index(rest, "::")
-		if j := strings.IndexByte(rest, '<'); i < 0 || j >= 0 && j < i {
-			break
-		}
-		rest = rest[i+2:]
+	head, args := name, ""
+	if i := strings.IndexByte(name, '<'); i >= 0 {
+		head, args = name[:i], name[i:]
 	}
-	if !ok {
+	if !strings.HasPrefix(head, "std::") || !strings.Contains(head, "::__") {
 		return name
 	}
-	return "std::" + rest
+	var kept []string
+	parts := strings.Split(head, "::")
+	for i, part := range parts {
+		if i == len(parts)-1 || !strings.HasPrefix(part, "__") {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, "::") + args
 }
 
 // isLeaf says whether values of a type have no parts: numbers, and strings.

@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <forward_list>
 #include <functional>
 #include <list>
@@ -157,7 +158,8 @@ template <class... T> void keep(T &...all) { (keep1(all), ...); }
   std::chrono::system_clock::time_point epoch{};
   std::complex<double> complex{1, 2};
   std::reference_wrapper<int> ref(*p1);
-  keep(o0, o1, ostring, onone, opoint, w0, w1, w2, wpoint, any0, anyint, anystring, anypoint, pair, t0, t1, t3, tempty, p0, p1, pshape, parray, pdeleter, s0, s1, s2, sshape, k0, k1, kexpired, f0, f1, f2, a1, abool, apointer, adouble, acolor, seconds, epoch, complex, ref);
+  std::filesystem::path path = "/tmp/x";
+  keep(o0, o1, ostring, onone, opoint, w0, w1, w2, wpoint, any0, anyint, anystring, anypoint, pair, t0, t1, t3, tempty, p0, p1, pshape, parray, pdeleter, s0, s1, s2, sshape, k0, k1, kexpired, f0, f1, f2, a1, abool, apointer, adouble, acolor, seconds, epoch, complex, ref, path);
   stop();
 }
 
