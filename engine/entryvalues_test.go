@@ -66,7 +66,7 @@ func TestEntryValuesEqualGDB(t *testing.T) {
 			if class.location == "parameter at entry" {
 				values += n
 			}
-		case neither, otherOne:
+		case neither, otherOne, listsTwice:
 		default:
 			explained += n
 		}
@@ -242,6 +242,10 @@ func (c *entryComparison) level(f walk.Activation, ours map[variableKey]entry.En
 		}
 		seen[key] = true
 		v := ours[key]
+		if v.IsZero() && key.ordinal > 0 && g.Bytes == nil && len(g.Leaves) == 0 {
+			c.tally[class{listsTwice, "variable"}]++
+			continue
+		}
 		if v.IsZero() {
 			c.t.Errorf("%s: %s %s: only gdb has %s (line %d)", c.build, gdb.Function, gdb.PC, g.Name, g.Line)
 			continue
