@@ -104,7 +104,7 @@ type indented struct {
 }
 
 // blanks are a line break and the deepest indent that there is.
-var blanks = "\n" + strings.Repeat(" ", 32+2*value.MaxDepth)
+var blanks = "\n" + strings.Repeat(" ", 32+2*value.MaxNesting)
 
 func (j *indented) open(bracket string) {
 	j.put(bracket)

@@ -1,9 +1,12 @@
 package value
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,4 +109,67 @@ func FuzzDamaged(f *testing.F) {
 			t.Errorf("a variable took %v", longest)
 		}
 	})
+}
+
+// A class that is its own base class is read as deep as values may lie in one another,
+// and no deeper.
+func TestTypesThatContainThemselves(t *testing.T) {
+	file := damagedProgram(t, "globals.cpp", "g++", "-g", "-std=c++20")
+	o, err := object.New("whole", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := dwarf.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(name string) dwarf.Entry {
+		list, err := d.TypesNamed(name)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: %d types: %v", name, len(list), err)
+		}
+		return list[0]
+	}
+	class, base := of("sum"), of("plain_base")
+	typ, err := class.AsType()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := typ.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := class.Unit().Offset()
+	at := o.Section(".debug_info").Offset + parts.Members[0].Offset()
+	reference := func(e dwarf.Entry) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(e.Offset()-unit)) }
+	damaged := append([]byte(nil), file...)
+	from := bytes.Index(damaged[at:at+16], reference(base))
+	if from < 0 {
+		t.Fatal("the base class has no reference of 4 bytes")
+	}
+	copy(damaged[at+uint64(from):], reference(class))
+	again, err := object.New("damaged", damaged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err = dwarf.New(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := d.Globals("total")
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d variables: %v", len(list), err)
+	}
+	m := &image{object: again}
+	v := m.read(list[0], Limits{Raw: true, Depth: MaxDepth})
+	depth := 0
+	for at := &v.Value; len(at.Children) > 0; at = &at.Children[0] {
+		depth++
+	}
+	if depth > MaxNesting || v.Status != Partial && v.Status != Failed {
+		t.Errorf("%d within one another, status %s", depth, v.Status)
+	}
+	if line := v.Value.Line(list[0].Unit().Language()); !strings.Contains(line, "within one another") {
+		t.Errorf("%.200s", line)
+	}
 }

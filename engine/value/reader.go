@@ -39,6 +39,7 @@ type Reader struct {
 
 	cache   *Cache
 	left    int     // values that may still be made
+	nesting int     // values that are being read, within one another
 	steps   int     // places of containers that may still be looked at
 	word    [8]byte // a number that is being read
 	goTypes uint64  // where the types of a Go program begin; 0: not looked for
@@ -90,7 +91,7 @@ func (r *Reader) Read(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Loc
 
 // begin makes the Reader ready for a variable.
 func (r *Reader) begin(unit dwarf.Unit) {
-	r.left, r.steps, r.visited, r.isOwn = maxValues, maxSteps, r.visited[:0], false
+	r.left, r.steps, r.nesting, r.visited, r.isOwn = maxValues, maxSteps, 0, r.visited[:0], false
 	r.ctx = r.frame.Context(unit)
 }
 
@@ -120,6 +121,11 @@ func isOptimizedOut(err error) bool {
 // errTooMany says that a variable has more values than are read.
 var errTooMany = fmt.Errorf("more than %d values", maxValues)
 
+// errNested says that a value lies in as many others as values may. Base classes and
+// unnamed members do not count for Limits.Depth: only debugging information that lies
+// has so many.
+var errNested = fmt.Errorf("more than %d values within one another", MaxNesting)
+
 // read reads a value of a type.
 func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
 	v := Value{Name: name, Type: t.String(), Status: OK}
@@ -130,6 +136,12 @@ func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int)
 		v.fail(errTooMany)
 		return v
 	}
+	if r.nesting++; r.nesting > MaxNesting {
+		r.nesting--
+		v.fail(errNested)
+		return v
+	}
+	defer func() { r.nesting-- }()
 	plain, err := t.Plain()
 	if err != nil {
 		v.fail(err)

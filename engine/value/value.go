@@ -116,6 +116,8 @@ const maxValues = 1 << 14
 const (
 	MaxDepth    = 64
 	MaxElements = 1 << 20
+	// MaxNesting bounds the values within one another, base classes included.
+	MaxNesting = 2 * MaxDepth
 )
 
 // setStatus sets the status of a value that consists of its children.
