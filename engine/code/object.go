@@ -57,6 +57,7 @@ type Object struct {
 	called callCache
 
 	variables variableCache
+	scoped    functionCache
 	data      dataSymbols
 
 	mu        sync.Mutex

@@ -113,6 +113,50 @@ func (o *Object) Variables(address uint64) *Variables {
 	return found
 }
 
+// functionCache remembers the functions at addresses.
+type functionCache struct {
+	mu    sync.RWMutex
+	known map[uint64]dwarf.Entry
+}
+
+// functionBytes is about what an entry takes in a map.
+const functionBytes = 64
+
+// Function is the function that an address of the object is in, by its debug
+// information; the zero Entry where none is described. The answer is remembered. It is
+// called inside object.Guard.
+func (o *Object) Function(address uint64) (function dwarf.Entry, err error) {
+	c := &o.scoped
+	c.mu.RLock()
+	function, isKnown := c.known[address]
+	c.mu.RUnlock()
+	if isKnown {
+		return function, nil
+	}
+	if d := o.DWARF(); d != nil {
+		scopes, err := d.Scopes(address)
+		if err != nil {
+			return dwarf.Entry{}, err
+		}
+		if len(scopes) > 0 {
+			function = scopes[len(scopes)-1].Entry
+		}
+	}
+	c.mu.Lock()
+	if c.known == nil {
+		c.known = map[uint64]dwarf.Entry{}
+	}
+	isKept := len(c.known) < maxKept
+	if isKept {
+		c.known[address] = function
+	}
+	c.mu.Unlock()
+	if isKept {
+		o.grow(functionBytes)
+	}
+	return function, nil
+}
+
 // variableBytes is about what a ScopedVariable takes.
 const variableBytes = 256
 

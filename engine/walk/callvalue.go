@@ -74,22 +74,21 @@ func (c *call) findReturn(u *unitContext) error {
 	case caller.module == nil || caller.module.Code.DWARF() == nil:
 		return noCallValue("the caller has no debugging information")
 	}
-	reader := caller.module.Code.DWARF()
-	site, err := reader.CallSite(caller.offset)
+	known, err := caller.module.Code.Call(caller.offset)
 	if err != nil {
 		return err
 	}
-	if site.IsZero() {
+	if known.Site.IsZero() {
 		return noCallValue("the caller has no call site with the return address %#x", caller.offset)
 	}
-	scopes, err := reader.Scopes(caller.lookup)
+	function, err := caller.module.Code.Function(caller.lookup)
 	if err != nil {
 		return err
 	}
-	if len(scopes) == 0 {
+	if function.IsZero() {
 		return noCallValue("the caller's function is not described")
 	}
-	c.caller, c.site = caller.unitContext(scopes[len(scopes)-1].Entry, u.around.Lane), site
+	c.caller, c.site = caller.unitContext(function, u.around.Lane), known.Site
 	return nil
 }
 
