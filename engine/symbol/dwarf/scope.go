@@ -159,7 +159,8 @@ func (s Scope) Variables() iter.Seq2[Entry, error] {
 }
 
 // instances adds the entry of an abstract instance that e is a concrete instance of.
-// clang says that of variables alone, not of the blocks that they are in.
+// clang, and gcc of some blocks, say that of variables alone, not of the blocks that they
+// are in. Those of a block that is not at the address are not in scope there.
 func (e Entry) instances(seen map[entryKey]bool, budget *int, depth int) {
 	if *budget--; *budget < 0 || depth > maxOrigins {
 		return
