@@ -66,7 +66,7 @@ func TestEntryValuesEqualGDB(t *testing.T) {
 			if class.location == "parameter at entry" {
 				values += n
 			}
-		case neither, otherOne, listsTwice:
+		case neither, otherOne, listsTwice, outOfScope:
 		default:
 			explained += n
 		}
@@ -242,8 +242,8 @@ func (c *entryComparison) level(f walk.Activation, ours map[variableKey]entry.En
 		}
 		seen[key] = true
 		v := ours[key]
-		if v.IsZero() && key.ordinal > 0 && g.Bytes == nil && len(g.Leaves) == 0 {
-			c.tally[class{listsTwice, "variable"}]++
+		if v.IsZero() && g.Bytes == nil && len(g.Leaves) == 0 {
+			c.tally[class{withoutEntry(key), "variable"}]++
 			continue
 		}
 		if v.IsZero() {
@@ -279,7 +279,17 @@ const (
 	isWide       = "differs: gdb has no value of a parameter in a vector register"
 	otherOne     = "gdb takes another variable of the name"
 	onlyWe       = "only we have a value"
+	listsTwice   = "gdb lists it once more, without a value"
+	outOfScope   = "gdb lists it, without a value, where its block is not"
 )
+
+// withoutEntry is the class of a variable that gdb lists alone.
+func withoutEntry(key variableKey) string {
+	if key.ordinal > 0 {
+		return listsTwice
+	}
+	return outOfScope
+}
 
 // variable compares a variable.
 func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFrame, g *gdbVariable, place *gdbPlace) (outcome, problem string) {
