@@ -56,12 +56,7 @@ func globalsJSON(list []Global, names spaceNames) (string, error) {
 	j.open("[")
 	for i := range list {
 		g := &list[i]
-		j.next()
-		j.open("{")
-		j.member("name")
-		j.text(g.Name)
-		j.member("kind")
-		j.text(string(g.Kind))
+		j.begin(g.Name, string(g.Kind))
 		j.numberMember("module", g.Module.ID)
 		j.variable(&g.Variable, func(space locexpr.AddressSpace) string { return names(g.Thread, space) })
 		j.close("}")

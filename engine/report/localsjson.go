@@ -40,6 +40,15 @@ func (j *stackJSON) variables(list []engine.Variable, space func(locexpr.Address
 	}
 }
 
+// begin begins a Variable in a list.
+func (j *indented) begin(name, kind string) {
+	j.next()
+	j.open("{")
+	j.member("name")
+	j.text(name)
+	j.textMember("kind", kind)
+}
+
 // variable writes the members of a Variable behind its name and kind.
 func (j *indented) variable(v *value.Variable, space func(locexpr.AddressSpace) string) {
 	if v.Line > 0 {
@@ -72,11 +81,7 @@ func (j *indented) value(v *value.Value, space func(locexpr.AddressSpace) string
 		j.open("[")
 		for i := range v.Children {
 			c := &v.Children[i]
-			j.next()
-			j.open("{")
-			j.member("name")
-			j.text(c.Name)
-			j.textMember("kind", string(c.Role))
+			j.begin(c.Name, string(c.Role))
 			j.value(c, space)
 			j.close("}")
 		}

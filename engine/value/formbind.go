@@ -297,11 +297,7 @@ func (b *binder) expr(e *expr) (*bound, error) {
 	case exprBinary:
 		return b.binary(e)
 	case exprCall:
-		call := builtins[e.text]
-		if call == nil {
-			return nil, fmt.Errorf("%q is no function", e.text)
-		}
-		return call(b, e.args)
+		return b.call(e.text, e.args)
 	}
 	return nil, notBound("%q is no value", e.text)
 }

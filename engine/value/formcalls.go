@@ -9,25 +9,40 @@ import (
 
 // This file has the functions of expressions of forms.
 
-// builtins are the functions of expressions.
-var builtins map[string]func(b *binder, args []*expr) (*bound, error)
+// A builtin is a function of expressions, with how many arguments it has.
+type builtin struct {
+	least, most int
+	bind        func(b *binder, args []*expr) (*bound, error)
+}
+
+// manyArgs is the most arguments of a function that takes any number.
+const manyArgs = 1 << 10
+
+var builtins map[string]builtin
 
 func init() {
-	builtins = map[string]func(b *binder, args []*expr) (*bound, error){
-		"sizeof": (*binder).callSizeof, "arg": (*binder).callArg, "nested": (*binder).callNested,
-		"typeof": (*binder).callTypeof, "element": (*binder).callElement, "at": (*binder).callAt, "cast": (*binder).callCast,
-		"after": (*binder).callAfter, "derived": (*binder).callDerived, "word": (*binder).callWord, "byte": (*binder).callByte,
-		"either": (*binder).callEither, "choose": (*binder).callChoose,
-		"args": (*binder).callArgs, "leaf": (*binder).callLeaf, "key": (*binder).callGoKey, "elem": (*binder).callGoElem,
-		"classarg": (*binder).callClassArg, "gotype": (*binder).callGoType, "godata": (*binder).callGoData, "vtabletype": (*binder).callVtableType,
+	builtins = map[string]builtin{
+		"sizeof": {1, 1, (*binder).callSizeof}, "typeof": {1, 1, (*binder).callTypeof}, "element": {1, 1, (*binder).callElement},
+		"arg": {1, 2, (*binder).callArg}, "args": {0, 0, (*binder).callArgs}, "nested": {1, 2, (*binder).callNested},
+		"classarg": {2, 2, (*binder).callClassArg}, "at": {2, 2, (*binder).callAt}, "cast": {2, 2, (*binder).callCast},
+		"after": {2, manyArgs, (*binder).callAfter}, "derived": {2, manyArgs, (*binder).callDerived},
+		"word": {1, 1, (*binder).callWord}, "byte": {1, 1, (*binder).callByte}, "leaf": {3, 3, (*binder).callLeaf},
+		"either": {1, manyArgs, (*binder).callEither}, "choose": {3, 3, (*binder).callChoose},
+		"key": {0, 0, (*binder).callGoKey}, "elem": {0, 0, (*binder).callGoElem},
+		"gotype": {1, 1, (*binder).callGoType}, "godata": {2, 2, (*binder).callGoData}, "vtabletype": {1, 1, (*binder).callVtableType},
 	}
 }
 
-func wantArgs(args []*expr, low, high int) error {
-	if len(args) < low || len(args) > high {
-		return errors.New("a function has another number of arguments")
+// call binds a function with its arguments.
+func (b *binder) call(name string, args []*expr) (*bound, error) {
+	f, ok := builtins[name]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%q is no function", name)
+	case len(args) < f.least || len(args) > f.most:
+		return nil, fmt.Errorf("%s has %d arguments, expected %d to %d", name, len(args), f.least, f.most)
 	}
-	return nil
+	return f.bind(b, args)
 }
 
 // typeArg binds an argument that is a type, or an object whose type is meant.
@@ -46,9 +61,6 @@ func typeOf(t *dwarf.Type) *bound { return &bound{class: classType, t: t} }
 
 // sizeof(T) is the size of a type, or of an object's type, in bytes.
 func (b *binder) callSizeof(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 1, 1); err != nil {
-		return nil, err
-	}
 	t, err := b.typeArg(args[0])
 	if err != nil {
 		return nil, err
@@ -62,9 +74,6 @@ func (b *binder) callSizeof(args []*expr) (*bound, error) {
 
 // typeof(x) is the type of an object.
 func (b *binder) callTypeof(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 1, 1); err != nil {
-		return nil, err
-	}
 	t, err := b.typeArg(args[0])
 	if err != nil {
 		return nil, err
@@ -74,9 +83,6 @@ func (b *binder) callTypeof(args []*expr) (*bound, error) {
 
 // element(T) is what a pointer of the type points to, or an array is of.
 func (b *binder) callElement(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 1, 1); err != nil {
-		return nil, err
-	}
 	t, err := b.typeArg(args[0])
 	if err != nil {
 		return nil, err
@@ -99,9 +105,6 @@ func (b *binder) callElement(args []*expr) (*bound, error) {
 // arg(n) is the n-th argument of the object's template, arg(n, T) that of another
 // type's. Where n is found in the object, so is the type.
 func (b *binder) callArg(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 1, 2); err != nil {
-		return nil, err
-	}
 	of := b.plain
 	if len(args) == 2 {
 		t, err := b.typeArg(args[1])
@@ -161,9 +164,6 @@ func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
 
 // args() is the number of arguments of the object's template.
 func (b *binder) callArgs(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 0, 0); err != nil {
-		return nil, err
-	}
 	parts, err := b.plain.Parts()
 	if err != nil {
 		return nil, err
@@ -174,9 +174,6 @@ func (b *binder) callArgs(args []*expr) (*bound, error) {
 // nested(name) is a type that is declared in the object's class or a base of it,
 // nested(name, T) in another.
 func (b *binder) callNested(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 1, 2); err != nil {
-		return nil, err
-	}
 	of := b.plain
 	if len(args) == 2 {
 		t, err := b.typeArg(args[1])
@@ -225,9 +222,6 @@ func nestedType(t *dwarf.Type, name string, depth int) (*dwarf.Type, error) {
 
 // at(address, T) is the object of a type at an address.
 func (b *binder) callAt(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 2, 2); err != nil {
-		return nil, err
-	}
 	n, err := b.number(args[0])
 	if err != nil {
 		return nil, err
@@ -242,9 +236,6 @@ func (b *binder) callAt(args []*expr) (*bound, error) {
 // cast(x, T) is what is at the place x as an object of type T, or the number x as one of
 // type T.
 func (b *binder) callCast(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 2, 2); err != nil {
-		return nil, err
-	}
 	x, err := b.expr(args[0])
 	if err != nil {
 		return nil, err
@@ -284,9 +275,6 @@ func (b *binder) callWord(args []*expr) (*bound, error) { return b.unsigned(args
 func (b *binder) callByte(args []*expr) (*bound, error) { return b.unsigned(args, 1) }
 
 func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
-	if err := wantArgs(args, 1, 1); err != nil {
-		return nil, err
-	}
 	n, err := b.number(args[0])
 	if err != nil {
 		return nil, err
@@ -303,7 +291,6 @@ func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
 
 // either(x, y...) is the first of its arguments that the type has.
 func (b *binder) callEither(args []*expr) (x *bound, err error) {
-	err = wantArgs(args, 1, len(args))
 	for _, a := range args {
 		if x, err = b.expr(a); err == nil {
 			return x, nil
@@ -314,9 +301,6 @@ func (b *binder) callEither(args []*expr) (x *bound, err error) {
 
 // choose(c, x, y) is x where c holds, else y: numbers.
 func (b *binder) callChoose(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 3, 3); err != nil {
-		return nil, err
-	}
 	var list [3]*bound
 	for i := range list {
 		var err error

@@ -49,9 +49,6 @@ func dataSize(t *dwarf.Type) (uint64, error) {
 func (b *binder) callAfter(args []*expr) (*bound, error) { return b.behind(args, sizeOf) }
 
 func (b *binder) behind(args []*expr, sizeOf func(*dwarf.Type) (uint64, error)) (*bound, error) {
-	if err := wantArgs(args, 2, len(args)); err != nil {
-		return nil, err
-	}
 	x, err := b.expr(args[0])
 	if err != nil {
 		return nil, err

@@ -8,9 +8,6 @@ import (
 
 // leaf(x, name, n) is the member of a name that the n-th base class of x has.
 func (b *binder) callLeaf(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 3, 3); err != nil {
-		return nil, err
-	}
 	x, err := b.expr(args[0])
 	if err != nil {
 		return nil, err

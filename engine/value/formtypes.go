@@ -11,9 +11,6 @@ import (
 // classarg(f, "name") is the first argument of the class template of a name that the
 // function f is a member of. Of other functions the form is not.
 func (b *binder) callClassArg(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 2, 2); err != nil {
-		return nil, err
-	}
 	n, err := b.number(args[0])
 	if err != nil {
 		return nil, err
@@ -89,9 +86,6 @@ func (b *binder) callGoType(args []*expr) (*bound, error) {
 }
 
 func (b *binder) typeBehind(args []*expr, find func(*run, uint64) (*dwarf.Type, error)) (*bound, error) {
-	if err := wantArgs(args, 1, 1); err != nil {
-		return nil, err
-	}
 	n, err := b.number(args[0])
 	if err != nil {
 		return nil, err
@@ -142,9 +136,6 @@ func (r *run) goTypes(d *dwarf.Reader) uint64 {
 // godata(x, T) is the object of type T that an interface holds: the word x itself where
 // values of the type are pointers, else what x points to.
 func (b *binder) callGoData(args []*expr) (*bound, error) {
-	if err := wantArgs(args, 2, 2); err != nil {
-		return nil, err
-	}
 	x, err := b.expr(args[0])
 	if err != nil {
 		return nil, err
