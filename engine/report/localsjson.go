@@ -26,12 +26,7 @@ func (j *stackJSON) locals(f *engine.Frame, level int, space func(locexpr.Addres
 func (j *stackJSON) variables(list []engine.Variable, space func(locexpr.AddressSpace) string) {
 	for i := range list {
 		v := &list[i]
-		j.next()
-		j.open("{")
-		j.member("name")
-		j.text(v.Name)
-		j.member("kind")
-		j.text(string(v.Kind))
+		j.begin(v.Name, string(v.Kind))
 		j.variable(&v.Variable, space)
 		if v.Lanes != nil {
 			j.textMember("lanes", v.Lanes.String())

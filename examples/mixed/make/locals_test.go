@@ -33,14 +33,14 @@ func TestVariablesAreWhatTheWorkItemsHave(t *testing.T) {
 	known := map[string]int{}
 	for _, th := range target.Threads()[1:] {
 		stack := target.Walk(context.Background(), th)
-		for lane := range uint32(stack.Lanes) {
+		for lane := range stack.Lanes {
 			one, ok := stack.Lane(lane)
 			if !ok {
 				continue
 			}
 			item := lane
 			if th.Wave.Kernel == "grade" {
-				item += 64 * uint32(th.Wave.Group[0])
+				item += 64 * th.Wave.Group[0]
 			}
 			worst := func(side int) string { return fmt.Sprint(slices.Max(measured(int(item), side))) }
 			want := map[string]string{
