@@ -3,10 +3,13 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const (
@@ -101,6 +104,29 @@ func TestStackIsAsItsSchemaHasIt(t *testing.T) {
 		}
 		for _, wrong := range checkSchema(schema, "stack", report, schema) {
 			t.Errorf("%v: %s", args, wrong)
+		}
+	}
+}
+
+// TestArraysOfFortran prints arrays that only their descriptors describe, and those that
+// lie column by column.
+func TestArraysOfFortran(t *testing.T) {
+	source, err := filepath.Abs("testdata/subjects/arrays.f90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{{"gfortran", "-g", source, "-o", "arrays"}}}.Make(t)
+	out, stderr, status := unwindd(t, "stack", crashCore(t, filepath.Join(dir, "arrays")), "--locals", "--globals", "table")
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	for _, want := range []string{
+		"table = {{7, 7, 7}, {7, 9, 7}, {7, 7, 7}}", "a = {12, 9, 6, 3}", "b = {{1, 2, 3}, {4, 5, 6}}", `name = "hello"`, "local = {4, 4, 4, 4}",
+		"p = {x = 3, y = -4}", "ptr = {1, 3}", "some = {50, 60, 70, 80}", "none = <the array has no elements yet: DW_AT_allocated is 0>",
+		"m = {{1, 2, 3}, {4, 5, 6}}",
+	} {
+		if !strings.Contains(out, " "+want+"\n") {
+			t.Errorf("no %s in\n%s", want, out)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 type extent struct {
 	lower  int64
 	count  uint64
-	stride uint64 // bytes from one element to the next; 0: they follow one another
+	stride int64 // bytes from one element to the next; 0: they follow one another
 
 	isVector bool // of the hardware: its elements are numbers, even if they are bytes
 }
@@ -26,6 +26,11 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 		return
 	}
 	element, err := t.Element()
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	data, err := r.dataLocation(t, l)
 	if err != nil {
 		v.fail(err)
 		return
@@ -52,7 +57,7 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if t.Stride > 0 {
 		size = t.Stride
 	}
-	r.elements(v, element, l, extents, size, depth)
+	r.elements(v, element, data, extents, size, depth)
 }
 
 // extent is a dimension, about an object.
@@ -65,7 +70,7 @@ func (r *Reader) extent(d *dwarf.Dimension, object locexpr.Location) (x extent, 
 		if err != nil {
 			return x, err
 		}
-		x.stride = uint64(stride)
+		x.stride = stride
 	}
 	if d.Count.HasValue() {
 		n, err := r.bound(&d.Count, object)
@@ -92,7 +97,7 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 		return
 	}
 	v.shape = array
-	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == character.Size()/8 && x.count > 0 {
+	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == int64(character.Size()/8) && x.count > 0 {
 		err := r.characters(v, character, l, x.count)
 		if err == nil {
 			return
@@ -141,7 +146,7 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 
 // distance is that of elements of the outermost dimension from one to the next, in
 // bytes; size is that of an element of the innermost.
-func distance(extents []extent, size uint64) (uint64, error) {
+func distance(extents []extent, size uint64) (int64, error) {
 	if extents[0].stride != 0 {
 		return extents[0].stride, nil
 	}
@@ -152,7 +157,7 @@ func distance(extents []extent, size uint64) (uint64, error) {
 		}
 		size = low
 	}
-	return size, nil
+	return int64(min(size, 1<<62)), nil
 }
 
 // maxFailures is after how many elements that cannot be read the rest is not tried.
@@ -167,13 +172,17 @@ func allFailed(list []Value) bool {
 	return true
 }
 
-// offset is the location of the element with an index.
-func offset(l locexpr.Location, index, size uint64) (locexpr.Location, error) {
+// offset is the location of the element with an index; distance is from one to the next.
+func offset(l locexpr.Location, index uint64, distance int64) (locexpr.Location, error) {
+	size, sign := uint64(distance), int64(8)
+	if distance < 0 {
+		size, sign = -size, -8
+	}
 	high, low := bits.Mul64(index, size)
 	if high != 0 || low > 1<<59 {
-		return l, fmt.Errorf("element %d of %d bytes: %w", index, size, locexpr.ErrOutOfBounds)
+		return l, fmt.Errorf("element %d of %d bytes: %w", index, distance, locexpr.ErrOutOfBounds)
 	}
-	return l.Offset(int64(low * 8))
+	return l.Offset(int64(low) * sign)
 }
 
 // isSimple says whether values of a type have no parts.
@@ -220,6 +229,11 @@ func (r *Reader) fortranString(v *Value, t *dwarf.Type, l locexpr.Location) {
 			return
 		}
 		size = uint64(max(n, 0))
+	}
+	l, err := r.dataLocation(t, l)
+	if err != nil {
+		v.fail(err)
+		return
 	}
 	n := min(size, uint64(r.limits.Elements))
 	b, err := r.bytes(l, n)

@@ -309,7 +309,7 @@ func (b *binder) index(e *expr) (*bound, error) {
 		if err != nil {
 			return n, err
 		}
-		o.l, err = offset(o.l, n.n, size)
+		o.l, err = offset(o.l, n.n, int64(min(size, 1<<62)))
 		return o, err
 	}}, nil
 }

@@ -203,7 +203,7 @@ func (r *Reader) stepTo(t *dwarf.Type, l locexpr.Location, s step) (*dwarf.Type,
 // displaced is the location of the element with an index from a pointer on.
 func displaced(l locexpr.Location, index int64, size uint64) (locexpr.Location, error) {
 	if index >= 0 {
-		return offset(l, uint64(index), size)
+		return offset(l, uint64(index), int64(min(size, 1<<62)))
 	}
 	if size > 1<<32 || -index > 1<<24 {
 		return l, fmt.Errorf("element %d of %d bytes: %w", index, size, locexpr.ErrOutOfBounds)
@@ -231,9 +231,12 @@ func (r *Reader) elementAt(t *dwarf.Type, l locexpr.Location, index int64) (*dwa
 	if x.count > 0 && (index < x.lower || uint64(index-x.lower) >= x.count) {
 		return nil, l, fmt.Errorf("[%d] of a %s: expected %d to %d", index, t, x.lower, x.lower+int64(x.count)-1)
 	}
-	size := element.Size
+	size := int64(min(element.Size, 1<<62))
 	if x.stride != 0 {
 		size = x.stride
+	}
+	if l, err = r.dataLocation(t, l); err != nil {
+		return nil, l, err
 	}
 	at, err := offset(l, uint64(index-x.lower), size)
 	return element, at, err

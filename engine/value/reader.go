@@ -147,10 +147,6 @@ func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int)
 		v.fail(err)
 		return v
 	}
-	if l, err = r.dataLocation(plain, l); err != nil {
-		v.fail(err)
-		return v
-	}
 	if l.IsUndefined() {
 		v.Status = OptimizedOut
 		return v

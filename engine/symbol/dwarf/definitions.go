@@ -296,7 +296,7 @@ func (b *body) define(d *definitions) error {
 		case isType && kind != KindPointer && kind != KindQualified && kind != KindArray && kind != KindSubroutine:
 			d.add(d.types, e, true)
 		}
-		if a.hasChildren && a.tag != TagSubprogram && a.tag != TagLexicalBlock && a.tag != TagInlinedSubroutine && !isSpace(a.tag) && a.tag != b.tag {
+		if a.hasChildren && a.tag != b.tag && !holdsDefinitions(a.tag) {
 			if err := w.passEntry(a, entry); err != nil {
 				return err
 			}
@@ -316,6 +316,9 @@ func (b *body) define(d *definitions) error {
 	}
 	return nil
 }
+
+// holdsDefinitions says whether definitions may stand inside an entry.
+func holdsDefinitions(tag Tag) bool { return isSpace(tag) || tag == TagModule || tag == TagCommonBlock }
 
 // add adds an entry that has a name and is no declaration. Of variables, only those of
 // one address.

@@ -24,7 +24,9 @@ const (
 	TagUnionType         Tag = 0x17
 	TagUnspecifiedParams Tag = 0x18 // DW_TAG_unspecified_parameters
 	TagVariant           Tag = 0x19
+	TagCommonBlock       Tag = 0x1a
 	TagInheritance       Tag = 0x1c
+	TagModule            Tag = 0x1e
 	TagInlinedSubroutine Tag = 0x1d
 	TagPtrToMember       Tag = 0x1f
 	TagSubrangeType      Tag = 0x21
@@ -75,6 +77,7 @@ const (
 	AttrSibling          Attr = 0x01
 	AttrLocation         Attr = 0x02
 	AttrName             Attr = 0x03
+	AttrOrdering         Attr = 0x09
 	AttrByteSize         Attr = 0x0b
 	AttrBitOffset        Attr = 0x0c
 	AttrBitSize          Attr = 0x0d

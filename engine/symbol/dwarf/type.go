@@ -1,6 +1,7 @@
 package dwarf
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/unwindd/unwindd/locexpr"
@@ -347,7 +348,8 @@ type Dimension struct {
 // maxDimensions bounds the dimensions of an array.
 const maxDimensions = 64
 
-// Dimensions are those of an array, the outermost first.
+// Dimensions are those of an array, the outermost first: of two elements that follow one
+// another in memory, the last one's index differs.
 func (t *Type) Dimensions() ([]Dimension, error) {
 	return t.dimensions.get(func() (list []Dimension, err error) {
 		for c, err := range t.Children() {
@@ -374,8 +376,29 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 			}
 			list = append(list, d)
 		}
+		if t.isColumnMajor() {
+			slices.Reverse(list)
+		}
 		return list, nil
 	})
+}
+
+// isColumnMajor says whether elements that follow one another in memory are those of the
+// first dimension: by DW_AT_ordering, or because the array is Fortran's (DWARF 5, 5.5).
+func (t *Type) isColumnMajor() bool {
+	const columnMajor = 1 // DW_ORD_col_major
+	if n, ok, err := t.Number(AttrOrdering); ok && err == nil {
+		return n == columnMajor
+	}
+	return isFortran(t.b.languageOf())
+}
+
+func isFortran(language uint64) bool {
+	switch language {
+	case langFortran77, langFortran90, langFortran95, langFortran03, langFortran08, langFortran18:
+		return true
+	}
+	return false
 }
 
 // defaultLowerBound is that of a language (DWARF 5, table 7.17).
