@@ -376,7 +376,7 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 			}
 			list = append(list, d)
 		}
-		if t.isColumnMajor() {
+		if len(list) > 1 && t.isColumnMajor() {
 			slices.Reverse(list)
 		}
 		return list, nil
