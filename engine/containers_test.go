@@ -457,7 +457,7 @@ func literals(v *value.Value) (list []string) {
 // TestGoValuesAreThoseOfDelve compares the numbers and strings of every variable, in
 // their order, with what Delve prints.
 func TestGoValuesAreThoseOfDelve(t *testing.T) {
-	oracle.Tools(t, "go", "dlv")
+	delve := oracle.Delve(t)
 	b := &containerBuilds[12]
 	dir := b.make(t)
 	core := filepath.Join(dir, "others.core")
@@ -475,7 +475,7 @@ func TestGoValuesAreThoseOfDelve(t *testing.T) {
 	if err := os.WriteFile(commands, []byte(script.String()+"exit\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := oracle.Run(t, "dlv", "core", filepath.Join(dir, "x"), core, "--check-go-version=false", "--init", commands, "--allow-non-terminal-interactive=true")
+	out := oracle.Run(t, delve, "core", filepath.Join(dir, "x"), core, "--check-go-version=false", "--init", commands, "--allow-non-terminal-interactive=true")
 	if !strings.Contains(out, "héllo") {
 		oracle.Missing(t, "this version of Delve does not read what this version of Go writes: %.300s", out)
 	}

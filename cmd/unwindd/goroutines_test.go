@@ -221,19 +221,6 @@ func compareGoroutine(t *testing.T, th *report.Thread, w *printedGoroutine, isOl
 	}
 }
 
-// buildDelve installs the version of Delve that the comparison is with.
-func buildDelve(t *testing.T) string {
-	t.Helper()
-	oracle.Tools(t, "go")
-	dir := t.TempDir()
-	install := exec.Command("go", "install", "github.com/go-delve/delve/cmd/dlv@v1.27.2")
-	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=")
-	if out, err := install.CombinedOutput(); err != nil {
-		oracle.Missing(t, "Delve cannot be had: %v\n%s", err, out)
-	}
-	return filepath.Join(dir, "dlv")
-}
-
 var (
 	delveHead  = regexp.MustCompile(`^[* ] Goroutine (\d+) - User: .*?(?: \(thread (\d+)\))?(?: \[(.*?)(?: \d+)?\])?$`)
 	delveFrame = regexp.MustCompile(`^\t *\d+  (0x[0-9a-f]+) in (.*)$`)
@@ -274,7 +261,7 @@ func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGorouti
 func TestGoroutinesEqualDelves(t *testing.T) {
 	long(t)
 	exe := buildGoroutines(t, "goroutines", "local")
-	delve := buildDelve(t)
+	delve := oracle.Delve(t)
 	core := crashCore(t, exe, "abort", "10000")
 	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 10_030)
 }

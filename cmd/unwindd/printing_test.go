@@ -152,6 +152,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 		"cmd/unwindd": {
 			"signals.go": "standard output and standard error themselves", "output.go": "bytes",
 			"globals.go": "whether standard output is a terminal", "profile.go": "likewise", "snapshot.go": "bytes, and whether they go to standard output",
+			"debuginfod.go": "whether standard error is a terminal",
 		},
 	} {
 		c := checkPackage(t, path)

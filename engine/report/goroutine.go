@@ -66,9 +66,9 @@ func (j *stackJSON) goroutine(th *target.Thread) {
 	j.close("}")
 }
 
-func (j *stackJSON) uintMember(name string, n uint64) {
+func (j *indented) uintMember(name string, n uint64) {
 	j.member(name)
-	_, _ = j.Write(strconv.AppendUint(j.AvailableBuffer(), n, 10))
+	j.put(strconv.FormatUint(n, 10))
 }
 
 func (j *stackJSON) codePlace(name string, at *target.CodePlace) {

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"strconv"
-
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
@@ -83,8 +81,7 @@ func (j *indented) value(v *value.Value, space func(locexpr.AddressSpace) string
 		j.close("]")
 	}
 	if v.More > 0 {
-		j.member("more")
-		j.put(strconv.FormatUint(v.More, 10))
+		j.uintMember("more", v.More)
 	}
 	j.trueMember("deep", v.IsDeep)
 }
