@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -113,23 +114,30 @@ func TestProcessorTimeIsSharedByTheCallsUnderWay(t *testing.T) {
 	used("a later one", third, 0)
 }
 
+// TestDeadlineWithoutAProcessorClockIsOfTheClock runs by a clock of its own
+// (testing/synctest), so that the load of the machine has no part in it.
 func TestDeadlineWithoutAProcessorClockIsOfTheClock(t *testing.T) {
 	d := deadlineOf(20 * time.Millisecond)
-	ctx, release := d.limit(t.Context(), func() (time.Duration, error) { return 0, errors.ErrUnsupported })
-	defer release()
-	began := time.Now()
-	<-ctx.Done()
-	if took := time.Since(began); took < d.processor || took >= d.wall || !isOutOfTime(ctx) || d.passed(ctx) != "20ms" {
-		t.Errorf("it ended after %v, out of time: %v, because of %s", took, isOutOfTime(ctx), d.passed(ctx))
+	for _, c := range []struct {
+		what  string
+		used  func() (time.Duration, error)
+		after time.Duration
+		want  string
+	}{
+		{"what has no processor clock", func() (time.Duration, error) { return 0, errors.ErrUnsupported }, d.processor, "20ms"},
+		{"what sleeps", func() (time.Duration, error) { return 0, nil }, d.wall, "200ms"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			ctx, release := d.limit(t.Context(), c.used)
+			defer release()
+			<-ctx.Done()
+			if took := time.Since(began); took != c.after || !isOutOfTime(ctx) || d.passed(ctx) != c.want {
+				t.Errorf("%s ended after %v, out of time: %v, because of %s", c.what, took, isOutOfTime(ctx), d.passed(ctx))
+			}
+		})
 	}
-	ctx, release = d.limit(t.Context(), func() (time.Duration, error) { return 0, nil })
-	defer release()
-	began = time.Now()
-	<-ctx.Done()
-	if took := time.Since(began); took < d.wall || !isOutOfTime(ctx) || d.passed(ctx) != "200ms" {
-		t.Errorf("what sleeps ended after %v, out of time: %v, because of %s", took, isOutOfTime(ctx), d.passed(ctx))
-	}
-	ctx, release = d.limit(t.Context(), func() (time.Duration, error) { return 0, nil })
+	ctx, release := d.limit(t.Context(), func() (time.Duration, error) { return 0, nil })
 	release()
 	if isOutOfTime(ctx) {
 		t.Error("what was released is out of time")

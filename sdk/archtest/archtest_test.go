@@ -266,7 +266,7 @@ func TestVerifyEndsWithItsContext(t *testing.T) {
 	if findings := archtest.Verify(ctx, tiny{}, archtest.Options{}); len(findings) != 0 {
 		t.Errorf("findings: %+v", findings)
 	}
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
