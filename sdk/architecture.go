@@ -87,44 +87,6 @@ type Note struct {
 	Data  []byte
 }
 
-// OpenTargetRequest carries the notes of a target that a plugin owns.
-type OpenTargetRequest struct {
-	Notes []Note
-}
-
-// OpenTargetAnswer lists what a vendor's own dump format holds.
-type OpenTargetAnswer struct {
-	Threads  []TargetThread
-	Objects  []TargetObject
-	Problems []string
-}
-
-// A TargetThread is a thread (a wave is a thread) found by OpenTarget.
-type TargetThread struct {
-	ID        string
-	Name      string
-	Registers Registers
-	Wave      Wave
-	// LauncherThread is the thread that launched this one; "" when unknown.
-	LauncherThread string
-	LaunchKind     string // "dispatch"
-	LaunchEvidence string // "recorded", "waiting", "queue"
-}
-
-// Wave is the identity of a wave of an accelerator.
-type Wave struct {
-	Agent, Queue, Dispatch, Kernel string
-	Group                          [3]uint32
-	InGroup                        uint32
-}
-
-// A TargetObject is a code object that only the vendor's notes name.
-type TargetObject struct {
-	URI           string
-	Start, Size   uint64 // where it is loaded
-	MemoryAddress uint64 // where its file image is in memory; 0 when it is a file
-}
-
 // OpenObjectRequest names a code object that the plugin recognises. One that is
 // no ELF file, but has first bytes that the plugin recognises, has Machine 0 and
 // no sections.

@@ -175,11 +175,11 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 	if head == nil {
 		return nil, fmt.Errorf("%s: %w: OpenTargetPart: the first part is no answer", name, ErrMalformed)
 	}
-	if head.GetRegisterDataSize() > MaxRegisterData {
-		return nil, fmt.Errorf("%s: %w: OpenTargetAnswer.register_data_size: %d, expected at most %d",
-			name, ErrMalformed, head.GetRegisterDataSize(), MaxRegisterData)
+	a, left, err := decodeOpenTargetAnswer(head)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	var data []byte
+	var data uint64
 	for {
 		part, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -188,16 +188,21 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 		if err != nil {
 			return nil, streamError(ctx, name, err)
 		}
-		more := part.GetRegisterData()
-		if len(more) == 0 || uint64(len(data)+len(more)) > head.GetRegisterDataSize() {
-			return nil, fmt.Errorf("%s: %w: OpenTargetPart.register_data: %d bytes after %d, expected %d in all",
-				name, ErrMalformed, len(more), len(data), head.GetRegisterDataSize())
+		threads, err := decodeTargetThreads(part.GetThreads())
+		data += uint64(len(part.GetThreads().GetRegisters().GetData()))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		case len(threads) == 0 || len(threads) > left:
+			return nil, fmt.Errorf("%s: %w: OpenTargetPart.threads: %d threads, expected 1 to %d more", name, ErrMalformed, len(threads), left)
+		case data > MaxRegisterData:
+			return nil, fmt.Errorf("%s: %w: TargetThreads.registers: more than %d bytes in all", name, ErrMalformed, MaxRegisterData)
 		}
-		data = append(data, more...)
+		left -= len(threads)
+		a.Threads = append(a.Threads, threads...)
 	}
-	a, err := decodeOpenTargetAnswer(head, data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if left > 0 {
+		return nil, fmt.Errorf("%s: %w: OpenTargetAnswer.threads: %d, expected %d, the threads of the parts", name, ErrMalformed, len(a.Threads)+left, len(a.Threads))
 	}
 	return a, nil
 }

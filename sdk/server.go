@@ -128,38 +128,52 @@ func (s *architectureServer) Describe(ctx context.Context, p *pb.DescribeRequest
 }
 
 func (s *architectureServer) OpenTarget(p *pb.OpenTargetRequest, stream grpc.ServerStreamingServer[pb.OpenTargetPart]) error {
-	type encoded struct {
-		head *pb.OpenTargetAnswer
-		data []byte
-	}
-	e, err := answer(s, "OpenTarget", p, decodeOpenTargetRequest,
+	parts, err := answer(s, "OpenTarget", p, decodeOpenTargetRequest,
 		func(req *OpenTargetRequest) (*OpenTargetAnswer, error) {
 			return s.arch.OpenTarget(stream.Context(), s.engineOf(p.GetSession()), req)
-		},
-		func(a *OpenTargetAnswer) (encoded, error) {
-			head, data, err := encodeOpenTargetAnswer(a)
-			if err == nil && len(data) > MaxRegisterData {
-				err = fmt.Errorf("registers of %d bytes, expected at most %d", len(data), MaxRegisterData)
-			}
-			if size := proto.Size(head); err == nil && size > maxAnswer {
-				err = fmt.Errorf("an answer of %d bytes, expected at most %d", size, maxAnswer)
-			}
-			return encoded{head, data}, err
-		})
+		}, targetParts)
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&pb.OpenTargetPart{Part: &pb.OpenTargetPart_Answer{Answer: e.head}}); err != nil {
-		return err
-	}
-	for data := e.data; len(data) > 0; {
-		n := min(len(data), partSize)
-		if err := stream.Send(&pb.OpenTargetPart{Part: &pb.OpenTargetPart_RegisterData{RegisterData: data[:n]}}); err != nil {
+	for _, part := range parts {
+		if err := stream.Send(part); err != nil {
 			return err
 		}
-		data = data[n:]
 	}
 	return nil
+}
+
+// partThreads is how many threads go in one message.
+const partThreads = 4096
+
+// targetParts are the messages that an answer goes in.
+func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
+	head := encodeOpenTargetAnswer(a)
+	if size := proto.Size(head); size > maxAnswer {
+		return nil, fmt.Errorf("an answer of %d bytes, expected at most %d", size, maxAnswer)
+	}
+	parts := []*pb.OpenTargetPart{{Part: &pb.OpenTargetPart_Answer{Answer: head}}}
+	total := 0
+	for list := a.Threads; len(list) > 0; {
+		n, data := 0, 0
+		for n < len(list) && n < partThreads && (n == 0 || data+len(list[n].Registers.Data) <= partSize) {
+			data += len(list[n].Registers.Data)
+			n++
+		}
+		if total += data; total > MaxRegisterData {
+			return nil, fmt.Errorf("registers of more than %d bytes", MaxRegisterData)
+		}
+		threads, err := encodeTargetThreads(list[:n])
+		if err != nil {
+			return nil, err
+		}
+		if size := proto.Size(threads); size > maxAnswer {
+			return nil, fmt.Errorf("%d threads of %d bytes, expected at most %d", n, size, maxAnswer)
+		}
+		parts = append(parts, &pb.OpenTargetPart{Part: &pb.OpenTargetPart_Threads{Threads: threads}})
+		list = list[n:]
+	}
+	return parts, nil
 }
 
 func (s *architectureServer) OpenObject(p *pb.OpenObjectRequest, stream grpc.ServerStreamingServer[pb.OpenObjectPart]) error {

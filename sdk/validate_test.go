@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -181,22 +182,69 @@ func TestValidateOpenTarget(t *testing.T) {
 		r.Set(0, make([]byte, 8))
 		r.Set(32, make([]byte, 64))
 		return &OpenTargetAnswer{
-			Threads:  []TargetThread{{ID: "1", Registers: r, LaunchEvidence: "queue"}, {ID: "2"}},
-			Objects:  []TargetObject{{URI: "file:///x", Start: 1 << 63, Size: 1<<63 - 1}},
-			Problems: []string{"the queue is gone"},
+			Agents:     []TargetAgent{{ID: "1", Processor: "chip"}, {ID: "2"}},
+			Queues:     []TargetQueue{{ID: "1", Agent: "2", Kind: "AQL"}},
+			Dispatches: []TargetDispatch{{ID: "7", Queue: "1", Kernel: "k"}},
+			Threads: []TargetThread{
+				{ID: "1", Registers: r, LaunchEvidence: "queue", Wave: Wave{Agent: "2", Queue: "1", Dispatch: "7"}},
+				{
+					ID: "2", Lanes: 64, Saved: []SavedRegisters{{First: 1, Count: 1, Address: 1 << 63}},
+					Spaces: []SpaceBase{{Space: 3}}, Memory: []SpaceMemory{{Space: 3, Start: 0, Size: 1 << 16, Address: 1 << 47}},
+					Stop: ThreadStop{Reason: "trap", Details: []string{"TRAP"}},
+				},
+			},
+			Objects:       []TargetObject{{URI: "file:///x", Path: "/x", Offset: 1 << 62, Size: 1 << 61}, {URI: "memory://1", Size: 1, MemoryAddress: 1 << 63}},
+			WaitFunctions: []string{"wait"},
+			Problems:      []string{"the queue is gone"},
 		}
 	}, func(a *OpenTargetAnswer) error { return a.Validate(d, &OpenTargetRequest{}) }, map[string]func(*OpenTargetAnswer){
-		"Threads[0].ID: empty":               func(a *OpenTargetAnswer) { a.Threads[0].ID = "" },
-		"Threads[1].ID: \"1\"":               func(a *OpenTargetAnswer) { a.Threads[1].ID = "1" },
-		"Threads[0].Wave.Kernel":             func(a *OpenTargetAnswer) { a.Threads[0].Wave.Kernel = longText },
-		"Threads[0].LaunchEvidence":          func(a *OpenTargetAnswer) { a.Threads[0].LaunchEvidence = "hearsay" },
-		"Threads[0].Registers.Numbers[1]: 0": func(a *OpenTargetAnswer) { a.Threads[0].Registers.Numbers[1] = 0 },
-		"Threads[0].Registers.Offsets[1]: 9": func(a *OpenTargetAnswer) { a.Threads[0].Registers.Set(0, make([]byte, 9)) },
-		"Threads[0].Registers.Numbers[2]: 1": func(a *OpenTargetAnswer) { a.Threads[0].Registers.Set(100, nil) },
-		"Objects[0].URI":                     func(a *OpenTargetAnswer) { a.Objects[0].URI = "" },
-		"Objects[0].Size":                    func(a *OpenTargetAnswer) { a.Objects[0].Size = 1 << 63 },
-		"Problems[0]: 65537":                 func(a *OpenTargetAnswer) { a.Problems[0] = longText },
-		"Problems: 4097":                     func(a *OpenTargetAnswer) { a.Problems = make([]string, 4097) },
+		"Agents[0].ID: empty":                  func(a *OpenTargetAnswer) { a.Agents[0].ID = "" },
+		"Agents[1].ID: \"1\"":                  func(a *OpenTargetAnswer) { a.Agents[1].ID = "1" },
+		"Agents[0].Processor":                  func(a *OpenTargetAnswer) { a.Agents[0].Processor = longText },
+		"Queues[0].ID: empty":                  func(a *OpenTargetAnswer) { a.Queues[0].ID = "" },
+		"Queues[0].Agent: \"9\"":               func(a *OpenTargetAnswer) { a.Queues[0].Agent = "9" },
+		"Queues[0].Kind":                       func(a *OpenTargetAnswer) { a.Queues[0].Kind = "\xff" },
+		"Dispatches[0].ID: empty":              func(a *OpenTargetAnswer) { a.Dispatches[0].ID = "" },
+		"Dispatches[0].Queue: \"9\"":           func(a *OpenTargetAnswer) { a.Dispatches[0].Queue = "9" },
+		"Dispatches[0].Kernel":                 func(a *OpenTargetAnswer) { a.Dispatches[0].Kernel = longText },
+		"Threads[0].ID: empty":                 func(a *OpenTargetAnswer) { a.Threads[0].ID = "" },
+		"Threads[1].ID: \"1\"":                 func(a *OpenTargetAnswer) { a.Threads[1].ID = "1" },
+		"Threads[0].Wave.Agent: \"9\"":         func(a *OpenTargetAnswer) { a.Threads[0].Wave.Agent = "9" },
+		"Threads[0].Wave.Queue: \"9\"":         func(a *OpenTargetAnswer) { a.Threads[0].Wave.Queue = "9" },
+		"Threads[0].Wave.Dispatch: \"9\"":      func(a *OpenTargetAnswer) { a.Threads[0].Wave.Dispatch = "9" },
+		"Threads[0].Wave.Kernel":               func(a *OpenTargetAnswer) { a.Threads[0].Wave.Kernel = longText },
+		"Threads[0].LaunchEvidence":            func(a *OpenTargetAnswer) { a.Threads[0].LaunchEvidence = "hearsay" },
+		"Threads[0].Lanes: 4097":               func(a *OpenTargetAnswer) { a.Threads[0].Lanes = MaxLanes + 1 },
+		"Threads[0].Registers.Numbers[1]: 0":   func(a *OpenTargetAnswer) { a.Threads[0].Registers.Numbers[1] = 0 },
+		"Threads[0].Registers.Offsets[1]: 9":   func(a *OpenTargetAnswer) { a.Threads[0].Registers.Set(0, make([]byte, 9)) },
+		"Threads[0].Registers.Numbers[2]: 1":   func(a *OpenTargetAnswer) { a.Threads[0].Registers.Set(100, nil) },
+		"Threads[1].Saved[0]: 0 registers":     func(a *OpenTargetAnswer) { a.Threads[1].Saved[0].Count = 0 },
+		"Threads[1].Saved[0]: 100 registers":   func(a *OpenTargetAnswer) { a.Threads[1].Saved[0].Count = 100 },
+		"Threads[1].Saved[0].Address":          func(a *OpenTargetAnswer) { a.Threads[1].Saved[0].Address = math.MaxUint64 },
+		"Threads[1].Saved[1]: registers":       func(a *OpenTargetAnswer) { a.Threads[1].Saved = append(a.Threads[1].Saved, a.Threads[1].Saved[0]) },
+		"Threads[1].Saved[0]: register ":       func(a *OpenTargetAnswer) { a.Threads[1].Registers.Set(1, nil) },
+		"Threads[1].Saved: 65":                 func(a *OpenTargetAnswer) { a.Threads[1].Saved = make([]SavedRegisters, 65) },
+		"Threads[1].Spaces[0].Space: 99":       func(a *OpenTargetAnswer) { a.Threads[1].Spaces[0].Space = 99 },
+		"Threads[1].Spaces: 65":                func(a *OpenTargetAnswer) { a.Threads[1].Spaces = make([]SpaceBase, 65) },
+		"Threads[1].Memory[0].Space: 99":       func(a *OpenTargetAnswer) { a.Threads[1].Memory[0].Space = 99 },
+		"Threads[1].Memory[0].Space: the":      func(a *OpenTargetAnswer) { a.Threads[1].Memory[0].Space = 0 },
+		"Threads[1].Memory[0].Size: 0x0":       func(a *OpenTargetAnswer) { a.Threads[1].Memory[0].Size = 0 },
+		"Threads[1].Memory[0].Size: 0xffffff":  func(a *OpenTargetAnswer) { a.Threads[1].Memory[0].Size = math.MaxUint64 },
+		"Threads[1].Memory[0].Address":         func(a *OpenTargetAnswer) { a.Threads[1].Memory[0].Address = math.MaxUint64 },
+		"Threads[1].Memory: 65":                func(a *OpenTargetAnswer) { a.Threads[1].Memory = make([]SpaceMemory, 65) },
+		"Threads[1].Stop.Reason: \"boredom\"":  func(a *OpenTargetAnswer) { a.Threads[1].Stop.Reason = "boredom" },
+		"Threads[1].Stop.Details: \"\\xff\"":   func(a *OpenTargetAnswer) { a.Threads[1].Stop.Details[0] = "\xff" },
+		"Threads[1].Stop.Details: 65":          func(a *OpenTargetAnswer) { a.Threads[1].Stop.Details = make([]string, 65) },
+		"Threads[1].Problem":                   func(a *OpenTargetAnswer) { a.Threads[1].Problem = longText },
+		"Objects[0].URI":                       func(a *OpenTargetAnswer) { a.Objects[0].URI = "" },
+		"Objects[0].Path":                      func(a *OpenTargetAnswer) { a.Objects[0].Path = longText },
+		"Objects[0].Size: 0x4000000000000000 ": func(a *OpenTargetAnswer) { a.Objects[0].Size = 1 << 62 },
+		"Objects[1].Size: 0,":                  func(a *OpenTargetAnswer) { a.Objects[1].Size = 0 },
+		"Objects[1].Size: 0x8":                 func(a *OpenTargetAnswer) { a.Objects[1].Size = 1 << 63 },
+		"WaitFunctions[0]":                     func(a *OpenTargetAnswer) { a.WaitFunctions[0] = longText },
+		"WaitFunctions: 1025":                  func(a *OpenTargetAnswer) { a.WaitFunctions = make([]string, 1025) },
+		"Problems[0]: 65537":                   func(a *OpenTargetAnswer) { a.Problems[0] = longText },
+		"Problems: 4097":                       func(a *OpenTargetAnswer) { a.Problems = make([]string, 4097) },
 	})
 }
 

@@ -3,6 +3,7 @@ package sdk
 import (
 	"fmt"
 
+	"github.com/unwindd/unwindd/locexpr"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
@@ -32,109 +33,303 @@ func decodeOpenTargetRequest(p *pb.OpenTargetRequest) (*OpenTargetRequest, error
 	return r, nil
 }
 
-// encodeOpenTargetAnswer returns the answer and the data of its registers,
-// which goes in parts of its own.
-func encodeOpenTargetAnswer(a *OpenTargetAnswer) (*pb.OpenTargetAnswer, []byte, error) {
-	registers, err := encodeRegisters(a.Threads, func(t *TargetThread) *Registers { return &t.Registers })
-	if err != nil {
-		return nil, nil, fmt.Errorf("OpenTargetAnswer.Threads: %w", err)
-	}
-	data := registers.Data
-	registers.Data = nil
-	text := func(get func(*TargetThread) string) *pb.Blobs { return blobs(a.Threads, get) }
-	number := func(get func(*TargetThread) uint32) []uint32 { return column(a.Threads, get) }
+// encodeOpenTargetAnswer is the answer without its threads, which go in parts of
+// their own.
+func encodeOpenTargetAnswer(a *OpenTargetAnswer) *pb.OpenTargetAnswer {
 	return &pb.OpenTargetAnswer{
-		Ids:              text(func(t *TargetThread) string { return t.ID }),
-		Names:            text(func(t *TargetThread) string { return t.Name }),
-		Registers:        registers,
-		RegisterDataSize: uint64(len(data)),
-		Waves: &pb.Waves{
-			Agents:     text(func(t *TargetThread) string { return t.Wave.Agent }),
-			Queues:     text(func(t *TargetThread) string { return t.Wave.Queue }),
-			Dispatches: text(func(t *TargetThread) string { return t.Wave.Dispatch }),
-			Kernels:    text(func(t *TargetThread) string { return t.Wave.Kernel }),
-			GroupX:     number(func(t *TargetThread) uint32 { return t.Wave.Group[0] }),
-			GroupY:     number(func(t *TargetThread) uint32 { return t.Wave.Group[1] }),
-			GroupZ:     number(func(t *TargetThread) uint32 { return t.Wave.Group[2] }),
-			InGroup:    number(func(t *TargetThread) uint32 { return t.Wave.InGroup }),
+		Threads: uint32(len(a.Threads)), //nolint:gosec // a decoder refuses more than MaxBatch
+		Agents: &pb.TargetAgents{
+			Ids:        blobs(a.Agents, func(t *TargetAgent) string { return t.ID }),
+			Processors: blobs(a.Agents, func(t *TargetAgent) string { return t.Processor }),
 		},
-		LauncherThreads:       text(func(t *TargetThread) string { return t.LauncherThread }),
-		LaunchKinds:           text(func(t *TargetThread) string { return t.LaunchKind }),
-		LaunchEvidence:        text(func(t *TargetThread) string { return t.LaunchEvidence }),
-		ObjectUris:            blobs(a.Objects, func(o *TargetObject) string { return o.URI }),
-		ObjectStarts:          column(a.Objects, func(o *TargetObject) uint64 { return o.Start }),
-		ObjectSizes:           column(a.Objects, func(o *TargetObject) uint64 { return o.Size }),
-		ObjectMemoryAddresses: column(a.Objects, func(o *TargetObject) uint64 { return o.MemoryAddress }),
-		Problems:              texts(a.Problems),
-	}, data, nil
+		Queues: &pb.TargetQueues{
+			Ids:    blobs(a.Queues, func(q *TargetQueue) string { return q.ID }),
+			Agents: blobs(a.Queues, func(q *TargetQueue) string { return q.Agent }),
+			Kinds:  blobs(a.Queues, func(q *TargetQueue) string { return q.Kind }),
+		},
+		Dispatches: &pb.TargetDispatches{
+			Ids:     blobs(a.Dispatches, func(t *TargetDispatch) string { return t.ID }),
+			Queues:  blobs(a.Dispatches, func(t *TargetDispatch) string { return t.Queue }),
+			Kernels: blobs(a.Dispatches, func(t *TargetDispatch) string { return t.Kernel }),
+			Entries: column(a.Dispatches, func(t *TargetDispatch) uint64 { return t.Entry }),
+			Grids:   triples(a.Dispatches, func(t *TargetDispatch) [3]uint32 { return t.Grid }),
+			Groups:  triples(a.Dispatches, func(t *TargetDispatch) [3]uint32 { return t.Group }),
+			Signals: column(a.Dispatches, func(t *TargetDispatch) uint64 { return t.Signal }),
+		},
+		Objects: &pb.TargetObjects{
+			Uris:            blobs(a.Objects, func(o *TargetObject) string { return o.URI }),
+			Paths:           blobs(a.Objects, func(o *TargetObject) string { return o.Path }),
+			Offsets:         column(a.Objects, func(o *TargetObject) uint64 { return o.Offset }),
+			Sizes:           column(a.Objects, func(o *TargetObject) uint64 { return o.Size }),
+			MemoryAddresses: column(a.Objects, func(o *TargetObject) uint64 { return o.MemoryAddress }),
+			Biases:          column(a.Objects, func(o *TargetObject) uint64 { return o.Bias }),
+		},
+		WaitFunctions: texts(a.WaitFunctions),
+		Problems:      texts(a.Problems),
+	}
 }
 
-// decodeOpenTargetAnswer decodes an answer whose register data came in parts.
-func decodeOpenTargetAnswer(p *pb.OpenTargetAnswer, data []byte) (*OpenTargetAnswer, error) {
+// triples makes one column of three numbers of each entry.
+func triples[T any](list []T, get func(*T) [3]uint32) []uint32 {
+	return flat(list, func(t *T) []uint32 { v := get(t); return v[:] })
+}
+
+// decodeOpenTargetAnswer decodes an answer, and says how many threads follow.
+func decodeOpenTargetAnswer(p *pb.OpenTargetAnswer) (a *OpenTargetAnswer, threads int, err error) {
 	d := decoder{message: "OpenTargetAnswer"}
-	if len(p.GetRegisters().GetData()) > 0 {
-		d.fail("registers", "%d bytes of data, expected them in parts", len(p.GetRegisters().GetData()))
+	a = &OpenTargetAnswer{
+		Agents:        decodeTargetAgents(&d, p.GetAgents()),
+		Queues:        decodeTargetQueues(&d, p.GetQueues()),
+		Dispatches:    decodeTargetDispatches(&d, p.GetDispatches()),
+		Objects:       decodeTargetObjects(&d, p.GetObjects()),
+		WaitFunctions: d.textList("wait_functions", p.GetWaitFunctions()),
+		Problems:      d.textList("problems", p.GetProblems()),
 	}
-	if p.GetRegisterDataSize() != uint64(len(data)) {
-		d.fail("register_data_size", "%d, expected %d, the bytes of the parts", p.GetRegisterDataSize(), len(data))
+	threads = d.entries("threads", int(p.GetThreads()))
+	if d.err != nil {
+		return nil, 0, d.err
 	}
+	return a, threads, nil
+}
+
+func decodeTargetAgents(d *decoder, p *pb.TargetAgents) []TargetAgent {
+	n := d.entries("agents.ids", len(p.GetIds().GetLengths()))
+	ids := d.texts("agents.ids", p.GetIds(), n)
+	processors := d.texts("agents.processors", p.GetProcessors(), n)
+	return listOf(d, n, func(int) TargetAgent { return TargetAgent{ID: ids.next(), Processor: processors.next()} })
+}
+
+// listOf makes a list of n entries, nil for none, or where something is wrong.
+func listOf[T any](d *decoder, n int, entry func(i int) T) []T {
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	list := make([]T, n)
+	for i := range list {
+		list[i] = entry(i)
+	}
+	return list
+}
+
+func decodeTargetQueues(d *decoder, p *pb.TargetQueues) []TargetQueue {
+	n := d.entries("queues.ids", len(p.GetIds().GetLengths()))
+	ids := d.texts("queues.ids", p.GetIds(), n)
+	agents := d.texts("queues.agents", p.GetAgents(), n)
+	kinds := d.texts("queues.kinds", p.GetKinds(), n)
+	return listOf(d, n, func(int) TargetQueue {
+		return TargetQueue{ID: ids.next(), Agent: agents.next(), Kind: kinds.next()}
+	})
+}
+
+func decodeTargetDispatches(d *decoder, p *pb.TargetDispatches) []TargetDispatch {
+	n := d.entries("dispatches.ids", len(p.GetIds().GetLengths()))
+	ids := d.texts("dispatches.ids", p.GetIds(), n)
+	queues := d.texts("dispatches.queues", p.GetQueues(), n)
+	kernels := d.texts("dispatches.kernels", p.GetKernels(), n)
+	d.length("dispatches.entries", len(p.GetEntries()), n)
+	d.length("dispatches.grids", len(p.GetGrids()), 3*n)
+	d.length("dispatches.groups", len(p.GetGroups()), 3*n)
+	d.length("dispatches.signals", len(p.GetSignals()), n)
+	return listOf(d, n, func(i int) TargetDispatch {
+		return TargetDispatch{
+			ID: ids.next(), Queue: queues.next(), Kernel: kernels.next(), Entry: p.Entries[i],
+			Grid: [3]uint32(p.Grids[3*i:]), Group: [3]uint32(p.Groups[3*i:]), Signal: p.Signals[i],
+		}
+	})
+}
+
+func decodeTargetObjects(d *decoder, p *pb.TargetObjects) []TargetObject {
+	n := d.entries("objects.offsets", len(p.GetOffsets()))
+	uris := d.texts("objects.uris", p.GetUris(), n)
+	paths := d.texts("objects.paths", p.GetPaths(), n)
+	d.length("objects.sizes", len(p.GetSizes()), n)
+	d.length("objects.memory_addresses", len(p.GetMemoryAddresses()), n)
+	d.length("objects.biases", len(p.GetBiases()), n)
+	return listOf(d, n, func(i int) TargetObject {
+		return TargetObject{
+			URI: uris.next(), Path: paths.next(), Offset: p.Offsets[i], Size: p.Sizes[i],
+			MemoryAddress: p.MemoryAddresses[i], Bias: p.Biases[i],
+		}
+	})
+}
+
+// encodeTargetThreads makes a part of the threads of an answer.
+func encodeTargetThreads(list []TargetThread) (*pb.TargetThreads, error) {
+	registers, err := encodeRegisters(list, func(t *TargetThread) *Registers { return &t.Registers })
+	if err != nil {
+		return nil, fmt.Errorf("OpenTargetAnswer.Threads: %w", err)
+	}
+	text := func(get func(*TargetThread) string) *pb.Blobs { return blobs(list, get) }
+	saved := flat(list, func(t *TargetThread) []SavedRegisters { return t.Saved })
+	spaces := flat(list, func(t *TargetThread) []SpaceBase { return t.Spaces })
+	memory := flat(list, func(t *TargetThread) []SpaceMemory { return t.Memory })
+	return &pb.TargetThreads{
+		Ids:         text(func(t *TargetThread) string { return t.ID }),
+		Names:       text(func(t *TargetThread) string { return t.Name }),
+		Processors:  text(func(t *TargetThread) string { return t.Processor }),
+		Lanes:       column(list, func(t *TargetThread) uint32 { return t.Lanes }),
+		Registers:   registers,
+		SavedCounts: column(list, func(t *TargetThread) uint32 { return uint32(len(t.Saved)) }), //nolint:gosec // a count
+		Saved: &pb.SavedRegisters{
+			Firsts:    column(saved, func(s *SavedRegisters) uint32 { return s.First }),
+			Counts:    column(saved, func(s *SavedRegisters) uint32 { return s.Count }),
+			Addresses: column(saved, func(s *SavedRegisters) uint64 { return s.Address }),
+		},
+		SpaceCounts:  column(list, func(t *TargetThread) uint32 { return uint32(len(t.Spaces)) }), //nolint:gosec // a count
+		Spaces:       column(spaces, func(s *SpaceBase) uint64 { return uint64(s.Space) }),
+		SpaceBases:   column(spaces, func(s *SpaceBase) uint64 { return s.Base }),
+		MemoryCounts: column(list, func(t *TargetThread) uint32 { return uint32(len(t.Memory)) }), //nolint:gosec // a count
+		Memory: &pb.SpaceMemory{
+			Spaces:    column(memory, func(m *SpaceMemory) uint64 { return uint64(m.Space) }),
+			Starts:    column(memory, func(m *SpaceMemory) uint64 { return m.Start }),
+			Sizes:     column(memory, func(m *SpaceMemory) uint64 { return m.Size }),
+			Addresses: column(memory, func(m *SpaceMemory) uint64 { return m.Address }),
+		},
+		Waves:           encodeWaves(list),
+		Running:         column(list, func(t *TargetThread) bool { return t.IsRunning }),
+		Crashed:         column(list, func(t *TargetThread) bool { return t.HasCrashed }),
+		Stops:           encodeThreadStops(list),
+		Problems:        text(func(t *TargetThread) string { return t.Problem }),
+		LauncherThreads: text(func(t *TargetThread) string { return t.LauncherThread }),
+		LaunchKinds:     text(func(t *TargetThread) string { return t.LaunchKind }),
+		LaunchEvidence:  text(func(t *TargetThread) string { return t.LaunchEvidence }),
+	}, nil
+}
+
+func encodeWaves(list []TargetThread) *pb.Waves {
+	return &pb.Waves{
+		Agents:     blobs(list, func(t *TargetThread) string { return t.Wave.Agent }),
+		Queues:     blobs(list, func(t *TargetThread) string { return t.Wave.Queue }),
+		Dispatches: blobs(list, func(t *TargetThread) string { return t.Wave.Dispatch }),
+		Kernels:    blobs(list, func(t *TargetThread) string { return t.Wave.Kernel }),
+		Groups:     triples(list, func(t *TargetThread) [3]uint32 { return t.Wave.Group }),
+		HasGroup:   column(list, func(t *TargetThread) bool { return t.Wave.HasGroup }),
+		InGroup:    column(list, func(t *TargetThread) uint32 { return t.Wave.InGroup }),
+		HasInGroup: column(list, func(t *TargetThread) bool { return t.Wave.HasInGroup }),
+	}
+}
+
+func encodeThreadStops(list []TargetThread) *pb.ThreadStops {
+	details := flat(list, func(t *TargetThread) []string { return t.Stop.Details })
+	return &pb.ThreadStops{
+		Reasons:      blobs(list, func(t *TargetThread) string { return t.Stop.Reason }),
+		DetailCounts: column(list, func(t *TargetThread) uint32 { return uint32(len(t.Stop.Details)) }), //nolint:gosec // a count
+		Details:      texts(details),
+		Addresses:    column(list, func(t *TargetThread) uint64 { return t.Stop.Address }),
+		HasAddress:   column(list, func(t *TargetThread) bool { return t.Stop.HasAddress }),
+		TrapIds:      column(list, func(t *TargetThread) uint32 { return t.Stop.TrapID }),
+		HasTrapId:    column(list, func(t *TargetThread) bool { return t.Stop.HasTrapID }),
+		PcExact:      column(list, func(t *TargetThread) bool { return t.Stop.IsPCExact }),
+		HasPcExact:   column(list, func(t *TargetThread) bool { return t.Stop.HasPCExact }),
+	}
+}
+
+// A threadsPart decodes a part of the threads of an answer.
+type threadsPart struct {
+	decoder
+	n int
+
+	registers []Registers
+	saved     splitter[SavedRegisters]
+	spaces    splitter[SpaceBase]
+	memory    splitter[SpaceMemory]
+	wave      func(i int) Wave
+	stop      func(i int) ThreadStop
+}
+
+// decodeTargetThreads decodes a part of the threads of an answer.
+func decodeTargetThreads(p *pb.TargetThreads) ([]TargetThread, error) {
+	d := threadsPart{decoder: decoder{message: "TargetThreads"}}
 	n := d.entries("ids", len(p.GetIds().GetLengths()))
-	w := p.GetWaves()
+	d.n = n
 	ids := d.texts("ids", p.GetIds(), n)
 	names := d.texts("names", p.GetNames(), n)
-	agents := d.texts("waves.agents", w.GetAgents(), n)
-	queues := d.texts("waves.queues", w.GetQueues(), n)
-	dispatches := d.texts("waves.dispatches", w.GetDispatches(), n)
-	kernels := d.texts("waves.kernels", w.GetKernels(), n)
-	d.length("waves.group_x", len(w.GetGroupX()), n)
-	d.length("waves.group_y", len(w.GetGroupY()), n)
-	d.length("waves.group_z", len(w.GetGroupZ()), n)
-	d.length("waves.in_group", len(w.GetInGroup()), n)
+	processors := d.texts("processors", p.GetProcessors(), n)
+	d.length("lanes", len(p.GetLanes()), n)
+	d.lists(p)
+	d.waves(p.GetWaves())
+	d.length("running", len(p.GetRunning()), n)
+	d.length("crashed", len(p.GetCrashed()), n)
+	d.stops(p.GetStops())
+	problems := d.texts("problems", p.GetProblems(), n)
 	launchers := d.texts("launcher_threads", p.GetLauncherThreads(), n)
 	kinds := d.texts("launch_kinds", p.GetLaunchKinds(), n)
 	evidence := d.texts("launch_evidence", p.GetLaunchEvidence(), n)
-
-	objects := d.entries("object_starts", len(p.GetObjectStarts()))
-	uris := d.texts("object_uris", p.GetObjectUris(), objects)
-	d.length("object_sizes", len(p.GetObjectSizes()), objects)
-	d.length("object_memory_addresses", len(p.GetObjectMemoryAddresses()), objects)
-	problems := d.textList("problems", p.GetProblems())
-	if d.err != nil {
-		return nil, d.err
-	}
-	registers, err := decodeRegisters(&pb.RegistersColumn{
-		Counts:  p.GetRegisters().GetCounts(),
-		Numbers: p.GetRegisters().GetNumbers(),
-		Lengths: p.GetRegisters().GetLengths(),
-		Data:    data,
-	}, n)
-	d.wrap("registers", err)
-	if d.err != nil {
-		return nil, d.err
-	}
-	a := &OpenTargetAnswer{Problems: problems}
-	if n > 0 {
-		a.Threads = make([]TargetThread, n)
-	}
-	for i := range a.Threads {
-		a.Threads[i] = TargetThread{
-			ID: ids.next(), Name: names.next(), Registers: registers[i],
-			Wave: Wave{
-				Agent: agents.next(), Queue: queues.next(), Dispatch: dispatches.next(), Kernel: kernels.next(),
-				Group:   [3]uint32{w.GroupX[i], w.GroupY[i], w.GroupZ[i]},
-				InGroup: w.InGroup[i],
-			},
+	list := listOf(&d.decoder, n, func(i int) TargetThread {
+		return TargetThread{
+			ID: ids.next(), Name: names.next(), Processor: processors.next(), Lanes: p.Lanes[i],
+			Registers: d.registers[i], Saved: d.saved.next(p.SavedCounts[i]), Spaces: d.spaces.next(p.SpaceCounts[i]),
+			Memory: d.memory.next(p.MemoryCounts[i]), Wave: d.wave(i), IsRunning: p.Running[i], HasCrashed: p.Crashed[i],
+			Stop: d.stop(i), Problem: problems.next(),
 			LauncherThread: launchers.next(), LaunchKind: kinds.next(), LaunchEvidence: evidence.next(),
 		}
+	})
+	return list, d.err
+}
+
+// lists checks the lists that threads have.
+func (d *threadsPart) lists(p *pb.TargetThreads) {
+	var err error
+	if d.registers, err = decodeRegisters(p.GetRegisters(), d.n); err != nil {
+		d.wrap("registers", err)
 	}
-	if objects > 0 {
-		a.Objects = make([]TargetObject, objects)
-	}
-	for i := range a.Objects {
-		a.Objects[i] = TargetObject{
-			URI: uris.next(), Start: p.ObjectStarts[i], Size: p.ObjectSizes[i],
-			MemoryAddress: p.ObjectMemoryAddresses[i],
+	saved := d.entries("saved.firsts", len(p.GetSaved().GetFirsts()))
+	d.length("saved.counts", len(p.GetSaved().GetCounts()), saved)
+	d.length("saved.addresses", len(p.GetSaved().GetAddresses()), saved)
+	d.length("saved_counts", len(p.GetSavedCounts()), d.n)
+	d.sum("saved_counts", p.GetSavedCounts(), saved)
+	d.saved.all = listOf(&d.decoder, saved, func(i int) SavedRegisters {
+		return SavedRegisters{First: p.Saved.Firsts[i], Count: p.Saved.Counts[i], Address: p.Saved.Addresses[i]}
+	})
+	d.spaces.all = decodeSpaceBases(&d.decoder, p)
+	d.length("space_counts", len(p.GetSpaceCounts()), d.n)
+	d.sum("space_counts", p.GetSpaceCounts(), len(d.spaces.all))
+	memory := d.entries("memory.spaces", len(p.GetMemory().GetSpaces()))
+	d.length("memory.starts", len(p.GetMemory().GetStarts()), memory)
+	d.length("memory.sizes", len(p.GetMemory().GetSizes()), memory)
+	d.length("memory.addresses", len(p.GetMemory().GetAddresses()), memory)
+	d.length("memory_counts", len(p.GetMemoryCounts()), d.n)
+	d.sum("memory_counts", p.GetMemoryCounts(), memory)
+	d.memory.all = listOf(&d.decoder, memory, func(i int) SpaceMemory {
+		m := p.Memory
+		return SpaceMemory{Space: locexpr.AddressSpace(m.Spaces[i]), Start: m.Starts[i], Size: m.Sizes[i], Address: m.Addresses[i]}
+	})
+}
+
+// waves checks the identities of waves.
+func (d *threadsPart) waves(w *pb.Waves) {
+	agents := d.texts("waves.agents", w.GetAgents(), d.n)
+	queues := d.texts("waves.queues", w.GetQueues(), d.n)
+	dispatches := d.texts("waves.dispatches", w.GetDispatches(), d.n)
+	kernels := d.texts("waves.kernels", w.GetKernels(), d.n)
+	d.length("waves.groups", len(w.GetGroups()), 3*d.n)
+	d.length("waves.has_group", len(w.GetHasGroup()), d.n)
+	d.length("waves.in_group", len(w.GetInGroup()), d.n)
+	d.length("waves.has_in_group", len(w.GetHasInGroup()), d.n)
+	d.wave = func(i int) Wave {
+		return Wave{
+			Agent: agents.next(), Queue: queues.next(), Dispatch: dispatches.next(), Kernel: kernels.next(),
+			Group: [3]uint32(w.Groups[3*i:]), HasGroup: w.HasGroup[i], InGroup: w.InGroup[i], HasInGroup: w.HasInGroup[i],
 		}
 	}
-	return a, nil
+}
+
+// stops checks why threads stopped.
+func (d *threadsPart) stops(s *pb.ThreadStops) {
+	reasons := d.texts("stops.reasons", s.GetReasons(), d.n)
+	all := splitter[string]{d.textList("stops.details", s.GetDetails())}
+	d.length("stops.detail_counts", len(s.GetDetailCounts()), d.n)
+	d.sum("stops.detail_counts", s.GetDetailCounts(), len(all.all))
+	d.length("stops.addresses", len(s.GetAddresses()), d.n)
+	d.length("stops.has_address", len(s.GetHasAddress()), d.n)
+	d.length("stops.trap_ids", len(s.GetTrapIds()), d.n)
+	d.length("stops.has_trap_id", len(s.GetHasTrapId()), d.n)
+	d.length("stops.pc_exact", len(s.GetPcExact()), d.n)
+	d.length("stops.has_pc_exact", len(s.GetHasPcExact()), d.n)
+	d.stop = func(i int) ThreadStop {
+		return ThreadStop{
+			Reason: reasons.next(), Details: all.next(s.DetailCounts[i]), Address: s.Addresses[i], HasAddress: s.HasAddress[i],
+			TrapID: s.TrapIds[i], HasTrapID: s.HasTrapId[i], IsPCExact: s.PcExact[i], HasPCExact: s.HasPcExact[i],
+		}
+	}
 }

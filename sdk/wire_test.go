@@ -63,12 +63,22 @@ func trips() []trip {
 		tripOf(sure(encodeDisassembleRequest), decodeDisassembleRequest),
 		tripOf(sure(encodeDisassembleAnswer), decodeDisassembleAnswer),
 		{new(OpenTargetAnswer), func(m any) (any, error) {
-			var data []byte
-			return tripOf(func(a *OpenTargetAnswer) (p *pb.OpenTargetAnswer, err error) {
-				p, data, err = encodeOpenTargetAnswer(a)
-				return p, err
-			}, func(p *pb.OpenTargetAnswer) (*OpenTargetAnswer, error) {
-				return decodeOpenTargetAnswer(p, data)
+			type batch struct{ Threads []TargetThread }
+			threads := m.(*OpenTargetAnswer).Threads
+			return tripOf(sure(encodeOpenTargetAnswer), func(p *pb.OpenTargetAnswer) (*OpenTargetAnswer, error) {
+				a, left, err := decodeOpenTargetAnswer(p)
+				if err != nil || left != len(threads) {
+					return nil, fmt.Errorf("%d threads follow, %w", left, err)
+				}
+				back, err := tripOf(func(b *batch) (*pb.TargetThreads, error) { return encodeTargetThreads(b.Threads) },
+					func(p *pb.TargetThreads) (*batch, error) {
+						list, err := decodeTargetThreads(p)
+						return &batch{list}, err
+					}).over(&batch{threads})
+				if err == nil {
+					a.Threads = back.(*batch).Threads
+				}
+				return a, err
 			}).over(m)
 		}},
 		{new(OpenObjectAnswer), func(m any) (any, error) {
@@ -262,7 +272,7 @@ func TestColumnsThatDisagreeAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targetPB, data, err := encodeOpenTargetAnswer(target)
+	threadsPB, err := encodeTargetThreads(target.Threads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,8 +293,10 @@ func TestColumnsThatDisagreeAreErrors(t *testing.T) {
 			".Functions.Lanes": true, ".DefaultRules": true,
 			".Tables.Sections": true, ".Functions.Sections": true, ".PositionMaps.Sections": true, ".Variables.Sections": true,
 		}},
-		{targetPB, func() error { _, err := decodeOpenTargetAnswer(targetPB, data); return err }, map[string]bool{
-			".Registers.Numbers": true, ".Waves.GroupX": true, ".Waves.GroupY": true, ".Waves.GroupZ": true, ".Waves.InGroup": true,
+		{encodeOpenTargetAnswer(target), nil, map[string]bool{".Dispatches.Grids": true, ".Dispatches.Groups": true}},
+		{threadsPB, nil, map[string]bool{
+			".Lanes": true, ".Registers.Numbers": true, ".Saved.Firsts": true, ".Saved.Counts": true, ".Waves.Groups": true, ".Waves.InGroup": true,
+			".Stops.TrapIds": true,
 		}},
 		{encodeFrameRulesAnswer(rules), nil, nil},
 		{encodeClassifyReturnAnswer(classes), nil, nil},
@@ -303,6 +315,10 @@ func TestColumnsThatDisagreeAreErrors(t *testing.T) {
 					_, err = decodeBindThreadsRequest(p)
 				case *pb.OpenObjectAnswer:
 					_, err = decodeOpenObjectAnswer(p)
+				case *pb.OpenTargetAnswer:
+					_, _, err = decodeOpenTargetAnswer(p)
+				case *pb.TargetThreads:
+					_, err = decodeTargetThreads(p)
 				case *pb.FrameRulesAnswer:
 					_, err = decodeFrameRulesAnswer(p)
 				case *pb.ClassifyReturnAnswer:

@@ -53,7 +53,11 @@ func decodeBindThreadsRequest(p *pb.BindThreadsRequest) (*BindThreadsRequest, er
 	return r, nil
 }
 
-func decodeSpaceBases(d *decoder, p *pb.BindThreadsRequest) []SpaceBase {
+// decodeSpaceBases decodes the bases that threads of a message have.
+func decodeSpaceBases(d *decoder, p interface {
+	GetSpaces() []uint64
+	GetSpaceBases() []uint64
+}) []SpaceBase {
 	n := d.entries("spaces", len(p.GetSpaces()))
 	d.length("space_bases", len(p.GetSpaceBases()), n)
 	if d.err != nil || n == 0 {
@@ -61,7 +65,7 @@ func decodeSpaceBases(d *decoder, p *pb.BindThreadsRequest) []SpaceBase {
 	}
 	bases := make([]SpaceBase, n)
 	for i := range bases {
-		bases[i] = SpaceBase{Space: locexpr.AddressSpace(p.Spaces[i]), Base: p.SpaceBases[i]}
+		bases[i] = SpaceBase{Space: locexpr.AddressSpace(p.GetSpaces()[i]), Base: p.GetSpaceBases()[i]}
 	}
 	return bases
 }

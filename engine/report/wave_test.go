@@ -23,12 +23,12 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 		json   string // of the members that it adds
 	}{
 		{"all is known", target.Thread{
-			Wave:       &target.Wave{Wave: sdk.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "add(int*)", Group: [3]uint32{4, 5, 6}, InGroup: 7}, HasGroup: true, HasInGroup: true},
+			Wave:       &target.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "add(int*)", Group: [3]uint32{4, 5, 6}, InGroup: 7, HasGroup: true, HasInGroup: true},
 			LaunchedBy: &target.Launch{Thread: "1200", Kind: "dispatch", Evidence: target.LaunchWaiting, Frames: []uint64{1}},
 		}, "  kernel add(int*), agent 1, queue 2, dispatch 3, group (4,5,6), wave 7, launched by thread 1200 (dispatch, waiting)",
 			`{"wave":{"agent":"1","queue":"2","dispatch":"3","kernel":"add(int*)","group":[4,5,6],"in_group":7},
 			  "launched_by":{"thread":"1200","kind":"dispatch","evidence":"waiting"}}`},
-		{"what is not known is absent", target.Thread{Wave: &target.Wave{Wave: sdk.Wave{Kernel: "k"}}}, "  kernel k", `{"wave":{"kernel":"k"}}`},
+		{"what is not known is absent", target.Thread{Wave: &target.Wave{Kernel: "k"}}, "  kernel k", `{"wave":{"kernel":"k"}}`},
 		{"the first group is a group", target.Thread{Wave: &target.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
 		{"only the process is known", target.Thread{LaunchedBy: &target.Launch{Thread: "9", Evidence: target.LaunchQueue}},
 			"  launched by thread 9 (queue)", `{"launched_by":{"thread":"9","evidence":"queue"}}`},

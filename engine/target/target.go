@@ -245,12 +245,8 @@ type Thread struct {
 	Executes *Thread
 }
 
-// A Wave is the identity of a wave. What is empty is not known.
-type Wave struct {
-	sdk.Wave
-	HasGroup   bool // Group is known
-	HasInGroup bool // InGroup is known
-}
+// A Wave is the identity of a wave.
+type Wave = sdk.Wave
 
 // A Launch says what launched a thread.
 type Launch struct {

@@ -2104,7 +2104,7 @@ type OpenTargetPart struct {
 	// Types that are valid to be assigned to Part:
 	//
 	//	*OpenTargetPart_Answer
-	//	*OpenTargetPart_RegisterData
+	//	*OpenTargetPart_Threads
 	Part          isOpenTargetPart_Part `protobuf_oneof:"part"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2156,10 +2156,10 @@ func (x *OpenTargetPart) GetAnswer() *OpenTargetAnswer {
 	return nil
 }
 
-func (x *OpenTargetPart) GetRegisterData() []byte {
+func (x *OpenTargetPart) GetThreads() *TargetThreads {
 	if x != nil {
-		if x, ok := x.Part.(*OpenTargetPart_RegisterData); ok {
-			return x.RegisterData
+		if x, ok := x.Part.(*OpenTargetPart_Threads); ok {
+			return x.Threads
 		}
 	}
 	return nil
@@ -2173,32 +2173,26 @@ type OpenTargetPart_Answer struct {
 	Answer *OpenTargetAnswer `protobuf:"bytes,1,opt,name=answer,proto3,oneof"`
 }
 
-type OpenTargetPart_RegisterData struct {
-	RegisterData []byte `protobuf:"bytes,2,opt,name=register_data,json=registerData,proto3,oneof"`
+type OpenTargetPart_Threads struct {
+	Threads *TargetThreads `protobuf:"bytes,2,opt,name=threads,proto3,oneof"`
 }
 
 func (*OpenTargetPart_Answer) isOpenTargetPart_Part() {}
 
-func (*OpenTargetPart_RegisterData) isOpenTargetPart_Part() {}
+func (*OpenTargetPart_Threads) isOpenTargetPart_Part() {}
 
+// OpenTargetAnswer is the answer without its threads, which follow in parts.
 type OpenTargetAnswer struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Ids   *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
-	Names *Blobs                 `protobuf:"bytes,2,opt,name=names,proto3" json:"names,omitempty"`
-	// Without its data, which follows in parts; register_data_size is its length.
-	Registers             *RegistersColumn `protobuf:"bytes,3,opt,name=registers,proto3" json:"registers,omitempty"`
-	RegisterDataSize      uint64           `protobuf:"varint,4,opt,name=register_data_size,json=registerDataSize,proto3" json:"register_data_size,omitempty"`
-	Waves                 *Waves           `protobuf:"bytes,5,opt,name=waves,proto3" json:"waves,omitempty"`
-	LauncherThreads       *Blobs           `protobuf:"bytes,6,opt,name=launcher_threads,json=launcherThreads,proto3" json:"launcher_threads,omitempty"`
-	LaunchKinds           *Blobs           `protobuf:"bytes,7,opt,name=launch_kinds,json=launchKinds,proto3" json:"launch_kinds,omitempty"`
-	LaunchEvidence        *Blobs           `protobuf:"bytes,8,opt,name=launch_evidence,json=launchEvidence,proto3" json:"launch_evidence,omitempty"`
-	ObjectUris            *Blobs           `protobuf:"bytes,9,opt,name=object_uris,json=objectUris,proto3" json:"object_uris,omitempty"`
-	ObjectStarts          []uint64         `protobuf:"varint,10,rep,packed,name=object_starts,json=objectStarts,proto3" json:"object_starts,omitempty"`
-	ObjectSizes           []uint64         `protobuf:"varint,11,rep,packed,name=object_sizes,json=objectSizes,proto3" json:"object_sizes,omitempty"`
-	ObjectMemoryAddresses []uint64         `protobuf:"varint,12,rep,packed,name=object_memory_addresses,json=objectMemoryAddresses,proto3" json:"object_memory_addresses,omitempty"`
-	Problems              *Blobs           `protobuf:"bytes,13,opt,name=problems,proto3" json:"problems,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Threads       uint32                 `protobuf:"varint,1,opt,name=threads,proto3" json:"threads,omitempty"` // how many
+	Agents        *TargetAgents          `protobuf:"bytes,2,opt,name=agents,proto3" json:"agents,omitempty"`
+	Queues        *TargetQueues          `protobuf:"bytes,3,opt,name=queues,proto3" json:"queues,omitempty"`
+	Dispatches    *TargetDispatches      `protobuf:"bytes,4,opt,name=dispatches,proto3" json:"dispatches,omitempty"`
+	Objects       *TargetObjects         `protobuf:"bytes,5,opt,name=objects,proto3" json:"objects,omitempty"`
+	WaitFunctions *Blobs                 `protobuf:"bytes,6,opt,name=wait_functions,json=waitFunctions,proto3" json:"wait_functions,omitempty"`
+	Problems      *Blobs                 `protobuf:"bytes,7,opt,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OpenTargetAnswer) Reset() {
@@ -2231,86 +2225,44 @@ func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
 	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *OpenTargetAnswer) GetIds() *Blobs {
+func (x *OpenTargetAnswer) GetThreads() uint32 {
 	if x != nil {
-		return x.Ids
-	}
-	return nil
-}
-
-func (x *OpenTargetAnswer) GetNames() *Blobs {
-	if x != nil {
-		return x.Names
-	}
-	return nil
-}
-
-func (x *OpenTargetAnswer) GetRegisters() *RegistersColumn {
-	if x != nil {
-		return x.Registers
-	}
-	return nil
-}
-
-func (x *OpenTargetAnswer) GetRegisterDataSize() uint64 {
-	if x != nil {
-		return x.RegisterDataSize
+		return x.Threads
 	}
 	return 0
 }
 
-func (x *OpenTargetAnswer) GetWaves() *Waves {
+func (x *OpenTargetAnswer) GetAgents() *TargetAgents {
 	if x != nil {
-		return x.Waves
+		return x.Agents
 	}
 	return nil
 }
 
-func (x *OpenTargetAnswer) GetLauncherThreads() *Blobs {
+func (x *OpenTargetAnswer) GetQueues() *TargetQueues {
 	if x != nil {
-		return x.LauncherThreads
+		return x.Queues
 	}
 	return nil
 }
 
-func (x *OpenTargetAnswer) GetLaunchKinds() *Blobs {
+func (x *OpenTargetAnswer) GetDispatches() *TargetDispatches {
 	if x != nil {
-		return x.LaunchKinds
+		return x.Dispatches
 	}
 	return nil
 }
 
-func (x *OpenTargetAnswer) GetLaunchEvidence() *Blobs {
+func (x *OpenTargetAnswer) GetObjects() *TargetObjects {
 	if x != nil {
-		return x.LaunchEvidence
+		return x.Objects
 	}
 	return nil
 }
 
-func (x *OpenTargetAnswer) GetObjectUris() *Blobs {
+func (x *OpenTargetAnswer) GetWaitFunctions() *Blobs {
 	if x != nil {
-		return x.ObjectUris
-	}
-	return nil
-}
-
-func (x *OpenTargetAnswer) GetObjectStarts() []uint64 {
-	if x != nil {
-		return x.ObjectStarts
-	}
-	return nil
-}
-
-func (x *OpenTargetAnswer) GetObjectSizes() []uint64 {
-	if x != nil {
-		return x.ObjectSizes
-	}
-	return nil
-}
-
-func (x *OpenTargetAnswer) GetObjectMemoryAddresses() []uint64 {
-	if x != nil {
-		return x.ObjectMemoryAddresses
+		return x.WaitFunctions
 	}
 	return nil
 }
@@ -2322,23 +2274,743 @@ func (x *OpenTargetAnswer) GetProblems() *Blobs {
 	return nil
 }
 
+type TargetAgents struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
+	Processors    *Blobs                 `protobuf:"bytes,2,opt,name=processors,proto3" json:"processors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TargetAgents) Reset() {
+	*x = TargetAgents{}
+	mi := &file_arch_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetAgents) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetAgents) ProtoMessage() {}
+
+func (x *TargetAgents) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
+func (*TargetAgents) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *TargetAgents) GetIds() *Blobs {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *TargetAgents) GetProcessors() *Blobs {
+	if x != nil {
+		return x.Processors
+	}
+	return nil
+}
+
+type TargetQueues struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
+	Agents        *Blobs                 `protobuf:"bytes,2,opt,name=agents,proto3" json:"agents,omitempty"`
+	Kinds         *Blobs                 `protobuf:"bytes,3,opt,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TargetQueues) Reset() {
+	*x = TargetQueues{}
+	mi := &file_arch_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetQueues) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetQueues) ProtoMessage() {}
+
+func (x *TargetQueues) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
+func (*TargetQueues) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *TargetQueues) GetIds() *Blobs {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *TargetQueues) GetAgents() *Blobs {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
+func (x *TargetQueues) GetKinds() *Blobs {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+type TargetDispatches struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
+	Queues        *Blobs                 `protobuf:"bytes,2,opt,name=queues,proto3" json:"queues,omitempty"`
+	Kernels       *Blobs                 `protobuf:"bytes,3,opt,name=kernels,proto3" json:"kernels,omitempty"`
+	Entries       []uint64               `protobuf:"varint,4,rep,packed,name=entries,proto3" json:"entries,omitempty"`
+	Grids         []uint32               `protobuf:"varint,5,rep,packed,name=grids,proto3" json:"grids,omitempty"`   // x, y, z of each
+	Groups        []uint32               `protobuf:"varint,6,rep,packed,name=groups,proto3" json:"groups,omitempty"` // x, y, z of each
+	Signals       []uint64               `protobuf:"varint,7,rep,packed,name=signals,proto3" json:"signals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TargetDispatches) Reset() {
+	*x = TargetDispatches{}
+	mi := &file_arch_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetDispatches) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetDispatches) ProtoMessage() {}
+
+func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
+func (*TargetDispatches) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *TargetDispatches) GetIds() *Blobs {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *TargetDispatches) GetQueues() *Blobs {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *TargetDispatches) GetKernels() *Blobs {
+	if x != nil {
+		return x.Kernels
+	}
+	return nil
+}
+
+func (x *TargetDispatches) GetEntries() []uint64 {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *TargetDispatches) GetGrids() []uint32 {
+	if x != nil {
+		return x.Grids
+	}
+	return nil
+}
+
+func (x *TargetDispatches) GetGroups() []uint32 {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *TargetDispatches) GetSignals() []uint64 {
+	if x != nil {
+		return x.Signals
+	}
+	return nil
+}
+
+type TargetObjects struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Uris            *Blobs                 `protobuf:"bytes,1,opt,name=uris,proto3" json:"uris,omitempty"`
+	Paths           *Blobs                 `protobuf:"bytes,2,opt,name=paths,proto3" json:"paths,omitempty"`
+	Offsets         []uint64               `protobuf:"varint,3,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
+	Sizes           []uint64               `protobuf:"varint,4,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
+	MemoryAddresses []uint64               `protobuf:"varint,5,rep,packed,name=memory_addresses,json=memoryAddresses,proto3" json:"memory_addresses,omitempty"`
+	Biases          []uint64               `protobuf:"varint,6,rep,packed,name=biases,proto3" json:"biases,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *TargetObjects) Reset() {
+	*x = TargetObjects{}
+	mi := &file_arch_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetObjects) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetObjects) ProtoMessage() {}
+
+func (x *TargetObjects) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
+func (*TargetObjects) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *TargetObjects) GetUris() *Blobs {
+	if x != nil {
+		return x.Uris
+	}
+	return nil
+}
+
+func (x *TargetObjects) GetPaths() *Blobs {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *TargetObjects) GetOffsets() []uint64 {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *TargetObjects) GetSizes() []uint64 {
+	if x != nil {
+		return x.Sizes
+	}
+	return nil
+}
+
+func (x *TargetObjects) GetMemoryAddresses() []uint64 {
+	if x != nil {
+		return x.MemoryAddresses
+	}
+	return nil
+}
+
+func (x *TargetObjects) GetBiases() []uint64 {
+	if x != nil {
+		return x.Biases
+	}
+	return nil
+}
+
+type TargetThreads struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Ids             *Blobs                 `protobuf:"bytes,1,opt,name=ids,proto3" json:"ids,omitempty"`
+	Names           *Blobs                 `protobuf:"bytes,2,opt,name=names,proto3" json:"names,omitempty"`
+	Processors      *Blobs                 `protobuf:"bytes,3,opt,name=processors,proto3" json:"processors,omitempty"`
+	Lanes           []uint32               `protobuf:"varint,4,rep,packed,name=lanes,proto3" json:"lanes,omitempty"`
+	Registers       *RegistersColumn       `protobuf:"bytes,5,opt,name=registers,proto3" json:"registers,omitempty"`
+	SavedCounts     []uint32               `protobuf:"varint,6,rep,packed,name=saved_counts,json=savedCounts,proto3" json:"saved_counts,omitempty"`
+	Saved           *SavedRegisters        `protobuf:"bytes,7,opt,name=saved,proto3" json:"saved,omitempty"`
+	SpaceCounts     []uint32               `protobuf:"varint,8,rep,packed,name=space_counts,json=spaceCounts,proto3" json:"space_counts,omitempty"`
+	Spaces          []uint64               `protobuf:"varint,9,rep,packed,name=spaces,proto3" json:"spaces,omitempty"`
+	SpaceBases      []uint64               `protobuf:"varint,10,rep,packed,name=space_bases,json=spaceBases,proto3" json:"space_bases,omitempty"`
+	MemoryCounts    []uint32               `protobuf:"varint,11,rep,packed,name=memory_counts,json=memoryCounts,proto3" json:"memory_counts,omitempty"`
+	Memory          *SpaceMemory           `protobuf:"bytes,12,opt,name=memory,proto3" json:"memory,omitempty"`
+	Waves           *Waves                 `protobuf:"bytes,13,opt,name=waves,proto3" json:"waves,omitempty"`
+	Running         []bool                 `protobuf:"varint,14,rep,packed,name=running,proto3" json:"running,omitempty"`
+	Crashed         []bool                 `protobuf:"varint,15,rep,packed,name=crashed,proto3" json:"crashed,omitempty"`
+	Stops           *ThreadStops           `protobuf:"bytes,16,opt,name=stops,proto3" json:"stops,omitempty"`
+	Problems        *Blobs                 `protobuf:"bytes,17,opt,name=problems,proto3" json:"problems,omitempty"`
+	LauncherThreads *Blobs                 `protobuf:"bytes,18,opt,name=launcher_threads,json=launcherThreads,proto3" json:"launcher_threads,omitempty"`
+	LaunchKinds     *Blobs                 `protobuf:"bytes,19,opt,name=launch_kinds,json=launchKinds,proto3" json:"launch_kinds,omitempty"`
+	LaunchEvidence  *Blobs                 `protobuf:"bytes,20,opt,name=launch_evidence,json=launchEvidence,proto3" json:"launch_evidence,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *TargetThreads) Reset() {
+	*x = TargetThreads{}
+	mi := &file_arch_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetThreads) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetThreads) ProtoMessage() {}
+
+func (x *TargetThreads) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
+func (*TargetThreads) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *TargetThreads) GetIds() *Blobs {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetNames() *Blobs {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetProcessors() *Blobs {
+	if x != nil {
+		return x.Processors
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLanes() []uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetRegisters() *RegistersColumn {
+	if x != nil {
+		return x.Registers
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetSavedCounts() []uint32 {
+	if x != nil {
+		return x.SavedCounts
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetSaved() *SavedRegisters {
+	if x != nil {
+		return x.Saved
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetSpaceCounts() []uint32 {
+	if x != nil {
+		return x.SpaceCounts
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetSpaces() []uint64 {
+	if x != nil {
+		return x.Spaces
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetSpaceBases() []uint64 {
+	if x != nil {
+		return x.SpaceBases
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetMemoryCounts() []uint32 {
+	if x != nil {
+		return x.MemoryCounts
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetMemory() *SpaceMemory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetWaves() *Waves {
+	if x != nil {
+		return x.Waves
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetRunning() []bool {
+	if x != nil {
+		return x.Running
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetCrashed() []bool {
+	if x != nil {
+		return x.Crashed
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetStops() *ThreadStops {
+	if x != nil {
+		return x.Stops
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetProblems() *Blobs {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLauncherThreads() *Blobs {
+	if x != nil {
+		return x.LauncherThreads
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLaunchKinds() *Blobs {
+	if x != nil {
+		return x.LaunchKinds
+	}
+	return nil
+}
+
+func (x *TargetThreads) GetLaunchEvidence() *Blobs {
+	if x != nil {
+		return x.LaunchEvidence
+	}
+	return nil
+}
+
+type SavedRegisters struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Firsts        []uint32               `protobuf:"varint,1,rep,packed,name=firsts,proto3" json:"firsts,omitempty"`
+	Counts        []uint32               `protobuf:"varint,2,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	Addresses     []uint64               `protobuf:"varint,3,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SavedRegisters) Reset() {
+	*x = SavedRegisters{}
+	mi := &file_arch_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SavedRegisters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SavedRegisters) ProtoMessage() {}
+
+func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
+func (*SavedRegisters) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SavedRegisters) GetFirsts() []uint32 {
+	if x != nil {
+		return x.Firsts
+	}
+	return nil
+}
+
+func (x *SavedRegisters) GetCounts() []uint32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *SavedRegisters) GetAddresses() []uint64 {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+type SpaceMemory struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Spaces        []uint64               `protobuf:"varint,1,rep,packed,name=spaces,proto3" json:"spaces,omitempty"`
+	Starts        []uint64               `protobuf:"varint,2,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	Sizes         []uint64               `protobuf:"varint,3,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
+	Addresses     []uint64               `protobuf:"varint,4,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpaceMemory) Reset() {
+	*x = SpaceMemory{}
+	mi := &file_arch_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpaceMemory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpaceMemory) ProtoMessage() {}
+
+func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
+func (*SpaceMemory) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SpaceMemory) GetSpaces() []uint64 {
+	if x != nil {
+		return x.Spaces
+	}
+	return nil
+}
+
+func (x *SpaceMemory) GetStarts() []uint64 {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+func (x *SpaceMemory) GetSizes() []uint64 {
+	if x != nil {
+		return x.Sizes
+	}
+	return nil
+}
+
+func (x *SpaceMemory) GetAddresses() []uint64 {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+type ThreadStops struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reasons       *Blobs                 `protobuf:"bytes,1,opt,name=reasons,proto3" json:"reasons,omitempty"`
+	DetailCounts  []uint32               `protobuf:"varint,2,rep,packed,name=detail_counts,json=detailCounts,proto3" json:"detail_counts,omitempty"`
+	Details       *Blobs                 `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
+	Addresses     []uint64               `protobuf:"varint,4,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
+	HasAddress    []bool                 `protobuf:"varint,5,rep,packed,name=has_address,json=hasAddress,proto3" json:"has_address,omitempty"`
+	TrapIds       []uint32               `protobuf:"varint,6,rep,packed,name=trap_ids,json=trapIds,proto3" json:"trap_ids,omitempty"`
+	HasTrapId     []bool                 `protobuf:"varint,7,rep,packed,name=has_trap_id,json=hasTrapId,proto3" json:"has_trap_id,omitempty"`
+	PcExact       []bool                 `protobuf:"varint,8,rep,packed,name=pc_exact,json=pcExact,proto3" json:"pc_exact,omitempty"`
+	HasPcExact    []bool                 `protobuf:"varint,9,rep,packed,name=has_pc_exact,json=hasPcExact,proto3" json:"has_pc_exact,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThreadStops) Reset() {
+	*x = ThreadStops{}
+	mi := &file_arch_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThreadStops) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThreadStops) ProtoMessage() {}
+
+func (x *ThreadStops) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
+func (*ThreadStops) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ThreadStops) GetReasons() *Blobs {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetDetailCounts() []uint32 {
+	if x != nil {
+		return x.DetailCounts
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetDetails() *Blobs {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetAddresses() []uint64 {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetHasAddress() []bool {
+	if x != nil {
+		return x.HasAddress
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetTrapIds() []uint32 {
+	if x != nil {
+		return x.TrapIds
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetHasTrapId() []bool {
+	if x != nil {
+		return x.HasTrapId
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetPcExact() []bool {
+	if x != nil {
+		return x.PcExact
+	}
+	return nil
+}
+
+func (x *ThreadStops) GetHasPcExact() []bool {
+	if x != nil {
+		return x.HasPcExact
+	}
+	return nil
+}
+
 type Waves struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agents        *Blobs                 `protobuf:"bytes,1,opt,name=agents,proto3" json:"agents,omitempty"`
 	Queues        *Blobs                 `protobuf:"bytes,2,opt,name=queues,proto3" json:"queues,omitempty"`
 	Dispatches    *Blobs                 `protobuf:"bytes,3,opt,name=dispatches,proto3" json:"dispatches,omitempty"`
 	Kernels       *Blobs                 `protobuf:"bytes,4,opt,name=kernels,proto3" json:"kernels,omitempty"`
-	GroupX        []uint32               `protobuf:"varint,5,rep,packed,name=group_x,json=groupX,proto3" json:"group_x,omitempty"`
-	GroupY        []uint32               `protobuf:"varint,6,rep,packed,name=group_y,json=groupY,proto3" json:"group_y,omitempty"`
-	GroupZ        []uint32               `protobuf:"varint,7,rep,packed,name=group_z,json=groupZ,proto3" json:"group_z,omitempty"`
-	InGroup       []uint32               `protobuf:"varint,8,rep,packed,name=in_group,json=inGroup,proto3" json:"in_group,omitempty"`
+	Groups        []uint32               `protobuf:"varint,5,rep,packed,name=groups,proto3" json:"groups,omitempty"` // x, y, z of each
+	HasGroup      []bool                 `protobuf:"varint,6,rep,packed,name=has_group,json=hasGroup,proto3" json:"has_group,omitempty"`
+	InGroup       []uint32               `protobuf:"varint,7,rep,packed,name=in_group,json=inGroup,proto3" json:"in_group,omitempty"`
+	HasInGroup    []bool                 `protobuf:"varint,8,rep,packed,name=has_in_group,json=hasInGroup,proto3" json:"has_in_group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +3022,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +3035,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -2394,23 +3066,16 @@ func (x *Waves) GetKernels() *Blobs {
 	return nil
 }
 
-func (x *Waves) GetGroupX() []uint32 {
+func (x *Waves) GetGroups() []uint32 {
 	if x != nil {
-		return x.GroupX
+		return x.Groups
 	}
 	return nil
 }
 
-func (x *Waves) GetGroupY() []uint32 {
+func (x *Waves) GetHasGroup() []bool {
 	if x != nil {
-		return x.GroupY
-	}
-	return nil
-}
-
-func (x *Waves) GetGroupZ() []uint32 {
-	if x != nil {
-		return x.GroupZ
+		return x.HasGroup
 	}
 	return nil
 }
@@ -2418,6 +3083,13 @@ func (x *Waves) GetGroupZ() []uint32 {
 func (x *Waves) GetInGroup() []uint32 {
 	if x != nil {
 		return x.InGroup
+	}
+	return nil
+}
+
+func (x *Waves) GetHasInGroup() []bool {
+	if x != nil {
+		return x.HasInGroup
 	}
 	return nil
 }
@@ -2440,7 +3112,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2452,7 +3124,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2465,7 +3137,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -2548,7 +3220,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +3232,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +3245,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -2603,7 +3275,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +3287,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +3300,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -2677,7 +3349,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +3361,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +3374,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -2739,7 +3411,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2751,7 +3423,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2764,7 +3436,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -2819,7 +3491,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2831,7 +3503,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2844,7 +3516,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -2879,7 +3551,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3563,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3576,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -2988,7 +3660,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3000,7 +3672,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3013,7 +3685,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -3048,7 +3720,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3732,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3745,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -3109,7 +3781,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3121,7 +3793,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3134,7 +3806,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -3175,7 +3847,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3859,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3200,7 +3872,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -3272,7 +3944,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3956,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3969,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -3349,7 +4021,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3361,7 +4033,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3374,7 +4046,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -3431,7 +4103,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +4115,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +4128,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -3497,7 +4169,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3509,7 +4181,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3522,7 +4194,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -3604,7 +4276,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +4288,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +4301,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -3693,7 +4365,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3705,7 +4377,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3718,7 +4390,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -3801,7 +4473,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3813,7 +4485,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3826,7 +4498,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -3906,7 +4578,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +4590,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +4603,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -4036,7 +4708,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4048,7 +4720,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4061,7 +4733,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -4096,7 +4768,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4108,7 +4780,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4121,7 +4793,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -4161,7 +4833,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4173,7 +4845,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4186,7 +4858,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -4266,7 +4938,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4950,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4963,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -4371,7 +5043,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +5055,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +5068,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -4416,7 +5088,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4428,7 +5100,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4441,7 +5113,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -4468,7 +5140,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4480,7 +5152,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4493,7 +5165,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -4521,7 +5193,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +5205,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +5218,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -4581,7 +5253,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4593,7 +5265,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4606,7 +5278,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -4644,7 +5316,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4656,7 +5328,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4669,7 +5341,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReadMemoryRequest) GetSession() uint64 {
@@ -4724,7 +5396,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4736,7 +5408,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4749,7 +5421,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -4777,7 +5449,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +5461,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +5474,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReadRegistersRequest) GetSession() uint64 {
@@ -4835,7 +5507,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4847,7 +5519,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4860,7 +5532,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -4881,7 +5553,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4893,7 +5565,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4906,7 +5578,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadSectionRequest) GetSession() uint64 {
@@ -4939,7 +5611,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5623,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5636,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -5114,38 +5786,103 @@ const file_arch_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12.\n" +
 	"\x06owners\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06owners\x12\x14\n" +
 	"\x05types\x18\x03 \x03(\rR\x05types\x12*\n" +
-	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04data\"|\n" +
+	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04data\"\x91\x01\n" +
 	"\x0eOpenTargetPart\x12;\n" +
-	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v1.OpenTargetAnswerH\x00R\x06answer\x12%\n" +
-	"\rregister_data\x18\x02 \x01(\fH\x00R\fregisterDataB\x06\n" +
-	"\x04part\"\xb2\x05\n" +
-	"\x10OpenTargetAnswer\x12(\n" +
+	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v1.OpenTargetAnswerH\x00R\x06answer\x12:\n" +
+	"\athreads\x18\x02 \x01(\v2\x1e.unwindd.arch.v1.TargetThreadsH\x00R\athreadsB\x06\n" +
+	"\x04part\"\x8a\x03\n" +
+	"\x10OpenTargetAnswer\x12\x18\n" +
+	"\athreads\x18\x01 \x01(\rR\athreads\x125\n" +
+	"\x06agents\x18\x02 \x01(\v2\x1d.unwindd.arch.v1.TargetAgentsR\x06agents\x125\n" +
+	"\x06queues\x18\x03 \x01(\v2\x1d.unwindd.arch.v1.TargetQueuesR\x06queues\x12A\n" +
+	"\n" +
+	"dispatches\x18\x04 \x01(\v2!.unwindd.arch.v1.TargetDispatchesR\n" +
+	"dispatches\x128\n" +
+	"\aobjects\x18\x05 \x01(\v2\x1e.unwindd.arch.v1.TargetObjectsR\aobjects\x12=\n" +
+	"\x0ewait_functions\x18\x06 \x01(\v2\x16.unwindd.arch.v1.BlobsR\rwaitFunctions\x122\n" +
+	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\"p\n" +
+	"\fTargetAgents\x12(\n" +
+	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x126\n" +
+	"\n" +
+	"processors\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
+	"processors\"\x96\x01\n" +
+	"\fTargetQueues\x12(\n" +
+	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x12.\n" +
+	"\x06agents\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06agents\x12,\n" +
+	"\x05kinds\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05kinds\"\x80\x02\n" +
+	"\x10TargetDispatches\x12(\n" +
+	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x12.\n" +
+	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06queues\x120\n" +
+	"\akernels\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\akernels\x12\x18\n" +
+	"\aentries\x18\x04 \x03(\x04R\aentries\x12\x14\n" +
+	"\x05grids\x18\x05 \x03(\rR\x05grids\x12\x16\n" +
+	"\x06groups\x18\x06 \x03(\rR\x06groups\x12\x18\n" +
+	"\asignals\x18\a \x03(\x04R\asignals\"\xdc\x01\n" +
+	"\rTargetObjects\x12*\n" +
+	"\x04uris\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04uris\x12,\n" +
+	"\x05paths\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05paths\x12\x18\n" +
+	"\aoffsets\x18\x03 \x03(\x04R\aoffsets\x12\x14\n" +
+	"\x05sizes\x18\x04 \x03(\x04R\x05sizes\x12)\n" +
+	"\x10memory_addresses\x18\x05 \x03(\x04R\x0fmemoryAddresses\x12\x16\n" +
+	"\x06biases\x18\x06 \x03(\x04R\x06biases\"\x8f\a\n" +
+	"\rTargetThreads\x12(\n" +
 	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x12,\n" +
-	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12>\n" +
-	"\tregisters\x18\x03 \x01(\v2 .unwindd.arch.v1.RegistersColumnR\tregisters\x12,\n" +
-	"\x12register_data_size\x18\x04 \x01(\x04R\x10registerDataSize\x12,\n" +
-	"\x05waves\x18\x05 \x01(\v2\x16.unwindd.arch.v1.WavesR\x05waves\x12A\n" +
-	"\x10launcher_threads\x18\x06 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x0flauncherThreads\x129\n" +
-	"\flaunch_kinds\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\vlaunchKinds\x12?\n" +
-	"\x0flaunch_evidence\x18\b \x01(\v2\x16.unwindd.arch.v1.BlobsR\x0elaunchEvidence\x127\n" +
-	"\vobject_uris\x18\t \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
-	"objectUris\x12#\n" +
-	"\robject_starts\x18\n" +
-	" \x03(\x04R\fobjectStarts\x12!\n" +
-	"\fobject_sizes\x18\v \x03(\x04R\vobjectSizes\x126\n" +
-	"\x17object_memory_addresses\x18\f \x03(\x04R\x15objectMemoryAddresses\x122\n" +
-	"\bproblems\x18\r \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\"\xb7\x02\n" +
+	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x126\n" +
+	"\n" +
+	"processors\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
+	"processors\x12\x14\n" +
+	"\x05lanes\x18\x04 \x03(\rR\x05lanes\x12>\n" +
+	"\tregisters\x18\x05 \x01(\v2 .unwindd.arch.v1.RegistersColumnR\tregisters\x12!\n" +
+	"\fsaved_counts\x18\x06 \x03(\rR\vsavedCounts\x125\n" +
+	"\x05saved\x18\a \x01(\v2\x1f.unwindd.arch.v1.SavedRegistersR\x05saved\x12!\n" +
+	"\fspace_counts\x18\b \x03(\rR\vspaceCounts\x12\x16\n" +
+	"\x06spaces\x18\t \x03(\x04R\x06spaces\x12\x1f\n" +
+	"\vspace_bases\x18\n" +
+	" \x03(\x04R\n" +
+	"spaceBases\x12#\n" +
+	"\rmemory_counts\x18\v \x03(\rR\fmemoryCounts\x124\n" +
+	"\x06memory\x18\f \x01(\v2\x1c.unwindd.arch.v1.SpaceMemoryR\x06memory\x12,\n" +
+	"\x05waves\x18\r \x01(\v2\x16.unwindd.arch.v1.WavesR\x05waves\x12\x18\n" +
+	"\arunning\x18\x0e \x03(\bR\arunning\x12\x18\n" +
+	"\acrashed\x18\x0f \x03(\bR\acrashed\x122\n" +
+	"\x05stops\x18\x10 \x01(\v2\x1c.unwindd.arch.v1.ThreadStopsR\x05stops\x122\n" +
+	"\bproblems\x18\x11 \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\x12A\n" +
+	"\x10launcher_threads\x18\x12 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x0flauncherThreads\x129\n" +
+	"\flaunch_kinds\x18\x13 \x01(\v2\x16.unwindd.arch.v1.BlobsR\vlaunchKinds\x12?\n" +
+	"\x0flaunch_evidence\x18\x14 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x0elaunchEvidence\"^\n" +
+	"\x0eSavedRegisters\x12\x16\n" +
+	"\x06firsts\x18\x01 \x03(\rR\x06firsts\x12\x16\n" +
+	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x1c\n" +
+	"\taddresses\x18\x03 \x03(\x04R\taddresses\"q\n" +
+	"\vSpaceMemory\x12\x16\n" +
+	"\x06spaces\x18\x01 \x03(\x04R\x06spaces\x12\x16\n" +
+	"\x06starts\x18\x02 \x03(\x04R\x06starts\x12\x14\n" +
+	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\x12\x1c\n" +
+	"\taddresses\x18\x04 \x03(\x04R\taddresses\"\xcd\x02\n" +
+	"\vThreadStops\x120\n" +
+	"\areasons\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\x12#\n" +
+	"\rdetail_counts\x18\x02 \x03(\rR\fdetailCounts\x120\n" +
+	"\adetails\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\adetails\x12\x1c\n" +
+	"\taddresses\x18\x04 \x03(\x04R\taddresses\x12\x1f\n" +
+	"\vhas_address\x18\x05 \x03(\bR\n" +
+	"hasAddress\x12\x19\n" +
+	"\btrap_ids\x18\x06 \x03(\rR\atrapIds\x12\x1e\n" +
+	"\vhas_trap_id\x18\a \x03(\bR\thasTrapId\x12\x19\n" +
+	"\bpc_exact\x18\b \x03(\bR\apcExact\x12 \n" +
+	"\fhas_pc_exact\x18\t \x03(\bR\n" +
+	"hasPcExact\"\xc3\x02\n" +
 	"\x05Waves\x12.\n" +
 	"\x06agents\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06agents\x12.\n" +
 	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06queues\x126\n" +
 	"\n" +
 	"dispatches\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
 	"dispatches\x120\n" +
-	"\akernels\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\akernels\x12\x17\n" +
-	"\agroup_x\x18\x05 \x03(\rR\x06groupX\x12\x17\n" +
-	"\agroup_y\x18\x06 \x03(\rR\x06groupY\x12\x17\n" +
-	"\agroup_z\x18\a \x03(\rR\x06groupZ\x12\x19\n" +
-	"\bin_group\x18\b \x03(\rR\ainGroup\"\xe5\x02\n" +
+	"\akernels\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\akernels\x12\x16\n" +
+	"\x06groups\x18\x05 \x03(\rR\x06groups\x12\x1b\n" +
+	"\thas_group\x18\x06 \x03(\bR\bhasGroup\x12\x19\n" +
+	"\bin_group\x18\a \x03(\rR\ainGroup\x12 \n" +
+	"\fhas_in_group\x18\b \x03(\bR\n" +
+	"hasInGroup\"\xe5\x02\n" +
 	"\x11OpenObjectRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x12\n" +
@@ -5468,7 +6205,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v1.CFAKind
@@ -5502,41 +6239,49 @@ var file_arch_proto_goTypes = []any{
 	(*OpenTargetRequest)(nil),     // 29: unwindd.arch.v1.OpenTargetRequest
 	(*OpenTargetPart)(nil),        // 30: unwindd.arch.v1.OpenTargetPart
 	(*OpenTargetAnswer)(nil),      // 31: unwindd.arch.v1.OpenTargetAnswer
-	(*Waves)(nil),                 // 32: unwindd.arch.v1.Waves
-	(*OpenObjectRequest)(nil),     // 33: unwindd.arch.v1.OpenObjectRequest
-	(*Companion)(nil),             // 34: unwindd.arch.v1.Companion
-	(*Sections)(nil),              // 35: unwindd.arch.v1.Sections
-	(*Symbols)(nil),               // 36: unwindd.arch.v1.Symbols
-	(*OpenObjectPart)(nil),        // 37: unwindd.arch.v1.OpenObjectPart
-	(*TableRows)(nil),             // 38: unwindd.arch.v1.TableRows
-	(*OpenObjectAnswer)(nil),      // 39: unwindd.arch.v1.OpenObjectAnswer
-	(*Overrides)(nil),             // 40: unwindd.arch.v1.Overrides
-	(*Nested)(nil),                // 41: unwindd.arch.v1.Nested
-	(*Tables)(nil),                // 42: unwindd.arch.v1.Tables
-	(*Functions)(nil),             // 43: unwindd.arch.v1.Functions
-	(*PositionMaps)(nil),          // 44: unwindd.arch.v1.PositionMaps
-	(*Variables)(nil),             // 45: unwindd.arch.v1.Variables
-	(*RowGaps)(nil),               // 46: unwindd.arch.v1.RowGaps
-	(*FrameRulesRequest)(nil),     // 47: unwindd.arch.v1.FrameRulesRequest
-	(*CodeExits)(nil),             // 48: unwindd.arch.v1.CodeExits
-	(*FrameRulesAnswer)(nil),      // 49: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 50: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 51: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 52: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 53: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 54: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 55: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 56: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 57: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 58: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 59: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 60: unwindd.arch.v1.DisassembleAnswer
-	(*ReadMemoryRequest)(nil),     // 61: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 62: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 63: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 64: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 65: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 66: unwindd.arch.v1.SectionPart
+	(*TargetAgents)(nil),          // 32: unwindd.arch.v1.TargetAgents
+	(*TargetQueues)(nil),          // 33: unwindd.arch.v1.TargetQueues
+	(*TargetDispatches)(nil),      // 34: unwindd.arch.v1.TargetDispatches
+	(*TargetObjects)(nil),         // 35: unwindd.arch.v1.TargetObjects
+	(*TargetThreads)(nil),         // 36: unwindd.arch.v1.TargetThreads
+	(*SavedRegisters)(nil),        // 37: unwindd.arch.v1.SavedRegisters
+	(*SpaceMemory)(nil),           // 38: unwindd.arch.v1.SpaceMemory
+	(*ThreadStops)(nil),           // 39: unwindd.arch.v1.ThreadStops
+	(*Waves)(nil),                 // 40: unwindd.arch.v1.Waves
+	(*OpenObjectRequest)(nil),     // 41: unwindd.arch.v1.OpenObjectRequest
+	(*Companion)(nil),             // 42: unwindd.arch.v1.Companion
+	(*Sections)(nil),              // 43: unwindd.arch.v1.Sections
+	(*Symbols)(nil),               // 44: unwindd.arch.v1.Symbols
+	(*OpenObjectPart)(nil),        // 45: unwindd.arch.v1.OpenObjectPart
+	(*TableRows)(nil),             // 46: unwindd.arch.v1.TableRows
+	(*OpenObjectAnswer)(nil),      // 47: unwindd.arch.v1.OpenObjectAnswer
+	(*Overrides)(nil),             // 48: unwindd.arch.v1.Overrides
+	(*Nested)(nil),                // 49: unwindd.arch.v1.Nested
+	(*Tables)(nil),                // 50: unwindd.arch.v1.Tables
+	(*Functions)(nil),             // 51: unwindd.arch.v1.Functions
+	(*PositionMaps)(nil),          // 52: unwindd.arch.v1.PositionMaps
+	(*Variables)(nil),             // 53: unwindd.arch.v1.Variables
+	(*RowGaps)(nil),               // 54: unwindd.arch.v1.RowGaps
+	(*FrameRulesRequest)(nil),     // 55: unwindd.arch.v1.FrameRulesRequest
+	(*CodeExits)(nil),             // 56: unwindd.arch.v1.CodeExits
+	(*FrameRulesAnswer)(nil),      // 57: unwindd.arch.v1.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 58: unwindd.arch.v1.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 59: unwindd.arch.v1.BindThreadsAnswer
+	(*Widths)(nil),                // 60: unwindd.arch.v1.Widths
+	(*Maps)(nil),                  // 61: unwindd.arch.v1.Maps
+	(*MapRanges)(nil),             // 62: unwindd.arch.v1.MapRanges
+	(*TranslateRequest)(nil),      // 63: unwindd.arch.v1.TranslateRequest
+	(*TranslateAnswer)(nil),       // 64: unwindd.arch.v1.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 65: unwindd.arch.v1.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 66: unwindd.arch.v1.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 67: unwindd.arch.v1.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 68: unwindd.arch.v1.DisassembleAnswer
+	(*ReadMemoryRequest)(nil),     // 69: unwindd.arch.v1.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 70: unwindd.arch.v1.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 71: unwindd.arch.v1.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 72: unwindd.arch.v1.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 73: unwindd.arch.v1.ReadSectionRequest
+	(*SectionPart)(nil),           // 74: unwindd.arch.v1.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
@@ -5565,98 +6310,120 @@ var file_arch_proto_depIdxs = []int32{
 	13,  // 23: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
 	13,  // 24: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
 	31,  // 25: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	13,  // 26: unwindd.arch.v1.OpenTargetAnswer.ids:type_name -> unwindd.arch.v1.Blobs
-	13,  // 27: unwindd.arch.v1.OpenTargetAnswer.names:type_name -> unwindd.arch.v1.Blobs
-	14,  // 28: unwindd.arch.v1.OpenTargetAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	32,  // 29: unwindd.arch.v1.OpenTargetAnswer.waves:type_name -> unwindd.arch.v1.Waves
-	13,  // 30: unwindd.arch.v1.OpenTargetAnswer.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	13,  // 31: unwindd.arch.v1.OpenTargetAnswer.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	13,  // 32: unwindd.arch.v1.OpenTargetAnswer.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	13,  // 33: unwindd.arch.v1.OpenTargetAnswer.object_uris:type_name -> unwindd.arch.v1.Blobs
-	13,  // 34: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	13,  // 35: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	13,  // 36: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	13,  // 37: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	13,  // 38: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	35,  // 39: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	36,  // 40: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	34,  // 41: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
-	13,  // 42: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	13,  // 43: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	39,  // 44: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	38,  // 45: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	16,  // 46: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	40,  // 47: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	15,  // 48: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	41,  // 49: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	42,  // 50: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	43,  // 51: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	44,  // 52: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	45,  // 53: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	13,  // 54: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	13,  // 55: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	13,  // 56: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	13,  // 57: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	13,  // 58: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
-	8,   // 59: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	13,  // 60: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	13,  // 61: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
-	9,   // 62: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	15,  // 63: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	13,  // 64: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	13,  // 65: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	13,  // 66: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	13,  // 67: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
-	13,  // 68: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	13,  // 69: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	16,  // 70: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	13,  // 71: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	46,  // 72: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
-	48,  // 73: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
-	14,  // 74: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	13,  // 75: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	13,  // 76: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	52,  // 77: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	13,  // 78: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	13,  // 79: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	13,  // 80: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	53,  // 81: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	13,  // 82: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	54,  // 83: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	10,  // 84: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	13,  // 85: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	11,  // 86: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	13,  // 87: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	14,  // 88: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	17,  // 89: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	27,  // 90: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	29,  // 91: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	33,  // 92: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	47,  // 93: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	50,  // 94: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	55,  // 95: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	57,  // 96: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	59,  // 97: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	61,  // 98: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	63,  // 99: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	65,  // 100: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	18,  // 101: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	28,  // 102: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	30,  // 103: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	37,  // 104: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	49,  // 105: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	51,  // 106: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	56,  // 107: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	58,  // 108: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	60,  // 109: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	62,  // 110: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	64,  // 111: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	66,  // 112: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	101, // [101:113] is the sub-list for method output_type
-	89,  // [89:101] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	36,  // 26: unwindd.arch.v1.OpenTargetPart.threads:type_name -> unwindd.arch.v1.TargetThreads
+	32,  // 27: unwindd.arch.v1.OpenTargetAnswer.agents:type_name -> unwindd.arch.v1.TargetAgents
+	33,  // 28: unwindd.arch.v1.OpenTargetAnswer.queues:type_name -> unwindd.arch.v1.TargetQueues
+	34,  // 29: unwindd.arch.v1.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v1.TargetDispatches
+	35,  // 30: unwindd.arch.v1.OpenTargetAnswer.objects:type_name -> unwindd.arch.v1.TargetObjects
+	13,  // 31: unwindd.arch.v1.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v1.Blobs
+	13,  // 32: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	13,  // 33: unwindd.arch.v1.TargetAgents.ids:type_name -> unwindd.arch.v1.Blobs
+	13,  // 34: unwindd.arch.v1.TargetAgents.processors:type_name -> unwindd.arch.v1.Blobs
+	13,  // 35: unwindd.arch.v1.TargetQueues.ids:type_name -> unwindd.arch.v1.Blobs
+	13,  // 36: unwindd.arch.v1.TargetQueues.agents:type_name -> unwindd.arch.v1.Blobs
+	13,  // 37: unwindd.arch.v1.TargetQueues.kinds:type_name -> unwindd.arch.v1.Blobs
+	13,  // 38: unwindd.arch.v1.TargetDispatches.ids:type_name -> unwindd.arch.v1.Blobs
+	13,  // 39: unwindd.arch.v1.TargetDispatches.queues:type_name -> unwindd.arch.v1.Blobs
+	13,  // 40: unwindd.arch.v1.TargetDispatches.kernels:type_name -> unwindd.arch.v1.Blobs
+	13,  // 41: unwindd.arch.v1.TargetObjects.uris:type_name -> unwindd.arch.v1.Blobs
+	13,  // 42: unwindd.arch.v1.TargetObjects.paths:type_name -> unwindd.arch.v1.Blobs
+	13,  // 43: unwindd.arch.v1.TargetThreads.ids:type_name -> unwindd.arch.v1.Blobs
+	13,  // 44: unwindd.arch.v1.TargetThreads.names:type_name -> unwindd.arch.v1.Blobs
+	13,  // 45: unwindd.arch.v1.TargetThreads.processors:type_name -> unwindd.arch.v1.Blobs
+	14,  // 46: unwindd.arch.v1.TargetThreads.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	37,  // 47: unwindd.arch.v1.TargetThreads.saved:type_name -> unwindd.arch.v1.SavedRegisters
+	38,  // 48: unwindd.arch.v1.TargetThreads.memory:type_name -> unwindd.arch.v1.SpaceMemory
+	40,  // 49: unwindd.arch.v1.TargetThreads.waves:type_name -> unwindd.arch.v1.Waves
+	39,  // 50: unwindd.arch.v1.TargetThreads.stops:type_name -> unwindd.arch.v1.ThreadStops
+	13,  // 51: unwindd.arch.v1.TargetThreads.problems:type_name -> unwindd.arch.v1.Blobs
+	13,  // 52: unwindd.arch.v1.TargetThreads.launcher_threads:type_name -> unwindd.arch.v1.Blobs
+	13,  // 53: unwindd.arch.v1.TargetThreads.launch_kinds:type_name -> unwindd.arch.v1.Blobs
+	13,  // 54: unwindd.arch.v1.TargetThreads.launch_evidence:type_name -> unwindd.arch.v1.Blobs
+	13,  // 55: unwindd.arch.v1.ThreadStops.reasons:type_name -> unwindd.arch.v1.Blobs
+	13,  // 56: unwindd.arch.v1.ThreadStops.details:type_name -> unwindd.arch.v1.Blobs
+	13,  // 57: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
+	13,  // 58: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
+	13,  // 59: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
+	13,  // 60: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
+	43,  // 61: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
+	44,  // 62: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
+	42,  // 63: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
+	13,  // 64: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
+	13,  // 65: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
+	47,  // 66: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
+	46,  // 67: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
+	16,  // 68: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
+	48,  // 69: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
+	15,  // 70: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
+	49,  // 71: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
+	50,  // 72: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
+	51,  // 73: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
+	52,  // 74: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
+	53,  // 75: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
+	13,  // 76: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	13,  // 77: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
+	13,  // 78: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
+	13,  // 79: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
+	13,  // 80: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
+	8,   // 81: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
+	13,  // 82: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
+	13,  // 83: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
+	9,   // 84: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
+	15,  // 85: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
+	13,  // 86: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
+	13,  // 87: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
+	13,  // 88: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
+	13,  // 89: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
+	13,  // 90: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	13,  // 91: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	16,  // 92: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	13,  // 93: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	54,  // 94: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
+	56,  // 95: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
+	14,  // 96: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	13,  // 97: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	13,  // 98: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	60,  // 99: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	13,  // 100: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	13,  // 101: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	13,  // 102: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	61,  // 103: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	13,  // 104: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	62,  // 105: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	10,  // 106: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
+	13,  // 107: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	11,  // 108: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
+	13,  // 109: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	14,  // 110: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	17,  // 111: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	27,  // 112: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	29,  // 113: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	41,  // 114: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	55,  // 115: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	58,  // 116: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	63,  // 117: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	65,  // 118: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	67,  // 119: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	69,  // 120: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	71,  // 121: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	73,  // 122: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	18,  // 123: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	28,  // 124: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	30,  // 125: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	45,  // 126: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	57,  // 127: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	59,  // 128: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	64,  // 129: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	66,  // 130: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	68,  // 131: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	70,  // 132: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	72,  // 133: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	74,  // 134: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	123, // [123:135] is the sub-list for method output_type
+	111, // [111:123] is the sub-list for method input_type
+	111, // [111:111] is the sub-list for extension type_name
+	111, // [111:111] is the sub-list for extension extendee
+	0,   // [0:111] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -5666,13 +6433,13 @@ func file_arch_proto_init() {
 	}
 	file_arch_proto_msgTypes[18].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
-		(*OpenTargetPart_RegisterData)(nil),
+		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[25].OneofWrappers = []any{
+	file_arch_proto_msgTypes[33].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[43].OneofWrappers = []any{
+	file_arch_proto_msgTypes[51].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
 	type x struct{}
@@ -5681,7 +6448,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      12,
-			NumMessages:   55,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

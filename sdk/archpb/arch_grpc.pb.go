@@ -51,8 +51,8 @@ type ArchitectureClient interface {
 	// identifier to dial at go-plugin's broker. The plugin has dialled when it
 	// answers.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachAnswer, error)
-	// OpenTarget answers one message with `answer`, then any number with
-	// `register_data`, whose concatenation is the data of answer.registers.
+	// OpenTarget answers one message with `answer`, then any number with `threads`,
+	// which together are the threads of the answer, in order.
 	OpenTarget(ctx context.Context, in *OpenTargetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenTargetPart], error)
 	// OpenObject answers one message with `answer`, then any number with `rows`,
 	// which append to the tables of the answer, in order.
@@ -191,8 +191,8 @@ type ArchitectureServer interface {
 	// identifier to dial at go-plugin's broker. The plugin has dialled when it
 	// answers.
 	Attach(context.Context, *AttachRequest) (*AttachAnswer, error)
-	// OpenTarget answers one message with `answer`, then any number with
-	// `register_data`, whose concatenation is the data of answer.registers.
+	// OpenTarget answers one message with `answer`, then any number with `threads`,
+	// which together are the threads of the answer, in order.
 	OpenTarget(*OpenTargetRequest, grpc.ServerStreamingServer[OpenTargetPart]) error
 	// OpenObject answers one message with `answer`, then any number with `rows`,
 	// which append to the tables of the answer, in order.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 const header = `{"record":"format","format_version":1,"clock":"CLOCK_MONOTONIC"}` + "\n"
@@ -99,8 +98,8 @@ func TestLinesOfEachKindAreRead(t *testing.T) {
 		{
 			Line: 4, Event: 0, Module: 0, Offset: 0x16c4, HasOffset: true, Time: 1000, Weight: 7, ActiveLanes: 9, HasLanes: true,
 			Wave: target.Wave{
-				Wave:     sdk.Wave{Agent: "1", Queue: "q", Dispatch: "3", Kernel: "grade", Group: [3]uint32{1, 2, 3}, InGroup: 4},
-				HasGroup: true, HasInGroup: true,
+				Agent: "1", Queue: "q", Dispatch: "3", Kernel: "grade",
+				Group: [3]uint32{1, 2, 3}, HasGroup: true, InGroup: 4, HasInGroup: true,
 			},
 			Launch: &launch,
 		},

@@ -236,8 +236,8 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("g%d", i),
 			Arch: "visa", Processor: "tgllp", Lanes: uint32(code.Lanes), Registers: registers(g, base),
 			Wave: &target.Wave{
-				Wave:     sdk.Wave{Agent: "1", Queue: "3", Dispatch: "1", Kernel: code.Kernel, InGroup: uint32(i)},
-				HasGroup: true, HasInGroup: true,
+				Agent: "1", Queue: "3", Dispatch: "1", Kernel: code.Kernel,
+				HasGroup: true, InGroup: uint32(i), HasInGroup: true,
 			},
 			LaunchedBy: &target.Launch{Thread: launcher.ID, Kind: "dispatch", Evidence: target.LaunchRecorded, Frames: recorded},
 		}

@@ -244,10 +244,8 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 			Handle: uint64(len(s.Threads)), ID: fmt.Sprintf("w%d", len(s.Threads)-1),
 			Arch: "amdgpu", Processor: processor, Lanes: lanes, Registers: registers(w, program),
 			Wave: &target.Wave{
-				Wave: sdk.Wave{
-					Agent: "1", Queue: "1", Dispatch: strconv.FormatUint(d.number, 10), Kernel: d.kernel, Group: [3]uint32{uint32(i), 0, 0},
-				},
-				HasGroup: true, HasInGroup: true,
+				Agent: "1", Queue: "1", Dispatch: strconv.FormatUint(d.number, 10), Kernel: d.kernel,
+				Group: [3]uint32{uint32(i), 0, 0}, HasGroup: true, HasInGroup: true,
 			},
 			LaunchedBy: &target.Launch{Thread: launcher, Kind: "dispatch", Evidence: target.LaunchWaiting},
 		}
