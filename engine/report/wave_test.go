@@ -12,7 +12,6 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
