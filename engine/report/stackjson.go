@@ -278,7 +278,7 @@ func (j *stackJSON) wave(w *target.Wave) {
 
 // launch says what launched the thread, and where the stack goes on in it.
 func (j *stackJSON) launch(s *engine.Stack) {
-	l := s.Thread.LaunchedBy
+	l := s.LaunchedBy()
 	if l == nil {
 		return
 	}

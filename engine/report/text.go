@@ -213,17 +213,26 @@ func (t *text) identity(g *group) {
 	}
 	// Where the stack goes on in the launcher's, the lines above it say so.
 	if l := g.first.Launchers; len(l) == 0 || len(l[0].Frames) == 0 && l[0].Problem == "" {
-		if by := g.first.Thread.LaunchedBy; by != nil {
-			kind := ""
-			if by.Kind != "" {
-				kind = by.Kind + ", "
-			}
-			parts = append(parts, fmt.Sprintf("launched by thread %s (%s%s)", by.Thread, kind, by.Evidence))
+		if by := g.first.LaunchedBy(); by != nil {
+			parts = append(parts, launchText(by))
 		}
 	}
 	if len(parts) > 0 {
 		t.printf("  %s\n", t.faint(strings.Join(parts, ", ")))
 	}
+}
+
+// launchText says who launched a thread, and how that is known.
+func launchText(by *target.Launch) string {
+	who := "by a thread that is not known"
+	if by.Thread != "" {
+		who = "by thread " + by.Thread
+	}
+	kind := ""
+	if by.Kind != "" {
+		kind = by.Kind + ", "
+	}
+	return fmt.Sprintf("launched %s (%s%s)", who, kind, by.Evidence)
 }
 
 // facts are what the text says of waves, each by its name; "" where it is not known.

@@ -15,6 +15,8 @@ type Stop struct {
 	// PC is where it would go on.
 	PCExact    bool
 	HasPCExact bool
+	// Details are all that the machine says, in its own words.
+	Details []string
 }
 
 // Why a thread stopped (`stop.reason` of snapshots and of the output). Where

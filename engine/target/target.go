@@ -217,7 +217,14 @@ type Thread struct {
 	Crashed   bool
 	Signal    int
 	Stop      *Stop         // why it stopped; nil where nothing is known
+	IsRunning bool          // it had not stopped when it was dumped
 	Registers sdk.Registers // of the top frame
+	// Saved are further registers of the top frame, which lie in the target's memory:
+	// those of ten thousand waves have half a gigabyte. Register reads both.
+	Saved []sdk.SavedRegisters
+	// Memory is where the thread's instances of address spaces lie in the default
+	// one, of a target whose ScopedMemory reads them there.
+	Memory []sdk.SpaceMemory
 	Problem   string        // why its registers could not be read
 	// Unread is why no architecture reads its registers; "" where one does. The
 	// thread's stack is not walked then.
@@ -256,6 +263,11 @@ type Launch struct {
 	// Frames are the PCs of the launcher's stack at the launch, innermost first,
 	// where it was recorded.
 	Frames []uint64
+	// Signal is a number that a thread has in a register or on its stack while it
+	// waits for the launch to end in one of WaitFunctions, by their linkage names. Of
+	// a LaunchQueue they may tell the launcher. 0: nobody is looked for.
+	Signal        uint64
+	WaitFunctions []string
 }
 
 // How it is known who launched a thread (the `evidence` of the output).

@@ -504,8 +504,8 @@ func (c frameContext) LargestSpaceBits() uint32 {
 }
 
 func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
-	bytes, ok := c.walker.thread.Registers.Get(uint32(reg))
-	if !ok || reg > uint64(^uint32(0)) {
+	bytes, ok := c.walker.topRegister(reg)
+	if !ok {
 		return fmt.Errorf("%s is not in the target: %w", c.walker.registerName(reg), target.ErrNoMemory)
 	}
 	if bitOffset+bits < bits || bitOffset+bits > uint64(len(bytes))*8 {

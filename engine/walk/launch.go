@@ -40,6 +40,8 @@ type launchers struct {
 	// recorded are the frames of launches that were recorded. Waves that were launched
 	// together have one.
 	recorded map[*target.Launch][]Frame
+
+	waits waits
 }
 
 // maxRecorded bounds the launches whose frames are kept for the next wave.
@@ -113,10 +115,13 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 	}
 	seen := map[string]bool{s.Thread.ID: true}
 	for th := s.Thread; th != nil && th.LaunchedBy != nil; {
-		l := Launcher{Launch: th.LaunchedBy}
+		found := p.launchOf(ctx, th)
+		l := Launcher{Launch: found.launch, Thread: found.thread}
 		id := l.Launch.Thread
 		var missing error
-		l.Thread, missing = p.launchers.thread(p, id)
+		if l.Thread == nil {
+			l.Thread, missing = p.launchers.thread(p, id)
+		}
 		switch {
 		case seen[id]:
 			l.Thread = nil

@@ -411,13 +411,23 @@ func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32)
 	if handle >= uint64(len(threads)) {
 		return sdk.Registers{}, fmt.Errorf("thread %d of a target with %d threads", handle, len(threads))
 	}
-	all := threads[handle].Registers
+	th := threads[handle]
+	m := v.process.machineOf(th)
 	if len(numbers) == 0 {
-		return all, nil
+		if m == nil {
+			return th.Registers, nil
+		}
+		return target.AllRegisters(v.process.state, th, m.Description), nil
 	}
 	var some sdk.Registers
 	for _, n := range numbers {
-		if value, ok := all.Get(n); ok {
+		value, ok := th.Registers.Get(n)
+		if !ok && m != nil && th.HasSaved(n) {
+			if info, isKnown := m.Description.Register(n); isKnown {
+				value, ok = target.ReadSaved(v.process.state, th, info)
+			}
+		}
+		if ok {
 			some.Set(n, value)
 		}
 	}

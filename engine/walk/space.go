@@ -78,7 +78,7 @@ func (w *walker) readRegisterBytes(r *sdk.MapRange, at uint64, dst []byte) (n ui
 			at -= size
 			continue
 		}
-		bytes, ok := w.thread.Registers.Get(reg)
+		bytes, ok := w.topRegister(uint64(reg))
 		if !ok || uint64(len(bytes)) < size {
 			return 0, fmt.Errorf("%s is not in the target: %w", info.Name, target.ErrNoMemory)
 		}

@@ -45,6 +45,15 @@ type Stack struct {
 	Launchers []Launcher
 }
 
+// LaunchedBy is who launched the thread, as the target says, or as the walk found out;
+// nil where nothing is known.
+func (s *Stack) LaunchedBy() *target.Launch {
+	if len(s.Launchers) > 0 {
+		return s.Launchers[0].Launch
+	}
+	return s.Thread.LaunchedBy
+}
+
 // A Frame is one activation of a function: a physical frame. Calls that were
 // inlined into it are in Symbols. It is small, since stacks may be kept by the hundred
 // thousand.

@@ -22,6 +22,7 @@ type walker struct {
 	sampled sampleMemory // that memory is, of a sample
 	sample  *Sample      // nil: it is a target
 	thread  *thread
+	saved   map[uint32][]byte // of its registers in memory, those that were asked for; nil: one that is not there
 	machine *machine
 	stack   *Stack
 	// Rows of CFI hold expressions in the dialect of their object, those of
@@ -98,14 +99,14 @@ func (w *walker) startSample(s *Sample, th *thread, stack *Stack) {
 
 // release lets go of what the walk was of.
 func (w *walker) release() {
-	w.process, w.thread, w.stack, w.sample, w.segment = nil, nil, nil, nil, nil
+	w.process, w.thread, w.stack, w.sample, w.segment, w.saved = nil, nil, nil, nil, nil, nil
 	w.whole, w.sampled = targetMemory{}, sampleMemory{}
 	clear(w.loose)
 }
 
 // start makes the walker ready for a thread whose memory is set.
 func (w *walker) start(th *thread, stack *Stack) {
-	w.thread, w.stack = th, stack
+	w.thread, w.stack, w.saved = th, stack, nil
 	w.segment, w.native, w.checkpoint, w.doubled, w.walked = nil, nil, nil, 2, 0
 	w.chain, w.chained, w.checked = w.chain[:0], 0, 0
 	w.limit = w.process.shared.options.MaxFrames
@@ -214,9 +215,36 @@ func (w *walker) registerName(reg uint64) string {
 	return fmt.Sprintf("register %d", reg)
 }
 
+// topRegister is a register of the thread's top frame. One that lies in memory is
+// read once in a walk.
+func (w *walker) topRegister(reg uint64) (bytes []byte, ok bool) {
+	number := uint32(reg) //nolint:gosec // it is compared
+	if uint64(number) != reg {
+		return nil, false
+	}
+	if bytes, ok = w.thread.Registers.Get(number); ok || len(w.thread.Saved) == 0 {
+		return bytes, ok
+	}
+	if bytes, ok = w.saved[number]; ok {
+		return bytes, bytes != nil
+	}
+	info, ok := w.machine.Description.Register(number)
+	if ok {
+		bytes, ok = target.ReadSaved(w.process.state, w.thread.Thread, info)
+	}
+	if !ok {
+		bytes = nil
+	}
+	if w.saved == nil {
+		w.saved = map[uint32][]byte{}
+	}
+	w.saved[number] = bytes
+	return bytes, ok
+}
+
 // liveRegister reads a register of the thread's top frame.
 func (w *walker) liveRegister(reg uint64) (uint64, error) {
-	bytes, ok := w.thread.Registers.Get(uint32(reg))
+	bytes, ok := w.topRegister(reg)
 	if !ok {
 		return 0, fmt.Errorf("%s %w in the target's registers", w.registerName(reg), code.ErrUndefined)
 	}

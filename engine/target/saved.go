@@ -1,0 +1,85 @@
+package target
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// HasSaved says whether a register of the thread lies in memory.
+func (t *Thread) HasSaved(number uint32) bool {
+	_, ok := t.savedAt(number)
+	return ok
+}
+
+// savedAt finds the registers among which one lies in memory.
+func (t *Thread) savedAt(number uint32) (s *sdk.SavedRegisters, ok bool) {
+	for i := range t.Saved {
+		if s := &t.Saved[i]; number-s.First < s.Count {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// ReadSaved reads a register of a thread that lies in memory, whose size info says. ok
+// is false where it does not, or the target lacks that memory.
+func ReadSaved(t Target, th *Thread, info sdk.RegisterInfo) (value []byte, ok bool) {
+	s, ok := th.savedAt(info.Number)
+	if !ok {
+		return nil, false
+	}
+	size := (uint64(info.Bits) + 7) / 8
+	value = make([]byte, size)
+	n, err := t.ReadMemory(locexpr.DefaultSpace, s.Address+uint64(info.Number-s.First)*size, value)
+	return value, err == nil && n == len(value)
+}
+
+// AllRegisters are the registers of a thread's top frame, those in memory among
+// them as far as the target has that memory.
+func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
+	if len(th.Saved) == 0 {
+		return th.Registers
+	}
+	all := th.Registers.Clone()
+	for i := range th.Saved {
+		for j := range th.Saved[i].Count {
+			info, ok := d.Register(th.Saved[i].First + j)
+			if !ok {
+				continue
+			}
+			if value, ok := ReadSaved(t, th, info); ok {
+				all.Set(info.Number, value)
+			}
+		}
+	}
+	return all
+}
+
+// ReadPlaced reads an address of the instance of an address space that belongs to
+// a thread, where the thread's Memory says that it lies.
+func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
+	for n < len(buf) {
+		m := th.placeOf(space, address+uint64(n))
+		if m == nil {
+			return n, fmt.Errorf("%w: %#x of address space %d", ErrNoMemory, address+uint64(n), space)
+		}
+		at := address + uint64(n) - m.Start
+		part := buf[n:][:min(uint64(len(buf)-n), m.Size-at)]
+		read, err := t.ReadMemory(locexpr.DefaultSpace, m.Address+at, part)
+		if n += read; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (t *Thread) placeOf(space locexpr.AddressSpace, address uint64) *sdk.SpaceMemory {
+	for i := range t.Memory {
+		if m := &t.Memory[i]; m.Space == space && address-m.Start < m.Size {
+			return m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package walk
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file finds who launched a wave where only its queue is said: the thread that
+// waits for the launch to end. What the runtime library signals then is an object
+// in memory, whose address the waiting thread has in a register or on its stack.
+
+// maxWaitBytes bounds the bytes of a waiting thread's stack that are searched.
+const maxWaitBytes = 64 << 10
+
+// waits are the threads of a target that wait for launches to end.
+type waits struct {
+	once    sync.Once
+	threads []waiting
+
+	mu    sync.Mutex
+	found map[*target.Launch]foundLaunch
+}
+
+// A foundLaunch is a launch with the thread of the target that launched; nil where
+// its ID tells it, if anything does.
+type foundLaunch struct {
+	launch *target.Launch
+	thread *target.Thread
+}
+
+// waiting is a thread that waits in one of the functions in which one waits.
+type waiting struct {
+	thread *target.Thread
+	words  []uint64 // what it has in registers and on its stack down to the wait; sorted
+}
+
+// launchOf is who launched a thread, as the target says, or as the one thread tells
+// that waits for the launch to end. Where several wait for it, which of them
+// launched is not known.
+func (p *Process) launchOf(ctx context.Context, th *target.Thread) foundLaunch {
+	l := th.LaunchedBy
+	if l.Evidence != target.LaunchQueue || l.Signal == 0 || len(l.WaitFunctions) == 0 {
+		return foundLaunch{l, nil}
+	}
+	w := &p.launchers.waits
+	w.once.Do(func() { w.threads = p.findWaiting(ctx, l.WaitFunctions) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if found, isKnown := w.found[l]; isKnown {
+		return found
+	}
+	found := foundLaunch{l, nil}
+	count := 0
+	for i := range w.threads {
+		if _, has := slices.BinarySearch(w.threads[i].words, l.Signal); has {
+			count++
+			by := w.threads[i].thread
+			found = foundLaunch{&target.Launch{Thread: by.ID, Kind: l.Kind, Evidence: target.LaunchWaiting}, by}
+		}
+	}
+	if count > 1 {
+		found = foundLaunch{l, nil}
+	}
+	if w.found == nil {
+		w.found = map[*target.Launch]foundLaunch{}
+	}
+	w.found[l] = found
+	return found
+}
+
+// findWaiting finds the threads that are in one of the functions. Those that were
+// launched themselves wait for nobody.
+func (p *Process) findWaiting(ctx context.Context, functions []string) (list []waiting) {
+	names := make(map[string]bool, len(functions))
+	for _, f := range functions {
+		names[f] = true
+	}
+	for _, th := range p.list {
+		if th.LaunchedBy != nil || th.Unread != "" || th.Problem != "" {
+			continue
+		}
+		stack := p.launchers.stack(ctx, p, th)
+		if i := p.waitFrame(ctx, stack, names); i >= 0 {
+			list = append(list, waiting{th, p.waitWords(th, stack, i)})
+		}
+	}
+	return list
+}
+
+// waitFrame is the outermost frame in one of the functions; -1 for none.
+func (p *Process) waitFrame(ctx context.Context, stack *Stack, functions map[string]bool) int {
+	m := p.machineOf(stack.Thread)
+	if m == nil {
+		return -1
+	}
+	distance := uint64(m.Description.CallDistance)
+	for i := len(stack.Frames) - 1; i >= 0; i-- {
+		f := &stack.Frames[i]
+		lookup := f.PC
+		if !f.Exact {
+			lookup -= distance
+		}
+		s := p.Segment(lookup)
+		if s == nil {
+			continue
+		}
+		for _, name := range s.Module.AllNames(ctx, s.ObjectAddress(lookup), true) {
+			if functions[name.LinkageName] || functions[name.Function] {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// waitWords are what a thread has in general registers, and on its stack from its top to
+// the end of the frame that called the wait: registers that hold the signal in
+// that frame were kept there by the frames further in.
+func (p *Process) waitWords(th *target.Thread, stack *Stack, wait int) (words []uint64) {
+	view, ok := p.View(th)
+	if !ok {
+		return nil
+	}
+	d := view.Machine().Description
+	for i, number := range th.Registers.Numbers {
+		if size := th.Registers.Offsets[i+1] - th.Registers.Offsets[i]; size == 8 {
+			v, _ := th.Registers.Uint64(number, d.ByteOrder)
+			words = append(words, v)
+		}
+	}
+	caller := &stack.Frames[min(wait+1, len(stack.Frames)-1)]
+	if sp, err := view.StackPointer(); err == nil && caller.HasCFA && caller.CFA > sp {
+		bytes := make([]byte, min(caller.CFA-sp, maxWaitBytes)&^7)
+		_ = object.Guard(func() error {
+			n, _ := p.state.ReadMemory(caller.CFASpace, sp, bytes)
+			bytes = bytes[:n&^7]
+			return nil
+		})
+		for at := 0; at < len(bytes); at += 8 {
+			words = append(words, integer(bytes[at:at+8], view.Machine().Order))
+		}
+	}
+	slices.Sort(words)
+	return words
+}
