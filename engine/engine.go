@@ -53,6 +53,9 @@ type Options struct {
 	Sysroot string
 	// Exe is the file of the target's main executable; "" finds it.
 	Exe string
+	// DeviceCore is the file with what processors beside the CPU had when the process
+	// of a core died, where that is a file of its own; "" looks for it beside the core.
+	DeviceCore string
 	// DebugDirs are searched for separate debug files.
 	DebugDirs []string
 	// Remote is asked for files that are not on this machine, as a
@@ -208,10 +211,27 @@ func firstBytes(path string) (head string) {
 }
 
 func (e *Engine) openCore(path string) (target.Target, error) {
-	return orNil(elfcore.Open(path, elfcore.Options{
-		Finder:   e.Finder(path),
+	options := elfcore.Options{
 		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
-	}))
+		ForNote:  e.noteReader,
+		Devices:  e.options.DeviceCore,
+	}
+	if options.Devices == "" {
+		// The core of the process beside one of devices is the one to begin with.
+		if host := elfcore.HostCore(path); host != "" {
+			options.Devices, path = path, host
+		}
+	}
+	options.Finder = e.Finder(path)
+	return orNil(elfcore.Open(path, options))
+}
+
+func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
+	a, err := e.plugins.ForNote(owner)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 func (e *Engine) openSnapshot(path string) (target.Target, error) {

@@ -13,6 +13,9 @@ type OpenTargetRequest struct {
 // dispatches and threads name each other by their IDs, which are each unique among
 // their kind.
 type OpenTargetAnswer struct {
+	// Kind is what such a core is called ("rocm-core"); "" where it has nothing of the
+	// vendor's after all.
+	Kind       string
 	Agents     []TargetAgent
 	Queues     []TargetQueue
 	Dispatches []TargetDispatch

@@ -23,6 +23,9 @@ func (a *OpenTargetAnswer) Validate(d *Description, _ *OpenTargetRequest) error 
 }
 
 func (a *OpenTargetAnswer) validate(c *checker) error {
+	if err := checkText("Kind", a.Kind, MaxName); err != nil {
+		return err
+	}
 	agents, queues, dispatches, threads := uniqueIDs{}, uniqueIDs{}, uniqueIDs{}, uniqueIDs{}
 	if err := each("Agents", a.Agents, func(t *TargetAgent) error {
 		return first(agents.add(t.ID), checkText("Processor", t.Processor, MaxName))

@@ -198,6 +198,7 @@ func TestValidateOpenTarget(t *testing.T) {
 			Problems:      []string{"the queue is gone"},
 		}
 	}, func(a *OpenTargetAnswer) error { return a.Validate(d, &OpenTargetRequest{}) }, map[string]func(*OpenTargetAnswer){
+		"Kind":                                 func(a *OpenTargetAnswer) { a.Kind = longText },
 		"Agents[0].ID: empty":                  func(a *OpenTargetAnswer) { a.Agents[0].ID = "" },
 		"Agents[1].ID: \"1\"":                  func(a *OpenTargetAnswer) { a.Agents[1].ID = "1" },
 		"Agents[0].Processor":                  func(a *OpenTargetAnswer) { a.Agents[0].Processor = longText },

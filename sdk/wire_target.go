@@ -66,6 +66,7 @@ func encodeOpenTargetAnswer(a *OpenTargetAnswer) *pb.OpenTargetAnswer {
 		},
 		WaitFunctions: texts(a.WaitFunctions),
 		Problems:      texts(a.Problems),
+		Kind:          []byte(a.Kind),
 	}
 }
 
@@ -78,6 +79,7 @@ func triples[T any](list []T, get func(*T) [3]uint32) []uint32 {
 func decodeOpenTargetAnswer(p *pb.OpenTargetAnswer) (a *OpenTargetAnswer, threads int, err error) {
 	d := decoder{message: "OpenTargetAnswer"}
 	a = &OpenTargetAnswer{
+		Kind:          d.text("kind", string(p.GetKind())),
 		Agents:        decodeTargetAgents(&d, p.GetAgents()),
 		Queues:        decodeTargetQueues(&d, p.GetQueues()),
 		Dispatches:    decodeTargetDispatches(&d, p.GetDispatches()),

@@ -21,7 +21,7 @@ type Kind string
 const (
 	ELFCore  Kind = "elf-core"
 	Snapshot Kind = "snapshot"
-	ROCmCore Kind = "rocm-core" // the state of AMD's graphics processors, without the process that used them
+	ROCmCore Kind = "rocm-core" // the state of AMD's graphics processors, perhaps with the process that used them
 )
 
 // ErrNoMemory says that an address is not in the target: not mapped, or mapped
@@ -116,6 +116,15 @@ type Info struct {
 	Unread bool
 	// Notes are those that no reader of this package owns, for plugins.
 	Notes []sdk.Note
+	// Devices are those that executed threads, with what was submitted to them.
+	Devices Devices
+}
+
+// Devices are what a target has beside its threads of devices.
+type Devices struct {
+	Agents     []sdk.TargetAgent
+	Queues     []sdk.TargetQueue
+	Dispatches []sdk.TargetDispatch
 }
 
 // A Module is a code object loaded into a target.
@@ -224,8 +233,8 @@ type Thread struct {
 	Saved []sdk.SavedRegisters
 	// Memory is where the thread's instances of address spaces lie in the default
 	// one, of a target whose ScopedMemory reads them there.
-	Memory []sdk.SpaceMemory
-	Problem   string        // why its registers could not be read
+	Memory  []sdk.SpaceMemory
+	Problem string // why its registers could not be read
 	// Unread is why no architecture reads its registers; "" where one does. The
 	// thread's stack is not walked then.
 	Unread string

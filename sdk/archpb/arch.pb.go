@@ -2191,6 +2191,7 @@ type OpenTargetAnswer struct {
 	Objects       *TargetObjects         `protobuf:"bytes,5,opt,name=objects,proto3" json:"objects,omitempty"`
 	WaitFunctions *Blobs                 `protobuf:"bytes,6,opt,name=wait_functions,json=waitFunctions,proto3" json:"wait_functions,omitempty"`
 	Problems      *Blobs                 `protobuf:"bytes,7,opt,name=problems,proto3" json:"problems,omitempty"`
+	Kind          []byte                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2270,6 +2271,13 @@ func (x *OpenTargetAnswer) GetWaitFunctions() *Blobs {
 func (x *OpenTargetAnswer) GetProblems() *Blobs {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *OpenTargetAnswer) GetKind() []byte {
+	if x != nil {
+		return x.Kind
 	}
 	return nil
 }
@@ -5790,7 +5798,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x0eOpenTargetPart\x12;\n" +
 	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v1.OpenTargetAnswerH\x00R\x06answer\x12:\n" +
 	"\athreads\x18\x02 \x01(\v2\x1e.unwindd.arch.v1.TargetThreadsH\x00R\athreadsB\x06\n" +
-	"\x04part\"\x8a\x03\n" +
+	"\x04part\"\x9e\x03\n" +
 	"\x10OpenTargetAnswer\x12\x18\n" +
 	"\athreads\x18\x01 \x01(\rR\athreads\x125\n" +
 	"\x06agents\x18\x02 \x01(\v2\x1d.unwindd.arch.v1.TargetAgentsR\x06agents\x125\n" +
@@ -5800,7 +5808,8 @@ const file_arch_proto_rawDesc = "" +
 	"dispatches\x128\n" +
 	"\aobjects\x18\x05 \x01(\v2\x1e.unwindd.arch.v1.TargetObjectsR\aobjects\x12=\n" +
 	"\x0ewait_functions\x18\x06 \x01(\v2\x16.unwindd.arch.v1.BlobsR\rwaitFunctions\x122\n" +
-	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\"p\n" +
+	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\x12\x12\n" +
+	"\x04kind\x18\b \x01(\fR\x04kind\"p\n" +
 	"\fTargetAgents\x12(\n" +
 	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x126\n" +
 	"\n" +

@@ -34,13 +34,20 @@ type Options struct {
 	// register sets (sdk.CoreNote) say how register notes are read. Its error is
 	// the reason why threads have no registers.
 	Describe func(machine uint16) (*sdk.Description, error)
+	// ForNote gives who reads the notes of an owner that no reader of this package
+	// owns. Its error wraps target.ErrNoArchitecture where nobody does.
+	ForNote func(owner string) (NoteReader, error)
+	// Devices is a second core, with what processors beside the CPU had in memory and
+	// the notes about them; "" looks for one beside the core.
+	Devices string
 }
 
 // A Core is an ELF core. It implements target.Target. It may be used
 // concurrently, but for Close.
 type Core struct {
 	path    string
-	mapping *object.Mapping // nil for bytes in memory
+	mapping *object.Mapping   // nil for bytes in memory
+	beside  []*object.Mapping // other files that memory is in
 	finder  object.Finder
 
 	header      coreHeader
@@ -57,11 +64,14 @@ type Core struct {
 	silenced    int  // problems beyond maxProblems
 	hasAskedExe bool // the executable was looked for
 	hasUnread   bool // there is state that nothing here reads
+	kind        target.Kind
+	info        target.Devices
 }
 
 var (
-	_ target.FileMemory = (*Core)(nil)
-	_ target.Paged      = (*Core)(nil)
+	_ target.FileMemory   = (*Core)(nil)
+	_ target.ScopedMemory = (*Core)(nil)
+	_ target.Paged        = (*Core)(nil)
 )
 
 // Open maps a core, reads its notes, and opens the files of the code that was
@@ -102,7 +112,7 @@ func (c *Core) read(data []byte, options Options) error {
 	if err != nil {
 		return err
 	}
-	c.header = header
+	c.header, c.kind = header, target.ELFCore
 	c.addProblems(problems)
 	c.memory, problems = newMemory(data, &c.header)
 	c.addProblems(problems)
@@ -112,11 +122,12 @@ func (c *Core) read(data []byte, options Options) error {
 	unread := c.describe(options)
 	notes, problems := readNotes(data, &c.header)
 	c.addProblems(problems)
-	c.sayGraphics(notes)
+	notes = c.addDevices(notes, options)
 	if len(notes) == 0 && len(c.header.programs) > 0 {
 		c.problem("the core has no notes, so neither threads nor the names of mapped files")
 	}
 	if len(notes) == 0 {
+		c.sayGraphics(nil)
 		return nil
 	}
 	c.process, problems = readProcess(&c.header, notes, c.description, unread)
@@ -129,6 +140,7 @@ func (c *Core) read(data []byte, options Options) error {
 		c.pageSize = size
 	}
 	c.findModules()
+	c.openDevices(options)
 	if c.finder.Exe != "" && !c.hasAskedExe {
 		c.problem("%s was not used: nothing in the core is known to be of the executable", c.finder.Exe)
 	}
@@ -179,12 +191,8 @@ func (c *Core) addProblems(problems []string) {
 
 // Info is what is known of the process as a whole.
 func (c *Core) Info() target.Info {
-	kind := target.ELFCore
-	if elf.Machine(c.header.machine) == elf.EM_AMDGPU {
-		kind = target.ROCmCore
-	}
 	return target.Info{
-		Kind:            kind,
+		Kind:            c.kind,
 		Path:            c.path,
 		Signal:          c.process.signal,
 		FaultAddress:    c.process.fault,
@@ -193,6 +201,7 @@ func (c *Core) Info() target.Info {
 		Problems:        c.problems,
 		Unread:          c.hasUnread,
 		Notes:           c.process.unclaimed,
+		Devices:         c.info,
 	}
 }
 
@@ -204,7 +213,22 @@ func (c *Core) Modules() []*target.Module { return c.modules }
 func (c *Core) Threads() []*target.Thread { return c.process.threads }
 
 // MemorySize is the size of the core, which has the stacks of all threads.
-func (c *Core) MemorySize() uint64 { return uint64(len(c.memory.data)) }
+func (c *Core) MemorySize() uint64 {
+	size := uint64(len(c.memory.data))
+	if c.memory.devices != nil {
+		size += uint64(len(c.memory.devices.data))
+	}
+	return size
+}
+
+// ReadScoped reads the instance of an address space that belongs to a thread, where
+// the thread's Memory says that it lies.
+func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, address uint64, buf []byte) (int, error) {
+	if space == locexpr.DefaultSpace || thread == nil {
+		return c.ReadMemory(space, address, buf)
+	}
+	return target.ReadPlaced(c, thread, space, address, buf)
+}
 
 // ReadMemory reads memory of the process, of which there is one address space:
 // the default one. It does not allocate unless it fails.
@@ -234,6 +258,9 @@ func (c *Core) Mapped(address uint64) (mapped, executable bool) {
 	if s := c.memory.segment(address); s != nil {
 		return true, s.flags&elf.PF_X != 0
 	}
+	if d := c.memory.devices; d != nil && d.segment(address) != nil {
+		return true, false // the flags of its program headers are no rights
+	}
 	if r := c.process.files.at(address); r != nil {
 		return true, r.isExecutable
 	}
@@ -250,6 +277,9 @@ func (c *Core) Close() error {
 	c.objects = nil
 	if c.mapping != nil {
 		errs = append(errs, c.mapping.Close())
+	}
+	for _, m := range c.beside {
+		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
 }

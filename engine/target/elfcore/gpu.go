@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // The note with the state of AMD's graphics processors (LLVM, User Guide for
@@ -56,25 +58,30 @@ func counted(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sayGraphics says what of graphics processors the core has. Nothing here reads
-// it.
-func (c *Core) sayGraphics(notes []note) {
+// sayGraphics says what of graphics processors the core has that nobody reads.
+// isRead are the owners of notes that somebody does.
+func (c *Core) sayGraphics(isRead map[string]bool) {
 	alone, isAlone := graphics[elf.Machine(c.header.machine)]
-	for _, nt := range notes {
-		if nt.owner != gpuOwner || nt.typ != ntGPUCoreState {
+	isSaid := isRead[gpuOwner]
+	for _, nt := range c.process.unclaimed {
+		if nt.Owner != gpuOwner || nt.Type != ntGPUCoreState || isRead[gpuOwner] {
 			continue
 		}
+		isSaid = true
 		reader := "ROCgdb reads it"
 		if isAlone {
 			reader = alone.reader
 		}
+		c.problem("note NT_AMDGPU_CORE_STATE has the state of %s (%s), which no plugin here reads: no waves are shown; %s",
+			graphics[elf.EM_AMDGPU].what, gpuNote(nt.Data), reader)
 		c.hasUnread = true
-		c.problem("offset %#x: note NT_AMDGPU_CORE_STATE has the state of %s (%s), which this version does not read: no waves are shown; %s",
-			nt.offset, graphics[elf.EM_AMDGPU].what, gpuNote(nt.data), reader)
 	}
-	if isAlone && !c.hasUnread {
+	if isAlone && !isSaid {
 		c.hasUnread = true
 		c.problem("the core is of %s, and has no state of theirs that this version knows; %s", alone.what, alone.reader)
+	}
+	if elf.Machine(c.header.machine) == elf.EM_AMDGPU {
+		c.kind = target.ROCmCore
 	}
 }
 

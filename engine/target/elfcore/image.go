@@ -66,7 +66,10 @@ func dynamic(n numbers, programs []object.Program, bias uint64) (address uint64,
 // imageAt reads the image whose ELF header is at an address. ok is false where
 // the core does not hold an ELF header and program headers there, or they are
 // not those of a code object of this core's machine.
-func (c *Core) imageAt(start uint64) (im image, ok bool) {
+func (c *Core) imageAt(start uint64) (im image, ok bool) { return c.imageOf(start, c.header.machine) }
+
+// imageOf is imageAt for code objects of another machine.
+func (c *Core) imageOf(start uint64, machine uint16) (im image, ok bool) {
 	head := c.memory.readDumped(start, uint64(c.header.offset(52, 64)))
 	if len(head) < c.header.offset(52, 64) || string(head[:4]) != elf.ELFMAG {
 		return im, false
@@ -80,7 +83,7 @@ func (c *Core) imageAt(start uint64) (im image, ok bool) {
 	if n != c.header.numbers {
 		return im, false
 	}
-	header, programs, ok := c.imagePrograms(start, head)
+	header, programs, ok := c.imagePrograms(start, head, machine)
 	if !ok {
 		return im, false
 	}
@@ -99,14 +102,14 @@ func (c *Core) imageAt(start uint64) (im image, ok bool) {
 
 // imagePrograms reads the ELF header of an image, which is head, and the program
 // headers (System V gABI, ELF Header). ok is false where they are not there, or not
-// those of a code object of the core's machine.
-func (c *Core) imagePrograms(start uint64, head []byte) (header *imageHeader, programs []object.Program, ok bool) {
+// those of a code object of the machine.
+func (c *Core) imagePrograms(start uint64, head []byte, machine uint16) (header *imageHeader, programs []object.Program, ok bool) {
 	n := c.header.numbers
 	offset, stride := n.pick(head, 28, 32), uint64(n.order.Uint16(head[n.offset(42, 54):]))
 	count := uint64(n.order.Uint16(head[n.offset(44, 56):]))
 	typ := elf.Type(n.order.Uint16(head[16:]))
 	switch {
-	case n.order.Uint16(head[18:]) != c.header.machine, head[elf.EI_VERSION] != byte(elf.EV_CURRENT),
+	case n.order.Uint16(head[18:]) != machine, head[elf.EI_VERSION] != byte(elf.EV_CURRENT),
 		typ != elf.ET_EXEC && typ != elf.ET_DYN,
 		offset == 0 || offset > maxHeaders, count == 0 || count > maxImagePrograms, stride < n.programSize():
 		return nil, nil, false

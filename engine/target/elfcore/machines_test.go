@@ -273,8 +273,8 @@ func TestStateOfGraphicsProcessorsIsSaid(t *testing.T) {
 		says    string // of the problems; "": none
 		kind    target.Kind
 	}{
-		"in the core of a process": {elf.EM_X86_64, whole, "the state of AMD's graphics processors (2 agents, 1 queue), which this version does not read: no waves are shown; ROCgdb reads it", target.ELFCore},
-		"by itself":                {elf.EM_AMDGPU, whole, "(2 agents, 1 queue), which this version does not read: no waves are shown; ROCgdb reads it, with the core of the process", target.ROCmCore},
+		"in the core of a process": {elf.EM_X86_64, whole, "the state of AMD's graphics processors (2 agents, 1 queue), which no plugin here reads: no waves are shown; ROCgdb reads it", target.ELFCore},
+		"by itself":                {elf.EM_AMDGPU, whole, "(2 agents, 1 queue), which no plugin here reads: no waves are shown; ROCgdb reads it, with the core of the process", target.ROCmCore},
 		"cut":                      {elf.EM_X86_64, whole[:100], "(2 agents, 1 queue, but cut: 100 bytes)", target.ELFCore},
 		"cut within its header":    {elf.EM_X86_64, whole[:39], "(cut: 39 bytes, expected at least 40)", target.ELFCore},
 		"of another version":       {elf.EM_X86_64, gpuNoteBytes(2, 1, 1), "(version 2, expected 1)", target.ELFCore},

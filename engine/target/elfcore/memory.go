@@ -15,7 +15,8 @@ import (
 // bytes may be in the core.
 type segment struct {
 	start, size uint64
-	offset      uint64 // of its bytes in the core
+	data        []byte // the file that has its bytes
+	offset      uint64 // of its bytes in that
 	dumped      uint64 // bytes that the core has
 	written     uint64 // bytes that the core had before it was cut; >= dumped
 	flags       elf.ProgFlag
@@ -46,6 +47,7 @@ type memory struct {
 	data     []byte
 	segments []segment     // sorted by start, without overlap
 	files    []fileSegment // the same
+	devices  *memory       // of a second core, with what processors beside the CPU could reach; nil: there is none
 	added    []fileSegment // not yet among files; none once the core is open
 }
 
@@ -61,7 +63,7 @@ func newMemory(data []byte, h *coreHeader) (m *memory, problems []string) {
 		if p.typ != elf.PT_LOAD || p.memSize == 0 {
 			continue
 		}
-		s := segment{start: h.mask(p.address), size: p.memSize, offset: p.offset, flags: p.flags}
+		s := segment{start: h.mask(p.address), size: p.memSize, data: data, offset: p.offset, flags: p.flags}
 		s.written = min(p.fileSize, p.memSize)
 		// The highest address is left out, so that start+size never wraps.
 		if limit := h.mask(^uint64(0)) - s.start; s.size > limit {
@@ -157,6 +159,21 @@ func (m *memory) file(address uint64) ([]byte, *target.Module) {
 // from finds bytes of memory from address on: at least one, unless the memory
 // there is unknown. of is the module whose file has them; nil: the core has them.
 func (m *memory) from(address uint64) (b []byte, of *target.Module) {
+	b, of = m.own(address)
+	if len(b) > 0 || m.devices == nil {
+		return b, of
+	}
+	// What both cores have is the same memory, and the process's core is asked first.
+	b, of = m.devices.own(address)
+	i := sort.Search(len(m.segments), func(i int) bool { return m.segments[i].start > address })
+	if i < len(m.segments) {
+		b = b[:min(uint64(len(b)), m.segments[i].start-address)]
+	}
+	return b, of
+}
+
+// own is from without the second core.
+func (m *memory) own(address uint64) (b []byte, of *target.Module) {
 	s := m.segment(address)
 	if s == nil {
 		b, of = m.file(address)
@@ -170,7 +187,7 @@ func (m *memory) from(address uint64) (b []byte, of *target.Module) {
 	at := address - s.start
 	switch {
 	case at < s.dumped:
-		return m.data[s.offset+at : s.offset+s.dumped], nil
+		return s.data[s.offset+at : s.offset+s.dumped], nil
 	case at < s.written || s.flags&elf.PF_W != 0:
 		return nil, nil
 	}
@@ -199,17 +216,15 @@ func (m *memory) read(address uint64, buf []byte) (n int) {
 func (m *memory) dumped(address, limit uint64) (n uint64) {
 	for n < limit {
 		s := m.segment(address + n)
-		if s == nil {
-			break
+		if s == nil || address+n-s.start >= s.dumped {
+			if m.devices == nil {
+				break
+			}
+			if s = m.devices.segment(address + n); s == nil || address+n-s.start >= s.dumped {
+				break
+			}
 		}
-		at := address + n - s.start
-		if at >= s.dumped {
-			break
-		}
-		n += s.dumped - at
-		if s.dumped < s.size {
-			break
-		}
+		n += s.dumped - (address + n - s.start)
 	}
 	return min(n, limit)
 }
@@ -218,9 +233,9 @@ func (m *memory) dumped(address, limit uint64) (n uint64) {
 // the core where one segment has them: they are read inside object.Guard, and not kept.
 func (m *memory) readDumped(address, limit uint64) []byte {
 	if s := m.segment(address); s != nil {
-		if at := address - s.start; at < s.dumped && (limit <= s.dumped-at || s.dumped < s.size) {
+		if at := address - s.start; at < s.dumped && (limit <= s.dumped-at || s.dumped < s.size && m.devices == nil) {
 			n := min(limit, s.dumped-at)
-			return m.data[s.offset+at:][:n:n]
+			return s.data[s.offset+at:][:n:n]
 		}
 	}
 	n := m.dumped(address, limit)

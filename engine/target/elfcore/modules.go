@@ -72,11 +72,16 @@ func (c *Core) findModules() {
 	m.addInterpreter()
 	c.memory.settle()
 
+	c.sortModules()
+	m.markExecutable()
+}
+
+// sortModules puts the modules in the order of their addresses.
+func (c *Core) sortModules() {
 	slices.SortStableFunc(c.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
 	for i, mod := range c.modules {
 		mod.ID = i
 	}
-	m.markExecutable()
 }
 
 // readLinks reads the dynamic loader's entries, and sorts them by where the

@@ -1,0 +1,155 @@
+package elfcore
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// This file finds the second core of a process that used other processors: its
+// runtime library writes one with what they had, and the kernel the one of the
+// process.
+
+// addDevices adds the memory and the notes of the second core: the one that was
+// given, or the one that lies beside the core under the name that the runtime
+// library gives it, and is of the same process.
+func (c *Core) addDevices(notes []note, options Options) []note {
+	path, isGiven := options.Devices, options.Devices != ""
+	if !isGiven {
+		if path = c.besideName(notes); path == "" {
+			return notes
+		}
+	}
+	m, err := object.Map(path)
+	if err != nil {
+		c.problem("%v: no state of other processors is read from it", err)
+		return notes
+	}
+	c.beside = append(c.beside, m)
+	h, problems, err := readHeader(m.Data())
+	switch {
+	case err != nil && isGiven:
+		c.problem("%s, given as the core of other processors: %v", path, err)
+		return notes
+	case err != nil:
+		return notes // it is another thing of that name
+	case h.numbers != c.header.numbers:
+		c.problem("%s: its class or byte order is not that of the core: it is not used", path)
+		return notes
+	}
+	memory, more := newMemory(m.Data(), &h)
+	if stray, isStray := c.strayOf(memory); isStray {
+		what := fmt.Sprintf("%s: its memory at address %#x is not mapped in the process of the core", path, stray)
+		if !isGiven {
+			c.problem("%s: it is not used; --gpu-core uses it", what)
+			return notes
+		}
+		c.problem("%s: it may be of another one", what)
+	}
+	found, others := readNotes(m.Data(), &h)
+	for _, p := range append(append(problems, more...), others...) {
+		c.problem("%s: %s", path, p)
+	}
+	c.memory.devices = memory
+	return append(notes, found...)
+}
+
+// besideName is the path of the file beside the core that has the name of its second
+// core; "" where there is none, or the core has that state itself. The runtime library
+// of ROCm names it after the core or the process.
+func (c *Core) besideName(notes []note) string {
+	if c.mapping == nil || c.isGraphics() {
+		return ""
+	}
+	pid := ""
+	for _, nt := range notes {
+		switch {
+		case nt.owner == gpuOwner:
+			return ""
+		case nt.owner == coreOwner && nt.typ == ntPRPSINFO && pid == "":
+			if n, _ := c.header.readInfo(nt.data); n > 0 {
+				pid = strconv.FormatInt(n, 10)
+			}
+		}
+	}
+	names := []string{c.path + ".gpu"}
+	if pid != "" {
+		base := filepath.Join(filepath.Dir(c.path), "gpucore."+pid)
+		names = append(names, base, base+".gpu")
+	}
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
+}
+
+// HostCore is the path of the core beside one of other processors that has the process
+// by its name; "" where there is none, or the file is no such core.
+func HostCore(path string) string {
+	m, err := object.Map(path)
+	if err != nil {
+		return ""
+	}
+	defer m.Close()
+	isDevices := false
+	_ = object.Guard(func() error {
+		h, _, err := readHeader(m.Data())
+		_, isDevices = graphics[elf.Machine(h.machine)]
+		isDevices = isDevices && err == nil
+		return nil
+	})
+	if !isDevices {
+		return ""
+	}
+	var names []string
+	if name, ok := strings.CutSuffix(path, ".gpu"); ok {
+		names = append(names, name)
+	}
+	dir, base := filepath.Split(strings.TrimSuffix(path, ".gpu"))
+	if pid, ok := strings.CutPrefix(base, "gpucore."); ok {
+		names = append(names, filepath.Join(dir, "core."+pid), filepath.Join(dir, "core"))
+	}
+	for _, name := range names {
+		if isCoreFile(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// isCoreFile says whether a file is a core of a process.
+func isCoreFile(path string) bool {
+	m, err := object.Map(path)
+	if err != nil {
+		return false
+	}
+	defer m.Close()
+	is := false
+	_ = object.Guard(func() error {
+		h, _, err := readHeader(m.Data())
+		_, isDevices := graphics[elf.Machine(h.machine)]
+		is = err == nil && !errors.Is(err, ErrNotCore) && !isDevices
+		return nil
+	})
+	return is
+}
+
+// strayOf is an address of a second core's memory that the process does not have
+// mapped. The kernel writes a program header for each mapping, also for those whose
+// memory it leaves out, as it does for that of devices.
+func (c *Core) strayOf(devices *memory) (address uint64, isStray bool) {
+	for i := range devices.segments {
+		if s := &devices.segments[i]; c.memory.segment(s.start) == nil {
+			return s.start, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,277 @@
+package elfcore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file merges what notes of a vendor hold with the process: the threads that
+// ran on processors beside the CPU, and their code. What the notes say, a plugin
+// knows (sdk.OpenTargetRequest).
+
+// A NoteReader reads the notes of an owner.
+type NoteReader interface {
+	Description() *sdk.Description
+	OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error)
+}
+
+// maxDeviceThreads bounds the threads of devices.
+const maxDeviceThreads = 1 << 20
+
+// openDevices hands the notes that plugins own to them, and merges what they answer.
+func (c *Core) openDevices(options Options) {
+	owned := map[string][]sdk.Note{}
+	var owners []string
+	for _, nt := range c.process.unclaimed {
+		if owned[nt.Owner] == nil {
+			owners = append(owners, nt.Owner)
+		}
+		owned[nt.Owner] = append(owned[nt.Owner], nt)
+	}
+	isRead := map[string]bool{}
+	for _, owner := range owners {
+		var reader NoteReader
+		err := target.ErrNoArchitecture
+		if options.ForNote != nil {
+			reader, err = options.ForNote(owner)
+		}
+		switch {
+		case err == nil:
+			isRead[owner] = c.openNotes(owner, reader, owned[owner])
+		case !errors.Is(err, target.ErrNoArchitecture):
+			c.hasUnread = true
+			c.problem("notes of %s are not read: %v", clip(owner), err)
+		}
+	}
+	c.sayGraphics(isRead)
+}
+
+// openNotes asks a plugin about its notes. It returns false where nobody reads them.
+func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) bool {
+	a, err := reader.OpenTarget(context.Background(), coreEngine{c}, &sdk.OpenTargetRequest{Notes: notes})
+	if err != nil {
+		c.hasUnread = true
+		c.problem("the notes of %s are not read: %v", clip(owner), err)
+		return true
+	}
+	for _, p := range a.Problems {
+		c.problem("notes of %s: %s", clip(owner), p)
+	}
+	if a.Kind == "" && len(a.Threads) == 0 && len(a.Objects) == 0 {
+		c.hasUnread = c.hasUnread || len(a.Problems) > 0
+		return true
+	}
+	c.kind = target.Kind(a.Kind)
+	d := devices{Core: c, description: reader.Description(), answer: a}
+	d.addObjects()
+	d.addThreads()
+	return true
+}
+
+// coreEngine is the core as a plugin sees it that reads its notes.
+type coreEngine struct{ *Core }
+
+func (e coreEngine) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
+	return e.Core.ReadMemory(m.Space, m.Address, buf)
+}
+
+func (coreEngine) ReadRegisters(context.Context, uint64, []uint32) (sdk.Registers, error) {
+	return sdk.Registers{}, errors.New("the threads of the core are not known yet")
+}
+
+func (coreEngine) ReadSection(context.Context, uint64, string) ([]byte, error) {
+	return nil, errors.New("the code objects of the core are not known yet")
+}
+
+// devices are what a plugin found in a core.
+type devices struct {
+	*Core
+	description *sdk.Description
+	answer      *sdk.OpenTargetAnswer
+}
+
+// addThreads adds the threads behind those of the process.
+func (d *devices) addThreads() {
+	list := d.answer.Threads
+	if len(list) > maxDeviceThreads {
+		d.problem("%d threads of %s, of which the first %d are shown", len(list), d.description.Name, maxDeviceThreads)
+		list = list[:maxDeviceThreads]
+	}
+	taken := make(map[string]bool, len(d.process.threads))
+	for _, th := range d.process.threads {
+		taken[th.ID] = true
+	}
+	launches := d.launches()
+	threads, waves := make([]target.Thread, len(list)), make([]target.Wave, len(list))
+	d.process.threads = slices.Grow(d.process.threads, len(list))
+	for i := range list {
+		of, th := &list[i], &threads[i]
+		*th = target.Thread{
+			Handle: uint64(len(d.process.threads)), ID: of.ID, Name: of.Name, Arch: d.description.Name, Processor: of.Processor,
+			Crashed: of.HasCrashed, IsRunning: of.IsRunning, Stop: stopOf(&of.Stop), Registers: of.Registers, Saved: of.Saved,
+			Problem: of.Problem, Lanes: of.Lanes, Spaces: of.Spaces, Memory: of.Memory, LaunchedBy: launches[of.Wave.Dispatch],
+		}
+		if taken[th.ID] {
+			th.ID = d.description.Name + "-" + th.ID
+		}
+		if of.Wave != (sdk.Wave{}) {
+			waves[i] = of.Wave
+			th.Wave = &waves[i]
+		}
+		if of.LauncherThread != "" {
+			th.LaunchedBy = &target.Launch{Thread: of.LauncherThread, Kind: of.LaunchKind, Evidence: of.LaunchEvidence}
+		}
+		d.process.threads = append(d.process.threads, th)
+	}
+	d.info.Agents = append(d.info.Agents, d.answer.Agents...)
+	d.info.Queues = append(d.info.Queues, d.answer.Queues...)
+	d.info.Dispatches = append(d.info.Dispatches, d.answer.Dispatches...)
+}
+
+// launches are what is known of who launched the threads of each dispatch: a
+// thread of the process, and perhaps the one that waits for it.
+func (d *devices) launches() map[string]*target.Launch {
+	launches := make(map[string]*target.Launch, len(d.answer.Dispatches))
+	for i := range d.answer.Dispatches {
+		of := &d.answer.Dispatches[i]
+		launches[of.ID] = &target.Launch{
+			Kind: "dispatch", Evidence: target.LaunchQueue, Signal: of.Signal, WaitFunctions: d.answer.WaitFunctions,
+		}
+	}
+	return launches
+}
+
+func stopOf(s *sdk.ThreadStop) *target.Stop {
+	if s.Reason == "" {
+		return nil
+	}
+	return &target.Stop{
+		Reason: s.Reason, Details: s.Details, Address: s.Address, HasAddress: s.HasAddress,
+		TrapID: s.TrapID, HasTrapID: s.HasTrapID, PCExact: s.IsPCExact, HasPCExact: s.HasPCExact,
+	}
+}
+
+// addObjects adds the code objects that the devices had loaded.
+func (d *devices) addObjects() {
+	for i := range d.answer.Objects {
+		if len(d.modules) >= maxModules {
+			d.problem("more than %d code objects are loaded: %d of devices are left out, the first is %s",
+				maxModules, len(d.answer.Objects)-i, clip(d.answer.Objects[i].URI))
+			return
+		}
+		d.addObject(&d.answer.Objects[i])
+	}
+	d.memory.settle()
+	d.sortModules()
+}
+
+// addObject adds a code object. Where neither its file nor its image is there, it
+// is read as it was loaded.
+func (d *devices) addObject(of *sdk.TargetObject) {
+	mod := &target.Module{Path: of.URI, Arch: d.description.Name}
+	loaded, hasHeaders := d.loadedImage(of.Bias)
+	o, file, err := d.openImage(of)
+	var reason string
+	if err == nil && hasHeaders {
+		reason = d.otherThan(&loaded, o)
+	}
+	if err == nil && reason == "" {
+		mod.Object, mod.File = o, file
+	} else if mod.Problem = reason; err != nil {
+		mod.Problem = err.Error()
+	}
+	im := &image{bias: of.Bias}
+	switch {
+	case mod.Object != nil:
+		im.programs = mod.Object.Programs()
+		mod.BuildID = mod.Object.BuildID()
+		if hasHeaders && len(loaded.buildID) > 0 {
+			mod.BuildID = loaded.buildID
+		}
+		d.memory.addFiles(mod, fileSegments(mod.Object, d.header.numbers, of.Bias, "", nil))
+	case hasHeaders:
+		im = &loaded
+		mod.BuildID = loaded.buildID
+		if o, err := d.rebuild(mod.Path, im); err == nil {
+			d.objects = append(d.objects, o)
+			mod.Object = o
+			mod.Problem += "; it is read from the core's memory, without section headers"
+		} else {
+			mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
+		}
+	}
+	mod.Segments = (&modules{Core: d.Core}).segments(im)
+	d.modules = append(d.modules, mod)
+}
+
+// loadedImage is the code object as it was loaded, by the ELF header in memory.
+func (d *devices) loadedImage(bias uint64) (im image, ok bool) {
+	for i := range d.description.Recognises {
+		machine := d.description.Recognises[i].ELFMachine
+		if machine == 0 {
+			continue
+		}
+		if im, ok = d.imageOf(bias, machine); ok && im.bias == bias {
+			return im, true
+		}
+	}
+	return im, false
+}
+
+// otherThan says why a file is not what was loaded; "" where it may be.
+func (d *devices) otherThan(loaded *image, o *object.Object) string {
+	if id := o.BuildID(); len(id) > 0 && len(loaded.buildID) > 0 && !bytes.Equal(id, loaded.buildID) {
+		return fmt.Sprintf("%s was not used: its build ID is %x, in memory %x is in that place", clip(o.Name()), id, loaded.buildID)
+	}
+	if reason := sameImage(loaded, o); reason != "" {
+		return fmt.Sprintf("%s was not used: %s", clip(o.Name()), reason)
+	}
+	return ""
+}
+
+// openImage opens the file image of a code object: a part of a file, or of memory.
+func (d *devices) openImage(of *sdk.TargetObject) (o *object.Object, file string, err error) {
+	var data []byte
+	if of.Path == "" {
+		if data = d.memory.readDumped(of.MemoryAddress, min(of.Size, maxImage)); uint64(len(data)) < of.Size {
+			return nil, "", fmt.Errorf("its image at address %#x is not in the core: %#x of %#x bytes are", of.MemoryAddress, len(data), of.Size)
+		}
+	} else {
+		m, err := d.finder.MapNamed(of.Path)
+		if err != nil {
+			return nil, "", err
+		}
+		d.beside = append(d.beside, m)
+		file = m.Path()
+		size := uint64(len(m.Data()))
+		if of.Offset > size || of.Size > size-of.Offset {
+			return nil, "", fmt.Errorf("%s ends at offset %#x, before the code object of %#x bytes at offset %#x", file, size, of.Size, of.Offset)
+		}
+		data = m.Data()[of.Offset:]
+		if of.Size > 0 {
+			data = data[:of.Size]
+		}
+	}
+	o, err = d.finder.Store.Image(of.URI, data, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	d.objects = append(d.objects, o)
+	return o, file, nil
+}
+
+// clip keeps texts of a core short in messages.
+func clip(s string) string {
+	const most = 200
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
