@@ -27,6 +27,9 @@ const (
 	keptStack = 64 << 10
 	// keptStacks bounds them for all threads together.
 	keptStacks = 64 << 20
+	// keptRegisters bounds the registers that lie in memory: those of crashed threads
+	// and of some others are all kept.
+	keptRegisters = 32 << 20
 	// keptBeyond is how many bytes are kept around the ends of a stack: below the
 	// stack pointer, where a leaf function may have data, and above the last frame.
 	keptBeyond = 256
@@ -74,7 +77,10 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	options := t.engine.options.walks()
 	options.NoSymbols, options.Registers = true, false
 	c := &collector{
-		recorder: recorder{Target: t.State(), instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}},
+		recorder: recorder{
+			Target: t.State(), instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}, needed: map[uint64]map[uint32]bool{},
+		},
+		launchers: map[uint64]*target.Launch{},
 		result: &Snapshot{describe: func(arch string) (*sdk.Description, error) {
 			return description(t.engine.plugins.Find(arch))
 		}},
@@ -103,6 +109,8 @@ type collector struct {
 	walked *walk.Process // the target, of which the recorder keeps what is read
 	result *Snapshot
 	kept   int // bytes of keptStacks
+	// launchers are those that walks found out, by handle of who was launched.
+	launchers map[uint64]*target.Launch
 }
 
 func (c *collector) problem(format string, args ...any) {
@@ -119,7 +127,10 @@ func (c *collector) walk(ctx context.Context) error {
 	var first *Stack
 	isWalked := false
 	for _, th := range threads {
-		c.arch = th.Arch
+		c.arch, c.thread, c.description = th.Arch, th, nil
+		if m := c.walked.Machine(th); m != nil {
+			c.description = m.Description
+		}
 		s := c.walked.Walk(ctx, th)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -130,6 +141,10 @@ func (c *collector) walk(ctx context.Context) error {
 		isWalked = isWalked || s.IsWalked()
 		c.result.Frames += len(s.Frames)
 		c.keepFrames(s)
+		c.keepOwn(th)
+		if by := s.LaunchedBy(); by != th.LaunchedBy {
+			c.launchers[th.Handle] = by
+		}
 	}
 	if !isWalked {
 		c.result.Unwalked = c.walked.NotWalked(first)
@@ -320,11 +335,74 @@ func (c *collector) loose(placed []target.Segment) []*target.Module {
 
 // addThreads adds the threads.
 func (c *collector) addThreads() {
-	c.result.Contents.Threads = c.Threads()
+	list := make([]*target.Thread, 0, len(c.Threads()))
+	left, reduced := uint64(keptRegisters), 0
+	for _, th := range c.Threads() {
+		by, isFound := c.launchers[th.Handle]
+		if len(th.Saved) > 0 || isFound {
+			own := *th
+			if isFound {
+				own.LaunchedBy = by
+			}
+			if c.addRegisters(&own, &left) {
+				reduced++
+			}
+			th = &own
+		}
+		list = append(list, th)
+	}
+	c.result.Contents.Threads = list
+	if reduced > 0 {
+		c.problem("of %d threads that did not crash, the snapshot has only the registers that their stacks need: all would be more than %d MiB",
+			reduced, keptRegisters>>20)
+	}
 	for _, th := range c.Threads() {
 		if why := th.Problem + th.Unread; why != "" && len(th.Registers.Numbers) == 0 { // one of them is ""
 			c.problem("thread %s: the snapshot has no registers of it: %s", th.ID, why)
 		}
+	}
+}
+
+// addRegisters gives a thread the registers that lie in memory. Of one that did not
+// crash only those that its stack needs are kept once there are very many, and it
+// returns true.
+func (c *collector) addRegisters(th *target.Thread, left *uint64) (isReduced bool) {
+	m := c.walked.Machine(th)
+	if m == nil || len(th.Saved) == 0 {
+		return false
+	}
+	size := uint64(0)
+	for _, s := range th.Saved {
+		if info, ok := m.Description.Register(s.First); ok {
+			size += uint64(s.Count) * uint64(info.Bits/8)
+		}
+	}
+	all := target.AllRegisters(c.Target, th, m.Description)
+	th.Saved = nil
+	if isReduced = size > *left && !th.Crashed; !isReduced {
+		*left -= min(size, *left)
+		th.Registers = all
+		return false
+	}
+	needed := c.needed[th.Handle]
+	th.Registers = th.Registers.Clone()
+	for i, number := range all.Numbers {
+		if all.Offsets[i+1]-all.Offsets[i] <= 8 || needed[number] {
+			value, _ := all.Get(number)
+			th.Registers.Set(number, value)
+		}
+	}
+	return true
+}
+
+// keepOwn keeps the memory that is a crashed thread's own.
+func (c *collector) keepOwn(th *target.Thread) {
+	view, ok := c.walked.View(th)
+	if !ok || !th.Crashed {
+		return
+	}
+	for _, m := range th.Memory {
+		touch(view, m.Space, m.Start, m.Start+min(m.Size, keptStack))
 	}
 }
 
@@ -363,13 +441,16 @@ func (c *collector) addMemory() {
 type recorder struct {
 	target.Target
 
-	mu        sync.Mutex
-	instances map[instance]*pages
-	files     target.FileMemory       // nil: memory is kept whatever file it is from
-	withheld  map[*target.Module]bool // of which something that was read was not kept
-	count     int                     // of pages
-	code      map[uint64]string       // pages with code, and the architecture of who met it
-	arch      string                  // of the thread that is walked
+	mu          sync.Mutex
+	instances   map[instance]*pages
+	files       target.FileMemory          // nil: memory is kept whatever file it is from
+	withheld    map[*target.Module]bool    // of which something that was read was not kept
+	count       int                        // of pages
+	code        map[uint64]string          // pages with code, and the architecture of who met it
+	arch        string                     // of the thread that is walked
+	thread      *target.Thread             // that is walked
+	description *sdk.Description           // of its architecture; nil: there is none
+	needed      map[uint64]map[uint32]bool // by handle: registers of threads in memory that were read
 }
 
 // instance is an instance of an address space; the default one has one.
@@ -413,10 +494,38 @@ func (r *recorder) store(k instance, address uint64, data []byte) {
 
 func (r *recorder) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	n, err := r.Target.ReadMemory(space, address, buf)
-	if space == locexpr.DefaultSpace {
+	if space == locexpr.DefaultSpace && !r.isRegister(address) {
 		r.keep(instance{}, address, buf[:n])
 	}
 	return n, err
+}
+
+// isRegister says whether at an address in memory lies a register of the thread that is
+// walked, and notes that it was read.
+func (r *recorder) isRegister(address uint64) bool {
+	th := r.thread
+	if th == nil || len(th.Saved) == 0 {
+		return false
+	}
+	if r.description == nil {
+		return false
+	}
+	for i := range th.Saved {
+		s := &th.Saved[i]
+		info, ok := r.description.Register(s.First)
+		size := uint64(info.Bits / 8)
+		if !ok || size == 0 || address-s.Address >= size*uint64(s.Count) {
+			continue
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.needed[th.Handle] == nil {
+			r.needed[th.Handle] = map[uint32]bool{}
+		}
+		r.needed[th.Handle][s.First+uint32((address-s.Address)/size)] = true //nolint:gosec // below Count
+		return true
+	}
+	return false
 }
 
 func (r *recorder) Mapped(address uint64) (mapped, executable bool) {

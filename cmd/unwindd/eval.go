@@ -24,6 +24,7 @@ import (
 type evalFlags struct {
 	*globals
 	targetFlags
+	coreFlags
 	arch      string
 	expr      string
 	snapshot  string
@@ -69,7 +70,8 @@ it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	f.add(flags)
+	f.targetFlags.add(flags)
+	f.coreFlags.add(flags)
 	flags.StringVar(&f.arch, "arch", "", "the architecture `A`")
 	flags.StringVar(&f.expr, "expr", "", "the expression, as `TEXT`")
 	flags.StringVar(&f.snapshot, "snapshot", "", "take the state from the snapshot `F`")
@@ -138,7 +140,7 @@ func (f *evalFlags) newEngine(o engine.Options) (e *engine.Engine, end func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Sysroot, o.Exe, o.DebugDirs, o.Remote = f.sysroot, f.exe, f.debugDirs, remote
+	o.Sysroot, o.Exe, o.DebugDirs, o.DeviceCore, o.Remote = f.sysroot, f.exe, f.debugDirs, f.gpuCore, remote
 	if e, err = engine.New(o); err != nil {
 		hangUp()
 		return nil, nil, err

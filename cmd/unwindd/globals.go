@@ -168,3 +168,10 @@ func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
 }
+
+// coreFlags say which files a core has beside its own.
+type coreFlags struct{ gpuCore string }
+
+func (f *coreFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.gpuCore, "gpu-core", "", "the state of the process's graphics processors is in `FILE`; the default is the one beside the core")
+}

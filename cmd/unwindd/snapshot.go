@@ -17,6 +17,7 @@ import (
 type snapshotFlags struct {
 	*globals
 	targetFlags
+	coreFlags
 	files   bool
 	anyFile bool
 }
@@ -41,7 +42,8 @@ left out, and said, unless --any-file asks for it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	f.add(flags)
+	f.targetFlags.add(flags)
+	f.coreFlags.add(flags)
 	flags.BoolVar(&f.files, "files", false, "put in the files of the code whose build IDs the target states, for who does not have them")
 	flags.BoolVar(&f.anyFile, "any-file", false, "put in also what is of files whose build IDs the target does not state")
 	return cmd
@@ -77,7 +79,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer end()
-	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote})
+	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote})
 	if err != nil {
 		return err
 	}

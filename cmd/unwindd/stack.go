@@ -23,6 +23,7 @@ import (
 type stackFlags struct {
 	*globals
 	targetFlags
+	coreFlags
 	thread    string
 	registers bool
 	goroutine bool
@@ -59,7 +60,8 @@ of a wave do in each frame.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	f.add(flags)
+	f.targetFlags.add(flags)
+	f.coreFlags.add(flags)
 	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
 	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
 	flags.BoolVar(&f.goroutine, "goroutines", false, "print the goroutines of Go programs too")
@@ -126,7 +128,7 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 // options are those of the engine.
 func (f *stackFlags) options(plugins plugin.Options, remote object.Remote) engine.Options {
 	options := engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote,
 		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
 		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
 	}

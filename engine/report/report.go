@@ -34,6 +34,34 @@ type Target struct {
 	Signal       int      `json:"signal"`
 	FaultAddress string   `json:"-"` // in the text only
 	Problems     []string `json:"problems"`
+	// Agents, Queues and Dispatches are the devices that executed threads, and what was
+	// under way on them; nil of a target without such.
+	Agents     []Agent    `json:"agents,omitempty"`
+	Queues     []Queue    `json:"queues,omitempty"`
+	Dispatches []Dispatch `json:"dispatches,omitempty"`
+}
+
+// Agent is a device that executes waves.
+type Agent struct {
+	ID        string `json:"id"`
+	Processor string `json:"processor,omitempty"`
+}
+
+// Queue is a queue of an agent.
+type Queue struct {
+	ID    string `json:"id"`
+	Agent string `json:"agent,omitempty"`
+	Kind  string `json:"kind,omitempty"`
+}
+
+// Dispatch is a launch of a kernel that was under way. Grid are its work-items, Group
+// those of a work-group, in three dimensions; nil where they are not known.
+type Dispatch struct {
+	ID     string     `json:"id"`
+	Queue  string     `json:"queue,omitempty"`
+	Kernel string     `json:"kernel,omitempty"`
+	Grid   *[3]uint32 `json:"grid,omitempty"`
+	Group  *[3]uint32 `json:"group,omitempty"`
 }
 
 // Module is a code object loaded into the target.
@@ -66,6 +94,7 @@ type Thread struct {
 	Arch       string  `json:"arch,omitempty"`
 	Processor  string  `json:"processor,omitempty"`
 	Crashed    bool    `json:"crashed"`
+	Running    bool    `json:"running,omitempty"`     // it had not stopped when it was dumped
 	Stop       *Stop   `json:"stop,omitempty"`        // why the thread stopped; nil where nothing is known
 	Wave       *Wave   `json:"wave,omitempty"`        // of a wave
 	LaunchedBy *Launch `json:"launched_by,omitempty"` // nil where nothing is known
@@ -83,6 +112,8 @@ type Stop struct {
 	Address string  `json:"address,omitempty"` // what was accessed
 	TrapID  *uint32 `json:"trap_id,omitempty"`
 	PCExact *bool   `json:"pc_exact,omitempty"` // whether the PC is that of the instruction that stopped it
+	// Details are all that the machine says, in its own words.
+	Details []string `json:"details,omitempty"`
 }
 
 // Wave is the identity of a wave of an accelerator.

@@ -184,14 +184,14 @@ func (g *group) isEqual(s *engine.Stack, e *ending) bool {
 // isEqualStop compares why threads stopped. A crash of a CPU thread is one of its
 // own; many waves may have one. Equal waves access each its own address.
 func isEqualStop(a, b *target.Thread) bool {
-	if a.Crashed != b.Crashed || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
+	if a.Crashed != b.Crashed || a.IsRunning != b.IsRunning || a.Crashed && (a.Signal != b.Signal || (a.Wave == nil) != (b.Wave == nil) || a.Wave == nil && executor(a) != executor(b)) {
 		return false
 	}
 	if a.Stop == nil || b.Stop == nil {
 		return a.Stop == b.Stop
 	}
 	return a.Stop.Reason == b.Stop.Reason && a.Stop.HasTrapID == b.Stop.HasTrapID && a.Stop.TrapID == b.Stop.TrapID &&
-		isImprecise(a.Stop) == isImprecise(b.Stop)
+		isImprecise(a.Stop) == isImprecise(b.Stop) && slices.Equal(a.Stop.Details, b.Stop.Details)
 }
 
 // isImprecise says that the PC is known not to be where a thread stopped.

@@ -204,6 +204,7 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.textMember("arch", th.Arch)
 	j.textMember("processor", th.Processor)
 	j.boolMember("crashed", th.Crashed)
+	j.trueMember("running", th.IsRunning)
 	j.stop(th.Stop)
 	j.wave(th.Wave)
 	j.launch(s)
@@ -247,6 +248,15 @@ func (j *stackJSON) stop(s *target.Stop) {
 	}
 	if s.HasPCExact {
 		j.boolMember("pc_exact", s.PCExact)
+	}
+	if len(s.Details) > 0 {
+		j.member("details")
+		j.open("[")
+		for _, d := range s.Details {
+			j.next()
+			j.text(d)
+		}
+		j.close("]")
 	}
 	j.close("}")
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -57,6 +58,49 @@ func (t *text) target() {
 	for _, p := range of.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
+	t.devices(of)
+}
+
+// maxDispatches is how many dispatches are told in the text.
+const maxDispatches = 16
+
+// devices says what executed waves, and what was under way.
+func (t *text) devices(of *Target) {
+	for _, a := range of.Agents {
+		queues := 0
+		for _, q := range of.Queues {
+			if q.Agent == a.ID {
+				queues++
+			}
+		}
+		t.printf("agent %s: %s, %s\n", a.ID, cmp.Or(a.Processor, "a processor that is not known"), plural(queues, "queue", "queues"))
+	}
+	for i, d := range of.Dispatches {
+		if i == maxDispatches {
+			t.printf("and %s more\n", plural(len(of.Dispatches)-i, "dispatch", "dispatches"))
+			return
+		}
+		t.printf("dispatch %s of queue %s", d.ID, d.Queue)
+		if d.Kernel != "" {
+			t.printf(": %s", d.Kernel)
+		}
+		if d.Grid != nil {
+			t.printf(", %s work-items", dimensions(d.Grid))
+		}
+		if d.Group != nil {
+			t.printf(" in groups of %s", dimensions(d.Group))
+		}
+		t.printf("\n")
+	}
+}
+
+// dimensions are sizes in three dimensions, without those at the end that are 1.
+func dimensions(n *[3]uint32) string {
+	text := strconv.FormatUint(uint64(n[0]), 10)
+	for i := 1; i < 3 && (n[i] != 1 || n[2] != 1); i++ {
+		text += "x" + strconv.FormatUint(uint64(n[i]), 10)
+	}
+	return text
 }
 
 func (h *Head) signalName(number int) string {
@@ -137,6 +181,9 @@ func (h *Head) crash(t *target.Thread) string {
 func (t *text) stop(threads []member) {
 	th := threads[0]
 	s := th.Stop
+	if th.IsRunning {
+		t.printf("  %s\n", t.faint("running: interrupted to be dumped"))
+	}
 	if s == nil {
 		return
 	}
@@ -146,6 +193,9 @@ func (t *text) stop(threads []member) {
 		}
 	}
 	line := "stopped by " + stopName(s)
+	if len(s.Details) > 0 {
+		line += " (" + strings.Join(s.Details, ", ") + ")"
+	}
 	seen := map[uint64]bool{}
 	first, last := ^uint64(0), uint64(0)
 	for _, th := range threads {

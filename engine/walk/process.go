@@ -412,7 +412,7 @@ func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32)
 		return sdk.Registers{}, fmt.Errorf("thread %d of a target with %d threads", handle, len(threads))
 	}
 	th := threads[handle]
-	m := v.process.machineOf(th)
+	m := v.process.Machine(th)
 	if len(numbers) == 0 {
 		if m == nil {
 			return th.Registers, nil

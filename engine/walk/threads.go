@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -76,6 +77,15 @@ func (p *Process) machineOf(th *target.Thread) *machine {
 		return nil
 	}
 	return p.machines[th.Arch]
+}
+
+// Machine is the architecture of a thread; nil where there is none.
+func (p *Process) Machine(th *target.Thread) *code.Machine {
+	p.Bind(context.Background())
+	if m := p.machineOf(th); m != nil {
+		return m.Machine
+	}
+	return nil
 }
 
 // indexOf is the index of a thread in the target's list.

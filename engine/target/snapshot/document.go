@@ -20,6 +20,7 @@ const (
 	maxSpaces   = 64      // of a thread
 	maxFrames   = 1 << 16 // of a launcher
 	maxPieces   = 1 << 20
+	maxDetails  = 64        // of why a thread stopped
 	maxTrapID   = 1<<16 - 1 // trap instructions have 16 bits for it
 )
 
@@ -55,7 +56,7 @@ type segmentEntry struct {
 type threadEntry struct {
 	id, name, arch, processor string
 	lanes                     uint64
-	hasCrashed                bool
+	hasCrashed, isRunning     bool
 	signal                    int
 	stop                      *stopEntry
 	registers                 jsontext.Raw // the object with them; without Data: none
@@ -70,6 +71,7 @@ type stopEntry struct {
 	trapID                uint32
 	hasTrapID             bool
 	isPCExact, hasPCExact bool
+	details               []string
 }
 
 type spaceEntry struct {
@@ -141,6 +143,7 @@ var (
 		{Name: "processor", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.processor })},
 		{Name: "lanes", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.lanes, err = r.Integer(math.MaxUint32); return }},
 		{Name: "crashed", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.hasCrashed, err = r.Boolean(); return }},
+		{Name: "running", Read: func(r *jsontext.Reader, t *threadEntry) (err error) { t.isRunning, err = r.Boolean(); return }},
 		{Name: "signal", Read: func(r *jsontext.Reader, t *threadEntry) error {
 			n, err := r.Integer(math.MaxInt32)
 			t.signal = int(n)
@@ -182,6 +185,16 @@ var (
 			s.isPCExact, err = r.Boolean()
 			s.hasPCExact = true
 			return
+		}},
+		{Name: "details", Read: func(r *jsontext.Reader, s *stopEntry) error {
+			return r.Array(func(i int) error {
+				if i >= maxDetails {
+					return r.Fail(r.Offset(), "the list has more than %d elements", maxDetails)
+				}
+				text, err := r.Identifier()
+				s.details = append(s.details, text)
+				return err
+			})
 		}},
 	}
 	spaceFields = []jsontext.Field[spaceEntry]{

@@ -24,7 +24,7 @@ func (s *Snapshot) addThread(e *threadEntry, k *keeper) error {
 	t := &k.threads.take(1)[0]
 	*t = target.Thread{
 		Handle: uint64(len(s.threads)), ID: e.id, Name: e.name, Arch: e.arch, Processor: e.processor,
-		Crashed: e.hasCrashed, Signal: e.signal,
+		Crashed: e.hasCrashed, IsRunning: e.isRunning, Signal: e.signal,
 	}
 	problem := func(format string, args ...any) {
 		// The text is made for those that are kept alone: there may be a
@@ -116,7 +116,7 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 		problem("stop.reason is %q, expected %s: why it stopped is left out", jsontext.Clip(e.reason), stopReasons())
 		return
 	}
-	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.isPCExact, HasPCExact: e.hasPCExact}
+	t.Stop = &target.Stop{Reason: reason.Name, PCExact: e.isPCExact, HasPCExact: e.hasPCExact, Details: e.details}
 	switch {
 	case !e.address.IsGiven:
 	case e.address.Wrong != "":

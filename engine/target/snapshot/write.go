@@ -187,6 +187,7 @@ type (
 		Processor  string               `json:"processor,omitempty"`
 		Lanes      uint32               `json:"lanes,omitempty"`
 		Crashed    bool                 `json:"crashed,omitempty"`
+		Running    bool                 `json:"running,omitempty"`
 		Signal     int                  `json:"signal,omitempty"`
 		Stop       *stopText            `json:"stop,omitempty"`
 		Registers  map[string]string    `json:"registers"`
@@ -195,10 +196,11 @@ type (
 		LaunchedBy *launchText          `json:"launched_by,omitempty"`
 	}
 	stopText struct {
-		Reason  string  `json:"reason"`
-		Address string  `json:"address,omitempty"`
-		TrapID  *uint32 `json:"trap_id,omitempty"`
-		PCExact *bool   `json:"pc_exact,omitempty"`
+		Reason  string   `json:"reason"`
+		Address string   `json:"address,omitempty"`
+		TrapID  *uint32  `json:"trap_id,omitempty"`
+		PCExact *bool    `json:"pc_exact,omitempty"`
+		Details []string `json:"details,omitempty"`
 	}
 	spaceText struct {
 		Base string `json:"base"`
@@ -298,7 +300,7 @@ func (w *writer) modules(modules []Module) error {
 func (w *writer) threads(threads []*target.Thread) error {
 	return writeList(w, "threads", threads, func(_ int, t *target.Thread) (any, error) {
 		out := threadText{
-			ID: t.ID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Signal: t.Signal,
+			ID: t.ID, Name: t.Name, Arch: t.Arch, Processor: t.Processor, Lanes: t.Lanes, Crashed: t.Crashed, Running: t.IsRunning, Signal: t.Signal,
 			Registers: map[string]string{},
 		}
 		if err := checkTexts(t.ID, t.Name, t.Arch, t.Processor); err != nil {
@@ -360,7 +362,7 @@ func stopTexts(t *target.Thread, out *threadText) error {
 	case s.HasTrapID && s.TrapID > maxTrapID:
 		return fmt.Errorf("it stopped by trap %d, expected at most %d", s.TrapID, maxTrapID)
 	}
-	out.Stop = &stopText{Reason: s.Reason}
+	out.Stop = &stopText{Reason: s.Reason, Details: s.Details}
 	if s.HasAddress {
 		out.Stop.Address = hexText(s.Address)
 	}
@@ -370,7 +372,10 @@ func stopTexts(t *target.Thread, out *threadText) error {
 	if s.HasPCExact {
 		out.Stop.PCExact = &s.PCExact
 	}
-	return nil
+	if len(s.Details) > maxDetails {
+		return fmt.Errorf("%d details of why it stopped, expected at most %d", len(s.Details), maxDetails)
+	}
+	return checkTexts(s.Details...)
 }
 
 func launchTexts(t *target.Thread, out *threadText) error {
