@@ -3,7 +3,6 @@ package code
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -15,50 +14,14 @@ type CallSite struct {
 	Target      int64 // of a direct call, relative to the address after it
 }
 
-// siteCache remembers what was said of addresses.
-type siteCache struct {
-	mu    sync.RWMutex
-	known map[uint64]CallSite
-}
-
 const siteBytes = 48 // about what a CallSite takes in a map
-
-func (c *siteCache) find(address uint64) (CallSite, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	s, ok := c.known[address]
-	return s, ok
-}
-
-func (c *siteCache) add(address uint64, s CallSite) (bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil {
-		c.known = map[uint64]CallSite{}
-	}
-	if len(c.known) < maxKept {
-		c.known[address] = s
-		bytes = siteBytes
-	}
-	return bytes
-}
-
-func (c *siteCache) forget() (bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	bytes = len(c.known) * siteBytes
-	c.known = nil
-	return bytes
-}
 
 // KnownSite is what was said of an address of the object before.
 func (o *Object) KnownSite(address uint64) (s CallSite, ok bool) { return o.sites.find(address) }
 
 // KeepSite remembers what was said of an address of the object.
 func (o *Object) KeepSite(address uint64, s CallSite) {
-	if n := o.sites.add(address, s); n > 0 {
-		o.grow(n)
-	}
+	keep(o, &o.sites, address, s, siteBytes)
 }
 
 // CodeBefore reads the code before an address of the object: as many bytes as

@@ -168,6 +168,53 @@ func TestBytesOfALibraryAreCounted(t *testing.T) {
 	}
 }
 
+// TestWhatIsForgottenIsGivenBack asks an object for all that can be found out again:
+// once that is forgotten, its files are all that is counted.
+func TestWhatIsForgottenIsGivenBack(t *testing.T) {
+	l := newLibrary(t, 0, x86_64.New())
+	m := l.Load(moduleOf(t, nil, crash), Loading{})
+	defer m.Close()
+	o := m.Code
+	functions, variables := 0, 0
+	ask := func(address uint64) {
+		f, err := o.Function(address)
+		if err != nil {
+			t.Error(err)
+		}
+		if !f.IsZero() {
+			functions++
+		}
+		if v := o.Variables(address); v != nil {
+			variables += len(v.List)
+		}
+		if _, err := o.Call(address); err != nil {
+			t.Error(err)
+		}
+		o.KeepSite(address, CallSite{IsAfterCall: true})
+	}
+	for range 2 { // the second time nothing is new
+		rowsAndNames(t, m)
+		for _, address := range startsOf(t, o) {
+			ask(address)
+			if _, err := o.Exits(t.Context(), address); err != nil {
+				t.Error(err)
+			}
+		}
+		o.Named("main", false)
+		o.Named("main", true)
+	}
+	if functions == 0 || variables == 0 {
+		t.Errorf("%d functions and %d variables, expected some of each", functions, variables)
+	}
+	o.forgetFound()
+	if all, files := o.bytes.Load(), o.fileBytes.Load(); all != files || files == 0 {
+		t.Errorf("%d bytes are counted once all is forgotten, expected the %d of the files", all, files)
+	}
+	if n := l.bytes.Load(); n != o.bytes.Load() {
+		t.Errorf("the library counts %d bytes, its one object %d", n, o.bytes.Load())
+	}
+}
+
 // TestNamesAreFoundOnce holds that asking again allocates nothing.
 func TestNamesAreFoundOnce(t *testing.T) {
 	m := newLibrary(t, 0, x86_64.New()).Load(moduleOf(t, nil, crash), Loading{})

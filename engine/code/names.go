@@ -3,7 +3,6 @@ package code
 import (
 	"context"
 	"sort"
-	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -25,49 +24,10 @@ type nameKey struct {
 	isPhysical bool
 }
 
-// nameCache remembers names.
-type nameCache struct {
-	once    sync.Once
-	sources []symbol.Source
-
-	mu    sync.RWMutex
-	known map[nameKey][]symbol.Frame
-}
-
 // frameBytes is about what a symbol.Frame takes; its texts are shared.
 const frameBytes = 200
 
-func (c *nameCache) find(key nameKey) (frames []symbol.Frame, ok bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	frames, ok = c.known[key]
-	return frames, ok
-}
-
-func (c *nameCache) add(key nameKey, frames []symbol.Frame) (bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil {
-		c.known = map[nameKey][]symbol.Frame{}
-	}
-	if _, ok := c.known[key]; !ok && len(c.known) < maxKept {
-		c.known[key] = frames
-		bytes = nameBytes(frames)
-	}
-	return bytes
-}
-
 func nameBytes(frames []symbol.Frame) int { return 64 + len(frames)*frameBytes }
-
-func (c *nameCache) forget() (bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, frames := range c.known {
-		bytes += nameBytes(frames)
-	}
-	c.known = nil
-	return bytes
-}
 
 // Names are the functions at an address of the object, innermost first; there are
 // none where nothing is known. isPhysical leaves out inlined calls: it is the
@@ -75,7 +35,7 @@ func (c *nameCache) forget() (bytes int) {
 // nobody changes it.
 func (o *Object) Names(address uint64, isPhysical bool) []symbol.Frame {
 	key := nameKey{address, isPhysical}
-	frames, known := o.named.find(key)
+	frames, known := o.names.find(key)
 	if known {
 		return frames
 	}
@@ -87,9 +47,7 @@ func (o *Object) Names(address uint64, isPhysical bool) []symbol.Frame {
 		frames = []symbol.Frame{physical}
 	}
 	if isOpen || len(frames) > 0 && !o.hasSourceModule() {
-		if n := o.named.add(key, frames); n > 0 {
-			o.grow(n)
-		}
+		keep(o, &o.names, key, frames, nameBytes(frames))
 	}
 	return frames
 }
@@ -97,7 +55,7 @@ func (o *Object) Names(address uint64, isPhysical bool) []symbol.Frame {
 // AllNames is Names, and asks the plugin about the object before: it is for
 // addresses that no walk came to.
 func (o *Object) AllNames(ctx context.Context, address uint64, isPhysical bool) []symbol.Frame {
-	if frames, known := o.named.find(nameKey{address, isPhysical}); known {
+	if frames, known := o.names.find(nameKey{address, isPhysical}); known {
 		return frames
 	}
 	// What the plugin does not say is not known, nor what is in a file that is cut.
@@ -113,14 +71,14 @@ func (o *Object) hasOpened() bool {
 
 // findNames asks the sources.
 func (o *Object) findNames(address uint64) (frames []symbol.Frame) {
-	o.named.once.Do(func() {
+	o.namersOnce.Do(func() {
 		for _, open := range nameSources {
 			if s := open(o); s != nil {
-				o.named.sources = append(o.named.sources, s)
+				o.namers = append(o.namers, s)
 			}
 		}
 	})
-	for _, s := range o.named.sources {
+	for _, s := range o.namers {
 		var err error
 		if frames, err = s.Frames(nil, address); err != nil {
 			o.Problem("%s", err)

@@ -52,13 +52,16 @@ type Object struct {
 	companion    func(suffix string) (path string, data []byte, err error)
 	sourceModule func() ([]byte, error)
 
-	sites  siteCache
-	named  nameCache
-	called callCache
-
-	variables variableCache
-	scoped    functionCache
+	sites     cache[uint64, CallSite]        // by return address
+	names     cache[nameKey, []symbol.Frame] // see Names
+	calls     cache[uint64, *Call]           // by return address
+	variables cache[uint64, *Variables]      // by address; nil where no function is described
+	scoped    cache[uint64, dwarf.Entry]     // the function at an address
+	byName    namedFunctions
 	data      dataSymbols
+
+	namersOnce sync.Once
+	namers     []symbol.Source // see nameSources
 
 	mu        sync.Mutex
 	machine   *Machine // nil until it is needed
@@ -172,7 +175,7 @@ func (o *Object) forgetFound() {
 	freed := len(o.rows)*rowBytes + len(o.left)*exitBytes
 	o.rows, o.left, o.lanes = map[rowKey]*Row{}, nil, nil
 	o.mu.Unlock()
-	freed += o.sites.forget() + o.named.forget() + o.called.forget()
+	freed += o.sites.forget() + o.names.forget() + o.calls.forget() + o.variables.forget() + o.scoped.forget() + o.byName.forget()
 	o.bytes.Add(-int64(freed))
 	o.library.bytes.Add(-int64(freed))
 }

@@ -13,14 +13,11 @@ type Call struct {
 	Callee dwarf.Entry    // the zero Entry where it is not named
 }
 
-// callCache remembers what debug information says of calls, and where functions are by
-// their names.
-type callCache struct {
-	mu    sync.RWMutex
-	calls map[uint64]Call // by return address
-	// Where functions are by their names: all, and those that other code objects see;
-	// nil until they are needed.
-	named, exported *symtab.Addresses
+// namedFunctions are where functions are by their names: all, and those that other code
+// objects see; nil until they are needed.
+type namedFunctions struct {
+	mu            sync.Mutex
+	all, exported *symtab.Addresses
 }
 
 const callBytes = 100 // about what a Call takes in a map
@@ -29,13 +26,11 @@ const callBytes = 100 // about what a Call takes in a map
 // DW_TAG_call_site (DWARF 5, 3.4). The answer is remembered. It is called inside
 // object.Guard.
 func (o *Object) Call(returnPC uint64) (Call, error) {
-	c := &o.called
-	c.mu.RLock()
-	call, isKnown := c.calls[returnPC]
-	c.mu.RUnlock()
+	known, isKnown := o.calls.find(returnPC)
 	if isKnown {
-		return call, nil
+		return *known, nil
 	}
+	var call Call
 	if d := o.DWARF(); d != nil {
 		var err error
 		if call.Site, err = d.CallSite(returnPC); err != nil {
@@ -47,18 +42,7 @@ func (o *Object) Call(returnPC uint64) (Call, error) {
 			}
 		}
 	}
-	c.mu.Lock()
-	if c.calls == nil {
-		c.calls = map[uint64]Call{}
-	}
-	isKept := len(c.calls) < maxKept
-	if isKept {
-		c.calls[returnPC] = call
-	}
-	c.mu.Unlock()
-	if isKept {
-		o.grow(callBytes)
-	}
+	keep(o, &o.calls, returnPC, &call, callBytes)
 	return call, nil
 }
 
@@ -67,36 +51,36 @@ func (o *Object) Call(returnPC uint64) (Call, error) {
 // have the name, or where the program chooses one when it starts. It is called inside
 // object.Guard.
 func (o *Object) Named(name string, isExported bool) (address uint64, isSure, ok bool) {
-	r, c := o.resolver(), &o.called
+	r, n := o.resolver(), &o.byName
 	if r == nil || isExported && !o.File.MayExport(name) {
 		return 0, false, false
 	}
-	kept := &c.named
+	kept := &n.all
 	if isExported {
-		kept = &c.exported
+		kept = &n.exported
 	}
-	c.mu.Lock()
+	n.mu.Lock()
 	a, isNew := *kept, *kept == nil
 	if isNew {
 		a = r.Addresses(isExported)
 		*kept = a
 	}
-	c.mu.Unlock()
+	n.mu.Unlock()
 	if isNew {
 		o.grow(a.MemorySize())
 	}
 	return a.Of(name)
 }
 
-func (c *callCache) forget() (bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	bytes = len(c.calls) * callBytes
-	for _, a := range []*symtab.Addresses{c.named, c.exported} {
+// forget empties the lists, and returns what they took.
+func (n *namedFunctions) forget() (bytes int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range []*symtab.Addresses{n.all, n.exported} {
 		if a != nil {
 			bytes += a.MemorySize()
 		}
 	}
-	c.calls, c.named, c.exported = nil, nil, nil
+	n.all, n.exported = nil, nil
 	return bytes
 }

@@ -80,11 +80,8 @@ func (v *ScopedVariable) describe() {
 // maxVariables bounds the variables in scope at one address.
 const maxVariables = 1 << 12
 
-// variableCache remembers the variables at addresses.
-type variableCache struct {
-	mu    sync.Mutex
-	known map[uint64]*Variables
-}
+// variableBytes is about what a ScopedVariable takes.
+const variableBytes = 256
 
 // Variables are those in scope at an address of the object; nil where no function is
 // described. They are shared: nobody changes them.
@@ -93,30 +90,17 @@ func (o *Object) Variables(address uint64) *Variables {
 	if d == nil {
 		return nil
 	}
-	c := &o.variables
-	c.mu.Lock()
-	found, ok := c.known[address]
-	c.mu.Unlock()
-	if ok {
+	found, isKnown := o.variables.find(address)
+	if isKnown {
 		return found
 	}
 	found = readVariables(d, address)
-	c.mu.Lock()
-	if c.known == nil || len(c.known) >= maxKept {
-		c.known = map[uint64]*Variables{}
-	}
-	c.known[address] = found
-	c.mu.Unlock()
+	bytes := 0
 	if found != nil {
-		o.grow(variableBytes * (1 + len(found.List)))
+		bytes = variableBytes * (1 + len(found.List))
 	}
+	keep(o, &o.variables, address, found, bytes)
 	return found
-}
-
-// functionCache remembers the functions at addresses.
-type functionCache struct {
-	mu    sync.RWMutex
-	known map[uint64]dwarf.Entry
 }
 
 // functionBytes is about what an entry takes in a map.
@@ -126,10 +110,7 @@ const functionBytes = 64
 // information; the zero Entry where none is described. The answer is remembered. It is
 // called inside object.Guard.
 func (o *Object) Function(address uint64) (function dwarf.Entry, err error) {
-	c := &o.scoped
-	c.mu.RLock()
-	function, isKnown := c.known[address]
-	c.mu.RUnlock()
+	function, isKnown := o.scoped.find(address)
 	if isKnown {
 		return function, nil
 	}
@@ -142,23 +123,9 @@ func (o *Object) Function(address uint64) (function dwarf.Entry, err error) {
 			function = scopes[len(scopes)-1].Entry
 		}
 	}
-	c.mu.Lock()
-	if c.known == nil {
-		c.known = map[uint64]dwarf.Entry{}
-	}
-	isKept := len(c.known) < maxKept
-	if isKept {
-		c.known[address] = function
-	}
-	c.mu.Unlock()
-	if isKept {
-		o.grow(functionBytes)
-	}
+	keep(o, &o.scoped, address, function, functionBytes)
 	return function, nil
 }
-
-// variableBytes is about what a ScopedVariable takes.
-const variableBytes = 256
 
 func readVariables(d *dwarf.Reader, address uint64) *Variables {
 	scopes, err := d.Scopes(address)
