@@ -23,15 +23,11 @@ func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
 	base := named(t)
 	plain, err := t.Plain()
 	if err == nil && plain.IsSized && plain.Size == 0 {
-		v.setText(plain.Name)
+		v.setText(plain.Name) // (), the one value of Rust's type of that name
 		return
 	}
 	if err != nil || base == nil {
 		v.fail(errors.Join(errNoSize, err))
-		return
-	}
-	if plain.IsSized && plain.Size == 0 {
-		v.setText(plain.Name) // (), the one value of Rust's type of that name
 		return
 	}
 	number, err := r.number(plain, l)
