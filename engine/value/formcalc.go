@@ -101,7 +101,7 @@ func (b *binder) binary(e *expr) (*bound, error) {
 }
 
 func isSignedNumber(x *bound) bool {
-	return x.t != nil && x.t.Base != nil && isSigned(x.t.Base)
+	return x.t != nil && IsSigned(x.t.Base)
 }
 
 func calculate(op string, a, b uint64, signed bool) (uint64, error) {

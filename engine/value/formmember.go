@@ -198,15 +198,15 @@ func loaded(x *bound) (*bound, error) {
 	if size == 0 || size > 8 {
 		return nil, notBound("%s is no number of at most 8 bytes", plain)
 	}
-	signed := plain.Base != nil && isSigned(plain.Base)
+	signed := IsSigned(plain.Base)
 	return &bound{class: classNumber, t: plain, eval: func(r *run) (operand, error) {
 		o, err := x.eval(r)
 		if err != nil {
 			return operand{}, err
 		}
 		n, err := r.load(o.l, size)
-		if shift := 64 - 8*size; signed {
-			n = uint64(int64(n<<shift) >> shift)
+		if signed {
+			n = SignExtended(n, 8*size)
 		}
 		return operand{n: n}, err
 	}}, nil

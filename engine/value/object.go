@@ -113,16 +113,11 @@ func (r *Reader) field(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value
 		v.fail(errNoSize)
 		return v
 	}
-	if isSigned(plain.Base) {
-		shift := 64 - m.FieldBits
-		n = uint64(int64(n<<shift) >> shift)
+	if IsSigned(plain.Base) {
+		n = SignExtended(n, m.FieldBits)
 	}
 	v.setText(r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
 	return v
-}
-
-func isSigned(t *locexpr.BaseType) bool {
-	return t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar
 }
 
 func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
@@ -131,15 +126,7 @@ func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
 		v.fail(errors.Join(err, errNoSize))
 		return
 	}
-	signed := false
-	if e, err := t.Element(); err == nil {
-		if e, err = e.Plain(); err == nil && e.Base != nil {
-			signed = isSigned(e.Base)
-		}
-	}
-	if shift := 64 - bits; signed {
-		n = uint64(int64(n<<shift) >> shift)
-	}
+	n, signed := extendedAsEnum(t, n, bits)
 	v.setText(enumText(t, list, n, signed))
 }
 

@@ -141,8 +141,8 @@ func decimal(t *locexpr.BaseType, n locexpr.Value) string {
 	switch bits := n.Bits(); {
 	case bits == 0 || bits > 64:
 		return n.Big().String()
-	case isSigned(t):
-		return strconv.FormatInt(int64(n.Uint64()<<(64-bits))>>(64-bits), 10)
+	case IsSigned(t):
+		return strconv.FormatInt(int64(SignExtended(n.Uint64(), bits)), 10)
 	}
 	return strconv.FormatUint(n.Uint64(), 10)
 }
@@ -331,16 +331,32 @@ func (r *Reader) enumNumber(t *dwarf.Type, l locexpr.Location) (n uint64, isSign
 	if err != nil {
 		return 0, false, err
 	}
-	n = integer(b, r.ctx.ByteOrder())
-	if e, err := t.Element(); err == nil {
-		if e, err = e.Plain(); err == nil && e.Base != nil {
-			isSigned = e.Base.Encoding == locexpr.EncodingSigned || e.Base.Encoding == locexpr.EncodingSignedChar
-		}
-	}
-	if shift := 64 - 8*t.Size; isSigned {
-		n = uint64(int64(n<<shift) >> shift)
-	}
+	n, isSigned = extendedAsEnum(t, integer(b, r.ctx.ByteOrder()), 8*t.Size)
 	return n, isSigned, nil
+}
+
+// extendedAsEnum is a number of so many bits of an enumeration, extended as the integer
+// type of the enumeration says.
+func extendedAsEnum(t *dwarf.Type, n, bits uint64) (extended uint64, isSigned bool) {
+	e, err := t.Element()
+	if err == nil {
+		e, err = e.Plain()
+	}
+	if err != nil || !IsSigned(e.Base) {
+		return n, false
+	}
+	return SignExtended(n, bits), true
+}
+
+// IsSigned says whether a base type has signed integers.
+func IsSigned(t *locexpr.BaseType) bool {
+	return t != nil && (t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar)
+}
+
+// SignExtended is a signed number of so many bits, at most 64, as one of 64.
+func SignExtended(n, bits uint64) uint64 {
+	shift := 64 - bits
+	return uint64(int64(n<<shift) >> shift)
 }
 
 // integer is the number in at most 8 bytes.

@@ -547,7 +547,7 @@ func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64,
 	}
 	n, err := v.read(&l, bits)
 	if isSigned {
-		n = uint64(int64(n<<(64-bits)) >> (64 - bits))
+		n = value.SignExtended(n, bits)
 	}
 	return n, err
 }

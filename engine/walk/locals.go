@@ -323,9 +323,8 @@ func (l localsFrame) VariableNumber(variable dwarf.Entry) (int64, error) {
 	if err != nil {
 		return 0, unknown(err)
 	}
-	if t := v.Type(); t != nil && t.Bits < 64 && (t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar) {
-		shift := 64 - t.Bits
-		return int64(v.Uint64()<<shift) >> shift, nil
+	if t := v.Type(); value.IsSigned(t) && t.Bits < 64 {
+		return int64(value.SignExtended(v.Uint64(), uint64(t.Bits))), nil
 	}
 	return int64(v.Uint64()), nil
 }
