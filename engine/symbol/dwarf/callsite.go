@@ -304,11 +304,7 @@ func (r *Reader) Bodies(site CallSite, callee Entry) (list []Entry, areAll bool,
 			return err
 		}
 		for _, k := range named[name] {
-			b, err := k.unit.open()
-			if err != nil {
-				return err
-			}
-			e, err := b.entryAt(k.off)
+			e, err := k.entry()
 			if err != nil {
 				return err
 			}

@@ -93,11 +93,7 @@ func functionNamed(t *testing.T, r *Reader, name string) Entry {
 	if err != nil || len(named[name]) != 1 {
 		t.Fatalf("%d functions %s: %v", len(named[name]), name, err)
 	}
-	b, err := named[name][0].unit.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := b.entryAt(named[name][0].off)
+	e, err := named[name][0].entry()
 	if err != nil {
 		t.Fatal(err)
 	}

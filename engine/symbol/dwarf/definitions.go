@@ -103,31 +103,25 @@ func isSameKind(a, b Tag) bool {
 
 // Globals are the variables that a name means, outside of functions or inside them
 // where they are static: the name itself, or with the namespaces and classes around it.
-func (r *Reader) Globals(name string) (list []Entry, err error) {
-	err = r.protect(func() error {
-		known, err := r.defined.get(r.findDefinitions)
-		if err != nil {
-			return err
-		}
-		for _, e := range known.entries(known.variables, lastName(name)) {
-			if e.Name() == name || e.QualifiedName() == name {
-				list = append(list, e)
-			}
-		}
-		return nil
-	})
-	return list, err
+func (r *Reader) Globals(name string) ([]Entry, error) {
+	return r.definitionsNamed(name, func(d *definitions) map[uint64][]entryKey { return d.variables })
 }
 
 // TypesNamed are the definitions of types of a name, with the namespaces and classes
 // around it.
-func (r *Reader) TypesNamed(name string) (list []Entry, err error) {
+func (r *Reader) TypesNamed(name string) ([]Entry, error) {
+	return r.definitionsNamed(name, func(d *definitions) map[uint64][]entryKey { return d.types })
+}
+
+// definitionsNamed are the definitions that a name means, with or without what is around
+// them.
+func (r *Reader) definitionsNamed(name string, of func(*definitions) map[uint64][]entryKey) (list []Entry, err error) {
 	err = r.protect(func() error {
 		known, err := r.defined.get(r.findDefinitions)
 		if err != nil {
 			return err
 		}
-		for _, e := range known.entries(known.types, lastName(name)) {
+		for _, e := range known.entries(of(&known), lastName(name)) {
 			if e.Name() == name || e.QualifiedName() == name {
 				list = append(list, e)
 			}
@@ -158,11 +152,7 @@ func lastName(name string) string {
 // entries are the entries of a name.
 func (d *definitions) entries(of map[uint64][]entryKey, name string) (list []Entry) {
 	for _, k := range of[d.hash([]byte(name))] {
-		b, err := k.unit.open()
-		if err != nil {
-			continue
-		}
-		if e, err := b.entryAt(k.off); err == nil && e.Name() == name {
+		if e, err := k.entry(); err == nil && e.Name() == name {
 			list = append(list, e)
 		}
 	}
@@ -259,11 +249,7 @@ func (r *Reader) dynamic(find func(*definitions) (entryKey, bool)) Entry {
 	if !ok {
 		return Entry{}
 	}
-	b, err := k.unit.open()
-	if err != nil {
-		return Entry{}
-	}
-	e, err := b.entryAt(k.off)
+	e, err := k.entry()
 	if err != nil {
 		return Entry{}
 	}

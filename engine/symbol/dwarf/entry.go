@@ -111,11 +111,7 @@ func (b *body) follow(v *value) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	to, err := u.open()
-	if err != nil {
-		return Entry{}, err
-	}
-	return to.entryAt(off)
+	return entryKey{u, off}.entry()
 }
 
 // Has says whether the entry, or what it is an instance or a completion of, has

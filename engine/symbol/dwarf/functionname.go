@@ -47,6 +47,15 @@ type entryKey struct {
 	off  uint64
 }
 
+// entry is the entry that has the key.
+func (k entryKey) entry() (Entry, error) {
+	b, err := k.unit.open()
+	if err != nil {
+		return Entry{}, err
+	}
+	return b.entryAt(k.off)
+}
+
 func (c *nameCache) shard(k entryKey) *nameShard {
 	return &c[k.off*0x9e3779b97f4a7c15>>(64-6)] // 6: of nameShards
 }

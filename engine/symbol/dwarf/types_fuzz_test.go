@@ -13,11 +13,7 @@ func askTypes(r *Reader) {
 		for _, of := range []map[uint64][]entryKey{known.types, known.variables} {
 			for _, list := range of {
 				for _, k := range list {
-					b, err := k.unit.open()
-					if err != nil {
-						continue
-					}
-					e, err := b.entryAt(k.off)
+					e, err := k.entry()
 					if err != nil {
 						continue
 					}
