@@ -387,6 +387,39 @@ func words(size int, values ...uint64) (b []byte) {
 	return b
 }
 
+// TestNamesOfTypesStopAtAFunction has a class in a block of a method: functions in it
+// have the method in their names, types have not.
+func TestNamesOfTypesStopAtAFunction(t *testing.T) {
+	r := handmade(t, sections{}, unitDie(die{tagNamespace, []attr{name("n")}, []die{{tagStruct, []attr{name("S")}, []die{
+		{tagSub, append(at64(0x1000, 16), name("f")), []die{
+			{tagBlock, nil, []die{{tagStruct, marked("T", name("T")), []die{
+				{tagStruct, marked("inside", name("U")), nil},
+				sub(append(at64(0x1100, 16), name("m"))...),
+			}}}},
+			{tagVariable, []attr{name("v"), ref("inside")}, nil},
+		}},
+	}}}}))
+	frames, err := r.Frames(nil, 0x1100)
+	if err != nil || len(frames) != 1 || frames[0].Function != "n::S::f::T::m" {
+		t.Errorf("the function is %+v, %v, expected n::S::f::T::m", frames, err)
+	}
+	scopes, err := r.Scopes(0x1000)
+	if err != nil || len(scopes) != 1 {
+		t.Fatalf("%d scopes, expected 1: %v", len(scopes), err)
+	}
+	for v, err := range scopes[0].Variables() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := v.ValueType()
+		if err != nil || of.String() != "T::U" {
+			t.Errorf("the type of %s is %v, %v, expected T::U", v.Name(), of, err)
+		}
+		return
+	}
+	t.Error("the function has no variable")
+}
+
 func TestRangeLists(t *testing.T) {
 	const highest = ^uint64(0)
 	join := func(parts ...[]byte) (b []byte) {

@@ -281,7 +281,7 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 			name.readable, name.linkage = name.linkage, ""
 		}
 	case name.name != "" && scopes:
-		name.readable = b.qualify(name.name, off)
+		name.readable = b.qualify(name.name, off, true)
 	default:
 		name.readable = name.name
 	}
@@ -348,15 +348,16 @@ var anonymous = map[Tag]string{
 	TagUnionType: "(anonymous union)", TagEnumerationType: "(anonymous enum)",
 }
 
-// qualify puts the names of the spaces around an entry before its name.
-func (b *body) qualify(name string, off uint64) string {
+// qualify puts the names of the spaces around an entry before its name. Without
+// withFunctions those count that lie further in than any function or block.
+func (b *body) qualify(name string, off uint64, withFunctions bool) string {
 	list, tags, err := b.spacesAround(uint32(off - b.offset))
 	if err != nil {
 		return name
 	}
 	parts := []string{name}
 	size := len(name)
-	for i := len(list) - 1; i >= 0; i-- {
+	for i := len(list) - 1; i >= 0 && (withFunctions || !isPartOfFunction(tags[i])); i-- {
 		text := b.nameOfSpace(b.offset+uint64(list[i]), tags[i])
 		if text == "" {
 			continue
@@ -371,6 +372,11 @@ func (b *body) qualify(name string, off uint64) string {
 	}
 	slices.Reverse(parts)
 	return strings.Join(parts, "::")
+}
+
+// isPartOfFunction says whether an entry is a function, or a call or a block in one.
+func isPartOfFunction(tag Tag) bool {
+	return tag == TagSubprogram || tag == TagInlinedSubroutine || tag == TagLexicalBlock
 }
 
 // nameOfSpace is the name of an entry that functions are declared in. A class

@@ -1,7 +1,6 @@
 package dwarf
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,29 +20,7 @@ func (e Entry) QualifiedName() string {
 	if !hasScopedNames(at.b.languageOf()) {
 		return name
 	}
-	list, tags, err := at.b.spacesAround(uint32(at.off - at.b.offset))
-	if err != nil {
-		return name
-	}
-	parts := []string{name}
-	size := len(name)
-	for i := len(list) - 1; i >= 0; i-- {
-		switch tags[i] {
-		case TagSubprogram, TagInlinedSubroutine, TagLexicalBlock:
-			i = 0
-			continue
-		}
-		text := at.b.nameOfSpace(at.b.offset+uint64(list[i]), tags[i])
-		if text == "" {
-			continue
-		}
-		if size += len(text) + 2; size > maxName {
-			break
-		}
-		parts = append(parts, text)
-	}
-	slices.Reverse(parts)
-	return strings.Join(parts, "::")
+	return at.b.qualify(name, at.off, false)
 }
 
 // Around is the class or the namespace that the entry, or the declaration that it
