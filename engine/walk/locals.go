@@ -142,13 +142,17 @@ func (f *frame) newReader(scope *code.Variables, limits value.Limits, lane *uint
 
 // read reads a variable.
 func (r *localsReader) read(s *code.ScopedVariable) value.Variable {
-	var l locexpr.Location
-	err := s.Problem
-	if err == nil {
-		r.u.isSameThere = r.u.isAlikeAt(s.Location)
-		l, err = r.u.locateAt(s.Entry, s.Location)
-	}
+	l, err := r.locate(s)
 	return r.readAt(s, l, err)
+}
+
+// locate finds a variable.
+func (r *localsReader) locate(s *code.ScopedVariable) (locexpr.Location, error) {
+	if s.Problem != nil {
+		return locexpr.Location{}, s.Problem
+	}
+	r.u.isSameThere = r.u.isAlikeAt(s.Location)
+	return r.u.locateAt(s.Entry, s.Location)
 }
 
 // readAt reads a variable where it is; err says why that is not known.
@@ -222,11 +226,7 @@ func (f *frame) selected(lane *uint32, path value.Path, limits value.Limits) (v 
 // selected reads a part of a variable.
 func (r *localsReader) selected(s *code.ScopedVariable, path value.Path) (v value.Variable, err error) {
 	v = value.Variable{Kind: kindOf(s), Line: s.Line, Language: s.Unit().Language(), IsArtificial: s.IsArtificial}
-	if s.Problem != nil {
-		return v, s.Problem
-	}
-	r.u.isSameThere = r.u.isAlikeAt(s.Location)
-	l, err := r.u.locateAt(s.Entry, s.Location)
+	l, err := r.locate(s)
 	if err != nil {
 		return v, err
 	}
@@ -340,10 +340,8 @@ func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 			}
 		}
 	}
-	for _, m := range p.Loaded() {
-		if at, ok := objectAddress(m, address); ok {
-			return m.Code.DataSymbol(at)
-		}
+	if m, at := p.moduleAt(address); m != nil {
+		return m.Code.DataSymbol(at)
 	}
 	return "", 0
 }
@@ -351,22 +349,23 @@ func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 // Module is the debug information of the module that has an address, and the address in
 // it; nil where there is none.
 func (l localsFrame) Module(address uint64) (*dwarf.Reader, uint64) {
-	for _, m := range l.u.frame.walker.process.Loaded() {
-		if at, ok := objectAddress(m, address); ok {
-			return m.Code.DWARF(), at
-		}
+	if m, at := l.u.frame.walker.process.moduleAt(address); m != nil {
+		return m.Code.DWARF(), at
 	}
 	return nil, 0
 }
 
-// objectAddress is an address of the target as one of a module's code object.
-func objectAddress(m *code.Module, address uint64) (uint64, bool) {
-	for i := range m.Placed {
-		if s := &m.Placed[i]; address-s.Start < s.Size {
-			return address - s.Start + s.Address, true
+// moduleAt is the module that has an address, of code or of data, and the address in its
+// code object; nil where none has it.
+func (p *Process) moduleAt(address uint64) (*code.Module, uint64) {
+	for _, m := range p.Loaded() {
+		for i := range m.Placed {
+			if s := &m.Placed[i]; address-s.Start < s.Size {
+				return m, address - s.Start + s.Address
+			}
 		}
 	}
-	return 0, false
+	return nil, 0
 }
 
 // A GlobalVariable is a variable that is in no frame, with the module that has it.
