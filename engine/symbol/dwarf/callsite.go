@@ -135,42 +135,20 @@ func (e Entry) TailCalls() (list []CallSite, areAll bool, err error) {
 // callSites calls f with the call sites inside a function, until it returns false.
 // Those of functions inside it are theirs.
 func (b *body) callSites(function uint64, f func(CallSite) (bool, error)) error {
-	w := b.walk(function)
-	for depth := 0; w.off < b.end; {
-		a, entry, err := w.next()
-		if err != nil {
-			return err
-		}
-		if a == nil {
-			if depth--; depth <= 0 {
-				return nil
-			}
-			continue
-		}
-		if a.tag == TagCallSite || a.tag == TagGNUCallSite {
-			if more, err := f(CallSite{Entry{b, entry, a}}); !more || err != nil {
+	entries := b.descend(function)
+	for entries.next() {
+		switch entries.entry.Tag() {
+		case TagCallSite, TagGNUCallSite:
+			if more, err := f(CallSite{entries.entry}); !more || err != nil {
 				return err
 			}
-		}
-		if a.tag == TagSubprogram && depth > 0 {
-			if err := w.passEntry(a, entry); err != nil {
-				return err
+		case TagSubprogram:
+			if entries.depth > 0 {
+				entries.skip()
 			}
-			continue
-		}
-		if err := w.pass(a, entry); err != nil {
-			return err
-		}
-		if a.hasChildren {
-			if depth++; depth > maxDepth {
-				return b.wrong(entry, "entry nested deeper than %d", maxDepth)
-			}
-		}
-		if depth == 0 {
-			return nil
 		}
 	}
-	return nil
+	return entries.err
 }
 
 // Is says whether two entries are the same one.

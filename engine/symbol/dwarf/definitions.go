@@ -258,49 +258,22 @@ func (r *Reader) dynamic(find func(*definitions) (entryKey, bool)) Entry {
 
 // define adds the definitions of a unit.
 func (b *body) define(d *definitions) error {
-	if b.first >= b.end {
-		return nil
-	}
-	w := b.walk(b.first)
-	for depth := 0; w.off < b.end; {
-		a, entry, err := w.next()
-		if err != nil {
-			return err
-		}
-		if a == nil {
-			if depth--; depth <= 0 {
-				break
-			}
-			continue
-		}
-		e := Entry{b, entry, a}
-		kind, isType := kindOfTag[a.tag]
+	entries := b.descend(b.first)
+	for entries.next() {
+		e, tag := entries.entry, entries.entry.Tag()
+		kind, isType := kindOfTag[tag]
 		d.addDynamic(e, isType)
 		switch {
-		case a.tag == TagVariable:
+		case tag == TagVariable:
 			d.add(d.variables, e, false)
 		case isType && kind != KindPointer && kind != KindQualified && kind != KindArray && kind != KindSubroutine:
 			d.add(d.types, e, true)
 		}
-		if a.hasChildren && a.tag != b.tag && !holdsDefinitions(a.tag) {
-			if err := w.passEntry(a, entry); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := w.pass(a, entry); err != nil {
-			return err
-		}
-		if a.hasChildren {
-			if depth++; depth > maxDepth {
-				return b.wrong(entry, "entry nested deeper than %d", maxDepth)
-			}
-		}
-		if depth == 0 {
-			break
+		if tag != b.tag && !holdsDefinitions(tag) {
+			entries.skip()
 		}
 	}
-	return nil
+	return entries.err
 }
 
 // holdsDefinitions says whether definitions may stand inside an entry.

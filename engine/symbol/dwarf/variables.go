@@ -171,48 +171,20 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 // appendVariables appends the variables of a unit. Types are not looked into where
 // DW_AT_sibling says what follows them: they have declarations only.
 func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVariable, error) {
-	if b.first >= b.end {
-		return list, nil
-	}
 	main := b.main()
-	w := b.walk(b.first)
-	for depth := 0; w.off < b.end; {
-		a, entry, err := w.next()
-		if err != nil {
-			return list, err
-		}
-		if a == nil {
-			if depth--; depth <= 0 {
-				break
+	entries := b.descend(b.first)
+	for entries.next() {
+		e := entries.entry
+		switch tag := e.Tag(); {
+		case tag == TagVariable:
+			if start, ok := e.fixedAddress(); ok && main.hasData(start) {
+				list = append(list, placedVariable{start, order, e.off, b})
 			}
-			continue
-		}
-		if a.tag == TagVariable {
-			if start, ok := (Entry{b, entry, a}).fixedAddress(); ok && main.hasData(start) {
-				list = append(list, placedVariable{start, order, entry, b})
-			}
-		}
-		next := uint64(0)
-		if a.hasChildren && a.tag != TagSubprogram && canSkip(a) {
-			next = w.sibling(a)
-		}
-		if next != 0 {
-			w.off = next
-			continue
-		}
-		if err := w.pass(a, entry); err != nil {
-			return list, err
-		}
-		if a.hasChildren {
-			if depth++; depth > maxDepth {
-				return list, b.wrong(entry, "entry nested deeper than %d", maxDepth)
-			}
-		}
-		if depth == 0 {
-			break
+		case tag != TagSubprogram && canSkip(e.abbrev):
+			entries.skipTold()
 		}
 	}
-	return list, nil
+	return list, entries.err
 }
 
 // hasData says whether an address is one that the object has: what the linker
@@ -371,43 +343,22 @@ func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, err
 
 // locals walks the entries beneath a function or an inlined call.
 func (b *body) locals(dst []symbol.Local, function uint64) ([]symbol.Local, error) {
-	var stack []localScope // around the entries of each depth
-	w := b.walk(function)
-	for w.off < b.end {
-		a, entry, err := w.next()
-		if err != nil {
-			return dst, err
-		}
-		if a == nil {
-			if stack = stack[:max(len(stack)-1, 0)]; len(stack) == 0 {
-				break
-			}
+	var around []localScope // of the entries around the current one
+	entries := b.descend(function)
+	for entries.next() {
+		e, tag := entries.entry, entries.entry.Tag()
+		around = around[:entries.depth]
+		if len(around) == 0 || tag == TagInlinedSubroutine {
+			around = append(around, e.localScope())
 			continue
 		}
-		e := Entry{b, entry, a}
-		if a.tag == TagVariable || a.tag == TagFormalParameter {
-			if len(stack) > 0 {
-				dst = append(dst, e.local(&stack[len(stack)-1]))
-			}
+		scope := around[len(around)-1]
+		if tag == TagVariable || tag == TagFormalParameter {
+			dst = append(dst, e.local(&scope))
 		}
-		if err := w.pass(a, entry); err != nil {
-			return dst, err
-		}
-		if a.hasChildren {
-			if len(stack) == maxDepth {
-				return dst, b.wrong(entry, "entry nested deeper than %d", maxDepth)
-			}
-			if len(stack) == 0 || a.tag == TagInlinedSubroutine {
-				stack = append(stack, e.localScope())
-			} else {
-				stack = append(stack, stack[len(stack)-1])
-			}
-		}
-		if len(stack) == 0 {
-			break
-		}
+		around = append(around, scope)
 	}
-	return dst, nil
+	return dst, entries.err
 }
 
 // A localScope is what entries beneath a function are told with.
