@@ -29,6 +29,7 @@ var floors = []string{
 	"plugins",
 	"plugins/visa/stream",   // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",    // what code does, for the plugin
+	"plugins/amdgpu/rocm",   // what cores hold, for the plugin
 	"engine/source",         // the text of source files
 	"engine/symbol/resolve", // joins its neighbours below into one source
 	"engine/symbol",
@@ -61,6 +62,7 @@ var only = map[string][]string{
 	"plugins":             {"sdk", "cfi", "locexpr", "plugins"},
 	"plugins/visa/stream": {},
 	"plugins/amdgpu/isa":  {},
+	"plugins/amdgpu/rocm": {"sdk", "locexpr"},
 	"internal/escape":     {},
 	"internal/oracle":     {},
 	"internal/recorded":   {"internal/oracle"},

@@ -14,6 +14,7 @@ package amdgpu
 import (
 	"context"
 
+	"github.com/unwindd/unwindd/plugins/amdgpu/rocm"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -40,6 +41,19 @@ func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindTh
 		a.Threads[i] = bind(&req.Threads[i])
 	}
 	return a, nil
+}
+
+// OpenTarget reads the waves of a core that ROCm wrote.
+func (architecture) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
+	return rocm.Read(ctx, e, req.Notes, &rocm.Machine{
+		Numbers: rocm.Numbers{
+			PC: pc64, Status: status, Exec: [2]uint32{exec32, exec64}, VCC: [2]uint32{vcc32, vcc64},
+			SGPR0: sgpr0, SGPR64: sgpr64, VGPR0: [2]uint32{vgpr0w32, vgpr0w64}, VGPR512: vgpr512,
+			AGPR0: [2]uint32{agpr0w32, agpr0w64},
+		},
+		Local: local, PrivateLane: privateLane, PrivateWave: privateWave,
+		IsKnown: func(processor string) bool { return processorNamed(processor) != nil },
+	})
 }
 
 // OpenObject finds what an object of amdhsa says of itself: its processor, its

@@ -1,0 +1,255 @@
+package rocm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// What the trap handler and the debugger keep in TTMP6.
+const (
+	ttmp6IsUnset  = 1 << 31 // the hardware did not set the trap temporaries of this wave
+	ttmp6Stopped  = 1 << 30
+	ttmp6Halted   = 1 << 29 // STATUS.HALT as it was
+	ttmp6TrapMask = 0xf << 25
+)
+
+// statusSkipExport is set in STATUS by the trap handler when it stops a wave.
+const statusSkipExport = 1 << 18
+
+// A state is what a head says.
+type state struct {
+	h     [16]uint32 // hardware registers
+	t     [16]uint32 // trap temporaries
+	vcc   []byte
+	ids   bool // the trap temporaries say which wave it is
+	isOut bool // it stopped in the trap handler
+}
+
+// decode reads a head by the family's layout. It makes those trap temporaries
+// zero that nothing has set.
+func (q *queueReader) decode(r *record, head []byte) state {
+	f := q.agent.family
+	var s state
+	word := func(at int64) uint32 { return binary.LittleEndian.Uint32(head[headBelow+at:]) }
+	for i := range s.h {
+		s.h[i] = word(int64(i) * dword)
+		s.t[i] = word(f.ttmps + int64(i)*dword)
+	}
+	if end := min(f.named+f.aliases, r.scalarCount); end >= f.aliases {
+		at := headBelow - int(r.scalarCount-end+2)*dword
+		s.vcc = head[at:][: r.lanes/8 : r.lanes/8]
+	}
+	isSet := q.reader.note.hasTTMPs || q.agent.hasTTMPs
+	isMarked := f.ttmp.mark.bits == 0 || f.ttmp.mark.of(&s.t) != 0
+	if !isSet && !f.ttmp.isAlwaysSet {
+		isMarked = false
+	}
+	s.ids = isSet
+	if s.ids && !f.ttmp.isAlwaysSet && q.reader.version >= 10 && isMarked && s.t[6]&ttmp6IsUnset != 0 {
+		s.ids = false
+	}
+	switch {
+	case isMarked:
+	case f.ttmp.marksVoid:
+		s.t[6] &^= ttmp6Stopped | ttmp6Halted | ttmp6TrapMask
+		if f.ttmp.trap.index == 11 {
+			s.t[11] &^= 0xf << 28
+		}
+	case q.reader.version >= 10 && s.h[f.hardware.status]&statusSkipExport != 0:
+		s.t[6] &= ttmp6Stopped | ttmp6Halted | ttmp6TrapMask
+	default:
+		s.t[6] = 0
+	}
+	s.isOut = s.t[6]&ttmp6Stopped != 0
+	return s
+}
+
+// thread makes a thread of a wave.
+func (q *queueReader) thread(ctx context.Context, r *record, head []byte) sdk.TargetThread {
+	s := q.decode(r, head)
+	f := q.agent.family
+	t := sdk.TargetThread{
+		Processor: q.agent.processor, Lanes: r.lanes, Spaces: q.spaces, LaunchKind: "dispatch",
+		Saved: q.saved(r, s.h[f.hardware.status]&f.hardware.noVectors != 0),
+	}
+	q.identify(ctx, &t, &s)
+	pc := uint64(s.h[1]) | uint64(s.h[2])<<32
+	if !s.isOut {
+		t.IsRunning = true
+		t.Stop.Details = f.faults(&s.h)
+	} else {
+		trap := f.ttmp.trap.of(&s.t)
+		if f.isParked(q.reader.version) {
+			pc = uint64(s.t[f.ttmp.parkedLow]) | uint64(s.t[11]>>7&0xffff)<<32
+		}
+		t.Stop, t.HasCrashed = f.stopOf(&s.h, trap, s.t[6]&ttmp6Halted != 0)
+		if trap != 0 {
+			pc = q.trapPC(ctx, pc, trap)
+		}
+	}
+	if pc%dword != 0 {
+		t.Problem = fmt.Sprintf("its PC is %#x, expected a multiple of %d: the record of its state, at %#x, is damaged", pc, dword, r.vectors)
+	}
+	q.registers(&t, r, &s, pc)
+	q.memory(&t, r, &s, head)
+	return t
+}
+
+// isParked says whether waves that the trap handler stopped have its PC.
+func (f *family) isParked(version uint32) bool {
+	return f.parks == alwaysParks || f.parks == parksSince9 && version >= 9
+}
+
+// trapPC is the PC of the trap instruction that stopped a wave. Up to version 11
+// of the runtime's debug interface the PC in the record is that of the instruction
+// after it. The code decides where it can be read.
+func (q *queueReader) trapPC(ctx context.Context, pc uint64, trap uint32) uint64 {
+	if pc < dword {
+		return pc
+	}
+	is := func(pc uint64) bool {
+		word, err := q.reader.memory.uint32(ctx, pc)
+		id := word & 0xff
+		return err == nil && word&^0xffff == q.agent.family.trap && (id == trap || trap == trapOthers && id >= trapOthers)
+	}
+	usual, other := pc, pc-dword
+	if q.reader.version < 12 {
+		usual, other = other, usual
+	}
+	if !is(usual) && is(other) {
+		return other
+	}
+	return usual
+}
+
+// identify says which wave of which group and dispatch it is.
+func (q *queueReader) identify(ctx context.Context, t *sdk.TargetThread, s *state) {
+	w := &t.Wave
+	w.Agent, w.Queue = q.agentID, q.id
+	layout := &q.agent.family.ttmp
+	group, inGroup := "(?,?,?)", "?"
+	if s.ids {
+		w.Group[0], w.HasGroup = layout.group[0].of(&s.t), true
+		if layout.hasYZ.bits == 0 || layout.hasYZ.of(&s.t) != 0 {
+			w.Group[1], w.Group[2] = layout.group[1].of(&s.t), layout.group[2].of(&s.t)
+		}
+		w.InGroup, w.HasInGroup = layout.inGroup.of(&s.t), true
+		group = fmt.Sprintf("(%d,%d,%d)", w.Group[0], w.Group[1], w.Group[2])
+		inGroup = strconv.FormatUint(uint64(w.InGroup), 10)
+		if d := q.dispatch(ctx, layout.packet.of(&s.t)); d != nil {
+			w.Dispatch, w.Kernel = d.ID, d.Kernel
+		}
+	}
+	// The number and the name are those that ROCgdb gives the wave, which counts
+	// agents, queues, dispatches and waves in the order of the core.
+	number := strconv.Itoa(len(q.reader.answer.Threads) + 1)
+	t.ID = "w" + number
+	dispatch := w.Dispatch
+	if dispatch == "" {
+		dispatch = "?"
+	}
+	t.Name = "AMDGPU Wave " + q.agentID + ":" + q.id + ":" + dispatch + ":" + number + " " + group + "/" + inGroup
+}
+
+// saved are the registers that stay where they are.
+func (q *queueReader) saved(r *record, hasNoVectors bool) []sdk.SavedRegisters {
+	n := &q.reader.machine.Numbers
+	f := q.agent.family
+	size := r.lanes / wave64
+	list := make([]sdk.SavedRegisters, 0, 6)
+	add := func(first, count uint32, address uint64) {
+		if count > 0 {
+			list = append(list, sdk.SavedRegisters{First: first, Count: count, Address: address})
+		}
+	}
+	scalars := min(f.named, max(min(f.named+f.aliases, r.scalarCount), f.aliases)-f.aliases)
+	add(n.SGPR0, min(scalars, 64), r.scalars)
+	add(n.SGPR64, max(scalars, 64)-64, r.scalars+64*dword)
+	if hasNoVectors {
+		return list
+	}
+	vectors := []uint32{512, 256}[size]
+	add(n.VGPR0[size], min(r.vectorCount, vectors), r.vectors)
+	if r.vectorCount > vectors && size == 0 {
+		add(n.VGPR512, min(r.vectorCount-vectors, 512), r.vectors+uint64(vectors)*wave32*dword)
+	}
+	add(n.AGPR0[size], min(r.accCount, 256), r.acc)
+	return list
+}
+
+// registers are those that are stated.
+func (q *queueReader) registers(t *sdk.TargetThread, r *record, s *state, pc uint64) {
+	n := &q.reader.machine.Numbers
+	size := r.lanes / wave64
+	f := q.agent.family
+	status := s.h[f.hardware.status] &^ f.hardware.statusHides
+	if f.hardware.statusHides&statusHalt != 0 && s.t[6]&ttmp6Halted != 0 {
+		status |= statusHalt
+	}
+	le := binary.LittleEndian
+	exec := le.AppendUint64(nil, uint64(s.h[3])|uint64(s.h[4])<<32)[:r.lanes/8]
+	values := []struct {
+		number uint32
+		value  []byte
+	}{
+		{n.PC, le.AppendUint64(nil, pc)}, {n.Status, le.AppendUint32(nil, status)},
+		{n.Exec[size], exec}, {n.VCC[size], s.vcc},
+	}
+	slices.SortFunc(values, func(a, b struct {
+		number uint32
+		value  []byte
+	}) int {
+		return int(a.number) - int(b.number)
+	})
+	for i := range values {
+		if values[i].value != nil {
+			t.Registers.Set(values[i].number, values[i].value)
+		}
+	}
+}
+
+const statusHalt = 1 << 13
+
+// memory says where the group's local memory and the wave's private memory lie.
+func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []byte) {
+	if r.localSize > 0 {
+		t.Memory = append(t.Memory, sdk.SpaceMemory{Space: q.reader.machine.Local, Size: uint64(r.localSize), Address: r.localAddress})
+	} else if !r.hasGroup {
+		q.noGroup.add(fmt.Errorf("%s, whose record is at %#x", t.ID, r.vectors))
+	}
+	f := q.agent.family
+	if f.hasScratch.of(r.word) == 0 || !q.hasScratch {
+		return
+	}
+	address, size, err := q.scratchOf(r.word)
+	if err == nil && size > 0 && f.scratch.isArchitected {
+		if base := f.flatScratch(r, s, head); base != address {
+			err = fmt.Errorf("it should be at %#x, but FLAT_SCRATCH of %s is %#x", address, t.ID, base)
+		}
+	}
+	switch {
+	case err != nil:
+		q.noScratch.add(err)
+	case size > 0:
+		t.Memory = append(t.Memory, sdk.SpaceMemory{Space: q.reader.machine.PrivateWave, Size: size, Address: address})
+	}
+}
+
+// flatScratch is where the hardware says that the wave's private memory begins.
+func (f *family) flatScratch(r *record, s *state, head []byte) uint64 {
+	if i := f.hardware.flatScratch; i != 0 {
+		return uint64(s.h[i]) | uint64(s.h[i+1])<<32
+	}
+	end := min(f.named+f.aliases, r.scalarCount)
+	if end < f.aliases {
+		return math.MaxUint64
+	}
+	at := headBelow - int(r.scalarCount-end+f.aliases)*dword
+	return binary.LittleEndian.Uint64(head[at:])
+}
