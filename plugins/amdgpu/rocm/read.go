@@ -57,6 +57,7 @@ func (r *reader) read(ctx context.Context, data []byte) error {
 	if err := r.readQueues(ctx); err != nil {
 		return err
 	}
+	r.answer.Kind = "rocm-core"
 	r.answer.WaitFunctions = waitFunctions()
 	return ctx.Err()
 }

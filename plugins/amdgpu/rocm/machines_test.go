@@ -1,0 +1,267 @@
+package rocm
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// madeCore is a core of the writer's as a plugin sees it.
+func madeCore(t testing.TB, im *corefile.Image) (*testMemory, []sdk.Note) {
+	t.Helper()
+	core, gpu, err := im.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &testMemory{}
+	for _, f := range []*corefile.File{core, gpu} {
+		if f == nil {
+			continue
+		}
+		b, err := f.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range e.Progs {
+			if p.Type == elf.PT_LOAD && p.Filesz > 0 {
+				m.put(p.Vaddr, b[p.Off:p.Off+p.Filesz])
+			}
+		}
+	}
+	return m, []sdk.Note{{Owner: "AMDGPU", Type: 33, Data: im.Note()}}
+}
+
+// detailReasons are the reasons of AMD's library by what the machine says.
+var detailReasons = map[string]string{
+	"INVALID": "fp_invalid_operation", "DENORM": "fp_input_denormal", "INPUT_DENORM": "fp_input_denormal",
+	"DIV0": "fp_divide_by_0", "FLOAT_DIV0": "fp_divide_by_0", "OVERFLOW": "fp_overflow", "UNDERFLOW": "fp_underflow",
+	"INEXACT": "fp_inexact", "INT_DIV0": "int_divide_by_0", "ADDR_WATCH": "watchpoint", "ADDR_WATCH0": "watchpoint",
+	"ADDR_WATCH1": "watchpoint", "ADDR_WATCH2": "watchpoint", "ADDR_WATCH3": "watchpoint", "MEM_VIOL": "address_error",
+	"MEMVIOL": "address_error", "ILLEGAL_INST": "illegal_instruction", "XNACK_ERROR": "memory_violation",
+	"WAVE_BEGIN": "trap", "WAVE_START": "trap", "WAVE_END": "trap", "TRAP_AFTER_INST": "single_step",
+	"s_trap 1": "breakpoint", "s_trap 2": "assert_trap", "s_trap 3": "debug_trap",
+}
+
+// reasonsOf are the reasons that AMD's library would give a wave.
+func reasonsOf(w *sdk.TargetThread) []string {
+	list := []string{}
+	for _, d := range w.Stop.Details {
+		name := d
+		if _, after, ok := strings.Cut(d, "."); ok {
+			name = after
+		}
+		name = strings.TrimPrefix(name, "ALU_")
+		r := detailReasons[name]
+		if r == "" && strings.HasPrefix(name, "s_trap") {
+			r = "trap"
+		}
+		if r != "" {
+			list = append(list, r)
+		}
+	}
+	if slices.Contains(list, "memory_violation") {
+		list = slices.DeleteFunc(list, func(s string) bool { return s == "address_error" })
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// registersOf are the registers of a wave by the names of the writer.
+func registersOf(t *testing.T, m *testMemory, w *sdk.TargetThread) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	name := func(n uint32) string {
+		switch {
+		case n == 1 || n == 17:
+			return "exec"
+		case n == 512 || n == 768:
+			return "vcc"
+		case n == 16:
+			return "pc"
+		case n == 128:
+			return "status"
+		case n >= 32 && n < 96:
+			return fmt.Sprintf("s%d", n-32)
+		case n >= 1088 && n < 1130:
+			return fmt.Sprintf("s%d", n-1024)
+		case n >= 1536 && n < 2048:
+			return fmt.Sprintf("v%d", n-1536)
+		case n >= 3584 && n < 4096:
+			return fmt.Sprintf("v%d", n-3584+512)
+		case n >= 2560 && n < 2816:
+			return fmt.Sprintf("v%d", n-2560)
+		case n >= 3072 && n < 3328:
+			return fmt.Sprintf("a%d", n-3072)
+		}
+		return fmt.Sprint("unknown ", n)
+	}
+	for i, n := range w.Registers.Numbers {
+		found[name(n)] = hex.EncodeToString(w.Registers.Data[w.Registers.Offsets[i]:w.Registers.Offsets[i+1]])
+	}
+	for _, s := range w.Saved {
+		size := 4
+		if s.First >= 1536 {
+			size = int(w.Lanes) * 4
+		}
+		for i := range s.Count {
+			b := make([]byte, size)
+			if _, err := m.ReadMemory(t.Context(), sdk.MemoryRange{Address: s.Address + uint64(i)*uint64(size)}, b); err != nil {
+				t.Errorf("%s: %s: %v", w.Name, name(s.First+i), err)
+			}
+			if _, ok := found[name(s.First+i)]; ok {
+				t.Errorf("%s: %s is there twice", w.Name, name(s.First+i))
+			}
+			found[name(s.First+i)] = hex.EncodeToString(b)
+		}
+	}
+	return found
+}
+
+// checkWave holds a wave against what was put into the core.
+func checkWave(t *testing.T, m *testMemory, core *corefile.Core, a *sdk.OpenTargetAnswer, w *sdk.TargetThread, want *corefile.WaveState) {
+	t.Helper()
+	check := func(what string, got, want any) {
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s of queue %d: %s is %v, expected %v", w.Name, want, what, got, want)
+		}
+	}
+	mc := corefile.MachineNamed(want.Machine)
+	check("processor", w.Processor, want.Machine)
+	check("lanes", w.Lanes, want.Lanes)
+	check("running", w.IsRunning, !want.IsStop)
+	if want.IsStop {
+		check("halted", slices.Contains(w.Stop.Details, "HALT"), want.IsHalted)
+		check("reasons", reasonsOf(w), want.Reasons)
+	}
+	pc, _ := strconv.ParseUint(want.PC, 0, 64)
+	ttmp := func(f corefile.Field) uint32 {
+		b, _ := hex.DecodeString(want.Registers[fmt.Sprintf("ttmp%d", f.Reg-corefile.TTMP0)])
+		return le.Uint32(b) >> f.Low & (1<<f.Width - 1)
+	}
+	trap := uint32(0)
+	if want.IsStop {
+		trap = ttmp(mc.TrapID)
+	}
+	if trap != 0 && core.RuntimeVersion < 12 {
+		pc -= 4
+	}
+	got, _ := w.Registers.Uint64(16, sdk.LittleEndian)
+	check("PC", fmt.Sprintf("%#x", got), fmt.Sprintf("%#x", pc))
+	if want.Group != nil {
+		check("group", w.Wave.Group, *want.Group)
+		check("wave in group", w.Wave.InGroup, *want.Position)
+	}
+	check("has group", w.Wave.HasGroup, want.Group != nil)
+	check("has dispatch", w.Wave.Dispatch != "", want.Dispatch != nil)
+	if want.Dispatch != nil && w.Wave.Dispatch != "" {
+		i := slices.IndexFunc(a.Dispatches, func(d sdk.TargetDispatch) bool { return d.ID == w.Wave.Dispatch })
+		d := a.Dispatches[i]
+		check("grid", d.Grid, want.Dispatch.Grid)
+		check("group size", d.Group, want.Dispatch.Group)
+		check("signal", fmt.Sprintf("%#x", d.Signal), want.Dispatch.Completion)
+	}
+	registers := registersOf(t, m, w)
+	for name, value := range want.Registers {
+		isVector := name[0] == 'v' && name != "vcc" || name[0] == 'a'
+		number, err := strconv.Atoi(name[1:])
+		switch {
+		case name == "status":
+			status, _ := hex.DecodeString(registers[name])
+			all, _ := hex.DecodeString(value)
+			hidden := uint32(1<<5 | 1<<13 | 1<<18)
+			if strings.HasPrefix(want.Machine, "gfx12") {
+				hidden = 1 << 5
+			}
+			if (le.Uint32(status)^le.Uint32(all))&^hidden != 0 {
+				check(name, registers[name], value)
+			}
+		case name == "exec" || name == "vcc" || err == nil && (name[0] == 's' || isVector):
+			if isVector && len(value) != want.Lanes*8 { // those that the halves share
+				continue
+			}
+			if registers[name] != value {
+				if isVector && number >= 256 && want.Lanes == 64 || isVector && registers[name] == "" && len(w.Saved) == 2 {
+					continue // has no number; gave its registers back
+				}
+				check(name, registers[name], value)
+			}
+			delete(registers, name)
+		}
+	}
+	delete(registers, "pc")
+	delete(registers, "status")
+	if len(registers) > 0 {
+		t.Errorf("%s: registers that it does not have: %v", w.Name, registers)
+	}
+	local, private := "", ""
+	for _, s := range w.Memory {
+		b := make([]byte, s.Size)
+		if _, err := m.ReadMemory(t.Context(), sdk.MemoryRange{Address: s.Address}, b); err != nil {
+			t.Errorf("%s: space %d: %v", w.Name, s.Space, err)
+		}
+		switch s.Space {
+		case 3:
+			local = hex.EncodeToString(b)
+		case 6:
+			private = hex.EncodeToString(b)
+			check("private memory", fmt.Sprintf("%#x", s.Address), want.ScratchAddress)
+		}
+	}
+	check("local memory", local, want.LDS)
+	check("private memory", private, want.Scratch)
+}
+
+// TestEveryMachine reads what the writer made of random states, for every
+// processor, version of the runtime and layout, and finds what was put in.
+func TestEveryMachine(t *testing.T) {
+	waves := 0
+	for _, machine := range corefile.Machines() {
+		t.Run(machine.Name, func(t *testing.T) {
+			for version := uint32(8); version <= 12; version++ {
+				for i, layout := range []corefile.Layout{corefile.Unified, corefile.Split, corefile.Merged} {
+					core := corefile.Random(rand.New(rand.NewPCG(uint64(version), uint64(i))), layout, version, machine)
+					im, err := core.Build()
+					if err != nil {
+						t.Fatal(err)
+					}
+					m, notes := madeCore(t, im)
+					a, err := Read(t.Context(), m, notes, testMachine())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(a.Problems) > 0 {
+						t.Errorf("version %d, layout %d: %q", version, layout, a.Problems)
+					}
+					n := 0
+					if err := im.Waves(func(want *corefile.WaveState) error {
+						if n < len(a.Threads) {
+							checkWave(t, m, core, a, &a.Threads[n], want)
+						}
+						n++
+						return nil
+					}); err != nil {
+						t.Fatal(err)
+					}
+					if n != len(a.Threads) {
+						t.Errorf("version %d, layout %d: %d waves, expected %d", version, layout, len(a.Threads), n)
+					}
+					waves += n
+				}
+			}
+		})
+	}
+	t.Logf("%d waves", waves)
+}
