@@ -128,7 +128,7 @@ type Wave struct {
 
 // Launch is what launched a thread, and how that is known.
 type Launch struct {
-	Thread   string `json:"thread"`
+	Thread   string `json:"thread,omitempty"` // "" where only the process is known
 	Kind     string `json:"kind,omitempty"`
 	Evidence string `json:"evidence"`
 	// Frame is the index of the first of the launcher's frames, where the stack

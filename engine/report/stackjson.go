@@ -294,8 +294,7 @@ func (j *stackJSON) launch(s *engine.Stack) {
 	}
 	j.member("launched_by")
 	j.open("{")
-	j.member("thread")
-	j.text(l.Thread)
+	j.textMember("thread", l.Thread)
 	j.textMember("kind", l.Kind)
 	j.member("evidence")
 	j.text(l.Evidence)
