@@ -214,7 +214,7 @@ type (
 		InGroup  *uint32    `json:"in_group,omitempty"`
 	}
 	launchText struct {
-		Thread   string   `json:"thread"`
+		Thread   string   `json:"thread,omitempty"`
 		Kind     string   `json:"kind,omitempty"`
 		Evidence string   `json:"evidence"`
 		Frames   []string `json:"frames,omitempty"`
