@@ -44,6 +44,10 @@ type Core struct {
 	// Piped: the runtime wrote its core into a pipe, where the bytes of the
 	// segments follow each other without the padding that p_offset tells of.
 	Piped bool
+	// SizeLimit is the process's RLIMIT_CORE: the GPU's core of a split pair
+	// ends before the first segment that goes over it, whose header and those
+	// of the later ones are there all the same. 0: no limit.
+	SizeLimit uint64
 }
 
 // Place is the file that memory is in.

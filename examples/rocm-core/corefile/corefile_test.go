@@ -208,17 +208,8 @@ func TestWriteCores(t *testing.T) {
 
 func writeCore(t *testing.T, name string, im *Image) {
 	t.Helper()
-	core, gpu, err := im.Files()
-	if err != nil {
+	if _, err := im.WriteFiles(name + ".core"); err != nil {
 		t.Fatal(err)
-	}
-	if err := core.WriteFile(name + ".core"); err != nil {
-		t.Fatal(err)
-	}
-	if gpu != nil {
-		if err := gpu.WriteFile(name + ".core.gpu"); err != nil {
-			t.Fatal(err)
-		}
 	}
 	out, err := os.Create(name + ".jsonl")
 	if err != nil {

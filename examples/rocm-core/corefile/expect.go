@@ -202,6 +202,9 @@ func (p *wavePlan) nameRegisters(m *Machine, r *registers, into map[string]strin
 	}
 	general := min(m.AliasEnd, p.shape.sgprs) - m.Aliases
 	nameWords(into, "s", 0, p.wave.SGPRs, general, 1)
+	if m.NoVGPRs.Width != 0 && r[m.NoVGPRs.Reg]>>m.NoVGPRs.Low&1 != 0 {
+		return
+	}
 	nameWords(into, "v", 0, p.wave.VGPRs, p.shape.vgprs, p.shape.lanes)
 	nameWords(into, "a", 0, p.wave.AGPRs, p.shape.agprs, 64)
 	nameWords(into, "v", p.shape.vgprs, p.wave.SharedVGPRs, p.shape.shared, 32)

@@ -25,8 +25,10 @@ type File struct {
 	raw      []byte // a file that is kept as it is
 	header   elf.Header64
 	segments []segment
-	// noteAt is where in which segment the GPU's note begins; note<0: none.
+	// The GPU's note begins at noteAt of segment noteSegment; -1: there is none.
 	noteSegment, noteAt int
+	// missing is how many of the last segments are not written.
+	missing int
 }
 
 type segment struct {
@@ -158,6 +160,12 @@ func (im *Image) gpuFile() (*File, error) {
 			at += f.segments[i].Filesz
 		}
 	}
+	for i := range f.segments {
+		if limit := im.core.SizeLimit; limit != 0 && f.segments[i].Off+f.segments[i].Filesz > limit {
+			f.missing = len(f.segments) - i
+			break
+		}
+	}
 	return f, err
 }
 
@@ -227,7 +235,7 @@ func (f *File) Size() int64 {
 		return int64(len(f.raw))
 	}
 	n := uint64(ehdrBytes + phdrBytes*len(f.segments))
-	for i := range f.segments {
+	for i := range f.segments[:len(f.segments)-f.missing] {
 		n = max(n, f.segments[i].at+f.segments[i].Filesz)
 	}
 	return int64(n)
@@ -277,7 +285,7 @@ func (f *File) emit(s *sink) {
 		}
 	}
 	s.bytes(b.Bytes())
-	for i := range f.segments {
+	for i := range f.segments[:len(f.segments)-f.missing] {
 		x := &f.segments[i]
 		s.zeros(x.at - uint64(s.n))
 		x.content.emit(s)
@@ -290,4 +298,20 @@ func (f *File) programHeaders() []any {
 		list[i] = &f.segments[i].Prog64
 	}
 	return list
+}
+
+// WriteFiles writes the core to path, and the GPU's part of a split core to
+// path.gpu as the runtime names it. It returns the files' names.
+func (im *Image) WriteFiles(path string) ([]string, error) {
+	core, gpu, err := im.Files()
+	if err != nil {
+		return nil, err
+	}
+	names := []string{path}
+	err = core.WriteFile(path)
+	if err == nil && gpu != nil {
+		names = append(names, path+".gpu")
+		err = gpu.WriteFile(path + ".gpu")
+	}
+	return names, err
 }

@@ -138,6 +138,7 @@ type Machine struct {
 	SPIUnset       bool     // ttmp6[31] says that the SPI set no ttmps
 	Halt           Field
 	TrapEntered    Field // the trap handler marks with it that it halted the wave
+	NoVGPRs        Field // 1: the wave has given its VGPRs back; the record has their room still
 	PCBits         uint8
 	Exceptions     [numExceptions]ExceptionBit
 	TmpringWave    Bits // bytes of scratch per wave in compute_tmpring_size
@@ -294,13 +295,15 @@ var gfx10 = Machine{
 }
 
 // gfx11_architecture_t: se_id [26:24], the trap status bits 16, 17, 18 and 20,
-// park_stopped_waves (r_version > 8), scratch_memory_region.
+// park_stopped_waves (r_version > 8), scratch_memory_region, no_vgprs in
+// cwsr_record_t::register_address (of 2026, begin: the room for them stays).
 var gfx11 = derive(gfx10, "", 0, func(m *Machine) {
 	m.ShaderEngine = bits(26, 24)
 	m.ParkedFrom = 9
 	m.Exceptions = trapSts(lateBits{host: 16, begin: 17, end: 18, after: 20})
 	m.TmpringWave, m.TmpringUnit = bits(26, 12), 256
 	m.TmpringPerSE = true
+	m.NoVGPRs = bit(Status, 24)
 })
 
 // gfx12_architecture_t: register_address (state_priv 5, excp_flag_priv 6,

@@ -79,7 +79,7 @@ func (s *spotter) at(offset int, prefix string, names ...string) int {
 
 // mapped adds numbers of the process's memory, if the file has them.
 func (s *spotter) mapped(address uint64, prefix string, names ...string) {
-	for i := range s.f.segments {
+	for i := range s.f.segments[:len(s.f.segments)-s.f.missing] {
 		x := &s.f.segments[i]
 		if x.Type == 1 && address >= x.Vaddr && address-x.Vaddr < x.Filesz {
 			s.at(int(x.at+address-x.Vaddr), prefix, names...)
