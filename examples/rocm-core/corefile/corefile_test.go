@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ func (m memoryOf) at(t *testing.T, address, n uint64) []byte {
 		for _, p := range f.Progs {
 			if p.Type == elf.PT_LOAD && address >= p.Vaddr && address-p.Vaddr < p.Filesz {
 				b := make([]byte, n)
-				if _, err := p.ReadAt(b, int64(address-p.Vaddr)); err != nil && err != io.EOF {
+				if _, err := p.ReadAt(b, int64(address-p.Vaddr)); err != nil && !errors.Is(err, io.EOF) {
 					t.Fatalf("%d bytes at %#x: %v", n, address, err)
 				}
 				return b
@@ -204,6 +205,35 @@ func TestWriteCores(t *testing.T) {
 		name := filepath.Join(dir, fmt.Sprintf("%04d-%s-v%d-%s", i, m.Name, version, [...]string{"unified", "split", "merged"}[layout]))
 		writeCore(t, name, build(t, Random(seeded(i), layout, version, m)))
 	}
+	for name, c := range rareCores() {
+		writeCore(t, filepath.Join(dir, name), build(t, c))
+	}
+}
+
+// rareCores are states that random cores do not have.
+func rareCores() map[string]*Core {
+	taken := Random(seeded(1), Unified, 12, MachineNamed("gfx1200"))
+	for i := range taken.Agents {
+		for j := range taken.Agents[i].Queues {
+			for k := range taken.Agents[i].Queues[j].Groups {
+				taken.Agents[i].Queues[j].Groups[k].WholeLDS = k%2 == 0
+			}
+		}
+	}
+	// Every packet of the ring is in use, so that the two ids are equal modulo
+	// its length and some indices belong to the next round.
+	full := Random(seeded(2), Split, 12, MachineNamed("gfx1030"))
+	for i := range full.Agents {
+		for j := range full.Agents[i].Queues {
+			q := &full.Agents[i].Queues[j]
+			q.ReadID |= 3
+			q.WriteID = q.ReadID + uint64(q.Packets)
+			for k := range q.Dispatches {
+				q.Dispatches[k].ID = q.ReadID + uint64(k)
+			}
+		}
+	}
+	return map[string]*Core{"rare-whole-lds-gfx1200-v12-unified": taken, "rare-full-ring-gfx1030-v12-split": full}
 }
 
 func writeCore(t *testing.T, name string, im *Image) {

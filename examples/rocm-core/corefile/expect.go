@@ -61,9 +61,6 @@ func (im *Image) RDebug() uint64 { return im.rdebug }
 // Note is the body of the GPU's note.
 func (im *Image) Note() []byte { return im.note }
 
-// ID is the queue's number without flags.
-func (q *QueuePlan) ID() uint32 { return q.queue.ID }
-
 // CodeObjects is what a reader must find in the runtime's list.
 func (im *Image) CodeObjects() []CodeObjectState {
 	var list []CodeObjectState

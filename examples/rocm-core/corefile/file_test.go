@@ -43,7 +43,7 @@ func TestOneWave(t *testing.T) {
 	}
 	// State: one block of VGPRs, one of SGPRs, one of LDS. Wave: slot 3, shader
 	// engine 1, scratch, last, first.
-	if state := memory.u32(t, q.Save+0x1000-8); state != 1<<31|0|1<<6|1<<9 {
+	if state := memory.u32(t, q.Save+0x1000-8); state != 1<<31|1<<6|1<<9 {
 		t.Errorf("the state word is %#x", state)
 	}
 	if wave := memory.u32(t, q.Save+0x1000-4); wave != 3|1<<11|1<<15|1<<16|1<<17 {
@@ -88,7 +88,8 @@ func checkWords(t *testing.T, memory memoryOf, list []placed) {
 func TestGPUFile(t *testing.T) {
 	c := oneWave()
 	c.Layout = Split
-	files, memory := write(t, build(t, c))
+	im := build(t, c)
+	files, memory := write(t, im)
 	host, gpu := memory.files[0], memory.files[1]
 	if host.Machine != elf.EM_X86_64 || gpu.Machine != emAMDGPU || gpu.OSABI != osabiHSA || gpu.Type != elf.ET_CORE {
 		t.Errorf("host %v, GPU %v, OSABI %#x, type %v", host.Machine, gpu.Machine, byte(gpu.OSABI), gpu.Type)
@@ -102,7 +103,8 @@ func TestGPUFile(t *testing.T) {
 		}
 	}
 	note := files[1][gpu.Progs[0].Off:]
-	if !bytes.HasPrefix(note[12:], []byte("AMDGPU\x00\x00\x01")) || note[0] != 7 || note[8] != 33 {
+	if !bytes.HasPrefix(note[12:], []byte("AMDGPU\x00\x00\x01")) || note[0] != 7 || note[8] != 33 ||
+		!bytes.Equal(note[20:][:len(im.Note())], im.Note()) {
 		t.Errorf("the note begins with % x", note[:24])
 	}
 	c.Piped = true
@@ -326,5 +328,15 @@ func TestSameSeedSameCore(t *testing.T) {
 	b, _ := write(t, build(t, Random(seeded(5), Split, 12, Machines()...)))
 	if !bytes.Equal(a[0], b[0]) || !bytes.Equal(a[1], b[1]) {
 		t.Error("two cores of one seed differ")
+	}
+}
+
+// TestSwizzle lays two lanes' dwords beside each other.
+func TestSwizzle(t *testing.T) {
+	if got := string(Swizzle([][]byte{[]byte("aaaabbbb"), []byte("AAAABBBB")})); got != "aaaaAAAAbbbbBBBB" {
+		t.Errorf("two lanes lie as %s", got)
+	}
+	if Swizzle(nil) != nil {
+		t.Error("no lanes have memory")
 	}
 }

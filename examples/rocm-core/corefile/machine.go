@@ -44,12 +44,12 @@ type Field struct {
 type Accumulation uint8
 
 const (
-	// NoAccumulation: the machine has no accumulation VGPRs.
+	// NoAccumulation is none.
 	NoAccumulation Accumulation = iota
-	// AsManyAsVGPRs: there are as many as VGPRs.
+	// AsManyAsVGPRs is as many of them as VGPRs.
 	AsManyAsVGPRs
-	// RestOfVGPRs: the state word counts both kinds together in blocks of 8,
-	// and its ArchVGPRs field says how many are not accumulation VGPRs.
+	// RestOfVGPRs is what remains of the VGPRs that the state word counts in
+	// blocks of 8, after those that its ArchVGPRs field counts.
 	RestOfVGPRs
 )
 
@@ -193,6 +193,7 @@ var machines = []Machine{
 	// gfx9_architecture_t::cwsr_record_t: compute_relaunch_*_payload_*,
 	// register_address; control_stack_iterate; scratch_memory_region.
 	derive(gfx9, "gfx900", 90000),
+	// gfx906_t: as gfx900_t.
 	derive(gfx9, "gfx906", 90006),
 	// gfx908_t::cwsr_record_t: se_id [13:11], acc_vgpr_count.
 	derive(gfx9, "gfx908", 90008, func(m *Machine) {
@@ -201,17 +202,23 @@ var machines = []Machine{
 	}),
 	// gfx90a_t::cwsr_record_t: accum_offset [29:24], lds_size [16:9], se_id [11:9].
 	derive(gfx90a, "gfx90a", 90010),
+	// gfx940_t, gfx942_t: see gfx94.
 	derive(gfx94, "gfx940", 90400),
 	derive(gfx94, "gfx942", 90402),
 	// gfx950_t::cwsr_record_t::lds_size of 2026.
 	derive(gfx94, "gfx950", 90500, func(m *Machine) { m.LDSUnit = 1280 }),
+	// gfx10_1_t: see gfx10.
 	derive(gfx10, "gfx1010", 100100),
 	// gfx10_3_t::can_halt_at_endpgm: not parked.
 	derive(gfx10, "gfx1030", 100300, func(m *Machine) { m.ParkedFrom = NeverParked }),
+	// gfx1100_t, and of 2026 gfx1150_t: see gfx11.
 	derive(gfx11, "gfx1100", 110000),
 	derive(gfx11, "gfx1150", 110500),
+	// gfx1200_t, gfx1201_t: see gfx12.
 	derive(gfx12, "gfx1200", 120000),
 	derive(gfx12, "gfx1201", 120001),
+	// gfx1250_t of 2026: see gfx125. gfx1251 has no class there; LLVM
+	// (GCNProcessors.td) gives it gfx1250's registers.
 	derive(gfx125, "gfx1250", 120500),
 	derive(gfx125, "gfx1251", 120501),
 }
