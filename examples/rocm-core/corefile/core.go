@@ -158,6 +158,9 @@ type Group struct {
 	// or to LDSSize. It is in the record of the first wave.
 	LDS     []byte
 	LDSSize int
+	// Cluster is how many groups the group's cluster has in x, y and z; zeros:
+	// the dispatch has no clusters (from gfx1250 on).
+	Cluster [3]uint32
 	// WholeLDS: the group has taken over all LDS of a gfx12 work-group processor.
 	WholeLDS bool
 	Waves    []Wave

@@ -233,7 +233,12 @@ func rareCores() map[string]*Core {
 			}
 		}
 	}
-	return map[string]*Core{"rare-whole-lds-gfx1200-v12-unified": taken, "rare-full-ring-gfx1030-v12-split": full}
+	clusters := Random(seeded(3), Unified, 12, MachineNamed("gfx1250"))
+	for i := range clusters.Agents[0].Queues[0].Groups {
+		clusters.Agents[0].Queues[0].Groups[i].Cluster = [3]uint32{4, 2, 1}
+	}
+	return map[string]*Core{"rare-whole-lds-gfx1200-v12-unified": taken, "rare-full-ring-gfx1030-v12-split": full,
+		"rare-clusters-gfx1250-v12-unified": clusters}
 }
 
 func writeCore(t *testing.T, name string, im *Image) {

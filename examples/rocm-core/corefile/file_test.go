@@ -218,6 +218,7 @@ func TestBuildRefuses(t *testing.T) {
 		{func(c *Core) { c.Agents[0].Queues[0].Groups[0].Lanes = 32 }, "32 lanes"},
 		{func(c *Core) { c.Agents[0].Queues[0].Groups[0].XCC = 1 }, "XCC"},
 		{func(c *Core) { c.Agents[0].Queues[0].Groups[0].WholeLDS = true }, "no field"},
+		{func(c *Core) { c.Agents[0].Queues[0].Groups[0].Cluster = [3]uint32{2, 1, 1} }, "no field"},
 		{func(c *Core) { c.Memory = []Memory{{Address: gpuArena + 8, Data: []byte{1}}} }, "runs into"},
 		{func(c *Core) { c.AgentEntrySize = 124 }, "multiples of 8"},
 		{func(c *Core) { c.CodeObjects = []CodeObject{{Image: []byte("no ELF")}} }, "CodeObjects[0]"},
@@ -339,4 +340,22 @@ func TestSwizzle(t *testing.T) {
 	if Swizzle(nil) != nil {
 		t.Error("no lanes have memory")
 	}
+}
+
+// TestCluster places group (6, 3, 0) of clusters of (4, 2, 1): place (2, 1, 0) of cluster (1, 1, 0).
+func TestCluster(t *testing.T) {
+	c := oneWave()
+	a := &c.Agents[0]
+	a.Machine = MachineNamed("gfx1250")
+	g := &a.Queues[0].Groups[0]
+	g.ID, g.Cluster = [3]uint32{6, 3, 0}, [3]uint32{4, 2, 1}
+	im := build(t, c)
+	_, memory := write(t, im)
+	q := im.Queues()[0]
+	// LDS of 1024 bytes, 512 bytes of hardware registers, below them the trap temporaries.
+	ttmps := q.Save + q.boundary + q.xccs[0].records - 1024 - 512 - 64
+	checkWords(t, memory, []placed{
+		{"ttmp6", ttmps + 24, 1<<30 | 2 | 1<<4 | 3<<12 | 1<<16}, {"ttmp7", ttmps + 28, 1}, {"ttmp9", ttmps + 36, 1},
+		{"ttmp8", ttmps + 32, 1<<31 | 1<<30 | 7}, {"ttmp11[31:28]", ttmps + 44, 2 << 28},
+	})
 }

@@ -127,25 +127,28 @@ type Machine struct {
 	AliasEnd, Aliases int
 
 	// Trap temporaries.
-	Mark           Field // 1: ttmp4 to ttmp6 have been initialized; none: they always are
-	Packet         Field // index of the dispatch packet in the ring
-	GroupIDs       [3]Field
-	GroupYZ        Field // 1: the group's y and z are there; none: they always are
-	WaveInGroup    Field
-	TrapID         Field
-	ParkedPC       [2]Field // the PC of a parked wave: [31:0] and [47:32]
-	ParkedFrom     uint32   // the first r_version that parks; 0: every one; NeverParked
-	SPIUnset       bool     // ttmp6[31] says that the SPI set no ttmps
-	Halt           Field
-	TrapEntered    Field // the trap handler marks with it that it halted the wave
-	NoVGPRs        Field // 1: the wave has given its VGPRs back; the record has their room still
-	PCBits         uint8
-	Exceptions     [numExceptions]ExceptionBit
-	TmpringWave    Bits // bytes of scratch per wave in compute_tmpring_size
-	TmpringUnit    uint64
-	TmpringPerSE   bool // the number of waves there is per shader engine
-	FlatInHwregs   bool // flat_scratch is in the hardware block, not in SGPRs
-	HasFlatAddress bool // flat_scratch is the address of the wave's scratch
+	Mark     Field // 1: ttmp4 to ttmp6 have been initialized; none: they always are
+	Packet   Field // index of the dispatch packet in the ring
+	GroupIDs [3]Field
+	GroupYZ  Field // 1: the group's y and z are there; none: they always are
+	// Of a group in a cluster GroupIDs are the cluster's, and these are the
+	// group's place in it and the cluster's last place, in x, y and z.
+	InCluster, ClusterLast [3]Field
+	WaveInGroup            Field
+	TrapID                 Field
+	ParkedPC               [2]Field // the PC of a parked wave: [31:0] and [47:32]
+	ParkedFrom             uint32   // the first r_version that parks; 0: every one; NeverParked
+	SPIUnset               bool     // ttmp6[31] says that the SPI set no ttmps
+	Halt                   Field
+	TrapEntered            Field // the trap handler marks with it that it halted the wave
+	NoVGPRs                Field // 1: the wave has given its VGPRs back; the record has their room still
+	PCBits                 uint8
+	Exceptions             [numExceptions]ExceptionBit
+	TmpringWave            Bits // bytes of scratch per wave in compute_tmpring_size
+	TmpringUnit            uint64
+	TmpringPerSE           bool // the number of waves there is per shader engine
+	FlatInHwregs           bool // flat_scratch is in the hardware block, not in SGPRs
+	HasFlatAddress         bool // flat_scratch is the address of the wave's scratch
 }
 
 // NeverParked as Machine.ParkedFrom: the machine's waves can halt anywhere.
@@ -338,7 +341,9 @@ var gfx12 = derive(gfx11, "", 0, func(m *Machine) {
 // 13, hwreg_count 128, ttmps_addr at the end of the SGPR block, vgpr_count in
 // sixteens and wave32 alone, no shared VGPRs), trap_id ttmp11[31:28],
 // can_halt_at_*; the PC's 57 bits are trap_handler_gfx12.s,
-// SQ_WAVE_PC_HI_ADDRESS_MASK.
+// SQ_WAVE_PC_HI_ADDRESS_MASK; clusters are what LLVM 22 compiles
+// llvm.amdgcn.workgroup.id.x to. Whether a wave has clusters is in IB_STS2,
+// which no source names among the saved registers.
 var gfx125 = derive(gfx12, "", 0, func(m *Machine) {
 	m.VGPRUnit = [2]int{0, 16}
 	m.SharedVGPRs = Bits{}
@@ -348,6 +353,8 @@ var gfx125 = derive(gfx12, "", 0, func(m *Machine) {
 	m.HwregWords = 128
 	m.TTMPsInSGPRs = true
 	m.TrapID = ttmp(11, 31, 28)
+	m.InCluster = [3]Field{ttmp(6, 3, 0), ttmp(6, 7, 4), ttmp(6, 11, 8)}
+	m.ClusterLast = [3]Field{ttmp(6, 15, 12), ttmp(6, 19, 16), ttmp(6, 23, 20)}
 	m.ParkedPC = [2]Field{}
 	m.ParkedFrom = NeverParked
 	m.PCBits = 57

@@ -58,16 +58,33 @@ func (im *Image) setDispatch(q *QueuePlan, p *wavePlan, r *registers) {
 	packet := q.queue.Dispatches[g.Dispatch].ID % uint64(q.queue.Packets)
 	im.set(r, m.Packet, packet, "the packet's index")
 	im.set(r, m.WaveInGroup, uint64(p.position), "the wave's place in its group")
-	im.set(r, m.GroupIDs[0], uint64(g.ID[0]), "the group's x")
-	hasYZ := g.ID[1]|g.ID[2] != 0 || q.queue.Dispatches[g.Dispatch].Dimensions > 1
+	id := im.setCluster(m, g, r)
+	im.set(r, m.GroupIDs[0], uint64(id[0]), "the group's x")
+	hasYZ := id[1]|id[2] != 0 || q.queue.Dispatches[g.Dispatch].Dimensions > 1
 	if m.GroupYZ.Width != 0 {
 		im.set(r, m.GroupYZ, toBit(hasYZ), "whether the group has y and z")
 		if !hasYZ {
 			return
 		}
 	}
-	im.set(r, m.GroupIDs[1], uint64(g.ID[1]), "the group's y")
-	im.set(r, m.GroupIDs[2], uint64(g.ID[2]), "the group's z")
+	im.set(r, m.GroupIDs[1], uint64(id[1]), "the group's y")
+	im.set(r, m.GroupIDs[2], uint64(id[2]), "the group's z")
+}
+
+// setCluster puts the group's place in its cluster there and returns the
+// cluster's id; without a cluster that is the group's.
+func (im *Image) setCluster(m *Machine, g *Group, r *registers) [3]uint32 {
+	id := g.ID
+	for i, n := range g.Cluster {
+		if m.InCluster[i].Width == 0 && n == 0 {
+			continue
+		}
+		n = max(n, 1)
+		im.set(r, m.InCluster[i], uint64(id[i]%n), "the group's place in its cluster")
+		im.set(r, m.ClusterLast[i], uint64(n-1), "the cluster's last place")
+		id[i] /= n
+	}
+	return id
 }
 
 // setStop is what the trap handler and the debugger put there.
