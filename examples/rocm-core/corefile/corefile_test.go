@@ -18,6 +18,7 @@ import (
 var (
 	coresDir   = flag.String("cores", "", "write made cores and what is in them into this folder")
 	coresCount = flag.Int("cores-count", 300, "how many cores -cores writes")
+	coresWaves = flag.Int("cores-waves", 16, "how many waves one more core of -cores has")
 )
 
 var layouts = []Layout{Unified, Split, Merged}
@@ -205,6 +206,7 @@ func TestWriteCores(t *testing.T) {
 		name := filepath.Join(dir, fmt.Sprintf("%04d-%s-v%d-%s", i, m.Name, version, [...]string{"unified", "split", "merged"}[layout]))
 		writeCore(t, name, build(t, Random(seeded(i), layout, version, m)))
 	}
+	writeCore(t, filepath.Join(dir, "rare-many-gfx942-v12-unified"), build(t, manyWaves("gfx942", *coresWaves)))
 	for name, c := range rareCores() {
 		writeCore(t, filepath.Join(dir, name), build(t, c))
 	}

@@ -79,7 +79,8 @@ func (im *Image) hostFile() (*File, error) {
 		}
 	}
 	f.segments = append(f.segments, loads...)
-	return f, f.layOut(func(*segment) uint64 { return 4 })
+	// The host's segments keep the alignment that their headers tell of.
+	return f, f.layOut(func(s *segment) uint64 { return max(s.Align, 4) })
 }
 
 // takeHost takes over header, notes and segments of a host's core file.
@@ -100,6 +101,9 @@ func (f *File) takeHost(host []byte) ([]segment, error) {
 		if p.Off > uint64(len(host)) || p.Filesz > uint64(len(host))-p.Off {
 			return nil, fmt.Errorf("corefile: the host's core ends inside the segment at %#x", p.Vaddr)
 		}
+		if p.Align&(p.Align-1) != 0 || p.Align > 1<<20 {
+			return nil, fmt.Errorf("corefile: the host's segment at %#x is aligned to %#x", p.Vaddr, p.Align)
+		}
 		s := segment{content: whole(host[p.Off:][:p.Filesz])}
 		s.Prog64 = elf.Prog64{Type: uint32(p.Type), Flags: uint32(p.Flags), Vaddr: p.Vaddr, Paddr: p.Paddr,
 			Filesz: p.Filesz, Memsz: p.Memsz, Align: p.Align}
@@ -119,7 +123,7 @@ func (f *File) addNote(isOwn bool) {
 	i := slices.IndexFunc(f.segments, func(s segment) bool { return s.Type == uint32(elf.PT_NOTE) })
 	if i < 0 || isOwn {
 		i = len(f.segments)
-		f.segments = append(f.segments, segment{Prog64: elf.Prog64{Type: uint32(elf.PT_NOTE)}, content: data{}})
+		f.segments = append(f.segments, segment{Prog64: elf.Prog64{Type: uint32(elf.PT_NOTE), Align: 4}, content: data{}})
 	}
 	s := &f.segments[i]
 	old := s.content.(data).bytes

@@ -156,6 +156,9 @@ func TestHostIsKept(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("layout %d: no segment at %#x", layout, p.Vaddr)
 			}
+			if x := after.Progs[i]; x.Align > 1 && (x.Off-x.Vaddr)%x.Align != 0 {
+				t.Errorf("layout %d: the segment at %#x lies at %#x of the file, aligned to %#x", layout, x.Vaddr, x.Off, x.Align)
+			}
 			was, is := host[p.Off:][:p.Filesz], files[0][after.Progs[i].Off:]
 			if !bytes.HasPrefix(is, was) {
 				t.Errorf("layout %d: the segment at %#x is changed", layout, p.Vaddr)
