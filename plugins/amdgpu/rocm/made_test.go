@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/unwindd/unwindd/locexpr"
@@ -30,11 +31,11 @@ func testMachine() *Machine {
 type testMemory struct {
 	sdk.Engine
 	parts map[uint64][]byte
-	reads int
+	reads atomic.Int64
 }
 
 func (m *testMemory) ReadMemory(_ context.Context, r sdk.MemoryRange, buf []byte) (int, error) {
-	m.reads++
+	m.reads.Add(1)
 	if r.Space != locexpr.AddressSpace(0) {
 		return 0, errors.New("another address space")
 	}

@@ -18,7 +18,6 @@ type reader struct {
 	kernels  kernels
 	areas    []areaRange
 
-	span        []byte
 	failedReads int
 }
 
