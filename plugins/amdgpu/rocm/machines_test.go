@@ -1,8 +1,6 @@
-package rocm
+package rocm_test
 
 import (
-	"bytes"
-	"debug/elf"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -12,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // madeCore is a core of the writer's as a plugin sees it.
-func madeCore(t testing.TB, im *corefile.Image) (*testMemory, []sdk.Note) {
+func madeCore(t testing.TB, im *corefile.Image) *testMemory {
 	t.Helper()
 	core, gpu, err := im.Files()
 	if err != nil {
@@ -31,17 +30,12 @@ func madeCore(t testing.TB, im *corefile.Image) (*testMemory, []sdk.Note) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := elf.NewFile(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range e.Progs {
-			if p.Type == elf.PT_LOAD && p.Filesz > 0 {
-				m.put(p.Vaddr, b[p.Off:p.Off+p.Filesz])
-			}
+		part, _ := memoryOf(t, b)
+		for address, bytes := range part.parts {
+			m.put(address, bytes)
 		}
 	}
-	return m, []sdk.Note{{Owner: "AMDGPU", Type: 33, Data: im.Note()}}
+	return m
 }
 
 // detailReasons are the reasons of AMD's library by what the machine says.
@@ -79,35 +73,26 @@ func reasonsOf(w *sdk.TargetThread) []string {
 	return slices.Compact(list)
 }
 
+var description = amdgpu.Description()
+
+// names are the writer's names of registers by their numbers.
+var names = func() map[uint32]string {
+	names := map[uint32]string{}
+	short := strings.NewReplacer("SGPR", "s", "VGPR", "v", "AGPR", "a", "EXEC", "exec", "VCC", "vcc", "PC", "pc", "STATUS", "status")
+	for _, r := range description.Registers {
+		for n := r.First; n < r.First+r.Count; n++ {
+			info, _ := description.Register(n)
+			names[n] = short.Replace(info.Name)
+		}
+	}
+	return names
+}()
+
 // registersOf are the registers of a wave by the names of the writer.
 func registersOf(t *testing.T, m *testMemory, w *sdk.TargetThread) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	name := func(n uint32) string {
-		switch {
-		case n == 1 || n == 17:
-			return "exec"
-		case n == 512 || n == 768:
-			return "vcc"
-		case n == 16:
-			return "pc"
-		case n == 128:
-			return "status"
-		case n >= 32 && n < 96:
-			return fmt.Sprintf("s%d", n-32)
-		case n >= 1088 && n < 1130:
-			return fmt.Sprintf("s%d", n-1024)
-		case n >= 1536 && n < 2048:
-			return fmt.Sprintf("v%d", n-1536)
-		case n >= 3584 && n < 4096:
-			return fmt.Sprintf("v%d", n-3584+512)
-		case n >= 2560 && n < 2816:
-			return fmt.Sprintf("v%d", n-2560)
-		case n >= 3072 && n < 3328:
-			return fmt.Sprintf("a%d", n-3072)
-		}
-		return fmt.Sprint("unknown ", n)
-	}
+	name := func(n uint32) string { return names[n] }
 	for i, n := range w.Registers.Numbers {
 		found[name(n)] = hex.EncodeToString(w.Registers.Data[w.Registers.Offsets[i]:w.Registers.Offsets[i+1]])
 	}
@@ -237,11 +222,8 @@ func TestEveryMachine(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					m, notes := madeCore(t, im)
-					a, err := Read(t.Context(), m, notes, testMachine())
-					if err != nil {
-						t.Fatal(err)
-					}
+					m := madeCore(t, im)
+					a := readCore(t, m, im.Note())
 					if len(a.Problems) > 0 {
 						t.Errorf("version %d, layout %d: %q", version, layout, a.Problems)
 					}

@@ -1,4 +1,4 @@
-package rocm
+package rocm_test
 
 import (
 	"context"
@@ -10,22 +10,11 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 var le = binary.LittleEndian
-
-// testMachine has the numbers of "Register Identifier" of the backend guide.
-func testMachine() *Machine {
-	return &Machine{
-		Numbers: Numbers{
-			PC: 16, Status: 128, Exec: [2]uint32{1, 17}, VCC: [2]uint32{512, 768}, SGPR0: 32, SGPR64: 1088,
-			VGPR0: [2]uint32{1536, 2560}, AGPR0: [2]uint32{2048, 3072}, VGPR512: 3584,
-		},
-		Local: 3, PrivateLane: 5, PrivateWave: 6,
-		IsKnown: func(p string) bool { return p != "gfx1199" },
-	}
-}
 
 // A testMemory is a core's memory: parts that do not overlap.
 type testMemory struct {
@@ -175,9 +164,14 @@ func testRecord(vectors, scalars int, hardware, ttmps map[int]uint32, lds, gap i
 	return b
 }
 
-func readCore(t *testing.T, m *testMemory, note []byte) *sdk.OpenTargetAnswer {
+// readCore opens a core and validates the answer.
+func readCore(t testing.TB, m *testMemory, note []byte) *sdk.OpenTargetAnswer {
 	t.Helper()
-	a, err := Read(t.Context(), m, []sdk.Note{{Owner: "AMDGPU", Type: 33, Data: note}}, testMachine())
+	req := &sdk.OpenTargetRequest{Notes: []sdk.Note{{Owner: "AMDGPU", Type: 33, Data: note}}}
+	a, err := amdgpu.New().OpenTarget(t.Context(), m, req)
+	if err == nil {
+		err = a.Validate(description, req)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
