@@ -84,12 +84,13 @@ type hardware struct {
 type ttmpLayout struct {
 	packet, inGroup ttmpField
 	group           [3]ttmpField
-	hasYZ           ttmpField // group[1] and [2] are there; {} where they always are
-	mark            ttmpField // the trap handler has set TTMP4 to 6; {} where the hardware did
-	marksVoid       bool      // until then nothing in TTMP6 is of the trap handler, whatever STATUS says
-	isAlwaysSet     bool      // the hardware always sets those that say which group the wave is of
-	trap            ttmpField // the number of the trap instruction that stopped the wave
-	parkedLow       uint8     // the low half of the PC of a parked wave
+	inCluster, last [3]ttmpField // of a group in a cluster: its place there and the last one; group is the cluster then
+	hasYZ           ttmpField    // group[1] and [2] are there; {} where they always are
+	mark            ttmpField    // the trap handler has set TTMP4 to 6; {} where the hardware did
+	marksVoid       bool         // until then nothing in TTMP6 is of the trap handler, whatever STATUS says
+	isAlwaysSet     bool         // the hardware always sets those that say which group the wave is of
+	trap            ttmpField    // the number of the trap instruction that stopped the wave
+	parkedLow       uint8        // the low half of the PC of a parked wave
 }
 
 // scratchLayout is how scratch memory is divided among waves.
@@ -203,6 +204,8 @@ var (
 		f.last = field{13, 1}
 		f.control, f.ttmps = 512, -64
 		f.ttmp.trap = ttmpField{11, field{28, 4}}
+		f.ttmp.inCluster = [3]ttmpField{{6, field{0, 4}}, {6, field{4, 4}}, {6, field{8, 4}}}
+		f.ttmp.last = [3]ttmpField{{6, field{12, 4}}, {6, field{16, 4}}, {6, field{20, 4}}}
 		f.parks = neverParks
 		f.scratch.hidesAperture = true
 	})

@@ -46,6 +46,9 @@ func TestFamilies(t *testing.T) {
 		}{
 			{"mark", f.ttmp.mark, m.Mark}, {"packet", f.ttmp.packet, m.Packet}, {"group 0", f.ttmp.group[0], m.GroupIDs[0]},
 			{"group 1", f.ttmp.group[1], m.GroupIDs[1]}, {"group 2", f.ttmp.group[2], m.GroupIDs[2]}, {"y and z", f.ttmp.hasYZ, m.GroupYZ},
+			{"place in cluster", f.ttmp.inCluster[0], m.InCluster[0]}, {"place in cluster", f.ttmp.inCluster[1], m.InCluster[1]},
+			{"place in cluster", f.ttmp.inCluster[2], m.InCluster[2]}, {"last place", f.ttmp.last[0], m.ClusterLast[0]},
+			{"last place", f.ttmp.last[1], m.ClusterLast[1]}, {"last place", f.ttmp.last[2], m.ClusterLast[2]},
 			{"wave in group", f.ttmp.inGroup, m.WaveInGroup}, {"trap", f.ttmp.trap, m.TrapID},
 		} {
 			equal(c.what, ttmp(c.got), c.want)

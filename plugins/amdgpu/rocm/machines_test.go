@@ -1,9 +1,12 @@
 package rocm_test
 
 import (
+	"bytes"
+	"debug/elf"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,6 +212,38 @@ func checkWave(t *testing.T, m *testMemory, core *corefile.Core, a *sdk.OpenTarg
 	check("private memory", private, want.Scratch)
 }
 
+// holdCore reads a core and holds each wave against what was put into it.
+func holdCore(t *testing.T, what string, core *corefile.Core) (waves int) {
+	t.Helper()
+	im, err := core.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := madeCore(t, im)
+	a := readCore(t, m, im.Note())
+	if len(a.Problems) > 0 {
+		t.Errorf("%s: %q", what, a.Problems)
+	}
+	if err := im.Waves(func(want *corefile.WaveState) error {
+		if waves < len(a.Threads) {
+			checkWave(t, m, core, a, &a.Threads[waves], want)
+		}
+		waves++
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if waves != len(a.Threads) {
+		t.Errorf("%s: %d waves, expected %d", what, len(a.Threads), waves)
+	}
+	for i, o := range im.CodeObjects() {
+		if i >= len(a.Objects) || a.Objects[i].URI != o.URI || fmt.Sprintf("%#x", a.Objects[i].Bias) != o.Load {
+			t.Errorf("%s: code object %d is not %+v", what, i, o)
+		}
+	}
+	return waves
+}
+
 // TestEveryMachine reads what the writer made of random states, for every
 // processor, version of the runtime and layout, and finds what was put in.
 func TestEveryMachine(t *testing.T) {
@@ -218,32 +253,130 @@ func TestEveryMachine(t *testing.T) {
 			for version := uint32(8); version <= 12; version++ {
 				for i, layout := range []corefile.Layout{corefile.Unified, corefile.Split, corefile.Merged} {
 					core := corefile.Random(rand.New(rand.NewPCG(uint64(version), uint64(i))), layout, version, machine)
-					im, err := core.Build()
-					if err != nil {
-						t.Fatal(err)
-					}
-					m := madeCore(t, im)
-					a := readCore(t, m, im.Note())
-					if len(a.Problems) > 0 {
-						t.Errorf("version %d, layout %d: %q", version, layout, a.Problems)
-					}
-					n := 0
-					if err := im.Waves(func(want *corefile.WaveState) error {
-						if n < len(a.Threads) {
-							checkWave(t, m, core, a, &a.Threads[n], want)
-						}
-						n++
-						return nil
-					}); err != nil {
-						t.Fatal(err)
-					}
-					if n != len(a.Threads) {
-						t.Errorf("version %d, layout %d: %d waves, expected %d", version, layout, len(a.Threads), n)
-					}
-					waves += n
+					waves += holdCore(t, fmt.Sprintf("version %d, layout %d", version, layout), core)
 				}
 			}
 		})
 	}
 	t.Logf("%d waves", waves)
+}
+
+// TestRareStates reads what random states do not have.
+func TestRareStates(t *testing.T) {
+	groups := func(processor string, change func(i int, q *corefile.Queue, g *corefile.Group)) *corefile.Core {
+		core := corefile.Random(rand.New(rand.NewPCG(3, 1)), corefile.Unified, 12, corefile.MachineNamed(processor))
+		for i := range core.Agents {
+			for j := range core.Agents[i].Queues {
+				q := &core.Agents[i].Queues[j]
+				for k := range q.Groups {
+					change(k, q, &q.Groups[k])
+				}
+			}
+		}
+		return core
+	}
+	for what, core := range map[string]*corefile.Core{
+		"a group has all local memory": groups("gfx1200", func(i int, _ *corefile.Queue, g *corefile.Group) { g.WholeLDS = i%2 == 0 }),
+		"groups are in clusters":       groups("gfx1250", func(_ int, _ *corefile.Queue, g *corefile.Group) { g.Cluster = [3]uint32{4, 2, 1} }),
+		"every packet of the ring is in use": groups("gfx1030", func(i int, q *corefile.Queue, _ *corefile.Group) {
+			if i > 0 {
+				return
+			}
+			q.ReadID |= 3
+			q.WriteID = q.ReadID + uint64(q.Packets)
+			for k := range q.Dispatches {
+				q.Dispatches[k].ID = q.ReadID + uint64(k)
+			}
+		}),
+	} {
+		if holdCore(t, what, core) == 0 {
+			t.Errorf("%s: no waves", what)
+		}
+	}
+}
+
+// TestKernel finds what kernel a wave is of, by the symbols of the code object where
+// it is loaded, or else by those of its file in memory; and where the trap is that
+// stopped it, by its code.
+func TestKernel(t *testing.T) {
+	file, err := os.ReadFile("../testdata/amd_k.gfx1100.co")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := e.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const load = 0x7e00_0000_0000
+	kernels := 0
+	for _, s := range symbols {
+		name, isDescriptor := strings.CutSuffix(s.Name, ".kd")
+		if !isDescriptor {
+			continue
+		}
+		kernels++
+		entry := symbols[slices.IndexFunc(symbols, func(o elf.Symbol) bool { return o.Name == name })].Value + load
+		for _, isUnloaded := range []bool{false, true} {
+			core := &corefile.Core{PID: 1, RuntimeVersion: 12, CodeObjects: []corefile.CodeObject{{Image: file, Load: load, Unloaded: isUnloaded}}}
+			core.Agents = []corefile.Agent{{Machine: corefile.MachineNamed("gfx1100"), GPUID: 1, XCCs: 1, ShaderEngines: 1, Queues: []corefile.Queue{{
+				Packets: 4, WriteID: 1, Dispatches: []corefile.Dispatch{{KernelObject: s.Value + load, Grid: [3]uint32{64, 1, 1}}},
+				Groups: []corefile.Group{{Lanes: 32, Waves: []corefile.Wave{{PC: entry, Stopped: true, TrapID: 2}}}},
+			}}}}
+			im, err := core.Build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := readCore(t, madeCore(t, im), im.Note())
+			if len(a.Threads) != 1 || a.Threads[0].Wave.Kernel != name || len(a.Problems) > 0 {
+				t.Errorf("%s, unloaded %v: %+v, problems %q", name, isUnloaded, a.Threads, a.Problems)
+			}
+			if d := a.Dispatches[0]; !isUnloaded && d.Entry != entry {
+				t.Errorf("%s: entry %#x, expected %#x", name, d.Entry, entry)
+			}
+		}
+	}
+	if kernels == 0 {
+		t.Error("the code object has no kernels")
+	}
+}
+
+// TestTrapPC finds the trap instruction that stopped a wave: where the runtime's
+// version says that the PC is, unless the code there says otherwise.
+func TestTrapPC(t *testing.T) {
+	const nop, trap2, pc = 0xbf80_0000, 0xbf90_0002, 0x7e00_0000_1000
+	for _, c := range []struct {
+		version       uint32
+		before, saved uint32 // the instructions
+		want          uint64
+	}{
+		{11, trap2, nop, pc - 4}, {11, trap2, trap2, pc - 4}, {11, nop, trap2, pc}, {11, nop, nop, pc - 4},
+		{12, nop, trap2, pc}, {12, trap2, trap2, pc}, {12, trap2, nop, pc - 4}, {12, nop, nop, pc},
+		{12, trap2 + 1, nop, pc}, {11, 0, 0, pc - 4},
+	} {
+		wave := corefile.Wave{PC: pc, Stopped: true, TrapID: 2}
+		if c.version < 12 {
+			wave.PC -= 4 // the writer adds it
+		}
+		core := &corefile.Core{PID: 1, RuntimeVersion: c.version}
+		core.Agents = []corefile.Agent{{Machine: corefile.MachineNamed("gfx1100"), GPUID: 1, XCCs: 1, ShaderEngines: 1, Queues: []corefile.Queue{{
+			Packets: 4, WriteID: 1, Dispatches: []corefile.Dispatch{{Grid: [3]uint32{64, 1, 1}}},
+			Groups: []corefile.Group{{Lanes: 32, Waves: []corefile.Wave{wave}}},
+		}}}}
+		if c.before != 0 {
+			core.Memory = []corefile.Memory{{Address: pc&^0xfff - 0x1000, Data: append(make([]byte, 0x1000-4), le.AppendUint32(le.AppendUint32(nil, c.before), c.saved)...)}}
+		}
+		im, err := core.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := readCore(t, madeCore(t, im), im.Note())
+		w := &a.Threads[0]
+		if got, _ := w.Registers.Uint64(16, sdk.LittleEndian); got != c.want || !w.HasCrashed || w.Stop.TrapID != 2 || w.Stop.Reason != "trap" || !w.Stop.IsPCExact {
+			t.Errorf("%+v: PC %#x, stop %+v", c, got, w.Stop)
+		}
+	}
 }

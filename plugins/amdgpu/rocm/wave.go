@@ -135,12 +135,11 @@ func (q *queueReader) identify(ctx context.Context, t *sdk.TargetThread, s *stat
 	layout := &q.agent.family.ttmp
 	group, inGroup := "(?,?,?)", "?"
 	if s.ids {
-		w.Group[0], w.HasGroup = layout.group[0].of(&s.t), true
-		if layout.hasYZ.bits == 0 || layout.hasYZ.of(&s.t) != 0 {
-			w.Group[1], w.Group[2] = layout.group[1].of(&s.t), layout.group[2].of(&s.t)
-		}
+		w.Group, w.HasGroup = layout.groupOf(&s.t)
 		w.InGroup, w.HasInGroup = layout.inGroup.of(&s.t), true
-		group = fmt.Sprintf("(%d,%d,%d)", w.Group[0], w.Group[1], w.Group[2])
+		if w.HasGroup {
+			group = fmt.Sprintf("(%d,%d,%d)", w.Group[0], w.Group[1], w.Group[2])
+		}
 		inGroup = strconv.FormatUint(uint64(w.InGroup), 10)
 		if d := q.dispatch(ctx, layout.packet.of(&s.t)); d != nil {
 			w.Dispatch, w.Kernel = d.ID, d.Kernel
@@ -155,6 +154,21 @@ func (q *queueReader) identify(ctx context.Context, t *sdk.TargetThread, s *stat
 		dispatch = "?"
 	}
 	t.Name = "AMDGPU Wave " + q.agentID + ":" + q.id + ":" + dispatch + ":" + number + " " + group + "/" + inGroup
+}
+
+// groupOf is the ID of a wave's group, by its place in its cluster where it is in one.
+func (l *ttmpLayout) groupOf(t *[16]uint32) (id [3]uint32, ok bool) {
+	for i := range id {
+		if i == 0 || l.hasYZ.bits == 0 || l.hasYZ.of(t) != 0 {
+			id[i] = l.group[i].of(t)
+		}
+		place, last := l.inCluster[i].of(t), l.last[i].of(t)
+		if place > last {
+			return [3]uint32{}, false
+		}
+		id[i] = id[i]*(last+1) + place
+	}
+	return id, true
 }
 
 // saved are the registers that stay where they are.
