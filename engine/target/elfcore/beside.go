@@ -2,7 +2,6 @@ package elfcore
 
 import (
 	"debug/elf"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,55 +90,45 @@ func (c *Core) besideName(notes []note) string {
 	return ""
 }
 
-// HostCore is the path of the core beside one of other processors that has the process
+// HostCore is the path of the core beside one of other processors that has the process,
 // by its name; "" where there is none, or the file is no such core.
 func HostCore(path string) string {
-	m, err := object.Map(path)
-	if err != nil {
+	if _, isDevices := coreAt(path); !isDevices {
 		return ""
 	}
-	defer m.Close()
-	isDevices := false
-	_ = object.Guard(func() error {
-		h, _, err := readHeader(m.Data())
-		_, isDevices = graphics[elf.Machine(h.machine)]
-		isDevices = isDevices && err == nil
-		return nil
-	})
-	if !isDevices {
-		return ""
-	}
+	name, isBeside := strings.CutSuffix(path, ".gpu")
 	var names []string
-	if name, ok := strings.CutSuffix(path, ".gpu"); ok {
+	if isBeside {
 		names = append(names, name)
 	}
-	dir, base := filepath.Split(strings.TrimSuffix(path, ".gpu"))
+	dir, base := filepath.Split(name)
 	if pid, ok := strings.CutPrefix(base, "gpucore."); ok {
 		names = append(names, filepath.Join(dir, "core."+pid), filepath.Join(dir, "core"))
 	}
 	for _, name := range names {
-		if isCoreFile(name) {
+		if isCore, isDevices := coreAt(name); isCore && !isDevices {
 			return name
 		}
 	}
 	return ""
 }
 
-// isCoreFile says whether a file is a core of a process.
-func isCoreFile(path string) bool {
+// coreAt says whether a file is a core, and whether it is one of other processors
+// alone.
+func coreAt(path string) (isCore, isDevices bool) {
 	m, err := object.Map(path)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer m.Close()
-	is := false
+	// A file that is cut meanwhile is none.
 	_ = object.Guard(func() error {
 		h, _, err := readHeader(m.Data())
-		_, isDevices := graphics[elf.Machine(h.machine)]
-		is = err == nil && !errors.Is(err, ErrNotCore) && !isDevices
+		isCore = err == nil
+		_, isDevices = graphics[elf.Machine(h.machine)]
 		return nil
 	})
-	return is
+	return isCore, isCore && isDevices
 }
 
 // strayOf is an address of a second core's memory that the process does not have
