@@ -44,7 +44,8 @@ func (c *Core) openDevices(options Options) {
 		}
 		switch {
 		case err == nil:
-			isRead[owner] = c.openNotes(owner, reader, owned[owner])
+			isRead[owner] = true
+			c.openNotes(owner, reader, owned[owner])
 		case !errors.Is(err, target.ErrNoArchitecture):
 			c.hasUnread = true
 			c.problem("notes of %s are not read: %v", clip(owner), err)
@@ -53,26 +54,25 @@ func (c *Core) openDevices(options Options) {
 	c.sayGraphics(isRead)
 }
 
-// openNotes asks a plugin about its notes. It returns false where nobody reads them.
-func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) bool {
+// openNotes asks a plugin about its notes.
+func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
 	a, err := reader.OpenTarget(context.Background(), coreEngine{c}, &sdk.OpenTargetRequest{Notes: notes})
 	if err != nil {
 		c.hasUnread = true
 		c.problem("the notes of %s are not read: %v", clip(owner), err)
-		return true
+		return
 	}
 	for _, p := range a.Problems {
 		c.problem("notes of %s: %s", clip(owner), p)
 	}
 	if a.Kind == "" && len(a.Threads) == 0 && len(a.Objects) == 0 {
 		c.hasUnread = c.hasUnread || len(a.Problems) > 0
-		return true
+		return
 	}
 	c.kind = target.Kind(a.Kind)
 	d := devices{Core: c, description: reader.Description(), answer: a}
 	d.addObjects()
 	d.addThreads()
-	return true
 }
 
 // coreEngine is the core as a plugin sees it that reads its notes.
