@@ -74,14 +74,7 @@ func (o *Object) eachDynamicSymbol(yield func(*Symbol)) error {
 	if size, ok := tags[elf.DT_SYMENT]; ok && size != uint64(h.symbolSize()) {
 		return fmt.Errorf("PT_DYNAMIC: symbols of %d bytes, expected %d", size, h.symbolSize())
 	}
-	var n uint64
-	if hash, ok := tags[elf.DT_HASH]; ok {
-		n, err = o.countHash(hash)
-	} else if hash, ok := tags[elf.DT_GNU_HASH]; ok {
-		n, err = o.countGNUHash(hash)
-	} else {
-		err = fmt.Errorf("expected DT_HASH or DT_GNU_HASH beside DT_SYMTAB")
-	}
+	n, err := o.countDynamicSymbols(tags)
 	if err != nil {
 		return fmt.Errorf("PT_DYNAMIC: %w", err)
 	}
@@ -95,6 +88,17 @@ func (o *Object) eachDynamicSymbol(yield func(*Symbol)) error {
 		return fmt.Errorf("PT_DYNAMIC: string table at address %#x, size %#x is not in the file", tags[elf.DT_STRTAB], tags[elf.DT_STRSZ])
 	}
 	return o.eachInTable(table, names, nil, true, yield)
+}
+
+// countDynamicSymbols is how many symbols there are.
+func (o *Object) countDynamicSymbols(tags map[elf.DynTag]uint64) (uint64, error) {
+	if hash, ok := tags[elf.DT_HASH]; ok {
+		return o.countHash(hash)
+	}
+	if hash, ok := tags[elf.DT_GNU_HASH]; ok {
+		return o.countGNUHash(hash)
+	}
+	return 0, fmt.Errorf("expected DT_HASH or DT_GNU_HASH beside DT_SYMTAB")
 }
 
 // countHash returns nchain, which is the number of symbols.

@@ -30,6 +30,9 @@ type Object struct {
 	byName   map[string]*Section
 	problems []string
 
+	standIns     []*Section // see StandIns
+	standInsOnce sync.Once
+
 	// relocated are the relocation sections of a relocatable object, by the
 	// section that they are for.
 	relocated map[uint32][]*Section
