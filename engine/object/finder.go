@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -228,6 +229,32 @@ func (f *Finder) OpenNamed(name string) (*Object, error) { return f.Store.open(f
 func (f *Finder) MapNamed(name string) (*Mapping, error) {
 	p := f.rootPlace(name)
 	return p.mapFile()
+}
+
+// Mapped maps the files that may be a path of the target, of which code objects are
+// parts, in the order of Find: Exe where it has the name, then the path under Sysroot,
+// then the base name in Folders. The caller closes them. The error of the first is
+// yielded where there is none at all.
+func (f *Finder) Mapped(name string) iter.Seq2[*Mapping, error] {
+	return func(yield func(*Mapping, error) bool) {
+		var first error
+		isFound := false
+		try := func(p place) bool {
+			m, err := p.mapFile()
+			if err != nil {
+				first = cmp.Or(first, err)
+				return true
+			}
+			isFound = true
+			return yield(m, nil)
+		}
+		if f.IsExe(nil, name, nil) && !try(hostPlace(f.Exe)) {
+			return
+		}
+		if f.eachPlace(strings.TrimSuffix(name, deleted), "", try) && !isFound {
+			yield(nil, first)
+		}
+	}
 }
 
 // OpenBeside opens a file by its path on this machine, one that was made of the

@@ -2,6 +2,7 @@ package elfcore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,38 +177,33 @@ func (d *devices) addObjects() {
 // is read as it was loaded.
 func (d *devices) addObject(of *sdk.TargetObject) {
 	mod := &target.Module{Path: of.URI, Arch: d.description.Name}
-	loaded, hasHeaders := d.loadedImage(of.Bias)
-	o, file, err := d.openImage(of)
-	var reason string
-	if err == nil && hasHeaders {
-		reason = d.otherThan(&loaded, o)
+	im, hasHeaders := d.loadedImage(of.Bias)
+	var loaded *image
+	if hasHeaders {
+		loaded = &im
 	}
-	if err == nil && reason == "" {
-		mod.Object, mod.File = o, file
-	} else if mod.Problem = reason; err != nil {
-		mod.Problem = err.Error()
-	}
-	im := &image{bias: of.Bias}
+	o, file, err := d.openImage(of, loaded)
 	switch {
-	case mod.Object != nil:
-		im.programs = mod.Object.Programs()
-		mod.BuildID = mod.Object.BuildID()
-		if hasHeaders && len(loaded.buildID) > 0 {
-			mod.BuildID = loaded.buildID
+	case err == nil:
+		mod.Object, mod.File, mod.BuildID = o, file, o.BuildID()
+		if im.programs = o.Programs(); len(im.buildID) > 0 {
+			mod.BuildID = im.buildID
 		}
-		d.memory.addFiles(mod, fileSegments(mod.Object, d.header.numbers, of.Bias, "", nil))
+		im.bias = of.Bias
+		d.memory.addFiles(mod, fileSegments(o, d.header.numbers, of.Bias, "", nil))
 	case hasHeaders:
-		im = &loaded
-		mod.BuildID = loaded.buildID
-		if o, err := d.rebuild(mod.Path, im); err == nil {
+		mod.Problem, mod.BuildID = err.Error(), im.buildID
+		if o, err := d.rebuild(mod.Path, &im); err == nil {
 			d.objects = append(d.objects, o)
 			mod.Object = o
 			mod.Problem += "; it is read from the core's memory, without section headers"
 		} else {
 			mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
 		}
+	default:
+		mod.Problem = err.Error()
 	}
-	mod.Segments = (&modules{Core: d.Core}).segments(im)
+	mod.Segments = (&modules{Core: d.Core}).segments(&im)
 	d.modules = append(d.modules, mod)
 }
 
@@ -226,45 +222,60 @@ func (d *devices) loadedImage(bias uint64) (im image, ok bool) {
 }
 
 // otherThan says why a file is not what was loaded; "" where it may be.
-func (d *devices) otherThan(loaded *image, o *object.Object) string {
+func otherThan(loaded *image, o *object.Object) string {
 	if id := o.BuildID(); len(id) > 0 && len(loaded.buildID) > 0 && !bytes.Equal(id, loaded.buildID) {
-		return fmt.Sprintf("%s was not used: its build ID is %x, in memory %x is in that place", clip(o.Name()), id, loaded.buildID)
+		return fmt.Sprintf("its build ID is %x, in memory %x is in that place", id, loaded.buildID)
 	}
-	if reason := sameImage(loaded, o); reason != "" {
-		return fmt.Sprintf("%s was not used: %s", clip(o.Name()), reason)
-	}
-	return ""
+	return sameImage(loaded, o)
 }
 
-// openImage opens the file image of a code object: a part of a file, or of memory.
-func (d *devices) openImage(of *sdk.TargetObject) (o *object.Object, file string, err error) {
-	var data []byte
+// openImage opens the file image of a code object, a part of a file or of memory,
+// where it is what was loaded; nil: that is not known.
+func (d *devices) openImage(of *sdk.TargetObject, loaded *image) (o *object.Object, file string, err error) {
 	if of.Path == "" {
-		if data = d.memory.readDumped(of.MemoryAddress, min(of.Size, maxImage)); uint64(len(data)) < of.Size {
+		data := d.memory.readDumped(of.MemoryAddress, min(of.Size, maxImage))
+		if uint64(len(data)) < of.Size {
 			return nil, "", fmt.Errorf("its image at address %#x is not in the core: %#x of %#x bytes are", of.MemoryAddress, len(data), of.Size)
 		}
-	} else {
-		m, err := d.finder.MapNamed(of.Path)
-		if err != nil {
-			return nil, "", err
+		o, err = d.openPart("memory", of, data, loaded)
+		return o, "", err
+	}
+	for m, wrong := range d.finder.Mapped(of.Path) {
+		if wrong == nil {
+			d.beside = append(d.beside, m)
+			o, wrong = d.openPart(m.Path(), of, m.Data(), loaded)
 		}
-		d.beside = append(d.beside, m)
-		file = m.Path()
-		size := uint64(len(m.Data()))
+		if wrong == nil {
+			return o, m.Path(), nil
+		}
+		err = cmp.Or(err, wrong)
+	}
+	return nil, "", err
+}
+
+// openPart opens the part of a file that is a code object; name is that of the file.
+func (d *devices) openPart(name string, of *sdk.TargetObject, data []byte, loaded *image) (*object.Object, error) {
+	if of.Path != "" {
+		size := uint64(len(data))
 		if of.Offset > size || of.Size > size-of.Offset {
-			return nil, "", fmt.Errorf("%s ends at offset %#x, before the code object of %#x bytes at offset %#x", file, size, of.Size, of.Offset)
+			return nil, fmt.Errorf("%s was not used: it ends at offset %#x, before the code object of %#x bytes at offset %#x", name, size, of.Size, of.Offset)
 		}
-		data = m.Data()[of.Offset:]
-		if of.Size > 0 {
+		if data = data[of.Offset:]; of.Size > 0 {
 			data = data[:of.Size]
 		}
 	}
-	o, err = d.finder.Store.Image(of.URI, data, nil)
+	o, err := d.finder.Store.Image(of.URI, data, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, fmt.Errorf("%s was not used: %w", name, err)
 	}
 	d.objects = append(d.objects, o)
-	return o, file, nil
+	if loaded == nil {
+		return o, nil
+	}
+	if reason := otherThan(loaded, o); reason != "" {
+		return nil, fmt.Errorf("%s was not used: %s", name, reason)
+	}
+	return o, nil
 }
 
 // clip keeps texts of a core short in messages.
