@@ -455,11 +455,25 @@ type DisassembleRequest struct {
 	Address   uint64
 	Code      []byte
 	Processor string
+	Lanes     uint32 // of the thread that executes it; 0: not known
 }
 
 // DisassembleAnswer lists instructions in order.
 type DisassembleAnswer struct {
 	Instructions []Instruction
+	// LLVM says how LLVM's tools disassemble the same code. Where the user names one of
+	// them, its text takes the place of that of Instructions. An architecture that writes
+	// all instructions itself leaves it empty.
+	LLVM LLVMTarget
+}
+
+// An LLVMTarget is what LLVM's tools are told of code that they disassemble. Each
+// member has at most MaxLLVMName characters, which are letters, digits and those of
+// "-_.,:+".
+type LLVMTarget struct {
+	Triple   string // --triple, as "amdgcn-amd-amdhsa"; "": there is no target
+	CPU      string // --mcpu, as "gfx90a"; "": any
+	Features string // --mattr, as "+wavefrontsize64"; "": the usual ones
 }
 
 // An Instruction is one decoded instruction.

@@ -36,6 +36,8 @@ const (
 	MaxCompanions = 8
 	// MaxSuffix is the length in bytes of what their names end in.
 	MaxSuffix = 16
+	// MaxLLVMName is the length in bytes of a member of an LLVMTarget.
+	MaxLLVMName = 128
 	// MaxInstructionBytes is the length of the longest instruction in bytes.
 	MaxInstructionBytes = 256
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -492,6 +493,24 @@ func (a *DisassembleAnswer) Validate(_ *Description, req *DisassembleRequest) er
 			return fmt.Errorf("DisassembleAnswer.Instructions[%d].%w", i, err)
 		}
 		from = offset + uint64(in.Size)
+	}
+	return a.LLVM.validate()
+}
+
+// validate checks names that become arguments of a command.
+func (l *LLVMTarget) validate() error {
+	for _, f := range []struct{ member, value string }{{"Triple", l.Triple}, {"CPU", l.CPU}, {"Features", l.Features}} {
+		outside := strings.IndexFunc(f.value, func(r rune) bool {
+			return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.,:+", r))
+		})
+		switch {
+		case len(f.value) > MaxLLVMName:
+			return fmt.Errorf("DisassembleAnswer.LLVM.%s: %d bytes, expected at most %d", f.member, len(f.value), MaxLLVMName)
+		case outside >= 0:
+			return fmt.Errorf("DisassembleAnswer.LLVM.%s: %q, expected letters, digits and -_.,:+", f.member, f.value)
+		case f.value != "" && l.Triple == "":
+			return fmt.Errorf("DisassembleAnswer.LLVM.%s: %q, expected none without a Triple", f.member, f.value)
+		}
 	}
 	return nil
 }

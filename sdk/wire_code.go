@@ -92,13 +92,13 @@ func decodeClassifyReturnAnswer(p *pb.ClassifyReturnAnswer) (*ClassifyReturnAnsw
 }
 
 func encodeDisassembleRequest(r *DisassembleRequest) *pb.DisassembleRequest {
-	return &pb.DisassembleRequest{Address: r.Address, Code: r.Code, Processor: r.Processor}
+	return &pb.DisassembleRequest{Address: r.Address, Code: r.Code, Processor: r.Processor, Lanes: r.Lanes}
 }
 
 func decodeDisassembleRequest(p *pb.DisassembleRequest) (*DisassembleRequest, error) {
 	d := decoder{message: "DisassembleRequest"}
 	r := &DisassembleRequest{
-		Address: p.GetAddress(), Code: nonEmpty(p.GetCode()), Processor: d.text("processor", p.GetProcessor()),
+		Address: p.GetAddress(), Code: nonEmpty(p.GetCode()), Processor: d.text("processor", p.GetProcessor()), Lanes: p.GetLanes(),
 	}
 	if d.err != nil {
 		return nil, d.err
@@ -111,6 +111,8 @@ func encodeDisassembleAnswer(a *DisassembleAnswer) *pb.DisassembleAnswer {
 		Addresses: column(a.Instructions, func(i *Instruction) uint64 { return i.Address }),
 		Sizes:     column(a.Instructions, func(i *Instruction) uint32 { return i.Size }),
 		Texts:     blobs(a.Instructions, func(i *Instruction) string { return i.Text }),
+
+		LlvmTriple: a.LLVM.Triple, LlvmCpu: a.LLVM.CPU, LlvmFeatures: a.LLVM.Features,
 	}
 }
 
@@ -119,10 +121,12 @@ func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error
 	n := d.entries("addresses", len(p.GetAddresses()))
 	d.length("sizes", len(p.GetSizes()), n)
 	texts := d.texts("texts", p.GetTexts(), n)
+	a := &DisassembleAnswer{LLVM: LLVMTarget{
+		Triple: d.text("llvm_triple", p.GetLlvmTriple()), CPU: d.text("llvm_cpu", p.GetLlvmCpu()), Features: d.text("llvm_features", p.GetLlvmFeatures()),
+	}}
 	if d.err != nil {
 		return nil, d.err
 	}
-	a := &DisassembleAnswer{}
 	if n > 0 {
 		a.Instructions = make([]Instruction, n)
 	}

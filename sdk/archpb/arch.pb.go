@@ -5195,6 +5195,7 @@ type DisassembleRequest struct {
 	Address       uint64                 `protobuf:"varint,1,opt,name=address,proto3" json:"address,omitempty"`
 	Code          []byte                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	Processor     string                 `protobuf:"bytes,3,opt,name=processor,proto3" json:"processor,omitempty"`
+	Lanes         uint32                 `protobuf:"varint,4,opt,name=lanes,proto3" json:"lanes,omitempty"` // 0: not known, or the code is not a wave's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5250,11 +5251,21 @@ func (x *DisassembleRequest) GetProcessor() string {
 	return ""
 }
 
+func (x *DisassembleRequest) GetLanes() uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return 0
+}
+
 type DisassembleAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Addresses     []uint64               `protobuf:"varint,1,rep,packed,name=addresses,proto3" json:"addresses,omitempty"`
 	Sizes         []uint32               `protobuf:"varint,2,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	Texts         *Blobs                 `protobuf:"bytes,3,opt,name=texts,proto3" json:"texts,omitempty"`
+	LlvmTriple    string                 `protobuf:"bytes,4,opt,name=llvm_triple,json=llvmTriple,proto3" json:"llvm_triple,omitempty"` // "": LLVM's text is not wanted
+	LlvmCpu       string                 `protobuf:"bytes,5,opt,name=llvm_cpu,json=llvmCpu,proto3" json:"llvm_cpu,omitempty"`
+	LlvmFeatures  string                 `protobuf:"bytes,6,opt,name=llvm_features,json=llvmFeatures,proto3" json:"llvm_features,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5308,6 +5319,27 @@ func (x *DisassembleAnswer) GetTexts() *Blobs {
 		return x.Texts
 	}
 	return nil
+}
+
+func (x *DisassembleAnswer) GetLlvmTriple() string {
+	if x != nil {
+		return x.LlvmTriple
+	}
+	return ""
+}
+
+func (x *DisassembleAnswer) GetLlvmCpu() string {
+	if x != nil {
+		return x.LlvmCpu
+	}
+	return ""
+}
+
+func (x *DisassembleAnswer) GetLlvmFeatures() string {
+	if x != nil {
+		return x.LlvmFeatures
+	}
+	return ""
 }
 
 type ReadMemoryRequest struct {
@@ -6074,15 +6106,20 @@ const file_arch_proto_rawDesc = "" +
 	"\x04code\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04code\"h\n" +
 	"\x14ClassifyReturnAnswer\x126\n" +
 	"\aclasses\x18\x01 \x03(\x0e2\x1c.unwindd.arch.v1.ReturnClassR\aclasses\x12\x18\n" +
-	"\atargets\x18\x02 \x03(\x04R\atargets\"`\n" +
+	"\atargets\x18\x02 \x03(\x04R\atargets\"v\n" +
 	"\x12DisassembleRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\fR\x04code\x12\x1c\n" +
-	"\tprocessor\x18\x03 \x01(\tR\tprocessor\"u\n" +
+	"\tprocessor\x18\x03 \x01(\tR\tprocessor\x12\x14\n" +
+	"\x05lanes\x18\x04 \x01(\rR\x05lanes\"\xd6\x01\n" +
 	"\x11DisassembleAnswer\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\x04R\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x02 \x03(\rR\x05sizes\x12,\n" +
-	"\x05texts\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05texts\"\x9d\x01\n" +
+	"\x05texts\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05texts\x12\x1f\n" +
+	"\vllvm_triple\x18\x04 \x01(\tR\n" +
+	"llvmTriple\x12\x19\n" +
+	"\bllvm_cpu\x18\x05 \x01(\tR\allvmCpu\x12#\n" +
+	"\rllvm_features\x18\x06 \x01(\tR\fllvmFeatures\"\x9d\x01\n" +
 	"\x11ReadMemoryRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
 	"\x05space\x18\x02 \x01(\x04R\x05space\x12\x18\n" +
