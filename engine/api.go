@@ -58,6 +58,11 @@ type (
 	// A Line is an instruction that Disassemble shows; see walk.Line.
 	Line = walk.Line
 
+	// FrameCode is the instructions around the PC of a frame; see walk.FrameCode.
+	FrameCode = walk.FrameCode
+	// A CodeReader finds the code of frames; see walk.CodeReader.
+	CodeReader = walk.CodeReader
+
 	// FoundBy says how a frame was found; see code.FoundBy.
 	FoundBy = code.FoundBy
 	// ModuleInfo is what was found out about a module; see code.Info.

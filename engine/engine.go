@@ -26,6 +26,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/disassembler"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/source"
@@ -77,6 +78,10 @@ type Options struct {
 	// SourceLines is how many lines of source Target.Source gives, at most
 	// source.MaxLines; 0: none.
 	SourceLines int
+	// Disassembler is the path of an llvm-mc or llvm-objdump, whose text CodeReaders
+	// show where an architecture has none of its own; "": they show what is known. It runs
+	// confined, which takes Plugins.Self.
+	Disassembler string
 	// CacheBytes is about how much memory is kept for what was found out about code
 	// objects, beside those that targets have loaded; 0 is code.DefaultBytes.
 	CacheBytes uint64
@@ -89,6 +94,7 @@ type Engine struct {
 	store   *object.Store
 	library *code.Library
 	shared  *walk.Shared
+	program *disassembler.Program // of Options.Disassembler; nil: none
 
 	mu      sync.Mutex
 	targets map[*Target]struct{}
@@ -110,9 +116,13 @@ func New(options Options) (*Engine, error) {
 	if options.NoSymbols {
 		library.ExpectNoNames()
 	}
-	return &Engine{
+	e := &Engine{
 		options: options, plugins: m, store: object.NewStore(), library: library, shared: walk.NewShared(library, options.walks()), targets: map[*Target]struct{}{},
-	}, nil
+	}
+	if options.Disassembler != "" {
+		e.program = disassembler.New(options.Disassembler, m)
+	}
+	return e, nil
 }
 
 // walks are the options of walks.

@@ -50,6 +50,22 @@ func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
 	return t.sources().Lines(p, t.engine.options.SourceLines)
 }
 
+// CodeReader makes a reader of the code of frames, count instructions of each, at most
+// walk.MaxCode.
+func (t *Target) CodeReader(count int) *CodeReader {
+	return t.NewCodeReader(count, t.engine.program)
+}
+
+// Problems are what went wrong with the target, and with the plugins and the disassembler
+// that it uses, each a sentence.
+func (t *Target) Problems() []string {
+	problems := t.Process.Problems()
+	if t.engine.program != nil {
+		problems = append(problems, t.engine.program.Problems()...)
+	}
+	return problems
+}
+
 // Symbolize returns the functions at addresses of the target, innermost first, one
 // list for each address: of a return address the caller passes one inside the call.
 // A list is empty where nothing is known. The lists are shared: nobody changes

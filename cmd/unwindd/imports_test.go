@@ -25,6 +25,7 @@ var floors = []string{
 	"engine/walk",
 	"engine/code",
 	"engine/value",
+	"engine/disassembler",
 	"engine/plugin",
 	"plugins",
 	"plugins/visa/stream",   // what compilers write, for the plugin and for dump

@@ -37,6 +37,8 @@ type child struct {
 	isBundled bool // command is this project's own, which confines itself
 	socketDir string
 	memory    uint64 // bytes that it may have
+	hasInput  bool   // it reads stdin; else there is nothing to read
+	stdin     *os.File
 	stdout    *os.File
 	stderr    *os.File
 	report    *os.File
@@ -88,7 +90,7 @@ func (c *child) prepare(l *launch, socketDir string, env []string) {
 // the process is dead, because the signal for the parent's death is sent when
 // the forking thread ends, not the process.
 func (c *child) Start(context.Context) error {
-	ends := make([]*os.File, 0, 7)
+	ends := make([]*os.File, 0, 8)
 	closeAll := func() {
 		for _, f := range ends {
 			f.Close()
@@ -102,21 +104,24 @@ func (c *child) Start(context.Context) error {
 		}
 		ends = append(ends, r, w)
 	}
-	nothing, err := os.Open(os.DevNull)
+	input, err := c.openInput()
 	if err != nil {
 		closeAll()
 		return err
 	}
-	ends = append(ends, nothing)
+	ends = append(ends, input)
+	if c.stdin != nil {
+		ends = append(ends, c.stdin)
+	}
 	c.stdout, c.stderr, c.report = ends[0], ends[2], ends[4]
 
 	started := make(chan error)
-	go c.live([]uintptr{nothing.Fd(), ends[1].Fd(), ends[3].Fd(), ends[5].Fd()}, started)
+	go c.live([]uintptr{input.Fd(), ends[1].Fd(), ends[3].Fd(), ends[5].Fd()}, started)
 	if err := <-started; err != nil {
 		closeAll()
 		return err
 	}
-	for _, f := range []*os.File{ends[1], ends[3], ends[5], nothing} {
+	for _, f := range []*os.File{ends[1], ends[3], ends[5], input} {
 		f.Close()
 	}
 	go c.readReport()
@@ -124,6 +129,15 @@ func (c *child) Start(context.Context) error {
 		go c.watchMemory()
 	}
 	return nil
+}
+
+// openInput is what the process reads, whose other end is stdin.
+func (c *child) openInput() (input *os.File, err error) {
+	if !c.hasInput {
+		return os.Open(os.DevNull)
+	}
+	input, c.stdin, err = os.Pipe()
+	return input, err
 }
 
 // begin starts the process with descriptors of this one's as its first ones. A

@@ -64,6 +64,7 @@ type Manager struct {
 	plugins []*plug
 	pinned  map[string]string
 	cache   func() descriptionCache
+	self    string // Options.Self
 
 	close sync.Once
 }
@@ -107,7 +108,7 @@ func NewManager(o Options) (*Manager, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache)}
+	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self}
 	for name, pin := range o.Pins {
 		pin = strings.ToLower(pin)
 		if len(pin) != 64 || strings.Trim(pin, "0123456789abcdef") != "" {

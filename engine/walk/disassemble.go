@@ -18,14 +18,15 @@ import (
 type Line struct {
 	Address uint64
 	Bytes   []byte
-	Text    string // as the architecture's plugin writes it
+	Text    string // as the architecture's plugin writes it, or the disassembler of Options
 	IsAt    bool   // it is the one at the address that was asked for
 }
 
 // Bounds on what is disassembled at once.
 const (
 	maxLines        = 1 << 12 // before an address, and after it
-	maxLinesCode    = 1 << 18 // bytes of code before an address
+	maxLinesCode    = 1 << 20 // bytes of code before an address
+	decodedAtOnce   = 1 << 17 // bytes of code in one request
 	instructionRoom = 16      // bytes of an instruction where the architecture does not say
 )
 
@@ -45,7 +46,7 @@ func (p *Process) Disassemble(ctx context.Context, th *target.Thread, address ui
 	case s.arch == nil:
 		return nil, s.failure
 	}
-	d := &disassembly{Process: p, thread: s, segment: p.Segment(address), address: address}
+	d := &disassembly{Process: p, arch: s.arch, processor: s.Processor, lanes: s.lanes(), segment: p.Segment(address), address: address}
 	err = object.Guard(func() error {
 		lines, err = d.lines(ctx, min(max(before, 0), maxLines), min(max(after, 0), maxLines))
 		return err
@@ -56,39 +57,60 @@ func (p *Process) Disassemble(ctx context.Context, th *target.Thread, address ui
 // A disassembly is of the code around an address.
 type disassembly struct {
 	*Process
-	thread  *thread
-	segment *code.Segment // nil: the address is in no module
-	address uint64
+	arch      *machine
+	processor string
+	lanes     uint32
+	segment   *code.Segment // nil: the address is in no module
+	address   uint64
+	// isReturn says that the instruction is wanted that ends at the address: the call, where
+	// that is a return address.
+	isReturn bool
+
+	llvm sdk.LLVMTarget // what LLVM's tools are told of the code
+	note string         // why nothing is known of what comes before the address; "": it is
 }
 
 func (d *disassembly) lines(ctx context.Context, before, after int) ([]Line, error) {
 	start, end := d.bounds()
-	room := uint64(d.thread.arch.Description.MaxInstruction)
-	if room == 0 {
-		room = instructionRoom
-	}
-	if size := uint64(after+1) * room; end-d.address > size {
+	if size := uint64(after+1) * d.room(); end-d.address > size {
 		end = d.address + size
 	}
-	if before == 0 {
+	if before == 0 && !d.isReturn {
 		start = d.address
 	}
-	lines, err := d.decode(ctx, start, end)
-	if err != nil {
-		return nil, err
+	lines, err := d.decode(ctx, start, end, before+1)
+	at := d.find(lines)
+	if (err != nil || at < 0) && start < d.address {
+		d.note = fmt.Sprintf("code that is read from the function's beginning, %#x, has no instruction there", start)
+		lines, err = d.decode(ctx, d.address, end, 0)
+		at = d.find(lines)
 	}
-	at := slices.IndexFunc(lines, func(l Line) bool { return l.Address == d.address })
-	if at < 0 && start < d.address {
-		if lines, err = d.decode(ctx, d.address, end); err != nil {
-			return nil, err
-		}
+	switch {
+	case err != nil:
+		return nil, err
+	case at >= 0:
+		lines[at].IsAt = true
+	case len(lines) == 0 || !d.isReturn:
+		return nil, fmt.Errorf("no instruction at %#x: %w", d.address, target.ErrNoMemory)
+	default:
 		at = 0
 	}
-	if at < 0 || len(lines) == 0 {
-		return nil, fmt.Errorf("no instruction at %#x: %w", d.address, target.ErrNoMemory)
-	}
-	lines[at].IsAt = true
 	return lines[max(0, at-before):min(len(lines), at+after+1)], nil
+}
+
+// room is how long an instruction may be.
+func (d *disassembly) room() uint64 {
+	return uint64(cmp.Or(d.arch.Description.MaxInstruction, instructionRoom))
+}
+
+// find is the index of the instruction that is wanted; negative: there is none.
+func (d *disassembly) find(lines []Line) int {
+	return slices.IndexFunc(lines, func(l Line) bool {
+		if d.isReturn {
+			return l.Address+uint64(len(l.Bytes)) == d.address
+		}
+		return l.Address == d.address
+	})
 }
 
 // bounds are where the function at the address begins and ends, or the function that
@@ -96,43 +118,83 @@ func (d *disassembly) lines(ctx context.Context, before, after int) ([]Line, err
 // known, or the beginning is too far away, code is read from the address on.
 func (d *disassembly) bounds() (start, end uint64) {
 	if d.segment == nil || d.segment.Module.Object == nil {
+		d.note = "where the function begins is not known"
 		return d.address, ^uint64(0)
 	}
 	base := d.segment.Start - d.segment.Address
-	for _, at := range []uint64{d.address, d.address - 1} {
+	inside := []uint64{d.address, d.address - 1}
+	if d.isReturn {
+		inside = inside[1:]
+	}
+	d.note = "neither call frame information nor a symbol says where the function begins"
+	for _, at := range inside {
 		b := d.segment.Module.Code.BoundsAt(at - base)
-		if !b.IsKnown || d.address-(b.Start+base) > maxLinesCode {
+		if !b.IsKnown {
 			continue
 		}
-		if b.End+base > d.address {
-			return b.Start + base, b.End + base
+		if d.address-(b.Start+base) > maxLinesCode {
+			d.note = fmt.Sprintf("the function begins more than %d KiB before", maxLinesCode>>10)
+			continue
+		}
+		d.note = ""
+		if b.End+base > d.address || d.isReturn {
+			return b.Start + base, max(b.End+base, d.address)
 		}
 		return b.Start + base, d.segment.End
 	}
 	return d.address, d.segment.End
 }
 
-// decode disassembles code that has the address, as far as it is there.
-func (d *disassembly) decode(ctx context.Context, start, end uint64) ([]Line, error) {
-	bytes := make([]byte, end-start)
-	n, err := d.readCode(start, bytes)
-	if d.address-start >= uint64(n) {
-		return nil, fmt.Errorf("code at %#x: %w", d.address, err)
+// decode disassembles code, as far as it is there, and keeps the instructions from some
+// before the address on.
+func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (lines []Line, err error) {
+	for at := start; at < end; {
+		code := make([]byte, min(end-at, decodedAtOnce))
+		n, err := d.readCode(at, code)
+		if n == 0 && at < d.address+1 {
+			return nil, fmt.Errorf("code at %#x: %w", at, err)
+		}
+		isWhole := n < len(code) || at+uint64(n) >= end
+		more, err := d.decodeSome(ctx, at, code[:n], isWhole)
+		if err != nil {
+			return nil, err
+		}
+		if len(more) == 0 {
+			break
+		}
+		last := &more[len(more)-1]
+		at = last.Address + uint64(len(last.Bytes))
+		lines = append(lines, more...)
+		if i := slices.IndexFunc(lines, func(l Line) bool { return l.Address >= d.address }); i < 0 && len(lines) > keep {
+			lines = slices.Clone(lines[len(lines)-keep:])
+		}
+		if isWhole {
+			break
+		}
 	}
-	bytes = bytes[:n]
-	processor := d.thread.Processor
+	return lines, nil
+}
+
+// decodeSome disassembles code. Where it is not all that there is, instructions at its end
+// are left out, which may be cut.
+func (d *disassembly) decodeSome(ctx context.Context, start uint64, code []byte, isWhole bool) ([]Line, error) {
+	processor := d.processor
 	if d.segment != nil {
 		processor = cmp.Or(processor, d.segment.Module.Processor)
 	}
-	answer, err := d.thread.arch.Plugin.Disassemble(ctx, &sdk.DisassembleRequest{Address: start, Code: bytes, Processor: processor})
+	answer, err := d.arch.Plugin.Disassemble(ctx, &sdk.DisassembleRequest{Address: start, Code: code, Processor: processor, Lanes: d.lanes})
 	if err != nil {
 		return nil, err
 	}
-	lines := make([]Line, len(answer.Instructions))
+	d.llvm = answer.LLVM
+	lines := make([]Line, 0, len(answer.Instructions))
 	for i := range answer.Instructions {
 		in := &answer.Instructions[i]
 		offset := in.Address - start
-		lines[i] = Line{Address: in.Address, Bytes: bytes[offset : offset+uint64(in.Size)], Text: in.Text}
+		if !isWhole && offset+d.room() > uint64(len(code)) {
+			break
+		}
+		lines = append(lines, Line{Address: in.Address, Bytes: code[offset : offset+uint64(in.Size)], Text: in.Text})
 	}
 	return lines, nil
 }

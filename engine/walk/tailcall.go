@@ -241,7 +241,10 @@ func (w *walker) instructionEnd(ctx context.Context, m *code.Module, at uint64) 
 	if !ok {
 		return 0, target.ErrNoMemory
 	}
-	d := disassembly{Process: w.process, thread: w.thread, segment: w.segmentAt(address), address: address}
+	d := disassembly{
+		Process: w.process, arch: w.machine, processor: w.thread.Processor, lanes: w.thread.lanes(),
+		segment: w.segmentAt(address), address: address,
+	}
 	lines, err := d.lines(ctx, 0, 0)
 	if err != nil {
 		return 0, err

@@ -36,6 +36,9 @@ type encoding struct {
 	// reads returns the general register that an instruction reads first, and the
 	// byte of it.
 	reads func(w2 uint32) (register, at uint32, ok bool)
+	// isDirect says whether a call, written in full, has a distance in its last word: else
+	// a register has it.
+	isDirect func(w1, w2 uint32) bool
 	// short returns the registers that a compacted instruction writes and reads
 	// first.
 	short func(w0, w1 uint32) (to, from uint32)
@@ -57,14 +60,15 @@ var encodings = [...]encoding{
 		reads: func(w2 uint32) (register, at uint32, ok bool) {
 			return w2 >> 5 & 0xff, w2 & 31, w2>>15&1 == 0
 		},
-		short: func(_, w1 uint32) (to, from uint32) { return w1 >> 8 & 0xff, w1 >> 16 & 0xff },
+		isDirect: func(_, w2 uint32) bool { return w2>>26&1 == 1 },
+		short:    func(_, w1 uint32) (to, from uint32) { return w1 >> 8 & 0xff, w1 >> 16 & 0xff },
 	},
 	{
-		mov: 0x61, grf: grf32 / 8, writes: gen12Writes(1), sends: gen12Sends, reads: gen12Reads(1),
+		mov: 0x61, grf: grf32 / 8, writes: gen12Writes(1), sends: gen12Sends, reads: gen12Reads(1), isDirect: gen12IsDirect,
 		short: func(w0, w1 uint32) (to, from uint32) { return w0 >> 16 & 0xff, w1 >> 8 & 0xff },
 	},
 	{
-		mov: 0x61, grf: grf64 / 8, writes: gen12Writes(2), sends: gen12Sends, reads: gen12Reads(2),
+		mov: 0x61, grf: grf64 / 8, writes: gen12Writes(2), sends: gen12Sends, reads: gen12Reads(2), isDirect: gen12IsDirect,
 		short: func(_, w1 uint32) (to, from uint32) { return w1 & 0xff, w1 >> 8 & 0xff },
 	},
 }
@@ -84,6 +88,8 @@ func gen12Reads(unit uint32) func(uint32) (register, at uint32, ok bool) {
 		return w2 >> 8 & 0xff, w2 >> 3 & 31 * unit, w2>>2&1 == 1
 	}
 }
+
+func gen12IsDirect(w1, _ uint32) bool { return w1>>14&1 == 1 }
 
 // An instruction is one while it is looked at.
 type instruction struct {

@@ -9,15 +9,17 @@ import (
 
 // A generation is what processors have in common.
 type generation struct {
-	grf   uint32   // bits of a GRF register
-	unit  uint64   // bytes that stack and frame pointers count
+	grf   uint32 // bits of a GRF register
+	unit  uint64 // bytes that stack and frame pointers count
+	code  *encoding
 	lanes []uint32 // SIMD widths of kernels, the narrowest that compilers choose first; 1 is that of explicitly vectorised ones
 }
 
 var (
-	narrow = &generation{grf: grf32, unit: owordUnit, lanes: []uint32{8, 16, 32, 1}}
-	dg2    = &generation{grf: grf32, unit: byteUnit, lanes: []uint32{8, 16, 32, 1}}
-	wide   = &generation{grf: grf64, unit: byteUnit, lanes: []uint32{16, 32, 1}}
+	narrow = &generation{grf: grf32, unit: owordUnit, code: &encodings[0], lanes: []uint32{8, 16, 32, 1}}
+	gen12  = &generation{grf: grf32, unit: owordUnit, code: &encodings[1], lanes: []uint32{8, 16, 32, 1}}
+	dg2    = &generation{grf: grf32, unit: byteUnit, code: &encodings[1], lanes: []uint32{8, 16, 32, 1}}
+	wide   = &generation{grf: grf64, unit: byteUnit, code: &encodings[2], lanes: []uint32{16, 32, 1}}
 )
 
 // A processor is one that compilers know by name.
@@ -43,14 +45,14 @@ var processors = [...]processor{
 	{"ehl", narrow},
 	{"jsl", narrow},
 	{"lkf", narrow},
-	{"tgl", narrow},
-	{"tgllp", narrow},
-	{"rkl", narrow},
-	{"adl", narrow},
-	{"adls", narrow},
-	{"adlp", narrow},
-	{"adln", narrow},
-	{"dg1", narrow},
+	{"tgl", gen12},
+	{"tgllp", gen12},
+	{"rkl", gen12},
+	{"adl", gen12},
+	{"adls", gen12},
+	{"adlp", gen12},
+	{"adln", gen12},
+	{"dg1", gen12},
 	{"dg2", dg2},
 	{"dg2-g10", dg2},
 	{"dg2-g11", dg2},

@@ -1,0 +1,160 @@
+package disassembler
+
+import (
+	"encoding/hex"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file uses llvm-mc. It is given each instruction once, in brackets on a line of its
+// own, which it decodes as a whole. Of what it does not know it complains, with the line. It
+// has no addresses, and the encoding that it shows is that of its text anew, which may be
+// another one of the same instruction.
+
+func machineCodeArgs(t sdk.LLVMTarget) []string {
+	return append(targetArgs(t), "--disassemble", "--show-encoding")
+}
+
+// targetArgs are what the tools have in common.
+func targetArgs(t sdk.LLVMTarget) []string {
+	args := []string{"--triple=" + t.Triple}
+	if t.CPU != "" {
+		args = append(args, "--mcpu="+t.CPU)
+	}
+	if t.Features != "" {
+		args = append(args, "--mattr="+t.Features)
+	}
+	return args
+}
+
+// each calls f with every instruction.
+func each(list []Stretch, f func(stretch, index int, address uint64, code []byte)) {
+	for i := range list {
+		code, address := list[i].Bytes, list[i].Address
+		for k, size := range list[i].Sizes {
+			f(i, k, address, code[:size])
+			code, address = code[size:], address+uint64(size)
+		}
+	}
+}
+
+// distinct are the instructions of stretches, each once, in the order in which they come.
+func distinct(list []Stretch) (codes []string, index map[string]int) {
+	index = map[string]int{}
+	each(list, func(_, _ int, _ uint64, code []byte) {
+		if _, isMet := index[string(code)]; !isMet {
+			index[string(code)] = len(codes)
+			codes = append(codes, string(code))
+		}
+	})
+	return codes, index
+}
+
+func machineCodeInput(list []Stretch) []byte {
+	codes, _ := distinct(list)
+	var b []byte
+	for _, code := range codes {
+		b = append(b, '[')
+		for i := range len(code) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(append(b, "0x"...), hex.EncodeToString([]byte{code[i]})...)
+		}
+		b = append(b, "]\n"...)
+	}
+	return b
+}
+
+// complaint is what llvm-mc says of a line of its input.
+var complaint = regexp.MustCompile(`(?m)^[^\n:]*:([0-9]+):[0-9]+: (?:warning|error): `)
+
+// An encoded is a line of llvm-mc's output.
+type encoded struct {
+	text string
+	code string // bytes; "": not all of them are known
+	size uint32
+}
+
+func readMachineCode(out *plugin.Output, list []Stretch, found *found) {
+	codes, index := distinct(list)
+	isBad := make([]bool, len(codes))
+	good := len(codes)
+	for _, m := range complaint.FindAllSubmatch(out.Stderr, -1) {
+		line, err := strconv.Atoi(string(m[1]))
+		if err == nil && line >= 1 && line <= len(codes) && !isBad[line-1] {
+			isBad[line-1] = true
+			good--
+		}
+	}
+	var lines []encoded
+	for line := range strings.Lines(string(out.Stdout)) {
+		if e, ok := parseEncoded(line); ok {
+			lines = append(lines, e)
+		}
+	}
+	found.isTaken = len(lines)
+	if len(lines) == good {
+		at := 0
+		of := make([]encoded, len(codes))
+		for i := range codes {
+			if !isBad[i] {
+				of[i] = lines[at]
+				at++
+			}
+		}
+		found.take(list, func(code []byte) encoded { return of[index[string(code)]] })
+		return
+	}
+	// An instruction of the decoder's is several of the tool's. Which line is of which is
+	// certain where the bytes are equal.
+	byCode := make(map[string]encoded, len(lines))
+	for _, e := range lines {
+		byCode[e.code] = e
+	}
+	found.take(list, func(code []byte) encoded {
+		if e, ok := byCode[string(code)]; ok {
+			return e
+		}
+		return encoded{size: ^uint32(0)}
+	})
+}
+
+// take takes what a tool says of each instruction by its bytes.
+func (f *found) take(list []Stretch, of func(code []byte) encoded) {
+	each(list, func(i, k int, _ uint64, code []byte) {
+		e := of(code)
+		f.texts[i][k], f.sizes[i][k] = e.text, e.size
+	})
+}
+
+// parseEncoded reads "TEXT ; encoding: [0x00,0x01]". What begins a comment depends on the
+// target.
+func parseEncoded(line string) (e encoded, ok bool) {
+	const mark = "encoding: ["
+	at := strings.LastIndex(line, mark)
+	if at < 0 {
+		return e, false
+	}
+	text := strings.TrimRight(line[:at], " \t")
+	for _, comment := range []string{";", "#", "@", "//"} {
+		text = strings.TrimSuffix(text, comment)
+	}
+	e.text = textOf(text)
+	list, _, _ := strings.Cut(line[at+len(mark):], "]")
+	var code []byte
+	for part := range strings.SplitSeq(list, ",") {
+		e.size++
+		if n, err := strconv.ParseUint(part, 0, 8); err == nil {
+			code = append(code, byte(n))
+		}
+	}
+	if len(code) == int(e.size) {
+		e.code = string(code)
+	}
+	return e, true
+}

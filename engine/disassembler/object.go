@@ -1,0 +1,114 @@
+package disassembler
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file uses llvm-objdump. It reads an ELF file with one section of code for each
+// stretch, at its address. Which machine that is for the arguments say.
+
+func objectArgs(t sdk.LLVMTarget) []string {
+	return append(targetArgs(t), "--disassemble", "--disassemble-zeroes", "-")
+}
+
+const (
+	headerSize  = 64
+	sectionSize = 64
+)
+
+// objectInput is an ELF file: its header, code, names, section headers. The name of a
+// section is the number of its stretch.
+func objectInput(list []Stretch) []byte {
+	var b, names bytes.Buffer
+	b.Write(make([]byte, headerSize))
+	names.WriteByte(0)
+	sections := []elf.Section64{{}}
+	for i := range list {
+		s := elf.Section64{
+			Name: uint32(names.Len()), Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR), //nolint:gosec // below 2^18
+			Addr: list[i].Address, Off: uint64(b.Len()), Size: uint64(len(list[i].Bytes)), Addralign: 1,
+		}
+		names.WriteString(strconv.Itoa(i) + "\x00")
+		b.Write(list[i].Bytes)
+		sections = append(sections, s)
+	}
+	named := elf.Section64{Name: 0, Type: uint32(elf.SHT_STRTAB), Off: uint64(b.Len()), Size: uint64(names.Len()), Addralign: 1}
+	sections = append(sections, named)
+	b.Write(names.Bytes())
+	b.Write(make([]byte, -b.Len()&7))
+	h := elf.Header64{
+		Type: uint16(elf.ET_EXEC), Version: uint32(elf.EV_CURRENT), Ehsize: headerSize, Shoff: uint64(b.Len()),
+		Shentsize: sectionSize, Shnum: uint16(len(sections)), Shstrndx: uint16(len(sections) - 1), //nolint:gosec // fewer stretches than maxInstructions
+	}
+	copy(h.Ident[:], elf.ELFMAG)
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	out, _ := binary.Append(b.Bytes(), binary.LittleEndian, sections)
+	head, _ := binary.Append(nil, binary.LittleEndian, h)
+	copy(out, head)
+	return out
+}
+
+var (
+	// sectionLine begins the listing of a section.
+	sectionLine = regexp.MustCompile(`^Disassembly of section ([0-9]+):`)
+	// beforeText is a listing with address and code before the text, behindText one with
+	// them in a comment behind it.
+	beforeText = regexp.MustCompile(`^ *([0-9a-f]+):\s([0-9a-f ]+)\t(.*)$`)
+	behindText = regexp.MustCompile(`^\t(.*?)\s*// ([0-9A-F]+): ([0-9A-F ]+)`)
+)
+
+func readObject(out *plugin.Output, list []Stretch, found *found) {
+	in := -1
+	listed := map[uint64]encoded{} // of the section
+	take := func() {
+		if in < 0 || in >= len(list) {
+			return
+		}
+		each(list[in:in+1], func(_, k int, address uint64, _ []byte) {
+			e := listed[address]
+			found.texts[in][k], found.sizes[in][k] = e.text, e.size
+		})
+	}
+	for line := range strings.Lines(string(out.Stdout)) {
+		line = strings.TrimRight(line, "\r\n")
+		if m := sectionLine.FindStringSubmatch(line); m != nil {
+			take()
+			clear(listed)
+			in = len(list)
+			if n, err := strconv.Atoi(m[1]); err == nil && n < len(list) {
+				in = n
+			}
+			continue
+		}
+		if address, e, ok := parseListed(line); ok {
+			found.isTaken++
+			listed[address] = e
+		}
+	}
+	take()
+}
+
+// parseListed reads a line of a listing.
+func parseListed(line string) (address uint64, e encoded, ok bool) {
+	at, code, text := "", "", ""
+	if m := behindText.FindStringSubmatch(line); m != nil {
+		text, at, code = m[1], m[2], m[3]
+	} else if m := beforeText.FindStringSubmatch(line); m != nil {
+		at, code, text = m[1], m[2], m[3]
+	}
+	address, err := strconv.ParseUint(at, 16, 64)
+	if err != nil {
+		return 0, e, false
+	}
+	e.size = uint32(len(strings.ReplaceAll(code, " ", "")) / 2) //nolint:gosec // of a line
+	e.text = textOf(text)
+	return address, e, true
+}

@@ -1,0 +1,124 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// A Program is one that is no plugin, and that reads its input, writes its output and
+// ends. It is confined as a vendor's plugin is, and may write no file at all.
+type Program struct {
+	Path  string
+	Args  []string // behind its name
+	Input []byte   // what it reads on standard input
+	// MaxOutput bounds what it may write, in bytes, to standard output and to standard
+	// error each. One that writes more is killed.
+	MaxOutput int
+	// Deadline is how much processor time it may use, and WallDeadline how much time may
+	// pass until it has ended.
+	Deadline, WallDeadline time.Duration
+}
+
+// Output is what a Program wrote until it ended.
+type Output struct {
+	Stdout, Stderr []byte
+	Status         int // its exit status
+}
+
+// errFlood is why a program was killed that wrote too much.
+var errFlood = errors.New("wrote too much")
+
+// Run runs a program. The error says in words for the user why there is no output that
+// could be used, without the program's name: it could not be started, was killed by a
+// signal, wrote too much or took too long. An exit status other than 0 is no error.
+func (m *Manager) Run(ctx context.Context, p Program) (*Output, error) {
+	if m.self == "" {
+		return nil, errors.New("could not be started: Options.Self, the unwindd executable that sandboxes it, is not set")
+	}
+	path, err := filepath.Abs(p.Path)
+	if err != nil {
+		return nil, err
+	}
+	c := newChild(dataLimit)
+	c.hasInput = true
+	l := launch{self: m.self, isThis: isThisExecutable(m.self), command: append([]string{path}, p.Args...)}
+	c.prepare(&l, "", nil)
+	limit := deadline{p.Deadline, p.WallDeadline}
+	ctx, release := limit.limit(ctx, c.processorTime)
+	defer release()
+	if err := c.Start(ctx); err != nil {
+		return nil, fmt.Errorf("could not be started: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Kill(context.Background()) })
+	defer stop()
+	out, err := c.talk(&p)
+	switch said := c.sandbox(); {
+	case said.Error != "":
+		return nil, errors.New(clip(printable(said.Error)))
+	case errors.Is(err, errFlood):
+		return nil, fmt.Errorf("wrote more than %d bytes, and was killed", p.MaxOutput)
+	case isOutOfTime(ctx):
+		return nil, fmt.Errorf("did not end within %s", limit.passed(ctx))
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case c.state == nil || c.state.Signaled() || c.excess != "":
+		return nil, errors.New(c.died())
+	}
+	out.Status = c.state.ExitStatus()
+	return out, nil
+}
+
+// talk gives a program its input and takes its output until it has ended. Nothing of it
+// is left behind.
+func (c *child) talk(p *Program) (*Output, error) {
+	var out Output
+	var errs [2]error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _ = c.stdin.Write(p.Input) // one that does not read all of it may know enough
+		c.stdin.Close()
+	})
+	for i, end := range []struct {
+		from *os.File
+		to   *[]byte
+	}{{c.stdout, &out.Stdout}, {c.stderr, &out.Stderr}} {
+		wg.Go(func() {
+			*end.to, errs[i] = readAtMost(end.from, p.MaxOutput)
+			if errs[i] != nil {
+				_ = c.Kill(context.Background())
+			}
+		})
+	}
+	<-c.exited
+	// A process that is dead has written all that it will: who else holds its pipes
+	// open is not waited for.
+	late := time.Now().Add(pipeGrace)
+	_ = c.stdin.SetWriteDeadline(time.Now())
+	_ = c.stdout.SetReadDeadline(late)
+	_ = c.stderr.SetReadDeadline(late)
+	_ = c.report.SetReadDeadline(late)
+	wg.Wait()
+	c.stdout.Close()
+	c.stderr.Close()
+	return &out, errors.Join(errs[:]...)
+}
+
+// readAtMost reads to the end. Of more than so many bytes the error is errFlood.
+func readAtMost(from io.Reader, most int) ([]byte, error) {
+	var b bytes.Buffer
+	n, err := b.ReadFrom(io.LimitReader(from, int64(most)+1))
+	switch {
+	case n > int64(most):
+		return nil, errFlood
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return b.Bytes(), nil
+	}
+	return b.Bytes(), err
+}

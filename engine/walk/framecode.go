@@ -1,0 +1,206 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/disassembler"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// MaxCode is how many instructions of a frame may be asked for.
+const MaxCode = 1000
+
+// maxKnownCode is how many places are kept for the next stacks.
+const maxKnownCode = 1 << 14
+
+// FrameCode is the instructions around the PC of a frame.
+type FrameCode struct {
+	// Lines are instructions one behind the other. IsAt is that at the PC of a frame whose
+	// PC is exact, and else the call that ends at the PC. Where the beginning of the
+	// function is not known they begin at the PC, so that the call is not among them.
+	Lines []Line
+	// Problem is why there are no instructions, or none before the PC; "" else.
+	Problem string
+
+	llvm sdk.LLVMTarget
+}
+
+// A CodeReader finds the code of frames, of many stacks at once: a disassembler of the
+// user's is a process, and is asked once for all of them. It may be used concurrently.
+type CodeReader struct {
+	process *Process
+	count   int
+	program *disassembler.Program // nil: texts are those of architectures
+
+	mu    sync.Mutex
+	known map[codePlace]*FrameCode
+}
+
+// A codePlace is where a frame is, and what its code is for.
+type codePlace struct {
+	arch, processor string
+	pc              uint64
+	isReturn        bool
+}
+
+// NewCodeReader makes a CodeReader that gives count instructions of a frame, at most
+// MaxCode, with the text of the program; nil: that of architectures.
+func (p *Process) NewCodeReader(count int, program *disassembler.Program) *CodeReader {
+	return &CodeReader{process: p, count: min(max(count, 1), MaxCode), program: program, known: map[codePlace]*FrameCode{}}
+}
+
+// Prepare finds the code of all frames of stacks that is not known yet.
+func (r *CodeReader) Prepare(ctx context.Context, stacks []*Stack) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) > maxKnownCode {
+		clear(r.known)
+	}
+	var found []*FrameCode
+	for _, s := range stacks {
+		found = r.frames(ctx, found, s.Thread, s.Lanes, s.Frames)
+		for i := range s.Launchers {
+			l := &s.Launchers[i]
+			found = r.frames(ctx, found, l.Thread, 0, l.Frames)
+		}
+	}
+	r.askProgram(ctx, found)
+}
+
+// Of is the code of a frame of a thread, which is nil where a launcher is not in the
+// target. Where its stack was not prepared, that is done here.
+func (r *CodeReader) Of(ctx context.Context, th *target.Thread, f *Frame) *FrameCode {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.known[placeOf(th, f)]
+	if c == nil {
+		r.askProgram(ctx, r.frames(ctx, nil, th, 0, []Frame{*f}))
+		c = r.known[placeOf(th, f)]
+	}
+	return c
+}
+
+func placeOf(th *target.Thread, f *Frame) codePlace {
+	k := codePlace{pc: f.PC, isReturn: !f.Exact}
+	if th != nil {
+		k.arch, k.processor = th.Arch, th.Processor
+	} else if f.Module != nil {
+		k.arch, k.processor = f.Module.Arch, f.Module.Processor
+	}
+	return k
+}
+
+// frames reads the code of frames, and appends what was not known to found.
+func (r *CodeReader) frames(ctx context.Context, found []*FrameCode, th *target.Thread, lanes uint32, frames []Frame) []*FrameCode {
+	for i := range frames {
+		f := &frames[i]
+		if place := placeOf(th, f); r.known[place] == nil {
+			c := r.process.codeAround(ctx, place, lanes, r.count)
+			r.known[place] = c
+			found = append(found, c)
+		}
+		found = r.frames(ctx, found, th, lanes, f.TailCallers())
+	}
+	return found
+}
+
+// codeAround reads the code of one place: count instructions, of which half are before that at
+// the place, but for more where the function ends or begins.
+func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32, count int) *FrameCode {
+	arch, err := p.shared.machine(place.arch)
+	if err != nil {
+		return &FrameCode{Problem: err.Error()}
+	}
+	inside := place.pc
+	if place.isReturn {
+		inside -= uint64(arch.Description.CallDistance)
+	}
+	d := &disassembly{
+		Process: p, arch: arch, processor: place.processor, lanes: lanes,
+		segment: p.Segment(inside), address: place.pc, isReturn: place.isReturn,
+	}
+	var lines []Line
+	err = object.Guard(func() (err error) {
+		lines, err = d.lines(ctx, count-1, count-1)
+		return err
+	})
+	switch {
+	case errors.Is(err, sdk.ErrNotImplemented):
+		return &FrameCode{Problem: fmt.Sprintf("architecture %s shows no code", place.arch)}
+	case err != nil:
+		return &FrameCode{Problem: err.Error()}
+	}
+	c := &FrameCode{Lines: middle(lines, count), llvm: d.llvm}
+	if d.note != "" {
+		c.Problem = "nothing before the PC: " + d.note
+	}
+	return c
+}
+
+// middle is count of the lines, with the one that is wanted in their middle.
+func middle(lines []Line, count int) []Line {
+	at := 0
+	for i := range lines {
+		if lines[i].IsAt {
+			at = i
+		}
+	}
+	first := max(0, at-(count-1)/2)
+	last := min(len(lines), first+count)
+	return lines[max(0, last-count):last]
+}
+
+// askProgram puts the texts of the user's program in the place of those of architectures,
+// in one batch for each of LLVM's targets.
+func (r *CodeReader) askProgram(ctx context.Context, found []*FrameCode) {
+	if r.program == nil {
+		return
+	}
+	var order []sdk.LLVMTarget
+	batches := map[sdk.LLVMTarget][]*FrameCode{}
+	for _, c := range found {
+		if c.llvm.Triple == "" || len(c.Lines) == 0 {
+			continue
+		}
+		if batches[c.llvm] == nil {
+			order = append(order, c.llvm)
+		}
+		batches[c.llvm] = append(batches[c.llvm], c)
+	}
+	for _, of := range order {
+		var list []disassembler.Stretch
+		var lines [][]Line
+		for _, c := range batches[of] {
+			for rest := c.Lines; len(rest) > 0; {
+				s := stretchOf(rest)
+				list, lines = append(list, s), append(lines, rest[:len(s.Sizes)])
+				rest = rest[len(s.Sizes):]
+			}
+		}
+		for i, texts := range r.program.Texts(ctx, of, list) {
+			for k, text := range texts {
+				if text != "" {
+					lines[i][k].Text = text
+				}
+			}
+		}
+	}
+}
+
+// stretchOf are the first of some instructions, as far as each is behind the one before.
+func stretchOf(lines []Line) disassembler.Stretch {
+	s := disassembler.Stretch{Address: lines[0].Address}
+	for i := range lines {
+		if lines[i].Address != s.Address+uint64(len(s.Bytes)) {
+			break
+		}
+		s.Bytes = append(s.Bytes, lines[i].Bytes...)
+		s.Sizes = append(s.Sizes, uint32(len(lines[i].Bytes))) //nolint:gosec // at most sdk.MaxInstructionBytes
+	}
+	return s
+}
