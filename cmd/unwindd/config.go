@@ -16,6 +16,8 @@ type settings struct {
 		// Pins gives the SHA-256 that a plugin's executable must have, by name.
 		Pins map[string]string `toml:"pins"`
 	} `toml:"plugins"`
+	// Disassembler is the path of an llvm-mc or llvm-objdump.
+	Disassembler string `toml:"disassembler"`
 }
 
 // settingTypes describes the values of each setting, for the message to a user
@@ -24,6 +26,7 @@ var settingTypes = map[string]string{
 	"plugins":      "a table with dirs and pins",
 	"plugins.dirs": "a list of strings",
 	"plugins.pins": "a table of strings: the SHA-256 of each plugin by its name",
+	"disassembler": "a string: the path of an llvm-mc or llvm-objdump",
 }
 
 // settings reads the configuration file. An error names its lines.
@@ -59,7 +62,7 @@ func (g *globals) settings() (*settings, error) {
 func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	line, _ := e.Position()
 	key := e.Key()
-	expected := "[plugins]"
+	expected := "[plugins] or disassembler"
 	if len(key) > 1 {
 		expected = "dirs or pins"
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -35,6 +36,8 @@ type stackFlags struct {
 	locals    bool
 	variables []string
 	source    int
+	code      int
+	program   string // a disassembler
 	limitFlags
 }
 
@@ -71,6 +74,8 @@ of a wave do in each frame.`,
 	flags.StringArrayVar(&f.variables, "globals", nil, "print the variable `NAME` of the target")
 	f.addLimits(flags)
 	flags.IntVar(&f.source, "source", 0, "print `N` lines of source around the line of every frame")
+	flags.IntVar(&f.code, "code", 0, "print `N` instructions around the PC of every frame")
+	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
@@ -91,6 +96,12 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	if f.source < 0 || f.source > source.MaxLines || f.source == 0 && cmd.Flags().Changed("source") {
 		return usageError{fmt.Errorf("--source %d: expected 1 to %d", f.source, source.MaxLines)}
 	}
+	if f.code < 0 || f.code > walk.MaxCode || f.code == 0 && cmd.Flags().Changed("code") {
+		return usageError{fmt.Errorf("--code %d: expected 1 to %d", f.code, walk.MaxCode)}
+	}
+	if f.program != "" && f.code == 0 {
+		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
+	}
 	if err := f.checkLimits(); err != nil {
 		return err
 	}
@@ -104,6 +115,13 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 	plugins, err := f.plugins()
 	if err != nil {
 		return err
+	}
+	if f.program == "" && f.code > 0 {
+		s, err := f.settings()
+		if err != nil {
+			return err
+		}
+		f.program = s.Disassembler
 	}
 	remote, end, err := f.remote(f.log())
 	if err != nil {
@@ -131,6 +149,7 @@ func (f *stackFlags) options(plugins plugin.Options, remote object.Remote) engin
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote,
 		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
 		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
+		Disassembler: f.program,
 	}
 	if f.locals {
 		options.Locals = &f.Limits
@@ -158,6 +177,9 @@ func (f *stackFlags) print(cmd *cobra.Command, t *engine.Target) error {
 	printed := report.NewStacks(t, stacks)
 	if printed.Globals, err = f.readGlobals(cmd.Context(), t); err != nil {
 		return err
+	}
+	if f.code > 0 {
+		printed.ShowCode(cmd.Context(), t.CodeReader(f.code))
 	}
 	err = f.write(func(w *writer) error {
 		if err := f.report(w, printed); err != nil {

@@ -24,11 +24,11 @@ const maxHeld = 4 << 20
 // end; where there is more, what is said of the target stands behind them.
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	held := &holder{w: w}
-	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space, hasLocals: s.hasLocals, source: s.source}
+	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code}
 	j.depth = 1
 	j.open("[")
 	var err error
-	for stack := range s.each {
+	for stack := range s.withCode() {
 		j.thread(stack)
 		if err = j.check(); err != nil {
 			break
@@ -190,6 +190,7 @@ type stackJSON struct {
 	space     spaceNames
 	hasLocals bool // variables were asked for
 	source    sourceOf
+	codes     *frameCodes
 	index     int // of the frame that is written next
 }
 
@@ -355,6 +356,7 @@ func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, 
 	j.boolMember("inlined", isInlined)
 	j.boolMember("signal_frame", f.SignalFrame && !isInlined)
 	if !isInlined {
+		j.code(of, f)
 		j.registers(f.Registers())
 	}
 	spaceName := func(space locexpr.AddressSpace) string { return j.space(of, space) }

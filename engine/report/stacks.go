@@ -17,6 +17,7 @@ type Stacks struct {
 
 	hasLocals bool
 	source    sourceOf
+	code      *frameCodes
 
 	// Globals are variables that were asked for by name: they stand beside the stacks.
 	Globals []Global
@@ -87,7 +88,7 @@ func (t *Target) addDevices(d *target.Devices) {
 // thread's is to be the first; problems that only walking shows stand at the end.
 func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &text{Printer: b, hasOneLane: o.OneLane, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space, source: s.source}
+	t := &text{Printer: b, hasOneLane: o.OneLane, isVerbose: o.Verbose, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code}
 	if o.NoFold {
 		t.oneByOne(s)
 	} else {
@@ -95,10 +96,12 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 		for stack := range s.each {
 			f.add(stack)
 		}
+		groups := f.ordered()
+		s.code.prepare(groups)
 		t.setHead(s.head())
 		t.target()
 		t.globals(s.Globals)
-		for _, g := range f.ordered() {
+		for _, g := range groups {
 			t.group(g)
 		}
 	}
@@ -111,7 +114,7 @@ func (t *text) oneByOne(s *Stacks) {
 	t.setHead(s.head())
 	t.target()
 	t.globals(s.Globals)
-	for stack := range s.each {
+	for stack := range s.withCode() {
 		t.group(newGroup(stack))
 		if t.check() != nil {
 			return // Flush gives it

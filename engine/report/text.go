@@ -33,6 +33,8 @@ type text struct {
 	hasOneLane bool
 	space      spaceNames
 	source     sourceOf
+	codes      *frameCodes
+	thread     *target.Thread  // whose frames are written; nil: a launcher that is not in the target
 	saidOf     map[string]bool // what was said of source files
 	paint
 }
@@ -124,11 +126,13 @@ func (t *text) group(g *group) {
 		count += countLines(first.Launchers[i].Frames)
 	}
 	width := len(strconv.Itoa(count))
+	t.thread = first.Thread
 	next := t.frames(first.Frames, 0, width)
 	t.end(g, 0)
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		t.launch(l)
+		t.thread = l.Thread
 		next = t.frames(l.Frames, next, width)
 		t.end(g, i+1)
 	}
@@ -377,6 +381,7 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 	t.scopeFrom(s)
 	t.printf("\n")
 	t.sourceLines(f, s)
+	t.code(f, s)
 	t.lanes(f.Lanes(), width)
 	t.registers(f.Registers())
 	t.locals(f, max(len(f.Symbols)-1, 0))

@@ -1,0 +1,164 @@
+package report
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// frameCodes give the code of frames; nil: it is not asked for.
+type frameCodes struct {
+	ctx    context.Context
+	reader *engine.CodeReader
+}
+
+// ShowCode makes that the code at the PC of each physical frame is written.
+func (s *Stacks) ShowCode(ctx context.Context, reader *engine.CodeReader) {
+	s.code = &frameCodes{ctx, reader}
+}
+
+// How many stacks wait, and frames of them, until their code is asked for together.
+const (
+	codeStacks = 1 << 8
+	codeFrames = 1 << 14
+)
+
+// withCode are the stacks that each yields, with their code asked for in batches.
+func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
+	if s.code == nil {
+		return s.each
+	}
+	return func(yield func(*engine.Stack) bool) {
+		var held []*engine.Stack
+		frames := 0
+		pass := func() bool {
+			s.code.reader.Prepare(s.code.ctx, held)
+			for _, stack := range held {
+				if !yield(stack) {
+					return false
+				}
+			}
+			held, frames = held[:0], 0
+			return true
+		}
+		for stack := range s.each {
+			held = append(held, stack)
+			frames += len(stack.Frames)
+			if (len(held) == codeStacks || frames >= codeFrames) && !pass() {
+				return
+			}
+		}
+		pass()
+	}
+}
+
+// prepare asks for the code of groups.
+func (c *frameCodes) prepare(groups []*group) {
+	if c == nil {
+		return
+	}
+	stacks := make([]*engine.Stack, len(groups))
+	for i, g := range groups {
+		stacks[i] = g.first
+	}
+	c.reader.Prepare(c.ctx, stacks)
+}
+
+// of is the code of a frame of a thread; nil: it is not asked for.
+func (c *frameCodes) of(th *target.Thread, f *engine.Frame) *engine.FrameCode {
+	if c == nil {
+		return nil
+	}
+	return c.reader.Of(c.ctx, th, f)
+}
+
+// maxBytesColumn is how wide the column of bytes gets, in characters.
+const maxBytesColumn = 29
+
+// code writes the instructions around the PC of a frame.
+func (t *text) code(f *engine.Frame, s *symbol.Frame) {
+	c := t.codes.of(t.thread, f)
+	if c == nil {
+		return
+	}
+	if len(c.Lines) == 0 {
+		t.printf(localsIndent+"%s\n", t.faint("no code: "+c.Problem))
+		return
+	}
+	if c.Problem != "" {
+		t.printf(localsIndent+"%s\n", t.faint(c.Problem))
+	}
+	names, widest, longest := make([]string, len(c.Lines)), 0, 0
+	for i := range c.Lines {
+		names[i] = codeName(f, s, &c.Lines[i])
+		widest = max(widest, len(names[i]))
+		longest = max(longest, 3*len(c.Lines[i].Bytes)-1)
+	}
+	longest = min(longest, maxBytesColumn)
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		address := fmt.Sprintf("0x%016x", l.Address)
+		if l.IsAt {
+			t.printf("      > %s", t.head(address))
+		} else {
+			t.printf(localsIndent+"%s", t.faint(address))
+		}
+		if widest > 0 {
+			t.printf(" %-*s", widest, names[i])
+		}
+		t.printf("  %s  %s\n", t.faint(fmt.Sprintf("%-*s", longest, spaced(l.Bytes))), l.Text)
+	}
+}
+
+// codeName says where an instruction is in the function of a frame, or in its module.
+func codeName(f *engine.Frame, s *symbol.Frame, l *engine.Line) string {
+	at := f.ModuleOffset + l.Address - f.PC
+	switch {
+	case f.Module == nil:
+		return ""
+	case s.Function == "" || !s.HasStart:
+		return "<" + address(at) + ">"
+	case at < s.Start:
+		return "<" + s.Function + offset(at, s.Start) + ">"
+	}
+	return "<" + s.Function + "+" + offset(at, s.Start) + ">"
+}
+
+// spaced is bytes in hexadecimal.
+func spaced(code []byte) string {
+	parts := make([]string, len(code))
+	for i := range code {
+		parts[i] = hex.EncodeToString(code[i : i+1])
+	}
+	return strings.Join(parts, " ")
+}
+
+// code writes the instructions around the PC of a frame as a list.
+func (j *stackJSON) code(th *target.Thread, f *engine.Frame) {
+	c := j.codes.of(th, f)
+	if c == nil {
+		return
+	}
+	j.member("code")
+	j.open("[")
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		j.next()
+		j.open("{")
+		j.hexMember("pc", l.Address)
+		j.member("bytes")
+		j.text(hex.EncodeToString(l.Bytes))
+		j.member("text")
+		j.text(l.Text)
+		j.boolMember("current", l.IsAt)
+		j.close("}")
+	}
+	j.close("]")
+	j.textMember("code_problem", c.Problem)
+}
