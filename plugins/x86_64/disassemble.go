@@ -60,7 +60,7 @@ func disassemble(code []byte, pc uint64) (text string, size int) {
 		return text, e.length
 	}
 	if inst, err := decodeInst(code); err == nil && inst.Len == e.length {
-		if text, ok := gnuSyntax(inst, pc); ok {
+		if text, ok := gnuSyntax(&e, code, inst, pc); ok {
 			return text, e.length
 		}
 	}
@@ -75,11 +75,12 @@ func disassemble(code []byte, pc uint64) (text string, size int) {
 	return b.String(), e.length
 }
 
-func gnuSyntax(inst x86asm.Inst, pc uint64) (text string, ok bool) {
+func gnuSyntax(e *encoding, code []byte, inst x86asm.Inst, pc uint64) (text string, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
 		}
 	}()
-	return x86asm.GNUSyntax(inst, pc, nil), true
+	memory := e.replaceMemory(code, &inst)
+	return memory(x86asm.GNUSyntax(inst, pc, nil)), true
 }

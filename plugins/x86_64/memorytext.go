@@ -1,0 +1,105 @@
+package x86_64
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+)
+
+// This file writes operands in memory. The disassembler takes displacements of 32 bits for
+// positive, leaves out an address of 0, takes bytes of VEX and EVEX for prefixes of segments,
+// and forgets that such an instruction addresses memory relative to RIP.
+
+// standIn is the displacement of an operand in the place of the one in memory, which is
+// then found in the text.
+const standIn = 0x7ddc0de5eed1
+
+var standInText = regexp.MustCompile(fmt.Sprintf("((?:%%[c-gs]s:)*)%#x", standIn))
+
+// replaceMemory puts another operand in the place of an instruction's one in memory, and
+// returns what puts the text of the right one into that of the instruction.
+func (e *encoding) replaceMemory(code []byte, inst *x86asm.Inst) (restore func(text string) string) {
+	asIs := func(text string) string { return text }
+	if !e.hasModRM || e.modRM>>6 == 3 {
+		return asIs
+	}
+	for i, arg := range inst.Args {
+		m, ok := arg.(x86asm.Mem)
+		switch {
+		case !ok:
+			continue
+		case m.Disp == int64(uint32(m.Disp)): //nolint:gosec // the bits are what is wanted
+			m.Disp = int64(int32(m.Disp)) //nolint:gosec // likewise
+		}
+		if m.Index >= x86asm.X0 { // a vector of indices
+			inst.Args[i] = m
+			return asIs
+		}
+		operand := e.memoryText(&m)
+		inst.Args[i] = x86asm.Mem{Segment: m.Segment, Disp: standIn}
+		return func(text string) string {
+			return standInText.ReplaceAllStringFunc(text, func(found string) string {
+				segment, _, _ := strings.Cut(found, "0x")
+				if e.kind != legacy {
+					segment = segmentText(code)
+				}
+				return segment + operand
+			})
+		}
+	}
+	return asIs
+}
+
+// memoryText is an operand in memory without its segment.
+func (e *encoding) memoryText(m *x86asm.Mem) string {
+	base, mode := m.Base, e.modRM>>6
+	isRelative := mode == 0 && e.modRM&7 == 5
+	if isRelative && base == 0 {
+		base = x86asm.RIP
+		if e.address32 {
+			base = x86asm.EIP
+		}
+	}
+	isAbsolute := base == 0 && m.Index == 0
+	text := ""
+	switch {
+	case isAbsolute:
+		return fmt.Sprintf("%#x", uint64(m.Disp)) //nolint:gosec // an address
+	case m.Disp != 0 || mode != 0 || base == 0 || isRelative:
+		text = fmt.Sprintf("%#x", m.Disp)
+	}
+	text += "("
+	if base != 0 {
+		text += addressRegister(base)
+	}
+	if m.Index != 0 {
+		text += fmt.Sprintf(",%s,%d", addressRegister(m.Index), max(m.Scale, 1))
+	}
+	return text + ")"
+}
+
+// addressRegister is the name of a register that addresses memory.
+func addressRegister(r x86asm.Reg) string {
+	name := strings.ToLower(r.String())
+	if short, ok := strings.CutSuffix(name, "l"); ok {
+		name = short + "d" // r8d to r15d
+	}
+	return "%" + name
+}
+
+// segmentText is the prefix of a segment that counts in 64-bit mode.
+func segmentText(code []byte) (text string) {
+	for _, b := range code {
+		switch {
+		case !isPrefix[b]:
+			return text
+		case b == prefixFS:
+			text = "%fs:"
+		case b == prefixGS:
+			text = "%gs:"
+		}
+	}
+	return text
+}
