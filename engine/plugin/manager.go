@@ -65,6 +65,7 @@ type Manager struct {
 	pinned  map[string]string
 	cache   func() descriptionCache
 	self    string // Options.Self
+	logger  hclog.Logger
 
 	close sync.Once
 }
@@ -108,7 +109,7 @@ func NewManager(o Options) (*Manager, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self}
+	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self, logger: o.Logger}
 	for name, pin := range o.Pins {
 		pin = strings.ToLower(pin)
 		if len(pin) != 64 || strings.Trim(pin, "0123456789abcdef") != "" {

@@ -51,23 +51,27 @@ func (m *Manager) Run(ctx context.Context, p Program) (*Output, error) {
 	l := launch{self: m.self, isThis: isThisExecutable(m.self), command: append([]string{path}, p.Args...)}
 	c.prepare(&l, "", nil)
 	limit := deadline{p.Deadline, p.WallDeadline}
-	ctx, release := limit.limit(ctx, c.processorTime)
+	limited, release := limit.limit(ctx, c.processorTime)
 	defer release()
-	if err := c.Start(ctx); err != nil {
+	if err := c.Start(limited); err != nil {
 		return nil, fmt.Errorf("could not be started: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Kill(context.Background()) })
+	stop := context.AfterFunc(limited, func() { _ = c.Kill(context.Background()) })
 	defer stop()
 	out, err := c.talk(&p)
-	switch said := c.sandbox(); {
+	said := c.sandbox()
+	if len(said.Missing) > 0 {
+		m.logger.Warn("the sandbox is incomplete", "program", path, "missing", said.Missing)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case said.Error != "":
 		return nil, errors.New(clip(printable(said.Error)))
 	case errors.Is(err, errFlood):
 		return nil, fmt.Errorf("wrote more than %d bytes, and was killed", p.MaxOutput)
-	case isOutOfTime(ctx):
-		return nil, fmt.Errorf("did not end within %s", limit.passed(ctx))
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
+	case isOutOfTime(limited):
+		return nil, fmt.Errorf("did not end within %s", limit.passed(limited))
 	case c.state == nil || c.state.Signaled() || c.excess != "":
 		return nil, errors.New(c.died())
 	}
