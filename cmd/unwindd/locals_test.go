@@ -93,6 +93,7 @@ func TestStackIsAsItsSchemaHasIt(t *testing.T) {
 	for _, args := range [][]string{
 		{serverCore}, {serverCore, "--locals", "--registers", "--globals", "lock", "--source", "3"}, {serverCore, "--locals", "--depth", "1"},
 		{mixedCapture, "--locals"}, {"../../examples/gen/gen.snapshot", "--locals", "--registers"},
+		{serverCore, "--code", "3"}, {mixedCapture, "--code", "5"},
 	} {
 		out, stderr, status := unwindd(t, append([]string{"stack", "--format", "json"}, args...)...)
 		if status != 0 {

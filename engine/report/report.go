@@ -170,6 +170,8 @@ type Frame struct {
 	LineFrom       string            `json:"line_from,omitempty"`  // see nameSources
 	ScopeFrom      string            `json:"scope_from,omitempty"` // likewise
 	Source         *Source           `json:"source,omitempty"`     // where it was asked for and is there
+	Code           *[]CodeLine       `json:"code,omitempty"`       // of a physical frame; nil: nobody asked
+	CodeProblem    string            `json:"code_problem,omitempty"`
 	Inlined        bool              `json:"inlined"`
 	SignalFrame    bool              `json:"signal_frame"`
 	Registers      map[string]string `json:"registers,omitempty"`
@@ -204,6 +206,14 @@ type Source struct {
 	First   int      `json:"first"` // the number of the first line
 	Lines   []string `json:"lines"`
 	Warning string   `json:"warning,omitempty"` // why they may not be those that were compiled
+}
+
+// CodeLine is an instruction around the PC of a frame.
+type CodeLine struct {
+	PC      string `json:"pc"`
+	Bytes   string `json:"bytes"` // in hexadecimal, as in memory
+	Text    string `json:"text"`
+	Current bool   `json:"current"` // it is at the PC, or is the call that returns there
 }
 
 // Lanes is lanes of a frame that are in one state at one place.
