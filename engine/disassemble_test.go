@@ -8,7 +8,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -158,6 +160,110 @@ func sameLines(got, want []engine.Line, at int) string {
 	return ""
 }
 
+// A mute architecture does not disassemble.
+type mute struct{ sdk.Base }
+
+func (mute) Describe(context.Context) (*sdk.Description, error) {
+	d := x86_64.Description()
+	d.Name, d.Recognises = "mute", []sdk.Recogniser{{ELFMachine: 0x7e57, OSABI: -1}}
+	return d, nil
+}
+
+// TestCodeWhereNoFunctionIsKnown: without the beginning of a function code is read from
+// the PC on, and that is said. Of a return address there is no current instruction then.
+func TestCodeWhereNoFunctionIsKnown(t *testing.T) {
+	code := []byte{0x90, 0xe8, 0, 0, 0, 0, 0x55, 0x90, 0xc3}
+	loose := &engine.Synthetic{Arch: "x86_64", Memory: []engine.Piece{{Address: 0x1000, Bytes: code}}}
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	reader := e.Attach(loose).CodeReader(5)
+	const want = "nothing before the PC: where the function begins is not known"
+	for _, exact := range []bool{true, false} {
+		c := reader.Of(context.Background(), loose.Thread(), &engine.Frame{PC: 0x1006, Exact: exact})
+		if len(c.Lines) != 3 || c.Lines[0].Address != 0x1006 || c.Lines[0].IsAt != exact || c.Problem != want {
+			t.Errorf("exact %v: %+v", exact, c)
+		}
+	}
+	for _, pc := range []uint64{0, 0x2000, 0x1009, ^uint64(0)} {
+		c := reader.Of(context.Background(), loose.Thread(), &engine.Frame{PC: pc})
+		if c.Lines != nil || !strings.Contains(c.Problem, target.ErrNoMemory.Error()) {
+			t.Errorf("%#x: %+v", pc, c)
+		}
+	}
+}
+
+// TestCodeThatIsOutOfStep: a PC within an instruction as the function's code is read.
+func TestCodeThatIsOutOfStep(t *testing.T) {
+	tg := sampleOf(t, "/lib/x86_64-linux-gnu/libc.so.6")
+	lines, err := tg.Disassemble(context.Background(), tg.Threads()[0], functionStart(t, "qsort_r"), 0, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(lines, func(l engine.Line) bool { return len(l.Bytes) >= 4 })
+	pc := lines[i].Address + 1
+	reader := tg.CodeReader(4)
+	c := reader.Of(context.Background(), tg.Threads()[0], &engine.Frame{PC: pc, Exact: true})
+	if len(c.Lines) != 4 || !c.Lines[0].IsAt || c.Lines[0].Address != pc || !strings.HasPrefix(c.Problem, "nothing before the PC: code that is read from the function's beginning, ") {
+		t.Errorf("%+v", c)
+	}
+	c = reader.Of(context.Background(), tg.Threads()[0], &engine.Frame{PC: pc})
+	if len(c.Lines) != 4 || c.Lines[0].IsAt || c.Lines[0].Address != pc || c.Problem == "" {
+		t.Errorf("a return address: %+v", c)
+	}
+}
+
+// TestCodeOfLongFunctions reads functions from their beginnings in several requests, and
+// says of one that is too long for that.
+func TestCodeOfLongFunctions(t *testing.T) {
+	oracle.Tools(t, "gcc")
+	dir := t.TempDir()
+	source, library := filepath.Join(dir, "long.s"), filepath.Join(dir, "long.so")
+	var text strings.Builder
+	for _, f := range []struct {
+		name  string
+		count int
+	}{{"long", 60_000}, {"longer", 160_000}} {
+		fmt.Fprintf(&text, ".globl %[1]s\n.type %[1]s, @function\n%[1]s:\n.rept %[2]d\nmov $0x11223344, %%eax\nxor %%eax, %%edx\n.endr\ncall *%%rax\n.size %[1]s, .-%[1]s\n", f.name, f.count)
+	}
+	if err := os.WriteFile(source, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	oracle.Run(t, "gcc", "-shared", "-nostdlib", "-o", library, source)
+	file, err := elf.Open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg := sampleOf(t, library)
+	reader := tg.CodeReader(5)
+	for _, s := range symbols {
+		c := reader.Of(context.Background(), tg.Threads()[0], &engine.Frame{PC: loadedAt + s.Value + s.Size})
+		switch s.Name {
+		case "long": // its last instruction is the call
+			if len(c.Lines) != 5 || !c.Lines[4].IsAt || len(c.Lines[4].Bytes) != 2 || len(c.Lines[0].Bytes) != 5 || c.Problem != "" {
+				t.Errorf("%s: %+v", s.Name, c)
+			}
+		case "longer":
+			if !strings.Contains(c.Problem, "the function begins more than 1024 KiB before") && !strings.Contains(c.Problem, target.ErrNoMemory.Error()) {
+				t.Errorf("%s: %+v", s.Name, c)
+			}
+		}
+	}
+}
+
+// functionStart is where a function of libc is loaded.
+func functionStart(t *testing.T, name string) uint64 {
+	t.Helper()
+	return objdump(t, "/lib/x86_64-linux-gnu/libc.so.6", name)[0].Address
+}
+
 // TestDisassembleWithoutCode asks where nothing is, far from any code, and an
 // architecture that does not disassemble.
 func TestDisassembleWithoutCode(t *testing.T) {
@@ -170,14 +276,19 @@ func TestDisassembleWithoutCode(t *testing.T) {
 	if _, err := tg.Disassemble(context.Background(), &target.Thread{}, loadedAt, 0, 0); err == nil {
 		t.Error("no error of a thread of no target")
 	}
-	state := &engine.Synthetic{Arch: "amdgpu", Processor: "gfx90a", Memory: []engine.Piece{{Address: 0x1000, Bytes: make([]byte, 64)}}}
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{amdgpu.New(), x86_64.New()}}})
+	state := &engine.Synthetic{Arch: "mute", Memory: []engine.Piece{{Address: 0x1000, Bytes: make([]byte, 64)}}}
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{mute{}, x86_64.New()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if _, err := e.Attach(state).Disassemble(context.Background(), state.Thread(), 0x1000, 0, 4); !errors.Is(err, sdk.ErrNotImplemented) {
-		t.Errorf("amdgpu: %v, expected %v", err, sdk.ErrNotImplemented)
+	mutes := e.Attach(state)
+	if _, err := mutes.Disassemble(context.Background(), state.Thread(), 0x1000, 0, 4); !errors.Is(err, sdk.ErrNotImplemented) {
+		t.Errorf("mute: %v, expected %v", err, sdk.ErrNotImplemented)
+	}
+	c := mutes.CodeReader(3).Of(context.Background(), state.Thread(), &engine.Frame{PC: 0x1000, Exact: true})
+	if c.Problem != "architecture mute shows no code" || c.Lines != nil {
+		t.Errorf("mute: %+v", c)
 	}
 	// Code that is in no module is read from memory, from the address on.
 	loose := &engine.Synthetic{Arch: "x86_64", Memory: []engine.Piece{{Address: 0x1000, Bytes: []byte{0x90, 0x55, 0xc3}}}}
