@@ -266,12 +266,7 @@ func codeEquals(t *testing.T, g *gpuCode, path string, hasTexts bool, args []str
 		}
 	}
 	for i, c := range g.shown(exact, returns, 5) {
-		pc, isReturn := uint64(0), i >= len(exact)
-		if isReturn {
-			pc = returns[i-len(exact)]
-		} else {
-			pc = exact[i]
-		}
+		pc, isReturn := slices.Concat(exact, returns)[i], i >= len(exact)
 		if err := checkCode(c, pc, isReturn, listed, hasTexts); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

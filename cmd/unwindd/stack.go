@@ -57,6 +57,7 @@ of a wave do in each frame.`,
 		Example: `  unwindd stack core
   unwindd stack core --exe ./server --thread 4711
   unwindd stack --thread w0 --lane 5 crash.snapshot
+  unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json`,
 		Args: usageArgs(cobra.ExactArgs(1)),

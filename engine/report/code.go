@@ -25,8 +25,8 @@ func (s *Stacks) ShowCode(ctx context.Context, reader *engine.CodeReader) {
 
 // How many stacks wait, and frames of them, until their code is asked for together.
 const (
-	codeStacks = 1 << 8
-	codeFrames = 1 << 14
+	codeStacks = 1 << 11
+	codeFrames = 1 << 15
 )
 
 // withCode are the stacks that each yields, with their code asked for in batches.

@@ -24,8 +24,10 @@ type rewriting struct {
 	new   func(m []string) string // of the whole match and its groups
 }
 
+// to writes the groups of a match where text has $1 and so on.
 func to(text string) func([]string) string {
 	return func(m []string) string {
+		text := text
 		for i := len(m) - 1; i > 0; i-- {
 			text = strings.ReplaceAll(text, "$"+strconv.Itoa(i), m[i])
 		}
@@ -33,8 +35,8 @@ func to(text string) func([]string) string {
 	}
 }
 
-func rewrite(class, old, new string) rewriting {
-	return rewriting{class, regexp.MustCompile(old), func(m []string) string { return to(new)(m) }}
+func rewrite(class, from, text string) rewriting {
+	return rewriting{class, regexp.MustCompile(from), to(text)}
 }
 
 // rewritings are the ways in which the texts differ: of objdump and of ours, in turn.
