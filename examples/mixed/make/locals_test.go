@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -42,9 +43,9 @@ func TestVariablesAreWhatTheWorkItemsHave(t *testing.T) {
 			if th.Wave.Kernel == "grade" {
 				item += 64 * th.Wave.Group[0]
 			}
-			worst := func(side int) string { return fmt.Sprint(slices.Max(measured(int(item), side))) }
+			worst := func(side int) string { return fmt.Sprint(slices.Max(parts.Measured(int(item), side))) }
 			want := map[string]string{
-				"w": fmt.Sprint(wear(int(item))), "part": fmt.Sprintf("%#x", partStart+64*uint64(item)), "front": worst(0), "back": worst(1),
+				"w": fmt.Sprint(parts.Wear(int(item))), "part": fmt.Sprintf("%#x", partStart+64*uint64(item)), "front": worst(0), "back": worst(1),
 			}
 			if th.Wave.Kernel == "grade" {
 				want["wear"] = want["w"]

@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/examples/mixed/parts"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -130,19 +131,6 @@ const (
 	private     = 0x7f4400000000
 	privateSize = 0x1000 // of a wave
 )
-
-// wear is how worn the part of a work-item is, which decides its way through the
-// kernels.
-func wear(item int) uint32 { return uint32(item / 8 * 9 % 31) }
-
-// measured is how often a side of a part is measured, and what each gives.
-func measured(item, side int) []uint32 {
-	m := make([]uint32, 1+(item/16+side)%4)
-	for i := range m {
-		m[i] = uint32((item + 7*side + 13*i) % 29)
-	}
-	return m
-}
 
 // A dispatch is a launch of a kernel, and where its waves are.
 type dispatch struct {
@@ -271,13 +259,13 @@ func prepare(w *simt.Wave, first int, kernel string) {
 	for id := range lanes {
 		item := first + id
 		if kernel == "grade" {
-			w.Memory[wearStart+4*uint64(id)] = wear(item)
+			w.Memory[wearStart+4*uint64(id)] = parts.Wear(item)
 			continue
 		}
-		w.Memory[wearStart+4*uint64(id)] = wear(id)
+		w.Memory[wearStart+4*uint64(id)] = parts.Wear(id)
 		for side := range 2 {
 			at := partStart + 4*uint64(16*id+8*side)
-			m := measured(id, side)
+			m := parts.Measured(id, side)
 			w.Memory[at] = uint32(len(m))
 			for i, v := range m {
 				w.Memory[at+4*uint64(1+i)] = v

@@ -13,8 +13,9 @@ import (
 
 var errUnknown = errors.New("not known here")
 
-// waits are instructions that change nothing that is kept here.
-var waits = []string{"s_waitcnt", "s_waitcnt_vscnt", "s_nop", "s_sleep", "s_clause"}
+// waits are instructions that change nothing that is kept here. Waves are executed
+// one after another: behind a barrier they have what they wrote themselves.
+var waits = []string{"s_waitcnt", "s_waitcnt_vscnt", "s_nop", "s_sleep", "s_clause", "s_barrier"}
 
 // logic are scalar instructions on masks: SCC is whether the result is not zero.
 // With _saveexec the result is the execution mask's, and the destination gets
@@ -29,6 +30,7 @@ var logic = map[string]func(a, b uint64) uint64{
 // compares are vector instructions that set a bit of every active lane.
 var compares = map[string]func(a, b uint32) bool{
 	"v_cmp_eq_u32": func(a, b uint32) bool { return a == b },
+	"v_cmp_ge_u32": func(a, b uint32) bool { return a >= b },
 	"v_cmp_gt_i32": func(a, b uint32) bool { return int32(a) > int32(b) },
 	"v_cmp_gt_u32": func(a, b uint32) bool { return a > b },
 	"v_cmp_lt_i32": func(a, b uint32) bool { return int32(a) < int32(b) },
@@ -116,7 +118,7 @@ func (w *Wave) scalar(name string, operands []string) error {
 	}
 	a, b := values[1], values[2]
 	switch name {
-	case "s_mov_b32", "s_mov_b64":
+	case "s_mov_b32", "s_mov_b64", "s_movk_i32":
 		return w.setScalar(operands[0], a)
 	case "s_add_u32", "s_addc_u32":
 		sum := uint64(uint32(a)) + uint64(uint32(b))
@@ -243,8 +245,8 @@ func (w *Wave) vector(name string, operands []string) error {
 	return w.setScalar(maskTo, mask)
 }
 
-// access is a load or a store of the active lanes: a word of global memory or,
-// by a descriptor, of private memory.
+// access is a load or a store of the active lanes: a word of global memory, of the
+// work-group's local memory or, by a descriptor, of private memory.
 func (w *Wave) access(name string, operands []string) error {
 	var offset uint64
 	for _, o := range operands {
@@ -257,8 +259,14 @@ func (w *Wave) access(name string, operands []string) error {
 		}
 	}
 	data, address, load := operands[0], w.global, true
-	where := operands[1:]
+	where, memory := operands[1:], w.Memory
 	switch name {
+	case "ds_read_b32":
+		address, memory = w.local, w.Local
+	case "ds_write_b32":
+		data, load = operands[1], false
+		where = operands[:1]
+		address, memory = w.local, w.Local
 	case "global_load_dword":
 	case "global_store_dword":
 		data, load = operands[1], false
@@ -284,16 +292,25 @@ func (w *Wave) access(name string, operands []string) error {
 		if err != nil {
 			return err
 		}
-		if load {
-			err = w.setLane(data, 0, lane, w.Memory[at])
-		} else {
-			w.Memory[at], err = w.lane(data, lane)
+		switch {
+		case w.IsMapped != nil && strings.HasPrefix(where[0], "v") && name[0] != 'd' && !w.IsMapped(at):
+			w.Faults = append(w.Faults, Fault{lane, at})
+		case load:
+			err = w.setLane(data, 0, lane, memory[at])
+		default:
+			memory[at], err = w.lane(data, lane)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// local is an address in the work-group's memory.
+func (w *Wave) local(operands []string, offset uint64, lane int) (uint64, error) {
+	at, err := w.lane(operands[0], lane)
+	return uint64(at) + offset, err
 }
 
 // global is an address in global memory: a vector register pair, or a vector

@@ -15,6 +15,8 @@ type Dispatch struct {
 	// Arguments is where the kernel's arguments are, Private where the private
 	// memory of the waves is, PrivateSize how many bytes of it a wave has.
 	Arguments, Private, PrivateSize uint64
+	// FirstSlot is how many waves of others are in front of these in the private memory.
+	FirstSlot int
 
 	properties uint16 // of the kernel's descriptor: what it has in registers
 	resources  uint32
@@ -68,7 +70,7 @@ func (d *Dispatch) Kernel(file, kernel string) error {
 // Wave is a wave of a work-group before its first instruction, and the number of
 // the work-item in its lane 0. Registers that the kernel is not given are zero.
 func (d *Dispatch) Wave(group, inGroup int) (w *Wave, first int) {
-	inFront := group*((d.Group+d.Lanes-1)/d.Lanes) + inGroup
+	inFront := d.FirstSlot + group*((d.Group+d.Lanes-1)/d.Lanes) + inGroup
 	begin := inGroup * d.Lanes
 	first = group*d.Group + begin
 	count := min(d.Items-first, d.Group-begin, d.Lanes)

@@ -2,6 +2,7 @@ package simt
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -16,6 +17,12 @@ type Wave struct {
 	SGPR   [106]uint32
 	VGPR   [256][64]uint32
 	Memory map[uint64]uint32 // words, by address
+	Local  map[uint64]uint32 // the work-group's memory
+	// IsMapped says whether global memory has a word; nil: it has every word. Accesses
+	// of others are Faults, which do not stop the wave: the machine goes on until it
+	// comes to know of them.
+	IsMapped func(address uint64) bool
+	Faults   []Fault
 	// PrivateAt is where the wave's private memory is.
 	PrivateAt uint64
 	// Calls are the calls that are in progress, the first one first.
@@ -27,6 +34,12 @@ type Wave struct {
 	places map[int]uint64
 }
 
+// A Fault is an access of a lane to memory that is not there.
+type Fault struct {
+	Lane    int
+	Address uint64
+}
+
 // A Call is a call that is in progress.
 type Call struct {
 	Return uint64 // where it returns to, in the object
@@ -36,7 +49,7 @@ type Call struct {
 // NewWave is a wave at the beginning of a program. active are the lanes that
 // have a work-item.
 func NewWave(p *Program, lanes int, active uint64) *Wave {
-	w := &Wave{Lanes: lanes, PC: p.Start, Exec: active, Memory: map[uint64]uint32{}, program: p, places: map[int]uint64{}}
+	w := &Wave{Lanes: lanes, PC: p.Start, Exec: active, Memory: map[uint64]uint32{}, Local: map[uint64]uint32{}, program: p, places: map[int]uint64{}}
 	for lane := range lanes {
 		if active>>lane&1 != 0 {
 			w.places[lane] = p.Start
@@ -97,6 +110,17 @@ func (w *Wave) RunTo(name string, n int) error {
 			return fmt.Errorf("the kernel ends without that many %s", name)
 		}
 	}
+}
+
+// RunToFault executes until a lane has accessed memory that is not there, and on to
+// where the wave waits for its accesses.
+func (w *Wave) RunToFault() error {
+	for len(w.Faults) == 0 {
+		if done, err := w.Step(); err != nil || done {
+			return errors.Join(err, errors.New("the kernel ends without a fault"))
+		}
+	}
+	return w.RunTo("s_waitcnt", 1)
 }
 
 // Private is what the wave has written to its private memory, up to the highest

@@ -102,7 +102,7 @@ func (im *Image) placeSegments(i int, o *CodeObject) {
 	}
 	memory := make([]byte, roundUp(end-first, pageSize))
 	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD {
+		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
 			continue
 		}
 		if p.Filesz > p.Memsz {

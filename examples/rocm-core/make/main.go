@@ -1,0 +1,151 @@
+// Command make makes crash.core anew, with the executable of its process: the core
+// of a process that uses a GPU, as ROCm leaves it. It is run in the folder
+// examples/rocm-core, and needs clang 14, clang 22, clang-offload-bundler and lld for
+// amdgcn, gcc, llvm-objdump and gcore.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/examples/mixed/simt"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "make:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	dir, err := os.MkdirTemp("", "rocm-core")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := compile(dir); err != nil {
+		return err
+	}
+	host, err := buildHost(dir)
+	if err != nil {
+		return err
+	}
+	if err := host.run(dir); err != nil {
+		return err
+	}
+	memory := global()
+	var launches []*launched
+	for i := range dispatches {
+		d := &dispatches[i]
+		l, err := d.execute(i, filepath.Join(dir, d.kernel+".co"), memory)
+		if err != nil {
+			return err
+		}
+		launches = append(launches, l)
+	}
+	core, err := describe(host, memory, launches)
+	if err != nil {
+		return err
+	}
+	image, err := core.Build()
+	if err != nil {
+		return err
+	}
+	file, _, err := image.Files()
+	if err != nil {
+		return err
+	}
+	b, err := file.Bytes()
+	if err != nil {
+		return err
+	}
+	made := filepath.Join(dir, "crash.core")
+	if err := os.WriteFile(made, b, 0o644); err != nil {
+		return err
+	}
+	if err := checkFile(made, launches); err != nil {
+		return err
+	}
+	executable, err := os.ReadFile(host.executable)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile("host", executable, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile("crash.core", b, 0o644)
+}
+
+// compile compiles the kernels, and those of HIP into the bundles that the process
+// has in its executable.
+func compile(dir string) error {
+	const mixed = "../mixed"
+	code := func(kernel string) string { return filepath.Join(dir, kernel+".co") }
+	if err := simt.Build(filepath.Join(mixed, "grade.cl"), "grade", processor, lanes, code("grade")); err != nil {
+		return err
+	}
+	for _, source := range []string{filepath.Join(mixed, "inspect.hip"), "total.hip"} {
+		kernel := strings.TrimSuffix(filepath.Base(source), ".hip")
+		if err := simt.Compile(source, processor, code(kernel)); err != nil {
+			return err
+		}
+		if err := bundle(code(kernel), filepath.Join(dir, kernel+".hipfb")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkFile opens a core and checks it.
+func checkFile(file string, launches []*launched) error {
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return check(e, file, launches)
+}
+
+// check walks the waves of a core, and compares the stacks with the calls that were
+// in progress.
+func check(e *engine.Engine, file string, launches []*launched) error {
+	t, err := e.Open(file)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	waves := t.Threads()[2:]
+	for _, l := range launches {
+		for i, w := range l.waves {
+			if len(waves) == 0 {
+				return fmt.Errorf("wave %d of %s is missing", i, l.kernel)
+			}
+			want := []uint64{w.PC}
+			for _, c := range slices.Backward(w.Calls) {
+				want = append(want, c.Return)
+			}
+			var got []uint64
+			for _, f := range t.Walk(context.Background(), waves[0]).Frames {
+				got = append(got, f.ModuleOffset)
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("the stack of wave %d of %s is %#x, expected %#x", i, l.kernel, got, want)
+			}
+			waves = waves[1:]
+		}
+	}
+	if len(waves) != 0 {
+		return fmt.Errorf("%d waves too many", len(waves))
+	}
+	return nil
+}
