@@ -62,6 +62,8 @@ type Dispatch struct {
 	Kernel string     `json:"kernel,omitempty"`
 	Grid   *[3]uint32 `json:"grid,omitempty"`
 	Group  *[3]uint32 `json:"group,omitempty"`
+
+	waves waveCount // in the text only
 }
 
 // Module is a code object loaded into the target.

@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/target"
 )
 
 // Stacks are the stacks of a target, to be written while they are walked: of those
@@ -50,7 +49,7 @@ func NewHead(t *engine.Target) Head {
 		Modules: []Module{},
 		machine: info.Machine,
 	}
-	h.Target.addDevices(&info.Devices)
+	h.Target.addDevices(&info.Devices, t.Threads())
 	if info.HasFaultAddress {
 		h.Target.FaultAddress = address(info.FaultAddress)
 	}
@@ -61,25 +60,6 @@ func NewHead(t *engine.Target) Head {
 		h.Modules = append(h.Modules, newModule(m, t.ModuleInfo(m)))
 	}
 	return h
-}
-
-// addDevices adds what executed waves.
-func (t *Target) addDevices(d *target.Devices) {
-	for _, a := range d.Agents {
-		t.Agents = append(t.Agents, Agent{a.ID, a.Processor})
-	}
-	for _, q := range d.Queues {
-		t.Queues = append(t.Queues, Queue{q.ID, q.Agent, q.Kind})
-	}
-	known := func(n [3]uint32) *[3]uint32 {
-		if n == [3]uint32{} {
-			return nil
-		}
-		return &n
-	}
-	for _, x := range d.Dispatches {
-		t.Dispatches = append(t.Dispatches, Dispatch{x.ID, x.Queue, x.Kernel, known(x.Grid), known(x.Group)})
-	}
 }
 
 // WriteText writes the stacks for people. Equal stacks are folded into one, the

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -61,48 +60,6 @@ func (t *text) target() {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
 	t.devices(of)
-}
-
-// maxDispatches is how many dispatches are told in the text.
-const maxDispatches = 16
-
-// devices says what executed waves, and what was under way.
-func (t *text) devices(of *Target) {
-	for _, a := range of.Agents {
-		queues := 0
-		for _, q := range of.Queues {
-			if q.Agent == a.ID {
-				queues++
-			}
-		}
-		t.printf("agent %s: %s, %s\n", a.ID, cmp.Or(a.Processor, "a processor that is not known"), plural(queues, "queue", "queues"))
-	}
-	for i, d := range of.Dispatches {
-		if i == maxDispatches {
-			t.printf("and %s more\n", plural(len(of.Dispatches)-i, "dispatch", "dispatches"))
-			return
-		}
-		t.printf("dispatch %s of queue %s", d.ID, d.Queue)
-		if d.Kernel != "" {
-			t.printf(": %s", d.Kernel)
-		}
-		if d.Grid != nil {
-			t.printf(", %s work-items", dimensions(d.Grid))
-		}
-		if d.Group != nil {
-			t.printf(" in groups of %s", dimensions(d.Group))
-		}
-		t.printf("\n")
-	}
-}
-
-// dimensions are sizes in three dimensions, without those at the end that are 1.
-func dimensions(n *[3]uint32) string {
-	text := strconv.FormatUint(uint64(n[0]), 10)
-	for i := 1; i < 3 && (n[i] != 1 || n[2] != 1); i++ {
-		text += "x" + strconv.FormatUint(uint64(n[i]), 10)
-	}
-	return text
 }
 
 func (h *Head) signalName(number int) string {

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file says what executed waves, and how many waves of each launch stopped for
+// which reason.
+
+// addDevices adds what executed waves.
+func (t *Target) addDevices(d *target.Devices, threads []*target.Thread) {
+	for _, a := range d.Agents {
+		t.Agents = append(t.Agents, Agent{a.ID, a.Processor})
+	}
+	for _, q := range d.Queues {
+		t.Queues = append(t.Queues, Queue{q.ID, q.Agent, q.Kind})
+	}
+	known := func(n [3]uint32) *[3]uint32 {
+		if n == [3]uint32{} {
+			return nil
+		}
+		return &n
+	}
+	var waves map[string]waveCount
+	if len(d.Dispatches) > 0 {
+		waves = countWaves(threads)
+	}
+	for _, x := range d.Dispatches {
+		t.Dispatches = append(t.Dispatches, Dispatch{x.ID, x.Queue, x.Kernel, known(x.Grid), known(x.Group), waves[x.ID]})
+	}
+}
+
+// A waveCount is how many waves of a dispatch are in each state.
+type waveCount map[waveState]int
+
+// A waveState is what a wave was doing.
+type waveState struct {
+	isRunning bool
+	reason    string // why it stopped
+	trap      uint32
+	hasTrap   bool
+}
+
+// countWaves counts the waves of each dispatch, by its ID.
+func countWaves(threads []*target.Thread) map[string]waveCount {
+	counts := map[string]waveCount{}
+	for _, th := range threads {
+		if th.Wave == nil {
+			continue
+		}
+		state := waveState{isRunning: th.IsRunning}
+		if s := th.Stop; s != nil {
+			state.reason, state.trap, state.hasTrap = s.Reason, s.TrapID, s.HasTrapID
+		}
+		of := counts[th.Wave.Dispatch]
+		if of == nil {
+			of = waveCount{}
+			counts[th.Wave.Dispatch] = of
+		}
+		of[state]++
+	}
+	return counts
+}
+
+// String is "3 waves: 1 stopped by trap 2, 2 running".
+func (c waveCount) String() string {
+	states := slices.SortedFunc(maps.Keys(c), func(a, b waveState) int {
+		return cmp.Or(-cmp.Compare(a.reason, b.reason), cmp.Compare(a.trap, b.trap), cmp.Compare(a.text(), b.text()))
+	})
+	all := 0
+	var parts []string
+	for _, s := range states {
+		all += c[s]
+		parts = append(parts, fmt.Sprintf("%d %s", c[s], s.text()))
+	}
+	return plural(all, "wave", "waves") + ": " + strings.Join(parts, ", ")
+}
+
+func (s waveState) text() string {
+	switch {
+	case s.reason != "":
+		return "stopped by " + stopName(&target.Stop{Reason: s.reason, TrapID: s.trap, HasTrapID: s.hasTrap})
+	case s.isRunning:
+		return "running"
+	}
+	return "stopped"
+}
+
+// maxDispatches is how many dispatches are told in the text.
+const maxDispatches = 16
+
+// devices says what executed waves, and what was under way.
+func (t *text) devices(of *Target) {
+	for _, a := range of.Agents {
+		queues := 0
+		for _, q := range of.Queues {
+			if q.Agent == a.ID {
+				queues++
+			}
+		}
+		t.printf("agent %s: %s, %s\n", a.ID, cmp.Or(a.Processor, "a processor that is not known"), plural(queues, "queue", "queues"))
+	}
+	for i, d := range of.Dispatches {
+		if i == maxDispatches {
+			t.printf("and %s more\n", plural(len(of.Dispatches)-i, "dispatch", "dispatches"))
+			return
+		}
+		t.printf("dispatch %s of queue %s", d.ID, d.Queue)
+		if d.Kernel != "" {
+			t.printf(": %s", d.Kernel)
+		}
+		if d.Grid != nil {
+			t.printf(", %s work-items", dimensions(d.Grid))
+		}
+		if d.Group != nil {
+			t.printf(" in groups of %s", dimensions(d.Group))
+		}
+		if len(d.waves) > 0 {
+			t.printf("; %s", d.waves)
+		}
+		t.printf("\n")
+	}
+}
+
+// dimensions are sizes in three dimensions, without those at the end that are 1.
+func dimensions(n *[3]uint32) string {
+	text := strconv.FormatUint(uint64(n[0]), 10)
+	for i := 1; i < 3 && (n[i] != 1 || n[2] != 1); i++ {
+		text += "x" + strconv.FormatUint(uint64(n[i]), 10)
+	}
+	return text
+}
