@@ -260,6 +260,7 @@ func (w *Wave) access(name string, operands []string) error {
 	}
 	data, address, load := operands[0], w.global, true
 	where, memory := operands[1:], w.Memory
+	mayFault := w.IsMapped != nil && (strings.HasPrefix(name, "global_") || strings.HasPrefix(name, "flat_"))
 	switch name {
 	case "ds_read_b32":
 		address, memory = w.local, w.Local
@@ -293,7 +294,7 @@ func (w *Wave) access(name string, operands []string) error {
 			return err
 		}
 		switch {
-		case w.IsMapped != nil && strings.HasPrefix(where[0], "v") && name[0] != 'd' && !w.IsMapped(at):
+		case mayFault && !w.IsMapped(at):
 			w.Faults = append(w.Faults, Fault{lane, at})
 		case load:
 			err = w.setLane(data, 0, lane, memory[at])

@@ -116,8 +116,12 @@ func (w *Wave) RunTo(name string, n int) error {
 // where the wave waits for its accesses.
 func (w *Wave) RunToFault() error {
 	for len(w.Faults) == 0 {
-		if done, err := w.Step(); err != nil || done {
-			return errors.Join(err, errors.New("the kernel ends without a fault"))
+		done, err := w.Step()
+		switch {
+		case err != nil:
+			return err
+		case done:
+			return errors.New("the kernel ends without a fault")
 		}
 	}
 	return w.RunTo("s_waitcnt", 1)

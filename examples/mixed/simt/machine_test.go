@@ -73,7 +73,7 @@ func TestKernelGivesWhatItsSourceSays(t *testing.T) {
 func TestWhatIsNotKnownIsAnError(t *testing.T) {
 	for line, want := range map[string]string{
 		"s_bfe_u32 s0, s1, s2":                      "not known here",
-		"s_barrier":                                 "not known here",
+		"s_bitset1_b32 s0, 1":                       "not known here",
 		"s_load_dword vcc_lo, s[0:1], 0x0":          "cannot set vcc_lo",
 		"v_nop":                                     "not known here",
 		"buffer_wbl2":                               "not known here",
@@ -89,7 +89,8 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 		"global_load_dwordx2 v[0:1], v[2:3], off":   "not known here",
 		"buffer_load_dword v0, v1, s[0:3], 0 offen": "not known here",
 		"flat_load_dword v0, v[2:3]":                "no address of a word",
-		"ds_read_b32 v0, v1":                        "not known here",
+		"ds_read_b64 v[0:1], v1":                    "not known here",
+		"ds_read_b32 v0, v2":                        "no address of a word",
 	} {
 		name, operands, _ := strings.Cut(line, " ")
 		in := &instruction{next: 4, name: name, operands: strings.Fields(strings.ReplaceAll(operands, ",", " "))}
@@ -107,5 +108,41 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 	w.Exec = 0
 	if _, err := w.Step(); err == nil {
 		t.Error("v_readfirstlane_b32: expected an error")
+	}
+}
+
+// TestFaultsAndLocalMemory executes an access of memory that is not there, which
+// the wave outlives up to where it waits, beside ones of the work-group's memory.
+func TestFaultsAndLocalMemory(t *testing.T) {
+	p := &Program{code: map[uint64]*instruction{}}
+	for i, line := range []string{
+		"ds_write_b32 v0 v1 offset:4", "ds_read_b32 v2 v0 offset:4", "flat_load_dword v3 v[4:5]",
+		"v_mov_b32_e32 v6 7", "s_waitcnt vmcnt(0)", "s_endpgm",
+	} {
+		f := strings.Fields(line)
+		at := uint64(4 * i)
+		p.code[at] = &instruction{address: at, next: at + 4, name: f[0], operands: f[1:]}
+	}
+	w := NewWave(p, 64, 0b11)
+	w.IsMapped = func(address uint64) bool { return address < 0x1000 }
+	w.Memory[0x10] = 5
+	for lane := range 2 {
+		w.VGPR[0][lane], w.VGPR[1][lane] = uint32(8*lane), uint32(30+lane)
+		w.VGPR[4][lane] = uint32(0x10 + 0x1000*lane)
+	}
+	if err := w.RunToFault(); err != nil {
+		t.Fatal(err)
+	}
+	if w.PC != 16 || len(w.Faults) != 1 || w.Faults[0] != (Fault{1, 0x1010}) {
+		t.Errorf("at %#x with faults %v, expected at 0x10 with that of lane 1 at 0x1010", w.PC, w.Faults)
+	}
+	if w.VGPR[2][0] != 30 || w.VGPR[2][1] != 31 || w.Local[4] != 30 || w.Local[12] != 31 {
+		t.Errorf("local memory %v gave %v", w.Local, w.VGPR[2][:2])
+	}
+	if w.VGPR[3][0] != 5 || w.VGPR[6][1] != 7 {
+		t.Errorf("%d was loaded, %d moved, expected 5 and 7", w.VGPR[3][0], w.VGPR[6][1])
+	}
+	if err := NewWave(p, 64, 0b11).RunToFault(); err == nil {
+		t.Error("a kernel whose memory is all there has no fault")
 	}
 }

@@ -10,39 +10,42 @@ import (
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 )
 
-// describe is what the core has.
-func describe(h *hostProcess, memory map[uint64]uint32, launches []*launched) (*corefile.Core, error) {
+// describe is what the core has: signals are the addresses of the process's signals,
+// objects the names of the launches' code objects.
+func describe(host []byte, pid int, signals map[string]uint64, objects []string, memory map[uint64]uint32, launches []*launched) (*corefile.Core, error) {
 	first := corefile.Queue{ID: 1, Packets: 64, ReadID: 70, WriteID: 72, Scratch: corefile.Scratch{Waves: 8, WaveBytes: privateSize, Address: private}}
 	second := corefile.Queue{ID: 2, Packets: 64, ReadID: 0, WriteID: 1}
-	for _, l := range launches {
+	c := &corefile.Core{
+		PID: pid, Host: host, RuntimeVersion: 12,
+		Memory: []corefile.Memory{{Address: buffers, Data: words(memory, buffers, buffersEnd-buffers)}},
+	}
+	for i, l := range launches {
 		q := &first
 		if l.kernel == "total" {
 			q = &second
 		}
-		if err := l.submit(q, h); err != nil {
+		if err := l.submit(q, signals); err != nil {
 			return nil, err
 		}
+		c.CodeObjects = append(c.CodeObjects, corefile.CodeObject{Image: l.image, Load: l.start(), URI: objects[i]})
 	}
-	c := &corefile.Core{
-		Layout: corefile.Unified, PID: h.pid, Host: h.core, RuntimeVersion: 12,
-		Agents: []corefile.Agent{{
-			Machine: corefile.MachineNamed(processor), GPUID: 0x5f3a, DeviceID: 0x740f, ShaderEngines: 8, SIMDs: 416, WavesPerSIMD: 8,
-			TrapHandler: trapHandler, Queues: []corefile.Queue{first, second},
-		}},
-		Memory: []corefile.Memory{{Address: buffers, Data: words(memory, buffers, buffersEnd-buffers)}},
-	}
-	for _, l := range launches {
-		o := corefile.CodeObject{Image: l.image, Load: l.start()}
-		if l.kernel != "grade" { // which was compiled while the process ran
-			offset, err := h.offsetOf(l.image)
-			if err != nil {
-				return nil, err
-			}
-			o.URI = fmt.Sprintf("file://%s/host#offset=%d&size=%d", hostFolder, offset, len(l.image))
-		}
-		c.CodeObjects = append(c.CodeObjects, o)
-	}
+	c.Agents = []corefile.Agent{{
+		Machine: corefile.MachineNamed(processor), GPUID: 0x5f3a, DeviceID: 0x740f, ShaderEngines: 8, SIMDs: 416, WavesPerSIMD: 8,
+		TrapHandler: trapHandler, Queues: []corefile.Queue{first, second},
+	}}
 	return c, nil
+}
+
+// objectsOf are the names that the runtime gives to the code objects that are in the
+// executable; "" for one in memory, which was compiled while the process ran.
+func objectsOf(h *hostProcess, launches []*launched) []string {
+	names := make([]string, len(launches))
+	for i, l := range launches {
+		if offset, err := h.offsetOf(l.image); err == nil {
+			names[i] = fmt.Sprintf("file://%s/host#offset=%d&size=%d", hostFolder, offset, len(l.image))
+		}
+	}
+	return names
 }
 
 // offsetOf is where the executable has a code object.
@@ -69,7 +72,7 @@ func (h *hostProcess) offsetOf(image []byte) (int, error) {
 
 // submit puts the packet of a dispatch into a queue, and its waves to those that the
 // queue has.
-func (l *launched) submit(q *corefile.Queue, h *hostProcess) error {
+func (l *launched) submit(q *corefile.Queue, signals map[string]uint64) error {
 	descriptor, err := l.descriptor()
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (l *launched) submit(q *corefile.Queue, h *hostProcess) error {
 	signal := map[string]string{"grade": "graded", "inspect": "inspected", "total": "totalled"}[l.kernel]
 	d := corefile.Dispatch{
 		ID: q.ReadID + uint64(len(q.Dispatches)), Group: [3]uint16{uint16(l.group), 1, 1}, Grid: [3]uint32{2 * lanes, 1, 1},
-		KernelObject: descriptor, Arguments: l.arguments(), Completion: h.signals[signal],
+		KernelObject: descriptor, Arguments: l.arguments(), Completion: signals[signal],
 	}
 	if len(q.Dispatches) == 0 {
 		d.Header = 1 // the hardware has taken it

@@ -40,23 +40,29 @@ func buildHost(dir string) (*hostProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hostProcess{executable: filepath.Join(dir, "host"), signals: map[string]uint64{}}
+	h := &hostProcess{executable: filepath.Join(dir, "host")}
 	gcc := exec.Command("gcc", "-O1", "-g", "-static", "-nostdlib", "-fno-pie", "-no-pie", "-fno-stack-protector",
 		"-ffile-prefix-map="+here+"=/example", "-fdebug-prefix-map="+dir+"=/example", "-Wl,--build-id", "-o", h.executable, filepath.Join(here, "host.c"))
 	gcc.Dir = dir
 	if out, err := gcc.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("gcc: %w\n%s", err, out)
 	}
+	return h, h.readSignals()
+}
+
+// readSignals finds the process's variables.
+func (h *hostProcess) readSignals() error {
 	f, err := elf.Open(h.executable)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	symbols, err := f.Symbols()
+	h.signals = make(map[string]uint64, len(symbols))
 	for _, s := range symbols {
 		h.signals[s.Name] = s.Value
 	}
-	return h, err
+	return err
 }
 
 // run runs the process until its threads wait, and takes its core.

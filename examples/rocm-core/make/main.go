@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/examples/mixed/simt"
+	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -53,37 +55,48 @@ func run() error {
 		}
 		launches = append(launches, l)
 	}
-	core, err := describe(host, memory, launches)
+	core, err := describe(host.core, host.pid, host.signals, objectsOf(host, launches), memory, launches)
 	if err != nil {
 		return err
 	}
+	for _, layout := range []corefile.Layout{corefile.Split, corefile.Merged, corefile.Unified} {
+		core.Layout = layout
+		if err := write(core, filepath.Join(dir, "crash.core")); err != nil {
+			return err
+		}
+		if err := check(dir, launches); err != nil {
+			return fmt.Errorf("layout %d: %w", layout, err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"host": 0o755, "crash.core": 0o644} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, b, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a core to a file, or to two: then the second one has the name that the
+// runtime gives it.
+func write(core *corefile.Core, name string) error {
 	image, err := core.Build()
 	if err != nil {
 		return err
 	}
-	file, _, err := image.Files()
+	file, gpu, err := image.Files()
 	if err != nil {
 		return err
 	}
-	b, err := file.Bytes()
-	if err != nil {
-		return err
+	const besides = ".gpu"
+	if gpu == nil {
+		_ = os.Remove(name + besides)
+		return file.WriteFile(name)
 	}
-	made := filepath.Join(dir, "crash.core")
-	if err := os.WriteFile(made, b, 0o644); err != nil {
-		return err
-	}
-	if err := checkFile(made, launches); err != nil {
-		return err
-	}
-	executable, err := os.ReadFile(host.executable)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile("host", executable, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile("crash.core", b, 0o644)
+	return errors.Join(file.WriteFile(name), gpu.WriteFile(name+besides))
 }
 
 // compile compiles the kernels, and those of HIP into the bundles that the process
@@ -106,24 +119,30 @@ func compile(dir string) error {
 	return nil
 }
 
-// checkFile opens a core and checks it.
-func checkFile(file string, launches []*launched) error {
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
+// check walks the waves of the core in a folder, and compares the stacks with the calls
+// that were in progress.
+func check(folder string, launches []*launched) error {
+	file := filepath.Join(folder, "crash.core")
+	options := engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}}
+	if _, err := os.Stat(file + ".gpu"); err == nil {
+		options.DeviceCore = file + ".gpu"
+	}
+	e, err := engine.New(options)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	return check(e, file, launches)
-}
-
-// check walks the waves of a core, and compares the stacks with the calls that were
-// in progress.
-func check(e *engine.Engine, file string, launches []*launched) error {
 	t, err := e.Open(file)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
+	return compare(t, launches)
+}
+
+// compare compares the stacks of a target's waves, which follow its two other
+// threads, with the calls that were in progress.
+func compare(t *engine.Target, launches []*launched) error {
 	waves := t.Threads()[2:]
 	for _, l := range launches {
 		for i, w := range l.waves {
