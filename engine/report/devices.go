@@ -72,7 +72,10 @@ func countWaves(threads []*target.Thread) map[string]waveCount {
 // String is "3 waves: 1 stopped by trap 2, 2 running".
 func (c waveCount) String() string {
 	states := slices.SortedFunc(maps.Keys(c), func(a, b waveState) int {
-		return cmp.Or(-cmp.Compare(a.reason, b.reason), cmp.Compare(a.trap, b.trap), cmp.Compare(a.text(), b.text()))
+		if a.reason == "" || b.reason == "" {
+			return cmp.Or(-cmp.Compare(a.reason, b.reason), cmp.Compare(a.text(), b.text()))
+		}
+		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.trap, b.trap))
 	})
 	all := 0
 	var parts []string

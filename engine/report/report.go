@@ -9,6 +9,7 @@ package report
 import (
 	"encoding/hex"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
@@ -149,6 +150,21 @@ func (m *Module) label() string {
 		return "module at " + m.Segments[0].Start
 	}
 	return fmt.Sprintf("module %d", m.ID)
+}
+
+// short is the module beside a frame: the base name of its path. A device's runtime
+// names code by a URI of a part of a file, or of memory (file://PATH#offset=N&size=N).
+func (m *Module) short() string {
+	label := m.label()
+	scheme, rest, isURI := strings.Cut(label, "://")
+	switch name, _, _ := strings.Cut(rest, "#"); {
+	case !isURI:
+		return path.Base(label)
+	case scheme == "memory":
+		return "code object in memory"
+	default:
+		return "code object of " + path.Base(name)
+	}
 }
 
 // Frame is a physical frame or a call inlined into one. Index counts both.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -373,7 +372,7 @@ func (t *text) place(f *engine.Frame, s *symbol.Frame, offset string) {
 		if m == nil {
 			return
 		}
-		t.printf(" %s", t.faint("in "+path.Base(m.label())))
+		t.printf(" %s", t.faint("in "+m.short()))
 		if s.Function == "" {
 			t.printf("%s", t.faint("+"+address(f.ModuleOffset)))
 		}

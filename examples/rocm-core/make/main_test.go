@@ -115,6 +115,9 @@ func TestCoreIsWhatItsKernelsDo(t *testing.T) {
 	if err := compare(target, launches); err != nil {
 		t.Error(err)
 	}
+	if err := compare(snapshotOf(t, target), launches); err != nil {
+		t.Errorf("a snapshot: %v", err)
+	}
 	host := hostProcess{executable: filepath.Join(committed, "host")}
 	if err := host.readSignals(); err != nil {
 		t.Fatal(err)
@@ -165,6 +168,24 @@ func TestCoreIsWhatItsKernelsDo(t *testing.T) {
 	if err != nil || !bytes.Contains(file, image.Note()) {
 		t.Errorf("the note is another one, or %v", err)
 	}
+}
+
+// snapshotOf takes a snapshot of a target, and opens it.
+func snapshotOf(t *testing.T, target *engine.Target) *engine.Target {
+	t.Helper()
+	s, err := target.Snapshot(t.Context(), engine.SnapshotOptions{Files: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := s.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "crash.snapshot")
+	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, file, engine.Options{})
 }
 
 // TestWavesHaveTheirLaunchers says what the core has to tell of each wave.
