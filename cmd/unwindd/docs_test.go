@@ -17,8 +17,9 @@ import (
 // follows it at once, "" where none does.
 var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```\n(?:\n```\n(.*?)```)?")
 
-// TestDocumentedCommands runs every command of the README and of docs/. Where
-// a document shows what a command prints, it must print that.
+// TestDocumentedCommands runs every command of the README, of docs/ and of the example
+// that shows a file byte by byte. Where a document shows what a command prints, it must
+// print that.
 func TestDocumentedCommands(t *testing.T) {
 	long(t)
 	root, err := filepath.Abs("../..")
@@ -26,7 +27,7 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	documents, _ := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	documents = append(documents, filepath.Join(root, "README.md"))
+	documents = append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "examples", "rocm-core", "README.md"))
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +90,7 @@ func runDocumented(t *testing.T, root, self, line string) string {
 			t.Fatal(err)
 		}
 	}
-	if strings.HasPrefix(line, "go ") || strings.Contains(line, "./") {
+	if strings.HasPrefix(line, "go ") || strings.Contains(line, "./") || strings.Contains(line, "examples/") {
 		dir = root
 	}
 	return oracle.With{Dir: dir, Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "NO_COLOR=1", "XDG_CACHE_HOME=" + cacheDir}}.Run(t, "sh", "-c", line)
