@@ -75,8 +75,9 @@ type family struct {
 // hardware are the indices of hardware registers in a record. The PC is at 1 and
 // 2, the execution mask at 3 and 4.
 type hardware struct {
-	status, flatScratch uint8 // flatScratch 0: it is a scalar register
-	statusHides         uint32
+	status, flatScratch uint8  // flatScratch 0: it is a scalar register
+	statusHides         uint32 // bits that the trap handler changes
+	halt, haltBit       uint8  // where HALT is
 	noVectors           uint32 // the bit of STATUS that says that the wave gave its vector registers back
 }
 
@@ -126,9 +127,9 @@ var (
 
 	// The hidden bits of STATUS are those that the trap handler changed: PRIV,
 	// SKIP_EXPORT and HALT.
-	hardware9  = hardware{status: 5, statusHides: 1<<5 | 1<<13 | 1<<18}
-	hardware10 = hardware{status: 5, flatScratch: 9, statusHides: 1<<5 | 1<<13 | 1<<18}
-	hardware12 = hardware{status: 13, flatScratch: 9, statusHides: 1 << 5, noVectors: 1 << 24}
+	hardware9  = hardware{status: 5, halt: 5, haltBit: 13, statusHides: 1<<5 | 1<<13 | 1<<18}
+	hardware10 = hardware{status: 5, halt: 5, haltBit: 13, flatScratch: 9, statusHides: 1<<5 | 1<<13 | 1<<18}
+	hardware12 = hardware{status: 13, halt: 5, haltBit: 14, flatScratch: 9, statusHides: 1 << 5, noVectors: 1 << 24}
 )
 
 const (

@@ -130,8 +130,8 @@ func checkWave(t *testing.T, m *testMemory, core *corefile.Core, a *sdk.OpenTarg
 	check("processor", w.Processor, want.Machine)
 	check("lanes", w.Lanes, want.Lanes)
 	check("running", w.IsRunning, !want.IsStop)
+	check("halted", slices.Contains(w.Stop.Details, "HALT"), want.IsHalted)
 	if want.IsStop {
-		check("halted", slices.Contains(w.Stop.Details, "HALT"), want.IsHalted)
 		check("reasons", reasonsOf(w), want.Reasons)
 	}
 	pc, _ := strconv.ParseUint(want.PC, 0, 64)
@@ -169,11 +169,14 @@ func checkWave(t *testing.T, m *testMemory, core *corefile.Core, a *sdk.OpenTarg
 		case name == "status":
 			status, _ := hex.DecodeString(registers[name])
 			all, _ := hex.DecodeString(value)
-			hidden := uint32(1<<5 | 1<<13 | 1<<18)
-			if strings.HasPrefix(want.Machine, "gfx12") {
-				hidden = 1 << 5
+			own := le.Uint32(all) &^ (1<<5 | 1<<13 | 1<<18)
+			if want.IsHalted {
+				own |= 1 << 13
 			}
-			if (le.Uint32(status)^le.Uint32(all))&^hidden != 0 {
+			if strings.HasPrefix(want.Machine, "gfx12") {
+				own = le.Uint32(all) &^ (1 << 5)
+			}
+			if le.Uint32(status) != own {
 				check(name, registers[name], value)
 			}
 		case name == "exec" || name == "vcc" || err == nil && (name[0] == 's' || isVector):

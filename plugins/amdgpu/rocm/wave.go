@@ -83,6 +83,9 @@ func (q *queueReader) thread(ctx context.Context, r *record, head []byte) sdk.Ta
 	if !s.isOut {
 		t.IsRunning = true
 		t.Stop.Details = f.faults(&s.h)
+		if f.isHalted(&s.h) {
+			t.Stop.Details = append(t.Stop.Details, "HALT")
+		}
 	} else {
 		trap := f.ttmp.trap.of(&s.t)
 		if f.isParked(q.reader.version) {
@@ -202,10 +205,7 @@ func (q *queueReader) registers(t *sdk.TargetThread, r *record, s *state, pc uin
 	n := &q.reader.machine.Numbers
 	size := r.lanes / wave64
 	f := q.agent.family
-	status := s.h[f.hardware.status] &^ f.hardware.statusHides
-	if f.hardware.statusHides&statusHalt != 0 && s.t[6]&ttmp6Halted != 0 {
-		status |= statusHalt
-	}
+	status := f.statusOf(s)
 	le := binary.LittleEndian
 	exec := le.AppendUint64(nil, uint64(s.h[3])|uint64(s.h[4])<<32)[:r.lanes/8]
 	values := []struct {
@@ -228,7 +228,21 @@ func (q *queueReader) registers(t *sdk.TargetThread, r *record, s *state, pc uin
 	}
 }
 
-const statusHalt = 1 << 13
+// isHalted says whether a wave that the trap handler did not stop is halted.
+func (f *family) isHalted(h *[16]uint32) bool { return h[f.hardware.halt]>>f.hardware.haltBit&1 != 0 }
+
+// statusOf is STATUS without what the trap handler changed in it.
+func (f *family) statusOf(s *state) uint32 {
+	status := s.h[f.hardware.status] &^ f.hardware.statusHides
+	isHalted := f.isHalted(&s.h)
+	if s.isOut {
+		isHalted = s.t[6]&ttmp6Halted != 0
+	}
+	if f.hardware.halt == f.hardware.status && isHalted {
+		status |= 1 << f.hardware.haltBit
+	}
+	return status
+}
 
 // memory says where the group's local memory and the wave's private memory lie.
 func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []byte) {
