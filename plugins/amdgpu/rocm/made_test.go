@@ -165,17 +165,33 @@ func testRecord(vectors, scalars int, hardware, ttmps map[int]uint32, lds, gap i
 }
 
 // readCore opens a core and validates the answer.
-func readCore(t testing.TB, m *testMemory, note []byte) *sdk.OpenTargetAnswer {
+func readCore(t testing.TB, m sdk.Engine, note []byte) *sdk.OpenTargetAnswer {
 	t.Helper()
-	req := &sdk.OpenTargetRequest{Notes: []sdk.Note{{Owner: "AMDGPU", Type: 33, Data: note}}}
-	a, err := amdgpu.New().OpenTarget(t.Context(), m, req)
-	if err == nil {
-		err = a.Validate(description, req)
-	}
+	a, err := open(t, m, &sdk.OpenTargetRequest{Notes: []sdk.Note{{Owner: "AMDGPU", Type: 33, Data: note}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
+}
+
+func open(t testing.TB, m sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
+	t.Helper()
+	a, err := amdgpu.New().OpenTarget(t.Context(), m, req)
+	if err == nil {
+		err = a.Validate(description, req)
+	}
+	return a, err
+}
+
+// zeros is a memory in which all is zero that was not put there.
+type zeros struct{ testMemory }
+
+func (m *zeros) ReadMemory(ctx context.Context, r sdk.MemoryRange, buf []byte) (int, error) {
+	n, err := m.testMemory.ReadMemory(ctx, r, buf)
+	if err != nil {
+		clear(buf[n:])
+	}
+	return len(buf), nil
 }
 
 // TestReadByHand reads a core of two waves of gfx90a whose every number is

@@ -95,13 +95,13 @@ func (q *queueReader) read(ctx context.Context) error {
 		tally *tally
 		what  string
 	}{
-		{&q.unread, "could not be read"},
-		{&q.noDispatch, "have no dispatch that is known"},
-		{&q.noGroup, "are not after the first of their group, so that their local memory is not known"},
-		{&q.noScratch, "have private memory that is left out"},
+		{&q.unread, "the state of %s could not be read"},
+		{&q.noDispatch, "the dispatch of %s is not known"},
+		{&q.noGroup, "the first of the group of %s is missing, and with it the group's local memory"},
+		{&q.noScratch, "the private memory of %s is left out"},
 	} {
 		if t.tally.count > 0 {
-			problem("queue %s (%s): %s %s: %v", q.id, q.queue.describe(), waves(t.tally.count), t.what, t.tally.first)
+			problem("queue %s (%s): %s: %v", q.id, q.queue.describe(), fmt.Sprintf(t.what, waves(t.tally.count)), t.tally.first)
 		}
 	}
 	return nil

@@ -89,20 +89,26 @@ func excpFlags() []flag {
 	)
 }
 
-// reasonOrder are the reasons in the order in which one is chosen of several; the
-// first crashes of them are faults, for which the process dies.
+// reasonOrder are the reasons in the order in which one is chosen of several. What
+// STATUS says is last: it does not say that this is what stopped the wave.
 var reasonOrder = []string{
-	"memory-fault", "address-error", "illegal-instruction", "ecc-error", "math-error", "fatal-halt",
-	"breakpoint", "trap", "watchpoint", "single-step",
+	"memory-fault", "address-error", "illegal-instruction", "math-error",
+	"breakpoint", "trap", "watchpoint", "single-step", "ecc-error", "fatal-halt",
 }
 
-const crashes = 6
+// isCrash says whether a process dies of a reason. Of a trap it does not say.
+func isCrash(reason string) bool {
+	switch reason {
+	case "memory-fault", "address-error", "illegal-instruction", "math-error", "ecc-error", "fatal-halt":
+		return true
+	}
+	return false
+}
 
 // The numbers of trap instructions ("Trap Handler ABI").
 const (
 	trapBreakpoint = 1
-	trapAbort      = 2 // llvm.trap
-	trapDebug      = 3 // llvm.debugtrap
+	trapDebug      = 3 // llvm.debugtrap; 2 is llvm.trap, which ends the process
 	trapOthers     = 15
 )
 
@@ -111,6 +117,7 @@ const (
 func (f *family) stopOf(h *[16]uint32, trap uint32, isHalted bool) (stop sdk.ThreadStop, hasCrashed bool) {
 	best := len(reasonOrder)
 	add := func(reason, detail string) {
+		hasCrashed = hasCrashed || isCrash(reason)
 		if i := slices.Index(reasonOrder, reason); i >= 0 && i < best {
 			best = i
 		}
@@ -147,15 +154,14 @@ func (f *family) stopOf(h *[16]uint32, trap uint32, isHalted bool) (stop sdk.Thr
 	case "illegal-instruction", "breakpoint", "trap":
 		stop.IsPCExact, stop.HasPCExact = true, true
 	}
-	return stop, best < crashes || isTrap
+	return stop, hasCrashed || isTrap
 }
 
 // faults are the flags of a wave that has not stopped which say that it was about
 // to.
 func (f *family) faults(h *[16]uint32) (details []string) {
 	for i := range f.flags {
-		if g := &f.flags[i]; g.enableWord == 0 && slices.Index(reasonOrder, g.reason) >= 0 &&
-			slices.Index(reasonOrder, g.reason) < crashes && g.isSet(h) {
+		if g := &f.flags[i]; g.enableWord == 0 && isCrash(g.reason) && g.isSet(h) {
 			details = append(details, g.name)
 		}
 	}
