@@ -258,3 +258,63 @@ func TestReadByHand(t *testing.T) {
 		t.Errorf("queues %s, expected %s", got, want)
 	}
 }
+
+// TestTTMPs tells waves whose trap temporaries say something from those of which
+// nothing is known, and those that stopped from those that were interrupted.
+func TestTTMPs(t *testing.T) {
+	const stopped, unset, mark, skipExport = 1 << 30, 1 << 31, 1 << 31, 1 << 18
+	for _, c := range []struct {
+		processor, version         uint32
+		isSet                      bool
+		ttmp6, ttmp8, ttmp11, stat uint32
+		isRunning, hasGroup        bool
+	}{
+		{90010, 11, true, stopped | 1, 0, 0, 0, false, true},
+		{90010, 11, true, 1, 0, 0, skipExport, true, true},
+		{90010, 10, true, stopped | unset | 1, 0, 0, 0, false, false},
+		{90010, 9, true, stopped | unset | 1, 0, 0, 0, false, true},
+		{90010, 10, false, stopped | 1, 0, 0, 0, true, false},
+		{90010, 10, false, stopped | 1, 0, 0, skipExport, false, false},
+		{90010, 9, false, stopped | 1, 0, 0, skipExport, true, false},
+		{90402, 11, true, stopped, 0, mark | 1<<6, 0, false, true},
+		{90402, 11, true, stopped, 0, 1 << 6, 0, true, true},
+		{90402, 10, true, stopped, 0, 1 << 6, skipExport, false, true},
+		{90402, 9, true, stopped, 0, 1 << 6, skipExport, true, true},
+		{90402, 10, true, stopped | unset, 0, mark | 1<<6, 0, false, false},
+		{90402, 10, true, stopped | unset, 0, 1 << 6, 0, true, true},
+		{120000, 12, true, stopped, mark | 1, 0, 0, false, true},
+		{120000, 12, true, stopped, 1, 0, skipExport, true, true},
+		{120000, 12, true, stopped | unset, mark | 1, 0, 0, false, true},
+		{120000, 12, false, stopped, mark | 1, 0, 0, false, false},
+	} {
+		m := &testMemory{}
+		testHost(m, c.version)
+		state, word, gap, scalars, statusAt := uint32(1<<31|3|7<<6), uint32(1<<17|1<<16), 64, 112*4, 5
+		words := []uint32{state, word}
+		if c.processor == 120000 {
+			words, gap, scalars, statusAt = []uint32{1<<31 | 3, 0, 1<<12 | 1<<29}, 0, 512, 13
+		}
+		registers := 32 * 256 // of gfx90a: 16 vector registers, and as many as are left of 32
+		if c.processor == 120000 {
+			registers = 16 * 256
+		}
+		m.put(saveAt, testArea(words, testRecord(registers, scalars, map[int]uint32{statusAt: c.stat},
+			map[int]uint32{6: c.ttmp6, 8: c.ttmp8, 11: c.ttmp11}, 0, gap)))
+		note := testNote(c.processor, 1, 1)
+		if !c.isSet {
+			note[40+12] = 0
+		}
+		a := readCore(t, m, note)
+		if len(a.Threads) != 1 {
+			t.Errorf("%+v: %d waves, problems %q", c, len(a.Threads), a.Problems)
+			continue
+		}
+		w := &a.Threads[0]
+		if w.IsRunning != c.isRunning || w.Wave.HasGroup != c.hasGroup || w.Wave.HasInGroup != c.hasGroup || (w.Wave.Dispatch != "") != c.hasGroup {
+			t.Errorf("%+v: %+v, problems %q", c, w, a.Problems)
+		}
+		if name := w.Name; strings.HasSuffix(name, "(?,?,?)/?") == c.hasGroup || strings.Contains(name, ":?:") == c.hasGroup {
+			t.Errorf("%+v: %s", c, name)
+		}
+	}
+}

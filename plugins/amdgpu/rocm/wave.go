@@ -57,10 +57,7 @@ func (q *queueReader) decode(r *record, head []byte) state {
 	switch {
 	case isMarked:
 	case f.ttmp.marksVoid:
-		s.t[6] &^= ttmp6Stopped | ttmp6Halted | ttmp6TrapMask
-		if f.ttmp.trap.index == 11 {
-			s.t[11] &^= 0xf << 28
-		}
+		s.t[6] &^= ttmp6Stopped
 	case q.reader.version >= 10 && s.h[f.hardware.status]&statusSkipExport != 0:
 		s.t[6] &= ttmp6Stopped | ttmp6Halted | ttmp6TrapMask
 	default:
