@@ -14,7 +14,7 @@ const (
 	descriptorSize = 64
 	descriptorEnd  = ".kd" // of the name of a kernel's descriptor
 	maxSymbols     = 1 << 18
-	maxKernelName  = 1 << 15
+	maxKernelName  = 1 << 13
 )
 
 // kernels finds the names of kernels' descriptors in the code objects' symbols.

@@ -355,12 +355,14 @@ func TestTrapPC(t *testing.T) {
 		version       uint32
 		before, saved uint32 // the instructions
 		want          uint64
+		trap          uint8
 	}{
-		{11, trap2, nop, pc - 4}, {11, trap2, trap2, pc - 4}, {11, nop, trap2, pc}, {11, nop, nop, pc - 4},
-		{12, nop, trap2, pc}, {12, trap2, trap2, pc}, {12, trap2, nop, pc - 4}, {12, nop, nop, pc},
-		{12, trap2 + 1, nop, pc}, {11, 0, 0, pc - 4},
+		{11, trap2, nop, pc - 4, 2}, {11, trap2, trap2, pc - 4, 2}, {11, nop, trap2, pc, 2}, {11, nop, nop, pc - 4, 2},
+		{12, nop, trap2, pc, 2}, {12, trap2, trap2, pc, 2}, {12, trap2, nop, pc - 4, 2}, {12, nop, nop, pc, 2},
+		{12, trap2 + 1, nop, pc, 2}, {11, 0, 0, pc - 4, 2}, {12, 0, 0, pc, 2},
+		{12, trap2 + 13, nop, pc - 4, 15}, {12, trap2 + 90, nop, pc - 4, 15}, {12, trap2 + 12, nop, pc, 15}, {11, nop, trap2 + 90, pc, 15},
 	} {
-		wave := corefile.Wave{PC: pc, Stopped: true, TrapID: 2}
+		wave := corefile.Wave{PC: pc, Stopped: true, TrapID: c.trap}
 		if c.version < 12 {
 			wave.PC -= 4 // the writer adds it
 		}
@@ -378,7 +380,7 @@ func TestTrapPC(t *testing.T) {
 		}
 		a := readCore(t, madeCore(t, im), im.Note())
 		w := &a.Threads[0]
-		if got, _ := w.Registers.Uint64(16, sdk.LittleEndian); got != c.want || !w.HasCrashed || w.Stop.TrapID != 2 || w.Stop.Reason != "trap" || !w.Stop.IsPCExact {
+		if got, _ := w.Registers.Uint64(16, sdk.LittleEndian); got != c.want || !w.HasCrashed || w.Stop.HasTrapID != (c.trap < 15) || w.Stop.Reason != "trap" || !w.Stop.IsPCExact {
 			t.Errorf("%+v: PC %#x, stop %+v", c, got, w.Stop)
 		}
 	}

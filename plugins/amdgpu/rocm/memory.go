@@ -14,12 +14,19 @@ const (
 	// from the engine costs as much as copying many kilobytes.
 	blockSize = 4 << 10
 	maxBlocks = 1 << 10 // are remembered
+	// maxReads is how often what is scattered may be read: far more often than any
+	// process has code objects, queues and kernels.
+	maxReads = 1 << 16
 )
+
+var errManyReads = fmt.Errorf("more than %d reads were made before", maxReads)
 
 // memory reads the core's memory, by blocks that it remembers.
 type memory struct {
 	engine sdk.Engine
 	blocks map[uint64][]byte // by address: as much of each as could be read
+	reads  int               // of what is scattered
+	stacks int               // bytes of control stacks
 }
 
 // read fills buf, or returns why it could not.
@@ -32,6 +39,9 @@ func (m *memory) read(ctx context.Context, address uint64, buf []byte) error {
 		block := m.block(ctx, address-offset)
 		if offset >= uint64(len(block)) {
 			// The memory may begin within the block.
+			if m.reads++; m.reads > maxReads {
+				return errManyReads
+			}
 			return m.readDirect(ctx, address, buf)
 		}
 		n := copy(buf, block[offset:])
@@ -44,6 +54,9 @@ func (m *memory) read(ctx context.Context, address uint64, buf []byte) error {
 func (m *memory) block(ctx context.Context, address uint64) []byte {
 	if block, ok := m.blocks[address]; ok {
 		return block
+	}
+	if m.reads++; m.reads > maxReads {
+		return nil
 	}
 	if len(m.blocks) >= maxBlocks || m.blocks == nil {
 		m.blocks = make(map[uint64][]byte)

@@ -142,3 +142,17 @@ func TestNotes(t *testing.T) {
 		t.Errorf("%d waves, problems %q, %v", len(a.Threads), a.Problems, err)
 	}
 }
+
+// TestManyAreas gives up on areas that are not there before they take long.
+func TestManyAreas(t *testing.T) {
+	m := &testMemory{}
+	testHost(m, 11)
+	a := readCore(t, m, testNote(90402, 64, 1<<12+1))
+	last := a.Problems[len(a.Problems)-1]
+	if n := m.reads.Load(); n > 1<<16+100 || len(a.Problems) > 70 || !strings.Contains(last, " more problems") {
+		t.Errorf("%d reads, %d problems, the last %q", n, len(a.Problems), last)
+	}
+	if !strings.Contains(strings.Join(a.Problems, "\n"), "1 queues after the first 4096 are left out") {
+		t.Errorf("problems %q", a.Problems)
+	}
+}

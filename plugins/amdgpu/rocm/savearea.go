@@ -9,7 +9,8 @@ import (
 
 const (
 	saveHeaderSize = 40 // kfd_context_save_area_header
-	// maxControlStack is far more than drivers write for a million waves.
+	// maxControlStack is far more than drivers write for a million waves. It bounds all
+	// control stacks together.
 	maxControlStack = 16 << 20
 	maxWaves        = 1 << 18
 	maxXCCs         = 64
@@ -47,9 +48,10 @@ func (m *memory) readSaveArea(ctx context.Context, address uint64, size uint32) 
 	case wavesSize > waves || stack+stackSize != waves-wavesSize:
 		return nil, fmt.Errorf("its control stack ends at offset %#x and %#x bytes of waves at %#x, expected one to begin where the other ends",
 			stack+stackSize, wavesSize, waves)
-	case stackSize%dword != 0 || stackSize > maxControlStack:
-		return nil, fmt.Errorf("its control stack has %#x bytes, expected whole words and at most %#x", stackSize, maxControlStack)
+	case stackSize%dword != 0 || stackSize > uint64(maxControlStack-m.stacks):
+		return nil, fmt.Errorf("its control stack has %#x bytes, expected whole words and, with those before, at most %#x", stackSize, maxControlStack)
 	}
+	m.stacks += int(stackSize)
 	a := &saveArea{address: address, stack: address + stack, waves: address + stack + stackSize, end: address + waves}
 	a.controlStackContents = make([]byte, stackSize)
 	if err := m.readParts(ctx, a.stack, a.controlStackContents); err != nil {
