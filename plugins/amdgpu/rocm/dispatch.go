@@ -20,7 +20,7 @@ const (
 // dispatch is the dispatch of the packet at an index in the queue's ring, or nil.
 func (q *queueReader) dispatch(ctx context.Context, index uint32) *sdk.TargetDispatch {
 	list := &q.reader.answer.Dispatches
-	if i, ok := q.packets[index]; ok && i >= 0 {
+	if i, ok := q.packets[index]; ok {
 		return &(*list)[i]
 	}
 	d, err := q.readDispatch(ctx, index)

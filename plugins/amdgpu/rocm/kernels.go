@@ -1,9 +1,11 @@
 package rocm
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -43,14 +45,7 @@ func (r *reader) kernelAt(ctx context.Context, descriptor uint64) string {
 			k.byBias = append(k.byBias, i)
 		}
 		slices.SortStableFunc(k.byBias, func(a, b int) int {
-			x, y := r.answer.Objects[a].Bias, r.answer.Objects[b].Bias
-			switch {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return 0
+			return cmp.Compare(r.answer.Objects[a].Bias, r.answer.Objects[b].Bias)
 		})
 	}
 	name, ok := k.names[descriptor]
@@ -64,10 +59,7 @@ func (r *reader) kernelAt(ctx context.Context, descriptor uint64) string {
 // findKernel looks in the code object that is loaded closest below an address.
 func (r *reader) findKernel(ctx context.Context, descriptor uint64) string {
 	k := &r.kernels
-	at := len(k.byBias) - 1
-	for at >= 0 && r.answer.Objects[k.byBias[at]].Bias > descriptor {
-		at--
-	}
+	at := sort.Search(len(k.byBias), func(i int) bool { return r.answer.Objects[k.byBias[i]].Bias > descriptor }) - 1
 	if at < 0 {
 		return ""
 	}

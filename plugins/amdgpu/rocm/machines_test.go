@@ -118,101 +118,111 @@ func registersOf(t *testing.T, m *testMemory, w *sdk.TargetThread) map[string]st
 	return found
 }
 
-// checkWave holds a wave against what was put into the core.
-func checkWave(t *testing.T, m *testMemory, core *corefile.Core, a *sdk.OpenTargetAnswer, w *sdk.TargetThread, want *corefile.WaveState) {
-	t.Helper()
-	check := func(what string, got, want any) {
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s of queue %d: %s is %v, expected %v", w.Name, want, what, got, want)
+// A waveCheck holds a wave against what was put into the core.
+type waveCheck struct {
+	*testing.T
+	m      *testMemory
+	answer *sdk.OpenTargetAnswer
+	wave   *sdk.TargetThread
+	want   *corefile.WaveState
+}
+
+func (c *waveCheck) equal(what string, got, want any) {
+	c.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		c.Errorf("%s, queue %d, wave %d: %s is %v, expected %v", c.wave.Name, c.want.Queue, c.want.Ordinal, what, got, want)
+	}
+}
+
+// identity holds what the wave is.
+func (c *waveCheck) identity() {
+	w, want := c.wave, c.want
+	c.equal("processor", w.Processor, want.Machine)
+	c.equal("lanes", w.Lanes, want.Lanes)
+	c.equal("has group", w.Wave.HasGroup, want.Group != nil)
+	if want.Group != nil {
+		c.equal("group", w.Wave.Group, *want.Group)
+		c.equal("wave in group", w.Wave.InGroup, *want.Position)
+	}
+	c.equal("has dispatch", w.Wave.Dispatch != "", want.Dispatch != nil)
+	if want.Dispatch != nil && w.Wave.Dispatch != "" {
+		i := slices.IndexFunc(c.answer.Dispatches, func(d sdk.TargetDispatch) bool { return d.ID == w.Wave.Dispatch })
+		d := c.answer.Dispatches[i]
+		c.equal("grid", d.Grid, want.Dispatch.Grid)
+		c.equal("group size", d.Group, want.Dispatch.Group)
+		c.equal("signal", fmt.Sprintf("%#x", d.Signal), want.Dispatch.Completion)
+	}
+}
+
+// stop holds whether it stopped, where and why.
+func (c *waveCheck) stop(version uint32) {
+	w, want := c.wave, c.want
+	c.equal("running", w.IsRunning, !want.IsStop)
+	c.equal("halted", slices.Contains(w.Stop.Details, "HALT"), want.IsHalted)
+	pc, _ := strconv.ParseUint(want.PC, 0, 64)
+	if want.IsStop {
+		c.equal("reasons", reasonsOf(w), want.Reasons)
+		trap := corefile.MachineNamed(want.Machine).TrapID
+		b, _ := hex.DecodeString(want.Registers[fmt.Sprintf("ttmp%d", trap.Reg-corefile.TTMP0)])
+		if le.Uint32(b)>>trap.Low&(1<<trap.Width-1) != 0 && version < 12 {
+			pc -= 4 // the PC of the trap instruction
 		}
 	}
-	mc := corefile.MachineNamed(want.Machine)
-	check("processor", w.Processor, want.Machine)
-	check("lanes", w.Lanes, want.Lanes)
-	check("running", w.IsRunning, !want.IsStop)
-	check("halted", slices.Contains(w.Stop.Details, "HALT"), want.IsHalted)
-	if want.IsStop {
-		check("reasons", reasonsOf(w), want.Reasons)
-	}
-	pc, _ := strconv.ParseUint(want.PC, 0, 64)
-	ttmp := func(f corefile.Field) uint32 {
-		b, _ := hex.DecodeString(want.Registers[fmt.Sprintf("ttmp%d", f.Reg-corefile.TTMP0)])
-		return le.Uint32(b) >> f.Low & (1<<f.Width - 1)
-	}
-	trap := uint32(0)
-	if want.IsStop {
-		trap = ttmp(mc.TrapID)
-	}
-	if trap != 0 && core.RuntimeVersion < 12 {
-		pc -= 4
-	}
 	got, _ := w.Registers.Uint64(16, sdk.LittleEndian)
-	check("PC", fmt.Sprintf("%#x", got), fmt.Sprintf("%#x", pc))
-	if want.Group != nil {
-		check("group", w.Wave.Group, *want.Group)
-		check("wave in group", w.Wave.InGroup, *want.Position)
-	}
-	check("has group", w.Wave.HasGroup, want.Group != nil)
-	check("has dispatch", w.Wave.Dispatch != "", want.Dispatch != nil)
-	if want.Dispatch != nil && w.Wave.Dispatch != "" {
-		i := slices.IndexFunc(a.Dispatches, func(d sdk.TargetDispatch) bool { return d.ID == w.Wave.Dispatch })
-		d := a.Dispatches[i]
-		check("grid", d.Grid, want.Dispatch.Grid)
-		check("group size", d.Group, want.Dispatch.Group)
-		check("signal", fmt.Sprintf("%#x", d.Signal), want.Dispatch.Completion)
-	}
-	registers := registersOf(t, m, w)
+	c.equal("PC", fmt.Sprintf("%#x", got), fmt.Sprintf("%#x", pc))
+}
+
+// registers holds each register that has a number: neither the vector registers that
+// halves of a wave share, nor those that it gave back.
+func (c *waveCheck) registers() {
+	w, want := c.wave, c.want
+	registers := registersOf(c.T, c.m, w)
 	for name, value := range want.Registers {
 		isVector := name[0] == 'v' && name != "vcc" || name[0] == 'a'
 		number, err := strconv.Atoi(name[1:])
+		isGiven := name == "exec" || name == "vcc" || err == nil && (name[0] == 's' || isVector)
 		switch {
-		case name == "status":
-			status, _ := hex.DecodeString(registers[name])
-			all, _ := hex.DecodeString(value)
-			own := le.Uint32(all) &^ (1<<5 | 1<<13 | 1<<18)
-			if want.IsHalted {
-				own |= 1 << 13
-			}
-			if strings.HasPrefix(want.Machine, "gfx12") {
-				own = le.Uint32(all) &^ (1 << 5)
-			}
-			if le.Uint32(status) != own {
-				check(name, registers[name], value)
-			}
-		case name == "exec" || name == "vcc" || err == nil && (name[0] == 's' || isVector):
-			if isVector && len(value) != want.Lanes*8 { // those that the halves share
-				continue
-			}
-			if registers[name] != value {
-				if isVector && number >= 256 && want.Lanes == 64 || isVector && registers[name] == "" && len(w.Saved) == 2 {
-					continue // has no number; gave its registers back
-				}
-				check(name, registers[name], value)
-			}
+		case !isGiven, isVector && len(value) != want.Lanes*8, isVector && number >= 256 && want.Lanes == 64,
+			isVector && registers[name] == "" && len(w.Saved) == 2:
+		default:
+			c.equal(name, registers[name], value)
 			delete(registers, name)
 		}
 	}
+	b, _ := hex.DecodeString(want.Registers["status"])
+	status := le.Uint32(b) &^ (1<<5 | 1<<13 | 1<<18)
+	if want.IsHalted {
+		status |= 1 << 13
+	}
+	if strings.HasPrefix(want.Machine, "gfx12") {
+		status = le.Uint32(b) &^ (1 << 5)
+	}
+	c.equal("STATUS", registers["status"], hex.EncodeToString(le.AppendUint32(nil, status)))
 	delete(registers, "pc")
 	delete(registers, "status")
 	if len(registers) > 0 {
-		t.Errorf("%s: registers that it does not have: %v", w.Name, registers)
+		c.Errorf("%s: registers that it does not have: %v", w.Name, registers)
 	}
+}
+
+// memory holds the bytes of local and private memory.
+func (c *waveCheck) memory() {
 	local, private := "", ""
-	for _, s := range w.Memory {
+	for _, s := range c.wave.Memory {
 		b := make([]byte, s.Size)
-		if _, err := m.ReadMemory(t.Context(), sdk.MemoryRange{Address: s.Address}, b); err != nil {
-			t.Errorf("%s: space %d: %v", w.Name, s.Space, err)
+		if _, err := c.m.ReadMemory(c.Context(), sdk.MemoryRange{Address: s.Address}, b); err != nil {
+			c.Errorf("%s: space %d: %v", c.wave.Name, s.Space, err)
 		}
 		switch s.Space {
 		case 3:
 			local = hex.EncodeToString(b)
 		case 6:
 			private = hex.EncodeToString(b)
-			check("private memory", fmt.Sprintf("%#x", s.Address), want.ScratchAddress)
+			c.equal("private memory's address", fmt.Sprintf("%#x", s.Address), c.want.ScratchAddress)
 		}
 	}
-	check("local memory", local, want.LDS)
-	check("private memory", private, want.Scratch)
+	c.equal("local memory", local, c.want.LDS)
+	c.equal("private memory", private, c.want.Scratch)
 }
 
 // holdCore reads a core and holds each wave against what was put into it.
@@ -229,7 +239,11 @@ func holdCore(t *testing.T, what string, core *corefile.Core) (waves int) {
 	}
 	if err := im.Waves(func(want *corefile.WaveState) error {
 		if waves < len(a.Threads) {
-			checkWave(t, m, core, a, &a.Threads[waves], want)
+			c := &waveCheck{t, m, a, &a.Threads[waves], want}
+			c.identity()
+			c.stop(core.RuntimeVersion)
+			c.registers()
+			c.memory()
 		}
 		waves++
 		return nil

@@ -43,6 +43,20 @@ func TestProblems(t *testing.T) {
 		{"areas that overlap", func(p *parts) { le.PutUint64(p.note[queueAt64+64+32:], saveAt+saveSize-1) }, "overlap those of queue 1", 1},
 		{"areas past the end", func(p *parts) { le.PutUint64(p.note[queueAt64+32:], 1<<64-4096) }, "pass the end of the address space", 1},
 		{"an area that is not there", func(p *parts) { delete(p.m.parts, saveAt) }, "queue 1 (COMPUTE_AQL, QID 7), the save area of XCC 0 at 0x710000000000: no memory", 1},
+		{"a queue that never had waves", func(p *parts) { p.m.put(saveAt, make([]byte, saveSize)) }, "", 1},
+		{"a queue whose waves are over", func(p *parts) { p.m.put(saveAt, testArea(nil)) }, "", 1},
+		{"waves up to the end of the area", func(p *parts) { le.PutUint32(p.note[queueAt64+56:], saveSize-4096) }, "", 2},
+		{"waves past the end of the area", func(p *parts) { le.PutUint32(p.note[queueAt64+56:], saveSize-4097) }, "are not within its 0xfefff bytes", 1},
+		{"a control stack in the header", func(p *parts) {
+			b := p.m.parts[saveAt]
+			le.PutUint32(b[0:], 36)
+			le.PutUint32(b[4:], le.Uint32(b[8:])-le.Uint32(b[12:])-36)
+		}, "its control stack of", 1},
+		{"half a word of a control stack", func(p *parts) {
+			b := p.m.parts[saveAt]
+			le.PutUint32(b[0:], le.Uint32(b[0:])+2)
+			le.PutUint32(b[4:], le.Uint32(b[4:])-2)
+		}, "expected whole words", 1},
 		{"waves outside the area", func(p *parts) { le.PutUint32(p.m.parts[saveAt][8:], saveSize+4) }, "are not within its 0x100000 bytes", 1},
 		{"areas that do not meet", func(p *parts) { p.m.parts[saveAt][12] += 4 }, "expected one to begin where the other ends", 1},
 		{"a record too much", func(p *parts) { p.m.put(saveAt, testArea([]uint32{state, word, word}, record())) }, "word 4 of its control stack: a wave's record of 0x1280 bytes", 1},

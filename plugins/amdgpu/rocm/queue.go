@@ -69,7 +69,7 @@ type queueReader struct {
 	scratch         uint64 // of the first XCC
 	scratchSize     uint64 // of an XCC, until version 10
 	xcc             uint32
-	packets         map[uint32]int // by index in the ring: of the dispatch in the answer, or -1
+	packets         map[uint32]int // by index in the ring: of the dispatch in the answer
 
 	noDispatch, noGroup, noScratch, unread tally
 }
