@@ -92,8 +92,16 @@ func (s *engineServer) ReadMemory(ctx context.Context, p *pb.ReadMemoryRequest) 
 	if p.GetSize() > partSize {
 		return nil, status.Errorf(codes.InvalidArgument, "ReadMemoryRequest.size: %d, expected at most %d", p.GetSize(), partSize)
 	}
+	if n := uint64(len(p.GetMore())); n > 0 && (p.GetSize() == 0 || (n+1)*uint64(p.GetSize()) > partSize || p.GetSpace() != 0) {
+		return nil, status.Errorf(codes.InvalidArgument, "ReadMemoryRequest.more: %d further times %d bytes of space %d, expected at most %d in all, of space 0",
+			n, p.GetSize(), p.GetSpace(), partSize)
+	}
 	answer := &pb.ReadMemoryAnswer{}
 	err := s.with(ctx, p.GetSession(), func(ctx context.Context, e Engine) error {
+		if len(p.GetMore()) > 0 {
+			answer = serveParts(ctx, e, p)
+			return ctx.Err()
+		}
 		buf := make([]byte, p.GetSize())
 		n, err := e.ReadMemory(ctx, MemoryRange{
 			Space: locexpr.AddressSpace(p.GetSpace()), Address: p.GetAddress(), Thread: p.GetThread(), Lane: p.GetLane(),

@@ -5343,13 +5343,16 @@ func (x *DisassembleAnswer) GetLlvmFeatures() string {
 }
 
 type ReadMemoryRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Space         uint64                 `protobuf:"varint,2,opt,name=space,proto3" json:"space,omitempty"`
-	Address       uint64                 `protobuf:"varint,3,opt,name=address,proto3" json:"address,omitempty"`
-	Thread        uint64                 `protobuf:"varint,4,opt,name=thread,proto3" json:"thread,omitempty"`
-	Lane          int32                  `protobuf:"zigzag32,5,opt,name=lane,proto3" json:"lane,omitempty"`
-	Size          uint32                 `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Space   uint64                 `protobuf:"varint,2,opt,name=space,proto3" json:"space,omitempty"`
+	Address uint64                 `protobuf:"varint,3,opt,name=address,proto3" json:"address,omitempty"`
+	Thread  uint64                 `protobuf:"varint,4,opt,name=thread,proto3" json:"thread,omitempty"`
+	Lane    int32                  `protobuf:"zigzag32,5,opt,name=lane,proto3" json:"lane,omitempty"`
+	Size    uint32                 `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`
+	// Further addresses, where as many bytes are read. With them the answer's data has
+	// `size` bytes for each address, zeros for those in `missing`.
+	More          []uint64 `protobuf:"fixed64,7,rep,packed,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5426,10 +5429,19 @@ func (x *ReadMemoryRequest) GetSize() uint32 {
 	return 0
 }
 
+func (x *ReadMemoryRequest) GetMore() []uint64 {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
 type ReadMemoryAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // why data is shorter than what was asked for
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Data  []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	Error string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // why data is shorter than what was asked for, or of the first in missing
+	// With `more`: the indices of the addresses at which not all bytes could be read.
+	Missing       []uint32 `protobuf:"varint,3,rep,packed,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5476,6 +5488,13 @@ func (x *ReadMemoryAnswer) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *ReadMemoryAnswer) GetMissing() []uint32 {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
 }
 
 type ReadRegistersRequest struct {
@@ -6119,17 +6138,19 @@ const file_arch_proto_rawDesc = "" +
 	"\vllvm_triple\x18\x04 \x01(\tR\n" +
 	"llvmTriple\x12\x19\n" +
 	"\bllvm_cpu\x18\x05 \x01(\tR\allvmCpu\x12#\n" +
-	"\rllvm_features\x18\x06 \x01(\tR\fllvmFeatures\"\x9d\x01\n" +
+	"\rllvm_features\x18\x06 \x01(\tR\fllvmFeatures\"\xb1\x01\n" +
 	"\x11ReadMemoryRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
 	"\x05space\x18\x02 \x01(\x04R\x05space\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\x04R\aaddress\x12\x16\n" +
 	"\x06thread\x18\x04 \x01(\x04R\x06thread\x12\x12\n" +
 	"\x04lane\x18\x05 \x01(\x11R\x04lane\x12\x12\n" +
-	"\x04size\x18\x06 \x01(\rR\x04size\"<\n" +
+	"\x04size\x18\x06 \x01(\rR\x04size\x12\x12\n" +
+	"\x04more\x18\a \x03(\x06R\x04more\"V\n" +
 	"\x10ReadMemoryAnswer\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"b\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x18\n" +
+	"\amissing\x18\x03 \x03(\rR\amissing\"b\n" +
 	"\x14ReadRegistersRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06thread\x18\x02 \x01(\x04R\x06thread\x12\x18\n" +

@@ -64,7 +64,7 @@ func (m *memory) readSaveArea(ctx context.Context, address uint64, size uint32) 
 // costs no more time than there is memory.
 func (m *memory) readParts(ctx context.Context, address uint64, buf []byte) error {
 	for len(buf) > 0 {
-		n := min(len(buf), spanSize)
+		n := min(len(buf), partSize)
 		if err := m.readDirect(ctx, address, buf[:n]); err != nil {
 			return err
 		}

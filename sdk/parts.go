@@ -1,0 +1,99 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+)
+
+// A partsReader is an Engine that reads many small parts of memory at once.
+type partsReader interface {
+	readParts(ctx context.Context, addresses []uint64, size int, buf []byte) (missing []int, err error)
+}
+
+// ReadParts fills buf with size bytes from each of many addresses of the default address
+// space, one after the other: what lies scattered over a large memory. Where the engine
+// is another process that costs as much as few calls of ReadMemory. missing are the
+// indices, sorted, of the addresses at which not all bytes are there; err is why the first
+// of them are not, or why nothing could be read.
+func ReadParts(ctx context.Context, e Engine, addresses []uint64, size int, buf []byte) (missing []int, err error) {
+	if size <= 0 || len(buf)/size < len(addresses) {
+		return nil, fmt.Errorf("%d parts of %d bytes do not fit into %d", len(addresses), size, len(buf))
+	}
+	if r, ok := e.(partsReader); ok && size <= partSize {
+		return r.readParts(ctx, addresses, size, buf)
+	}
+	return readEach(ctx, e, addresses, size, buf)
+}
+
+// readEach reads parts by a call for each.
+func readEach(ctx context.Context, e Engine, addresses []uint64, size int, buf []byte) (missing []int, first error) {
+	for i, address := range addresses {
+		part := buf[i*size:][:size]
+		if n, err := e.ReadMemory(ctx, MemoryRange{Address: address}, part); n < size {
+			if err == nil {
+				err = fmt.Errorf("%d bytes of %d at %#x were read", n, size, address)
+			}
+			if first == nil {
+				first = err
+			}
+			clear(part[max(n, 0):])
+			missing = append(missing, i)
+		}
+		if ctx.Err() != nil {
+			return missing, ctx.Err()
+		}
+	}
+	return missing, first
+}
+
+func (e *engineClient) readParts(ctx context.Context, addresses []uint64, size int, buf []byte) (missing []int, first error) {
+	for from := 0; from < len(addresses); {
+		count := min(len(addresses)-from, partSize/size)
+		list := addresses[from : from+count]
+		p, err := e.rpc.ReadMemory(ctx, &pb.ReadMemoryRequest{
+			Session: e.session, Address: list[0], Size: uint32(size), More: list[1:], //nolint:gosec // at most partSize
+		})
+		if err != nil {
+			return missing, engineError(ctx, "ReadMemory", err)
+		}
+		part := buf[from*size:][:count*size]
+		if count > 1 && len(p.GetData()) <= size && len(p.GetMissing()) == 0 {
+			return readEach(ctx, e, addresses, size, buf) // an engine that does not know of more
+		}
+		if copy(part, p.GetData()) != len(part) && count > 1 || len(p.GetData()) > len(part) {
+			return missing, fmt.Errorf("ReadMemory: %w: %d bytes, expected %d", ErrMalformed, len(p.GetData()), len(part))
+		}
+		if count == 1 && len(p.GetData()) < size {
+			clear(part[len(p.GetData()):])
+			p.Missing = []uint32{0}
+		}
+		for i, m := range p.GetMissing() {
+			if int(m) >= count || i > 0 && m <= p.GetMissing()[i-1] {
+				return missing, fmt.Errorf("ReadMemory: %w: part %d is missing, of %d", ErrMalformed, m, count)
+			}
+			missing = append(missing, from+int(m))
+		}
+		if first == nil && len(p.GetMissing()) > 0 {
+			first = fmt.Errorf("%s", p.GetError())
+		}
+		from += count
+	}
+	return missing, first
+}
+
+// serveParts answers a request for many parts.
+func serveParts(ctx context.Context, e Engine, p *pb.ReadMemoryRequest) *pb.ReadMemoryAnswer {
+	addresses := slices.Concat([]uint64{p.GetAddress()}, p.GetMore())
+	a := &pb.ReadMemoryAnswer{Data: make([]byte, len(addresses)*int(p.GetSize()))}
+	missing, err := readEach(ctx, e, addresses, int(p.GetSize()), a.Data)
+	for _, m := range missing {
+		a.Missing = append(a.Missing, uint32(m)) //nolint:gosec // fewer than partSize
+	}
+	if err != nil {
+		a.Error = headerText(err.Error())
+	}
+	return a
+}

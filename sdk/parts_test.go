@@ -1,0 +1,93 @@
+package sdk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	pb "github.com/unwindd/unwindd/sdk/archpb"
+	"google.golang.org/grpc"
+)
+
+// Many parts are the bytes that a read of each gives, over the transport and without it;
+// what is not there is zero, and said.
+func TestManyPartsAreReadAtOnce(t *testing.T) {
+	checkLeaks(t)
+	const size = 300
+	e := &testEngine{memory: make([]byte, 3*partSize)}
+	for i := range e.memory {
+		e.memory[i] = byte(1 + i%253)
+	}
+	var addresses []uint64
+	var want []byte
+	var wantMissing []int
+	for i := range 3*partSize/size + 7 {
+		a := uint64(i*7919) % uint64(len(e.memory)+2*size)
+		part := make([]byte, size)
+		if n, _ := e.ReadMemory(t.Context(), MemoryRange{Address: a}, part); n < size {
+			wantMissing = append(wantMissing, i)
+		}
+		addresses, want = append(addresses, a), append(want, part...)
+	}
+	check := func(ctx context.Context, engine Engine) error {
+		for _, n := range []int{len(addresses), 1, 0} {
+			got := bytes.Repeat([]byte{0xff}, n*size)
+			missing, err := ReadParts(ctx, engine, addresses[:n], size, got)
+			some := slices.DeleteFunc(slices.Clone(wantMissing), func(i int) bool { return i >= n })
+			if !bytes.Equal(got, want[:n*size]) || !slices.Equal(missing, some) || (err != nil) != (len(some) > 0) {
+				return fmt.Errorf("%d parts: %d are missing, expected %d: %w", n, len(missing), len(some), err)
+			}
+		}
+		missing, err := ReadParts(ctx, engine, []uint64{1 << 40}, size, make([]byte, size))
+		if len(missing) != 1 || err == nil {
+			return fmt.Errorf("nothing: %d are missing: %w", len(missing), err)
+		}
+		if _, err := ReadParts(ctx, engine, addresses[:2], size, make([]byte, size)); err == nil {
+			return errors.New("parts that do not fit were read")
+		}
+		return nil
+	}
+	if err := check(t.Context(), e); err != nil {
+		t.Error("in-process: ", err)
+	}
+	c := dial(t, &testArch{frameRules: func(ctx context.Context, remote Engine, _ *FrameRulesRequest) (*FrameRulesAnswer, error) {
+		return &FrameRulesAnswer{}, check(ctx, remote)
+	}}, false)
+	if _, err := c.FrameRules(t.Context(), e, &FrameRulesRequest{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// answering is an engine that gives an answer that was made before.
+type answering struct {
+	pb.EngineClient
+	answers []*pb.ReadMemoryAnswer
+	asked   int
+}
+
+func (a *answering) ReadMemory(context.Context, *pb.ReadMemoryRequest, ...grpc.CallOption) (*pb.ReadMemoryAnswer, error) {
+	a.asked++
+	return a.answers[min(a.asked, len(a.answers))-1], nil
+}
+
+// An engine that does not know that many parts can be asked for answers for the first one.
+func TestPartsOfAnEngineThatKnowsOne(t *testing.T) {
+	a := &answering{answers: []*pb.ReadMemoryAnswer{{Data: []byte{1, 2}}}}
+	got := make([]byte, 6)
+	missing, err := ReadParts(t.Context(), &engineClient{rpc: a}, []uint64{1, 2, 3}, 2, got)
+	if err != nil || len(missing) > 0 || !bytes.Equal(got, []byte{1, 2, 1, 2, 1, 2}) || a.asked != 4 {
+		t.Errorf("%v, %v missing, %v, asked %d times", got, missing, err, a.asked)
+	}
+	for _, bad := range []*pb.ReadMemoryAnswer{
+		{Data: make([]byte, 5)}, {Data: make([]byte, 7)},
+		{Data: make([]byte, 6), Missing: []uint32{3}}, {Data: make([]byte, 6), Missing: []uint32{1, 1}},
+	} {
+		a := &answering{answers: []*pb.ReadMemoryAnswer{bad}}
+		if _, err := ReadParts(t.Context(), &engineClient{rpc: a}, []uint64{1, 2, 3}, 2, got); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
