@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -57,7 +58,7 @@ func (c *Core) openDevices(options Options) {
 
 // openNotes asks a plugin about its notes.
 func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
-	a, err := reader.OpenTarget(context.Background(), coreEngine{c}, &sdk.OpenTargetRequest{Notes: notes})
+	a, err := reader.OpenTarget(context.Background(), &coreEngine{Core: c}, &sdk.OpenTargetRequest{Notes: notes})
 	if err != nil {
 		c.hasUnread = true
 		c.problem("the notes of %s are not read: %v", clip(owner), err)
@@ -77,17 +78,33 @@ func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
 }
 
 // coreEngine is the core as a plugin sees it that reads its notes.
-type coreEngine struct{ *Core }
-
-func (e coreEngine) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
-	return e.Core.ReadMemory(m.Space, m.Address, buf)
+type coreEngine struct {
+	*Core
+	read atomic.Int64 // bytes since pages were given back
 }
 
-func (coreEngine) ReadRegisters(context.Context, uint64, []uint32) (sdk.Registers, error) {
+const (
+	// releaseAfter is after how many bytes that a plugin has read their pages are given
+	// back: the state of waves may be gigabytes.
+	releaseAfter = 32 << 20
+	// aroundRead is what the kernel maps of a file around a byte that is read.
+	aroundRead = 64 << 10
+)
+
+func (e *coreEngine) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (int, error) {
+	n, err := e.Core.ReadMemory(m.Space, m.Address, buf)
+	if e.read.Add(int64(max(n, aroundRead))) > releaseAfter {
+		e.read.Store(0)
+		e.ReleasePages()
+	}
+	return n, err
+}
+
+func (*coreEngine) ReadRegisters(context.Context, uint64, []uint32) (sdk.Registers, error) {
 	return sdk.Registers{}, errors.New("the threads of the core are not known yet")
 }
 
-func (coreEngine) ReadSection(context.Context, uint64, string) ([]byte, error) {
+func (*coreEngine) ReadSection(context.Context, uint64, string) ([]byte, error) {
 	return nil, errors.New("the code objects of the core are not known yet")
 }
 

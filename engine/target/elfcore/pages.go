@@ -1,9 +1,12 @@
 package elfcore
 
-// ReleasePages gives back the pages of the core's file that were read. The kernel
+// ReleasePages gives back the pages of the core's files that were read. The kernel
 // has them in its cache as long as it likes, and maps them again when they are read.
 func (c *Core) ReleasePages() {
 	if c.mapping != nil {
 		c.mapping.GiveBack(0, ^uint64(0))
+	}
+	for _, m := range c.beside {
+		m.GiveBack(0, ^uint64(0))
 	}
 }
