@@ -25,6 +25,10 @@ const (
 	// keptStack bounds the bytes of frames that are kept of a thread, beyond what
 	// its walk reads.
 	keptStack = 64 << 10
+	// keptWave bounds them of a wave, whose lanes have their bytes side by side, and
+	// keptOfLane those of each lane in its top frame.
+	keptWave   = 256 << 10
+	keptOfLane = 1 << 10
 	// keptStacks bounds them for all threads together.
 	keptStacks = 64 << 20
 	// keptRegisters bounds the registers that lie in memory: those of crashed threads
@@ -33,6 +37,8 @@ const (
 	// keptBeyond is how many bytes are kept around the ends of a stack: below the
 	// stack pointer, where a leaf function may have data, and above the last frame.
 	keptBeyond = 256
+	// releaseEvery is after how many stacks the pages of a target's file are given back.
+	releaseEvery = 1 << 10
 	// keptPages bounds what is kept of what was read. A hostile target can make a
 	// walk read far more than stacks have.
 	keptPages = 512 << 20 >> pageBits
@@ -75,7 +81,7 @@ func (s *Snapshot) Write(w io.Writer) error {
 // use as long as the target is open.
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	options := t.engine.options.walks()
-	options.NoSymbols, options.Registers = true, false
+	options.NoSymbols, options.Registers = true, true // what callees saved of registers is kept with them
 	c := &collector{
 		recorder: recorder{
 			Target: t.State(), instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}, needed: map[uint64]map[uint32]bool{},
@@ -126,7 +132,11 @@ func (c *collector) walk(ctx context.Context) error {
 	})
 	var first *Stack
 	isWalked := false
-	for _, th := range threads {
+	paged, _ := c.Target.(target.Paged)
+	for i, th := range threads {
+		if paged != nil && i%releaseEvery == releaseEvery-1 {
+			paged.ReleasePages()
+		}
 		c.arch, c.thread, c.description = th.Arch, th, nil
 		if m := c.walked.Machine(th); m != nil {
 			c.description = m.Description
@@ -167,32 +177,25 @@ func (c *collector) keepFrames(s *Stack) {
 	if !ok {
 		return
 	}
-	left := min(keptStack, keptStacks-c.kept)
-	keep := func(space locexpr.AddressSpace, from, to uint64) {
+	left := keptStack
+	if s.Lanes > 1 {
+		left = keptWave
+	}
+	left = min(left, keptStacks-c.kept)
+	keep := func(space locexpr.AddressSpace, from, to, beyond uint64) {
 		if from > to {
 			from, to = to, from
 		}
-		from, to = from-min(from, keptBeyond), to+min(^uint64(0)-to, keptBeyond)
+		from, to = from-min(from, beyond), to+min(^uint64(0)-to, beyond)
 		if n := to - from; n > uint64(left) {
 			to = from + uint64(left)
 		}
 		left -= int(to - from)
-		c.kept += int(to - from)
-		touch(view, space, from, to)
+		c.kept += touch(view, space, from, to)
 	}
-	var space locexpr.AddressSpace
-	var last uint64
-	known := false
-	if len(s.Frames) == 0 || !s.Frames[0].HasCFA || s.Frames[0].CFASpace == locexpr.DefaultSpace {
-		// The stack pointer of an architecture with several spaces is in the one of
-		// its CFAs.
-		sp, err := view.StackPointer()
-		if known = err == nil && (len(s.Frames) > 0 && s.Frames[0].HasCFA || len(view.Machine().Description.AddressSpaces) <= 1); known {
-			last = sp
-		}
-	}
+	space, last, known := c.top(view, s)
 	if known {
-		keep(space, last, last)
+		keep(space, last, last, keptBeyond)
 	}
 	for i := range s.Frames {
 		f := &s.Frames[i]
@@ -200,23 +203,80 @@ func (c *collector) keepFrames(s *Stack) {
 			continue
 		}
 		if known && f.CFASpace == space && max(f.CFA, last)-min(f.CFA, last) <= uint64(left) {
-			keep(space, last, f.CFA)
+			keep(space, last, f.CFA, keptBeyond)
 		} else {
-			keep(f.CFASpace, f.CFA, f.CFA)
+			keep(f.CFASpace, f.CFA, f.CFA, keptBeyond)
 		}
 		space, last, known = f.CFASpace, f.CFA, true
 	}
+	c.keepEnds(s, keep)
 }
 
-// touch reads memory of a thread as far as it is there.
-func touch(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) {
+// top is where the stack of a thread ends, if that is known: the stack pointer of an
+// architecture with several spaces is in the one of its CFAs.
+func (c *collector) top(view *walk.ThreadView, s *Stack) (space locexpr.AddressSpace, address uint64, known bool) {
+	if len(s.Frames) > 0 && s.Frames[0].HasCFA && s.Frames[0].CFASpace != locexpr.DefaultSpace {
+		return 0, 0, false
+	}
+	sp, err := view.StackPointer()
+	known = err == nil && (len(s.Frames) > 0 && s.Frames[0].HasCFA || len(view.Machine().Description.AddressSpaces) <= 1)
+	return locexpr.DefaultSpace, sp, known
+}
+
+// keepEnds keeps what is beyond the CFAs of a stack in a space of its own: of a wave, whose
+// stack grows up, the top frame is above the first, and the kernel's frame, which has none,
+// is where the memory begins. Where waves are so many that not all their frames may be
+// kept, it does nothing.
+func (c *collector) keepEnds(s *Stack, keep func(space locexpr.AddressSpace, from, to, beyond uint64)) {
+	n := len(s.Frames)
+	if n == 0 || c.kept > keptStacks/2 {
+		return
+	}
+	var first, last *Frame
+	for i := range s.Frames {
+		if f := &s.Frames[i]; f.HasCFA && f.CFASpace != locexpr.DefaultSpace {
+			if first == nil {
+				first = f
+			}
+			last = f
+		}
+	}
+	ofLane := uint64(keptOfLane) * uint64(max(s.Lanes, 1))
+	if first != nil {
+		keep(first.CFASpace, first.CFA, first.CFA+min(ofLane, ^uint64(0)-first.CFA), 0)
+	}
+	for _, m := range s.Thread.Memory {
+		switch {
+		case s.Frames[n-1].HasCFA:
+		case last != nil && m.Space == last.CFASpace:
+			keep(m.Space, m.Start, min(last.CFA, m.Start+m.Size), 0)
+		case last == nil && c.isOfWaves(m.Space):
+			keep(m.Space, m.Start, m.Start+min(m.Size, ofLane), 0)
+		}
+	}
+}
+
+// isOfWaves says whether each wave has an instance of an address space.
+func (c *collector) isOfWaves(space locexpr.AddressSpace) bool {
+	if c.description == nil {
+		return false
+	}
+	i := slices.IndexFunc(c.description.AddressSpaces, func(s sdk.AddressSpace) bool { return s.Number == space })
+	return i >= 0 && c.description.AddressSpaces[i].Scope == sdk.WaveScope
+}
+
+// touch reads memory of a thread as far as it is there, and says how much of it is.
+func touch(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
 	var buf [keptBeyond]byte
 	for from < to {
-		n := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
+		size := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
 		// What cannot be read was not there for the walk either.
-		_ = view.Read(space, from, buf[:n])
-		from += n
+		if view.Read(space, from, buf[:size]) == nil {
+			n += int(size) //nolint:gosec // at most keptBeyond
+		}
+		from += size
 	}
+	return n
 }
 
 // addModules adds the code objects, and the code that is in none. modules are the
