@@ -238,6 +238,16 @@ func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
 			}
 			return s.readLane(&o[1], lane, 32)
 		}, 32, nil
+	case "v_bitop3_b32":
+		if err := in.operandsOf(4, "bitop3"); err != nil {
+			return nil, 0, err
+		}
+		return func(s *gcnState, lane int) (uint64, error) {
+			a, err1 := s.readLane(&o[1], lane, 32)
+			b, err2 := s.readLane(&o[2], lane, 32)
+			c, err3 := s.readLane(&o[3], lane, 32)
+			return bitop3(a, b, c, in.modifiers["bitop3"]), errors.Join(err1, err2, err3)
+		}, 32, nil
 	case "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32":
 		if err := in.operandsOf(3); err != nil {
 			return nil, 0, err
@@ -253,6 +263,14 @@ func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
 		}, 32, nil
 	}
 	return nil, 0, errGCNUnknown
+}
+
+// bitop3 takes each bit of the result from a table, by those of three operands.
+func bitop3(a, b, c uint64, table int64) (r uint64) {
+	for i := range 32 {
+		r |= uint64(table) >> (a>>i&1<<2 | b>>i&1<<1 | c>>i&1) & 1 << i //nolint:gosec // eight bits
+	}
+	return r
 }
 
 // compileVector makes a vector instruction executable.
