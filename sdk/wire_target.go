@@ -66,7 +66,7 @@ func encodeOpenTargetAnswer(a *OpenTargetAnswer) *pb.OpenTargetAnswer {
 		},
 		WaitFunctions: texts(a.WaitFunctions),
 		Problems:      texts(a.Problems),
-		Kind:          []byte(a.Kind),
+		Kind:          a.Kind,
 	}
 }
 
@@ -79,7 +79,7 @@ func triples[T any](list []T, get func(*T) [3]uint32) []uint32 {
 func decodeOpenTargetAnswer(p *pb.OpenTargetAnswer) (a *OpenTargetAnswer, threads int, err error) {
 	d := decoder{message: "OpenTargetAnswer"}
 	a = &OpenTargetAnswer{
-		Kind:          d.text("kind", string(p.GetKind())),
+		Kind:          d.text("kind", p.GetKind()),
 		Agents:        decodeTargetAgents(&d, p.GetAgents()),
 		Queues:        decodeTargetQueues(&d, p.GetQueues()),
 		Dispatches:    decodeTargetDispatches(&d, p.GetDispatches()),

@@ -2191,7 +2191,7 @@ type OpenTargetAnswer struct {
 	Objects       *TargetObjects         `protobuf:"bytes,5,opt,name=objects,proto3" json:"objects,omitempty"`
 	WaitFunctions *Blobs                 `protobuf:"bytes,6,opt,name=wait_functions,json=waitFunctions,proto3" json:"wait_functions,omitempty"`
 	Problems      *Blobs                 `protobuf:"bytes,7,opt,name=problems,proto3" json:"problems,omitempty"`
-	Kind          []byte                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind          string                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2275,11 +2275,11 @@ func (x *OpenTargetAnswer) GetProblems() *Blobs {
 	return nil
 }
 
-func (x *OpenTargetAnswer) GetKind() []byte {
+func (x *OpenTargetAnswer) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
-	return nil
+	return ""
 }
 
 type TargetAgents struct {
@@ -5860,7 +5860,7 @@ const file_arch_proto_rawDesc = "" +
 	"\aobjects\x18\x05 \x01(\v2\x1e.unwindd.arch.v1.TargetObjectsR\aobjects\x12=\n" +
 	"\x0ewait_functions\x18\x06 \x01(\v2\x16.unwindd.arch.v1.BlobsR\rwaitFunctions\x122\n" +
 	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\x12\x12\n" +
-	"\x04kind\x18\b \x01(\fR\x04kind\"p\n" +
+	"\x04kind\x18\b \x01(\tR\x04kind\"p\n" +
 	"\fTargetAgents\x12(\n" +
 	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x126\n" +
 	"\n" +
