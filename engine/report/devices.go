@@ -69,7 +69,7 @@ func countWaves(threads []*target.Thread) map[string]waveCount {
 	return counts
 }
 
-// String is "3 waves: 1 stopped by trap 2, 2 running".
+// String is "3 waves: 1 stopped by trap 2, 2 running", or "3 waves running".
 func (c waveCount) String() string {
 	states := slices.SortedFunc(maps.Keys(c), func(a, b waveState) int {
 		if a.reason == "" || b.reason == "" {
@@ -83,7 +83,11 @@ func (c waveCount) String() string {
 		all += c[s]
 		parts = append(parts, fmt.Sprintf("%d %s", c[s], s.text()))
 	}
-	return plural(all, "wave", "waves") + ": " + strings.Join(parts, ", ")
+	waves := plural(all, "wave", "waves")
+	if len(states) == 1 {
+		return waves + " " + states[0].text()
+	}
+	return waves + ": " + strings.Join(parts, ", ")
 }
 
 func (s waveState) text() string {

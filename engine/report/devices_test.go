@@ -41,7 +41,7 @@ func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 		"agent 1: gfx90a, 2 queues",
 		"agent 2: a processor that is not known, 0 queues",
 		"dispatch 1 of queue 1: k, 256x2 work-items in groups of 64; 7 waves: 1 stopped by memory fault, 2 stopped by trap 2, 1 stopped by trap 3, 2 running, 1 stopped",
-		"dispatch 2 of queue 2; 1 wave: 1 stopped by memory fault",
+		"dispatch 2 of queue 2; 1 wave stopped by memory fault",
 		"dispatch 3 of queue 2",
 		"",
 	}, "\n")
