@@ -106,6 +106,9 @@ func (l *launched) submit(q *corefile.Queue, signals map[string]uint64) error {
 // wave is what the record of a wave has.
 func (l *launched) wave(w *simt.Wave, s *stop) corefile.Wave {
 	scalars, vectors := l.program.Registers()
+	// A wave has registers by sixteens, the last six of which have names: so it has
+	// some that its code does not name, with what it began with.
+	scalars = (scalars+6+15)/16*16 - 6
 	const floatMode, isNonZero = 0xf0, 1 // denormals as they are; SCC
 	v := corefile.Wave{
 		PC: l.start() + w.PC, Exec: w.Exec, VCC: w.VCC, SGPRs: w.SGPR[:scalars], Mode: floatMode,
