@@ -40,6 +40,14 @@ func (t *tally) add(err error) {
 	t.count++
 }
 
+// addf makes the text of the first case alone: there may be a million.
+func (t *tally) addf(format string, args ...any) {
+	if t.count == 0 {
+		t.first = fmt.Errorf(format, args...)
+	}
+	t.count++
+}
+
 // waves is "1 wave" or "N waves".
 func waves(n int) string {
 	if n == 1 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,6 +122,7 @@ func (q *queueReader) readWaves(ctx context.Context, name string, area *saveArea
 	case err != nil:
 		return err
 	}
+	q.reader.answer.Threads = slices.Grow(q.reader.answer.Threads, len(records))
 	return q.reader.heads(ctx, records, func(r *record, head []byte, why error) {
 		t := sdk.TargetThread{}
 		if head != nil {

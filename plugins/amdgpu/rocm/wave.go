@@ -246,7 +246,7 @@ func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []by
 	if r.localSize > 0 {
 		t.Memory = append(t.Memory, sdk.SpaceMemory{Space: q.reader.machine.Local, Size: uint64(r.localSize), Address: r.localAddress})
 	} else if !r.hasGroup {
-		q.noGroup.add(fmt.Errorf("%s, whose record is at %#x", t.ID, r.vectors))
+		q.noGroup.addf("%s, whose record is at %#x", t.ID, r.vectors)
 	}
 	f := q.agent.family
 	if f.hasScratch.of(r.word) == 0 || !q.hasScratch {
