@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,7 +15,11 @@ import (
 // Whatever is then read is valid and costs little, and what is missing has a reason.
 func TestLies(t *testing.T) {
 	cases, silent := 0, 0
-	for _, name := range []string{"gfx942", "gfx1100"} {
+	processors, step := []string{"gfx942", "gfx1100"}, 5
+	if os.Getenv("UNWINDD_PROOF") == "1" {
+		processors, step = []string{"gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1200", "gfx1250"}, 1
+	}
+	for _, name := range processors {
 		core := corefile.Random(rand.New(rand.NewPCG(3, 7)), corefile.Unified, 11, corefile.MachineNamed(name))
 		im, err := core.Build()
 		if err != nil {
@@ -36,11 +41,13 @@ func TestLies(t *testing.T) {
 				continue
 			}
 			for _, lie := range s.Lies() {
+				if cases++; cases%step != 0 {
+					continue
+				}
 				s.Put(file, lie)
 				before := m.reads.Load()
 				a := readCore(t, m, note)
 				s.Put(file, s.Value)
-				cases++
 				if n := m.reads.Load() - before; n > 20_000 {
 					t.Errorf("%s: %s is %#x for %#x: %d reads", name, s.Name, lie, s.Value, n)
 				}
@@ -60,7 +67,7 @@ func TestLies(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cases, of which %d give all waves and no problem", cases, silent)
+	t.Logf("%d cases, of which %d give all waves and no problem", cases/step, silent)
 }
 
 // memoryOf is the memory and the note of a core file, both parts of its bytes.
