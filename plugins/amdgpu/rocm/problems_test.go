@@ -170,3 +170,27 @@ func TestManyAreas(t *testing.T) {
 		t.Errorf("problems %q", a.Problems)
 	}
 }
+
+// TestQueueKinds says what a queue is and what happened to it, in the driver's words.
+func TestQueueKinds(t *testing.T) {
+	for _, c := range []struct {
+		kind       uint32
+		exceptions uint64
+		want       string
+	}{
+		{0, 0, "COMPUTE, QID 7"}, {4, 0, "SDMA_BY_ENG_ID, QID 7"}, {5, 0, "kind 5, QID 7"},
+		{2, 1<<4 | 1<<30, "COMPUTE_AQL, QID 7, WAVE_MEMORY_VIOLATION"},
+		{2, 1 | 1<<29, "COMPUTE_AQL, QID 7, WAVE_ABORT, PREEMPTION_ERROR"},
+		{2, 1<<64 - 1, "COMPUTE_AQL, QID 7, WAVE_ABORT, WAVE_TRAP, WAVE_MATH_ERROR, WAVE_ILLEGAL_INSTRUCTION, " +
+			"WAVE_MEMORY_VIOLATION, WAVE_APERTURE_VIOLATION, PACKET_DISPATCH_DIM_INVALID, " +
+			"PACKET_DISPATCH_GROUP_SEGMENT_SIZE_INVALID, PACKET_DISPATCH_CODE_INVALID, PACKET_RESERVED"},
+	} {
+		note := testNote(90000, 1, 1)
+		q := note[len(note)-64:]
+		le.PutUint32(q[52:], c.kind)
+		le.PutUint64(q, c.exceptions)
+		if a := readCore(t, &testMemory{}, note); a.Queues[0].Kind != c.want {
+			t.Errorf("kind %d, exceptions %#x: %q, expected %q", c.kind, c.exceptions, a.Queues[0].Kind, c.want)
+		}
+	}
+}
