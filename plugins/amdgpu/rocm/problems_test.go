@@ -52,6 +52,7 @@ func TestProblems(t *testing.T) {
 			le.PutUint32(b[0:], 36)
 			le.PutUint32(b[4:], le.Uint32(b[8:])-le.Uint32(b[12:])-36)
 		}, "its control stack of", 1},
+		{"a control stack that is not there", func(p *parts) { p.m.parts[saveAt] = p.m.parts[saveAt][:4096] }, "its control stack: no memory at", 1},
 		{"half a word of a control stack", func(p *parts) {
 			b := p.m.parts[saveAt]
 			le.PutUint32(b[0:], le.Uint32(b[0:])+2)
