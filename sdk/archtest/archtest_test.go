@@ -187,6 +187,9 @@ func TestFaultsAreFoundByTheirChecks(t *testing.T) {
 		{"instruction past the code", &bad{disassemble: func(_ context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 			return &sdk.DisassembleAnswer{Instructions: []sdk.Instruction{{Address: req.Address, Size: 4}}}, nil
 		}}, "garbage", archtest.Error, "Instructions[0]"},
+		{"CPU that is another option", &bad{disassemble: func(context.Context, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+			return &sdk.DisassembleAnswer{LLVM: sdk.LLVMTarget{Triple: "amdgcn", CPU: "a -o=/b"}}, nil
+		}}, "garbage", archtest.Error, "LLVM.CPU"},
 		{"expression that cannot be decoded", &bad{translate: func(req *sdk.TranslateRequest) (*sdk.TranslateAnswer, error) {
 			return &sdk.TranslateAnswer{Expr: []byte{0xff}}, nil
 		}}, "garbage", archtest.Error, "TranslateAnswer.Expr"},
