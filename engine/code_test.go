@@ -252,13 +252,17 @@ func inFunctions(t *testing.T, path string, addresses []uint64) []uint64 {
 	})
 }
 
-// codeEquals holds code at fifty PCs or so against llvm-objdump.
+// codeEquals holds code at fifty PCs or so against llvm-objdump, or with UNWINDD_PROOF=1
+// at every one.
 func codeEquals(t *testing.T, g *gpuCode, path string, hasTexts bool, args []string) (count int) {
 	t.Helper()
 	listed, order := gpuListing(t, path, args...)
 	order = inFunctions(t, path, order)
 	var exact, returns []uint64
 	step := max(1, len(order)/50)
+	if os.Getenv("UNWINDD_PROOF") == "1" {
+		step = 1
+	}
 	for i := 0; i < len(order); i += step {
 		exact = append(exact, order[i])
 		if strings.HasPrefix(listed[order[i]].text, "s_swappc") && i+1 < len(order) {
