@@ -193,7 +193,8 @@ func (c *collector) keepFrames(s *Stack) {
 		left -= int(to - from)
 		c.kept += touch(view, space, from, to)
 	}
-	space, last, known := c.top(view, s)
+	space := locexpr.DefaultSpace
+	last, known := top(view, s)
 	if known {
 		keep(space, last, last, keptBeyond)
 	}
@@ -212,15 +213,15 @@ func (c *collector) keepFrames(s *Stack) {
 	c.keepEnds(s, keep)
 }
 
-// top is where the stack of a thread ends, if that is known: the stack pointer of an
-// architecture with several spaces is in the one of its CFAs.
-func (c *collector) top(view *walk.ThreadView, s *Stack) (space locexpr.AddressSpace, address uint64, known bool) {
+// top is where the stack of a thread ends in the default address space, if that is known:
+// the stack pointer of an architecture with several spaces is in the one of its CFAs.
+func top(view *walk.ThreadView, s *Stack) (address uint64, known bool) {
 	if len(s.Frames) > 0 && s.Frames[0].HasCFA && s.Frames[0].CFASpace != locexpr.DefaultSpace {
-		return 0, 0, false
+		return 0, false
 	}
 	sp, err := view.StackPointer()
 	known = err == nil && (len(s.Frames) > 0 && s.Frames[0].HasCFA || len(view.Machine().Description.AddressSpaces) <= 1)
-	return locexpr.DefaultSpace, sp, known
+	return sp, known
 }
 
 // keepEnds keeps what is beyond the CFAs of a stack in a space of its own: of a wave, whose
