@@ -1,7 +1,11 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -194,6 +198,60 @@ func TestWrongCodeFlags(t *testing.T) {
 	} {
 		if _, said, status := unwindd(t, append([]string{"stack", serverCore}, c.args...)...); status != exitUsage || !strings.Contains(said, c.want) {
 			t.Errorf("%v: status %d\n%s", c.args, status, said)
+		}
+	}
+}
+
+// TestCodeOfManyStacks: the code of more stacks than are asked for together.
+func TestCodeOfManyStacks(t *testing.T) {
+	long(t)
+	const threads, count = 2500, 60
+	type member map[string]any
+	var list []member
+	for i := range threads {
+		list = append(list, member{"id": fmt.Sprint(i), "arch": "x86_64", "registers": member{"rip": fmt.Sprintf("%#x", 0x1000+i)}})
+	}
+	document, err := json.Marshal(member{
+		"format_version": 1, "threads": list, "modules": []member{},
+		"memory": []member{{"file": "memory/0.bin", "space": "global", "address": "0x1000"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "many.snapshot")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for name, b := range map[string][]byte{"snapshot.json": document, "memory/0.bin": bytes.Repeat([]byte{0x90}, threads+2*count)} {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		mark string
+	}{{nil, "      > 0x%016x  90"}, {[]string{"--no-fold"}, "      > 0x%016x  90"}, {[]string{"--format", "json"}, `"pc": "0x%x",` + "\n       \"bytes\": \"90\",\n       \"text\": \"nop\",\n       \"current\": true"}} {
+		out, said, status := unwindd(t, append([]string{"stack", path, "--code", fmt.Sprint(count)}, c.args...)...)
+		if status != 0 {
+			t.Fatal(said)
+		}
+		at := 0
+		for i := range threads { // in the target's order
+			mark := fmt.Sprintf(c.mark, 0x1000+i)
+			next := strings.Index(out[at:], mark)
+			if next < 0 {
+				t.Fatalf("%v: no %q behind the one before", c.args, mark)
+			}
+			at += next + len(mark)
 		}
 	}
 }

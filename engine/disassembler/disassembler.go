@@ -102,7 +102,7 @@ func (p *Program) Texts(ctx context.Context, t sdk.LLVMTarget, list []Stretch) [
 type found struct {
 	texts   [][]string
 	sizes   [][]uint32 // by the tool; 0: it says nothing of the instruction
-	isTaken int        // lines that were instructions at all
+	isTaken int        // lines that were about instructions at all
 }
 
 // ask runs the tool once.

@@ -117,6 +117,13 @@ func TestToolsDoNotKnow(t *testing.T) {
 			t.Errorf("%s: %q", name, list)
 		}
 
+		p = New(path, m)
+		none := stretch(0x1000, []uint32{0xbf9effff}, 1)
+		p.Texts(context.Background(), gfx90a, []Stretch{none})
+		if got := p.Texts(context.Background(), gfx90a, sampleCode()); got[0][0] != "s_waitcnt vmcnt(0) lgkmcnt(0)" {
+			t.Errorf("%s, after nothing that it knows: %q, %q", name, got, p.Problems())
+		}
+
 		long := stretch(0x1000, []uint32{0xbf8c0070, 0xbf800000, 0xbf800001, 0xbf810000}, 1, 2, 1)
 		p = New(path, m)
 		got = p.Texts(context.Background(), gfx90a, []Stretch{long})

@@ -97,7 +97,7 @@ func readMachineCode(out *plugin.Output, list []Stretch, found *found) {
 			lines = append(lines, e)
 		}
 	}
-	found.isTaken = len(lines)
+	found.isTaken = len(lines) + len(codes) - good
 	if len(lines) == good {
 		at := 0
 		of := make([]encoded, len(codes))

@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
 )
 
 // frameCodes give the code of frames; nil: it is not asked for.
@@ -23,11 +24,17 @@ func (s *Stacks) ShowCode(ctx context.Context, reader *engine.CodeReader) {
 	s.code = &frameCodes{ctx, reader}
 }
 
-// How many stacks wait, and frames of them, until their code is asked for together.
-const (
-	codeStacks = 1 << 11
-	codeFrames = 1 << 15
-)
+// codeStacks is how many stacks wait at most until their code is asked for together.
+const codeStacks = 1 << 11
+
+// size is how many instructions a stack may have.
+func (c *frameCodes) size(s *engine.Stack) int {
+	frames := len(s.Frames)
+	for i := range s.Launchers {
+		frames += len(s.Launchers[i].Frames)
+	}
+	return frames * c.reader.Count()
+}
 
 // withCode are the stacks that each yields, with their code asked for in batches.
 func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
@@ -36,7 +43,7 @@ func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
 	}
 	return func(yield func(*engine.Stack) bool) {
 		var held []*engine.Stack
-		frames := 0
+		size := 0
 		pass := func() bool {
 			s.code.reader.Prepare(s.code.ctx, held)
 			for _, stack := range held {
@@ -44,13 +51,13 @@ func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
 					return false
 				}
 			}
-			held, frames = held[:0], 0
+			held, size = held[:0], 0
 			return true
 		}
 		for stack := range s.each {
 			held = append(held, stack)
-			frames += len(stack.Frames)
-			if (len(held) == codeStacks || frames >= codeFrames) && !pass() {
+			size += s.code.size(stack)
+			if (len(held) == codeStacks || size >= walk.MaxPrepared) && !pass() {
 				return
 			}
 		}
@@ -58,16 +65,18 @@ func (s *Stacks) withCode() iter.Seq[*engine.Stack] {
 	}
 }
 
-// prepare asks for the code of groups.
-func (c *frameCodes) prepare(groups []*group) {
+// prepare asks for the code of the first groups, and returns of how many.
+func (c *frameCodes) prepare(groups []*group) (count int) {
 	if c == nil {
-		return
+		return len(groups)
 	}
-	stacks := make([]*engine.Stack, len(groups))
-	for i, g := range groups {
-		stacks[i] = g.first
+	var stacks []*engine.Stack
+	for size := 0; count < len(groups) && size < walk.MaxPrepared; count++ {
+		stacks = append(stacks, groups[count].first)
+		size += c.size(groups[count].first)
 	}
 	c.reader.Prepare(c.ctx, stacks)
+	return count
 }
 
 // of is the code of a frame of a thread; nil: it is not asked for.

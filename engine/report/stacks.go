@@ -76,17 +76,28 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 		for stack := range s.each {
 			f.add(stack)
 		}
-		groups := f.ordered()
-		s.code.prepare(groups)
-		t.setHead(s.head())
-		t.target()
-		t.globals(s.Globals)
-		for _, g := range groups {
-			t.group(g)
-		}
+		t.folded(s, f.ordered())
 	}
 	t.modules(o.Verbose)
 	return b.Flush()
+}
+
+// folded writes the groups of equal stacks.
+func (t *text) folded(s *Stacks, groups []*group) {
+	ready := s.code.prepare(groups)
+	isWhole := ready == len(groups)
+	t.setHead(s.head())
+	t.target()
+	t.globals(s.Globals)
+	for i, g := range groups {
+		if i == ready {
+			ready += s.code.prepare(groups[i:])
+		}
+		t.group(g)
+	}
+	if !isWhole {
+		t.newProblems(s)
+	}
 }
 
 // oneByOne writes each stack when it comes.
@@ -100,6 +111,11 @@ func (t *text) oneByOne(s *Stacks) {
 			return // Flush gives it
 		}
 	}
+	t.newProblems(s)
+}
+
+// newProblems says what went wrong since the head was written.
+func (t *text) newProblems(s *Stacks) {
 	known := map[string]bool{}
 	for _, p := range t.about.Target.Problems {
 		known[p] = true

@@ -15,8 +15,9 @@ import (
 // MaxCode is how many instructions of a frame may be asked for.
 const MaxCode = 1000
 
-// maxKnownCode is how many places are kept for the next stacks.
-const maxKnownCode = 1 << 14
+// MaxPrepared is how many instructions of frames are best asked for together: each takes
+// about 200 bytes. A CodeReader keeps about twice as many for the next stacks.
+const MaxPrepared = 1 << 17
 
 // FrameCode is the instructions around the PC of a frame.
 type FrameCode struct {
@@ -39,6 +40,7 @@ type CodeReader struct {
 
 	mu    sync.Mutex
 	known map[codePlace]*FrameCode
+	lines int // of known
 }
 
 // A codePlace is where a frame is, and what its code is for.
@@ -54,12 +56,16 @@ func (p *Process) NewCodeReader(count int, program *disassembler.Program) *CodeR
 	return &CodeReader{process: p, count: min(max(count, 1), MaxCode), program: program, known: map[codePlace]*FrameCode{}}
 }
 
+// Count is how many instructions of a frame it gives.
+func (r *CodeReader) Count() int { return r.count }
+
 // Prepare finds the code of all frames of stacks that is not known yet.
 func (r *CodeReader) Prepare(ctx context.Context, stacks []*Stack) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.known) > maxKnownCode {
+	if r.lines+len(r.known) > MaxPrepared {
 		clear(r.known)
+		r.lines = 0
 	}
 	var found []*FrameCode
 	for _, s := range stacks {
@@ -102,6 +108,7 @@ func (r *CodeReader) frames(ctx context.Context, found []*FrameCode, th *target.
 		if place := placeOf(th, f); r.known[place] == nil {
 			c := r.process.codeAround(ctx, place, lanes, r.count)
 			r.known[place] = c
+			r.lines += len(c.Lines)
 			found = append(found, c)
 		}
 		found = r.frames(ctx, found, th, lanes, f.TailCallers())
