@@ -38,6 +38,11 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 		return notes
 	case err != nil:
 		return notes // it is another thing of that name
+	case !isGraphics(&h):
+		if isGiven {
+			c.problem("%s, given as the core of other processors: it is one of machine %s: it is not used", path, elf.Machine(h.machine))
+		}
+		return notes
 	case h.numbers != c.header.numbers:
 		c.problem("%s: its class or byte order is not that of the core: it is not used", path)
 		return notes
@@ -124,8 +129,7 @@ func coreAt(path string) (isCore, isDevices bool) {
 	// A file that is cut meanwhile is none.
 	_ = object.Guard(func() error {
 		h, _, err := readHeader(m.Data())
-		isCore = err == nil
-		_, isDevices = graphics[elf.Machine(h.machine)]
+		isCore, isDevices = err == nil, isGraphics(&h)
 		return nil
 	})
 	return isCore, isCore && isDevices

@@ -67,8 +67,8 @@ func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
 	for _, p := range a.Problems {
 		c.problem("notes of %s: %s", clip(owner), p)
 	}
+	c.hasUnread = c.hasUnread || len(a.Threads) == 0 && len(a.Problems) > 0
 	if a.Kind == "" && len(a.Threads) == 0 && len(a.Objects) == 0 {
-		c.hasUnread = c.hasUnread || len(a.Problems) > 0
 		return
 	}
 	c.kind = target.Kind(a.Kind)

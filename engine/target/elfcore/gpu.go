@@ -86,7 +86,9 @@ func (c *Core) sayGraphics(isRead map[string]bool) {
 }
 
 // isGraphics says whether the core has graphics processors alone.
-func (c *Core) isGraphics() bool {
-	_, ok := graphics[elf.Machine(c.header.machine)]
+func (c *Core) isGraphics() bool { return isGraphics(&c.header) }
+
+func isGraphics(h *coreHeader) bool {
+	_, ok := graphics[elf.Machine(h.machine)]
 	return ok
 }
