@@ -61,6 +61,7 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 		c.problem("%s: %s", path, p)
 	}
 	c.memory.devices = memory
+	c.imageBudget = min(c.imageBudget+uint64(len(m.Data())), maxImages)
 	return append(notes, found...)
 }
 

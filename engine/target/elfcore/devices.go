@@ -250,6 +250,10 @@ func otherThan(loaded *image, o *object.Object) string {
 // where it is what was loaded; nil: that is not known.
 func (d *devices) openImage(of *sdk.TargetObject, loaded *image) (o *object.Object, file string, err error) {
 	if of.Path == "" {
+		if of.Size > d.imageBudget {
+			return nil, "", fmt.Errorf("its image of %#x bytes at address %#x: the images in memory would have more bytes than the core", of.Size, of.MemoryAddress)
+		}
+		d.imageBudget -= of.Size
 		data := d.memory.readDumped(of.MemoryAddress, min(of.Size, maxImage))
 		if uint64(len(data)) < of.Size {
 			return nil, "", fmt.Errorf("its image at address %#x is not in the core: %#x of %#x bytes are", of.MemoryAddress, len(data), of.Size)

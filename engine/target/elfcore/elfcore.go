@@ -117,7 +117,7 @@ func (c *Core) read(data []byte, options Options) error {
 	c.memory, problems = newMemory(data, &c.header)
 	c.addProblems(problems)
 
-	c.imageBudget = min(uint64(len(data)), 1<<30)
+	c.imageBudget = min(uint64(len(data)), maxImages)
 	c.headBudget = maxAllHeaders
 	unread := c.describe(options)
 	notes, problems := readNotes(data, &c.header)

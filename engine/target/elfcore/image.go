@@ -23,6 +23,8 @@ const (
 	maxImagePrograms = 512
 	// maxImage bounds a code object that is put together from memory.
 	maxImage = 256 << 20
+	// maxImages bounds all of them together, which have no more bytes than the core.
+	maxImages = 1 << 30
 	// maxVDSO bounds the vDSO, which has one or two pages.
 	maxVDSO = 1 << 20
 )
