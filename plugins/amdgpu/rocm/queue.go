@@ -241,8 +241,6 @@ func (r *reader) unreadable(i int, a *agent) string {
 		return "it is no queue of AQL packets, of which nothing is known"
 	case q.kind >= uint32(len(queueKinds)):
 		return fmt.Sprintf("its kind is not known, expected one of 0 to %d", len(queueKinds)-1)
-	case q.kind != computeAQL && q.saveSize > 0:
-		return "it has a save area, but queues of its kind execute no waves"
 	case q.kind != computeAQL || a.family == nil:
 		return ""
 	case q.isInvalid:
