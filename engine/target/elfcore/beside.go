@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,6 +58,10 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 		c.problem("%s: it may be of another one", what)
 	}
 	found, others := readNotes(m.Data(), &h)
+	isOfAMD := elf.Machine(h.machine) == elf.EM_AMDGPU
+	if !slices.ContainsFunc(found, func(nt note) bool { return !isOfAMD || nt.owner == gpuOwner }) {
+		others = append(others, "it has no note with the state of other processors")
+	}
 	for _, p := range append(append(problems, more...), others...) {
 		c.problem("%s: %s", path, p)
 	}
