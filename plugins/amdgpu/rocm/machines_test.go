@@ -339,6 +339,9 @@ func TestKernel(t *testing.T) {
 		entry := symbols[slices.IndexFunc(symbols, func(o elf.Symbol) bool { return o.Name == name })].Value + load
 		for _, isUnloaded := range []bool{false, true} {
 			core := &corefile.Core{PID: 1, RuntimeVersion: 12, CodeObjects: []corefile.CodeObject{{Image: file, Load: load, Unloaded: isUnloaded}}}
+			if !isUnloaded {
+				core.CodeObjects[0].URI = "file:///no/such/file"
+			}
 			core.Agents = []corefile.Agent{{Machine: corefile.MachineNamed("gfx1100"), GPUID: 1, XCCs: 1, ShaderEngines: 1, Queues: []corefile.Queue{{
 				Packets: 4, WriteID: 1, Dispatches: []corefile.Dispatch{{KernelObject: s.Value + load, Grid: [3]uint32{64, 1, 1}}},
 				Groups: []corefile.Group{{Lanes: 32, Waves: []corefile.Wave{{PC: entry, Stopped: true, TrapID: 2}}}},
@@ -354,10 +357,36 @@ func TestKernel(t *testing.T) {
 			if d := a.Dispatches[0]; !isUnloaded && d.Entry != entry {
 				t.Errorf("%s: entry %#x, expected %#x", name, d.Entry, entry)
 			}
+			if !isUnloaded {
+				damageObject(t, im, load, name)
+			}
 		}
 	}
 	if kernels == 0 {
 		t.Error("the code object has no kernels")
+	}
+}
+
+// damageObject changes each word of what leads to the symbols of a code object: the
+// kernel's name is found or not, and the wave is there.
+func damageObject(t *testing.T, im *corefile.Image, load uint64, name string) {
+	t.Helper()
+	m := madeCore(t, im)
+	part := m.parts[load]
+	if len(part) < 0x400 {
+		t.Fatalf("%d bytes of the code object are loaded", len(part))
+	}
+	for at := 0; at+8 <= min(len(part), 0x400); at += 8 {
+		before := le.Uint64(part[at:])
+		for _, lie := range []uint64{0, 1, before + 1, 1 << 32, 1<<64 - 1, 1<<63 - 1} {
+			le.PutUint64(part[at:], lie)
+			reads := m.reads.Load()
+			a := readCore(t, m, im.Note())
+			if w := a.Threads; len(w) != 1 || w[0].Wave.Kernel != name && w[0].Wave.Kernel != "" || m.reads.Load()-reads > 10_000 {
+				t.Errorf("%#x at offset %#x for %#x: %+v, %d reads", lie, at, before, w, m.reads.Load()-reads)
+			}
+		}
+		le.PutUint64(part[at:], before)
 	}
 }
 
