@@ -167,13 +167,19 @@ func (d *devices) launches() map[string]*target.Launch {
 }
 
 func stopOf(s *sdk.ThreadStop) *target.Stop {
-	if s.Reason == "" {
+	reason, ok := target.FindStopReason(s.Reason)
+	if !ok {
 		return nil
 	}
-	return &target.Stop{
-		Reason: s.Reason, Details: s.Details, Address: s.Address, HasAddress: s.HasAddress,
-		TrapID: s.TrapID, HasTrapID: s.HasTrapID, PCExact: s.IsPCExact, HasPCExact: s.HasPCExact,
+	stop := &target.Stop{Reason: s.Reason, Details: s.Details, PCExact: s.IsPCExact, HasPCExact: s.HasPCExact}
+	// What is beside another reason than it is of is told by the details.
+	if reason.HasAddress {
+		stop.Address, stop.HasAddress = s.Address, s.HasAddress
 	}
+	if reason.HasTrapID {
+		stop.TrapID, stop.HasTrapID = s.TrapID, s.HasTrapID
+	}
+	return stop
 }
 
 // addObjects adds the code objects that the devices had loaded.

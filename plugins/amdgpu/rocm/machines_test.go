@@ -55,7 +55,11 @@ var detailReasons = map[string]string{
 // reasonsOf are the reasons that AMD's library would give a wave.
 func reasonsOf(w *sdk.TargetThread) []string {
 	list := []string{}
-	for _, d := range w.Stop.Details {
+	details := w.Stop.Details
+	if w.Stop.Reason == "trap" && w.Stop.HasTrapID {
+		details = append(slices.Clone(details), fmt.Sprintf("s_trap %d", w.Stop.TrapID))
+	}
+	for _, d := range details {
 		name := d
 		if _, after, ok := strings.Cut(d, "."); ok {
 			name = after

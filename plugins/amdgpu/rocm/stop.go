@@ -133,8 +133,10 @@ func (f *family) stopOf(h *[16]uint32, trap uint32, isHalted bool) (stop sdk.Thr
 		add("breakpoint", "s_trap 1")
 	case trap == trapOthers:
 		add("trap", "s_trap 15 or more")
-	case trap != 0:
+	case trap != 0 && best < slices.Index(reasonOrder, "trap"):
 		add("trap", fmt.Sprintf("s_trap %d", trap))
+	case trap != 0:
+		best = slices.Index(reasonOrder, "trap") // the number says the rest
 	}
 	if trap != 0 && trap != trapOthers {
 		stop.TrapID, stop.HasTrapID = trap, true
