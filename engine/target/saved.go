@@ -1,7 +1,9 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -42,18 +44,29 @@ func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
 	if len(th.Saved) == 0 {
 		return th.Registers
 	}
-	all := th.Registers.Clone()
-	for i := range th.Saved {
-		for j := range th.Saved[i].Count {
-			info, ok := d.Register(th.Saved[i].First + j)
-			if !ok {
-				continue
-			}
-			if value, ok := ReadSaved(t, th, info); ok {
-				all.Set(info.Number, value)
-			}
+	saved := slices.SortedFunc(slices.Values(th.Saved), func(a, b sdk.SavedRegisters) int { return cmp.Compare(a.First, b.First) })
+	var all sdk.Registers // set in the order of their numbers, so that none is moved
+	own := th.Registers.Numbers
+	addOwn := func(below uint64) {
+		for ; len(own) > 0 && uint64(own[0]) < below; own = own[1:] {
+			value, _ := th.Registers.Get(own[0])
+			all.Set(own[0], value)
 		}
 	}
+	for _, s := range saved {
+		info, ok := d.Register(s.First)
+		size := (int(info.Bits) + 7) / 8
+		if !ok || size == 0 || int(s.Count) > sdk.MaxRegisterData/size {
+			continue
+		}
+		addOwn(uint64(s.First))
+		buf := make([]byte, size*int(s.Count))
+		n, _ := t.ReadMemory(locexpr.DefaultSpace, s.Address, buf)
+		for i := range n / size {
+			all.Set(s.First+uint32(i), buf[i*size:][:size]) //nolint:gosec // below Count
+		}
+	}
+	addOwn(1 << 32)
 	return all
 }
 
