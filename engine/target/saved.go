@@ -76,7 +76,7 @@ func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64
 	for n < len(buf) {
 		m := th.placeOf(space, address+uint64(n))
 		if m == nil {
-			return n, fmt.Errorf("%w: %#x of address space %d", ErrNoMemory, address+uint64(n), space)
+			return n, fmt.Errorf("%w: %#x", ErrNoMemory, address+uint64(n))
 		}
 		at := address + uint64(n) - m.Start
 		part := buf[n:][:min(uint64(len(buf)-n), m.Size-at)]

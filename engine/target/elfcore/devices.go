@@ -73,6 +73,10 @@ func (c *Core) openNotes(owner string, reader NoteReader, notes []sdk.Note) {
 	}
 	c.kind = target.Kind(a.Kind)
 	d := devices{Core: c, description: reader.Description(), answer: a}
+	if c.ofDevices == nil {
+		c.ofDevices = map[string]*sdk.Description{}
+	}
+	c.ofDevices[d.description.Name] = d.description
 	d.addObjects()
 	d.addThreads()
 }

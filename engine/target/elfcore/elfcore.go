@@ -66,6 +66,7 @@ type Core struct {
 	hasUnread   bool // there is state that nothing here reads
 	kind        target.Kind
 	info        target.Devices
+	ofDevices   map[string]*sdk.Description // of the architectures of their threads
 }
 
 var (
@@ -227,7 +228,17 @@ func (c *Core) ReadScoped(space locexpr.AddressSpace, thread *target.Thread, add
 	if space == locexpr.DefaultSpace || thread == nil {
 		return c.ReadMemory(space, address, buf)
 	}
-	return target.ReadPlaced(c, thread, space, address, buf)
+	n, err := target.ReadPlaced(c, thread, space, address, buf)
+	if err != nil {
+		name := fmt.Sprintf("address space %d", space)
+		if d := c.ofDevices[thread.Arch]; d != nil {
+			if s, ok := d.Space(space); ok {
+				name = s.Name
+			}
+		}
+		return n, fmt.Errorf("%s of thread %q: %w", name, thread.ID, err)
+	}
+	return n, nil
 }
 
 // ReadMemory reads memory of the process, of which there is one address space:
