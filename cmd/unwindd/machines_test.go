@@ -83,7 +83,7 @@ func TestCoresOfMachinesWithoutArchitecture(t *testing.T) {
 }
 
 // gpuCore is the crash example's core with the state of graphics processors in
-// it, or that state alone, as a core of machine EM_AMDGPU.
+// it, of a kind that nobody knows, or that state alone, as a core of machine EM_AMDGPU.
 func gpuCore(t *testing.T, alone bool) string {
 	t.Helper()
 	order := binary.LittleEndian
@@ -142,8 +142,8 @@ func TestCoresWithGraphicsProcessors(t *testing.T) {
 	if status != exitDone {
 		t.Errorf("with a process: status %d\n%s", status, stderr)
 	}
-	mustSay(t, strings.SplitN(stdout, "\n\n", 2)[0], "elf-core", "signal 11", "problem:",
-		"the state of AMD's graphics processors (1 agent, 2 queues), which this version does not read: no waves are shown; ROCgdb reads it")
+	mustSay(t, strings.SplitN(stdout, "\n\n", 2)[0], "rocm-core", "signal 11", "problem:",
+		"agent 1 is a gfx000 (version 0), of which nothing is known, expected one of", "its waves are left out", "is where to ask for it", "agent 1: gfx000, 2 queues")
 	mustSay(t, stdout, "start_thread", "read_body")
 
 	alone := gpuCore(t, true)
@@ -151,7 +151,7 @@ func TestCoresWithGraphicsProcessors(t *testing.T) {
 	if status != exitUnwalked {
 		t.Errorf("alone: status %d\n%s", status, stderr)
 	}
-	mustSay(t, stdout, "rocm-core "+alone, "the state of AMD's graphics processors (1 agent, 2 queues)", "ROCgdb reads it, with the core of the process")
+	mustSay(t, stdout, "rocm-core "+alone, "agent 1 is a gfx000 (version 0), of which nothing is known", "agent 1: gfx000, 2 queues")
 	mustSay(t, stderr, "nothing in it could be walked: it has graphics processors alone")
 	if strings.Contains(stdout, "NT_PRSTATUS") {
 		t.Errorf("what it cannot have is missed:\n%s", stdout)
