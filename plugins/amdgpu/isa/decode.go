@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // What the fields of sources say.
@@ -17,6 +18,7 @@ const (
 	srcSDWA       = 249 // a word about parts of registers follows
 	srcDPP        = 250 // a word about lanes follows
 	srcSCC        = 253
+	srcLiteral64  = 254
 	srcLiteral    = 255
 	srcVector     = 256
 )
@@ -34,12 +36,6 @@ var (
 	sdwaHasScalar = field{15, 1} // if it does not write VCC
 	vop3InputMods = field{8, 8}  // of VOP3: absolute values, halves of registers, and clamping
 	vop3FloatMods = field{59, 5} // of VOP3: the result's factor, and negation
-)
-
-// The numbers in VOP3P of what may follow v_mfma_ld_scale_b32 (gfx950).
-const (
-	scaledMFMA16x16 = 0x2d // v_mfma_scale_f32_16x16x128_f8f6f4
-	scaledMFMA32x32 = 0x2e // v_mfma_scale_f32_32x32x64_f8f6f4
 )
 
 // Decode reads the instruction at the beginning of code, whose address is pc
@@ -75,9 +71,9 @@ func (t Target) Decode(code []byte, pc uint64) (Inst, error) {
 		f += format(l.segment.of(&w))
 	}
 	var e entry
-	if f == vopd {
-		e = m.entry(vopd, l.op.of(&w))
-		if y := m.entry(vopdY, l.opHigh.of(&w)); y.flags&known != 0 {
+	if f == vopd || f == vopd3 {
+		e = m.entry(f, l.op.of(&w))
+		if y := m.entry(f+1, l.opHigh.of(&w)); y.flags&known != 0 {
 			e.flags |= y.flags & literal
 		} else {
 			e = y
@@ -112,7 +108,7 @@ type decoder struct {
 	format  format
 	entry   entry
 	words   words
-	literal uint32
+	literal uint64 // the lower half, or all of it
 	lanes   uint32 // the source that said which word about lanes follows, or 0
 	inst    Inst
 }
@@ -123,43 +119,60 @@ func (d *decoder) lengthen() bool {
 	l, e, m := d.layout, &d.entry, d.target.machine
 	if e.flags&prefix != 0 { // the matrix operation that it scales follows, and both are one instruction
 		next := words{d.words[2], d.words[3]}
-		if n := l.op.of(&next); m.byTop[next[0]>>23] == l && (n == scaledMFMA16x16 || n == scaledMFMA32x32) {
-			d.words, d.entry = next, m.entry(vop3p, n)
+		if after := m.entry(vop3p, l.op.of(&next)); m.byTop[next[0]>>23] == l && after.flags&scaled != 0 {
+			d.words, d.entry = next, after
 			d.inst.Size = 16
 		}
 		return true
 	}
-	follows := e.flags&literal != 0
 	first := l.sources[0].of(&d.words)
+	follows := d.literalSize(first)
 	switch {
 	case d.format == vop1 && e.width == 0 && e.flags == known: // it has no source: whether a word follows is not known
-		if first == srcLiteral || first == srcDPP8 || first == srcDPP8FI || first == srcSDWA || first == srcDPP {
+		if follows != 0 || first == srcDPP8 || first == srcDPP8FI || first == srcSDWA || first == srcDPP {
 			return false
 		}
 	case d.format >= ds: // its source is data, in registers
+		follows = 0
 		if l.soffset.bits == 8 && l.soffset.of(&d.words) == srcLiteral {
 			return false
 		}
 	case l.canHaveLanes && first == srcDPP, l.canHaveLanes && m.hasDPP8 && (first == srcDPP8 || first == srcDPP8FI), l.canHaveLanes && m.hasSDWA && first == srcSDWA:
-		if d.lanes = first; follows { // both cannot follow
+		if d.lanes = first; follows != 0 { // both cannot follow
 			return false
 		}
+		follows = 4
 	default:
-		asks := first == srcLiteral
-		if e.op != SSetGPRIdx { // whose second is eight bits of its own
-			asks = asks || l.sources[1].of(&d.words) == srcLiteral || l.sources[2].of(&d.words) == srcLiteral
-		}
-		if asks && !l.canHaveLiteral {
+		if follows != 0 && !l.canHaveLiteral && e.flags&literal == 0 {
 			return false
 		}
-		follows = follows || asks
 	}
-	if follows || d.lanes != 0 {
-		d.literal = d.words[l.size/4]
-		d.inst.Size += 4
+	if follows != 0 {
+		d.literal = uint64(d.words[l.size/4])
 	}
+	if follows == 8 {
+		d.literal |= uint64(d.words[l.size/4+1]) << 32
+	}
+	d.inst.Size += follows
 	d.inst.Size += uint8(4 * l.addresses.of(&d.words))
 	return true
+}
+
+// literalSize is how many bytes of a literal the operation and its sources ask for. first
+// is the first source.
+func (d *decoder) literalSize(first uint32) uint8 {
+	l, e := d.layout, &d.entry
+	sources := [3]uint32{first}
+	if e.op != SSetGPRIdx { // whose second is eight bits of its own
+		sources[1], sources[2] = l.sources[1].of(&d.words), l.sources[2].of(&d.words)
+	}
+	switch {
+	case e.flags&literal64 != 0, d.target.machine.hasLiteral64 && slices.Contains(sources[:], srcLiteral64):
+		return 8
+	case e.flags&literal != 0, slices.Contains(sources[:], srcLiteral):
+		return 4
+	}
+	return 0
 }
 
 // control sets where the instruction leads.
@@ -169,6 +182,13 @@ func (d *decoder) control(pc uint64) {
 	case Branch, CondBranch, Call:
 		words := int64(int16(d.words[0]))
 		d.inst.Target = pc + uint64(d.inst.Size) + uint64(4*words)
+	}
+	if d.inst.Op != SAddPC {
+		return
+	}
+	d.inst.Flow = Fork
+	if by := d.source(d.layout.sources[0].of(&d.words), 2); by.Kind == Constant {
+		d.inst.Flow, d.inst.Target = Branch, pc+uint64(d.inst.Size)+uint64(by.Value) //nolint:gosec // modular
 	}
 }
 
@@ -198,7 +218,7 @@ func (d *decoder) operands() {
 		switch in.Op {
 		case SGetpc:
 			return
-		case SSetpc, SRfe:
+		case SSetpc, SRfe, SAddPC:
 			width = 2
 		}
 		in.Src[0] = d.source(l.sources[0].of(w), width)
@@ -368,10 +388,10 @@ func (d *decoder) source(n uint32, width uint8) Operand {
 		o.Value = int64(int32(math.Float32bits(float32(floats[n-srcFloats]))))
 	case n == srcSCC:
 		return Operand{Kind: Scalar, Width: 1, Reg: uint16(SCC)}
-	case n == srcLiteral && d.layout.canHaveLiteral, n == srcLiteral && d.format == sopk:
-		o.Value = int64(int32(d.literal))
-		if width == 2 && d.inst.Op != SAshrI64 {
-			o.Value = int64(d.literal)
+	case (n == srcLiteral || n == srcLiteral64 && d.target.machine.hasLiteral64) && d.layout.canHaveLiteral, n == srcLiteral && d.format == sopk:
+		o.Value = int64(int32(d.literal)) //nolint:gosec // 32 bits of it
+		if width == 2 && (n == srcLiteral64 || d.inst.Op != SAshrI64 && d.inst.Op != SAddPC) {
+			o.Value = int64(d.literal) //nolint:gosec // its bits
 		}
 	default:
 		return Operand{Kind: Machine, Width: width}
@@ -433,7 +453,7 @@ func (d *decoder) writeNamed(lanes uint8) {
 	if e.flags&m0 != 0 {
 		out.add(M0)
 	}
-	switch sdwa := (words{d.literal}); {
+	switch sdwa := (words{uint32(d.literal)}); { //nolint:gosec // 32 bits of it
 	case e.flags&vcc == 0:
 	case d.format == vopc && d.lanes == srcSDWA && d.target.machine.hasSDWAScalar && sdwaHasScalar.of(&sdwa) != 0:
 		d.writeScalars(sdwaScalar.of(&sdwa), lanes)
@@ -485,6 +505,8 @@ func (d *decoder) writeSecondResult(lanes uint8) {
 	switch {
 	case e.flags&second != 0:
 		d.writeScalars(l.second.of(w), lanes)
+	case d.format == vopd3:
+		out.addVectors(VGPR, uint16(l.second.of(w)), 1)
 	case d.format == vopd: // one operation writes an even register, the other an odd one
 		out.addVectors(VGPR, uint16(l.second.of(w)<<1|^l.dst.of(w)&1), 1)
 	case e.flags&both == 0:

@@ -53,7 +53,10 @@ func TestTargets(t *testing.T) {
 		{"gfx90a", 32, "waves of 32 lanes"},
 		{"gfx1100", 16, "waves of 16 lanes"},
 		{"gfx803", 64, "expected one of gfx9 to gfx12"},
-		{"gfx1250", 32, "expected one of gfx9 to gfx12"},
+		{"gfx1250", 32, ""},
+		{"gfx1251:xnack+", 32, ""},
+		{"gfx1250", 64, "waves of 64 lanes"},
+		{"gfx1310", 32, "expected one of gfx9 to gfx12"},
 		{"", 64, "expected one of gfx9 to gfx12"},
 	} {
 		got, err := NewTarget(c.processor, c.lanes)

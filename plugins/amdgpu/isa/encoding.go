@@ -19,6 +19,8 @@ const (
 	vop3p
 	vopd
 	vopdY // the second half of VOPD; no layout has it
+	vopd3
+	vopd3Y // likewise
 	vinterp
 	vintrp
 	ldsdir
@@ -166,6 +168,7 @@ var layouts11 = []layout{
 	{first: 0x1f0, last: 0x1f7, format: exp, size: 8},
 }
 
+// layouts12 are those of gfx12 that gfx1250 has, too.
 var layouts12 = []layout{
 	{
 		first: 0x188, last: 0x18f, format: mubuf, size: 12, op: field{14, 8}, sources: [3]field{{32, 8}}, dst: field{32, 8}, returns: field{52, 1},
@@ -173,8 +176,6 @@ var layouts12 = []layout{
 	},
 	{first: 0x190, last: 0x197, format: vopd, size: 8, op: field{22, 4}, opHigh: field{17, 5}, sources: [3]field{{0, 9}, {32, 9}}, dst: field{56, 8}, second: field{49, 7}, canHaveLiteral: true},
 	{first: 0x198, last: 0x198, format: vop3p, size: 8, op: field{16, 7}, sources: vop3Sources, dst: field{0, 8}, canHaveLiteral: true, canHaveLanes: true},
-	{first: 0x19a, last: 0x19b, format: vinterp, size: 8, op: field{16, 5}, sources: vop3Sources, dst: field{0, 8}},
-	{first: 0x19c, last: 0x19d, format: ldsdir, size: 4, op: field{20, 2}, dst: field{0, 8}},
 	{
 		first: 0x1a0, last: 0x1a7, format: mimg, size: 12, op: field{14, 8}, dst: field{32, 8}, third: field{80, 8}, last3: field{88, 8}, status: field{55, 1},
 		packed: field{5, 1}, components: field{22, 4},
@@ -182,13 +183,25 @@ var layouts12 = []layout{
 	{first: 0x1a8, last: 0x1af, format: vop3, size: 8, op: field{16, 10}, sources: vop3Sources, dst: field{0, 8}, second: field{8, 7}, third: field{32, 8}, canHaveLiteral: true, canHaveLanes: true},
 	{first: 0x1b0, last: 0x1b7, format: ds, size: 8, op: field{18, 8}, dst: field{56, 8}, third: field{32, 8}},
 	{
-		first: 0x1c8, last: 0x1cf, format: vsample, size: 12, op: field{14, 8}, dst: field{32, 8}, status: field{3, 1}, warning: field{40, 1},
-		packed: field{5, 1}, components: field{22, 4},
-	},
-	{
 		first: 0x1d8, last: 0x1df, format: flat, size: 12, op: field{14, 8}, segment: field{24, 2}, sources: [3]field{{55, 8}}, dst: field{32, 8},
 		returns: field{52, 1}, vaddr: field{64, 8}, hasVAddr: field{49, 1}, base: field{0, 7}, offset: field{72, 24},
 	},
 	{first: 0x1e8, last: 0x1ef, format: smem, size: 8, op: field{13, 6}, dst: field{6, 7}},
+}
+
+// drawing12 are those of gfx12 for what draws pictures, which gfx1250 cannot.
+var drawing12 = []layout{
+	{first: 0x19a, last: 0x19b, format: vinterp, size: 8, op: field{16, 5}, sources: vop3Sources, dst: field{0, 8}},
+	{first: 0x19c, last: 0x19d, format: ldsdir, size: 4, op: field{20, 2}, dst: field{0, 8}},
+	{
+		first: 0x1c8, last: 0x1cf, format: vsample, size: 12, op: field{14, 8}, dst: field{32, 8}, status: field{3, 1}, warning: field{40, 1},
+		packed: field{5, 1}, components: field{22, 4},
+	},
 	{first: 0x1f0, last: 0x1f7, format: exp, size: 8},
+}
+
+// layouts125 are those of gfx1250 that gfx12 has not, or has otherwise.
+var layouts125 = []layout{
+	{first: 0x198, last: 0x199, format: vop3p, size: 8, op: field{16, 8}, sources: vop3Sources, dst: field{0, 8}, canHaveLiteral: true, canHaveLanes: true},
+	{first: 0x19e, last: 0x19f, format: vopd3, size: 12, op: field{18, 6}, opHigh: field{12, 6}, sources: [3]field{{0, 9}, {32, 9}}, dst: field{64, 8}, second: field{88, 8}},
 }

@@ -146,7 +146,7 @@ func (c *checker) check(code []byte, l *listed) {
 	if short, err := c.target.Decode(code[:l.size-1], l.address); !errors.Is(err, ErrTruncated) && short.Size == in.Size {
 		fail("cut short: %+v, %v", short, err)
 	}
-	if want := flowOf(l.mnemonic); in.Flow != want {
+	if want := flowOf(l); in.Flow != want {
 		fail("flow %d, expected %d", in.Flow, want)
 	}
 	op, known := operation(l)
@@ -218,7 +218,7 @@ func registers(processor, s string) (Kind, []uint16) {
 var (
 	writesNothing = regexp.MustCompile(`^(s_(cmp|bitcmp|set_?(pc|reg|gpr|prio|halt|kill|vskip|inst)|wait|barrier|nop|sleep|sendmsg$|sendmsghalt|trap|endpgm|c?branch|icache|dcache|inst|prefetch|` +
 		`buffer_prefetch|atc|version|code|delay|clause|incperf|decperf|ttrace|rfe|denorm|round|gl1|wakeup|alloc|singleuse|monitor|subvector|sched)|` +
-		`v_(nop|pipeflush|clrexcp|mfma_ld)|exp|(buffer|global)_(wb|inv|gl|prefetch)|ds_gws|ds_nop|global_load_lds|buffer_load_lds|s_set_vgpr)|_store|ds_write_|ds_write2`)
+		`v_(nop|pipeflush|clrexcp|mfma_ld)|exp|(buffer|global)_(wb|inv|gl|prefetch)|ds_gws|ds_nop|global_load_lds|buffer_load_lds|s_set_vgpr|s_(rfe|add_pc|wakeup|monitor))|_store|ds_write_|ds_write2`)
 	writesLDS   = regexp.MustCompile(`^ds_(read|load|swizzle|permute|bpermute|append|consume|ordered|bvh)|_rtn|ds_(sub|cond_sub)_clamp_rtn`)
 	writesTwo   = regexp.MustCompile(`^v_(swap|permlane\d+_swap)|^ds_bvh`)
 	writesCarry = regexp.MustCompile(`^v_(add|sub|subrev|addc|subb|subbrev)_co|^v_div_scale|^v_mad_(co_)?[ui]64`)
@@ -250,22 +250,27 @@ func destinations(l *listed, processor string) []string {
 }
 
 // flowOf is what a mnemonic says about control.
-func flowOf(mnemonic string) Flow {
-	switch mnemonic {
+func flowOf(l *listed) Flow {
+	switch mnemonic := l.mnemonic; mnemonic {
+	case "s_add_pc_i64":
+		if _, err := strconv.ParseInt(l.operands[0], 0, 64); err == nil {
+			return Branch
+		}
+		return Fork
 	case "s_branch":
 		return Branch
-	case "s_setpc_b64", "s_rfe_b64", "s_rfe_restore_b64":
+	case "s_setpc_b64", "s_rfe_b64", "s_rfe_restore_b64", "s_set_pc_i64", "s_rfe_i64":
 		return Indirect
-	case "s_call_b64":
+	case "s_call_b64", "s_call_i64":
 		return Call
-	case "s_swappc_b64":
+	case "s_swappc_b64", "s_swap_pc_i64":
 		return IndirectCall
 	case "s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join":
 		return Fork
 	case "s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done", "s_code_end":
 		return End
 	}
-	if strings.HasPrefix(mnemonic, "s_cbranch") || strings.HasPrefix(mnemonic, "s_subvector_loop") {
+	if strings.HasPrefix(l.mnemonic, "s_cbranch") || strings.HasPrefix(l.mnemonic, "s_subvector_loop") {
 		return CondBranch
 	}
 	return Next
@@ -278,13 +283,14 @@ var mnemonics = func() map[string]Op {
 		"s_sext_i32_i16": SSextI16, "s_addk_i32": SAddI32, "s_addk_co_i32": SAddI32, "s_addc_u32": SAddcU32, "s_subb_u32": SSubbU32,
 		"s_add_co_ci_u32": SAddcU32, "s_sub_co_ci_u32": SSubbU32, "s_add_nc_u64": SAddU64, "s_sub_nc_u64": SSubU64, "s_mul_i32": SMulI32, "s_mulk_i32": SMulI32,
 		"s_ashr_i32": SAshrI32, "s_ashr_i64": SAshrI64, "s_getpc_b64": SGetpc, "s_setpc_b64": SSetpc, "s_swappc_b64": SSwappc,
+		"s_get_pc_i64": SGetpc, "s_set_pc_i64": SSetpc, "s_swap_pc_i64": SSwappc, "s_call_i64": SCall, "s_rfe_i64": SRfe, "s_add_pc_i64": SAddPC,
 		"s_rfe_b64": SRfe, "s_rfe_restore_b64": SRfe, "s_call_b64": SCall, "s_branch": SBranch, "s_cbranch_scc0": SCbranchSCC0, "s_cbranch_scc1": SCbranchSCC1,
 		"s_cbranch_vccz": SCbranchVCCZ, "s_cbranch_vccnz": SCbranchVCCNZ, "s_cbranch_execz": SCbranchEXECZ, "s_cbranch_execnz": SCbranchEXECNZ,
 		"s_cbranch_cdbgsys": SCbranchOther, "s_cbranch_cdbguser": SCbranchOther, "s_cbranch_cdbgsys_or_user": SCbranchOther,
 		"s_cbranch_cdbgsys_and_user": SCbranchOther, "s_subvector_loop_begin": SCbranchOther, "s_subvector_loop_end": SCbranchOther,
 		"s_cbranch_g_fork": SFork, "s_cbranch_i_fork": SFork, "s_cbranch_join": SFork, "s_endpgm": SEndpgm, "s_endpgm_saved": SEndpgm, "s_endpgm_ordered_ps_done": SEndpgm,
 		"s_code_end": SCodeEnd, "s_trap": STrap, "s_setreg_b32": SSetreg, "s_setreg_imm32_b32": SSetreg, "s_getreg_b32": SGetreg, "s_nop": SNop,
-		"s_set_gpr_idx_on": SSetGPRIdx, "s_set_gpr_idx_off": SGPRIdxOff, "s_set_gpr_idx_mode": SSetGPRIdx, "s_set_gpr_idx_idx": SSetGPRIdx, "s_setvskip": SSetVskip,
+		"s_set_gpr_idx_on": SSetGPRIdx, "s_set_gpr_idx_off": SGPRIdxOff, "s_set_gpr_idx_mode": SSetGPRIdx, "s_set_gpr_idx_idx": SSetGPRIdx, "s_setvskip": SSetVskip, "s_set_vgpr_msb": SSetVGPRMSB,
 		"v_writelane_b32": VWritelane, "v_readlane_b32": VReadlane, "v_readfirstlane_b32": VReadfirst,
 		"v_mov_b32": VMovB32, "v_mov_b64": VMovB64, "v_accvgpr_read_b32": VMovB32, "v_accvgpr_write_b32": VMovB32, "v_accvgpr_mov_b32": VMovB32,
 	}
@@ -370,7 +376,7 @@ func (c *checker) operands(in *Inst, l *listed) string {
 	switch in.Op {
 	case SEndpgm, SCodeEnd, SFork, SNop, STrap, SSetGPRIdx, SGPRIdxOff:
 		return ""
-	case SSetVskip:
+	case SSetVskip, SSetVGPRMSB, SAddPC:
 		return want(in.Src[0])
 	case VCmp, VCmpx:
 		if in.Dst.Kind == None { // EXEC alone is written
@@ -466,7 +472,7 @@ func (c *checker) offset(in *Inst, l *listed) string {
 // same compares an operand with its text.
 func (c *checker) same(o Operand, text string, l *listed) string {
 	text, _, _ = strings.Cut(text, " ")
-	text = strings.TrimSuffix(strings.TrimPrefix(text, "lit("), ")")
+	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "lit64("), "lit("), ")")
 	k, regs := registers(c.processor, text)
 	bad := fmt.Sprintf("%+v, expected %s", o, text)
 	switch o.Kind {
@@ -491,6 +497,9 @@ func (c *checker) same(o Operand, text string, l *listed) string {
 				return bad
 			}
 			return ""
+		}
+		if u, err := strconv.ParseUint(text, 0, 64); err == nil && u > math.MaxInt64 {
+			text = strconv.FormatInt(int64(u), 10)
 		}
 		if n, err := strconv.ParseInt(text, 0, 64); err == nil {
 			mask := int64(math.MaxUint32)
@@ -568,7 +577,7 @@ func TestEveryInstructionOfCompiledObjects(t *testing.T) {
 	}
 	oracle.Tools(t, "clang-22", "ld.lld-22", objdump)
 	dir := t.TempDir()
-	for _, processor := range []string{"gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"} {
+	for _, processor := range []string{"gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250", "gfx1251"} {
 		c := newChecker(t, processor, lanesOf(processor))
 		for _, level := range []string{"-O0", "-O2"} {
 			for _, source := range []string{"amd_k.cl", "amd_h.hip", "isa/testdata/spills.cl"} {
@@ -620,6 +629,7 @@ var sampleTargets = []sampleTarget{
 	{"gfx1010", 32, ""}, {"gfx1013", 64, "-wavesize32,+wavesize64"}, {"gfx1030", 32, ""}, {"gfx1030", 64, "-wavesize32,+wavesize64"},
 	{"gfx1100", 32, ""}, {"gfx1100", 64, "-wavesize32,+wavesize64"}, {"gfx1150", 32, ""},
 	{"gfx1200", 32, ""}, {"gfx1200", 64, "-wavesize32,+wavesize64,+real-true16"},
+	{"gfx1250", 32, ""}, {"gfx1251", 32, ""},
 }
 
 const sampleSize = 24

@@ -72,6 +72,7 @@ const (
 	SRfe    // Indirect, out of a trap handler
 	SCall   // Call
 	SBranch // Branch
+	SAddPC  // Branch if A is a constant, which counts bytes, otherwise Fork (gfx1250)
 
 	SCbranchSCC0   // CondBranch, taken if SCC is 0
 	SCbranchSCC1   // if SCC is 1
@@ -93,6 +94,10 @@ const (
 	// what is decoded, until SGPRIdxOff.
 	SSetGPRIdx
 	SGPRIdxOff
+	// SSetVGPRMSB sets the upper two bits of the vector registers' numbers in what follows
+	// (gfx1250; see Inst). Of A, bits 0 and 1 are those of the first source, then come
+	// the second's, the third's, and in bits 6 and 7 the result's.
+	SSetVGPRMSB
 	SSetVskip  // vector instructions that follow are skipped or not (gfx9)
 	VWritelane // lane B of D = A, no matter what EXEC is
 	// VCmp is a comparison: D is a mask of lanes, zero in those that are not active.

@@ -39,6 +39,7 @@ const (
 	execDst          // it writes EXEC
 	m0               // it writes M0
 	literal          // a literal follows, whatever the sources are
+	literal64        // likewise one of 64 bits
 	half             // seven bits name the vector register, the eighth says which half of it
 	allLanes         // it writes all lanes, whatever EXEC is
 	anyScalar        // it may write any scalar register
@@ -50,7 +51,8 @@ const (
 	agpr             // the result goes to accumulation registers
 	eitherFile       // a bit of the instruction says whether it goes to accumulation registers
 	fromAGPR         // the source is an accumulation register
-	prefix           // it is one instruction of 16 bytes with the matrix operation that follows
+	prefix           // it is one instruction of 16 bytes with the matrix operation that follows,
+	scaled           // if that is one of these
 	short            // VOP3 has no form of it
 )
 
@@ -64,7 +66,7 @@ type entry struct {
 // opBits is how many bits number a format's operations, in the generation where these are
 // the most.
 var opBits = [tableFormats]uint8{
-	sop2: 7, sopk: 5, sop1: 8, sopc: 7, sopp: 7, smem: 8, vop2: 6, vop1: 8, vopc: 8, vop3: 10, vop3p: 7, vopd: 4, vopdY: 5,
+	sop2: 7, sopk: 5, sop1: 8, sopc: 7, sopp: 7, smem: 8, vop2: 6, vop1: 8, vopc: 8, vop3: 10, vop3p: 8, vopd: 4, vopdY: 5, vopd3: 6, vopd3Y: 6,
 	vinterp: 7, vintrp: 2, ldsdir: 2, exp: 0, ds: 8, mubuf: 8, mtbuf: 4, mimg: 8, vsample: 8, flat: 8, scratch: 8, global: 8,
 }
 

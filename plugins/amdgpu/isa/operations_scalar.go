@@ -106,11 +106,12 @@ var scalarOperations = [tableFormats][]row{
 			gfx9: "08 0e-16 18 1a 2a", gfx10: "0b 11-19 1b 1d 2e", gfx11: "04 08-0e 10 12 40 4c", gfx115: "60-6e",
 			gfx12: "04 08-0e 10 12 40 4c 50 60-6e",
 		}},
-		{Other, 2, 0, scalarDst, numbers{gfx9: "09 19 1b 2b 37", gfx10: "0c 1c 1e 2f 3b", gfx11: "05 11 13-14 41 4d", gfx12: "05 11 13-14 41 4d"}},
+		{Other, 2, 0, scalarDst, numbers{gfx9: "09 19 1b 2b 37", gfx10: "0c 1c 1e 2f 3b", gfx11: "05 11 13-14 41 4d", gfx12: "05 11 13-14 41 4d", gfx125: "06"}},
 		{Other, 0, 0, anyScalar, numbers{gfx9: "2c-2d", gfx10: "30-31", gfx11: "42-43", gfx12: "42-43"}},
 		{Other, 1, 0, scalarDst | anyScalar, numbers{gfx10: "49", gfx11: "44", gfx12: "44"}},
-		{Other, 0, 0, 0, numbers{gfx12: "4e 51-52 58"}},
+		{Other, 0, 0, 0, numbers{gfx12: "4e 51-52 58", gfx125: "57"}},
 		{Other, 0, 0, scc, numbers{gfx12: "4f 53"}},
+		{SAddPC, 0, 0, 0, numbers{gfx125: "4b"}},
 	},
 	sopc: {
 		{SSetVskip, 0, 0, scc, numbers{gfx9: "10"}},
@@ -134,9 +135,11 @@ var scalarOperations = [tableFormats][]row{
 		{SCodeEnd, 0, 0, 0, numbers{gfx10: "1f", gfx11: "1f", gfx12: "1f"}},
 		{Other, 0, 0, 0, numbers{
 			gfx9: "03 0a-11 13-16", gfx10: "03 0a-11 13-16 20-25 28", gfx11: "01-05 07-0b 11-12 34-3d",
-			gfx12: "01-03 05 07-0b 11-12 14 34-3c 40-44 46-49",
+			gfx12: "01-03 05 07-0b 11-12 14 34-3c 40-44 46-49", gfx125: "04 3e 45 4a-4b",
 		}},
 		{Other, 0, 0, scc, numbers{gfx12: "15"}},
+		{SSetVGPRMSB, 0, 0, 0, numbers{gfx125: "06"}},
+		{none, 0, 0, 0, numbers{gfx125: "01 09 0b 42-44"}},
 	},
 	smem: {
 		{Other, 1, 0, scalarDst, numbers{gfx9: "00 05 08", gfx10: "00 05 08 2a", gfx11: "00 08", gfx12: "00 08-0b 10 18-1b"}},

@@ -21,6 +21,7 @@ const (
 	gfx11
 	gfx115
 	gfx12
+	gfx125
 	generations
 )
 
@@ -39,7 +40,7 @@ func NewTarget(processor string, lanes uint32) (Target, error) {
 	if g == noGeneration {
 		return Target{}, fmt.Errorf("processor %q: expected one of gfx9 to gfx12", processor)
 	}
-	if lanes != 64 && (lanes != 32 || g < gfx10) {
+	if lanes != 64 && lanes != 32 || lanes == 32 && g < gfx10 || lanes == 64 && g == gfx125 {
 		return Target{}, fmt.Errorf("waves of %d lanes on %s", lanes, processor)
 	}
 	return Target{machine: machines[g](), isWave32: lanes == 32}, nil
@@ -57,6 +58,7 @@ var processors = map[string]generation{
 	"gfx1100": gfx11, "gfx1101": gfx11, "gfx1102": gfx11, "gfx1103": gfx11, "gfx11-generic": gfx11,
 	"gfx1150": gfx115, "gfx1151": gfx115, "gfx1152": gfx115, "gfx1153": gfx115,
 	"gfx1200": gfx12, "gfx1201": gfx12, "gfx12-generic": gfx12,
+	"gfx1250": gfx125, "gfx1251": gfx125, "gfx12-5-generic": gfx125,
 }
 
 // A machine is a generation, laid out for decoding.
@@ -69,6 +71,7 @@ type machine struct {
 	hasSDWA, hasDPP8   bool // the words about parts of registers, and about eight lanes, exist
 	hasSDWAScalar      bool // a comparison with such a word may name where it writes
 	hasHardwareScratch bool // FLAT_SCRATCH is a hardware register
+	hasLiteral64       bool // a literal may be of 64 bits
 
 	// Two bases of SCRATCH stand for none. With noBase an instruction has a vector
 	// register of addresses, unless a bit of it says otherwise; with noAddress it has not.
@@ -86,7 +89,7 @@ const (
 
 // A family is all generations that encode the fields of instructions alike.
 type family struct {
-	layouts    []layout
+	layouts    [][]layout     // each has precedence over those before it
 	vop1InVOP3 uint32         // the number in VOP3 of VOP1's first operation
 	firstRegs  map[uint32]Reg // the numbers of scalar registers that differ from their Reg
 }
@@ -100,12 +103,13 @@ var machines = func() (all [generations]func() *machine) {
 }()
 
 var (
-	family9 = &family{layouts9, vop1InVOP3Gfx9, map[uint32]Reg{
+	family9 = &family{[][]layout{common, layouts9}, vop1InVOP3Gfx9, map[uint32]Reg{
 		102: FlatScratchLo, 103: FlatScratchHi, 104: XNACKMaskLo, 105: XNACKMaskHi,
 	}}
-	family10 = &family{layouts10, vop1InVOP3Gfx10, nil}
-	family11 = &family{layouts11, vop1InVOP3Gfx10, map[uint32]Reg{nullGfx11: Null, nullGfx10: M0}}
-	family12 = &family{layouts12, vop1InVOP3Gfx10, family11.firstRegs}
+	family10  = &family{[][]layout{common, layouts10}, vop1InVOP3Gfx10, nil}
+	family11  = &family{[][]layout{common, layouts11}, vop1InVOP3Gfx10, map[uint32]Reg{nullGfx11: Null, nullGfx10: M0}}
+	family12  = &family{[][]layout{common, layouts12, drawing12}, vop1InVOP3Gfx10, family11.firstRegs}
+	family125 = &family{[][]layout{common, layouts12, layouts125}, vop1InVOP3Gfx10, family11.firstRegs}
 )
 
 // lineage says which generation's operations a generation has, too, unless the tables
@@ -124,6 +128,7 @@ var lineage = [generations]struct {
 	gfx11:  {noGeneration, family11},
 	gfx115: {gfx11, family11},
 	gfx12:  {noGeneration, family12},
+	gfx125: {gfx12, family125},
 }
 
 func newMachine(g generation) *machine {
@@ -131,8 +136,8 @@ func newMachine(g generation) *machine {
 	m := &machine{
 		isUnified: g >= gfx90a && g <= gfx950,
 		hasSDWA:   g < gfx11, hasSDWAScalar: g < gfx10, hasDPP8: g >= gfx10,
-		hasHardwareScratch: g >= gfx10,
-		noBase:             offGfx9, noAddress: offGfx9, hasVAddrBit: g == gfx94 || g == gfx950, hasScratchToLDS: g < gfx94 || g >= gfx10,
+		hasHardwareScratch: g >= gfx10, hasLiteral64: g >= gfx125,
+		noBase: offGfx9, noAddress: offGfx9, hasVAddrBit: g == gfx94 || g == gfx950, hasScratchToLDS: g < gfx94 || g >= gfx10,
 	}
 	switch {
 	case g >= gfx11:
@@ -140,7 +145,7 @@ func newMachine(g generation) *machine {
 	case g >= gfx10:
 		m.noBase = nullGfx10
 	}
-	for _, layouts := range [][]layout{common, fam.layouts} {
+	for _, layouts := range fam.layouts {
 		for i := range layouts {
 			for top := layouts[i].first; top <= layouts[i].last; top++ {
 				m.byTop[top] = &layouts[i]
