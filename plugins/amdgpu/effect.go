@@ -179,6 +179,14 @@ var execOperands = [...]isa.Operand{
 func (x *stepper) step(in *isa.Inst, pc uint64) {
 	s := x.s
 	s.limit()
+	x.setBanks(in)
+	if s.banks != 0 && in.Op != isa.VCmp && in.Op != isa.VCmpx {
+		whole, isApplied := x.banked(in)
+		if isApplied {
+			return
+		}
+		in = &whole
+	}
 	if o := maskOperations[in.Op]; o.effect != notMasks {
 		x.maskStep(in, o, pc)
 		return
@@ -718,6 +726,7 @@ func (x *stepper) release(in *isa.Inst, n needed) {
 func (x *stepper) call(in *isa.Inst, effect *registerSet) {
 	s := x.s
 	s.limit()
+	s.banks = 0
 	sp := s.scalars[stackPointer]
 	r := x.written(false)
 	x.clobber(in)

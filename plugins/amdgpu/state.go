@@ -16,6 +16,7 @@ type codeState struct {
 	masks    masks    // what maskScalars are columns of
 	places   []stored // the places that the function has written, sorted
 	mayIndex bool     // instructions may add an index to the vector registers that they name
+	banks    banks    // what else is added to their numbers
 }
 
 type stored struct {
@@ -60,7 +61,7 @@ func (s *codeState) clone() *codeState {
 }
 
 func (s *codeState) equal(o *codeState) bool {
-	return s.mayIndex == o.mayIndex && s.scalars == o.scalars && s.masks.equal(&o.masks) &&
+	return s.mayIndex == o.mayIndex && s.banks == o.banks && s.scalars == o.scalars && s.masks.equal(&o.masks) &&
 		slices.EqualFunc(s.places, o.places, func(a, b stored) bool { return a.at == b.at && a.v.equal(&b.v) })
 }
 
@@ -379,7 +380,10 @@ func (j *joiner) vector(a, b *vector) vector {
 // join returns what holds in both states.
 func join(a, b *codeState) *codeState {
 	j := joiner{a: a.masks.clone(), b: b.masks.clone(), columns: [][2]uint8{{entryColumn, entryColumn}}}
-	out := &codeState{mayIndex: a.mayIndex || b.mayIndex}
+	out := &codeState{mayIndex: a.mayIndex || b.mayIndex, banks: a.banks}
+	if a.banks != b.banks {
+		out.banks = anyBanks
+	}
 	for i := range out.scalars {
 		out.scalars[i] = j.scalar(a.scalars[i], b.scalars[i])
 	}

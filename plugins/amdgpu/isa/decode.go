@@ -167,9 +167,14 @@ func (d *decoder) literalSize(first uint32) uint8 {
 		sources[1], sources[2] = l.sources[1].of(&d.words), l.sources[2].of(&d.words)
 	}
 	switch {
-	case e.flags&literal64 != 0, d.target.machine.hasLiteral64 && slices.Contains(sources[:], srcLiteral64):
+	case e.flags&literal64 != 0:
 		return 8
-	case e.flags&literal != 0, slices.Contains(sources[:], srcLiteral):
+	case e.flags&literal != 0: // which is the sources', too
+		return 4
+	case e.flags&sourceless != 0:
+	case d.target.machine.hasLiteral64 && slices.Contains(sources[:], srcLiteral64):
+		return 8
+	case slices.Contains(sources[:], srcLiteral):
 		return 4
 	}
 	return 0

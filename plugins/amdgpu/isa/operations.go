@@ -54,6 +54,7 @@ const (
 	prefix           // it is one instruction of 16 bytes with the matrix operation that follows,
 	scaled           // if that is one of these
 	short            // VOP3 has no form of it
+	sourceless       // the field of its source does not say whether a literal follows
 )
 
 // An entry is what a machine knows of one number of a format.

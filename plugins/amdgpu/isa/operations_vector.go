@@ -104,8 +104,8 @@ var vectorOperations = [tableFormats][]row{
 		{Other, 4, 0, allLanes | eitherFile | scaled, numbers{gfx950: "2d"}},
 		{Other, 8, 0, allLanes | scaled, numbers{gfx125: "33"}},
 		{Other, 16, 0, allLanes | scaled, numbers{gfx125: "88"}},
-		{Other, 8, 0, allLanes, numbers{gfx11: "40-45", gfx12: "57", gfx125: "5d 60 62 65-66 69-6d 72-76 7b 80-83"}},
-		{Other, 4, 0, allLanes, numbers{gfx12: "42", gfx125: "61 63-64 67-68 6e-71 77-7a 84-87"}},
+		{Other, 8, 0, allLanes, numbers{gfx11: "40-45", gfx12: "40-41 44-4a 50-51 54-5a", gfx125: "5d 60 62 65-66 69-6d 72-76 7b 80-83"}},
+		{Other, 4, 0, allLanes, numbers{gfx12: "42-43 52-53", gfx125: "61 63-64 67-68 6e-71 77-7a 84-87"}},
 		{none, 0, 0, 0, numbers{gfx94: "54-55 63 65 67 69 6b 6d", gfx950: "3e-3f", gfx125: "13 1a"}},
 	},
 	vopd: {
