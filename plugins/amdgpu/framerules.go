@@ -469,7 +469,7 @@ func convention(p *processor, perLane bool, lanes uint32) (c registerSet) {
 		}
 	}
 	for i := range vectors {
-		if column := dwarfVector(place(i), lanes); column != noColumn && !isPreserved(column, p) {
+		if column := dwarfVector(place(i), lanes); column != noColumn && p.hasVector(place(i)) && !isPreserved(column, p) {
 			c.addIn(i)
 		}
 	}

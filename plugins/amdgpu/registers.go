@@ -113,6 +113,8 @@ func dwarfVector(p place, lanes uint32) uint32 {
 		return agpr0w64 + i - agprs
 	case i >= agprs:
 		return agpr0w32 + i - agprs
+	case lanes == wave32 && i >= 512:
+		return vgpr512 + i - 512
 	case lanes == wave32:
 		return vgpr0w32 + i
 	case i < 256:

@@ -211,7 +211,7 @@ func mergeLanes(v, w *vector, more uint64, def *vector, merge func(a, b laneValu
 type place uint64
 
 const (
-	agprs      = 512 // vector registers from here on are accumulation registers
+	agprs      = 1024 // vector registers from here on are accumulation registers
 	vectors    = agprs + 256
 	privateBit = 1 << 48
 )

@@ -203,7 +203,7 @@ func (x *viewer) findVectors() {
 	for word := range x.touched.in {
 		for set := x.touched.in[word] | x.touched.out[word]; set != 0; set &= set - 1 {
 			i := word*64 + bits.TrailingZeros64(set)
-			if column := dwarfVector(place(i), x.lanes); column != noColumn {
+			if column := dwarfVector(place(i), x.lanes); column != noColumn && x.processor.hasVector(place(i)) {
 				x.vectors = append(x.vectors, touchedVector{place(i), column, x.touched.hasIn(i) && !isPreserved(column, x.processor)})
 			}
 		}
