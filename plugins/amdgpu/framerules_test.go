@@ -208,6 +208,39 @@ call:	s_swappc_b64 s[30:31], s[2:3]
 		"f":    {"CFA": "regx SGPR32; deref_size 4; lit5; shl; lit6; form_aspace_address", "SGPR32": "a lane's CFA", "SGPR0": "undefined"},
 		"call": {"CFA": "regx SGPR33; deref_size 4; lit5; shl; lit6; form_aspace_address", "VGPR43": "CFA+384", "PC": "regx VGPR43; piece 4; regx VGPR43; offset_uconst 4; piece 4", "VGPR0": "regx VGPR0; undefined" + masked},
 	}},
+	{"registers of other banks", "gfx1250", `
+f:	v_writelane_b32 v40, s30, 0
+	v_writelane_b32 v40, s31, 1
+	s_set_vgpr_msb 0x40
+	v_writelane_b32 v40, s33, 0
+	s_set_vgpr_msb 0x4080
+	v_writelane_b32 v41, s34, 0
+	v_mov_b32_e32 v40, v1
+	v_dual_mov_b32 v42, v2 :: v_dual_mov_b32 v43, v3
+	s_set_vgpr_msb 0x8000
+	s_mov_b32 s33, 0
+	s_mov_b32 s34, 0
+	s_mov_b64 s[30:31], 0
+other:	s_nop 0
+	s_set_vgpr_msb 1
+	v_readlane_b32 s33, v40, 0
+	s_set_vgpr_msb 0x100
+read:	s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 4, 4), 0
+	s_cbranch_scc1 joined
+	s_set_vgpr_msb 0x80
+joined:	v_mov_b32_e32 v41, v1
+lost:	s_swap_pc_i64 s[4:5], s[2:3]
+called:	s_setreg_b32 hwreg(HW_REG_WAVE_MODE), s6
+	s_cbranch_execz end
+	v_mov_b32_e32 v40, v1
+end:	s_endpgm
+`, map[string]map[string]string{
+		"other":  {"PC": "regx VGPR40; piece 4; regx VGPR40; offset_uconst 4; piece 4", "SGPR33": "regx VGPR296", "SGPR34": "regx VGPR553"},
+		"read":   {"SGPR33": ""},
+		"lost":   {"PC": "regx VGPR40; piece 4; regx VGPR40; offset_uconst 4; piece 4", "SGPR33": "", "SGPR34": "undefined", "VGPR41": "regx VGPR41; undefined" + masked},
+		"called": {"PC": "regx VGPR40; piece 4; regx VGPR40; offset_uconst 4; piece 4"},
+		"end":    {"": "the code shows no register, lane or private memory that holds the return address here"},
+	}},
 	{"a condition with another way", "gfx90a", `
 f:	v_cmp_lt_i32_e32 vcc, 0, v0
 	s_and_saveexec_b64 s[4:5], vcc
@@ -831,7 +864,7 @@ func FuzzFrameRules(f *testing.F) {
 		data, _ := assemble(f, c.processor, c.code)
 		f.Add(data, uint16(8), uint8(0))
 	}
-	names := []string{"gfx90a", "gfx900", "gfx942", "gfx1030", "gfx1010", "gfx1100", "gfx1201"}
+	names := []string{"gfx90a", "gfx900", "gfx942", "gfx1030", "gfx1010", "gfx1100", "gfx1201", "gfx1250"}
 	f.Fuzz(func(t *testing.T, data []byte, at uint16, which uint8) {
 		if len(data) == 0 || len(data) > 1<<14 {
 			return
