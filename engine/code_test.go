@@ -33,7 +33,7 @@ var codeProcessors = []struct {
 	lanes uint32
 }{
 	{"gfx900", 64}, {"gfx908", 64}, {"gfx90a", 64}, {"gfx942", 64}, {"gfx950", 64},
-	{"gfx1030", 32}, {"gfx1030", 64}, {"gfx1100", 32}, {"gfx1201", 32},
+	{"gfx1030", 32}, {"gfx1030", 64}, {"gfx1100", 32}, {"gfx1201", 32}, {"gfx1250", 32}, {"gfx1251", 32},
 }
 
 // kernelLibrary is what OpenCL's sources call.
