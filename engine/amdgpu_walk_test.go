@@ -397,7 +397,7 @@ var generatedCode = []struct {
 	lanes     uint64
 	scratch   bool
 }{
-	{"gfx90a", 64, false}, {"gfx1030", 32, false}, {"gfx1030", 64, false}, {"gfx942", 64, true}, {"gfx1100", 32, true}, {"gfx1201", 32, true},
+	{"gfx90a", 64, false}, {"gfx1030", 32, false}, {"gfx1030", 64, false}, {"gfx942", 64, true}, {"gfx1100", 32, true}, {"gfx1201", 32, true}, {"gfx1250", 32, true}, {"gfx1251", 32, true},
 }
 
 // TestWavesAtEveryPCOfGeneratedCode does the same in rows that are made up: those

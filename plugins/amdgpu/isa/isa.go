@@ -1,5 +1,5 @@
 // Package isa decodes the machine code of AMD's graphics processors from gfx9
-// to gfx12: the length of every instruction, the registers that it writes and
+// to gfx12, gfx1250 included: the length of every instruction, the registers that it writes and
 // where control goes; and in full the instructions by which compilers make
 // frames: scalar moves and arithmetic, execution masks, lanes and accumulation
 // registers, spills to private memory, calls.
@@ -130,7 +130,8 @@ const (
 	Fork                     // somewhere that a stack of the machine's keeps (gfx9's s_cbranch_join and its kind)
 )
 
-// An Inst is an instruction. Its Op says which of its operands are set; those of Other
+// An Inst is an instruction. On gfx1250 its vector registers are those of 256 whose upper
+// bits SSetVGPRMSB set. Its Op says which of its operands are set; those of Other
 // are not. For memory operations (BufferLoad to ScratchStore)
 // Dst is the data loaded, or Src[0] the data stored, without the status that
 // some loads write after it.
