@@ -4,8 +4,8 @@ import "github.com/unwindd/unwindd/plugins/amdgpu/isa"
 
 // banks is the mode of the upper bits of vector registers' numbers, which s_set_vgpr_msb
 // sets: instructions of gfx1250 have room for eight bits, and waves have 1024 registers.
-// Every function begins and ends in mode 0, and calls others in it; so do the sources of
-// LLVM (AMDGPULowerVGPREncoding).
+// LLVM (AMDGPULowerVGPREncoding) makes every function begin and end in mode 0, and call
+// others in it.
 type banks uint16
 
 const (
