@@ -197,6 +197,7 @@ func TestCodeWhereNoFunctionIsKnown(t *testing.T) {
 
 // TestCodeThatIsOutOfStep: a PC within an instruction as the function's code is read.
 func TestCodeThatIsOutOfStep(t *testing.T) {
+	oracle.Tools(t, "objdump")
 	tg := sampleOf(t, "/lib/x86_64-linux-gnu/libc.so.6")
 	lines, err := tg.Disassemble(context.Background(), tg.Threads()[0], functionStart(t, "qsort_r"), 0, 40)
 	if err != nil {
