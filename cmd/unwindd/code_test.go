@@ -1,11 +1,9 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -218,24 +216,7 @@ func TestCodeOfManyStacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "many.snapshot")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z := zip.NewWriter(f)
-	for name, b := range map[string][]byte{"snapshot.json": document, "memory/0.bin": bytes.Repeat([]byte{0x90}, threads+2*count)} {
-		w, err := z.Create(name)
-		if err == nil {
-			_, err = w.Write(b)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	path := archive(t, map[string][]byte{"snapshot.json": document, "memory/0.bin": bytes.Repeat([]byte{0x90}, threads+2*count)})
 	for _, c := range []struct {
 		args []string
 		mark string

@@ -104,7 +104,7 @@ func (c *Core) besideName(notes []note) string {
 // HostCore is the path of the core beside one of other processors that has the process,
 // by its name; "" where there is none, or the file is no such core.
 func HostCore(path string) string {
-	if _, isDevices := coreAt(path); !isDevices {
+	if !isCoreOf(path, isGraphics) {
 		return ""
 	}
 	name, isBeside := strings.CutSuffix(path, ".gpu")
@@ -117,28 +117,33 @@ func HostCore(path string) string {
 		names = append(names, filepath.Join(dir, "core."+pid), filepath.Join(dir, "core"))
 	}
 	for _, name := range names {
-		if isCore, isDevices := coreAt(name); isCore && !isDevices {
+		if isCoreOf(name, func(h *coreHeader) bool { return !isGraphics(h) }) {
 			return name
 		}
 	}
 	return ""
 }
 
-// coreAt says whether a file is a core, and whether it is one of other processors
-// alone.
-func coreAt(path string) (isCore, isDevices bool) {
+// isCoreOf says whether a file is a core of some kind. Every core is asked first whether it
+// is one of other processors: its program headers, of which it may have 65,536, are looked
+// at only where it is.
+func isCoreOf(path string, isKind func(h *coreHeader) bool) (is bool) {
 	m, err := object.Map(path)
 	if err != nil {
-		return false, false
+		return false
 	}
 	defer m.Close()
 	// A file that is cut meanwhile is none.
 	_ = object.Guard(func() error {
-		h, _, err := readHeader(m.Data())
-		isCore, isDevices = err == nil, isGraphics(&h)
+		h, err := readStart(m.Data())
+		if err != nil || !isKind(&h) {
+			return nil
+		}
+		_, err = h.readPrograms(m.Data())
+		is = err == nil
 		return nil
 	})
-	return isCore, isCore && isDevices
+	return is
 }
 
 // strayOf is an address of a second core's memory that the process does not have

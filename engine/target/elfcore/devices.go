@@ -220,13 +220,7 @@ func (d *devices) addObject(of *sdk.TargetObject) {
 		d.memory.addFiles(mod, fileSegments(o, d.header.numbers, of.Bias, "", nil))
 	case hasHeaders:
 		mod.Problem, mod.BuildID = err.Error(), im.buildID
-		if o, err := d.rebuild(mod.Path, &im); err == nil {
-			d.objects = append(d.objects, o)
-			mod.Object = o
-			mod.Problem += "; it is read from the core's memory, without section headers"
-		} else {
-			mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
-		}
+		d.takeLoaded(mod, &im)
 	default:
 		mod.Problem = err.Error()
 	}

@@ -147,18 +147,27 @@ func notCore(data []byte) error {
 // there (System V gABI, ELF Header). What is missing of the program headers is
 // in problems.
 func readHeader(data []byte) (h coreHeader, problems []string, err error) {
+	if h, err = readStart(data); err != nil {
+		return h, nil, err
+	}
+	problems, err = h.readPrograms(data)
+	return h, problems, err
+}
+
+// readStart reads the ELF header without the program headers.
+func readStart(data []byte) (h coreHeader, err error) {
 	if !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
-		return h, nil, notCore(data)
+		return h, notCore(data)
 	}
 	if len(data) < 20 {
-		return h, nil, fmt.Errorf("%w: the ELF header is cut at offset %#x", ErrNotCore, len(data))
+		return h, fmt.Errorf("%w: the ELF header is cut at offset %#x", ErrNotCore, len(data))
 	}
 	switch elf.Class(data[elf.EI_CLASS]) {
 	case elf.ELFCLASS32:
 	case elf.ELFCLASS64:
 		h.is64 = true
 	default:
-		return h, nil, fmt.Errorf("%w: offset %#x: ELF class %d, expected 1 or 2", ErrNotCore, elf.EI_CLASS, data[elf.EI_CLASS])
+		return h, fmt.Errorf("%w: offset %#x: ELF class %d, expected 1 or 2", ErrNotCore, elf.EI_CLASS, data[elf.EI_CLASS])
 	}
 	switch elf.Data(data[elf.EI_DATA]) {
 	case elf.ELFDATA2LSB:
@@ -166,23 +175,22 @@ func readHeader(data []byte) (h coreHeader, problems []string, err error) {
 	case elf.ELFDATA2MSB:
 		h.order = binary.BigEndian
 	default:
-		return h, nil, fmt.Errorf("%w: offset %#x: ELF byte order %d, expected 1 or 2", ErrNotCore, elf.EI_DATA, data[elf.EI_DATA])
+		return h, fmt.Errorf("%w: offset %#x: ELF byte order %d, expected 1 or 2", ErrNotCore, elf.EI_DATA, data[elf.EI_DATA])
 	}
 	if t := elf.Type(h.order.Uint16(data[16:])); t != elf.ET_CORE {
 		what := elfTypes[t]
 		if what == "" {
 			what = fmt.Sprintf("an ELF file of type %#x", uint16(t))
 		}
-		return h, nil, fmt.Errorf("%w: the file is %s", ErrNotCore, what)
+		return h, fmt.Errorf("%w: the file is %s", ErrNotCore, what)
 	}
 	size := h.offset(52, 64)
 	if len(data) < size {
-		return h, nil, fmt.Errorf("the ELF header of the core is cut at offset %#x, expected %d bytes", len(data), size)
+		return h, fmt.Errorf("the ELF header of the core is cut at offset %#x, expected %d bytes", len(data), size)
 	}
 	h.machine = h.order.Uint16(data[18:])
 	h.flags = h.order.Uint32(data[h.offset(36, 48):])
-	problems, err = h.readPrograms(data)
-	return h, problems, err
+	return h, nil
 }
 
 // readPrograms reads the program headers.

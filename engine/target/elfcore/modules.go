@@ -218,13 +218,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 	}
 	if mod.Object == nil {
 		mod.File = ""
-		o, err := m.rebuild(mod.Path, im)
-		if err == nil {
-			mod.Object = o
-			mod.Problem += "; it is read from the core's memory, without section headers"
-		} else if im.headers != nil {
-			mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
-		}
+		m.takeLoaded(mod, im)
 	} else if mod.File != "" {
 		m.memory.addFiles(mod, fileSegments(mod.Object, m.header.numbers, im.bias, name, m.process.files))
 	}
@@ -232,6 +226,19 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		m.exeOwner = im
 	}
 	m.register(mod)
+}
+
+// takeLoaded gives a module whose file was not found the code object that is put together
+// from memory.
+func (c *Core) takeLoaded(mod *target.Module, im *image) {
+	o, err := c.rebuild(mod.Path, im)
+	switch {
+	case err == nil:
+		mod.Object = o
+		mod.Problem += "; it is read from the core's memory, without section headers"
+	case im.headers != nil:
+		mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
+	}
 }
 
 // register adds a module to the target.
