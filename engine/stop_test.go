@@ -30,13 +30,13 @@ func stopToy(t *testing.T) *Engine {
 func stops() map[string]*target.Stop {
 	return map[string]*target.Stop{
 		"not said":              nil,
-		"only the reason":       {Reason: target.StopBreakpoint},
-		"a trap":                {Reason: target.StopTrap, TrapID: 3, HasTrapID: true},
-		"trap 0, exact":         {Reason: target.StopTrap, HasTrapID: true, PCExact: true, HasPCExact: true},
-		"a fault, not exact":    {Reason: target.StopMemoryFault, Address: 1 << 40, HasAddress: true, HasPCExact: true},
-		"a fault, exact":        {Reason: target.StopMemoryFault, Address: 1 << 40, HasAddress: true, PCExact: true, HasPCExact: true},
-		"a fault at address 0":  {Reason: target.StopAddressError, HasAddress: true},
-		"a fault of no address": {Reason: target.StopMemoryFault},
+		"only the reason":       {Reason: sdk.StopBreakpoint},
+		"a trap":                {Reason: sdk.StopTrap, TrapID: 3, HasTrapID: true},
+		"trap 0, exact":         {Reason: sdk.StopTrap, HasTrapID: true, PCExact: true, HasPCExact: true},
+		"a fault, not exact":    {Reason: sdk.StopMemoryFault, Address: 1 << 40, HasAddress: true, HasPCExact: true},
+		"a fault, exact":        {Reason: sdk.StopMemoryFault, Address: 1 << 40, HasAddress: true, PCExact: true, HasPCExact: true},
+		"a fault at address 0":  {Reason: sdk.StopAddressError, HasAddress: true},
+		"a fault of no address": {Reason: sdk.StopMemoryFault},
 	}
 }
 

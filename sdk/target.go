@@ -115,15 +115,6 @@ type ThreadStop struct {
 	HasPCExact bool
 }
 
-// StopReasons are the reasons that a ThreadStop may have: what stopped the thread
-// on any machine.
-func StopReasons() []string {
-	return []string{
-		"breakpoint", "watchpoint", "single-step", "trap", "memory-fault", "address-error",
-		"illegal-instruction", "math-error", "ecc-error", "fatal-halt",
-	}
-}
-
 // Wave is the identity of a wave of an accelerator. What is empty is not known.
 type Wave struct {
 	Agent, Queue, Dispatch, Kernel string

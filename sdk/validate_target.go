@@ -226,8 +226,8 @@ func (c *checker) spaceMemory(list []SpaceMemory) error {
 }
 
 func (s *ThreadStop) validate() error {
-	if s.Reason != "" && !slices.Contains(StopReasons(), s.Reason) {
-		return fmt.Errorf("Stop.Reason: %.64q, expected one of %q", s.Reason, StopReasons())
+	if _, ok := FindStopReason(s.Reason); s.Reason != "" && !ok {
+		return fmt.Errorf("Stop.Reason: %.64q, expected one of the StopReasons", s.Reason)
 	}
 	if len(s.Details) > maxDetails {
 		return fmt.Errorf("Stop.Details: %d, expected at most %d", len(s.Details), maxDetails)

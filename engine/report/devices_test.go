@@ -15,9 +15,9 @@ func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 		return &target.Thread{Wave: &target.Wave{Dispatch: dispatch}, IsRunning: isRunning, Stop: stop}
 	}
 	trap := func(n uint32) *target.Stop {
-		return &target.Stop{Reason: target.StopTrap, TrapID: n, HasTrapID: true}
+		return &target.Stop{Reason: sdk.StopTrap, TrapID: n, HasTrapID: true}
 	}
-	fault := &target.Stop{Reason: target.StopMemoryFault}
+	fault := &target.Stop{Reason: sdk.StopMemoryFault}
 	var of Target
 	of.addDevices(&target.Devices{
 		Agents: []sdk.TargetAgent{{ID: "1", Processor: "gfx90a"}, {ID: "2"}},

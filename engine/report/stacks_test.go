@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // given are stacks that a test made, and what is said of their target.
@@ -71,7 +72,7 @@ func (g *given) read(t *testing.T) *Report {
 func everything() *engine.Stack {
 	s := waveStack("w\u2028\n\"<&>")
 	s.Thread.Name, s.Thread.Arch, s.Thread.Processor, s.Thread.Crashed = "näme", "amdgpu", "gfx90a", true
-	s.Thread.Stop = &target.Stop{Reason: target.StopTrap, TrapID: 2, HasTrapID: true, Address: 0x10, HasAddress: true, HasPCExact: true}
+	s.Thread.Stop = &target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true, Address: 0x10, HasAddress: true, HasPCExact: true}
 	s.Thread.Wave = &target.Wave{Agent: "1", Queue: "2", Dispatch: "3", Kernel: "k", Group: [3]uint32{1, 0, 4294967295}, InGroup: 7, HasGroup: true, HasInGroup: true}
 	s.Frames = append(s.Frames, engine.Frame{
 		PC: ^uint64(0), CFA: 0x40, HasCFA: true, CFASpace: 5, FoundBy: engine.ByScan, RestsOnGuess: true, Imprecise: true, SignalFrame: true,
@@ -247,7 +248,7 @@ func TestOnlyEqualStacksAreFolded(t *testing.T) {
 		"thread":           func(s *engine.Stack) { s.Thread.ID, s.Thread.Name = "other", "name" },
 		"crash":            crashed,
 		"signal":           func(s *engine.Stack) { crashed(s); s.Thread.Signal = 6 },
-		"stop":             func(s *engine.Stack) { s.Thread.Stop = &target.Stop{Reason: target.StopTrap} },
+		"stop":             func(s *engine.Stack) { s.Thread.Stop = &target.Stop{Reason: sdk.StopTrap} },
 		"PC":               func(s *engine.Stack) { s.Frames[0].PC++ },
 		"how it was found": func(s *engine.Stack) { s.Frames[0].FoundBy = engine.ByCFI },
 		"an inlined call":  func(s *engine.Stack) { s.Frames[0].Symbols = s.Frames[0].Symbols[1:] },

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
@@ -31,13 +32,13 @@ func TestWavesSayWhichTheyAreAndWhatLaunchedThem(t *testing.T) {
 		{"the first group is a group", target.Thread{Wave: &target.Wave{HasGroup: true, HasInGroup: true}}, "  group (0,0,0), wave 0", `{"wave":{"group":[0,0,0],"in_group":0}}`},
 		{"only the process is known", target.Thread{LaunchedBy: &target.Launch{Thread: "9", Evidence: target.LaunchQueue}},
 			"  launched by thread 9 (queue)", `{"launched_by":{"thread":"9","evidence":"queue"}}`},
-		{"a fault, at an instruction before", target.Thread{Wave: &target.Wave{}, Stop: &target.Stop{Reason: target.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},
+		{"a fault, at an instruction before", target.Thread{Wave: &target.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true}},
 			"  stopped by memory fault at address 0x7f4200f00000, PC not exact", `{"wave":{},"stop":{"reason":"memory-fault","address":"0x7f4200f00000","pc_exact":false}}`},
-		{"a fault at the PC, of address 0", target.Thread{Stop: &target.Stop{Reason: target.StopMemoryFault, HasAddress: true, PCExact: true, HasPCExact: true}},
+		{"a fault at the PC, of address 0", target.Thread{Stop: &target.Stop{Reason: sdk.StopMemoryFault, HasAddress: true, PCExact: true, HasPCExact: true}},
 			"  stopped by memory fault at address 0x0", `{"stop":{"reason":"memory-fault","address":"0x0","pc_exact":true}}`},
-		{"a trap", target.Thread{Stop: &target.Stop{Reason: target.StopTrap, TrapID: 2, HasTrapID: true}}, "  stopped by trap 2", `{"stop":{"reason":"trap","trap_id":2}}`},
-		{"a trap of number 0", target.Thread{Stop: &target.Stop{Reason: target.StopTrap, HasTrapID: true}}, "  stopped by trap 0", `{"stop":{"reason":"trap","trap_id":0}}`},
-		{"only the reason is known", target.Thread{Stop: &target.Stop{Reason: target.StopIllegalInstruction}}, "  stopped by illegal instruction", `{"stop":{"reason":"illegal-instruction"}}`},
+		{"a trap", target.Thread{Stop: &target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}}, "  stopped by trap 2", `{"stop":{"reason":"trap","trap_id":2}}`},
+		{"a trap of number 0", target.Thread{Stop: &target.Stop{Reason: sdk.StopTrap, HasTrapID: true}}, "  stopped by trap 0", `{"stop":{"reason":"trap","trap_id":0}}`},
+		{"only the reason is known", target.Thread{Stop: &target.Stop{Reason: sdk.StopIllegalInstruction}}, "  stopped by illegal instruction", `{"stop":{"reason":"illegal-instruction"}}`},
 		{"a thread of a CPU", target.Thread{}, "", `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,12 +95,12 @@ func stoppedWaves(stops ...*target.Stop) *given {
 
 func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
 	fault := func(address uint64, imprecise bool) *target.Stop {
-		return &target.Stop{Reason: target.StopMemoryFault, Address: address, HasAddress: true, HasPCExact: imprecise}
+		return &target.Stop{Reason: sdk.StopMemoryFault, Address: address, HasAddress: true, HasPCExact: imprecise}
 	}
 	trap := func(id uint32) *target.Stop {
-		return &target.Stop{Reason: target.StopTrap, TrapID: id, HasTrapID: true}
+		return &target.Stop{Reason: sdk.StopTrap, TrapID: id, HasTrapID: true}
 	}
-	nowhere := &target.Stop{Reason: target.StopMemoryFault}
+	nowhere := &target.Stop{Reason: sdk.StopMemoryFault}
 	for _, c := range []struct {
 		name  string
 		stops []*target.Stop
@@ -114,7 +115,7 @@ func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
 			"thread w0", "  stopped by memory fault at address 0x10", "thread w1", "  stopped by memory fault at address 0x10, PC not exact"}},
 		{"by two traps", []*target.Stop{trap(2), trap(3), trap(2)}, []string{
 			"2 threads: w0 w2", "  stopped by trap 2", "thread w1", "  stopped by trap 3"}},
-		{"by two reasons", []*target.Stop{{Reason: target.StopFatalHalt}, {Reason: target.StopMathError}}, []string{
+		{"by two reasons", []*target.Stop{{Reason: sdk.StopFatalHalt}, {Reason: sdk.StopMathError}}, []string{
 			"thread w0", "  stopped by fatal halt", "thread w1", "  stopped by math error"}},
 		{"where of one nothing is known", []*target.Stop{nil, nowhere, nil}, []string{
 			"2 threads: w0 w2", "thread w1", "  stopped by memory fault"}},
@@ -138,7 +139,7 @@ func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
 }
 
 func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
-	r := stoppedWaves(&target.Stop{Reason: target.StopMemoryFault, HasPCExact: true}, &target.Stop{Reason: target.StopMemoryFault, PCExact: true, HasPCExact: true})
+	r := stoppedWaves(&target.Stop{Reason: sdk.StopMemoryFault, HasPCExact: true}, &target.Stop{Reason: sdk.StopMemoryFault, PCExact: true, HasPCExact: true})
 	for i, want := range []string{"[false,false,null]", "[null,null,null]"} { // the calls inlined into it have its PC
 		var marks []*bool
 		for _, f := range r.read(t).Threads[i].Frames {
@@ -159,7 +160,7 @@ func TestOnlyTheTopFrameIsMarkedAsNotExact(t *testing.T) {
 
 // What the target's signal says is not said again.
 func TestTheFaultOfAProcessStandsWithItsSignal(t *testing.T) {
-	fault := target.Stop{Reason: target.StopMemoryFault, Address: 0x10, HasAddress: true}
+	fault := target.Stop{Reason: sdk.StopMemoryFault, Address: 0x10, HasAddress: true}
 	with := func(change func(*target.Stop)) *target.Stop {
 		s := fault
 		change(&s)
@@ -171,11 +172,11 @@ func TestTheFaultOfAProcessStandsWithItsSignal(t *testing.T) {
 		want        bool
 	}{
 		{"the crashed thread's", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, false},
-		{"of no address", "", target.Thread{Crashed: true, Signal: 8, Stop: &target.Stop{Reason: target.StopMathError}}, false},
+		{"of no address", "", target.Thread{Crashed: true, Signal: 8, Stop: &target.Stop{Reason: sdk.StopMathError}}, false},
 		{"at another address", "0x20", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
 		{"without the signal's address", "", target.Thread{Crashed: true, Signal: 11, Stop: &fault}, true},
 		{"with another signal", "0x10", target.Thread{Crashed: true, Signal: 6, Stop: &fault}, true},
-		{"with another reason", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.Reason = target.StopAddressError })}, true},
+		{"with another reason", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.Reason = sdk.StopAddressError })}, true},
 		{"of a thread that did not crash", "0x10", target.Thread{Signal: 11, Stop: &fault}, true},
 		{"with a PC that is not exact", "0x10", target.Thread{Crashed: true, Signal: 11, Stop: with(func(s *target.Stop) { s.HasPCExact = true })}, true},
 		{"of a wave", "0x10", target.Thread{Crashed: true, Signal: 11, Wave: &target.Wave{}, Stop: &fault}, true},

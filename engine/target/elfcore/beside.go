@@ -134,16 +134,14 @@ func isCoreOf(path string, isKind func(h *coreHeader) bool) (is bool) {
 	}
 	defer m.Close()
 	// A file that is cut meanwhile is none.
-	_ = object.Guard(func() error {
+	err = object.Guard(func() error {
 		h, err := readStart(m.Data())
-		if err != nil || !isKind(&h) {
-			return nil
+		if is = err == nil && isKind(&h); is {
+			_, err = h.readPrograms(m.Data())
 		}
-		_, err = h.readPrograms(m.Data())
-		is = err == nil
-		return nil
+		return err
 	})
-	return is
+	return is && err == nil
 }
 
 // strayOf is an address of a second core's memory that the process does not have

@@ -171,7 +171,7 @@ func (d *devices) launches() map[string]*target.Launch {
 }
 
 func stopOf(s *sdk.ThreadStop) *target.Stop {
-	reason, ok := target.FindStopReason(s.Reason)
+	reason, ok := sdk.FindStopReason(s.Reason)
 	if !ok {
 		return nil
 	}

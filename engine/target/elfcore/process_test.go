@@ -89,8 +89,8 @@ func TestWhatACrashIs(t *testing.T) {
 		fault       bool
 		stop        string // the reason of the crashed thread
 	}{
-		"fault":                             {by: kernel, cursig: 11, signo: 11, code: 1, signal: 11, fault: true, stop: target.StopMemoryFault},
-		"bus error":                         {by: kernel, cursig: 7, signo: 7, code: 2, signal: 7, fault: true, stop: target.StopAddressError},
+		"fault":                             {by: kernel, cursig: 11, signo: 11, code: 1, signal: 11, fault: true, stop: sdk.StopMemoryFault},
+		"bus error":                         {by: kernel, cursig: 7, signo: 7, code: 2, signal: 7, fault: true, stop: sdk.StopAddressError},
 		"abort":                             {by: kernel, cursig: 6, signo: 6, code: -6, signal: 6},
 		"kill -SEGV":                        {by: kernel, cursig: 11, signo: 11, code: 0, signal: 11},
 		"address that is not canonical":     {by: kernel, cursig: 11, signo: 11, code: 0x80, signal: 11},
@@ -99,13 +99,13 @@ func TestWhatACrashIs(t *testing.T) {
 		"siginfo of another signal":         {by: kernel, cursig: 11, signo: 7, code: 1, signal: 11},
 		"breakpoint that nobody waited for": {by: kernel, cursig: 5, signo: 5, code: 0x80, signal: 5},
 		"quit":                              {by: kernel, cursig: 3, signal: 3},
-		"division by zero":                  {by: kernel, cursig: 8, signo: 8, code: 1, signal: 8, fault: true, stop: target.StopMathError},
+		"division by zero":                  {by: kernel, cursig: 8, signo: 8, code: 1, signal: 8, fault: true, stop: sdk.StopMathError},
 		"bus error of MIPS":                 {machine: elf.EM_MIPS, by: kernel, cursig: 10, signal: 10},
 		"number 7 is not fatal on MIPS":     {machine: elf.EM_MIPS, by: kernel, cursig: 7},
 		"gcore of a running process":        {by: debugger, cursig: 0, signo: 19, code: 0x80},
 		"gcore at a breakpoint":             {by: debugger, cursig: 5, signo: 5, code: 0x80},
 		"gcore after Ctrl-C":                {by: debugger, cursig: 2, signo: 2, code: 0x80},
-		"gcore where the program is about to die": {by: debugger, cursig: 11, signo: 11, code: 1, signal: 11, fault: true, stop: target.StopMemoryFault},
+		"gcore where the program is about to die": {by: debugger, cursig: 11, signo: 11, code: 1, signal: 11, fault: true, stop: sdk.StopMemoryFault},
 		"stopped":    {by: debugger, cursig: 19, signo: 19},
 		"terminated": {by: debugger, cursig: 15, signo: 15},
 	} {
@@ -139,7 +139,7 @@ func TestWhatACrashIs(t *testing.T) {
 			var stop *target.Stop
 			switch test.stop {
 			case "":
-			case target.StopMathError: // its address is that of the instruction
+			case sdk.StopMathError: // its address is that of the instruction
 				stop = &target.Stop{Reason: test.stop}
 			default:
 				stop = &target.Stop{Reason: test.stop, Address: 0x1234, HasAddress: true}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 const schemaPath = "../../../docs/snapshot.schema.json"
@@ -166,7 +166,7 @@ func TestSchemaHasTheMembersThatAreRead(t *testing.T) {
 		}
 	}
 	var reasons []any
-	for _, r := range target.StopReasons {
+	for _, r := range sdk.StopReasons {
 		reasons = append(reasons, r.Name)
 	}
 	if d := cmp.Diff(reasons, s.definition("stop")["properties"].(obj)["reason"].(obj)["enum"]); d != "" {

@@ -111,7 +111,7 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 	if e == nil {
 		return
 	}
-	reason, ok := target.FindStopReason(e.reason)
+	reason, ok := sdk.FindStopReason(e.reason)
 	if !ok {
 		problem("stop.reason is %q, expected %s: why it stopped is left out", jsontext.Clip(e.reason), stopReasons())
 		return
@@ -137,8 +137,8 @@ func addStop(t *target.Thread, e *stopEntry, problem func(string, ...any)) {
 
 // stopReasons lists the reasons for a message.
 func stopReasons() string {
-	names := make([]string, len(target.StopReasons))
-	for i, r := range target.StopReasons {
+	names := make([]string, len(sdk.StopReasons))
+	for i, r := range sdk.StopReasons {
 		names[i] = r.Name
 	}
 	last := len(names) - 1

@@ -353,7 +353,7 @@ func stopTexts(t *target.Thread, out *threadText) error {
 	if s == nil {
 		return nil
 	}
-	reason, ok := target.FindStopReason(s.Reason)
+	reason, ok := sdk.FindStopReason(s.Reason)
 	switch {
 	case !ok:
 		return fmt.Errorf("%q is why it stopped, expected %s", jsontext.Clip(s.Reason), stopReasons())
