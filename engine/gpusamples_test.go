@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/gpusamples/jsonlines"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -46,7 +47,7 @@ func gpuEngine(t testing.TB, o Options) *Engine {
 
 func profileBy(t testing.TB, e *Engine, recording string, gpu ...string) *Profile {
 	t.Helper()
-	p, err := e.Profile(t.Context(), recording, ProfileOptions{Jobs: 1, GPUSamples: gpu})
+	p, err := e.Profile(t.Context(), recording, ProfileOptions{Jobs: 1, GPU: gpu})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -567,7 +568,7 @@ func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 
 func TestFilesThatAreNotOfGPUSamplesEndTheProfile(t *testing.T) {
 	e := gpuEngine(t, Options{})
-	if _, err := e.Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{GPUSamples: []string{gpuExample + "gpu.jsonl", gpuExample + "host.c"}}); !errors.Is(err, gpusamples.ErrNotSamples) {
+	if _, err := e.Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{GPU: []string{gpuExample + "gpu.jsonl", gpuExample + "host.c"}}); !errors.Is(err, gpusamples.ErrOtherForm) {
 		t.Errorf("%v", err)
 	}
 	if _, err := e.Profile(t.Context(), "", ProfileOptions{}); err == nil {
@@ -593,7 +594,7 @@ func FuzzGPUSamples(f *testing.F) {
 	e := gpuEngine(f, Options{Sysroot: dir, MaxFrames: 100})
 	f.Fuzz(func(t *testing.T, lines string) {
 		path := gpuFile(t, t.TempDir(), "", lines)
-		file, err := gpusamples.Open(path)
+		file, err := jsonlines.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -601,7 +602,7 @@ func FuzzGPUSamples(f *testing.F) {
 		for _, rec := range []string{"", recording} {
 			p := profileBy(t, e, rec, path)
 			n := 0
-			for _, e := range file.Events() {
+			for _, e := range file.Facts().Events {
 				n += e.Samples
 			}
 			if n != len(p.Samples) {

@@ -108,7 +108,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer e.Close()
-	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPUSamples: f.gpu})
+	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu})
 	if err != nil {
 		return err
 	}

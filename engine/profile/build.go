@@ -31,7 +31,7 @@ type profileBuilder struct {
 	threads   map[Thread]uint32
 	last      Thread // of the sample before
 	lastIndex uint32
-	stops     map[walk.Stopped]uint32
+	stops     map[walk.Stopped]uint16
 	modules   map[placement]int32
 	met       chan framePlace // modules whose names will be asked for; nil: none will
 	frames    map[walk.Step]uint32
@@ -61,7 +61,7 @@ type placement struct {
 func newProfileBuilder(r *recording) *profileBuilder {
 	b := &profileBuilder{
 		recording: r,
-		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint32{}, modules: map[placement]int32{},
+		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint16{}, modules: map[placement]int32{},
 		frames: map[walk.Step]uint32{},
 	}
 	room := 0
@@ -105,7 +105,7 @@ func (b *profileBuilder) add(w *walkedBatch) {
 		s := &w.samples[i]
 		stack := b.stack(w, s)
 		b.out.Samples = append(b.out.Samples, Sample{
-			Event: int32(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
+			Event: int16(s.event), Thread: b.thread(s), Stack: stack, Stop: b.stop(s.stopped), Time: s.time, Weight: s.weight,
 		})
 		if s.problem != "" {
 			b.damaged++
@@ -131,7 +131,7 @@ func (b *profileBuilder) thread(s *walkedSample) uint32 {
 	return index
 }
 
-func (b *profileBuilder) stop(s walk.Stopped) uint32 {
+func (b *profileBuilder) stop(s walk.Stopped) uint16 {
 	index, ok := b.stops[s]
 	if ok {
 		return index
@@ -142,7 +142,7 @@ func (b *profileBuilder) stop(s walk.Stopped) uint32 {
 			return index
 		}
 	}
-	index = uint32(len(b.out.Stops))
+	index = uint16(len(b.out.Stops)) //nolint:gosec // at most maxStops with details, and one of each reason without
 	b.stops[s] = index
 	b.out.Stops = append(b.out.Stops, s)
 	return index
@@ -212,7 +212,7 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 	index := uint32(len(b.out.Frames))
 	b.frames[*f] = index
 	place := framePlace{lookup: f.Named()}
-	out := Frame{PC: f.PC, Exact: f.Exact, FoundBy: f.Found.FoundBy(), Module: -1, ModuleOffset: f.Offset}
+	out := Frame{PC: f.PC, Exact: f.Exact, FoundBy: f.Found.FoundBy(), Module: -1, ModuleOffset: f.Offset, Dispatched: -1}
 	switch f.Kind {
 	case walk.ModuleCode:
 		place.module = b.recording.process.Module(uint64(f.Owner))

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/code"
@@ -33,32 +34,12 @@ var (
 // are.
 const maxLaunchPCs = 1 << 20
 
-// openGPUSamples opens files of samples, all or none.
-func openGPUSamples(paths []string) (files []*gpusamples.File, err error) {
-	for _, path := range paths {
-		f, err := gpusamples.Open(path)
-		if err != nil {
-			return nil, errors.Join(err, closeGPUSamples(files))
-		}
-		files = append(files, f)
-	}
-	return files, nil
-}
-
-func closeGPUSamples(files []*gpusamples.File) error {
-	var errs []error
-	for _, f := range files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // addGPUEvents adds the events of all files, and says which each file has.
-func (b *profileBuilder) addGPUEvents(files []*gpusamples.File) [][]int32 {
+func (b *profileBuilder) addGPUEvents(files []gpusamples.File) [][]int16 {
 	first := len(b.out.Events)
-	indices := make([][]int32, len(files))
+	indices := make([][]int16, len(files))
 	for i, f := range files {
-		for _, e := range f.Events() {
+		for _, e := range f.Facts().Events {
 			at := slices.IndexFunc(b.out.Events[first:], func(o Event) bool { return o.Name == e.Name })
 			if at < 0 {
 				at = len(b.out.Events) - first
@@ -66,14 +47,14 @@ func (b *profileBuilder) addGPUEvents(files []*gpusamples.File) [][]int32 {
 			}
 			at += first
 			b.out.Events[at].Lanes = b.out.Events[at].Lanes && e.Lanes
-			indices[i] = append(indices[i], int32(at))
+			indices[i] = append(indices[i], int16(at)) //nolint:gosec // there are few
 		}
 	}
 	return indices
 }
 
 // addGPUSamples adds the samples of accelerators behind those of the CPU.
-func (b *profileBuilder) addGPUSamples(ctx context.Context, files []*gpusamples.File) error {
+func (b *profileBuilder) addGPUSamples(ctx context.Context, files []gpusamples.File) error {
 	events := b.addGPUEvents(files)
 	for i, f := range files {
 		j, err := b.newGPUJoin(f)
@@ -91,7 +72,7 @@ func (b *profileBuilder) addGPUSamples(ctx context.Context, files []*gpusamples.
 // A gpuJoin adds the samples of one file.
 type gpuJoin struct {
 	b       *profileBuilder
-	file    *gpusamples.File
+	file    gpusamples.File
 	finder  object.Finder
 	history *perfdata.History // nil without a recording
 	timed   bool              // the file's times are those of the recording
@@ -115,10 +96,10 @@ type gpuModule struct {
 	anywhere bool // nobody knows what addresses it has
 }
 
-func (b *profileBuilder) newGPUJoin(f *gpusamples.File) (*gpuJoin, error) {
+func (b *profileBuilder) newGPUJoin(f gpusamples.File) (*gpuJoin, error) {
 	j := &gpuJoin{
-		b: b, file: f, finder: b.recording.maker.Finder(f.Path()),
-		modules: make([]*gpuModule, len(f.Modules())), stacks: make([]uint32, len(f.Launches())),
+		b: b, file: f, finder: b.recording.maker.Finder(f.Facts().Path),
+		modules: make([]*gpuModule, len(f.Facts().Modules)), stacks: make([]uint32, len(f.Facts().Launches)),
 		spaces: map[int][]*codeSpace{}, pcs: map[launchPC]*codeSpace{}, sampler: b.recording.sampler(),
 	}
 	recorded := b.recording.file
@@ -126,11 +107,11 @@ func (b *profileBuilder) newGPUJoin(f *gpusamples.File) (*gpuJoin, error) {
 		return j, nil
 	}
 	clock := clockOf(recorded)
-	if j.timed = f.Clock() == "" || f.Clock() == clock; !j.timed {
-		b.recording.problem("%s: its times are by %s, those of %s by %s: they are not compared", f.Path(), f.Clock(), recorded.Path(), clock)
+	if j.timed = f.Facts().Clock == "" || f.Facts().Clock == clock; !j.timed {
+		b.recording.problem("%s: its times are by %s, those of %s by %s: they are not compared", f.Facts().Path, f.Facts().Clock, recorded.Path(), clock)
 	}
 	var err error
-	if j.history, err = recorded.History(f.PIDs()); errors.Is(err, object.ErrFileShrank) {
+	if j.history, err = recorded.History(pids(f)); errors.Is(err, object.ErrFileShrank) {
 		b.recording.problem("%v: launches are not placed", err)
 		return j, nil
 	}
@@ -157,25 +138,35 @@ func clockOf(f *perfdata.File) string {
 	return name
 }
 
-func (j *gpuJoin) addAll(ctx context.Context, events []int32) error {
-	r := j.file.Reader()
-	for n := 0; r.Next(); n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
+func (j *gpuJoin) addAll(ctx context.Context, events []int16) error {
+	n := 0
+	err := j.file.Samples(func(s *gpusamples.Sample) error {
+		if n++; n%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		j.add(r.Sample(), events)
-	}
-	if err := r.Err(); err != nil {
+		j.add(s, events)
+		return nil
+	})
+	if errors.Is(err, object.ErrFileShrank) {
 		j.b.recording.problem("%v: what follows is lost", err)
+		return nil
 	}
-	return nil
+	return err
+}
+
+// pids are the processes that launch.
+func pids(f gpusamples.File) (list []int) {
+	for _, p := range f.Facts().Processes {
+		list = append(list, p.PID)
+	}
+	return list
 }
 
 // add adds a sample.
-func (j *gpuJoin) add(s *gpusamples.Sample, events []int32) {
+func (j *gpuJoin) add(s *gpusamples.Sample, events []int16) {
 	out := Sample{Event: events[s.Event], Time: s.Time, Weight: s.Weight}
 	if j.b.out.Events[out.Event].Lanes {
-		out.ActiveLanes = s.ActiveLanes
+		out.ActiveLanes = uint16(min(s.ActiveLanes, math.MaxUint16)) //nolint:gosec // bounded
 	}
 	thread := walkedSample{pid: -1, tid: -1}
 	if l := s.Launch; l != nil {
@@ -305,7 +296,7 @@ func (j *gpuJoin) module(index int) *gpuModule {
 	if m := j.modules[index]; m != nil {
 		return m
 	}
-	of := &j.file.Modules()[index]
+	of := &j.file.Facts().Modules[index]
 	t := &target.Module{Path: of.Path, BuildID: of.BuildID, Arch: of.Arch, Processor: of.Processor, Segments: slices.Clone(of.Segments)}
 	r := j.b.recording
 	arch, err := r.maker.Plugins.Find(of.Arch)

@@ -2,12 +2,14 @@ package profile
 
 import (
 	"context"
+	"time"
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 	"github.com/unwindd/unwindd/engine/walk"
 )
@@ -29,9 +31,15 @@ type Options struct {
 	// Kallsyms is a file as /proc/kallsyms, which names the kernel's code; "":
 	// nothing does.
 	Kallsyms string
-	// GPUSamples are files of samples of accelerators, which join the profile
-	// (docs/gpu-samples.md).
-	GPUSamples []string
+	// GPU are files of samples of accelerators, which join the profile: of any form
+	// that is known, told by their contents (docs/profile.md, "Accelerators").
+	GPU []string
+	// Objects are code objects of accelerators, or files that they are in. They stand
+	// for what the profiler did not keep or name.
+	Objects []string
+	// JoinWindow is how far a sample of the CPU may be from a launch that it stands
+	// for, where none was taken at the launch itself; 0: none stands for it.
+	JoinWindow time.Duration
 }
 
 // Make walks the stacks of all samples of a perf.data file, and joins samples
@@ -39,11 +47,11 @@ type Options struct {
 // wrong with one of them is why its stack ends; the error is that there is no
 // file, or that it is no recording.
 func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, error) {
-	gpu, err := openGPUSamples(o.GPUSamples)
+	gpu, err := openAllGPU(o.GPU)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = closeGPUSamples(gpu) }()
+	defer func() { _ = closeAllGPU(gpu) }()
 	var f *perfdata.File
 	if path != "" || len(gpu) == 0 {
 		k.startPlugin(ctx, perfdata.Machine(path))
@@ -66,7 +74,7 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 			return nil, err
 		}
 	} else {
-		b.out.Path = gpu[0].Path()
+		b.out.Path = gpu[0].Facts().Path
 	}
 	if err := b.addGPUSamples(ctx, gpu); err != nil {
 		return nil, err
@@ -94,6 +102,12 @@ type Profile struct {
 	Stacks  []Stack
 	Frames  []Frame // each once, by first appearance
 	Modules []Module
+	// Kernels are the functions of accelerators that were dispatched, by first
+	// appearance.
+	Kernels []Kernel
+	// States are what waves did as they were sampled, by first appearance. States[0] is
+	// that this is not known.
+	States []gpusamples.State
 	// Stops are why stacks end, each once.
 	Stops []walk.Stopped
 	// Problems are what went wrong with the recording, its files and plugins, each
@@ -110,6 +124,10 @@ type Event struct {
 	Unit string
 	// Lanes says that the samples are of waves, and that ActiveLanes is known.
 	Lanes bool
+	// States says that the samples have a State.
+	States bool
+	// Device says that the samples are of accelerators.
+	Device bool
 }
 
 // A Thread is a thread under one name: one that renamed itself is two.
@@ -120,14 +138,53 @@ type Thread struct {
 
 // A Sample is one moment of one thread.
 type Sample struct {
-	Event  int32  // index of Events; -1: not known
-	Thread uint32 // index of Threads
+	Time   uint64 // nanoseconds, of the recording's clock
+	Weight uint64 // how many units of the event it stands for
 	Stack  uint32 // index of Stacks: the innermost frame
-	Stop   uint32 // index of Stops
+	Thread uint32 // index of Threads
+	Event  int16  // index of Events; -1: not known
+	Stop   uint16 // index of Stops
 	// ActiveLanes is how many lanes of a wave executed.
-	ActiveLanes uint32
-	Time        uint64 // nanoseconds, of the recording's clock
-	Weight      uint64 // how many units of the event it stands for
+	ActiveLanes uint16
+	State       uint8 // index of States
+	// Launch is how it is known who launched the wave.
+	Launch LaunchEvidence
+}
+
+// LaunchEvidence is how it is known which stack launched a wave.
+type LaunchEvidence uint8
+
+// The kinds, in the order of how much they prove.
+const (
+	// LaunchUnknown: the wave stands on no stack, or the sample is of the CPU.
+	LaunchUnknown LaunchEvidence = iota
+	// LaunchNear: the stack is of the launching thread at another moment, the nearest
+	// that was sampled. It may not be what launched the wave.
+	LaunchNear
+	// LaunchProbe: the stack was sampled by a probe as the thread made the call that
+	// launched.
+	LaunchProbe
+	// LaunchRecorded: the profiler kept the stack of the launch.
+	LaunchRecorded
+)
+
+// String is the name of the evidence in the output: "" for LaunchUnknown.
+func (e LaunchEvidence) String() string {
+	return [...]string{"", "near", "probe", "recorded"}[min(e, LaunchRecorded)]
+}
+
+// A Kernel is a function of an accelerator that was dispatched.
+type Kernel struct {
+	Name string // its linkage name, or as the profiler has it
+	// Module is an index of Modules; -1: not known.
+	Module int32
+	// Dispatches is how often it ran, as far as that is told, and Time for how long in
+	// all, in nanoseconds, where HasTime.
+	Dispatches uint64
+	Time       uint64
+	HasTime    bool
+	// Lanes is the width of its waves; 0: not known.
+	Lanes uint32
 }
 
 // A Stack is a frame and who called it.
@@ -138,11 +195,20 @@ type Stack struct {
 
 // A Frame is a physical frame at one address, with what it is called.
 type Frame struct {
-	PC      uint64
-	Exact   bool // as in Frame
-	Kernel  bool // it is of the kernel's code
-	FoundBy code.FoundBy
-	Module  int32 // index of Modules; -1: PC is in none
+	PC     uint64
+	Exact  bool // as in Frame
+	Kernel bool // it is of the kernel's code
+	Device bool // it is of an accelerator's code
+	// Dispatched is the index in Kernels of the function that it is in, where that is
+	// what was dispatched; else -1.
+	Dispatched int32
+	// NamedBy is who named it, where that was not the code object: the form of the
+	// file that has the names, as in gpusamples.Facts.
+	NamedBy string
+	// Instruction is the text of the instruction at PC as a file of samples has it.
+	Instruction string
+	FoundBy     code.FoundBy
+	Module      int32 // index of Modules; -1: PC is in none
 	// PID is that of the process, where Module is -1 and Kernel is not set; -1: not
 	// known.
 	PID int

@@ -33,7 +33,7 @@ type Profile struct {
 // many lanes were active in its samples.
 type profileValue struct {
 	name, unit  string
-	event       int32
+	event       int16
 	countsLanes bool
 }
 
@@ -49,7 +49,7 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 	var names []string
 	for i := range r.valueOf {
 		r.valueOf[i] = -1
-		if name := r.eventName(int32(i) - 1); name != "" {
+		if name := r.eventName(int16(i) - 1); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -60,7 +60,7 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 	}
 	// An unknown event comes behind the others.
 	for i := range r.valueOf {
-		event := int32(i)
+		event := int16(i)
 		if i == len(p.Events) {
 			event = -1
 		}
@@ -95,7 +95,7 @@ func (r *Profile) Events() []string {
 
 // eventName is a name for an event that no other event has. The unknown event
 // (-1) has the name "" where no sample is of it.
-func (r *Profile) eventName(event int32) string {
+func (r *Profile) eventName(event int16) string {
 	if event < 0 {
 		for i := range r.p.Samples {
 			if r.p.Samples[i].Event < 0 {
@@ -118,7 +118,7 @@ func (r *Profile) eventName(event int32) string {
 }
 
 // isOfWaves says whether an event is of waves.
-func (r *Profile) isOfWaves(event int32) bool { return event >= 0 && r.p.Events[event].Lanes }
+func (r *Profile) isOfWaves(event int16) bool { return event >= 0 && r.p.Events[event].Lanes }
 
 // isAsked says whether a sample is of an event that was asked for.
 func (r *Profile) isAsked(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }

@@ -52,13 +52,13 @@ func (r *recording) frame(f engine.ProfileFrame) uint32 {
 	return uint32(len(r.Frames) - 1)
 }
 
-func (r *recording) stop(reason engine.StopReason, detail string) uint32 {
+func (r *recording) stop(reason engine.StopReason, detail string) uint16 {
 	s := engine.Stopped{Reason: reason, Detail: detail}
 	if i := slices.Index(r.Stops, s); i >= 0 {
-		return uint32(i)
+		return uint16(i)
 	}
 	r.Stops = append(r.Stops, s)
-	return uint32(len(r.Stops) - 1)
+	return uint16(len(r.Stops) - 1)
 }
 
 func (r *recording) thread(pid, tid int, comm string) uint32 {
@@ -154,7 +154,7 @@ func workday() *recording {
 	lostModule := r.stop(engine.StopNoModule, "0x66 is in no code object")
 	launched := r.stop(engine.StopOutermost, "")
 
-	clock := func(thread, stop uint32, frames ...uint32) {
+	clock := func(thread uint32, stop uint16, frames ...uint32) {
 		r.sample(engine.ProfileSample{Event: 0, Thread: thread, Stack: r.stack(frames...), Stop: stop, Weight: 1e6})
 	}
 	clock(first, outermost, start, main, spin, deep, deep, leaf)
@@ -510,7 +510,7 @@ problem: perf.data: cut at 4096 bytes
 		m := r.module(fmt.Sprint("/lib", i), 0, 0)
 		r.Events = append(r.Events, engine.ProfileEvent{Name: "e", Unit: "count"})
 		r.sample(engine.ProfileSample{
-			Event: int32(i), Stack: r.stack(r.frame(engine.ProfileFrame{Module: m})), Weight: 1,
+			Event: int16(i), Stack: r.stack(r.frame(engine.ProfileFrame{Module: m})), Weight: 1,
 			Stop: r.stop(r.Stops[i%len(r.Stops)].Reason, fmt.Sprint(i)),
 		})
 	}
@@ -825,8 +825,8 @@ func randomRecording(random *rand.Rand) *recording {
 			stack[i] = uint32(random.IntN(len(r.Frames)))
 		}
 		r.sample(engine.ProfileSample{
-			Event: int32(random.IntN(len(r.Events)+1)) - 1, Stack: r.stack(stack...), Weight: random.Uint64N(100),
-			Thread: r.thread(random.IntN(3)-1, random.IntN(3)-1, name()), ActiveLanes: uint32(random.IntN(65)),
+			Event: int16(random.IntN(len(r.Events)+1)) - 1, Stack: r.stack(stack...), Weight: random.Uint64N(100),
+			Thread: r.thread(random.IntN(3)-1, random.IntN(3)-1, name()), ActiveLanes: uint16(random.IntN(65)),
 			Stop: r.stop([]engine.StopReason{engine.StopOutermost, engine.StopNoRow, ""}[random.IntN(3)], name()),
 		})
 	}
@@ -866,7 +866,7 @@ func TestPprofTimesAreNotMixedOfTwoClocks(t *testing.T) {
 	thread, stop := r.thread(1, 1, "t"), r.stop(engine.StopOutermost, "")
 	for event, times := range [][]uint64{{7e18, 7e18 + 30}, {5, 25}} {
 		for _, at := range times {
-			r.sample(engine.ProfileSample{Event: int32(event), Thread: thread, Stop: stop, Weight: 1})
+			r.sample(engine.ProfileSample{Event: int16(event), Thread: thread, Stop: stop, Weight: 1})
 			r.Samples[len(r.Samples)-1].Time = at
 		}
 	}

@@ -177,7 +177,7 @@ type attrs struct {
 }
 
 const (
-	maxAttrs = 1 << 16
+	maxAttrs = 1 << 14
 	maxIDs   = 1 << 21
 )
 

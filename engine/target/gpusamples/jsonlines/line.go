@@ -1,4 +1,4 @@
-package gpusamples
+package jsonlines
 
 import (
 	"encoding/hex"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
@@ -178,7 +179,7 @@ type formatLine struct {
 
 type moduleLine struct {
 	id []byte
-	Module
+	gpusamples.Module
 }
 
 type segmentLine struct {
@@ -368,8 +369,8 @@ func (l *launchLine) check() error {
 }
 
 // launch is the launch that a line describes, with frames of the line.
-func (l *launchLine) launch() Launch {
-	return Launch{
+func (l *launchLine) launch() gpusamples.Launch {
+	return gpusamples.Launch{
 		PID: int(l.pid.value), TID: int(l.tid.value), //nolint:gosec // of 31 bits
 		Comm: string(l.comm), Time: l.time.value, HasTime: l.time.isGiven, Frames: l.frames,
 	}

@@ -1,4 +1,4 @@
-package gpusamples
+package jsonlines
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ type obj = map[string]any
 
 func definition(t *testing.T, name string) obj {
 	t.Helper()
-	b, err := os.ReadFile("../../../docs/gpu-samples.schema.json")
+	b, err := os.ReadFile("../../../../docs/gpu-samples.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func alternatives(d obj) (lists []any) {
 
 // The lines of the document's examples are read without a problem.
 func TestExamplesOfTheDocumentAreRead(t *testing.T) {
-	b, err := os.ReadFile("../../../docs/gpu-samples.md")
+	b, err := os.ReadFile("../../../../docs/gpu-samples.md")
 	if err != nil {
 		t.Fatal(err)
 	}

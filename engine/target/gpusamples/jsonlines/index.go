@@ -1,4 +1,4 @@
-package gpusamples
+package jsonlines
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
@@ -20,9 +21,9 @@ func (f *File) index() error {
 		if first {
 			l, err := readFormat(s.json())
 			if err != nil {
-				return fmt.Errorf("%w: line %d: %w", ErrNotSamples, s.number, err)
+				return fmt.Errorf("%w: line %d: %w", gpusamples.ErrOtherForm, s.number, err)
 			}
-			f.clock, first = l.clock, false
+			f.facts.Clock, first = l.clock, false
 			continue
 		}
 		if err := f.indexLine(&s, &sample); err != nil {
@@ -30,11 +31,11 @@ func (f *File) index() error {
 		}
 	}
 	if first {
-		return fmt.Errorf("%w: it has no lines", ErrNotSamples)
+		return fmt.Errorf("%w: it has no lines", gpusamples.ErrOtherForm)
 	}
-	for i := range f.events {
-		if e := &f.events[i]; !e.Lanes && e.without < e.Samples {
-			f.problem(1, "%d of the %d samples of event %s have no exec_mask: active lanes are told of none", e.without, e.Samples, e.Name)
+	for i, without := range f.without {
+		if e := &f.facts.Events[i]; !e.Lanes && without < e.Samples {
+			f.problem(1, "%d of the %d samples of event %s have no exec_mask: active lanes are told of none", without, e.Samples, e.Name)
 		}
 	}
 	return nil
@@ -58,9 +59,9 @@ func (f *File) indexLine(s *scanner, sample *sampleLine) error {
 	}
 	// Files may stand one behind the other.
 	l, err := readFormat(s.json())
-	if err == nil && l.clock != f.clock {
-		err = fmt.Errorf("clock is %q, that of lines before it %q: times are of no clock that is known", l.clock, f.clock)
-		f.clock = ""
+	if err == nil && l.clock != f.facts.Clock {
+		err = fmt.Errorf("clock is %q, that of lines before it %q: times are of no clock that is known", l.clock, f.facts.Clock)
+		f.facts.Clock = ""
 	}
 	return err
 }
@@ -83,9 +84,9 @@ func (f *File) addModule(r *jsontext.Reader) error {
 	case l.Arch == "":
 		return fmt.Errorf("has no arch")
 	}
-	l.ID = string(l.id)
+	l.ID, l.PID = string(l.id), -1
 	if i, again := f.moduleIDs[l.ID]; again {
-		if i != several && isSameModule(&f.modules[i], &l.Module) {
+		if i != several && isSameModule(&f.facts.Modules[i], &l.Module) {
 			return nil
 		}
 		f.moduleIDs[l.ID] = several
@@ -94,12 +95,12 @@ func (f *File) addModule(r *jsontext.Reader) error {
 	if !f.keep(len(r.Data) + 256) {
 		return f.full()
 	}
-	f.moduleIDs[l.ID] = int32(len(f.modules)) //nolint:gosec // bounded by keep
-	f.modules = append(f.modules, l.Module)
+	f.moduleIDs[l.ID] = int32(len(f.facts.Modules)) //nolint:gosec // bounded by keep
+	f.facts.Modules = append(f.facts.Modules, l.Module)
 	return nil
 }
 
-func isSameModule(a, b *Module) bool {
+func isSameModule(a, b *gpusamples.Module) bool {
 	return a.Path == b.Path && bytes.Equal(a.BuildID, b.BuildID) && a.Arch == b.Arch && a.Processor == b.Processor &&
 		slices.Equal(a.Segments, b.Segments)
 }
@@ -117,7 +118,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 	}
 	launch := l.launch()
 	if i, again := f.launchIDs[string(l.id)]; again {
-		if i != several && isSameLaunch(&f.launches[i], &launch) {
+		if i != several && isSameLaunch(&f.facts.Launches[i], &launch) {
 			return nil
 		}
 		f.launchIDs[string(l.id)] = several
@@ -143,12 +144,12 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 	if !f.keepPID(launch.PID) {
 		return f.full()
 	}
-	f.launchIDs[string(l.id)] = int32(len(f.launches)) //nolint:gosec // bounded by keep
-	f.launches = append(f.launches, launch)
+	f.launchIDs[string(l.id)] = int32(len(f.facts.Launches)) //nolint:gosec // bounded by keep
+	f.facts.Launches = append(f.facts.Launches, launch)
 	return nil
 }
 
-func isSameLaunch(a, b *Launch) bool {
+func isSameLaunch(a, b *gpusamples.Launch) bool {
 	return a.PID == b.PID && a.TID == b.TID && a.Comm == b.Comm && a.Time == b.Time && a.HasTime == b.HasTime && slices.Equal(a.Frames, b.Frames)
 }
 
@@ -168,33 +169,99 @@ func (f *File) addSample(l *sampleLine) error {
 	}
 	i := f.eventOf(l)
 	if i < 0 {
-		if len(f.events) >= maxEvents {
+		if len(f.facts.Events) >= maxEvents {
 			return fmt.Errorf("event %q is one of more than %d", l.event, maxEvents)
 		}
-		name := DefaultEvent
+		name := gpusamples.DefaultEvent
 		if len(l.event) > 0 {
 			name = string(l.event)
 		}
-		i = len(f.events)
-		f.events = append(f.events, Event{Name: name, Lanes: true})
+		i = len(f.facts.Events)
+		f.facts.Events = append(f.facts.Events, gpusamples.Event{Name: name, Lanes: true})
+		f.without = append(f.without, 0)
 	}
-	e := &f.events[i]
+	if err := f.addDispatch(l); err != nil {
+		return err
+	}
+	e := &f.facts.Events[i]
 	e.Samples++
 	if !l.mask.isGiven {
 		e.Lanes = false
-		e.without++
+		f.without[i]++
 	}
 	return nil
 }
 
 // eventOf is the index of a sample's event; -1 where it is not known yet.
 func (f *File) eventOf(l *sampleLine) int {
-	for i := range f.events {
-		if len(l.event) > 0 && f.events[i].Name == string(l.event) || len(l.event) == 0 && f.events[i].Name == DefaultEvent {
+	for i := range f.facts.Events {
+		if name := f.facts.Events[i].Name; len(l.event) > 0 && name == string(l.event) || len(l.event) == 0 && name == gpusamples.DefaultEvent {
 			return i
 		}
 	}
 	return -1
+}
+
+// kernelKey is the kernel of a sample's line.
+func (l *sampleLine) kernelKey() kernelKey { return kernelKey{l.wave.Kernel, string(l.module)} }
+
+// dispatchKey is the dispatch of a sample's line.
+func (l *sampleLine) dispatchKey(kernel int32) dispatchKey {
+	key := dispatchKey{pid: -1, agent: l.wave.Agent, queue: l.wave.Queue, dispatch: l.wave.Dispatch, by: string(l.launch.id), kernel: kernel}
+	if l.launch.pid.isGiven {
+		key.pid = int(l.launch.pid.value) //nolint:gosec // of 31 bits
+	}
+	return key
+}
+
+// kernelOf are the kernel and the dispatch that a line names; -1 where it names
+// none.
+func (f *File) kernelOf(l *sampleLine) (kernel, dispatch int) {
+	kernel, dispatch = -1, -1
+	if l.wave.Kernel != "" {
+		if i, ok := f.kernels[l.kernelKey()]; ok {
+			kernel = int(i)
+		}
+	}
+	if l.wave.Dispatch != "" {
+		if i, ok := f.dispatches[l.dispatchKey(int32(kernel))]; ok { //nolint:gosec // bounded by keep
+			dispatch = int(i)
+		}
+	}
+	return kernel, dispatch
+}
+
+// addDispatch keeps the kernel and the dispatch that a sample names.
+func (f *File) addDispatch(l *sampleLine) error {
+	kernel := int32(-1)
+	if l.wave.Kernel != "" {
+		key := l.kernelKey()
+		i, known := f.kernels[key]
+		if !known {
+			if !f.keep(len(key.name) + len(key.module) + 160) {
+				return f.full()
+			}
+			i = int32(len(f.facts.Kernels)) //nolint:gosec // bounded by keep
+			f.kernels[key] = i
+			f.facts.Kernels = append(f.facts.Kernels, gpusamples.Kernel{Name: key.name, Module: -1})
+		}
+		kernel = i
+	}
+	if l.wave.Dispatch == "" {
+		return nil
+	}
+	key := l.dispatchKey(kernel)
+	if _, known := f.dispatches[key]; known {
+		return nil
+	}
+	if !f.keep(len(key.agent) + len(key.queue) + len(key.dispatch) + len(key.by) + 320) {
+		return f.full()
+	}
+	f.dispatches[key] = int32(len(f.facts.Dispatches)) //nolint:gosec // bounded by keep
+	f.facts.Dispatches = append(f.facts.Dispatches, gpusamples.Dispatch{
+		ID: key.dispatch, PID: key.pid, Agent: key.agent, Queue: key.queue, Kernel: int(kernel), Launch: -1,
+	})
+	return nil
 }
 
 // A place is a range of addresses in which nothing changes: module is the one
@@ -212,11 +279,11 @@ func (f *File) place() {
 		isStart bool
 	}
 	var edges []edge
-	for i := range f.modules {
-		if f.moduleIDs[f.modules[i].ID] == several {
+	for i := range f.facts.Modules {
+		if f.moduleIDs[f.facts.Modules[i].ID] == several {
 			continue
 		}
-		for _, s := range f.modules[i].Segments {
+		for _, s := range f.facts.Modules[i].Segments {
 			edges = append(edges, edge{s.Start, int32(i), true}, edge{s.Start + s.Size, int32(i), false}) //nolint:gosec // bounded by keep
 		}
 	}

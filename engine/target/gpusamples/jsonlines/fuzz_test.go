@@ -1,9 +1,11 @@
-package gpusamples
+package jsonlines
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
 )
 
 // FuzzSamples reads arbitrary bytes as a file, with and without a first line of
@@ -29,33 +31,35 @@ func exercise(t *testing.T, data []byte) {
 		t.Errorf("%d problems", n)
 	}
 	for i := range f.places {
-		if p := &f.places[i]; p.start >= p.end || i > 0 && f.places[i-1].end > p.start || int(p.module) >= len(f.modules) {
+		if p := &f.places[i]; p.start >= p.end || i > 0 && f.places[i-1].end > p.start || int(p.module) >= len(f.facts.Modules) {
 			t.Errorf("place %+v", p)
 		}
 	}
-	counts := make([]int, len(f.Events()))
-	r := f.Reader()
-	line := 0
-	for r.Next() {
-		s := r.Sample()
-		if s.Line <= line || s.Module >= len(f.Modules()) || s.Module < 0 != (s.Problem != "" || !s.HasOffset && !slices.ContainsFunc(f.places, func(p place) bool { return s.PC >= p.start && s.PC < p.end })) {
-			t.Errorf("sample %+v behind line %d", s, line)
-		}
-		if s.ActiveLanes > maxLanes || s.Weight > maxWeight || !s.HasLanes && f.Events()[s.Event].Lanes {
+	counts := make([]int, len(f.facts.Events))
+	total := 0
+	err := f.Samples(func(s *gpusamples.Sample) error {
+		if s.Module >= len(f.facts.Modules) || s.Module < 0 != (s.Problem != "" || !s.HasOffset && !slices.ContainsFunc(f.places, func(p place) bool { return s.PC >= p.start && s.PC < p.end })) {
 			t.Errorf("sample %+v", s)
 		}
-		line = s.Line
+		if s.ActiveLanes > maxLanes || s.Weight > maxWeight || !s.HasLanes && f.facts.Events[s.Event].Lanes {
+			t.Errorf("sample %+v", s)
+		}
+		if s.Kernel >= len(f.facts.Kernels) || s.Dispatch >= len(f.facts.Dispatches) {
+			t.Errorf("sample %+v", s)
+		}
+		total++
 		counts[s.Event]++
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	if r.Err() != nil {
-		t.Error(r.Err())
-	}
-	for i, e := range f.Events() {
+	for i, e := range f.facts.Events {
 		if counts[i] != e.Samples {
 			t.Errorf("event %q: %d samples, then %d", e.Name, e.Samples, counts[i])
 		}
 	}
-	if strings.Count(string(data), "\n") < line-1 {
-		t.Errorf("line %d", line)
+	if total > strings.Count(string(data), "\n")+1 {
+		t.Errorf("%d samples", total)
 	}
 }

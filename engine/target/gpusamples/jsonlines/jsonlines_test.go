@@ -1,4 +1,4 @@
-package gpusamples
+package jsonlines
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
 )
 
 const header = `{"record":"format","format_version":1,"clock":"CLOCK_MONOTONIC"}` + "\n"
@@ -44,22 +44,31 @@ func open(t testing.TB, text string) (*File, []string) {
 }
 
 // collect reads all samples and keeps them.
-func collect(t testing.TB, f *File) (all []Sample) {
+func collect(t testing.TB, f *File) (all []gpusamples.Sample) {
 	t.Helper()
-	r := f.Reader()
-	for r.Next() {
-		s := *r.Sample()
+	err := f.Samples(func(in *gpusamples.Sample) error {
+		s := *in
 		if s.Launch != nil {
 			l := *s.Launch
 			l.Frames = append([]uint64(nil), l.Frames...)
 			s.Launch = &l
 		}
 		all = append(all, s)
-	}
-	if err := r.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// unknown is a sample of which nothing is told.
+func unknown(with gpusamples.Sample) gpusamples.Sample {
+	with.Kernel, with.Dispatch, with.State = -1, -1, -1
+	if with.PID == 0 {
+		with.PID = -1
+	}
+	return with
 }
 
 // whole has a line of each kind with all members, and a launch behind the sample
@@ -73,37 +82,39 @@ const whole = header + `
 
 func TestLinesOfEachKindAreRead(t *testing.T) {
 	f, problems := open(t, whole)
-	if len(problems) > 0 || f.Clock() != "CLOCK_MONOTONIC" {
-		t.Errorf("problems %q, clock %q", problems, f.Clock())
+	if len(problems) > 0 || f.facts.Clock != "CLOCK_MONOTONIC" {
+		t.Errorf("problems %q, clock %q", problems, f.facts.Clock)
 	}
-	modules := []Module{{
-		ID: "1", Path: "/app/grade.co", BuildID: []byte{0, 0xff}, Arch: "amdgpu", Processor: "gfx90a",
+	modules := []gpusamples.Module{{
+		ID: "1", PID: -1, Path: "/app/grade.co", BuildID: []byte{0, 0xff}, Arch: "amdgpu", Processor: "gfx90a",
 		Segments: []target.Segment{{Section: ".text", Address: 0x1000, Size: 0x2000, Start: 0x7f0000001000}},
 	}}
-	if d := cmp.Diff(modules, f.Modules()); d != "" {
+	if d := cmp.Diff(modules, f.facts.Modules); d != "" {
 		t.Errorf("modules (-want +got):\n%s", d)
 	}
-	launch := Launch{PID: 10, TID: 11, Comm: "host", Time: 900, HasTime: true, Frames: []uint64{0x401043, 0x401071}}
-	if d := cmp.Diff([]Launch{launch}, f.Launches()); d != "" {
+	launch := gpusamples.Launch{PID: 10, TID: 11, Comm: "host", Time: 900, HasTime: true, Frames: []uint64{0x401043, 0x401071}}
+	if d := cmp.Diff([]gpusamples.Launch{launch}, f.facts.Launches); d != "" {
 		t.Errorf("launches (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]int{10}, f.PIDs()); d != "" {
+	if d := cmp.Diff([]gpusamples.Process{{PID: 10}}, f.facts.Processes); d != "" {
 		t.Errorf("processes (-want +got):\n%s", d)
 	}
-	events := []Event{{Name: "stalls", Samples: 1, Lanes: true}, {Name: DefaultEvent, Samples: 1}}
-	if d := cmp.Diff(events, f.Events(), cmpopts.IgnoreUnexported(Event{})); d != "" {
+	events := []gpusamples.Event{{Name: "stalls", Samples: 1, Lanes: true}, {Name: gpusamples.DefaultEvent, Samples: 1}}
+	if d := cmp.Diff(events, f.facts.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
-	samples := []Sample{
+	if d := cmp.Diff([]gpusamples.Kernel{{Name: "grade"}}, f.facts.Kernels); d != "" {
+		t.Errorf("kernels (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]gpusamples.Dispatch{{ID: "3", PID: 10, Agent: "1", Queue: "q", Launch: 0}}, f.facts.Dispatches); d != "" {
+		t.Errorf("dispatches (-want +got):\n%s", d)
+	}
+	samples := []gpusamples.Sample{
 		{
-			Line: 4, Event: 0, Module: 0, Offset: 0x16c4, HasOffset: true, Time: 1000, Weight: 7, ActiveLanes: 9, HasLanes: true,
-			Wave: target.Wave{
-				Agent: "1", Queue: "q", Dispatch: "3", Kernel: "grade",
-				Group: [3]uint32{1, 2, 3}, HasGroup: true, InGroup: 4, HasInGroup: true,
-			},
+			PID: 10, Offset: 0x16c4, HasOffset: true, Time: 1000, HasTime: true, Weight: 7, ActiveLanes: 9, Lanes: 64, HasLanes: true, State: -1,
 			Launch: &launch,
 		},
-		{Line: 6, Event: 1, Module: 0, PC: 0x7f0000001004, Time: 1001, Weight: 1, Launch: &Launch{PID: 10, TID: 12}, LaunchIndex: -1},
+		unknown(gpusamples.Sample{Event: 1, PID: 10, PC: 0x7f0000001004, Time: 1001, HasTime: true, Weight: 1, Launch: &gpusamples.Launch{PID: 10, TID: 12}, LaunchIndex: -1}),
 	}
 	if d := cmp.Diff(samples, collect(t, f)); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
@@ -126,7 +137,7 @@ func TestFilesThatAreNotOfSamplesAreRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := Open(write(t, tt.text))
-			if f != nil || !errors.Is(err, ErrNotSamples) || !strings.Contains(err.Error(), tt.want) {
+			if f != nil || !errors.Is(err, gpusamples.ErrOtherForm) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, expected %q", err, tt.want)
 			}
 		})
@@ -186,7 +197,7 @@ func TestABadLineCostsOnlyItself(t *testing.T) {
 			if len(problems) != 1 || !strings.Contains(problems[0], tt.want) || !strings.HasSuffix(problems[0], ": the line is left out") {
 				t.Errorf("problems %q, expected %q", problems, tt.want)
 			}
-			want := []Sample{{Line: 3, Module: -1, PC: 0x10, Weight: 5, LaunchIndex: -1}}
+			want := []gpusamples.Sample{unknown(gpusamples.Sample{Module: -1, PC: 0x10, Weight: 5, LaunchIndex: -1})}
 			if d := cmp.Diff(want, collect(t, f)); d != "" {
 				t.Errorf("samples (-want +got):\n%s", d)
 			}
@@ -238,11 +249,11 @@ func TestIDsOfSeveralMeanings(t *testing.T) {
 	}, problems); d != "" {
 		t.Errorf("problems (-want +got):\n%s", d)
 	}
-	want := []Sample{
-		{Line: 16, Module: -1, Problem: "several lines describe its module, not all alike", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
-		{Line: 17, Module: 1, Offset: 0x10, HasOffset: true, Weight: 1, Launch: &Launch{PID: 1, TID: 1, Frames: []uint64{1}}, LaunchIndex: 1},
-		{Line: 18, Module: -1, Problem: "no line describes its module", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1},
-		{Line: 19, Module: -1, PC: 0x1010, Weight: 1, LaunchIndex: -1},
+	want := []gpusamples.Sample{
+		unknown(gpusamples.Sample{Module: -1, Problem: "several lines describe its module, not all alike", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1}),
+		unknown(gpusamples.Sample{Module: 1, Offset: 0x10, HasOffset: true, PID: 1, Weight: 1, Launch: &gpusamples.Launch{PID: 1, TID: 1, Frames: []uint64{1}}, LaunchIndex: 1}),
+		unknown(gpusamples.Sample{Module: -1, Problem: "no line describes its module", Offset: 0x10, HasOffset: true, Weight: 1, LaunchIndex: -1}),
+		unknown(gpusamples.Sample{Module: -1, PC: 0x1010, Weight: 1, LaunchIndex: -1}),
 	}
 	if d := cmp.Diff(want, collect(t, f)); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
@@ -291,7 +302,7 @@ func TestActiveLanesAreThoseOfTheWave(t *testing.T) {
 	if d := cmp.Diff([]uint32{64, 64, 4, 1, 63, 0, 2, 0}, got); d != "" {
 		t.Error(d)
 	}
-	if e := f.Events(); !e[0].Lanes || e[1].Lanes {
+	if e := f.facts.Events; !e[0].Lanes || e[1].Lanes {
 		t.Errorf("events %+v", e)
 	}
 	if d := cmp.Diff([]string{"1: 1 of the 2 samples of event mixed have no exec_mask: active lanes are told of none"}, problems); d != "" {
@@ -309,8 +320,8 @@ func TestListsAreBounded(t *testing.T) {
 		b.WriteString("x\n")
 	}
 	f, problems := open(t, b.String())
-	if n := len(collect(t, f)); n != maxEvents || len(f.Events()) != maxEvents {
-		t.Errorf("%d samples of %d events", n, len(f.Events()))
+	if n := len(collect(t, f)); n != maxEvents || len(f.facts.Events) != maxEvents {
+		t.Errorf("%d samples of %d events", n, len(f.facts.Events))
 	}
 	if len(problems) != maxProblems+1 || !strings.Contains(problems[0], `66: event "e64" is one of more than 64`) || !strings.HasSuffix(problems[maxProblems], " 102 more problems") {
 		t.Errorf("%d problems, %q, %q", len(problems), problems[0], problems[len(problems)-1])
@@ -325,8 +336,8 @@ func TestListsAreBounded(t *testing.T) {
 	if err := f.open(); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Launches()) != 2 || len(f.Modules()) != 0 || len(f.Problems()) != 2 || !strings.Contains(f.Problems()[1], "there are more than 484 bytes of modules and launches") {
-		t.Errorf("%d launches, %d modules, problems %q", len(f.Launches()), len(f.Modules()), f.Problems())
+	if len(f.facts.Launches) != 2 || len(f.facts.Modules) != 0 || len(f.Problems()) != 2 || !strings.Contains(f.Problems()[1], "there are more than 484 bytes of modules and launches") {
+		t.Errorf("%d launches, %d modules, problems %q", len(f.facts.Launches), len(f.facts.Modules), f.Problems())
 	}
 }
 
@@ -349,17 +360,16 @@ func TestMemoryDoesNotGrowWithTheSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := f.Reader()
 	total := uint64(0)
-	for r.Next() {
-		total += r.Sample().Weight
-	}
+	err = f.Samples(func(s *gpusamples.Sample) error {
+		total += s.Weight
+		return nil
+	})
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 1<<20 || total != count+8 || r.Err() != nil {
-		t.Errorf("%d bytes in use for %d bytes of file, weight %d, %v", used, size, total, r.Err())
+	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 1<<20 || total != count+8 || err != nil {
+		t.Errorf("%d bytes in use for %d bytes of file, weight %d, %v", used, size, total, err)
 	}
-	runtime.KeepAlive(r)
 }
 
 func TestAFileThatShrinksIsAnError(t *testing.T) {
@@ -369,19 +379,12 @@ func TestAFileThatShrinksIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := f.Reader()
-	if !r.Next() {
-		t.Fatal(r.Err())
-	}
-	if err := os.Truncate(path, 100); err != nil {
-		t.Fatal(err)
-	}
-	for r.Next() {
-	}
-	if err := r.Err(); !errors.Is(err, object.ErrFileShrank) || !strings.Contains(err.Error(), path) {
+	err = f.Samples(func(*gpusamples.Sample) error { return os.Truncate(path, 100) })
+	if !errors.Is(err, object.ErrFileShrank) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
-	if r.Next() {
-		t.Error("there is another sample")
+	stop := errors.New("enough")
+	if f, _ := open(t, whole); !errors.Is(f.Samples(func(*gpusamples.Sample) error { return stop }), stop) {
+		t.Error("the error of yield is lost")
 	}
 }

@@ -1,0 +1,64 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/gpusamples/jsonlines"
+)
+
+// gpuForms are the forms of files of samples of accelerators. A file is of the
+// first that takes it.
+var gpuForms = []struct {
+	name string
+	open func(path string) (gpusamples.File, error)
+}{
+	{jsonlines.Form, form(jsonlines.Open)},
+}
+
+// form is the opener of a form.
+func form[F gpusamples.File](open func(string) (F, error)) func(string) (gpusamples.File, error) {
+	return func(path string) (gpusamples.File, error) {
+		f, err := open(path)
+		if err != nil {
+			return nil, err // not an interface with nil in it
+		}
+		return f, nil
+	}
+}
+
+// openGPU opens a file of samples, of the form that its contents have.
+func openGPU(path string) (gpusamples.File, error) {
+	var reasons []string
+	for i := range gpuForms {
+		f, err := gpuForms[i].open(path)
+		if err == nil || !errors.Is(err, gpusamples.ErrOtherForm) {
+			return f, err
+		}
+		reason := strings.TrimPrefix(err.Error(), fmt.Sprintf("%s: %v: ", path, gpusamples.ErrOtherForm))
+		reasons = append(reasons, fmt.Sprintf("as %s: %s", gpuForms[i].name, reason))
+	}
+	return nil, fmt.Errorf("%s: %w of samples of accelerators: %s", path, gpusamples.ErrOtherForm, strings.Join(reasons, "; "))
+}
+
+// openAllGPU opens files of samples, all or none.
+func openAllGPU(paths []string) (files []gpusamples.File, err error) {
+	for _, path := range paths {
+		f, err := openGPU(path)
+		if err != nil {
+			return nil, errors.Join(err, closeAllGPU(files))
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func closeAllGPU(files []gpusamples.File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}

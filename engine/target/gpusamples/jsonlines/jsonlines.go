@@ -1,0 +1,289 @@
+// Package jsonlines reads samples of accelerators' program counters, which a
+// profiler writes as lines of JSON: which code was loaded, who launched what, and
+// where waves were. docs/gpu-samples.md describes the lines. Modules and launches may
+// stand before or behind the samples that name them.
+//
+// A line that is wrong is a problem, and costs only itself. Problems name the
+// file, the line, and the member. The memory in use does not grow with the
+// samples.
+package jsonlines
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
+)
+
+// Form is the name of the form.
+const Form = "GPU samples"
+
+const (
+	maxLine     = 1 << 20 // bytes
+	maxText     = 1 << 12 // bytes of a name or path
+	maxFrames   = 1 << 16 // of a launch
+	maxSegments = 1 << 12 // of a module
+	maxEvents   = 64
+	// maxKept bounds the bytes of modules and launches that are kept.
+	maxKept     = 256 << 20
+	maxProblems = 100
+)
+
+// A File is a file of samples, a gpusamples.File. It may be used concurrently, but
+// for Close.
+type File struct {
+	path    string
+	mapping *object.Mapping // nil for bytes in memory
+	data    []byte
+	facts   gpusamples.Facts
+	without []int               // samples of each event that have no mask
+	stacks  map[string][]uint64 // the frames of launches, each once
+	// Indices by ID; several where lines of one ID differ.
+	moduleIDs, launchIDs map[string]int32
+	kernels              map[kernelKey]int32
+	dispatches           map[dispatchKey]int32
+	places               []place
+	pids                 map[int]bool
+	kept, maxKept        int
+	problems             []string
+	silenced             int
+}
+
+// several is the index of an ID that two lines use differently.
+const several = -1
+
+// A kernelKey is what tells kernels apart.
+type kernelKey struct{ name, module string }
+
+// A dispatchKey is what tells dispatches apart.
+type dispatchKey struct {
+	pid                        int
+	agent, queue, dispatch, by string
+	kernel                     int32
+}
+
+// Open maps a file and reads its modules and launches. The error of a file that
+// does not begin with a line of format 1 wraps gpusamples.ErrOtherForm.
+func Open(path string) (*File, error) {
+	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%s: %w: the file is empty", path, gpusamples.ErrOtherForm)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, mapping: m, data: m.Data(), maxKept: maxKept}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return f, nil
+}
+
+// open reads what the file says of all but its samples.
+func (f *File) open() error {
+	f.stacks, f.pids = map[string][]uint64{}, map[int]bool{}
+	f.moduleIDs, f.launchIDs = map[string]int32{}, map[string]int32{}
+	f.kernels, f.dispatches = map[kernelKey]int32{}, map[dispatchKey]int32{}
+	f.facts = gpusamples.Facts{Path: f.path, Form: Form}
+	if err := object.Guard(f.index); err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	for _, pid := range slices.Sorted(maps.Keys(f.pids)) {
+		f.facts.Processes = append(f.facts.Processes, gpusamples.Process{PID: pid})
+	}
+	f.resolve()
+	f.place()
+	return nil
+}
+
+// resolve finds what stands behind the lines that name it.
+func (f *File) resolve() {
+	for key, i := range f.kernels {
+		if m, ok := f.moduleIDs[key.module]; ok && m != several {
+			f.facts.Kernels[i].Module = int(m)
+		}
+	}
+	for key, i := range f.dispatches {
+		if l, ok := f.launchIDs[key.by]; ok && l != several {
+			f.facts.Dispatches[i].Launch = int(l)
+			f.facts.Dispatches[i].PID = f.facts.Launches[l].PID
+		}
+	}
+}
+
+// Close unmaps the file.
+func (f *File) Close() error {
+	if f.mapping == nil {
+		return nil
+	}
+	return f.mapping.Close()
+}
+
+// Facts are what the lines say that describe no sample.
+func (f *File) Facts() *gpusamples.Facts { return &f.facts }
+
+// Problems are what is wrong with the file, each a sentence that names the file,
+// the line, the member, and what was expected.
+func (f *File) Problems() []string {
+	if f.silenced == 0 {
+		return f.problems
+	}
+	return append(f.problems[:len(f.problems):len(f.problems)], fmt.Sprintf("%s: %d more problems", f.path, f.silenced))
+}
+
+func (f *File) problem(line int, format string, args ...any) {
+	if len(f.problems) >= maxProblems { // of a bad file there may be millions
+		f.silenced++
+		return
+	}
+	f.problems = append(f.problems, fmt.Sprintf("%s:%d: ", f.path, line)+fmt.Sprintf(format, args...))
+}
+
+// keep accounts for bytes that are kept.
+func (f *File) keep(n int) bool {
+	if n > f.maxKept-f.kept {
+		return false
+	}
+	f.kept += n
+	return true
+}
+
+// Samples delivers the samples in the order of the file.
+func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
+	r := reader{file: f, lines: scanner{data: f.data}}
+	var stopped error
+	err := object.Guard(func() error {
+		for r.next() {
+			if stopped = yield(&r.sample); stopped != nil {
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s:%d: %w", f.path, r.lines.number, err)
+	}
+	return stopped
+}
+
+// A reader makes the samples of a File in its order.
+type reader struct {
+	file   *File
+	lines  scanner
+	line   sampleLine
+	sample gpusamples.Sample
+	inline gpusamples.Launch
+}
+
+// next makes the next sample; false where there is none.
+func (r *reader) next() bool {
+	for r.lines.next() {
+		if kind, err := recordKind(r.lines.json()); err != nil || kind != recordSample {
+			continue
+		}
+		// What is wrong with a line is known since the file was opened.
+		if r.line.read(r.lines.json()) == nil && r.take() {
+			return true
+		}
+	}
+	return false
+}
+
+// take makes a sample of the line that was read; false where there were more
+// events or dispatches than are told apart.
+func (r *reader) take() bool {
+	f, l, s := r.file, &r.line, &r.sample
+	event := f.eventOf(l)
+	if event < 0 {
+		return false
+	}
+	*s = gpusamples.Sample{
+		Event: event, PID: -1, Module: -1, Kernel: -1, Dispatch: -1, State: -1,
+		Time: l.time.value, HasTime: l.time.isGiven, Weight: 1,
+	}
+	if l.weight.isGiven {
+		s.Weight = l.weight.value
+	}
+	if l.mask.isGiven {
+		mask := l.mask.value
+		if l.lanes.isGiven && l.lanes.value < 64 {
+			mask &= 1<<l.lanes.value - 1
+		}
+		s.ActiveLanes, s.HasLanes = uint32(bits.OnesCount64(mask)), true //nolint:gosec // at most 64
+		s.Lanes = uint32(l.lanes.value)                                  //nolint:gosec // at most maxLanes
+	}
+	if l.pc.isGiven {
+		s.PC = l.pc.value
+		s.Module, s.Problem = f.moduleAt(s.PC)
+	} else {
+		s.Offset, s.HasOffset = l.offset.value, true
+		s.Module, s.Problem = find(f.moduleIDs, l.module, "module")
+	}
+	s.Launch, s.LaunchIndex = r.launch(&l.launch)
+	if s.Launch != nil {
+		s.PID = s.Launch.PID
+	}
+	s.Kernel, s.Dispatch = f.kernelOf(l)
+	return true
+}
+
+// launch is who launched a wave.
+func (r *reader) launch(l *launchLine) (launch *gpusamples.Launch, index int) {
+	if len(l.id) > 0 {
+		if i, ok := r.file.launchIDs[string(l.id)]; ok && i != several {
+			return &r.file.facts.Launches[i], int(i)
+		}
+		return nil, -1
+	}
+	if !l.pid.isGiven {
+		return nil, -1
+	}
+	frames := append(r.inline.Frames[:0], l.frames...)
+	r.inline = l.launch()
+	r.inline.Frames = frames
+	return &r.inline, -1
+}
+
+// find looks an ID up. Where no line describes it, or several do differently, it
+// says so.
+func find(ids map[string]int32, id []byte, what string) (index int, problem string) {
+	switch i, ok := ids[string(id)]; {
+	case !ok:
+		return -1, "no line describes its " + what
+	case i == several:
+		return -1, "several lines describe its " + what + ", not all alike"
+	default:
+		return int(i), ""
+	}
+}
+
+// A scanner goes over the lines that have something in them.
+type scanner struct {
+	data   []byte // not read yet
+	text   []byte // the line, without its end
+	number int    // the line's, from 1
+	reader jsontext.Reader
+}
+
+// json is a reader of the line. There is one for all lines.
+func (s *scanner) json() *jsontext.Reader {
+	s.reader = jsontext.Reader{Data: s.text}
+	return &s.reader
+}
+
+func (s *scanner) next() bool {
+	for len(s.data) > 0 {
+		s.text, s.data, _ = bytes.Cut(s.data, []byte("\n"))
+		s.number++
+		if len(s.text) > maxLine || len(bytes.TrimSpace(s.text)) > 0 {
+			return true
+		}
+	}
+	return false
+}
