@@ -157,19 +157,18 @@ func (f *File) keep(n int) bool {
 // Samples delivers the samples in the order of the file.
 func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 	r := reader{file: f, lines: scanner{data: f.data}}
-	var stopped error
 	err := object.Guard(func() error {
 		for r.next() {
-			if stopped = yield(&r.sample); stopped != nil {
-				return nil
+			if err := yield(&r.sample); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	if err != nil {
+	if errors.Is(err, object.ErrFileShrank) {
 		return fmt.Errorf("%s:%d: %w", f.path, r.lines.number, err)
 	}
-	return stopped
+	return err
 }
 
 // A reader makes the samples of a File in its order.
