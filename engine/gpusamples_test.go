@@ -102,7 +102,7 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 	if len(p.Problems) > 0 {
 		t.Errorf("problems %q", p.Problems)
 	}
-	events := []ProfileEvent{{Name: "cpu-clock:u", Unit: "nanoseconds"}, {Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true}}
+	events := []ProfileEvent{{Name: "cpu-clock:u", Unit: "nanoseconds"}, {Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true, Device: true}}
 	if d := cmp.Diff(events, p.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}

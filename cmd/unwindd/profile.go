@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -26,8 +27,14 @@ type profileFlags struct {
 	events   []string
 	kallsyms string
 	gpu      []string
+	objects  []string
+	window   time.Duration
 	http     string
 }
+
+// defaultJoinWindow is ten samples of perf's usual frequency, of some 1,000 in a
+// second.
+const defaultJoinWindow = 10 * time.Millisecond
 
 // profileFormats are the values of --format.
 var profileFormats = []string{"text", "pprof", "folded", "speedscope", "json"}
@@ -43,15 +50,18 @@ every sample. Record the stacks with
 
   perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
 
-Samples of accelerators join the profile with --gpu-samples, on the stacks of the
-threads that launched what was sampled. With them there need be no recording.
+Samples of accelerators join the profile with --gpu, on the stacks of the threads
+that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
+iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
+need be no recording.
 
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages.`,
 		Example: `  unwindd profile perf.data
   unwindd profile perf.data --http localhost:8080
   unwindd profile perf.data --format pprof -o cpu.pb.gz
-  unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg`,
+  unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
+  unwindd profile perf.data --gpu 1234_results.json`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
 			if len(f.gpu) > 0 && len(args) == 0 {
 				return nil
@@ -71,7 +81,10 @@ profile in a browser, by pprof's own pages.`,
 	flags.IntVar(&f.maxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.StringArrayVar(&f.events, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
-	flags.StringArrayVar(&f.gpu, "gpu-samples", nil, "join the samples of accelerators in `FILE`, lines of JSON; may be repeated")
+	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
+	flags.Var(flags.Lookup("gpu").Value, "gpu-samples", "the same as --gpu `FILE`")
+	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
+	flags.DurationVar(&f.window, "join-window", defaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -108,7 +121,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer e.Close()
-	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu})
+	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window})
 	if err != nil {
 		return err
 	}
@@ -145,6 +158,10 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case f.jobs < 0:
 		return wrong("--jobs %d: expected 0 or more", f.jobs)
+	case f.window < 0:
+		return wrong("--join-window %v: expected 0 or more", f.window)
+	case len(f.objects) > 0 && len(f.gpu) == 0:
+		return wrong("--objects are looked at for what --gpu FILE has samples of: expected both")
 	case f.maxStack < 1:
 		return wrong("--max-stack %d: expected 1 or more", f.maxStack)
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):

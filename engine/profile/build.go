@@ -41,14 +41,21 @@ type profileBuilder struct {
 	tree      *trie.Trie      // of out.Stacks
 	kernel    *perfdata.Space // what it had mapped, and functions that it made, at last
 	made      *perfdata.Space
-	damaged   int // samples that could not be read as a whole
-	damage    string
+	// Of accelerators: kernels, frames that have a name only, frames of kernels that
+	// run at no place that is known, and what files of samples say of places.
+	kernels     map[kernelKey]int32
+	namedFrames map[namedFrame]uint32
+	entries     map[uint32]bool
+	noted       map[uint32]notedPlace
+	damaged     int // samples that could not be read as a whole
+	damage      string
 }
 
 // framePlace is what a frame is named by.
 type framePlace struct {
-	module *code.Module
-	lookup uint64
+	module  *code.Module
+	lookup  uint64
+	isNamed bool // by itself
 }
 
 // placement is a module at a place.
@@ -62,7 +69,8 @@ func newProfileBuilder(r *recording) *profileBuilder {
 	b := &profileBuilder{
 		recording: r,
 		threads:   map[Thread]uint32{}, stops: map[walk.Stopped]uint16{}, modules: map[placement]int32{},
-		frames: map[walk.Step]uint32{},
+		frames: map[walk.Step]uint32{}, kernels: map[kernelKey]int32{}, namedFrames: map[namedFrame]uint32{},
+		entries: map[uint32]bool{}, noted: map[uint32]notedPlace{},
 	}
 	room := 0
 	if r.file != nil {
@@ -236,7 +244,7 @@ func (b *profileBuilder) module(p placement, space *codeSpace, f *walk.Step) int
 		return index
 	}
 	select {
-	case b.met <- framePlace{p.module, f.Named()}:
+	case b.met <- framePlace{module: p.module, lookup: f.Named()}:
 	default: // they are opened when they are asked
 	}
 	out := Module{Module: p.module.Module}

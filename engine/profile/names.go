@@ -93,10 +93,11 @@ func (b *profileBuilder) name(jobs int, kernel *kallsyms.Table) {
 		switch f := &frames[i]; {
 		case f.Kernel:
 			b.nameKernel(f, b.places[i].lookup, kernel, moved)
-		case f.Module < 0:
+		case f.Module < 0 && !b.places[i].isNamed:
 			b.nameMade(f, b.places[i].lookup)
 		}
 	}
+	b.nameNoted()
 }
 
 // nameMade names code of no module by what its runtime wrote.

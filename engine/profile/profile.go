@@ -76,7 +76,7 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	} else {
 		b.out.Path = gpu[0].Facts().Path
 	}
-	if err := b.addGPUSamples(ctx, gpu); err != nil {
+	if err := b.addGPU(ctx, gpu, &o); err != nil {
 		return nil, err
 	}
 	prepared()

@@ -39,6 +39,7 @@ type recording struct {
 	dumps   map[string]*jitDump
 	maps    map[int]*perfdata.PerfMap // of what a runtime made, by process
 	opened  []*object.Object
+	mapped  []*object.Mapping // files that opened objects are parts of
 
 	mu       sync.Mutex
 	problems []string
@@ -120,6 +121,9 @@ func (r *recording) close() {
 	for _, o := range r.opened {
 		_ = o.Close()
 	}
+	for _, m := range r.mapped {
+		_ = m.Close()
+	}
 	for _, d := range r.dumps {
 		d.close()
 	}
@@ -127,6 +131,13 @@ func (r *recording) close() {
 		if m != nil {
 			m.Close()
 		}
+	}
+}
+
+// addProblems adds sentences, each once.
+func (r *recording) addProblems(list []string) {
+	for _, p := range list {
+		r.problem("%s", p)
 	}
 }
 

@@ -1,0 +1,290 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// This file joins samples of accelerators to the profile of a recording: the
+// frame of a wave's PC, on it the kernel that was dispatched where that is another
+// function, and on these the stack of the thread that launched it.
+
+// KernelTimeEvent is the name of the event whose samples are the dispatches of
+// kernels, each as long as it ran.
+const KernelTimeEvent = "gpu-kernel-time"
+
+// gpuFile is a file of samples that joins a profile.
+type gpuFile struct {
+	gpusamples.File
+	*gpusamples.Facts
+	events []int16 // of the profile, by index in the file
+	time   int16   // the event of dispatches; -1: none
+	states []uint8 // of the profile, by index in the file
+}
+
+// addGPU adds the samples of accelerators behind those of the CPU.
+func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o *Options) error {
+	if len(files) == 0 {
+		return nil
+	}
+	list := make([]*gpuFile, len(files))
+	samples := 0
+	for i, f := range files {
+		list[i] = b.addGPUEvents(f)
+		for _, e := range list[i].Events {
+			samples += e.Samples
+		}
+		samples += len(list[i].Dispatches)
+	}
+	// Grown by parts, as many samples as there are at once would be there twice.
+	b.out.Samples = slices.Grow(b.out.Samples, min(samples, maxGPURoom))
+	given, err := b.openGiven(o.Objects)
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		j, err := b.newGPUJoin(f, given, o)
+		if err != nil {
+			return err
+		}
+		if err := j.addAll(ctx); err != nil {
+			return err
+		}
+		b.recording.addProblems(f.Problems())
+	}
+	b.recording.addProblems(given.unused())
+	return nil
+}
+
+// maxGPURoom bounds the samples for which there is room before they are read: a
+// file may lie about how many it has.
+const maxGPURoom = 1 << 27
+
+// addGPUEvents adds the events and the states of a file.
+func (b *profileBuilder) addGPUEvents(f gpusamples.File) *gpuFile {
+	of := &gpuFile{File: f, Facts: f.Facts(), time: -1}
+	for i := range of.Events {
+		e := &of.Events[i]
+		at := b.gpuEvent(Event{Name: e.Name, Unit: "count", Lanes: true, Device: true})
+		out := &b.out.Events[at]
+		out.Lanes = out.Lanes && e.Lanes
+		out.States = out.States || len(of.States) > 0
+		of.events = append(of.events, at)
+	}
+	if slices.ContainsFunc(of.Dispatches, func(d gpusamples.Dispatch) bool { return d.HasTime }) {
+		of.time = b.gpuEvent(Event{Name: KernelTimeEvent, Unit: "nanoseconds", Device: true})
+	}
+	if len(b.out.States) == 0 {
+		b.out.States = make([]gpusamples.State, 1)
+	}
+	for _, s := range of.States {
+		at := slices.Index(b.out.States[1:], s) + 1
+		if at == 0 {
+			if at = len(b.out.States); at > math.MaxUint8 {
+				at = 0 // more than are told apart
+			} else {
+				b.out.States = append(b.out.States, s)
+			}
+		}
+		of.states = append(of.states, uint8(at)) //nolint:gosec // checked
+	}
+	return of
+}
+
+// gpuEvent is the index of an event of accelerators.
+func (b *profileBuilder) gpuEvent(e Event) int16 {
+	at := slices.IndexFunc(b.out.Events, func(o Event) bool { return o.Name == e.Name && o.Device })
+	if at < 0 {
+		at = len(b.out.Events)
+		b.out.Events = append(b.out.Events, e)
+	}
+	return int16(at) //nolint:gosec // perfdata and gpusamples bound them
+}
+
+// A gpuJoin adds the samples of one file.
+type gpuJoin struct {
+	b        *profileBuilder
+	file     *gpuFile
+	finder   object.Finder
+	given    *givenObjects
+	history  *perfdata.History // nil without a recording
+	timed    bool              // the file's times are those of the recording
+	modules  []*gpuModule      // by index in the file; nil until one is needed
+	kernels  []*gpuKernel      // by index in the file; nil until one is needed
+	launches []launched        // by index in the file
+	calls    *callStacks       // the CPU's samples of launching threads; nil without a recording
+	spaces   map[int][]*codeSpace
+	pcs      map[launchPC]*codeSpace
+	names    map[int]string // of processes
+	sampler  *sampler
+	batch    walkedBatch
+}
+
+func (b *profileBuilder) newGPUJoin(f *gpuFile, given *givenObjects, o *Options) (*gpuJoin, error) {
+	j := &gpuJoin{
+		b: b, file: f, given: given, finder: b.recording.maker.Finder(f.Path),
+		modules: make([]*gpuModule, len(f.Modules)), kernels: make([]*gpuKernel, len(f.Kernels)), launches: make([]launched, len(f.Launches)),
+		spaces: map[int][]*codeSpace{}, pcs: map[launchPC]*codeSpace{}, names: map[int]string{}, sampler: b.recording.sampler(),
+	}
+	var pids []int
+	for _, p := range f.Processes {
+		pids = append(pids, p.PID)
+		j.names[p.PID] = p.Name
+	}
+	recorded := b.recording.file
+	if recorded == nil {
+		return j, nil
+	}
+	if err := j.compareClocks(recorded); err != nil {
+		return nil, err
+	}
+	if j.timed {
+		j.calls = b.newCallStacks(recorded, f.Launches, o.JoinWindow)
+	}
+	var err error
+	if j.history, err = recorded.History(pids); errors.Is(err, object.ErrFileShrank) {
+		b.recording.problem("%v: launches are not placed", err)
+		return j, nil
+	}
+	return j, err
+}
+
+// addAll adds the dispatches and the samples of the file.
+func (j *gpuJoin) addAll(ctx context.Context) error {
+	for i := range j.file.Dispatches {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		j.addDispatch(&j.file.Dispatches[i])
+	}
+	n := 0
+	err := j.file.Samples(func(s *gpusamples.Sample) error {
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		j.add(s)
+		return nil
+	})
+	if errors.Is(err, object.ErrFileShrank) {
+		j.b.recording.problem("%v: what follows is lost", err)
+		err = nil
+	}
+	j.calls.report(j.file.Path, j.b.recording)
+	return err
+}
+
+// add adds a sample.
+func (j *gpuJoin) add(s *gpusamples.Sample) {
+	out := Sample{Event: j.file.events[s.Event], Time: s.Time, Weight: s.Weight}
+	if j.b.out.Events[out.Event].Lanes {
+		out.ActiveLanes = uint16(min(s.ActiveLanes, math.MaxUint16)) //nolint:gosec // bounded
+	}
+	if s.State >= 0 {
+		out.State = j.file.states[s.State]
+	}
+	l := j.launchOf(s)
+	out.Thread = l.thread
+	frame, kernel, problem := j.wave(s)
+	if kernel != nil && s.HasLanes {
+		kernel.out(j).Lanes = max(kernel.out(j).Lanes, s.Lanes)
+	}
+	if problem != "" && kernel == nil {
+		out.Stop = j.b.stop(walk.Stopped{Reason: walk.StopNoModule, Detail: problem})
+		j.b.out.Samples = append(j.b.out.Samples, out)
+		return
+	}
+	out.Launch, out.Stop = l.evidence, l.stop
+	out.Stack = l.stack
+	if kernel != nil && (problem != "" || !j.isIn(kernel, frame)) {
+		out.Stack = j.b.push(Stack{Caller: out.Stack, Frame: j.kernelFrame(kernel)})
+	}
+	if problem == "" {
+		out.Stack = j.b.push(Stack{Caller: out.Stack, Frame: frame})
+	}
+	j.b.out.Samples = append(j.b.out.Samples, out)
+}
+
+// addDispatch adds a dispatch: what its kernel has in all, and a sample where it is
+// told how long it ran.
+func (j *gpuJoin) addDispatch(d *gpusamples.Dispatch) {
+	if d.Kernel < 0 {
+		return
+	}
+	kernel := j.kernel(d.Kernel)
+	sum := kernel.out(j)
+	sum.Dispatches++
+	if !d.HasTime || d.End < d.Start {
+		return
+	}
+	sum.HasTime = true
+	sum.Time = addUp(sum.Time, d.End-d.Start)
+	l := j.launchedBy(nil, d.Launch, d.PID)
+	j.b.out.Samples = append(j.b.out.Samples, Sample{
+		Event: j.file.time, Time: d.Start, Weight: d.End - d.Start, Thread: l.thread, Launch: l.evidence, Stop: l.stop,
+		Stack: j.b.push(Stack{Caller: l.stack, Frame: j.kernelFrame(kernel)}),
+	})
+}
+
+// addUp adds without wrapping around.
+func addUp(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// wave is the frame of a wave: where its PC is, with the kernel that it runs, nil
+// where that is not told. Where the PC is not known, problem says why.
+func (j *gpuJoin) wave(s *gpusamples.Sample) (frame uint32, kernel *gpuKernel, problem string) {
+	if s.Kernel >= 0 {
+		kernel = j.kernel(s.Kernel)
+	}
+	if s.InKernel {
+		if kernel == nil {
+			return 0, nil, "the kernel is not told that its offset is in"
+		}
+		return j.inKernel(s, kernel), kernel, ""
+	}
+	f := walk.Step{PC: s.PC, Offset: s.PC, Owner: noProcess, Kind: walk.ProcessCode, Found: code.ByContext.Index(), Exact: true}
+	if s.Module < 0 {
+		if s.HasOffset {
+			return 0, kernel, s.Problem
+		}
+		return j.deviceFrame(&f, s), kernel, ""
+	}
+	m := j.module(s.Module)
+	if !s.HasOffset {
+		m.placeAt(&f)
+	} else if problem = m.placeOffset(&f, s.Offset); problem != "" {
+		return 0, kernel, problem
+	}
+	j.b.placeGPUModule(m, &f)
+	frame = j.deviceFrame(&f, s)
+	if kernel != nil {
+		j.markIn(kernel, &f, frame)
+	}
+	return frame, kernel, ""
+}
+
+// noProcess is the owner of an address of no module that is not known to be of a
+// process.
+const noProcess = ^uint32(0)
+
+// deviceFrame is the index of a frame of an accelerator, with what the file says
+// of its place.
+func (j *gpuJoin) deviceFrame(f *walk.Step, s *gpusamples.Sample) uint32 {
+	index := j.b.frame(f, &walkedSample{}, &j.batch)
+	if out := &j.b.out.Frames[index]; !out.Device {
+		out.Device = true
+		j.b.note(index, s, j.file.Form)
+	}
+	return index
+}

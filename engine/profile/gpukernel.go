@@ -1,0 +1,219 @@
+package profile
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// A gpuKernel is a kernel of a file of samples.
+type gpuKernel struct {
+	*gpusamples.Kernel
+	index  int32 // of Profile.Kernels
+	module *gpuModule
+	// start and end are its addresses in the module's code, where known.
+	start, end uint64
+	isKnown    bool
+	frame      uint32 // of Profile.Frames, once hasFrame
+	hasFrame   bool
+}
+
+// out is the kernel in the profile.
+func (k *gpuKernel) out(j *gpuJoin) *Kernel { return &j.b.out.Kernels[k.index] }
+
+// kernelKey is what tells the kernels of a profile apart: one that several processes
+// loaded is one.
+type kernelKey struct{ name, module string }
+
+// kernel is a kernel of the file.
+func (j *gpuJoin) kernel(index int) *gpuKernel {
+	if k := j.kernels[index]; k != nil {
+		return k
+	}
+	k := &gpuKernel{Kernel: &j.file.Kernels[index]}
+	j.kernels[index] = k
+	key := kernelKey{name: k.Name}
+	if k.Module >= 0 {
+		k.module = j.module(k.Module)
+		key.module = k.module.Path
+		k.find()
+	} else if at, problem := j.given.kernel(k.Name); problem == "" {
+		k.module = j.givenModule(at.object)
+		key.module = k.module.Path
+		k.start, k.isKnown = k.module.codeAddress(at)
+		k.end = k.start + at.size
+	} else if len(j.given.list) > 0 {
+		j.b.recording.problem("%s: kernel %s: %s", j.file.Path, k.Name, problem)
+	}
+	i, known := j.b.kernels[key]
+	if !known {
+		i = int32(len(j.b.out.Kernels)) //nolint:gosec // the files bound them
+		j.b.kernels[key] = i
+		j.b.out.Kernels = append(j.b.out.Kernels, Kernel{Name: symbol.Demangle(k.Name), Module: -1})
+	}
+	k.index = i
+	return k
+}
+
+// find finds the kernel's addresses in its module.
+func (k *gpuKernel) find() {
+	c := k.module.Code
+	if k.start, k.isKnown = k.Entry, k.HasEntry; !k.isKnown {
+		at, isSure, ok := c.Named(k.Name, false)
+		if k.start, k.isKnown = at, ok && isSure; !k.isKnown {
+			return
+		}
+	}
+	k.end = k.start
+	if b := c.BoundsAt(k.start); b.IsKnown && b.Start == k.start {
+		k.end = b.End
+	}
+}
+
+// isIn says whether a frame is known to be in the kernel itself, and not in a
+// function that it called.
+func (j *gpuJoin) isIn(k *gpuKernel, frame uint32) bool {
+	return j.b.out.Frames[frame].Dispatched == k.index
+}
+
+// markIn notes that a frame is in the kernel itself, where it is.
+func (j *gpuJoin) markIn(k *gpuKernel, f *walk.Step, frame uint32) {
+	if k.isKnown && k.module != nil && f.Kind == walk.ModuleCode && uint64(f.Owner) == uint64(k.module.ID) && f.Offset-k.start < k.end-k.start {
+		j.b.out.Frames[frame].Dispatched = k.index
+	}
+}
+
+// kernelFrame is the frame of a kernel of which only that it runs is known: at its
+// first instruction, where that is known, and without a line.
+func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
+	if k.hasFrame {
+		return k.frame
+	}
+	k.hasFrame = true
+	step := walk.Step{Found: code.ByLaunch.Index(), Exact: true}
+	if k.module != nil && k.isKnown && k.module.placeCode(&step, k.start) == "" {
+		j.b.placeGPUModule(k.module, &step)
+		k.frame = j.b.frame(&step, &walkedSample{}, &j.batch)
+		j.b.entries[k.frame] = true
+	} else {
+		n := namedFrame{name: k.Name, file: k.File, by: j.file.Form, module: -1, kernel: k.index, isDevice: true}
+		if k.module != nil {
+			n.module = j.b.unplacedModule(k.module)
+		}
+		k.frame = j.b.named(n)
+	}
+	f := &j.b.out.Frames[k.frame]
+	f.Device, f.Dispatched = true, k.index
+	if out := k.out(j); out.Module < 0 {
+		out.Module = f.Module
+	}
+	return k.frame
+}
+
+// inKernel is the frame of an offset in a kernel.
+func (j *gpuJoin) inKernel(s *gpusamples.Sample, k *gpuKernel) uint32 {
+	if k.module != nil && k.isKnown && s.Offset < k.end-k.start {
+		f := walk.Step{Found: code.ByContext.Index(), Exact: true}
+		if k.module.placeCode(&f, k.start+s.Offset) == "" {
+			j.b.placeGPUModule(k.module, &f)
+			index := j.deviceFrame(&f, s)
+			j.b.out.Frames[index].Dispatched = k.index
+			return index
+		}
+	}
+	index := j.b.named(namedFrame{
+		name: k.Name, file: k.File, by: j.file.Form, module: -1, kernel: k.index, offset: s.Offset, hasOffset: true, isDevice: true,
+	})
+	if f := &j.b.out.Frames[index]; f.Instruction == "" {
+		f.Instruction = s.Instruction
+	}
+	return index
+}
+
+// A namedFrame is a frame of which there is a name only.
+type namedFrame struct {
+	name, file, by string
+	module         int32
+	kernel         int32 // index of Profile.Kernels; -1: it is none
+	offset         uint64
+	hasOffset      bool
+	isDevice       bool
+}
+
+// named is the index of a frame that has a name only.
+func (b *profileBuilder) named(n namedFrame) uint32 {
+	if index, ok := b.namedFrames[n]; ok {
+		return index
+	}
+	index := uint32(len(b.out.Frames)) //nolint:gosec // as in addFrame
+	b.namedFrames[n] = index
+	f := Frame{
+		PC: n.offset, ModuleOffset: n.offset, Exact: true, Module: n.module, PID: -1, FoundBy: code.ByLaunch,
+		Device: n.isDevice, Dispatched: n.kernel, NamedBy: n.by,
+	}
+	if n.hasOffset {
+		f.FoundBy = code.ByContext
+	}
+	s := symbol.Frame{Function: symbol.Demangle(n.name), File: n.file, HasStart: n.kernel >= 0}
+	if s.Function != n.name {
+		s.LinkageName = n.name
+	}
+	f.Symbols = []symbol.Frame{s}
+	b.places = append(b.places, framePlace{isNamed: true})
+	b.out.Frames = append(b.out.Frames, f)
+	return index
+}
+
+// note keeps what a file of samples says of a place, which names it where the code
+// object does not.
+func (b *profileBuilder) note(frame uint32, s *gpusamples.Sample, by string) {
+	b.out.Frames[frame].Instruction = s.Instruction
+	if b.recording.maker.Shared.Options().NoSymbols || len(s.Source) == 0 && s.Instruction == "" {
+		return
+	}
+	b.noted[frame] = notedPlace{by, append([]gpusamples.Line(nil), s.Source...)}
+}
+
+// A notedPlace is what a file of samples says of a place.
+type notedPlace struct {
+	by     string
+	source []gpusamples.Line // innermost first
+}
+
+// nameNoted names frames without names by what their file says of them: a line, or
+// else the text of the instruction. Such a name has the form of the file in it.
+func (b *profileBuilder) nameNoted() {
+	for i, n := range b.noted {
+		f := &b.out.Frames[i]
+		if len(f.Symbols) > 0 {
+			continue
+		}
+		f.NamedBy = n.by
+		for j, l := range n.source {
+			f.Symbols = append(f.Symbols, symbol.Frame{
+				Function: fmt.Sprintf("%s:%d [%s]", path.Base(l.File), l.Line, n.by), File: l.File, Line: l.Line, Inlined: j+1 < len(n.source),
+			})
+		}
+		if len(n.source) == 0 {
+			f.Symbols = []symbol.Frame{{Function: fmt.Sprintf("%s [%s]", f.Instruction, n.by)}}
+		}
+	}
+	// Of a kernel that runs it is not known where: it has no line, and no call is
+	// inlined there.
+	for i := range b.entries {
+		f := &b.out.Frames[i]
+		if n := len(f.Symbols); n > 0 {
+			s := f.Symbols[n-1]
+			s.Line, s.Column, s.Discriminator = 0, 0, 0
+			f.Symbols = []symbol.Frame{s}
+			continue
+		}
+		if f.Dispatched >= 0 {
+			f.Symbols = []symbol.Frame{{Function: b.out.Kernels[f.Dispatched].Name}}
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package profile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// Why the stack of a wave ends.
+var (
+	stopLaunch        = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recorded stack of the launch ends here"}
+	stopNoLaunch      = walk.Stopped{Reason: walk.StopNoRow, Detail: "a wave: its PC is all that is known of it, and not who launched it"}
+	stopNoLaunchStack = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the stack of the launch was not kept"}
+	stopNoCallStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "no stack of the thread was sampled as it launched"}
+)
+
+// maxLaunchPCs bounds the return addresses that are remembered with where they
+// are.
+const maxLaunchPCs = 1 << 20
+
+// nearFrame stands between a wave and a stack that may not be the one that launched
+// it.
+var nearFrame = namedFrame{name: "[launched near]", module: -1, kernel: -1}
+
+// launched is the thread and the stack that launched waves.
+type launched struct {
+	isKnown  bool
+	thread   uint32 // index of Profile.Threads
+	stack    uint32
+	stop     uint16
+	evidence LaunchEvidence
+}
+
+// launchPC is a return address of a launch whose time is not known.
+type launchPC struct {
+	pid int
+	pc  uint64
+}
+
+// launchOf is what launched the wave of a sample.
+func (j *gpuJoin) launchOf(s *gpusamples.Sample) launched {
+	return j.launchedBy(s.Launch, s.LaunchIndex, s.PID)
+}
+
+// launchedBy is what a launch of the file comes to, or one that stands in a sample,
+// which has no index. pid is the process where there is no launch.
+func (j *gpuJoin) launchedBy(l *gpusamples.Launch, index, pid int) launched {
+	if index < 0 {
+		return j.newLaunched(l, pid)
+	}
+	known := &j.launches[index]
+	if !known.isKnown {
+		*known = j.newLaunched(&j.file.Launches[index], pid)
+	}
+	return *known
+}
+
+func (j *gpuJoin) newLaunched(l *gpusamples.Launch, pid int) launched {
+	out := launched{isKnown: true}
+	if l == nil {
+		out.thread = j.b.thread(&walkedSample{pid: pid, tid: -1, comm: j.names[pid]})
+		out.stop = j.b.stop(stopNoLaunch)
+		return out
+	}
+	thread := walkedSample{pid: l.PID, tid: l.TID, comm: l.Comm}
+	if thread.comm == "" {
+		thread.comm = j.comm(l)
+	}
+	out.thread = j.b.thread(&thread)
+	most := j.b.recording.maker.Shared.Options().MaxFrames - 1
+	switch {
+	case !l.HasStack():
+		return j.joined(l, out)
+	case max(len(l.Frames), len(l.Names)) > most:
+		out.stop = j.b.stop(walk.Stopped{Reason: walk.StopFrameLimit, Detail: fmt.Sprintf("%d frames", most+1)})
+	default:
+		out.stop = j.b.stop(stopLaunch)
+	}
+	out.evidence = LaunchRecorded
+	if len(l.Frames) > 0 {
+		out.stack = j.pushLaunch(l, most)
+	} else {
+		out.stack = j.pushNames(l.Names[:min(len(l.Names), most)])
+	}
+	return out
+}
+
+// joined is the launch of a thread whose stack the profiler did not keep: that of a
+// sample of the CPU.
+func (j *gpuJoin) joined(l *gpusamples.Launch, out launched) launched {
+	if j.calls == nil || !l.HasTime {
+		out.stop = j.b.stop(stopNoLaunchStack)
+		return out
+	}
+	at, evidence := j.calls.find(l)
+	if evidence == LaunchUnknown {
+		out.stop = j.b.stop(stopNoCallStack)
+		return out
+	}
+	s := &j.b.out.Samples[at]
+	out.evidence, out.stack, out.stop, out.thread = evidence, s.Stack, s.Stop, s.Thread
+	if evidence == LaunchNear {
+		out.stack = j.b.push(Stack{Caller: out.stack, Frame: j.b.named(nearFrame)})
+	}
+	return out
+}
+
+// comm is the name that the recording has for a thread that launches, or else that of
+// its program.
+func (j *gpuJoin) comm(l *gpusamples.Launch) string {
+	name := ""
+	switch {
+	case j.history == nil:
+	case j.timed && l.HasTime:
+		name = j.history.Comm(l.PID, l.TID, l.Time)
+	default:
+		name = j.history.Comm(l.PID, l.TID, ^uint64(0))
+	}
+	if name == "" {
+		name = j.names[l.PID]
+	}
+	return name
+}
+
+// pushLaunch adds the stack of a launch, of which the innermost frames are kept.
+func (j *gpuJoin) pushLaunch(l *gpusamples.Launch, most int) (stack uint32) {
+	frames := l.Frames[:min(len(l.Frames), most)]
+	for i := len(frames) - 1; i >= 0; i-- {
+		space := j.space(l, frames[i])
+		j.sampler.code.at(space, l.Time)
+		if !j.timed || !l.HasTime {
+			j.sampler.code.made.dump = nil
+		}
+		j.batch.frames = j.batch.frames[:0]
+		j.sampler.placeFrame(&perfdata.Sample{PID: l.PID}, space, frames[i], code.ByLaunch, &j.batch)
+		frame := j.b.frame(&j.batch.frames[0], &walkedSample{space: space}, &j.batch)
+		stack = j.b.push(Stack{Caller: stack, Frame: frame})
+	}
+	return stack
+}
+
+// pushNames adds the stack of a launch of which names were kept, innermost first.
+func (j *gpuJoin) pushNames(names []string) (stack uint32) {
+	for _, name := range slices.Backward(names) {
+		frame := j.b.named(namedFrame{name: name, by: j.file.Form, module: -1, kernel: -1})
+		stack = j.b.push(Stack{Caller: stack, Frame: frame})
+	}
+	return stack
+}
+
+// space is the code of the launching process that a return address is in. Where
+// the time is not known, that is only told if the process never had other code
+// there.
+func (j *gpuJoin) space(l *gpusamples.Launch, pc uint64) *codeSpace {
+	if j.history == nil {
+		return nil
+	}
+	r := j.b.recording
+	if j.timed && l.HasTime {
+		return r.space(j.history.Space(l.PID, l.Time))
+	}
+	key := launchPC{l.PID, pc}
+	if space, ok := j.pcs[key]; ok {
+		return space
+	}
+	spaces, ok := j.spaces[l.PID]
+	if !ok {
+		for _, v := range j.history.Spaces(l.PID) {
+			spaces = append(spaces, r.space(v))
+		}
+		j.spaces[l.PID] = spaces
+	}
+	space := onlySpace(spaces, pc-1)
+	if len(j.pcs) < maxLaunchPCs {
+		j.pcs[key] = space
+	}
+	return space
+}
+
+// onlySpace is one in which an address is code; nil where there is none, and
+// where the address is other code in another one.
+func onlySpace(spaces []*codeSpace, address uint64) (found *codeSpace) {
+	var in *code.Segment
+	for _, s := range spaces {
+		switch at := s.code.Find(address); {
+		case at == nil && s.anonymousAt(address) == nil:
+		case at == nil, in != nil && (at.Module != in.Module || at.ObjectAddress(address) != in.ObjectAddress(address)):
+			return nil
+		default:
+			found, in = s, at
+		}
+	}
+	return found
+}
