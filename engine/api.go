@@ -86,6 +86,18 @@ type (
 	ProfileFrame = profile.Frame
 	// A ProfileModule is a code object where a process had it mapped.
 	ProfileModule = profile.Module
+	// A ProfileKernel is a function of an accelerator that was dispatched.
+	ProfileKernel = profile.Kernel
+	// LaunchEvidence is how it is known which stack launched a wave.
+	LaunchEvidence = profile.LaunchEvidence
+)
+
+// How it is known who launched a wave; see profile.LaunchEvidence.
+const (
+	LaunchUnknown  = profile.LaunchUnknown
+	LaunchNear     = profile.LaunchNear
+	LaunchProbe    = profile.LaunchProbe
+	LaunchRecorded = profile.LaunchRecorded
 )
 
 // How a frame was found; see code.FoundBy.

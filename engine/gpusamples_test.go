@@ -9,9 +9,11 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -102,7 +104,10 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 	if len(p.Problems) > 0 {
 		t.Errorf("problems %q", p.Problems)
 	}
-	events := []ProfileEvent{{Name: "cpu-clock:u", Unit: "nanoseconds"}, {Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true, Device: true}}
+	events := []ProfileEvent{
+		{Name: "cpu-clock", Unit: "nanoseconds"}, {Name: "probe_host:hipLaunchKernel", Unit: "count"},
+		{Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true, Device: true},
+	}
 	if d := cmp.Diff(events, p.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
@@ -157,7 +162,7 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 		if th := p.Threads[s.Thread]; th.PID != launch.PID || th.TID != launch.PID || th.Comm != "host" {
 			t.Errorf("sample %d is of %+v", at, th)
 		}
-		if s.Event != 1 || s.Time != l.Time || s.Weight != 1 || int(s.ActiveLanes) != bits.OnesCount64(number(l.Mask)) {
+		if s.Event != 2 || s.Launch != LaunchRecorded || s.Time != l.Time || s.Weight != 1 || int(s.ActiveLanes) != bits.OnesCount64(number(l.Mask)) {
 			t.Errorf("sample %d is %+v of %+v", at, s, l)
 		}
 		frames := p.StackFrames(nil, s.Stack)
@@ -179,16 +184,145 @@ func TestSamplesOfAWaveStandOnTheStackOfTheirLaunch(t *testing.T) {
 		t.Errorf("%d samples of waves, %d in the file", len(p.Samples)-n, at-n)
 	}
 	want := []string{
-		"launch:65 launch; grade_all:88 launch; main:100 launch; _start:0 launch; end-of-stack",
-		"launch:65 launch; grade_again:94 launch; main:102 launch; _start:0 launch; end-of-stack",
+		"hipLaunchKernel:70 launch; launch:78 launch; grade_all:105 launch; main:117 launch; _start:0 launch; end-of-stack",
+		"hipLaunchKernel:70 launch; launch:78 launch; grade_again:111 launch; main:119 launch; _start:0 launch; end-of-stack",
 	}
 	for _, w := range want {
 		if places[w] == 0 {
-			t.Errorf("no stack ends in %s", w)
+			t.Errorf("no stack ends in %s: %v", w, places)
 		}
 	}
 	if len(places) != len(want) {
 		t.Errorf("stacks %v", places)
+	}
+}
+
+// functionsOf are the functions of a sample's stack, innermost first.
+func functionsOf(p *Profile, s *ProfileSample) string {
+	var names []string
+	for _, i := range p.StackFrames(nil, s.Stack) {
+		for _, y := range p.Frames[i].Symbols {
+			names = append(names, y.Function)
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+// without is the example's file of samples after a change of its lines.
+func without(t *testing.T, change func(line string) string) string {
+	t.Helper()
+	text, err := os.ReadFile(gpuExample + "gpu.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grade, err := filepath.Abs(gpuExample + "grade.co")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.ReplaceAll(string(text), "/example/grade.co", grade), "\n")
+	for i, l := range lines {
+		lines[i] = change(l)
+	}
+	path := filepath.Join(t.TempDir(), "gpu.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var framesOfLaunch = regexp.MustCompile(`"frames":\[[^]]*\]`)
+
+// A profiler that takes no stacks says when its launches were. Those that a probe
+// sampled are the same ones as a profiler that takes them has.
+func TestLaunchesWithoutStacksStandOnTheProbesOfTheirCalls(t *testing.T) {
+	recorded := profileOf(t, Options{}, gpuExample+"cpu.data", gpuExample+"gpu.jsonl")
+	noFrames := func(line string) string { return framesOfLaunch.ReplaceAllString(line, `"frames":[]`) }
+	p := profileOf(t, Options{}, gpuExample+"cpu.data", without(t, noFrames))
+	if len(p.Problems) > 0 || len(p.Samples) != len(recorded.Samples) {
+		t.Fatalf("%d samples of %d, problems %q", len(p.Samples), len(recorded.Samples), p.Problems)
+	}
+	joined := 0
+	for i := range p.Samples {
+		s, r := &p.Samples[i], &recorded.Samples[i]
+		if !p.Events[s.Event].Device {
+			continue
+		}
+		joined++
+		if got, want := functionsOf(p, s), functionsOf(recorded, r); got != want || s.Launch != LaunchProbe || p.Stops[s.Stop].Reason != StopOutermost || s.Time != r.Time {
+			t.Errorf("sample %d: %v %s\nexpected %s", i, s.Launch, got, want)
+		}
+	}
+	if joined != 150 {
+		t.Errorf("%d samples of waves", joined)
+	}
+
+	// As if the machine had slept for an hour: its clock is found again.
+	const slept = 3600_000_000_000
+	times := regexp.MustCompile(`"(time|end)":([0-9]+)`)
+	later := func(line string) string {
+		return times.ReplaceAllStringFunc(noFrames(line), func(m string) string {
+			name, digits, _ := strings.Cut(m, ":")
+			n, err := strconv.ParseUint(digits, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%s:%d", name, n+slept)
+		})
+	}
+	woken := profileOf(t, Options{}, gpuExample+"cpu.data", without(t, later))
+	for i := range woken.Samples {
+		s := &woken.Samples[i]
+		if d := int64(s.Time - p.Samples[i].Time); s.Launch != p.Samples[i].Launch || functionsOf(woken, s) != functionsOf(p, &p.Samples[i]) || d > 1e6 || d < -1e6 {
+			t.Fatalf("sample %d after sleep: %v %s, %d ns later", i, s.Launch, functionsOf(woken, s), d)
+		}
+	}
+
+	// Another clock is refused with what to record.
+	other := func(line string) string {
+		return strings.ReplaceAll(noFrames(line), "CLOCK_BOOTTIME", "CLOCK_REALTIME")
+	}
+	e := gpuEngine(t, Options{})
+	_, err := e.Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{GPU: []string{without(t, other)}})
+	if err == nil || !strings.Contains(err.Error(), "by CLOCK_REALTIME, those of "+gpuExample+"cpu.data by CLOCK_MONOTONIC: launches cannot be joined to stacks: record those with `perf record -k CLOCK_REALTIME`") {
+		t.Errorf("another clock: %v", err)
+	}
+}
+
+// Where no probe was at a launch, the thread's nearest sample stands for it, and a
+// frame says that it does.
+func TestLaunchesWithoutProbesStandOnTheNearestSample(t *testing.T) {
+	recording := gpuExample + "cpu.data"
+	late := regexp.MustCompile(`"(time|end)":([0-9]+)`)
+	// 200 µs behind their calls launches are between samples.
+	change := func(line string) string {
+		line = framesOfLaunch.ReplaceAllString(strings.ReplaceAll(line, "CLOCK_BOOTTIME", "CLOCK_MONOTONIC"), `"frames":[]`)
+		return late.ReplaceAllStringFunc(line, func(m string) string {
+			name, digits, _ := strings.Cut(m, ":")
+			n, _ := strconv.ParseUint(digits, 10, 64)
+			return fmt.Sprintf("%s:%d", name, n+200_000)
+		})
+	}
+	file := without(t, change)
+	e := gpuEngine(t, Options{})
+	for window, want := range map[time.Duration]LaunchEvidence{0: LaunchUnknown, time.Microsecond: LaunchUnknown, 10 * time.Millisecond: LaunchNear} {
+		p, err := e.Profile(t.Context(), recording, ProfileOptions{Jobs: 1, GPU: []string{file}, JoinWindow: window})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			if !p.Events[s.Event].Device {
+				continue
+			}
+			names := functionsOf(p, s)
+			isNear := strings.Contains(names, "grade; [launched near]; ") && strings.HasSuffix(names, "; main; _start")
+			if s.Launch != want || isNear != (want == LaunchNear) {
+				t.Fatalf("within %v sample %d: %v %s", window, i, s.Launch, names)
+			}
+		}
+		if text := strings.Join(p.Problems, "\n"); !strings.Contains(text, "of 10 launches 0 have the stack that a probe sampled, ") {
+			t.Errorf("problems %q", p.Problems)
+		}
 	}
 }
 
@@ -199,7 +333,7 @@ func TestSamplesOfWavesNeedNoRecording(t *testing.T) {
 	if len(p.Problems) > 0 || p.Path != gpuExample+"gpu.jsonl" || len(p.Events) != 1 {
 		t.Errorf("path %q, events %v, problems %q", p.Path, p.Events, p.Problems)
 	}
-	if got := sampleText(p, &p.Samples[0]); got != "grade:21 context; 0x40125f launch; 0x401274 launch; 0x4012aa launch; 0x401007 launch; end-of-stack" {
+	if got := sampleText(p, &p.Samples[0]); got != "grade:21 context; 0x401217 launch; 0x40125c launch; 0x4012d1 launch; 0x401307 launch; 0x401007 launch; end-of-stack" {
 		t.Error(got)
 	}
 	if th := p.Threads[p.Samples[0].Thread]; th.PID <= 0 || th.Comm != "" {

@@ -54,7 +54,7 @@ func TestSamplesOfAcceleratorsAreInEveryForm(t *testing.T) {
 		out, _ := runProfile(t, append(args, "--gpu-samples", gpuSamples, gpuRecording)...)
 		return out
 	}
-	stack := []string{"_start", "main", "grade_all", "launch", "grade", "repair"}
+	stack := []string{"_start", "main", "grade_all", "launch", "hipLaunchKernel", "grade", "repair"}
 
 	p, err := profile.ParseData([]byte(run("--format", "pprof")))
 	if err != nil {
@@ -67,10 +67,10 @@ func TestSamplesOfAcceleratorsAreInEveryForm(t *testing.T) {
 	for _, s := range p.SampleType {
 		types = append(types, s.Type)
 	}
-	if got := strings.Join(types, " "); got != "cpu-clock:u gpu-pc-sampling gpu-pc-sampling:active-lanes" {
+	if got := strings.Join(types, " "); got != "cpu-clock probe_host:hipLaunchKernel gpu-pc-sampling gpu-pc-sampling:active-lanes" {
 		t.Fatalf("sample types %s", got)
 	}
-	var sums [3]int64
+	var sums [4]int64
 	found := false
 	for _, s := range p.Sample {
 		for i, v := range s.Value {
@@ -82,9 +82,9 @@ func TestSamplesOfAcceleratorsAreInEveryForm(t *testing.T) {
 				names = append(names, s.Location[i].Line[j].Function.Name)
 			}
 		}
-		found = found || strings.Join(names, ";") == strings.Join(stack, ";") && s.Value[0] == 0 && s.Value[1] > 0 && s.Value[2] > 0
+		found = found || strings.Join(names, ";") == strings.Join(stack, ";") && s.Value[0] == 0 && s.Value[2] > 0 && s.Value[3] > 0
 	}
-	if sums[1] != int64(samples) || sums[2] != lanes || sums[0] == 0 || !found {
+	if sums[2] != int64(samples) || sums[3] != lanes || sums[0] == 0 || !found {
 		t.Errorf("sums %v, expected %d and %d; the stack %s is found: %v", sums, samples, lanes, stack, found)
 	}
 

@@ -116,7 +116,8 @@ type gpuJoin struct {
 	finder   object.Finder
 	given    *givenObjects
 	history  *perfdata.History // nil without a recording
-	timed    bool              // the file's times are those of the recording
+	timed    bool              // the file's times are those of the recording, but for ahead
+	ahead    uint64            // of the file's clock, nanoseconds
 	modules  []*gpuModule      // by index in the file; nil until one is needed
 	kernels  []*gpuKernel      // by index in the file; nil until one is needed
 	launches []launched        // by index in the file
@@ -143,11 +144,8 @@ func (b *profileBuilder) newGPUJoin(f *gpuFile, given *givenObjects, o *Options)
 	if recorded == nil {
 		return j, nil
 	}
-	if err := j.compareClocks(recorded); err != nil {
+	if err := j.compareClocks(recorded, o); err != nil {
 		return nil, err
-	}
-	if j.timed {
-		j.calls = b.newCallStacks(recorded, f.Launches, o.JoinWindow)
 	}
 	var err error
 	if j.history, err = recorded.History(pids); errors.Is(err, object.ErrFileShrank) {
@@ -183,7 +181,7 @@ func (j *gpuJoin) addAll(ctx context.Context) error {
 
 // add adds a sample.
 func (j *gpuJoin) add(s *gpusamples.Sample) {
-	out := Sample{Event: j.file.events[s.Event], Time: s.Time, Weight: s.Weight}
+	out := Sample{Event: j.file.events[s.Event], Time: j.time(s.Time), Weight: s.Weight}
 	if j.b.out.Events[out.Event].Lanes {
 		out.ActiveLanes = uint16(min(s.ActiveLanes, math.MaxUint16)) //nolint:gosec // bounded
 	}
@@ -228,10 +226,13 @@ func (j *gpuJoin) addDispatch(d *gpusamples.Dispatch) {
 	sum.Time = addUp(sum.Time, d.End-d.Start)
 	l := j.launchedBy(nil, d.Launch, d.PID)
 	j.b.out.Samples = append(j.b.out.Samples, Sample{
-		Event: j.file.time, Time: d.Start, Weight: d.End - d.Start, Thread: l.thread, Launch: l.evidence, Stop: l.stop,
+		Event: j.file.time, Time: j.time(d.Start), Weight: d.End - d.Start, Thread: l.thread, Launch: l.evidence, Stop: l.stop,
 		Stack: j.b.push(Stack{Caller: l.stack, Frame: j.kernelFrame(kernel)}),
 	})
 }
+
+// time is a time of the file by the recording's clock.
+func (j *gpuJoin) time(t uint64) uint64 { return t - min(t, j.ahead) }
 
 // addUp adds without wrapping around.
 func addUp(a, b uint64) uint64 {

@@ -116,7 +116,7 @@ func (j *gpuJoin) comm(l *gpusamples.Launch) string {
 	switch {
 	case j.history == nil:
 	case j.timed && l.HasTime:
-		name = j.history.Comm(l.PID, l.TID, l.Time)
+		name = j.history.Comm(l.PID, l.TID, j.time(l.Time))
 	default:
 		name = j.history.Comm(l.PID, l.TID, ^uint64(0))
 	}
@@ -131,7 +131,7 @@ func (j *gpuJoin) pushLaunch(l *gpusamples.Launch, most int) (stack uint32) {
 	frames := l.Frames[:min(len(l.Frames), most)]
 	for i := len(frames) - 1; i >= 0; i-- {
 		space := j.space(l, frames[i])
-		j.sampler.code.at(space, l.Time)
+		j.sampler.code.at(space, j.time(l.Time))
 		if !j.timed || !l.HasTime {
 			j.sampler.code.made.dump = nil
 		}
@@ -161,7 +161,7 @@ func (j *gpuJoin) space(l *gpusamples.Launch, pc uint64) *codeSpace {
 	}
 	r := j.b.recording
 	if j.timed && l.HasTime {
-		return r.space(j.history.Space(l.PID, l.Time))
+		return r.space(j.history.Space(l.PID, j.time(l.Time)))
 	}
 	key := launchPC{l.PID, pc}
 	if space, ok := j.pcs[key]; ok {

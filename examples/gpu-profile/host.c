@@ -1,6 +1,7 @@
 // A process that prepares parts on the CPU and has an accelerator grade them. It
-// says of each launch, on its standard output, what a profiler's callback would:
-// who launches, when, and from where. There is no accelerator.
+// says of each launch, on its standard output, what a profiler's callbacks would:
+// who launches, when, from where, and when the call returned. There is no
+// accelerator, and hipLaunchKernel only says so.
 
 static long syscall3(long number, long a, long b, long c)
 {
@@ -9,7 +10,7 @@ static long syscall3(long number, long a, long b, long c)
 	return result;
 }
 
-enum { WRITE = 1, GETPID = 39, EXIT = 60, GETTID = 186, CLOCK_GETTIME = 228, CLOCK_MONOTONIC = 1 };
+enum { WRITE = 1, GETPID = 39, EXIT = 60, GETTID = 186, CLOCK_GETTIME = 228, CLOCK_BOOTTIME = 7 };
 
 static char line[512], *end;
 
@@ -29,15 +30,21 @@ static void number(unsigned long n, unsigned base)
 		*end++ = *--d;
 }
 
+static unsigned long now(void)
+{
+	unsigned long time[2];
+	syscall3(CLOCK_GETTIME, CLOCK_BOOTTIME, (long)time, 0);
+	return time[0] * 1000000000 + time[1];
+}
+
 static unsigned launches;
 
-// record_launch writes a line of a launch: the return addresses of its callers,
+// record_launch begins a line of a launch, with the return addresses of its callers,
 // by their frame pointers.
-__attribute__((noinline)) static void record_launch(void)
+__attribute__((noinline)) static void record_launch(unsigned long start)
 {
-	unsigned long now[2], *frame;
+	unsigned long *frame;
 	const char *separator = "";
-	syscall3(CLOCK_GETTIME, CLOCK_MONOTONIC, (long)now, 0);
 	end = line;
 	text("{\"record\":\"launch\",\"id\":");
 	number(++launches, 10);
@@ -45,8 +52,8 @@ __attribute__((noinline)) static void record_launch(void)
 	number(syscall3(GETPID, 0, 0, 0), 10);
 	text(",\"tid\":");
 	number(syscall3(GETTID, 0, 0, 0), 10);
-	text(",\"time\":");
-	number(now[0] * 1000000000 + now[1], 10);
+	text(",\"api\":\"hipLaunchKernel\",\"time\":");
+	number(start, 10);
 	text(",\"frames\":[");
 	// The first return address is that of the call of this function.
 	for (frame = __builtin_frame_address(0); frame; frame = (unsigned long *)frame[0]) {
@@ -56,13 +63,23 @@ __attribute__((noinline)) static void record_launch(void)
 		text("\"");
 		separator = ",";
 	}
-	text("]}\n");
-	syscall3(WRITE, 1, (long)line, end - line);
 }
 
+__attribute__((noinline)) static void hipLaunchKernel(unsigned long start)
+{
+	record_launch(start);
+	__asm__ volatile(""); // the call is not the last thing it does
+}
+
+// launch launches, and writes the line as a profiler would that is called before
+// and after it.
 __attribute__((noinline)) static void launch(void)
 {
-	record_launch();
+	hipLaunchKernel(now());
+	text("],\"end\":");
+	number(now(), 10);
+	text("}\n");
+	syscall3(WRITE, 1, (long)line, end - line);
 }
 
 static volatile unsigned parts[1024];

@@ -29,6 +29,9 @@ func main() {
 // folder is where the host runs: its path is in the recording.
 const folder = "/example"
 
+// probe is what perf calls a probe of the launching call.
+const probe = "probe_host:hipLaunchKernel"
+
 func run() (err error) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
@@ -51,7 +54,7 @@ func run() (err error) {
 	}
 	defer o.Close()
 	var b bytes.Buffer
-	fmt.Fprintln(&b, `{"record":"format","format_version":1,"clock":"CLOCK_MONOTONIC"}`)
+	fmt.Fprintln(&b, `{"record":"format","format_version":1,"clock":"CLOCK_BOOTTIME"}`)
 	fmt.Fprintf(&b, `{"record":"module","id":1,"path":"%s/grade.co","build_id":"%x","arch":"amdgpu","processor":"%s"}`+"\n", folder, o.BuildID(), processor)
 	b.Write(launches)
 	for lines := json.NewDecoder(bytes.NewReader(launches)); lines.More(); {
@@ -71,7 +74,7 @@ func run() (err error) {
 
 // record builds the host, records it by perf, and returns the lines that it
 // wrote.
-func record() ([]byte, error) {
+func record() (launches []byte, err error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -91,11 +94,19 @@ func record() ([]byte, error) {
 	if err := os.Remove("cpu.data"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err // perf would keep it under another name
 	}
-	perf := exec.Command("perf", "record", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock:u", "-F", "499", "--call-graph", "dwarf,512",
+	if out, err := exec.Command("perf", "probe", "-x", folder+"/host", "hipLaunchKernel").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("perf probe: %w\n%s", err, out)
+	}
+	defer func() {
+		if out, wrong := exec.Command("perf", "probe", "-d", probe).CombinedOutput(); wrong != nil {
+			err = errors.Join(err, fmt.Errorf("perf probe: %w\n%s", wrong, out))
+		}
+	}()
+	perf := exec.Command("perf", "record", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock/freq=499,name=cpu-clock/u", "-e", probe, "--call-graph", "dwarf,512",
 		"--no-buildid-cache", "-o", "cpu.data", folder+"/host")
 	var messages bytes.Buffer
 	perf.Stderr = &messages
-	launches, err := perf.Output()
+	launches, err = perf.Output()
 	if err != nil {
 		return nil, fmt.Errorf("perf: %w\n%s", err, &messages)
 	}

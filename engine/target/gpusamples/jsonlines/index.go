@@ -124,7 +124,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 		f.launchIDs[string(l.id)] = several
 		return fmt.Errorf("launch %s is described twice, and differently: neither is used", l.id)
 	}
-	if !f.keep(len(l.id) + len(l.comm) + 160) {
+	if !f.keep(len(l.id) + len(l.comm) + len(l.api) + 200) {
 		return f.full()
 	}
 	// Few places launch, and often.
@@ -150,7 +150,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 }
 
 func isSameLaunch(a, b *gpusamples.Launch) bool {
-	return a.PID == b.PID && a.TID == b.TID && a.Comm == b.Comm && a.Time == b.Time && a.HasTime == b.HasTime && slices.Equal(a.Frames, b.Frames)
+	return a.PID == b.PID && a.TID == b.TID && a.Comm == b.Comm && a.Time == b.Time && a.HasTime == b.HasTime && a.End == b.End && a.HasEnd == b.HasEnd && a.API == b.API && slices.Equal(a.Frames, b.Frames)
 }
 
 // keepPID keeps the number of a process that launches.

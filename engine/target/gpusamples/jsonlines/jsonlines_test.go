@@ -76,7 +76,7 @@ func unknown(with gpusamples.Sample) gpusamples.Sample {
 const whole = header + `
 {"record":"module","id":"1","path":"/app/grade.co","build_id":"00ff","arch":"amdgpu","processor":"gfx90a","segments":[{"section":".text","address":"0x1000","size":"0x2000","start":"0x7f0000001000"}],"comment":1}
 {"record":"sample","event":"stalls","time":1000,"module":1,"module_offset":"0x16c4","exec_mask":"0xff00000000000001","lanes":64,"weight":7,"wave":{"agent":1,"queue":"q","dispatch":3,"kernel":"grade","group":[1,2,3],"in_group":4},"launched_by":{"launch":17}}
-{"record":"launch","id":"17","pid":10,"tid":11,"comm":"host","time":900,"frames":["0x401043","0x401071"]}
+{"record":"launch","id":"17","pid":10,"tid":11,"comm":"host","api":"hipLaunchKernel","time":900,"end":950,"frames":["0x401043","0x401071"]}
 {"time":1001,"pc":"0x7f0000001004","launched_by":{"pid":10,"tid":12,"frames":[]},"exec_mask":null,"record":"sample"}
 `
 
@@ -92,7 +92,7 @@ func TestLinesOfEachKindAreRead(t *testing.T) {
 	if d := cmp.Diff(modules, f.facts.Modules); d != "" {
 		t.Errorf("modules (-want +got):\n%s", d)
 	}
-	launch := gpusamples.Launch{PID: 10, TID: 11, Comm: "host", Time: 900, HasTime: true, Frames: []uint64{0x401043, 0x401071}}
+	launch := gpusamples.Launch{PID: 10, TID: 11, Comm: "host", API: "hipLaunchKernel", Time: 900, HasTime: true, End: 950, HasEnd: true, Frames: []uint64{0x401043, 0x401071}}
 	if d := cmp.Diff([]gpusamples.Launch{launch}, f.facts.Launches); d != "" {
 		t.Errorf("launches (-want +got):\n%s", d)
 	}
@@ -181,6 +181,8 @@ func TestABadLineCostsOnlyItself(t *testing.T) {
 		{"a launch twice", `{"record":"sample","pc":"0x1","launched_by":{"launch":1,"pid":1,"tid":1,"frames":[]}}`, `launched_by: launch stands beside other members`},
 		{"a frame that is none", `{"record":"sample","pc":"0x1","launched_by":{"pid":1,"tid":1,"frames":["0x1","y"]}}`, `launched_by.frames[1]: is "y", expected 0x`},
 		{"many frames", `{"record":"launch","id":1,"pid":1,"tid":1,"frames":["0x1"` + strings.Repeat(`,"0x1"`, maxFrames) + `]}`, `frames[65536]: the list has more than 65536 elements`},
+		{"a launch that ends before it begins", `{"record":"launch","id":1,"pid":1,"tid":1,"time":2,"end":1,"frames":[]}`, `2: has an end that is not behind its time`},
+		{"an end without a time", `{"record":"launch","id":1,"pid":1,"tid":1,"end":1,"frames":[]}`, `2: has an end that is not behind its time`},
 		{"a launch without ID", `{"record":"launch","pid":1,"tid":1,"frames":[]}`, `2: has no id`},
 		{"a launch without frames", `{"record":"launch","id":1,"pid":1,"tid":1}`, `2: has no frames`},
 		{"a large thread ID", `{"record":"launch","id":1,"pid":1,"tid":2147483648,"frames":[]}`, `tid: 2147483648, expected a whole number from 0 to 2147483647`},
@@ -332,11 +334,11 @@ func TestListsAreBounded(t *testing.T) {
 {"record":"launch","id":3,"pid":1,"tid":1,"frames":["0x1"]}
 {"record":"module","id":1,"path":"/a","arch":"gpu"}
 `
-	f = &File{path: "test", data: []byte(header + lines), maxKept: 484}
+	f = &File{path: "test", data: []byte(header + lines), maxKept: 564}
 	if err := f.open(); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.facts.Launches) != 2 || len(f.facts.Modules) != 0 || len(f.Problems()) != 2 || !strings.Contains(f.Problems()[1], "there are more than 484 bytes of modules and launches") {
+	if len(f.facts.Launches) != 2 || len(f.facts.Modules) != 0 || len(f.Problems()) != 2 || !strings.Contains(f.Problems()[1], "there are more than 564 bytes of modules and launches") {
 		t.Errorf("%d launches, %d modules, problems %q", len(f.facts.Launches), len(f.facts.Modules), f.Problems())
 	}
 }

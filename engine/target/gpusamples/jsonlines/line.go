@@ -190,11 +190,10 @@ type segmentLine struct {
 // launchLine is a line of a launch, or launched_by in a sample, where id may name
 // a launch instead.
 type launchLine struct {
-	id             []byte
-	pid, tid, time optional
-	comm           []byte
-	frames         []uint64
-	hasFrames      bool
+	id, api, comm       []byte
+	pid, tid, time, end optional
+	frames              []uint64
+	hasFrames           bool
 }
 
 type sampleLine struct {
@@ -235,7 +234,9 @@ var (
 		{Name: "pid", Read: setInteger(math.MaxInt32, func(l *launchLine) *optional { return &l.pid })},
 		{Name: "tid", Read: setInteger(math.MaxInt32, func(l *launchLine) *optional { return &l.tid })},
 		{Name: "comm", Read: setText(func(l *launchLine) *[]byte { return &l.comm })},
+		{Name: "api", Read: setText(func(l *launchLine) *[]byte { return &l.api })},
 		{Name: "time", Read: setInteger(math.MaxUint64, func(l *launchLine) *optional { return &l.time })},
+		{Name: "end", Read: setInteger(math.MaxUint64, func(l *launchLine) *optional { return &l.end })},
 		{Name: "frames", Read: readFrames},
 	}
 	launchFields = append([]jsontext.Field[launchLine]{
@@ -344,7 +345,7 @@ func (l *sampleLine) read(r *jsontext.Reader) error {
 		return errors.New("has a module, but no module_offset")
 	case !l.hasLaunchedBy:
 		return nil
-	case len(l.launch.id) > 0 && (l.launch.pid.isGiven || l.launch.tid.isGiven || l.launch.time.isGiven || l.launch.hasFrames):
+	case len(l.launch.id) > 0 && (l.launch.pid.isGiven || l.launch.tid.isGiven || l.launch.time.isGiven || l.launch.end.isGiven || l.launch.hasFrames):
 		return errors.New("launched_by: launch stands beside other members, expected it alone")
 	case len(l.launch.id) > 0:
 		return nil
@@ -364,6 +365,8 @@ func (l *launchLine) check() error {
 		return errors.New("has no tid")
 	case !l.hasFrames:
 		return errors.New("has no frames")
+	case l.end.isGiven && (!l.time.isGiven || l.end.value < l.time.value):
+		return errors.New("has an end that is not behind its time")
 	}
 	return nil
 }
@@ -372,7 +375,8 @@ func (l *launchLine) check() error {
 func (l *launchLine) launch() gpusamples.Launch {
 	return gpusamples.Launch{
 		PID: int(l.pid.value), TID: int(l.tid.value), //nolint:gosec // of 31 bits
-		Comm: string(l.comm), Time: l.time.value, HasTime: l.time.isGiven, Frames: l.frames,
+		Comm: string(l.comm), API: string(l.api), Time: l.time.value, HasTime: l.time.isGiven,
+		End: l.end.value, HasEnd: l.end.isGiven, Frames: l.frames,
 	}
 }
 
