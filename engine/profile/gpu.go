@@ -66,7 +66,7 @@ func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, o 
 
 // maxGPURoom bounds the samples for which there is room before they are read: a
 // file may lie about how many it has.
-const maxGPURoom = 1 << 27
+const maxGPURoom = 1 << 25
 
 // addGPUEvents adds the events and the states of a file.
 func (b *profileBuilder) addGPUEvents(f gpusamples.File) *gpuFile {
