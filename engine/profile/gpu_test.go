@@ -101,7 +101,7 @@ const grade = "../../examples/gpu-profile/grade.co"
 
 // told is a sample of which only what is given is told.
 func told(s gpusamples.Sample) gpusamples.Sample {
-	s.PID, s.Dispatch, s.State, s.LaunchIndex, s.Weight = -1, -1, -1, -1, 1
+	s.PID, s.State, s.LaunchIndex, s.Weight = -1, -1, -1, 1
 	return s
 }
 
@@ -374,9 +374,9 @@ func BenchmarkGPUSamples(b *testing.B) {
 	f := &fakeFile{facts: facts, samples: func(yield func(*gpusamples.Sample) error) error {
 		s := told(gpusamples.Sample{Module: 0, HasOffset: true, HasLanes: true, Lanes: 64, HasTime: true})
 		for i := range b.N {
-			s.Dispatch = i * 7 % 1000
-			s.LaunchIndex, s.Kernel, s.Offset = s.Dispatch, s.Dispatch%10, 0x1600+uint64(i*31%64)*4
-			s.Launch = &facts.Launches[s.Dispatch]
+			at := i * 7 % 1000
+			s.LaunchIndex, s.Kernel, s.Offset = at, at%10, 0x1600+uint64(i*31%64)*4
+			s.Launch = &facts.Launches[at]
 			if err := yield(&s); err != nil {
 				return err
 			}

@@ -56,6 +56,8 @@ func (j *gpuJoin) kernel(index int) *gpuKernel {
 		j.b.out.Kernels = append(j.b.out.Kernels, Kernel{Name: symbol.Demangle(k.Name), Module: -1})
 	}
 	k.index = i
+	out := k.out(j)
+	out.Dispatches += k.Dispatches
 	return k
 }
 

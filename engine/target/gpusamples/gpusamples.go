@@ -118,6 +118,9 @@ type Kernel struct {
 	Entry    uint64
 	HasEntry bool
 	File     string // its source file, where that is told
+	// Dispatches is how often it ran, where the file does not tell when: it has no
+	// Dispatch for these.
+	Dispatches uint64
 }
 
 // A Dispatch is one run of a kernel.
@@ -161,9 +164,9 @@ type Sample struct {
 	// Module is the index of the module in Facts.Modules; -1 where it is in none, or
 	// in one that is not described, which Problem says.
 	Module int
-	// Kernel is the index in Facts.Kernels of what was dispatched, Dispatch that in
-	// Facts.Dispatches; -1 where they are not told.
-	Kernel, Dispatch int
+	// Kernel is the index in Facts.Kernels of what was dispatched; -1 where that is not
+	// told.
+	Kernel int
 	// Offset is the ELF virtual address in the module, where HasOffset; with InKernel
 	// it counts from the first byte of Kernel instead, and Module is not set. Without
 	// them PC is the address in the process.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
@@ -18,6 +19,7 @@ func (f *File) index() error {
 	first := true
 	var sample sampleLine
 	for s.next() {
+		f.giveBack(&s)
 		if first {
 			l, err := readFormat(s.json())
 			if err != nil {
@@ -140,13 +142,22 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 		frames = launch.Frames
 		f.stacks[string(key)] = frames
 	}
-	launch.Frames = frames
+	launch.Frames, launch.Comm, launch.API = frames, f.text(launch.Comm), f.text(launch.API)
 	if !f.keepPID(launch.PID) {
 		return f.full()
 	}
 	f.launchIDs[string(l.id)] = int32(len(f.facts.Launches)) //nolint:gosec // bounded by keep
 	f.facts.Launches = append(f.facts.Launches, launch)
 	return nil
+}
+
+// text is a text that many launches have, kept once.
+func (f *File) text(s string) string {
+	if kept, ok := f.texts[s]; ok {
+		return kept
+	}
+	f.texts[s] = s
+	return s
 }
 
 func isSameLaunch(a, b *gpusamples.Launch) bool {
@@ -180,7 +191,7 @@ func (f *File) addSample(l *sampleLine) error {
 		f.facts.Events = append(f.facts.Events, gpusamples.Event{Name: name, Lanes: true})
 		f.without = append(f.without, 0)
 	}
-	if err := f.addDispatch(l); err != nil {
+	if err := f.addKernel(l); err != nil {
 		return err
 	}
 	e := &f.facts.Events[i]
@@ -202,65 +213,46 @@ func (f *File) eventOf(l *sampleLine) int {
 	return -1
 }
 
-// kernelKey is the kernel of a sample's line.
-func (l *sampleLine) kernelKey() kernelKey { return kernelKey{l.wave.Kernel, string(l.module)} }
-
-// dispatchKey is the dispatch of a sample's line.
-func (l *sampleLine) dispatchKey(kernel int32) dispatchKey {
-	key := dispatchKey{pid: -1, agent: l.wave.Agent, queue: l.wave.Queue, dispatch: l.wave.Dispatch, by: string(l.launch.id), kernel: kernel}
-	if l.launch.pid.isGiven {
-		key.pid = int(l.launch.pid.value) //nolint:gosec // of 31 bits
+// kernelOf is the kernel that a line names; -1 where it names none.
+func (f *File) kernelOf(l *sampleLine) int {
+	if l.wave.Kernel != "" {
+		if i, ok := f.kernels[kernelKey{l.wave.Kernel, string(l.module)}]; ok {
+			return int(i)
+		}
 	}
-	return key
+	return -1
 }
 
-// kernelOf are the kernel and the dispatch that a line names; -1 where it names
-// none.
-func (f *File) kernelOf(l *sampleLine) (kernel, dispatch int) {
-	kernel, dispatch = -1, -1
-	if l.wave.Kernel != "" {
-		if i, ok := f.kernels[l.kernelKey()]; ok {
-			kernel = int(i)
-		}
+// addKernel keeps the kernel that a sample names, and counts the dispatch.
+func (f *File) addKernel(l *sampleLine) error {
+	if l.wave.Kernel == "" {
+		return nil
 	}
-	if l.wave.Dispatch != "" {
-		if i, ok := f.dispatches[l.dispatchKey(int32(kernel))]; ok { //nolint:gosec // bounded by keep
-			dispatch = int(i)
+	i := f.kernelOf(l)
+	if i < 0 {
+		key := kernelKey{l.wave.Kernel, string(l.module)}
+		if !f.keep(len(key.name) + len(key.module) + 160) {
+			return f.full()
 		}
-	}
-	return kernel, dispatch
-}
-
-// addDispatch keeps the kernel and the dispatch that a sample names.
-func (f *File) addDispatch(l *sampleLine) error {
-	kernel := int32(-1)
-	if l.wave.Kernel != "" {
-		key := l.kernelKey()
-		i, known := f.kernels[key]
-		if !known {
-			if !f.keep(len(key.name) + len(key.module) + 160) {
-				return f.full()
-			}
-			i = int32(len(f.facts.Kernels)) //nolint:gosec // bounded by keep
-			f.kernels[key] = i
-			f.facts.Kernels = append(f.facts.Kernels, gpusamples.Kernel{Name: key.name, Module: -1})
-		}
-		kernel = i
+		i = len(f.facts.Kernels)
+		f.kernels[key] = int32(i) //nolint:gosec // bounded by keep
+		f.facts.Kernels = append(f.facts.Kernels, gpusamples.Kernel{Name: key.name, Module: -1})
 	}
 	if l.wave.Dispatch == "" {
 		return nil
 	}
-	key := l.dispatchKey(kernel)
-	if _, known := f.dispatches[key]; known {
+	// Dispatches are told apart by a number of 64 bits: there may be as many as samples.
+	id := maphash.Comparable(f.seed, dispatchKey{
+		pid: l.launch.pid.value, agent: l.wave.Agent, queue: l.wave.Queue, dispatch: l.wave.Dispatch, kernel: i,
+	})
+	if _, known := f.dispatches[id]; known {
 		return nil
 	}
-	if !f.keep(len(key.agent) + len(key.queue) + len(key.dispatch) + len(key.by) + 320) {
+	if !f.keep(40) {
 		return f.full()
 	}
-	f.dispatches[key] = int32(len(f.facts.Dispatches)) //nolint:gosec // bounded by keep
-	f.facts.Dispatches = append(f.facts.Dispatches, gpusamples.Dispatch{
-		ID: key.dispatch, PID: key.pid, Agent: key.agent, Queue: key.queue, Kernel: int(kernel), Launch: -1,
-	})
+	f.dispatches[id] = struct{}{}
+	f.facts.Kernels[i].Dispatches++
 	return nil
 }
 

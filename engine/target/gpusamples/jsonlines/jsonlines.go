@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math/bits"
 	"slices"
@@ -44,10 +45,12 @@ type File struct {
 	facts   gpusamples.Facts
 	without []int               // samples of each event that have no mask
 	stacks  map[string][]uint64 // the frames of launches, each once
+	texts   map[string]string   // names that launches have
 	// Indices by ID; several where lines of one ID differ.
 	moduleIDs, launchIDs map[string]int32
 	kernels              map[kernelKey]int32
-	dispatches           map[dispatchKey]int32
+	dispatches           map[uint64]struct{} // hashes
+	seed                 maphash.Seed
 	places               []place
 	pids                 map[int]bool
 	kept, maxKept        int
@@ -63,9 +66,9 @@ type kernelKey struct{ name, module string }
 
 // A dispatchKey is what tells dispatches apart.
 type dispatchKey struct {
-	pid                        int
-	agent, queue, dispatch, by string
-	kernel                     int32
+	pid                    uint64
+	agent, queue, dispatch string
+	kernel                 int
 }
 
 // Open maps a file and reads its modules and launches. The error of a file that
@@ -87,9 +90,10 @@ func Open(path string) (*File, error) {
 
 // open reads what the file says of all but its samples.
 func (f *File) open() error {
-	f.stacks, f.pids = map[string][]uint64{}, map[int]bool{}
+	f.stacks, f.texts, f.pids = map[string][]uint64{}, map[string]string{}, map[int]bool{}
 	f.moduleIDs, f.launchIDs = map[string]int32{}, map[string]int32{}
-	f.kernels, f.dispatches = map[kernelKey]int32{}, map[dispatchKey]int32{}
+	f.kernels, f.dispatches = map[kernelKey]int32{}, map[uint64]struct{}{}
+	f.seed = maphash.MakeSeed()
 	f.facts = gpusamples.Facts{Path: f.path, Form: Form}
 	if err := object.Guard(f.index); err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
@@ -107,12 +111,6 @@ func (f *File) resolve() {
 	for key, i := range f.kernels {
 		if m, ok := f.moduleIDs[key.module]; ok && m != several {
 			f.facts.Kernels[i].Module = int(m)
-		}
-	}
-	for key, i := range f.dispatches {
-		if l, ok := f.launchIDs[key.by]; ok && l != several {
-			f.facts.Dispatches[i].Launch = int(l)
-			f.facts.Dispatches[i].PID = f.facts.Launches[l].PID
 		}
 	}
 }
@@ -183,6 +181,7 @@ type reader struct {
 // next makes the next sample; false where there is none.
 func (r *reader) next() bool {
 	for r.lines.next() {
+		r.file.giveBack(&r.lines)
 		if kind, err := recordKind(r.lines.json()); err != nil || kind != recordSample {
 			continue
 		}
@@ -195,7 +194,7 @@ func (r *reader) next() bool {
 }
 
 // take makes a sample of the line that was read; false where there were more
-// events or dispatches than are told apart.
+// events than are told apart.
 func (r *reader) take() bool {
 	f, l, s := r.file, &r.line, &r.sample
 	event := f.eventOf(l)
@@ -203,7 +202,7 @@ func (r *reader) take() bool {
 		return false
 	}
 	*s = gpusamples.Sample{
-		Event: event, PID: -1, Module: -1, Kernel: -1, Dispatch: -1, State: -1,
+		Event: event, PID: -1, Module: -1, Kernel: -1, State: -1,
 		Time: l.time.value, HasTime: l.time.isGiven, Weight: 1,
 	}
 	if l.weight.isGiven {
@@ -228,7 +227,7 @@ func (r *reader) take() bool {
 	if s.Launch != nil {
 		s.PID = s.Launch.PID
 	}
-	s.Kernel, s.Dispatch = f.kernelOf(l)
+	s.Kernel = f.kernelOf(l)
 	return true
 }
 
@@ -267,7 +266,21 @@ type scanner struct {
 	data   []byte // not read yet
 	text   []byte // the line, without its end
 	number int    // the line's, from 1
+	given  int    // bytes of the file that were given back
 	reader jsontext.Reader
+}
+
+// window is how much of the file is in this process at a time: mapped pages count as
+// its memory.
+const window = 16 << 20
+
+// giveBack gives the pages back that a scanner is done with.
+func (f *File) giveBack(s *scanner) {
+	done := len(f.data) - len(s.data) - len(s.text) - 1
+	if f.mapping != nil && done-s.given >= window {
+		f.mapping.GiveBack(uint64(s.given), uint64(done)) //nolint:gosec // not negative
+		s.given = done
+	}
 }
 
 // json is a reader of the line. There is one for all lines.

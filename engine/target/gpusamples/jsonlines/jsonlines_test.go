@@ -64,7 +64,7 @@ func collect(t testing.TB, f *File) (all []gpusamples.Sample) {
 
 // unknown is a sample of which nothing is told.
 func unknown(with gpusamples.Sample) gpusamples.Sample {
-	with.Kernel, with.Dispatch, with.State = -1, -1, -1
+	with.Kernel, with.State = -1, -1
 	if with.PID == 0 {
 		with.PID = -1
 	}
@@ -103,11 +103,8 @@ func TestLinesOfEachKindAreRead(t *testing.T) {
 	if d := cmp.Diff(events, f.facts.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]gpusamples.Kernel{{Name: "grade"}}, f.facts.Kernels); d != "" {
+	if d := cmp.Diff([]gpusamples.Kernel{{Name: "grade", Dispatches: 1}}, f.facts.Kernels); d != "" {
 		t.Errorf("kernels (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff([]gpusamples.Dispatch{{ID: "3", PID: 10, Agent: "1", Queue: "q", Launch: 0}}, f.facts.Dispatches); d != "" {
-		t.Errorf("dispatches (-want +got):\n%s", d)
 	}
 	samples := []gpusamples.Sample{
 		{
