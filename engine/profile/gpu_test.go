@@ -1,7 +1,9 @@
 package profile
 
 import (
+	"encoding/binary"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -197,6 +199,74 @@ func TestObjectsThatAreGivenStandForThoseInMemory(t *testing.T) {
 		if !strings.Contains(problem, tt.problem) || tt.isFound != (len(p.Problems) == 0) {
 			t.Errorf("%s: the module's problem is %q, the profile's %q", tt.name, problem, p.Problems)
 		}
+	}
+}
+
+// bundle is an offload bundle with one code object (Clang Offload Bundler, "Bundled
+// Binary File Layout").
+func bundle(code []byte) []byte {
+	const name, start = "hipv4-amdgcn-amd-amdhsa--gfx90a", 4096
+	b := binary.LittleEndian.AppendUint64([]byte("__CLANG_OFFLOAD_BUNDLE__"), 1)
+	b = binary.LittleEndian.AppendUint64(b, start)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(code)))
+	b = append(binary.LittleEndian.AppendUint64(b, uint64(len(name))), name...)
+	return append(append(b, make([]byte, start-len(b))...), code...)
+}
+
+// A code object may be a part of a file, by its offset or among what is inside.
+func TestCodeObjectsInsideOfFiles(t *testing.T) {
+	code, err := os.ReadFile(grade)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	inside := write("program", append(make([]byte, 12288), append(code, "and more"...)...))
+	bundled, text := write("fat.hipfb", bundle(code)), write("text", []byte("no code"))
+	size := uint64(len(code))
+	for _, tt := range []struct {
+		name    string
+		module  gpusamples.Module
+		objects []string
+		problem string
+	}{
+		{"a part of a file", gpusamples.Module{Path: inside, Offset: 12288, Size: size, URI: "file://x#offset=12288"}, nil, ""},
+		{"a part that is something else", gpusamples.Module{Path: inside, Offset: 12280, Size: size, URI: "file://x#offset=12280"}, nil, "was not used: "},
+		{"a part beyond the file's end", gpusamples.Module{Path: inside, Offset: 12288, Size: size + 9, URI: "file://x"}, nil, "before the code object of"},
+		{"a part at the end of all numbers", gpusamples.Module{Path: inside, Offset: ^uint64(0), Size: 2, URI: "file://x"}, nil, "before the code object of"},
+		{"a file that is gone, found in what was given", gpusamples.Module{Path: dir + "/gone", Offset: 12288, Size: size, URI: "file://gone"}, []string{bundled}, ""},
+		{"memory, found in a bundle", gpusamples.Module{URI: "memory://1", Size: size}, []string{bundled}, ""},
+	} {
+		tt.module.PID, tt.module.Arch = -1, "amdgpu"
+		tt.module.Segments = []target.Segment{{Size: 0x4000, Start: 0x7f0000000000}}
+		f := &fakeFile{facts: gpusamples.Facts{
+			Path: "x", Form: "rocprofv3", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: 1}},
+			Modules: []gpusamples.Module{tt.module}, Kernels: []gpusamples.Kernel{{Name: "grade", Module: 0, Entry: 0x1600, HasEntry: true}},
+		}, samples: samplesOf(told(gpusamples.Sample{Module: 0, Kernel: 0, Offset: 0x1604, HasOffset: true}))}
+		p := profileOfFake(t, f, Options{Objects: tt.objects})
+		if text := stackTexts(p)[0]; strings.Contains(text, ";") != (tt.problem != "") || !strings.HasPrefix(text, "grade:") {
+			t.Errorf("%s: %s; %s", tt.name, text, p.Modules[0].Problem)
+		}
+		if problem := p.Modules[0].Problem; tt.problem != "" && !strings.Contains(problem, tt.problem) {
+			t.Errorf("%s: the module's problem is %q", tt.name, problem)
+		}
+	}
+	k := newGPUMaker(t)
+	r := k.newRecording(nil)
+	defer r.close()
+	if _, err := newProfileBuilder(r).openGiven([]string{text}); err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("an object that is text: %v", err)
+	}
+	if self, err := os.Executable(); err != nil {
+		t.Error(err)
+	} else if _, err := newProfileBuilder(r).openGiven([]string{self}); err == nil || !strings.Contains(err.Error(), "there is no code of an accelerator in it") {
+		t.Errorf("an object of the CPU: %v", err)
 	}
 }
 
