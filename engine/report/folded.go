@@ -14,7 +14,8 @@ import (
 
 // WriteFolded writes the stacks of one event, a line for each, in the form that
 // flame graphs are made from: the thread's name, the functions from the outermost
-// on, and the sum of the weights. Lines are in the order of their bytes.
+// on, and the sum of the weights. Functions of the kernel end with _[k], those of
+// accelerators with _[g]. Lines are in the order of their bytes.
 func (r *Profile) WriteFolded(w io.Writer, event string) error {
 	at := slices.IndexFunc(r.values, func(v profileValue) bool { return v.name == event })
 	if at < 0 {
@@ -67,7 +68,10 @@ func newFolder(r *Profile) *folder {
 	}
 	for i := range r.functions {
 		name := r.functions[i].name
-		if r.functions[i].isKernel {
+		switch {
+		case r.functions[i].isDevice:
+			name += "_[g]"
+		case r.functions[i].isKernel:
 			name += "_[k]"
 		}
 		f.ofFunction[i] = f.name(name)
@@ -82,7 +86,7 @@ func (f *folder) addSamples(v *profileValue) {
 	nodes := map[uint32]int{}
 	for i := range f.r.p.Samples {
 		s := &f.r.p.Samples[i]
-		if s.Event != v.event {
+		if !v.has(s) {
 			continue
 		}
 		root := f.under(0, f.name(f.r.comm(s)))

@@ -13,14 +13,14 @@ import (
 )
 
 // pprof is the profile in the form of profile.proto: a sample type for every
-// event, and one more for the active lanes of waves. Samples with equal stacks
+// event, and more for the active lanes of waves and for their states. Samples with equal stacks
 // of one thread are one. An address that is not exact is that of the byte before
 // a return address, which is in the call, as profile.proto has it.
 func (r *Profile) pprof() *profile.Profile {
 	b := r.newPprof()
 	b.out.Sample = make([]*profile.Sample, len(b.list))
 	for i, x := range b.list {
-		out := &profile.Sample{Value: b.valuesOf(i), Location: make([]*profile.Location, 0, b.depth(x.stack))}
+		out := &profile.Sample{Value: b.valuesOf(nil, i), Location: make([]*profile.Location, 0, b.depth(x.stack))}
 		for n := x.stack; n != 0; n = r.p.Stacks[n].Caller {
 			out.Location = append(out.Location, b.byFrame[r.p.Stacks[n].Frame])
 		}
@@ -51,13 +51,13 @@ func (r *Profile) newPprof() *pprofBuilder {
 	b.numberStacks()
 	// Waves may be sampled by a clock of their own.
 	first, last := uint64(math.MaxUint64), uint64(0)
-	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.isOfWaves(v.event) })
+	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.isOfDevice(v.event) })
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
 		if !r.isAsked(s) {
 			continue
 		}
-		if !timed || !r.isOfWaves(s.Event) {
+		if !timed || !r.isOfDevice(s.Event) {
 			first, last = min(first, s.Time), max(last, s.Time)
 		}
 		b.sample(s)
@@ -83,11 +83,21 @@ type pprofBuilder struct {
 	// are one location. canonical is nil where no frames differ only in that.
 	stacks    map[pprofStack]uint32
 	canonical []uint32
-	// list are the samples, each the first of those that are one, and values has the
-	// sums of their values, as many for each as the profile has. samples finds them.
+	// list are the samples, each the first of those that are one, and first the sums of
+	// one event of each, as indices of sums. samples finds them.
 	list    []pprofSample
+	first   []int32
+	sums    []pprofSums
 	values  []int64
 	samples map[pprofSample]int
+}
+
+// pprofSums are the sums of a sample's values of one event: from values[at] on, those
+// of the profile's values first to end. An event may have twenty values, and a sample
+// has mostly one event.
+type pprofSums struct {
+	first, end, at int
+	next           int32 // of another event of the sample, as an index of sums; -1: there is none
 }
 
 type pprofStack struct {
@@ -104,18 +114,42 @@ func (b *pprofBuilder) sample(s *engine.ProfileSample) {
 		i = len(b.list)
 		b.samples[key] = i
 		b.list = append(b.list, pprofSample{s.Stack, s.Thread})
-		b.values = append(b.values, make([]int64, len(b.r.values))...)
+		b.first = append(b.first, -1)
 	}
-	values := b.valuesOf(i)
-	for j := range values {
-		values[j] = int64(min(add(uint64(values[j]), b.r.values[j].of(s)), math.MaxInt64))
+	sums := b.sumsOf(i, b.r.valueOf[s.Event+1])
+	for j := sums.first; j < sums.end; j++ {
+		v := &b.values[sums.at+j-sums.first]
+		*v = int64(min(add(uint64(*v), b.r.values[j].of(s)), math.MaxInt64))
 	}
 }
 
-// valuesOf are the values of a sample of the list.
-func (b *pprofBuilder) valuesOf(i int) []int64 {
-	n := len(b.r.values)
-	return b.values[n*i : n*(i+1) : n*(i+1)]
+// sumsOf are the sums of a sample of the list of the event whose first value is given.
+func (b *pprofBuilder) sumsOf(i, first int) pprofSums {
+	for at := b.first[i]; at >= 0; at = b.sums[at].next {
+		if b.sums[at].first == first {
+			return b.sums[at]
+		}
+	}
+	end := first + 1
+	for end < len(b.r.values) && b.r.values[end].kind != valueOfWeight {
+		end++
+	}
+	sums := pprofSums{first, end, len(b.values), b.first[i]}
+	b.first[i] = int32(len(b.sums)) //nolint:gosec // there are not more than samples
+	b.sums = append(b.sums, sums)
+	b.values = append(b.values, make([]int64, end-first)...)
+	return sums
+}
+
+// valuesOf appends the values of a sample of the list.
+func (b *pprofBuilder) valuesOf(dst []int64, i int) []int64 {
+	from := len(dst)
+	dst = append(dst, make([]int64, len(b.r.values))...)
+	for at := b.first[i]; at >= 0; at = b.sums[at].next {
+		s := &b.sums[at]
+		copy(dst[from+s.first:from+s.end], b.values[s.at:])
+	}
+	return dst
 }
 
 // depth is how many frames a stack has.

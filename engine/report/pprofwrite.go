@@ -62,7 +62,7 @@ func (b *pprofBuilder) encode() (*pprofParts, error) {
 		}
 		parts.labels[x.thread] = nil
 		threads = append(threads, x.thread)
-		s := &profile.Sample{Value: b.valuesOf(i)}
+		s := &profile.Sample{Value: b.valuesOf(nil, i)}
 		b.label(s, &b.r.p.Threads[x.thread])
 		b.out.Sample = append(b.out.Sample, s)
 	}
@@ -127,13 +127,15 @@ func (b *pprofBuilder) writeSamples(w io.Writer, labels map[uint32][]byte) error
 		}
 	}
 	var stack, values []uint64
+	var sums []int64
 	var body, out []byte
 	for i, x := range b.list {
 		stack, values = stack[:0], values[:0]
 		for n := x.stack; n != 0; n = b.r.p.Stacks[n].Caller {
 			stack = append(stack, ids[b.r.p.Stacks[n].Frame])
 		}
-		for _, v := range b.valuesOf(i) {
+		sums = b.valuesOf(sums[:0], i)
+		for _, v := range sums {
 			values = append(values, uint64(v))
 		}
 		body = appendNumbers(body[:0], sampleLocation, stack)

@@ -111,7 +111,7 @@ func WithTabs(s string) any { return painted{escape.Line(s)} }
 func (p painted) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, p.text) }
 
 // paint colours the parts of a line; without colour it leaves them alone.
-type paint struct{ head, function, place, faint, warn func(string) painted }
+type paint struct{ head, function, place, faint, warn, device func(string) painted }
 
 func newPaint(on bool) paint {
 	c := func(attributes ...color.Attribute) func(string) painted {
@@ -124,6 +124,6 @@ func newPaint(on bool) paint {
 	}
 	return paint{
 		head: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),
-		faint: c(color.Faint), warn: c(color.FgRed),
+		faint: c(color.Faint), warn: c(color.FgRed), device: c(color.FgCyan),
 	}
 }

@@ -22,30 +22,42 @@ type Profile struct {
 	p      *engine.Profile
 	values []profileValue
 	// valueOf is the value that an event's weights are in, by event, from event -1
-	// on; -1: the event was not asked for.
+	// on; -1: the event was not asked for. The event's other values follow it.
 	valueOf []int
+	// isFiltered says that some events were asked for by name.
+	isFiltered bool
 
 	functions  []profileFunction
 	functionOf [][]int32 // by frame: indices of functions, innermost first, at least one
 }
 
-// A profileValue is a number that samples have: the weight of an event, or how
-// many lanes were active in its samples.
+// A profileValue is a number that samples have: the weight of an event, how many
+// lanes were active in its samples, or the weight of those in some states.
 type profileValue struct {
-	name, unit  string
-	event       int16
-	countsLanes bool
+	name, unit string
+	event      int16
+	kind       valueKind
+	states     *stateSet // of valueOfState
 }
+
+type valueKind uint8
+
+// The kinds of values. Each event that was asked for has one of its weight.
+const (
+	valueOfWeight valueKind = iota
+	valueOfLanes
+	valueOfState
+)
 
 // unknownEvent names samples whose event is not known.
 const unknownEvent = "unknown"
 
-// activeLanes is added to the name of an event of waves.
+// activeLanes is added to the name of an event of waves for the value of their lanes.
 const activeLanes = ":active-lanes"
 
 // NewProfile prepares to write a profile: all of it, or of the events named.
 func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
-	r := &Profile{p: p, valueOf: make([]int, len(p.Events)+1)}
+	r := &Profile{p: p, valueOf: make([]int, len(p.Events)+1), isFiltered: len(events) > 0}
 	var names []string
 	for i := range r.valueOf {
 		r.valueOf[i] = -1
@@ -74,9 +86,10 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 			v.unit = p.Events[event].Unit
 		}
 		r.values = append(r.values, v)
-		if r.isOfWaves(event) {
-			r.values = append(r.values, profileValue{name: name + activeLanes, unit: "count", event: event, countsLanes: true})
+		if r.hasLanes(event) {
+			r.values = append(r.values, profileValue{name: name + activeLanes, unit: "count", event: event, kind: valueOfLanes})
 		}
+		r.values = append(r.values, r.stateValues(&v)...)
 	}
 	r.nameFunctions()
 	return r, nil
@@ -86,7 +99,7 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 func (r *Profile) Events() []string {
 	var names []string
 	for _, v := range r.values {
-		if !v.countsLanes {
+		if v.kind == valueOfWeight {
 			names = append(names, v.name)
 		}
 	}
@@ -117,8 +130,19 @@ func (r *Profile) eventName(event int16) string {
 	return name
 }
 
-// isOfWaves says whether an event is of waves.
-func (r *Profile) isOfWaves(event int16) bool { return event >= 0 && r.p.Events[event].Lanes }
+// hasLanes says whether the samples of an event say how many lanes were active.
+func (r *Profile) hasLanes(event int16) bool { return event >= 0 && r.p.Events[event].Lanes }
+
+// isOfDevice says whether an event is of accelerators.
+func (r *Profile) isOfDevice(event int16) bool {
+	return event >= 0 && (r.p.Events[event].Device || r.p.Events[event].Lanes)
+}
+
+// isOfWaves says whether the samples of an event are of waves at their program
+// counters. The times of whole dispatches are of accelerators too.
+func (r *Profile) isOfWaves(event int16) bool {
+	return r.isOfDevice(event) && r.p.Events[event].Unit == "count"
+}
 
 // isAsked says whether a sample is of an event that was asked for.
 func (r *Profile) isAsked(s *engine.ProfileSample) bool { return r.valueOf[s.Event+1] >= 0 }
@@ -126,12 +150,17 @@ func (r *Profile) isAsked(s *engine.ProfileSample) bool { return r.valueOf[s.Eve
 // of is what a sample has of a value.
 func (v *profileValue) of(s *engine.ProfileSample) uint64 {
 	switch {
-	case s.Event != v.event:
+	case !v.has(s):
 		return 0
-	case v.countsLanes:
+	case v.kind == valueOfLanes:
 		return uint64(s.ActiveLanes)
 	}
 	return s.Weight
+}
+
+// has says whether a sample has the value at all.
+func (v *profileValue) has(s *engine.ProfileSample) bool {
+	return s.Event == v.event && (v.kind != valueOfState || v.states[s.State])
 }
 
 // add adds without wrapping around.
@@ -150,7 +179,9 @@ type profileFunction struct {
 	file     string // where it is declared, else where its code is from; "": unknown
 	line     int    // where it is declared; 0: unknown
 	isKernel bool
-	isNamed  bool // it has a name of its own
+	isDevice bool   // it is of an accelerator
+	isNamed  bool   // it has a name of its own
+	namedBy  string // as in engine.ProfileFrame
 }
 
 // nameFunctions finds the functions of all frames.
@@ -169,7 +200,7 @@ func (r *Profile) nameFunctions() {
 	}
 	for i := range r.p.Frames {
 		f := &r.p.Frames[i]
-		base := profileFunction{isKernel: f.Kernel}
+		base := profileFunction{isKernel: f.Kernel, isDevice: f.Device, namedBy: oneLine(f.NamedBy)}
 		if f.Module >= 0 {
 			base.module = oneLine(r.p.Modules[f.Module].Path)
 		}
@@ -209,11 +240,20 @@ func unknownName(f *engine.ProfileFrame, module string) string {
 	case f.Module < 0:
 		return "[unknown]"
 	}
-	name := path.Base(module)
+	name := moduleName(module)
 	if !strings.HasPrefix(name, "[") {
 		name = "[" + name + "]"
 	}
 	return fmt.Sprintf("%s+0x%x", name, f.ModuleOffset)
+}
+
+// moduleName is what a module is called by: the last element of its path, or all of
+// the name of an object that was in no file (memory://...).
+func moduleName(module string) string {
+	if strings.Contains(module, "://") {
+		return module
+	}
+	return path.Base(module)
 }
 
 // oneLine is text without what would leave its line: a name may be any bytes.

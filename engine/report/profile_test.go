@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
 )
 
 // recording makes profiles by hand.
@@ -359,7 +360,7 @@ func TestJSONHasAnEntryForEverySample(t *testing.T) {
 "events":[
 {"name":"cpu-clock","unit":"nanoseconds","lanes":false},
 {"name":"page-faults","unit":"count","lanes":false},
-{"name":"gpu-pc-sampling","unit":"count","lanes":true},
+{"name":"gpu-pc-sampling","unit":"count","lanes":true,"device":true},
 {"name":"unknown","unit":"count","lanes":false}],
 "samples":[
 {"event":"cpu-clock","comm":"work","pid":10,"tid":10,"time":1000000000,"weight":1000000,"frames":[0,1,1,2,3,4,5],"stopped":"outermost"},
@@ -389,6 +390,7 @@ func TestJSONHasAnEntryForEverySample(t *testing.T) {
 {"pc":"0xffffffff81000010","found_by":"callchain","module":2,"module_offset":"0xffffffff81000010","function":"clear_page","inlined":false,"kernel":true},
 {"pc":"0xffffffff81000100","found_by":"callchain","module":2,"module_offset":"0xffffffff81000100","inlined":false,"kernel":true},
 {"pc":"0x100040","found_by":"context","module":3,"module_offset":"0x40","function":"grade","inlined":false,"kernel":false}],
+"kernels":[],
 "modules":[
 {"id":0,"path":"/opt/work","build_id":"abcd","arch":"x86_64","segments":[],"kernel":false,"start":"0x400000","end":"0x402000","offset":"0x0"},
 {"id":1,"path":"/usr/lib/libc.so.6","arch":"x86_64","problem":"not found","segments":[],"kernel":false,"start":"0x7f0000","end":"0x7f8000","offset":"0x0"},
@@ -801,13 +803,24 @@ func randomRecording(random *rand.Rand) *recording {
 	for range 1 + random.IntN(3) {
 		r.Events = append(r.Events, engine.ProfileEvent{
 			Name: name(), Unit: []string{"nanoseconds", "count"}[random.IntN(2)], Lanes: random.IntN(3) == 0,
+			States: random.IntN(2) == 0, Device: random.IntN(3) == 0,
 		})
+	}
+	for range 1 + random.IntN(30) {
+		r.States = append(r.States, gpusamples.State{Name: name(), Stalled: random.IntN(2) == 0})
 	}
 	for range random.IntN(3) {
 		r.module(name(), random.Uint64(), random.Uint64())
 	}
+	for range random.IntN(3) {
+		r.Kernels = append(r.Kernels, engine.ProfileKernel{
+			Name: name(), Module: int32(random.IntN(len(r.Modules)+1)) - 1, Dispatches: random.Uint64N(2), Time: random.Uint64N(9),
+			HasTime: random.IntN(2) == 0, Lanes: 64 * random.Uint32N(2),
+		})
+	}
 	for range 1 + random.IntN(8) {
 		f := engine.ProfileFrame{
+			Device: random.IntN(3) == 0, Dispatched: int32(random.IntN(len(r.Kernels)+1)) - 1, NamedBy: name(), Instruction: name(),
 			PC: random.Uint64N(3), Exact: random.IntN(2) == 0, Kernel: random.IntN(3) == 0,
 			Module: int32(random.IntN(len(r.Modules)+1)) - 1, ModuleOffset: random.Uint64N(3),
 		}
@@ -827,6 +840,7 @@ func randomRecording(random *rand.Rand) *recording {
 		r.sample(engine.ProfileSample{
 			Event: int16(random.IntN(len(r.Events)+1)) - 1, Stack: r.stack(stack...), Weight: random.Uint64N(100),
 			Thread: r.thread(random.IntN(3)-1, random.IntN(3)-1, name()), ActiveLanes: uint16(random.IntN(65)),
+			State: uint8(random.IntN(len(r.States))), Launch: engine.LaunchEvidence(random.IntN(4)),
 			Stop: r.stop([]engine.StopReason{engine.StopOutermost, engine.StopNoRow, ""}[random.IntN(3)], name()),
 		})
 	}

@@ -18,9 +18,11 @@ type profileTarget struct {
 }
 
 type profileEventJSON struct {
-	Name  string `json:"name"`
-	Unit  string `json:"unit"`
-	Lanes bool   `json:"lanes"`
+	Name   string `json:"name"`
+	Unit   string `json:"unit"`
+	Lanes  bool   `json:"lanes"`
+	States bool   `json:"states,omitempty"`
+	Device bool   `json:"device,omitempty"`
 }
 
 // profileFrameJSON is a physical frame or a call inlined into one. Its members
@@ -40,6 +42,10 @@ type profileFrameJSON struct {
 	ScopeFrom      string `json:"scope_from,omitempty"`
 	Inlined        bool   `json:"inlined"`
 	Kernel         bool   `json:"kernel"`
+	Device         bool   `json:"device,omitempty"`
+	Dispatched     *int32 `json:"dispatched,omitempty"`
+	NamedBy        string `json:"named_by,omitempty"`
+	Instruction    string `json:"instruction,omitempty"`
 }
 
 // profileModuleJSON is a module of a profile.
@@ -68,10 +74,11 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 	n := 0
 	for i := range r.values {
 		v := &r.values[i]
-		if v.countsLanes {
+		if v.kind != valueOfWeight {
 			continue
 		}
-		e := profileEventJSON{Name: v.name, Unit: v.unit, Lanes: r.isOfWaves(v.event)}
+		e := profileEventJSON{Name: v.name, Unit: v.unit, Lanes: r.hasLanes(v.event), Device: r.isOfDevice(v.event)}
+		e.States = v.event >= 0 && r.p.Events[v.event].States
 		if err := nextJSON(b, n, e); err != nil {
 			return err
 		}
@@ -91,11 +98,15 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 			modules[f.Module] = true
 		}
 		for j := range max(1, len(f.Symbols)) {
-			if err := nextJSON(b, n, newProfileFrame(f, j)); err != nil {
+			if err := nextJSON(b, n, r.newProfileFrame(f, j)); err != nil {
 				return err
 			}
 			n++
 		}
+	}
+	b.put("],\n\"kernels\":[")
+	if err := r.writeKernels(b, modules); err != nil {
+		return err
 	}
 	b.put("],\n\"modules\":[")
 	n = 0
@@ -141,10 +152,11 @@ func (r *Profile) writeSamples(b output) (used []uint32, err error) {
 }
 
 // A sampleWriter writes samples as JSON. What many samples have in common it has as
-// text: the members about an event, a thread, and why a stack ends.
+// text: the members about an event, a thread, a wave's state, and why a stack ends.
 type sampleWriter struct {
 	*Profile
 	events, threads, stops []string
+	states, launches       []string
 	numbers                []byte       // of the frames that appear, each with a comma before it
 	number                 []numberText // by frame: its functions' numbers in numbers, innermost first
 	next                   int          // the number of the next frame that appears
@@ -196,6 +208,24 @@ func newSampleWriter(r *Profile) (*sampleWriter, error) {
 			}
 		}
 	}
+	for i := range r.p.States {
+		state := ""
+		if i > 0 {
+			state = r.stateName(uint8(i)) //nolint:gosec // at most gpusamples.MaxStates
+		}
+		text, err := stringMember("state", state)
+		if err != nil {
+			return nil, err
+		}
+		w.states = append(w.states, text)
+	}
+	for e := range engine.LaunchRecorded + 1 {
+		text, err := stringMember("launched_by", e.String())
+		if err != nil {
+			return nil, err
+		}
+		w.launches = append(w.launches, text)
+	}
 	w.appear()
 	return w, nil
 }
@@ -209,11 +239,16 @@ func (w *sampleWriter) append(line []byte, s *engine.ProfileSample) []byte {
 	line = strconv.AppendUint(line, s.Time, 10)
 	line = append(line, `,"weight":`...)
 	line = strconv.AppendUint(line, s.Weight, 10)
-	if w.isOfWaves(s.Event) {
-		line = append(line, `,"active_lanes":`...)
-		line = strconv.AppendUint(line, uint64(s.ActiveLanes), 10)
+	line = append(line, ',')
+	if w.hasLanes(s.Event) {
+		line = append(line, `"active_lanes":`...)
+		line = append(strconv.AppendUint(line, uint64(s.ActiveLanes), 10), ',')
 	}
-	line = append(line, `,"frames":[`...)
+	if int(s.State) < len(w.states) {
+		line = append(line, w.states[s.State]...)
+	}
+	line = append(line, w.launches[min(s.Launch, engine.LaunchRecorded)]...)
+	line = append(line, `"frames":[`...)
 	comma := 1 // that the first number goes without
 	for at := s.Stack; at != 0; {
 		stack := &w.p.Stacks[at]
@@ -280,8 +315,14 @@ func stopMembers(s engine.Stopped) (string, error) {
 
 // newProfileFrame is what is said of a function at a frame's address: the i-th,
 // innermost first.
-func newProfileFrame(f *engine.ProfileFrame, i int) *profileFrameJSON {
-	out := &profileFrameJSON{PC: address(f.PC), FoundBy: string(f.FoundBy), Kernel: f.Kernel, Inlined: i < len(f.Symbols)-1}
+func (r *Profile) newProfileFrame(f *engine.ProfileFrame, i int) *profileFrameJSON {
+	out := &profileFrameJSON{
+		PC: address(f.PC), FoundBy: string(f.FoundBy), Inlined: i < len(f.Symbols)-1,
+		Kernel: f.Kernel, Device: f.Device, NamedBy: f.NamedBy, Instruction: f.Instruction,
+	}
+	if r.isDispatched(f) && !out.Inlined {
+		out.Dispatched = &f.Dispatched
+	}
 	if f.Module >= 0 {
 		out.Module, out.ModuleOffset = &f.Module, address(f.ModuleOffset)
 	}

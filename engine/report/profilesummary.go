@@ -98,7 +98,7 @@ func (t *summary) samples() {
 	var parts []string
 	for i, e := range perEvent {
 		v := &t.r.values[i]
-		if v.countsLanes {
+		if v.kind != valueOfWeight {
 			continue
 		}
 		part := fmt.Sprintf("%d of %s", e.samples, v.name)

@@ -29,7 +29,7 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 	first := true
 	for i := range r.values {
 		v := &r.values[i]
-		if v.countsLanes {
+		if v.kind != valueOfWeight {
 			continue
 		}
 		if !first {
@@ -41,6 +41,7 @@ func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 	if first {
 		t.printf("%s: no samples\n", r.p.Path)
 	}
+	t.kernels()
 	return b.Flush()
 }
 
@@ -60,7 +61,7 @@ func (t *profileText) nameLines() {
 	t.lineOf = make([]int32, len(t.r.functions))
 	for i, f := range t.r.functions {
 		if !f.isNamed {
-			f = profileFunction{name: "??", module: f.module, isKernel: f.isKernel}
+			f = profileFunction{name: "??", module: f.module, isKernel: f.isKernel, isDevice: f.isDevice}
 		}
 		n, ok := index[f]
 		if !ok {
@@ -92,6 +93,7 @@ type profileCount struct {
 	// waves are how many samples functions have as the innermost, and lanes how
 	// many lanes were active in these; nil where the event is not of waves.
 	waves, lanes []uint64
+	hasDevice    bool // there are functions of accelerators
 	nodes        []callNode
 	child        map[callKey]int32
 }
@@ -127,7 +129,7 @@ func (t *profileText) count(v *profileValue) *profileCount {
 		flat: make([]uint64, len(t.lines)), cum: make([]uint64, len(t.lines)),
 		nodes: make([]callNode, 1), child: map[callKey]int32{},
 	}
-	if t.r.isOfWaves(v.event) {
+	if t.r.hasLanes(v.event) {
 		c.waves, c.lanes = make([]uint64, len(t.lines)), make([]uint64, len(t.lines))
 	}
 	leaves := t.leaves(v, c)
@@ -152,6 +154,7 @@ func (t *profileText) count(v *profileValue) *profileCount {
 				seen[last], at[last] = n+1, node
 				c.nodes[node].total = add(c.nodes[node].total, l.weight)
 				c.cum[last] = add(c.cum[last], l.weight)
+				c.hasDevice = c.hasDevice || t.lines[last].isDevice
 			}
 		}
 		c.nodes[node].self = add(c.nodes[node].self, l.weight)
@@ -234,6 +237,9 @@ func (t *profileText) top(c *profileCount, a amounts) {
 	if c.waves != nil {
 		head += "lanes  "
 	}
+	if c.hasDevice {
+		head += noMark
+	}
 	t.printf("\n%s\n", t.head(head+"function"))
 	var rest uint64
 	for i, line := range list {
@@ -247,14 +253,33 @@ func (t *profileText) top(c *profileCount, a amounts) {
 			t.printf("%5s  ", mean(c.lanes[line], c.waves[line]))
 		}
 		f := &t.lines[line]
+		t.mark(c, f)
 		t.function(f, t.path(f.file))
 		if f.module != "" && f.file != "" {
-			t.printf(" %s", t.faint("in "+path.Base(f.module)))
+			t.printf(" %s", t.faint("in "+moduleName(f.module)))
 		}
 		t.printf("\n")
 	}
 	if n := len(list) - topFunctions; n > 0 {
 		t.printf("%*s  %s  %s\n", width, a.text(rest), percent(rest, c.total), t.faint(fmt.Sprintf("in %d functions more", n)))
+	}
+}
+
+// deviceMark stands before functions of accelerators where there are such, and noMark
+// before others.
+const (
+	deviceMark = "gpu "
+	noMark     = "    "
+)
+
+// mark says whether a function is of an accelerator, where any is; nil is none.
+func (t *profileText) mark(c *profileCount, f *profileFunction) {
+	switch {
+	case !c.hasDevice:
+	case f != nil && f.isDevice:
+		t.printf("%s", t.device(deviceMark))
+	default:
+		t.printf(noMark)
 	}
 }
 
@@ -277,14 +302,21 @@ func (t *profileText) function(f *profileFunction, file string) {
 	case f.file != "":
 		t.printf(" %s", t.place(file))
 	case f.module != "":
-		t.printf(" %s", t.faint("in "+path.Base(f.module)))
+		t.printf(" %s", t.faint("in "+moduleName(f.module)))
+	}
+	if f.namedBy != "" {
+		t.printf(" %s", t.faint("(named by "+f.namedBy+")"))
 	}
 }
 
 // tree writes the calls from the outermost on. A call that is the only one is
 // below its caller, several are branches.
 func (t *profileText) tree(c *profileCount) {
-	t.printf("\n%s\n", t.head(" total    self  calls"))
+	mark := ""
+	if c.hasDevice {
+		mark = noMark
+	}
+	t.printf("\n%s\n", t.head(" total    self  "+mark+"calls"))
 	w := treeWriter{profileText: t, count: c, least: max(uint64(float64(c.total)*treeShare), 1)}
 	w.push(0, "")
 	for len(w.open) > 0 {
@@ -301,7 +333,7 @@ func (t *profileText) tree(c *profileCount) {
 		w.push(call.node, indent)
 	}
 	if w.cut > 0 {
-		t.printf("%s          %s\n", percent(w.cutWeight, c.total)[1:],
+		t.printf("%s          %s%s\n", percent(w.cutWeight, c.total)[1:], mark,
 			t.faint(fmt.Sprintf("in %d calls below %s%%, which are left out", w.cut, strconv.FormatFloat(treeShare*100, 'g', -1, 64))))
 	}
 }
@@ -359,15 +391,20 @@ func (w *treeWriter) write(call indentedCall) {
 	if n.self > 0 {
 		self = percent(n.self, w.count.total)
 	}
-	w.printf("%s %s  %s%s", percent(n.total, w.count.total)[1:], self, w.faint(call.indent), w.faint(call.branch))
-	if n.line < 0 {
+	w.printf("%s %s  ", percent(n.total, w.count.total)[1:], self)
+	var f *profileFunction
+	if n.line >= 0 {
+		f = &w.lines[n.line]
+	}
+	w.mark(w.count, f)
+	w.printf("%s%s", w.faint(call.indent), w.faint(call.branch))
+	if f == nil {
 		name := "[unknown]"
 		if comm := w.r.p.Threads[-1-n.line].Comm; comm != "" {
 			name = strconv.Quote(comm)
 		}
 		w.printf("%s", w.head(name))
 	} else {
-		f := &w.lines[n.line]
 		w.function(f, path.Base(f.file))
 	}
 	if n.isRecursive {

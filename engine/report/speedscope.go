@@ -36,7 +36,7 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
 		for v := range r.values {
-			if s.Event != r.values[v].event {
+			if !r.values[v].has(s) {
 				continue
 			}
 			key := speedscopeKey{v, s.Thread}
