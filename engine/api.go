@@ -88,6 +88,12 @@ type (
 	ProfileModule = profile.Module
 	// A ProfileKernel is a function of an accelerator that was dispatched.
 	ProfileKernel = profile.Kernel
+	// A ProfileAnnotation is a function with its lines and instructions.
+	ProfileAnnotation = profile.Annotation
+	// A ProfileAnnotatedInstruction is an instruction of a function.
+	ProfileAnnotatedInstruction = profile.AnnotatedInstruction
+	// A ProfileAnnotatedPlace is where a frame is in a function.
+	ProfileAnnotatedPlace = profile.AnnotatedPlace
 	// LaunchEvidence is how it is known which stack launched a wave.
 	LaunchEvidence = profile.LaunchEvidence
 )
@@ -158,6 +164,6 @@ var (
 // wrong with one of them is why its stack ends; the error is that there is no
 // file, or that it is no recording.
 func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
-	k := profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot}
+	k := profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Disassembler: e.program}
 	return k.Make(ctx, path, o)
 }

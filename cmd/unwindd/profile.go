@@ -29,6 +29,8 @@ type profileFlags struct {
 	gpu      []string
 	objects  []string
 	window   time.Duration
+	annotate []string
+	program  string // a disassembler
 	http     string
 }
 
@@ -85,6 +87,8 @@ profile in a browser, by pprof's own pages.`,
 	flags.Var(flags.Lookup("gpu").Value, "gpu-samples", "the same as --gpu `FILE`")
 	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
 	flags.DurationVar(&f.window, "join-window", defaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
+	flags.StringArrayVar(&f.annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
+	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -101,6 +105,13 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	if f.program == "" && len(f.annotate) > 0 {
+		s, err := f.settings()
+		if err != nil {
+			return err
+		}
+		f.program = s.Disassembler
+	}
 	var listener net.Listener
 	if f.http != "" {
 		if listener, err = listen(cmd.Context(), f.http); err != nil {
@@ -115,13 +126,13 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	defer end()
 	e, err := engine.New(engine.Options{
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
-		MaxFrames: f.maxStack, NoSymbols: !f.symbols,
+		MaxFrames: f.maxStack, NoSymbols: !f.symbols, Disassembler: f.program,
 	})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window})
+	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window, Annotate: f.annotate})
 	if err != nil {
 		return err
 	}
@@ -162,6 +173,12 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--join-window %v: expected 0 or more", f.window)
 	case len(f.objects) > 0 && len(f.gpu) == 0:
 		return wrong("--objects are looked at for what --gpu FILE has samples of: expected both")
+	case len(f.annotate) > 0 && f.format != "text" && f.format != "json":
+		return wrong("--annotate writes text or JSON: expected another --format than %s", f.format)
+	case f.program != "" && len(f.annotate) == 0:
+		return wrong("--disassembler %s: expected --annotate FUNCTION too", f.program)
+	case len(f.annotate) > 0 && (f.http != "" || !f.symbols):
+		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
 	case f.maxStack < 1:
 		return wrong("--max-stack %d: expected 1 or more", f.maxStack)
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
@@ -191,6 +208,9 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 		return f.writeFolded(r, events)
 	}
 	return f.write(func(w *writer) error {
+		if len(f.annotate) > 0 {
+			return f.writeAnnotations(r, w)
+		}
 		switch f.format {
 		case "pprof":
 			return r.WritePprof(w)
@@ -206,6 +226,14 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 		}
 		return r.WriteText(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
 	})
+}
+
+// writeAnnotations writes the functions of --annotate.
+func (f *profileFlags) writeAnnotations(r *report.Profile, w *writer) error {
+	if f.format == "json" {
+		return r.WriteAnnotationsJSON(w)
+	}
+	return r.WriteAnnotations(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
 }
 
 // writeFolded writes a file for each of several events: all of them, or none.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/disassembler"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -22,6 +23,8 @@ type Maker struct {
 	Finder func(path string) object.Finder
 	// Sysroot is where paths of a recording are looked up; "" is "/".
 	Sysroot string
+	// Disassembler gives the text of instructions of annotations; nil: architectures do.
+	Disassembler *disassembler.Program
 }
 
 // Options say how a recording is walked.
@@ -40,6 +43,10 @@ type Options struct {
 	// JoinWindow is how far a sample of the CPU may be from a launch that it stands
 	// for, where none was taken at the launch itself; 0: none stands for it.
 	JoinWindow time.Duration
+	// Annotate are names of functions of which there shall be annotations: as they are
+	// printed, or without parameters, or as they are called in the source. A name that no
+	// function has is an error.
+	Annotate []string
 }
 
 // Make walks the stacks of all samples of a perf.data file, and joins samples
@@ -83,6 +90,9 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	if !k.Shared.Options().NoSymbols {
 		b.name(o.Jobs, kernel)
 	}
+	if err := b.annotate(ctx, o.Annotate); err != nil {
+		return nil, err
+	}
 	return b.profile(), nil
 }
 
@@ -108,6 +118,8 @@ type Profile struct {
 	// States are what waves did as they were sampled, by first appearance. States[0] is
 	// that this is not known.
 	States []gpusamples.State
+	// Annotations are of the functions of Options.Annotate.
+	Annotations []Annotation
 	// Stops are why stacks end, each once.
 	Stops []walk.Stopped
 	// Problems are what went wrong with the recording, its files and plugins, each

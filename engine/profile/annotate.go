@@ -1,0 +1,252 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/source"
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+const (
+	// maxAnnotatedCode bounds the code of a block of a function, in bytes.
+	maxAnnotatedCode = 1 << 20
+	// maxAnnotatedInstructions bounds those of a function.
+	maxAnnotatedInstructions = 1 << 17
+	// maxInlinedInto bounds the functions that are told of an inlined one.
+	maxInlinedInto = 8
+)
+
+// errNoNames says why functions cannot be found.
+var errNoNames = errors.New("functions are not looked for by name: no symbols were asked for")
+
+// annotate makes the annotations of functions that are named, while the recording is
+// open. The order is that of the names, and of one name the function with the most
+// samples comes first.
+func (b *profileBuilder) annotate(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if b.recording.maker.Shared.Options().NoSymbols {
+		return errNoNames
+	}
+	finder := b.recording.maker.Finder(b.out.Path)
+	a := &annotator{profileBuilder: b, sources: source.New(&finder), samples: b.samplesOfFrames()}
+	all := a.functions()
+	done := map[functionName]bool{}
+	for _, name := range names {
+		wanted := map[functionName]bool{}
+		found := findFunctions(all, name)
+		if len(found) == 0 {
+			return unknownFunction(b.out.Path, all, name)
+		}
+		for _, f := range found {
+			wanted[f] = !done[f]
+			done[f] = true
+		}
+		list := a.find(wanted)
+		for _, f := range list {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			a.fill(ctx, f)
+			b.out.Annotations = append(b.out.Annotations, f.Annotation)
+		}
+	}
+	if program := b.recording.maker.Disassembler; program != nil {
+		b.recording.addProblems(program.Problems())
+	}
+	return nil
+}
+
+// samplesOfFrames are how many samples have each frame as the innermost.
+func (b *profileBuilder) samplesOfFrames() []uint64 {
+	counts := make([]uint64, len(b.out.Frames))
+	for i := range b.out.Samples {
+		if stack := b.out.Samples[i].Stack; stack != 0 {
+			counts[b.out.Stacks[stack].Frame]++
+		}
+	}
+	return counts
+}
+
+// An annotator makes annotations.
+type annotator struct {
+	*profileBuilder
+	sources *source.Files
+	samples []uint64 // by frame: those that have it as the innermost
+}
+
+// functions are those of all frames, the most sampled first.
+func (a *annotator) functions() []functionName {
+	counts := map[functionName]uint64{}
+	var list []functionName
+	for i := range a.out.Frames {
+		symbols := a.out.Frames[i].Symbols
+		for j := range symbols {
+			name := nameOf(&symbols[j])
+			if _, ok := counts[name]; !ok {
+				list = append(list, name)
+			}
+			counts[name] += a.samples[i]
+		}
+	}
+	slices.SortStableFunc(list, func(x, y functionName) int {
+		return cmp.Or(cmp.Compare(counts[y], counts[x]), strings.Compare(x.function, y.function))
+	})
+	return list
+}
+
+// An annotated is a function while it is annotated.
+type annotated struct {
+	Annotation
+	module  *code.Module // nil: of no code object
+	name    functionName
+	samples uint64
+	frames  []annotatedFrame
+	starts  []uint64 // of Code, as addresses of the module's code
+	ends    []uint64
+	// ownLines are where the function itself is at each of Code.
+	ownLines []lineKey
+	// symbols are the function's own frames, by line: what its source is found by.
+	symbols map[lineKey]*symbol.Frame
+}
+
+// An annotatedFrame is a frame that the function is at, as one of its symbols.
+type annotatedFrame struct {
+	frame, depth int
+	kernel       int32 // as in AnnotatedPlace
+}
+
+type lineKey struct {
+	file string
+	line int
+}
+
+// functionKey tells apart functions of one name.
+type functionKey struct {
+	name   functionName
+	module *code.Module
+	index  int32 // of Modules, where there is no module
+}
+
+// find finds the frames of functions.
+func (a *annotator) find(wanted map[functionName]bool) (list []*annotated) {
+	index := map[functionKey]*annotated{}
+	of := func(frame int, s *symbol.Frame) *annotated {
+		f := &a.out.Frames[frame]
+		key := functionKey{nameOf(s), a.places[frame].module, -1}
+		if key.module == nil {
+			key.index = f.Module
+		}
+		g := index[key]
+		if g == nil {
+			g = &annotated{module: key.module, name: key.name, symbols: map[lineKey]*symbol.Frame{}, Annotation: Annotation{
+				Function: s.Function, LinkageName: s.LinkageName, Module: f.Module, Kernel: f.Kernel, Device: f.Device,
+			}}
+			index[key] = g
+			list = append(list, g)
+		}
+		return g
+	}
+	for i := range a.out.Frames {
+		symbols := a.out.Frames[i].Symbols
+		at := slices.IndexFunc(symbols, func(s symbol.Frame) bool { return wanted[nameOf(&s)] })
+		if at >= 0 {
+			g := of(i, &symbols[at])
+			g.frames = append(g.frames, annotatedFrame{i, at, -1})
+			g.samples += a.samples[i]
+		}
+	}
+	a.findRecorded(wanted, of)
+	slices.SortStableFunc(list, func(x, y *annotated) int { return cmp.Compare(y.samples, x.samples) })
+	return list
+}
+
+// findRecorded finds frames of kernels whose code object was not found: their file of
+// samples has the instruction, and the kernel stands below as what was dispatched.
+func (a *annotator) findRecorded(wanted map[functionName]bool, of func(int, *symbol.Frame) *annotated) {
+	type pair struct{ frame, below uint32 }
+	seen := map[pair]bool{}
+	for i := range a.out.Samples {
+		stack := &a.out.Stacks[a.out.Samples[i].Stack]
+		f := &a.out.Frames[stack.Frame]
+		if a.out.Samples[i].Stack == 0 || stack.Caller == 0 || f.NamedBy == "" || !f.Device || f.Dispatched >= 0 {
+			continue
+		}
+		p := pair{stack.Frame, a.out.Stacks[stack.Caller].Frame}
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		below := &a.out.Frames[p.below]
+		if n := len(below.Symbols); n > 0 && below.Device && below.Dispatched >= 0 && wanted[nameOf(&below.Symbols[n-1])] {
+			g := of(int(p.below), &below.Symbols[n-1])
+			g.frames = append(g.frames, annotatedFrame{int(p.frame), len(f.Symbols) - 1, below.Dispatched})
+			g.samples += a.samples[p.frame]
+		}
+	}
+}
+
+// fill finds the instructions and lines of a function, and where frames are among
+// them.
+func (a *annotator) fill(ctx context.Context, g *annotated) {
+	a.readCode(ctx, g)
+	if len(g.Code) == 0 {
+		a.takeRecorded(g)
+	}
+	for _, f := range g.frames {
+		symbols := a.out.Frames[f.frame].Symbols
+		g.needLine(&symbols[f.depth])
+		if name := symbols[len(symbols)-1].Function; f.depth < len(symbols)-1 && len(g.InlinedInto) < maxInlinedInto && !slices.Contains(g.InlinedInto, name) {
+			g.InlinedInto = append(g.InlinedInto, name)
+		}
+	}
+	lines := a.lines(g)
+	for i := range g.Code {
+		if at, ok := lines[g.ownLines[i]]; ok {
+			g.Code[i].Line = at
+		} else {
+			g.Code[i].Line = -1
+		}
+	}
+	a.place(g, lines)
+}
+
+// isEntry says whether a frame is of a kernel of which it is only known that it ran.
+func (a *annotator) isEntry(frame int) bool {
+	f := &a.out.Frames[frame]
+	return f.Device && f.FoundBy == code.ByLaunch
+}
+
+// place says where frames are in the function.
+func (a *annotator) place(g *annotated, lines map[lineKey]int32) {
+	for _, f := range g.frames {
+		if a.samples[f.frame] == 0 {
+			continue
+		}
+		p := AnnotatedPlace{Frame: uint32(f.frame), Code: -1, Line: -1, IsInlined: f.depth > 0, Kernel: f.kernel} //nolint:gosec // an index of Frames
+		if !a.isEntry(f.frame) {
+			s := &a.out.Frames[f.frame].Symbols[f.depth]
+			if at, ok := lines[lineKey{s.File, s.Line}]; ok {
+				p.Line = at
+			}
+			if f.kernel < 0 || g.IsRecorded {
+				p.Code = g.instruction(a.address(f.frame))
+			}
+		}
+		g.Places = append(g.Places, p)
+	}
+}
+
+// address is where a frame is among the instructions of its function.
+func (a *annotator) address(frame int) uint64 {
+	if p := &a.places[frame]; p.module != nil {
+		return p.lookup
+	}
+	return a.out.Frames[frame].ModuleOffset
+}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// annotationStalls is how many reasons for waiting have columns of their own.
+const annotationStalls = 3
+
+// A sampleCount is how much of an event was at a place.
+type sampleCount struct {
+	samples, weight uint64
+	inlined         uint64   // the weight in calls that are inlined there
+	lanes           uint64   // that were active, of all samples
+	states          []uint64 // weights, by state; nil where none is known
+}
+
+func (c *sampleCount) add(s *engine.ProfileSample, isInlined bool, states int) {
+	c.samples++
+	c.weight = add(c.weight, s.Weight)
+	c.lanes += uint64(s.ActiveLanes)
+	if isInlined {
+		c.inlined = add(c.inlined, s.Weight)
+	}
+	if s.State == 0 || int(s.State) >= states {
+		return
+	}
+	if c.states == nil {
+		c.states = make([]uint64, states)
+	}
+	c.states[s.State] = add(c.states[s.State], s.Weight)
+}
+
+// An annotationCount is how much of an event a function has, as what was sampled itself.
+type annotationCount struct {
+	*profileValue
+	all         sampleCount
+	lines, code []sampleCount // as those of the annotation
+	elsewhere   uint64        // samples that are at no instruction that is shown
+}
+
+// countAnnotations goes over the samples once. The counts are by annotation, of the events
+// that were asked for and have samples in it; where none was asked for by name, of
+// the first of them, or with isAll of all.
+func (r *Profile) countAnnotations(isAll bool) [][]*annotationCount {
+	type target struct {
+		annotation int
+		place      int
+	}
+	at := make([][]target, len(r.p.Frames))
+	hasKernels := false
+	for i := range r.p.Annotations {
+		for j := range r.p.Annotations[i].Places {
+			p := &r.p.Annotations[i].Places[j]
+			at[p.Frame] = append(at[p.Frame], target{i, j})
+			hasKernels = hasKernels || p.Kernel >= 0
+		}
+	}
+	var kernels []int32
+	if hasKernels {
+		kernels = r.kernelsOfStacks()
+	}
+	counts := make([][]*annotationCount, len(r.p.Annotations))
+	for i := range counts {
+		counts[i] = make([]*annotationCount, len(r.values))
+	}
+	for i := range r.p.Samples {
+		s := &r.p.Samples[i]
+		if s.Stack == 0 || !r.isAsked(s) {
+			continue
+		}
+		value := r.valueOf[s.Event+1]
+		for _, t := range at[r.p.Stacks[s.Stack].Frame] {
+			a := &r.p.Annotations[t.annotation]
+			p := &a.Places[t.place]
+			if p.Kernel >= 0 && kernels[s.Stack] != p.Kernel {
+				continue
+			}
+			c := counts[t.annotation][value]
+			if c == nil {
+				c = &annotationCount{profileValue: &r.values[value], lines: make([]sampleCount, len(a.Lines)), code: make([]sampleCount, len(a.Code))}
+				counts[t.annotation][value] = c
+			}
+			c.add(s, p, len(r.p.States))
+		}
+	}
+	for i := range counts {
+		counts[i] = slices.DeleteFunc(counts[i], func(c *annotationCount) bool { return c == nil })
+		if !r.isFiltered && !isAll {
+			counts[i] = counts[i][:min(len(counts[i]), 1)]
+		}
+	}
+	return counts
+}
+
+// add adds a sample at a place.
+func (c *annotationCount) add(s *engine.ProfileSample, p *engine.ProfileAnnotatedPlace, states int) {
+	c.all.add(s, p.IsInlined, states)
+	if p.Line >= 0 {
+		c.lines[p.Line].add(s, p.IsInlined, states)
+	}
+	switch {
+	case p.Code >= 0:
+		c.code[p.Code].add(s, p.IsInlined, states)
+	default:
+		c.elsewhere++
+	}
+}
+
+// stallsOf are the states in which waves waited, those with most weight first.
+func (r *Profile) stallsOf(c *sampleCount) (states []uint8) {
+	for state, weight := range c.states {
+		if weight > 0 && r.p.States[state].Stalled {
+			states = append(states, uint8(state)) //nolint:gosec // at most gpusamples.MaxStates
+		}
+	}
+	slices.SortFunc(states, func(a, b uint8) int {
+		return cmp.Or(cmp.Compare(c.states[b], c.states[a]), cmp.Compare(a, b))
+	})
+	return states
+}

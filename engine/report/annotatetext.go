@@ -1,0 +1,277 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+const (
+	// hotShare is the part of a function's samples from which a line is said to be hot.
+	hotShare = 0.05
+	// instructionWidth is how wide the column of instructions gets at most.
+	instructionWidth = 48
+)
+
+// WriteAnnotations writes the functions of Profile.Annotations for people: for each the
+// lines of its source, then its instructions, with how many samples were at each.
+func (r *Profile) WriteAnnotations(w io.Writer, o TextOptions) error {
+	b := NewPrinter(w)
+	t := &annotationText{profileText: &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose}}
+	for i, counts := range r.countAnnotations(false) {
+		if i > 0 {
+			t.printf("\n")
+		}
+		t.annotation(&r.p.Annotations[i], counts)
+	}
+	return b.Flush()
+}
+
+type annotationText struct{ *profileText }
+
+// annotation writes one function.
+func (t *annotationText) annotation(a *engine.ProfileAnnotation, counts []*annotationCount) {
+	t.title(a, counts)
+	columns := t.columns(counts)
+	if len(a.Lines) > 0 {
+		t.lines(a, columns)
+	}
+	if len(a.Code) > 0 {
+		t.instructions(a, columns)
+	}
+	for _, c := range counts {
+		if c.elsewhere > 0 && len(a.Code) > 0 {
+			t.printf("%s\n", t.faint(fmt.Sprintf("%s of %s at no instruction that is shown", plural(int(c.elsewhere), "sample", "samples"), c.name)))
+		}
+	}
+}
+
+// title says which function it is, how much of each event it has, and what is missing.
+func (t *annotationText) title(a *engine.ProfileAnnotation, counts []*annotationCount) {
+	f := profileFunction{name: oneLine(a.Function)}
+	if a.Module >= 0 {
+		f.module = oneLine(t.r.p.Modules[a.Module].Path)
+	}
+	if a.Device {
+		t.printf("%s", t.device(deviceMark))
+	}
+	t.function(&f, "")
+	t.printf("\n")
+	for _, c := range counts {
+		t.printf("  %s: %s", c.name, plural(int(c.all.samples), "sample", "samples")) //nolint:gosec // as many as Samples
+		if c.all.weight != c.all.samples {
+			t.printf(", %s", newAmounts(c.all.weight, c.unit).text(c.all.weight))
+		}
+		if t.r.hasLanes(c.event) {
+			t.printf(", %s lanes active", mean(c.all.lanes, c.all.samples))
+		}
+		var parts []string
+		for _, state := range t.r.stallsOf(&c.all) {
+			parts = append(parts, t.r.stateName(state)+" "+strings.TrimSpace(percent(c.all.states[state], c.all.weight)))
+		}
+		if len(parts) > 0 {
+			t.printf(", stalled by %s", strings.Join(parts, ", "))
+		}
+		t.printf("\n")
+	}
+	if len(counts) == 0 {
+		t.printf("  %s\n", t.faint("no samples of its own: they are in what it calls"))
+	}
+	if len(a.InlinedInto) > 0 {
+		names := make([]string, len(a.InlinedInto))
+		for i, name := range a.InlinedInto {
+			names[i] = shortName(oneLine(name))
+		}
+		t.printf("  %s\n", t.faint("inlined into "+strings.Join(names, ", ")))
+	}
+	if a.IsRecorded {
+		t.printf("  %s\n", t.warn("the code object was not found: these are the sampled instructions, as the file of samples has them"))
+	}
+	for _, p := range a.Problems {
+		t.printf("  %s\n", t.faint(p))
+	}
+}
+
+// A column is numbers of one kind, beside lines and instructions.
+type column struct {
+	head  string
+	width int
+	of    func(c *annotationCount, at *sampleCount) (text string, isHot bool)
+	count *annotationCount
+}
+
+// columns are those of the events, which lines and instructions have alike.
+func (t *annotationText) columns(counts []*annotationCount) (list []column) {
+	for _, c := range counts {
+		list = append(list, t.amountColumn(c), column{"%", 6, func(c *annotationCount, at *sampleCount) (string, bool) {
+			if at.weight == 0 {
+				return "", false
+			}
+			return strings.TrimSpace(percent(at.weight, c.all.weight)), float64(at.weight) >= float64(c.all.weight)*hotShare
+		}, c})
+		if t.r.hasLanes(c.event) {
+			list = append(list, column{"lanes", 5, func(_ *annotationCount, at *sampleCount) (string, bool) {
+				return mean(at.lanes, at.samples), false
+			}, c})
+		}
+		stalls := t.r.stallsOf(&c.all)
+		for _, state := range stalls[:min(len(stalls), annotationStalls)] {
+			list = append(list, column{t.r.stateName(state), 6, func(_ *annotationCount, at *sampleCount) (string, bool) {
+				if at.states == nil || at.states[state] == 0 {
+					return "", false
+				}
+				return fmt.Sprint(at.states[state]), false
+			}, c})
+		}
+	}
+	for i := range list {
+		list[i].width = max(list[i].width, utf8.RuneCountInString(list[i].head))
+	}
+	return list
+}
+
+// amountColumn is how much of an event there is: the samples that were taken, or what
+// those of accelerators stand for, which may be many each.
+func (t *annotationText) amountColumn(c *annotationCount) column {
+	head, a := "samples", newAmounts(c.all.weight, c.unit)
+	if !t.r.isOfDevice(c.event) {
+		a = amounts{}
+	}
+	if a.unit != "" {
+		head = "time"
+	}
+	return column{head, 9, func(c *annotationCount, at *sampleCount) (string, bool) {
+		switch {
+		case at.samples == 0:
+			return "", false
+		case t.r.isOfDevice(c.event):
+			return a.text(at.weight), false
+		}
+		return fmt.Sprint(at.samples), false
+	}, c}
+}
+
+// heads writes the heads of columns.
+func (t *annotationText) heads(columns []column, rest string) {
+	var b strings.Builder
+	for _, c := range columns {
+		fmt.Fprintf(&b, "%*s  ", c.width, c.head)
+	}
+	t.printf("\n%s\n", t.head(b.String()+rest))
+}
+
+// numbers writes the numbers of a line or instruction.
+func (t *annotationText) numbers(columns []column, at func(c *annotationCount) *sampleCount) {
+	for _, c := range columns {
+		s := at(c.count)
+		text, isHot := "", false
+		if s.samples > 0 {
+			text, isHot = c.of(c.count, s)
+		}
+		text = fmt.Sprintf("%*s", c.width, text)
+		if isHot {
+			t.printf("%s  ", t.warn(text))
+		} else {
+			t.printf("%s  ", text)
+		}
+	}
+}
+
+// lines writes the lines of a function's source.
+func (t *annotationText) lines(a *engine.ProfileAnnotation, columns []column) {
+	width := 4
+	hasInlined := false
+	for i := range a.Lines {
+		width = max(width, len(fmt.Sprint(a.Lines[i].Line)))
+		hasInlined = hasInlined || slices.ContainsFunc(columns, func(c column) bool { return c.count.lines[i].inlined > 0 })
+	}
+	if hasInlined {
+		columns = t.withInlined(columns)
+	}
+	file := ""
+	for i := range a.Lines {
+		l := &a.Lines[i]
+		switch {
+		case l.File != file:
+			file = l.File
+			t.heads(columns, fmt.Sprintf("%*s  %s", width, "line", oneLine(file)))
+		case i > 0 && l.Line > a.Lines[i-1].Line+1 && l.HasText:
+			t.printf("%s\n", t.faint("..."))
+		}
+		t.numbers(columns, func(c *annotationCount) *sampleCount { return &c.lines[i] })
+		t.printf("%s", t.faint(fmt.Sprintf("%*d", width, l.Line)))
+		if l.Text != "" {
+			t.printf("  %s", expand(l.Text))
+		}
+		t.printf("\n")
+	}
+}
+
+// withInlined adds a column behind the first one's share: what of it is in calls that are
+// inlined at the line.
+func (t *annotationText) withInlined(columns []column) (list []column) {
+	for _, c := range columns {
+		list = append(list, c)
+		if c.head == "%" {
+			list = append(list, column{"inlined", len("inlined"), func(c *annotationCount, at *sampleCount) (string, bool) {
+				if at.inlined == 0 {
+					return "", false
+				}
+				return strings.TrimSpace(percent(at.inlined, c.all.weight)), false
+			}, c.count})
+		}
+	}
+	return list
+}
+
+// instructions writes the instructions of a function. Where the line is another than that
+// of the instruction before, it stands behind.
+func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []column) {
+	width, longest := 6, len("instruction")
+	for i := range a.Code {
+		width = max(width, len(address(a.Code[i].Offset)))
+		longest = max(longest, utf8.RuneCountInString(a.Code[i].Text))
+	}
+	longest = min(longest, instructionWidth)
+	t.heads(columns, fmt.Sprintf("%*s  instruction", width, "offset"))
+	before := ""
+	for i := range a.Code {
+		in := &a.Code[i]
+		t.numbers(columns, func(c *annotationCount) *sampleCount { return &c.code[i] })
+		t.printf("%s  ", t.faint(fmt.Sprintf("%*s", width, address(in.Offset))))
+		place := t.placeOf(in)
+		if place == "" || place == before {
+			t.printf("%s\n", in.Text)
+			continue
+		}
+		before = place
+		t.printf("%-*s  %s\n", longest, in.Text, t.place(place))
+	}
+}
+
+// placeOf is the line of an instruction, with the function that is inlined there.
+func (t *annotationText) placeOf(in *engine.ProfileAnnotatedInstruction) string {
+	if in.File == "" {
+		return ""
+	}
+	place := oneLine(in.File)
+	if !t.isWhole {
+		place = path.Base(place)
+	}
+	if in.InlineLine > 0 {
+		place = position(place, in.InlineLine, 0)
+	}
+	if in.Inlined != "" {
+		name := oneLine(in.Inlined)
+		if !t.isWhole {
+			name = shortName(name)
+		}
+		place += " " + name
+	}
+	return place
+}

@@ -1,0 +1,44 @@
+package walk
+
+import (
+	"context"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/disassembler"
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// ModuleCode disassembles code of a module from start up to end, which are addresses of
+// its code object, as those of the instructions are. Lanes is how many the threads have
+// that execute it; 0: what the object says. Texts are those of the program; nil: those of
+// the architecture, which isNamed says are the names of all instructions. There are
+// fewer instructions where the code cannot be read or decoded to its end. The error wraps
+// sdk.ErrNotImplemented of an architecture that does not disassemble, and
+// target.ErrNoMemory where there is no code.
+func (p *Process) ModuleCode(
+	ctx context.Context, m *code.Module, start, end uint64, lanes uint32, program *disassembler.Program,
+) (lines []Line, isNamed bool, err error) {
+	arch, err := p.shared.machine(m.Arch)
+	if err != nil {
+		return nil, false, err
+	}
+	if lanes == 0 {
+		if f := m.Code.FunctionAt(ctx, start); f != nil {
+			lanes = f.Lanes
+		}
+	}
+	d := &disassembly{
+		Process: p, arch: arch, processor: m.Processor, lanes: lanes, address: start,
+		segment: &code.Segment{Start: start, End: end, Module: m, Address: start},
+	}
+	err = object.Guard(func() error {
+		lines, err = d.decode(ctx, start, end, 0)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	reader := CodeReader{process: p, program: program}
+	reader.askProgram(ctx, []*FrameCode{{Lines: lines, llvm: d.llvm}})
+	return lines, d.llvm.Triple == "" || program != nil, nil
+}
