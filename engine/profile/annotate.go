@@ -34,8 +34,7 @@ func (b *profileBuilder) annotate(ctx context.Context, names []string) error {
 	if b.recording.maker.Shared.Options().NoSymbols {
 		return errNoNames
 	}
-	finder := b.recording.maker.Finder(b.out.Path)
-	a := &annotator{profileBuilder: b, sources: source.New(&finder), samples: b.samplesOfFrames()}
+	a := &annotator{profileBuilder: b, sources: b.recording.maker.sources(b.out.Path), samples: b.samplesOfFrames()}
 	all := a.functions()
 	done := map[functionName]bool{}
 	for _, name := range names {
@@ -61,6 +60,12 @@ func (b *profileBuilder) annotate(ctx context.Context, names []string) error {
 		b.recording.addProblems(program.Problems())
 	}
 	return nil
+}
+
+// sources find source files for a recording at a path.
+func (k *Maker) sources(path string) *source.Files {
+	finder := k.Finder(path)
+	return source.New(&finder)
 }
 
 // samplesOfFrames are how many samples have each frame as the innermost.

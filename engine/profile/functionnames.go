@@ -29,6 +29,9 @@ var nameMatches = []func(of *functionName, name string) bool{
 
 // findFunctions are those of the functions that a name means.
 func findFunctions(all []functionName, name string) (found []functionName) {
+	if name == "" {
+		return nil
+	}
 	for _, isMatch := range nameMatches {
 		for i := range all {
 			if isMatch(&all[i], name) {
@@ -63,7 +66,7 @@ func nearFunctions(all []functionName, name string) (near []string) {
 			list = append(list, candidate{f, 0})
 			continue
 		}
-		most := max(1, len(name)/3)
+		most := max(2, len(name)/3)
 		if d := editDistance(lower, strings.ToLower(bareName(f)), most); d <= most {
 			list = append(list, candidate{f, d})
 		}

@@ -27,8 +27,13 @@ func (p *Process) ModuleCode(
 			lanes = f.Lanes
 		}
 	}
+	processor := m.Processor
+	if m.Object != nil && processor == "" {
+		of, _ := arch.Description.ObjectProcessor(m.Object.Flags())
+		processor = of.Name
+	}
 	d := &disassembly{
-		Process: p, arch: arch, processor: m.Processor, lanes: lanes, address: start,
+		Process: p, arch: arch, processor: processor, lanes: lanes, address: start,
 		segment: &code.Segment{Start: start, End: end, Module: m, Address: start},
 	}
 	err = object.Guard(func() error {
