@@ -39,7 +39,9 @@ type annotationCount struct {
 	*profileValue
 	all         sampleCount
 	lines, code []sampleCount // as those of the annotation
-	elsewhere   uint64        // samples that are at no instruction that is shown
+	// unlined and elsewhere are samples at no line that is known, and at no instruction
+	// that is shown.
+	unlined, elsewhere uint64
 }
 
 // countAnnotations goes over the samples once. The counts are by annotation, of the events
@@ -101,11 +103,12 @@ func (c *annotationCount) add(s *engine.ProfileSample, p *engine.ProfileAnnotate
 	c.all.add(s, p.IsInlined, states)
 	if p.Line >= 0 {
 		c.lines[p.Line].add(s, p.IsInlined, states)
+	} else {
+		c.unlined++
 	}
-	switch {
-	case p.Code >= 0:
+	if p.Code >= 0 {
 		c.code[p.Code].add(s, p.IsInlined, states)
-	default:
+	} else {
 		c.elsewhere++
 	}
 }

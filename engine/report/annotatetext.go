@@ -45,9 +45,15 @@ func (t *annotationText) annotation(a *engine.ProfileAnnotation, counts []*annot
 		t.instructions(a, columns)
 	}
 	for _, c := range counts {
-		if c.elsewhere > 0 && len(a.Code) > 0 {
-			t.printf("%s\n", t.faint(fmt.Sprintf("%s of %s at no instruction that is shown", plural(int(c.elsewhere), "sample", "samples"), c.name)))
-		}
+		t.rest(c, c.unlined, len(a.Lines), "no line that is known")
+		t.rest(c, c.elsewhere, len(a.Code), "no instruction that is shown")
+	}
+}
+
+// rest says how many samples are at none of the places that are shown.
+func (t *annotationText) rest(c *annotationCount, samples uint64, places int, at string) {
+	if samples > 0 && places > 0 {
+		t.printf("%s\n", t.faint(fmt.Sprintf("%s of %s at %s", plural(int(samples), "sample", "samples"), c.name, at))) //nolint:gosec // as many as Samples
 	}
 }
 
