@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
@@ -204,5 +206,166 @@ func comparePerf(t *testing.T, recording, event string, least int, perfArgs ...s
 	}
 	if functions < least || samples == 0 {
 		t.Errorf("%d functions with %d samples were compared, expected at least %d", functions, samples, least)
+	}
+}
+
+// TestInstructionsOfWavesAreThoseOfLLVM: each instruction of a kernel is at the address, has
+// the bytes and, with a disassembler, the text that llvm-objdump gives it, and the samples
+// are those of the file.
+func TestInstructionsOfWavesAreThoseOfLLVM(t *testing.T) {
+	oracle.Tools(t, "llvm-objdump-22")
+	path, err := exec.LookPath("llvm-objdump-22")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(path, "-d", "--disassemble-symbols=grade", filepath.Join(filepath.Dir(gpuSamples), "grade.co")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	line := regexp.MustCompile(`^\t(.*?)\s*// 0*([0-9A-F]+): ([0-9A-F ]+?)(?: <.*)?$`)
+	for text := range strings.Lines(string(out)) {
+		if m := line.FindStringSubmatch(strings.TrimRight(text, "\n")); m != nil {
+			want = append(want, fmt.Sprintf("0x%s %s %s", strings.ToLower(m[2]), bytesOfWords(m[3]), m[1]))
+		}
+	}
+	// llvm-objdump goes on with what is between the function and the end of the section.
+	for len(want) > 0 && strings.HasSuffix(want[len(want)-1], " s_nop 0") {
+		want = want[:len(want)-1]
+	}
+	samples := samplesByOffset(t)
+	all := annotations(t, "--gpu", gpuSamples, gpuRecording, "--annotate", "grade", "--disassembler", path).Annotations
+	if len(all) != 1 {
+		t.Fatalf("%d functions", len(all))
+	}
+	var got []string
+	for _, in := range all[0].Instructions {
+		got = append(got, fmt.Sprintf("%s %s %s", in.Offset, in.Bytes, in.Text))
+		var counted uint64
+		for _, c := range in.Counts {
+			counted += c.Samples
+		}
+		if counted != samples[in.Offset] {
+			t.Errorf("%s: %d samples, the file has %d", in.Offset, counted, samples[in.Offset])
+		}
+		delete(samples, in.Offset)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 40 {
+		t.Errorf("%d instructions of llvm-objdump (-want +got):\n%s", len(want), diff)
+	}
+	for offset, n := range samples {
+		t.Errorf("%d samples at %s are at no instruction", n, offset)
+	}
+}
+
+// bytesOfWords are the bytes of words, which are little-endian.
+func bytesOfWords(text string) string {
+	var b strings.Builder
+	for _, word := range strings.Fields(text) {
+		for i := len(word); i > 0; i -= 2 {
+			b.WriteString(strings.ToLower(word[i-2 : i]))
+		}
+	}
+	return b.String()
+}
+
+// samplesByOffset are the samples of the example's file.
+func samplesByOffset(t *testing.T) map[string]uint64 {
+	t.Helper()
+	text, err := os.ReadFile(gpuSamples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]uint64{}
+	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
+		var line struct {
+			Record string
+			Offset string `json:"module_offset"`
+		}
+		if err := d.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		if line.Record == "sample" {
+			counts[line.Offset]++
+		}
+	}
+	return counts
+}
+
+// TestAnnotationsAreAsTheirSchemaHasThem reads the JSON by docs/annotations.schema.json.
+func TestAnnotationsAreAsTheirSchemaHasThem(t *testing.T) {
+	schema := closedSchema(t, "annotations.schema.json")
+	for _, args := range [][]string{
+		{wordsRecording, "--annotate", "insert", "--annotate", "swap", "--event", "cpu-clock", "--event", "page-faults"},
+		{gpuRecording, "--gpu", gpuSamples, "--annotate", "grade"}, {gpuRecording, "--gpu", gpuSamples, "--annotate", "main"},
+	} {
+		text, _ := runProfile(t, append(args, "--format", "json")...)
+		var out any
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range checkSchema(schema, "annotations", out, schema) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// TestSourcesOfAnnotationsAreFound: lines have their text where the file is there, and
+// inlined functions have lines wherever they are inlined.
+func TestSourcesOfAnnotationsAreFound(t *testing.T) {
+	root := t.TempDir()
+	source, err := os.ReadFile(filepath.Join(filepath.Dir(wordsRecording), "words.cc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "example"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "example", "words.cc"), source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(source), "\n")
+	out := annotations(t, wordsRecording, "--sysroot", root, "--event", "cpu-clock", "--annotate", "sort", "--annotate", "swap")
+	if len(out.Annotations) != 2 {
+		t.Fatalf("%d functions", len(out.Annotations))
+	}
+	for _, a := range out.Annotations {
+		var samples uint64
+		for _, l := range a.Lines {
+			if l.Text == nil || *l.Text != lines[l.Line-1] {
+				t.Errorf("%s: line %d is %v", a.Function, l.Line, l.Text)
+			}
+			for _, c := range l.Counts {
+				samples += c.Samples
+			}
+		}
+		if samples != a.Events[0].Samples || samples == 0 {
+			t.Errorf("%s: %d samples in lines, %d in all", a.Function, samples, a.Events[0].Samples)
+		}
+	}
+	if a := out.Annotations[1]; len(a.Instructions) > 0 || len(a.InlinedInto) != 1 || !strings.HasPrefix(a.InlinedInto[0], "void sort<") {
+		t.Errorf("%s: %d instructions, inlined into %q", a.Function, len(a.Instructions), a.InlinedInto)
+	}
+}
+
+func TestAnnotateSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+		exit int
+	}{
+		{[]string{wordsRecording, "--annotate", "insrt"}, "no function insrt was sampled or called; near are: insert(Node*, unsigned int)", 1},
+		{[]string{wordsRecording, "--annotate", "nothing_like_this"}, "no function nothing_like_this was sampled or called", 1},
+		{[]string{wordsRecording, "--annotate", "insert", "--symbols=false"}, "expected neither --http nor --symbols=false", 2},
+		{[]string{wordsRecording, "--annotate", "insert", "--format", "folded"}, "--annotate writes text or JSON", 2},
+		{[]string{wordsRecording, "--disassembler", "x"}, "expected --annotate FUNCTION too", 2},
+	} {
+		cmd := command(append([]string{"profile", "--in-process"}, c.args...)...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != c.exit || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%q: exit status %d, %s", c.args, code, &stderr)
+		}
 	}
 }
