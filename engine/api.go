@@ -90,6 +90,8 @@ type (
 	ProfileKernel = profile.Kernel
 	// A ProfileAnnotation is a function with its lines and instructions.
 	ProfileAnnotation = profile.Annotation
+	// A ProfileAnnotatedLine is a line of a function's source.
+	ProfileAnnotatedLine = profile.AnnotatedLine
 	// A ProfileAnnotatedInstruction is an instruction of a function.
 	ProfileAnnotatedInstruction = profile.AnnotatedInstruction
 	// A ProfileAnnotatedPlace is where a frame is in a function.

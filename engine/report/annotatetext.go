@@ -77,7 +77,8 @@ func (t *annotationText) title(a *engine.ProfileAnnotation, counts []*annotation
 			t.printf(", %s lanes active", mean(c.all.lanes, c.all.samples))
 		}
 		var parts []string
-		for _, state := range t.r.stallsOf(&c.all) {
+		stalls := t.r.stallsOf(&c.all)
+		for _, state := range stalls[:min(len(stalls), maxSummary)] {
 			parts = append(parts, t.r.stateName(state)+" "+strings.TrimSpace(percent(c.all.states[state], c.all.weight)))
 		}
 		if len(parts) > 0 {
@@ -202,6 +203,9 @@ func (t *annotationText) lines(a *engine.ProfileAnnotation, columns []column) {
 	file := ""
 	for i := range a.Lines {
 		l := &a.Lines[i]
+		if !l.HasText && !slices.ContainsFunc(columns, func(c column) bool { return c.count.lines[i].samples > 0 }) {
+			continue // there is nothing to see
+		}
 		switch {
 		case l.File != file:
 			file = l.File
