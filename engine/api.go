@@ -108,6 +108,9 @@ const (
 	LaunchRecorded = profile.LaunchRecorded
 )
 
+// LaunchNear: see profile.LaunchEvidence.
+const LaunchNear = profile.LaunchNear
+
 // How a frame was found; see code.FoundBy.
 const (
 	ByContext      = code.ByContext

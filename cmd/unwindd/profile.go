@@ -39,7 +39,7 @@ type profileFlags struct {
 const defaultJoinWindow = 10 * time.Millisecond
 
 // profileFormats are the values of --format.
-var profileFormats = []string{"text", "pprof", "folded", "speedscope", "json"}
+var profileFormats = []string{"text", "pprof", "folded", "speedscope", "firefox", "json"}
 
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g}
@@ -216,6 +216,8 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 			return r.WritePprof(w)
 		case "speedscope":
 			return r.WriteSpeedscope(w)
+		case "firefox":
+			return r.WriteFirefox(w)
 		case "json":
 			return r.WriteJSON(w)
 		case "folded":

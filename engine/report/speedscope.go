@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,34 +18,10 @@ type speedscopeFrame struct {
 	Line int    `json:"line,omitempty"`
 }
 
-// speedscopeKey is a thread with an event, which gives a profile.
-type speedscopeKey struct {
-	value  int
-	thread uint32
-}
-
 // WriteSpeedscope writes the profile as speedscope reads it: for every event
 // the threads, the one with the most weight first, each with its samples by time.
 func (r *Profile) WriteSpeedscope(w io.Writer) error {
 	b := newOutput(w)
-	// A sample belongs to each value of its event.
-	samples := map[speedscopeKey][]int32{}
-	weights := map[speedscopeKey]uint64{}
-	keys := make([][]speedscopeKey, len(r.values))
-	for i := range r.p.Samples {
-		s := &r.p.Samples[i]
-		for v := range r.values {
-			if !r.values[v].has(s) {
-				continue
-			}
-			key := speedscopeKey{v, s.Thread}
-			if samples[key] == nil {
-				keys[v] = append(keys[v], key)
-			}
-			samples[key] = append(samples[key], int32(i))
-			weights[key] = add(weights[key], r.values[v].of(s))
-		}
-	}
 	frames, numbers := r.speedscopeFrames()
 	head, err := json.Marshal(map[string]string{
 		"$schema": speedscopeSchema, "exporter": "unwindd", "name": path.Base(oneLine(r.p.Path)),
@@ -62,16 +37,11 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 		}
 	}
 	b.put(`]},"profiles":[`)
-	n := 0
-	for v := range keys {
-		slices.SortStableFunc(keys[v], func(a, b speedscopeKey) int { return cmp.Compare(weights[b], weights[a]) })
-		for _, key := range keys[v] {
-			if n > 0 {
-				b.put(",")
-			}
-			n++
-			r.writeSpeedscopeProfile(b, key, samples[key], weights[key], numbers)
+	for i, t := range r.samplesOfThreads() {
+		if i > 0 {
+			b.put(",")
 		}
+		r.writeSpeedscopeProfile(b, &t, numbers)
 	}
 	b.put("]}\n")
 	return b.Flush()
@@ -80,20 +50,12 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 // speedscopeFrames are the functions that samples have, and the numbers of frames'
 // functions among them.
 func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, numbers *speedscopeNumbers) {
-	stacks := make([]bool, len(r.p.Stacks))
-	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; r.isAsked(s) {
-			stacks[s.Stack] = true
-		}
-	}
 	used := make([]bool, len(r.functions))
-	for i := len(stacks) - 1; i > 0; i-- {
-		if !stacks[i] {
+	for i, isUsed := range r.usedStacks() {
+		if !isUsed {
 			continue
 		}
-		s := r.p.Stacks[i]
-		stacks[s.Caller] = true // which comes before it
-		for _, f := range r.functionOf[s.Frame] {
+		for _, f := range r.functionOf[r.p.Stacks[i].Frame] {
 			used[f] = true
 		}
 	}
@@ -129,8 +91,8 @@ type speedscopeNumbers struct {
 	of   []numberText
 }
 
-func (r *Profile) writeSpeedscopeProfile(b output, key speedscopeKey, samples []int32, end uint64, numbers *speedscopeNumbers) {
-	v, t := &r.values[key.value], &r.p.Threads[key.thread]
+func (r *Profile) writeSpeedscopeProfile(b output, of *threadSamples, numbers *speedscopeNumbers) {
+	v, t, samples := &r.values[of.value], &r.p.Threads[of.thread], of.samples
 	name := oneLine(t.Comm)
 	if name == "" {
 		name = "[unknown]"
@@ -146,7 +108,7 @@ func (r *Profile) writeSpeedscopeProfile(b output, key speedscopeKey, samples []
 		unit = v.unit
 	}
 	quoted, _ := json.Marshal(name) // a string always can be
-	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", quoted, unit, end)
+	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", quoted, unit, of.weight)
 	comma := false
 	// An error stays in the output.
 	_ = inOrder(r.Jobs, len(samples), func(text []byte, from, to int) []byte {

@@ -1,0 +1,281 @@
+package report
+
+import (
+	"math"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// firefoxTables are what all threads of the file share (RawProfileSharedData). The
+// viewer counts by functions; frames are the places in them, and stacks a tree of
+// frames in which each names its caller by how many rows it is before.
+type firefoxTables struct {
+	r       *Profile
+	strings interned[string]
+	sources interned[string]
+	libs    []firefoxLib
+	libOf   []int32 // by module; -1: none
+	bases   []uint64
+	symbols interned[firefoxSymbol]
+	// resources are the code objects of functions, as strings.
+	resources interned[int32]
+	functions []profileFunction
+	number    []int32 // of the profile's functions; -1: no frame is of it
+	frames    []firefoxFrame
+	rowOf     []int32 // by frame: its row; those of the calls inlined there follow. -1: none
+	// nodes has for each stack the row of its innermost call; -1: none.
+	nodes []int32
+	count int32 // of rows of the table of stacks
+	// special are rows behind those of nodes, and rowOfLeaf says which.
+	special   []firefoxStack
+	rowOfLeaf map[firefoxLeaf]int32
+}
+
+// interned numbers values by first appearance.
+type interned[T comparable] struct {
+	list   []T
+	number map[T]int32
+}
+
+func (t *interned[T]) of(v T) int32 {
+	n, ok := t.number[v]
+	if !ok {
+		if t.number == nil {
+			t.number = map[T]int32{}
+		}
+		n = int32(len(t.list)) //nolint:gosec // as many as there are frames
+		t.number[v] = n
+		t.list = append(t.list, v)
+	}
+	return n
+}
+
+// firefoxSymbol is a physical function (NativeSymbolTable).
+type firefoxSymbol struct {
+	lib, name int32
+	address   uint64
+}
+
+// firefoxFrame is a call at a place: the physical one, or one that was inlined there
+// (RawFrameTable).
+type firefoxFrame struct {
+	address      int64 // in the lib; -1: not known
+	lib, symbol  int32 // -1: none
+	function     int32
+	line, column int // 0: not known
+	depth        uint16
+	category     uint8
+	subcategory  uint8
+}
+
+// firefoxStack is a row of the table of stacks; offset is 0 where nothing called it.
+type firefoxStack struct{ frame, offset int32 }
+
+// firefoxLeaf is a stack under a wave that was sampled in a state, or that stands there
+// because it was launched about then.
+type firefoxLeaf struct {
+	stack uint32
+	state uint8
+	near  bool
+}
+
+// noFrames is a function of its own: samples without a stack do not count in the
+// viewer.
+const noFrames = "[no frames]"
+
+func (r *Profile) newFirefoxTables() *firefoxTables {
+	t := &firefoxTables{
+		r: r, libOf: make([]int32, len(r.p.Modules)), bases: make([]uint64, len(r.p.Modules)),
+		number: make([]int32, len(r.functions)), rowOf: make([]int32, len(r.p.Frames)),
+		nodes: make([]int32, len(r.p.Stacks)), rowOfLeaf: map[firefoxLeaf]int32{},
+	}
+	for _, list := range [][]int32{t.libOf, t.number, t.rowOf, t.nodes} {
+		for i := range list {
+			list[i] = -1
+		}
+	}
+	t.addLibs()
+	for i, isUsed := range r.usedStacks() {
+		if !isUsed {
+			continue
+		}
+		frame := r.p.Stacks[i].Frame
+		if t.rowOf[frame] < 0 {
+			t.addFrame(frame)
+		}
+		t.count += int32(len(r.functionOf[frame])) //nolint:gosec // the viewer has no more rows
+		t.nodes[i] = t.count - 1
+	}
+	for i := range r.p.Samples {
+		if s := &r.p.Samples[i]; r.isAsked(s) {
+			t.addLeaf(s)
+		}
+	}
+	return t
+}
+
+// addLibs numbers the code objects. One that was mapped at several places is one.
+func (t *firefoxTables) addLibs() {
+	type key struct{ path, buildID, arch string }
+	met := map[key]int32{}
+	for i := range t.r.p.Modules {
+		m := &t.r.p.Modules[i]
+		k := key{m.Path, string(m.BuildID), m.Arch}
+		n, ok := met[k]
+		if !ok {
+			n = int32(len(t.libs)) //nolint:gosec // as many as there are modules
+			met[k] = n
+			t.libs = append(t.libs, firefoxLibOf(m))
+		}
+		t.libOf[i], t.bases[i] = n, baseOf(m)
+	}
+}
+
+// baseOf is where the addresses of a module begin that the viewer counts from: the
+// first byte of its image.
+func baseOf(m *engine.ProfileModule) uint64 {
+	if m.Kernel {
+		return m.Start
+	}
+	if m.Object == nil || len(m.Segments) == 0 {
+		return 0
+	}
+	base := uint64(math.MaxUint64)
+	for i := range m.Segments {
+		base = min(base, m.Segments[i].Address)
+	}
+	return base
+}
+
+// addFrame adds the rows of a frame: the physical call, and those inlined there.
+func (t *firefoxTables) addFrame(frame uint32) {
+	f := &t.r.p.Frames[frame]
+	row := firefoxFrame{address: -1, lib: -1, symbol: -1, category: firefoxUser}
+	switch {
+	case f.Device:
+		row.category = firefoxGPU
+	case f.Kernel:
+		row.category = firefoxKernel
+	}
+	if f.Module >= 0 {
+		row.lib = t.libOf[f.Module]
+		offset := f.ModuleOffset
+		if !f.Exact && offset > 0 {
+			offset-- // within the call
+		}
+		row.address = t.address(f.Module, offset)
+	}
+	t.rowOf[frame] = int32(len(t.frames)) //nolint:gosec // as many as there are calls
+	functions := t.r.functionOf[frame]
+	for i := len(functions) - 1; i >= 0; i-- {
+		fn := &t.r.functions[functions[i]]
+		row.function = t.function(functions[i])
+		row.depth = uint16(min(len(functions)-1-i, math.MaxUint16)) //nolint:gosec // bounded
+		row.line, row.column = 0, 0
+		if i < len(f.Symbols) {
+			s := &f.Symbols[i]
+			if i == len(f.Symbols)-1 && s.HasStart && row.lib >= 0 {
+				if start := t.address(f.Module, s.Start); start >= 0 {
+					row.symbol = t.symbols.of(firefoxSymbol{row.lib, t.strings.of(fn.name), uint64(start)})
+				}
+			}
+			// The viewer takes a line for one of the file that declares the function.
+			if fn.file != "" && oneLine(s.File) == fn.file {
+				row.line, row.column = s.Line, s.Column
+			}
+		}
+		t.frames = append(t.frames, row)
+	}
+}
+
+// address is an ELF virtual address as the viewer counts; -1 where that is none of its
+// addresses, which have 32 bits.
+func (t *firefoxTables) address(module int32, offset uint64) int64 {
+	if base := t.bases[module]; offset >= base && offset-base <= math.MaxUint32 {
+		return int64(offset - base) //nolint:gosec // 32 bits
+	}
+	return -1
+}
+
+// function is the number of a function in the file.
+func (t *firefoxTables) function(i int32) int32 {
+	if t.number[i] < 0 {
+		t.number[i] = t.addFunction(t.r.functions[i])
+	}
+	return t.number[i]
+}
+
+func (t *firefoxTables) addFunction(f profileFunction) int32 {
+	t.strings.of(f.name)
+	if f.module != "" {
+		t.resources.of(t.strings.of(nameOfModule(f.module)))
+	}
+	if f.file != "" {
+		t.sources.of(f.file)
+		t.strings.of(f.file)
+	}
+	t.functions = append(t.functions, f)
+	return int32(len(t.functions) - 1) //nolint:gosec // as many as there are calls
+}
+
+// addLeaf adds the stack of a sample where it differs from other samples' by what the
+// wave did, or where there is no frame.
+func (t *firefoxTables) addLeaf(s *engine.ProfileSample) {
+	leaf, isSpecial := t.leafOf(s)
+	if !isSpecial {
+		return
+	}
+	if _, ok := t.rowOfLeaf[leaf]; ok {
+		return
+	}
+	at := t.count + int32(len(t.special)) //nolint:gosec // the viewer has no more rows
+	t.rowOfLeaf[leaf] = at
+	if leaf.stack == 0 {
+		t.special = append(t.special, firefoxStack{frame: t.addNoFrames()})
+		return
+	}
+	of := t.r.p.Stacks[leaf.stack]
+	calls := int32(len(t.r.functionOf[of.Frame])) //nolint:gosec // of one frame
+	caller := t.nodes[of.Caller]
+	if calls > 1 {
+		caller = t.nodes[leaf.stack] - 1
+	}
+	row := t.frames[t.rowOf[of.Frame]+calls-1]
+	row.subcategory = leaf.state
+	if leaf.near {
+		row.category = firefoxNearGPU
+	}
+	next := firefoxStack{frame: int32(len(t.frames))} //nolint:gosec // as many as there are calls
+	if caller >= 0 {
+		next.offset = at - caller
+	}
+	t.frames = append(t.frames, row)
+	t.special = append(t.special, next)
+}
+
+func (t *firefoxTables) addNoFrames() int32 {
+	row := firefoxFrame{address: -1, lib: -1, symbol: -1, category: firefoxOther}
+	row.function = t.addFunction(profileFunction{name: noFrames})
+	t.frames = append(t.frames, row)
+	return int32(len(t.frames) - 1) //nolint:gosec // as many as there are calls
+}
+
+// leafOf says whether the stack of a sample is not that of others with the same frames.
+func (t *firefoxTables) leafOf(s *engine.ProfileSample) (leaf firefoxLeaf, isSpecial bool) {
+	leaf = firefoxLeaf{stack: s.Stack, state: s.State, near: s.Launch == engine.LaunchNear}
+	switch {
+	case s.Stack == 0:
+		return firefoxLeaf{}, true
+	case !t.r.p.Frames[t.r.p.Stacks[s.Stack].Frame].Device:
+		return leaf, false
+	}
+	return leaf, leaf.state > 0 || leaf.near
+}
+
+// stack is the row of a sample's stack.
+func (t *firefoxTables) stack(s *engine.ProfileSample) int32 {
+	if leaf, isSpecial := t.leafOf(s); isSpecial {
+		return t.rowOfLeaf[leaf]
+	}
+	return t.nodes[s.Stack]
+}

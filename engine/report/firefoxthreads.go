@@ -1,0 +1,140 @@
+package report
+
+import (
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// firefoxThread is a thread but for its samples (RawThread). The viewer puts those of
+// one PID together.
+type firefoxThread struct {
+	ProcessType         string     `json:"processType"`
+	ProcessName         string     `json:"processName"`
+	ProcessStartupTime  float64    `json:"processStartupTime"`
+	ProcessShutdownTime *float64   `json:"processShutdownTime"`
+	RegisterTime        float64    `json:"registerTime"`
+	UnregisterTime      *float64   `json:"unregisterTime"`
+	PausedRanges        []struct{} `json:"pausedRanges"`
+	Name                string     `json:"name"`
+	IsMainThread        bool       `json:"isMainThread"`
+	PID                 string     `json:"pid"`
+	TID                 any        `json:"tid"` // a number, or a text where that is not known
+	Markers             any        `json:"markers"`
+}
+
+// firefoxMarkers is a table of markers without rows (RawMarkerTable).
+type firefoxMarkers struct {
+	Data      []struct{} `json:"data"`
+	Name      []struct{} `json:"name"`
+	StartTime []struct{} `json:"startTime"`
+	EndTime   []struct{} `json:"endTime"`
+	Phase     []struct{} `json:"phase"`
+	Category  []struct{} `json:"category"`
+	Length    int        `json:"length"`
+}
+
+// writeThreads writes a thread for every thread of every value.
+func (f *firefoxWriter) writeThreads() error {
+	names := f.processNames()
+	// A process has one main thread in the viewer.
+	hasMain := map[int]bool{}
+	for i := range f.threads {
+		of := &f.threads[i]
+		t := &f.r.p.Threads[of.thread]
+		out := &firefoxThread{
+			ProcessType: "default", ProcessName: names[t.PID], PausedRanges: []struct{}{},
+			Name: f.threadName(of), PID: firefoxID(t.PID), TID: firefoxID(t.TID),
+			IsMainThread: t.PID >= 0 && t.PID == t.TID && !hasMain[t.PID],
+			Markers: firefoxMarkers{
+				Data: []struct{}{}, Name: []struct{}{}, StartTime: []struct{}{}, EndTime: []struct{}{},
+				Phase: []struct{}{}, Category: []struct{}{},
+			},
+		}
+		if t.TID >= 0 {
+			out.TID = t.TID
+		}
+		hasMain[t.PID] = hasMain[t.PID] || out.IsMainThread
+		text, err := marshal(out)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			f.put(",")
+		}
+		f.put("\n", text[:len(text)-1], ",\n\"samples\":{")
+		f.writeSamples(of)
+		f.put("}}")
+	}
+	return nil
+}
+
+// processNames are the names of processes: of their main threads, else of the threads
+// that come first.
+func (f *firefoxWriter) processNames() map[int]string {
+	names, isMain := map[int]string{}, map[int]bool{}
+	for i := range f.threads {
+		t := &f.r.p.Threads[f.threads[i].thread]
+		_, isNamed := names[t.PID]
+		if main := t.TID == t.PID; !isNamed || main && !isMain[t.PID] {
+			names[t.PID], isMain[t.PID] = nameOfThread(t), main
+		}
+	}
+	return names
+}
+
+// threadName is the name of a thread, with that of the value where there are several.
+func (f *firefoxWriter) threadName(of *threadSamples) string {
+	name := nameOfThread(&f.r.p.Threads[of.thread])
+	if len(f.r.values) > 1 {
+		name += " (" + f.r.values[of.value].name + ")"
+	}
+	return name
+}
+
+// nameOfThread is the name of a thread where it needs one.
+func nameOfThread(t *engine.ProfileThread) string {
+	if name := oneLine(t.Comm); name != "" {
+		return name
+	}
+	return "[unknown]"
+}
+
+// firefoxID is a PID or TID as text.
+func firefoxID(n int) string {
+	if n < 0 {
+		return "unknown"
+	}
+	return strconv.Itoa(n)
+}
+
+// writeSamples writes the samples of a thread (RawSamplesTable). Nanoseconds are
+// written as milliseconds, which the viewer shows as such; all else counts as samples.
+func (f *firefoxWriter) writeSamples(of *threadSamples) {
+	v, samples := &f.r.values[of.value], f.r.p.Samples
+	f.column("stack", len(of.samples), func(text []byte, i int) []byte {
+		return strconv.AppendInt(text, int64(f.tables.stack(&samples[of.samples[i]])), 10)
+	})
+	before := uint64(0)
+	f.column("timeDeltas", len(of.samples), func(text []byte, i int) []byte {
+		now := f.times.of(f.r, &samples[of.samples[i]])
+		text = appendMilliseconds(text, now-before)
+		before = now
+		return text
+	})
+	weightType, number := "samples", func(text []byte, n uint64) []byte { return strconv.AppendUint(text, n, 10) }
+	if v.unit == "nanoseconds" {
+		weightType, number = "tracing-ms", appendMilliseconds
+	}
+	f.column("weight", len(of.samples), func(text []byte, i int) []byte {
+		return number(text, v.of(&samples[of.samples[i]]))
+	})
+	if v.unit == "nanoseconds" && !f.r.p.Events[v.event].Device {
+		// By it the viewer draws how busy the thread was between two samples.
+		f.column("threadCPUDelta", len(of.samples), func(text []byte, i int) []byte {
+			return strconv.AppendUint(text, v.of(&samples[of.samples[i]]), 10)
+		})
+	}
+	f.put(`"weightType":"`, weightType, `",`)
+	f.length(len(of.samples))
+}
