@@ -14,8 +14,8 @@ type firefoxTables struct {
 	strings interned[string]
 	sources interned[string]
 	libs    []firefoxLib
-	libOf   []int32 // by module; -1: none
-	bases   []uint64
+	libOf   []int32 // by module; -1: no frame is in it
+	libAt   map[firefoxLibKey]int32
 	symbols interned[firefoxSymbol]
 	// resources are the code objects of functions, as strings.
 	resources interned[int32]
@@ -49,6 +49,9 @@ func (t *interned[T]) of(v T) int32 {
 	}
 	return n
 }
+
+// firefoxLibKey is what makes code objects one, wherever they were mapped.
+type firefoxLibKey struct{ path, buildID, arch string }
 
 // firefoxSymbol is a physical function (NativeSymbolTable).
 type firefoxSymbol struct {
@@ -85,7 +88,7 @@ const noFrames = "[no frames]"
 
 func (r *Profile) newFirefoxTables() *firefoxTables {
 	t := &firefoxTables{
-		r: r, libOf: make([]int32, len(r.p.Modules)), bases: make([]uint64, len(r.p.Modules)),
+		r: r, libOf: make([]int32, len(r.p.Modules)), libAt: map[firefoxLibKey]int32{},
 		number: make([]int32, len(r.functions)), rowOf: make([]int32, len(r.p.Frames)),
 		nodes: make([]int32, len(r.p.Stacks)), rowOfLeaf: map[firefoxLeaf]int32{},
 	}
@@ -94,7 +97,6 @@ func (r *Profile) newFirefoxTables() *firefoxTables {
 			list[i] = -1
 		}
 	}
-	t.addLibs()
 	for i, isUsed := range r.usedStacks() {
 		if !isUsed {
 			continue
@@ -114,21 +116,21 @@ func (r *Profile) newFirefoxTables() *firefoxTables {
 	return t
 }
 
-// addLibs numbers the code objects. One that was mapped at several places is one.
-func (t *firefoxTables) addLibs() {
-	type key struct{ path, buildID, arch string }
-	met := map[key]int32{}
-	for i := range t.r.p.Modules {
-		m := &t.r.p.Modules[i]
-		k := key{m.Path, string(m.BuildID), m.Arch}
-		n, ok := met[k]
-		if !ok {
-			n = int32(len(t.libs)) //nolint:gosec // as many as there are modules
-			met[k] = n
-			t.libs = append(t.libs, firefoxLibOf(m))
-		}
-		t.libOf[i], t.bases[i] = n, baseOf(m)
+// lib is the number of a module's code object.
+func (t *firefoxTables) lib(module int32) int32 {
+	if t.libOf[module] >= 0 {
+		return t.libOf[module]
 	}
+	m := &t.r.p.Modules[module]
+	key := firefoxLibKey{m.Path, string(m.BuildID), m.Arch}
+	n, ok := t.libAt[key]
+	if !ok {
+		n = int32(len(t.libs)) //nolint:gosec // as many as there are modules
+		t.libAt[key] = n
+		t.libs = append(t.libs, firefoxLibOf(m))
+	}
+	t.libOf[module] = n
+	return n
 }
 
 // baseOf is where the addresses of a module begin that the viewer counts from: the
@@ -158,12 +160,18 @@ func (t *firefoxTables) addFrame(frame uint32) {
 		row.category = firefoxKernel
 	}
 	if f.Module >= 0 {
-		row.lib = t.libOf[f.Module]
+		row.lib = t.lib(f.Module)
 		offset := f.ModuleOffset
 		if !f.Exact && offset > 0 {
 			offset-- // within the call
 		}
-		row.address = t.address(f.Module, offset)
+		row.address = firefoxAddress(&t.r.p.Modules[f.Module], offset)
+	}
+	if n := len(f.Symbols); n > 0 && f.Symbols[n-1].HasStart && f.Module >= 0 {
+		if start := firefoxAddress(&t.r.p.Modules[f.Module], f.Symbols[n-1].Start); start >= 0 {
+			name := t.r.functions[t.r.functionOf[frame][n-1]].name
+			row.symbol = t.symbols.of(firefoxSymbol{row.lib, t.strings.of(name), uint64(start)})
+		}
 	}
 	t.rowOf[frame] = int32(len(t.frames)) //nolint:gosec // as many as there are calls
 	functions := t.r.functionOf[frame]
@@ -174,11 +182,6 @@ func (t *firefoxTables) addFrame(frame uint32) {
 		row.line, row.column = 0, 0
 		if i < len(f.Symbols) {
 			s := &f.Symbols[i]
-			if i == len(f.Symbols)-1 && s.HasStart && row.lib >= 0 {
-				if start := t.address(f.Module, s.Start); start >= 0 {
-					row.symbol = t.symbols.of(firefoxSymbol{row.lib, t.strings.of(fn.name), uint64(start)})
-				}
-			}
 			// The viewer takes a line for one of the file that declares the function.
 			if fn.file != "" && oneLine(s.File) == fn.file {
 				row.line, row.column = s.Line, s.Column
@@ -188,10 +191,10 @@ func (t *firefoxTables) addFrame(frame uint32) {
 	}
 }
 
-// address is an ELF virtual address as the viewer counts; -1 where that is none of its
-// addresses, which have 32 bits.
-func (t *firefoxTables) address(module int32, offset uint64) int64 {
-	if base := t.bases[module]; offset >= base && offset-base <= math.MaxUint32 {
+// firefoxAddress is an ELF virtual address as the viewer counts; -1 where that is none
+// of its addresses, which have 32 bits.
+func firefoxAddress(m *engine.ProfileModule, offset uint64) int64 {
+	if base := baseOf(m); offset >= base && offset-base <= math.MaxUint32 {
 		return int64(offset - base) //nolint:gosec // 32 bits
 	}
 	return -1

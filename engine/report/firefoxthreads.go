@@ -9,18 +9,18 @@ import (
 // firefoxThread is a thread but for its samples (RawThread). The viewer puts those of
 // one PID together.
 type firefoxThread struct {
-	ProcessType         string     `json:"processType"`
-	ProcessName         string     `json:"processName"`
-	ProcessStartupTime  float64    `json:"processStartupTime"`
-	ProcessShutdownTime *float64   `json:"processShutdownTime"`
-	RegisterTime        float64    `json:"registerTime"`
-	UnregisterTime      *float64   `json:"unregisterTime"`
-	PausedRanges        []struct{} `json:"pausedRanges"`
-	Name                string     `json:"name"`
-	IsMainThread        bool       `json:"isMainThread"`
-	PID                 string     `json:"pid"`
-	TID                 any        `json:"tid"` // a number, or a text where that is not known
-	Markers             any        `json:"markers"`
+	ProcessType         string         `json:"processType"`
+	ProcessName         string         `json:"processName"`
+	ProcessStartupTime  float64        `json:"processStartupTime"`
+	ProcessShutdownTime *float64       `json:"processShutdownTime"`
+	RegisterTime        float64        `json:"registerTime"`
+	UnregisterTime      *float64       `json:"unregisterTime"`
+	PausedRanges        []struct{}     `json:"pausedRanges"`
+	Name                string         `json:"name"`
+	IsMainThread        bool           `json:"isMainThread"`
+	PID                 string         `json:"pid"`
+	TID                 any            `json:"tid"` // a number, or a text where that is not known
+	Markers             firefoxMarkers `json:"markers"`
 }
 
 // firefoxMarkers is a table of markers without rows (RawMarkerTable).
@@ -36,37 +36,51 @@ type firefoxMarkers struct {
 
 // writeThreads writes a thread for every thread of every value.
 func (f *firefoxWriter) writeThreads() error {
+	if len(f.threads) == 0 {
+		// The viewer opens no profile without threads.
+		return f.writeThread(newFirefoxThread("no samples", -1, -1), &threadSamples{value: -1})
+	}
 	names := f.processNames()
 	// A process has one main thread in the viewer.
 	hasMain := map[int]bool{}
 	for i := range f.threads {
 		of := &f.threads[i]
 		t := &f.r.p.Threads[of.thread]
-		out := &firefoxThread{
-			ProcessType: "default", ProcessName: names[t.PID], PausedRanges: []struct{}{},
-			Name: f.threadName(of), PID: firefoxID(t.PID), TID: firefoxID(t.TID),
-			IsMainThread: t.PID >= 0 && t.PID == t.TID && !hasMain[t.PID],
-			Markers: firefoxMarkers{
-				Data: []struct{}{}, Name: []struct{}{}, StartTime: []struct{}{}, EndTime: []struct{}{},
-				Phase: []struct{}{}, Category: []struct{}{},
-			},
-		}
-		if t.TID >= 0 {
-			out.TID = t.TID
-		}
+		out := newFirefoxThread(f.threadName(of), t.PID, t.TID)
+		out.ProcessName = names[t.PID]
+		out.IsMainThread = t.PID >= 0 && t.PID == t.TID && !hasMain[t.PID]
 		hasMain[t.PID] = hasMain[t.PID] || out.IsMainThread
-		text, err := marshal(out)
-		if err != nil {
-			return err
-		}
 		if i > 0 {
 			f.put(",")
 		}
-		f.put("\n", text[:len(text)-1], ",\n\"samples\":{")
-		f.writeSamples(of)
-		f.put("}}")
+		if err := f.writeThread(out, of); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func newFirefoxThread(name string, pid, tid int) *firefoxThread {
+	none := []struct{}{}
+	t := &firefoxThread{
+		ProcessType: "default", ProcessName: name, PausedRanges: none, Name: name, PID: firefoxID(pid), TID: firefoxID(tid),
+		Markers: firefoxMarkers{none, none, none, none, none, none, 0},
+	}
+	if tid >= 0 {
+		t.TID = tid
+	}
+	return t
+}
+
+func (f *firefoxWriter) writeThread(t *firefoxThread, of *threadSamples) error {
+	text, err := marshal(t)
+	if err != nil {
+		return err
+	}
+	f.put("\n", text[:len(text)-1], ",\n\"samples\":{")
+	f.writeSamples(of)
+	f.put("}}")
+	return f.check()
 }
 
 // processNames are the names of processes: of their main threads, else of the threads
@@ -111,7 +125,10 @@ func firefoxID(n int) string {
 // writeSamples writes the samples of a thread (RawSamplesTable). Nanoseconds are
 // written as milliseconds, which the viewer shows as such; all else counts as samples.
 func (f *firefoxWriter) writeSamples(of *threadSamples) {
-	v, samples := &f.r.values[of.value], f.r.p.Samples
+	v, samples := &profileValue{event: -1}, f.r.p.Samples
+	if of.value >= 0 {
+		v = &f.r.values[of.value]
+	}
 	f.column("stack", len(of.samples), func(text []byte, i int) []byte {
 		return strconv.AppendInt(text, int64(f.tables.stack(&samples[of.samples[i]])), 10)
 	})
@@ -129,7 +146,7 @@ func (f *firefoxWriter) writeSamples(of *threadSamples) {
 	f.column("weight", len(of.samples), func(text []byte, i int) []byte {
 		return number(text, v.of(&samples[of.samples[i]]))
 	})
-	if v.unit == "nanoseconds" && !f.r.p.Events[v.event].Device {
+	if v.unit == "nanoseconds" && v.event >= 0 && !f.r.p.Events[v.event].Device {
 		// By it the viewer draws how busy the thread was between two samples.
 		f.column("threadCPUDelta", len(of.samples), func(text []byte, i int) []byte {
 			return strconv.AppendUint(text, v.of(&samples[of.samples[i]]), 10)

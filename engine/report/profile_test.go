@@ -106,7 +106,7 @@ func workday() *recording {
 	r := newRecording(
 		engine.ProfileEvent{Name: "cpu-clock", Unit: "nanoseconds"},
 		engine.ProfileEvent{Name: "page-faults", Unit: "count"},
-		engine.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true},
+		engine.ProfileEvent{Name: "gpu-pc-sampling", Unit: "count", Lanes: true, Device: true},
 	)
 	work := r.module("/opt/work", 0x400000, 0x402000)
 	r.Modules[work].BuildID = []byte{0xab, 0xcd}
@@ -144,7 +144,7 @@ func workday() *recording {
 		ModuleOffset: 0xffffffff81000010, Symbols: []symbol.Frame{{Function: "clear_page"}}})
 	entry := r.frame(engine.ProfileFrame{PC: 0xffffffff81000100, FoundBy: "callchain", Kernel: true, Module: kernel,
 		ModuleOffset: 0xffffffff81000100})
-	grade := r.frame(engine.ProfileFrame{PC: 0x100040, Exact: true, FoundBy: engine.ByContext, Module: gpu, ModuleOffset: 0x40,
+	grade := r.frame(engine.ProfileFrame{PC: 0x100040, Exact: true, FoundBy: engine.ByContext, Device: true, Module: gpu, ModuleOffset: 0x40,
 		Symbols: []symbol.Frame{{Function: "grade"}}})
 
 	first, second := r.thread(10, 10, "work"), r.thread(10, 11, "worker <1>")
@@ -271,7 +271,7 @@ func TestFoldedStacksMayBeAsDeepAsTheyWere(t *testing.T) {
 func formats(p *Profile) map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
 		"text": func(w io.Writer) error { return p.WriteText(w, TextOptions{}) },
-		"json": p.WriteJSON, "pprof": p.WritePprof, "speedscope": p.WriteSpeedscope,
+		"json": p.WriteJSON, "pprof": p.WritePprof, "speedscope": p.WriteSpeedscope, "firefox": p.WriteFirefox,
 		"summary": func(w io.Writer) error { return p.WriteSummary(w, SummaryOptions{}) },
 		"folded": func(w io.Writer) error {
 			if len(p.Events()) == 0 {
@@ -760,7 +760,7 @@ func TestFormsOfRandomProfilesAgree(t *testing.T) {
 			if err := write(&b); err != nil {
 				t.Errorf("seed %d: %s: %v", seed, name, err)
 			}
-			if (name == "json" || name == "speedscope") && !json.Valid(b.Bytes()) {
+			if (name == "json" || name == "speedscope" || name == "firefox") && !json.Valid(b.Bytes()) {
 				t.Errorf("seed %d: %s is not JSON", seed, name)
 			}
 		}
