@@ -108,8 +108,8 @@ const (
 	LaunchRecorded = profile.LaunchRecorded
 )
 
-// LaunchNear: see profile.LaunchEvidence.
-const LaunchNear = profile.LaunchNear
+// KernelTimeEvent: see profile.KernelTimeEvent.
+const KernelTimeEvent = profile.KernelTimeEvent
 
 // How a frame was found; see code.FoundBy.
 const (

@@ -27,7 +27,6 @@ const (
 	firefoxUser
 	firefoxKernel
 	firefoxGPU
-	firefoxNearGPU
 )
 
 // firefoxCategory tells frames apart by colour (src/types/profile.ts, Category). Its
@@ -53,7 +52,7 @@ type firefoxMeta struct {
 	SourceCodeIsNotOnSearchfox bool               `json:"sourceCodeIsNotOnSearchfox"`
 	KeepProfileThreadOrder     bool               `json:"keepProfileThreadOrder"`
 	InitialVisibleThreads      []int              `json:"initialVisibleThreads,omitempty"`
-	MarkerSchema               []struct{}         `json:"markerSchema"`
+	MarkerSchema               []firefoxSchema    `json:"markerSchema"`
 	SampleUnits                firefoxSampleUnits `json:"sampleUnits"`
 	Categories                 []firefoxCategory  `json:"categories"`
 	Extra                      []firefoxExtra     `json:"extra,omitempty"`
@@ -64,6 +63,16 @@ type firefoxSampleUnits struct {
 	EventDelay     string `json:"eventDelay"`
 	ThreadCPUDelta string `json:"threadCPUDelta"`
 }
+
+// firefoxSchema says how markers of a type are shown (src/types/markers.ts, MarkerSchema).
+type firefoxSchema struct {
+	Name    string     `json:"name"`
+	Display []string   `json:"display"`
+	Fields  []struct{} `json:"fields"`
+}
+
+// dispatchSchema is that of dispatches of kernels, which are markers beside samples.
+var dispatchSchema = firefoxSchema{"dispatch", []string{"marker-chart", "marker-table", "timeline-overview"}, []struct{}{}}
 
 // firefoxExtra is shown where the viewer tells about the profile (ExtraProfileInfoSection).
 type firefoxExtra struct {
@@ -136,7 +145,7 @@ func (f *firefoxWriter) meta() *firefoxMeta {
 		// Without it the viewer would send the build IDs to a server of symbols.
 		Symbolicated:         true,
 		UsesOnlyOneStackType: true, SourceCodeIsNotOnSearchfox: true, KeepProfileThreadOrder: true,
-		MarkerSchema: []struct{}{}, SampleUnits: firefoxSampleUnits{"ms", "ms", "ns"},
+		MarkerSchema: []firefoxSchema{dispatchSchema}, SampleUnits: firefoxSampleUnits{"ms", "ms", "ns"},
 		InitialVisibleThreads: f.visibleThreads(), Categories: f.r.firefoxCategories(),
 	}
 	var entries []firefoxExtraEntry
@@ -181,18 +190,12 @@ func (r *Profile) firefoxCategories() []firefoxCategory {
 			states = append(states, r.stateName(uint8(i))) //nolint:gosec // at most gpusamples.MaxStates
 		}
 	}
-	list := []firefoxCategory{
+	return []firefoxCategory{
 		firefoxOther:  {"Other", "grey", []string{"Other"}}, // the grey one is the default
 		firefoxUser:   {"User", "yellow", []string{"Other"}},
 		firefoxKernel: {"Kernel", "orange", []string{"Other"}},
 		firefoxGPU:    {"GPU", "green", states},
 	}
-	for i := range r.p.Samples {
-		if s := &r.p.Samples[i]; s.Launch == engine.LaunchNear && r.isAsked(s) {
-			return append(list, firefoxCategory{"GPU, launched near this stack", "lightblue", states})
-		}
-	}
-	return list
 }
 
 // stateName is what waves did in a state, in words.
@@ -212,10 +215,13 @@ type firefoxTimes struct {
 	isShifted bool // the two clocks are not one
 }
 
-// firefoxTimes finds when the profile begins. Where none of the times of devices lies
-// within those of the CPU, they are by another clock: both begin together then, or
-// the viewer would show nothing but the gap between them. The time 0 is one that is
-// not known.
+// sameClock is how far the times of devices may be from those of the CPU. Nobody
+// records for so long without a sample of both.
+const sameClock = uint64(time.Hour)
+
+// firefoxTimes finds when the profile begins. Where the times of devices are far from
+// those of the CPU, they are by another clock: both begin together then, or the viewer
+// would show nothing but the gap between them. The time 0 is one that is not known.
 func (r *Profile) firefoxTimes() (t firefoxTimes) {
 	first, last := [2]uint64{math.MaxUint64, math.MaxUint64}, [2]uint64{}
 	for i := range r.p.Samples {
@@ -227,7 +233,7 @@ func (r *Profile) firefoxTimes() (t firefoxTimes) {
 	t.start = first
 	switch {
 	case first[0] > last[0] || first[1] > last[1]: // one has no times
-	case first[0] > last[1] || first[1] > last[0]:
+	case isBehind(first[0], last[1]) || isBehind(first[1], last[0]):
 		t.isShifted = true
 	default:
 		t.start[0] = min(first[0], first[1])
@@ -235,6 +241,9 @@ func (r *Profile) firefoxTimes() (t firefoxTimes) {
 	}
 	return t
 }
+
+// isBehind says that a time is so far behind another that they are of two clocks.
+func isBehind(a, b uint64) bool { return a > b && a-b > sameClock }
 
 // clock is 1 for samples of devices, else 0.
 func (r *Profile) clock(s *engine.ProfileSample) int {

@@ -53,6 +53,7 @@ type firefoxFile struct {
 		Name, ProcessName, PID string
 		TID                    any
 		IsMainThread           bool
+		Markers                struct{ Name, StartTime, EndTime, Phase column }
 		Samples                struct {
 			Stack, TimeDeltas, Weight, ThreadCPUDelta column
 			WeightType                                string
@@ -100,7 +101,9 @@ var firefoxColumns = map[string]map[string]string{
 // missing, too long or not known, and a number that is of no row.
 func checkFirefox(file []byte) (wrong []string) {
 	var f struct {
-		Meta    struct{ Categories []struct{ Subcategories []string } }
+		Meta struct {
+			Categories []struct{ Subcategories []string }
+		}
 		Libs    []any
 		Shared  map[string]json.RawMessage
 		Threads []struct{ Samples map[string]any }
@@ -189,6 +192,7 @@ func TestFirefoxHasTheStacksOfSpeedscope(t *testing.T) {
 	for seed := range uint64(100) {
 		profiles = append(profiles, randomRecording(rand.New(rand.NewPCG(seed, 1))))
 	}
+	unmarked := strings.NewReplacer(kernelMark, "", deviceMark, "")
 	for n, r := range profiles {
 		p := r.view(t)
 		f := firefoxOf(t, p)
@@ -222,7 +226,7 @@ func TestFirefoxHasTheStacksOfSpeedscope(t *testing.T) {
 			for j, frames := range want.Samples {
 				names := []string{}
 				for _, k := range frames {
-					names = append(names, s.Shared.Frames[k].Name)
+					names = append(names, unmarked.Replace(s.Shared.Frames[k].Name))
 				}
 				if len(names) == 0 {
 					names = []string{noFrames}
@@ -309,7 +313,7 @@ func waves(times ...uint64) *recording {
 	r.sample(engine.ProfileSample{Event: 0, Thread: first, Stack: cpu, Stop: stop, Weight: 4e6})
 	for i, s := range []engine.ProfileSample{
 		{Stack: wave}, {Stack: wave, State: 1}, {Stack: wave, State: 2}, {Stack: wave, State: 1},
-		{Stack: wave, State: 1, Launch: engine.LaunchNear}, {Stack: r.stack(grade), State: 1},
+		{Stack: r.stack(grade), State: 1},
 	} {
 		s.Event, s.Thread, s.Stop, s.Weight = 1, first, stop, 1
 		r.sample(s)
@@ -320,8 +324,7 @@ func waves(times ...uint64) *recording {
 	return r
 }
 
-// TestFirefoxHasTheStatesOfWaves: the frame that a wave was in has what it did there
-// as its subcategory, and stacks that are not known for sure have another category.
+// TestFirefoxHasTheStatesOfWaves: what a wave did is the subcategory of its frame.
 func TestFirefoxHasTheStatesOfWaves(t *testing.T) {
 	f := firefoxOf(t, waves().view(t))
 	if len(f.Threads) != 2 {
@@ -337,13 +340,32 @@ func TestFirefoxHasTheStatesOfWaves(t *testing.T) {
 main;grade;repair: GPU, stalled: waitcnt
 main;grade;repair: GPU, valu
 main;grade;repair: GPU, stalled: waitcnt
-main;grade;repair: GPU, launched near this stack, stalled: waitcnt
 grade;repair: GPU, stalled: waitcnt`, "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if a, b := f.Threads[1].Samples.Stack[1], f.Threads[1].Samples.Stack[3]; a != b {
 		t.Errorf("equal stacks are %v and %v", a, b)
+	}
+}
+
+// TestFirefoxHasDispatchesAsMarkers: a run of a kernel is an interval, and a sample.
+func TestFirefoxHasDispatchesAsMarkers(t *testing.T) {
+	r := waves()
+	r.Events = append(r.Events, engine.ProfileEvent{Name: engine.KernelTimeEvent, Unit: "nanoseconds", Device: true})
+	r.sample(engine.ProfileSample{Event: 2, Stack: uint32(len(r.Stacks) - 1), Weight: 2_500_000})
+	f := firefoxOf(t, r.view(t))
+	of := &f.Threads[2]
+	if diff := cmp.Diff([]column{{6}, {8.5}, {1}, {2.5}}, []column{of.Markers.StartTime, of.Markers.EndTime, of.Markers.Phase, of.Samples.Weight}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if name := f.Shared.StringArray[int(of.Markers.Name[0])]; name != "repair" || of.Samples.ThreadCPUDelta != nil {
+		t.Errorf("the marker is %s; CPU %v", name, of.Samples.ThreadCPUDelta)
+	}
+	for i := range f.Threads[:2] {
+		if n := len(f.Threads[i].Markers.Name); n > 0 {
+			t.Errorf("thread %d has %d markers", i, n)
+		}
 	}
 }
 
@@ -355,18 +377,19 @@ func TestFirefoxTimes(t *testing.T) {
 		want      column
 		isShifted bool
 	}{
-		{[]uint64{1e9 + 5, 1e9 + 3_000_001, 1e9 + 7}, column{0.000005, 0, 0.000002, 0, 2.999994, 0}, false},
-		{[]uint64{7e18 + 1_500_000, 7e18}, column{0, 0, 0, 1.5, 0, 0}, true},
-		{[]uint64{0}, column{0, 0, 0, 0, 0, 0}, false},
-		{[]uint64{0, 1e9 + 1e6}, column{0, 0, 0, 1, 0, 0}, false},
+		{[]uint64{1e9 + 5, 1e9 + 3_000_001, 1e9 + 7}, column{0.000005, 0, 0.000002, 2.999994, 0}, false},
+		{[]uint64{7e18 + 1_500_000, 7e18}, column{0, 0, 1.5, 0, 0}, true},
+		{[]uint64{1e9 + 60e9}, column{60e3, 0, 0, 0, 0}, false},
+		{[]uint64{0}, column{0, 0, 0, 0, 0}, false},
+		{[]uint64{0, 1e9 + 1e6}, column{0, 0, 0, 1, 0}, false},
 	} {
 		r := waves(c.times...)
-		r.sample(engine.ProfileSample{Event: 0, Weight: 1e6}) // 7 ms behind the first
+		r.sample(engine.ProfileSample{Event: 0, Weight: 1e6}) // 6 ms behind the first
 		f := firefoxOf(t, r.view(t))
 		if diff := cmp.Diff(c.want, f.Threads[1].Samples.TimeDeltas); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", c.times, diff)
 		}
-		if diff := cmp.Diff(column{0, 7}, f.Threads[0].Samples.TimeDeltas); diff != "" {
+		if diff := cmp.Diff(column{0, 6}, f.Threads[0].Samples.TimeDeltas); diff != "" {
 			t.Errorf("%v, of the CPU (-want +got):\n%s", c.times, diff)
 		}
 		if (len(f.Meta.Extra) > 0) != c.isShifted {

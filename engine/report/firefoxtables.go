@@ -74,12 +74,10 @@ type firefoxFrame struct {
 // firefoxStack is a row of the table of stacks; offset is 0 where nothing called it.
 type firefoxStack struct{ frame, offset int32 }
 
-// firefoxLeaf is a stack under a wave that was sampled in a state, or that stands there
-// because it was launched about then.
+// firefoxLeaf is the stack of a wave that was sampled in a state.
 type firefoxLeaf struct {
 	stack uint32
 	state uint8
-	near  bool
 }
 
 // noFrames is a function of its own: samples without a stack do not count in the
@@ -245,9 +243,6 @@ func (t *firefoxTables) addLeaf(s *engine.ProfileSample) {
 	}
 	row := t.frames[t.rowOf[of.Frame]+calls-1]
 	row.subcategory = leaf.state
-	if leaf.near {
-		row.category = firefoxNearGPU
-	}
 	next := firefoxStack{frame: int32(len(t.frames))} //nolint:gosec // as many as there are calls
 	if caller >= 0 {
 		next.offset = at - caller
@@ -265,14 +260,14 @@ func (t *firefoxTables) addNoFrames() int32 {
 
 // leafOf says whether the stack of a sample is not that of others with the same frames.
 func (t *firefoxTables) leafOf(s *engine.ProfileSample) (leaf firefoxLeaf, isSpecial bool) {
-	leaf = firefoxLeaf{stack: s.Stack, state: s.State, near: s.Launch == engine.LaunchNear}
+	leaf = firefoxLeaf{stack: s.Stack, state: s.State}
 	switch {
 	case s.Stack == 0:
 		return firefoxLeaf{}, true
 	case !t.r.p.Frames[t.r.p.Stacks[s.Stack].Frame].Device:
 		return leaf, false
 	}
-	return leaf, leaf.state > 0 || leaf.near
+	return leaf, leaf.state > 0
 }
 
 // stack is the row of a sample's stack.
@@ -281,4 +276,13 @@ func (t *firefoxTables) stack(s *engine.ProfileSample) int32 {
 		return t.rowOfLeaf[leaf]
 	}
 	return t.nodes[s.Stack]
+}
+
+// leafName is the string that names the innermost call of a sample.
+func (t *firefoxTables) leafName(s *engine.ProfileSample) int32 {
+	if s.Stack == 0 {
+		return t.strings.of(noFrames) // which addLeaf has put there
+	}
+	functions := t.r.functionOf[t.r.p.Stacks[s.Stack].Frame]
+	return t.strings.of(t.r.functions[functions[0]].name)
 }

@@ -9,29 +9,17 @@ import (
 // firefoxThread is a thread but for its samples (RawThread). The viewer puts those of
 // one PID together.
 type firefoxThread struct {
-	ProcessType         string         `json:"processType"`
-	ProcessName         string         `json:"processName"`
-	ProcessStartupTime  float64        `json:"processStartupTime"`
-	ProcessShutdownTime *float64       `json:"processShutdownTime"`
-	RegisterTime        float64        `json:"registerTime"`
-	UnregisterTime      *float64       `json:"unregisterTime"`
-	PausedRanges        []struct{}     `json:"pausedRanges"`
-	Name                string         `json:"name"`
-	IsMainThread        bool           `json:"isMainThread"`
-	PID                 string         `json:"pid"`
-	TID                 any            `json:"tid"` // a number, or a text where that is not known
-	Markers             firefoxMarkers `json:"markers"`
-}
-
-// firefoxMarkers is a table of markers without rows (RawMarkerTable).
-type firefoxMarkers struct {
-	Data      []struct{} `json:"data"`
-	Name      []struct{} `json:"name"`
-	StartTime []struct{} `json:"startTime"`
-	EndTime   []struct{} `json:"endTime"`
-	Phase     []struct{} `json:"phase"`
-	Category  []struct{} `json:"category"`
-	Length    int        `json:"length"`
+	ProcessType         string     `json:"processType"`
+	ProcessName         string     `json:"processName"`
+	ProcessStartupTime  float64    `json:"processStartupTime"`
+	ProcessShutdownTime *float64   `json:"processShutdownTime"`
+	RegisterTime        float64    `json:"registerTime"`
+	UnregisterTime      *float64   `json:"unregisterTime"`
+	PausedRanges        []struct{} `json:"pausedRanges"`
+	Name                string     `json:"name"`
+	IsMainThread        bool       `json:"isMainThread"`
+	PID                 string     `json:"pid"`
+	TID                 any        `json:"tid"` // a number, or a text where that is not known
 }
 
 // writeThreads writes a thread for every thread of every value.
@@ -61,10 +49,8 @@ func (f *firefoxWriter) writeThreads() error {
 }
 
 func newFirefoxThread(name string, pid, tid int) *firefoxThread {
-	none := []struct{}{}
 	t := &firefoxThread{
-		ProcessType: "default", ProcessName: name, PausedRanges: none, Name: name, PID: firefoxID(pid), TID: firefoxID(tid),
-		Markers: firefoxMarkers{none, none, none, none, none, none, 0},
+		ProcessType: "default", ProcessName: name, PausedRanges: []struct{}{}, Name: name, PID: firefoxID(pid), TID: firefoxID(tid),
 	}
 	if tid >= 0 {
 		t.TID = tid
@@ -77,7 +63,9 @@ func (f *firefoxWriter) writeThread(t *firefoxThread, of *threadSamples) error {
 	if err != nil {
 		return err
 	}
-	f.put("\n", text[:len(text)-1], ",\n\"samples\":{")
+	f.put("\n", text[:len(text)-1], ",\n\"markers\":{")
+	f.writeMarkers(of)
+	f.put("},\n\"samples\":{")
 	f.writeSamples(of)
 	f.put("}}")
 	return f.check()
@@ -120,6 +108,35 @@ func firefoxID(n int) string {
 		return "unknown"
 	}
 	return strconv.Itoa(n)
+}
+
+// writeMarkers writes what the thread has beside samples (RawMarkerTable): dispatches of
+// kernels, as intervals. Their samples are the same, and have the stacks.
+func (f *firefoxWriter) writeMarkers(of *threadSamples) {
+	var list []int32
+	if of.value >= 0 && f.r.isOfDispatches(f.r.values[of.value].event) {
+		list = of.samples
+	}
+	samples := f.r.p.Samples
+	f.constant("data", `{"type":"`+dispatchSchema.Name+`"}`, len(list))
+	f.column("name", len(list), func(text []byte, i int) []byte {
+		return strconv.AppendInt(text, int64(f.tables.leafName(&samples[list[i]])), 10)
+	})
+	f.column("startTime", len(list), func(text []byte, i int) []byte {
+		return appendMilliseconds(text, f.times.of(f.r, &samples[list[i]]))
+	})
+	f.column("endTime", len(list), func(text []byte, i int) []byte {
+		s := &samples[list[i]]
+		return appendMilliseconds(text, add(f.times.of(f.r, s), s.Weight))
+	})
+	f.constant("phase", "1", len(list)) // an interval
+	f.constant("category", strconv.Itoa(firefoxGPU), len(list))
+	f.length(len(list))
+}
+
+// isOfDispatches says whether the samples of an event are dispatches of kernels.
+func (r *Profile) isOfDispatches(event int16) bool {
+	return event >= 0 && r.p.Events[event].Device && r.p.Events[event].Name == engine.KernelTimeEvent
 }
 
 // writeSamples writes the samples of a thread (RawSamplesTable). Nanoseconds are

@@ -15,7 +15,7 @@ import (
 // WriteFolded writes the stacks of one event, a line for each, in the form that
 // flame graphs are made from: the thread's name, the functions from the outermost
 // on, and the sum of the weights. Functions of the kernel end with _[k], those of
-// accelerators with _[g]. Lines are in the order of their bytes.
+// accelerators with _[G]. Lines are in the order of their bytes.
 func (r *Profile) WriteFolded(w io.Writer, event string) error {
 	at := slices.IndexFunc(r.values, func(v profileValue) bool { return v.name == event })
 	if at < 0 {
@@ -67,14 +67,7 @@ func newFolder(r *Profile) *folder {
 		ofFunction: make([]uint32, len(r.functions)), known: make([]foldedStack, len(r.p.Stacks)),
 	}
 	for i := range r.functions {
-		name := r.functions[i].name
-		switch {
-		case r.functions[i].isDevice:
-			name += "_[g]"
-		case r.functions[i].isKernel:
-			name += "_[k]"
-		}
-		f.ofFunction[i] = f.name(name)
+		f.ofFunction[i] = f.name(r.functions[i].marked())
 	}
 	return f
 }

@@ -184,6 +184,25 @@ type profileFunction struct {
 	namedBy  string // as in engine.ProfileFrame
 }
 
+// The marks of functions in forms that have nothing else to tell them apart by, which
+// programs that draw flame graphs know.
+const (
+	kernelMark = "_[k]"
+	deviceMark = "_[G]"
+)
+
+// marked is the name of a function with the mark of what executes it, where that is
+// not the program on the CPU.
+func (f *profileFunction) marked() string {
+	switch {
+	case f.isDevice:
+		return f.name + deviceMark
+	case f.isKernel:
+		return f.name + kernelMark
+	}
+	return f.name
+}
+
 // nameFunctions finds the functions of all frames.
 func (r *Profile) nameFunctions() {
 	index := map[profileFunction]int32{}

@@ -189,8 +189,8 @@ worker <1>;_start;main;spin(int);std::min<int>(int, int);deep(int: odd?name);dee
 worker <1>;spin(int);std::min<int>(int, int);deep(int: odd?name);deep(int: odd?name) 1000000
 `,
 		"page-faults":                  "work;_start;main;[kernel.kallsyms]+0xffffffff81000100_[k];clear_page_[k] 7\n",
-		"gpu-pc-sampling":              "[unknown];grade 1\nwork;_start;main;grade 1\n",
-		"gpu-pc-sampling:active-lanes": "[unknown];grade 16\nwork;_start;main;grade 48\n",
+		"gpu-pc-sampling":              "[unknown];grade_[G] 1\nwork;_start;main;grade_[G] 1\n",
+		"gpu-pc-sampling:active-lanes": "[unknown];grade_[G] 16\nwork;_start;main;grade_[G] 48\n",
 		"unknown":                      "worker <1>;_start;main 1\n",
 	} {
 		var b strings.Builder
@@ -676,16 +676,16 @@ sampled cpu-clock, odd;?name 20, 2000000 nanoseconds
   1000000 [unknown]
   1000000 
 sampled page-faults, work 10, 7 none
-  3 _start;main;[kernel.kallsyms]+0xffffffff81000100;clear_page
-  4 _start;main;[kernel.kallsyms]+0xffffffff81000100;clear_page
+  3 _start;main;[kernel.kallsyms]+0xffffffff81000100_[k];clear_page_[k]
+  4 _start;main;[kernel.kallsyms]+0xffffffff81000100_[k];clear_page_[k]
 sampled gpu-pc-sampling, work 10, 1 none
-  1 _start;main;grade
+  1 _start;main;grade_[G]
 sampled gpu-pc-sampling, [unknown], 1 none
-  1 grade
+  1 grade_[G]
 sampled gpu-pc-sampling:active-lanes, work 10, 48 none
-  48 _start;main;grade
+  48 _start;main;grade_[G]
 sampled gpu-pc-sampling:active-lanes, [unknown], 16 none
-  16 grade
+  16 grade_[G]
 sampled unknown, worker <1> 11, 1 none
   1 _start;main`, "\n")
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -104,7 +104,7 @@ func TestStatesOfWavesAreValues(t *testing.T) {
 	if err := p.WriteFolded(&folded, "gpu-pc-sampling:waitcnt"); err != nil {
 		t.Fatal(err)
 	}
-	if want := "work;main;grade(int*)_[g] 5\nwork;main;grade(int*)_[g];helper_[g] 1\n"; folded.String() != want {
+	if want := "work;main;grade(int*)_[G] 5\nwork;main;grade(int*)_[G];helper_[G] 1\n"; folded.String() != want {
 		t.Errorf("folded: %s, expected %s", folded.String(), want)
 	}
 	b.Reset()

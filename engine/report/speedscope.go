@@ -66,7 +66,7 @@ func (r *Profile) speedscopeFrames() (frames []speedscopeFrame, numbers *speedsc
 		}
 		f := &r.functions[i]
 		number[i] = len(frames)
-		frame := speedscopeFrame{Name: f.name, File: f.file, Line: f.line}
+		frame := speedscopeFrame{Name: f.marked(), File: f.file, Line: f.line}
 		if frame.File == "" {
 			frame.File = f.module
 		}
