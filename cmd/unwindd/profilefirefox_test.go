@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// firefoxProfiler is Firefox Profiler's own reader of profiles with what it computes of
+// them, as its command has it: a function that asks about a file.
+func firefoxProfiler(t *testing.T, file string) (ask func(args ...string) string) {
+	t.Helper()
+	oracle.Tools(t, "npm", "tar", "node")
+	dir := t.TempDir()
+	oracle.With{Dir: dir}.Run(t, "npm", "pack", "--silent", "@firefox-devtools/profiler-cli@0.10.0")
+	oracle.With{Dir: dir}.Run(t, "tar", "xzf", "firefox-devtools-profiler-cli-0.10.0.tgz")
+	ask = func(args ...string) string {
+		t.Helper()
+		program := filepath.Join(dir, "package", "dist", "profiler-cli.js")
+		env := []string{"PROFILER_CLI_SESSION_DIR=" + filepath.Join(dir, "s")}
+		return oracle.With{Env: env}.Run(t, "node", append([]string{program}, args...)...)
+	}
+	t.Cleanup(func() { ask("stop", "--all") })
+	ask("load", file)
+	return ask
+}
+
+// firefoxThreadOf is a thread as Firefox Profiler lists it.
+type firefoxThreadOf struct {
+	Handle      string `json:"threadHandle"`
+	Name        string
+	ProcessName string
+	PID         string
+	TID         int
+	MarkerCount int
+}
+
+// firefoxThreads are the threads that it has, and the sums of each: self, total, name.
+func firefoxThreads(t *testing.T, ask func(...string) string) (threads []firefoxThreadOf, functions [][]string) {
+	t.Helper()
+	var list struct{ Threads []firefoxThreadOf }
+	if err := json.Unmarshal([]byte(ask("thread", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range list.Threads {
+		var sums struct {
+			WeightType string
+			Functions  []struct {
+				Name                      string
+				SelfSamples, TotalSamples float64
+			}
+		}
+		out := ask("thread", "functions", "--json", "--include-idle", "--limit", "0", "--thread", of.Handle)
+		if err := json.Unmarshal([]byte(out), &sums); err != nil {
+			t.Fatal(err)
+		}
+		unit := 1.0
+		if sums.WeightType == "tracing-ms" {
+			unit = 1e6
+		}
+		var lines []string
+		for _, f := range sums.Functions {
+			lines = append(lines, fmt.Sprintf("%.0f %.0f %s", math.Round(f.SelfSamples*unit), math.Round(f.TotalSamples*unit), f.Name))
+		}
+		slices.Sort(lines)
+		functions = append(functions, lines)
+	}
+	return list.Threads, functions
+}
+
+// TestFirefoxProfilerReadsTheProfile has Firefox Profiler sum up each thread of each
+// event, and compares its sums with those of every sample.
+func TestFirefoxProfilerReadsTheProfile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the profile by other tools")
+	}
+	for name, args := range map[string][]string{
+		"two processes": {wordsRecording},
+		"accelerator":   {gpuRecording, "--gpu-samples", gpuSamples},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "profile.json")
+			runProfile(t, append(args, "--format", "firefox", "-o", file)...)
+			threads, functions := firefoxThreads(t, firefoxProfiler(t, file))
+			p := readProfile(t, args...)
+			want := map[string][]string{}
+			for _, s := range p.Samples {
+				want[threadTitle(&s)] = nil
+			}
+			for title := range want {
+				one := *p
+				one.Samples = slices.DeleteFunc(slices.Clone(p.Samples), func(s profileSample) bool { return threadTitle(&s) != title })
+				_, flat, cum := one.stacks(one.Samples[0].Event)
+				for name, n := range cum {
+					want[title] = append(want[title], fmt.Sprintf("%d %d %s", flat[name], n, name))
+				}
+				slices.Sort(want[title])
+			}
+			got := map[string][]string{}
+			for i, of := range threads {
+				if !strings.HasSuffix(of.Name, ":active-lanes)") {
+					got[of.PID+" "+strconv.Itoa(of.TID)+" "+of.Name] = functions[i]
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-json +firefox):\n%s", diff)
+			}
+		})
+	}
+}
+
+// threadTitle is what a sample's thread is called in Firefox Profiler.
+func threadTitle(s *profileSample) string {
+	return fmt.Sprintf("%d %d %s (%s)", s.PID, s.TID, s.Comm, s.Event)
+}
+
+// TestFirefoxProfilerTellsAcceleratorsApart looks at the categories that it shows.
+func TestFirefoxProfilerTellsAcceleratorsApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the profile by other tools")
+	}
+	file := filepath.Join(t.TempDir(), "profile.json")
+	runProfile(t, gpuRecording, "--gpu-samples", gpuSamples, "--format", "firefox", "-o", file)
+	ask := firefoxProfiler(t, file)
+	samples, _ := activeLanes(t, gpuSamples)
+	threads, _ := firefoxThreads(t, ask)
+	for _, of := range threads {
+		category, other := "User", "GPU"
+		if strings.Contains(of.Name, "gpu-pc-sampling") {
+			category, other = other, category
+		}
+		out := ask("thread", "samples", "--include-idle", "--thread", of.Handle)
+		_, out, _ = strings.Cut(out, "Categories")
+		out, _, _ = strings.Cut(out, "Top Functions")
+		if !strings.Contains(out, " "+category+" ") || strings.Contains(out, " "+other+" ") ||
+			of.Name == "host (gpu-pc-sampling)" && !strings.Contains(out, fmt.Sprintf(" %d ", samples)) {
+			t.Errorf("%s: the categories are\n%s", of.Name, out)
+		}
+	}
+	if out := ask("profile", "meta"); !strings.Contains(out, "Symbolicated: yes") || !strings.Contains(out, "unwindd") {
+		t.Errorf("the profile is\n%s", out)
+	}
+}
