@@ -525,7 +525,12 @@ func serveProfile(t *testing.T) (url string) { return serveProfileIn(t, t.TempDi
 // serveProfileIn serves with a home directory and more flags.
 func serveProfileIn(t *testing.T, home string, flags ...string) (url string) {
 	t.Helper()
-	cmd := command(append([]string{"profile", "--in-process", wordsRecording, "--http", "localhost:0"}, flags...)...)
+	return serveRecording(t, home, wordsRecording, flags...)
+}
+
+func serveRecording(t *testing.T, home, recording string, flags ...string) (url string) {
+	t.Helper()
+	cmd := command(append([]string{"profile", "--in-process", recording, "--http", "localhost:0"}, flags...)...)
 	cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CONFIG_HOME=")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

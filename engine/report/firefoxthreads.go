@@ -28,7 +28,7 @@ func (f *firefoxWriter) writeThreads() error {
 		// The viewer opens no profile without threads.
 		return f.writeThread(newFirefoxThread("no samples", -1, -1), &threadSamples{value: -1})
 	}
-	names := f.processNames()
+	names := f.r.processNames()
 	// A process has one main thread in the viewer.
 	hasMain := map[int]bool{}
 	for i := range f.threads {
@@ -71,20 +71,6 @@ func (f *firefoxWriter) writeThread(t *firefoxThread, of *threadSamples) error {
 	return f.check()
 }
 
-// processNames are the names of processes: of their main threads, else of the threads
-// that come first.
-func (f *firefoxWriter) processNames() map[int]string {
-	names, isMain := map[int]string{}, map[int]bool{}
-	for i := range f.threads {
-		t := &f.r.p.Threads[f.threads[i].thread]
-		_, isNamed := names[t.PID]
-		if main := t.TID == t.PID; !isNamed || main && !isMain[t.PID] {
-			names[t.PID], isMain[t.PID] = nameOfThread(t), main
-		}
-	}
-	return names
-}
-
 // threadName is the name of a thread, with that of the value where there are several.
 func (f *firefoxWriter) threadName(of *threadSamples) string {
 	name := nameOfThread(&f.r.p.Threads[of.thread])
@@ -92,14 +78,6 @@ func (f *firefoxWriter) threadName(of *threadSamples) string {
 		name += " (" + f.r.values[of.value].name + ")"
 	}
 	return name
-}
-
-// nameOfThread is the name of a thread where it needs one.
-func nameOfThread(t *engine.ProfileThread) string {
-	if name := oneLine(t.Comm); name != "" {
-		return name
-	}
-	return "[unknown]"
 }
 
 // firefoxID is a PID or TID as text.

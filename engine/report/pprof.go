@@ -16,8 +16,12 @@ import (
 // event, and more for the active lanes of waves and for their states. Samples with equal stacks
 // of one thread are one. An address that is not exact is that of the byte before
 // a return address, which is in the call, as profile.proto has it.
-func (r *Profile) pprof() *profile.Profile {
-	b := r.newPprof()
+func (r *Profile) pprof() *profile.Profile { return (&pprofBuilder{r: r}).profile() }
+
+// profile is the profile with its samples.
+func (b *pprofBuilder) profile() *profile.Profile {
+	r := b.r
+	b.prepare()
 	b.out.Sample = make([]*profile.Sample, len(b.list))
 	for i, x := range b.list {
 		out := &profile.Sample{Value: b.valuesOf(nil, i), Location: make([]*profile.Location, 0, b.depth(x.stack))}
@@ -30,17 +34,16 @@ func (r *Profile) pprof() *profile.Profile {
 	return b.out
 }
 
-// newPprof makes all of the profile but its samples, of which it makes a list.
-func (r *Profile) newPprof() *pprofBuilder {
-	b := &pprofBuilder{
-		r: r, out: &profile.Profile{},
-		mappings:  make([]*profile.Mapping, len(r.p.Modules)),
-		functions: map[profile.Function]*profile.Function{},
-		locations: map[string]*profile.Location{},
-		byFrame:   make([]*profile.Location, len(r.p.Frames)),
-		stacks:    map[pprofStack]uint32{},
-		samples:   map[pprofSample]int{},
-	}
+// prepare makes all of the profile but its samples, of which it makes a list.
+func (b *pprofBuilder) prepare() {
+	r := b.r
+	b.out = &profile.Profile{}
+	b.mappings = make([]*profile.Mapping, len(r.p.Modules))
+	b.functions = map[profile.Function]*profile.Function{}
+	b.locations = map[string]*profile.Location{}
+	b.byFrame = make([]*profile.Location, len(r.p.Frames))
+	b.stacks = map[pprofStack]uint32{}
+	b.samples = map[pprofSample]int{}
 	for i := range r.values {
 		v := &r.values[i]
 		b.out.SampleType = append(b.out.SampleType, &profile.ValueType{Type: v.name, Unit: v.unit})
@@ -67,11 +70,15 @@ func (r *Profile) newPprof() *pprofBuilder {
 	}
 	b.period()
 	b.mainFirst()
-	return b
 }
 
 type pprofBuilder struct {
-	r         *Profile
+	r *Profile
+	// isMarked says that functions have marks of what executes them, and code without
+	// a name is a function of its address.
+	isMarked bool
+	// processes are the names of processes that samples are labelled with, by PID.
+	processes map[int]string
 	out       *profile.Profile
 	mappings  []*profile.Mapping // by module
 	functions map[profile.Function]*profile.Function
@@ -175,6 +182,12 @@ func (b *pprofBuilder) label(s *profile.Sample, t *engine.ProfileThread) {
 	if t.Comm != "" {
 		s.Label = map[string][]string{"comm": {oneLine(t.Comm)}}
 	}
+	if b.processes != nil {
+		if s.Label == nil {
+			s.Label = map[string][]string{}
+		}
+		s.Label[processLabel] = []string{processName(b.processes, t.PID)}
+	}
 }
 
 // numberStacks makes the locations of the samples' frames, and finds whether
@@ -245,7 +258,7 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 		if name == "" {
 			continue
 		}
-		fn := profile.Function{Name: withoutClone(name), SystemName: oneLine(s.LinkageName), Filename: oneLine(s.File)}
+		fn := profile.Function{Name: withoutClone(name) + b.mark(f), SystemName: oneLine(s.LinkageName), Filename: oneLine(s.File)}
 		if fn.SystemName == "" {
 			fn.SystemName = name
 		}
@@ -265,6 +278,10 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 			m.HasInlineFrames = m.HasInlineFrames || s.Inlined
 		}
 	}
+	if b.isMarked && len(l.Line) == 0 {
+		// Without a function it would not be in the flame graph.
+		l.Line = []profile.Line{{Function: b.function(profile.Function{Name: b.r.moduleName(f) + b.mark(f)})}}
+	}
 	if same := b.locations[string(key)]; same != nil {
 		l = same
 	} else {
@@ -274,6 +291,14 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 	}
 	b.byFrame[frame] = l
 	return l
+}
+
+// mark is what the names of a frame's functions end with.
+func (b *pprofBuilder) mark(f *engine.ProfileFrame) string {
+	if !b.isMarked {
+		return ""
+	}
+	return (&profileFunction{isKernel: f.Kernel, isDevice: f.Device}).mark()
 }
 
 // withoutClone is a function's name without the marks of a copy that a compiler

@@ -23,7 +23,8 @@ const (
 // library they take several times the memory and the time. All else, texts and the
 // samples' labels included, is as the library writes it.
 func (r *Profile) WritePprof(w io.Writer) error {
-	b := r.newPprof()
+	b := &pprofBuilder{r: r}
+	b.prepare()
 	parts, err := b.encode()
 	if err != nil {
 		return err

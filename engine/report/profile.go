@@ -191,17 +191,19 @@ const (
 	deviceMark = "_[G]"
 )
 
-// marked is the name of a function with the mark of what executes it, where that is
-// not the program on the CPU.
-func (f *profileFunction) marked() string {
+// mark is that of what executes a function; "" for the program on the CPU.
+func (f *profileFunction) mark() string {
 	switch {
 	case f.isDevice:
-		return f.name + deviceMark
+		return deviceMark
 	case f.isKernel:
-		return f.name + kernelMark
+		return kernelMark
 	}
-	return f.name
+	return ""
 }
+
+// marked is the name of a function with its mark.
+func (f *profileFunction) marked() string { return f.name + f.mark() }
 
 // nameFunctions finds the functions of all frames.
 func (r *Profile) nameFunctions() {
@@ -224,7 +226,7 @@ func (r *Profile) nameFunctions() {
 			base.module = oneLine(r.p.Modules[f.Module].Path)
 		}
 		if len(f.Symbols) == 0 {
-			base.name = unknownName(f, base.module)
+			base.name = r.unknownName(f)
 			intern(base)
 		}
 		for j := range f.Symbols {
@@ -232,7 +234,7 @@ func (r *Profile) nameFunctions() {
 			fn := base
 			fn.name, fn.isNamed = oneLine(s.Function), s.Function != ""
 			if !fn.isNamed {
-				fn.name = unknownName(f, base.module)
+				fn.name = r.unknownName(f)
 			}
 			if s.StartFile != "" {
 				fn.file, fn.line = oneLine(s.StartFile), s.StartLine
@@ -252,18 +254,29 @@ func (r *Profile) nameFunctions() {
 }
 
 // unknownName names a frame by its address in its module.
-func unknownName(f *engine.ProfileFrame, module string) string {
+func (r *Profile) unknownName(f *engine.ProfileFrame) string {
+	switch {
+	case f.Module >= 0:
+		return fmt.Sprintf("%s+0x%x", r.moduleName(f), f.ModuleOffset)
+	case f.Kernel:
+		return fmt.Sprintf("%s+0x%x", r.moduleName(f), f.PC)
+	}
+	return r.moduleName(f)
+}
+
+// moduleName is the name of a frame's module, in brackets.
+func (r *Profile) moduleName(f *engine.ProfileFrame) string {
 	switch {
 	case f.Module < 0 && f.Kernel:
-		return fmt.Sprintf("[kernel]+0x%x", f.PC)
+		return "[kernel]"
 	case f.Module < 0:
 		return "[unknown]"
 	}
-	name := moduleName(module)
-	if !strings.HasPrefix(name, "[") {
-		name = "[" + name + "]"
+	name := moduleName(oneLine(r.p.Modules[f.Module].Path))
+	if strings.HasPrefix(name, "[") {
+		return name
 	}
-	return fmt.Sprintf("%s+0x%x", name, f.ModuleOffset)
+	return "[" + name + "]"
 }
 
 // moduleName is what a module is called by: the last element of its path, or all of

@@ -39,11 +39,14 @@ type ServeOptions struct {
 // have made one that leads here.
 func (r *Profile) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
 	defer l.Close()
-	pages, err := pprofPages(r.pprof(), o.Problem)
+	shown, root := r.pagesProfile()
+	pages, err := pprofPages(shown, root, o.Problem)
 	if err != nil {
 		return err
 	}
 	pages["/source"] = r.sourcePage(o)
+	pages["/flamegraph"] = flameGraphPage(pages["/flamegraph"])
+	pages["/download"] = http.HandlerFunc(r.downloadPage)
 	delete(pages, "/saveconfig")
 	delete(pages, "/deleteconfig")
 	mux := http.NewServeMux()
@@ -57,13 +60,14 @@ func (r *Profile) Serve(ctx context.Context, l net.Listener, o ServeOptions) err
 	return serve(ctx, l, guarded(mux, o.Host))
 }
 
-// pprofPages are pprof's pages of a profile, by their paths.
-func pprofPages(p *profile.Profile, problem func(string)) (pages map[string]http.Handler, err error) {
+// pprofPages are pprof's pages of a profile, by their paths. Where root is not "" each
+// value of that label has a tree of its own.
+func pprofPages(p *profile.Profile, root string, problem func(string)) (pages map[string]http.Handler, err error) {
 	err = driver.PProf(&driver.Options{
 		Flagset: &pprofFlags{
 			FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError),
 			// With a prefix to trim, pprof does not guess where else a path may be.
-			args: []string{"-http=localhost:0", "-no_browser", "-symbolize=none", "-trim_path=/" + noPath, "profile"},
+			args: []string{"-http=localhost:0", "-no_browser", "-symbolize=none", "-tagroot=" + root, "-trim_path=/" + noPath, "profile"},
 		},
 		Fetch: pprofSource{p}, Sym: pprofSource{p}, Obj: pprofSource{p}, UI: &pprofUI{problem}, HTTPTransport: pprofSource{p},
 		HTTPServer: func(args *driver.HTTPServerArgs) error {
@@ -79,11 +83,11 @@ func pprofPages(p *profile.Profile, problem func(string)) (pages map[string]http
 // files that may be read, and for others none that could be opened.
 func (r *Profile) sourcePage(o ServeOptions) http.Handler {
 	page := sync.OnceValues(func() (http.Handler, error) {
-		p := r.pprof()
+		p, root := r.pagesProfile()
 		for _, f := range p.Function {
 			f.Filename = readableSource(o.Sysroot, f.Filename)
 		}
-		pages, err := pprofPages(p, o.Problem)
+		pages, err := pprofPages(p, root, o.Problem)
 		return pages["/source"], err
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
