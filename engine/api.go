@@ -108,7 +108,7 @@ const (
 	LaunchRecorded = profile.LaunchRecorded
 )
 
-// KernelTimeEvent: see profile.KernelTimeEvent.
+// KernelTimeEvent is the event of dispatches; see profile.KernelTimeEvent.
 const KernelTimeEvent = profile.KernelTimeEvent
 
 // How a frame was found; see code.FoundBy.

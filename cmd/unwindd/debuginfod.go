@@ -76,6 +76,7 @@ func (d *downloads) show(t debuginfod.Transfer) {
 		return
 	}
 	if d.bar == nil && !t.Done && time.Since(d.since) > unshown {
+		terminalLine.yield()
 		size := t.Size
 		if size == 0 {
 			size = -1
@@ -91,6 +92,7 @@ func (d *downloads) show(t debuginfod.Transfer) {
 	if t.Done {
 		if d.bar != nil {
 			_ = d.bar.Clear()
+			terminalLine.giveBack()
 		}
 		d.shown, d.bar = nil, nil
 	}

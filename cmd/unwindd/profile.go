@@ -132,7 +132,13 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer e.Close()
-	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window, Annotate: f.annotate})
+	shown := newWorkProgress()
+	defer shown.end() // before an error is printed
+	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{
+		Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
+		Annotate: f.annotate, Progress: shown.told(),
+	})
+	shown.end()
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type profileBuilder struct {
 	namedFrames map[namedFrame]uint32
 	entries     map[uint32]bool
 	noted       map[uint32]notedPlace
+	progress    *progress
 	damaged     int // samples that could not be read as a whole
 	damage      string
 }
@@ -109,6 +110,7 @@ func profileEvent(a *perfdata.Attr, index int) Event {
 // add adds the samples of a batch.
 func (b *profileBuilder) add(w *walkedBatch) {
 	b.kernel, b.made = w.kernel, w.made
+	b.progress.add(len(w.samples))
 	for i := range w.samples {
 		s := &w.samples[i]
 		stack := b.stack(w, s)

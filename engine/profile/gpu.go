@@ -163,14 +163,19 @@ func (j *gpuJoin) addAll(ctx context.Context) error {
 		}
 		j.addDispatch(&j.file.Dispatches[i])
 	}
+	j.b.progress.add(len(j.file.Dispatches))
 	n := 0
 	err := j.file.Samples(func(s *gpusamples.Sample) error {
-		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if n++; n%4096 == 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			j.b.progress.add(4096)
 		}
 		j.add(s)
 		return nil
 	})
+	j.b.progress.add(n % 4096)
 	if errors.Is(err, object.ErrFileShrank) {
 		j.b.recording.problem("%v: what follows is lost", err)
 		err = nil

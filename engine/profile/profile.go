@@ -47,6 +47,11 @@ type Options struct {
 	// printed, or without parameters, or as they are called in the source. A name that no
 	// function has is an error.
 	Annotate []string
+	// Progress is told how many samples and dispatches are done, of how many in all;
+	// nil: nobody is. It is called for every few samples, by one goroutine at a time.
+	// What is done never decreases, and the files may lie about how many there will
+	// be.
+	Progress func(done, total uint64)
 }
 
 // Make walks the stacks of all samples of a perf.data file, and joins samples
@@ -74,6 +79,7 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	r := k.newRecording(f)
 	defer r.close()
 	b := newProfileBuilder(r)
+	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
 	defer prepared() // before what it reads is closed
 	if f != nil {

@@ -187,7 +187,7 @@ func (r *Profile) firefoxCategories() []firefoxCategory {
 	states := []string{"Other"}
 	for i := range r.p.States {
 		if i > 0 {
-			states = append(states, r.stateName(uint8(i))) //nolint:gosec // at most gpusamples.MaxStates
+			states = append(states, r.stateWords(uint8(i))) //nolint:gosec // at most gpusamples.MaxStates
 		}
 	}
 	return []firefoxCategory{
@@ -198,13 +198,12 @@ func (r *Profile) firefoxCategories() []firefoxCategory {
 	}
 }
 
-// stateName is what waves did in a state, in words.
-func (r *Profile) stateName(state uint8) string {
-	s := &r.p.States[state]
-	if s.Stalled {
-		return "stalled: " + oneLine(s.Name)
+// stateWords are what waves did in a state.
+func (r *Profile) stateWords(state uint8) string {
+	if r.p.States[state].Stalled {
+		return "stalled: " + r.stateName(state)
 	}
-	return oneLine(s.Name)
+	return r.stateName(state)
 }
 
 // firefoxTimes are the times of the file, which count from its first sample.

@@ -265,11 +265,11 @@ func (t *profileText) top(c *profileCount, a amounts) {
 	}
 }
 
-// deviceMark stands before functions of accelerators where there are such, and noMark
-// before others.
+// deviceColumn stands before functions of accelerators where there are such, and
+// hostColumn before others.
 const (
-	deviceMark = "gpu "
-	noMark     = "    "
+	deviceColumn = "gpu "
+	hostColumn   = "    "
 )
 
 // mark says whether a function is of an accelerator, where any is; nil is none.
@@ -277,9 +277,9 @@ func (t *profileText) mark(c *profileCount, f *profileFunction) {
 	switch {
 	case !c.hasDevice:
 	case f != nil && f.isDevice:
-		t.printf("%s", t.device(deviceMark))
+		t.printf("%s", t.device(deviceColumn))
 	default:
-		t.printf(noMark)
+		t.printf(hostColumn)
 	}
 }
 

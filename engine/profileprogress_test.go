@@ -1,0 +1,34 @@
+package engine
+
+import "testing"
+
+// TestProgressOfAProfile: what is done grows to the number of all samples, those of
+// accelerators included, whoever walks.
+func TestProgressOfAProfile(t *testing.T) {
+	for _, jobs := range []int{1, 4} {
+		var done, total uint64
+		calls := 0
+		p, err := gpuEngine(t, Options{}).Profile(t.Context(), gpuExample+"cpu.data", ProfileOptions{
+			Jobs: jobs, GPU: []string{gpuExample + "gpu.jsonl"},
+			Progress: func(d, of uint64) {
+				if d < done || calls > 0 && of != total {
+					t.Errorf("%d jobs: %d of %d after %d of %d", jobs, d, of, done, total)
+				}
+				done, total = d, of
+				calls++
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := uint64(len(p.Samples))
+		for i := range p.Kernels {
+			if !p.Kernels[i].HasTime { // its dispatches are no samples
+				n += p.Kernels[i].Dispatches
+			}
+		}
+		if n == 0 || done != n || total != n || calls < 2 {
+			t.Errorf("%d jobs: %d of %d samples in %d calls, expected %d", jobs, done, total, calls, n)
+		}
+	}
+}
