@@ -64,7 +64,7 @@ func (t *annotationText) title(a *engine.ProfileAnnotation, counts []*annotation
 		f.module = oneLine(t.r.p.Modules[a.Module].Path)
 	}
 	if a.Device {
-		t.printf("%s", t.device(deviceMark))
+		t.printf("%s", t.device(deviceColumn))
 	}
 	t.function(&f, "")
 	t.printf("\n")

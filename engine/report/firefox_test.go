@@ -18,15 +18,15 @@ import (
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 )
 
-// column is a column of a table: numbers, null as NaN.
-type column []float64
+// numberColumn is a column of a table: numbers, null as NaN.
+type numberColumn []float64
 
-func (c *column) UnmarshalJSON(b []byte) error {
+func (c *numberColumn) UnmarshalJSON(b []byte) error {
 	var list []*float64
 	if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
-	*c = make(column, len(list))
+	*c = make(numberColumn, len(list))
 	for i, n := range list {
 		(*c)[i] = math.NaN()
 		if n != nil {
@@ -41,21 +41,21 @@ type firefoxFile struct {
 	Meta   firefoxMeta
 	Libs   []firefoxLib
 	Shared struct {
-		StackTable    struct{ Frame, PrefixOffset column }
-		FrameTable    struct{ Address, Lib, InlineDepth, Category, Subcategory, Func, NativeSymbol, Line, Column column }
-		FuncTable     struct{ Name, Resource, Source, LineNumber column }
-		ResourceTable struct{ Name, Type column }
-		NativeSymbols struct{ LibIndex, Address, Name column }
-		Sources       struct{ Filename column }
+		StackTable    struct{ Frame, PrefixOffset numberColumn }
+		FrameTable    struct{ Address, Lib, InlineDepth, Category, Subcategory, Func, NativeSymbol, Line, Column numberColumn }
+		FuncTable     struct{ Name, Resource, Source, LineNumber numberColumn }
+		ResourceTable struct{ Name, Type numberColumn }
+		NativeSymbols struct{ LibIndex, Address, Name numberColumn }
+		Sources       struct{ Filename numberColumn }
 		StringArray   []string
 	}
 	Threads []struct {
 		Name, ProcessName, PID string
 		TID                    any
 		IsMainThread           bool
-		Markers                struct{ Name, StartTime, EndTime, Phase column }
+		Markers                struct{ Name, StartTime, EndTime, Phase numberColumn }
 		Samples                struct {
-			Stack, TimeDeltas, Weight, ThreadCPUDelta column
+			Stack, TimeDeltas, Weight, ThreadCPUDelta numberColumn
 			WeightType                                string
 		}
 	}

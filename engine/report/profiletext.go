@@ -238,7 +238,7 @@ func (t *profileText) top(c *profileCount, a amounts) {
 		head += "lanes  "
 	}
 	if c.hasDevice {
-		head += noMark
+		head += hostColumn
 	}
 	t.printf("\n%s\n", t.head(head+"function"))
 	var rest uint64
@@ -304,7 +304,7 @@ func (t *profileText) function(f *profileFunction, file string) {
 	case f.module != "":
 		t.printf(" %s", t.faint("in "+moduleName(f.module)))
 	}
-	if f.namedBy != "" {
+	if f.namedBy != "" && !strings.HasSuffix(f.name, "["+f.namedBy+"]") {
 		t.printf(" %s", t.faint("(named by "+f.namedBy+")"))
 	}
 }
@@ -314,7 +314,7 @@ func (t *profileText) function(f *profileFunction, file string) {
 func (t *profileText) tree(c *profileCount) {
 	mark := ""
 	if c.hasDevice {
-		mark = noMark
+		mark = hostColumn
 	}
 	t.printf("\n%s\n", t.head(" total    self  "+mark+"calls"))
 	w := treeWriter{profileText: t, count: c, least: max(uint64(float64(c.total)*treeShare), 1)}
