@@ -112,7 +112,8 @@ type firefoxWriter struct {
 // every value, within its process. It streams: what is held at a time beside the
 // profile is a number for each sample and each stack.
 func (r *Profile) WriteFirefox(w io.Writer) error {
-	f := &firefoxWriter{output: newOutput(w), r: r, threads: r.samplesOfThreads(), times: r.firefoxTimes()}
+	// What waves did is a subcategory there, and no value.
+	f := &firefoxWriter{output: newOutput(w), r: r, threads: r.samplesOfThreads(valueOfLanes), times: r.firefoxTimes()}
 	for i := range f.threads {
 		f.times.sort(r, f.threads[i].samples)
 	}

@@ -389,7 +389,7 @@ func TestJSONHasAnEntryForEverySample(t *testing.T) {
 {"pc":"0x66","found_by":"context","inlined":false,"kernel":false},
 {"pc":"0xffffffff81000010","found_by":"callchain","module":2,"module_offset":"0xffffffff81000010","function":"clear_page","inlined":false,"kernel":true},
 {"pc":"0xffffffff81000100","found_by":"callchain","module":2,"module_offset":"0xffffffff81000100","inlined":false,"kernel":true},
-{"pc":"0x100040","found_by":"context","module":3,"module_offset":"0x40","function":"grade","inlined":false,"kernel":false}],
+{"pc":"0x100040","found_by":"context","module":3,"module_offset":"0x40","function":"grade","inlined":false,"kernel":false,"device":true}],
 "kernels":[],
 "modules":[
 {"id":0,"path":"/opt/work","build_id":"abcd","arch":"x86_64","segments":[],"kernel":false,"start":"0x400000","end":"0x402000","offset":"0x0"},
@@ -455,18 +455,18 @@ flat    flat%   cum     cum%  function
 
 perf.data: gpu-pc-sampling, 2 samples, 2
 
-flat    flat%   cum     cum%  lanes  function
-   2   100.0%     2   100.0%   32.0  grade in grade.co
-   0     0.0%     1    50.0%      -  _start in work
-   0     0.0%     1    50.0%      -  main /src/work.cc:38 in work
+flat    flat%   cum     cum%  lanes      function
+   2   100.0%     2   100.0%   32.0  gpu grade in grade.co
+   0     0.0%     1    50.0%      -      _start in work
+   0     0.0%     1    50.0%      -      main /src/work.cc:38 in work
 
- total    self  calls
- 50.0%          ├ "work"
- 50.0%          │ _start in work
- 50.0%          │ main work.cc:38
- 50.0%   50.0%  │ grade in grade.co
- 50.0%          └ [unknown]
- 50.0%   50.0%    grade in grade.co
+ total    self      calls
+ 50.0%              ├ "work"
+ 50.0%              │ _start in work
+ 50.0%              │ main work.cc:38
+ 50.0%   50.0%  gpu │ grade in grade.co
+ 50.0%              └ [unknown]
+ 50.0%   50.0%  gpu   grade in grade.co
 
 perf.data: unknown, 1 sample, 1
 

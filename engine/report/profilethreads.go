@@ -13,9 +13,9 @@ type threadSamples struct {
 	weight  uint64  // the sum of the value
 }
 
-// samplesOfThreads are the threads of every value, the one with the most weight first.
-// A sample belongs to each value of its event.
-func (r *Profile) samplesOfThreads() []threadSamples {
+// samplesOfThreads are the threads of the values up to a kind, the one with the most
+// weight first. A sample belongs to each value of its event.
+func (r *Profile) samplesOfThreads(most valueKind) []threadSamples {
 	type key struct {
 		value  int
 		thread uint32
@@ -25,7 +25,7 @@ func (r *Profile) samplesOfThreads() []threadSamples {
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
 		for v := range r.values {
-			if !r.values[v].has(s) {
+			if r.values[v].kind > most || !r.values[v].has(s) {
 				continue
 			}
 			k := key{v, s.Thread}

@@ -37,7 +37,7 @@ func (r *Profile) WriteSpeedscope(w io.Writer) error {
 		}
 	}
 	b.put(`]},"profiles":[`)
-	for i, t := range r.samplesOfThreads() {
+	for i, t := range r.samplesOfThreads(valueOfState) {
 		if i > 0 {
 			b.put(",")
 		}
