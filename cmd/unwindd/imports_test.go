@@ -37,6 +37,7 @@ var floors = []string{
 	"engine/symbol/cxxname", // how names of C++ read, for all of them
 	"engine/target",
 	"engine/target/jsontext", // how its neighbours above read JSON
+	"engine/target/linetext", // how they read lines
 	"sdk",
 	"engine/debuginfod", // files of other machines
 	"engine/object",

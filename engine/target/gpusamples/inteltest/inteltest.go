@@ -1,0 +1,199 @@
+// Package inteltest writes made runs of kernels on GPUs of Intel in the forms that
+// profilers write, byte by byte as the tools do it: so that tests can hold one form
+// against another.
+package inteltest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// States are the states in the order of Stall.Counts, which is that of iaprof's
+// fields (intel/iaprof src/eustall.hpp, enum EU_STALL_TYPE).
+var States = [10]string{"active", "control", "pipestall", "send", "dist_acc", "sbid", "sync", "inst_fetch", "other", "tdr"}
+
+// A Run is what was sampled.
+type Run struct {
+	Kernels   []Kernel
+	Intervals []Interval
+}
+
+// A Kernel is code that was loaded.
+type Kernel struct {
+	Name   string // in unitrace's words
+	Symbol string // in iaprof's; Name where it is empty
+	File   string // its source file
+	GPU    uint64 // the address of its first byte
+	Launch *Launch
+	// Module and Start are its place in the form of lines of JSON: an index of the
+	// modules that JSONLines is told, and the ELF virtual address of its first byte.
+	Module int
+	Start  uint64
+}
+
+// A Launch is who launched a kernel last.
+type Launch struct {
+	PID, TID int
+	Comm     string
+	Names    []string // innermost first
+}
+
+// An Interval is what was sampled up to a moment.
+type Interval struct {
+	End       uint64 // nanoseconds of CLOCK_MONOTONIC, a multiple of 1000
+	Stalls    []Stall
+	MHz, Busy uint64
+}
+
+// A Stall is how often threads were found at an instruction.
+type Stall struct {
+	Kernel      int // index of Run.Kernels
+	Offset      uint64
+	Instruction string // its mnemonic
+	Counts      [10]uint64
+}
+
+// Iaprof is a run as iaprof writes it (src/profile.cpp).
+func (r *Run) Iaprof() []byte {
+	w := iaprofWriter{ids: map[string]int{}}
+	kernels := make([][5]int, len(r.Kernels)) // IDs of comm, stack, file and symbol, and the process
+	for i := range r.Kernels {
+		k := &r.Kernels[i]
+		symbol := k.Symbol
+		if symbol == "" {
+			symbol = k.Name
+		}
+		kernels[i][3], kernels[i][2] = w.id(symbol), w.id(k.File)
+		if l := k.Launch; l != nil {
+			stack := slices.Clone(l.Names)
+			slices.Reverse(stack)
+			kernels[i][0], kernels[i][1], kernels[i][4] = w.id(l.Comm), w.id(strings.Join(stack, ";")), l.PID
+		}
+	}
+	byAddress := make([]int, len(r.Kernels))
+	for i := range byAddress {
+		byAddress[i] = i
+	}
+	slices.SortStableFunc(byAddress, func(a, b int) int { return int(r.Kernels[a].GPU>>1) - int(r.Kernels[b].GPU>>1) }) //nolint:gosec // test
+	for n := range r.Intervals {
+		in := &r.Intervals[n]
+		fmt.Fprintf(&w.out, "interval\t%d\t%d.%06d\n", n, in.End/1e9, in.End%1e9/1000)
+		for _, i := range byAddress {
+			w.kernel(in, i, r.Kernels[i].GPU, kernels[i])
+		}
+		fmt.Fprintf(&w.out, "metric\tfrequency-MHz\t%d\nmetric\tbusy-percent\t%d\n", in.MHz, in.Busy)
+	}
+	return []byte(w.out.String())
+}
+
+type iaprofWriter struct {
+	out strings.Builder
+	ids map[string]int
+}
+
+// id is the ID of a string, which is written before it is used first.
+func (w *iaprofWriter) id(s string) int {
+	n, known := w.ids[s]
+	if !known {
+		n = len(w.ids) + 1
+		w.ids[s] = n
+		fmt.Fprintf(&w.out, "string\t%d\t%s\n", n, s)
+	}
+	return n
+}
+
+// kernel writes what an interval has of a kernel.
+func (w *iaprofWriter) kernel(in *Interval, index int, address uint64, ids [5]int) {
+	isFirst := true
+	for i := range in.Stalls {
+		s := &in.Stalls[i]
+		if s.Kernel != index {
+			continue
+		}
+		if isFirst {
+			fmt.Fprintf(&w.out, "kernel\t%#x\t%d\t%d\t%d\t%d\t%d\n", address, ids[0], ids[4], ids[1], ids[2], ids[3])
+			isFirst = false
+		}
+		id := w.id(s.Instruction)
+		fmt.Fprintf(&w.out, "eustall\t%#x\t%d", s.Offset, id)
+		for _, n := range s.Counts {
+			fmt.Fprintf(&w.out, "\t%d", n)
+		}
+		w.out.WriteByte('\n')
+	}
+}
+
+// A Column is one of unitrace's tables.
+type Column struct {
+	count int // index of Stall.Counts
+	name  string
+}
+
+// Which columns there are depends on the product (compute-runtime,
+// getStallSamplingReportMetrics).
+var (
+	// PVC are the columns on Data Center GPU Max.
+	PVC = []Column{
+		{0, "Active"}, {1, "ControlStall"}, {2, "PipeStall"}, {3, "SendStall"}, {4, "DistStall"}, {5, "SbidStall"}, {6, "SyncStall"},
+		{7, "InstrFetchStall"}, {8, "OtherStall"},
+	}
+	// Xe2 are those on Xe2 and later.
+	Xe2 = slices.Insert(slices.Clone(PVC), 1, Column{9, "PSDepStall"})
+)
+
+// Unitrace is the table of a device as unitrace writes it for --stall-sampling -o FILE
+// (tools/unitrace/src/levelzero/ze_metrics.h, ComputeMetricsSampled). Several tables may
+// stand one behind the other. Without a device (-1) it is the file of --result-dir. The
+// columns are PVC or Xe2.
+func (r *Run) Unitrace(device int, columns []Column) []byte {
+	var b strings.Builder
+	if device >= 0 {
+		fmt.Fprintf(&b, "\n=== Device #%d Metrics ===\n\n", device)
+	}
+	widest := 0
+	for i := range r.Kernels {
+		widest = max(widest, len(r.Kernels[i].Name)+2)
+	}
+	b.WriteString(padded("Kernel", widest) + ", IP[Address]")
+	for _, m := range columns {
+		fmt.Fprintf(&b, ", %s[Events]", m.name)
+	}
+	b.WriteByte('\n')
+	sums := r.sums()
+	for _, address := range slices.Sorted(maps.Keys(sums)) {
+		s := sums[address]
+		b.WriteString(padded(`"`+r.Kernels[s.Kernel].Name+`"`, widest))
+		fmt.Fprintf(&b, ", %11x", s.Offset)
+		for i, m := range columns {
+			// The last column has the width of the one before it.
+			width := len(columns[min(i, len(columns)-2)].name) + len("[Events]")
+			fmt.Fprintf(&b, ", %*d", width, s.Counts[m.count])
+		}
+		b.WriteByte('\n')
+	}
+	return []byte(b.String())
+}
+
+// padded is a text on the right of some bytes.
+func padded(s string, bytes int) string { return strings.Repeat(" ", max(bytes-len(s), 0)) + s }
+
+// sums are the stalls of the whole run by address.
+func (r *Run) sums() map[uint64]*Stall {
+	sums := map[uint64]*Stall{}
+	for n := range r.Intervals {
+		for _, s := range r.Intervals[n].Stalls {
+			at := r.Kernels[s.Kernel].GPU + s.Offset
+			sum := sums[at]
+			if sum == nil {
+				sum = &Stall{Kernel: s.Kernel, Offset: s.Offset}
+				sums[at] = sum
+			}
+			for i, n := range s.Counts {
+				sum.Counts[i] += n
+			}
+		}
+	}
+	return sums
+}

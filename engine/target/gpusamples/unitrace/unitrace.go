@@ -1,0 +1,115 @@
+// Package unitrace reads the stall tables of unitrace (Intel, intel/pti-gpu
+// tools/unitrace), which it writes for --stall-sampling: how often the threads of
+// each kernel were found at each instruction, and why they waited. A file has one
+// table for each device. All counts are sums over the whole run: there are no times,
+// no processes, and no launches.
+//
+// A line of a table that is wrong is a problem, and costs only itself.
+package unitrace
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/linetext"
+)
+
+// Form is the name of the form.
+const Form = "unitrace"
+
+// A File is a file of stall tables, a gpusamples.File. It may be used concurrently,
+// but for Close.
+type File struct {
+	lines   *linetext.File
+	facts   gpusamples.Facts
+	kernels map[string]int32 // indices of facts.Kernels by name
+	states  map[string]int   // indices of facts.States by name of the column
+}
+
+// Open maps a file and reads its kernels. The error of a file that is not of unitrace
+// wraps gpusamples.ErrOtherForm. That of a file of unitrace that has no stalls does not:
+// it says what to record.
+func Open(path string) (*File, error) {
+	lines, err := linetext.Open(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%s: %w: the file is empty", path, gpusamples.ErrOtherForm)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := open(lines)
+	if err != nil {
+		return nil, errors.Join(err, lines.Close())
+	}
+	return f, nil
+}
+
+// open reads what the file says of all but its samples.
+func open(lines *linetext.File) (*File, error) {
+	f := &File{
+		lines: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form},
+		kernels: map[string]int32{}, states: map[string]int{},
+	}
+	p := pass{file: f, isFirst: true}
+	samples := 0
+	err := lines.EachLine(func(l *linetext.Line) error {
+		if err := p.see(l); err != nil {
+			return err
+		}
+		for i := range p.counts {
+			if p.counts[i] > 0 {
+				samples++
+			}
+		}
+		return nil
+	})
+	if err == nil && !p.hasTable {
+		err = fmt.Errorf("%w: it has no table of stalls", gpusamples.ErrOtherForm)
+	}
+	if errors.Is(err, object.ErrFileShrank) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lines.Path(), err)
+	}
+	if samples > 0 {
+		f.facts.Events = []gpusamples.Event{{Name: gpusamples.StallEvent, Samples: samples}}
+	}
+	return f, nil
+}
+
+// Facts are the kernels and the states.
+func (f *File) Facts() *gpusamples.Facts { return &f.facts }
+
+// Problems are what is wrong with the file, each a sentence that names the file, the
+// line, the column, and what was expected.
+func (f *File) Problems() []string { return f.lines.Problems() }
+
+// Close unmaps the file.
+func (f *File) Close() error { return f.lines.Close() }
+
+// Samples delivers a sample for each count that is not zero, in the order of the file.
+func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
+	p := pass{file: f}
+	var s gpusamples.Sample
+	return f.lines.EachLine(func(l *linetext.Line) error {
+		if err := p.see(l); err != nil {
+			return err
+		}
+		for i, n := range p.counts {
+			if n == 0 {
+				continue
+			}
+			s = gpusamples.Sample{
+				PID: -1, Module: -1, Kernel: p.kernel, Dispatch: -1, State: p.columns[i].state,
+				Offset: p.offset, HasOffset: true, InKernel: true, Weight: n, LaunchIndex: -1,
+			}
+			if err := yield(&s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
