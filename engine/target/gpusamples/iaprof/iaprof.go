@@ -1,0 +1,148 @@
+// Package iaprof reads the text of iaprof (Intel, intel/iaprof), a profiler of stalls
+// on GPUs of the Xe2 generation: for each interval, how often the threads of each
+// kernel were found at each instruction and why they waited, and the names of the
+// functions of the CPU that launched the kernel last.
+//
+// The text has these lines, whose fields are separated by tabs (src/profile.cpp):
+//
+//	string    ID, text
+//	interval  number, its end in seconds of CLOCK_MONOTONIC
+//	kernel    GPU address, comm, process, stack of the CPU, source file, symbol
+//	eustall   offset in the kernel, instruction, a count for each state
+//	metric    name, number
+//
+// What is a text stands as the ID of a string, and 0 says that there is none. Counts
+// are those of the records that iaprof kept, one of a hundred without
+// --eu-stall-subsample; the text does not say how many.
+//
+// A line that is wrong is a problem, and costs only itself.
+package iaprof
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/linetext"
+)
+
+// Form is the name of the form.
+const Form = "iaprof"
+
+// clock is the clock of intervals (src/profile.cpp, Profile::output_interval).
+const clock = "CLOCK_MONOTONIC"
+
+// states are what the counts of an eustall line are, in their order.
+var states = []string{"active", "control", "pipestall", "send", "dist_acc", "sbid", "sync", "inst_fetch", "other", "tdr"}
+
+// A File is a text of iaprof, a gpusamples.File. It may be used concurrently, but for
+// Close.
+type File struct {
+	lines    *linetext.File
+	facts    gpusamples.Facts
+	texts    map[uint64]text // of the strings that lines name, by ID
+	kernels  map[kernelKey]int32
+	launches map[launchKey]int32
+	end      int // the line that another run begins with; 0: none does
+}
+
+// A text is a string that a line names.
+type text struct {
+	value string
+	line  int // that names it first
+	state textState
+}
+
+type textState uint8
+
+const (
+	isNamed textState = iota
+	isDescribed
+	isAmbiguous // two lines describe it differently
+)
+
+// A kernelKey is what tells kernels apart: IDs of strings.
+type kernelKey struct{ symbol, file uint64 }
+
+// A launchKey is what tells launches apart. comm and stack are IDs of strings.
+type launchKey struct{ comm, stack, pid uint64 }
+
+// none is the index of a kernel or a launch of which nothing is told.
+const none = -1
+
+// Open maps a file and reads its kernels and launches. The error of a file that does
+// not begin as those of iaprof wraps gpusamples.ErrOtherForm. That of a text that an
+// older iaprof wrote does not.
+func Open(path string) (*File, error) {
+	lines, err := linetext.Open(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%s: %w: the file is empty", path, gpusamples.ErrOtherForm)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := open(lines)
+	if err != nil {
+		return nil, errors.Join(err, lines.Close())
+	}
+	return f, nil
+}
+
+// open reads what the file says of all but its samples.
+func open(lines *linetext.File) (*File, error) {
+	f := &File{
+		lines: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form, Clock: clock},
+		texts: map[uint64]text{}, kernels: map[kernelKey]int32{}, launches: map[launchKey]int32{},
+	}
+	for _, name := range states {
+		f.facts.States = append(f.facts.States, gpusamples.State{Name: name, Stalled: name != "active"})
+	}
+	if err := f.index(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Facts are the kernels, the launches and the states.
+func (f *File) Facts() *gpusamples.Facts { return &f.facts }
+
+// Problems are what is wrong with the file, each a sentence that names the file, the
+// line, the field, and what was expected.
+func (f *File) Problems() []string { return f.lines.Problems() }
+
+// Close unmaps the file.
+func (f *File) Close() error { return f.lines.Close() }
+
+// Samples delivers a sample for each count that is not zero, in the order of the file.
+func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
+	p := pass{file: f}
+	var s, one gpusamples.Sample
+	err := f.lines.EachLine(func(l *linetext.Line) error {
+		if l.Number == f.end {
+			return errEnd
+		}
+		if p.see(l) != nil || !p.isStall {
+			return nil // what is wrong with a line is known since the file was opened
+		}
+		p.sample(&s)
+		for i, n := range p.counts {
+			if n == 0 {
+				continue
+			}
+			one = s // whoever takes a sample may change it
+			one.State, one.Weight = i, n
+			if err := yield(&one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
+
+// errEnd ends a pass over the lines.
+var errEnd = errors.New("the end of the run")
