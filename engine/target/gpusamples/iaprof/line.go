@@ -55,6 +55,7 @@ type pass struct {
 	hasTime  bool
 	hasOwner bool // there was a kernel line in the interval
 	owner    owner
+	next     owner // that is being read
 	// The stalls of a line, where isStall.
 	isStall     bool
 	offset      uint64
@@ -113,14 +114,18 @@ func (p *pass) forget(kind string) {
 func (p *pass) split(line []byte, want int, isString bool) error {
 	rest := line
 	for i := range want {
-		field, behind, more := bytes.Cut(rest, []byte("\t"))
-		if isString && i == want-1 {
-			field, more = rest, false
+		end := bytes.IndexByte(rest, '\t')
+		isLast := i == want-1
+		if isLast && isString {
+			end = -1
 		}
-		if more != (i < want-1) {
+		if end < 0 != isLast {
 			return fmt.Errorf("%d fields, expected %d", 1+bytes.Count(line, []byte("\t")), want)
 		}
-		p.fields[i], rest = field, behind
+		if isLast {
+			end = len(rest)
+		}
+		p.fields[i], rest = rest[:end], rest[min(end+1, len(rest)):]
 	}
 	return nil
 }
@@ -175,7 +180,8 @@ func (p *pass) readInterval(l *linetext.Line) error {
 }
 
 func (p *pass) readKernel(l *linetext.Line) (err error) {
-	var o owner
+	o := &p.next
+	*o = owner{}
 	if o.address, err = p.hex(1, "GPU address"); err != nil {
 		return err
 	}
@@ -196,11 +202,11 @@ func (p *pass) readKernel(l *linetext.Line) (err error) {
 		}
 	}
 	if p.index != nil {
-		err = p.index.takeKernel(&o, l.Number)
+		err = p.index.takeKernel(o, l.Number)
 	} else {
-		err = p.file.has(&o)
+		err = p.file.has(o)
 	}
-	p.hasOwner, p.owner = true, o
+	p.hasOwner, p.owner = true, *o
 	return err
 }
 
