@@ -142,11 +142,10 @@ func (f *File) readTexts(x *indexer) error {
 		if l.Number == f.end {
 			return errEnd
 		}
-		if l.Err != nil || !bytes.HasPrefix(l.Text, []byte(stringKind+"\t")) || p.split(l.Text, 3, true) != nil {
-			return nil
-		}
-		if id, ok := linetext.Decimal(p.fields[1]); ok {
-			f.takeText(id, p.fields[2], l.Number)
+		if l.Err == nil && bytes.HasPrefix(l.Text, []byte(stringKind+"\t")) && p.split(l.Text, 3, true) == nil {
+			if id, ok := linetext.Decimal(p.fields[1]); ok {
+				f.takeText(id, p.fields[2], l.Number)
+			}
 		}
 		return nil
 	})
