@@ -1,30 +1,223 @@
 package profile
 
 import (
+	"bytes"
 	"debug/elf"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
 )
 
+// This file finds the code of kernels of which profilers tell the name only.
+
+// kernelCode is where the code of a kernel is.
 type kernelCode struct {
-	object        *object.Object
-	section       string
+	object *object.Object
+	// section is the name of the section that a relocatable object has it in; "" in
+	// another object.
+	section string
+	// address is an ELF virtual address, which counts from the beginning of the
+	// section where there is one.
 	address, size uint64
 }
 
-type kernelObjects struct{ list []*object.Object }
+// kernelObjects finds kernels in objects.
+type kernelObjects struct {
+	linkage map[string]kernelPlaces
+	// readable are the same by the ways to write their names; nil until one is needed.
+	readable map[string]kernelPlaces
+	failed   error
+}
 
-func newKernelObjects(list []*object.Object) *kernelObjects { return &kernelObjects{list} }
+// kernelPlaces are the places of one name.
+type kernelPlaces []kernelCode
 
-func (k *kernelObjects) find(name string) (at kernelCode, problem string) {
-	problem = "no object that was given has it"
-	for _, o := range k.list {
-		_ = o.EachSymbol(func(s *object.Symbol) {
-			if s.Type == elf.STT_FUNC && s.Defined() && s.Name == name {
-				at = kernelCode{object: o, address: s.Address, size: s.Size}
-				problem = ""
-			}
-		})
+// newKernelObjects reads the kernels of objects: what symbols call a function, and the
+// sections that the compiler of Intel makes for kernels (.text.NAME). What cannot be
+// read is missed, which find says of a kernel that it misses.
+func newKernelObjects(list []*object.Object) *kernelObjects {
+	k := &kernelObjects{linkage: map[string]kernelPlaces{}}
+	var failed []error
+	for _, o := range list {
+		failed = append(failed, k.read(o))
 	}
-	return at, problem
+	k.failed = errors.Join(failed...)
+	return k
+}
+
+func (k *kernelObjects) read(o *object.Object) error {
+	sections := o.Sections()
+	isCode := func(s *object.Section) bool { return s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 }
+	hasSection := map[string]bool{}
+	for _, s := range sections {
+		// The offsets of profilers count from there, whatever symbols there are.
+		if name, ok := strings.CutPrefix(s.Name, ".text."); ok && name != "" && isCode(s) {
+			hasSection[name] = true
+			k.add(name, kernelIn(o, s, 0, s.Size))
+		}
+	}
+	return o.EachSymbol(func(s *object.Symbol) {
+		name := symbol.StripVersion(s.Name)
+		switch {
+		case s.Type != elf.STT_FUNC || name == "" || !s.Defined() || hasSection[name]:
+		case len(sections) == 0:
+			k.add(name, kernelCode{object: o, address: s.Address, size: s.Size})
+		case uint64(s.Section) < uint64(len(sections)) && isCode(sections[s.Section]):
+			in, start := sections[s.Section], s.Address
+			if o.Type() != elf.ET_REL {
+				start -= in.Address
+			}
+			if start < in.Size {
+				k.add(name, kernelIn(o, in, start, s.Size))
+			}
+		}
+	})
+}
+
+// kernelIn is a kernel in a section, of which the size is 0 where it is not told.
+func kernelIn(o *object.Object, in *object.Section, start, size uint64) kernelCode {
+	if size == 0 || size > in.Size-start {
+		size = in.Size - start
+	}
+	if o.Type() == elf.ET_REL {
+		return kernelCode{object: o, section: in.Name, address: start, size: size}
+	}
+	return kernelCode{object: o, address: in.Address + start, size: size}
+}
+
+func (k *kernelObjects) add(name string, at kernelCode) {
+	k.linkage[name] = k.linkage[name].with(at)
+}
+
+// with adds a place that is not there yet.
+func (p kernelPlaces) with(at kernelCode) kernelPlaces {
+	for i := range p {
+		if have := &p[i]; have.object == at.object && have.section == at.section && have.address == at.address {
+			have.size = max(have.size, at.size)
+			return p
+		}
+	}
+	return append(p, at)
+}
+
+// find finds the code of a kernel. The name is its linkage name, or as profilers write
+// it: with the suffix of its descriptor (NAME.kd), demangled as GNU or LLVM do it, or
+// cut to the name of the function alone. problem says why there is none: "" where
+// there is.
+func (k *kernelObjects) find(name string) (at kernelCode, problem string) {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".kd"), " [clone .kd]")
+	places := k.linkage[name]
+	if places == nil {
+		k.readNames()
+		places = k.readable[nameKey(name)]
+	}
+	switch {
+	case places == nil && k.failed != nil:
+		return at, fmt.Sprintf("no object that was given has it, as far as they can be read: %v", k.failed)
+	case places == nil:
+		return at, "no object that was given has it"
+	}
+	for _, other := range places[1:] {
+		if !places[0].isCopy(&other) {
+			return at, fmt.Sprintf("it may be %s or %s: give only what was loaded", &places[0], &other)
+		}
+	}
+	return places[0], ""
+}
+
+// isCopy says whether a place is the same in a copy of the object.
+func (c *kernelCode) isCopy(other *kernelCode) bool {
+	return c.object != other.object && c.section == other.section && c.address == other.address && bytes.Equal(c.object.Data(), other.object.Data())
+}
+
+// String is the place as messages have it.
+func (c *kernelCode) String() string {
+	if c.section != "" {
+		return fmt.Sprintf("%s section %s offset %#x", c.object.Name(), c.section, c.address)
+	}
+	return fmt.Sprintf("%s address %#x", c.object.Name(), c.address)
+}
+
+// readNames makes the index of the ways to write names. A demangled name goes before
+// one that is cut.
+func (k *kernelObjects) readNames() {
+	if k.readable != nil {
+		return
+	}
+	k.readable = map[string]kernelPlaces{}
+	short := map[string]kernelPlaces{}
+	for _, name := range slices.Sorted(maps.Keys(k.linkage)) {
+		for _, demangled := range demangledNames(name) {
+			addPlaces(k.readable, nameKey(demangled), k.linkage[name])
+			addPlaces(short, nameKey(shortName(demangled)), k.linkage[name])
+		}
+	}
+	for name, places := range short {
+		if k.readable[name] == nil {
+			k.readable[name] = places
+		}
+	}
+}
+
+func addPlaces(index map[string]kernelPlaces, key string, places kernelPlaces) {
+	for _, at := range places {
+		if key != "" {
+			index[key] = index[key].with(at)
+		}
+	}
+}
+
+// demangledNames are what demanglers make of a linkage name.
+func demangledNames(name string) []string {
+	if symbol.IsMangled(name) {
+		return []string{symbol.DemangleGNU(name), symbol.DemangleLLVM(name)}
+	}
+	// What unitrace demangles with (__cxa_demangle) takes short names for types.
+	if typeName := builtinTypes[name]; typeName != "" {
+		return []string{typeName}
+	}
+	return nil
+}
+
+// builtinTypes are types by their names in the ABI of C++.
+var builtinTypes = map[string]string{
+	"a": "signed char", "b": "bool", "c": "char", "d": "double", "e": "long double", "f": "float", "g": "__float128", "h": "unsigned char",
+	"i": "int", "j": "unsigned int", "l": "long", "m": "unsigned long", "n": "__int128", "o": "unsigned __int128", "s": "short",
+	"t": "unsigned short", "v": "void", "w": "wchar_t", "x": "long long", "y": "unsigned long long", "z": "...",
+}
+
+// nameKey is a demangled name without what demanglers write differently.
+func nameKey(name string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(name, "typeinfo name for "), " ", "")
+}
+
+// shortName is a demangled name without arguments, parameters of templates, types and
+// scopes, as profilers cut it: "gemm" of "void ns::gemm<float>(float*)".
+func shortName(name string) string {
+	const open, closed = "(<[{", ")>]}"
+	name = strings.TrimRight(name, " ")
+	for name != "" {
+		kind := strings.IndexByte(closed, name[len(name)-1])
+		if kind < 0 {
+			break
+		}
+		depth, i := 0, len(name)-1
+		for ; i >= 0; i-- {
+			if name[i] == closed[kind] {
+				depth++
+			} else if name[i] == open[kind] {
+				depth--
+			}
+			if depth == 0 {
+				break
+			}
+		}
+		name = strings.TrimRight(name[:max(i, 0)], " ")
+	}
+	return name[strings.LastIndexAny(name, " :")+1:]
 }
