@@ -37,6 +37,10 @@ type kernelObjects struct {
 // kernelPlaces are the places of one name.
 type kernelPlaces []kernelCode
 
+// kernelEntry is the symbol of all kernels of Intel where they go on after their
+// arguments were loaded. Until October of 2023 its type was that of functions.
+const kernelEntry = "_entry"
+
 // newKernelObjects reads the kernels of objects: what symbols call a function, and the
 // sections that the compiler of Intel makes for kernels (.text.NAME). What cannot be
 // read is missed, which find says of a kernel that it misses.
@@ -64,7 +68,7 @@ func (k *kernelObjects) read(o *object.Object) error {
 	return o.EachSymbol(func(s *object.Symbol) {
 		name := symbol.StripVersion(s.Name)
 		switch {
-		case s.Type != elf.STT_FUNC || name == "" || !s.Defined() || hasSection[name]:
+		case s.Type != elf.STT_FUNC || name == "" || name == kernelEntry || !s.Defined() || hasSection[name]:
 		case len(sections) == 0:
 			k.add(name, kernelCode{object: o, address: s.Address, size: s.Size})
 		case uint64(s.Section) < uint64(len(sections)) && isCode(sections[s.Section]):
@@ -208,9 +212,10 @@ func shortName(name string) string {
 		}
 		depth, i := 0, len(name)-1
 		for ; i >= 0; i-- {
-			if name[i] == closed[kind] {
+			switch name[i] {
+			case closed[kind]:
 				depth++
-			} else if name[i] == open[kind] {
+			case open[kind]:
 				depth--
 			}
 			if depth == 0 {

@@ -65,7 +65,7 @@ func TestKernelsAreFoundByTheNamesThatProfilersWrite(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"scale":                    "it may be " + o.Name() + " section .text._ZN3one5scaleIiEEvPT_ offset 0x0 or " + o.Name() + " section .text._ZN3two5scaleIiEEvPT_ offset 0x0: give only what was loaded",
-		"_entry":                   "it may be ",
+		"_entry":                   "no object that was given has it",
 		"main::{lambda(auto:1)#3}": "no object that was given has it",
 		"double":                   "no object that was given has it",
 		"":                         "no object that was given has it",

@@ -207,13 +207,20 @@ func TestStringsThatAreDescribedTwiceAreNotUsed(t *testing.T) {
 	_, samples, problems = read(t, begin+"string\t1\tother\n"+good)
 	diff(t, "samples", []string(nil), samples)
 	diff(t, "problems", []string{"7: string 1 stands behind string 4: another run begins here, which is left out: give it as a file of its own"}, problems)
-	// A kernel without a name is an address.
-	_, samples, problems = read(t, strings.Replace(begin, "\t0\t1\n", "\t0\t11\n", 1)+good)
-	diff(t, "samples", []string{strings.Replace(want, "k+0x10", "0x1010", 1)}, samples)
-	diff(t, "problems", []string{"6: no line describes string 11"}, problems)
-	_, samples, problems = read(t, strings.Replace(begin, "\t0\t1\n", "\t0\t0\n", 1)+good)
-	diff(t, "samples", []string{strings.Replace(want, "k+0x10", "0x1010", 1)}, samples)
-	diff(t, "problems", []string(nil), problems)
+}
+
+// What the symbol of a kernel does not name is no kernel, but an address.
+func TestKernelsWithoutANameAreAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		symbol   string
+		problems []string
+	}{{"0", nil}, {"12", nil}, {"13", nil}, {"11", []string{"8: no line describes string 11"}}} {
+		text := "string\t12\t\nstring\t13\t_entry\n" + strings.Replace(begin, "\t0\t1\n", "\t0\t"+tt.symbol+"\n", 1)
+		f, samples, problems := read(t, strings.ReplaceAll(text, "string\t1\t", "string\t14\t")+good)
+		diff(t, "samples", []string{strings.Replace(want, "k+0x10", "0x1010", 1)}, samples)
+		diff(t, "problems", tt.problems, problems)
+		diff(t, "kernels", []gpusamples.Kernel(nil), f.Facts().Kernels)
+	}
 }
 
 func TestASecondRunIsLeftOut(t *testing.T) {

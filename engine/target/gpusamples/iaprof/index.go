@@ -16,6 +16,9 @@ import (
 const (
 	unknownFile = "<unknown>"
 	notDecoded  = "[failed decode]"
+	// noName is the symbol that all kernels have besides their own, and that is the last
+	// one where the compiler is from before October of 2023: iaprof writes the last.
+	noName = "_entry"
 )
 
 // typeName stands before the names of kernels of SYCL, which are mangled as those of
@@ -184,7 +187,7 @@ func (f *File) takeText(id uint64, value []byte, line int) {
 func (f *File) describe(x *indexer) {
 	for _, key := range x.kernels {
 		k := gpusamples.Kernel{Name: strings.TrimPrefix(f.texts[key.symbol].value, typeName), Module: -1, File: f.texts[key.file].value}
-		if k.Name == "" {
+		if k.Name == "" || k.Name == noName {
 			continue
 		}
 		if k.File == unknownFile {
