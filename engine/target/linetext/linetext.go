@@ -38,15 +38,24 @@ type File struct {
 	problems problems.List[string]
 }
 
-// Open maps a file. The error of an empty one wraps object.ErrEmpty.
-func Open(path string) (*File, error) {
+// Open maps a file, which open reads the lines of. The error of an empty one wraps
+// empty.
+func Open[T any](path string, empty error, open func(*File) (T, error)) (T, error) {
+	var none T
 	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return none, fmt.Errorf("%s: %w: the file is empty", path, empty)
+	}
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	f := New(path, m.Data())
 	f.mapping = m
-	return f, nil
+	of, err := open(f)
+	if err != nil {
+		return none, errors.Join(err, f.Close())
+	}
+	return of, nil
 }
 
 // New is a file of bytes in memory.

@@ -35,7 +35,7 @@ func TestAFileThatIsCutWhileItsLinesAreSeen(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("a line of the file\n", 10000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
+	f, err := Open(path, errEmpty, func(f *File) (*File, error) { return f, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +48,28 @@ func TestAFileThatIsCutWhileItsLinesAreSeen(t *testing.T) {
 	})
 	if !errors.Is(err, object.ErrFileShrank) || !strings.HasPrefix(err.Error(), path+":") {
 		t.Errorf("%v", err)
+	}
+}
+
+var errEmpty = errors.New("of another form")
+
+func TestFilesThatAreNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	open := func(text string, open func(*File) (*File, error)) (*File, error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Open(path, errEmpty, open)
+	}
+	refused := errors.New("refused")
+	if f, err := open("", nil); f != nil || !errors.Is(err, errEmpty) || err.Error() != path+": of another form: the file is empty" {
+		t.Errorf("%v, %v", f, err)
+	}
+	if f, err := open("x", func(f *File) (*File, error) { return f, refused }); f != nil || !errors.Is(err, refused) {
+		t.Errorf("%v, %v", f, err)
+	}
+	if f, err := Open(t.TempDir(), errEmpty, func(f *File) (*File, error) { return f, nil }); f != nil || !errors.Is(err, object.ErrNotRegular) {
+		t.Errorf("a folder: %v, %v", f, err)
 	}
 }
 

@@ -20,9 +20,7 @@ package iaprof
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/linetext"
 )
@@ -74,20 +72,7 @@ const none = -1
 // Open maps a file and reads its kernels and launches. The error of a file that does
 // not begin as those of iaprof wraps gpusamples.ErrOtherForm. That of a text that an
 // older iaprof wrote does not.
-func Open(path string) (*File, error) {
-	lines, err := linetext.Open(path)
-	if errors.Is(err, object.ErrEmpty) {
-		return nil, fmt.Errorf("%s: %w: the file is empty", path, gpusamples.ErrOtherForm)
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := open(lines)
-	if err != nil {
-		return nil, errors.Join(err, lines.Close())
-	}
-	return f, nil
-}
+func Open(path string) (*File, error) { return linetext.Open(path, gpusamples.ErrOtherForm, open) }
 
 // open reads what the file says of all but its samples.
 func open(lines *linetext.File) (*File, error) {

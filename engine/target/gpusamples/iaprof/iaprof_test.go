@@ -76,8 +76,7 @@ var stack = []string{"zeCommandListAppendLaunchKernel", "Lcom/App;::run", "work:
 var madeRun = inteltest.Run{
 	Kernels: []inteltest.Kernel{
 		{Name: "later", File: "a b.cl", GPU: 0xffff800000300000, Launch: &inteltest.Launch{PID: 71, Comm: "a\tb", Names: []string{"main"}}},
-		{Name: "_ZTS4gemm", Symbol: "typeinfo name for gemm", File: unknownFile, GPU: 0x100000, Launch: &inteltest.Launch{PID: 70, Comm: "python3", Names: stack}},
-		{Name: "helper", File: "h.h", GPU: 0x101000},
+		{Name: "_ZTS4gemm", Symbol: "typeinfo name for gemm", File: unknownFile, GPU: 0x100000, Launch: &inteltest.Launch{PID: 70, Comm: "python3", Names: stack}, Functions: []inteltest.Function{{Symbol: "helper", File: "h.h", Start: 0x1000}}},
 	},
 	Intervals: []inteltest.Interval{
 		{End: 1_234_567_891_000, Stalls: []inteltest.Stall{
@@ -87,7 +86,7 @@ var madeRun = inteltest.Run{
 		}, MHz: 2000, Busy: 99},
 		{End: 1_234_577_000_000},
 		{End: 1_234_587_000_001_000, Stalls: []inteltest.Stall{
-			{Kernel: 2, Offset: 8, Instruction: "send", Counts: [10]uint64{1}},
+			{Kernel: 1, Offset: 0x1008, Instruction: "send", Counts: [10]uint64{1}},
 			{Kernel: 1, Offset: 0x20, Instruction: "add", Counts: [10]uint64{9: 3}},
 		}},
 	},

@@ -4,6 +4,7 @@
 package inteltest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,10 +28,19 @@ type Kernel struct {
 	File   string // its source file
 	GPU    uint64 // the address of its first byte
 	Launch *Launch
+	// Functions are those in its code that it calls, by Start.
+	Functions []Function
 	// Module and Start are its place in the form of lines of JSON: an index of the
 	// modules that JSONLines is told, and the ELF virtual address of its first byte.
 	Module int
 	Start  uint64
+}
+
+// A Function is one that kernels call. For iaprof it is a kernel of its own, which nobody
+// launches.
+type Function struct {
+	Symbol, File string
+	Start        uint64 // offset in the kernel
 }
 
 // A Launch is who launched a kernel last.
@@ -57,31 +67,16 @@ type Stall struct {
 
 // Iaprof is a run as iaprof writes it (src/profile.cpp).
 func (r *Run) Iaprof() []byte {
-	w := iaprofWriter{ids: map[string]int{}}
-	kernels := make([][5]int, len(r.Kernels)) // IDs of comm, stack, file and symbol, and the process
+	w := iaprofWriter{run: r, ids: map[string]int{}}
 	for i := range r.Kernels {
-		k := &r.Kernels[i]
-		symbol := k.Symbol
-		if symbol == "" {
-			symbol = k.Name
-		}
-		kernels[i][3], kernels[i][2] = w.id(symbol), w.id(k.File)
-		if l := k.Launch; l != nil {
-			stack := slices.Clone(l.Names)
-			slices.Reverse(stack)
-			kernels[i][0], kernels[i][1], kernels[i][4] = w.id(l.Comm), w.id(strings.Join(stack, ";")), l.PID
-		}
+		w.load(i)
 	}
-	byAddress := make([]int, len(r.Kernels))
-	for i := range byAddress {
-		byAddress[i] = i
-	}
-	slices.SortStableFunc(byAddress, func(a, b int) int { return int(r.Kernels[a].GPU>>1) - int(r.Kernels[b].GPU>>1) }) //nolint:gosec // test
+	slices.SortStableFunc(w.code, func(a, b iaprofCode) int { return cmp.Compare(a.address, b.address) })
 	for n := range r.Intervals {
 		in := &r.Intervals[n]
 		fmt.Fprintf(&w.out, "interval\t%d\t%d.%06d\n", n, in.End/1e9, in.End%1e9/1000)
-		for _, i := range byAddress {
-			w.kernel(in, i, r.Kernels[i].GPU, kernels[i])
+		for i := range w.code {
+			w.stalls(in, &w.code[i])
 		}
 		fmt.Fprintf(&w.out, "metric\tfrequency-MHz\t%d\nmetric\tbusy-percent\t%d\n", in.MHz, in.Busy)
 	}
@@ -89,8 +84,39 @@ func (r *Run) Iaprof() []byte {
 }
 
 type iaprofWriter struct {
-	out strings.Builder
-	ids map[string]int
+	run  *Run
+	out  strings.Builder
+	ids  map[string]int
+	code []iaprofCode
+}
+
+// iaprofCode is what iaprof takes for a kernel: code from a symbol up to the next one.
+type iaprofCode struct {
+	kernel                         int // index of Run.Kernels
+	start, end                     uint64
+	address                        uint64
+	comm, pid, stack, file, symbol int
+}
+
+// load writes the strings of a kernel.
+func (w *iaprofWriter) load(index int) {
+	k := &w.run.Kernels[index]
+	all := append([]Function{{Symbol: k.Symbol, File: k.File}}, k.Functions...)
+	if k.Symbol == "" {
+		all[0].Symbol = k.Name
+	}
+	for i, f := range all {
+		c := iaprofCode{kernel: index, start: f.Start, end: ^uint64(0), address: k.GPU + f.Start, symbol: w.id(f.Symbol), file: w.id(f.File)}
+		if i+1 < len(all) {
+			c.end = all[i+1].Start
+		}
+		if l := k.Launch; l != nil && i == 0 {
+			stack := slices.Clone(l.Names)
+			slices.Reverse(stack)
+			c.comm, c.stack, c.pid = w.id(l.Comm), w.id(strings.Join(stack, ";")), l.PID
+		}
+		w.code = append(w.code, c)
+	}
 }
 
 // id is the ID of a string, which is written before it is used first.
@@ -104,20 +130,20 @@ func (w *iaprofWriter) id(s string) int {
 	return n
 }
 
-// kernel writes what an interval has of a kernel.
-func (w *iaprofWriter) kernel(in *Interval, index int, address uint64, ids [5]int) {
+// stalls writes what an interval has of some code.
+func (w *iaprofWriter) stalls(in *Interval, c *iaprofCode) {
 	isFirst := true
 	for i := range in.Stalls {
 		s := &in.Stalls[i]
-		if s.Kernel != index {
+		if s.Kernel != c.kernel || s.Offset < c.start || s.Offset >= c.end {
 			continue
 		}
 		if isFirst {
-			fmt.Fprintf(&w.out, "kernel\t%#x\t%d\t%d\t%d\t%d\t%d\n", address, ids[0], ids[4], ids[1], ids[2], ids[3])
+			fmt.Fprintf(&w.out, "kernel\t%#x\t%d\t%d\t%d\t%d\t%d\n", c.address, c.comm, c.pid, c.stack, c.file, c.symbol)
 			isFirst = false
 		}
 		id := w.id(s.Instruction)
-		fmt.Fprintf(&w.out, "eustall\t%#x\t%d", s.Offset, id)
+		fmt.Fprintf(&w.out, "eustall\t%#x\t%d", s.Offset-c.start, id)
 		for _, n := range s.Counts {
 			fmt.Fprintf(&w.out, "\t%d", n)
 		}

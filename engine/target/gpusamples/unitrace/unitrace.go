@@ -31,20 +31,7 @@ type File struct {
 // Open maps a file and reads its kernels. The error of a file that is not of unitrace
 // wraps gpusamples.ErrOtherForm. That of a file of unitrace that has no stalls does not:
 // it says what to record.
-func Open(path string) (*File, error) {
-	lines, err := linetext.Open(path)
-	if errors.Is(err, object.ErrEmpty) {
-		return nil, fmt.Errorf("%s: %w: the file is empty", path, gpusamples.ErrOtherForm)
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := open(lines)
-	if err != nil {
-		return nil, errors.Join(err, lines.Close())
-	}
-	return f, nil
-}
+func Open(path string) (*File, error) { return linetext.Open(path, gpusamples.ErrOtherForm, open) }
 
 // open reads what the file says of all but its samples.
 func open(lines *linetext.File) (*File, error) {
