@@ -254,7 +254,7 @@ func (f *File) has(o *owner) error {
 func (p *pass) sample(s *gpusamples.Sample) {
 	f := p.file
 	*s = gpusamples.Sample{
-		PID: -1, Module: -1, Kernel: -1, Dispatch: -1, LaunchIndex: -1, Time: p.time, HasTime: p.hasTime,
+		PID: -1, Module: -1, Kernel: -1, LaunchIndex: -1, Time: p.time, HasTime: p.hasTime,
 		Instruction: f.texts[p.instruction].value,
 	}
 	if s.Instruction == notDecoded {

@@ -90,7 +90,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 				continue
 			}
 			s = gpusamples.Sample{
-				PID: -1, Module: -1, Kernel: p.kernel, Dispatch: -1, State: p.columns[i].state,
+				PID: -1, Module: -1, Kernel: p.kernel, State: p.columns[i].state,
 				Offset: p.offset, HasOffset: true, InKernel: true, Weight: n, LaunchIndex: -1,
 			}
 			if err := yield(&s); err != nil {

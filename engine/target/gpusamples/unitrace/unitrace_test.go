@@ -35,7 +35,7 @@ func read(t testing.TB, text string) (f *File, samples, problems []string) {
 	}
 	t.Cleanup(func() { f.Close() })
 	err = f.Samples(func(s *gpusamples.Sample) error {
-		if !s.InKernel || !s.HasOffset || s.HasTime || s.Launch != nil || s.PID != -1 || s.Module != -1 || s.Dispatch != -1 || s.LaunchIndex != -1 {
+		if !s.InKernel || !s.HasOffset || s.HasTime || s.Launch != nil || s.PID != -1 || s.Module != -1 || s.LaunchIndex != -1 {
 			t.Errorf("sample %+v", s)
 		}
 		samples = append(samples, fmt.Sprintf("%s+%#x %s %d", f.facts.Kernels[s.Kernel].Name, s.Offset, f.facts.States[s.State].Name, s.Weight))
