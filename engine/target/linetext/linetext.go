@@ -18,6 +18,8 @@ const (
 	maxProblems = 100
 	// maxKept bounds the bytes that a reader keeps of a file.
 	maxKept = 256 << 20
+	// window is how many bytes are seen before their memory is given back.
+	window = 16 << 20
 )
 
 // ErrCut says that a file ends inside a line.
@@ -109,11 +111,13 @@ type Line struct {
 // error is that of see, or says that the file was cut meanwhile.
 func (f *File) EachLine(see func(*Line) error) error {
 	var l Line
+	given := 0
 	err := object.Guard(func() error {
-		for rest := f.data; len(rest) > 0; {
-			var ended bool
-			l.Text, rest, ended = bytes.Cut(rest, []byte("\n"))
-			l.Text = bytes.TrimSuffix(l.Text, []byte("\r"))
+		for at := 0; at < len(f.data); {
+			given = f.giveBack(given, at)
+			text, _, ended := bytes.Cut(f.data[at:], []byte("\n"))
+			at += len(text) + 1
+			l.Text = bytes.TrimSuffix(text, []byte("\r"))
 			l.Number++
 			switch l.Err = nil; {
 			case len(l.Text) > MaxLine:
@@ -134,4 +138,13 @@ func (f *File) EachLine(see func(*Line) error) error {
 		return fmt.Errorf("%s:%d: %w", f.path, l.Number, err)
 	}
 	return err
+}
+
+// giveBack gives the memory back of what was seen, from what was given already.
+func (f *File) giveBack(given, seen int) int {
+	if f.mapping == nil || seen-given < window {
+		return given
+	}
+	f.mapping.GiveBack(uint64(given), uint64(seen)) //nolint:gosec // not negative
+	return seen
 }
