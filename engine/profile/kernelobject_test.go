@@ -160,21 +160,40 @@ func kernelsOf(t *testing.T, path string) map[string]string {
 	return list
 }
 
-// What cannot be read of an object is said of a kernel that is not found.
-func TestKernelsOfADamagedObject(t *testing.T) {
-	data, err := os.ReadFile("../../plugins/visa/testdata/skl-rec-O0.zebin")
+// A function that has the name of a kernel is not the kernel: compilers copy kernels into
+// others that call them.
+func TestAKernelGoesBeforeAFunctionOfItsName(t *testing.T) {
+	data, symtab := readZebin(t)
+	copy(data[symtab+3*24:][:4], data[symtab+24:][:4]) // odd has the name of reck
+	o, err := object.New("copied", data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := elf.Open("../../plugins/visa/testdata/skl-rec-O0.zebin")
+	if at, problem := newKernelObjects([]*object.Object{o}).find("reck"); problem != "" || at.section != ".text.reck" || at.address != 0 {
+		t.Errorf("%+v, %s", at, problem)
+	}
+}
+
+// readZebin reads a zebin, and where its symbols are.
+func readZebin(t *testing.T) (data []byte, symtab uint64) {
+	t.Helper()
+	const path = "../../plugins/visa/testdata/skl-rec-O0.zebin"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	symtab := f.Section(".symtab")
-	for i := range 4 { // the name of symbol 1
-		data[symtab.Offset+24+uint64(i)] = 0xff
-	}
+	return data, f.Section(".symtab").Offset
+}
+
+// What cannot be read of an object is said of a kernel that is not found.
+func TestKernelsOfADamagedObject(t *testing.T) {
+	data, symtab := readZebin(t)
+	copy(data[symtab+24:], "\xff\xff\xff\xff") // the name of symbol 1
 	o, err := object.New("damaged", data)
 	if err != nil {
 		t.Fatal(err)

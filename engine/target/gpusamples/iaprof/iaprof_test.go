@@ -192,6 +192,9 @@ func TestStallsOfABadIntervalHaveNoTime(t *testing.T) {
 		_, samples, problems := read(t, begin+good+tt.line+"\n"+good+kernel+good+"interval\t2\t3.000001\n"+kernel+good)
 		_, timeless, _ := strings.Cut(want, " ")
 		diff(t, "samples", []string{want, timeless, "3000001000: " + timeless}, samples)
+		// Nor of the kernel of an interval before theirs.
+		_, samples, _ = read(t, begin+good+"interval\t1\t2.000000\n"+good)
+		diff(t, "samples", []string{want}, samples)
 		if len(problems) != 2 || !strings.HasPrefix(problems[0], "8: "+tt.problem) || problems[1] != "9: eustall: stands behind no kernel of its interval: the line is left out" {
 			t.Errorf("problems %q, expected %q", problems, tt.problem)
 		}
