@@ -193,9 +193,11 @@ func (r *Run) Unitrace(device int, columns []Column) []byte {
 		b.WriteString(padded(`"`+r.Kernels[s.Kernel].Name+`"`, widest))
 		fmt.Fprintf(&b, ", %11x", s.Offset)
 		for i, m := range columns {
-			// The last column has the width of the one before it.
-			width := len(columns[min(i, len(columns)-2)].name) + len("[Events]")
-			fmt.Fprintf(&b, ", %*d", width, s.Counts[m.count])
+			name := m.name
+			if i == len(columns)-1 {
+				name = columns[i-2].name // the last column is that narrow
+			}
+			fmt.Fprintf(&b, ", %*d", len(name+"[Events]"), s.Counts[m.count])
 		}
 		b.WriteByte('\n')
 	}
