@@ -71,6 +71,9 @@ func (r *Run) Iaprof() []byte {
 	for i := range r.Kernels {
 		w.load(i)
 	}
+	for i := range w.code {
+		w.launch(&w.code[i])
+	}
 	slices.SortStableFunc(w.code, func(a, b iaprofCode) int { return cmp.Compare(a.address, b.address) })
 	for n := range r.Intervals {
 		in := &r.Intervals[n]
@@ -98,7 +101,7 @@ type iaprofCode struct {
 	comm, pid, stack, file, symbol int
 }
 
-// load writes the strings of a kernel.
+// load writes the strings of a kernel's symbols.
 func (w *iaprofWriter) load(index int) {
 	k := &w.run.Kernels[index]
 	all := append([]Function{{Symbol: k.Symbol, File: k.File}}, k.Functions...)
@@ -110,13 +113,19 @@ func (w *iaprofWriter) load(index int) {
 		if i+1 < len(all) {
 			c.end = all[i+1].Start
 		}
-		if l := k.Launch; l != nil && i == 0 {
-			stack := slices.Clone(l.Names)
-			slices.Reverse(stack)
-			c.comm, c.stack, c.pid = w.id(l.Comm), w.id(strings.Join(stack, ";")), l.PID
-		}
 		w.code = append(w.code, c)
 	}
+}
+
+// launch writes the strings of who launched a kernel.
+func (w *iaprofWriter) launch(c *iaprofCode) {
+	l := w.run.Kernels[c.kernel].Launch
+	if l == nil || c.start > 0 {
+		return
+	}
+	stack := slices.Clone(l.Names)
+	slices.Reverse(stack)
+	c.comm, c.stack, c.pid = w.id(l.Comm), w.id(strings.Join(stack, ";")), l.PID
 }
 
 // id is the ID of a string, which is written before it is used first.
