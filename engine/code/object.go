@@ -2,6 +2,7 @@ package code
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -229,7 +230,8 @@ func (o *Object) resolver() *resolve.Resolver {
 		laid, err := o.laidLike(debug.Object)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if o.isLaid() && o.findMachine() != nil {
+		// Names may be asked for before the plugin is.
+		if o.File.Type() == elf.ET_REL && o.findMachine() != nil {
 			o.laid.SetRelocations(o.machine.Description.Relocations)
 			if laid != nil {
 				laid.SetRelocations(o.machine.Description.Relocations)
