@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/gpusamples/iaprof"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/jsonlines"
+	"github.com/unwindd/unwindd/engine/target/gpusamples/unitrace"
 )
 
 // gpuForms are the forms of files of samples of accelerators. A file is of the
@@ -16,6 +18,8 @@ var gpuForms = []struct {
 	open func(path string) (gpusamples.File, error)
 }{
 	{jsonlines.Form, form(jsonlines.Open)},
+	{unitrace.Form, form(unitrace.Open)},
+	{iaprof.Form, form(iaprof.Open)},
 }
 
 // form is the opener of a form.
