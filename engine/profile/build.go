@@ -64,6 +64,7 @@ type placement struct {
 	module *code.Module
 	bias   uint64
 	kernel *perfdata.Mapping
+	guest  perfdata.Context
 }
 
 func newProfileBuilder(r *recording) *profileBuilder {
@@ -231,6 +232,8 @@ func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch)
 	case walk.KernelCode:
 		out.Kernel = true
 		out.Module = b.kernelModule(f, w)
+	case walk.GuestCode:
+		out.Module = b.guestModule(perfdata.Context(f.Owner))
 	default:
 		out.PID = int(int32(f.Owner))
 	}
@@ -298,6 +301,23 @@ func (b *profileBuilder) kernelModule(f *walk.Step, w *walkedBatch) int32 {
 		Module: &target.Module{Path: name, BuildID: m.BuildID, Arch: b.recording.arch},
 		Start:  m.Start, End: m.End, Offset: m.Offset, Kernel: true,
 	})
+}
+
+// guestNames are what code of virtual machines is in: which of their files, nobody
+// records.
+var guestNames = map[perfdata.Context]string{
+	perfdata.ContextGuest:       "[guest]",
+	perfdata.ContextGuestKernel: "[guest.kernel.kallsyms]", // as perf calls it
+	perfdata.ContextGuestUser:   "[guest.user]",
+}
+
+// guestModule is the module for a kind of code of virtual machines.
+func (b *profileBuilder) guestModule(context perfdata.Context) int32 {
+	key := placement{guest: context}
+	if index, ok := b.modules[key]; ok {
+		return index
+	}
+	return b.addModule(key, Module{Module: &target.Module{Path: guestNames[context], Arch: b.recording.arch}})
 }
 
 // profile is what was built.

@@ -22,7 +22,7 @@ type walkedSample struct {
 	time     uint64
 	weight   uint64
 	first    int // of its frames, in those of the batch, innermost first
-	kernel   int // how many of them are of the kernel
+	kernel   int // how many of them are of the kernel, or of a guest
 	frames   int
 	stopped  walk.Stopped
 	space    *codeSpace
@@ -78,6 +78,7 @@ func (s *sampler) walkSample(ctx context.Context, in *perfdata.Sample, out *walk
 	w.space = s.spaceOf(in.Space)
 	s.code.at(w.space, in.Time)
 	err := object.Guard(func() error {
+		s.guestFrames(in, out)
 		s.kernelFrames(in, out)
 		w.kernel = len(out.frames) - w.first
 		w.stopped = s.userFrames(ctx, in, w.space, out)
@@ -130,6 +131,9 @@ var (
 	stopNoUser    = walk.Stopped{Reason: walk.StopOutermost, Detail: "a thread of the kernel has no other frames"}
 	stopNoStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recording has neither registers nor a call chain of the thread"}
 	stopChain     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recorded call chain ends here"}
+	stopCalls     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the calls that the CPU recorded end here"}
+	stopDeferred  = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the thread's call chain is in a record of its own (CALLCHAIN_DEFERRED), which is not read"}
+	stopGuest     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the stack of a guest is not recorded"}
 	stopNoProcess = walk.Stopped{Reason: walk.StopNoModule, Detail: "nothing is known of the process"}
 	// The kernel copies them one after the other: the stack pointer may be the
 	// interrupted code's when the PC is not yet.
@@ -138,12 +142,16 @@ var (
 	stopNoArch    = walk.Stopped{Reason: walk.StopPluginFailed, Detail: "there is no architecture whose registers these are"}
 )
 
-// userFrames are those of the thread: walked where its registers were recorded,
-// else what the kernel recorded of them.
+// userFrames are those of the thread: walked where its registers and its stack were
+// recorded, else what the kernel or the CPU recorded of them.
 func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
 	set := s.recording.set
 	switch {
 	case in.Registers.ABI == perfdata.RegistersNone:
+		return s.chainFrames(in, space, out)
+	case len(in.Stack) == 0 && in.Chain.Has(perfdata.ContextUser):
+		// Registers are recorded beside chains, too: the link register by perf for
+		// AArch64, others where they were asked for.
 		return s.chainFrames(in, space, out)
 	case in.Registers.ABI == perfdata.Registers32:
 		s.topFrame(in, space, out)
@@ -168,7 +176,10 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 	return stopped
 }
 
-// chainFrames are the thread's frames as the kernel found them.
+// chainFrames are the thread's frames as the kernel found them. Where the CPU
+// recorded the calls that the thread was in, they stand for all but the innermost,
+// as for perf script: the kernel follows frame pointers, which programs that are
+// recorded so need not have.
 func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
 	found := code.ByContext
 	for context, pc := range in.Chain.All() {
@@ -177,29 +188,90 @@ func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walked
 		}
 		s.placeFrame(in, space, pc, found, out)
 		found = code.ByCallChain
+		if in.Calls.Len() > 0 {
+			return s.callFrames(in, space, out)
+		}
 	}
 	switch {
 	case found == code.ByCallChain:
 		return stopChain
 	case in.Problem != "": // the record is cut, and its registers are missing
 		return stopNoStack
-	case in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown:
-		s.topFrame(in, space, out)
-		return stopNoStack
+	case in.Mode.IsGuest():
+		return stopGuest
 	}
-	return stopNoUser
+	isUser := in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown
+	s.topFrame(in, space, out)
+	switch {
+	case in.Chain.Has(perfdata.ContextUserDeferred):
+		return stopDeferred
+	case !isUser && s.recording.hasUserStacks(in.Event):
+		return stopNoUser
+	}
+	return stopNoStack
+}
+
+// callFrames are the callers of a thread's innermost frame as the CPU recorded
+// their calls. Each is at its call, not where that returns to.
+func (s *sampler) callFrames(in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+	for i := range in.Calls.Len() {
+		s.placeFrameAt(in, space, in.Calls.From(i), code.ByCallChain, true, out)
+	}
+	return stopCalls
+}
+
+// hasUserStacks says whether the samples of an event have the stack of the thread,
+// where it has one.
+func (r *recording) hasUserStacks(event int) bool {
+	if event < 0 {
+		return false
+	}
+	a := &r.file.Attrs()[event]
+	return a.SampleType&perfdata.SampleRegsUser != 0 || a.SampleType&perfdata.SampleCallchain != 0 && a.Flags&perfdata.FlagNoUserChains == 0
+}
+
+// guestFrames are those of a virtual machine that the CPU was in. Their addresses are
+// not the host's.
+func (s *sampler) guestFrames(in *perfdata.Sample, out *walkedBatch) {
+	found := code.ByContext
+	for context, pc := range in.Chain.All() {
+		if context.IsGuest() {
+			s.guestFrame(pc, context, found, out)
+			found = code.ByCallChain
+		}
+	}
+	if found == code.ByContext && in.Mode.IsGuest() && in.IP != 0 {
+		context := perfdata.ContextGuestUser
+		if in.Mode == perfdata.ModeGuestKernel {
+			context = perfdata.ContextGuestKernel
+		}
+		s.guestFrame(in.IP, context, found, out)
+	}
+}
+
+func (s *sampler) guestFrame(pc uint64, context perfdata.Context, found code.FoundBy, out *walkedBatch) {
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.GuestCode, Owner: uint32(context), Found: found.Index(), Exact: found == code.ByContext}
+	if !f.Exact {
+		f.Back = 1
+	}
+	out.frames = append(out.frames, f)
 }
 
 // topFrame is the frame that the thread was in, where that is all that is known.
 func (s *sampler) topFrame(in *perfdata.Sample, space *codeSpace, out *walkedBatch) {
-	if in.IP != 0 && in.Mode != perfdata.ModeKernel && in.Mode != perfdata.ModeHypervisor {
+	if in.IP != 0 && (in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown) {
 		s.placeFrame(in, space, in.IP, code.ByContext, out)
 	}
 }
 
-// placeFrame finds the module of a frame that was not walked.
+// placeFrame finds the module of a frame that was not walked. The innermost is where
+// the thread was, and the others are return addresses.
 func (s *sampler) placeFrame(in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
-	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(in.PID), Found: found.Index(), Exact: found == code.ByContext}
+	s.placeFrameAt(in, space, pc, found, found == code.ByContext, out)
+}
+
+func (s *sampler) placeFrameAt(in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, isExact bool, out *walkedBatch) {
+	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(in.PID), Found: found.Index(), Exact: isExact}
 	if !f.Exact {
 		f.Back = 1
 	}

@@ -173,6 +173,7 @@ const (
 	ModuleCode  CodeKind = iota // a module's
 	ProcessCode                 // of no module of a process
 	KernelCode                  // the kernel's, whose frames are recorded, not walked
+	GuestCode                   // a virtual machine's; Owner is a perfdata.Context
 )
 
 // Trace walks the stack of a sample, of which only the way is wanted: it appends the

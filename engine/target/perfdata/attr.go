@@ -46,8 +46,15 @@ const (
 	formatLost
 )
 
-// branchHWIndex is PERF_SAMPLE_BRANCH_HW_INDEX of branch_sample_type.
-const branchHWIndex = 1 << 17
+// The bits of branch_sample_type that are read (enum perf_branch_sample_type).
+const (
+	branchCallStack = 1 << 11
+	branchHWIndex   = 1 << 17
+	branchCounters  = 1 << 19
+
+	// branchLayout are those that decide which fields a sample has.
+	branchLayout = branchHWIndex | branchCounters
+)
 
 // AttrFlags are the one-bit members of struct perf_event_attr, the first of them
 // in bit 0 whatever the byte order of the file is. precise_ip has bits 15 and 16.
@@ -55,14 +62,15 @@ type AttrFlags uint64
 
 // The flags that decide how records are read.
 const (
-	FlagInherit     AttrFlags = 1 << 1
-	FlagFreq        AttrFlags = 1 << 10 // SamplePeriod is a frequency
-	FlagMmapData    AttrFlags = 1 << 17 // mappings of data are recorded too
-	FlagSampleIDAll AttrFlags = 1 << 18 // records other than SAMPLE have an id
-	FlagMmap2       AttrFlags = 1 << 23
-	FlagCommExec    AttrFlags = 1 << 24 // COMM records tell an exec
-	FlagUseClockID  AttrFlags = 1 << 25
-	FlagBuildID     AttrFlags = 1 << 34 // MMAP2 records may have build IDs
+	FlagInherit      AttrFlags = 1 << 1
+	FlagFreq         AttrFlags = 1 << 10 // SamplePeriod is a frequency
+	FlagMmapData     AttrFlags = 1 << 17 // mappings of data are recorded too
+	FlagSampleIDAll  AttrFlags = 1 << 18 // records other than SAMPLE have an id
+	FlagNoUserChains AttrFlags = 1 << 22 // chains end where user mode begins
+	FlagMmap2        AttrFlags = 1 << 23
+	FlagCommExec     AttrFlags = 1 << 24 // COMM records tell an exec
+	FlagUseClockID   AttrFlags = 1 << 25
+	FlagBuildID      AttrFlags = 1 << 34 // MMAP2 records may have build IDs
 )
 
 // An Attr is an event that was recorded (struct perf_event_attr).
@@ -162,7 +170,7 @@ func newLayout(a *Attr) layout {
 // hasSameFields says whether the samples of two events have the same fields.
 func (a *Attr) hasSameFields(b *Attr) bool {
 	return a.SampleType == b.SampleType && a.ReadFormat == b.ReadFormat && a.Flags&FlagSampleIDAll == b.Flags&FlagSampleIDAll &&
-		a.BranchSampleType&branchHWIndex == b.BranchSampleType&branchHWIndex &&
+		a.BranchSampleType&branchLayout == b.BranchSampleType&branchLayout &&
 		a.SampleRegsUser == b.SampleRegsUser && a.SampleRegsIntr == b.SampleRegsIntr
 }
 

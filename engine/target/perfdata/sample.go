@@ -19,6 +19,9 @@ const (
 	ModeGuestUser
 )
 
+// IsGuest says whether a CPU ran a virtual machine's code.
+func (m Mode) IsGuest() bool { return m == ModeGuestKernel || m == ModeGuestUser }
+
 // A Sample is a SAMPLE record. What the event does not record is zero, but for
 // PID, TID and CPU, which then are -1.
 type Sample struct {
@@ -38,6 +41,9 @@ type Sample struct {
 	// Stack is the user's stack from its stack pointer on, as far as it was copied.
 	Stack []byte
 	Chain Chain
+	// Calls are those of the user's stack as the CPU recorded them; none where the
+	// event records no branches, or branches of another kind.
+	Calls Calls
 	// Comm is the thread's name at that time; "" where nothing says it.
 	Comm string
 	// Space is what the process had mapped at that time; nil for a process of
@@ -79,13 +85,22 @@ const (
 	ContextGuest
 	ContextGuestKernel
 	ContextGuestUser
+	// ContextUserDeferred is a number by which a CALLCHAIN_DEFERRED record, which
+	// follows when the thread is in user mode again, has its chain.
+	ContextUserDeferred
 )
+
+// IsGuest says whether an address is a virtual machine's.
+func (c Context) IsGuest() bool {
+	return c == ContextGuest || c == ContextGuestKernel || c == ContextGuestUser
+}
 
 // contexts are the markers. What is from maxContext on is a marker.
 var contexts = map[uint64]Context{
 	contextMarker(32):   ContextHypervisor,
 	contextMarker(128):  ContextKernel,
 	contextMarker(512):  ContextUser,
+	contextMarker(640):  ContextUserDeferred,
 	contextMarker(2048): ContextGuest,
 	contextMarker(2176): ContextGuestKernel,
 	contextMarker(2560): ContextGuestUser,
@@ -126,6 +141,16 @@ func (c Chain) All() iter.Seq2[Context, uint64] {
 	}
 }
 
+// Has says whether the chain has an address of a context.
+func (c Chain) Has(context Context) bool {
+	for in := range c.All() {
+		if in == context {
+			return true
+		}
+	}
+	return false
+}
+
 // Append appends the addresses of a context to a list.
 func (c Chain) Append(list []uint64, context Context) []uint64 {
 	for in, address := range c.All() {
@@ -135,6 +160,27 @@ func (c Chain) Append(list []uint64, context Context) []uint64 {
 	}
 	return list
 }
+
+// Calls are the calls that a thread was in, innermost first, as the CPU recorded
+// them: PERF_SAMPLE_BRANCH_STACK with PERF_SAMPLE_BRANCH_CALL_STACK, which is what
+// perf record --call-graph lbr asks for. A CPU has room for 8 to 32 of them, and
+// drops the outermost.
+type Calls struct {
+	raw   []byte
+	order endian
+}
+
+// branchSize is that of struct perf_branch_entry.
+const branchSize = 24
+
+// Len is the number of calls.
+func (c Calls) Len() int { return len(c.raw) / branchSize }
+
+// From is the address of the instruction that made a call.
+func (c Calls) From(i int) uint64 { return c.order.u64(c.raw[branchSize*i:]) }
+
+// To is where a call went to.
+func (c Calls) To(i int) uint64 { return c.order.u64(c.raw[branchSize*i+8:]) }
 
 // decode reads a SAMPLE record, whose fields are in the order of their bits but
 // for the first (perf_event.h at PERF_RECORD_SAMPLE).
@@ -199,6 +245,22 @@ func (d *sampleFields) registers(mask uint64) Registers {
 		return Registers{}
 	}
 	return r
+}
+
+// branches reads the branch stack: its length, with HW_INDEX where its top is in the
+// CPU, the entries, and with COUNTERS a word for each of them.
+func (d *sampleFields) branches(a *Attr, s *Sample) {
+	n := d.u64()
+	if a.BranchSampleType&branchHWIndex != 0 {
+		d.u64()
+	}
+	entries := d.records(n, branchSize)
+	if a.BranchSampleType&branchCounters != 0 {
+		d.words(n)
+	}
+	if a.BranchSampleType&branchCallStack != 0 && !d.isShort {
+		s.Calls = Calls{entries, d.order}
+	}
 }
 
 // skipRead skips a struct read_format.
@@ -312,11 +374,7 @@ func (d *sampleFields) lists(a *Attr, s *Sample) (short string) {
 		}
 	}
 	if t&SampleBranchStack != 0 {
-		n := d.u64()
-		if a.BranchSampleType&branchHWIndex != 0 {
-			d.u64()
-		}
-		if d.records(n, 24); d.isShort {
+		if d.branches(a, s); d.isShort {
 			return "BRANCH_STACK"
 		}
 	}
