@@ -55,24 +55,27 @@ func (p *payload) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// unpack unpacks the compressed records into a temporary file, and scans what
-// was in them.
-func (f *File) unpack() {
-	packed := f.counts[recordCompressed] + f.counts[recordCompressed2]
-	if packed == 0 {
+// unpack unpacks the compressed records of an area into a temporary file, and scans
+// what was in them.
+func (f *File) unpack(index int) {
+	a := &f.areas[index]
+	if a.packed == 0 {
 		return
 	}
-	source := &payload{area: &f.areas[0], at: f.areas[0].start}
-	m, err := spill(source)
+	m, err := spill(&payload{area: a, at: a.start})
 	if err != nil {
-		f.problems.add("%d compressed records: %v", packed, err)
+		name := a.name
+		if name != "" {
+			name += ": "
+		}
+		f.problems.add("%s%d compressed records: %v", name, a.packed, err)
 	}
 	if m == nil {
 		return
 	}
-	f.spill = m
-	f.areas = append(f.areas, area{data: m.Data(), order: f.order, mapping: m})
-	f.scan(1)
+	f.mapped = append(f.mapped, m)
+	f.areas = append(f.areas, area{data: m.Data(), order: f.order, mapping: m, name: a.name, isUnpacked: true})
+	f.scan(len(f.areas) - 1)
 }
 
 // spill unpacks a stream into a temporary file that has no name any more when

@@ -49,7 +49,8 @@ const (
 	featureEventDesc  = 12
 	featureSampleTime = 21
 	featureClockID    = 23
-	featureClockData  = 28
+	featureDirFormat  = 24
+	featureClockData  = 29
 
 	maxFeatures = 256
 	maxBuildIDs = 1 << 18
@@ -91,6 +92,10 @@ func (f *File) readFeature(number int, data []byte) error {
 		return f.readEventDesc(&d)
 	case featureSampleTime:
 		x.FirstSample, x.LastSample = d.u64(), d.u64()
+	case featureDirFormat:
+		if version := d.u64(); version != dirFormat && !d.isShort {
+			return fmt.Errorf("a directory in the format %d, expected %d", version, dirFormat)
+		}
 	case featureClockID:
 		x.ClockResolution = d.u64()
 	case featureClockData:
@@ -165,6 +170,12 @@ func (f *File) readEventDesc(d *fields) error {
 		if int(i) < len(f.attrs.list) {
 			f.attrs.list[i].Name = name
 			f.attrs.addIDs(int(i), f.order, list)
+			continue
+		}
+		if f.isPipe { // HEADER_ATTR follows
+			if len(f.names) < maxAttrs {
+				f.names = append(f.names, name)
+			}
 			continue
 		}
 		a, err := readAttr(f.order, attr)

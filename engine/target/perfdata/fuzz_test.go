@@ -27,6 +27,15 @@ func FuzzFile(f *testing.F) {
 	b := newBuilder(false, simple())
 	compress(f, b, story(newBuilder(false, simple())).records.Bytes(), recordCompressed, 500)
 	f.Add(b.bytes())
+	calls := everything() // and nothing behind the calls that the CPU recorded
+	calls.SampleType = SampleIP | SampleTID | SampleTime | SampleCallchain | SampleBranchStack
+	for _, big := range []bool{false, true} {
+		b = newBuilder(big, calls)
+		b.add(recordSample, uint16(ModeGuestKernel), uint64(1), uint32(7), uint32(7), uint64(5),
+			[]uint64{4, contextMarker(2176), 0xffff0000, contextMarker(640), 77}, []uint64{1, 0, 8, 9, 0, 3})
+		b.add(recordEventType, 0, uint64(300), "sched:sched_switch")
+		f.Add(b.bytes())
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := &File{path: "fuzz", maxRuns: 50}
 		if file.open(data) != nil {
@@ -50,6 +59,10 @@ func FuzzFile(f *testing.F) {
 			}
 			for range s.Chain.All() {
 				continue
+			}
+			for i := range s.Calls.Len() {
+				s.Calls.From(i)
+				s.Calls.To(i)
 			}
 			last := uint64(0)
 			for m := range s.Space.All() {

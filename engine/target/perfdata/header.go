@@ -37,7 +37,14 @@ func (f *File) read(data []byte) error {
 		return err
 	}
 	f.scan(0)
-	f.unpack()
+	f.openParts()
+	for i := range f.areas { // those that were there before any was unpacked
+		f.unpack(i)
+	}
+	f.nameEvents()
+	if f.traced > 0 {
+		f.problems.add("%d bytes that processors traced (AUX areas) are skipped: what perf would make of them is not among the samples", f.traced)
+	}
 	if n := f.attrs.lost; n > 0 {
 		f.problems.add("more than %d event ids; samples of the %d others have no event", maxIDs, n)
 	}

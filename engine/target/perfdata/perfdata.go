@@ -22,18 +22,20 @@ const maxProblems = 100
 // A File is a recording. It may be used concurrently, but for Close.
 type File struct {
 	path     string
-	mapping  *object.Mapping // nil for bytes in memory
-	spill    *object.Mapping // of what was compressed; nil without
+	mapping  *object.Mapping   // nil for bytes in memory
+	mapped   []*object.Mapping // all that Close unmaps
 	order    endian
 	isPipe   bool
 	attrs    attrs
 	features Features
 	buildIDs map[string][]byte
 	counts   map[RecordType]uint64
-	lost     uint64 // records
-	dropped  uint64 // samples
-	areas    []area // the file, and what was compressed
-	runs     []run  // by time
+	lost     uint64   // records
+	dropped  uint64   // samples
+	traced   uint64   // bytes of AUX areas
+	areas    []area   // the file, those beside it, and what was compressed in them
+	names    []string // of events, of a pipe that has them before the events
+	runs     []run    // by time
 	maxRuns  int
 	problems sentences
 	batches  sync.Pool
@@ -64,16 +66,17 @@ func (p *sentences) all(path string) []string {
 
 // Open maps a recording and finds its records. The error for a file that is no
 // recording wraps ErrNotPerfData and says what it is. One that is cut or damaged
-// is read as far as it goes, and Problems says what was lost.
+// is read as far as it goes, and Problems says what was lost. The path may be that
+// of a directory that perf record wrote (--threads, --kcore).
 func Open(path string) (*File, error) {
-	m, err := object.Map(path)
+	m, err := object.Map(headerFile(path))
 	if errors.Is(err, object.ErrEmpty) {
 		return nil, fmt.Errorf("%s: %w: the file is empty", path, ErrNotPerfData)
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, mapping: m, maxRuns: MaxRuns}
+	f := &File{path: path, mapping: m, mapped: []*object.Mapping{m}, maxRuns: MaxRuns}
 	if err := f.open(m.Data()); err != nil {
 		f.Close()
 		return nil, err
@@ -84,7 +87,7 @@ func Open(path string) (*File, error) {
 // Machine is what the header of a recording says of its architecture, as uname -m
 // does, without a look at its records; "" where it does not say it.
 func Machine(path string) string {
-	m, err := object.Map(path)
+	m, err := object.Map(headerFile(path))
 	if err != nil {
 		return ""
 	}
@@ -109,10 +112,8 @@ func (f *File) open(data []byte) error {
 // after it.
 func (f *File) Close() error {
 	var errs []error
-	for _, m := range []*object.Mapping{f.mapping, f.spill} {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
+	for _, m := range f.mapped {
+		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -166,6 +167,12 @@ func (f *File) scan(index int) {
 			return // a sample is delivered with what it has
 		}
 		f.counts[r.kind]++
+		switch r.kind {
+		case recordAuxtrace:
+			f.traced += next - at - uint64(len(r.data))
+		case recordCompressed, recordCompressed2:
+			a.packed++
+		}
 		if r.kind >= recordUser {
 			f.scanUser(&r, index)
 			at = next
@@ -178,12 +185,12 @@ func (f *File) scan(index int) {
 		switch {
 		case open && t >= last:
 		case len(f.runs) < f.maxRuns:
-			f.runs = append(f.runs, run{area: uint8(index), start: at, time: t})
+			f.runs = append(f.runs, run{area: uint16(index), start: at, time: t})
 			open = true
 		case len(f.runs) == f.maxRuns:
 			f.problems.add("%s: there are %d runs of records in the order of time before it; what follows stays in the order of the file", f.place(index, at), f.maxRuns)
 			if !open { // an area of its own
-				f.runs = append(f.runs, run{area: uint8(index), start: at, time: t})
+				f.runs = append(f.runs, run{area: uint16(index), start: at, time: t})
 				open = true
 			}
 		}
@@ -205,10 +212,15 @@ func (f *File) scan(index int) {
 
 // place names an offset in an area.
 func (f *File) place(index int, at uint64) string {
-	if index > 0 {
-		return fmt.Sprintf("offset %#x of what was compressed", at)
+	a := &f.areas[index]
+	where := fmt.Sprintf("offset %#x", at)
+	if a.isUnpacked {
+		where += " of what was compressed"
 	}
-	return fmt.Sprintf("offset %#x", at)
+	if a.name != "" {
+		where = a.name + ": " + where
+	}
+	return where
 }
 
 // scanUser reads a record of perf's own.
@@ -217,6 +229,8 @@ func (f *File) scanUser(r *record, index int) {
 	switch r.kind {
 	case recordAttr:
 		err = f.readAttrRecord(r)
+	case recordEventType:
+		f.readEventType(r)
 	case recordBuildID:
 		err = f.addBuildID(r)
 	case recordEventUpdate:
@@ -246,6 +260,9 @@ func (f *File) readAttrRecord(r *record) error {
 	a, err := readAttr(f.order, body[:size])
 	if err != nil {
 		return err
+	}
+	if n := len(f.attrs.list); n < len(f.names) {
+		a.Name = f.names[n]
 	}
 	return f.attrs.add(a, f.order, body[size:])
 }

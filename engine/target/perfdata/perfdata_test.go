@@ -39,7 +39,7 @@ func everything() Attr {
 		Type: 1, SamplePeriod: 99, Flags: FlagFreq | FlagSampleIDAll | FlagUseClockID | 2<<15, ClockID: 4,
 		SampleType:       SampleWeightStruct - 1,
 		ReadFormat:       formatGroup | formatID | formatLost | formatTotalTimeEnabled | formatTotalTimeRunning,
-		BranchSampleType: branchHWIndex, SampleRegsUser: 0b1001, SampleRegsIntr: 0b11, SampleStackUser: 16,
+		BranchSampleType: branchCallStack | branchHWIndex | branchCounters, SampleRegsUser: 0b1001, SampleRegsIntr: 0b11, SampleStackUser: 16,
 	}
 }
 
@@ -49,7 +49,7 @@ func everythingSample(b *builder) *builder {
 		[]uint64{2, 8, 9, 1, 200, 0, 2, 201, 0}, // read: number, times, then value, id, lost
 		[]uint64{5, contextMarker(128), 0xffff0000, contextMarker(512), 0x401000, 0x402000},
 		uint32(4), []byte("raw!"),
-		[]uint64{1, 0, 1, 2, 3}, // branches: number, index, from, to, flags
+		[]uint64{2, 0, 0x402004, 0x401000, 0, 0x403004, 0x402000, 0, 5, 6}, // branches: number, index, from, to, flags of each, counters of each
 		[]uint64{2, 0x1111, 0x2222},
 		uint64(16), []byte("0123456789abcdef"), uint64(10),
 		[]uint64{1, 2, 3}, // weight, data source, transaction
@@ -87,6 +87,9 @@ func TestByteOrders(t *testing.T) {
 			if s.Event != 0 || s.PID != 10 || s.TID != 11 || s.CPU != 3 || s.Time != 5000 || s.IP != 0x401000 || s.Address != 0xadd || s.Period != 77 ||
 				s.Mode != ModeUser || string(s.Stack) != "0123456789" {
 				t.Errorf("big endian %v: sample %+v", big, s)
+			}
+			if c := s.Calls; c.Len() != 2 || c.From(0) != 0x402004 || c.To(0) != 0x401000 || c.From(1) != 0x403004 || c.To(1) != 0x402000 {
+				t.Errorf("calls %+v", c)
 			}
 			if s.Registers.ABI != Registers64 || s.Registers.Mask != 0b1001 || !bytes.Equal(s.Registers.Values, b.pack([]uint64{0x1111, 0x2222})) {
 				t.Errorf("registers %+v", s.Registers)
@@ -357,7 +360,7 @@ func TestOtherRecordsAreCountedAndSkipped(t *testing.T) {
 	b.add(4000, 0, uint64(1))
 	b.sample(1, 1, 9)
 	f, samples, r := collect(t, b.bytes())
-	if p := append(f.Problems(), r.Problems()...); len(p) > 0 {
+	if p := append(f.Problems(), r.Problems()...); len(p) != 1 || !strings.HasPrefix(p[0], "test: 24 bytes that processors traced") {
 		t.Errorf("problems: %q", p)
 	}
 	got := fmt.Sprint(f.Counts())

@@ -73,7 +73,7 @@ func newState(f *File) state {
 	}
 }
 
-func (s *state) problem(r *record, area uint8, format string, args ...any) {
+func (s *state) problem(r *record, area uint16, format string, args ...any) {
 	if s.problems.list.HasRoom(maxProblems) {
 		s.problems.add("%s: %v: %s", s.file.place(int(area), r.at), r.kind, fmt.Sprintf(format, args...))
 	}
@@ -183,7 +183,7 @@ func (s *state) changesKernel(r *record) bool {
 }
 
 // apply reads a record that says something of threads or mappings.
-func (s *state) apply(r *record, area uint8) {
+func (s *state) apply(r *record, area uint16) {
 	switch r.kind {
 	case recordMmap, recordMmap2, recordComm, recordFork, recordExit, recordKsymbol:
 	default:
@@ -277,7 +277,7 @@ func (s *state) count(m *mappings, change int) {
 }
 
 // mmap reads MMAP and MMAP2.
-func (s *state) mmap(r *record, area uint8, d *fields) {
+func (s *state) mmap(r *record, area uint16, d *fields) {
 	pid, tid := int(int32(d.u32())), int(int32(d.u32()))
 	m := &Mapping{Start: d.u64()}
 	size := d.u64()
@@ -335,7 +335,7 @@ func (s *state) mmap(r *record, area uint8, d *fields) {
 const ksymbolUnregister = 1
 
 // ksymbol reads KSYMBOL: a function that the kernel made, or took back.
-func (s *state) ksymbol(r *record, area uint8, d *fields) {
+func (s *state) ksymbol(r *record, area uint16, d *fields) {
 	start, size := d.u64(), uint64(d.u32())
 	d.u16() // type
 	flags := d.u16()

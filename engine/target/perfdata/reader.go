@@ -15,14 +15,14 @@ const batchSize = 64
 type run struct {
 	start, end uint64
 	time       uint64 // of its first record
-	area       uint8
+	area       uint16
 }
 
 // A cursor is in a run.
 type cursor struct {
 	at, end uint64 // of the next record
 	time    uint64 // of the next record
-	area    uint8
+	area    uint16
 }
 
 // isBefore says which cursor comes first: by time, then as in the file.
@@ -43,7 +43,7 @@ type Reader struct {
 	runs     []run    // not begun
 	heap     []cursor // begun
 	held     record   // waits for the next batch
-	heldArea uint8
+	heldArea uint16
 	hasHeld  bool
 	current  record // of the reader, so that none is allocated for each sample
 	ahead    record
@@ -129,7 +129,7 @@ func (r *Reader) fill(b *Batch) {
 			n := len(b.Samples)
 			s := &b.Samples[:n+1][n]
 			r.file.decode(rec, s)
-			s.IsCompressed = area > 0
+			s.IsCompressed = r.file.areas[area].isUnpacked
 			r.state.place(s)
 			b.Samples = b.Samples[:n+1] // which a fault does not reach
 			continue
@@ -144,7 +144,7 @@ func (r *Reader) fill(b *Batch) {
 }
 
 // next reads the next record of the kernel's types.
-func (r *Reader) next(rec *record) (area uint8, ok bool) {
+func (r *Reader) next(rec *record) (area uint16, ok bool) {
 	if r.hasHeld {
 		r.hasHeld = false
 		*rec = r.held

@@ -16,8 +16,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -93,7 +96,7 @@ type plainSample struct {
 }
 
 var (
-	sampleLine = regexp.MustCompile(`^(?:(\d+) )?(\d+) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE\(IP, 0x([0-9a-f]+)\): (-?\d+)/(-?\d+): (0x[0-9a-f]+|0) period: (\d+)`)
+	sampleLine = regexp.MustCompile(`^(?:(\d+) )?(\d+) (?:0x[0-9a-f]+|0) \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE\(IP, 0x([0-9a-f]+)\): (-?\d+)/(-?\d+): (0x[0-9a-f]+|0) period: (\d+)`)
 	chainLine  = regexp.MustCompile(`^\.\.\.\.\.\s*\d+: ([0-9a-f]{16})$`)
 	regsLine   = regexp.MustCompile(`^\.\.\. user regs: mask (0x[0-9a-f]+) ABI (\S+)`)
 	regLine    = regexp.MustCompile(`^\.\.\.\. \S+\s+0x([0-9a-f]{16})$`)
@@ -102,7 +105,7 @@ var (
 	mmapLine   = regexp.MustCompile(`PERF_RECORD_MMAP2? .*`)
 	scriptLine = regexp.MustCompile(`^\s*(.*?)\s+(-?\d+)/(-?\d+)\s+(?:\[(\d+)\]\s+)?(\d+)\.(\d{9}):\s+(\d+)\s+(\S+?):`)
 	vdsoFile   = regexp.MustCompile(`^/tmp/perf-vdso\.so-\w+$`) // where perf puts a copy to read symbols
-	timeOfDump = regexp.MustCompile(`^(?:(\d+) )?(\d+) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_MMAP`)
+	timeOfDump = regexp.MustCompile(`^(?:(\d+) )?(\d+) (?:0x[0-9a-f]+|0) \[0x[0-9a-f]+\]: PERF_RECORD_MMAP`)
 )
 
 func number(t testing.TB, s string, base int) uint64 {
@@ -168,26 +171,34 @@ func perfSays(t testing.TB, path string, group bool) (samples []plainSample, mma
 	if group {
 		return samples, mmaps
 	}
-	i := 0
+	var lines [][]string
 	for line := range strings.Lines(oracle.Run(t, "perf", "script", "--force", "--ns", "-G", "-F", "comm,pid,tid,time,period,event", "-i", path)) {
 		m := scriptLine.FindStringSubmatch(line)
 		if m == nil {
 			t.Fatalf("perf script says %q", line)
 		}
-		if i >= len(samples) {
-			t.Fatalf("perf script has more samples than the %d of perf report -D", len(samples))
-		}
+		lines = append(lines, m)
+	}
+	if len(lines) != len(samples) {
+		t.Fatalf("perf script has %d samples, perf report -D %d", len(lines), len(samples))
+	}
+	// Of a directory perf report -D has them file by file.
+	slices.SortStableFunc(samples, func(a, b plainSample) int { return cmp.Compare(a.Time, b.Time) })
+	slices.SortStableFunc(lines, func(a, b []string) int { return cmp.Compare(scriptTime(t, a), scriptTime(t, b)) })
+	for i, m := range lines {
 		s := &samples[i]
-		i++
-		if at := number(t, m[5], 10)*1e9 + number(t, m[6], 10); at != s.Time {
+		if at := scriptTime(t, m); at != s.Time {
 			t.Fatalf("perf script's sample %d is of time %d, that of perf report -D of %d", i, at, s.Time)
 		}
 		s.Comm, s.Event = m[1], m[8]
 	}
-	if i != len(samples) {
-		t.Fatalf("perf script has %d samples, perf report -D %d", i, len(samples))
-	}
 	return samples, mmaps
+}
+
+// scriptTime is the time in a line of perf script.
+func scriptTime(t testing.TB, m []string) uint64 {
+	t.Helper()
+	return number(t, m[5], 10)*1e9 + number(t, m[6], 10)
 }
 
 // weSay is the same by this package.
@@ -310,6 +321,9 @@ var recordings = []struct {
 	{name: "different fields", args: []string{"-e", "cpu-clock/period=1000000,call-graph=fp/", "-e", "page-faults/period=10,call-graph=no/", "-e", "context-switches/period=1/"}},
 	{name: groupRecording, args: []string{"-c", "1000000", "-e", "{cpu-clock,page-faults}:S", "-g"}},
 	{name: "build IDs in mappings", args: []string{"--buildid-mmap", "-F", "499", "-e", "cpu-clock", "-g"}},
+	{name: "chains beside registers", args: []string{"-F", "499", "-e", "cpu-clock", "--call-graph", "fp", "--user-regs=ip,sp"}},
+	{name: "a directory", args: []string{"--threads", "-F", "499", "-e", "cpu-clock,page-faults", "--call-graph", "dwarf,4096"}},
+	{name: "a compressed directory", args: []string{"--threads", "-z", "-F", "499", "-e", "cpu-clock,page-faults", "-g"}},
 	{name: wholeSystem, args: []string{"-a", "-F", "199", "-e", "cpu-clock", "-g", "--weight"}},
 	{name: "a clock, raw records, interrupted registers", args: []string{"-k", "CLOCK_MONOTONIC", "-R", "--intr-regs=ip,sp", "-F", "499", "-e", "cpu-clock", "--call-graph", "dwarf,1024"}},
 }
@@ -400,9 +414,13 @@ func reportDifferences(t *testing.T, want, got []plainSample) {
 
 // The header of a recording is as perf says it, and of the machine.
 func TestFeatures(t *testing.T) {
-	path := perfRecord(t, false, "-F", "499", "-e", "cpu-clock", "--call-graph", "dwarf,4096")
+	path := perfRecord(t, false, "-F", "499", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock", "--call-graph", "dwarf,4096")
 	f := open(t, path)
 	x := f.Features()
+	if now := uint64(time.Now().UnixNano()); x.ClockID != unix.CLOCK_MONOTONIC || x.ClockResolution != 1 || x.Clock == 0 || x.Clock > x.FirstSample ||
+		x.WallClock > now || x.WallClock < now-uint64(time.Hour) {
+		t.Errorf("clocks: %+v", x)
+	}
 	host, _ := os.Hostname()
 	if x.Hostname != host || x.CPUsOnline == 0 || x.CPUsAvailable < x.CPUsOnline || x.TotalMemory == 0 ||
 		x.Arch != strings.TrimSpace(oracle.Run(t, "uname", "-m")) || x.OSRelease != strings.TrimSpace(oracle.Run(t, "uname", "-r")) {

@@ -76,7 +76,11 @@ type area struct {
 	data   []byte
 	start  uint64 // where the records begin
 	isPipe bool   // tracing data follows its record
-	order  endian
+	name   string // of the file beside that with the header; "" of that one
+	packed uint64 // compressed records
+	// isUnpacked says that the bytes were compressed in a file.
+	isUnpacked bool
+	order      endian
 
 	mapping *object.Mapping // that data is of; nil: it is no file
 }

@@ -1,0 +1,58 @@
+package perfdata
+
+// The types of events that have names of their own (enum perf_type_id).
+const (
+	typeHardware   = 0
+	typeSoftware   = 1
+	typeTracepoint = 2
+)
+
+// hardwareNames and softwareNames are perf's names of the events of enum
+// perf_hw_id and perf_sw_ids, by number.
+var (
+	hardwareNames = [...]string{
+		"cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses", "bus-cycles",
+		"stalled-cycles-frontend", "stalled-cycles-backend", "ref-cycles",
+	}
+	softwareNames = [...]string{
+		"cpu-clock", "task-clock", "page-faults", "context-switches", "cpu-migrations", "minor-faults", "major-faults",
+		"alignment-faults", "emulation-faults", "dummy", "bpf-output", "cgroup-switches",
+	}
+)
+
+// nameEvents names the events that the recording does not name: those of pipes
+// before Linux 4.17, mostly.
+func (f *File) nameEvents() {
+	for i := range f.attrs.list {
+		a := &f.attrs.list[i]
+		if a.Name != "" {
+			continue
+		}
+		names := hardwareNames[:]
+		switch a.Type {
+		case typeHardware:
+		case typeSoftware:
+			names = softwareNames[:]
+		default:
+			continue
+		}
+		if a.Config < uint64(len(names)) {
+			a.Name = names[a.Config]
+		}
+	}
+}
+
+// readEventType reads HEADER_EVENT_TYPE, with which perf named events until
+// Linux 3.10: the number of a tracepoint, or what it has in attr.config, and a name.
+func (f *File) readEventType(r *record) {
+	d := fields{b: r.data[recordHeader:], order: f.order}
+	config, name := d.u64(), text(d.b)
+	if d.isShort || name == "" {
+		return
+	}
+	for i := range f.attrs.list {
+		if a := &f.attrs.list[i]; a.Config == config && a.Type == typeTracepoint && a.Name == "" {
+			a.Name = name
+		}
+	}
+}
