@@ -26,6 +26,7 @@ type profileFlags struct {
 	maxStack int
 	events   []string
 	kallsyms string
+	roots    map[int]string
 	gpu      []string
 	objects  []string
 	window   time.Duration
@@ -42,7 +43,7 @@ const defaultJoinWindow = 10 * time.Millisecond
 var profileFormats = []string{"text", "pprof", "folded", "speedscope", "firefox", "json"}
 
 func newProfile(g *globals) *cobra.Command {
-	f := &profileFlags{globals: g}
+	f := &profileFlags{globals: g, roots: map[int]string{}}
 	cmd := &cobra.Command{
 		Use:   "profile [RECORDING]",
 		Short: "Make a profile of what perf recorded",
@@ -83,6 +84,7 @@ profile in a browser, by pprof's own pages.`,
 	flags.IntVar(&f.maxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.StringArrayVar(&f.events, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
+	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
 	flags.Var(flags.Lookup("gpu").Value, "gpu-samples", "the same as --gpu `FILE`")
 	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
@@ -135,7 +137,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{
-		Jobs: f.jobs, Kallsyms: f.kallsyms, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
+		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.annotate, Progress: shown.told(),
 	})
 	shown.end()

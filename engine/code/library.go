@@ -130,7 +130,7 @@ func (l *Library) object(m *target.Module, load *Loading) *Object {
 	}
 	key := objectKey{m.Object, m.Arch, cmp.Or(m.Processor, load.Processor), m.Path, ""}
 	if load.Finder != nil {
-		key.folders = strings.Join(load.Finder.Folders, "\x00")
+		key.folders = strings.Join(append([]string{load.Finder.Sysroot}, load.Finder.Folders...), "\x00")
 	}
 	if o := l.objects[key]; o != nil {
 		o.users++

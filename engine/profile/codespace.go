@@ -50,6 +50,9 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 		return s
 	}
 	s := &codeSpace{mapped: map[uint64]*perfdata.Mapping{}}
+	if v.Root != "" {
+		r.roots[v.PID] = v.Root
+	}
 	for m := range v.All() {
 		if !m.Executable {
 			continue
@@ -60,10 +63,10 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 		}
 		if isJITDump(m.Path) {
 			// A runtime maps the first page of its dump to have it in the recording.
-			s.jit = r.dump(m.Path)
+			s.jit = r.dump(v.Root, m.Path)
 			continue
 		}
-		s.code = append(s.code, r.segment(m))
+		s.code = append(s.code, r.segment(v.Root, m))
 		s.mapped[m.Start] = m
 	}
 	s.code.Sort()

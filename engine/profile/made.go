@@ -2,7 +2,6 @@ package profile
 
 import (
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/code"
@@ -19,8 +18,8 @@ func (r *recording) perfMap(pid int) *perfdata.PerfMap {
 		return m
 	}
 	r.maps[pid] = nil
-	name := filepath.Join(r.root(), "tmp", fmt.Sprintf("perf-%d.map", pid))
-	if !ownFile(name) {
+	name, err := r.locate(r.roots[pid], fmt.Sprintf("/tmp/perf-%d.map", pid))
+	if err != nil || !ownFile(name) {
 		return nil
 	}
 	m, err := perfdata.OpenPerfMap(name)
@@ -33,13 +32,6 @@ func (r *recording) perfMap(pid int) *perfdata.PerfMap {
 	}
 	r.maps[pid] = m
 	return m
-}
-
-func (r *recording) root() string {
-	if r.maker.Sysroot == "" {
-		return "/"
-	}
-	return r.maker.Sysroot
 }
 
 // A jitDump is a dump with a module for each of its functions that a stack went
@@ -57,12 +49,17 @@ func (d *jitDump) close() {
 }
 
 // dump opens a dump; nil where it cannot be read.
-func (r *recording) dump(name string) *jitDump {
-	if d, ok := r.dumps[name]; ok {
+func (r *recording) dump(root, name string) *jitDump {
+	key := objectKey{root: root, path: name}
+	if d, ok := r.dumps[key]; ok {
 		return d
 	}
-	r.dumps[name] = nil
-	file := filepath.Join(r.root(), name)
+	r.dumps[key] = nil
+	file, err := r.locate(root, name)
+	if err != nil {
+		r.problem("%v", err)
+		return nil
+	}
 	if !ownFile(file) {
 		r.problem("%s: it is neither this user's nor root's: it is not read", file)
 		return nil
@@ -76,7 +73,7 @@ func (r *recording) dump(name string) *jitDump {
 		r.problem("%s", p)
 	}
 	d := &jitDump{file: j, made: map[*perfdata.JITFunction]*code.Segment{}}
-	r.dumps[name] = d
+	r.dumps[key] = d
 	return d
 }
 

@@ -20,6 +20,17 @@ func openKernelNames(path string) (*kallsyms.Table, error) {
 	return kallsyms.Open(path)
 }
 
+// recordedKernelNames are those of a recording that is a directory with the kernel's
+// files (perf record --kcore); nil where there are none.
+func (r *recording) recordedKernelNames() *kallsyms.Table {
+	names, err := openKernelNames(r.file.Kallsyms())
+	if err != nil {
+		r.problem("%v: the kernel's code is not named", err)
+		return nil
+	}
+	return names
+}
+
 // nameChunk is how many frames are named at a time by a goroutine: neighbours are
 // of one unit.
 const nameChunk = 64

@@ -31,9 +31,12 @@ type Maker struct {
 type Options struct {
 	// Jobs is how many goroutines walk; 0: one for each CPU.
 	Jobs int
-	// Kallsyms is a file as /proc/kallsyms, which names the kernel's code; "":
-	// nothing does.
+	// Kallsyms is a file as /proc/kallsyms, which names the kernel's code; "": that of
+	// the recording's directory, where it is one with such a file.
 	Kallsyms string
+	// Roots are directories under which the files of processes are looked up, in place
+	// of the Maker's Sysroot, by process ID. What such a process forked has its root.
+	Roots map[int]string
 	// GPU are files of samples of accelerators, which join the profile: of any form
 	// that is known, told by their contents (docs/profile.md, "Accelerators").
 	GPU []string
@@ -65,12 +68,16 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
 	var f *perfdata.File
+	if err := openRoots(o.Roots); err != nil {
+		return nil, err
+	}
 	if path != "" || len(gpu) == 0 {
 		k.startPlugin(ctx, perfdata.Machine(path))
 		if f, err = perfdata.Open(path); err != nil {
 			return nil, err
 		}
 		defer f.Close()
+		f.SetRoots(o.Roots)
 	}
 	kernel, err := openKernelNames(o.Kallsyms)
 	if err != nil {
@@ -78,6 +85,9 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	}
 	r := k.newRecording(f)
 	defer r.close()
+	if kernel == nil && f != nil {
+		kernel = r.recordedKernelNames()
+	}
 	b := newProfileBuilder(r)
 	b.progress = newProgress(o.Progress, f, gpu)
 	prepared := b.prepareNames()
@@ -86,6 +96,7 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 		if err := r.walkAll(ctx, o.Jobs, b.add); err != nil {
 			return nil, err
 		}
+		r.checkRoots(o.Roots)
 	} else {
 		b.out.Path = gpu[0].Facts().Path
 	}

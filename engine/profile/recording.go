@@ -36,7 +36,9 @@ type recording struct {
 	mapping sync.Mutex            // held while what a process has mapped is found
 	spaces  map[uint64]*codeSpace // by perfdata.Space.Code
 	objects map[objectKey]*code.Module
-	dumps   map[string]*jitDump
+	finders map[string]*object.Finder // by root
+	roots   map[int]string            // of processes that have their own
+	dumps   map[objectKey]*jitDump
 	maps    map[int]*perfdata.PerfMap // of what a runtime made, by process
 	opened  []*object.Object
 	mapped  []*object.Mapping // files that opened objects are parts of
@@ -45,8 +47,9 @@ type recording struct {
 	problems []string
 }
 
-// objectKey tells files apart as the recording does.
-type objectKey struct{ path, buildID string }
+// objectKey tells files apart as the recording does. Two roots may have different
+// files of one path, and of one build ID.
+type objectKey struct{ root, path, buildID string }
 
 // machines are the ELF machines of what uname -m says.
 var machines = map[string]elf.Machine{
@@ -59,7 +62,7 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	r := &recording{
 		maker: k, file: f,
 		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{},
-		dumps: map[string]*jitDump{}, maps: map[int]*perfdata.PerfMap{},
+		roots: map[int]string{}, dumps: map[objectKey]*jitDump{}, maps: map[int]*perfdata.PerfMap{}, finders: map[string]*object.Finder{},
 	}
 	if f == nil {
 		r.process = k.Shared.NewProcess(&walk.Sample{}, k.Finder(""))
@@ -149,9 +152,10 @@ func (r *recording) problem(format string, args ...any) {
 	}
 }
 
-// segment is a mapping of a file as a segment of the file's module.
-func (r *recording) segment(m *perfdata.Mapping) code.Segment {
-	mod := r.module(m)
+// segment is a mapping of a file as a segment of the file's module. The file is looked
+// up under a root; "" is the engine's.
+func (r *recording) segment(root string, m *perfdata.Mapping) code.Segment {
+	mod := r.module(root, m)
 	s := code.Segment{Start: m.Start, End: m.End, Module: mod, Address: m.Offset}
 	if mod.Object == nil {
 		return s
@@ -165,13 +169,13 @@ func (r *recording) segment(m *perfdata.Mapping) code.Segment {
 }
 
 // module is the module of a mapped file.
-func (r *recording) module(m *perfdata.Mapping) *code.Module {
-	key := objectKey{m.Path, string(m.BuildID)}
+func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
+	key := objectKey{root, m.Path, string(m.BuildID)}
 	if mod := r.objects[key]; mod != nil {
 		return mod
 	}
 	t := &target.Module{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}
-	found := r.find(m)
+	found := r.find(root, m)
 	if t.Object = found.Object; t.Object != nil {
 		r.opened = append(r.opened, t.Object)
 		t.File = found.Path
@@ -183,20 +187,26 @@ func (r *recording) module(m *perfdata.Mapping) *code.Module {
 		}
 	}
 	t.Problem = found.Problem
-	mod := r.process.AddModule(t, nil)
+	var mod *code.Module
+	if root == "" {
+		mod = r.process.AddModule(t, nil)
+	} else {
+		mod = r.process.AddModuleOf(t, r.finderOf(root))
+	}
 	r.objects[key] = mod
 	return mod
 }
 
 // find finds the file of a mapping.
-func (r *recording) find(m *perfdata.Mapping) object.Found {
+func (r *recording) find(root string, m *perfdata.Mapping) object.Found {
 	if m.Path == object.VDSOName {
 		return r.findVDSO(m.BuildID)
 	}
-	isExe := r.finder.IsExe(r.exeID, m.Path, m.BuildID)
+	finder := r.finderOf(root)
+	isExe := finder.IsExe(r.exeID, m.Path, m.BuildID)
 	r.exeUsed = r.exeUsed || isExe
-	found := r.finder.Find(m.Path, m.BuildID, isExe)
-	if found.Object != nil && (!found.Object.IsELF() || elf.Machine(found.Object.Machine()) != r.machine()) && r.set != nil {
+	found := finder.Find(m.Path, m.BuildID, isExe)
+	if machine := r.machine(); found.Object != nil && machine != elf.EM_NONE && (!found.Object.IsELF() || elf.Machine(found.Object.Machine()) != machine) {
 		o := found.Object
 		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}
 		o.Close()
@@ -204,9 +214,10 @@ func (r *recording) find(m *perfdata.Mapping) object.Found {
 	return found
 }
 
+// machine is what the recording's code is for; EM_NONE where that is not known.
 func (r *recording) machine() elf.Machine {
-	if m, ok := machines[r.file.Features().Arch]; ok {
-		return m
+	if name := r.file.Features().Arch; name != "" {
+		return machines[name]
 	}
 	return machines[hostMachine()]
 }

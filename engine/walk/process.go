@@ -152,7 +152,10 @@ func (p *Process) SetModules(modules []*target.Module) {
 
 // load loads a module. The caller holds loading.
 func (p *Process) load(m *target.Module, o code.Loading) *code.Module {
-	o.Finder, o.Target = &p.finder, &view{p}
+	o.Target = &view{p}
+	if o.Finder == nil {
+		o.Finder = &p.finder
+	}
 	o.Processor, o.IsAlone = p.processorOf(m), p.shared.isAlone
 	o.ReadMemory = func(address uint64, buf []byte) (int, error) {
 		return p.state.ReadMemory(locexpr.DefaultSpace, address, buf)
@@ -172,7 +175,16 @@ func (p *Process) AddModule(m *target.Module, made *code.Made) *code.Module {
 	return p.load(m, code.Loading{Made: made})
 }
 
-// Module is the one that AddModule gave an ID.
+// AddModuleOf is AddModule for a module whose files another finder finds than the
+// process' own: that of a process with a root directory of its own.
+func (p *Process) AddModuleOf(m *target.Module, finder *object.Finder) *code.Module {
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	m.ID = len(p.all)
+	return p.load(m, code.Loading{Finder: finder})
+}
+
+// Module is the one that AddModule or AddModuleOf gave an ID.
 func (p *Process) Module(id uint64) *code.Module {
 	p.loading.Lock()
 	defer p.loading.Unlock()

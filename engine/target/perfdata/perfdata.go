@@ -30,10 +30,11 @@ type File struct {
 	features Features
 	buildIDs map[string][]byte
 	counts   map[RecordType]uint64
-	lost     uint64   // records
-	dropped  uint64   // samples
-	traced   uint64   // bytes of AUX areas
-	areas    []area   // the file, those beside it, and what was compressed in them
+	lost     uint64 // records
+	dropped  uint64 // samples
+	traced   uint64 // bytes of AUX areas
+	areas    []area // the file, those beside it, and what was compressed in them
+	roots    map[int]string
 	names    []string // of events, of a pipe that has them before the events
 	runs     []run    // by time
 	maxRuns  int
@@ -126,6 +127,11 @@ func (f *File) IsBigEndian() bool { return bool(f.order) }
 
 // Attrs are the events that were recorded; Sample.Event is an index in it.
 func (f *File) Attrs() []Attr { return f.attrs.list }
+
+// SetRoots says under which directory the files of processes are, by process ID: those
+// of a container have a root of their own. A process that was forked has its parent's.
+// It is called before Reader and History.
+func (f *File) SetRoots(roots map[int]string) { f.roots = roots }
 
 // Features are what the header says.
 func (f *File) Features() *Features { return &f.features }

@@ -11,11 +11,15 @@ const (
 	maxDead = 4096
 	maxComm = 256
 	maxPath = 4096
+	// maxAncestors bounds a search for the process that another descends from.
+	maxAncestors = 1024
 )
 
 // mappings are those of a process, or of the kernel, now.
 type mappings struct {
 	pid        int
+	parent     int    // the process that forked it; 0: not known
+	directory  string // that it has from its parent, of File.SetRoots
 	root       *node
 	own        int // nodes that are counted in state.mapped
 	space      *Space
@@ -26,13 +30,34 @@ type mappings struct {
 func (m *mappings) version(s *state) *Space {
 	if m.space == nil || m.space.root != m.root {
 		s.versions++
-		v := &Space{PID: m.pid, ID: s.versions, Code: s.versions, root: m.root}
+		v := &Space{PID: m.pid, ID: s.versions, Code: s.versions, Root: s.rootOf(m), root: m.root}
 		if m.space != nil && !m.hasNewCode {
 			v.Code = m.space.Code
 		}
 		m.space, m.hasNewCode = v, false
 	}
 	return m.space
+}
+
+// rootOf is the directory under which the files of a process are; "" where
+// File.SetRoots gave none to it or to a process that it descends from. perf tells
+// processes that were there before it in any order, so the search is made when
+// something of the process is wanted.
+func (s *state) rootOf(m *mappings) string {
+	if len(s.file.roots) == 0 {
+		return ""
+	}
+	for range maxAncestors {
+		if dir, ok := s.file.roots[m.pid]; ok {
+			return dir
+		}
+		parent := s.processes[m.parent]
+		if m.directory != "" || m.parent == 0 || parent == nil {
+			return m.directory
+		}
+		m = &parent.mappings
+	}
+	return ""
 }
 
 type process struct {
@@ -241,6 +266,10 @@ func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
 	}
 	if pid == ppid {
 		return
+	}
+	t.process.parent, t.process.directory = ppid, ""
+	if parent := s.processes[ppid]; parent != nil {
+		t.process.directory = s.rootOf(&parent.mappings) // the parent may be forgotten
 	}
 	var root *node // for a process that was running already perf makes a fork up, and the mappings follow
 	if parent := s.processes[ppid]; parent != nil && r.misc&miscForkExec == 0 {

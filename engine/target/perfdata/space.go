@@ -31,6 +31,8 @@ type Space struct {
 	ID uint64
 	// Code is the ID of the first version that has the same executable mappings.
 	Code uint64
+	// Root is the directory that File.SetRoots gave the process; "" where it gave none.
+	Root string
 	root *node
 }
 

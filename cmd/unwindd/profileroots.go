@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// rootsValue is the value of --root: directories by process ID.
+type rootsValue map[int]string
+
+func (r rootsValue) Type() string { return "PID=DIR" }
+
+func (r rootsValue) String() string {
+	var all []string
+	for _, pid := range slices.Sorted(maps.Keys(r)) {
+		all = append(all, fmt.Sprintf("%d=%s", pid, r[pid]))
+	}
+	return strings.Join(all, ",")
+}
+
+// Set adds a directory.
+func (r rootsValue) Set(text string) error {
+	number, dir, ok := strings.Cut(text, "=")
+	pid, err := strconv.ParseUint(number, 10, 31)
+	if !ok || err != nil || pid == 0 || dir == "" {
+		return errors.New("expected the number of a process, =, and a directory")
+	}
+	if before, isThere := r[int(pid)]; isThere && before != dir {
+		return fmt.Errorf("process %d has the root %s already", pid, before)
+	}
+	r[int(pid)] = dir
+	return nil
+}
