@@ -86,6 +86,7 @@ func perfStacks(tb testing.TB, path string) map[sampleKey][]perfPC {
 		if !ok {
 			tb.Fatalf("perf script says %q", line)
 		}
+		address, _, _ = strings.Cut(address, " ") // of a pipe it prints names, too
 		pc := perfPC{strings.TrimSuffix(dso, ")"), parse(tb, address, 16)}
 		switch {
 		case pc.path == "[unknown]":
