@@ -74,7 +74,7 @@ func (f *File) unpack(index int) {
 		return
 	}
 	f.mapped = append(f.mapped, m)
-	f.areas = append(f.areas, area{data: m.Data(), order: f.order, mapping: m, name: a.name, isUnpacked: true})
+	f.areas = append(f.areas, area{data: m.Data(), order: f.order, mapping: m, name: a.name, isLater: a.isLater, isUnpacked: true})
 	f.scan(len(f.areas) - 1)
 }
 

@@ -25,8 +25,11 @@ func isDirectory(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// headerFile is the file of a recording that has its header.
+// headerFile is the file of a recording that has its header, or one of those.
 func headerFile(path string) string {
+	if names := seriesNames(path); len(names) > 0 {
+		return names[len(names)-1]
+	}
 	if isDirectory(path) {
 		return filepath.Join(path, "data")
 	}
@@ -58,7 +61,9 @@ func (f *File) openParts() {
 		}
 		f.mapped = append(f.mapped, m)
 		f.areas = append(f.areas, area{data: m.Data(), order: f.order, mapping: m, name: name})
-		f.scan(len(f.areas) - 1)
+		index := len(f.areas) - 1
+		f.scan(index)
+		f.unpack(index)
 	}
 }
 

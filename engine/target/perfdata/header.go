@@ -36,11 +36,17 @@ func (f *File) read(data []byte) error {
 	if err := f.readStart(data); err != nil {
 		return err
 	}
-	f.scan(0)
-	f.openParts()
-	for i := range f.areas { // those that were there before any was unpacked
+	f.readRecords()
+	return nil
+}
+
+// readRecords goes over all records.
+func (f *File) readRecords() {
+	for i := range f.areas { // those that are there before any is unpacked
+		f.scan(i)
 		f.unpack(i)
 	}
+	f.openParts()
 	f.nameEvents()
 	if f.traced > 0 {
 		f.problems.add("%d bytes that processors traced (AUX areas) are skipped: what perf would make of them is not among the samples", f.traced)
@@ -52,7 +58,6 @@ func (f *File) read(data []byte) error {
 		f.problems.add("which event a sample is of cannot be told: %s", eventAmbiguous)
 	}
 	slices.SortStableFunc(f.runs, func(a, b run) int { return cmp.Compare(a.time, b.time) })
-	return nil
 }
 
 // readStart reads what comes before the records, and the features behind them.

@@ -34,6 +34,7 @@ type File struct {
 	dropped  uint64 // samples
 	traced   uint64 // bytes of AUX areas
 	areas    []area // the file, those beside it, and what was compressed in them
+	latest   uint64 // time up to now, while the records are gone over
 	roots    map[int]string
 	names    []string // of events, of a pipe that has them before the events
 	runs     []run    // by time
@@ -68,8 +69,13 @@ func (p *sentences) all(path string) []string {
 // Open maps a recording and finds its records. The error for a file that is no
 // recording wraps ErrNotPerfData and says what it is. One that is cut or damaged
 // is read as far as it goes, and Problems says what was lost. The path may be that
-// of a directory that perf record wrote (--threads, --kcore).
+// of a directory that perf record wrote (--threads, --kcore), or what perf record
+// --switch-output was told to write: then all files of that name with a time behind it
+// are one recording.
 func Open(path string) (*File, error) {
+	if names := seriesNames(path); len(names) > 0 {
+		return openSeries(path, names)
+	}
 	m, err := object.Map(headerFile(path))
 	if errors.Is(err, object.ErrEmpty) {
 		return nil, fmt.Errorf("%s: %w: the file is empty", path, ErrNotPerfData)
@@ -185,9 +191,13 @@ func (f *File) scan(index int) {
 			continue
 		}
 		t, ok := f.attrs.time(&r, f.order)
-		if !ok {
+		switch {
+		case !ok:
 			t = last
+		case t == 0 && a.isLater: // of what perf found as it began the file
+			t = f.latest
 		}
+		f.latest = max(f.latest, t)
 		switch {
 		case open && t >= last:
 		case len(f.runs) < f.maxRuns:

@@ -78,6 +78,8 @@ type area struct {
 	isPipe bool   // tracing data follows its record
 	name   string // of the file beside that with the header; "" of that one
 	packed uint64 // compressed records
+	// isLater says that the file follows another of the same recording.
+	isLater bool
 	// isUnpacked says that the bytes were compressed in a file.
 	isUnpacked bool
 	order      endian

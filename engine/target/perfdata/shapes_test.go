@@ -1,6 +1,7 @@
 package perfdata
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,5 +122,60 @@ func TestDirectories(t *testing.T) {
 	}
 	if _, err := Open(t.TempDir()); !os.IsNotExist(err) {
 		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+// What perf record --switch-output divided is one recording under the name that perf was
+// told. What perf found again as it began a file is of that time, and a file of another run
+// is not of it.
+func TestSeries(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "perf.data")
+	write := func(suffix string, b *builder) {
+		t.Helper()
+		if err := os.WriteFile(path+suffix, b.bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".2024043018025117", newBuilder(false, simple()).comm(7, 7, 0, "first", 0).sample(7, 7, 10).mmap2(7, 11, 0x1000, 0x1000, 0, 5, "/one", 0).sample(7, 7, 12))
+	later := newBuilder(false, simple()).comm(7, 7, 0, "second", 0).mmap2(7, 0, 0x1000, 0x1000, 0, 5, "/two", 0).sample(7, 7, 13)
+	later.feature[featureBuildID] = later.record(0, 0, int32(-1), make([]byte, 20), uint32(0), "/two")
+	write(".2024043018025200", later)
+	packed := newBuilder(false, simple())
+	compress(t, packed, newBuilder(false, simple()).sample(7, 7, 14).records.Bytes(), recordCompressed, 50)
+	write(".2024043018025300", packed)
+	other := newBuilder(false, simple())
+	other.ids = [][]uint64{{900, 901}}
+	write(".2024043018020000", other.sample(7, 7, 1))
+	write(".2024043018020000x", other)
+	write(".old", other)
+
+	f := open(t, path)
+	var got []string
+	for _, s := range drain(t, f.Reader()) {
+		name := ""
+		if m := s.Space.Find(0x1000); m != nil {
+			name = m.Path
+		}
+		got = append(got, fmt.Sprintf("%d %s %s", s.Time, s.Comm, name))
+	}
+	if want := []string{"10 first ", "12 first /one", "13 second /two", "14 second /two"}; !slices.Equal(got, want) {
+		t.Errorf("samples %q, expected %q", got, want)
+	}
+	if p := f.Problems(); len(p) != 1 || p[0] != path+": perf.data.2024043018020000 is not read: it is of another run of perf record" {
+		t.Errorf("problems %q", p)
+	}
+	if b := f.Features().BuildIDs; f.Path() != path || f.Samples() != 4 || len(b) != 1 || b[0].Path != "/two" {
+		t.Errorf("%s: %d samples, build IDs %v", f.Path(), f.Samples(), b)
+	}
+	write("", newBuilder(false, simple()).sample(7, 7, 1)) // a file of the name is what is meant
+	if n := open(t, path).Samples(); n != 1 {
+		t.Errorf("%d samples, expected that of the file itself", n)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x.2024043018025117"), []byte("no recording at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(filepath.Join(dir, "x")); !errors.Is(err, ErrNotPerfData) || !strings.Contains(err.Error(), "x.2024043018025117") {
+		t.Errorf("a series of no recordings: %v", err)
 	}
 }
