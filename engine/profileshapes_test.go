@@ -207,6 +207,19 @@ func TestGuestsAreNotTheirHost(t *testing.T) {
 	}
 }
 
+// Beside a guest's address stand the registers of the thread that runs it, if any.
+func TestRegistersBesideAGuestAreItsHosts(t *testing.T) {
+	b := newShape("x86_64", sampleBasics|sampleRegs, 0, 1<<8) // the instruction pointer
+	b.comm(7, 100, 0, "qemu")
+	b.mmap(7, 100, 0x401000, 0x1000, 0x1000, "/x/program")
+	b.sample(inGuestUser, 7, 1000, 0x401010, []uint64{1, 0x401020}) // of a 32-bit process
+	b.sample(inGuestUser, 7, 2000, 0x401010, []uint64{2, 0x401020})
+	p := profiled(t, b.write(t))
+	if d := cmp.Diff([]string{"0x401010 [guest.user]: plugin-failed", "0x401010 [guest.user]; 0x401020 /x/program: no-row"}, shapeStacks(p)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 // A sample without a chain of an event that has none is of a thread whose callers
 // nobody asked for, and not of one of the kernel.
 func TestSamplesWithoutChainsAreNotOutermost(t *testing.T) {
@@ -309,9 +322,12 @@ func TestRootsOfProcesses(t *testing.T) {
 	process(11, 9, 100)
 	process(12, 1, 100)
 	process(13, 7, 100)
+	process(14, 7, 100)
+	process(15, 14, 110)
+	process(14, 1, 200) // the number is used again
 	pc := at["on_the_host"] + 4
 	time := uint64(1000)
-	for _, pid := range []uint32{7, 8, 9, 10, 11, 12, 13} {
+	for _, pid := range []uint32{7, 8, 9, 10, 11, 12, 13, 14, 15} {
 		time++
 		b.sample(inUser, pid, time, pc)
 	}
@@ -332,7 +348,7 @@ func TestRootsOfProcesses(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%d %s", p.Threads[p.Samples[i].Thread].PID, name))
 	}
-	want := []string{"7 inside_a", "8 inside_a", "9 inside_a", "10 on_the_host", "11 inside_a", "12 ?", "13 inside_b", "7 made_in_a", "12 ?"}
+	want := []string{"7 inside_a", "8 inside_a", "9 inside_a", "10 on_the_host", "11 inside_a", "12 ?", "13 inside_b", "14 on_the_host", "15 inside_a", "7 made_in_a", "12 ?"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
