@@ -40,7 +40,7 @@ type profileFlags struct {
 const defaultJoinWindow = 10 * time.Millisecond
 
 // profileFormats are the values of --format.
-var profileFormats = []string{"text", "pprof", "folded", "speedscope", "firefox", "json"}
+var profileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "json"}
 
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g, roots: map[int]string{}}
@@ -191,8 +191,8 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--max-stack %d: expected 1 or more", f.maxStack)
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
 		return wrong("--http serves the profile and writes none: expected neither --format nor -o with it")
-	case f.format == "pprof" && f.output == "" && f.http == "" && term.IsTerminal(int(os.Stdout.Fd())):
-		return wrong("--format pprof is no text: expected -o FILE, or standard output not to be a terminal")
+	case (f.format == "pprof" || f.format == "otlp") && f.output == "" && f.http == "" && term.IsTerminal(int(os.Stdout.Fd())):
+		return wrong("--format %s is no text: expected -o FILE, or standard output not to be a terminal", f.format)
 	}
 	return nil
 }
@@ -222,6 +222,8 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 		switch f.format {
 		case "pprof":
 			return r.WritePprof(w)
+		case "otlp":
+			return r.WriteOTLP(w)
 		case "speedscope":
 			return r.WriteSpeedscope(w)
 		case "firefox":

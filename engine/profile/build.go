@@ -327,6 +327,7 @@ func (b *profileBuilder) profile() *Profile {
 	if r.file != nil {
 		p.Problems = append(p.Problems, r.file.Problems()...)
 		_, p.Lost = r.file.Lost()
+		p.WallOffset, p.HasWallOffset = wallOffset(r.file)
 	}
 	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
 		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)

@@ -144,6 +144,10 @@ type Profile struct {
 	Problems []string
 	// Lost is how many samples the kernel could not write.
 	Lost uint64
+	// WallOffset is what is added to the Time of a sample of the CPU for nanoseconds
+	// since 1970, where HasWallOffset: the recording tells one moment by both clocks.
+	WallOffset    int64
+	HasWallOffset bool
 }
 
 // A Event is what was sampled.

@@ -37,13 +37,7 @@ func (b *pprofBuilder) profile() *profile.Profile {
 // prepare makes all of the profile but its samples, of which it makes a list.
 func (b *pprofBuilder) prepare() {
 	r := b.r
-	b.out = &profile.Profile{}
-	b.mappings = make([]*profile.Mapping, len(r.p.Modules))
-	b.functions = map[profile.Function]*profile.Function{}
-	b.locations = map[string]*profile.Location{}
-	b.byFrame = make([]*profile.Location, len(r.p.Frames))
-	b.stacks = map[pprofStack]uint32{}
-	b.samples = map[pprofSample]int{}
+	b.begin()
 	for i := range r.values {
 		v := &r.values[i]
 		b.out.SampleType = append(b.out.SampleType, &profile.ValueType{Type: v.name, Unit: v.unit})
@@ -51,7 +45,7 @@ func (b *pprofBuilder) prepare() {
 	if len(r.values) > 0 {
 		b.out.DefaultSampleType = r.values[0].name
 	}
-	b.numberStacks()
+	b.numberStacks(b.locateFrames())
 	// Waves may be sampled by a clock of their own.
 	first, last := uint64(math.MaxUint64), uint64(0)
 	timed := slices.ContainsFunc(r.values, func(v profileValue) bool { return !r.isOfDevice(v.event) })
@@ -72,6 +66,16 @@ func (b *pprofBuilder) prepare() {
 	b.mainFirst()
 }
 
+// begin makes a profile that has nothing yet.
+func (b *pprofBuilder) begin() {
+	b.out = &profile.Profile{}
+	b.mappings = make([]*profile.Mapping, len(b.r.p.Modules))
+	b.functions = map[profile.Function]*profile.Function{}
+	b.locations = map[string]*profile.Location{}
+	b.byFrame = make([]*profile.Location, len(b.r.p.Frames))
+	b.samples = map[pprofSample]int{}
+}
+
 type pprofBuilder struct {
 	r *Profile
 	// isMarked says that functions have marks of what executes them, and code without
@@ -84,12 +88,7 @@ type pprofBuilder struct {
 	functions map[profile.Function]*profile.Function
 	locations map[string]*profile.Location
 	byFrame   []*profile.Location
-	// stacks has the numbers of stacks of locations, from 1 on, and canonical has
-	// that number for each stack of the profile. Two stacks get the same number
-	// where their frames differ only in how they were found, because such frames
-	// are one location. canonical is nil where no frames differ only in that.
-	stacks    map[pprofStack]uint32
-	canonical []uint32
+	stacks    *stackNumbers
 	// list are the samples, each the first of those that are one, and first the sums of
 	// one event of each, as indices of sums. samples finds them.
 	list    []pprofSample
@@ -107,15 +106,10 @@ type pprofSums struct {
 	next           int32 // of another event of the sample, as an index of sums; -1: there is none
 }
 
-type pprofStack struct {
-	caller   uint32
-	location uint64
-}
-
 type pprofSample struct{ stack, thread uint32 }
 
 func (b *pprofBuilder) sample(s *engine.ProfileSample) {
-	key := pprofSample{b.stack(s.Stack), s.Thread}
+	key := pprofSample{b.stacks.of(s.Stack), s.Thread}
 	i, ok := b.samples[key]
 	if !ok {
 		i = len(b.list)
@@ -190,11 +184,10 @@ func (b *pprofBuilder) label(s *profile.Sample, t *engine.ProfileThread) {
 	}
 }
 
-// numberStacks makes the locations of the samples' frames, and finds whether
-// several frames are one.
-func (b *pprofBuilder) numberStacks() {
+// locateFrames makes the locations of the samples' frames, and says how many frames
+// those are.
+func (b *pprofBuilder) locateFrames() (frames int) {
 	seen := make([]bool, len(b.r.p.Stacks))
-	frames := 0
 	var todo []uint32
 	for i := range b.r.p.Samples {
 		s := &b.r.p.Samples[i]
@@ -213,32 +206,18 @@ func (b *pprofBuilder) numberStacks() {
 			}
 		}
 	}
-	if frames > len(b.out.Location) {
-		b.canonical = make([]uint32, len(b.r.p.Stacks))
-	}
+	return frames
 }
 
-// stack is the number of a stack of locations.
-func (b *pprofBuilder) stack(n uint32) uint32 {
-	if b.canonical == nil {
-		return n
-	}
-	var todo []uint32
-	for ; n != 0 && b.canonical[n] == 0; n = b.r.p.Stacks[n].Caller {
-		todo = append(todo, n)
-	}
-	at := b.canonical[n]
-	for i := len(todo) - 1; i >= 0; i-- {
-		key := pprofStack{at, b.byFrame[b.r.p.Stacks[todo[i]].Frame].ID}
-		next, ok := b.stacks[key]
-		if !ok {
-			next = uint32(len(b.stacks)) + 1
-			b.stacks[key] = next
+// numberStacks prepares to number the stacks of so many frames.
+func (b *pprofBuilder) numberStacks(frames int) {
+	ids := make([]uint32, len(b.byFrame))
+	for i, l := range b.byFrame {
+		if l != nil {
+			ids[i] = uint32(l.ID)
 		}
-		b.canonical[todo[i]] = next
-		at = next
 	}
-	return at
+	b.stacks = newStackNumbers(b.r.p.Stacks, ids, frames > len(b.out.Location))
 }
 
 func (b *pprofBuilder) location(frame uint32) *profile.Location {
@@ -387,19 +366,29 @@ func (b *pprofBuilder) period() {
 	if len(b.r.values) == 0 {
 		return
 	}
-	v, period := &b.r.values[0], uint64(0)
-	for i := range b.r.p.Samples {
-		s := &b.r.p.Samples[i]
+	v := &b.r.values[0]
+	if period := b.r.periodOf(v); period > 0 {
+		b.out.PeriodType = &profile.ValueType{Type: v.name, Unit: v.unit}
+		b.out.Period = period
+	}
+}
+
+// periodOf is what every sample of a value's event stands for; 0 where that is not the
+// same for all.
+func (r *Profile) periodOf(v *profileValue) int64 {
+	period := uint64(0)
+	for i := range r.p.Samples {
+		s := &r.p.Samples[i]
 		switch {
 		case s.Event != v.event:
 		case period != 0 && s.Weight != period:
-			return
+			return 0
 		default:
 			period = s.Weight
 		}
 	}
-	if period > 0 && period <= math.MaxInt64 {
-		b.out.PeriodType = &profile.ValueType{Type: v.name, Unit: v.unit}
-		b.out.Period = int64(period)
+	if period > math.MaxInt64 {
+		return 0
 	}
+	return int64(period)
 }

@@ -121,19 +121,13 @@ func labelsOf(field []byte) (labels []byte) {
 
 // writeSamples writes the samples of the list.
 func (b *pprofBuilder) writeSamples(w io.Writer, labels map[uint32][]byte) error {
-	ids := make([]uint64, len(b.byFrame))
-	for i, l := range b.byFrame {
-		if l != nil {
-			ids[i] = l.ID
-		}
-	}
 	var stack, values []uint64
 	var sums []int64
 	var body, out []byte
 	for i, x := range b.list {
 		stack, values = stack[:0], values[:0]
 		for n := x.stack; n != 0; n = b.r.p.Stacks[n].Caller {
-			stack = append(stack, ids[b.r.p.Stacks[n].Frame])
+			stack = append(stack, uint64(b.stacks.location[b.r.p.Stacks[n].Frame]))
 		}
 		sums = b.valuesOf(sums[:0], i)
 		for _, v := range sums {
