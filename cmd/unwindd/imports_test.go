@@ -40,6 +40,7 @@ var floors = []string{
 	"engine/target/linetext", // how they read lines
 	"sdk",
 	"engine/debuginfod", // files of other machines
+	"engine/otlpexport", // sends profiles to collectors
 	"engine/object",
 	"cfi",
 	"locexpr",
@@ -62,6 +63,7 @@ var only = map[string][]string{
 	"sdk/reloc":           {},
 	"engine/value":        {"engine/symbol/dwarf", "locexpr"},
 	"plugins":             {"sdk", "cfi", "locexpr", "plugins"},
+	"engine/otlpexport":   {"internal/escape"},
 	"plugins/visa/stream": {},
 	"plugins/amdgpu/isa":  {},
 	"plugins/amdgpu/rocm": {"sdk", "locexpr"},

@@ -33,6 +33,7 @@ type profileFlags struct {
 	annotate []string
 	program  string // a disassembler
 	http     string
+	otlp     string
 }
 
 // defaultJoinWindow is ten samples of perf's usual frequency, of some 1,000 in a
@@ -91,6 +92,7 @@ profile in a browser, by pprof's own pages.`,
 	flags.DurationVar(&f.window, "join-window", defaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
 	flags.StringArrayVar(&f.annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
+	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -121,6 +123,11 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		}
 		defer listener.Close()
 	}
+	exporter, err := f.exporter()
+	if err != nil {
+		return err
+	}
+	defer exporter.close()
 	remote, end, err := f.remote(f.log())
 	if err != nil {
 		return err
@@ -152,6 +159,9 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
 	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
 		return err
+	}
+	if exporter != nil {
+		return exporter.export(cmd.Context(), r)
 	}
 	if listener == nil {
 		return f.writeProfile(r)
@@ -191,7 +201,9 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--max-stack %d: expected 1 or more", f.maxStack)
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
 		return wrong("--http serves the profile and writes none: expected neither --format nor -o with it")
-	case (f.format == "pprof" || f.format == "otlp") && f.output == "" && f.http == "" && term.IsTerminal(int(os.Stdout.Fd())):
+	case f.otlp != "" && (f.http != "" || f.output != "" || len(f.annotate) > 0 || cmd.Flags().Changed("format")):
+		return wrong("--otlp sends the profile and writes none: expected none of --format, -o, --http and --annotate with it")
+	case (f.format == "pprof" || f.format == "otlp") && f.output == "" && term.IsTerminal(int(os.Stdout.Fd())):
 		return wrong("--format %s is no text: expected -o FILE, or standard output not to be a terminal", f.format)
 	}
 	return nil

@@ -1,0 +1,169 @@
+package otlpexport
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	protobufType = "application/x-protobuf"
+	// maxResponse is how much of an answer is read, in bytes.
+	maxResponse = 64 << 10
+)
+
+// useHTTP prepares to send over HTTP.
+func (c *Client) useHTTP(headers map[string]string) {
+	transport := &http.Transport{
+		Proxy: proxy, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+	}
+	client := &http.Client{
+		Transport: transport,
+		// Headers may be secrets of this collector alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	c.close = transport.CloseIdleConnections
+	c.post = func(ctx context.Context, request []byte) ([]byte, error) {
+		r, err := c.newRequest(ctx, request, headers)
+		if err != nil {
+			return nil, err
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			var inner *url.Error // its text has the URL
+			if errors.As(err, &inner) {
+				err = inner.Err
+			}
+			return nil, &attemptError{err: err, isTransient: isConnection(err)}
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+		if err != nil {
+			return nil, &attemptError{err: fmt.Errorf("%s, but its answer was cut: %w", response.Status, err), isTransient: true}
+		}
+		return readAnswer(response, body)
+	}
+}
+
+// proxy is the proxy of the environment. Its URL may have a password, which the error of
+// net/http repeats.
+func proxy(r *http.Request) (*url.URL, error) {
+	u, err := http.ProxyFromEnvironment(r)
+	if err != nil {
+		return nil, errProxy
+	}
+	return u, nil
+}
+
+var errProxy = errors.New("the proxy of HTTP_PROXY or HTTPS_PROXY is not a URL")
+
+// isConnection says whether the collector was not reached, or not to the end, and may be
+// another time.
+func isConnection(err error) bool {
+	var name *net.DNSError
+	if errors.As(err, &name) && name.IsNotFound {
+		return false
+	}
+	var operation *net.OpError
+	return errors.As(err, &operation) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// newRequest makes a request, compressed.
+func (c *Client) newRequest(ctx context.Context, request []byte, headers map[string]string) (*http.Request, error) {
+	var body bytes.Buffer
+	z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(request); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint.url.String(), &body)
+	if err != nil {
+		return nil, errURL
+	}
+	r.Header.Set("User-Agent", userAgent)
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	r.Header.Set("Content-Type", protobufType)
+	r.Header.Set("Content-Encoding", "gzip")
+	return r, nil
+}
+
+// readAnswer is the body of an answer of success, or why it is none (the specification
+// of OTLP, "OTLP/HTTP Response").
+func readAnswer(response *http.Response, body []byte) ([]byte, error) {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch code := response.StatusCode; {
+	case code >= 300 && code < 400:
+		return nil, fmt.Errorf("%s: it redirects, which is not followed", said(response.Status))
+	case code != http.StatusOK:
+		return nil, failure(response, kind, body)
+	case len(body) > maxResponse:
+		return nil, fmt.Errorf("its answer has more than %d bytes", maxResponse)
+	case len(body) > 0 && kind != protobufType:
+		// Another server may say 200 to all that it is sent.
+		return nil, fmt.Errorf("its answer is %s, expected %s: it may be no collector", said(strconv.Quote(kind)), protobufType)
+	}
+	return body, nil
+}
+
+// failure is why a collector took nothing.
+func failure(response *http.Response, kind string, body []byte) error {
+	err := fmt.Errorf("%s", said(response.Status))
+	if text := failureText(kind, body); text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	failed := &attemptError{err: err}
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		failed.isTransient = true
+		failed.wait = parseRetryAfter(response.Header.Get("Retry-After"), time.Now())
+	}
+	return failed
+}
+
+// failureText is what a collector says of its failure.
+func failureText(kind string, body []byte) string {
+	switch {
+	case kind == protobufType:
+		var s status.Status
+		if proto.Unmarshal(body, &s) == nil {
+			return said(s.Message)
+		}
+		return ""
+	case kind == "application/json" || strings.HasPrefix(kind, "text/plain"):
+		return said(strings.TrimSpace(string(body)))
+	}
+	return ""
+}
+
+// parseRetryAfter is how long a Retry-After asks to wait: seconds, or a date (RFC 9110,
+// 10.2.3); 0 where it is neither.
+func parseRetryAfter(text string, now time.Time) time.Duration {
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(n) * time.Second //nolint:gosec // 31 bits
+	}
+	if t, err := http.ParseTime(text); err == nil {
+		return max(t.Sub(now), 0)
+	}
+	return 0
+}
