@@ -48,6 +48,7 @@ var floors = []string{
 	"internal/escape",
 	"internal/recorded",   // what tests need
 	"internal/valuecheck", // likewise
+	"internal/otlpcheck",  // likewise
 	"internal/oracle",     // likewise
 	"internal/ehpe",
 	"internal/inflate",
@@ -71,6 +72,7 @@ var only = map[string][]string{
 	"internal/oracle":     {},
 	"internal/recorded":   {"internal/oracle"},
 	"internal/valuecheck": {},
+	"internal/otlpcheck":  {},
 	"internal/ehpe":       {},
 	"internal/inflate":    {},
 	"internal/leb128":     {},

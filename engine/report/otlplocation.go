@@ -72,7 +72,7 @@ func (b *otlpBuilder) locate() {
 	located := b.pprof.locateFrames()
 	b.mappings, b.locations = make([]otlpMapping, 1), make([]otlpLocation, 1)
 	mappingOf := map[otlpMapping]uint32{{}: 0}
-	locationOf := map[string]uint32{}
+	locationOf := map[string]uint32{string(b.locations[0].appendKey(nil)): 0}
 	numbers := make([]uint32, len(b.r.p.Frames))
 	var key []byte
 	for i, l := range b.pprof.byFrame {
@@ -129,15 +129,16 @@ func (b *otlpBuilder) frameAttributes(f *engine.ProfileFrame) (list []uint32) {
 // frameType is the profile.frame.type of a frame; "" where it has no address, so that
 // only a name is known.
 func (r *Profile) frameType(f *engine.ProfileFrame) string {
+	kind := ""
+	if f.Module >= 0 {
+		kind = otlpDeviceFrames[r.p.Modules[f.Module].Arch]
+	}
 	switch {
 	case f.Kernel:
 		return otlpKernelFrame
+	case kind != "":
+		return kind
 	case f.Device:
-		if f.Module >= 0 {
-			if kind, ok := otlpDeviceFrames[r.p.Modules[f.Module].Arch]; ok {
-				return kind
-			}
-		}
 		return otlpGPUFrame
 	case f.Module < 0 && f.PC == 0:
 		return ""

@@ -271,7 +271,7 @@ func TestFoldedStacksMayBeAsDeepAsTheyWere(t *testing.T) {
 func formats(p *Profile) map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
 		"text": func(w io.Writer) error { return p.WriteText(w, TextOptions{}) },
-		"json": p.WriteJSON, "pprof": p.WritePprof, "speedscope": p.WriteSpeedscope, "firefox": p.WriteFirefox,
+		"json": p.WriteJSON, "pprof": p.WritePprof, "otlp": p.WriteOTLP, "speedscope": p.WriteSpeedscope, "firefox": p.WriteFirefox,
 		"summary": func(w io.Writer) error { return p.WriteSummary(w, SummaryOptions{}) },
 		"folded": func(w io.Writer) error {
 			if len(p.Events()) == 0 {
