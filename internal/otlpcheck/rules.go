@@ -25,6 +25,9 @@ func Check(d *profiles.ProfilesData) []string {
 		if len(r.ScopeProfiles) == 0 {
 			c.wrong("resource %d has no scope", i)
 		}
+		for _, a := range r.Resource.GetAttributes() {
+			c.use(fmt.Sprintf("resource %d", i), "string", a.KeyStrindex)
+		}
 		for _, s := range r.ScopeProfiles {
 			if len(s.Profiles) == 0 {
 				c.wrong("resource %d has a scope without profiles", i)
@@ -91,7 +94,7 @@ func table[M proto.Message](c *checker, name string, entries []M) int {
 		switch {
 		case err != nil:
 			c.wrong("%s %d: %v", name, i, err)
-		case i == 0 && len(b) > 0:
+		case i == 0 && len(b) > 0 && !isEmptyAttribute(m):
 			c.wrong("the %s table does not begin with the zero value", name)
 		case seen[string(b)]:
 			c.wrong("%s %d is there twice: %v", name, i, m)
@@ -102,6 +105,13 @@ func table[M proto.Message](c *checker, name string, entries []M) int {
 		c.wrong("the %s table is empty", name)
 	}
 	return len(entries)
+}
+
+// isEmptyAttribute says whether an entry is an attribute of nothing. The collector writes
+// its value as one that is there and empty, which means the same.
+func isEmptyAttribute(m proto.Message) bool {
+	a, ok := m.(*profiles.KeyValueAndUnit)
+	return ok && a.KeyStrindex == 0 && a.UnitStrindex == 0 && a.Value.GetValue() == nil
 }
 
 // entries checks what the entries of tables refer to.

@@ -71,7 +71,8 @@ func (s Samples) OTLP(d Detail, data *profiles.ProfilesData) {
 	for _, of := range data.ResourceProfiles {
 		pid := int64(-1)
 		for _, a := range of.Resource.GetAttributes() {
-			if a.Key == "process.pid" {
+			// The collector writes names as references, which profiles alone have.
+			if a.Key == "process.pid" || r.text(a.KeyStrindex) == "process.pid" {
 				pid = a.Value.GetIntValue()
 			}
 		}

@@ -1,0 +1,317 @@
+package peers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+	"go.opentelemetry.io/collector/featuregate"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry"
+	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/otlpexport"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/otlpcheck"
+)
+
+// A keeper is an exporter of a collector that keeps what it is given, and the URLs of the
+// collector.
+type keeper struct {
+	grpc, http string
+
+	component.StartFunc
+	component.ShutdownFunc
+	xconsumer.Profiles
+
+	mu   sync.Mutex
+	kept [][]byte // as the collector's own library encodes it
+}
+
+// take is everything that came since the last time.
+func (k *keeper) take(t *testing.T) (list []*profiles.ProfilesData) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.kept {
+		d := &profiles.ProfilesData{}
+		if err := proto.Unmarshal(b, d); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, d)
+	}
+	k.kept = nil
+	return list
+}
+
+func (k *keeper) factory(t *testing.T) exporter.Factory {
+	consume := func(_ context.Context, p pprofile.Profiles) error {
+		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(p)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.kept = append(k.kept, b)
+		return err
+	}
+	var err error
+	if k.Profiles, err = xconsumer.NewProfiles(consume); err != nil {
+		t.Fatal(err)
+	}
+	return xexporter.NewFactory(component.MustNewType("keeper"), func() component.Config { return &struct{}{} },
+		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) { return k, nil },
+			component.StabilityLevelDevelopment))
+}
+
+// collect runs a collector of OpenTelemetry, with its usual limits.
+func collect(t *testing.T) *keeper {
+	if err := featuregate.GlobalRegistry().Set("service.profilesSupport", true); err != nil {
+		t.Fatal(err)
+	}
+	grpc, http := freeAddress(t), freeAddress(t)
+	k := &keeper{grpc: "grpc://" + grpc, http: "http://" + http}
+	receivers := otlpreceiver.NewFactory()
+	c, err := otelcol.NewCollector(otelcol.CollectorSettings{
+		Factories: func() (otelcol.Factories, error) {
+			kept := k.factory(t)
+			return otelcol.Factories{
+				Receivers: map[component.Type]receiver.Factory{receivers.Type(): receivers},
+				Exporters: map[component.Type]exporter.Factory{kept.Type(): kept},
+				Telemetry: telemetry.NewFactory(func() component.Config { return &struct{}{} }),
+			}, nil
+		},
+		DisableGracefulShutdown: true, SkipSettingGRPCLogger: true,
+		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
+			ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory()},
+			URIs: []string{fmt.Sprintf(`yaml:
+receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
+exporters: {keeper: }
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [keeper]}}}
+`, grpc, http)},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(context.Background()) }()
+	t.Cleanup(func() {
+		c.Shutdown()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	for c.GetState() != otelcol.StateRunning {
+		select {
+		case err := <-ended:
+			ended <- nil
+			t.Fatal(err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return k
+}
+
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// A collector takes profiles over gRPC and over HTTP, and what it hands on is what the
+// other forms of the profile have.
+func TestCollectorHandsOnWhatOtherFormsHave(t *testing.T) {
+	dir := t.TempDir()
+	unwindd := filepath.Join(dir, "unwindd")
+	run(t, "go", "build", "-o", unwindd, "./cmd/unwindd")
+	collector := collect(t)
+	for name, args := range map[string][]string{
+		"profile":     {"examples/profile/perf.data"},
+		"gpu-profile": {"examples/gpu-profile/cpu.data", "--gpu-samples", "examples/gpu-profile/gpu.jsonl"},
+		"go build":    {recordGo(t, dir)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args = append([]string{unwindd, "profile"}, args...)
+			parsed, err := profile.ParseData(run(t, append(args, "--format", "pprof")...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			full, names := otlpcheck.Samples{}, otlpcheck.Samples{}
+			full.Pprof(otlpcheck.Full, parsed)
+			if err := names.JSON(bytes.NewReader(run(t, append(args, "--format", "json")...))); err != nil {
+				t.Fatal(err)
+			}
+			file := &profiles.ProfilesData{}
+			if err := proto.Unmarshal(run(t, append(args, "--format", "otlp")...), file); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, "the file", []*profiles.ProfilesData{file}, full, names)
+			run(t, append(args, "--otlp", collector.grpc)...)
+			overGRPC := collector.take(t)
+			compare(t, "gRPC", overGRPC, full, names)
+			run(t, append(args, "--otlp", collector.http)...)
+			overHTTP := collector.take(t)
+			compare(t, "HTTP", overHTTP, full, names)
+			t.Logf("%d samples, %d requests over gRPC, %d over HTTP", len(parsed.Sample), len(overGRPC), len(overHTTP))
+		})
+	}
+}
+
+// A profile that one request cannot hold is taken in several.
+func TestCollectorTakesLargeProfiles(t *testing.T) {
+	r, err := report.NewProfile(largeProfile(200_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := r.WritePprof(&b); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := profile.Parse(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := otlpcheck.Samples{}
+	want.Pprof(otlpcheck.Full, parsed)
+	collector := collect(t)
+	for _, url := range []string{collector.grpc, collector.http} {
+		e, err := otlpexport.ParseURL(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := otlpexport.New(e, otlpexport.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for request, err := range r.OTLPRequests(otlpexport.MaxRequest) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer, err := c.Send(t.Context(), request); err != nil || answer != (otlpexport.Answer{}) {
+				t.Fatalf("%+v, %v", answer, err)
+			}
+		}
+		if e.String() == collector.grpc {
+			var whole bytes.Buffer
+			if err := r.WriteOTLP(&whole); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Send(t.Context(), whole.Bytes()); err == nil || !strings.Contains(err.Error(), "ResourceExhausted") {
+				t.Errorf("as one request of %d bytes: %v, expected that it is too large", whole.Len(), err)
+			}
+		}
+		c.Close()
+		got, messages := otlpcheck.Samples{}, collector.take(t)
+		for _, m := range messages {
+			if wrong := otlpcheck.Check(m); len(wrong) > 0 {
+				t.Fatalf("%q", wrong[:min(len(wrong), 10)])
+			}
+			got.OTLP(otlpcheck.Full, m)
+		}
+		if list := got.Differences(want); len(list) > 0 || len(messages) < 2 {
+			t.Errorf("%s: %d requests, %d samples: %s", url, len(messages), len(got), strings.Join(list, "\n"))
+		}
+	}
+}
+
+// largeProfile is a profile of as many samples, each of a stack of its own.
+func largeProfile(samples int) *engine.Profile {
+	p := &engine.Profile{
+		Path: "made", Events: []engine.ProfileEvent{{Name: "cpu-clock", Unit: "nanoseconds"}},
+		Threads: []engine.ProfileThread{{PID: 1, TID: 2, Comm: "made"}}, Stacks: make([]engine.ProfileStack, 1),
+		Stops: []engine.Stopped{{Reason: engine.StopOutermost}},
+	}
+	for i := range 1000 {
+		p.Frames = append(p.Frames, engine.ProfileFrame{PC: 0x1000 + uint64(i), Module: -1, Exact: true,
+			Symbols: []symbol.Frame{{Function: fmt.Sprintf("function_%d", i), File: "/src/made.cc", Line: i}}})
+	}
+	for i := range samples {
+		at := uint32(0)
+		for j := range 10 {
+			p.Stacks = append(p.Stacks, engine.ProfileStack{Caller: at, Frame: uint32((i>>j + j*37) % 1000)})
+			at = uint32(len(p.Stacks) - 1)
+		}
+		p.Samples = append(p.Samples, engine.ProfileSample{Time: uint64(i), Weight: uint64(1 + i%7), Stack: at})
+	}
+	return p
+}
+
+// compare holds messages against the rules, and against the other forms.
+func compare(t *testing.T, what string, messages []*profiles.ProfilesData, full, names otlpcheck.Samples) {
+	t.Helper()
+	gotFull, gotNames := otlpcheck.Samples{}, otlpcheck.Samples{}
+	for _, m := range messages {
+		if wrong := otlpcheck.Check(m); len(wrong) > 0 {
+			t.Errorf("%s: %d problems: %q", what, len(wrong), wrong[:min(len(wrong), 10)])
+			return
+		}
+		gotFull.OTLP(otlpcheck.Full, m)
+		gotNames.OTLP(otlpcheck.Names, m)
+	}
+	if len(gotFull) == 0 {
+		t.Errorf("%s: no samples", what)
+	}
+	if list := gotFull.Differences(full); len(list) > 0 {
+		t.Errorf("%s differs from pprof's form:\n%s", what, strings.Join(list, "\n"))
+	}
+	// JSON has weights alone.
+	values := map[string]bool{}
+	for key := range names {
+		value, _, _ := strings.Cut(key, " ")
+		values[value] = true
+	}
+	weights := gotNames.Only(func(value string) bool { return values[value] })
+	if list := weights.Differences(names); len(list) > 0 {
+		t.Errorf("%s differs from the JSON, whose values are %v:\n%s", what, slices.Sorted(maps.Keys(values)), strings.Join(list, "\n"))
+	}
+}
+
+// recordGo records many processes of Go, with the time of the day.
+func recordGo(t *testing.T, dir string) string {
+	path := filepath.Join(dir, "perf.data")
+	cache := filepath.Join(dir, "cache")
+	cmd := exec.Command("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock:u", "-F", "500", "--call-graph", "dwarf,4096",
+		"-o", path, "--", "go", "build", "-a", "strconv")
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "GOCACHE="+cache)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return path
+}
+
+// run runs a command where the project is, and returns what it prints.
+func run(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = "../.."
+	var failed bytes.Buffer
+	cmd.Stderr = &failed
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, failed.String())
+	}
+	return out
+}
