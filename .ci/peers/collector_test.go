@@ -182,7 +182,7 @@ func TestCollectorHandsOnWhatOtherFormsHave(t *testing.T) {
 
 // A profile that one request cannot hold is taken in several.
 func TestCollectorTakesLargeProfiles(t *testing.T) {
-	r, err := report.NewProfile(largeProfile(200_000))
+	r, err := report.NewProfile(largeProfile(130_000))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,8 +141,10 @@ func (m *otlpMessage) add(s *otlpSum) bool {
 		m.closeResource()
 	}
 	mark := m.mark()
-	m.process, m.value = process, s.value
-	m.valueType(s.value)
+	if m.value < 0 {
+		m.process, m.value = process, s.value
+		m.valueType(s.value) // its texts count for the size
+	}
 	m.addSample(s)
 	if m.count > 0 && m.size() > m.limit {
 		m.cut(mark)
