@@ -49,8 +49,8 @@ func newProfile(g *globals) *cobra.Command {
 		Use:   "profile [RECORDING]",
 		Short: "Make a profile of what perf recorded",
 		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
-for pprof, as folded stacks for flame graphs, for speedscope, or as JSON with
-every sample. Record the stacks with
+for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
+speedscope, or as JSON with every sample. Record the stacks with
 
   perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
 
@@ -60,7 +60,7 @@ iaprof, and lines of JSON as docs/gpu-samples.md describes them. With them there
 need be no recording.
 
 What was found, and why stacks end, is said on standard error. --http shows the
-profile in a browser, by pprof's own pages.`,
+profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
 		Example: `  unwindd profile perf.data
   unwindd profile perf.data --http localhost:8080
   unwindd profile perf.data --format pprof -o cpu.pb.gz
