@@ -41,9 +41,9 @@ func (r *Profile) WriteOTLP(w io.Writer) error {
 func (r *Profile) OTLPRequests(limit int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for message, err := range r.otlpMessages(limit) {
-			var request bytesWriter
+			var request encoded
 			if err == nil {
-				request = make(bytesWriter, 0, message.size())
+				request = make(encoded, 0, message.size())
 				err = message.write(&request)
 			}
 			if !yield(request, err) || err != nil {
@@ -250,13 +250,4 @@ func (g *otlpGroups) find(s *engine.ProfileSample) uint32 {
 	b.groupOf[id] = group
 	b.groups = append(b.groups, made)
 	return group
-}
-
-// bytesWriter takes what is written.
-type bytesWriter []byte
-
-// Write implements io.Writer.
-func (b *bytesWriter) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
 }

@@ -94,7 +94,7 @@ func (b *pprofBuilder) encode() (*pprofParts, error) {
 	return parts, nil
 }
 
-// encoded takes what the library writes at once.
+// encoded takes what is written as a whole.
 type encoded []byte
 
 func (e *encoded) Write(p []byte) (int, error) {
