@@ -138,7 +138,7 @@ func TestOTLPRequestsHaveAllSamplesAndKeepTheirLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := parseOTLP(t, request)
-			if n := sampleCount(d); len(request) > limit && n > 1 {
+			if n := otlpSampleCount(d); len(request) > limit && n > 1 {
 				t.Errorf("seed %d: a request of %d samples has %d bytes, expected at most %d", seed, n, len(request), limit)
 			}
 			parts = append(parts, d)
@@ -158,7 +158,7 @@ func TestOTLPRequestsHaveAllSamplesAndKeepTheirLimit(t *testing.T) {
 	}
 }
 
-func sampleCount(d *profiles.ProfilesData) (n int) {
+func otlpSampleCount(d *profiles.ProfilesData) (n int) {
 	for _, r := range d.ResourceProfiles {
 		for _, s := range r.ScopeProfiles {
 			for _, p := range s.Profiles {
