@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
-	samples "github.com/unwindd/unwindd/engine/profile"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/internal/otlpcheck"
@@ -103,7 +102,7 @@ func anyRecording(random *rand.Rand) *recording {
 		r.sample(engine.ProfileSample{
 			Event: int16(random.IntN(4)) - 1, Thread: uint32(random.IntN(len(r.Threads))), Stack: r.stack(stack...),
 			Weight: []uint64{0, 1, 7, math.MaxUint64}[random.IntN(4)], ActiveLanes: uint16(random.IntN(65)),
-			State: uint8(random.IntN(len(r.States))), Launch: samples.LaunchEvidence(random.IntN(4)),
+			State: uint8(random.IntN(len(r.States))), Launch: engine.LaunchEvidence(random.IntN(4)),
 		})
 	}
 	return r
@@ -284,9 +283,9 @@ func TestOTLPSamplesSayWhatIsKnownOfWaves(t *testing.T) {
 	r.thread(5, 6, "work")
 	r.thread(-1, -1, "")
 	r.stop(engine.StopOutermost, "")
-	r.sample(engine.ProfileSample{Weight: 1, ActiveLanes: 3, State: 1, Launch: samples.LaunchProbe})
-	r.sample(engine.ProfileSample{Weight: 1, ActiveLanes: 4, State: 1, Launch: samples.LaunchProbe})
-	r.sample(engine.ProfileSample{Weight: 1, Launch: samples.LaunchNear})
+	r.sample(engine.ProfileSample{Weight: 1, ActiveLanes: 3, State: 1, Launch: engine.LaunchProbe})
+	r.sample(engine.ProfileSample{Weight: 1, ActiveLanes: 4, State: 1, Launch: engine.LaunchProbe})
+	r.sample(engine.ProfileSample{Weight: 1, Launch: engine.LaunchNear})
 	r.sample(engine.ProfileSample{Weight: 1, Thread: 1})
 	d := wholeOTLP(t, r.view(t))
 	got := map[string]int64{}
