@@ -24,6 +24,10 @@ const MaxDepth = 64
 // MaxText is the length in bytes of a string that is kept, as sdk.MaxText.
 const MaxText = 1 << 16
 
+// maxEscaped bounds a string with escapes, of which a copy is made. Every byte of one that
+// is kept may be an escape of six.
+const maxEscaped = 8 * MaxText
+
 // maxInterned bounds the strings that a Reader keeps.
 const maxInterned = 1 << 16
 
@@ -38,6 +42,9 @@ type Reader struct {
 	Interned map[string]string
 	// Made is how many bytes the strings have that Name made.
 	Made uint64
+	// Passed, where it is set, is called from time to time while a long value is skipped,
+	// with the offset in Data that was reached.
+	Passed func(at int)
 
 	depth  int
 	start  int // offset in the text of Data[0]
@@ -202,7 +209,10 @@ func (r *Reader) Array(element func(i int) error) error {
 }
 
 // Text reads a string. Its bytes may lie in the text that is read.
-func (r *Reader) Text() ([]byte, error) {
+func (r *Reader) Text() ([]byte, error) { return r.quoted(r.unescape) }
+
+// quoted reads a string; decode makes the bytes of one that is not plain of its text.
+func (r *Reader) quoted(decode func(text []byte) ([]byte, error)) ([]byte, error) {
 	if r.Next() != '"' {
 		return nil, r.Unexpected("a string")
 	}
@@ -219,7 +229,7 @@ func (r *Reader) Text() ([]byte, error) {
 				if plain {
 					return text[1:n], nil
 				}
-				return r.unescape(text[:n+1])
+				return decode(text[:n+1])
 			case c == '\\':
 				plain = false
 				n++
@@ -254,6 +264,9 @@ func plainTo(text []byte, n int) int {
 // unescape reads a string that was just read and is not plain. Escapes and bytes that
 // are no UTF-8 are rare enough for the standard library's decoder.
 func (r *Reader) unescape(text []byte) ([]byte, error) {
+	if len(text) > maxEscaped {
+		return nil, r.Fail(r.Offset()-len(text), "a string with escapes of %d bytes, expected at most %d", len(text), maxEscaped)
+	}
 	var s string
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, r.Fail(r.Offset()-len(text), "a string cannot be read: %v", err)
@@ -281,37 +294,13 @@ func (r *Reader) Number() ([]byte, error) {
 	if err := r.Err(); err != nil {
 		return nil, err // it may go on
 	}
-	start, i := r.At, r.At
-	digits := func() bool {
-		from := i
-		for i < len(r.Data) && r.Data[i] >= '0' && r.Data[i] <= '9' {
-			i++
-		}
-		return i > from
-	}
-	is := func(set ...byte) bool {
-		for _, c := range set {
-			if i < len(r.Data) && r.Data[i] == c {
-				i++
-				return true
-			}
-		}
-		return false
-	}
-	is('-')
-	ok := is('0') || digits()
-	if ok && is('.') {
-		ok = digits()
-	}
-	if ok && is('e', 'E') {
-		is('+', '-')
-		ok = digits()
-	}
+	start := r.At
+	size, ok := numberBytes(r.Data[start:])
 	if !ok {
-		return nil, r.Fail(r.start+i, "expected a digit")
+		return nil, r.Fail(r.start+start+size, "expected a digit")
 	}
-	r.At = i
-	return r.Data[start:i], nil
+	r.At += size
+	return r.Data[start:r.At], nil
 }
 
 // isOfNumber says whether a byte may be in a number.
@@ -353,23 +342,6 @@ func (r *Reader) Boolean() (bool, error) {
 		return false, nil
 	}
 	return false, r.Unexpected("true or false")
-}
-
-// Skip reads a value of any kind and forgets it.
-func (r *Reader) Skip() (err error) {
-	switch c := r.Next(); {
-	case c == '{':
-		return r.Object(func([]byte) error { return r.Skip() })
-	case c == '[':
-		return r.Array(func(int) error { return r.Skip() })
-	case c == '"':
-		_, err = r.Text()
-	case c == '-' || c >= '0' && c <= '9':
-		_, err = r.Number()
-	case !r.Word("true") && !r.Word("false") && !r.Word("null"):
-		err = r.Unexpected("a value")
-	}
-	return err
 }
 
 // Name reads a string that many values share.
@@ -453,12 +425,14 @@ func HexDigits(text []byte) ([]byte, bool) {
 		return nil, false
 	}
 	for _, c := range text[2:] {
-		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+		if !isHexDigit(c) {
 			return nil, false
 		}
 	}
 	return text[2:], true
 }
+
+func isHexDigit(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
 // Group reads the three coordinates of a work-group.
 func (r *Reader) Group() (g [3]uint32, err error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 )
 
@@ -30,15 +31,10 @@ func exercise(t *testing.T, data []byte) {
 	if n := len(f.Problems()); n > maxProblems+1 {
 		t.Errorf("%d problems", n)
 	}
-	for i := range f.places {
-		if p := &f.places[i]; p.start >= p.end || i > 0 && f.places[i-1].end > p.start || int(p.module) >= len(f.facts.Modules) {
-			t.Errorf("place %+v", p)
-		}
-	}
 	counts := make([]int, len(f.facts.Events))
 	total := 0
 	err := f.Samples(func(s *gpusamples.Sample) error {
-		if s.Module >= len(f.facts.Modules) || s.Module < 0 != (s.Problem != "" || !s.HasOffset && !slices.ContainsFunc(f.places, func(p place) bool { return s.PC >= p.start && s.PC < p.end })) {
+		if s.Module >= len(f.facts.Modules) || s.Module < 0 != (s.Problem != "" || !s.HasOffset && len(modulesAt(f, s.PC)) == 0) {
 			t.Errorf("sample %+v", s)
 		}
 		if s.ActiveLanes > maxLanes || s.Weight > maxWeight || !s.HasLanes && f.facts.Events[s.Event].Lanes {
@@ -62,4 +58,14 @@ func exercise(t *testing.T, data []byte) {
 	if total > strings.Count(string(data), "\n")+1 {
 		t.Errorf("%d samples", total)
 	}
+}
+
+// modulesAt are the modules that have a segment at an address.
+func modulesAt(f *File, pc uint64) (at []int) {
+	for i, m := range f.facts.Modules {
+		if f.moduleIDs[m.ID] != several && slices.ContainsFunc(m.Segments, func(s target.Segment) bool { return pc >= s.Start && pc-s.Start < s.Size }) {
+			at = append(at, i)
+		}
+	}
+	return at
 }

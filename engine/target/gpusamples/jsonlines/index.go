@@ -2,7 +2,6 @@ package jsonlines
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
@@ -256,64 +255,16 @@ func (f *File) addKernel(l *sampleLine) error {
 	return nil
 }
 
-// A place is a range of addresses in which nothing changes: module is the one
-// that is there, or several.
-type place struct {
-	start, end uint64
-	module     int32
-}
-
 // place makes the index of addresses.
 func (f *File) place() {
-	type edge struct {
-		at      uint64
-		module  int32
-		isStart bool
-	}
-	var edges []edge
+	var ranges []gpusamples.Range
 	for i := range f.facts.Modules {
 		if f.moduleIDs[f.facts.Modules[i].ID] == several {
 			continue
 		}
 		for _, s := range f.facts.Modules[i].Segments {
-			edges = append(edges, edge{s.Start, int32(i), true}, edge{s.Start + s.Size, int32(i), false}) //nolint:gosec // bounded by keep
+			ranges = append(ranges, gpusamples.Range{Start: s.Start, Size: s.Size, Index: i})
 		}
 	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.module, b.module))
-	})
-	// Counting the modules that are there, and adding up their indices, is
-	// enough: where there is only one, the sum is its index.
-	count, sum := 0, int64(0)
-	for i := range edges {
-		e := &edges[i]
-		if e.isStart {
-			count, sum = count+1, sum+int64(e.module)
-		} else {
-			count, sum = count-1, sum-int64(e.module)
-		}
-		if i+1 == len(edges) || edges[i+1].at == e.at || count == 0 {
-			continue
-		}
-		p := place{e.at, edges[i+1].at, several}
-		if count == 1 {
-			p.module = int32(sum) //nolint:gosec // the index of one
-		}
-		f.places = append(f.places, p)
-	}
-}
-
-// moduleAt finds the module at an address.
-func (f *File) moduleAt(pc uint64) (index int, problem string) {
-	i, found := slices.BinarySearchFunc(f.places, pc, func(p place, pc uint64) int { return cmp.Compare(p.start, pc) })
-	if !found {
-		i--
-	}
-	switch {
-	case i < 0 || pc >= f.places[i].end:
-		return -1, ""
-	case f.places[i].module == several:
-		return -1, "several modules were loaded at its address"
-	}
-	return int(f.places[i].module), ""
+	f.places = gpusamples.NewPlaces(ranges)
 }

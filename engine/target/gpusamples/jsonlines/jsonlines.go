@@ -51,7 +51,7 @@ type File struct {
 	kernels              map[kernelKey]int32
 	dispatches           map[uint64]struct{} // hashes
 	seed                 maphash.Seed
-	places               []place
+	places               gpusamples.Places
 	pids                 map[int]bool
 	kept, maxKept        int
 	problems             []string
@@ -218,7 +218,7 @@ func (r *reader) take() bool {
 	}
 	if l.pc.isGiven {
 		s.PC = l.pc.value
-		s.Module, s.Problem = f.moduleAt(s.PC)
+		s.Module, s.Problem = f.places.At(s.PC)
 	} else {
 		s.Offset, s.HasOffset = l.offset.value, true
 		s.Module, s.Problem = find(f.moduleIDs, l.module, "module")

@@ -276,7 +276,7 @@ func TestAddressesBelongToTheOneModuleThatIsThere(t *testing.T) {
 		{0, -1, ""}, {0xfff, -1, ""}, {0x1000, 0, ""}, {0x107f, 0, ""}, {0x1080, -1, several}, {0x10ff, -1, several}, {0x1100, 1, ""}, {0x117f, 1, ""},
 		{0x1180, 2, ""}, {0x127f, 2, ""}, {0x1280, -1, ""}, {0x3000, 0, ""}, {0x3100, -1, ""}, {0x5000, -1, ""}, {0x70ff, 4, ""}, {0x7100, 3, ""}, {0x7200, -1, ""}, {^uint64(0), -1, ""},
 	} {
-		if module, problem := f.moduleAt(tt.pc); module != tt.module || problem != tt.problem {
+		if module, problem := f.places.At(tt.pc); module != tt.module || problem != tt.problem {
 			t.Errorf("%#x: module %d, %q; expected %d, %q", tt.pc, module, problem, tt.module, tt.problem)
 		}
 	}
