@@ -1,0 +1,326 @@
+package rocprof
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
+)
+
+// A process is one that was profiled. All IDs are its own.
+type process struct {
+	file  *File
+	index int
+	pid   int // -1: not told
+	name  string
+
+	agents        map[uint64]agent // by handle
+	lanes         uint32           // of all its GPUs; 0 where they differ
+	objects       map[uint64]int32 // modules by code_object_id
+	objectFacts   []codeObject     // of the modules from firstModule on
+	firstModule   int
+	kernels       map[uint64]int32 // by kernel_id
+	kernelFacts   []kernelSymbol   // of the kernels from firstKernel on
+	firstKernel   int
+	dispatches    map[uint64]int32 // by dispatch_id
+	dispatchRefs  []dispatchRefs   // of the dispatches from firstDispatch on
+	firstDispatch int
+	undescribed   map[uint64]uint64 // correlation IDs by dispatch_id, of samples
+	launches      launches
+	texts         texts
+	places        gpusamples.Places
+	chunks        []chunk
+}
+
+// read reads the file. What is wrong with it is a problem.
+func (f *File) read() {
+	r := f.reader(0)
+	err := r.Object(func(name []byte) error {
+		if string(name) != topMember {
+			return r.Skip()
+		}
+		return r.Array(func(int) error { return f.readProcess(r) })
+	})
+	if err == nil {
+		err = r.End()
+	}
+	if err != nil {
+		f.problem("%v: the rest of the file is not read", err)
+	}
+	f.giveBack(0, len(f.data))
+}
+
+// readProcess reads what stands in the file of one process.
+func (f *File) readProcess(r *jsontext.Reader) error {
+	if r.Next() != '{' {
+		return f.leaveOut(r, r.Unexpected("an object"))
+	}
+	if err := f.keep(4096); err != nil {
+		return f.leaveOut(r, err)
+	}
+	p := &process{
+		file: f, index: len(f.processes), pid: -1, agents: map[uint64]agent{}, objects: map[uint64]int32{}, kernels: map[uint64]int32{},
+		dispatches: map[uint64]int32{}, undescribed: map[uint64]uint64{},
+		firstModule: len(f.facts.Modules), firstKernel: len(f.facts.Kernels), firstDispatch: len(f.facts.Dispatches),
+	}
+	f.processes = append(f.processes, p)
+	p.launches = launches{process: p, byCorrelation: map[uint64]int32{}, byThread: map[int]int32{}, calls: map[uint64]call{}}
+	p.texts = texts{process: p}
+	err := p.members(r, map[string]member{
+		"metadata":       {'{', p.readMetadata},
+		"agents":         p.array(agentFields, maxAgent, p.addAgent),
+		"strings":        {'{', p.texts.read},
+		"code_objects":   p.array(objectFields, maxRecord, p.addObject),
+		"kernel_symbols": p.array(kernelFields, maxRecord, p.addKernel),
+		"buffer_records": {'{', p.readRecords},
+	})
+	p.resolve() // what was read, if the text is cut here
+	return err
+}
+
+// readRecords reads the records that the profiler took.
+func (p *process) readRecords(r *jsontext.Reader) error {
+	members := map[string]member{
+		"kernel_dispatch":      p.array(dispatchFields, maxRecord, p.addDispatch),
+		"pc_sample_host_trap":  {'[', p.readSamples},
+		"pc_sample_stochastic": {'[', p.readSamples},
+	}
+	for rank, name := range apis {
+		members[name] = member{'[', func(r *jsontext.Reader) error { return p.launches.read(r, rank) }}
+	}
+	return p.members(r, members)
+}
+
+// A member is how one of an object is read, and with what it begins: 0 for a number.
+type member struct {
+	begin byte
+	read  func(r *jsontext.Reader) error
+}
+
+// members reads those of an object that are known. One that is of another kind is left
+// out.
+func (p *process) members(r *jsontext.Reader, known map[string]member) error {
+	return r.Object(func(name []byte) error {
+		m, ok := known[string(name)]
+		if !ok {
+			return r.Skip()
+		}
+		begin := r.Next()
+		if begin >= '0' && begin <= '9' || begin == '-' {
+			begin = '0'
+		}
+		if begin == m.begin {
+			return m.read(r)
+		}
+		want := map[byte]string{'{': "an object", '[': "an array", '0': "a number"}[m.begin]
+		return p.file.leaveOut(r, jsontext.Within(r.Unexpected(want), "."+string(name)))
+	})
+}
+
+// leaveOut passes over a value that is wrong.
+func (f *File) leaveOut(r *jsontext.Reader, err error) error {
+	if err := r.Skip(); err != nil {
+		return err
+	}
+	f.problem("%v: it is left out", err)
+	return nil
+}
+
+// array reads an array of records, and gives each to add.
+func (p *process) array(fields []field, most int, add func(*values) error) member {
+	return member{'[', func(r *jsontext.Reader) error {
+		return p.each(r, newRecords(fields, most), func(v *values, _ int) error { return add(v) })
+	}}
+}
+
+// each reads an array of records, and gives each to add with its offset. What is wrong with
+// one is a problem, and the next is read.
+func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at int) error) error {
+	return r.Array(func(int) error {
+		r.Next()
+		at := r.At
+		err := s.next(r)
+		if err != nil && !errors.Is(err, errWrong) {
+			return err
+		}
+		if err == nil {
+			if err = add(&s.values, at); err != nil {
+				err = fmt.Errorf("%w: %w", r.Fail(at, "%v", err), errWrong)
+			}
+		}
+		if err != nil {
+			p.problem("%v", err)
+		}
+		p.file.passed(r.At)
+		return nil
+	})
+}
+
+// problem adds what is wrong with the process.
+func (p *process) problem(format string, args ...any) {
+	p.file.problem("%s", p.told()+fmt.Sprintf(format, args...))
+}
+
+// told is what a message says of the process where there are several.
+func (p *process) told() string {
+	if p.index == 0 {
+		return ""
+	}
+	return fmt.Sprintf("process %d of the file: ", p.index+1)
+}
+
+// readMetadata reads who the process is.
+func (p *process) readMetadata(r *jsontext.Reader) error {
+	return p.members(r, map[string]member{
+		"pid": {'0', func(r *jsontext.Reader) error {
+			raw, err := r.Raw()
+			if err != nil {
+				return err
+			}
+			pid, err := raw.Reader().Integer(math.MaxInt32)
+			if err != nil {
+				p.problem("%v: the process has no pid", jsontext.Within(err, ".metadata.pid"))
+				return nil
+			}
+			p.pid = int(pid)
+			return nil
+		}},
+		"command": {'[', func(r *jsontext.Reader) error {
+			return r.Array(func(i int) error {
+				if i > 0 || r.Next() != '"' {
+					return r.Skip()
+				}
+				text, err := p.text(r)
+				if p.name = path.Base(text); text == "" {
+					p.name = ""
+				}
+				return err
+			})
+		}},
+	})
+}
+
+// resolve finds what records name, when all of the process were read.
+func (p *process) resolve() {
+	p.resolveObjects()
+	p.resolveKernels()
+	p.launches.find()
+	p.resolveDispatches()
+	p.launches.resolve()
+	p.texts.finish()
+	p.kernelFacts, p.dispatchRefs, p.undescribed = nil, nil, nil
+}
+
+// text reads a string that is kept. One that is too long is a problem, and "".
+func (p *process) text(r *jsontext.Reader) (string, error) {
+	raw, err := r.Raw()
+	if err != nil {
+		return "", err
+	}
+	text, err := raw.Reader().Text()
+	if err == nil && len(text) > jsontext.MaxText {
+		err = r.Fail(raw.Offset, "a string of %d bytes, expected at most %d", len(text), jsontext.MaxText)
+	}
+	if err == nil {
+		err = p.file.keep(len(text) + 16)
+	}
+	if err != nil {
+		p.problem("%v: it is left out", err)
+		return "", nil
+	}
+	return string(text), nil
+}
+
+// An agent is a processor, of which some are GPUs.
+type agent struct {
+	name  string
+	id    string // as users know it
+	lanes uint32 // of a wave
+}
+
+// The members of an agent (rocprofiler_agent_t).
+const (
+	agentHandle = iota
+	agentType
+	agentName
+	agentLanes
+	agentNode
+)
+
+var agentFields = []field{{path: "id.handle"}, {path: "type"}, {path: "name", isText: true}, {path: "wave_front_size"}, {path: "node_id"}}
+
+// agentTypeGPU is ROCPROFILER_AGENT_TYPE_GPU.
+const agentTypeGPU = 2
+
+// maxLanes is how many lanes an execution mask has bits for.
+const maxLanes = 64
+
+func (p *process) addAgent(v *values) error {
+	handle, ok := v.number(agentHandle)
+	if !ok {
+		return errors.New("has no id.handle")
+	}
+	if kind, _ := v.number(agentType); kind != agentTypeGPU {
+		return nil
+	}
+	a := agent{name: string(v.text(agentName)), id: strconv.FormatUint(handle, 10)}
+	if node, ok := v.number(agentNode); ok {
+		a.id = strconv.FormatUint(node, 10)
+	}
+	if lanes, _ := v.number(agentLanes); lanes == 32 || lanes == maxLanes {
+		a.lanes = uint32(lanes)
+	}
+	if before, again := p.agents[handle]; again {
+		if before != a {
+			return fmt.Errorf("agent %d is described twice, and differently: the first is used", handle)
+		}
+		return nil
+	}
+	if err := p.file.keep(len(a.name) + 160); err != nil {
+		return err
+	}
+	if len(p.agents) == 0 {
+		p.lanes = a.lanes
+	} else if p.lanes != a.lanes {
+		p.lanes = 0
+	}
+	p.agents[handle] = a
+	return nil
+}
+
+// agentID is what users know an agent by.
+func (p *process) agentID(handle uint64) string {
+	if a, ok := p.agents[handle]; ok {
+		return a.id
+	}
+	return strconv.FormatUint(handle, 10)
+}
+
+// add puts the index of a record under its ID. One that is there already is that of
+// several.
+func add(indices map[uint64]int32, id uint64, i int) {
+	if _, again := indices[id]; again {
+		i = several
+	}
+	indices[id] = int32(i) //nolint:gosec // bounded by keep
+}
+
+// find is the index of a record by its ID; -1 where there is none, or several.
+func find(indices map[uint64]int32, id uint64) int {
+	if i, ok := indices[id]; ok && i != several {
+		return int(i)
+	}
+	return -1
+}
+
+// id31 makes a process or thread ID of a number; -1 where it is none.
+func id31(n uint64, ok bool) int {
+	if !ok || n > math.MaxInt32 {
+		return -1
+	}
+	return int(n)
+}

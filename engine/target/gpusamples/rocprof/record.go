@@ -1,0 +1,415 @@
+package rocprof
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target/jsontext"
+)
+
+// maxFields bounds the members of a record that are read.
+const maxFields = 16
+
+// A field is a member of a record that is read.
+type field struct {
+	path   string // of the member, with dots
+	isText bool   // else it is a whole number
+}
+
+// values are the members of a record that are read, by their index in its fields.
+type values struct {
+	numbers  [maxFields]uint64 // two's complement where they are negative
+	texts    [maxFields][]byte // valid until the next record is read
+	given    uint32            // a bit for each field
+	negative uint32
+}
+
+func (v *values) has(field int) bool { return v.given&(1<<field) != 0 }
+
+// number is a member that is not negative; false where it is absent or negative.
+func (v *values) number(field int) (uint64, bool) {
+	if !v.has(field) || v.negative&(1<<field) != 0 {
+		return 0, false
+	}
+	return v.numbers[field], true
+}
+
+// text is a string; nil where it is absent.
+func (v *values) text(field int) []byte {
+	if !v.has(field) {
+		return nil
+	}
+	return v.texts[field]
+}
+
+// A node is a member that is read, or an object with some that are.
+type node struct {
+	name     string
+	field    int // -1: an object
+	isText   bool
+	children []*node
+}
+
+// nodes makes a tree of fields.
+func nodes(fields []field) *node {
+	root := &node{field: -1}
+	for i, f := range fields {
+		n := root
+		for name := range strings.SplitSeq(f.path, ".") {
+			next := n.child([]byte(name))
+			if next == nil {
+				next = &node{name: name, field: -1}
+				n.children = append(n.children, next)
+			}
+			n = next
+		}
+		n.field, n.isText = i, f.isText
+	}
+	return root
+}
+
+// child is a member of an object; nil where it is not read, or the object is not.
+func (n *node) child(name []byte) *node {
+	if n == nil {
+		return nil
+	}
+	for _, c := range n.children {
+		if c.name == string(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// records reads the records of an array: those that the writer laid out as others before
+// by their shapes, the rest member by member.
+type records struct {
+	values
+
+	root    *node
+	most    int // bytes of a record
+	shapes  []*shape
+	learned int
+}
+
+// newRecords makes a reader of records of at most so many bytes. Where there are few, or
+// large ones, learning their shapes is not worth it.
+func newRecords(fields []field, most int) *records { return &records{root: nodes(fields), most: most} }
+
+const (
+	// maxShapes is how many ways of laying out a record are known at once: calls of an
+	// API have as many as they have lists of arguments.
+	maxShapes = 16
+	// maxShapeBytes bounds a record whose shape is learned.
+	maxShapeBytes = 1 << 13
+	// manyShapes is when shapes seem to be all different; of those that come then, one of
+	// so many is learned.
+	manyShapes, oneShapeOf = 256, 64
+)
+
+// errWrong wraps what is wrong with one record, behind which the text goes on.
+var errWrong = errors.New("the record is left out")
+
+// next reads a record. The error wraps errWrong where the next one can be read.
+func (s *records) next(r *jsontext.Reader) error {
+	if r.Next() != '{' {
+		return s.wrong(r)
+	}
+	for i, shape := range s.shapes {
+		if end, ok := shape.read(r.Data, r.At, &s.values); ok {
+			if r.At = end; i > 0 {
+				copy(s.shapes[1:i+1], s.shapes[:i])
+				s.shapes[0] = shape
+			}
+			return nil
+		}
+	}
+	return s.general(r)
+}
+
+// wrong passes over an element that is no record.
+func (s *records) wrong(r *jsontext.Reader) error {
+	unexpected := r.Unexpected("an object")
+	if err := r.Skip(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", unexpected, errWrong)
+}
+
+// general reads a record member by member.
+func (s *records) general(r *jsontext.Reader) error {
+	text, err := r.Raw()
+	if err != nil {
+		return err
+	}
+	if len(text.Data) > s.most {
+		err = r.Fail(text.Offset, "a record of %d bytes, expected at most %d", len(text.Data), s.most)
+		return fmt.Errorf("%w: %w", err, errWrong)
+	}
+	w := walker{r: text.Reader(), into: &s.values}
+	if s.learns(len(text.Data)) {
+		w.shape = &shape{}
+	}
+	s.values = values{}
+	if err := w.object(s.root); err != nil {
+		return fmt.Errorf("%w: %w", err, errWrong)
+	}
+	if w.shape != nil {
+		w.shape.end(text.Data[w.from:], &s.values)
+		if len(s.shapes) < maxShapes {
+			s.shapes = append(s.shapes, nil)
+		}
+		copy(s.shapes[1:], s.shapes)
+		s.shapes[0] = w.shape
+	}
+	return nil
+}
+
+// learns says whether the shape of a record is worth to be learned.
+func (s *records) learns(size int) bool {
+	if size > maxShapeBytes || s.most > maxRecord {
+		return false
+	}
+	s.learned++
+	return s.learned < manyShapes || s.learned%oneShapeOf == 0
+}
+
+// A walker reads a record member by member.
+type walker struct {
+	r     *jsontext.Reader
+	into  *values
+	shape *shape // nil where it is not learned
+	from  int    // what stands behind the last value of shape
+}
+
+func (w *walker) object(n *node) error {
+	return w.r.Object(func(name []byte) error { return w.value(n.child(name)) })
+}
+
+// value reads the value of a member; n is nil where the member is not read.
+func (w *walker) value(n *node) error {
+	switch c := w.r.Next(); {
+	case c == 'n':
+		return w.r.Skip() // as if it were absent
+	case n != nil && n.field >= 0 && n.isText:
+		return w.text(n)
+	case n != nil && n.field >= 0:
+		return w.number(n)
+	case n != nil:
+		return w.object(n)
+	case w.shape == nil:
+		return w.r.Skip()
+	case c == '{':
+		return w.object(nil)
+	case c == '[':
+		return w.r.Array(func(int) error { return w.value(nil) })
+	case c == '"':
+		return w.text(nil)
+	case c == '-' || c >= '0' && c <= '9':
+		return w.number(nil)
+	}
+	return w.r.Skip()
+}
+
+// give says that a field is there.
+func (w *walker) give(n *node) error {
+	if w.into.has(n.field) {
+		return w.r.Fail(w.r.Offset(), "the member is given twice")
+	}
+	w.into.given |= 1 << n.field
+	return nil
+}
+
+// text reads a string, of a member that is read where n is not nil.
+func (w *walker) text(n *node) error {
+	if w.r.Next() != '"' {
+		return w.r.Unexpected("a string")
+	}
+	start, offset := w.r.At, w.r.Offset()
+	if err := w.r.Skip(); err != nil {
+		return err
+	}
+	quoted := w.r.Data[start:w.r.At]
+	if w.shape != nil && isPlain(quoted) {
+		w.slot(start, slotText, n)
+	}
+	if n == nil {
+		return nil
+	}
+	if err := w.give(n); err != nil {
+		return err
+	}
+	text, err := jsontext.Raw{Data: quoted, Offset: offset}.Reader().Text()
+	if err == nil && len(text) > jsontext.MaxText {
+		err = w.r.Fail(offset, "a string of %d bytes, expected at most %d", len(text), jsontext.MaxText)
+	}
+	w.into.texts[n.field] = text
+	return err
+}
+
+// number reads a number, of a member that is read where n is not nil.
+func (w *walker) number(n *node) error {
+	w.r.Next()
+	start, offset := w.r.At, w.r.Offset()
+	text, err := w.r.Number()
+	if err != nil {
+		return err
+	}
+	end, value, isNegative, ok := wholeNumber(text, 0)
+	if ok = ok && end == len(text); ok && w.shape != nil {
+		w.slot(start, slotNumber, n)
+	}
+	switch {
+	case n == nil:
+		return nil
+	case !ok:
+		return w.r.Fail(offset, "%s, expected a whole number of at most 64 bits", jsontext.Clip(string(text)))
+	}
+	w.into.numbers[n.field] = value
+	if isNegative {
+		w.into.negative |= 1 << n.field
+	}
+	return w.give(n)
+}
+
+// wholeNumber reads the whole number of at most 64 bits that stands at an offset. Value is
+// its two's complement.
+func wholeNumber(text []byte, at int) (end int, value uint64, isNegative, ok bool) {
+	if at < len(text) && text[at] == '-' {
+		isNegative = true
+		at++
+	}
+	start := at
+	for at < len(text) {
+		digit := uint64(text[at] - '0')
+		if digit > 9 {
+			break
+		}
+		if at-start >= 19 { // up to here none is too large
+			high, low := bits.Mul64(value, 10)
+			sum, carry := bits.Add64(low, digit, 0)
+			if high != 0 || carry != 0 {
+				return at, 0, false, false
+			}
+			value = sum
+		} else {
+			value = value*10 + digit
+		}
+		at++
+	}
+	if at == start || text[start] == '0' && at > start+1 {
+		return at, 0, false, false
+	}
+	if isNegative {
+		if value > 1<<63 {
+			return at, 0, false, false
+		}
+		value = -value
+	}
+	return at, value, isNegative, true
+}
+
+// isPlain says whether a string in quotation marks means the bytes that it has.
+func isPlain(quoted []byte) bool {
+	for _, c := range quoted[1 : len(quoted)-1] {
+		if !isPlainByte(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func isPlainByte(c byte) bool { return c >= ' ' && c < 0x80 && c != '"' && c != '\\' }
+
+// A shape is how the writer laid out records: what stands between their values, byte by
+// byte. A record that has the same between its values has the same members.
+type shape struct {
+	parts []part
+	tail  string // behind the last value
+	given uint32
+}
+
+// A part of a shape is what stands before a value, and the value.
+type part struct {
+	before string
+	slot   slot
+	field  int // -1: the value is not read
+}
+
+// A slot is what kind a value is of.
+type slot uint8
+
+const (
+	slotNumber slot = iota // a whole number
+	slotText               // a plain string
+)
+
+// slot makes the value that was read last a part of the shape.
+func (w *walker) slot(start int, kind slot, n *node) {
+	field := -1
+	if n != nil {
+		field = n.field
+	}
+	w.shape.parts = append(w.shape.parts, part{string(w.r.Data[w.from:start]), kind, field})
+	w.from = w.r.At
+}
+
+// end makes what stands behind the last value the end of the shape.
+func (s *shape) end(tail []byte, v *values) { s.tail, s.given = string(tail), v.given }
+
+// read reads a record of this shape; false where it has another.
+func (s *shape) read(data []byte, at int, v *values) (end int, ok bool) {
+	v.given, v.negative = s.given, 0
+	for i := range s.parts {
+		p := &s.parts[i]
+		if !hasAt(data, at, p.before) {
+			return 0, false
+		}
+		at += len(p.before)
+		if p.slot == slotText {
+			n := plainBytes(data, at)
+			if n < 0 {
+				return 0, false
+			}
+			if p.field >= 0 {
+				v.texts[p.field] = data[at+1 : at+1+n]
+			}
+			at += n + 2
+			continue
+		}
+		end, value, isNegative, ok := wholeNumber(data, at)
+		if !ok {
+			return 0, false
+		}
+		if at = end; p.field >= 0 {
+			v.numbers[p.field] = value
+			if isNegative {
+				v.negative |= 1 << p.field
+			}
+		}
+	}
+	if !hasAt(data, at, s.tail) {
+		return 0, false
+	}
+	return at + len(s.tail), true
+}
+
+func hasAt(data []byte, at int, text string) bool {
+	return len(data)-at >= len(text) && string(data[at:at+len(text)]) == text
+}
+
+// plainBytes is how many bytes the plain string has that stands at an offset; -1: there is
+// none.
+func plainBytes(data []byte, at int) int {
+	if at >= len(data) || data[at] != '"' {
+		return -1
+	}
+	n := bytes.IndexByte(data[at+1:min(len(data), at+2+maxShapeBytes)], '"')
+	if n < 0 || !isPlain(data[at:at+n+2]) {
+		return -1
+	}
+	return n
+}

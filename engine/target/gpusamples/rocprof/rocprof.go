@@ -1,0 +1,172 @@
+// Package rocprof reads what rocprofv3, the profiler of ROCm, writes with --output-format
+// json: samples of program counters by host trap or stochastic, code objects, kernels,
+// dispatches, and the calls that launched them. The file has one object for each process:
+//
+//	{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1, ...}, "agents": [...],
+//	  "strings": {...}, "code_objects": [...], "kernel_symbols": [...],
+//	  "buffer_records": {"kernel_dispatch": [...], "hip_api": [...],
+//	    "pc_sample_host_trap": [...], "pc_sample_stochastic": [...]}}]}
+//
+// IDs are those of one process. Members may stand in any order.
+//
+// A record that is wrong is a problem, and costs only itself; a file that is cut is read
+// as far as it goes. The memory in use does not grow with the samples.
+package rocprof
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
+)
+
+// Form is the name of the form.
+const Form = "rocprofv3"
+
+// clock is what all times are by: those of the GPU are translated to it.
+const clock = "CLOCK_BOOTTIME"
+
+const (
+	maxRecord = 1 << 20 // bytes
+	// maxAgent bounds an agent, which has a list of hundreds of caches.
+	maxAgent = 16 << 20
+	// maxKept bounds the bytes that are kept of all but samples.
+	maxKept     = 256 << 20
+	maxProblems = 100
+	// givenBack is how much of the file stays mapped behind what is read.
+	givenBack = 32 << 20
+)
+
+// several is the index of what two records describe differently.
+const several = -2
+
+// A File is a file of rocprofv3, a gpusamples.File. It may be used concurrently, but for
+// Close.
+type File struct {
+	path      string
+	mapping   *object.Mapping // nil for bytes in memory
+	data      []byte
+	facts     gpusamples.Facts
+	processes []*process
+	states    map[string]int16 // by stall reason
+	masks     int              // samples that have one
+	// noShapes reads every record member by member.
+	noShapes bool
+
+	kept, maxKept int
+	passedTo      int // what is before it was given back
+	problems      []string
+	silenced      int
+}
+
+// Open maps a file and reads all but its samples. The error of a file that is no JSON of
+// rocprofv3 wraps gpusamples.ErrOtherForm; that of other files of rocprofv3 says what is
+// recorded instead.
+func Open(path string) (*File, error) {
+	m, err := object.Map(path)
+	if errors.Is(err, object.ErrEmpty) {
+		return nil, fmt.Errorf("%s: %w: the file is empty", path, gpusamples.ErrOtherForm)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, mapping: m, data: m.Data(), maxKept: maxKept}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return f, nil
+}
+
+// open reads what the file says of all but its samples.
+func (f *File) open() error {
+	f.states = map[string]int16{}
+	f.facts = gpusamples.Facts{Path: f.path, Form: Form, Clock: clock}
+	err := object.Guard(func() error {
+		if err := recognise(f.data); err != nil {
+			return err
+		}
+		f.read()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.finish()
+	return nil
+}
+
+// finish makes the facts that all processes have in common.
+func (f *File) finish() {
+	samples := 0
+	for _, p := range f.processes {
+		f.facts.Processes = append(f.facts.Processes, gpusamples.Process{PID: p.pid, Name: p.name})
+		for i := range p.chunks {
+			samples += p.chunks[i].samples
+		}
+	}
+	if samples > 0 {
+		f.facts.Events = []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: samples, Lanes: f.masks == samples}}
+	}
+	if f.masks > 0 && f.masks < samples {
+		f.problem("%d of the %d samples have no exec_mask: active lanes are told of none", samples-f.masks, samples)
+	}
+}
+
+// Close unmaps the file.
+func (f *File) Close() error {
+	if f.mapping == nil {
+		return nil
+	}
+	return f.mapping.Close()
+}
+
+// Facts are what the file says of all but its samples.
+func (f *File) Facts() *gpusamples.Facts { return &f.facts }
+
+// Problems are what is wrong with the file, each a sentence that names the file, the
+// offset in it, the member, and what was expected.
+func (f *File) Problems() []string {
+	if f.silenced == 0 {
+		return f.problems
+	}
+	return append(slices.Clip(f.problems), fmt.Sprintf("%s: %d more problems", f.path, f.silenced))
+}
+
+func (f *File) problem(format string, args ...any) {
+	if len(f.problems) >= maxProblems { // of a bad file there may be millions
+		f.silenced++
+		return
+	}
+	f.problems = append(f.problems, f.path+": "+fmt.Sprintf(format, args...))
+}
+
+// keep accounts for bytes that are kept.
+func (f *File) keep(n int) error {
+	if n > f.maxKept-f.kept {
+		return fmt.Errorf("there are more than %d bytes of all but samples", f.maxKept)
+	}
+	f.kept += n
+	return nil
+}
+
+// passed gives pages back that were read.
+func (f *File) passed(at int) {
+	if at-f.passedTo >= givenBack || at < f.passedTo {
+		f.giveBack(f.passedTo, at)
+		f.passedTo = at
+	}
+}
+
+func (f *File) giveBack(from, to int) {
+	if f.mapping != nil && from < to {
+		f.mapping.GiveBack(uint64(from), uint64(to)) //nolint:gosec // offsets in the file
+	}
+}
+
+// reader reads the file from an offset on.
+func (f *File) reader(at int) *jsontext.Reader {
+	return &jsontext.Reader{Data: f.data, At: at, Passed: f.passed}
+}
