@@ -80,14 +80,14 @@ func (f *File) hand(free <-chan *job, queue, order chan<- *job, stop <-chan stru
 
 // readAhead reads chunks.
 func (f *File) readAhead(queue <-chan *job) {
-	s := newRecords(sampleFields, maxRecord)
+	s := f.newRecords(sampleFields, maxRecord)
 	for j := range queue {
 		j.err = object.Guard(func() (err error) {
 			j.records, err = j.process.readChunk(j.chunk, s, j.records)
 			return err
 		})
 		if errors.Is(j.err, object.ErrFileShrank) {
-			s = newRecords(sampleFields, maxRecord) // whose reading was broken off
+			s = f.newRecords(sampleFields, maxRecord) // whose reading was broken off
 		}
 		f.giveBack(j.chunk.start, j.chunk.end)
 		j.done <- struct{}{}

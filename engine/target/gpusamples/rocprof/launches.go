@@ -93,7 +93,7 @@ func (l *launches) read(r *jsontext.Reader, rank int) error {
 
 // scan keeps the calls that are wanted.
 func (l *launches) scan(r *jsontext.Reader, rank int, isWanted func(id uint64) bool) error {
-	return l.process.each(r, newRecords(callFields, maxRecord), func(v *values, _ int) error {
+	return l.process.each(r, l.process.file.newRecords(callFields, maxRecord), func(v *values, _ int) error {
 		id, ok := v.number(callID)
 		if !ok || !isWanted(id) {
 			return nil

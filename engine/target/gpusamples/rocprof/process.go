@@ -34,6 +34,8 @@ type process struct {
 	texts         texts
 	places        gpusamples.Places
 	chunks        []chunk
+
+	member string // that is read
 }
 
 // read reads the file. What is wrong with it is a problem.
@@ -43,7 +45,7 @@ func (f *File) read() {
 		if string(name) != topMember {
 			return r.Skip()
 		}
-		return r.Array(func(int) error { return f.readProcess(r) })
+		return r.Array(func(i int) error { return f.readProcess(r, i) })
 	})
 	if err == nil {
 		err = r.End()
@@ -55,9 +57,9 @@ func (f *File) read() {
 }
 
 // readProcess reads what stands in the file of one process.
-func (f *File) readProcess(r *jsontext.Reader) error {
+func (f *File) readProcess(r *jsontext.Reader, i int) error {
 	if r.Next() != '{' {
-		return f.leaveOut(r, r.Unexpected("an object"))
+		return f.leaveOut(r, jsontext.Within(r.Unexpected("an object"), fmt.Sprintf(".%s[%d]", topMember, i)))
 	}
 	if err := f.keep(4096); err != nil {
 		return f.leaveOut(r, err)
@@ -114,6 +116,7 @@ func (p *process) members(r *jsontext.Reader, known map[string]member) error {
 			begin = '0'
 		}
 		if begin == m.begin {
+			p.member = string(name)
 			return m.read(r)
 		}
 		want := map[byte]string{'{': "an object", '[': "an array", '0': "a number"}[m.begin]
@@ -133,27 +136,27 @@ func (f *File) leaveOut(r *jsontext.Reader, err error) error {
 // array reads an array of records, and gives each to add.
 func (p *process) array(fields []field, most int, add func(*values) error) member {
 	return member{'[', func(r *jsontext.Reader) error {
-		return p.each(r, newRecords(fields, most), func(v *values, _ int) error { return add(v) })
+		return p.each(r, p.file.newRecords(fields, most), func(v *values, _ int) error { return add(v) })
 	}}
 }
 
 // each reads an array of records, and gives each to add with its offset. What is wrong with
 // one is a problem, and the next is read.
 func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at int) error) error {
-	return r.Array(func(int) error {
+	return r.Array(func(i int) error {
 		r.Next()
 		at := r.At
 		err := s.next(r)
-		if err != nil && !errors.Is(err, errWrong) {
+		if err != nil && !isWrongRecord(err) {
 			return err
 		}
 		if err == nil {
 			if err = add(&s.values, at); err != nil {
-				err = fmt.Errorf("%w: %w", r.Fail(at, "%v", err), errWrong)
+				err = &wrongRecord{r.Fail(at, "%v", err)}
 			}
 		}
 		if err != nil {
-			p.problem("%v", err)
+			p.problem("%v", jsontext.Within(err, fmt.Sprintf(".%s[%d]", p.member, i)))
 		}
 		p.file.passed(r.At)
 		return nil

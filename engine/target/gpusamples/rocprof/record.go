@@ -3,7 +3,6 @@ package rocprof
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math/bits"
 	"strings"
 
@@ -89,15 +88,18 @@ func (n *node) child(name []byte) *node {
 type records struct {
 	values
 
-	root    *node
-	most    int // bytes of a record
-	shapes  []*shape
-	learned int
+	root *node
+	most int // bytes of a record
+	// learnsNone reads all records member by member: those that are large are few.
+	learnsNone bool
+	shapes     []*shape
+	learned    int
 }
 
-// newRecords makes a reader of records of at most so many bytes. Where there are few, or
-// large ones, learning their shapes is not worth it.
-func newRecords(fields []field, most int) *records { return &records{root: nodes(fields), most: most} }
+// newRecords makes a reader of records of at most so many bytes.
+func (f *File) newRecords(fields []field, most int) *records {
+	return &records{root: nodes(fields), most: most, learnsNone: f.noShapes || most > maxRecord}
+}
 
 const (
 	// maxShapes is how many ways of laying out a record are known at once: calls of an
@@ -110,10 +112,19 @@ const (
 	manyShapes, oneShapeOf = 256, 64
 )
 
-// errWrong wraps what is wrong with one record, behind which the text goes on.
-var errWrong = errors.New("the record is left out")
+// A wrongRecord is what is wrong with one record, behind which the text goes on.
+type wrongRecord struct{ reason error }
 
-// next reads a record. The error wraps errWrong where the next one can be read.
+func (e *wrongRecord) Error() string { return e.reason.Error() + ": the record is left out" }
+func (e *wrongRecord) Unwrap() error { return e.reason }
+
+// isWrongRecord says whether an error is of one record only.
+func isWrongRecord(err error) bool {
+	var wrong *wrongRecord
+	return errors.As(err, &wrong)
+}
+
+// next reads a record. The error is a wrongRecord where the next one can be read.
 func (s *records) next(r *jsontext.Reader) error {
 	if r.Next() != '{' {
 		return s.wrong(r)
@@ -136,7 +147,7 @@ func (s *records) wrong(r *jsontext.Reader) error {
 	if err := r.Skip(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w", unexpected, errWrong)
+	return &wrongRecord{unexpected}
 }
 
 // general reads a record member by member.
@@ -146,8 +157,7 @@ func (s *records) general(r *jsontext.Reader) error {
 		return err
 	}
 	if len(text.Data) > s.most {
-		err = r.Fail(text.Offset, "a record of %d bytes, expected at most %d", len(text.Data), s.most)
-		return fmt.Errorf("%w: %w", err, errWrong)
+		return &wrongRecord{r.Fail(text.Offset, "a record of %d bytes, expected at most %d", len(text.Data), s.most)}
 	}
 	w := walker{r: text.Reader(), into: &s.values}
 	if s.learns(len(text.Data)) {
@@ -155,7 +165,7 @@ func (s *records) general(r *jsontext.Reader) error {
 	}
 	s.values = values{}
 	if err := w.object(s.root); err != nil {
-		return fmt.Errorf("%w: %w", err, errWrong)
+		return &wrongRecord{err}
 	}
 	if w.shape != nil {
 		w.shape.end(text.Data[w.from:], &s.values)
@@ -170,7 +180,7 @@ func (s *records) general(r *jsontext.Reader) error {
 
 // learns says whether the shape of a record is worth to be learned.
 func (s *records) learns(size int) bool {
-	if size > maxShapeBytes || s.most > maxRecord {
+	if size > maxShapeBytes || s.learnsNone {
 		return false
 	}
 	s.learned++

@@ -55,7 +55,7 @@ const (
 // readSamples goes over an array of samples: it notes where they are, how many there are,
 // and their states.
 func (p *process) readSamples(r *jsontext.Reader) error {
-	s := newRecords(sampleFields, maxRecord)
+	s := p.file.newRecords(sampleFields, maxRecord)
 	var rec record
 	var c *chunk
 	said := uint64(0) // the dispatch of the sample before
@@ -248,7 +248,7 @@ func (p *process) readChunk(c *chunk, s *records, into []record) ([]record, erro
 			return into, fmt.Errorf("%s: %w", p.file.path, errChanged)
 		}
 		err := s.next(&r)
-		if err != nil && !errors.Is(err, errWrong) {
+		if err != nil && !isWrongRecord(err) {
 			return into, fmt.Errorf("%s: %w: %w", p.file.path, errChanged, err)
 		}
 		var rec record
