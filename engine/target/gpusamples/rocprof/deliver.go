@@ -41,6 +41,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 		f.hand(free, queue, order, stop)
 	})
 	var sample gpusamples.Sample
+	passed := 0 // bytes, since pages were given back
 	for j := range order {
 		<-j.done
 		for i := range j.records {
@@ -51,6 +52,11 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 		}
 		if j.err != nil {
 			return j.err
+		}
+		if passed += j.chunk.end - j.chunk.start; passed >= f.maxMapped {
+			// All of it: the kernel maps much around what was touched.
+			f.giveBack(0, len(f.data))
+			passed = 0
 		}
 		free <- j
 	}
@@ -89,7 +95,6 @@ func (f *File) readAhead(queue <-chan *job) {
 		if errors.Is(j.err, object.ErrFileShrank) {
 			s = f.newRecords(sampleFields, maxRecord) // whose reading was broken off
 		}
-		f.giveBack(j.chunk.start, j.chunk.end)
 		j.done <- struct{}{}
 	}
 }

@@ -7,15 +7,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
-	"github.com/unwindd/unwindd/engine/target/gpusamples/rocprof/rocproftest"
 )
 
 // FuzzResults reads arbitrary bytes as a file, by shapes and member by member.
 func FuzzResults(f *testing.F) {
-	p := run()
-	f.Add(text(f, one(p)))
-	p.IsStochastic, p.Samples = true, 4
-	f.Add(text(f, rocproftest.File{Processes: []rocproftest.Process{p, p}, IsIndented: true}))
+	f.Add(text(f, one(run())))
+	f.Add([]byte(`{"rocprofiler-sdk-tool":[{"metadata":{"pid":1,"command":["/a"]},"agents":[{"id":{"handle":2},"type":2,"name":"gfx90a","wave_front_size":64}],
+		"code_objects":[{"code_object_id":1,"agent_id":{"handle":2},"uri":"file:///a#offset=1&size=2","load_base":16,"load_size":32,"load_delta":-1}],
+		"kernel_symbols":[{"kernel_id":1,"code_object_id":1,"kernel_name":"k.kd","kernel_address":{"handle":17}}],
+		"strings":{"pc_sample_instructions":["s_nop"],"pc_sample_comments":["a:1 -> b:2"],"buffer_records":[{"operations":["launch"]}]},
+		"buffer_records":{"kernel_dispatch":[{"thread_id":5,"correlation_id":{"internal":1},"start_timestamp":1,"end_timestamp":2,"dispatch_info":{"kernel_id":1,"dispatch_id":1}}],
+		"hip_api":[{"kind":0,"operation":0,"thread_id":5,"correlation_id":{"internal":1,"ancestor":0},"start_timestamp":1,"end_timestamp":2}],
+		"pc_sample_stochastic":[{"record":{"pc":{"code_object_id":1,"code_object_offset":1},"exec_mask":3,"timestamp":1,"dispatch_id":1,"wave_issued":0,"snapshot":{"stall_reason":"A"}},"inst_index":0},
+		{"record":{"pc":{"code_object_id":1,"code_object_offset":1},"exec_mask":3,"timestamp":1,"dispatch_id":1,"wave_issued":0,"snapshot":{"stall_reason":"B"}},"inst_index":-1}]}}]}`))
 	f.Add([]byte(`{"rocprofiler-sdk-tool":[{"buffer_records":{"pc_sample_host_trap":[{"record":{"pc":{"code_object_id":0,"code_object_offset":16},"dispatch_id":3}}]}}]}`))
 	f.Add([]byte(`{"x":0,"rocprofiler-sdk-tool":[{"buffer_records":{"hip_api":[{"correlation_id":{"internal":1,"ancestor":1}}],"kernel_dispatch":[{"correlation_id":{"internal":1},"dispatch_info":{"dispatch_id":1}}]}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -36,8 +36,8 @@ const (
 	// maxKept bounds the bytes that are kept of all but samples.
 	maxKept     = 256 << 20
 	maxProblems = 100
-	// givenBack is how much of the file stays mapped behind what is read.
-	givenBack = 32 << 20
+	// maxMapped is how much of the file is read before its pages are given back.
+	maxMapped = 32 << 20
 )
 
 // several is the index of what two records describe differently.
@@ -57,6 +57,7 @@ type File struct {
 	noShapes bool
 
 	kept, maxKept int
+	maxMapped     int
 	passedTo      int // what is before it was given back
 	problems      []string
 	silenced      int
@@ -73,7 +74,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, mapping: m, data: m.Data(), maxKept: maxKept}
+	f := &File{path: path, mapping: m, data: m.Data(), maxKept: maxKept, maxMapped: maxMapped}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -154,7 +155,7 @@ func (f *File) keep(n int) error {
 
 // passed gives pages back that were read.
 func (f *File) passed(at int) {
-	if at-f.passedTo >= givenBack || at < f.passedTo {
+	if at-f.passedTo >= f.maxMapped || at < f.passedTo {
 		f.giveBack(f.passedTo, at)
 		f.passedTo = at
 	}

@@ -125,6 +125,27 @@ func TestSamplesOfARun(t *testing.T) {
 	}
 }
 
+func TestLinesOfComments(t *testing.T) {
+	const header = "/rocm/include/hip/amd_detail/amd_hip_runtime.h"
+	for _, tt := range []struct {
+		comment string
+		want    []gpusamples.Line
+	}{
+		{"", nil},
+		{"/a.cpp:20", []gpusamples.Line{{File: "/a.cpp", Line: 20}}},
+		{header + ":? -> " + header + ":281 -> /a.cpp:18", []gpusamples.Line{{File: header}, {File: header, Line: 281}, {File: "/a.cpp", Line: 18}}},
+		{"/a:b.cpp", []gpusamples.Line{{File: "/a:b.cpp"}}},
+		{"/a.cpp:99999999999", []gpusamples.Line{{File: "/a.cpp:99999999999"}}},
+		{"/a.cpp", []gpusamples.Line{{File: "/a.cpp"}}},
+	} {
+		p := run()
+		p.Comments[0] = tt.comment
+		if d := cmp.Diff(tt.want, collect(t, open(t, text(t, one(p))))[0].Source); d != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.comment, d)
+		}
+	}
+}
+
 func TestStatesOfStochasticSamples(t *testing.T) {
 	p := run()
 	p.IsStochastic = true
@@ -321,6 +342,45 @@ func TestMemoryDoesNotGrowWithTheSamples(t *testing.T) {
 	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 4<<20 {
 		t.Errorf("%d bytes in use", used)
 	}
+}
+
+// Pages of the file that were read count as memory until they are given back.
+func TestPagesAreGivenBack(t *testing.T) {
+	p := run()
+	p.Samples = 1 << 16
+	data := text(t, one(p))
+	f, err := Open(write(t, data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.maxMapped = 1 << 20
+	before := mappedBytes(t)
+	most, n := 0, 0
+	err = f.Samples(func(*gpusamples.Sample) error {
+		if n++; n%4096 == 0 {
+			most = max(most, mappedBytes(t)-before)
+		}
+		return nil
+	})
+	if err != nil || most > len(data)/2 {
+		t.Errorf("%d bytes of %d are mapped, %v", most, len(data), err)
+	}
+}
+
+// mappedBytes is how much of files is in the memory of this process.
+func mappedBytes(t testing.TB) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "RssFile:")
+	n := 0
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n << 10
 }
 
 func write(t testing.TB, data []byte) string {

@@ -143,11 +143,14 @@ func (t *texts) lines(comment []byte) ([]gpusamples.Line, error) {
 	return lines, nil
 }
 
-// splitLine splits FILE:LINE. Line is 0 where it is not there.
+// splitLine splits FILE:LINE. Line is 0 where it is not there, and in FILE:?.
 func splitLine(text string) (file string, line int) {
 	i := strings.LastIndexByte(text, ':')
 	if i < 0 {
 		return text, 0
+	}
+	if text[i+1:] == "?" {
+		return text[:i], 0
 	}
 	n, err := strconv.ParseUint(text[i+1:], 10, 31)
 	if err != nil {
