@@ -2,6 +2,7 @@ package rocprof
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math/bits"
 	"strings"
@@ -293,6 +294,14 @@ func wholeNumber(text []byte, at int) (end int, value uint64, isNegative, ok boo
 		at++
 	}
 	start := at
+	for at-start <= 8 && len(text)-at >= 8 { // of sixteen digits none is too large
+		eight, ok := eightDigits(binary.LittleEndian.Uint64(text[at:]))
+		if !ok {
+			break
+		}
+		value = value*100_000_000 + eight
+		at += 8
+	}
 	for at < len(text) {
 		digit := uint64(text[at] - '0')
 		if digit > 9 {
@@ -322,17 +331,29 @@ func wholeNumber(text []byte, at int) (end int, value uint64, isNegative, ok boo
 	return at, value, isNegative, true
 }
 
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// eightDigits is the number of eight digits, the first of which is the lowest byte.
+func eightDigits(text uint64) (value uint64, ok bool) {
+	const zeros, high, sixes = 0x3030303030303030, 0xf0f0f0f0f0f0f0f0, 0x0606060606060606
+	if text&high != zeros || (text+sixes)&high != zeros {
+		return 0, false
+	}
+	// Pairs of digits, then fours, then all eight, side by side in one word.
+	pairs := (text - zeros) * (1 + 10<<8) >> 8 & 0x00ff00ff00ff00ff
+	fours := pairs * (1 + 100<<16) >> 16 & 0x0000ffff0000ffff
+	return fours * (1 + 10000<<32) >> 32, true
+}
+
 // isPlain says whether a string in quotation marks means the bytes that it has.
 func isPlain(quoted []byte) bool {
 	for _, c := range quoted[1 : len(quoted)-1] {
-		if !isPlainByte(c) {
+		if c < ' ' || c >= 0x80 || c == '"' || c == '\\' {
 			return false
 		}
 	}
 	return true
 }
-
-func isPlainByte(c byte) bool { return c >= ' ' && c < 0x80 && c != '"' && c != '\\' }
 
 // A shape is how the writer laid out records: what stands between their values, byte by
 // byte. A record that has the same between its values has the same members.
@@ -388,6 +409,10 @@ func (s *shape) read(data []byte, at int, v *values) (end int, ok bool) {
 				v.texts[p.field] = data[at+1 : at+1+n]
 			}
 			at += n + 2
+			continue
+		}
+		if p.field < 0 && at+1 < len(data) && isDigit(data[at]) && !isDigit(data[at+1]) {
+			at++ // as most numbers that are not read
 			continue
 		}
 		end, value, isNegative, ok := wholeNumber(data, at)

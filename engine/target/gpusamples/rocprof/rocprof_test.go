@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -675,6 +676,32 @@ func TestManyStates(t *testing.T) {
 	got := collect(t, f)
 	if len(f.facts.States) != gpusamples.MaxStates || got[254].State != 254 || got[999].State != -1 || len(f.Problems()) == 0 || len(f.states) > 2*gpusamples.MaxStates {
 		t.Errorf("%d states, %d, problems %q", len(f.facts.States), got[999].State, f.Problems())
+	}
+}
+
+func TestWholeNumbers(t *testing.T) {
+	check := func(text string) {
+		t.Helper()
+		unsigned, err := strconv.ParseUint(strings.TrimPrefix(text, "-"), 10, 64)
+		isNegative := strings.HasPrefix(text, "-")
+		digits := strings.TrimLeft(text, "-")
+		want := err == nil && strconv.FormatUint(unsigned, 10) == digits && (!isNegative || unsigned <= 1<<63)
+		if isNegative {
+			unsigned = -unsigned
+		}
+		for _, behind := range []string{"", ",", ".5", "}        "} {
+			end, value, negative, ok := wholeNumber([]byte(text+behind), 0)
+			if ok != want || ok && (value != unsigned || negative != isNegative || end != len(text)) {
+				t.Errorf("%q before %q: %d up to %d, %v", text, behind, value, end, ok)
+			}
+		}
+	}
+	for _, text := range []string{"", "-", "0", "-0", "00", "01", "18446744073709551615", "18446744073709551616", "99999999999999999999", "-9223372036854775808", "-9223372036854775809", "0000000012345678"} {
+		check(text)
+	}
+	for digits := 1; digits < 24; digits++ {
+		check("12345678901234567890123456"[:digits])
+		check("98765432109876543210987654"[:digits])
 	}
 }
 

@@ -126,7 +126,10 @@ func (o *output) process(p *Process) {
 	})
 	o.array("host_functions", func() {})
 	o.array("summary", func() {})
-	o.object("callback_records", func() { o.array("counter_collection", func() {}) })
+	o.object("callback_records", func() {
+		o.array("counter_collection", func() {})
+		o.array("spm_counter_collection", func() {})
+	})
 	o.object("buffer_records", func() { o.records(p, names) })
 }
 
@@ -170,7 +173,7 @@ func (o *output) records(p *Process, names map[int][]string) {
 	o.calls("hip_api", p.HIP, kindHIP, names[kindHIP])
 	o.calls("hsa_api", p.HSA, kindHSA, names[kindHSA])
 	o.calls("marker_api", p.Markers, kindMarker, names[kindMarker])
-	for _, name := range []string{"rccl_api", "memory_copy", "memory_allocation", "scratch_memory", "rocdecode_api", "rocjpeg_api"} {
+	for _, name := range []string{"rccl_api", "memory_copy", "memory_allocation", "scratch_memory", "kfd", "rocdecode_api", "rocjpeg_api"} {
 		o.array(name, func() {})
 	}
 	samples := func() {
@@ -187,4 +190,5 @@ func (o *output) records(p *Process, names map[int][]string) {
 	}
 	o.array("pc_sample_host_trap", trapped)
 	o.array("pc_sample_stochastic", stochastic)
+	o.array("hip_graph", func() {})
 }
