@@ -159,7 +159,7 @@ func (r *Reader) Object(member func(name []byte) error) error {
 		if r.Next() != '"' {
 			return r.Unexpected("a member's name")
 		}
-		name, err := r.Text()
+		name, err := r.quoted(r.memberName)
 		if err != nil {
 			return err
 		}
@@ -216,6 +216,15 @@ func (r *Reader) quoted(decode func(text []byte) ([]byte, error)) ([]byte, error
 	if r.Next() != '"' {
 		return nil, r.Unexpected("a string")
 	}
+	if r.stream == nil {
+		if s := r.skipper(); s.text() {
+			text := r.Data[r.At:s.at]
+			if r.At = s.at; s.isPlain {
+				return text[1 : len(text)-1], nil
+			}
+			return decode(text)
+		}
+	}
 	plain := true
 	for n := 1; ; { // bytes of the string
 		text := r.Data[r.At:]
@@ -259,6 +268,15 @@ func plainTo(text []byte, n int) int {
 		}
 	}
 	return n
+}
+
+// memberName reads a name that was just read and is not plain. One that is too long is
+// none that anybody knows.
+func (r *Reader) memberName(text []byte) ([]byte, error) {
+	if len(text) > maxEscaped {
+		return nil, nil
+	}
+	return r.unescape(text)
 }
 
 // unescape reads a string that was just read and is not plain. Escapes and bytes that

@@ -1,6 +1,9 @@
 package jsontext
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // passedBytes is how much of a text is skipped between two calls of Passed.
 const passedBytes = 8 << 20
@@ -8,14 +11,18 @@ const passedBytes = 8 << 20
 // Skip reads a value of any kind and forgets it.
 func (r *Reader) Skip() error {
 	if r.stream == nil {
-		s := skipper{data: r.Data, at: r.At, depth: r.depth, passed: r.Passed}
-		if s.value() {
+		if s := r.skipper(); s.value() {
 			r.At = s.at
 			return nil
 		}
 	}
 	// What is wrong, and where, is found once more, and said.
 	return r.skipSlowly()
+}
+
+// skipper passes over what is read next.
+func (r *Reader) skipper() skipper {
+	return skipper{data: r.Data, at: r.At, depth: r.depth, passed: r.Passed, told: r.At}
 }
 
 // skipSlowly is Skip for a text that is not in memory, or that is wrong.
@@ -47,13 +54,14 @@ type skipper struct {
 	depth  int // of the objects and arrays that the value is in
 	passed func(at int)
 	told   int // where passed was called
+
+	isPlain bool // the last string means the bytes that it has
 }
 
 // value passes over a value; false where it is none.
 func (s *skipper) value() bool {
 	var isObject [MaxDepth + 1]bool // by depth
 	outer := s.depth
-	s.told = s.at
 	for {
 		switch c := s.next(); c {
 		case '{', '[':
@@ -129,6 +137,7 @@ func (s *skipper) name() bool {
 
 // text passes over a string.
 func (s *skipper) text() bool {
+	s.isPlain = true
 	for n := s.at + 1; n < len(s.data); {
 		window := s.data[:min(len(s.data), n+passedBytes)]
 		if n = plainTo(window, n); n == len(window) {
@@ -145,10 +154,12 @@ func (s *skipper) text() bool {
 				return false
 			}
 			n += size
+			s.isPlain = false
 		case c < 0x20:
 			return false
 		default:
 			n++
+			s.isPlain = s.isPlain && c < utf8.RuneSelf
 		}
 	}
 	return false

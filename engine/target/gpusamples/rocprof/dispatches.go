@@ -1,7 +1,6 @@
 package rocprof
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -35,7 +34,7 @@ type kernelSymbol struct{ object, entry uint64 }
 func (p *process) addKernel(v *values) error {
 	id, ok := v.number(kernelID)
 	if !ok {
-		return errors.New("has no kernel_id")
+		return errNoKernelID
 	}
 	if id == 0 {
 		return nil // the first element, which stands for none
@@ -120,7 +119,7 @@ type dispatchRefs struct {
 func (p *process) addDispatch(v *values) error {
 	id, ok := v.number(dispatchID)
 	if !ok || id == 0 {
-		return errors.New("has no dispatch_info.dispatch_id")
+		return errNoDispatchID
 	}
 	if err := p.file.keep(400); err != nil {
 		return err

@@ -40,7 +40,7 @@ type codeObject struct {
 func (p *process) addObject(v *values) error {
 	id, ok := v.number(objectID)
 	if !ok {
-		return errors.New("has no code_object_id")
+		return errNoObjectID
 	}
 	if id == 0 {
 		return nil // the first element, which stands for none

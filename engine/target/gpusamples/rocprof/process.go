@@ -143,29 +143,40 @@ func (p *process) array(fields []field, most int, add func(*values) error) membe
 // each reads an array of records, and gives each to add with its offset. What is wrong with
 // one is a problem, and the next is read.
 func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at int) error) error {
+	f := p.file
 	return r.Array(func(i int) error {
+		f.passed(r.At)
+		if f.wrong >= maxWrong {
+			return r.Skip()
+		}
 		r.Next()
 		at := r.At
 		err := s.next(r)
 		if err != nil && !isWrongRecord(err) {
 			return err
 		}
+		isRead := err == nil
+		if isRead {
+			err = add(&s.values, at)
+		}
 		if err == nil {
-			if err = add(&s.values, at); err != nil {
-				err = &wrongRecord{r.Fail(at, "%v", err)}
-			}
+			return nil
 		}
-		if err != nil {
-			p.problem("%v", jsontext.Within(err, fmt.Sprintf(".%s[%d]", p.member, i)))
+		if f.wrong++; len(f.problems) == maxProblems {
+			f.silenced++ // before it is put into words, which takes longer than to read it
+			return nil
 		}
-		p.file.passed(r.At)
+		if isRead {
+			err = &wrongRecord{r.Fail(at, "%v", err)}
+		}
+		p.problem("%v", jsontext.Within(err, fmt.Sprintf(".%s[%d]", p.member, i)))
 		return nil
 	})
 }
 
 // problem adds what is wrong with the process.
 func (p *process) problem(format string, args ...any) {
-	p.file.problem("%s", p.told()+fmt.Sprintf(format, args...))
+	p.file.problem(p.told()+format, args...)
 }
 
 // told is what a message says of the process where there are several.
@@ -238,6 +249,16 @@ func (p *process) text(r *jsontext.Reader) (string, error) {
 	return string(text), nil
 }
 
+// Why records are left out that do not say what they describe.
+var (
+	errNoHandle     = errors.New("has no id.handle")
+	errNoObjectID   = errors.New("has no code_object_id")
+	errNoKernelID   = errors.New("has no kernel_id")
+	errNoDispatchID = errors.New("has no dispatch_info.dispatch_id")
+	errNoObject     = errors.New("has no record.pc.code_object_id")
+	errNoOffset     = errors.New("has no record.pc.code_object_offset")
+)
+
 // An agent is a processor, of which some are GPUs.
 type agent struct {
 	name  string
@@ -265,7 +286,7 @@ const maxLanes = 64
 func (p *process) addAgent(v *values) error {
 	handle, ok := v.number(agentHandle)
 	if !ok {
-		return errors.New("has no id.handle")
+		return errNoHandle
 	}
 	if kind, _ := v.number(agentType); kind != agentTypeGPU {
 		return nil

@@ -36,6 +36,8 @@ const (
 	// maxKept bounds the bytes that are kept of all but samples.
 	maxKept     = 256 << 20
 	maxProblems = 100
+	// maxWrong is when so much of a file is wrong that reading on is in vain.
+	maxWrong = 1 << 20
 	// maxMapped is how much of the file is read before its pages are given back.
 	maxMapped = 32 << 20
 )
@@ -61,6 +63,7 @@ type File struct {
 	passedTo      int // what is before it was given back
 	problems      []string
 	silenced      int
+	wrong         int // records
 }
 
 // Open maps a file and reads all but its samples. The error of a file that is no JSON of
@@ -130,10 +133,14 @@ func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 // Problems are what is wrong with the file, each a sentence that names the file, the
 // offset in it, the member, and what was expected.
 func (f *File) Problems() []string {
-	if f.silenced == 0 {
-		return f.problems
+	problems := slices.Clip(f.problems)
+	if f.silenced > 0 {
+		problems = append(problems, fmt.Sprintf("%s: %d more problems", f.path, f.silenced))
 	}
-	return append(slices.Clip(f.problems), fmt.Sprintf("%s: %d more problems", f.path, f.silenced))
+	if f.wrong >= maxWrong {
+		problems = append(problems, fmt.Sprintf("%s: %d records are wrong: no others are read", f.path, f.wrong))
+	}
+	return problems
 }
 
 func (f *File) problem(format string, args ...any) {

@@ -665,6 +665,19 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
+// A file in which nothing is right is not read record by record.
+func TestFilesInWhichAllIsWrong(t *testing.T) {
+	const behind = `{}],"buffer_records":{"pc_sample_host_trap":[{"record":{"pc":{"code_object_id":0,"code_object_offset":16}}}]}}]}`
+	f := open(t, []byte(`{"rocprofiler-sdk-tool":[{"agents":[`+strings.Repeat("{},", maxWrong-2)+behind))
+	if n := len(collect(t, f)); n != 1 {
+		t.Errorf("%d samples", n)
+	}
+	f = open(t, []byte(`{"rocprofiler-sdk-tool":[{"agents":[`+strings.Repeat("{},", maxWrong)+behind))
+	if n, p := len(collect(t, f)), f.Problems(); n != 0 || len(p) != maxProblems+2 || p[maxProblems+1] != "test.json: 1048576 records are wrong: no others are read" {
+		t.Errorf("%d samples, %q", n, p[len(p)-1])
+	}
+}
+
 // Of many stall reasons the first are told apart.
 func TestManyStates(t *testing.T) {
 	p := run()

@@ -88,10 +88,10 @@ func (p *process) readSamples(r *jsontext.Reader) error {
 func (s *record) read(v *values, state func(reason []byte, isIssued bool) int16) error {
 	var ok bool
 	if s.object, ok = v.number(sampleObject); !ok {
-		return errors.New("has no record.pc.code_object_id")
+		return errNoObject
 	}
 	if s.offset, ok = v.number(sampleOffset); !ok {
-		return errors.New("has no record.pc.code_object_offset")
+		return errNoOffset
 	}
 	s.mask, s.hasMask = v.number(sampleMask)
 	s.time, _ = v.number(sampleTime)
