@@ -139,9 +139,9 @@ func (s *skipper) name() bool {
 func (s *skipper) text() bool {
 	s.isPlain = true
 	for n := s.at + 1; n < len(s.data); {
+		s.tell(n)
 		window := s.data[:min(len(s.data), n+passedBytes)]
 		if n = plainTo(window, n); n == len(window) {
-			s.tell(n)
 			continue
 		}
 		switch c := s.data[n]; {

@@ -143,10 +143,10 @@ func (p *process) array(fields []field, most int, add func(*values) error) membe
 // each reads an array of records, and gives each to add with its offset. What is wrong with
 // one is a problem, and the next is read.
 func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at int) error) error {
-	f := p.file
+	f, wrong := p.file, 0
 	return r.Array(func(i int) error {
 		f.passed(r.At)
-		if f.wrong >= maxWrong {
+		if wrong >= maxWrong {
 			return r.Skip()
 		}
 		r.Next()
@@ -162,7 +162,10 @@ func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at in
 		if err == nil {
 			return nil
 		}
-		if f.wrong++; len(f.problems) == maxProblems {
+		if wrong++; wrong == maxWrong {
+			f.givenUp++
+		}
+		if len(f.problems) == maxProblems {
 			f.silenced++ // before it is put into words, which takes longer than to read it
 			return nil
 		}
@@ -235,10 +238,7 @@ func (p *process) text(r *jsontext.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := raw.Reader().Text()
-	if err == nil && len(text) > jsontext.MaxText {
-		err = r.Fail(raw.Offset, "a string of %d bytes, expected at most %d", len(text), jsontext.MaxText)
-	}
+	text, err := textOf(raw)
 	if err == nil {
 		err = p.file.keep(len(text) + 16)
 	}
@@ -248,6 +248,25 @@ func (p *process) text(r *jsontext.Reader) (string, error) {
 	}
 	return string(text), nil
 }
+
+// textOf is the text of a string that may be kept.
+func textOf(raw jsontext.Raw) (text []byte, err error) {
+	size := len(raw.Data) - len(`""`)
+	r := raw.Reader()
+	if size <= maxEscape*jsontext.MaxText { // else it is not even looked at
+		if text, err = r.Text(); err != nil {
+			return nil, err
+		}
+		size = len(text)
+	}
+	if size > jsontext.MaxText {
+		return nil, r.Fail(raw.Offset, "a string of %d bytes, expected at most %d", size, jsontext.MaxText)
+	}
+	return text, nil
+}
+
+// maxEscape is how many bytes stand for one, at most.
+const maxEscape = 6
 
 // Why records are left out that do not say what they describe.
 var (

@@ -253,10 +253,7 @@ func (w *walker) text(n *node) error {
 	if err := w.give(n); err != nil {
 		return err
 	}
-	text, err := jsontext.Raw{Data: quoted, Offset: offset}.Reader().Text()
-	if err == nil && len(text) > jsontext.MaxText {
-		err = w.r.Fail(offset, "a string of %d bytes, expected at most %d", len(text), jsontext.MaxText)
-	}
+	text, err := textOf(jsontext.Raw{Data: quoted, Offset: offset})
 	w.into.texts[n.field] = text
 	return err
 }

@@ -36,7 +36,7 @@ const (
 	// maxKept bounds the bytes that are kept of all but samples.
 	maxKept     = 256 << 20
 	maxProblems = 100
-	// maxWrong is when so much of a file is wrong that reading on is in vain.
+	// maxWrong is when so much of an array is wrong that reading on is in vain.
 	maxWrong = 1 << 20
 	// maxMapped is how much of the file is read before its pages are given back.
 	maxMapped = 32 << 20
@@ -63,7 +63,7 @@ type File struct {
 	passedTo      int // what is before it was given back
 	problems      []string
 	silenced      int
-	wrong         int // records
+	givenUp       int // arrays
 }
 
 // Open maps a file and reads all but its samples. The error of a file that is no JSON of
@@ -137,8 +137,8 @@ func (f *File) Problems() []string {
 	if f.silenced > 0 {
 		problems = append(problems, fmt.Sprintf("%s: %d more problems", f.path, f.silenced))
 	}
-	if f.wrong >= maxWrong {
-		problems = append(problems, fmt.Sprintf("%s: %d records are wrong: no others are read", f.path, f.wrong))
+	if f.givenUp > 0 {
+		problems = append(problems, fmt.Sprintf("%s: %d arrays have %d wrong records each: what stands behind those is not read", f.path, f.givenUp, maxWrong))
 	}
 	return problems
 }

@@ -665,16 +665,25 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-// A file in which nothing is right is not read record by record.
-func TestFilesInWhichAllIsWrong(t *testing.T) {
-	const behind = `{}],"buffer_records":{"pc_sample_host_trap":[{"record":{"pc":{"code_object_id":0,"code_object_offset":16}}}]}}]}`
-	f := open(t, []byte(`{"rocprofiler-sdk-tool":[{"agents":[`+strings.Repeat("{},", maxWrong-2)+behind))
-	if n := len(collect(t, f)); n != 1 {
-		t.Errorf("%d samples", n)
-	}
-	f = open(t, []byte(`{"rocprofiler-sdk-tool":[{"agents":[`+strings.Repeat("{},", maxWrong)+behind))
-	if n, p := len(collect(t, f)), f.Problems(); n != 0 || len(p) != maxProblems+2 || p[maxProblems+1] != "test.json: 1048576 records are wrong: no others are read" {
-		t.Errorf("%d samples, %q", n, p[len(p)-1])
+// An array in which nothing is right is not read to its end, but what stands behind it is.
+func TestArraysInWhichAllIsWrong(t *testing.T) {
+	const sample = `{"record":{"pc":{"code_object_id":0,"code_object_offset":16}}}`
+	const begin, between, end = `{"rocprofiler-sdk-tool":[{"agents":[`, `{}],"buffer_records":{"pc_sample_host_trap":[`, `]}}]}`
+	wrong := strings.Repeat("{},", maxWrong-1)
+	for _, tt := range []struct {
+		text             string
+		samples, givenUp int
+	}{
+		{begin + between + wrong + sample + end, 1, 0},
+		{begin + wrong + between + sample + end, 1, 1},
+		{begin + wrong + between + wrong + "{}," + sample + end, 0, 2},
+	} {
+		f := open(t, []byte(tt.text))
+		p := f.Problems()
+		want := fmt.Sprintf("test.json: %d arrays have 1048576 wrong records each: what stands behind those is not read", tt.givenUp)
+		if n := len(collect(t, f)); n != tt.samples || tt.givenUp > 0 != (p[len(p)-1] == want) || len(p) > maxProblems+2 {
+			t.Errorf("%d samples, %q", n, p[len(p)-1])
+		}
 	}
 }
 

@@ -81,13 +81,9 @@ func (t *texts) each(r *jsontext.Reader, add func(text []byte) error) error {
 		if isFull {
 			return nil
 		}
-		text, err := raw.Reader().Text()
-		if err == nil && len(text) > jsontext.MaxText {
-			err = r.Fail(raw.Offset, "a string of %d bytes, expected at most %d", len(text), jsontext.MaxText)
-		}
+		text, err := textOf(raw)
 		if err != nil {
 			t.process.problem("strings: %v: it is left out", err)
-			text = nil
 		}
 		if err := f.keep(40); err != nil {
 			isFull = true
