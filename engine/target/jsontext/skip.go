@@ -108,7 +108,7 @@ func (s *skipper) next() byte {
 		switch c := s.data[s.at]; c {
 		case ' ', '\t', '\n', '\r':
 			s.at++
-		case '}', ']':
+		case ',', '}', ']':
 			s.tell(s.at)
 			return c
 		default:

@@ -156,13 +156,13 @@ func (p *process) sampled(id, correlation uint64) {
 	if _, known := p.dispatches[id]; known || id == 0 {
 		return
 	}
-	if _, known := p.undescribed[id]; !known && p.file.keep(64) == nil {
+	if _, known := p.undescribed[id]; !known && p.file.keep(400) == nil {
 		p.undescribed[id] = correlation
 	}
 }
 
-// resolveDispatches finds the kernels and agents of dispatches, and adds those that only
-// samples name.
+// resolveDispatches finds the kernels and agents of dispatches, and what launched those
+// that only samples name.
 func (p *process) resolveDispatches() {
 	queues := map[uint64]string{} // of which there are few
 	for i, refs := range p.dispatchRefs {
@@ -179,20 +179,9 @@ func (p *process) resolveDispatches() {
 		d.Agent, d.Queue = p.agentID(refs.agent), queue
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.undescribed)) {
-		if _, known := p.dispatches[id]; known {
-			continue // by a record behind the samples
+		_, known := p.dispatches[id] // by a record behind the samples
+		if correlation := p.undescribed[id]; !known && p.launches.isCall(correlation) {
+			add(p.sampledLaunches, id, p.launches.add(correlation, -1))
 		}
-		if err := p.file.keep(400); err != nil {
-			p.problem("dispatch %d: %v", id, err)
-			return
-		}
-		launch := -1
-		if correlation := p.undescribed[id]; p.launches.isCall(correlation) {
-			launch = p.launches.add(correlation, -1)
-		}
-		add(p.dispatches, id, len(p.file.facts.Dispatches))
-		p.file.facts.Dispatches = append(p.file.facts.Dispatches, gpusamples.Dispatch{
-			ID: strconv.FormatUint(id, 10), PID: p.pid, Kernel: -1, Launch: launch,
-		})
 	}
 }

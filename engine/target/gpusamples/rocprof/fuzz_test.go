@@ -88,7 +88,7 @@ func checkFacts(t *testing.T, f *gpusamples.Facts) {
 }
 
 func checkSample(t *testing.T, f *gpusamples.Facts, s *gpusamples.Sample) {
-	if s.Module >= len(f.Modules) || s.Kernel >= len(f.Kernels) || s.Dispatch >= len(f.Dispatches) || s.State >= len(f.States) || s.LaunchIndex >= len(f.Launches) {
+	if s.Module >= len(f.Modules) || s.Kernel >= len(f.Kernels) || s.State >= len(f.States) || s.LaunchIndex >= len(f.Launches) {
 		t.Errorf("sample %+v", s)
 	}
 	if s.Module >= 0 && s.Problem != "" || s.ActiveLanes > maxLanes || s.Lanes > 0 && s.ActiveLanes > s.Lanes || s.Event != 0 || s.Weight != 1 {

@@ -29,11 +29,14 @@ type process struct {
 	dispatches    map[uint64]int32 // by dispatch_id
 	dispatchRefs  []dispatchRefs   // of the dispatches from firstDispatch on
 	firstDispatch int
-	undescribed   map[uint64]uint64 // correlation IDs by dispatch_id, of samples
-	launches      launches
-	texts         texts
-	places        gpusamples.Places
-	chunks        []chunk
+	// undescribed are the correlation IDs of dispatches that only samples name, and
+	// sampledLaunches what launched them, by dispatch_id.
+	undescribed     map[uint64]uint64
+	sampledLaunches map[uint64]int32
+	launches        launches
+	texts           texts
+	places          gpusamples.Places
+	chunks          []chunk
 
 	member string // that is read
 }
@@ -66,7 +69,7 @@ func (f *File) readProcess(r *jsontext.Reader, i int) error {
 	}
 	p := &process{
 		file: f, index: len(f.processes), pid: -1, agents: map[uint64]agent{}, objects: map[uint64]int32{}, kernels: map[uint64]int32{},
-		dispatches: map[uint64]int32{}, undescribed: map[uint64]uint64{},
+		dispatches: map[uint64]int32{}, undescribed: map[uint64]uint64{}, sampledLaunches: map[uint64]int32{},
 		firstModule: len(f.facts.Modules), firstKernel: len(f.facts.Kernels), firstDispatch: len(f.facts.Dispatches),
 	}
 	f.processes = append(f.processes, p)

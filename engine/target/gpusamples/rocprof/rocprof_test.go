@@ -107,7 +107,7 @@ func TestSamplesOfARun(t *testing.T) {
 		t.Fatalf("%d samples", len(got))
 	}
 	want := gpusamples.Sample{
-		PID: 4711, Module: 1, Kernel: 1, Dispatch: 1, Offset: 0x1f48, HasOffset: true, PC: 0x7bb600401f48,
+		PID: 4711, Module: 1, Kernel: 1, Offset: 0x1f48, HasOffset: true, PC: 0x7bb600401f48,
 		Time: 1986623975869130, HasTime: true, Weight: 1, ActiveLanes: 63, Lanes: 64, HasLanes: true, State: -1,
 		Instruction: "s_waitcnt lgkmcnt(0)", Launch: &f.facts.Launches[1], LaunchIndex: 1,
 	}
@@ -276,11 +276,11 @@ func TestProcessesAreToldApart(t *testing.T) {
 		t.Errorf("%+v of %+v", s, m)
 	}
 	// Its other dispatches are described by nothing but its samples.
-	if d := f.facts.Dispatches[samples[9].Dispatch]; d.ID != "2" || d.PID != 4712 || d.Kernel != -1 || samples[9].Launch == nil || samples[9].Launch.API != "hipExtModuleLaunchKernel" {
-		t.Errorf("%+v, %+v", d, samples[9].Launch)
+	if s := samples[9]; s.Kernel != -1 || s.Launch == nil || s.Launch.PID != 4712 || s.Launch.API != "hipExtModuleLaunchKernel" {
+		t.Errorf("%+v, %+v", s, s.Launch)
 	}
-	if d := f.facts.Dispatches[samples[10].Dispatch]; d.ID != "3" || d.Launch != -1 {
-		t.Errorf("%+v", d)
+	if s := samples[10]; s.Kernel != -1 || s.Launch != nil || len(f.facts.Dispatches) != 4 {
+		t.Errorf("%+v of %d dispatches", s, len(f.facts.Dispatches))
 	}
 }
 
@@ -654,7 +654,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 			t.Errorf("%d bytes of %d", f.kept, kept)
 		}
 		for _, s := range collect(t, f) {
-			if s.Module >= len(f.facts.Modules) || s.Dispatch >= len(f.facts.Dispatches) {
+			if s.Module >= len(f.facts.Modules) || s.LaunchIndex >= len(f.facts.Launches) {
 				t.Errorf("%+v", s)
 			}
 		}

@@ -62,9 +62,6 @@ func (p *process) readSamples(r *jsontext.Reader) error {
 	state := p.file.state
 	return p.each(r, s, func(v *values, at int) error {
 		if c == nil || at-c.start >= chunkBytes || c.samples >= chunkSamples {
-			if err := p.file.keep(32); err != nil {
-				return err
-			}
 			p.chunks = append(p.chunks, chunk{start: at, end: at})
 			c = &p.chunks[len(p.chunks)-1]
 		}
@@ -183,7 +180,7 @@ const (
 // fill makes a sample of a record.
 func (p *process) fill(s *gpusamples.Sample, rec *record) {
 	*s = gpusamples.Sample{
-		PID: p.pid, Module: -1, Kernel: -1, Dispatch: -1, State: int(rec.state), LaunchIndex: -1,
+		PID: p.pid, Module: -1, Kernel: -1, State: int(rec.state), LaunchIndex: -1,
 		Time: rec.time, HasTime: rec.time > 0, Weight: 1,
 	}
 	p.fillPlace(s, rec)
@@ -198,14 +195,14 @@ func (p *process) fill(s *gpusamples.Sample, rec *record) {
 		s.ActiveLanes, s.Lanes, s.HasLanes = uint32(bits.OnesCount64(rec.mask)), lanes, true //nolint:gosec // at most 64
 	}
 	s.Instruction, s.Source = p.texts.at(rec.instruction)
-	if s.Dispatch = find(p.dispatches, rec.dispatch); s.Dispatch < 0 {
-		return
-	}
 	facts := &p.file.facts
-	d := &facts.Dispatches[s.Dispatch]
-	s.Kernel = d.Kernel
-	if d.Launch >= 0 {
-		s.Launch, s.LaunchIndex = &facts.Launches[d.Launch], d.Launch
+	if i := find(p.dispatches, rec.dispatch); i >= 0 {
+		s.Kernel, s.LaunchIndex = facts.Dispatches[i].Kernel, facts.Dispatches[i].Launch
+	} else {
+		s.LaunchIndex = find(p.sampledLaunches, rec.dispatch)
+	}
+	if s.LaunchIndex >= 0 {
+		s.Launch = &facts.Launches[s.LaunchIndex]
 	}
 }
 

@@ -1,6 +1,7 @@
 package rocprof
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,17 +15,27 @@ type texts struct {
 	process    *process
 	operations [][]string // of APIs, by kind
 	// instructions are the texts of those that were sampled, and sources their lines, by
-	// inst_index.
-	instructions []string
-	sources      [][]gpusamples.Line
-	// Each is kept once.
-	known      map[string]string
-	knownLines map[string][]gpusamples.Line
+	// inst_index: indices, as many are alike.
+	instructions, sources []int32
+	texts                 []string
+	lines                 [][]gpusamples.Line
+	// Indices in texts, and in lines by the comment.
+	knownTexts, knownLines map[string]int32
+	kept                   int
+}
+
+// keep accounts for bytes of strings, which leave room for what is behind them.
+func (t *texts) keep(n int) error {
+	if most := t.process.file.maxKept / 2; n > most-t.kept {
+		return fmt.Errorf("there are more than %d bytes of strings", most)
+	}
+	t.kept += n
+	return t.process.file.keep(n)
 }
 
 // read reads the strings.
 func (t *texts) read(r *jsontext.Reader) error {
-	t.known, t.knownLines = map[string]string{}, map[string][]gpusamples.Line{}
+	t.knownTexts, t.knownLines = map[string]int32{}, map[string]int32{}
 	return t.process.members(r, map[string]member{
 		"buffer_records": {'[', func(r *jsontext.Reader) error {
 			return r.Array(func(int) error { return t.readOperations(r) })
@@ -32,16 +43,16 @@ func (t *texts) read(r *jsontext.Reader) error {
 		"pc_sample_instructions": {'[', func(r *jsontext.Reader) error {
 			t.instructions = nil
 			return t.each(r, func(text []byte) error {
-				kept, err := t.intern(text)
-				t.instructions = append(t.instructions, kept)
+				i, err := t.index(text)
+				t.instructions = append(t.instructions, i)
 				return err
 			})
 		}},
 		"pc_sample_comments": {'[', func(r *jsontext.Reader) error {
 			t.sources = nil
 			return t.each(r, func(text []byte) error {
-				lines, err := t.lines(text)
-				t.sources = append(t.sources, lines)
+				i, err := t.linesIndex(text)
+				t.sources = append(t.sources, i)
 				return err
 			})
 		}},
@@ -51,14 +62,16 @@ func (t *texts) read(r *jsontext.Reader) error {
 // readOperations reads the names of an API's functions.
 func (t *texts) readOperations(r *jsontext.Reader) error {
 	var names []string
-	if err := t.process.file.keep(48); err != nil {
+	if err := t.keep(48); err != nil {
 		return t.process.file.leaveOut(r, err)
 	}
 	err := t.process.members(r, map[string]member{
 		"operations": {'[', func(r *jsontext.Reader) error {
 			return t.each(r, func(text []byte) error {
-				name, err := t.intern(text)
-				names = append(names, name)
+				i, err := t.index(text)
+				if err == nil {
+					names = append(names, t.texts[i])
+				}
 				return err
 			})
 		}},
@@ -85,7 +98,7 @@ func (t *texts) each(r *jsontext.Reader, add func(text []byte) error) error {
 		if err != nil {
 			t.process.problem("strings: %v: it is left out", err)
 		}
-		if err := f.keep(40); err != nil {
+		if err := t.keep(16); err != nil {
 			isFull = true
 			t.process.problem("strings: %v: the others are left out", err)
 			return nil
@@ -98,45 +111,49 @@ func (t *texts) each(r *jsontext.Reader, add func(text []byte) error) error {
 	})
 }
 
-// intern keeps a string once.
-func (t *texts) intern(text []byte) (string, error) {
-	if kept, ok := t.known[string(text)]; ok {
-		return kept, nil
+// index is that of a string in texts; -1 where it cannot be kept.
+func (t *texts) index(text []byte) (int32, error) {
+	if i, ok := t.knownTexts[string(text)]; ok {
+		return i, nil
 	}
-	if err := t.process.file.keep(len(text) + 64); err != nil {
-		return "", err
+	if err := t.keep(len(text) + 96); err != nil {
+		return -1, err
 	}
-	kept := string(text)
-	t.known[kept] = kept
-	return kept, nil
+	i := int32(len(t.texts)) //nolint:gosec // bounded by keep
+	t.texts = append(t.texts, string(text))
+	t.knownTexts[t.texts[i]] = i
+	return i, nil
 }
 
 // separator stands between the lines of a comment.
 const separator = " -> "
 
-// lines are those of a comment: that of the instruction, and behind it those of the calls
-// that were inlined, from the inside to the outside (CodeobjDecoderComponent).
-func (t *texts) lines(comment []byte) ([]gpusamples.Line, error) {
+// linesIndex is the index in lines of those of a comment: that of the instruction, and
+// behind it those of the calls that were inlined, from the inside to the outside
+// (CodeobjDecoderComponent); -1 where there are none, or they cannot be kept.
+func (t *texts) linesIndex(comment []byte) (int32, error) {
 	if len(comment) == 0 {
-		return nil, nil
+		return -1, nil
 	}
-	if lines, ok := t.knownLines[string(comment)]; ok {
-		return lines, nil
+	if i, ok := t.knownLines[string(comment)]; ok {
+		return i, nil
+	}
+	if err := t.keep(len(comment) + 24*(1+bytes.Count(comment, []byte(separator))) + 128); err != nil {
+		return -1, err
 	}
 	var lines []gpusamples.Line
 	for part := range strings.SplitSeq(string(comment), separator) {
 		file, line := splitLine(part)
-		file, err := t.intern([]byte(file))
+		name, err := t.index([]byte(file))
 		if err != nil {
-			return nil, err
+			return -1, err
 		}
-		lines = append(lines, gpusamples.Line{File: file, Line: line})
+		lines = append(lines, gpusamples.Line{File: t.texts[name], Line: line})
 	}
-	if err := t.process.file.keep(len(comment) + 24*len(lines) + 96); err != nil {
-		return nil, fmt.Errorf("pc_sample_comments: %w", err)
-	}
-	t.knownLines[string(comment)] = lines
-	return lines, nil
+	i := int32(len(t.lines)) //nolint:gosec // bounded by keep
+	t.lines = append(t.lines, lines)
+	t.knownLines[string(comment)] = i
+	return i, nil
 }
 
 // splitLine splits FILE:LINE. Line is 0 where it is not there, and in FILE:?.
@@ -156,7 +173,7 @@ func splitLine(text string) (file string, line int) {
 }
 
 // finish says that all strings were read.
-func (t *texts) finish() { t.known, t.knownLines, t.operations = nil, nil, nil }
+func (t *texts) finish() { t.knownTexts, t.knownLines, t.operations = nil, nil, nil }
 
 // operation is the name of an API's function; "" where it is not told.
 func (t *texts) operation(kind, operation uint64) string {
@@ -168,11 +185,11 @@ func (t *texts) operation(kind, operation uint64) string {
 
 // at are the text and the lines of an instruction.
 func (t *texts) at(index uint64) (instruction string, source []gpusamples.Line) {
-	if index < uint64(len(t.instructions)) {
-		instruction = t.instructions[index]
+	if index < uint64(len(t.instructions)) && t.instructions[index] >= 0 {
+		instruction = t.texts[t.instructions[index]]
 	}
-	if index < uint64(len(t.sources)) {
-		source = t.sources[index]
+	if index < uint64(len(t.sources)) && t.sources[index] >= 0 {
+		source = t.lines[t.sources[index]]
 	}
 	return instruction, source
 }
