@@ -17,7 +17,7 @@ const maxAhead = 1 << 20
 
 // advice is how that is recorded which can be read.
 const advice = "record JSON: rocprofv3 --pc-sampling-beta-enabled --pc-sampling-method host_trap --pc-sampling-unit time " +
-	"--pc-sampling-interval 1 --kernel-trace --hip-trace --output-format json -- PROGRAM, and give *_results.json"
+	"--pc-sampling-interval 100 --kernel-trace --hip-trace --output-format json -- PROGRAM, and give *_results.json"
 
 // otherOutputs are the other files that rocprofv3 writes.
 var otherOutputs = []struct{ begin, reason string }{
