@@ -288,6 +288,65 @@ func TestLaunchesWithoutStacksStandOnTheProbesOfTheirCalls(t *testing.T) {
 	}
 }
 
+// What rocprofv3 would have written of the example's run gives the profile that its
+// lines of JSON give, but that the lines have no times of dispatches, and the stacks of
+// launches themselves.
+func TestOneRunIsOneProfileInAllForms(t *testing.T) {
+	lines := profileOf(t, Options{}, gpuExample+"cpu.data", gpuExample+"gpu.jsonl")
+	p := profileOf(t, Options{}, gpuExample+"cpu.data", gpuExample+"gpu_results.json")
+	if len(p.Problems) > 0 {
+		t.Errorf("problems %q", p.Problems)
+	}
+	type sample struct {
+		Event, Stack  string
+		Time, Weight  uint64
+		Lanes         uint16
+		Thread        ProfileThread
+		Kernel, Width string
+	}
+	kernelOf := func(p *Profile, s *ProfileSample) (name, width string) {
+		for _, i := range p.StackFrames(nil, s.Stack) {
+			if k := p.Frames[i].Dispatched; k >= 0 {
+				return p.Kernels[k].Name, fmt.Sprint(p.Kernels[k].Lanes)
+			}
+		}
+		return "", ""
+	}
+	texts := func(p *Profile, evidence LaunchEvidence) (all []sample, dispatches int) {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			if e := &p.Events[s.Event]; e.Device && s.Launch != evidence {
+				t.Errorf("sample %d of %s: %v", i, e.Name, s.Launch)
+			}
+			if p.Events[s.Event].Name == KernelTimeEvent {
+				dispatches++
+				if stack := functionsOf(p, s); s.Weight != 228*500 || !strings.HasPrefix(stack, "grade; hipLaunchKernel; launch; grade_") {
+					t.Errorf("dispatch of %d ns: %s", s.Weight, stack)
+				}
+				continue
+			}
+			kernel, width := kernelOf(p, s)
+			all = append(all, sample{p.Events[s.Event].Name, functionsOf(p, s), s.Time, s.Weight, s.ActiveLanes, p.Threads[s.Thread], kernel, width})
+		}
+		return all, dispatches
+	}
+	want, none := texts(lines, LaunchRecorded)
+	got, dispatches := texts(p, LaunchProbe)
+	if d := cmp.Diff(want, got); d != "" || none != 0 || dispatches != 10 {
+		t.Errorf("%d and %d dispatches (-lines +rocprofv3):\n%s", none, dispatches, d)
+	}
+	if k := p.Kernels[0]; k.Dispatches != 10 || k.Time != 10*228*500 || lines.Kernels[0].Dispatches != 10 || lines.Kernels[0].HasTime {
+		t.Errorf("kernels %+v and %+v", k, lines.Kernels[0])
+	}
+	// Without the recording of the CPU the same waves stand on their kernel.
+	alone := profileOf(t, Options{}, "", gpuExample+"gpu_results.json")
+	for i := range alone.Samples {
+		if s := &alone.Samples[i]; !strings.HasSuffix(functionsOf(alone, s), "grade") || s.Launch != LaunchUnknown || alone.Threads[s.Thread].Comm != "host" {
+			t.Errorf("alone, sample %d: %s of %+v", i, functionsOf(alone, s), alone.Threads[s.Thread])
+		}
+	}
+}
+
 // Where no probe was at a launch, the thread's nearest sample stands for it, and a
 // frame says that it does.
 func TestLaunchesWithoutProbesStandOnTheNearestSample(t *testing.T) {

@@ -68,7 +68,7 @@ func (a *annotator) listFile(g *annotated, file string, lines []int, isMain bool
 		i, _ := slices.BinarySearch(lines, n-near)
 		return i < len(lines) && lines[i] <= n+near
 	}
-	text, problem := a.text(g, first, from, last)
+	text, problem := a.text(g, first, from)
 	if problem != "" {
 		g.problem("no source: %s", problem)
 		isWhole = false
@@ -98,9 +98,8 @@ func (a *annotator) listFile(g *annotated, file string, lines []int, isMain bool
 	}
 }
 
-// text gives lines of the file of a function's frame, which are some from one line to
-// another.
-func (a *annotator) text(g *annotated, s *symbol.Frame, from, last int) (of func(line int) (string, bool), problem string) {
+// text gives lines of the file of a function's frame, most of them behind a first.
+func (a *annotator) text(g *annotated, s *symbol.Frame, from int) (of func(line int) (string, bool), problem string) {
 	chunks := map[int]source.Lines{}
 	p := source.PlaceOf(s)
 	if g.module != nil {

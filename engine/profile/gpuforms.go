@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/iaprof"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/jsonlines"
+	"github.com/unwindd/unwindd/engine/target/gpusamples/rocprof"
 	"github.com/unwindd/unwindd/engine/target/gpusamples/unitrace"
 )
 
@@ -17,6 +18,7 @@ var gpuForms = []struct {
 	name string
 	open func(path string) (gpusamples.File, error)
 }{
+	{rocprof.Form, form(rocprof.Open)},
 	{jsonlines.Form, form(jsonlines.Open)},
 	{unitrace.Form, form(unitrace.Open)},
 	{iaprof.Form, form(iaprof.Open)},

@@ -279,13 +279,19 @@ func (r *Profile) moduleName(f *engine.ProfileFrame) string {
 	return "[" + name + "]"
 }
 
-// moduleName is what a module is called by: the last element of its path, or all of
-// the name of an object that was in no file (memory://...).
+// moduleName is what a module is called by: the last element of its path, also where
+// it was a part of that file (file://PATH#offset=N&size=N), or all of the name of an
+// object that was in no file (memory://...).
 func moduleName(module string) string {
-	if strings.Contains(module, "://") {
-		return module
+	scheme, rest, isURI := strings.Cut(module, "://")
+	switch {
+	case !isURI:
+		return path.Base(module)
+	case scheme == "file":
+		name, _, _ := strings.Cut(rest, "#")
+		return path.Base(name)
 	}
-	return path.Base(module)
+	return module
 }
 
 // oneLine is text without what would leave its line: a name may be any bytes.

@@ -57,19 +57,31 @@ func run() (err error) {
 	fmt.Fprintln(&b, `{"record":"format","format_version":1,"clock":"CLOCK_BOOTTIME"}`)
 	fmt.Fprintf(&b, `{"record":"module","id":1,"path":"%s/grade.co","build_id":"%x","arch":"amdgpu","processor":"%s"}`+"\n", folder, o.BuildID(), processor)
 	b.Write(launches)
+	r := newRecorded(o)
 	for lines := json.NewDecoder(bytes.NewReader(launches)); lines.More(); {
-		var l struct {
-			ID   int    `json:"id"`
-			Time uint64 `json:"time"`
-		}
+		var l launch
 		if err := lines.Decode(&l); err != nil {
 			return err
 		}
-		if err := sample(&b, program, l.ID, l.Time); err != nil {
+		r.launched(&l)
+		if err := r.sample(&b, program, &l); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile("gpu.jsonl", b.Bytes(), 0o644)
+	if err := os.WriteFile("gpu.jsonl", b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return r.write("gpu_results.json")
+}
+
+// A launch is a line of the host.
+type launch struct {
+	ID   int    `json:"id"`
+	PID  int    `json:"pid"`
+	TID  int    `json:"tid"`
+	API  string `json:"api"`
+	Time uint64 `json:"time"`
+	End  uint64 `json:"end"`
 }
 
 // record builds the host, records it by perf, and returns the lines that it
@@ -128,15 +140,17 @@ const (
 const every = 13
 
 // sample executes the waves of a dispatch, and writes where they are.
-func sample(b *bytes.Buffer, p *simt.Program, launch int, time uint64) error {
+func (r *recorded) sample(b *bytes.Buffer, p *simt.Program, l *launch) error {
+	launch := l.ID
 	executed := launch // so that not all dispatches are sampled at the same places
 	for first := 0; first < items; first += lanes {
 		w := newWave(p, launch, first)
 		for {
 			if executed++; executed%every == 0 {
+				r.sampled(w, l, first, l.Time+100*uint64(executed))
 				fmt.Fprintf(b, `{"record":"sample","time":%d,"module":1,"module_offset":"%#x","exec_mask":"%#x","lanes":%d,`+
 					`"wave":{"dispatch":%d,"kernel":"grade","group":[%d,0,0]},"launched_by":{"launch":%d}}`+"\n",
-					time+100*uint64(executed), w.PC, w.Exec, lanes, launch, first/lanes, launch)
+					l.Time+100*uint64(executed), w.PC, w.Exec, lanes, launch, first/lanes, launch)
 			}
 			done, err := w.Step()
 			if err != nil {
