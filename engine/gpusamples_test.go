@@ -537,7 +537,7 @@ func TestEventsOfSeveralFilesAreOne(t *testing.T) {
 	two := gpuFile(t, t.TempDir(), "", `{"record":"sample","pc":"0x2","exec_mask":"0x7"}`, `{"record":"sample","pc":"0x2","event":"a"}`,
 		`{"record":"sample","pc":"0x2","exec_mask":"0xf","event":"b"}`)
 	p := profileOf(t, Options{}, "", one, two)
-	if d := cmp.Diff([]ProfileEvent{{Name: "a", Unit: "count"}, {Name: gpusamples.DefaultEvent, Unit: "count", Lanes: true}, {Name: "b", Unit: "count"}}, p.Events); d != "" {
+	if d := cmp.Diff([]ProfileEvent{{Name: "a", Unit: "count", Device: true}, {Name: gpusamples.DefaultEvent, Unit: "count", Device: true, Lanes: true}, {Name: "b", Unit: "count", Device: true}}, p.Events); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
 	var got []string

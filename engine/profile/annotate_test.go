@@ -26,7 +26,7 @@ func annotatedFake(tb testing.TB, f gpusamples.File, names ...string) (*Profile,
 	if err := b.addGPU(tb.Context(), []gpusamples.File{f}, &Options{}); err != nil {
 		tb.Fatal(err)
 	}
-	b.name(1, nil)
+	b.name(tb.Context(), 1, nil)
 	err := b.annotate(tb.Context(), names)
 	return b.profile(), err
 }

@@ -75,7 +75,7 @@ func profileOfFake(tb testing.TB, f gpusamples.File, o Options) *Profile {
 	if err := b.addGPU(tb.Context(), []gpusamples.File{f}, &o); err != nil {
 		tb.Fatal(err)
 	}
-	b.name(1, nil)
+	b.name(tb.Context(), 1, nil)
 	return b.profile()
 }
 

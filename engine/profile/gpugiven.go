@@ -193,6 +193,25 @@ func (j *gpuJoin) givenModule(o *object.Object) *gpuModule {
 	return m
 }
 
+// found notes the file that a module was found in where it was loaded: it may be one
+// that was given, too.
+func (g *givenObjects) found(path string) {
+	for i := range g.list {
+		if o := &g.list[i]; path == o.file || path == absolute(o.file) {
+			o.isUsed = true
+		}
+	}
+}
+
+// absolute is a path as the finder has it.
+func absolute(path string) string {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return whole
+}
+
 // unused says of each file that was given whether nothing of it was used.
 func (g *givenObjects) unused() (problems []string) {
 	used := map[string]bool{}

@@ -209,6 +209,7 @@ func (j *gpuJoin) findModule(index int, arch *plugin.Arch) object.Found {
 			reason = j.otherKernels(found.Object, index)
 		}
 		if reason == "" {
+			j.given.found(found.Path)
 			return found
 		}
 		found.Object.Close()

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"context"
 	"runtime"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func (p *framePlace) names(r *recording) []symbol.Frame {
 
 // name names the frames of modules, each once, by a number of goroutines, and
 // then the others.
-func (b *profileBuilder) name(jobs int, kernel *kallsyms.Table) {
+func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Table) {
 	frames := b.out.Frames
 	order := make([]uint32, 0, len(frames))
 	for i := range frames {
@@ -93,6 +94,11 @@ func (b *profileBuilder) name(jobs int, kernel *kallsyms.Table) {
 				}
 				for _, i := range order[from:min(from+nameChunk, len(order))] {
 					p := &b.places[i]
+					if frames[i].Device {
+						// No walk came there, which asks the plugin about the object.
+						frames[i].Symbols = p.module.AllNames(ctx, p.lookup, b.recording.maker.Shared.Options().NoInlines)
+						continue
+					}
 					frames[i].Symbols = p.names(b.recording)
 				}
 			}

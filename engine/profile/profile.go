@@ -105,7 +105,7 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	}
 	prepared()
 	if !k.Shared.Options().NoSymbols {
-		b.name(o.Jobs, kernel)
+		b.name(ctx, o.Jobs, kernel)
 	}
 	if err := b.annotate(ctx, o.Annotate); err != nil {
 		return nil, err
