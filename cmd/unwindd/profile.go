@@ -50,7 +50,8 @@ func newProfile(g *globals) *cobra.Command {
 		Short: "Make a profile of what perf recorded",
 		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
-speedscope, or as JSON with every sample. Record the stacks with
+speedscope, for Firefox Profiler, or as JSON with every sample. Record the stacks
+with
 
   perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
 

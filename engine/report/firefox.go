@@ -117,7 +117,10 @@ func (r *Profile) WriteFirefox(w io.Writer) error {
 	for i := range f.threads {
 		f.times.sort(r, f.threads[i].samples)
 	}
-	f.tables = r.newFirefoxTables()
+	var err error
+	if f.tables, err = r.newFirefoxTables(); err != nil {
+		return err
+	}
 	f.put(`{"meta":`)
 	if err := compactJSON(f.output, f.meta()); err != nil {
 		return err

@@ -427,3 +427,19 @@ func TestFirefoxAddressesCountFromTheImage(t *testing.T) {
 		})
 	}
 }
+
+// TestFirefoxCountsBy32Bits: 32,768 frames of 65,536 inlined calls each are refused.
+func TestFirefoxCountsBy32Bits(t *testing.T) {
+	r := newRecording(engine.ProfileEvent{Name: "cycles", Unit: "count"})
+	deep := r.frame(engine.ProfileFrame{Module: -1, Symbols: make([]symbol.Frame, 1<<16)})
+	at := uint32(0)
+	for range 1 << 15 {
+		r.Stacks = append(r.Stacks, engine.ProfileStack{Caller: at, Frame: deep})
+		at = uint32(len(r.Stacks) - 1)
+	}
+	r.sample(engine.ProfileSample{Stack: at, Thread: r.thread(1, 1, "deep"), Weight: 1})
+	var b bytes.Buffer
+	if err := r.view(t).WriteFirefox(&b); err == nil || !strings.Contains(err.Error(), "more than 1073741824 calls") || b.Len() > 0 {
+		t.Errorf("%v; %d bytes", err, b.Len())
+	}
+}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/unwindd/unwindd/engine"
@@ -80,11 +81,17 @@ type firefoxLeaf struct {
 	state uint8
 }
 
+// maxFirefoxRows bounds the rows of stacks, which the viewer counts by 32 bits. Each
+// may have another one for every state of a wave in which it was sampled.
+const maxFirefoxRows = 1 << 30
+
 // noFrames is a function of its own: samples without a stack do not count in the
 // viewer.
 const noFrames = "[no frames]"
 
-func (r *Profile) newFirefoxTables() *firefoxTables {
+// newFirefoxTables makes the tables. The error is that there are more rows than the
+// viewer can count.
+func (r *Profile) newFirefoxTables() (*firefoxTables, error) {
 	t := &firefoxTables{
 		r: r, libOf: make([]int32, len(r.p.Modules)), libAt: map[firefoxLibKey]int32{},
 		number: make([]int32, len(r.functions)), rowOf: make([]int32, len(r.p.Frames)),
@@ -95,6 +102,7 @@ func (r *Profile) newFirefoxTables() *firefoxTables {
 			list[i] = -1
 		}
 	}
+	rows := int64(0)
 	for i, isUsed := range r.usedStacks() {
 		if !isUsed {
 			continue
@@ -103,7 +111,10 @@ func (r *Profile) newFirefoxTables() *firefoxTables {
 		if t.rowOf[frame] < 0 {
 			t.addFrame(frame)
 		}
-		t.count += int32(len(r.functionOf[frame])) //nolint:gosec // the viewer has no more rows
+		if rows += int64(len(r.functionOf[frame])); rows > maxFirefoxRows {
+			return nil, fmt.Errorf("%s: the stacks have more than %d calls, which Firefox Profiler cannot count", r.p.Path, maxFirefoxRows)
+		}
+		t.count = int32(rows) //nolint:gosec // checked
 		t.nodes[i] = t.count - 1
 	}
 	for i := range r.p.Samples {
@@ -111,7 +122,7 @@ func (r *Profile) newFirefoxTables() *firefoxTables {
 			t.addLeaf(s)
 		}
 	}
-	return t
+	return t, nil
 }
 
 // lib is the number of a module's code object.
@@ -229,7 +240,7 @@ func (t *firefoxTables) addLeaf(s *engine.ProfileSample) {
 	if _, ok := t.rowOfLeaf[leaf]; ok {
 		return
 	}
-	at := t.count + int32(len(t.special)) //nolint:gosec // the viewer has no more rows
+	at := t.count + int32(len(t.special)) //nolint:gosec // there are fewer of these than samples
 	t.rowOfLeaf[leaf] = at
 	if leaf.stack == 0 {
 		t.special = append(t.special, firefoxStack{frame: t.addNoFrames()})
