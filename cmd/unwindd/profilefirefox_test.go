@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -23,15 +26,38 @@ func firefoxProfiler(t *testing.T, file string) (ask func(args ...string) string
 	dir := t.TempDir()
 	oracle.With{Dir: dir}.Run(t, "npm", "pack", "--silent", "@firefox-devtools/profiler-cli@0.10.0")
 	oracle.With{Dir: dir}.Run(t, "tar", "xzf", "firefox-devtools-profiler-cli-0.10.0.tgz")
-	ask = func(args ...string) string {
-		t.Helper()
-		program := filepath.Join(dir, "package", "dist", "profiler-cli.js")
-		env := []string{"PROFILER_CLI_SESSION_DIR=" + filepath.Join(dir, "s")}
-		return oracle.With{Env: env}.Run(t, "node", append([]string{program}, args...)...)
+	program := filepath.Join(dir, "package", "dist", "profiler-cli.js")
+	const session = "test"
+	env := []string{"PROFILER_CLI_SESSION_DIR=" + filepath.Join(dir, "s")}
+	// The command starts this too, and gives it half a second, which is too little on a
+	// machine that is busy.
+	server := exec.Command("node", program, "--daemon", file, "--session", session)
+	server.Env = append(server.Environ(), env...)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
 	}
-	t.Cleanup(func() { ask("stop", "--all") })
-	ask("load", file)
-	return ask
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		<-ended
+	})
+	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		cmd := exec.Command("node", program, "thread", "list", "--session", session)
+		cmd.Env = append(cmd.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			break
+		}
+		if len(ended) > 0 || time.Since(start) > time.Minute || strings.Contains(string(out), "load failed") {
+			log, _ := os.ReadFile(filepath.Join(dir, "s", session+".log"))
+			t.Fatalf("%s is not loaded: %s\n%s", file, out, log)
+		}
+	}
+	return func(args ...string) string {
+		t.Helper()
+		return oracle.With{Env: env}.Run(t, "node", append([]string{program}, append(args, "--session", session)...)...)
+	}
 }
 
 // firefoxThreadOf is a thread as Firefox Profiler lists it.
