@@ -146,7 +146,7 @@ func TestFlameGraphTellsAcceleratorsApart(t *testing.T) {
 			}
 			isGPU := strings.Contains(b.name, "_[G]")
 			met[isGPU]++
-			if isGPU && (b.hue < 160 || b.hue > 210) || !isGPU && (b.hue < 20 || b.hue > 60) {
+			if isGPU && (b.hue < 160 || b.hue > 210) || !isGPU && (b.hue < 30 || b.hue > 65) {
 				t.Errorf("%q: %s has the hue %.0f", granularity, b.name, b.hue)
 			}
 			if name, _, _ := strings.Cut(b.name, ":"); isGPU != (name == "grade_[G]" || name == "repair_[G]") {

@@ -9,7 +9,7 @@ function unwinddFlameGraph(stacks, nodes) {
     {title: 'process', from: 265, to: 285, has: (s) => s.FileName === 'process'},
     {title: 'GPU', from: 165, to: 205, has: (s) => /_\[G\](:\d+)*$/.test(s.FullName)},
     {title: 'kernel', from: 325, to: 350, has: (s) => /_\[k\](:\d+)*$/.test(s.FullName)},
-    {title: 'CPU', from: 25, to: 55, has: () => true},
+    {title: 'CPU', from: 36, to: 62, has: () => true},
   ];
 
   // Where pprof counts by files there are no functions, and its own colours stay.
@@ -31,6 +31,8 @@ function unwinddFlameGraph(stacks, nodes) {
   stacks.Sources[0].Color = color(kinds[0].from); // the root
   for (const source of stacks.Sources.slice(1)) { // behind the root
     if (isFile(source)) continue;
+    // A module, of which pprof would show what is behind a dot where room is short.
+    if (source.FullName.startsWith('[')) source.Display = [source.FullName];
     const kind = kinds.find((k) => k.has(source));
     met.add(kind);
     source.Color = color(kind.from + share(source.FullName) * (kind.to - kind.from));
