@@ -60,7 +60,7 @@ func TestInstructionsAreTheRecordedOnesWithoutACodeObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := gpusamples.Facts{
-		Path: "x", Form: "rocprofv3", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: 8}},
+		Path: "x", Form: "rocprofv3", Events: []gpusamples.Event{{Name: gpusamples.DefaultEvent, Samples: 9}},
 		Modules: []gpusamples.Module{
 			{PID: -1, Path: path, Arch: "amdgpu", Segments: []target.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000000000}}},
 			{PID: -1, URI: "memory://1#offset=0x10&size=99", Size: 99, Arch: "amdgpu", Segments: []target.Segment{{Address: 0, Size: 0x4000, Start: 0x7f0000100000}}},
@@ -68,6 +68,7 @@ func TestInstructionsAreTheRecordedOnesWithoutACodeObject(t *testing.T) {
 		Kernels: []gpusamples.Kernel{
 			{Name: "grade", Module: 0, Entry: 0x1600, HasEntry: true}, {Name: "_Z4madePi", Module: 1, Entry: 0x1000, HasEntry: true},
 			{Name: "stalls", Module: -1}, {Name: "_Z5otherPi", Module: 1, Entry: 0x1020, HasEntry: true},
+			{Name: "nowhere", Module: -1},
 		},
 	}
 	lines := []gpusamples.Line{{File: "/a/inner.h", Line: 7}, {File: "/a/k.cl", Line: 9}}
@@ -80,8 +81,9 @@ func TestInstructionsAreTheRecordedOnesWithoutACodeObject(t *testing.T) {
 		told(gpusamples.Sample{Module: 0, Kernel: 0, Offset: 0x1610, HasOffset: true, Instruction: "v_lshlrev_b32_e32 v1, 2, v0"}),
 		told(gpusamples.Sample{Module: -1, Kernel: 2, Offset: 0x20, InKernel: true, Instruction: "send"}),
 		told(gpusamples.Sample{Module: -1, Kernel: 2, Offset: 0x10, InKernel: true, Instruction: "mad"}),
+		told(gpusamples.Sample{Module: -1, Kernel: 4, Offset: 0x30, InKernel: true}),
 	)}
-	p, err := annotatedFake(t, f, "made", "stalls", "grade")
+	p, err := annotatedFake(t, f, "made", "stalls", "grade", "nowhere")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +91,7 @@ func TestInstructionsAreTheRecordedOnesWithoutACodeObject(t *testing.T) {
 		{"2 at 0x1010 s_nop 0", "1 at 0x1014 s_endpgm"},
 		{"1 at 0x10 mad", "1 at 0x20 send"},
 		{"1 at 0x1600 .long 0xc0060002, 0x00000000  // writes s[0:1]", "1 at 0x1610 v_lshlrev_b32_e32 v1, 2, v0"},
+		{"1 at 0x30 "},
 	}
 	var got [][]string
 	for i := range p.Annotations {
@@ -100,6 +103,9 @@ func TestInstructionsAreTheRecordedOnesWithoutACodeObject(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if problems := p.Annotations[3].Problems; len(problems) != 1 || !strings.HasPrefix(problems[0], "its code is not known") {
+		t.Errorf("problems %q", problems)
 	}
 	if a := &p.Annotations[0]; len(a.Lines) != 1 || a.Lines[0].File != "/a/k.cl" || a.Lines[0].Line != 9 {
 		t.Errorf("lines %v, expected the one that the file of samples has", a.Lines)

@@ -123,24 +123,27 @@ func (g *annotated) takeLine(l *walk.Line, symbols []symbol.Frame) {
 	g.Code, g.ownLines = append(g.Code, in), append(g.ownLines, lineKey{own.File, own.Line})
 }
 
-// takeRecorded takes the instructions of a function of which only those are known that
-// files of samples have.
+// takeRecorded takes the instructions of a function whose code is not known: those that
+// were sampled, with the text that files of samples have.
 func (a *annotator) takeRecorded(g *annotated) {
-	if !slices.ContainsFunc(g.frames, func(f annotatedFrame) bool { return a.out.Frames[f.frame].Instruction != "" }) {
-		return
-	}
-	g.IsRecorded = true
+	seen := map[uint64]bool{}
 	for _, of := range g.frames {
 		f := &a.out.Frames[of.frame]
 		at := a.address(of.frame)
-		if a.isEntry(of.frame) || slices.Contains(g.starts, at) {
+		isPhysical := of.depth == len(f.Symbols)-1
+		if !isPhysical || a.samples[of.frame] == 0 || a.isEntry(of.frame) || seen[at] {
 			continue
 		}
+		seen[at] = true
+		g.IsRecorded = g.IsRecorded || f.Instruction != ""
 		s := &f.Symbols[of.depth]
 		g.needLine(s)
 		g.starts, g.ends = append(g.starts, at), append(g.ends, at+1)
 		g.Code = append(g.Code, AnnotatedInstruction{Offset: f.ModuleOffset, Text: f.Instruction, File: s.File, InlineLine: s.Line})
 		g.ownLines = append(g.ownLines, lineKey{s.File, s.Line})
+	}
+	if len(g.Code) > 0 && !g.IsRecorded {
+		g.problem("its code is not known: there are the addresses that were sampled")
 	}
 	g.sortCode()
 }

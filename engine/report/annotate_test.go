@@ -64,7 +64,7 @@ func TestAnnotationsHaveWhyWavesWaited(t *testing.T) {
         6   46.2%   32.0        1        1               1    0x20  v_mov_b32_e32 v1, s3
         2   15.4%   16.0                 2                    0x30  s_waitcnt vmcnt(0)                  grade.cl:3 repair
 1 sample of gpu-pc-sampling at no line that is known
-1 sample of gpu-pc-sampling at no instruction that is shown
+1 sample of gpu-pc-sampling at no instruction of its own
 
 gpu copy in memory://7#offset=0x10&size=16
   gpu-pc-sampling: 1 sample, 3, 32.0 lanes active

@@ -46,7 +46,7 @@ func (t *annotationText) annotation(a *engine.ProfileAnnotation, counts []*annot
 	}
 	for _, c := range counts {
 		t.rest(c, c.unlined, len(a.Lines), "no line that is known")
-		t.rest(c, c.elsewhere, len(a.Code), "no instruction that is shown")
+		t.rest(c, c.elsewhere, len(a.Code), "no instruction of its own")
 	}
 }
 
@@ -254,13 +254,17 @@ func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []col
 		in := &a.Code[i]
 		t.numbers(columns, func(c *annotationCount) *sampleCount { return &c.code[i] })
 		t.printf("%s  ", t.faint(fmt.Sprintf("%*s", width, address(in.Offset))))
+		text := in.Text
+		if text == "" {
+			text = "-"
+		}
 		place := t.placeOf(in)
 		if place == "" || place == before {
-			t.printf("%s\n", in.Text)
+			t.printf("%s\n", text)
 			continue
 		}
 		before = place
-		t.printf("%-*s  %s\n", longest, in.Text, t.place(place))
+		t.printf("%-*s  %s\n", longest, text, t.place(place))
 	}
 }
 
