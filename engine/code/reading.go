@@ -261,13 +261,17 @@ func (o *Object) readCode(address uint64, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// readFile reads code from the object's file.
+// readFile reads code from the object's file. A relocatable one that has one section
+// of code is not laid out, and has no segments either.
 func (o *Object) readFile(address uint64, code []byte) int {
+	file := o.laid
 	if !o.isLaid() {
-		n, _ := o.File.ReadAddress(code, address)
-		return n
+		if n, _ := o.File.ReadAddress(code, address); n > 0 || len(o.File.Segments()) > 0 {
+			return n
+		}
+		file = o.File
 	}
-	for _, s := range o.laid.Sections() {
+	for _, s := range file.Sections() {
 		if s.Flags&elf.SHF_EXECINSTR == 0 || address-s.Address >= s.Size {
 			continue
 		}
