@@ -9,7 +9,8 @@ import (
 )
 
 // TestInstructionsOfZebinsAreAnnotated: each sample of a kernel of Intel is at an instruction
-// that begins where the sample is, with the object; without it there are the offsets that were sampled.
+// that begins where the sample is, with the object; without it there are the
+// offsets that were sampled, with the text that the profiler has.
 func TestInstructionsOfZebinsAreAnnotated(t *testing.T) {
 	zebin := compileZebin(t, "tgllp", "testdata/visa/rec.cl")
 	run := intelRun(t, zebin)
@@ -18,7 +19,7 @@ func TestInstructionsOfZebinsAreAnnotated(t *testing.T) {
 		t.Fatal(err)
 	}
 	kernel := run.Kernels[0].Name
-	annotate := func(objects ...string) (*Profile, *ProfileAnnotation) {
+	annotate := func(path string, objects ...string) (*Profile, *ProfileAnnotation) {
 		p, err := gpuEngine(t, Options{}).Profile(t.Context(), "", ProfileOptions{Jobs: 1, GPU: []string{path}, Objects: objects, Annotate: []string{kernel}})
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +29,7 @@ func TestInstructionsOfZebinsAreAnnotated(t *testing.T) {
 		}
 		return p, &p.Annotations[0]
 	}
-	p, a := annotate(zebin)
+	p, a := annotate(path, zebin)
 	if a.IsRecorded || len(a.Code) < 10 || len(a.Places) == 0 || len(a.Lines) == 0 {
 		t.Fatalf("recorded %v, %d instructions, %d places, %d lines; %q", a.IsRecorded, len(a.Code), len(a.Places), len(a.Lines), a.Problems)
 	}
@@ -46,7 +47,7 @@ func TestInstructionsOfZebinsAreAnnotated(t *testing.T) {
 			t.Errorf("%#x is at line %d, and not placed there", f.ModuleOffset, s.Line)
 		}
 	}
-	_, a = annotate()
+	_, a = annotate(path)
 	if a.IsRecorded || len(a.Code) == 0 || a.Module >= 0 || len(a.Problems) == 0 {
 		t.Fatalf("without the object: recorded %v, %d instructions, module %d; %q", a.IsRecorded, len(a.Code), a.Module, a.Problems)
 	}
@@ -54,5 +55,11 @@ func TestInstructionsOfZebinsAreAnnotated(t *testing.T) {
 		if in := &a.Code[i]; in.Text != "" || in.Offset != 0x90*uint64(i) {
 			t.Errorf("instruction %d is %q at %#x", i, in.Text, in.Offset)
 		}
+	}
+	if err := os.WriteFile(path+".txt", run.Iaprof(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, a = annotate(path + ".txt"); !a.IsRecorded || len(a.Code) == 0 || a.Code[0].Text != "mov" {
+		t.Errorf("of iaprof: recorded %v, %v", a.IsRecorded, a.Code)
 	}
 }
