@@ -153,10 +153,11 @@ func FuzzFunctionNames(f *testing.F) {
 	f.Add("void f<a>(b) const (.cold)", "f")
 	f.Add("operator<", "operator")
 	f.Add(")(", "<>")
+	f.Add("", "0")
 	f.Fuzz(func(t *testing.T, function, name string) {
 		all := []functionName{{function, "", function}}
-		if len(findFunctions(all, function)) != 1 {
-			t.Errorf("%q is not found", function)
+		if isFound := len(findFunctions(all, function)) == 1; isFound != (function != "") {
+			t.Errorf("%q is found: %v", function, isFound)
 		}
 		findFunctions(all, name)
 		nearFunctions(all, name)
