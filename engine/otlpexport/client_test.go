@@ -375,3 +375,25 @@ func FuzzResponse(f *testing.F) {
 		}
 	})
 }
+
+// Of an answer that does not end little is read.
+func TestEndlessAnswersAreNotRead(t *testing.T) {
+	const all = 64 << 20
+	var written atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", protobufType)
+		for chunk := make([]byte, 64<<10); written.Load() < all; {
+			n, err := w.Write(chunk)
+			if written.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	c, _ := client(t, s.URL, Options{Timeout: long})
+	_, err := c.Send(t.Context(), []byte("request"))
+	c.Close()
+	s.Close() // waits for the handler
+	if err == nil || !strings.Contains(err.Error(), "its answer has more than") || written.Load() >= all {
+		t.Errorf("%v after %d bytes", err, written.Load())
+	}
+}

@@ -157,7 +157,9 @@ func (r *Profile) newOTLP() *otlpBuilder {
 		if !r.isAsked(s) {
 			continue
 		}
-		b.window(s.Event).add(s.Time)
+		if s.Time != 0 { // some samples of accelerators have none
+			b.window(s.Event).add(s.Time)
+		}
 		group, stack := g.of(s), b.stacks.of(s.Stack)
 		for _, v := range values[s.Event+1] {
 			n := r.values[v].of(s)

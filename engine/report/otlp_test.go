@@ -342,6 +342,13 @@ func TestOTLPTimesAreThoseOfTheDayWhereTheyAreKnown(t *testing.T) {
 	if diff := cmp.Diff(want, first()); diff != "" {
 		t.Errorf("with the time of the day (-want +got)\n%s", diff)
 	}
+	r.Samples[11].Time = 0 // of the first wave: it is not known
+	if got := first(); got[2] != "gpu-pc-sampling 0+0 every 1" {
+		t.Errorf("where the time of a wave is not known: %s", got[2])
+	}
+	if d := r.view(t, "gpu-pc-sampling").pprof().DurationNanos; d != 0 {
+		t.Errorf("where the time of a wave is not known: %d ns as pprof's form", d)
+	}
 	r.WallOffset = -2e9 // before 1970
 	if got := first(); !strings.Contains(got[0], " 0+") {
 		t.Errorf("before 1970: %s", got[0])

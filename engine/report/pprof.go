@@ -54,7 +54,7 @@ func (b *pprofBuilder) prepare() {
 		if !r.isAsked(s) {
 			continue
 		}
-		if !timed || !r.isOfDevice(s.Event) {
+		if s.Time != 0 && (!timed || !r.isOfDevice(s.Event)) { // some of accelerators have no time
 			first, last = min(first, s.Time), max(last, s.Time)
 		}
 		b.sample(s)
