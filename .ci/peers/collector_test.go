@@ -151,6 +151,8 @@ func TestCollectorHandsOnWhatOtherFormsHave(t *testing.T) {
 	for name, args := range map[string][]string{
 		"profile":     {"examples/profile/perf.data"},
 		"gpu-profile": {"examples/gpu-profile/cpu.data", "--gpu-samples", "examples/gpu-profile/gpu.jsonl"},
+		"rocprofv3":   {"examples/gpu-profile/cpu.data", "--gpu", "examples/gpu-profile/gpu_results.json"},
+		"waves alone": {"--gpu", "examples/gpu-profile/gpu_results.json"},
 		"go build":    {recordGo(t, dir)},
 	} {
 		t.Run(name, func(t *testing.T) {
