@@ -363,6 +363,42 @@ func TestRootsOfProcesses(t *testing.T) {
 	}
 }
 
+// A process that has not changed its root yet has the host's files. They are taken where
+// the recording has their build ID, and not for their names.
+func TestFilesOfTheHostBeforeARoot(t *testing.T) {
+	oracle.Tools(t, "gcc")
+	dir := t.TempDir()
+	for _, name := range []string{"host", "empty"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, path := filepath.Join(dir, "source.c"), filepath.Join(dir, "host", "thing.so")
+	if err := os.WriteFile(source, []byte("int of_the_host(int x) { return x * 3; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	oracle.Run(t, "gcc", "-O0", "-g", "-shared", "-fPIC", "-Wl,--build-id=0x12345678,-z,separate-code", "-o", path, source)
+	const start = 0x7f0000000000
+	offset, at := mappedCode(t, path, start)
+	const hasBuildID = 1 << 14
+	b := newShape("x86_64", sampleBasics, 0, 0)
+	b.record(10, inUser|hasBuildID, uint32(7), uint32(7), uint64(start), uint64(0x1000), offset,
+		[]byte{4, 0, 0, 0, 0x12, 0x34, 0x56, 0x78}, make([]byte, 16), uint32(5), uint32(2), "/thing.so", uint32(7), uint32(7), uint64(100))
+	b.mmap(8, 100, start, 0x1000, offset, "/thing.so")
+	pc := at["of_the_host"] + 4
+	b.sample(inUser, 7, 1000, pc)
+	b.sample(inUser, 8, 1001, pc)
+	roots := map[int]string{7: filepath.Join(dir, "empty"), 8: filepath.Join(dir, "empty")}
+	p, err := gpuEngine(t, Options{Sysroot: filepath.Join(dir, "host")}).Profile(t.Context(), b.write(t), ProfileOptions{Roots: roots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{fmt.Sprintf("%#x /thing.so of_the_host: end-of-stack", pc), fmt.Sprintf("%#x /thing.so: end-of-stack", pc)}
+	if d := cmp.Diff(want, shapeStacks(p)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 // A directory of perf record --kcore has the kernel's names.
 func TestKernelNamesOfADirectory(t *testing.T) {
 	b := newShape("x86_64", sampleBasics, 0, 0)

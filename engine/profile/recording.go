@@ -175,7 +175,7 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 		return mod
 	}
 	t := &target.Module{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}
-	found := r.find(root, m)
+	found, finder := r.find(root, m)
 	if t.Object = found.Object; t.Object != nil {
 		r.opened = append(r.opened, t.Object)
 		t.File = found.Path
@@ -188,21 +188,37 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 	}
 	t.Problem = found.Problem
 	var mod *code.Module
-	if root == "" {
+	if finder == &r.finder {
 		mod = r.process.AddModule(t, nil)
 	} else {
-		mod = r.process.AddModuleOf(t, r.finderOf(root))
+		mod = r.process.AddModuleOf(t, finder)
 	}
 	r.objects[key] = mod
 	return mod
 }
 
-// find finds the file of a mapping.
-func (r *recording) find(root string, m *perfdata.Mapping) object.Found {
+// find finds the file of a mapping, and says who found it. Before a process has changed
+// its root it has files of the host's: one whose build ID is the recorded one is it.
+func (r *recording) find(root string, m *perfdata.Mapping) (object.Found, *object.Finder) {
 	if m.Path == object.VDSOName {
-		return r.findVDSO(m.BuildID)
+		return r.findVDSO(m.BuildID), &r.finder
 	}
 	finder := r.finderOf(root)
+	found := r.findBy(finder, m)
+	if root == "" || found.Object != nil {
+		return found, finder
+	}
+	host := r.findBy(&r.finder, m)
+	if host.Object != nil && host.Checked {
+		return host, &r.finder
+	}
+	if host.Object != nil {
+		host.Object.Close()
+	}
+	return found, finder
+}
+
+func (r *recording) findBy(finder *object.Finder, m *perfdata.Mapping) object.Found {
 	isExe := finder.IsExe(r.exeID, m.Path, m.BuildID)
 	r.exeUsed = r.exeUsed || isExe
 	found := finder.Find(m.Path, m.BuildID, isExe)
