@@ -160,15 +160,21 @@ func (l *launches) find() {
 			return
 		}
 		for _, a := range l.arrays {
-			// What is wrong with records was said when they were read first.
-			said, silenced := len(l.process.file.problems), l.process.file.silenced
-			_ = l.scan(l.process.file.reader(a.at), a.rank, func(id uint64) bool { return missing[id] })
-			l.process.file.problems, l.process.file.silenced = l.process.file.problems[:said], silenced
+			l.scanAgain(a, func(id uint64) bool { return missing[id] })
 		}
 		if clear(missing); len(l.calls) == found {
 			return
 		}
 	}
+}
+
+// scanAgain scans an array that was read before. What is wrong with its records was said
+// then.
+func (l *launches) scanAgain(a callArray, isWanted func(id uint64) bool) {
+	f := l.process.file
+	said, silenced, givenUp := len(f.problems), f.silenced, f.givenUp
+	_ = l.scan(f.reader(a.at), a.rank, isWanted) // where the text is cut is known, too
+	f.problems, f.silenced, f.givenUp = f.problems[:said], silenced, givenUp
 }
 
 // resolve says of launches what call made them: the outermost one, in which others may
