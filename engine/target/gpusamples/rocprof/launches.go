@@ -1,7 +1,7 @@
 package rocprof
 
 import (
-	"cmp"
+	"math"
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
@@ -35,22 +35,33 @@ var callFields = []field{
 // A call is one of an API. Its ID is the correlation ID of what happens in it, and
 // that of the call that it was made in is its ancestor; 0: none.
 type call struct {
-	kind, operation uint64
 	ancestor        uint64
 	start, end      uint64
-	thread          int // -1: not told
-	rank            int // of its array in apis
+	kind, operation uint32
+	thread          int32 // -1: not told
+	rank            int8  // of its array in apis
+	state           callState
 }
+
+// A callState says whether a call is known.
+type callState uint8
+
+const (
+	callUnknown   callState = iota
+	callKnown               // a record describes it
+	callAmbiguous           // several records describe it differently
+)
 
 // launches are those of a process. Millions of calls may have launched nothing: only those
 // that dispatches name are kept, with those that they were made in.
 type launches struct {
 	process       *process
+	first         int              // in facts
 	byCorrelation map[uint64]int32 // in facts
 	byThread      map[int]int32    // of dispatches without a correlation ID
 	arrays        []callArray
-	calls         map[uint64]call
-	ambiguous     map[uint64]bool // calls that are described twice, and differently
+	made          []call          // of the launches from first on
+	others        map[uint64]call // in which these were made
 	isLate        bool            // a dispatch came behind calls
 }
 
@@ -78,7 +89,16 @@ func (l *launches) add(correlation uint64, thread int) int {
 		l.byThread[thread] = i
 	}
 	facts.Launches = append(facts.Launches, gpusamples.Launch{PID: -1, TID: thread})
+	l.made = append(l.made, l.others[correlation])
 	return int(i)
+}
+
+// call is that of a correlation ID; its state is callUnknown where there is none.
+func (l *launches) call(id uint64) call {
+	if i, ok := l.byCorrelation[id]; ok {
+		return l.made[int(i)-l.first]
+	}
+	return l.others[id]
 }
 
 // read reads an array of calls. Dispatches stand before calls, as a rule.
@@ -98,9 +118,10 @@ func (l *launches) scan(r *jsontext.Reader, rank int, isWanted func(id uint64) b
 		if !ok || !isWanted(id) {
 			return nil
 		}
-		c := call{thread: id31(v.number(callThread)), rank: rank}
-		c.kind, _ = v.number(callKind)
-		c.operation, _ = v.number(callOperation)
+		c := call{thread: int32(id31(v.number(callThread))), rank: int8(rank), state: callKnown} //nolint:gosec // of 31 bits; there are few
+		kind, _ := v.number(callKind)
+		operation, _ := v.number(callOperation)
+		c.kind, c.operation = uint32(min(kind, math.MaxUint32)), uint32(min(operation, math.MaxUint32)) //nolint:gosec // bounded
 		c.ancestor, _ = v.number(callAncestor)
 		c.start, _ = v.number(callStart)
 		c.end, _ = v.number(callEnd)
@@ -110,36 +131,37 @@ func (l *launches) scan(r *jsontext.Reader, rank int, isWanted func(id uint64) b
 
 // keep keeps a call.
 func (l *launches) keep(id uint64, c call) error {
-	before, again := l.calls[id]
-	if again && (before.rank < c.rank || before == c) {
+	before := l.call(id)
+	isDifferent := before != c
+	switch {
+	case before.state == callUnknown:
+	case before.rank < c.rank || !isDifferent || before.rank == c.rank && before.state == callAmbiguous:
+		return nil
+	case before.rank == c.rank:
+		l.process.problem("the call of correlation ID %d is described twice, and differently: neither is used", id)
+		c.state = callAmbiguous
+	}
+	if i, ok := l.byCorrelation[id]; ok {
+		l.made[int(i)-l.first] = c
 		return nil
 	}
-	if again && before.rank == c.rank {
-		if l.ambiguous == nil {
-			l.ambiguous = map[uint64]bool{}
-		}
-		if !l.ambiguous[id] {
-			l.process.problem("the call of correlation ID %d is described twice, and differently: neither is used", id)
-		}
-		l.ambiguous[id] = true
-	}
-	if !again {
-		if err := l.process.file.keep(160); err != nil {
+	if _, again := l.others[id]; !again {
+		if err := l.process.file.keep(128); err != nil {
 			return err
 		}
 	}
-	l.calls[id] = c
+	l.others[id] = c
 	return nil
 }
 
-// isCall says whether a call has a correlation ID.
-func (l *launches) isCall(id uint64) bool { _, ok := l.calls[id]; return ok && !l.ambiguous[id] }
+// isCall says whether one call has a correlation ID.
+func (l *launches) isCall(id uint64) bool { return l.call(id).state == callKnown }
 
 // find finds the calls that were not known to be wanted when they were read.
 func (l *launches) find() {
 	missing := map[uint64]bool{}
 	want := func(id uint64) {
-		if _, known := l.calls[id]; !known && id > 0 {
+		if id > 0 && l.call(id).state == callUnknown {
 			missing[id] = true
 		}
 	}
@@ -152,19 +174,28 @@ func (l *launches) find() {
 		}
 	}
 	for range maxAncestors {
-		for _, c := range l.calls {
+		for i := range l.made {
+			want(l.made[i].ancestor)
+		}
+		for _, c := range l.others {
 			want(c.ancestor)
 		}
-		found := len(l.calls)
 		if len(missing) == 0 {
 			return
 		}
 		for _, a := range l.arrays {
 			l.scanAgain(a, func(id uint64) bool { return missing[id] })
 		}
-		if clear(missing); len(l.calls) == found {
+		wanted := len(missing)
+		for id := range missing {
+			if l.call(id).state != callUnknown {
+				delete(missing, id)
+			}
+		}
+		if len(missing) == wanted {
 			return
 		}
+		clear(missing)
 	}
 }
 
@@ -187,22 +218,25 @@ func (l *launches) resolve() {
 	for id, i := range l.byCorrelation {
 		launch := &facts.Launches[i]
 		launch.PID = l.process.pid
-		if !l.isCall(id) {
+		c := l.call(id)
+		if c.state != callKnown {
 			continue
 		}
-		c := l.calls[id]
 		for range maxAncestors {
-			if !l.isCall(c.ancestor) || apis[l.calls[c.ancestor].rank] == markers {
+			outer := l.call(c.ancestor)
+			if outer.state != callKnown || apis[outer.rank] == markers {
 				break
 			}
-			c = l.calls[c.ancestor]
+			c = outer
 		}
-		launch.TID = cmp.Or(max(c.thread, 0), launch.TID)
+		if c.thread >= 0 {
+			launch.TID = int(c.thread)
+		}
 		launch.API = l.process.texts.operation(c.kind, c.operation)
 		launch.Time, launch.HasTime = c.start, c.start > 0
 		if launch.HasEnd = launch.HasTime && c.end >= c.start; launch.HasEnd {
 			launch.End = c.end
 		}
 	}
-	l.calls, l.ambiguous = nil, nil
+	l.made, l.others = nil, nil
 }

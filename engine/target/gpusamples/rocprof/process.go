@@ -73,7 +73,7 @@ func (f *File) readProcess(r *jsontext.Reader, i int) error {
 		firstModule: len(f.facts.Modules), firstKernel: len(f.facts.Kernels), firstDispatch: len(f.facts.Dispatches),
 	}
 	f.processes = append(f.processes, p)
-	p.launches = launches{process: p, byCorrelation: map[uint64]int32{}, byThread: map[int]int32{}, calls: map[uint64]call{}}
+	p.launches = launches{process: p, first: len(f.facts.Launches), byCorrelation: map[uint64]int32{}, byThread: map[int]int32{}, others: map[uint64]call{}}
 	p.texts = texts{process: p}
 	err := p.members(r, map[string]member{
 		"metadata":       {'{', p.readMetadata},

@@ -176,8 +176,8 @@ func splitLine(text string) (file string, line int) {
 func (t *texts) finish() { t.knownTexts, t.knownLines, t.operations = nil, nil, nil }
 
 // operation is the name of an API's function; "" where it is not told.
-func (t *texts) operation(kind, operation uint64) string {
-	if kind >= uint64(len(t.operations)) || operation >= uint64(len(t.operations[kind])) {
+func (t *texts) operation(kind, operation uint32) string {
+	if int(kind) >= len(t.operations) || int(operation) >= len(t.operations[kind]) {
 		return ""
 	}
 	return t.operations[kind][operation]
