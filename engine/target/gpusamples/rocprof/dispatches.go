@@ -47,8 +47,8 @@ func (p *process) addKernel(v *values) error {
 	}
 	// The symbol that a kernel is dispatched by is its descriptor's: NAME.kd.
 	name := strings.TrimSuffix(string(v.text(kernelName)), ".kd")
-	if i, again := p.kernels[id]; again {
-		if i != several && p.kernelFacts[int(i)-p.firstKernel] == k && p.file.facts.Kernels[i].Name == name {
+	if i, again := p.kernels.get(id); again {
+		if i != several && p.kernelFacts[i-p.firstKernel] == k && p.file.facts.Kernels[i].Name == name {
 			return nil
 		}
 		p.problem("kernel %d is described twice, and differently: neither is used", id)
@@ -56,7 +56,7 @@ func (p *process) addKernel(v *values) error {
 	if err := p.file.keep(len(name) + 160); err != nil {
 		return err
 	}
-	add(p.kernels, id, len(p.file.facts.Kernels))
+	p.kernels.add(id, len(p.file.facts.Kernels))
 	p.kernelFacts = append(p.kernelFacts, k)
 	p.file.facts.Kernels = append(p.file.facts.Kernels, gpusamples.Kernel{Name: name, Module: -1})
 	return nil
@@ -66,7 +66,7 @@ func (p *process) addKernel(v *values) error {
 func (p *process) resolveKernels() {
 	outside := 0
 	for i, k := range p.kernelFacts {
-		module := find(p.objects, k.object)
+		module := p.objects.find(k.object)
 		if module < 0 {
 			continue
 		}
@@ -115,13 +115,17 @@ type dispatchRefs struct {
 	isQueued             bool // agent and queue are told
 }
 
+// dispatchBytes is what a dispatch and its launch need, with what is known of them while
+// the file is read.
+const dispatchBytes = 370
+
 // addDispatch keeps a dispatch.
 func (p *process) addDispatch(v *values) error {
 	id, ok := v.number(dispatchID)
 	if !ok || id == 0 {
 		return errNoDispatchID
 	}
-	if err := p.file.keep(400); err != nil {
+	if err := p.file.keep(dispatchBytes); err != nil {
 		return err
 	}
 	var refs dispatchRefs
@@ -140,12 +144,12 @@ func (p *process) addDispatch(v *values) error {
 	if d.HasTime = d.Start > 0 && d.End >= d.Start; !d.HasTime {
 		d.Start, d.End = 0, 0
 	}
-	if _, again := p.dispatches[id]; again {
+	if _, again := p.dispatches.get(id); again {
 		p.problem("dispatch %d is described twice: its samples are of neither", id)
 	}
 	correlation, _ := v.number(dispatchCorrelation)
 	d.Launch = p.launches.add(correlation, id31(v.number(dispatchThread)))
-	add(p.dispatches, id, len(p.file.facts.Dispatches))
+	p.dispatches.add(id, len(p.file.facts.Dispatches))
 	p.file.facts.Dispatches = append(p.file.facts.Dispatches, d)
 	p.dispatchRefs = append(p.dispatchRefs, refs)
 	return nil
@@ -153,10 +157,10 @@ func (p *process) addDispatch(v *values) error {
 
 // sampled says that a sample names a dispatch. Without --kernel-trace nothing else does.
 func (p *process) sampled(id, correlation uint64) {
-	if _, known := p.dispatches[id]; known || id == 0 {
+	if _, known := p.dispatches.get(id); known || id == 0 {
 		return
 	}
-	if _, known := p.undescribed[id]; !known && p.file.keep(400) == nil {
+	if _, known := p.undescribed[id]; !known && p.file.keep(64) == nil {
 		p.undescribed[id] = correlation
 	}
 }
@@ -167,7 +171,7 @@ func (p *process) resolveDispatches() {
 	queues := map[uint64]string{} // of which there are few
 	for i, refs := range p.dispatchRefs {
 		d := &p.file.facts.Dispatches[p.firstDispatch+i]
-		d.PID, d.Kernel = p.pid, find(p.kernels, refs.kernel)
+		d.PID, d.Kernel = p.pid, p.kernels.find(refs.kernel)
 		if !refs.isQueued {
 			continue
 		}
@@ -179,9 +183,9 @@ func (p *process) resolveDispatches() {
 		d.Agent, d.Queue = p.agentID(refs.agent), queue
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.undescribed)) {
-		_, known := p.dispatches[id] // by a record behind the samples
+		_, known := p.dispatches.get(id) // by a record behind the samples
 		if correlation := p.undescribed[id]; !known && p.launches.isCall(correlation) {
-			add(p.sampledLaunches, id, p.launches.add(correlation, -1))
+			p.sampledLaunches.add(id, p.launches.add(correlation, -1))
 		}
 	}
 }

@@ -67,13 +67,13 @@ func (p *process) addObject(v *values) error {
 	if err := locate(&m); err != nil {
 		p.problem("code object %d: uri %q: %v: it is known by its name only", id, jsontext.Clip(uri), err)
 	}
-	if i, again := p.objects[id]; again {
-		if i != several && p.objectFacts[int(i)-p.firstModule] == o && p.file.facts.Modules[i].URI == uri {
+	if i, again := p.objects.get(id); again {
+		if i != several && p.objectFacts[i-p.firstModule] == o && p.file.facts.Modules[i].URI == uri {
 			return nil
 		}
 		p.problem("code object %d is described twice, and differently: neither is used", id)
 	}
-	add(p.objects, id, len(p.file.facts.Modules))
+	p.objects.add(id, len(p.file.facts.Modules))
 	p.file.facts.Modules = append(p.file.facts.Modules, m)
 	p.objectFacts = append(p.objectFacts, o)
 	return nil

@@ -20,19 +20,19 @@ type process struct {
 
 	agents        map[uint64]agent // by handle
 	lanes         uint32           // of all its GPUs; 0 where they differ
-	objects       map[uint64]int32 // modules by code_object_id
+	objects       indices          // modules by code_object_id
 	objectFacts   []codeObject     // of the modules from firstModule on
 	firstModule   int
-	kernels       map[uint64]int32 // by kernel_id
-	kernelFacts   []kernelSymbol   // of the kernels from firstKernel on
+	kernels       indices        // by kernel_id
+	kernelFacts   []kernelSymbol // of the kernels from firstKernel on
 	firstKernel   int
-	dispatches    map[uint64]int32 // by dispatch_id
-	dispatchRefs  []dispatchRefs   // of the dispatches from firstDispatch on
+	dispatches    indices        // by dispatch_id
+	dispatchRefs  []dispatchRefs // of the dispatches from firstDispatch on
 	firstDispatch int
 	// undescribed are the correlation IDs of dispatches that only samples name, and
 	// sampledLaunches what launched them, by dispatch_id.
 	undescribed     map[uint64]uint64
-	sampledLaunches map[uint64]int32
+	sampledLaunches indices
 	launches        launches
 	texts           texts
 	places          gpusamples.Places
@@ -68,8 +68,7 @@ func (f *File) readProcess(r *jsontext.Reader, i int) error {
 		return f.leaveOut(r, err)
 	}
 	p := &process{
-		file: f, index: len(f.processes), pid: -1, agents: map[uint64]agent{}, objects: map[uint64]int32{}, kernels: map[uint64]int32{},
-		dispatches: map[uint64]int32{}, undescribed: map[uint64]uint64{}, sampledLaunches: map[uint64]int32{},
+		file: f, index: len(f.processes), pid: -1, agents: map[uint64]agent{}, undescribed: map[uint64]uint64{},
 		firstModule: len(f.facts.Modules), firstKernel: len(f.facts.Kernels), firstDispatch: len(f.facts.Dispatches),
 	}
 	f.processes = append(f.processes, p)
@@ -344,23 +343,6 @@ func (p *process) agentID(handle uint64) string {
 		return a.id
 	}
 	return strconv.FormatUint(handle, 10)
-}
-
-// add puts the index of a record under its ID. One that is there already is that of
-// several.
-func add(indices map[uint64]int32, id uint64, i int) {
-	if _, again := indices[id]; again {
-		i = several
-	}
-	indices[id] = int32(i) //nolint:gosec // bounded by keep
-}
-
-// find is the index of a record by its ID; -1 where there is none, or several.
-func find(indices map[uint64]int32, id uint64) int {
-	if i, ok := indices[id]; ok && i != several {
-		return int(i)
-	}
-	return -1
 }
 
 // id31 makes a process or thread ID of a number; -1 where it is none.

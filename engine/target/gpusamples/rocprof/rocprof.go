@@ -34,16 +34,13 @@ const (
 	// maxAgent bounds an agent, which has a list of hundreds of caches.
 	maxAgent = 16 << 20
 	// maxKept bounds the bytes that are kept of all but samples.
-	maxKept     = 256 << 20
+	maxKept     = 384 << 20
 	maxProblems = 100
 	// maxWrong is when so much of an array is wrong that reading on is in vain.
 	maxWrong = 1 << 20
 	// maxMapped is how much of the file is read before its pages are given back.
 	maxMapped = 32 << 20
 )
-
-// several is the index of what two records describe differently.
-const several = -2
 
 // A File is a file of rocprofv3, a gpusamples.File. It may be used concurrently, but for
 // Close.

@@ -196,10 +196,10 @@ func (p *process) fill(s *gpusamples.Sample, rec *record) {
 	}
 	s.Instruction, s.Source = p.texts.at(rec.instruction)
 	facts := &p.file.facts
-	if i := find(p.dispatches, rec.dispatch); i >= 0 {
+	if i := p.dispatches.find(rec.dispatch); i >= 0 {
 		s.Kernel, s.LaunchIndex = facts.Dispatches[i].Kernel, facts.Dispatches[i].Launch
 	} else {
-		s.LaunchIndex = find(p.sampledLaunches, rec.dispatch)
+		s.LaunchIndex = p.sampledLaunches.find(rec.dispatch)
 	}
 	if s.LaunchIndex >= 0 {
 		s.Launch = &facts.Launches[s.LaunchIndex]
@@ -215,10 +215,10 @@ func (p *process) fillPlace(s *gpusamples.Sample, rec *record) {
 		}
 		return
 	}
-	module := find(p.objects, rec.object)
+	module := p.objects.find(rec.object)
 	if module < 0 {
 		s.Offset, s.HasOffset, s.Problem = rec.offset, true, noObject
-		if _, known := p.objects[rec.object]; known {
+		if _, known := p.objects.get(rec.object); known {
 			s.Problem = objectsDiffer
 		}
 		return

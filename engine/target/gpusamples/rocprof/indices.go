@@ -1,0 +1,54 @@
+package rocprof
+
+// indices are where records are, by their IDs. Those of one process are counted from one
+// on, so that nearly all are in a list.
+type indices struct {
+	list   []int32 // index + listed; 0: none
+	others map[uint64]int32
+}
+
+const (
+	// several is the index of what two records describe differently.
+	several = -2
+	// listed is what is added in the list: none of it is 0.
+	listed = 1 - several
+	// maxGap bounds the IDs that are passed over in the list.
+	maxGap = 16
+)
+
+// add puts the index of a record under its ID. One that is there already is that of
+// several.
+func (x *indices) add(id uint64, i int) {
+	if _, again := x.get(id); again {
+		i = several
+	}
+	if id >= uint64(len(x.list))+maxGap {
+		if x.others == nil {
+			x.others = map[uint64]int32{}
+		}
+		x.others[id] = int32(i) //nolint:gosec // bounded by keep
+		return
+	}
+	for uint64(len(x.list)) <= id {
+		x.list = append(x.list, 0)
+	}
+	x.list[id] = int32(i + listed) //nolint:gosec // bounded by keep
+	delete(x.others, id)
+}
+
+// get is the index of a record by its ID, which may be several.
+func (x *indices) get(id uint64) (i int, known bool) {
+	if id < uint64(len(x.list)) && x.list[id] != 0 {
+		return int(x.list[id]) - listed, true
+	}
+	other, known := x.others[id]
+	return int(other), known
+}
+
+// find is the index of a record by its ID; -1 where there is none, or several.
+func (x *indices) find(id uint64) int {
+	if i, known := x.get(id); known && i != several {
+		return i
+	}
+	return -1
+}
