@@ -85,7 +85,17 @@ func (j *gpuJoin) isIn(k *gpuKernel, frame uint32) bool {
 // markIn notes that a frame is in the kernel itself, where it is.
 func (j *gpuJoin) markIn(k *gpuKernel, f *walk.Step, frame uint32) {
 	if k.isKnown && k.module != nil && f.Kind == walk.ModuleCode && uint64(f.Owner) == uint64(k.module.ID) && f.Offset-k.start < k.end-k.start {
-		j.b.out.Frames[frame].Dispatched = k.index
+		j.dispatched(k, frame)
+	}
+}
+
+// dispatched notes that a frame is of what was dispatched, and the kernel's module with
+// it.
+func (j *gpuJoin) dispatched(k *gpuKernel, frame uint32) {
+	f := &j.b.out.Frames[frame]
+	f.Dispatched = k.index
+	if out := k.out(j); out.Module < 0 {
+		out.Module = f.Module
 	}
 }
 
@@ -108,11 +118,8 @@ func (j *gpuJoin) kernelFrame(k *gpuKernel) uint32 {
 		}
 		k.frame = j.b.named(n)
 	}
-	f := &j.b.out.Frames[k.frame]
-	f.Device, f.Dispatched = true, k.index
-	if out := k.out(j); out.Module < 0 {
-		out.Module = f.Module
-	}
+	j.b.out.Frames[k.frame].Device = true
+	j.dispatched(k, k.frame)
 	return k.frame
 }
 
@@ -123,7 +130,7 @@ func (j *gpuJoin) inKernel(s *gpusamples.Sample, k *gpuKernel) uint32 {
 		if k.module.placeCode(&f, k.start+s.Offset) == "" {
 			j.b.placeGPUModule(k.module, &f)
 			index := j.deviceFrame(&f, s)
-			j.b.out.Frames[index].Dispatched = k.index
+			j.dispatched(k, index)
 			return index
 		}
 	}
