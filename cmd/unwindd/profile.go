@@ -106,18 +106,8 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	plugins, err := f.plugins()
-	if err != nil {
-		return err
-	}
-	if f.program == "" && len(f.annotate) > 0 {
-		s, err := f.settings()
-		if err != nil {
-			return err
-		}
-		f.program = s.Disassembler
-	}
 	var listener net.Listener
+	var err error
 	if f.http != "" {
 		if listener, err = listen(cmd.Context(), f.http); err != nil {
 			return err
@@ -129,51 +119,87 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer exporter.close()
-	remote, end, err := f.remote(f.log())
+	e, end, err := f.engine()
 	if err != nil {
 		return err
 	}
 	defer end()
-	e, err := engine.New(engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
-		MaxFrames: f.maxStack, NoSymbols: !f.symbols, Disassembler: f.program,
-	})
+	r, err := f.profile(cmd.Context(), e, path)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	shown := newWorkProgress()
-	defer shown.end() // before an error is printed
-	p, err := e.Profile(cmd.Context(), path, engine.ProfileOptions{
-		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
-		Annotate: f.annotate, Progress: shown.told(),
-	})
-	shown.end()
-	if err != nil {
-		return err
-	}
-	r, err := report.NewProfile(p, f.events...)
-	if err != nil {
-		return err
-	}
-	r.Jobs = f.jobs
 	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
 	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
 		return err
 	}
-	if exporter != nil {
+	switch {
+	case exporter != nil:
 		return exporter.export(cmd.Context(), r)
+	case listener != nil:
+		return f.serve(cmd.Context(), r, listener)
 	}
-	if listener == nil {
-		return f.writeProfile(r)
+	return f.writeProfile(r)
+}
+
+// engine is an engine with the flags; end closes it.
+func (f *profileFlags) engine() (e *engine.Engine, end func(), err error) {
+	plugins, err := f.plugins()
+	if err != nil {
+		return nil, nil, err
 	}
+	if f.program == "" && len(f.annotate) > 0 {
+		s, err := f.settings()
+		if err != nil {
+			return nil, nil, err
+		}
+		f.program = s.Disassembler
+	}
+	remote, disconnect, err := f.remote(f.log())
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err = engine.New(engine.Options{
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
+		MaxFrames: f.maxStack, NoSymbols: !f.symbols, Disassembler: f.program,
+	})
+	if err != nil {
+		disconnect()
+		return nil, nil, err
+	}
+	return e, func() {
+		e.Close()
+		disconnect()
+	}, nil
+}
+
+// profile makes the profile. On a terminal it says how far it is.
+func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, path string) (*report.Profile, error) {
+	shown := newWorkProgress()
+	defer shown.end() // before an error is printed
+	p, err := e.Profile(ctx, path, engine.ProfileOptions{
+		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
+		Annotate: f.annotate, Progress: shown.told(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := report.NewProfile(p, f.events...)
+	if err != nil {
+		return nil, err
+	}
+	r.Jobs = f.jobs
+	return r, nil
+}
+
+// serve serves the pages of a profile until it is interrupted.
+func (f *profileFlags) serve(ctx context.Context, r *report.Profile, listener net.Listener) error {
 	ready := report.NewLinePrinter(stdout)
 	ready.Printf("listening http://%s\n", listener.Addr())
 	if err := ready.Flush(); err != nil {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(f.http)
-	return r.Serve(cmd.Context(), listener, report.ServeOptions{
+	return r.Serve(ctx, listener, report.ServeOptions{
 		Host: host, Sysroot: f.sysroot,
 		Problem: func(problem string) { messages.Printf("unwindd: pprof: %s\n", problem) },
 	})
