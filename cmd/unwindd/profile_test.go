@@ -434,7 +434,7 @@ func TestProfileRefusesWhatItCannotDo(t *testing.T) {
 		{[]string{}, exitUsage, "accepts 1 arg"},
 		{[]string{"", "--gpu-samples", gpuSamples}, exitUsage, "RECORDING has no name"},
 		{[]string{wordsRecording, wordsRecording, "--gpu-samples", gpuSamples}, exitUsage, "accepts 1 arg"},
-		{[]string{"--gpu-samples", wordsRecording}, exitInput, wordsRecording + ": not a file of samples of accelerators: as GPU samples: line 1: "},
+		{[]string{"--gpu-samples", wordsRecording}, exitInput, wordsRecording + ": not a file of samples of accelerators: as rocprofv3: offset 0x0: "},
 		{[]string{wordsRecording, "--gpu-samples", "nothing"}, exitInput, "nothing"},
 		{[]string{wordsRecording, "--format", "svg"}, exitUsage, "--format svg: expected text or pprof or otlp or folded or speedscope or firefox or json"},
 		{[]string{wordsRecording, "-j", "-1"}, exitUsage, "--jobs -1"},

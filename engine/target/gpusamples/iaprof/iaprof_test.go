@@ -142,7 +142,7 @@ func TestABadLineCostsOnlyItself(t *testing.T) {
 		{"string\tx\ty", `string: ID: "x", expected a decimal number`},
 		{"string\t0\ty", "string: ID: 0, which says that there is no string"},
 		{"metric\tx", "metric: 2 fields, expected 3"},
-		{"second line of a name", `"second line of a name", expected string, interval, kernel, eustall or metric`},
+		{"second line of a name", `"second line of a", expected string, interval, kernel, eustall or metric`},
 		{"string\t9\t" + strings.Repeat("x", linetext.MaxLine), "the line has more than 1048576 bytes"},
 	} {
 		_, samples, problems := read(t, begin+tt.line+"\n"+good)

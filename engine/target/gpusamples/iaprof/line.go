@@ -96,7 +96,7 @@ func (p *pass) see(l *linetext.Line) error {
 	if string(name) == "interval_start" {
 		return errOlder
 	}
-	return fmt.Errorf("%q, expected string, interval, kernel, eustall or metric", jsontext.Clip(string(name)))
+	return fmt.Errorf("%.16q, expected string, interval, kernel, eustall or metric", name)
 }
 
 // forget forgets what a line that could not be read would have said of those behind it.

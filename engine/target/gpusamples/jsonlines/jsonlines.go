@@ -23,7 +23,7 @@ import (
 )
 
 // Form is the name of the form.
-const Form = "GPU samples"
+const Form = "lines of JSON"
 
 const (
 	maxLine     = 1 << 20 // bytes

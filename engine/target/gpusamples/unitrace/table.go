@@ -110,6 +110,8 @@ func (p *pass) header(l *linetext.Line, text []byte) error {
 				p.problem(l, fmt.Errorf("%q, expected a count of a state (NAME[Events])", jsontext.Clip(c.name)), "column")
 			}
 		}
+	case !p.hasTable && errors.As(err, new(noHeader)):
+		return fmt.Errorf("%w: line %d: %w", gpusamples.ErrOtherForm, l.Number, err)
 	case !p.hasTable:
 		return fmt.Errorf("line %d: %w", l.Number, err)
 	default:
@@ -117,6 +119,13 @@ func (p *pass) header(l *linetext.Line, text []byte) error {
 		p.other = isLeftOut
 	}
 	return nil
+}
+
+// noHeader is the error of a line that unitrace does not write before a table.
+type noHeader string
+
+func (e noHeader) Error() string {
+	return fmt.Sprintf("%.16q, expected %q or the columns %s, %s", string(e), deviceMark+"N Metrics ===", kernelColumn, ipColumn)
 }
 
 // readHeader reads the names of columns.
@@ -144,7 +153,7 @@ func (p *pass) readHeader(text []byte) error {
 	case names[0] == kernelColumn:
 		return fmt.Errorf("the table has no column %s: %s", ipColumn, advice)
 	default:
-		return fmt.Errorf("%w: %q, expected %q or the columns %s, %s", gpusamples.ErrOtherForm, jsontext.Clip(names[0]), deviceMark+"N Metrics ===", kernelColumn, ipColumn)
+		return noHeader(names[0])
 	}
 	if len(names)-before > maxColumns {
 		return fmt.Errorf("the table has %d columns of counts, expected at most %d", len(names)-before, maxColumns)

@@ -176,7 +176,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}{
 		{"an empty file", "", "not a file: the file is empty", true},
 		{"blank lines", "\n\n", "not a file: it has no table of stalls", true},
-		{"JSON", `{"a":1}` + "\n", `not a file: "{\"a\":1}", expected "=== Device #N Metrics ===" or the columns Kernel, IP[Address]`, true},
+		{"JSON", `{"a":1}` + "\n", `not a file: line 1: "{\"a\":1}", expected "=== Device #N Metrics ===" or the columns Kernel, IP[Address]`, true},
 		{"ELF", "\x7fELF", "not a file: line 1: the file ends inside the line", true},
 		{"metrics", "\n=== Device #0 Metrics ===\n\nKernel,GlobalInstanceId,SubDeviceId,GpuTime[ns]\nk,1,0,3\n", "line 4: the table has metrics of kernels (GlobalInstanceId), not stalls of instructions: record stalls with unitrace --stall-sampling -o FILE", false},
 		{"metrics sampled", "\nKernel, GlobalInstanceId, GpuTime[ns]\n", "line 2: the table has metrics of kernels", false},
