@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
 // The members of a kernel symbol
@@ -118,6 +119,21 @@ type dispatchRefs struct {
 // dispatchBytes is what a dispatch and its launch need, with what is known of them while
 // the file is read.
 const dispatchBytes = 370
+
+// readDispatches reads the dispatches, of which there may be a million. They are counted
+// before, as lists that grow need twice the memory.
+func (p *process) readDispatches(r *jsontext.Reader) error {
+	f, ahead, count := p.file, *r, 0
+	_ = ahead.Array(func(int) error { // what is wrong with it is found again
+		count++
+		f.passed(ahead.At)
+		return ahead.Skip()
+	})
+	count = min(count, (f.maxKept-f.kept)/dispatchBytes)
+	f.facts.Dispatches, f.facts.Launches = slices.Grow(f.facts.Dispatches, count), slices.Grow(f.facts.Launches, count)
+	p.dispatchRefs, p.launches.made = slices.Grow(p.dispatchRefs, count), slices.Grow(p.launches.made, count)
+	return p.readArray(r, dispatchFields, maxRecord, p.addDispatch)
+}
 
 // addDispatch keeps a dispatch.
 func (p *process) addDispatch(v *values) error {

@@ -238,5 +238,5 @@ func (l *launches) resolve() {
 			launch.End = c.end
 		}
 	}
-	l.made, l.others = nil, nil
+	l.made, l.others, l.byCorrelation, l.byThread = nil, nil, nil, nil
 }

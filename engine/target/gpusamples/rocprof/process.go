@@ -89,7 +89,7 @@ func (f *File) readProcess(r *jsontext.Reader, i int) error {
 // readRecords reads the records that the profiler took.
 func (p *process) readRecords(r *jsontext.Reader) error {
 	members := map[string]member{
-		"kernel_dispatch":      p.array(dispatchFields, maxRecord, p.addDispatch),
+		"kernel_dispatch":      {'[', p.readDispatches},
 		"pc_sample_host_trap":  {'[', p.readSamples},
 		"pc_sample_stochastic": {'[', p.readSamples},
 	}
@@ -137,9 +137,11 @@ func (f *File) leaveOut(r *jsontext.Reader, err error) error {
 
 // array reads an array of records, and gives each to add.
 func (p *process) array(fields []field, most int, add func(*values) error) member {
-	return member{'[', func(r *jsontext.Reader) error {
-		return p.each(r, p.file.newRecords(fields, most), func(v *values, _ int) error { return add(v) })
-	}}
+	return member{'[', func(r *jsontext.Reader) error { return p.readArray(r, fields, most, add) }}
+}
+
+func (p *process) readArray(r *jsontext.Reader, fields []field, most int, add func(*values) error) error {
+	return p.each(r, p.file.newRecords(fields, most), func(v *values, _ int) error { return add(v) })
 }
 
 // each reads an array of records, and gives each to add with its offset. What is wrong with
