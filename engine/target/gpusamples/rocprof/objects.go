@@ -46,7 +46,7 @@ func (p *process) addObject(v *values) error {
 		return nil // the first element, which stands for none
 	}
 	uri := string(v.text(objectURI))
-	if err := p.file.keep(len(uri) + 512); err != nil {
+	if err := p.file.keep(len(uri) + 1024); err != nil {
 		return err
 	}
 	var o codeObject

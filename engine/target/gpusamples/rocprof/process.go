@@ -327,7 +327,7 @@ func (p *process) addAgent(v *values) error {
 		}
 		return nil
 	}
-	if err := p.file.keep(len(a.name) + 160); err != nil {
+	if err := p.file.keep(len(a.name) + 256); err != nil {
 		return err
 	}
 	if len(p.agents) == 0 {
