@@ -755,6 +755,10 @@ func TestLaunchersAreFoundInWhatWasMappedThen(t *testing.T) {
 			if text := strings.Join(p.Problems, "\n"); !strings.Contains(text, tt.problem) || tt.problem == "" && text != "" {
 				t.Errorf("problems %q, expected %q", text, tt.problem)
 			}
+			last := len(p.Events) - 1
+			if p.Events[last].OtherClock != strings.Contains(tt.problem, "not compared") || p.Events[0].OtherClock {
+				t.Errorf("events %+v", p.Events)
+			}
 		})
 	}
 }

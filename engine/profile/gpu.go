@@ -147,12 +147,26 @@ func (b *profileBuilder) newGPUJoin(f *gpuFile, given *givenObjects, o *Options)
 	if err := j.compareClocks(recorded, o); err != nil {
 		return nil, err
 	}
+	if !j.timed {
+		b.setOtherClock(f)
+	}
 	var err error
 	if j.history, err = recorded.History(pids); errors.Is(err, object.ErrFileShrank) {
 		b.recording.problem("%v: launches are not placed", err)
 		return j, nil
 	}
 	return j, err
+}
+
+// setOtherClock notes of the events of a file that their times are not by the
+// recording's clock.
+func (b *profileBuilder) setOtherClock(f *gpuFile) {
+	for _, e := range f.events {
+		b.out.Events[e].OtherClock = true
+	}
+	if f.time >= 0 {
+		b.out.Events[f.time].OtherClock = true
+	}
 }
 
 // addAll adds the dispatches and the samples of the file.

@@ -161,6 +161,8 @@ type Event struct {
 	States bool
 	// Device says that the samples are of accelerators.
 	Device bool
+	// OtherClock says that their times are by a clock that is not the recording's.
+	OtherClock bool
 }
 
 // A Thread is a thread under one name: one that renamed itself is two.

@@ -218,39 +218,24 @@ type firefoxTimes struct {
 	isShifted bool // the two clocks are not one
 }
 
-// sameClock is how far the times of devices may be from those of the CPU. Nobody
-// records for so long without a sample of both.
-const sameClock = uint64(time.Hour)
-
-// firefoxTimes finds when the profile begins. Where the times of devices are far from
-// those of the CPU, they are by another clock: both begin together then, or the viewer
-// would show nothing but the gap between them. The time 0 is one that is not known.
+// firefoxTimes finds when the profile begins. Where devices have a clock of their own
+// both begin together: the viewer would show nothing but the gap between them. The time
+// 0 is one that is not known.
 func (r *Profile) firefoxTimes() (t firefoxTimes) {
-	first, last := [2]uint64{math.MaxUint64, math.MaxUint64}, [2]uint64{}
+	t.start = [2]uint64{math.MaxUint64, math.MaxUint64}
 	for i := range r.p.Samples {
 		if s := &r.p.Samples[i]; s.Time > 0 && r.isAsked(s) {
 			c := r.clock(s)
-			first[c], last[c] = min(first[c], s.Time), max(last[c], s.Time)
+			t.start[c] = min(t.start[c], s.Time)
 		}
 	}
-	t.start = first
-	switch {
-	case first[0] > last[0] || first[1] > last[1]: // one has no times
-	case isBehind(first[0], last[1]) || isBehind(first[1], last[0]):
-		t.isShifted = true
-	default:
-		t.start[0] = min(first[0], first[1])
-		t.start[1] = t.start[0]
-	}
+	t.isShifted = t.start[0] != math.MaxUint64 && t.start[1] != math.MaxUint64
 	return t
 }
 
-// isBehind says that a time is so far behind another that they are of two clocks.
-func isBehind(a, b uint64) bool { return a > b && a-b > sameClock }
-
-// clock is 1 for samples of devices, else 0.
+// clock is 1 for samples whose times are not by the recording's clock, else 0.
 func (r *Profile) clock(s *engine.ProfileSample) int {
-	if s.Event >= 0 && r.p.Events[s.Event].Device {
+	if s.Event >= 0 && r.p.Events[s.Event].OtherClock {
 		return 1
 	}
 	return 0

@@ -390,6 +390,7 @@ func TestFirefoxTimes(t *testing.T) {
 		{[]uint64{0, 1e9 + 1e6}, numberColumn{0, 0, 0, 1, 0}, false},
 	} {
 		r := waves(c.times...)
+		r.Events[1].OtherClock = c.isShifted
 		r.sample(engine.ProfileSample{Event: 0, Weight: 1e6}) // 6 ms behind the first
 		f := firefoxOf(t, r.view(t))
 		if diff := cmp.Diff(c.want, f.Threads[1].Samples.TimeDeltas); diff != "" {

@@ -314,7 +314,7 @@ func TestOTLPSamplesSayWhatIsKnownOfWaves(t *testing.T) {
 
 func TestOTLPTimesAreThoseOfTheDayWhereTheyAreKnown(t *testing.T) {
 	r := workday()
-	r.Events[2].Device = true
+	r.Events[2].Device, r.Events[2].OtherClock = true, true
 	first := func() (list []string) {
 		d := wholeOTLP(t, r.view(t))
 		for _, of := range d.ResourceProfiles {
@@ -342,6 +342,13 @@ func TestOTLPTimesAreThoseOfTheDayWhereTheyAreKnown(t *testing.T) {
 	if diff := cmp.Diff(want, first()); diff != "" {
 		t.Errorf("with the time of the day (-want +got)\n%s", diff)
 	}
+	r.Events[2].OtherClock = false
+	for _, line := range first() {
+		if strings.HasPrefix(line, "gpu") && !strings.Contains(line, " 1790000001011000000+1000000 ") {
+			t.Errorf("of waves by the recording's clock: %s", line)
+		}
+	}
+	r.Events[2].OtherClock = true
 	r.Samples[11].Time = 0 // of the first wave: it is not known
 	if got := first(); got[2] != "gpu-pc-sampling 0+0 every 1" {
 		t.Errorf("where the time of a wave is not known: %s", got[2])

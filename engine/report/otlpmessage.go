@@ -226,7 +226,7 @@ func (m *otlpMessage) closeProfile() {
 
 // wallTime is a time of an event's clock in nanoseconds since 1970, where that is known.
 func (b *otlpBuilder) wallTime(event int16, t uint64) (at uint64, isKnown bool) {
-	if !b.r.p.HasWallOffset || b.r.isOfDevice(event) || t > math.MaxInt64 {
+	if !b.r.p.HasWallOffset || event >= 0 && b.r.p.Events[event].OtherClock || t > math.MaxInt64 {
 		return 0, false
 	}
 	wall := int64(t) + b.r.p.WallOffset // an overflow is negative
