@@ -145,6 +145,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 		"engine/report": {
 			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON", "stackjson.go": "JSON",
 			"folded.go": "names that were escaped once, each of which is in many lines", "pprofwrite.go": "bytes", "httpguard.go": "pages",
+			"profilepages.go": "pages", "firefoxcolumns.go": "JSON", "otlpmessage.go": "bytes",
 		},
 		"engine/symbolize": {
 			"writer.go": "answers, which TestAnswersAreEscaped looks at", "batch.go": "likewise",
@@ -152,7 +153,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 		"cmd/unwindd": {
 			"signals.go": "standard output and standard error themselves", "output.go": "bytes",
 			"globals.go": "whether standard output is a terminal", "profile.go": "likewise", "snapshot.go": "bytes, and whether they go to standard output",
-			"debuginfod.go": "whether standard error is a terminal",
+			"debuginfod.go": "whether standard error is a terminal", "progress.go": "likewise",
 		},
 	} {
 		c := checkPackage(t, path)

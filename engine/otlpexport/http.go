@@ -79,7 +79,9 @@ func isConnection(err error) bool {
 		return false
 	}
 	var operation *net.OpError
-	return errors.As(err, &operation) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	// net/http exports no errors for a connection that ended before it was used.
+	return errors.As(err, &operation) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		strings.Contains(err.Error(), "http: server closed ")
 }
 
 // newRequest makes a request, compressed.
