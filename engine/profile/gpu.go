@@ -207,7 +207,7 @@ func (j *gpuJoin) add(s *gpusamples.Sample) {
 	if s.State >= 0 {
 		out.State = j.file.states[s.State]
 	}
-	l := j.launchOf(s)
+	l := j.launchedBy(s.Launch, s.LaunchIndex, s.PID)
 	out.Thread = l.thread
 	frame, kernel, problem := j.wave(s)
 	if kernel != nil && s.HasLanes {

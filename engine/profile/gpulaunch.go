@@ -41,11 +41,6 @@ type launchPC struct {
 	pc  uint64
 }
 
-// launchOf is what launched the wave of a sample.
-func (j *gpuJoin) launchOf(s *gpusamples.Sample) launched {
-	return j.launchedBy(s.Launch, s.LaunchIndex, s.PID)
-}
-
 // launchedBy is what a launch of the file comes to, or one that stands in a sample,
 // which has no index. pid is the process where there is no launch.
 func (j *gpuJoin) launchedBy(l *gpusamples.Launch, index, pid int) launched {

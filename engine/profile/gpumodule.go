@@ -266,12 +266,7 @@ func (j *gpuJoin) otherArch(o *object.Object, arch *plugin.Arch, name string) st
 	if name == "" || arch == nil {
 		return ""
 	}
-	machine, head := o.Machine(), o.Data()
-	if !o.IsELF() {
-		machine = 0
-	}
-	is, err := j.b.recording.maker.Plugins.ForObject(machine, o.OSABI(), o.Flags(), head[:min(len(head), object.MaxMagic)])
-	if err != nil || is != arch {
+	if is, err := j.given.arch(o); err != nil || is != arch {
 		return "it is not of architecture " + name
 	}
 	return ""

@@ -60,12 +60,7 @@ type annotationCodeJSON struct {
 // a newline, with the counts of all events that were asked for.
 func (r *Profile) WriteAnnotationsJSON(w io.Writer) error {
 	b := newOutput(w)
-	t := profileTarget{r.p.Path, r.p.Lost, r.p.Problems}
-	if t.Problems == nil {
-		t.Problems = []string{}
-	}
-	b.put(`{"target":`)
-	if err := compactJSON(b, t); err != nil {
+	if err := r.writeTargetJSON(b); err != nil {
 		return err
 	}
 	b.put(",\n\"annotations\":[")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
 	"github.com/unwindd/unwindd/engine"
 )
 

@@ -57,17 +57,22 @@ type profileModuleJSON struct {
 	Offset string `json:"offset"`
 }
 
-// WriteJSON writes the profile as one JSON value and a newline, with an entry for
-// every sample. What it holds at a time does not grow with the samples. Frames
-// and modules are those that the samples have.
-func (r *Profile) WriteJSON(w io.Writer) error {
-	b := newOutput(w)
+// writeTargetJSON begins a JSON value with its member target.
+func (r *Profile) writeTargetJSON(b output) error {
 	t := profileTarget{r.p.Path, r.p.Lost, r.p.Problems}
 	if t.Problems == nil {
 		t.Problems = []string{}
 	}
 	b.put(`{"target":`)
-	if err := compactJSON(b, t); err != nil {
+	return compactJSON(b, t)
+}
+
+// WriteJSON writes the profile as one JSON value and a newline, with an entry for
+// every sample. What it holds at a time does not grow with the samples. Frames
+// and modules are those that the samples have.
+func (r *Profile) WriteJSON(w io.Writer) error {
+	b := newOutput(w)
+	if err := r.writeTargetJSON(b); err != nil {
 		return err
 	}
 	b.put(",\n\"events\":[")

@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/internal/problems"
 )
 
 // Form is the name of the form.
@@ -54,8 +55,7 @@ type File struct {
 	places               gpusamples.Places
 	pids                 map[int]bool
 	kept, maxKept        int
-	problems             []string
-	silenced             int
+	problems             problems.List[string]
 }
 
 // several is the index of an ID that two lines use differently.
@@ -129,18 +129,17 @@ func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 // Problems are what is wrong with the file, each a sentence that names the file,
 // the line, the member, and what was expected.
 func (f *File) Problems() []string {
-	if f.silenced == 0 {
-		return f.problems
+	list := f.problems.Kept()
+	if n := f.problems.Dropped(); n > 0 {
+		list = append(list, fmt.Sprintf("%s: %d more problems", f.path, n))
 	}
-	return append(f.problems[:len(f.problems):len(f.problems)], fmt.Sprintf("%s: %d more problems", f.path, f.silenced))
+	return list
 }
 
 func (f *File) problem(line int, format string, args ...any) {
-	if len(f.problems) >= maxProblems { // of a bad file there may be millions
-		f.silenced++
-		return
+	if f.problems.HasRoom(maxProblems) {
+		f.problems.Keep(fmt.Sprintf("%s:%d: ", f.path, line) + fmt.Sprintf(format, args...))
 	}
-	f.problems = append(f.problems, fmt.Sprintf("%s:%d: ", f.path, line)+fmt.Sprintf(format, args...))
 }
 
 // keep accounts for bytes that are kept.

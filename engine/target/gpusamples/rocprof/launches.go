@@ -203,9 +203,9 @@ func (l *launches) find() {
 // then.
 func (l *launches) scanAgain(a callArray, isWanted func(id uint64) bool) {
 	f := l.process.file
-	said, silenced, givenUp := len(f.problems), f.silenced, f.givenUp
+	said, givenUp := f.problems, f.givenUp
 	_ = l.scan(f.reader(a.at), a.rank, isWanted) // where the text is cut is known, too
-	f.problems, f.silenced, f.givenUp = f.problems[:said], silenced, givenUp
+	f.problems, f.givenUp = said, givenUp
 }
 
 // resolve says of launches what call made them: the outermost one, in which others may

@@ -169,8 +169,7 @@ func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at in
 		if wrong++; wrong == maxWrong {
 			f.givenUp++
 		}
-		if len(f.problems) == maxProblems {
-			f.silenced++ // before it is put into words, which takes longer than to read it
+		if !f.problems.HasRoom(maxProblems) { // putting it into words takes longer than to read it
 			return nil
 		}
 		if isRead {

@@ -16,11 +16,11 @@ package rocprof
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 	"github.com/unwindd/unwindd/engine/target/jsontext"
+	"github.com/unwindd/unwindd/internal/problems"
 )
 
 // Form is the name of the form.
@@ -58,8 +58,7 @@ type File struct {
 	kept, maxKept int
 	maxMapped     int
 	passedTo      int // what is before it was given back
-	problems      []string
-	silenced      int
+	problems      problems.List[string]
 	givenUp       int // arrays
 }
 
@@ -130,22 +129,20 @@ func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 // Problems are what is wrong with the file, each a sentence that names the file, the
 // offset in it, the member, and what was expected.
 func (f *File) Problems() []string {
-	problems := slices.Clip(f.problems)
-	if f.silenced > 0 {
-		problems = append(problems, fmt.Sprintf("%s: %d more problems", f.path, f.silenced))
+	list := f.problems.Kept()
+	if n := f.problems.Dropped(); n > 0 {
+		list = append(list, fmt.Sprintf("%s: %d more problems", f.path, n))
 	}
 	if f.givenUp > 0 {
-		problems = append(problems, fmt.Sprintf("%s: %d arrays have %d wrong records each: what stands behind those is not read", f.path, f.givenUp, maxWrong))
+		list = append(list, fmt.Sprintf("%s: %d arrays have %d wrong records each: what stands behind those is not read", f.path, f.givenUp, maxWrong))
 	}
-	return problems
+	return list
 }
 
 func (f *File) problem(format string, args ...any) {
-	if len(f.problems) >= maxProblems { // of a bad file there may be millions
-		f.silenced++
-		return
+	if f.problems.HasRoom(maxProblems) {
+		f.problems.Keep(f.path + ": " + fmt.Sprintf(format, args...))
 	}
-	f.problems = append(f.problems, f.path+": "+fmt.Sprintf(format, args...))
 }
 
 // keep accounts for bytes that are kept.
