@@ -266,6 +266,22 @@ func (s *Store) buildID(p place) string {
 	return buildID
 }
 
+// Part opens a code object that is a part of a file's bytes: size of them from offset on,
+// or all that follow where size is 0. name is that of the file, and uri that of the part.
+func (s *Store) Part(name, uri string, data []byte, offset, size uint64) (*Object, error) {
+	if whole := uint64(len(data)); offset > whole || size > whole-offset {
+		return nil, fmt.Errorf("%s was not used: it ends at offset %#x, before the code object of %#x bytes at offset %#x", name, whole, size, offset)
+	}
+	if data = data[offset:]; size > 0 {
+		data = data[:size]
+	}
+	o, err := s.Image(uri, data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s was not used: %w", name, err)
+	}
+	return o, nil
+}
+
 // Image opens a code object that is in no file, such as the vDSO of a core, of its
 // bytes, which are read inside Guard. The name is used in messages, and tells images
 // apart: the same bytes under another name are another object. Where the object is

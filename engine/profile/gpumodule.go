@@ -235,7 +235,9 @@ func (j *gpuJoin) findPart(of *gpusamples.Module) (found object.Found) {
 	for m, err := range j.finder.Mapped(of.Path) {
 		if err == nil {
 			found.Path = m.Path()
-			found.Object, err = j.b.recording.openPart(m, of)
+			r := j.b.recording
+			r.mapped = append(r.mapped, m) // it stays mapped
+			found.Object, err = j.finder.Store.Part(m.Path(), of.URI, m.Data(), of.Offset, of.Size)
 		}
 		if err == nil {
 			return found
@@ -245,20 +247,6 @@ func (j *gpuJoin) findPart(of *gpusamples.Module) (found object.Found) {
 		}
 	}
 	return object.Found{Problem: found.Problem}
-}
-
-// openPart opens a part of a mapped file, which stays mapped.
-func (r *recording) openPart(m *object.Mapping, of *gpusamples.Module) (*object.Object, error) {
-	r.mapped = append(r.mapped, m)
-	data := m.Data()
-	if size := uint64(len(data)); of.Offset > size || of.Size > size-of.Offset {
-		return nil, fmt.Errorf("%s was not used: it ends at offset %#x, before the code object of %#x bytes at offset %#x", m.Path(), size, of.Size, of.Offset)
-	}
-	o, err := r.maker.Finder("").Store.Image(of.URI, data[of.Offset:of.Offset+of.Size], nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s was not used: %w", m.Path(), err)
-	}
-	return o, nil
 }
 
 // otherArch says why an object is not of an architecture; "" where it is.

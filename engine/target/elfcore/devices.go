@@ -280,18 +280,13 @@ func (d *devices) openImage(of *sdk.TargetObject, loaded *image) (o *object.Obje
 
 // openPart opens the part of a file that is a code object; name is that of the file.
 func (d *devices) openPart(name string, of *sdk.TargetObject, data []byte, loaded *image) (*object.Object, error) {
-	if of.Path != "" {
-		size := uint64(len(data))
-		if of.Offset > size || of.Size > size-of.Offset {
-			return nil, fmt.Errorf("%s was not used: it ends at offset %#x, before the code object of %#x bytes at offset %#x", name, size, of.Size, of.Offset)
-		}
-		if data = data[of.Offset:]; of.Size > 0 {
-			data = data[:of.Size]
-		}
+	var offset, size uint64
+	if of.Path != "" { // else data are the image alone
+		offset, size = of.Offset, of.Size
 	}
-	o, err := d.finder.Store.Image(of.URI, data, nil)
+	o, err := d.finder.Store.Part(name, of.URI, data, offset, size)
 	if err != nil {
-		return nil, fmt.Errorf("%s was not used: %w", name, err)
+		return nil, err
 	}
 	d.objects = append(d.objects, o)
 	if loaded == nil {
