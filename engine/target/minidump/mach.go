@@ -1,0 +1,70 @@
+package minidump
+
+// A machException is an exception of Mach (osfmk/mach/exception_types.h), and its
+// codes, of all processors and of some.
+type machException struct {
+	name  string
+	codes map[uint64]string
+	x86   map[uint64]string
+	arm   map[uint64]string
+}
+
+const (
+	machBadAccess  = 1
+	machSimulated  = 0x43507378 // Crashpad: CPsx
+	machProtection = 13         // EXC_I386_GPFLT
+)
+
+var machExceptions = map[uint32]machException{
+	machBadAccess: {name: "EXC_BAD_ACCESS", // codes are kern_return_t (osfmk/mach/kern_return.h)
+		codes: map[uint64]string{
+			1: "KERN_INVALID_ADDRESS", 2: "KERN_PROTECTION_FAILURE", 3: "KERN_NO_SPACE", 4: "KERN_INVALID_ARGUMENT", 5: "KERN_FAILURE",
+			8: "KERN_NO_ACCESS", 9: "KERN_MEMORY_FAILURE", 10: "KERN_MEMORY_ERROR", 50: "KERN_CODESIGN_ERROR",
+		},
+		x86: map[uint64]string{machProtection: "EXC_I386_GPFLT"},
+		arm: map[uint64]string{
+			0x101: "EXC_ARM_DA_ALIGN", 0x102: "EXC_ARM_DA_DEBUG", 0x103: "EXC_ARM_SP_ALIGN", 0x104: "EXC_ARM_SWP", 0x105: "EXC_ARM_PAC_FAIL",
+		}},
+	2: {name: "EXC_BAD_INSTRUCTION",
+		x86: map[uint64]string{
+			1: "EXC_I386_INVOP", 10: "EXC_I386_INVTSSFLT", 11: "EXC_I386_SEGNPFLT", 12: "EXC_I386_STKFLT", 13: "EXC_I386_GPFLT",
+			17: "EXC_I386_ALIGNFLT",
+		},
+		arm: map[uint64]string{1: "EXC_ARM_UNDEFINED"}},
+	3: {name: "EXC_ARITHMETIC",
+		x86: map[uint64]string{
+			1: "EXC_I386_DIV", 2: "EXC_I386_INTO", 3: "EXC_I386_NOEXT", 4: "EXC_I386_EXTOVR", 5: "EXC_I386_EXTERR", 6: "EXC_I386_EMERR",
+			7: "EXC_I386_BOUND", 8: "EXC_I386_SSEEXTERR",
+		},
+		arm: map[uint64]string{
+			0: "EXC_ARM_FP_UNDEFINED", 1: "EXC_ARM_FP_IO", 2: "EXC_ARM_FP_DZ", 3: "EXC_ARM_FP_OF", 4: "EXC_ARM_FP_UF",
+			5: "EXC_ARM_FP_IX", 6: "EXC_ARM_FP_ID",
+		}},
+	4: {name: "EXC_EMULATION"},
+	5: {name: "EXC_SOFTWARE",
+		codes: map[uint64]string{
+			0x10000: "EXC_UNIX_BAD_SYSCALL", 0x10001: "EXC_UNIX_BAD_PIPE", 0x10002: "EXC_UNIX_ABORT", 0x10003: "EXC_SOFT_SIGNAL",
+			0xdeadc0de: "NSException",
+		}},
+	6: {name: "EXC_BREAKPOINT",
+		x86: map[uint64]string{1: "EXC_I386_SGL", 2: "EXC_I386_BPT"},
+		arm: map[uint64]string{1: "EXC_ARM_BREAKPOINT"}},
+	7:             {name: "EXC_SYSCALL"},
+	8:             {name: "EXC_MACH_SYSCALL"},
+	9:             {name: "EXC_RPC_ALERT"},
+	10:            {name: "EXC_CRASH"},
+	11:            {name: "EXC_RESOURCE"},
+	12:            {name: "EXC_GUARD"},
+	13:            {name: "EXC_CORPSE_NOTIFY"},
+	machSimulated: {name: "Crashpad's simulated exception"},
+	0x43506e78:    {name: "NSException"}, // Crashpad: CPnx
+}
+
+// codeName is the name of a code; "" where it has none.
+func (e *machException) codeName(arch string, code uint64) string {
+	own := map[string]map[uint64]string{ArchAMD64: e.x86, ArchX86: e.x86, ArchARM: e.arm, ArchARM64: e.arm}[arch]
+	if name, ok := own[code]; ok {
+		return name
+	}
+	return e.codes[code]
+}

@@ -1,0 +1,217 @@
+package minidump
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// A Range is memory of the process, and where the dump has it.
+type Range struct {
+	Start, Size uint64
+	Offset      uint64 // in the file
+}
+
+// A block is a Range of a list. Where blocks overlap the one of the lowest order is
+// read.
+type block struct {
+	Range
+	order int
+}
+
+func (b *block) end() uint64 { return b.Start + b.Size }
+
+const (
+	memoryDescriptorSize   = 16
+	memory64DescriptorSize = 16
+	memory64Header         = 16
+)
+
+func (d *Dump) readMemoryList(s *Stream) {
+	e := d.counted(s, memoryDescriptorSize, maxRanges)
+	for i := range e.count {
+		d.addMemory(s, e.where(i), e.at(i).descriptor(0), "range", i)
+	}
+}
+
+// readMemory64List reads MINIDUMP_MEMORY64_LIST, whose ranges follow one another in
+// the file.
+func (d *Dump) readMemory64List(s *Stream) {
+	r := d.stream(s)
+	e := d.list(s, r, memory64Header, memory64DescriptorSize, r.u64(0), memory64DescriptorSize, maxRanges)
+	offset := r.u64(8)
+	for i := range e.count {
+		m := Range{Start: e.at(i).u64(0), Size: e.at(i).u64(8), Offset: offset}
+		d.addMemory(s, e.where(i), m, "range", i)
+		if offset+m.Size < offset {
+			d.problem(s, e.where(i), "range %d has %d bytes at offset %#x, which is beyond the last offset; those behind it are not read", i, m.Size, offset)
+			return
+		}
+		offset += m.Size
+	}
+}
+
+// addMemory keeps as much of a range as the file has.
+func (d *Dump) addMemory(s *Stream, at uint64, m Range, what string, index int) {
+	if m.Size == 0 {
+		return
+	}
+	if m.Start+m.Size-1 < m.Start {
+		d.problem(s, at, "%s %d has %d bytes at %#x, which is beyond the last address", what, index, m.Size, m.Start)
+		m.Size = -m.Start
+	}
+	have := uint64(len(d.data))
+	if room := have - min(m.Offset, have); m.Size > room {
+		d.problem(s, at, "%s %d has %d bytes of memory at offset %#x, the file ends at %#x", what, index, m.Size, m.Offset, have)
+		m.Size = room
+	}
+	// The last byte of the address space is given up, so that no end wraps.
+	if m.Start+m.Size < m.Start {
+		m.Size--
+	}
+	if m.Size > 0 {
+		d.added = append(d.added, block{m, len(d.added)})
+	}
+}
+
+// joinMemory makes disjoint blocks, by address, of those of the lists. The stacks of
+// threads are mostly among them; where they are not they come last.
+func (d *Dump) joinMemory() {
+	listed := len(d.added)
+	for i := range d.Streams {
+		s := &d.Streams[i]
+		if s.Type != StreamThreadList && s.Type != StreamThreadExList {
+			continue
+		}
+		for j := range d.Threads {
+			// dbghelp has an address and no size where it could not read the stack.
+			if t := &d.Threads[j].Stack; t.Offset != 0 {
+				d.addMemory(s, 0, *t, "the stack of thread", j)
+			}
+		}
+		break
+	}
+	list := d.added
+	d.sayOverlaps(list[:listed])
+	d.memory = disjoint(list)
+}
+
+// sayOverlaps says which blocks of the lists have different bytes for the same
+// addresses, or may have.
+func (d *Dump) sayOverlaps(list []block) {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
+	for i := 1; i < len(sorted); i++ {
+		a, b := &sorted[i-1], &sorted[i]
+		if b.Start < a.end() && b.Offset-a.Offset != b.Start-a.Start && d.problems.HasRoom(maxProblems) {
+			first := a
+			if b.order < a.order {
+				first = b
+			}
+			d.problems.Keep(fmt.Sprintf("memory: %d bytes at %#x and %d bytes at %#x overlap; those at offset %#x, which come first, are read",
+				a.Size, a.Start, b.Size, b.Start, first.Offset))
+		}
+		if a.end() > b.end() { // the longer one may overlap more
+			sorted[i] = *a
+		}
+	}
+}
+
+// A queue has the blocks that hold an address, that of the lowest order first.
+type queue []block
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].order < q[j].order }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)        { *q = append(*q, x.(block)) }
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// disjoint cuts blocks so that each address is in one only: the first one that has
+// it. It goes through the addresses upward.
+func disjoint(list []block) []block {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
+	var out []block
+	var open queue
+	at := uint64(0)
+	for i := 0; i < len(list) || len(open) > 0; {
+		if len(open) == 0 {
+			at = list[i].Start
+		}
+		for i < len(list) && list[i].Start <= at {
+			heap.Push(&open, list[i])
+			i++
+		}
+		top := open[0]
+		if top.end() <= at {
+			heap.Pop(&open)
+			continue
+		}
+		end := top.end()
+		if i < len(list) {
+			end = min(end, list[i].Start)
+		}
+		out = appendBlock(out, block{Range{at, end - at, top.Offset + (at - top.Start)}, top.order})
+		at = end
+	}
+	return out
+}
+
+// appendBlock joins a block to the last one where it goes on with it.
+func appendBlock(list []block, b block) []block {
+	if n := len(list); n > 0 {
+		if last := &list[n-1]; last.order == b.order && last.end() == b.Start && last.Offset+last.Size == b.Offset {
+			last.Size += b.Size
+			return list
+		}
+	}
+	return append(list, b)
+}
+
+// Memory are the ranges of memory that the dump has, by address, without overlap.
+func (d *Dump) Memory() []Range {
+	list := make([]Range, len(d.memory))
+	for i := range d.memory {
+		list[i] = d.memory[i].Range
+	}
+	return list
+}
+
+// ReadMemory reads at an address. It returns how many bytes from there on the dump
+// has; with fewer than len(buf) the error wraps target.ErrNoMemory.
+func (d *Dump) ReadMemory(address uint64, buf []byte) (n int, err error) {
+	err = object.Guard(func() error {
+		n = d.copyMemory(address, buf)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if n < len(buf) {
+		return n, fmt.Errorf("%#x: %w", address+uint64(n), target.ErrNoMemory)
+	}
+	return n, nil
+}
+
+func (d *Dump) copyMemory(address uint64, buf []byte) (n int) {
+	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
+	for ; n < len(buf) && i < len(d.memory); i++ {
+		b := &d.memory[i]
+		at := address + uint64(n)
+		if at < address || at < b.Start {
+			break
+		}
+		from := b.Offset + (at - b.Start)
+		n += copy(buf[n:], d.data[from:b.Offset+b.Size])
+	}
+	return n
+}

@@ -1,0 +1,153 @@
+package minidump
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Reason is what an exception means.
+type Reason struct {
+	// Name is STATUS_ACCESS_VIOLATION, SIGSEGV, EXC_BAD_ACCESS; the number where it
+	// has none.
+	Name string
+	// Detail is what else the numbers say: SEGV_MAPERR, KERN_INVALID_ADDRESS,
+	// FAST_FAIL_INVALID_ARG, the status of a page that could not be read.
+	Detail string
+	// Access is how the address was accessed: read, write or execute; "" where that
+	// is not said.
+	Access string
+	// Address is what was accessed, or, of a signal that is not about memory, the
+	// instruction. HasAddress is false where the processor did not say it.
+	Address    uint64
+	HasAddress bool
+	// IsRequest says that nothing failed: somebody asked for the dump.
+	IsRequest bool
+}
+
+// String is the reason in a line: "STATUS_ACCESS_VIOLATION: write at 0x45".
+func (r Reason) String() string {
+	var parts []string
+	if r.Detail != "" {
+		parts = append(parts, r.Detail)
+	}
+	switch {
+	case r.Access != "" && r.HasAddress:
+		parts = append(parts, fmt.Sprintf("%s at %#x", r.Access, r.Address))
+	case r.Access != "":
+		parts = append(parts, r.Access+" at an address that is not known")
+	case r.HasAddress:
+		parts = append(parts, fmt.Sprintf("at %#x", r.Address))
+	}
+	if len(parts) == 0 {
+		return r.Name
+	}
+	return r.Name + ": " + strings.Join(parts, ", ")
+}
+
+// Reason reads what an exception means, on the system of the dump.
+func (d *Dump) Reason(x *Exception) Reason {
+	switch d.os() {
+	case Windows:
+		return d.windowsReason(x)
+	case MacOS, IOS:
+		return d.machReason(x)
+	case LinuxOS, Android:
+		return d.signalReason(x)
+	}
+	return Reason{Name: fmt.Sprintf("%#x", x.Code)}
+}
+
+// address cuts an address to the width of those of the process. Old writers extended
+// the sign of 32 bits.
+func (d *Dump) address(a uint64) uint64 {
+	if d.word() == 4 {
+		return a & 0xffffffff
+	}
+	return a
+}
+
+// windowsReason reads an EXCEPTION_RECORD (winnt.h).
+func (d *Dump) windowsReason(x *Exception) Reason {
+	r := Reason{Name: StatusName(x.Code)}
+	p := x.Parameters
+	switch x.Code {
+	case statusAccessViolation, statusInPageError:
+		if len(p) < 2 {
+			return r
+		}
+		r.Access, r.Address, r.HasAddress = accesses[p[0]], d.address(p[1]), true
+		// The processor does not tell which address was not canonical.
+		if d.word() == 8 && p[1] == ^uint64(0) {
+			r.Address, r.HasAddress = 0, false
+		}
+		if x.Code == statusInPageError && len(p) > 2 {
+			r.Detail = StatusName(uint32(p[2]))
+		}
+	case statusStackBufferOverrun:
+		if len(p) > 0 {
+			r.Detail = fastFailName(p[0])
+		}
+	case statusIllegalInstruction, statusPrivilegedInstruction, statusIntegerDivide, statusIntegerOverflow, statusBreakpoint, statusSingleStep:
+		r.Address, r.HasAddress = d.address(x.Address), true
+	case crashpadSimulated:
+		r.IsRequest = true
+	}
+	return r
+}
+
+// accesses are the first parameter of an access violation.
+var accesses = map[uint64]string{0: "read", 1: "write", 8: "execute"}
+
+// signalReason reads what Breakpad and Crashpad write of a siginfo_t: the signal's
+// number as code, si_code as flags, si_addr as address.
+func (d *Dump) signalReason(x *Exception) Reason {
+	if x.Code == breakpadRequest || x.Code == crashpadRequest {
+		return Reason{Name: "DUMP_REQUESTED", IsRequest: true}
+	}
+	r := Reason{Name: signalName(d.arch(), x.Code)}
+	code := int32(x.Flags)
+	name := strings.TrimPrefix(r.Name, "SIG")
+	if names := signalCodes[r.Name]; code > 0 && int(code) <= len(names) {
+		r.Detail = name + "_" + names[code-1]
+	} else if generic, ok := senders[code]; ok {
+		r.Detail = generic
+	} else if code != 0 {
+		r.Detail = fmt.Sprintf("si_code %d", code)
+	}
+	// The kernel says the address of a fault only (signal.c: force_sig_fault), which
+	// has a si_code of its own. SI_KERNEL is also that of an address which is not
+	// canonical.
+	if code > 0 && code != siKernel && slices.Contains(faults, r.Name) {
+		r.Address, r.HasAddress = d.address(x.Address), true
+	}
+	return r
+}
+
+// machReason reads what Breakpad and Crashpad write of a Mach exception: its number as
+// code, its first code as flags, its second one as address. Crashpad has all three
+// as parameters, of 64 bits.
+func (d *Dump) machReason(x *Exception) Reason {
+	e, ok := machExceptions[x.Code]
+	if !ok {
+		return Reason{Name: fmt.Sprintf("%#x", x.Code)}
+	}
+	r := Reason{Name: e.name, IsRequest: x.Code == machSimulated}
+	code := uint64(x.Flags)
+	if len(x.Parameters) >= 2 && x.Parameters[0] == uint64(x.Code) {
+		code = x.Parameters[1]
+	}
+	if name := e.codeName(d.arch(), code); name != "" {
+		r.Detail = name
+	} else if code != 0 {
+		r.Detail = fmt.Sprintf("code %#x", code)
+	}
+	if x.Code == machBadAccess {
+		// A general protection fault of x86 has no address.
+		r.HasAddress = !(d.arch() == ArchAMD64 || d.arch() == ArchX86) || code != machProtection
+		if r.HasAddress {
+			r.Address = d.address(x.Address)
+		}
+	}
+	return r
+}

@@ -1,0 +1,42 @@
+package minidump
+
+// A MemoryInfo is MINIDUMP_MEMORY_INFO: what VirtualQuery says of pages.
+type MemoryInfo struct {
+	Base, AllocationBase       uint64
+	AllocationProtect, Protect uint32 // PAGE_*
+	Size                       uint64
+	State                      uint32 // MEM_COMMIT, MEM_RESERVE or MEM_FREE
+	Type                       uint32 // MEM_PRIVATE, MEM_MAPPED or MEM_IMAGE
+}
+
+// The states of pages.
+const (
+	MemCommit  = 0x1000
+	MemReserve = 0x2000
+	MemFree    = 0x10000
+)
+
+const (
+	memoryInfoSize = 48
+	pageExecutable = 0xf0 // PAGE_EXECUTE and its three other forms
+)
+
+// IsMapped says whether there is memory, IsExecutable whether it may be executed.
+func (m *MemoryInfo) IsMapped() bool     { return m.State == MemCommit }
+func (m *MemoryInfo) IsExecutable() bool { return m.IsMapped() && m.Protect&pageExecutable != 0 }
+
+func (d *Dump) readMemoryInfo(s *Stream) {
+	e := d.described(s, 16, count64, memoryInfoSize, maxRanges)
+	d.MemoryInfo = make([]MemoryInfo, 0, e.count)
+	for i := range e.count {
+		r := e.at(i)
+		m := MemoryInfo{
+			Base: r.u64(0), AllocationBase: r.u64(8), AllocationProtect: r.u32(16), Size: r.u64(24),
+			State: r.u32(32), Protect: r.u32(36), Type: r.u32(40),
+		}
+		if m.Base+m.Size < m.Base && m.Base+m.Size != 0 {
+			d.problem(s, e.where(i), "region %d has %d bytes at %#x, which is beyond the last address", i, m.Size, m.Base)
+		}
+		d.MemoryInfo = append(d.MemoryInfo, m)
+	}
+}

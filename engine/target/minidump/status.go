@@ -1,0 +1,87 @@
+package minidump
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+// ntstatus has a line for each NTSTATUS: eight digits and its name, by number. It
+// was made from the ntstatus.h of mingw-w64, which is in the public domain:
+//
+//	awk '/^#define (STATUS|DBG|RPC|EXCEPTION)_[A-Z0-9_]+ +\(\(NTSTATUS\)0x/ {
+//		v = $3; sub(/.*0x/, "", v); gsub(/[^0-9A-Fa-f]/, "", v); print toupper(v), $2 }' ntstatus.h |
+//	awk 'length($1) == 8 && !seen[$1]++' | sort
+//
+//go:embed ntstatus.txt
+var ntstatus string
+
+// The codes whose parameters are read.
+const (
+	statusBreakpoint            = 0x80000003
+	statusSingleStep            = 0x80000004
+	statusAccessViolation       = 0xc0000005
+	statusInPageError           = 0xc0000006
+	statusIllegalInstruction    = 0xc000001d
+	statusIntegerDivide         = 0xc0000094
+	statusIntegerOverflow       = 0xc0000095
+	statusPrivilegedInstruction = 0xc0000096
+	statusStackBufferOverrun    = 0xc0000409
+	crashpadSimulated           = 0x0517a7ed // Crashpad: DumpWithoutCrash
+)
+
+// raised are codes that are no NTSTATUS: those that run-time libraries raise.
+var raised = map[uint32]string{
+	crashpadSimulated: "Crashpad's simulated exception",
+	0x0eedfade:        "Delphi exception",
+	0x20474343:        "GCC exception",
+	0x406d1388:        "MS_VC_EXCEPTION (a thread's name)",
+	0xe0000008:        "Chromium's out of memory",
+	0xe0434352:        "CLR exception",
+	0xe0434f4d:        "CLR exception",
+	0xe06d7363:        "C++ exception",
+	0xc06d007e:        "delay load: module not found",
+	0xc06d007f:        "delay load: procedure not found",
+}
+
+// StatusName is the name of an exception code of Windows, and its number where it
+// has none.
+func StatusName(code uint32) string {
+	if name, ok := raised[code]; ok {
+		return name
+	}
+	digits := fmt.Sprintf("%08X ", code)
+	at := 0
+	if !strings.HasPrefix(ntstatus, digits) {
+		if at = strings.Index(ntstatus, "\n"+digits); at < 0 {
+			return fmt.Sprintf("%#08x", code)
+		}
+		at++
+	}
+	name, _, _ := strings.Cut(ntstatus[at+len(digits):], "\n")
+	return name
+}
+
+// fastFails are the codes of __fastfail (winnt.h), by number.
+var fastFails = strings.Fields(`LEGACY_GS_VIOLATION VTGUARD_CHECK_FAILURE STACK_COOKIE_CHECK_FAILURE CORRUPT_LIST_ENTRY
+	INCORRECT_STACK INVALID_ARG GS_COOKIE_INIT FATAL_APP_EXIT RANGE_CHECK_FAILURE UNSAFE_REGISTRY_ACCESS
+	GUARD_ICALL_CHECK_FAILURE GUARD_WRITE_CHECK_FAILURE INVALID_FIBER_SWITCH INVALID_SET_OF_CONTEXT INVALID_REFERENCE_COUNT
+	- - - INVALID_JUMP_BUFFER MRDATA_MODIFIED CERTIFICATION_FAILURE INVALID_EXCEPTION_CHAIN CRYPTO_LIBRARY
+	INVALID_CALL_IN_DLL_CALLOUT INVALID_IMAGE_BASE DLOAD_PROTECTION_FAILURE UNSAFE_EXTENSION_CALL
+	DEPRECATED_SERVICE_INVOKED INVALID_BUFFER_ACCESS INVALID_BALANCED_TREE INVALID_NEXT_THREAD
+	GUARD_ICALL_CHECK_SUPPRESSED APCS_DISABLED INVALID_IDLE_STATE MRDATA_PROTECTION_FAILURE UNEXPECTED_HEAP_EXCEPTION
+	INVALID_LOCK_STATE GUARD_JUMPTABLE INVALID_LONGJUMP_TARGET INVALID_DISPATCH_CONTEXT INVALID_THREAD
+	INVALID_SYSCALL_NUMBER INVALID_FILE_OPERATION LPAC_ACCESS_DENIED GUARD_SS_FAILURE LOADER_CONTINUITY_FAILURE
+	GUARD_EXPORT_SUPPRESSION_FAILURE INVALID_CONTROL_STACK SET_CONTEXT_DENIED INVALID_IAT HEAP_METADATA_CORRUPTION
+	PAYLOAD_RESTRICTION_VIOLATION LOW_LABEL_ACCESS_DENIED ENCLAVE_CALL_FAILURE UNHANDLED_LSS_EXCEPTON
+	ADMINLESS_ACCESS_DENIED UNEXPECTED_CALL CONTROL_INVALID_RETURN_ADDRESS UNEXPECTED_HOST_BEHAVIOR FLAGS_CORRUPTION
+	VEH_CORRUPTION ETW_CORRUPTION RIO_ABORT INVALID_PFN GUARD_ICALL_CHECK_FAILURE_XFG CAST_GUARD HOST_VISIBILITY_CHANGE
+	KERNEL_CET_SHADOW_STACK_ASSIST PATCH_CALLBACK_FAILED NTDLL_PATCH_FAILED INVALID_FLS_DATA ASAN_ERROR
+	CLR_EXCEPTION_AOT POINTER_AUTH_INVALID_RETURN_ADDRESS INVALID_THREAD_STATE CORRUPT_WOW64_STATE INVALID_EXTENDED_STATE`)
+
+func fastFailName(code uint64) string {
+	if code < uint64(len(fastFails)) && fastFails[code] != "-" {
+		return "FAST_FAIL_" + fastFails[code]
+	}
+	return fmt.Sprintf("fast fail %#x", code)
+}

@@ -1,0 +1,100 @@
+package minidump
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Bounds of text, in bytes of the file: of one string, and of all of them.
+const (
+	maxText    = 1 << 20
+	maxAllText = 64 << 20
+)
+
+// textKey is where a string lies, and in which form.
+type textKey struct {
+	offset uint64
+	wide   bool
+}
+
+// text reads a MINIDUMP_STRING (UTF-16, wide) or Crashpad's MinidumpUTF8String: a
+// length in bytes and as many bytes. An offset of 0 is no string. what is for the
+// problem.
+func (d *Dump) text(s *Stream, offset uint64, wide bool, what string, index int) string {
+	if offset == 0 {
+		return ""
+	}
+	key := textKey{offset, wide}
+	if t, ok := d.texts[key]; ok {
+		return t
+	}
+	b := d.countedBytes(s, offset, what, index)
+	t := strings.ToValidUTF8(string(b), string(utf8.RuneError))
+	if wide {
+		t = record{b, d.Order}.wide()
+	}
+	d.texts[key] = t
+	return t
+}
+
+// countedBytes are a length of 32 bits and as many bytes, within the bounds of text.
+func (d *Dump) countedBytes(s *Stream, offset uint64, what string, index int) []byte {
+	head, problem := d.at(location{4, offset})
+	if problem != "" {
+		d.problem(s, 0, "%s %d: the length of a string: %s", what, index, problem)
+		return nil
+	}
+	l := location{uint64(head.u32(0)), offset + 4}
+	if l.size > maxText {
+		d.problem(s, 0, "%s %d: the string at %#x has %d bytes, %d are read", what, index, offset, l.size, maxText)
+		l.size = maxText
+	}
+	r, problem := d.at(l)
+	if problem != "" {
+		d.problem(s, 0, "%s %d: a string: %s", what, index, problem)
+	}
+	if d.textSize+len(r.b) > maxAllText {
+		d.problem(s, 0, "the text of the dump has more than %d bytes, what follows is left out", maxAllText)
+		return nil
+	}
+	d.textSize += len(r.b)
+	return r.b
+}
+
+// wide is UTF-16 up to the first NUL.
+func (r record) wide() string {
+	units := make([]uint16, 0, len(r.b)/2)
+	for i := 0; i+2 <= len(r.b); i += 2 {
+		u := r.u16(i)
+		if u == 0 {
+			break
+		}
+		units = append(units, u)
+	}
+	return string(utf16.Decode(units))
+}
+
+// narrow is what stands before the first NUL, or all.
+func narrow(b []byte) string {
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return strings.ToValidUTF8(string(b), string(utf8.RuneError))
+}
+
+// split divides what ends with NULs, as /proc has a command line and an environment.
+func split(b []byte) []string {
+	b = b[:min(len(b), maxText)]
+	var all []string
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, 0)
+		if end < 0 {
+			end = len(b)
+		}
+		all = append(all, narrow(b[:end]))
+		b = b[min(end+1, len(b)):]
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package minidump
+
+// A Thread is MINIDUMP_THREAD, with what other streams say of the thread.
+type Thread struct {
+	ID            uint32
+	Name          string // from ThreadNames
+	SuspendCount  uint32
+	PriorityClass uint32
+	Priority      uint32
+	TEB           uint64 // the address of its thread environment block on Windows, of its TLS elsewhere
+	Stack         Range
+	BackingStore  Range   // of IA-64 and of dumps that have a ThreadExList
+	Context       Context // its registers
+	Info          *ThreadInfo
+}
+
+// A ThreadInfo is MINIDUMP_THREAD_INFO. Times are in 100 ns; those of creation and
+// exit since 1601.
+type ThreadInfo struct {
+	ID                                         uint32
+	DumpFlags, DumpError, ExitStatus           uint32
+	CreateTime, ExitTime, KernelTime, UserTime uint64
+	StartAddress, Affinity                     uint64
+}
+
+const (
+	threadSize     = 48
+	threadExSize   = 64
+	threadInfoSize = 64
+	threadNameSize = 12
+)
+
+func (d *Dump) readThreads(s *Stream, size int) {
+	if d.Threads != nil {
+		d.problem(s, 0, "there is a list of threads before it, this one is not read")
+		return
+	}
+	e := d.counted(s, size, maxThreads)
+	d.Threads = make([]Thread, 0, e.count)
+	for i := range e.count {
+		r := e.at(i)
+		t := Thread{
+			ID: r.u32(0), SuspendCount: r.u32(4), PriorityClass: r.u32(8), Priority: r.u32(12), TEB: r.u64(16),
+			Stack: r.descriptor(24),
+		}
+		if size == threadExSize {
+			t.BackingStore = r.descriptor(48)
+		}
+		t.Context = d.context(s, e.where(i), r.location(40), "thread", i)
+		d.Threads = append(d.Threads, t)
+	}
+}
+
+// descriptor is a MINIDUMP_MEMORY_DESCRIPTOR.
+func (r record) descriptor(offset int) Range {
+	l := r.location(offset + 8)
+	return Range{Start: r.u64(offset), Size: l.size, Offset: l.offset}
+}
+
+func (d *Dump) readThreadNames(s *Stream) {
+	e := d.counted(s, threadNameSize, maxThreads)
+	for i := range e.count {
+		r := e.at(i)
+		d.threadNames = append(d.threadNames, threadName{r.u32(0), d.text(s, r.u64(4), true, "thread name", i)})
+	}
+}
+
+// A threadName is MINIDUMP_THREAD_NAME.
+type threadName struct {
+	id   uint32
+	name string
+}
+
+func (d *Dump) readThreadInfo(s *Stream) {
+	e := d.described(s, 12, count32, threadInfoSize, maxThreads)
+	for i := range e.count {
+		r := e.at(i)
+		d.threadInfos = append(d.threadInfos, ThreadInfo{
+			ID: r.u32(0), DumpFlags: r.u32(4), DumpError: r.u32(8), ExitStatus: r.u32(12),
+			CreateTime: r.u64(16), ExitTime: r.u64(24), KernelTime: r.u64(32), UserTime: r.u64(40),
+			StartAddress: r.u64(48), Affinity: r.u64(56),
+		})
+	}
+}
+
+// join gives each thread what other streams say of it, and makes the memory that
+// can be read of the blocks of all lists.
+func (d *Dump) join() {
+	byID := make(map[uint32]*Thread, len(d.Threads))
+	for i := range d.Threads {
+		if t := &d.Threads[i]; byID[t.ID] == nil {
+			byID[t.ID] = t
+		}
+	}
+	for _, n := range d.threadNames {
+		if t := byID[n.id]; t != nil && t.Name == "" {
+			t.Name = n.name
+		}
+	}
+	for i := range d.threadInfos {
+		if t := byID[d.threadInfos[i].ID]; t != nil && t.Info == nil {
+			t.Info = &d.threadInfos[i]
+		}
+	}
+	d.threadNames, d.threadInfos = nil, nil
+	d.joinMemory()
+}
+
+// Thread finds a thread by its ID; nil when the dump has none.
+func (d *Dump) Thread(id uint32) *Thread {
+	for i := range d.Threads {
+		if d.Threads[i].ID == id {
+			return &d.Threads[i]
+		}
+	}
+	return nil
+}
