@@ -114,8 +114,8 @@ func (d *Dump) list(s *Stream, r record, header, size, count uint64, least, most
 }
 
 // counted is a list that begins with a count of 32 bits. Some writers put 4 bytes
-// behind the count, to align the entries: Breakpad before 2007, and Crashpad's and
-// LLDB's readers allow for them. The size of the stream tells.
+// behind the count, to align the entries, as a C compiler does. The size of the
+// stream tells.
 func (d *Dump) counted(s *Stream, least, most int) entries {
 	r := d.stream(s)
 	count, header := uint64(r.u32(0)), uint64(4)

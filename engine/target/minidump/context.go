@@ -11,9 +11,10 @@ import (
 
 // A Context has the registers of a thread. The zero Context has none.
 type Context struct {
-	Arch  string // x86_64, aarch64, i386 or arm; "" where the form is not known
-	Flags uint64 // ContextFlags, which say what of it was written
-	Raw   []byte // as it lies in the mapped file
+	Arch   string // x86_64, aarch64, i386 or arm; "" where the form is not known
+	Flags  uint64 // ContextFlags, which say what of it was written
+	Raw    []byte // as it lies in the mapped file
+	Offset uint64 // of Raw in the file
 
 	form *form
 	dump *Dump
@@ -36,7 +37,7 @@ func (d *Dump) context(s *Stream, at uint64, l location, what string, index int)
 		return Context{}
 	}
 	r := d.part(s, at, l, "the context of "+what, index)
-	c := Context{Raw: r.b, dump: d}
+	c := Context{Raw: r.b, Offset: l.offset, dump: d}
 	c.form = findForm(d.arch(), r)
 	if c.form == nil {
 		if len(r.b) > 0 {

@@ -155,31 +155,73 @@ func parseMapping(line []byte, paths map[string]string) (m Mapping, ok bool) {
 	return m, found && errs == [4]error{} && m.End > m.Start && len(m.Rights) == 4
 }
 
-// readDSODebug reads the list of the dynamic linker. Its structures are packed, and
-// their addresses have the size that those of the process have.
+// A debugForm is how the structures of the dynamic linker's list lie: where the first
+// address of MDRawDebug is, how long an entry of MDRawLinkMap is, and where its last
+// address is.
+type debugForm struct{ addresses, entry, dynamic int }
+
+// debugForms are the forms for addresses of a size, that of today first. It is
+// packed. Older Breakpads aligned addresses of 64 bits.
+func debugForms(word int) []debugForm {
+	packed := debugForm{addresses: 12, entry: 4 + 2*word, dynamic: 4 + word}
+	if word == 4 {
+		return []debugForm{packed}
+	}
+	return []debugForm{packed, {addresses: 16, entry: 24, dynamic: 16}}
+}
+
+// readDSODebug reads the list of the dynamic linker, in the form in which all names
+// of libraries are strings.
 func (d *Dump) readDSODebug(s *Stream) {
 	word := d.word()
-	size := 12 + 3*word
-	r, ok := d.fixed(s, size)
+	forms := debugForms(word)
+	r, ok := d.fixed(s, forms[0].addresses+3*word)
 	if !ok {
 		return
 	}
-	g := &DSODebug{
-		Version: r.u32(0), Count: r.u32(8), Break: r.word(12, word), LinkerBase: r.word(12+word, word),
-		Dynamic: r.word(12+2*word, word), DynamicSection: r.b[size:],
+	list := location{0, uint64(r.u32(4))}
+	count := uint64(r.u32(8))
+	form := forms[0]
+	for _, f := range forms {
+		if d.isLinkMap(f, word, list.offset, count) {
+			form = f
+			break
+		}
 	}
+	g := &DSODebug{Version: r.u32(0), Count: uint32(count)}
+	g.Break, g.LinkerBase, g.Dynamic = r.word(form.addresses, word), r.word(form.addresses+word, word), r.word(form.addresses+2*word, word)
+	g.DynamicSection = r.from(form.addresses + 3*word).b
 	d.Linux.DSODebug = g
-	entry := 4 + 2*word
-	at := &Stream{Type: s.Type, Offset: uint64(r.u32(4))}
-	at.Size = uint64(g.Count) * uint64(entry)
-	if at.Size == 0 {
+	if count == 0 {
 		return
 	}
-	e := d.list(at, d.stream(at), 0, uint64(entry), uint64(g.Count), entry, maxModules)
+	at := &Stream{Type: s.Type, Offset: list.offset, Size: count * uint64(form.entry)}
+	e := d.list(at, d.stream(at), 0, uint64(form.entry), count, form.entry, maxModules)
 	for i := range e.count {
 		l := e.at(i)
 		g.Libraries = append(g.Libraries, LinkMap{
-			Bias: l.word(0, word), Dynamic: l.word(word+4, word), Name: d.text(s, uint64(l.u32(word)), true, "library", i),
+			Bias: l.word(0, word), Dynamic: l.word(form.dynamic, word), Name: d.text(s, uint64(l.u32(word)), true, "library", i),
 		})
 	}
+}
+
+// isLinkMap says whether the names of a list of libraries are strings that the file
+// has.
+func (d *Dump) isLinkMap(f debugForm, word int, offset, count uint64) bool {
+	r, problem := d.at(location{min(count, maxModules) * uint64(f.entry), offset})
+	if problem != "" {
+		return false
+	}
+	for i := 0; i < len(r.b); i += f.entry {
+		name := uint64(r.u32(i + word))
+		head, problem := d.at(location{4, name})
+		size := uint64(head.u32(0))
+		if problem != "" || size%2 != 0 || size > maxText {
+			return false
+		}
+		if _, problem := d.at(location{size, name + 4}); problem != "" {
+			return false
+		}
+	}
+	return true
 }

@@ -11,6 +11,7 @@ type machException struct {
 
 const (
 	machBadAccess  = 1
+	machCrash      = 10
 	machSimulated  = 0x43507378 // Crashpad: CPsx
 	machProtection = 13         // EXC_I386_GPFLT
 )
@@ -52,7 +53,7 @@ var machExceptions = map[uint32]machException{
 	7:             {name: "EXC_SYSCALL"},
 	8:             {name: "EXC_MACH_SYSCALL"},
 	9:             {name: "EXC_RPC_ALERT"},
-	10:            {name: "EXC_CRASH"},
+	machCrash:     {name: "EXC_CRASH"},
 	11:            {name: "EXC_RESOURCE"},
 	12:            {name: "EXC_GUARD"},
 	13:            {name: "EXC_CORPSE_NOTIFY"},
@@ -60,8 +61,50 @@ var machExceptions = map[uint32]machException{
 	0x43506e78:    {name: "NSException"}, // Crashpad: CPnx
 }
 
+// darwinSignals are the signals of macOS that end a process (bsd/sys/signal.h), which
+// EXC_CRASH has in its code.
+var darwinSignals = map[uint64]string{
+	3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGEMT", 8: "SIGFPE", 9: "SIGKILL", 10: "SIGBUS", 11: "SIGSEGV", 12: "SIGSYS",
+	13: "SIGPIPE", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
+}
+
+// crashName reads the code of EXC_CRASH (bsd/sys/wait.h and osfmk/kern/exc_resource.h):
+// the signal from bit 24 on, and from bit 20 on the exception that caused it.
+func crashName(code uint64) string {
+	name := darwinSignals[code>>24&0xff]
+	if first, ok := machExceptions[uint32(code>>20&0xf)]; ok && name != "" {
+		name += ", of " + first.name
+	}
+	return name
+}
+
+// Kinds of EXC_RESOURCE (osfmk/kern/exc_resource.h) and of EXC_GUARD (osfmk/kern/
+// exc_guard.h), of which code has the number from bit 61 on.
+var (
+	resources = []string{"", "CPU", "WAKEUPS", "MEMORY", "IO", "THREADS", "PORTS"}
+	guards    = []string{"NONE", "MACH_PORT", "FD", "USER", "VN", "VIRT_MEMORY", "REJECTED_SC"}
+)
+
+// kindName is the name of the kind of a code of 64 bits, or of its upper half.
+func kindName(prefix string, names []string, code uint64) string {
+	kind := code >> 61
+	if code <= 0xffffffff {
+		kind = code >> 29
+	}
+	if kind < uint64(len(names)) && names[kind] != "" {
+		return prefix + names[kind]
+	}
+	return ""
+}
+
 // codeName is the name of a code; "" where it has none.
 func (e *machException) codeName(arch string, code uint64) string {
+	if e.name == "EXC_RESOURCE" {
+		return kindName("RESOURCE_TYPE_", resources, code)
+	}
+	if e.name == "EXC_GUARD" {
+		return kindName("GUARD_TYPE_", guards, code)
+	}
 	own := map[string]map[uint64]string{ArchAMD64: e.x86, ArchX86: e.x86, ArchARM: e.arm, ArchARM64: e.arm}[arch]
 	if name, ok := own[code]; ok {
 		return name

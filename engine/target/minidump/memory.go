@@ -1,6 +1,7 @@
 package minidump
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
 	"fmt"
@@ -101,14 +102,31 @@ func (d *Dump) joinMemory() {
 	d.memory = disjoint(list)
 }
 
+// isSame says whether two blocks, of which the second one begins in the first, have
+// the same bytes for the same addresses. Beyond a budget it says no.
+func (d *Dump) isSame(a, b *block, budget *uint64) bool {
+	from := a.Offset + (b.Start - a.Start)
+	size := min(a.end(), b.end()) - b.Start
+	if from == b.Offset {
+		return true
+	}
+	if size > *budget {
+		return false
+	}
+	*budget -= size
+	return bytes.Equal(d.data[from:from+size], d.data[b.Offset:b.Offset+size])
+}
+
 // sayOverlaps says which blocks of the lists have different bytes for the same
-// addresses, or may have.
+// addresses, or may have. dbghelp lists the code at the PC beside the pages that it
+// lies in.
 func (d *Dump) sayOverlaps(list []block) {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
+	budget := uint64(len(d.data)) // of bytes to compare
 	for i := 1; i < len(sorted); i++ {
 		a, b := &sorted[i-1], &sorted[i]
-		if b.Start < a.end() && b.Offset-a.Offset != b.Start-a.Start && d.problems.HasRoom(maxProblems) {
+		if b.Start < a.end() && !d.isSame(a, b, &budget) && d.problems.HasRoom(maxProblems) {
 			first := a
 			if b.order < a.order {
 				first = b

@@ -18,7 +18,9 @@ type Reason struct {
 	// is not said.
 	Access string
 	// Address is what was accessed, or, of a signal that is not about memory, the
-	// instruction. HasAddress is false where the processor did not say it.
+	// instruction. HasAddress is false where the processor did not say it. It is what
+	// the dump says also where Detail says that nothing tells a fault of the program
+	// from a signal that somebody sent.
 	Address    uint64
 	HasAddress bool
 	// IsRequest says that nothing failed: somebody asked for the dump.
@@ -114,11 +116,13 @@ func (d *Dump) signalReason(x *Exception) Reason {
 		r.Detail = generic
 	} else if code != 0 {
 		r.Detail = fmt.Sprintf("si_code %d", code)
+	} else {
+		r.Detail = "SI_USER, or si_code is not in the dump"
 	}
 	// The kernel says the address of a fault only (signal.c: force_sig_fault), which
 	// has a si_code of its own. SI_KERNEL is also that of an address which is not
-	// canonical.
-	if code > 0 && code != siKernel && slices.Contains(faults, r.Name) {
+	// canonical. Older Breakpads did not write si_code.
+	if (code > 0 && code != siKernel || code == 0 && x.Address != 0) && slices.Contains(faults, r.Name) {
 		r.Address, r.HasAddress = d.address(x.Address), true
 	}
 	return r
@@ -137,7 +141,11 @@ func (d *Dump) machReason(x *Exception) Reason {
 	if len(x.Parameters) >= 2 && x.Parameters[0] == uint64(x.Code) {
 		code = x.Parameters[1]
 	}
-	if name := e.codeName(d.arch(), code); name != "" {
+	name := e.codeName(d.arch(), code)
+	if x.Code == machCrash {
+		name = crashName(code)
+	}
+	if name != "" {
 		r.Detail = name
 	} else if code != 0 {
 		r.Detail = fmt.Sprintf("code %#x", code)

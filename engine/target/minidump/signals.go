@@ -44,7 +44,7 @@ const siKernel = 0x80
 
 // senders are the values of si_code that do not depend on the signal.
 var senders = map[int32]string{
-	0: "SI_USER", siKernel: "SI_KERNEL", -1: "SI_QUEUE", -2: "SI_TIMER", -3: "SI_MESGQ", -4: "SI_ASYNCIO", -5: "SI_SIGIO",
+	siKernel: "SI_KERNEL", -1: "SI_QUEUE", -2: "SI_TIMER", -3: "SI_MESGQ", -4: "SI_ASYNCIO", -5: "SI_SIGIO",
 	-6: "SI_TKILL", -7: "SI_DETHREAD", -60: "SI_ASYNCNL",
 }
 

@@ -10,7 +10,7 @@ import (
 // Bounds of text, in bytes of the file: of one string, and of all of them.
 const (
 	maxText    = 1 << 20
-	maxAllText = 64 << 20
+	maxAllText = 32 << 20
 )
 
 // textKey is where a string lies, and in which form.
@@ -65,15 +65,21 @@ func (d *Dump) countedBytes(s *Stream, offset uint64, what string, index int) []
 
 // wide is UTF-16 up to the first NUL.
 func (r record) wide() string {
-	units := make([]uint16, 0, len(r.b)/2)
+	var out strings.Builder
 	for i := 0; i+2 <= len(r.b); i += 2 {
-		u := r.u16(i)
+		u := rune(r.u16(i))
 		if u == 0 {
 			break
 		}
-		units = append(units, u)
+		if utf16.IsSurrogate(u) {
+			u = utf16.DecodeRune(u, rune(r.u16(i+2)))
+			if u != utf8.RuneError {
+				i += 2
+			}
+		}
+		out.WriteRune(u)
 	}
-	return string(utf16.Decode(units))
+	return out.String()
 }
 
 // narrow is what stands before the first NUL, or all.
