@@ -67,8 +67,8 @@ type peerCheck struct {
 	d        *Dump
 	compared int
 	// counts of the structures up to now
-	threads, modules, ranges, contexts, directory, names, regions int
-	inThread, inException                                         bool
+	threads, modules, ranges, directory, regions int
+	inThread, inException                        bool
 }
 
 func (c *peerCheck) block(b peerBlock) {
@@ -483,7 +483,7 @@ func (c *peerCheck) crashpad(b peerBlock) answer {
 		name, _, _ := strings.Cut(key, "[")
 		i := seen[name]
 		seen[name]++
-		got := ""
+		var got string
 		switch name {
 		case "version":
 			got = fmt.Sprint(module.Crashpad.Version)

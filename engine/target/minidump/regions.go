@@ -21,8 +21,10 @@ const (
 	pageExecutable = 0xf0 // PAGE_EXECUTE and its three other forms
 )
 
-// IsMapped says whether there is memory, IsExecutable whether it may be executed.
-func (m *MemoryInfo) IsMapped() bool     { return m.State == MemCommit }
+// IsMapped says whether there is memory.
+func (m *MemoryInfo) IsMapped() bool { return m.State == MemCommit }
+
+// IsExecutable says whether there is memory that may be executed.
 func (m *MemoryInfo) IsExecutable() bool { return m.IsMapped() && m.Protect&pageExecutable != 0 }
 
 func (d *Dump) readMemoryInfo(s *Stream) {
