@@ -52,6 +52,7 @@ func TestForms(t *testing.T) {
 		{9, 1232, 48, 0x10001f, ArchAMD64, 248, 152, map[string][2]int{"rax": {120, 8}, "rbp": {160, 8}, "r15": {240, 8}, "cs": {56, 2}, "gs": {64, 2},
 			"ss": {66, 2}, "eflags": {68, 4}, "mxcsr": {52, 4}, "dr7": {112, 8}, "st7": {400, 10}, "xmm0": {416, 16}, "xmm15": {656, 16}}, 69, nil, 4},
 		{9, 1232, 48, 0x100003, ArchAMD64, 248, 152, map[string][2]int{"rax": {120, 8}}, 20, []string{"mxcsr", "ds", "xmm0", "dr0"}, 4},
+		{9, 736, 48, 0x80100007, ArchAMD64, 248, 152, map[string][2]int{"rax": {120, 8}, "gs": {64, 2}, "fs_base": {720, 8}, "gs_base": {728, 8}}, 26, []string{"xmm0"}, 4},
 		{0, 716, 0, 0x1003f, ArchX86, 184, 196, map[string][2]int{"eax": {176, 4}, "ebp": {180, 4}, "edi": {156, 4}, "gs": {140, 4}, "dr7": {24, 4},
 			"fsave_st7": {126, 10}, "st0": {236, 10}, "xmm7": {476, 16}, "eflags": {192, 4}, "ss": {200, 4}}, 64, nil, 4},
 		{9, 716, 0, 0x10007, ArchX86, 184, 196, map[string][2]int{"eax": {176, 4}}, 16, []string{"xmm0", "dr0"}, 4},

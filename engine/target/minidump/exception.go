@@ -9,6 +9,9 @@ type Exception struct {
 	Record     uint64 // the address of a further EXCEPTION_RECORD; 0: none
 	Address    uint64 // of the instruction on Windows, of the access on Linux and macOS
 	Parameters []uint64
+	// Description is what LLDB says of the exception, in the place of parameters. Its
+	// Address is that of the instruction.
+	Description string
 	// Context has the registers at the exception. Those of the list of threads may be
 	// those of the function that wrote the dump.
 	Context Context
@@ -20,6 +23,7 @@ const (
 	maxParameters      = 15 // EXCEPTION_MAXIMUM_PARAMETERS
 	exceptionParameter = 40
 	exceptionContext   = 160
+	lldbFlags          = 0x4c4c4442 // the flags of exceptions that LLDB writes
 )
 
 func (d *Dump) readException(s *Stream) {
@@ -32,6 +36,11 @@ func (d *Dump) readException(s *Stream) {
 	}
 	x := Exception{ThreadID: r.u32(0), Code: r.u32(8), Flags: r.u32(12), Record: r.u64(16), Address: r.u64(24)}
 	count := r.u32(32)
+	if x.Flags == lldbFlags {
+		text := r.from(exceptionParameter).b
+		x.Description = narrow(text[:min(len(text), exceptionContext-exceptionParameter)])
+		count = 0
+	}
 	if count > maxParameters {
 		d.problem(s, s.Offset+32, "it has %d parameters, expected %d at most; those are read", count, maxParameters)
 		count = maxParameters

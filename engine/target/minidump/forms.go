@@ -49,10 +49,16 @@ const (
 
 // The bits of ContextFlags that say the processor. dbghelp may set those from
 // 0x08000000 up in contexts of its own. Breakpad has two of them for its forms.
-const cpuMask = 0x00ff0000
+// LLDB has another for a context of its own, which is that of x86-64 up to rip and
+// has the bases of fs and gs at its end.
+const (
+	cpuMask = 0x00ff0000
+	lldbOwn = 0x80000000
+)
 
 var contextForms = []*form{
 	{arch: ArchAMD64, size: 1232, flagsAt: 48, flagsSize: 4, mask: cpuMask, cpu: 0x00100000, xstate: 0x40, wide: 16, pc: "rip", sp: "rsp", fields: amd64Fields()},
+	{arch: ArchAMD64, size: 736, flagsAt: 48, flagsSize: 4, mask: cpuMask | lldbOwn, cpu: 0x00100000 | lldbOwn, pc: "rip", sp: "rsp", fields: lldbFields()},
 	{arch: ArchARM64, size: 912, flagsSize: 4, mask: cpuMask, cpu: 0x00400000, pc: "pc", sp: "sp", fields: arm64Fields()},
 	{arch: ArchX86, size: 716, flagsSize: 4, mask: cpuMask, cpu: 0x00010000, xstate: 0x40, wide: 8, pc: "eip", sp: "esp", fields: x86Fields()},
 	{arch: ArchARM, size: 368, flagsSize: 4, mask: cpuMask | 0x40000000, cpu: 0x40000000, pc: "pc", sp: "sp", fields: armFields(integer)},
@@ -133,6 +139,13 @@ func amd64Fields() []field {
 		run(248, 8, control, "rip"),
 		save,
 		run(1192, 8, debug, "debug_control", "last_branch_to", "last_branch_from", "last_exception_to", "last_exception_from"))
+}
+
+// lldbFields are those of the context that LLDB writes for x86-64. It has room for
+// vector registers, and none are written.
+func lldbFields() []field {
+	core := slices.DeleteFunc(amd64Fields(), func(f field) bool { return f.offset >= 256 || f.group&(control|integer|segments) == 0 })
+	return append(core, run(720, 8, lldbOwn, "fs_base", "gs_base")...)
 }
 
 // x86Fields are those of CONTEXT for i386 (winnt.h). The x87 registers are there in

@@ -108,6 +108,10 @@ func (d *Dump) signalReason(x *Exception) Reason {
 		return Reason{Name: "DUMP_REQUESTED", IsRequest: true}
 	}
 	r := Reason{Name: signalName(d.arch(), x.Code)}
+	if x.Flags == lldbFlags {
+		r.Detail = x.Description
+		return r
+	}
 	code := int32(x.Flags)
 	name := strings.TrimPrefix(r.Name, "SIG")
 	if names := signalCodes[r.Name]; code > 0 && int(code) <= len(names) {

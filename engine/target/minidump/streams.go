@@ -12,8 +12,8 @@ type Stream struct {
 // A StreamType says what a stream holds (MINIDUMP_STREAM_TYPE).
 type StreamType uint32
 
-// The streams: of dbghelp, Crashpad (0x4350), Breakpad (0x4767), Chromium (0x4b6b),
-// Mozilla (0x4d7a).
+// The streams: of dbghelp, Crashpad (0x4350), Breakpad (0x4767), Chromium (0x4b6b), LLDB
+// (0x4c4c), Mozilla (0x4d7a).
 const (
 	StreamUnused              StreamType = 0
 	StreamThreadList          StreamType = 3
@@ -49,7 +49,11 @@ const (
 	StreamLinuxAuxv           StreamType = 0x47670008
 	StreamLinuxMaps           StreamType = 0x47670009
 	StreamLinuxDSODebug       StreamType = 0x4767000a
+	StreamLinuxProcStat       StreamType = 0x4767000b
+	StreamLinuxProcUptime     StreamType = 0x4767000c
+	StreamLinuxProcFD         StreamType = 0x4767000d
 	StreamStabilityReport     StreamType = 0x4b6b0002
+	StreamLLDBGenerated       StreamType = 0x4c4c4442
 	StreamMozMacCrashInfo     StreamType = 0x4d7a0001
 	StreamMozMacBootArgs      StreamType = 0x4d7a0002
 	StreamMozLinuxLimits      StreamType = 0x4d7a0003
@@ -91,7 +95,11 @@ var streamNames = map[StreamType]string{
 	StreamLinuxAuxv:           "LinuxAuxv",
 	StreamLinuxMaps:           "LinuxMaps",
 	StreamLinuxDSODebug:       "LinuxDSODebug",
+	StreamLinuxProcStat:       "LinuxProcStat",
+	StreamLinuxProcUptime:     "LinuxProcUptime",
+	StreamLinuxProcFD:         "LinuxProcFD",
 	StreamStabilityReport:     "StabilityReport",
+	StreamLLDBGenerated:       "LLDBGenerated",
 	StreamMozMacCrashInfo:     "MozMacosCrashInfo",
 	StreamMozMacBootArgs:      "MozMacosBootargs",
 	StreamMozLinuxLimits:      "MozLinuxLimits",
