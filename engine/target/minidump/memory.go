@@ -35,6 +35,7 @@ const (
 
 func (d *Dump) readMemoryList(s *Stream) {
 	e := d.counted(s, memoryDescriptorSize, maxRanges)
+	d.added = slices.Grow(d.added, e.count)
 	for i := range e.count {
 		d.addMemory(s, e.where(i), e.at(i).descriptor(0), "range", i)
 	}
@@ -45,6 +46,7 @@ func (d *Dump) readMemoryList(s *Stream) {
 func (d *Dump) readMemory64List(s *Stream) {
 	r := d.stream(s)
 	e := d.list(s, r, memory64Header, memory64DescriptorSize, r.u64(0), memory64DescriptorSize, maxRanges)
+	d.added = slices.Grow(d.added, e.count)
 	offset := r.u64(8)
 	for i := range e.count {
 		m := Range{Start: e.at(i).u64(0), Size: e.at(i).u64(8), Offset: offset}
@@ -158,12 +160,17 @@ func (q *queue) Pop() any {
 func disjoint(list []block) []block {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
-	var out []block
+	out := make([]block, 0, len(list))
 	var open queue
 	at := uint64(0)
 	for i := 0; i < len(list) || len(open) > 0; {
 		if len(open) == 0 {
 			at = list[i].Start
+			if i+1 == len(list) || list[i+1].Start >= list[i].end() { // alone, as nearly all are
+				out = appendBlock(out, list[i])
+				i++
+				continue
+			}
 		}
 		for i < len(list) && list[i].Start <= at {
 			heap.Push(&open, list[i])

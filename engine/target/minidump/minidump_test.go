@@ -128,6 +128,7 @@ func TestReasons(t *testing.T) {
 		{9, windows, 0xc0000094, 0, 0x77, nil, "STATUS_INTEGER_DIVIDE_BY_ZERO: at 0x77"},
 		{9, windows, 0xe06d7363, 1, 1, []uint64{1, 2, 3}, "C++ exception"},
 		{9, windows, 0, 0, 1, nil, "STATUS_SUCCESS"},
+		{9, windows, 0xc000027b, 0, 1, nil, "STATUS_STOWED_EXCEPTION"},
 		{9, windows, 0xdeadbeef, 0, 1, nil, "0xdeadbeef"},
 		{9, linux, 11, 2, 0x45, nil, "SIGSEGV: SEGV_ACCERR, at 0x45"},
 		{9, linux, 11, 0x80, 0, nil, "SIGSEGV: SI_KERNEL"},

@@ -514,7 +514,7 @@ func (c *peerCheck) crashpad(b peerBlock) answer {
 	return table(m)
 }
 
-// check compares a dump with what minidump_dump prints of it, and returns how many
+// checkPeer compares a dump with what minidump_dump prints of it, and returns how many
 // fields it compared.
 func checkPeer(t *testing.T, path, text string) int {
 	t.Helper()

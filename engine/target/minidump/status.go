@@ -44,10 +44,24 @@ var raised = map[uint32]string{
 	0xc06d007f:        "delay load: procedure not found",
 }
 
+// laterStatuses are those of Windows 8 and later by which programs end, which the
+// list does not have.
+var laterStatuses = map[uint32]string{
+	0xc00001a5: "STATUS_INVALID_EXCEPTION_HANDLER",
+	0xc00001ad: "STATUS_FATAL_MEMORY_EXHAUSTION",
+	0xc00001b2: "STATUS_CONTROL_STACK_VIOLATION",
+	0xc000027b: "STATUS_STOWED_EXCEPTION",
+	0xc00004a2: "STATUS_ENCLAVE_VIOLATION",
+	0xcfffffff: "STATUS_APPLICATION_HANG",
+}
+
 // StatusName is the name of an exception code of Windows, and its number where it
 // has none.
 func StatusName(code uint32) string {
 	if name, ok := raised[code]; ok {
+		return name
+	}
+	if name, ok := laterStatuses[code]; ok {
 		return name
 	}
 	digits := fmt.Sprintf("%08X ", code)

@@ -1,0 +1,27 @@
+package minidump
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// BenchmarkOpen opens a dump of 50,000 ranges of memory, of which the program says
+// nothing else.
+func BenchmarkOpen(b *testing.B) {
+	m := newBuilder(binary.LittleEndian)
+	const count = 50_000
+	var list []byte
+	for i := range uint64(count) {
+		list = append(list, m.pack(0x10000+i*0x1000, uint64(16))...)
+	}
+	memory := m.put(make([]byte, 16*count))
+	m.stream(StreamMemory64List, uint64(count), uint64(memory), list)
+	data := m.bytes()
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := Read("bench.dmp", data)
+		if err != nil || len(d.memory) != count {
+			b.Fatal(err, len(d.memory))
+		}
+	}
+}
