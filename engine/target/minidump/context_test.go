@@ -140,6 +140,12 @@ func TestExtendedState(t *testing.T) {
 	same(t, "compacted", []string{got["ymm0h"], got["ymm15h"], got["k0"], got["pkru"], got["ssp"], got["rax"][:2], got["zmm0h"]},
 		[]string{strings.Repeat("02", 16), strings.Repeat("02", 16), strings.Repeat("00", 8), "09090909", strings.Repeat("0b", 8), "78", ""})
 
+	// The configuration of tiles is aligned to 64 bytes.
+	b = newBuilder(binary.LittleEndian)
+	d = read(t, withContext(b, 9, xstate(b, 1<<9|1<<17, compacted|1<<9|1<<17, [2]int{64, 9}, [2]int{128, 17})))
+	got = registers(t, d)
+	same(t, "aligned", []string{got["pkru"], got["tilecfg"]}, []string{"09090909", strings.Repeat("11", 64)})
+
 	// Where the area is not compacted the processor says where its parts are.
 	b = newBuilder(binary.LittleEndian)
 	features := make([]byte, 512)

@@ -539,6 +539,7 @@ func checkPeer(t *testing.T, path, text string) int {
 // dumpsFolder names a folder with dumps, and with an executable minidump_dump, built
 // from Breakpad's sources. Those of Breakpad's, rust-minidump's and symbolicator's
 // repositories are not in this one.
+// testdata/public.sh makes one.
 const dumpsFolder = "UNWINDD_MINIDUMPS"
 
 // minidump2.dmp and what minidump_dump prints of it are Breakpad's
