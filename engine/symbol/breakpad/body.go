@@ -1,0 +1,210 @@
+package breakpad
+
+import (
+	"bytes"
+	"iter"
+)
+
+// A place is a line of a file, by the file's number.
+type place struct{ file, line int }
+
+// body reads the records of a function one by one.
+type body struct {
+	f      *File
+	offset uint64 // of what is read next
+	end    uint64
+	first  fields // the FUNC record
+	from   uint64 // a line record: its code; of a FUNC record: where it is
+	to     uint64
+
+	// The record that was read last.
+	isInline bool
+	at       place // of the code, or of the call that was inlined
+	hasFile  bool  // at has a file: the older form of INLINE has none
+	depth    int
+	origin   int
+	ranges   fields // of an INLINE record
+}
+
+func (f *File) body(r *record) body {
+	b := body{f: f, offset: r.offset(), end: r.offset() + r.length()}
+	b.first = f.lineAt(b.offset)
+	b.from = b.offset
+	b.offset += uint64(len(b.first)) // the rest of the line is blank
+	return b
+}
+
+// function reads the FUNC record.
+func (b *body) function() (fn Function, ok bool) {
+	l := b.first
+	l.next()
+	fn.Multiple = l.isMultiple()
+	if fn.Start, fn.End, ok = l.span(); ok {
+		fn.ParameterSize, ok = l.hex()
+	}
+	if !ok {
+		b.f.problem(b.from, "%w", errFunction)
+		return fn, false
+	}
+	fn.Name = string(l.rest())
+	return fn, true
+}
+
+// next goes to the next line record or INLINE record that can be read.
+func (b *body) next() bool {
+	for b.offset < b.end {
+		start := b.offset
+		l := b.f.data[start:b.end]
+		if i := bytes.IndexByte(l, '\n'); i >= 0 {
+			l = l[:i+1]
+		}
+		b.offset += uint64(len(l))
+		l = trimEnd(l)
+		if len(l) == 0 {
+			continue
+		}
+		if c := l[0]; c < 'A' || c > 'Z' || !isNamed(l) {
+			if hexDigit[c] < 0 {
+				continue // the index said so
+			}
+			if b.readLine(l) {
+				return true
+			}
+			b.f.problem(start, "%.80q, expected a line record: ADDRESS SIZE LINE FILE", l)
+		} else if rest, ok := bytes.CutPrefix(l, []byte("INLINE ")); ok {
+			if b.readInline(rest) {
+				return true
+			}
+			b.f.problem(start, "%.80q, expected INLINE DEPTH LINE FILE ORIGIN and pairs of ADDRESS SIZE", l)
+		}
+	}
+	return false
+}
+
+// isNamed says whether a line begins with the name of a record.
+func isNamed(l fields) bool {
+	name := l.next()
+	for i := range kinds {
+		if kinds[i].name == string(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *body) readLine(l fields) (ok bool) {
+	b.isInline, b.hasFile = false, true
+	if b.from, b.to, ok = l.span(); !ok {
+		return false
+	}
+	if b.at.line, ok = l.decimal(); !ok {
+		return false
+	}
+	b.at.file, ok = l.decimal()
+	return ok
+}
+
+// readInline reads both forms: the older one has no file of the call, and so an
+// odd number of fields. The ranges are checked when they are read.
+func (b *body) readInline(l fields) (ok bool) {
+	b.isInline = true
+	count := 0
+	for ahead := l; len(ahead.next()) > 0; {
+		count++
+	}
+	if count < 5 {
+		return false
+	}
+	if b.depth, ok = l.decimal(); !ok {
+		return false
+	}
+	if b.at.line, ok = l.decimal(); !ok {
+		return false
+	}
+	b.at.file, b.hasFile = noFile, count%2 == 0
+	if b.hasFile {
+		if b.at.file, ok = l.fileNumber(); !ok {
+			return false
+		}
+	}
+	b.origin, ok = l.decimal()
+	b.ranges = l
+	for ahead := l; ok && len(bytes.TrimSpace(ahead)) > 0; {
+		_, _, ok = ahead.span()
+	}
+	return ok
+}
+
+// spans are the ranges of an INLINE record.
+func (b *body) spans() iter.Seq2[uint64, uint64] {
+	return func(yield func(uint64, uint64) bool) {
+		for l := b.ranges; ; {
+			from, to, ok := l.span()
+			if !ok || !yield(from, to) {
+				return
+			}
+		}
+	}
+}
+
+// covers says whether an INLINE record covers an address.
+func (b *body) covers(address uint64) bool {
+	for from, to := range b.spans() {
+		if from <= address && address < to {
+			return true
+		}
+	}
+	return false
+}
+
+// A call is one that was inlined around an address.
+type call struct {
+	origin  int
+	call    place
+	hasFile bool
+}
+
+// A lookup gathers what the records of a function say of one address.
+type lookup struct {
+	address    uint64
+	hasLine    bool
+	file       int
+	lineNumber int
+	calls      []call // outermost first
+	// open is how many of calls the INLINE records that follow may lie in.
+	open int
+}
+
+// lookup reads what is left of the body for what it says of an address.
+func (b *body) lookup(address uint64) lookup {
+	l := lookup{address: address, file: noFile}
+	for b.next() {
+		if b.isInline {
+			l.inline(b)
+		} else {
+			l.line(b)
+		}
+	}
+	return l
+}
+
+// line takes a line record; the first that covers the address counts.
+func (l *lookup) line(b *body) {
+	if !l.hasLine && b.from <= l.address && l.address < b.to {
+		l.hasLine, l.file, l.lineNumber = true, b.at.file, b.at.line
+	}
+}
+
+// inline takes an INLINE record. It lies in the last one before it of a depth that
+// is one less, so the records form a tree, of which the first path that covers the
+// address counts.
+func (l *lookup) inline(b *body) {
+	if b.depth > l.open {
+		return // around it is one that does not cover the address, or nothing
+	}
+	l.open = b.depth
+	if len(l.calls) == b.depth && b.depth < maxInline && b.covers(l.address) {
+		l.calls = append(l.calls, call{b.origin, b.at, b.hasFile})
+		l.open++
+	}
+}

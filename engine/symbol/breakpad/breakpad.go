@@ -1,0 +1,150 @@
+// Package breakpad reads and writes Breakpad's symbol files (.sym): text, a record
+// on each line, that names the functions, lines, inlined calls and public symbols
+// of a module, and says how its frames are unwound. The document is
+// docs/symbol_files.md of Breakpad; comments name its sections.
+//
+//	f, err := breakpad.Open("libc.so.6.sym")
+//	frames, err := f.Frames(nil, 0x27280)
+//	found, err := f.Row(&row, 0x27280, registers)
+//
+// A file is mapped and read once from front to back, which finds where its
+// records are. What belongs to a function is read when somebody asks for it.
+//
+// A line that cannot be read costs what it says and no more. Problems lists
+// those that were met so far.
+package breakpad
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/problems"
+)
+
+// A Module is what a MODULE record says ("MODULE records").
+type Module struct {
+	OS   string // Linux, mac, windows
+	Arch string // x86, x86_64, arm, arm64 and others
+	// ID is the debug identifier in hexadecimal digits: the 32 of a GUID and an
+	// age behind them.
+	ID   string
+	Name string // base name of the file that the symbols were made from
+}
+
+// Counts says how many records of each kind a file has. Lines and inlined calls
+// are not read before they are needed, and Records counts them together.
+type Counts struct {
+	Files, Origins, Functions, Publics int
+	// Records is how many lines of text belong to functions: line records and
+	// INLINE records.
+	Records int
+	// CFI is the STACK CFI INIT records, CFIRows those and the STACK CFI records
+	// that change them.
+	CFI, CFIRows int
+	// FrameData and FPO are the STACK WIN records of types 4 and 0; OtherWin
+	// are those of other types, which nobody uses.
+	FrameData, FPO, OtherWin int
+	// Damaged is how many records the index leaves out because they cannot be read.
+	Damaged int
+}
+
+// A File is a symbol file. It implements symbol.Source, and may be used
+// concurrently. Addresses are relative to the module's base.
+type File struct {
+	path    string
+	data    []byte
+	mapping *object.Mapping // nil: the bytes are the caller's
+
+	module Module
+	infos  []string
+	counts Counts
+
+	files, origins []numbered
+	functions      []record
+	publics        []record
+	rules          []record    // STACK CFI
+	win            [2][]record // STACK WIN: frame data, FPO
+
+	mu       sync.Mutex
+	problems problems.List[error]
+}
+
+// Open maps a file and finds its records. The error is about the file as a
+// whole: it cannot be opened, or is no symbol file (ErrFormat).
+func Open(path string) (*File, error) {
+	m, err := object.Map(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, data: m.Data(), mapping: m}
+	if err := object.Guard(f.index); err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Read is Open for bytes in memory. They must not change while the File is used;
+// name stands for the path in messages.
+func Read(name string, data []byte) (*File, error) {
+	f := &File{path: name, data: data}
+	if err := f.index(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close unmaps the file. Nothing may be asked of it any more.
+func (f *File) Close() error {
+	if f.mapping == nil {
+		return nil
+	}
+	return f.mapping.Close()
+}
+
+// Path is that of Open, or the name of Read.
+func (f *File) Path() string { return f.path }
+
+// Module is the identity of the module. It is zero where the file does not say.
+func (f *File) Module() Module { return f.module }
+
+// Infos are the INFO records without their first word, in the order of the file:
+// "CODE_ID F1C3BCC0279865FE3058404B2831D9E64135386C" for instance.
+func (f *File) Infos() []string { return f.infos }
+
+// Counts says what is in the file.
+func (f *File) Counts() Counts { return f.counts }
+
+// maxProblems is how many problems are kept.
+const maxProblems = 64
+
+// Problems are those that were met so far, the first ones, and how many more
+// there were. Records that belong to a function are read when somebody asks for
+// the function, and so are their problems; a line that is read twice counts twice.
+func (f *File) Problems() (first []error, more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.problems.Kept(), f.problems.Dropped()
+}
+
+// problem notes what is wrong with the record at an offset.
+func (f *File) problem(offset uint64, format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.problems.HasRoom(maxProblems) {
+		f.problems.Keep(f.errorf(offset, format, args...))
+	}
+}
+
+func (f *File) errorf(offset uint64, format string, args ...any) error {
+	return fmt.Errorf("%s: offset %#x: %w", f.path, offset, fmt.Errorf(format, args...))
+}
+
+// guard runs read, which reads bytes of the file.
+func (f *File) guard(read func() error) error {
+	if f.mapping == nil {
+		return read()
+	}
+	return object.Guard(read)
+}

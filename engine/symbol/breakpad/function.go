@@ -1,0 +1,284 @@
+package breakpad
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A Function is what a FUNC record says ("FUNC records").
+type Function struct {
+	Name       string // as in the file, which is mostly the demangled name
+	Start, End uint64
+	// ParameterSize is how many bytes of arguments it takes off the stack.
+	ParameterSize uint64
+	// Multiple says that several symbols have this code, of which one is named.
+	Multiple bool
+}
+
+// A Line says of which line of a file the code from Start to End is ("Line
+// records"). File is "" and Line 0 where they are not known.
+type Line struct {
+	Start, End uint64
+	File       string
+	Line       int
+}
+
+// An Inline is a call that was inlined ("INLINE records").
+type Inline struct {
+	// Depth is 0 for a call inlined into the function itself, 1 for one that was
+	// inlined into the last Inline of depth 0 before it, and so on.
+	Depth    int
+	Name     string // of what was called; "" where no INLINE_ORIGIN says so
+	CallFile string // where it was called; "" is unknown
+	CallLine int    // likewise; 0 is unknown
+	Ranges   []Range
+}
+
+// A Range is code from Start up to, but not including, End.
+type Range struct{ Start, End uint64 }
+
+// maxInline bounds the inlined calls around an address.
+const maxInline = 512
+
+// Frames appends the function at an address of the module and the calls inlined
+// into it, innermost first. Where no function is known a public symbol may be: it
+// reaches up to where the next symbol or function begins, and is said of no
+// address behind the end of a function. The error is that of a file which was cut.
+func (f *File) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	before := len(dst)
+	err := f.guard(func() error {
+		dst = f.frames(dst, address)
+		return nil
+	})
+	if err != nil {
+		return dst[:before], err
+	}
+	return dst, nil
+}
+
+func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
+	r := find(f.functions, address)
+	if r == nil {
+		return f.publicFrames(dst, address)
+	}
+	b := f.body(r)
+	fn, ok := b.function()
+	if !ok {
+		return dst
+	}
+	l := b.lookup(address)
+	at := place{l.file, l.lineNumber}
+	for i := len(l.calls) - 1; i >= 0; i-- {
+		frame := f.frame(l.calls[i].origin, at)
+		dst = append(dst, frame)
+		at = f.callOf(&l, i, f.body(r), fn.Start)
+	}
+	frame := symbol.Frame{Start: fn.Start, HasStart: true, File: f.file(at.file), Line: at.line}
+	frame.Function, frame.LinkageName = names([]byte(fn.Name))
+	return append(dst, frame)
+}
+
+// frame is that of a function that was inlined, which is at a place.
+func (f *File) frame(origin int, at place) symbol.Frame {
+	frame := symbol.Frame{Inlined: true, File: f.file(at.file), Line: at.line}
+	name, _ := f.origin(origin)
+	frame.Function, frame.LinkageName = names(name)
+	return frame
+}
+
+// callOf is where the call with an index was made. The older form of INLINE does
+// not say in which file: in that of the function around the call. INLINE_ORIGIN has
+// it of those that are inlined themselves. For the function of b it is the file
+// of its first line, unless that is a part of a call too.
+func (f *File) callOf(l *lookup, i int, b body, start uint64) place {
+	at := l.calls[i].call
+	if l.calls[i].hasFile {
+		return at
+	}
+	if i > 0 {
+		_, at.file = f.origin(l.calls[i-1].origin)
+	} else if first := b.lookup(start); len(first.calls) == 0 {
+		at.file = first.file
+	}
+	return at
+}
+
+// Function returns the FUNC record that Frames takes for an address.
+func (f *File) Function(address uint64) (fn Function, ok bool) {
+	_ = f.guard(func() error {
+		if r := find(f.functions, address); r != nil {
+			b := f.body(r)
+			fn, ok = b.function()
+		}
+		return nil
+	})
+	return fn, ok
+}
+
+// A Symbol is what a PUBLIC record says ("PUBLIC records").
+type Symbol struct {
+	Name          string
+	Address       uint64
+	ParameterSize uint64
+	Multiple      bool
+}
+
+// uniquePublics sorts; of those at one address the first of the file is kept.
+func uniquePublics(list []record) []record {
+	for i := range list {
+		list[i].end = list[i].start + 1
+	}
+	return flatten(list)
+}
+
+func (f *File) publicFrames(dst []symbol.Frame, address uint64) []symbol.Frame {
+	p := before(f.publics, address)
+	if p == nil {
+		return dst
+	}
+	if r := before(f.functions, address); r != nil && r.end > p.start {
+		return dst
+	}
+	s, ok := f.public(p)
+	if !ok {
+		return dst
+	}
+	frame := symbol.Frame{Start: s.Address, HasStart: true}
+	frame.Function, frame.LinkageName = names([]byte(s.Name))
+	return append(dst, frame)
+}
+
+func (f *File) public(r *record) (s Symbol, ok bool) {
+	l := f.lineAt(r.offset())
+	l.next()
+	s.Multiple = l.isMultiple()
+	s.Address, _ = l.hex()
+	if s.ParameterSize, ok = l.hex(); !ok {
+		f.problem(r.offset(), "PUBLIC record: expected the size of the parameters in hexadecimal digits")
+		return s, false
+	}
+	s.Name = string(l.rest())
+	return s, true
+}
+
+// Publics calls yield with every PUBLIC record, by address. Of those at one
+// address there is the first of the file; those at 0 are none.
+func (f *File) Publics(yield func(Symbol) bool) {
+	_ = f.guard(func() error {
+		for i := range f.publics {
+			if s, ok := f.public(&f.publics[i]); ok && !yield(s) {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// lineAt returns the line that begins at an offset.
+func (f *File) lineAt(offset uint64) fields {
+	s := f.data[offset:]
+	if i := bytes.IndexByte(s, '\n'); i >= 0 {
+		s = s[:i]
+	}
+	return trimEnd(s)
+}
+
+// file is the name of a file; "" where the number is not known.
+func (f *File) file(number int) string {
+	s, _ := f.text(f.files, number)
+	return string(s)
+}
+
+// origin returns the name of an inlined function; file is that of the older form
+// "INLINE_ORIGIN number file name", noFile in the newer one, which a name that
+// begins with a number never is.
+func (f *File) origin(number int) (name []byte, file int) {
+	s, ok := f.text(f.origins, number)
+	if !ok {
+		return nil, noFile
+	}
+	l := fields(s)
+	if n, ok := l.fileNumber(); ok {
+		if name := l.rest(); len(name) > 0 {
+			return name, n
+		}
+	}
+	return s, noFile
+}
+
+// names gives the readable form of a name of the file and the linkage name, ""
+// where that is the same. Most producers demangle; some leave names of Rust and
+// Swift, or all of them, as they are.
+func names(raw []byte) (function, linkage string) {
+	linkage = string(raw)
+	if function = symbol.Demangle(linkage); function == linkage {
+		return function, ""
+	}
+	return function, linkage
+}
+
+// Functions calls yield with every FUNC record whose code is not hidden by others,
+// by address, and with what belongs to it. A function of which others have parts
+// comes once.
+func (f *File) Functions(yield func(Function, *Body) bool) {
+	_ = f.guard(func() error {
+		parts := map[uint64]bool{} // the functions that are split, by where they are
+		for i := range f.functions {
+			r := &f.functions[i]
+			b := f.body(r)
+			fn, ok := b.function()
+			if !ok || parts[r.where] {
+				continue
+			}
+			if r.start != fn.Start || r.end != fn.End {
+				parts[r.where] = true
+			}
+			if !yield(fn, &Body{b}) {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// A Body is the records that belong to a function. It is valid while Functions
+// calls yield with it.
+type Body struct{ start body }
+
+// Lines are the line records, in the order of the file.
+func (b *Body) Lines() iter.Seq[Line] {
+	return func(yield func(Line) bool) {
+		for x := b.start; x.next(); {
+			if !x.isInline && !yield(Line{x.from, x.to, x.f.file(x.at.file), x.at.line}) {
+				return
+			}
+		}
+	}
+}
+
+// Inlines are the INLINE records, in the order of the file.
+func (b *Body) Inlines() iter.Seq[Inline] {
+	return func(yield func(Inline) bool) {
+		for x := b.start; x.next(); {
+			if !x.isInline {
+				continue
+			}
+			name, _ := x.f.origin(x.origin)
+			in := Inline{Depth: x.depth, Name: string(name), CallLine: x.at.line}
+			if x.hasFile {
+				in.CallFile = x.f.file(x.at.file)
+			}
+			for from, to := range x.spans() {
+				in.Ranges = append(in.Ranges, Range{from, to})
+			}
+			if !yield(in) {
+				return
+			}
+		}
+	}
+}
+
+var errFunction = fmt.Errorf("FUNC record: expected the size of the parameters in hexadecimal digits behind address and size")

@@ -1,0 +1,272 @@
+package breakpad
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrFormat says that a file has no record of a symbol file.
+var ErrFormat = errors.New("no record of a Breakpad symbol file in it")
+
+// maxRecords is how many records of one kind are kept: 400 MB of them. A browser
+// has a million functions.
+const maxRecords = 1 << 24
+
+// chunk is how much of a mapped file is read before its pages are given back.
+const chunk = 32 << 20
+
+// indexer reads the file once from front to back.
+type indexer struct {
+	*File
+	offset uint64 // of the line
+	end    uint64 // of the line, behind its line feed
+	// function and cfi say that what follows belongs to the last record of
+	// functions or rules; tooLong that it goes on for too long.
+	function, cfi, tooLong bool
+	known                  int // lines that begin with the name of a record
+}
+
+// kinds are the records that begin with a name, and what reads them.
+var kinds = []struct {
+	name string
+	read func(*indexer, fields) bool
+}{
+	{"FUNC", (*indexer).readFunction},
+	{"INLINE", (*indexer).readInline},
+	{"INLINE_ORIGIN", (*indexer).readOrigin},
+	{"STACK", (*indexer).readStack},
+	{"PUBLIC", (*indexer).readPublic},
+	{"FILE", (*indexer).readFile},
+	{"MODULE", (*indexer).readModule},
+	{"INFO", (*indexer).readInfo},
+}
+
+func (f *File) index() error {
+	if uint64(len(f.data)) >= maxFile {
+		return fmt.Errorf("%s: %d bytes, expected less than %d", f.path, len(f.data), uint64(maxFile))
+	}
+	x := indexer{File: f}
+	given := uint64(0)
+	for size := uint64(len(f.data)); x.offset < size; x.offset = x.end {
+		x.end = size
+		if i := bytes.IndexByte(f.data[x.offset:], '\n'); i >= 0 {
+			x.end = x.offset + uint64(i) + 1
+		}
+		x.line(fields(f.data[x.offset:x.end]))
+		if f.mapping != nil && x.end-given >= chunk {
+			f.mapping.GiveBack(given, x.end)
+			given = x.end
+		}
+	}
+	if x.known == 0 {
+		return fmt.Errorf("%s: %w, expected MODULE, FUNC, PUBLIC or another one at the beginning of a line", f.path, ErrFormat)
+	}
+	f.files, f.origins = byNumber(f.files), byNumber(f.origins)
+	f.functions, f.rules = flatten(f.functions), flatten(f.rules)
+	f.publics = uniquePublics(f.publics)
+	for i := range f.win {
+		f.win[i] = flatten(f.win[i])
+	}
+	if f.mapping != nil {
+		f.mapping.GiveBack(given, uint64(len(f.data)))
+	}
+	return nil
+}
+
+// line reads one line, with its line feed.
+func (x *indexer) line(l fields) {
+	l = trimEnd(l)
+	if len(l) == 0 {
+		return
+	}
+	// Almost all lines are line records, which begin with a digit or a small
+	// letter: they are only counted here.
+	if c := l[0]; c >= 'A' && c <= 'Z' {
+		ahead := l
+		name := ahead.next()
+		for i := range kinds {
+			if kinds[i].name == string(name) {
+				x.known++
+				if !kinds[i].read(x, ahead) {
+					x.damaged("%.80q, expected the fields of a record %s", l, name)
+				}
+				return
+			}
+		}
+	}
+	if hexDigit[l[0]] < 0 {
+		x.damaged("%.80q, expected the name of a record or an address", l)
+		return
+	}
+	x.belongs("a line record")
+}
+
+// trimEnd takes off a line feed and carriage returns.
+func trimEnd(l fields) fields {
+	if n := len(l); n > 0 && l[n-1] == '\n' {
+		l = l[:n-1]
+	}
+	for n := len(l); n > 0 && l[n-1] == '\r'; n-- {
+		l = l[:n-1]
+	}
+	return l
+}
+
+func (x *indexer) damaged(format string, args ...any) {
+	x.counts.Damaged++
+	x.problem(x.offset, format, args...)
+}
+
+// belongs says that the line belongs to the function above it.
+func (x *indexer) belongs(what string) {
+	if !x.function {
+		x.damaged("%s without a FUNC record that it belongs to", what)
+		return
+	}
+	x.counts.Records++
+	if !x.functions[len(x.functions)-1].reach(x.end) && !x.tooLong {
+		x.tooLong = true
+		x.problem(x.offset, "the records of the function go on for more than %d bytes: the others are not read", maxLength)
+	}
+}
+
+// add keeps a record of a kind that has count records now.
+func (x *indexer) add(list *[]record, start, end uint64) bool {
+	if len(*list) == maxRecords {
+		x.damaged("there are more than %d records of this kind: the others are not read", maxRecords)
+		return false
+	}
+	r := record{start: start, end: end, where: x.offset << lengthBits}
+	r.reach(x.end)
+	*list = append(*list, r)
+	return true
+}
+
+func (x *indexer) readFunction(l fields) bool {
+	x.function, x.tooLong = false, false
+	l.isMultiple()
+	start, end, ok := l.span()
+	if !ok {
+		return false
+	}
+	x.counts.Functions++
+	x.function = x.add(&x.functions, start, end)
+	return true
+}
+
+func (x *indexer) readInline(fields) bool {
+	x.belongs("an INLINE record")
+	return true
+}
+
+// readPublic ends a function, as in Breakpad's own reader: a public symbol has no
+// lines.
+func (x *indexer) readPublic(l fields) bool {
+	x.function = false
+	l.isMultiple()
+	address, ok := l.hex()
+	if !ok {
+		return false
+	}
+	x.counts.Publics++
+	// Files made from PDBs of Windows have many symbols at address 0 (ntdll's
+	// _CIlog, _CIpow): there is no code.
+	if address != 0 {
+		x.add(&x.publics, address, address)
+	}
+	return true
+}
+
+func (x *indexer) readFile(l fields) bool {
+	x.counts.Files++
+	return x.number(&x.files, l)
+}
+
+func (x *indexer) readOrigin(l fields) bool {
+	x.counts.Origins++
+	return x.number(&x.origins, l)
+}
+
+func (x *indexer) number(list *[]numbered, l fields) bool {
+	number, ok := l.decimal()
+	text := l.rest()
+	if !ok || len(text) == 0 || len(text) > math.MaxInt32 || len(*list) == maxRecords {
+		return false
+	}
+	// text is a part of the line, which says where it is.
+	offset := x.offset + uint64(bytes.LastIndex(trimEnd(fields(x.data[x.offset:x.end])), text))
+	*list = append(*list, numbered{uint32(number), uint32(len(text)), offset})
+	return true
+}
+
+func (x *indexer) readModule(l fields) bool {
+	m := Module{OS: string(l.next()), Arch: string(l.next()), ID: string(l.next()), Name: string(l.rest())}
+	if m.Name == "" {
+		return false
+	}
+	if x.module == (Module{}) {
+		x.module = m
+	}
+	return true
+}
+
+// maxInfos bounds the INFO records; files have one or two.
+const maxInfos = 256
+
+func (x *indexer) readInfo(l fields) bool {
+	if text := l.rest(); len(text) > 0 && len(x.infos) < maxInfos {
+		x.infos = append(x.infos, string(text))
+		return true
+	}
+	return false
+}
+
+// readStack reads the address of a STACK CFI record, and all of a STACK WIN record.
+func (x *indexer) readStack(l fields) bool {
+	switch string(l.next()) {
+	case "CFI":
+		return x.readCFI(l)
+	case "WIN":
+		w, ok := parseWin(l)
+		if !ok {
+			return false
+		}
+		switch w.Type {
+		case WinFrameData:
+			x.counts.FrameData++
+			return x.add(&x.win[0], w.Start, w.End)
+		case WinFPO:
+			x.counts.FPO++
+			return x.add(&x.win[1], w.Start, w.End)
+		}
+		x.counts.OtherWin++
+		return true
+	}
+	return false
+}
+
+func (x *indexer) readCFI(l fields) bool {
+	ahead := l
+	if string(ahead.next()) != "INIT" {
+		// A record that cannot be read belongs to the one above all the same:
+		// that it says nothing there would be wrong.
+		if x.cfi {
+			x.counts.CFIRows++
+			if r := &x.rules[len(x.rules)-1]; !r.reach(x.end) {
+				r.where |= maxLength // which says that there is more than can be read
+			}
+		}
+		return x.cfi
+	}
+	x.cfi = false
+	start, end, ok := ahead.span()
+	if !ok {
+		return false
+	}
+	x.counts.CFI++
+	x.counts.CFIRows++
+	x.cfi = x.add(&x.rules, start, end)
+	return true
+}

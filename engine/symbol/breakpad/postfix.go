@@ -1,0 +1,214 @@
+package breakpad
+
+import (
+	"strconv"
+
+	"github.com/unwindd/unwindd/internal/leb128"
+)
+
+// The operations of DWARF 5, 2.5.1, that expressions are translated to.
+const (
+	opDeref  = 0x06
+	opConstu = 0x10
+	opConsts = 0x11
+	opDup    = 0x12
+	opDrop   = 0x13
+	opOver   = 0x14
+	opPick   = 0x15
+	opSwap   = 0x16
+	opAnd    = 0x1a
+	opDiv    = 0x1b
+	opMinus  = 0x1c
+	opMod    = 0x1d
+	opMul    = 0x1e
+	opNeg    = 0x1f
+	opPlus   = 0x22
+	opShl    = 0x24
+	opShr    = 0x25
+	opLt     = 0x2d
+	opNe     = 0x2e
+	opLit0   = 0x30
+	opLit1   = 0x31
+	opBreg0  = 0x70
+	opBregx  = 0x92
+)
+
+// unsignedDivide divides a by b as unsigned numbers, where DW_OP_div is signed and
+// DW_OP_mod is not. Comments show the stack.
+//
+// Of a b in the lower half of the range the quotient of a/2 is doubled, which is q
+// or 1 too small: too small where what remains of a is not below b. Of a b in the
+// upper half the quotient p is 1 where a is not below b. There are no branches,
+// whose distance would be in the byte order of the target.
+var unsignedDivide = []byte{
+	opOver, opLit1, opShr, opOver, opDiv, opLit1, opShl, // a b 2*((a/2)/b)
+	opDup, opPick, 2, opMul, opPick, 3, opSwap, opMinus, // a b 2*((a/2)/b) r
+	opDup, opPick, 3, opMod, opNe, opPlus, // a b q
+	opPick, 2, opPick, 2, opMod, opPick, 3, opNe, // a b q p
+	opOver, opMinus, opPick, 2, opLit0, opLt, opMul, opPlus, // a b (b < 0 ? p : q)
+	opSwap, opDrop, opSwap, opDrop,
+}
+
+// operators are those of two operands, by their token, and what they become. "@"
+// aligns the first operand down to the second, a power of two.
+var operators = map[string][]byte{
+	"+": {opPlus}, "-": {opMinus}, "*": {opMul}, "/": unsignedDivide, "%": {opMod}, "@": {opNeg, opAnd},
+}
+
+// The bounds of an expression: the operands on its stack, which DW_OP_pick counts
+// in one byte, and its code. The rule of a compiler has two operands.
+const (
+	maxOperands = 64
+	maxCode     = 4096
+)
+
+// A base is what an operand counts from.
+type base uint8
+
+const (
+	constant base = iota
+	theCFA
+	theRegister
+	somethingElse
+)
+
+// An operand is what is known of a value on the stack of an expression: base plus
+// offset, or, where it is loaded, what is in memory there.
+type operand struct {
+	base     base
+	register uint64
+	offset   int64
+	loaded   bool
+}
+
+// A postfix is an expression ("STACK CFI records") while it is translated. The
+// code runs on a stack with the CFA at its bottom, if hasCFA says so, and leaves
+// the value on top.
+type postfix struct {
+	registers Registers
+	code      []byte
+	stack     []operand
+	hasCFA    bool // it has .cfa in it
+	isLoaded  bool // its last operation is opDeref
+}
+
+// parsePostfix translates an expression; false when it is none, or when it names
+// a register that there is not.
+func parsePostfix(text fields, registers Registers) (p postfix, ok bool) {
+	p.registers = registers
+	for {
+		token := text.next()
+		if len(token) == 0 {
+			return p, len(p.stack) == 1
+		}
+		if !p.token(token) || len(p.stack) > maxOperands || len(p.code) > maxCode {
+			return p, false
+		}
+	}
+}
+
+// value is what is known of the value of the whole.
+func (p *postfix) value() operand { return p.stack[0] }
+
+func (p *postfix) token(token []byte) bool {
+	if p.isLoaded = len(token) == 1 && token[0] == '^'; p.isLoaded {
+		return p.load()
+	}
+	if code, ok := operators[string(token)]; ok {
+		return p.operate(token[0], code)
+	}
+	if c := token[len(token)-1]; c >= '0' && c <= '9' && (token[0] == '-' || token[0] >= '0' && token[0] <= '9') {
+		return p.number(string(token))
+	}
+	return p.name(string(token))
+}
+
+func (p *postfix) load() bool {
+	if len(p.stack) == 0 {
+		return false
+	}
+	p.code = append(p.code, opDeref)
+	top := &p.stack[len(p.stack)-1]
+	if top.base == theCFA && !top.loaded {
+		top.loaded = true
+	} else {
+		*top = operand{base: somethingElse}
+	}
+	return true
+}
+
+func (p *postfix) operate(operator byte, code []byte) bool {
+	n := len(p.stack)
+	if n < 2 {
+		return false
+	}
+	p.code = append(p.code, code...)
+	a, b := p.stack[n-2], p.stack[n-1]
+	p.stack = append(p.stack[:n-2], sum(operator, a, b))
+	return true
+}
+
+// sum is what is known of a sum or difference. Offsets wrap around, as addresses do.
+func sum(operator byte, a, b operand) operand {
+	if operator == '+' && a.base == constant {
+		a, b = b, a
+	}
+	if b.base != constant || a.base == somethingElse || a.loaded {
+		return operand{base: somethingElse}
+	}
+	switch operator {
+	case '+':
+		a.offset += b.offset
+	case '-':
+		a.offset -= b.offset
+	default:
+		return operand{base: somethingElse}
+	}
+	return a
+}
+
+// number pushes a decimal number. Breakpad's own reader takes numbers of 64 bits
+// with or without a sign.
+func (p *postfix) number(token string) bool {
+	v, err := strconv.ParseInt(token, 10, 64)
+	if err != nil {
+		u, err := strconv.ParseUint(token, 10, 64)
+		if err != nil {
+			return false
+		}
+		v = int64(u)
+	}
+	p.stack = append(p.stack, operand{offset: v})
+	switch {
+	case v >= 0 && v < 32:
+		p.code = append(p.code, opLit0+byte(v))
+	default:
+		p.code = leb128.AppendSigned(append(p.code, opConsts), v)
+	}
+	return true
+}
+
+// name pushes .cfa or a register.
+func (p *postfix) name(token string) bool {
+	if token == cfaName {
+		p.hasCFA = true
+		p.code = append(p.code, opPick, byte(len(p.stack)))
+		p.stack = append(p.stack, operand{base: theCFA})
+		return true
+	}
+	number, ok := p.registers(token)
+	if !ok {
+		return false
+	}
+	p.stack = append(p.stack, operand{base: theRegister, register: number})
+	if number < 32 {
+		p.code = append(p.code, opBreg0+byte(number), 0)
+		return true
+	}
+	p.code = append(p.code, opBregx)
+	for ; number >= 0x80; number >>= 7 {
+		p.code = append(p.code, byte(number)|0x80)
+	}
+	p.code = append(p.code, byte(number), 0)
+	return true
+}

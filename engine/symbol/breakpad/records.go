@@ -1,0 +1,135 @@
+package breakpad
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A record is where a range of code is described. Its text begins at an offset of
+// the file, and what belongs to it (the lines of a function) ends length bytes
+// later; both are in one word.
+type record struct {
+	start, end uint64
+	where      uint64 // offset << lengthBits | length
+}
+
+// The bounds of what a record can say: 1 TB of a file, 16 MB of a function. The
+// largest function of a browser has 2 MB.
+const (
+	lengthBits = 24
+	maxLength  = 1<<lengthBits - 1
+	maxFile    = 1 << (64 - lengthBits)
+)
+
+func (r *record) offset() uint64 { return r.where >> lengthBits }
+func (r *record) length() uint64 { return r.where & maxLength }
+
+// reach says that something that belongs to the record ends at an offset. What
+// lies more than maxLength behind it is not read; ok is false.
+func (r *record) reach(end uint64) (ok bool) {
+	length := end - r.offset()
+	if length > maxLength {
+		return false
+	}
+	r.where = r.where&^maxLength | length
+	return true
+}
+
+// flatten makes ranges disjoint and sorted. Where several cover an address the one
+// that begins last has it; of those that begin together the shortest; of those
+// that are the same the first of the file. (Breakpad's own reader keeps whichever
+// range came first, and drops those that overlap it, with all of their code.)
+// Empty ranges cover nothing and are dropped.
+func flatten(list []record) []record {
+	list = slices.DeleteFunc(list, func(r record) bool { return r.start >= r.end })
+	inOrder := func(a, b record) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(b.where, a.where))
+	}
+	if !slices.IsSortedFunc(list, inOrder) {
+		slices.SortFunc(list, inOrder)
+	}
+	disjoint := true
+	for i := 1; i < len(list) && disjoint; i++ {
+		disjoint = list[i-1].end <= list[i].start
+	}
+	if disjoint {
+		return slices.Clip(list)
+	}
+	return sweep(list)
+}
+
+// sweep is flatten for ranges that overlap, in order of their starts. open are
+// those that began, the last of which has the code from at.
+func sweep(list []record) []record {
+	out := make([]record, 0, len(list))
+	var open []record
+	var at uint64
+	until := func(limit uint64) {
+		for len(open) > 0 && at < limit {
+			top := open[len(open)-1]
+			if end := min(top.end, limit); end > at {
+				out = append(out, record{at, end, top.where})
+				at = end
+			}
+			if top.end <= at {
+				open = open[:len(open)-1]
+			}
+		}
+	}
+	for _, r := range list {
+		until(r.start)
+		at = r.start
+		open = append(open, r)
+	}
+	until(^uint64(0))
+	return slices.Clip(out)
+}
+
+// find returns the range that covers an address; nil when there is none.
+func find(list []record, address uint64) *record {
+	if r := before(list, address); r != nil && address < r.end {
+		return r
+	}
+	return nil
+}
+
+// before returns the last range that begins at or below an address.
+func before(list []record, address uint64) *record {
+	i, found := slices.BinarySearchFunc(list, address, func(r record, a uint64) int { return cmp.Compare(r.start, a) })
+	if !found {
+		i--
+	}
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// A numbered is a FILE or INLINE_ORIGIN record.
+type numbered struct {
+	number uint32
+	length uint32 // of the text behind the number
+	offset uint64 // of that
+}
+
+// byNumber sorts; of those with one number the first of the file is kept.
+func byNumber(list []numbered) []numbered {
+	compare := func(a, b numbered) int { return cmp.Compare(a.number, b.number) }
+	if !slices.IsSortedFunc(list, compare) {
+		slices.SortStableFunc(list, compare)
+	}
+	return slices.Clip(slices.CompactFunc(list, func(a, b numbered) bool { return a.number == b.number }))
+}
+
+// text returns what a numbered record holds; ok is false when there is none.
+func (f *File) text(list []numbered, number int) (s []byte, ok bool) {
+	if number < 0 {
+		return nil, false
+	}
+	i, found := slices.BinarySearchFunc(list, uint32(number), func(n numbered, want uint32) int { return cmp.Compare(n.number, want) })
+	if !found {
+		return nil, false
+	}
+	n := &list[i]
+	return f.data[n.offset : n.offset+uint64(n.length)], true
+}
