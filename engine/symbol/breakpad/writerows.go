@@ -1,0 +1,308 @@
+package breakpad
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/leb128"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// frame writes a STACK CFI INIT record and those that change it. Where a row
+// cannot be said the record ends before it, and another one begins behind.
+func (x *writer) frame(f *SourceFrame) error {
+	w := frameWriter{writer: x, in: f.Range}
+	err := f.Rows(func(row *cfi.Row) bool { w.row(row); return true })
+	w.end()
+	return err
+}
+
+// A ruleText is a rule as it is written.
+type ruleText struct {
+	column uint64
+	text   string
+}
+
+// A frameWriter gathers what is said of one stretch of code, whose end is not
+// known before a row comes that cannot be said.
+type frameWriter struct {
+	*writer
+	in         Range
+	start, to  uint64 // the stretch
+	open       bool
+	init, rest []byte // the rules of INIT; the records behind it
+	cfa        string
+	rules      []ruleText
+}
+
+func (w *frameWriter) row(row *cfi.Row) {
+	start, end := max(row.Start, w.in.Start), min(row.End, w.in.End)
+	if start >= end {
+		return
+	}
+	cfa, rules, ok := w.texts(row)
+	if !ok {
+		w.done.Unwritten++
+		w.end()
+		return
+	}
+	if !w.open || start != w.to || w.isForgotten(rules) {
+		w.end()
+		w.open, w.start, w.cfa, w.rules = true, start, "", nil
+		w.init = w.changes(w.init[:0], cfa, rules)
+		w.rest = w.rest[:0]
+	} else if changed := w.changes(nil, cfa, rules); len(changed) > 0 {
+		w.rest = append(w.rest, "STACK CFI "...)
+		w.rest = append(strconv.AppendUint(w.rest, start, 16), changed...)
+		w.rest = append(w.rest, '\n')
+		w.done.CFIRows++
+	}
+	w.to = end
+}
+
+// end writes the stretch.
+func (w *frameWriter) end() {
+	if !w.open {
+		return
+	}
+	w.open = false
+	w.done.CFI++
+	w.done.CFIRows++
+	line := strconv.AppendUint([]byte("STACK CFI INIT "), w.start, 16)
+	line = strconv.AppendUint(append(line, ' '), w.to-w.start, 16)
+	_, _ = w.w.Write(append(append(line, w.init...), '\n'))
+	_, _ = w.w.Write(w.rest)
+}
+
+// changes appends what differs from the row before. A register that has no rule
+// any more is what it was at the call: the rule says so.
+func (w *frameWriter) changes(out []byte, cfa string, rules []ruleText) []byte {
+	add := func(name, text string) {
+		out = append(append(append(append(append(out, ' '), name...), ':'), ' '), text...)
+	}
+	if cfa != w.cfa {
+		add(cfaName, cfa)
+	}
+	old := w.rules
+	for _, r := range rules {
+		for len(old) > 0 && old[0].column < r.column {
+			add(w.dropped(old[0].column))
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].column == r.column {
+			same := old[0].text == r.text
+			if old = old[1:]; same {
+				continue
+			}
+		}
+		name, _ := w.register(r.column)
+		add(name, r.text)
+	}
+	for _, r := range old {
+		add(w.dropped(r.column))
+	}
+	w.cfa, w.rules = cfa, rules
+	return out
+}
+
+// isForgotten says whether a register has no rule any more that was not merely
+// saved: what holds for it now is the reader's default, which only a new record has.
+func (w *frameWriter) isForgotten(rules []ruleText) bool {
+	for _, old := range w.rules {
+		for len(rules) > 0 && rules[0].column < old.column {
+			rules = rules[1:]
+		}
+		isKept := len(rules) > 0 && rules[0].column == old.column
+		if !isKept && !(strings.HasPrefix(old.text, cfaName) && strings.HasSuffix(old.text, "^")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *frameWriter) dropped(column uint64) (name, text string) {
+	name, _ = w.register(column)
+	return name, name
+}
+
+// texts are the rules of a row; false when it cannot be said. The column of the
+// return address is called .ra, and always has a rule.
+func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool) {
+	if cfa, ok = w.cfaText(&row.CFA); !ok {
+		return "", nil, false
+	}
+	rules = make([]ruleText, 0, len(row.Rules)+1)
+	back := ""
+	for i := range row.Rules {
+		r := &row.Rules[i]
+		name, known := w.register(r.Column)
+		text, ok := w.ruleText(&r.Rule, name)
+		switch {
+		case r.Column == row.ReturnAddress:
+			if !ok {
+				return "", nil, false
+			}
+			back = text
+		case !known || text == "":
+			// Breakpad restores no register that has no name.
+		default:
+			if !ok {
+				w.done.Lost++
+			}
+			rules = append(rules, ruleText{r.Column, text})
+		}
+	}
+	if back == "" {
+		// Not mentioned: it is where a call left it, in a register.
+		name, known := w.register(row.ReturnAddress)
+		if !known {
+			return "", nil, false
+		}
+		back = name
+	}
+	return cfa, append(rules, ruleText{returnColumn, back}), true
+}
+
+// returnColumn stands for .ra, behind all registers.
+const returnColumn = ^uint64(0)
+
+func (x *writer) register(number uint64) (string, bool) {
+	if number == returnColumn {
+		return returnName, true
+	}
+	if x.s.Register == nil {
+		return "", false
+	}
+	return x.s.Register(number)
+}
+
+func (x *writer) cfaText(c *cfi.CFARule) (string, bool) {
+	switch c.Kind {
+	case cfi.CFARegister:
+		name, ok := x.register(c.Register)
+		return name + " " + strconv.FormatInt(c.Offset, 10) + " +", ok && c.Space == locexpr.DefaultSpace
+	case cfi.CFAExpression:
+		return x.expression(c.Expr, false)
+	}
+	return "", false
+}
+
+// ruleText is the text of the rule of a register with a name; "" where nothing is
+// to be said, and false with .undef where the rule cannot be said.
+func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
+	offset := cfaName + " " + strconv.FormatInt(r.Offset, 10) + " +"
+	switch r.Kind {
+	case cfi.Unspecified:
+		return "", true
+	case cfi.Undefined:
+		return undefined, true
+	case cfi.SameValue:
+		return name, name != ""
+	case cfi.Offset:
+		return offset + " ^", true
+	case cfi.ValOffset:
+		return offset, true
+	case cfi.Register:
+		if from, ok := x.register(r.Register); ok {
+			return from, true
+		}
+	case cfi.Expression, cfi.ValExpression:
+		if text, ok := x.expression(r.Expr, true); ok {
+			if r.Kind == cfi.Expression {
+				text += " ^"
+			}
+			return text, true
+		}
+	}
+	return undefined, false
+}
+
+// dwarfOperators are the operations that have an operator of their own.
+var dwarfOperators = map[byte]string{opDeref: " ^", opPlus: " +", opMinus: " -", opMul: " *", opMod: " %"}
+
+// expression writes a DWARF expression as a postfix one. Both run on a stack, so
+// an operation becomes its operator; there are few. The CFA is on the stack at
+// first in the rule of a register.
+func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
+	// What is on the stack, as text: an operation takes its operands away.
+	var stack []string
+	if hasCFA {
+		stack = append(stack, cfaName)
+	}
+	for at := 0; at < len(code); {
+		op := code[at]
+		next, operand, ok := x.operand(code, at)
+		if ok {
+			stack, at = append(stack, operand), next
+			continue
+		}
+		n := len(stack)
+		operator := dwarfOperators[op]
+		switch {
+		case op == opDeref && n >= 1:
+			stack[n-1] += operator
+		case op == 0x23 && n >= 1: // DW_OP_plus_uconst
+			v, after, err := leb128.Unsigned(code, at+1)
+			if err != nil {
+				return "", false
+			}
+			stack[n-1] += " " + strconv.FormatUint(v, 10) + " +"
+			at = after - 1
+		case op == opPick && at+1 < len(code) && n > int(code[at+1]):
+			stack = append(stack, stack[n-1-int(code[at+1])])
+			at++
+		case operator != "" && n >= 2:
+			stack = append(stack[:n-2], stack[n-2]+" "+stack[n-1]+operator)
+		default:
+			return "", false
+		}
+		at++
+		if len(stack) > maxOperands || len(stack[len(stack)-1]) > maxCode {
+			return "", false
+		}
+	}
+	if len(stack) == 0 {
+		return "", false
+	}
+	return stack[len(stack)-1], true
+}
+
+// operand reads an operation that pushes a register plus an offset or a constant.
+func (x *writer) operand(code []byte, at int) (next int, text string, ok bool) {
+	op := code[at]
+	at++
+	switch {
+	case op >= opLit0 && op < opLit0+32:
+		return at, strconv.Itoa(int(op - opLit0)), true
+	case op == opConstu:
+		v, next, err := leb128.Unsigned(code, at)
+		return next, strconv.FormatUint(v, 10), err == nil
+	case op == opConsts:
+		v, next, err := leb128.Signed(code, at)
+		return next, strconv.FormatInt(v, 10), err == nil
+	case op == 0x08 && at < len(code): // DW_OP_const1u
+		return at + 1, strconv.Itoa(int(code[at])), true
+	case op == 0x09 && at < len(code): // DW_OP_const1s
+		return at + 1, strconv.Itoa(int(int8(code[at]))), true
+	}
+	register := uint64(op) - opBreg0
+	if op == opBregx {
+		v, next, err := leb128.Unsigned(code, at)
+		if err != nil {
+			return at, "", false
+		}
+		register, at = v, next
+	} else if op < opBreg0 || op >= opBreg0+32 {
+		return at, "", false
+	}
+	name, known := x.register(register)
+	offset, next, err := leb128.Signed(code, at)
+	if !known || err != nil {
+		return at, "", false
+	}
+	if offset == 0 {
+		return next, name, true
+	}
+	return next, name + " " + strconv.FormatInt(offset, 10) + " +", true
+}
