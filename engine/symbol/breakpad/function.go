@@ -100,10 +100,18 @@ func (f *File) callOf(l *lookup, i int, b body, start uint64) place {
 	}
 	if i > 0 {
 		_, at.file = f.origin(l.calls[i-1].origin)
-	} else if first := b.lookup(start); len(first.calls) == 0 {
-		at.file = first.file
+	} else {
+		at.file = b.ownFile(start)
 	}
 	return at
+}
+
+// ownFile is the file of a function that begins at an address, by its first line.
+func (b body) ownFile(start uint64) int {
+	if first := b.lookup(start); len(first.calls) == 0 {
+		return first.file
+	}
+	return noFile
 }
 
 // Function returns the FUNC record that Frames takes for an address.
@@ -236,7 +244,7 @@ func (f *File) Functions(yield func(Function, *Body) bool) {
 			if r.start != fn.Start || r.end != fn.End {
 				parts[r.where] = true
 			}
-			if !yield(fn, &Body{b}) {
+			if !yield(fn, &Body{b, fn.Start}) {
 				break
 			}
 		}
@@ -246,7 +254,10 @@ func (f *File) Functions(yield func(Function, *Body) bool) {
 
 // A Body is the records that belong to a function. It is valid while Functions
 // calls yield with it.
-type Body struct{ start body }
+type Body struct {
+	start body
+	from  uint64 // where the function begins
+}
 
 // Lines are the line records, in the order of the file.
 func (b *Body) Lines() iter.Seq[Line] {
@@ -262,14 +273,23 @@ func (b *Body) Lines() iter.Seq[Line] {
 // Inlines are the INLINE records, in the order of the file.
 func (b *Body) Inlines() iter.Seq[Inline] {
 	return func(yield func(Inline) bool) {
+		// The files of the function and of the calls above the next one.
+		above, isOld := []int{noFile}, false
 		for x := b.start; x.next(); {
 			if !x.isInline {
 				continue
 			}
-			name, _ := x.f.origin(x.origin)
+			name, file := x.f.origin(x.origin)
 			in := Inline{Depth: x.depth, Name: string(name), CallLine: x.at.line}
-			if x.hasFile {
-				in.CallFile = x.f.file(x.at.file)
+			if !x.hasFile && !isOld {
+				above[0], isOld = b.start.ownFile(b.from), true
+			}
+			if !x.hasFile && x.depth < len(above) {
+				x.at.file = above[x.depth]
+			}
+			in.CallFile = x.f.file(x.at.file)
+			if x.depth < len(above) {
+				above = append(above[:x.depth+1], file)
 			}
 			for from, to := range x.spans() {
 				in.Ranges = append(in.Ranges, Range{from, to})

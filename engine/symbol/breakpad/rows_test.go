@@ -192,7 +192,7 @@ func (m machine) check(t *testing.T, where string, row *cfi.Row, texts map[strin
 // isOutside says whether a rule failed because a place lies beyond either end of
 // memory, where the text's arithmetic goes round.
 func isOutside(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "outside the location storage") || strings.Contains(err.Error(), "arithmetic overflow: CFA"))
+	return err != nil && (strings.Contains(err.Error(), "outside the location storage") || strings.Contains(err.Error(), "arithmetic overflow"))
 }
 
 // textsAt are the rules at an address, found by reading the whole file: the INIT
