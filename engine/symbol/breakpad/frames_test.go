@@ -96,6 +96,8 @@ func TestFramesOfOddFiles(t *testing.T) {
 		{"a bad line costs itself", "FUNC 10 10 0 f\n10 4 x 0\n14 4 7\n18 8 9 0\n", 0x19, "f@a.c:9"},
 		{"a bad line has no lines", "FUNC 10 10 0 f\n10 4 x 0\n", 0x11, "f@:0"},
 		{"a bad FUNC costs its lines", "FUNC 10 10 0 f\n10 10 5 0\nFUNC zz 1 0 g\n12 2 6 0\n", 0x12, "f@a.c:5"},
+		{"a FUNC without the size of parameters hides nothing", "FUNC 10 10 0 f\nFUNC 10 4 g\n", 0x12, "f@:0"},
+		{"nor does such a PUBLIC", "PUBLIC 10 xyz\nPUBLIC 10 0 p\n", 0x12, "p@:0"},
 		{"lines behind other records", "FUNC 10 10 0 f\nFILE 2 late.c\nINFO x y\n10 10 5 2\n", 0x12, "f@late.c:5"},
 		{"lines of a public symbol", "FUNC 10 10 0 f\nPUBLIC 30 0 p\n10 10 5 0\n", 0x12, "f@:0"},
 		{"the function in the middle of another", "FUNC 10 40 0 outer\nFUNC 20 10 0 inner\n", 0x2f, "inner@:0"},

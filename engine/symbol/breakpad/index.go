@@ -148,8 +148,8 @@ func (x *indexer) readFunction(l fields) bool {
 	x.function, x.tooLong = false, false
 	l.isMultiple()
 	start, end, ok := l.span()
-	if !ok {
-		return false
+	if _, has := l.hex(); !ok || !has {
+		return false // whole, so that it hides no function that can be read
 	}
 	x.counts.Functions++
 	x.function = x.add(&x.functions, start, end)
@@ -167,7 +167,7 @@ func (x *indexer) readPublic(l fields) bool {
 	x.function = false
 	l.isMultiple()
 	address, ok := l.hex()
-	if !ok {
+	if _, has := l.hex(); !ok || !has {
 		return false
 	}
 	x.counts.Publics++
