@@ -198,7 +198,7 @@ func addRules(rules []rule, l fields, offset uint64) ([]rule, bool) {
 		}
 		name = name[:len(name)-1]
 		start := l
-		length := 0
+		var length int
 		var next []byte
 		for {
 			length = len(start) - len(l)

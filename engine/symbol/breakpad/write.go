@@ -73,7 +73,6 @@ type writer struct {
 	s              *Source
 	files, origins map[string]int
 	done           Written
-	registers      [64]string // by number, once they were asked for
 }
 
 // omitted stands for a name that is not known.
