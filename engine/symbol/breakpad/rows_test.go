@@ -412,3 +412,23 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheReturnAddressCountsBeforeItsRegister: .ra and x30 are one column here.
+func TestTheReturnAddressCountsBeforeItsRegister(t *testing.T) {
+	for _, rules := range []string{".ra: .cfa -8 + ^ x30: x19", "x30: x19 .ra: .cfa -8 + ^"} {
+		var row cfi.Row
+		found, err := read(t, "STACK CFI INIT 100 40 .cfa: sp 0 + "+rules+"\n").Row(&row, 0x100, numbers)
+		if r, _ := row.Rule(30); !found || err != nil || len(row.Rules) != 1 || r.Kind != cfi.Offset || r.Offset != -8 {
+			t.Errorf("%s: %v %v %+v", rules, found, err, row.Rules)
+		}
+	}
+}
+
+// TestANumberThatEndsLikeALoad has a byte in its code that is that of DW_OP_deref.
+func TestANumberThatEndsLikeALoad(t *testing.T) {
+	var row cfi.Row
+	found, err := read(t, "STACK CFI INIT 100 40 .cfa: $rsp .ra: 768\n").Row(&row, 0x100, numbers)
+	if r, _ := row.Rule(30); !found || err != nil || r.Kind != cfi.ValExpression {
+		t.Errorf("%v %v %+v", found, err, row.Rules)
+	}
+}

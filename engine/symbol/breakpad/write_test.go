@@ -243,3 +243,25 @@ func TestErrorsOfSourcesAndWritersEndWriting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestARuleThatEndsBeginsANewRecord: what a register is then is the reader's default,
+// which for a stack pointer is not its own value.
+func TestARuleThatEndsBeginsANewRecord(t *testing.T) {
+	row := cfi.Row{ReturnAddress: 30, CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: 41, Offset: 8}}
+	rows := func(yield func(*cfi.Row) bool) error {
+		row.Start, row.End, row.Rules = 0x10, 0x14, []cfi.RegisterRule{{Column: 42, Rule: cfi.Rule{Kind: cfi.ValOffset, Offset: 16}}}
+		yield(&row)
+		row.Start, row.End, row.Rules = 0x14, 0x20, nil
+		yield(&row)
+		return nil
+	}
+	frames := func(yield func(*SourceFrame) bool) error { yield(&SourceFrame{Range{0x10, 0x20}, rows}); return nil }
+	var out bytes.Buffer
+	if _, err := Write(&out, &Source{Frames: frames, Register: namesByNumber}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "STACK CFI INIT 10 4 .cfa: $rbp 8 + $rsp: .cfa 16 + .ra: x30\nSTACK CFI INIT 14 c .cfa: $rbp 8 + .ra: x30\n"
+	if _, got, _ := strings.Cut(out.String(), "\n"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
