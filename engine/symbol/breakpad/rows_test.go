@@ -355,7 +355,7 @@ func TestRowsOfOddFiles(t *testing.T) {
 		{"other records between", init + "FUNC 100 40 0 f\n100 40 1 1\nPUBLIC 900 0 x\nSTACK WIN 4 1 1 0 0 0 0 0 0 0 0\nSTACK CFI 110 .cfa: $rsp 16 +\n", 0x118, nil, "110 140 16"},
 		{"two at one address", init + "STACK CFI 110 .cfa: $rsp 16 +\nSTACK CFI 110 .cfa: $rsp 32 +\n", 0x118, nil, "110 140 32"},
 		{"no .cfa", "STACK CFI INIT 100 40 .ra: $rax\n", 0x100, ErrNoCFA, "100 140"},
-		{"no .ra", "STACK CFI INIT 100 40 .cfa: $rsp\n", 0x100, ErrNoReturn, "100 140"},
+		{"no .ra", "STACK CFI INIT 100 40 .cfa: $rsp $rbx: $rbx\n", 0x100, ErrNoReturn, "100 140"},
 		{"a .cfa by itself", "STACK CFI INIT 100 40 .cfa: .cfa .ra: $rax\n", 0x100, errAny, anyError},
 		{"no name", "STACK CFI INIT 100 40 $rsp 8 +\n", 0x100, ErrDamaged, ""},
 		{"an assignment", "STACK CFI INIT 100 40 .cfa: $T0 $rsp = .ra: $rax\n", 0x100, errAny, anyError},
