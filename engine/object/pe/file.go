@@ -1,0 +1,180 @@
+package pe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/unwindd/unwindd/internal/problems"
+)
+
+// Machines, as the file header numbers them ("Machine Types").
+const (
+	MachineX86    = 0x14c
+	MachineARM    = 0x1c4
+	MachineX86_64 = 0x8664
+	MachineARM64  = 0xaa64
+)
+
+// A File is a PE file, or an image in memory. It may be used concurrently. The
+// bytes of a mapped file are read inside object.Guard.
+type File struct {
+	name     string
+	source   source
+	header   header
+	base     uint64
+	sections []*Section
+	byName   map[string]*Section
+	mapped   []*Section // those that an image has, sorted by RVA
+	isImage  bool
+
+	tableOnce sync.Once
+	table     functionTable
+	tableErr  error
+
+	mu       sync.Mutex
+	problems problems.List[string]
+}
+
+// maxProblems bounds how many problems are kept.
+const maxProblems = 16
+
+// New reads the headers of a file. The bytes must not change; the name is used in
+// messages only. What is no PE file gives ErrNotPE.
+func New(name string, data []byte) (*File, error) {
+	f := &File{name: name}
+	head, err := readHeader(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f.header, f.base = head, head.imageBase
+	f.readSections(data, newStringTable(data, &head))
+	f.source = &fileSource{data: data, headers: head.sizeOfHeaders, mapped: f.mapped}
+	for _, s := range f.sections {
+		s.checkBounds()
+	}
+	return f, nil
+}
+
+// NewImage reads the headers of an image whose first byte lies at the address base
+// of a memory, of which any part may be missing. The function read is called at any
+// time later, and by several goroutines at once. Names of sections that are longer than
+// eight bytes are not part of an image: such a section is called "/" and a number.
+func NewImage(name string, base uint64, read func(dst []byte, address uint64) (int, error)) (*File, error) {
+	f := &File{name: name, base: base, isImage: true}
+	memory := &memorySource{base: base, size: maxHeaders, read: read}
+	data := memory.upTo(0, maxHeaders)
+	head, err := readHeader(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: image at %#x: %w", name, base, err)
+	}
+	if base+uint64(head.sizeOfImage) < base {
+		return nil, fmt.Errorf("%s: image at %#x: size %#x goes beyond the last address", name, base, head.sizeOfImage)
+	}
+	f.header = head
+	memory.size = head.sizeOfImage
+	f.source = memory
+	f.readSections(data, nil)
+	return f, nil
+}
+
+// maxHeaders is how much of an image is read to find its headers in.
+const maxHeaders = 1 << 16
+
+// problem keeps a sentence that names the file.
+func (f *File) problem(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.problems.HasRoom(maxProblems) {
+		f.problems.Keep(err.Error())
+	}
+}
+
+// Problems are what was wrong so far and could be done without, each a sentence that
+// names the file, the section and the offset. At most 16 are kept.
+func (f *File) Problems() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.problems.Kept())
+}
+
+// Name is what the file is called in messages.
+func (f *File) Name() string { return f.name }
+
+// Machine is the Machine of the file header, as MachineX86_64.
+func (f *File) Machine() uint16 { return f.header.machine }
+
+// Characteristics are the flags of the file header.
+func (f *File) Characteristics() uint16 { return f.header.characteristics }
+
+// IsDLL says whether the file is a library (IMAGE_FILE_DLL).
+func (f *File) IsDLL() bool { return f.header.characteristics&isDLL != 0 }
+
+// IsPlus says whether the file is PE32+, with addresses of 64 bits.
+func (f *File) IsPlus() bool { return f.header.isPlus }
+
+// Subsystem is the Subsystem of the optional header: 2 with windows, 3 for a console.
+func (f *File) Subsystem() uint16 { return f.header.subsystem }
+
+// ImageBase is the virtual address that RVAs are relative to: the one that the
+// file prefers, or the one that an image in memory lies at.
+func (f *File) ImageBase() uint64 { return f.base }
+
+// SizeOfImage is how many bytes of memory the image takes.
+func (f *File) SizeOfImage() uint32 { return f.header.sizeOfImage }
+
+// Entry is the virtual address of the entry point; 0 where there is none.
+func (f *File) Entry() uint64 {
+	if f.header.entry == 0 {
+		return 0
+	}
+	return f.address(f.header.entry)
+}
+
+// address is the virtual address of an RVA.
+func (f *File) address(rva uint32) uint64 { return f.base + uint64(rva) }
+
+// rva is the RVA of a virtual address; false where it is not in the image.
+func (f *File) rva(address uint64) (uint32, bool) {
+	if address < f.base || address-f.base >= uint64(f.header.sizeOfImage) {
+		return 0, false
+	}
+	return uint32(address - f.base), true
+}
+
+// Sections are all sections, in the file's order.
+func (f *File) Sections() []*Section { return f.sections }
+
+// Section returns a section by name, of several the first; nil when there is none.
+func (f *File) Section(name string) *Section { return f.byName[name] }
+
+// SectionAt returns the section that holds a virtual address; nil when none does.
+func (f *File) SectionAt(address uint64) *Section {
+	rva, ok := f.rva(address)
+	if !ok {
+		return nil
+	}
+	return f.sectionAt(rva)
+}
+
+func (f *File) sectionAt(rva uint32) *Section {
+	i, ok := slices.BinarySearchFunc(f.mapped, rva, func(s *Section, rva uint32) int { return cmp.Compare(s.RVA, rva) })
+	if !ok {
+		i--
+	}
+	if i >= 0 && rva-f.mapped[i].RVA < f.mapped[i].span() {
+		return f.mapped[i]
+	}
+	return nil
+}
+
+// Bytes returns the n bytes at a virtual address; they alias the file, or are a copy of
+// memory. ErrNoBytes where one of them is missing.
+func (f *File) Bytes(address, n uint64) ([]byte, error) {
+	rva, ok := f.rva(address)
+	if !ok {
+		return nil, fmt.Errorf("%s: address %#x is not in the image, %#x bytes at %#x: %w", f.name, address, f.header.sizeOfImage, f.base, ErrNoBytes)
+	}
+	return f.at(rva, n, "data")
+}

@@ -1,0 +1,118 @@
+package pe
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+)
+
+var (
+	// ErrNotPE says that the bytes do not begin as a PE file does.
+	ErrNotPE = errors.New("not a PE file")
+	// ErrNoBytes says that there are no bytes at an address: it is in no section, or
+	// in what a section has in memory only, or the memory was not recorded.
+	ErrNoBytes = errors.New("no bytes at the address")
+)
+
+// A source has the bytes of an image by their RVA.
+type source interface {
+	// upTo returns at most n bytes at an RVA: fewer where what holds the first ends
+	// earlier, none where nothing does.
+	upTo(rva uint32, n uint64) []byte
+}
+
+// A fileSource is a file, whose sections lie elsewhere than in memory.
+type fileSource struct {
+	data    []byte
+	headers uint32     // bytes at the start of the file that are at the start of the image
+	mapped  []*Section // sorted by RVA
+}
+
+func (s *fileSource) upTo(rva uint32, n uint64) []byte {
+	i := sort.Search(len(s.mapped), func(i int) bool { return s.mapped[i].RVA > rva }) - 1
+	if i >= 0 {
+		if section := s.mapped[i]; rva-section.RVA < section.span() {
+			return prefix(section.inFile(s.data), uint64(rva-section.RVA), n)
+		}
+	}
+	if rva < s.headers {
+		return prefix(s.data[:min(uint64(len(s.data)), uint64(s.headers))], uint64(rva), n)
+	}
+	return nil
+}
+
+// prefix returns at most n bytes of b at an offset.
+func prefix(b []byte, offset, n uint64) []byte {
+	if offset >= uint64(len(b)) {
+		return nil
+	}
+	b = b[offset:]
+	return b[:min(uint64(len(b)), n)]
+}
+
+// A memorySource is an image as it lies in memory.
+type memorySource struct {
+	base uint64
+	size uint32 // SizeOfImage, once it is known
+	read func(dst []byte, address uint64) (int, error)
+}
+
+// memoryStep is how much memory is read at once, so that a length which is wrong
+// costs no more than what is there.
+const memoryStep = 1 << 16
+
+func (s *memorySource) upTo(rva uint32, n uint64) (b []byte) {
+	if rva >= s.size {
+		return nil
+	}
+	n = min(n, uint64(s.size-rva))
+	for uint64(len(b)) < n {
+		step := min(memoryStep, n-uint64(len(b)))
+		at := len(b)
+		b = append(b, make([]byte, step)...)
+		got, _ := s.read(b[at:], s.base+uint64(rva)+uint64(at))
+		got = max(0, min(got, int(step)))
+		if b = b[:at+got]; uint64(got) < step {
+			break
+		}
+	}
+	return b
+}
+
+// at returns the n bytes at an RVA. What it is for goes into the error.
+func (f *File) at(rva uint32, n uint64, what string) ([]byte, error) {
+	b := f.source.upTo(rva, n)
+	if uint64(len(b)) < n {
+		return nil, f.errorf(rva, "%s of %d bytes, expected no more than %d: %w", what, n, len(b), ErrNoBytes)
+	}
+	return b, nil
+}
+
+// text returns the string at an RVA, which ends with a zero.
+func (f *File) text(rva uint32, what string) (string, error) {
+	b := f.source.upTo(rva, maxText+1)
+	end := bytes.IndexByte(b, 0)
+	if end < 0 {
+		return "", f.errorf(rva, "%s: no end within %d bytes", what, len(b))
+	}
+	return string(b[:end]), nil
+}
+
+// maxText is the length of the longest string that is read; names of C++ functions
+// are cut by their compilers at 4096.
+const maxText = 1 << 14
+
+// errorf makes an error that names the file, the section and the RVA.
+func (f *File) errorf(rva uint32, format string, args ...any) error {
+	where := "headers"
+	if s := f.sectionAt(rva); s != nil {
+		where = fmt.Sprintf("section %s, offset %#x", s.Name, rva-s.RVA)
+	}
+	return fmt.Errorf("%s: %s (RVA %#x): %w", f.name, where, rva, fmt.Errorf(format, args...))
+}
+
+func u16(b []byte, at int) uint16 { return binary.LittleEndian.Uint16(b[at:]) }
+func u32(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+func u64(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
