@@ -95,15 +95,16 @@ func (t functionTable) isOrderly() bool {
 }
 
 // orderly makes a table that is sorted. Entries without code are left out: linkers leave
-// zeros where they dropped a function. One that lies in another is cut, and noted.
+// zeros where they dropped a function, and a function that cannot be reached may be empty.
+// One that lies in another is cut, and noted.
 func (f *File) orderly(t functionTable, rva uint32) functionTable {
 	var list []runtimeFunction
 	for i := range t.len() {
 		switch e := t.at(i); {
 		case e.begin < e.end:
 			list = append(list, e)
-		case e != runtimeFunction{}:
-			f.problem(f.errorf(rva+uint32(i*runtimeFunctionSize), "function %d has no code: it begins at RVA %#x and ends at %#x", i, e.begin, e.end))
+		case e.begin > e.end:
+			f.problem(f.errorf(rva+uint32(i*runtimeFunctionSize), "function %d begins at RVA %#x and ends at %#x", i, e.begin, e.end))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b runtimeFunction) int { return cmp.Compare(a.begin, b.begin) })
