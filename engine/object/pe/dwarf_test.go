@@ -80,20 +80,20 @@ func (i listed) is(operations ...string) bool {
 // isPadding says whether nothing executes an instruction: it does nothing, and what comes
 // before it does not go on.
 func isPadding(list []listed, i int) bool {
-	for ; i > 0 && list[i].is("nop", "xchg   %ax,%ax", "cs nopw", "data16", "xor", "int3"); i-- {
-		if list[i-1].is("ret", "jmp") {
+	for ; i > 0 && list[i].is("nop", "xchg   %ax,%ax", "cs nopw", "data16"); i-- {
+		if list[i-1].is("ret", "jmp", "rex.W jmp") {
 			return true
 		}
 	}
 	return false
 }
 
-// untilReturn is how many pops there are from an instruction to the return that follows
-// them; false where something else follows.
+// untilReturn is how many pops there are from an instruction to the return, or the jump to
+// another function, that follows them; false where something else follows.
 func untilReturn(list []listed) (pops int, ok bool) {
 	for _, i := range list {
 		switch {
-		case i.is("ret"):
+		case i.is("ret"), i.is("jmp", "rex.W jmp") && !strings.Contains(i.text, "+"):
 			return pops, true
 		case !i.is("pop "):
 			return 0, false
@@ -166,7 +166,7 @@ func explained(list []listed, i int, row *Row, difference string) string {
 	case isPadding(list, i):
 		return "padding behind a return: DWARF goes on with the row of the return"
 	case row.Part == Epilogue && returns && row.CFA.Register == dwarfRSP && row.CFA.Offset == int64(8*pops+8):
-		return "DWARF does not follow rsp in the epilogue of a frame with a frame register: objdump shows the pops and the return"
+		return "DWARF does not follow rsp in the epilogue of a frame with a frame register: objdump shows the pops and what leaves"
 	case difference == "prologue: saved by unwind codes only":
 		return "DWARF tells of several registers that are saved when the last is"
 	}
