@@ -175,14 +175,25 @@ func TestHeadersAreThoseOfReadobj(t *testing.T) {
 	for _, path := range append(libraries(t), programs(t)...) {
 		f := open(t, path)
 		out, err := exec.Command("llvm-readobj-22", "--sections", "--coff-exports", "--coff-debug-directory", path).Output()
+		var failed *exec.ExitError
+		if errors.As(err, &failed) && strings.Contains(string(failed.Stderr), "RVA 0x0 for export ordinal table not found") {
+			t.Logf("%s exports no names, which llvm-readobj takes for an error", path)
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want []string
+		inDirectory := false // its entries have keys that sections have too
 		for line := range strings.Lines(string(out)) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			inDirectory = inDirectory || key == "AddressOfRawData"
 			switch key {
-			case "Name", "VirtualSize", "RawDataSize", "PointerToRawData", "VirtualAddress", "Ordinal", "RVA", "ForwardedTo", "PDBGUID", "PDBAge", "PDBFileName":
+			case "PointerToRawData":
+				if !inDirectory {
+					want = append(want, key+":"+value)
+				}
+			case "Name", "VirtualSize", "RawDataSize", "VirtualAddress", "Ordinal", "RVA", "ForwardedTo", "PDBGUID", "PDBAge", "PDBFileName":
 				value, _, _ = strings.Cut(value, " (")
 				want = append(want, key+": "+strings.TrimSpace(value))
 				if n := len(want); key == "RVA" && strings.TrimSpace(value) == "0x0" {

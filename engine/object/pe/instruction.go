@@ -23,9 +23,11 @@ func instruction(code []byte) (inst x86asm.Inst, ok bool) {
 // unknownLength is the length of an instruction that the decoder is not asked for; 0
 // where it is.
 func unknownLength(code []byte) int {
+	const most = 15 // bytes of an instruction
+	if len(code) < most {
+		code = append(make([]byte, 0, most), code...)[:most] // a length beyond the end is told from one before it
+	}
 	switch {
-	case len(code) < 6:
-		return 0
 	case code[0] == 0xc5: // VEX, two bytes
 		return vectorLength(code, 2, 1)
 	case code[0] == 0xc4:

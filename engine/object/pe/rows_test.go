@@ -116,6 +116,10 @@ func TestRows(t *testing.T) {
 			info(1, 1, 0, code(1, PushNonvol, rbx)),
 			[]string{"prologue 0-1 rsp+8 rip=c-8", "body 1-24 rsp+16 rbx=c-16 rip=c-8", "epilogue 24-25 rsp+16 rbx=c-16 rip=c-8", "epilogue 25-26 rsp+8 rip=c-8"},
 		},
+		"code that the decoder does not know, at the end": {
+			"\x48\x83\xec\x28\x48\x83\xc4\x28\xc5\xf8\x77\xc3", info(1, 4, 0, code(4, AllocSmall, 4)),
+			[]string{"prologue 0-4 rsp+8 rip=c-8", "body 4-11 rsp+48 rip=c-8", "epilogue 11-12 rsp+8 rip=c-8"},
+		},
 		"version 2": { // the codes of epilogues are no others
 			"\x53\x90\x5b\xc3",
 			info(2, 1, 0, code(2, epilogOperation, 1), code(0, epilogOperation, 0), code(1, PushNonvol, rbx)),
