@@ -143,7 +143,8 @@ func (t *stringTable) find(name string) (string, error) {
 	if !isLong || t == nil {
 		return "", nil
 	}
-	offset, err := uint64(0), error(nil)
+	var offset uint64
+	var err error
 	if in64, ok := strings.CutPrefix(digits, "/"); ok {
 		offset, err = base64Number(in64)
 	} else {

@@ -92,12 +92,14 @@ func (f *File) at(rva uint32, n uint64, what string) ([]byte, error) {
 
 // text returns the string at an RVA, which ends with a zero.
 func (f *File) text(rva uint32, what string) (string, error) {
-	b := f.source.upTo(rva, maxText+1)
-	end := bytes.IndexByte(b, 0)
-	if end < 0 {
-		return "", f.errorf(rva, "%s: no end within %d bytes", what, len(b))
+	var b []byte
+	for _, n := range []uint64{64, maxText + 1} { // most are short, and memory is copied
+		b = f.source.upTo(rva, n)
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			return string(b[:end]), nil
+		}
 	}
-	return string(b[:end]), nil
+	return "", f.errorf(rva, "%s: no end within %d bytes", what, len(b))
 }
 
 // maxText is the length of the longest string that is read; names of C++ functions
