@@ -93,6 +93,13 @@ func TestRows(t *testing.T) {
 				"prologue 6-8 rbp+64 rbp=c-16 rip=c-8", "body 8-12 rbp+64 rbx=c-56 rbp=c-16 rip=c-8",
 			},
 		},
+		"moves above a frame register that more was allocated below": {
+			nops(12), info(1, 8, 0x10|rbp, code(8, SaveNonvol, rbx), []byte{3, 0}, code(7, AllocSmall, 3), code(6, SetFPReg, 0), code(2, AllocSmall, 7), code(1, PushNonvol, rbp)),
+			[]string{
+				"prologue 0-1 rsp+8 rip=c-8", "prologue 1-2 rsp+16 rbp=c-16 rip=c-8", "prologue 2-6 rsp+80 rbp=c-16 rip=c-8",
+				"prologue 6-7 rbp+64 rbp=c-16 rip=c-8", "prologue 7-8 rbp+64 rbp=c-16 rip=c-8", "body 8-12 rbp+64 rbx=c-56 rbp=c-16 rip=c-8",
+			},
+		},
 		"a machine frame": {
 			nops(4), info(1, 0, 0, code(0, AllocSmall, 0), code(0, PushMachFrame, 0)),
 			[]string{"body 0-4 rsp+48 rsp=c-16 rip=c-40 signal"},
@@ -120,6 +127,7 @@ func TestRows(t *testing.T) {
 			"\x48\x83\xec\x28\x48\x83\xc4\x28\xc5\xf8\x77\xc3", info(1, 4, 0, code(4, AllocSmall, 4)),
 			[]string{"prologue 0-4 rsp+8 rip=c-8", "body 4-11 rsp+48 rip=c-8", "epilogue 11-12 rsp+8 rip=c-8"},
 		},
+		"an instruction that is cut off": {"\x90\x62", info(1, 0, 0), []string{"body 0-2 rsp+8 rip=c-8"}},
 		"version 2": { // the codes of epilogues are no others
 			"\x53\x90\x5b\xc3",
 			info(2, 1, 0, code(2, epilogOperation, 1), code(0, epilogOperation, 0), code(1, PushNonvol, rbx)),
