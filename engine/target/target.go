@@ -21,6 +21,7 @@ type Kind string
 const (
 	ELFCore  Kind = "elf-core"
 	Snapshot Kind = "snapshot"
+	Minidump Kind = "minidump"
 	ROCmCore Kind = "rocm-core" // the state of AMD's graphics processors, perhaps with the process that used them
 )
 
@@ -132,6 +133,9 @@ type Module struct {
 	ID      int
 	Path    string // in the target
 	BuildID []byte // of the loaded image, where the target kept it
+	// Symbols names the build as stores of symbol files do; zero where the target does
+	// not say it.
+	Symbols SymbolID
 	Arch    string
 	// Processor is the one that the code is for; "" where the target does not
 	// say it.
@@ -162,6 +166,18 @@ type Segment struct {
 	Size       uint64
 	Start      uint64 // where Address is in the target
 	Executable bool
+}
+
+// A SymbolID is what stores of symbol files, Breakpad's and Microsoft's, know a build by.
+type SymbolID struct {
+	// DebugFile is the base name of the file that has the debug information:
+	// "kernel32.pdb", "libc.so.6".
+	DebugFile string
+	// DebugID are the digits of its identifier: of a GUID and of an age.
+	DebugID string
+	// CodeID identifies the file of the code: the digits of a build ID, or of a PE
+	// file's time and size.
+	CodeID string
 }
 
 // Confirmed says whether the target states the build ID of Object, so that it is
