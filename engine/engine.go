@@ -32,6 +32,7 @@ import (
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
+	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -184,10 +185,12 @@ type opener struct {
 // file that is no target what the file is.
 var openers = []opener{
 	{"PK\x03\x04", (*Engine).openSnapshot, snapshot.ErrNotSnapshot},
+	{"MDMP", (*Engine).openMinidump, minidump.ErrNotMinidump},
+	{"PMDM", (*Engine).openMinidump, minidump.ErrNotMinidump}, // of a big-endian machine
 	{"", (*Engine).openCore, elfcore.ErrNotCore},
 }
 
-// Open opens a target file, told by its first bytes: a core or a snapshot. The
+// Open opens a target file, told by its first bytes: a core, a minidump or a snapshot. The
 // error of a file that is no target wraps ErrUnknownTarget.
 func (e *Engine) Open(path string) (*Target, error) {
 	head := firstBytes(path)
@@ -246,6 +249,13 @@ func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
 
 func (e *Engine) openSnapshot(path string) (target.Target, error) {
 	return orNil(snapshot.Open(path, snapshot.Options{
+		Finder:   e.Finder(path),
+		Describe: func(arch string) (*sdk.Description, error) { return prepared(e.plugins.Find(arch)) },
+	}))
+}
+
+func (e *Engine) openMinidump(path string) (target.Target, error) {
+	return orNil(minidump.OpenTarget(path, minidump.Options{
 		Finder:   e.Finder(path),
 		Describe: func(arch string) (*sdk.Description, error) { return prepared(e.plugins.Find(arch)) },
 	}))

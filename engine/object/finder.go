@@ -115,7 +115,7 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	}
 	if len(buildID) > 0 {
 		for _, dir := range f.Folders {
-			for _, file := range f.folder(dir).byID[string(buildID)] {
+			for _, file := range f.folder(dir).with(buildID) {
 				if o = s.try(hostPlace(file)); o != nil {
 					return s.found(o, refused)
 				}
@@ -336,10 +336,9 @@ func (s *search) try(p place) *Object {
 	switch {
 	case o.DebugOnly():
 		reason = "holds debug information only"
+	case o.HasID(s.want):
+		return o
 	case len(id) > 0 && len(s.want) > 0:
-		if bytes.Equal(id, s.want) {
-			return o
-		}
 		reason = otherID(id, s.want)
 	default:
 		reason = "its build ID could not be checked: the target does not tell it"
@@ -436,6 +435,21 @@ func short(err error) string {
 // A folderIndex knows the code objects in a folder by their build IDs.
 type folderIndex struct {
 	byID map[string][]string
+}
+
+// with are the files that may have an identity; see Object.HasID.
+func (x *folderIndex) with(id []byte) []string {
+	if len(id) != breakpadID {
+		return x.byID[string(id)]
+	}
+	var files []string
+	for known, list := range x.byID {
+		if strings.HasPrefix(known, string(id)) {
+			files = append(files, list...)
+		}
+	}
+	slices.Sort(files)
+	return files
 }
 
 // folder indexes a folder, once: the headers of its regular files, of at most

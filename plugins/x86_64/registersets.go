@@ -1,6 +1,10 @@
 package x86_64
 
-import "github.com/unwindd/unwindd/sdk"
+import (
+	"slices"
+
+	"github.com/unwindd/unwindd/sdk"
+)
 
 // Core note types.
 const (
@@ -16,6 +20,7 @@ func registerSets() []sdk.RegisterSet {
 		{Source: sdk.CoreNote, Owner: "LINUX", Type: ntX86Xstate, Fields: xstateFields()},
 		{Source: sdk.PerfSample, Fields: perfFields()},
 		{Source: sdk.MinidumpContext, Type: 1232, Fields: contextFields()},
+		{Source: sdk.MinidumpContext, Type: 736, Fields: lldbContextFields()},
 	}
 }
 
@@ -115,4 +120,16 @@ func contextFields() []sdk.RegisterField {
 	}
 	fields = append(fields, sdk.RegisterField{Offset: pc, Size: 8, Register: rip})
 	return append(fields, fxsaveFields(fltSav)...)
+}
+
+// lldbContextFields lays out the context of 736 bytes that LLDB writes: that of winnt.h as
+// far as rip, and the bases of fs and gs at its end.
+func lldbContextFields() []sdk.RegisterField {
+	const (
+		fltSav = 0x100
+		bases  = 720
+	)
+	fields := slices.DeleteFunc(contextFields(), func(f sdk.RegisterField) bool { return f.Offset >= fltSav })
+	return append(fields,
+		sdk.RegisterField{Offset: bases, Size: 8, Register: fsBase}, sdk.RegisterField{Offset: bases + 8, Size: 8, Register: gsBase})
 }

@@ -7,14 +7,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
 )
 
 // withContext is a dump of one thread, which has a context.
-func withContext(b *builder, arch uint16, context []byte) *builder {
-	at := b.part(context)
+func withContext(b *minidumptest.Builder, arch uint16, context []byte) *minidumptest.Builder {
+	at := b.Part(context)
 	// The stream of the system comes behind the threads, as in some dumps.
-	b.stream(StreamThreadList, uint32(1), uint32(7), uint32(0), uint32(0), uint32(0), uint64(0), uint64(0), uint64(0), at)
-	b.system(arch, 2)
+	b.Stream(uint32(StreamThreadList), uint32(1), uint32(7), uint32(0), uint32(0), uint32(0), uint64(0), uint64(0), uint64(0), at)
+	b.System(arch, 2)
 	return b
 }
 
@@ -71,7 +73,7 @@ func TestForms(t *testing.T) {
 		for i := range c.flagsBytes {
 			raw[c.flagsAt+i] = byte(c.flags >> (8 * i))
 		}
-		d := read(t, withContext(newBuilder(binary.LittleEndian), c.arch, raw))
+		d := read(t, withContext(minidumptest.New(binary.LittleEndian), c.arch, raw))
 		ctx := &d.Threads[0].Context
 		got := registers(t, d)
 		same(t, "form", []any{ctx.Arch, ctx.Flags, len(got)}, []any{c.name, c.flags, c.count})
@@ -96,7 +98,7 @@ func TestForms(t *testing.T) {
 }
 
 func TestAContextOfNoKnownForm(t *testing.T) {
-	d, err := Read("made.dmp", withContext(newBuilder(binary.LittleEndian), 9, make([]byte, 1232)).bytes())
+	d, err := Read("made.dmp", withContext(minidumptest.New(binary.LittleEndian), 9, make([]byte, 1232)).Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,13 +112,13 @@ func TestAContextOfNoKnownForm(t *testing.T) {
 
 // xstate is a context of x86-64 with an extended state behind it. Each part of the
 // state is filled with its number.
-func xstate(b *builder, mask, layout uint64, parts ...[2]int) []byte {
+func xstate(b *minidumptest.Builder, mask, layout uint64, parts ...[2]int) []byte {
 	size := xsaveHeader
 	for _, p := range parts {
 		size = max(size, p[0]+512)
 	}
 	area := make([]byte, size)
-	copy(area, b.pack(mask, layout))
+	copy(area, b.Pack(mask, layout))
 	for _, p := range parts {
 		for i := range 512 {
 			if p[0]+i < len(area) {
@@ -124,15 +126,15 @@ func xstate(b *builder, mask, layout uint64, parts ...[2]int) []byte {
 			}
 		}
 	}
-	c := b.amd64Context(0x10005f)
+	c := b.AMD64Context(0x10005f)
 	minus := int32(-1232)
-	chunk := b.pack(uint32(minus), uint32(1232+80+len(area)), uint32(minus), uint32(1232), uint32(80), uint32(len(area)), uint64(0))
+	chunk := b.Pack(uint32(minus), uint32(1232+80+len(area)), uint32(minus), uint32(1232), uint32(80), uint32(len(area)), uint64(0))
 	return slices.Concat(c, chunk, make([]byte, 80-len(chunk)), area)
 }
 
 func TestExtendedState(t *testing.T) {
 	const compacted = 1 << 63
-	b := newBuilder(binary.LittleEndian)
+	b := minidumptest.New(binary.LittleEndian)
 	// AVX in use, masks at first state, protection keys and shadow stack in use.
 	mask := uint64(1<<2 | 1<<9 | 1<<11)
 	d := read(t, withContext(b, 9, xstate(b, mask, compacted|mask|1<<5, [2]int{64, 2}, [2]int{320, 5}, [2]int{384, 9}, [2]int{392, 11})))
@@ -141,24 +143,24 @@ func TestExtendedState(t *testing.T) {
 		[]string{strings.Repeat("02", 16), strings.Repeat("02", 16), strings.Repeat("00", 8), "09090909", strings.Repeat("0b", 8), "78", ""})
 
 	// The configuration of tiles is aligned to 64 bytes.
-	b = newBuilder(binary.LittleEndian)
+	b = minidumptest.New(binary.LittleEndian)
 	d = read(t, withContext(b, 9, xstate(b, 1<<9|1<<17, compacted|1<<9|1<<17, [2]int{64, 9}, [2]int{128, 17})))
 	got = registers(t, d)
 	same(t, "aligned", []string{got["pkru"], got["tilecfg"]}, []string{"09090909", strings.Repeat("11", 64)})
 
 	// Where the area is not compacted the processor says where its parts are.
-	b = newBuilder(binary.LittleEndian)
+	b = minidumptest.New(binary.LittleEndian)
 	features := make([]byte, 512)
-	copy(features[2*8:], b.pack(uint32(576), uint32(256)))
-	copy(features[9*8:], b.pack(uint32(2688), uint32(8)))
-	b.stream(StreamMiscInfo, uint32(1364), uint32(0), make([]byte, 824), uint32(528), uint32(3000), uint64(0x207), features, uint32(0))
+	copy(features[2*8:], b.Pack(uint32(576), uint32(256)))
+	copy(features[9*8:], b.Pack(uint32(2688), uint32(8)))
+	b.Stream(uint32(StreamMiscInfo), uint32(1364), uint32(0), make([]byte, 824), uint32(528), uint32(3000), uint64(0x207), features, uint32(0))
 	d = read(t, withContext(b, 9, xstate(b, 1<<2|1<<9, 0, [2]int{64, 2}, [2]int{2688 - 512, 9})))
 	got = registers(t, d)
 	same(t, "plain", []string{got["ymm3h"], got["pkru"], got["ssp"]}, []string{strings.Repeat("02", 16), "09090909", ""})
 
 	// A part that is not known ends a compacted area; one beyond the end is not there.
 	for _, layout := range []uint64{compacted | 1<<2 | 1<<13 | 1<<17, compacted | 1<<2 | 1<<18, compacted | 1<<62} {
-		b = newBuilder(binary.LittleEndian)
+		b = minidumptest.New(binary.LittleEndian)
 		d = read(t, withContext(b, 9, xstate(b, layout, layout, [2]int{64, 2})))
 		got = registers(t, d)
 		if _, ok := got["tilecfg"]; ok || len(got) > 69+16 {

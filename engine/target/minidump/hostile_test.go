@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
 )
 
 // use reads all that a dump has.
@@ -47,8 +48,8 @@ func use(d *Dump) {
 
 func TestDumpsThatAreCutAreReadAsFarAsTheyGo(t *testing.T) {
 	for _, order := range orders {
-		for _, b := range []*builder{everything(order), linux(order)} {
-			whole := b.bytes()
+		for _, b := range []*minidumptest.Builder{everything(order), linux(order)} {
+			whole := b.Bytes()
 			// The directory first, so that it is there.
 			directory := order.Uint32(whole[12:])
 			moved := append([]byte(nil), whole...)
@@ -73,8 +74,8 @@ func TestDumpsThatAreCutAreReadAsFarAsTheyGo(t *testing.T) {
 
 // TestHostileNumbers writes numbers that cannot be over every word of a dump.
 func TestHostileNumbers(t *testing.T) {
-	for _, b := range []*builder{everything(binary.LittleEndian), linux(binary.LittleEndian), newXState()} {
-		whole := b.bytes()
+	for _, b := range []*minidumptest.Builder{everything(binary.LittleEndian), linux(binary.LittleEndian), newXState()} {
+		whole := b.Bytes()
 		start := time.Now()
 		for _, value := range []uint32{0, 1, 0x7fffffff, 0x80000000, 0xffffffff, uint32(len(whole)) - 3} {
 			for at := 4; at+4 <= len(whole); at += 4 {
@@ -91,60 +92,74 @@ func TestHostileNumbers(t *testing.T) {
 	}
 }
 
-func newXState() *builder {
-	b := newBuilder(binary.LittleEndian)
+func newXState() *minidumptest.Builder {
+	b := minidumptest.New(binary.LittleEndian)
 	return withContext(b, 9, xstate(b, 0xa04, 1<<63|0xa04, [2]int{64, 2}))
 }
 
 func TestProblemsNameStreamOffsetAndWhatWasExpected(t *testing.T) {
 	for _, c := range []struct {
 		what  string
-		build func(b *builder)
+		build func(b *minidumptest.Builder)
 		want  string
 	}{
-		{"more modules than there is room for", func(b *builder) { b.stream(StreamModuleList, uint32(5000), make([]byte, 216)) },
+		{"more modules than there is room for", func(b *minidumptest.Builder) { b.Stream(uint32(StreamModuleList), uint32(5000), make([]byte, 216)) },
 			"stream ModuleList, offset 0x20: it has 5000 entries of 108 bytes, but its 220 bytes have room for 2; those are read"},
-		{"a stream beyond the file", func(b *builder) { b.streams = append(b.streams, [3]uint32{uint32(StreamSystemInfo), 56, 0xfffffff0}) },
+		{"a stream beyond the file", func(b *minidumptest.Builder) {
+			b.Streams = append(b.Streams, [3]uint32{uint32(StreamSystemInfo), 56, 0xfffffff0})
+		},
 			"stream SystemInfo, offset 0xfffffff0: 56 bytes at offset 0xfffffff0 are expected, the file ends at 0x2c"},
-		{"a short stream", func(b *builder) { b.stream(StreamBreakpadInfo, uint32(1)) },
+		{"a short stream", func(b *minidumptest.Builder) { b.Stream(uint32(StreamBreakpadInfo), uint32(1)) },
 			"stream BreakpadInfo, offset 0x20: it has 4 bytes, expected 12 at least; it is not read"},
-		{"entries that are too small", func(b *builder) { b.stream(StreamMemoryInfoList, uint32(16), uint32(8), uint64(1), make([]byte, 48)) },
+		{"entries that are too small", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamMemoryInfoList), uint32(16), uint32(8), uint64(1), make([]byte, 48))
+		},
 			"its entries have 8 bytes, expected 48 at least"},
-		{"a header that is too small", func(b *builder) { b.stream(StreamHandleData, uint32(0), uint32(40), uint32(1), uint32(0)) },
+		{"a header that is too small", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamHandleData), uint32(0), uint32(40), uint32(1), uint32(0))
+		},
 			"its header has 0 bytes, expected 16 at least"},
-		{"two lists", func(b *builder) {
-			b.stream(StreamThreadList, uint32(0))
-			b.stream(StreamThreadList, uint32(0))
+		{"two lists", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamThreadList), uint32(0))
+			b.Stream(uint32(StreamThreadList), uint32(0))
 		}, "there is one of its type before it"},
-		{"overlapping streams", func(b *builder) {
-			b.stream(StreamLinuxCPUInfo, "text")
-			b.streams = append(b.streams, [3]uint32{uint32(StreamLinuxProcStatus), 4, 0x21})
+		{"overlapping streams", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamLinuxCPUInfo), "text")
+			b.Streams = append(b.Streams, [3]uint32{uint32(StreamLinuxProcStatus), 4, 0x21})
 		}, "stream LinuxProcStatus, offset 0x21: its 4 bytes overlap those of stream LinuxCPUInfo, which has 4 bytes at 0x20"},
-		{"memory beyond the file", func(b *builder) { b.stream(StreamMemoryList, uint32(1), uint64(0x1000), uint32(0x1000), uint32(0x10)) },
+		{"memory beyond the file", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamMemoryList), uint32(1), uint64(0x1000), uint32(0x1000), uint32(0x10))
+		},
 			"range 0 has 4096 bytes of memory at offset 0x10, the file ends at"},
-		{"memory beyond the last address", func(b *builder) { b.stream(StreamMemoryList, uint32(1), ^uint64(0)-1, b.part("abcdef")) },
+		{"memory beyond the last address", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamMemoryList), uint32(1), ^uint64(0)-1, b.Part("abcdef"))
+		},
 			"range 0 has 6 bytes at 0xfffffffffffffffe, which is beyond the last address"},
-		{"a name beyond the file", func(b *builder) { b.stream(StreamThreadNames, uint32(1), uint32(1), uint64(1)<<60) },
+		{"a name beyond the file", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamThreadNames), uint32(1), uint32(1), uint64(1)<<60)
+		},
 			"stream ThreadNames, offset 0x20: thread name 0: the length of a string: 4 bytes at offset 0x1000000000000000 are expected, the file ends at"},
-		{"too many parameters", func(b *builder) { b.stream(StreamException, make([]byte, 32), uint32(99), make([]byte, 132)) },
+		{"too many parameters", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamException), make([]byte, 32), uint32(99), make([]byte, 132))
+		},
 			"stream Exception, offset 0x40: it has 99 parameters, expected 15 at most"},
-		{"a list that goes round", func(b *builder) {
-			at := uint32(len(b.data))
-			b.put(at, uint32(1), uint32(0))
-			b.stream(StreamHandleData, uint32(16), uint32(40), uint32(1), uint32(0), make([]byte, 32), at, uint32(0))
+		{"a list that goes round", func(b *minidumptest.Builder) {
+			at := uint32(len(b.Data))
+			b.Put(at, uint32(1), uint32(0))
+			b.Stream(uint32(StreamHandleData), uint32(16), uint32(40), uint32(1), uint32(0), make([]byte, 32), at, uint32(0))
 		}, "handle 0 has more than 16 records"},
-		{"annotations of a module that is not there", func(b *builder) {
-			links := b.part(uint32(1), uint32(9), uint64(0))
-			b.stream(StreamCrashpadInfo, make([]byte, 44), links)
+		{"annotations of a module that is not there", func(b *minidumptest.Builder) {
+			links := b.Part(uint32(1), uint32(9), uint64(0))
+			b.Stream(uint32(StreamCrashpadInfo), make([]byte, 44), links)
 		}, "annotations of module 9, of which the dump has 0"},
-		{"an identity of no form", func(b *builder) {
-			b.stream(StreamModuleList, uint32(1), make([]byte, 76), b.part("WHAT?"), make([]byte, 24))
+		{"an identity of no form", func(b *minidumptest.Builder) {
+			b.Stream(uint32(StreamModuleList), uint32(1), make([]byte, 76), b.Part("WHAT?"), make([]byte, 24))
 		},
 			"module 0: its CodeView record at 0x20 begins with 57 48 41 54, expected RSDS"},
 	} {
-		b := newBuilder(binary.LittleEndian)
+		b := minidumptest.New(binary.LittleEndian)
 		c.build(b)
-		d, err := Read("bad.dmp", b.bytes())
+		d, err := Read("bad.dmp", b.Bytes())
 		if err != nil {
 			t.Errorf("%s: %v", c.what, err)
 			continue
@@ -159,26 +174,26 @@ func TestProblemsNameStreamOffsetAndWhatWasExpected(t *testing.T) {
 // TestManyRecordsOfOneTextTakeLittleMemory has a million bytes of text that each of
 // a hundred thousand records names.
 func TestManyRecordsOfOneTextTakeLittleMemory(t *testing.T) {
-	b := newBuilder(binary.LittleEndian)
-	name := b.text(strings.Repeat("x", 500_000))
+	b := minidumptest.New(binary.LittleEndian)
+	name := b.Text(strings.Repeat("x", 500_000))
 	shifted := make([]byte, 0, 24*100_000)
 	for i := range uint32(100_000) {
 		at := name
 		if i%2 == 1 {
 			at = name + 4 + 2*(i%400_000) // which begins with a length of 0x780078
 		}
-		shifted = append(shifted, b.pack(uint64(i), uint32(1), uint32(0), uint32(0), at)...)
+		shifted = append(shifted, b.Pack(uint64(i), uint32(1), uint32(0), uint32(0), at)...)
 	}
-	b.stream(StreamUnloadedModuleList, uint32(12), uint32(24), uint32(100_000), shifted)
-	links := b.pack()
-	list := b.part(uint32(1000), make([]byte, 8000))
-	all := b.part(uint32(1), uint64(0), list, uint64(0))
+	b.Stream(uint32(StreamUnloadedModuleList), uint32(12), uint32(24), uint32(100_000), shifted)
+	links := b.Pack()
+	list := b.Part(uint32(1000), make([]byte, 8000))
+	all := b.Part(uint32(1), uint64(0), list, uint64(0))
 	for range 10_000 {
-		links = append(links, b.pack(uint32(0), all)...)
+		links = append(links, b.Pack(uint32(0), all)...)
 	}
-	b.stream(StreamModuleList, uint32(1), make([]byte, 108))
-	b.stream(StreamCrashpadInfo, make([]byte, 44), b.part(uint32(10_000), links))
-	data := b.bytes()
+	b.Stream(uint32(StreamModuleList), uint32(1), make([]byte, 108))
+	b.Stream(uint32(StreamCrashpadInfo), make([]byte, 44), b.Part(uint32(10_000), links))
+	data := b.Bytes()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
@@ -200,12 +215,12 @@ func TestManyRecordsOfOneTextTakeLittleMemory(t *testing.T) {
 
 // TestAFileThatIsCutUnderIt cuts a dump that is open.
 func TestAFileThatIsCutUnderIt(t *testing.T) {
-	b := newBuilder(binary.LittleEndian)
-	b.put(make([]byte, 3*os.Getpagesize()))
-	b.stream(StreamMemoryList, uint32(1), uint64(0x1000), b.part(make([]byte, 3*os.Getpagesize())))
-	withContext(b, 9, b.amd64Context(0x10001f))
+	b := minidumptest.New(binary.LittleEndian)
+	b.Put(make([]byte, 3*os.Getpagesize()))
+	b.Stream(uint32(StreamMemoryList), uint32(1), uint64(0x1000), b.Part(make([]byte, 3*os.Getpagesize())))
+	withContext(b, 9, b.AMD64Context(0x10001f))
 	path := filepath.Join(t.TempDir(), "cut.dmp")
-	if err := os.WriteFile(path, b.bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d, err := Open(path)
@@ -231,10 +246,10 @@ func isShrunk(err error) bool {
 // FuzzDump reads any bytes as a dump, and all that it then has.
 func FuzzDump(f *testing.F) {
 	for _, order := range orders {
-		f.Add(everything(order).bytes())
-		f.Add(linux(order).bytes())
+		f.Add(everything(order).Bytes())
+		f.Add(linux(order).Bytes())
 	}
-	f.Add(newXState().bytes())
+	f.Add(newXState().Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := Read("fuzz.dmp", data)
 		if err != nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
 )
 
-var orders = []byteOrder{binary.LittleEndian, binary.BigEndian}
+var orders = []minidumptest.ByteOrder{binary.LittleEndian, binary.BigEndian}
 
 // read reads a dump that has nothing wrong.
-func read(t *testing.T, b *builder) *Dump {
+func read(t *testing.T, b *minidumptest.Builder) *Dump {
 	t.Helper()
-	d, err := Read("made.dmp", b.bytes())
+	d, err := Read("made.dmp", b.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +99,10 @@ func TestStreamsOfLinux(t *testing.T) {
 }
 
 func TestLibrariesOfOlderBreakpads(t *testing.T) {
-	b := newBuilder(binary.LittleEndian)
-	b.system(9, 0x8201)
-	list := b.put(uint64(0x7f0000010000), b.text("libm.so.6"), uint32(0x7f), uint64(0x20000), uint64(0x7f0000020000), b.text("ld.so"), uint32(0x7f), uint64(0x30000))
-	b.stream(StreamLinuxDSODebug, uint32(1), list, uint32(2), uint32(0xffff), []uint64{1, 2, 3}, "dynamic")
+	b := minidumptest.New(binary.LittleEndian)
+	b.System(9, 0x8201)
+	list := b.Put(uint64(0x7f0000010000), b.Text("libm.so.6"), uint32(0x7f), uint64(0x20000), uint64(0x7f0000020000), b.Text("ld.so"), uint32(0x7f), uint64(0x30000))
+	b.Stream(uint32(StreamLinuxDSODebug), uint32(1), list, uint32(2), uint32(0xffff), []uint64{1, 2, 3}, "dynamic")
 	g := read(t, b).Linux.DSODebug
 	same(t, "libraries", g.Libraries, []LinkMap{{0x7f0000010000, "libm.so.6", 0x20000}, {0x7f0000020000, "ld.so", 0x30000}})
 	same(t, "dynamic linker", []any{g.Break, g.LinkerBase, g.Dynamic, string(g.DynamicSection)}, []any{uint64(1), uint64(2), uint64(3), "dynamic"})
@@ -147,9 +148,9 @@ func TestReasons(t *testing.T) {
 		{9, mac, 6, 9, 0, nil, "EXC_BREAKPOINT: code 0x9"},
 		{9, 0x7777, 6, 9, 0, nil, "0x6"},
 	} {
-		b := newBuilder(binary.LittleEndian)
-		b.system(c.arch, c.platform)
-		b.exception(c.code, c.flags, c.address, c.parameters...)
+		b := minidumptest.New(binary.LittleEndian)
+		b.System(c.arch, c.platform)
+		b.Exception(c.code, c.flags, c.address, c.parameters...)
 		d := read(t, b)
 		if got := d.Reason(&d.Exceptions[0]).String(); got != c.want {
 			t.Errorf("code %#x, flags %#x, parameters %#x: %s, expected %s", c.code, c.flags, c.parameters, got, c.want)
@@ -158,14 +159,14 @@ func TestReasons(t *testing.T) {
 }
 
 func TestOverlappingMemoryIsThatOfTheFirst(t *testing.T) {
-	b := newBuilder(binary.LittleEndian)
-	b.stream(StreamMemoryList, uint32(3),
-		uint64(0x1004), b.part("abcd"),
-		uint64(0x1000), b.part("0123456789"),
-		uint64(0x100a), b.part("rest"))
-	at := b.put("LONGER THAN ALL")
-	b.stream(StreamMemory64List, uint64(1), uint64(at), uint64(0x1000), uint64(15))
-	d, err := Read("made.dmp", b.bytes())
+	b := minidumptest.New(binary.LittleEndian)
+	b.Stream(uint32(StreamMemoryList), uint32(3),
+		uint64(0x1004), b.Part("abcd"),
+		uint64(0x1000), b.Part("0123456789"),
+		uint64(0x100a), b.Part("rest"))
+	at := b.Put("LONGER THAN ALL")
+	b.Stream(uint32(StreamMemory64List), uint64(1), uint64(at), uint64(0x1000), uint64(15))
+	d, err := Read("made.dmp", b.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,9 +193,9 @@ func TestWhatIsNoDump(t *testing.T) {
 	if _, err := Read("cut.dmp", []byte("MDMP")); err == nil || !strings.Contains(err.Error(), "32 bytes") {
 		t.Errorf("a cut header: %v", err)
 	}
-	b := newBuilder(binary.LittleEndian)
-	b.system(9, 2)
-	data := b.bytes()
+	b := minidumptest.New(binary.LittleEndian)
+	b.System(9, 2)
+	data := b.Bytes()
 	binary.LittleEndian.PutUint32(data[12:], 0xffffffff)
 	if _, err := Read("far.dmp", data); err == nil || !strings.Contains(err.Error(), "0xffffffff") {
 		t.Errorf("a far directory: %v", err)

@@ -545,7 +545,7 @@ const dumpsFolder = "UNWINDD_MINIDUMPS"
 // minidump2.dmp and what minidump_dump prints of it are Breakpad's
 // (src/processor/testdata), under the licence beside them.
 func TestADumpReadsAsBreakpadReadsIt(t *testing.T) {
-	text, err := os.ReadFile("testdata/minidump2.dump.out")
+	text, err := os.ReadFile("testdata/minidump2.dump.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

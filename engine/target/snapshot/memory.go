@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"cmp"
-	"debug/elf"
 	"fmt"
 	"slices"
 	"sort"
@@ -292,80 +291,13 @@ func (m *memory) from(space string, sc *scope, address uint64) (b []byte, next u
 	return data[p.skip+(address-p.start):], next, nil
 }
 
-// fileSegment is memory that is read from a code object.
-type fileSegment struct {
-	start, size uint64
-	data        []byte
-	module      *target.Module
-}
-
-// fileSegments are the memory that code objects have, and that nobody can have
-// written to: the parts that are mapped without the right to write, by start,
-// without overlap. Sections of a relocatable object were changed by loading
-// them.
-func fileSegments(modules []*target.Module) []fileSegment {
-	var files []fileSegment
-	for _, m := range modules {
-		if m.Object == nil {
-			continue
-		}
-		data := m.Object.Data()
-		for _, p := range m.Object.Segments() {
-			if p.Flags&elf.PF_W != 0 || p.Offset >= uint64(len(data)) {
-				continue
-			}
-			size := min(p.FileSize, p.MemSize, uint64(len(data))-p.Offset)
-			if p.Address+size < p.Address {
-				continue
-			}
-			for _, seg := range m.Segments {
-				from, to := max(p.Address, seg.Address), min(p.Address+size, seg.Address+seg.Size)
-				if seg.Section != "" || from >= to {
-					continue
-				}
-				files = append(files, fileSegment{
-					start: seg.Start + (from - seg.Address), size: to - from,
-					data:   data[p.Offset+(from-p.Address):][:to-from],
-					module: m,
-				})
-			}
-		}
-	}
-	// Segments of modules do not overlap; those of one code object may.
-	slices.SortStableFunc(files, func(a, b fileSegment) int { return cmp.Compare(a.start, b.start) })
-	kept := files[:0]
-	var end uint64
-	for _, f := range files {
-		if f.start < end {
-			continue
-		}
-		end = f.start + f.size
-		kept = append(kept, f)
-	}
-	return kept
-}
-
-// fileAt finds the bytes that code objects have from an address on, and whose
-// they are. next is where others begin.
-func fileAt(files []fileSegment, address uint64) (b []byte, of *target.Module, next uint64) {
-	i := sort.Search(len(files), func(i int) bool { return files[i].start > address })
-	next = ^uint64(0)
-	if i < len(files) {
-		next = files[i].start
-	}
-	if i == 0 || address-files[i-1].start >= files[i-1].size {
-		return nil, nil, next
-	}
-	return files[i-1].data[address-files[i-1].start:], files[i-1].module, next
-}
-
 // global finds bytes of the default address space from an address on. of is the
 // module whose code object has them; nil: a piece has them.
 func (s *Snapshot) global(address uint64) (b []byte, of *target.Module, err error) {
 	var everywhere scope
 	b, next, err := s.memory.from("", &everywhere, address)
 	if len(b) == 0 && err == nil {
-		b, of, _ = fileAt(s.files, address)
+		b, of, _ = s.files.At(address)
 		// A piece that begins within these bytes has the better claim.
 		b = b[:min(uint64(len(b)), next-address)]
 	}

@@ -56,7 +56,7 @@ func (s *Snapshot) addModules(d *document) {
 		m.ID = i
 	}
 	s.separateModules()
-	s.files = fileSegments(s.modules)
+	s.files = target.NewFileBytes(s.modules)
 }
 
 // openModule finds a module's code object: the member that has it, or else the

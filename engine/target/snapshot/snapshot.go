@@ -59,7 +59,7 @@ type Snapshot struct {
 	opened     opened
 	memory     memory
 	placed     []target.Segment // of all modules, by start, without overlap
-	files      []fileSegment
+	files      target.FileBytes
 
 	signal   int
 	fault    uint64 // address of the fault of the thread with the signal, where hasFault

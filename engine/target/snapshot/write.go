@@ -567,14 +567,14 @@ func memoryOrder(memory []Memory, names []memoryText) ([]int, error) {
 
 // givenBy is the memory that every reader gets from the code objects of these
 // modules.
-func givenBy(modules []Module) []fileSegment {
+func givenBy(modules []Module) target.FileBytes {
 	var known []*target.Module
 	for _, m := range modules {
 		if m.Object != nil && (m.Keep || m.Confirmed()) {
 			known = append(known, m.Module)
 		}
 	}
-	return fileSegments(known)
+	return target.NewFileBytes(known)
 }
 
 // smallest is how many bytes are left out at least, because each further piece
@@ -583,11 +583,11 @@ const smallest = 64
 
 // without returns the parts of a piece of the default space that code objects
 // do not give.
-func without(files []fileSegment, m Memory) []Memory {
+func without(files target.FileBytes, m Memory) []Memory {
 	var parts []Memory
 	rest := m
 	for at := 0; at < len(rest.Data); {
-		b, _, next := fileAt(files, rest.Address+uint64(at))
+		b, _, next := files.At(rest.Address + uint64(at))
 		if len(b) == 0 {
 			if next-rest.Address >= uint64(len(rest.Data)) {
 				break

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/minidump"
+	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// dumpStack is how many bytes of a stack Breakpad keeps.
+const dumpStack = 32 << 10
+
+// writeMinidump writes what a target has as Breakpad writes a dump: the registers, the
+// stacks, the modules by what identity makes of their build IDs, and no code.
+func writeMinidump(t *testing.T, core *Target, path string, identity func(b *minidumptest.Builder, id []byte) []byte) {
+	t.Helper()
+	b := minidumptest.New(binary.LittleEndian)
+	b.System(9, 0x8201)
+	d := x86_64.Description()
+	set := d.RegisterSet(sdk.MinidumpContext, "", 1232)
+	threads := b.Pack(uint32(len(core.Threads())))
+	var crashed []byte
+	for _, th := range core.Threads() {
+		c := make([]byte, 1232)
+		binary.LittleEndian.PutUint32(c[48:], 0x10000b)
+		for _, f := range set.Fields {
+			if v, ok := th.Registers.Get(f.Register); ok && int(f.RegisterOffset) < len(v) {
+				copy(c[f.Offset:f.Offset+f.Size], v[f.RegisterOffset:])
+			}
+		}
+		sp, _ := th.Registers.Uint64(d.SP, sdk.LittleEndian)
+		stack := make([]byte, dumpStack)
+		n, _ := core.State().ReadMemory(locexpr.DefaultSpace, sp, stack)
+		id, err := strconv.ParseUint(th.ID, 10, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := b.Part(c)
+		threads = append(threads, b.Pack(uint32(id), uint32(0), uint32(0), uint32(0), uint64(0), sp, b.Part(stack[:n]), at)...)
+		if th.Crashed {
+			crashed = b.Pack(uint32(id), uint32(0), uint32(th.Signal), uint32(1), uint64(0), core.Info().FaultAddress, uint32(0), uint32(0), make([]byte, 120), at)
+		}
+	}
+	b.Stream(uint32(minidump.StreamThreadList), threads)
+	b.Stream(uint32(minidump.StreamException), crashed)
+	modules := b.Pack(uint32(len(core.Modules())))
+	for _, m := range core.Modules() {
+		low, high := ^uint64(0), uint64(0)
+		for _, s := range m.Segments {
+			low, high = min(low, s.Start&^0xfff), max(high, s.Start+s.Size)
+		}
+		modules = append(modules, b.Pack(low, uint32(high-low), uint32(0), uint32(0), b.Text(m.Path), make([]byte, 52),
+			b.Part(identity(b, m.BuildID)), uint64(0), uint64(0), uint64(0))...)
+		if m.File == "" && m.Object != nil { // the vDSO
+			b.Stream(uint32(minidump.StreamMemoryList), uint32(1), low, b.Part(m.Object.Data()))
+		}
+	}
+	b.Stream(uint32(minidump.StreamModuleList), modules)
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// identities are the two forms in which Breakpad has had build IDs.
+var identities = map[string]func(b *minidumptest.Builder, id []byte) []byte{
+	"BpEL": func(b *minidumptest.Builder, id []byte) []byte { return b.Pack("LEpB", id) },
+	"RSDS": func(b *minidumptest.Builder, id []byte) []byte {
+		return b.Pack("RSDS", id[:16], uint32(0), "path\x00")
+	},
+}
+
+func TestMinidumpWalksLikeItsCore(t *testing.T) {
+	for name, identity := range identities {
+		t.Run(name, func(t *testing.T) {
+			e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			core, err := e.Open("../examples/crash/server.core")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			path := filepath.Join(dir, "server.dmp")
+			writeMinidump(t, core, path, identity)
+			// Under another name beside the dump: only the build ID finds it.
+			b, err := os.ReadFile("../examples/crash/server")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "renamed"), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			dump, err := e.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := dump.Problems(); len(p) > 0 {
+				t.Errorf("problems: %q", p)
+			}
+			if want, got := core.Info(), dump.Info(); got.Kind != target.Minidump || got.Signal != want.Signal || got.Machine != want.Machine ||
+				got.FaultAddress != want.FaultAddress {
+				t.Errorf("%+v, of the core %+v", got, want)
+			}
+			if len(dump.Threads()) != len(core.Threads()) || len(core.Threads()) < 2 {
+				t.Fatalf("%d threads, of the core %d", len(dump.Threads()), len(core.Threads()))
+			}
+			for i, th := range core.Threads() {
+				want := core.Walk(context.Background(), th)
+				got := dump.Walk(context.Background(), dump.Threads()[i])
+				w, g := summary(want), summary(got)
+				w[1], g[1] = "", "" // these dumps have no names of threads
+				if d := cmp.Diff(w, g); d != "" || want.Stopped.Reason != StopOutermost {
+					t.Errorf("thread %s, core stopped: %v (-core +dump)\n%s", th.ID, want.Stopped, d)
+				}
+			}
+			for i, m := range dump.Modules() {
+				if want := core.Modules()[i]; m.Path != want.Path || m.Object != nil && !m.Confirmed() {
+					t.Errorf("module %d: %s, build ID %x, of the core %s, %x", i, m.Path, m.BuildID, want.Path, want.BuildID)
+				}
+			}
+		})
+	}
+}
+
+// Breakpad makes an identity of the code of a file that has no build ID.
+func TestAFileWithoutABuildIDIsKnownByItsCode(t *testing.T) {
+	o, err := object.Open("../examples/crash/server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	text, err := o.Section(".text").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]byte, 16)
+	for i := range min(len(text), 4096) {
+		want[i%16] ^= text[i]
+	}
+	if d := cmp.Diff(want, o.TextID()); d != "" {
+		t.Error(d)
+	}
+	if o.HasID(want) {
+		t.Error("a file with a build ID is known by its code")
+	}
+}

@@ -1,0 +1,50 @@
+package object
+
+import (
+	"bytes"
+	"debug/elf"
+)
+
+// breakpadID is how many bytes of a build ID the dumps of older Breakpads have.
+const breakpadID = 16
+
+// HasID says whether an identity that a target states is the object's: its build ID, the
+// first 16 bytes of a longer one, or, where it has none, what Breakpad makes of its code.
+func (o *Object) HasID(want []byte) bool {
+	id := o.BuildID()
+	switch {
+	case len(want) == 0:
+		return false
+	case len(id) == 0:
+		return bytes.Equal(want, o.TextID())
+	case len(want) == breakpadID:
+		return bytes.HasPrefix(id, want)
+	}
+	return bytes.Equal(id, want)
+}
+
+// hashedText is how many bytes of code Breakpad makes an identity of.
+const hashedText = 4096
+
+// TextID is the identity that Breakpad gives to an ELF file without a build ID
+// (common/linux/file_id.cc): the exclusive or of the first 256 pieces of 16 bytes of
+// .text. It is nil where there is no code.
+func (o *Object) TextID() (id []byte) {
+	text := o.Section(".text")
+	if text == nil || text.Type != elf.SHT_PROGBITS || text.Size == 0 {
+		return nil
+	}
+	// Whoever reads the section says why its bytes are not there.
+	_ = Guard(func() error {
+		data, err := text.Data()
+		if err != nil {
+			return err
+		}
+		id = make([]byte, breakpadID)
+		for i, b := range data[:min(len(data), hashedText)] {
+			id[i%breakpadID] ^= b
+		}
+		return nil
+	})
+	return id
+}

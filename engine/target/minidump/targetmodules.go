@@ -1,0 +1,195 @@
+package minidump
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// pageSize is that of the smallest pages: the first mapping of a file begins at one.
+const pageSize = 4096
+
+// addModules finds the files of the modules. The first one of the dump is the executable.
+func (t *Target) addModules() {
+	isExeUsed := t.finder.Exe == ""
+	for i := range t.Dump.Modules {
+		of := &t.Dump.Modules[i]
+		m := &target.Module{Path: of.Name, BuildID: t.buildID(of), Symbols: t.symbolID(of), Arch: t.arch()}
+		isExeUsed = isExeUsed || i == 0
+		found := t.finder.Find(of.Name, m.BuildID, i == 0)
+		m.Object, m.File, m.Problem = found.Object, found.Path, found.Problem
+		if m.Object != nil {
+			if reason := t.otherCode(m.Object, of); reason != "" {
+				m.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
+				_ = m.Object.Close()
+				m.Object = nil
+			} else if id := m.Object.BuildID(); found.Checked && len(id) > len(m.BuildID) && m.Object.IsELF() {
+				m.BuildID = id // of which older Breakpads wrote the beginning
+			}
+		}
+		if m.Object == nil {
+			m.File = ""
+			t.takeLoaded(m, of)
+		}
+		m.Segments = t.segments(m.Object, of)
+		t.modules = append(t.modules, m)
+	}
+	if !isExeUsed {
+		t.problem("%s was not used: the dump has no modules", t.finder.Exe)
+	}
+	slices.SortStableFunc(t.modules, func(a, b *target.Module) int { return cmp.Compare(lowest(a), lowest(b)) })
+	for i, m := range t.modules {
+		m.ID = i
+	}
+	t.files = target.NewFileBytes(t.modules)
+}
+
+// lowest is the first address of a module.
+func lowest(m *target.Module) uint64 {
+	low := ^uint64(0)
+	for i := range m.Segments {
+		low = min(low, m.Segments[i].Start)
+	}
+	return low
+}
+
+// symbolID is what stores of symbol files know a module by.
+func (t *Target) symbolID(m *Module) target.SymbolID {
+	return target.SymbolID{DebugFile: baseName(cmp.Or(m.Identity.File, m.Name)), DebugID: m.Identity.DebugID(), CodeID: t.CodeID(m)}
+}
+
+// baseName is the last part of a path of any system.
+func baseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+// buildID is what tells the file of a module: the build ID of an ELF file, of which dumps
+// of older Breakpads have the first 16 bytes; of a PE file the GUID and the age of its
+// CodeView record, or its time and its size; the UUID of a Mach-O file.
+func (t *Target) buildID(m *Module) []byte {
+	id := &m.Identity
+	switch {
+	case id.Form == ELFID:
+		return id.BuildID
+	case t.os() == Windows && id.Form == PDB70 && id.DebugID() != "":
+		return binary.BigEndian.AppendUint32(id.printedGUID(), id.Age)
+	case t.os() == Windows && (m.Timestamp != 0 || m.Size != 0):
+		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, m.Timestamp), m.Size)
+	case (t.os() == MacOS || t.os() == IOS) && id.DebugID() != "":
+		return id.printedGUID()
+	case id.Form == PDB70 && id.DebugID() != "":
+		return slices.Clone(id.GUID[:])
+	}
+	return nil
+}
+
+// printedGUID are the bytes of a GUID in the order in which it is printed.
+func (id *Identity) printedGUID() []byte {
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, 20), uint32(id.number[0]))
+	b = binary.BigEndian.AppendUint16(b, uint16(id.number[1]))
+	b = binary.BigEndian.AppendUint16(b, uint16(id.number[2]))
+	for _, n := range id.number[3:] {
+		b = append(b, byte(n))
+	}
+	return b
+}
+
+// otherCode says why a file cannot be what was loaded; "" where it can.
+func (t *Target) otherCode(o *object.Object, m *Module) string {
+	if want := elfMachines[t.arch()]; o.Machine() != want {
+		return fmt.Sprintf("it is for %s, the dump is of %s", object.DescribeMachine(o.Machine()), t.arch())
+	}
+	if len(o.Segments()) == 0 {
+		return "it has nothing that is loaded"
+	}
+	return ""
+}
+
+// maxLoaded bounds the code objects that are made of memory.
+const maxLoaded = 1 << 20
+
+// takeLoaded makes the code object of a small module that the dump has all the memory of:
+// the kernel's, for one, which is in no file.
+func (t *Target) takeLoaded(m *target.Module, of *Module) {
+	if of.Size == 0 || of.Size > maxLoaded || t.memoryAt(of.Base) == 0 {
+		return
+	}
+	image := make([]byte, of.Size)
+	if t.copyMemory(of.Base, image) < len(image) {
+		return
+	}
+	o, err := t.finder.Store.Image(of.Name, image, nil)
+	if err != nil {
+		return
+	}
+	if t.otherCode(o, of) != "" || !isAsLoaded(o) {
+		_ = o.Close()
+		return
+	}
+	m.Object, m.Problem = o, ""
+	if len(m.BuildID) == 0 || o.HasID(m.BuildID) {
+		m.BuildID = o.BuildID()
+	}
+}
+
+// isAsLoaded says whether the bytes of an object lie in memory as they do in its file.
+func isAsLoaded(o *object.Object) bool {
+	first := imageBase(o)
+	return !slices.ContainsFunc(o.Segments(), func(s object.Segment) bool { return s.Address-first != s.Offset })
+}
+
+// imageBase is the address of an object that lies at the first byte of its module.
+func imageBase(o *object.Object) uint64 {
+	low := ^uint64(0)
+	for _, s := range o.Segments() {
+		low = min(low, s.Address)
+	}
+	return low &^ (pageSize - 1)
+}
+
+// segments are where the parts of a module lie. Of one whose file is not there they are
+// what the dump says to be mapped, or all of it, and addresses count from its base.
+func (t *Target) segments(o *object.Object, m *Module) (list []target.Segment) {
+	if o != nil {
+		bias := m.Base - t.addressAt(o, m.Base)
+		for _, s := range o.Segments() {
+			if start := s.Address + bias; s.MemSize > 0 && start+s.MemSize > start {
+				list = append(list, target.Segment{Address: s.Address, Size: s.MemSize, Start: start, Executable: s.Flags&elf.PF_X != 0})
+			}
+		}
+		return list
+	}
+	end := m.Base + uint64(m.Size)
+	if end <= m.Base {
+		return nil
+	}
+	for _, r := range t.regionsOf(m.Base, end) {
+		from, to := max(r.start, m.Base), min(r.end, end)
+		list = append(list, target.Segment{Address: from - m.Base, Size: to - from, Start: from, Executable: r.isExecutable})
+	}
+	if list == nil {
+		list = []target.Segment{{Size: uint64(m.Size), Start: m.Base, Executable: true}}
+	}
+	return list
+}
+
+// addressAt is the address of an object that lies at the base of its module: its first
+// page, unless the dump says that another part of the file is mapped there.
+func (t *Target) addressAt(o *object.Object, base uint64) uint64 {
+	for i := range t.Linux.Maps {
+		m := &t.Linux.Maps[i]
+		if m.Start != base {
+			continue
+		}
+		for _, s := range o.Segments() {
+			if s.Offset&^(pageSize-1) == m.Offset {
+				return s.Address &^ (pageSize - 1)
+			}
+		}
+	}
+	return imageBase(o)
+}
