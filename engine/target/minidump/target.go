@@ -2,6 +2,7 @@ package minidump
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -203,9 +204,24 @@ func (t *Target) addRegisters(th *target.Thread, c *Context, teb uint64) {
 		}
 	}
 	present.Decode(c.Raw, &th.Registers)
+	if r, ok := d.RegisterByName(blockRegisters[system{c.Arch, t.os()}]); ok && teb != 0 {
+		if _, isKnown := th.Registers.Get(r.Number); !isKnown {
+			th.Registers.Set(r.Number, binary.LittleEndian.AppendUint64(nil, teb))
+		}
+	}
 	if _, ok := th.Registers.Get(d.PC); !ok && d.PC != sdk.NoRegister {
 		th.Problem = fmt.Sprintf("its context at offset %#x has no program counter: its flags are %#x", c.Offset, c.Flags)
 	}
+}
+
+// A system is a processor and an operating system.
+type system struct{ arch, os string }
+
+// blockRegisters are the registers with the address of a thread's own block of data, which
+// contexts do not have: the thread environment block of Windows (winnt.h, NtCurrentTeb),
+// and what Crashpad has in its place on Linux.
+var blockRegisters = map[system]string{
+	{ArchAMD64, Windows}: "gs.base", {ArchAMD64, LinuxOS}: "fs.base", {ArchAMD64, Android}: "fs.base",
 }
 
 // has says whether the flags of a context say that the register at an offset is there.

@@ -98,6 +98,18 @@ func TestTheCrashedThreadHasTheRegistersOfTheException(t *testing.T) {
 	}
 }
 
+func TestABlockOfDataGivesItsRegister(t *testing.T) {
+	for platform, name := range map[uint32]string{2: "gs.base", 0x8201: "fs.base"} {
+		b := minidumptest.New(binary.LittleEndian)
+		b.System(9, platform)
+		b.Stream(uint32(StreamThreadList), uint32(1), uint32(7), uint32(0), uint32(0), uint32(0), uint64(0x7ffd000), uint64(0x1000), uint64(0),
+			b.Part(b.AMD64Context(0x10000b)))
+		if v := register(t, openTarget(t, b).Threads()[0], name); v != 0x7ffd000 {
+			t.Errorf("%s is %#x", name, v)
+		}
+	}
+}
+
 func TestADumpThatSomebodyAskedForHasNoCrashedThread(t *testing.T) {
 	b := minidumptest.New(binary.LittleEndian)
 	b.System(9, 0x8201)

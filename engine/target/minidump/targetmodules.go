@@ -25,7 +25,7 @@ func (t *Target) addModules() {
 		found := t.finder.Find(of.Name, m.BuildID, i == 0)
 		m.Object, m.File, m.Problem = found.Object, found.Path, found.Problem
 		if m.Object != nil {
-			if reason := t.otherCode(m.Object, of); reason != "" {
+			if reason := t.otherCode(m.Object); reason != "" {
 				m.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
 				_ = m.Object.Close()
 				m.Object = nil
@@ -99,7 +99,7 @@ func (id *Identity) printedGUID() []byte {
 }
 
 // otherCode says why a file cannot be what was loaded; "" where it can.
-func (t *Target) otherCode(o *object.Object, m *Module) string {
+func (t *Target) otherCode(o *object.Object) string {
 	if want := elfMachines[t.arch()]; o.Machine() != want {
 		return fmt.Sprintf("it is for %s, the dump is of %s", object.DescribeMachine(o.Machine()), t.arch())
 	}
@@ -126,7 +126,7 @@ func (t *Target) takeLoaded(m *target.Module, of *Module) {
 	if err != nil {
 		return
 	}
-	if t.otherCode(o, of) != "" || !isAsLoaded(o) {
+	if t.otherCode(o) != "" || !isAsLoaded(o) {
 		_ = o.Close()
 		return
 	}
