@@ -16,8 +16,9 @@ type Context struct {
 	Raw    []byte // as it lies in the mapped file
 	Offset uint64 // of Raw in the file
 
-	form *form
-	dump *Dump
+	form   *form
+	groups uint64 // of Flags, or what stands for them
+	dump   *Dump
 }
 
 // A Register is a register and its bytes, which are in the byte order of the dump
@@ -47,6 +48,11 @@ func (d *Dump) context(s *Stream, at uint64, l location, what string, index int)
 		return c
 	}
 	c.Arch, c.Flags = c.form.arch, c.form.flags(r)
+	if c.groups = c.Flags; c.groups&allGroups == 0 {
+		// Breakpad says on macOS which processor it is, and not which registers it writes
+		// (minidump_generator.cc, WriteContext): these.
+		c.groups |= control | integer | segments
+	}
 	return c
 }
 
@@ -69,7 +75,7 @@ func (c *Context) registers() []Register {
 	list := make([]Register, 0, len(c.form.fields))
 	for i := range c.form.fields {
 		f := &c.form.fields[i]
-		if c.Flags&uint64(f.group) == 0 || f.offset+f.size > len(c.Raw) {
+		if c.groups&uint64(f.group) == 0 || f.offset+f.size > len(c.Raw) {
 			continue
 		}
 		list = append(list, Register{f.name, slices.Clone(c.Raw[f.offset : f.offset+f.size])})
@@ -88,7 +94,7 @@ func (c *Context) Uint64(name string) (value uint64, ok bool) {
 		return 0, false
 	}
 	f := &c.form.fields[i]
-	if c.Flags&uint64(f.group) == 0 || f.size > 8 || f.offset+f.size > len(c.Raw) {
+	if c.groups&uint64(f.group) == 0 || f.size > 8 || f.offset+f.size > len(c.Raw) {
 		return 0, false
 	}
 	err := object.Guard(func() error {

@@ -45,6 +45,8 @@ const (
 	fxsaved  = 0x20 // of i386: the FXSAVE area
 	armFloat = 4    // of arm and arm64
 	armDebug = 8    // of arm64
+
+	allGroups = 0xffff
 )
 
 // The bits of ContextFlags that say the processor. dbghelp may set those from

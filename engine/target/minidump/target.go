@@ -228,7 +228,7 @@ var blockRegisters = map[system]string{
 func (c *Context) has(offset int) bool {
 	for i := range c.form.fields {
 		if f := &c.form.fields[i]; f.offset <= offset && offset < f.offset+f.size {
-			return c.Flags&uint64(f.group) != 0
+			return c.groups&uint64(f.group) != 0
 		}
 	}
 	return false

@@ -98,6 +98,21 @@ func TestTheCrashedThreadHasTheRegistersOfTheException(t *testing.T) {
 	}
 }
 
+// Breakpad's dumps of macOS have contexts whose flags say the processor alone.
+func TestAContextThatDoesNotSayWhatItHasHasGeneralRegisters(t *testing.T) {
+	b := minidumptest.New(binary.LittleEndian)
+	b.System(9, 0x8101)
+	threadList(b, map[uint32][]byte{7: b.Part(b.AMD64Context(0x100000))}, 7)
+	th := openTarget(t, b).Threads()[0]
+	if th.Problem != "" || register(t, th, "rip") != 248<<32|248 || register(t, th, "r15") != 240<<32|240 {
+		t.Errorf("%+v", th)
+	}
+	info, _ := x86_64.Description().RegisterByName("xmm0")
+	if _, ok := th.Registers.Get(info.Number); ok {
+		t.Error("xmm0 is there, which Breakpad does not write")
+	}
+}
+
 func TestABlockOfDataGivesItsRegister(t *testing.T) {
 	for platform, name := range map[uint32]string{2: "gs.base", 0x8201: "fs.base"} {
 		b := minidumptest.New(binary.LittleEndian)
