@@ -32,7 +32,7 @@ func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 		wave("1", false, trap(2)), wave("1", false, nil), wave("1", false, trap(2)), wave("2", false, fault),
 	})
 	var b bytes.Buffer
-	text := &text{Printer: NewPrinter(&b)}
+	text := &text{Printer: NewPrinter(&b), framed: map[int]bool{}}
 	text.devices(&of)
 	if err := text.Flush(); err != nil {
 		t.Fatal(err)

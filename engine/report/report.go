@@ -79,6 +79,7 @@ type Module struct {
 	DebugInfo string    `json:"debug_info,omitempty"` // found, none, mismatch or unreadable
 	Problem   string    `json:"problem,omitempty"`
 	Segments  []Segment `json:"segments"`
+	isMissing bool      // there is no code object
 }
 
 // Segment is a part of a module that is mapped as one: Size bytes of the
@@ -265,7 +266,7 @@ func address(a uint64) string { return fmt.Sprintf("0x%x", a) }
 func newModule(m *target.Module, info engine.ModuleInfo) Module {
 	out := Module{
 		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
-		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(info.DebugInfo), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched,
+		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(info.DebugInfo), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: m.Object == nil,
 		Segments: []Segment{},
 	}
 	for _, s := range m.Segments {

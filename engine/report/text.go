@@ -27,6 +27,7 @@ type text struct {
 	*Printer
 	about      Head
 	modulesOf  map[int]*Module // of about, by ID
+	framed     map[int]bool    // modules that a frame is in, by ID
 	isVerbose  bool            // variables with their types
 	hasOneLane bool
 	space      spaceNames
@@ -320,6 +321,9 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 		s = &f.Symbols[n-1]
 	}
 	t.place(f, s, functionOffset(f, s))
+	if f.Module != nil {
+		t.framed[f.Module.ID] = true
+	}
 	if f.SignalFrame {
 		t.printf(" %s", t.head("<signal handler called>"))
 	}
@@ -471,41 +475,65 @@ func position(file string, line, column int) string {
 	return s
 }
 
+// listedMissing is how many modules without a file are listed, in which no frame is. A
+// minidump of another machine may name hundreds.
+const listedMissing = 5
+
 // modules lists the modules: those about which there is something to say, or
 // all.
 func (t *text) modules(all bool) {
-	headed := false
+	var list []*Module
+	missing := 0
 	for i := range t.about.Modules {
-		m := &t.about.Modules[i]
-		if m.Problem == "" && !all {
-			continue
-		}
-		if !headed {
-			t.printf("\n%s\n", t.head("modules"))
-			headed = true
-		}
-		start := ""
-		if len(m.Segments) > 0 {
-			start = fmt.Sprintf("0x%016x ", parse(m.Segments[0].Start))
-		}
-		t.printf("  %s%s", start, m.label())
-		if m.BuildID != "" {
-			t.printf(" %s", t.faint("build ID "+m.BuildID))
-		}
-		if all && m.File != "" && m.File != m.Path {
-			t.printf(" %s", t.faint("from "+m.File))
-		}
-		if all && m.DebugFile != "" {
-			t.printf(" %s", t.faint("debug file "+m.DebugFile))
-		}
-		t.printf("\n")
-		if m.Problem != "" {
-			t.printf("    %s %s\n", t.warn("problem:"), m.Problem)
-		}
-		if all && m.DebugFile == "" {
-			for _, s := range m.Searched {
-				t.printf("    %s\n", t.faint("no debug file: "+s))
+		if m := &t.about.Modules[i]; m.Problem != "" || all {
+			list = append(list, m)
+			if t.isIdle(m) {
+				missing++
 			}
+		}
+	}
+	if all || missing <= listedMissing {
+		missing = 0
+	}
+	if len(list) > 0 {
+		t.printf("\n%s\n", t.head("modules"))
+	}
+	for _, m := range list {
+		if missing == 0 || !t.isIdle(m) {
+			t.module(m, all)
+		}
+	}
+	if missing > 0 {
+		t.printf("  %d more, which no frame is in, have no file here (-v lists them)\n", missing)
+	}
+}
+
+// isIdle says whether a module has no file, and no frame is in it.
+func (t *text) isIdle(m *Module) bool { return m.isMissing && !t.framed[m.ID] }
+
+// module writes a module, and all that is known of it.
+func (t *text) module(m *Module, all bool) {
+	start := ""
+	if len(m.Segments) > 0 {
+		start = fmt.Sprintf("0x%016x ", parse(m.Segments[0].Start))
+	}
+	t.printf("  %s%s", start, m.label())
+	if m.BuildID != "" {
+		t.printf(" %s", t.faint("build ID "+m.BuildID))
+	}
+	if all && m.File != "" && m.File != m.Path {
+		t.printf(" %s", t.faint("from "+m.File))
+	}
+	if all && m.DebugFile != "" {
+		t.printf(" %s", t.faint("debug file "+m.DebugFile))
+	}
+	t.printf("\n")
+	if m.Problem != "" {
+		t.printf("    %s %s\n", t.warn("problem:"), m.Problem)
+	}
+	if all && m.DebugFile == "" {
+		for _, s := range m.Searched {
+			t.printf("    %s\n", t.faint("no debug file: "+s))
 		}
 	}
 }

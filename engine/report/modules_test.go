@@ -1,0 +1,40 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// A dump of another machine names hundreds of modules whose files are not here: those that
+// a frame is in are listed.
+func TestModulesWithoutFilesAreListedWhereAFrameIsInThem(t *testing.T) {
+	for _, tt := range []struct {
+		idle   int
+		all    bool
+		listed int
+		more   bool
+	}{{listedMissing, false, listedMissing + 1, false}, {listedMissing + 1, false, 1, true}, {listedMissing + 1, true, listedMissing + 2, false}} {
+		var b bytes.Buffer
+		w := &text{Printer: NewPrinter(&b), framed: map[int]bool{}, paint: newPaint(false)}
+		head := Head{}
+		for i := range tt.idle + 1 {
+			head.Modules = append(head.Modules, Module{ID: i, Path: fmt.Sprintf("lib%d.so", i), Problem: "no file", isMissing: true})
+		}
+		w.setHead(head)
+		w.physical(&engine.Frame{Module: &target.Module{ID: 0}}, 0, 1)
+		w.modules(tt.all)
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		out := b.String()
+		more := fmt.Sprintf("  %d more, which no frame is in, have no file here (-v lists them)\n", tt.idle)
+		if n := strings.Count(out, "no file\n"); n != tt.listed || strings.Contains(out, more) != tt.more {
+			t.Errorf("%d without a frame, all %v: %d listed\n%s", tt.idle, tt.all, n, out)
+		}
+	}
+}
