@@ -115,6 +115,7 @@ const KernelTimeEvent = profile.KernelTimeEvent
 const (
 	ByContext      = code.ByContext
 	ByCFI          = code.ByCFI
+	ByBreakpad     = code.ByBreakpad
 	ByObject       = code.ByObject
 	ByRules        = code.ByRules
 	ByFramePointer = code.ByFramePointer

@@ -63,6 +63,9 @@ type Options struct {
 	// Remote is asked for files that are not on this machine, as a
 	// debuginfod.Client is one; nil: nobody is asked.
 	Remote object.Remote
+	// Symbols are stores of symbol files, as a symbolstore.Client asks them; nil: only
+	// files beside a target's own are looked at.
+	Symbols object.Remote
 	// MaxFrames bounds the physical frames of a stack; 0 is DefaultMaxFrames.
 	MaxFrames int
 	// NoInlines leaves out inlined calls: each frame has its containing
@@ -167,6 +170,7 @@ func (e *Engine) Finder(path string) object.Finder {
 		Formats:   code.NewFormats(e.plugins),
 		Store:     e.store,
 		Remote:    e.options.Remote,
+		Symbols:   e.options.Symbols,
 	}
 	if path != "" {
 		f.Folders = []string{filepath.Dir(path)}

@@ -87,7 +87,7 @@ var linkageSlots = []string{".got", ".got.plt"}
 
 // IsLinkageSlot says whether an address of the object is in one of them.
 func (o *Object) IsLinkageSlot(address uint64) bool {
-	if o.isLaid() {
+	if o.isLaid() || o.File == nil {
 		return false
 	}
 	return slices.ContainsFunc(linkageSlots, func(name string) bool {

@@ -8,6 +8,7 @@ type FoundBy string
 const (
 	ByContext      FoundBy = "context"       // the thread's own registers
 	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
+	ByBreakpad     FoundBy = "breakpad"      // STACK CFI of the callee's Breakpad symbol file
 	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
 	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
 	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
@@ -20,10 +21,13 @@ const (
 // IsGuess says whether frames that were found so are guesses.
 func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
 
+// IsCFI says whether it is by what a compiler wrote of the frame.
+func (b FoundBy) IsCFI() bool { return b == ByCFI || b == ByBreakpad }
+
 // A FoundIndex is a FoundBy in a byte: profiles have millions.
 type FoundIndex uint8
 
-var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch, ByCallSite}
+var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch, ByCallSite, ByBreakpad}
 
 // Index is the FoundBy in a byte.
 func (b FoundBy) Index() FoundIndex {

@@ -33,6 +33,7 @@ type Library struct {
 	uses    atomic.Uint64 // counts; see Object.used
 	bytes   atomic.Int64  // of all objects
 	misses  atomic.Uint64 // of rows
+	symbols symbolFiles
 
 	mu       sync.Mutex
 	machines map[string]*Machine
@@ -55,10 +56,12 @@ type objectKey struct {
 // NewLibrary makes a library whose code objects keep about so many bytes at most;
 // 0 is DefaultBytes. Beyond that the least used are forgotten.
 func NewLibrary(plugins *plugin.Manager, bytes uint64) *Library {
-	return &Library{
+	l := &Library{
 		plugins: plugins, most: cmp.Or(bytes, DefaultBytes), rows: new(rowCache),
 		machines: map[string]*Machine{}, objects: map[objectKey]*Object{}, numbered: map[uint64]*Object{},
 	}
+	l.symbols.library = l
+	return l
 }
 
 // Machine is the architecture of a name. No plugin is started for it.
@@ -162,6 +165,7 @@ func (l *Library) newObject(m *target.Module, load *Loading) *Object {
 		File: m.Object, library: l, cached: l.rows, number: l.numbers.Add(1), users: 1,
 		path: m.Path, arch: m.Arch, processor: cmp.Or(m.Processor, load.Processor),
 		isLoose: m.Object == nil && m.Path == "" && len(m.BuildID) == 0,
+		buildID: m.BuildID, symbolID: m.Symbols,
 	}
 	if load.Finder != nil {
 		o.finder = *load.Finder
@@ -226,6 +230,7 @@ func (l *Library) Close() {
 	for _, o := range open {
 		o.close()
 	}
+	l.symbols.trim(-1)
 }
 
 // trim forgets what was used longest ago until the rest fits: objects that
@@ -234,6 +239,7 @@ func (l *Library) trim() {
 	if l.Bytes() <= l.most {
 		return
 	}
+	l.symbols.trim(int64(l.most)) //nolint:gosec // of memory
 	l.mu.Lock()
 	var idle, busy []*Object
 	for _, o := range l.numbered {

@@ -22,6 +22,8 @@ type Machine struct {
 	// Defaults are the rules of columns that no row mentions.
 	Defaults *RuleSet
 
+	registerNames
+
 	watched  map[string]bool // names of functions that the plugin wants to be told about
 	dialects sync.Map        // *locexpr.Dialect by name, of those that were asked for
 }

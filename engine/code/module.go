@@ -131,7 +131,13 @@ func (m *Module) Info() Info {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	info := Info{DebugFile: o.debug.Path, DebugInfo: o.debugInfo()}
-	for _, a := range o.debug.Tried {
+	tried := o.debug.Tried
+	if u := o.symbolUse.Load(); u != nil {
+		tried = slices.Concat(tried, u.tried)
+		info.Problems = u.allProblems()
+		info.takeSymbols(u)
+	}
+	for _, a := range tried {
 		if info.DebugInfo != DebugInfoFound && a.Kind != object.Absent {
 			info.Unused = append(info.Unused, fmt.Sprintf("debug file %s was not used: %s", a.Path, a.Reason))
 		} else {
@@ -157,6 +163,29 @@ func (m *Module) Info() Info {
 		info.Problems = append(info.Problems, o.symbols.Problems()...)
 	}
 	return info
+}
+
+// takeSymbols adds what came of looking for a symbol file to what is known of the module's
+// debug information.
+func (i *Info) takeSymbols(u *symbolUse) {
+	if u.file != nil {
+		i.DebugInfo, i.DebugFile = DebugInfoFound, u.file.Path()
+		return
+	}
+	if i.DebugInfo != "" && i.DebugInfo != DebugInfoNone {
+		return
+	}
+	for _, a := range u.tried {
+		switch a.Kind {
+		case object.Mismatched:
+			i.DebugInfo = DebugInfoMismatch
+		case object.Unreadable:
+			i.DebugInfo = DebugInfoUnreadable
+		default:
+			continue
+		}
+		return
+	}
 }
 
 // problemOf is what the target says is wrong with a module.

@@ -13,9 +13,10 @@ import (
 // from adds to it; see fromSource. An object that has nothing for a source to
 // read has nil for it.
 var nameSources = []func(*Object) symbol.Source{
-	newMadeNames,   // of code that a runtime made
-	newSymbolNames, // debug information and symbols
-	newPluginNames, // of the plugin
+	newMadeNames,     // of code that a runtime made
+	newBreakpadNames, // a symbol file, where there is no debug information
+	newSymbolNames,   // debug information and symbols
+	newPluginNames,   // of the plugin
 }
 
 // A nameKey is an address, and whether inlined calls are left out.

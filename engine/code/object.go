@@ -39,7 +39,9 @@ type Object struct {
 	arch      string
 	processor string
 	finder    object.Finder
-	isLoose   bool // see IsLoose
+	isLoose   bool            // see IsLoose
+	buildID   []byte          // that the target says
+	symbolID  target.SymbolID // likewise; zero: it does not
 
 	laid       *object.Object // File, with the addresses that this object has inside
 	layProblem error          // why it has none
@@ -81,6 +83,9 @@ type Object struct {
 	symbols     *resolve.Resolver // nil without a file
 	debug       object.Found
 	debugLaid   *object.Object // the debug file, with the addresses of this object
+
+	symbolFileOnce sync.Once
+	symbolUse      atomic.Pointer[symbolUse] // nil until it was looked for
 
 	watchedOnce sync.Once
 	watchedList []sdk.SymbolInfo // see watchedSymbols
@@ -198,6 +203,9 @@ func (o *Object) close() {
 	}
 	if o.File != nil {
 		_ = o.File.Close()
+	}
+	if u := o.symbolUse.Load(); u != nil && u.file != nil {
+		o.library.symbols.release(u.file)
 	}
 	o.library.bytes.Add(-o.bytes.Swap(0))
 }
@@ -412,16 +420,18 @@ func (o *Object) symbolInfo(s *symbol.Symbol) sdk.SymbolInfo {
 	return sdk.SymbolInfo{Name: s.Name, Address: o.Offset(s.Start), Size: s.End - s.Start}
 }
 
-// symbolAt is the function that the symbols, or the runtime that made the code,
-// have at an address.
+// symbolAt is the function that the symbols, the symbol file, or the runtime that made
+// the code, have at an address.
 func (o *Object) symbolAt(address uint64) (symbol.Symbol, bool) {
 	switch {
 	case o.made != nil:
 		return o.made.Functions.Function(address)
 	case o.symbols != nil:
-		return o.symbols.Function(address)
+		if s, ok := o.symbols.Function(address); ok && s.End > s.Start {
+			return s, true
+		}
 	}
-	return symbol.Symbol{}, false
+	return o.symbolFunction(address)
 }
 
 // A Bounds is where a function lies, if something says so.

@@ -18,6 +18,7 @@ var rowSources = []func(*Object) RowSource{
 	newStackSwitches,  // functions that call on another stack
 	newOverridingRows, // of the plugin, above call frame information
 	newCallFrames,     // .eh_frame, .debug_frame
+	newBreakpadRows,   // STACK CFI of a symbol file
 	newSFrames,        // .sframe
 	newGoDepths,       // .gopclntab
 	newOtherRows,      // of the plugin

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 )
@@ -32,12 +33,32 @@ func (o *Object) dynamicTags() (map[elf.DynTag]uint64, error) {
 			break
 		}
 		switch tag {
-		case elf.DT_SYMTAB, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMENT, elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_PLTGOT:
+		case elf.DT_SYMTAB, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMENT, elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_PLTGOT, elf.DT_SONAME:
 			tags[tag] = f.word(4, 8)
 		}
 	}
 	return tags, nil
 }
+
+// SharedName is the name by which others depend on the object (DT_SONAME); "" where it
+// has none.
+func (o *Object) SharedName() (name string) {
+	_ = Guard(func() error { // a file that is cut has no name
+		tags, err := o.dynamicTags()
+		if at, ok := tags[elf.DT_SONAME]; ok && err == nil && tags[elf.DT_STRTAB] != 0 && at < tags[elf.DT_STRSZ] {
+			text := o.fileFrom(tags[elf.DT_STRTAB] + at)
+			text = text[:min(uint64(len(text)), tags[elf.DT_STRSZ]-at, maxSharedName)]
+			if before, _, ok := bytes.Cut(text, []byte{0}); ok {
+				name = string(before)
+			}
+		}
+		return nil
+	})
+	return name
+}
+
+// maxSharedName bounds the name of SharedName, in bytes, with the NUL behind it.
+const maxSharedName = 256
 
 // GlobalOffsetTable returns the virtual address that data-relative pointers of
 // .eh_frame are relative to: DT_PLTGOT, or else .got.plt or .got. ok is false

@@ -133,7 +133,7 @@ func (s *debugSearch) fetch(f *Finder) *Object {
 	if s.of.HasDebugInfo() {
 		return nil
 	}
-	file, tried := f.fetch(RemoteDebuginfo, s.id, "")
+	file, tried := f.fetch(RemoteDebuginfo, s.id, "", "")
 	s.tried = append(s.tried, tried...)
 	if file == "" {
 		return nil

@@ -41,6 +41,9 @@ type Finder struct {
 	// Remote has files that are not on this machine, and is asked for what has a
 	// build ID when no place here has it; nil: nobody is asked.
 	Remote Remote
+	// Symbols are stores of symbol files and code, Breakpad's and Microsoft's: they are
+	// asked after Remote, and for what has another identifier; nil: there are none.
+	Symbols Remote
 
 	folders map[string]*folderIndex // under foldersMu
 }
@@ -122,7 +125,7 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 			}
 		}
 	}
-	if o = s.fetch(f); o != nil {
+	if o = s.fetch(f, name); o != nil {
 		return s.found(o, refused)
 	}
 	if s.unchecked != nil {
@@ -363,9 +366,9 @@ func otherID(id, want []byte) string {
 	return fmt.Sprintf("build ID is %x, expected %x", id, want)
 }
 
-// fetch asks the Finder's Remote for the file.
-func (s *search) fetch(f *Finder) *Object {
-	file, tried := f.fetch(RemoteExecutable, s.want, "")
+// fetch asks the Finder's Remote and Symbols for the file that is name in the target.
+func (s *search) fetch(f *Finder, name string) *Object {
+	file, tried := f.fetch(RemoteExecutable, s.want, path.Base(strings.TrimSuffix(name, deleted)), "")
 	s.tried = append(s.tried, tried...)
 	if file == "" {
 		return nil

@@ -1,5 +1,12 @@
 package object
 
+import (
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // A Remote has files by build ID that are on other machines, as the servers of
 // debuginfod have them. A Finder asks it for what it does not find on this machine.
 // It may be used concurrently.
@@ -15,6 +22,10 @@ type RemoteFile struct {
 	Kind    RemoteKind
 	BuildID []byte // of the code object
 	Source  string // of RemoteSource: the file's absolute path, as debug information has it
+	// Name is the base name of the file, by which stores of symbol files know it; "" is
+	// unknown. ID is what they tell builds apart by: of RemoteSymbols the debug
+	// identifier, of RemoteCode the code identifier.
+	Name, ID string
 }
 
 // RemoteKind says what of a code object is asked for.
@@ -25,25 +36,92 @@ const (
 	RemoteDebuginfo  RemoteKind = "debuginfo"  // the file with its debug information
 	RemoteExecutable RemoteKind = "executable" // the file that is loaded
 	RemoteSource     RemoteKind = "source"     // a source file that it was compiled from
+	RemoteSymbols    RemoteKind = "symbols"    // Breakpad's symbol file, by Name and ID
+	RemoteCode       RemoteKind = "code"       // the file that is loaded, by Name and ID
 )
 
 // minRemoteID is the shortest build ID, in bytes, that names a file to others. Linkers
 // write 8 bytes and more; a shorter one is made by hand.
 const minRemoteID = 2
 
-// fetch asks the Remote; "" where there is none.
-func (f *Finder) fetch(kind RemoteKind, buildID []byte, source string) (path string, tried []Attempt) {
-	if f.Remote == nil || len(buildID) < minRemoteID || len(buildID) > maxBuildID {
+// fetch asks the Remote, and then Symbols; "" where neither has it. name is the base name
+// of the code object, where it is known.
+func (f *Finder) fetch(kind RemoteKind, buildID []byte, name, source string) (path string, tried []Attempt) {
+	if len(buildID) < minRemoteID || len(buildID) > maxBuildID {
 		return "", nil
 	}
-	return f.Remote.Fetch(RemoteFile{kind, buildID, source})
+	for _, r := range []Remote{f.Remote, f.Symbols} {
+		if r == nil {
+			continue
+		}
+		found, more := r.Fetch(RemoteFile{Kind: kind, BuildID: buildID, Name: name, Source: source})
+		if tried = append(tried, more...); found != "" {
+			return found, tried
+		}
+	}
+	return "", tried
+}
+
+// SymbolFiles yields paths of Breakpad symbol files that may be of a build, until yield
+// returns false: name is the base name of the file that the symbols were made from, and id
+// its debug identifier. They are NAME.sym in Folders, and what Symbols has. Nobody has
+// looked whether those in Folders are of that build. tried is told of places in Symbols
+// that did not have it.
+func (f *Finder) SymbolFiles(name, id string, yield func(path string) bool) (tried []Attempt) {
+	if !IsPlainName(name) {
+		return nil
+	}
+	for _, dir := range f.Folders {
+		if path := filepath.Join(dir, SymbolFileName(name)); !yield(path) {
+			return nil
+		}
+	}
+	if f.Symbols == nil {
+		return nil
+	}
+	path, tried := f.Symbols.Fetch(RemoteFile{Kind: RemoteSymbols, Name: name, ID: id})
+	if path != "" {
+		yield(path)
+	}
+	return tried
+}
+
+// FetchCode asks Symbols for the file of code with a code identifier; "" where it is not
+// there.
+func (f *Finder) FetchCode(name, id string) (path string, tried []Attempt) {
+	if f.Symbols == nil || !IsPlainName(name) {
+		return "", nil
+	}
+	return f.Symbols.Fetch(RemoteFile{Kind: RemoteCode, Name: name, ID: id})
+}
+
+// SymbolFileName is what the Breakpad symbol file is called that was made from a file of
+// a base name: NAME.sym, and of NAME.pdb NAME.sym too.
+func SymbolFileName(name string) string {
+	if n := len(name) - len(".pdb"); n > 0 && strings.EqualFold(name[n:], ".pdb") {
+		name = name[:n]
+	}
+	return name + ".sym"
+}
+
+// maxPlainName bounds the names that IsPlainName takes, in bytes: file systems have 255,
+// of which a suffix needs some.
+const maxPlainName = 240
+
+// IsPlainName says whether a name, such as one that a dump has, is that of a file in a
+// directory, on any system: it leads nowhere else.
+func IsPlainName(name string) bool {
+	if name == "" || name == "." || name == ".." || len(name) > maxPlainName || !utf8.ValidString(name) {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || !unicode.IsPrint(r) })
 }
 
 // FetchDebug opens the file with debug information that has a build ID, as the Remote
 // has it: of a supplementary file, for one, which no object is at hand for. It does not
 // look on this machine.
 func (f *Finder) FetchDebug(buildID []byte) (*Object, []Attempt) {
-	file, tried := f.fetch(RemoteDebuginfo, buildID, "")
+	file, tried := f.fetch(RemoteDebuginfo, buildID, "", "")
 	if file == "" {
 		return nil, tried
 	}
@@ -54,7 +132,7 @@ func (f *Finder) FetchDebug(buildID []byte) (*Object, []Attempt) {
 // FetchSource asks the Remote for a source file of the code object with a build ID, by
 // the absolute path that debug information has. The path is "" where there is none.
 func (f *Finder) FetchSource(buildID []byte, source string) (path string, tried []Attempt) {
-	return f.fetch(RemoteSource, buildID, source)
+	return f.fetch(RemoteSource, buildID, "", source)
 }
 
 // tryAny opens a file and returns it where its build ID is the right one, whether it

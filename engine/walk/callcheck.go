@@ -75,7 +75,7 @@ func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
 // function. A frame whose PC is no code may have been any function.
 func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSite, f *frame) (bool, error) {
 	at := w.segmentAt(pc - 1)
-	if !site.IsDirect || at == nil || at.Module.Object == nil || !w.mayCheck() {
+	if !site.IsDirect || at == nil || !at.Module.Code.IsKnown() || !w.mayCheck() {
 		return true, nil // runtimes change the calls in the code that they make
 	}
 	if !w.isCode(f.pc) && f.callee != nil {
@@ -126,7 +126,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) 
 		switch {
 		case err == nil && source.Rules == nil && source.Outermost != "":
 			return confirmed, nil
-		case err != nil || source.Rules == nil || source.By != code.ByCFI || source.IsSignalFrame() || source.IsEntered:
+		case err != nil || source.Rules == nil || !source.By.IsCFI() || source.IsSignalFrame() || source.IsEntered:
 			return v, nil //nolint:nilerr // without a row nothing is known
 		}
 		f.source = source
@@ -180,7 +180,7 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, er
 // a function begins that is returned to: a signal trampoline, or what is below the
 // first function of a context.
 func (w *walker) isEnteredByReturn(f *frame) bool {
-	if f.module.Object == nil {
+	if !f.module.Code.IsKnown() {
 		return true
 	}
 	b := f.module.Code.BoundsAt(f.offset)
@@ -198,7 +198,7 @@ func (w *walker) isReadable(address uint64) bool {
 func (w *walker) boundsOf(f *frame) code.Bounds {
 	distance := f.offset - f.lookup
 	bounds := code.Bounds{Start: f.pc - distance, End: f.pc - distance + 1}
-	if f.module == nil || f.module.Object == nil {
+	if f.module == nil || !f.module.Code.IsKnown() {
 		return bounds
 	}
 	if b := f.module.Code.BoundsAt(f.lookup); b.IsKnown {
@@ -213,7 +213,7 @@ func (w *walker) boundsOf(f *frame) code.Bounds {
 // f's as far as anybody can say.
 func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (to []uint64, known bool, err error) {
 	at := w.segmentAt(address)
-	if at == nil || at.Module.Object == nil {
+	if at == nil || !at.Module.Code.IsKnown() {
 		return nil, false, nil
 	}
 	e, err := at.Module.Code.Exits(ctx, at.ObjectAddress(address))

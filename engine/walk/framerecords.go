@@ -161,7 +161,7 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 		return false, err
 	}
 	source, err := w.row(ctx, f.module, f.offset, false)
-	return err == nil && source.By == code.ByCFI, nil
+	return err == nil && source.By.IsCFI(), nil
 }
 
 // isRecord says whether a value is that of a frame pointer of a frame above an

@@ -17,6 +17,7 @@ package breakpad
 import (
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/problems"
@@ -101,6 +102,27 @@ func (f *File) Close() error {
 		return nil
 	}
 	return f.mapping.Close()
+}
+
+// MemorySize is about how many bytes the File keeps of what it read. The mapped file is
+// not among them.
+func (f *File) MemorySize() uint64 {
+	size := int(unsafe.Sizeof(*f)) + (cap(f.files)+cap(f.origins))*int(unsafe.Sizeof(numbered{}))
+	for _, list := range [][]record{f.functions, f.publics, f.rules, f.win[0], f.win[1]} {
+		size += cap(list) * int(unsafe.Sizeof(record{}))
+	}
+	for _, info := range f.infos {
+		size += len(info)
+	}
+	return uint64(size) //nolint:gosec // of memory
+}
+
+// ReleasePages gives back the memory of what was read of the mapped file. It may be read
+// again, and while this runs.
+func (f *File) ReleasePages() {
+	if f.mapping != nil {
+		f.mapping.GiveBack(0, uint64(len(f.data)))
+	}
 }
 
 // Path is that of Open, or the name of Read.

@@ -202,8 +202,8 @@ func (x *indexer) number(list *[]numbered, l fields) bool {
 }
 
 func (x *indexer) readModule(l fields) bool {
-	m := Module{OS: string(l.next()), Arch: string(l.next()), ID: string(l.next()), Name: string(l.rest())}
-	if m.Name == "" {
+	m, ok := parseModule(l)
+	if !ok {
 		return false
 	}
 	if x.module == (Module{}) {

@@ -1,0 +1,294 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/breakpad"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// This file has what a Breakpad symbol file says of an object: its names, its rows and
+// where its functions lie. One is looked for when the first of them is needed, and only
+// where the object has no debug information: both are made from the same, and the symbol
+// file says less.
+
+// A symbolUse is what came of looking for the symbol file of an object.
+type symbolUse struct {
+	file     *symbolFile // nil: there is none
+	base     uint64      // the address of the object that its addresses count from
+	tried    []object.Attempt
+	problems []string
+}
+
+// symbolFile looks for the symbol file of the object, once. It may be called with mu and
+// without, after resolver.
+func (o *Object) symbolFile() *symbolUse {
+	o.symbolFileOnce.Do(func() {
+		use := &symbolUse{}
+		if base, ok := o.symbolBase(); ok && !o.hasDebugInfo() && o.made == nil {
+			use.base = base
+			o.findSymbolFile(use)
+		}
+		o.symbolUse.Store(use)
+	})
+	return o.symbolUse.Load()
+}
+
+// hasDebugInfo says whether the object or its debug file has debug information.
+func (o *Object) hasDebugInfo() bool {
+	return o.File != nil && (o.File.HasDebugInfo() || o.debug.Object != nil && o.debug.Object.HasDebugInfo())
+}
+
+// symbolBase is where the addresses of a symbol file count from: where the file's first
+// segment is loaded. It is false for what has no symbol files, and where the target does
+// not say where the module begins.
+func (o *Object) symbolBase() (uint64, bool) {
+	base := uint64(math.MaxUint64)
+	switch {
+	case o.isLaid():
+		return 0, false
+	case o.File == nil:
+		for i := range o.segments {
+			base = min(base, o.segments[i].Address)
+		}
+	case o.File.IsELF():
+		for _, s := range o.File.Segments() {
+			base = min(base, s.Address)
+		}
+	}
+	return base, base != math.MaxUint64
+}
+
+// symbolIDs are the names by which stores may know the symbol file. Where the target does
+// not tell, they are made of the build ID; Breakpad's dump_syms takes the name of the
+// file, and its writer of dumps the one that others depend on it by.
+func (o *Object) symbolIDs() []target.SymbolID {
+	if o.symbolID.DebugID != "" {
+		return []target.SymbolID{o.symbolID}
+	}
+	buildID, names := o.buildID, []string{path.Base(strings.TrimSuffix(o.path, deletedSuffix))}
+	if o.File != nil {
+		buildID = o.File.BuildID()
+		if name := o.File.SharedName(); name != "" && name != names[0] {
+			names = append(names, name)
+		}
+	}
+	var list []target.SymbolID
+	for _, name := range names {
+		if id := target.ELFSymbols(name, buildID); id.DebugID != "" {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// deletedSuffix is what the kernel appends to the path of a file that has no name any more.
+const deletedSuffix = " (deleted)"
+
+// findSymbolFile opens the symbol file.
+func (o *Object) findSymbolFile(use *symbolUse) {
+	for _, id := range o.symbolIDs() {
+		tried := o.finder.SymbolFiles(id.DebugFile, id.DebugID, func(at string) bool {
+			return use.try(o.library, at, id.DebugID)
+		})
+		use.tried = append(use.tried, tried...)
+		if use.file != nil {
+			use.takeProblems()
+			return
+		}
+	}
+}
+
+// try takes the file at a path if it is of a build, and says whether others are to be
+// looked at.
+func (u *symbolUse) try(l *Library, at, debugID string) (isMore bool) {
+	m, err := breakpad.Identify(at)
+	if err == nil && !m.IsID(debugID) {
+		u.tried = append(u.tried, object.Attempt{
+			Path: at, Reason: fmt.Sprintf("its MODULE record has the identifier %.80q, expected %s", m.ID, debugID), Kind: object.Mismatched,
+		})
+		return true
+	}
+	if err == nil {
+		u.file, err = l.symbols.use(at)
+	}
+	switch {
+	case err == nil:
+		return false
+	case !errors.Is(err, fs.ErrNotExist):
+		u.tried = append(u.tried, object.Attempt{Path: at, Reason: strings.TrimPrefix(err.Error(), at+": "), Kind: object.Unreadable})
+	}
+	return true
+}
+
+// takeProblems says what the file holds that is not used.
+func (u *symbolUse) takeProblems() {
+	if c := u.file.Counts(); c.FrameData+c.FPO > 0 {
+		u.problems = append(u.problems, fmt.Sprintf(
+			"%s: it has %d STACK WIN records: frames of 32-bit x86 by STACK WIN are not unwound", u.file.Path(), c.FrameData+c.FPO))
+	}
+}
+
+// maxSymbolProblems is how many problems of a symbol file are told.
+const maxSymbolProblems = 8
+
+// allProblems are what is wrong with the file by now.
+func (u *symbolUse) allProblems() []string {
+	if u.file == nil {
+		return nil
+	}
+	list := slices.Clone(u.problems)
+	first, more := u.file.Problems()
+	for i, err := range first {
+		if i == maxSymbolProblems {
+			more += len(first) - i
+			break
+		}
+		list = append(list, err.Error())
+	}
+	if more > 0 {
+		list = append(list, fmt.Sprintf("%s: %d more problems", u.file.Path(), more))
+	}
+	return list
+}
+
+// at is an address of the file for one of the object; false where the file is of none.
+func (u *symbolUse) at(address uint64) (uint64, bool) {
+	return address - u.base, u.file != nil && address >= u.base
+}
+
+// symbolFunction is the FUNC record at an address of the object.
+func (o *Object) symbolFunction(address uint64) (s symbol.Symbol, ok bool) {
+	u := o.symbolFile()
+	at, ok := u.at(address)
+	if !ok {
+		return s, false
+	}
+	o.library.symbols.lookedUp()
+	fn, ok := u.file.Function(at)
+	if !ok || fn.End <= fn.Start {
+		return s, false
+	}
+	return symbol.Symbol{Name: fn.Name, Start: fn.Start + u.base, End: fn.End + u.base}, true
+}
+
+// IsKnown says whether more is known of the object's code than what memory holds: its
+// file, or a symbol file. What a runtime made has neither.
+func (o *Object) IsKnown() bool {
+	if o.File != nil {
+		return true
+	}
+	return o.symbolFile().file != nil
+}
+
+// breakpadNames are what the symbol file says.
+type breakpadNames struct{ object *Object }
+
+func newBreakpadNames(o *Object) symbol.Source {
+	o.resolver() // finds the debug file
+	if o.symbolFile().file == nil {
+		return nil
+	}
+	return breakpadNames{o}
+}
+
+func (s breakpadNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
+	u := s.object.symbolFile()
+	at, ok := u.at(address)
+	if !ok {
+		return dst, nil
+	}
+	before := len(dst)
+	frames, err := u.file.Frames(dst, at)
+	for i := before; i < len(frames); i++ {
+		if frames[i].HasStart {
+			frames[i].Start += u.base
+		}
+	}
+	s.object.library.symbols.lookedUp()
+	return frames, err
+}
+
+// breakpadRows are the STACK CFI records of the symbol file.
+type breakpadRows struct{ object *Object }
+
+func newBreakpadRows(o *Object) RowSource {
+	if _, ok := o.symbolBase(); !ok || o.hasDebugInfo() || len(o.symbolIDs()) == 0 {
+		return nil
+	}
+	return breakpadRows{o}
+}
+
+func (s breakpadRows) Row(_ context.Context, at *Lookup) (*Row, error) {
+	o := s.object
+	u := o.symbolFile()
+	address, ok := u.at(at.Address)
+	if !ok {
+		return nil, nil
+	}
+	if f, ok := o.symbolFunction(at.Address); ok && !at.Bounds.IsKnown {
+		at.Bounds = Bounds{f.Start, f.End, true, f.Name}
+	}
+	row := new(cfi.Row)
+	found, err := u.file.Row(row, address, o.machine.breakpadRegister)
+	o.library.symbols.lookedUp()
+	switch {
+	case err != nil:
+		at.problem("%v", err)
+		return nil, noRow(err.Error())
+	case !found:
+		return nil, nil
+	}
+	row.Start, row.End = row.Start+u.base, row.End+u.base
+	return &Row{Rules: row, By: ByBreakpad}, nil
+}
+
+// breakpadRegister is the number of a register by its name in STACK CFI records
+// ("STACK CFI records" of Breakpad's docs/symbol_files.md): "$rsp" or "x29", and ".ra" for
+// the column of the return address.
+func (m *Machine) breakpadRegister(name string) (uint64, bool) {
+	if name == ".ra" {
+		return uint64(m.Description.ReturnAddress), true
+	}
+	m.registersOnce.Do(func() { m.registers = registerNumbers(m.Description) })
+	number, ok := m.registers[strings.TrimPrefix(name, "$")]
+	return number, ok
+}
+
+// registerNumbers are the numbers of an architecture's registers by name.
+func registerNumbers(d *sdk.Description) map[string]uint64 {
+	numbers := map[string]uint64{}
+	for i := range d.Registers {
+		r := &d.Registers[i]
+		for n := range r.Count {
+			info, ok := d.Register(r.First + n)
+			if !ok {
+				continue
+			}
+			for _, name := range []string{info.Name, info.Alias} {
+				if _, has := numbers[name]; name != "" && !has {
+					numbers[name] = uint64(info.Number)
+				}
+			}
+		}
+	}
+	return numbers
+}
+
+// registerNames are made when the first symbol file needs them.
+type registerNames struct {
+	registersOnce sync.Once
+	registers     map[string]uint64
+}
