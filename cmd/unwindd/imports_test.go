@@ -32,6 +32,7 @@ var floors = []string{
 	"plugins/amdgpu/isa",    // what code does, for the plugin
 	"plugins/amdgpu/rocm",   // what cores hold, for the plugin
 	"engine/source",         // the text of source files
+	"engine/symbolstore",    // symbol files of other machines
 	"engine/symbol/resolve", // joins its neighbours below into one source
 	"engine/symbol",
 	"engine/symbol/cxxname", // how names of C++ read, for all of them
@@ -40,6 +41,7 @@ var floors = []string{
 	"engine/target/linetext", // how they read lines
 	"sdk",
 	"engine/debuginfod", // files of other machines
+	"engine/download",   // how they come from servers
 	"engine/otlpexport", // sends profiles to collectors
 	"engine/object",
 	"cfi",

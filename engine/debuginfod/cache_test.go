@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -33,8 +34,8 @@ func TestNamesOfSources(t *testing.T) {
 		if c.escaped == "" {
 			want = want[1:] // no file can have the other name
 		}
-		if err != nil || n.dir != "01ab" || !slices.Equal(n.names, want) {
-			t.Errorf("%s: %q %v, expected %q", c.path, n.names, err, want)
+		if err != nil || n.Dir != "01ab" || !slices.Equal(n.Names, want) {
+			t.Errorf("%s: %q %v, expected %q", c.path, n.Names, err, want)
 		}
 	}
 }
@@ -48,14 +49,14 @@ func FuzzCacheName(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, name := range append([]string{n.dir}, n.names...) {
-			if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || len(name) > maxName-temporaryLen {
+		for _, name := range append([]string{n.Dir}, n.Names...) {
+			if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || len(name) > maxName-download.TemporaryBytes {
 				t.Errorf("%q", name)
 			}
 		}
-		for _, name := range n.names {
-			if !isCacheName(name) || !isCacheName(temporaryName(name)) || !isIDName(n.dir) {
-				t.Errorf("%q of %q is not cleaned", name, n.dir)
+		for _, name := range n.Names {
+			if !isCacheName(name) || !isCacheName(name+".AbC123") || !isIDName(n.Dir) {
+				t.Errorf("%q of %q is not cleaned", name, n.Dir)
 			}
 		}
 		server, err := ParseURL("http://host:80/a%2Fb/")
@@ -73,40 +74,15 @@ func FuzzCacheName(f *testing.F) {
 	})
 }
 
-func TestSettings(t *testing.T) {
-	c := cache{t.TempDir()}
-	for _, s := range []setting{cleanInterval, maxUnused, missAge} {
-		if got := c.setting(s); got != s.usual {
-			t.Errorf("%s: %v", s.file, got)
-		}
-		b, err := os.ReadFile(filepath.Join(c.dir, s.file))
-		if err != nil || string(b) != fmt.Sprint(int(s.usual.Seconds())) {
-			t.Errorf("%s has %q, %v", s.file, b, err)
-		}
-	}
-	for text, want := range map[string]time.Duration{
-		"0": 0, "12": 12 * time.Second, " 12\n": 12 * time.Second, "12 s": 12 * time.Second, "-3": -3 * time.Second,
-		"": missAge.usual, "-": missAge.usual, "x": missAge.usual, "99999999999999999999": missAge.usual,
-		"9223372036854775807": 9223372036 * time.Second,
-	} {
-		if err := os.WriteFile(filepath.Join(c.dir, missAge.file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := c.setting(missAge); got != want {
-			t.Errorf("%q: %v, expected %v", text, got, want)
-		}
-	}
-}
-
 // TestCleaning removes what was not used for long, and nothing that clients did not put
 // there: a cache may be any directory that a user names.
 func TestCleaning(t *testing.T) {
-	c := cache{t.TempDir()}
+	c := download.Cache{Dir: t.TempDir(), IsDir: isIDName, IsFile: isCacheName}
 	elsewhere := filepath.Join(t.TempDir(), "01ab")
 	old, young := time.Now().Add(-8*24*time.Hour), time.Now().Add(-6*24*time.Hour)
 	put := func(name string, at time.Time) {
 		t.Helper()
-		name = filepath.Join(c.dir, name)
+		name = filepath.Join(c.Dir, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -135,39 +111,39 @@ func TestCleaning(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(elsewhere, "debuginfo"), old, old); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(elsewhere, filepath.Join(c.dir, "beef")); err != nil {
+	if err := os.Symlink(elsewhere, filepath.Join(c.Dir, "beef")); err != nil {
 		t.Fatal(err)
 	}
 	put("03ab/debuginfo", old)
-	if err := os.Chtimes(filepath.Join(c.dir, "03ab"), old, old); err != nil {
+	if err := os.Chtimes(filepath.Join(c.Dir, "03ab"), old, old); err != nil {
 		t.Fatal(err)
 	}
 	check := func(when string, isCleaned bool) {
 		t.Helper()
 		for _, name := range gone {
-			if _, err := os.Lstat(filepath.Join(c.dir, name)); (err != nil) != isCleaned {
+			if _, err := os.Lstat(filepath.Join(c.Dir, name)); (err != nil) != isCleaned {
 				t.Errorf("%s: %s: %v", when, name, err)
 			}
 		}
 		for _, name := range append([]string{"beef/debuginfo"}, kept...) {
-			if _, err := os.Stat(filepath.Join(c.dir, name)); err != nil {
+			if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
 				t.Errorf("%s: %v", when, err)
 			}
 		}
 	}
-	if err := c.prepare(); err != nil {
+	if err := c.Prepare(); err != nil {
 		t.Fatal(err)
 	}
 	check("the first time", false)
-	interval := filepath.Join(c.dir, cleanInterval.file)
+	interval := filepath.Join(c.Dir, "cache_clean_interval_s")
 	if err := os.Chtimes(interval, old, time.Now().Add(-25*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.prepare(); err != nil {
+	if err := c.Prepare(); err != nil {
 		t.Fatal(err)
 	}
 	check("a day later", true)
-	if _, err := os.Stat(filepath.Join(c.dir, "03ab/debuginfo")); err == nil {
+	if _, err := os.Stat(filepath.Join(c.Dir, "03ab/debuginfo")); err == nil {
 		t.Error("03ab/debuginfo is there")
 	}
 	if info, err := os.Stat(interval); err != nil || time.Since(info.ModTime()) > time.Hour {

@@ -3,11 +3,10 @@ package debuginfod
 import (
 	"bytes"
 	"debug/elf"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
+	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -24,11 +23,11 @@ func check(path string, f object.RemoteFile) error {
 	}
 	o, err := object.Open(path)
 	if err != nil {
-		return fmt.Errorf("what came is no code object: %w", withoutPath(err))
+		return fmt.Errorf("what came is no code object: %w", download.WithoutPath(err))
 	}
 	defer o.Close()
 	if id := o.BuildID(); !bytes.Equal(id, f.BuildID) {
-		return wrongError{fmt.Errorf("build ID is %x, expected %x", id, f.BuildID)}
+		return download.WrongError{Err: fmt.Errorf("build ID is %x, expected %x", id, f.BuildID)}
 	}
 	return isWhole(o)
 }
@@ -46,13 +45,4 @@ func isWhole(o *object.Object) error {
 		}
 	}
 	return nil
-}
-
-// withoutPath is an error without the path of the file, which has a name for a moment
-// only.
-func withoutPath(err error) error {
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }

@@ -20,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -433,13 +434,13 @@ func TestSlowServers(t *testing.T) {
 	const parts = 20
 	at, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range parts {
-			_, _ = w.Write(make([]byte, leastBytes))
+			_, _ = w.Write(make([]byte, download.LeastBytes))
 			w.(http.Flusher).Flush()
 			time.Sleep(100 * time.Millisecond)
 		}
 	})
 	f := newClient(t, func(o *Options) { o.Timeout = 1500 * time.Millisecond }, at)
-	f.gets(object.RemoteFile{Kind: object.RemoteSource, BuildID: id, Source: "/a"}, make([]byte, parts*leastBytes))
+	f.gets(object.RemoteFile{Kind: object.RemoteSource, BuildID: id, Source: "/a"}, make([]byte, parts*download.LeastBytes))
 	f = newClient(t, func(o *Options) { o.MaxTime = 300 * time.Millisecond; o.Retries = 5 }, at)
 	f.refuses(object.RemoteFile{Kind: object.RemoteSource, BuildID: id, Source: "/a"}, object.Unreadable, "(DEBUGINFOD_MAXTIME)")
 	f.holds()

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/unwindd/unwindd/engine/download"
 )
 
 // FromEnvironment gives the Options that environment variables have
@@ -88,7 +90,7 @@ func seconds(text string, usual time.Duration) time.Duration {
 	if text == "" {
 		return usual
 	}
-	return max(parseSeconds(text, usual), 0)
+	return max(download.ParseSeconds(text, usual), 0)
 }
 
 // number reads the number at the start of a text.

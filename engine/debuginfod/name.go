@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -17,46 +17,34 @@ const (
 	maxPath = 4095 // bytes of a source file's path
 )
 
-// maxName bounds the names of files; a part of a file has temporaryLen bytes more.
-const (
-	maxName      = 255
-	temporaryLen = len(".XXXXXX")
-)
-
-// A fileName is where a file is in the cache: a directory, and in it one name for each
-// rule that clients have for it, the first of which is the one that is given out.
-type fileName struct {
-	dir   string
-	names []string
-}
-
-func (n *fileName) path() string { return path.Join(n.dir, n.names[0]) }
+// maxName bounds the names of files; a part of a file has download.TemporaryBytes more.
+const maxName = 255
 
 // cacheName gives the place of a file in the cache. What it is made of comes from
 // files, so it refuses what would be a path of its own.
-func cacheName(f object.RemoteFile) (fileName, error) {
+func cacheName(f object.RemoteFile) (download.Name, error) {
 	if len(f.BuildID) == 0 || len(f.BuildID) > maxID {
-		return fileName{}, fmt.Errorf("build ID has %d bytes, expected 1 to %d", len(f.BuildID), maxID)
+		return download.Name{}, fmt.Errorf("build ID has %d bytes, expected 1 to %d", len(f.BuildID), maxID)
 	}
-	n := fileName{dir: hex.EncodeToString(f.BuildID)}
+	n := download.Name{Dir: hex.EncodeToString(f.BuildID)}
 	switch f.Kind {
 	case object.RemoteDebuginfo, object.RemoteExecutable:
-		n.names = []string{string(f.Kind)}
+		n.Names = []string{string(f.Kind)}
 		return n, nil
 	case object.RemoteSource:
 	default:
-		return fileName{}, fmt.Errorf("%q is nothing that servers have", f.Kind)
+		return download.Name{}, fmt.Errorf("%q is nothing that servers have", f.Kind)
 	}
 	switch {
 	case !strings.HasPrefix(f.Source, "/"):
-		return fileName{}, errors.New("the path of the source file is not absolute")
+		return download.Name{}, errors.New("the path of the source file is not absolute")
 	case len(f.Source) > maxPath || strings.ContainsRune(f.Source, 0):
-		return fileName{}, fmt.Errorf("the path of the source file has %d bytes, expected at most %d without a NUL", len(f.Source), maxPath)
+		return download.Name{}, fmt.Errorf("the path of the source file has %d bytes, expected at most %d without a NUL", len(f.Source), maxPath)
 	}
-	if name := "source" + escaped(f.Source); len(name) <= maxName-temporaryLen {
-		n.names = append(n.names, name)
+	if name := "source" + escaped(f.Source); len(name) <= maxName-download.TemporaryBytes {
+		n.Names = append(n.Names, name)
 	}
-	n.names = append(n.names, "source-"+hashed(f.Source))
+	n.Names = append(n.Names, "source-"+hashed(f.Source))
 	return n, nil
 }
 

@@ -242,7 +242,7 @@ func mustName(t *testing.T, s *realServer) []string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return n.names
+			return n.Names
 		}
 	}
 	return nil

@@ -1,8 +1,7 @@
-package debuginfod
+package download
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,10 +15,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A cache is a directory of files, as clients of elfutils share it: BUILDID/debuginfo,
-// BUILDID/executable and BUILDID/source..., and three files of settings. A file without
-// bytes says that no server had it when it was made.
-type cache struct{ dir string }
+// A Cache is a directory of directories of files, as clients of elfutils' debuginfod share
+// it, and three files of settings (debuginfod-client-config(7), CACHE). A file without bytes
+// says that no server had it when it was made.
+type Cache struct {
+	Dir string
+	// IsDir and IsFile say whether names are those of directories and files of the cache:
+	// others are not cleaned away.
+	IsDir, IsFile func(name string) bool
+}
+
+// A Name is where a file is in the cache: a directory, and in it one name for each rule
+// that clients have for it, the first of which is the one that is given out.
+type Name struct {
+	Dir   string
+	Names []string
+}
+
+// Path is the path of the file, from the cache's directory on.
+func (n *Name) Path() string { return n.Dir + "/" + n.Names[0] }
+
+// TemporaryBytes is how many bytes the names of parts of files have more than those of
+// files.
+const TemporaryBytes = len(".XXXXXX")
 
 // The settings, each a number of seconds in a file, and what is written where there is
 // none (debuginfod-client-config(7), CACHE).
@@ -37,16 +55,13 @@ var (
 // maxSetting bounds what is read of such a file.
 const maxSetting = 64
 
-// prepare makes the directory, and removes from it what was not used for long.
-func (c *cache) prepare() error {
-	if c.dir == "" {
-		return errors.New("it is in DEBUGINFOD_CACHE_PATH, XDG_CACHE_HOME or HOME, of which none is set")
-	}
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+// Prepare makes the directory, and removes from it what was not used for long.
+func (c *Cache) Prepare() error {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return err
 	}
 	interval := c.setting(cleanInterval)
-	path := filepath.Join(c.dir, cleanInterval.file)
+	path := filepath.Join(c.Dir, cleanInterval.file)
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -59,8 +74,8 @@ func (c *cache) prepare() error {
 }
 
 // setting reads a setting, and writes its file where there is none.
-func (c *cache) setting(s setting) time.Duration {
-	f, err := os.OpenFile(filepath.Join(c.dir, s.file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // as other clients make it
+func (c *Cache) setting(s setting) time.Duration {
+	f, err := os.OpenFile(filepath.Join(c.Dir, s.file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // as other clients make it
 	if err == nil {
 		_, _ = fmt.Fprintf(f, "%d", int64(s.usual/time.Second))
 		_ = f.Close()
@@ -69,8 +84,8 @@ func (c *cache) setting(s setting) time.Duration {
 }
 
 // read reads a setting. What is no number of seconds is the usual one.
-func (c *cache) read(s setting) time.Duration {
-	f, err := os.OpenFile(filepath.Join(c.dir, s.file), os.O_RDONLY|unix.O_NONBLOCK, 0)
+func (c *Cache) read(s setting) time.Duration {
+	f, err := os.OpenFile(filepath.Join(c.Dir, s.file), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return s.usual
 	}
@@ -79,12 +94,12 @@ func (c *cache) read(s setting) time.Duration {
 	if err != nil {
 		return s.usual
 	}
-	return parseSeconds(string(b), s.usual)
+	return ParseSeconds(string(b), s.usual)
 }
 
-// parseSeconds reads the number at the start of a text, as scanf does: what follows it
+// ParseSeconds reads the number at the start of a text, as scanf does: what follows it
 // does not matter.
-func parseSeconds(text string, usual time.Duration) time.Duration {
+func ParseSeconds(text string, usual time.Duration) time.Duration {
 	text = strings.TrimLeft(text, " \t\r\n\v\f")
 	end := 0
 	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || end == 0 && (text[end] == '-' || text[end] == '+')) {
@@ -98,7 +113,7 @@ func parseSeconds(text string, usual time.Duration) time.Duration {
 	return time.Duration(min(max(n, -most), most)) * time.Second
 }
 
-func (c *cache) missAge() time.Duration { return c.read(missAge) }
+func (c *Cache) missAge() time.Duration { return c.read(missAge) }
 
 // A state says what the cache has of a file.
 type state int
@@ -111,10 +126,10 @@ const (
 
 // look looks for a file under each of its names. It does not open it: files that say
 // that there is none had no rights once. One that is too old is removed.
-func (c *cache) look(name fileName) (path string, s state) {
-	path = filepath.Join(c.dir, name.path())
-	for _, n := range name.names {
-		at := filepath.Join(c.dir, name.dir, n)
+func (c *Cache) look(name Name) (path string, s state) {
+	path = filepath.Join(c.Dir, name.Path())
+	for _, n := range name.Names {
+		at := filepath.Join(c.Dir, name.Dir, n)
 		info, err := os.Stat(at)
 		switch {
 		case err != nil || !info.Mode().IsRegular():
@@ -130,13 +145,13 @@ func (c *cache) look(name fileName) (path string, s state) {
 }
 
 // used notes that a file was used, where the file system does not.
-func (c *cache) used(path string) { _ = os.Chtimes(path, time.Now(), time.Time{}) }
+func (c *Cache) used(path string) { _ = os.Chtimes(path, time.Now(), time.Time{}) }
 
 // miss notes that no server has a file.
-func (c *cache) miss(name fileName) {
-	_ = os.MkdirAll(filepath.Join(c.dir, name.dir), 0o700)
-	for _, n := range name.names {
-		f, err := os.OpenFile(filepath.Join(c.dir, name.dir, n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // it has no bytes
+func (c *Cache) miss(name Name) {
+	_ = os.MkdirAll(filepath.Join(c.Dir, name.Dir), 0o700)
+	for _, n := range name.Names {
+		f, err := os.OpenFile(filepath.Join(c.Dir, name.Dir, n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // it has no bytes
 		if err == nil {
 			_ = f.Close()
 		}
@@ -147,14 +162,14 @@ func (c *cache) miss(name fileName) {
 // the file system can do that: a process that is killed leaves nothing.
 type part struct {
 	file  *os.File
-	cache *cache
-	name  fileName
+	cache *Cache
+	name  Name
 	at    string // its path; "" where it has none yet
 }
 
 // create begins a file.
-func (c *cache) create(name fileName) (*part, error) {
-	dir := filepath.Join(c.dir, name.dir)
+func (c *Cache) create(name Name) (*part, error) {
+	dir := filepath.Join(c.Dir, name.Dir)
 	var err error
 	for range 2 { // another client may remove an empty directory
 		if err = os.MkdirAll(dir, 0o700); err != nil {
@@ -164,7 +179,7 @@ func (c *cache) create(name fileName) (*part, error) {
 		if fd, err = unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o400); err == nil {
 			return &part{file: os.NewFile(uintptr(fd), dir), cache: c, name: name}, nil //nolint:gosec // a descriptor
 		}
-		at := filepath.Join(dir, temporaryName(name.names[0]))
+		at := filepath.Join(dir, temporaryName(name.Names[0]))
 		var f *os.File
 		if f, err = os.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400); err == nil {
 			return &part{file: f, cache: c, name: name, at: at}, nil
@@ -174,7 +189,7 @@ func (c *cache) create(name fileName) (*part, error) {
 }
 
 // temporaryName is a name for a part of a file, of the form that other clients give them.
-func temporaryName(name string) string { return name + "." + rand.Text()[:temporaryLen-1] }
+func temporaryName(name string) string { return name + "." + rand.Text()[:TemporaryBytes-1] }
 
 // open is a path that leads to the file as long as it is open.
 func (p *part) open() string { return fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()) }
@@ -182,9 +197,9 @@ func (p *part) open() string { return fmt.Sprintf("/proc/self/fd/%d", p.file.Fd(
 // keep gives the file its names, if check finds nothing wrong with it, and returns its
 // path.
 func (p *part) keep(check func(path string) error) (path string, err error) {
-	dir := filepath.Join(p.cache.dir, p.name.dir)
+	dir := filepath.Join(p.cache.Dir, p.name.Dir)
 	if p.at == "" {
-		at := filepath.Join(dir, temporaryName(p.name.names[0]))
+		at := filepath.Join(dir, temporaryName(p.name.Names[0]))
 		if err := unix.Linkat(unix.AT_FDCWD, p.open(), unix.AT_FDCWD, at, unix.AT_SYMLINK_FOLLOW); err != nil {
 			return "", &os.LinkError{Op: "link", Old: p.open(), New: at, Err: err}
 		}
@@ -193,13 +208,13 @@ func (p *part) keep(check func(path string) error) (path string, err error) {
 	if err := check(p.at); err != nil {
 		return "", err
 	}
-	for _, n := range p.name.names[1:] {
+	for _, n := range p.name.Names[1:] {
 		other := filepath.Join(dir, temporaryName(n))
 		if os.Link(p.at, other) == nil && os.Rename(other, filepath.Join(dir, n)) != nil {
 			_ = os.Remove(other)
 		}
 	}
-	path = filepath.Join(dir, p.name.names[0])
+	path = filepath.Join(dir, p.name.Names[0])
 	if err := os.Rename(p.at, path); err != nil {
 		return "", err
 	}
@@ -214,24 +229,24 @@ func (p *part) discard() {
 	if p.at != "" {
 		_ = os.Remove(p.at)
 	}
-	_ = os.Remove(filepath.Join(p.cache.dir, p.name.dir))
+	_ = os.Remove(filepath.Join(p.cache.Dir, p.name.Dir))
 }
 
 // clean removes the files that were not used since a time, and directories without any.
 // A cache may be any directory that a user names, so nothing else is touched.
-func (c *cache) clean(since time.Time) {
-	root, err := os.OpenRoot(c.dir)
+func (c *Cache) clean(since time.Time) {
+	root, err := os.OpenRoot(c.Dir)
 	if err != nil {
 		return
 	}
 	defer root.Close()
 	for _, d := range entries(root, ".") {
-		if !d.IsDir() || !isIDName(d.Name()) {
+		if !d.IsDir() || !c.IsDir(d.Name()) {
 			continue
 		}
 		for _, e := range entries(root, d.Name()) {
 			info, err := e.Info()
-			if err == nil && info.Mode().IsRegular() && isCacheName(e.Name()) && accessed(info).Before(since) {
+			if err == nil && info.Mode().IsRegular() && c.IsFile(e.Name()) && accessed(info).Before(since) {
 				_ = root.Remove(filepath.Join(d.Name(), e.Name()))
 			}
 		}
@@ -249,22 +264,6 @@ func entries(root *os.Root, dir string) []fs.DirEntry {
 	defer f.Close()
 	list, _ := f.ReadDir(-1)
 	return list
-}
-
-// isIDName says whether a name is that of a build ID's directory.
-func isIDName(name string) bool {
-	return len(name) >= 2 && len(name) <= 2*maxID && len(name)%2 == 0 && strings.Trim(name, "0123456789abcdef") == ""
-}
-
-// isCacheName says whether a name is that of a file that some client put into the cache,
-// or left a part of.
-func isCacheName(name string) bool {
-	for _, kind := range []string{"debuginfo", "executable"} {
-		if name == kind || strings.HasPrefix(name, kind+".") && len(name) == len(kind)+temporaryLen {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "source#") || strings.HasPrefix(name, "source-") || strings.HasPrefix(name, "section-") || strings.HasPrefix(name, "hdr-")
 }
 
 // accessed is when a file was read last.

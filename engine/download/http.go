@@ -1,4 +1,4 @@
-package debuginfod
+package download
 
 import (
 	"context"
@@ -19,10 +19,12 @@ import (
 )
 
 const (
-	maxHeader    = 64 << 10  // bytes of an answer's headers
-	maxRedirects = 10        // of a request
-	leastBytes   = 100 << 10 // that a server has to send in Options.Timeout
+	maxHeader    = 64 << 10 // bytes of an answer's headers
+	maxRedirects = 10       // of a request
 )
+
+// LeastBytes is what a server has to send in Options.Timeout.
+const LeastBytes = 100 << 10
 
 // newHTTP makes what requests are sent by.
 func newHTTP(o *Options) *http.Client {
@@ -52,15 +54,14 @@ func newHTTP(o *Options) *http.Client {
 
 // download writes a server's file to one that is open, and returns when it was modified;
 // the zero time where that is not told.
-func (c *Client) download(ctx context.Context, s *server, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
-	u := fileURL(s.url, f)
+func (c *Client) download(ctx context.Context, u *url.URL, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
 	c.log("%s: asking", u.Redacted())
 	if u.Scheme == "file" {
 		return c.copyFile(u.Path, f, to)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := newWatch(c.options.Timeout, cancel)
+	w := newWatch(c.options.Timeout, inBrackets(c.protocol.Timeout), cancel)
 	defer w.stop()
 	r, err := c.request(ctx, u)
 	if err != nil {
@@ -77,8 +78,13 @@ func (c *Client) download(ctx context.Context, s *server, f object.RemoteFile, t
 	if err != nil {
 		return time.Time{}, err
 	}
-	t := &transfer{Transfer: Transfer{RemoteFile: f, Server: s.url.Host, Size: max(size, 0)}, client: c, watch: w}
-	n, err := t.copy(to, answer.Body, c.maxSize(f))
+	body, end, err := decoded(answer)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer end()
+	t := &transfer{Transfer: Transfer{RemoteFile: f, Server: u.Host, Size: max(size, 0)}, client: c, watch: w}
+	n, err := t.copy(to, body, c.maxSize(f))
 	var tooLarge *sizeError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -107,15 +113,18 @@ func (c *Client) request(ctx context.Context, u *url.URL) (*http.Request, error)
 	if r.Header.Get("User-Agent") == "" {
 		r.Header.Set("User-Agent", "unwindd")
 	}
-	if c.options.MaxSize != DefaultMaxSize {
-		r.Header.Set("X-Debuginfod-Maxsize", strconv.FormatInt(c.options.MaxSize, 10))
+	r.Header.Set("Accept-Encoding", encodings)
+	if c.options.MaxSize != DefaultMaxSize && c.protocol.MaxSizeHeader != "" {
+		r.Header.Set(c.protocol.MaxSizeHeader, strconv.FormatInt(c.options.MaxSize, 10))
 	}
 	return r, nil
 }
 
 func (c *Client) maxSize(f object.RemoteFile) int64 {
-	if f.Kind == object.RemoteSource {
-		return min(c.options.MaxSize, maxSource)
+	if c.protocol.MaxSize != nil {
+		if most := c.protocol.MaxSize(f); most > 0 {
+			return min(c.options.MaxSize, most)
+		}
 	}
 	return c.options.MaxSize
 }
@@ -145,14 +154,17 @@ func (c *Client) sizeOf(answer *http.Response, f object.RemoteFile) (int64, erro
 		return 0, fmt.Errorf("the server answers %d %s", status, http.StatusText(status))
 	}
 	size := answer.ContentLength
-	if told, err := strconv.ParseInt(answer.Header.Get("X-Debuginfod-Size"), 10, 64); err == nil && told >= 0 {
+	if isEncoded(answer) {
+		size = -1
+	}
+	if told, err := strconv.ParseInt(answer.Header.Get(c.protocol.SizeHeader), 10, 64); err == nil && told >= 0 && c.protocol.SizeHeader != "" {
 		size = told
 	}
 	if size > c.maxSize(f) {
 		return 0, &sizeError{size, c.maxSize(f)}
 	}
-	endsByClosing := answer.ContentLength < 0 && len(answer.TransferEncoding) == 0 && answer.ProtoMajor == 1 && !answer.Uncompressed
-	if size < 0 && endsByClosing && f.Kind == object.RemoteSource {
+	endsByClosing := answer.ContentLength < 0 && len(answer.TransferEncoding) == 0 && answer.ProtoMajor == 1 && !isEncoded(answer)
+	if size < 0 && endsByClosing && c.protocol.NeedsSize != nil && c.protocol.NeedsSize(f) {
 		return 0, errors.New("the answer says nowhere how long it is, so a part cannot be told from the whole")
 	}
 	return size, nil
@@ -164,13 +176,13 @@ func (c *Client) copyFile(path string, f object.RemoteFile, to *os.File) (modifi
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return time.Time{}, errAbsent
 	} else if err != nil {
-		return time.Time{}, withoutPath(err)
+		return time.Time{}, WithoutPath(err)
 	}
 	defer from.Close()
 	info, err := from.Stat()
 	switch most := c.maxSize(f); {
 	case err != nil:
-		return time.Time{}, withoutPath(err)
+		return time.Time{}, WithoutPath(err)
 	case !info.Mode().IsRegular():
 		return time.Time{}, object.ErrNotRegular
 	case info.Size() > most:
@@ -206,7 +218,7 @@ func (t *transfer) copy(to io.Writer, from io.Reader, most int64) (n int64, err 
 		if read > 0 {
 			t.watch.has(read)
 			if _, err := to.Write(buffer[:read]); err != nil {
-				return t.Bytes, withoutPath(err)
+				return t.Bytes, WithoutPath(err)
 			}
 			t.report(false)
 		}
@@ -235,11 +247,11 @@ type watch struct {
 	bytes int // since the timer was set
 }
 
-func newWatch(after time.Duration, cancel context.CancelCauseFunc) *watch {
+func newWatch(after time.Duration, setting string, cancel context.CancelCauseFunc) *watch {
 	if after <= 0 {
 		return nil
 	}
-	because := fmt.Errorf("%w: less than %d bytes came in %v (DEBUGINFOD_TIMEOUT)", errSlow, leastBytes, after)
+	because := fmt.Errorf("%w: less than %d bytes came in %v%s", errSlow, LeastBytes, after, setting)
 	return &watch{timer: time.AfterFunc(after, func() { cancel(because) }), after: after}
 }
 
@@ -254,7 +266,7 @@ func (w *watch) has(bytes int) {
 	if w == nil {
 		return
 	}
-	if w.bytes += bytes; w.bytes >= leastBytes {
+	if w.bytes += bytes; w.bytes >= LeastBytes {
 		w.bytes = 0
 		w.timer.Reset(w.after)
 	}

@@ -1,7 +1,8 @@
-package debuginfod
+package download
 
 import (
 	"errors"
+	"io/fs"
 
 	"github.com/unwindd/unwindd/engine/object"
 )
@@ -20,14 +21,16 @@ type laterError struct {
 
 func (e *laterError) Unwrap() error { return e.error }
 
-// A wrongError says that a file is not the one that was asked for.
-type wrongError struct{ error }
+// A WrongError says that a file is not the one that was asked for.
+type WrongError struct{ Err error }
 
-func (e wrongError) Unwrap() error { return e.error }
+func (e WrongError) Error() string { return e.Err.Error() }
+
+func (e WrongError) Unwrap() error { return e.Err }
 
 // kindOf says of what kind the reason is that a file was not taken for.
 func kindOf(err error) object.AttemptKind {
-	var wrong wrongError
+	var wrong WrongError
 	switch {
 	case errors.Is(err, errAbsent):
 		return object.Absent
@@ -35,4 +38,13 @@ func kindOf(err error) object.AttemptKind {
 		return object.Mismatched
 	}
 	return object.Unreadable
+}
+
+// WithoutPath is an error without the path of the file, which has a name for a moment
+// only.
+func WithoutPath(err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }

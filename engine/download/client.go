@@ -1,0 +1,328 @@
+package download
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// Options say which servers are asked, and how. The zero value asks nobody.
+type Options struct {
+	// URLs are the servers, in the order in which they are asked.
+	URLs []*url.URL
+	// Cache is the directory in which files are kept.
+	Cache string
+	// Timeout is how long 100 KiB, or what is left of an answer, may take; 0: any time.
+	Timeout time.Duration
+	// MaxTime is how long a file may take altogether; 0: any time.
+	MaxTime time.Duration
+	// MaxSize is the size of the largest file, in bytes; 0 is DefaultMaxSize.
+	MaxSize int64
+	// Retries is how often a server is asked again whose answer did not come.
+	Retries int
+	// Headers are sent with every request to a server, but not where it redirects to
+	// another host.
+	Headers http.Header
+	// Progress, where it is not nil, is told how far a transfer is: at its beginning,
+	// after every part and, with Done set, at its end.
+	Progress func(Transfer)
+	// Log, where it is not nil, is told what is asked and what comes of it, a sentence
+	// at a time. It may be called by several goroutines at once.
+	Log func(text string)
+}
+
+// The values of Options that elfutils' clients have by default, and the bound of files.
+const (
+	DefaultTimeout = 90 * time.Second
+	DefaultRetries = 2
+	DefaultMaxSize = 16 << 30 // bytes
+)
+
+// A Transfer is a file on its way.
+type Transfer struct {
+	object.RemoteFile
+	Server      string // its host
+	Bytes, Size int64  // what has come, and of how much; Size is 0 where that is not known
+	Done        bool   // nothing more will come
+}
+
+// A Protocol is what servers of one kind have in common.
+type Protocol struct {
+	// Name says what asks, in messages.
+	Name string
+	// Timeout and MaxTime are what sets those of Options, in messages; "": nothing does.
+	Timeout, MaxTime string
+	// NoCache says where the cache would be, for who has none.
+	NoCache string
+	// SizeHeader of an answer says how many bytes a file has; MaxSizeHeader of a request
+	// how many are wanted at most; "": there are none.
+	SizeHeader, MaxSizeHeader string
+	// IsDir and IsFile are those of the Cache.
+	IsDir, IsFile func(name string) bool
+	// Place gives the place of a file in the cache. What it is made of comes from files,
+	// so it refuses what would be a path of its own.
+	Place func(f object.RemoteFile) (Name, error)
+	// URLs are where a server may have a file, one at least.
+	URLs func(server *url.URL, f object.RemoteFile) []*url.URL
+	// Check says what is wrong with a file that was asked for; nil: nothing. It wraps a
+	// WrongError where it is another one.
+	Check func(path string, f object.RemoteFile) error
+	// MaxSize bounds some files further, in bytes; 0: not.
+	MaxSize func(f object.RemoteFile) int64
+	// NeedsSize says whether an answer has to say how long it is, as Check does not see
+	// that a part is missing.
+	NeedsSize func(f object.RemoteFile) bool
+}
+
+// A Client asks servers for files. It may be used concurrently.
+type Client struct {
+	options  Options
+	protocol Protocol
+	cache    Cache
+	http     *http.Client
+	servers  []*server
+
+	mu       sync.Mutex
+	underway map[string]*query // by their paths in the cache
+	asked    int
+}
+
+// A server is one that is asked.
+type server struct {
+	url *url.URL
+
+	mu      sync.Mutex
+	silent  time.Time // until when it is not asked, since it did not answer
+	because error
+}
+
+// A query is a file that is being asked for. Who asks for it meanwhile waits.
+type query struct {
+	done  chan struct{}
+	path  string
+	tried []object.Attempt
+}
+
+// maxQueries bounds the files that a Client asks servers for. What is asked comes from
+// cores and debug information, which may be made to name any number.
+const maxQueries = 20000
+
+// silence is how long a server is not asked that did not answer. A target has a hundred
+// modules, and each would wait for it.
+const silence = 10 * time.Minute
+
+// New makes a Client. It connects to nobody yet.
+func New(p Protocol, o Options) *Client {
+	if o.MaxSize <= 0 {
+		o.MaxSize = DefaultMaxSize
+	}
+	c := &Client{
+		options: o, protocol: p, http: newHTTP(&o), underway: map[string]*query{},
+		cache: Cache{Dir: o.Cache, IsDir: p.IsDir, IsFile: p.IsFile},
+	}
+	seen := map[string]bool{}
+	for _, u := range o.URLs {
+		if key := u.String(); !seen[key] {
+			seen[key] = true
+			c.servers = append(c.servers, &server{url: u})
+		}
+	}
+	return c
+}
+
+// Close closes the connections that are kept for further requests.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Fetch implements object.Remote. The path is that of the file in the cache.
+func (c *Client) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
+	if len(c.servers) == 0 {
+		return "", nil
+	}
+	name, err := c.protocol.Place(f)
+	if err != nil {
+		return "", []object.Attempt{{Path: c.label(c.servers[0], f), Reason: err.Error(), Kind: object.Unreadable}}
+	}
+	c.mu.Lock()
+	q := c.underway[name.Path()]
+	if q != nil {
+		c.mu.Unlock()
+		<-q.done
+		return q.path, q.tried
+	}
+	q = &query{done: make(chan struct{})}
+	c.underway[name.Path()] = q
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.underway, name.Path())
+		c.mu.Unlock()
+		close(q.done)
+	}()
+	q.path, q.tried = c.find(f, name)
+	return q.path, q.tried
+}
+
+// find looks in the cache, and asks the servers for what is not there.
+func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []object.Attempt) {
+	if err := c.prepare(); err != nil {
+		return "", []object.Attempt{{Path: c.cache.Dir, Reason: "no cache for " + c.protocol.Name + ": " + err.Error(), Kind: object.Unreadable}}
+	}
+	path, state := c.cache.look(name)
+	switch state {
+	case cached:
+		err := c.protocol.Check(path, f)
+		if err == nil {
+			c.cache.used(path)
+			return path, nil
+		}
+		// Another client may have kept what is wrong; a server may have what is right.
+		tried = append(tried, object.Attempt{Path: path, Reason: err.Error(), Kind: kindOf(err)})
+	case missed:
+		c.log("%s is remembered: no server had the file; it is asked for again when that is %v old", path, c.cache.missAge())
+		return "", []object.Attempt{{Path: path, Reason: "no server had it a short time ago", Kind: object.Absent}}
+	}
+	if err := c.mayAsk(); err != nil {
+		return "", append(tried, object.Attempt{Path: path, Reason: err.Error(), Kind: object.Unreadable})
+	}
+	found, more := c.ask(f, name)
+	return found, append(tried, more...)
+}
+
+// prepare makes the cache.
+func (c *Client) prepare() error {
+	if c.cache.Dir == "" {
+		return errors.New(c.protocol.NoCache)
+	}
+	return c.cache.Prepare()
+}
+
+func (c *Client) mayAsk() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked++; c.asked > maxQueries {
+		return fmt.Errorf("not asked for: %d files were asked for already", maxQueries)
+	}
+	return nil
+}
+
+// ask asks one server after the other. That none has the file is remembered where each
+// of them said so.
+func (c *Client) ask(f object.RemoteFile, name Name) (path string, tried []object.Attempt) {
+	ctx := context.Background()
+	if c.options.MaxTime > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.options.MaxTime, fmt.Errorf("it was not there after %v%s", c.options.MaxTime, inBrackets(c.protocol.MaxTime)))
+		defer cancel()
+	}
+	absent := 0
+	for _, s := range c.servers {
+		label := c.label(s, f)
+		path, err := c.askServer(ctx, s, f, name)
+		if err == nil {
+			c.log("%s: taken, as %s", label, path)
+			return path, tried
+		}
+		if errors.Is(err, errAbsent) {
+			absent++
+		}
+		c.log("%s: %v", label, err)
+		tried = append(tried, object.Attempt{Path: label, Reason: err.Error(), Kind: kindOf(err)})
+	}
+	if absent == len(c.servers) {
+		c.cache.miss(name)
+	}
+	return "", tried
+}
+
+// askServer asks one server, several times where no answer comes.
+func (c *Client) askServer(ctx context.Context, s *server, f object.RemoteFile, name Name) (path string, err error) {
+	if err := s.silenced(); err != nil {
+		return "", err
+	}
+	for n := 0; ; n++ {
+		if path, err = c.get(ctx, s, f, name); err == nil {
+			return path, nil
+		}
+		var later *laterError
+		if !errors.As(err, &later) || ctx.Err() != nil {
+			return "", err
+		}
+		if n >= c.options.Retries {
+			if later.isSilent {
+				s.silence(err)
+			}
+			return "", err
+		}
+		time.Sleep(100 * time.Millisecond << min(n, 5))
+	}
+}
+
+// get downloads a file into the cache.
+func (c *Client) get(ctx context.Context, s *server, f object.RemoteFile, name Name) (path string, err error) {
+	part, err := c.cache.create(name)
+	if err != nil {
+		return "", err
+	}
+	defer part.discard()
+	modified, err := c.downloadAny(ctx, s, f, part.file)
+	if err != nil {
+		return "", err
+	}
+	if !modified.IsZero() {
+		_ = os.Chtimes(part.open(), time.Time{}, modified) // the time of a source tells whether it is newer than the program
+	}
+	return part.keep(func(path string) error { return c.protocol.Check(path, f) })
+}
+
+// downloadAny downloads from the first of the places where the server may have a file that
+// has it.
+func (c *Client) downloadAny(ctx context.Context, s *server, f object.RemoteFile, to *os.File) (modified time.Time, err error) {
+	for _, u := range c.protocol.URLs(s.url, f) {
+		if modified, err = c.download(ctx, u, f, to); !errors.Is(err, errAbsent) {
+			break
+		}
+	}
+	return modified, err
+}
+
+// inBrackets adds to a message what sets a bound.
+func inBrackets(setting string) string {
+	if setting == "" {
+		return ""
+	}
+	return " (" + setting + ")"
+}
+
+// silence keeps a server from being asked for a while.
+func (s *server) silence(because error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent, s.because = time.Now().Add(silence), because
+}
+
+func (s *server) silenced() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.silent) {
+		return fmt.Errorf("not asked again, since it did not answer: %w", s.because)
+	}
+	return nil
+}
+
+func (c *Client) log(format string, args ...any) {
+	if c.options.Log != nil {
+		c.options.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// label is what messages call a file of a server: its URL, without a password.
+func (c *Client) label(s *server, f object.RemoteFile) string {
+	return c.protocol.URLs(s.url, f)[0].Redacted()
+}

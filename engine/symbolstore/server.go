@@ -1,0 +1,116 @@
+package symbolstore
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/download"
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// CacheDir is the directory in which the files of servers are kept: beneath XDG_CACHE_HOME,
+// or .cache of HOME; "" where neither is set. getenv reads a variable.
+func CacheDir(getenv func(string) string) string {
+	base := getenv("XDG_CACHE_HOME")
+	if base == "" {
+		home := getenv("HOME")
+		if home == "" {
+			return ""
+		}
+		base = filepath.Join(home, ".cache")
+	}
+	return filepath.Join(base, "unwindd", "symbols")
+}
+
+// MaxSize is the size of the largest file that is taken from a server, in bytes: the symbol
+// files of browsers have one to two GB.
+const MaxSize = 8 << 30
+
+// A server is a store that is asked by HTTP. Each has a cache of its own, so that what one
+// does not have is asked of the next.
+type server struct{ *download.Client }
+
+func newServer(u *url.URL, o download.Options) Store {
+	o.URLs = []*url.URL{u}
+	if o.Cache != "" {
+		o.Cache = filepath.Join(o.Cache, serverName(u))
+	}
+	if o.MaxSize == 0 {
+		o.MaxSize = MaxSize
+	}
+	return server{download.New(protocol, o)}
+}
+
+// Fetch asks the server for names that are none of other places only.
+func (s server) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
+	if _, err := keysOf(f); err != nil {
+		return "", refused(f.Name, err)
+	}
+	return s.Client.Fetch(f)
+}
+
+// serverName is the directory of a server in the cache: its host, to be read, and a hash of
+// what is asked.
+func serverName(u *url.URL) string {
+	host := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(u.Host))
+	bare := *u
+	bare.User = nil
+	sum := sha256.Sum256([]byte(bare.String()))
+	return fmt.Sprintf("%.100s-%x", host, sum[:8])
+}
+
+var protocol = download.Protocol{
+	Name:    "symbol stores",
+	NoCache: "it is in XDG_CACHE_HOME or HOME, of which neither is set",
+	IsDir:   isCacheDir,
+	IsFile:  func(string) bool { return true },
+	Place:   place,
+	URLs:    urls,
+	Check:   check,
+	// The end of a symbol file that was cut is as good as any other.
+	NeedsSize: func(f object.RemoteFile) bool { return f.Kind == object.RemoteSymbols },
+}
+
+// place is where a file is in the cache: by its identifier and its name.
+func place(f object.RemoteFile) (download.Name, error) {
+	keys, err := keysOf(f)
+	if err != nil {
+		return download.Name{}, err
+	}
+	return download.Name{Dir: keys[0].id, Names: []string{keys[0].leaf}}, nil
+}
+
+// isCacheDir says whether a name is that of an identifier's directory.
+func isCacheDir(name string) bool {
+	return isID(strings.TrimPrefix(strings.TrimPrefix(name, "elf-buildid-"), "sym-"))
+}
+
+// urls are where a server has a file: its URL with the parts of the key behind its path.
+func urls(server *url.URL, f object.RemoteFile) []*url.URL {
+	keys, err := keysOf(f)
+	if err != nil {
+		return nil
+	}
+	list := make([]*url.URL, 0, len(keys))
+	for i := range keys {
+		list = append(list, server.JoinPath(keys[i].escaped()...))
+	}
+	return list
+}
+
+// escaped are the parts of a key as a URL has them.
+func (k *key) escaped() []string {
+	parts := k.parts()
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return parts
+}
