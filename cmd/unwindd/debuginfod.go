@@ -47,11 +47,16 @@ func (f *debuginfodFlags) remote(log func(text string)) (remote object.Remote, e
 		return nil, func() {}, nil
 	}
 	o.Log = log
-	if isShown := term.IsTerminal(int(os.Stderr.Fd())) || os.Getenv("DEBUGINFOD_PROGRESS") != ""; isShown {
+	if isProgressShown() {
 		o.Progress = (&downloads{}).show
 	}
 	c := debuginfod.New(o)
 	return c, c.Close, nil
+}
+
+// isProgressShown says whether transfers are shown.
+func isProgressShown() bool {
+	return term.IsTerminal(int(os.Stderr.Fd())) || os.Getenv("DEBUGINFOD_PROGRESS") != ""
 }
 
 // downloads shows how far a transfer is, one at a time.
@@ -99,12 +104,15 @@ func (d *downloads) show(t debuginfod.Transfer) {
 }
 
 func isSame(a, b *object.RemoteFile) bool {
-	return a.Kind == b.Kind && slices.Equal(a.BuildID, b.BuildID) && a.Source == b.Source
+	return a.Kind == b.Kind && slices.Equal(a.BuildID, b.BuildID) && a.Source == b.Source && a.Name == b.Name && a.ID == b.ID
 }
 
 // transferName is what a transfer is called: parts of it are foreign.
 func transferName(t *debuginfod.Transfer) string {
 	name := t.Source
+	if name == "" && len(t.BuildID) == 0 {
+		name = fmt.Sprintf("%s of %s", t.Kind, t.Name)
+	}
 	if name == "" {
 		name = fmt.Sprintf("%s of %.8x", t.Kind, t.BuildID)
 	}

@@ -136,11 +136,11 @@ func (f *evalFlags) newEngine(o engine.Options) (e *engine.Engine, end func(), e
 	if o.Plugins, err = f.plugins(); err != nil {
 		return nil, nil, err
 	}
-	remote, hangUp, err := f.remote(f.log())
+	remote, symbols, hangUp, err := f.remotes(f.log())
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Sysroot, o.Exe, o.DebugDirs, o.DeviceCore, o.Remote = f.sysroot, f.exe, f.debugDirs, f.gpuCore, remote
+	o.Sysroot, o.Exe, o.DebugDirs, o.DeviceCore, o.Remote, o.Symbols = f.sysroot, f.exe, f.debugDirs, f.gpuCore, remote, symbols
 	if e, err = engine.New(o); err != nil {
 		hangUp()
 		return nil, nil, err

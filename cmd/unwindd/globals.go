@@ -160,6 +160,7 @@ type targetFlags struct {
 	sysroot   string
 	debugDirs []string
 	debuginfodFlags
+	symbolFlags
 }
 
 func (f *targetFlags) add(flags *pflag.FlagSet) {
@@ -167,6 +168,7 @@ func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
+	f.symbolFlags.add(flags)
 }
 
 // coreFlags say which files a core has beside its own.

@@ -21,7 +21,7 @@ import (
 type profileFlags struct {
 	*globals
 	targetFlags
-	symbols  bool
+	names    bool // functions and lines are looked for
 	jobs     int
 	maxStack int
 	events   []string
@@ -44,7 +44,7 @@ const defaultJoinWindow = 10 * time.Millisecond
 var profileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "json"}
 
 func newProfile(g *globals) *cobra.Command {
-	f := &profileFlags{globals: g, roots: map[int]string{}}
+	f := &profileFlags{globals: g, names: true, roots: map[int]string{}}
 	cmd := &cobra.Command{
 		Use:   "profile [RECORDING]",
 		Short: "Make a profile of what perf recorded",
@@ -81,7 +81,8 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 	flags := cmd.Flags()
 	flags.StringVar(&g.format, "format", "text", "write as `FORMAT`: "+strings.Join(profileFormats, ", "))
 	f.add(flags)
-	flags.BoolVar(&f.symbols, "symbols", true, "find functions and lines; without, there are addresses only")
+	f.symbolFlags.names = &f.names
+	flags.Lookup("symbols").Usage += "; with --symbols=false no functions and lines are looked for, and there are addresses only"
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk with `N` goroutines; 0 is one for every CPU")
 	flags.IntVar(&f.maxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.StringArrayVar(&f.events, "event", nil, "only the samples of `EVENT`; may be repeated")
@@ -129,7 +130,7 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	color := term.IsTerminal(int(os.Stderr.Fd())) && mayColor()
-	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.symbols}); err != nil {
+	if err := r.WriteSummary(stderr, report.SummaryOptions{Color: color, NoSymbols: !f.names}); err != nil {
 		return err
 	}
 	switch {
@@ -154,13 +155,13 @@ func (f *profileFlags) engine() (e *engine.Engine, end func(), err error) {
 		}
 		f.program = s.Disassembler
 	}
-	remote, disconnect, err := f.remote(f.log())
+	remote, symbols, disconnect, err := f.remotes(f.log())
 	if err != nil {
 		return nil, nil, err
 	}
 	e, err = engine.New(engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote,
-		MaxFrames: f.maxStack, NoSymbols: !f.symbols, Disassembler: f.program,
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote, Symbols: symbols,
+		MaxFrames: f.maxStack, NoSymbols: !f.names, Disassembler: f.program,
 	})
 	if err != nil {
 		disconnect()
@@ -222,7 +223,7 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--annotate writes text or JSON: expected another --format than %s", f.format)
 	case f.program != "" && len(f.annotate) == 0:
 		return wrong("--disassembler %s: expected --annotate FUNCTION too", f.program)
-	case len(f.annotate) > 0 && (f.http != "" || !f.symbols):
+	case len(f.annotate) > 0 && (f.http != "" || !f.names):
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
 	case f.maxStack < 1:
 		return wrong("--max-stack %d: expected 1 or more", f.maxStack)

@@ -74,12 +74,12 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	remote, end, err := f.remote(f.log())
+	remote, symbols, end, err := f.remotes(f.log())
 	if err != nil {
 		return err
 	}
 	defer end()
-	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote})
+	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols})
 	if err != nil {
 		return err
 	}

@@ -124,12 +124,12 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		}
 		f.program = s.Disassembler
 	}
-	remote, end, err := f.remote(f.log())
+	remote, symbols, end, err := f.remotes(f.log())
 	if err != nil {
 		return err
 	}
 	defer end()
-	e, err := engine.New(f.options(plugins, remote))
+	e, err := engine.New(f.options(plugins, remote, symbols))
 	if err != nil {
 		return err
 	}
@@ -145,9 +145,9 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 }
 
 // options are those of the engine.
-func (f *stackFlags) options(plugins plugin.Options, remote object.Remote) engine.Options {
+func (f *stackFlags) options(plugins plugin.Options, remote, symbols object.Remote) engine.Options {
 	options := engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote,
+		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols,
 		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
 		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
 		Disassembler: f.program,
