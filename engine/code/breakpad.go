@@ -51,14 +51,20 @@ func (o *Object) hasDebugInfo() bool {
 	return o.File != nil && (o.File.HasDebugInfo() || o.debug.Object != nil && o.debug.Object.HasDebugInfo())
 }
 
-// symbolBase is where the addresses of a symbol file count from: where the file's first
-// segment is loaded. It is false for what has no symbol files, and where the target does
-// not say where the module begins.
+// pageSize is that of the smallest pages: a module begins at one.
+const pageSize = 4096
+
+// symbolBase is where the addresses of a symbol file count from: the page of the first
+// segment. Without a file it is 0 where the target names the symbol file, as a minidump
+// does, and else where its first segment is. It is false for what has no symbol files, and
+// where the target does not say where the module begins.
 func (o *Object) symbolBase() (uint64, bool) {
 	base := uint64(math.MaxUint64)
 	switch {
 	case o.isLaid():
 		return 0, false
+	case o.File == nil && o.symbolID.DebugID != "":
+		return 0, true
 	case o.File == nil:
 		for i := range o.segments {
 			base = min(base, o.segments[i].Address)
@@ -68,7 +74,7 @@ func (o *Object) symbolBase() (uint64, bool) {
 			base = min(base, s.Address)
 		}
 	}
-	return base, base != math.MaxUint64
+	return base &^ (pageSize - 1), base != math.MaxUint64
 }
 
 // symbolIDs are the names by which stores may know the symbol file. Where the target does
@@ -193,21 +199,37 @@ func (o *Object) IsKnown() bool {
 	return o.symbolFile().file != nil
 }
 
-// breakpadNames are what the symbol file says.
-type breakpadNames struct{ object *Object }
+// breakpadNames are what the symbol file says: its functions, or its public symbols.
+type breakpadNames struct {
+	object   *Object
+	isPublic bool
+}
 
+// newBreakpadNames are those of FUNC records.
 func newBreakpadNames(o *Object) symbol.Source {
 	o.resolver() // finds the debug file
-	if o.symbolFile().file == nil {
+	if u := o.symbolFile(); u.file == nil || u.file.Counts().Functions == 0 {
 		return nil
 	}
-	return breakpadNames{o}
+	return breakpadNames{o, false}
+}
+
+// newPublicNames are those of PUBLIC records, which do not say where a function ends: the
+// symbols of a file do.
+func newPublicNames(o *Object) symbol.Source {
+	if u := o.symbolFile(); u.file == nil || u.file.Counts().Publics == 0 {
+		return nil
+	}
+	return breakpadNames{o, true}
 }
 
 func (s breakpadNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	u := s.object.symbolFile()
 	at, ok := u.at(address)
 	if !ok {
+		return dst, nil
+	}
+	if _, isFunction := u.file.Function(at); isFunction == s.isPublic {
 		return dst, nil
 	}
 	before := len(dst)

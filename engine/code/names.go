@@ -16,6 +16,7 @@ var nameSources = []func(*Object) symbol.Source{
 	newMadeNames,     // of code that a runtime made
 	newBreakpadNames, // a symbol file, where there is no debug information
 	newSymbolNames,   // debug information and symbols
+	newPublicNames,   // public symbols of the symbol file
 	newPluginNames,   // of the plugin
 }
 

@@ -125,7 +125,7 @@ func (d directory) Fetch(f object.RemoteFile) (path string, tried []object.Attem
 		if err == nil {
 			return at, tried
 		}
-		if a := attempt(filepath.Join(d.path, place), err); a.Kind != object.Absent {
+		if a := attempt(filepath.Join(d.path, place), err); a.Kind != object.Absent && !errors.Is(err, object.ErrNotRegular) {
 			tried = append(tried, a)
 		}
 	}

@@ -45,8 +45,8 @@ const maxInline = 512
 
 // Frames appends the function at an address of the module and the calls inlined
 // into it, innermost first. Where no function is known a public symbol may be: it
-// reaches up to where the next symbol or function begins, and is said of no
-// address behind the end of a function. The error is that of a file which was cut.
+// reaches up to where the next symbol or function begins, and is said of no address
+// behind the end of a function, nor of one whose call frame information begins behind it. The error is that of a file which was cut.
 func (f *File) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
 	err := f.guard(func() error {
@@ -142,12 +142,20 @@ func uniquePublics(list []record) []record {
 	return flatten(list)
 }
 
+// windows is the operating system of a MODULE record whose rows come from unwind codes.
+const windows = "windows"
+
 func (f *File) publicFrames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	p := before(f.publics, address)
 	if p == nil {
 		return dst
 	}
 	if r := before(f.functions, address); r != nil && r.end > p.start {
+		return dst
+	}
+	// What has call frame information that begins behind the symbol is another function,
+	// which has no name here. Functions of Windows have it in several parts.
+	if start, ok := f.ruleStart(address); ok && start > p.start && f.module.OS != windows {
 		return dst
 	}
 	s, ok := f.public(p)
@@ -157,6 +165,20 @@ func (f *File) publicFrames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	frame := symbol.Frame{Start: s.Address, HasStart: true}
 	frame.Function, frame.LinkageName = names([]byte(s.Name))
 	return append(dst, frame)
+}
+
+// ruleStart is where the STACK CFI INIT record begins that covers an address.
+func (f *File) ruleStart(address uint64) (start uint64, ok bool) {
+	r := find(f.rules, address)
+	if r == nil {
+		return 0, false
+	}
+	l := f.lineAt(r.offset())
+	for range 3 { // STACK CFI INIT
+		l.next()
+	}
+	start, _, ok = l.span()
+	return start, ok
 }
 
 func (f *File) public(r *record) (s Symbol, ok bool) {

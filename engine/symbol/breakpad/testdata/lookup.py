@@ -21,7 +21,7 @@ def covers(ranges, address):
 
 
 def read(path):
-    functions, publics, files, origins = [], {}, {}, {}
+    functions, publics, files, origins, inits, os = [], {}, {}, {}, [], None
     current = None
     for raw in open(path, "rb").read().split(b"\n"):
         line = raw.decode("utf-8", "surrogateescape").rstrip("\r").rstrip(" ")
@@ -48,7 +48,11 @@ def read(path):
                 current.path.append(node)
         elif (m := re.fullmatch(HEX + " " + HEX + r" (\d+) (\d+)", line)) and current:
             current.lines.append((int(m[1], 16), int(m[2], 16), int(m[3]), int(m[4])))
-    return functions, publics, files, origins
+        elif m := re.match("STACK CFI INIT " + HEX + " " + HEX, line):
+            inits.append((int(m[1], 16), int(m[2], 16)))
+        elif (m := re.fullmatch(r"MODULE (\S+) \S+ \S+ .+", line)) and os is None:
+            os = m[1]
+    return functions, publics, files, origins, [] if os == "windows" else inits
 
 
 def frames(f, address, files, origins):
@@ -83,7 +87,7 @@ def frames(f, address, files, origins):
 
 
 def main(path):
-    functions, publics, files, origins = read(path)
+    functions, publics, files, origins, inits = read(path)
     publics.pop(0, None)
     functions = [f for f in functions if f.start < f.end]
     places = sorted(range(len(functions)), key=lambda i: (functions[i].start, -functions[i].end, -i))
@@ -106,6 +110,10 @@ def main(path):
         i = bisect.bisect_right(names, address) - 1
         j = bisect.bisect_right(starts, address) - 1
         if i < 0 or j >= 0 and reach[j] > names[i]:
+            return None
+        # The INIT that begins last has the address.
+        around = [start for start, size in inits if start <= address < start + size]
+        if around and max(around) > names[i]:
             return None
         return names[i]
 
