@@ -19,6 +19,7 @@ var floors = []string{
 	"engine/service",
 	"engine/report",
 	"engine/symbolize",
+	"engine/symbolfile", // files of symbols, for other tools
 	"engine",
 	"engine/profile",
 	"engine/goroutine",

@@ -94,7 +94,7 @@ func newRoot() *cobra.Command {
 	root.PersistentPreRunE = g.noteInputs
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newEval(g), newDump(g), newPlugin(g))
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g))
 	return root
 }
 

@@ -35,6 +35,9 @@ func (f *File) close() error {
 	return err
 }
 
+// Names are the names of the file's code, and its debug information.
+func (f *File) Names() *resolve.Resolver { return f.resolver }
+
 // Problems are what was wrong so far with debug information or symbols.
 func (f *File) Problems() []string { return f.resolver.Problems() }
 

@@ -16,6 +16,8 @@ import (
 
 // Options say how a Symbolizer finds what belongs to a file.
 type Options struct {
+	// Sysroot is the directory beneath which paths that files have are; "" is "/".
+	Sysroot string
 	// DebugDirs are searched for separate debug files, after /usr/lib/debug.
 	DebugDirs []string
 	// Remote is asked for files of debug information, and for build IDs, that are not on
@@ -142,7 +144,7 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 
 // newFile takes an object and finds its debug file.
 func (s *Symbolizer) newFile(o *object.Object) *File {
-	finder := object.Finder{DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
+	finder := object.Finder{Sysroot: s.options.Sysroot, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
 	s.relocate(o)
 	debug := s.findDebug(&finder, o)
 	f := &File{Object: o, Debug: debug}

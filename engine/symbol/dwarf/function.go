@@ -234,17 +234,20 @@ func (b *body) inlinesOf(f *function) (*inlines, error) {
 	if x := f.inlines.Load(); x != nil {
 		return x, nil
 	}
-	x, err := b.findInlines(f)
+	x, _, err := b.findInlines(f)
 	if err != nil {
 		return nil, err
 	}
+	b.file.keeps(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
 	// Two that look at the same time find the same.
 	f.inlines.Store(x)
 	return x, nil
 }
 
-func (b *body) findInlines(f *function) (*inlines, error) {
-	x := &inlines{}
+// findInlines reads the calls that were inlined into a function. count is what they add to
+// what the file keeps.
+func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
+	x = &inlines{}
 	w := b.walk(b.offset + uint64(f.offset))
 	budget := int64(b.end-b.offset) + 1<<20
 	tmp := scratchPool.Get().(*scratch)
@@ -259,7 +262,7 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 	for w.off < size {
 		a, entry, err := w.next()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if a == nil {
 			if at.leave() {
@@ -277,7 +280,7 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 			}
 			e, _ := w.extent(a)
 			if list, err = b.spans(list[:0], &e, &budget); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			ranges = appendSegments(ranges, list, self)
 		case len(at.open) > 0 && at.hidden == 0 && a.hasChildren && canSkip(a):
@@ -290,12 +293,12 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 			}
 		}
 		if err := w.pass(a, entry); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if a.hasChildren {
 			at.open = append(at.open, at.around)
 			if at.around = self; len(at.open) > maxDepth {
-				return nil, b.wrong(entry, "entry nested deeper than %d", maxDepth)
+				return nil, 0, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 			}
 		}
 		if len(at.open) == 0 {
@@ -303,13 +306,13 @@ func (b *body) findInlines(f *function) (*inlines, error) {
 		}
 	}
 	tmp.ranges, tmp.calls, tmp.list, tmp.stack = ranges, calls, list, at.open
-	if !b.file.keep(len(ranges) + len(calls)) {
-		return nil, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
+	count = len(ranges) + len(calls)
+	if !b.file.keep(count) {
+		return nil, 0, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
 	x.list = slices.Clone(calls)
 	x.where = flatten(ranges)
-	b.file.keeps(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
-	return x, nil
+	return x, count, nil
 }
 
 // A callStack says which inlined call the next entry is in.

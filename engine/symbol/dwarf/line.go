@@ -565,12 +565,15 @@ func (t *lineTable) sortRows(s *sequence, program uint64, count int) error {
 	return nil
 }
 
+// maxSequences is how many sequences are tried for an address where they overlap.
+const maxSequences = 8
+
 // position returns the row that holds an address: the last one that begins at
 // or before it.
 func (t *lineTable) position(address uint64) (r row, ok bool) {
 	i := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start > address })
 	// Sequences do not overlap in a sound table; a few are tried in one that does.
-	for tries := 0; i > 0 && tries < 8; tries++ {
+	for tries := 0; i > 0 && tries < maxSequences; tries++ {
 		i--
 		if t.sequences[i].holds(address) {
 			return t.rowIn(&t.sequences[i], address)
@@ -592,14 +595,19 @@ func (t *lineTable) rowIn(s *sequence, address uint64) (r row, ok bool) {
 	if n == 0 {
 		return row{}, false
 	}
-	p := &list[n-1]
-	m := t.machine()
-	m.row = row{address: p.address, line: p.line, file: p.file, column: p.column, discriminator: p.discr}
-	m.opIndex, m.c.off = uint64(p.opIndex), t.offset+uint64(p.next)
+	m := t.machineAt(&list[n-1])
 	for r = m.row; ; r = m.row {
 		event, err := m.step()
 		if err != nil || event != lineRow || m.address > address {
 			return r, true
 		}
 	}
+}
+
+// machineAt is a machine behind the row of a checkpoint.
+func (t *lineTable) machineAt(p *checkpoint) lineMachine {
+	m := t.machine()
+	m.row = row{address: p.address, line: p.line, file: p.file, column: p.column, discriminator: p.discr}
+	m.opIndex, m.c.off = uint64(p.opIndex), t.offset+uint64(p.next)
+	return m
 }

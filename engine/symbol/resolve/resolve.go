@@ -206,7 +206,20 @@ func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
 	if last.File == "" && len(frames) == 1 {
 		last.File = r.symbols().File(address)
 	}
-	if last.Function == "" || isFullerName(&s, last) {
+	completeName(last, &s)
+}
+
+// Complete gives a function that DWARF names at an address what its symbol says better,
+// as Frames does.
+func (r *Resolver) Complete(f *symbol.Frame, address uint64) {
+	if s, ok := r.symbols().Function(address); ok {
+		completeName(f, &s)
+	}
+}
+
+// completeName gives a physical function what its symbol says better.
+func completeName(last *symbol.Frame, s *symbol.Symbol) {
+	if last.Function == "" || isFullerName(s, last) {
 		last.Function, last.LinkageName = symtab.Names(s.Name)
 		last.Start, last.HasStart = s.Start, true
 	} else if !last.HasStart {

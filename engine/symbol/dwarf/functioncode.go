@@ -1,0 +1,302 @@
+package dwarf
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// A FunctionCode is a function that has code, with what Frames says at each of its
+// addresses.
+type FunctionCode struct {
+	symbol.Frame // of the function itself: its names, and where it begins
+	// Ranges is the code that Frames names the function at, by address and disjoint.
+	Ranges []CodeRange
+	// IsShared says that another function, of another name, has code of this one: linkers
+	// fold functions that are the same, and Frames names one of them.
+	IsShared bool
+	Lines    []CodeLine
+	// Calls are those that were inlined and have code, each behind the one that it lies in.
+	Calls []InlinedCall
+}
+
+// A CodeRange is code from Start up to, but not including, End: ELF virtual addresses.
+type CodeRange struct{ Start, End uint64 }
+
+// A CodeLine is the line that some code is of. File is "" and Line 0 where the line
+// table says so.
+type CodeLine struct {
+	CodeRange
+	File string
+	Line int
+}
+
+// An InlinedCall is a call that was inlined into a function.
+type InlinedCall struct {
+	Function string // as symbol.Frame has it
+	// Depth is 0 for a call in the function itself, and one more than that of the call
+	// that it lies in for others.
+	Depth    int
+	CallFile string // where the call is written; "": unknown
+	CallLine int    // likewise; 0: unknown
+	Ranges   []CodeRange
+}
+
+// A CodeMap is the functions that have code, each with its part of it. It is made
+// once and does not change.
+type CodeMap struct {
+	r      *Reader
+	units  []*unit
+	pieces []codePiece // by unit, function and address
+	covers []span      // what the pieces are, merged
+}
+
+// A codePiece is code of a function, which is known by its entry.
+type codePiece struct {
+	span
+	unit     int32  // index among those of the file
+	offset   uint32 // of the entry, from the header of the unit that has it
+	isShared bool   // another function of another name has the code too
+}
+
+// CodeMap finds the functions of all units. Units that cannot be read become
+// problems. Of a relocatable object it is empty: an address does not say of which
+// section it is.
+func (r *Reader) CodeMap() (*CodeMap, error) {
+	m := &CodeMap{r: r}
+	if r.main.layout != nil {
+		return m, nil
+	}
+	err := r.protect(func() error {
+		r.openUnits()
+		m.units = r.main.everyUnit()
+		for i, u := range m.units {
+			if err := m.addUnit(int32(i), u); err != nil {
+				r.failedUnit(u, err)
+			}
+		}
+		m.settle()
+		return nil
+	})
+	return m, err
+}
+
+// addUnit adds the code of a unit's functions.
+func (m *CodeMap) addUnit(number int32, u *unit) error {
+	if u.isType() {
+		return nil
+	}
+	b, err := u.open()
+	if err != nil {
+		return err
+	}
+	_, x, err := m.r.everyFunction(b)
+	if err != nil {
+		return err
+	}
+	for i, n := range x.where.index {
+		if n >= 0 && i+1 < len(x.where.starts) {
+			s := span{x.where.starts[i], x.where.starts[i+1]}
+			m.pieces = append(m.pieces, codePiece{span: s, unit: number, offset: x.list[n].offset})
+		}
+	}
+	return nil
+}
+
+// everyFunction are the functions of a unit, and the unit that describes them.
+func (r *Reader) everyFunction(b *body) (holder *body, x *functions, err error) {
+	if holder, err = r.splitOf(b); err != nil {
+		return b, nil, err
+	}
+	x, err = holder.all.get(func() (*functions, error) { return holder.findFunctions(true) })
+	return holder, x, err
+}
+
+// settle leaves each address to one function. Most code has one; where several claim
+// it, that is the one that Frames names.
+func (m *CodeMap) settle() {
+	slices.SortFunc(m.pieces, func(a, b codePiece) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.unit, b.unit), cmp.Compare(a.offset, b.offset))
+	})
+	var settled []codePiece
+	for first := 0; first < len(m.pieces); {
+		next, end := first+1, m.pieces[first].end
+		for next < len(m.pieces) && m.pieces[next].start < end {
+			end = max(end, m.pieces[next].end)
+			next++
+		}
+		if next == first+1 {
+			settled = append(settled, m.pieces[first])
+		} else {
+			settled = m.divide(settled, m.pieces[first:next])
+		}
+		first = next
+	}
+	for _, p := range settled {
+		if n := len(m.covers); n > 0 && m.covers[n-1].end == p.start {
+			m.covers[n-1].end = p.end
+			continue
+		}
+		m.covers = append(m.covers, p.span)
+	}
+	slices.SortFunc(settled, func(a, b codePiece) int {
+		return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.offset, b.offset), cmp.Compare(a.start, b.start))
+	})
+	m.pieces = slices.Clip(settled)
+	m.r.main.keeps(sizeOf[codePiece](len(m.pieces)) + sizeOf[span](cap(m.covers)))
+}
+
+// divide appends code that several functions claim, cut where one of them begins or
+// ends.
+func (m *CodeMap) divide(settled, claims []codePiece) []codePiece {
+	cuts := make([]uint64, 0, 2*len(claims))
+	for i := range claims {
+		cuts = append(cuts, claims[i].start, claims[i].end)
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	for i := range cuts[:len(cuts)-1] {
+		p, ok := m.owner(claims, span{cuts[i], cuts[i+1]})
+		if !ok {
+			continue
+		}
+		n := len(settled)
+		if n > 0 && settled[n-1].unit == p.unit && settled[n-1].offset == p.offset && settled[n-1].end == p.start {
+			settled[n-1].end = p.end
+			settled[n-1].isShared = settled[n-1].isShared || p.isShared
+			continue
+		}
+		settled = append(settled, p)
+	}
+	return settled
+}
+
+// owner is the piece of code that several claim for the function that Frames names there.
+func (m *CodeMap) owner(claims []codePiece, at span) (owner codePiece, ok bool) {
+	i := sort.Search(len(claims), func(i int) bool { return claims[i].start > at.start })
+	var near []codePiece // those that claim it, the one that begins last first
+	for steps := 0; i > 0 && len(near) < maxCandidates && steps < maxSteps; i, steps = i-1, steps+1 {
+		if claims[i-1].end > at.start {
+			near = append(near, claims[i-1])
+		}
+	}
+	if len(near) == 0 {
+		return owner, false
+	}
+	owner = codePiece{span: at, unit: near[0].unit, offset: near[0].offset}
+	if len(near) > 1 {
+		if u, f := m.r.namedAt(at.start); f != nil {
+			owner.unit, owner.offset = int32(sort.Search(len(m.units), func(i int) bool { return m.units[i].offset >= u.offset })), f.offset
+		}
+		owner.isShared = slices.ContainsFunc(near, func(p codePiece) bool { return !m.isSameName(&p, &owner) })
+	}
+	return owner, true
+}
+
+// namedAt is the function that Frames names at an address, and the unit; nil where it
+// names none.
+func (r *Reader) namedAt(address uint64) (u *unit, f *function) {
+	_ = r.maps(func(m *unitMap) (isFound bool, err error) { // errors were met before
+		r.main.candidates(m, address, func(c *unit) bool {
+			b, err := c.open()
+			if err != nil {
+				return true
+			}
+			if _, at, err := r.functionAt(b, address); err == nil && at != nil {
+				u, f = c, at
+			}
+			return f == nil
+		})
+		return f != nil, nil
+	})
+	return u, f
+}
+
+// isSameName says whether the functions of two pieces have the same name.
+func (m *CodeMap) isSameName(a, b *codePiece) bool {
+	if a.unit == b.unit && a.offset == b.offset {
+		return true
+	}
+	x, y := m.nameOf(a), m.nameOf(b)
+	return x == nil || y == nil || x.readable == y.readable && x.linkage == y.linkage
+}
+
+func (m *CodeMap) nameOf(p *codePiece) *functionName {
+	b, err := m.units[p.unit].open()
+	if err != nil {
+		return nil
+	}
+	holder, _, err := m.r.everyFunction(b)
+	if err != nil {
+		return nil
+	}
+	name, err := m.r.functionName(holder, holder.offset+uint64(p.offset))
+	if err != nil {
+		return nil
+	}
+	return name
+}
+
+// Covers says whether a function has code at an address, and up to where; where none
+// has, the end is where the next one begins.
+func (m *CodeMap) Covers(address uint64) (covers bool, end uint64) {
+	i := sort.Search(len(m.covers), func(i int) bool { return m.covers[i].start > address })
+	if i > 0 && address < m.covers[i-1].end {
+		return true, m.covers[i-1].end
+	}
+	if i < len(m.covers) {
+		return false, m.covers[i].start
+	}
+	return false, ^uint64(0)
+}
+
+// Each calls yield with every function, unit by unit, until it returns false; what it
+// gives is reused. Functions that cannot be read become problems. Nobody else asks the
+// Reader meanwhile: what was read of the lines of a unit is forgotten behind it.
+func (m *CodeMap) Each(yield func(*FunctionCode) bool) error {
+	return m.r.protect(func() error {
+		c := coder{r: m.r}
+		for first := 0; first < len(m.pieces); {
+			p := &m.pieces[first]
+			next := first + 1
+			for next < len(m.pieces) && m.pieces[next].unit == p.unit && m.pieces[next].offset == p.offset {
+				next++
+			}
+			u := m.units[p.unit]
+			isRead, err := c.read(u, m.pieces[first:next])
+			if err != nil {
+				m.r.failedUnit(u, err)
+			}
+			if isRead && !yield(&c.function) {
+				c.leave()
+				break
+			}
+			first = next
+		}
+		c.leave()
+		return nil
+	})
+}
+
+// Lines appends the lines of code that no function has, such as that of assembly: those of
+// the unit that says which line its start is of.
+func (m *CodeMap) Lines(dst []CodeLine, code CodeRange) []CodeLine {
+	_ = m.r.protect(func() error {
+		return m.r.maps(func(units *unitMap) (isFound bool, err error) {
+			m.r.main.candidates(units, code.Start, func(u *unit) bool {
+				b, err := u.open()
+				if err != nil {
+					return true
+				}
+				before := len(dst)
+				dst = m.r.linesOf(dst, b, span{code.Start, code.End})
+				isFound = len(dst) > before
+				return !isFound
+			})
+			return isFound, nil
+		})
+	})
+	return dst
+}

@@ -1,0 +1,211 @@
+// Package symbolfile writes Breakpad's symbol files of code objects, from their debug
+// information, symbols and call frame information:
+//
+//	module, codeID, err := symbolfile.Identify(o)
+//	written, err := symbolfile.Write(w, symbolfile.File{Object: o, Debug: debug, Names: names})
+//
+// What is written says of each address what Names does, and has its rows.
+package symbolfile
+
+import (
+	"io"
+	"math"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/breakpad"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/symbol/resolve"
+	"github.com/unwindd/unwindd/engine/symbol/symtab"
+)
+
+// A File is a code object, and what is known of it.
+type File struct {
+	Object *object.Object
+	Debug  *object.Object    // its separate debug file; nil where there is none
+	Names  *resolve.Resolver // of the two; nobody else asks it while Write runs
+}
+
+// Written says what Write wrote, and what is missing.
+type Written struct {
+	breakpad.Written
+	// HasDebugInfo says that there is debug information: without, there are neither
+	// lines nor inlined calls.
+	HasDebugInfo bool
+	// Problems are sentences that name what could not be read. Those of Names are not
+	// among them.
+	Problems []string
+}
+
+// Write writes the symbol file of a code object. The error is one of w, or of the object
+// as a whole.
+func Write(w io.Writer, f File) (Written, error) {
+	x := &source{File: f}
+	module, codeID, err := Identify(f.Object)
+	if err != nil {
+		return x.done, err
+	}
+	x.base = base(f.Object)
+	err = object.Guard(func() error {
+		if err := x.open(); err != nil {
+			return err
+		}
+		x.done.Written, err = breakpad.Write(w, &breakpad.Source{
+			Module: module, Infos: []string{"CODE_ID " + codeID},
+			Functions: x.functions, Publics: x.publics, Frames: x.frames,
+			Register: registerNames(f.Object.Machine()),
+		})
+		return err
+	})
+	return x.done, err
+}
+
+// base is the address that those of a symbol file count from: where the file begins in
+// memory.
+func base(o *object.Object) uint64 {
+	base := uint64(math.MaxUint64)
+	for _, s := range o.Segments() {
+		base = min(base, s.Address)
+	}
+	return base
+}
+
+// A source gives what is written of a file.
+type source struct {
+	File
+	base  uint64
+	code  *dwarf.CodeMap  // nil without debug information
+	lined []symbol.Symbol // symbols of code that has lines and no function
+	bare  []symbol.Symbol // symbols of code that has neither
+	done  Written
+	out   breakpad.SourceFunction
+}
+
+// open finds the functions, and the symbols of what is in none of them.
+func (x *source) open() (err error) {
+	if d := x.Names.DWARF(); d != nil {
+		x.done.HasDebugInfo = true
+		if x.code, err = d.CodeMap(); err != nil {
+			return err
+		}
+	}
+	for _, s := range x.Names.Functions() {
+		if s.Start < x.base {
+			continue
+		}
+		switch covered, _ := x.covers(s.Start); {
+		case covered:
+		case len(x.linesOf(&s)) > 0:
+			x.lined = append(x.lined, s)
+		default:
+			x.bare = append(x.bare, s)
+		}
+	}
+	return nil
+}
+
+// covers says whether a function has the code at an address, and up to where that holds.
+func (x *source) covers(address uint64) (covered bool, end uint64) {
+	if x.code == nil {
+		return false, math.MaxUint64
+	}
+	return x.code.Covers(address)
+}
+
+// linesOf are the lines of a symbol's code up to where a function begins.
+func (x *source) linesOf(s *symbol.Symbol) []dwarf.CodeLine {
+	if x.code == nil || s.Start >= s.End {
+		return nil
+	}
+	_, end := x.covers(s.Start)
+	return x.code.Lines(nil, dwarf.CodeRange{Start: s.Start, End: min(s.End, end)})
+}
+
+// functions calls yield with all functions.
+func (x *source) functions(yield func(*breakpad.SourceFunction) bool) (err error) {
+	isMore := true
+	if x.code != nil {
+		err = x.code.Each(func(fn *dwarf.FunctionCode) bool {
+			isMore = x.function(fn, yield)
+			return isMore
+		})
+	}
+	if err != nil {
+		return err
+	}
+	for i := range x.lined {
+		s := &x.lined[i]
+		_, end := x.covers(s.Start)
+		name, _ := symtab.Names(s.Name)
+		x.out = breakpad.SourceFunction{
+			Name: name, Ranges: append(x.out.Ranges[:0], breakpad.Range{Start: s.Start - x.base, End: min(s.End, end) - x.base}),
+			Lines: x.lines(x.out.Lines[:0], x.linesOf(s)),
+		}
+		if !isMore || !yield(&x.out) {
+			break
+		}
+	}
+	return nil
+}
+
+// function calls yield with each range of a function: compilers cut functions, and the
+// pieces have names of their own.
+func (x *source) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFunction) bool) bool {
+	inlines := make([]breakpad.Inline, len(fn.Calls))
+	for i := range fn.Calls {
+		c := &fn.Calls[i]
+		inlines[i] = breakpad.Inline{Depth: c.Depth, Name: c.Function, CallFile: c.CallFile, CallLine: c.CallLine, Ranges: x.ranges(c.Ranges)}
+	}
+	for _, r := range fn.Ranges {
+		if r.Start < x.base {
+			continue
+		}
+		frame := fn.Frame
+		x.Names.Complete(&frame, r.Start)
+		first := sort.Search(len(fn.Lines), func(i int) bool { return fn.Lines[i].End > r.Start })
+		last := first + sort.Search(len(fn.Lines)-first, func(i int) bool { return fn.Lines[first+i].Start >= r.End })
+		x.out = breakpad.SourceFunction{
+			Name: frame.Function, Multiple: fn.IsShared,
+			Ranges:  append(x.out.Ranges[:0], x.rangeOf(r)),
+			Lines:   x.lines(x.out.Lines[:0], fn.Lines[first:last]),
+			Inlines: inlines,
+		}
+		if !yield(&x.out) {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *source) rangeOf(r dwarf.CodeRange) breakpad.Range {
+	return breakpad.Range{Start: r.Start - x.base, End: r.End - x.base}
+}
+
+func (x *source) ranges(list []dwarf.CodeRange) []breakpad.Range {
+	out := make([]breakpad.Range, len(list))
+	for i, r := range list {
+		out[i] = x.rangeOf(r)
+	}
+	return out
+}
+
+func (x *source) lines(dst []breakpad.Line, list []dwarf.CodeLine) []breakpad.Line {
+	for i := range list {
+		l := &list[i]
+		dst = append(dst, breakpad.Line{Start: l.Start - x.base, End: l.End - x.base, File: l.File, Line: l.Line})
+	}
+	return dst
+}
+
+// publics calls yield with the symbols of code that no function has.
+func (x *source) publics(yield func(breakpad.Symbol) bool) error {
+	for i := range x.bare {
+		s := &x.bare[i]
+		name, _ := symtab.Names(s.Name)
+		if !yield(breakpad.Symbol{Name: name, Address: s.Start - x.base}) {
+			break
+		}
+	}
+	return nil
+}
