@@ -20,6 +20,9 @@ const (
 	cfaName    = ".cfa"
 	returnName = ".ra"
 	undefined  = ".undef"
+	// noCaller is the rule for .ra in an outermost frame: an address at which walks end.
+	// Where .ra cannot be computed Breakpad's walker goes on by guessing.
+	noCaller = "0"
 )
 
 // The reasons why a STACK CFI record gives no row.
@@ -248,7 +251,12 @@ func (f *File) fill(row *cfi.Row, rules []rule, registers Registers, offset uint
 		if !ok {
 			f.problem(r.offset, "STACK CFI: %.80q: expected a postfix expression of registers for %.40q", r.text, r.name)
 		}
-		hasReturn = hasReturn || string(r.name) == returnName
+		if string(r.name) == returnName {
+			hasReturn = true
+			if string(bytes.TrimSpace(r.text)) == noCaller {
+				compiled = cfi.Rule{Kind: cfi.Undefined}
+			}
+		}
 		row.Rules = setRule(row.Rules, cfi.RegisterRule{Column: number, Rule: compiled})
 	}
 	switch {

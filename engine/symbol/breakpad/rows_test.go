@@ -1,6 +1,7 @@
 package breakpad
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -294,8 +295,8 @@ func TestExpressions(t *testing.T) {
 	for i := range 6000 {
 		texts := map[string]string{cfaName: random(r.IntN(3), false), returnName: random(r.IntN(5), true), "$rbx": random(r.IntN(3), true)}
 		m := machine{bits: []uint32{64, 32}[i%2]}
-		if _, err := m.evaluate(texts[cfaName], 0, false); err != nil {
-			continue // a division by 0
+		if _, err := m.evaluate(texts[cfaName], 0, false); err != nil || texts[returnName] == noCaller {
+			continue // a division by 0; no expression
 		}
 		f := read(t, "STACK CFI INIT 10 10 .cfa: "+texts[cfaName]+" .ra: "+texts[returnName]+" $rbx: "+texts["$rbx"]+"\n")
 		var row cfi.Row
@@ -392,6 +393,22 @@ var errAny = errors.New("any error")
 
 // anyError stands for an error that has no name.
 const anyError = "any error"
+
+// TestOutermostFrames holds that a frame without a caller is one in both directions.
+func TestOutermostFrames(t *testing.T) {
+	for _, text := range []string{noCaller, " 0 ", undefined} {
+		f := read(t, "STACK CFI INIT 100 40 .cfa: $rsp 8 + .ra: "+text+"\n")
+		var row cfi.Row
+		found, err := f.Row(&row, 0x100, numbers)
+		if rule, ok := row.Rule(row.ReturnAddress); !found || err != nil || !ok || rule.Kind != cfi.Undefined {
+			t.Errorf("%q: %v %v %+v", text, found, err, row)
+		}
+		var out bytes.Buffer
+		if _, err := Write(&out, sourceOf(f)); err != nil || !strings.Contains(out.String(), ".ra: 0\n") {
+			t.Errorf("%q: %v: %s", text, err, out.String())
+		}
+	}
+}
 
 // TestRulesThatCannotBeRead are undefined, and the others hold.
 func TestRulesThatCannotBeRead(t *testing.T) {

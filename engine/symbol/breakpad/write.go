@@ -141,6 +141,9 @@ func (x *writer) number(record string, list map[string]int) {
 
 // text makes the last field of a record.
 func text(s string) string {
+	if isText(s) {
+		return s
+	}
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
@@ -151,6 +154,16 @@ func text(s string) string {
 		return omitted
 	}
 	return s
+}
+
+// isText says whether a string can be the last field as it is.
+func isText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return s != "" && s[0] != ' ' && s[len(s)-1] != ' '
 }
 
 // field makes a field that is not the last.

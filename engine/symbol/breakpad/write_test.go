@@ -210,7 +210,7 @@ PUBLIC m 70 0 _start
 STACK CFI INIT 10 20 .cfa: $rsp 8 + .ra: .cfa -8 + ^
 STACK CFI 12 .cfa: $rsp 16 + $rbx: .cfa -16 + ^
 STACK CFI 20 .cfa: $rsp 8 + $rbx: $rbx
-STACK CFI INIT 38 8 .cfa: $rsp 8 + $rbx: $rbp $rbp: .cfa 16 + ^ 3 * ^ $rsp: .undef .ra: .undef
+STACK CFI INIT 38 8 .cfa: $rsp 8 + $rbx: $rbp $rbp: .cfa 16 + ^ 3 * ^ $rsp: .undef .ra: 0
 `
 	var out bytes.Buffer
 	written, err := Write(&out, s)

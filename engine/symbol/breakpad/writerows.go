@@ -143,7 +143,9 @@ func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool
 			if !ok {
 				return "", nil, false
 			}
-			back = text
+			if back = text; r.Rule.Kind == cfi.Undefined {
+				back = noCaller
+			}
 		case !known || text == "":
 			// Breakpad restores no register that has no name.
 		default:
