@@ -2,6 +2,8 @@ package target
 
 import (
 	"debug/elf"
+	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,4 +47,46 @@ func SignalName(machine uint16, signal int) string {
 		return name
 	}
 	return unix.SignalName(unix.Signal(signal))
+}
+
+// signalCodes are the values of si_code of the signals of faults, from 1 on
+// (include/uapi/asm-generic/siginfo.h).
+var signalCodes = map[string][]string{
+	"SIGILL": {"ILLOPC", "ILLOPN", "ILLADR", "ILLTRP", "PRVOPC", "PRVREG", "COPROC", "BADSTK", "BADIADDR"},
+	"SIGFPE": {"INTDIV", "INTOVF", "FLTDIV", "FLTOVF", "FLTUND", "FLTRES", "FLTINV", "FLTSUB"},
+	"SIGSEGV": {"MAPERR", "ACCERR", "BNDERR", "PKUERR", "ACCADI", "ADIDERR", "ADIPERR", "MTEAERR", "MTESERR",
+		"CPERR"},
+	"SIGBUS":  {"ADRALN", "ADRERR", "OBJERR", "MCEERR_AR", "MCEERR_AO"},
+	"SIGTRAP": {"BRKPT", "TRACE", "BRANCH", "HWBKPT", "UNK", "PERF"},
+	"SIGSYS":  {"SECCOMP", "USER_DISPATCH"},
+	"SIGCHLD": {"EXITED", "KILLED", "DUMPED", "TRAPPED", "STOPPED", "CONTINUED"},
+}
+
+// SignalFromKernel is the si_code of a signal that the kernel sent and says no more of.
+const SignalFromKernel = 0x80
+
+// senders are the values of si_code that do not depend on the signal.
+var senders = map[int32]string{
+	SignalFromKernel: "SI_KERNEL", -1: "SI_QUEUE", -2: "SI_TIMER", -3: "SI_MESGQ", -4: "SI_ASYNCIO", -5: "SI_SIGIO",
+	-6: "SI_TKILL", -7: "SI_DETHREAD", -60: "SI_ASYNCNL",
+}
+
+// SignalCode is the name of an si_code of a signal: SEGV_MAPERR of 1 of SIGSEGV; ""
+// where it has none.
+func SignalCode(signal string, code int32) string {
+	if names := signalCodes[signal]; code > 0 && int(code) <= len(names) {
+		return strings.TrimPrefix(signal, "SIG") + "_" + names[code-1]
+	}
+	return senders[code]
+}
+
+// SignalCrash is what reports call a crash by a signal: "SIGSEGV / SEGV_MAPERR".
+func SignalCrash(signal string, code int32) string {
+	switch name := SignalCode(signal, code); {
+	case code == 0:
+		return signal
+	case name != "":
+		return signal + " / " + name
+	}
+	return fmt.Sprintf("%s / %#08x", signal, uint32(code)) //nolint:gosec // its bits
 }

@@ -119,6 +119,8 @@ type Info struct {
 	Notes []sdk.Note
 	// Devices are those that executed threads, with what was submitted to them.
 	Devices Devices
+	// Facts are what the target says beside; nil where it says nothing.
+	Facts *Facts
 }
 
 // Devices are what a target has beside its threads of devices.
@@ -136,7 +138,12 @@ type Module struct {
 	// Symbols names the build as stores of symbol files do; zero where the target does
 	// not say it.
 	Symbols SymbolID
-	Arch    string
+	// Version is that of the file, as its maker has it: "10.0.19041.546".
+	Version string
+	// Base and Size are where the whole image is, where the target says that; else
+	// Size is 0, and its Segments are all that is known.
+	Base, Size uint64
+	Arch       string
 	// Processor is the one that the code is for; "" where the target does not
 	// say it.
 	Processor string
@@ -257,6 +264,8 @@ type Thread struct {
 	// PC is where a thread is that no architecture reads, if HasPC.
 	PC    uint64
 	HasPC bool
+	// Named are registers of such a thread, by the names that the target has.
+	Named []NamedRegister
 	// IsInCall says that the PC among Registers is a return address: the thread was
 	// put aside while it called something that is not among its frames.
 	IsInCall bool
@@ -275,6 +284,13 @@ type Thread struct {
 	// Executes is the thread of the goroutine that a thread of an operating system
 	// executes; nil: none.
 	Executes *Thread
+}
+
+// A NamedRegister is a register of 64 bits at most.
+type NamedRegister struct {
+	Name  string
+	Bits  int
+	Value uint64
 }
 
 // A Wave is the identity of a wave.

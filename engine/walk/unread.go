@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -27,7 +28,39 @@ func (w *walker) unread() {
 			f.Symbols = w.process.names(s.Module, address)
 		}
 	}
+	if w.process.shared.options.Registers && len(th.Named) > 0 {
+		f.Details = &FrameDetails{Registers: namedRegisters(th.Thread)}
+	}
 	w.stack.Frames = append(w.stack.Frames, f)
+}
+
+// namedRegisters are the registers of a thread that no architecture reads, numbered as
+// the target has them.
+func namedRegisters(th *target.Thread) []RegisterValue {
+	list := make([]RegisterValue, len(th.Named))
+	for i, r := range th.Named {
+		list[i] = RegisterValue{r.Name, uint64(i), uint32(r.Bits), r.Value} //nolint:gosec // at most 64 bits
+	}
+	return list
+}
+
+// TopRegisters are the general registers of a thread, whether it is walked or not: by
+// number, those of a thread that no architecture reads in the order of the target.
+func (p *Process) TopRegisters(th *target.Thread) []RegisterValue {
+	p.Bind(context.Background())
+	m := p.machineOf(th)
+	if m == nil {
+		return namedRegisters(th)
+	}
+	var list []RegisterValue
+	for _, r := range m.general {
+		number := uint32(r.number) //nolint:gosec // of a description, whose numbers have 32 bits
+		info, isKnown := m.Description.Register(number)
+		if v, ok := th.Registers.Uint64(number, m.Description.ByteOrder); ok && isKnown && r.lanes == 0 {
+			list = append(list, RegisterValue{info.Name, r.number, r.bits, v})
+		}
+	}
+	return list
 }
 
 // ErrNotWalked is wrapped by the error of Walked for a target that was read, and

@@ -83,7 +83,7 @@ func (c *Core) besideName(notes []note) string {
 		case nt.owner == gpuOwner:
 			return ""
 		case nt.owner == coreOwner && nt.typ == ntPRPSINFO && pid == "":
-			if n, _ := c.header.readInfo(nt.data); n > 0 {
+			if n, _, _ := c.header.readInfo(nt.data); n > 0 {
 				pid = strconv.FormatInt(n, 10)
 			}
 		}

@@ -203,6 +203,7 @@ func (c *Core) Info() target.Info {
 		Unread:          c.hasUnread,
 		Notes:           c.process.unclaimed,
 		Devices:         c.info,
+		Facts:           c.facts(),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
@@ -42,11 +43,13 @@ const noThreads = "no NT_PRSTATUS note: the core names no threads"
 type process struct {
 	pid       int64
 	name      string // the first 15 bytes of the main thread's name
+	command   string // the first 79 bytes of the command line
 	hasInfo   bool
 	auxv      map[uint64]uint64
 	files     *fileRanges // nil without NT_FILE
 	threads   []*target.Thread
 	signal    int
+	code      int32 // si_code of signal
 	fault     uint64
 	hasFault  bool
 	unclaimed []sdk.Note
@@ -115,7 +118,7 @@ func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]
 	case ntPRPSINFO:
 		if !p.hasInfo {
 			p.hasInfo = true
-			p.pid, p.name = h.readInfo(nt.data)
+			p.pid, p.name, p.command = h.readInfo(nt.data)
 		}
 	case ntSIGINFO:
 		// The kernel writes one, for the thread that got the signal, which is
@@ -139,25 +142,29 @@ func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]
 	return true
 }
 
-// readInfo reads the process ID and name of NT_PRPSINFO, struct elf_prpsinfo:
+// readInfo reads the process ID, the name and the command line of NT_PRPSINFO, struct elf_prpsinfo:
 // four characters, pr_flag (a word, aligned), pr_uid and pr_gid, pr_pid, three
 // more IDs, pr_fname (16 bytes), pr_psargs (80 bytes). User IDs have 4 bytes,
 // but 2 on the oldest 32-bit architectures (i386, ARM, m68k, SPARC): the size
 // of the record tells which.
-func (h *coreHeader) readInfo(data []byte) (pid int64, name string) {
+func (h *coreHeader) readInfo(data []byte) (pid int64, name, command string) {
 	at := h.offset(12, 24)
 	if !h.is64 && len(data) >= 128 {
 		at = 16
 	}
 	if len(data) < at+32 {
-		return 0, ""
+		return 0, "", ""
 	}
 	pid = int64(int32(h.order.Uint32(data[at:])))
-	fname := data[at+16 : at+32]
-	if i := bytes.IndexByte(fname, 0); i >= 0 {
-		fname = fname[:i]
+	return pid, text(data[at+16 : at+32]), strings.TrimRight(text(data[at+32:min(at+112, len(data))]), " ")
+}
+
+// text is what stands before the first NUL, or all.
+func text(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
 	}
-	return pid, string(fname)
+	return string(b)
 }
 
 // readAuxv reads NT_AUXV: pairs of words, type and value, up to AT_NULL. The
@@ -207,6 +214,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 			t.Crashed = p.signal != 0
 			if t.Crashed {
 				p.fault, p.hasFault = h.faultAddress(t.siginfo, t.Signal)
+				p.code = h.signalCode(t.siginfo, t.Signal)
 			}
 			if reason, ok := target.StopOfSignal(h.machine, t.Signal); ok && p.hasFault {
 				t.Stop = &target.Stop{Reason: reason.Name}
@@ -276,12 +284,9 @@ func dumps(machine uint16, signal int) bool {
 // (10), which comes without an address.
 func (h *coreHeader) faultAddress(data []byte, signal int) (address uint64, ok bool) {
 	at := h.offset(12, 16)
-	if len(data) < at+h.size() || int(int32(h.order.Uint32(data))) != signal {
+	code := h.signalCode(data, signal)
+	if len(data) < at+h.size() {
 		return 0, false
-	}
-	code := int32(h.order.Uint32(data[8:]))
-	if elf.Machine(h.machine) == elf.EM_MIPS {
-		code = int32(h.order.Uint32(data[4:]))
 	}
 	const sigILL, sigFPE, sigSEGV = 4, 8, 11
 	sigBUS := 7
@@ -297,4 +302,16 @@ func (h *coreHeader) faultAddress(data []byte, signal int) (address uint64, ok b
 		return h.word(data[at:]), true
 	}
 	return 0, false
+}
+
+// signalCode reads si_code of NT_SIGINFO; 0 where it is of another signal.
+func (h *coreHeader) signalCode(data []byte, signal int) int32 {
+	at := 8
+	if elf.Machine(h.machine) == elf.EM_MIPS {
+		at = 4
+	}
+	if len(data) < at+4 || int(int32(h.order.Uint32(data))) != signal {
+		return 0
+	}
+	return int32(h.order.Uint32(data[at:]))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // A Reason is what an exception means.
@@ -113,11 +115,8 @@ func (d *Dump) signalReason(x *Exception) Reason {
 		return r
 	}
 	code := int32(x.Flags)
-	name := strings.TrimPrefix(r.Name, "SIG")
-	if names := signalCodes[r.Name]; code > 0 && int(code) <= len(names) {
-		r.Detail = name + "_" + names[code-1]
-	} else if generic, ok := senders[code]; ok {
-		r.Detail = generic
+	if name := target.SignalCode(r.Name, code); name != "" {
+		r.Detail = name
 	} else if code != 0 {
 		r.Detail = fmt.Sprintf("si_code %d", code)
 	} else {
@@ -126,7 +125,7 @@ func (d *Dump) signalReason(x *Exception) Reason {
 	// The kernel says the address of a fault only (signal.c: force_sig_fault), which
 	// has a si_code of its own. SI_KERNEL is also that of an address which is not
 	// canonical. Older Breakpads did not write si_code.
-	if (code > 0 && code != siKernel || code == 0 && x.Address != 0) && slices.Contains(faults, r.Name) {
+	if (code > 0 && code != target.SignalFromKernel || code == 0 && x.Address != 0) && slices.Contains(faults, r.Name) {
 		r.Address, r.HasAddress = d.address(x.Address), true
 	}
 	return r
@@ -141,10 +140,7 @@ func (d *Dump) machReason(x *Exception) Reason {
 		return Reason{Name: fmt.Sprintf("%#x", x.Code)}
 	}
 	r := Reason{Name: e.name, IsRequest: x.Code == machSimulated}
-	code := uint64(x.Flags)
-	if len(x.Parameters) >= 2 && x.Parameters[0] == uint64(x.Code) {
-		code = x.Parameters[1]
-	}
+	code := machCode(x)
 	name := e.codeName(d.arch(), code)
 	if x.Code == machCrash {
 		name = crashName(code)
@@ -162,4 +158,13 @@ func (d *Dump) machReason(x *Exception) Reason {
 		}
 	}
 	return r
+}
+
+// machCode is the first code of an exception of Mach, which has 64 bits in Crashpad's
+// parameters.
+func machCode(x *Exception) uint64 {
+	if len(x.Parameters) >= 2 && x.Parameters[0] == uint64(x.Code) {
+		return x.Parameters[1]
+	}
+	return uint64(x.Flags)
 }

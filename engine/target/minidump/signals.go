@@ -27,26 +27,5 @@ func signalName(arch string, number uint32) string {
 	return fmt.Sprintf("signal %d", number)
 }
 
-// signalCodes are the values of si_code of the signals of faults, from 1 on
-// (include/uapi/asm-generic/siginfo.h).
-var signalCodes = map[string][]string{
-	"SIGILL": {"ILLOPC", "ILLOPN", "ILLADR", "ILLTRP", "PRVOPC", "PRVREG", "COPROC", "BADSTK", "BADIADDR"},
-	"SIGFPE": {"INTDIV", "INTOVF", "FLTDIV", "FLTOVF", "FLTUND", "FLTRES", "FLTINV", "FLTSUB"},
-	"SIGSEGV": {"MAPERR", "ACCERR", "BNDERR", "PKUERR", "ACCADI", "ADIDERR", "ADIPERR", "MTEAERR", "MTESERR",
-		"CPERR"},
-	"SIGBUS":  {"ADRALN", "ADRERR", "OBJERR", "MCEERR_AR", "MCEERR_AO"},
-	"SIGTRAP": {"BRKPT", "TRACE", "BRANCH", "HWBKPT", "UNK", "PERF"},
-	"SIGSYS":  {"SECCOMP", "USER_DISPATCH"},
-	"SIGCHLD": {"EXITED", "KILLED", "DUMPED", "TRAPPED", "STOPPED", "CONTINUED"},
-}
-
-const siKernel = 0x80
-
-// senders are the values of si_code that do not depend on the signal.
-var senders = map[int32]string{
-	siKernel: "SI_KERNEL", -1: "SI_QUEUE", -2: "SI_TIMER", -3: "SI_MESGQ", -4: "SI_ASYNCIO", -5: "SI_SIGIO",
-	-6: "SI_TKILL", -7: "SI_DETHREAD", -60: "SI_ASYNCNL",
-}
-
 // faults are the signals that have the address of a fault.
 var faults = []string{"SIGILL", "SIGFPE", "SIGSEGV", "SIGBUS", "SIGTRAP"}

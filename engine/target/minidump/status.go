@@ -61,19 +61,27 @@ func StatusName(code uint32) string {
 	if name, ok := raised[code]; ok {
 		return name
 	}
-	if name, ok := laterStatuses[code]; ok {
+	if name, ok := statusOf(code); ok {
 		return name
+	}
+	return fmt.Sprintf("%#08x", code)
+}
+
+// statusOf is the name of an NTSTATUS.
+func statusOf(code uint32) (name string, ok bool) {
+	if name, ok := laterStatuses[code]; ok {
+		return name, true
 	}
 	digits := fmt.Sprintf("%08X ", code)
 	at := 0
 	if !strings.HasPrefix(ntstatus, digits) {
 		if at = strings.Index(ntstatus, "\n"+digits); at < 0 {
-			return fmt.Sprintf("%#08x", code)
+			return "", false
 		}
 		at++
 	}
-	name, _, _ := strings.Cut(ntstatus[at+len(digits):], "\n")
-	return name
+	name, _, _ = strings.Cut(ntstatus[at+len(digits):], "\n")
+	return name, true
 }
 
 // fastFails are the codes of __fastfail (winnt.h), by number.

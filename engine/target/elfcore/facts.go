@@ -1,0 +1,34 @@
+package elfcore
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// facts are what the notes say of the process beside its threads.
+func (c *Core) facts() *target.Facts {
+	p := &c.process
+	f := &target.Facts{
+		Process: target.Process{ID: p.pid, Executable: p.name, Command: p.command, Main: p.auxv[atEntry]},
+		System:  target.System{OS: "Linux", Arch: c.header.arch()},
+	}
+	if c.kind != target.ELFCore {
+		f.System = target.System{}
+	}
+	if p.signal == 0 {
+		return f
+	}
+	name := target.SignalName(c.header.machine, p.signal)
+	if name == "" {
+		name = fmt.Sprintf("signal %d", p.signal)
+	}
+	f.Crash = &target.Crash{Name: target.SignalCrash(name, p.code), Address: p.fault, HasAddress: p.hasFault}
+	for _, t := range p.threads {
+		if t.Crashed {
+			f.Crash.Thread = t.ID
+			break
+		}
+	}
+	return f
+}

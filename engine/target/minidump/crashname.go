@@ -1,0 +1,172 @@
+package minidump
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file has the names that minidump-stackwalk has for why a process crashed,
+// which those who count crashes compare.
+
+// winerror has a line for each error of Windows: its number and its name, by number.
+// It was made from the winerror.h of mingw-w64, which is in the public domain:
+//
+//	awk '/^#define [A-Z][A-Za-z0-9_]+ +__MSABI_LONG\([0-9]+\)/ {
+//		v = $3; gsub(/[^0-9]/, "", v); if ($2 !~ /_BASE$/ && !seen[v]++) print v, $2 }' winerror.h | sort -n
+//
+//go:embed winerror.txt
+var winerror string
+
+// errorName is the name of what GetLastError gives: an error, or a status.
+func errorName(code uint32) string {
+	digits := strconv.FormatUint(uint64(code), 10) + " "
+	at := 0
+	if !strings.HasPrefix(winerror, digits) {
+		at = strings.Index(winerror, "\n"+digits) + 1
+	}
+	if at > 0 || code == 0 {
+		name, _, _ := strings.Cut(winerror[at+len(digits):], "\n")
+		return name
+	}
+	if name, ok := statusOf(code); ok {
+		return name
+	}
+	return fmt.Sprintf("unknown %#08x", code)
+}
+
+// windowsExceptions are the names of exceptions (winbase.h, winnt.h), and what
+// reports call those that run-time libraries raise.
+var windowsExceptions = map[uint32]string{
+	0x80000001:                  "EXCEPTION_GUARD_PAGE",
+	0x80000002:                  "EXCEPTION_DATATYPE_MISALIGNMENT",
+	statusBreakpoint:            "EXCEPTION_BREAKPOINT",
+	statusSingleStep:            "EXCEPTION_SINGLE_STEP",
+	statusAccessViolation:       "EXCEPTION_ACCESS_VIOLATION",
+	statusInPageError:           "EXCEPTION_IN_PAGE_ERROR",
+	0xc0000008:                  "EXCEPTION_INVALID_HANDLE",
+	statusIllegalInstruction:    "EXCEPTION_ILLEGAL_INSTRUCTION",
+	0xc0000025:                  "EXCEPTION_NONCONTINUABLE_EXCEPTION",
+	0xc0000026:                  "EXCEPTION_INVALID_DISPOSITION",
+	0xc000008c:                  "EXCEPTION_BOUNDS_EXCEEDED",
+	0xc000008d:                  "EXCEPTION_FLT_DENORMAL_OPERAND",
+	0xc000008e:                  "EXCEPTION_FLT_DIVIDE_BY_ZERO",
+	0xc000008f:                  "EXCEPTION_FLT_INEXACT_RESULT",
+	0xc0000090:                  "EXCEPTION_FLT_INVALID_OPERATION",
+	0xc0000091:                  "EXCEPTION_FLT_OVERFLOW",
+	0xc0000092:                  "EXCEPTION_FLT_STACK_CHECK",
+	0xc0000093:                  "EXCEPTION_FLT_UNDERFLOW",
+	statusIntegerDivide:         "EXCEPTION_INT_DIVIDE_BY_ZERO",
+	statusIntegerOverflow:       "EXCEPTION_INT_OVERFLOW",
+	statusPrivilegedInstruction: "EXCEPTION_PRIV_INSTRUCTION",
+	0xc00000fd:                  "EXCEPTION_STACK_OVERFLOW",
+	0xc0000194:                  "EXCEPTION_POSSIBLE_DEADLOCK",
+	statusStackBufferOverrun:    "EXCEPTION_STACK_BUFFER_OVERRUN",
+	crashpadSimulated:           simulated,
+	0xe0000008:                  "Out of Memory",
+	0xe0434352:                  "MANAGED_EXCEPTION_CODE_V4",
+	0xe06d7363:                  "Unhandled C++ Exception",
+}
+
+const simulated = "Simulated Exception"
+
+// accessNames are the endings of names of exceptions that say how an address was
+// accessed.
+var accessNames = map[uint64]string{0: "_READ", 1: "_WRITE", 8: "_EXEC"}
+
+// crashName names an exception.
+func (d *Dump) crashName(x *Exception) string {
+	switch d.os() {
+	case Windows:
+		return windowsCrashName(x)
+	case MacOS, IOS:
+		if name := d.machCrashName(x); name != "" {
+			return name
+		}
+	case LinuxOS, Android:
+		if name := d.signalCrashName(x); name != "" {
+			return name
+		}
+	}
+	return fmt.Sprintf("unknown %#08x / %#08x", x.Code, x.Flags)
+}
+
+func windowsCrashName(x *Exception) string {
+	name, ok := windowsExceptions[x.Code]
+	if !ok {
+		return errorName(x.Code)
+	}
+	p := x.Parameters
+	switch x.Code {
+	case statusAccessViolation:
+		if len(p) > 0 {
+			name += accessNames[p[0]]
+		}
+	case statusInPageError:
+		if len(p) > 2 && accessNames[p[0]] != "" {
+			name += accessNames[p[0]] + " / " + shortStatus(uint32(p[2]))
+		}
+	case statusStackBufferOverrun:
+		if len(p) == 0 {
+			return StatusName(x.Code)
+		}
+		code := uint64(uint32(p[0])) // above there may be anything
+		if text := fastFailName(code); strings.HasPrefix(text, "FAST_FAIL_") {
+			return name + " / " + text
+		}
+		return fmt.Sprintf("%s / %#08x", name, code)
+	}
+	return name
+}
+
+// shortStatus is a status by its name, or in digits alone.
+func shortStatus(code uint32) string {
+	if name, ok := statusOf(code); ok {
+		return name
+	}
+	return fmt.Sprintf("%#08x", code)
+}
+
+// signalCrashName names a signal, with its si_code where that says more; "" for what
+// is no signal.
+func (d *Dump) signalCrashName(x *Exception) string {
+	switch x.Code {
+	case breakpadRequest:
+		return "DUMP_REQUESTED"
+	case crashpadRequest:
+		return simulated
+	}
+	name := signalName(d.arch(), x.Code)
+	if !strings.HasPrefix(name, "SIG") {
+		return ""
+	}
+	if x.Flags == lldbFlags {
+		return name
+	}
+	return target.SignalCrash(name, int32(x.Flags)) //nolint:gosec // si_code has a sign
+}
+
+// machCrashName names an exception of Mach with its code; "" for a number that has
+// no name.
+func (d *Dump) machCrashName(x *Exception) string {
+	e, ok := machExceptions[x.Code]
+	switch {
+	case !ok:
+		return ""
+	case x.Code == machSimulated:
+		return simulated
+	case x.Flags == lldbFlags:
+		return e.name
+	}
+	code := uint64(x.Flags)
+	if e.name == "EXC_RESOURCE" || e.name == "EXC_GUARD" {
+		code = machCode(x)
+	}
+	if name := e.codeName(d.arch(), code); name != "" && x.Code != machCrash {
+		return e.name + " / " + name
+	}
+	return fmt.Sprintf("%s / %#08x", e.name, x.Flags)
+}

@@ -1,0 +1,310 @@
+package minidump
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// Facts are what the dump says beside the state of its threads.
+func (d *Dump) Facts() *target.Facts {
+	f := &target.Facts{}
+	// What lies in a part that was cut off meanwhile is not known.
+	_ = object.Guard(func() error {
+		f.Process, f.System, f.Crash = d.processFacts(), d.systemFacts(), d.crashFacts()
+		for i := range d.UnloadedModules {
+			f.Unloaded = append(f.Unloaded, d.unloadedFact(&d.UnloadedModules[i]))
+		}
+		for i := range d.Handles {
+			h := &d.Handles[i]
+			f.Handles = append(f.Handles, target.Handle{Number: h.Handle, Type: h.Type, Name: h.Object})
+		}
+		f.LastErrors = d.lastErrors()
+		f.Distribution, f.Limits, f.Mappings = distribution(d.Linux.LSBRelease), limits(d.Linux.Limits), len(d.Linux.Maps)
+		f.Annotations = d.annotationFacts()
+		f.Messages, f.BootArguments = d.macMessages(), d.bootArguments()
+		f.SoftErrors = softErrors(d.Data(StreamMozSoftErrors))
+		return nil
+	})
+	return f
+}
+
+func (d *Dump) processFacts() target.Process {
+	p := target.Process{Kept: time.Unix(int64(d.Header.Time), 0).UTC()}
+	if d.Header.Time == 0 {
+		p.Kept = time.Time{}
+	}
+	if m := d.Misc; m != nil {
+		p.ID = int64(m.ProcessID)
+		if m.Flags&MiscProcessTimes != 0 && m.CreateTime != 0 {
+			p.Created = time.Unix(int64(m.CreateTime), 0).UTC()
+		}
+	}
+	if len(d.Modules) > 0 { // writers list the executable first
+		p.Main = d.Modules[0].Base
+	}
+	status := keys(d.Linux.Status, ":")
+	if n, err := strconv.ParseUint(status("Pid"), 10, 32); err == nil && p.ID == 0 {
+		p.ID = int64(n) //nolint:gosec // of 32 bits
+	}
+	p.Executable = status("Name")
+	p.Command = strings.Join(d.Linux.CommandLine, " ")
+	return p
+}
+
+// keys finds the values of lines "KEY SEPARATOR VALUE", the first one of a key.
+func keys(text []byte, separator string) func(key string) string {
+	all := map[string]string{}
+	for line := range bytes.Lines(text[:min(len(text), maxText)]) {
+		key, value, ok := strings.Cut(strings.ToValidUTF8(string(line), "\ufffd"), separator)
+		key = strings.TrimSpace(key)
+		if _, known := all[key]; ok && !known {
+			all[key] = strings.Trim(value, " \t\r\n\x00")
+		}
+	}
+	return func(key string) string { return all[key] }
+}
+
+func (d *Dump) systemFacts() target.System {
+	s := d.System
+	if s == nil {
+		return target.System{}
+	}
+	y := target.System{
+		OS: s.OS(), Version: s.Version(), Build: strings.TrimSpace(s.ServicePack), Arch: s.Arch(), Platform: s.Platform,
+		CPU: s.describeCPU(), Processors: int(s.Processors),
+	}
+	if y.Version == "0.0.0" && y.OS == LinuxOS {
+		y.Version, y.Build = splitUname(y.Build)
+	}
+	if digits, ok := strings.CutPrefix(keys(d.Linux.CPUInfo, ":")("microcode"), "0x"); ok {
+		n, err := strconv.ParseUint(digits, 16, 64)
+		y.Microcode, y.HasMicrocode = n, err == nil
+	}
+	return y
+}
+
+// splitUname takes what Breakpad and Crashpad write of uname apart: the system's name,
+// the release, the version, and the machine.
+func splitUname(text string) (release, version string) {
+	words := strings.Split(text, " ")
+	if len(words) < 2 {
+		return "0.0.0", text
+	}
+	rest := words[2:]
+	for _, drop := range []bool{true, words[len(words)-1] == "Linux/GNU"} {
+		if drop && len(rest) > 0 {
+			rest = rest[:len(rest)-1]
+		}
+	}
+	return words[1], strings.Join(rest, " ")
+}
+
+// describeCPU names a processor: family, model and stepping of x86, version and
+// features of ARM; "" of others.
+func (s *System) describeCPU() string {
+	switch s.Arch() {
+	case ArchX86, ArchAMD64:
+		text := fmt.Sprintf("family %d model %d stepping %d", s.Level, s.Revision>>8, s.Revision&0xff)
+		if s.Arch() == ArchX86 {
+			text = s.Vendor + " " + text
+		}
+		return text
+	case ArchARM:
+		text := fmt.Sprintf("ARMv%d", s.Level)
+		if s.CPUVersion != 0 {
+			maker, part := s.CPUVersion>>24, s.CPUVersion&0xff00fff0
+			text += " " + cmp.Or(armMakers[maker], fmt.Sprintf("vendor(%#x)", maker)) + " " + cmp.Or(armParts[part], fmt.Sprintf("part(%#x)", part))
+		}
+		var has []string
+		for i, name := range armFeatures {
+			if s.CPUFeatures>>i&1 != 0 {
+				has = append(has, name)
+			}
+		}
+		if len(has) > 0 {
+			text += " features: " + strings.Join(has, ",")
+		}
+		return text
+	}
+	return ""
+}
+
+// armMakers and armParts are of the main ID register of ARM, armFeatures the bits of
+// HWCAP (arch/arm/include/uapi/asm/hwcap.h).
+var (
+	armMakers = map[uint32]string{0x41: "ARM", 0x51: "Qualcomm", 0x56: "Marvell", 0x69: "Intel/Marvell"}
+	armParts  = map[uint32]string{
+		0x4100c050: "Cortex-A5", 0x4100c080: "Cortex-A8", 0x4100c090: "Cortex-A9", 0x4100c0f0: "Cortex-A15", 0x4100c140: "Cortex-R4",
+		0x4100c150: "Cortex-R5", 0x4100b360: "ARM1136", 0x4100b560: "ARM1156", 0x4100b760: "ARM1176", 0x4100b020: "ARM11-MPCore",
+		0x41009260: "ARM926", 0x41009460: "ARM946", 0x41009660: "ARM966", 0x510006f0: "Krait", 0x510000f0: "Scorpion",
+	}
+	armFeatures = strings.Fields(`swp half thumb 26bit fastmult fpa vfpv2 edsp java iwmmxt crunch thumbee neon vfpv3 vfpv3d16 tls vfpv4
+		idiva idivt`)
+)
+
+// crashFacts are of the first exception; without one, of the thread that asked for
+// the dump.
+func (d *Dump) crashFacts() *target.Crash {
+	c := &target.Crash{}
+	switch {
+	case len(d.Exceptions) > 0:
+		x := &d.Exceptions[0]
+		r := d.Reason(x)
+		c.Name, c.Thread, c.IsRequest = d.crashName(x), threadID(x.ThreadID), r.IsRequest
+		c.Address, c.HasAddress = r.Address, r.HasAddress
+		// On Windows the record has the instruction of what is not about memory.
+		if !c.HasAddress && d.os() == Windows && r.Access == "" {
+			c.Address, c.HasAddress = d.address(x.Address), true
+		}
+	case d.Breakpad != nil && d.Breakpad.HasRequestingThreadID:
+		c.Thread, c.IsRequest = threadID(d.Breakpad.RequestingThreadID), true
+	case d.Assertion == nil:
+		return nil
+	}
+	if a := d.Assertion; a != nil {
+		c.Assertion = a.String()
+	}
+	return c
+}
+
+func threadID(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
+
+// String is the assertion in a line.
+func (a *Assertion) String() string {
+	text := a.Expression
+	if text == "" {
+		text = map[uint32]string{
+			AssertInvalidParameter: "an invalid parameter was passed to a function of the C library",
+			AssertPureVirtualCall:  "a pure virtual function was called",
+		}[a.Type]
+	}
+	parts := []string{cmp.Or(text, fmt.Sprintf("an assertion of type %#x", a.Type))}
+	if a.Function != "" {
+		parts = append(parts, a.Function)
+	}
+	if a.File != "" {
+		parts = append(parts, fmt.Sprintf("%s:%d", a.File, a.Line))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (d *Dump) unloadedFact(m *UnloadedModule) target.UnloadedModule {
+	return target.UnloadedModule{Name: m.Name, Base: m.Base, Size: uint64(m.Size), CodeID: fmt.Sprintf("%08X%x", m.Timestamp, m.Size)}
+}
+
+// lastErrors reads LastErrorValue of the thread environment blocks (TEB), which lies
+// behind 13 words.
+func (d *Dump) lastErrors() map[string]string {
+	if d.os() != Windows {
+		return nil
+	}
+	all := map[string]string{}
+	for i := range d.Threads {
+		t := &d.Threads[i]
+		var b [4]byte
+		at := t.TEB + 13*uint64(d.word())
+		if n, _ := d.ReadMemory(at, b[:]); t.TEB != 0 && at > t.TEB && n == len(b) {
+			all[threadID(t.ID)] = errorName(d.Order.Uint32(b[:]))
+		}
+	}
+	return all
+}
+
+// distribution reads /etc/lsb-release or /etc/os-release.
+func distribution(text []byte) *target.Distribution {
+	if len(text) == 0 {
+		return nil
+	}
+	value := keys(text, "=")
+	first := func(names ...string) string {
+		for _, name := range names {
+			if v := strings.Trim(value(name), `"'`); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	return &target.Distribution{
+		ID: first("DISTRIB_ID", "ID"), Release: first("DISTRIB_RELEASE", "VERSION_ID"),
+		Codename: first("DISTRIB_CODENAME", "VERSION_CODENAME"), Description: first("DISTRIB_DESCRIPTION", "PRETTY_NAME"),
+	}
+}
+
+// limits reads /proc/PID/limits, whose columns have two blanks between them at least:
+// the name, the soft limit, the hard limit, and a unit.
+func limits(text []byte) (list []target.Limit) {
+	for i, line := range strings.Split(string(text[:min(len(text), maxText)]), "\n") {
+		columns := slices.DeleteFunc(strings.Split(line, "  "), func(s string) bool { return strings.TrimSpace(s) == "" })
+		if i == 0 || len(columns) < 3 {
+			continue
+		}
+		l := target.Limit{Name: strings.ToValidUTF8(strings.TrimSpace(columns[0]), "\ufffd")}
+		var errs [2]error
+		for j, n := range []*uint64{&l.Soft, &l.Hard} {
+			if *n = target.Unlimited; strings.TrimSpace(columns[1+j]) != "unlimited" {
+				*n, errs[j] = strconv.ParseUint(strings.TrimSpace(columns[1+j]), 10, 64)
+			}
+		}
+		if len(columns) > 3 {
+			l.Unit = strings.ToValidUTF8(strings.TrimSpace(columns[3]), "\ufffd")
+		}
+		if errs == [2]error{} {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// annotationFacts are the texts of Crashpad.
+func (d *Dump) annotationFacts() (list []target.Annotation) {
+	add := func(module string, from []Annotation) {
+		for i := range from {
+			if a := &from[i]; a.Type == AnnotationText {
+				list = append(list, target.Annotation{Module: module, Name: a.Name, Value: a.Text})
+			}
+		}
+	}
+	if d.Crashpad != nil {
+		add("", d.Crashpad.Annotations)
+	}
+	for i := range d.Modules {
+		m := &d.Modules[i]
+		if m.Crashpad == nil {
+			continue
+		}
+		for _, text := range m.Crashpad.List {
+			list = append(list, target.Annotation{Module: m.Name, Value: text})
+		}
+		add(m.Name, m.Crashpad.Simple)
+		add(m.Name, m.Crashpad.Objects)
+	}
+	return list
+}
+
+// softErrors is the text of the stream, if it is JSON.
+func softErrors(text []byte) []byte {
+	text = bytes.Trim(text, "\x00 \t\r\n")
+	if len(text) == 0 || len(text) > maxText || !json.Valid(text) {
+		return nil
+	}
+	return bytes.Clone(text)
+}
+
+// ModuleVersion is the version of a module's file; "" where the dump has none. Files
+// of Linux have four numbers of 32 bits.
+func (d *Dump) ModuleVersion(m *Module) string {
+	v := m.Version
+	if os := d.os(); v.HasIt && (os == LinuxOS || os == Android) {
+		return fmt.Sprintf("%d.%d.%d.%d", v.File>>32, v.File&0xffffffff, v.Product>>32, v.Product&0xffffffff)
+	}
+	return v.String()
+}

@@ -1,0 +1,66 @@
+package minidump
+
+import (
+	"bytes"
+
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file reads the streams of macOS that Mozilla added to Breakpad
+// (minidump_format.h of Firefox: MozMacosCrashInfo and MozMacosBootargs).
+
+// A MozMacosCrashInfo is its type, a count, the size of what has one size of a
+// record, and where 20 records are.
+const (
+	macRecords    = 20
+	macHeaderSize = 12
+	// A record is two numbers of 64 bits, of which the second one is its version, and
+	// from these versions on further ones.
+	macThreadVersion = 4 // thread, dialog_mode
+	macAbortVersion  = 5 // abort_cause
+)
+
+// macMessages reads what libraries of macOS left for a crash report.
+func (d *Dump) macMessages() (list []target.Message) {
+	head := record{d.Data(StreamMozMacCrashInfo), d.Order}
+	count, start := head.u32(4), head.u32(8)
+	for i := range min(int(count), macRecords) {
+		r, problem := d.at(head.location(macHeaderSize + 8*i))
+		if problem != "" || len(r.b) == 0 || uint64(start) > uint64(len(r.b)) {
+			continue
+		}
+		m := target.Message{}
+		version := r.u64(8)
+		if m.HasThread = version >= macThreadVersion; m.HasThread {
+			m.Thread, m.DialogMode = r.u64(16), r.u64(24)
+		}
+		if m.HasAbortCause = version >= macAbortVersion; m.HasAbortCause {
+			m.AbortCause = r.u64(32)
+		}
+		if version >= macThreadVersion {
+			rest := r.b[start:min(uint64(len(r.b)), uint64(start)+maxText)]
+			for _, text := range []*string{&m.Module, &m.Text, &m.Signature, &m.Backtrace, &m.TextAgain} {
+				*text = narrow(rest)
+				if end := bytes.IndexByte(rest, 0); end >= 0 {
+					rest = rest[end+1:]
+				} else {
+					rest = nil
+				}
+			}
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// bootArguments are those of the kernel.
+func (d *Dump) bootArguments() string {
+	r := record{d.Data(StreamMozMacBootArgs), d.Order}
+	at := r.u64(4)
+	head, problem := d.at(location{4, at})
+	if at == 0 || problem != "" {
+		return ""
+	}
+	text, _ := d.at(location{min(uint64(head.u32(0)), maxText), at + 4})
+	return text.wide()
+}
