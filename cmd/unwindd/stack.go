@@ -85,8 +85,13 @@ of a wave do in each frame.`,
 
 // checkFlags refuses flags that have no meaning, before anything is walked.
 func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
-	if err := f.checkFormat("text", "json"); err != nil {
+	if err := f.checkFormat("text", "json", "breakpad"); err != nil {
 		return err
+	}
+	for _, name := range []string{"registers", "lanes", "locals", "globals", "source", "code"} {
+		if f.format == "breakpad" && cmd.Flags().Changed(name) {
+			return usageError{fmt.Errorf("--%s: --format breakpad has no place for it", name)}
+		}
 	}
 	if f.maxFrames < 1 {
 		return usageError{fmt.Errorf("--max-frames %d: expected 1 or more", f.maxFrames)}
@@ -183,7 +188,7 @@ func (f *stackFlags) print(cmd *cobra.Command, t *engine.Target) error {
 		printed.ShowCode(cmd.Context(), t.CodeReader(f.code))
 	}
 	err = f.write(func(w *writer) error {
-		if err := f.report(w, printed); err != nil {
+		if err := f.report(cmd.Context(), w, printed, t); err != nil {
 			return err
 		}
 		return f.notOverFiles(t)
@@ -241,9 +246,12 @@ func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*en
 }
 
 // report writes the stacks while they are walked.
-func (f *stackFlags) report(w *writer, stacks *report.Stacks) error {
-	if f.format == "json" {
+func (f *stackFlags) report(ctx context.Context, w *writer, stacks *report.Stacks, t *engine.Target) error {
+	switch f.format {
+	case "json":
 		return stacks.WriteJSON(w)
+	case "breakpad":
+		return stacks.WriteBreakpad(ctx, w, t)
 	}
 	return stacks.WriteText(w, report.TextOptions{Color: w.isTerminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
 }

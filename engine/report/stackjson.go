@@ -23,34 +23,44 @@ const maxHeld = 4 << 20
 // all were walked. The stacks of most targets are held until then, and stand at the
 // end; where there is more, what is said of the target stands behind them.
 func (s *Stacks) WriteJSON(w io.Writer) error {
-	held := &holder{w: w}
-	j := &stackJSON{indented: indented{output: newOutput(held)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code}
-	j.depth = 1
-	j.open("[")
-	var err error
-	for stack := range s.withCode() {
-		j.thread(stack)
-		if err = j.check(); err != nil {
-			break
+	return writeHeld(w, func(w io.Writer) error {
+		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code}
+		j.depth = 1
+		j.open("[")
+		for stack := range s.withCode() {
+			j.thread(stack)
+			if err := j.check(); err != nil {
+				break // Flush gives it
+			}
 		}
-	}
-	j.close("]")
-	if err := j.Flush(); err != nil {
+		j.close("]")
+		return j.Flush()
+	}, func() (head, tail string, err error) {
+		if head, err = headJSON(s.head()); err != nil {
+			return "", "", err
+		}
+		tail, err = globalsJSON(s.Globals, s.space)
+		return head, tail, err
+	})
+}
+
+// writeHeld writes an object with a list of threads, which are written while they are
+// walked, and with members that are known when they all were: those of head stand
+// before the threads where these can be held, those of tail behind them.
+func writeHeld(w io.Writer, threads func(w io.Writer) error, rest func() (head, tail string, err error)) error {
+	held := &holder{w: w}
+	if err := threads(held); err != nil {
 		return err
 	}
-	head, err := headJSON(s.head())
-	if err != nil {
-		return err
-	}
-	globals, err := globalsJSON(s.Globals, s.space)
+	head, tail, err := rest()
 	if err != nil {
 		return err
 	}
 	if held.isWritten {
-		_, err = io.WriteString(w, ",\n"+head+globals+"\n}\n")
+		_, err = io.WriteString(w, ",\n"+head+tail+"\n}\n")
 		return err
 	}
-	for _, part := range []string{"{\n", head, ",\n" + threadsMember, held.b.String(), globals, "\n}\n"} {
+	for _, part := range []string{"{\n", head, ",\n" + threadsMember, held.b.String(), tail, "\n}\n"} {
 		if _, err := io.WriteString(w, part); err != nil {
 			return err
 		}

@@ -1,0 +1,619 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// This file writes stacks in the machine-readable form of minidump-stackwalk
+// (json-schema.md of rust-minidump's minidump-processor), which pipelines for crash
+// reports read. All of its members are there; what is not known is null.
+
+// trusts are what a frame's trust is by how it was found. A frame that is by rules, but
+// further out than a guess, has another: see trust.
+var trusts = map[engine.FoundBy]string{
+	engine.ByContext:      "context",
+	engine.ByCFI:          "cfi",
+	"breakpad":            "cfi",
+	"pe":                  "cfi",
+	engine.ByObject:       "cfi",
+	engine.ByRules:        "cfi",
+	engine.ByCallSite:     "cfi",
+	engine.ByFramePointer: "frame_pointer",
+	engine.ByScan:         "scan",
+	engine.ByCallChain:    "prewalked",
+	engine.ByLaunch:       "prewalked",
+}
+
+// trust is how far a frame can be trusted.
+func trust(f *engine.Frame) string {
+	name := cmp.Or(trusts[f.FoundBy], "none")
+	if f.RestsOnGuess && name == "cfi" {
+		return "cfi_scan"
+	}
+	return name
+}
+
+// The names of operating systems and processors that differ from ours.
+var (
+	systemNames    = map[string]string{"Windows": "Windows NT", "macOS": "Mac OS X", "iOS": "iOS"}
+	processorNames = map[string]string{"i386": "x86", "x86_64": "amd64", "aarch64": "arm64", "": "unknown"}
+)
+
+// callSizes are how far before a return address a frame is said to be: an instruction
+// where all have one size, else a byte.
+var callSizes = map[string]uint64{"aarch64": 4, "arm": 2}
+
+// breakpadJSON writes the threads, and keeps what is written of them again.
+type breakpadJSON struct {
+	indented
+	t      *engine.Target
+	facts  *target.Facts
+	images map[*target.Module]image
+	digits int // of an address
+
+	count   int           // of threads
+	crashed *engine.Stack // the thread that the target is about; nil: none up to now
+	index   int           // of crashed
+}
+
+// An image is where a module lies as a whole.
+type image struct{ base, end uint64 }
+
+// WriteBreakpad writes the stacks as minidump-stackwalk does with --json. Threads come
+// while they are walked, as in WriteJSON.
+func (s *Stacks) WriteBreakpad(ctx context.Context, w io.Writer, t *engine.Target) error {
+	j := newBreakpadJSON(t)
+	return writeHeld(w, func(w io.Writer) error {
+		j.indented = indented{output: newOutput(w), depth: 1}
+		j.open("[")
+		for stack := range s.each {
+			j.note(stack)
+			j.thread(stack, nil)
+			if err := j.check(); err != nil {
+				break // Flush gives it
+			}
+		}
+		j.close("]")
+		return j.Flush()
+	}, func() (head, tail string, err error) {
+		var b bytes.Buffer
+		j.indented = indented{output: newOutput(&b), depth: 1}
+		j.head(ctx)
+		err = j.Flush()
+		return strings.TrimPrefix(b.String(), "\n"), "", err
+	})
+}
+
+func newBreakpadJSON(t *engine.Target) *breakpadJSON {
+	j := &breakpadJSON{t: t, facts: t.Info().Facts, images: map[*target.Module]image{}, digits: 16}
+	if j.facts == nil {
+		j.facts = &target.Facts{}
+	}
+	if j.facts.System.Bits() == 32 {
+		j.digits = 8
+	}
+	return j
+}
+
+// image is where a module lies; found once.
+func (j *breakpadJSON) image(m *target.Module) image {
+	at, ok := j.images[m]
+	if !ok {
+		at = imageOf(m)
+		j.images[m] = at
+	}
+	return at
+}
+
+// page is the least that is mapped.
+const page = 0x1000
+
+// imageOf is where a module lies: as the target says, or from the first page of its
+// segments to the last one.
+func imageOf(m *target.Module) image {
+	if m.Size > 0 {
+		return image{m.Base, m.Base + m.Size}
+	}
+	all := image{base: math.MaxUint64}
+	for _, s := range m.Segments {
+		all.base, all.end = min(all.base, s.Start), max(all.end, s.Start+s.Size)
+	}
+	if len(m.Segments) == 0 {
+		return image{}
+	}
+	return image{all.base &^ (page - 1), (all.end + page - 1) &^ (page - 1)}
+}
+
+// note keeps the thread that the target is about: that of the crash, or the first one
+// that crashed.
+func (j *breakpadJSON) note(s *engine.Stack) {
+	if id := j.crashID(); id != "" && s.Thread.ID == id || id == "" && s.Thread.Crashed && j.crashed == nil {
+		j.crashed, j.index = s, j.count
+	}
+	j.count++
+}
+
+func (j *breakpadJSON) crashID() string {
+	if j.facts.Crash == nil {
+		return ""
+	}
+	return j.facts.Crash.Thread
+}
+
+// null begins a member that is not known.
+func (j *breakpadJSON) null(name string) {
+	j.member(name)
+	j.put("null")
+}
+
+// orNull writes a text, and null for "".
+func (j *breakpadJSON) orNull(name, value string) {
+	if value == "" {
+		j.null(name)
+		return
+	}
+	j.member(name)
+	j.text(value)
+}
+
+func (j *breakpadJSON) address(a uint64) string { return fmt.Sprintf("0x%0*x", j.digits, a) }
+
+func (j *breakpadJSON) addressMember(name string, a uint64) {
+	j.member(name)
+	j.put(`"`, j.address(a), `"`)
+}
+
+// list writes a list of objects.
+func (j *breakpadJSON) list(name string, count int, one func(i int)) {
+	j.member(name)
+	j.open("[")
+	for i := range count {
+		j.next()
+		j.open("{")
+		one(i)
+		j.close("}")
+	}
+	j.close("]")
+}
+
+// object writes an object.
+func (j *breakpadJSON) object(name string, members func()) {
+	j.member(name)
+	j.open("{")
+	members()
+	j.close("}")
+}
+
+// base is the last part of a path of any system.
+func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+// thread writes a stack as an element of a list.
+func (j *breakpadJSON) thread(s *engine.Stack, registers []engine.RegisterValue) {
+	j.next()
+	j.open("{")
+	j.threadMembers(s, registers)
+	j.close("}")
+}
+
+// threadMembers writes what is said of a thread; registers are those of its first frame,
+// where they are to be written.
+func (j *breakpadJSON) threadMembers(s *engine.Stack, registers []engine.RegisterValue) {
+	th := s.Thread
+	j.numberMember("frame_count", countFrames(s))
+	j.orNull("last_error_value", j.facts.LastErrors[th.ID])
+	if id, err := strconv.ParseUint(th.ID, 10, 32); err == nil {
+		j.numberMember("thread_id", int(id))
+		j.orNull("thread_name", th.Name)
+	} else {
+		// Waves and goroutines have no number that an operating system gave.
+		j.null("thread_id")
+		j.orNull("thread_name", strings.TrimSpace(th.ID+" "+th.Name))
+	}
+	index := 0
+	j.member("frames")
+	j.open("[")
+	j.frames(th, s.Frames, &index, registers)
+	for i := range s.Launchers {
+		l := &s.Launchers[i]
+		j.frames(cmp.Or(l.Thread, th), l.Frames, &index, nil)
+	}
+	j.close("]")
+}
+
+// countFrames counts the frames of a stack that are written: tail callers too.
+func countFrames(s *engine.Stack) (n int) {
+	count := func(frames []engine.Frame) {
+		for i := range frames {
+			n += 1 + len(frames[i].TailCallers())
+		}
+	}
+	count(s.Frames)
+	for i := range s.Launchers {
+		count(s.Launchers[i].Frames)
+	}
+	return n
+}
+
+// frames writes frames and those that left theirs by tail calls.
+func (j *breakpadJSON) frames(th *target.Thread, list []engine.Frame, index *int, registers []engine.RegisterValue) {
+	for i := range list {
+		j.next()
+		j.open("{")
+		j.frame(th, &list[i], *index)
+		if i == 0 && len(registers) > 0 {
+			j.object("registers", func() { j.registers(registers) })
+		}
+		j.close("}")
+		*index++
+		j.frames(th, list[i].TailCallers(), index, nil)
+	}
+}
+
+func (j *breakpadJSON) registers(list []engine.RegisterValue) {
+	for _, r := range list {
+		j.member(r.Name)
+		j.put(`"`, fmt.Sprintf("0x%0*x", max(int(r.Bits)/4, 1), r.Value), `"`)
+	}
+}
+
+// frame writes the members of a frame.
+func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
+	own := &symbol.Frame{}
+	if n := len(f.Symbols); n > 0 {
+		own = &f.Symbols[n-1]
+	}
+	// Callers are said to be at the call, not where it returns to.
+	pc, back := f.PC, uint64(0)
+	if !f.Exact {
+		back = min(cmp.Or(callSizes[th.Arch], 1), pc)
+		pc -= back
+	}
+	j.numberMember("frame", index)
+	j.orNull("file", own.File)
+	j.orNull("function", own.Function)
+	if own.HasStart && f.ModuleOffset-back >= own.Start {
+		j.addressMember("function_offset", f.ModuleOffset-back-own.Start)
+	} else {
+		j.null("function_offset")
+	}
+	j.inlines(f)
+	j.line(own.Line)
+	j.boolMember("missing_symbols", own.Function == "")
+	if f.Module != nil {
+		j.orNull("module", base(f.Module.Path))
+		j.addressMember("module_offset", pc-j.image(f.Module).base)
+	} else {
+		j.null("module")
+		j.null("module_offset")
+	}
+	j.addressMember("offset", pc)
+	j.member("trust")
+	j.put(`"`, trust(f), `"`)
+	j.unloadedAt(f, pc)
+}
+
+func (j *breakpadJSON) line(n int) {
+	if n == 0 {
+		j.null("line")
+		return
+	}
+	j.numberMember("line", n)
+}
+
+// inlines writes the calls that were inlined into a frame, innermost first.
+func (j *breakpadJSON) inlines(f *engine.Frame) {
+	if len(f.Symbols) < 2 {
+		j.null("inlines")
+		return
+	}
+	j.list("inlines", len(f.Symbols)-1, func(i int) {
+		s := &f.Symbols[i]
+		j.orNull("file", s.File)
+		j.orNull("function", s.Function)
+		j.line(s.Line)
+	})
+}
+
+// unloadedAt writes the unloaded modules that lay where a frame of no module is: each name
+// once, with the offsets in it.
+func (j *breakpadJSON) unloadedAt(f *engine.Frame, pc uint64) {
+	found := map[string][]uint64{}
+	for i := range j.facts.Unloaded {
+		if m := &j.facts.Unloaded[i]; f.Module == nil && m.Contains(pc) {
+			found[m.Name] = append(found[m.Name], pc-m.Base)
+		}
+	}
+	if len(found) == 0 {
+		j.null("unloaded_modules")
+		return
+	}
+	names := slices.Sorted(maps.Keys(found))
+	j.list("unloaded_modules", len(names), func(i int) {
+		j.member("module")
+		j.text(names[i])
+		j.member("offsets")
+		j.open("[")
+		offsets := found[names[i]]
+		slices.Sort(offsets)
+		for _, o := range slices.Compact(offsets) {
+			j.next()
+			j.put(`"`, j.address(o), `"`)
+		}
+		j.close("]")
+	})
+}
+
+// head writes what is said beside the threads.
+func (j *breakpadJSON) head(ctx context.Context) {
+	j.member("status")
+	j.put(`"OK"`)
+	j.crash(ctx)
+	j.system()
+	j.process()
+	j.modules()
+	j.list("unloaded_modules", len(j.facts.Unloaded), func(i int) {
+		m := &j.facts.Unloaded[i]
+		j.addressMember("base_addr", m.Base)
+		j.null("cert_subject")
+		j.member("code_id")
+		j.text(strings.ToLower(m.CodeID))
+		j.addressMember("end_addr", m.Base+m.Size)
+		j.member("filename")
+		j.text(m.Name)
+	})
+	j.linux()
+	j.macOS()
+	j.numberMember("thread_count", j.count)
+	if j.crashed != nil && len(j.crashed.Frames) > 0 {
+		j.object("crashing_thread", func() {
+			j.numberMember("threads_index", j.index)
+			j.threadMembers(j.crashed, j.t.TopRegisters(j.crashed.Thread))
+		})
+	}
+}
+
+// process writes what is said of the process.
+func (j *breakpadJSON) process() {
+	p := &j.facts.Process
+	if p.ID != 0 {
+		j.numberMember("pid", int(p.ID))
+	} else {
+		j.null("pid")
+	}
+	if p.Created.IsZero() || p.Kept.IsZero() {
+		j.null("process_uptime")
+	} else {
+		j.numberMember("process_uptime", int(max(p.Kept.Sub(p.Created).Seconds(), 0)))
+	}
+	if j.facts.Handles == nil {
+		j.null("handles")
+		return
+	}
+	j.list("handles", len(j.facts.Handles), func(i int) {
+		h := &j.facts.Handles[i]
+		j.member("handle")
+		j.put(strconv.FormatUint(h.Number, 10))
+		j.orNull("object_name", h.Name)
+		j.orNull("type_name", h.Type)
+	})
+}
+
+// crash writes crash_info. That of a target which does not say why it was kept is what
+// its signal says.
+func (j *breakpadJSON) crash(ctx context.Context) {
+	c := j.facts.Crash
+	if c == nil {
+		c = crashBySignal(j.t)
+	}
+	j.object("crash_info", func() {
+		if c.HasAddress {
+			j.addressMember("address", c.Address)
+		} else {
+			j.null("address")
+		}
+		j.null("adjusted_address")
+		j.orNull("assertion", c.Assertion)
+		j.null("crash_inconsistencies")
+		if j.crashed != nil {
+			j.numberMember("crashing_thread", j.index)
+		} else {
+			j.null("crashing_thread")
+		}
+		j.orNull("instruction", j.instruction(ctx))
+		j.null("instruction_pointer_update")
+		j.null("memory_accesses")
+		j.null("possible_bit_flips")
+		j.orNull("type", c.Name)
+	})
+}
+
+func crashBySignal(t *engine.Target) *target.Crash {
+	info := t.Info()
+	if info.Signal == 0 {
+		return &target.Crash{}
+	}
+	name := cmp.Or(target.SignalName(info.Machine, info.Signal), fmt.Sprintf("signal %d", info.Signal))
+	return &target.Crash{Name: name, Address: info.FaultAddress, HasAddress: info.HasFaultAddress}
+}
+
+// instruction is the one that a thread was about to execute when it crashed; "" where it
+// is not known.
+func (j *breakpadJSON) instruction(ctx context.Context) string {
+	if j.crashed == nil || j.crashed.Thread.Unread != "" || len(j.crashed.Frames) == 0 || !j.crashed.Frames[0].Exact {
+		return ""
+	}
+	code := j.t.CodeReader(1).Of(ctx, j.crashed.Thread, &j.crashed.Frames[0])
+	for _, l := range code.Lines {
+		if l.IsAt {
+			return l.Text
+		}
+	}
+	return ""
+}
+
+// system writes system_info.
+func (j *breakpadJSON) system() {
+	y := &j.facts.System
+	j.object("system_info", func() {
+		j.member("cpu_arch")
+		j.text(cmp.Or(processorNames[y.Arch], y.Arch))
+		if y.Processors > 0 {
+			j.numberMember("cpu_count", y.Processors)
+		} else {
+			j.null("cpu_count")
+		}
+		j.orNull("cpu_info", y.CPU)
+		if y.HasMicrocode {
+			j.hexMember("cpu_microcode_version", y.Microcode)
+		} else {
+			j.null("cpu_microcode_version")
+		}
+		name := cmp.Or(systemNames[y.OS], y.OS)
+		if name == "" && y.Platform != 0 {
+			name = fmt.Sprintf("%#08x", y.Platform)
+		}
+		j.orNull("os", name)
+		j.orNull("os_ver", strings.TrimSpace(y.Version+" "+y.Build))
+	})
+}
+
+// noDebugID is the identifier of a file of which none is known.
+var noDebugID = strings.Repeat("0", 33)
+
+// modules writes the modules, and which of them is the executable.
+func (j *breakpadJSON) modules() {
+	list := j.t.Modules()
+	at := j.facts.Process.Main
+	isMain := func(m *target.Module) bool { return at != 0 && j.image(m).base <= at && at < j.image(m).end }
+	if main := slices.IndexFunc(list, isMain); main >= 0 {
+		j.numberMember("main_module", main)
+	} else {
+		j.null("main_module")
+	}
+	j.boolMember("modules_contains_cert_info", false)
+	j.list("modules", len(list), func(i int) { j.module(list[i]) })
+}
+
+func (j *breakpadJSON) module(m *target.Module) {
+	id, info := m.Symbols, j.t.ModuleInfo(m)
+	if id == (target.SymbolID{}) {
+		id = target.ELFSymbols(base(m.Path), m.BuildID)
+	}
+	j.addressMember("base_addr", j.image(m).base)
+	j.null("cert_subject")
+	j.member("code_id")
+	j.text(strings.ToLower(cmp.Or(id.CodeID, hex.EncodeToString(m.BuildID))))
+	j.boolMember("corrupt_symbols", info.DebugInfo == engine.DebugInfoUnreadable)
+	j.member("debug_file")
+	j.text(base(id.DebugFile))
+	j.member("debug_id")
+	j.text(cmp.Or(id.DebugID, noDebugID))
+	j.addressMember("end_addr", j.image(m).end)
+	j.member("filename")
+	j.text(base(m.Path))
+	j.boolMember("loaded_symbols", info.DebugInfo == engine.DebugInfoFound)
+	j.boolMember("missing_symbols", info.DebugInfo == engine.DebugInfoNone || info.DebugInfo == engine.DebugInfoMismatch)
+	j.null("symbol_url")
+	j.orNull("version", m.Version)
+}
+
+// linux writes what is said of Linux alone.
+func (j *breakpadJSON) linux() {
+	if n := j.facts.Mappings; n > 0 {
+		j.numberMember("linux_memory_map_count", n)
+	} else {
+		j.null("linux_memory_map_count")
+	}
+	if d := j.facts.Distribution; d != nil {
+		j.object("lsb_release", func() {
+			for _, m := range [][2]string{{"codename", d.Codename}, {"description", d.Description}, {"id", d.ID}, {"release", d.Release}} {
+				j.member(m[0])
+				j.text(m[1])
+			}
+		})
+	} else {
+		j.null("lsb_release")
+	}
+	if limits := j.facts.Limits; limits != nil {
+		j.object("proc_limits", func() {
+			j.list("limits", len(limits), func(i int) {
+				l := &limits[i]
+				j.limit("hard", l.Hard)
+				j.member("name")
+				j.text(l.Name)
+				j.limit("soft", l.Soft)
+				j.member("unit")
+				j.text(cmp.Or(l.Unit, "n/a"))
+			})
+		})
+	} else {
+		j.null("proc_limits")
+	}
+	j.softErrors()
+}
+
+func (j *breakpadJSON) limit(name string, n uint64) {
+	j.member(name)
+	if n == target.Unlimited {
+		j.put(`"unlimited"`)
+		return
+	}
+	j.put(strconv.FormatUint(n, 10))
+}
+
+// softErrors writes the JSON that the target's writer left.
+func (j *breakpadJSON) softErrors() {
+	var b bytes.Buffer
+	if len(j.facts.SoftErrors) == 0 || json.Compact(&b, j.facts.SoftErrors) != nil {
+		j.null("soft_errors")
+		return
+	}
+	j.member("soft_errors")
+	j.put(b.String())
+}
+
+// macOS writes what is said of macOS alone.
+func (j *breakpadJSON) macOS() {
+	j.orNull("mac_boot_args", j.facts.BootArguments)
+	list := j.facts.Messages
+	if len(list) == 0 {
+		j.null("mac_crash_info")
+		return
+	}
+	j.object("mac_crash_info", func() {
+		j.numberMember("num_records", len(list))
+		j.list("records", len(list), func(i int) {
+			m := &list[i]
+			number := func(name string, isKnown bool, n uint64) {
+				if isKnown {
+					j.addressMember(name, n)
+				} else {
+					j.null(name)
+				}
+			}
+			number("abort_cause", m.HasAbortCause, m.AbortCause)
+			j.orNull("backtrace", m.Backtrace)
+			number("dialog_mode", m.HasThread, m.DialogMode)
+			j.orNull("message", m.Text)
+			j.orNull("message2", m.TextAgain)
+			j.orNull("module", m.Module)
+			j.orNull("signature_string", m.Signature)
+			number("thread", m.HasThread, m.Thread)
+		})
+	})
+}
