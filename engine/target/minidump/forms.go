@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The names of the processors whose contexts are read.
@@ -66,6 +67,33 @@ var contextForms = []*form{
 	{arch: ArchARM, size: 368, flagsSize: 4, mask: cpuMask | 0x40000000, cpu: 0x40000000, pc: "pc", sp: "sp", fields: armFields(integer)},
 	{arch: ArchARM, size: 416, flagsSize: 4, mask: cpuMask, cpu: 0x00200000, pc: "pc", sp: "sp", fields: armFields(control)},
 	{arch: ArchARM64, size: 796, flagsSize: 8, mask: cpuMask | 0x80000000, cpu: 0x80000000, pc: "pc", sp: "sp", fields: oldARM64Fields()},
+}
+
+// generalNames are the registers that programs compute with, by processor.
+var generalNames = map[string][]string{
+	ArchAMD64: strings.Fields("rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip"),
+	ArchX86:   strings.Fields("eip esp ebp ebx esi edi eax ecx edx eflags"),
+	ArchARM64: append(numberedNames("x%d", 31), "sp", "pc"),
+	ArchARM:   append(numberedNames("r%d", 13), "sp", "lr", "pc"),
+}
+
+func numberedNames(format string, count int) []string {
+	list := make([]string, count)
+	for i := range list {
+		list[i] = fmt.Sprintf(format, i)
+	}
+	return list
+}
+
+// general are the registers of a form that programs compute with.
+func (f *form) general() []string { return generalNames[f.arch] }
+
+// bits is how many bits they have.
+func (f *form) bits() int {
+	if slices.Contains(narrowArchitectures, f.arch) {
+		return 32
+	}
+	return 64
 }
 
 // flags are the ContextFlags of a context of the form.

@@ -75,6 +75,7 @@ func (t *Target) fill() {
 	t.info = target.Info{
 		Kind: target.Minidump, Path: t.Path, Machine: elfMachines[t.arch()],
 		Problems: append(t.Dump.Problems(), t.problems...),
+		Facts:    t.Facts(),
 	}
 	t.addSignal()
 }
@@ -188,13 +189,13 @@ func (t *Target) addRegisters(th *target.Thread, c *Context, teb uint64) {
 	d, err := t.description(c.Arch)
 	if err != nil {
 		th.Unread = fmt.Sprintf("the stack of a thread of %s cannot be walked: %v", c.Arch, err)
-		th.PC, th.HasPC = c.PC()
+		c.show(th)
 		return
 	}
 	set := d.RegisterSet(sdk.MinidumpContext, "", uint32(c.form.size))
 	if set == nil {
 		th.Unread = fmt.Sprintf("architecture %s does not say how a context of %d bytes is laid out", d.Name, c.form.size)
-		th.PC, th.HasPC = c.PC()
+		c.show(th)
 		return
 	}
 	present := sdk.RegisterSet{Source: set.Source, Type: set.Type}
@@ -222,6 +223,17 @@ type system struct{ arch, os string }
 // and what Crashpad has in its place on Linux.
 var blockRegisters = map[system]string{
 	{ArchAMD64, Windows}: "gs.base", {ArchAMD64, LinuxOS}: "fs.base", {ArchAMD64, Android}: "fs.base",
+}
+
+// show gives a thread that no architecture reads its PC, and those of its registers that
+// programs compute with.
+func (c *Context) show(th *target.Thread) {
+	th.PC, th.HasPC = c.PC()
+	for _, name := range c.form.general() {
+		if v, ok := c.Uint64(name); ok {
+			th.Named = append(th.Named, target.NamedRegister{Name: name, Bits: c.form.bits(), Value: v})
+		}
+	}
 }
 
 // has says whether the flags of a context say that the register at an offset is there.

@@ -20,7 +20,10 @@ func (t *Target) addModules() {
 	isExeUsed := t.finder.Exe == ""
 	for i := range t.Dump.Modules {
 		of := &t.Dump.Modules[i]
-		m := &target.Module{Path: of.Name, BuildID: t.buildID(of), Symbols: t.symbolID(of), Arch: t.arch()}
+		m := &target.Module{
+			Path: of.Name, BuildID: t.buildID(of), Symbols: t.symbolID(of), Version: t.ModuleVersion(of),
+			Base: of.Base, Size: uint64(of.Size), Arch: t.arch(),
+		}
 		isExeUsed = isExeUsed || i == 0
 		found := t.finder.Find(of.Name, m.BuildID, i == 0)
 		m.Object, m.File, m.Problem = found.Object, found.Path, found.Problem
