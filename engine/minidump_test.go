@@ -159,3 +159,62 @@ func TestAFileWithoutABuildIDIsKnownByItsCode(t *testing.T) {
 		t.Error("a file with a build ID is known by its code")
 	}
 }
+
+// Neither files nor code of modules are there: return addresses cannot be held against
+// calls. Chains of frame records are believed that end where the outermost frame is marked.
+func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
+	const module, stack = 0x10000000, 0x7000
+	record := func(b *minidumptest.Builder, next, pc uint64) []byte { return b.Pack(next, pc) }
+	for _, tt := range []struct {
+		name string
+		last uint64 // the frame pointer that the last record saved
+		end  uint64 // its return address
+		want []uint64
+	}{
+		{"to a frame pointer of 0", 0, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
+		{"to a record of zeros", stack + 0x80, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
+		{"to a record of other things", stack + 0x90, module + 0x300, []uint64{module + 0x100}},
+		{"to no code", 0, 0x5000, []uint64{module + 0x100}},
+		{"to below itself", stack, module + 0x300, []uint64{module + 0x100}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := minidumptest.New(binary.LittleEndian)
+			b.System(9, 0x8101)
+			c := make([]byte, 1232)
+			binary.LittleEndian.PutUint32(c[48:], 0x10000b)
+			copy(c[152:], b.Pack(uint64(stack)))
+			copy(c[160:], b.Pack(uint64(stack+0x10)))
+			copy(c[248:], b.Pack(uint64(module+0x100)))
+			bytes := make([]byte, 0x100)
+			copy(bytes[0x10:], record(b, stack+0x40, module+0x200))
+			copy(bytes[0x40:], record(b, tt.last, tt.end))
+			copy(bytes[0x90:], record(b, 0, 0x5000))
+			b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), make([]byte, 20), uint64(stack), b.Part(bytes), b.Part(c))
+			b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(module), uint32(0x1000), uint64(0), b.Text("/usr/lib/libx.dylib"), make([]byte, 84))
+			path := filepath.Join(t.TempDir(), "made.dmp")
+			if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			dump, err := e.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := dump.Walk(context.Background(), dump.Threads()[0])
+			var got []uint64
+			for i, f := range s.Frames {
+				got = append(got, f.PC)
+				if i > 0 && f.FoundBy != ByFramePointer {
+					t.Errorf("frame %d by %s", i, f.FoundBy)
+				}
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("%s; stopped: %v", d, s.Stopped)
+			}
+		})
+	}
+}

@@ -152,7 +152,10 @@ func (o *Object) readFunction(ctx context.Context, pc, lookup uint64, isExact bo
 	}
 	code := make([]byte, window.End-window.Start)
 	n, err := o.readCode(window.Start, code)
-	if n == 0 {
+	switch {
+	case n == 0 && o.File == nil && o.made == nil && errors.Is(err, target.ErrNoMemory):
+		return &sdk.FrameRules{Reason: "it is neither in a file that is here nor in the target"}, nil
+	case n == 0:
 		return &sdk.FrameRules{Reason: err.Error()}, nil
 	}
 	base := o.base(window.Start)

@@ -102,6 +102,10 @@ func (w *walker) inSample(address uint64) bool {
 // frame information, is no coincidence. Frames of the chain that their code
 // describes need no record.
 //
+// Nor can the calls be seen in code that nobody has: minidumps have none, and the files
+// of their modules may be elsewhere. Such a chain may also end at the outermost frame,
+// which isMarkedOutermost knows.
+//
 // Frames further out than f are written over.
 func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) {
 	if _, known := slices.BinarySearch(w.chain, f.cfa); known {
@@ -111,6 +115,9 @@ func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) 
 	for g := caller; w.chained < maxRecords && w.process.bounds.mayCheck(); w.chained++ {
 		if ends, err := w.endsChain(ctx, g); err != nil || ends {
 			return ends, err
+		}
+		if w.isUnseenCode(g.pc) && w.isMarkedOutermost(g) {
+			return true, nil
 		}
 		next := w.nextOfChain(ctx, g)
 		if next == nil {
@@ -125,7 +132,7 @@ func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) 
 
 // nextOfChain is the caller of a frame of a chain; nil where the chain breaks.
 func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
-	if !w.isLooseCode(g.pc) {
+	if !w.isLooseCode(g.pc) && !w.isUnseenCode(g.pc) {
 		return nil
 	}
 	source, err := w.findRow(ctx, g)
@@ -150,14 +157,33 @@ func (w *walker) isLooseCode(pc uint64) bool {
 	return s == nil || s.Module.Code.IsLoose()
 }
 
+// isMarkedOutermost says whether the frame pointer of a frame is 0, which marks the outermost
+// one (psABI, 3.4.1), or leads to a record of zeros, as that of the first function of a
+// thread does on macOS.
+func (w *walker) isMarkedOutermost(f *frame) bool {
+	fp, err := f.value(uint64(w.machine.Description.FP))
+	if err != nil || fp == 0 {
+		return err == nil
+	}
+	r, ok := w.readRecord(fp, f.callee.cfa)
+	return ok && r.saved == 0 && r.pc == 0
+}
+
+// isUnseenCode says whether a return address is in a module of which neither the file nor
+// the bytes before the address are here.
+func (w *walker) isUnseenCode(pc uint64) bool {
+	s := w.segmentAt(pc - 1)
+	return s != nil && s.Module.Object == nil && !s.Module.Code.IsLoose() && !w.isReadable(pc-1)
+}
+
 // endsChain says whether the PC of a frame is a return address in a module, after a
-// call and in code whose frames are described.
+// call as far as its code is here, and in code whose frames are described.
 func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 	if f.module == nil || f.module.Code.IsLoose() {
 		return false, nil
 	}
 	sites, err := w.callSites(ctx, f.pc)
-	if err != nil || !sites[0].IsAfterCall {
+	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(f.pc) {
 		return false, err
 	}
 	source, err := w.row(ctx, f.module, f.offset, false)

@@ -88,8 +88,8 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 // byFramePointer applies the architecture's frame-pointer rule. It is believed
 // when the frame lies above the stack pointer and the return address follows a
 // call that may have led to f, or is in code that a runtime made and nobody kept,
-// or begins a chain of such frames: runtimes have frame pointers so that their
-// stacks can be walked.
+// or begins a chain of such frames, or of frames whose code is not here: runtimes and
+// macOS have frame pointers so that their stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if w.machine.recordSource == nil {
 		return nil, nil
@@ -116,7 +116,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		}
 		return nil, nil
 	}
-	if w.isLooseCode(caller.pc) {
+	if w.isLooseCode(caller.pc) || w.isUnseenCode(caller.pc) {
 		chained, err := w.isChained(ctx, f, caller)
 		if err != nil || !chained {
 			return nil, err
