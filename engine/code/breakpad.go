@@ -274,7 +274,29 @@ func (s breakpadRows) Row(_ context.Context, at *Lookup) (*Row, error) {
 		return nil, nil
 	}
 	row.Start, row.End = row.Start+u.base, row.End+u.base
-	return &Row{Rules: row, By: ByBreakpad}, nil
+	return &Row{Rules: row, By: ByBreakpad, Outermost: u.outermost(address, at.IsExact)}, nil
+}
+
+// outermostFunctions are those of Linux in whose call frame information the return address
+// is undefined, which dump_syms leaves out. True says that calls in it only are made on a
+// stack that begins there.
+var outermostFunctions = map[string]bool{"_start": false, "clone": true, "__clone": true, "clone3": true, "__clone3": true}
+
+// outermost is why the function at an address of the file has no caller; "" where it has
+// one.
+func (u *symbolUse) outermost(address uint64, isExact bool) string {
+	if u.file.Module().OS != "Linux" {
+		return ""
+	}
+	frames, err := u.file.Frames(nil, address)
+	if err != nil || len(frames) == 0 {
+		return ""
+	}
+	name := frames[len(frames)-1].Function
+	if isCaller, is := outermostFunctions[name]; !is || isCaller && isExact {
+		return ""
+	}
+	return name + " has no caller"
 }
 
 // breakpadRegister is the number of a register by its name in STACK CFI records
