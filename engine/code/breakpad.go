@@ -274,7 +274,21 @@ func (s breakpadRows) Row(_ context.Context, at *Lookup) (*Row, error) {
 		return nil, nil
 	}
 	row.Start, row.End = row.Start+u.base, row.End+u.base
+	row.SignalFrame = isTrampoline(row, uint64(o.machine.Description.SP))
 	return &Row{Rules: row, By: ByBreakpad, Outermost: u.outermost(address, at.IsExact)}, nil
+}
+
+// isTrampoline says whether a row is that of a function that a signal handler returns to,
+// which records do not say: its CFA is what the signal saved on the stack, above the stack
+// pointer. No other code has such a rule.
+func isTrampoline(row *cfi.Row, sp uint64) bool {
+	const breg0, deref = 0x70, 0x06 // DW_OP_breg0, DW_OP_deref
+	e := row.CFA.Expr
+	if row.CFA.Kind != cfi.CFAExpression || sp > 31 || len(e) < 3 || e[0] != breg0+byte(sp) || e[len(e)-1] != deref {
+		return false
+	}
+	offset := e[1 : len(e)-1] // a LEB128: all of its bytes but the last have the high bit
+	return !slices.ContainsFunc(offset[:len(offset)-1], func(b byte) bool { return b < 0x80 }) && offset[len(offset)-1] < 0x80
 }
 
 // outermostFunctions are those of Linux in whose call frame information the return address
