@@ -13,6 +13,9 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/download"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/resolve"
+	"github.com/unwindd/unwindd/engine/symbolfile"
 	"github.com/unwindd/unwindd/engine/symbolstore"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -22,17 +25,18 @@ import (
 const storeSymbols = `set -eu
 tar xzf *.tgz
 for f in x $(ldd ./x | grep -o '/[^ ]*'); do
-	package/bin/linux-x64/dump_syms -d $f > sym 2>/dev/null
+	package/bin/linux-x64/dump_syms $f > sym 2>/dev/null
 	read -r _ _ _ id name < sym
 	mkdir -p "store/$name/$id"
 	mv sym "store/$name/$id/$name.sym"
 done
 rm -r package *.tgz
 mkdir core root
-mv x.core core`
+mv *.core core`
 
 // symbolCore is a core of a program, x in the folder, that is beside none of the files
-// that it needs (core/x.core), and the symbol files of those (store).
+// that it needs (core/x.core, and core/signal.core of a signal handler), and the symbol
+// files of those (store).
 func symbolCore(t *testing.T) (dir string) {
 	t.Helper()
 	source, err := filepath.Abs("testdata/symbols/calls.cc")
@@ -43,6 +47,10 @@ func symbolCore(t *testing.T) (dir string) {
 	return oracle.Build{Sources: []string{source}, Commands: [][]string{
 		{"g++", "-g", "-O2", "-fno-optimize-sibling-calls", "-fno-reorder-blocks-and-partition", "-o", "x", source, "-lpthread"},
 		{"gdb", "-nx", "-batch", "-ex", "run", "-ex", "generate-core-file x.core", "./x"},
+		{
+			"gdb", "-nx", "-batch", "-ex", "handle SIGUSR1 nostop noprint pass", "-ex", "run signal",
+			"-ex", "generate-core-file signal.core", "./x",
+		},
 		{"npm", "pack", "--silent", "minidump@0.26.0"},
 		{"sh", "-c", storeSymbols},
 	}}.Make(t)
@@ -103,32 +111,94 @@ func storesOf(t *testing.T, texts ...string) symbolstore.Client {
 	return c
 }
 
-// TestStacksBySymbolFilesAreThoseByBinaries walks a core with the files of the program
-// and without any, by the symbol files that Breakpad's dump_syms made of them: program
-// counters, frame addresses, functions, inlined calls and lines are the same.
+// ownSymbols makes a store of what package symbolfile writes of the files that a core needs.
+func ownSymbols(t *testing.T, paths []string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, path := range paths {
+		o, err := object.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finder := object.Finder{}
+		debug := finder.FindDebug(o)
+		m, _, err := symbolfile.Identify(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Join(dir, m.Name, m.ID)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Create(filepath.Join(folder, m.Name+".sym"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := resolve.New(o, debug.Object)
+		if _, err := symbolfile.Write(f, symbolfile.File{Object: o, Debug: debug.Object, Names: names}); err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		_ = names.Close()
+		if debug.Object != nil {
+			_ = debug.Object.Close()
+		}
+		_ = o.Close()
+	}
+	return dir
+}
+
+// TestStacksBySymbolFilesAreThoseByBinaries walks cores with the files of the program
+// and without any, by the symbol files that were made of them: program counters, frame
+// addresses, functions, inlined calls and lines are the same. Those of Breakpad's dump_syms
+// have no inlined calls, and no rules of signal handlers.
 func TestStacksBySymbolFilesAreThoseByBinaries(t *testing.T) {
 	dir := symbolCore(t)
-	core := filepath.Join(dir, "core", "x.core")
-	want, _, _ := plainStacks(t, Options{Exe: filepath.Join(dir, "x")}, core)
-	without := Options{Sysroot: filepath.Join(dir, "root"), Symbols: storesOf(t, filepath.Join(dir, "store"))}
-	got, found, infos := plainStacks(t, without, core)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	t.Log(found)
-	if found[ByBreakpad] < 10 || found[ByCFI]+found[ByScan]+found[ByFramePointer] > 1 {
-		t.Errorf("frames by %v, expected most of them by symbol files", found)
-	}
-	all := fmt.Sprint(got)
-	for _, name := range []string{"deep(int)", "middle(int)", "each<shape>", "sorted()", "main"} {
-		if !strings.Contains(all, name) {
-			t.Errorf("%s is in no stack", name)
+	exe := filepath.Join(dir, "x")
+	var files []string
+	for line := range strings.Lines(oracle.Run(t, "ldd", exe)) {
+		for _, word := range strings.Fields(line) {
+			if strings.HasPrefix(word, "/") {
+				files = append(files, word)
+			}
 		}
 	}
-	for _, name := range []string{"x", "libc.so.6"} {
-		if i := infos[name]; i.DebugInfo != DebugInfoFound || !strings.HasSuffix(i.DebugFile, name+".sym") {
-			t.Errorf("%s: %+v", name, i)
-		}
+	own := ownSymbols(t, append(files, exe))
+	tests := []struct {
+		name, core, store string
+		noInlines         bool
+		functions         []string
+	}{
+		{"dump_syms", "x.core", filepath.Join(dir, "store"), true, []string{"outer(int)", "each<shape>", "sorted()", "main", "wait"}},
+		{"own", "x.core", own, false, []string{"deep", "middle", "outer(int)", "each<shape>", "sorted()", "main", "wait"}},
+		{"own, no inlined calls", "x.core", own, true, []string{"outer(int)", "each<shape>", "sorted()", "main", "wait"}},
+		{"own, signal", "signal.core", own, false, []string{"handle", "deep", "middle", "outer(int)", "each<shape>", "sorted()", "main", "wait"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			core := filepath.Join(dir, "core", tt.core)
+			want, _, _ := plainStacks(t, Options{Exe: exe, NoInlines: tt.noInlines}, core)
+			without := Options{Sysroot: filepath.Join(dir, "root"), Symbols: storesOf(t, tt.store), NoInlines: tt.noInlines}
+			got, found, infos := plainStacks(t, without, core)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			t.Log(found)
+			if found[ByBreakpad] < 10 || len(found) != 2 {
+				t.Errorf("frames by %v, expected all but the first by symbol files", found)
+			}
+			all := fmt.Sprint(got)
+			for _, name := range tt.functions {
+				if !strings.Contains(all, name) {
+					t.Errorf("%s is in no stack", name)
+				}
+			}
+			for _, name := range []string{"x", "libc.so.6"} {
+				if i := infos[name]; i.DebugInfo != DebugInfoFound || !strings.HasSuffix(i.DebugFile, name+".sym") {
+					t.Errorf("%s: %+v", name, i)
+				}
+			}
+		})
 	}
 }
 

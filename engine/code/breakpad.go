@@ -51,11 +51,7 @@ func (o *Object) hasDebugInfo() bool {
 	return o.File != nil && (o.File.HasDebugInfo() || o.debug.Object != nil && o.debug.Object.HasDebugInfo())
 }
 
-// pageSize is that of the smallest pages: a module begins at one.
-const pageSize = 4096
-
-// symbolBase is where the addresses of a symbol file count from: the page of the first
-// segment. Without a file it is 0 where the target names the symbol file, as a minidump
+// symbolBase is where the addresses of a symbol file count from: the first segment. Without a file it is 0 where the target names the symbol file, as a minidump
 // does, and else where its first segment is. It is false for what has no symbol files, and
 // where the target does not say where the module begins.
 func (o *Object) symbolBase() (uint64, bool) {
@@ -74,7 +70,7 @@ func (o *Object) symbolBase() (uint64, bool) {
 			base = min(base, s.Address)
 		}
 	}
-	return base &^ (pageSize - 1), base != math.MaxUint64
+	return base, base != math.MaxUint64
 }
 
 // symbolIDs are the names by which stores may know the symbol file. Where the target does

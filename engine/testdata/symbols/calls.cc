@@ -1,5 +1,6 @@
 // Calls through inlined functions, another thread and a callback of libc, and ends in
-// abort.
+// abort: of a signal handler if there is an argument.
+#include <csignal>
 #include <cstdlib>
 #include <pthread.h>
 #include <unistd.h>
@@ -11,10 +12,16 @@ struct shape {
 };
 
 static volatile int value = 3;
+static bool isSignalled;
+
+extern "C" void handle(int) {
+	value = 4;
+	abort();
+}
 
 static inline int deep(int n) {
 	if (n == 0)
-		abort();
+		isSignalled ? (void)raise(SIGUSR1) : abort();
 	return value + n;
 }
 
@@ -51,7 +58,9 @@ extern "C" void *wait(void *p) {
 	return p;
 }
 
-int main() {
+int main(int argc, char **) {
+	isSignalled = argc > 1;
+	signal(SIGUSR1, handle);
 	pthread_t t;
 	pthread_create(&t, nullptr, wait, nullptr);
 	int r = sorted();
