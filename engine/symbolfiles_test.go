@@ -59,7 +59,10 @@ func symbolCore(t *testing.T) (dir string) {
 // A plainFrame is what a symbol file can say of a frame.
 type plainFrame struct {
 	PC, CFA uint64
-	Names   []string // of the program's functions, with file and line
+	// isSignal is a signal trampoline, isExact what it interrupted.
+	isSignal, isExact bool
+
+	Names []string // of the program's functions, with file and line
 }
 
 // plainStacks are the stacks of a core; found counts how frames were found.
@@ -80,7 +83,7 @@ func plainStacks(t *testing.T, o Options, core string) (stacks [][]plainFrame, f
 				continue // symbol files do not have call sites
 			}
 			found[f.FoundBy]++
-			p := plainFrame{PC: f.PC, CFA: f.CFA}
+			p := plainFrame{PC: f.PC, CFA: f.CFA, isSignal: f.SignalFrame, isExact: f.Exact}
 			if f.Module != nil && filepath.Base(f.Module.Path) == "x" {
 				for _, n := range f.Symbols {
 					text := fmt.Sprintf("%s %s:%d", strings.ReplaceAll(n.Function, "> >", ">>"), n.File, n.Line)
@@ -180,7 +183,7 @@ func TestStacksBySymbolFilesAreThoseByBinaries(t *testing.T) {
 			want, _, _ := plainStacks(t, Options{Exe: exe, NoInlines: tt.noInlines}, core)
 			without := Options{Sysroot: filepath.Join(dir, "root"), Symbols: storesOf(t, tt.store), NoInlines: tt.noInlines}
 			got, found, infos := plainStacks(t, without, core)
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(plainFrame{})); diff != "" {
 				t.Error(diff)
 			}
 			t.Log(found)
