@@ -62,8 +62,8 @@ var registers = map[elf.Machine][]registerRange{
 	},
 }
 
-// registerNames names the registers of a machine (e_machine) by their numbers.
-func registerNames(machine uint16) func(number uint64) (string, bool) {
+// RegisterNames names the registers of a machine (e_machine) by their numbers.
+func RegisterNames(machine uint16) func(number uint64) (string, bool) {
 	known := map[uint64]string{}
 	for _, r := range registers[elf.Machine(machine)] {
 		for i, name := range strings.Fields(r.names) {

@@ -8,6 +8,7 @@
 package symbolfile
 
 import (
+	"debug/elf"
 	"io"
 	"math"
 	"sort"
@@ -54,7 +55,7 @@ func Write(w io.Writer, f File) (Written, error) {
 		x.done.Written, err = breakpad.Write(w, &breakpad.Source{
 			Module: module, Infos: []string{"CODE_ID " + codeID},
 			Functions: x.functions, Publics: x.publics, Frames: x.frames,
-			Register: registerNames(f.Object.Machine()),
+			Register: RegisterNames(f.Object.Machine()),
 		})
 		return err
 	})
@@ -74,13 +75,18 @@ func base(o *object.Object) uint64 {
 // A source gives what is written of a file.
 type source struct {
 	File
-	base  uint64
-	code  *dwarf.CodeMap  // nil without debug information
-	lined []symbol.Symbol // symbols of code that has lines and no function
-	bare  []symbol.Symbol // symbols of code that has neither
-	done  Written
-	out   breakpad.SourceFunction
+	base uint64
+	code *dwarf.CodeMap // nil without debug information
+	// bounded are the symbols, of code that no function has, which become FUNC records: it
+	// has lines, or code of no symbol is behind it. bare are the others: a PUBLIC record has
+	// no end, and its name holds up to the next record.
+	bounded, bare []symbol.Symbol
+	done          Written
+	out           breakpad.SourceFunction
 }
+
+// padding is how many bytes may lie between functions, to align them.
+const padding = 64
 
 // open finds the functions, and the symbols of what is in none of them.
 func (x *source) open() (err error) {
@@ -90,19 +96,36 @@ func (x *source) open() (err error) {
 			return err
 		}
 	}
-	for _, s := range x.Names.Functions() {
-		if s.Start < x.base {
+	symbols := x.Names.Functions()
+	for i, s := range symbols {
+		covered, end := x.covers(s.Start)
+		if s.Start < x.base || covered {
 			continue
 		}
-		switch covered, _ := x.covers(s.Start); {
-		case covered:
-		case len(x.linesOf(&s)) > 0:
-			x.lined = append(x.lined, s)
-		default:
+		if i+1 < len(symbols) {
+			end = min(end, symbols[i+1].Start)
+		}
+		if s.End == s.Start { // its size is not known
+			s.End = min(end, x.sectionEnd(s.Start))
+		}
+		if s.End > s.Start && s.End < end && end-s.End > padding || len(x.linesOf(&s)) > 0 {
+			x.bounded = append(x.bounded, s)
+		} else {
 			x.bare = append(x.bare, s)
 		}
 	}
 	return nil
+}
+
+// sectionEnd is where the section of code at an address ends; the address itself where
+// there is none.
+func (x *source) sectionEnd(address uint64) uint64 {
+	for _, s := range x.Object.Sections() {
+		if s.Flags&elf.SHF_EXECINSTR != 0 && address-s.Address < s.Size {
+			return s.Address + s.Size
+		}
+	}
+	return address
 }
 
 // covers says whether a function has the code at an address, and up to where that holds.
@@ -134,8 +157,8 @@ func (x *source) functions(yield func(*breakpad.SourceFunction) bool) (err error
 	if err != nil {
 		return err
 	}
-	for i := range x.lined {
-		s := &x.lined[i]
+	for i := range x.bounded {
+		s := &x.bounded[i]
 		_, end := x.covers(s.Start)
 		name, _ := symtab.Names(s.Name)
 		x.out = breakpad.SourceFunction{
