@@ -9,25 +9,38 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 )
 
 func newDumpNotes(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "notes FILE",
-		Short: "Print notes, and the code objects inside a file",
+		Short: "Print notes, the code objects inside a file, and what is in a minidump",
 		Long: `Print the notes of an ELF file: build IDs, program properties, what describes
 the kernels of an accelerator; and list the code objects that a fat binary or an
-offload bundle holds. FILE#NAME is such a code object.`,
+offload bundle holds. FILE#NAME is such a code object.
+
+Of a minidump, print all that is in it but the bytes of its memory: the exception
+with its meaning, threads with their registers, modules with their identifiers.`,
 		Example: `  unwindd dump notes server
   unwindd dump notes kernel.co --format json
-  unwindd dump notes program#gfx90a`,
+  unwindd dump notes program#gfx90a
+  unwindd dump notes crash.dmp`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return g.dumpNotes(args[0]) },
 	}
 }
 
 func (g *globals) dumpNotes(path string) error {
+	if isMinidump(path) {
+		d, err := minidump.Open(path)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		return g.dumpMinidump(d)
+	}
 	n := &report.Notes{
 		File: path, Decode: decodeNote,
 		Problem: complain,
@@ -70,6 +83,33 @@ func (g *globals) dumpNotes(path string) error {
 			}
 			n.Color = w.isTerminal
 			return n.WriteText(w)
+		})
+	})
+}
+
+// isMinidump says whether a file begins as minidumps do.
+func isMinidump(path string) (is bool) {
+	m, err := object.Map(path)
+	if err != nil {
+		return false
+	}
+	defer m.Close()
+	_ = object.Guard(func() error { is = minidump.Is(m.Data()); return nil }) // one that is cut meanwhile is none
+	return is
+}
+
+// dumpMinidump prints what is in a minidump.
+func (g *globals) dumpMinidump(d *minidump.Dump) error {
+	return object.Guard(func() error {
+		m := report.NewMinidump(d)
+		return g.write(func(w *writer) error {
+			if g.format == "json" {
+				return m.WriteJSON(w)
+			}
+			for _, p := range m.Problems {
+				messages.Printf("unwindd: %s\n", p)
+			}
+			return m.WriteText(w, w.isTerminal)
 		})
 	})
 }

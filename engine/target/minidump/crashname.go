@@ -77,8 +77,9 @@ const simulated = "Simulated Exception"
 // accessed.
 var accessNames = map[uint64]string{0: "_READ", 1: "_WRITE", 8: "_EXEC"}
 
-// crashName names an exception.
-func (d *Dump) crashName(x *Exception) string {
+// CrashName is what minidump-stackwalk calls an exception: EXCEPTION_ACCESS_VIOLATION_READ,
+// "SIGSEGV / SEGV_MAPERR".
+func (d *Dump) CrashName(x *Exception) string {
 	switch d.os() {
 	case Windows:
 		return windowsCrashName(x)

@@ -159,7 +159,7 @@ func (d *Dump) crashFacts() *target.Crash {
 	case len(d.Exceptions) > 0:
 		x := &d.Exceptions[0]
 		r := d.Reason(x)
-		c.Name, c.Thread, c.IsRequest = d.crashName(x), threadID(x.ThreadID), r.IsRequest
+		c.Name, c.Thread, c.IsRequest = d.CrashName(x), threadID(x.ThreadID), r.IsRequest
 		c.Address, c.HasAddress = r.Address, r.HasAddress
 		// On Windows the record has the instruction of what is not about memory.
 		if !c.HasAddress && d.os() == Windows && r.Access == "" {
