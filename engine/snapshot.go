@@ -106,6 +106,9 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	c.addModules(t.Loaded(), o)
 	c.addThreads()
 	c.addMemory()
+	if f := t.Info().Facts; f != nil {
+		c.result.Crash = f.Crash
+	}
 	return c.result, nil
 }
 

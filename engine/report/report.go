@@ -34,12 +34,22 @@ type Target struct {
 	Path         string   `json:"path,omitempty"`
 	Signal       int      `json:"signal"`
 	FaultAddress string   `json:"-"` // in the text only
+	Crash        *Crash   `json:"crash,omitempty"`
 	Problems     []string `json:"problems"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and what was
 	// under way on them; nil of a target without such.
 	Agents     []Agent    `json:"agents,omitempty"`
 	Queues     []Queue    `json:"queues,omitempty"`
 	Dispatches []Dispatch `json:"dispatches,omitempty"`
+}
+
+// Crash is why the target was kept: as crash reports name it, where the target says it.
+type Crash struct {
+	Name      string `json:"name,omitempty"` // EXCEPTION_ACCESS_VIOLATION_READ, "SIGSEGV / SEGV_MAPERR"
+	Address   string `json:"address,omitempty"`
+	Thread    string `json:"thread,omitempty"`    // its ID
+	Requested bool   `json:"requested,omitempty"` // nothing failed: somebody asked for it
+	Assertion string `json:"assertion,omitempty"` // the condition that did not hold
 }
 
 // Agent is a device that executes waves.
@@ -72,6 +82,9 @@ type Module struct {
 	ID        int       `json:"id"`
 	Path      string    `json:"path"`
 	BuildID   string    `json:"build_id,omitempty"`
+	DebugID   string    `json:"debug_id,omitempty"` // by which stores of symbol files know it
+	CodeID    string    `json:"code_id,omitempty"`  // likewise the file itself
+	Version   string    `json:"version,omitempty"`  // as its maker has it
 	Arch      string    `json:"arch,omitempty"`
 	File      string    `json:"-"` // where the object was read from; in the text only
 	Searched  []string  `json:"-"` // debug files that were not taken, and why; in the text only
@@ -266,6 +279,7 @@ func address(a uint64) string { return fmt.Sprintf("0x%x", a) }
 func newModule(m *target.Module, info engine.ModuleInfo) Module {
 	out := Module{
 		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
+		DebugID: m.Symbols.DebugID, CodeID: m.Symbols.CodeID, Version: m.Version,
 		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(info.DebugInfo), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: m.Object == nil,
 		Segments: []Segment{},
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // Stacks are the stacks of a target, to be written while they are walked: of those
@@ -53,6 +54,9 @@ func NewHead(t *engine.Target) Head {
 	if info.HasFaultAddress {
 		h.Target.FaultAddress = address(info.FaultAddress)
 	}
+	if info.Facts != nil {
+		h.Target.Crash = newCrash(info.Facts.Crash)
+	}
 	if h.Target.Problems == nil {
 		h.Target.Problems = []string{}
 	}
@@ -60,6 +64,17 @@ func NewHead(t *engine.Target) Head {
 		h.Modules = append(h.Modules, newModule(m, t.ModuleInfo(m)))
 	}
 	return h
+}
+
+func newCrash(c *target.Crash) *Crash {
+	if c == nil {
+		return nil
+	}
+	out := &Crash{Name: c.Name, Thread: c.Thread, Requested: c.IsRequest, Assertion: c.Assertion}
+	if c.HasAddress {
+		out.Address = address(c.Address)
+	}
+	return out
 }
 
 // WriteText writes the stacks for people. Equal stacks are folded into one, the

@@ -54,12 +54,30 @@ func (t *text) target() {
 		if of.FaultAddress != "" {
 			line += " at address " + of.FaultAddress
 		}
+	} else if c := of.Crash; c != nil {
+		line += c.text()
 	}
 	t.printf("%s\n", t.head(line))
+	if c := of.Crash; c != nil && c.Assertion != "" {
+		t.printf("%s %s\n", t.warn("assertion failed:"), c.Assertion)
+	}
 	for _, p := range of.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
 	}
 	t.devices(of)
+}
+
+// text is what stands behind the target's path: why it was kept.
+func (c *Crash) text() string {
+	switch {
+	case c.Requested:
+		return ": somebody asked for it"
+	case c.Name != "" && c.Address != "":
+		return ": " + c.Name + " at " + c.Address
+	case c.Name != "":
+		return ": " + c.Name
+	}
+	return ""
 }
 
 func (h *Head) signalName(number int) string {

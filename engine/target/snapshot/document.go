@@ -33,6 +33,7 @@ type document struct {
 	modules  []moduleEntry
 	segments int // of all modules
 	pieces   []pieceEntry
+	crash    *crashEntry
 	// thread takes the threads one after the other, and keeps nothing of the entry: of
 	// a million of them both forms are not kept.
 	thread  func(t *threadEntry) error
@@ -44,8 +45,21 @@ type moduleEntry struct {
 	path, arch, processor string
 	buildID               []byte
 	badID                 string // why build_id could not be read
+	symbols               target.SymbolID
+	version               string
+	image                 imageEntry
 	file, source          string
 	segments              []segmentEntry
+}
+
+// imageEntry is where the whole image of a module was; the zero imageEntry does not say it.
+type imageEntry struct{ start, size jsontext.Hex }
+
+// crashEntry is why the target was kept.
+type crashEntry struct {
+	name, thread, assertion string
+	address                 jsontext.Hex
+	hasAddress              bool
 }
 
 type segmentEntry struct {
@@ -111,6 +125,10 @@ var (
 				return d.keeper.keep(r, moduleBytes+len(m.segments)*segmentBytes+len(m.buildID))
 			})
 		}},
+		{Name: "crash", Read: func(r *jsontext.Reader, d *document) error {
+			d.crash = &crashEntry{}
+			return jsontext.Members(r, d.crash, crashFields)
+		}},
 		{Name: "threads", Read: readThreads},
 		{Name: "memory", Read: func(r *jsontext.Reader, d *document) error {
 			return jsontext.Each(r, maxPieces, pieceFields, func(p *pieceEntry) error {
@@ -119,9 +137,28 @@ var (
 			})
 		}},
 	}
+	crashFields = []jsontext.Field[crashEntry]{
+		{Name: "name", Read: jsontext.SetName(func(c *crashEntry) *string { return &c.name })},
+		{Name: "address", Read: func(r *jsontext.Reader, c *crashEntry) (err error) {
+			c.address, err = r.Hex()
+			c.hasAddress = true
+			return err
+		}},
+		{Name: "thread", Read: jsontext.SetID(func(c *crashEntry) *string { return &c.thread })},
+		{Name: "assertion", Read: jsontext.SetName(func(c *crashEntry) *string { return &c.assertion })},
+	}
+	imageFields = []jsontext.Field[imageEntry]{
+		{Name: "start", Read: jsontext.SetHex(func(i *imageEntry) *jsontext.Hex { return &i.start })},
+		{Name: "size", Read: jsontext.SetHex(func(i *imageEntry) *jsontext.Hex { return &i.size })},
+	}
 	moduleFields = []jsontext.Field[moduleEntry]{
 		{Name: "path", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.path })},
 		{Name: "build_id", Read: readBuildID},
+		{Name: "debug_file", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.symbols.DebugFile })},
+		{Name: "debug_id", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.symbols.DebugID })},
+		{Name: "code_id", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.symbols.CodeID })},
+		{Name: "version", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.version })},
+		{Name: "image", Read: func(r *jsontext.Reader, m *moduleEntry) error { return jsontext.Members(r, &m.image, imageFields) }},
 		{Name: "arch", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.arch })},
 		{Name: "processor", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.processor })},
 		{Name: "file", Read: jsontext.SetName(func(m *moduleEntry) *string { return &m.file })},

@@ -21,7 +21,7 @@ func (s *Snapshot) addModules(d *document) {
 	exeUsed := s.finder.Exe == ""
 	for i := range d.modules {
 		e := &d.modules[i]
-		m := &target.Module{Path: e.path, BuildID: e.buildID, Arch: e.arch, Processor: e.processor}
+		m := &target.Module{Path: e.path, BuildID: e.buildID, Symbols: e.symbols, Version: e.version, Arch: e.arch, Processor: e.processor}
 		var problems []string
 		problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 		if e.badID != "" {
@@ -30,6 +30,7 @@ func (s *Snapshot) addModules(d *document) {
 		if e.arch == "" {
 			problem("has no arch")
 		}
+		e.image.place(m, problem)
 		isExe := s.finder.IsExe(exe, e.path, e.buildID)
 		exeUsed = exeUsed || isExe
 		s.openModule(m, e, isExe, problem)
@@ -57,6 +58,22 @@ func (s *Snapshot) addModules(d *document) {
 	}
 	s.separateModules()
 	s.files = target.NewFileBytes(s.modules)
+}
+
+// place says where the image of a module was.
+func (e *imageEntry) place(m *target.Module, problem func(string, ...any)) {
+	for _, part := range []struct{ name, wrong string }{{"start", e.start.Wrong}, {"size", e.size.Wrong}} {
+		if part.wrong != "" {
+			problem("image: %s %s: it is left out", part.name, part.wrong)
+			return
+		}
+	}
+	start, size := e.start.Value, e.size.Value
+	if start+size < start {
+		problem("image of %#x bytes at %#x reaches past the last address: it is left out", size, start)
+		return
+	}
+	m.Base, m.Size = start, size
 }
 
 // openModule finds a module's code object: the member that has it, or else the
@@ -252,8 +269,33 @@ func addSegments(m *target.Module, e *moduleEntry, problem func(string, ...any))
 			problem("segments[%d] of %#x bytes at %#x reaches past the last address: it is left out", i, out.Size, out.Start)
 			continue
 		}
+		recount(m, &out)
 		out.Executable = out.HoldsCode(m.Object)
 		m.Segments = append(m.Segments, out)
+	}
+}
+
+// pageSize is that of the smallest pages: the image of a file begins at one.
+const pageSize = 4096
+
+// recount gives a segment the addresses of the code object that is there now. Where the
+// target had none they count from where the image was, and so they are to where there is
+// none now.
+func recount(m *target.Module, s *target.Segment) {
+	if m.Size == 0 || s.Section != "" || s.Start < m.Base {
+		return
+	}
+	fromImage := s.Start - m.Base
+	if m.Object == nil {
+		s.Address = fromImage
+		return
+	}
+	low := ^uint64(0)
+	for _, p := range m.Object.Segments() {
+		low = min(low, p.Address)
+	}
+	if s.Address == fromImage && low != ^uint64(0) {
+		s.Address += low &^ (pageSize - 1)
 	}
 }
 

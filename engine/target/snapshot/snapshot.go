@@ -65,6 +65,7 @@ type Snapshot struct {
 	fault    uint64 // address of the fault of the thread with the signal, where hasFault
 	hasFault bool
 	machine  uint16
+	facts    *target.Facts
 	problems []string
 	silenced int // problems beyond maxProblems
 }
@@ -129,6 +130,7 @@ func (s *Snapshot) read(data []byte) (err error) {
 	}
 	s.finishThreads()
 	s.addModules(d)
+	s.addCrash(d.crash)
 	s.addMemory(d.pieces)
 	return nil
 }
@@ -187,7 +189,22 @@ func (s *Snapshot) Info() target.Info {
 		HasFaultAddress: s.hasFault,
 		Machine:         s.machine,
 		Problems:        s.problems,
+		Facts:           s.facts,
 	}
+}
+
+// addCrash takes why the target was kept.
+func (s *Snapshot) addCrash(c *crashEntry) {
+	if c == nil {
+		return
+	}
+	if c.address.Wrong != "" {
+		s.problem("crash: address %s: it is left out", c.address.Wrong)
+		c.hasAddress = false
+	}
+	s.facts = &target.Facts{Crash: &target.Crash{
+		Name: c.name, Address: c.address.Value, HasAddress: c.hasAddress, Thread: c.thread, Assertion: c.assertion,
+	}}
 }
 
 // Modules are the code objects that were loaded, by address.

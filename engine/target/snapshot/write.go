@@ -31,6 +31,9 @@ type Contents struct {
 	// the names that Write's Options.Describe gives them.
 	Threads []*target.Thread
 	Memory  []Memory
+	// Crash is why the target was kept; nil where it does not say more than the signals of
+	// its threads.
+	Crash *target.Crash
 }
 
 // A Module is a code object that was loaded.
@@ -114,6 +117,9 @@ func (w *writer) write(c *Contents) error {
 		}
 	}
 	w.text.WriteString(`{"format_version":` + strconv.Itoa(formatVersion))
+	if err := w.crash(c.Crash); err != nil {
+		return err
+	}
 	if err := w.modules(c.Modules); err != nil {
 		return err
 	}
@@ -131,6 +137,26 @@ func (w *writer) write(c *Contents) error {
 		return err
 	}
 	return w.zip.Close()
+}
+
+// crash writes why the target was kept.
+func (w *writer) crash(c *target.Crash) error {
+	if c == nil {
+		return nil
+	}
+	if err := checkTexts(c.Name, c.Thread, c.Assertion); err != nil {
+		return fmt.Errorf("crash: %w", err)
+	}
+	out := crashText{Name: c.Name, Thread: c.Thread, Assertion: c.Assertion}
+	if c.HasAddress {
+		out.Address = hexText(c.Address)
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&w.text, ",\n%q:%s", "crash", b)
+	return nil
 }
 
 // writeList writes an array of the document, an element a line.
@@ -168,11 +194,26 @@ type (
 	moduleText struct {
 		Path      string        `json:"path,omitempty"`
 		BuildID   string        `json:"build_id,omitempty"`
+		DebugFile string        `json:"debug_file,omitempty"`
+		DebugID   string        `json:"debug_id,omitempty"`
+		CodeID    string        `json:"code_id,omitempty"`
+		Version   string        `json:"version,omitempty"`
+		Image     *imageText    `json:"image,omitempty"`
 		Arch      string        `json:"arch"`
 		Processor string        `json:"processor,omitempty"`
 		File      string        `json:"file,omitempty"`
 		Source    string        `json:"source_module,omitempty"`
 		Segments  []segmentText `json:"segments"`
+	}
+	imageText struct {
+		Start string `json:"start"`
+		Size  string `json:"size"`
+	}
+	crashText struct {
+		Name      string `json:"name,omitempty"`
+		Address   string `json:"address,omitempty"`
+		Thread    string `json:"thread,omitempty"`
+		Assertion string `json:"assertion,omitempty"`
 	}
 	segmentText struct {
 		Section string `json:"section,omitempty"`
@@ -262,8 +303,12 @@ func (w *writer) modules(modules []Module) error {
 	}
 	return writeList(w, "modules", modules, func(_ int, m Module) (any, error) {
 		out := moduleText{Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch, Processor: m.Processor, Segments: []segmentText{}}
-		if err := checkTexts(m.Path, m.Arch, m.Processor); err != nil {
+		out.DebugFile, out.DebugID, out.CodeID, out.Version = m.Symbols.DebugFile, m.Symbols.DebugID, m.Symbols.CodeID, m.Version
+		if err := checkTexts(m.Path, m.Arch, m.Processor, out.DebugFile, out.DebugID, out.CodeID, out.Version); err != nil {
 			return nil, err
+		}
+		if m.Size > 0 {
+			out.Image = &imageText{hexText(m.Base), hexText(m.Size)}
 		}
 		var err error
 		if m.Keep && m.Object != nil {
