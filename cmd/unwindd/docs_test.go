@@ -61,7 +61,7 @@ func TestDocumentedCommands(t *testing.T) {
 }
 
 // runDocumented runs a command line of a document. `unwindd` is this build; the
-// files that the documents call core and server are those of the crash example,
+// files that the documents call core, server and crash.dmp are those of the crash example,
 // perf.data and words those of the profile example, kernel.spv and kernel.ll are modules of the tests.
 func runDocumented(t *testing.T, root, self, line string) string {
 	t.Helper()
@@ -72,6 +72,7 @@ func runDocumented(t *testing.T, root, self, line string) string {
 	}
 	for name, source := range map[string]string{
 		"core": "examples/crash/server.core", "server": "examples/crash/server",
+		"crash.dmp": "examples/crash/server.dmp",
 		"perf.data": "examples/profile/perf.data", "words": "examples/profile/words",
 		"kernel.dbg": "plugins/visa/stream/testdata/skl-rec-O2-1.dbg",
 		"kernel.spv": "engine/symbol/spirv/testdata/calls.spv",

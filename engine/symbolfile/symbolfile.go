@@ -1,8 +1,16 @@
 // Package symbolfile writes Breakpad's symbol files of code objects, from their debug
 // information, symbols and call frame information:
 //
-//	module, codeID, err := symbolfile.Identify(o)
-//	written, err := symbolfile.Write(w, symbolfile.File{Object: o, Debug: debug, Names: names})
+//	o, err := object.Open("server")
+//	if err != nil {
+//		return err
+//	}
+//	defer o.Close()
+//	written, err := symbolfile.Write(os.Stdout, symbolfile.File{Object: o, Names: resolve.New(o, nil)})
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Fprintln(os.Stderr, written.Functions, "functions")
 //
 // What is written says of each address what Names does, and has its rows.
 package symbolfile

@@ -4,8 +4,17 @@
 // docs/symbol_files.md of Breakpad; comments name its sections.
 //
 //	f, err := breakpad.Open("libc.so.6.sym")
+//	if err != nil {
+//		return err
+//	}
+//	defer f.Close()
 //	frames, err := f.Frames(nil, 0x27280)
-//	found, err := f.Row(&row, 0x27280, registers)
+//	if err != nil {
+//		return err
+//	}
+//	for i := range frames {
+//		fmt.Println(frames[i].Function, frames[i].File, frames[i].Line)
+//	}
 //
 // A file is mapped and read once from front to back, which finds where its
 // records are. What belongs to a function is read when somebody asks for it.

@@ -13,10 +13,18 @@
 //		fmt.Println(d.Reason(&d.Exceptions[i]))
 //	}
 //	for i := range d.Threads {
-//		registers, err := d.Threads[i].Context.Registers()
-//		...
+//		c := &d.Threads[i].Context
+//		registers, err := c.Registers()
+//		if err != nil {
+//			return err
+//		}
+//		sp, _ := c.SP()
+//		stack := make([]byte, 64)
+//		n, _ := d.ReadMemory(sp, stack)
+//		fmt.Println(registers, stack[:n])
 //	}
-//	n, err := d.ReadMemory(address, buf)
+//
+// OpenTarget makes a target of a dump, which stacks are walked in.
 //
 // # What is wrong
 //
