@@ -45,6 +45,7 @@ var floors = []string{
 	"engine/download",   // how they come from servers
 	"engine/otlpexport", // sends profiles to collectors
 	"engine/object",
+	"engine/object/pe", // headers and unwind codes of PE files, for its objects
 	"cfi",
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them

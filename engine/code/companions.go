@@ -78,7 +78,7 @@ func (o *Object) openBeside(suffix string) (*object.Object, error) {
 func isRecognised(arch *Machine, o *object.Object) (is bool) {
 	err := object.Guard(func() error {
 		var head []byte
-		if !o.IsELF() {
+		if o.IsForeign() {
 			head = o.Data()
 		}
 		is = arch.Plugin.Recognises(o.Machine(), o.OSABI(), o.Flags(), head)

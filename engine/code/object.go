@@ -334,7 +334,7 @@ func (o *Object) askPlugin(ctx context.Context) error {
 	for _, p := range answer.Problems {
 		o.problem("%s", p)
 	}
-	if len(answer.Nested) > 0 && !o.File.IsELF() {
+	if len(answer.Nested) > 0 && o.File.IsForeign() {
 		o.problem("%s holds %d code objects, of which the module does not name one, as FILE#%.200s: they are not used",
 			o.File.Name(), len(answer.Nested), answer.Nested[0].Name)
 	}

@@ -26,7 +26,7 @@ const DebugDir = "/usr/lib/debug"
 // A file is taken when its build ID is that of the object, or, where one of
 // them has none, when its CRC-32 is that of .gnu_debuglink.
 func (f *Finder) FindDebug(o *Object) Found {
-	s := debugSearch{search: search{store: f.Store}, of: o, id: o.BuildID()}
+	s := debugSearch{search: search{store: f.Store}, of: o, id: o.debugID()}
 	s.link, s.crc, s.linked = o.DebugLink()
 	if len(s.id) == 0 && !s.linked {
 		return Found{Problem: o.Name() + ": no separate debug file is named: the file has neither a build ID nor .gnu_debuglink"}
@@ -73,8 +73,8 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 			list = append(list, hostPlace(filepath.Join(dir, name)))
 		}
 	}
-	if len(s.id) > 1 {
-		inDebugDirs(fmt.Sprintf(".build-id/%x/%x.debug", s.id[:1], s.id[1:]))
+	if id := s.of.buildIDName(); len(id) > 1 {
+		inDebugDirs(fmt.Sprintf(".build-id/%x/%x.debug", id[:1], id[1:]))
 	}
 	named := len(list)
 	for _, file := range s.files() {
@@ -224,7 +224,7 @@ func (s *debugSearch) unusable(o *Object) *Attempt {
 
 // refuse says why a file is that of another object; "" when it is not.
 func (s *debugSearch) refuse(o *Object) string {
-	if id := o.BuildID(); len(id) > 0 && len(s.id) > 0 {
+	if id := o.debugID(); len(id) > 0 && len(s.id) > 0 {
 		if !bytes.Equal(id, s.id) {
 			return fmt.Sprintf("build ID is %x, expected %x", id, s.id)
 		}

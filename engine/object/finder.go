@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Finder opens the files that a target names. What it opens is a regular ELF
+// A Finder opens the files that a target names. What it opens is a regular ELF or PE
 // file whose build ID is the one that the target tells; a file without build
 // ID, or for a target that does not tell it, is used unchecked and said to be
 // so. Its fields are not changed once it is used; it may be used concurrently.
@@ -45,7 +45,8 @@ type Finder struct {
 	// asked after Remote, and for what has another identifier; nil: there are none.
 	Symbols Remote
 
-	folders map[string]*folderIndex // under foldersMu
+	folders   map[string]*folderIndex      // under foldersMu
+	rightCase map[string]map[string]string // likewise; see namesIn
 }
 
 // foldersMu is not in the Finder so that one can be copied.
@@ -93,7 +94,8 @@ const deleted = " (deleted)"
 // one of /usr, or with that one, at the other one too), in Folders for the base name, in
 // Folders for the build ID, and asks Remote for the build ID. The first file whose build
 // ID matches is taken; where there is none, the first that could not be checked. Exe is
-// taken unchecked at once. An empty buildID says that the target does not tell it.
+// taken unchecked at once. An empty buildID says that the target does not tell it. A path
+// of Windows is looked for without its drive, and letters count as the same in either case.
 func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	s := search{store: f.Store, formats: f.Formats, want: buildID}
 	refused := ""
@@ -172,7 +174,15 @@ func (f *Finder) ExeID() []byte {
 // that does not say which is its executable: it has the file's build ID, or else
 // its name.
 func (f *Finder) IsExe(id []byte, name string, buildID []byte) bool {
-	return f.Exe != "" && (len(id) > 0 && bytes.Equal(id, buildID) || path.Base(name) == filepath.Base(f.Exe))
+	return f.Exe != "" && (len(id) > 0 && bytes.Equal(id, buildID) || isSameName(name, f.Exe))
+}
+
+// isSameName says whether a path of the target and one of this machine end in the same name.
+func isSameName(name, file string) bool {
+	if _, ok := cutWindows(name); ok {
+		return strings.EqualFold(baseName(name), filepath.Base(file))
+	}
+	return path.Base(name) == filepath.Base(file)
 }
 
 // places are where a path of the target may be, but for Exe. It may be that of a
@@ -190,6 +200,9 @@ func (f *Finder) places(name string) iter.Seq[place] {
 
 // eachPlace yields where a file may be, until yield returns false, which it returns.
 func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
+	if slashed, ok := cutWindows(name); ok {
+		return f.eachWindowsPlace(slashed, entry, yield)
+	}
 	p := f.rootPlace(name)
 	p.entry = entry
 	if !yield(p) {
@@ -435,9 +448,11 @@ func short(err error) string {
 	return err.Error()
 }
 
-// A folderIndex knows the code objects in a folder by their build IDs.
+// A folderIndex knows the code objects in a folder by their build IDs, and its files by
+// their names in lower case.
 type folderIndex struct {
-	byID map[string][]string
+	byID   map[string][]string // paths
+	byName map[string][]string // names
 }
 
 // with are the files that may have an identity; see Object.HasID.
@@ -463,7 +478,7 @@ func (f *Finder) folder(dir string) *folderIndex {
 	if index, ok := f.folders[dir]; ok {
 		return index
 	}
-	index := &folderIndex{byID: make(map[string][]string)}
+	index := &folderIndex{byID: map[string][]string{}, byName: map[string][]string{}}
 	if f.folders == nil {
 		f.folders = make(map[string]*folderIndex)
 	}
@@ -479,8 +494,10 @@ func (f *Finder) folder(dir string) *folderIndex {
 		if !entry.Type().IsRegular() {
 			continue
 		}
+		lower := strings.ToLower(entry.Name())
+		index.byName[lower] = append(index.byName[lower], entry.Name())
 		file := filepath.Join(dir, entry.Name())
-		if id := f.Store.buildID(hostPlace(file)); id != "" {
+		for _, id := range f.Store.buildIDs(hostPlace(file)) {
 			index.byID[id] = append(index.byID[id], file)
 		}
 	}

@@ -51,11 +51,11 @@ func recognised(data []byte, formats Formats) (is bool, err error) {
 	return err == nil && formats.Recognises(head), err
 }
 
-// NewWith is New, but bytes that are no ELF file and that the formats recognise
+// NewWith is New, but bytes that are neither an ELF nor a PE file and that the formats recognise
 // are an object too. It has only bytes and a name: IsELF says no, and there are
 // neither sections, nor segments, nor symbols.
 func NewWith(name string, data []byte, formats Formats) (*Object, error) {
-	if !isELF(data) {
+	if !isELF(data) && !isPE(data) {
 		switch is, err := recognised(data, formats); {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -91,7 +91,7 @@ func NestedIn(name string, data []byte, formats Formats) (iter.Seq2[Nested, erro
 	if IsBundle(data) {
 		return BundleEntries(name, data), true
 	}
-	if is, err := recognised(data, formats); !is || err != nil || isELF(data) {
+	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) {
 		return nil, false
 	}
 	return func(yield func(Nested, error) bool) {

@@ -9,12 +9,15 @@ import (
 const breakpadID = 16
 
 // HasID says whether an identity that a target states is the object's: its build ID, the
-// first 16 bytes of a longer one, or, where it has none, what Breakpad makes of its code.
+// first 16 bytes of a longer one, or, where it has none, what Breakpad makes of its code. A
+// PE file has time and size besides.
 func (o *Object) HasID(want []byte) bool {
 	id := o.BuildID()
 	switch {
 	case len(want) == 0:
 		return false
+	case o.pe != nil && len(want) != len(id):
+		return bytes.Equal(want, o.peTimeAndSize())
 	case len(id) == 0:
 		return bytes.Equal(want, o.TextID())
 	case len(want) == breakpadID:

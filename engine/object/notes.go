@@ -207,13 +207,18 @@ func cString(b []byte) string {
 }
 
 // BuildID returns the build ID (NT_GNU_BUILD_ID) of the object; nil when it has
-// none. Notes of sections go first: program headers of a separate debug file
+// none. That of a PE file has 20 bytes where the file has a CodeView record: the GUID in the order
+// of the digits that it is written with, and the age; else 8: time stamp and size of the image, all
+// big-endian; see HasID. Notes of sections go first: program headers of a separate debug file
 // may still say where notes were in the file that it was made from.
 func (o *Object) BuildID() []byte { return o.buildID() }
 
 func (o *Object) findBuildID() (id []byte) {
 	if o.header.typ == elf.ET_CORE {
 		return nil // its notes are of what it is a core of
+	}
+	if o.pe != nil {
+		return o.peBuildID()
 	}
 	look := func(n Note, err error) bool {
 		if err == nil && n.Owner == gnuOwner && n.Type == noteBuildID && len(n.Data) > 0 && len(n.Data) <= maxBuildID {

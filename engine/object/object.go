@@ -11,16 +11,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
-// An Object is a code object: an ELF file of either class and byte order, or a
-// file in a form of its own that Formats recognise. It may be used concurrently by
+// An Object is a code object: an ELF file of either class and byte order, a PE file, or
+// a file in a form of its own that Formats recognise. It may be used concurrently by
 // several users, each of which closes it; see Close.
 type Object struct {
 	name    string
 	data    []byte
 	mapping *Mapping // nil for bytes in memory
-	foreign bool     // it is no ELF file: there is nothing in the fields below
+	foreign bool     // it is in a form of Formats: there is nothing in the fields below
+	pe      *pe.File // nil of what is no PE file
 
 	header   header
 	programs []Program
@@ -60,7 +63,7 @@ type Object struct {
 }
 
 // Open maps a file and reads its headers. Nothing else of the file is touched.
-// What is no ELF file gives ErrNotELF.
+// What is neither an ELF nor a PE file gives ErrNotELF.
 func Open(path string) (*Object, error) {
 	m, err := mapPath(path, true)
 	if err != nil {
@@ -88,6 +91,9 @@ func openMappingWith(m *Mapping, formats Formats) (*Object, error) {
 // messages only. Bytes that end early are accepted as far as the program
 // headers are there: only what was lost is missing then.
 func New(name string, data []byte) (*Object, error) {
+	if isPE(data) {
+		return newPE(name, data)
+	}
 	o := &Object{name: name, data: data}
 	err := Guard(o.read)
 	if err != nil {
@@ -229,12 +235,22 @@ func (o *Object) Data() []byte { return o.data }
 
 // Problems are what was wrong with the headers and could be done without, each
 // a sentence that names the file.
-func (o *Object) Problems() []string { return o.problems }
+func (o *Object) Problems() []string {
+	if o.pe != nil {
+		return append(o.pe.Problems(), o.problems...)
+	}
+	return o.problems
+}
 
 // IsELF says whether the object is an ELF file.
-func (o *Object) IsELF() bool { return !o.foreign }
+func (o *Object) IsELF() bool { return !o.foreign && o.pe == nil }
 
-// Machine is e_machine; 0 of what is no ELF file.
+// IsForeign says whether the object is in a form of Formats, which nothing but a plugin
+// reads.
+func (o *Object) IsForeign() bool { return o.foreign }
+
+// Machine is e_machine, of a PE file the number of the same machine; 0 where there is
+// none, and of what is foreign.
 func (o *Object) Machine() uint16 { return o.header.machine }
 
 // OSABI is the OS ABI byte of e_ident.
@@ -246,7 +262,7 @@ func (o *Object) ABIVersion() uint8 { return o.header.abiVersion }
 // Flags is e_flags.
 func (o *Object) Flags() uint32 { return o.header.flags }
 
-// Type is e_type.
+// Type is e_type; of a PE file ET_DYN for a library and else ET_EXEC.
 func (o *Object) Type() elf.Type { return o.header.typ }
 
 // Class says whether the file is a 32-bit or a 64-bit one.
@@ -263,7 +279,7 @@ func (o *Object) AddressSize() int {
 	return 4
 }
 
-// Entry is e_entry, a virtual address.
+// Entry is the entry point, a virtual address.
 func (o *Object) Entry() uint64 { return o.header.entry }
 
 // Programs are all program headers, in the file's order.
@@ -271,7 +287,7 @@ func (o *Object) Programs() []Program { return o.programs }
 
 // Segments are the program headers of type PT_LOAD, in the file's order. Where
 // none of them gives any right to memory, the sections that occupy memory are in
-// their place.
+// their place. Of a PE file they are the headers and the sections.
 func (o *Object) Segments() []Segment { return o.segments }
 
 // Sections are all sections, in the file's order; the first one is the null

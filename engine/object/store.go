@@ -33,8 +33,8 @@ type Store struct {
 	mu     sync.Mutex
 	files  map[fileKey]*Object
 	images map[imageKey]*Object
-	others map[fileKey]error   // files that are no code objects, and why
-	ids    map[identity]string // build IDs of files in folders; "" of what has none
+	others map[fileKey]error     // files that are no code objects, and why
+	ids    map[identity][]string // build IDs of files in folders
 	seed   maphash.Seed
 }
 
@@ -47,7 +47,7 @@ const maxOthers = 1 << 12
 
 // NewStore makes an empty Store.
 func NewStore() *Store {
-	return &Store{files: map[fileKey]*Object{}, images: map[imageKey]*Object{}, others: map[fileKey]error{}, ids: map[identity]string{}, seed: maphash.MakeSeed()}
+	return &Store{files: map[fileKey]*Object{}, images: map[imageKey]*Object{}, others: map[fileKey]error{}, ids: map[identity][]string{}, seed: maphash.MakeSeed()}
 }
 
 // unshared opens each object anew.
@@ -233,14 +233,14 @@ func (id *identity) unsettled(now time.Time) time.Duration {
 	return wait
 }
 
-// buildID is the build ID of the ELF file at a place, which is not kept open; "" where
+// buildIDs are the identities of the code object at a place, which is not kept open; none where
 // it has none or there is no such file. Every target looks through the same folders.
-func (s *Store) buildID(p place) string {
+func (s *Store) buildIDs(p place) []string {
 	var id identity
 	if s != nil {
 		var err error
 		if id, err = p.identify(); err != nil {
-			return ""
+			return nil
 		}
 		s.mu.Lock()
 		known, ok := s.ids[id]
@@ -249,21 +249,24 @@ func (s *Store) buildID(p place) string {
 			return known
 		}
 	}
-	buildID := ""
+	var list []string
 	if o, err := unshared.openCode(p, nil); err == nil { // other forms have no build IDs
-		buildID, id = string(o.BuildID()), o.mapping.id
+		for _, own := range o.buildIDs() {
+			list = append(list, string(own))
+		}
+		id = o.mapping.id
 		_ = o.Close()
 	}
 	if s == nil || id.unsettled(time.Now()) > 0 {
-		return buildID
+		return list
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.ids) >= maxIDs {
 		clear(s.ids)
 	}
-	s.ids[id] = buildID
-	return buildID
+	s.ids[id] = list
+	return list
 }
 
 // Part opens a code object that is a part of a file's bytes: size of them from offset on,

@@ -41,6 +41,9 @@ func (o *Object) Symbols() ([]Symbol, error) {
 // them: about, and no more than the file is large enough for.
 func (o *Object) SymbolCount() int {
 	count := uint64(0)
+	if o.pe != nil {
+		count = uint64(o.pe.SymbolCount())
+	}
 	for _, s := range o.sections {
 		if s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM {
 			count += min(s.Size, uint64(len(o.data))) / uint64(o.header.symbolSize())
@@ -53,10 +56,14 @@ func (o *Object) SymbolCount() int {
 const maxSymbolRoom = 1 << 16
 
 // EachSymbol calls yield with what Symbols returns, one after the other. Each symbol is
-// valid until the next call.
+// valid until the next call. Those of a PE file are those of its COFF symbol table, and its
+// exports, which are dynamic.
 func (o *Object) EachSymbol(yield func(*Symbol)) error {
 	var problems []error
 	err := Guard(func() error {
+		if o.pe != nil {
+			return o.eachPESymbol(yield)
+		}
 		var tables int
 		for _, dynamic := range []bool{false, true} {
 			typ := elf.SHT_SYMTAB

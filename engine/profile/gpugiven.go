@@ -114,7 +114,7 @@ func (g *givenObjects) isDevice(o *object.Object) bool {
 // arch is the architecture of an object.
 func (g *givenObjects) arch(o *object.Object) (*plugin.Arch, error) {
 	machine, head := o.Machine(), o.Data()
-	if !o.IsELF() {
+	if o.IsForeign() {
 		machine = 0
 	}
 	return g.recording.maker.Plugins.ForObject(machine, o.OSABI(), o.Flags(), head[:min(len(head), object.MaxMagic)])

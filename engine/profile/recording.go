@@ -222,7 +222,7 @@ func (r *recording) findBy(finder *object.Finder, m *perfdata.Mapping) object.Fo
 	isExe := finder.IsExe(r.exeID, m.Path, m.BuildID)
 	r.exeUsed = r.exeUsed || isExe
 	found := finder.Find(m.Path, m.BuildID, isExe)
-	if machine := r.machine(); found.Object != nil && machine != elf.EM_NONE && (!found.Object.IsELF() || elf.Machine(found.Object.Machine()) != machine) {
+	if machine := r.machine(); found.Object != nil && machine != elf.EM_NONE && (found.Object.IsForeign() || elf.Machine(found.Object.Machine()) != machine) {
 		o := found.Object
 		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}
 		o.Close()

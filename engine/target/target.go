@@ -4,7 +4,6 @@
 package target
 
 import (
-	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -190,7 +189,7 @@ type SymbolID struct {
 // Confirmed says whether the target states the build ID of Object, so that it is
 // known to be what was loaded.
 func (m *Module) Confirmed() bool {
-	return m.Object != nil && len(m.BuildID) > 0 && bytes.Equal(m.BuildID, m.Object.BuildID())
+	return m.Object != nil && m.Object.HasID(m.BuildID)
 }
 
 // HoldsCode says whether a segment is executable: as its code object says, and

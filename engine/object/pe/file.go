@@ -28,6 +28,8 @@ type File struct {
 	byName   map[string]*Section
 	mapped   []*Section // those that an image has, sorted by RVA
 	isImage  bool
+	symbols  []byte       // the symbol table; nil of an image
+	names    *stringTable // nil where there is none
 
 	tableOnce sync.Once
 	table     functionTable
@@ -49,7 +51,9 @@ func New(name string, data []byte) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.header, f.base = head, head.imageBase
-	f.readSections(data, newStringTable(data, &head))
+	f.names = newStringTable(data, &head)
+	f.readSections(data, f.names)
+	f.readSymbols(data)
 	f.source = &fileSource{data: data, headers: head.sizeOfHeaders, mapped: f.mapped}
 	for _, s := range f.sections {
 		s.checkBounds()
@@ -105,6 +109,9 @@ func (f *File) Name() string { return f.name }
 // Machine is the Machine of the file header, as MachineX86_64.
 func (f *File) Machine() uint16 { return f.header.machine }
 
+// TimeDateStamp is when the file was made, in seconds since 1970, or a hash of it.
+func (f *File) TimeDateStamp() uint32 { return f.header.timeDateStamp }
+
 // Characteristics are the flags of the file header.
 func (f *File) Characteristics() uint16 { return f.header.characteristics }
 
@@ -120,6 +127,9 @@ func (f *File) Subsystem() uint16 { return f.header.subsystem }
 // ImageBase is the virtual address that RVAs are relative to: the one that the
 // file prefers, or the one that an image in memory lies at.
 func (f *File) ImageBase() uint64 { return f.base }
+
+// SizeOfHeaders is how many bytes at the start of the file are at the start of the image.
+func (f *File) SizeOfHeaders() uint32 { return f.header.sizeOfHeaders }
 
 // SizeOfImage is how many bytes of memory the image takes.
 func (f *File) SizeOfImage() uint32 { return f.header.sizeOfImage }

@@ -10,6 +10,12 @@ func useAll(f *File) {
 		_, _ = s.Data()
 	}
 	_, _ = f.Bytes(f.Entry(), 16)
+	_, _ = f.CodeEnd(f.Entry())
+	_ = f.Symbols(func(s *Symbol) {
+		if s.Section != nil {
+			_, _ = f.CodeEnd(s.Address())
+		}
+	})
 	functions, rows := 0, 0
 	_ = f.Functions(func(fn Function) bool {
 		_, _ = f.UnwindInfo(fn)

@@ -39,7 +39,8 @@ const (
 	symbolSize      = 18
 	isDLL           = 0x2000
 	executableCode  = 0x20000000 // IMAGE_SCN_MEM_EXECUTE
-	uninitialized   = 0x80       // IMAGE_SCN_CNT_UNINITIALIZED_DATA
+	discardable     = 0x02000000 // IMAGE_SCN_MEM_DISCARDABLE
+	writable        = 0x80000000 // IMAGE_SCN_MEM_WRITE
 	directoryExport = 0
 	directoryExcept = 3
 	directoryDebug  = 6

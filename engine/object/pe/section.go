@@ -29,6 +29,16 @@ func (s *Section) Address() uint64 { return s.file.address(s.RVA) }
 // IsCode says whether the section may be executed.
 func (s *Section) IsCode() bool { return s.Characteristics&executableCode != 0 }
 
+// IsWritable says whether the section may be written.
+func (s *Section) IsWritable() bool { return s.Characteristics&writable != 0 }
+
+// IsDiscardable says whether the section may be left out of memory once the image is
+// loaded: relocations are, and debug information.
+func (s *Section) IsDiscardable() bool { return s.Characteristics&discardable != 0 }
+
+// IsMapped says whether the image has the section. One that lies in another is in no image.
+func (s *Section) IsMapped() bool { return s.span() != 0 && s.file.sectionAt(s.RVA) == s }
+
 // span is how many bytes of the image the section takes.
 func (s *Section) span() uint32 {
 	if s.VirtualSize == 0 {
@@ -37,12 +47,21 @@ func (s *Section) span() uint32 {
 	return s.VirtualSize
 }
 
+// MemSize is how many bytes of the image the section takes.
+func (s *Section) MemSize() uint32 { return s.span() }
+
+// FileSize is how many bytes of it the file has; behind them memory is zero. What `objcopy
+// --only-keep-debug` writes has sizes without an offset.
+func (s *Section) FileSize() uint32 {
+	if s.Offset == 0 {
+		return 0
+	}
+	return min(s.RawSize, s.span())
+}
+
 // inFile returns what a file has of the section.
 func (s *Section) inFile(data []byte) []byte {
-	if s.Characteristics&uninitialized != 0 && s.Offset == 0 {
-		return nil
-	}
-	return prefix(data, uint64(s.Offset), uint64(min(s.RawSize, s.span())))
+	return prefix(data, uint64(s.Offset), uint64(s.FileSize()))
 }
 
 // Data returns the section's bytes: of a file those that it has, without the zeros
@@ -119,7 +138,7 @@ func (f *File) mapSections() {
 	}
 }
 
-// A stringTable has the names of sections that are longer than eight bytes ("PE
+// A stringTable has the names of sections and symbols that are longer than eight bytes ("PE
 // Format", COFF String Table). MinGW's linker writes one for the sections of DWARF.
 type stringTable struct{ data []byte }
 
@@ -153,12 +172,31 @@ func (t *stringTable) find(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("expected an offset in the string table: %w", err)
 	}
-	b := prefix(t.data, offset, maxText)
-	end := bytes.IndexByte(b, 0)
-	if end < 0 || offset < 4 {
+	long, ok := t.at(offset)
+	if !ok {
 		return "", fmt.Errorf("no string at offset %#x of the string table of %#x bytes", offset, len(t.data))
 	}
-	return string(b[:end]), nil
+	return long, nil
+}
+
+// at is the string at an offset of the table; false where none is.
+func (t *stringTable) at(offset uint64) (string, bool) {
+	if t == nil || offset < 4 {
+		return "", false
+	}
+	b := prefix(t.data, offset, maxText)
+	end := bytes.IndexByte(b, 0)
+	if end < 0 {
+		return "", false
+	}
+	return string(b[:end]), true
+}
+
+func (t *stringTable) size() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.data)
 }
 
 // base64Number reads the digits that GNU and LLVM write where seven decimal ones do not

@@ -160,6 +160,11 @@ func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
 		return found
 	}
 	c.objects = append(c.objects, found.Object)
+	if found.Object.IsPE() {
+		// Wine maps such files. What is where in them is not told as of ELF files.
+		reason := fmt.Sprintf("%s was not used: it is a PE file", found.Path)
+		return object.Found{Problem: reason, Tried: append(found.Tried, object.Attempt{Path: found.Path, Reason: object.ErrNotELF.Error(), Kind: object.Unreadable})}
+	}
 	if reason := c.foreign(found.Object); reason != "" {
 		return object.Found{Problem: fmt.Sprintf("%s was not used: %s", found.Path, reason), Tried: found.Tried}
 	}

@@ -214,7 +214,7 @@ func (s *Snapshot) companion(file string) func(suffix string) (string, []byte, e
 
 // fits says why a code object cannot be that of a module.
 func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
-	if id := o.BuildID(); len(id) > 0 && len(m.BuildID) > 0 && !bytes.Equal(id, m.BuildID) {
+	if id := o.BuildID(); len(id) > 0 && len(m.BuildID) > 0 && !o.HasID(m.BuildID) {
 		return fmt.Errorf("%s: build ID is %x, expected %x", o.Name(), id, m.BuildID)
 	}
 	if o.Type() == elf.ET_CORE {
@@ -231,15 +231,15 @@ func (s *Snapshot) fits(o *object.Object, m *target.Module) error {
 			continue
 		}
 		about = true
-		if o.IsELF() && r.ELFMachine == o.Machine() ||
-			!o.IsELF() && r.ELFMachine == 0 && bytes.HasPrefix(o.Data(), r.Magic) {
+		if !o.IsForeign() && r.ELFMachine == o.Machine() ||
+			o.IsForeign() && r.ELFMachine == 0 && bytes.HasPrefix(o.Data(), r.Magic) {
 			return nil
 		}
 	}
 	switch {
 	case !about:
 		return nil
-	case !o.IsELF():
+	case o.IsForeign():
 		return fmt.Errorf("%s: it begins as no file of architecture %s does", o.Name(), a.desc.Name)
 	}
 	return fmt.Errorf("%s: %s is not one of architecture %s", o.Name(), object.DescribeMachine(o.Machine()), a.desc.Name)

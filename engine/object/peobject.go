@@ -1,0 +1,185 @@
+package object
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/object/pe"
+)
+
+// This file makes objects of PE files ("PE Format"), in the words of ELF: sections have
+// types and flags, machines the numbers of ELF, and addresses are the image base that the
+// file prefers plus the RVA.
+
+// peMachines are the machines of PE files ("Machine Types") by the numbers of ELF.
+var peMachines = map[uint16]elf.Machine{
+	pe.MachineX86: elf.EM_386, pe.MachineX86_64: elf.EM_X86_64,
+	pe.MachineARM: elf.EM_ARM, pe.MachineARM64: elf.EM_AARCH64,
+}
+
+// pageAlign is what sections of images are aligned to in memory, at least.
+const pageAlign = 1 << 12
+
+// IsPE says whether the object is a PE file.
+func (o *Object) IsPE() bool { return o.pe != nil }
+
+// PE is the PE file that the object is; nil of others. It is read inside Guard.
+func (o *Object) PE() *pe.File { return o.pe }
+
+// isPE says whether the bytes begin as a PE file does.
+func isPE(data []byte) (is bool) {
+	_ = Guard(func() error { is = pe.IsPE(data); return nil })
+	return is
+}
+
+// newPE makes an object of a PE file.
+func newPE(name string, data []byte) (*Object, error) {
+	o := &Object{name: name, data: data}
+	err := Guard(func() error {
+		f, err := pe.New(name, data)
+		if err != nil {
+			return err
+		}
+		o.takePE(f)
+		return nil
+	})
+	switch {
+	case errors.Is(err, pe.ErrNotPE):
+		return nil, fmt.Errorf("%s: %w", name, ErrNotELF)
+	case err != nil:
+		return nil, err
+	}
+	o.lazy()
+	return o, nil
+}
+
+// takePE fills in what the headers say.
+func (o *Object) takePE(f *pe.File) {
+	o.pe = f
+	o.header = header{
+		class: elf.ELFCLASS32, order: binary.LittleEndian, typ: elf.ET_EXEC,
+		machine: uint16(peMachines[f.Machine()]), entry: f.Entry(), wide: f.IsPlus(),
+	}
+	if f.IsPlus() {
+		o.header.class = elf.ELFCLASS64
+	}
+	if f.IsDLL() {
+		o.header.typ = elf.ET_DYN
+	}
+	o.sections = append(o.sections, &Section{object: o}) // the null section: symbols count from 1
+	o.byName = map[string]*Section{}
+	o.segments = append(o.segments, Segment{
+		FileSize: uint64(f.SizeOfHeaders()), Address: f.ImageBase(), MemSize: uint64(f.SizeOfHeaders()), Align: pageAlign, Flags: elf.PF_R,
+	})
+	for _, from := range f.Sections() {
+		s := peSection(from)
+		s.Index, s.object = len(o.sections), o
+		o.sections = append(o.sections, s)
+		if o.byName[s.Name] == nil {
+			o.byName[s.Name] = s
+		}
+		if from.IsMapped() {
+			o.segments = append(o.segments, peSegment(from))
+		}
+	}
+	o.byStart = slices.Clone(o.segments)
+	slices.SortStableFunc(o.byStart, func(a, b Segment) int { return cmp.Compare(a.Address, b.Address) })
+	o.debugOnly = o.codeIsElsewhere()
+	o.headerSize = o.sizeOfHeaders()
+}
+
+func peSection(from *pe.Section) *Section {
+	s := &Section{
+		Name: from.Name, Type: elf.SHT_PROGBITS,
+		Address: from.Address(), Offset: uint64(from.Offset), Size: uint64(from.FileSize()), Align: pageAlign,
+	}
+	if s.Size == 0 {
+		s.Type, s.Size = elf.SHT_NOBITS, uint64(from.MemSize())
+	}
+	if !from.IsDiscardable() {
+		s.Flags |= elf.SHF_ALLOC
+	}
+	if from.IsWritable() {
+		s.Flags |= elf.SHF_WRITE
+	}
+	if from.IsCode() {
+		s.Flags |= elf.SHF_EXECINSTR
+	}
+	return s
+}
+
+func peSegment(from *pe.Section) Segment {
+	s := Segment{
+		Offset: uint64(from.Offset), FileSize: uint64(from.FileSize()),
+		Address: from.Address(), MemSize: uint64(from.MemSize()), Align: pageAlign, Flags: elf.PF_R,
+	}
+	if from.IsWritable() {
+		s.Flags |= elf.PF_W
+	}
+	if from.IsCode() {
+		s.Flags |= elf.PF_X
+	}
+	return s
+}
+
+// buildIDs are all identities of the object, the best one first.
+func (o *Object) buildIDs() [][]byte {
+	first := o.BuildID()
+	if len(first) == 0 {
+		return nil
+	}
+	if o.pe != nil {
+		if other := o.peTimeAndSize(); string(other) != string(first) {
+			return [][]byte{first, other}
+		}
+	}
+	return [][]byte{first}
+}
+
+// debugID is the identity that an object shares with its separate debug file; nil where
+// there is none. Who strips a PE file gives it another size and another time.
+func (o *Object) debugID() []byte {
+	id := o.BuildID()
+	if o.pe != nil && len(id) < guidAndAge {
+		return nil
+	}
+	return id
+}
+
+// buildIDName is the identity as the directory .build-id has it: without the age of a PE
+// file, as GDB and the linkers name them.
+func (o *Object) buildIDName() []byte {
+	id := o.debugID()
+	if o.pe != nil && id != nil {
+		id = id[:guidAndAge-4]
+	}
+	return id
+}
+
+const guidAndAge = 20 // bytes
+
+// peBuildID is the debug ID of a PE file, as 16 bytes in the order of the digits that it is
+// written with, and the age, or without a CodeView record time and size.
+func (o *Object) peBuildID() []byte {
+	var id pe.Identity
+	err := Guard(func() (err error) { id, err = o.pe.Identity(); return err })
+	if err != nil || !id.HasCodeView {
+		return o.peTimeAndSize()
+	}
+	b := make([]byte, 0, guidAndAge)
+	b = binary.BigEndian.AppendUint32(b, binary.LittleEndian.Uint32(id.GUID[:]))
+	b = binary.BigEndian.AppendUint16(b, binary.LittleEndian.Uint16(id.GUID[4:]))
+	b = binary.BigEndian.AppendUint16(b, binary.LittleEndian.Uint16(id.GUID[6:]))
+	b = append(b, id.GUID[8:]...)
+	return binary.BigEndian.AppendUint32(b, id.Age)
+}
+
+// peTimeAndSize is what symbol servers know a PE file by that names no debug information.
+func (o *Object) peTimeAndSize() []byte {
+	time, size := o.pe.TimeDateStamp(), o.pe.SizeOfImage()
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, time), size)
+}

@@ -1,0 +1,118 @@
+package object
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file finds files by paths of Windows, which have drives and backslashes, and whose
+// letters have no case.
+
+// cutWindows is the path below the drive, with slashes, of a path of Windows:
+// "/windows/system32/ntdll.dll" of "C:\windows\system32\ntdll.dll". It is false of paths of
+// other systems.
+func cutWindows(name string) (slashed string, ok bool) {
+	rest := name
+	for _, prefix := range []string{`\\?\`, `\??\`, `\\.\`} { // of the object manager's names
+		rest = strings.TrimPrefix(rest, prefix)
+	}
+	isDrive := len(rest) >= 2 && rest[1] == ':' && (rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z')
+	if isDrive {
+		rest = rest[2:]
+	}
+	if !isDrive && (strings.Contains(rest, "/") || !strings.Contains(rest, `\`)) {
+		return "", false
+	}
+	return path.Clean("/" + strings.ReplaceAll(rest, `\`, "/")), true
+}
+
+// baseName is the last part of a path of a target, of Windows or not.
+func baseName(name string) string {
+	if slashed, ok := cutWindows(name); ok {
+		name = slashed
+	}
+	return path.Base(name)
+}
+
+// eachWindowsPlace is eachPlace of a path of Windows, without its drive.
+func (f *Finder) eachWindowsPlace(slashed, entry string, yield func(place) bool) bool {
+	p := f.rootPlace(f.inRightCase(slashed))
+	p.entry = entry
+	if !yield(p) {
+		return false
+	}
+	base := path.Base(slashed)
+	if base == "/" {
+		return true
+	}
+	for _, dir := range f.Folders {
+		file := filepath.Join(dir, base)
+		if names := f.folder(dir).byName[strings.ToLower(base)]; len(names) > 0 && !slices.Contains(names, base) {
+			file = filepath.Join(dir, names[0])
+		}
+		if !yield(place{file: file, entry: entry}) {
+			return false
+		}
+	}
+	return true
+}
+
+// inRightCase is a path beneath Sysroot as the file system has it; what does not exist stays
+// as it is.
+func (f *Finder) inRightCase(slashed string) string {
+	root, err := openRoot(f.root())
+	if err != nil {
+		return slashed
+	}
+	defer closeFD(root)
+	right := ""
+	for component := range strings.SplitSeq(strings.TrimPrefix(slashed, "/"), "/") {
+		names := f.namesIn(root, right+"/")
+		if actual, ok := names[component]; ok {
+			component = actual
+		} else if actual, ok := names[strings.ToLower(component)]; ok {
+			component = actual
+		}
+		right += "/" + component
+	}
+	return right
+}
+
+// maxDirectoryNames bounds what is looked at in a directory of the target.
+const maxDirectoryNames = 1 << 16
+
+// namesIn are the names in a directory beneath Sysroot, by themselves and in lower case. A
+// directory is listed once; links do not lead out of Sysroot.
+func (f *Finder) namesIn(root int, dir string) map[string]string {
+	foldersMu.Lock()
+	defer foldersMu.Unlock()
+	if names, ok := f.rightCase[dir]; ok {
+		return names
+	}
+	if f.rightCase == nil {
+		f.rightCase = map[string]map[string]string{}
+	}
+	var names map[string]string
+	if fd, err := openIn(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK); err == nil {
+		d := os.NewFile(uintptr(fd), dir)
+		list, _ := d.Readdirnames(maxDirectoryNames)
+		_ = d.Close()
+		slices.Sort(list)
+		names = make(map[string]string, len(list))
+		for _, name := range list {
+			names[name] = name
+		}
+		for _, name := range list {
+			if lower := strings.ToLower(name); names[lower] == "" {
+				names[lower] = name
+			}
+		}
+	}
+	f.rightCase[dir] = names
+	return names
+}
