@@ -116,6 +116,7 @@ const (
 	ByContext      = code.ByContext
 	ByCFI          = code.ByCFI
 	ByBreakpad     = code.ByBreakpad
+	ByPE           = code.ByPE
 	ByObject       = code.ByObject
 	ByRules        = code.ByRules
 	ByFramePointer = code.ByFramePointer

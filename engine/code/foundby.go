@@ -9,6 +9,7 @@ const (
 	ByContext      FoundBy = "context"       // the thread's own registers
 	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
 	ByBreakpad     FoundBy = "breakpad"      // STACK CFI of the callee's Breakpad symbol file
+	ByPE           FoundBy = "pe"            // .pdata and .xdata of the callee, a PE file
 	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
 	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
 	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
@@ -21,13 +22,13 @@ const (
 // IsGuess says whether frames that were found so are guesses.
 func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
 
-// IsCFI says whether it is by what a compiler wrote of the frame.
-func (b FoundBy) IsCFI() bool { return b == ByCFI || b == ByBreakpad }
+// IsDescribed says whether a frame was found by what a compiler wrote of the callee's code.
+func (b FoundBy) IsDescribed() bool { return b == ByCFI || b == ByBreakpad || b == ByPE }
 
 // A FoundIndex is a FoundBy in a byte: profiles have millions.
 type FoundIndex uint8
 
-var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch, ByCallSite, ByBreakpad}
+var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch, ByCallSite, ByBreakpad, ByPE}
 
 // Index is the FoundBy in a byte.
 func (b FoundBy) Index() FoundIndex {

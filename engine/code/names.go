@@ -89,6 +89,9 @@ func (o *Object) findNames(address uint64) (frames []symbol.Frame) {
 			break
 		}
 	}
+	if len(frames) == 0 {
+		o.wantSymbols()
+	}
 	return o.fromSource(frames, address)
 }
 

@@ -341,7 +341,9 @@ func (o *Object) askPlugin(ctx context.Context) error {
 	if o.dialects, err = newDialectList(o.machine, answer); err != nil {
 		return err
 	}
-	if answer.DefaultRules != nil {
+	if f := o.pe(); f != nil {
+		o.defaults = peRules(f)
+	} else if answer.DefaultRules != nil {
 		o.defaults = NewRuleSet(answer.DefaultRules)
 	}
 	o.tables = answer.Tables
@@ -459,6 +461,11 @@ func (o *Object) bounds(address uint64) Bounds {
 	}
 	if s, ok := o.symbolAt(address); ok && s.End > s.Start {
 		return Bounds{s.Start, s.End, true, s.Name}
+	}
+	if f := o.pe(); f != nil {
+		if fn, ok, err := f.FunctionAt(address); ok && err == nil {
+			return Bounds{Start: fn.Start, End: fn.End, IsKnown: true}
+		}
 	}
 	return Bounds{}
 }

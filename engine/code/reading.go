@@ -43,9 +43,9 @@ func (s codeReader) Row(ctx context.Context, at *Lookup) (*Row, error) {
 		address = at.PC
 	}
 	if row := rowIn(rules.Rows, address); row != nil {
-		found := &Row{Rules: row, By: ByRules}
-		if rules.Complete {
-			found.Defaults, found.IsComplete = o.machine.Defaults, true
+		found := &Row{Rules: row, By: ByRules, IsComplete: rules.Complete}
+		if rules.Complete || o.pe() != nil { // the plugin follows what its own conventions preserve
+			found.Defaults = o.machine.Defaults
 		}
 		return found, nil
 	}

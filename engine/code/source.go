@@ -17,6 +17,7 @@ var rowSources = []func(*Object) RowSource{
 	newTrampolines,    // functions whose call frame information is not to be believed
 	newStackSwitches,  // functions that call on another stack
 	newOverridingRows, // of the plugin, above call frame information
+	newUnwindCodes,    // .pdata, .xdata
 	newCallFrames,     // .eh_frame, .debug_frame
 	newBreakpadRows,   // STACK CFI of a symbol file
 	newSFrames,        // .sframe
@@ -24,6 +25,7 @@ var rowSources = []func(*Object) RowSource{
 	newOtherRows,      // of the plugin
 	newBeginnings,     // code that nothing called
 	newCodeReader,     // rows that the plugin reads from the code
+	newLeaves,         // functions that .pdata leaves out
 }
 
 // A RowSource is a place where rows of a code object come from.

@@ -31,7 +31,7 @@ func (o *Object) eachPESymbol(yield func(*Symbol)) error {
 	slices.Sort(r.starts)
 	r.yield = func(s *Symbol) {
 		if o.inPECode(s) {
-			s.Size = r.size(s.Address)
+			s.Size = r.size(s)
 		}
 		yield(s)
 	}
@@ -54,20 +54,24 @@ func (r *peSymbols) all() error {
 }
 
 // size is how long the code is that a symbol names: to where .pdata says that it ends, or
-// where it says nothing but that a function follows, to that or the next symbol.
-func (r *peSymbols) size(start uint64) uint64 {
+// where it says nothing but that a function follows, to that or the next symbol. It is 0 of a
+// label in a function.
+func (r *peSymbols) size(s *Symbol) uint64 {
 	f := r.o.pe
-	end, ok := f.CodeEnd(start)
+	end, ok := f.CodeEnd(s.Address)
 	if !ok {
 		return 0
 	}
-	if _, isListed, err := f.FunctionAt(start); err == nil && !isListed {
-		i, _ := slices.BinarySearch(r.starts, start+1)
-		if i < len(r.starts) {
+	fn, isListed, _ := f.FunctionAt(s.Address)
+	switch {
+	case !isListed:
+		if i, _ := slices.BinarySearch(r.starts, s.Address+1); i < len(r.starts) {
 			end = min(end, r.starts[i])
 		}
+	case s.Type == elf.STT_NOTYPE && fn.Start != s.Address:
+		return 0
 	}
-	return end - start
+	return end - s.Address
 }
 
 // inPECode says whether a symbol may name code.
@@ -75,6 +79,9 @@ func (o *Object) inPECode(s *Symbol) bool {
 	return (s.Type == elf.STT_FUNC || s.Type == elf.STT_NOTYPE) && s.Name != "" && uint64(s.Section) < uint64(len(o.sections)) &&
 		o.sections[s.Section].Flags&elf.SHF_EXECINSTR != 0
 }
+
+// noFile is what GNU's assembler calls a source file that it was not told the name of.
+const noFile = "fake"
 
 // peSymbol is a symbol in the words of ELF; false of what is none there.
 func (o *Object) peSymbol(from *pe.Symbol) (s Symbol, ok bool) {
@@ -87,16 +94,19 @@ func (o *Object) peSymbol(from *pe.Symbol) (s Symbol, ok bool) {
 	}
 	switch from.Class {
 	case pe.StorageFile:
+		if s.Name == noFile {
+			s.Name = ""
+		}
 		s.Type, s.Binding, s.Section = elf.STT_FILE, elf.STB_LOCAL, uint32(elf.SHN_ABS)
 	case pe.StorageExternal:
 	case pe.StorageWeakExternal:
 		s.Binding = elf.STB_WEAK
-	case pe.StorageStatic:
+	case pe.StorageStatic, pe.StorageLabel:
 		if s.Binding = elf.STB_LOCAL; from.HasRecords && !from.IsFunction {
 			s.Type = elf.STT_SECTION
 		}
 	default:
-		return s, false // labels and what was for debuggers once
+		return s, false // what was for debuggers once
 	}
 	if o.pe.Machine() == pe.MachineX86 && s.Type != elf.STT_FILE {
 		// The convention of 32-bit x86 puts one before each name of C.

@@ -126,7 +126,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) 
 		switch {
 		case err == nil && source.Rules == nil && source.Outermost != "":
 			return confirmed, nil
-		case err != nil || source.Rules == nil || !source.By.IsCFI() || source.IsSignalFrame() || source.IsEntered:
+		case err != nil || source.Rules == nil || !source.By.IsDescribed() || source.IsSignalFrame() || source.IsEntered:
 			return v, nil //nolint:nilerr // without a row nothing is known
 		}
 		f.source = source

@@ -187,7 +187,7 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 		return false, err
 	}
 	source, err := w.row(ctx, f.module, f.offset, false)
-	return err == nil && source.By.IsCFI(), nil
+	return err == nil && source.By.IsDescribed(), nil
 }
 
 // isRecord says whether a value is that of a frame pointer of a frame above an

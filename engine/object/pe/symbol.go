@@ -23,6 +23,7 @@ type Symbol struct {
 const (
 	StorageExternal     = 2
 	StorageStatic       = 3
+	StorageLabel        = 6 // code that assemblers know no type of
 	StorageFile         = 103
 	StorageWeakExternal = 105
 )

@@ -1,0 +1,13 @@
+package pe
+
+import "bytes"
+
+// goBuildID begins what Go's linker puts before the first function (cmd/link,
+// textbuildid).
+var goBuildID = []byte("\xff Go build ID: \"")
+
+// IsGo says whether Go's linker made the file. Its functions preserve no register.
+func (f *File) IsGo() bool {
+	s := f.Section(".text")
+	return s != nil && bytes.HasPrefix(f.source.upTo(s.RVA, uint64(len(goBuildID))), goBuildID)
+}
