@@ -29,7 +29,8 @@ func NewFileBytes(modules []*Module) FileBytes {
 		}
 		data := m.Object.Data()
 		for _, p := range m.Object.Segments() {
-			if p.Flags&elf.PF_W != 0 || p.Offset >= uint64(len(data)) {
+			// Windows writes addresses into the constants of a PE file that it loads elsewhere.
+			if p.Flags&elf.PF_W != 0 || m.Object.IsPE() && !p.Executable() || p.Offset >= uint64(len(data)) {
 				continue
 			}
 			size := min(p.FileSize, p.MemSize, uint64(len(data))-p.Offset)
