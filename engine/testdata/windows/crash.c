@@ -1,7 +1,9 @@
 // A program that crashes and dumps itself, on Windows x86-64:
 //
-//   crash.exe DUMP TYPE      TYPE: of MiniDumpWriteDump, as a number
+//   crash.exe NAME LAST
 //
+// It writes NAME-0.dmp (MiniDumpNormal) and where LAST is 2 NAME-2.dmp
+// (MiniDumpWithFullMemory).
 // Before, it prints the return addresses of its stacks, the innermost first, as the system
 // itself finds them: "crash ADDRESS" of the thread that crashes, "wait ADDRESS" of one that
 // waits.
@@ -12,17 +14,22 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
-static const char *dump;
-static int type;
+static const char *name;
+static int last;
 static HANDLE isWaiting;
 static volatile int zero;
 
 static LONG WINAPI write_dump(EXCEPTION_POINTERS *exception) {
-	HANDLE file = CreateFileA(dump, GENERIC_WRITE, 0, 0, CREATE_ALWAYS, 0, 0);
 	MINIDUMP_EXCEPTION_INFORMATION information = {GetCurrentThreadId(), exception, FALSE};
-	BOOL ok = MiniDumpWriteDump(GetCurrentProcess(), GetCurrentProcessId(), file, type, &information, 0, 0);
-	CloseHandle(file);
-	ExitProcess(ok ? 0 : 4);
+	for (int type = MiniDumpNormal; type <= last; type += 2) {
+		char path[MAX_PATH];
+		snprintf(path, sizeof path, "%s-%d.dmp", name, type);
+		HANDLE file = CreateFileA(path, GENERIC_WRITE, 0, 0, CREATE_ALWAYS, 0, 0);
+		if (!MiniDumpWriteDump(GetCurrentProcess(), GetCurrentProcessId(), file, type, &information, 0, 0))
+			ExitProcess(4);
+		CloseHandle(file);
+	}
+	ExitProcess(0);
 }
 
 static NOINLINE void say(const char *what) {
@@ -92,8 +99,8 @@ static DWORD WINAPI waiter(void *argument) { return park_deeper(3) + (argument !
 int main(int argc, char **argv) {
 	if (argc != 3)
 		return 2;
-	dump = argv[1];
-	type = strtol(argv[2], 0, 0);
+	name = argv[1];
+	last = atoi(argv[2]);
 	SetUnhandledExceptionFilter(write_dump);
 	isWaiting = CreateEventA(0, 0, 0, 0);
 	CreateThread(0, 0, waiter, 0, 0, 0);
