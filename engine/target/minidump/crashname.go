@@ -13,7 +13,8 @@ import (
 // which those who count crashes compare.
 
 // winerror has a line for each error of Windows: its number and its name, by number.
-// It was made from the winerror.h of mingw-w64, which is in the public domain:
+// It was made from the winerror.h of mingw-w64, which is in the public domain, and from
+// its _wsa_errnos.h, whose numbers count from WSABASEERR, 10000:
 //
 //	awk '/^#define [A-Z][A-Za-z0-9_]+ +__MSABI_LONG\([0-9]+\)/ {
 //		v = $3; gsub(/[^0-9]/, "", v); if ($2 !~ /_BASE$/ && !seen[v]++) print v, $2 }' winerror.h | sort -n

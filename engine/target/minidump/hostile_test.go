@@ -30,6 +30,7 @@ func use(d *Dump) {
 		_ = m.Identity.DebugID() + d.CodeID(m) + m.Version.String()
 	}
 	d.Auxv()
+	d.Facts()
 	buf := make([]byte, 64)
 	last := uint64(0)
 	for i, r := range d.Memory() {

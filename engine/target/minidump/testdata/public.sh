@@ -20,12 +20,14 @@ take() { # NAME REPOSITORY FOLDER...
 }
 take breakpad "$breakpad" src
 # full-dump.dmp is left out for its size.
-take rust "$rust" 'testdata/*.dmp' ':!testdata/full-dump.dmp'
+take rust "$rust" 'testdata/*.dmp' ':!testdata/full-dump.dmp' minidump-stackwalk/tests/snapshots
 take symbolicator "$symbolicator" tests/fixtures
 mkdir -p "$folder/breakpad" "$folder/rust" "$folder/symbolicator"
 # Microdumps are texts.
 find "$work/breakpad/src/processor/testdata" -name '*.dmp' ! -name 'microdump*' -exec cp {} "$folder/breakpad" \;
 find "$work/rust/testdata" -name '*.dmp' -exec cp {} "$folder/rust" \;
+# What minidump-stackwalk writes of them.
+cp "$work"/rust/minidump-stackwalk/tests/snapshots/*json_pretty.snap "$folder/rust"
 find "$work/symbolicator/tests/fixtures" -name '*.dmp' -exec cp {} "$folder/symbolicator" \;
 cd "$work/breakpad/src"
 for file in basic_code_modules convert_old_arm64_context dump_context dump_object logging minidump pathname_stripper proc_maps_linux minidump_dump; do
