@@ -59,7 +59,7 @@ type imageEntry struct{ start, size jsontext.Hex }
 type crashEntry struct {
 	name, thread, assertion string
 	address                 jsontext.Hex
-	hasAddress              bool
+	hasAddress, isRequest   bool
 }
 
 type segmentEntry struct {
@@ -145,6 +145,7 @@ var (
 			return err
 		}},
 		{Name: "thread", Read: jsontext.SetID(func(c *crashEntry) *string { return &c.thread })},
+		{Name: "requested", Read: func(r *jsontext.Reader, c *crashEntry) (err error) { c.isRequest, err = r.Boolean(); return }},
 		{Name: "assertion", Read: jsontext.SetName(func(c *crashEntry) *string { return &c.assertion })},
 	}
 	imageFields = []jsontext.Field[imageEntry]{

@@ -203,7 +203,8 @@ func (s *Snapshot) addCrash(c *crashEntry) {
 		c.hasAddress = false
 	}
 	s.facts = &target.Facts{Crash: &target.Crash{
-		Name: c.name, Address: c.address.Value, HasAddress: c.hasAddress, Thread: c.thread, Assertion: c.assertion,
+		Name: c.name, Address: c.address.Value, HasAddress: c.hasAddress, Thread: c.thread, IsRequest: c.isRequest,
+		Assertion: c.assertion,
 	}}
 }
 

@@ -147,7 +147,7 @@ func (w *writer) crash(c *target.Crash) error {
 	if err := checkTexts(c.Name, c.Thread, c.Assertion); err != nil {
 		return fmt.Errorf("crash: %w", err)
 	}
-	out := crashText{Name: c.Name, Thread: c.Thread, Assertion: c.Assertion}
+	out := crashText{Name: c.Name, Thread: c.Thread, Requested: c.IsRequest, Assertion: c.Assertion}
 	if c.HasAddress {
 		out.Address = hexText(c.Address)
 	}
@@ -213,6 +213,7 @@ type (
 		Name      string `json:"name,omitempty"`
 		Address   string `json:"address,omitempty"`
 		Thread    string `json:"thread,omitempty"`
+		Requested bool   `json:"requested,omitempty"`
 		Assertion string `json:"assertion,omitempty"`
 	}
 	segmentText struct {
