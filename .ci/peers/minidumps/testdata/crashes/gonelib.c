@@ -1,0 +1,1 @@
+int answer(int n) { return n + 41; }
