@@ -62,11 +62,12 @@ func underLLDB(t testing.TB, dir, program string) run {
 	if err := os.Mkdir(filepath.Join(dir, "proc"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	argv := []string{oracle.Tool(t, "lldb-22"), "-x", "-b", "-o", "settings set target.disable-aslr false", "-o", "process launch"}
+	argv := []string{oracle.Tool(t, "lldb-22"), "-x", "-b", "-o", "settings set target.disable-aslr false",
+		"-o", "process launch -s", "-o", "process handle -s false -n false SIGUSR1", "-o", "continue"}
 	for _, command := range []string{
 		"process save-core --plugin-name=minidump --style=stack lldb-stack.dmp",
 		"process save-core --plugin-name=minidump --style=full lldb-full.dmp",
-		lldbKeepsProc, "continue", "quit",
+		lldbKeepsProc, "process handle -s false SIGSEGV", "continue", // a handler may return to the instruction
 	} {
 		argv = append(argv, "-k", command)
 	}
@@ -84,10 +85,10 @@ func underLLDB(t testing.TB, dir, program string) run {
 }
 
 // withHandler is the second run.
-func withHandler(t testing.TB, dir, program string) run {
+func withHandler(t testing.TB, dir, program string, args ...string) run {
 	t.Helper()
 	env := []string{"MINIDUMPS=" + dir, "LD_PRELOAD=" + filepath.Join(breakpad(t), "libwriter.so")}
-	core, said := leaveCore(t, dir, env, program)
+	core, said := leaveCore(t, dir, env, append([]string{program}, args...)...)
 	dumps, _ := filepath.Glob(filepath.Join(dir, "*.dmp"))
 	if len(dumps) != 1 {
 		t.Fatalf("the handler left %d dumps\n%s", len(dumps), said)

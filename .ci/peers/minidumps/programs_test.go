@@ -12,6 +12,8 @@ type program struct {
 	name     string
 	commands [][]string // SRC is the folder testdata/crashes
 	isSealed bool       // no library can be loaded before its own: it has none
+	isMade   bool       // it executes code that no file has
+	isDeep   bool       // it has more stack than the writers keep, or none where its stack pointer is, or two
 }
 
 // compile is a command of a compiler.
@@ -24,10 +26,11 @@ var programs = []program{
 	{name: "inlines-clang", commands: [][]string{compile("clang++-22", "-O3", "-g", "-fuse-ld=lld", "SRC/inlines.cpp", "-o", "inlines-clang")}},
 	{name: "rust", commands: [][]string{compile("rustc", "-O", "-g", "-C", "panic=abort", "SRC/rust.rs", "-o", "rust")}},
 	{name: "threads", commands: [][]string{compile("g++", "-O1", "-g", "-pthread", "SRC/threads.cpp", "-o", "threads")}},
-	{name: "handler", commands: [][]string{compile("gcc", "-O1", "-g", "SRC/handler.c", "-o", "handler")}},
+	{name: "handler", isDeep: true, commands: [][]string{compile("gcc", "-O1", "-g", "SRC/handler.c", "-o", "handler")}},
 	{name: "terminate", commands: [][]string{compile("g++", "-O2", "-g", "SRC/terminate.cpp", "-o", "terminate")}},
 	{name: "assert", commands: [][]string{compile("gcc", "-O2", "-g", "SRC/assert.c", "-o", "assert")}},
-	{name: "recursion", commands: [][]string{compile("gcc", "-O1", "-g", "SRC/recursion.c", "-o", "recursion")}},
+	{name: "recursion", isDeep: true, commands: [][]string{compile("gcc", "-O1", "-g", "SRC/recursion.c", "-o", "recursion")}},
+	{name: "deep", isDeep: true, commands: [][]string{compile("gcc", "-O1", "-g", "SRC/deep.c", "-o", "deep")}},
 	{name: "tables", commands: [][]string{
 		compile("gcc", "-O2", "-fomit-frame-pointer", "-fno-asynchronous-unwind-tables", "-c", "SRC/tables.c", "-o", "tables.o"),
 		compile("gcc", "-O2", "-g", "SRC/tablesmain.c", "tables.o", "-o", "tables"),
@@ -50,7 +53,7 @@ var programs = []program{
 		compile("gcc", "-O2", "-g", "-shared", "-fPIC", "SRC/constructor.c", "-o", "libconstructor.so"),
 		compile("gcc", "-O2", "-g", "SRC/constructormain.c", "-o", "constructor"),
 	}},
-	{name: "generated", commands: [][]string{compile("gcc", "-O1", "-g", "SRC/generated.c", "-o", "generated")}},
+	{name: "generated", isMade: true, commands: [][]string{compile("gcc", "-O1", "-g", "SRC/generated.c", "-o", "generated")}},
 	{name: "smash", commands: [][]string{compile("gcc", "-O1", "-g", "-fno-stack-protector", "-Wno-stringop-overflow", "SRC/smash.c", "-o", "smash")}},
 	{name: "bus", commands: [][]string{compile("gcc", "-O2", "-g", "SRC/bus.c", "-o", "bus")}},
 	{name: "gone", commands: [][]string{

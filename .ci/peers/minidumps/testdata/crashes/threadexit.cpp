@@ -1,5 +1,6 @@
 // A crash in the destructor of a thread's own object, as the thread ends.
 #include <thread>
-struct Own { int *last; ~Own() { *last = 1; } };
+#include <unistd.h>
+struct Own { int *last; ~Own() { usleep(100000); *last = 1; } };
 static thread_local Own own;
 int main() { std::thread([] { own.last = nullptr; }).join(); }
