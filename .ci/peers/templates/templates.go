@@ -97,7 +97,8 @@ func Calls() []byte {
 }
 
 // Compile compiles the units in a folder with flags of g++, as many at a time as there
-// are processors. It returns the names of the object files there.
+// are processors. It returns the names of the object files there, and keeps those that
+// an earlier run made.
 func Compile(dir string, flags ...string) ([]string, error) {
 	fmt.Printf("compiling %d files in %s\n", Units, dir)
 	var objects []string
@@ -107,8 +108,7 @@ func Compile(dir string, flags ...string) ([]string, error) {
 	for range runtime.NumCPU() {
 		wait.Go(func() {
 			for n := range units {
-				args := append([]string{"-std=c++17", "-c", fmt.Sprintf("unit%d.cc", n)}, flags...)
-				failed[n] = cost.Run(dir, "g++", args...)
+				failed[n] = compile(dir, fmt.Sprintf("unit%d", n), flags)
 			}
 		})
 	}
@@ -127,4 +127,16 @@ func Compile(dir string, flags ...string) ([]string, error) {
 		}
 	}
 	return objects, nil
+}
+
+func compile(dir, name string, flags []string) error {
+	object := filepath.Join(dir, name+".o")
+	if _, err := os.Stat(object); err == nil {
+		return nil
+	}
+	args := append([]string{"-std=c++17", "-c", name + ".cc", "-o", object + ".new"}, flags...)
+	if err := cost.Run(dir, "g++", args...); err != nil {
+		return err
+	}
+	return os.Rename(object+".new", object)
 }
