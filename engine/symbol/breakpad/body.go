@@ -159,6 +159,7 @@ func (b *body) covers(address uint64) bool {
 
 // A call is one that was inlined around an address.
 type call struct {
+	isMet   bool
 	origin  int
 	call    place
 	hasFile bool
@@ -170,9 +171,7 @@ type lookup struct {
 	hasLine    bool
 	file       int
 	lineNumber int
-	calls      []call // outermost first
-	// open is how many of calls the INLINE records that follow may lie in.
-	open int
+	calls      []call // outermost first: of each depth the one that covers the address
 }
 
 // lookup reads what is left of the body for what it says of an address.
@@ -185,6 +184,12 @@ func (b *body) lookup(address uint64) lookup {
 			l.line(b)
 		}
 	}
+	for i := range l.calls {
+		if !l.calls[i].isMet {
+			l.calls = l.calls[:i] // what is inlined into a call that is not there
+			break
+		}
+	}
 	return l
 }
 
@@ -195,16 +200,15 @@ func (l *lookup) line(b *body) {
 	}
 }
 
-// inline takes an INLINE record. It lies in the last one before it of a depth that
-// is one less, so the records form a tree, of which the first path that covers the
-// address counts.
+// inline takes an INLINE record; of each depth the first that covers the address counts.
+// Those around it may come before it or not: the dump_syms that is written in Rust sorts
+// the records of a function by the address of their first range.
 func (l *lookup) inline(b *body) {
-	if b.depth > l.open {
-		return // around it is one that does not cover the address, or nothing
+	if b.depth >= maxInline || b.depth < len(l.calls) && l.calls[b.depth].isMet || !b.covers(l.address) {
+		return
 	}
-	l.open = b.depth
-	if len(l.calls) == b.depth && b.depth < maxInline && b.covers(l.address) {
-		l.calls = append(l.calls, call{b.origin, b.at, b.hasFile})
-		l.open++
+	for len(l.calls) <= b.depth {
+		l.calls = append(l.calls, call{})
 	}
+	l.calls[b.depth] = call{true, b.origin, b.at, b.hasFile}
 }

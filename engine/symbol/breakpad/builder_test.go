@@ -73,7 +73,8 @@ func randomText(seed uint64) string {
 }
 
 // randomInlines writes a tree of calls. Some ranges of siblings overlap, and some
-// depths have nothing above them.
+// depths have nothing above them; not in the older form, in which the file of a call is
+// that of the one around it.
 func randomInlines(r *rand.Rand, line func(string, ...any), start, size uint64, depth int, old bool) {
 	if depth > 5 || size < 4 {
 		return
@@ -82,11 +83,11 @@ func randomInlines(r *rand.Rand, line func(string, ...any), start, size uint64, 
 		from := start + r.Uint64N(size)
 		length := r.Uint64N(start + size - from)
 		ranges := fmt.Sprintf("%x %x", from, length)
-		if r.IntN(3) == 0 {
+		if !old && r.IntN(3) == 0 {
 			ranges += fmt.Sprintf(" %x %x", start+r.Uint64N(size), r.Uint64N(8))
 		}
 		shown := depth
-		if r.IntN(15) == 0 {
+		if !old && r.IntN(15) == 0 {
 			shown += 2
 		}
 		if old {
@@ -95,5 +96,11 @@ func randomInlines(r *rand.Rand, line func(string, ...any), start, size uint64, 
 			line("INLINE %d %d %d %d %s", shown, r.IntN(500), r.IntN(42)-1, r.IntN(33), ranges)
 		}
 		randomInlines(r, line, from, length, depth+1, old)
+		if old {
+			start, size = from+length, start+size-from-length
+		}
+		if size == 0 {
+			return
+		}
 	}
 }

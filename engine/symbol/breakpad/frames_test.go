@@ -105,6 +105,7 @@ func TestFramesOfOddFiles(t *testing.T) {
 		{"two of the same code", "FUNC 20 10 0 first\nFUNC 20 10 0 second\n", 0x20, "first@:0"},
 		{"two that begin together", "FUNC 20 20 0 long\nFUNC 20 10 0 short\n", 0x20, "short@:0"},
 		{"a call that skips a depth", "FUNC 10 10 0 f\nINLINE 1 3 0 0 10 10\n", 0x12, "f@:0"},
+		{"a call before the one around it", "FUNC 10 10 0 g\nINLINE 0 3 0 0 10 4 18 4\nINLINE 0 5 0 0 14 4\nINLINE 1 4 0 0 18 2\n10 10 2 0\n", 0x18, "f@a.c:2|f@a.c:4|g@a.c:3"},
 		{"a call with half a range", "FUNC 10 10 0 f\nINLINE 0 3 0 0 10\n", 0x12, "f@:0"},
 		{"a call in a call elsewhere", "FUNC 10 10 0 f\nINLINE 0 3 0 0 10 4\nINLINE 1 3 0 0 14 4\n", 0x15, "f@:0"},
 		{"an origin that there is not", "FUNC 10 10 0 f\nINLINE 0 3 1 9 10 10\n", 0x12, "@:0|f@b c.h:3"},

@@ -29,7 +29,7 @@ type Line struct {
 // An Inline is a call that was inlined ("INLINE records").
 type Inline struct {
 	// Depth is 0 for a call inlined into the function itself, 1 for one that was
-	// inlined into the last Inline of depth 0 before it, and so on.
+	// inlined into the call of depth 0 whose code has its code, and so on.
 	Depth    int
 	Name     string // of what was called; "" where no INLINE_ORIGIN says so
 	CallFile string // where it was called; "" is unknown

@@ -199,16 +199,10 @@ func (x *writer) function(fn *SourceFunction) {
 	}
 }
 
-// inlines writes those that have code in a range. A call lies in the last one of
-// the depth before its own, so with a call whose code is elsewhere go those in it.
+// inlines writes those that have code in a range.
 func (x *writer) inlines(list []Inline, in Range) {
-	without := -1 // the depth of a call that was left out; -1: of none
 	for i := range list {
 		c := &list[i]
-		if without >= 0 && c.Depth > without {
-			continue
-		}
-		without = -1
 		first := true
 		for _, r := range c.Ranges {
 			start, end := max(r.Start, in.Start), min(r.End, in.End)
@@ -226,7 +220,6 @@ func (x *writer) inlines(list []Inline, in Range) {
 			fmt.Fprintf(x.w, " %x %x", start, end-start)
 		}
 		if first {
-			without = c.Depth
 			continue
 		}
 		x.done.Records++

@@ -13,7 +13,7 @@ HEX = r"([0-9a-fA-F]+)"
 class Function:
     def __init__(self, start, size, name):
         self.start, self.end, self.name = start, start + size, name
-        self.lines, self.inlines, self.path = [], [], []
+        self.lines, self.inlines = [], []
 
 
 def covers(ranges, address):
@@ -41,11 +41,7 @@ def read(path):
             new = len(parts) % 2 == 0
             file, origin, rest = (parts[2], parts[3], parts[4:]) if new else (None, parts[2], parts[3:])
             ranges = [(int(rest[i], 16), int(rest[i + 1], 16)) for i in range(0, len(rest), 2)]
-            node = (ranges, int(origin), at, file, [])
-            del current.path[depth:]
-            if len(current.path) == depth:
-                (current.path[-1][4] if depth else current.inlines).append(node)
-                current.path.append(node)
+            current.inlines.append((ranges, int(origin), at, file, depth))
         elif (m := re.fullmatch(HEX + " " + HEX + r" (\d+) (\d+)", line)) and current:
             current.lines.append((int(m[1], 16), int(m[2], 16), int(m[3]), int(m[4])))
         elif m := re.match("STACK CFI INIT " + HEX + " " + HEX, line):
@@ -63,10 +59,9 @@ def frames(f, address, files, origins):
         return "", 0
 
     def chain_at(a):
-        chain, level = [], f.inlines
-        while node := next((n for n in level if covers(n[0], a)), None):
+        chain = []
+        while node := next((n for n in f.inlines if n[4] == len(chain) and covers(n[0], a)), None):
             chain.append(node)
-            level = node[4]
         return chain
 
     chain = chain_at(address)
@@ -123,13 +118,9 @@ def main(path):
         for start, size, _, _ in f.lines:
             asked |= {start, start + size - 1}
 
-        def walk(nodes):
-            for ranges, _, _, _, inner in nodes:
-                for start, size in ranges:
-                    asked.update((start, start + size, start + size - 1))
-                walk(inner)
-
-        walk(f.inlines)
+        for ranges, *_ in f.inlines:
+            for start, size in ranges:
+                asked.update((start, start + size, start + size - 1))
     for p in names:
         asked |= {p, p + 1, p - 1}
     for address in sorted(asked):
