@@ -35,7 +35,7 @@ type large struct{ dump, symbols string }
 func makeLarge(t testing.TB) large {
 	t.Helper()
 	library, text := largeLibrary(t)
-	dir := t.TempDir()
+	dir := runFolder(t, "large", "files")
 	l := large{filepath.Join(dir, "handler.dmp"), filepath.Join(dir, "symbols")}
 	code, err := os.ReadFile(library)
 	if err != nil {
