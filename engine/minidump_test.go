@@ -173,6 +173,7 @@ func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
 	}{
 		{"to a frame pointer of 0", 0, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
 		{"to a record of zeros", stack + 0x80, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
+		{"to a count of arguments", stack + 0xa0, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
 		{"to a record of other things", stack + 0x90, module + 0x300, []uint64{module + 0x100}},
 		{"to no code", 0, 0x5000, []uint64{module + 0x100}},
 		{"to below itself", stack, module + 0x300, []uint64{module + 0x100}},
@@ -189,6 +190,7 @@ func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
 			copy(bytes[0x10:], record(b, stack+0x40, module+0x200))
 			copy(bytes[0x40:], record(b, tt.last, tt.end))
 			copy(bytes[0x90:], record(b, 0, 0x5000))
+			copy(bytes[0xa0:], record(b, 0, 3))
 			b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), make([]byte, 20), uint64(stack), b.Part(bytes), b.Part(c))
 			b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(module), uint32(0x1000), uint64(0), b.Text("/usr/lib/libx.dylib"), make([]byte, 84))
 			path := filepath.Join(t.TempDir(), "made.dmp")

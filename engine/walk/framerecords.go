@@ -157,16 +157,21 @@ func (w *walker) isLooseCode(pc uint64) bool {
 	return s == nil || s.Module.Code.IsLoose()
 }
 
+// maxArguments is more than the arguments of a program mostly are, and less than any
+// address of code.
+const maxArguments = 1 << 12
+
 // isMarkedOutermost says whether the frame pointer of a frame is 0, which marks the outermost
 // one (psABI, 3.4.1), or leads to a record of zeros, as that of the first function of a
-// thread does on macOS.
+// thread does on macOS. In place of the second zero is the number of the program's
+// arguments where macOS 10 calls main.
 func (w *walker) isMarkedOutermost(f *frame) bool {
 	fp, err := f.value(uint64(w.machine.Description.FP))
 	if err != nil || fp == 0 {
 		return err == nil
 	}
 	r, ok := w.readRecord(fp, f.callee.cfa)
-	return ok && r.saved == 0 && r.pc == 0
+	return ok && r.saved == 0 && r.pc < maxArguments
 }
 
 // isUnseenCode says whether a return address is in a module of which neither the file nor
