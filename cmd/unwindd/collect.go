@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 )
 
 // firstCollection is how much the heap grows, in percent of the runtime's 4 MiB,
@@ -20,5 +21,24 @@ func collectLate() {
 	}
 	usual := debug.SetGCPercent(firstCollection)
 	// What nothing refers to is cleaned up by the first collection.
-	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
+	runtime.AddCleanup(new([16]byte), func(percent int) {
+		if often.Load() {
+			percent = oftenPercent
+		}
+		debug.SetGCPercent(percent)
+	}, usual)
+}
+
+// oftenPercent is how much the heap grows between collections after collectOften.
+const oftenPercent = 25
+
+var often atomic.Bool
+
+// collectOften keeps small what is not used any more, beside what large debug information
+// takes: most of that has no pointers, and costs a collection nothing.
+func collectOften() {
+	if os.Getenv("GOGC") == "" {
+		often.Store(true)
+		debug.SetGCPercent(oftenPercent)
+	}
 }

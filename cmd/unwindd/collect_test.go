@@ -43,3 +43,19 @@ func TestCollectionIsTheUsersToSet(t *testing.T) {
 		t.Errorf("%d percent, expected %d", p, before)
 	}
 }
+
+// TestCollectionsStayOften: the first collection does not end it.
+func TestCollectionsStayOften(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(70)
+	t.Cleanup(func() { often.Store(false); debug.SetGCPercent(before) })
+	collectLate()
+	collectOften()
+	for range 20 {
+		runtime.GC()
+		time.Sleep(5 * time.Millisecond)
+		if p := percent(); p != oftenPercent {
+			t.Fatalf("%d percent, expected %d", p, oftenPercent)
+		}
+	}
+}

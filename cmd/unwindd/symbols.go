@@ -76,6 +76,7 @@ func (f *symbolsFlags) run(args []string) error {
 		return err
 	}
 	defer end()
+	collectOften()
 	options := symbolize.Options{
 		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remote, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },

@@ -94,7 +94,7 @@ type source struct {
 }
 
 // padding is how many bytes may lie between functions, to align them.
-const padding = 64
+const padding = 15
 
 // open finds the functions, and the symbols of what is in none of them.
 func (x *source) open() (err error) {
