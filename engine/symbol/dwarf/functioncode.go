@@ -72,7 +72,12 @@ func (r *Reader) CodeMap() (*CodeMap, error) {
 	err := r.protect(func() error {
 		r.openUnits()
 		m.units = r.main.everyUnit()
+		passed := uint64(0)
 		for i, u := range m.units {
+			if passed += u.end - u.offset; passed >= restEvery {
+				passed = 0
+				r.Rest()
+			}
 			if err := m.addUnit(int32(i), u); err != nil {
 				r.failedUnit(u, err)
 			}

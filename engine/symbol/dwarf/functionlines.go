@@ -14,13 +14,17 @@ type coder struct {
 	unit     *body // the one that was read last
 	holder   *body // what describes its functions: the split unit, if there is one
 	list     []function
-	budget   int64 // ranges of inlined calls, and steps to find them, that the unit may have yet
-	depths   []int // of the calls of a function
+	passed   uint64 // bytes of units since pages of the file were given back
+	budget   int64  // ranges of inlined calls, and steps to find them, that the unit may have yet
+	depths   []int  // of the calls of a function
 }
 
 // stepsPerByte bounds the work on the inlined calls of a unit by its size: an entry of a
 // call takes ten bytes at least, and what it takes to place it is its depth.
 const stepsPerByte = 16
+
+// restEvery is after how many bytes of units the pages of the mapped file are given back.
+const restEvery = 64 << 20
 
 // enter begins a unit.
 func (c *coder) enter(u *unit) error {
@@ -37,6 +41,10 @@ func (c *coder) enter(u *unit) error {
 		return err
 	}
 	c.unit, c.holder, c.list = b, holder, x.list
+	if c.passed += holder.end - holder.offset; c.passed >= restEvery {
+		c.passed = 0
+		c.r.Rest()
+	}
 	c.budget = int64(holder.end-holder.offset)*stepsPerByte + 1<<20
 	return nil
 }
