@@ -278,13 +278,25 @@ func (s breakpadRows) Row(_ context.Context, at *Lookup) (*Row, error) {
 // which records do not say: its CFA is what the signal saved on the stack, above the stack
 // pointer. No other code has such a rule.
 func isTrampoline(row *cfi.Row, sp uint64) bool {
-	const breg0, deref = 0x70, 0x06 // DW_OP_breg0, DW_OP_deref
+	// DW_OP_breg0 and what follows it in DWARF 5, 2.5.1
+	const breg0, deref, plus, lit0, lit31, consts = 0x70, 0x06, 0x22, 0x30, 0x4f, 0x11
 	e := row.CFA.Expr
-	if row.CFA.Kind != cfi.CFAExpression || sp > 31 || len(e) < 3 || e[0] != breg0+byte(sp) || e[len(e)-1] != deref {
+	if row.CFA.Kind != cfi.CFAExpression || sp > 31 || len(e) < 5 || e[0] != breg0+byte(sp) || e[1] != 0 {
 		return false
 	}
-	offset := e[1 : len(e)-1] // a LEB128: all of its bytes but the last have the high bit
-	return !slices.ContainsFunc(offset[:len(offset)-1], func(b byte) bool { return b < 0x80 }) && offset[len(offset)-1] < 0x80
+	offset, end := e[2:len(e)-2], e[len(e)-2:]
+	if end[0] != plus || end[1] != deref {
+		return false
+	}
+	switch last := len(offset) - 1; {
+	case last == 0:
+		return offset[0] >= lit0 && offset[0] <= lit31
+	case offset[0] != consts:
+		return false
+	default: // of the bytes of a LEB128 all but the last have the high bit
+		isInside := func(b byte) bool { return b >= 0x80 }
+		return !slices.ContainsFunc(offset[1:last], func(b byte) bool { return !isInside(b) }) && !isInside(offset[last])
+	}
 }
 
 // outermostFunctions are those of Linux in whose call frame information the return address
