@@ -242,7 +242,10 @@ func TestAnswersOfServers(t *testing.T) {
 		}, 0, ""},
 		{"none", http.NotFound, object.Absent, "does not have it"},
 		{"endless redirects", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"a", http.StatusFound) }, object.Unreadable, "redirects more than"},
-		{"other scheme", func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Location", "file:///etc/passwd"); w.WriteHeader(302) }, object.Unreadable, "redirects to file:"},
+		{"other scheme", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "file:///etc/passwd")
+			w.WriteHeader(302)
+		}, object.Unreadable, "redirects to file:"},
 		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, object.Unreadable, "403"},
 		{"other build", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(symbolFile(otherID, 0)) }, object.Mismatched, "expected " + id},
 		{"no symbols", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>sign in</html>")) }, object.Unreadable, "no symbol file"},
@@ -255,7 +258,10 @@ func TestAnswersOfServers(t *testing.T) {
 		{"cut zstd", encoded("zstd", packed.Bytes()[:packed.Len()-20]), object.Unreadable, "cut"},
 		{"no gzip", encoded("gzip", sym), object.Unreadable, "no gzip"},
 		{"other encoding", encoded("br", sym), object.Unreadable, `encoding "br"`},
-		{"huge", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "9000000000"); w.WriteHeader(200) }, object.Unreadable, "expected at most"},
+		{"huge", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9000000000")
+			w.WriteHeader(200)
+		}, object.Unreadable, "expected at most"},
 		{"endless", encoded("zstd", endless()), object.Unreadable, "more than"},
 		{"slow", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(sym[:100])
