@@ -81,7 +81,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "unwindd",
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
-		Example: `  unwindd stack core                    the stacks of a core file
+		Example: `  unwindd stack core                    the stacks of a core, a minidump or a snapshot
   unwindd stack core --format json      the same for programs
   unwindd profile perf.data             a profile of what perf recorded
   unwindd symbolize --obj server 0x1257 the functions and lines at an address

@@ -26,8 +26,8 @@ func newSnapshot(g *globals) *cobra.Command {
 	f := &snapshotFlags{globals: g}
 	cmd := &cobra.Command{
 		Use:   "snapshot TARGET -o FILE",
-		Short: "Write what the stacks of a core or snapshot need into a small file",
-		Long: `Write a snapshot of a core or of a snapshot: threads with their registers, the
+		Short: "Write what the stacks of a target need into a small file",
+		Long: `Write a snapshot of a core, a minidump or a snapshot: threads with their registers, the
 build IDs and places of the code that was loaded, and as much memory as the
 stacks need. 'unwindd stack' prints the same stacks from it, where it finds the
 files of the code. Those of the target are looked up as 'unwindd stack' does.

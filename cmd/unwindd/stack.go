@@ -45,17 +45,20 @@ func newStack(g *globals) *cobra.Command {
 	f := &stackFlags{globals: g}
 	cmd := &cobra.Command{
 		Use:   "stack TARGET",
-		Short: "Print the stacks of a core file",
-		Long: `Print the stack of every thread of a core file, innermost frame first.
+		Short: "Print the stacks of a core, a minidump or a snapshot",
+		Long: `Print the stack of every thread of a core, a minidump or a snapshot, innermost
+frame first.
 
-The files that were loaded are looked up under --sysroot, and in the core's own
-folder; a file is used only when its build ID is the one in the core.
+The files that were loaded are looked up under --sysroot, and in the target's own
+folder; a file is used only when its build ID is the one in the target. Symbol files
+of Breakpad do in their place, where --symbols says which stores have them.
 
 The stack of a wave continues in the thread that launched it, where the target
 says that it waits, or has its stack at the launch. --lanes says what the lanes
 of a wave do in each frame.`,
 		Example: `  unwindd stack core
   unwindd stack core --exe ./server --thread 4711
+  unwindd stack crash.dmp --symbols https://symbols.example.org
   unwindd stack --thread w0 --lane 5 crash.snapshot
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
