@@ -51,9 +51,10 @@ func (o *Object) hasDebugInfo() bool {
 	return o.File != nil && (o.File.HasDebugInfo() || o.debug.Object != nil && o.debug.Object.HasDebugInfo())
 }
 
-// symbolBase is where the addresses of a symbol file count from: the first segment. Without a file it is 0 where the target names the symbol file, as a minidump
-// does, and else where its first segment is. It is false for what has no symbol files, and
-// where the target does not say where the module begins.
+// symbolBase is where the addresses of a symbol file count from: the first segment of an
+// ELF file, the image base of a PE file. Without a file it is 0 where the target names the
+// symbol file, as a minidump does, and else where its first segment is. It is false for
+// what has no symbol files, and where the target does not say where the module begins.
 func (o *Object) symbolBase() (uint64, bool) {
 	base := uint64(math.MaxUint64)
 	switch {
@@ -65,6 +66,8 @@ func (o *Object) symbolBase() (uint64, bool) {
 		for i := range o.segments {
 			base = min(base, o.segments[i].Address)
 		}
+	case o.File.IsPE():
+		return o.File.PE().ImageBase(), true
 	case o.File.IsELF():
 		for _, s := range o.File.Segments() {
 			base = min(base, s.Address)
