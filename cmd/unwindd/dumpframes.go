@@ -42,7 +42,8 @@ func newDumpCFI(g *globals) *cobra.Command {
 		Use:   "cfi FILE",
 		Short: "Print call frame information as it is written",
 		Long: `Print every CIE and FDE of a file with its instructions, section by section.
-Numbers are multiplied by the alignment factors.`,
+Numbers are multiplied by the alignment factors. Of a PE file for x86-64 the unwind
+codes of each function follow.`,
 		Example: `  unwindd dump cfi server
   unwindd dump cfi server.debug --format json`,
 	}, func(c *report.CallFrames, w *writer) error { return c.WriteCFIText(w) },
@@ -53,7 +54,8 @@ func newDumpRows(g *globals) *cobra.Command {
 	return newDumpFrames(g, &cobra.Command{
 		Use:   "rows FILE",
 		Short: "Print call frame information as tables of rows",
-		Long: `Print the rows of every FDE of a file: where the CFA is at each PC, and where the
+		Long: `Print the rows of every FDE of a file, and of every function of a PE file that has
+unwind codes: where the CFA is at each PC, and where the
 caller's registers are. Only what the file says is printed; a dash or an absent
 rule is the default of the architecture.`,
 		Example: `  unwindd dump rows server
@@ -78,6 +80,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	var entries tally
 	c := &report.CallFrames{
 		File: path, Entries: counted(engine.CallFrameEntries(o), &entries), SFrame: counted(engine.SFrameEntries(o), &entries),
+		Unwind:     counted(engine.UnwindEntries(o), &entries),
 		Expression: expression, Register: registerNames(d, o), Space: spaceNames(d),
 		Problem: complain,
 	}

@@ -224,6 +224,9 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 			return err
 		}
 	}
+	if err := c.unwindJSON(l); err != nil {
+		return err
+	}
 	return l.finish()
 }
 
@@ -249,6 +252,9 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 		if err := c.instructionsText(b, e); err != nil {
 			return err
 		}
+	}
+	if err := c.unwindText(b, p, blank); err != nil {
+		return err
 	}
 	return b.Flush()
 }

@@ -20,6 +20,8 @@ type CallFrames struct {
 	// SFrame is the entries of .sframe, which have rows and no instructions; nil:
 	// none.
 	SFrame iter.Seq2[*cfi.SFrameFDE, error]
+	// Unwind is the unwind information of a PE file; nil: none.
+	Unwind iter.Seq2[*engine.UnwindEntry, error]
 	// Register and Space name registers and address spaces.
 	Register func(number uint64) string
 	Space    func(space locexpr.AddressSpace) string
@@ -56,8 +58,8 @@ func (c *CallFrames) functions(one func(*function) error, problem func(error)) e
 			}
 		}
 	}
-	if c.SFrame == nil {
-		return nil
+	if err := c.unwindFunctions(one, problem); err != nil || c.SFrame == nil {
+		return err
 	}
 	for e, err := range c.SFrame {
 		if err != nil {
