@@ -86,7 +86,6 @@ func runDocumented(t *testing.T, root, self, line string) string {
 			t.Fatal(err)
 		}
 	}
-	makeDump(t, filepath.Join(dir, "crash.dmp"), nil)
 	for _, name := range []string{"image", "debug", "plugins"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)

@@ -314,15 +314,13 @@ func TestBreakpadRefusesWhatItHasNoPlaceFor(t *testing.T) {
 
 // TestBreakpadOfACore has the same frames as the JSON of the core, callers at their calls.
 func TestBreakpadOfACore(t *testing.T) {
-	stdout, stderr, status := unwindd(t, "stack", "../../examples/crash/server.core", "--exe", "../../examples/crash/server", "--format", "json")
-	if status != 0 {
-		t.Fatal(stderr)
+	const server = "../../examples/crash/server"
+	r := readStacks(t, server+".core", "--exe", server)
+	d := breakpadOf(t, server+".core", 0, "--exe", server)
+	dump := breakpadOf(t, server+".dmp", 0, "--exe", server)
+	if diff := cmp.Diff(framesOf(d), framesOf(dump)); diff != "" {
+		t.Errorf("threads (-core +dump):\n%s", diff)
 	}
-	var r report.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
-	d := breakpadOf(t, "../../examples/crash/server.core", 0, "--exe", "../../examples/crash/server")
 	if got := len(d["threads"].([]any)); got != len(r.Threads) {
 		t.Fatalf("%d threads, expected %d", got, len(r.Threads))
 	}
@@ -368,6 +366,14 @@ func TestBreakpadOfACore(t *testing.T) {
 	if main := d["main_module"]; main == nil || d["modules"].([]any)[int(main.(float64))].(map[string]any)["filename"] != "server" {
 		t.Errorf("main_module %v", main)
 	}
+}
+
+// framesOf are the frames of threads, without what a frame is known by.
+func framesOf(d map[string]any) (list []any) {
+	for _, th := range d["threads"].([]any) {
+		list = append(list, th.(map[string]any)["frames"])
+	}
+	return list
 }
 
 // contextLine is a register in the output of minidump_dump.
@@ -444,21 +450,26 @@ func TestThreadsThatAreNotWalkedShowTheirRegisters(t *testing.T) {
 	}
 }
 
+func readStacks(t *testing.T, path string, args ...string) *report.Report {
+	t.Helper()
+	stdout, stderr, status := unwindd(t, append([]string{"stack", path, "--format", "json"}, args...)...)
+	var r report.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || status != 0 {
+		t.Fatalf("%s: status %d, %v: %s", path, status, err, stderr)
+	}
+	return &r
+}
+
 // TestASnapshotOfADumpIsAsTheDump: stacks, why it crashed, and what symbol files are found
 // by.
 func TestASnapshotOfADumpIsAsTheDump(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made.dmp")
 	makeDump(t, path, nil)
-	of := func(path string) *report.Report {
-		stdout, stderr, status := unwindd(t, "stack", path, "--format", "json")
-		var r report.Report
-		if err := json.Unmarshal([]byte(stdout), &r); err != nil || status != 0 {
-			t.Fatalf("status %d, %v: %s", status, err, stderr)
-		}
-		return &r
-	}
+	server := "../../examples/crash/server"
+	whole, _ := takeSnapshot(t, server+".dmp", "--exe", server)
+	sameStacks(t, "server.dmp", readStacks(t, server+".dmp", "--exe", server), readStacks(t, whole, "--exe", server))
 	taken, _ := takeSnapshot(t, path)
-	want, got := of(path), of(taken)
+	want, got := readStacks(t, path), readStacks(t, taken)
 	sameStacks(t, "made.dmp", want, got)
 	if diff := cmp.Diff(want.Target.Crash, got.Target.Crash); diff != "" || want.Target.Crash == nil {
 		t.Errorf("(-dump +snapshot):\n%s", diff)
