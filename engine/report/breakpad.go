@@ -23,8 +23,8 @@ import (
 // (json-schema.md of rust-minidump's minidump-processor), which pipelines for crash
 // reports read. All of its members are there; what is not known is null.
 
-// trusts are what a frame's trust is by how it was found. A frame that is by rules, but
-// further out than a guess, has another: see trust.
+// trusts are what a frame's trust is by how it was found. A frame that rules gave, but
+// further out than a scan, has another: see trust.
 var trusts = map[engine.FoundBy]string{
 	engine.ByContext:      "context",
 	engine.ByCFI:          "cfi",
@@ -39,10 +39,12 @@ var trusts = map[engine.FoundBy]string{
 	engine.ByLaunch:       "prewalked",
 }
 
-// trust is how far a frame can be trusted.
-func trust(f *engine.Frame) string {
+// trust is how a frame was found. hasScan says that one further in was found by a scan,
+// as is noted of this one.
+func trust(f *engine.Frame, hasScan *bool) string {
+	*hasScan = *hasScan || f.FoundBy == engine.ByScan
 	name := cmp.Or(trusts[f.FoundBy], "none")
-	if f.RestsOnGuess && name == "cfi" {
+	if *hasScan && name == "cfi" {
 		return "cfi_scan"
 	}
 	return name
@@ -69,6 +71,8 @@ type breakpadJSON struct {
 	count   int           // of threads
 	crashed *engine.Stack // the thread that the target is about; nil: none up to now
 	index   int           // of crashed
+
+	hasScan bool // among the frames of the stack that were written
 }
 
 // An image is where a module lies as a whole.
@@ -225,11 +229,13 @@ func (j *breakpadJSON) threadMembers(s *engine.Stack, registers []engine.Registe
 		j.orNull("thread_name", strings.TrimSpace(th.ID+" "+th.Name))
 	}
 	index := 0
+	j.hasScan = false
 	j.member("frames")
 	j.open("[")
 	j.frames(th, s.Frames, &index, registers)
 	for i := range s.Launchers {
 		l := &s.Launchers[i]
+		j.hasScan = false
 		j.frames(cmp.Or(l.Thread, th), l.Frames, &index, nil)
 	}
 	j.close("]")
@@ -303,7 +309,7 @@ func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
 	}
 	j.addressMember("offset", pc)
 	j.member("trust")
-	j.put(`"`, trust(f), `"`)
+	j.put(`"`, trust(f, &j.hasScan), `"`)
 	j.unloadedAt(f, pc)
 }
 

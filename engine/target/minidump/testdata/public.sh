@@ -20,12 +20,13 @@ take() { # NAME REPOSITORY FOLDER...
 }
 take breakpad "$breakpad" src
 # full-dump.dmp is left out for its size.
-take rust "$rust" 'testdata/*.dmp' ':!testdata/full-dump.dmp' minidump-stackwalk/tests/snapshots
+take rust "$rust" 'testdata/*.dmp' ':!testdata/full-dump.dmp' minidump-stackwalk/tests/snapshots testdata/symbols
 take symbolicator "$symbolicator" tests/fixtures
 mkdir -p "$folder/breakpad" "$folder/rust" "$folder/symbolicator"
 # Microdumps are texts.
 find "$work/breakpad/src/processor/testdata" -name '*.dmp' ! -name 'microdump*' -exec cp {} "$folder/breakpad" \;
 find "$work/rust/testdata" -name '*.dmp' -exec cp {} "$folder/rust" \;
+cp -r "$work/rust/testdata/symbols" "$folder/rust"
 # What minidump-stackwalk writes of them.
 cp "$work"/rust/minidump-stackwalk/tests/snapshots/*json_pretty.snap "$folder/rust"
 find "$work/symbolicator/tests/fixtures" -name '*.dmp' -exec cp {} "$folder/symbolicator" \;
