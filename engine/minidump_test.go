@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -164,53 +165,51 @@ func TestAFileWithoutABuildIDIsKnownByItsCode(t *testing.T) {
 // calls. Chains of frame records are believed that end where the outermost frame is marked.
 func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
 	const module, stack = 0x10000000, 0x7000
-	record := func(b *minidumptest.Builder, next, pc uint64) []byte { return b.Pack(next, pc) }
 	for _, tt := range []struct {
 		name string
+		pc   uint64
+		top  uint64 // the word at the stack pointer
 		last uint64 // the frame pointer that the last record saved
 		end  uint64 // its return address
+		maps string // of /proc/PID/maps
 		want []uint64
 	}{
-		{"to a frame pointer of 0", 0, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
-		{"to a record of zeros", stack + 0x80, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
-		{"to a count of arguments", stack + 0xa0, module + 0x300, []uint64{module + 0x100, module + 0x200, module + 0x300}},
-		{"to a record of other things", stack + 0x90, module + 0x300, []uint64{module + 0x100}},
-		{"to no code", 0, 0x5000, []uint64{module + 0x100}},
-		{"to below itself", stack, module + 0x300, []uint64{module + 0x100}},
+		{"to a frame pointer of 0", module + 0x100, 0, 0, module + 0x300, "", []uint64{module + 0x100, module + 0x200, module + 0x300}},
+		{"to a record of zeros", module + 0x100, 0, stack + 0x80, module + 0x300, "", []uint64{module + 0x100, module + 0x200, module + 0x300}},
+		{"to a count of arguments", module + 0x100, 0, stack + 0xa0, module + 0x300, "", []uint64{module + 0x100, module + 0x200, module + 0x300}},
+		{"to a record of other things", module + 0x100, 0, stack + 0x90, module + 0x300, "", []uint64{module + 0x100}},
+		{"to no code", module + 0x100, 0, 0, 0x5000, "", []uint64{module + 0x100}},
+		{"to below itself", module + 0x100, 0, stack, module + 0x300, "", []uint64{module + 0x100}},
+		{"in a stack that may be executed", module + 0x100, 0, 0, module + 0x300, "rwxp", []uint64{module + 0x100, module + 0x200, module + 0x300}},
+		{"above a jump to nowhere", 0, stack + 0x10, 0, module + 0x300, "", []uint64{0, module + 0x200, module + 0x300}},
+		{"above a jump to nowhere, to no code", 0, stack + 0x10, 0, 0x5000, "", []uint64{0}},
+		{"above a call to nowhere", 0, module + 0x180, 0, module + 0x300, "", []uint64{0, module + 0x180, module + 0x200, module + 0x300}},
+		{"above a call to nowhere from data", 0, module + 0x1180, 0, 0x5000, "rw-p", []uint64{0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := minidumptest.New(binary.LittleEndian)
-			b.System(9, 0x8101)
+			b.System(9, 0x8201)
 			c := make([]byte, 1232)
 			binary.LittleEndian.PutUint32(c[48:], 0x10000b)
 			copy(c[152:], b.Pack(uint64(stack)))
 			copy(c[160:], b.Pack(uint64(stack+0x10)))
-			copy(c[248:], b.Pack(uint64(module+0x100)))
+			copy(c[248:], b.Pack(tt.pc))
 			bytes := make([]byte, 0x100)
-			copy(bytes[0x10:], record(b, stack+0x40, module+0x200))
-			copy(bytes[0x40:], record(b, tt.last, tt.end))
-			copy(bytes[0x90:], record(b, 0, 0x5000))
-			copy(bytes[0xa0:], record(b, 0, 3))
+			copy(bytes, b.Pack(tt.top))
+			for at, record := range map[uint64][]uint64{0x10: {stack + 0x40, module + 0x200}, 0x40: {tt.last, tt.end}, 0x90: {0, 0x5000}, 0xa0: {0, 3}} {
+				copy(bytes[at:], b.Pack(record))
+			}
 			b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), make([]byte, 20), uint64(stack), b.Part(bytes), b.Part(c))
-			b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(module), uint32(0x1000), uint64(0), b.Text("/usr/lib/libx.dylib"), make([]byte, 84))
-			path := filepath.Join(t.TempDir(), "made.dmp")
-			if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
+			b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(module), uint32(0x2000), uint64(0), b.Text("/usr/lib/libx.dylib"), make([]byte, 84))
+			if tt.maps != "" {
+				b.Stream(uint32(minidump.StreamLinuxMaps), fmt.Sprintf("7000-8000 %s 00000000 00:00 0 [stack]\n"+
+					"10000000-10001000 r-xp 00000000 00:00 0 /usr/lib/libx.dylib\n10001000-10002000 rw-p 00000000 00:00 0 /usr/lib/libx.dylib\n", tt.maps))
 			}
-			e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
-			dump, err := e.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := dump.Walk(context.Background(), dump.Threads()[0])
+			s := walkMade(t, b)
 			var got []uint64
 			for i, f := range s.Frames {
 				got = append(got, f.PC)
-				if i > 0 && f.FoundBy != ByFramePointer {
+				if i > 0 && f.FoundBy != ByFramePointer && f.PC != tt.top {
 					t.Errorf("frame %d by %s", i, f.FoundBy)
 				}
 			}
@@ -219,4 +218,24 @@ func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// walkMade walks the first thread of a dump that was made.
+func walkMade(t *testing.T, b *minidumptest.Builder) *Stack {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "made.dmp")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	dump, err := e.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Close()
+	return dump.Walk(context.Background(), dump.Threads()[0])
 }

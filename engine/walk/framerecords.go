@@ -71,11 +71,12 @@ func (w *walker) readRecord(pointer, above uint64) (r frameRecord, ok bool) {
 }
 
 // isOneStack says whether two addresses may be of one stack: everything between
-// them is memory without code.
+// them is memory without code, or executable as the stack itself is.
 func (w *walker) isOneStack(from, to uint64) bool {
 	if to-from > maxRecordStep {
 		return false
 	}
+	_, isExecutable := w.memory.Mapped(from)
 	for at := from; ; at = (at | (code.CodeWindow - 1)) + 1 {
 		if at > to || at < from {
 			return true
@@ -83,7 +84,7 @@ func (w *walker) isOneStack(from, to uint64) bool {
 		if w.inSample(at) {
 			continue
 		}
-		if mapped, executable := w.memory.Mapped(at); !mapped || executable {
+		if mapped, executable := w.memory.Mapped(at); !mapped || executable && !isExecutable {
 			return false
 		}
 	}
@@ -178,7 +179,7 @@ func (w *walker) isMarkedOutermost(f *frame) bool {
 // the bytes before the address are here.
 func (w *walker) isUnseenCode(pc uint64) bool {
 	s := w.segmentAt(pc - 1)
-	return s != nil && s.Module.Object == nil && !s.Module.Code.IsLoose() && !w.isReadable(pc-1)
+	return s != nil && s.Module.Object == nil && !s.Module.Code.IsLoose() && w.isCode(pc-1) && !w.isReadable(pc-1)
 }
 
 // endsChain says whether the PC of a frame is a return address in a module, after a

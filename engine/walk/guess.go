@@ -27,13 +27,28 @@ func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, S
 		if caller, ok := w.returnAtSP(ctx, f); ok {
 			return caller, Stopped{}
 		}
-		return nil, Stopped{StopNoModule, err.Error()}
+		f.forget()
+		return w.afterBadJump(ctx, f, err)
 	case errors.Is(err, errNoCode):
 		return w.afterBadReturn(ctx, f, err)
 	case isNoRow(err):
 		return w.guess(ctx, f, err)
 	}
 	return nil, w.stopFor(err)
+}
+
+// afterBadJump goes on above a jump through a bad pointer, in the tail of a function or
+// where it has no calls: the record of that function may still be the innermost one.
+func (w *walker) afterBadJump(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+	caller, err := w.byFramePointer(ctx, f)
+	switch {
+	case err != nil:
+		return nil, w.stopFor(err)
+	case caller != nil:
+		return caller, Stopped{}
+	}
+	f.forget()
+	return nil, Stopped{StopNoModule, cause.Error()}
 }
 
 // afterBadReturn goes on above a return address that is no code: something was
@@ -202,7 +217,7 @@ func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, s
 }
 
 // returnAtSP takes the word at the stack pointer as the return address, if it
-// follows a call that may have led to f.
+// follows a call that may have led to f, or is in code that is not here.
 func (w *walker) returnAtSP(ctx context.Context, f *frame) (*frame, bool) {
 	sp, err := f.value(uint64(w.machine.Description.SP))
 	if err != nil {
@@ -213,7 +228,7 @@ func (w *walker) returnAtSP(ctx context.Context, f *frame) (*frame, bool) {
 		return nil, false
 	}
 	sites, err := w.callSites(ctx, pc)
-	if err != nil || !sites[0].IsAfterCall {
+	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(pc) {
 		return nil, false
 	}
 	if may, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || !may {

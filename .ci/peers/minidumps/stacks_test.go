@@ -36,6 +36,7 @@ type frame struct {
 	CFA            string
 	FoundBy        string `json:"found_by"`
 	Module         *int
+	Path           string `json:"-"` // the module's
 	Object         string `json:"-"` // the module's build ID, as paths go through links; its path where it has none
 	ModuleOffset   string `json:"module_offset"`
 	Function       string
@@ -61,6 +62,9 @@ func (f *frame) String() string {
 	return fmt.Sprintf("%s%s %s+%s %s:%d:%d%s by %s, CFA %s", f.PC, module, f.Function, f.FunctionOffset, f.File, f.Line, f.Column, inlined, f.FoundBy, f.CFA)
 }
 
+// nothingWalked is the exit status where no architecture was there.
+const nothingWalked = 3
+
 // readStacks runs unwindd.
 func readStacks(t testing.TB, path string, args ...string) *document {
 	t.Helper()
@@ -72,7 +76,7 @@ func readStacks(t testing.TB, path string, args ...string) *document {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
+	if err != nil && cmd.ProcessState.ExitCode() != nothingWalked {
 		t.Fatalf("%s: %v\n%s", cmd, err, stderr.String())
 	}
 	d := &document{}
@@ -83,8 +87,18 @@ func readStacks(t testing.TB, path string, args ...string) *document {
 		for k := range d.Threads[i].Frames {
 			if f := &d.Threads[i].Frames[k]; f.Module != nil {
 				m := d.Modules[*f.Module]
-				f.Object, f.Module = cmp.Or(m.BuildID, m.Path), nil
+				f.Path, f.Object, f.Module = m.Path, cmp.Or(m.BuildID, m.Path), nil
 			}
+		}
+	}
+	return d
+}
+
+// withoutPaths forgets the paths of modules, which may be links.
+func (d *document) withoutPaths() *document {
+	for _, t := range d.Threads {
+		for i := range t.Frames {
+			t.Frames[i].Path = ""
 		}
 	}
 	return d
@@ -163,7 +177,7 @@ func TestMinidumpsHaveTheStacksOfTheirCores(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			for _, r := range p.take(t).runs {
-				want := readStacks(t, r.core)
+				want := readStacks(t, r.core).withoutPaths()
 				for _, path := range r.dumps {
 					compareStacks(t, &p, want, path)
 				}
@@ -174,7 +188,7 @@ func TestMinidumpsHaveTheStacksOfTheirCores(t *testing.T) {
 
 func compareStacks(t *testing.T, p *program, want *document, path string) {
 	name := filepath.Base(path)
-	got := readStacks(t, path)
+	got := readStacks(t, path).withoutPaths()
 	if got.Target.Kind != "minidump" || len(got.Target.Problems) > 0 {
 		t.Errorf("%s: kind %q, problems %q", name, got.Target.Kind, got.Target.Problems)
 	}
