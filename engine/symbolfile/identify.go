@@ -29,7 +29,7 @@ var architectures = map[elf.Machine]string{
 // record, and the digits of its CODE_ID record. They are those of Breakpad's dump_syms:
 // the name is DT_SONAME, as it is for writers of minidumps, or else the file's.
 func Identify(o *object.Object) (m breakpad.Module, codeID string, err error) {
-	if o.Type() == elf.ET_REL || len(o.Segments()) == 0 {
+	if !o.IsELF() || o.Type() == elf.ET_REL || len(o.Segments()) == 0 {
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)
 	}
 	arch := architectures[elf.Machine(o.Machine())]
@@ -57,7 +57,8 @@ const (
 )
 
 // textHash is what Breakpad identifies a file by that has no build ID: the first page of
-// its .text, of which all pieces of 16 bytes are combined by exclusive or.
+// its .text, of which all pieces of 16 bytes are combined by exclusive or. The last one
+// reaches behind the section where that ends within it.
 func textHash(o *object.Object) (hash []byte, err error) {
 	text := o.Section(".text")
 	if text == nil || text.Type == elf.SHT_NOBITS || text.Size == 0 {
@@ -65,11 +66,15 @@ func textHash(o *object.Object) (hash []byte, err error) {
 	}
 	hash = make([]byte, hashSize)
 	err = object.Guard(func() error {
-		data, err := text.Data()
-		for i, b := range data[:min(len(data), hashedText)] {
-			hash[i%hashSize] ^= b
+		size := min(text.Size, hashedText)
+		size += -size % hashSize
+		if data := o.Data(); text.Offset < uint64(len(data)) {
+			data = data[text.Offset:]
+			for i, b := range data[:min(uint64(len(data)), size)] {
+				hash[i%hashSize] ^= b
+			}
 		}
-		return err
+		return nil
 	})
 	return hash, err
 }

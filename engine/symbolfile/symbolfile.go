@@ -89,6 +89,7 @@ type source struct {
 	// has lines, or code of no symbol is behind it. bare are the others: a PUBLIC record has
 	// no end, and its name holds up to the next record.
 	bounded, bare []symbol.Symbol
+	shared        map[uint64]bool // where functions begin that were folded
 	done          Written
 	out           breakpad.SourceFunction
 }
@@ -104,6 +105,7 @@ func (x *source) open() (err error) {
 			return err
 		}
 	}
+	x.shared = x.sharedCode()
 	symbols := x.Names.Functions()
 	for i, s := range symbols {
 		covered, end := x.covers(s.Start)
@@ -170,8 +172,9 @@ func (x *source) functions(yield func(*breakpad.SourceFunction) bool) (err error
 		_, end := x.covers(s.Start)
 		name, _ := symtab.Names(s.Name)
 		x.out = breakpad.SourceFunction{
-			Name: name, Ranges: append(x.out.Ranges[:0], breakpad.Range{Start: s.Start - x.base, End: min(s.End, end) - x.base}),
-			Lines: x.lines(x.out.Lines[:0], x.linesOf(s)),
+			Name: name, Multiple: x.shared[s.Start],
+			Ranges: append(x.out.Ranges[:0], breakpad.Range{Start: s.Start - x.base, End: min(s.End, end) - x.base}),
+			Lines:  x.lines(x.out.Lines[:0], x.linesOf(s)),
 		}
 		if !isMore || !yield(&x.out) {
 			break
@@ -197,7 +200,7 @@ func (x *source) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFun
 		first := sort.Search(len(fn.Lines), func(i int) bool { return fn.Lines[i].End > r.Start })
 		last := first + sort.Search(len(fn.Lines)-first, func(i int) bool { return fn.Lines[first+i].Start >= r.End })
 		x.out = breakpad.SourceFunction{
-			Name: frame.Function, Multiple: fn.IsShared,
+			Name: frame.Function, Multiple: fn.IsShared || x.shared[r.Start],
 			Ranges:  append(x.out.Ranges[:0], x.rangeOf(r)),
 			Lines:   x.lines(x.out.Lines[:0], fn.Lines[first:last]),
 			Inlines: inlines,
@@ -234,7 +237,7 @@ func (x *source) publics(yield func(breakpad.Symbol) bool) error {
 	for i := range x.bare {
 		s := &x.bare[i]
 		name, _ := symtab.Names(s.Name)
-		if !yield(breakpad.Symbol{Name: name, Address: s.Start - x.base}) {
+		if !yield(breakpad.Symbol{Name: name, Address: s.Start - x.base, Multiple: x.shared[s.Start]}) {
 			break
 		}
 	}
