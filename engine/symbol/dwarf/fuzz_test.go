@@ -33,6 +33,13 @@ func askAll(r *Reader, addresses []uint64) {
 			return err
 		})
 	}
+	if m, err := r.CodeMap(); err == nil {
+		_ = m.Each(func(*FunctionCode) bool { return true })
+		for _, a := range addresses {
+			m.Covers(a)
+			m.Lines(nil, CodeRange{a, a + 16})
+		}
+	}
 	for _, a := range addresses {
 		_, _, _ = r.Variable(a, "work")
 		_, _ = r.Locals(nil, a)
