@@ -17,15 +17,17 @@ const maxRecords = 1 << 24
 // chunk is how much of a mapped file is read before its pages are given back.
 const chunk = 32 << 20
 
-// indexer reads the file once from front to back.
+// indexer reads a part of the file once from front to back.
 type indexer struct {
-	*File
+	*File         // of the part
 	offset uint64 // of the line
 	end    uint64 // of the line, behind its line feed
+	limit  uint64 // of the part
 	// function and cfi say that what follows belongs to the last record of
 	// functions or rules; tooLong that it goes on for too long.
 	function, cfi, tooLong bool
-	known                  int // lines that begin with the name of a record
+	known                  int  // lines that begin with the name of a record
+	orphans                bool // a line belongs to nothing above it in the part
 }
 
 // kinds are the records that begin with a name, and what reads them.
@@ -47,20 +49,11 @@ func (f *File) index() error {
 	if uint64(len(f.data)) >= maxFile {
 		return fmt.Errorf("%s: %d bytes, expected less than %d", f.path, len(f.data), uint64(maxFile))
 	}
-	x := indexer{File: f}
-	given := uint64(0)
-	for size := uint64(len(f.data)); x.offset < size; x.offset = x.end {
-		x.end = size
-		if i := bytes.IndexByte(f.data[x.offset:], '\n'); i >= 0 {
-			x.end = x.offset + uint64(i) + 1
-		}
-		x.line(fields(f.data[x.offset:x.end]))
-		if f.mapping != nil && x.end-given >= chunk {
-			f.mapping.GiveBack(given, x.end)
-			given = x.end
-		}
+	known, err := f.readParts()
+	if err != nil {
+		return err
 	}
-	if x.known == 0 {
+	if known == 0 {
 		return fmt.Errorf("%s: %w, expected MODULE, FUNC, PUBLIC or another one at the beginning of a line", f.path, ErrFormat)
 	}
 	f.files, f.origins = byNumber(f.files), byNumber(f.origins)
@@ -69,10 +62,99 @@ func (f *File) index() error {
 	for i := range f.win {
 		f.win[i] = flatten(f.win[i])
 	}
-	if f.mapping != nil {
-		f.mapping.GiveBack(given, uint64(len(f.data)))
-	}
 	return nil
+}
+
+// read reads the part.
+func (x *indexer) read() {
+	given := x.offset
+	for ; x.offset < x.limit; x.offset = x.end {
+		if x.run(); x.offset >= x.limit {
+			break
+		}
+		x.end = x.lineEnd(x.offset)
+		x.line(fields(x.data[x.offset:x.end]))
+		if x.mapping != nil && x.end-given >= chunk {
+			x.mapping.GiveBack(given, x.end)
+			given = x.end
+		}
+	}
+	if x.mapping != nil {
+		x.mapping.GiveBack(given, x.limit)
+	}
+}
+
+// lineEnd is where the line ends that holds an offset, behind its line feed.
+func (x *indexer) lineEnd(offset uint64) uint64 {
+	if i := bytes.IndexByte(x.data[offset:x.limit], '\n'); i >= 0 {
+		return offset + uint64(i) + 1
+	}
+	return x.limit
+}
+
+// The beginnings of the lines of which there are many beside line records.
+var (
+	cfiChange = []byte("STACK CFI ")
+	inline    = []byte("INLINE ")
+)
+
+// run skips the lines that follow and belong to the record above, almost all of a file,
+// and counts them.
+func (x *indexer) run() {
+	start := x.offset
+	x.end = start
+	for x.function && x.end < x.limit && x.end-start < chunk {
+		l := x.data[x.end:x.limit]
+		c := l[0]
+		isInline := c == 'I' && bytes.HasPrefix(l, inline)
+		if !isInline && (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			break
+		}
+		x.offset, x.end = x.end, x.lineEnd(x.end)
+		x.counts.Records++
+		if isInline {
+			x.known++
+		}
+	}
+	if x.end > x.offset {
+		x.reached()
+		x.offset = x.end
+	}
+	for x.cfi && x.end < x.limit && x.end-start < chunk {
+		l := x.data[x.end:x.limit]
+		if l[0] != 'S' || len(l) <= len(cfiChange) || l[len(cfiChange)] < '0' || l[len(cfiChange)] > 'f' ||
+			l[len(cfiChange)] == 'I' || !bytes.HasPrefix(l, cfiChange) {
+			break
+		}
+		x.offset, x.end = x.end, x.lineEnd(x.end)
+		x.counts.CFIRows++
+		x.known++
+	}
+	if x.end > x.offset {
+		x.changed()
+		x.offset = x.end
+	}
+}
+
+// reached says that what belongs to the last function ends at x.end.
+func (x *indexer) reached() {
+	r := &x.functions[len(x.functions)-1]
+	if r.reach(x.end) || x.tooLong {
+		return
+	}
+	x.tooLong = true
+	// It has the lines that end in time.
+	most := r.offset() + maxLength
+	end := r.offset() + uint64(bytes.LastIndexByte(x.data[r.offset():most], '\n')+1) //nolint:gosec // not negative
+	r.reach(end)
+	x.problem(end, "the records of the function go on for more than %d bytes: the others are not read", maxLength)
+}
+
+// changed says that what belongs to the last STACK CFI INIT record ends at x.end.
+func (x *indexer) changed() {
+	if r := &x.rules[len(x.rules)-1]; !r.reach(x.end) {
+		r.where |= maxLength // which says that there is more than can be read
+	}
 }
 
 // line reads one line, with its line feed.
@@ -122,14 +204,12 @@ func (x *indexer) damaged(format string, args ...any) {
 // belongs says that the line belongs to the function above it.
 func (x *indexer) belongs(what string) {
 	if !x.function {
+		x.orphans = true
 		x.damaged("%s without a FUNC record that it belongs to", what)
 		return
 	}
 	x.counts.Records++
-	if !x.functions[len(x.functions)-1].reach(x.end) && !x.tooLong {
-		x.tooLong = true
-		x.problem(x.offset, "the records of the function go on for more than %d bytes: the others are not read", maxLength)
-	}
+	x.reached()
 }
 
 // add keeps a record of a kind that has count records now.
@@ -195,8 +275,8 @@ func (x *indexer) number(list *[]numbered, l fields) bool {
 	if !ok || len(text) == 0 || len(text) > math.MaxInt32 || len(*list) == maxRecords {
 		return false
 	}
-	// text is a part of the line, which says where it is.
-	offset := x.offset + uint64(bytes.LastIndex(trimEnd(fields(x.data[x.offset:x.end])), text))
+	// text is a part of the data: what both have room for ends at one place.
+	offset := uint64(cap(x.data) - cap(text)) //nolint:gosec // not negative
 	*list = append(*list, numbered{uint32(number), uint32(len(text)), offset})
 	return true
 }
@@ -254,9 +334,9 @@ func (x *indexer) readCFI(l fields) bool {
 		// that it says nothing there would be wrong.
 		if x.cfi {
 			x.counts.CFIRows++
-			if r := &x.rules[len(x.rules)-1]; !r.reach(x.end) {
-				r.where |= maxLength // which says that there is more than can be read
-			}
+			x.changed()
+		} else {
+			x.orphans = true
 		}
 		return x.cfi
 	}
