@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 )
 
 // ErrFormat says that a file has no record of a symbol file.
@@ -16,6 +17,9 @@ const maxRecords = 1 << 24
 
 // chunk is how much of a mapped file is read before its pages are given back.
 const chunk = 32 << 20
+
+// leastPart is the size of the smallest part that is read by a goroutine of its own.
+const leastPart = 2 << 20
 
 // indexer reads a part of the file once from front to back.
 type indexer struct {
@@ -49,7 +53,7 @@ func (f *File) index() error {
 	if uint64(len(f.data)) >= maxFile {
 		return fmt.Errorf("%s: %d bytes, expected less than %d", f.path, len(f.data), uint64(maxFile))
 	}
-	known, err := f.readParts()
+	known, err := f.readParts(min(runtime.GOMAXPROCS(0), len(f.data)/leastPart))
 	if err != nil {
 		return err
 	}

@@ -2,19 +2,15 @@ package breakpad
 
 import (
 	"bytes"
-	"runtime"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// leastPart is the size of the smallest part that is read by a goroutine of its own.
-const leastPart = 2 << 20
-
-// readParts reads the file, parts of a large one at once, and returns how many lines begin
+// readParts reads the file as about count parts at once, and returns how many lines begin
 // with the name of a record.
-func (f *File) readParts() (known int, err error) {
-	starts := f.partStarts(min(runtime.GOMAXPROCS(0), len(f.data)/leastPart))
+func (f *File) readParts(count int) (known int, err error) {
+	starts := f.partStarts(count)
 	parts := make([]*indexer, len(starts))
 	for i, start := range starts {
 		end := uint64(len(f.data))
