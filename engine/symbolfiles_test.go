@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -245,6 +246,57 @@ func TestSymbolFilesBesideATarget(t *testing.T) {
 		}
 		if slices.ContainsFunc(info.Problems, func(p string) bool { return strings.Contains(p, "x.sym") }) != (tt.problem != "") {
 			t.Errorf("%s: %q", tt.name, info.Problems)
+		}
+	}
+}
+
+// TestTargetsShareSymbolFiles opens and closes targets without files by 8 goroutines, with
+// room for their symbol files and with none. One that several use is open once. It is for
+// the race detector, too.
+func TestTargetsShareSymbolFiles(t *testing.T) {
+	dir := symbolCore(t)
+	core := filepath.Join(dir, "core", "x.core")
+	for _, room := range []uint64{0, 1} {
+		e := newX86Engine(t, Options{Sysroot: filepath.Join(dir, "root"), Symbols: storesOf(t, filepath.Join(dir, "store")), CacheBytes: room})
+		first, err := e.Open(core)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := texts(first)
+		one := e.Library().Bytes()
+		second, err := e.Open(core)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, texts(second)); diff != "" {
+			t.Error(diff)
+		}
+		if two := e.Library().Bytes(); room == 0 && two > one+one/4 {
+			t.Errorf("a target takes %d bytes, two %d: expected little more", one, two)
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 4 {
+					c, err := e.Open(core)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if diff := cmp.Diff(want, texts(c)); diff != "" {
+						t.Error(diff)
+					}
+					_ = c.Close()
+				}
+			})
+		}
+		wg.Wait()
+		_, _ = first.Close(), second.Close()
+		switch kept := e.Library().Bytes(); {
+		case room == 0 && kept < one/2:
+			t.Errorf("%d bytes are kept of targets that are closed, expected the symbol files of %d", kept, one)
+		case room > 0 && kept > one/100:
+			t.Errorf("%d bytes are kept of %d, expected none: there is room for 1", kept, one)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func TestAnswersOfServers(t *testing.T) {
 		{"endless redirects", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"a", http.StatusFound) }, object.Unreadable, "redirects more than"},
 		{"other scheme", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "file:///etc/passwd")
-			w.WriteHeader(302)
+			w.WriteHeader(http.StatusFound)
 		}, object.Unreadable, "redirects to file:"},
 		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, object.Unreadable, "403"},
 		{"other build", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(symbolFile(otherID, 0)) }, object.Mismatched, "expected " + id},
@@ -260,7 +260,7 @@ func TestAnswersOfServers(t *testing.T) {
 		{"other encoding", encoded("br", sym), object.Unreadable, `encoding "br"`},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "9000000000")
-			w.WriteHeader(200)
+			w.WriteHeader(http.StatusOK)
 		}, object.Unreadable, "expected at most"},
 		{"endless", encoded("zstd", endless()), object.Unreadable, "more than"},
 		{"slow", func(w http.ResponseWriter, r *http.Request) {
