@@ -11,11 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/symbolstore"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -238,4 +241,65 @@ func walkMade(t *testing.T, b *minidumptest.Builder) *Stack {
 	}
 	defer dump.Close()
 	return dump.Walk(context.Background(), dump.Threads()[0])
+}
+
+// A store of Microsoft's layout has PE files by their time and size.
+func TestPEFilesOfModulesComeFromStores(t *testing.T) {
+	oracle.Tools(t, "x86_64-w64-mingw32-gcc")
+	dir, store := t.TempDir(), t.TempDir()
+	source, exe := filepath.Join(dir, "p.c"), filepath.Join(dir, "p.exe")
+	if err := os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	oracle.Run(t, "x86_64-w64-mingw32-gcc", "-g", "-Wl,--build-id", "-o", exe, source)
+	o, err := object.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	id, err := o.PE().Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(store, "p.exe", id.CodeID())
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(exe, filepath.Join(folder, "p.exe")); err != nil {
+		t.Fatal(err)
+	}
+	const base = 0x7ff600000000
+	b := minidumptest.New(binary.LittleEndian)
+	b.System(9, 2)
+	c := make([]byte, 1232)
+	binary.LittleEndian.PutUint32(c[48:], 0x10000b)
+	copy(c[248:], b.Pack(base+o.Entry()-o.PE().ImageBase()))
+	b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), make([]byte, 20), uint64(0x7000), uint64(0), b.Part(c))
+	b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(base), id.SizeOfImage, uint32(0), id.TimeDateStamp, b.Text(`C:\work\p.exe`), make([]byte, 84))
+	path := filepath.Join(dir, "made.dmp")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, stores := range [][]string{{store}, nil} {
+		options := Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()}
+		if stores != nil {
+			if options.Symbols, err = symbolstore.New(stores, download.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e, err := New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		dump, err := e.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := dump.Walk(context.Background(), dump.Threads()[0])
+		isNamed := len(s.Frames) > 0 && len(s.Frames[0].Symbols) > 0 && s.Frames[0].Symbols[0].Function == "mainCRTStartup"
+		if isNamed != (stores != nil) {
+			t.Errorf("stores %q: frames %+v; %+v", stores, s.Frames, dump.ModuleInfo(dump.Modules()[0]))
+		}
+	}
 }
