@@ -23,6 +23,7 @@ func TestModulesWithoutFilesAreListedWhereAFrameIsInThem(t *testing.T) {
 		w := &text{Printer: NewPrinter(&b), framed: map[int]bool{}, paint: newPaint(false)}
 		head := Head{}
 		for i := range tt.idle + 1 {
+			head.Modules = append(head.Modules, Module{ID: 100 + i, Path: "served.so", Problem: "no code", DebugFile: "served.so.sym", isMissing: true, isServed: true})
 			head.Modules = append(head.Modules, Module{ID: i, Path: fmt.Sprintf("lib%d.so", i), Problem: "no file", isMissing: true})
 		}
 		w.setHead(head)
@@ -33,7 +34,8 @@ func TestModulesWithoutFilesAreListedWhereAFrameIsInThem(t *testing.T) {
 		}
 		out := b.String()
 		more := fmt.Sprintf("  %d more, which no frame is in, have no file here (-v lists them)\n", tt.idle)
-		if n := strings.Count(out, "no file\n"); n != tt.listed || strings.Contains(out, more) != tt.more {
+		if n := strings.Count(out, "no file\n"); n != tt.listed || strings.Contains(out, more) != tt.more ||
+			strings.Contains(out, "no code") != tt.all {
 			t.Errorf("%d without a frame, all %v: %d listed\n%s", tt.idle, tt.all, n, out)
 		}
 	}

@@ -93,6 +93,7 @@ type Module struct {
 	Problem   string    `json:"problem,omitempty"`
 	Segments  []Segment `json:"segments"`
 	isMissing bool      // there is no code object
+	isServed  bool      // a symbol file does in place of one, and nothing else is wrong
 }
 
 // Segment is a part of a module that is mapped as one: Size bytes of the
@@ -280,7 +281,7 @@ func newModule(m *target.Module, info engine.ModuleInfo) Module {
 	out := Module{
 		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
 		DebugID: m.Symbols.DebugID, CodeID: m.Symbols.CodeID, Version: m.Version,
-		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(info.DebugInfo), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: m.Object == nil,
+		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(info.DebugInfo), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: m.Object == nil, isServed: m.Object == nil && info.DebugFile != "" && len(info.Problems) == 1,
 		Segments: []Segment{},
 	}
 	for _, s := range m.Segments {

@@ -503,7 +503,7 @@ func (t *text) modules(all bool) {
 	var list []*Module
 	missing := 0
 	for i := range t.about.Modules {
-		if m := &t.about.Modules[i]; m.Problem != "" || all {
+		if m := &t.about.Modules[i]; m.Problem != "" && !m.isServed || all {
 			list = append(list, m)
 			if t.isIdle(m) {
 				missing++
