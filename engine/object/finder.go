@@ -381,9 +381,6 @@ func otherID(id, want []byte) string {
 
 // fetch asks the Finder's Remote and Symbols for the file that is name in the target.
 func (s *search) fetch(f *Finder, name string) *Object {
-	if _, isWindows := cutWindows(name); isWindows {
-		return nil // such files are known by their code identifiers: see FindCode
-	}
 	file, tried := f.fetch(RemoteExecutable, s.want, path.Base(strings.TrimSuffix(name, deleted)), "")
 	s.tried = append(s.tried, tried...)
 	if file == "" {

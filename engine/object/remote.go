@@ -86,23 +86,13 @@ func (f *Finder) SymbolFiles(name, id string, yield func(path string) bool) (tri
 	return tried
 }
 
-// FindCode opens the file of a path of the target that Symbols has under a code identifier,
-// as stores of Microsoft's layout have PE files. Its build ID, or another identity of it, is
-// the wanted one.
-func (f *Finder) FindCode(name, codeID string, buildID []byte) Found {
-	base := baseName(name)
-	if f.Symbols == nil || codeID == "" || !IsPlainName(base) {
-		return Found{}
+// FetchCode asks Symbols for the file of code with a code identifier; "" where it is not
+// there.
+func (f *Finder) FetchCode(name, id string) (path string, tried []Attempt) {
+	if f.Symbols == nil || !IsPlainName(name) {
+		return "", nil
 	}
-	file, tried := f.Symbols.Fetch(RemoteFile{Kind: RemoteCode, Name: base, ID: codeID})
-	s := search{store: f.Store, formats: f.Formats, want: buildID, mustCheck: true, tried: tried}
-	if file == "" {
-		return Found{Problem: base + " is in no store" + s.listed(), Tried: tried}
-	}
-	if o := s.try(hostPlace(file)); o != nil {
-		return s.found(o, "")
-	}
-	return Found{Problem: base + " of a store was not used" + s.listed(), Tried: s.tried}
+	return f.Symbols.Fetch(RemoteFile{Kind: RemoteCode, Name: name, ID: id})
 }
 
 // SymbolFileName is what the Breakpad symbol file is called that was made from a file of

@@ -25,7 +25,7 @@ func (t *Target) addModules() {
 			Base: of.Base, Size: uint64(of.Size), Arch: t.arch(),
 		}
 		isExeUsed = isExeUsed || i == 0
-		found := t.find(of, m, i == 0)
+		found := t.finder.Find(of.Name, m.BuildID, i == 0)
 		m.Object, m.File, m.Problem = found.Object, found.Path, found.Problem
 		if m.Object != nil {
 			if reason := t.otherCode(m.Object); reason != "" {
@@ -51,26 +51,6 @@ func (t *Target) addModules() {
 		m.ID = i
 	}
 	t.files = target.NewFileBytes(t.modules)
-}
-
-// find finds the file of a module: as those of other targets are found, and in stores of
-// symbol files by its code identifier.
-func (t *Target) find(of *Module, m *target.Module, isExe bool) object.Found {
-	found := t.finder.Find(of.Name, m.BuildID, isExe)
-	if found.Checked || t.os() != Windows {
-		return found
-	}
-	stored := t.finder.FindCode(of.Name, m.Symbols.CodeID, m.BuildID)
-	switch {
-	case stored.Object != nil:
-		if found.Object != nil {
-			_ = found.Object.Close()
-		}
-		return stored
-	case found.Object == nil && stored.Problem != "":
-		found.Problem += "; " + stored.Problem
-	}
-	return found
 }
 
 // lowest is the first address of a module.
