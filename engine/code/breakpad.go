@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/object/pe"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/target"
@@ -83,6 +84,9 @@ func (o *Object) symbolIDs() []target.SymbolID {
 	if o.symbolID.DebugID != "" {
 		return []target.SymbolID{o.symbolID}
 	}
+	if o.File != nil && o.File.IsPE() {
+		return o.peSymbolIDs()
+	}
 	buildID, names := o.buildID, []string{path.Base(strings.TrimSuffix(o.path, deletedSuffix))}
 	if o.File != nil {
 		buildID = o.File.BuildID()
@@ -97,6 +101,21 @@ func (o *Object) symbolIDs() []target.SymbolID {
 		}
 	}
 	return list
+}
+
+// peSymbolIDs are those of a PE file: what it says of its debug information, which for
+// MinGW's linker is in no other file.
+func (o *Object) peSymbolIDs() []target.SymbolID {
+	var id pe.Identity
+	err := object.Guard(func() (err error) { id, err = o.File.PE().Identity(); return err })
+	if err != nil || !id.HasCodeView {
+		return nil
+	}
+	name := id.PDB
+	if name == "" {
+		name = o.path
+	}
+	return []target.SymbolID{{DebugFile: name[strings.LastIndexAny(name, `/\`)+1:], DebugID: id.DebugID(), CodeID: id.CodeID()}}
 }
 
 // deletedSuffix is what the kernel appends to the path of a file that has no name any more.

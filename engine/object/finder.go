@@ -97,7 +97,18 @@ const deleted = " (deleted)"
 // taken unchecked at once. An empty buildID says that the target does not tell it. A path
 // of Windows is looked for without its drive, and letters count as the same in either case.
 func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
-	s := search{store: f.Store, formats: f.Formats, want: buildID}
+	return f.find(&search{store: f.Store, formats: f.Formats, want: buildID}, name, isExe)
+}
+
+// FindCode is Find for a file that only stores of symbols may have elsewhere, by its code
+// identifier, as those of Windows: Symbols is asked for that, and Remote is not asked. ""
+// says that there is none.
+func (f *Finder) FindCode(name string, buildID []byte, codeID string, isExe bool) Found {
+	return f.find(&search{store: f.Store, formats: f.Formats, want: buildID, isCode: true, codeID: codeID}, name, isExe)
+}
+
+// find is what Find does.
+func (f *Finder) find(s *search, name string, isExe bool) Found {
 	refused := ""
 	if isExe && f.Exe != "" {
 		if o := s.try(hostPlace(f.Exe)); o != nil || s.unchecked != nil {
@@ -118,9 +129,9 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 			s.mustCheck = false
 		}
 	}
-	if len(buildID) > 0 {
+	if len(s.want) > 0 {
 		for _, dir := range f.Folders {
-			for _, file := range f.folder(dir).with(buildID) {
+			for _, file := range f.folder(dir).with(s.want) {
 				if o = s.try(hostPlace(file)); o != nil {
 					return s.found(o, refused)
 				}
@@ -137,8 +148,8 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	if name != "" {
 		what = name + ": no file"
 	}
-	if len(buildID) > 0 {
-		what += fmt.Sprintf(" with build ID %x", buildID)
+	if len(s.want) > 0 {
+		what += fmt.Sprintf(" with build ID %x", s.want)
 	}
 	return Found{Problem: what + s.listed(), Tried: s.tried}
 }
@@ -299,6 +310,8 @@ type search struct {
 	formats   Formats
 	want      []byte // build ID; empty when not known
 	mustCheck bool   // take nothing unchecked
+	isCode    bool   // stores of symbols are asked for codeID; see FindCode
+	codeID    string // "": it has none
 	tried     []Attempt
 	seen      seenPlaces // that were tried
 	unchecked *Object    // the first file that could not be checked
@@ -381,7 +394,14 @@ func otherID(id, want []byte) string {
 
 // fetch asks the Finder's Remote and Symbols for the file that is name in the target.
 func (s *search) fetch(f *Finder, name string) *Object {
-	file, tried := f.fetch(RemoteExecutable, s.want, path.Base(strings.TrimSuffix(name, deleted)), "")
+	var file string
+	var tried []Attempt
+	switch {
+	case !s.isCode:
+		file, tried = f.fetch(RemoteExecutable, s.want, path.Base(strings.TrimSuffix(name, deleted)), "")
+	case s.codeID != "":
+		file, tried = f.FetchCode(name[strings.LastIndexAny(name, `/\`)+1:], s.codeID)
+	}
 	s.tried = append(s.tried, tried...)
 	if file == "" {
 		return nil

@@ -25,7 +25,7 @@ func (t *Target) addModules() {
 			Base: of.Base, Size: uint64(of.Size), Arch: t.arch(),
 		}
 		isExeUsed = isExeUsed || i == 0
-		found := t.finder.Find(of.Name, m.BuildID, i == 0)
+		found := t.find(of, m, i == 0)
 		m.Object, m.File, m.Problem = found.Object, found.Path, found.Problem
 		if m.Object != nil {
 			if reason := t.otherCode(m.Object); reason != "" {
@@ -51,6 +51,17 @@ func (t *Target) addModules() {
 		m.ID = i
 	}
 	t.files = target.NewFileBytes(t.modules)
+}
+
+// find looks for the file of a module. Servers of debuginfod have files of ELF only.
+func (t *Target) find(of *Module, m *target.Module, isExe bool) object.Found {
+	switch t.os() {
+	case Windows:
+		return t.finder.FindCode(of.Name, m.BuildID, m.Symbols.CodeID, isExe)
+	case MacOS, IOS:
+		return t.finder.FindCode(of.Name, m.BuildID, "", isExe)
+	}
+	return t.finder.Find(of.Name, m.BuildID, isExe)
 }
 
 // lowest is the first address of a module.
