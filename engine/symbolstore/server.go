@@ -103,6 +103,11 @@ func urls(server *url.URL, f object.RemoteFile) []*url.URL {
 	for i := range keys {
 		list = append(list, server.JoinPath(keys[i].escaped()...))
 	}
+	if f.Kind == object.RemoteCode { // check says of it that it is not read
+		k := keys[0]
+		k.leaf = compressed(k.leaf)
+		list = append(list, server.JoinPath(k.escaped()...))
+	}
 	return list
 }
 

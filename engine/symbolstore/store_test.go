@@ -367,6 +367,9 @@ func TestCabinetsAreSaid(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "kernel32.dll/590285E9e0000/kernel32.dl_", []byte("MSCF"))
 	refuses(t, client(t, nil, dir), of, object.Unreadable, "cabinet")
+	s := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer s.Close()
+	refuses(t, client(t, nil, s.URL), of, object.Unreadable, "cabinet")
 	put(t, dir, "kernel32.dll/590285E9e0000/kernel32.dll", []byte("MSCF"))
 	refuses(t, client(t, nil, dir), of, object.Unreadable, "cabinet")
 }
