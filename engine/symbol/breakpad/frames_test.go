@@ -193,3 +193,21 @@ func TestAFileThatIsCutIsAnError(t *testing.T) {
 		t.Errorf("%v %v", frames, err)
 	}
 }
+
+// TestPublicsEndAtCallFrameInformation has a public symbol before a function that has call
+// frame information and no name. On Windows a function has it in several parts.
+func TestPublicsEndAtCallFrameInformation(t *testing.T) {
+	const records = ` x86_64 0 x
+PUBLIC 1000 0 named
+STACK CFI INIT 1000 20 .cfa: $rsp 8 + .ra: .cfa -8 + ^
+STACK CFI INIT 1040 20 .cfa: $rsp 8 + .ra: .cfa -8 + ^
+`
+	linux, windows := read(t, "MODULE Linux"+records), read(t, "MODULE windows"+records)
+	for address, want := range map[uint64][2]string{
+		0x1000: {"named@:0", "named@:0"}, 0x1030: {"named@:0", "named@:0"}, 0x1040: {"", "named@:0"}, 0x105f: {"", "named@:0"},
+	} {
+		if got := [2]string{textAt(t, linux, address), textAt(t, windows, address)}; got != want {
+			t.Errorf("%#x: %q, expected %q", address, got, want)
+		}
+	}
+}

@@ -83,3 +83,19 @@ func TestFunctionsThatAreTooLong(t *testing.T) {
 		t.Errorf("%v and %d more, expected one problem", first, more)
 	}
 }
+
+// FuzzParts reads any bytes in three parts and as a whole.
+func FuzzParts(f *testing.F) {
+	f.Add([]byte(randomText(3)[:4000]))
+	f.Add([]byte("FUNC 0 10 0 f\n0 1 1 1\nSTACK CFI INIT 0 1 .cfa: 1\nFUNC 20 10 0 g\nSTACK CFI 0 .cfa: 2\n0 1 1 1\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		whole, parts := wholeOf(t, string(data), 1), wholeOf(t, string(data), 3)
+		if !reflect.DeepEqual(whole, parts) {
+			t.Errorf("%+v in parts, %+v as a whole", parts.counts, whole.counts)
+		}
+		m, err := moduleOf(data)
+		if err == nil && (m.ID == "" || m.Name == "") {
+			t.Errorf("%+v", m)
+		}
+	})
+}
