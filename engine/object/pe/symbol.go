@@ -78,7 +78,8 @@ func (f *File) symbolName(b, records []byte, class uint8) (string, bool) {
 		name, _, _ := bytes.Cut(records, []byte{0})
 		return string(name), true
 	case u32(b, 0) != 0:
-		return string(bytes.TrimRight(b[:8], "\x00")), true
+		name, _, _ := bytes.Cut(b[:8], []byte{0})
+		return string(name), true
 	}
 	return f.names.at(uint64(u32(b, 4)))
 }
@@ -111,7 +112,10 @@ func (f *File) CodeEnd(address uint64) (end uint64, ok bool) {
 		_, end, ok := f.gap(t, rva)
 		return f.address(end), ok
 	}
-	for i+1 < t.len() && t.at(i+1).begin == t.at(i).end && f.isChained(t.at(i+1)) {
+	for range maxChain {
+		if i+1 == t.len() || t.at(i+1).begin != t.at(i).end || !f.isChained(t.at(i+1)) {
+			break
+		}
 		i++
 	}
 	return f.address(t.at(i).end), true
