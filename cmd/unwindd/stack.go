@@ -41,6 +41,9 @@ type stackFlags struct {
 	limitFlags
 }
 
+// stackFormats are the forms of stacks.
+var stackFormats = []string{"text", "json", "breakpad"}
+
 func newStack(g *globals) *cobra.Command {
 	f := &stackFlags{globals: g}
 	cmd := &cobra.Command{
@@ -62,11 +65,13 @@ of a wave do in each frame.`,
   unwindd stack --thread w0 --lane 5 crash.snapshot
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
-  unwindd stack core --format json -o stacks.json`,
+  unwindd stack core --format json -o stacks.json
+  unwindd stack crash.dmp --format breakpad`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
+	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, or breakpad, which is minidump-stackwalk's JSON")
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
 	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
@@ -83,12 +88,13 @@ of a wave do in each frame.`,
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(stackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // checkFlags refuses flags that have no meaning, before anything is walked.
 func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
-	if err := f.checkFormat("text", "json", "breakpad"); err != nil {
+	if err := f.checkFormat(stackFormats...); err != nil {
 		return err
 	}
 	for _, name := range []string{"registers", "lanes", "locals", "globals", "source", "code"} {
