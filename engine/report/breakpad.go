@@ -526,7 +526,11 @@ func (j *breakpadJSON) module(m *target.Module) {
 	j.text(strings.ToLower(cmp.Or(id.CodeID, hex.EncodeToString(m.BuildID))))
 	j.boolMember("corrupt_symbols", info.DebugInfo == engine.DebugInfoUnreadable)
 	j.member("debug_file")
-	j.text(base(id.DebugFile))
+	if id.DebugID != "" {
+		j.text(base(id.DebugFile))
+	} else { // what has no identifier has no such file
+		j.text("")
+	}
 	j.member("debug_id")
 	j.text(cmp.Or(id.DebugID, noDebugID))
 	j.addressMember("end_addr", j.image(m).end)

@@ -161,8 +161,7 @@ func (d *Dump) crashFacts() *target.Crash {
 		r := d.Reason(x)
 		c.Name, c.Thread, c.IsRequest = d.CrashName(x), threadID(x.ThreadID), r.IsRequest
 		c.Address, c.HasAddress = r.Address, r.HasAddress
-		// On Windows the record has the instruction of what is not about memory.
-		if !c.HasAddress && d.os() == Windows && r.Access == "" {
+		if !c.HasAddress && r.Access == "" && d.hasInstruction(x) {
 			c.Address, c.HasAddress = d.address(x.Address), true
 		}
 	case d.Breakpad != nil && d.Breakpad.HasRequestingThreadID:
@@ -174,6 +173,18 @@ func (d *Dump) crashFacts() *target.Crash {
 		c.Assertion = a.String()
 	}
 	return c
+}
+
+// hasInstruction says whether the address of an exception that is not about memory is that of
+// the instruction: as Windows has it, and as Breakpad and Crashpad write it on macOS.
+func (d *Dump) hasInstruction(x *Exception) bool {
+	switch d.os() {
+	case Windows:
+		return true
+	case MacOS, IOS:
+		return x.Code != machBadAccess && x.Address != 0
+	}
+	return false
 }
 
 func threadID(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
