@@ -344,7 +344,12 @@ func TestBreakpadOfACore(t *testing.T) {
 				inlines = append(inlines, f.Function)
 				continue
 			}
-			want = append(want, []any{f.Function, f.File, float64(f.Line), trusts[f.FoundBy], inlines})
+			// Callers are at their calls.
+			before := min(uint64(len(want)), 1)
+			want = append(want, []any{
+				f.Function, f.File, float64(f.Line), trusts[f.FoundBy], inlines,
+				hexValue(f.PC) - before, hexValue(f.ModuleOffset) - 0x400000 - before, hexValue(f.FunctionOffset) - before,
+			})
 			inlines = nil
 		}
 		var have []any
@@ -358,7 +363,10 @@ func TestBreakpadOfACore(t *testing.T) {
 			}
 			text := func(name string) string { s, _ := f[name].(string); return s }
 			line, _ := f["line"].(float64)
-			have = append(have, []any{text("function"), text("file"), line, f["trust"], inlines})
+			have = append(have, []any{
+				text("function"), text("file"), line, f["trust"], inlines,
+				hexValue(text("offset")), hexValue(text("module_offset")), hexValue(text("function_offset")),
+			})
 			if f["frame"] != float64(j) {
 				t.Errorf("frame %d has number %v", j, f["frame"])
 			}
