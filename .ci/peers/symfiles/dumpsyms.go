@@ -7,131 +7,143 @@ import (
 	"strings"
 )
 
-// A comparison counts the records of two symbol files of one file.
+// A comparison counts the records of two symbol files of the same files.
 type comparison struct{ functions, lines, inlines, publics, cfi tally }
+
+func (c *comparison) tallies() []*tally {
+	c.functions.title, c.lines.title, c.inlines.title, c.publics.title, c.cfi.title = "FUNC", "lines", "INLINE", "PUBLIC", "STACK CFI"
+	return []*tally{&c.functions, &c.lines, &c.inlines, &c.publics, &c.cfi}
+}
 
 // compare holds the records of dump_syms against ours.
 func (c *comparison) compare(file string, ours, theirs *records) {
 	for at, want := range theirs.functions {
-		c.function(file, ours, theirs, ours.functions[at], want)
+		c.function(file, ours.functions[at], want)
 	}
+	covered := ours.covered()
 	for at, name := range theirs.publics {
-		class, got := "", ours.publics[at]
-		f := ours.functions[at]
+		var kind class
+		got, f := ours.publics[at], ours.functions[at]
 		switch {
 		case got != "" && plain(got) != plain(name):
-			class = "another of the names"
-		case got == "" && f != nil && plain(f.name) == plain(name):
-			class = "a FUNC record, with lines or because code of no symbol follows"
+			kind = known("another of the symbols at the address, or it is demangled")
 		case got == "" && f != nil:
-			class = "a FUNC record of another name"
-		case got == "" && covered(ours, at):
-			class = "inside of a FUNC record"
+			kind = known("a FUNC record: it has lines, or code of no symbol is behind it")
+		case got == "" && covered(at):
+			kind = known("inside of a FUNC record")
 		case got == "":
-			class = "only dump_syms has it"
+			kind = unknown("only dump_syms has it")
 		}
-		c.publics.add(class, func() string { return fmt.Sprintf("%s %#x: %s / %s", file, at, got, name) })
+		c.publics.add(kind, func() string { return fmt.Sprintf("%s %#x: %s / %s", file, at, got, name) })
 	}
 	c.stack(file, ours, theirs)
 }
 
-func covered(r *records, at uint64) bool {
-	for _, f := range r.functions {
-		if f.start <= at && at < f.end {
-			return true
-		}
+// covered says whether an address is in a function.
+func (r *records) covered() func(at uint64) bool {
+	starts := slices.Sorted(maps.Keys(r.functions))
+	return func(at uint64) bool {
+		i, found := slices.BinarySearch(starts, at)
+		return found || i > 0 && at < r.functions[starts[i-1]].end
 	}
-	return false
 }
 
 // plain is a name without what demanglers spell differently.
 func plain(name string) string {
-	return strings.NewReplacer(" ", "", "unsignedlong", "ul").Replace(name)
+	return strings.NewReplacer(" ", "", "(anonymousclass)", "", "(anonymousstruct)", "").Replace(name)
 }
 
-func (c *comparison) function(file string, ours, theirs *records, got, want *function) {
+// identifier is the last component of a name, without arguments.
+func identifier(name string) string {
+	name = strings.ReplaceAll(plain(name), "operator()", "")
+	if i := strings.IndexAny(name, "<("); i > 0 {
+		name = name[:i]
+	}
+	if i := strings.LastIndexAny(name, ":.&*}"); i >= 0 {
+		name = name[i+1:]
+	}
+	return name
+}
+
+// nameClass says how the names of a function differ.
+func nameClass(got, want string) class {
+	switch {
+	case plain(got) == plain(want):
+		return class{}
+	case strings.Contains(want, "<name omitted>"):
+		return known("dump_syms has no name")
+	case strings.Contains(got, "(.") || strings.Contains(got, ".cold") || strings.Contains(got, ".part.") || strings.Contains(got, ".isra.") || strings.Contains(got, ".constprop."):
+		return known("a piece or a clone that the compiler made: the symbol says so")
+	case strings.HasPrefix(got, "__GI_") || strings.HasPrefix(got, "_") && strings.HasSuffix(got, want):
+		return known("DW_AT_linkage_name or the symbol of a function of C")
+	case strings.Contains(want, "lambda") || strings.Contains(want, "{unnamed") || strings.Contains(got, "'unnamed"):
+		return known("what has no name is called as LLVM's tools call it")
+	case strings.Contains(got, identifier(want)):
+		return known("dump_syms has DW_AT_name, without namespaces or arguments")
+	}
+	return unknown("another name")
+}
+
+func (c *comparison) function(file string, got, want *function) {
 	text := func() string {
 		if got == nil {
 			return fmt.Sprintf("%s %#x-%#x %s", file, want.start, want.end, want.name)
 		}
-		return fmt.Sprintf("%s %#x: %#x %s\n      dump_syms %#x %s", file, want.start, got.end, got.name, want.end, want.name)
+		return fmt.Sprintf("%s %#x: %#x %v %s\n      dump_syms %#x %v %s", file, want.start, got.end, got.multiple, got.name, want.end, want.multiple, want.name)
 	}
 	switch {
 	case got == nil:
-		c.functions.add("only dump_syms has it", text)
+		c.functions.add(unknown("only dump_syms has it"), text)
 		return
 	case got.end != want.end:
-		c.functions.add("another end", text)
-	case plain(got.name) != plain(want.name):
-		c.functions.add(nameClass(got.name, want.name), text)
+		c.functions.add(unknown("another end"), text)
 	default:
-		c.functions.add("", nil)
+		kind := nameClass(got.name, want.name)
+		if kind == (class{}) && got.multiple != want.multiple {
+			kind = known("m: dump_syms compares the symbol with DW_AT_name, we symbols with one another")
+		}
+		c.functions.add(kind, text)
 	}
 	for i := range want.lines {
 		w := &want.lines[i]
 		g := got.at(w.start)
-		class := ""
-		switch {
-		case g == nil:
-			class = "no line"
-		case g.number != w.number && w.number == 0 || g.number == 0:
-			class = "one says line 0"
-		case g.number != w.number || g.file != w.file && strings.HasSuffix(g.file, w.file[strings.LastIndexByte(w.file, '/')+1:]):
-			if g.number == w.number {
-				class = "the file's folder"
-			} else {
-				class = "another line"
-			}
-		case g.file != w.file:
-			class = "another file"
+		var kind class
+		if g == nil || g.number != w.number || g.file != w.file {
+			kind = unknown("another line")
 		}
-		c.lines.add(class, func() string { return fmt.Sprintf("%s %#x: %+v\n      dump_syms %+v", file, w.start, g, *w) })
+		c.lines.add(kind, func() string { return fmt.Sprintf("%s %#x: %+v\n      dump_syms %+v", file, w.start, g, *w) })
 		c.chains(file, got, want, w.start)
 	}
 }
 
-func nameClass(got, want string) string {
-	switch {
-	case strings.HasPrefix(want, "<name omitted>"):
-		return "dump_syms has no name"
-	case strings.Contains(got, " [clone ") || strings.Contains(got, ".cold") || strings.Contains(got, ".part.") || strings.Contains(got, "(."):
-		return "a piece that the compiler cut or cloned: the symbol says so"
-	case strings.HasPrefix(plain(got), plain(want)+"("):
-		return "dump_syms leaves out the parameters"
-	}
-	if strings.Contains(got, "'lambda") && strings.Contains(want, "{lambda(") {
-		return "lambdas are called as LLVM's tools call them"
-	}
-	return "another name"
-}
-
+// chains compares the calls that were inlined at an address.
 func (c *comparison) chains(file string, got, want *function, at uint64) {
 	a, b := got.chain(at), want.chain(at)
-	class := ""
+	var kind class
 	switch {
 	case len(a) > len(b):
-		class = "dump_syms has fewer calls: it reads no lists of ranges (DW_AT_ranges) of inlined calls"
+		kind = known("dump_syms has fewer calls: it reads no lists of ranges of inlined calls")
 	case len(a) < len(b):
-		class = "we have fewer calls"
+		kind = unknown("we have fewer calls")
 	default:
 		for i := range a {
-			switch {
-			case plain(a[i].name) != plain(b[i].name):
-				class = nameClass(a[i].name, b[i].name) + " (inlined)"
-			case a[i].line != b[i].line:
-				class = "another line of the call"
+			if a[i].line != b[i].line {
+				kind = unknown("another line of the call")
+			} else if k := nameClass(a[i].name, b[i].name); k != (class{}) {
+				kind = k
 			}
 		}
 	}
-	c.inlines.add(class, func() string {
-		text := func(list []*inline) (s string) {
-			for _, c := range list {
-				s += fmt.Sprintf(" %s:%d", c.name, c.line)
-			}
-			return s
-		}
-		return fmt.Sprintf("%s %#x:%s\n      dump_syms%s", file, at, text(a), text(b))
+	c.inlines.add(kind, func() string {
+		return fmt.Sprintf("%s %#x:%s\n      dump_syms%s", file, at, callsText(a), callsText(b))
 	})
+}
+
+func callsText(list []*inline) (s string) {
+	for _, c := range list {
+		s += fmt.Sprintf(" %s:%d", c.name, c.line)
+	}
+	return s
 }
 
 // stack compares what holds at each address at which something changes in either.
@@ -148,25 +160,21 @@ func (c *comparison) stack(file string, ours, theirs *records) {
 	var a, b rules
 	for _, at := range slices.Sorted(maps.Keys(starts)) {
 		a, b = ours.rulesAt(at, a), theirs.rulesAt(at, b)
-		class := ""
+		var kind class
 		switch {
 		case maps.Equal(a, b):
-		case a == nil && isRepeated(b):
-			class = "dump_syms leaves an expression out, and the rule before it stands"
-		case a == nil:
-			class = "only dump_syms has rules"
-		case b == nil:
-			class = "only we have rules"
+		case a == nil && b[".cfa"] != "":
+			kind = known("an expression: dump_syms lets the rule before it stand")
+		case b[".cfa"] == "" && len(b) > 0:
+			kind = known("an expression: dump_syms has no CFA")
 		case a[".ra"] == "0":
-			class = "an outermost frame: dump_syms leaves out that the return address is undefined"
+			kind = known("a return address that is undefined, which dump_syms leaves out")
 		default:
-			class = "other rules"
+			kind = unknown("other rules")
 		}
-		c.cfi.add(class, func() string { return fmt.Sprintf("%s %#x: %v\n      dump_syms %v", file, at, a, b) })
+		c.cfi.add(kind, func() string { return fmt.Sprintf("%s %#x: %v\n      dump_syms %v", file, at, a, b) })
 	}
 }
-
-func isRepeated(r rules) bool { return len(r) > 0 }
 
 // rulesAt are the rules at an address, given those before it.
 func (r *records) rulesAt(at uint64, before rules) rules {

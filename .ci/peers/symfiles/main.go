@@ -1,5 +1,11 @@
-// Command symfiles holds the symbol files that unwindd writes against the files that they
-// are made of.
+// Command symfiles holds the symbol files that `unwindd symbols` writes against those of
+// Breakpad's dump_syms, record by record, and the stacks that minidump_stackwalk makes of
+// minidumps by the two. Its arguments are files with debug information, and minidumps
+// (*.dmp) whose modules are at their paths. Without any it takes libc and programs that it
+// compiles. -details N lists N differences of each kind.
+//
+// UNWINDD_PEER_BREAKPAD is a folder with Breakpad's tools; without it they are fetched from
+// the package minidump of npm.
 package main
 
 import (
@@ -9,102 +15,164 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
-	"github.com/unwindd/unwindd/engine/symbolize"
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 func main() {
-	if err := run(); err != nil {
+	details := flag.Int("details", 0, "list `N` differences of each kind")
+	flag.Parse()
+	if err := run(flag.Args(), *details); err != nil {
 		fmt.Fprintln(os.Stderr, "symfiles:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	details := flag.Int("details", 0, "list `N` differences of each kind")
-	dumpSyms := flag.String("dump_syms", "", "compare with Breakpad's dump_syms at `PATH`")
-	sysroot := flag.String("sysroot", "", "")
-	debugDir := flag.String("debug-dir", "", "")
-	most := flag.Uint64("most", 50_000, "ask for about `N` addresses of a file")
-	flag.Parse()
+// A peer is a folder for files, and the tools.
+type peer struct {
+	dir, unwindd, tools string
+	all                 comparison
+	stacks              tally
+}
+
+func run(args []string, details int) error {
 	dir, err := os.MkdirTemp("", "symfiles-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var all comparison
-	for _, t := range []*tally{&all.functions, &all.lines, &all.inlines, &all.publics, &all.cfi} {
-		t.details = *details
+	p := &peer{dir: dir, stacks: tally{title: "stacks"}}
+	for _, t := range append(p.all.tallies(), &p.stacks) {
+		t.details = details
 	}
-	names, rows := tally{details: *details}, tally{details: *details}
-	for _, path := range flag.Args() {
-		o := symbolize.Options{Sysroot: *sysroot}
-		if *debugDir != "" {
-			o.DebugDirs = []string{*debugDir}
-		}
-		s := symbolize.New(o)
-		p, err := write(s, path, dir)
-		if err != nil {
-			fmt.Println(path, err)
-			continue
-		}
-		n, r := tally{details: *details}, tally{details: *details}
-		if err := guarded(func() { p.readBack(*most, &n); p.rows(&r) }); err != nil {
+	if p.unwindd, err = cost.Build(dir); err != nil {
+		return err
+	}
+	if p.tools, err = tools(dir); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		if args, err = p.programs(); err != nil {
 			return err
 		}
-		fmt.Printf("%s: %+v; %d/%d; rows %d/%d %v\n", path, p.sym.Counts(), n.equal, n.different(), r.equal, r.different(), p.file.Problems())
-		if *dumpSyms != "" {
-			if err := dumped(&all, *dumpSyms, path, p); err != nil {
-				return err
-			}
-		}
-		names.merge(&n)
-		rows.merge(&r)
-		_ = p.sym.Close()
-		_ = os.Remove(p.path)
-		_ = s.Close()
 	}
-	names.print(os.Stdout, "names")
-	rows.print(os.Stdout, "rows")
-	all.functions.print(os.Stdout, "FUNC")
-	all.lines.print(os.Stdout, "lines")
-	all.inlines.print(os.Stdout, "INLINE")
-	all.publics.print(os.Stdout, "PUBLIC")
-	all.cfi.print(os.Stdout, "STACK CFI")
+	for _, path := range args {
+		compare := p.records
+		if strings.HasSuffix(path, ".dmp") {
+			compare = p.walk
+		}
+		if err := compare(path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return p.report()
+}
+
+// report prints the counts. Differences of kinds that are not known are an error.
+func (p *peer) report() error {
+	unexplained := 0
+	for _, t := range append(p.all.tallies(), &p.stacks) {
+		t.print(os.Stdout)
+		unexplained += t.unexplained()
+	}
+	if unexplained > 0 {
+		return fmt.Errorf("%d differences have no known reason", unexplained)
+	}
 	return nil
 }
 
-// dumped compares with what dump_syms writes of the same file.
-func dumped(c *comparison, tool, path string, p *pair) error {
-	args := []string{"-d", "-m", path}
-	if p.file.Debug != nil {
-		// It is linked to from a folder of the name that .gnu_debuglink has.
-		if target, err := os.Readlink(p.file.Debug.Path()); err == nil {
-			_ = target
-		}
-		args = append(args, filepath.Dir(p.file.Debug.Path()))
+// tools is the folder with Breakpad's.
+func tools(dir string) (string, error) {
+	if set := os.Getenv("UNWINDD_PEER_BREAKPAD"); set != "" {
+		return set, nil
 	}
-	out, err := exec.Command(tool, args...).Output()
+	err := cost.Run(dir, "sh", "-c", "npm pack --silent minidump@0.26.0 >/dev/null && tar xzf minidump-0.26.0.tgz")
+	return filepath.Join(dir, "package/bin/linux-x64"), err
+}
+
+// programs compiles what is compared without arguments; libc comes with them.
+func (p *peer) programs() (list []string, err error) {
+	source, err := filepath.Abs("../../engine/symbolfile/testdata/shapes.cc")
 	if err != nil {
-		fmt.Printf("%s: dump_syms: %v\n", path, err)
+		return nil, err
+	}
+	for name, command := range map[string][]string{
+		"gcc5": {"g++"}, "gcc4": {"g++", "-gdwarf-4"}, "gcc-types": {"g++", "-gdwarf-4", "-fdebug-types-section"},
+		"gcc-lto": {"g++", "-flto"}, "clang5": {"clang++-22"}, "clang4": {"clang++-22", "-gdwarf-4"},
+	} {
+		to := filepath.Join(p.dir, name)
+		if err := cost.Run(".", command[0], append(command[1:], "-O2", "-g", source, "-o", to)...); err != nil {
+			return nil, err
+		}
+		list = append(list, to)
+	}
+	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
+	if _, err := os.Stat(libc); err == nil {
+		list = append(list, libc)
+	}
+	return list, nil
+}
+
+// joined is a file with its separate debug file in one, unpacked: dump_syms does not look
+// where debuggers do.
+func (p *peer) joined(path string) (string, error) {
+	to := filepath.Join(p.dir, "joined-"+filepath.Base(path), filepath.Base(path))
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return "", err
+	}
+	id := ""
+	if out, err := exec.Command("readelf", "-n", path).Output(); err == nil {
+		_, rest, _ := strings.Cut(string(out), "Build ID: ")
+		id, _, _ = strings.Cut(rest, "\n")
+	}
+	debug := path
+	if len(id) > 2 {
+		if at := "/usr/lib/debug/.build-id/" + id[:2] + "/" + id[2:] + ".debug"; isFile(at) {
+			debug = at
+		}
+	}
+	if debug == path {
+		return path, nil
+	}
+	if err := cost.Run(".", "eu-unstrip", path, debug, "-o", to); err != nil {
+		return "", err
+	}
+	return to, cost.Run(".", "objcopy", "--decompress-debug-sections", to)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// records compares what the two write of a file.
+func (p *peer) records(path string) error {
+	path, err := p.joined(path)
+	if err != nil {
+		return err
+	}
+	ours, err := symbols(p.unwindd, "symbols", path)
+	if err != nil {
+		return err
+	}
+	theirs, err := symbols(filepath.Join(p.tools, "dump_syms"), "-d", "-m", path)
+	if err != nil {
+		fmt.Printf("%s: dump_syms: %v\n", filepath.Base(path), err)
 		return nil
 	}
-	theirs, err := read(bytes.NewReader(out))
-	if err != nil {
-		return err
-	}
-	from, err := os.Open(p.path)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	ours, err := read(from)
-	if err != nil {
-		return err
-	}
 	if ours.module != theirs.module || ours.codeID != theirs.codeID {
-		fmt.Printf("%s: %s, %s; dump_syms %s, %s\n", path, ours.module, ours.codeID, theirs.module, theirs.codeID)
+		return fmt.Errorf("MODULE %s, %s; dump_syms %s, %s", ours.module, ours.codeID, theirs.module, theirs.codeID)
 	}
-	c.compare(filepath.Base(path), ours, theirs)
+	p.all.compare(filepath.Base(path), ours, theirs)
 	return nil
+}
+
+// symbols reads the symbol file that a command prints.
+func symbols(name string, args ...string) (*records, error) {
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		return nil, err
+	}
+	return read(bytes.NewReader(out))
 }

@@ -7,58 +7,67 @@ import (
 	"slices"
 )
 
-// A tally counts what is equal, and what is not by kinds.
-type tally struct {
-	equal   int
-	classes map[string]int
-	samples map[string][]string
-	details int // how many samples of a kind are kept
+// A class is a kind of differences.
+type class struct {
+	name string
+	// isKnown says that the reason is known: docs/differences.md has it, or the name says all.
+	isKnown bool
 }
 
-// add counts one; class is "" where it is equal.
-func (t *tally) add(class string, sample func() string) {
-	if class == "" {
+// known is a class of differences whose reason is known.
+func known(name string) class { return class{name, true} }
+
+// unknown is one of others.
+func unknown(name string) class { return class{name, false} }
+
+// A tally counts what is equal, and what is not by classes.
+type tally struct {
+	title   string
+	equal   int
+	counts  map[class]int
+	samples map[class][]string
+	details int // how many samples of a class are kept
+}
+
+// add counts one; the zero class says that it is equal.
+func (t *tally) add(c class, sample func() string) {
+	if c == (class{}) {
 		t.equal++
 		return
 	}
-	if t.classes == nil {
-		t.classes, t.samples = map[string]int{}, map[string][]string{}
+	if t.counts == nil {
+		t.counts, t.samples = map[class]int{}, map[class][]string{}
 	}
-	t.classes[class]++
-	if len(t.samples[class]) < t.details {
-		t.samples[class] = append(t.samples[class], sample())
+	t.counts[c]++
+	if len(t.samples[c]) < t.details {
+		t.samples[c] = append(t.samples[c], sample())
 	}
 }
 
-// merge adds what another one counted.
-func (t *tally) merge(o *tally) {
-	t.equal += o.equal
-	for class, n := range o.classes {
-		t.add(class, func() string { return "" })
-		t.classes[class] += n - 1
-		t.samples[class] = slices.DeleteFunc(t.samples[class], func(s string) bool { return s == "" })
-		for _, s := range o.samples[class] {
-			if len(t.samples[class]) < t.details {
-				t.samples[class] = append(t.samples[class], s)
-			}
+// unexplained is how many are of classes that are not known.
+func (t *tally) unexplained() (n int) {
+	for c, count := range t.counts {
+		if !c.isKnown {
+			n += count
 		}
-	}
-}
-
-// different is how many are not equal.
-func (t *tally) different() (n int) {
-	for _, count := range t.classes {
-		n += count
 	}
 	return n
 }
 
-// print writes the counts, the most frequent kind first.
-func (t *tally) print(w io.Writer, title string) {
-	fmt.Fprintf(w, "%s: %d equal, %d not\n", title, t.equal, t.different())
-	for _, class := range slices.SortedFunc(maps.Keys(t.classes), func(a, b string) int { return t.classes[b] - t.classes[a] }) {
-		fmt.Fprintf(w, "  %8d %s\n", t.classes[class], class)
-		for _, s := range t.samples[class] {
+// print writes the counts, the most frequent class first.
+func (t *tally) print(w io.Writer) {
+	different := 0
+	for _, count := range t.counts {
+		different += count
+	}
+	fmt.Fprintf(w, "%s: %d equal, %d not\n", t.title, t.equal, different)
+	for _, c := range slices.SortedFunc(maps.Keys(t.counts), func(a, b class) int { return t.counts[b] - t.counts[a] }) {
+		mark := "  "
+		if !c.isKnown {
+			mark = "? "
+		}
+		fmt.Fprintf(w, "%s%8d %s\n", mark, t.counts[c], c.name)
+		for _, s := range t.samples[c] {
 			fmt.Fprintf(w, "    %s\n", s)
 		}
 	}
