@@ -173,9 +173,10 @@ func (want *thread) compare(got *thread, p *program) (found []difference) {
 // memory is whole, against those in each minidump of it: threads, PCs, CFAs, how frames
 // were found, names, lines, inlined calls, and why each stack ends. Without the files of
 // the modules, by what dump_syms wrote of them, the stacks are those of minidump_stackwalk.
+// With them LLDB's reader of minidumps has the same frames.
 func TestMinidumpsHaveTheStacksOfTheirCores(t *testing.T) {
 	symbols := store{folder: t.TempDir()}
-	var peer tally
+	var peer, lldb tally
 	t.Run("programs", func(t *testing.T) {
 		for _, p := range programs {
 			t.Run(p.name, func(t *testing.T) {
@@ -186,13 +187,15 @@ func TestMinidumpsHaveTheStacksOfTheirCores(t *testing.T) {
 					for _, path := range r.dumps {
 						compareStacks(t, &p, want, path)
 					}
+					lldb.compareWithLLDB(t, c.program, r.dumps[0], readStacks(t, r.dumps[0]))
 				}
 				symbols.addAll(t, c.program)
 				symbols.compare(t, &peer, p.name, c.runs[0].dumps[0])
 			})
 		}
 	})
-	t.Logf("%d frames are as the peer's; %v", peer.frames, peer.classes)
+	t.Logf("%d frames are as minidump_stackwalk's; %v", peer.frames, peer.classes)
+	t.Logf("%d frames are as LLDB's; %v", lldb.frames, lldb.classes)
 }
 
 func compareStacks(t *testing.T, p *program, want *document, path string) {

@@ -182,18 +182,26 @@ type tally struct {
 	classes map[string]int
 }
 
-func (c *tally) add(t testing.TB, name string, ours *document, theirs [][]peerFrame) {
-	t.Helper()
+// count adds equal frames, and some of a class if there are.
+func (c *tally) count(equal int, class string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.classes == nil {
 		c.classes = map[string]int{}
 	}
+	c.frames += equal
+	if n > 0 {
+		c.classes[class] += n
+	}
+}
+
+func (c *tally) add(t testing.TB, name string, ours *document, theirs [][]peerFrame) {
+	t.Helper()
 	next := 0
 	for i := range ours.Threads {
 		// The peer leaves out the thread that wrote the dump.
 		if len(ours.Threads)-i > len(theirs)-next && !ours.Threads[i].beginsAs(theirs[next:]) {
-			c.classes[peerLeavesOut]++
+			c.count(0, peerLeavesOut, 1)
 			continue
 		}
 		if next == len(theirs) {
@@ -202,9 +210,9 @@ func (c *tally) add(t testing.TB, name string, ours *document, theirs [][]peerFr
 		}
 		equal, classes, other := ours.Threads[i].compareWithPeer(theirs[next])
 		next++
-		c.frames += equal
+		c.count(equal, "", 0)
 		for class, n := range classes {
-			c.classes[class] += n
+			c.count(0, class, n)
 		}
 		if other != "" {
 			t.Errorf("%s: thread %s: %s", name, ours.Threads[i].ID, other)
