@@ -67,12 +67,8 @@ func (o *Object) symbolBase() (uint64, bool) {
 		for i := range o.segments {
 			base = min(base, o.segments[i].Address)
 		}
-	case o.File.IsPE():
-		return o.File.PE().ImageBase(), true
-	case o.File.IsELF():
-		for _, s := range o.File.Segments() {
-			base = min(base, s.Address)
-		}
+	default:
+		return o.File.ImageBase()
 	}
 	return base, base != math.MaxUint64
 }

@@ -31,23 +31,45 @@ const hashedText = 4096
 
 // TextID is the identity that Breakpad gives to an ELF file without a build ID
 // (common/linux/file_id.cc): the exclusive or of the first 256 pieces of 16 bytes of
-// .text. It is nil where there is no code.
+// .text, of which the last one reaches behind the section where that ends within it. It is
+// nil where there is no code.
 func (o *Object) TextID() (id []byte) {
 	text := o.Section(".text")
-	if text == nil || text.Type != elf.SHT_PROGBITS || text.Size == 0 {
+	if text == nil || text.Type == elf.SHT_NOBITS || text.Size == 0 {
 		return nil
 	}
+	id = make([]byte, breakpadID)
+	size := min(text.Size, hashedText)
+	size += -size % breakpadID
 	// Whoever reads the section says why its bytes are not there.
 	_ = Guard(func() error {
-		data, err := text.Data()
-		if err != nil {
-			return err
-		}
-		id = make([]byte, breakpadID)
-		for i, b := range data[:min(len(data), hashedText)] {
-			id[i%breakpadID] ^= b
+		if text.Offset < uint64(len(o.data)) {
+			data := o.data[text.Offset:]
+			for i, b := range data[:min(uint64(len(data)), size)] {
+				id[i%breakpadID] ^= b
+			}
 		}
 		return nil
 	})
 	return id
+}
+
+// basePage is the size of the smallest pages: a file is mapped from the beginning of one.
+const basePage = 4096
+
+// ImageBase is the address of the object that lies where the file begins in memory: that of
+// the page of the lowest segment, or what a PE file says. It is false where nothing is
+// loaded.
+func (o *Object) ImageBase() (address uint64, ok bool) {
+	if o.pe != nil {
+		return o.pe.ImageBase(), true
+	}
+	if len(o.segments) == 0 {
+		return 0, false
+	}
+	address = o.segments[0].Address
+	for i := range o.segments {
+		address = min(address, o.segments[i].Address)
+	}
+	return address &^ (basePage - 1), true
 }

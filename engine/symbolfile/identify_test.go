@@ -54,6 +54,23 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestIdentityOfAPEFile: it is what the file's CodeView record says.
+func TestIdentityOfAPEFile(t *testing.T) {
+	o, err := object.Open(filepath.Join(programs(t), "mingw.exe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	id, err := o.PE().Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, code, err := symbolfile.Identify(o)
+	if err != nil || m.OS != "windows" || m.Arch != "x86_64" || m.ID != id.DebugID() || len(m.ID) < 33 || m.Name != "mingw.exe" || code != id.CodeID()+" mingw.exe" {
+		t.Errorf("%+v, %q, %v", m, code, err)
+	}
+}
+
 // TestWhatHasNoSymbolFile: the error says why.
 func TestWhatHasNoSymbolFile(t *testing.T) {
 	dir := oracle.Build{Commands: [][]string{

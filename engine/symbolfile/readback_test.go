@@ -41,6 +41,7 @@ func programs(t *testing.T) string {
 			shapes("clang++-22", "clang5"), shapes("clang++-22", "clang4", "-gdwarf-4"),
 			shapes("clang++-22", "clang-folded", "-ffunction-sections", "-fuse-ld=lld-22", "-Wl,--icf=all"),
 			{"g++", "-O2", "-g", source, assembly, "-o", "assembly"},
+			shapes("x86_64-w64-mingw32-g++", "mingw.exe", "-Wl,--build-id"),
 			{"cp", "gcc5", "dwz"}, {"dwz", "dwz"},
 			{"objcopy", "--only-keep-debug", "gcc5", "apart.debug"},
 			{"objcopy", "--strip-all", "--add-gnu-debuglink=apart.debug", "gcc5", "apart"},
@@ -69,10 +70,8 @@ func write(t *testing.T, path string) *written {
 	debug := finder.FindDebug(o).Object
 	names := resolve.NewWith(o, debug, dwarf.Options{Finder: finder})
 	t.Cleanup(func() { names.Close(); o.Close() })
-	w := &written{file: symbolfile.File{Object: o, Debug: debug, Names: names}, base: ^uint64(0)}
-	for _, s := range o.Segments() {
-		w.base = min(w.base, s.Address)
-	}
+	w := &written{file: symbolfile.File{Object: o, Debug: debug, Names: names}}
+	w.base, _ = o.ImageBase()
 	var out bytes.Buffer
 	if w.Written, err = symbolfile.Write(&out, w.file); err != nil {
 		t.Fatal(path, err)
@@ -255,7 +254,7 @@ func TestSymbolFilesSayWhatTheFilesDo(t *testing.T) {
 	var list []string
 	for _, name := range []string{
 		"gcc5", "gcc4", "gcc-lto", "gcc-types", "gcc-packed", "gcc-split", "gcc-fixed",
-		"clang5", "clang4", "clang-folded", "assembly", "dwz", "apart", "bare",
+		"clang5", "clang4", "clang-folded", "assembly", "dwz", "apart", "bare", "mingw.exe",
 	} {
 		list = append(list, filepath.Join(dir, name))
 	}

@@ -55,7 +55,7 @@ func Write(w io.Writer, f File) (Written, error) {
 	if err != nil {
 		return x.done, err
 	}
-	x.base = base(f.Object)
+	x.base, _ = f.Object.ImageBase() // it is loaded, as Identify has seen
 	err = object.Guard(func() error {
 		if err := x.open(); err != nil {
 			return err
@@ -68,16 +68,6 @@ func Write(w io.Writer, f File) (Written, error) {
 		return err
 	})
 	return x.done, err
-}
-
-// base is the address that those of a symbol file count from: where the file begins in
-// memory.
-func base(o *object.Object) uint64 {
-	base := uint64(math.MaxUint64)
-	for _, s := range o.Segments() {
-		base = min(base, s.Address)
-	}
-	return base
 }
 
 // A source gives what is written of a file.

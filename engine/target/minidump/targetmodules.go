@@ -152,17 +152,8 @@ func (t *Target) takeLoaded(m *target.Module, of *Module) {
 
 // isAsLoaded says whether the bytes of an object lie in memory as they do in its file.
 func isAsLoaded(o *object.Object) bool {
-	first := imageBase(o)
+	first, _ := o.ImageBase()
 	return !slices.ContainsFunc(o.Segments(), func(s object.Segment) bool { return s.Address-first != s.Offset })
-}
-
-// imageBase is the address of an object that lies at the first byte of its module.
-func imageBase(o *object.Object) uint64 {
-	low := ^uint64(0)
-	for _, s := range o.Segments() {
-		low = min(low, s.Address)
-	}
-	return low &^ (pageSize - 1)
 }
 
 // segments are where the parts of a module lie. Of one whose file is not there they are
@@ -205,5 +196,6 @@ func (t *Target) addressAt(o *object.Object, base uint64) uint64 {
 			}
 		}
 	}
-	return imageBase(o)
+	first, _ := o.ImageBase()
+	return first
 }
