@@ -44,7 +44,7 @@ func (s codeReader) Row(ctx context.Context, at *Lookup) (*Row, error) {
 	}
 	if row := rowIn(rules.Rows, address); row != nil {
 		found := &Row{Rules: row, By: ByRules, IsComplete: rules.Complete}
-		if rules.Complete || o.pe() != nil { // the plugin follows what its own conventions preserve
+		if rules.Complete || o.pe() != nil && !o.pe().IsGo() { // the plugin follows what its own conventions preserve
 			found.Defaults = o.machine.Defaults
 		}
 		return found, nil

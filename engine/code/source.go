@@ -25,6 +25,7 @@ var rowSources = []func(*Object) RowSource{
 	newOtherRows,      // of the plugin
 	newBeginnings,     // code that nothing called
 	newCodeReader,     // rows that the plugin reads from the code
+	newGoUnwindCodes,  // .pdata, .xdata of Go
 	newLeaves,         // functions that .pdata leaves out
 }
 

@@ -11,7 +11,8 @@ import (
 // This file has the rows of PE files ("x64 exception handling"). The unwind codes of .pdata
 // and .xdata are asked before DWARF: Windows walks by nothing else, so a program does not run
 // without right ones, and code is read for where an epilogue is, which compilers' DWARF leaves
-// out.
+// out. But those of Go's linker say that a frame is set up where functions call for a larger
+// stack, behind their code: of its files they are asked last.
 
 // pe is the PE file that the object is, where its unwind information is read; nil otherwise.
 func (o *Object) pe() *pe.File {
@@ -40,7 +41,29 @@ type unwindCodes struct{ file *pe.File }
 
 func newUnwindCodes(o *Object) RowSource {
 	f := o.pe()
-	if f == nil {
+	switch {
+	case f == nil:
+		return nil
+	case f.IsGo():
+		return functionBounds{f}
+	}
+	return unwindCodes{f}
+}
+
+// functionBounds are where functions lie by .pdata, for sources that read their code.
+type functionBounds struct{ file *pe.File }
+
+func (s functionBounds) Row(_ context.Context, at *Lookup) (*Row, error) {
+	if fn, isListed, err := s.file.FunctionAt(at.Address); err == nil && isListed && !at.Bounds.IsKnown {
+		at.Bounds = Bounds{Start: fn.Start, End: fn.End, IsKnown: true}
+	}
+	return nil, nil
+}
+
+// newGoUnwindCodes are the unwind codes of Go's files.
+func newGoUnwindCodes(o *Object) RowSource {
+	f := o.pe()
+	if f == nil || !f.IsGo() {
 		return nil
 	}
 	return unwindCodes{f}
