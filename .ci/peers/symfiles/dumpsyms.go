@@ -167,6 +167,8 @@ func (c *comparison) stack(file string, ours, theirs *records) {
 			kind = known("an expression: dump_syms lets the rule before it stand")
 		case b[".cfa"] == "" && len(b) > 0:
 			kind = known("an expression: dump_syms has no CFA")
+		case b[".ra"] == "" && a[".ra"] != "":
+			kind = known("a return address that is in its register again: dump_syms writes .ra: .ra")
 		case a[".ra"] == "0":
 			kind = known("a return address that is undefined, which dump_syms leaves out")
 		default:
