@@ -40,8 +40,9 @@ func programs(t *testing.T) string {
 			shapes("g++", "gcc-fixed", "-no-pie", "-O0", "-Wl,--build-id=none"),
 			shapes("clang++-22", "clang5"), shapes("clang++-22", "clang4", "-gdwarf-4"),
 			shapes("clang++-22", "clang-folded", "-ffunction-sections", "-fuse-ld=lld-22", "-Wl,--icf=all"),
-			{"g++", "-O2", "-g", source, assembly, "-o", "assembly"},
 			shapes("x86_64-w64-mingw32-g++", "mingw.exe", "-Wl,--build-id"),
+			{"gcc", "-c", assembly, "-o", "code.o"}, // no lines
+			{"g++", "-O2", "-g", source, "code.o", "-o", "assembly"},
 			{"cp", "gcc5", "dwz"}, {"dwz", "dwz"},
 			{"objcopy", "--only-keep-debug", "gcc5", "apart.debug"},
 			{"objcopy", "--strip-all", "--add-gnu-debuglink=apart.debug", "gcc5", "apart"},
