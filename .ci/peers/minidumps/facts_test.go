@@ -38,9 +38,9 @@ type facts struct {
 	}
 }
 
-// publicDumps are the dumps of this repository, and those of public ones in the folder that
+// factDumps are the dumps of this repository, and those of public ones in the folder that
 // UNWINDD_MINIDUMPS names, which testdata/public.sh of engine/target/minidump makes.
-func publicDumps(t *testing.T) []string {
+func factDumps(t *testing.T) []string {
 	list := []string{"../../../examples/crash/server.dmp", "../../../engine/target/minidump/testdata/minidump2.dmp"}
 	if public := os.Getenv("UNWINDD_MINIDUMPS"); public != "" {
 		more, err := filepath.Glob(filepath.Join(public, "*", "*.dmp"))
@@ -72,7 +72,7 @@ func TestFactsAreThoseOfMinidumpStackwalk(t *testing.T) {
 	}
 	walker := filepath.Join(breakpad(t), "minidump_stackwalk")
 	compared := map[string]int{}
-	for _, dump := range publicDumps(t) {
+	for _, dump := range factDumps(t) {
 		text := output(walker, "-m", dump)
 		if text == "" {
 			compared["dumps that it does not read"]++
@@ -165,7 +165,7 @@ func TestNotesAreThoseOfMinidumpDump(t *testing.T) {
 	dumper := filepath.Join(breakpad(t), "minidump_dump")
 	type context struct{ Registers map[string]string }
 	compared := map[string]int{}
-	for _, dump := range publicDumps(t) {
+	for _, dump := range factDumps(t) {
 		var have struct {
 			Threads, Exceptions []context
 			Modules             []struct {
