@@ -171,6 +171,14 @@ func TestPathsOfWindows(t *testing.T) {
 			t.Errorf("%.60s: found %q, want %q: %.300s", name, got, want, found.Problem)
 		}
 	}
+	// A path of a hostile dump costs no more than a deep one.
+	if err := os.Symlink(".", filepath.Join(root, "again")); err != nil {
+		t.Fatal(err)
+	}
+	deep := Finder{Sysroot: root}
+	if found := deep.Find("C:"+strings.Repeat(`\AGAIN`, 30000), id, false); found.Object != nil || len(deep.rightCase) > maxWindowsDepth {
+		t.Errorf("%d directories were listed", len(deep.rightCase))
+	}
 	// Beside the target only the name counts.
 	f := Finder{Sysroot: t.TempDir(), Folders: []string{filepath.Join(root, "Windows/System32")}}
 	found := f.Find(`C:\Program Files\app.exe`, nil, false)

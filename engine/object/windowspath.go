@@ -70,18 +70,28 @@ func (f *Finder) inRightCase(slashed string) string {
 		return slashed
 	}
 	defer closeFD(root)
-	right := ""
-	for component := range strings.SplitSeq(strings.TrimPrefix(slashed, "/"), "/") {
+	right, rest := "", strings.TrimPrefix(slashed, "/")
+	for range maxWindowsDepth {
+		component, more, isMore := strings.Cut(rest, "/")
 		names := f.namesIn(root, right+"/")
+		if names == nil {
+			break
+		}
 		if actual, ok := names[component]; ok {
 			component = actual
 		} else if actual, ok := names[strings.ToLower(component)]; ok {
 			component = actual
 		}
-		right += "/" + component
+		right, rest = right+"/"+component, more
+		if !isMore {
+			return right
+		}
 	}
-	return right
+	return right + "/" + rest
 }
+
+// maxWindowsDepth is in how many directories each other the case of names is looked at.
+const maxWindowsDepth = 64
 
 // maxDirectoryNames bounds what is looked at in a directory of the target.
 const maxDirectoryNames = 1 << 16
