@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -294,27 +295,29 @@ func (s breakpadRows) Row(_ context.Context, at *Lookup) (*Row, error) {
 
 // isTrampoline says whether a row is that of a function that a signal handler returns to,
 // which records do not say: its CFA is what the signal saved on the stack, above the stack
-// pointer. No other code has such a rule.
+// pointer, and its return address lies nowhere near the CFA.
 func isTrampoline(row *cfi.Row, sp uint64) bool {
-	// DW_OP_breg0 and what follows it in DWARF 5, 2.5.1
+	i := slices.IndexFunc(row.Rules, func(r cfi.RegisterRule) bool { return r.Column == row.ReturnAddress })
+	return i >= 0 && row.Rules[i].Rule.Kind == cfi.Expression && row.CFA.Kind == cfi.CFAExpression && isLoadedFrom(row.CFA.Expr, sp)
+}
+
+// isLoadedFrom says whether an expression loads a word from an offset of a register, as
+// breakpad.File.Row writes that (DWARF 5, 2.5.1).
+func isLoadedFrom(e []byte, register uint64) bool {
 	const breg0, deref, plus, lit0, lit31, consts = 0x70, 0x06, 0x22, 0x30, 0x4f, 0x11
-	e := row.CFA.Expr
-	if row.CFA.Kind != cfi.CFAExpression || sp > 31 || len(e) < 5 || e[0] != breg0+byte(sp) || e[1] != 0 {
+	if register > 31 || len(e) < 3 || e[0] != breg0+byte(register) || e[1] != 0 {
 		return false
 	}
-	offset, end := e[2:len(e)-2], e[len(e)-2:]
-	if end[0] != plus || end[1] != deref {
+	next := 3
+	if e[2] == consts {
+		var err error
+		if _, next, err = leb128.Signed(e, 3); err != nil {
+			return false
+		}
+	} else if e[2] < lit0 || e[2] > lit31 {
 		return false
 	}
-	switch last := len(offset) - 1; {
-	case last == 0:
-		return offset[0] >= lit0 && offset[0] <= lit31
-	case offset[0] != consts:
-		return false
-	default: // of the bytes of a LEB128 all but the last have the high bit
-		isInside := func(b byte) bool { return b >= 0x80 }
-		return !slices.ContainsFunc(offset[1:last], func(b byte) bool { return !isInside(b) }) && !isInside(offset[last])
-	}
+	return string(e[next:]) == string([]byte{plus, deref})
 }
 
 // outermostFunctions are those of Linux in whose call frame information the return address
