@@ -274,9 +274,24 @@ func touch(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (
 	var buf [keptBeyond]byte
 	for from < to {
 		size := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
-		// What cannot be read was not there for the walk either.
 		if view.Read(space, from, buf[:size]) == nil {
 			n += int(size) //nolint:gosec // at most keptBeyond
+		} else {
+			n += touchWords(view, space, from, from+size)
+		}
+		from += size
+	}
+	return n
+}
+
+// touchWords is touch for bytes of which some are not there: the memory of minidumps
+// begins at the stack pointer. What cannot be read was not there for the walk either.
+func touchWords(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
+	var buf [8]byte
+	for from < to {
+		size := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
+		if view.Read(space, from, buf[:size]) == nil {
+			n += int(size) //nolint:gosec // at most 8
 		}
 		from += size
 	}

@@ -24,6 +24,9 @@ const (
 	x86Dump     = dumpsFolder + "minidump2.dmp"
 )
 
+// dumpStack is how many bytes makeDump has of a stack.
+const dumpStack = 64
+
 // makeDump makes a dump of Linux on x86-64, as Breakpad writes it: one thread, that has
 // crashed at 0x401000 in server, which has no file here. more adds streams.
 func makeDump(t *testing.T, path string, more func(b *minidumptest.Builder)) {
@@ -32,11 +35,11 @@ func makeDump(t *testing.T, path string, more func(b *minidumptest.Builder)) {
 	b.System(9, 0x8201)
 	context := make([]byte, 1232)
 	binary.LittleEndian.PutUint32(context[48:], 0x10000b)
-	binary.LittleEndian.PutUint64(context[152:], 0x7fff0000) // rsp
+	binary.LittleEndian.PutUint64(context[152:], 0x7fff0018) // rsp
 	binary.LittleEndian.PutUint64(context[248:], 0x401000)   // rip
 	at := b.Part(context)
 	b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), uint32(0), uint32(0), uint32(0), uint64(0x7ffd000),
-		uint64(0x7fff0000), b.Part(make([]byte, 64)), at)
+		uint64(0x7fff0018), b.Part(make([]byte, dumpStack)), at)
 	b.Stream(uint32(minidump.StreamException), uint32(7), uint32(0), uint32(11), uint32(1), uint64(0), uint64(0x45), uint32(0), uint32(0),
 		make([]byte, 120), at)
 	id := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}
@@ -234,7 +237,7 @@ func TestBreakpadHasWhatADumpSays(t *testing.T) {
 	frame := maps.Clone(thread["frames"].([]any)[0].(map[string]any))
 	frame["registers"] = d["crashing_thread"].(map[string]any)["frames"].([]any)[0].(map[string]any)["registers"]
 	crashing["frames"], crashing["threads_index"] = []any{frame}, 0.0
-	if r := frame["registers"].(map[string]any); r["rip"] != "0x0000000000401000" || r["rsp"] != "0x000000007fff0000" {
+	if r := frame["registers"].(map[string]any); r["rip"] != "0x0000000000401000" || r["rsp"] != "0x000000007fff0018" {
 		t.Errorf("registers %v", r)
 	}
 	gone := func(base, end, name string) map[string]any {
@@ -513,7 +516,11 @@ func TestASnapshotOfADumpIsAsTheDump(t *testing.T) {
 	server := "../../examples/crash/server"
 	whole, _ := takeSnapshot(t, server+".dmp", "--exe", server)
 	sameStacks(t, "server.dmp", readStacks(t, server+".dmp", "--exe", server), readStacks(t, whole, "--exe", server))
-	taken, _ := takeSnapshot(t, path)
+	taken, summary := takeSnapshot(t, path)
+	// The memory of the stack begins at the stack pointer.
+	if summary.Memory != dumpStack {
+		t.Errorf("%d bytes of memory, of which the dump has %d", summary.Memory, dumpStack)
+	}
 	want, got := readStacks(t, path), readStacks(t, taken)
 	sameStacks(t, "made.dmp", want, got)
 	if diff := cmp.Diff(want.Target.Crash, got.Target.Crash); diff != "" || want.Target.Crash == nil {
