@@ -85,10 +85,14 @@ func (o *Object) askExits(ctx context.Context, address uint64) (*Exits, error) {
 // functions of other objects are.
 var linkageSlots = []string{".got", ".got.plt"}
 
-// IsLinkageSlot says whether an address of the object is in one of them.
+// IsLinkageSlot says whether an address of the object is in one of them, or in a PE file's
+// table of imports.
 func (o *Object) IsLinkageSlot(address uint64) bool {
 	if o.isLaid() || o.File == nil {
 		return false
+	}
+	if o.File.IsPE() {
+		return o.File.PE().IsImportSlot(address)
 	}
 	return slices.ContainsFunc(linkageSlots, func(name string) bool {
 		s := o.File.Section(name)

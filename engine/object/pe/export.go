@@ -49,6 +49,13 @@ func (f *File) Exports() ([]Export, error) {
 	return r.all(pointers, numbers)
 }
 
+// IsImportSlot says whether a virtual address is in the table in which the loader writes
+// where imported functions are ("PE Format", Import Address Table).
+func (f *File) IsImportSlot(address uint64) bool {
+	rva, size := f.header.directory(directoryIAT)
+	return address-(f.base+uint64(rva)) < uint64(size)
+}
+
 // An exportReader reads the tables that the directory names.
 type exportReader struct {
 	file        *File

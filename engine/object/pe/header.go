@@ -44,6 +44,7 @@ const (
 	directoryExport = 0
 	directoryExcept = 3
 	directoryDebug  = 6
+	directoryIAT    = 12
 )
 
 var errHeaderEnds = errors.New("the file ends in its headers")
