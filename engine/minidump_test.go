@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -241,6 +242,40 @@ func walkMade(t *testing.T, b *minidumptest.Builder) *Stack {
 	}
 	defer dump.Close()
 	return dump.Walk(context.Background(), dump.Threads()[0])
+}
+
+// Of a module of Windows whose file is elsewhere the dump says which symbol file would do.
+func TestAModuleOfWindowsNamesTheSymbolFileThatWouldDo(t *testing.T) {
+	const module = 0x7ff600000000
+	for name, want := range map[string]bool{`c:\build\x.pdb`: true, `c:\build\x.exe`: false} {
+		b := minidumptest.New(binary.LittleEndian)
+		b.System(9, 2)
+		c := make([]byte, 1232)
+		binary.LittleEndian.PutUint32(c[48:], 0x10000b)
+		copy(c[248:], b.Pack(uint64(module+0x100)))
+		b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), make([]byte, 20), uint64(0x7000), uint64(0), b.Part(c))
+		b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(module), uint32(0x1000), uint32(0), uint32(0x5f3a1b2c), b.Text(`C:\x.exe`), make([]byte, 52),
+			b.Part("RSDS", []byte{4, 3, 2, 1, 6, 5, 8, 7, 9, 10, 11, 12, 13, 14, 15, 16}, uint32(2), name+"\x00"), make([]byte, 24))
+		path := filepath.Join(t.TempDir(), "made.dmp")
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		dump, err := e.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dump.Walk(context.Background(), dump.Threads()[0])
+		problems := strings.Join(dump.ModuleInfo(dump.Modules()[0]).Problems, "\n")
+		said := strings.Contains(problems, "the symbol file x.pdb/0102030405060708090A0B0C0D0E0F102/x.sym would do, which `dump_syms x.pdb` writes")
+		if said != want {
+			t.Errorf("%s: problems %q", name, problems)
+		}
+	}
 }
 
 // A store of Microsoft's layout has PE files by their time and size.
