@@ -87,6 +87,8 @@ type Object struct {
 	symbolFileOnce sync.Once
 	symbolUse      atomic.Pointer[symbolUse] // nil until it was looked for
 
+	wantSymbolsOnce sync.Once
+
 	watchedOnce sync.Once
 	watchedList []sdk.SymbolInfo // see watchedSymbols
 

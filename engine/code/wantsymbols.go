@@ -9,8 +9,10 @@ import (
 
 // wantSymbols says of a module of Windows, of which an address has no name, which file
 // would have it: its compiler's debug information is in a program database, which is not
-// read.
-func (o *Object) wantSymbols() {
+// read. It says so once: a recording may have many addresses without a name.
+func (o *Object) wantSymbols() { o.wantSymbolsOnce.Do(o.sayWantedSymbols) }
+
+func (o *Object) sayWantedSymbols() {
 	if o.symbolFile().file != nil {
 		return // it does not know the address either
 	}
