@@ -165,6 +165,25 @@ func TestAFileWithoutABuildIDIsKnownByItsCode(t *testing.T) {
 	}
 }
 
+// openMade opens a dump that was made, with an engine of its own that finds no files.
+func openMade(t *testing.T, b *minidumptest.Builder) *Target {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "made.dmp")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	dump, err := e.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dump
+}
+
 // Neither files nor code of modules are there: return addresses cannot be held against
 // calls. Chains of frame records are believed that end where the outermost frame is marked.
 func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
@@ -227,19 +246,7 @@ func TestFramePointersLeadThroughModulesThatAreElsewhere(t *testing.T) {
 // walkMade walks the first thread of a dump that was made.
 func walkMade(t *testing.T, b *minidumptest.Builder) *Stack {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "made.dmp")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	dump, err := e.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dump := openMade(t, b)
 	defer dump.Close()
 	return dump.Walk(context.Background(), dump.Threads()[0])
 }
@@ -256,19 +263,7 @@ func TestAModuleOfWindowsNamesTheSymbolFileThatWouldDo(t *testing.T) {
 		b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), make([]byte, 20), uint64(0x7000), uint64(0), b.Part(c))
 		b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(module), uint32(0x1000), uint32(0), uint32(0x5f3a1b2c), b.Text(`C:\x.exe`), make([]byte, 52),
 			b.Part("RSDS", []byte{4, 3, 2, 1, 6, 5, 8, 7, 9, 10, 11, 12, 13, 14, 15, 16}, uint32(2), name+"\x00"), make([]byte, 24))
-		path := filepath.Join(t.TempDir(), "made.dmp")
-		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
-		dump, err := e.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dump := openMade(t, b)
 		dump.Walk(context.Background(), dump.Threads()[0])
 		problems := strings.Join(dump.ModuleInfo(dump.Modules()[0]).Problems, "\n")
 		said := strings.Contains(problems, "the symbol file x.pdb/0102030405060708090A0B0C0D0E0F102/x.sym would do, which `dump_syms x.pdb` writes")

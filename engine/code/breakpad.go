@@ -112,7 +112,7 @@ func (o *Object) peSymbolIDs() []target.SymbolID {
 	if name == "" {
 		name = o.path
 	}
-	return []target.SymbolID{{DebugFile: name[strings.LastIndexAny(name, `/\`)+1:], DebugID: id.DebugID(), CodeID: id.CodeID()}}
+	return []target.SymbolID{{DebugFile: object.LastPart(name), DebugID: id.DebugID(), CodeID: id.CodeID()}}
 }
 
 // deletedSuffix is what the kernel appends to the path of a file that has no name any more.
@@ -331,15 +331,24 @@ func (u *symbolUse) outermost(address uint64, isExact bool) string {
 	if u.file.Module().OS != "Linux" {
 		return ""
 	}
-	frames, err := u.file.Frames(nil, address)
-	if err != nil || len(frames) == 0 {
-		return ""
-	}
-	name := frames[len(frames)-1].Function
+	name := u.nameAt(address)
 	if isCaller, is := outermostFunctions[name]; !is || isCaller && isExact {
 		return ""
 	}
 	return name + " has no caller"
+}
+
+// nameAt is the name of the function at an address of the file; "" where it has none. Of a
+// FUNC record the lines and inlined calls are not read for it.
+func (u *symbolUse) nameAt(address uint64) string {
+	if fn, ok := u.file.Function(address); ok {
+		return fn.Name
+	}
+	frames, err := u.file.Frames(nil, address)
+	if err != nil || len(frames) == 0 {
+		return ""
+	}
+	return frames[len(frames)-1].Function
 }
 
 // breakpadRegister is the number of a register by its name in STACK CFI records

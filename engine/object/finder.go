@@ -400,7 +400,7 @@ func (s *search) fetch(f *Finder, name string) *Object {
 	case !s.isCode:
 		file, tried = f.fetch(RemoteExecutable, s.want, path.Base(strings.TrimSuffix(name, deleted)), "")
 	case s.codeID != "":
-		file, tried = f.FetchCode(name[strings.LastIndexAny(name, `/\`)+1:], s.codeID)
+		file, tried = f.FetchCode(LastPart(name), s.codeID)
 	}
 	s.tried = append(s.tried, tried...)
 	if file == "" {

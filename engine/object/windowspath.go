@@ -31,6 +31,10 @@ func cutWindows(name string) (slashed string, ok bool) {
 	return path.Clean("/" + strings.ReplaceAll(rest, `\`, "/")), true
 }
 
+// LastPart is the last part of a path of any system: what follows the last slash or
+// backslash.
+func LastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
 // baseName is the last part of a path of a target, of Windows or not.
 func baseName(name string) string {
 	if slashed, ok := cutWindows(name); ok {

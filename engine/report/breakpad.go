@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 )
@@ -203,9 +204,6 @@ func (j *breakpadJSON) object(name string, members func()) {
 	j.close("}")
 }
 
-// base is the last part of a path of any system.
-func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
-
 // thread writes a stack as an element of a list.
 func (j *breakpadJSON) thread(s *engine.Stack, registers []engine.RegisterValue) {
 	j.next()
@@ -301,7 +299,7 @@ func (j *breakpadJSON) frame(th *target.Thread, f *engine.Frame, index int) {
 	j.line(own.Line)
 	j.boolMember("missing_symbols", own.Function == "")
 	if f.Module != nil {
-		j.orNull("module", base(f.Module.Path))
+		j.orNull("module", object.LastPart(f.Module.Path))
 		j.addressMember("module_offset", pc-j.image(f.Module).base)
 	} else {
 		j.null("module")
@@ -518,7 +516,7 @@ func (j *breakpadJSON) modules() {
 func (j *breakpadJSON) module(m *target.Module) {
 	id, info := m.Symbols, j.t.ModuleInfo(m)
 	if id == (target.SymbolID{}) {
-		id = target.ELFSymbols(base(m.Path), m.BuildID)
+		id = target.ELFSymbols(object.LastPart(m.Path), m.BuildID)
 	}
 	j.addressMember("base_addr", j.image(m).base)
 	j.null("cert_subject")
@@ -527,7 +525,7 @@ func (j *breakpadJSON) module(m *target.Module) {
 	j.boolMember("corrupt_symbols", info.DebugInfo == engine.DebugInfoUnreadable)
 	j.member("debug_file")
 	if id.DebugID != "" {
-		j.text(base(id.DebugFile))
+		j.text(object.LastPart(id.DebugFile))
 	} else { // what has no identifier has no such file
 		j.text("")
 	}
@@ -535,7 +533,7 @@ func (j *breakpadJSON) module(m *target.Module) {
 	j.text(cmp.Or(id.DebugID, noDebugID))
 	j.addressMember("end_addr", j.image(m).end)
 	j.member("filename")
-	j.text(base(m.Path))
+	j.text(object.LastPart(m.Path))
 	j.boolMember("loaded_symbols", info.DebugInfo == engine.DebugInfoFound)
 	j.boolMember("missing_symbols", info.DebugInfo == engine.DebugInfoNone || info.DebugInfo == engine.DebugInfoMismatch)
 	j.null("symbol_url")

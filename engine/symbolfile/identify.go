@@ -65,6 +65,6 @@ func identifyPE(o *object.Object, arch string) (m breakpad.Module, codeID string
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNoCodeView)
 	}
 	file := filepath.Base(o.Name())
-	name := cmp.Or(id.PDB[strings.LastIndexAny(id.PDB, `/\`)+1:], file)
+	name := cmp.Or(object.LastPart(id.PDB), file)
 	return breakpad.Module{OS: "windows", Arch: arch, ID: id.DebugID(), Name: name}, id.CodeID() + " " + file, nil
 }

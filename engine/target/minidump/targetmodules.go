@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -75,11 +74,8 @@ func lowest(m *target.Module) uint64 {
 
 // symbolID is what stores of symbol files know a module by.
 func (t *Target) symbolID(m *Module) target.SymbolID {
-	return target.SymbolID{DebugFile: baseName(cmp.Or(m.Identity.File, m.Name)), DebugID: m.Identity.DebugID(), CodeID: t.CodeID(m)}
+	return target.SymbolID{DebugFile: object.LastPart(cmp.Or(m.Identity.File, m.Name)), DebugID: m.Identity.DebugID(), CodeID: t.CodeID(m)}
 }
-
-// baseName is the last part of a path of any system.
-func baseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
 // buildID is what tells the file of a module: the build ID of an ELF file, of which dumps
 // of older Breakpads have the first 16 bytes; of a PE file the GUID and the age of its
