@@ -38,6 +38,7 @@ var floors = []string{
 	"engine/symbol",
 	"engine/symbol/cxxname", // how names of C++ read, for all of them
 	"engine/target",
+	"engine/unpack",          // what its files come packed in
 	"engine/target/jsontext", // how its neighbours above read JSON
 	"engine/target/linetext", // how they read lines
 	"sdk",

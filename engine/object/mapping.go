@@ -63,6 +63,10 @@ func mapPath(path string, resolve bool) (*Mapping, error) {
 	return mapFD(fd, path, resolve)
 }
 
+// MapFile maps the regular file that f is open on; path is its name in messages. The
+// mapping outlives f.
+func MapFile(f *os.File, path string) (*Mapping, error) { return mapFD(int(f.Fd()), path, false) }
+
 // identify gives the identity of the regular file at a path, without opening it.
 func identify(path string) (identity, error) {
 	var st unix.Stat_t

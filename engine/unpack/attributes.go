@@ -1,0 +1,35 @@
+package unpack
+
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// attributePrefix begins the names of the extended attributes that systemd-coredump gives
+// to the files that it writes (systemd-coredump(8)), of the user's own namespace (xattr(7)).
+const attributePrefix = "user.coredump."
+
+// maxAttributes bounds what is read of names and of a value.
+const maxAttributes = 64 << 10
+
+// attributes are those of systemd-coredump. A file system may have none, and copies of
+// a file often lack them.
+func attributes(f *os.File) (list []Label) {
+	names := make([]byte, maxAttributes)
+	n, err := unix.Flistxattr(int(f.Fd()), names)
+	if err != nil {
+		return nil
+	}
+	value := make([]byte, maxField)
+	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
+		if !strings.HasPrefix(name, attributePrefix) || len(list) == maxFields {
+			continue
+		}
+		if n, err := unix.Fgetxattr(int(f.Fd()), name, value); err == nil {
+			list = append(list, Label{strings.TrimPrefix(name, "user."), strings.ToValidUTF8(string(value[:n]), "\uFFFD")})
+		}
+	}
+	return list
+}

@@ -1,0 +1,166 @@
+package unpack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// blockSize is the size of the blocks that are left out where they are zeros: that of
+// pages, and of the blocks of most file systems.
+const blockSize = 4096
+
+var zeros [blockSize]byte
+
+// A spool is the temporary file that a target is unpacked into.
+type spool struct {
+	file   *os.File
+	size   int64 // with holes
+	stored int64 // without
+
+	maxSize   int64
+	maxStored int64
+	isAsked   bool // the user said how much it may be
+}
+
+// errTooLarge says that a target unpacks to more than is allowed.
+var errTooLarge = errors.New("that is as much as may be unpacked")
+
+func newSpool(o Options) (*spool, error) {
+	var dirs []string
+	switch {
+	case o.Dir != "":
+		dirs = []string{o.Dir}
+	case os.Getenv("TMPDIR") != "":
+		dirs = []string{os.TempDir()}
+	default:
+		dirs = []string{"/var/tmp", os.TempDir()}
+	}
+	var err error
+	for _, dir := range dirs {
+		s := &spool{maxSize: DefaultMaxBytes, isAsked: o.MaxBytes > 0}
+		if s.isAsked {
+			s.maxSize = int64(min(o.MaxBytes, 1<<62)) //nolint:gosec // bounded
+		}
+		s.maxStored = s.maxSize
+		if s.file, err = nameless(dir); err != nil {
+			continue
+		}
+		var st unix.Statfs_t
+		if !s.isAsked && unix.Fstatfs(int(s.file.Fd()), &st) == nil {
+			s.maxStored = min(s.maxStored, int64(min(st.Bavail, 1<<40))*st.Bsize/2) //nolint:gosec // bounded
+		}
+		return s, nil
+	}
+	return nil, err
+}
+
+// making is held while a temporary file has a name.
+var making sync.Mutex
+
+// Abandon waits until no temporary file has a name, and lets none be made any more: for
+// a process that is about to end by a signal.
+func Abandon() { making.Lock() }
+
+// nameless makes a file that has no name, and so is gone when nobody has it open or
+// mapped, however the process ends.
+func nameless(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(fd), filepath.Join(dir, "(unpacked)")), nil
+	}
+	return unlinked(dir)
+}
+
+// unlinked is nameless for file systems that do not have O_TMPFILE.
+func unlinked(dir string) (*os.File, error) {
+	making.Lock()
+	defer making.Unlock()
+	for {
+		name := filepath.Join(dir, fmt.Sprintf(".unwindd-%d", rand.Uint32()))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := os.Remove(name); err != nil {
+			f.Close()
+			return nil, err
+		}
+		return f, nil
+	}
+}
+
+// fill copies r into the file. After an error the size is what came before it.
+func (s *spool) fill(r io.Reader, packed *counter) error {
+	buf := make([]byte, 64*blockSize)
+	for {
+		n, readErr := io.ReadFull(r, buf)
+		isOver := int64(n) > s.maxSize-s.size
+		if err := s.add(buf[:min(int64(n), s.maxSize-s.size)], packed.n); err != nil {
+			return err
+		}
+		switch {
+		case isOver:
+			return s.tooLarge(fmt.Sprintf("%d bytes", s.maxSize))
+		case errors.Is(readErr, io.EOF), isShort(readErr):
+			return nil
+		case readErr != nil:
+			return readErr
+		}
+	}
+}
+
+// isShort says that ReadFull met the end of the stream. What is wrong with a stream
+// that is cut is a layerError.
+func isShort(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, new(*layerError))
+}
+
+// add appends bytes, of which blocks of zeros become holes.
+func (s *spool) add(b []byte, packed int64) error {
+	for len(b) > 0 {
+		zero := run(b, true)
+		b, s.size = b[zero:], s.size+int64(zero)
+		n := run(b, false)
+		if n == 0 {
+			continue
+		}
+		allowed := s.maxStored
+		if !s.isAsked {
+			allowed = min(allowed, spare+ratio*packed)
+		}
+		if s.stored+int64(n) > allowed {
+			return s.tooLarge(fmt.Sprintf("%d bytes that are not zero, of %d packed bytes", allowed, packed))
+		}
+		if _, err := s.file.WriteAt(b[:n], s.size); err != nil {
+			return fmt.Errorf("writing to the temporary file: %w", err)
+		}
+		b, s.size, s.stored = b[n:], s.size+int64(n), s.stored+int64(n)
+	}
+	return nil
+}
+
+func (s *spool) tooLarge(what string) error { return fmt.Errorf("%w: %s", errTooLarge, what) }
+
+// run is how many bytes from the first on are blocks of zeros, or are blocks that are
+// none. The last block may be short.
+func run(b []byte, isZero bool) (n int) {
+	for n < len(b) {
+		size := min(blockSize, len(b)-n)
+		if bytes.Equal(b[n:n+size], zeros[:size]) != isZero {
+			break
+		}
+		n += size
+	}
+	return n
+}

@@ -1,0 +1,188 @@
+// Package unpack opens the files of targets as they come: as they are, packed (gzip, xz,
+// Zstandard, LZ4), within an apport report, or from a pipe.
+//
+// A file that is a target already is mapped. Everything else is unpacked once, from
+// front to back, into a temporary file without a name, which is gone when its mapping is
+// closed or the process ends in whatever way. Blocks of zeros are holes in it: a core of
+// 2 GB that is mostly zeros takes little of the disk.
+//
+// What a file is says its first bytes, never its name. A stream that is cut or damaged
+// gives what was unpacked before, and a problem that says so; so does one that unpacks to
+// more than is allowed.
+package unpack
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// Options say how much may be unpacked. The zero value has bounds that fit cores of
+// real programs.
+type Options struct {
+	// MaxBytes is how many bytes a target may unpack to, holes included. 0 stands for
+	// DefaultMaxBytes, and for bounds on what is written to the disk: half of what is
+	// free there, and spare + ratio times the bytes of the packed file.
+	MaxBytes uint64
+	// Dir is where temporary files are made; "" is $TMPDIR, /var/tmp or /tmp, the first
+	// that can be used. Files as large as cores belong into /var/tmp (Filesystem
+	// Hierarchy Standard 3.0, 5.15), since /tmp may be memory.
+	Dir string
+}
+
+// DefaultMaxBytes is how many bytes a target may unpack to when nothing else is asked for.
+const DefaultMaxBytes = 64 << 30
+
+// Of a file that unpacks to patterns other than zeros about a thousand times its size is
+// plausible: a heap that a debugging allocator filled. What is beyond that is a bomb, or
+// needs to be asked for.
+const (
+	ratio = 1000
+	spare = 1 << 30
+)
+
+// headSize is how much of a stream is looked at to tell what it is.
+const headSize = 4096
+
+// An Input is a target's file that is ready to be read.
+type Input struct {
+	// Mapping is of the target itself. Its path is the name that the file was opened
+	// by. Closing it gives back the disk that unpacking took.
+	Mapping *object.Mapping
+	// Problems are what is wrong with what it came in, each a sentence with the name.
+	Problems []string
+	// Labels are what was kept beside the target's own bytes.
+	Labels []Label
+}
+
+// A Label is a text that the one who kept a target put beside it: an extended
+// attribute of systemd-coredump ("coredump.exe"), or a field of a report
+// ("ExecutablePath").
+type Label struct{ Name, Value string }
+
+// Open opens the regular file at a path.
+func Open(path string, o Options) (*Input, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f, path, o)
+}
+
+// open opens a regular file for reading. Opening a device may act on it, so what the
+// file is is asked before.
+func open(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w (%s)", path, object.ErrNotRegular, kindOf(info.Mode()))
+	}
+	return os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+}
+
+// kindOf names what is no regular file.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a file of an unknown type"
+}
+
+// Read opens what a file has that is open, a regular one or a pipe, from where it is
+// read next; name is for messages. A regular file that is not packed is mapped as a
+// whole. The file stays open.
+func Read(f *os.File, name string, o Options) (*Input, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	in := &Input{Labels: attributes(f)}
+	if info.Mode().IsRegular() {
+		if at, err := f.Seek(0, io.SeekCurrent); err == nil && at == 0 && !isPacked(f) {
+			in.Mapping, err = object.MapFile(f, name)
+			return in.orError(err)
+		}
+	}
+	counted := &counter{r: f}
+	p := &peeler{}
+	r, err := p.peel(bufio.NewReaderSize(counted, 64<<10))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s, err := newSpool(o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: a temporary file to unpack it into: %w", name, err)
+	}
+	defer s.file.Close()
+	err = s.fill(r, counted)
+	if err != nil && s.size == 0 {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err != nil {
+		in.Problems = append(in.Problems, fmt.Sprintf("%s: read as far as %d bytes, from %d bytes of the file; what follows is missing: %v", name, s.size, counted.n, err))
+	}
+	in.Labels = append(in.Labels, p.labels(err == nil)...)
+	if err := s.file.Truncate(s.size); err != nil {
+		return nil, err
+	}
+	in.Mapping, err = object.MapFile(s.file, name)
+	return in.orError(err)
+}
+
+func (in *Input) orError(err error) (*Input, error) {
+	if err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// isPacked says whether a regular file has to be unpacked.
+func isPacked(f *os.File) bool {
+	head := make([]byte, headSize)
+	n, err := f.ReadAt(head, 0)
+	return (err == nil || errors.Is(err, io.EOF)) && formatOf(head[:n]) != nil
+}
+
+// Head is the first bytes of what the regular file at a path unpacks to, at most 64.
+func Head(path string) ([]byte, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p := &peeler{}
+	r, err := p.peel(bufio.NewReaderSize(f, headSize))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	head, err := r.Peek(64)
+	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return head, nil
+}
+
+// A counter counts what is read of a file.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
