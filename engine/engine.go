@@ -21,8 +21,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/code"
@@ -34,6 +34,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target/elfcore"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/unpack"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/sdk"
@@ -58,6 +59,9 @@ type Options struct {
 	// DeviceCore is the file with what processors beside the CPU had when the process
 	// of a core died, where that is a file of its own; "" looks for it beside the core.
 	DeviceCore string
+	// MaxUnpacked is how many bytes a target that comes packed may unpack to; 0 stands for
+	// unpack.DefaultMaxBytes, and for bounds on the disk that it takes (unpack.Options).
+	MaxUnpacked uint64
 	// DebugDirs are searched for separate debug files.
 	DebugDirs []string
 	// Remote is asked for files that are not on this machine, as a
@@ -180,9 +184,9 @@ func (e *Engine) Finder(path string) object.Finder {
 
 // An opener opens one form of target.
 type opener struct {
-	magic string // the first bytes of such a file
-	open  func(e *Engine, path string) (target.Target, error)
-	not   error // what open's error wraps for a file that is another thing
+	magic string                                                    // the first bytes of such a file
+	open  func(e *Engine, m *object.Mapping) (target.Target, error) // m is closed with the target, and after an error
+	not   error                                                     // what open's error wraps for a file that is another thing
 }
 
 // openers are the forms of target. The last one has no magic: it says of a
@@ -194,53 +198,38 @@ var openers = []opener{
 	{"", (*Engine).openCore, elfcore.ErrNotCore},
 }
 
-// Open opens a target file, told by its first bytes: a core, a minidump or a snapshot. The
-// error of a file that is no target wraps ErrUnknownTarget.
+// Open opens a target file, told by its first bytes: a core, a minidump or a snapshot, as
+// it is or packed (package unpack). The error of a file that is no target wraps
+// ErrUnknownTarget.
 func (e *Engine) Open(path string) (*Target, error) {
-	head := firstBytes(path)
-	for _, o := range openers {
-		if !strings.HasPrefix(head, o.magic) {
-			continue
-		}
-		state, err := o.open(e, path)
-		switch {
-		case errors.Is(err, o.not):
-			return nil, fmt.Errorf("%w: %w", ErrUnknownTarget, err)
-		case err != nil:
-			return nil, err
-		}
-		return e.Attach(state), nil
-	}
-	return nil, fmt.Errorf("%s: %w", path, ErrUnknownTarget)
+	in, err := unpack.Open(path, e.unpacking())
+	return e.openInput(path, in, err)
 }
 
-// firstBytes are those that openers tell forms by. Of a file that cannot be
-// read they are none, and the opener that takes all says why.
-func firstBytes(path string) (head string) {
-	m, err := object.Map(path)
-	if err != nil {
-		return ""
-	}
-	defer m.Close()
-	// A file that is cut meanwhile is as one that cannot be read.
-	_ = object.Guard(func() error { head = string(m.Data()[:min(len(m.Data()), 4)]); return nil })
-	return head
+// OpenFile opens what a file has that is open, as Open does: a regular file, or a pipe,
+// which is read to its end. name is the target's path in all that is said.
+func (e *Engine) OpenFile(f *os.File, name string) (*Target, error) {
+	in, err := unpack.Read(f, name, e.unpacking())
+	return e.openInput(name, in, err)
 }
 
-func (e *Engine) openCore(path string) (target.Target, error) {
+func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 	options := elfcore.Options{
 		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
 		ForNote:  e.noteReader,
 		Devices:  e.options.DeviceCore,
 	}
+	path := m.Path()
 	if options.Devices == "" {
 		// The core of the process beside one of devices is the one to begin with.
 		if host := elfcore.HostCore(path); host != "" {
-			options.Devices, path = path, host
+			_ = m.Close()
+			options.Devices, options.Finder = path, e.Finder(host)
+			return orNil(elfcore.Open(host, options))
 		}
 	}
 	options.Finder = e.Finder(path)
-	return orNil(elfcore.Open(path, options))
+	return orNil(elfcore.OpenMapped(m, options))
 }
 
 func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
@@ -251,16 +240,16 @@ func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
 	return a, nil
 }
 
-func (e *Engine) openSnapshot(path string) (target.Target, error) {
-	return orNil(snapshot.Open(path, snapshot.Options{
-		Finder:   e.Finder(path),
+func (e *Engine) openSnapshot(m *object.Mapping) (target.Target, error) {
+	return orNil(snapshot.OpenMapped(m, snapshot.Options{
+		Finder:   e.Finder(m.Path()),
 		Describe: func(arch string) (*sdk.Description, error) { return prepared(e.plugins.Find(arch)) },
 	}))
 }
 
-func (e *Engine) openMinidump(path string) (target.Target, error) {
-	return orNil(minidump.OpenTarget(path, minidump.Options{
-		Finder:   e.Finder(path),
+func (e *Engine) openMinidump(m *object.Mapping) (target.Target, error) {
+	return orNil(minidump.OpenMapped(m, minidump.Options{
+		Finder:   e.Finder(m.Path()),
 		Describe: func(arch string) (*sdk.Description, error) { return prepared(e.plugins.Find(arch)) },
 	}))
 }

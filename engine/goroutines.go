@@ -12,5 +12,7 @@ import (
 // the target say so. The target must stay open as long as the answer is used; code
 // objects are shared by both.
 func (t *Target) WithGoroutines(ctx context.Context) *Target {
-	return t.engine.Attach(goroutine.Of(ctx, t.Process))
+	with := t.engine.Attach(goroutine.Of(ctx, t.Process))
+	with.input = t.input
+	return with
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -13,6 +14,7 @@ import (
 type Target struct {
 	*walk.Process
 	engine *Engine
+	input  input // what it came in
 
 	maps    mapsModules // that LoadMaps made
 	sources func() *source.Files
@@ -59,7 +61,7 @@ func (t *Target) CodeReader(count int) *CodeReader {
 // Problems are what went wrong with the target, and with the plugins and the disassembler
 // that it uses, each a sentence.
 func (t *Target) Problems() []string {
-	problems := t.Process.Problems()
+	problems := append(slices.Clone(t.input.problems), t.Process.Problems()...)
 	if t.engine.program != nil {
 		problems = append(problems, t.engine.program.Problems()...)
 	}

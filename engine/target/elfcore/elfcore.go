@@ -87,7 +87,13 @@ func Open(path string, options Options) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Core{path: path, mapping: m}
+	return OpenMapped(m, options)
+}
+
+// OpenMapped is Open for a core that is mapped already, under the mapping's path. Close
+// closes the mapping, and so does an error.
+func OpenMapped(m *object.Mapping, options Options) (*Core, error) {
+	c := &Core{path: m.Path(), mapping: m}
 	if err := c.open(m.Data(), options); err != nil {
 		c.Close()
 		return nil, err

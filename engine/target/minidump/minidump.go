@@ -89,7 +89,12 @@ func Open(path string) (*Dump, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dump{Path: path, mapping: m}
+	return openMapped(m)
+}
+
+// openMapped is Open for a dump that is mapped already.
+func openMapped(m *object.Mapping) (*Dump, error) {
+	d := &Dump{Path: m.Path(), mapping: m}
 	if err := d.open(m.Data()); err != nil {
 		m.Close()
 		return nil, err

@@ -59,10 +59,24 @@ func OpenTarget(path string, options Options) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newTarget(d, options)
+}
+
+// OpenMapped is OpenTarget for a dump that is mapped already, under the mapping's path.
+// Close closes the mapping, and so does an error.
+func OpenMapped(m *object.Mapping, options Options) (*Target, error) {
+	d, err := openMapped(m)
+	if err != nil {
+		return nil, err
+	}
+	return newTarget(d, options)
+}
+
+func newTarget(d *Dump, options Options) (*Target, error) {
 	t := &Target{Dump: d, finder: options.Finder, describe: options.Describe, descriptions: map[string]described{}}
 	if err := object.Guard(func() error { t.fill(); return nil }); err != nil {
 		_ = t.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", d.Path, err)
 	}
 	return t, nil
 }

@@ -88,7 +88,13 @@ func Open(path string, options Options) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{path: path, mapping: m}
+	return OpenMapped(m, options)
+}
+
+// OpenMapped is Open for a snapshot that is mapped already, under the mapping's path.
+// Close closes the mapping, and so does an error.
+func OpenMapped(m *object.Mapping, options Options) (*Snapshot, error) {
+	s := &Snapshot{path: m.Path(), mapping: m}
 	if err := s.open(m.Data(), options); err != nil {
 		s.Close()
 		return nil, err
