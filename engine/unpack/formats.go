@@ -106,7 +106,7 @@ func (p *peeler) peel(r *bufio.Reader) (*bufio.Reader, error) {
 		}
 		inner, err := f.unpack(p, r)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+			return nil, &layerError{f.name, cut(err)}
 		}
 		r = bufio.NewReaderSize(&layer{name: f.name, r: inner}, 64<<10)
 	}

@@ -31,7 +31,7 @@ type spool struct {
 }
 
 // errTooLarge says that a target unpacks to more than is allowed.
-var errTooLarge = errors.New("that is as much as may be unpacked")
+var errTooLarge = errors.New("it unpacks to more than is allowed (--max-unpacked)")
 
 func newSpool(o Options) (*spool, error) {
 	var dirs []string

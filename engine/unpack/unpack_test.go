@@ -233,7 +233,7 @@ func TestBombs(t *testing.T) {
 		want string
 		got  int
 	}{
-		{"zeros beyond what was asked for", zeroReader{}, 64 << 20, Options{MaxBytes: 1 << 20}, "as much as may be unpacked: 1048576 bytes", 1 << 20},
+		{"zeros beyond what was asked for", zeroReader{}, 64 << 20, Options{MaxBytes: 1 << 20}, "it unpacks to more than is allowed (--max-unpacked): 1048576 bytes", 1 << 20},
 		{"a pattern beyond the ratio", patternReader{}, spare + 64<<20, Options{}, "bytes that are not zero, of", spare},
 		{"a pattern that was asked for", patternReader{}, spare + 64<<20, Options{MaxBytes: 2 * spare}, "", spare + 64<<20},
 	} {
