@@ -63,7 +63,7 @@ func TestTargetsThatCannotBeRead(t *testing.T) {
 		{"a text file", []string{"stack", file("notes.txt", "no core at all")}, 1, []string{"notes.txt", "not a"}},
 		{"an empty file", []string{"stack", file("empty", "")}, 1, []string{"empty"}},
 		{"a missing file", []string{"stack", filepath.Join(dir, "gone")}, 1, []string{"gone", "no such file"}},
-		{"a directory", []string{"stack", dir}, 1, []string{dir, "regular file"}},
+		{"a directory", []string{"stack", dir}, 1, []string{dir, "none of its", "is a core"}},
 		{"a fifo", []string{"stack", fifo}, 1, []string{"fifo", "regular file"}},
 		{"an executable", []string{"stack", filepath.Join(crashDir, "server")}, 1, []string{"server", "not a"}},
 		{"no target", []string{"stack"}, 2, []string{"1 arg"}},

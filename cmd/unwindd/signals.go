@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/unpack"
 )
 
 // exitSignal is what a shell adds to the number of the signal that ended a
@@ -49,6 +50,7 @@ func endBy(s syscall.Signal) {
 func leaveNothing() {
 	plugin.Abandon()
 	unfinished.abandon()
+	unpack.Abandon()
 }
 
 // standard is standard output or standard error. Where nobody reads it any more,

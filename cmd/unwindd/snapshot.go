@@ -18,6 +18,7 @@ type snapshotFlags struct {
 	*globals
 	targetFlags
 	coreFlags
+	inputFlags
 	files   bool
 	anyFile bool
 }
@@ -44,6 +45,7 @@ left out, and said, unless --any-file asks for it.`,
 	flags := cmd.Flags()
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
+	f.inputFlags.add(flags)
 	flags.BoolVar(&f.files, "files", false, "put in the files of the code whose build IDs the target states, for who does not have them")
 	flags.BoolVar(&f.anyFile, "any-file", false, "put in also what is of files whose build IDs the target does not state")
 	return cmd
@@ -79,12 +81,12 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer end()
-	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols})
+	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols, MaxUnpacked: uint64(f.maxUnpacked)})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	t, err := e.Open(path)
+	t, err := openTarget(e, path)
 	if err != nil {
 		return err
 	}

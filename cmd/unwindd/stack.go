@@ -25,6 +25,7 @@ type stackFlags struct {
 	*globals
 	targetFlags
 	coreFlags
+	inputFlags
 	thread    string
 	registers bool
 	goroutine bool
@@ -47,8 +48,8 @@ var stackFormats = []string{"text", "json", "breakpad"}
 func newStack(g *globals) *cobra.Command {
 	f := &stackFlags{globals: g}
 	cmd := &cobra.Command{
-		Use:   "stack TARGET",
-		Short: "Print the stacks of a core, a minidump or a snapshot",
+		Use:   "stack TARGET... [EXECUTABLE]",
+		Short: "Print the stacks of cores, minidumps and snapshots",
 		Long: `Print the stack of every thread of a core, a minidump or a snapshot, innermost
 frame first.
 
@@ -56,24 +57,31 @@ The files that were loaded are looked up under --sysroot, and in the target's ow
 folder; a file is used only when its build ID is the one in the target. Symbol files
 of Breakpad do in their place, where --symbols says which stores have them.
 
+A target may be packed by gzip, xz, zstd or lz4, or be in a report of apport. A folder
+stands for the targets in it, - for standard input. An executable beside targets is
+theirs, as --exe says it too.
+
 The stack of a wave continues in the thread that launched it, where the target
 says that it waits, or has its stack at the launch. --lanes says what the lanes
 of a wave do in each frame.`,
 		Example: `  unwindd stack core
-  unwindd stack core --exe ./server --thread 4711
+  unwindd stack core ./server --thread 4711
+  unwindd stack core.zst /var/lib/systemd/coredump
+  zcat core.gz | unwindd stack -
   unwindd stack crash.dmp --symbols https://symbols.example.org
   unwindd stack --thread w0 --lane 5 crash.snapshot
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json
   unwindd stack crash.dmp --format breakpad`,
-		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, or breakpad, which is minidump-stackwalk's JSON")
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
+	f.inputFlags.add(flags)
 	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
 	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
 	flags.BoolVar(&f.goroutine, "goroutines", false, "print the goroutines of Go programs too")
@@ -123,8 +131,12 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	return f.check()
 }
 
-func (f *stackFlags) run(cmd *cobra.Command, path string) error {
+func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.checkFlags(cmd); err != nil {
+		return err
+	}
+	targets, err := f.targets(args)
+	if err != nil {
 		return err
 	}
 	plugins, err := f.plugins()
@@ -148,21 +160,26 @@ func (f *stackFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer e.Close()
-	t, err := e.Open(path)
+	if len(targets) > 1 || targets[0].folder != "" {
+		return f.printAll(cmd, e, targets)
+	}
+	t, err := f.prepare(cmd, e, targets[0].path)
 	if err != nil {
 		return err
 	}
-	if f.goroutine {
-		t = t.WithGoroutines(cmd.Context())
+	defer t.close()
+	if err := f.write(func(w *writer) error { return t.write(cmd.Context(), w) }); err != nil {
+		return err
 	}
-	return f.print(cmd, t)
+	return t.walked.err()
 }
 
 // options are those of the engine.
 func (f *stackFlags) options(plugins plugin.Options, remote, symbols object.Remote) engine.Options {
 	options := engine.Options{
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols,
-		MaxFrames: f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
+		MaxUnpacked: uint64(f.maxUnpacked),
+		MaxFrames:   f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
 		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
 		Disassembler: f.program,
 	}
@@ -172,40 +189,75 @@ func (f *stackFlags) options(plugins plugin.Options, remote, symbols object.Remo
 	return options
 }
 
-// print prints what the flags select of a target.
-func (f *stackFlags) print(cmd *cobra.Command, t *engine.Target) error {
+// A preparedTarget is a target of which what the flags select can be written.
+type preparedTarget struct {
+	*stackFlags
+	target *engine.Target
+	stacks *report.Stacks
+	walked *walked
+	ends   []func() // in reverse
+}
+
+// prepare opens a target and finds out what is to be printed of it.
+func (f *stackFlags) prepare(cmd *cobra.Command, e *engine.Engine, path string) (*preparedTarget, error) {
+	t, err := openTarget(e, path)
+	if err != nil {
+		return nil, err
+	}
+	p := &preparedTarget{stackFlags: f, ends: []func(){func() { _ = t.Close() }}}
+	if err := p.fill(cmd.Context(), t); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// fill selects what is to be printed.
+func (p *preparedTarget) fill(ctx context.Context, t *engine.Target) error {
+	f := p.stackFlags
+	if f.goroutine {
+		with := t.WithGoroutines(ctx)
+		p.ends = append(p.ends, func() { _ = with.Close() })
+		t = with
+	}
 	threads, err := f.selected(t)
 	if err != nil {
 		return err
 	}
-	seen := &walked{target: t}
-	stacks := seen.over(t.StacksOf(cmd.Context(), threads))
+	p.target, p.walked = t, &walked{target: t}
+	stacks := p.walked.over(t.StacksOf(ctx, threads))
 	if f.lane >= 0 {
 		next, stop := iter.Pull(ofLane(stacks, uint32(f.lane))) //nolint:gosec // checked
-		defer stop()
+		p.ends = append(p.ends, stop)
 		first, ok := next()
 		if !ok {
 			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, f.lane)
 		}
 		stacks = pulled(first, next)
 	}
-	printed := report.NewStacks(t, stacks)
-	if printed.Globals, err = f.readGlobals(cmd.Context(), t); err != nil {
+	p.stacks = report.NewStacks(t, stacks)
+	if p.stacks.Globals, err = f.readGlobals(ctx, t); err != nil {
 		return err
 	}
 	if f.code > 0 {
-		printed.ShowCode(cmd.Context(), t.CodeReader(f.code))
+		p.stacks.ShowCode(ctx, t.CodeReader(f.code))
 	}
-	err = f.write(func(w *writer) error {
-		if err := f.report(cmd.Context(), w, printed, t); err != nil {
-			return err
-		}
-		return f.notOverFiles(t)
-	})
-	if err != nil {
+	return nil
+}
+
+// write writes the stacks.
+func (p *preparedTarget) write(ctx context.Context, w *writer) error {
+	if err := p.report(ctx, w, p.stacks, p.target); err != nil {
 		return err
 	}
-	return seen.err()
+	return p.notOverFiles(p.target)
+}
+
+// close closes the target.
+func (p *preparedTarget) close() {
+	for _, end := range slices.Backward(p.ends) {
+		end()
+	}
 }
 
 // readGlobals reads the variables that were asked for by name, those of threads as the

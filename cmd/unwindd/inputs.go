@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// stdinName is the name of standard input as a target.
+const stdinName = "-"
+
+// inputFlags say how much what a target comes packed in may be.
+type inputFlags struct{ maxUnpacked byteSize }
+
+func (f *inputFlags) add(flags *pflag.FlagSet) {
+	flags.Var(&f.maxUnpacked, "max-unpacked", "a packed target, or one from standard input, has at most `SIZE` bytes: 500M, 200G; the default is 64G, and half of the disk that is free")
+}
+
+// A byteSize is a number of bytes, of which K, M, G and T are 1024 times as many as the
+// one before.
+type byteSize uint64
+
+func (s *byteSize) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(*s), 10)
+}
+
+func (s *byteSize) Type() string { return "SIZE" }
+
+func (s *byteSize) Set(text string) error {
+	digits, shift := text, 0
+	if at := strings.IndexAny(text, "KMGTkmgt"); at >= 0 && at == len(text)-1 {
+		digits, shift = text[:at], 10*(1+strings.IndexByte("KMGT", strings.ToUpper(text)[at]))
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n == 0 || n > 1<<62>>shift {
+		return errors.New("expected bytes, as 500M or 200G")
+	}
+	*s = byteSize(n << shift)
+	return nil
+}
+
+// A targetName is a target that the command line asks for.
+type targetName struct {
+	path   string
+	folder string // that it was found in; "": it is named itself
+}
+
+// targets are those that arguments ask for, and the executable among them: one is no
+// target where something else is, which is how debuggers take them.
+func (f *stackFlags) targets(args []string) (list []targetName, err error) {
+	exe := ""
+	for _, a := range args {
+		info, statErr := os.Stat(a)
+		switch {
+		case a == stdinName:
+			list = append(list, targetName{path: a})
+		case statErr == nil && info.IsDir():
+			found, err := f.targetsIn(a)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, found...)
+		case len(args) > 1 && engine.IsExecutable(a):
+			if exe != "" || f.exe != "" {
+				return nil, usageError{fmt.Errorf("%s and %s are executables: expected one, and its targets", cmp.Or(exe, f.exe), a)}
+			}
+			exe = a
+		default:
+			list = append(list, targetName{path: a})
+		}
+	}
+	if exe != "" {
+		f.exe = exe
+	}
+	if len(list) == 0 {
+		return nil, usageError{fmt.Errorf("%s is an executable: expected a target too", exe)}
+	}
+	return list, f.checkTargets(list)
+}
+
+// checkTargets refuses targets that have no meaning together.
+func (f *stackFlags) checkTargets(list []targetName) error {
+	count := 0
+	for _, n := range list {
+		f.reads(n.path)
+		if n.path == stdinName {
+			count++
+		}
+	}
+	switch {
+	case count > 1:
+		return usageError{errors.New("-: standard input is one target")}
+	case count == 1 && term.IsTerminal(int(os.Stdin.Fd())):
+		return usageError{errors.New("-: standard input is a terminal, expected a target")}
+	case len(list) > 1 && f.gpuCore != "":
+		return usageError{fmt.Errorf("--gpu-core %s: expected one target, that it belongs to", f.gpuCore)}
+	}
+	return nil
+}
+
+// targetsIn are the targets in a folder.
+func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
+	paths, others, err := engine.TargetsIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range others {
+		switch {
+		case f.verbose:
+			messages.Printf("unwindd: %v: left out\n", other)
+		case errors.Is(other, os.ErrPermission):
+			complain(other)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s: none of its %d files is a core, a minidump or a snapshot", dir, len(others))
+	}
+	for _, path := range paths {
+		list = append(list, targetName{path, dir})
+	}
+	return list, nil
+}
+
+// openTarget opens the target of a name.
+func openTarget(e *engine.Engine, path string) (*engine.Target, error) {
+	if path == stdinName || isPipe(path) {
+		f := os.Stdin
+		if path != stdinName {
+			var err error
+			if f, err = os.Open(path); err != nil {
+				return nil, err
+			}
+			defer f.Close()
+		}
+		return e.OpenFile(f, path)
+	}
+	return e.Open(path)
+}
+
+// isPipe says that a path names a pipe that this process has open: /dev/stdin, and what a
+// shell puts in the place of <(command).
+func isPipe(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0 && isDescriptor(path) || path == "/dev/stdin"
+}
+
+// printAll prints several targets one after another. One that cannot be read is said,
+// and is no reason to leave out the others; all of them together are.
+func (f *stackFlags) printAll(cmd *cobra.Command, e *engine.Engine, list []targetName) error {
+	unread, unwalked, printed := 0, 0, 0
+	note := func(name targetName, err error) {
+		switch {
+		case name.folder != "" && errors.Is(err, engine.ErrUnknownTarget):
+			if f.verbose {
+				messages.Printf("unwindd: %v: left out\n", err)
+			}
+			return
+		case errors.Is(err, engine.ErrNotWalked):
+			unwalked++
+		default:
+			unread++
+		}
+		complain(err)
+	}
+	failed := func() error {
+		switch {
+		case unread > 0:
+			return fmt.Errorf("%d of %d targets could not be printed", unread, len(list))
+		case unwalked > 0:
+			return fmt.Errorf("in %d of %d targets %w", unwalked, len(list), engine.ErrNotWalked)
+		}
+		return nil
+	}
+	err := f.write(func(w *writer) error {
+		for _, name := range list {
+			p, err := f.prepare(cmd, e, name.path)
+			if err != nil {
+				note(name, err)
+				continue
+			}
+			if printed++; printed > 1 && f.format == "text" {
+				if _, err := fmt.Fprintln(w); err != nil {
+					return err
+				}
+			}
+			err = p.write(cmd.Context(), w)
+			p.close()
+			if err != nil {
+				return err
+			}
+			if err := p.walked.err(); err != nil {
+				note(name, err)
+			}
+		}
+		if printed == 0 {
+			return failed()
+		}
+		return nil
+	})
+	return errors.Join(err, failed())
+}
