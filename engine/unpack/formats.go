@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -157,7 +158,7 @@ func (e *layerError) Error() string {
 	if errors.Is(e.err, io.ErrUnexpectedEOF) {
 		return e.name + ": the stream is cut"
 	}
-	return e.name + ": " + e.err.Error()
+	return e.name + ": " + strings.TrimPrefix(e.err.Error(), e.name+": ") // libraries name themselves
 }
 
 func (e *layerError) Unwrap() error { return e.err }

@@ -132,7 +132,7 @@ func Read(f *os.File, name string, o Options) (*Input, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err != nil {
-		in.Problems = append(in.Problems, fmt.Sprintf("%s: read as far as %d bytes, from %d bytes of the file; what follows is missing: %v", name, s.size, counted.n, err))
+		in.Problems = append(in.Problems, fmt.Sprintf("%s: read as far as %d bytes, from %d bytes of the file: %v", name, s.size, counted.n, err))
 	}
 	in.Labels = append(in.Labels, p.labels(err == nil)...)
 	if err := s.file.Truncate(s.size); err != nil {
