@@ -481,4 +481,45 @@ type Instruction struct {
 	Address uint64
 	Size    uint32
 	Text    string
+	// Kind is what the instruction does that may stop a thread. An architecture that
+	// does not say it leaves it 0.
+	Kind InstructionKind
+	// Accesses are the places of memory that the instruction reads or writes, at most
+	// MaxAccesses. Whoever explains a fault finds by them what was accessed, and
+	// through which register. An architecture that does not know them leaves them out.
+	Accesses []Access
+}
+
+// InstructionKind says what an instruction does, as far as that explains why a thread
+// stopped at it.
+type InstructionKind uint8
+
+// The kinds.
+const (
+	OtherInstruction      InstructionKind = iota
+	BreakpointInstruction                 // stops the thread for a debugger
+	UndefinedInstruction                  // is invalid by definition; compilers write it where nothing may come
+	DivideInstruction                     // divides integers
+	CallInstruction
+	JumpInstruction
+	ReturnInstruction
+	PrivilegedInstruction // is for operating systems
+	SystemCallInstruction
+)
+
+// MaxAccesses is how many places of memory one instruction may have.
+const MaxAccesses = 4
+
+// An Access is a place of memory that an instruction reads or writes. Its address is
+// the sum of Base, Index times Scale, Segment and Displacement, cut to AddressBits.
+type Access struct {
+	IsRead, IsWrite bool
+	// Size is how many bytes, 0 where that is not known.
+	Size uint32
+	// Base, Index and Segment are DWARF numbers of registers, NoRegister where there is
+	// none. The address relative to the PC has no Base: Displacement is the address.
+	Base, Index, Segment uint32
+	Scale                uint32 // of Index; 0 without one
+	Displacement         int64
+	AddressBits          uint32
 }

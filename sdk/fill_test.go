@@ -24,6 +24,8 @@ var lastOf = map[reflect.Type]uint64{
 	reflect.TypeFor[FunctionKind]():   uint64(StackSwitchFunction),
 	reflect.TypeFor[MapKind]():        uint64(OpaqueMap),
 	reflect.TypeFor[ReturnClass]():    uint64(AfterIndirectCall),
+
+	reflect.TypeFor[InstructionKind](): uint64(SystemCallInstruction),
 }
 
 // A filler sets every field of a message by reflection, so that a field that

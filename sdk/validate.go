@@ -488,6 +488,8 @@ func (a *DisassembleAnswer) Validate(_ *Description, req *DisassembleRequest) er
 			err = fmt.Errorf("Address: %#x, expected in [%#x, %#x)", in.Address, req.Address+from, req.Address+size)
 		case in.Size == 0 || uint64(in.Size) > size-offset:
 			err = fmt.Errorf("Size: %d, expected 1 to %d", in.Size, size-offset)
+		default:
+			err = in.validateAccesses()
 		}
 		if err != nil {
 			return fmt.Errorf("DisassembleAnswer.Instructions[%d].%w", i, err)
@@ -495,6 +497,30 @@ func (a *DisassembleAnswer) Validate(_ *Description, req *DisassembleRequest) er
 		from = offset + uint64(in.Size)
 	}
 	return a.LLVM.validate()
+}
+
+// maxAccessSize is how many bytes an access may have.
+const maxAccessSize = 1 << 16
+
+func (in *Instruction) validateAccesses() error {
+	if in.Kind > SystemCallInstruction {
+		return fmt.Errorf("Kind: %d is not a kind", in.Kind)
+	}
+	if len(in.Accesses) > MaxAccesses {
+		return fmt.Errorf("Accesses: %d, expected at most %d", len(in.Accesses), MaxAccesses)
+	}
+	for i := range in.Accesses {
+		a := &in.Accesses[i]
+		switch {
+		case a.AddressBits == 0 || a.AddressBits > 64:
+			return fmt.Errorf("Accesses[%d].AddressBits: %d, expected 1 to 64", i, a.AddressBits)
+		case a.Size > maxAccessSize:
+			return fmt.Errorf("Accesses[%d].Size: %d, expected at most %d", i, a.Size, maxAccessSize)
+		case a.Index == NoRegister && a.Scale != 0:
+			return fmt.Errorf("Accesses[%d].Scale: %d, expected 0 without an index", i, a.Scale)
+		}
+	}
+	return nil
 }
 
 // validate checks names that become arguments of a command.

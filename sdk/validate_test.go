@@ -326,7 +326,7 @@ func TestValidateDisassemble(t *testing.T) {
 	d := testDescription()
 	req := &DisassembleRequest{Address: 1<<64 - 4, Code: make([]byte, 8)}
 	check(t, func() *DisassembleAnswer {
-		return &DisassembleAnswer{Instructions: []Instruction{{Address: 1<<64 - 4, Size: 2}, {Address: 1<<64 - 1, Size: 3}, {Address: 3, Size: 1}}, LLVM: LLVMTarget{Triple: "amdgcn-amd-amdhsa", CPU: "gfx9-4-generic", Features: "+wavefrontsize64,-xnack"}}
+		return &DisassembleAnswer{Instructions: []Instruction{{Address: 1<<64 - 4, Size: 2, Accesses: []Access{{Index: NoRegister, AddressBits: 64}}}, {Address: 1<<64 - 1, Size: 3}, {Address: 3, Size: 1}}, LLVM: LLVMTarget{Triple: "amdgcn-amd-amdhsa", CPU: "gfx9-4-generic", Features: "+wavefrontsize64,-xnack"}}
 	}, func(a *DisassembleAnswer) error { return a.Validate(d, req) }, map[string]func(*DisassembleAnswer){
 		"Instructions[0].Text":                        func(a *DisassembleAnswer) { a.Instructions[0].Text = longText },
 		"Instructions[0].Address":                     func(a *DisassembleAnswer) { a.Instructions[0].Address-- },
@@ -334,6 +334,11 @@ func TestValidateDisassemble(t *testing.T) {
 		"Instructions[2].Address: 0x4":                func(a *DisassembleAnswer) { a.Instructions[2].Address = 4 },
 		"Instructions[2].Size: 0":                     func(a *DisassembleAnswer) { a.Instructions[2].Size = 0 },
 		"Instructions[2].Size: 2":                     func(a *DisassembleAnswer) { a.Instructions[2].Size = 2 },
+		"Instructions[0].Kind":                        func(a *DisassembleAnswer) { a.Instructions[0].Kind = SystemCallInstruction + 1 },
+		"Instructions[0].Accesses: 5":                 func(a *DisassembleAnswer) { a.Instructions[0].Accesses = make([]Access, MaxAccesses+1) },
+		"Instructions[0].Accesses[0].AddressBits: 65": func(a *DisassembleAnswer) { a.Instructions[0].Accesses[0].AddressBits = 65 },
+		"Instructions[0].Accesses[0].Size":            func(a *DisassembleAnswer) { a.Instructions[0].Accesses[0].Size = maxAccessSize + 1 },
+		"Instructions[0].Accesses[0].Scale":           func(a *DisassembleAnswer) { a.Instructions[0].Accesses[0].Scale = 1 },
 		"LLVM.Triple: 129 bytes":                      func(a *DisassembleAnswer) { a.LLVM.Triple = strings.Repeat("x", MaxLLVMName+1) },
 		"LLVM.CPU: \"gfx90a -o\"":                     func(a *DisassembleAnswer) { a.LLVM.CPU = "gfx90a -o" },
 		"LLVM.Features: \"+a\\x00\"":                  func(a *DisassembleAnswer) { a.LLVM.Features = "+a\x00" },

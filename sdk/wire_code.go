@@ -113,6 +113,8 @@ func encodeDisassembleAnswer(a *DisassembleAnswer) *pb.DisassembleAnswer {
 		Texts:     blobs(a.Instructions, func(i *Instruction) string { return i.Text }),
 
 		LlvmTriple: a.LLVM.Triple, LlvmCpu: a.LLVM.CPU, LlvmFeatures: a.LLVM.Features,
+
+		Kinds: encodeKinds(a.Instructions), Accesses: encodeAccesses(a.Instructions),
 	}
 }
 
@@ -121,6 +123,10 @@ func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error
 	n := d.entries("addresses", len(p.GetAddresses()))
 	d.length("sizes", len(p.GetSizes()), n)
 	texts := d.texts("texts", p.GetTexts(), n)
+	if len(p.GetKinds()) > 0 {
+		enums(&d, "kinds", p.GetKinds(), n, SystemCallInstruction)
+	}
+	accesses := decodeAccesses(&d, p.GetAccesses(), n)
 	a := &DisassembleAnswer{LLVM: LLVMTarget{
 		Triple: d.text("llvm_triple", p.GetLlvmTriple()), CPU: d.text("llvm_cpu", p.GetLlvmCpu()), Features: d.text("llvm_features", p.GetLlvmFeatures()),
 	}}
@@ -131,7 +137,10 @@ func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error
 		a.Instructions = make([]Instruction, n)
 	}
 	for i := range a.Instructions {
-		a.Instructions[i] = Instruction{Address: p.Addresses[i], Size: p.Sizes[i], Text: texts.next()}
+		a.Instructions[i] = Instruction{Address: p.Addresses[i], Size: p.Sizes[i], Text: texts.next(), Accesses: accesses.next()}
+		if len(p.Kinds) > 0 {
+			a.Instructions[i].Kind = InstructionKind(p.Kinds[i]) //nolint:gosec // one of its values
+		}
 	}
 	return a, nil
 }

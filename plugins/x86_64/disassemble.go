@@ -43,27 +43,38 @@ func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest
 			return nil, fmt.Errorf("code of %d bytes has more than %d instructions", len(req.Code), sdk.MaxBatch)
 		}
 		pc := req.Address + uint64(at)
-		text, size := disassemble(req.Code[at:], pc)
-		answer.Instructions = append(answer.Instructions, sdk.Instruction{Address: pc, Size: uint32(size), Text: text})
-		at += size
+		in := disassemble(req.Code[at:], pc)
+		answer.Instructions = append(answer.Instructions, in)
+		at += int(in.Size)
 	}
 	return answer, nil
 }
 
-func disassemble(code []byte, pc uint64) (text string, size int) {
+func disassemble(code []byte, pc uint64) sdk.Instruction {
 	e, ok := layout(code)
 	if !ok {
-		return "(bad)", 1
+		return sdk.Instruction{Address: pc, Size: 1, Text: "(bad)"}
 	}
 	code = code[:e.length]
+	in := sdk.Instruction{Address: pc, Size: uint32(e.length)} //nolint:gosec // at most maxInstruction
 	if text, ok := named[string(code)]; ok {
-		return text, e.length
+		in.Text = text
+		return in
 	}
-	if inst, err := decodeInst(code); err == nil && inst.Len == e.length {
-		if text, ok := gnuSyntax(&e, code, inst, pc); ok {
-			return text, e.length
+	inst, err := decodeInst(code)
+	isKnown := err == nil && inst.Len == e.length
+	in.Kind, in.Accesses = e.explain(code, &inst, isKnown, pc)
+	if isKnown {
+		if in.Text, ok = gnuSyntax(&e, code, inst, pc); ok {
+			return in
 		}
 	}
+	in.Text = bytesText(code)
+	return in
+}
+
+// bytesText is an instruction that has no name here.
+func bytesText(code []byte) string {
 	var b strings.Builder
 	b.WriteString(".byte ")
 	for i, c := range code {
@@ -72,7 +83,7 @@ func disassemble(code []byte, pc uint64) (text string, size int) {
 		}
 		fmt.Fprintf(&b, "0x%02x", c)
 	}
-	return b.String(), e.length
+	return b.String()
 }
 
 func gnuSyntax(e *encoding, code []byte, inst x86asm.Inst, pc uint64) (text string, ok bool) {

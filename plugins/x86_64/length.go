@@ -17,7 +17,8 @@ type encoding struct {
 	address32 bool // the prefix for 32-bit addresses
 	hasModRM  bool
 	modRM     byte
-	immediate int // bytes, at the end
+	behind    uint8 // the offset of what follows ModRM: SIB, displacement
+	immediate int   // bytes, at the end
 }
 
 type encodingKind byte
@@ -44,6 +45,7 @@ func layout(code []byte) (e encoding, ok bool) {
 	if class&modrm != 0 {
 		e.hasModRM = true
 		e.modRM = r.next()
+		e.behind = uint8(r.at) //nolint:gosec // at most maxInstruction and some
 		r.at += e.displacement(r.code, r.at)
 	}
 	if class&rel32 != 0 && e.operand16 && !e.isWide() {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // listedLine is an instruction as objdump lists it: its address, bytes and text.
@@ -108,6 +109,7 @@ func wordConstant(m []string) string {
 // A textCount is how the texts of a file compare with objdump's.
 type textCount struct {
 	all, equal, bytes, unknown int
+	accesses, withoutAccess    int
 	classes                    map[string]int
 	different                  map[string][]string // by both mnemonics
 }
@@ -179,13 +181,78 @@ func compareTexts(t *testing.T, path string) *textCount {
 			continue
 		}
 		at := code[address-section.Addr:]
-		text, size := disassemble(at[:min(len(at), maxInstruction)], address)
-		if size != len(want) {
-			t.Errorf("%s: %#x: % x: %d bytes, objdump has %d: %s", path, address, want, size, len(want), m[3])
+		in := disassemble(at[:min(len(at), maxInstruction)], address)
+		if int(in.Size) != len(want) {
+			t.Errorf("%s: %#x: % x: %d bytes, objdump has %d: %s", path, address, want, in.Size, len(want), m[3])
 		}
-		c.compare(m[3], text)
+		c.compare(m[3], in.Text)
+		c.compareAccess(t, &in, want, m[3])
 	}
 	return c
+}
+
+var operandText = regexp.MustCompile(`(?:%([fg])s:)?(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+),(\d))?\)`)
+
+// compareAccess holds the places that an instruction accesses against the first operand
+// that objdump writes.
+func (c *textCount) compareAccess(t *testing.T, in *sdk.Instruction, code []byte, text string) {
+	m := operandText.FindStringSubmatch(text)
+	if m == nil || len(in.Accesses) == 0 {
+		if m != nil && !withoutAccess.MatchString(text) {
+			c.withoutAccess++
+		}
+		return
+	}
+	number := func(name string) uint32 {
+		for i := range uint32(16) {
+			for _, form := range registerNames[i] {
+				if "%"+form == name {
+					return i
+				}
+			}
+		}
+		return sdk.NoRegister
+	}
+	want := sdk.Access{Base: number(m[3]), Index: number(m[4]), Segment: sdk.NoRegister}
+	if m[5] != "" && want.Index != sdk.NoRegister {
+		scale, _ := strconv.Atoi(m[5])
+		want.Scale = uint32(scale)
+	}
+	if d, isNegative := strings.CutPrefix(m[2], "-"); m[2] != "" {
+		n, err := strconv.ParseUint(d, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Displacement = int64(n); isNegative {
+			want.Displacement = -want.Displacement
+		}
+	}
+	switch m[1] {
+	case "f":
+		want.Segment = fsBase
+	case "g":
+		want.Segment = gsBase
+	}
+	if m[3] == "%rip" {
+		want.Displacement += int64(in.Address) + int64(in.Size)
+	}
+	c.accesses++
+	for _, got := range in.Accesses { // those of movs come in the other order
+		got.IsRead, got.IsWrite, got.Size, got.AddressBits = false, false, 0, 0
+		if got == want {
+			return
+		}
+	}
+	t.Errorf("% x: %s: accesses %+v, expected %+v", code, text, in.Accesses, want)
+}
+
+// withoutAccess are instructions that only use an address, and those with a vector of
+// addresses.
+var withoutAccess = regexp.MustCompile(`^(bnd )?(lea|nop|(cs |data16 )*nop|prefetch|v?p?gather|v?p?scatter)|,%[xyz]mm\d+,\d`)
+
+var registerNames = [16][]string{
+	{"rax", "eax"}, {"rdx", "edx"}, {"rcx", "ecx"}, {"rbx", "ebx"}, {"rsi", "esi"}, {"rdi", "edi"}, {"rbp", "ebp"}, {"rsp", "esp"},
+	{"r8", "r8d"}, {"r9", "r9d"}, {"r10", "r10d"}, {"r11", "r11d"}, {"r12", "r12d"}, {"r13", "r13d"}, {"r14", "r14d"}, {"r15", "r15d"},
 }
 
 // TestTextsEqualObjdump holds the length and the text of every instruction of libc against
@@ -199,6 +266,7 @@ func TestTextsEqualObjdump(t *testing.T) {
 		path = other
 	}
 	c := compareTexts(t, path)
+	t.Logf("%d operands in memory are those of objdump, %d are not known", c.accesses, c.withoutAccess)
 	t.Logf("%s: %d instructions, %d texts equal, %d shown as bytes, %d bytes of data that objdump does not know", path, c.all, c.equal, c.bytes, c.unknown)
 	for _, r := range rewritings {
 		if n := c.classes[r.class]; n > 0 {

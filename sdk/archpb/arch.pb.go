@@ -689,6 +689,74 @@ func (ReturnClass) EnumDescriptor() ([]byte, []int) {
 	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
+// What an instruction does that may stop a thread.
+type InstructionKind int32
+
+const (
+	InstructionKind_INSTRUCTION_KIND_OTHER       InstructionKind = 0
+	InstructionKind_INSTRUCTION_KIND_BREAKPOINT  InstructionKind = 1
+	InstructionKind_INSTRUCTION_KIND_UNDEFINED   InstructionKind = 2
+	InstructionKind_INSTRUCTION_KIND_DIVIDE      InstructionKind = 3
+	InstructionKind_INSTRUCTION_KIND_CALL        InstructionKind = 4
+	InstructionKind_INSTRUCTION_KIND_JUMP        InstructionKind = 5
+	InstructionKind_INSTRUCTION_KIND_RETURN      InstructionKind = 6
+	InstructionKind_INSTRUCTION_KIND_PRIVILEGED  InstructionKind = 7
+	InstructionKind_INSTRUCTION_KIND_SYSTEM_CALL InstructionKind = 8
+)
+
+// Enum value maps for InstructionKind.
+var (
+	InstructionKind_name = map[int32]string{
+		0: "INSTRUCTION_KIND_OTHER",
+		1: "INSTRUCTION_KIND_BREAKPOINT",
+		2: "INSTRUCTION_KIND_UNDEFINED",
+		3: "INSTRUCTION_KIND_DIVIDE",
+		4: "INSTRUCTION_KIND_CALL",
+		5: "INSTRUCTION_KIND_JUMP",
+		6: "INSTRUCTION_KIND_RETURN",
+		7: "INSTRUCTION_KIND_PRIVILEGED",
+		8: "INSTRUCTION_KIND_SYSTEM_CALL",
+	}
+	InstructionKind_value = map[string]int32{
+		"INSTRUCTION_KIND_OTHER":       0,
+		"INSTRUCTION_KIND_BREAKPOINT":  1,
+		"INSTRUCTION_KIND_UNDEFINED":   2,
+		"INSTRUCTION_KIND_DIVIDE":      3,
+		"INSTRUCTION_KIND_CALL":        4,
+		"INSTRUCTION_KIND_JUMP":        5,
+		"INSTRUCTION_KIND_RETURN":      6,
+		"INSTRUCTION_KIND_PRIVILEGED":  7,
+		"INSTRUCTION_KIND_SYSTEM_CALL": 8,
+	}
+)
+
+func (x InstructionKind) Enum() *InstructionKind {
+	p := new(InstructionKind)
+	*p = x
+	return p
+}
+
+func (x InstructionKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (InstructionKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_arch_proto_enumTypes[12].Descriptor()
+}
+
+func (InstructionKind) Type() protoreflect.EnumType {
+	return &file_arch_proto_enumTypes[12]
+}
+
+func (x InstructionKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use InstructionKind.Descriptor instead.
+func (InstructionKind) EnumDescriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{12}
+}
+
 // ArchitectureError is a detail of the status of a call that failed in the
 // architecture's own method, so that the plugin itself is well.
 type ArchitectureError struct {
@@ -5266,6 +5334,8 @@ type DisassembleAnswer struct {
 	LlvmTriple    string                 `protobuf:"bytes,4,opt,name=llvm_triple,json=llvmTriple,proto3" json:"llvm_triple,omitempty"` // "": LLVM's text is not wanted
 	LlvmCpu       string                 `protobuf:"bytes,5,opt,name=llvm_cpu,json=llvmCpu,proto3" json:"llvm_cpu,omitempty"`
 	LlvmFeatures  string                 `protobuf:"bytes,6,opt,name=llvm_features,json=llvmFeatures,proto3" json:"llvm_features,omitempty"`
+	Kinds         []InstructionKind      `protobuf:"varint,7,rep,packed,name=kinds,proto3,enum=unwindd.arch.v1.InstructionKind" json:"kinds,omitempty"` // empty: all are 0
+	Accesses      *Accesses              `protobuf:"bytes,8,opt,name=accesses,proto3" json:"accesses,omitempty"`                                        // unset: there are none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5342,6 +5412,137 @@ func (x *DisassembleAnswer) GetLlvmFeatures() string {
 	return ""
 }
 
+func (x *DisassembleAnswer) GetKinds() []InstructionKind {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *DisassembleAnswer) GetAccesses() *Accesses {
+	if x != nil {
+		return x.Accesses
+	}
+	return nil
+}
+
+// Accesses is a column of places of memory. Instruction i has counts[i] of them.
+type Accesses struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []uint32               `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	Reads         []bool                 `protobuf:"varint,2,rep,packed,name=reads,proto3" json:"reads,omitempty"`
+	Writes        []bool                 `protobuf:"varint,3,rep,packed,name=writes,proto3" json:"writes,omitempty"`
+	Sizes         []uint32               `protobuf:"varint,4,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
+	Bases         []uint32               `protobuf:"varint,5,rep,packed,name=bases,proto3" json:"bases,omitempty"` // 0xffffffff: none; as index and segment
+	Indexes       []uint32               `protobuf:"varint,6,rep,packed,name=indexes,proto3" json:"indexes,omitempty"`
+	Segments      []uint32               `protobuf:"varint,7,rep,packed,name=segments,proto3" json:"segments,omitempty"`
+	Scales        []uint32               `protobuf:"varint,8,rep,packed,name=scales,proto3" json:"scales,omitempty"`
+	Displacements []int64                `protobuf:"zigzag64,9,rep,packed,name=displacements,proto3" json:"displacements,omitempty"`
+	AddressBits   []uint32               `protobuf:"varint,10,rep,packed,name=address_bits,json=addressBits,proto3" json:"address_bits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Accesses) Reset() {
+	*x = Accesses{}
+	mi := &file_arch_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Accesses) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Accesses) ProtoMessage() {}
+
+func (x *Accesses) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
+func (*Accesses) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *Accesses) GetCounts() []uint32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *Accesses) GetReads() []bool {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *Accesses) GetWrites() []bool {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *Accesses) GetSizes() []uint32 {
+	if x != nil {
+		return x.Sizes
+	}
+	return nil
+}
+
+func (x *Accesses) GetBases() []uint32 {
+	if x != nil {
+		return x.Bases
+	}
+	return nil
+}
+
+func (x *Accesses) GetIndexes() []uint32 {
+	if x != nil {
+		return x.Indexes
+	}
+	return nil
+}
+
+func (x *Accesses) GetSegments() []uint32 {
+	if x != nil {
+		return x.Segments
+	}
+	return nil
+}
+
+func (x *Accesses) GetScales() []uint32 {
+	if x != nil {
+		return x.Scales
+	}
+	return nil
+}
+
+func (x *Accesses) GetDisplacements() []int64 {
+	if x != nil {
+		return x.Displacements
+	}
+	return nil
+}
+
+func (x *Accesses) GetAddressBits() []uint32 {
+	if x != nil {
+		return x.AddressBits
+	}
+	return nil
+}
+
 type ReadMemoryRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -5359,7 +5560,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5371,7 +5572,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5384,7 +5585,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReadMemoryRequest) GetSession() uint64 {
@@ -5448,7 +5649,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5460,7 +5661,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5473,7 +5674,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -5508,7 +5709,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5520,7 +5721,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5533,7 +5734,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReadRegistersRequest) GetSession() uint64 {
@@ -5566,7 +5767,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5578,7 +5779,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5591,7 +5792,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -5612,7 +5813,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5624,7 +5825,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5637,7 +5838,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadSectionRequest) GetSession() uint64 {
@@ -5670,7 +5871,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5682,7 +5883,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5695,7 +5896,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -6130,7 +6331,7 @@ const file_arch_proto_rawDesc = "" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\fR\x04code\x12\x1c\n" +
 	"\tprocessor\x18\x03 \x01(\tR\tprocessor\x12\x14\n" +
-	"\x05lanes\x18\x04 \x01(\rR\x05lanes\"\xd6\x01\n" +
+	"\x05lanes\x18\x04 \x01(\rR\x05lanes\"\xc5\x02\n" +
 	"\x11DisassembleAnswer\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\x04R\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x02 \x03(\rR\x05sizes\x12,\n" +
@@ -6138,7 +6339,21 @@ const file_arch_proto_rawDesc = "" +
 	"\vllvm_triple\x18\x04 \x01(\tR\n" +
 	"llvmTriple\x12\x19\n" +
 	"\bllvm_cpu\x18\x05 \x01(\tR\allvmCpu\x12#\n" +
-	"\rllvm_features\x18\x06 \x01(\tR\fllvmFeatures\"\xb1\x01\n" +
+	"\rllvm_features\x18\x06 \x01(\tR\fllvmFeatures\x126\n" +
+	"\x05kinds\x18\a \x03(\x0e2 .unwindd.arch.v1.InstructionKindR\x05kinds\x125\n" +
+	"\baccesses\x18\b \x01(\v2\x19.unwindd.arch.v1.AccessesR\baccesses\"\x93\x02\n" +
+	"\bAccesses\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x14\n" +
+	"\x05reads\x18\x02 \x03(\bR\x05reads\x12\x16\n" +
+	"\x06writes\x18\x03 \x03(\bR\x06writes\x12\x14\n" +
+	"\x05sizes\x18\x04 \x03(\rR\x05sizes\x12\x14\n" +
+	"\x05bases\x18\x05 \x03(\rR\x05bases\x12\x18\n" +
+	"\aindexes\x18\x06 \x03(\rR\aindexes\x12\x1a\n" +
+	"\bsegments\x18\a \x03(\rR\bsegments\x12\x16\n" +
+	"\x06scales\x18\b \x03(\rR\x06scales\x12$\n" +
+	"\rdisplacements\x18\t \x03(\x12R\rdisplacements\x12!\n" +
+	"\faddress_bits\x18\n" +
+	" \x03(\rR\vaddressBits\"\xb1\x01\n" +
 	"\x11ReadMemoryRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
 	"\x05space\x18\x02 \x01(\x04R\x05space\x12\x18\n" +
@@ -6239,7 +6454,17 @@ const file_arch_proto_rawDesc = "" +
 	"\x0eRETURN_UNKNOWN\x10\x00\x12\x19\n" +
 	"\x15RETURN_NOT_AFTER_CALL\x10\x01\x12\x1c\n" +
 	"\x18RETURN_AFTER_DIRECT_CALL\x10\x02\x12\x1e\n" +
-	"\x1aRETURN_AFTER_INDIRECT_CALL\x10\x032\x85\x06\n" +
+	"\x1aRETURN_AFTER_INDIRECT_CALL\x10\x03*\xa1\x02\n" +
+	"\x0fInstructionKind\x12\x1a\n" +
+	"\x16INSTRUCTION_KIND_OTHER\x10\x00\x12\x1f\n" +
+	"\x1bINSTRUCTION_KIND_BREAKPOINT\x10\x01\x12\x1e\n" +
+	"\x1aINSTRUCTION_KIND_UNDEFINED\x10\x02\x12\x1b\n" +
+	"\x17INSTRUCTION_KIND_DIVIDE\x10\x03\x12\x19\n" +
+	"\x15INSTRUCTION_KIND_CALL\x10\x04\x12\x19\n" +
+	"\x15INSTRUCTION_KIND_JUMP\x10\x05\x12\x1b\n" +
+	"\x17INSTRUCTION_KIND_RETURN\x10\x06\x12\x1f\n" +
+	"\x1bINSTRUCTION_KIND_PRIVILEGED\x10\a\x12 \n" +
+	"\x1cINSTRUCTION_KIND_SYSTEM_CALL\x10\b2\x85\x06\n" +
 	"\fArchitecture\x12J\n" +
 	"\bDescribe\x12 .unwindd.arch.v1.DescribeRequest\x1a\x1c.unwindd.arch.v1.Description\x12G\n" +
 	"\x06Attach\x12\x1e.unwindd.arch.v1.AttachRequest\x1a\x1d.unwindd.arch.v1.AttachAnswer\x12S\n" +
@@ -6271,8 +6496,8 @@ func file_arch_proto_rawDescGZIP() []byte {
 	return file_arch_proto_rawDescData
 }
 
-var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v1.CFAKind
@@ -6286,211 +6511,215 @@ var file_arch_proto_goTypes = []any{
 	(FunctionKind)(0),             // 9: unwindd.arch.v1.FunctionKind
 	(MapKind)(0),                  // 10: unwindd.arch.v1.MapKind
 	(ReturnClass)(0),              // 11: unwindd.arch.v1.ReturnClass
-	(*ArchitectureError)(nil),     // 12: unwindd.arch.v1.ArchitectureError
-	(*Blobs)(nil),                 // 13: unwindd.arch.v1.Blobs
-	(*RegistersColumn)(nil),       // 14: unwindd.arch.v1.RegistersColumn
-	(*Rules)(nil),                 // 15: unwindd.arch.v1.Rules
-	(*Rows)(nil),                  // 16: unwindd.arch.v1.Rows
-	(*DescribeRequest)(nil),       // 17: unwindd.arch.v1.DescribeRequest
-	(*Description)(nil),           // 18: unwindd.arch.v1.Description
-	(*Processor)(nil),             // 19: unwindd.arch.v1.Processor
-	(*Recogniser)(nil),            // 20: unwindd.arch.v1.Recogniser
-	(*RegisterRange)(nil),         // 21: unwindd.arch.v1.RegisterRange
-	(*RegisterSet)(nil),           // 22: unwindd.arch.v1.RegisterSet
-	(*AddressSpace)(nil),          // 23: unwindd.arch.v1.AddressSpace
-	(*Relocation)(nil),            // 24: unwindd.arch.v1.Relocation
-	(*Dialect)(nil),               // 25: unwindd.arch.v1.Dialect
-	(*DialectOperation)(nil),      // 26: unwindd.arch.v1.DialectOperation
-	(*AttachRequest)(nil),         // 27: unwindd.arch.v1.AttachRequest
-	(*AttachAnswer)(nil),          // 28: unwindd.arch.v1.AttachAnswer
-	(*OpenTargetRequest)(nil),     // 29: unwindd.arch.v1.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 30: unwindd.arch.v1.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 31: unwindd.arch.v1.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 32: unwindd.arch.v1.TargetAgents
-	(*TargetQueues)(nil),          // 33: unwindd.arch.v1.TargetQueues
-	(*TargetDispatches)(nil),      // 34: unwindd.arch.v1.TargetDispatches
-	(*TargetObjects)(nil),         // 35: unwindd.arch.v1.TargetObjects
-	(*TargetThreads)(nil),         // 36: unwindd.arch.v1.TargetThreads
-	(*SavedRegisters)(nil),        // 37: unwindd.arch.v1.SavedRegisters
-	(*SpaceMemory)(nil),           // 38: unwindd.arch.v1.SpaceMemory
-	(*ThreadStops)(nil),           // 39: unwindd.arch.v1.ThreadStops
-	(*Waves)(nil),                 // 40: unwindd.arch.v1.Waves
-	(*OpenObjectRequest)(nil),     // 41: unwindd.arch.v1.OpenObjectRequest
-	(*Companion)(nil),             // 42: unwindd.arch.v1.Companion
-	(*Sections)(nil),              // 43: unwindd.arch.v1.Sections
-	(*Symbols)(nil),               // 44: unwindd.arch.v1.Symbols
-	(*OpenObjectPart)(nil),        // 45: unwindd.arch.v1.OpenObjectPart
-	(*TableRows)(nil),             // 46: unwindd.arch.v1.TableRows
-	(*OpenObjectAnswer)(nil),      // 47: unwindd.arch.v1.OpenObjectAnswer
-	(*Overrides)(nil),             // 48: unwindd.arch.v1.Overrides
-	(*Nested)(nil),                // 49: unwindd.arch.v1.Nested
-	(*Tables)(nil),                // 50: unwindd.arch.v1.Tables
-	(*Functions)(nil),             // 51: unwindd.arch.v1.Functions
-	(*PositionMaps)(nil),          // 52: unwindd.arch.v1.PositionMaps
-	(*Variables)(nil),             // 53: unwindd.arch.v1.Variables
-	(*RowGaps)(nil),               // 54: unwindd.arch.v1.RowGaps
-	(*FrameRulesRequest)(nil),     // 55: unwindd.arch.v1.FrameRulesRequest
-	(*CodeExits)(nil),             // 56: unwindd.arch.v1.CodeExits
-	(*FrameRulesAnswer)(nil),      // 57: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 58: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 59: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 60: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 61: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 62: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 63: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 64: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 65: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 66: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 67: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 68: unwindd.arch.v1.DisassembleAnswer
-	(*ReadMemoryRequest)(nil),     // 69: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 70: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 71: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 72: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 73: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 74: unwindd.arch.v1.SectionPart
+	(InstructionKind)(0),          // 12: unwindd.arch.v1.InstructionKind
+	(*ArchitectureError)(nil),     // 13: unwindd.arch.v1.ArchitectureError
+	(*Blobs)(nil),                 // 14: unwindd.arch.v1.Blobs
+	(*RegistersColumn)(nil),       // 15: unwindd.arch.v1.RegistersColumn
+	(*Rules)(nil),                 // 16: unwindd.arch.v1.Rules
+	(*Rows)(nil),                  // 17: unwindd.arch.v1.Rows
+	(*DescribeRequest)(nil),       // 18: unwindd.arch.v1.DescribeRequest
+	(*Description)(nil),           // 19: unwindd.arch.v1.Description
+	(*Processor)(nil),             // 20: unwindd.arch.v1.Processor
+	(*Recogniser)(nil),            // 21: unwindd.arch.v1.Recogniser
+	(*RegisterRange)(nil),         // 22: unwindd.arch.v1.RegisterRange
+	(*RegisterSet)(nil),           // 23: unwindd.arch.v1.RegisterSet
+	(*AddressSpace)(nil),          // 24: unwindd.arch.v1.AddressSpace
+	(*Relocation)(nil),            // 25: unwindd.arch.v1.Relocation
+	(*Dialect)(nil),               // 26: unwindd.arch.v1.Dialect
+	(*DialectOperation)(nil),      // 27: unwindd.arch.v1.DialectOperation
+	(*AttachRequest)(nil),         // 28: unwindd.arch.v1.AttachRequest
+	(*AttachAnswer)(nil),          // 29: unwindd.arch.v1.AttachAnswer
+	(*OpenTargetRequest)(nil),     // 30: unwindd.arch.v1.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 31: unwindd.arch.v1.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 32: unwindd.arch.v1.OpenTargetAnswer
+	(*TargetAgents)(nil),          // 33: unwindd.arch.v1.TargetAgents
+	(*TargetQueues)(nil),          // 34: unwindd.arch.v1.TargetQueues
+	(*TargetDispatches)(nil),      // 35: unwindd.arch.v1.TargetDispatches
+	(*TargetObjects)(nil),         // 36: unwindd.arch.v1.TargetObjects
+	(*TargetThreads)(nil),         // 37: unwindd.arch.v1.TargetThreads
+	(*SavedRegisters)(nil),        // 38: unwindd.arch.v1.SavedRegisters
+	(*SpaceMemory)(nil),           // 39: unwindd.arch.v1.SpaceMemory
+	(*ThreadStops)(nil),           // 40: unwindd.arch.v1.ThreadStops
+	(*Waves)(nil),                 // 41: unwindd.arch.v1.Waves
+	(*OpenObjectRequest)(nil),     // 42: unwindd.arch.v1.OpenObjectRequest
+	(*Companion)(nil),             // 43: unwindd.arch.v1.Companion
+	(*Sections)(nil),              // 44: unwindd.arch.v1.Sections
+	(*Symbols)(nil),               // 45: unwindd.arch.v1.Symbols
+	(*OpenObjectPart)(nil),        // 46: unwindd.arch.v1.OpenObjectPart
+	(*TableRows)(nil),             // 47: unwindd.arch.v1.TableRows
+	(*OpenObjectAnswer)(nil),      // 48: unwindd.arch.v1.OpenObjectAnswer
+	(*Overrides)(nil),             // 49: unwindd.arch.v1.Overrides
+	(*Nested)(nil),                // 50: unwindd.arch.v1.Nested
+	(*Tables)(nil),                // 51: unwindd.arch.v1.Tables
+	(*Functions)(nil),             // 52: unwindd.arch.v1.Functions
+	(*PositionMaps)(nil),          // 53: unwindd.arch.v1.PositionMaps
+	(*Variables)(nil),             // 54: unwindd.arch.v1.Variables
+	(*RowGaps)(nil),               // 55: unwindd.arch.v1.RowGaps
+	(*FrameRulesRequest)(nil),     // 56: unwindd.arch.v1.FrameRulesRequest
+	(*CodeExits)(nil),             // 57: unwindd.arch.v1.CodeExits
+	(*FrameRulesAnswer)(nil),      // 58: unwindd.arch.v1.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 59: unwindd.arch.v1.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 60: unwindd.arch.v1.BindThreadsAnswer
+	(*Widths)(nil),                // 61: unwindd.arch.v1.Widths
+	(*Maps)(nil),                  // 62: unwindd.arch.v1.Maps
+	(*MapRanges)(nil),             // 63: unwindd.arch.v1.MapRanges
+	(*TranslateRequest)(nil),      // 64: unwindd.arch.v1.TranslateRequest
+	(*TranslateAnswer)(nil),       // 65: unwindd.arch.v1.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 66: unwindd.arch.v1.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 67: unwindd.arch.v1.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 68: unwindd.arch.v1.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 69: unwindd.arch.v1.DisassembleAnswer
+	(*Accesses)(nil),              // 70: unwindd.arch.v1.Accesses
+	(*ReadMemoryRequest)(nil),     // 71: unwindd.arch.v1.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 72: unwindd.arch.v1.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 73: unwindd.arch.v1.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 74: unwindd.arch.v1.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 75: unwindd.arch.v1.ReadSectionRequest
+	(*SectionPart)(nil),           // 76: unwindd.arch.v1.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
-	13,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
+	14,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
 	1,   // 2: unwindd.arch.v1.Rows.cfa_kinds:type_name -> unwindd.arch.v1.CFAKind
-	13,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
-	15,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
-	15,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
-	20,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
+	14,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
+	16,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
+	16,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
+	21,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
 	2,   // 7: unwindd.arch.v1.Description.byte_order:type_name -> unwindd.arch.v1.ByteOrder
-	21,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
-	22,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
-	23,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
-	15,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
-	16,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
-	24,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
-	25,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
-	13,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
-	19,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
+	22,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
+	23,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
+	24,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
+	16,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
+	17,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
+	25,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
+	26,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
+	14,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
+	20,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
 	3,   // 17: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
 	4,   // 18: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
 	5,   // 19: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
 	6,   // 20: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
 	7,   // 21: unwindd.arch.v1.Relocation.field:type_name -> unwindd.arch.v1.RelocationField
-	26,  // 22: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
-	13,  // 23: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
-	13,  // 24: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
-	31,  // 25: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	36,  // 26: unwindd.arch.v1.OpenTargetPart.threads:type_name -> unwindd.arch.v1.TargetThreads
-	32,  // 27: unwindd.arch.v1.OpenTargetAnswer.agents:type_name -> unwindd.arch.v1.TargetAgents
-	33,  // 28: unwindd.arch.v1.OpenTargetAnswer.queues:type_name -> unwindd.arch.v1.TargetQueues
-	34,  // 29: unwindd.arch.v1.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v1.TargetDispatches
-	35,  // 30: unwindd.arch.v1.OpenTargetAnswer.objects:type_name -> unwindd.arch.v1.TargetObjects
-	13,  // 31: unwindd.arch.v1.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v1.Blobs
-	13,  // 32: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	13,  // 33: unwindd.arch.v1.TargetAgents.ids:type_name -> unwindd.arch.v1.Blobs
-	13,  // 34: unwindd.arch.v1.TargetAgents.processors:type_name -> unwindd.arch.v1.Blobs
-	13,  // 35: unwindd.arch.v1.TargetQueues.ids:type_name -> unwindd.arch.v1.Blobs
-	13,  // 36: unwindd.arch.v1.TargetQueues.agents:type_name -> unwindd.arch.v1.Blobs
-	13,  // 37: unwindd.arch.v1.TargetQueues.kinds:type_name -> unwindd.arch.v1.Blobs
-	13,  // 38: unwindd.arch.v1.TargetDispatches.ids:type_name -> unwindd.arch.v1.Blobs
-	13,  // 39: unwindd.arch.v1.TargetDispatches.queues:type_name -> unwindd.arch.v1.Blobs
-	13,  // 40: unwindd.arch.v1.TargetDispatches.kernels:type_name -> unwindd.arch.v1.Blobs
-	13,  // 41: unwindd.arch.v1.TargetObjects.uris:type_name -> unwindd.arch.v1.Blobs
-	13,  // 42: unwindd.arch.v1.TargetObjects.paths:type_name -> unwindd.arch.v1.Blobs
-	13,  // 43: unwindd.arch.v1.TargetThreads.ids:type_name -> unwindd.arch.v1.Blobs
-	13,  // 44: unwindd.arch.v1.TargetThreads.names:type_name -> unwindd.arch.v1.Blobs
-	13,  // 45: unwindd.arch.v1.TargetThreads.processors:type_name -> unwindd.arch.v1.Blobs
-	14,  // 46: unwindd.arch.v1.TargetThreads.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	37,  // 47: unwindd.arch.v1.TargetThreads.saved:type_name -> unwindd.arch.v1.SavedRegisters
-	38,  // 48: unwindd.arch.v1.TargetThreads.memory:type_name -> unwindd.arch.v1.SpaceMemory
-	40,  // 49: unwindd.arch.v1.TargetThreads.waves:type_name -> unwindd.arch.v1.Waves
-	39,  // 50: unwindd.arch.v1.TargetThreads.stops:type_name -> unwindd.arch.v1.ThreadStops
-	13,  // 51: unwindd.arch.v1.TargetThreads.problems:type_name -> unwindd.arch.v1.Blobs
-	13,  // 52: unwindd.arch.v1.TargetThreads.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	13,  // 53: unwindd.arch.v1.TargetThreads.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	13,  // 54: unwindd.arch.v1.TargetThreads.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	13,  // 55: unwindd.arch.v1.ThreadStops.reasons:type_name -> unwindd.arch.v1.Blobs
-	13,  // 56: unwindd.arch.v1.ThreadStops.details:type_name -> unwindd.arch.v1.Blobs
-	13,  // 57: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	13,  // 58: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	13,  // 59: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	13,  // 60: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	43,  // 61: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	44,  // 62: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	42,  // 63: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
-	13,  // 64: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	13,  // 65: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	47,  // 66: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	46,  // 67: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	16,  // 68: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	48,  // 69: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	15,  // 70: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	49,  // 71: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	50,  // 72: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	51,  // 73: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	52,  // 74: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	53,  // 75: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	13,  // 76: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	13,  // 77: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	13,  // 78: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	13,  // 79: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	13,  // 80: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
+	27,  // 22: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
+	14,  // 23: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
+	14,  // 24: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
+	32,  // 25: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
+	37,  // 26: unwindd.arch.v1.OpenTargetPart.threads:type_name -> unwindd.arch.v1.TargetThreads
+	33,  // 27: unwindd.arch.v1.OpenTargetAnswer.agents:type_name -> unwindd.arch.v1.TargetAgents
+	34,  // 28: unwindd.arch.v1.OpenTargetAnswer.queues:type_name -> unwindd.arch.v1.TargetQueues
+	35,  // 29: unwindd.arch.v1.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v1.TargetDispatches
+	36,  // 30: unwindd.arch.v1.OpenTargetAnswer.objects:type_name -> unwindd.arch.v1.TargetObjects
+	14,  // 31: unwindd.arch.v1.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v1.Blobs
+	14,  // 32: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	14,  // 33: unwindd.arch.v1.TargetAgents.ids:type_name -> unwindd.arch.v1.Blobs
+	14,  // 34: unwindd.arch.v1.TargetAgents.processors:type_name -> unwindd.arch.v1.Blobs
+	14,  // 35: unwindd.arch.v1.TargetQueues.ids:type_name -> unwindd.arch.v1.Blobs
+	14,  // 36: unwindd.arch.v1.TargetQueues.agents:type_name -> unwindd.arch.v1.Blobs
+	14,  // 37: unwindd.arch.v1.TargetQueues.kinds:type_name -> unwindd.arch.v1.Blobs
+	14,  // 38: unwindd.arch.v1.TargetDispatches.ids:type_name -> unwindd.arch.v1.Blobs
+	14,  // 39: unwindd.arch.v1.TargetDispatches.queues:type_name -> unwindd.arch.v1.Blobs
+	14,  // 40: unwindd.arch.v1.TargetDispatches.kernels:type_name -> unwindd.arch.v1.Blobs
+	14,  // 41: unwindd.arch.v1.TargetObjects.uris:type_name -> unwindd.arch.v1.Blobs
+	14,  // 42: unwindd.arch.v1.TargetObjects.paths:type_name -> unwindd.arch.v1.Blobs
+	14,  // 43: unwindd.arch.v1.TargetThreads.ids:type_name -> unwindd.arch.v1.Blobs
+	14,  // 44: unwindd.arch.v1.TargetThreads.names:type_name -> unwindd.arch.v1.Blobs
+	14,  // 45: unwindd.arch.v1.TargetThreads.processors:type_name -> unwindd.arch.v1.Blobs
+	15,  // 46: unwindd.arch.v1.TargetThreads.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	38,  // 47: unwindd.arch.v1.TargetThreads.saved:type_name -> unwindd.arch.v1.SavedRegisters
+	39,  // 48: unwindd.arch.v1.TargetThreads.memory:type_name -> unwindd.arch.v1.SpaceMemory
+	41,  // 49: unwindd.arch.v1.TargetThreads.waves:type_name -> unwindd.arch.v1.Waves
+	40,  // 50: unwindd.arch.v1.TargetThreads.stops:type_name -> unwindd.arch.v1.ThreadStops
+	14,  // 51: unwindd.arch.v1.TargetThreads.problems:type_name -> unwindd.arch.v1.Blobs
+	14,  // 52: unwindd.arch.v1.TargetThreads.launcher_threads:type_name -> unwindd.arch.v1.Blobs
+	14,  // 53: unwindd.arch.v1.TargetThreads.launch_kinds:type_name -> unwindd.arch.v1.Blobs
+	14,  // 54: unwindd.arch.v1.TargetThreads.launch_evidence:type_name -> unwindd.arch.v1.Blobs
+	14,  // 55: unwindd.arch.v1.ThreadStops.reasons:type_name -> unwindd.arch.v1.Blobs
+	14,  // 56: unwindd.arch.v1.ThreadStops.details:type_name -> unwindd.arch.v1.Blobs
+	14,  // 57: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
+	14,  // 58: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
+	14,  // 59: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
+	14,  // 60: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
+	44,  // 61: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
+	45,  // 62: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
+	43,  // 63: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
+	14,  // 64: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
+	14,  // 65: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
+	48,  // 66: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
+	47,  // 67: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
+	17,  // 68: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
+	49,  // 69: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
+	16,  // 70: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
+	50,  // 71: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
+	51,  // 72: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
+	52,  // 73: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
+	53,  // 74: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
+	54,  // 75: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
+	14,  // 76: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	14,  // 77: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
+	14,  // 78: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
+	14,  // 79: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
+	14,  // 80: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
 	8,   // 81: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	13,  // 82: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	13,  // 83: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
+	14,  // 82: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
+	14,  // 83: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
 	9,   // 84: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	15,  // 85: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	13,  // 86: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	13,  // 87: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	13,  // 88: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	13,  // 89: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
-	13,  // 90: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	13,  // 91: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	16,  // 92: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	13,  // 93: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	54,  // 94: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
-	56,  // 95: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
-	14,  // 96: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	13,  // 97: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	13,  // 98: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	60,  // 99: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	13,  // 100: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	13,  // 101: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	13,  // 102: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	61,  // 103: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	13,  // 104: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	62,  // 105: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	16,  // 85: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
+	14,  // 86: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
+	14,  // 87: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
+	14,  // 88: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
+	14,  // 89: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
+	14,  // 90: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	14,  // 91: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	17,  // 92: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	14,  // 93: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	55,  // 94: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
+	57,  // 95: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
+	15,  // 96: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	14,  // 97: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	14,  // 98: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	61,  // 99: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	14,  // 100: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	14,  // 101: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	14,  // 102: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	62,  // 103: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	14,  // 104: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	63,  // 105: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
 	10,  // 106: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	13,  // 107: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	14,  // 107: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
 	11,  // 108: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	13,  // 109: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	14,  // 110: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	17,  // 111: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	27,  // 112: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	29,  // 113: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	41,  // 114: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	55,  // 115: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	58,  // 116: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	63,  // 117: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	65,  // 118: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	67,  // 119: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	69,  // 120: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	71,  // 121: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	73,  // 122: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	18,  // 123: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	28,  // 124: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	30,  // 125: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	45,  // 126: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	57,  // 127: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	59,  // 128: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	64,  // 129: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	66,  // 130: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	68,  // 131: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	70,  // 132: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	72,  // 133: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	74,  // 134: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	123, // [123:135] is the sub-list for method output_type
-	111, // [111:123] is the sub-list for method input_type
-	111, // [111:111] is the sub-list for extension type_name
-	111, // [111:111] is the sub-list for extension extendee
-	0,   // [0:111] is the sub-list for field type_name
+	14,  // 109: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	12,  // 110: unwindd.arch.v1.DisassembleAnswer.kinds:type_name -> unwindd.arch.v1.InstructionKind
+	70,  // 111: unwindd.arch.v1.DisassembleAnswer.accesses:type_name -> unwindd.arch.v1.Accesses
+	15,  // 112: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	18,  // 113: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	28,  // 114: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	30,  // 115: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	42,  // 116: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	56,  // 117: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	59,  // 118: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	64,  // 119: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	66,  // 120: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	68,  // 121: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	71,  // 122: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	73,  // 123: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	75,  // 124: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	19,  // 125: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	29,  // 126: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	31,  // 127: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	46,  // 128: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	58,  // 129: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	60,  // 130: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	65,  // 131: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	67,  // 132: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	69,  // 133: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	72,  // 134: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	74,  // 135: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	76,  // 136: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	125, // [125:137] is the sub-list for method output_type
+	113, // [113:125] is the sub-list for method input_type
+	113, // [113:113] is the sub-list for extension type_name
+	113, // [113:113] is the sub-list for extension extendee
+	0,   // [0:113] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -6514,8 +6743,8 @@ func file_arch_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
-			NumEnums:      12,
-			NumMessages:   63,
+			NumEnums:      13,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -1,0 +1,293 @@
+package x86_64
+
+import (
+	"encoding/binary"
+
+	"github.com/unwindd/unwindd/sdk"
+	"golang.org/x/arch/x86/x86asm"
+)
+
+// This file says what instructions access and what may stop a thread at them. The
+// address comes from ModRM and SIB themselves (Intel SDM volume 2, 2.1.3 to 2.2.1),
+// for the disassembler does not know most of VEX and EVEX.
+
+// kinds are what instructions do that may stop a thread.
+var kinds = map[x86asm.Op]sdk.InstructionKind{
+	x86asm.INT: sdk.SystemCallInstruction, x86asm.ICEBP: sdk.BreakpointInstruction,
+	x86asm.UD1: sdk.UndefinedInstruction, x86asm.UD2: sdk.UndefinedInstruction,
+	x86asm.DIV: sdk.DivideInstruction, x86asm.IDIV: sdk.DivideInstruction,
+	x86asm.CALL: sdk.CallInstruction, x86asm.LCALL: sdk.CallInstruction,
+	x86asm.JMP: sdk.JumpInstruction, x86asm.LJMP: sdk.JumpInstruction,
+	x86asm.RET: sdk.ReturnInstruction, x86asm.LRET: sdk.ReturnInstruction,
+	x86asm.SYSCALL: sdk.SystemCallInstruction, x86asm.SYSENTER: sdk.SystemCallInstruction,
+
+	x86asm.HLT: sdk.PrivilegedInstruction, x86asm.CLI: sdk.PrivilegedInstruction, x86asm.STI: sdk.PrivilegedInstruction,
+	x86asm.IN: sdk.PrivilegedInstruction, x86asm.OUT: sdk.PrivilegedInstruction, x86asm.INSB: sdk.PrivilegedInstruction,
+	x86asm.INSD: sdk.PrivilegedInstruction, x86asm.OUTSB: sdk.PrivilegedInstruction, x86asm.OUTSD: sdk.PrivilegedInstruction,
+	x86asm.LGDT: sdk.PrivilegedInstruction, x86asm.LIDT: sdk.PrivilegedInstruction, x86asm.LLDT: sdk.PrivilegedInstruction,
+	x86asm.LTR: sdk.PrivilegedInstruction, x86asm.LMSW: sdk.PrivilegedInstruction, x86asm.CLTS: sdk.PrivilegedInstruction,
+	x86asm.INVD: sdk.PrivilegedInstruction, x86asm.WBINVD: sdk.PrivilegedInstruction, x86asm.INVLPG: sdk.PrivilegedInstruction,
+	x86asm.RDMSR: sdk.PrivilegedInstruction, x86asm.WRMSR: sdk.PrivilegedInstruction, x86asm.SWAPGS: sdk.PrivilegedInstruction,
+	x86asm.IRET: sdk.PrivilegedInstruction, x86asm.IRETD: sdk.PrivilegedInstruction, x86asm.IRETQ: sdk.PrivilegedInstruction,
+	x86asm.SYSRET: sdk.PrivilegedInstruction, x86asm.SYSEXIT: sdk.PrivilegedInstruction,
+}
+
+// accessMode says what is done to an operand in memory.
+type accessMode uint8
+
+const (
+	accessReadWrite accessMode = iota
+	accessRead
+	accessWrite
+	accessNone // only its address is used
+)
+
+// modes are what instructions do to a first operand that is in memory, where that is
+// not to change it. Operands that are not the first are read.
+var modes = map[x86asm.Op]accessMode{
+	x86asm.MOV: accessWrite, x86asm.MOVNTI: accessWrite, x86asm.MOVBE: accessWrite, x86asm.POP: accessWrite,
+	x86asm.MOVAPS: accessWrite, x86asm.MOVAPD: accessWrite, x86asm.MOVUPS: accessWrite, x86asm.MOVUPD: accessWrite,
+	x86asm.MOVDQA: accessWrite, x86asm.MOVDQU: accessWrite, x86asm.MOVD: accessWrite, x86asm.MOVQ: accessWrite,
+	x86asm.MOVSS: accessWrite, x86asm.MOVSD_XMM: accessWrite, x86asm.MOVLPS: accessWrite, x86asm.MOVLPD: accessWrite,
+	x86asm.MOVHPS: accessWrite, x86asm.MOVHPD: accessWrite, x86asm.MOVNTDQ: accessWrite, x86asm.MOVNTPS: accessWrite,
+	x86asm.MOVNTPD: accessWrite, x86asm.MOVNTQ: accessWrite, x86asm.FST: accessWrite, x86asm.FSTP: accessWrite,
+	x86asm.FIST: accessWrite, x86asm.FISTP: accessWrite, x86asm.FISTTP: accessWrite, x86asm.FBSTP: accessWrite,
+	x86asm.FNSTCW: accessWrite, x86asm.FNSTSW: accessWrite, x86asm.FNSTENV: accessWrite, x86asm.FNSAVE: accessWrite,
+	x86asm.FXSAVE: accessWrite, x86asm.FXSAVE64: accessWrite, x86asm.XSAVE: accessWrite, x86asm.XSAVE64: accessWrite,
+	x86asm.XSAVEOPT: accessWrite, x86asm.XSAVEOPT64: accessWrite, x86asm.STMXCSR: accessWrite, x86asm.PEXTRB: accessWrite,
+	x86asm.PEXTRW: accessWrite, x86asm.PEXTRD: accessWrite, x86asm.PEXTRQ: accessWrite, x86asm.EXTRACTPS: accessWrite,
+	x86asm.SETA: accessWrite, x86asm.SETAE: accessWrite, x86asm.SETB: accessWrite, x86asm.SETBE: accessWrite,
+	x86asm.SETE: accessWrite, x86asm.SETG: accessWrite, x86asm.SETGE: accessWrite, x86asm.SETL: accessWrite,
+	x86asm.SETLE: accessWrite, x86asm.SETNE: accessWrite, x86asm.SETNO: accessWrite, x86asm.SETNP: accessWrite,
+	x86asm.SETNS: accessWrite, x86asm.SETO: accessWrite, x86asm.SETP: accessWrite, x86asm.SETS: accessWrite,
+	x86asm.STOSB: accessWrite, x86asm.STOSW: accessWrite, x86asm.STOSD: accessWrite, x86asm.STOSQ: accessWrite,
+	x86asm.MOVSB: accessWrite, x86asm.MOVSW: accessWrite, x86asm.MOVSD: accessWrite, x86asm.MOVSQ: accessWrite,
+	x86asm.INSB: accessWrite, x86asm.INSW: accessWrite, x86asm.INSD: accessWrite,
+
+	x86asm.CMP: accessRead, x86asm.TEST: accessRead, x86asm.PUSH: accessRead, x86asm.CALL: accessRead, x86asm.JMP: accessRead,
+	x86asm.LCALL: accessRead, x86asm.LJMP: accessRead, x86asm.MUL: accessRead, x86asm.IMUL: accessRead, x86asm.DIV: accessRead,
+	x86asm.IDIV: accessRead, x86asm.BT: accessRead, x86asm.LDMXCSR: accessRead, x86asm.FXRSTOR: accessRead,
+	x86asm.FXRSTOR64: accessRead, x86asm.XRSTOR: accessRead, x86asm.XRSTOR64: accessRead, x86asm.FLDCW: accessRead,
+	x86asm.FLDENV: accessRead, x86asm.FRSTOR: accessRead, x86asm.FLD: accessRead, x86asm.FILD: accessRead, x86asm.FBLD: accessRead,
+	x86asm.FADD: accessRead, x86asm.FSUB: accessRead, x86asm.FSUBR: accessRead, x86asm.FMUL: accessRead, x86asm.FDIV: accessRead,
+	x86asm.FDIVR: accessRead, x86asm.FCOM: accessRead, x86asm.FCOMP: accessRead, x86asm.FIADD: accessRead, x86asm.FISUB: accessRead,
+	x86asm.FISUBR: accessRead, x86asm.FIMUL: accessRead, x86asm.FIDIV: accessRead, x86asm.FIDIVR: accessRead,
+	x86asm.FICOM: accessRead, x86asm.FICOMP: accessRead, x86asm.CMPSB: accessRead, x86asm.CMPSW: accessRead,
+	x86asm.CMPSD: accessRead, x86asm.CMPSQ: accessRead, x86asm.SCASB: accessRead, x86asm.SCASW: accessRead,
+	x86asm.SCASD: accessRead, x86asm.SCASQ: accessRead,
+
+	x86asm.NOP: accessNone, x86asm.PREFETCHNTA: accessNone, x86asm.PREFETCHT0: accessNone, x86asm.PREFETCHT1: accessNone,
+	x86asm.PREFETCHT2: accessNone, x86asm.PREFETCHW: accessNone, x86asm.INVLPG: accessNone, x86asm.CLFLUSH: accessRead,
+}
+
+// pushes and pops are what instructions do to the stack beside their operands, each
+// with 8 bytes.
+var (
+	pushes = map[x86asm.Op]bool{x86asm.PUSH: true, x86asm.CALL: true, x86asm.PUSHFQ: true, x86asm.ENTER: true}
+	pops   = map[x86asm.Op]bool{x86asm.POP: true, x86asm.RET: true, x86asm.POPFQ: true}
+)
+
+// explain says what the instruction with an encoding does. isKnown says that the
+// disassembler knows it as inst.
+func (e *encoding) explain(code []byte, inst *x86asm.Inst, isKnown bool, pc uint64) (kind sdk.InstructionKind, list []sdk.Access) {
+	switch {
+	case code[0] == 0xcc:
+		return sdk.BreakpointInstruction, nil
+	case e.kind != legacy || !isKnown:
+		if a, ok := e.memoryAccess(code, pc); ok {
+			if e.kind != legacy {
+				e.setVector(code, &a)
+			}
+			list = append(list, a)
+		}
+		return sdk.OtherInstruction, list
+	}
+	kind = kinds[inst.Op]
+	if inst.Op == x86asm.LEA {
+		return kind, nil
+	}
+	for i, arg := range inst.Args {
+		m, ok := arg.(x86asm.Mem)
+		if !ok {
+			continue
+		}
+		a, ok := e.memoryAccess(code, pc)
+		if !ok { // a string instruction, or mov with an absolute address
+			a, ok = implicitAccess(&m)
+		}
+		mode := accessRead
+		switch {
+		case i == 0:
+			mode = modes[inst.Op]
+		case inst.Op == x86asm.XCHG:
+			mode = accessReadWrite
+		}
+		if !ok || mode == accessNone {
+			continue
+		}
+		a.IsRead, a.IsWrite = mode != accessWrite, mode != accessRead
+		a.Size = operandSize(inst)
+		list = append(list, a)
+	}
+	return kind, append(list, stackAccesses(inst.Op)...)
+}
+
+// operandSize is how many bytes an operand in memory has. The disassembler says 1 of
+// instructions of x87 state, whose size depends on the processor.
+func operandSize(inst *x86asm.Inst) uint32 {
+	switch inst.Op {
+	case x86asm.FXSAVE, x86asm.FXSAVE64, x86asm.FXRSTOR, x86asm.FXRSTOR64:
+		return 512
+	case x86asm.XSAVE, x86asm.XSAVE64, x86asm.XSAVEOPT, x86asm.XSAVEOPT64, x86asm.XRSTOR, x86asm.XRSTOR64:
+		return 0
+	}
+	return uint32(max(inst.MemBytes, 0)) //nolint:gosec // at most 512
+}
+
+// stackAccesses are those that an instruction makes of the stack beside its operands.
+func stackAccesses(op x86asm.Op) []sdk.Access {
+	a := sdk.Access{Size: 8, Base: rsp, Index: sdk.NoRegister, Segment: sdk.NoRegister, AddressBits: 64}
+	switch {
+	case pushes[op]:
+		a.IsWrite, a.Displacement = true, -8
+	case pops[op]:
+		a.IsRead = true
+	case op == x86asm.LEAVE:
+		a.IsRead, a.Base = true, rbp
+	default:
+		return nil
+	}
+	return []sdk.Access{a}
+}
+
+// implicitAccess is an operand that ModRM does not say.
+func implicitAccess(m *x86asm.Mem) (a sdk.Access, ok bool) {
+	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: sdk.NoRegister, Displacement: m.Disp, AddressBits: 64}
+	if m.Base != 0 {
+		r, size, ok := general(m.Base)
+		if !ok || size < 4 {
+			return a, false
+		}
+		a.Base, a.AddressBits = dwarfNumber[r], uint32(8*size) //nolint:gosec // 32 or 64
+	}
+	switch m.Segment {
+	case x86asm.FS:
+		a.Segment = fsBase
+	case x86asm.GS:
+		a.Segment = gsBase
+	}
+	return a, m.Index == 0
+}
+
+// memoryAccess is the address of the operand that ModRM says; ok is false where it is
+// a register, where a vector has the indices, and where the displacement counts by a
+// size that is not known.
+func (e *encoding) memoryAccess(code []byte, pc uint64) (a sdk.Access, ok bool) {
+	if !e.hasModRM || e.modRM>>6 == 3 || e.isGather() {
+		return a, false
+	}
+	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: segmentRegister(code), AddressBits: 64}
+	if e.address32 {
+		a.AddressBits = 32
+	}
+	mod, rm := e.modRM>>6, e.modRM&7
+	tail := code[e.behind:]
+	hasBase := mod != 0 || rm != 5
+	if rm == 4 {
+		sib := tail[0]
+		tail = tail[1:]
+		rm = sib & 7
+		hasBase = mod != 0 || rm != 5
+		if index := sib>>3&7 | e.rex<<2&8; index != gprSP {
+			a.Index, a.Scale = dwarfNumber[index], 1<<(sib>>6)
+		}
+	} else if !hasBase {
+		a.Displacement = int64(pc) + int64(len(code)) //nolint:gosec // an address
+	}
+	if hasBase {
+		a.Base = dwarfNumber[rm|e.rex<<3&8]
+	}
+	switch {
+	case mod == 1:
+		scale := int64(1)
+		if e.kind == evex {
+			if scale = e.vectorBytes(code); scale == 0 && tail[0] != 0 {
+				return a, false
+			}
+		}
+		a.Displacement += int64(int8(tail[0])) * scale //nolint:gosec // its bits
+	case mod == 2, !hasBase:
+		a.Displacement += int64(int32(binary.LittleEndian.Uint32(tail))) //nolint:gosec // its bits
+	}
+	return a, true
+}
+
+// isGather says whether the index is a vector: VGATHER and VPGATHER (VEX and EVEX 0F 38
+// 90 to 93), the scatters of EVEX (A0 to A3), and the prefetches of both (C6, C7).
+func (e *encoding) isGather() bool {
+	return e.kind != legacy && e.opcodeMap == map0F38 && (e.opcode&^3 == 0x90 || e.opcode&^3 == 0xa0 || e.opcode&^1 == 0xc6)
+}
+
+// A vectorOpcode is an instruction of VEX and EVEX.
+type vectorOpcode struct{ opcodeMap, opcode byte }
+
+// wholeVectors are instructions whose operand in memory is as long as their vectors:
+// moves, comparisons, minima and logic, as the string functions of C libraries have them.
+var wholeVectors = map[vectorOpcode]bool{
+	{map0F, 0x28}: true, {map0F, 0x29}: true, {map0F, 0x2b}: true, {map0F, 0x6f}: true, {map0F, 0x7f}: true, {map0F, 0xe7}: true,
+	{map0F, 0x64}: true, {map0F, 0x65}: true, {map0F, 0x66}: true, {map0F, 0x74}: true, {map0F, 0x75}: true, {map0F, 0x76}: true,
+	{map0F, 0xda}: true, {map0F, 0xdb}: true, {map0F, 0xde}: true, {map0F, 0xdf}: true, {map0F, 0xea}: true, {map0F, 0xeb}: true,
+	{map0F, 0xee}: true, {map0F, 0xef}: true, {map0F, 0xf8}: true, {map0F, 0xfc}: true,
+	{map0F3A, 0x25}: true, {map0F3A, 0x3e}: true, {map0F3A, 0x3f}: true, {map0F38, 0x26}: true, {map0F38, 0x2a}: true, {map0F38, 0x3a}: true,
+}
+
+// vectorStores are the instructions of VEX and EVEX that write their operand in memory.
+var vectorStores = map[vectorOpcode]bool{
+	{map0F, 0x11}: true, {map0F, 0x13}: true, {map0F, 0x17}: true, {map0F, 0x29}: true, {map0F, 0x2b}: true, {map0F, 0x7f}: true,
+	{map0F, 0xd6}: true, {map0F, 0xe7}: true, {map0F38, 0x2e}: true, {map0F38, 0x2f}: true, {map0F38, 0x8e}: true,
+	{map0F3A, 0x14}: true, {map0F3A, 0x15}: true, {map0F3A, 0x16}: true, {map0F3A, 0x17}: true, {map0F3A, 0x19}: true,
+	{map0F3A, 0x1b}: true, {map0F3A, 0x1d}: true, {map0F3A, 0x39}: true, {map0F3A, 0x3b}: true,
+}
+
+// vectorBytes is how many bytes the operand in memory of an instruction of VEX or EVEX
+// has, 0 where that depends on more than is read here. vmovups and vmovupd (0F 10 and
+// 11) have whole vectors, the scalar moves of the same opcodes have not.
+func (e *encoding) vectorBytes(code []byte) int64 {
+	isMove := e.opcodeMap == map0F && e.opcode&^1 == 0x10 && (e.simd == 0 || e.simd == prefixOperand16)
+	if !isMove && !wholeVectors[vectorOpcode{e.opcodeMap, e.opcode}] {
+		return 0
+	}
+	length := code[max(int(e.behind)-3, 0)] // the last byte of the prefix, before opcode and ModRM
+	switch {
+	case e.kind == vex:
+		return 16 << (length >> 2 & 1)
+	case e.kind == evex && length&0x10 == 0 && length>>5&3 < 3: // no broadcast (2.7.5)
+		return 16 << (length >> 5 & 3)
+	}
+	return 0
+}
+
+// setVector says size and mode of an operand of VEX, EVEX and XOP.
+func (e *encoding) setVector(code []byte, a *sdk.Access) {
+	isStore := vectorStores[vectorOpcode{e.opcodeMap, e.opcode}]
+	if e.opcodeMap == map0F && e.opcode == opMovdFrom {
+		isStore = e.simd == prefixOperand16 // with F3 it is a load
+	}
+	a.IsRead, a.IsWrite = !isStore, isStore
+	a.Size = uint32(e.vectorBytes(code)) //nolint:gosec // at most 64
+}
+
+// segmentRegister is the base of the segment that a prefix names.
+func segmentRegister(code []byte) uint32 {
+	for _, b := range code {
+		switch {
+		case !isPrefix[b]:
+			return sdk.NoRegister
+		case b == prefixFS:
+			return fsBase
+		case b == prefixGS:
+			return gsBase
+		}
+	}
+	return sdk.NoRegister
+}
