@@ -484,6 +484,9 @@ type Instruction struct {
 	// Kind is what the instruction does that may stop a thread. An architecture that
 	// does not say it leaves it 0.
 	Kind InstructionKind
+	// Register is the DWARF number of the register by whose low RegisterBits a division
+	// divides, or to which a call or jump goes; RegisterBits is 0 where there is none.
+	Register, RegisterBits uint32
 	// Accesses are the places of memory that the instruction reads or writes, at most
 	// MaxAccesses. Whoever explains a fault finds by them what was accessed, and
 	// through which register. An architecture that does not know them leaves them out.

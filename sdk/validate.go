@@ -506,6 +506,9 @@ func (in *Instruction) validateAccesses() error {
 	if in.Kind > SystemCallInstruction {
 		return fmt.Errorf("Kind: %d is not a kind", in.Kind)
 	}
+	if in.RegisterBits > 64 {
+		return fmt.Errorf("RegisterBits: %d, expected at most 64", in.RegisterBits)
+	}
 	if len(in.Accesses) > MaxAccesses {
 		return fmt.Errorf("Accesses: %d, expected at most %d", len(in.Accesses), MaxAccesses)
 	}

@@ -335,6 +335,7 @@ func TestValidateDisassemble(t *testing.T) {
 		"Instructions[2].Size: 0":                     func(a *DisassembleAnswer) { a.Instructions[2].Size = 0 },
 		"Instructions[2].Size: 2":                     func(a *DisassembleAnswer) { a.Instructions[2].Size = 2 },
 		"Instructions[0].Kind":                        func(a *DisassembleAnswer) { a.Instructions[0].Kind = SystemCallInstruction + 1 },
+		"Instructions[0].RegisterBits: 65":            func(a *DisassembleAnswer) { a.Instructions[0].RegisterBits = 65 },
 		"Instructions[0].Accesses: 5":                 func(a *DisassembleAnswer) { a.Instructions[0].Accesses = make([]Access, MaxAccesses+1) },
 		"Instructions[0].Accesses[0].AddressBits: 65": func(a *DisassembleAnswer) { a.Instructions[0].Accesses[0].AddressBits = 65 },
 		"Instructions[0].Accesses[0].Size":            func(a *DisassembleAnswer) { a.Instructions[0].Accesses[0].Size = maxAccessSize + 1 },

@@ -1,6 +1,8 @@
 package sdk
 
 import (
+	"slices"
+
 	"github.com/unwindd/unwindd/locexpr"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
@@ -107,7 +109,7 @@ func decodeDisassembleRequest(p *pb.DisassembleRequest) (*DisassembleRequest, er
 }
 
 func encodeDisassembleAnswer(a *DisassembleAnswer) *pb.DisassembleAnswer {
-	return &pb.DisassembleAnswer{
+	p := &pb.DisassembleAnswer{
 		Addresses: column(a.Instructions, func(i *Instruction) uint64 { return i.Address }),
 		Sizes:     column(a.Instructions, func(i *Instruction) uint32 { return i.Size }),
 		Texts:     blobs(a.Instructions, func(i *Instruction) string { return i.Text }),
@@ -116,6 +118,11 @@ func encodeDisassembleAnswer(a *DisassembleAnswer) *pb.DisassembleAnswer {
 
 		Kinds: encodeKinds(a.Instructions), Accesses: encodeAccesses(a.Instructions),
 	}
+	if slices.ContainsFunc(a.Instructions, func(i Instruction) bool { return i.Register|i.RegisterBits != 0 }) {
+		p.Registers = column(a.Instructions, func(i *Instruction) uint32 { return i.Register })
+		p.RegisterBits = column(a.Instructions, func(i *Instruction) uint32 { return i.RegisterBits })
+	}
+	return p
 }
 
 func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error) {
@@ -125,6 +132,10 @@ func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error
 	texts := d.texts("texts", p.GetTexts(), n)
 	if len(p.GetKinds()) > 0 {
 		enums(&d, "kinds", p.GetKinds(), n, SystemCallInstruction)
+	}
+	if len(p.GetRegisters())+len(p.GetRegisterBits()) > 0 {
+		d.length("registers", len(p.GetRegisters()), n)
+		d.length("register_bits", len(p.GetRegisterBits()), n)
 	}
 	accesses := decodeAccesses(&d, p.GetAccesses(), n)
 	a := &DisassembleAnswer{LLVM: LLVMTarget{
@@ -140,6 +151,9 @@ func decodeDisassembleAnswer(p *pb.DisassembleAnswer) (*DisassembleAnswer, error
 		a.Instructions[i] = Instruction{Address: p.Addresses[i], Size: p.Sizes[i], Text: texts.next(), Accesses: accesses.next()}
 		if len(p.Kinds) > 0 {
 			a.Instructions[i].Kind = InstructionKind(p.Kinds[i]) //nolint:gosec // one of its values
+		}
+		if len(p.Registers) > 0 {
+			a.Instructions[i].Register, a.Instructions[i].RegisterBits = p.Registers[i], p.RegisterBits[i]
 		}
 	}
 	return a, nil

@@ -41,6 +41,7 @@ type Process struct {
 	ID         int64 // 0 where it is not known
 	Command    string
 	Executable string    // the name of its file, perhaps cut
+	User       *uint32   // the ID of the user that it ran as; nil where it is not known
 	Main       uint64    // an address in its executable; 0 where it is not known
 	Created    time.Time // zero where it is not known
 	Kept       time.Time // when the target was written; likewise
@@ -88,6 +89,27 @@ type Crash struct {
 	// Assertion is a condition of the program that did not hold; "" where there was
 	// none.
 	Assertion string
+	// Code is si_code of the signal of Linux that ended the process (sigaction(2)), if
+	// HasCode.
+	Code    int32
+	HasCode bool
+	// Sender is the process that sent the signal; nil where the kernel did.
+	Sender *Sender
+	// SystemCall is the one that a filter refused (SIGSYS); nil of other signals.
+	SystemCall *SystemCall
+}
+
+// A Sender is a process that sent a signal.
+type Sender struct {
+	ID   int32  // 0 of one in another PID namespace
+	User uint32 // the real user ID
+}
+
+// A SystemCall is a system call by its number, which depends on the architecture.
+type SystemCall struct {
+	Number  int32
+	Arch    uint32 // AUDIT_ARCH_* of linux/audit.h
+	Address uint64 // behind the instruction
 }
 
 // An UnloadedModule is a file that was loaded before.

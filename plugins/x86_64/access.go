@@ -132,6 +132,21 @@ func (e *encoding) explain(code []byte, inst *x86asm.Inst, isKnown bool, pc uint
 	return kind, append(list, stackAccesses(inst.Op)...)
 }
 
+// operandRegister is the register by which a division divides, or to which a call or
+// jump goes.
+func operandRegister(inst *x86asm.Inst, kind sdk.InstructionKind) (register, bits uint32) {
+	switch kind {
+	case sdk.DivideInstruction, sdk.CallInstruction, sdk.JumpInstruction:
+	default:
+		return 0, 0
+	}
+	r, size, ok := general(inst.Args[0])
+	if arg, _ := inst.Args[0].(x86asm.Reg); !ok || arg >= x86asm.AH && arg <= x86asm.BH {
+		return 0, 0 // the second byte of a register is none of its low bits
+	}
+	return dwarfNumber[r], uint32(8 * size) //nolint:gosec // at most 64
+}
+
 // operandSize is how many bytes an operand in memory has. The disassembler says 1 of
 // instructions of x87 state, whose size depends on the processor.
 func operandSize(inst *x86asm.Inst) uint32 {

@@ -65,6 +65,7 @@ func disassemble(code []byte, pc uint64) sdk.Instruction {
 	isKnown := err == nil && inst.Len == e.length
 	in.Kind, in.Accesses = e.explain(code, &inst, isKnown, pc)
 	if isKnown {
+		in.Register, in.RegisterBits = operandRegister(&inst, in.Kind)
 		if in.Text, ok = gnuSyntax(&e, code, inst, pc); ok {
 			return in
 		}

@@ -5336,6 +5336,8 @@ type DisassembleAnswer struct {
 	LlvmFeatures  string                 `protobuf:"bytes,6,opt,name=llvm_features,json=llvmFeatures,proto3" json:"llvm_features,omitempty"`
 	Kinds         []InstructionKind      `protobuf:"varint,7,rep,packed,name=kinds,proto3,enum=unwindd.arch.v1.InstructionKind" json:"kinds,omitempty"` // empty: all are 0
 	Accesses      *Accesses              `protobuf:"bytes,8,opt,name=accesses,proto3" json:"accesses,omitempty"`                                        // unset: there are none
+	Registers     []uint32               `protobuf:"varint,9,rep,packed,name=registers,proto3" json:"registers,omitempty"`                              // empty: no instruction has one
+	RegisterBits  []uint32               `protobuf:"varint,10,rep,packed,name=register_bits,json=registerBits,proto3" json:"register_bits,omitempty"`   // as many as registers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5422,6 +5424,20 @@ func (x *DisassembleAnswer) GetKinds() []InstructionKind {
 func (x *DisassembleAnswer) GetAccesses() *Accesses {
 	if x != nil {
 		return x.Accesses
+	}
+	return nil
+}
+
+func (x *DisassembleAnswer) GetRegisters() []uint32 {
+	if x != nil {
+		return x.Registers
+	}
+	return nil
+}
+
+func (x *DisassembleAnswer) GetRegisterBits() []uint32 {
+	if x != nil {
+		return x.RegisterBits
 	}
 	return nil
 }
@@ -6331,7 +6347,7 @@ const file_arch_proto_rawDesc = "" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\fR\x04code\x12\x1c\n" +
 	"\tprocessor\x18\x03 \x01(\tR\tprocessor\x12\x14\n" +
-	"\x05lanes\x18\x04 \x01(\rR\x05lanes\"\xc5\x02\n" +
+	"\x05lanes\x18\x04 \x01(\rR\x05lanes\"\x88\x03\n" +
 	"\x11DisassembleAnswer\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\x04R\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x02 \x03(\rR\x05sizes\x12,\n" +
@@ -6341,7 +6357,10 @@ const file_arch_proto_rawDesc = "" +
 	"\bllvm_cpu\x18\x05 \x01(\tR\allvmCpu\x12#\n" +
 	"\rllvm_features\x18\x06 \x01(\tR\fllvmFeatures\x126\n" +
 	"\x05kinds\x18\a \x03(\x0e2 .unwindd.arch.v1.InstructionKindR\x05kinds\x125\n" +
-	"\baccesses\x18\b \x01(\v2\x19.unwindd.arch.v1.AccessesR\baccesses\"\x93\x02\n" +
+	"\baccesses\x18\b \x01(\v2\x19.unwindd.arch.v1.AccessesR\baccesses\x12\x1c\n" +
+	"\tregisters\x18\t \x03(\rR\tregisters\x12#\n" +
+	"\rregister_bits\x18\n" +
+	" \x03(\rR\fregisterBits\"\x93\x02\n" +
 	"\bAccesses\x12\x16\n" +
 	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x14\n" +
 	"\x05reads\x18\x02 \x03(\bR\x05reads\x12\x16\n" +

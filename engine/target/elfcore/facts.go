@@ -10,7 +10,7 @@ import (
 func (c *Core) facts() *target.Facts {
 	p := &c.process
 	f := &target.Facts{
-		Process: target.Process{ID: p.pid, Executable: p.name, Command: p.command, Main: p.auxv[atEntry]},
+		Process: target.Process{ID: p.pid, User: p.user, Executable: p.name, Command: p.command, Main: p.auxv[atEntry]},
 		System:  target.System{OS: "Linux", Arch: c.header.arch()},
 	}
 	if c.kind != target.ELFCore {
@@ -23,7 +23,10 @@ func (c *Core) facts() *target.Facts {
 	if name == "" {
 		name = fmt.Sprintf("signal %d", p.signal)
 	}
-	f.Crash = &target.Crash{Name: target.SignalCrash(name, p.code), Address: p.fault, HasAddress: p.hasFault}
+	f.Crash = &target.Crash{
+		Name: target.SignalCrash(name, p.code), Address: p.fault, HasAddress: p.hasFault,
+		Code: p.code, HasCode: p.hasCode, Sender: p.sender, SystemCall: p.call,
+	}
 	for _, t := range p.threads {
 		if t.Crashed {
 			f.Crash.Thread = t.ID

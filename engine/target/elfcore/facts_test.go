@@ -22,9 +22,9 @@ func TestFactsAreWhatTheNotesSay(t *testing.T) {
 	b.parts = []part{{typ: elf.PT_NOTE, data: notes}}
 	c := openBytes(t, b.numbers, b.core())
 	want := &target.Facts{
-		Process: target.Process{ID: 12, Executable: "server", Command: "./server --port 80", Main: 0x401040},
+		Process: target.Process{ID: 12, Executable: "server", Command: "./server --port 80", Main: 0x401040, User: new(uint32)},
 		System:  target.System{OS: "Linux", Arch: c.header.arch()},
-		Crash:   &target.Crash{Name: "SIGSEGV / SEGV_MAPERR", Address: 0xdead, HasAddress: true, Thread: "10"},
+		Crash:   &target.Crash{Name: "SIGSEGV / SEGV_MAPERR", Address: 0xdead, HasAddress: true, Thread: "10", Code: 1, HasCode: true},
 	}
 	if diff := cmp.Diff(want, c.Info().Facts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

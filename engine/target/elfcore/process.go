@@ -50,6 +50,10 @@ type process struct {
 	threads   []*target.Thread
 	signal    int
 	code      int32 // si_code of signal
+	hasCode   bool
+	sender    *target.Sender
+	call      *target.SystemCall
+	user      *uint32
 	fault     uint64
 	hasFault  bool
 	unclaimed []sdk.Note
@@ -119,6 +123,7 @@ func (p *process) readNote(h *coreHeader, nt note, current *thread, problems *[]
 		if !p.hasInfo {
 			p.hasInfo = true
 			p.pid, p.name, p.command = h.readInfo(nt.data)
+			p.user = h.readUser(nt.data)
 		}
 	case ntSIGINFO:
 		// The kernel writes one, for the thread that got the signal, which is
@@ -157,6 +162,24 @@ func (h *coreHeader) readInfo(data []byte) (pid int64, name, command string) {
 	}
 	pid = int64(int32(h.order.Uint32(data[at:])))
 	return pid, text(data[at+16 : at+32]), strings.TrimRight(text(data[at+32:min(at+112, len(data))]), " ")
+}
+
+// readUser reads pr_uid of NT_PRPSINFO, right before pr_gid and pr_pid; nil where the
+// note is too short.
+func (h *coreHeader) readUser(data []byte) *uint32 {
+	at := h.offset(12, 24) - 8
+	var user uint32
+	switch {
+	case !h.is64 && len(data) >= 128:
+		user = h.order.Uint32(data[8:])
+	case len(data) < at+8:
+		return nil
+	case !h.is64:
+		user = uint32(h.order.Uint16(data[8:]))
+	default:
+		user = h.order.Uint32(data[at:])
+	}
+	return &user
 }
 
 // text is what stands before the first NUL, or all.
@@ -214,7 +237,10 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 			t.Crashed = p.signal != 0
 			if t.Crashed {
 				p.fault, p.hasFault = h.faultAddress(t.siginfo, t.Signal)
-				p.code = h.signalCode(t.siginfo, t.Signal)
+				p.code, p.hasCode = h.signalCode(t.siginfo, t.Signal)
+				if p.hasCode {
+					p.readSender(h, t.siginfo, t.Signal)
+				}
 			}
 			if reason, ok := target.StopOfSignal(h.machine, t.Signal); ok && p.hasFault {
 				t.Stop = &target.Stop{Reason: reason.Name}
@@ -284,7 +310,7 @@ func dumps(machine uint16, signal int) bool {
 // (10), which comes without an address.
 func (h *coreHeader) faultAddress(data []byte, signal int) (address uint64, ok bool) {
 	at := h.offset(12, 16)
-	code := h.signalCode(data, signal)
+	code, _ := h.signalCode(data, signal)
 	if len(data) < at+h.size() {
 		return 0, false
 	}
@@ -304,14 +330,38 @@ func (h *coreHeader) faultAddress(data []byte, signal int) (address uint64, ok b
 	return 0, false
 }
 
-// signalCode reads si_code of NT_SIGINFO; 0 where it is of another signal.
-func (h *coreHeader) signalCode(data []byte, signal int) int32 {
+// signalCode reads si_code of NT_SIGINFO; ok is false where it is of another signal.
+func (h *coreHeader) signalCode(data []byte, signal int) (code int32, ok bool) {
 	at := 8
 	if elf.Machine(h.machine) == elf.EM_MIPS {
 		at = 4
 	}
 	if len(data) < at+4 || int(int32(h.order.Uint32(data))) != signal {
-		return 0
+		return 0, false
 	}
-	return int32(h.order.Uint32(data[at:]))
+	return int32(h.order.Uint32(data[at:])), true
 }
+
+// readSender reads what NT_SIGINFO says of who sent a signal, behind si_code aligned to
+// a word: si_pid and si_uid where a process did (si_code is not positive; timers and
+// I/O have other members there), and si_call_addr, si_syscall and si_arch of the SIGSYS
+// of a filter (include/uapi/asm-generic/siginfo.h).
+func (p *process) readSender(h *coreHeader, data []byte, signal int) {
+	at := h.offset(12, 16)
+	switch name := target.SignalName(h.machine, signal); {
+	case (p.code == siUser || p.code == siQueue || p.code == siTKill) && len(data) >= at+8:
+		p.sender = &target.Sender{ID: int32(h.order.Uint32(data[at:])), User: h.order.Uint32(data[at+4:])} //nolint:gosec // its bits
+	case name == "SIGSYS" && p.code > 0 && len(data) >= at+h.size()+8:
+		p.call = &target.SystemCall{Address: h.word(data[at:])}
+		at += h.size()
+		p.call.Number = int32(h.order.Uint32(data[at:])) //nolint:gosec // its bits
+		p.call.Arch = h.order.Uint32(data[at+4:])
+	}
+}
+
+// Values of si_code of signals that processes send.
+const (
+	siUser  = 0
+	siQueue = -1
+	siTKill = -6
+)

@@ -1,0 +1,37 @@
+package elfcore
+
+import (
+	"debug/elf"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// Around are the mappings of the core's program headers around an address. gdb writes
+// none for memory without any right, nor for files that nobody could write to.
+func (c *Core) Around(address uint64) (below, at, above *target.Mapping) {
+	list := c.memory.segments
+	i := sort.Search(len(list), func(i int) bool { return list[i].start > address })
+	if i < len(list) {
+		above = c.mappingOf(&list[i])
+	}
+	if i > 0 && address-list[i-1].start < list[i-1].size {
+		i--
+		at = c.mappingOf(&list[i])
+	}
+	if i > 0 {
+		below = c.mappingOf(&list[i-1])
+	}
+	return below, at, above
+}
+
+func (c *Core) mappingOf(s *segment) *target.Mapping {
+	m := &target.Mapping{
+		Start: s.start, End: s.start + s.size,
+		IsReadable: s.flags&elf.PF_R != 0, IsWritable: s.flags&elf.PF_W != 0, IsExecutable: s.flags&elf.PF_X != 0,
+	}
+	if r := c.process.files.at(s.start); r != nil {
+		m.File, m.Offset = r.path, r.offset+(s.start-r.start)
+	}
+	return m
+}
