@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/fact"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -50,6 +52,20 @@ func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
 		}
 	}
 	return t.sources().Lines(p, t.engine.options.SourceLines)
+}
+
+// Fact is one line that says what happened to the process; see fact.Of. What cannot be
+// read is left out of it.
+func (t *Target) Fact(ctx context.Context) string {
+	var text string
+	err := object.Guard(func() error {
+		text = fact.Of(ctx, t.Process)
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	return text
 }
 
 // CodeReader makes a reader of the code of frames, count instructions of each, at most

@@ -23,6 +23,7 @@ var floors = []string{
 	"engine",
 	"engine/profile",
 	"engine/goroutine",
+	"engine/fact", // what a crash was, in one line
 	"engine/walk",
 	"engine/code",
 	"engine/value",

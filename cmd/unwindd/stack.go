@@ -239,6 +239,7 @@ func (p *preparedTarget) fill(ctx context.Context, t *engine.Target) error {
 	if p.stacks.Globals, err = f.readGlobals(ctx, t); err != nil {
 		return err
 	}
+	printed.Fact = t.Fact(cmd.Context())
 	if f.code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(f.code))
 	}

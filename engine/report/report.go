@@ -35,6 +35,7 @@ type Target struct {
 	Signal       int      `json:"signal"`
 	FaultAddress string   `json:"-"` // in the text only
 	Crash        *Crash   `json:"crash,omitempty"`
+	Fact         string   `json:"fact,omitempty"` // what happened, in one line; not of NewHead
 	Problems     []string `json:"problems"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and what was
 	// under way on them; nil of a target without such.

@@ -19,6 +19,8 @@ type Stacks struct {
 	source    sourceOf
 	code      *frameCodes
 
+	// Fact is one line that says what happened to the process; "" where nobody knows.
+	Fact string
 	// Globals are variables that were asked for by name: they stand beside the stacks.
 	Globals []Global
 }
@@ -35,7 +37,12 @@ type Head struct {
 // NewStacks makes the report of stacks of a target, which each yields once. None is
 // asked for before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
-	s := &Stacks{each: each, head: func() Head { return NewHead(t) }, space: t.SpaceName, hasLocals: t.HasLocals()}
+	s := &Stacks{each: each, space: t.SpaceName, hasLocals: t.HasLocals()}
+	s.head = func() Head {
+		h := NewHead(t)
+		h.Target.Fact = s.Fact
+		return h
+	}
 	if t.HasSource() {
 		s.source = t.Source
 	}

@@ -58,6 +58,9 @@ func (t *text) target() {
 		line += c.text()
 	}
 	t.printf("%s\n", t.head(line))
+	if of.Fact != "" {
+		t.printf("%s\n", t.warn(of.Fact))
+	}
 	if c := of.Crash; c != nil && c.Assertion != "" {
 		t.printf("%s %s\n", t.warn("assertion failed:"), c.Assertion)
 	}

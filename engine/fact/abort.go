@@ -1,0 +1,253 @@
+package fact
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// abort explains a SIGABRT: by what the run-time library says that aborted, the
+// innermost one first.
+func (c *crash) abort() string {
+	for _, explain := range []func(*crash) string{(*crash).goMessage, (*crash).rustPanic, (*crash).terminate, (*crash).glibcMessage} {
+		if text := explain(c); text != "" {
+			return text
+		}
+	}
+	for i := range c.stack.Frames {
+		if linkageName(&c.stack.Frames[i]) == "__cxa_pure_virtual" {
+			return "call of a pure virtual function" + c.by()
+		}
+	}
+	for i := range c.stack.Frames {
+		if name := linkageName(&c.stack.Frames[i]); name == "abort" || name == "__GI_abort" {
+			return "abort() was called" + c.by()
+		}
+		if i == maxNamed {
+			break
+		}
+	}
+	return c.sent()
+}
+
+// libraries are the beginnings of names of functions that only pass a failure on.
+var libraries = []string{
+	"std::", "__gnu_cxx::", "__cxa_", "_Unwind_", "__gxx_", "core::", "alloc::", "rust_", "__rust", "<std::", "<core::", "<alloc::",
+	"runtime.", "__assert", "abort", "raise", "__libc_", "__stack_chk", "__fortify", "__chk_fail", "malloc_", "_int_", "operator ",
+}
+
+func isLibrary(name string) bool {
+	for _, l := range libraries {
+		if strings.HasPrefix(name, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// by names the innermost function of the program's own: one that is in another module
+// than the function that sent the signal, and no part of a run-time library.
+func (c *crash) by() string {
+	name, _ := c.culprit()
+	if name == "" {
+		return ""
+	}
+	return " in " + name
+}
+
+// culprit is the innermost function of the program's own, with its position; "" where
+// there is none among the frames.
+func (c *crash) culprit() (name, position string) {
+	for i := range c.stack.Frames {
+		f := &c.stack.Frames[i]
+		if f.Module == nil || isLibC(f.Module.Path) || isLibCxx(f.Module.Path) {
+			continue
+		}
+		for j := range f.Symbols {
+			s := &f.Symbols[j]
+			if s.Function == "" || isLibrary(s.Function) {
+				continue
+			}
+			if s.Line > 0 {
+				position = fmt.Sprintf("%s:%d", path.Base(s.File), s.Line)
+			}
+			return s.Function, position
+		}
+	}
+	return "", ""
+}
+
+func isLibC(file string) bool {
+	name := path.Base(file)
+	return strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-2")
+}
+
+func isLibCxx(file string) bool {
+	name := path.Base(file)
+	return strings.HasPrefix(name, "libstdc++.so") || strings.HasPrefix(name, "libc++")
+}
+
+// glibcKinds say what messages of glibc are about, by how they begin. The first that
+// fits does.
+var glibcKinds = []struct{ begins, is string }{
+	{"*** stack smashing", "stack smashing"}, {"*** buffer overflow", "buffer overflow"}, {"*** ", "check of glibc"},
+	{"free()", "heap corruption"}, {"malloc", "heap corruption"}, {"realloc", "heap corruption"}, {"double free", "heap corruption"},
+	{"munmap_chunk", "heap corruption"}, {"corrupted", "heap corruption"}, {"invalid", "heap corruption"}, {"sysmalloc", "heap corruption"},
+	{"tcache", "heap corruption"}, {"mremap_chunk", "heap corruption"}, {"unaligned", "heap corruption"}, {"chunk", "heap corruption"},
+}
+
+// glibcMessage is what glibc printed before it aborted: __abort_msg points to a struct
+// abort_msg_s, an unsigned int and the text behind it (glibc, include/stdlib.h).
+func (c *crash) glibcMessage() string {
+	at, ok := c.glibcSymbol("__abort_msg")
+	if !ok {
+		return ""
+	}
+	record, ok := c.word(at)
+	if !ok || record == 0 {
+		return ""
+	}
+	text, ok := c.text(record+4, -1)
+	text = strings.TrimSpace(text)
+	if !ok || text == "" {
+		return ""
+	}
+	is := "glibc aborted"
+	for _, k := range glibcKinds {
+		if strings.HasPrefix(text, k.begins) {
+			is = k.is
+			break
+		}
+	}
+	if strings.Contains(text, ": Assertion `") {
+		is = "assertion failed"
+	}
+	return is + ": " + text + c.by()
+}
+
+// glibcSymbol is where a variable of the C library is: that of the library, and of an
+// executable that was linked statically.
+func (c *crash) glibcSymbol(name string) (address uint64, ok bool) {
+	for i, m := range c.process.Modules() {
+		if m.Object == nil || i > 0 && !isLibC(m.Path) {
+			continue
+		}
+		_ = m.Object.EachSymbol(func(s *object.Symbol) { // what can be read is
+			if plain, _, _ := strings.Cut(s.Name, "@"); !ok && plain == name && s.Section != 0 {
+				address, ok = m.Start(s.Address)
+			}
+		})
+		if ok {
+			return address, true
+		}
+	}
+	return 0, false
+}
+
+// goMessages are the functions of Go's runtime that end a program, with the parameter
+// that says why.
+var goMessages = map[string]struct{ parameter, is string }{
+	"runtime.gopanic": {"e", "Go panic"}, "runtime.throw": {"s", "Go fatal error"}, "runtime.fatal": {"s", "Go fatal error"},
+}
+
+// goMessage is why a Go program ended. Where a panic was raised while another one was
+// handled, it is the first that stands.
+func (c *crash) goMessage() string {
+	text := ""
+	for i := range c.stack.Frames {
+		of, ok := goMessages[linkageName(&c.stack.Frames[i])]
+		if !ok {
+			continue
+		}
+		text = of.is
+		if said := c.parameter(i, of.parameter); said != "" {
+			text += ": " + said
+		}
+		break
+	}
+	if text == "" {
+		return ""
+	}
+	return text + c.by()
+}
+
+// parameter is the text of a parameter of a frame; "" where it is not known.
+func (c *crash) parameter(frame int, name string) string {
+	for i := range c.frames {
+		if c.frames[i].Index() != frame {
+			continue
+		}
+		for _, level := range c.frames[i].Locals(value.Limits{Depth: 3, Elements: maxText}) {
+			for j := range level {
+				if v := &level[j]; v.Name == name && !v.IsShadowed {
+					return parameterText(v)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// parameterText is a string, or what an interface holds: an error of the runtime is a
+// string too, and of another value it is the type.
+func parameterText(v *walk.Variable) string {
+	text := v.Text
+	if len(v.Children) == 1 && text == "" {
+		text = v.Children[0].Text
+	}
+	if _, of, ok := strings.Cut(text, "\""); ok && strings.HasSuffix(of, "\"") {
+		return strings.TrimSuffix(of, "\"")
+	}
+	return text
+}
+
+// rustReasons are functions of Rust's core library that panic for one reason.
+var rustReasons = []struct{ function, is string }{
+	{"core::panicking::panic_bounds_check", "index out of bounds"},
+	{"core::option::unwrap_failed", "unwrap of None"},
+	{"core::option::expect_failed", "expect of None"},
+	{"core::result::unwrap_failed", "unwrap of an Err"},
+	{"core::slice::index::", "slice index out of range"},
+	{"core::panicking::panic_const::panic_const_div_by_zero", "division by zero"},
+	{"core::panicking::panic_const::panic_const_add_overflow", "overflow of an addition"},
+	{"core::panicking::panic_const::panic_const_sub_overflow", "overflow of a subtraction"},
+	{"core::panicking::panic_const::panic_const_mul_overflow", "overflow of a multiplication"},
+	{"core::cell::panic_already", "a RefCell is borrowed already"},
+	{"core::panicking::assert_failed", "assertion failed"},
+	{"alloc::alloc::handle_alloc_error", "no memory is left"},
+}
+
+// rustPanic says where a Rust program panicked, and why where a function of its core
+// library did for it.
+func (c *crash) rustPanic() string {
+	isPanic, reason := false, ""
+	for i := range c.stack.Frames {
+		f := &c.stack.Frames[i]
+		for j := range f.Symbols {
+			name := f.Symbols[j].Function
+			if strings.HasSuffix(name, "rust_panic") || strings.HasPrefix(name, "core::panicking::panic") {
+				isPanic = true
+			}
+			for _, r := range rustReasons {
+				if reason == "" && strings.HasPrefix(name, r.function) {
+					reason = r.is
+				}
+			}
+		}
+	}
+	if !isPanic {
+		return ""
+	}
+	if reason != "" {
+		reason = ": " + reason
+	}
+	_, position := c.culprit()
+	if position != "" {
+		position = " at " + position
+	}
+	return "Rust panic" + reason + c.by() + position
+}

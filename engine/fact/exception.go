@@ -1,0 +1,127 @@
+package fact
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// This file finds the exception that ended a C++ program, by the layout of the Itanium
+// C++ ABI: Exception Handling, 2.2.1 (__cxa_exception), and 1.2 (_Unwind_Exception).
+
+// The classes of exceptions of libstdc++ and libc++abi. The lowest byte of a dependent
+// exception, which refers to another one, is 1: those are not read.
+const (
+	classGNU   = 0x474e5543432b2b00 // "GNUCC++\0"
+	classClang = 0x434c4e47432b2b00 // "CLNGC++\0"
+)
+
+// Offsets from the _Unwind_Exception of an exception, on machines of 64 bits.
+const (
+	exceptionType   = -80 // std::type_info *exceptionType
+	exceptionObject = 32  // the object, behind the _Unwind_Exception
+)
+
+// headers are where an _Unwind_Exception lies from what a run-time function has in a
+// register: itself, the thrown object, the beginning of __cxa_exception and that of
+// what holds its count of references.
+var headers = [...]int64{0, -exceptionObject, 80, 96}
+
+// terminate explains an abort by std::terminate.
+func (c *crash) terminate() string {
+	at := slices.IndexFunc(c.frames, func(a walk.Activation) bool {
+		return linkageName(&c.stack.Frames[a.Index()]) == "_ZSt9terminatev"
+	})
+	if at < 0 {
+		return ""
+	}
+	if header, ok := c.exception(at); ok {
+		return "C++ exception that nobody caught: " + c.exceptionText(header) + c.by()
+	}
+	return "std::terminate was called" + c.by()
+}
+
+// maxThrowing is how many frames from std::terminate on are looked at for the
+// exception: those of the run-time library.
+const maxThrowing = 8
+
+// exception is where the _Unwind_Exception of the exception is that std::terminate was
+// called for: a register that the run-time library's functions keep for their callers
+// leads to it. ok is false where none or several do.
+func (c *crash) exception(terminate int) (header uint64, ok bool) {
+	if c.machine.AddressBits != 64 {
+		return 0, false
+	}
+	var found []uint64
+	for i := terminate; i < len(c.frames) && i < terminate+maxThrowing; i++ {
+		for number := range uint64(32) {
+			v, err := c.frames[i].Value(number)
+			if err != nil || v < nullEnd {
+				continue
+			}
+			for _, offset := range headers {
+				if h := v + uint64(offset); c.isException(h) && !slices.Contains(found, h) { //nolint:gosec // its bits
+					found = append(found, h)
+				}
+			}
+		}
+		if len(found) > 0 { // those further out may be of exceptions that were caught
+			break
+		}
+	}
+	if len(found) != 1 {
+		return 0, false
+	}
+	return found[0], true
+}
+
+func (c *crash) isException(header uint64) bool {
+	class, ok := c.word(header)
+	if !ok || class != classGNU && class != classClang {
+		return false
+	}
+	_, ok = c.typeName(header)
+	return ok
+}
+
+// typeName is the mangled name of an exception's type: std::type_info has a pointer to
+// it behind that to its virtual table (Itanium C++ ABI, 2.9.4).
+func (c *crash) typeName(header uint64) (string, bool) {
+	exceptionType := int64(exceptionType)
+	info, ok := c.word(header + uint64(exceptionType)) //nolint:gosec // its bits
+	if !ok {
+		return "", false
+	}
+	name, ok := c.word(info + 8)
+	if !ok {
+		return "", false
+	}
+	text, ok := c.text(name, -1)
+	return strings.TrimPrefix(text, "*"), ok && text != ""
+}
+
+// withMessage are the exceptions of the standard library that hold their text as a
+// pointer behind that to their virtual table, in libstdc++ and libc++ alike.
+var withMessage = map[string]bool{
+	"St11logic_error": true, "St12domain_error": true, "St16invalid_argument": true, "St12length_error": true, "St12out_of_range": true,
+	"St13runtime_error": true, "St11range_error": true, "St14overflow_error": true, "St15underflow_error": true,
+}
+
+// exceptionText is the type of an exception, and what it says where that is a standard
+// one.
+func (c *crash) exceptionText(header uint64) string {
+	mangled, _ := c.typeName(header)
+	text := symbol.Demangle("_ZTS" + mangled)
+	text = strings.TrimPrefix(text, "typeinfo name for ")
+	if !withMessage[mangled] {
+		return text
+	}
+	if at, ok := c.word(header + exceptionObject + 8); ok {
+		if message, ok := c.text(at, -1); ok {
+			text += ": " + message
+		}
+	}
+	return text
+}

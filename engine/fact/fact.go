@@ -1,0 +1,345 @@
+// Package fact says in one line what happened to a process that crashed: from its
+// signal, the instruction that failed with what it accesses, what was mapped, and the
+// messages that run-time libraries leave in memory. What is a guess says so.
+package fact
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// Of is one line that says what happened to a process, as the target was kept; "" where
+// nothing did, or nothing more than the signal's name is known.
+func Of(ctx context.Context, p *walk.Process) string {
+	thread := crashed(p)
+	if thread == nil {
+		return ""
+	}
+	c := newCrash(ctx, p, thread)
+	for _, explain := range explainers[c.signal] {
+		if text := explain(c); text != "" {
+			return text
+		}
+	}
+	if thread.Wave != nil || c.signal == "" {
+		return c.stop()
+	}
+	return c.sent()
+}
+
+// explainers are what explains each signal: the first that has something to say does.
+var explainers = map[string][]func(*crash) string{
+	"SIGSEGV": {(*crash).stop, (*crash).sent, (*crash).overflow, (*crash).execution, (*crash).access},
+	"SIGBUS":  {(*crash).stop, (*crash).sent, (*crash).bus},
+	"SIGFPE":  {(*crash).stop, (*crash).sent, (*crash).arithmetic},
+	"SIGILL":  {(*crash).stop, (*crash).sent, (*crash).execution, (*crash).illegal},
+	"SIGTRAP": {(*crash).stop, (*crash).sent, (*crash).trap},
+	"SIGABRT": {(*crash).abort},
+	"SIGSYS":  {(*crash).stop, (*crash).systemCall},
+	"SIGXCPU": {(*crash).sent, says("the limit of CPU time is used up")},
+	"SIGXFSZ": {(*crash).sent, says("a file grew beyond the limit of its size")},
+}
+
+// says is an explainer that always says the same of the place.
+func says(what string) func(*crash) string {
+	return func(c *crash) string { return what + c.in() }
+}
+
+// crashed is the thread that the target says crashed: a wave where one did, whose
+// failure the process is told by a signal of another thread; nil where none did.
+func crashed(p *walk.Process) (found *target.Thread) {
+	for _, th := range p.Threads() {
+		switch {
+		case !th.Crashed:
+		case th.Wave != nil:
+			return th
+		case found == nil:
+			found = th
+		}
+	}
+	return found
+}
+
+// A crash is what is known of one.
+type crash struct {
+	ctx     context.Context
+	process *walk.Process
+	thread  *target.Thread
+	kept    *target.Crash // what the target says of it; never nil
+	signal  string        // SIGSEGV
+	// address is what was accessed, as the signal says, if hasAddress.
+	address    uint64
+	hasAddress bool
+
+	machine *sdk.Description // nil: no architecture reads the thread
+	order   sdk.ByteOrder
+	stack   *walk.Stack
+	frames  []walk.Activation
+	pc      uint64
+	hasPC   bool
+	// in is the instruction at the PC, if isDecoded.
+	instruction sdk.Instruction
+	isDecoded   bool
+}
+
+func newCrash(ctx context.Context, p *walk.Process, thread *target.Thread) *crash {
+	info := p.Info()
+	c := &crash{ctx: ctx, process: p, thread: thread, kept: &target.Crash{}, address: info.FaultAddress, hasAddress: info.HasFaultAddress}
+	if info.Facts != nil && info.Facts.Crash != nil {
+		c.kept = info.Facts.Crash
+	}
+	if info.Kind == target.ELFCore || info.Kind == target.ROCmCore || info.Kind == target.Snapshot {
+		c.signal = target.SignalName(info.Machine, info.Signal)
+	}
+	if m := p.Machine(thread); m != nil {
+		c.machine, c.order = m.Description, m.Description.ByteOrder
+		c.pc, c.hasPC = thread.Registers.Uint64(m.Description.PC, c.order)
+	}
+	c.stack, c.frames = p.Activations(ctx, thread)
+	if c.hasPC {
+		var err error
+		c.instruction, err = p.Instruction(ctx, thread, c.pc)
+		c.isDecoded = err == nil
+	}
+	return c
+}
+
+// register is a register of the top frame.
+func (c *crash) register(number uint32) (uint64, bool) {
+	if c.machine == nil || number == sdk.NoRegister {
+		return 0, false
+	}
+	return c.thread.Registers.Uint64(number, c.order)
+}
+
+func (c *crash) registerName(number uint32) string {
+	info, ok := c.machine.Register(number)
+	if !ok {
+		return fmt.Sprintf("register %d", number)
+	}
+	return info.Name
+}
+
+// effective is the address of an access; ok is false where a register is not known.
+func (c *crash) effective(a *sdk.Access) (address uint64, ok bool) {
+	address = uint64(a.Displacement) //nolint:gosec // its bits
+	for _, part := range [...]struct {
+		register uint32
+		scale    uint64
+	}{{a.Base, 1}, {a.Index, uint64(a.Scale)}} {
+		if part.register == sdk.NoRegister {
+			continue
+		}
+		v, ok := c.register(part.register)
+		if !ok {
+			return 0, false
+		}
+		address += v * part.scale
+	}
+	if a.AddressBits < 64 {
+		address &= 1<<a.AddressBits - 1
+	}
+	if a.Segment != sdk.NoRegister {
+		base, ok := c.register(a.Segment)
+		if !ok {
+			return 0, false
+		}
+		address += base
+	}
+	return address, true
+}
+
+// failing is the access of the instruction that a fault at an address is of, with its
+// address: the one whose bytes or page hold it. The string instructions and those of
+// vectors may fail behind the first byte.
+func (c *crash) failing(fault uint64) (found *sdk.Access, address uint64) {
+	for i := range c.instruction.Accesses {
+		a := &c.instruction.Accesses[i]
+		at, ok := c.effective(a)
+		if ok && fault-at < uint64(max(a.Size, 1)) {
+			return a, at
+		}
+	}
+	return nil, 0
+}
+
+// did says what an access did: "reads 8 bytes at 0x18".
+func did(a *sdk.Access, address uint64) string {
+	verb := "accesses"
+	switch {
+	case a.IsRead && a.IsWrite:
+		verb = "reads and writes"
+	case a.IsRead:
+		verb = "reads"
+	case a.IsWrite:
+		verb = "writes"
+	}
+	if a.Size == 0 {
+		return fmt.Sprintf("%s %#x", verb, address)
+	}
+	return fmt.Sprintf("%s %s at %#x", verb, count(uint64(a.Size), "byte"), address)
+}
+
+// count is a number of things, with their name in the singular.
+func count(n uint64, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// through says by which register an access found its address, and which variable of the
+// top frame is in it.
+func (c *crash) through(a *sdk.Access) string {
+	if a == nil || a.Base == sdk.NoRegister {
+		return ""
+	}
+	text := " through " + c.registerName(a.Base)
+	if name := c.variableIn(a.Base); name != "" {
+		text += " (" + name + ")"
+	}
+	if a.Index != sdk.NoRegister {
+		if v, ok := c.register(a.Index); ok {
+			text += fmt.Sprintf(" and %s = %#x", c.registerName(a.Index), v)
+		}
+	}
+	return text
+}
+
+// in names the function of the crash, and who called it where that one has no line.
+func (c *crash) in() string {
+	if len(c.stack.Frames) == 0 {
+		return ""
+	}
+	return c.inFrom(0)
+}
+
+// maxNamed is how many frames are looked at for one of the program's own.
+const maxNamed = 64
+
+func (c *crash) inFrom(first int) string {
+	text := ""
+	for i := first; i < len(c.stack.Frames) && i < first+maxNamed; i++ {
+		name, hasLine := nameOf(&c.stack.Frames[i])
+		switch {
+		case name == "":
+			continue
+		case text == "":
+			text = " in " + name
+		case hasLine:
+			return text + ", called from " + name
+		}
+		if hasLine {
+			break
+		}
+	}
+	return text
+}
+
+// nameOf is the function at a frame, and whether debug information has it.
+func nameOf(f *walk.Frame) (name string, hasLine bool) {
+	if len(f.Symbols) == 0 {
+		return "", false
+	}
+	s := &f.Symbols[0]
+	return s.Function, s.Line > 0
+}
+
+// linkageName is the name of the physical function at a frame, as symbol tables have it.
+func linkageName(f *walk.Frame) string {
+	if len(f.Symbols) == 0 {
+		return ""
+	}
+	return plainName(&f.Symbols[len(f.Symbols)-1])
+}
+
+func plainName(s *symbol.Frame) string {
+	name := s.LinkageName
+	if name == "" {
+		name = s.Function
+	}
+	name, _, _ = strings.Cut(name, "@")
+	return name
+}
+
+// word reads a word of the target's memory.
+func (c *crash) word(address uint64) (uint64, bool) {
+	if c.machine == nil {
+		return 0, false
+	}
+	b := make([]byte, (c.machine.AddressBits+7)/8)
+	n, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, address, b)
+	if n < len(b) || len(b) > 8 {
+		return 0, false
+	}
+	return integer(b, c.order), true
+}
+
+// integer is the number in at most 8 bytes.
+func integer(b []byte, order sdk.ByteOrder) (v uint64) {
+	for i := range b {
+		at := len(b) - 1 - i
+		if order == sdk.BigEndian {
+			at = i
+		}
+		v = v<<8 | uint64(b[at])
+	}
+	return v
+}
+
+// maxText bounds a text that is read from memory.
+const maxText = 1 << 10
+
+// text reads n bytes of text, or, of negative n, up to a NUL.
+func (c *crash) text(address uint64, n int) (string, bool) {
+	isEnded := n < 0
+	if isEnded || n > maxText {
+		n = maxText
+	}
+	b := make([]byte, n)
+	got, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, address, b)
+	if !isEnded {
+		return string(b[:got]), got == n
+	}
+	for i, v := range b[:got] {
+		if v == 0 {
+			return string(b[:i]), true
+		}
+	}
+	return "", false
+}
+
+// mapped says whether the process had an address mapped.
+func (c *crash) mapped(address uint64) bool {
+	mapped, _ := c.process.State().Mapped(address)
+	return mapped
+}
+
+// around are the mappings around an address; nil where the target does not know them.
+func (c *crash) around(address uint64) (below, at, above *target.Mapping) {
+	if m, ok := c.process.State().(target.Mapper); ok {
+		return m.Around(address)
+	}
+	return nil, nil, nil
+}
+
+// flipped is the address of which one of the bits from first to last was likely
+// inverted; ok is false where none or several would do.
+func (c *crash) flipped(address uint64, first, last int) (original uint64, bit int, ok bool) {
+	found := 0
+	for i := first; i <= last; i++ {
+		if a := address ^ 1<<i; c.mapped(a) {
+			original, bit = a, i
+			found++
+		}
+	}
+	return original, bit, found == 1 && bits.OnesCount64(address) > 4
+}

@@ -1,0 +1,136 @@
+package fact
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// floatingCodes are the si_code values of SIGFPE of floating-point arithmetic
+// (include/uapi/asm-generic/siginfo.h).
+var floatingCodes = map[int32]string{
+	3: "floating-point division by zero", 4: "floating-point overflow", 5: "floating-point underflow",
+	6: "inexact floating-point result", 7: "invalid floating-point operation",
+}
+
+// arithmetic explains a SIGFPE. x86 raises the same exception for a division by zero
+// and for a quotient that is too large (Intel SDM volume 3, 6.15, #DE): the divisor
+// tells.
+func (c *crash) arithmetic() string {
+	if text := floatingCodes[c.kept.Code]; text != "" {
+		return text + ": " + c.instruction.Text + c.in()
+	}
+	if c.instruction.Kind != sdk.DivideInstruction {
+		return ""
+	}
+	divisor, ok := c.divisor()
+	switch {
+	case !ok:
+		return "integer division by zero, or a quotient that is too large: " + c.instruction.Text + c.in()
+	case divisor == 0:
+		return "integer division by zero: " + c.instruction.Text + c.in()
+	}
+	return "the quotient of an integer division is too large: " + c.instruction.Text + c.in()
+}
+
+// divisor is what a division divides by.
+func (c *crash) divisor() (uint64, bool) {
+	if bits := c.instruction.RegisterBits; bits > 0 {
+		v, ok := c.register(c.instruction.Register)
+		return v & (1<<bits - 1), ok
+	}
+	for i := range c.instruction.Accesses {
+		a := &c.instruction.Accesses[i]
+		at, ok := c.effective(a)
+		if !ok || a.Size == 0 || a.Size > 8 {
+			return 0, false
+		}
+		word, ok := c.word(at)
+		if a.Size < 8 {
+			word &= 1<<(8*a.Size) - 1
+		}
+		return word, ok
+	}
+	return 0, false
+}
+
+// illegal explains a SIGILL.
+func (c *crash) illegal() string {
+	switch {
+	case !c.isDecoded:
+		return "illegal instruction" + c.in()
+	case c.instruction.Kind == sdk.UndefinedInstruction:
+		return "trap of the compiler (" + c.instruction.Text + "): a place that nothing may reach" + c.in()
+	case c.instruction.Kind == sdk.PrivilegedInstruction:
+		return "privileged instruction: " + c.instruction.Text + c.in()
+	}
+	return "illegal instruction: " + c.instruction.Text + c.in()
+}
+
+// trap explains a SIGTRAP. The PC is behind a breakpoint that was executed.
+func (c *crash) trap() string {
+	if c.hasPC {
+		in, err := c.process.Instruction(c.ctx, c.thread, c.pc-1)
+		if err == nil && in.Kind == sdk.BreakpointInstruction && in.Size == 1 {
+			return "breakpoint: " + in.Text + c.in()
+		}
+	}
+	return "trap" + c.in()
+}
+
+// systemCall explains a SIGSYS.
+func (c *crash) systemCall() string {
+	if k := c.kept.SystemCall; k != nil {
+		return fmt.Sprintf("system call %d is refused by a seccomp filter", k.Number) + c.in()
+	}
+	return c.sent()
+}
+
+// sent says who sent a signal; "" where the kernel did.
+func (c *crash) sent() string {
+	s := c.kept.Sender
+	if s == nil || c.signal == "" {
+		return ""
+	}
+	info := c.process.Info()
+	if info.Facts != nil && int64(s.ID) == info.Facts.Process.ID && s.ID != 0 {
+		return fmt.Sprintf("the process sent %s to itself", c.signal) + c.in()
+	}
+	return fmt.Sprintf("%s was sent by process %d of user %d", c.signal, s.ID, s.User)
+}
+
+// stop explains what stopped a wave, by what its hardware says.
+func (c *crash) stop() string {
+	s := c.thread.Stop
+	if c.thread.Wave == nil || s == nil {
+		return ""
+	}
+	text := stops[s.Reason]
+	if text == "" {
+		return ""
+	}
+	if s.HasTrapID {
+		text += fmt.Sprintf(" %d", s.TrapID)
+	}
+	if s.HasAddress {
+		text += fmt.Sprintf(" at %#x", s.Address)
+		if s.Address < nullEnd {
+			text = "null pointer, " + text
+		}
+	}
+	if s.HasPCExact && !s.PCExact {
+		return text + ", executed before" + c.in()
+	}
+	if c.isDecoded && s.Reason == sdk.StopIllegalInstruction {
+		text += ": " + c.instruction.Text
+	}
+	return text + c.in()
+}
+
+// stops are what the reasons of waves are called.
+var stops = map[string]string{
+	sdk.StopBreakpoint: "a wave hit a breakpoint", sdk.StopWatchpoint: "a wave hit a watchpoint", sdk.StopTrap: "a wave executed trap",
+	sdk.StopMemoryFault: "a wave accessed memory that is not mapped for it", sdk.StopAddressError: "a wave accessed an invalid address",
+	sdk.StopIllegalInstruction: "a wave executed an illegal instruction", sdk.StopMathError: "a wave failed in arithmetic",
+	sdk.StopECCError: "a wave read memory that lost its contents", sdk.StopFatalHalt: "the hardware halted a wave",
+}

@@ -1,0 +1,257 @@
+package fact
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// nullEnd is the end of the addresses that no process may map (vm.mmap_min_addr is
+// 65536 on every usual kernel): what is accessed below it is a member of nothing.
+const nullEnd = 1 << 16
+
+// access explains a SIGSEGV by what the instruction accesses.
+func (c *crash) access() string {
+	if c.kept.HasCode && c.kept.Code == target.SignalFromKernel {
+		return c.protection()
+	}
+	if !c.hasAddress {
+		return c.accesses()
+	}
+	a, _ := c.failing(c.address)
+	what := c.whatDid(a, c.address)
+	if c.address < nullEnd {
+		return "null pointer: " + what
+	}
+	return c.whereIs(c.address, a) + ": " + what + c.unlikely(c.address, a)
+}
+
+// whatDid says what was done at an address, by what, and where.
+func (c *crash) whatDid(a *sdk.Access, address uint64) string {
+	if a == nil {
+		return fmt.Sprintf("accesses %#x", address) + c.in()
+	}
+	return did(a, address) + c.through(a) + c.in()
+}
+
+// accesses says what the instruction accesses, of a signal without an address.
+func (c *crash) accesses() string {
+	for i := range c.instruction.Accesses {
+		a := &c.instruction.Accesses[i]
+		if at, ok := c.effective(a); ok && !c.mapped(at) {
+			what := c.whatDid(a, at)
+			if at < nullEnd {
+				return "null pointer: " + what
+			}
+			return "memory that is not mapped: " + what
+		}
+	}
+	return ""
+}
+
+// userBits is how many bits the addresses of processes have where the kernel says no
+// address of a fault: of x86-64, whose bit 47 tells the kernel's.
+const userBits = 47
+
+// protection explains a SIGSEGV of which the kernel says no address: that of a general
+// protection fault (Intel SDM volume 3, 6.15, #GP). It is for an address that is not
+// canonical, for a vector that is not aligned, and for an instruction of the kernel's.
+func (c *crash) protection() string {
+	if c.instruction.Kind == sdk.PrivilegedInstruction {
+		return fmt.Sprintf("privileged instruction: %s", c.instruction.Text) + c.in()
+	}
+	if c.machine == nil {
+		return ""
+	}
+	for i := range c.instruction.Accesses {
+		a := &c.instruction.Accesses[i]
+		at, ok := c.effective(a)
+		if !ok {
+			continue
+		}
+		if top := at >> userBits; top != 0 && top != 1<<(64-userBits)-1 {
+			return "address that is not canonical: " + c.whatDid(a, at) + c.unlikely(at, a)
+		}
+	}
+	for i := range c.instruction.Accesses {
+		a := &c.instruction.Accesses[i]
+		if at, ok := c.effective(a); ok && a.Size >= 16 && at%uint64(a.Size) != 0 {
+			return fmt.Sprintf("address that is not a multiple of %d: ", a.Size) + c.whatDid(a, at)
+		}
+	}
+	if c.instruction.Kind == sdk.ReturnInstruction {
+		if to, ok := c.returnsTo(); ok && to>>userBits != 0 {
+			return fmt.Sprintf("return to %#x, which is not canonical: the return address was overwritten", to) + c.in() + c.unlikely(to, nil)
+		}
+	}
+	if r := c.instruction.Register; c.instruction.RegisterBits == 64 {
+		if to, ok := c.register(r); ok && to>>userBits != 0 {
+			return fmt.Sprintf("jump to %#x, which is not canonical, through %s", to, c.registerName(r)) + c.in() + c.unlikely(to, nil)
+		}
+	}
+	return "general protection fault: " + c.instruction.Text + c.in()
+}
+
+// returnsTo is the return address that a return instruction takes.
+func (c *crash) returnsTo() (uint64, bool) {
+	for i := range c.instruction.Accesses {
+		if at, ok := c.effective(&c.instruction.Accesses[i]); ok {
+			return c.word(at)
+		}
+	}
+	return 0, false
+}
+
+// patterns are words that allocators and compilers fill memory with.
+var patterns = map[uint64]string{
+	0x5a5a5a5a5a5a5a5a: "memory that jemalloc freed",
+	0xa5a5a5a5a5a5a5a5: "memory that jemalloc allocated and nobody wrote",
+	0xaaaaaaaaaaaaaaaa: "a variable that nobody wrote (-ftrivial-auto-var-init=pattern)",
+	0xfefefefefefefefe: "a variable that nobody wrote (-ftrivial-auto-var-init=pattern)",
+	0xbebebebebebebebe: "memory of AddressSanitizer that nobody wrote",
+	0xdddddddddddddddd: "freed memory",
+	0xcdcdcdcdcdcdcdcd: "memory that nobody wrote",
+	0xdeadbeefdeadbeef: "a pattern for freed memory",
+}
+
+// unlikely says what an address that nobody can have meant may have been. It is marked as a
+// guess.
+func (c *crash) unlikely(address uint64, a *sdk.Access) string {
+	word := address
+	if a != nil && a.Base != sdk.NoRegister {
+		if v, ok := c.register(a.Base); ok {
+			word = v
+		}
+	}
+	for pattern, of := range patterns {
+		if word-pattern+0x1000 < 0x2000 {
+			return fmt.Sprintf(" (a guess: %#x is the pattern of %s)", pattern, of)
+		}
+	}
+	if text, ok := asText(word, c.order); ok {
+		return fmt.Sprintf(" (a guess: the address was overwritten by the text %q)", text)
+	}
+	if original, bit, ok := c.flipped(address, 30, 63); ok && !c.isNear(address) {
+		return fmt.Sprintf(" (a guess: bit %d is flipped of %#x, which is mapped)", bit, original)
+	}
+	return ""
+}
+
+// asText is a word that consists of printable characters.
+func asText(word uint64, order sdk.ByteOrder) (string, bool) {
+	b := make([]byte, 8)
+	for i := range b {
+		shift := 8 * i
+		if order == sdk.BigEndian {
+			shift = 56 - shift
+		}
+		b[i] = byte(word >> shift)
+		if b[i] < ' ' || b[i] > '~' {
+			return "", false
+		}
+	}
+	return string(b), true
+}
+
+// nearBy is how far from a mapping an address is that was meant to be within it.
+const nearBy = 1 << 20
+
+// isNear says whether an address lies near a mapping: it ran out of that.
+func (c *crash) isNear(address uint64) bool {
+	below, at, above := c.around(address)
+	return at != nil || below != nil && address-below.End < nearBy || above != nil && above.Start-address < nearBy
+}
+
+// whereIs says what is at an address that may not be accessed as it was.
+func (c *crash) whereIs(address uint64, a *sdk.Access) string {
+	below, at, above := c.around(address)
+	switch {
+	case at == nil && c.mapped(address):
+		return "memory that may not be accessed so"
+	case at == nil:
+		return "memory that is not mapped" + beside(address, below, above)
+	case !at.IsReadable && !at.IsWritable && !at.IsExecutable && at.File == "":
+		return "memory without any rights, as of a guard page" + beside(address, below, above)
+	case a != nil && a.IsWrite && !at.IsWritable:
+		return "memory that may only be read" + ofFile(at)
+	}
+	return "memory that may not be accessed so" + ofFile(at)
+}
+
+// ofFile names the file that is mapped.
+func ofFile(m *target.Mapping) string {
+	if m.File == "" {
+		return ""
+	}
+	return ", of " + path.Base(m.File)
+}
+
+// beside says which mapping an address is right before or behind.
+func beside(address uint64, below, above *target.Mapping) string {
+	const page = 1 << 12
+	switch {
+	case below != nil && address-below.End < page:
+		return fmt.Sprintf(" (%s behind the end of a mapping%s)", count(address-below.End, "byte"), ofFile(below))
+	case above != nil && above.Start-address <= page:
+		return fmt.Sprintf(" (%s before a mapping%s)", count(above.Start-address, "byte"), ofFile(above))
+	}
+	return ""
+}
+
+// execution explains a PC where no code is.
+func (c *crash) execution() string {
+	if !c.hasPC || c.signal == "SIGSEGV" && (!c.hasAddress || c.address != c.pc) {
+		return ""
+	}
+	mapped, executable := c.process.State().Mapped(c.pc)
+	if executable {
+		return ""
+	}
+	from := c.inFrom(1)
+	if from != "" {
+		from = ", called" + " from" + from[len(" in"):]
+	}
+	_, at, _ := c.around(c.pc)
+	switch {
+	case c.pc == 0:
+		return "jump to null: the pointer to a function is null" + from
+	case c.pc < nullEnd:
+		return fmt.Sprintf("jump to %#x: the pointer to a function is null, or nearly", c.pc) + from
+	case !mapped:
+		return fmt.Sprintf("jump to %#x, where nothing is mapped", c.pc) + from + c.unlikely(c.pc, nil)
+	case at != nil:
+		return fmt.Sprintf("jump to %#x, which is data", c.pc) + ofFile(at) + from
+	}
+	return fmt.Sprintf("jump to %#x, which is data", c.pc) + from
+}
+
+// The si_code values of SIGBUS (include/uapi/asm-generic/siginfo.h).
+const (
+	busAlignment   = 1 // BUS_ADRALN
+	busNoPage      = 2 // BUS_ADRERR
+	busMemoryError = 4 // BUS_MCEERR_AR
+)
+
+// bus explains a SIGBUS.
+func (c *crash) bus() string {
+	if !c.hasAddress {
+		if c.kept.Code == target.SignalFromKernel {
+			return c.protection() // a stack segment fault
+		}
+		return ""
+	}
+	a, _ := c.failing(c.address)
+	what := c.whatDid(a, c.address)
+	_, at, _ := c.around(c.address)
+	switch {
+	case c.kept.Code == busAlignment:
+		return "address that is not aligned: " + what
+	case c.kept.Code >= busMemoryError:
+		return "the hardware lost the contents of memory: " + what
+	case c.kept.Code == busNoPage && at != nil && at.File != "":
+		return fmt.Sprintf("the file %s is shorter than its mapping, offset %#x is behind its end: %s", at.File, at.Offset+c.address-at.Start, what)
+	}
+	return "memory that has nothing behind it: " + what
+}

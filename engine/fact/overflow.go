@@ -1,0 +1,113 @@
+package fact
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// overflow explains a fault right below a stack: its guard page, or its limit.
+func (c *crash) overflow() string {
+	if !c.hasAddress || c.machine == nil {
+		return ""
+	}
+	sp, ok := c.register(c.machine.SP)
+	if !ok || !c.isBelowStack(sp) {
+		return ""
+	}
+	a, _ := c.failing(c.address)
+	return "stack overflow: " + c.recursion() + c.whatDid(a, c.address)
+}
+
+// A stack that overflows is accessed within these distances: of its pointer, for a
+// function with a large frame touches it in any order, and of what is mapped above, for
+// the function that overflows it may have moved the pointer far.
+const (
+	stackReach = 1 << 24
+	guardSize  = 1 << 20
+)
+
+// isBelowStack says whether what was accessed lies below the mapping of the stack that
+// sp is of: the frames of the callers are right above it.
+func (c *crash) isBelowStack(sp uint64) bool {
+	if c.address-sp+stackReach > 2*stackReach {
+		return false
+	}
+	_, at, above := c.around(c.address)
+	if at != nil && (at.IsReadable || at.IsWritable || at.IsExecutable) || above == nil || above.Start-c.address > guardSize {
+		return false
+	}
+	if !above.IsWritable || above.File != "" {
+		return false
+	}
+	for i := range c.stack.Frames { // a frame of a caller is in the mapping above
+		f := &c.stack.Frames[i]
+		if f.HasCFA && f.CFA >= above.Start && f.CFA < above.End {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	maxCycle  = 64 // functions in a cycle of a recursion
+	maxSkip   = 64 // frames of functions that the innermost one of the cycle called
+	minRounds = 3
+	maxJudged = 1 << 12 // frames by which a cycle is found
+)
+
+// recursion names the cycle of functions that a deep stack consists of.
+func (c *crash) recursion() string {
+	cycle, frames := cycleOf(c.stack.Frames)
+	if len(cycle) == 0 {
+		return ""
+	}
+	least := ""
+	if c.stack.Stopped.Reason == walk.StopFrameLimit {
+		least = "at least "
+	}
+	if len(cycle) == 1 {
+		return fmt.Sprintf("%s calls itself %s%d times; ", cycle[0], least, frames)
+	}
+	return fmt.Sprintf("%s call each other %s%d times; ", strings.Join(cycle, ", "), least, frames/len(cycle))
+}
+
+// cycleOf is the shortest cycle of functions that most frames are of, the innermost
+// last, and how many frames are.
+func cycleOf(frames []walk.Frame) (cycle []string, length int) {
+	ids := make([]string, min(len(frames), maxJudged))
+	for i := range ids {
+		ids[i] = functionOf(&frames[i])
+	}
+	best, first := 0, 0
+	for skip := 0; skip < min(maxSkip, len(ids)); skip++ {
+		for period := 1; period <= maxCycle && skip+period*minRounds <= len(ids); period++ {
+			n := skip + period
+			for n < len(ids) && ids[n] == ids[n-period] {
+				n++
+			}
+			if n -= skip; n >= period*minRounds && n > length+maxSkip {
+				best, first, length = period, skip, n
+			}
+		}
+	}
+	if best == 0 {
+		return nil, 0
+	}
+	for n := first + length; n < len(frames) && functionOf(&frames[n]) == ids[first+(n-first)%best]; n++ {
+		length++
+	}
+	for i := first + best - 1; i >= first; i-- {
+		cycle = append(cycle, ids[i])
+	}
+	return cycle, length
+}
+
+// functionOf names the physical function of a frame; its PC where nothing does.
+func functionOf(f *walk.Frame) string {
+	if n := len(f.Symbols); n > 0 {
+		return f.Symbols[n-1].Function
+	}
+	return fmt.Sprintf("%#x", f.PC)
+}

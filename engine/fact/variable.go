@@ -1,0 +1,83 @@
+package fact
+
+import (
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// variableIn names the variable of the top frame whose value a register has: the one
+// that is in it, or the one that the instruction before has just loaded. It is "" where
+// there is none, or more than one.
+func (c *crash) variableIn(register uint32) string {
+	if len(c.frames) == 0 {
+		return ""
+	}
+	held, ok := c.register(register)
+	loads := c.loadsBefore()
+	name, count := "", 0
+	for _, level := range c.frames[0].Locals(value.Limits{Depth: 1, Elements: 1}) {
+		for i := range level {
+			v := &level[i]
+			if v.IsShadowed || v.Name == "" || v.Place.NumPlaces() != 1 {
+				continue
+			}
+			p := v.Place.Place(0)
+			isIn := p.Storage == locexpr.Register && p.Register == uint64(register) && p.BitOffset == 0
+			if a, isLoaded := loads[p.Address]; ok && p.Storage == locexpr.Memory && isLoaded && a == held {
+				isIn = true
+			}
+			if isIn && !hasParts(v) {
+				name = v.Name
+				count++
+			}
+		}
+	}
+	if count != 1 {
+		return ""
+	}
+	return name
+}
+
+// hasParts says whether a variable is larger than a register: its first member may be in
+// one, which is not the variable.
+func hasParts(v *walk.Variable) bool { return len(v.Children) > 0 && !v.HasText }
+
+// maxBefore is how many instructions before the one that failed are looked at for what
+// it loaded its address from.
+const maxBefore = 2
+
+// loadsBefore are the words that the instructions right before the PC read, by their
+// addresses, by the registers of now: of frames' variables these are as they were.
+func (c *crash) loadsBefore() map[uint64]uint64 {
+	loads := map[uint64]uint64{}
+	lines, err := c.process.Disassemble(c.ctx, c.thread, c.pc, maxBefore, 0)
+	if err != nil {
+		return loads
+	}
+	for i := range lines {
+		if lines[i].IsAt {
+			break
+		}
+		in, err := c.process.Instruction(c.ctx, c.thread, lines[i].Address)
+		if err != nil {
+			continue
+		}
+		for j := range in.Accesses {
+			c.addLoad(loads, &in.Accesses[j])
+		}
+	}
+	return loads
+}
+
+func (c *crash) addLoad(loads map[uint64]uint64, a *sdk.Access) {
+	if !a.IsRead || a.IsWrite || a.Size*8 != c.machine.AddressBits {
+		return
+	}
+	if address, ok := c.effective(a); ok {
+		if word, ok := c.word(address); ok {
+			loads[address] = word
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// Instruction is the instruction that begins at an address, as the architecture of a
+// thread reads it: with what it accesses, where the architecture says that. The error
+// wraps sdk.ErrNotImplemented of one that does not disassemble, and target.ErrNoMemory
+// where there is no code.
+func (p *Process) Instruction(ctx context.Context, th *target.Thread, address uint64) (in sdk.Instruction, err error) {
+	s := p.stateOf(ctx, th)
+	switch {
+	case s == nil:
+		return in, errors.New("the thread is not of this target")
+	case s.arch == nil:
+		return in, s.failure
+	}
+	d := &disassembly{Process: p, arch: s.arch, segment: p.Segment(address)}
+	err = object.Guard(func() error {
+		code := make([]byte, d.room())
+		n, err := d.readCode(address, code)
+		if n == 0 {
+			return fmt.Errorf("code at %#x: %w", address, err)
+		}
+		request := &sdk.DisassembleRequest{Address: address, Code: code[:n], Processor: s.Processor, Lanes: s.lanes()}
+		answer, err := s.arch.Plugin.Disassemble(ctx, request)
+		switch {
+		case err != nil:
+			return err
+		case len(answer.Instructions) == 0 || answer.Instructions[0].Address != address:
+			return fmt.Errorf("no instruction begins at %#x", address)
+		}
+		in = answer.Instructions[0]
+		return nil
+	})
+	return in, err
+}
+
+// Locals are the variables of the frame, by the function that has them, as
+// FrameDetails has them.
+func (a Activation) Locals(limits value.Limits) (list [][]Variable) {
+	_ = object.Guard(func() error { // what cannot be read is not there
+		if a.frame.module != nil {
+			list = a.frame.localsOf(limits, nil)
+		}
+		return nil
+	})
+	return list
+}
+
+// Value reads a register of the frame that has at most 64 bits. The error says that it
+// is not known.
+func (a Activation) Value(reg uint64) (uint64, error) { return a.frame.value(reg) }
