@@ -7,20 +7,20 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/value"
-	"github.com/unwindd/unwindd/engine/walk"
 )
 
 // abort explains a SIGABRT: by what the run-time library says that aborted, the
 // innermost one first.
 func (c *crash) abort() string {
+	for i := range c.stack.Frames {
+		switch linkageName(&c.stack.Frames[i]) {
+		case "__cxa_pure_virtual":
+			return "call of a pure virtual function" + c.by()
+		}
+	}
 	for _, explain := range []func(*crash) string{(*crash).goMessage, (*crash).rustPanic, (*crash).terminate, (*crash).glibcMessage} {
 		if text := explain(c); text != "" {
 			return text
-		}
-	}
-	for i := range c.stack.Frames {
-		if linkageName(&c.stack.Frames[i]) == "__cxa_pure_virtual" {
-			return "call of a pure virtual function" + c.by()
 		}
 	}
 	for i := range c.stack.Frames {
@@ -52,24 +52,24 @@ func isLibrary(name string) bool {
 // by names the innermost function of the program's own: one that is in another module
 // than the function that sent the signal, and no part of a run-time library.
 func (c *crash) by() string {
-	name, _ := c.culprit()
+	name, _ := c.culprit(0)
 	if name == "" {
 		return ""
 	}
 	return " in " + name
 }
 
-// culprit is the innermost function of the program's own, with its position; "" where
-// there is none among the frames.
-func (c *crash) culprit() (name, position string) {
-	for i := range c.stack.Frames {
+// culprit is the innermost function of the program's own from a frame on, with its
+// position; "" where there is none.
+func (c *crash) culprit(first int) (name, position string) {
+	for i := first; i < len(c.stack.Frames); i++ {
 		f := &c.stack.Frames[i]
 		if f.Module == nil || isLibC(f.Module.Path) || isLibCxx(f.Module.Path) {
 			continue
 		}
 		for j := range f.Symbols {
 			s := &f.Symbols[j]
-			if s.Function == "" || isLibrary(s.Function) {
+			if s.Function == "" || isLibrary(s.Function) || strings.HasPrefix(s.File, "/usr/include/") {
 				continue
 			}
 			if s.Line > 0 {
@@ -83,7 +83,12 @@ func (c *crash) culprit() (name, position string) {
 
 func isLibC(file string) bool {
 	name := path.Base(file)
-	return strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-2")
+	for _, begin := range []string{"libc.so", "libc-2", "libpthread", "ld-linux", "ld-2", "libm.so", "linux-vdso"} {
+		if strings.HasPrefix(name, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 func isLibCxx(file string) bool {
@@ -124,7 +129,7 @@ func (c *crash) glibcMessage() string {
 		}
 	}
 	if strings.Contains(text, ": Assertion `") {
-		is = "assertion failed"
+		return "assertion failed: " + text // which names the function
 	}
 	return is + ": " + text + c.by()
 }
@@ -164,7 +169,7 @@ func (c *crash) goMessage() string {
 			continue
 		}
 		text = of.is
-		if said := c.parameter(i, of.parameter); said != "" {
+		if said := c.goText(i, of.parameter); said != "" {
 			text += ": " + said
 		}
 		break
@@ -175,16 +180,46 @@ func (c *crash) goMessage() string {
 	return text + c.by()
 }
 
-// parameter is the text of a parameter of a frame; "" where it is not known.
-func (c *crash) parameter(frame int, name string) string {
+// goReasons are functions of Go's runtime that panic for one reason.
+var goReasons = map[string]string{
+	"runtime.goPanicIndex": "index out of range", "runtime.goPanicIndexU": "index out of range", "runtime.panicBounds": "index out of range",
+	"runtime.panicBounds64": "index out of range", "runtime.panicdivide": "integer divide by zero",
+	"runtime.panicmem": "invalid memory address or nil pointer dereference", "runtime.panicshift": "negative shift amount",
+	"runtime.panicdottypeE": "interface conversion", "runtime.panicdottypeI": "interface conversion", "runtime.panicnildottype": "interface conversion",
+	"runtime.goPanicSliceAlen": "slice bounds out of range", "runtime.goPanicSliceAcap": "slice bounds out of range", "runtime.goPanicSliceB": "slice bounds out of range",
+}
+
+// goText is what ended a Go program, by the parameter of a function of the runtime.
+// gopanic keeps what was given to panic in p.arg too, where the runtime replaces an error
+// by its text before it prints it.
+func (c *crash) goText(frame int, parameter string) string {
+	if text := c.variable(frame, "p", "arg"); text != "" {
+		return text
+	}
+	if text := c.variable(frame, parameter, ""); text != "" {
+		return text
+	}
+	for i := frame; i < len(c.stack.Frames) && i < frame+4; i++ {
+		for j := range c.stack.Frames[i].Symbols {
+			if text := goReasons[c.stack.Frames[i].Symbols[j].Function]; text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// variable is the text that a variable of a frame is, or a member of it; "" where it is
+// not known, or no text.
+func (c *crash) variable(frame int, name, member string) string {
 	for i := range c.frames {
 		if c.frames[i].Index() != frame {
 			continue
 		}
-		for _, level := range c.frames[i].Locals(value.Limits{Depth: 3, Elements: maxText}) {
+		for _, level := range c.frames[i].Locals(value.Limits{Depth: 4, Elements: maxText}) {
 			for j := range level {
 				if v := &level[j]; v.Name == name && !v.IsShadowed {
-					return parameterText(v)
+					return textOf(&v.Value, member)
 				}
 			}
 		}
@@ -192,18 +227,38 @@ func (c *crash) parameter(frame int, name string) string {
 	return ""
 }
 
-// parameterText is a string, or what an interface holds: an error of the runtime is a
-// string too, and of another value it is the type.
-func parameterText(v *walk.Variable) string {
-	text := v.Text
-	if len(v.Children) == 1 && text == "" {
-		text = v.Children[0].Text
+// maxParts is how deep a text may lie within a value: an interface, a pointer and an
+// error of package errors.
+const maxParts = 4
+
+// textOf is the text of a value's member, or, without one, of what the value leads to.
+func textOf(v *value.Value, member string) string {
+	if member != "" {
+		for i := range v.Children {
+			if v.Children[i].Name == member {
+				return textOf(&v.Children[i], "")
+			}
+		}
+		return ""
 	}
-	if _, of, ok := strings.Cut(text, "\""); ok && strings.HasSuffix(of, "\"") {
-		return strings.TrimSuffix(of, "\"")
+	for range maxParts {
+		if _, quoted, ok := strings.Cut(v.Text, `"`); ok && strings.HasSuffix(quoted, `"`) {
+			return strings.TrimSuffix(quoted, `"`)
+		}
+		if len(v.Children) != 1 {
+			break
+		}
+		v = &v.Children[0]
 	}
-	return text
+	return ""
 }
+
+// rustOverflow begins the names of the functions that find a fault in a guard page of a
+// Rust program's stacks, and abort.
+const (
+	rustOverflow = "std::sys::pal::unix::stack_overflow"
+	overflowed   = "stack overflow"
+)
 
 // rustReasons are functions of Rust's core library that panic for one reason.
 var rustReasons = []struct{ function, is string }{
@@ -218,6 +273,7 @@ var rustReasons = []struct{ function, is string }{
 	{"core::panicking::panic_const::panic_const_mul_overflow", "overflow of a multiplication"},
 	{"core::cell::panic_already", "a RefCell is borrowed already"},
 	{"core::panicking::assert_failed", "assertion failed"},
+	{rustOverflow, overflowed},
 	{"alloc::alloc::handle_alloc_error", "no memory is left"},
 }
 
@@ -229,7 +285,7 @@ func (c *crash) rustPanic() string {
 		f := &c.stack.Frames[i]
 		for j := range f.Symbols {
 			name := f.Symbols[j].Function
-			if strings.HasSuffix(name, "rust_panic") || strings.HasPrefix(name, "core::panicking::panic") {
+			if strings.HasPrefix(name, rustOverflow) || strings.HasSuffix(name, "rust_panic") || strings.HasPrefix(name, "core::panicking::panic") {
 				isPanic = true
 			}
 			for _, r := range rustReasons {
@@ -242,10 +298,13 @@ func (c *crash) rustPanic() string {
 	if !isPanic {
 		return ""
 	}
+	if reason == overflowed {
+		return reason + ": " + c.recursion() + "Rust's handler of the signal aborted" + c.by()
+	}
 	if reason != "" {
 		reason = ": " + reason
 	}
-	_, position := c.culprit()
+	_, position := c.culprit(0)
 	if position != "" {
 		position = " at " + position
 	}

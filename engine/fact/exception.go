@@ -29,12 +29,19 @@ const (
 // what holds its count of references.
 var headers = [...]int64{0, -exceptionObject, 80, 96}
 
+// throwing are functions that end in std::terminate, or that it is called from: the
+// symbol of a library that was stripped may only name these.
+var throwing = map[string]bool{
+	"_ZSt9terminatev": true, "__gxx_personality_v0": true, "__cxa_throw": true, "__cxa_rethrow": true, "__cxa_call_terminate": true,
+	"_Unwind_RaiseException": true, "_Unwind_Resume": true, "_Unwind_Resume_or_Rethrow": true,
+}
+
 // terminate explains an abort by std::terminate.
 func (c *crash) terminate() string {
 	at := slices.IndexFunc(c.frames, func(a walk.Activation) bool {
-		return linkageName(&c.stack.Frames[a.Index()]) == "_ZSt9terminatev"
+		return throwing[linkageName(&c.stack.Frames[a.Index()])]
 	})
-	if at < 0 {
+	if at < 0 || at > maxNamed {
 		return ""
 	}
 	if header, ok := c.exception(at); ok {

@@ -44,13 +44,13 @@ var explainers = map[string][]func(*crash) string{
 	"SIGTRAP": {(*crash).stop, (*crash).sent, (*crash).trap},
 	"SIGABRT": {(*crash).abort},
 	"SIGSYS":  {(*crash).stop, (*crash).systemCall},
-	"SIGXCPU": {(*crash).sent, says("the limit of CPU time is used up")},
-	"SIGXFSZ": {(*crash).sent, says("a file grew beyond the limit of its size")},
+	"SIGXCPU": {(*crash).sentByOther, says("the limit of CPU time is used up")},
+	"SIGXFSZ": {(*crash).sentByOther, says("a file grew beyond the limit of its size")},
 }
 
 // says is an explainer that always says the same of the place.
 func says(what string) func(*crash) string {
-	return func(c *crash) string { return what + c.in() }
+	return func(c *crash) string { return what + c.by() }
 }
 
 // crashed is the thread that the target says crashed: a wave where one did, whose
@@ -110,6 +110,13 @@ func newCrash(ctx context.Context, p *walk.Process, thread *target.Thread) *cras
 		c.isDecoded = err == nil
 	}
 	return c
+}
+
+// isOwn says whether the process itself sent the signal. The kernel says so of limits
+// too.
+func (c *crash) isOwn() bool {
+	s, facts := c.kept.Sender, c.process.Info().Facts
+	return s != nil && facts != nil && s.ID != 0 && int64(s.ID) == facts.Process.ID
 }
 
 // register is a register of the top frame.
@@ -214,43 +221,27 @@ func (c *crash) through(a *sdk.Access) string {
 	return text
 }
 
-// in names the function of the crash, and who called it where that one has no line.
-func (c *crash) in() string {
-	if len(c.stack.Frames) == 0 {
-		return ""
-	}
-	return c.inFrom(0)
-}
+// in names the function of the crash, and the program's own that called it where that
+// is one of a library.
+func (c *crash) in() string { return c.inFrom(0) }
 
-// maxNamed is how many frames are looked at for one of the program's own.
+// maxNamed is how many frames are looked at for one that has a name.
 const maxNamed = 64
 
+// inFrom is in of the frames from one on.
 func (c *crash) inFrom(first int) string {
-	text := ""
 	for i := first; i < len(c.stack.Frames) && i < first+maxNamed; i++ {
-		name, hasLine := nameOf(&c.stack.Frames[i])
-		switch {
-		case name == "":
+		f := &c.stack.Frames[i]
+		if len(f.Symbols) == 0 || f.Symbols[0].Function == "" {
 			continue
-		case text == "":
-			text = " in " + name
-		case hasLine:
-			return text + ", called from " + name
 		}
-		if hasLine {
-			break
+		text := " in " + strings.TrimPrefix(f.Symbols[0].Function, "__GI_") // glibc's own calls of what it exports
+		if own, _ := c.culprit(i); own != "" && own != f.Symbols[0].Function {
+			text += ", called from " + own
 		}
+		return text
 	}
-	return text
-}
-
-// nameOf is the function at a frame, and whether debug information has it.
-func nameOf(f *walk.Frame) (name string, hasLine bool) {
-	if len(f.Symbols) == 0 {
-		return "", false
-	}
-	s := &f.Symbols[0]
-	return s.Function, s.Line > 0
+	return ""
 }
 
 // linkageName is the name of the physical function at a frame, as symbol tables have it.

@@ -57,14 +57,23 @@ func (c *crash) divisor() (uint64, bool) {
 // illegal explains a SIGILL.
 func (c *crash) illegal() string {
 	switch {
-	case !c.isDecoded:
-		return "illegal instruction" + c.in()
+	case !c.isDecoded || c.instruction.Text == noInstruction:
+		return "illegal instruction: " + c.codeBytes() + c.in()
 	case c.instruction.Kind == sdk.UndefinedInstruction:
-		return "trap of the compiler (" + c.instruction.Text + "): a place that nothing may reach" + c.in()
+		return "trap that the compiler wrote: " + c.instruction.Text + c.in()
 	case c.instruction.Kind == sdk.PrivilegedInstruction:
 		return "privileged instruction: " + c.instruction.Text + c.in()
 	}
 	return "illegal instruction: " + c.instruction.Text + c.in()
+}
+
+// noInstruction is what disassemblers write in the place of one.
+const noInstruction = "(bad)"
+
+// codeBytes are the first bytes at the PC.
+func (c *crash) codeBytes() string {
+	code, _ := c.text(c.pc, 4)
+	return fmt.Sprintf("% x", code)
 }
 
 // trap explains a SIGTRAP. The PC is behind a breakpoint that was executed.
@@ -92,11 +101,18 @@ func (c *crash) sent() string {
 	if s == nil || c.signal == "" {
 		return ""
 	}
-	info := c.process.Info()
-	if info.Facts != nil && int64(s.ID) == info.Facts.Process.ID && s.ID != 0 {
-		return fmt.Sprintf("the process sent %s to itself", c.signal) + c.in()
+	if c.isOwn() {
+		return fmt.Sprintf("the process sent %s to itself", c.signal) + c.by()
 	}
 	return fmt.Sprintf("%s was sent by process %d of user %d", c.signal, s.ID, s.User)
+}
+
+// sentByOther is sent of another process.
+func (c *crash) sentByOther() string {
+	if c.isOwn() {
+		return ""
+	}
+	return c.sent()
 }
 
 // stop explains what stopped a wave, by what its hardware says.

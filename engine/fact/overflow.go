@@ -26,16 +26,22 @@ func (c *crash) overflow() string {
 const (
 	stackReach = 1 << 24
 	guardSize  = 1 << 20
+	redZone    = 1 << 8 // below the pointer
 )
 
 // isBelowStack says whether what was accessed lies below the mapping of the stack that
 // sp is of: the frames of the callers are right above it.
 func (c *crash) isBelowStack(sp uint64) bool {
-	if c.address-sp+stackReach > 2*stackReach {
+	if c.address-sp+stackReach > 2*stackReach && c.address < sp {
 		return false
 	}
 	_, at, above := c.around(c.address)
-	if at != nil && (at.IsReadable || at.IsWritable || at.IsExecutable) || above == nil || above.Start-c.address > guardSize {
+	if at != nil && (at.IsReadable || at.IsWritable || at.IsExecutable) || above == nil {
+		return false
+	}
+	// A function with a large frame moves the pointer past the guard page at once.
+	hasLeft := sp < above.Start && c.address+redZone >= sp
+	if above.Start-c.address > guardSize && !hasLeft {
 		return false
 	}
 	if !above.IsWritable || above.File != "" {
@@ -73,8 +79,8 @@ func (c *crash) recursion() string {
 	return fmt.Sprintf("%s call each other %s%d times; ", strings.Join(cycle, ", "), least, frames/len(cycle))
 }
 
-// cycleOf is the shortest cycle of functions that most frames are of, the innermost
-// last, and how many frames are.
+// cycleOf is the shortest cycle of functions that most frames are of, a caller before
+// what it calls, and how many frames are.
 func cycleOf(frames []walk.Frame) (cycle []string, length int) {
 	ids := make([]string, min(len(frames), maxJudged))
 	for i := range ids {
@@ -101,7 +107,19 @@ func cycleOf(frames []walk.Frame) (cycle []string, length int) {
 	for i := first + best - 1; i >= first; i-- {
 		cycle = append(cycle, ids[i])
 	}
-	return cycle, length
+	return rotated(cycle), length
+}
+
+// rotated is a cycle that begins with its first name in the order of the alphabet:
+// where it was entered, and where the stack ended, is chance.
+func rotated(cycle []string) []string {
+	least := 0
+	for i := range cycle {
+		if cycle[i] < cycle[least] {
+			least = i
+		}
+	}
+	return append(cycle[least:len(cycle):len(cycle)], cycle[:least]...)
 }
 
 // functionOf names the physical function of a frame; its PC where nothing does.

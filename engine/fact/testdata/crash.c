@@ -56,7 +56,7 @@ static void guard(void)
 	char *p = mmap(0, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	set(p + (1 << 19));
 }
-static void constant(void) { set((char *)"a constant" + zero); }
+static void constant(void) { wild = (uintptr_t)"a constant"; set((char *)wild); }
 static void code_write(void) { set((char *)(uintptr_t)member); }
 static void not_canonical(void) { wild = 0xdead00000000beef; sink = through((int *)wild); }
 static void flipped(void) { wild = (uintptr_t)&sink ^ 1ull << 58; sink = through((int *)wild); }
@@ -96,9 +96,10 @@ static void misaligned(void) { __asm__ volatile("movaps %%xmm0, 8(%0)" : : "r"(d
 static void aborted(void) { abort(); }
 static void assertion(void) { assert(one == 2 && "numbers"); }
 static void double_free(void) { void *volatile p = malloc(24); free(p); free(p); }
-static void heap(void) { char *volatile p = malloc(24); memset(p, 0x41, 64); free(malloc(5000)); free(malloc(100000)); }
+
 static void bad_free(void) { free((void *)(data + 16)); }
 NOINLINE void fill(char *p, int n) { memset(p, 0x41, (size_t)n); }
+static void heap(void) { wild = (uintptr_t)malloc(24); fill((char *)wild, 64); wild = (uintptr_t)malloc(5000); }
 static void smash(void) { char room[16]; fill(room, 64 + zero); sink = room[3]; }
 static void fortified(void) { char room[8]; strcpy(room, one ? "a text that is too long" : ""); sink = room[3]; }
 
@@ -142,9 +143,9 @@ static void file_size(void)
 {
 	char name[] = "size.XXXXXX";
 	int fd = mkstemp(name);
-	struct rlimit limit = {1 << 12, RLIM_INFINITY};
+	struct rlimit limit = {1 << 30, RLIM_INFINITY}; // it bounds the core too
 	setrlimit(RLIMIT_FSIZE, &limit);
-	if (pwrite(fd, "x", 1, 1 << 13) < 0) return;
+	if (pwrite(fd, "x", 1, 1l << 31) < 0) return;
 }
 
 static const struct { const char *name; void (*fail)(void); } kinds[] = {

@@ -1,4 +1,4 @@
-// crash KIND fails in the way of the table at the end. Compiled with panic=abort.
+// crash KIND fails in the way of the table at the end. It is compiled with panic=abort.
 use std::hint::black_box;
 
 fn index(list: &[i32], i: usize) -> i32 { list[i] }
