@@ -1,0 +1,34 @@
+package fact
+
+import (
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// TestStopsOfWavesSayWhatHappened has what the hardware says of waves.
+func TestStopsOfWavesSayWhatHappened(t *testing.T) {
+	for _, c := range []struct {
+		stop *target.Stop
+		want string
+	}{
+		{nil, ""},
+		{&target.Stop{Reason: sdk.StopMemoryFault}, "a wave accessed memory that is not mapped for it"},
+		{&target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true},
+			"a wave accessed memory that is not mapped for it at 0x7f4200f00000, executed before"},
+		{&target.Stop{Reason: sdk.StopMemoryFault, Address: 8, HasAddress: true}, "null pointer, a wave accessed memory that is not mapped for it at 0x8"},
+		{&target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}, "a wave executed trap 2"},
+	} {
+		crash := &crash{thread: &target.Thread{Wave: &target.Wave{}, Stop: c.stop}, stack: &walk.Stack{}}
+		if got := crash.stop(); got != c.want {
+			t.Errorf("%+v: %q, expected %q", c.stop, got, c.want)
+		}
+	}
+	for _, r := range sdk.StopReasons {
+		if r.Name != sdk.StopSingleStep && stops[r.Name] == "" {
+			t.Errorf("nothing is said of %s", r.Name)
+		}
+	}
+}
