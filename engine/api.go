@@ -17,6 +17,8 @@ type (
 	Stack = walk.Stack
 	// A Frame is one activation of a function; see walk.Frame.
 	Frame = walk.Frame
+	// A Gap is frames of a stack that were left out; see walk.Gap.
+	Gap = walk.Gap
 	// FrameDetails are what is found out about a frame where Options ask for it.
 	FrameDetails = walk.FrameDetails
 	// SourceLines are lines of a source file; see source.Lines.

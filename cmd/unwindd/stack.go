@@ -31,6 +31,8 @@ type stackFlags struct {
 	goroutine bool
 	lanes     bool
 	lane      int
+	crashed   bool
+	top       int
 	maxFrames int
 	noInlines bool
 	noFold    bool
@@ -70,6 +72,7 @@ of a wave do in each frame.`,
   zcat core.gz | unwindd stack -
   unwindd stack crash.dmp --symbols https://symbols.example.org
   unwindd stack --thread w0 --lane 5 crash.snapshot
+  unwindd stack core --crashed --top 10
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json
@@ -83,6 +86,8 @@ of a wave do in each frame.`,
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
 	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
+	flags.BoolVar(&f.crashed, "crashed", false, "only the threads that crashed")
+	flags.IntVar(&f.top, "top", 0, "print only the `N` innermost frames of a stack")
 	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
 	flags.BoolVar(&f.goroutine, "goroutines", false, "print the goroutines of Go programs too")
 	flags.BoolVar(&f.lanes, "lanes", false, "print what the lanes of waves do in every frame")
@@ -95,7 +100,7 @@ of a wave do in each frame.`,
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
-	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one")
+	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(stackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -112,6 +117,12 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	}
 	if f.maxFrames < 1 {
 		return usageError{fmt.Errorf("--max-frames %d: expected 1 or more", f.maxFrames)}
+	}
+	if f.top < 0 || f.top == 0 && cmd.Flags().Changed("top") {
+		return usageError{fmt.Errorf("--top %d: expected 1 or more", f.top)}
+	}
+	if f.crashed && f.thread != "" {
+		return usageError{fmt.Errorf("--crashed and --thread %s: expected one of them", f.thread)}
 	}
 	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
 		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
@@ -235,11 +246,14 @@ func (p *preparedTarget) fill(ctx context.Context, t *engine.Target) error {
 		}
 		stacks = pulled(first, next)
 	}
+	if f.top > 0 {
+		stacks = topOf(stacks, f.top)
+	}
 	p.stacks = report.NewStacks(t, stacks)
 	if p.stacks.Globals, err = f.readGlobals(ctx, t); err != nil {
 		return err
 	}
-	printed.Fact = t.Fact(cmd.Context())
+	p.stacks.Fact = t.Fact(ctx)
 	if f.code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(f.code))
 	}
@@ -292,6 +306,17 @@ func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack]
 	return func(yield func(*engine.Stack) bool) {
 		for s := range stacks {
 			if one, ok := s.Lane(lane); ok && !yield(one) {
+				return
+			}
+		}
+	}
+}
+
+// topOf are stacks with their n innermost frames.
+func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s := range stacks {
+			if !yield(s.Top(n)) {
 				return
 			}
 		}
@@ -363,6 +388,13 @@ func (k *walked) err() error {
 // selected are the threads to print. Where each is printed by itself, as text, those
 // that crashed are the first.
 func (f *stackFlags) selected(t *engine.Target) ([]*target.Thread, error) {
+	if f.crashed {
+		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *target.Thread) bool { return !th.Crashed })
+		if len(list) == 0 {
+			return nil, fmt.Errorf("%s: none of its %d threads crashed", t.Info().Path, len(t.Threads()))
+		}
+		return list, nil
+	}
 	if f.thread == "" && f.noFold && f.format == "text" {
 		list := slices.Clone(t.Threads())
 		slices.SortStableFunc(list, func(a, b *target.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })

@@ -176,24 +176,54 @@ func (t *text) goroutines(g *group) string {
 	return line + t.about.crash(g.first.Thread)
 }
 
-// An idList is the first IDs of threads, and how many there are.
+// An idList is the IDs of threads in their order, those that follow each other in ranges.
 type idList struct {
-	first []string
-	count int
+	ranges []idRange
+	count  int
+}
+
+// An idRange is IDs of which only the number at the end differs, and goes up by one.
+type idRange struct {
+	prefix       string
+	first, count uint64
+	text         string // the first one
 }
 
 func (l *idList) add(id string) {
-	if l.count++; l.count <= maxListed {
-		l.first = append(l.first, id)
+	l.count++
+	prefix := strings.TrimRight(id, "0123456789")
+	number, err := strconv.ParseUint(id[len(prefix):], 10, 64)
+	isNumbered := err == nil && strconv.FormatUint(number, 10) == id[len(prefix):]
+	if n := len(l.ranges); n > 0 && isNumbered {
+		if r := &l.ranges[n-1]; r.count > 0 && r.prefix == prefix && number > r.first && r.first+r.count == number {
+			r.count++
+			return
+		}
 	}
+	r := idRange{prefix: prefix, text: id}
+	if isNumbered {
+		r.first, r.count = number, 1
+	}
+	l.ranges = append(l.ranges, r)
 }
 
+// String has all IDs: "101-164 170", and two that follow each other one by one.
 func (l *idList) String() string {
-	text := strings.Join(l.first, " ")
-	if l.count > maxListed {
-		text += fmt.Sprintf(" and %d more", l.count-maxListed)
+	var b strings.Builder
+	for i := range l.ranges {
+		r := &l.ranges[i]
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(r.text)
+		switch last := r.prefix + strconv.FormatUint(r.first+r.count-1, 10); {
+		case r.count == 2:
+			b.WriteString(" " + last)
+		case r.count > 2:
+			b.WriteString("-" + last)
+		}
 	}
-	return text
+	return b.String()
 }
 
 // creator says which go statement created the goroutines of a group, and by which

@@ -71,7 +71,7 @@ func TestTextOfGoroutines(t *testing.T) {
 		"snapshot s",
 		`goroutine 1 [running], thread 4711 "server", crashed`,
 		"thread 4712",
-		`3 goroutines [chan \u202e receive, at least 2 minutes]: 5 6 7`, "created by main.main at /a/b.go:7",
+		`3 goroutines [chan \u202e receive, at least 2 minutes]: 5-7`, "created by main.main at /a/b.go:7",
 		`goroutine 8 [chan \u202e receive (scan), at least 4 minutes]`, "created by main.main in goroutine 1 at /a/b.go:7",
 		`goroutine 9 [chan \u202e receive, at least 4 minutes, locked to thread]`, "created by main.main in goroutine 1 at /a/b.go:7",
 		`goroutine 10 [chan \u202e receive, at least 5 minutes, system]`, "created by main.main in goroutine 1 at /a/b.go:7",

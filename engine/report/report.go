@@ -122,7 +122,24 @@ type Thread struct {
 	Executes  string     `json:"executes,omitempty"`
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
 	Frames    []Frame    `json:"frames"`
+	LeftOut   []LeftOut  `json:"left_out,omitempty"`
+	Cycles    []Cycle    `json:"cycles,omitempty"`
 	Stopped   Stopped    `json:"stopped"`
+}
+
+// LeftOut is physical frames that are not in the list: those from an index on.
+type LeftOut struct {
+	Index  int `json:"index"`
+	Frames int `json:"frames"`
+}
+
+// Cycle is frames of a recursion: from one index to another, the same functions again and
+// again. Frames is how many of the list each repetition has; 0: they differ.
+type Cycle struct {
+	First  int `json:"first"`
+	Last   int `json:"last"`
+	Frames int `json:"frames,omitempty"`
+	Times  int `json:"times"`
 }
 
 // Stop is why a thread stopped. Why its stack ends is Stopped.

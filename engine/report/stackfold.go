@@ -31,21 +31,32 @@ type ending struct {
 	launch   int  // whose end it is: 0: the thread's own, n: that of the n-th launcher
 	hasGuess bool
 	guess    int // the index of the first frame that is a guess, where hasGuess
+	// isLeftOut says that this frame is one of those left out; its index is not known.
+	isLeftOut bool
 }
 
 // endingOf is how a stack ends. Where it ends in an outermost frame, its end is that
 // of the last launcher in which it goes on.
 func endingOf(s *engine.Stack) ending {
 	e := ending{Stopped: s.Stopped, assumed: s.EndAssumed}
-	index := e.findGuess(s.Frames, 0)
+	index := e.findGuessIn(s.Frames, &s.Gap, 0)
 	for i := range s.Launchers {
 		l := &s.Launchers[i]
-		index = e.findGuess(l.Frames, index)
+		index = e.findGuessIn(l.Frames, &l.Gap, index)
 		if e.Reason == engine.StopOutermost && l.Stopped.Reason != "" {
 			e.Stopped, e.assumed, e.launch = l.Stopped, false, i+1
 		}
 	}
 	return e
+}
+
+// findGuessIn is findGuess for frames of which some may have been left out.
+func (e *ending) findGuessIn(frames []engine.Frame, gap *engine.Gap, index int) (next int) {
+	next = e.findGuess(frames, index)
+	if gap.HasGuess && !e.hasGuess {
+		e.hasGuess, e.isLeftOut = true, true
+	}
+	return e.findGuess(gap.Outermost, next+gap.LeftOut+gap.LeftOutCalls)
 }
 
 // findGuess looks for a guess in frames of which the first has an index, and returns
@@ -74,6 +85,9 @@ func (e *ending) isWhole() bool {
 // detail says of a stack that ends in an outermost frame too that it is complete only
 // if its guesses are right.
 func (e *ending) detail() string {
+	if e.isLeftOut && e.Reason == engine.StopOutermost {
+		return e.Detail + ", if a guess among the frames left out, and those after it are right"
+	}
 	if e.hasGuess && e.Reason == engine.StopOutermost {
 		return e.Detail + fmt.Sprintf(", if frame %d, a guess, and those after it are right", e.guess)
 	}
@@ -95,6 +109,7 @@ func newStackFolder() *stackFolder { return &stackFolder{seen: map[uint64][]*gro
 
 func (f *stackFolder) add(s *engine.Stack) {
 	shortenLocals(s.Frames)
+	shortenLocals(s.Outermost)
 	e := endingOf(s)
 	key := f.sum(s, &e)
 	for _, g := range f.seen[key] {
@@ -139,6 +154,7 @@ func (f *stackFolder) ordered() []*group {
 func (f *stackFolder) sum(s *engine.Stack, e *ending) uint64 {
 	f.hash.Reset()
 	f.hashFrames(s.Frames)
+	f.hashFrames(s.Outermost)
 	for i := range s.Launchers {
 		f.hashFrames(s.Launchers[i].Frames)
 	}
@@ -177,7 +193,7 @@ func (g *group) isEqual(s *engine.Stack, e *ending) bool {
 	return isEqualStop(a.Thread, b.Thread) && isEqualGoroutine(a.Thread, b.Thread) &&
 		g.ending.Reason == e.Reason && g.ending.launch == e.launch && g.ending.isWhole() == e.isWhole() &&
 		(e.isWhole() || g.ending.Detail == e.Detail) &&
-		isEqualFrames(a.Frames, b.Frames) &&
+		isEqualFrames(a.Frames, b.Frames) && isEqualGap(&a.Gap, &b.Gap) &&
 		slices.EqualFunc(a.Launchers, b.Launchers, isEqualLauncher)
 }
 
@@ -250,5 +266,9 @@ func isEqualChain(a, b []symbol.Frame) bool {
 
 func isEqualLauncher(a, b engine.Launcher) bool {
 	return a.Launch.Thread == b.Launch.Thread && a.Kind == b.Kind && a.Evidence == b.Evidence && a.Problem == b.Problem &&
-		isEqualFrames(a.Frames, b.Frames)
+		isEqualFrames(a.Frames, b.Frames) && isEqualGap(&a.Gap, &b.Gap)
+}
+
+func isEqualGap(a, b *engine.Gap) bool {
+	return a.LeftOut == b.LeftOut && a.LeftOutCalls == b.LeftOutCalls && isEqualFrames(a.Outermost, b.Outermost)
 }

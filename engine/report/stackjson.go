@@ -202,6 +202,9 @@ type stackJSON struct {
 	source    sourceOf
 	codes     *frameCodes
 	index     int // of the frame that is written next
+
+	leftOut []LeftOut // of the thread that is written
+	cycles  []Cycle   // likewise
 }
 
 // thread writes a stack as a Thread.
@@ -222,17 +225,15 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.goroutine(th)
 	j.member("frames")
 	j.open("[")
-	j.index = 0
-	for i := range s.Frames {
-		j.frame(th, th.ID, &s.Frames[i])
-	}
+	j.index, j.leftOut, j.cycles = 0, j.leftOut[:0], j.cycles[:0]
+	j.chain(th, th.ID, s.Frames, &s.Gap)
 	for i := range s.Launchers {
 		l := &s.Launchers[i]
-		for k := range l.Frames {
-			j.frame(l.Thread, l.Launch.Thread, &l.Frames[k])
-		}
+		j.chain(l.Thread, l.Launch.Thread, l.Frames, &l.Gap)
 	}
 	j.close("]")
+	j.gaps()
+	j.cyclesMember()
 	j.member("stopped")
 	j.open("{")
 	e := endingOf(s)
@@ -241,6 +242,73 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.textMember("detail", e.detail())
 	j.close("}")
 	j.close("}")
+}
+
+// chain writes the frames of a thread, and notes how many of them were left out and which
+// are repeated.
+func (j *stackJSON) chain(of *target.Thread, id string, frames []engine.Frame, gap *engine.Gap) {
+	j.framesOf(of, id, frames)
+	if gap.LeftOut == 0 {
+		return
+	}
+	j.leftOut = append(j.leftOut, LeftOut{Index: j.index, Frames: gap.LeftOut})
+	j.index += gap.LeftOut + gap.LeftOutCalls
+	j.framesOf(of, id, gap.Outermost)
+}
+
+func (j *stackJSON) framesOf(of *target.Thread, id string, frames []engine.Frame) {
+	parts := cyclesOf(frames)
+	first := j.index
+	for i := range parts {
+		p := &parts[i]
+		n := linesOf(frames, parts[i:i+1])
+		if p.parts != nil {
+			j.cycles = append(j.cycles, Cycle{First: first, Last: first + n - 1, Frames: p.linesOfEach(frames), Times: p.times()})
+		}
+		first += n
+	}
+	for i := range frames {
+		j.frame(of, id, &frames[i])
+	}
+}
+
+// gaps writes where frames were left out.
+func (j *stackJSON) gaps() {
+	if len(j.leftOut) == 0 {
+		return
+	}
+	j.member("left_out")
+	j.open("[")
+	for i := range j.leftOut {
+		j.next()
+		j.open("{")
+		j.numberMember("index", j.leftOut[i].Index)
+		j.numberMember("frames", j.leftOut[i].Frames)
+		j.close("}")
+	}
+	j.close("]")
+}
+
+// cyclesMember writes which frames are those of recursions.
+func (j *stackJSON) cyclesMember() {
+	if len(j.cycles) == 0 {
+		return
+	}
+	j.member("cycles")
+	j.open("[")
+	for i := range j.cycles {
+		c := &j.cycles[i]
+		j.next()
+		j.open("{")
+		j.numberMember("first", c.First)
+		j.numberMember("last", c.Last)
+		if c.Frames > 0 {
+			j.numberMember("frames", c.Frames)
+		}
+		j.numberMember("times", c.Times)
+		j.close("}")
+	}
+	j.close("]")
 }
 
 func (j *stackJSON) stop(s *target.Stop) {
@@ -310,7 +378,7 @@ func (j *stackJSON) launch(s *engine.Stack) {
 	j.member("evidence")
 	j.text(l.Evidence)
 	if len(s.Launchers) > 0 && len(s.Launchers[0].Frames) > 0 {
-		j.numberMember("frame", countLines(s.Frames))
+		j.numberMember("frame", countAll(s.Frames, &s.Gap))
 	}
 	j.close("}")
 }

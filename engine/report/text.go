@@ -14,7 +14,7 @@ import (
 type TextOptions struct {
 	Color bool
 	// NoFold prints equal stacks one by one instead of once with the list of
-	// their threads.
+	// their threads, and each frame of a recursion instead of its cycle.
 	NoFold bool
 	// OneLane says that the stacks are those of single lanes: a frame says of
 	// its lane only what is not usual.
@@ -30,6 +30,7 @@ type text struct {
 	framed     map[int]bool    // modules that a frame is in, by ID
 	isVerbose  bool            // variables with their types
 	hasOneLane bool
+	noFold     bool // each frame of a recursion
 	space      spaceNames
 	source     sourceOf
 	codes      *frameCodes
@@ -90,28 +91,26 @@ func (h *Head) signalName(number int) string {
 	return fmt.Sprintf("signal %d", number)
 }
 
-// maxListed is how many threads of a folded stack are named.
-const maxListed = 16
-
 func (t *text) group(g *group) {
 	t.printf("\n%s\n", t.head(t.threads(g)))
 	t.identity(g)
 	t.creator(g)
 	t.stop(g.threads)
 	first := g.first
-	count := countLines(first.Frames)
+	count := countAll(first.Frames, &first.Gap)
 	for i := range first.Launchers {
-		count += countLines(first.Launchers[i].Frames)
+		l := &first.Launchers[i]
+		count += countAll(l.Frames, &l.Gap)
 	}
 	width := len(strconv.Itoa(count))
 	t.thread = first.Thread
-	next := t.frames(first.Frames, 0, width)
+	next := t.chain(first.Frames, &first.Gap, 0, width)
 	t.end(g, 0)
 	for i := range first.Launchers {
 		l := &first.Launchers[i]
 		t.launch(l)
 		t.thread = l.Thread
-		next = t.frames(l.Frames, next, width)
+		next = t.chain(l.Frames, &l.Gap, next, width)
 		t.end(g, i+1)
 	}
 }
@@ -306,6 +305,72 @@ func ofWave(f func(*member, *target.Wave) string) func(*member) string {
 	}
 }
 
+// chain writes the frames of a thread, of which the first has an index, and says how many
+// of them were left out. It returns the index of the frame that is next.
+func (t *text) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (next int) {
+	next = t.folds(frames, index, width)
+	if gap.LeftOut == 0 {
+		return next
+	}
+	left := "frames"
+	if gap.LeftOut == 1 {
+		left = "frame"
+	}
+	t.printf("  %s\n", t.faint(fmt.Sprintf("... %s %s left out", grouped(gap.LeftOut), left)))
+	return t.folds(gap.Outermost, next+gap.LeftOut+gap.LeftOutCalls, width)
+}
+
+// folds writes frames that follow each other: of a recursion only the first and the last
+// time round.
+func (t *text) folds(frames []engine.Frame, index, width int) (next int) {
+	if t.noFold {
+		return t.frames(frames, index, width)
+	}
+	if parts := cyclesOf(frames); parts != nil {
+		return t.parts(frames, parts, index, width)
+	}
+	return t.frames(frames, index, width)
+}
+
+func (t *text) parts(frames []engine.Frame, parts []part, index, width int) (next int) {
+	for i := range parts {
+		p := &parts[i]
+		if p.parts == nil {
+			index = t.frames(frames[p.first:p.end], index, width)
+			continue
+		}
+		index = t.parts(frames, p.parts[:p.period], index, width)
+		hidden := linesOf(frames, p.middle())
+		t.printf("  %s\n", t.faint(t.cycle(frames, p)+fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1)))
+		index = t.parts(frames, p.parts[len(p.parts)-p.period:], index+hidden, width)
+	}
+	return index
+}
+
+// cycle says which functions are repeated, and how often beside the first and the last
+// time.
+func (t *text) cycle(frames []engine.Frame, p *part) string {
+	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
+	times := grouped(p.times() - 2)
+	switch n := p.linesOfEach(frames); n {
+	case 0:
+		return fmt.Sprintf("... the cycle %s repeats %s times", names, times)
+	case 1:
+		return fmt.Sprintf("... the frame of %s repeats %s times", names, times)
+	default:
+		return fmt.Sprintf("... the %d frames of the cycle %s repeat %s times", n, names, times)
+	}
+}
+
+// grouped is a number with a comma between its thousands.
+func grouped(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
 // frames writes frames, the calls inlined into them and the functions that were left by
 // tail calls, of which the first has an index, and returns that of the next.
 func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
@@ -332,6 +397,11 @@ func countLines(frames []engine.Frame) (n int) {
 		n += lines(&frames[i]) + countLines(frames[i].TailCallers())
 	}
 	return n
+}
+
+// countAll is countLines of frames and what is outside them.
+func countAll(frames []engine.Frame, gap *engine.Gap) int {
+	return countLines(frames) + gap.LeftOut + gap.LeftOutCalls + countLines(gap.Outermost)
 }
 
 // physical writes a frame that is no inlined call.

@@ -107,9 +107,9 @@ func TestWavesThatStoppedForOneReasonAreOneStack(t *testing.T) {
 		want  []string
 	}{
 		{"at one address", []*target.Stop{fault(16, false), fault(16, false), nowhere}, []string{
-			"3 threads: w0 w1 w2", "  stopped by memory fault at address 0x10"}},
+			"3 threads: w0-w2", "  stopped by memory fault at address 0x10"}},
 		{"at many addresses", []*target.Stop{fault(0x9, false), fault(0x100, false), fault(0x9, false), fault(0x10, false)}, []string{
-			"4 threads: w0 w1 w2 w3", "  stopped by memory fault at 3 addresses from 0x9 to 0x100"}},
+			"4 threads: w0-w3", "  stopped by memory fault at 3 addresses from 0x9 to 0x100"}},
 		{"at no address that is known", []*target.Stop{nowhere, nowhere}, []string{"2 threads: w0 w1", "  stopped by memory fault"}},
 		{"where one has an exact PC", []*target.Stop{fault(16, false), fault(16, true)}, []string{
 			"thread w0", "  stopped by memory fault at address 0x10", "thread w1", "  stopped by memory fault at address 0x10, PC not exact"}},

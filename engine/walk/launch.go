@@ -20,7 +20,8 @@ type Launcher struct {
 	// Frames are the launcher's, innermost first: those recorded at the launch,
 	// whose FoundBy is code.ByLaunch, or those of the thread as it waits. They may be
 	// shared with other stacks. There are none where only the process is known.
-	Frames  []Frame
+	Frames []Frame
+	Gap
 	Stopped Stopped // why the launcher's stack ends; zero where it was recorded
 	// Problem is why there are no frames where there could be some; "" else.
 	Problem string
@@ -139,7 +140,7 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 			l.Problem = missing.Error()
 		default:
 			stack := p.launchers.stack(ctx, p, l.Thread)
-			l.Frames, l.Stopped = stack.Frames, stack.Stopped
+			l.Frames, l.Gap, l.Stopped = stack.Frames, stack.Gap, stack.Stopped
 		}
 		s.Launchers = append(s.Launchers, l)
 		if th = l.Thread; len(l.Frames) == 0 {

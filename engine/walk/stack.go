@@ -1,6 +1,8 @@
 package walk
 
 import (
+	"slices"
+
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
@@ -29,13 +31,26 @@ type Stopped struct {
 	Detail string
 }
 
+// A Gap is what a stack has outside the frames that were kept of it: it had more than
+// Options.MaxFrames, or Top took some away. It is zero where all are there.
+type Gap struct {
+	// LeftOut is how many physical frames follow the kept ones and were only counted, and
+	// LeftOutCalls how many calls inlined into them, and functions left by tail calls.
+	LeftOut, LeftOutCalls int
+	// HasGuess says that one of those left out is a guess.
+	HasGuess bool
+	// Outermost are the frames outside those left out, to the end of the stack.
+	Outermost []Frame
+}
+
 // A Stack is the walked stack of one thread, innermost frame first.
 type Stack struct {
 	Thread *target.Thread
 	// Lanes is how many lanes the thread has: 1 of a CPU thread, 0 where that is
 	// not known.
-	Lanes   uint32
-	Frames  []Frame
+	Lanes  uint32
+	Frames []Frame
+	Gap
 	Stopped Stopped
 	// EndAssumed says that the last frame is taken for the outermost one only
 	// because its return address is 0: no rule and no ABI says so.
@@ -43,6 +58,50 @@ type Stack struct {
 	// Launchers continue the stack in the thread that launched this one, in the
 	// thread that launched that, and so on, as far as it is known.
 	Launchers []Launcher
+}
+
+// Top is the stack with its n innermost physical frames, those of its launchers after its
+// own. The others are counted. What it ends with is that of the whole stack.
+func (s *Stack) Top(n int) *Stack {
+	top := *s
+	top.Frames, top.Gap = topOf(s.Frames, s.Gap, n)
+	top.Launchers = slices.Clone(s.Launchers)
+	for i := range top.Launchers {
+		n = max(n-len(s.Frames)-s.LeftOut-len(s.Outermost), 0)
+		l := &top.Launchers[i]
+		s = &Stack{Frames: l.Frames, Gap: l.Gap}
+		l.Frames, l.Gap = topOf(s.Frames, s.Gap, n)
+	}
+	return &top
+}
+
+// topOf are the n innermost of frames, and the others as a gap.
+func topOf(frames []Frame, gap Gap, n int) ([]Frame, Gap) {
+	if n >= len(frames) {
+		isOutside := n >= len(frames)+gap.LeftOut+len(gap.Outermost)
+		if !isOutside {
+			gap.leaveOut(gap.Outermost)
+			gap.Outermost = nil
+		}
+		return frames, gap
+	}
+	gap.leaveOut(frames[n:])
+	gap.leaveOut(gap.Outermost)
+	gap.Outermost = nil
+	return frames[:n:n], gap
+}
+
+// leaveOut counts frames.
+func (g *Gap) leaveOut(frames []Frame) {
+	for i := range frames {
+		f := &frames[i]
+		g.LeftOut++
+		g.LeftOutCalls += max(len(f.Symbols)-1, 0)
+		for k := range f.TailCallers() {
+			g.LeftOutCalls += max(len(f.TailCallers()[k].Symbols), 1)
+		}
+		g.HasGuess = g.HasGuess || f.FoundBy.IsGuess()
+	}
 }
 
 // LaunchedBy is who launched the thread, as the target says, or as the walk found out;
