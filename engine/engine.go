@@ -21,6 +21,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -43,6 +44,9 @@ import (
 // DefaultMaxFrames is how many physical frames of a stack are walked when
 // Options.MaxFrames is 0.
 const DefaultMaxFrames = 4096
+
+// AllFrames is the Options.MaxFrames of a caller that wants every frame of a stack.
+const AllFrames = math.MaxInt32
 
 // ErrUnknownTarget says that a file is none of the forms of target.
 var ErrUnknownTarget = errors.New("not a target")
@@ -70,7 +74,8 @@ type Options struct {
 	// Symbols are stores of symbol files, as a symbolstore.Client asks them; nil: only
 	// files beside a target's own are looked at.
 	Symbols object.Remote
-	// MaxFrames bounds the physical frames of a stack; 0 is DefaultMaxFrames.
+	// MaxFrames bounds the physical frames of a stack that are kept; 0 is
+	// DefaultMaxFrames. The others are counted, and the outermost ones kept: see Gap.
 	MaxFrames int
 	// NoInlines leaves out inlined calls: each frame has its containing
 	// function only, at the line table's position.

@@ -72,7 +72,7 @@ func TestTargetsThatCannotBeRead(t *testing.T) {
 		{"an unknown format", []string{"stack", "--format", "xml", filepath.Join(crashDir, "server.core")}, 2, []string{"xml", "json"}},
 		{"an unknown command", []string{"unwind"}, 2, []string{"unwind"}},
 		{"an unknown thread", []string{"stack", "--thread", "1", filepath.Join(crashDir, "server.core")}, 1, []string{"no thread 1"}},
-		{"no frames", []string{"stack", "--max-frames", "0", filepath.Join(crashDir, "server.core")}, 2, []string{"--max-frames 0"}},
+		{"no frames", []string{"stack", "--max-frames", "-1", filepath.Join(crashDir, "server.core")}, 2, []string{"--max-frames -1"}},
 		{"an unknown architecture", []string{"plugin", "info", "z80"}, 1, []string{"z80"}},
 		{"a configuration that is not", []string{"stack", "--config", file("c.toml", "[plugin"), filepath.Join(crashDir, "server.core")}, 1, []string{"c.toml"}},
 	} {

@@ -98,7 +98,7 @@ of a wave do in each frame.`,
 	flags.IntVar(&f.source, "source", 0, "print `N` lines of source around the line of every frame")
 	flags.IntVar(&f.code, "code", 0, "print `N` instructions around the PC of every frame")
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
-	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
+	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(stackFormats, cobra.ShellCompDirectiveNoFileComp))
@@ -115,8 +115,11 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 			return usageError{fmt.Errorf("--%s: --format breakpad has no place for it", name)}
 		}
 	}
-	if f.maxFrames < 1 {
-		return usageError{fmt.Errorf("--max-frames %d: expected 1 or more", f.maxFrames)}
+	switch {
+	case f.maxFrames < 0:
+		return usageError{fmt.Errorf("--max-frames %d: expected 0 or more", f.maxFrames)}
+	case f.maxFrames == 0 || f.maxFrames > engine.AllFrames:
+		f.maxFrames = engine.AllFrames
 	}
 	if f.top < 0 || f.top == 0 && cmd.Flags().Changed("top") {
 		return usageError{fmt.Errorf("--top %d: expected 1 or more", f.top)}

@@ -30,18 +30,21 @@ const (
 // A part of a stack is a physical frame, or a cycle of parts that is repeated.
 type part struct {
 	key        uint32 // equal for equal functions, and for cycles of them
-	first, end int    // of the frames of the stack
-	// parts are those of all repetitions of a cycle, each of which has so many as period
-	// says; nil: the part is a frame.
+	first, end uint32 // of the frames of the stack
+	*cycle            // nil: the part is a frame
+}
+
+// A cycle is the parts of all its repetitions, each of so many as period says.
+type cycle struct {
 	parts  []part
 	period int
 }
 
 // middle are the repetitions of a cycle but for the first and the last one.
-func (p *part) middle() []part { return p.parts[p.period : len(p.parts)-p.period] }
+func (p *cycle) middle() []part { return p.parts[p.period : len(p.parts)-p.period] }
 
 // times is how often a cycle is repeated.
-func (p *part) times() int { return len(p.parts) / p.period }
+func (p *cycle) times() int { return len(p.parts) / p.period }
 
 // A frameKind is what tells frames apart whose texts need not be compared: frames at one
 // PC share their symbols.
@@ -67,7 +70,7 @@ func cyclesOf(frames []engine.Frame) []part {
 	c := &cycleFinder{frames: frames, byText: map[string]uint32{}, byKind: map[frameKind]uint32{}}
 	parts := make([]part, len(frames))
 	for i := range frames {
-		parts[i] = part{key: c.frameKey(i), first: i, end: i + 1}
+		parts[i] = part{key: c.frameKey(i), first: uint32(i), end: uint32(i) + 1} //nolint:gosec // indices of frames
 	}
 	isFound := false
 	for range maxLevels {
@@ -176,7 +179,7 @@ func (c *cycleFinder) fold(parts []part) []part {
 		}
 		of := parts[i:ends[i]]
 		folded = append(folded, part{
-			key: c.cycleKey(of[:periods[i]]), first: of[0].first, end: of[len(of)-1].end, parts: of, period: int(periods[i]),
+			key: c.cycleKey(of[:periods[i]]), first: of[0].first, end: of[len(of)-1].end, cycle: &cycle{of, int(periods[i])},
 		})
 		i = ends[i]
 	}
@@ -209,7 +212,7 @@ func linesOf(frames []engine.Frame, parts []part) int {
 
 // linesOfEach is how many frames of a report each repetition of a cycle is; 0 where they
 // differ.
-func (p *part) linesOfEach(frames []engine.Frame) int {
+func (p *cycle) linesOfEach(frames []engine.Frame) int {
 	n := linesOf(frames, p.parts[:p.period])
 	for i := p.period; i < len(p.parts); i += p.period {
 		if linesOf(frames, p.parts[i:i+p.period]) != n {
@@ -225,7 +228,7 @@ func functionsOf(frames []engine.Frame, parts []part) []string {
 	var names []string
 	for i := range parts {
 		p := &parts[i]
-		if p.parts != nil {
+		if p.cycle != nil {
 			inner := functionsOf(frames, p.parts[:p.period])
 			names = append(names, "("+strings.Join(inner, " < ")+" repeated)")
 			continue

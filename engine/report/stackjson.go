@@ -262,7 +262,7 @@ func (j *stackJSON) framesOf(of *target.Thread, id string, frames []engine.Frame
 	for i := range parts {
 		p := &parts[i]
 		n := linesOf(frames, parts[i:i+1])
-		if p.parts != nil {
+		if p.cycle != nil {
 			j.cycles = append(j.cycles, Cycle{First: first, Last: first + n - 1, Frames: p.linesOfEach(frames), Times: p.times()})
 		}
 		first += n

@@ -335,13 +335,13 @@ func (t *text) folds(frames []engine.Frame, index, width int) (next int) {
 func (t *text) parts(frames []engine.Frame, parts []part, index, width int) (next int) {
 	for i := range parts {
 		p := &parts[i]
-		if p.parts == nil {
+		if p.cycle == nil {
 			index = t.frames(frames[p.first:p.end], index, width)
 			continue
 		}
 		index = t.parts(frames, p.parts[:p.period], index, width)
 		hidden := linesOf(frames, p.middle())
-		t.printf("  %s\n", t.faint(t.cycle(frames, p)+fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1)))
+		t.printf("  %s\n", t.faint(t.cycle(frames, p.cycle)+fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1)))
 		index = t.parts(frames, p.parts[len(p.parts)-p.period:], index+hidden, width)
 	}
 	return index
@@ -349,7 +349,7 @@ func (t *text) parts(frames []engine.Frame, parts []part, index, width int) (nex
 
 // cycle says which functions are repeated, and how often beside the first and the last
 // time.
-func (t *text) cycle(frames []engine.Frame, p *part) string {
+func (t *text) cycle(frames []engine.Frame, p *cycle) string {
 	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
 	times := grouped(p.times() - 2)
 	switch n := p.linesOfEach(frames); n {

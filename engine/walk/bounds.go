@@ -18,6 +18,7 @@ import (
 type bounds struct {
 	limited bool // the target says how much memory it has
 	frames  atomic.Int64
+	counted atomic.Int64 // frames that are not kept
 	scanned atomic.Int64 // bytes that may yet be searched in vain
 	checks  atomic.Int64 // steps that may yet be taken to check guesses
 
@@ -28,6 +29,7 @@ const (
 	ownFrames   = 2       // of a thread, without a return address
 	frameBytes  = 4       // of a return address, at least
 	frameFloor  = 1 << 16 // frames of any target
+	countFloor  = 1 << 20 // frames of any target that are only counted
 	scanFloor   = 4 << 20 // bytes that any target may be searched for
 	scanRatio   = 4
 	checkFloor  = 1 << 22 // steps of any target
@@ -48,6 +50,7 @@ func newBounds(state target.Target) *bounds {
 		frames += ownFrames + int64(len(th.Registers.Data)/frameBytes)
 	}
 	b.frames.Store(frames)
+	b.counted.Store(countFloor + size/frameBytes)
 	b.scanned.Store(scanFloor + scanRatio*size)
 	b.checks.Store(checkFloor + size/checkBytes)
 	return b
@@ -59,6 +62,14 @@ func (b *bounds) framesOf(most int) int {
 		return most
 	}
 	return int(min(int64(most), max(ownFrames, b.frames.Load())))
+}
+
+// countable takes at most most frames that are not kept, and says how many there may be.
+func (b *bounds) countable(most int) int {
+	if b.limited && b.counted.Add(-int64(most)) < 0 {
+		return 0
+	}
+	return most
 }
 
 // walked takes the frames of a stack that was allowed limit of most.

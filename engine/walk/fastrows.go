@@ -163,7 +163,12 @@ func (f *frame) compiledValue(i int) (uint64, error) {
 	s, ok := f.held(column.Number)
 	if !ok {
 		var err error
-		if s, err = f.callee.findSaved(column.Number, i, true); err != nil {
+		if f.base != nil {
+			s, err = f.base.find(f.walker, column.Number)
+		} else {
+			s, err = f.callee.findSaved(column.Number, i, true)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -181,8 +186,8 @@ func (w *walker) nextFrame(f *frame) *frame {
 	n.callee, n.exact, n.module, n.offset, n.lookup = f, false, nil, 0, 0
 	n.source, n.cfa, n.cfaSpace, n.hasCFA, n.compiled, n.settled, n.isPlain, n.same = nil, 0, locexpr.DefaultSpace, false, false, false, false, 0
 	n.callSite, n.memo, n.entering = n.callSite[:0], n.memo[:0], n.entering[:0]
-	if n.listed != nil || n.called != nil || n.place != nil {
-		n.listed, n.called, n.place = nil, nil, nil
+	if n.listed != nil || n.called != nil || n.place != nil || n.base != nil {
+		n.listed, n.called, n.place, n.base = nil, nil, nil, nil
 	}
 	return n
 }

@@ -67,6 +67,8 @@ type frame struct {
 	entering []uint64         // registers whose place on entry is being found
 	listed   []slot           // the registers that are listed for frames; nil: none are
 
+	base *base // where its registers are, of the first frame of a segment; nil: its callees say it
+
 	place *frame // of a frame as lanes see it that wait in it: the frame where its PC is; else nil
 
 	called *calledBy // what is known of how its function was called; nil: nothing
@@ -98,6 +100,9 @@ func (f *frame) isNowhere() bool { return f.walker.thread.noPC }
 func (f *frame) find(reg uint64) (slot, error) {
 	if s, ok := f.held(reg); ok {
 		return s, nil
+	}
+	if f.base != nil {
+		return f.base.find(f.walker, reg)
 	}
 	i, indexed := f.walker.index(reg)
 	return f.callee.findSaved(reg, i, indexed)
@@ -157,6 +162,9 @@ func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
 		}
 		if s, ok := f.held(reg); ok {
 			return s, nil
+		}
+		if f.base != nil {
+			return f.base.find(f.walker, reg)
 		}
 		f = f.callee
 	}

@@ -371,15 +371,18 @@ func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	stack := &Stack{Thread: th, Frames: w.results[:0], Lanes: state.lanes()}
 	w.startThread(p, state, stack)
 	most := w.limit
-	w.limit = p.bounds.framesOf(most)
-	w.guarded(ctx)
-	if p.shared.options.TailCalls {
-		w.findTailCallers(ctx)
+	limit := p.bounds.framesOf(most)
+	if w.limit = limit; w.canGoFar() {
+		w.limit = min(limit, segmentFrames)
 	}
-	w.readLocals(ctx)
+	w.guarded(ctx)
+	w.describe(ctx)
 	w.results = stack.Frames
 	stack.Frames = slices.Clone(stack.Frames)
-	p.bounds.walked(stack, w.limit, most)
+	if w.next != nil && w.canGoFar() && (limit == most || w.limit < limit) {
+		w.goFar(ctx, limit)
+	}
+	p.bounds.walked(stack, limit, most)
 	if s := th.Stop; s != nil && s.HasPCExact && !s.PCExact && len(stack.Frames) > 0 {
 		stack.Frames[0].Imprecise = true
 	}
@@ -390,9 +393,37 @@ func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 }
 
 // guarded walks, and takes a file that shrinks for memory that is not there.
-func (w *walker) guarded(ctx context.Context) {
-	if err := object.Guard(func() error { w.walk(ctx); return nil }); err != nil {
-		w.stack.Stopped = Stopped{StopNoMemory, err.Error()}
+func (w *walker) guarded(ctx context.Context) { w.guardedFrom(ctx, nil) }
+
+// guardedFrom is guarded from a frame on; nil: the top one.
+func (w *walker) guardedFrom(ctx context.Context, f *frame) {
+	err := object.Guard(func() error {
+		if f == nil {
+			f = w.top()
+		}
+		w.walkFrom(ctx, f)
+		return nil
+	})
+	if err != nil {
+		w.stack.Stopped, w.next = Stopped{StopNoMemory, err.Error()}, nil
+	}
+}
+
+// describe finds out what Options ask for of frames that were walked.
+func (w *walker) describe(ctx context.Context) {
+	if w.process.shared.options.TailCalls {
+		w.findTailCallers(ctx)
+	}
+	w.readLocals(ctx)
+	if !w.isCounting || !w.process.shared.options.Registers {
+		return
+	}
+	for i := range w.stack.Frames {
+		f := &w.stack.Frames[i]
+		if f.Details == nil {
+			f.Details = &FrameDetails{}
+		}
+		f.Details.Registers = w.frames[i].registers()
 	}
 }
 

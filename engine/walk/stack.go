@@ -104,6 +104,15 @@ func (g *Gap) leaveOut(frames []Frame) {
 	}
 }
 
+// takeBack takes back that frames, the last ones that leaveOut counted, are left out. That
+// one of them is a guess stays said.
+func (g *Gap) takeBack(frames []Frame) {
+	of := Gap{}
+	of.leaveOut(frames)
+	g.LeftOut -= of.LeftOut
+	g.LeftOutCalls -= of.LeftOutCalls
+}
+
 // LaunchedBy is who launched the thread, as the target says, or as the walk found out;
 // nil where nothing is known.
 func (s *Stack) LaunchedBy() *target.Launch {

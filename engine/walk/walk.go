@@ -36,7 +36,13 @@ type walker struct {
 	// names are found later, and why one stops is told without its addresses,
 	// whose text would cost more than the walk.
 	sampling bool
-	limit    int // frames of the stack
+	limit    int // frames of the stack, or of a segment of it
+
+	// Of a stack that is walked by segments: see goFar.
+	next       *frame // what follows after limit frames; nil: nothing does
+	before     int    // frames of the segments further in
+	isCounting bool   // the frames of the segment are not kept
+	round      *round // nil: it is not walked so
 
 	addresses uint64 // the last address of the default space
 	compiles  bool   // compiled rows hold for this thread
@@ -101,6 +107,7 @@ func (w *walker) startSample(s *Sample, th *thread, stack *Stack) {
 func (w *walker) release() {
 	w.process, w.thread, w.stack, w.sample, w.segment, w.saved = nil, nil, nil, nil, nil, nil
 	w.whole, w.sampled = targetMemory{}, sampleMemory{}
+	w.next, w.round = nil, nil
 	clear(w.loose)
 }
 
@@ -109,6 +116,7 @@ func (w *walker) start(th *thread, stack *Stack) {
 	w.thread, w.stack, w.saved = th, stack, nil
 	w.segment, w.native, w.checkpoint, w.doubled, w.walked = nil, nil, nil, 2, 0
 	w.chain, w.chained, w.checked = w.chain[:0], 0, 0
+	w.next, w.before, w.isCounting, w.round = nil, 0, false, nil
 	w.limit = w.process.shared.options.MaxFrames
 	if w.machine != th.arch {
 		w.machine = th.arch
@@ -276,8 +284,10 @@ func (w *walker) word(address uint64, bits uint32) (uint64, error) {
 }
 
 // walk goes from the thread's registers to its outermost frame.
-func (w *walker) walk(ctx context.Context) {
-	f := w.top()
+func (w *walker) walk(ctx context.Context) { w.walkFrom(ctx, w.top()) }
+
+// walkFrom goes from the first frame of a segment to its last, or to the outermost one.
+func (w *walker) walkFrom(ctx context.Context, f *frame) {
 	isFast := w.sampling && w.sample != nil && w.compiles && w.fast.isUsable
 	for f != nil {
 		if isFast {
@@ -294,7 +304,7 @@ func (w *walker) walk(ctx context.Context) {
 		case w.repeats(f):
 			return
 		case f.index+1 == w.limit:
-			w.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}
+			w.stack.Stopped, w.next = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}, caller
 			return
 		case ctx.Err() != nil:
 			w.stack.Stopped = Stopped{StopFrameLimit, "the walk was interrupted: " + ctx.Err().Error()}
@@ -401,12 +411,12 @@ func (w *walker) finish(f *frame) {
 	var d FrameDetails
 	if w.process.shared.options.Lanes || w.process.shared.options.Locals != nil {
 		var below []LaneGroup
-		if f.callee != nil {
+		if f.index > 0 {
 			below = w.stack.Frames[f.index-1].Lanes()
 		}
 		d.Lanes = f.laneGroups(below)
 	}
-	if w.process.shared.options.Registers {
+	if w.process.shared.options.Registers && !w.isCounting {
 		d.Registers = f.registers()
 	}
 	if d.Lanes != nil || d.Registers != nil {
@@ -461,6 +471,9 @@ func (f *frame) list(i int, reg uint64) (slot, error) {
 func (w *walker) repeats(f *frame) bool {
 	if !f.hasCFA {
 		return false
+	}
+	if w.round != nil {
+		return w.round.repeats(f)
 	}
 	if c := w.checkpoint; c != nil && isSameActivation(c, f) {
 		period := f.index - c.index

@@ -1,0 +1,214 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/code"
+)
+
+// This file walks deep stacks, which overflowed: of each frame only what is reported of it
+// is kept, and of those beyond Options.MaxFrames nothing but their number. A walk needs the
+// frames further in to find registers. So it goes by segments, of which each begins with
+// the places of the registers in its first frame, and the memory of the one before last is
+// used again.
+
+const (
+	// segmentFrames is how many frames of a stack are walked in one segment.
+	segmentFrames = 4096
+	// outermostFrames is how many frames are kept of those beyond Options.MaxFrames, but not
+	// more than this.
+	outermostFrames = 64
+)
+
+// base is where the registers of the first frame of a segment are, by their index in
+// compiled rows.
+type base struct {
+	slots []slot
+	errs  []error
+	// before is how many frames of the stack lie further in.
+	before int
+}
+
+// find says where a register of the frame is. Those that compiled rows do not have were
+// not followed.
+func (b *base) find(w *walker, reg uint64) (slot, error) {
+	if i, ok := w.index(reg); ok && i < len(b.slots) {
+		return b.slots[i], b.errs[i]
+	}
+	return slot{}, fmt.Errorf("%s was not followed outside frame %d, %w", w.registerName(reg), b.before-1, code.ErrUndefined)
+}
+
+// canGoFar says whether a walk can go on from the places of registers that compiled rows
+// have: not that of a wave, whose registers have lanes.
+func (w *walker) canGoFar() bool {
+	return w.compiles && w.sample == nil && w.thread.lanes() <= 1
+}
+
+// goOn makes the walker ready for the segment behind that of another one.
+func (w *walker) goOn(inner *walker) {
+	next := inner.next
+	w.startThread(inner.process, inner.thread, &Stack{Thread: inner.stack.Thread, Lanes: inner.stack.Lanes, Frames: w.results[:0]})
+	w.before, w.round = inner.before+inner.walked, inner.round
+	columns := w.machine.Compiler.Columns()
+	b := &base{slots: make([]slot, len(columns)), errs: make([]error, len(columns)), before: w.before}
+	for i := range columns {
+		b.slots[i], b.errs[i] = next.find(columns[i].Number)
+	}
+	// Of the callee only where it was and how it was found is asked.
+	callee := &frame{
+		walker: w, index: -1, pc: next.callee.pc, exact: next.callee.exact, found: next.callee.found, restsOnGuess: next.callee.restsOnGuess,
+		module: next.callee.module, offset: next.callee.offset, lookup: next.callee.lookup,
+		cfa: next.callee.cfa, cfaSpace: next.callee.cfaSpace, hasCFA: next.callee.hasCFA,
+	}
+	if next.isGuessed() {
+		callee.found = code.ByScan
+	}
+	f := w.frame(0)
+	f.pc, f.exact, f.found, f.restsOnGuess = next.pc, next.exact, next.found, next.restsOnGuess
+	f.module, f.offset, f.lookup = next.module, next.offset, next.lookup
+	f.callee, f.base = callee, b
+}
+
+// A round is how a walk by segments finds out that it goes round: see repeats.
+type round struct {
+	at      frame
+	index   int // of at, among all frames of the stack
+	doubled int
+	period  int // how many frames are there again; 0: it does not go round
+}
+
+func (r *round) repeats(f *frame) bool {
+	index := f.walker.before + f.index
+	if isSameActivation(&r.at, f) {
+		r.period = index - r.index
+		return true
+	}
+	if index >= r.doubled {
+		r.at, r.index, r.doubled = *f, index, 2*index+2
+	}
+	return false
+}
+
+// goFar goes on with a stack of as many frames as a segment has, or as are kept: up to so
+// many as are kept, and then to its end.
+func (w *walker) goFar(ctx context.Context, kept int) {
+	k := &farWalk{stack: w.stack, kept: kept, segments: [][]Frame{w.stack.Frames}, count: w.walked}
+	w.round = &round{doubled: w.doubled}
+	if w.checkpoint != nil {
+		w.round.at, w.round.index = *w.checkpoint, w.checkpoint.index
+	}
+	p, inner := w.process, w
+	var spare *walker
+	for inner.next != nil && ctx.Err() == nil {
+		outer := spare
+		if outer == nil {
+			outer = p.shared.walkers.Get().(*walker)
+		}
+		outer.goOn(inner)
+		if outer.limit = k.room(p.bounds); outer.limit == 0 {
+			spare = outer
+			break
+		}
+		outer.isCounting = k.count >= kept
+		outer.guardedFrom(ctx, outer.frames[0])
+		k.add(ctx, inner, outer)
+		if spare = inner; inner == w {
+			spare = nil // it is its owner's
+		}
+		inner = outer
+	}
+	k.end(ctx, inner, spare, w)
+	for _, far := range []*walker{inner, spare} {
+		if far != nil && far != w {
+			far.putBack(p)
+		}
+	}
+}
+
+// A farWalk is a walk by segments.
+type farWalk struct {
+	stack    *Stack
+	kept     int       // how many frames are kept
+	segments [][]Frame // that are kept
+	count    int       // frames of all segments
+	gap      Gap       // of the frames of segments that are done
+}
+
+// room is how many frames the next segment may have; 0: there were enough.
+func (k *farWalk) room(b *bounds) int {
+	if k.count < k.kept {
+		return min(segmentFrames, k.kept-k.count)
+	}
+	return b.countable(segmentFrames)
+}
+
+// add takes the frames of a segment, behind one that is done with but for its last frames.
+func (k *farWalk) add(ctx context.Context, inner, outer *walker) {
+	k.count += outer.walked
+	k.stack.Stopped, k.stack.EndAssumed = outer.stack.Stopped, outer.stack.EndAssumed
+	switch {
+	case !outer.isCounting:
+		outer.describe(ctx)
+		k.segments = append(k.segments, slices.Clone(outer.stack.Frames))
+	case inner.isCounting:
+		k.gap.leaveOut(inner.stack.Frames)
+	}
+}
+
+// end puts together what was kept. The last segment may be short: the outermost frames
+// are partly of the one before.
+func (k *farWalk) end(ctx context.Context, last, before, first *walker) {
+	k.stack.Frames = slices.Concat(k.segments...)
+	if first.round.period > 0 {
+		k.endRound(first.round)
+		return
+	}
+	if last.next != nil && ctx.Err() == nil {
+		k.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", k.count)}
+	}
+	if !last.isCounting {
+		return
+	}
+	last.describe(ctx)
+	most := min(outermostFrames, k.kept)
+	outermost := last.stack.Frames
+	if before != nil && before.isCounting && len(outermost) < most {
+		// They were counted as left out.
+		before.describe(ctx)
+		frames := before.stack.Frames
+		n := max(len(frames)+len(outermost)-most, 0)
+		k.gap.takeBack(frames[n:])
+		outermost = slices.Concat(frames[n:], outermost)
+	}
+	n := max(len(outermost)-most, 0)
+	k.gap.leaveOut(outermost[:n])
+	k.gap.Outermost = slices.Clone(outermost[n:])
+	if k.gap.LeftOut == 0 {
+		k.stack.Frames, k.gap.Outermost = append(k.stack.Frames, k.gap.Outermost...), nil
+	}
+	k.stack.Gap = k.gap
+}
+
+// endRound ends a stack that goes round. The repeated frames are taken away again.
+func (k *farWalk) endRound(r *round) {
+	frames := k.stack.Frames
+	for first := 0; first+r.period < len(frames); first++ {
+		a, b := &frames[first], &frames[first+r.period]
+		if a.PC == b.PC && a.CFA == b.CFA && a.CFASpace == b.CFASpace && a.HasCFA && b.HasCFA {
+			k.stack.Frames = slices.Clip(frames[:first+r.period])
+			k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+r.period, first)}
+			return
+		}
+	}
+	k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("outside frame %d, %d frames follow each other again and again", len(frames)-1, r.period)}
+}
+
+// putBack gives back a walker that went far.
+func (w *walker) putBack(p *Process) {
+	w.results = w.stack.Frames
+	clear(w.results)
+	w.release()
+	p.shared.walkers.Put(w)
+}
