@@ -18,6 +18,7 @@ var floors = []string{
 	"cmd",
 	"engine/service",
 	"engine/report",
+	"engine/report/stackpage", // how its pages look
 	"engine/symbolize",
 	"engine/symbolfile", // files of symbols, for other tools
 	"engine",

@@ -45,7 +45,7 @@ type stackFlags struct {
 }
 
 // stackFormats are the forms of stacks.
-var stackFormats = []string{"text", "json", "breakpad"}
+var stackFormats = []string{"text", "json", "html", "breakpad"}
 
 func newStack(g *globals) *cobra.Command {
 	f := &stackFlags{globals: g}
@@ -76,12 +76,13 @@ of a wave do in each frame.`,
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json
+  unwindd stack core --locals --source 5 --format html -o report.html
   unwindd stack crash.dmp --format breakpad`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, or breakpad, which is minidump-stackwalk's JSON")
+	flags.StringVar(&g.format, "format", "text", "print as `FORMAT`: text, json, html, which is a page in one file, or breakpad, which is minidump-stackwalk's JSON")
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
@@ -194,7 +195,7 @@ func (f *stackFlags) options(plugins plugin.Options, remote, symbols object.Remo
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols,
 		MaxUnpacked: uint64(f.maxUnpacked),
 		MaxFrames:   f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
-		Lanes: f.lanes || f.lane >= 0 || f.format == "json", SourceLines: f.source,
+		Lanes: f.lanes || f.lane >= 0 || f.format == "json" || f.format == "html", SourceLines: f.source,
 		Disassembler: f.program,
 	}
 	if f.locals {
@@ -343,7 +344,11 @@ func (f *stackFlags) report(ctx context.Context, w *writer, stacks *report.Stack
 	case "breakpad":
 		return stacks.WriteBreakpad(ctx, w, t)
 	}
-	return stacks.WriteText(w, report.TextOptions{Color: w.isTerminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose})
+	o := report.TextOptions{Color: w.isTerminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose}
+	if f.format == "html" {
+		return stacks.WritePage(w, o)
+	}
+	return stacks.WriteText(w, o)
 }
 
 // notOverFiles refuses an output that would take the place of a file that walking
@@ -398,7 +403,7 @@ func (f *stackFlags) selected(t *engine.Target) ([]*target.Thread, error) {
 		}
 		return list, nil
 	}
-	if f.thread == "" && f.noFold && f.format == "text" {
+	if f.thread == "" && f.noFold && (f.format == "text" || f.format == "html") {
 		list := slices.Clone(t.Threads())
 		slices.SortStableFunc(list, func(a, b *target.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
 		return list, nil

@@ -22,16 +22,20 @@ func (t *text) globals(list []Global) {
 	}
 	t.printf("\n%s\n", t.head("globals"))
 	for i := range list {
-		g := &list[i]
-		t.printf("  %s = %s", g.Name, g.Value.Line(g.Language))
-		if m := t.modulesOf[g.Module.ID]; m != nil && hasOthers(list, g.Name) {
-			t.printf(" %s", t.faint("in "+m.label()))
-		}
-		if t.isVerbose {
-			t.printf(" %s", t.faint(about(&engine.Variable{Variable: g.Variable})))
-		}
-		t.printf("\n")
+		t.global(list, &list[i])
 	}
+}
+
+// global writes one of the globals in a list.
+func (t *text) global(list []Global, g *Global) {
+	t.printf("  %s = %s", g.Name, g.Value.Line(g.Language))
+	if m := t.modulesOf[g.Module.ID]; m != nil && hasOthers(list, g.Name) {
+		t.printf(" %s", t.faint("in "+m.label()))
+	}
+	if t.isVerbose {
+		t.printf(" %s", t.faint(about(&engine.Variable{Variable: g.Variable})))
+	}
+	t.printf("\n")
 }
 
 // hasOthers says whether several variables have a name.

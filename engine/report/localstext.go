@@ -12,18 +12,20 @@ const localsIndent = "        "
 
 // locals writes the variables of a function of a frame.
 func (t *text) locals(f *engine.Frame, level int) {
-	list := f.Locals()
-	if level >= len(list) {
-		return
+	if list := f.Locals(); level < len(list) {
+		t.variables(list[level], lanesThatExecute(f))
 	}
-	var all engine.LaneSet
+}
+
+// lanesThatExecute are those of a frame that are active.
+func lanesThatExecute(f *engine.Frame) (all engine.LaneSet) {
 	groups := f.Lanes()
 	for i := range groups {
 		if groups[i].State == engine.LaneActive {
 			all = groups[i].Lanes
 		}
 	}
-	t.variables(list[level], all)
+	return all
 }
 
 // waiting writes the variables of lanes that wait at places of their own.
@@ -34,14 +36,19 @@ func (t *text) waiting(groups []engine.LaneGroup, width int) {
 			if len(list) == 0 {
 				continue
 			}
-			name := "??"
-			if level < len(g.Symbols) && g.Symbols[level].Function != "" {
-				name = g.Symbols[level].Function
-			}
-			t.printf("   %*s %s %s have in %s\n", width, "", t.faint("lanes"), g.Lanes, t.function(name))
+			t.waitingIn(g, level, width)
 			t.variables(list, g.Lanes)
 		}
 	}
+}
+
+// waitingIn says in which function lanes have the variables that follow.
+func (t *text) waitingIn(g *engine.LaneGroup, level, width int) {
+	name := "??"
+	if level < len(g.Symbols) && g.Symbols[level].Function != "" {
+		name = g.Symbols[level].Function
+	}
+	t.printf("   %*s %s %s have in %s\n", width, "", t.faint("lanes"), g.Lanes, t.function(name))
 }
 
 // variables writes variables. Where lanes differ they are several of one name; all are

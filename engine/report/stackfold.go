@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
 )
 
 // A group is threads whose stacks are equal.
@@ -16,6 +17,7 @@ type group struct {
 	first   *engine.Stack
 	ending  ending // of first
 	threads []member
+	values  []value.Value // of the variables of first, where they keep their parts
 }
 
 // A member is a thread of a group.
@@ -103,11 +105,17 @@ type stackFolder struct {
 	groups []*group
 	seen   map[uint64][]*group // by hash
 	hash   maphash.Hash        // whose seed nobody knows, so that no file has stacks of one hash
+
+	hasParts bool // the groups' variables keep their parts
 }
 
 func newStackFolder() *stackFolder { return &stackFolder{seen: map[uint64][]*group{}} }
 
 func (f *stackFolder) add(s *engine.Stack) {
+	var values []value.Value
+	if f.hasParts {
+		eachLocal(s.Frames, func(v *engine.Variable) { values = append(values, v.Value) })
+	}
 	shortenLocals(s.Frames)
 	shortenLocals(s.Outermost)
 	e := endingOf(s)
@@ -118,7 +126,7 @@ func (f *stackFolder) add(s *engine.Stack) {
 			return
 		}
 	}
-	g := &group{first: s, ending: e, threads: []member{{s.Thread, s.Lanes}}}
+	g := &group{first: s, ending: e, threads: []member{{s.Thread, s.Lanes}}, values: values}
 	f.groups = append(f.groups, g)
 	f.seen[key] = append(f.seen[key], g)
 }
@@ -126,13 +134,30 @@ func (f *stackFolder) add(s *engine.Stack) {
 // shortenLocals leaves of variables what is printed of them: a stack is kept until all
 // have come.
 func shortenLocals(frames []engine.Frame) {
+	eachLocal(frames, func(v *engine.Variable) { v.Value = v.Value.Short(v.Language) })
+}
+
+// restoreLocals gives the variables of a group their parts back.
+func (g *group) restoreLocals() {
+	if g.values == nil {
+		return
+	}
+	i := 0
+	eachLocal(g.first.Frames, func(v *engine.Variable) {
+		v.Value = g.values[i]
+		i++
+	})
+}
+
+// eachLocal gives the variables of frames, always in one order.
+func eachLocal(frames []engine.Frame, do func(*engine.Variable)) {
 	for i := range frames {
 		for _, list := range frames[i].Locals() {
 			for k := range list {
-				list[k].Value = list[k].Value.Short(list[k].Language)
+				do(&list[k])
 			}
 		}
-		shortenLocals(frames[i].TailCallers())
+		eachLocal(frames[i].TailCallers(), do)
 	}
 }
 

@@ -31,7 +31,8 @@ type Head struct {
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 
-	machine uint16 // the ELF machine of the process, whose signals these are
+	machine uint16        // the ELF machine of the process, whose signals these are
+	facts   *target.Facts // nil: the target says none
 }
 
 // NewStacks makes the report of stacks of a target, which each yields once. None is
@@ -55,7 +56,7 @@ func NewHead(t *engine.Target) Head {
 	h := Head{
 		Target:  Target{Kind: string(info.Kind), Path: info.Path, Signal: info.Signal, Problems: t.Problems()},
 		Modules: []Module{},
-		machine: info.Machine,
+		machine: info.Machine, facts: info.Facts,
 	}
 	h.Target.addDevices(&info.Devices, t.Threads())
 	if info.HasFaultAddress {

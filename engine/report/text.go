@@ -97,12 +97,7 @@ func (t *text) group(g *group) {
 	t.creator(g)
 	t.stop(g.threads)
 	first := g.first
-	count := countAll(first.Frames, &first.Gap)
-	for i := range first.Launchers {
-		l := &first.Launchers[i]
-		count += countAll(l.Frames, &l.Gap)
-	}
-	width := len(strconv.Itoa(count))
+	width := indexWidth(first)
 	t.thread = first.Thread
 	next := t.chain(first.Frames, &first.Gap, 0, width)
 	t.end(g, 0)
@@ -113,6 +108,16 @@ func (t *text) group(g *group) {
 		next = t.chain(l.Frames, &l.Gap, next, width)
 		t.end(g, i+1)
 	}
+}
+
+// indexWidth is how many digits the indexes of frames have.
+func indexWidth(s *engine.Stack) int {
+	count := countAll(s.Frames, &s.Gap)
+	for i := range s.Launchers {
+		l := &s.Launchers[i]
+		count += countAll(l.Frames, &l.Gap)
+	}
+	return len(strconv.Itoa(count))
 }
 
 // end says why a stack ends, if it does so in its n-th launcher, or in the thread
@@ -305,70 +310,15 @@ func ofWave(f func(*member, *target.Wave) string) func(*member) string {
 	}
 }
 
-// chain writes the frames of a thread, of which the first has an index, and says how many
-// of them were left out. It returns the index of the frame that is next.
+// chain writes the frames of a thread, of which the first has an index, and returns the
+// index of the frame that is next.
 func (t *text) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (next int) {
-	next = t.folds(frames, index, width)
-	if gap.LeftOut == 0 {
-		return next
+	c := chain{
+		isWhole: t.noFold,
+		frames:  func(frames []engine.Frame, index int) int { return t.frames(frames, index, width) },
+		note:    func(text string) { t.printf("  %s\n", t.faint(text)) },
 	}
-	left := "frames"
-	if gap.LeftOut == 1 {
-		left = "frame"
-	}
-	t.printf("  %s\n", t.faint(fmt.Sprintf("... %s %s left out", grouped(gap.LeftOut), left)))
-	return t.folds(gap.Outermost, next+gap.LeftOut+gap.LeftOutCalls, width)
-}
-
-// folds writes frames that follow each other: of a recursion only the first and the last
-// time round.
-func (t *text) folds(frames []engine.Frame, index, width int) (next int) {
-	if t.noFold {
-		return t.frames(frames, index, width)
-	}
-	if parts := cyclesOf(frames); parts != nil {
-		return t.parts(frames, parts, index, width)
-	}
-	return t.frames(frames, index, width)
-}
-
-func (t *text) parts(frames []engine.Frame, parts []part, index, width int) (next int) {
-	for i := range parts {
-		p := &parts[i]
-		if p.cycle == nil {
-			index = t.frames(frames[p.first:p.end], index, width)
-			continue
-		}
-		index = t.parts(frames, p.parts[:p.period], index, width)
-		hidden := linesOf(frames, p.middle())
-		t.printf("  %s\n", t.faint(t.cycle(frames, p.cycle)+fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1)))
-		index = t.parts(frames, p.parts[len(p.parts)-p.period:], index+hidden, width)
-	}
-	return index
-}
-
-// cycle says which functions are repeated, and how often beside the first and the last
-// time.
-func (t *text) cycle(frames []engine.Frame, p *cycle) string {
-	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
-	times := grouped(p.times() - 2)
-	switch n := p.linesOfEach(frames); n {
-	case 0:
-		return fmt.Sprintf("... the cycle %s repeats %s times", names, times)
-	case 1:
-		return fmt.Sprintf("... the frame of %s repeats %s times", names, times)
-	default:
-		return fmt.Sprintf("... the %d frames of the cycle %s repeat %s times", n, names, times)
-	}
-}
-
-// grouped is a number with a comma between its thousands.
-func grouped(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	return c.write(frames, gap, index)
 }
 
 // frames writes frames, the calls inlined into them and the functions that were left by
@@ -377,11 +327,8 @@ func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 	for i := range frames {
 		f := &frames[i]
 		for j := range max(len(f.Symbols)-1, 0) {
-			t.printf("  #%-*d %s", width, index, t.faint(fmt.Sprintf("%-18s ", "inlined")))
 			s := &f.Symbols[j]
-			t.place(f, s, "")
-			t.scopeFrom(s)
-			t.printf("\n")
+			t.inlinedLine(f, s, index, width)
 			t.sourceLines(f, s)
 			t.locals(f, j)
 			index++
@@ -390,6 +337,14 @@ func (t *text) frames(frames []engine.Frame, index, width int) (next int) {
 		index = t.frames(f.TailCallers(), index+1, width)
 	}
 	return index
+}
+
+// inlinedLine writes a call that was inlined into a frame.
+func (t *text) inlinedLine(f *engine.Frame, s *symbol.Frame, index, width int) {
+	t.printf("  #%-*d %s", width, index, t.faint(fmt.Sprintf("%-18s ", "inlined")))
+	t.place(f, s, "")
+	t.scopeFrom(s)
+	t.printf("\n")
 }
 
 func countLines(frames []engine.Frame) (n int) {
@@ -406,11 +361,27 @@ func countAll(frames []engine.Frame, gap *engine.Gap) int {
 
 // physical writes a frame that is no inlined call.
 func (t *text) physical(f *engine.Frame, index, width int) {
-	t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
-	s := &symbol.Frame{}
+	s := ownSymbol(f)
+	t.physicalLine(f, s, index, width)
+	t.sourceLines(f, s)
+	t.code(f, s)
+	t.lanes(f.Lanes(), width)
+	t.registers(f.Registers())
+	t.locals(f, max(len(f.Symbols)-1, 0))
+	t.waiting(f.Lanes(), width)
+}
+
+// ownSymbol is the function whose frame one is, into which others were inlined.
+func ownSymbol(f *engine.Frame) *symbol.Frame {
 	if n := len(f.Symbols); n > 0 {
-		s = &f.Symbols[n-1]
+		return &f.Symbols[n-1]
 	}
+	return &symbol.Frame{}
+}
+
+// physicalLine writes where a frame is, and how sure that is.
+func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) {
+	t.printf("  #%-*d %-18s ", width, index, fmt.Sprintf("0x%016x", f.PC))
 	t.place(f, s, functionOffset(f, s))
 	if f.Module != nil {
 		t.framed[f.Module.ID] = true
@@ -431,12 +402,6 @@ func (t *text) physical(f *engine.Frame, index, width int) {
 	}
 	t.scopeFrom(s)
 	t.printf("\n")
-	t.sourceLines(f, s)
-	t.code(f, s)
-	t.lanes(f.Lanes(), width)
-	t.registers(f.Registers())
-	t.locals(f, max(len(f.Symbols)-1, 0))
-	t.waiting(f.Lanes(), width)
 }
 
 // functionOffset is how far a frame is into its function, with its sign; "" where

@@ -1,0 +1,83 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// A chain writes the frames of a thread in order, and what was left out of them.
+type chain struct {
+	isWhole bool // no time round of a recursion is left out
+	// frames writes frames of which the first has an index, and returns the index of the
+	// next.
+	frames func(frames []engine.Frame, index int) (next int)
+	note   func(text string) // writes what stands for frames that are not shown
+}
+
+// write writes frames of which the first has an index, and those outside a gap. It
+// returns the index of the frame that is next.
+func (c *chain) write(frames []engine.Frame, gap *engine.Gap, index int) (next int) {
+	next = c.folded(frames, index)
+	if gap.LeftOut == 0 {
+		return next
+	}
+	left := "frames"
+	if gap.LeftOut == 1 {
+		left = "frame"
+	}
+	c.note(fmt.Sprintf("... %s %s left out", grouped(gap.LeftOut), left))
+	return c.folded(gap.Outermost, next+gap.LeftOut+gap.LeftOutCalls)
+}
+
+// folded writes frames that follow each other: of a recursion only the first and the last
+// time round.
+func (c *chain) folded(frames []engine.Frame, index int) (next int) {
+	if !c.isWhole {
+		if parts := cyclesOf(frames); parts != nil {
+			return c.parts(frames, parts, index)
+		}
+	}
+	return c.frames(frames, index)
+}
+
+func (c *chain) parts(frames []engine.Frame, parts []part, index int) (next int) {
+	for i := range parts {
+		p := &parts[i]
+		if p.cycle == nil {
+			index = c.frames(frames[p.first:p.end], index)
+			continue
+		}
+		index = c.parts(frames, p.parts[:p.period], index)
+		hidden := linesOf(frames, p.middle())
+		c.note(describeCycle(frames, p.cycle) + fmt.Sprintf(" (frames #%d to #%d)", index, index+hidden-1))
+		index = c.parts(frames, p.parts[len(p.parts)-p.period:], index+hidden)
+	}
+	return index
+}
+
+// describeCycle says which functions are repeated, and how often beside the first and the
+// last time.
+func describeCycle(frames []engine.Frame, p *cycle) string {
+	names := strings.Join(functionsOf(frames, p.parts[:p.period]), " < ")
+	times := grouped(p.times() - 2)
+	switch n := p.linesOfEach(frames); n {
+	case 0:
+		return fmt.Sprintf("... the cycle %s repeats %s times", names, times)
+	case 1:
+		return fmt.Sprintf("... the frame of %s repeats %s times", names, times)
+	default:
+		return fmt.Sprintf("... the %d frames of the cycle %s repeat %s times", n, names, times)
+	}
+}
+
+// grouped is a number with a comma between its thousands.
+func grouped(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

@@ -1,0 +1,404 @@
+package report
+
+import (
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/escape"
+)
+
+// This file writes stacks as a page of HTML. Its lines are those of the text form, taken
+// in pieces, so that a page says what the text says.
+
+// WritePage writes the stacks as a page of HTML: one file that needs no other. Of the
+// options it heeds those that are not about terminals. Stacks are folded as by WriteText.
+func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
+	p := newPageText(s, o)
+	if o.NoFold {
+		return p.oneByOne(s, w)
+	}
+	f := newStackFolder()
+	f.hasParts = true
+	for stack := range s.each {
+		f.add(stack)
+	}
+	groups := f.ordered()
+	ready := s.code.prepare(groups)
+	p.setHead(s.head())
+	out := stackpage.NewWriter(w, p.head(s.Globals))
+	p.isShort = len(groups) <= shownStacks
+	for i, g := range groups {
+		if i == ready {
+			ready += s.code.prepare(groups[i:])
+		}
+		g.restoreLocals()
+		if err := out.Stack(p.stack(g)); err != nil {
+			return err
+		}
+	}
+	return out.Close(p.end(s))
+}
+
+// shownStacks is up to how many stacks of a target are all open when a page is: more
+// are looked for.
+const shownStacks = 8
+
+// A pageText writes the text form and takes its lines in pieces.
+type pageText struct {
+	text
+	written strings.Builder
+	isShort bool // all stacks are open
+	isBegun bool // a stack was written
+	values  int  // of variables' parts that may still be written
+}
+
+func newPageText(s *Stacks, o TextOptions) *pageText {
+	p := &pageText{values: maxPageValues}
+	p.text = text{
+		framed: map[int]bool{}, hasOneLane: o.OneLane, isVerbose: o.Verbose, paint: piecePaint(),
+		space: s.space, source: s.source, codes: s.code,
+	}
+	p.Printer = NewPrinter(&p.written)
+	return p
+}
+
+// oneByOne writes each stack when it comes.
+func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
+	p.setHead(s.head())
+	out := stackpage.NewWriter(w, p.head(s.Globals))
+	for stack := range s.withCode() {
+		if err := out.Stack(p.stack(newGroup(stack))); err != nil {
+			return err
+		}
+	}
+	return out.Close(p.end(s))
+}
+
+// Pieces are between two control characters, the kind behind the first one. What is
+// foreign has none: it is escaped.
+const (
+	pieceBegins = "\x01"
+	pieceEnds   = "\x02"
+)
+
+// piecePaint marks pieces in place of colours.
+func piecePaint() paint {
+	of := func(kind stackpage.Kind) func(string) painted {
+		return func(s string) painted { return painted{pieceBegins + string(kind) + escape.Text(s) + pieceEnds} }
+	}
+	return paint{
+		head: of(stackpage.Head), function: of(stackpage.Function), place: of(stackpage.Place),
+		faint: of(stackpage.Faint), warn: of(stackpage.Warning), device: of(stackpage.Device),
+	}
+}
+
+// take gives the lines that are written meanwhile.
+func (p *pageText) take(write func()) []stackpage.Line {
+	write()
+	_ = p.Flush() // into memory
+	all := p.written.String()
+	p.written.Reset()
+	if all == "" {
+		return nil
+	}
+	var lines []stackpage.Line
+	for line := range strings.SplitSeq(strings.TrimSuffix(all, "\n"), "\n") {
+		lines = append(lines, pieces(line))
+	}
+	return lines
+}
+
+// takeLine gives the one line that is written meanwhile.
+func (p *pageText) takeLine(write func()) stackpage.Line {
+	for _, line := range p.take(write) {
+		return line
+	}
+	return nil
+}
+
+// pieces takes a line apart.
+func pieces(line string) (list stackpage.Line) {
+	add := func(kind stackpage.Kind, text string) {
+		if text != "" {
+			list = append(list, stackpage.Piece{Kind: kind, Text: text})
+		}
+	}
+	for line != "" {
+		plain, rest, isMarked := strings.Cut(line, pieceBegins)
+		add(stackpage.Plain, plain)
+		if !isMarked {
+			break
+		}
+		marked, after, _ := strings.Cut(rest, pieceEnds)
+		add(stackpage.Kind(marked[:1]), marked[1:])
+		line = after
+	}
+	return list
+}
+
+// stack is a group of equal stacks.
+func (p *pageText) stack(g *group) *stackpage.Stack {
+	first := g.first
+	out := &stackpage.Stack{
+		Title:     p.takeLine(func() { p.printf("%s\n", p.paint.head(p.threads(g))) }),
+		IsCrashed: first.Thread.Crashed, IsOpen: first.Thread.Crashed || p.isShort || !p.isBegun, Outline: outline(first),
+		About: p.take(func() {
+			p.identity(g)
+			p.creator(g)
+			p.stop(g.threads)
+		}),
+	}
+	p.isBegun = true
+	if len(g.threads) > 1 && hasNames(g.threads) {
+		for _, m := range g.threads {
+			out.Threads = append(out.Threads, stackpage.Thread{ID: escape.Text(m.ID), Name: escape.Text(m.Name)})
+		}
+	}
+	width := indexWidth(first)
+	p.thread = first.Thread
+	own, next := p.chain(first.Frames, &first.Gap, 0, width)
+	out.Parts = append(out.Parts, stackpage.Part{Frames: own, End: p.take(func() { p.text.end(g, 0) })})
+	for i := range first.Launchers {
+		l := &first.Launchers[i]
+		part := stackpage.Part{Launch: p.take(func() { p.launch(l) })}
+		p.thread = l.Thread
+		part.Frames, next = p.chain(l.Frames, &l.Gap, next, width)
+		part.End = p.take(func() { p.text.end(g, i+1) })
+		out.Parts = append(out.Parts, part)
+	}
+	return out
+}
+
+// hasNames says whether threads have names, which the text does not list.
+func hasNames(threads []member) bool {
+	return slices.ContainsFunc(threads, func(m member) bool { return m.Name != "" })
+}
+
+// outlined is how many functions tell stacks apart at a glance.
+const outlined = 4
+
+// outline is the innermost functions of a stack that have names.
+func outline(s *engine.Stack) string {
+	var names []string
+	for i := range s.Frames {
+		for k := range s.Frames[i].Symbols {
+			name := s.Frames[i].Symbols[k].Function
+			if name == "" {
+				continue
+			}
+			if len(names) == outlined {
+				return strings.Join(names, " ← ") + " ← …"
+			}
+			names = append(names, escape.Text(cutShort(name, 60)))
+		}
+	}
+	return strings.Join(names, " ← ")
+}
+
+// cutShort is a text of at most a number of bytes, or a little more.
+func cutShort(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && s[most]&0xc0 == 0x80 { // within a character of UTF-8
+		most--
+	}
+	return s[:most] + "…"
+}
+
+// chain is the frames of a thread, as the text form has them.
+func (p *pageText) chain(frames []engine.Frame, gap *engine.Gap, index, width int) (list []stackpage.Frame, next int) {
+	c := chain{
+		isWhole: p.noFold,
+		frames: func(frames []engine.Frame, index int) int {
+			shown, next := p.frames(frames, index, width)
+			list = append(list, shown...)
+			return next
+		},
+		note: func(text string) {
+			line := p.takeLine(func() { p.printf("%s\n", p.paint.faint(text)) })
+			list = append(list, stackpage.Frame{Note: line})
+		},
+	}
+	return list, c.write(frames, gap, index)
+}
+
+// frames are frames and the functions that were left by tail calls, of which the first
+// has an index, and the index of the next.
+func (p *pageText) frames(frames []engine.Frame, index, width int) (list []stackpage.Frame, next int) {
+	for i := range frames {
+		f := &frames[i]
+		var out stackpage.Frame
+		for level := range max(len(f.Symbols)-1, 0) {
+			s := &f.Symbols[level]
+			c := p.call(f, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
+			c.IsInlined, c.IsGuess, c.FoundBy, c.Module = true, c.IsGuess || s.ScopeBySource, "", ""
+			c.Source = p.marked(func() { p.sourceLines(f, s) })
+			c.Locals = p.locals(f, level)
+			out.Calls = append(out.Calls, c)
+			index++
+		}
+		out.Calls = append(out.Calls, p.physical(f, index, width))
+		list = append(list, out)
+		list, index = p.tailCallers(list, f, index+1, width)
+	}
+	return list, index
+}
+
+func (p *pageText) tailCallers(list []stackpage.Frame, f *engine.Frame, index, width int) ([]stackpage.Frame, int) {
+	callers, next := p.frames(f.TailCallers(), index, width)
+	return append(list, callers...), next
+}
+
+// call is a function at a frame, of which the text form has a line.
+func (p *pageText) call(f *engine.Frame, line stackpage.Line) stackpage.Call {
+	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
+	if f.Module != nil {
+		p.framed[f.Module.ID] = true
+		if m := p.modulesOf[f.Module.ID]; m != nil {
+			c.Module = escape.Text(m.short())
+		}
+	}
+	return c
+}
+
+// withAddress makes the address that stands in the front of a physical frame's line a
+// piece of its own.
+func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
+	if len(line) == 0 || line[0].Kind != stackpage.Plain {
+		return line
+	}
+	before, after, ok := strings.Cut(line[0].Text, "0x")
+	if !ok {
+		return line
+	}
+	return append(stackpage.Line{{Text: before}, {Kind: stackpage.Address, Text: "0x" + after}}, line[1:]...)
+}
+
+// physical is the function whose frame one is.
+func (p *pageText) physical(f *engine.Frame, index, width int) stackpage.Call {
+	s := ownSymbol(f)
+	c := p.call(f, p.takeLine(func() { p.physicalLine(f, s, index, width) }))
+	c.IsGuess = c.IsGuess || s.ScopeBySource
+	c.Source = p.marked(func() { p.sourceLines(f, s) })
+	c.Code = p.marked(func() { p.code(f, s) })
+	c.Lanes = p.lanes(f, width)
+	c.Registers = p.take(func() { p.registers(f.Registers()) })
+	c.Locals = append(p.locals(f, max(len(f.Symbols)-1, 0)), p.waiting(f, width)...)
+	return c
+}
+
+// marked gives the lines that are written meanwhile, with those marked that begin as the
+// text marks them.
+func (p *pageText) marked(write func()) []stackpage.Line {
+	list := p.take(write)
+	for i, line := range list {
+		if len(line) == 0 || strings.TrimSpace(line[0].Text) != ">" {
+			continue
+		}
+		var all strings.Builder
+		for _, piece := range line {
+			all.WriteString(piece.Text)
+		}
+		list[i] = stackpage.Line{{Kind: stackpage.Current, Text: all.String()}}
+	}
+	return list
+}
+
+// head is what is said above the stacks.
+func (p *pageText) head(globals []Global) *stackpage.About {
+	of := &p.about.Target
+	name := path.Base(of.Path)
+	out := &stackpage.About{Lines: p.take(p.target), Facts: pageFacts(p.about.facts)}
+	if why := p.about.why(); why != "" {
+		name += ": " + why
+	}
+	out.Name = escape.Text(name)
+	for i := range globals {
+		g := &globals[i]
+		v := stackpage.Variable{Lines: p.take(func() { p.global(globals, g) }), Type: escape.Text(g.Type)}
+		v.Parts = p.parts(&g.Value, g.Language, 0)
+		out.Globals = append(out.Globals, v)
+	}
+	return out
+}
+
+// why is a few words on why the target was kept; "" where that is not known.
+func (h *Head) why() string {
+	switch of := &h.Target; {
+	case of.Signal != 0:
+		return h.signalName(of.Signal)
+	case of.Crash != nil:
+		return of.Crash.Name
+	}
+	return ""
+}
+
+// end is what is said below the stacks.
+func (p *pageText) end(s *Stacks) *stackpage.End {
+	out := &stackpage.End{Problems: p.take(func() { p.newProblems(s) })}
+	for i := range p.about.Modules {
+		m := &p.about.Modules[i]
+		row := stackpage.Module{
+			Name: escape.Text(m.label()), Status: moduleStatus(m), BuildID: m.BuildID, DebugFile: escape.Text(m.DebugFile),
+			IsBad: m.Problem != "" && !m.isServed && !p.isIdle(m),
+		}
+		if len(m.Segments) > 0 {
+			row.Start = m.Segments[0].Start
+		}
+		if !m.isServed {
+			row.Problem = escape.Text(m.Problem)
+		}
+		if row.IsBad {
+			out.Modules.Bad++
+		}
+		out.Modules.List = append(out.Modules.List, row)
+	}
+	slices.SortStableFunc(out.Modules.List, func(a, b stackpage.Module) int { return isAfter(a) - isAfter(b) })
+	out.Modules.IsOpen = out.Modules.Bad > 0
+	return out
+}
+
+// isAfter is 0 of modules that come first: those with problems.
+func isAfter(m stackpage.Module) int {
+	if m.IsBad {
+		return 0
+	}
+	return 1
+}
+
+// moduleStatus says what a module is read from.
+func moduleStatus(m *Module) string {
+	switch {
+	case m.isServed:
+		return "a symbol file"
+	case m.isMissing:
+		return "no file"
+	}
+	return escape.Text(m.DebugInfo)
+}
+
+// pageFacts are what is known of the process and its machine; nil where nothing is.
+func pageFacts(f *target.Facts) []stackpage.Fact {
+	if f == nil {
+		return nil
+	}
+	var list []stackpage.Fact
+	for _, fact := range processFacts {
+		if value := fact.of(f); value != "" {
+			list = append(list, stackpage.Fact{Name: fact.name, Value: escape.Text(value)})
+		}
+	}
+	for _, m := range f.Messages {
+		list = append(list, stackpage.Fact{Name: "message of " + escape.Text(path.Base(m.Module)), Value: escape.Text(m.Text)})
+	}
+	for _, a := range f.Annotations {
+		list = append(list, stackpage.Fact{Name: escape.Text(a.Name), Value: escape.Text(a.Value)})
+	}
+	return list
+}

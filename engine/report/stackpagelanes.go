@@ -1,0 +1,75 @@
+package report
+
+import (
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report/stackpage"
+)
+
+// laneColumns is how many lanes stand beside one another in a page.
+const laneColumns = 16
+
+// laneMarks are the letters of states in a page.
+var laneMarks = map[engine.LaneState]string{
+	engine.LaneActive: "A", engine.LaneInactive: "I", engine.LaneNotOnEntry: "N", engine.LaneUnknown: "?",
+}
+
+// lanes are what the lanes of a frame do, as a grid where they do not all do the same;
+// nil where there are none.
+func (p *pageText) lanes(f *engine.Frame, width int) *stackpage.Lanes {
+	groups := f.Lanes()
+	lines := p.take(func() { p.text.lanes(groups, width) })
+	if len(lines) == 0 {
+		return nil
+	}
+	out := &stackpage.Lanes{}
+	if len(lines) != len(groups) { // the text leaves out what is usual of one lane
+		for _, line := range lines {
+			out.Groups = append(out.Groups, stackpage.LaneGroup{Line: line})
+		}
+		return out
+	}
+	marks := laneGroupMarks(groups)
+	for i := range groups {
+		out.Groups = append(out.Groups, stackpage.LaneGroup{Lane: marks[i], Line: lines[i]})
+	}
+	if len(groups) > 1 {
+		out.Rows = laneRows(groups, marks)
+	}
+	return out
+}
+
+// laneGroupMarks mark groups by their states, and those of one state by a number too.
+func laneGroupMarks(groups []engine.LaneGroup) []stackpage.Lane {
+	count, seen := map[engine.LaneState]int{}, map[engine.LaneState]int{}
+	for i := range groups {
+		count[groups[i].State]++
+	}
+	marks := make([]stackpage.Lane, len(groups))
+	for i := range groups {
+		state := groups[i].State
+		marks[i] = stackpage.Lane{State: string(state), Mark: laneMarks[state]}
+		if seen[state]++; count[state] > 1 {
+			marks[i].Mark += strconv.Itoa(seen[state])
+		}
+	}
+	return marks
+}
+
+// laneRows are the lanes of groups in their order.
+func laneRows(groups []engine.LaneGroup, marks []stackpage.Lane) (rows []stackpage.LaneRow) {
+	var all []stackpage.Lane
+	for i := range groups {
+		for lane := range groups[i].Lanes.All() {
+			for len(all) <= int(lane) {
+				all = append(all, stackpage.Lane{})
+			}
+			all[lane] = marks[i]
+		}
+	}
+	for first := 0; first < len(all); first += laneColumns {
+		rows = append(rows, stackpage.LaneRow{First: first, Lanes: all[first:min(first+laneColumns, len(all))]})
+	}
+	return rows
+}

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report/stackpage"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/internal/escape"
+)
+
+const (
+	// maxPageValues bounds the parts of all variables of a page: a browser has an
+	// element for each. The lines of variables are not bounded by it.
+	maxPageValues = 50_000
+	// maxPageValueText bounds the text of a part that has parts itself, in bytes.
+	maxPageValueText = 160
+	// maxPageDepth bounds the parts within one another: browsers bound the elements
+	// within one another.
+	maxPageDepth = 64
+)
+
+// locals are the variables of a function of a frame.
+func (p *pageText) locals(f *engine.Frame, level int) []stackpage.Variables {
+	list := f.Locals()
+	if level >= len(list) || len(list[level]) == 0 {
+		return nil
+	}
+	return []stackpage.Variables{{List: p.variables(list[level], lanesThatExecute(f))}}
+}
+
+// waiting are the variables of lanes that wait at places of their own.
+func (p *pageText) waiting(f *engine.Frame, width int) (out []stackpage.Variables) {
+	groups := f.Lanes()
+	for i := range groups {
+		g := &groups[i]
+		for level, list := range g.Locals {
+			if len(list) > 0 {
+				title := p.takeLine(func() { p.waitingIn(g, level, width) })
+				out = append(out, stackpage.Variables{Title: title, List: p.variables(list, g.Lanes)})
+			}
+		}
+	}
+	return out
+}
+
+// variables are variables as the text has them: those of many lanes as a table, others
+// in a line each, with their parts.
+func (p *pageText) variables(list []engine.Variable, all engine.LaneSet) (out []stackpage.Variable) {
+	for len(list) > 0 {
+		n := sameVariable(list)
+		same := list[:n]
+		list = list[n:]
+		if table := p.take(func() { p.laneTable(same) }); table != nil {
+			out = append(out, stackpage.Variable{Lines: table, Type: escape.Text(same[0].Type)})
+			continue
+		}
+		for i := range same {
+			v := &same[i]
+			out = append(out, stackpage.Variable{
+				Lines: p.take(func() { p.variable(v, all) }), Type: escape.Text(v.Type),
+				Parts: p.parts(&v.Value, v.Language, 0),
+			})
+		}
+	}
+	return out
+}
+
+// parts are the parts of a value, as far as the page has room.
+func (p *pageText) parts(v *value.Value, language uint64, depth int) (out []stackpage.Value) {
+	if depth == maxPageDepth || p.values < len(v.Children) {
+		return nil
+	}
+	p.values -= len(v.Children)
+	for i := range v.Children {
+		c := &v.Children[i]
+		part := stackpage.Value{Name: escape.Text(partName(c)), Type: escape.Text(c.Type), Text: escape.Text(c.Line(language))}
+		if part.Parts = p.parts(c, language, depth+1); part.Parts != nil {
+			part.Text = cutShort(part.Text, maxPageValueText)
+		}
+		part.Note = leftOut(c, len(part.Parts))
+		out = append(out, part)
+	}
+	return out
+}
+
+// partName is what a part of a value is called.
+func partName(v *value.Value) string {
+	if v.Name == "" && v.Role != value.Plain {
+		return string(v.Role)
+	}
+	return v.Name
+}
+
+// leftOut says what of a value a page does not show, of which it has a number of parts; ""
+// where it shows all.
+func leftOut(v *value.Value, shown int) string {
+	switch more := v.More + uint64(len(v.Children)-shown); {
+	case more > 0:
+		return fmt.Sprintf("and %d more", more)
+	case v.IsDeep:
+		return "more lies deeper"
+	}
+	return ""
+}
