@@ -1,0 +1,218 @@
+package oracle
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Browser is headless Chromium with one page, driven by its DevTools protocol on a
+// pipe.
+type Browser struct {
+	t       testing.TB
+	to      io.Writer
+	session string
+	last    int // the number of the last command
+
+	mu      sync.Mutex
+	answers map[int]chan json.RawMessage
+	said    []string
+	loaded  chan struct{}
+}
+
+// browserMessage is a message of the protocol: a command's answer, or an event.
+type browserMessage struct {
+	ID     int             `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// browserPatience is how long a command may take, on a machine that is busy.
+const browserPatience = 2 * time.Minute
+
+// Browse opens an address in headless Chromium, and returns when it was loaded. Flags
+// are more of Chromium's.
+func Browse(t testing.TB, url string, flags ...string) *Browser {
+	t.Helper()
+	Tools(t, "chromium")
+	commands, to := pipe(t)
+	from, events := pipe(t)
+	cmd := exec.Command("chromium", append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--window-size=1400,1000", "--user-data-dir=" + t.TempDir(), "--remote-debugging-pipe",
+	}, flags...)...)
+	cmd.ExtraFiles = []*os.File{commands, events}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = commands.Close()
+	_ = events.Close()
+	b := &Browser{t: t, to: to, answers: map[int]chan json.RawMessage{}, loaded: make(chan struct{}, 1)}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	go b.read(from)
+	var target struct{ TargetID, SessionID string }
+	b.into(&target, "Target.createTarget", map[string]any{"url": "about:blank"})
+	b.into(&target, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true})
+	b.session = target.SessionID
+	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
+		b.into(nil, domain+".enable", nil)
+	}
+	b.into(nil, "Page.navigate", map[string]any{"url": url})
+	select {
+	case <-b.loaded:
+	case <-time.After(browserPatience):
+		t.Fatalf("chromium did not load %s", url)
+	}
+	return b
+}
+
+func pipe(t testing.TB) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.Close()
+		_ = w.Close()
+	})
+	return r, w
+}
+
+// read takes the messages of the browser, each of which ends with a zero byte.
+func (b *Browser) read(from io.Reader) {
+	for r := bufio.NewReader(from); ; {
+		text, err := r.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var m browserMessage
+		if json.Unmarshal(text[:len(text)-1], &m) != nil {
+			continue
+		}
+		b.mu.Lock()
+		switch answer := b.answers[m.ID]; {
+		case answer != nil && m.Error != nil:
+			answer <- json.RawMessage(`{"exceptionDetails":` + string(m.Error) + `}`)
+		case answer != nil:
+			answer <- m.Result
+		case m.Method == "Page.loadEventFired":
+			select {
+			case b.loaded <- struct{}{}:
+			default:
+			}
+		case m.Method == "Network.requestWillBeSent", m.Method == "Runtime.exceptionThrown", m.Method == "Runtime.consoleAPICalled", m.Method == "Log.entryAdded":
+			b.said = append(b.said, m.Method+" "+string(m.Params))
+		}
+		b.mu.Unlock()
+	}
+}
+
+// into gives a command, and reads its result.
+func (b *Browser) into(result any, method string, params map[string]any) {
+	b.t.Helper()
+	b.last++
+	message := map[string]any{"id": b.last, "method": method, "params": params}
+	if params == nil {
+		message["params"] = map[string]any{}
+	}
+	if b.session != "" {
+		message["sessionId"] = b.session
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	answer := make(chan json.RawMessage, 1)
+	b.mu.Lock()
+	b.answers[b.last] = answer
+	b.mu.Unlock()
+	if _, err := b.to.Write(append(text, 0)); err != nil {
+		b.t.Fatalf("chromium: %s: %v", method, err)
+	}
+	select {
+	case got := <-answer:
+		var failed struct{ ExceptionDetails json.RawMessage }
+		if json.Unmarshal(got, &failed) == nil && failed.ExceptionDetails != nil {
+			b.t.Fatalf("chromium: %s %v: %s", method, params, failed.ExceptionDetails)
+		}
+		if result != nil {
+			if err := json.Unmarshal(got, result); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	case <-time.After(browserPatience):
+		b.t.Fatalf("chromium: %s: no answer", method)
+	}
+}
+
+// Eval reads the value of an expression of JavaScript in the page, a promise's included.
+func (b *Browser) Eval(result any, expression string) {
+	b.t.Helper()
+	got := struct{ Result struct{ Value any } }{}
+	got.Result.Value = result
+	b.into(&got, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true})
+}
+
+// Press presses keys: characters, or the names of keys such as Enter.
+func (b *Browser) Press(keys ...string) {
+	b.t.Helper()
+	for _, key := range keys {
+		down := map[string]any{"type": "keyDown", "key": key}
+		switch {
+		case key == "Enter":
+			down["text"], down["windowsVirtualKeyCode"] = "\r", 13
+		case len(key) == 1:
+			down["text"] = key
+		}
+		b.into(nil, "Input.dispatchKeyEvent", down)
+		b.into(nil, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key})
+	}
+}
+
+// Media makes the page that of a medium, "screen" or "print", in a colour scheme, "light"
+// or "dark".
+func (b *Browser) Media(medium, scheme string) {
+	b.t.Helper()
+	b.into(nil, "Emulation.setEmulatedMedia", map[string]any{
+		"media": medium, "features": []map[string]any{{"name": "prefers-color-scheme", "value": scheme}},
+	})
+}
+
+// Screenshot is what the window shows, as PNG.
+func (b *Browser) Screenshot() []byte {
+	b.t.Helper()
+	var shot struct{ Data string }
+	b.into(&shot, "Page.captureScreenshot", map[string]any{"format": "png"})
+	image, err := base64.StdEncoding.DecodeString(shot.Data)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return image
+}
+
+// Said is what went to the console up to now, errors of scripts and of the page's policy
+// included, and every request but those for the address that was opened.
+func (b *Browser) Said(opened string) (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.said {
+		if !strings.Contains(line, fmt.Sprintf(`"url":%q,"method"`, opened)) {
+			list = append(list, line)
+		}
+	}
+	return list
+}
