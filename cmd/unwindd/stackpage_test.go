@@ -30,7 +30,7 @@ func stackPage(t *testing.T, args ...string) (url string) {
 // without what is marked to be the page's alone.
 const pageTextOf = `[...document.querySelectorAll('.s')].map(s => {
 	const c = s.cloneNode(true);
-	c.querySelectorAll('.x').forEach(e => e.remove());
+	c.querySelectorAll('.x, .m, .by').forEach(e => e.remove());
 	return c.textContent;
 })`
 

@@ -321,7 +321,7 @@ func (p *pageText) head(globals []Global) *stackpage.About {
 	out.Name = escape.Text(name)
 	for i := range globals {
 		g := &globals[i]
-		v := stackpage.Variable{Lines: p.take(func() { p.global(globals, g) }), Type: escape.Text(g.Type)}
+		v := stackpage.Variable{Lines: p.take(func() { p.global(globals, g) }), Type: p.typeOf(&g.Value)}
 		v.Parts = p.parts(&g.Value, g.Language, 0)
 		out.Globals = append(out.Globals, v)
 	}

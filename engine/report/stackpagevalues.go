@@ -52,18 +52,26 @@ func (p *pageText) variables(list []engine.Variable, all engine.LaneSet) (out []
 		same := list[:n]
 		list = list[n:]
 		if table := p.take(func() { p.laneTable(same) }); table != nil {
-			out = append(out, stackpage.Variable{Lines: table, Type: escape.Text(same[0].Type)})
+			out = append(out, stackpage.Variable{Lines: table})
 			continue
 		}
 		for i := range same {
 			v := &same[i]
 			out = append(out, stackpage.Variable{
-				Lines: p.take(func() { p.variable(v, all) }), Type: escape.Text(v.Type),
+				Lines: p.take(func() { p.variable(v, all) }), Type: p.typeOf(&v.Value),
 				Parts: p.parts(&v.Value, v.Language, 0),
 			})
 		}
 	}
 	return out
+}
+
+// typeOf is the type of a variable where its line does not have it.
+func (p *pageText) typeOf(v *value.Value) string {
+	if p.isVerbose {
+		return ""
+	}
+	return escape.Text(v.Type)
 }
 
 // parts are the parts of a value, as far as the page has room.

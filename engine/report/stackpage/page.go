@@ -133,7 +133,7 @@ type Variables struct {
 // A Variable is a variable as lines of the text form, and as a tree of its parts.
 type Variable struct {
 	Lines []Line
-	Type  string
+	Type  string // "" where the lines say it
 	Parts []Value
 }
 

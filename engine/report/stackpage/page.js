@@ -8,7 +8,7 @@
   // The text form of a stack is the text of its element, but for what only the page has.
   const textOf = (stack) => {
     const copy = stack.cloneNode(true);
-    every('.x', copy).forEach((e) => e.remove());
+    every('.x, .m, .by', copy).forEach((e) => e.remove());
     return copy.textContent;
   };
 
