@@ -8,6 +8,7 @@ import (
 
 	"github.com/fatih/color"
 
+	"github.com/unwindd/unwindd/engine/report/stackpage"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
@@ -125,5 +126,23 @@ func newPaint(on bool) paint {
 	return paint{
 		head: c(color.Bold), function: c(color.FgYellow), place: c(color.FgGreen),
 		faint: c(color.Faint), warn: c(color.FgRed), device: c(color.FgCyan),
+	}
+}
+
+// Pieces are between two control characters, the kind behind the first one. What is
+// foreign has none: it is escaped.
+const (
+	pieceBegins = "\x01"
+	pieceEnds   = "\x02"
+)
+
+// piecePaint marks pieces in place of colours.
+func piecePaint() paint {
+	of := func(kind stackpage.Kind) func(string) painted {
+		return func(s string) painted { return painted{pieceBegins + string(kind) + escape.Text(s) + pieceEnds} }
+	}
+	return paint{
+		head: of(stackpage.Head), function: of(stackpage.Function), place: of(stackpage.Place),
+		faint: of(stackpage.Faint), warn: of(stackpage.Warning), device: of(stackpage.Device),
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // This file writes stacks as a page of HTML. Its lines are those of the text form, taken
-// in pieces, so that a page says what the text says.
+// in pieces (piecePaint), so that a page says what the text says.
 
 // WritePage writes the stacks as a page of HTML: one file that needs no other. Of the
 // options it heeds those that are not about terminals. Stacks are folded as by WriteText.
@@ -77,24 +77,6 @@ func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
 		}
 	}
 	return out.Close(p.end(s))
-}
-
-// Pieces are between two control characters, the kind behind the first one. What is
-// foreign has none: it is escaped.
-const (
-	pieceBegins = "\x01"
-	pieceEnds   = "\x02"
-)
-
-// piecePaint marks pieces in place of colours.
-func piecePaint() paint {
-	of := func(kind stackpage.Kind) func(string) painted {
-		return func(s string) painted { return painted{pieceBegins + string(kind) + escape.Text(s) + pieceEnds} }
-	}
-	return paint{
-		head: of(stackpage.Head), function: of(stackpage.Function), place: of(stackpage.Place),
-		faint: of(stackpage.Faint), warn: of(stackpage.Warning), device: of(stackpage.Device),
-	}
 }
 
 // take gives the lines that are written meanwhile.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -51,6 +52,7 @@ func Browse(t testing.TB, url string, flags ...string) *Browser {
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--window-size=1400,1000", "--user-data-dir=" + t.TempDir(), "--remote-debugging-pipe",
 	}, flags...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children write into its folder until they are gone
 	cmd.ExtraFiles = []*os.File{commands, events}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -58,11 +60,20 @@ func Browse(t testing.TB, url string, flags ...string) *Browser {
 	_ = commands.Close()
 	_ = events.Close()
 	b := &Browser{t: t, to: to, answers: map[int]chan json.RawMessage{}, loaded: make(chan struct{}, 1)}
+	ended := make(chan struct{})
+	go func() {
+		b.read(from)
+		close(ended) // the browser and its children have closed the pipe
+	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_, _ = to.WriteString(`{"id":0,"method":"Browser.close"}` + "\x00")
+		select {
+		case <-ended:
+		case <-time.After(browserPatience):
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
-	go b.read(from)
 	var target struct{ TargetID, SessionID string }
 	b.into(&target, "Target.createTarget", map[string]any{"url": "about:blank"})
 	b.into(&target, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true})
