@@ -55,7 +55,7 @@ func stackTexts(t *testing.T, args ...string) []string {
 func pageSubjects(t *testing.T) map[string][]string {
 	subjects := map[string][]string{"waves": {mixed, "--locals", "--registers"}}
 	if !testing.Short() {
-		core := crashCore(t, build(t, "inline"), "null")
+		const core = "../../examples/crash/server.core"
 		subjects["a core"] = []string{core, "--locals", "--source", "5", "--code", "6"}
 		subjects["a core, unfolded"] = []string{core, "--no-fold", "--no-inlines"}
 	}
