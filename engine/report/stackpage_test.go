@@ -162,7 +162,7 @@ func TestPageKeepsPartsOfFoldedVariables(t *testing.T) {
 		})
 	}
 	page := stackPageOf(t, g)
-	for _, want := range []string{"3 threads: 0 1 2", `<ul class="x"><li><i class="n">x</i> = 7`} {
+	for _, want := range []string{"3 threads: 0-2", `<ul class="x"><li><i class="n">x</i> = 7`} {
 		if strings.Count(page, want) != 1 {
 			t.Errorf("the page has %d times %q", strings.Count(page, want), want)
 		}
