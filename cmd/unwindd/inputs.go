@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
 )
 
 // stdinName is the name of standard input as a target.
@@ -191,7 +192,9 @@ func (f *stackFlags) printAll(cmd *cobra.Command, e *engine.Engine, list []targe
 				continue
 			}
 			if printed++; printed > 1 && f.format == "text" {
-				if _, err := fmt.Fprintln(w); err != nil {
+				blank := report.NewPrinter(w)
+				blank.Printf("\n")
+				if err := blank.Flush(); err != nil {
 					return err
 				}
 			}

@@ -273,7 +273,7 @@ func TestAsAHandlerOfTheKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustSay(t, string(got), "elf-core -: signal 11", "qsort_r", "3 threads: 5267 5268 5269")
+	mustSay(t, string(got), "elf-core -: signal 11", "qsort_r", "3 threads: 5267-5269")
 }
 
 func mustAbs(t *testing.T, path string) string {

@@ -58,7 +58,11 @@ func TestCoresOfMachinesWithoutArchitecture(t *testing.T) {
 			mustSay(t, stderr, "nothing in it could be walked", "the registers of "+name+" cannot be read: no architecture plugin")
 			lines := strings.Split(stdout, "\n")
 			mustSay(t, lines[0], "elf-core "+core, "signal 11 (SIGSEGV)")
-			mustSay(t, lines[1], "problem:", "the process is of "+name+":", "named unwindd-arch-"+name+" ", "--plugin-dir")
+			after := lines[1:]
+			if strings.HasPrefix(after[0], "null pointer") { // which the signal says, without registers
+				after = after[1:]
+			}
+			mustSay(t, after[0], "problem:", "the process is of "+name+":", "named unwindd-arch-"+name+" ", "--plugin-dir")
 			mustSay(t, stdout, frame, `"`+name+`", crashed`, "stopped: plugin-failed: the registers of "+name+" cannot be read")
 
 			stdout, _, status = unwindd(t, "stack", "--format", "json", core)
