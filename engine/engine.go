@@ -34,6 +34,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
 	"github.com/unwindd/unwindd/engine/target/minidump"
+	"github.com/unwindd/unwindd/engine/target/process"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/engine/unpack"
 	"github.com/unwindd/unwindd/engine/value"
@@ -283,11 +284,35 @@ func description(a *plugin.Arch, err error) (*sdk.Description, error) {
 	return a.Description(), nil
 }
 
+// OpenProcess copies the registers and stacks of a living process, whose threads stand
+// still as long as that takes; see process.Open, whose errors it returns.
+func (e *Engine) OpenProcess(pid int) (*Target, error) {
+	t, err := process.Open(pid, process.Options{
+		Finder:   e.Finder(""),
+		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.Attach(t), nil
+}
+
+// A located target says itself where its files are.
+type located interface{ Finder() object.Finder }
+
+// finderOf says where the files of a target are.
+func (e *Engine) finderOf(state target.Target) object.Finder {
+	if l, ok := state.(located); ok {
+		return l.Finder()
+	}
+	return e.Finder(state.Info().Path)
+}
+
 // Attach walks a target that the caller made. Close closes it.
 func (e *Engine) Attach(state target.Target) *Target {
-	t := &Target{Process: e.shared.NewProcess(state, e.Finder(state.Info().Path)), engine: e}
+	t := &Target{Process: e.shared.NewProcess(state, e.finderOf(state)), engine: e}
 	t.sources = sync.OnceValue(func() *source.Files {
-		finder := e.Finder(state.Info().Path)
+		finder := e.finderOf(state)
 		return source.New(&finder)
 	})
 	e.mu.Lock()

@@ -136,6 +136,9 @@ func (f *stackFlags) targetsIn(dir string) (list []targetName, err error) {
 
 // openTarget opens the target of a name.
 func openTarget(e *engine.Engine, path string) (*engine.Target, error) {
+	if pid, ok := processID(path); ok {
+		return e.OpenProcess(pid)
+	}
 	if path == stdinName || isPipe(path) {
 		f := os.Stdin
 		if path != stdinName {

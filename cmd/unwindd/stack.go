@@ -219,6 +219,7 @@ func (f *stackFlags) prepare(cmd *cobra.Command, e *engine.Engine, path string) 
 	if err != nil {
 		return nil, err
 	}
+	f.sayStops(t)
 	p := &preparedTarget{stackFlags: f, ends: []func(){func() { _ = t.Close() }}}
 	if err := p.fill(cmd.Context(), t); err != nil {
 		p.close()

@@ -27,6 +27,9 @@ type Finder struct {
 	Sysroot string
 	// Exe is the executable of the target; "" where the target's path is to be taken.
 	Exe string
+	// Elsewhere has the files of this machine that are certainly those of the target, by
+	// their paths in the target: a living process keeps files open that have no name any more.
+	Elsewhere map[string]string
 	// DebugDirs are directories of separate debug files, besides
 	// /usr/lib/debug under Sysroot: laid out as that, or the files lie in them.
 	DebugDirs []string
@@ -90,7 +93,7 @@ const maxFolderEntries = 1000
 const deleted = " (deleted)"
 
 // Find opens the file that is path in the target. It looks at Exe (where isExe),
-// at the path under Sysroot (where that begins with a directory that systems merge with
+// at the file that Elsewhere has for the path, at the path under Sysroot (where that begins with a directory that systems merge with
 // one of /usr, or with that one, at the other one too), in Folders for the base name, in
 // Folders for the build ID, and asks Remote for the build ID. The first file whose build
 // ID matches is taken; where there is none, the first that could not be checked. Exe is
@@ -117,6 +120,11 @@ func (f *Finder) find(s *search, name string, isExe bool) Found {
 		refused = fmt.Sprintf("%s was not used: %s", f.Exe, s.tried[0].Reason)
 	}
 	var o *Object
+	if file, ok := f.Elsewhere[name]; ok {
+		if o = s.try(hostPlace(file)); o != nil {
+			return s.found(o, refused)
+		}
+	}
 	if name != "" {
 		clean := strings.TrimSuffix(name, deleted)
 		// What is now at the path of a deleted file is another one, unless its

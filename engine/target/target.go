@@ -18,10 +18,11 @@ type Kind string
 
 // The kinds.
 const (
-	ELFCore  Kind = "elf-core"
-	Snapshot Kind = "snapshot"
-	Minidump Kind = "minidump"
-	ROCmCore Kind = "rocm-core" // the state of AMD's graphics processors, perhaps with the process that used them
+	ELFCore     Kind = "elf-core"
+	Snapshot    Kind = "snapshot"
+	Minidump    Kind = "minidump"
+	LiveProcess Kind = "process"   // a living one, whose threads were stopped while their stacks were copied
+	ROCmCore    Kind = "rocm-core" // the state of AMD's graphics processors, perhaps with the process that used them
 )
 
 // ErrNoMemory says that an address is not in the target: not mapped, or mapped

@@ -12,6 +12,7 @@
 package elfcore
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -37,6 +38,10 @@ type Options struct {
 	// ForNote gives who reads the notes of an owner that no reader of this package
 	// owns. Its error wraps target.ErrNoArchitecture where nobody does.
 	ForNote func(owner string) (NoteReader, error)
+	// Kind is target.LiveProcess for what New reads of a living process; "" is target.ELFCore.
+	// The mappings of such a process are all told by NT_FILE, so the list of its dynamic
+	// loader, which is in memory that nobody copied, is not read.
+	Kind target.Kind
 	// Devices is a second core, with what processors beside the CPU had in memory and
 	// the notes about them; "" looks for one beside the core.
 	Devices string
@@ -101,6 +106,17 @@ func OpenMapped(m *object.Mapping, options Options) (*Core, error) {
 	return c, nil
 }
 
+// New is Open for bytes in memory that have the form of a core. path stands for them in
+// messages. Nobody changes data as long as the Core is open.
+func New(path string, data []byte, options Options) (*Core, error) {
+	c := &Core{path: path}
+	if err := c.open(data, options); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
 // open reads all but the memory.
 func (c *Core) open(data []byte, options Options) error {
 	c.finder = options.Finder
@@ -119,7 +135,7 @@ func (c *Core) read(data []byte, options Options) error {
 	if err != nil {
 		return err
 	}
-	c.header, c.kind = header, target.ELFCore
+	c.header, c.kind = header, cmp.Or(options.Kind, target.ELFCore)
 	c.addProblems(problems)
 	c.memory, problems = newMemory(data, &c.header)
 	c.addProblems(problems)
@@ -179,6 +195,14 @@ func (c *Core) describe(options Options) (unread string) {
 			c.header.arch(), target.MissingPlugin(err, c.header.arch()))
 	}
 	return fmt.Sprintf("the registers of %s cannot be read: %v", c.header.arch(), err)
+}
+
+// noun is what the bytes are called in sentences about their memory.
+func (c *Core) noun() string {
+	if c.kind == target.LiveProcess {
+		return "copy"
+	}
+	return "core"
 }
 
 // problem adds a sentence about what is wrong.

@@ -13,7 +13,7 @@ func (c *Core) facts() *target.Facts {
 		Process: target.Process{ID: p.pid, User: p.user, Executable: p.name, Command: p.command, Main: p.auxv[atEntry]},
 		System:  target.System{OS: "Linux", Arch: c.header.arch()},
 	}
-	if c.kind != target.ELFCore {
+	if c.kind != target.ELFCore && c.kind != target.LiveProcess {
 		f.System = target.System{}
 	}
 	if p.signal == 0 {

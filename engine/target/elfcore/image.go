@@ -218,11 +218,11 @@ func (c *Core) rebuild(name string, im *image) (*object.Object, error) {
 		}
 		size = max(size, end)
 		if have := c.memory.dumped(n.mask(p.Address+im.bias), p.FileSize); have < p.FileSize {
-			return nil, fmt.Errorf("the core lacks its memory at address %#x", n.mask(p.Address+im.bias)+have)
+			return nil, fmt.Errorf("the %s lacks its memory at address %#x", c.noun(), n.mask(p.Address+im.bias)+have)
 		}
 	}
 	if size > c.imageBudget {
-		return nil, fmt.Errorf("the images in memory would have more bytes than the core")
+		return nil, fmt.Errorf("the images in memory would have more bytes than the %s", c.noun())
 	}
 	c.imageBudget -= size
 	b := make([]byte, size)

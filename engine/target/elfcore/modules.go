@@ -87,6 +87,9 @@ func (c *Core) sortModules() {
 // readLinks reads the dynamic loader's entries, and sorts them by where the
 // PT_DYNAMIC of each is.
 func (m *modules) readLinks() {
+	if m.kind == target.LiveProcess {
+		return // NT_FILE has all
+	}
 	m.links = m.Core.links(&m.exe)
 	slices.SortStableFunc(m.links, func(a, b link) int { return cmp.Compare(a.dynamic, b.dynamic) })
 }
@@ -240,9 +243,9 @@ func (c *Core) takeLoaded(mod *target.Module, im *image) {
 	switch {
 	case err == nil:
 		mod.Object = o
-		mod.Problem += "; it is read from the core's memory, without section headers"
+		mod.Problem += "; it is read from the " + c.noun() + "'s memory, without section headers"
 	case im.headers != nil:
-		mod.Problem += fmt.Sprintf("; it is not read from the core's memory: %v", err)
+		mod.Problem += fmt.Sprintf("; it is not read from the %s's memory: %v", c.noun(), err)
 	}
 }
 
@@ -293,7 +296,7 @@ func (m *modules) addVDSO() {
 	}
 	b := m.memory.readDumped(start, size)
 	if len(b) == 0 {
-		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) is not in the core: its calls are not walked by its own rules", start)
+		m.problem("the vDSO at address %#x (AT_SYSINFO_EHDR) is not in the %s: its calls are not walked by its own rules", start, m.noun())
 		return
 	}
 	if m.finder.Store == nil {

@@ -1,0 +1,123 @@
+/* A process that is stopped while it does what its first argument says:
+ *
+ *   threads N    N threads wait, three functions deep
+ *   deep N       the only thread waits N calls deep
+ *   churn        threads start and end all the time
+ *   exec N       a thread executes this program again and again, at most N times
+ *   leader       the first thread ends, another one waits
+ *   handler      it waits in a signal handler on a stack of its own
+ *   call FILE    it waits in wait_in_library of a shared object, which is deleted meanwhile
+ *
+ * gcc -g -O1 -fno-optimize-sibling-calls -pthread -o victim victim.c -ldl
+ * gcc -g -O1 -fno-optimize-sibling-calls -DLIBRARY -shared -fPIC -o libvictim.so victim.c
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+
+#ifdef LIBRARY
+void NOINLINE wait_in_library(void) {
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+#else
+
+static volatile int sink;
+static char *self;
+static long left;
+
+static void ready(void) {
+	puts("ready");
+	fflush(stdout);
+}
+
+static void NOINLINE wait_inner(void) {
+	for (;;)
+		pause();
+}
+static void NOINLINE wait_middle(void) { wait_inner(); sink++; }
+static void *waiter(void *arg) { wait_middle(); sink++; return arg; }
+
+static void *ender(void *arg) { sink++; return arg; }
+
+static void *executer(void *arg) {
+	char count[32];
+	snprintf(count, sizeof count, "%ld", left - 1);
+	execl(self, self, "exec", count, (char *)0);
+	return arg;
+}
+
+static int NOINLINE deep(long n) {
+	volatile char room[64];
+	room[0] = (char)n;
+	if (n == 0) {
+		ready();
+		wait_inner();
+	} else
+		sink += deep(n - 1);
+	return room[0];
+}
+
+static void on_signal(int number) { sink = number; ready(); wait_middle(); sink++; }
+
+static void NOINLINE raise_it(void) { raise(SIGUSR1); sink++; }
+
+int main(int argc, char **argv) {
+	pthread_t t;
+	const char *mode = argc > 1 ? argv[1] : "";
+	self = argv[0];
+	left = argc > 2 ? atol(argv[2]) : 0;
+	if (!strcmp(mode, "threads")) {
+		for (long i = 0; i < left; i++)
+			pthread_create(&t, NULL, waiter, NULL);
+		ready();
+		wait_middle();
+	} else if (!strcmp(mode, "deep")) {
+		sink += deep(left);
+	} else if (!strcmp(mode, "churn")) {
+		ready();
+		for (;;) {
+			pthread_t list[4];
+			for (int i = 0; i < 4; i++)
+				pthread_create(&list[i], NULL, ender, NULL);
+			for (int i = 0; i < 4; i++)
+				pthread_join(list[i], NULL);
+		}
+	} else if (!strcmp(mode, "exec")) {
+		if (left > 0) {
+			for (int i = 0; i < 3; i++)
+				pthread_create(&t, NULL, waiter, NULL);
+			pthread_create(&t, NULL, executer, NULL);
+		}
+		wait_middle();
+	} else if (!strcmp(mode, "leader")) {
+		pthread_create(&t, NULL, waiter, NULL);
+		ready();
+		pthread_exit(NULL);
+	} else if (!strcmp(mode, "handler")) {
+		static char room[65536];
+		stack_t ss = {.ss_sp = room, .ss_size = sizeof room};
+		struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+		sigaltstack(&ss, NULL);
+		sigaction(SIGUSR1, &sa, NULL);
+		raise_it();
+	} else if (!strcmp(mode, "call")) {
+		void *library = dlopen(argv[2], RTLD_NOW);
+		void (*f)(void) = library ? (void (*)(void))dlsym(library, "wait_in_library") : NULL;
+		if (!f)
+			return 1;
+		f();
+		sink++;
+	}
+	return 0;
+}
+#endif
