@@ -20,6 +20,9 @@ var (
 	ErrDenied = errors.New("not permitted")
 )
 
+// errZombie is the ErrNoStacks of a zombie.
+var errZombie = fmt.Errorf("%w: it is a zombie, which has ended and whose parent has not asked for its exit status", ErrNoStacks)
+
 // ended is the error of a process that is not there.
 func ended(pid int) error { return fmt.Errorf("process %d: %w", pid, ErrEnded) }
 
@@ -30,7 +33,7 @@ func (s *status) refuse(pid int, threads []int) error {
 	case s.isKernel:
 		return fmt.Errorf("process %d (%s): %w: it is a thread of the kernel", pid, s.name, ErrNoStacks)
 	case (s.state == 'Z' || s.state == 'X') && len(threads) <= 1:
-		return fmt.Errorf("process %d (%s): %w: it is a zombie, which has ended and whose parent has not asked for its exit status", pid, s.name, ErrNoStacks)
+		return fmt.Errorf("process %d (%s): %w", pid, s.name, errZombie)
 	case pid == os.Getpid():
 		return fmt.Errorf("process %d (%s): %w: it is this process, which cannot stop itself", pid, s.name, ErrDenied)
 	case s.tracer == os.Getpid():

@@ -41,24 +41,27 @@ type Target struct {
 // is being stopped.
 const maxAttempts = 8
 
+// enoughLooks is how often a process is looked at before it is said to have ended.
+const enoughLooks = 4
+
 // Open stops the threads of a process, copies their registers and stacks, lets them go, and
 // opens the files of the code that the process has loaded. pid may be the ID of any of its
 // threads. The error wraps ErrEnded, ErrNoStacks or ErrDenied where it is one of these.
 func Open(pid int, options Options) (*Target, error) {
-	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
-	if isGone(err) || pid <= 0 {
+	if pid <= 0 {
 		return nil, ended(pid)
 	}
-	if err != nil {
-		return nil, err
-	}
-	pid = s.leader
 	for attempt := 1; ; attempt++ {
 		c, o, err := read(pid, &options)
-		switch hasEnded := isGone(err) || errors.Is(err, ErrEnded); {
+		// While a thread calls execve the process may look as if it had ended.
+		hasEnded := isGone(err) || errors.Is(err, ErrEnded) || errors.Is(err, errZombie)
+		switch {
 		case err == nil:
 			return open(c, o, options)
-		case hasEnded && !isThere(pid):
+		case hasEnded && !isThere(pid) && attempt >= enoughLooks:
+			if errors.Is(err, errZombie) {
+				return nil, err
+			}
 			return nil, ended(pid)
 		case !hasEnded && !errors.Is(err, errChanged):
 			return nil, err
@@ -82,6 +85,11 @@ func isThere(pid int) bool {
 
 // read copies a process. o is what /proc says of it beside.
 func read(pid int, options *Options) (c *copied, o *outline, err error) {
+	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return nil, nil, err
+	}
+	pid = s.leader
 	threads, err := threadsOf(pid)
 	if err != nil {
 		return nil, nil, err
