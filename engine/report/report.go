@@ -21,6 +21,7 @@ import (
 // Report is the JSON of `unwindd stack`, for programs that read it: unknown facts
 // are absent, lists are always present, addresses are hex. Stacks writes it.
 type Report struct {
+	Version int      `json:"version"` // StackVersion
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 	Threads []Thread `json:"threads"`

@@ -28,12 +28,17 @@ type Stacks struct {
 // Head is what is said of a target beside its stacks. Some of it is found out by
 // walking them.
 type Head struct {
+	Version int      `json:"version"` // StackVersion
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 
 	machine uint16        // the ELF machine of the process, whose signals these are
 	facts   *target.Facts // nil: the target says none
 }
+
+// StackVersion is the version of the JSON of stacks. It changes when a member is renamed,
+// removed, or means something else; a member that is new changes nothing.
+const StackVersion = 1
 
 // NewStacks makes the report of stacks of a target, which each yields once. None is
 // asked for before one of the Write methods.
@@ -54,6 +59,7 @@ func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
 func NewHead(t *engine.Target) Head {
 	info := t.Info()
 	h := Head{
+		Version: StackVersion,
 		Target:  Target{Kind: string(info.Kind), Path: info.Path, Signal: info.Signal, Problems: t.Problems()},
 		Modules: []Module{},
 		machine: info.Machine, facts: info.Facts,
