@@ -19,7 +19,7 @@ func newDump(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump",
 		Short: "Print what is in a file",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noSuchCommand),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newDumpCFI(g), newDumpRows(g), newDumpExpr(g), newDumpNotes(g), newDumpVISA(g),

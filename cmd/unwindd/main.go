@@ -88,13 +88,19 @@ func newRoot() *cobra.Command {
   unwindd plugin list                   the architectures it knows`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          usageArgs(cobra.NoArgs),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          usageArgs(noSuchCommand),
+	}
+	isVersion := root.Flags().Bool("version", false, "say which version this is")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *isVersion {
+			return g.printName()
+		}
+		return cmd.Help()
 	}
 	root.PersistentPreRunE = g.noteInputs
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(flagError)
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g))
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newVersion(g))
 	return root
 }
 

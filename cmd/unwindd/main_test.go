@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if tool := toolNamed(os.Args[0]); tool != nil {
 		os.Exit(tool(os.Args))
 	}
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+	if len(os.Args) > 1 && (!strings.HasPrefix(os.Args[1], "-") || os.Args[1] == "--version") {
 		os.Exit(run(os.Args[1:]))
 	}
 	// What is cached of plugins is of this run alone.

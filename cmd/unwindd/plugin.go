@@ -19,7 +19,7 @@ func newPlugin(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Architecture plugins: which there are and what they say",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noSuchCommand),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(

@@ -24,8 +24,8 @@ const (
 	maxTrapID   = 1<<16 - 1 // trap instructions have 16 bits for it
 )
 
-// formatVersion is the version of the format that is read.
-const formatVersion = 1
+// FormatVersion is the version of the format that is read and written.
+const FormatVersion = 1
 
 // document is snapshot.json as it is written, before any name in it is looked
 // up: its members may stand in any order.
@@ -345,12 +345,12 @@ func readVersion(m *member, k *keeper) error {
 
 func checkVersion(version string) error {
 	switch version {
-	case strconv.Itoa(formatVersion):
+	case strconv.Itoa(FormatVersion):
 		return nil
 	case "":
-		return fmt.Errorf("%s: has no format_version, expected %d", documentName, formatVersion)
+		return fmt.Errorf("%s: has no format_version, expected %d", documentName, FormatVersion)
 	}
-	return fmt.Errorf("%s: format_version is %s, expected %d", documentName, jsontext.Clip(version), formatVersion)
+	return fmt.Errorf("%s: format_version is %s, expected %d", documentName, jsontext.Clip(version), FormatVersion)
 }
 
 // readOwnID reads the ID of a thread, which no other has.

@@ -116,7 +116,7 @@ func (w *writer) write(c *Contents) error {
 			return fmt.Errorf("%s: %d elements, expected at most %d", limit.what, limit.have, limit.most)
 		}
 	}
-	w.text.WriteString(`{"format_version":` + strconv.Itoa(formatVersion))
+	w.text.WriteString(`{"format_version":` + strconv.Itoa(FormatVersion))
 	if err := w.crash(c.Crash); err != nil {
 		return err
 	}
