@@ -64,6 +64,7 @@ var floors = []string{
 	"internal/problems",
 	"internal/panics",
 	"internal/trie",
+	"internal/manual",  // pages of the commands
 	"internal/version", // of the build
 	"internal/dist",    // makes what is released
 }
@@ -89,6 +90,7 @@ var only = map[string][]string{
 	"internal/problems":   {},
 	"internal/panics":     {},
 	"internal/trie":       {},
+	"internal/manual":     {},
 	"internal/version":    {},
 	"internal/dist":       {},
 }

@@ -100,7 +100,7 @@ func newRoot() *cobra.Command {
 	root.PersistentPreRunE = g.noteInputs
 	root.SetFlagErrorFunc(flagError)
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newVersion(g))
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newVersion(g), newManual())
 	return root
 }
 

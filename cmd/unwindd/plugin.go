@@ -52,7 +52,12 @@ func newPlugin(g *globals) *cobra.Command {
 			Use:                "exec [--socket-dir DIR] -- PATH [ARGS...]",
 			Short:              "Confine this process and execute a plugin in its place (unwindd starts this itself)",
 			DisableFlagParsing: true,
-			RunE:               func(_ *cobra.Command, args []string) error { return execPlugin(args) },
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
+					return cmd.Help()
+				}
+				return execPlugin(args)
+			},
 		},
 	)
 	return cmd

@@ -1,0 +1,333 @@
+// Package manual writes the manual pages of a command line, in the macros of man(7).
+// Help texts are plain text with names in it such as DW_OP_breg7, *p or <T>. The
+// generator of cobra would take them for Markdown, and has no sections for the exit
+// status, the environment and files.
+package manual
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// An Entry is a name with what it means.
+type Entry struct {
+	Name string
+	Text string
+	// Flag is the flag of the commands that the entry belongs to; "": it is of all.
+	Flag string
+}
+
+// A Book is what the pages of all commands have in common.
+type Book struct {
+	Version string
+	// Date is when the pages are from; the zero Time where that is not known.
+	Date        time.Time
+	Status      []Entry
+	Environment []Entry
+	Files       []Entry
+	// SeeAlso names other pages, as gdb(1), by the path of the command.
+	SeeAlso map[string][]string
+	// Home is where the rest of the documentation is, as a URL.
+	Home string
+}
+
+// Name is the name of a command's page, without its section.
+func Name(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// Commands are the commands that have a page: root and those below it, but for help.
+// The scripts that complete commands in shells are described by the page of their parent.
+func Commands(root *cobra.Command) []*cobra.Command {
+	if !root.HasParent() {
+		root.InitDefaultCompletionCmd()
+	}
+	list := []*cobra.Command{root}
+	for _, cmd := range visible(root) {
+		if cmd.Name() == "completion" {
+			list = append(list, cmd)
+			continue
+		}
+		list = append(list, Commands(cmd)...)
+	}
+	return list
+}
+
+// visible are the commands below one that users are told of.
+func visible(cmd *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool {
+		return !c.IsAvailableCommand() || c.Name() == "help"
+	})
+}
+
+// Write writes the page of a command.
+func (b *Book) Write(w io.Writer, cmd *cobra.Command) error {
+	cmd.InitDefaultHelpFlag()
+	p := &page{}
+	date := ""
+	if !b.Date.IsZero() {
+		date = b.Date.UTC().Format(time.DateOnly)
+	}
+	name := Name(cmd)
+	p.printf(".TH \"%s\" 1 \"%s\" \"%s\" \"User Commands\"\n", escape(strings.ToUpper(name)), date, escape("unwindd "+b.Version))
+	p.heading("NAME")
+	p.printf("%s \\- %s\n", escape(name), escape(beginning(cmd.Short)))
+	p.heading("SYNOPSIS")
+	p.synopsis(cmd)
+	p.heading("DESCRIPTION")
+	p.text(cmp.Or(cmd.Long, cmd.Short+"."))
+	p.commands(cmd)
+	p.flags("OPTIONS", cmd.NonInheritedFlags())
+	p.flags("OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	if cmd.Example != "" {
+		p.heading("EXAMPLES")
+		p.literal(strings.Split(cmd.Example, "\n"))
+	}
+	p.entries("EXIT STATUS", cmd, b.Status)
+	p.entries("ENVIRONMENT", cmd, b.Environment)
+	p.entries("FILES", cmd, b.Files)
+	p.seeAlso(cmd, b.SeeAlso[cmd.CommandPath()])
+	if b.Home != "" {
+		p.printf(".PP\nThe formats, and all that is printed: %s\n", escape(b.Home))
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// beginning is a sentence without the capital letter that it begins with. Names such as
+// DWARF keep theirs.
+func beginning(text string) string {
+	if len(text) > 1 && text[1] >= 'a' && text[1] <= 'z' {
+		return strings.ToLower(text[:1]) + text[1:]
+	}
+	return text
+}
+
+// A page is the text of one.
+type page struct{ strings.Builder }
+
+func (p *page) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+func (p *page) heading(text string) { p.printf(".SH %s\n", text) }
+
+// synopsis writes a line for each way to call a command.
+func (p *page) synopsis(cmd *cobra.Command) {
+	own := strings.TrimPrefix(cmd.Use, cmd.Name())
+	if cmd.HasSubCommands() {
+		own = " COMMAND"
+	}
+	for i, way := range strings.Split(own, " | ") {
+		if i > 0 {
+			p.printf(".br\n")
+		}
+		way = strings.TrimPrefix(strings.TrimSpace(way), cmd.Name()+" ")
+		p.printf("\\fB%s\\fR", escape(cmd.CommandPath()))
+		for word := range strings.FieldsSeq(way) {
+			p.printf(" %s", marked(word))
+		}
+		p.printf(" [\\fIOPTION\\fR]...\n")
+	}
+}
+
+// inSynopsis finds options, and what stands for the user's own words.
+var inSynopsis = regexp.MustCompile(`--?[a-z][a-z-]*|[A-Z][A-Z]+`)
+
+// marked is a word of a synopsis with options in bold and other names in italics.
+func marked(word string) string {
+	var b strings.Builder
+	last := 0
+	for _, at := range inSynopsis.FindAllStringIndex(word, -1) {
+		font := "I"
+		if word[at[0]] == '-' {
+			font = "B"
+		}
+		fmt.Fprintf(&b, "%s\\f%s%s\\fR", escape(word[last:at[0]]), font, escape(word[at[0]:at[1]]))
+		last = at[1]
+	}
+	return b.String() + escape(word[last:])
+}
+
+// text writes paragraphs, which an empty line ends. Lines that begin with a blank are
+// examples.
+func (p *page) text(text string) {
+	var lines []string
+	isExample, begun := false, false
+	end := func() {
+		switch {
+		case len(lines) == 0:
+			return
+		case isExample:
+			p.printf(".PP\n.RS 4\n")
+			p.literal(lines)
+			p.printf(".RE\n")
+		case begun:
+			p.printf(".PP\n%s", filled(lines))
+		default:
+			p.printf("%s", filled(lines))
+		}
+		lines, begun = nil, true
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		indented := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
+		if line == "" || indented != isExample {
+			end()
+			isExample = indented
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	end()
+}
+
+// options finds options in a text.
+var options = regexp.MustCompile(`(^|[ (])(--[a-z][a-z-]*|-[a-z])\b`)
+
+// filled are lines that are filled to the width of the reader's screen. A sentence ends
+// where its line does, as formatters expect it.
+func filled(lines []string) string {
+	var b strings.Builder
+	for sentence := range strings.SplitSeq(sentenceEnds.ReplaceAllString(strings.Join(lines, " "), "$1\n"), "\n") {
+		last := 0
+		line := ""
+		for _, at := range options.FindAllStringSubmatchIndex(sentence, -1) {
+			line += escape(sentence[last:at[4]]) + `\fB` + escape(sentence[at[4]:at[5]]) + `\fR`
+			last = at[5]
+		}
+		b.WriteString(protected(line+escape(sentence[last:])) + "\n")
+	}
+	return b.String()
+}
+
+var sentenceEnds = regexp.MustCompile(`([.:]) +`)
+
+// literal writes lines as they are, with what all are indented by taken away.
+func (p *page) literal(lines []string) {
+	p.printf(".EX\n")
+	for _, line := range lines {
+		p.printf("%s\n", protected(escape(strings.TrimPrefix(strings.TrimPrefix(line, "\t"), "  "))))
+	}
+	p.printf(".EE\n")
+}
+
+// commands lists the commands below one.
+func (p *page) commands(cmd *cobra.Command) {
+	list := visible(cmd)
+	if len(list) == 0 {
+		return
+	}
+	p.heading("COMMANDS")
+	for _, c := range list {
+		p.printf(".TP\n\\fB%s\\fR\n%s", escape(c.Name()), filled([]string{c.Short + "."}))
+	}
+}
+
+// flags lists flags in the order of their names.
+func (p *page) flags(heading string, set *pflag.FlagSet) {
+	if !set.HasAvailableFlags() {
+		return
+	}
+	p.heading(heading)
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		p.printf(".TP\n")
+		if f.Shorthand != "" {
+			p.printf("\\fB%s\\fR, ", escape("-"+f.Shorthand))
+		}
+		p.printf("\\fB%s\\fR", escape("--"+f.Name))
+		if value != "" {
+			p.printf(" \\fI%s\\fR", escape(value))
+		}
+		p.printf("\n%s", filled([]string{strings.ToUpper(usage[:min(1, len(usage))]) + usage[min(1, len(usage)):] + standard(f) + "."}))
+	})
+}
+
+// standard says which value a flag has that is not given, where that is one.
+func standard(f *pflag.Flag) string {
+	if slices.Contains([]string{"", "0", "0s", "[]", "false", "-1"}, f.DefValue) || strings.Contains(f.Usage, "(default ") {
+		return ""
+	}
+	return " (default " + f.DefValue + ")"
+}
+
+// entries lists those entries that are of a command.
+func (p *page) entries(heading string, cmd *cobra.Command, list []Entry) {
+	begun := false
+	for _, e := range list {
+		if e.Flag != "" && cmd.Flags().Lookup(e.Flag) == nil && (cmd.InheritedFlags().Lookup(e.Flag) == nil) {
+			continue
+		}
+		if !begun {
+			p.heading(heading)
+			begun = true
+		}
+		whole := `\%` + strings.ReplaceAll(escape(e.Name), " ", ` \%`) // without hyphens
+		p.printf(".TP\n\\fB%s\\fR\n%s", whole, filled([]string{e.Text}))
+	}
+}
+
+// seeAlso names the pages of the commands around one, and others.
+func (p *page) seeAlso(cmd *cobra.Command, others []string) {
+	var names []string
+	add := func(list ...*cobra.Command) {
+		for _, c := range list {
+			if c != cmd {
+				names = append(names, fmt.Sprintf("\\fB%s\\fR(1)", escape(Name(c))))
+			}
+		}
+	}
+	if cmd.HasParent() {
+		add(cmd.Parent())
+		if cmd.Parent().HasParent() {
+			add(visible(cmd.Parent())...)
+		}
+	}
+	if cmd.Name() != "completion" {
+		add(visible(cmd)...)
+	}
+	for _, other := range others {
+		name, section, _ := strings.Cut(other, "(")
+		names = append(names, fmt.Sprintf("\\fB%s\\fR(%s", escape(name), section))
+	}
+	p.heading("SEE ALSO")
+	p.printf("%s\n", strings.Join(names, ",\n"))
+}
+
+// escapes are what formatters take for something else than the character itself.
+var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`, "\t", "    ")
+
+// escape is text for the inside of a line. Characters beyond ASCII are named, since a
+// formatter may expect any encoding.
+func escape(text string) string {
+	text = escapes.Replace(text)
+	if strings.IndexFunc(text, func(r rune) bool { return r > 0x7e }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if r > 0x7e {
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// protected is a line that does not begin as a request does. An apostrophe is an escape
+// already.
+func protected(line string) string {
+	if strings.HasPrefix(line, ".") {
+		return `\&` + line
+	}
+	return line
+}
