@@ -157,6 +157,9 @@ func checkWindowsCrash(t *testing.T, e *Engine, path string, want map[string][]u
 		t.Fatal(err)
 	}
 	defer dump.Close()
+	if got := dump.Fact(context.Background()); !strings.HasPrefix(got, "null pointer: reads 4 bytes at 0x60 through r") {
+		t.Errorf("what happened: %q", got)
+	}
 	threads := 0
 	for _, th := range dump.Threads() {
 		s := dump.Walk(context.Background(), th)

@@ -24,7 +24,7 @@ func Of(ctx context.Context, p *walk.Process) string {
 		return ""
 	}
 	c := newCrash(ctx, p, thread)
-	for _, explain := range explainers[c.signal] {
+	for _, explain := range c.explainers() {
 		if text := explain(c); text != "" {
 			return text
 		}
@@ -42,10 +42,23 @@ var explainers = map[string][]func(*crash) string{
 	"SIGFPE":  {(*crash).stop, (*crash).sent, (*crash).arithmetic},
 	"SIGILL":  {(*crash).stop, (*crash).sent, (*crash).execution, (*crash).illegal},
 	"SIGTRAP": {(*crash).stop, (*crash).sent, (*crash).trap},
-	"SIGABRT": {(*crash).abort},
+	"SIGABRT": {(*crash).assertion, (*crash).abort},
 	"SIGSYS":  {(*crash).stop, (*crash).systemCall},
 	"SIGXCPU": {(*crash).sentByOther, says("the limit of CPU time is used up")},
 	"SIGXFSZ": {(*crash).sentByOther, says("a file grew beyond the limit of its size")},
+}
+
+// explainers are what explains the signal, or the exception of a system without signals.
+func (c *crash) explainers() []func(*crash) string {
+	if c.thread.Wave != nil || c.signal != "" {
+		return explainers[c.signal]
+	}
+	for _, x := range exceptions {
+		if strings.HasPrefix(c.kept.Name, x.begins) {
+			return x.explain
+		}
+	}
+	return []func(*crash) string{(*crash).assertion}
 }
 
 // says is an explainer that always says the same of the place.
@@ -96,9 +109,10 @@ func newCrash(ctx context.Context, p *walk.Process, thread *target.Thread) *cras
 	if info.Facts != nil && info.Facts.Crash != nil {
 		c.kept = info.Facts.Crash
 	}
-	if info.Kind == target.ELFCore || info.Kind == target.ROCmCore || info.Kind == target.Snapshot {
+	if info.Signal != 0 {
 		c.signal = target.SignalName(info.Machine, info.Signal)
 	}
+	c.pc, c.hasPC = thread.PC, thread.HasPC
 	if m := p.Machine(thread); m != nil {
 		c.machine, c.order = m.Description, m.Description.ByteOrder
 		c.pc, c.hasPC = thread.Registers.Uint64(m.Description.PC, c.order)
@@ -241,7 +255,17 @@ func (c *crash) inFrom(first int) string {
 		}
 		return text
 	}
+	if first < len(c.stack.Frames) && c.stack.Frames[first].Module != nil {
+		if file := fileName(c.stack.Frames[first].Module.Path); file != "" {
+			return " in " + file
+		}
+	}
 	return ""
+}
+
+// fileName is the last part of a path of any system.
+func fileName(file string) string {
+	return file[strings.LastIndexAny(file, `/\\`)+1:]
 }
 
 // linkageName is the name of the physical function at a frame, as symbol tables have it.
@@ -320,6 +344,24 @@ func (c *crash) around(address uint64) (below, at, above *target.Mapping) {
 		return m.Around(address)
 	}
 	return nil, nil, nil
+}
+
+// knowsMappings says whether the target knows what was mapped. A dump may have only the
+// memory that a reader of stacks needs.
+func (c *crash) knowsMappings() bool {
+	below, at, above := c.around(0)
+	return below != nil || at != nil || above != nil
+}
+
+// wordSize is how many bytes an address of the process has.
+func (c *crash) wordSize() int {
+	if c.machine != nil {
+		return int(c.machine.AddressBits+7) / 8
+	}
+	if f := c.process.Info().Facts; f != nil {
+		return f.System.Bits() / 8
+	}
+	return 8
 }
 
 // flipped is the address of which one of the bits from first to last was likely

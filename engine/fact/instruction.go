@@ -58,7 +58,10 @@ func (c *crash) divisor() (uint64, bool) {
 func (c *crash) illegal() string {
 	switch {
 	case !c.isDecoded || c.instruction.Text == noInstruction:
-		return "illegal instruction: " + c.codeBytes() + c.in()
+		if code := c.codeBytes(); code != "" {
+			return "illegal instruction: " + code + c.in()
+		}
+		return "illegal instruction" + c.in()
 	case c.instruction.Kind == sdk.UndefinedInstruction:
 		return "trap that the compiler wrote: " + c.instruction.Text + c.in()
 	case c.instruction.Kind == sdk.PrivilegedInstruction:

@@ -2,7 +2,7 @@ package fact
 
 import (
 	"fmt"
-	"path"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
@@ -31,24 +31,63 @@ func (c *crash) access() string {
 // whatDid says what was done at an address, by what, and where.
 func (c *crash) whatDid(a *sdk.Access, address uint64) string {
 	if a == nil {
-		return fmt.Sprintf("accesses %#x", address) + c.in()
+		verb := verbs[c.kept.Access]
+		if verb == "" {
+			verb = "accesses"
+		}
+		return fmt.Sprintf("%s %#x", verb, address) + c.in()
 	}
 	return did(a, address) + c.through(a) + c.in()
 }
 
-// accesses says what the instruction accesses, of a signal without an address.
+// accesses says what the instruction accesses, of a signal without an address: that of
+// a protection fault, or of a dump that does not have it.
 func (c *crash) accesses() string {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
-		if at, ok := c.effective(a); ok && !c.mapped(at) {
-			what := c.whatDid(a, at)
-			if at < nullEnd {
-				return "null pointer: " + what
-			}
-			return "memory that is not mapped: " + what
+		at, ok := c.effective(a)
+		switch {
+		case !ok:
+		case isSplit(at):
+			return c.protection()
+		case at < nullEnd:
+			return "null pointer: " + c.whatDid(a, at)
+		case c.isRefused(at, a):
+			return c.whereIs(at, a) + ": " + c.whatDid(a, at) + c.unlikely(at, a)
 		}
 	}
+	if c.hasUnreadTarget() {
+		return c.protection()
+	}
 	return ""
+}
+
+// isSplit says whether an address is not canonical: its upper bits are not all equal.
+func isSplit(address uint64) bool {
+	top := address >> userBits
+	return top != 0 && top != 1<<(64-userBits)-1
+}
+
+// isRefused says whether an access must have failed, as far as the target knows what was
+// mapped.
+func (c *crash) isRefused(address uint64, a *sdk.Access) bool {
+	_, at, _ := c.around(address)
+	if at == nil {
+		return c.knowsMappings() && !c.mapped(address)
+	}
+	return a.IsWrite && !at.IsWritable || a.IsRead && !at.IsReadable
+}
+
+// hasUnreadTarget says whether the instruction goes to where no address is canonical.
+func (c *crash) hasUnreadTarget() bool {
+	to, ok := uint64(0), false
+	switch {
+	case c.instruction.Kind == sdk.ReturnInstruction:
+		to, ok = c.returnsTo()
+	case c.instruction.RegisterBits == 64 && c.instruction.Kind != sdk.DivideInstruction:
+		to, ok = c.register(c.instruction.Register)
+	}
+	return ok && isSplit(to)
 }
 
 // userBits is how many bits the addresses of processes have where the kernel says no
@@ -71,7 +110,7 @@ func (c *crash) protection() string {
 		if !ok {
 			continue
 		}
-		if top := at >> userBits; top != 0 && top != 1<<(64-userBits)-1 {
+		if isSplit(at) {
 			return "address that is not canonical: " + c.whatDid(a, at) + c.unlikely(at, a)
 		}
 	}
@@ -113,25 +152,28 @@ var patterns = map[uint64]string{
 	0xbebebebebebebebe: "memory of AddressSanitizer that nobody wrote",
 	0xdddddddddddddddd: "freed memory",
 	0xcdcdcdcdcdcdcdcd: "memory that nobody wrote",
+	0xcccccccccccccccc: "a variable that nobody wrote (Visual C++, /RTC)",
+	0xfeeefeeefeeefeee: "memory that Windows' heap freed",
+	0xbaadf00dbaadf00d: "memory that Windows' heap allocated and nobody wrote",
+	0xe5e5e5e5e5e5e5e5: "memory that mozjemalloc freed",
 	0xdeadbeefdeadbeef: "a pattern for freed memory",
 }
 
 // unlikely says what an address that nobody can have meant may have been. It is marked as a
 // guess.
 func (c *crash) unlikely(address uint64, a *sdk.Access) string {
-	word := address
-	if a != nil && a.Base != sdk.NoRegister {
-		if v, ok := c.register(a.Base); ok {
-			word = v
+	words := []uint64{address}
+	if a != nil {
+		for _, register := range []uint32{a.Base, a.Index} {
+			if v, ok := c.register(register); ok {
+				words = append(words, v)
+			}
 		}
 	}
-	for pattern, of := range patterns {
-		if word-pattern+0x1000 < 0x2000 {
-			return fmt.Sprintf(" (a guess: %#x is the pattern of %s)", pattern, of)
+	for _, word := range words {
+		if text := c.overwritten(word); text != "" {
+			return text
 		}
-	}
-	if text, ok := asText(word, c.order); ok {
-		return fmt.Sprintf(" (a guess: the address was overwritten by the text %q)", text)
 	}
 	if original, bit, ok := c.flipped(address, 30, 63); ok && !c.isNear(address) {
 		return fmt.Sprintf(" (a guess: bit %d is flipped of %#x, which is mapped)", bit, original)
@@ -139,13 +181,30 @@ func (c *crash) unlikely(address uint64, a *sdk.Access) string {
 	return ""
 }
 
-// asText is a word that consists of printable characters.
-func asText(word uint64, order sdk.ByteOrder) (string, bool) {
-	b := make([]byte, 8)
+// overwritten says what a word may be that was taken for an address.
+func (c *crash) overwritten(word uint64) string {
+	size := c.wordSize()
+	for pattern, of := range patterns {
+		if size == 4 {
+			pattern &= 1<<32 - 1
+		}
+		if word-pattern+0x1000 < 0x2000 {
+			return fmt.Sprintf(" (a guess: %#x is the pattern of %s)", pattern, of)
+		}
+	}
+	if text, ok := asText(word, size, c.order); ok {
+		return fmt.Sprintf(" (a guess: the address was overwritten by the text %q)", text)
+	}
+	return ""
+}
+
+// asText is a word of some bytes that consists of printable characters.
+func asText(word uint64, size int, order sdk.ByteOrder) (string, bool) {
+	b := make([]byte, size)
 	for i := range b {
 		shift := 8 * i
 		if order == sdk.BigEndian {
-			shift = 56 - shift
+			shift = 8*size - 8 - shift
 		}
 		b[i] = byte(word >> shift)
 		if b[i] < ' ' || b[i] > '~' {
@@ -167,7 +226,10 @@ func (c *crash) isNear(address uint64) bool {
 // whereIs says what is at an address that may not be accessed as it was.
 func (c *crash) whereIs(address uint64, a *sdk.Access) string {
 	below, at, above := c.around(address)
+	code := target.SignalCode(c.signal, c.kept.Code)
 	switch {
+	case at == nil && !c.knowsMappings() && code != "SEGV_MAPERR" && !strings.HasSuffix(c.kept.Name, "KERN_INVALID_ADDRESS"):
+		return "memory that may not be accessed so"
 	case at == nil && c.mapped(address):
 		return "memory that may not be accessed so"
 	case at == nil:
@@ -185,7 +247,7 @@ func ofFile(m *target.Mapping) string {
 	if m.File == "" {
 		return ""
 	}
-	return ", of " + path.Base(m.File)
+	return ", of " + fileName(m.File)
 }
 
 // beside says which mapping an address is right before or behind.
@@ -202,11 +264,11 @@ func beside(address uint64, below, above *target.Mapping) string {
 
 // execution explains a PC where no code is.
 func (c *crash) execution() string {
-	if !c.hasPC || c.signal == "SIGSEGV" && (!c.hasAddress || c.address != c.pc) {
+	if !c.hasPC || c.isAccess() {
 		return ""
 	}
 	mapped, executable := c.process.State().Mapped(c.pc)
-	if executable {
+	if executable && c.kept.Access != target.AccessExecute {
 		return ""
 	}
 	from := c.inFrom(1)
@@ -219,12 +281,27 @@ func (c *crash) execution() string {
 		return "jump to null: the pointer to a function is null" + from
 	case c.pc < nullEnd:
 		return fmt.Sprintf("jump to %#x: the pointer to a function is null, or nearly", c.pc) + from
+	case !mapped && !c.knowsMappings():
+		return fmt.Sprintf("jump to %#x, where no code can be executed", c.pc) + from + c.unlikely(c.pc, nil)
 	case !mapped:
 		return fmt.Sprintf("jump to %#x, where nothing is mapped", c.pc) + from + c.unlikely(c.pc, nil)
 	case at != nil:
 		return fmt.Sprintf("jump to %#x, which is data", c.pc) + ofFile(at) + from
 	}
 	return fmt.Sprintf("jump to %#x, which is data", c.pc) + from
+}
+
+// isAccess says whether the fault is known not to be of fetching the instruction.
+func (c *crash) isAccess() bool {
+	switch {
+	case c.signal == "SIGILL" || c.kept.Access == target.AccessExecute:
+		return false
+	case c.kept.Access != "":
+		return true
+	case c.hasAddress:
+		return c.address != c.pc
+	}
+	return c.kept.HasCode // the kernel says the address of each but a protection fault
 }
 
 // The si_code values of SIGBUS (include/uapi/asm-generic/siginfo.h).

@@ -97,7 +97,20 @@ type Crash struct {
 	Sender *Sender
 	// SystemCall is the one that a filter refused (SIGSYS); nil of other signals.
 	SystemCall *SystemCall
+	// Access is how memory was accessed where Windows says it: one of the Access
+	// constants; "" where it is not said.
+	Access string
+	// Parameters are those of an exception of Windows, whose meaning depends on it
+	// (winnt.h, EXCEPTION_RECORD).
+	Parameters []uint64
 }
+
+// How memory was accessed, in a Crash.
+const (
+	AccessRead    = "read"
+	AccessWrite   = "write"
+	AccessExecute = "execute"
+)
 
 // A Sender is a process that sent a signal.
 type Sender struct {

@@ -164,6 +164,10 @@ func (d *Dump) crashFacts() *target.Crash {
 		if !c.HasAddress && r.Access == "" && d.hasInstruction(x) {
 			c.Address, c.HasAddress = d.address(x.Address), true
 		}
+		d.addSignalFacts(c, x)
+		if d.os() == Windows {
+			c.Access, c.Parameters = r.Access, x.Parameters
+		}
 	case d.Breakpad != nil && d.Breakpad.HasRequestingThreadID:
 		c.Thread, c.IsRequest = threadID(d.Breakpad.RequestingThreadID), true
 	case d.Assertion == nil:
@@ -173,6 +177,27 @@ func (d *Dump) crashFacts() *target.Crash {
 		c.Assertion = a.String()
 	}
 	return c
+}
+
+// addSignalFacts takes what Breakpad and Crashpad write of a siginfo_t beside the
+// address. Old versions of Breakpad write no si_code. Crashpad has si_pid and si_uid as
+// parameters of signals that the hardware does not raise, and of SIGSYS the number of
+// the system call and its architecture.
+func (d *Dump) addSignalFacts(c *target.Crash, x *Exception) {
+	if os := d.os(); c.IsRequest || x.Flags == lldbFlags || os != LinuxOS && os != Android {
+		return
+	}
+	c.Code, c.HasCode = int32(x.Flags), x.Flags != 0 //nolint:gosec // si_code has a sign
+	p, name := x.Parameters, signalName(d.arch(), x.Code)
+	switch {
+	case len(p) < 2 || !strings.HasPrefix(name, "SIG") || slices.Contains(faults, name):
+	case name == "SIGSYS":
+		c.SystemCall = &target.SystemCall{Number: int32(p[0]), Arch: uint32(p[1]), Address: d.address(x.Address)} //nolint:gosec // their bits
+	case slices.Contains(timers, name) || c.Code > 0:
+	default:
+		c.HasCode = true
+		c.Sender = &target.Sender{ID: int32(p[0]), User: uint32(p[1])} //nolint:gosec // their bits
+	}
 }
 
 // hasInstruction says whether the address of an exception that is not about memory is that of

@@ -18,6 +18,7 @@ func TestFactsAreInBothByteOrders(t *testing.T) {
 		})
 		same(t, "crash", f.Crash, &target.Crash{
 			Name: "EXCEPTION_ACCESS_VIOLATION_WRITE", Address: 0x45, HasAddress: true, Thread: "7", Assertion: "p != NULL, main, main.c:12",
+			Access: target.AccessWrite, Parameters: []uint64{1, 0x45},
 		})
 		same(t, "unloaded", f.Unloaded, []target.UnloadedModule{{Name: "gone.dll", Base: 0x700000, Size: 0x3000, CodeID: "000000053000"}})
 		same(t, "handles", f.Handles, []target.Handle{{Number: 0x44, Type: "File", Name: `\Device\Null`}})

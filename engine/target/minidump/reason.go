@@ -101,7 +101,7 @@ func (d *Dump) windowsReason(x *Exception) Reason {
 }
 
 // accesses are the first parameter of an access violation.
-var accesses = map[uint64]string{0: "read", 1: "write", 8: "execute"}
+var accesses = map[uint64]string{0: target.AccessRead, 1: target.AccessWrite, 8: target.AccessExecute}
 
 // signalReason reads what Breakpad and Crashpad write of a siginfo_t: the signal's
 // number as code, si_code as flags, si_addr as address.

@@ -19,6 +19,11 @@ const (
 const (
 	memoryInfoSize = 48
 	pageExecutable = 0xf0 // PAGE_EXECUTE and its three other forms
+	pageReadable   = 0xee // all but PAGE_EXECUTE, PAGE_NOACCESS
+	pageWritable   = 0xcc // PAGE_READWRITE, PAGE_WRITECOPY and their executable forms
+	pageNoAccess   = 0x1
+	pageGuard      = 0x100
+	memImage       = 0x1000000 // MEM_IMAGE
 )
 
 // IsMapped says whether there is memory.

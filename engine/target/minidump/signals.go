@@ -29,3 +29,6 @@ func signalName(arch string, number uint32) string {
 
 // faults are the signals that have the address of a fault.
 var faults = []string{"SIGILL", "SIGFPE", "SIGSEGV", "SIGBUS", "SIGTRAP"}
+
+// timers are the signals of which Crashpad writes a timer's fields, or those of a file.
+var timers = []string{"SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPOLL"}

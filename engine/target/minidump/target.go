@@ -48,6 +48,7 @@ type described struct {
 
 var (
 	_ target.FileMemory = (*Target)(nil)
+	_ target.Mapper     = (*Target)(nil)
 	_ target.Paged      = (*Target)(nil)
 	_ target.Sized      = (*Target)(nil)
 )

@@ -4,12 +4,18 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
 )
 
 // A region is memory that was mapped.
 type region struct {
-	start, end   uint64
-	isExecutable bool
+	start, end                           uint64
+	isReadable, isWritable, isExecutable bool
+	file                                 string
+	offset                               uint64 // of start in the file
+	isImage                              bool   // it is of a module, whose file is not named here
 }
 
 // addRegions collects what the dump says of mappings, /proc/PID/maps or what VirtualQuery
@@ -17,21 +23,74 @@ type region struct {
 func (t *Target) addRegions() {
 	for i := range t.Linux.Maps {
 		m := &t.Linux.Maps[i]
-		t.regions = append(t.regions, region{m.Start, m.End, m.IsExecutable()})
+		r := region{
+			start: m.Start, end: m.End, isReadable: strings.Contains(m.Rights, "r"), isWritable: strings.Contains(m.Rights, "w"),
+			isExecutable: m.IsExecutable(), file: m.Path, offset: m.Offset,
+		}
+		if strings.HasPrefix(m.Path, "[") { // "[stack]"
+			r.file, r.offset = "", 0
+		}
+		t.regions = append(t.regions, r)
 	}
 	if t.regions == nil {
 		for i := range t.MemoryInfo {
 			if m := &t.MemoryInfo[i]; m.IsMapped() {
-				t.regions = append(t.regions, region{m.Base, m.Base + m.Size, m.IsExecutable()})
+				t.regions = append(t.regions, windowsRegion(m))
 			}
 		}
 	}
 	t.regions = slices.DeleteFunc(t.regions, func(r region) bool { return r.end <= r.start })
 	slices.SortStableFunc(t.regions, func(a, b region) int { return cmp.Compare(a.start, b.start) })
 	for i := 1; i < len(t.regions); i++ { // what is mapped twice is what comes first
+		if from := max(t.regions[i].start, t.regions[i-1].end); t.regions[i].file != "" {
+			t.regions[i].offset += from - t.regions[i].start
+		}
 		t.regions[i].start = max(t.regions[i].start, t.regions[i-1].end)
 		t.regions[i].end = max(t.regions[i].start, t.regions[i].end)
 	}
+}
+
+// windowsRegion is what VirtualQuery said of pages. A guard page gives no right until
+// it was accessed.
+func windowsRegion(m *MemoryInfo) region {
+	r := region{start: m.Base, end: m.Base + m.Size}
+	if m.Protect&(pageGuard|pageNoAccess) == 0 {
+		r.isReadable = m.Protect&pageReadable != 0
+		r.isWritable = m.Protect&pageWritable != 0
+	}
+	r.isExecutable = m.IsExecutable()
+	r.isImage = m.Type == memImage
+	return r
+}
+
+// Around are the mappings around an address, of a dump with a list of them.
+func (t *Target) Around(address uint64) (below, at, above *target.Mapping) {
+	i := sort.Search(len(t.regions), func(i int) bool { return t.regions[i].start > address })
+	if i < len(t.regions) {
+		above = t.mappingOf(&t.regions[i])
+	}
+	if i > 0 && address < t.regions[i-1].end {
+		i--
+		at = t.mappingOf(&t.regions[i])
+	}
+	if i > 0 {
+		below = t.mappingOf(&t.regions[i-1])
+	}
+	return below, at, above
+}
+
+func (t *Target) mappingOf(r *region) *target.Mapping {
+	m := &target.Mapping{
+		Start: r.start, End: r.end, IsReadable: r.isReadable, IsWritable: r.isWritable, IsExecutable: r.isExecutable,
+		File: r.file, Offset: r.offset,
+	}
+	for i := range t.Dump.Modules {
+		if of := &t.Dump.Modules[i]; r.isImage && r.start-of.Base < uint64(of.Size) {
+			m.File, m.Offset = of.Name, r.start-of.Base
+			break
+		}
+	}
+	return m
 }
 
 // regionsOf are the regions that reach into a range.
