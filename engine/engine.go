@@ -224,6 +224,7 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 		Describe: func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) },
 		ForNote:  e.noteReader,
 		Devices:  e.options.DeviceCore,
+		Map:      e.mapPacked,
 	}
 	path := m.Path()
 	if options.Devices == "" {

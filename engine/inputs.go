@@ -50,6 +50,15 @@ func (e *Engine) openInput(name string, in *unpack.Input, err error) (*Target, e
 	return t, nil
 }
 
+// mapPacked maps a file that belongs to a target, as it is or unpacked.
+func (e *Engine) mapPacked(path string) (m *object.Mapping, problems []string, err error) {
+	in, err := unpack.Open(path, e.unpacking())
+	if err != nil {
+		return nil, nil, err
+	}
+	return in.Mapping, in.Problems, nil
+}
+
 // openerOf is the opener of a form, by the first bytes of the file.
 func openerOf(head string) *opener {
 	for i := range openers {

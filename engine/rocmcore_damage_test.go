@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 const (
@@ -266,6 +267,28 @@ func TestOtherFilesAsCoresOfDevices(t *testing.T) {
 		host, waves, problems := d.open(c.what)
 		if host != d.host || waves > 0 || len(problems) == 0 || !strings.Contains(strings.Join(problems, "\n"), c.want) {
 			t.Errorf("%s: %d waves, problems %q, the stacks of the process are as before: %v", c.what, waves, problems, host == d.host)
+		}
+	}
+}
+
+// TestCoresOfDevicesMayBePacked: the waves of a packed core are those of the core, and of one
+// that is cut it is said where.
+func TestCoresOfDevicesMayBePacked(t *testing.T) {
+	d := newDamaged(t, corefile.Split, corefile.MachineNamed("gfx1100"), 1)
+	packed := filepath.Join(t.TempDir(), "gpu.gz")
+	b := oracle.Run(t, "gzip", "-c", d.files[1].path)
+	for _, c := range []struct {
+		bytes string
+		isCut bool
+	}{{b, false}, {b[:len(b)/2], true}} {
+		if err := os.WriteFile(packed, []byte(c.bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.e = rocmEngine(t, Options{NoSymbols: true, DeviceCore: packed})
+		host, waves, problems := d.open("packed")
+		isSaid := strings.Contains(strings.Join(problems, "\n"), "gzip: the stream is cut")
+		if host != d.host || (waves == d.waves) == c.isCut || isSaid != c.isCut {
+			t.Errorf("cut: %v: %d of %d waves, problems %q", c.isCut, waves, d.waves, problems)
 		}
 	}
 }

@@ -26,10 +26,13 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 			return notes
 		}
 	}
-	m, err := object.Map(path)
+	m, packing, err := options.mapDevices(path)
 	if err != nil {
 		c.problem("%v: no state of other processors is read from it", err)
 		return notes
+	}
+	for _, p := range packing {
+		c.problem("%s", p)
 	}
 	c.beside = append(c.beside, m)
 	h, problems, err := readHeader(m.Data())
@@ -68,6 +71,14 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 	c.memory.devices = memory
 	c.imageBudget = min(c.imageBudget+uint64(len(m.Data())), maxImages)
 	return append(notes, found...)
+}
+
+func (o *Options) mapDevices(path string) (m *object.Mapping, problems []string, err error) {
+	if o.Map != nil {
+		return o.Map(path)
+	}
+	m, err = object.Map(path)
+	return m, nil, err
 }
 
 // besideName is the path of the file beside the core that has the name of its second

@@ -45,6 +45,9 @@ type Options struct {
 	// Devices is a second core, with what processors beside the CPU had in memory and
 	// the notes about them; "" looks for one beside the core.
 	Devices string
+	// Map maps that second core, and says what is wrong with what it came in; nil maps the
+	// file as it is.
+	Map func(path string) (m *object.Mapping, problems []string, err error)
 }
 
 // A Core is an ELF core. It implements target.Target. It may be used
