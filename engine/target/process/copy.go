@@ -33,6 +33,7 @@ type copied struct {
 	maps        []mapping
 	pieces      []piece
 	threads     []*tracee
+	room        room
 	at          time.Time     // it was stopped
 	stopped     time.Duration // from the first thread's stop to the last one's release
 	longest     time.Duration // that one thread was stopped
@@ -80,6 +81,11 @@ func (c *copied) prepare(isLost func(*mapping) bool) error {
 	}
 	c.pieces = c.pieces[:0]
 	c.copyCode(nil, isLost)
+	threads, err := threadsOf(c.pid)
+	if err != nil {
+		return err
+	}
+	c.room.prepare(len(c.rawMaps) + maxRegisters + min(usualRoom+len(threads)*usualThread, maxStacks))
 	return nil
 }
 
@@ -117,14 +123,51 @@ func (c *copied) copyCode(known []mapping, isLost func(*mapping) bool) {
 }
 
 // copy copies memory as far as it can be read.
-func (c *copied) copy(start, end uint64) {
-	buf := make([]byte, end-start)
-	local := unix.Iovec{Base: &buf[0]}
-	local.SetLen(len(buf))
-	remote := unix.RemoteIovec{Base: uintptr(start), Len: len(buf)}
-	n, err := unix.ProcessVMReadv(c.lead, []unix.Iovec{local}, []unix.RemoteIovec{remote}, 0)
-	if err == nil && n > 0 {
-		c.pieces = append(c.pieces, piece{start, buf[:n]})
+func (c *copied) copy(start, end uint64) { c.copyAll([]span{{start, end}}) }
+
+// maxVector is how many ranges of memory the kernel copies at once (UIO_MAXIOV).
+const maxVector = 1024
+
+// copyAll copies ranges of memory, each as far as it can be read: as many as the kernel
+// takes by one call, because the threads stand still meanwhile.
+func (c *copied) copyAll(spans []span) {
+	remote := make([]unix.RemoteIovec, 0, min(len(spans), maxVector))
+	for len(spans) > 0 {
+		size := 0
+		remote = remote[:0]
+		for _, s := range spans[:min(len(spans), maxVector)] {
+			n := int(s.end - s.start) //nolint:gosec // bounded by who asks
+			remote = append(remote, unix.RemoteIovec{Base: uintptr(s.start), Len: n})
+			size += n
+		}
+		buf := c.room.take(size)
+		local := unix.Iovec{Base: &buf[0]}
+		local.SetLen(len(buf))
+		n, err := unix.ProcessVMReadv(c.lead, []unix.Iovec{local}, remote, 0)
+		if err != nil {
+			n = 0
+		}
+		// The kernel ends at the first byte that it cannot read.
+		done := 0
+		for done < len(remote) && n >= remote[done].Len {
+			c.keep(spans[done].start, buf[:remote[done].Len])
+			n -= remote[done].Len
+			buf = buf[remote[done].Len:]
+			done++
+		}
+		if done < len(remote) {
+			c.keep(spans[done].start, buf[:n])
+			c.room.giveBack(len(buf) - n)
+			done++
+		}
+		spans = spans[done:]
+	}
+}
+
+// keep adds what was copied of memory.
+func (c *copied) keep(start uint64, data []byte) {
+	if len(data) > 0 {
+		c.pieces = append(c.pieces, piece{start, data})
 	}
 }
 
@@ -193,7 +236,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	if !bytes.Equal(auxv, c.auxv) {
 		return errChanged // its addresses are random: it is another program
 	}
-	raw, err := readFile(c.dir()+"/maps", make([]byte, 0, len(c.rawMaps)+16<<10))
+	raw, err := readFile(c.dir()+"/maps", c.room.take(len(c.rawMaps)+16<<10))
 	if err != nil {
 		return err
 	}
@@ -208,9 +251,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		c.readStatusRegisters(t)
 		return nil
 	}
-	for _, r := range c.stackRanges(c.readRegisters(t)) {
-		c.copy(r.start, r.end)
-	}
+	c.copyStacks(c.readRegisters(t))
 	return nil
 }
 
@@ -229,45 +270,74 @@ const ntPRSTATUS = 1
 const maxRegisters = 64 << 10
 
 // readRegisters reads the register sets that the description knows, and returns the stack
-// pointers.
+// pointers. Only they are decoded: the threads stand still.
 func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
-	buf := make([]byte, maxRegisters)
 	d := c.description
+	pointers = make([]uint64, 0, len(t.threads))
 	for _, th := range t.threads {
 		if !th.isStopped {
 			continue
 		}
-		var registers sdk.Registers
+		th.registers = make([]registerNote, 0, len(d.RegisterSets))
 		for i := range d.RegisterSets {
 			set := &d.RegisterSets[i]
 			if set.Source != sdk.CoreNote {
 				continue
 			}
-			data, ok := th.readRegisters(set.Type, buf)
+			n, ok := c.readRegisterSet(th, set.Owner, set.Type)
 			if !ok {
 				continue
 			}
-			n := registerNote{set.Owner, set.Type, data}
-			if set.Type == ntPRSTATUS {
-				n.data = c.prStatus(th.id, data)
-			}
-			set.Decode(n.data, &registers)
 			th.registers = append(th.registers, n)
-		}
-		if sp, ok := registers.Uint64(d.SP, d.ByteOrder); ok {
-			pointers = append(pointers, sp)
+			if sp, ok := c.stackPointer(set, n.data); ok {
+				pointers = append(pointers, sp)
+			}
 		}
 	}
 	return pointers
 }
 
+// stackPointer is the stack pointer in a set of registers that has it.
+func (c *copied) stackPointer(set *sdk.RegisterSet, data []byte) (sp uint64, ok bool) {
+	for i := range set.Fields {
+		f := &set.Fields[i]
+		if f.Register != c.description.SP || f.RegisterOffset != 0 || uint64(f.Offset)+uint64(f.Size) > uint64(len(data)) {
+			continue
+		}
+		switch field := data[f.Offset:]; f.Size {
+		case 8:
+			return order.Uint64(field), true
+		case 4:
+			return uint64(order.Uint32(field)), true
+		}
+	}
+	return 0, false
+}
+
+// readRegisterSet reads a set of registers of a stopped thread.
+func (c *copied) readRegisterSet(th *tracee, owner string, typ uint32) (n registerNote, ok bool) {
+	buf := c.room.take(maxRegisters)
+	size := th.readRegisters(typ, buf)
+	c.room.giveBack(maxRegisters - size)
+	if size == 0 {
+		return n, false
+	}
+	n = registerNote{owner, typ, buf[:size:size]}
+	if typ == ntPRSTATUS {
+		n.data = c.prStatus(th.id, n.data)
+	}
+	return n, true
+}
+
 // readStatusRegisters reads the general registers of a machine that nobody here
 // describes: elfcore knows of many where the program counter is.
 func (c *copied) readStatusRegisters(t *tracer) {
-	buf := make([]byte, maxRegisters)
 	for _, th := range t.threads {
-		if data, ok := th.readRegisters(ntPRSTATUS, buf); th.isStopped && ok {
-			th.registers = append(th.registers, registerNote{"CORE", ntPRSTATUS, c.prStatus(th.id, data)})
+		if !th.isStopped {
+			continue
+		}
+		if n, ok := c.readRegisterSet(th, "CORE", ntPRSTATUS); ok {
+			th.registers = append(th.registers, n)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -210,6 +211,31 @@ func TestMemoryThatWasNotCopiedIsNotKnown(t *testing.T) {
 		return
 	}
 	t.Error("the process has no heap")
+}
+
+func TestTheStackThatAHandlerInterruptedIsCopied(t *testing.T) {
+	program, _ := victim(t)
+	cmd := start(t, exec.Command(program, "handler"), true)
+	p := openOne(t, cmd.Process.Pid)
+	th := p.Threads()[0]
+	d, _ := x86_64.New().Describe(context.Background())
+	sp, _ := th.Registers.Uint64(d.SP, d.ByteOrder)
+	maps, err := readFile(fmt.Sprintf("/proc/%d/maps", cmd.Process.Pid), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := parseMaps(maps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(m mapping) bool { return m.path == "[stack]" })
+	if i < 0 || find(list, sp) == &list[i] {
+		t.Fatalf("the handler executes at %#x, on no stack of its own", sp)
+	}
+	var word [8]byte
+	if _, err := p.ReadMemory(locexpr.DefaultSpace, list[i].end-64, word[:]); err != nil {
+		t.Errorf("the end of the interrupted stack: %v", err)
+	}
 }
 
 func TestAModuleOfADeletedFileIsRead(t *testing.T) {

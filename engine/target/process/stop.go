@@ -235,19 +235,17 @@ func (th *tracee) hasStopped() bool {
 	return th.isStopped
 }
 
-// readRegisters reads a set of registers of a stopped thread (PTRACE_GETREGSET). buf is
-// where it is put first. ok is false for a set that the thread or the processor has not.
-func (th *tracee) readRegisters(typ uint32, buf []byte) (data []byte, ok bool) {
+// readRegisters reads a set of registers of a stopped thread (PTRACE_GETREGSET) into buf.
+// size is 0 for a set that the thread or the processor has not.
+func (th *tracee) readRegisters(typ uint32, buf []byte) (size int) {
 	vector := unix.Iovec{Base: &buf[0]}
 	vector.SetLen(len(buf))
 	err := request(unix.PTRACE_GETREGSET, th.id, uintptr(typ), uintptr(unsafe.Pointer(&vector)))
 	if err != nil {
-		if errors.Is(err, unix.ESRCH) {
-			th.isGone = true // it was killed while it was stopped
-		}
-		return nil, false
+		th.isGone = th.isGone || errors.Is(err, unix.ESRCH) // it was killed while it was stopped
+		return 0
 	}
-	return slices.Clone(buf[:vector.Len]), true
+	return int(vector.Len) //nolint:gosec // at most what was asked for
 }
 
 // release lets all threads go on. Those that have not stopped cannot be let go: the end of
