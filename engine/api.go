@@ -6,6 +6,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/profile"
 	"github.com/unwindd/unwindd/engine/source"
+	"github.com/unwindd/unwindd/engine/target/process"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -74,6 +75,10 @@ type (
 
 	// A Profile is the stacks of all samples of a recording; see profile.Profile.
 	Profile = profile.Profile
+	// RecordOptions say how a living process is recorded; see process.RecordOptions.
+	RecordOptions = process.RecordOptions
+	// A Recorded is what was recorded of a living process; see process.Recorded.
+	Recorded = process.Recorded
 	// ProfileOptions say how a recording is walked.
 	ProfileOptions = profile.Options
 	// A ProfileEvent is what was sampled.

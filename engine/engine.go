@@ -19,8 +19,10 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -296,6 +298,13 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 		return nil, err
 	}
 	return e.Attach(t), nil
+}
+
+// RecordProcess looks at a living process again and again, and writes what it saw to file,
+// a recording that Profile reads; see process.Record, whose errors it returns.
+func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, options RecordOptions) (Recorded, error) {
+	options.Describe = func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) }
+	return process.Record(ctx, pid, file, options)
 }
 
 // A located target says itself where its files are.

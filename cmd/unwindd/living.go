@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine"
 )
@@ -28,4 +33,78 @@ func (g *globals) sayStops(t *engine.Target) {
 		messages.Printf("unwindd: process %d: %d threads were stopped for %v, the longest one for %v\n",
 			t.Info().Facts.Process.ID, len(t.Threads()), all.Round(time.Microsecond), longest.Round(time.Microsecond))
 	}
+}
+
+// How often a living process is looked at for a profile: a second of it.
+const (
+	defaultRepeat = 100
+	defaultEvery  = 10 * time.Millisecond
+)
+
+// A recordingOf is a recording that a profile is made of: a file of the user's, or one of a
+// living process that was made for it.
+type recordingOf struct {
+	path     string
+	process  string // that it is of; "": it is the user's
+	problems []string
+}
+
+// remove removes a recording that was made here.
+func (r *recordingOf) remove() {
+	if r.process != "" {
+		_ = os.Remove(r.path)
+	}
+}
+
+// describe says in a profile what it is of.
+func (r *recordingOf) describe(p *engine.Profile) {
+	if r.process == "" {
+		return
+	}
+	p.Path = r.process
+	for i, problem := range p.Problems {
+		p.Problems[i] = strings.ReplaceAll(problem, r.path, r.process)
+	}
+	p.Problems = append(p.Problems, r.problems...)
+}
+
+// record looks at a living process, and says so with --verbose.
+func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r recordingOf, err error) {
+	file, err := os.CreateTemp("", "unwindd-*.data")
+	if err != nil {
+		return r, err
+	}
+	defer file.Close()
+	r = recordingOf{path: file.Name(), process: fmt.Sprintf("/proc/%d", pid)}
+	done, err := e.RecordProcess(ctx, pid, file, engine.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
+	if err != nil {
+		r.remove()
+		return r, err
+	}
+	r.problems = done.Problems
+	if done.Missed > 0 {
+		r.problems = append(r.problems, fmt.Sprintf("process %d: %d of %d moments were missed, because looking at its threads takes longer than %v: samples after them stand for more time",
+			pid, done.Missed, done.Missed+done.Moments, f.every))
+	}
+	if _, isOwn := f.roots[pid]; done.Root != "" && !isOwn {
+		f.roots[done.PID] = done.Root
+	}
+	if f.verbose {
+		messages.Printf("unwindd: process %d: %d samples at %d moments; its threads were stopped for %v in all, for %v at most\n",
+			pid, done.Samples, done.Moments, done.Stopped.Round(time.Microsecond), done.Longest.Round(time.Microsecond))
+	}
+	return r, nil
+}
+
+// maxRecording bounds a recording of a living process: 100 threads with 5 kB of stack each
+// make 50 MB a second at 100 moments a second.
+const maxRecording = 16 << 30
+
+// spareBytes is half of what the disk of a file has room for, bounded.
+func spareBytes(file *os.File) uint64 {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(file.Fd()), &s); err != nil {
+		return maxRecording
+	}
+	return min(maxRecording, s.Bavail*uint64(s.Bsize)/2) //nolint:gosec // a size
 }

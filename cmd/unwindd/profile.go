@@ -34,6 +34,8 @@ type profileFlags struct {
 	program  string // a disassembler
 	http     string
 	otlp     string
+	repeat   int
+	every    time.Duration
 }
 
 // defaultJoinWindow is ten samples of perf's usual frequency, of some 1,000 in a
@@ -46,14 +48,18 @@ var profileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g, names: true, roots: map[int]string{}}
 	cmd := &cobra.Command{
-		Use:   "profile [RECORDING]",
-		Short: "Make a profile of what perf recorded",
+		Use:   "profile [RECORDING|PID]",
+		Short: "Make a profile of what perf recorded, or of a living process",
 		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
 speedscope, for Firefox Profiler, or as JSON with every sample. Record the stacks
 with
 
   perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
+
+The ID of a living process stands for a recording that is made now: its threads are
+stopped --repeat times, one moment --every so often, as short as copying their stacks
+takes. Threads that wait are in it like those that execute.
 
 Samples of accelerators join the profile with --gpu, on the stacks of the threads
 that launched what was sampled: files of rocprofv3 (its JSON), of unitrace and
@@ -66,6 +72,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
   unwindd profile perf.data --http localhost:8080
   unwindd profile perf.data --format pprof -o cpu.pb.gz
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
+  unwindd profile 4711 --repeat 500 --every 20ms --format folded
   unwindd profile perf.data --gpu 1234_results.json`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
 			if len(f.gpu) > 0 && len(args) == 0 {
@@ -96,6 +103,8 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
+	flags.IntVar(&f.repeat, "repeat", defaultRepeat, "look at a living process `N` times")
+	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -125,7 +134,16 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer end()
-	r, err := f.profile(cmd.Context(), e, path)
+	source := recordingOf{path: path}
+	if pid, ok := processID(path); ok {
+		if source, err = f.record(cmd.Context(), e, pid); err != nil {
+			return err
+		}
+		defer source.remove()
+	} else if cmd.Flags().Changed("repeat") || cmd.Flags().Changed("every") {
+		return usageError{fmt.Errorf("--repeat and --every are of living processes: expected the ID of one, not %s", path)}
+	}
+	r, err := f.profile(cmd.Context(), e, source)
 	if err != nil {
 		return err
 	}
@@ -174,16 +192,17 @@ func (f *profileFlags) engine() (e *engine.Engine, end func(), err error) {
 }
 
 // profile makes the profile. On a terminal it says how far it is.
-func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, path string) (*report.Profile, error) {
+func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source recordingOf) (*report.Profile, error) {
 	shown := newWorkProgress()
 	defer shown.end() // before an error is printed
-	p, err := e.Profile(ctx, path, engine.ProfileOptions{
+	p, err := e.Profile(ctx, source.path, engine.ProfileOptions{
 		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
 		Annotate: f.annotate, Progress: shown.told(),
 	})
 	if err != nil {
 		return nil, err
 	}
+	source.describe(p)
 	r, err := report.NewProfile(p, f.events...)
 	if err != nil {
 		return nil, err
@@ -215,6 +234,10 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case f.jobs < 0:
 		return wrong("--jobs %d: expected 0 or more", f.jobs)
+	case f.repeat < 1:
+		return wrong("--repeat %d: expected 1 or more", f.repeat)
+	case f.every < 0:
+		return wrong("--every %v: expected 0 or more", f.every)
 	case f.window < 0:
 		return wrong("--join-window %v: expected 0 or more", f.window)
 	case len(f.objects) > 0 && len(f.gpu) == 0:

@@ -34,6 +34,7 @@ type copied struct {
 	pieces      []piece
 	threads     []*tracee
 	room        room
+	isSample    bool          // the general registers are enough
 	at          time.Time     // it was stopped
 	stopped     time.Duration // from the first thread's stop to the last one's release
 	longest     time.Duration // that one thread was stopped
@@ -244,6 +245,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		if c.maps, err = parseMaps(raw); err != nil {
 			return fmt.Errorf("%s/maps: %w", c.dir(), err)
 		}
+		c.rawMaps = slices.Clone(raw) // it is in the room, which is used again
 		c.dropChanged(before)
 		c.copyCode(before, isLost)
 	}
@@ -281,7 +283,7 @@ func (c *copied) readRegisters(t *tracer) (pointers []uint64) {
 		th.registers = make([]registerNote, 0, len(d.RegisterSets))
 		for i := range d.RegisterSets {
 			set := &d.RegisterSets[i]
-			if set.Source != sdk.CoreNote {
+			if set.Source != sdk.CoreNote || c.isSample && set.Type != ntPRSTATUS {
 				continue
 			}
 			n, ok := c.readRegisterSet(th, set.Owner, set.Type)
