@@ -3,9 +3,9 @@ GO ?= go
 GOLANGCI ?= $(shell $(GO) env GOPATH)/bin/golangci-lint
 GOLANGCI_VERSION = v2.15.0
 
-.PHONY: help build test race lint generate fuzz bench proof install
+.PHONY: help build test race lint generate fuzz bench proof install dist dist-check
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 # Without cgo an executable needs no library, and starts a millisecond sooner.
 build: ## bin/unwindd, and each architecture as an executable of its own
@@ -13,6 +13,13 @@ build: ## bin/unwindd, and each architecture as an executable of its own
 
 install: ## unwindd into GOBIN
 	CGO_ENABLED=0 $(GO) install -trimpath ./cmd/unwindd
+
+ARCHS ?= amd64,arm64
+dist: ## what is released, into dist/: archives, Debian packages, checksums
+	$(GO) run ./internal/dist -o dist -arch $(ARCHS)
+
+dist-check: ## what is released is the same from another folder, and works where it is installed
+	.ci/dist $(ARCHS)
 
 test: ## the tests
 	$(GO) test ./...

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tarGz packs files, and the directories that they are in, in the order of their names:
+// owned by root, and all of one time.
+func tarGz(files []file, at time.Time) ([]byte, error) {
+	all := map[string]file{}
+	for _, f := range files {
+		all[f.path] = f
+		for dir := path.Dir(f.path); dir != "."; dir = path.Dir(dir) {
+			all[dir+"/"] = file{dir + "/", 0o755, nil}
+		}
+	}
+	var packed bytes.Buffer
+	t := tar.NewWriter(&packed)
+	for _, name := range sortedKeys(all) {
+		f := all[name]
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatGNU}
+		if strings.HasSuffix(name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := t.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := t.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.Close(); err != nil {
+		return nil, err
+	}
+	return compressed(packed.Bytes())
+}
+
+// compressed packs bytes as `gzip -9n` does: without a name and a time.
+func compressed(content []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
