@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/fact"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -103,13 +105,49 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
+	c.explain(ctx, t, state)
 	c.addModules(t.Loaded(), o)
 	c.addThreads()
 	c.addMemory()
-	if f := t.Info().Facts; f != nil {
-		c.result.Crash = f.Crash
-	}
 	return c.result, nil
+}
+
+// explain finds out what happened, and keeps the line and what it was made of: whoever
+// has more debug information makes a better one of that.
+func (c *collector) explain(ctx context.Context, t *Target, state target.Target) {
+	facts := t.Info().Facts
+	if facts == nil {
+		return
+	}
+	if p := facts.Process; p.ID != 0 || p.User != nil || p.Executable != "" || p.Command != "" {
+		c.result.Process = &p
+	}
+	if facts.Crash == nil {
+		return
+	}
+	crash := *facts.Crash
+	c.result.Crash = &crash
+	c.mu.Lock()
+	c.mappings = map[uint64]target.Mapping{}
+	c.mu.Unlock()
+	process := t.engine.shared.Alone(t.engine.options.walks()).NewProcess(state, t.engine.Finder(state.Info().Path))
+	defer process.Close()
+	if c.thread = fact.Thread(process); c.thread == nil {
+		return
+	}
+	c.arch, c.description = c.thread.Arch, nil
+	if m := process.Machine(c.thread); m != nil {
+		c.description = m.Description
+	}
+	// What cannot be read is left out of the line.
+	_ = object.Guard(func() error {
+		crash.Fact = fact.Of(ctx, process)
+		return nil
+	})
+	for _, m := range c.mappings {
+		c.result.Mappings = append(c.result.Mappings, m)
+	}
+	slices.SortFunc(c.result.Mappings, func(a, b target.Mapping) int { return cmp.Compare(a.Start, b.Start) })
 }
 
 // collector collects a snapshot.
@@ -530,6 +568,7 @@ type recorder struct {
 	thread      *target.Thread             // that is walked
 	description *sdk.Description           // of its architecture; nil: there is none
 	needed      map[uint64]map[uint32]bool // by handle: registers of threads in memory that were read
+	mappings    map[uint64]target.Mapping  // by start: those that were asked for; nil while walking
 }
 
 // instance is an instance of an address space; the default one has one.
@@ -609,6 +648,9 @@ func (r *recorder) isRegister(address uint64) bool {
 
 func (r *recorder) Mapped(address uint64) (mapped, executable bool) {
 	mapped, executable = r.Target.Mapped(address)
+	if mapped && r.mappings != nil {
+		r.Around(address)
+	}
 	if executable {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -625,6 +667,28 @@ func (r *recorder) noteCode(address uint64) {
 	}
 	if _, ok := r.code[address>>pageBits]; !ok {
 		r.code[address>>pageBits] = r.arch
+	}
+}
+
+// Around keeps the mappings around an address.
+func (r *recorder) Around(address uint64) (below, at, above *target.Mapping) {
+	mapper, ok := r.Target.(target.Mapper)
+	if !ok {
+		return nil, nil, nil
+	}
+	below, at, above = mapper.Around(address)
+	r.noteMappings(below, at, above)
+	return below, at, above
+}
+
+// noteMappings keeps mappings, while what happened is being found out.
+func (r *recorder) noteMappings(list ...*target.Mapping) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range list {
+		if m != nil && r.mappings != nil {
+			r.mappings[m.Start] = *m
+		}
 	}
 }
 

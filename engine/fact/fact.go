@@ -19,17 +19,39 @@ import (
 // Of is one line that says what happened to a process, as the target was kept; "" where
 // nothing did, or nothing more than the signal's name is known.
 func Of(ctx context.Context, p *walk.Process) string {
-	thread := crashed(p)
+	thread := Thread(p)
 	if thread == nil {
 		return ""
 	}
 	c := newCrash(ctx, p, thread)
+	if text := c.kept.Fact; text != "" && !c.hasFiles() {
+		return text
+	}
+	if text := c.explanation(); text != "" {
+		return text
+	}
+	return c.kept.Fact
+}
+
+// hasFiles says whether the code of all frames is there, by which the line of a snapshot
+// can be made again.
+func (c *crash) hasFiles() bool {
+	for i := range c.stack.Frames {
+		if m := c.stack.Frames[i].Module; m != nil && c.process.CodeObject(m) == nil {
+			return false
+		}
+	}
+	return c.machine != nil
+}
+
+// explanation is what the state of the target says.
+func (c *crash) explanation() string {
 	for _, explain := range c.explainers() {
 		if text := explain(c); text != "" {
 			return text
 		}
 	}
-	if thread.Wave != nil || c.signal == "" {
+	if c.thread.Wave != nil || c.signal == "" {
 		return c.stop()
 	}
 	return c.sent()
@@ -66,9 +88,9 @@ func says(what string) func(*crash) string {
 	return func(c *crash) string { return what + c.by() }
 }
 
-// crashed is the thread that the target says crashed: a wave where one did, whose
+// Thread is the thread that the target says crashed: a wave where one did, whose
 // failure the process is told by a signal of another thread; nil where none did.
-func crashed(p *walk.Process) (found *target.Thread) {
+func Thread(p *walk.Process) (found *target.Thread) {
 	for _, th := range p.Threads() {
 		switch {
 		case !th.Crashed:

@@ -2,6 +2,7 @@ package fact_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,10 +12,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/oracle"
-	"github.com/unwindd/unwindd/plugins/x86_64"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // programs are those of testdata, with the commands that make them.
@@ -109,11 +107,7 @@ func TestCrashesSayWhatHappened(t *testing.T) {
 		oracle.Missing(t, "kernel.core_pattern is %q, expected a plain name", pattern)
 		return
 	}
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := engineOf(t)
 	for _, c := range crashes {
 		t.Run(c.program+"/"+c.kind, func(t *testing.T) {
 			core := crashCore(t, c.program, c.kind)
@@ -122,11 +116,40 @@ func TestCrashesSayWhatHappened(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer target.Close()
-			got := normalized(target.Fact(context.Background()), c.want, filepath.Dir(core))
-			if got != c.want {
+			text := target.Fact(context.Background())
+			if got := normalized(text, c.want, filepath.Dir(core)); got != c.want {
 				t.Errorf("%s\nexpected\n%s", got, c.want)
 			}
+			checkSnapshot(t, target, text)
 		})
+	}
+}
+
+// checkSnapshot wants a snapshot to say of what happened what its target says, found out
+// again and as it was kept.
+func checkSnapshot(t *testing.T, target *engine.Target, want string) {
+	t.Helper()
+	s, err := target.Snapshot(context.Background(), engine.SnapshotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Crash == nil || s.Crash.Fact != want {
+		t.Errorf("the snapshot says %+v, the target %q", s.Crash, want)
+		return
+	}
+	for _, kept := range []string{want, ""} {
+		s.Crash.Fact = kept
+		path := filepath.Join(t.TempDir(), "made.snapshot")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Write(f), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := factOf(t, engineOf(t), path); got != want {
+			t.Errorf("a snapshot with the line %q says %q, the target %q", kept, got, want)
+		}
 	}
 }
 

@@ -103,6 +103,9 @@ type Crash struct {
 	// Parameters are those of an exception of Windows, whose meaning depends on it
 	// (winnt.h, EXCEPTION_RECORD).
 	Parameters []uint64
+	// Fact is the line that says what happened, of a snapshot: as it was where that was
+	// taken; "" of other targets.
+	Fact string
 }
 
 // How memory was accessed, in a Crash.

@@ -22,6 +22,9 @@ const (
 	maxPieces   = 1 << 20
 	maxDetails  = 64        // of why a thread stopped
 	maxTrapID   = 1<<16 - 1 // trap instructions have 16 bits for it
+
+	maxMappings   = 1 << 10
+	maxParameters = 15 // EXCEPTION_MAXIMUM_PARAMETERS of Windows
 )
 
 // FormatVersion is the version of the format that is read and written.
@@ -34,6 +37,8 @@ type document struct {
 	segments int // of all modules
 	pieces   []pieceEntry
 	crash    *crashEntry
+	process  *target.Process
+	mappings []mappingEntry
 	// thread takes the threads one after the other, and keeps nothing of the entry: of
 	// a million of them both forms are not kept.
 	thread  func(t *threadEntry) error
@@ -57,9 +62,16 @@ type imageEntry struct{ start, size jsontext.Hex }
 
 // crashEntry is why the target was kept.
 type crashEntry struct {
-	name, thread, assertion string
-	address                 jsontext.Hex
-	hasAddress, isRequest   bool
+	target.Crash
+	address, code jsontext.Hex
+	callAddress   jsontext.Hex
+	parameters    []jsontext.Hex
+}
+
+// mappingEntry is memory that was mapped, around an address that explains the crash.
+type mappingEntry struct {
+	start, size, offset jsontext.Hex
+	rights, file        string
 }
 
 type segmentEntry struct {
@@ -129,6 +141,13 @@ var (
 			d.crash = &crashEntry{}
 			return jsontext.Members(r, d.crash, crashFields)
 		}},
+		{Name: "process", Read: func(r *jsontext.Reader, d *document) error {
+			d.process = &target.Process{}
+			return jsontext.Members(r, d.process, processFields)
+		}},
+		{Name: "mappings", Read: func(r *jsontext.Reader, d *document) error {
+			return jsontext.List(r, &d.mappings, maxMappings, mappingFields)
+		}},
 		{Name: "threads", Read: readThreads},
 		{Name: "memory", Read: func(r *jsontext.Reader, d *document) error {
 			return jsontext.Each(r, maxPieces, pieceFields, func(p *pieceEntry) error {
@@ -136,17 +155,6 @@ var (
 				return d.keeper.keep(r, pieceBytes)
 			})
 		}},
-	}
-	crashFields = []jsontext.Field[crashEntry]{
-		{Name: "name", Read: jsontext.SetName(func(c *crashEntry) *string { return &c.name })},
-		{Name: "address", Read: func(r *jsontext.Reader, c *crashEntry) (err error) {
-			c.address, err = r.Hex()
-			c.hasAddress = true
-			return err
-		}},
-		{Name: "thread", Read: jsontext.SetID(func(c *crashEntry) *string { return &c.thread })},
-		{Name: "requested", Read: func(r *jsontext.Reader, c *crashEntry) (err error) { c.isRequest, err = r.Boolean(); return }},
-		{Name: "assertion", Read: jsontext.SetName(func(c *crashEntry) *string { return &c.assertion })},
 	}
 	imageFields = []jsontext.Field[imageEntry]{
 		{Name: "start", Read: jsontext.SetHex(func(i *imageEntry) *jsontext.Hex { return &i.start })},

@@ -389,6 +389,11 @@ func (s *Snapshot) Mapped(address uint64) (mapped, executable bool) {
 		return true, s.placed[i-1].Executable
 	}
 	var everywhere scope
-	p, _ := s.memory.find("", &everywhere, address)
-	return p != nil, false
+	if p, _ := s.memory.find("", &everywhere, address); p != nil {
+		return true, false
+	}
+	if _, at, _ := s.Around(address); at != nil {
+		return true, at.IsExecutable
+	}
+	return false, false
 }

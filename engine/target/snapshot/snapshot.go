@@ -60,6 +60,7 @@ type Snapshot struct {
 	memory     memory
 	placed     []target.Segment // of all modules, by start, without overlap
 	files      target.FileBytes
+	mappings   []target.Mapping // by address, without overlap
 
 	signal   int
 	fault    uint64 // address of the fault of the thread with the signal, where hasFault
@@ -73,6 +74,7 @@ type Snapshot struct {
 var (
 	_ target.ScopedMemory = (*Snapshot)(nil)
 	_ target.FileMemory   = (*Snapshot)(nil)
+	_ target.Mapper       = (*Snapshot)(nil)
 	_ target.Sized        = (*Snapshot)(nil)
 )
 
@@ -136,7 +138,8 @@ func (s *Snapshot) read(data []byte) (err error) {
 	}
 	s.finishThreads()
 	s.addModules(d)
-	s.addCrash(d.crash)
+	s.addCrash(d)
+	s.addMappings(d.mappings)
 	s.addMemory(d.pieces)
 	return nil
 }
@@ -197,21 +200,6 @@ func (s *Snapshot) Info() target.Info {
 		Problems:        s.problems,
 		Facts:           s.facts,
 	}
-}
-
-// addCrash takes why the target was kept.
-func (s *Snapshot) addCrash(c *crashEntry) {
-	if c == nil {
-		return
-	}
-	if c.address.Wrong != "" {
-		s.problem("crash: address %s: it is left out", c.address.Wrong)
-		c.hasAddress = false
-	}
-	s.facts = &target.Facts{Crash: &target.Crash{
-		Name: c.name, Address: c.address.Value, HasAddress: c.hasAddress, Thread: c.thread, IsRequest: c.isRequest,
-		Assertion: c.assertion,
-	}}
 }
 
 // Modules are the code objects that were loaded, by address.

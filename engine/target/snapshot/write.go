@@ -34,6 +34,12 @@ type Contents struct {
 	// Crash is why the target was kept; nil where it does not say more than the signals of
 	// its threads.
 	Crash *target.Crash
+	// Process is whose process it was, as far as readers take it; nil where nothing is
+	// known.
+	Process *target.Process
+	// Mappings are what was mapped around the addresses that explain the crash, by
+	// address.
+	Mappings []target.Mapping
 }
 
 // A Module is a code object that was loaded.
@@ -117,8 +123,10 @@ func (w *writer) write(c *Contents) error {
 		}
 	}
 	w.text.WriteString(`{"format_version":` + strconv.Itoa(FormatVersion))
-	if err := w.crash(c.Crash); err != nil {
-		return err
+	for _, err := range []error{w.crash(c.Crash), w.process(c.Process), w.mappings(c.Mappings)} {
+		if err != nil {
+			return err
+		}
 	}
 	if err := w.modules(c.Modules); err != nil {
 		return err
@@ -137,26 +145,6 @@ func (w *writer) write(c *Contents) error {
 		return err
 	}
 	return w.zip.Close()
-}
-
-// crash writes why the target was kept.
-func (w *writer) crash(c *target.Crash) error {
-	if c == nil {
-		return nil
-	}
-	if err := checkTexts(c.Name, c.Thread, c.Assertion); err != nil {
-		return fmt.Errorf("crash: %w", err)
-	}
-	out := crashText{Name: c.Name, Thread: c.Thread, Requested: c.IsRequest, Assertion: c.Assertion}
-	if c.HasAddress {
-		out.Address = hexText(c.Address)
-	}
-	b, err := json.Marshal(out)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(&w.text, ",\n%q:%s", "crash", b)
-	return nil
 }
 
 // writeList writes an array of the document, an element a line.
@@ -208,13 +196,6 @@ type (
 	imageText struct {
 		Start string `json:"start"`
 		Size  string `json:"size"`
-	}
-	crashText struct {
-		Name      string `json:"name,omitempty"`
-		Address   string `json:"address,omitempty"`
-		Thread    string `json:"thread,omitempty"`
-		Requested bool   `json:"requested,omitempty"`
-		Assertion string `json:"assertion,omitempty"`
 	}
 	segmentText struct {
 		Section string `json:"section,omitempty"`
